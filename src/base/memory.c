@@ -1,0 +1,85 @@
+/* Takes requests for memory, hands out slabs of malloc's. An arena's slabs form a list. */
+#include "base/memory.h"
+
+#include "base/checked.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 64, SLAB_BYTES = 4096, TAKE_ALIGNMENT = 16 };
+
+struct cogpu_arena_slab {
+    struct cogpu_arena_slab *next;
+    size_t used, bytes;
+    _Alignas(TAKE_ALIGNMENT) uint8_t memory[];
+};
+
+void *cogpu_allocate(size_t bytes) {
+    void *memory = NULL;
+    if (bytes > SIZE_MAX - ALIGNMENT)
+        return NULL;
+    return posix_memalign(&memory, ALIGNMENT, bytes ? bytes : 1) == 0 ? memory : NULL;
+}
+
+void cogpu_release(void *memory) {
+    free(memory);
+}
+
+void cogpu_arena_open(cogpu_arena *arena, uint64_t limit) {
+    *arena = (cogpu_arena){.limit = limit};
+}
+
+void cogpu_arena_close(cogpu_arena *arena) {
+    struct cogpu_arena_slab *slab = arena->slabs;
+    while (slab) {
+        struct cogpu_arena_slab *next = slab->next;
+        free(slab);
+        slab = next;
+    }
+    arena->slabs = NULL;
+    arena->used = 0;
+}
+
+static struct cogpu_arena_slab *slab_with(cogpu_arena *arena, size_t bytes) {
+    struct cogpu_arena_slab *slab = arena->slabs;
+    if (slab && slab->bytes - slab->used >= bytes)
+        return slab;
+    size_t room = bytes > SLAB_BYTES ? bytes : SLAB_BYTES;
+    slab = malloc(sizeof *slab + room);
+    if (!slab)
+        return NULL;
+    *slab = (struct cogpu_arena_slab){.next = arena->slabs, .bytes = room};
+    arena->slabs = slab;
+    return slab;
+}
+
+cogpu_status cogpu_arena_take(cogpu_arena *arena, uint64_t count, size_t size, void *memory,
+                              cogpu_error *error) {
+    uint64_t bytes, total;
+    if (!checked_mul(count, size, &bytes) || !checked_add(bytes, TAKE_ALIGNMENT - 1, &bytes) ||
+        !checked_add(arena->used, bytes, &total) || total > arena->limit)
+        return cogpu_fail(error, COGPU_LIMIT,
+                          "%llu elements of %zu bytes are beyond the limit of %llu bytes a call; "
+                          "raise call_bytes to go on",
+                          (unsigned long long)count, size, (unsigned long long)arena->limit);
+    bytes &= ~(uint64_t)(TAKE_ALIGNMENT - 1);
+    struct cogpu_arena_slab *slab = slab_with(arena, (size_t)bytes);
+    if (!slab)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory: %llu bytes",
+                          (unsigned long long)bytes);
+    void *taken = slab->memory + slab->used;
+    memset(taken, 0, (size_t)bytes);
+    slab->used += (size_t)bytes;
+    arena->used = total;
+    memcpy(memory, &taken, sizeof taken);
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_arena_text(cogpu_arena *arena, const char *text, size_t bytes, const char **copy,
+                              cogpu_error *error) {
+    char *room = NULL;
+    TRY(cogpu_arena_take(arena, (uint64_t)bytes + 1, 1, &room, error));
+    memcpy(room, text, bytes);
+    *copy = room;
+    return COGPU_OK;
+}
