@@ -1,0 +1,221 @@
+"""Reading, measured: cogpu beside GDAL's two drivers, tifffile and async-geotiff, in one run.
+
+Every repeat goes through all contenders, in an order that rotates, so that a slow moment of the
+machine meets all alike. A whole read is open, read and close; windows are 200 of 512 x 512 at random
+places from one open file. All write into a fresh array of their own, whose page faults count. Files lie
+in the page cache. Figures are medians with the smallest and largest; ratios are medians of the ratios
+within each repeat. Pixels of every contender are compared with the source before anything is measured.
+
+Writes bench/results/read.md and read.json; --readme also puts the tables into README.md.
+"""
+import argparse
+import gc
+import json
+import platform
+import re
+import resource
+import subprocess
+import sys
+import time
+from statistics import median
+
+import numpy as np
+
+import rasters
+from contenders import ALL, CACHE, CodecAlone, contenders, infos, peers
+
+RESULTS = rasters.ROOT / "bench" / "results"
+JOBS = [("whole", 1), ("whole", ALL), ("windows", 1), ("windows", ALL)]
+MARKED = re.compile(r"(<!-- bench:read -->\n).*(<!-- /bench -->)", re.S)
+
+
+def windows(side, count):
+    random = np.random.default_rng(7)
+    return [(*map(int, random.integers(0, side - 512, 2)), 512, 512) for _ in range(count)]
+
+
+def run(contender, path, job, threads, places):
+    """Seconds that one job takes."""
+    gc.collect()
+    start = time.perf_counter()
+    file = contender.open(path, threads)
+    if job == "whole":
+        file.read()
+    for place in places if job == "windows" else ():
+        file.read(place)
+    file.close()
+    return time.perf_counter() - start
+
+
+def differs(contender, path, source, lossy):
+    """Why a contender cannot be measured on this file, or None: it reads a whole and a window right."""
+    x, y, width, height = place = (source.shape[2] // 3, source.shape[1] // 5, 512, 512)
+    expected = source[:, y:y + height, x:x + width]
+    try:
+        file = contender.open(path, ALL)
+        for pixels in (file.read(), file.read(place)):
+            wanted = source if pixels.shape == source.shape else expected
+            if not lossy and not np.array_equal(pixels, wanted):
+                return "wrong pixels"
+            if lossy and np.abs(np.subtract(pixels, wanted, dtype="int16")).mean() > 2:
+                return "wrong colours"
+        file.close()
+    except Exception as why:  # a peer that cannot read the file is a finding, not a failure
+        return f"{type(why).__name__}: {why}"[:200]
+
+
+def codec_alone(path):
+    """Seconds of the codec library alone; the file is in memory before the clock starts."""
+    alone = CodecAlone(path, 1)
+    start = time.perf_counter()
+    alone.read()
+    return time.perf_counter() - start
+
+
+def measure(row, side, repeats, count):
+    path, source = rasters.file(row, side), rasters.raster(row.raster, side)
+    if row.lossy:  # decoders differ by a rounding here and there, but not from GDAL by more
+        source = peers()[0].open(path, ALL).read()
+    places, refused, field = windows(side, count), {}, []
+    for contender in contenders():
+        why = differs(contender, path, source, row.lossy)
+        refused |= {contender.name: why} if why else {}
+        field += [] if why else [contender]
+    seconds = {f"{job} {n}": {} for job, n in JOBS}
+    for repeat in range(repeats):
+        turn = repeat % len(field)
+        for contender in field[turn:] + field[:turn]:
+            for job, n in JOBS:
+                if job in contender.jobs and n in contender.threads:
+                    took = run(contender, path, job, n, places)
+                    seconds[f"{job} {n}"].setdefault(contender.name, []).append(took)
+        if row.codec in ("deflate", "zstd"):
+            seconds["whole 1"].setdefault("codec alone", []).append(codec_alone(path))
+    window_bytes = count * 512 * 512 * source.shape[0] * source.itemsize
+    return {"row": row.name, "stored_bytes": path.stat().st_size, "refused": refused, "seconds": seconds,
+            "bytes": {f"{job} {n}": source.nbytes if job == "whole" else window_bytes for job, n in JOBS}}
+
+
+def measure_opens(repeats, count=2000):
+    path, field, seconds = rasters.small_file(), list(infos().items()), {}
+    for repeat in range(repeats):
+        turn = repeat % len(field)
+        for name, info in field[turn:] + field[:turn]:
+            start = time.perf_counter()
+            for _ in range(count):
+                info(path)
+            seconds.setdefault(name, []).append(time.perf_counter() - start)
+    return {"count": count, "seconds": seconds}
+
+
+def peak(name, path):
+    """Bytes of memory that one whole read takes beyond its raster, in a process of its own."""
+    code = ("import sys; from bench import *\n"
+            "file = next(c for c in contenders() if c.name == sys.argv[1]).open(rasters.DATA / sys.argv[2], 2)\n"
+            "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
+            "before = peak(); pixels = file.read(); print(peak() - before - pixels.nbytes)")
+    out = subprocess.run([sys.executable, "-c", code, name, path.name], cwd=rasters.ROOT / "bench",
+                         capture_output=True, text=True)
+    return int(out.stdout) if out.returncode == 0 else None
+
+
+def ratio(seconds, peer):
+    """How many times as fast as the peer we are; None where either is missing."""
+    if "cogpu" in seconds and peer in seconds:
+        return median(theirs / our for theirs, our in zip(seconds[peer], seconds["cogpu"]))
+
+
+def best_peer(seconds):
+    peers = [name for name in seconds if not name.startswith(("cogpu", "codec"))]
+    return min(peers, key=lambda name: median(seconds[name]))
+
+
+def markdown(header, lines):
+    cells = [header, ["---"] + ["---:"] * (len(header) - 1)] + lines
+    return "".join("| " + " | ".join(line) + " |\n" for line in cells)
+
+
+def speed(amount, seconds, spread):
+    if not seconds:
+        return "-"
+    text = f"{amount / median(seconds):.0f}"
+    return text + (f" ({amount / max(seconds):.0f}..{amount / min(seconds):.0f})" if spread else "")
+
+
+def times(value):
+    return "-" if value is None else f"{value:.2f}"
+
+
+def table(results, key, spread):
+    names = [n for n in [c.name for c in contenders()] + ["codec alone"]
+             if any(n in result["seconds"][key] for result in results)]
+    lines = []
+    for result in results:
+        seconds, megabytes = result["seconds"][key], result["bytes"][key] / 1e6
+        line = [result["row"]] + [speed(megabytes, seconds.get(n), spread) for n in names]
+        line += [times(ratio(seconds, peer)) for peer in ("GDAL GTiff", best_peer(seconds))]
+        lines.append(line + ([times(ratio(seconds, "codec alone"))] if key == "whole 1" else []))
+    header = ["file"] + names + ["x GTiff", "x best peer"] + (["x codec alone"] if key == "whole 1" else [])
+    return markdown(header, lines)
+
+
+def report(outcome, spread):
+    text = f"{outcome['machine']}; {outcome['side']} x {outcome['side']}; {outcome['repeats']} repeats.\n"
+    for key in (f"{job} {n}" for job, n in JOBS) if outcome["rows"] else ():
+        job, n = key.split()
+        what = "Whole read" if job == "whole" else f"{outcome['windows']} windows of 512 x 512"
+        text += f"\n{what}, {n} thread{'s' * (n != '1')}, MB/s:\n\n{table(outcome['rows'], key, spread)}"
+    if outcome["opens"]:
+        count = outcome["opens"]["count"]
+        text += "\nOpens a second, with coordinate system and transform:\n\n" + markdown(
+            ["who", "opens/s"], [[n, speed(count, s, spread)] for n, s in outcome["opens"]["seconds"].items()])
+    if outcome["peak"]:
+        names = list(next(iter(outcome["peak"].values())))
+        text += "\nMemory beyond the raster in a whole read with 2 threads, MiB:\n\n" + markdown(
+            ["file"] + names, [[row] + ["-" if b is None else f"{b / 2**20:.1f}" for b in found.values()]
+                               for row, found in outcome["peak"].items()])
+    refused = {f"{name}, {result['row']}: {why}" for result in outcome["rows"]
+               for name, why in result["refused"].items()}
+    return text + ("\nNot measured:\n\n" + "".join(f"- {line}\n" for line in sorted(refused)) if refused else "")
+
+
+def machine():
+    models = re.findall(r"model name\s*: (.*)", open("/proc/cpuinfo").read()) or [platform.machine()]
+    return f"{models[0]}, {ALL} processors"
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    options.add_argument("--quick", action="store_true", help="2048 x 2048, 3 repeats, 20 windows")
+    options.add_argument("--repeats", type=int, help="5 if not given")
+    options.add_argument("--rows", default="", help="only rows whose name contains one of these, by commas; "
+                         "'opens' and 'peak' are rows too")
+    options.add_argument("--readme", action="store_true", help="put the tables into README.md")
+    chosen = options.parse_args()
+    side, repeats, count = (2048, 3, 20) if chosen.quick else (8192, 5, 200)
+    repeats = chosen.repeats or repeats
+    wanted = lambda name: any(part in name for part in chosen.rows.split(","))
+    CodecAlone.build(rasters.DATA)
+    outcome = {"machine": machine(), "side": side, "repeats": repeats, "windows": count,
+               "cache_bytes": CACHE, "rows": [], "peak": {}, "opens": None}
+    picked = [row for row in rasters.rows() if wanted(row.name)]
+    for row in picked:
+        print(f"measuring {row.name}", file=sys.stderr)
+        outcome["rows"].append(measure(row, side, repeats, count))
+    if wanted("opens"):
+        outcome["opens"] = measure_opens(repeats)
+    for row in rasters.rows() if wanted("peak") else ():
+        if row.raster == "float32" and "p2" not in row.name:
+            who = [c.name for c in contenders() if "whole" in c.jobs]
+            outcome["peak"][row.name] = {name: peak(name, rasters.file(row, side)) for name in who}
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "read.json").write_text(json.dumps(outcome, indent=1))
+    (RESULTS / "read.md").write_text(report(outcome, spread=True))
+    print(report(outcome, spread=False))
+    if chosen.readme:
+        page = rasters.ROOT / "README.md"
+        page.write_text(MARKED.sub(lambda m: m[1] + report(outcome, spread=False) + m[2], page.read_text()))
+
+
+if __name__ == "__main__":
+    main()

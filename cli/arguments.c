@@ -1,0 +1,329 @@
+/*
+ * Takes in the words of a command line, hands on a cogpu_arguments. Here, once for all commands, stand
+ * the options with their help, and the messages about those that are wrong.
+ */
+#include "arguments.h"
+
+#include "command.h"
+#include "report.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Each `take_` stores an option's value and returns NULL, or what is wrong with the value. */
+typedef const char *take_function(cogpu_arguments *arguments, const char *value);
+
+typedef struct option {
+    uint32_t id;
+    const char *name;
+    const char *value; /* what the help calls the value; NULL for an option without one */
+    const char *help;
+    take_function *take;
+} option;
+
+static bool parse_whole(const char **text, uint32_t *number) {
+    uint64_t value = 0;
+    if (**text < '0' || **text > '9')
+        return false;
+    for (; **text >= '0' && **text <= '9'; ++*text) {
+        value = value * 10 + (uint64_t)(**text - '0');
+        if (value > UINT32_MAX)
+            return false;
+    }
+    *number = (uint32_t)value;
+    return true;
+}
+
+/* The whole text is `count` numbers with commas between. */
+static bool parse_wholes(const char *text, uint32_t *numbers, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (i > 0 && *text++ != ',')
+            return false;
+        if (!parse_whole(&text, &numbers[i]))
+            return false;
+    }
+    return *text == '\0';
+}
+
+static const char *take_output(cogpu_arguments *arguments, const char *value) {
+    arguments->output = value;
+    return *value ? NULL : "expected the name of a file";
+}
+
+static const char *take_image(cogpu_arguments *arguments, const char *value) {
+    return parse_wholes(value, &arguments->image, 1) ? NULL : "expected a number; 0 is the first";
+}
+
+static const char *take_level(cogpu_arguments *arguments, const char *value) {
+    return parse_wholes(value, &arguments->level, 1) ? NULL
+                                                     : "expected a number; 0 is full resolution";
+}
+
+static const char *take_threads(cogpu_arguments *arguments, const char *value) {
+    bool sound = parse_wholes(value, &arguments->threads, 1) && arguments->threads <= 1024;
+    return sound ? NULL : "expected a number up to 1024; 0 is one for each processor";
+}
+
+static const char *take_window(cogpu_arguments *arguments, const char *value) {
+    uint32_t numbers[4];
+    if (!parse_wholes(value, numbers, 4) || numbers[2] == 0 || numbers[3] == 0)
+        return "expected x,y,width,height in whole pixels, width and height at least 1";
+    arguments->has_window = true;
+    arguments->x = numbers[0];
+    arguments->y = numbers[1];
+    arguments->width = numbers[2];
+    arguments->height = numbers[3];
+    return NULL;
+}
+
+static bool parse_bbox(const char *text, double bbox[4]) {
+    for (int i = 0; i < 4; i++) {
+        char *end;
+        if (i > 0 && *text++ != ',')
+            return false;
+        bbox[i] = strtod(text, &end);
+        if (end == text || !isfinite(bbox[i]))
+            return false;
+        text = end;
+    }
+    return *text == '\0' && bbox[0] < bbox[2] && bbox[1] < bbox[3];
+}
+
+static const char *take_bbox(cogpu_arguments *arguments, const char *value) {
+    arguments->has_bbox = true;
+    return parse_bbox(value, arguments->bbox)
+               ? NULL
+               : "expected xmin,ymin,xmax,ymax with xmin < xmax and ymin < ymax";
+}
+
+static const char *take_band(cogpu_arguments *arguments, const char *value) {
+    uint32_t count = 1;
+    for (const char *c = value; *c; c++)
+        count += *c == ',';
+    free(arguments->bands);
+    arguments->bands = malloc(count * sizeof *arguments->bands);
+    arguments->band_count = count;
+    if (!arguments->bands)
+        return "not enough memory for the list";
+    if (!parse_wholes(value, arguments->bands, count))
+        return "expected a band or bands with commas between, as 1 or 3,2,1";
+    for (uint32_t i = 0; i < count; i++)
+        if (arguments->bands[i] == 0)
+            return "bands count from 1";
+    return NULL;
+}
+
+static const char *take_device(cogpu_arguments *arguments, const char *value) {
+    (void)arguments;
+    if (strcmp(value, "cpu") == 0)
+        return NULL;
+    bool known = strcmp(value, "cuda") == 0 || strcmp(value, "emu") == 0;
+    if (strncmp(value, "cuda:", 5) == 0) {
+        uint32_t number;
+        known = parse_wholes(value + 5, &number, 1);
+    }
+    return known ? "not built in; this build has cpu" : "no such device; this build has cpu";
+}
+
+static const char *take_mask(cogpu_arguments *arguments, const char *value) {
+    (void)value;
+    arguments->mask = true;
+    return NULL;
+}
+
+static const char *take_fill(cogpu_arguments *arguments, const char *value) {
+    (void)value;
+    arguments->fill_bad_blocks = true;
+    return NULL;
+}
+
+static const char *take_tags(cogpu_arguments *arguments, const char *value) {
+    (void)value;
+    arguments->tags = true;
+    return NULL;
+}
+
+static const char *take_wkt(cogpu_arguments *arguments, const char *value) {
+    (void)value;
+    arguments->wkt = true;
+    return NULL;
+}
+
+static const char *take_json(cogpu_arguments *arguments, const char *value) {
+    (void)value;
+    arguments->json = true;
+    return NULL;
+}
+
+static const char *take_help(cogpu_arguments *arguments, const char *value) {
+    (void)value;
+    arguments->help = true;
+    return NULL;
+}
+
+static const option options[] = {
+    {OPTION_OUTPUT, "--output", "OUT", "the file to write; short: -o OUT", take_output},
+    {OPTION_IMAGE, "--image", "N", "an image of the file, from 0", take_image},
+    {OPTION_LEVEL, "--level", "N", "a level of the pyramid; 0 is full resolution", take_level},
+    {OPTION_WINDOW, "--window", "X,Y,W,H", "a part, in pixels of the level", take_window},
+    {OPTION_BBOX, "--bbox", "XMIN,YMIN,XMAX,YMAX",
+     "the pixels that a box touches, in coordinates of the image", take_bbox},
+    {OPTION_BAND, "--band", "N[,N...]", "bands, from 1, in this order; otherwise all", take_band},
+    {OPTION_MASK, "--mask", NULL, "the mask instead: 255 where a pixel is valid, else 0",
+     take_mask},
+    {OPTION_FILL, "--fill-bad-blocks", NULL,
+     "go on where a block cannot be read, with nodata (or 0) in its place", take_fill},
+    {OPTION_TAGS, "--tags", NULL, "every tag of every directory too, and the GeoKeys", take_tags},
+    {OPTION_WKT, "--wkt", NULL, "the coordinate system as WKT, and nothing else", take_wkt},
+    {OPTION_THREADS, "--threads", "N", "threads that decode; otherwise one for each processor",
+     take_threads},
+    {OPTION_DEVICE, "--device", "NAME", "where to decode: cpu", take_device},
+    {OPTION_JSON, "--json", NULL, "print JSON, for errors too", take_json},
+    {OPTION_HELP, "--help", NULL, "this text; short: -h", take_help},
+};
+
+enum { OPTION_COUNT = sizeof options / sizeof options[0] };
+
+/* Long names of the table, and their short forms. */
+static const char *full_name(const char *word) {
+    if (strcmp(word, "-o") == 0)
+        return "--output";
+    if (strcmp(word, "-h") == 0)
+        return "--help";
+    return word;
+}
+
+static const option *find_option(uint32_t allowed, const char *word, size_t length) {
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        bool same = strlen(options[i].name) == length && !memcmp(options[i].name, word, length);
+        if (same && (options[i].id & allowed))
+            return &options[i];
+    }
+    return NULL;
+}
+
+static void refuse_unknown(const cogpu_command *command, const char *word) {
+    const char *names[OPTION_COUNT];
+    int count = 0;
+    for (int i = 0; i < OPTION_COUNT; i++)
+        if (options[i].id & (command->options | OPTION_HELP))
+            names[count++] = options[i].name;
+    const char *nearest = cogpu_nearest_name(word, names, count);
+    if (nearest)
+        cogpu_report_usage("%s has no option %s; did you mean %s?", command->name, word, nearest);
+    else
+        cogpu_report_usage("%s has no option %s; cogpu %s --help lists what it has", command->name,
+                           word, command->name);
+}
+
+/* Takes the option at words[*index] and moves *index past its value. */
+static bool parse_option(const cogpu_command *command, int count, char **words, int *index,
+                         cogpu_arguments *arguments) {
+    const char *word = full_name(words[*index]);
+    size_t length = strcspn(word, "=");
+    const char *value = word[length] == '=' ? word + length + 1 : NULL;
+    const option *found = find_option(command->options | OPTION_HELP, word, length);
+    if (!found) {
+        refuse_unknown(command, word);
+        return false;
+    }
+    if (value && !found->value) {
+        cogpu_report_usage("%s takes no value", found->name);
+        return false;
+    }
+    if (!value && found->value) {
+        if (*index + 1 == count) {
+            cogpu_report_usage("%s wants a value: %s %s", found->name, found->name, found->value);
+            return false;
+        }
+        value = words[++*index];
+    }
+    const char *wrong = found->take(arguments, value);
+    if (wrong)
+        cogpu_report_usage("%s %s: %s", found->name, value, wrong);
+    return wrong == NULL;
+}
+
+static bool check_files(const cogpu_command *command, int given) {
+    if (given == command->files)
+        return true;
+    if (given < command->files)
+        cogpu_report_usage("%s wants %s; see cogpu %s --help", command->name, command->operands,
+                           command->name);
+    else
+        cogpu_report_usage("%s takes %s%s and nothing more; see cogpu %s --help", command->name,
+                           command->files ? "" : "no file", command->operands, command->name);
+    return false;
+}
+
+bool cogpu_arguments_parse(const cogpu_command *command, int count, char **words,
+                           cogpu_arguments *arguments) {
+    int files = 0;
+    bool only_files = false; /* after "--" */
+    for (int i = 0; i < count; i++) {
+        if (!only_files && strcmp(words[i], "--") == 0) {
+            only_files = true;
+        } else if (!only_files && words[i][0] == '-' && words[i][1] != '\0') {
+            if (!parse_option(command, count, words, &i, arguments))
+                return false;
+        } else {
+            if (files < command->files)
+                arguments->files[files] = words[i];
+            files++;
+        }
+    }
+    return arguments->help || check_files(command, files);
+}
+
+void cogpu_arguments_free(cogpu_arguments *arguments) {
+    free(arguments->bands);
+}
+
+void cogpu_arguments_help(uint32_t allowed) {
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        if (!(options[i].id & (allowed | OPTION_HELP)))
+            continue;
+        char left[48];
+        snprintf(left, sizeof left, "%s %s", options[i].name,
+                 options[i].value ? options[i].value : "");
+        printf("  %-28s %s\n", left, options[i].help);
+    }
+}
+
+/* Levenshtein's distance; words that are too long to be a slip count as far. */
+static int distance(const char *a, const char *b) {
+    enum { LONGEST = 32 };
+    size_t b_length = strlen(b);
+    if (strlen(a) > LONGEST || b_length > LONGEST)
+        return LONGEST;
+    int row[LONGEST + 1];
+    for (size_t j = 0; j <= b_length; j++)
+        row[j] = (int)j;
+    for (size_t i = 0; a[i]; i++) {
+        int corner = row[0];
+        row[0] = (int)i + 1;
+        for (size_t j = 0; j < b_length; j++) {
+            int change = corner + (a[i] != b[j]);
+            int skip = (row[j] < row[j + 1] ? row[j] : row[j + 1]) + 1;
+            corner = row[j + 1];
+            row[j + 1] = change < skip ? change : skip;
+        }
+    }
+    return row[b_length];
+}
+
+const char *cogpu_nearest_name(const char *word, const char *const *names, int count) {
+    int best = 3; /* two slips at most */
+    const char *nearest = NULL;
+    for (int i = 0; i < count; i++) {
+        int far = distance(word, names[i]);
+        if (far < best) {
+            best = far;
+            nearest = names[i];
+        }
+    }
+    return nearest;
+}

@@ -1,0 +1,55 @@
+/*
+ * The command line as plain values. A command names the options it has; all commands share one table
+ * of them, so that an option means the same everywhere and each command's help comes from that table.
+ */
+#ifndef COGPU_CLI_ARGUMENTS_H
+#define COGPU_CLI_ARGUMENTS_H
+
+#include "cogpu.h"
+
+#include <stdbool.h>
+
+typedef struct cogpu_command cogpu_command;
+
+enum {
+    OPTION_OUTPUT = 1 << 0,
+    OPTION_IMAGE = 1 << 1,
+    OPTION_LEVEL = 1 << 2,
+    OPTION_WINDOW = 1 << 3,
+    OPTION_BBOX = 1 << 4,
+    OPTION_BAND = 1 << 5,
+    OPTION_MASK = 1 << 6,
+    OPTION_FILL = 1 << 7,
+    OPTION_TAGS = 1 << 8,
+    OPTION_WKT = 1 << 9,
+    OPTION_THREADS = 1 << 10,
+    OPTION_DEVICE = 1 << 11,
+    OPTION_JSON = 1 << 12,
+    OPTION_HELP = 1 << 13
+};
+
+typedef struct cogpu_arguments {
+    const char *files[2];
+    const char *output; /* NULL where not given */
+    uint32_t image, level, threads;
+    bool has_window;
+    uint32_t x, y, width, height;
+    bool has_bbox;
+    double bbox[4]; /* xmin, ymin, xmax, ymax */
+    uint32_t *bands;
+    uint32_t band_count; /* 0 = all */
+    bool mask, fill_bad_blocks, tags, wkt, json, help;
+} cogpu_arguments;
+
+/* Reads what follows the command's name. On a mistake says so on stderr and returns false. */
+bool cogpu_arguments_parse(const cogpu_command *command, int count, char **words,
+                           cogpu_arguments *arguments);
+void cogpu_arguments_free(cogpu_arguments *arguments);
+
+/* The table of the options that `options` names, for the help. */
+void cogpu_arguments_help(uint32_t options);
+
+/* The one of `count` names that `word` most likely meant, or NULL when none is near. */
+const char *cogpu_nearest_name(const char *word, const char *const *names, int count);
+
+#endif

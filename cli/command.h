@@ -1,0 +1,29 @@
+/*
+ * What a command is. main.c finds it by name, arguments.c reads its command line into a
+ * cogpu_arguments by the options it names, and then `run` does the work and returns the exit code.
+ */
+#ifndef COGPU_CLI_COMMAND_H
+#define COGPU_CLI_COMMAND_H
+
+#include "arguments.h"
+
+/* Whether a failure is wrong usage can be told without opening any file. */
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+struct cogpu_command {
+    const char *name;
+    const char *operands; /* as the usage line shows them: "FILE" */
+    int files;            /* how many of them there are */
+    uint32_t options;     /* OPTION_... of arguments.h */
+    const char *summary;  /* a line for the list of commands */
+    const char *details;  /* what its own help says beyond that */
+    int (*run)(const cogpu_arguments *arguments);
+};
+
+extern const cogpu_command cogpu_cmd_info;
+extern const cogpu_command cogpu_cmd_checksum;
+extern const cogpu_command cogpu_cmd_read;
+extern const cogpu_command cogpu_cmd_compare;
+extern const cogpu_command cogpu_cmd_devices;
+
+#endif

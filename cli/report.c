@@ -1,0 +1,102 @@
+/*
+ * Takes in errors, hands on text. A name or a message may hold what a hostile file put there, so all
+ * of it passes through text.h before a terminal sees it.
+ */
+#include "report.h"
+
+#include "command.h"
+#include "json.h"
+#include "text.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+cogpu_status cogpu_refuse(cogpu_error *error, cogpu_status status, const char *format, ...) {
+    *error = (cogpu_error){.status = status, .directory = -1, .block = -1, .offset = -1};
+    va_list values;
+    va_start(values, format);
+    vsnprintf(error->message, sizeof error->message, format, values);
+    va_end(values);
+    return status;
+}
+
+static void print_line(const char *file, const char *message) {
+    fputs("cogpu: ", stderr);
+    if (file) {
+        cogpu_text_print(stderr, file, SIZE_MAX);
+        fputs(": ", stderr);
+    }
+    cogpu_text_print(stderr, message, SIZE_MAX);
+}
+
+static void print_place(const cogpu_error *error) {
+    const char *before = " (";
+    if (error->directory >= 0) {
+        fprintf(stderr, "%sdirectory %" PRId32, before, error->directory);
+        before = ", ";
+    }
+    if (error->block >= 0) {
+        fprintf(stderr, "%sblock %" PRId64, before, error->block);
+        before = ", ";
+    }
+    if (error->offset >= 0) {
+        fprintf(stderr, "%soffset %" PRId64, before, error->offset);
+        before = ", ";
+    }
+    if (before[0] == ',')
+        fputc(')', stderr);
+}
+
+static void json_place(cogpu_json *json, const char *key, int64_t place) {
+    if (place >= 0)
+        cogpu_json_integer(json, key, place);
+    else
+        cogpu_json_null(json, key);
+}
+
+static void print_json(const char *file, const cogpu_error *error) {
+    cogpu_json json = {0};
+    cogpu_json_open(&json, NULL, '{');
+    cogpu_json_open(&json, "error", '{');
+    cogpu_json_text(&json, "file", file);
+    cogpu_json_text(&json, "status", cogpu_status_name(error->status));
+    cogpu_json_text(&json, "message", error->message);
+    json_place(&json, "directory", error->directory);
+    json_place(&json, "block", error->block);
+    json_place(&json, "offset", error->offset);
+    cogpu_json_close(&json);
+    cogpu_json_close(&json);
+    cogpu_json_print(&json);
+}
+
+int cogpu_report_error(const cogpu_arguments *arguments, const char *file,
+                       const cogpu_error *error) {
+    print_line(file, error->message);
+    print_place(error);
+    fputc('\n', stderr);
+    if (arguments->json)
+        print_json(file, error);
+    return EXIT_FAILED;
+}
+
+void cogpu_report_note(const char *file, const char *format, ...) {
+    char message[512];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(message, sizeof message, format, values);
+    va_end(values);
+    print_line(file, message);
+    fputc('\n', stderr);
+}
+
+int cogpu_report_usage(const char *format, ...) {
+    char message[512];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(message, sizeof message, format, values);
+    va_end(values);
+    print_line(NULL, message);
+    fputc('\n', stderr);
+    return EXIT_USAGE;
+}

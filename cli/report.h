@@ -1,0 +1,33 @@
+/*
+ * How a command tells that something is wrong: one line on stderr, and JSON on stdout where asked for.
+ * Inside a command errors travel as in the library: a status returned, a cogpu_error filled.
+ */
+#ifndef COGPU_CLI_REPORT_H
+#define COGPU_CLI_REPORT_H
+
+#include "arguments.h"
+
+/* Leaves the function with the status of `expression` unless it is COGPU_OK. */
+#define TRY(expression)                                                                            \
+    do {                                                                                           \
+        cogpu_status try_status = (expression);                                                    \
+        if (try_status != COGPU_OK)                                                                \
+            return try_status;                                                                     \
+    } while (0)
+
+/* Fills an error that has no place in a TIFF file, and returns its status. */
+cogpu_status cogpu_refuse(cogpu_error *error, cogpu_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Tells what happened to `file`; returns EXIT_FAILED. */
+int cogpu_report_error(const cogpu_arguments *arguments, const char *file,
+                       const cogpu_error *error);
+
+/* A line about `file` that is no failure. */
+void cogpu_report_note(const char *file, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* A mistake in the command line; returns EXIT_USAGE. */
+int cogpu_report_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

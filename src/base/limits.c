@@ -1,0 +1,21 @@
+/* Takes the caller's limits, hands on complete ones. */
+#include "base/limits.h"
+
+cogpu_limits cogpu_limits_complete(const cogpu_limits *limits) {
+    cogpu_limits complete = limits ? *limits : (cogpu_limits){0};
+    if (!complete.directories)
+        complete.directories = 65536;
+    if (!complete.tags)
+        complete.tags = 4096;
+    if (!complete.tag_bytes)
+        complete.tag_bytes = 64ULL << 20;
+    if (!complete.blocks)
+        complete.blocks = (1ULL << 31) - 1;
+    if (!complete.block_bytes)
+        complete.block_bytes = 1ULL << 30;
+    if (!complete.bands)
+        complete.bands = 65535;
+    if (!complete.call_bytes)
+        complete.call_bytes = 4ULL << 30;
+    return complete;
+}

@@ -1,0 +1,231 @@
+/*
+ * Takes a block in TIFF's LZW, hands on its bytes.
+ *
+ * The code that an encoder adds to the table is always "the string of the last code, plus the byte that
+ * follows it in the output". So no chain of prefixes is kept: a table entry holds either the bytes of a
+ * short string, ready to be stored as one word, or the place and length of a long one in the output of
+ * this segment (what lies between two Clear codes).
+ *
+ * Short:  bits 0-55 the bytes, the first lowest;      bits 56-63 the length, 1 to 7.
+ * Long:   bits 0-7 the first byte, 8-15 noise, 16-39 the start, 40-55 the length; bits 56-63 LONG.
+ * A start fits: the strings of a full table have 1 + 2 + ... + 3838 < 2^23 bytes together.
+ *
+ * `grow` and `shift` prepare the next entry from the last string before the byte after it is known:
+ * entry = grow | byte << shift. For a long string the byte is already in the output, and `shift` leads
+ * it into the noise.
+ *
+ * The fast loop takes several codes from each word of input, has a copy for each code width, and runs
+ * where wide loads and stores stay inside the block. All else, one code at a time, is done by `step`.
+ */
+#include "base/bytes.h"
+#include "codec/codec.h"
+
+enum { CLEAR = 256, END = 257, FIRST = 258, TABLE_FULL = 4096 };
+
+#define LENGTH_ONE   (UINT64_C(1) << 56)
+#define SHORT_LIMIT  (7 * LENGTH_ONE) /* the longest string whose successor is short is below this */
+#define LONG         (UINT64_C(0x80) << 56)
+#define CONTROL      (UINT64_C(0xFF) << 56)
+#define LONG_START   16
+#define LONG_LENGTH  40
+#define COPY_BYTES   16 /* that a long string is copied by */
+
+typedef struct lzw {
+    const uint8_t *in;
+    size_t in_bytes;
+    size_t bit;              /* of the input that comes next */
+    uint8_t *out, *out_end;  /* where the next string goes */
+    uint8_t *segment;        /* where the output of this segment begins */
+    uint64_t *table;
+    uint64_t grow;
+    unsigned shift;
+    unsigned next;           /* the entry that the next code adds; END where it adds none yet */
+    bool old_style;          /* least significant bit first, and no early change of the width */
+} lzw;
+
+static inline void store_short(uint8_t *out, uint64_t entry) {
+    if (COGPU_HOST_BIG_ENDIAN)
+        entry = __builtin_bswap64(entry);
+    memcpy(out, &entry, sizeof entry);
+}
+
+static inline uint64_t entry_after(uint64_t grow, unsigned shift, uint64_t entry) {
+    return grow | (entry & 0xFF) << shift;
+}
+
+static inline size_t string_length(uint64_t entry) {
+    return entry < LONG ? (size_t)(entry >> 56) : (size_t)(entry >> LONG_LENGTH & 0xFFFF);
+}
+
+static inline const uint8_t *long_string(const uint8_t *segment, uint64_t entry) {
+    return segment + (entry >> LONG_START & 0xFFFFFF);
+}
+
+/* `grow` after a string of `length` bytes, too many to grow in the entry, that stands at `start`. */
+static inline uint64_t long_grow(uint64_t entry, size_t start, size_t length) {
+    return LONG | (uint64_t)(length + 1) << LONG_LENGTH | (uint64_t)start << LONG_START |
+           (entry & 0xFF);
+}
+
+/* Decodes codes of `width` bits until one needs the care of `step`. */
+static inline __attribute__((always_inline)) void run(lzw *d, const unsigned width) {
+    const unsigned group = 57 / width; /* a load has 57 bits or more from any bit on */
+    const unsigned limit = width == 12 ? TABLE_FULL : (1u << width) - 1;
+    const ptrdiff_t room = 8 * (ptrdiff_t)group + COPY_BYTES;
+    uint64_t *const table = d->table;
+    uint8_t *const segment = d->segment, *const out_end = d->out_end;
+    uint8_t *out = d->out;
+    uint64_t grow = d->grow;
+    unsigned shift = d->shift, next = d->next;
+    size_t bit = d->bit;
+
+    while (next + group <= limit && out_end - out >= room && (bit >> 3) + 8 <= d->in_bytes) {
+        const uint64_t word = load_u64(d->in + (bit >> 3), true) << (bit & 7);
+#pragma GCC unroll 6
+        for (unsigned i = 0; i < group; i++) {
+            const unsigned code = (unsigned)(word >> (64 - width * (i + 1))) & ((1u << width) - 1);
+            const uint64_t entry = table[code];
+            if (__builtin_expect(code >= next, 0))
+                goto leave;
+            table[next] = entry_after(grow, shift, entry);
+            if (__builtin_expect(entry < SHORT_LIMIT, 1)) {
+                store_short(out, entry);
+                const unsigned length = (unsigned)(entry >> 56);
+                out += length;
+                shift = 8 * length;
+                grow = entry + LENGTH_ONE;
+            } else {
+                const size_t length = string_length(entry);
+                if (entry >= CONTROL || out_end - out < (ptrdiff_t)length + room)
+                    goto leave;
+                grow = long_grow(entry, (size_t)(out - segment), length);
+                shift = 8;
+                if (entry < LONG) {
+                    store_short(out, entry);
+                } else {
+                    const uint8_t *from = long_string(segment, entry);
+                    for (size_t done = 0; done < length; done += COPY_BYTES)
+                        memcpy(out + done, from + done, COPY_BYTES);
+                }
+                out += length;
+            }
+            next++;
+            bit += width;
+        }
+    }
+leave:
+    d->out = out;
+    d->grow = grow;
+    d->shift = shift;
+    d->next = next;
+    d->bit = bit;
+}
+
+/* The width of the code that comes next: entries are added one code late, hence END for the first. */
+static unsigned code_width(const lzw *d) {
+    const unsigned reach = d->old_style ? d->next : d->next + 1;
+    return reach < 512 ? 9 : reach < 1024 ? 10 : reach < 2048 ? 11 : 12;
+}
+
+/* The `width` bits that come next, from the at most three bytes that hold them. */
+static unsigned take_code(lzw *d, unsigned width) {
+    const size_t first = d->bit >> 3, last = (d->bit + width - 1) >> 3;
+    const unsigned skip = d->bit & 7;
+    uint32_t bits = 0;
+    for (size_t i = 0; i < 3; i++) {
+        const uint32_t byte = first + i <= last ? d->in[first + i] : 0;
+        bits |= byte << (d->old_style ? 8 * i : 16 - 8 * i);
+    }
+    d->bit += width;
+    return (d->old_style ? bits >> skip : bits >> (24 - width - skip)) & ((1u << width) - 1);
+}
+
+/* As much of the string as the block has room for, byte by byte: a string may reach into itself. */
+static void put_string(lzw *d, uint64_t entry) {
+    const size_t room = (size_t)(d->out_end - d->out), length = string_length(entry);
+    const size_t count = length < room ? length : room;
+    const uint8_t *from = long_string(d->segment, entry);
+    for (size_t i = 0; i < count; i++)
+        d->out[i] = entry < LONG ? (uint8_t)(entry >> 8 * i) : from[i];
+    d->out += count;
+}
+
+static void start_segment(lzw *d) {
+    d->segment = d->out;
+    d->next = END;
+}
+
+/* Decodes one code, whatever it is, with every check. `*more` becomes false at the stream's end. */
+static cogpu_status step(lzw *d, bool *more, cogpu_error *error) {
+    const unsigned width = code_width(d);
+    *more = d->out < d->out_end && d->in_bytes * 8 - d->bit >= width;
+    if (!*more)
+        return COGPU_OK;
+    const unsigned code = take_code(d, width);
+    if (code == CLEAR) {
+        start_segment(d);
+        return COGPU_OK;
+    }
+    if (code == END) {
+        *more = false;
+        return COGPU_OK;
+    }
+    if (code > (d->next == END ? CLEAR : d->next))
+        return cogpu_fail(error, COGPU_CORRUPT,
+                          "the LZW stream has code %u at bit %zu, where the table ends at %u", code,
+                          d->bit - width, d->next);
+
+    if (code == d->next) /* the string that this very code adds: the last, and its own first byte */
+        d->table[code] = entry_after(d->grow, d->shift, d->grow);
+    const uint64_t entry = d->table[code];
+    const size_t length = string_length(entry);
+    if (d->next != END && d->next < TABLE_FULL)
+        d->table[d->next] = entry_after(d->grow, d->shift, entry);
+    if (d->next < TABLE_FULL)
+        d->next++;
+    d->grow = entry < SHORT_LIMIT ? entry + LENGTH_ONE
+                                  : long_grow(entry, (size_t)(d->out - d->segment), length);
+    d->shift = entry < SHORT_LIMIT ? (unsigned)(8 * length) : 8;
+    put_string(d, entry);
+    return COGPU_OK;
+}
+
+static void run_at_width(lzw *d) {
+    if (d->next == END || d->old_style)
+        return;
+    switch (code_width(d)) {
+    case 9:
+        run(d, 9);
+        break;
+    case 10:
+        run(d, 10);
+        break;
+    case 11:
+        run(d, 11);
+        break;
+    default:
+        run(d, 12);
+    }
+}
+
+cogpu_status cogpu_decode_lzw(cogpu_codec_state *state, const cogpu_block_format *format,
+                              const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
+                              size_t *got, cogpu_error *error) {
+    (void)format;
+    lzw d = {.in = in, .in_bytes = in_bytes, .out = out, .out_end = out + out_bytes};
+    d.table = cogpu_codec_work(state, TABLE_FULL * sizeof *d.table);
+    if (!d.table)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the LZW table");
+    for (unsigned byte = 0; byte < CLEAR; byte++)
+        d.table[byte] = LENGTH_ONE | byte;
+    d.table[CLEAR] = d.table[END] = CONTROL;
+    /* A Clear of the files before TIFF 5; no other stream should begin so. */
+    d.old_style = in_bytes >= 2 && in[0] == 0 && (in[1] & 1);
+    start_segment(&d);
+    for (bool more = true; more;) {
+        run_at_width(&d);
+        TRY(step(&d, &more, error));
+    }
+    *got = (size_t)(d.out - out);
+    return COGPU_OK;
+}

@@ -1,0 +1,270 @@
+/*
+ * Takes a directory, hands on how its pixels are stored: sizes, grid of blocks, sample type, codec. All
+ * later steps trust these numbers, so everything that could overflow or divide by zero is refused here.
+ */
+#include "image/image.h"
+
+#include "base/checked.h"
+#include "codec/ycbcr.h"
+
+#include <string.h>
+
+enum { FORMAT_UINT = 1, FORMAT_INT, FORMAT_FLOAT, FORMAT_VOID, FORMAT_COMPLEX_INT, FORMAT_COMPLEX };
+enum { PHOTOMETRIC_YCBCR = 6, SIDE_MAX = INT32_MAX };
+
+/* One value that all bands share. The tag may state it once or once a band. */
+static cogpu_status shared_value(const cogpu_tiff *tiff, uint32_t directory, uint16_t tag,
+                                 uint32_t bands, uint64_t fallback, uint64_t *value,
+                                 cogpu_error *error) {
+    const cogpu_entry *entry = cogpu_tiff_find(tiff, directory, tag);
+    *value = fallback;
+    if (!entry || (entry->count == 0 && tag == TAG_SAMPLE_FORMAT))
+        return COGPU_OK;
+    if (entry->count != 1 && entry->count < bands)
+        return cogpu_fail(error, COGPU_CORRUPT, "tag %s has %llu values for %u bands",
+                          cogpu_tag_name(tag), (unsigned long long)entry->count, bands);
+    TRY(cogpu_tiff_u64s(tiff, entry, 0, 1, value, error));
+    uint64_t other[64], count = entry->count < bands ? entry->count : bands;
+    for (uint64_t first = 1; first < count;) {
+        uint64_t some = count - first < 64 ? count - first : 64;
+        TRY(cogpu_tiff_u64s(tiff, entry, first, some, other, error));
+        for (uint64_t i = 0; i < some; i++)
+            if (other[i] != *value)
+                return cogpu_fail(error, COGPU_UNSUPPORTED,
+                                  "bands with different %s (%llu and %llu) are not supported",
+                                  cogpu_tag_name(tag), (unsigned long long)*value,
+                                  (unsigned long long)other[i]);
+        first += some;
+    }
+    return COGPU_OK;
+}
+
+/* What GDAL returns samples as: packed depths widened to the next of 8, 16, 32 bits. */
+static cogpu_type sample_type(uint64_t format, uint64_t bits) {
+    bool is_int = format == FORMAT_INT;
+    switch (format) {
+    case FORMAT_UINT:
+    case FORMAT_INT:
+    case FORMAT_VOID:
+        if (bits >= 1 && bits <= 8)
+            return is_int ? COGPU_I8 : COGPU_U8;
+        if (bits >= 9 && bits <= 16)
+            return is_int ? COGPU_I16 : COGPU_U16;
+        if (bits >= 17 && bits <= 32)
+            return is_int ? COGPU_I32 : COGPU_U32;
+        return bits == 64 ? (is_int ? COGPU_I64 : COGPU_U64) : COGPU_TYPE_NONE;
+    case FORMAT_FLOAT:
+        return bits == 16                 ? COGPU_F16
+               : bits == 24 || bits == 32 ? COGPU_F32
+               : bits == 64               ? COGPU_F64
+                                          : COGPU_TYPE_NONE;
+    case FORMAT_COMPLEX_INT:
+        return bits == 32 ? COGPU_CI16 : bits == 64 ? COGPU_CI32 : COGPU_TYPE_NONE;
+    case FORMAT_COMPLEX:
+        return bits == 64 ? COGPU_CF32 : bits == 128 ? COGPU_CF64 : COGPU_TYPE_NONE;
+    default:
+        return COGPU_TYPE_NONE;
+    }
+}
+
+static cogpu_status read_size(cogpu_storage *storage, cogpu_error *error) {
+    const cogpu_tiff *tiff = storage->tiff;
+    uint64_t width, height, bands;
+    TRY(cogpu_tiff_u64(tiff, storage->directory, TAG_IMAGE_WIDTH, 0, &width, error));
+    TRY(cogpu_tiff_u64(tiff, storage->directory, TAG_IMAGE_LENGTH, 0, &height, error));
+    TRY(cogpu_tiff_u64(tiff, storage->directory, TAG_SAMPLES_PER_PIXEL, 1, &bands, error));
+    if (width == 0 || height == 0 || width > SIDE_MAX || height > SIDE_MAX)
+        return cogpu_fail(error, COGPU_CORRUPT,
+                          "the image is %llu x %llu pixels; each side must be 1 to 2^31 - 1",
+                          (unsigned long long)width, (unsigned long long)height);
+    if (bands == 0)
+        return cogpu_fail(error, COGPU_CORRUPT, "the image has 0 bands");
+    if (bands > tiff->limits.bands)
+        return cogpu_fail(error, COGPU_LIMIT,
+                          "the image has %llu bands, the limit is %llu; raise `bands` to go on",
+                          (unsigned long long)bands, (unsigned long long)tiff->limits.bands);
+    storage->width = (uint32_t)width;
+    storage->height = (uint32_t)height;
+    storage->bands = (uint32_t)bands;
+    return COGPU_OK;
+}
+
+static cogpu_status read_samples(cogpu_storage *storage, cogpu_error *error) {
+    uint64_t bits, format;
+    TRY(shared_value(storage->tiff, storage->directory, TAG_BITS_PER_SAMPLE, storage->bands, 1, &bits,
+                     error));
+    TRY(shared_value(storage->tiff, storage->directory, TAG_SAMPLE_FORMAT, storage->bands,
+                     FORMAT_UINT, &format, error));
+    storage->type = sample_type(format, bits);
+    if (storage->type == COGPU_TYPE_NONE)
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "samples of %llu bits and format %llu are not supported",
+                          (unsigned long long)bits, (unsigned long long)format);
+    storage->bits = (uint32_t)bits;
+    storage->sample_format = (uint32_t)format;
+    return COGPU_OK;
+}
+
+static cogpu_status read_grid(cogpu_storage *storage, cogpu_error *error) {
+    const cogpu_tiff *tiff = storage->tiff;
+    uint32_t directory = storage->directory;
+    bool has_width = cogpu_tiff_find(tiff, directory, TAG_TILE_WIDTH) != NULL;
+    bool has_length = cogpu_tiff_find(tiff, directory, TAG_TILE_LENGTH) != NULL;
+    uint64_t width = storage->width, height, planar;
+    if (has_width != has_length)
+        return cogpu_fail(error, COGPU_CORRUPT, "of TileWidth and TileLength only one is there");
+    storage->layout = has_width ? COGPU_TILES : COGPU_STRIPS;
+    if (has_width) {
+        TRY(cogpu_tiff_u64(tiff, directory, TAG_TILE_WIDTH, 0, &width, error));
+        TRY(cogpu_tiff_u64(tiff, directory, TAG_TILE_LENGTH, 0, &height, error));
+    } else {
+        TRY(cogpu_tiff_u64(tiff, directory, TAG_ROWS_PER_STRIP, UINT32_MAX, &height, error));
+        if (height > storage->height)
+            height = storage->height;
+    }
+    if (width == 0 || height == 0 || width > SIDE_MAX || height > SIDE_MAX)
+        return cogpu_fail(error, COGPU_CORRUPT, "blocks of %llu x %llu pixels make no sense",
+                          (unsigned long long)width, (unsigned long long)height);
+    TRY(cogpu_tiff_u64(tiff, directory, TAG_PLANAR_CONFIGURATION, 1, &planar, error));
+    if (planar != 1 && planar != 2)
+        return cogpu_fail(error, COGPU_CORRUPT, "PlanarConfiguration %llu is neither 1 nor 2",
+                          (unsigned long long)planar);
+    storage->block_width = (uint32_t)width;
+    storage->block_height = (uint32_t)height;
+    storage->across = (uint32_t)divide_up(storage->width, width);
+    storage->down = (uint32_t)divide_up(storage->height, height);
+    storage->planes = planar == 2 ? storage->bands : 1;
+    if (!checked_mul((uint64_t)storage->across * storage->down, storage->planes,
+                     &storage->blocks) ||
+        storage->blocks > tiff->limits.blocks)
+        return cogpu_fail(error, COGPU_LIMIT,
+                          "the directory has %u x %u x %u blocks, the limit is %llu; raise `blocks` "
+                          "to go on",
+                          storage->across, storage->down, storage->planes,
+                          (unsigned long long)tiff->limits.blocks);
+    return COGPU_OK;
+}
+
+static cogpu_status read_predictor(cogpu_storage *storage, cogpu_error *error) {
+    uint64_t predictor = 1;
+    /* With other codecs the tag means nothing. */
+    if (storage->codec && storage->codec->takes_predictor)
+        TRY(cogpu_tiff_u64(storage->tiff, storage->directory, TAG_PREDICTOR, 1, &predictor, error));
+    uint32_t bits = storage->bits;
+    bool whole = bits == 8 || bits == 16 || bits == 32 || bits == 64;
+    bool is_float = storage->sample_format == FORMAT_FLOAT;
+    if (predictor < 1 || predictor > 3)
+        return cogpu_fail(error, COGPU_UNSUPPORTED, "predictor %llu is not supported",
+                          (unsigned long long)predictor);
+    if ((predictor == 2 && !whole) || (predictor == 3 && !is_float))
+        return cogpu_fail(error, COGPU_CORRUPT,
+                          "predictor %llu does not go with samples of %u bits and format %u",
+                          (unsigned long long)predictor, bits, storage->sample_format);
+    storage->predictor = (uint32_t)predictor;
+    return COGPU_OK;
+}
+
+/* Tag 347, which the JPEG blocks of the directory share. */
+static cogpu_status read_jpeg_tables(cogpu_storage *storage, cogpu_arena *arena,
+                                     cogpu_error *error) {
+    const cogpu_entry *entry = cogpu_tiff_find(storage->tiff, storage->directory, TAG_JPEG_TABLES);
+    if (!entry || storage->format.compression != COMPRESSION_JPEG)
+        return COGPU_OK;
+    const char *tables = NULL;
+    TRY(cogpu_tiff_text(storage->tiff, storage->directory, TAG_JPEG_TABLES, arena, &tables, error));
+    storage->format.jpeg_tables = (const uint8_t *)tables;
+    storage->format.jpeg_table_bytes = (size_t)entry->count;
+    return COGPU_OK;
+}
+
+static cogpu_status read_subsampling(cogpu_storage *storage, cogpu_error *error) {
+    cogpu_block_format *format = &storage->format;
+    uint64_t ratio[2] = {2, 2};
+    format->subsampling_x = format->subsampling_y = 1;
+    if (storage->photometric != PHOTOMETRIC_YCBCR || storage->planes > 1)
+        return COGPU_OK;
+    const cogpu_entry *entry =
+        cogpu_tiff_find(storage->tiff, storage->directory, TAG_YCBCR_SUBSAMPLING);
+    if (entry)
+        TRY(cogpu_tiff_u64s(storage->tiff, entry, 0, 2, ratio, error));
+    for (int i = 0; i < 2; i++)
+        if (ratio[i] != 1 && ratio[i] != 2 && ratio[i] != 4)
+            return cogpu_fail(error, COGPU_CORRUPT, "YCbCrSubSampling %llu is not 1, 2 or 4",
+                              (unsigned long long)ratio[i]);
+    format->subsampling_x = (uint32_t)ratio[0];
+    format->subsampling_y = (uint32_t)ratio[1];
+    return COGPU_OK;
+}
+
+static cogpu_status read_codec_tags(cogpu_storage *storage, cogpu_arena *arena,
+                                    cogpu_error *error) {
+    const cogpu_tiff *tiff = storage->tiff;
+    cogpu_block_format *format = &storage->format;
+    uint64_t fill_order, t4_options = 0;
+    TRY(cogpu_tiff_u64(tiff, storage->directory, TAG_FILL_ORDER, 1, &fill_order, error));
+    format->fill_order = fill_order == 2 ? 2 : 1;
+    if (format->compression == COMPRESSION_CCITT_G3)
+        TRY(cogpu_tiff_u64(tiff, storage->directory, TAG_T4_OPTIONS, 0, &t4_options, error));
+    format->t4_options = (uint32_t)t4_options;
+    const cogpu_entry *lerc = cogpu_tiff_find(tiff, storage->directory, TAG_LERC_PARAMETERS);
+    if (format->compression == COMPRESSION_LERC && lerc) {
+        uint64_t parameters[2];
+        TRY(cogpu_tiff_u64s(tiff, lerc, 0, 2, parameters, error));
+        format->lerc_packing = (uint32_t)parameters[1];
+    }
+    TRY(read_jpeg_tables(storage, arena, error));
+    return read_subsampling(storage, error);
+}
+
+static cogpu_status size_of_block(cogpu_storage *storage, cogpu_error *error) {
+    cogpu_block_format *format = &storage->format;
+    format->width = storage->block_width;
+    format->height = storage->block_height;
+    format->samples = storage->planes > 1 ? 1 : storage->bands;
+    format->bits = storage->bits;
+    format->type = storage->type;
+    format->photometric = storage->photometric;
+    uint64_t row_bits, block_bytes;
+    if (!checked_mul((uint64_t)format->samples * format->bits, format->width, &row_bits) ||
+        !checked_mul(divide_up(row_bits, 8), format->height, &block_bytes) ||
+        block_bytes > INT64_MAX)
+        return cogpu_fail(error, COGPU_LIMIT, "a block of %u x %u pixels and %u bands is too large",
+                          format->width, format->height, format->samples);
+    format->row_bytes = (size_t)divide_up(row_bits, 8);
+    storage->block_bytes = (size_t)block_bytes;
+    return COGPU_OK;
+}
+
+/* A tile directory with strip tags, or the reverse, is read as libtiff does: either pair will do. */
+static const cogpu_entry *either(const cogpu_storage *storage, uint16_t tiles, uint16_t strips) {
+    bool tiled = storage->layout == COGPU_TILES;
+    const cogpu_entry *entry =
+        cogpu_tiff_find(storage->tiff, storage->directory, tiled ? tiles : strips);
+    return entry ? entry
+                 : cogpu_tiff_find(storage->tiff, storage->directory, tiled ? strips : tiles);
+}
+
+cogpu_status cogpu_storage_read(const cogpu_tiff *tiff, uint32_t directory, cogpu_arena *arena,
+                                cogpu_storage *storage, const char **warning, cogpu_error *error) {
+    (void)warning;
+    uint64_t compression, photometric, orientation;
+    *storage = (cogpu_storage){.tiff = tiff, .directory = directory};
+    TRY(read_size(storage, error));
+    TRY(read_samples(storage, error));
+    TRY(shared_value(tiff, directory, TAG_COMPRESSION, storage->bands, COMPRESSION_NONE, &compression,
+                     error));
+    TRY(cogpu_tiff_u64(tiff, directory, TAG_PHOTOMETRIC, 1, &photometric, error));
+    TRY(cogpu_tiff_u64(tiff, directory, TAG_ORIENTATION, 1, &orientation, error));
+    storage->format.compression = (uint32_t)compression;
+    storage->photometric = (uint32_t)photometric;
+    storage->orientation = orientation >= 1 && orientation <= 8 ? (uint32_t)orientation : 1;
+    storage->codec = cogpu_codec_find(storage->format.compression);
+    storage->big_endian = tiff->big_endian && !(storage->codec && storage->codec->native_order);
+    TRY(read_grid(storage, error));
+    TRY(read_predictor(storage, error));
+    TRY(read_codec_tags(storage, arena, error));
+    TRY(size_of_block(storage, error));
+    storage->offsets = either(storage, TAG_TILE_OFFSETS, TAG_STRIP_OFFSETS);
+    storage->counts = either(storage, TAG_TILE_BYTE_COUNTS, TAG_STRIP_BYTE_COUNTS);
+    return COGPU_OK;
+}

@@ -1,0 +1,32 @@
+/* What the kinds of sources share; for the files of this room only. */
+#ifndef COGPU_IO_IO_H
+#define COGPU_IO_IO_H
+
+#include "io/source.h"
+
+#include <stdbool.h>
+
+struct cogpu_io {
+    uint64_t bytes;
+    /* Delivers all `bytes` bytes, which are known to lie inside the source. */
+    cogpu_status (*read)(const cogpu_io *io, uint64_t offset, size_t bytes, void *to,
+                         cogpu_error *error);
+    void (*close)(cogpu_io *io);
+    int file;             /* descriptor */
+    const uint8_t *data;  /* memory */
+    cogpu_source user;
+    uint8_t *head;        /* the first bytes of the source */
+    size_t head_bytes;
+    bool settled;         /* the file is open: no window any more, any thread may read */
+    uint8_t *window;      /* the bytes around the last peek */
+    uint64_t window_offset;
+    size_t window_bytes;
+};
+
+/* Completes an io whose size, read and close are set. Closes it on failure. */
+cogpu_status cogpu_io_open(const cogpu_io *kind, cogpu_io **io, cogpu_error *error);
+
+/* What a source that ends too early is told. */
+cogpu_status cogpu_io_short(cogpu_error *error, uint64_t offset, size_t bytes, uint64_t size);
+
+#endif

@@ -1,0 +1,109 @@
+/* Takes a kind of source, hands on bounded reads, the kept head and the window of peeks. */
+#include "io/io.h"
+
+#include <string.h>
+
+/* GDAL promises that the directories of a COG lie in its first 16 KiB. */
+enum { HEAD_BYTES = 16 << 10, WINDOW_BYTES = 16 << 10 };
+
+static size_t smaller(uint64_t a, size_t b) {
+    return a < b ? (size_t)a : b;
+}
+
+cogpu_status cogpu_io_open(const cogpu_io *kind, cogpu_io **out, cogpu_error *error) {
+    cogpu_io *io = cogpu_allocate(sizeof *io);
+    size_t head_bytes = kind->data ? 0 : smaller(kind->bytes, HEAD_BYTES);
+    uint8_t *head = head_bytes ? cogpu_allocate(head_bytes) : NULL;
+    if (!io || (head_bytes && !head)) {
+        cogpu_io copy = *kind;
+        copy.close(&copy);
+        cogpu_release(io);
+        cogpu_release(head);
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory opening the source");
+    }
+    *io = *kind;
+    if (head_bytes) {
+        cogpu_status status = io->read(io, 0, head_bytes, head, error);
+        if (status != COGPU_OK) {
+            cogpu_release(head);
+            cogpu_io_close(io);
+            return status;
+        }
+        io->head = head;
+        io->head_bytes = head_bytes;
+    }
+    *out = io;
+    return COGPU_OK;
+}
+
+void cogpu_io_close(cogpu_io *io) {
+    if (!io)
+        return;
+    cogpu_io_settle(io);
+    cogpu_release(io->head);
+    io->close(io);
+    cogpu_release(io);
+}
+
+uint64_t cogpu_io_bytes(const cogpu_io *io) {
+    return io->bytes;
+}
+
+cogpu_status cogpu_io_short(cogpu_error *error, uint64_t offset, size_t bytes, uint64_t size) {
+    cogpu_status status = cogpu_fail(error, COGPU_CORRUPT,
+                                     "%zu bytes at offset %llu are needed, but the file ends at %llu:"
+                                     " it is cut off or an offset in it is wrong",
+                                     bytes, (unsigned long long)offset, (unsigned long long)size);
+    cogpu_error_place(error, -1, -1, (int64_t)(offset & INT64_MAX));
+    return status;
+}
+
+cogpu_status cogpu_io_read(const cogpu_io *io, uint64_t offset, size_t bytes, void *to,
+                           cogpu_error *error) {
+    if (bytes == 0)
+        return COGPU_OK;
+    if (offset > io->bytes || bytes > io->bytes - offset)
+        return cogpu_io_short(error, offset, bytes, io->bytes);
+    if (offset + bytes <= io->head_bytes) {
+        memcpy(to, io->head + offset, bytes);
+        return COGPU_OK;
+    }
+    return io->read(io, offset, bytes, to, error);
+}
+
+static bool in_window(const cogpu_io *io, uint64_t offset, size_t bytes) {
+    return io->window && offset >= io->window_offset &&
+           offset - io->window_offset <= io->window_bytes &&
+           bytes <= io->window_bytes - (offset - io->window_offset);
+}
+
+cogpu_status cogpu_io_peek(cogpu_io *io, uint64_t offset, size_t bytes, void *to,
+                           cogpu_error *error) {
+    bool in_head = offset <= io->head_bytes && bytes <= io->head_bytes - offset;
+    if (in_head || io->settled || io->data || bytes > WINDOW_BYTES || offset >= io->bytes)
+        return cogpu_io_read(io, offset, bytes, to, error);
+    if (!in_window(io, offset, bytes)) {
+        if (!io->window && !(io->window = cogpu_allocate(WINDOW_BYTES)))
+            return cogpu_io_read(io, offset, bytes, to, error);
+        io->window_bytes = 0;
+        size_t span = smaller(io->bytes - offset, WINDOW_BYTES);
+        TRY(io->read(io, offset, span, io->window, error));
+        io->window_offset = offset;
+        io->window_bytes = span;
+        if (bytes > span)
+            return cogpu_io_short(error, offset, bytes, io->bytes);
+    }
+    memcpy(to, io->window + (offset - io->window_offset), bytes);
+    return COGPU_OK;
+}
+
+void cogpu_io_settle(cogpu_io *io) {
+    cogpu_release(io->window);
+    io->window = NULL;
+    io->window_bytes = 0;
+    io->settled = true;
+}
+
+const uint8_t *cogpu_io_mapped(const cogpu_io *io, uint64_t offset) {
+    return io->data ? io->data + offset : NULL;
+}

@@ -1,0 +1,54 @@
+/* A file by path: pread, which threads may share. A file is not mapped: one that another process cuts
+ * off while it is read would end this process by a signal. */
+#include "io/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static cogpu_status fail_errno(cogpu_error *error, const char *doing) {
+    char text[128];
+    int number = errno;
+    if (strerror_r(number, text, sizeof text) != 0)
+        text[0] = '\0';
+    cogpu_status status = number == ENOENT ? COGPU_ABSENT : COGPU_IO;
+    return cogpu_fail(error, status, "%s: %s", doing, text);
+}
+
+static cogpu_status file_read(const cogpu_io *io, uint64_t offset, size_t bytes, void *to,
+                              cogpu_error *error) {
+    uint8_t *at = to;
+    while (bytes > 0) {
+        ssize_t got = pread(io->file, at, bytes, (off_t)offset);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail_errno(error, "cannot read the file");
+        if (got == 0)
+            return cogpu_io_short(error, offset, bytes, offset);
+        at += got;
+        offset += (uint64_t)got;
+        bytes -= (size_t)got;
+    }
+    return COGPU_OK;
+}
+
+static void file_close(cogpu_io *io) {
+    close(io->file);
+}
+
+cogpu_status cogpu_io_open_file(const char *path, cogpu_io **io, cogpu_error *error) {
+    cogpu_io kind = {.read = file_read, .close = file_close};
+    kind.file = open(path, O_RDONLY | O_CLOEXEC);
+    if (kind.file < 0)
+        return fail_errno(error, "cannot open the file");
+    struct stat about;
+    if (fstat(kind.file, &about) != 0 || S_ISDIR(about.st_mode) || about.st_size < 0) {
+        file_close(&kind);
+        return cogpu_fail(error, COGPU_IO, "cannot open the file: it is a folder or has no size");
+    }
+    kind.bytes = (uint64_t)about.st_size;
+    return cogpu_io_open(&kind, io, error);
+}

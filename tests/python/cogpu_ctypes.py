@@ -1,0 +1,450 @@
+"""The C API of libcogpu for the tests: takes paths, bytes or callbacks, hands on NumPy arrays.
+
+It mirrors the structs of include/cogpu.h field by field; test_mirror.py compares the mirror with what
+a C compiler says of the header, so that the two cannot drift apart.
+"""
+
+import ctypes
+import os
+import pathlib
+from ctypes import (
+    CFUNCTYPE, POINTER, Structure, byref, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t,
+    c_uint16, c_uint32, c_uint64, c_void_p,
+)
+from types import SimpleNamespace
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LIBRARY = pathlib.Path(os.environ.get("COGPU_LIB", ROOT / "build" / "libcogpu.so"))
+
+# ---- constants: C name -> value; the values are compared with the header -----------------------
+
+STATUSES = ["OK", "ARGUMENT", "MEMORY", "IO", "FORMAT", "CORRUPT", "UNSUPPORTED", "LIMIT", "DEVICE", "ABSENT"]
+TYPES = ["TYPE_NONE", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64", "F16", "F32", "F64", "CI16",
+         "CI32", "CF32", "CF64"]
+CONSTANTS = {f"COGPU_{name}": value for names in (STATUSES, TYPES) for value, name in enumerate(names)}
+CONSTANTS |= {
+    "COGPU_STRIPS": 0, "COGPU_TILES": 1,
+    "COGPU_ALL_VALID": 0, "COGPU_BY_MASK": 1, "COGPU_BY_NODATA": 2, "COGPU_BY_ALPHA": 3,
+    "COGPU_KEY_SHORT": 0, "COGPU_KEY_DOUBLE": 1, "COGPU_KEY_TEXT": 2,
+    "COGPU_PIXELS": 0, "COGPU_MASK": 1,
+    "COGPU_GHOST_PRESENT": 1, "COGPU_GHOST_IFDS_BEFORE_DATA": 2, "COGPU_GHOST_ROW_MAJOR": 4,
+    "COGPU_GHOST_LEADER": 8, "COGPU_GHOST_TRAILER": 16, "COGPU_GHOST_MASK_INTERLEAVED": 32,
+    "COGPU_GHOST_BROKEN": 64,
+}
+OK, ARGUMENT, MEMORY, IO, FORMAT, CORRUPT, UNSUPPORTED, LIMIT, DEVICE, ABSENT = range(10)
+STRIPS, TILES = 0, 1
+ALL_VALID, BY_MASK, BY_NODATA, BY_ALPHA = range(4)
+PIXELS, MASK = 0, 1
+
+# Complex integers have no NumPy type of their own: a pair of fields stands for them.
+CI16 = np.dtype([("re", "<i2"), ("im", "<i2")])
+CI32 = np.dtype([("re", "<i4"), ("im", "<i4")])
+DTYPES = [None] + [np.dtype(t) for t in (
+    "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8", CI16, CI32, "c8", "c16")]
+
+
+# ---- structs -----------------------------------------------------------------------------------
+
+class Error(Structure):
+    _fields_ = [("status", c_int), ("directory", c_int32), ("block", c_int64), ("offset", c_int64),
+                ("message", c_char * 232)]
+
+
+class Limits(Structure):
+    _fields_ = [(name, c_uint64) for name in (
+        "directories", "tags", "tag_bytes", "blocks", "block_bytes", "bands", "call_bytes")]
+
+
+class OpenOptions(Structure):
+    _fields_ = [("limits", Limits), ("no_sidecar", c_int)]
+
+
+READ = CFUNCTYPE(c_int, c_void_p, c_uint64, c_size_t, c_void_p, POINTER(c_size_t))
+SIZE = CFUNCTYPE(c_int, c_void_p, POINTER(c_uint64))
+CLOSE = CFUNCTYPE(None, c_void_p)
+
+
+class Source(Structure):
+    _fields_ = [("user", c_void_p), ("read", READ), ("size", SIZE), ("close", CLOSE)]
+
+
+class Nodata(Structure):
+    _fields_ = [("text", c_char_p), ("matches", c_int), ("value", c_double), ("i64", c_int64),
+                ("u64", c_uint64)]
+
+
+class Gcp(Structure):
+    _fields_ = [(name, c_double) for name in ("column", "row", "level", "x", "y", "z")]
+
+
+class Image(Structure):
+    _fields_ = [
+        ("images", c_uint32), ("directory", c_uint32), ("width", c_uint32), ("height", c_uint32),
+        ("bands", c_uint32), ("type", c_int), ("bits", c_uint32), ("levels", c_uint32),
+        ("layout", c_int), ("block_width", c_uint32), ("block_height", c_uint32),
+        ("blocks", c_uint64), ("planar", c_int), ("compression", c_uint32), ("codec", c_char_p),
+        ("predictor", c_uint32), ("photometric", c_uint32), ("orientation", c_uint32),
+        ("fill_order", c_uint32), ("big_endian", c_int), ("bigtiff", c_int), ("ghost", c_uint32),
+        ("description", c_char_p), ("validity", c_int), ("nodata", Nodata),
+        ("alpha_band", c_uint32), ("premultiplied", c_int), ("palette", POINTER(c_uint16)),
+        ("palette_entries", c_uint32), ("has_transform", c_int), ("transform", c_double * 6),
+        ("pixel_is_point", c_int), ("gcps", POINTER(Gcp)), ("gcp_count", c_uint32),
+        ("rpc", POINTER(c_double)), ("geokeys", c_uint32), ("items", c_uint32),
+        ("warning", c_char_p)]
+
+
+class Level(Structure):
+    _fields_ = [
+        ("directory", c_uint32), ("external", c_int), ("width", c_uint32), ("height", c_uint32),
+        ("layout", c_int), ("block_width", c_uint32), ("block_height", c_uint32),
+        ("blocks", c_uint64), ("compression", c_uint32), ("codec", c_char_p),
+        ("predictor", c_uint32), ("has_mask", c_int), ("mask_directory", c_uint32),
+        ("has_transform", c_int), ("transform", c_double * 6)]
+
+
+class Band(Structure):
+    _fields_ = [("description", c_char_p), ("unit", c_char_p), ("interpretation", c_char_p),
+                ("scale", c_double), ("offset", c_double), ("has_scale", c_int)]
+
+
+class Item(Structure):
+    _fields_ = [("domain", c_char_p), ("name", c_char_p), ("value", c_char_p), ("role", c_char_p),
+                ("band", c_int32)]
+
+
+class Geokey(Structure):
+    _fields_ = [("id", c_uint32), ("name", c_char_p), ("kind", c_int), ("count", c_uint32),
+                ("shorts", POINTER(c_uint16)), ("doubles", POINTER(c_double)), ("text", c_char_p)]
+
+
+class Crs(Structure):
+    _fields_ = [("model", c_char_p), ("authority", c_char_p), ("code", c_uint32),
+                ("vertical", c_uint32), ("name", c_char_p), ("epoch", c_double)]
+
+
+class Directory(Structure):
+    _fields_ = [("directories", c_uint32), ("offset", c_uint64), ("tags", c_uint32),
+                ("parent", c_int32), ("subfile_type", c_uint32)]
+
+
+class Tag(Structure):
+    _fields_ = [("id", c_uint32), ("name", c_char_p), ("type", c_uint32), ("count", c_uint64),
+                ("value_offset", c_uint64), ("bytes", c_uint64)]
+
+
+class Raster(Structure):
+    _fields_ = [("data", c_void_p), ("type", c_int), ("bands", c_uint32), ("height", c_uint32),
+                ("width", c_uint32), ("stride_band", c_int64), ("stride_y", c_int64),
+                ("stride_x", c_int64)]
+
+
+class ContextOptions(Structure):
+    _fields_ = [("threads", c_uint32), ("cache_bytes", c_uint64)]
+
+
+class Request(Structure):
+    _fields_ = [("image", c_uint32), ("level", c_uint32), ("x", c_uint32), ("y", c_uint32),
+                ("width", c_uint32), ("height", c_uint32), ("bands", POINTER(c_uint32)),
+                ("band_count", c_uint32), ("part", c_int), ("fill_bad_blocks", c_int),
+                ("threads", c_uint32), ("context", c_void_p)]
+
+
+class Result(Structure):
+    _fields_ = [("blocks", c_uint64), ("sparse_blocks", c_uint64), ("bad_blocks", c_uint64),
+                ("cached_blocks", c_uint64), ("bytes_read", c_uint64), ("first_bad", Error)]
+
+
+class ReadItem(Structure):
+    _fields_ = [("file", c_void_p), ("request", Request), ("raster", Raster), ("result", Result),
+                ("status", c_int)]
+
+
+class Codec(Structure):
+    _fields_ = [("compression", c_uint32), ("name", c_char_p), ("library", c_char_p),
+                ("available", c_int)]
+
+
+class Device(Structure):
+    _fields_ = [("name", c_char_p), ("description", c_char * 128)]
+
+
+STRUCTS = {
+    "cogpu_error": Error, "cogpu_limits": Limits, "cogpu_open_options": OpenOptions,
+    "cogpu_source": Source, "cogpu_nodata": Nodata, "cogpu_gcp": Gcp, "cogpu_image": Image,
+    "cogpu_level": Level, "cogpu_band": Band, "cogpu_item": Item, "cogpu_geokey": Geokey,
+    "cogpu_crs": Crs, "cogpu_directory": Directory, "cogpu_tag": Tag, "cogpu_raster": Raster,
+    "cogpu_context_options": ContextOptions, "cogpu_request": Request, "cogpu_result": Result,
+    "cogpu_read_item": ReadItem, "cogpu_codec": Codec, "cogpu_device": Device,
+}
+
+
+# ---- the library -------------------------------------------------------------------------------
+
+class CogpuError(Exception):
+    """A status other than COGPU_OK, with the place that the error names."""
+
+    def __init__(self, status, error):
+        self.status, self.name = status, STATUSES[status].lower()
+        self.directory, self.block, self.offset = error.directory, error.block, error.offset
+        self.message = error.message.decode()
+        super().__init__(f"{self.name}: {self.message}")
+
+
+def _load():
+    """The library with the types of its functions; None where it has not been built."""
+    if not LIBRARY.exists():
+        return None
+    library = ctypes.CDLL(str(LIBRARY))
+    file, error = c_void_p, POINTER(Error)
+
+    def declare(name, *arguments, result=c_int):
+        function = getattr(library, name)
+        function.argtypes, function.restype = arguments, result
+
+    declare("cogpu_version", result=c_char_p)
+    declare("cogpu_status_name", c_int, result=c_char_p)
+    declare("cogpu_type_bytes", c_int, result=c_size_t)
+    declare("cogpu_type_name", c_int, result=c_char_p)
+    declare("cogpu_proj_version", result=c_char_p)
+    declare("cogpu_open", c_char_p, POINTER(OpenOptions), POINTER(file), error)
+    declare("cogpu_open_memory", c_void_p, c_size_t, POINTER(OpenOptions), POINTER(file), error)
+    declare("cogpu_open_source", POINTER(Source), POINTER(OpenOptions), POINTER(file), error)
+    declare("cogpu_close", file, result=None)
+    for name, struct in (("level", Level), ("band", Band), ("item", Item), ("geokey", Geokey)):
+        declare(f"cogpu_{name}_info", file, c_uint32, c_uint32, POINTER(struct), error)
+    declare("cogpu_info", file, c_uint32, POINTER(Image), error)
+    declare("cogpu_crs_info", file, c_uint32, POINTER(Crs), error)
+    declare("cogpu_crs_wkt", file, c_uint32, c_void_p, c_size_t, POINTER(c_size_t), error)
+    declare("cogpu_directory_info", file, c_uint32, POINTER(Directory), error)
+    declare("cogpu_tag_info", file, c_uint32, c_uint32, POINTER(Tag), error)
+    declare("cogpu_tag_read", file, c_uint32, c_uint32, c_uint64, c_uint64, c_void_p, error)
+    declare("cogpu_context_open", POINTER(ContextOptions), POINTER(c_void_p), error)
+    declare("cogpu_context_close", c_void_p, result=None)
+    declare("cogpu_read", file, POINTER(Request), POINTER(Raster), POINTER(Result), error)
+    declare("cogpu_read_many", POINTER(ReadItem), c_size_t, c_void_p, error)
+    declare("cogpu_codec_info", c_uint32, POINTER(Codec))
+    declare("cogpu_device_info", c_uint32, POINTER(Device))
+    return library
+
+
+lib = _load()
+
+
+def _check(status, error):
+    if status != OK:
+        raise CogpuError(status, error)
+
+
+def _plain(struct):
+    """A struct as Python values: text decoded, nested structs too; pointers are left as they are."""
+    values = {}
+    for name, _ in struct._fields_:
+        value = getattr(struct, name)
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", "surrogateescape")
+        elif isinstance(value, Structure):
+            value = _plain(value)
+        elif isinstance(value, ctypes.Array):
+            value = list(value)
+        values[name] = value
+    return SimpleNamespace(**values)
+
+
+def codecs():
+    """TIFF's compression numbers -> cogpu_codec, of all that the library knows by name."""
+    found, row = {}, Codec()
+    while lib.cogpu_codec_info(len(found), byref(row)) == OK:
+        plain = _plain(row)
+        found[plain.compression] = plain
+    return found
+
+
+class Context:
+    """Threads and cached blocks that several reads share."""
+
+    def __init__(self, threads=0, cache_bytes=0):
+        self.handle, error = c_void_p(), Error()
+        options = ContextOptions(threads, cache_bytes)
+        _check(lib.cogpu_context_open(byref(options), byref(self.handle), byref(error)), error)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        lib.cogpu_context_close(self.handle)
+
+
+class File:
+    """An open file. Use it as a context manager; the functions raise CogpuError."""
+
+    def __init__(self, opener, *keep):
+        self.handle, self._keep, error = c_void_p(), keep, Error()
+        _check(opener(byref(self.handle), byref(error)), error)
+        self.last_result = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        lib.cogpu_close(self.handle)
+        self.handle = c_void_p()
+
+    def _fill(self, struct, function, *arguments):
+        value, error = struct(), Error()
+        _check(function(self.handle, *arguments, byref(value), byref(error)), error)
+        return value
+
+    def info(self, image=0):
+        raw = self._fill(Image, lib.cogpu_info, image)
+        info = _plain(raw)
+        info.dtype = DTYPES[info.type]
+        info.palette = raw.palette[:3 * raw.palette_entries] if raw.palette else None
+        info.gcps = [_plain(raw.gcps[i]) for i in range(raw.gcp_count)]
+        info.rpc = raw.rpc[:92] if raw.rpc else None
+        info.warning = info.warning or ""
+        return info
+
+    def level(self, level, image=0):
+        return _plain(self._fill(Level, lib.cogpu_level_info, image, level))
+
+    def levels(self, image=0):
+        return [self.level(i, image) for i in range(self.info(image).levels)]
+
+    def band(self, band, image=0):
+        return _plain(self._fill(Band, lib.cogpu_band_info, image, band))
+
+    def item(self, index, image=0):
+        return _plain(self._fill(Item, lib.cogpu_item_info, image, index))
+
+    def items(self, image=0):
+        return [self.item(i, image) for i in range(self.info(image).items)]
+
+    def geokeys(self, image=0):
+        """Key id -> its numbers as a list, or its text."""
+        keys = {}
+        for index in range(self.info(image).geokeys):
+            key = self._fill(Geokey, lib.cogpu_geokey_info, image, index)
+            values = [lambda k: k.shorts[:k.count], lambda k: k.doubles[:k.count],
+                      lambda k: k.text.decode("utf-8", "replace")]
+            keys[key.id] = values[key.kind](key)
+        return keys
+
+    def crs(self, image=0):
+        return _plain(self._fill(Crs, lib.cogpu_crs_info, image))
+
+    def wkt(self, image=0):
+        needed, error = c_size_t(), Error()
+        status = lib.cogpu_crs_wkt(self.handle, image, None, 0, byref(needed), byref(error))
+        _check(status, error)
+        text = ctypes.create_string_buffer(needed.value)
+        status = lib.cogpu_crs_wkt(self.handle, image, text, needed.value, byref(needed), byref(error))
+        _check(status, error)
+        return text.value.decode()
+
+    def directory(self, index):
+        return _plain(self._fill(Directory, lib.cogpu_directory_info, index))
+
+    def tags(self, directory=0):
+        """Tag id -> cogpu_tag, in file order."""
+        count = self.directory(directory).tags
+        rows = (self._fill(Tag, lib.cogpu_tag_info, directory, i) for i in range(count))
+        return {row.id: row for row in map(_plain, rows)}
+
+    def tag_read(self, directory, tag, first, count, dtype):
+        """Elements of a tag; `dtype` is the NumPy type of one element (of a part, for a RATIONAL)."""
+        values, error = np.zeros(count, dtype), Error()
+        _check(lib.cogpu_tag_read(self.handle, directory, tag, first, count,
+                                  values.ctypes.data_as(c_void_p), byref(error)), error)
+        return values
+
+    def request(self, *, window=None, level=0, bands=None, image=0, part=PIXELS, threads=0,
+                fill_bad_blocks=False, context=None):
+        x, y, width, height = window or (0, 0, 0, 0)
+        picked = (c_uint32 * len(bands))(*bands) if bands is not None else None
+        return Request(image, level, x, y, width, height, picked, len(bands) if bands else 0, part,
+                       int(fill_bad_blocks), threads, context.handle if context else None)
+
+    def shape(self, request):
+        """Bands, height and width of what a request returns."""
+        info = self.info(request.image)
+        level = self.level(request.level, request.image)
+        bands = request.band_count or info.bands
+        if request.part == MASK:
+            bands = request.band_count or 1
+        return bands, request.height or level.height - request.y, request.width or level.width - request.x
+
+    def empty(self, request):
+        """A packed array for the request, filled with what no reader would leave behind."""
+        dtype = np.dtype("u1") if request.part == MASK else self.info(request.image).dtype
+        array = np.empty(self.shape(request), dtype)
+        array.view("u1").fill(0xA5)
+        return array
+
+    def read(self, out=None, **request):
+        """Pixels as (bands, height, width). `out` may be any view of that shape, strides and all."""
+        wanted = self.request(**request)
+        out = self.empty(wanted) if out is None else out
+        raster, result, error = raster_of(out), Result(), Error()
+        status = lib.cogpu_read(self.handle, byref(wanted), byref(raster), byref(result), byref(error))
+        self.last_result = _plain(result)
+        _check(status, error)
+        return out
+
+    def mask(self, **request):
+        """The mask as (height, width): 255 valid, 0 not."""
+        return self.read(part=MASK, **request)[0]
+
+
+def raster_of(array):
+    bands, height, width = array.shape
+    kind = DTYPES.index(array.dtype)
+    return Raster(array.ctypes.data, kind, bands, height, width, *array.strides)
+
+
+def open(path, options=None):
+    return File(lambda file, error: lib.cogpu_open(os.fsencode(path), options, file, error))
+
+
+def open_memory(data, options=None):
+    room = ctypes.create_string_buffer(data, max(len(data), 1))
+    return File(lambda file, error: lib.cogpu_open_memory(room, len(data), options, file, error), room)
+
+
+def open_source(read, size, close=None, options=None):
+    """read(offset, bytes) -> bytes or a status; size() -> int or, wrapped in a tuple, a status."""
+
+    def c_read(_, offset, wanted, to, got):
+        data = read(offset, wanted)
+        if isinstance(data, int):
+            return data
+        ctypes.memmove(to, data, len(data))
+        got[0] = len(data)
+        return OK
+
+    def c_size(_, to):
+        length = size()
+        if isinstance(length, tuple):
+            return length[0]
+        to[0] = length
+        return OK
+
+    source = Source(None, READ(c_read), SIZE(c_size), CLOSE(lambda _: close()) if close else CLOSE())
+    return File(lambda file, error: lib.cogpu_open_source(byref(source), options, file, error), source)
+
+
+def read_many(requests, context=None):
+    """[(file, {request}), ...] -> [(status, array), ...] and the CogpuError of the call, or None."""
+    items, arrays = (ReadItem * len(requests))(), []
+    for item, (file, request) in zip(items, requests):
+        item.file, item.request = file.handle, file.request(**request)
+        arrays.append(file.empty(item.request))
+        item.raster = raster_of(arrays[-1])
+    error = Error()
+    status = lib.cogpu_read_many(items, len(requests), context.handle if context else None, byref(error))
+    failure = CogpuError(status, error) if status != OK else None
+    return [(item.status, array) for item, array in zip(items, arrays)], failure

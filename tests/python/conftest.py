@@ -1,0 +1,72 @@
+"""What all judges share: where the programs and the corpus lie, and on which devices to run.
+
+Environment: COGPU_LIB, COGPU_BIN, COGPU_SAN_BIN name what is tested (default: build/ and build-san/),
+COGPU_CORPUS the folder of real files, COGPU_TIME_FACTOR stretches time limits on slow machines.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE))
+
+import cogpu_ctypes  # noqa: E402
+
+BIN = pathlib.Path(os.environ.get("COGPU_BIN", ROOT / "build" / "cogpu"))
+SAN_BIN = pathlib.Path(os.environ.get("COGPU_SAN_BIN", ROOT / "build-san" / "cogpu"))
+CORPUS = pathlib.Path(os.environ.get("COGPU_CORPUS", ROOT.parent / "shared" / "corpus"))
+TIME_FACTOR = float(os.environ.get("COGPU_TIME_FACTOR", "1"))
+DEVICES = ["cpu"]
+
+warnings.filterwarnings("ignore", message="Dataset has no geotransform")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("filterwarnings", "ignore::rasterio.errors.NotGeoreferencedWarning")
+    config.addinivalue_line("markers", "no_library: needs neither the library nor the programs")
+
+
+def pytest_collection_modifyitems(items):
+    """Without a library there is nothing to judge: say so once per test instead of failing on None."""
+    if cogpu_ctypes.lib is not None:
+        return
+    absent = pytest.mark.skip(reason=f"{cogpu_ctypes.LIBRARY} has not been built (set COGPU_LIB)")
+    for item in items:
+        if item.get_closest_marker("no_library") is None:
+            item.add_marker(absent)
+
+
+@pytest.fixture(params=DEVICES)
+def device(request):
+    return request.param
+
+
+def on_device(device):
+    """The command line's words for a device; the default needs none."""
+    return [] if device == "cpu" else ["--device", device]
+
+
+class Run:
+    """What a program did: exit status, output, seconds, and the most memory it held."""
+
+    def __init__(self, command, timeout):
+        measure = [sys.executable, "-S", "-E", str(HERE / "measure.py"), str(timeout), *map(str, command)]
+        done = subprocess.run(measure, capture_output=True, check=True)
+        head, _, rest = done.stdout.partition(b"\n")
+        code, seconds, kib, out_bytes = head.split()
+        self.code, self.seconds, self.mib = int(code), float(seconds), int(kib) / 1024
+        self.stdout = rest[:int(out_bytes)].decode("utf-8", "replace")
+        self.stderr = rest[int(out_bytes):].decode("utf-8", "replace")
+
+
+@pytest.fixture(scope="session")
+def run():
+    def run_program(*command, timeout=10):
+        return Run(command, timeout * TIME_FACTOR)
+    return run_program

@@ -1,0 +1,201 @@
+"""Real files: the good ones give GDAL's pixels and facts, the bad ones a clear refusal and no harm."""
+
+import csv
+import hashlib
+import re
+import subprocess
+import sys
+
+import cogpu_ctypes as cogpu
+import pytest
+from conftest import BIN, CORPUS, SAN_BIN, TIME_FACTOR, on_device
+
+# Good files that are known not to read, and why. Five at most: more would be a policy, not exceptions.
+EXCEPTIONS = {}
+
+# Files whose CRS is told otherwise than GDAL's EPSG column does, and why.
+CRS_EXCEPTIONS = {}
+
+DTYPES = {"Byte": "u1", "Int8": "i1", "UInt16": "u2", "Int16": "i2", "UInt32": "u4", "Int32": "i4",
+          "UInt64": "u8", "Int64": "i8", "Float16": "f2", "Float32": "f4", "Float64": "f8",
+          "CInt16": cogpu.CI16, "CInt32": cogpu.CI32, "CFloat32": "c8", "CFloat64": "c16"}
+CODECS = {"NONE": {1}, "DEFLATE": {8}, "DEFLATE(old 32946)": {32946}, "LZW": {5}, "JPEG": {7}, "LERC": {34887},
+          "ZSTD": {50000}, "PACKBITS": {32773}, "WEBP": {50001}, "LZMA": {34925}, "CCITTFAX4": {4}}
+# GDAL's mask flags. 0 is a mask directory with a band for each band of the image.
+VALIDITY = {"1": cogpu.ALL_VALID, "0": cogpu.BY_MASK, "2": cogpu.BY_MASK, "6": cogpu.BY_ALPHA,
+            "8": cogpu.BY_NODATA, "10": cogpu.BY_NODATA}
+
+
+def table(name):
+    path = CORPUS / name
+    if not path.exists():
+        reason = f"no corpus at {CORPUS} (set COGPU_CORPUS)"
+        return [pytest.param(None, id="corpus-absent", marks=pytest.mark.skip(reason=reason))]
+    with path.open(newline="") as rows:
+        return [pytest.param(row, id=row["file"]) for row in csv.DictReader(rows, delimiter="\t")]
+
+
+def checksum(text):
+    """The hash in what `cogpu checksum` prints."""
+    found = re.findall(r"\b[0-9a-f]{64}\b", text)
+    return found[0] if found else None
+
+
+def excused(row):
+    if row["file"] in EXCEPTIONS:
+        pytest.xfail(EXCEPTIONS[row["file"]])
+
+
+@pytest.mark.no_library
+def test_exceptions_stay_few():
+    assert len(EXCEPTIONS) <= 5
+
+
+# ---- good files --------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("row", table("good.tsv"))
+def test_good_pixels(row, device, run):
+    excused(row)
+    done = run(BIN, "checksum", CORPUS / "good" / row["file"], *on_device(device))
+    assert done.code == 0, done.stderr
+    assert checksum(done.stdout) == row["sha256_of_pixels"]
+
+
+@pytest.mark.parametrize("row", table("good.tsv"))
+def test_good_facts(row):
+    excused(row)
+    with cogpu.open(CORPUS / "good" / row["file"]) as file:
+        info = file.info()
+        assert (info.width, info.height, info.bands) == tuple(int(row[k]) for k in ("width", "height", "bands"))
+        assert info.dtype == DTYPES[row["dtype"]]
+        assert info.compression in CODECS[row["compression"]]
+        assert info.predictor == int(row["predictor"])
+        assert info.layout == {"stripped": cogpu.STRIPS, "tiled": cogpu.TILES}[row["layout"]]
+        assert bool(info.planar) == (row["planar"] == "separate" and info.bands > 1)
+        assert bool(info.big_endian) == (row["byte_order"] == "BE")
+        assert bool(info.bigtiff) == (row["bigtiff"] == "1")
+        if row["photometric"] != "None":
+            assert info.photometric == int(row["photometric"])
+        assert f"{info.block_width}x{info.block_height}" == row["block"]
+        assert info.bits == int(row["bits"])
+        assert bool(info.ghost & 1) == (row["ghost"] == "1")
+
+
+@pytest.mark.parametrize("row", table("good.tsv"))
+def test_good_meaning(row):
+    """Overviews, mask, nodata, scale and offset."""
+    excused(row)
+    with cogpu.open(CORPUS / "good" / row["file"]) as file:
+        info, band = file.info(), file.band(1)
+        assert info.levels - 1 == int(row["overviews"])
+        assert info.validity == VALIDITY[row["mask"]]
+        if row["nodata"]:
+            assert same_number(info.nodata, float(row["nodata"]))
+        else:
+            assert not info.nodata.text or not info.nodata.matches
+        assert band.scale == float(row["scale"] or 1)
+        assert band.offset == float(row["offset"] or 0)
+
+
+def same_number(nodata, expected):
+    """GDAL also reports what no sample can equal; such a value needs to be told in the text alone."""
+    stated = nodata.value if nodata.matches else float(nodata.text)
+    return stated == expected or (stated != stated and expected != expected)
+
+
+@pytest.mark.parametrize("row", table("good.tsv"))
+def test_good_crs(row):
+    if row["file"] in CRS_EXCEPTIONS:
+        pytest.xfail(CRS_EXCEPTIONS[row["file"]])
+    excused(row)
+    with cogpu.open(CORPUS / "good" / row["file"]) as file:
+        try:
+            crs = file.crs()
+            said = f"{crs.authority}:{crs.code}" if crs.authority else ":"
+        except cogpu.CogpuError as error:
+            assert error.status == cogpu.ABSENT
+            said = ""
+        if row["epsg"].startswith("EPSG:"):
+            assert said == row["epsg"]
+        else:
+            assert not said.startswith("EPSG:")
+
+
+# ---- bad files ---------------------------------------------------------------------------------
+
+GDAL_PIXELS = """
+import hashlib, resource, sys, warnings
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+warnings.simplefilter("ignore")
+import rasterio
+with rasterio.open(sys.argv[1], driver="GTiff") as file:
+    print(hashlib.sha256(file.read().tobytes()).hexdigest())
+"""
+
+
+def gdal_checksum(path):
+    """The hash of GDAL's pixels, or None where GDAL refuses; in a process of its own, for safety."""
+    done = subprocess.run([sys.executable, "-c", GDAL_PIXELS, path], capture_output=True, text=True)
+    return checksum(done.stdout) if done.returncode == 0 else None
+
+
+def judge_refusal(done):
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1, done.stderr
+    assert len(lines[0]) > 20 and re.search(r"[a-z]{3}", lines[0]), "an error that says nothing"
+    assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize("row", table("bad.tsv"))
+def test_bad_file_is_refused_or_read_as_gdal_does(row, device, run):
+    path = CORPUS / "bad" / row["file"]
+    done = run(BIN, "checksum", path, *on_device(device))
+    assert done.code in (0, 1), f"{done.code} {done.stderr}"
+    assert done.seconds < 2 * TIME_FACTOR
+    assert done.mib < 256
+    if done.code == 1:
+        judge_refusal(done)
+    else:
+        assert checksum(done.stdout) == gdal_checksum(path)
+
+
+@pytest.mark.parametrize("command", ["checksum", "info"])
+@pytest.mark.parametrize("row", table("bad.tsv"))
+def test_bad_file_under_sanitizers(row, command, device, run):
+    if not SAN_BIN.exists():
+        pytest.skip(f"{SAN_BIN} has not been built (set COGPU_SAN_BIN)")
+    words = on_device(device) if command == "checksum" else []
+    done = run(SAN_BIN, command, CORPUS / "bad" / row["file"], *words)
+    assert "Sanitizer" not in done.stderr and "runtime error" not in done.stderr, done.stderr
+    assert done.code in (0, 1), f"{done.code} {done.stderr}"
+    assert done.seconds < 2 * TIME_FACTOR
+
+
+# ---- good files, cut or with flipped bits ------------------------------------------------------
+
+def mutated(data, seed):
+    """A file with a few bytes changed or its end cut off; the same for the same seed."""
+    state = hashlib.sha256(f"{seed}:{len(data)}".encode()).digest()
+    data = bytearray(data)
+    head = min(len(data), 512)
+    for i in range(0, 24, 6):
+        reach = head if state[i] & 1 else len(data)
+        place = int.from_bytes(state[i + 1:i + 5], "little") % reach
+        data[place] = state[i + 5] if state[i] & 2 else data[place] ^ 1 << (state[i + 5] & 7)
+    return bytes(data[:len(data) * state[31] // 256]) if state[30] < 48 else bytes(data)
+
+
+@pytest.mark.parametrize("row", [row for row in table("good.tsv")
+                                 if row.values[0] is None or int(row.values[0]["bytes"]) < 40_000])
+def test_mutated_good_file_survives(row):
+    """In this process: a crash here is a crash of the test run, which nobody overlooks."""
+    data = (CORPUS / "good" / row["file"]).read_bytes()
+    options = cogpu.OpenOptions(limits=cogpu.Limits(block_bytes=1 << 24, call_bytes=1 << 26))
+    for seed in range(6):
+        try:
+            with cogpu.open_memory(mutated(data, seed), options) as file:
+                info = file.info()
+                if info.width * info.height * info.bands * info.dtype.itemsize <= 1 << 24:
+                    file.read(threads=1)
+        except cogpu.CogpuError as error:
+            assert error.message

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Checks that includes go one way and that src/ calls nothing that it must not.
+
+Takes the root of the repository, prints one line for each offence, and ends with 1 if there is any.
+What a room, a folder of src/, may see is written down here, once.
+"""
+
+import pathlib
+import re
+import sys
+
+BASE = {"base"}
+IO = BASE | {"io"}
+TIFF = IO | {"tiff"}
+CODEC = BASE | {"codec"}
+IMAGE = TIFF | {"image", "codec"}
+PLAN = IMAGE | {"plan"}
+MAY_SEE = {
+    "base": BASE,
+    "io": IO,
+    "tiff": TIFF,
+    "codec": CODEC,
+    "image": IMAGE,
+    "plan": PLAN,
+    "backend": BASE | {"io", "codec", "image", "plan", "backend"},
+    "api": PLAN | {"backend", "api"},
+}
+# Folders outside src/ that know the library by its public header alone.
+PUBLIC_ONLY = ["cli", "examples"]
+
+# Memory is base/memory.h's, text is base/status.h's, and the process is not ours to end.
+FORBIDDEN = ["malloc", "calloc", "realloc", "free", "printf", "fprintf", "puts", "abort", "exit", "strcpy",
+             "strcat", "sprintf", "vsprintf", "atoi", "atol", "atof", "gets"]
+CALL = re.compile(r"(?<![\w.>])(" + "|".join(FORBIDDEN) + r")\s*\(")
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+
+
+def without_comments(text):
+    """The code with comments and literals blanked, line numbers kept."""
+    return NOISE.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), text)
+
+
+def sources(folder):
+    return sorted(path for suffix in ("c", "h", "cpp", "cu", "cuh") for path in folder.rglob(f"*.{suffix}"))
+
+
+def includes(path):
+    """(line number, header) of every quoted include outside comments."""
+    text = path.read_text()
+    bare = without_comments(text).splitlines()
+    for number, line in enumerate(text.splitlines(), 1):
+        found = INCLUDE.match(line)
+        if found and found.group(1) == '"' and "#" in bare[number - 1]:
+            yield number, found.group(2)
+
+
+def check_room(root, path):
+    room = path.relative_to(root / "src").parts[0]
+    if room not in MAY_SEE:
+        yield f"{path.relative_to(root)}: src/{room}/ is no room of the design"
+        return
+    for number, header in includes(path):
+        if header == "cogpu.h":
+            continue
+        target = header.split("/")[0] if "/" in header else room
+        if target not in MAY_SEE[room]:
+            yield f"{path.relative_to(root)}:{number}: {room}/ must not include {header}"
+
+
+def check_calls(root, path):
+    if path.relative_to(root / "src").parts[0] == "base":
+        return
+    for number, line in enumerate(without_comments(path.read_text()).splitlines(), 1):
+        for call in CALL.findall(line):
+            yield f"{path.relative_to(root)}:{number}: {call}() is not used in src/ outside base/"
+
+
+def check_public(root, path):
+    for number, header in includes(path):
+        if "/" in header:
+            yield f"{path.relative_to(root)}:{number}: sees cogpu.h alone, not {header}"
+
+
+def check(root):
+    for path in sources(root / "src"):
+        yield from check_room(root, path)
+        yield from check_calls(root, path)
+    for folder in PUBLIC_ONLY:
+        for path in sources(root / folder):
+            yield from check_public(root, path)
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[1])
+    offences = list(check(root))
+    print("\n".join(offences) if offences else "includes and calls are in order")
+    return 1 if offences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

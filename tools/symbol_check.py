@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Checks the names that the libraries show to the world.
+
+Takes the shared library, the static library and cogpu.h; prints one line for each offence, and ends
+with 1 if there is any. A shared library exports what cogpu.h declares and nothing else; a static one
+cannot hide its inner names, so all of them begin with cogpu_.
+"""
+
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+# What linkers and sanitizers add to every shared library.
+NOT_OURS = re.compile(r"_init$|_fini$|_edata$|_end$|__bss_start$|__(asan|ubsan|odr_asan|sancov)\w*")
+
+
+def defined_symbols(path, *flags):
+    output = subprocess.run(["nm", "--defined-only", "--extern-only", *flags, path], capture_output=True,
+                            text=True, check=True).stdout
+    names = {line.split()[-1] for line in output.splitlines() if len(line.split()) == 3}
+    return {name.split("@")[0] for name in names if not NOT_OURS.match(name)}
+
+
+def declared(header):
+    code = re.sub(r"/\*.*?\*/", " ", header.read_text(), flags=re.S)
+    return set(re.findall(r"COGPU_API[^;]*?\b(cogpu_\w+)\s*\(", code))
+
+
+def check(shared, static, header):
+    public = declared(header)
+    exported = defined_symbols(shared, "--dynamic")
+    for name in sorted(exported - public):
+        yield f"{shared.name} exports {name}, which {header.name} does not declare"
+    for name in sorted(public - exported):
+        yield f"{header.name} declares {name}, which {shared.name} does not export"
+    for name in sorted(defined_symbols(static)):
+        if not name.startswith("cogpu_"):
+            yield f"{static.name} defines {name}, which does not begin with cogpu_"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("build", type=pathlib.Path, nargs="?", default=ROOT / "build")
+    parser.add_argument("--header", type=pathlib.Path, default=ROOT / "include" / "cogpu.h")
+    arguments = parser.parse_args()
+    offences = list(check(arguments.build / "libcogpu.so", arguments.build / "libcogpu.a", arguments.header))
+    print("\n".join(offences) if offences else "symbols are in order")
+    return 1 if offences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
