@@ -1,6 +1,6 @@
 /*
- * Takes in the words of a command line, hands on a cogpu_arguments. Here, once for all commands, stand
- * the options with their help, and the messages about those that are wrong.
+ * Takes in the words of a command line, hands on a cogpu_arguments. Here, once for all commands,
+ * stand the options with their help, and the messages about those that are wrong.
  */
 #include "arguments.h"
 

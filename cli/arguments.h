@@ -1,6 +1,7 @@
 /*
- * The command line as plain values. A command names the options it has; all commands share one table
- * of them, so that an option means the same everywhere and each command's help comes from that table.
+ * The command line as plain values. A command names the options it has; all commands share one
+ * table of them, so that an option means the same everywhere and each command's help comes from
+ * that table.
  */
 #ifndef COGPU_CLI_ARGUMENTS_H
 #define COGPU_CLI_ARGUMENTS_H

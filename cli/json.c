@@ -99,38 +99,38 @@ void cogpu_json_text(cogpu_json *json, const char *key, const char *value) {
     add_quoted(json, value);
 }
 
+void cogpu_json_plain(cogpu_json *json, const char *key, const char *value) {
+    begin_value(json, key);
+    add_plain(json, value);
+}
+
 void cogpu_json_integer(cogpu_json *json, const char *key, int64_t value) {
     char text[32];
-    begin_value(json, key);
     snprintf(text, sizeof text, "%" PRId64, value);
-    add_plain(json, text);
+    cogpu_json_plain(json, key, text);
 }
 
 void cogpu_json_unsigned(cogpu_json *json, const char *key, uint64_t value) {
     char text[32];
-    begin_value(json, key);
     snprintf(text, sizeof text, "%" PRIu64, value);
-    add_plain(json, text);
+    cogpu_json_plain(json, key, text);
 }
 
 void cogpu_json_number(cogpu_json *json, const char *key, double value) {
     char text[NUMBER_TEXT];
-    const char *number = cogpu_text_number(value, text);
-    begin_value(json, key);
+    cogpu_text_number(value, text);
     if (isfinite(value))
-        add_plain(json, number);
+        cogpu_json_plain(json, key, text);
     else
-        add_quoted(json, number);
+        cogpu_json_text(json, key, text);
 }
 
 void cogpu_json_boolean(cogpu_json *json, const char *key, bool value) {
-    begin_value(json, key);
-    add_plain(json, value ? "true" : "false");
+    cogpu_json_plain(json, key, value ? "true" : "false");
 }
 
 void cogpu_json_null(cogpu_json *json, const char *key) {
-    begin_value(json, key);
-    add_plain(json, "null");
+    cogpu_json_plain(json, key, "null");
 }
 
 void cogpu_json_numbers(cogpu_json *json, const char *key, const double *values, size_t count) {

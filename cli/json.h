@@ -1,7 +1,7 @@
 /*
- * A JSON writer. It gathers the text in memory, so that a command which fails half way prints its error
- * and not a half object. `key` is NULL inside arrays. JSON has no nan and no infinity: numbers that are
- * none are written as the strings "nan", "inf" and "-inf".
+ * A JSON writer. It gathers the text in memory, so that a command which fails half way prints its
+ * error and not a half object. `key` is NULL inside arrays. JSON has no nan and no infinity:
+ * numbers that are none are written as the strings "nan", "inf" and "-inf".
  */
 #ifndef COGPU_CLI_JSON_H
 #define COGPU_CLI_JSON_H
@@ -13,8 +13,8 @@
 typedef struct cogpu_json {
     char *text;
     size_t bytes, capacity;
-    bool failed;      /* no memory: nothing more is added */
-    bool more;        /* the next value follows another one */
+    bool failed; /* no memory: nothing more is added */
+    bool more;   /* the next value follows another one */
     int depth;
     int line_depth;   /* where lists on one line begin; 0 = not in one */
     char closing[16]; /* the brackets that are open */
@@ -25,6 +25,8 @@ void cogpu_json_open(cogpu_json *json, const char *key, char kind);
 void cogpu_json_close(cogpu_json *json);
 
 void cogpu_json_text(cogpu_json *json, const char *key, const char *value); /* NULL: null */
+/* Text that is JSON already: a number. */
+void cogpu_json_plain(cogpu_json *json, const char *key, const char *value);
 void cogpu_json_integer(cogpu_json *json, const char *key, int64_t value);
 void cogpu_json_unsigned(cogpu_json *json, const char *key, uint64_t value);
 void cogpu_json_number(cogpu_json *json, const char *key, double value);

@@ -1,6 +1,6 @@
 /*
- * Takes in errors, hands on text. A name or a message may hold what a hostile file put there, so all
- * of it passes through text.h before a terminal sees it.
+ * Takes in errors, hands on text. A name or a message may hold what a hostile file put there, so
+ * all of it passes through text.h before a terminal sees it.
  */
 #include "report.h"
 

@@ -1,6 +1,6 @@
 /*
- * How a command tells that something is wrong: one line on stderr, and JSON on stdout where asked for.
- * Inside a command errors travel as in the library: a status returned, a cogpu_error filled.
+ * How a command tells that something is wrong: one line on stderr, and JSON on stdout where asked
+ * for. Inside a command errors travel as in the library: a status returned, a cogpu_error filled.
  */
 #ifndef COGPU_CLI_REPORT_H
 #define COGPU_CLI_REPORT_H

@@ -1,6 +1,6 @@
 /*
- * Takes in bytes, hands on their SHA-256. Two ways to mix a block: portable C, and the SHA extension of
- * x86, some six times as fast, which is looked for when a sum begins.
+ * Takes in bytes, hands on their SHA-256. Two ways to mix a block: portable C, and the SHA
+ * extension of x86, some six times as fast, which is looked for when a sum begins.
  */
 #include "sha256.h"
 
@@ -70,8 +70,9 @@ static bool has_sha_extension(void) {
 }
 
 /* The extension keeps the state as the words ABEF and CDGH. */
-__attribute__((target("sha,sse4.1,ssse3"))) static void
-mix_extension(uint32_t state[8], const uint8_t *data, size_t blocks) {
+__attribute__((target("sha,sse4.1,ssse3"))) static void mix_extension(uint32_t state[8],
+                                                                      const uint8_t *data,
+                                                                      size_t blocks) {
     const __m128i big_endian = _mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3);
     __m128i cdab = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)state), 0xb1);
     __m128i efgh = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)(state + 4)), 0x1b);

@@ -1,10 +1,12 @@
 /*
- * Takes in text of any bytes, hands on UTF-8 that is safe to print; and numbers in their shortest form.
+ * Takes in text of any bytes, hands on UTF-8 that is safe to print; and numbers in their shortest
+ * form.
  */
 #include "text.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Bytes that follow the first of a sequence; -1 for a byte that begins none. */
 static int following_bytes(uint8_t first) {
@@ -69,9 +71,20 @@ void cogpu_text_print(FILE *to, const char *text, size_t limit) {
     }
 }
 
+bool cogpu_text_line(const char **lines, char line[LINE_TEXT]) {
+    if (!**lines)
+        return false;
+    size_t length = strcspn(*lines, "\n");
+    snprintf(line, LINE_TEXT, "%.*s", (int)length, *lines);
+    *lines += length + ((*lines)[length] == '\n');
+    return true;
+}
+
 const char *cogpu_text_number(double number, char text[NUMBER_TEXT]) {
-    if (isnan(number))
-        return "nan";
+    if (isnan(number)) {
+        snprintf(text, NUMBER_TEXT, "nan"); /* never "-nan" */
+        return text;
+    }
     for (int digits = 15; digits <= 17; digits++) {
         snprintf(text, NUMBER_TEXT, "%.*g", digits, number);
         if (strtod(text, NULL) == number)

@@ -379,7 +379,8 @@ COGPU_API void cogpu_context_close(cogpu_context *context);
 
 typedef enum cogpu_part {
     COGPU_PIXELS = 0,
-    COGPU_MASK          /* 255 where a pixel is valid, else 0: see cogpu_validity */
+    COGPU_MASK          /* 255 where a pixel is valid, else 0: see cogpu_validity; with nodata each
+                           band has a mask of its own, otherwise all have the same */
 } cogpu_part;
 
 /* What to read; NULL or all zero: every pixel of level 0 of image 0. */
@@ -399,7 +400,7 @@ typedef struct cogpu_result {
     uint64_t sparse_blocks;  /* of these, without data in the file */
     uint64_t bad_blocks;     /* of these, filled because they could not be read */
     uint64_t cached_blocks;  /* of these, found in the context's cache */
-    uint64_t bytes_read;     /* from the source, block data and their index */
+    uint64_t bytes_read;     /* of blocks, from the source */
     cogpu_error first_bad;   /* the first of the bad blocks */
 } cogpu_result;
 
@@ -413,7 +414,7 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_read(const cogpu_file *file, const
 /* One read of cogpu_read_many. */
 typedef struct cogpu_read_item {
     const cogpu_file *file;
-    cogpu_request request;    /* its `threads` and `context` are not used */
+    cogpu_request request;    /* its `threads` is not used, its `context` is that of the call */
     cogpu_raster raster;
     cogpu_result result;      /* filled */
     cogpu_status status;      /* filled */

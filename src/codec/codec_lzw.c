@@ -1,46 +1,49 @@
 /*
  * Takes a block in TIFF's LZW, hands on its bytes.
  *
- * The code that an encoder adds to the table is always "the string of the last code, plus the byte that
- * follows it in the output". So no chain of prefixes is kept: a table entry holds either the bytes of a
- * short string, ready to be stored as one word, or the place and length of a long one in the output of
- * this segment (what lies between two Clear codes).
+ * The code that an encoder adds to the table is always "the string of the last code, plus the byte
+ * that follows it in the output". So no chain of prefixes is kept: a table entry holds either the
+ * bytes of a short string, ready to be stored as one word, or the place and length of a long one in
+ * the output of this segment (what lies between two Clear codes).
  *
  * Short:  bits 0-55 the bytes, the first lowest;      bits 56-63 the length, 1 to 7.
  * Long:   bits 0-7 the first byte, 8-15 noise, 16-39 the start, 40-55 the length; bits 56-63 LONG.
  * A start fits: the strings of a full table have 1 + 2 + ... + 3838 < 2^23 bytes together.
  *
  * `grow` and `shift` prepare the next entry from the last string before the byte after it is known:
- * entry = grow | byte << shift. For a long string the byte is already in the output, and `shift` leads
- * it into the noise.
+ * entry = grow | byte << shift. For a long string the byte is already in the output, and `shift`
+ * leads it into the noise.
  *
- * The fast loop takes several codes from each word of input, has a copy for each code width, and runs
- * where wide loads and stores stay inside the block. All else, one code at a time, is done by `step`.
+ * The fast loop takes several codes from each word of input, has a copy for each code width, and
+ * runs where wide loads and stores stay inside the block. All else, one code at a time, is done by
+ * `step`.
  */
 #include "base/bytes.h"
 #include "codec/codec.h"
 
 enum { CLEAR = 256, END = 257, FIRST = 258, TABLE_FULL = 4096 };
 
-#define LENGTH_ONE   (UINT64_C(1) << 56)
-#define SHORT_LIMIT  (7 * LENGTH_ONE) /* the longest string whose successor is short is below this */
-#define LONG         (UINT64_C(0x80) << 56)
-#define CONTROL      (UINT64_C(0xFF) << 56)
-#define LONG_START   16
-#define LONG_LENGTH  40
-#define COPY_BYTES   16 /* that a long string is copied by */
+#define LENGTH_ONE (UINT64_C(1) << 56)
+#define SHORT_LIMIT                                                                                \
+    (7 * LENGTH_ONE) /* the longest string whose successor is short is below this                  \
+                      */
+#define LONG        (UINT64_C(0x80) << 56)
+#define CONTROL     (UINT64_C(0xFF) << 56)
+#define LONG_START  16
+#define LONG_LENGTH 40
+#define COPY_BYTES  64 /* that a long string is copied by */
 
 typedef struct lzw {
     const uint8_t *in;
     size_t in_bytes;
-    size_t bit;              /* of the input that comes next */
-    uint8_t *out, *out_end;  /* where the next string goes */
-    uint8_t *segment;        /* where the output of this segment begins */
+    size_t bit;             /* of the input that comes next */
+    uint8_t *out, *out_end; /* where the next string goes */
+    uint8_t *segment;       /* where the output of this segment begins */
     uint64_t *table;
     uint64_t grow;
     unsigned shift;
-    unsigned next;           /* the entry that the next code adds; END where it adds none yet */
-    bool old_style;          /* least significant bit first, and no early change of the width */
+    unsigned next;  /* the entry that the next code adds; END where it adds none yet */
+    bool old_style; /* least significant bit first, and no early change of the width */
 } lzw;
 
 static inline void store_short(uint8_t *out, uint64_t entry) {
@@ -61,17 +64,37 @@ static inline const uint8_t *long_string(const uint8_t *segment, uint64_t entry)
     return segment + (entry >> LONG_START & 0xFFFFFF);
 }
 
-/* `grow` after a string of `length` bytes, too many to grow in the entry, that stands at `start`. */
-static inline uint64_t long_grow(uint64_t entry, size_t start, size_t length) {
-    return LONG | (uint64_t)(length + 1) << LONG_LENGTH | (uint64_t)start << LONG_START |
-           (entry & 0xFF);
+/* What the string `entry`, put at `start` of the segment, does to `grow` and `shift`. */
+static inline void grow_from(uint64_t entry, size_t start, uint64_t *grow, unsigned *shift) {
+    const uint64_t length = string_length(entry);
+    if (entry < SHORT_LIMIT) {
+        *grow = entry + LENGTH_ONE;
+        *shift = 8 * (unsigned)length;
+    } else {
+        *grow = LONG | (length + 1) << LONG_LENGTH | (uint64_t)start << LONG_START | (entry & 0xFF);
+        *shift = 8;
+    }
+}
+
+/* Writes up to COPY_BYTES more than the string has. */
+static inline void put_wide(uint8_t *out, const uint8_t *segment, uint64_t entry) {
+    if (entry < LONG) {
+        store_short(out, entry);
+        return;
+    }
+    const uint8_t *from = long_string(segment, entry);
+    const size_t length = string_length(entry);
+    for (size_t done = 0; done < length; done += COPY_BYTES) {
+        uint8_t bytes[COPY_BYTES]; /* a string may end where its copy begins */
+        memcpy(bytes, from + done, COPY_BYTES);
+        memcpy(out + done, bytes, COPY_BYTES);
+    }
 }
 
 /* Decodes codes of `width` bits until one needs the care of `step`. */
 static inline __attribute__((always_inline)) void run(lzw *d, const unsigned width) {
     const unsigned group = 57 / width; /* a load has 57 bits or more from any bit on */
     const unsigned limit = width == 12 ? TABLE_FULL : (1u << width) - 1;
-    const ptrdiff_t room = 8 * (ptrdiff_t)group + COPY_BYTES;
     uint64_t *const table = d->table;
     uint8_t *const segment = d->segment, *const out_end = d->out_end;
     uint8_t *out = d->out;
@@ -79,41 +102,43 @@ static inline __attribute__((always_inline)) void run(lzw *d, const unsigned wid
     unsigned shift = d->shift, next = d->next;
     size_t bit = d->bit;
 
-    while (next + group <= limit && out_end - out >= room && (bit >> 3) + 8 <= d->in_bytes) {
+    while (next + group <= limit && out_end - out >= 8 * (ptrdiff_t)group &&
+           (bit >> 3) + 8 <= d->in_bytes) {
         const uint64_t word = load_u64(d->in + (bit >> 3), true) << (bit & 7);
+        uint64_t entry;
+        unsigned i, code;
 #pragma GCC unroll 6
-        for (unsigned i = 0; i < group; i++) {
-            const unsigned code = (unsigned)(word >> (64 - width * (i + 1))) & ((1u << width) - 1);
-            const uint64_t entry = table[code];
-            if (__builtin_expect(code >= next, 0))
-                goto leave;
-            table[next] = entry_after(grow, shift, entry);
-            if (__builtin_expect(entry < SHORT_LIMIT, 1)) {
-                store_short(out, entry);
-                const unsigned length = (unsigned)(entry >> 56);
-                out += length;
-                shift = 8 * length;
-                grow = entry + LENGTH_ONE;
-            } else {
-                const size_t length = string_length(entry);
-                if (entry >= CONTROL || out_end - out < (ptrdiff_t)length + room)
-                    goto leave;
-                grow = long_grow(entry, (size_t)(out - segment), length);
-                shift = 8;
-                if (entry < LONG) {
-                    store_short(out, entry);
-                } else {
-                    const uint8_t *from = long_string(segment, entry);
-                    for (size_t done = 0; done < length; done += COPY_BYTES)
-                        memcpy(out + done, from + done, COPY_BYTES);
-                }
-                out += length;
-            }
-            next++;
-            bit += width;
+        for (i = 0; i < group; i++) {
+            code = (unsigned)(word >> (64 - width * (i + 1))) & ((1u << width) - 1);
+            entry = table[code];
+            if (__builtin_expect(code >= next + i || entry >= SHORT_LIMIT, 0))
+                goto unusual;
+            table[next + i] = entry_after(grow, shift, entry);
+            store_short(out, entry);
+            grow_from(entry, 0, &grow, &shift);
+            out += entry >> 56;
         }
+        bit += group * width;
+        next += group;
+        continue;
+
+    unusual: /* a long string, one that this very code adds, or nothing for this loop */
+        bit += i * width;
+        next += i;
+        if (code == next)
+            entry = entry_after(grow, shift, grow);
+        const size_t length = string_length(entry);
+        if (code > next || entry >= CONTROL || out_end - out < (ptrdiff_t)length + COPY_BYTES)
+            break;
+        table[next] = entry_after(grow, shift, entry);
+        put_wide(out, segment, entry);
+        if (code == next) /* its last byte is its first, which a wide copy may have missed */
+            out[length - 1] = (uint8_t)entry;
+        grow_from(entry, (size_t)(out - segment), &grow, &shift);
+        out += length;
+        bit += width;
+        next++;
     }
-leave:
     d->out = out;
     d->grow = grow;
     d->shift = shift;
@@ -121,7 +146,8 @@ leave:
     d->bit = bit;
 }
 
-/* The width of the code that comes next: entries are added one code late, hence END for the first. */
+/* The width of the code that comes next: entries are added one code late, hence END for the first.
+ */
 static unsigned code_width(const lzw *d) {
     const unsigned reach = d->old_style ? d->next : d->next + 1;
     return reach < 512 ? 9 : reach < 1024 ? 10 : reach < 2048 ? 11 : 12;
@@ -141,12 +167,12 @@ static unsigned take_code(lzw *d, unsigned width) {
 }
 
 /* As much of the string as the block has room for, byte by byte: a string may reach into itself. */
-static void put_string(lzw *d, uint64_t entry) {
+static void put_careful(lzw *d, uint64_t entry) {
     const size_t room = (size_t)(d->out_end - d->out), length = string_length(entry);
     const size_t count = length < room ? length : room;
     const uint8_t *from = long_string(d->segment, entry);
     for (size_t i = 0; i < count; i++)
-        d->out[i] = entry < LONG ? (uint8_t)(entry >> 8 * i) : from[i];
+        d->out[i] = (uint8_t)(entry < LONG ? entry >> 8 * i : from[i]);
     d->out += count;
 }
 
@@ -170,23 +196,19 @@ static cogpu_status step(lzw *d, bool *more, cogpu_error *error) {
         *more = false;
         return COGPU_OK;
     }
-    if (code > (d->next == END ? CLEAR : d->next))
+    if (code > d->next)
         return cogpu_fail(error, COGPU_CORRUPT,
                           "the LZW stream has code %u at bit %zu, where the table ends at %u", code,
                           d->bit - width, d->next);
-
     if (code == d->next) /* the string that this very code adds: the last, and its own first byte */
         d->table[code] = entry_after(d->grow, d->shift, d->grow);
     const uint64_t entry = d->table[code];
-    const size_t length = string_length(entry);
     if (d->next != END && d->next < TABLE_FULL)
         d->table[d->next] = entry_after(d->grow, d->shift, entry);
     if (d->next < TABLE_FULL)
         d->next++;
-    d->grow = entry < SHORT_LIMIT ? entry + LENGTH_ONE
-                                  : long_grow(entry, (size_t)(d->out - d->segment), length);
-    d->shift = entry < SHORT_LIMIT ? (unsigned)(8 * length) : 8;
-    put_string(d, entry);
+    grow_from(entry, (size_t)(d->out - d->segment), &d->grow, &d->shift);
+    put_careful(d, entry);
     return COGPU_OK;
 }
 

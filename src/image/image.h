@@ -6,7 +6,11 @@
 #define COGPU_IMAGE_IMAGE_H
 
 #include "codec/codec.h"
+#include "codec/ycbcr.h"
 #include "tiff/tiff.h"
+
+/* Colours that GDAL turns into RGB on reading, and we with it. */
+typedef enum cogpu_colour { COGPU_AS_STORED = 0, COGPU_FROM_YCBCR, COGPU_FROM_CMYK } cogpu_colour;
 
 /* How one directory stores its pixels: all that is needed to find and decode a block. */
 typedef struct cogpu_storage {
@@ -23,9 +27,11 @@ typedef struct cogpu_storage {
     uint32_t predictor, photometric, orientation;
     bool big_endian;                     /* samples have to be swapped after decoding */
     const cogpu_codec_row *codec;        /* NULL for an unknown number */
+    cogpu_colour colour;
+    cogpu_ycbcr ycbcr;                   /* for COGPU_FROM_YCBCR */
     cogpu_block_format format;           /* of a full block */
     size_t block_bytes;                  /* of a full decoded block */
-    const cogpu_entry *offsets, *counts; /* either may be NULL: see cogpu_storage_locate */
+    const cogpu_entry *offsets, *counts; /* either may be NULL: see locate.c */
 } cogpu_storage;
 
 /* GeoTIFF's part of a directory. */
@@ -68,7 +74,18 @@ typedef struct cogpu_picture {
 
 /* storage.c: the directory's structure, checked as a whole. */
 cogpu_status cogpu_storage_read(const cogpu_tiff *tiff, uint32_t directory, cogpu_arena *arena,
-                                cogpu_storage *storage, const char **warning, cogpu_error *error);
+                                cogpu_storage *storage, cogpu_error *error);
+
+/* Where a block's bytes are. bytes 0: the block is sparse. */
+typedef struct cogpu_span {
+    uint64_t offset, bytes;
+} cogpu_span;
+
+/* locate.c: the spans of blocks first .. first+count-1. */
+cogpu_status cogpu_storage_locate(const cogpu_storage *storage, uint64_t first, uint32_t count,
+                                  cogpu_span *spans, cogpu_error *error);
+/* Rows that a block holds: the last strip may have fewer. */
+uint32_t cogpu_storage_rows(const cogpu_storage *storage, uint64_t index);
 
 /* georef.c, geokey.c: unsound tags are left out and named in *warning; only memory and I/O fail. */
 cogpu_status cogpu_georef_read(const cogpu_tiff *tiff, uint32_t directory, uint32_t bands,

@@ -1,14 +1,15 @@
 /*
- * Takes the text of GDAL_NODATA and a sample type, hands on the value it means, whether a sample can
- * have it, and the sample that fills blocks without data. It is here because the text is written by
- * people and by many programs, and says more than a sample type can hold.
+ * Takes the text of GDAL_NODATA and a sample type, hands on the value it means, whether a sample
+ * can have it, and the sample that fills blocks without data. It is here because the text is
+ * written by people and by many programs, and says more than a sample type can hold.
  *
- * As GDAL: trailing text is passed over, ',' is a point, a value outside an integer type fills sparse
- * blocks with the nearest value of the type, NaN with 0. Unlike GDAL: a text that is no number
- * matches nothing (GDAL: 0), a fraction on an integer type matches nothing (GDAL: sometimes its whole
- * part), "1e2" on a 64-bit integer is 100 (GDAL: 1), and floats of 16 bits are rounded before they
- * are compared as those of 32 bits are.
+ * As GDAL: trailing text is passed over, ',' is a point, a value outside an integer type fills
+ * sparse blocks with the nearest value of the type, NaN with 0. Unlike GDAL: a text that is no
+ * number matches nothing (GDAL: 0), a fraction on an integer type matches nothing (GDAL: sometimes
+ * its whole part), "1e2" on a 64-bit integer is 100 (GDAL: 1), and floats of 16 bits are rounded
+ * before they are compared as those of 32 bits are.
  */
+#include "base/bytes.h"
 #include "image/image.h"
 #include "image/values.h"
 
@@ -69,11 +70,11 @@ static uint16_t bits_of_f16(double value) {
     if (size < 0x1p-14)
         return (uint16_t)(sign | (uint16_t)(size * 0x1p24));
     int exponent;
-    double fraction = frexp(size, &exponent);
-    return (uint16_t)(sign | (uint16_t)((exponent + 13) << 10) + (uint16_t)(fraction * 2048));
+    int fraction = (int)(frexp(size, &exponent) * 2048); /* its top bit counts as an exponent */
+    return (uint16_t)(sign + ((exponent + 13) << 10) + fraction);
 }
 
-/* A text that is a whole number and nothing else before a blank or its end. */
+/* A text that starts with a whole number. */
 static bool parse_whole(const char *text, bool *negative, uint64_t *size) {
     while (*text == ' ')
         text++;
@@ -85,7 +86,8 @@ static bool parse_whole(const char *text, bool *negative, uint64_t *size) {
         if (__builtin_mul_overflow(*size, 10, size) ||
             __builtin_add_overflow(*size, (uint64_t)(*text - '0'), size))
             return false;
-    return text > first && (*text == '\0' || *text == ' ');
+    bool goes_on = *text == '.' || *text == ',' || *text == 'e' || *text == 'E';
+    return text > first && !goes_on;
 }
 
 static bool parse_exactly(const char *text, cogpu_type type, cogpu_nodata *nodata) {
@@ -151,42 +153,36 @@ void cogpu_nodata_parse(const char *text, cogpu_type type, cogpu_nodata *nodata)
     nodata->u64 = type == COGPU_U64 ? nearest_u64(value) : 0;
 }
 
-/* The low bytes of `bits`, as the machine orders them in a sample of that many bytes. */
+/* The low bytes of `bits`, as the machine orders them in a number of that many bytes. */
 static void put(uint64_t bits, size_t bytes, uint8_t *sample) {
-    uint8_t b1 = (uint8_t)bits;
-    uint16_t b2 = (uint16_t)bits;
-    uint32_t b4 = (uint32_t)bits;
-    memcpy(sample, bytes == 1 ? (void *)&b1 : bytes == 2 ? (void *)&b2 : bytes == 4 ? (void *)&b4 : &bits,
-           bytes);
+    size_t skip = COGPU_HOST_BIG_ENDIAN ? sizeof bits - bytes : 0;
+    memcpy(sample, (const uint8_t *)&bits + skip, bytes);
 }
 
+static void put_integer(double value, cogpu_type type, uint8_t *sample) {
+    const integer_range *range = range_of(type);
+    bool is_complex = type == COGPU_CI16 || type == COGPU_CI32;
+    if (!range || isnan(value))
+        return;
+    int64_t nearest = nearest_i64(fmin(fmax(value, range->low), range->high));
+    put((uint64_t)nearest, cogpu_type_bytes(type) / (is_complex ? 2 : 1), sample);
+}
+
+/* Of a complex sample the nodata value is the real part, and the imaginary part is 0. */
 void cogpu_nodata_sample(const cogpu_nodata *nodata, cogpu_type type, uint8_t sample[16]) {
     memset(sample, 0, 16);
-    float narrow;
-    const integer_range *range = range_of(type);
-    switch (type) {
-    case COGPU_TYPE_NONE:
-        return;
-    case COGPU_F16:
-        put(bits_of_f16(nodata->value), 2, sample);
-        return;
-    case COGPU_F32:
-    case COGPU_CF32:
-        narrow = (float)nodata->value; /* rounded already */
-        memcpy(sample, &narrow, sizeof narrow);
-        return;
-    case COGPU_F64:
-    case COGPU_CF64:
+    if (type == COGPU_F16) {
+        put(bits_of_f16(nodata->value), sizeof(uint16_t), sample);
+    } else if (type == COGPU_F32 || type == COGPU_CF32) {
+        float value = (float)nodata->value; /* which was rounded when it was parsed */
+        memcpy(sample, &value, sizeof value);
+    } else if (type == COGPU_F64 || type == COGPU_CF64) {
         memcpy(sample, &nodata->value, sizeof nodata->value);
-        return;
-    case COGPU_U64:
-        put(nodata->u64, 8, sample);
-        return;
-    case COGPU_I64:
-        put((uint64_t)nodata->i64, 8, sample);
-        return;
-    default:
-        put((uint64_t)nearest_i64(fmin(fmax(nodata->value, range->low), range->high)),
-            cogpu_type_bytes(type) / (type == COGPU_CI16 || type == COGPU_CI32 ? 2 : 1), sample);
+    } else if (type == COGPU_U64) {
+        put(nodata->u64, sizeof nodata->u64, sample);
+    } else if (type == COGPU_I64) {
+        put((uint64_t)nodata->i64, sizeof nodata->i64, sample);
+    } else {
+        put_integer(nodata->value, type, sample);
     }
 }

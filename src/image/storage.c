@@ -5,12 +5,11 @@
 #include "image/image.h"
 
 #include "base/checked.h"
-#include "codec/ycbcr.h"
 
 #include <string.h>
 
 enum { FORMAT_UINT = 1, FORMAT_INT, FORMAT_FLOAT, FORMAT_VOID, FORMAT_COMPLEX_INT, FORMAT_COMPLEX };
-enum { PHOTOMETRIC_YCBCR = 6, SIDE_MAX = INT32_MAX };
+enum { PHOTOMETRIC_CMYK = 5, PHOTOMETRIC_YCBCR = 6, SIDE_MAX = INT32_MAX };
 
 /* One value that all bands share. The tag may state it once or once a band. */
 static cogpu_status shared_value(const cogpu_tiff *tiff, uint32_t directory, uint16_t tag,
@@ -177,12 +176,22 @@ static cogpu_status read_jpeg_tables(cogpu_storage *storage, cogpu_arena *arena,
     return COGPU_OK;
 }
 
-static cogpu_status read_subsampling(cogpu_storage *storage, cogpu_error *error) {
+static cogpu_status optional_floats(const cogpu_storage *storage, uint16_t tag, uint32_t count,
+                                    float *values, cogpu_error *error) {
+    const cogpu_entry *entry = cogpu_tiff_find(storage->tiff, storage->directory, tag);
+    double numbers[6];
+    if (!entry)
+        return COGPU_OK;
+    TRY(cogpu_tiff_doubles(storage->tiff, entry, 0, count, numbers, error));
+    for (uint32_t i = 0; i < count; i++)
+        values[i] = (float)numbers[i];
+    return COGPU_OK;
+}
+
+/* YCbCr that JPEG does not convert itself, and how many pixels share a colour in it. */
+static cogpu_status read_ycbcr(cogpu_storage *storage, cogpu_error *error) {
     cogpu_block_format *format = &storage->format;
     uint64_t ratio[2] = {2, 2};
-    format->subsampling_x = format->subsampling_y = 1;
-    if (storage->photometric != PHOTOMETRIC_YCBCR || storage->planes > 1)
-        return COGPU_OK;
     const cogpu_entry *entry =
         cogpu_tiff_find(storage->tiff, storage->directory, TAG_YCBCR_SUBSAMPLING);
     if (entry)
@@ -191,8 +200,25 @@ static cogpu_status read_subsampling(cogpu_storage *storage, cogpu_error *error)
         if (ratio[i] != 1 && ratio[i] != 2 && ratio[i] != 4)
             return cogpu_fail(error, COGPU_CORRUPT, "YCbCrSubSampling %llu is not 1, 2 or 4",
                               (unsigned long long)ratio[i]);
+    if (storage->predictor != 1)
+        return cogpu_fail(error, COGPU_UNSUPPORTED, "YCbCr with a predictor is not supported");
     format->subsampling_x = (uint32_t)ratio[0];
     format->subsampling_y = (uint32_t)ratio[1];
+    storage->colour = COGPU_FROM_YCBCR;
+    storage->ycbcr = cogpu_ycbcr_default();
+    TRY(optional_floats(storage, TAG_YCBCR_COEFFICIENTS, 3, storage->ycbcr.luma, error));
+    return optional_floats(storage, TAG_REFERENCE_BLACK_WHITE, 6, storage->ycbcr.reference, error);
+}
+
+/* Which colours are not returned as stored: GDAL's rules. */
+static cogpu_status read_colour(cogpu_storage *storage, cogpu_error *error) {
+    bool bytes = storage->type == COGPU_U8 && storage->bits == 8 && storage->planes == 1;
+    storage->format.subsampling_x = storage->format.subsampling_y = 1;
+    if (bytes && storage->photometric == PHOTOMETRIC_CMYK && storage->bands == 4)
+        storage->colour = COGPU_FROM_CMYK;
+    if (bytes && storage->photometric == PHOTOMETRIC_YCBCR && storage->bands == 3 &&
+        storage->codec && !storage->codec->native_order)
+        return read_ycbcr(storage, error);
     return COGPU_OK;
 }
 
@@ -213,7 +239,7 @@ static cogpu_status read_codec_tags(cogpu_storage *storage, cogpu_arena *arena,
         format->lerc_packing = (uint32_t)parameters[1];
     }
     TRY(read_jpeg_tables(storage, arena, error));
-    return read_subsampling(storage, error);
+    return read_colour(storage, error);
 }
 
 static cogpu_status size_of_block(cogpu_storage *storage, cogpu_error *error) {
@@ -245,8 +271,7 @@ static const cogpu_entry *either(const cogpu_storage *storage, uint16_t tiles, u
 }
 
 cogpu_status cogpu_storage_read(const cogpu_tiff *tiff, uint32_t directory, cogpu_arena *arena,
-                                cogpu_storage *storage, const char **warning, cogpu_error *error) {
-    (void)warning;
+                                cogpu_storage *storage, cogpu_error *error) {
     uint64_t compression, photometric, orientation;
     *storage = (cogpu_storage){.tiff = tiff, .directory = directory};
     TRY(read_size(storage, error));

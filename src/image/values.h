@@ -19,8 +19,8 @@ cogpu_status cogpu_values_chars(const cogpu_tiff *tiff, uint32_t directory, uint
 
 /* The number at the start of a text, as GDAL reads one: blanks before it and anything after it are
  * passed over, the point may be a comma, "nan" and "inf" are numbers, and so are the names that
- * Microsoft's library printed for them ("-1.#IND"). The process's locale does not matter. False where
- * the text does not start with a number. */
+ * Microsoft's library printed for them ("-1.#IND"). The process's locale does not matter. False
+ * where the text does not start with a number. */
 bool cogpu_number_parse(const char *text, double *value);
 
 /* Equal but for the case of ASCII letters, in any locale. */

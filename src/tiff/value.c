@@ -107,7 +107,7 @@ static bool integer_at(const uint8_t *at, uint16_t type, uint64_t *value) {
 }
 
 static double double_at(const uint8_t *at, uint16_t type) {
-    uint64_t whole;
+    uint64_t whole = 0;
     float single;
     double number;
     switch (type) {

@@ -136,6 +136,9 @@ def difference_planes(block):
 
 def block_bytes(block, order="<", predictor=1, bits=None):
     """A block (height, width, samples) as it is before compression."""
+    if bits == 24:  # GDAL packs these as all odd depths, but swaps their bytes in MM files
+        octets = block.astype(">u4")[..., None].view("u1")[..., 1:]
+        return (octets if order == "<" else octets[..., ::-1]).tobytes()
     if bits is not None and bits % 8:
         return pack_bits(block.reshape(len(block), -1), bits)
     if predictor == 2:

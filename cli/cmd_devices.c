@@ -1,0 +1,84 @@
+/*
+ * cogpu devices: what this build has. Takes in nothing, hands on the library's tables.
+ */
+#include "command.h"
+#include "json.h"
+#include "png_file.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static void print_libraries(void) {
+    const char *proj = cogpu_proj_version(), *png = cogpu_png_version();
+    printf("\nlibraries\n");
+    printf("  PROJ    %s\n", proj ? proj : "not built in: coordinate systems have no WKT");
+    printf("  libpng  %s\n", png ? png : "not built in: read cannot write .png");
+}
+
+static int print_for_person(void) {
+    cogpu_device device;
+    cogpu_codec codec;
+    printf("cogpu %s\n\ndevices\n", cogpu_version());
+    for (uint32_t i = 0; cogpu_device_info(i, &device) == COGPU_OK; i++)
+        printf("  %-6s  %s\n", device.name, device.description);
+    printf("\ncodecs\n");
+    for (uint32_t i = 0; cogpu_codec_info(i, &codec) == COGPU_OK; i++)
+        printf("  %5" PRIu32 "  %-14s  %s%s\n", codec.compression, codec.name,
+               codec.available ? "" : "not built in: ", codec.library);
+    print_libraries();
+    return EXIT_DONE;
+}
+
+static void json_devices(cogpu_json *json) {
+    cogpu_device device;
+    cogpu_json_open(json, "devices", '[');
+    for (uint32_t i = 0; cogpu_device_info(i, &device) == COGPU_OK; i++) {
+        cogpu_json_open(json, NULL, '{');
+        cogpu_json_text(json, "name", device.name);
+        cogpu_json_text(json, "description", device.description);
+        cogpu_json_close(json);
+    }
+    cogpu_json_close(json);
+}
+
+static void json_codecs(cogpu_json *json) {
+    cogpu_codec codec;
+    cogpu_json_open(json, "codecs", '[');
+    for (uint32_t i = 0; cogpu_codec_info(i, &codec) == COGPU_OK; i++) {
+        cogpu_json_open(json, NULL, '{');
+        cogpu_json_unsigned(json, "compression", codec.compression);
+        cogpu_json_text(json, "name", codec.name);
+        cogpu_json_text(json, "library", codec.library);
+        cogpu_json_boolean(json, "available", codec.available);
+        cogpu_json_close(json);
+    }
+    cogpu_json_close(json);
+}
+
+static int print_json(void) {
+    cogpu_json json = {0};
+    cogpu_json_open(&json, NULL, '{');
+    cogpu_json_text(&json, "version", cogpu_version());
+    json_devices(&json);
+    json_codecs(&json);
+    cogpu_json_open(&json, "libraries", '{');
+    cogpu_json_text(&json, "proj", cogpu_proj_version());
+    cogpu_json_text(&json, "libpng", cogpu_png_version());
+    cogpu_json_close(&json);
+    cogpu_json_close(&json);
+    return cogpu_json_print(&json) ? EXIT_DONE : EXIT_FAILED;
+}
+
+static int run(const cogpu_arguments *arguments) {
+    return arguments->json ? print_json() : print_for_person();
+}
+
+const cogpu_command cogpu_cmd_devices = {
+    .name = "devices",
+    .operands = "",
+    .files = 0,
+    .options = OPTION_JSON,
+    .summary = "devices, codecs and libraries of this build",
+    .details = "Shows where this build can decode, which codecs it has and by which library.",
+    .run = run,
+};

@@ -1,0 +1,184 @@
+/*
+ * cogpu info: what is in a file. Takes in a file, gathers what the library says of one image of it,
+ * and hands that to the printers.
+ */
+#include "command.h"
+#include "info.h"
+#include "report.h"
+#include "tag_value.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+const cogpu_ghost_word cogpu_ghost_words[] = {
+    {COGPU_GHOST_IFDS_BEFORE_DATA, "ifds_before_data", "directories before data"},
+    {COGPU_GHOST_ROW_MAJOR, "row_major", "blocks row by row"},
+    {COGPU_GHOST_LEADER, "leader", "sizes before blocks"},
+    {COGPU_GHOST_TRAILER, "trailer", "last bytes repeated after blocks"},
+    {COGPU_GHOST_MASK_INTERLEAVED, "mask_interleaved", "masks beside their blocks"},
+    {COGPU_GHOST_BROKEN, "broken", "broken: the file was edited since, no promise holds"},
+    {0, NULL, NULL},
+};
+
+const char *cogpu_validity_name(cogpu_validity validity) {
+    static const char *const names[] = {"all", "mask", "nodata", "alpha"};
+    return names[validity];
+}
+
+/* ---- COG or not, as far as it is cheap to see -------------------------------------------------
+ */
+
+/* The smallest offset among the first blocks of a directory; UINT64_MAX where none has data. */
+static uint64_t first_block_offset(const cogpu_file *file, uint32_t directory) {
+    enum { STRIP_OFFSETS = 273, TILE_OFFSETS = 324, LOOKED_AT = 256 };
+    uint64_t first = UINT64_MAX;
+    cogpu_tag tag;
+    for (uint32_t i = 0; cogpu_tag_info(file, directory, i, &tag, NULL) == COGPU_OK; i++) {
+        cogpu_tag_value value;
+        if ((tag.id != STRIP_OFFSETS && tag.id != TILE_OFFSETS) ||
+            cogpu_tag_value_read(file, directory, &tag, LOOKED_AT, &value, NULL) != COGPU_OK)
+            continue;
+        for (uint32_t k = 0; k < value.count; k++) {
+            uint64_t offset = cogpu_tag_value_unsigned(&value, k);
+            if (offset > 0 && offset < first) /* 0: the block has no data */
+                first = offset;
+        }
+    }
+    return first;
+}
+
+static bool directories_come_first(const cogpu_file *file) {
+    uint64_t last_directory = 0, first_block = UINT64_MAX;
+    cogpu_directory directory;
+    for (uint32_t i = 0; cogpu_directory_info(file, i, &directory, NULL) == COGPU_OK; i++) {
+        uint64_t block = first_block_offset(file, i);
+        if (directory.offset > last_directory)
+            last_directory = directory.offset;
+        if (block < first_block)
+            first_block = block;
+    }
+    return last_directory < first_block;
+}
+
+static void judge_cog(cogpu_details *details) {
+    const cogpu_image *image = &details->image;
+    details->cog = false;
+    if (image->ghost & COGPU_GHOST_BROKEN) {
+        details->cog_reason = "it was one and was edited since";
+    } else if (image->ghost & COGPU_GHOST_IFDS_BEFORE_DATA) {
+        details->cog = true;
+        details->cog_reason = "its ghost area says so";
+    } else if (image->layout != COGPU_TILES) {
+        details->cog_reason = "it is in strips";
+    } else if (!directories_come_first(details->file)) {
+        details->cog_reason = "a directory stands behind data";
+    } else {
+        details->cog = true;
+        details->cog_reason = "it is in tiles, directories before data";
+    }
+}
+
+/* ---- gathering ---------------------------------------------------------------------------------
+ */
+
+static void find_bounds(const cogpu_image *image, double bounds[4]) {
+    const double *t = image->transform;
+    bounds[0] = bounds[1] = INFINITY;
+    bounds[2] = bounds[3] = -INFINITY;
+    for (int corner = 0; corner < 4; corner++) {
+        double column = corner & 1 ? image->width : 0, row = corner & 2 ? image->height : 0;
+        double x = t[0] + column * t[1] + row * t[2], y = t[3] + column * t[4] + row * t[5];
+        bounds[0] = fmin(bounds[0], x);
+        bounds[1] = fmin(bounds[1], y);
+        bounds[2] = fmax(bounds[2], x);
+        bounds[3] = fmax(bounds[3], y);
+    }
+}
+
+static cogpu_status gather_wkt(cogpu_details *details, cogpu_error *error) {
+    size_t needed = 0;
+    TRY(cogpu_crs_wkt(details->file, details->number, NULL, 0, &needed, error));
+    details->wkt = malloc(needed);
+    if (!details->wkt)
+        return cogpu_refuse(error, COGPU_MEMORY, "no memory for the WKT");
+    return cogpu_crs_wkt(details->file, details->number, details->wkt, needed, &needed, error);
+}
+
+static cogpu_status gather(const cogpu_arguments *arguments, const cogpu_input *input,
+                           cogpu_details *details, cogpu_error *error) {
+    *details = (cogpu_details){.file = input->file,
+                               .name = input->name,
+                               .number = arguments->image,
+                               .tags = arguments->tags};
+    TRY(cogpu_info(input->file, arguments->image, &details->image, error));
+    find_bounds(&details->image, details->bounds);
+    details->has_crs =
+        cogpu_crs_info(input->file, arguments->image, &details->crs, error) == COGPU_OK;
+    if (gather_wkt(details, &details->wkt_error) != COGPU_OK) {
+        free(details->wkt);
+        details->wkt = NULL;
+    }
+    judge_cog(details);
+    return COGPU_OK;
+}
+
+/* ---- the command -------------------------------------------------------------------------------
+ */
+
+static cogpu_status print_json(const cogpu_details *details, cogpu_error *error) {
+    cogpu_json json = {0};
+    cogpu_json_open(&json, NULL, '{');
+    cogpu_status status = cogpu_info_add_json(details, &json, error);
+    cogpu_json_close(&json);
+    if (status == COGPU_OK && json.failed)
+        status = cogpu_refuse(error, COGPU_MEMORY, "no memory for the JSON text");
+    if (status == COGPU_OK)
+        cogpu_json_print(&json);
+    cogpu_json_free(&json);
+    return status;
+}
+
+static cogpu_status print(const cogpu_arguments *arguments, const cogpu_details *details,
+                          cogpu_error *error) {
+    if (arguments->json)
+        return print_json(details, error);
+    if (!arguments->wkt)
+        return cogpu_info_print_text(details, error);
+    if (!details->wkt) {
+        *error = details->wkt_error;
+        return error->status;
+    }
+    puts(details->wkt);
+    return COGPU_OK;
+}
+
+static int run(const cogpu_arguments *arguments) {
+    cogpu_input input;
+    cogpu_details details;
+    cogpu_error error;
+    int code = EXIT_DONE;
+    if (cogpu_input_open(arguments->files[0], &input, &error) != COGPU_OK)
+        return cogpu_report_error(arguments, arguments->files[0], &error);
+    if (gather(arguments, &input, &details, &error) != COGPU_OK ||
+        print(arguments, &details, &error) != COGPU_OK)
+        code = cogpu_report_error(arguments, input.name, &error);
+    free(details.wkt);
+    cogpu_input_close(&input);
+    return code;
+}
+
+const cogpu_command cogpu_cmd_info = {
+    .name = "info",
+    .operands = "FILE",
+    .files = 1,
+    .options = OPTION_IMAGE | OPTION_TAGS | OPTION_WKT | OPTION_JSON,
+    .summary = "what is in a file",
+    .details =
+        "Shows an image of the file: size, samples, blocks, codec, levels, bands, mask, nodata,\n"
+        "place on the ground, coordinate system and metadata. No pixel is read.\n"
+        "\"cog\" is what is cheap to see: the ghost area's word, or else that the image is in "
+        "tiles\n"
+        "and all directories stand before the data.",
+    .run = run,
+};

@@ -1,0 +1,306 @@
+/*
+ * Takes in the details of an image, hands on all of them as members of an open JSON object. What
+ * the file does not have is null, so that every member is always there.
+ */
+#include "info.h"
+#include "report.h"
+#include "tag_value.h"
+#include "text.h"
+
+static const char *layout_name(cogpu_layout layout) {
+    return layout == COGPU_TILES ? "tiles" : "strips";
+}
+
+static void add_transform(cogpu_json *json, bool present, const double *transform) {
+    if (present)
+        cogpu_json_numbers(json, "transform", transform, 6);
+    else
+        cogpu_json_null(json, "transform");
+}
+
+static void add_ghost(cogpu_json *json, uint32_t ghost) {
+    if (!(ghost & COGPU_GHOST_PRESENT)) {
+        cogpu_json_null(json, "ghost");
+        return;
+    }
+    cogpu_json_open(json, "ghost", '{');
+    for (const cogpu_ghost_word *word = cogpu_ghost_words; word->bit; word++)
+        cogpu_json_boolean(json, word->key, (ghost & word->bit) != 0);
+    cogpu_json_close(json);
+}
+
+static void add_nodata(cogpu_json *json, const cogpu_image *image) {
+    const cogpu_nodata *nodata = &image->nodata;
+    if (!nodata->text) {
+        cogpu_json_null(json, "nodata");
+        return;
+    }
+    cogpu_json_open(json, "nodata", '{');
+    cogpu_json_text(json, "text", nodata->text);
+    cogpu_json_boolean(json, "matches", nodata->matches);
+    if (!nodata->matches)
+        cogpu_json_null(json, "value");
+    else if (image->type == COGPU_I64)
+        cogpu_json_integer(json, "value", nodata->i64);
+    else if (image->type == COGPU_U64)
+        cogpu_json_unsigned(json, "value", nodata->u64);
+    else
+        cogpu_json_number(json, "value", nodata->value);
+    cogpu_json_close(json);
+}
+
+static void add_palette(cogpu_json *json, const cogpu_image *image) {
+    uint32_t count = image->palette_entries;
+    if (!image->palette) {
+        cogpu_json_null(json, "palette");
+        return;
+    }
+    cogpu_json_open(json, "palette", '[');
+    for (uint32_t i = 0; i < count; i++) {
+        cogpu_json_open(json, NULL, '-');
+        for (uint32_t colour = 0; colour < 3; colour++)
+            cogpu_json_unsigned(json, NULL, image->palette[colour * count + i]);
+        cogpu_json_close(json);
+    }
+    cogpu_json_close(json);
+}
+
+static void add_image(cogpu_json *json, const cogpu_details *details) {
+    const cogpu_image *image = &details->image;
+    cogpu_json_text(json, "file", details->name);
+    cogpu_json_unsigned(json, "image", details->number);
+    cogpu_json_unsigned(json, "images", image->images);
+    cogpu_json_unsigned(json, "directory", image->directory);
+    cogpu_json_unsigned(json, "width", image->width);
+    cogpu_json_unsigned(json, "height", image->height);
+    cogpu_json_unsigned(json, "band_count", image->bands);
+    cogpu_json_text(json, "type", cogpu_type_name(image->type));
+    cogpu_json_unsigned(json, "bits", image->bits);
+    cogpu_json_text(json, "layout", layout_name(image->layout));
+    cogpu_json_unsigned(json, "block_width", image->block_width);
+    cogpu_json_unsigned(json, "block_height", image->block_height);
+    cogpu_json_unsigned(json, "blocks", image->blocks);
+    cogpu_json_boolean(json, "planar", image->planar);
+    cogpu_json_unsigned(json, "compression", image->compression);
+    cogpu_json_text(json, "codec", image->codec);
+    cogpu_json_unsigned(json, "predictor", image->predictor);
+    cogpu_json_unsigned(json, "photometric", image->photometric);
+    cogpu_json_unsigned(json, "orientation", image->orientation);
+    cogpu_json_unsigned(json, "fill_order", image->fill_order);
+    cogpu_json_boolean(json, "big_endian", image->big_endian);
+    cogpu_json_boolean(json, "bigtiff", image->bigtiff);
+    cogpu_json_boolean(json, "cog", details->cog);
+    cogpu_json_text(json, "cog_reason", details->cog_reason);
+    add_ghost(json, image->ghost);
+    cogpu_json_text(json, "description", image->description);
+    cogpu_json_text(json, "validity", cogpu_validity_name(image->validity));
+    add_nodata(json, image);
+    if (image->alpha_band)
+        cogpu_json_unsigned(json, "alpha_band", image->alpha_band);
+    else
+        cogpu_json_null(json, "alpha_band");
+    cogpu_json_boolean(json, "premultiplied", image->premultiplied);
+    add_palette(json, image);
+}
+
+static void add_gcps(cogpu_json *json, const cogpu_image *image) {
+    cogpu_json_open(json, "gcps", '[');
+    for (uint32_t i = 0; i < image->gcp_count; i++) {
+        const cogpu_gcp *gcp = &image->gcps[i];
+        cogpu_json_open(json, NULL, '{');
+        cogpu_json_number(json, "column", gcp->column);
+        cogpu_json_number(json, "row", gcp->row);
+        cogpu_json_number(json, "level", gcp->level);
+        cogpu_json_number(json, "x", gcp->x);
+        cogpu_json_number(json, "y", gcp->y);
+        cogpu_json_number(json, "z", gcp->z);
+        cogpu_json_close(json);
+    }
+    cogpu_json_close(json);
+}
+
+static void add_crs(cogpu_json *json, const cogpu_details *details) {
+    const cogpu_crs *crs = &details->crs;
+    if (!details->has_crs) {
+        cogpu_json_null(json, "crs");
+        return;
+    }
+    cogpu_json_open(json, "crs", '{');
+    cogpu_json_text(json, "model", crs->model);
+    cogpu_json_text(json, "authority", crs->authority);
+    cogpu_json_unsigned(json, "code", crs->code);
+    cogpu_json_unsigned(json, "vertical", crs->vertical);
+    cogpu_json_text(json, "name", crs->name);
+    cogpu_json_number(json, "epoch", crs->epoch);
+    cogpu_json_close(json);
+}
+
+static cogpu_status add_geokeys(cogpu_json *json, const cogpu_details *details,
+                                cogpu_error *error) {
+    cogpu_json_open(json, "geokeys", '[');
+    for (uint32_t i = 0; i < details->image.geokeys; i++) {
+        cogpu_geokey key;
+        TRY(cogpu_geokey_info(details->file, details->number, i, &key, error));
+        cogpu_json_open(json, NULL, '{');
+        cogpu_json_unsigned(json, "id", key.id);
+        cogpu_json_text(json, "name", key.name);
+        if (key.kind == COGPU_KEY_TEXT) {
+            cogpu_json_text(json, "value", key.text);
+        } else {
+            cogpu_json_open(json, "value", '-');
+            for (uint32_t k = 0; k < key.count; k++)
+                cogpu_json_number(json, NULL,
+                                  key.kind == COGPU_KEY_SHORT ? key.shorts[k] : key.doubles[k]);
+            cogpu_json_close(json);
+        }
+        cogpu_json_close(json);
+    }
+    cogpu_json_close(json);
+    return COGPU_OK;
+}
+
+static cogpu_status add_ground(cogpu_json *json, const cogpu_details *details, cogpu_error *error) {
+    const cogpu_image *image = &details->image;
+    add_transform(json, image->has_transform, image->transform);
+    if (image->has_transform)
+        cogpu_json_numbers(json, "bounds", details->bounds, 4);
+    else
+        cogpu_json_null(json, "bounds");
+    cogpu_json_boolean(json, "pixel_is_point", image->pixel_is_point);
+    add_gcps(json, image);
+    if (image->rpc)
+        cogpu_json_numbers(json, "rpc", image->rpc, 92);
+    else
+        cogpu_json_null(json, "rpc");
+    add_crs(json, details);
+    cogpu_json_text(json, "wkt", details->wkt);
+    return add_geokeys(json, details, error);
+}
+
+static cogpu_status add_levels(cogpu_json *json, const cogpu_details *details, cogpu_error *error) {
+    cogpu_json_open(json, "levels", '[');
+    for (uint32_t i = 0; i < details->image.levels; i++) {
+        cogpu_level level;
+        TRY(cogpu_level_info(details->file, details->number, i, &level, error));
+        cogpu_json_open(json, NULL, '{');
+        cogpu_json_unsigned(json, "directory", level.directory);
+        cogpu_json_boolean(json, "external", level.external);
+        cogpu_json_unsigned(json, "width", level.width);
+        cogpu_json_unsigned(json, "height", level.height);
+        cogpu_json_text(json, "layout", layout_name(level.layout));
+        cogpu_json_unsigned(json, "block_width", level.block_width);
+        cogpu_json_unsigned(json, "block_height", level.block_height);
+        cogpu_json_unsigned(json, "blocks", level.blocks);
+        cogpu_json_unsigned(json, "compression", level.compression);
+        cogpu_json_text(json, "codec", level.codec);
+        cogpu_json_unsigned(json, "predictor", level.predictor);
+        if (level.has_mask)
+            cogpu_json_unsigned(json, "mask_directory", level.mask_directory);
+        else
+            cogpu_json_null(json, "mask_directory");
+        add_transform(json, level.has_transform, level.transform);
+        cogpu_json_close(json);
+    }
+    cogpu_json_close(json);
+    return COGPU_OK;
+}
+
+static cogpu_status add_bands(cogpu_json *json, const cogpu_details *details, cogpu_error *error) {
+    cogpu_json_open(json, "bands", '[');
+    for (uint32_t i = 1; i <= details->image.bands; i++) {
+        cogpu_band band;
+        TRY(cogpu_band_info(details->file, details->number, i, &band, error));
+        cogpu_json_open(json, NULL, '{');
+        cogpu_json_text(json, "interpretation", band.interpretation);
+        cogpu_json_text(json, "description", band.description);
+        cogpu_json_text(json, "unit", band.unit);
+        cogpu_json_boolean(json, "has_scale", band.has_scale);
+        cogpu_json_number(json, "scale", band.scale);
+        cogpu_json_number(json, "offset", band.offset);
+        cogpu_json_close(json);
+    }
+    cogpu_json_close(json);
+    return COGPU_OK;
+}
+
+static cogpu_status add_metadata(cogpu_json *json, const cogpu_details *details,
+                                 cogpu_error *error) {
+    cogpu_json_open(json, "metadata", '[');
+    for (uint32_t i = 0; i < details->image.items; i++) {
+        cogpu_item item;
+        TRY(cogpu_item_info(details->file, details->number, i, &item, error));
+        cogpu_json_open(json, NULL, '{');
+        cogpu_json_text(json, "domain", item.domain);
+        cogpu_json_text(json, "name", item.name);
+        cogpu_json_text(json, "value", item.value);
+        cogpu_json_text(json, "role", item.role);
+        cogpu_json_integer(json, "band", item.band);
+        cogpu_json_close(json);
+    }
+    cogpu_json_close(json);
+    return COGPU_OK;
+}
+
+static void add_warnings(cogpu_json *json, const char *lines) {
+    char line[LINE_TEXT];
+    cogpu_json_open(json, "warnings", '[');
+    while (lines && cogpu_text_line(&lines, line))
+        cogpu_json_text(json, NULL, line);
+    cogpu_json_close(json);
+}
+
+/* A value that cannot be read is null: the others may still tell what is wrong with the file. */
+static void add_tag(cogpu_json *json, const cogpu_file *file, uint32_t directory,
+                    const cogpu_tag *tag) {
+    enum { SHOWN = 64 };
+    cogpu_tag_value value;
+    cogpu_json_open(json, NULL, '{');
+    cogpu_json_unsigned(json, "id", tag->id);
+    cogpu_json_text(json, "name", tag->name);
+    cogpu_json_text(json, "type", cogpu_tag_type_name(tag->type));
+    cogpu_json_unsigned(json, "count", tag->count);
+    cogpu_json_unsigned(json, "offset", tag->value_offset);
+    if (cogpu_tag_value_read(file, directory, tag, SHOWN, &value, NULL) == COGPU_OK)
+        cogpu_tag_value_json(json, "first", &value);
+    else
+        cogpu_json_null(json, "first");
+    cogpu_json_close(json);
+}
+
+static cogpu_status add_directories(cogpu_json *json, const cogpu_details *details,
+                                    cogpu_error *error) {
+    uint32_t count = 1;
+    cogpu_json_open(json, "directories", '[');
+    for (uint32_t i = 0; i < count; i++) {
+        cogpu_directory directory;
+        TRY(cogpu_directory_info(details->file, i, &directory, error));
+        count = directory.directories;
+        cogpu_json_open(json, NULL, '{');
+        cogpu_json_unsigned(json, "offset", directory.offset);
+        cogpu_json_integer(json, "parent", directory.parent);
+        cogpu_json_unsigned(json, "subfile_type", directory.subfile_type);
+        cogpu_json_open(json, "tags", '[');
+        for (uint32_t k = 0; k < directory.tags; k++) {
+            cogpu_tag tag;
+            TRY(cogpu_tag_info(details->file, i, k, &tag, error));
+            add_tag(json, details->file, i, &tag);
+        }
+        cogpu_json_close(json);
+        cogpu_json_close(json);
+    }
+    cogpu_json_close(json);
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_info_add_json(const cogpu_details *details, cogpu_json *json,
+                                 cogpu_error *error) {
+    add_image(json, details);
+    TRY(add_ground(json, details, error));
+    TRY(add_levels(json, details, error));
+    TRY(add_bands(json, details, error));
+    TRY(add_metadata(json, details, error));
+    add_warnings(json, details->image.warning);
+    if (details->tags)
+        TRY(add_directories(json, details, error));
+    return COGPU_OK;
+}

@@ -1,0 +1,86 @@
+/*
+ * Takes in a command line, hands it to the command that it names.
+ */
+#include "command.h"
+#include "report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const cogpu_command *const commands[] = {
+    &cogpu_cmd_info, &cogpu_cmd_read, &cogpu_cmd_checksum, &cogpu_cmd_compare, &cogpu_cmd_devices,
+};
+
+enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
+
+static void print_help(FILE *to) {
+    fprintf(to, "Usage: cogpu COMMAND ...\n\n"
+                "Reads GeoTIFF and Cloud Optimized GeoTIFF rasters.\n\n");
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        fprintf(to, "  %-9s %-12s %s\n", commands[i]->name, commands[i]->operands,
+                commands[i]->summary);
+    fprintf(to, "\ncogpu COMMAND --help tells more of one, cogpu --version the version.\n"
+                "FILE is a path, or - for what comes by stdin (1 GiB at most).\n"
+                "Exit codes: 0 done, 1 the input or the check failed, 2 wrong usage.\n");
+}
+
+static void print_command_help(const cogpu_command *command) {
+    printf("Usage: cogpu %s %s%s[options]\n\n%s\n\nOptions:\n", command->name, command->operands,
+           command->operands[0] ? " " : "", command->details);
+    cogpu_arguments_help(command->options);
+}
+
+static int refuse_command(const char *word) {
+    const char *names[COMMAND_COUNT];
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        names[i] = commands[i]->name;
+    const char *nearest = cogpu_nearest_name(word, names, COMMAND_COUNT);
+    if (nearest)
+        return cogpu_report_usage("there is no command %s; did you mean %s?", word, nearest);
+    return cogpu_report_usage("there is no command %s; cogpu --help lists them", word);
+}
+
+static int run_command(const cogpu_command *command, int count, char **words) {
+    cogpu_arguments arguments = {0};
+    int code = EXIT_USAGE;
+    if (cogpu_arguments_parse(command, count, words, &arguments)) {
+        if (arguments.help) {
+            print_command_help(command);
+            code = EXIT_DONE;
+        } else {
+            code = command->run(&arguments);
+        }
+    }
+    cogpu_arguments_free(&arguments);
+    return code;
+}
+
+static int run(int count, char **words) {
+    if (count == 0) {
+        print_help(stderr);
+        return EXIT_USAGE;
+    }
+    if (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0) {
+        print_help(stdout);
+        return EXIT_DONE;
+    }
+    if (strcmp(words[0], "--version") == 0) {
+        printf("cogpu %s\n", cogpu_version());
+        return EXIT_DONE;
+    }
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(words[0], commands[i]->name) == 0)
+            return run_command(commands[i], count - 1, words + 1);
+    return refuse_command(words[0]);
+}
+
+int main(int count, char **words) {
+    int code = run(count - 1, words + 1);
+    /* A full disk behind a pipe or a redirection shows only here. */
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        cogpu_report_note("stdout", "cannot be written: %s", strerror(errno));
+        return EXIT_FAILED;
+    }
+    return code;
+}

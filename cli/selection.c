@@ -1,0 +1,145 @@
+/*
+ * Takes in the options and an open file, hands on a request whose window lies inside the level and
+ * whose bands exist, so that the rest of a command need not ask again.
+ */
+#include "selection.h"
+
+#include "report.h"
+#include "text.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+static cogpu_status use_whole_level(cogpu_selection *selection) {
+    selection->request.width = selection->level.width;
+    selection->request.height = selection->level.height;
+    return COGPU_OK;
+}
+
+static cogpu_status use_window(const cogpu_arguments *arguments, cogpu_selection *selection,
+                               cogpu_error *error) {
+    cogpu_request *request = &selection->request;
+    const cogpu_level *level = &selection->level;
+    request->x = arguments->x;
+    request->y = arguments->y;
+    request->width = arguments->width;
+    request->height = arguments->height;
+    if ((uint64_t)request->x + request->width > level->width ||
+        (uint64_t)request->y + request->height > level->height)
+        return cogpu_refuse(error, COGPU_ARGUMENT,
+                            "the window %" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32
+                            " reaches beyond level %" PRIu32 ", which has %" PRIu32 " x %" PRIu32
+                            " pixels",
+                            request->x, request->y, request->width, request->height, request->level,
+                            level->width, level->height);
+    return COGPU_OK;
+}
+
+/* The pixels from *first on, *count of them, that lie between two coordinates of one axis. A
+ * millionth of a pixel is forgiven, so that a box cut along pixel edges does not touch the next
+ * ones. */
+static bool cut_axis(double origin, double step, double low, double high, uint32_t size,
+                     uint32_t *first, uint32_t *count) {
+    double a = (low - origin) / step, b = (high - origin) / step;
+    double begin = fmax(floor(fmin(a, b) + 1e-6), 0), end = fmin(ceil(fmax(a, b) - 1e-6), size);
+    if (!(begin < end))
+        return false;
+    *first = (uint32_t)begin;
+    *count = (uint32_t)(end - begin);
+    return true;
+}
+
+static cogpu_status refuse_bbox(const cogpu_level *level, cogpu_error *error) {
+    const double *t = level->transform;
+    double x = t[0] + t[1] * level->width, y = t[3] + t[5] * level->height;
+    char texts[4][NUMBER_TEXT];
+    return cogpu_refuse(
+        error, COGPU_ARGUMENT, "the box does not touch the image, which spans %s,%s,%s,%s",
+        cogpu_text_number(fmin(t[0], x), texts[0]), cogpu_text_number(fmin(t[3], y), texts[1]),
+        cogpu_text_number(fmax(t[0], x), texts[2]), cogpu_text_number(fmax(t[3], y), texts[3]));
+}
+
+static cogpu_status use_bbox(const cogpu_arguments *arguments, cogpu_selection *selection,
+                             cogpu_error *error) {
+    cogpu_request *request = &selection->request;
+    const cogpu_level *level = &selection->level;
+    const double *t = level->transform;
+    if (!level->has_transform)
+        return cogpu_refuse(error, COGPU_ARGUMENT,
+                            "the image has no transform from pixels to coordinates, so --bbox "
+                            "cannot be used; use --window");
+    if (t[2] != 0 || t[4] != 0 || t[1] == 0 || t[5] == 0)
+        return cogpu_refuse(error, COGPU_ARGUMENT,
+                            "the image is rotated against its coordinates, so --bbox cannot be "
+                            "used; use --window");
+    if (!cut_axis(t[0], t[1], arguments->bbox[0], arguments->bbox[2], level->width, &request->x,
+                  &request->width) ||
+        !cut_axis(t[3], t[5], arguments->bbox[1], arguments->bbox[3], level->height, &request->y,
+                  &request->height))
+        return refuse_bbox(level, error);
+    return COGPU_OK;
+}
+
+static cogpu_status use_bands(const cogpu_arguments *arguments, cogpu_selection *selection,
+                              cogpu_error *error) {
+    uint32_t present = selection->image.bands;
+    for (uint32_t i = 0; i < arguments->band_count; i++)
+        if (arguments->bands[i] > present)
+            return cogpu_refuse(error, COGPU_ABSENT,
+                                "there is no band %" PRIu32 "; the image has %" PRIu32,
+                                arguments->bands[i], present);
+    selection->request.bands = arguments->bands;
+    selection->request.band_count = arguments->band_count;
+    selection->bands = arguments->band_count ? arguments->band_count : present;
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_selection_make(const cogpu_input *input, const cogpu_arguments *arguments,
+                                  cogpu_selection *selection, cogpu_error *error) {
+    *selection = (cogpu_selection){.file = input->file};
+    cogpu_request *request = &selection->request;
+    request->image = arguments->image;
+    request->level = arguments->level;
+    request->threads = arguments->threads;
+    request->part = arguments->mask ? COGPU_MASK : COGPU_PIXELS;
+    request->fill_bad_blocks = arguments->fill_bad_blocks;
+    TRY(cogpu_info(input->file, arguments->image, &selection->image, error));
+    TRY(cogpu_level_info(input->file, arguments->image, arguments->level, &selection->level,
+                         error));
+    selection->type = arguments->mask ? COGPU_U8 : selection->image.type;
+    TRY(use_bands(arguments, selection, error));
+    if (arguments->has_bbox)
+        return use_bbox(arguments, selection, error);
+    if (arguments->has_window)
+        return use_window(arguments, selection, error);
+    return use_whole_level(selection);
+}
+
+uint32_t cogpu_selection_band(const cogpu_selection *selection, uint32_t index) {
+    return selection->request.bands ? selection->request.bands[index] : index + 1;
+}
+
+uint64_t cogpu_selection_samples(const cogpu_selection *selection) {
+    return (uint64_t)selection->request.width * selection->request.height * selection->bands;
+}
+
+void cogpu_selection_json(const cogpu_selection *selection, cogpu_json *json) {
+    const cogpu_request *request = &selection->request;
+    const uint32_t window[] = {request->x, request->y, request->width, request->height};
+    const uint32_t shape[] = {selection->bands, request->height, request->width};
+    cogpu_json_unsigned(json, "image", request->image);
+    cogpu_json_unsigned(json, "level", request->level);
+    cogpu_json_open(json, "window", '-');
+    for (int i = 0; i < 4; i++)
+        cogpu_json_unsigned(json, NULL, window[i]);
+    cogpu_json_close(json);
+    cogpu_json_open(json, "bands", '-');
+    for (uint32_t i = 0; i < selection->bands; i++)
+        cogpu_json_unsigned(json, NULL, cogpu_selection_band(selection, i));
+    cogpu_json_close(json);
+    cogpu_json_open(json, "shape", '-');
+    for (int i = 0; i < 3; i++)
+        cogpu_json_unsigned(json, NULL, shape[i]);
+    cogpu_json_close(json);
+    cogpu_json_text(json, "type", cogpu_type_name(selection->type));
+}

@@ -1,0 +1,116 @@
+/*
+ * Takes in a selection, hands on its pixels a swath at a time. Swaths end at block edges where they
+ * can, so that no block is decoded twice; memory is bounded even where a row of blocks is not
+ * small.
+ */
+#include "swath.h"
+
+#include "report.h"
+
+#include <inttypes.h>
+
+static const uint64_t whole_limit = 64 << 20; /* a selection up to this is one swath */
+static const uint64_t swath_size = 16 << 20;
+static const uint64_t block_row_limit = 256
+                                        << 20; /* past this, blocks are decoded more than once */
+static const uint64_t row_limit = 1 << 30;
+
+static uint32_t rows_for(uint64_t row_bytes, uint32_t block_height) {
+    uint64_t rows = swath_size / row_bytes;
+    if (rows >= block_height)
+        return (uint32_t)(rows - rows % block_height);
+    if (row_bytes * block_height <= block_row_limit)
+        return block_height;
+    rows = block_row_limit / row_bytes;
+    return rows > 0 ? (uint32_t)rows : 1;
+}
+
+/* The rows that are decoded together; uncompressed blocks can be entered at any row. */
+static uint32_t decoded_height(const cogpu_level *level) {
+    return level->compression == 1 ? 1 : level->block_height;
+}
+
+cogpu_status cogpu_swath_open(const cogpu_selection *selection, cogpu_swath_order order,
+                              cogpu_swath *swath, cogpu_error *error) {
+    const cogpu_request *request = &selection->request;
+    uint64_t row_bytes = (uint64_t)request->width * cogpu_type_bytes(selection->type);
+    *swath = (cogpu_swath){.order = order,
+                           .all_bands = selection->bands,
+                           .top = request->y,
+                           .height = request->height,
+                           .block_height = decoded_height(&selection->level),
+                           .bands_at_once = selection->bands,
+                           .rows_at_once = request->height};
+    if (row_bytes <= row_limit && row_bytes * selection->bands > whole_limit / request->height) {
+        bool alone = order == SWATH_BY_BAND || (selection->image.planar && order != SWATH_CHUNKY);
+        swath->bands_at_once = alone ? 1 : selection->bands;
+        swath->rows_at_once = rows_for(row_bytes * swath->bands_at_once, swath->block_height);
+    }
+    if (row_bytes * swath->bands_at_once > row_limit)
+        return cogpu_refuse(error, COGPU_LIMIT,
+                            "one row takes %" PRIu64
+                            " bytes, more than 1 GiB; choose a part with --window or --band",
+                            row_bytes * swath->bands_at_once);
+    if (swath->rows_at_once > request->height)
+        swath->rows_at_once = request->height;
+    swath->bytes = (size_t)(row_bytes * swath->bands_at_once * swath->rows_at_once);
+    return COGPU_OK;
+}
+
+/* Rows from `row` on, to a block edge where more than one block high fits. */
+static uint32_t rows_from(const cogpu_swath *swath, uint32_t row) {
+    uint64_t begin = (uint64_t)swath->top + row, end = begin + swath->rows_at_once;
+    uint64_t bottom = (uint64_t)swath->top + swath->height;
+    if (end >= bottom)
+        return (uint32_t)(bottom - begin);
+    if (swath->rows_at_once >= swath->block_height)
+        end -= end % swath->block_height;
+    return (uint32_t)(end - begin);
+}
+
+bool cogpu_swath_next(cogpu_swath *swath) {
+    swath->row += swath->rows;
+    if (swath->row == swath->height) {
+        swath->row = 0;
+        swath->band += swath->bands;
+    }
+    swath->bands = swath->bands_at_once;
+    if (swath->band == swath->all_bands)
+        return false;
+    swath->rows = rows_from(swath, swath->row);
+    return true;
+}
+
+static void count_bad_blocks(const cogpu_result *part, cogpu_result *result) {
+    if (result->bad_blocks == 0)
+        result->first_bad = part->first_bad;
+    result->bad_blocks += part->bad_blocks;
+}
+
+cogpu_status cogpu_swath_read(const cogpu_swath *swath, const cogpu_selection *selection,
+                              void *data, cogpu_result *result, cogpu_error *error) {
+    cogpu_request request = selection->request;
+    uint32_t one_band;
+    request.y += swath->row;
+    request.height = swath->rows;
+    if (swath->bands != swath->all_bands) {
+        one_band = cogpu_selection_band(selection, swath->band);
+        request.bands = &one_band;
+        request.band_count = 1;
+    }
+    cogpu_raster raster = {.data = data,
+                           .type = selection->type,
+                           .bands = swath->bands,
+                           .width = request.width,
+                           .height = swath->rows};
+    if (swath->order == SWATH_CHUNKY) {
+        raster.stride_band = (int64_t)cogpu_type_bytes(selection->type);
+        raster.stride_x = raster.stride_band * swath->bands;
+        raster.stride_y = raster.stride_x * request.width;
+    }
+    cogpu_result part = {0};
+    TRY(cogpu_read(selection->file, &request, &raster, &part, error));
+    if (result)
+        count_bad_blocks(&part, result);
+    return COGPU_OK;
+}

@@ -1,0 +1,43 @@
+/*
+ * A selection in pieces that fit in memory: runs of whole rows, of one band or of all of them.
+ *
+ *     TRY(cogpu_swath_open(&selection, SWATH_ANY_ORDER, &swath, error));
+ *     while (cogpu_swath_next(&swath)) {
+ *         TRY(cogpu_swath_read(&swath, &selection, data, NULL, error));
+ *         ... swath.bands bands from swath.band on, swath.rows rows from swath.row on ...
+ *     }
+ */
+#ifndef COGPU_CLI_SWATH_H
+#define COGPU_CLI_SWATH_H
+
+#include "selection.h"
+
+typedef enum cogpu_swath_order {
+    SWATH_ANY_ORDER = 0, /* whatever is decoded fastest */
+    SWATH_BY_BAND,       /* a band ends before the next one begins */
+    SWATH_CHUNKY         /* all bands at once, the samples of a pixel side by side */
+} cogpu_swath_order;
+
+typedef struct cogpu_swath {
+    cogpu_swath_order order;
+    uint32_t all_bands, top, height; /* of the selection */
+    uint32_t block_height;
+    uint32_t bands_at_once, rows_at_once;
+    size_t bytes; /* room for the largest swath */
+
+    uint32_t band, bands; /* of this swath: index among the selected bands */
+    uint32_t row, rows;   /* from the top of the window */
+} cogpu_swath;
+
+cogpu_status cogpu_swath_open(const cogpu_selection *selection, cogpu_swath_order order,
+                              cogpu_swath *swath, cogpu_error *error);
+
+/* Moves to the next swath, or at first to the first; false at the end. */
+bool cogpu_swath_next(cogpu_swath *swath);
+
+/* Reads the swath's part of the selection, which may be another one of the same shape. Bad blocks
+ * that were filled are added to *result. */
+cogpu_status cogpu_swath_read(const cogpu_swath *swath, const cogpu_selection *selection,
+                              void *data, cogpu_result *result, cogpu_error *error);
+
+#endif

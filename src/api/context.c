@@ -1,0 +1,64 @@
+/* What reads share: threads, the cache of blocks, and seats with their working memory. */
+#include "api/room.h"
+
+cogpu_status cogpu_context_open(const cogpu_context_options *options, cogpu_context **out,
+                                cogpu_error *error) {
+    if (!out)
+        return cogpu_fail(error, COGPU_ARGUMENT, "cogpu_context_open needs a place for the context");
+    *out = NULL;
+    cogpu_context *context = cogpu_allocate(sizeof *context);
+    if (!context)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a context");
+    *context = (cogpu_context){0};
+    pthread_mutex_init(&context->lock, NULL);
+    uint32_t threads = options && options->threads ? options->threads : cogpu_processors();
+    cogpu_status status = cogpu_pool_open(threads, &context->pool, error);
+    if (status == COGPU_OK && options && options->cache_bytes)
+        status = cogpu_cache_open(options->cache_bytes, &context->cache, error);
+    if (status != COGPU_OK) {
+        cogpu_context_close(context);
+        return status;
+    }
+    *out = context;
+    return COGPU_OK;
+}
+
+void cogpu_context_close(cogpu_context *context) {
+    if (!context)
+        return;
+    cogpu_pool_close(context->pool);
+    cogpu_cache_close(context->cache);
+    while (context->seats) {
+        cogpu_seat *seat = context->seats;
+        context->seats = seat->next;
+        cogpu_context_give_back(NULL, seat);
+    }
+    pthread_mutex_destroy(&context->lock);
+    cogpu_release(context);
+}
+
+cogpu_seat *cogpu_context_seat(cogpu_context *context) {
+    cogpu_seat *seat = NULL;
+    if (context) {
+        pthread_mutex_lock(&context->lock);
+        seat = context->seats;
+        if (seat)
+            context->seats = seat->next;
+        pthread_mutex_unlock(&context->lock);
+    }
+    if (!seat && (seat = cogpu_allocate(sizeof *seat)))
+        *seat = (cogpu_seat){0};
+    return seat;
+}
+
+void cogpu_context_give_back(cogpu_context *context, cogpu_seat *seat) {
+    if (context) {
+        pthread_mutex_lock(&context->lock);
+        seat->next = context->seats;
+        context->seats = seat;
+        pthread_mutex_unlock(&context->lock);
+    } else {
+        cogpu_seat_close(seat);
+        cogpu_release(seat);
+    }
+}

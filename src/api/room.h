@@ -1,0 +1,41 @@
+/* The handles, for the files of this room. */
+#ifndef COGPU_API_ROOM_H
+#define COGPU_API_ROOM_H
+
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/cpu_cache.h"
+#include "base/pool.h"
+
+#include <pthread.h>
+
+struct cogpu_file {
+    uint64_t number;              /* no other file of this process has it */
+    cogpu_arena arena;            /* holds all that the file hands out */
+    cogpu_io *io, *overview_io;   /* the second of the .ovr file, or NULL */
+    cogpu_tiff tiff, overview_tiff;
+    cogpu_picture *pictures;
+    uint32_t picture_count;
+};
+
+struct cogpu_context {
+    cogpu_pool *pool;
+    cogpu_cache *cache;           /* NULL without a budget */
+    pthread_mutex_t lock;
+    cogpu_seat *seats;            /* free ones */
+};
+
+/* info.c: an image by index. */
+cogpu_status cogpu_file_picture(const cogpu_file *file, uint32_t image, const cogpu_picture **picture,
+                                cogpu_error *error);
+
+/* context.c: a seat to work on. Without a context it is made for the call. */
+cogpu_seat *cogpu_context_seat(cogpu_context *context);
+void cogpu_context_give_back(cogpu_context *context, cogpu_seat *seat);
+
+/* mask.c: the mask of a level that has no mask directory, from nodata or alpha. */
+cogpu_status cogpu_mask_derive(const cogpu_file *file, const cogpu_request *request,
+                               const cogpu_raster *raster, cogpu_error *error);
+/* Band 0 of the raster holds a mask as stored: 255 for what is not 0, the same in all bands. */
+void cogpu_mask_spread(const cogpu_raster *raster, uint32_t bands);
+
+#endif

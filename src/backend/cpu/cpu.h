@@ -1,0 +1,47 @@
+/*
+ * The CPU backend: a stored block becomes samples of the caller's raster in three steps, each a file:
+ * decode (stored bytes to block bytes), restore (predictor and byte order undone, in the block), place
+ * (rows into the raster at its strides, packed depths widened).
+ */
+#ifndef COGPU_BACKEND_CPU_CPU_H
+#define COGPU_BACKEND_CPU_CPU_H
+
+#include "plan/plan.h"
+
+/* What one thread works with, kept from block to block. Zeroed at the start. */
+typedef struct cogpu_seat {
+    uint8_t *stored, *decoded, *units, *row;
+    size_t stored_bytes, decoded_bytes, units_bytes, row_bytes;
+    cogpu_codec_state codec;
+    struct cogpu_seat *next; /* in the context's list of free seats */
+} cogpu_seat;
+
+void cogpu_seat_close(cogpu_seat *seat);
+
+/* Makes *memory at least `bytes` long; its content is lost. */
+cogpu_status cogpu_seat_room(uint8_t **memory, size_t *held, size_t bytes, cogpu_error *error);
+
+/* decode: `stored` may be changed only if it is the seat's own. *decoded is the seat's memory, or `stored`
+ * itself for an uncompressed block that can be used as it is. */
+cogpu_status cogpu_cpu_decode(cogpu_seat *seat, const cogpu_storage *storage,
+                              const cogpu_block *block, const uint8_t *stored, size_t stored_bytes,
+                              uint8_t **decoded, cogpu_error *error);
+
+/* restore: rows first .. first+count-1 of a decoded block, in place. After it samples are in the machine's
+ * byte order, and packed as the file has them. */
+bool cogpu_cpu_needs_restore(const cogpu_storage *storage);
+cogpu_status cogpu_cpu_restore(cogpu_seat *seat, const cogpu_storage *storage, uint8_t *decoded,
+                               uint32_t first, uint32_t count, cogpu_error *error);
+
+/* place: the block's part of the window into the raster. */
+cogpu_status cogpu_cpu_place(cogpu_seat *seat, const cogpu_read_plan *plan, const cogpu_block *block,
+                             const uint8_t *decoded, const cogpu_raster *raster,
+                             cogpu_error *error);
+/* The same for a block without data: the storage's fill sample everywhere. */
+void cogpu_cpu_fill(const cogpu_read_plan *plan, const cogpu_block *block,
+                    const cogpu_raster *raster);
+
+/* Vector units found, for cogpu_device_info. */
+const char *cogpu_cpu_vectors(void);
+
+#endif

@@ -1,0 +1,207 @@
+/*
+ * Takes restored rows of a block, hands on samples in the caller's raster: cropped to the window, the
+ * wanted bands at the raster's strides, packed depths widened on the way.
+ */
+#include "backend/cpu/cpu.h"
+
+#include "base/bytes.h"
+
+#include <string.h>
+
+/* ---- widening: one row of packed samples to one of whole bytes ---- */
+
+static bool is_packed(const cogpu_storage *storage) {
+    return storage->bits != 8 * cogpu_type_bytes(storage->type);
+}
+
+static uint64_t sign_extend(uint64_t value, uint32_t bits, bool is_signed) {
+    uint64_t sign = 1ULL << (bits - 1);
+    return is_signed ? (value ^ sign) - sign : value;
+}
+
+static void put_sample(uint8_t *to, uint64_t value, size_t size) {
+    if (size == 1) {
+        *to = (uint8_t)value;
+    } else if (size == 2) {
+        uint16_t sample = (uint16_t)value;
+        memcpy(to, &sample, sizeof sample);
+    } else {
+        uint32_t sample = (uint32_t)value;
+        memcpy(to, &sample, sizeof sample);
+    }
+}
+
+/* Bits run from the most significant down; `first` is the first sample taken. */
+static void widen_bits(const uint8_t *row, size_t row_bytes, uint64_t first, uint64_t count,
+                       uint32_t bits, size_t size, bool is_signed, uint8_t *to) {
+    uint64_t bit = first * bits, window = 0;
+    size_t at = (size_t)(bit / 8);
+    uint32_t held = 0;
+    if (bit % 8) {
+        window = row[at++] & (0xFFU >> bit % 8);
+        held = 8 - (uint32_t)(bit % 8);
+    }
+    for (uint64_t i = 0; i < count; i++, to += size) {
+        while (held < bits) {
+            window = window << 8 | (at < row_bytes ? row[at] : 0);
+            at++;
+            held += 8;
+        }
+        held -= bits;
+        put_sample(to, sign_extend(window >> held, bits, is_signed), size);
+        window &= (1ULL << held) - 1;
+    }
+}
+
+/* A number of 1 + 7 + 16 bits as one of 1 + 8 + 23. */
+static uint32_t float24_to_32(uint32_t value) {
+    uint32_t sign = value >> 23 << 31, exponent = value >> 16 & 0x7F, mantissa = value & 0xFFFF;
+    if (exponent == 0x7F)
+        return sign | 0x7F800000U | mantissa << 7;
+    if (exponent == 0) {
+        if (mantissa == 0)
+            return sign;
+        /* A denormal of 24 bits is a normal number of 32. */
+        exponent = 1;
+        while (!(mantissa & 0x10000)) {
+            mantissa <<= 1;
+            exponent--;
+        }
+        mantissa &= 0xFFFF;
+    }
+    return sign | (exponent + 127 - 63) << 23 | mantissa << 7;
+}
+
+static void widen_24(const uint8_t *row, uint64_t first, uint64_t count, cogpu_type type,
+                     uint8_t *to) {
+    row += first * 3;
+    for (uint64_t i = 0; i < count; i++, row += 3, to += 4) {
+        uint32_t value = COGPU_HOST_BIG_ENDIAN
+                             ? (uint32_t)row[0] << 16 | (uint32_t)row[1] << 8 | row[2]
+                             : (uint32_t)row[2] << 16 | (uint32_t)row[1] << 8 | row[0];
+        if (type == COGPU_F32)
+            value = float24_to_32(value);
+        put_sample(to, sign_extend(value, type == COGPU_I32 ? 24 : 32, type == COGPU_I32), 4);
+    }
+}
+
+static void widen(const cogpu_storage *storage, const uint8_t *row, uint64_t first, uint64_t count,
+                  uint8_t *to) {
+    bool is_signed =
+        storage->type == COGPU_I8 || storage->type == COGPU_I16 || storage->type == COGPU_I32;
+    if (storage->bits == 24)
+        widen_24(row, first, count, storage->type, to);
+    else
+        widen_bits(row, storage->format.row_bytes, first, count, storage->bits,
+                   cogpu_type_bytes(storage->type), is_signed, to);
+}
+
+/* ---- copying samples at strides ---- */
+
+#define COPY_LOOP(type)                                                                            \
+    for (uint32_t i = 0; i < count; i++) {                                                         \
+        type sample;                                                                               \
+        memcpy(&sample, from + (int64_t)i * from_step, sizeof sample);                             \
+        memcpy(to + (int64_t)i * to_step, &sample, sizeof sample);                                 \
+    }
+
+typedef struct pair128 {
+    uint64_t half[2];
+} pair128;
+
+/* `inline` with constant steps lets the compiler make vector code of the common ones. */
+static inline void copy_steps(uint8_t *to, int64_t to_step, const uint8_t *from, int64_t from_step,
+                              uint32_t count, size_t size) {
+    switch (size) {
+    case 1:
+        COPY_LOOP(uint8_t) break;
+    case 2:
+        COPY_LOOP(uint16_t) break;
+    case 4:
+        COPY_LOOP(uint32_t) break;
+    case 8:
+        COPY_LOOP(uint64_t) break;
+    default:
+        COPY_LOOP(pair128) break;
+    }
+}
+
+static void copy_samples(uint8_t *to, int64_t to_step, const uint8_t *from, int64_t from_step,
+                         uint32_t count, size_t size) {
+    int64_t packed = (int64_t)size;
+    if (to_step == packed && from_step == packed)
+        memcpy(to, from, count * size);
+    else if (to_step == 1 && from_step == 3 && size == 1)
+        copy_steps(to, 1, from, 3, count, 1);
+    else if (to_step == 1 && from_step == 4 && size == 1)
+        copy_steps(to, 1, from, 4, count, 1);
+    else if (to_step == 2 && from_step == 6 && size == 2)
+        copy_steps(to, 2, from, 6, count, 2);
+    else
+        copy_steps(to, to_step, from, from_step, count, size);
+}
+
+/* ---- the step ---- */
+
+/* Where band position `p` of the block's first pixel goes. */
+static uint8_t *target_of(const cogpu_block *block, const cogpu_raster *raster, uint32_t p) {
+    return (uint8_t *)raster->data + (int64_t)p * raster->stride_band +
+           (int64_t)block->target_y * raster->stride_y + (int64_t)block->target_x * raster->stride_x;
+}
+
+/* The raster takes pixels as the file has them: all bands, in order, side by side. */
+static bool same_interleave(const cogpu_read_plan *plan, const cogpu_raster *raster, size_t size) {
+    return plan->planes == 1 && !plan->bands && raster->stride_band == (int64_t)size &&
+           raster->stride_x == (int64_t)(size * plan->storage->bands);
+}
+
+static void place_row(const cogpu_read_plan *plan, const cogpu_block *block, uint32_t row,
+                      const uint8_t *samples, const cogpu_raster *raster) {
+    const cogpu_storage *storage = plan->storage;
+    size_t size = cogpu_type_bytes(storage->type);
+    int64_t down = (int64_t)row * raster->stride_y;
+    uint32_t per_pixel = storage->format.samples;
+    if (storage->planes > 1) {
+        copy_samples(target_of(block, raster, block->plane) + down, raster->stride_x, samples,
+                     (int64_t)size, block->width, size);
+    } else if (same_interleave(plan, raster, size)) {
+        memcpy(target_of(block, raster, 0) + down, samples, (size_t)block->width * per_pixel * size);
+    } else {
+        for (uint32_t p = 0; p < plan->band_count; p++) {
+            uint32_t band = plan->bands ? plan->bands[p] - 1 : p;
+            copy_samples(target_of(block, raster, p) + down, raster->stride_x,
+                         samples + band * size, (int64_t)(per_pixel * size), block->width, size);
+        }
+    }
+}
+
+cogpu_status cogpu_cpu_place(cogpu_seat *seat, const cogpu_read_plan *plan, const cogpu_block *block,
+                             const uint8_t *decoded, const cogpu_raster *raster,
+                             cogpu_error *error) {
+    const cogpu_storage *storage = plan->storage;
+    uint32_t per_pixel = storage->format.samples;
+    size_t size = cogpu_type_bytes(storage->type);
+    uint64_t first = (uint64_t)block->source_x * per_pixel;
+    uint64_t count = (uint64_t)block->width * per_pixel;
+    bool packed = is_packed(storage);
+    if (packed)
+        TRY(cogpu_seat_room(&seat->row, &seat->row_bytes, (size_t)count * size, error));
+    for (uint32_t i = 0; i < block->height; i++) {
+        const uint8_t *row = decoded + (size_t)(block->source_y + i) * storage->format.row_bytes;
+        if (packed)
+            widen(storage, row, first, count, seat->row);
+        place_row(plan, block, i, packed ? seat->row : row + first * size, raster);
+    }
+    return COGPU_OK;
+}
+
+void cogpu_cpu_fill(const cogpu_read_plan *plan, const cogpu_block *block,
+                    const cogpu_raster *raster) {
+    size_t size = cogpu_type_bytes(plan->storage->type);
+    bool planar = plan->storage->planes > 1;
+    for (uint32_t p = 0; p < (planar ? 1 : plan->band_count); p++)
+        for (uint32_t i = 0; i < block->height; i++)
+            copy_samples(target_of(block, raster, planar ? block->plane : p) +
+                             (int64_t)i * raster->stride_y,
+                         raster->stride_x, plan->storage->format.fill, 0, block->width, size);
+}

@@ -1,0 +1,323 @@
+/*
+ * Takes decoded rows, hands on plain samples: byte order (before the sums of predictor 2; predictor 3 has
+ * planes of bytes, always most significant first), then the predictor, then CMYK as RGBA.
+ *
+ * Both predictors are running sums over elements of a pixel's width. In 16 bytes there are several pixels:
+ * they are summed by shifting the vector by 1, 2, 4 ... pixels, and the last pixel of the vector before
+ * is added to all. Only that last step depends on the vector before, so the sums run at memory speed.
+ */
+#include "backend/cpu/cpu.h"
+
+#include "base/bytes.h"
+#include "codec/cmyk.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <tmmintrin.h>
+#define HAVE_VECTORS 1
+#else
+#define HAVE_VECTORS 0
+#endif
+
+enum { VECTOR = 16 };
+
+/* ---- byte order ---- */
+
+static void swap16(uint8_t *row, size_t bytes) {
+    for (size_t i = 0; i + 2 <= bytes; i += 2) {
+        uint16_t value;
+        memcpy(&value, row + i, 2);
+        value = __builtin_bswap16(value);
+        memcpy(row + i, &value, 2);
+    }
+}
+
+static void swap32(uint8_t *row, size_t bytes) {
+    for (size_t i = 0; i + 4 <= bytes; i += 4) {
+        uint32_t value;
+        memcpy(&value, row + i, 4);
+        value = __builtin_bswap32(value);
+        memcpy(row + i, &value, 4);
+    }
+}
+
+static void swap64(uint8_t *row, size_t bytes) {
+    for (size_t i = 0; i + 8 <= bytes; i += 8) {
+        uint64_t value;
+        memcpy(&value, row + i, 8);
+        value = __builtin_bswap64(value);
+        memcpy(row + i, &value, 8);
+    }
+}
+
+static void swap24(uint8_t *row, size_t bytes) {
+    for (size_t i = 0; i + 3 <= bytes; i += 3) {
+        uint8_t first = row[i];
+        row[i] = row[i + 2];
+        row[i + 2] = first;
+    }
+}
+
+/* Bytes of the unit that byte order applies to; 1 for packed depths, which are streams of bits. */
+static size_t order_unit(const cogpu_storage *storage) {
+    switch (storage->type) {
+    case COGPU_CI16:
+        return 2;
+    case COGPU_CI32:
+    case COGPU_CF32:
+        return 4;
+    case COGPU_CF64:
+        return 8;
+    default:
+        return storage->bits % 8 == 0 ? storage->bits / 8 : 1;
+    }
+}
+
+static void swap_row(uint8_t *row, size_t bytes, size_t unit) {
+    if (unit == 2)
+        swap16(row, bytes);
+    else if (unit == 3)
+        swap24(row, bytes);
+    else if (unit == 4)
+        swap32(row, bytes);
+    else if (unit == 8)
+        swap64(row, bytes);
+}
+
+/* ---- running sums ---- */
+
+#define SUM_FROM(type)                                                                             \
+    for (; at + sizeof(type) <= bytes; at += sizeof(type)) {                                       \
+        type before, value;                                                                        \
+        memcpy(&before, row + at - pixel, sizeof before);                                          \
+        memcpy(&value, row + at, sizeof value);                                                    \
+        value = (type)(value + before);                                                            \
+        memcpy(row + at, &value, sizeof value);                                                    \
+    }
+
+/* Elements of `unit` bytes from byte `at` on; each becomes the sum with the one a pixel before. */
+static void sum_plain(uint8_t *row, size_t at, size_t bytes, size_t pixel, size_t unit) {
+    if (unit == 1) {
+        SUM_FROM(uint8_t)
+    } else if (unit == 2) {
+        SUM_FROM(uint16_t)
+    } else if (unit == 4) {
+        SUM_FROM(uint32_t)
+    } else {
+        SUM_FROM(uint64_t)
+    }
+}
+
+#if HAVE_VECTORS
+/* Shuffles for a pixel of a certain size: by one pixel, two, four, eight; the last one to all. */
+struct shuffles {
+    __m128i shift[4], carry, mask;
+    size_t step; /* bytes of the whole pixels in a vector */
+    int shifts;
+};
+
+static struct shuffles shuffles_for(size_t pixel) {
+    struct shuffles s = {.step = VECTOR / pixel * pixel};
+    uint8_t control[VECTOR];
+    for (size_t by = pixel; by < s.step; by *= 2) {
+        for (size_t i = 0; i < VECTOR; i++)
+            control[i] = (uint8_t)(i >= by ? i - by : 0x80);
+        memcpy(&s.shift[s.shifts++], control, VECTOR);
+    }
+    for (size_t i = 0; i < VECTOR; i++)
+        control[i] = (uint8_t)(s.step - pixel + i % pixel);
+    memcpy(&s.carry, control, VECTOR);
+    for (size_t i = 0; i < VECTOR; i++)
+        control[i] = (uint8_t)(i < s.step ? 0xFF : 0);
+    memcpy(&s.mask, control, VECTOR);
+    return s;
+}
+
+#define TARGET_SSSE3 __attribute__((target("ssse3")))
+
+/* One loop for each width of element and number of shifts, so that both are constants inside. */
+#define SUM_LOOP(add, shifts)                                                                      \
+    for (; at + VECTOR <= bytes; at += s->step) {                                                  \
+        __m128i *place = (__m128i *)(void *)(row + at);                                            \
+        __m128i given = _mm_loadu_si128(place), sum = given;                                       \
+        for (int k = 0; k < (shifts); k++)                                                         \
+            sum = add(sum, _mm_shuffle_epi8(sum, s->shift[k]));                                    \
+        sum = add(sum, _mm_shuffle_epi8(before, s->carry));                                        \
+        before = sum;                                                                              \
+        _mm_storeu_si128(place, _mm_or_si128(_mm_and_si128(sum, s->mask),                          \
+                                             _mm_andnot_si128(s->mask, given)));                   \
+    }
+
+#define SUM_SHIFTS(add)                                                                            \
+    switch (s->shifts) {                                                                           \
+    case 0:                                                                                        \
+        SUM_LOOP(add, 0) break;                                                                    \
+    case 1:                                                                                        \
+        SUM_LOOP(add, 1) break;                                                                    \
+    case 2:                                                                                        \
+        SUM_LOOP(add, 2) break;                                                                    \
+    case 3:                                                                                        \
+        SUM_LOOP(add, 3) break;                                                                    \
+    default:                                                                                       \
+        SUM_LOOP(add, 4) break;                                                                    \
+    }
+
+/* Returns the bytes that were summed: whole pixels. */
+TARGET_SSSE3 static size_t sum_vectors(uint8_t *row, size_t bytes, size_t unit,
+                                       const struct shuffles *s) {
+    __m128i before = _mm_setzero_si128();
+    size_t at = 0;
+    if (unit == 1) {
+        SUM_SHIFTS(_mm_add_epi8)
+    } else if (unit == 2) {
+        SUM_SHIFTS(_mm_add_epi16)
+    } else if (unit == 4) {
+        SUM_SHIFTS(_mm_add_epi32)
+    } else {
+        SUM_SHIFTS(_mm_add_epi64)
+    }
+    return at;
+}
+#endif
+
+/* Rows of `bytes` bytes at distance `stride`. */
+static void sum_rows(uint8_t *rows, size_t stride, uint32_t count, size_t bytes, size_t pixel,
+                     size_t unit) {
+    size_t done = 0;
+#if HAVE_VECTORS
+    struct shuffles s = {.step = 0};
+    bool vectors = pixel <= VECTOR && bytes >= 2 * VECTOR && __builtin_cpu_supports("ssse3");
+    if (vectors)
+        s = shuffles_for(pixel);
+#endif
+    for (uint32_t i = 0; i < count; i++, rows += stride) {
+#if HAVE_VECTORS
+        done = vectors ? sum_vectors(rows, bytes, unit, &s) : 0;
+#endif
+        sum_plain(rows, done > pixel ? done : pixel, bytes, pixel, unit);
+    }
+}
+
+/* ---- predictor 3: planes of bytes, most significant first, back to samples ---- */
+
+static void gather_plain(const uint8_t *planes, size_t first, size_t samples, size_t size,
+                         uint8_t *to) {
+    for (size_t i = first; i < samples; i++)
+        for (size_t k = 0; k < size; k++) {
+            size_t byte = COGPU_HOST_BIG_ENDIAN ? k : size - 1 - k;
+            to[i * size + byte] = planes[k * samples + i];
+        }
+}
+
+#if HAVE_VECTORS
+static __m128i load_plane(const uint8_t *planes, size_t samples, size_t plane, size_t at) {
+    return _mm_loadu_si128((const __m128i *)(const void *)(planes + plane * samples + at));
+}
+
+static void store(uint8_t *to, __m128i value) {
+    _mm_storeu_si128((__m128i *)(void *)to, value);
+}
+
+static size_t gather2(const uint8_t *planes, size_t samples, uint8_t *to) {
+    size_t i = 0;
+    for (; i + VECTOR <= samples; i += VECTOR) {
+        __m128i high = load_plane(planes, samples, 0, i), low = load_plane(planes, samples, 1, i);
+        store(to + 2 * i, _mm_unpacklo_epi8(low, high));
+        store(to + 2 * i + 16, _mm_unpackhi_epi8(low, high));
+    }
+    return i;
+}
+
+static size_t gather4(const uint8_t *planes, size_t samples, uint8_t *to) {
+    size_t i = 0;
+    for (; i + VECTOR <= samples; i += VECTOR) {
+        __m128i b3 = load_plane(planes, samples, 0, i), b2 = load_plane(planes, samples, 1, i);
+        __m128i b1 = load_plane(planes, samples, 2, i), b0 = load_plane(planes, samples, 3, i);
+        __m128i low_l = _mm_unpacklo_epi8(b0, b1), low_h = _mm_unpackhi_epi8(b0, b1);
+        __m128i high_l = _mm_unpacklo_epi8(b2, b3), high_h = _mm_unpackhi_epi8(b2, b3);
+        store(to + 4 * i, _mm_unpacklo_epi16(low_l, high_l));
+        store(to + 4 * i + 16, _mm_unpackhi_epi16(low_l, high_l));
+        store(to + 4 * i + 32, _mm_unpacklo_epi16(low_h, high_h));
+        store(to + 4 * i + 48, _mm_unpackhi_epi16(low_h, high_h));
+    }
+    return i;
+}
+
+static size_t gather8(const uint8_t *planes, size_t samples, uint8_t *to) {
+    size_t i = 0;
+    for (; i + VECTOR <= samples; i += VECTOR) {
+        __m128i pair[4][2];
+        for (size_t k = 0; k < 4; k++) {
+            __m128i high = load_plane(planes, samples, 6 - 2 * k, i);
+            __m128i low = load_plane(planes, samples, 7 - 2 * k, i);
+            pair[k][0] = _mm_unpacklo_epi8(low, high);
+            pair[k][1] = _mm_unpackhi_epi8(low, high);
+        }
+        for (size_t half = 0; half < 2; half++) {
+            uint8_t *out = to + 8 * i + 64 * half;
+            __m128i low_l = _mm_unpacklo_epi16(pair[0][half], pair[1][half]);
+            __m128i low_h = _mm_unpackhi_epi16(pair[0][half], pair[1][half]);
+            __m128i high_l = _mm_unpacklo_epi16(pair[2][half], pair[3][half]);
+            __m128i high_h = _mm_unpackhi_epi16(pair[2][half], pair[3][half]);
+            store(out, _mm_unpacklo_epi32(low_l, high_l));
+            store(out + 16, _mm_unpackhi_epi32(low_l, high_l));
+            store(out + 32, _mm_unpacklo_epi32(low_h, high_h));
+            store(out + 48, _mm_unpackhi_epi32(low_h, high_h));
+        }
+    }
+    return i;
+}
+#endif
+
+static void gather(const uint8_t *planes, size_t samples, size_t size, uint8_t *to) {
+    size_t done = 0;
+#if HAVE_VECTORS
+    done = size == 2   ? gather2(planes, samples, to)
+           : size == 4 ? gather4(planes, samples, to)
+           : size == 8 ? gather8(planes, samples, to)
+                       : 0;
+#endif
+    gather_plain(planes, done, samples, size, to);
+}
+
+/* ---- the step ---- */
+
+static bool needs_swap(const cogpu_storage *storage) {
+    return storage->big_endian != COGPU_HOST_BIG_ENDIAN && !storage->codec->native_order &&
+           storage->predictor != 3 && order_unit(storage) > 1;
+}
+
+bool cogpu_cpu_needs_restore(const cogpu_storage *storage) {
+    return storage->predictor != 1 || needs_swap(storage) || storage->colour == COGPU_FROM_CMYK;
+}
+
+cogpu_status cogpu_cpu_restore(cogpu_seat *seat, const cogpu_storage *storage, uint8_t *decoded,
+                               uint32_t first, uint32_t count, cogpu_error *error) {
+    const cogpu_block_format *format = &storage->format;
+    size_t row_bytes = format->row_bytes, size = format->bits / 8;
+    uint8_t *rows = decoded + (size_t)first * row_bytes;
+    if (needs_swap(storage))
+        swap_row(rows, row_bytes * count, order_unit(storage));
+    if (storage->predictor == 2)
+        sum_rows(rows, row_bytes, count, row_bytes, format->samples * size, size);
+    if (storage->predictor == 3) {
+        TRY(cogpu_seat_room(&seat->row, &seat->row_bytes, row_bytes, error));
+        sum_rows(rows, row_bytes, count, row_bytes, format->samples, 1);
+        for (uint32_t i = 0; i < count; i++) {
+            memcpy(seat->row, rows + i * row_bytes, row_bytes);
+            gather(seat->row, row_bytes / size, size, rows + i * row_bytes);
+        }
+    }
+    if (storage->colour == COGPU_FROM_CMYK)
+        cogpu_cmyk_to_rgba(rows, (size_t)format->width * count);
+    return COGPU_OK;
+}
+
+const char *cogpu_cpu_vectors(void) {
+#if HAVE_VECTORS
+    return __builtin_cpu_supports("ssse3") ? "SSSE3" : "SSE2";
+#else
+    return "no vector code";
+#endif
+}

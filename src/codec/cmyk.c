@@ -1,0 +1,14 @@
+/*
+ * Takes decoded CMYK pixels, hands on RGBA in their place. GDAL reads such files through libtiff's
+ * RGBA interface, so a reader that is to return the same pixels has to convert them the same way.
+ */
+#include "codec/cmyk.h"
+
+void cogpu_cmyk_to_rgba(uint8_t *pixels, size_t count) {
+    for (size_t i = 0; i < count; i++, pixels += 4) {
+        uint32_t light = 255u - pixels[3];
+        for (int band = 0; band < 3; band++)
+            pixels[band] = (uint8_t)(light * (255u - pixels[band]) / 255u);
+        pixels[3] = 255;
+    }
+}

@@ -1,0 +1,12 @@
+/* CMYK as GDAL returns it: RGBA. Only for one byte a sample; wider samples GDAL leaves as they are.
+ */
+#ifndef COGPU_CODEC_CMYK_H
+#define COGPU_CODEC_CMYK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Pixels of cyan, magenta, yellow and black into red, green, blue and an opaque alpha, in place. */
+void cogpu_cmyk_to_rgba(uint8_t *pixels, size_t count);
+
+#endif

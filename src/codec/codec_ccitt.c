@@ -1,0 +1,380 @@
+/*
+ * The CCITT codecs: bits of a fax in, rows of one bit a pixel out, 1 where the fax is black.
+ *
+ * Compression 2 and 32771 code each row by itself, on byte and word boundaries; 3 (T.4) puts an end
+ * of line (EOL) before each row, which is coded by itself or, with bit 0 of T4Options, against the
+ * row above; 4 (T.6) codes all rows against the row above. A row is kept as the list of the columns
+ * where its colour changes. FillOrder is undone by the caller.
+ */
+#include "base/bytes.h"
+#include "codec/codec.h"
+
+typedef struct code {
+    uint8_t length;
+    uint8_t bits;
+} code;
+
+/* T.4's codes for runs of 0 to 63 pixels, then 64 to 1728 in steps of 64, then, for both colours,
+ * 1792 to 2560. None has a set bit above its lowest eight. */
+static const code white_codes[] = {
+    {8, 0x35}, {6, 0x7},  {4, 0x7},  {4, 0x8},  {4, 0xB},  {4, 0xC},  {4, 0xE},  {4, 0xF},
+    {5, 0x13}, {5, 0x14}, {5, 0x7},  {5, 0x8},  {6, 0x8},  {6, 0x3},  {6, 0x34}, {6, 0x35},
+    {6, 0x2A}, {6, 0x2B}, {7, 0x27}, {7, 0xC},  {7, 0x8},  {7, 0x17}, {7, 0x3},  {7, 0x4},
+    {7, 0x28}, {7, 0x2B}, {7, 0x13}, {7, 0x24}, {7, 0x18}, {8, 0x2},  {8, 0x3},  {8, 0x1A},
+    {8, 0x1B}, {8, 0x12}, {8, 0x13}, {8, 0x14}, {8, 0x15}, {8, 0x16}, {8, 0x17}, {8, 0x28},
+    {8, 0x29}, {8, 0x2A}, {8, 0x2B}, {8, 0x2C}, {8, 0x2D}, {8, 0x4},  {8, 0x5},  {8, 0xA},
+    {8, 0xB},  {8, 0x52}, {8, 0x53}, {8, 0x54}, {8, 0x55}, {8, 0x24}, {8, 0x25}, {8, 0x58},
+    {8, 0x59}, {8, 0x5A}, {8, 0x5B}, {8, 0x4A}, {8, 0x4B}, {8, 0x32}, {8, 0x33}, {8, 0x34},
+    {5, 0x1B}, {5, 0x12}, {6, 0x17}, {7, 0x37}, {8, 0x36}, {8, 0x37}, {8, 0x64}, {8, 0x65},
+    {8, 0x68}, {8, 0x67}, {9, 0xCC}, {9, 0xCD}, {9, 0xD2}, {9, 0xD3}, {9, 0xD4}, {9, 0xD5},
+    {9, 0xD6}, {9, 0xD7}, {9, 0xD8}, {9, 0xD9}, {9, 0xDA}, {9, 0xDB}, {9, 0x98}, {9, 0x99},
+    {9, 0x9A}, {6, 0x18}, {9, 0x9B}};
+static const code black_codes[] = {
+    {10, 0x37}, {3, 0x2},   {2, 0x3},   {2, 0x2},   {3, 0x3},   {4, 0x3},   {4, 0x2},   {5, 0x3},
+    {6, 0x5},   {6, 0x4},   {7, 0x4},   {7, 0x5},   {7, 0x7},   {8, 0x4},   {8, 0x7},   {9, 0x18},
+    {10, 0x17}, {10, 0x18}, {10, 0x8},  {11, 0x67}, {11, 0x68}, {11, 0x6C}, {11, 0x37}, {11, 0x28},
+    {11, 0x17}, {11, 0x18}, {12, 0xCA}, {12, 0xCB}, {12, 0xCC}, {12, 0xCD}, {12, 0x68}, {12, 0x69},
+    {12, 0x6A}, {12, 0x6B}, {12, 0xD2}, {12, 0xD3}, {12, 0xD4}, {12, 0xD5}, {12, 0xD6}, {12, 0xD7},
+    {12, 0x6C}, {12, 0x6D}, {12, 0xDA}, {12, 0xDB}, {12, 0x54}, {12, 0x55}, {12, 0x56}, {12, 0x57},
+    {12, 0x64}, {12, 0x65}, {12, 0x52}, {12, 0x53}, {12, 0x24}, {12, 0x37}, {12, 0x38}, {12, 0x27},
+    {12, 0x28}, {12, 0x58}, {12, 0x59}, {12, 0x2B}, {12, 0x2C}, {12, 0x5A}, {12, 0x66}, {12, 0x67},
+    {10, 0xF},  {12, 0xC8}, {12, 0xC9}, {12, 0x5B}, {12, 0x33}, {12, 0x34}, {12, 0x35}, {13, 0x6C},
+    {13, 0x6D}, {13, 0x4A}, {13, 0x4B}, {13, 0x4C}, {13, 0x4D}, {13, 0x72}, {13, 0x73}, {13, 0x74},
+    {13, 0x75}, {13, 0x76}, {13, 0x77}, {13, 0x52}, {13, 0x53}, {13, 0x54}, {13, 0x55}, {13, 0x5A},
+    {13, 0x5B}, {13, 0x64}, {13, 0x65}};
+static const code long_codes[] = {{11, 0x8},  {11, 0xC},  {11, 0xD},  {12, 0x12}, {12, 0x13},
+                                  {12, 0x14}, {12, 0x15}, {12, 0x16}, {12, 0x17}, {12, 0x1C},
+                                  {12, 0x1D}, {12, 0x1E}, {12, 0x1F}};
+
+enum { RUN_STEP = 64, WHITE_BITS = 12, BLACK_BITS = 13 };
+enum { EOL_ZEROS = 11, EOL_BITS = 12, EOL = 1 };
+enum { T4_OPTION_2D = 1 };
+
+/* An entry is run << 4 | length of the code, by the next bits of the input; 0 where no code is. */
+typedef struct run_tables {
+    uint16_t white[1 << WHITE_BITS];
+    uint16_t black[1 << BLACK_BITS];
+} run_tables;
+
+/* The input, first bit highest. Past the end come zeros, which are no code of any kind. */
+typedef struct bit_reader {
+    const uint8_t *next, *end;
+    uint64_t window;
+    uint32_t count;   /* bits in the window */
+    uint32_t padding; /* zeros that were put in past the end; more than count: some were taken */
+    uint64_t taken;
+} bit_reader;
+
+/* Columns where the colour changes, ascending: white to black, black to white, ... */
+typedef struct line {
+    uint32_t *changes; /* width + 4 */
+    uint32_t count;
+} line;
+
+typedef struct decoder {
+    bit_reader bits;
+    uint32_t width;
+    line current, above;
+    bool has_eols;
+    run_tables tables;
+} decoder;
+
+typedef enum outcome { ROW_DONE, ROW_BAD, ROW_UNCOMPRESSED, STREAM_END } outcome;
+
+/* ---- bits ----------------------------------------------------------------------------------- */
+
+/* Bits below `count` in the window are either zero or those that the next refill puts there again.
+ */
+static void refill(bit_reader *r) {
+    if (r->end - r->next >= 8) {
+        uint32_t bytes = (63 - r->count) / 8;
+        r->window |= load_u64(r->next, true) >> r->count;
+        r->next += bytes;
+        r->count += bytes * 8;
+        return;
+    }
+    while (r->count <= 56) {
+        if (r->next < r->end)
+            r->window |= (uint64_t)*r->next++ << (56 - r->count);
+        else
+            r->padding += 8;
+        r->count += 8;
+    }
+}
+
+static void take(bit_reader *r, uint32_t bits) {
+    r->window <<= bits;
+    r->count -= bits;
+    r->taken += bits;
+}
+
+/* The next bits, 1 to 32, without taking them. */
+static uint32_t peek(bit_reader *r, uint32_t bits) {
+    if (r->count < 32)
+        refill(r);
+    return (uint32_t)(r->window >> (64 - bits));
+}
+
+static bool past_end(const bit_reader *r) {
+    return r->padding > r->count;
+}
+
+static void align(bit_reader *r, uint32_t unit) {
+    uint32_t over = (uint32_t)(r->taken % unit);
+    if (over == 0)
+        return;
+    peek(r, 1);
+    take(r, unit - over);
+}
+
+/* Takes all up to and with the next EOL: eleven zeros or more, and a one. False without. */
+static bool take_eol(bit_reader *r) {
+    uint32_t zeros = 0;
+    for (;;) {
+        uint32_t bit = peek(r, 1);
+        take(r, 1);
+        if (past_end(r))
+            return false;
+        if (bit == 1 && zeros >= EOL_ZEROS)
+            return true;
+        zeros = bit == 1 ? 0 : zeros + 1;
+    }
+}
+
+/* ---- lines ---------------------------------------------------------------------------------- */
+
+/* A change where the last one stands undoes it: the run between them is empty. */
+static void change_at(line *l, uint32_t column) {
+    if (l->count > 0 && l->changes[l->count - 1] == column)
+        l->count--;
+    else
+        l->changes[l->count++] = column;
+}
+
+/* Whoever looks for a change of either colour, and the one after, finds the line's end. */
+static void finish_line(line *l, uint32_t width) {
+    while (l->count > 0 && l->changes[l->count - 1] >= width)
+        l->count--;
+    for (uint32_t i = 0; i < 3; i++)
+        l->changes[l->count + i] = width;
+}
+
+static void blacken(uint8_t *row, uint32_t from, uint32_t to) {
+    uint32_t first = from / 8, last = to / 8;
+    uint8_t head = (uint8_t)(0xFF >> (from % 8)), tail = (uint8_t) ~(0xFF >> (to % 8));
+    if (first == last) {
+        row[first] |= head & tail;
+        return;
+    }
+    row[first] |= head;
+    memset(row + first + 1, 0xFF, last - first - 1);
+    if (tail)
+        row[last] |= tail;
+}
+
+static void paint(const line *l, uint8_t *row, size_t row_bytes) {
+    memset(row, 0, row_bytes);
+    for (uint32_t i = 0; i < l->count; i += 2)
+        blacken(row, l->changes[i], l->changes[i + 1]);
+}
+
+/* ---- runs and rows -------------------------------------------------------------------------- */
+
+static void add_codes(uint16_t *table, uint32_t table_bits, const code *codes, uint32_t count,
+                      uint32_t first_index) {
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t index = first_index + i;
+        uint32_t run = index < RUN_STEP ? index : (index - RUN_STEP + 1) * RUN_STEP;
+        uint32_t spare = table_bits - codes[i].length;
+        for (uint32_t k = 0; k < 1u << spare; k++)
+            table[((uint32_t)codes[i].bits << spare) + k] = (uint16_t)(run << 4 | codes[i].length);
+    }
+}
+
+enum {
+    SHORT_CODES = sizeof white_codes / sizeof *white_codes,
+    LONG_CODES = sizeof long_codes / sizeof *long_codes
+};
+
+static void build_tables(run_tables *tables) {
+    memset(tables, 0, sizeof *tables);
+    add_codes(tables->white, WHITE_BITS, white_codes, SHORT_CODES, 0);
+    add_codes(tables->white, WHITE_BITS, long_codes, LONG_CODES, SHORT_CODES);
+    add_codes(tables->black, BLACK_BITS, black_codes, SHORT_CODES, 0);
+    add_codes(tables->black, BLACK_BITS, long_codes, LONG_CODES, SHORT_CODES);
+}
+
+/* A run: any number of long codes, then one below 64. It must end within the row. */
+static bool read_run(decoder *d, bool black, uint32_t *column) {
+    uint32_t entry;
+    do {
+        entry = black ? d->tables.black[peek(&d->bits, BLACK_BITS)]
+                      : d->tables.white[peek(&d->bits, WHITE_BITS)];
+        if (entry == 0 || (entry >> 4) > d->width - *column)
+            return false;
+        take(&d->bits, entry & 15);
+        *column += entry >> 4;
+    } while (entry >> 4 >= RUN_STEP);
+    return true;
+}
+
+static outcome read_row_1d(decoder *d) {
+    uint32_t column = 0;
+    for (bool black = false; column < d->width; black = !black) {
+        if (!read_run(d, black, &column))
+            return ROW_BAD;
+        change_at(&d->current, column);
+    }
+    return ROW_DONE;
+}
+
+/* The modes of a row that is coded against the one above. */
+typedef enum mode { PASS, HORIZONTAL, VERTICAL, EXTENSION, NO_MODE } mode;
+
+static mode read_mode(bit_reader *r, int32_t *shift) {
+    uint32_t bits = peek(r, 7);
+    static const struct {
+        uint8_t floor, length; /* the code's bits followed by zeros; codes lie between the floors */
+        int8_t mode, shift;
+    } modes[] = {{64, 1, VERTICAL, 0},   {48, 3, VERTICAL, 1}, {32, 3, VERTICAL, -1},
+                 {16, 3, HORIZONTAL, 0}, {8, 4, PASS, 0},      {6, 6, VERTICAL, 2},
+                 {4, 6, VERTICAL, -2},   {3, 7, VERTICAL, 3},  {2, 7, VERTICAL, -3},
+                 {1, 7, EXTENSION, 0}};
+    for (uint32_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        if (bits >= modes[i].floor) {
+            take(r, modes[i].length);
+            *shift = modes[i].shift;
+            return (mode)modes[i].mode;
+        }
+    }
+    return NO_MODE;
+}
+
+/* a0, b1 and b2 are T.4's names: where we stand, the next change above to the other colour, and the
+ * one after it. At the start of a row we stand before its first pixel. */
+static outcome read_row_2d(decoder *d) {
+    const uint32_t *above = d->above.changes;
+    uint32_t next = 0; /* index of b1; even while the current colour is white */
+    uint32_t a0 = 0;
+    bool started = false;
+    while (a0 < d->width) {
+        int32_t shift = 0;
+        while (above[next] < d->width && (above[next] < a0 || (above[next] == a0 && started)))
+            next += 2;
+        switch (read_mode(&d->bits, &shift)) {
+        case PASS:
+            a0 = above[next + 1];
+            break;
+        case HORIZONTAL:
+            for (uint32_t i = 0; i < 2; i++) {
+                if (!read_run(d, (next + i) % 2 == 1, &a0))
+                    return ROW_BAD;
+                change_at(&d->current, a0);
+            }
+            break;
+        case VERTICAL: {
+            int64_t a1 = (int64_t)above[next] + shift;
+            if (a1 < a0 || a1 > d->width)
+                return ROW_BAD;
+            a0 = (uint32_t)a1;
+            change_at(&d->current, a0);
+            next = next > 0 ? next - 1 : 1;
+            break;
+        }
+        case EXTENSION:
+            return ROW_UNCOMPRESSED;
+        case NO_MODE:
+            return ROW_BAD;
+        }
+        started = true;
+    }
+    return ROW_DONE;
+}
+
+/* ---- streams -------------------------------------------------------------------------------- */
+
+/* Rows of T.4. Streams without any EOL exist, if only with rows coded by themselves; once there was
+ * one, what stands between a row's end and the next EOL is skipped. Two EOLs with nothing between
+ * them begin the end of the page. */
+static outcome read_row_t4(decoder *d, bool two_dimensional) {
+    bit_reader *r = &d->bits;
+    bool one_dimensional = true;
+    d->has_eols = d->has_eols || two_dimensional || peek(r, EOL_ZEROS) == 0;
+    if (!d->has_eols)
+        return read_row_1d(d);
+    if (!take_eol(r))
+        return ROW_BAD;
+    if (two_dimensional) {
+        one_dimensional = peek(r, 1) == 1;
+        take(r, 1);
+    }
+    if (peek(r, EOL_ZEROS) == 0)
+        return STREAM_END;
+    return one_dimensional ? read_row_1d(d) : read_row_2d(d);
+}
+
+static outcome read_row(decoder *d, const cogpu_block_format *format) {
+    switch (format->compression) {
+    case COMPRESSION_CCITT_RLE:
+        align(&d->bits, 8);
+        return read_row_1d(d);
+    case COMPRESSION_CCITT_RLEW:
+        align(&d->bits, 16);
+        return read_row_1d(d);
+    case COMPRESSION_CCITT_G3:
+        return read_row_t4(d, (format->t4_options & T4_OPTION_2D) != 0);
+    default:
+        return peek(&d->bits, EOL_BITS) == EOL ? STREAM_END : read_row_2d(d);
+    }
+}
+
+static cogpu_status decode_rows(decoder *d, const cogpu_block_format *format, uint32_t rows,
+                                uint8_t *out, size_t *got, cogpu_error *error) {
+    size_t row_bytes = format->width / 8 + (format->width % 8 != 0);
+    finish_line(&d->above, d->width);
+    for (uint32_t row = 0; row < rows; row++) {
+        d->current.count = 0;
+        outcome result = read_row(d, format);
+        if (result == STREAM_END)
+            return COGPU_OK;
+        if (result == ROW_UNCOMPRESSED)
+            return cogpu_fail(error, COGPU_UNSUPPORTED,
+                              "CCITT stream: uncompressed mode in row %u is not read", row);
+        if (past_end(&d->bits))
+            return cogpu_fail(error, COGPU_CORRUPT, "CCITT stream: it ends in row %u", row);
+        if (result == ROW_BAD)
+            return cogpu_fail(error, COGPU_CORRUPT, "CCITT stream: no valid code in row %u", row);
+        finish_line(&d->current, d->width);
+        paint(&d->current, out + *got, row_bytes);
+        *got += row_bytes;
+        line done = d->current;
+        d->current = d->above;
+        d->above = done;
+    }
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_decode_ccitt(cogpu_codec_state *state, const cogpu_block_format *format,
+                                const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
+                                size_t *got, cogpu_error *error) {
+    decoder d;
+    *got = 0;
+    if (format->bits != 1 || format->samples != 1 || format->width == 0)
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "CCITT with %u bands of %u bits: only one band of 1 bit is read",
+                          format->samples, format->bits);
+    size_t line_length = (size_t)format->width + 4;
+    uint32_t *lines = cogpu_codec_work(state, 2 * line_length * sizeof *lines);
+    if (!lines)
+        return cogpu_fail(error, COGPU_MEMORY, "CCITT: no memory for rows of %u pixels",
+                          format->width);
+    d.bits = (bit_reader){.next = in, .end = in + in_bytes};
+    d.width = format->width;
+    d.has_eols = false;
+    d.current = (line){.changes = lines};
+    d.above = (line){.changes = lines + line_length};
+    build_tables(&d.tables);
+    size_t rows = out_bytes / (format->width / 8 + (format->width % 8 != 0));
+    return decode_rows(&d, format, rows < format->height ? (uint32_t)rows : format->height, out,
+                       got, error);
+}

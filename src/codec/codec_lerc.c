@@ -1,0 +1,261 @@
+/*
+ * LERC (compression 34887) through the LERC library: one blob a block, bare or packed once more
+ * with deflate or zstd (tag 50674).
+ *
+ * A blob of a hundred bytes may claim gigabytes, so its header is compared with the block before
+ * anything is decoded. Three shapes of a blob can stand for a block of n bands: n values a pixel; n
+ * bands of one value, which is how libtiff writes masks that differ between bands; and, with 8
+ * bits, n - 1 values a pixel whose mask is the alpha band. Pixels that the mask leaves out become
+ * NaN in floats, as in GDAL, and nodata in integers, where GDAL refuses the file.
+ */
+#include "base/checked.h"
+#include "codec/codec.h"
+
+#include <string.h>
+
+#include <Lerc_c_api.h>
+
+/* The library's numbers of sample types, and of the fields that lerc_getBlobInfo fills. */
+enum { LERC_I8, LERC_U8, LERC_I16, LERC_U16, LERC_I32, LERC_U32, LERC_F32, LERC_F64, LERC_NONE };
+enum {
+    INFO_VERSION,
+    INFO_TYPE,
+    INFO_DEPTH,
+    INFO_WIDTH,
+    INFO_HEIGHT,
+    INFO_BANDS,
+    INFO_VALID,
+    INFO_BYTES,
+    INFO_MASKS,
+    INFO_DEPTH_AGAIN,
+    INFO_USES_NODATA,
+    INFO_FIELDS
+};
+enum { PACKED_DEFLATE = 1, PACKED_ZSTD = 2 };
+
+/* A blob, its header checked, and the block it becomes. */
+typedef struct blob {
+    const uint8_t *in;
+    size_t in_bytes;
+    uint32_t type;
+    size_t sample_bytes;
+    size_t pixels;
+    uint32_t depth, bands, masks; /* values a pixel, bands of the blob, masks of the blob */
+    bool mask_is_alpha;
+} blob;
+
+/* Where a decode works: the unpacked blob, one byte of mask a sample, samples in the blob's order.
+ */
+typedef struct workspace {
+    uint8_t *unpacked;
+    size_t unpacked_bytes;
+    uint8_t *masks;
+    uint8_t *samples;
+} workspace;
+
+static uint32_t lerc_type(cogpu_type type) {
+    switch (type) {
+    case COGPU_I8:
+        return LERC_I8;
+    case COGPU_U8:
+        return LERC_U8;
+    case COGPU_I16:
+        return LERC_I16;
+    case COGPU_U16:
+        return LERC_U16;
+    case COGPU_I32:
+        return LERC_I32;
+    case COGPU_U32:
+        return LERC_U32;
+    case COGPU_F32:
+        return LERC_F32;
+    case COGPU_F64:
+        return LERC_F64;
+    default:
+        return LERC_NONE;
+    }
+}
+
+/* A blob is never larger than its samples, their masks and a header for each band. */
+static cogpu_status open_workspace(cogpu_codec_state *state, const cogpu_block_format *format,
+                                   size_t block_bytes, workspace *work, cogpu_error *error) {
+    uint64_t mask_bytes = block_bytes / cogpu_type_bytes(format->type);
+    uint64_t unpacked = 0, total = 0;
+    uint64_t sample_bytes = format->samples > 1 ? block_bytes : 0;
+    if (format->lerc_packing != 0) {
+        if (!checked_add(block_bytes, mask_bytes / 4 + 1024 * (1 + (uint64_t)format->samples),
+                         &unpacked))
+            return cogpu_fail(error, COGPU_LIMIT, "LERC: the block is too large");
+    }
+    if (!checked_add(unpacked, mask_bytes, &total) || !checked_add(total, sample_bytes, &total) ||
+        total > SIZE_MAX)
+        return cogpu_fail(error, COGPU_LIMIT, "LERC: the block is too large");
+    uint8_t *memory = cogpu_codec_work(state, (size_t)total);
+    if (!memory)
+        return cogpu_fail(error, COGPU_MEMORY, "LERC: no memory for a block");
+    work->samples = memory;
+    work->masks = memory + sample_bytes;
+    work->unpacked = work->masks + mask_bytes;
+    work->unpacked_bytes = (size_t)unpacked;
+    return COGPU_OK;
+}
+
+static cogpu_status unpack(cogpu_codec_state *state, const cogpu_block_format *format,
+                           const workspace *work, blob *b, cogpu_error *error) {
+    size_t got = 0;
+    switch (format->lerc_packing) {
+    case 0:
+        return COGPU_OK;
+    case PACKED_DEFLATE:
+    case PACKED_ZSTD: {
+        const cogpu_codec_row *row = cogpu_codec_find(
+            format->lerc_packing == PACKED_ZSTD ? COMPRESSION_ZSTD : COMPRESSION_DEFLATE);
+        if (!row || !row->decode)
+            return cogpu_fail(error, COGPU_UNSUPPORTED,
+                              "LERC packed with a codec that this build lacks");
+        TRY(row->decode(state, format, b->in, b->in_bytes, work->unpacked, work->unpacked_bytes,
+                        &got, error));
+        b->in = work->unpacked;
+        b->in_bytes = got;
+        return COGPU_OK;
+    }
+    default:
+        return cogpu_fail(error, COGPU_UNSUPPORTED, "LERC packed in way %u: unknown",
+                          format->lerc_packing);
+    }
+}
+
+/* Only the second generation: the library reads the first one whole to tell its size. */
+static cogpu_status read_info(const blob *b, unsigned int info[INFO_FIELDS], cogpu_error *error) {
+    static const char key[] = "Lerc2 ";
+    memset(info, 0, INFO_FIELDS * sizeof *info);
+    if (b->in_bytes < sizeof key - 1 || memcmp(b->in, key, sizeof key - 1) != 0 ||
+        b->in_bytes > UINT32_MAX)
+        return cogpu_fail(error, COGPU_CORRUPT, "LERC blob: it does not begin with Lerc2");
+    lerc_status status =
+        lerc_getBlobInfo(b->in, (unsigned int)b->in_bytes, info, NULL, INFO_FIELDS, 0);
+    if (status != 0 || info[INFO_BYTES] > b->in_bytes)
+        return cogpu_fail(error, COGPU_CORRUPT, "LERC blob: damaged or cut off (LERC status %u)",
+                          status);
+    return COGPU_OK;
+}
+
+static cogpu_status check_shape(const cogpu_block_format *format,
+                                const unsigned int info[INFO_FIELDS], blob *b, cogpu_error *error) {
+    if (info[INFO_WIDTH] != format->width || info[INFO_HEIGHT] != format->height)
+        return cogpu_fail(error, COGPU_CORRUPT,
+                          "LERC blob: %u x %u pixels where the block has %u x %u", info[INFO_WIDTH],
+                          info[INFO_HEIGHT], format->width, format->height);
+    if (info[INFO_TYPE] != b->type)
+        return cogpu_fail(error, COGPU_CORRUPT, "LERC blob: samples of LERC type %u, not of %s",
+                          info[INFO_TYPE], cogpu_type_name(format->type));
+    b->depth = info[INFO_DEPTH];
+    b->bands = info[INFO_BANDS];
+    b->masks = info[INFO_MASKS];
+    bool as_values = b->depth == format->samples && b->bands == 1;
+    bool as_bands = b->depth == 1 && b->bands == format->samples;
+    b->mask_is_alpha =
+        b->type == LERC_U8 && b->bands == 1 && (uint64_t)b->depth + 1 == format->samples;
+    if (!as_values && !as_bands && !b->mask_is_alpha)
+        return cogpu_fail(error, COGPU_CORRUPT,
+                          "LERC blob: %u bands of %u values where the block has %u bands", b->bands,
+                          b->depth, format->samples);
+    if (b->masks > 1 && b->masks != b->bands)
+        return cogpu_fail(error, COGPU_CORRUPT, "LERC blob: %u masks for %u bands", b->masks,
+                          b->bands);
+    if (info[INFO_USES_NODATA] != 0)
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "LERC blob with a nodata value of its own: not read");
+    return COGPU_OK;
+}
+
+/* What a pixel outside the mask becomes. */
+static void invalid_sample(const cogpu_block_format *format, uint8_t sample[16]) {
+    const float nan_float = __builtin_nanf("");
+    const double nan_double = __builtin_nan("");
+    memcpy(sample, format->fill, 16);
+    if (format->type == COGPU_F32)
+        memcpy(sample, &nan_float, sizeof nan_float);
+    else if (format->type == COGPU_F64)
+        memcpy(sample, &nan_double, sizeof nan_double);
+}
+
+/* Samples of the blob stand depth by depth in a pixel; `out` takes them at its own step. */
+static void spread_band(const uint8_t *from, size_t from_bytes, uint8_t *out, size_t step,
+                        size_t pixels) {
+    for (size_t i = 0; i < pixels; i++)
+        memcpy(out + i * step, from + i * from_bytes, from_bytes);
+}
+
+static void fill_invalid(const uint8_t *mask, const uint8_t *sample, size_t sample_bytes,
+                         uint32_t count, uint8_t *out, size_t step, size_t pixels) {
+    for (size_t i = 0; i < pixels; i++) {
+        if (mask[i])
+            continue;
+        for (uint32_t s = 0; s < count; s++)
+            memcpy(out + i * step + s * sample_bytes, sample, sample_bytes);
+    }
+}
+
+/* GDAL's alpha: the mask as 0 and 255; a blob without a mask is opaque. */
+static void alpha_from_mask(const blob *b, const uint8_t *mask, uint8_t *alpha, size_t step) {
+    for (size_t i = 0; i < b->pixels; i++)
+        alpha[i * step] = b->masks == 0 || mask[i] ? 255 : 0;
+}
+
+static void arrange(const cogpu_block_format *format, const blob *b, const workspace *work,
+                    uint8_t *out) {
+    uint8_t invalid[16];
+    size_t value_bytes = b->depth * b->sample_bytes;
+    size_t pixel_bytes = format->samples * b->sample_bytes;
+    invalid_sample(format, invalid);
+    for (uint32_t band = 0; band < b->bands; band++) {
+        uint8_t *target = out + band * value_bytes;
+        const uint8_t *mask = work->masks + (b->masks > 1 ? band * b->pixels : 0);
+        if (value_bytes != pixel_bytes)
+            spread_band(work->samples + band * b->pixels * value_bytes, value_bytes, target,
+                        pixel_bytes, b->pixels);
+        if (b->mask_is_alpha)
+            alpha_from_mask(b, mask, target + value_bytes, pixel_bytes);
+        else if (b->masks != 0)
+            fill_invalid(mask, invalid, b->sample_bytes, b->depth, target, pixel_bytes, b->pixels);
+    }
+}
+
+static cogpu_status decode_blob(const cogpu_block_format *format, const blob *b,
+                                const workspace *work, uint8_t *out, cogpu_error *error) {
+    bool straight = b->depth == format->samples;
+    lerc_status status =
+        lerc_decode(b->in, (unsigned int)b->in_bytes, (int)b->masks,
+                    b->masks != 0 ? work->masks : NULL, (int)b->depth, (int)format->width,
+                    (int)format->height, (int)b->bands, b->type, straight ? out : work->samples);
+    if (status != 0)
+        return cogpu_fail(error, COGPU_CORRUPT, "LERC blob: damaged (LERC status %u)", status);
+    arrange(format, b, work, out);
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_decode_lerc(cogpu_codec_state *state, const cogpu_block_format *format,
+                               const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
+                               size_t *got, cogpu_error *error) {
+    unsigned int info[INFO_FIELDS];
+    workspace work = {0};
+    blob b = {.in = in, .in_bytes = in_bytes, .type = lerc_type(format->type)};
+    uint64_t pixels = (uint64_t)format->width * format->height, bytes = 0;
+    *got = 0;
+    if (b.type == LERC_NONE)
+        return cogpu_fail(error, COGPU_UNSUPPORTED, "LERC has no samples of %s",
+                          cogpu_type_name(format->type));
+    b.sample_bytes = cogpu_type_bytes(format->type);
+    b.pixels = (size_t)pixels;
+    if (!checked_mul(pixels, (uint64_t)format->samples * b.sample_bytes, &bytes) ||
+        bytes > out_bytes)
+        return cogpu_fail(error, COGPU_CORRUPT, "LERC: more pixels than the block has");
+    TRY(open_workspace(state, format, (size_t)bytes, &work, error));
+    TRY(unpack(state, format, &work, &b, error));
+    TRY(read_info(&b, info, error));
+    TRY(check_shape(format, info, &b, error));
+    TRY(decode_blob(format, &b, &work, out, error));
+    *got = (size_t)bytes;
+    return COGPU_OK;
+}

@@ -1,0 +1,65 @@
+/*
+ * Takes a block as one or more zstd frames, hands on their content.
+ *
+ * Each frame is decoded in one go straight into the block: a window, however large the frame says
+ * it is, then needs no memory, and no frame can write past the block whatever size it states.
+ */
+#include "base/bytes.h"
+#include "codec/codec.h"
+
+#include <zstd.h>
+#include <zstd_errors.h>
+
+void cogpu_zstd_close(void *zstd) {
+    ZSTD_freeDCtx(zstd);
+}
+
+/* Bytes after the last frame are padding; a further frame begins with one of these numbers. */
+static bool is_frame(const uint8_t *in, size_t in_bytes) {
+    if (in_bytes < sizeof(uint32_t))
+        return false;
+    const uint32_t magic = load_u32(in, false);
+    return magic == ZSTD_MAGICNUMBER ||
+           (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
+}
+
+static cogpu_status explain(size_t code, size_t out_bytes, cogpu_error *error) {
+    switch (ZSTD_getErrorCode(code)) {
+    case ZSTD_error_dstSize_tooSmall:
+        return cogpu_fail(error, COGPU_CORRUPT,
+                          "the zstd stream decodes to more than the %zu bytes of the block",
+                          out_bytes);
+    case ZSTD_error_dictionary_wrong:
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "the zstd stream wants a dictionary, which a TIFF file cannot hold");
+    case ZSTD_error_memory_allocation:
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the zstd decoder");
+    default:
+        return cogpu_fail(error, COGPU_CORRUPT, "the zstd stream is damaged: %s",
+                          ZSTD_getErrorName(code));
+    }
+}
+
+cogpu_status cogpu_decode_zstd(cogpu_codec_state *state, const cogpu_block_format *format,
+                               const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
+                               size_t *got, cogpu_error *error) {
+    (void)format;
+    if (!state->zstd)
+        state->zstd = ZSTD_createDCtx();
+    if (!state->zstd)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the zstd decoder");
+    *got = 0;
+    do {
+        const size_t frame = ZSTD_findFrameCompressedSize(in, in_bytes);
+        if (ZSTD_isError(frame))
+            return explain(frame, out_bytes, error);
+        const size_t written =
+            ZSTD_decompressDCtx(state->zstd, out + *got, out_bytes - *got, in, frame);
+        if (ZSTD_isError(written))
+            return explain(written, out_bytes, error);
+        *got += written;
+        in += frame;
+        in_bytes -= frame;
+    } while (is_frame(in, in_bytes));
+    return COGPU_OK;
+}

@@ -1,0 +1,17 @@
+/* Stands in for crs_proj.c in a build without PROJ: codes can be told, systems cannot be described.
+ */
+#include "image/image.h"
+
+cogpu_status cogpu_crs_to_wkt(const cogpu_georef *georef, char *text, size_t capacity,
+                              size_t *needed, cogpu_error *error) {
+    (void)georef;
+    *needed = 0;
+    if (capacity)
+        text[0] = '\0';
+    return cogpu_fail(error, COGPU_UNSUPPORTED,
+                      "this build has no PROJ, which WKT needs; install libproj and build again");
+}
+
+const char *cogpu_proj_version(void) {
+    return NULL;
+}

@@ -1,0 +1,400 @@
+/*
+ * Takes the keys of a coordinate system, hands on its WKT2 by PROJ. Codes are looked up in PROJ's
+ * registry, systems without a code are built from their parameters, and Esri's texts are parsed.
+ * Each call has a PROJ context of its own, which neither logs nor uses the network.
+ */
+#include "image/crs_method.h"
+
+#include <proj.h>
+#include <proj_experimental.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME_CHARS = 128, OBJECTS_MAX = 16 };
+
+typedef struct unit {
+    char name[NAME_CHARS];
+    double factor; /* to radians or metres */
+} unit;
+
+/* Objects of PROJ that one call makes, to be freed together. */
+typedef struct builder {
+    PJ_CONTEXT *context;
+    const cogpu_georef *georef;
+    unit angle, length;
+    PJ *objects[OBJECTS_MAX];
+    uint32_t object_count;
+} builder;
+
+static const double degree = 0.017453292519943295;
+
+/* NULL passes through: PROJ's functions return it where they fail. */
+static PJ *own(builder *in, PJ *object) {
+    if (object && in->object_count == OBJECTS_MAX) {
+        proj_destroy(object);
+        return NULL;
+    }
+    if (object)
+        in->objects[in->object_count++] = object;
+    return object;
+}
+
+static bool is_code(uint32_t code) {
+    return code != 0 && code != KEY_USER_DEFINED;
+}
+
+static PJ *from_registry(builder *in, const char *authority, uint32_t code, PJ_CATEGORY category) {
+    char text[16];
+    if (!is_code(code))
+        return NULL;
+    snprintf(text, sizeof text, "%u", code);
+    return own(in, proj_create_from_database(in->context, authority, text, category, 0, NULL));
+}
+
+static PJ *from_key(builder *in, uint32_t key, PJ_CATEGORY category) {
+    return from_registry(in, "EPSG", cogpu_geokey_short(in->georef, key), category);
+}
+
+/* ---- names and units ----------------------------------------------------------------------- */
+
+/* What a citation says after a label, up to the next bar: "GCS Name = WGS 84|Datum = ...". */
+static const char *cited(const builder *in, uint32_t key, const char *label, const char *otherwise,
+                         char name[NAME_CHARS]) {
+    const char *text = cogpu_geokey_text(in->georef, key);
+    const char *start = text ? strstr(text, label) : NULL;
+    if (!start)
+        return otherwise;
+    start += strlen(label);
+    size_t length = strcspn(start, "|");
+    if (!length)
+        return otherwise;
+    snprintf(name, NAME_CHARS, "%.*s", (int)(length < NAME_CHARS ? length : NAME_CHARS - 1), start);
+    return name;
+}
+
+/* `size` is the unit where the registry does not know it. */
+static void read_unit(const builder *in, uint32_t key, uint32_t size_key, unit *found) {
+    char code[16];
+    const char *name;
+    double factor, size;
+    snprintf(code, sizeof code, "%u", cogpu_geokey_short(in->georef, key));
+    if (proj_uom_get_info_from_database(in->context, "EPSG", code, &name, &factor, NULL) &&
+        factor > 0) {
+        snprintf(found->name, sizeof found->name, "%s", name);
+        found->factor = factor;
+    } else if (cogpu_geokey_double(in->georef, size_key, &size) && size > 0) {
+        snprintf(found->name, sizeof found->name, "unknown");
+        found->factor = size;
+    }
+}
+
+/* ---- geographic and geocentric ------------------------------------------------------------- */
+
+typedef struct ellipsoid {
+    char name[NAME_CHARS];
+    double semi_major, inverse_flattening; /* 0: a sphere */
+} ellipsoid;
+
+/* The axes that the keys state come before the ellipsoid that they name; WGS 84 without either. */
+static void read_ellipsoid(builder *in, ellipsoid *found) {
+    double minor;
+    PJ *named = from_key(in, KEY_ELLIPSOID, PJ_CATEGORY_ELLIPSOID);
+    *found = (ellipsoid){"WGS 84", 6378137, 298.257223563};
+    if (named) {
+        proj_ellipsoid_get_parameters(in->context, named, &found->semi_major, NULL, NULL,
+                                      &found->inverse_flattening);
+        snprintf(found->name, sizeof found->name, "%s", proj_get_name(named));
+    }
+    if (!cogpu_geokey_double(in->georef, KEY_SEMI_MAJOR_AXIS, &found->semi_major))
+        return;
+    if (!named) {
+        char name[NAME_CHARS];
+        snprintf(found->name, sizeof found->name, "%s",
+                 cited(in, KEY_GEODETIC_CITATION, "Ellipsoid = ", "unknown", name));
+        found->inverse_flattening = 0;
+    }
+    if (cogpu_geokey_double(in->georef, KEY_INVERSE_FLATTENING, &found->inverse_flattening))
+        return;
+    if (cogpu_geokey_double(in->georef, KEY_SEMI_MINOR_AXIS, &minor))
+        found->inverse_flattening =
+            minor == found->semi_major ? 0 : found->semi_major / (found->semi_major - minor);
+}
+
+typedef struct meridian {
+    char name[NAME_CHARS];
+    double longitude;
+    unit angle;
+} meridian;
+
+static void read_meridian(builder *in, meridian *found) {
+    char name[NAME_CHARS];
+    const char *unit_name = NULL;
+    PJ *named = from_key(in, KEY_PRIME_MERIDIAN, PJ_CATEGORY_PRIME_MERIDIAN);
+    *found = (meridian){.name = "Greenwich", .angle = in->angle};
+    if (named) {
+        proj_prime_meridian_get_parameters(in->context, named, &found->longitude,
+                                           &found->angle.factor, &unit_name);
+        snprintf(found->angle.name, sizeof found->angle.name, "%s",
+                 unit_name ? unit_name : "degree");
+        snprintf(found->name, sizeof found->name, "%s", proj_get_name(named));
+    } else if (cogpu_geokey_double(in->georef, KEY_PRIME_MERIDIAN_LONGITUDE, &found->longitude)) {
+        const char *otherwise = found->longitude == 0 ? "Greenwich" : "unknown";
+        snprintf(found->name, sizeof found->name, "%s",
+                 cited(in, KEY_GEODETIC_CITATION, "Primem = ", otherwise, name));
+    }
+}
+
+static PJ *read_datum(builder *in) {
+    PJ *datum = from_key(in, KEY_DATUM, PJ_CATEGORY_DATUM);
+    return datum ? datum : from_key(in, KEY_DATUM, PJ_CATEGORY_DATUM_ENSEMBLE);
+}
+
+static PJ *geographic_of_parameters(builder *in) {
+    char name[NAME_CHARS], datum_name[NAME_CHARS];
+    const char *citation = cogpu_geokey_text(in->georef, KEY_GEODETIC_CITATION);
+    const char *title =
+        cited(in, KEY_GEODETIC_CITATION,
+              "GCS Name = ", citation && !strchr(citation, '|') ? citation : "unknown", name);
+    PJ *axes = own(in, proj_create_ellipsoidal_2D_cs(in->context, PJ_ELLPS2D_LATITUDE_LONGITUDE,
+                                                     in->angle.name, in->angle.factor));
+    PJ *datum = read_datum(in);
+    if (datum)
+        return own(in, proj_create_geographic_crs_from_datum(in->context, title, datum, axes));
+    ellipsoid shape;
+    meridian zero;
+    read_ellipsoid(in, &shape);
+    read_meridian(in, &zero);
+    return own(in, proj_create_geographic_crs(
+                       in->context, title,
+                       cited(in, KEY_GEODETIC_CITATION, "Datum = ", "unknown", datum_name),
+                       shape.name, shape.semi_major, shape.inverse_flattening, zero.name,
+                       zero.longitude, zero.angle.name, zero.angle.factor, axes));
+}
+
+static PJ *geographic(builder *in) {
+    PJ *coded = from_key(in, KEY_GEODETIC_CRS, PJ_CATEGORY_CRS);
+    return coded ? coded : geographic_of_parameters(in);
+}
+
+static PJ *geocentric(builder *in) {
+    PJ *coded = from_key(in, KEY_GEODETIC_CRS, PJ_CATEGORY_CRS);
+    if (coded && proj_get_type(coded) == PJ_TYPE_GEOCENTRIC_CRS)
+        return coded;
+    PJ *base = coded ? coded : geographic_of_parameters(in);
+    PJ *datum = base ? own(in, proj_crs_get_datum_forced(in->context, base)) : NULL;
+    const char *name = in->georef->crs.name[0] ? in->georef->crs.name : "unknown";
+    return datum ? own(in,
+                       proj_create_geocentric_crs_from_datum(in->context, name, datum, "metre", 1))
+                 : NULL;
+}
+
+/* ---- projected ----------------------------------------------------------------------------- */
+
+static PJ_PARAM_DESCRIPTION describe(const builder *in, const cogpu_parameter *parameter) {
+    double value;
+    bool is_stated = cogpu_parameter_read(parameter, in->georef, &value);
+    PJ_PARAM_DESCRIPTION description = {.name = parameter->name,
+                                        .auth_name = "EPSG",
+                                        .code = parameter->code,
+                                        .value = value,
+                                        .unit_name = "unity",
+                                        .unit_conv_factor = 1,
+                                        .unit_type = PJ_UT_SCALE};
+    if (parameter->kind == COGPU_PARAMETER_ANGLE) {
+        description.unit_type = PJ_UT_ANGULAR;
+        description.unit_name = is_stated ? in->angle.name : "degree";
+        description.unit_conv_factor = is_stated ? in->angle.factor : degree;
+    } else if (parameter->kind == COGPU_PARAMETER_LENGTH) {
+        description.unit_type = PJ_UT_LINEAR;
+        description.unit_name = in->length.name;
+        description.unit_conv_factor = in->length.factor;
+    }
+    return description;
+}
+
+static PJ *conversion(builder *in) {
+    PJ_PARAM_DESCRIPTION stated[COGPU_METHOD_PARAMETERS];
+    PJ *coded = from_key(in, KEY_PROJECTION, PJ_CATEGORY_COORDINATE_OPERATION);
+    if (coded)
+        return coded;
+    const cogpu_method *method = cogpu_method_find(in->georef);
+    if (!method)
+        return NULL;
+    int count = 0;
+    for (; count < COGPU_METHOD_PARAMETERS && method->parameters[count]; count++)
+        stated[count] = describe(in, cogpu_method_parameter(method->parameters[count]));
+    /* The registry took this method in late: PROJ knows how its own version describes it. */
+    if (method->id == COGPU_METHOD_EQUIDISTANT_CONIC)
+        return own(in, proj_create_conversion_equidistant_conic(
+                           in->context, stated[0].value, stated[1].value, stated[2].value,
+                           stated[3].value, stated[4].value, stated[5].value, in->angle.name,
+                           in->angle.factor, in->length.name, in->length.factor));
+    return own(in,
+               proj_create_conversion(in->context, "unknown", NULL, NULL, method->name,
+                                      method->code ? "EPSG" : NULL, method->code, count, stated));
+}
+
+/* A file may give its coordinates in another unit than the system that it names. */
+static PJ *in_stated_unit(builder *in, PJ *coded) {
+    double factor;
+    PJ *axes = own(in, proj_crs_get_coordinate_system(in->context, coded));
+    if (!cogpu_geokey_short(in->georef, KEY_LINEAR_UNIT) || !axes ||
+        !proj_cs_get_axis_info(in->context, axes, 0, NULL, NULL, NULL, &factor, NULL, NULL, NULL) ||
+        fabs(factor - in->length.factor) <= 1e-9 * factor)
+        return coded;
+    return own(in, proj_crs_alter_cs_linear_unit(in->context, coded, in->length.name,
+                                                 in->length.factor, NULL, NULL));
+}
+
+static PJ *projected_of_parameters(builder *in) {
+    const char *name = in->georef->crs.name;
+    bool is_south = cogpu_geokey_short(in->georef, KEY_METHOD) == COGPU_METHOD_SOUTH_ORIENTED;
+    PJ *base = geographic(in), *operation = conversion(in);
+    PJ *axes =
+        own(in, proj_create_cartesian_2D_cs(
+                    in->context, is_south ? PJ_CART2D_WESTING_SOUTHING : PJ_CART2D_EASTING_NORTHING,
+                    in->length.name, in->length.factor));
+    if (!base || !operation || !axes)
+        return NULL;
+    return own(in, proj_create_projected_crs(in->context, name[0] ? name : "unknown", base,
+                                             operation, axes));
+}
+
+static PJ *projected(builder *in) {
+    const cogpu_crs *crs = &in->georef->crs;
+    PJ *coded = from_registry(in, crs->authority, crs->code, PJ_CATEGORY_CRS);
+    return coded ? in_stated_unit(in, coded) : projected_of_parameters(in);
+}
+
+/* ---- the whole ----------------------------------------------------------------------------- */
+
+/* Esri's writers, and GDAL for what GeoTIFF has no method for, put WKT into a citation. */
+static PJ *from_esri_text(builder *in) {
+    static const char label[] = "ESRI PE String = ";
+    const char *text = cogpu_geokey_text(in->georef, KEY_PROJECTED_CITATION);
+    if (!text || strncmp(text, label, sizeof label - 1) != 0)
+        return NULL;
+    return own(in, proj_create_from_wkt(in->context, text + sizeof label - 1, NULL, NULL, NULL));
+}
+
+static PJ *horizontal(builder *in) {
+    const char *model = in->georef->crs.model;
+    PJ *esri = in->georef->crs.code ? NULL : from_esri_text(in);
+    if (esri)
+        return esri;
+    if (strcmp(model, "projected") == 0)
+        return projected(in);
+    if (strcmp(model, "geocentric") == 0)
+        return geocentric(in);
+    return strcmp(model, "geographic") == 0 ? geographic(in) : NULL;
+}
+
+/* The shift to WGS 84 that a system of parameters may have: 3 translations, or 3 rotations and a
+ * scale as well. */
+static PJ *with_shift(builder *in, PJ *crs) {
+    static const char *const names[] = {
+        "X-axis translation", "Y-axis translation", "Z-axis translation", "X-axis rotation",
+        "Y-axis rotation",    "Z-axis rotation",    "Scale difference"};
+    static const char *const codes[] = {"8605", "8606", "8607", "8608", "8609", "8610", "8611"};
+    const cogpu_geokey *key = cogpu_geokey_find(in->georef, KEY_TO_WGS84);
+    bool is_coded =
+        in->georef->crs.code || is_code(cogpu_geokey_short(in->georef, KEY_GEODETIC_CRS));
+    if (!crs || !key || is_coded || (key->count != 3 && key->count != 7))
+        return crs;
+    PJ_PARAM_DESCRIPTION shifts[7];
+    for (uint32_t i = 0; i < key->count; i++) {
+        shifts[i] = (PJ_PARAM_DESCRIPTION){names[i], "EPSG", codes[i],    key->doubles[i],
+                                           "metre",  1,      PJ_UT_LINEAR};
+        if (i >= 3) {
+            shifts[i].unit_name = i == 6 ? "parts per million" : "arc-second";
+            shifts[i].unit_conv_factor = i == 6 ? 1e-6 : degree / 3600;
+            shifts[i].unit_type = i == 6 ? PJ_UT_SCALE : PJ_UT_ANGULAR;
+        }
+    }
+    bool is_whole = key->count == 7;
+    PJ *from = own(in, proj_crs_get_geodetic_crs(in->context, crs));
+    PJ *to = from_registry(in, "EPSG", 4326, PJ_CATEGORY_CRS);
+    if (!from || !to)
+        return crs;
+    PJ *shift = own(in, proj_create_transformation(
+                            in->context, "Transformation to WGS84", NULL, NULL, from, to, NULL,
+                            is_whole ? "Position Vector transformation (geog2D domain)"
+                                     : "Geocentric translations (geog2D domain)",
+                            "EPSG", is_whole ? "9606" : "9603", (int)key->count, shifts, -1));
+    return shift ? own(in, proj_crs_create_bound_crs(in->context, crs, to, shift)) : crs;
+}
+
+/* A vertical system has a code, or a citation with a datum and a unit. */
+static PJ *vertical(builder *in) {
+    char name[NAME_CHARS], datum[NAME_CHARS];
+    unit height = {"metre", 1};
+    const char *citation = cogpu_geokey_text(in->georef, KEY_VERTICAL_CITATION);
+    PJ *coded = from_registry(in, "EPSG", in->georef->crs.vertical, PJ_CATEGORY_CRS);
+    if (coded || !citation)
+        return coded;
+    read_unit(in, KEY_VERTICAL_UNIT, 0, &height);
+    return own(in, proj_create_vertical_crs(
+                       in->context,
+                       cited(in, KEY_VERTICAL_CITATION,
+                             "VCS Name = ", strchr(citation, '|') ? "unknown" : citation, name),
+                       cited(in, KEY_VERTICAL_CITATION, "Datum Name = ", "unknown", datum),
+                       height.name, height.factor));
+}
+
+/* A vertical code may also name a system of three dimensions: then the heights are its own. */
+static PJ *with_vertical(builder *in, PJ *flat) {
+    char name[2 * NAME_CHARS];
+    PJ *height = vertical(in);
+    if (!flat)
+        return in->georef->crs.model[0] ? NULL : height;
+    if (!height)
+        return flat;
+    PJ_TYPE type = proj_get_type(height);
+    if (type == PJ_TYPE_GEOGRAPHIC_3D_CRS)
+        return own(in, proj_crs_promote_to_3D(in->context, NULL, flat));
+    if (type != PJ_TYPE_VERTICAL_CRS)
+        return flat;
+    snprintf(name, sizeof name, "%s + %s", proj_get_name(flat), proj_get_name(height));
+    return own(in, proj_create_compound_crs(in->context, name, flat, height));
+}
+
+static cogpu_status write_wkt(builder *in, char *text, size_t capacity, size_t *needed,
+                              cogpu_error *error) {
+    read_unit(in, KEY_ANGULAR_UNIT, KEY_ANGULAR_UNIT_SIZE, &in->angle);
+    read_unit(in, KEY_LINEAR_UNIT, KEY_LINEAR_UNIT_SIZE, &in->length);
+    PJ *crs = with_vertical(in, with_shift(in, horizontal(in)));
+    const char *wkt = crs ? proj_as_wkt(in->context, crs, PJ_WKT2_2019, NULL) : NULL;
+    if (!wkt)
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "PROJ cannot make a coordinate system of the file's GeoKeys");
+    *needed = strlen(wkt) + 1;
+    if (*needed <= capacity)
+        memcpy(text, wkt, *needed);
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_crs_to_wkt(const cogpu_georef *georef, char *text, size_t capacity,
+                              size_t *needed, cogpu_error *error) {
+    *needed = 0;
+    if (capacity)
+        text[0] = '\0';
+    if (!georef->has_crs)
+        return cogpu_fail(error, COGPU_ABSENT, "the image has no coordinate system");
+    builder in = {.georef = georef, .angle = {"degree", degree}, .length = {"metre", 1}};
+    in.context = proj_context_create();
+    if (!in.context)
+        return cogpu_fail(error, COGPU_MEMORY, "PROJ gave no context");
+    proj_log_level(in.context, PJ_LOG_NONE);
+    proj_context_set_enable_network(in.context, 0);
+    cogpu_status status = write_wkt(&in, text, capacity, needed, error);
+    for (uint32_t i = in.object_count; i > 0; i--)
+        proj_destroy(in.objects[i - 1]);
+    proj_context_destroy(in.context);
+    return status;
+}
+
+const char *cogpu_proj_version(void) {
+    return proj_info().version;
+}

@@ -1,0 +1,405 @@
+/*
+ * Takes the XML of GDAL_METADATA, hands on its items. It is a reader of that one document and not
+ * of XML: elements, attributes, comments, CDATA, the five entities and numeric ones; no DOCTYPE.
+ * One pass, no recursion, and the items found before a fault are kept.
+ *
+ * GDAL escapes the text of an item twice, others once; so it is unescaped twice, as GDAL does. An
+ * item that holds elements (a domain "xml:...") has their text as its value, untouched.
+ */
+#include "image/image.h"
+#include "image/values.h"
+
+#include <string.h>
+
+/* Levels of elements inside an item or a foreign element; items of a document. */
+enum { DEPTH_MAX = 64, ITEMS_MAX = 1 << 20, BANDS_MAX = 65536 };
+
+typedef struct slice {
+    const char *at;
+    size_t bytes;
+} slice;
+
+/* Where the reader stands; `fault` says why it cannot go on. */
+typedef struct reader {
+    const char *at, *end;
+    cogpu_arena *arena;
+    const char *fault;
+} reader;
+
+/* One tag: <name attributes>, </name> or <name attributes/>. */
+typedef struct element {
+    slice name, attributes;
+    bool closes, is_empty;
+} element;
+
+static bool fault(reader *in, const char *why) {
+    in->fault = why;
+    return false;
+}
+
+static bool is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static bool slice_is(slice text, const char *word) {
+    return text.bytes == strlen(word) && memcmp(text.at, word, text.bytes) == 0;
+}
+
+static bool looking_at(const reader *in, const char *word) {
+    size_t bytes = strlen(word);
+    return (size_t)(in->end - in->at) >= bytes && memcmp(in->at, word, bytes) == 0;
+}
+
+/* Goes behind the next `word`; *before is what was passed over. */
+static bool pass(reader *in, const char *word, slice *before) {
+    size_t bytes = strlen(word);
+    const char *start = in->at;
+    for (; (size_t)(in->end - in->at) >= bytes; in->at++) {
+        const char *next = memchr(in->at, word[0], (size_t)(in->end - in->at));
+        if (!next)
+            break;
+        in->at = next;
+        if (looking_at(in, word)) {
+            *before = (slice){start, (size_t)(in->at - start)};
+            in->at += bytes;
+            return true;
+        }
+    }
+    return fault(in, "it ends too early");
+}
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+static size_t put_utf8(uint32_t code, char *to) {
+    if (code < 0x80)
+        return to[0] = (char)code, 1;
+    size_t bytes = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    static const uint8_t lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    for (size_t i = bytes - 1; i > 0; i--, code >>= 6)
+        to[i] = (char)(0x80 | (code & 0x3f));
+    to[0] = (char)(lead[bytes] | code);
+    return bytes;
+}
+
+/* "#65", "#x41": the character; 0 where it is none. */
+static uint32_t numeric_entity(slice name) {
+    bool hexadecimal = name.bytes > 1 && (name.at[1] == 'x' || name.at[1] == 'X');
+    size_t first = hexadecimal ? 2 : 1;
+    uint32_t base = hexadecimal ? 16 : 10, code = 0;
+    for (size_t i = first; i < name.bytes; i++) {
+        char c = name.at[i];
+        uint32_t digit = c >= '0' && c <= '9'   ? (uint32_t)(c - '0')
+                         : c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a' + 10)
+                         : c >= 'A' && c <= 'F' ? (uint32_t)(c - 'A' + 10)
+                                                : 16;
+        if (digit >= base || code > 0x10ffff)
+            return 0;
+        code = code * base + digit;
+    }
+    bool is_surrogate = code >= 0xd800 && code < 0xe000;
+    return code > 0x10ffff || is_surrogate ? 0 : code;
+}
+
+static uint32_t entity(slice name) {
+    static const struct {
+        const char *name;
+        char is;
+    } named[] = {{"lt", '<'}, {"gt", '>'}, {"amp", '&'}, {"quot", '"'}, {"apos", '\''}};
+    if (name.bytes && name.at[0] == '#')
+        return numeric_entity(name);
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+        if (slice_is(name, named[i].name))
+            return (uint32_t)named[i].is;
+    return 0;
+}
+
+/* Replaces entities; `to` may be the text itself, which never grows. What is no entity stays as it
+ * is. */
+static size_t unescape(slice text, char *to) {
+    enum { LONGEST = 10 }; /* "#x0010ffff" */
+    size_t written = 0;
+    for (size_t i = 0; i < text.bytes; i++) {
+        size_t length = 0;
+        if (text.at[i] == '&')
+            while (length <= LONGEST && i + 1 + length < text.bytes &&
+                   text.at[i + 1 + length] != ';')
+                length++;
+        bool closed = length > 0 && length <= LONGEST && i + 1 + length < text.bytes;
+        uint32_t code = closed ? entity((slice){text.at + i + 1, length}) : 0;
+        if (code) {
+            written += put_utf8(code, to + written);
+            i += length + 1;
+        } else {
+            to[written++] = text.at[i];
+        }
+    }
+    return written;
+}
+
+/* ---- elements ------------------------------------------------------------------------------ */
+
+/* Behind the '<'. A '>' inside quotes does not end the tag. */
+static bool read_element(reader *in, element *found) {
+    *found = (element){0};
+    found->closes = looking_at(in, "/");
+    in->at += found->closes;
+    const char *start = in->at;
+    while (in->at < in->end && !is_blank(*in->at) && *in->at != '>' && *in->at != '/')
+        in->at++;
+    found->name = (slice){start, (size_t)(in->at - start)};
+    start = in->at;
+    for (char quote = 0; in->at < in->end; in->at++) {
+        char c = *in->at;
+        if (quote ? c == quote : c == '"' || c == '\'')
+            quote = quote ? 0 : c;
+        else if (!quote && c == '>')
+            break;
+    }
+    if (in->at == in->end)
+        return fault(in, "a tag is not closed");
+    found->is_empty = in->at > start && in->at[-1] == '/';
+    found->attributes = (slice){start, (size_t)(in->at - start) - found->is_empty};
+    in->at++;
+    return found->name.bytes ? true : fault(in, "a tag has no name");
+}
+
+/* Goes over a comment, a CDATA section or a processing instruction, behind its '<'. *skipped is
+ * false where an element stands there instead; *text is what a CDATA section holds. */
+static bool skip_other(reader *in, bool *skipped, slice *text) {
+    slice ignored;
+    *text = (slice){in->at, 0};
+    *skipped = true;
+    if (looking_at(in, "!--"))
+        return in->at += 3, pass(in, "-->", &ignored);
+    if (looking_at(in, "![CDATA["))
+        return in->at += 8, pass(in, "]]>", text);
+    if (looking_at(in, "?"))
+        return pass(in, "?>", &ignored);
+    if (looking_at(in, "!"))
+        return fault(in, "it has a DOCTYPE or the like");
+    *skipped = false;
+    return true;
+}
+
+/* The next name="value"; false at the end of the attributes or where they are malformed. */
+static bool next_attribute(slice *left, slice *name, slice *value) {
+    const char *at = left->at, *end = at + left->bytes;
+    while (at < end && is_blank(*at))
+        at++;
+    const char *start = at;
+    while (at < end && *at != '=' && !is_blank(*at))
+        at++;
+    *name = (slice){start, (size_t)(at - start)};
+    while (at < end && is_blank(*at))
+        at++;
+    if (at == end || *at++ != '=')
+        return false;
+    while (at < end && is_blank(*at))
+        at++;
+    if (at == end || (*at != '"' && *at != '\''))
+        return false;
+    const char *close = memchr(at + 1, *at, (size_t)(end - at - 1));
+    if (!close)
+        return false;
+    *value = (slice){at + 1, (size_t)(close - at - 1)};
+    *left = (slice){close + 1, (size_t)(end - close - 1)};
+    return true;
+}
+
+/* ---- items --------------------------------------------------------------------------------- */
+
+static cogpu_status keep(reader *in, slice text, const char **kept, cogpu_error *error) {
+    char *room = NULL;
+    TRY(cogpu_arena_take(in->arena, (uint64_t)text.bytes + 1, 1, &room, error));
+    room[unescape(text, room)] = '\0';
+    *kept = room;
+    return COGPU_OK;
+}
+
+/* 0-based in the file; the whole image where it is absent or no number. */
+static bool read_sample(slice text, int32_t *band) {
+    int32_t sample = 0;
+    if (slice_is(text, "-1"))
+        return *band = 0, true;
+    for (size_t i = 0; i < text.bytes; i++) {
+        if (text.at[i] < '0' || text.at[i] > '9' || sample >= BANDS_MAX)
+            return false;
+        sample = sample * 10 + (text.at[i] - '0');
+    }
+    *band = sample + 1;
+    return text.bytes > 0 && sample < BANDS_MAX;
+}
+
+/* *sound is false for an item without a name or of no possible band. */
+static cogpu_status read_attributes(reader *in, slice attributes, cogpu_item *item, bool *sound,
+                                    cogpu_error *error) {
+    slice name, value;
+    *item = (cogpu_item){.domain = "", .role = "", .value = ""};
+    *sound = true;
+    while (next_attribute(&attributes, &name, &value)) {
+        if (slice_is(name, "name"))
+            TRY(keep(in, value, &item->name, error));
+        else if (slice_is(name, "domain"))
+            TRY(keep(in, value, &item->domain, error));
+        else if (slice_is(name, "role"))
+            TRY(keep(in, value, &item->role, error));
+        else if (slice_is(name, "sample"))
+            *sound = *sound && read_sample(value, &item->band);
+    }
+    *sound = *sound && item->name;
+    return COGPU_OK;
+}
+
+/* Goes behind the end tag of `opened`; *content is what stands between, *has_elements whether there
+ * are elements in it. */
+static bool find_content(reader *in, slice opened, slice *content, bool *has_elements) {
+    const char *start = in->at;
+    *has_elements = false;
+    for (uint32_t depth = 1;;) {
+        slice text;
+        element found;
+        bool skipped;
+        if (!pass(in, "<", &text))
+            return false;
+        const char *tag = in->at - 1;
+        if (!skip_other(in, &skipped, &text))
+            return false;
+        if (skipped)
+            continue;
+        if (!read_element(in, &found))
+            return false;
+        if (!found.closes) {
+            *has_elements = true;
+            depth += !found.is_empty;
+        } else if (--depth == 0) {
+            *content = (slice){start, (size_t)(tag - start)};
+            bool fits = found.name.bytes == opened.bytes &&
+                        memcmp(found.name.at, opened.at, opened.bytes) == 0;
+            return fits ? true : fault(in, "an end tag does not fit");
+        }
+        if (depth > DEPTH_MAX)
+            return fault(in, "its elements are nested too deeply");
+    }
+}
+
+/* Text, comments and CDATA sections as one text, entities replaced twice. */
+static size_t join(slice content, char *to) {
+    reader in = {.at = content.at, .end = content.at + content.bytes};
+    size_t written = 0;
+    while (in.at < in.end) {
+        const char *next = memchr(in.at, '<', (size_t)(in.end - in.at));
+        slice text = {in.at, (size_t)((next ? next : in.end) - in.at)};
+        bool skipped;
+        written += unescape(text, to + written);
+        if (!next)
+            break;
+        in.at = next + 1;
+        if (!skip_other(&in, &skipped, &text))
+            break;
+        memmove(to + written, text.at, text.bytes);
+        written += text.bytes;
+    }
+    return unescape((slice){to, written}, to);
+}
+
+static cogpu_status keep_content(reader *in, slice content, bool as_it_is, const char **kept,
+                                 cogpu_error *error) {
+    if (as_it_is)
+        return cogpu_arena_text(in->arena, content.at, content.bytes, kept, error);
+    char *room = NULL;
+    TRY(cogpu_arena_take(in->arena, (uint64_t)content.bytes + 1, 1, &room, error));
+    room[join(content, room)] = '\0';
+    *kept = room;
+    return COGPU_OK;
+}
+
+/* An element below the root, behind its tag. What is no item is passed over. */
+static cogpu_status read_child(reader *in, const element *child, cogpu_item *items, uint32_t *count,
+                               cogpu_error *error) {
+    slice content = {in->at, 0};
+    bool has_elements = false, sound;
+    if (!child->is_empty && !find_content(in, child->name, &content, &has_elements))
+        return COGPU_OK;
+    if (!slice_is(child->name, "Item"))
+        return COGPU_OK;
+    if (*count == ITEMS_MAX)
+        return fault(in, "it has too many items"), COGPU_OK;
+    cogpu_item *item = &items[*count];
+    TRY(read_attributes(in, child->attributes, item, &sound, error));
+    if (!sound)
+        return COGPU_OK;
+    TRY(keep_content(in, content, has_elements, &item->value, error));
+    (*count)++;
+    return COGPU_OK;
+}
+
+/* Goes behind the root's tag, over what may stand before it. */
+static bool enter_root(reader *in, bool *is_empty) {
+    for (bool skipped = true; skipped;) {
+        slice text;
+        if (!pass(in, "<", &text) || !skip_other(in, &skipped, &text))
+            return false;
+    }
+    element root;
+    if (!read_element(in, &root))
+        return false;
+    *is_empty = root.is_empty;
+    return slice_is(root.name, "GDALMetadata") ? true : fault(in, "its root is not GDALMetadata");
+}
+
+static cogpu_status read_children(reader *in, cogpu_item *items, uint32_t *count,
+                                  cogpu_error *error) {
+    while (!in->fault) {
+        slice text;
+        element child;
+        bool skipped;
+        if (!pass(in, "<", &text) || !skip_other(in, &skipped, &text))
+            break;
+        if (skipped)
+            continue;
+        if (!read_element(in, &child) || child.closes)
+            break;
+        TRY(read_child(in, &child, items, count, error));
+    }
+    return COGPU_OK;
+}
+
+/* No more items than this are in the text: what the array has to hold. */
+static uint32_t count_items(reader in) {
+    uint32_t count = 0;
+    slice ignored;
+    while (count < ITEMS_MAX && pass(&in, "<Item", &ignored))
+        count++;
+    return count;
+}
+
+cogpu_status cogpu_metadata_parse(const char *xml, size_t bytes, cogpu_arena *arena,
+                                  cogpu_metadata *metadata, const char **warning,
+                                  cogpu_error *error) {
+    reader in = {.at = xml, .end = xml + bytes, .arena = arena};
+    cogpu_item *items = NULL;
+    bool is_empty = false;
+    *metadata = (cogpu_metadata){0};
+    if (!bytes)
+        return COGPU_OK;
+    TRY(cogpu_arena_take(arena, count_items(in), sizeof *items, &items, error));
+    metadata->items = items;
+    if (enter_root(&in, &is_empty) && !is_empty)
+        TRY(read_children(&in, items, &metadata->item_count, error));
+    if (in.fault)
+        cogpu_warn(arena, warning,
+                   "GDAL_METADATA is not sound (%s); the %u items before the fault are kept",
+                   in.fault, metadata->item_count);
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_metadata_read(const cogpu_tiff *tiff, uint32_t directory, cogpu_arena *arena,
+                                 cogpu_metadata *metadata, const char **warning,
+                                 cogpu_error *error) {
+    const char *xml;
+    uint32_t bytes;
+    TRY(cogpu_values_chars(tiff, directory, TAG_GDAL_METADATA, arena, &xml, &bytes, warning,
+                           error));
+    return cogpu_metadata_parse(xml, bytes ? strnlen(xml, bytes) : 0, arena, metadata, warning,
+                                error);
+}
