@@ -23,8 +23,8 @@ static int print_for_person(void) {
         printf("  %-6s  %s\n", device.name, device.description);
     printf("\ncodecs\n");
     for (uint32_t i = 0; cogpu_codec_info(i, &codec) == COGPU_OK; i++)
-        printf("  %5" PRIu32 "  %-14s  %s%s\n", codec.compression, codec.name,
-               codec.available ? "" : "not built in: ", codec.library);
+        printf("  %5" PRIu32 "  %-14s  %s\n", codec.compression, codec.name,
+               codec.available ? codec.library : "not built in");
     print_libraries();
     return EXIT_DONE;
 }

@@ -25,7 +25,7 @@ struct cogpu_png {
 };
 
 const char *cogpu_png_version(void) {
-    return PNG_LIBPNG_VER_STRING;
+    return png_get_libpng_ver(NULL);
 }
 
 static bool is_palette(const cogpu_selection *selection) {

@@ -192,7 +192,7 @@ static void note_bad(struct task *task, const cogpu_error *error) {
 /* Uncompressed slices begin inside their block, and must not pass its end. */
 static cogpu_status cut_slice(struct task *task, cogpu_error *error) {
     const cogpu_storage *storage = task->reading->plan.storage;
-    uint64_t needed = (uint64_t)task->block.rows * storage->format.row_bytes;
+    uint64_t needed = (uint64_t)task->block.needed_rows * storage->format.row_bytes;
     cogpu_span *span = &task->span;
     if (task->reading->plan.slices == 1 || span->bytes == 0)
         return COGPU_OK;
@@ -337,9 +337,10 @@ static cogpu_status convert(struct job *job, cogpu_seat *seat, struct task *task
     TRY(cogpu_cpu_decode(seat, storage, block, stored, (size_t)task->span.bytes, &decoded, error));
     if (cogpu_cpu_needs_restore(storage))
         TRY(cogpu_cpu_restore(seat, storage, decoded, cache ? 0 : block->source_y,
-                              cache ? block->rows : block->height, error));
+                              cache ? block->needed_rows : block->height, error));
     if (cache)
-        cogpu_cache_keep(cache, key_of(task), decoded, block->rows * storage->format.row_bytes);
+        cogpu_cache_keep(cache, key_of(task), decoded,
+                         block->needed_rows * storage->format.row_bytes);
     return cogpu_cpu_place(seat, plan, block, decoded, &task->reading->raster, error);
 }
 

@@ -78,10 +78,13 @@ static void ignore_source(j_decompress_ptr codec) {
     (void)codec;
 }
 
-/* A stream may lack its end marker, so the end of the bytes counts as one. */
+/* A stream may lack its end marker, so the end of the bytes counts as one. Who asks again has taken
+ * the marker for data. */
 static boolean end_source(j_decompress_ptr codec) {
     static const JOCTET end_of_image[2] = {0xFF, JPEG_EOI};
     decoding *d = codec->client_data;
+    if (d->ran_dry)
+        leave(d, COGPU_CORRUPT, "it is cut off");
     d->ran_dry = true;
     codec->src->next_input_byte = end_of_image;
     codec->src->bytes_in_buffer = sizeof end_of_image;

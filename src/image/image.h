@@ -30,7 +30,7 @@ typedef struct cogpu_storage {
     cogpu_colour colour;
     cogpu_ycbcr ycbcr;                   /* for COGPU_FROM_YCBCR */
     cogpu_block_format format;           /* of a full block */
-    size_t block_bytes;                  /* of a full decoded block */
+    size_t block_bytes;                  /* of a full decoded block, all slices of a volume's tile */
     const cogpu_entry *offsets, *counts; /* either may be NULL: see locate.c */
 } cogpu_storage;
 

@@ -30,9 +30,13 @@ static uint64_t size_from_leader(const cogpu_storage *storage, uint64_t offset) 
     return offset <= file_bytes && bytes <= file_bytes - offset ? bytes : 0;
 }
 
-/* Bytes of a block whose count is missing or cannot be right; 0 where nobody can tell. */
+static bool is_plain(const cogpu_storage *storage) {
+    return storage->format.compression == COMPRESSION_NONE && storage->colour != COGPU_FROM_YCBCR;
+}
+
+/* Bytes of a block by its size in pixels, or by what is left of the file; 0 where nobody can tell. */
 static uint64_t size_from_shape(const cogpu_storage *storage, uint64_t index, uint64_t offset) {
-    if (storage->format.compression == COMPRESSION_NONE && storage->colour != COGPU_FROM_YCBCR)
+    if (is_plain(storage))
         return (uint64_t)cogpu_storage_rows(storage, index) * storage->format.row_bytes;
     uint64_t file_bytes = cogpu_io_bytes(storage->tiff->io);
     return storage->blocks == 1 && offset < file_bytes ? file_bytes - offset : 0;
@@ -40,24 +44,20 @@ static uint64_t size_from_shape(const cogpu_storage *storage, uint64_t index, ui
 
 static cogpu_status settle(const cogpu_storage *storage, uint64_t index, bool has_count,
                            cogpu_span *span, cogpu_error *error) {
-    bool single = storage->blocks == 1;
     if (span->offset == 0) {
         span->bytes = 0;
         return COGPU_OK;
     }
-    if (!has_count) {
-        span->bytes = size_from_shape(storage, index, span->offset);
-        if (span->bytes == 0)
-            return cogpu_fail(error, COGPU_CORRUPT, "the byte count of the block is missing");
-    } else if (span->bytes == 0) {
+    uint64_t shape = size_from_shape(storage, index, span->offset);
+    bool single = storage->blocks == 1;
+    bool plain = is_plain(storage);
+    if (!has_count && shape == 0)
+        return cogpu_fail(error, COGPU_CORRUPT, "the byte count of the block is missing");
+    if (has_count && span->bytes == 0)
         span->bytes = size_from_leader(storage, span->offset);
-        if (span->bytes == 0 && single)
-            span->bytes = size_from_shape(storage, index, span->offset);
-    } else if (single && storage->format.compression == COMPRESSION_NONE) {
-        uint64_t whole = size_from_shape(storage, index, span->offset);
-        if (span->bytes < whole)
-            span->bytes = whole;
-    }
+    if (!has_count || (span->bytes == 0 && single) || (plain && span->bytes > shape) ||
+        (plain && single && span->bytes < shape))
+        span->bytes = shape;
     return COGPU_OK;
 }
 

@@ -261,6 +261,19 @@ static cogpu_status size_of_block(cogpu_storage *storage, cogpu_error *error) {
     return COGPU_OK;
 }
 
+/* Tiles of a volume hold several slices, of which the first is the image, as GDAL has it. */
+static cogpu_status read_depth(cogpu_storage *storage, cogpu_error *error) {
+    uint64_t depth, block_bytes;
+    TRY(cogpu_tiff_u64(storage->tiff, storage->directory, TAG_TILE_DEPTH, 1, &depth, error));
+    if (storage->layout != COGPU_TILES || depth <= 1)
+        return COGPU_OK;
+    if (!checked_mul(storage->block_bytes, depth, &block_bytes) || block_bytes > INT64_MAX)
+        return cogpu_fail(error, COGPU_LIMIT, "tiles with a depth of %llu are too large",
+                          (unsigned long long)depth);
+    storage->block_bytes = (size_t)block_bytes;
+    return COGPU_OK;
+}
+
 /* A tile directory with strip tags, or the reverse, is read as libtiff does: either pair will do. */
 static const cogpu_entry *either(const cogpu_storage *storage, uint16_t tiles, uint16_t strips) {
     bool tiled = storage->layout == COGPU_TILES;
@@ -289,6 +302,7 @@ cogpu_status cogpu_storage_read(const cogpu_tiff *tiff, uint32_t directory, cogp
     TRY(read_predictor(storage, error));
     TRY(read_codec_tags(storage, arena, error));
     TRY(size_of_block(storage, error));
+    TRY(read_depth(storage, error));
     storage->offsets = either(storage, TAG_TILE_OFFSETS, TAG_STRIP_OFFSETS);
     storage->counts = either(storage, TAG_TILE_BYTE_COUNTS, TAG_STRIP_BYTE_COUNTS);
     return COGPU_OK;

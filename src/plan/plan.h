@@ -27,7 +27,8 @@ typedef struct cogpu_read_plan {
 typedef struct cogpu_block {
     uint64_t index;                 /* of the block in its directory */
     uint64_t skip;                  /* bytes of the block before the slice */
-    uint32_t rows;                  /* that it holds when decoded */
+    uint32_t rows;                  /* that it has room for; tiles may reach below the image */
+    uint32_t needed_rows;           /* of these, inside the image: what the file must deliver */
     uint32_t plane;                 /* the plan's: position in the list of bands of a planar file */
     uint32_t source_x, source_y;    /* first pixel taken, counted inside the block or slice */
     uint32_t target_x, target_y;    /* where it goes in the raster */

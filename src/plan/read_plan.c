@@ -65,6 +65,7 @@ cogpu_block cogpu_plan_block(const cogpu_read_plan *plan, uint64_t number) {
 
     uint32_t left = column * storage->block_width;
     uint32_t top = block_row * storage->block_height + skipped_rows;
+    block.needed_rows = smaller(block.rows, storage->height - top);
     uint32_t first_x = larger(left, plan->x), first_y = larger(top, plan->y);
     block.source_x = first_x - left;
     block.source_y = first_y - top;

@@ -26,7 +26,7 @@ static const struct {
     {515, "JPEGRestartInterval"}, {517, "JPEGLosslessPredictors"}, {518, "JPEGPointTransforms"},
     {519, "JPEGQTables"}, {520, "JPEGDCTables"}, {521, "JPEGACTables"},
     {529, "YCbCrCoefficients"}, {530, "YCbCrSubSampling"}, {531, "YCbCrPositioning"},
-    {532, "ReferenceBlackWhite"}, {700, "XMP"}, {32997, "ImageDepth"}, {33432, "Copyright"},
+    {532, "ReferenceBlackWhite"}, {700, "XMP"}, {32997, "ImageDepth"}, {32998, "TileDepth"}, {33432, "Copyright"},
     {33550, "ModelPixelScale"}, {33723, "IPTC"}, {33922, "ModelTiepoint"},
     {34264, "ModelTransformation"}, {34377, "Photoshop"}, {34665, "ExifIFD"},
     {34675, "ICCProfile"}, {34735, "GeoKeyDirectory"}, {34736, "GeoDoubleParams"},

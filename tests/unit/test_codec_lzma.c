@@ -5,6 +5,15 @@
 #include <lzma.h>
 #include <sys/resource.h>
 
+/* Memory is not limited where the address sanitizer reserves terabytes for itself. */
+#if defined(__SANITIZE_ADDRESS__)
+#define LIMITS_MEMORY 0
+#elif defined(__has_feature)
+#define LIMITS_MEMORY (!__has_feature(address_sanitizer))
+#else
+#define LIMITS_MEMORY 1
+#endif
+
 static uint8_t raw[100000], packed[120000];
 
 /* As libtiff writes: LZMA2 behind a delta filter of `delta` bytes, where that is not 0. `split`
@@ -99,14 +108,14 @@ static void giant_dictionary(void) {
     const uint32_t crc = lzma_crc32(header, header_bytes - 4, 0);
     for (size_t i = 0; i < 4; i++)
         header[header_bytes - 4 + i] = (uint8_t)(crc >> 8 * i);
-#ifndef __SANITIZE_ADDRESS__ /* which reserves terabytes for itself */
+#if LIMITS_MEMORY
     struct rlimit old, small;
     getrlimit(RLIMIT_AS, &old);
     small = (struct rlimit){.rlim_cur = 512 << 20, .rlim_max = old.rlim_max};
     setrlimit(RLIMIT_AS, &small);
 #endif
     CHECK(lzma_gives(stored, 3000));
-#ifndef __SANITIZE_ADDRESS__
+#if LIMITS_MEMORY
     setrlimit(RLIMIT_AS, &old);
 #endif
 }

@@ -123,7 +123,7 @@ cogpu_status cogpu_cpu_decode(cogpu_seat *seat, const cogpu_storage *storage,
                               uint8_t **decoded, cogpu_error *error) {
     cogpu_block_format format = storage->format;
     format.height = block->rows;
-    size_t needed = format.row_bytes * block->rows;
+    size_t needed = format.row_bytes * block->needed_rows;
     if (format.fill_order == 2 && !storage->codec->own_bit_order)
         TRY(undo_fill_order(seat, &stored, stored_bytes, error));
     if (storage->colour == COGPU_FROM_YCBCR)
@@ -131,11 +131,12 @@ cogpu_status cogpu_cpu_decode(cogpu_seat *seat, const cogpu_storage *storage,
     if (format.compression == COMPRESSION_NONE)
         return stored_bytes < needed ? too_short(error, stored_bytes, needed)
                                      : take_plain(seat, storage, stored, needed, decoded, error);
-    /* Some writers pad the last strip to full height. */
+    /* Some writers pad the last strip to full height; a tile may hold several slices of a volume. */
     size_t capacity = storage->block_bytes;
     TRY(check_sizes(storage, stored_bytes, needed, error));
     if (check_sizes(storage, stored_bytes, capacity, NULL) != COGPU_OK)
-        capacity = needed;
+        capacity = format.row_bytes * block->rows;
+    TRY(check_sizes(storage, stored_bytes, capacity, error));
     TRY(cogpu_seat_room(&seat->decoded, &seat->decoded_bytes, capacity, error));
     *decoded = seat->decoded;
     return decode_with(seat, storage, &format, stored, stored_bytes, needed, capacity,

@@ -72,16 +72,13 @@ static uint32_t float24_to_32(uint32_t value) {
     return sign | (exponent + 127 - 63) << 23 | mantissa << 7;
 }
 
-static void widen_24(const uint8_t *row, uint64_t first, uint64_t count, cogpu_type type,
-                     uint8_t *to) {
+static void widen_float24(const uint8_t *row, uint64_t first, uint64_t count, uint8_t *to) {
     row += first * 3;
     for (uint64_t i = 0; i < count; i++, row += 3, to += 4) {
         uint32_t value = COGPU_HOST_BIG_ENDIAN
                              ? (uint32_t)row[0] << 16 | (uint32_t)row[1] << 8 | row[2]
                              : (uint32_t)row[2] << 16 | (uint32_t)row[1] << 8 | row[0];
-        if (type == COGPU_F32)
-            value = float24_to_32(value);
-        put_sample(to, sign_extend(value, type == COGPU_I32 ? 24 : 32, type == COGPU_I32), 4);
+        put_sample(to, float24_to_32(value), 4);
     }
 }
 
@@ -89,8 +86,8 @@ static void widen(const cogpu_storage *storage, const uint8_t *row, uint64_t fir
                   uint8_t *to) {
     bool is_signed =
         storage->type == COGPU_I8 || storage->type == COGPU_I16 || storage->type == COGPU_I32;
-    if (storage->bits == 24)
-        widen_24(row, first, count, storage->type, to);
+    if (storage->type == COGPU_F32)
+        widen_float24(row, first, count, to);
     else
         widen_bits(row, storage->format.row_bytes, first, count, storage->bits,
                    cogpu_type_bytes(storage->type), is_signed, to);

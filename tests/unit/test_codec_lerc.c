@@ -1,0 +1,339 @@
+/* The LERC codec, against blobs that the LERC library writes here. Traps T095, T096, T210. */
+#include "codec_test.h"
+
+#if COGPU_HAVE_LERC
+#include <Lerc_c_api.h>
+#include <math.h>
+#if COGPU_HAVE_LIBDEFLATE
+#include <libdeflate.h>
+#endif
+#if COGPU_HAVE_ZSTD
+#include <zstd.h>
+#endif
+
+enum { WIDTH = 19, HEIGHT = 13, PIXELS = WIDTH * HEIGHT, BANDS_MAX = 4 };
+enum { BYTES_MAX = PIXELS * BANDS_MAX * 8 };
+
+static cogpu_block_format format;
+static _Alignas(16) uint8_t pixels[BYTES_MAX];
+static uint8_t valid[PIXELS * BANDS_MAX], blob[BYTES_MAX * 2], packed[BYTES_MAX * 2];
+static unsigned int blob_bytes;
+
+static cogpu_decode lerc;
+static cogpu_status lerc(cogpu_codec_state *state, const cogpu_block_format *none,
+                         const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
+                         size_t *got, cogpu_error *error) {
+    (void)none;
+    return cogpu_decode_lerc(state, &format, in, in_bytes, out, out_bytes, got, error);
+}
+
+/* In the order of LERC's numbers. */
+static const cogpu_type types[] = {COGPU_I8,  COGPU_U8,  COGPU_I16, COGPU_U16,
+                                   COGPU_I32, COGPU_U32, COGPU_F32, COGPU_F64};
+enum { TYPE_U8 = 1, TYPE_I16 = 2, TYPE_F32 = 6, TYPE_F64 = 7, TYPES = 8 };
+
+static void expect_block(uint32_t width, uint32_t height, uint32_t samples, int type) {
+    size_t sample = cogpu_type_bytes(types[type]);
+    format = (cogpu_block_format){.width = width,
+                                  .height = height,
+                                  .samples = samples,
+                                  .bits = (uint32_t)sample * 8,
+                                  .type = types[type],
+                                  .row_bytes = sample * width * samples,
+                                  .compression = COMPRESSION_LERC};
+}
+
+static size_t block_bytes(void) {
+    return format.row_bytes * format.height;
+}
+
+static void write_value(uint8_t *to, int type, int value) {
+    float single = (float)value + 0.25f;
+    double real = value + 0.125;
+    if (type == TYPE_F32)
+        memcpy(to, &single, sizeof single);
+    else if (type == TYPE_F64)
+        memcpy(to, &real, sizeof real);
+    else
+        memcpy(to, &value, cogpu_type_bytes(types[type]));
+}
+
+static void fill_pixels(int type, int count) {
+    size_t sample = cogpu_type_bytes(types[type]);
+    for (int i = 0; i < count; i++)
+        write_value(pixels + sample * (size_t)i, type, 3 + i * i % 113);
+}
+
+static void write_blob(int type, int depth, int bands, int masks) {
+    CHECK(lerc_encode(pixels, (unsigned int)type, depth, WIDTH, HEIGHT, bands, masks,
+                      masks ? valid : NULL, 0, blob, sizeof blob, &blob_bytes) == 0);
+}
+
+static int gives(const uint8_t *expected) {
+    return decodes_to(lerc, blob, blob_bytes, expected, block_bytes(), block_bytes());
+}
+
+static cogpu_status status_now(void) {
+    return decode_status(lerc, blob, blob_bytes, block_bytes());
+}
+
+static void every_type(void) {
+    for (int type = 0; type < TYPES; type++) {
+        for (int samples = 1; samples <= BANDS_MAX; samples++) {
+            fill_pixels(type, PIXELS * samples);
+            write_blob(type, samples, 1, 0);
+            expect_block(WIDTH, HEIGHT, (uint32_t)samples, type);
+            CHECK(gives(pixels));
+            CHECK(decode_status(lerc, blob, blob_bytes, block_bytes() - 1) == COGPU_CORRUPT);
+            blob[blob_bytes] = 0;
+            CHECK(decodes_to(lerc, blob, blob_bytes + 1, pixels, block_bytes(), block_bytes()));
+        }
+    }
+}
+
+static void other_types(void) {
+    const cogpu_type foreign[] = {COGPU_U64, COGPU_I64, COGPU_F16, COGPU_CF32, COGPU_TYPE_NONE};
+    fill_pixels(TYPE_U8, PIXELS);
+    write_blob(TYPE_U8, 1, 1, 0);
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+        expect_block(WIDTH, HEIGHT, 1, TYPE_U8);
+        format.type = foreign[i];
+        CHECK(status_now() == COGPU_UNSUPPORTED);
+    }
+    for (int type = 0; type < TYPES; type++) {
+        expect_block(WIDTH, HEIGHT, 1, type);
+        CHECK((status_now() == COGPU_OK) == (type == TYPE_U8));
+    }
+}
+
+/* Bands one after the other in the blob, pixel by pixel in the block. */
+static void interleave(uint8_t *to, int type, int samples) {
+    size_t sample = cogpu_type_bytes(types[type]);
+    for (int band = 0; band < samples; band++)
+        for (int i = 0; i < PIXELS; i++)
+            memcpy(to + sample * (size_t)(i * samples + band),
+                   pixels + sample * (size_t)(band * PIXELS + i), sample);
+}
+
+static void bands_of_one_value(void) {
+    static uint8_t expected[BYTES_MAX];
+    for (int type = 0; type < TYPES; type++) {
+        fill_pixels(type, PIXELS * 3);
+        write_blob(type, 1, 3, 0);
+        expect_block(WIDTH, HEIGHT, 3, type);
+        interleave(expected, type, 3);
+        CHECK(gives(expected));
+        expect_block(WIDTH, HEIGHT, 2, type);
+        CHECK(status_now() == COGPU_CORRUPT);
+    }
+}
+
+static void make_invalid(int from, int step) {
+    memset(valid, 1, sizeof valid);
+    for (int i = from; i < PIXELS * BANDS_MAX; i += step)
+        valid[i] = 0;
+}
+
+/* T095: NaN in floats whatever nodata is, nodata in integers. */
+static void invalid_pixels(void) {
+    static uint8_t expected[BYTES_MAX];
+    const float nan_float = nanf("");
+    const double nan_double = nan("");
+    make_invalid(2, 5);
+    for (int type = 0; type < TYPES; type++) {
+        for (int samples = 1; samples <= 3; samples++) {
+            size_t sample = cogpu_type_bytes(types[type]);
+            fill_pixels(type, PIXELS * samples);
+            write_blob(type, samples, 1, 1);
+            expect_block(WIDTH, HEIGHT, (uint32_t)samples, type);
+            write_value(format.fill, type, 77);
+            memcpy(expected, pixels, sizeof expected);
+            for (int i = 0; i < PIXELS * samples; i++) {
+                uint8_t *to = expected + sample * (size_t)i;
+                if (valid[i / samples])
+                    continue;
+                memcpy(to, format.fill, sample);
+                if (type == TYPE_F32)
+                    memcpy(to, &nan_float, sample);
+                if (type == TYPE_F64)
+                    memcpy(to, &nan_double, sample);
+            }
+            CHECK(gives(expected));
+        }
+    }
+}
+
+/* T095: libtiff's way to write NaN that differs between bands. */
+static void a_mask_each_band(void) {
+    static uint8_t expected[BYTES_MAX];
+    const float nan_float = nanf("");
+    make_invalid(4, 7);
+    fill_pixels(TYPE_F32, PIXELS * 3);
+    write_blob(TYPE_F32, 1, 3, 3);
+    expect_block(WIDTH, HEIGHT, 3, TYPE_F32);
+    interleave(expected, TYPE_F32, 3);
+    for (int i = 0; i < PIXELS * 3; i++)
+        if (!valid[i])
+            memcpy(expected + 4 * (size_t)(i % PIXELS * 3 + i / PIXELS), &nan_float, 4);
+    CHECK(gives(expected));
+    memset(valid, 0, sizeof valid);
+    write_blob(TYPE_F32, 1, 1, 1);
+    expect_block(WIDTH, HEIGHT, 1, TYPE_F32);
+    for (size_t i = 0; i < PIXELS; i++)
+        memcpy(expected + 4 * i, &nan_float, 4);
+    CHECK(gives(expected));
+}
+
+/* libtiff's way to write an alpha band of 0 and 255. */
+static void mask_as_alpha(void) {
+    static uint8_t expected[BYTES_MAX];
+    for (int masked = 0; masked < 2; masked++) {
+        for (int colours = 1; colours <= 3; colours += 2) {
+            make_invalid(masked ? 3 : INT16_MAX, 4);
+            fill_pixels(TYPE_U8, PIXELS * colours);
+            write_blob(TYPE_U8, colours, 1, masked);
+            expect_block(WIDTH, HEIGHT, (uint32_t)colours + 1, TYPE_U8);
+            for (int i = 0; i < PIXELS; i++) {
+                for (int band = 0; band < colours; band++)
+                    expected[i * (colours + 1) + band] = valid[i] ? pixels[i * colours + band] : 0;
+                expected[i * (colours + 1) + colours] = valid[i] ? 255 : 0;
+            }
+            CHECK(gives(expected));
+        }
+    }
+    fill_pixels(TYPE_I16, PIXELS * 3);
+    write_blob(TYPE_I16, 3, 1, 0);
+    expect_block(WIDTH, HEIGHT, 4, TYPE_I16);
+    CHECK(status_now() == COGPU_CORRUPT);
+}
+
+/* T096, T210: a small blob that claims other sizes. */
+static void other_sizes(void) {
+    fill_pixels(TYPE_U8, PIXELS);
+    write_blob(TYPE_U8, 1, 1, 0);
+    const uint32_t sizes[][2] = {{WIDTH - 1, HEIGHT}, {WIDTH + 1, HEIGHT}, {WIDTH, HEIGHT - 1},
+                                 {WIDTH, HEIGHT + 1}, {HEIGHT, WIDTH},     {0, 0}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        expect_block(sizes[i][0], sizes[i][1], 1, TYPE_U8);
+        CHECK(status_now() == COGPU_CORRUPT);
+    }
+    expect_block(WIDTH, HEIGHT, 1, TYPE_U8);
+    format.lerc_packing = 3;
+    CHECK(status_now() == COGPU_UNSUPPORTED);
+
+    static uint8_t flat[4096 * 4096];
+    unsigned int small;
+    CHECK(lerc_encode(flat, TYPE_U8, 1, 4096, 4096, 1, 0, NULL, 0, blob, sizeof blob, &small) == 0);
+    CHECK(small < 200);
+    expect_block(WIDTH, HEIGHT, 1, TYPE_U8);
+    CHECK(decode_status(lerc, blob, small, block_bytes()) == COGPU_CORRUPT);
+    expect_block(4096, 4096, 1, TYPE_U8);
+    CHECK(decodes_to(lerc, blob, small, flat, block_bytes(), block_bytes()));
+}
+
+#if COGPU_HAVE_LIBDEFLATE
+static size_t deflate_blob(void) {
+    struct libdeflate_compressor *codec = libdeflate_alloc_compressor(6);
+    size_t bytes = libdeflate_zlib_compress(codec, blob, blob_bytes, packed, sizeof packed);
+    libdeflate_free_compressor(codec);
+    return bytes;
+}
+
+static void packed_with_deflate(void) {
+    for (int type = 0; type < TYPES; type++) {
+        fill_pixels(type, PIXELS * 3);
+        write_blob(type, 3, 1, 0);
+        expect_block(WIDTH, HEIGHT, 3, type);
+        format.lerc_packing = 1;
+        size_t bytes = deflate_blob();
+        CHECK(decodes_to(lerc, packed, bytes, pixels, block_bytes(), block_bytes()));
+        CHECK(decode_status(lerc, packed, bytes - 1, block_bytes()) == COGPU_CORRUPT);
+        CHECK(status_now() == COGPU_CORRUPT);
+    }
+    /* More inside than any blob of this block can have. */
+    memset(blob, 0, sizeof blob);
+    blob_bytes = sizeof blob;
+    expect_block(1, 1, 1, TYPE_U8);
+    format.lerc_packing = 1;
+    CHECK(decode_status(lerc, packed, deflate_blob(), 1) == COGPU_CORRUPT);
+}
+#endif
+
+#if COGPU_HAVE_ZSTD
+static void packed_with_zstd(void) {
+    for (int type = 0; type < TYPES; type++) {
+        if (type >= TYPE_F32)
+            fill_pixels(type, PIXELS * 2);
+        else
+            fill_bytes(pixels, sizeof pixels, 256, 0); /* hard to make smaller */
+        make_invalid(3, 4);
+        for (int masks = 0; masks < 2; masks++) {
+            write_blob(type, 2, 1, masks);
+            expect_block(WIDTH, HEIGHT, 2, type);
+            format.lerc_packing = 2;
+            size_t bytes = ZSTD_compress(packed, sizeof packed, blob, blob_bytes, 3);
+            CHECK(decode_status(lerc, packed, bytes, block_bytes()) == COGPU_OK);
+            CHECK(masks || decodes_to(lerc, packed, bytes, pixels, block_bytes(), block_bytes()));
+            CHECK(decode_status(lerc, packed, bytes - 1, block_bytes()) == COGPU_CORRUPT);
+        }
+    }
+}
+#endif
+
+static void truncated(void) {
+    for (int type = 0; type < TYPES; type++) {
+        fill_pixels(type, PIXELS * 2);
+        write_blob(type, 2, 1, 0);
+        expect_block(WIDTH, HEIGHT, 2, type);
+        CHECK(prefixes_taken(lerc, blob, blob_bytes, pixels, block_bytes()) == 0);
+    }
+}
+
+/* A blob has a checksum, but for its version: some bits of that turn it into another that is read.
+ */
+static void bits_flipped(void) {
+    make_invalid(3, 11);
+    for (int type = 0; type < TYPES; type++) {
+        fill_pixels(type, PIXELS);
+        write_blob(type, 1, 1, 0);
+        expect_block(WIDTH, HEIGHT, 1, type);
+        CHECK(flips_unnoticed(lerc, blob, blob_bytes, pixels, block_bytes()) <= 2);
+    }
+}
+
+/* The first generation of LERC, which no TIFF has. */
+static void no_lerc2(void) {
+    expect_block(WIDTH, HEIGHT, 1, TYPE_F32);
+    memset(blob, 0, 300);
+    memcpy(blob, "CntZImage ", 10);
+    CHECK(decode_status(lerc, blob, 300, block_bytes()) == COGPU_CORRUPT);
+    CHECK(decode_status(lerc, (const uint8_t *)"Lerc2 ", 6, block_bytes()) == COGPU_CORRUPT);
+    CHECK(decode_status(lerc, blob, 0, block_bytes()) == COGPU_CORRUPT);
+}
+
+int main(void) {
+    RUN(every_type);
+    RUN(other_types);
+    RUN(bands_of_one_value);
+    RUN(invalid_pixels);
+    RUN(a_mask_each_band);
+    RUN(mask_as_alpha);
+    RUN(other_sizes);
+#if COGPU_HAVE_LIBDEFLATE
+    RUN(packed_with_deflate);
+#endif
+#if COGPU_HAVE_ZSTD
+    RUN(packed_with_zstd);
+#endif
+    RUN(truncated);
+    RUN(bits_flipped);
+    RUN(no_lerc2);
+    cogpu_codec_state_close(&codec_state);
+    return FINISH();
+}
+
+#else
+int main(void) {
+    return FINISH();
+}
+#endif

@@ -1,0 +1,160 @@
+/* The WebP codec, against streams that libwebp writes here. Traps T096, T100. */
+#include "codec_test.h"
+
+#if COGPU_HAVE_WEBP
+#include <webp/encode.h>
+
+enum { WIDTH = 33, HEIGHT = 21, PIXELS_MAX = WIDTH * HEIGHT * 4 };
+
+static cogpu_block_format format;
+static uint8_t pixels[PIXELS_MAX], stream[PIXELS_MAX * 2];
+static size_t stream_bytes;
+
+static cogpu_decode webp;
+static cogpu_status webp(cogpu_codec_state *state, const cogpu_block_format *none,
+                         const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
+                         size_t *got, cogpu_error *error) {
+    (void)none;
+    return cogpu_decode_webp(state, &format, in, in_bytes, out, out_bytes, got, error);
+}
+
+static void expect_block(uint32_t width, uint32_t height, uint32_t samples) {
+    format = (cogpu_block_format){.width = width,
+                                  .height = height,
+                                  .samples = samples,
+                                  .bits = 8,
+                                  .type = COGPU_U8,
+                                  .row_bytes = (size_t)width * samples,
+                                  .compression = COMPRESSION_WEBP};
+}
+
+/* Lossless, so that the pixels come back; quality 0 to 100 otherwise. */
+static void write_stream(int samples, int quality) {
+    uint8_t *memory = NULL;
+    int stride = WIDTH * samples;
+    if (quality < 0)
+        stream_bytes = samples == 3
+                           ? WebPEncodeLosslessRGB(pixels, WIDTH, HEIGHT, stride, &memory)
+                           : WebPEncodeLosslessRGBA(pixels, WIDTH, HEIGHT, stride, &memory);
+    else
+        stream_bytes = samples == 3
+                           ? WebPEncodeRGB(pixels, WIDTH, HEIGHT, stride, (float)quality, &memory)
+                           : WebPEncodeRGBA(pixels, WIDTH, HEIGHT, stride, (float)quality, &memory);
+    memcpy(stream, memory, stream_bytes);
+    WebPFree(memory);
+}
+
+/* libwebp does not keep the colours of pixels that cannot be seen, so alpha is never 0 here. */
+static void fill_pixels(void) {
+    for (size_t i = 0; i < sizeof pixels; i++)
+        pixels[i] = (uint8_t)(1 + i * i % 241);
+}
+
+static size_t block_bytes(void) {
+    return format.row_bytes * format.height;
+}
+
+static cogpu_status status_now(void) {
+    return decode_status(webp, stream, stream_bytes, block_bytes());
+}
+
+static void lossless(void) {
+    for (int samples = 3; samples <= 4; samples++) {
+        write_stream(samples, -1);
+        expect_block(WIDTH, HEIGHT, (uint32_t)samples);
+        CHECK(decodes_to(webp, stream, stream_bytes, pixels, block_bytes(), block_bytes()));
+        CHECK(decodes_to(webp, stream, stream_bytes, pixels, block_bytes(), block_bytes() + 7));
+        CHECK(decode_status(webp, stream, stream_bytes, block_bytes() - 1) == COGPU_CORRUPT);
+    }
+}
+
+static void lossy(void) {
+    memset(pixels, 100, sizeof pixels);
+    for (int samples = 3; samples <= 4; samples++) {
+        write_stream(samples, 90);
+        expect_block(WIDTH, HEIGHT, (uint32_t)samples);
+        decoded result = decode(webp, stream, stream_bytes, block_bytes());
+        CHECK(result.status == COGPU_OK && result.got == block_bytes());
+        for (size_t i = 0; i < result.got; i++)
+            CHECK(abs(result.out[i] - 100) < 4);
+        free(result.out);
+    }
+    fill_pixels();
+}
+
+/* T100. */
+static void alpha_left_out(void) {
+    write_stream(3, -1);
+    expect_block(WIDTH, HEIGHT, 4);
+    decoded result = decode(webp, stream, stream_bytes, block_bytes());
+    CHECK(result.status == COGPU_OK && result.got == block_bytes());
+    for (size_t i = 0; i < WIDTH * HEIGHT; i++) {
+        CHECK(memcmp(result.out + 4 * i, pixels + 3 * i, 3) == 0);
+        CHECK(result.out[4 * i + 3] == 255);
+    }
+    free(result.out);
+}
+
+/* T096. */
+static void other_shapes(void) {
+    write_stream(4, -1);
+    expect_block(WIDTH, HEIGHT, 3);
+    CHECK(status_now() == COGPU_CORRUPT);
+    const uint32_t sizes[][2] = {{WIDTH - 1, HEIGHT}, {WIDTH + 1, HEIGHT}, {WIDTH, HEIGHT - 1},
+                                 {WIDTH, HEIGHT + 1}, {HEIGHT, WIDTH},     {0, 0}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        expect_block(sizes[i][0], sizes[i][1], 4);
+        CHECK(status_now() == COGPU_CORRUPT);
+    }
+    for (uint32_t samples = 0; samples < 6; samples++) {
+        expect_block(WIDTH, HEIGHT, samples);
+        CHECK((status_now() == COGPU_OK) == (samples == 4));
+    }
+    expect_block(WIDTH, HEIGHT, 4);
+    format.bits = 16;
+    CHECK(status_now() == COGPU_CORRUPT);
+}
+
+static void truncated(void) {
+    for (int samples = 3; samples <= 4; samples++) {
+        write_stream(samples, -1);
+        expect_block(WIDTH, HEIGHT, (uint32_t)samples);
+        CHECK(prefixes_taken(webp, stream, stream_bytes, pixels, block_bytes()) <= 1);
+    }
+}
+
+static void bits_flipped(void) {
+    for (int quality = -1; quality < 100; quality += 60) {
+        write_stream(4, quality);
+        expect_block(WIDTH, HEIGHT, 4);
+        flips_unnoticed(webp, stream, stream_bytes, pixels, block_bytes());
+    }
+}
+
+static void no_webp(void) {
+    expect_block(WIDTH, HEIGHT, 3);
+    fill_bytes(stream, 500, 256, 0);
+    stream_bytes = 500;
+    CHECK(status_now() == COGPU_CORRUPT);
+    stream_bytes = 0;
+    CHECK(status_now() == COGPU_CORRUPT);
+}
+
+int main(void) {
+    fill_pixels();
+    RUN(lossless);
+    RUN(lossy);
+    RUN(alpha_left_out);
+    RUN(other_shapes);
+    RUN(truncated);
+    RUN(bits_flipped);
+    RUN(no_webp);
+    cogpu_codec_state_close(&codec_state);
+    return FINISH();
+}
+
+#else
+int main(void) {
+    return FINISH();
+}
+#endif
