@@ -326,7 +326,19 @@ static cogpu_cache *cache_of(const struct job *job, const struct task *task) {
     return job->context && coded ? job->context->cache : NULL;
 }
 
-/* From stored bytes to the raster. A block that is to be cached is restored whole. */
+/* All rows of a decoded block, restored, into memory of the cache. */
+static void restore_block(const cogpu_storage *storage, const cogpu_block *block, uint8_t *decoded,
+                          uint8_t *to) {
+    size_t row_bytes = storage->format.row_bytes;
+    if (!cogpu_cpu_needs_restore(storage))
+        memcpy(to, decoded, block->needed_rows * row_bytes);
+    else
+        for (uint32_t i = 0; i < block->needed_rows; i++)
+            cogpu_cpu_restore_row(storage, decoded + i * row_bytes, storage->block_width,
+                                  to + i * row_bytes);
+}
+
+/* From stored bytes to the raster, by way of the cache where there is one. */
 static cogpu_status convert(struct job *job, cogpu_seat *seat, struct task *task,
                             const uint8_t *stored, cogpu_error *error) {
     const cogpu_read_plan *plan = &task->reading->plan;
@@ -335,13 +347,16 @@ static cogpu_status convert(struct job *job, cogpu_seat *seat, struct task *task
     cogpu_cache *cache = cache_of(job, task);
     uint8_t *decoded = NULL;
     TRY(cogpu_cpu_decode(seat, storage, block, stored, (size_t)task->span.bytes, &decoded, error));
-    if (cogpu_cpu_needs_restore(storage))
-        TRY(cogpu_cpu_restore(seat, storage, decoded, cache ? 0 : block->source_y,
-                              cache ? block->needed_rows : block->height, error));
-    if (cache)
-        cogpu_cache_keep(cache, key_of(task), decoded,
-                         block->needed_rows * storage->format.row_bytes);
-    return cogpu_cpu_place(seat, plan, block, decoded, &task->reading->raster, error);
+    size_t bytes = block->needed_rows * storage->format.row_bytes;
+    cogpu_cached *cached = cache ? cogpu_cache_reserve(cache, key_of(task), bytes) : NULL;
+    if (!cached)
+        return cogpu_cpu_place(seat, plan, block, decoded, !cogpu_cpu_needs_restore(storage),
+                               &task->reading->raster, error);
+    restore_block(storage, block, decoded, cached->data);
+    cogpu_status status = cogpu_cpu_place(seat, plan, block, cached->data, true,
+                                          &task->reading->raster, error);
+    cogpu_cache_keep(cache, cached);
+    return status;
 }
 
 /* True where the block was in the cache, and is in the raster now. */
@@ -351,7 +366,7 @@ static bool place_cached(struct job *job, cogpu_seat *seat, struct task *task) {
     if (!cached)
         return false;
     cogpu_status status = cogpu_cpu_place(seat, &task->reading->plan, &task->block, cached->data,
-                                          &task->reading->raster, NULL);
+                                          true, &task->reading->raster, NULL);
     cogpu_cache_give_back(cache, cached);
     return status == COGPU_OK;
 }

@@ -119,6 +119,11 @@ static bool past_end(const bit_reader *r) {
     return r->padding > r->count;
 }
 
+/* Fewer bits are left than the longest code has. */
+static bool near_end(const bit_reader *r) {
+    return r->padding > 0 && r->count < r->padding + BLACK_BITS;
+}
+
 static void align(bit_reader *r, uint32_t unit) {
     uint32_t over = (uint32_t)(r->taken % unit);
     if (over == 0)
@@ -309,7 +314,7 @@ static outcome read_row_t4(decoder *d, bool two_dimensional) {
         take(r, 1);
     }
     if (peek(r, EOL_ZEROS) == 0)
-        return STREAM_END;
+        return take_eol(r) ? STREAM_END : ROW_BAD;
     return one_dimensional ? read_row_1d(d) : read_row_2d(d);
 }
 
@@ -340,7 +345,7 @@ static cogpu_status decode_rows(decoder *d, const cogpu_block_format *format, ui
         if (result == ROW_UNCOMPRESSED)
             return cogpu_fail(error, COGPU_UNSUPPORTED,
                               "CCITT stream: uncompressed mode in row %u is not read", row);
-        if (past_end(&d->bits))
+        if (past_end(&d->bits) || (result == ROW_BAD && near_end(&d->bits)))
             return cogpu_fail(error, COGPU_CORRUPT, "CCITT stream: it ends in row %u", row);
         if (result == ROW_BAD)
             return cogpu_fail(error, COGPU_CORRUPT, "CCITT stream: no valid code in row %u", row);

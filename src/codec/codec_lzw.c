@@ -23,10 +23,8 @@
 
 enum { CLEAR = 256, END = 257, FIRST = 258, TABLE_FULL = 4096 };
 
-#define LENGTH_ONE (UINT64_C(1) << 56)
-#define SHORT_LIMIT                                                                                \
-    (7 * LENGTH_ONE) /* the longest string whose successor is short is below this                  \
-                      */
+#define LENGTH_ONE  (UINT64_C(1) << 56)
+#define SHORT_LIMIT (7 * LENGTH_ONE) /* what is below it is short, and so is what grows of it */
 #define LONG        (UINT64_C(0x80) << 56)
 #define CONTROL     (UINT64_C(0xFF) << 56)
 #define LONG_START  16
@@ -146,8 +144,7 @@ static inline __attribute__((always_inline)) void run(lzw *d, const unsigned wid
     d->bit = bit;
 }
 
-/* The width of the code that comes next: entries are added one code late, hence END for the first.
- */
+/* Of the code that comes next. */
 static unsigned code_width(const lzw *d) {
     const unsigned reach = d->old_style ? d->next : d->next + 1;
     return reach < 512 ? 9 : reach < 1024 ? 10 : reach < 2048 ? 11 : 12;

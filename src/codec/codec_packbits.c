@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-/* Bytes that are moved at once: most literals and runs are shorter. */
-enum { WIDE = 16, LONGEST = 128 };
+/* Bytes that are moved at once; they divide the longest literal and run. */
+enum { WIDE = 32, LONGEST = 128 };
 
 static size_t least(size_t a, size_t b) {
     return a < b ? a : b;
@@ -27,12 +27,14 @@ static void decode_wide(const uint8_t **in, const uint8_t *in_end, uint8_t **out
         const uint8_t head = *from++;
         if (head < 128) {
             const size_t count = head + 1u;
-            memcpy(to, from, count <= WIDE ? WIDE : LONGEST);
+            for (size_t i = 0; i < count; i += WIDE)
+                memcpy(to + i, from + i, WIDE);
             from += count;
             to += count;
         } else if (head > 128) {
             const size_t count = 257u - head;
-            memset(to, *from, count <= WIDE ? WIDE : LONGEST);
+            for (size_t i = 0; i < count; i += WIDE)
+                memset(to + i, *from, WIDE);
             from++;
             to += count;
         }

@@ -128,9 +128,10 @@ cogpu_status cogpu_ycbcr_unpack(const cogpu_block_format *format, const cogpu_yc
     build_tables(ycbcr, &tables);
     for (uint32_t y = 0; y < format->height; y += unit_height) {
         for (uint32_t x = 0; x < format->width; x += unit_width) {
-            unpack_unit(
-                &tables, units, unit_width, unit_height, least(unit_width, format->width - x),
-                least(unit_height, format->height - y), out + y * row_bytes + x * 3u, row_bytes);
+            unpack_unit(&tables, units, unit_width, unit_height,
+                        least(unit_width, format->width - x),
+                        least(unit_height, format->height - y), out + y * row_bytes + (size_t)x * 3,
+                        row_bytes);
             units += unit_width * unit_height + 2;
         }
     }

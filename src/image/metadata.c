@@ -344,7 +344,9 @@ static bool enter_root(reader *in, bool *is_empty) {
     if (!read_element(in, &root))
         return false;
     *is_empty = root.is_empty;
-    return slice_is(root.name, "GDALMetadata") ? true : fault(in, "its root is not GDALMetadata");
+    return slice_is(root.name, "GDALMetadata") && !root.closes
+               ? true
+               : fault(in, "its root is not GDALMetadata");
 }
 
 static cogpu_status read_children(reader *in, cogpu_item *items, uint32_t *count,

@@ -402,7 +402,7 @@ class File:
 
 def raster_of(array):
     bands, height, width = array.shape
-    kind = DTYPES.index(array.dtype)
+    kind = DTYPES.index(array.dtype, 1)  # NumPy takes None, the first, for float64
     return Raster(array.ctypes.data, kind, bands, height, width, *array.strides)
 
 

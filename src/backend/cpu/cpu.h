@@ -1,6 +1,6 @@
 /*
  * The CPU backend: a stored block becomes samples of the caller's raster in three steps, each a file:
- * decode (stored bytes to block bytes), restore (predictor and byte order undone, in the block), place
+ * decode (stored bytes to block bytes), restore (predictor and byte order undone, row by row), place
  * (rows into the raster at its strides, packed depths widened).
  */
 #ifndef COGPU_BACKEND_CPU_CPU_H
@@ -10,8 +10,8 @@
 
 /* What one thread works with, kept from block to block. Zeroed at the start. */
 typedef struct cogpu_seat {
-    uint8_t *stored, *decoded, *units, *row;
-    size_t stored_bytes, decoded_bytes, units_bytes, row_bytes;
+    uint8_t *stored, *decoded, *units, *row, *wide_row;
+    size_t stored_bytes, decoded_bytes, units_bytes, row_bytes, wide_row_bytes;
     cogpu_codec_state codec;
     struct cogpu_seat *next; /* in the context's list of free seats */
 } cogpu_seat;
@@ -27,15 +27,14 @@ cogpu_status cogpu_cpu_decode(cogpu_seat *seat, const cogpu_storage *storage,
                               const cogpu_block *block, const uint8_t *stored, size_t stored_bytes,
                               uint8_t **decoded, cogpu_error *error);
 
-/* restore: rows first .. first+count-1 of a decoded block, in place. After it samples are in the machine's
- * byte order, and packed as the file has them. */
+/* restore: one row of a decoded block. The first `pixels` pixels of `from`, which is changed on the way, go to
+ * `to` (another place) in the machine's byte order, packed as the file has them. */
 bool cogpu_cpu_needs_restore(const cogpu_storage *storage);
-cogpu_status cogpu_cpu_restore(cogpu_seat *seat, const cogpu_storage *storage, uint8_t *decoded,
-                               uint32_t first, uint32_t count, cogpu_error *error);
+void cogpu_cpu_restore_row(const cogpu_storage *storage, uint8_t *from, uint32_t pixels, uint8_t *to);
 
-/* place: the block's part of the window into the raster. */
+/* place: the block's part of the window into the raster, restored on the way unless it is already. */
 cogpu_status cogpu_cpu_place(cogpu_seat *seat, const cogpu_read_plan *plan, const cogpu_block *block,
-                             const uint8_t *decoded, const cogpu_raster *raster,
+                             uint8_t *decoded, bool is_restored, const cogpu_raster *raster,
                              cogpu_error *error);
 /* The same for a block without data: the storage's fill sample everywhere. */
 void cogpu_cpu_fill(const cogpu_read_plan *plan, const cogpu_block *block,

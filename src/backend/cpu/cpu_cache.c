@@ -105,23 +105,23 @@ void cogpu_cache_give_back(cogpu_cache *cache, cogpu_cached *cached) {
     pthread_mutex_unlock(&cache->lock);
 }
 
-void cogpu_cache_keep(cogpu_cache *cache, cogpu_cache_key key, const uint8_t *data, size_t bytes) {
-    if (bytes > cache->budget)
-        return;
-    cogpu_cached *cached = cogpu_allocate(sizeof *cached + bytes);
-    if (!cached)
-        return;
-    *cached = (cogpu_cached){.key = key, .bytes = bytes};
-    memcpy(cached->data, data, bytes);
+cogpu_cached *cogpu_cache_reserve(const cogpu_cache *cache, cogpu_cache_key key, size_t bytes) {
+    cogpu_cached *cached = bytes <= cache->budget ? cogpu_allocate(sizeof *cached + bytes) : NULL;
+    if (cached)
+        *cached = (cogpu_cached){.key = key, .bytes = bytes};
+    return cached;
+}
+
+void cogpu_cache_keep(cogpu_cache *cache, cogpu_cached *cached) {
     pthread_mutex_lock(&cache->lock);
     /* Another thread may have decoded the same block meanwhile. */
-    bool kept = !look_up(cache, key) && make_room(cache, bytes);
+    bool kept = !look_up(cache, cached->key) && make_room(cache, cached->bytes);
     if (kept) {
-        cogpu_cached **slot = slot_of(cache, key);
+        cogpu_cached **slot = slot_of(cache, cached->key);
         cached->same_slot = *slot;
         *slot = cached;
         link_newest(cache, cached);
-        cache->held += bytes;
+        cache->held += cached->bytes;
     }
     pthread_mutex_unlock(&cache->lock);
     if (!kept)

@@ -11,6 +11,7 @@ void cogpu_seat_close(cogpu_seat *seat) {
     cogpu_release(seat->decoded);
     cogpu_release(seat->units);
     cogpu_release(seat->row);
+    cogpu_release(seat->wide_row);
     cogpu_codec_state_close(&seat->codec);
 }
 

@@ -172,23 +172,55 @@ static void place_row(const cogpu_read_plan *plan, const cogpu_block *block, uin
     }
 }
 
-cogpu_status cogpu_cpu_place(cogpu_seat *seat, const cogpu_read_plan *plan, const cogpu_block *block,
-                             const uint8_t *decoded, const cogpu_raster *raster,
-                             cogpu_error *error) {
+/* Rows that begin with the block's first pixel and lie in the raster as in the block are restored straight
+ * into it: no copy at all. */
+static bool goes_direct(const cogpu_read_plan *plan, const cogpu_block *block,
+                        const cogpu_raster *raster) {
+    const cogpu_storage *storage = plan->storage;
+    size_t size = cogpu_type_bytes(storage->type);
+    bool one_sample = storage->format.samples == 1 && raster->stride_x == (int64_t)size &&
+                      (storage->planes > 1 || plan->band_count == 1);
+    return block->source_x == 0 && !is_packed(storage) &&
+           (one_sample || same_interleave(plan, raster, size));
+}
+
+/* One row of the block into the raster; `row` is restored, or will be here. */
+static void take_row(cogpu_seat *seat, const cogpu_read_plan *plan, const cogpu_block *block,
+                     uint32_t i, uint8_t *row, bool is_restored, const cogpu_raster *raster) {
     const cogpu_storage *storage = plan->storage;
     uint32_t per_pixel = storage->format.samples;
-    size_t size = cogpu_type_bytes(storage->type);
     uint64_t first = (uint64_t)block->source_x * per_pixel;
-    uint64_t count = (uint64_t)block->width * per_pixel;
-    bool packed = is_packed(storage);
-    if (packed)
-        TRY(cogpu_seat_room(&seat->row, &seat->row_bytes, (size_t)count * size, error));
-    for (uint32_t i = 0; i < block->height; i++) {
-        const uint8_t *row = decoded + (size_t)(block->source_y + i) * storage->format.row_bytes;
-        if (packed)
-            widen(storage, row, first, count, seat->row);
-        place_row(plan, block, i, packed ? seat->row : row + first * size, raster);
+    if (!is_restored) {
+        cogpu_cpu_restore_row(storage, row, block->source_x + block->width, seat->row);
+        row = seat->row;
     }
+    if (is_packed(storage)) {
+        widen(storage, row, first, (uint64_t)block->width * per_pixel, seat->wide_row);
+        place_row(plan, block, i, seat->wide_row, raster);
+    } else {
+        place_row(plan, block, i, row + first * cogpu_type_bytes(storage->type), raster);
+    }
+}
+
+cogpu_status cogpu_cpu_place(cogpu_seat *seat, const cogpu_read_plan *plan, const cogpu_block *block,
+                             uint8_t *decoded, bool is_restored, const cogpu_raster *raster,
+                             cogpu_error *error) {
+    const cogpu_storage *storage = plan->storage;
+    size_t row_bytes = storage->format.row_bytes;
+    size_t wide_bytes = (size_t)block->width * storage->format.samples * cogpu_type_bytes(storage->type);
+    uint8_t *row = decoded + block->source_y * row_bytes;
+    if (!is_restored && goes_direct(plan, block, raster)) {
+        uint8_t *to = target_of(block, raster, storage->planes > 1 ? block->plane : 0);
+        for (uint32_t i = 0; i < block->height; i++, row += row_bytes, to += raster->stride_y)
+            cogpu_cpu_restore_row(storage, row, block->width, to);
+        return COGPU_OK;
+    }
+    if (!is_restored)
+        TRY(cogpu_seat_room(&seat->row, &seat->row_bytes, row_bytes, error));
+    if (is_packed(storage))
+        TRY(cogpu_seat_room(&seat->wide_row, &seat->wide_row_bytes, wide_bytes, error));
+    for (uint32_t i = 0; i < block->height; i++, row += row_bytes)
+        take_row(seat, plan, block, i, row, is_restored, raster);
     return COGPU_OK;
 }
 

@@ -93,14 +93,19 @@ static void swap_row(uint8_t *row, size_t bytes, size_t unit) {
 #define SUM_FROM(type)                                                                             \
     for (; at + sizeof(type) <= bytes; at += sizeof(type)) {                                       \
         type before, value;                                                                        \
-        memcpy(&before, row + at - pixel, sizeof before);                                          \
-        memcpy(&value, row + at, sizeof value);                                                    \
+        memcpy(&before, to + at - pixel, sizeof before);                                           \
+        memcpy(&value, from + at, sizeof value);                                                   \
         value = (type)(value + before);                                                            \
-        memcpy(row + at, &value, sizeof value);                                                    \
+        memcpy(to + at, &value, sizeof value);                                                     \
     }
 
 /* Elements of `unit` bytes from byte `at` on; each becomes the sum with the one a pixel before. */
-static void sum_plain(uint8_t *row, size_t at, size_t bytes, size_t pixel, size_t unit) {
+static void sum_plain(const uint8_t *from, uint8_t *to, size_t at, size_t bytes, size_t pixel,
+                      size_t unit) {
+    if (at == 0) {
+        at = pixel < bytes ? pixel : bytes;
+        memmove(to, from, at);
+    }
     if (unit == 1) {
         SUM_FROM(uint8_t)
     } else if (unit == 2) {
@@ -115,7 +120,7 @@ static void sum_plain(uint8_t *row, size_t at, size_t bytes, size_t pixel, size_
 #if HAVE_VECTORS
 /* Shuffles for a pixel of a certain size: by one pixel, two, four, eight; the last one to all. */
 struct shuffles {
-    __m128i shift[4], carry, mask;
+    __m128i shift[4], carry;
     size_t step; /* bytes of the whole pixels in a vector */
     int shifts;
 };
@@ -131,25 +136,30 @@ static struct shuffles shuffles_for(size_t pixel) {
     for (size_t i = 0; i < VECTOR; i++)
         control[i] = (uint8_t)(s.step - pixel + i % pixel);
     memcpy(&s.carry, control, VECTOR);
-    for (size_t i = 0; i < VECTOR; i++)
-        control[i] = (uint8_t)(i < s.step ? 0xFF : 0);
-    memcpy(&s.mask, control, VECTOR);
     return s;
 }
 
 #define TARGET_SSSE3 __attribute__((target("ssse3")))
 
-/* One loop for each width of element and number of shifts, so that both are constants inside. */
+/* One loop for each width of element and number of shifts, so that both are constants inside. Where a vector
+ * holds more than whole pixels, its store spoils bytes that are still to be summed if `from` and `to` are the
+ * same: so the next vector is loaded before, and the last store is as short as its pixels. */
 #define SUM_LOOP(add, shifts)                                                                      \
-    for (; at + VECTOR <= bytes; at += s->step) {                                                  \
-        __m128i *place = (__m128i *)(void *)(row + at);                                            \
-        __m128i given = _mm_loadu_si128(place), sum = given;                                       \
+    while (at + VECTOR <= bytes) {                                                                 \
+        __m128i sum = next;                                                                        \
+        uint8_t *place = to + at;                                                                  \
+        at += s->step;                                                                             \
+        bool is_last = at + VECTOR > bytes;                                                        \
+        if (!is_last)                                                                              \
+            next = _mm_loadu_si128((const __m128i *)(const void *)(from + at));                    \
         for (int k = 0; k < (shifts); k++)                                                         \
             sum = add(sum, _mm_shuffle_epi8(sum, s->shift[k]));                                    \
         sum = add(sum, _mm_shuffle_epi8(before, s->carry));                                        \
         before = sum;                                                                              \
-        _mm_storeu_si128(place, _mm_or_si128(_mm_and_si128(sum, s->mask),                          \
-                                             _mm_andnot_si128(s->mask, given)));                   \
+        if (is_last)                                                                               \
+            memcpy(place, &sum, s->step);                                                          \
+        else                                                                                       \
+            _mm_storeu_si128((__m128i *)(void *)place, sum);                                       \
     }
 
 #define SUM_SHIFTS(add)                                                                            \
@@ -167,9 +177,10 @@ static struct shuffles shuffles_for(size_t pixel) {
     }
 
 /* Returns the bytes that were summed: whole pixels. */
-TARGET_SSSE3 static size_t sum_vectors(uint8_t *row, size_t bytes, size_t unit,
+TARGET_SSSE3 static size_t sum_vectors(const uint8_t *from, uint8_t *to, size_t bytes, size_t unit,
                                        const struct shuffles *s) {
     __m128i before = _mm_setzero_si128();
+    __m128i next = _mm_loadu_si128((const __m128i *)(const void *)from);
     size_t at = 0;
     if (unit == 1) {
         SUM_SHIFTS(_mm_add_epi8)
@@ -184,29 +195,22 @@ TARGET_SSSE3 static size_t sum_vectors(uint8_t *row, size_t bytes, size_t unit,
 }
 #endif
 
-/* Rows of `bytes` bytes at distance `stride`. */
-static void sum_rows(uint8_t *rows, size_t stride, uint32_t count, size_t bytes, size_t pixel,
-                     size_t unit) {
+static void sum_row(const uint8_t *from, uint8_t *to, size_t bytes, size_t pixel, size_t unit) {
     size_t done = 0;
 #if HAVE_VECTORS
-    struct shuffles s = {.step = 0};
-    bool vectors = pixel <= VECTOR && bytes >= 2 * VECTOR && __builtin_cpu_supports("ssse3");
-    if (vectors)
-        s = shuffles_for(pixel);
-#endif
-    for (uint32_t i = 0; i < count; i++, rows += stride) {
-#if HAVE_VECTORS
-        done = vectors ? sum_vectors(rows, bytes, unit, &s) : 0;
-#endif
-        sum_plain(rows, done > pixel ? done : pixel, bytes, pixel, unit);
+    if (pixel <= VECTOR && bytes >= 2 * VECTOR && __builtin_cpu_supports("ssse3")) {
+        struct shuffles s = shuffles_for(pixel);
+        done = sum_vectors(from, to, bytes, unit, &s);
     }
+#endif
+    sum_plain(from, to, done, bytes, pixel, unit);
 }
 
 /* ---- predictor 3: planes of bytes, most significant first, back to samples ---- */
 
-static void gather_plain(const uint8_t *planes, size_t first, size_t samples, size_t size,
-                         uint8_t *to) {
-    for (size_t i = first; i < samples; i++)
+static void gather_plain(const uint8_t *planes, size_t first, size_t count, size_t samples,
+                         size_t size, uint8_t *to) {
+    for (size_t i = first; i < count; i++)
         for (size_t k = 0; k < size; k++) {
             size_t byte = COGPU_HOST_BIG_ENDIAN ? k : size - 1 - k;
             to[i * size + byte] = planes[k * samples + i];
@@ -222,9 +226,9 @@ static void store(uint8_t *to, __m128i value) {
     _mm_storeu_si128((__m128i *)(void *)to, value);
 }
 
-static size_t gather2(const uint8_t *planes, size_t samples, uint8_t *to) {
+static size_t gather2(const uint8_t *planes, size_t count, size_t samples, uint8_t *to) {
     size_t i = 0;
-    for (; i + VECTOR <= samples; i += VECTOR) {
+    for (; i + VECTOR <= count; i += VECTOR) {
         __m128i high = load_plane(planes, samples, 0, i), low = load_plane(planes, samples, 1, i);
         store(to + 2 * i, _mm_unpacklo_epi8(low, high));
         store(to + 2 * i + 16, _mm_unpackhi_epi8(low, high));
@@ -232,9 +236,9 @@ static size_t gather2(const uint8_t *planes, size_t samples, uint8_t *to) {
     return i;
 }
 
-static size_t gather4(const uint8_t *planes, size_t samples, uint8_t *to) {
+static size_t gather4(const uint8_t *planes, size_t count, size_t samples, uint8_t *to) {
     size_t i = 0;
-    for (; i + VECTOR <= samples; i += VECTOR) {
+    for (; i + VECTOR <= count; i += VECTOR) {
         __m128i b3 = load_plane(planes, samples, 0, i), b2 = load_plane(planes, samples, 1, i);
         __m128i b1 = load_plane(planes, samples, 2, i), b0 = load_plane(planes, samples, 3, i);
         __m128i low_l = _mm_unpacklo_epi8(b0, b1), low_h = _mm_unpackhi_epi8(b0, b1);
@@ -247,9 +251,9 @@ static size_t gather4(const uint8_t *planes, size_t samples, uint8_t *to) {
     return i;
 }
 
-static size_t gather8(const uint8_t *planes, size_t samples, uint8_t *to) {
+static size_t gather8(const uint8_t *planes, size_t count, size_t samples, uint8_t *to) {
     size_t i = 0;
-    for (; i + VECTOR <= samples; i += VECTOR) {
+    for (; i + VECTOR <= count; i += VECTOR) {
         __m128i pair[4][2];
         for (size_t k = 0; k < 4; k++) {
             __m128i high = load_plane(planes, samples, 6 - 2 * k, i);
@@ -273,15 +277,16 @@ static size_t gather8(const uint8_t *planes, size_t samples, uint8_t *to) {
 }
 #endif
 
-static void gather(const uint8_t *planes, size_t samples, size_t size, uint8_t *to) {
+/* The first `count` samples of a row of `samples`. */
+static void gather(const uint8_t *planes, size_t count, size_t samples, size_t size, uint8_t *to) {
     size_t done = 0;
 #if HAVE_VECTORS
-    done = size == 2   ? gather2(planes, samples, to)
-           : size == 4 ? gather4(planes, samples, to)
-           : size == 8 ? gather8(planes, samples, to)
+    done = size == 2   ? gather2(planes, count, samples, to)
+           : size == 4 ? gather4(planes, count, samples, to)
+           : size == 8 ? gather8(planes, count, samples, to)
                        : 0;
 #endif
-    gather_plain(planes, done, samples, size, to);
+    gather_plain(planes, done, count, samples, size, to);
 }
 
 /* ---- the step ---- */
@@ -295,26 +300,24 @@ bool cogpu_cpu_needs_restore(const cogpu_storage *storage) {
     return storage->predictor != 1 || needs_swap(storage) || storage->colour == COGPU_FROM_CMYK;
 }
 
-cogpu_status cogpu_cpu_restore(cogpu_seat *seat, const cogpu_storage *storage, uint8_t *decoded,
-                               uint32_t first, uint32_t count, cogpu_error *error) {
+void cogpu_cpu_restore_row(const cogpu_storage *storage, uint8_t *from, uint32_t pixels,
+                           uint8_t *to) {
     const cogpu_block_format *format = &storage->format;
-    size_t row_bytes = format->row_bytes, size = format->bits / 8;
-    uint8_t *rows = decoded + (size_t)first * row_bytes;
+    size_t size = format->bits / 8, samples = (size_t)pixels * format->samples;
+    size_t bytes = samples * size;
     if (needs_swap(storage))
-        swap_row(rows, row_bytes * count, order_unit(storage));
-    if (storage->predictor == 2)
-        sum_rows(rows, row_bytes, count, row_bytes, format->samples * size, size);
+        swap_row(from, bytes, order_unit(storage));
     if (storage->predictor == 3) {
-        TRY(cogpu_seat_room(&seat->row, &seat->row_bytes, row_bytes, error));
-        sum_rows(rows, row_bytes, count, row_bytes, format->samples, 1);
-        for (uint32_t i = 0; i < count; i++) {
-            memcpy(seat->row, rows + i * row_bytes, row_bytes);
-            gather(seat->row, row_bytes / size, size, rows + i * row_bytes);
-        }
+        /* The sum runs over all planes, so it cannot stop at the last pixel that is wanted. */
+        sum_row(from, from, format->row_bytes, format->samples, 1);
+        gather(from, samples, format->row_bytes / size, size, to);
+    } else if (storage->predictor == 2) {
+        sum_row(from, to, bytes, format->samples * size, size);
+    } else {
+        memcpy(to, from, bytes);
     }
     if (storage->colour == COGPU_FROM_CMYK)
-        cogpu_cmyk_to_rgba(rows, (size_t)format->width * count);
-    return COGPU_OK;
+        cogpu_cmyk_to_rgba(to, pixels);
 }
 
 const char *cogpu_cpu_vectors(void) {

@@ -1,0 +1,49 @@
+# The commands of the project. Each is thin: CMakeLists.txt, tools/ and tests/ do the work.
+PREFIX ?= /usr/local
+TIME   ?= 600
+FILE   ?=
+
+generator := $(if $(shell command -v ninja),-G Ninja)
+python    := .venv/bin/python
+c_files   := git ls-files -co --exclude-standard '*.c' '*.h'
+
+.PHONY: all setup demo test bench fuzz format install clean
+
+# build/cogpu, build/libcogpu.so, build/libcogpu.a
+all: build/CMakeCache.txt
+	@cmake --build build --target cogpu cogpu_static cogpu_cli
+
+build/CMakeCache.txt:
+	@cmake -S . -B build $(generator) -DCMAKE_BUILD_TYPE=Release
+
+# What this machine lacks for all of the below.
+setup:
+	@tools/setup.sh
+
+# A raster (FILE=my.tif, or a generated terrain) described, read, compared and drawn.
+demo: setup
+	@$(MAKE) --no-print-directory -s all
+	@$(python) tools/demo.py $(FILE)
+
+# Every test; the last line is "N passed, N failed".
+test: setup
+	@$(python) tests/run.py
+
+# The reader beside its peers; the tables go into README.md.
+bench:
+	@tools/setup.sh bench/requirements.txt
+	@$(MAKE) --no-print-directory all
+	@$(python) bench/bench.py --readme
+
+# Each fuzz target for TIME seconds.
+fuzz: setup
+	@$(python) tests/run.py --only fuzz --fuzz-seconds $(TIME)
+
+format:
+	@$(c_files) | xargs clang-format-14 -i
+
+install: all
+	@cmake --install build --prefix $(PREFIX)
+
+clean:
+	rm -rf build build-san build-fuzz demo

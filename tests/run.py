@@ -1,0 +1,215 @@
+"""Every test of the project, group by group: builds three trees, checks the rules of the code, runs the test
+programs in C, the fuzz targets for a short while, and the judges in Python.
+
+Prints a line for each group, what failed, what was left out and why; the last line is "N passed, N failed",
+and the exit code is 0 if none failed. The environment is that of tests/python/conftest.py.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+CORPUS = pathlib.Path(os.environ.get("COGPU_CORPUS", ROOT.parent / "shared" / "corpus"))
+RELEASE, SANITIZED, FUZZ = (ROOT / name for name in ("build", "build-san", "build-fuzz"))
+SEEDS = FUZZ / "seeds"
+CORES = len(os.sched_getaffinity(0))
+LINES = 60  # of a failed program's output
+COUNTS = re.compile(r"(\d+) (passed|failed|skipped|error)")
+TREES = {
+    RELEASE: ["-DCMAKE_BUILD_TYPE=Release", "-DCOGPU_TESTS=ON"],
+    SANITIZED: ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS=-O1", "-DCOGPU_SANITIZE=ON", "-DCOGPU_TESTS=ON"],
+    FUZZ: ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS=-O1", "-DCOGPU_FUZZ=ON", "-DCMAKE_C_COMPILER=clang",
+           "-DCMAKE_CXX_COMPILER=clang++"],
+}
+
+
+class Group:
+    """A group's counts, and what there is to say of it."""
+
+    def __init__(self, name):
+        self.name, self.passed, self.failed, self.skipped, self.notes = name, 0, 0, 0, []
+        self.start = time.monotonic()
+        print(f"{name:9s} ", end="", flush=True)
+
+    def note(self, text):
+        self.notes.append(text)
+
+    def skip(self, what, why):
+        self.skipped += 1
+        self.note(f"skipped: {what}: {why}")
+
+    def check(self, name, done):
+        """A program that either passes or fails."""
+        if done.returncode == 0:
+            self.passed += 1
+        else:
+            self.fail(name, done)
+
+    def fail(self, name, done):
+        self.failed += 1
+        tail = "\n".join(done.stdout.splitlines()[-LINES:])
+        self.note(f"FAILED {name} (exit code {done.returncode})\n{tail}")
+
+    def count(self, name, done):
+        """A program that says how many passed and failed; one that dies without saying so has failed."""
+        lines = done.stdout.strip().splitlines()
+        counts = {word: int(number) for number, word in COUNTS.findall(lines[-1] if lines else "")}
+        broken = counts.get("failed", 0) + counts.get("error", 0)
+        self.passed += counts.get("passed", 0)
+        self.skipped += counts.get("skipped", 0)
+        if done.returncode != 0 or broken or not counts:
+            self.fail(name, done)
+            self.failed += max(broken - 1, 0)
+
+    def finish(self):
+        skipped = f", {self.skipped} skipped" if self.skipped else ""
+        print(f"{self.passed} passed, {self.failed} failed{skipped} ({time.monotonic() - self.start:.0f} s)")
+        for text in self.notes:
+            print("  " + text.replace("\n", "\n    "))
+        sys.stdout.flush()
+
+
+def run(*command, **options):
+    return subprocess.run([str(word) for word in command], cwd=ROOT, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace", **options)
+
+
+def side_by_side(jobs):
+    """Results of the jobs, (name, function) each, in their order."""
+    with ThreadPoolExecutor(CORES) as pool:
+        return zip([name for name, _ in jobs], pool.map(lambda job: job[1](), jobs))
+
+
+def programs(tree, pattern):
+    """Test programs by the sources that they are made from: what was once built may be no test any more."""
+    return sorted(tree / "tests" / path.stem for path in (ROOT / "tests").glob(pattern))
+
+
+# ---- the groups --------------------------------------------------------------------------------
+
+def build(tree, *targets):
+    generator = ["-G", "Ninja"] if shutil.which("ninja") and not (tree / "CMakeCache.txt").exists() else []
+    done = run("cmake", "-S", ROOT, "-B", tree, *generator, *TREES[tree])
+    if done.returncode == 0:
+        done = run("cmake", "--build", tree, "--parallel", CORES, *(["--target", *targets] if targets else []))
+    return done
+
+
+def check_build(group):
+    group.check("build", build(RELEASE))
+    group.check("build with sanitizers", build(SANITIZED))
+
+
+def check_format(group):
+    formatter = next((name for name in ("clang-format-14", "clang-format") if shutil.which(name)), None)
+    if formatter is None or " version 14." not in run(formatter, "--version").stdout:
+        group.skip("format", "no clang-format 14")
+        return
+    folders = [ROOT / name for name in ("include", "src", "cli", "tests", "bench", "examples")]
+    files = [path for folder in folders for path in sorted(folder.rglob("*.[ch]"))]
+    group.check("format (make format mends it)", run(formatter, "--dry-run", "--Werror", *files))
+
+
+def check_rules(group):
+    group.check("includes", run(sys.executable, "tools/include_check.py", ROOT))
+    group.check("symbols", run(sys.executable, "tools/symbol_check.py", RELEASE))
+    check_format(group)
+
+
+def check_programs(group):
+    found = [path for tree in (SANITIZED, RELEASE) for kind in ("unit", "faults")
+             for path in programs(tree, f"{kind}/test_*.c")]
+    jobs = [(f"{path.parts[-3]}/{path.name}", lambda path=path: run(path, timeout=300)) for path in found]
+    for name, done in side_by_side(jobs):
+        group.count(name, done)
+
+
+def seeds_of(target):
+    """Folders of inputs for a target: made ones, real files, and those kept because they once broke it."""
+    made = SEEDS / target
+    folders = [made if made.exists() else SEEDS / "tiff", ROOT / "tests" / "fuzz" / "kept" / target]
+    if not made.exists():
+        folders += [CORPUS / "bad", CORPUS / "good"]
+    return [folder for folder in folders if folder.exists()]
+
+
+def replay(group):
+    for target in programs(SANITIZED, "fuzz/fuzz_*.c"):
+        inputs = [path for folder in seeds_of(target.name) for path in sorted(folder.rglob("*"))
+                  if path.is_file() and path.stat().st_size < 1 << 16]
+        group.check(f"{target.name} on {len(inputs)} seeds", run(target, *inputs))
+
+
+def fuzz(target, seconds, forever):
+    """What libFuzzer finds stays in build-fuzz/; a long run also keeps the inputs that it learnt from."""
+    learnt = FUZZ / "learnt" / target.name
+    if not forever:
+        shutil.rmtree(learnt, ignore_errors=True)
+    learnt.mkdir(parents=True, exist_ok=True)
+    return run(target, learnt, *seeds_of(target.name), f"-max_total_time={seconds}", "-rss_limit_mb=512",
+               "-timeout=5", "-max_len=65536", "-verbosity=0", f"-artifact_prefix={FUZZ}/found-{target.name}-")
+
+
+def check_fuzz(group, seconds):
+    sources = programs(FUZZ, "fuzz/fuzz_*.c")
+    made = run(sys.executable, "tests/seeds.py", SEEDS)
+    group.check("seeds", made)
+    if not CORPUS.exists():
+        group.skip("seeds from real files", f"no corpus at {CORPUS}")
+    replay(group)
+    if not shutil.which("clang"):
+        group.skip("fuzz targets", "no clang")
+        return
+    built = build(FUZZ, *(path.name for path in sources))
+    group.check("build with libFuzzer", built)
+    if built.returncode == 0:
+        share = seconds or max(3, min(10, 80 * CORES // len(sources)))
+        jobs = [(f"{path.name} for {share} s", lambda path=path: fuzz(path, share, seconds)) for path in sources]
+        for name, done in side_by_side(jobs):
+            group.check(name, done)
+
+
+def check_python(group):
+    if run(sys.executable, "-c", "import numpy, rasterio, tifffile, pytest").returncode != 0:
+        group.skip("tests/python", "numpy, rasterio, tifffile or pytest is absent; run make setup")
+        return
+    parallel = run(sys.executable, "-c", "import xdist").returncode == 0
+    environment = {"COGPU_TIME_FACTOR": "3", **os.environ}
+    done = run(sys.executable, "-m", "pytest", "-q", "-rs", "--tb=short", "-p", "no:cacheprovider",
+               *(["-n", CORES] if parallel else []), "tests/python", env=environment)
+    (RELEASE / "pytest.log").write_text(done.stdout)
+    group.count("tests/python (all of it is in build/pytest.log)", done)
+    for line in re.findall(r"^SKIPPED (.*)$", done.stdout, re.M):
+        group.note("skipped: " + line)
+
+
+GROUPS = {"build": check_build, "rules": check_rules, "programs": check_programs, "fuzz": check_fuzz,
+          "python": check_python}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS), help="groups to run")
+    parser.add_argument("--fuzz-seconds", type=int, help="for each fuzz target")
+    chosen = parser.parse_args()
+    totals = dict.fromkeys(("passed", "failed", "skipped"), 0)
+    for name in ["build", *(name for name in GROUPS if name in chosen.only and name != "build")]:
+        group = Group(name)
+        GROUPS[name](group, *([chosen.fuzz_seconds] if name == "fuzz" else []))
+        group.finish()
+        for word in totals:
+            totals[word] += getattr(group, word)
+    skipped = f", {totals['skipped']} skipped" if totals["skipped"] else ""
+    print(f"{totals['passed']} passed, {totals['failed']} failed{skipped}")
+    return 1 if totals["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+"""Seeds for the fuzz targets: takes a folder, fills FOLDER/fuzz_NAME/ for the targets whose input is no TIFF
+file, and FOLDER/tiff/ with small files of every codec, type and layout for the others.
+
+Made and not kept, because they are GDAL's output. Replayed in every build, and where a fuzzer begins.
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import rasterio
+import tifffile
+from rasterio.errors import NotGeoreferencedWarning, RasterioError
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+LAYOUTS = {"strips": {"blockysize": 5}, "tiles": {"tiled": True, "blockxsize": 16, "blockysize": 16}}
+# Name, driver options, sample types, bands.
+KINDS = [
+    ("none", {}, ["uint8", "int16", "uint32", "float64", "complex64"], 2),
+    ("planar", {"interleave": "band"}, ["uint16"], 3),
+    ("packbits", {"compress": "packbits"}, ["uint8"], 1),
+    ("lzw", {"compress": "lzw", "predictor": 2}, ["uint16"], 2),
+    ("deflate2", {"compress": "deflate", "predictor": 2}, ["uint8", "int32"], 3),
+    ("deflate3", {"compress": "deflate", "predictor": 3}, ["float32"], 1),
+    ("big_endian", {"compress": "deflate", "endianness": "big"}, ["float32"], 1),
+    ("bigtiff", {"compress": "zstd", "bigtiff": "yes"}, ["uint16"], 1),
+    ("lzma", {"compress": "lzma"}, ["uint8"], 1),
+    ("jpeg", {"compress": "jpeg", "photometric": "ycbcr"}, ["uint8"], 3),
+    ("webp", {"compress": "webp", "webp_lossless": True}, ["uint8"], 4),
+    ("lerc", {"compress": "lerc"}, ["float32"], 1),
+    ("lerc_zstd", {"compress": "lerc_zstd"}, ["uint16"], 1),
+    ("g4", {"compress": "ccittfax4", "nbits": 1}, ["uint8"], 1),
+    ("g3", {"compress": "ccittfax3", "nbits": 1}, ["uint8"], 1),
+    ("bits", {"nbits": 12}, ["uint16"], 1),
+    ("sparse", {"compress": "deflate", "sparse_ok": True, "nodata": 7}, ["uint8"], 1),
+    ("georeferenced", {"crs": "EPSG:32632", "transform": rasterio.Affine(10, 0, 4e5, 0, -10, 5e6),
+                       "nodata": -9999}, ["float32"], 1),
+]
+
+
+def pixels(name, kind, bands):
+    if name == "sparse":
+        return np.full((bands, 37, 41), 7, kind)
+    rows, columns = np.mgrid[:37, :41]
+    steps = np.stack([(rows * (band + 2) + columns) % 97 for band in range(bands)])
+    return (steps % 2 if name in ("g3", "g4") else steps).astype(kind)
+
+
+def write(path, array, **options):
+    """False where this GDAL lacks the codec."""
+    bands, height, width = array.shape
+    try:
+        with rasterio.open(path, "w", driver="GTiff", count=bands, height=height, width=width, dtype=array.dtype,
+                           **options) as file:
+            file.write(array)
+    except RasterioError:
+        path.unlink(missing_ok=True)
+        return False
+    return True
+
+
+def make_tiffs(folder):
+    for name, options, kinds, bands in KINDS:
+        for kind in kinds:
+            for layout, grid in LAYOUTS.items():
+                write(folder / f"{name}_{kind}_{layout}.tif", pixels(name, kind, bands), **options, **grid)
+    base = folder / "none_int16_tiles.tif"
+    data = base.read_bytes()
+    (folder / "cut_off.tif").write_bytes(data[:len(data) // 2])
+    with rasterio.open(base) as file:
+        rasterio.shutil.copy(file, folder / "cog.tif", driver="COG", blocksize=128, compress="deflate")
+
+
+def make_streams(folder, tiffs):
+    """A first block of each file after the 12 bytes by which fuzz_codec chooses codec and format."""
+    told = subprocess.run([ROOT / "build" / "cogpu", "devices", "--json"], capture_output=True, check=True).stdout
+    numbers = [codec["compression"] for codec in json.loads(told)["codecs"]]
+    depths = [8, 1, 2, 4, 12, 16, 32, 64]
+    for path in sorted(tiffs.glob("*_*_*.tif")):
+        with tifffile.TiffFile(path) as file:
+            page = file.pages[0]
+            if page.bitspersample not in depths or not page.databytecounts[0]:
+                continue
+            stream = path.read_bytes()[page.dataoffsets[0]:][:page.databytecounts[0]]
+            tables = page.jpegtables if page.jpegtables and len(page.jpegtables) < 256 else b""
+            kind = {"u": 0, "i": 1, "f": 2, "c": 2}[page.dtype.kind]
+            shape = page.chunks if page.planarconfig == 1 else page.chunks[1:]
+            choice = [numbers.index(page.compression), shape[1] - 1, shape[0] - 1,
+                      page.samplesperpixel - 1, depths.index(page.bitspersample), kind, 1, 0, 0, 0, 0, len(tables)]
+        (folder / path.stem).write_bytes(bytes(choice) + tables + stream)
+
+
+def make_texts(metadata, nodata):
+    (metadata / "items").write_text('<GDALMetadata>\n  <Item name="DESCRIPTION" sample="0" role="description">red'
+                                    '</Item>\n  <Item name="A &amp; B" domain="X">1 &lt; 2</Item>\n</GDALMetadata>')
+    (metadata / "odd").write_text("<GDALMetadata><Item name='a'/><!-- b --><Item>c</Item><Other><Item")
+    for number, text in enumerate(["-9999", "nan", "1e30", "-3.4028234663852886e+38", "255", "", "1 2", "0x10"]):
+        (nodata / str(number)).write_bytes(bytes([number * 2 + 1]) + text.encode())
+
+
+def main():
+    warnings.simplefilter("ignore", NotGeoreferencedWarning)
+    folders = [pathlib.Path(sys.argv[1]) / name for name in ("tiff", "fuzz_codec", "fuzz_metadata", "fuzz_nodata")]
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+    tiffs, streams, metadata, nodata = folders
+    make_tiffs(tiffs)
+    make_streams(streams, tiffs)
+    make_texts(metadata, nodata)
+
+
+if __name__ == "__main__":
+    main()

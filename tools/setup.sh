@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Installs what cogpu needs and this machine lacks: Debian's or Ubuntu's packages, then the Python packages
+# of the requirement files that are named (tests/requirements.txt if none is) into .venv. Needs no network
+# where nothing is missing. Without a distribution's package the build goes on with a codec or a test less,
+# and says so; without the Python packages there is nothing to compare with, and this fails.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+packages=(cmake ninja-build gcc g++ clang clang-format-14 pkg-config python3-venv
+          libdeflate-dev libzstd-dev liblzma-dev libjpeg-dev libwebp-dev liblerc-dev
+          libproj-dev proj-data libpng-dev zlib1g-dev)
+
+# Those of the named packages that are not installed, a line each.
+missing() {
+    local found
+    found=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' "$@" 2>/dev/null || true)
+    for package in "$@"; do
+        grep -qx "installed $package" <<<"$found" || echo "$package"
+    done
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+apt_install() {
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
+}
+
+install_packages() {
+    local wanted
+    mapfile -t wanted < <(missing "$@")
+    [ ${#wanted[@]} = 0 ] && return
+    echo "setup: installing ${wanted[*]}"
+    as_root apt-get update -q || echo "setup: the lists of packages could not be renewed" >&2
+    apt_install "${wanted[@]}" || echo "setup: could not install all of: ${wanted[*]}" >&2
+}
+
+# The newest Python that the judges have packages for and that can make an environment.
+find_python() {
+    local python
+    for python in python3.13 python3.12 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.1[32].*/bin/python3 python3; do
+        if "$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            echo "$python"
+            return
+        fi
+    done
+    echo "setup: no Python of 3.11 or later that can make an environment" >&2
+    return 1
+}
+
+# A stamp beside the environment holds the requirement files it was made from.
+install_python() {
+    local file=$1 stamp python
+    stamp=.venv/installed-$(dirname "$file")
+    if .venv/bin/python -c '' 2>/dev/null && cat tests/requirements.txt "$file" | cmp -s - "$stamp"; then
+        return
+    fi
+    if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
+        python=$(find_python)
+        echo "setup: making .venv with $("$python" --version)"
+        "$python" -m venv --clear .venv
+    fi
+    echo "setup: installing the Python packages of $file"
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check -r "$file"
+    cat tests/requirements.txt "$file" >"$stamp"
+}
+
+if command -v dpkg-query >/dev/null; then
+    install_packages "${packages[@]}"
+    # libFuzzer and the sanitizers of clang, whose package is named after its version.
+    if command -v clang >/dev/null; then
+        install_packages "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"
+    fi
+else
+    echo "setup: neither Debian nor Ubuntu; install the likes of: ${packages[*]}" >&2
+fi
+for file in "${@:-tests/requirements.txt}"; do
+    install_python "$file"
+done
