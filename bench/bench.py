@@ -199,6 +199,7 @@ def main():
     side, repeats, count = (2048, 3, 20) if chosen.quick else (8192, 5, 200)
     repeats = chosen.repeats or repeats
     wanted = lambda name: any(part in name for part in chosen.rows.split(","))
+    RESULTS.mkdir(exist_ok=True)
     CodecAlone.build(rasters.DATA)
     outcome = {"machine": machine(), "side": side, "repeats": repeats, "windows": count,
                "cache_bytes": CACHE, "rows": [], "peak": {}, "opens": None}
@@ -212,7 +213,6 @@ def main():
         if row.raster == "float32" and "p2" not in row.name:
             who = [c.name for c in contenders() if "whole" in c.jobs]
             outcome["peak"][row.name] = {name: peak(name, rasters.file(row, side)) for name in who}
-    RESULTS.mkdir(exist_ok=True)
     (RESULTS / "read.json").write_text(json.dumps(outcome, indent=1))
     (RESULTS / "read.md").write_text(report(outcome, spread=True))
     print(report(outcome, spread=False))

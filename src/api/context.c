@@ -4,7 +4,8 @@
 cogpu_status cogpu_context_open(const cogpu_context_options *options, cogpu_context **out,
                                 cogpu_error *error) {
     if (!out)
-        return cogpu_fail(error, COGPU_ARGUMENT, "cogpu_context_open needs a place for the context");
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "cogpu_context_open needs a place for the context");
     *out = NULL;
     cogpu_context *context = cogpu_allocate(sizeof *context);
     if (!context)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TEXT(value) TEXT_OF(value)
+#define TEXT(value)    TEXT_OF(value)
 #define TEXT_OF(value) #value
 
 const char *cogpu_version(void) {
@@ -70,8 +70,8 @@ cogpu_status cogpu_level_info(const cogpu_file *file, uint32_t image, uint32_t l
     return COGPU_OK;
 }
 
-cogpu_status cogpu_band_info(const cogpu_file *file, uint32_t image, uint32_t band, cogpu_band *info,
-                             cogpu_error *error) {
+cogpu_status cogpu_band_info(const cogpu_file *file, uint32_t image, uint32_t band,
+                             cogpu_band *info, cogpu_error *error) {
     const cogpu_picture *picture = NULL;
     TRY(cogpu_file_picture(file, image, &picture, error));
     if (band < 1 || band > picture->info.bands)
@@ -80,8 +80,8 @@ cogpu_status cogpu_band_info(const cogpu_file *file, uint32_t image, uint32_t ba
     return COGPU_OK;
 }
 
-cogpu_status cogpu_item_info(const cogpu_file *file, uint32_t image, uint32_t index, cogpu_item *info,
-                             cogpu_error *error) {
+cogpu_status cogpu_item_info(const cogpu_file *file, uint32_t image, uint32_t index,
+                             cogpu_item *info, cogpu_error *error) {
     const cogpu_picture *picture = NULL;
     TRY(cogpu_file_picture(file, image, &picture, error));
     if (index >= picture->metadata.item_count)

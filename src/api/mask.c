@@ -1,6 +1,6 @@
 /*
- * Masks of images that have no mask directory: pixels are read a swath at a time and compared with nodata,
- * or the alpha band is; where there is neither, all pixels are valid.
+ * Masks of images that have no mask directory: pixels are read a swath at a time and compared with
+ * nodata, or the alpha band is; where there is neither, all pixels are valid.
  */
 #include "api/room.h"
 
@@ -72,8 +72,8 @@ static struct judge judge_for(const cogpu_image *info, bool by_alpha) {
     cogpu_nodata_sample(&info->nodata, info->type, judge.nodata);
     judge.nodata_is_nan = is_nan(judge.nodata, info->type);
     memcpy(judge.minus_zero, judge.nodata, sizeof judge.minus_zero);
-    if (info->nodata.value == 0 && (info->type == COGPU_F16 || info->type == COGPU_F32 ||
-                                    info->type == COGPU_F64)) {
+    if (info->nodata.value == 0 &&
+        (info->type == COGPU_F16 || info->type == COGPU_F32 || info->type == COGPU_F64)) {
         size_t sign = cogpu_type_bytes(info->type) - 1;
         judge.minus_zero[COGPU_HOST_BIG_ENDIAN ? 0 : sign] ^= 0x80;
     }
@@ -145,8 +145,8 @@ cogpu_status cogpu_mask_derive(const cogpu_file *file, const cogpu_request *requ
         uint32_t source = by_alpha         ? info->alpha_band
                           : request->bands ? request->bands[band]
                                            : band + 1;
-        status = derive_band(file, request, &judge, source, (uint32_t)rows, pixels, raster, band,
-                             error);
+        status =
+            derive_band(file, request, &judge, source, (uint32_t)rows, pixels, raster, band, error);
     }
     cogpu_release(pixels);
     if (status == COGPU_OK && by_alpha)

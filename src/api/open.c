@@ -66,7 +66,8 @@ static cogpu_status open_io(cogpu_io *io, const char *path, const cogpu_open_opt
 cogpu_status cogpu_open(const char *path, const cogpu_open_options *options, cogpu_file **file,
                         cogpu_error *error) {
     if (!file || !path)
-        return cogpu_fail(error, COGPU_ARGUMENT, "cogpu_open needs a path and a place for the file");
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "cogpu_open needs a path and a place for the file");
     cogpu_io *io = NULL;
     *file = NULL;
     TRY(cogpu_io_open_file(path, &io, error));
@@ -87,8 +88,9 @@ cogpu_status cogpu_open_memory(const void *data, size_t bytes, const cogpu_open_
 cogpu_status cogpu_open_source(const cogpu_source *source, const cogpu_open_options *options,
                                cogpu_file **file, cogpu_error *error) {
     if (!file || !source || !source->read || !source->size)
-        return cogpu_fail(error, COGPU_ARGUMENT,
-                          "cogpu_open_source needs read and size functions and a place for the file");
+        return cogpu_fail(
+            error, COGPU_ARGUMENT,
+            "cogpu_open_source needs read and size functions and a place for the file");
     cogpu_io *io = NULL;
     *file = NULL;
     TRY(cogpu_io_open_user(source, &io, error));

@@ -28,33 +28,33 @@ enum { WORTH_A_THREAD = 256 << 10 };
 struct reading {
     cogpu_read_item *item;
     cogpu_read_plan plan;
-    cogpu_raster raster;      /* with all strides set */
-    uint64_t planned;         /* blocks of the plan that are in a batch or done */
-    uint64_t failed_number;   /* of the first bad block, UINT64_MAX while there is none */
+    cogpu_raster raster;    /* with all strides set */
+    uint64_t planned;       /* blocks of the plan that are in a batch or done */
+    uint64_t failed_number; /* of the first bad block, UINT64_MAX while there is none */
     cogpu_error error;
 };
 
 struct task {
     struct reading *reading;
-    uint64_t number;          /* in the reading's plan */
+    uint64_t number; /* in the reading's plan */
     cogpu_block block;
     cogpu_span span;
-    bool is_lost;             /* its place in the file is not known: reading->error says why */
+    bool is_lost; /* its place in the file is not known: reading->error says why */
 };
 
 struct job {
     struct reading *readings;
-    size_t count, current;    /* current: the reading that the next batch begins with */
-    cogpu_context *context;   /* may be NULL */
-    cogpu_pool *pool;         /* the context's, or opened for this job */
+    size_t count, current;  /* current: the reading that the next batch begins with */
+    cogpu_context *context; /* may be NULL */
+    cogpu_pool *pool;       /* the context's, or opened for this job */
     uint32_t threads;
-    cogpu_seat **seats;       /* working memory, one for each thread at work */
+    cogpu_seat **seats; /* working memory, one for each thread at work */
     uint32_t seat_count;
     struct task *tasks;
     uint32_t task_count;
-    uint32_t *runs;           /* first task of each run */
+    uint32_t *runs; /* first task of each run */
     uint32_t run_count;
-    pthread_mutex_t lock;     /* of results and errors */
+    pthread_mutex_t lock; /* of results and errors */
     cogpu_arena arena;
 };
 
@@ -173,7 +173,8 @@ static bool is_fillable(const struct reading *reading, cogpu_status status) {
            (status == COGPU_CORRUPT || status == COGPU_LIMIT || status == COGPU_IO);
 }
 
-/* A block could not be read: it is filled, or the first such fails the item. Called under the lock. */
+/* A block could not be read: it is filled, or the first such fails the item. Called under the lock.
+ */
 static void note_bad(struct task *task, const cogpu_error *error) {
     struct reading *reading = task->reading;
     cogpu_result *result = &reading->item->result;
@@ -206,7 +207,8 @@ static cogpu_status cut_slice(struct task *task, cogpu_error *error) {
 }
 
 static cogpu_status locate_one(struct task *task, cogpu_error *error) {
-    TRY(cogpu_storage_locate(task->reading->plan.storage, task->block.index, 1, &task->span, error));
+    TRY(cogpu_storage_locate(task->reading->plan.storage, task->block.index, 1, &task->span,
+                             error));
     return cut_slice(task, error);
 }
 
@@ -268,9 +270,10 @@ static bool gather(struct job *job) {
             continue;
         }
         uint64_t number = reading->planned++;
-        job->tasks[job->task_count++] = (struct task){.reading = reading,
-                                                      .number = number,
-                                                      .block = cogpu_plan_block(&reading->plan, number)};
+        job->tasks[job->task_count++] =
+            (struct task){.reading = reading,
+                          .number = number,
+                          .block = cogpu_plan_block(&reading->plan, number)};
     }
     if (job->task_count == 0)
         return false;
@@ -300,9 +303,10 @@ static cogpu_status fetch(cogpu_seat *seat, const struct task *tasks, uint32_t c
                           (unsigned long long)tasks[count - 1].span.offset,
                           (unsigned long long)file_bytes);
     if (count == 1 && end - start > limit)
-        return cogpu_fail(error, COGPU_LIMIT,
-                          "the block has %llu bytes, the limit is %llu: raise `block_bytes` to go on",
-                          (unsigned long long)(end - start), (unsigned long long)limit);
+        return cogpu_fail(
+            error, COGPU_LIMIT,
+            "the block has %llu bytes, the limit is %llu: raise `block_bytes` to go on",
+            (unsigned long long)(end - start), (unsigned long long)limit);
     *bytes = cogpu_io_mapped(io, start);
     if (*bytes)
         return COGPU_OK;
@@ -353,8 +357,8 @@ static cogpu_status convert(struct job *job, cogpu_seat *seat, struct task *task
         return cogpu_cpu_place(seat, plan, block, decoded, !cogpu_cpu_needs_restore(storage),
                                &task->reading->raster, error);
     restore_block(storage, block, decoded, cached->data);
-    cogpu_status status = cogpu_cpu_place(seat, plan, block, cached->data, true,
-                                          &task->reading->raster, error);
+    cogpu_status status =
+        cogpu_cpu_place(seat, plan, block, cached->data, true, &task->reading->raster, error);
     cogpu_cache_keep(cache, cached);
     return status;
 }
@@ -454,8 +458,8 @@ static void do_run(void *argument, uint32_t seat_number, uint64_t run) {
 static uint64_t seat_need(const struct reading *reading) {
     const cogpu_storage *storage = reading->plan.storage;
     uint64_t decoded = (uint64_t)reading->plan.slice_rows * storage->format.row_bytes;
-    uint64_t ceiling = COGPU_EXPANSION_BASE +
-                       cogpu_io_bytes(storage->tiff->io) * (uint64_t)COGPU_EXPANSION_FACTOR;
+    uint64_t ceiling =
+        COGPU_EXPANSION_BASE + cogpu_io_bytes(storage->tiff->io) * (uint64_t)COGPU_EXPANSION_FACTOR;
     bool plain = storage->format.compression == COMPRESSION_NONE;
     return plain ? decoded : 2 * (decoded < ceiling ? decoded : ceiling);
 }
@@ -561,8 +565,7 @@ cogpu_status cogpu_read(const cogpu_file *file, const cogpu_request *request, co
     cogpu_read_item item = {.file = file, .raster = *raster};
     if (request)
         item.request = *request;
-    cogpu_status status =
-        read_items(&item, 1, item.request.threads, item.request.context, error);
+    cogpu_status status = read_items(&item, 1, item.request.threads, item.request.context, error);
     if (result)
         *result = item.result;
     return status;

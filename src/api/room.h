@@ -9,9 +9,9 @@
 #include <pthread.h>
 
 struct cogpu_file {
-    uint64_t number;              /* no other file of this process has it */
-    cogpu_arena arena;            /* holds all that the file hands out */
-    cogpu_io *io, *overview_io;   /* the second of the .ovr file, or NULL */
+    uint64_t number;            /* no other file of this process has it */
+    cogpu_arena arena;          /* holds all that the file hands out */
+    cogpu_io *io, *overview_io; /* the second of the .ovr file, or NULL */
     cogpu_tiff tiff, overview_tiff;
     cogpu_picture *pictures;
     uint32_t picture_count;
@@ -19,14 +19,14 @@ struct cogpu_file {
 
 struct cogpu_context {
     cogpu_pool *pool;
-    cogpu_cache *cache;           /* NULL without a budget */
+    cogpu_cache *cache; /* NULL without a budget */
     pthread_mutex_t lock;
-    cogpu_seat *seats;            /* free ones */
+    cogpu_seat *seats; /* free ones */
 };
 
 /* info.c: an image by index. */
-cogpu_status cogpu_file_picture(const cogpu_file *file, uint32_t image, const cogpu_picture **picture,
-                                cogpu_error *error);
+cogpu_status cogpu_file_picture(const cogpu_file *file, uint32_t image,
+                                const cogpu_picture **picture, cogpu_error *error);
 
 /* context.c: a seat to work on. Without a context it is made for the call. */
 cogpu_seat *cogpu_context_seat(cogpu_context *context);

@@ -1,4 +1,5 @@
-/* Arithmetic on sizes that come from a file: each returns false where the true result does not fit. */
+/* Arithmetic on sizes that come from a file: each returns false where the true result does not fit.
+ */
 #ifndef COGPU_BASE_CHECKED_H
 #define COGPU_BASE_CHECKED_H
 

@@ -1,8 +1,9 @@
 /*
  * All memory of the library. Nothing else in src/ calls malloc or free.
  *
- * An arena gathers the many small things of one owner (a file, a call) and frees them at once, so that
- * TRY may leave anywhere without a leak. It counts what it gives and refuses to pass its limit.
+ * An arena gathers the many small things of one owner (a file, a call) and frees them at once, so
+ * that TRY may leave anywhere without a leak. It counts what it gives and refuses to pass its
+ * limit.
  */
 #ifndef COGPU_BASE_MEMORY_H
 #define COGPU_BASE_MEMORY_H

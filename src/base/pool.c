@@ -1,7 +1,7 @@
 /*
- * A list of running jobs under one lock. A thread with nothing to do takes a seat in the first job that
- * has work and a free seat, and keeps it until the job has no index left. Indices are drawn from an
- * atomic counter, so the lock is not taken a piece.
+ * A list of running jobs under one lock. A thread with nothing to do takes a seat in the first job
+ * that has work and a free seat, and keeps it until the job has no index left. Indices are drawn
+ * from an atomic counter, so the lock is not taken a piece.
  */
 #define _GNU_SOURCE
 #include "base/pool.h"
@@ -79,7 +79,8 @@ cogpu_status cogpu_pool_open(uint32_t threads, cogpu_pool **pool_out, cogpu_erro
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->work_came, NULL);
     pthread_cond_init(&pool->job_ended, NULL);
-    /* A machine that gives fewer threads than asked serves with those: the caller works in any case. */
+    /* A machine that gives fewer threads than asked serves with those: the caller works in any
+     * case. */
     while (pool->started < members &&
            pthread_create(&pool->members[pool->started], NULL, serve, pool) == 0)
         pool->started++;
@@ -116,7 +117,8 @@ static void list_remove(cogpu_pool *pool, const struct pool_job *gone) {
 
 void cogpu_pool_run(cogpu_pool *pool, uint32_t seats, uint64_t count, cogpu_work *work,
                     void *argument) {
-    struct pool_job job = {.work = work, .argument = argument, .count = count, .seats = seats, .seated = 1};
+    struct pool_job job = {
+        .work = work, .argument = argument, .count = count, .seats = seats, .seated = 1};
     if (!pool || pool->started == 0 || seats < 2 || count < 2) {
         work_off(&job, 0);
         return;

@@ -14,9 +14,9 @@ cogpu_status cogpu_pool_open(uint32_t threads, cogpu_pool **pool, cogpu_error *e
 void cogpu_pool_close(cogpu_pool *pool);
 uint32_t cogpu_pool_threads(const cogpu_pool *pool);
 
-/* Calls work(argument, seat, index) for each index below `count`, on at most `seats` threads at once,
- * and returns when all are done. `seat` is below `seats` and no two calls that run at the same time
- * have the same one, so that it can pick working memory. */
+/* Calls work(argument, seat, index) for each index below `count`, on at most `seats` threads at
+ * once, and returns when all are done. `seat` is below `seats` and no two calls that run at the
+ * same time have the same one, so that it can pick working memory. */
 typedef void cogpu_work(void *argument, uint32_t seat, uint64_t index);
 void cogpu_pool_run(cogpu_pool *pool, uint32_t seats, uint64_t count, cogpu_work *work,
                     void *argument);

@@ -1,12 +1,13 @@
 /*
  * The codecs: stored bytes of one block in, decoded bytes out. One file a codec, one table of all.
  *
- * Contract of every decode function. The input is hostile. It writes at most `out_bytes` bytes, reads at
- * most `in_bytes`, ends in time proportional to both, and takes no memory beyond its own tables that the
- * block's format does not justify. It sets *got to the bytes written, always from the start of `out`. Output
- * beyond out_bytes and input after the end of the stream are ignored or refused, as the codec allows; fewer
- * than the caller needs is judged by the caller. It fails with CORRUPT or UNSUPPORTED and a message that
- * says what is wrong with the stream; block and offset are added by the caller.
+ * Contract of every decode function. The input is hostile. It writes at most `out_bytes` bytes,
+ * reads at most `in_bytes`, ends in time proportional to both, and takes no memory beyond its own
+ * tables that the block's format does not justify. It sets *got to the bytes written, always from
+ * the start of `out`. Output beyond out_bytes and input after the end of the stream are ignored or
+ * refused, as the codec allows; fewer than the caller needs is judged by the caller. It fails with
+ * CORRUPT or UNSUPPORTED and a message that says what is wrong with the stream; block and offset
+ * are added by the caller.
  */
 #ifndef COGPU_CODEC_CODEC_H
 #define COGPU_CODEC_CODEC_H
@@ -17,56 +18,73 @@
 
 /* What a codec may need to know of a block beside its bytes. */
 typedef struct cogpu_block_format {
-    uint32_t width, height;       /* of the block in pixels; a short last strip has fewer rows */
-    uint32_t samples;             /* a pixel has in this block: 1 in planar files */
-    uint32_t bits;                /* of a sample */
-    cogpu_type type;              /* what the samples become */
-    size_t row_bytes;             /* of a decoded row */
+    uint32_t width, height; /* of the block in pixels; a short last strip has fewer rows */
+    uint32_t samples;       /* a pixel has in this block: 1 in planar files */
+    uint32_t bits;          /* of a sample */
+    cogpu_type type;        /* what the samples become */
+    size_t row_bytes;       /* of a decoded row */
     uint32_t compression, photometric, fill_order;
-    uint32_t subsampling_x, subsampling_y;  /* YCbCr; 1 otherwise */
-    uint32_t t4_options;          /* tag 292 */
-    uint32_t lerc_packing;        /* tag 50674: 0 none, 1 deflate, 2 zstd around the blob */
-    const uint8_t *jpeg_tables;   /* tag 347, or NULL */
+    uint32_t subsampling_x, subsampling_y; /* YCbCr; 1 otherwise */
+    uint32_t t4_options;                   /* tag 292 */
+    uint32_t lerc_packing;      /* tag 50674: 0 none, 1 deflate, 2 zstd around the blob */
+    const uint8_t *jpeg_tables; /* tag 347, or NULL */
     size_t jpeg_table_bytes;
-    uint8_t fill[16];             /* a sample of nodata (0 without), in the machine's byte order */
+    uint8_t fill[16]; /* a sample of nodata (0 without), in the machine's byte order */
 } cogpu_block_format;
 
 /* Objects that a codec keeps from block to block. One a thread; zeroed at the start. */
 typedef struct cogpu_codec_state {
-    void *deflate;                /* a libdeflate decompressor */
-    void *zstd;                   /* a ZSTD_DCtx */
-    void *work;                   /* untyped memory for one decode, kept by cogpu_codec_work */
+    void *deflate; /* a libdeflate decompressor */
+    void *zstd;    /* a ZSTD_DCtx */
+    void *work;    /* untyped memory for one decode, kept by cogpu_codec_work */
     size_t work_bytes;
 } cogpu_codec_state;
 
 void cogpu_codec_state_close(cogpu_codec_state *state);
 
-/* At least `bytes` bytes of working memory, uninitialised, valid until the next call; NULL without. */
+/* At least `bytes` bytes of working memory, uninitialised, valid until the next call; NULL without.
+ */
 void *cogpu_codec_work(cogpu_codec_state *state, size_t bytes);
 
 typedef cogpu_status cogpu_decode(cogpu_codec_state *state, const cogpu_block_format *format,
-                                  const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
-                                  size_t *got, cogpu_error *error);
+                                  const uint8_t *in, size_t in_bytes, uint8_t *out,
+                                  size_t out_bytes, size_t *got, cogpu_error *error);
 
 enum {
-    COMPRESSION_NONE = 1, COMPRESSION_CCITT_RLE = 2, COMPRESSION_CCITT_G3 = 3,
-    COMPRESSION_CCITT_G4 = 4, COMPRESSION_LZW = 5, COMPRESSION_OLD_JPEG = 6, COMPRESSION_JPEG = 7,
-    COMPRESSION_DEFLATE = 8, COMPRESSION_NEXT = 32766, COMPRESSION_CCITT_RLEW = 32771,
-    COMPRESSION_PACKBITS = 32773, COMPRESSION_THUNDERSCAN = 32809, COMPRESSION_PIXARLOG = 32909,
-    COMPRESSION_DEFLATE_OLD = 32946, COMPRESSION_JBIG = 34661, COMPRESSION_SGILOG = 34676,
-    COMPRESSION_SGILOG24 = 34677, COMPRESSION_JPEG2000 = 34712, COMPRESSION_LERC = 34887,
-    COMPRESSION_LZMA = 34925, COMPRESSION_ZSTD = 50000, COMPRESSION_WEBP = 50001,
-    COMPRESSION_JXL_OLD = 50002, COMPRESSION_JXL = 52546
+    COMPRESSION_NONE = 1,
+    COMPRESSION_CCITT_RLE = 2,
+    COMPRESSION_CCITT_G3 = 3,
+    COMPRESSION_CCITT_G4 = 4,
+    COMPRESSION_LZW = 5,
+    COMPRESSION_OLD_JPEG = 6,
+    COMPRESSION_JPEG = 7,
+    COMPRESSION_DEFLATE = 8,
+    COMPRESSION_NEXT = 32766,
+    COMPRESSION_CCITT_RLEW = 32771,
+    COMPRESSION_PACKBITS = 32773,
+    COMPRESSION_THUNDERSCAN = 32809,
+    COMPRESSION_PIXARLOG = 32909,
+    COMPRESSION_DEFLATE_OLD = 32946,
+    COMPRESSION_JBIG = 34661,
+    COMPRESSION_SGILOG = 34676,
+    COMPRESSION_SGILOG24 = 34677,
+    COMPRESSION_JPEG2000 = 34712,
+    COMPRESSION_LERC = 34887,
+    COMPRESSION_LZMA = 34925,
+    COMPRESSION_ZSTD = 50000,
+    COMPRESSION_WEBP = 50001,
+    COMPRESSION_JXL_OLD = 50002,
+    COMPRESSION_JXL = 52546
 };
 
 typedef struct cogpu_codec_row {
     uint32_t compression;
     const char *name;
-    const char *library;          /* "own", or the library's name */
-    cogpu_decode *decode;         /* NULL: known by name only, or built without the library */
-    bool takes_predictor;         /* predictors 2 and 3 may be combined with it */
-    bool native_order;            /* samples come out in the machine's byte order */
-    bool own_bit_order;           /* FillOrder 2 is not for us to undo */
+    const char *library;  /* "own", or the library's name */
+    cogpu_decode *decode; /* NULL: known by name only, or built without the library */
+    bool takes_predictor; /* predictors 2 and 3 may be combined with it */
+    bool native_order;    /* samples come out in the machine's byte order */
+    bool own_bit_order;   /* FillOrder 2 is not for us to undo */
 } cogpu_codec_row;
 
 /* The row of a codec; NULL for a number that nobody knows. */

@@ -1,6 +1,6 @@
 /*
- * What directories mean: images, their levels, how each stores its pixels, and what is said of them.
- * No pixel bytes here.
+ * What directories mean: images, their levels, how each stores its pixels, and what is said of
+ * them. No pixel bytes here.
  */
 #ifndef COGPU_IMAGE_IMAGE_H
 #define COGPU_IMAGE_IMAGE_H
@@ -18,35 +18,35 @@ typedef struct cogpu_storage {
     uint32_t directory;
     uint32_t width, height, bands;
     cogpu_layout layout;
-    uint32_t block_width, block_height;  /* strips are as wide as the image */
-    uint32_t across, down;               /* blocks of one plane */
-    uint32_t planes;                     /* bands in a planar file, else 1 */
-    uint64_t blocks;                     /* across * down * planes */
+    uint32_t block_width, block_height; /* strips are as wide as the image */
+    uint32_t across, down;              /* blocks of one plane */
+    uint32_t planes;                    /* bands in a planar file, else 1 */
+    uint64_t blocks;                    /* across * down * planes */
     cogpu_type type;
     uint32_t bits, sample_format;
     uint32_t predictor, photometric, orientation;
-    bool big_endian;                     /* samples have to be swapped after decoding */
-    const cogpu_codec_row *codec;        /* NULL for an unknown number */
+    bool big_endian;              /* samples have to be swapped after decoding */
+    const cogpu_codec_row *codec; /* NULL for an unknown number */
     cogpu_colour colour;
-    cogpu_ycbcr ycbcr;                   /* for COGPU_FROM_YCBCR */
-    cogpu_block_format format;           /* of a full block */
-    size_t block_bytes;                  /* of a full decoded block, all slices of a volume's tile */
+    cogpu_ycbcr ycbcr;         /* for COGPU_FROM_YCBCR */
+    cogpu_block_format format; /* of a full block */
+    size_t block_bytes;        /* of a full decoded block, all slices of a volume's tile */
     const cogpu_entry *offsets, *counts; /* either may be NULL: see locate.c */
 } cogpu_storage;
 
 /* GeoTIFF's part of a directory. */
 typedef struct cogpu_georef {
     bool has_transform;
-    double transform[6];                 /* GDAL's geotransform: corner, PixelIsPoint corrected */
+    double transform[6]; /* GDAL's geotransform: corner, PixelIsPoint corrected */
     bool pixel_is_point;
     const cogpu_gcp *gcps;
     uint32_t gcp_count;
     const double *rpc;
-    const cogpu_geokey *keys;            /* ascending ids */
+    const cogpu_geokey *keys; /* ascending ids */
     uint32_t key_count;
-    cogpu_crs crs;                       /* valid if has_crs */
+    cogpu_crs crs; /* valid if has_crs */
     bool has_crs;
-    bool has_z_scale;                    /* one band and a vertical system: value scale and offset */
+    bool has_z_scale; /* one band and a vertical system: value scale and offset */
     double z_scale, z_offset;
 } cogpu_georef;
 
@@ -65,7 +65,7 @@ typedef struct cogpu_picture_level {
 
 /* An image with all that the file says of it. */
 typedef struct cogpu_picture {
-    cogpu_image info;                    /* what cogpu_info returns */
+    cogpu_image info; /* what cogpu_info returns */
     cogpu_picture_level *levels;
     cogpu_band *bands;
     cogpu_georef georef;
@@ -96,23 +96,27 @@ cogpu_status cogpu_geokeys_read(const cogpu_tiff *tiff, uint32_t directory, cogp
 
 /* crs.c: the keys as a system; crs_proj.c (or crs_absent.c without PROJ): the system as WKT2. */
 void cogpu_crs_from_keys(cogpu_georef *georef);
-cogpu_status cogpu_crs_to_wkt(const cogpu_georef *georef, char *text, size_t capacity, size_t *needed,
-                              cogpu_error *error);
+cogpu_status cogpu_crs_to_wkt(const cogpu_georef *georef, char *text, size_t capacity,
+                              size_t *needed, cogpu_error *error);
 
 /* metadata.c: GDAL_METADATA's XML. Malformed XML is left out and named in *warning. */
 cogpu_status cogpu_metadata_read(const cogpu_tiff *tiff, uint32_t directory, cogpu_arena *arena,
-                                 cogpu_metadata *metadata, const char **warning, cogpu_error *error);
+                                 cogpu_metadata *metadata, const char **warning,
+                                 cogpu_error *error);
 /* The same from text; `xml` need not be terminated. */
 cogpu_status cogpu_metadata_parse(const char *xml, size_t bytes, cogpu_arena *arena,
-                                  cogpu_metadata *metadata, const char **warning, cogpu_error *error);
+                                  cogpu_metadata *metadata, const char **warning,
+                                  cogpu_error *error);
 
-/* bands.c: names, units, scales and colours of the bands, from metadata, photometric and extra samples. */
+/* bands.c: names, units, scales and colours of the bands, from metadata, photometric and extra
+ * samples. */
 cogpu_status cogpu_bands_read(const cogpu_tiff *tiff, const cogpu_storage *storage,
                               const cogpu_georef *georef, const cogpu_metadata *metadata,
                               cogpu_arena *arena, cogpu_image *info, cogpu_band **bands,
                               const char **warning, cogpu_error *error);
 
-/* nodata.c: text to value, and the value as a sample of 1 to 16 bytes (both parts of a complex one). */
+/* nodata.c: text to value, and the value as a sample of 1 to 16 bytes (both parts of a complex
+ * one). */
 void cogpu_nodata_parse(const char *text, cogpu_type type, cogpu_nodata *nodata);
 void cogpu_nodata_sample(const cogpu_nodata *nodata, cogpu_type type, uint8_t sample[16]);
 

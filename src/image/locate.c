@@ -1,9 +1,9 @@
 /*
- * Where the blocks of a directory stand in the file. The arrays of offsets and byte counts stay in the
- * file; only the elements asked for are read.
+ * Where the blocks of a directory stand in the file. The arrays of offsets and byte counts stay in
+ * the file; only the elements asked for are read.
  *
- * A block is sparse where its offset is 0, or its count is 0 and no leader before it says otherwise. The
- * rules for missing and wrong counts are libtiff's, as far as the size is certain.
+ * A block is sparse where its offset is 0, or its count is 0 and no leader before it says
+ * otherwise. The rules for missing and wrong counts are libtiff's, as far as the size is certain.
  */
 #include "image/image.h"
 
@@ -34,7 +34,8 @@ static bool is_plain(const cogpu_storage *storage) {
     return storage->format.compression == COMPRESSION_NONE && storage->colour != COGPU_FROM_YCBCR;
 }
 
-/* Bytes of a block by its size in pixels, or by what is left of the file; 0 where nobody can tell. */
+/* Bytes of a block by its size in pixels, or by what is left of the file; 0 where nobody can tell.
+ */
 static uint64_t size_from_shape(const cogpu_storage *storage, uint64_t index, uint64_t offset) {
     if (is_plain(storage))
         return (uint64_t)cogpu_storage_rows(storage, index) * storage->format.row_bytes;
@@ -71,9 +72,8 @@ cogpu_status cogpu_storage_locate(const cogpu_storage *storage, uint64_t first, 
         uint64_t index = first + done;
         uint32_t some = count - done < PIECE ? count - done : PIECE;
         TRY(cogpu_tiff_u64s(storage->tiff, storage->offsets, index, some, offsets, error));
-        uint64_t known = storage->counts && storage->counts->count > index
-                             ? storage->counts->count - index
-                             : 0;
+        uint64_t known =
+            storage->counts && storage->counts->count > index ? storage->counts->count - index : 0;
         known = known < some ? known : some;
         if (known)
             TRY(cogpu_tiff_u64s(storage->tiff, storage->counts, index, known, bytes, error));

@@ -1,8 +1,9 @@
 /*
- * Takes all directories of a file, hands on its images: which directory is an image of its own, which a
- * smaller level of one, which a mask. The rules are GDAL's: a directory with the "reduced" bit belongs to
- * the image before it (or above it, for SubIFDs), one with the "mask" bit to the level of its size.
- * An unsound image 0 fails; any other unsound directory is left out with a warning.
+ * Takes all directories of a file, hands on its images: which directory is an image of its own,
+ * which a smaller level of one, which a mask. The rules are GDAL's: a directory with the "reduced"
+ * bit belongs to the image before it (or above it, for SubIFDs), one with the "mask" bit to the
+ * level of its size. An unsound image 0 fails; any other unsound directory is left out with a
+ * warning.
  */
 #include "image/image.h"
 
@@ -23,8 +24,8 @@ struct member {
 struct cast {
     struct member *members;
     uint32_t count, images;
-    struct member **image;  /* the member that is the i-th image, which heads its list */
-    struct member **last;   /* the end of that list */
+    struct member **image; /* the member that is the i-th image, which heads its list */
+    struct member **last;  /* the end of that list */
     cogpu_arena *arena;
     const char *warning;
     cogpu_error *error;
@@ -72,10 +73,11 @@ static void give_role(struct cast *cast, struct member *member, uint32_t subfile
             is_smaller(&member->storage, &image->storage))
             join(cast, member, ROLE_LEVEL);
         else
-            cogpu_warn(cast->arena, &cast->warning,
-                       "directory %u%s is no level of its image (other size, bands or type) and was "
-                       "left out",
-                       member->storage.directory, member->external ? " of the .ovr file" : "");
+            cogpu_warn(
+                cast->arena, &cast->warning,
+                "directory %u%s is no level of its image (other size, bands or type) and was "
+                "left out",
+                member->storage.directory, member->external ? " of the .ovr file" : "");
     } else if (!member->external) {
         found(cast, member);
     }
@@ -99,7 +101,8 @@ static cogpu_status cast_directories(struct cast *cast, const cogpu_tiff *tiff, 
             cogpu_storage_read(tiff, i, cast->arena, &member->storage, cast->error);
         bool needed = i == 0 && !external;
         if (status != COGPU_OK && (needed || status == COGPU_MEMORY || status == COGPU_IO)) {
-            cogpu_error_place(cast->error, i, -1, (int64_t)(tiff->directories[i].offset & INT64_MAX));
+            cogpu_error_place(cast->error, i, -1,
+                              (int64_t)(tiff->directories[i].offset & INT64_MAX));
             return status;
         }
         if (status != COGPU_OK)
@@ -242,7 +245,8 @@ cogpu_status cogpu_pictures_read(const cogpu_tiff *tiff, const cogpu_tiff *overv
                                  cogpu_arena *arena, cogpu_picture **pictures, uint32_t *count,
                                  cogpu_error *error) {
     struct cast cast = {.arena = arena, .error = error, .warning = tiff->warning};
-    uint64_t members = (uint64_t)tiff->directory_count + (overviews ? overviews->directory_count : 0);
+    uint64_t members =
+        (uint64_t)tiff->directory_count + (overviews ? overviews->directory_count : 0);
     TRY(cogpu_arena_take(arena, members, sizeof *cast.members, &cast.members, error));
     TRY(cogpu_arena_take(arena, members, sizeof *cast.image, &cast.image, error));
     TRY(cogpu_arena_take(arena, members, sizeof *cast.last, &cast.last, error));

@@ -1,6 +1,7 @@
 /*
- * Takes a directory, hands on how its pixels are stored: sizes, grid of blocks, sample type, codec. All
- * later steps trust these numbers, so everything that could overflow or divide by zero is refused here.
+ * Takes a directory, hands on how its pixels are stored: sizes, grid of blocks, sample type, codec.
+ * All later steps trust these numbers, so everything that could overflow or divide by zero is
+ * refused here.
  */
 #include "image/image.h"
 
@@ -90,8 +91,8 @@ static cogpu_status read_size(cogpu_storage *storage, cogpu_error *error) {
 
 static cogpu_status read_samples(cogpu_storage *storage, cogpu_error *error) {
     uint64_t bits, format;
-    TRY(shared_value(storage->tiff, storage->directory, TAG_BITS_PER_SAMPLE, storage->bands, 1, &bits,
-                     error));
+    TRY(shared_value(storage->tiff, storage->directory, TAG_BITS_PER_SAMPLE, storage->bands, 1,
+                     &bits, error));
     TRY(shared_value(storage->tiff, storage->directory, TAG_SAMPLE_FORMAT, storage->bands,
                      FORMAT_UINT, &format, error));
     storage->type = sample_type(format, bits);
@@ -136,11 +137,12 @@ static cogpu_status read_grid(cogpu_storage *storage, cogpu_error *error) {
     if (!checked_mul((uint64_t)storage->across * storage->down, storage->planes,
                      &storage->blocks) ||
         storage->blocks > tiff->limits.blocks)
-        return cogpu_fail(error, COGPU_LIMIT,
-                          "the directory has %u x %u x %u blocks, the limit is %llu; raise `blocks` "
-                          "to go on",
-                          storage->across, storage->down, storage->planes,
-                          (unsigned long long)tiff->limits.blocks);
+        return cogpu_fail(
+            error, COGPU_LIMIT,
+            "the directory has %u x %u x %u blocks, the limit is %llu; raise `blocks` "
+            "to go on",
+            storage->across, storage->down, storage->planes,
+            (unsigned long long)tiff->limits.blocks);
     return COGPU_OK;
 }
 
@@ -274,7 +276,8 @@ static cogpu_status read_depth(cogpu_storage *storage, cogpu_error *error) {
     return COGPU_OK;
 }
 
-/* A tile directory with strip tags, or the reverse, is read as libtiff does: either pair will do. */
+/* A tile directory with strip tags, or the reverse, is read as libtiff does: either pair will do.
+ */
 static const cogpu_entry *either(const cogpu_storage *storage, uint16_t tiles, uint16_t strips) {
     bool tiled = storage->layout == COGPU_TILES;
     const cogpu_entry *entry =
@@ -289,8 +292,8 @@ cogpu_status cogpu_storage_read(const cogpu_tiff *tiff, uint32_t directory, cogp
     *storage = (cogpu_storage){.tiff = tiff, .directory = directory};
     TRY(read_size(storage, error));
     TRY(read_samples(storage, error));
-    TRY(shared_value(tiff, directory, TAG_COMPRESSION, storage->bands, COMPRESSION_NONE, &compression,
-                     error));
+    TRY(shared_value(tiff, directory, TAG_COMPRESSION, storage->bands, COMPRESSION_NONE,
+                     &compression, error));
     TRY(cogpu_tiff_u64(tiff, directory, TAG_PHOTOMETRIC, 1, &photometric, error));
     TRY(cogpu_tiff_u64(tiff, directory, TAG_ORIENTATION, 1, &orientation, error));
     storage->format.compression = (uint32_t)compression;

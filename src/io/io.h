@@ -12,13 +12,13 @@ struct cogpu_io {
     cogpu_status (*read)(const cogpu_io *io, uint64_t offset, size_t bytes, void *to,
                          cogpu_error *error);
     void (*close)(cogpu_io *io);
-    int file;             /* descriptor */
-    const uint8_t *data;  /* memory */
+    int file;            /* descriptor */
+    const uint8_t *data; /* memory */
     cogpu_source user;
-    uint8_t *head;        /* the first bytes of the source */
+    uint8_t *head; /* the first bytes of the source */
     size_t head_bytes;
-    bool settled;         /* the file is open: no window any more, any thread may read */
-    uint8_t *window;      /* the bytes around the last peek */
+    bool settled;    /* the file is open: no window any more, any thread may read */
+    uint8_t *window; /* the bytes around the last peek */
     uint64_t window_offset;
     size_t window_bytes;
 };

@@ -50,10 +50,11 @@ uint64_t cogpu_io_bytes(const cogpu_io *io) {
 }
 
 cogpu_status cogpu_io_short(cogpu_error *error, uint64_t offset, size_t bytes, uint64_t size) {
-    cogpu_status status = cogpu_fail(error, COGPU_CORRUPT,
-                                     "%zu bytes at offset %llu are needed, but the file ends at %llu:"
-                                     " it is cut off or an offset in it is wrong",
-                                     bytes, (unsigned long long)offset, (unsigned long long)size);
+    cogpu_status status =
+        cogpu_fail(error, COGPU_CORRUPT,
+                   "%zu bytes at offset %llu are needed, but the file ends at %llu:"
+                   " it is cut off or an offset in it is wrong",
+                   bytes, (unsigned long long)offset, (unsigned long long)size);
     cogpu_error_place(error, -1, -1, (int64_t)(offset & INT64_MAX));
     return status;
 }

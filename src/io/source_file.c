@@ -1,5 +1,5 @@
-/* A file by path: pread, which threads may share. A file is not mapped: one that another process cuts
- * off while it is read would end this process by a signal. */
+/* A file by path: pread, which threads may share. A file is not mapped: one that another process
+ * cuts off while it is read would end this process by a signal. */
 #include "io/io.h"
 
 #include <errno.h>

@@ -14,7 +14,8 @@ static void memory_close(cogpu_io *io) {
     (void)io;
 }
 
-cogpu_status cogpu_io_open_memory(const void *data, size_t bytes, cogpu_io **io, cogpu_error *error) {
+cogpu_status cogpu_io_open_memory(const void *data, size_t bytes, cogpu_io **io,
+                                  cogpu_error *error) {
     /* An address even for nothing: io->data tells a memory source from others. */
     cogpu_io kind = {.read = memory_read,
                      .close = memory_close,

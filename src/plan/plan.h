@@ -1,9 +1,10 @@
 /*
- * What a read has to do: a window of a level as a numbered list of blocks, each with its place in the
- * source and in the raster. Arithmetic only: no I/O, no memory, no device.
+ * What a read has to do: a window of a level as a numbered list of blocks, each with its place in
+ * the source and in the raster. Arithmetic only: no I/O, no memory, no device.
  *
- * An uncompressed block can be entered at any row, so tall ones are cut into slices of rows, which are
- * planned like blocks of their own: a huge strip needs no huge memory and is shared out to threads.
+ * An uncompressed block can be entered at any row, so tall ones are cut into slices of rows, which
+ * are planned like blocks of their own: a huge strip needs no huge memory and is shared out to
+ * threads.
  */
 #ifndef COGPU_PLAN_PLAN_H
 #define COGPU_PLAN_PLAN_H
@@ -12,27 +13,27 @@
 
 typedef struct cogpu_read_plan {
     const cogpu_storage *storage;
-    uint32_t x, y, width, height;   /* the window */
-    const uint32_t *bands;          /* 1-based; NULL = all in order */
+    uint32_t x, y, width, height; /* the window */
+    const uint32_t *bands;        /* 1-based; NULL = all in order */
     uint32_t band_count;
-    uint32_t slice_rows;            /* rows of a block, or of a slice of it */
-    uint32_t slices;                /* of a block */
-    uint32_t first_column, columns; /* of blocks that the window touches */
+    uint32_t slice_rows;               /* rows of a block, or of a slice of it */
+    uint32_t slices;                   /* of a block */
+    uint32_t first_column, columns;    /* of blocks that the window touches */
     uint32_t first_slice, slice_count; /* rows of slices, counted over all block rows */
-    uint32_t planes;                /* to read: band_count in planar files, else 1 */
-    uint64_t count;                 /* of slices in the plan */
+    uint32_t planes;                   /* to read: band_count in planar files, else 1 */
+    uint64_t count;                    /* of slices in the plan */
 } cogpu_read_plan;
 
 /* One block, or slice of a block, of a plan. */
 typedef struct cogpu_block {
-    uint64_t index;                 /* of the block in its directory */
-    uint64_t skip;                  /* bytes of the block before the slice */
-    uint32_t rows;                  /* that it has room for; tiles may reach below the image */
-    uint32_t needed_rows;           /* of these, inside the image: what the file must deliver */
-    uint32_t plane;                 /* the plan's: position in the list of bands of a planar file */
-    uint32_t source_x, source_y;    /* first pixel taken, counted inside the block or slice */
-    uint32_t target_x, target_y;    /* where it goes in the raster */
-    uint32_t width, height;         /* pixels taken */
+    uint64_t index;              /* of the block in its directory */
+    uint64_t skip;               /* bytes of the block before the slice */
+    uint32_t rows;               /* that it has room for; tiles may reach below the image */
+    uint32_t needed_rows;        /* of these, inside the image: what the file must deliver */
+    uint32_t plane;              /* the plan's: position in the list of bands of a planar file */
+    uint32_t source_x, source_y; /* first pixel taken, counted inside the block or slice */
+    uint32_t target_x, target_y; /* where it goes in the raster */
+    uint32_t width, height;      /* pixels taken */
 } cogpu_block;
 
 /* The window must lie inside the level and the bands inside its count: the caller has checked. */
@@ -43,8 +44,8 @@ void cogpu_plan_read(const cogpu_storage *storage, uint32_t x, uint32_t y, uint3
 /* The number-th block of the plan: by plane, then row, then column. */
 cogpu_block cogpu_plan_block(const cogpu_read_plan *plan, uint64_t number);
 
-/* The longest run of blocks, from the first of `spans` on, that one read may fetch: neighbours in the
- * file, small gaps allowed, together not above a megabyte unless it is one block. Sparse blocks
+/* The longest run of blocks, from the first of `spans` on, that one read may fetch: neighbours in
+ * the file, small gaps allowed, together not above a megabyte unless it is one block. Sparse blocks
  * run with sparse blocks. At least 1. */
 uint32_t cogpu_plan_run(const cogpu_span *spans, uint32_t count);
 

@@ -58,8 +58,8 @@ cogpu_block cogpu_plan_block(const cogpu_read_plan *plan, uint64_t number) {
     uint64_t band = storage->planes > 1 ? (plan->bands ? plan->bands[plane] - 1 : plane) : 0;
 
     cogpu_block block = {.plane = plane};
-    block.index = band * storage->across * storage->down +
-                  (uint64_t)block_row * storage->across + column;
+    block.index =
+        band * storage->across * storage->down + (uint64_t)block_row * storage->across + column;
     block.skip = (uint64_t)skipped_rows * storage->format.row_bytes;
     block.rows = smaller(plan->slice_rows, cogpu_storage_rows(storage, block.index) - skipped_rows);
 

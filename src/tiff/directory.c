@@ -1,10 +1,10 @@
 /*
  * The walk over all directories: the main chain, then SubIFDs level by level, without recursion.
  *
- * The first directory must be sound. A later one that is not (cut off, met before, beyond a limit) ends
- * its chain with a warning, since the images before it can be read all the same. Sound files have
- * directories that do not overlap, so together they are not longer than the file: that bounds time and
- * memory whatever the offsets say.
+ * The first directory must be sound. A later one that is not (cut off, met before, beyond a limit)
+ * ends its chain with a warning, since the images before it can be read all the same. Sound files
+ * have directories that do not overlap, so together they are not longer than the file: that bounds
+ * time and memory whatever the offsets say.
  */
 #include "tiff/room.h"
 
@@ -96,8 +96,8 @@ static bool parse_entry(const cogpu_tiff *tiff, const uint8_t *raw, uint64_t raw
 }
 
 /* Keeps the first of entries with the same tag, in file order. */
-static void parse_entries(struct walk *walk, const uint8_t *raw, uint64_t raw_offset, uint64_t count,
-                          cogpu_entry *entries, cogpu_ifd *directory) {
+static void parse_entries(struct walk *walk, const uint8_t *raw, uint64_t raw_offset,
+                          uint64_t count, cogpu_entry *entries, cogpu_ifd *directory) {
     uint8_t met[TAGS_ALL / 8];
     memset(met, 0, sizeof met);
     size_t entry_bytes = walk->tiff->bigtiff ? BIG_ENTRY : CLASSIC_ENTRY;
@@ -149,7 +149,8 @@ static cogpu_status entry_count(struct walk *walk, uint64_t offset, uint64_t *co
 }
 
 /* One directory into the list; *next is what its chain goes on with. */
-static cogpu_status read_directory(struct walk *walk, uint64_t offset, int32_t parent, uint64_t *next) {
+static cogpu_status read_directory(struct walk *walk, uint64_t offset, int32_t parent,
+                                   uint64_t *next) {
     cogpu_tiff *tiff = walk->tiff;
     bool is_new;
     uint64_t count, entry_bytes = tiff->bigtiff ? BIG_ENTRY : CLASSIC_ENTRY;
@@ -193,8 +194,7 @@ static cogpu_status read_directory(struct walk *walk, uint64_t offset, int32_t p
 
 /* A failure that concerns this directory alone, once the first is there. */
 static bool is_tolerable(const struct walk *walk, cogpu_status status) {
-    return walk->tiff->directory_count > 0 &&
-           (status == COGPU_CORRUPT || status == COGPU_LIMIT);
+    return walk->tiff->directory_count > 0 && (status == COGPU_CORRUPT || status == COGPU_LIMIT);
 }
 
 static cogpu_status read_chain(struct walk *walk, uint64_t offset, int32_t parent) {
@@ -202,9 +202,10 @@ static cogpu_status read_chain(struct walk *walk, uint64_t offset, int32_t paren
         uint64_t next = 0;
         cogpu_status status = read_directory(walk, offset, parent, &next);
         if (status != COGPU_OK && is_tolerable(walk, status)) {
-            cogpu_warn(walk->arena, &walk->tiff->warning,
-                       "directory %u at offset %llu is not sound; it and what follows it was left out",
-                       walk->tiff->directory_count, (unsigned long long)offset);
+            cogpu_warn(
+                walk->arena, &walk->tiff->warning,
+                "directory %u at offset %llu is not sound; it and what follows it was left out",
+                walk->tiff->directory_count, (unsigned long long)offset);
             return COGPU_OK;
         }
         if (status != COGPU_OK)
@@ -242,7 +243,8 @@ cogpu_status cogpu_directories_read(cogpu_tiff *tiff, uint64_t first, cogpu_aren
     if (first == 0)
         return cogpu_fail(error, COGPU_CORRUPT, "the file has no directory");
     TRY(read_chain(&walk, first, -1));
-    /* Each round goes one level deeper: directories found in the last round are looked into next. */
+    /* Each round goes one level deeper: directories found in the last round are looked into next.
+     */
     uint32_t from = 0;
     for (int depth = 0; depth < COGPU_SUBIFD_DEPTH_MAX; depth++) {
         uint32_t until = tiff->directory_count;

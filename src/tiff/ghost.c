@@ -1,7 +1,7 @@
 /*
- * GDAL's ghost area: lines of text between header and first directory by which a writer promises how
- * the file is laid out. As GDAL does, the text is searched for the promises, so that unknown lines and
- * blanks do no harm.
+ * GDAL's ghost area: lines of text between header and first directory by which a writer promises
+ * how the file is laid out. As GDAL does, the text is searched for the promises, so that unknown
+ * lines and blanks do no harm.
  */
 #include "tiff/room.h"
 

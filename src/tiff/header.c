@@ -1,4 +1,5 @@
-/* Takes a source, hands on its directories: header, ghost area, then the walk over all directories. */
+/* Takes a source, hands on its directories: header, ghost area, then the walk over all directories.
+ */
 #include "tiff/tiff.h"
 
 #include "base/bytes.h"

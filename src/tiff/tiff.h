@@ -2,8 +2,8 @@
  * The syntax of a TIFF file: header, ghost area, directories, tags. What tags mean is the business
  * of image/.
  *
- * Offsets and counts of a file are checked here against its size and the limits; whoever reads a tag
- * through these functions cannot read past its value.
+ * Offsets and counts of a file are checked here against its size and the limits; whoever reads a
+ * tag through these functions cannot read past its value.
  */
 #ifndef COGPU_TIFF_TIFF_H
 #define COGPU_TIFF_TIFF_H
@@ -16,18 +16,18 @@
 
 typedef struct cogpu_entry {
     uint16_t tag;
-    uint16_t type;          /* a known one: entries of unknown types are dropped */
+    uint16_t type; /* a known one: entries of unknown types are dropped */
     uint64_t count;
-    uint64_t bytes;         /* count * width of the type, checked */
-    uint64_t value_offset;  /* in the file, of the value itself, inline or not */
+    uint64_t bytes;        /* count * width of the type, checked */
+    uint64_t value_offset; /* in the file, of the value itself, inline or not */
     uint8_t inline_value[8];
     bool is_inline;
 } cogpu_entry;
 
 typedef struct cogpu_ifd {
     uint64_t offset;
-    int32_t parent;         /* directory that names it as SubIFD, or -1 */
-    uint32_t subfile_type;  /* NewSubfileType, or what the old SubfileType says */
+    int32_t parent;        /* directory that names it as SubIFD, or -1 */
+    uint32_t subfile_type; /* NewSubfileType, or what the old SubfileType says */
     uint32_t entry_count;
     const cogpu_entry *entries; /* in file order; of duplicates only the first is kept */
 } cogpu_ifd;
@@ -36,10 +36,10 @@ typedef struct cogpu_tiff {
     cogpu_io *io;
     cogpu_limits limits;
     bool big_endian, bigtiff;
-    uint32_t ghost;         /* COGPU_GHOST_... */
+    uint32_t ghost; /* COGPU_GHOST_... */
     cogpu_ifd *directories;
     uint32_t directory_count;
-    const char *warning;    /* what was dropped, a line each; NULL */
+    const char *warning; /* what was dropped, a line each; NULL */
 } cogpu_tiff;
 
 /* Reads header, ghost area and all directories. Everything is taken from the arena. */
@@ -55,8 +55,8 @@ size_t cogpu_tiff_type_bytes(uint32_t type);
 /* "ImageWidth"; "unknown". */
 const char *cogpu_tag_name(uint32_t tag);
 
-/* Elements first .. first+count-1 of a tag, in three readings. All fail with COGPU_CORRUPT where the
- * range is not inside the tag, the value is not inside the file, or the type does not fit. */
+/* Elements first .. first+count-1 of a tag, in three readings. All fail with COGPU_CORRUPT where
+ * the range is not inside the tag, the value is not inside the file, or the type does not fit. */
 cogpu_status cogpu_tiff_raw(const cogpu_tiff *tiff, const cogpu_entry *entry, uint64_t first,
                             uint64_t count, void *to, cogpu_error *error);
 cogpu_status cogpu_tiff_u64s(const cogpu_tiff *tiff, const cogpu_entry *entry, uint64_t first,
@@ -66,13 +66,13 @@ cogpu_status cogpu_tiff_doubles(const cogpu_tiff *tiff, const cogpu_entry *entry
                                 uint64_t count, double *to, cogpu_error *error);
 
 /* The first element of an integer tag, or `fallback` where the directory has none. */
-cogpu_status cogpu_tiff_u64(const cogpu_tiff *tiff, uint32_t directory, uint16_t tag, uint64_t fallback,
-                            uint64_t *value, cogpu_error *error);
+cogpu_status cogpu_tiff_u64(const cogpu_tiff *tiff, uint32_t directory, uint16_t tag,
+                            uint64_t fallback, uint64_t *value, cogpu_error *error);
 
-/* An ASCII (or BYTE, UNDEFINED) value up to its first NUL, terminated; *text is NULL where the tag is
- * absent, "" where it is empty. */
-cogpu_status cogpu_tiff_text(const cogpu_tiff *tiff, uint32_t directory, uint16_t tag, cogpu_arena *arena,
-                             const char **text, cogpu_error *error);
+/* An ASCII (or BYTE, UNDEFINED) value up to its first NUL, terminated; *text is NULL where the tag
+ * is absent, "" where it is empty. */
+cogpu_status cogpu_tiff_text(const cogpu_tiff *tiff, uint32_t directory, uint16_t tag,
+                             cogpu_arena *arena, const char **text, cogpu_error *error);
 
 /* Appends a line to a warning text. Failing to do so is not worth failing for. */
 void cogpu_warn(cogpu_arena *arena, const char **warning, const char *format, ...)
@@ -80,19 +80,46 @@ void cogpu_warn(cogpu_arena *arena, const char **warning, const char *format, ..
 
 /* Tags, by number. */
 enum {
-    TAG_NEW_SUBFILE_TYPE = 254, TAG_SUBFILE_TYPE = 255, TAG_IMAGE_WIDTH = 256,
-    TAG_IMAGE_LENGTH = 257, TAG_BITS_PER_SAMPLE = 258, TAG_COMPRESSION = 259,
-    TAG_PHOTOMETRIC = 262, TAG_FILL_ORDER = 266, TAG_IMAGE_DESCRIPTION = 270,
-    TAG_STRIP_OFFSETS = 273, TAG_ORIENTATION = 274, TAG_SAMPLES_PER_PIXEL = 277,
-    TAG_ROWS_PER_STRIP = 278, TAG_STRIP_BYTE_COUNTS = 279, TAG_PLANAR_CONFIGURATION = 284,
-    TAG_T4_OPTIONS = 292, TAG_T6_OPTIONS = 293, TAG_PREDICTOR = 317, TAG_COLOR_MAP = 320,
-    TAG_TILE_WIDTH = 322, TAG_TILE_LENGTH = 323, TAG_TILE_OFFSETS = 324,
-    TAG_TILE_BYTE_COUNTS = 325, TAG_SUB_IFDS = 330, TAG_EXTRA_SAMPLES = 338,
-    TAG_SAMPLE_FORMAT = 339, TAG_JPEG_TABLES = 347, TAG_YCBCR_COEFFICIENTS = 529,
-    TAG_YCBCR_SUBSAMPLING = 530, TAG_REFERENCE_BLACK_WHITE = 532, TAG_TILE_DEPTH = 32998,
-    TAG_MODEL_PIXEL_SCALE = 33550, TAG_MODEL_TIEPOINT = 33922, TAG_MODEL_TRANSFORMATION = 34264,
-    TAG_GEO_KEY_DIRECTORY = 34735, TAG_GEO_DOUBLE_PARAMS = 34736, TAG_GEO_ASCII_PARAMS = 34737,
-    TAG_GDAL_METADATA = 42112, TAG_GDAL_NODATA = 42113, TAG_LERC_PARAMETERS = 50674,
+    TAG_NEW_SUBFILE_TYPE = 254,
+    TAG_SUBFILE_TYPE = 255,
+    TAG_IMAGE_WIDTH = 256,
+    TAG_IMAGE_LENGTH = 257,
+    TAG_BITS_PER_SAMPLE = 258,
+    TAG_COMPRESSION = 259,
+    TAG_PHOTOMETRIC = 262,
+    TAG_FILL_ORDER = 266,
+    TAG_IMAGE_DESCRIPTION = 270,
+    TAG_STRIP_OFFSETS = 273,
+    TAG_ORIENTATION = 274,
+    TAG_SAMPLES_PER_PIXEL = 277,
+    TAG_ROWS_PER_STRIP = 278,
+    TAG_STRIP_BYTE_COUNTS = 279,
+    TAG_PLANAR_CONFIGURATION = 284,
+    TAG_T4_OPTIONS = 292,
+    TAG_T6_OPTIONS = 293,
+    TAG_PREDICTOR = 317,
+    TAG_COLOR_MAP = 320,
+    TAG_TILE_WIDTH = 322,
+    TAG_TILE_LENGTH = 323,
+    TAG_TILE_OFFSETS = 324,
+    TAG_TILE_BYTE_COUNTS = 325,
+    TAG_SUB_IFDS = 330,
+    TAG_EXTRA_SAMPLES = 338,
+    TAG_SAMPLE_FORMAT = 339,
+    TAG_JPEG_TABLES = 347,
+    TAG_YCBCR_COEFFICIENTS = 529,
+    TAG_YCBCR_SUBSAMPLING = 530,
+    TAG_REFERENCE_BLACK_WHITE = 532,
+    TAG_TILE_DEPTH = 32998,
+    TAG_MODEL_PIXEL_SCALE = 33550,
+    TAG_MODEL_TIEPOINT = 33922,
+    TAG_MODEL_TRANSFORMATION = 34264,
+    TAG_GEO_KEY_DIRECTORY = 34735,
+    TAG_GEO_DOUBLE_PARAMS = 34736,
+    TAG_GEO_ASCII_PARAMS = 34737,
+    TAG_GDAL_METADATA = 42112,
+    TAG_GDAL_NODATA = 42113,
+    TAG_LERC_PARAMETERS = 50674,
     TAG_RPC_COEFFICIENT = 50844
 };
 

@@ -9,8 +9,22 @@
 #include <string.h>
 
 enum {
-    BYTE = 1, ASCII, SHORT, LONG, RATIONAL, SBYTE, UNDEFINED, SSHORT, SLONG, SRATIONAL, FLOAT, DOUBLE,
-    IFD, LONG8 = 16, SLONG8, IFD8
+    BYTE = 1,
+    ASCII,
+    SHORT,
+    LONG,
+    RATIONAL,
+    SBYTE,
+    UNDEFINED,
+    SSHORT,
+    SLONG,
+    SRATIONAL,
+    FLOAT,
+    DOUBLE,
+    IFD,
+    LONG8 = 16,
+    SLONG8,
+    IFD8
 };
 
 enum { PIECE = 512, WARNING_BYTES_MAX = 2048 };
@@ -45,8 +59,7 @@ cogpu_status cogpu_tiff_raw(const cogpu_tiff *tiff, const cogpu_entry *entry, ui
                           cogpu_tag_name(entry->tag), (unsigned long long)entry->count,
                           (unsigned long long)(first + count));
     uint64_t bytes, skip;
-    if (!checked_mul(count, width, &bytes) || !checked_mul(first, width, &skip) ||
-        bytes > SIZE_MAX)
+    if (!checked_mul(count, width, &bytes) || !checked_mul(first, width, &skip) || bytes > SIZE_MAX)
         return cogpu_fail(error, COGPU_CORRUPT, "tag %s has an absurd count of %llu",
                           cogpu_tag_name(entry->tag), (unsigned long long)entry->count);
     if (bytes > tiff->limits.tag_bytes)

@@ -408,11 +408,11 @@ static void not_ours(void) {
 }
 
 static cogpu_status status_of(uint32_t compression, uint32_t options, const char *bits) {
-    expect_block(compression, 100, 2);
+    expect_block(compression, 100, 1);
     format.t4_options = options;
     clear_stream();
     put(bits);
-    return decode_status(ccitt, stream, (stream_bits + 7) / 8, 26);
+    return decode_status(ccitt, stream, (stream_bits + 7) / 8, 13);
 }
 
 /* T103: a message that names the row, not a loop. */

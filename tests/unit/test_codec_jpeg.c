@@ -226,6 +226,15 @@ static void shared_tables(void) {
     CHECK(status_now() == COGPU_CORRUPT);
 }
 
+/* Refused for its size, which the message tells, and before a row was written. */
+static int refused_for_size(void) {
+    decoded result = decode(jpeg, stream, stream_bytes, block_bytes());
+    int refused = result.status == COGPU_CORRUPT && result.got == 0 &&
+                  strstr(result.error.message, "pixels where the block has") != NULL;
+    free(result.out);
+    return refused;
+}
+
 /* T057, T096. */
 static void other_sizes(void) {
     write_stream(grey);
@@ -235,11 +244,11 @@ static void other_sizes(void) {
         CHECK(gives_plain());
     }
     expect_block(WIDTH, HEIGHT + 1, 1, 1);
-    CHECK(status_now() == COGPU_CORRUPT);
+    CHECK(refused_for_size());
     expect_block(WIDTH + 1, HEIGHT, 1, 1);
-    CHECK(status_now() == COGPU_CORRUPT);
+    CHECK(refused_for_size());
     expect_block(WIDTH - 1, HEIGHT, 1, 1);
-    CHECK(status_now() == COGPU_CORRUPT);
+    CHECK(refused_for_size());
     expect_block(WIDTH, HEIGHT, 3, 2);
     CHECK(status_now() == COGPU_CORRUPT);
     expect_block(0, 0, 0, 1);
@@ -249,7 +258,7 @@ static void other_sizes(void) {
     how.progressive = true;
     write_stream(how);
     expect_block(WIDTH, HEIGHT - 1, 1, 1);
-    CHECK(status_now() == COGPU_CORRUPT);
+    CHECK(refused_for_size());
 }
 
 static void room_for_fewer_rows(void) {

@@ -121,12 +121,18 @@ static void malformed_documents(void) {
 }
 
 static void depth_is_bounded(void) {
-    static char xml[100000];
-    strcpy(xml, "<GDALMetadata><Item name='a'>");
-    for (int i = 0; i < 10000; i++)
-        strcat(xml + 29 + i * 3, "<a>");
-    parse(xml);
-    CHECK(metadata.item_count == 0 && warning);
+    static char xml[20000];
+    for (int depth = 10; depth <= 1000; depth *= 10) {
+        strcpy(xml, "<GDALMetadata><Item name='a'>");
+        for (int i = 0; i < depth; i++)
+            strcat(xml, "<a>");
+        for (int i = 0; i < depth; i++)
+            strcat(xml, "</a>");
+        strcat(xml, "</Item></GDALMetadata>");
+        parse(xml);
+        CHECK(depth == 10 ? metadata.item_count == 1 && !warning
+                          : metadata.item_count == 0 && warning);
+    }
 }
 
 /* Text behind a NUL, and a tag without one. */

@@ -60,6 +60,7 @@ static void out_of_range_matches_nothing(void) {
     CHECK(!nodata.matches && nodata.value == -9999);
     CHECK_TEXT(nodata.text, "-9999");
     CHECK(!parsed("256", COGPU_U8).matches && !parsed("-129", COGPU_I8).matches);
+    CHECK(!parsed("200", COGPU_I8).matches && filled("200", COGPU_I8) == 127);
     CHECK(filled("-9999", COGPU_U16) == 0 && filled("256", COGPU_U8) == 255);
     CHECK(filled("-9999", COGPU_I8) == -128 && filled("70000", COGPU_I16) == 32767);
     CHECK(filled("1e30", COGPU_I32) == INT32_MAX && filled("-1e30", COGPU_CI16) == INT16_MIN);

@@ -1,7 +1,7 @@
 /*
- * The CPU backend: a stored block becomes samples of the caller's raster in three steps, each a file:
- * decode (stored bytes to block bytes), restore (predictor and byte order undone, row by row), place
- * (rows into the raster at its strides, packed depths widened).
+ * The CPU backend: a stored block becomes samples of the caller's raster in three steps, each a
+ * file: decode (stored bytes to block bytes), restore (predictor and byte order undone, row by
+ * row), place (rows into the raster at its strides, packed depths widened).
  */
 #ifndef COGPU_BACKEND_CPU_CPU_H
 #define COGPU_BACKEND_CPU_CPU_H
@@ -21,21 +21,23 @@ void cogpu_seat_close(cogpu_seat *seat);
 /* Makes *memory at least `bytes` long; its content is lost. */
 cogpu_status cogpu_seat_room(uint8_t **memory, size_t *held, size_t bytes, cogpu_error *error);
 
-/* decode: `stored` may be changed only if it is the seat's own. *decoded is the seat's memory, or `stored`
- * itself for an uncompressed block that can be used as it is. */
+/* decode: `stored` may be changed only if it is the seat's own. *decoded is the seat's memory, or
+ * `stored` itself for an uncompressed block that can be used as it is. */
 cogpu_status cogpu_cpu_decode(cogpu_seat *seat, const cogpu_storage *storage,
                               const cogpu_block *block, const uint8_t *stored, size_t stored_bytes,
                               uint8_t **decoded, cogpu_error *error);
 
-/* restore: one row of a decoded block. The first `pixels` pixels of `from`, which is changed on the way, go to
- * `to` (another place) in the machine's byte order, packed as the file has them. */
+/* restore: one row of a decoded block. The first `pixels` pixels of `from`, which is changed on the
+ * way, go to `to` (another place) in the machine's byte order, packed as the file has them. */
 bool cogpu_cpu_needs_restore(const cogpu_storage *storage);
-void cogpu_cpu_restore_row(const cogpu_storage *storage, uint8_t *from, uint32_t pixels, uint8_t *to);
+void cogpu_cpu_restore_row(const cogpu_storage *storage, uint8_t *from, uint32_t pixels,
+                           uint8_t *to);
 
-/* place: the block's part of the window into the raster, restored on the way unless it is already. */
-cogpu_status cogpu_cpu_place(cogpu_seat *seat, const cogpu_read_plan *plan, const cogpu_block *block,
-                             uint8_t *decoded, bool is_restored, const cogpu_raster *raster,
-                             cogpu_error *error);
+/* place: the block's part of the window into the raster, restored on the way unless it is already.
+ */
+cogpu_status cogpu_cpu_place(cogpu_seat *seat, const cogpu_read_plan *plan,
+                             const cogpu_block *block, uint8_t *decoded, bool is_restored,
+                             const cogpu_raster *raster, cogpu_error *error);
 /* The same for a block without data: the storage's fill sample everywhere. */
 void cogpu_cpu_fill(const cogpu_read_plan *plan, const cogpu_block *block,
                     const cogpu_raster *raster);

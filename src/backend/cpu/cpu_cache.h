@@ -31,8 +31,8 @@ void cogpu_cache_close(cogpu_cache *cache);
 cogpu_cached *cogpu_cache_take(cogpu_cache *cache, cogpu_cache_key key);
 void cogpu_cache_give_back(cogpu_cache *cache, cogpu_cached *cached);
 
-/* Memory for a block that the caller fills and then hands to cogpu_cache_keep; NULL where it would not
- * fit the budget or there is no memory. */
+/* Memory for a block that the caller fills and then hands to cogpu_cache_keep; NULL where it would
+ * not fit the budget or there is no memory. */
 cogpu_cached *cogpu_cache_reserve(const cogpu_cache *cache, cogpu_cache_key key, size_t bytes);
 /* The cache owns the block from here on. */
 void cogpu_cache_keep(cogpu_cache *cache, cogpu_cached *cached);

@@ -59,9 +59,8 @@ static cogpu_status check_sizes(const cogpu_storage *storage, size_t stored, uin
                           "`block_bytes` to go on",
                           stored, (unsigned long long)decoded, (unsigned long long)limit);
     if (decoded > COGPU_EXPANSION_BASE + (uint64_t)stored * COGPU_EXPANSION_FACTOR)
-        return cogpu_fail(error, COGPU_CORRUPT,
-                          "%zu stored bytes cannot be a block of %llu bytes", stored,
-                          (unsigned long long)decoded);
+        return cogpu_fail(error, COGPU_CORRUPT, "%zu stored bytes cannot be a block of %llu bytes",
+                          stored, (unsigned long long)decoded);
     return COGPU_OK;
 }
 
@@ -81,8 +80,9 @@ static cogpu_status decode_units(cogpu_seat *seat, const cogpu_storage *storage,
                                  size_t stored_bytes, uint8_t **decoded, cogpu_error *error) {
     size_t unit_bytes = cogpu_ycbcr_bytes(format), bytes = format->row_bytes * format->height;
     if (unit_bytes == 0)
-        return cogpu_fail(error, COGPU_UNSUPPORTED, "YCbCr with subsampling %u, %u is not supported",
-                          format->subsampling_x, format->subsampling_y);
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "YCbCr with subsampling %u, %u is not supported", format->subsampling_x,
+                          format->subsampling_y);
     TRY(check_sizes(storage, stored_bytes, unit_bytes, error));
     TRY(check_sizes(storage, stored_bytes, bytes, error));
     TRY(cogpu_seat_room(&seat->units, &seat->units_bytes, unit_bytes, error));
@@ -94,9 +94,11 @@ static cogpu_status decode_units(cogpu_seat *seat, const cogpu_storage *storage,
                               error);
 }
 
-/* An uncompressed block needs no decoding: it is used where it lies, or copied if it will be changed. */
-static cogpu_status take_plain(cogpu_seat *seat, const cogpu_storage *storage, const uint8_t *stored,
-                               size_t bytes, uint8_t **decoded, cogpu_error *error) {
+/* An uncompressed block needs no decoding: it is used where it lies, or copied if it will be
+ * changed. */
+static cogpu_status take_plain(cogpu_seat *seat, const cogpu_storage *storage,
+                               const uint8_t *stored, size_t bytes, uint8_t **decoded,
+                               cogpu_error *error) {
     if (!is_own(seat, stored) && cogpu_cpu_needs_restore(storage)) {
         TRY(cogpu_seat_room(&seat->decoded, &seat->decoded_bytes, bytes, error));
         memcpy(seat->decoded, stored, bytes);
@@ -132,7 +134,8 @@ cogpu_status cogpu_cpu_decode(cogpu_seat *seat, const cogpu_storage *storage,
     if (format.compression == COMPRESSION_NONE)
         return stored_bytes < needed ? too_short(error, stored_bytes, needed)
                                      : take_plain(seat, storage, stored, needed, decoded, error);
-    /* Some writers pad the last strip to full height; a tile may hold several slices of a volume. */
+    /* Some writers pad the last strip to full height; a tile may hold several slices of a volume.
+     */
     size_t capacity = storage->block_bytes;
     TRY(check_sizes(storage, stored_bytes, needed, error));
     if (check_sizes(storage, stored_bytes, capacity, NULL) != COGPU_OK)

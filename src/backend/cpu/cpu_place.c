@@ -1,12 +1,16 @@
 /*
- * Takes restored rows of a block, hands on samples in the caller's raster: cropped to the window, the
- * wanted bands at the raster's strides, packed depths widened on the way.
+ * Takes restored rows of a block, hands on samples in the caller's raster: cropped to the window,
+ * the wanted bands at the raster's strides, packed depths widened on the way.
  */
 #include "backend/cpu/cpu.h"
 
 #include "base/bytes.h"
 
 #include <string.h>
+
+#if defined(__x86_64__)
+#include <tmmintrin.h>
+#endif
 
 /* ---- widening: one row of packed samples to one of whole bytes ---- */
 
@@ -106,9 +110,8 @@ typedef struct pair128 {
     uint64_t half[2];
 } pair128;
 
-/* `inline` with constant steps lets the compiler make vector code of the common ones. */
-static inline void copy_steps(uint8_t *to, int64_t to_step, const uint8_t *from, int64_t from_step,
-                              uint32_t count, size_t size) {
+static void copy_steps(uint8_t *to, int64_t to_step, const uint8_t *from, int64_t from_step,
+                       uint32_t count, size_t size) {
     switch (size) {
     case 1:
         COPY_LOOP(uint8_t) break;
@@ -125,17 +128,79 @@ static inline void copy_steps(uint8_t *to, int64_t to_step, const uint8_t *from,
 
 static void copy_samples(uint8_t *to, int64_t to_step, const uint8_t *from, int64_t from_step,
                          uint32_t count, size_t size) {
-    int64_t packed = (int64_t)size;
-    if (to_step == packed && from_step == packed)
+    if (to_step == (int64_t)size && from_step == to_step)
         memcpy(to, from, count * size);
-    else if (to_step == 1 && from_step == 3 && size == 1)
-        copy_steps(to, 1, from, 3, count, 1);
-    else if (to_step == 1 && from_step == 4 && size == 1)
-        copy_steps(to, 1, from, 4, count, 1);
-    else if (to_step == 2 && from_step == 6 && size == 2)
-        copy_steps(to, 2, from, 6, count, 2);
     else
         copy_steps(to, to_step, from, from_step, count, size);
+}
+
+/* ---- taking one band out of pixels of a few: 16 bytes of it come from as many vectors as bands
+ * ---- */
+
+enum { VECTOR = 16, SPLIT_BANDS_MAX = 4 };
+
+/* Which bytes of which vector a band's samples are; zero bands: not for vectors. */
+struct split {
+    uint32_t bands;
+    uint8_t control[SPLIT_BANDS_MAX][SPLIT_BANDS_MAX][VECTOR];
+};
+
+#if defined(__x86_64__)
+static struct split split_for(uint32_t bands, size_t size) {
+    struct split split = {.bands = 0};
+    if (bands < 2 || bands > SPLIT_BANDS_MAX || size > 4 || !__builtin_cpu_supports("ssse3"))
+        return split;
+    split.bands = bands;
+    memset(split.control, 0x80, sizeof split.control);
+    for (uint32_t band = 0; band < bands; band++)
+        for (size_t i = 0; i < VECTOR; i++) {
+            size_t byte = i / size * size * bands + band * size + i % size;
+            split.control[band][byte / VECTOR][i] = (uint8_t)(byte % VECTOR);
+        }
+    return split;
+}
+
+/* Returns the samples done; the rest does not fill a vector. */
+__attribute__((target("ssse3"))) static uint32_t split_vectors(const struct split *split,
+                                                               uint32_t band, const uint8_t *pixels,
+                                                               uint32_t count, size_t size,
+                                                               uint8_t *to) {
+    uint32_t step = (uint32_t)(VECTOR / size), done = 0;
+    __m128i control[SPLIT_BANDS_MAX];
+    memcpy(control, split->control[band], sizeof control);
+    for (; done + step <= count; done += step, to += VECTOR) {
+        __m128i sum = _mm_setzero_si128();
+        for (uint32_t v = 0; v < split->bands; v++, pixels += VECTOR) {
+            __m128i part = _mm_loadu_si128((const __m128i *)(const void *)pixels);
+            sum = _mm_or_si128(sum, _mm_shuffle_epi8(part, control[v]));
+        }
+        _mm_storeu_si128((__m128i *)(void *)to, sum);
+    }
+    return done;
+}
+#else
+static struct split split_for(uint32_t bands, size_t size) {
+    (void)bands, (void)size;
+    return (struct split){.bands = 0};
+}
+
+static uint32_t split_vectors(const struct split *split, uint32_t band, const uint8_t *pixels,
+                              uint32_t count, size_t size, uint8_t *to) {
+    (void)split, (void)band, (void)pixels, (void)count, (void)size, (void)to;
+    return 0;
+}
+#endif
+
+/* Samples of one band (0-based) out of pixels, to packed samples or at a stride. */
+static void take_band(const struct split *split, uint32_t band, const uint8_t *pixels,
+                      uint32_t per_pixel, uint32_t count, size_t size, uint8_t *to,
+                      int64_t to_step) {
+    uint32_t done = 0;
+    size_t pixel = per_pixel * size;
+    if (split->bands && to_step == (int64_t)size)
+        done = split_vectors(split, band, pixels, count, size, to);
+    copy_samples(to + (int64_t)done * to_step, to_step, pixels + done * pixel + band * size,
+                 (int64_t)pixel, count - done, size);
 }
 
 /* ---- the step ---- */
@@ -143,7 +208,8 @@ static void copy_samples(uint8_t *to, int64_t to_step, const uint8_t *from, int6
 /* Where band position `p` of the block's first pixel goes. */
 static uint8_t *target_of(const cogpu_block *block, const cogpu_raster *raster, uint32_t p) {
     return (uint8_t *)raster->data + (int64_t)p * raster->stride_band +
-           (int64_t)block->target_y * raster->stride_y + (int64_t)block->target_x * raster->stride_x;
+           (int64_t)block->target_y * raster->stride_y +
+           (int64_t)block->target_x * raster->stride_x;
 }
 
 /* The raster takes pixels as the file has them: all bands, in order, side by side. */
@@ -152,8 +218,9 @@ static bool same_interleave(const cogpu_read_plan *plan, const cogpu_raster *ras
            raster->stride_x == (int64_t)(size * plan->storage->bands);
 }
 
-static void place_row(const cogpu_read_plan *plan, const cogpu_block *block, uint32_t row,
-                      const uint8_t *samples, const cogpu_raster *raster) {
+static void place_row(const cogpu_read_plan *plan, const cogpu_block *block,
+                      const struct split *split, uint32_t row, const uint8_t *samples,
+                      const cogpu_raster *raster) {
     const cogpu_storage *storage = plan->storage;
     size_t size = cogpu_type_bytes(storage->type);
     int64_t down = (int64_t)row * raster->stride_y;
@@ -162,18 +229,19 @@ static void place_row(const cogpu_read_plan *plan, const cogpu_block *block, uin
         copy_samples(target_of(block, raster, block->plane) + down, raster->stride_x, samples,
                      (int64_t)size, block->width, size);
     } else if (same_interleave(plan, raster, size)) {
-        memcpy(target_of(block, raster, 0) + down, samples, (size_t)block->width * per_pixel * size);
+        memcpy(target_of(block, raster, 0) + down, samples,
+               (size_t)block->width * per_pixel * size);
     } else {
         for (uint32_t p = 0; p < plan->band_count; p++) {
             uint32_t band = plan->bands ? plan->bands[p] - 1 : p;
-            copy_samples(target_of(block, raster, p) + down, raster->stride_x,
-                         samples + band * size, (int64_t)(per_pixel * size), block->width, size);
+            take_band(split, band, samples, per_pixel, block->width, size,
+                      target_of(block, raster, p) + down, raster->stride_x);
         }
     }
 }
 
-/* Rows that begin with the block's first pixel and lie in the raster as in the block are restored straight
- * into it: no copy at all. */
+/* Rows that begin with the block's first pixel and lie in the raster as in the block are restored
+ * straight into it: no copy at all. */
 static bool goes_direct(const cogpu_read_plan *plan, const cogpu_block *block,
                         const cogpu_raster *raster) {
     const cogpu_storage *storage = plan->storage;
@@ -186,7 +254,8 @@ static bool goes_direct(const cogpu_read_plan *plan, const cogpu_block *block,
 
 /* One row of the block into the raster; `row` is restored, or will be here. */
 static void take_row(cogpu_seat *seat, const cogpu_read_plan *plan, const cogpu_block *block,
-                     uint32_t i, uint8_t *row, bool is_restored, const cogpu_raster *raster) {
+                     const struct split *split, uint32_t i, uint8_t *row, bool is_restored,
+                     const cogpu_raster *raster) {
     const cogpu_storage *storage = plan->storage;
     uint32_t per_pixel = storage->format.samples;
     uint64_t first = (uint64_t)block->source_x * per_pixel;
@@ -196,18 +265,19 @@ static void take_row(cogpu_seat *seat, const cogpu_read_plan *plan, const cogpu_
     }
     if (is_packed(storage)) {
         widen(storage, row, first, (uint64_t)block->width * per_pixel, seat->wide_row);
-        place_row(plan, block, i, seat->wide_row, raster);
+        place_row(plan, block, split, i, seat->wide_row, raster);
     } else {
-        place_row(plan, block, i, row + first * cogpu_type_bytes(storage->type), raster);
+        place_row(plan, block, split, i, row + first * cogpu_type_bytes(storage->type), raster);
     }
 }
 
-cogpu_status cogpu_cpu_place(cogpu_seat *seat, const cogpu_read_plan *plan, const cogpu_block *block,
-                             uint8_t *decoded, bool is_restored, const cogpu_raster *raster,
-                             cogpu_error *error) {
+cogpu_status cogpu_cpu_place(cogpu_seat *seat, const cogpu_read_plan *plan,
+                             const cogpu_block *block, uint8_t *decoded, bool is_restored,
+                             const cogpu_raster *raster, cogpu_error *error) {
     const cogpu_storage *storage = plan->storage;
     size_t row_bytes = storage->format.row_bytes;
-    size_t wide_bytes = (size_t)block->width * storage->format.samples * cogpu_type_bytes(storage->type);
+    size_t wide_bytes =
+        (size_t)block->width * storage->format.samples * cogpu_type_bytes(storage->type);
     uint8_t *row = decoded + block->source_y * row_bytes;
     if (!is_restored && goes_direct(plan, block, raster)) {
         uint8_t *to = target_of(block, raster, storage->planes > 1 ? block->plane : 0);
@@ -219,8 +289,9 @@ cogpu_status cogpu_cpu_place(cogpu_seat *seat, const cogpu_read_plan *plan, cons
         TRY(cogpu_seat_room(&seat->row, &seat->row_bytes, row_bytes, error));
     if (is_packed(storage))
         TRY(cogpu_seat_room(&seat->wide_row, &seat->wide_row_bytes, wide_bytes, error));
+    struct split split = split_for(storage->format.samples, cogpu_type_bytes(storage->type));
     for (uint32_t i = 0; i < block->height; i++, row += row_bytes)
-        take_row(seat, plan, block, i, row, is_restored, raster);
+        take_row(seat, plan, block, &split, i, row, is_restored, raster);
     return COGPU_OK;
 }
 

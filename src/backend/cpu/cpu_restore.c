@@ -1,10 +1,11 @@
 /*
- * Takes decoded rows, hands on plain samples: byte order (before the sums of predictor 2; predictor 3 has
- * planes of bytes, always most significant first), then the predictor, then CMYK as RGBA.
+ * Takes decoded rows, hands on plain samples: byte order (before the sums of predictor 2; predictor
+ * 3 has planes of bytes, always most significant first), then the predictor, then CMYK as RGBA.
  *
- * Both predictors are running sums over elements of a pixel's width. In 16 bytes there are several pixels:
- * they are summed by shifting the vector by 1, 2, 4 ... pixels, and the last pixel of the vector before
- * is added to all. Only that last step depends on the vector before, so the sums run at memory speed.
+ * Both predictors are running sums over elements of a pixel's width. In 16 bytes there are several
+ * pixels: they are summed by shifting the vector by 1, 2, 4 ... pixels, and the last pixel of the
+ * vector before is added to all. Only that last step depends on the vector before, so the sums run
+ * at memory speed.
  */
 #include "backend/cpu/cpu.h"
 
@@ -59,8 +60,8 @@ static void swap24(uint8_t *row, size_t bytes) {
     }
 }
 
-/* Bytes of the unit that byte order applies to; 1 for packed depths, integers of 24 bits among them, which
- * are streams of bits with the most significant first. */
+/* Bytes of the unit that byte order applies to; 1 for packed depths, integers of 24 bits among
+ * them, which are streams of bits with the most significant first. */
 static size_t order_unit(const cogpu_storage *storage) {
     switch (storage->type) {
     case COGPU_CI16:
@@ -141,9 +142,10 @@ static struct shuffles shuffles_for(size_t pixel) {
 
 #define TARGET_SSSE3 __attribute__((target("ssse3")))
 
-/* One loop for each width of element and number of shifts, so that both are constants inside. Where a vector
- * holds more than whole pixels, its store spoils bytes that are still to be summed if `from` and `to` are the
- * same: so the next vector is loaded before, and the last store is as short as its pixels. */
+/* One loop for each width of element and number of shifts, so that both are constants inside. Where
+ * a vector holds more than whole pixels, its store spoils bytes that are still to be summed if
+ * `from` and `to` are the same: so the next vector is loaded before, and the last store is as short
+ * as its pixels. */
 #define SUM_LOOP(add, shifts)                                                                      \
     while (at + VECTOR <= bytes) {                                                                 \
         __m128i sum = next;                                                                        \
