@@ -12,8 +12,6 @@
  */
 #include "api/room.h"
 
-#include "base/checked.h"
-
 #include <string.h>
 
 enum { BATCH = 2048 };
@@ -292,16 +290,9 @@ static const cogpu_io *io_of(const struct task *task) {
 static cogpu_status fetch(cogpu_seat *seat, const struct task *tasks, uint32_t count,
                           const uint8_t **bytes, uint64_t *read, cogpu_error *error) {
     const cogpu_io *io = io_of(tasks);
-    uint64_t start = tasks[0].span.offset, end = 0, file_bytes = cogpu_io_bytes(io);
+    const cogpu_span *last = &tasks[count - 1].span;
+    uint64_t start = tasks[0].span.offset, end = last->offset + last->bytes;
     uint64_t limit = tasks[0].reading->plan.storage->tiff->limits.block_bytes;
-    if (!checked_add(tasks[count - 1].span.offset, tasks[count - 1].span.bytes, &end) ||
-        end > file_bytes)
-        return cogpu_fail(error, COGPU_CORRUPT,
-                          "the block's %llu bytes at offset %llu go beyond the end of the file at "
-                          "%llu: it is cut off or an offset in it is wrong",
-                          (unsigned long long)tasks[count - 1].span.bytes,
-                          (unsigned long long)tasks[count - 1].span.offset,
-                          (unsigned long long)file_bytes);
     if (count == 1 && end - start > limit)
         return cogpu_fail(
             error, COGPU_LIMIT,

@@ -43,6 +43,27 @@ static uint64_t size_from_shape(const cogpu_storage *storage, uint64_t index, ui
     return storage->blocks == 1 && offset < file_bytes ? file_bytes - offset : 0;
 }
 
+/* From here on a span lies inside the file. An uncompressed block that does not may still hold the
+ * rows that are wanted. */
+static cogpu_status keep_inside(const cogpu_storage *storage, cogpu_span *span,
+                                cogpu_error *error) {
+    uint64_t file_bytes = cogpu_io_bytes(storage->tiff->io);
+    uint64_t left = span->offset < file_bytes ? file_bytes - span->offset : 0;
+    if (is_plain(storage) && left > 0 && span->bytes > left)
+        span->bytes = left;
+    if (span->bytes <= left)
+        return COGPU_OK;
+    cogpu_status status =
+        cogpu_fail(error, COGPU_CORRUPT,
+                   "the block's %llu bytes at offset %llu go beyond the end of the file at %llu: "
+                   "it is cut off or "
+                   "an offset in it is wrong",
+                   (unsigned long long)span->bytes, (unsigned long long)span->offset,
+                   (unsigned long long)file_bytes);
+    cogpu_error_place(error, -1, -1, (int64_t)(span->offset & INT64_MAX));
+    return status;
+}
+
 static cogpu_status settle(const cogpu_storage *storage, uint64_t index, bool has_count,
                            cogpu_span *span, cogpu_error *error) {
     if (span->offset == 0) {
@@ -59,7 +80,7 @@ static cogpu_status settle(const cogpu_storage *storage, uint64_t index, bool ha
     if (!has_count || (span->bytes == 0 && single) || (plain && span->bytes > shape) ||
         (plain && single && span->bytes < shape))
         span->bytes = shape;
-    return COGPU_OK;
+    return keep_inside(storage, span, error);
 }
 
 cogpu_status cogpu_storage_locate(const cogpu_storage *storage, uint64_t first, uint32_t count,

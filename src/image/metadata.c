@@ -378,12 +378,12 @@ static uint32_t count_items(reader in) {
 cogpu_status cogpu_metadata_parse(const char *xml, size_t bytes, cogpu_arena *arena,
                                   cogpu_metadata *metadata, const char **warning,
                                   cogpu_error *error) {
-    reader in = {.at = xml, .end = xml + bytes, .arena = arena};
-    cogpu_item *items = NULL;
-    bool is_empty = false;
     *metadata = (cogpu_metadata){0};
     if (!bytes)
         return COGPU_OK;
+    reader in = {.at = xml, .end = xml + bytes, .arena = arena};
+    cogpu_item *items = NULL;
+    bool is_empty = false;
     TRY(cogpu_arena_take(arena, count_items(in), sizeof *items, &items, error));
     metadata->items = items;
     if (enter_root(&in, &is_empty) && !is_empty)

@@ -83,11 +83,15 @@ uint32_t cogpu_plan_run(const cogpu_span *spans, uint32_t count) {
             run++;
         return run;
     }
-    uint64_t start = spans[0].offset, end = start + spans[0].bytes;
+    uint64_t start = spans[0].offset, end, next;
+    /* A span that goes beyond the last offset there is stays alone: whoever reads it will refuse
+     * it. */
+    if (!checked_add(start, spans[0].bytes, &end))
+        return 1;
     while (run < count && spans[run].bytes != 0 && spans[run].offset >= end &&
            spans[run].offset - end <= GAP_BYTES &&
-           spans[run].offset + spans[run].bytes - start <= RUN_BYTES) {
-        end = spans[run].offset + spans[run].bytes;
+           checked_add(spans[run].offset, spans[run].bytes, &next) && next - start <= RUN_BYTES) {
+        end = next;
         run++;
     }
     return run;
