@@ -12,11 +12,13 @@ import warnings
 
 import numpy as np
 import rasterio
+import rasterio.shutil
 import tifffile
 from rasterio.errors import NotGeoreferencedWarning, RasterioError
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-LAYOUTS = {"strips": {"blockysize": 5}, "tiles": {"tiled": True, "blockxsize": 16, "blockysize": 16}}
+LAYOUTS = {"strips": {"blockysize": 16}, "tiles": {"tiled": True, "blockxsize": 16, "blockysize": 16}}
+PHOTOMETRICS = [0, 1, 2, 3, 5, 6]  # as fuzz_codec.c has them
 # Name, driver options, sample types, bands.
 KINDS = [
     ("none", {}, ["uint8", "int16", "uint32", "float64", "complex64"], 2),
@@ -86,10 +88,12 @@ def make_streams(folder, tiffs):
                 continue
             stream = path.read_bytes()[page.dataoffsets[0]:][:page.databytecounts[0]]
             tables = page.jpegtables if page.jpegtables and len(page.jpegtables) < 256 else b""
-            kind = {"u": 0, "i": 1, "f": 2, "c": 2}[page.dtype.kind]
-            shape = page.chunks if page.planarconfig == 1 else page.chunks[1:]
-            choice = [numbers.index(page.compression), shape[1] - 1, shape[0] - 1,
-                      page.samplesperpixel - 1, depths.index(page.bitspersample), kind, 1, 0, 0, 0, 0, len(tables)]
+            width = page.tilewidth if page.is_tiled else page.imagewidth
+            height = page.tilelength if page.is_tiled else page.rowsperstrip
+            samples = page.samplesperpixel if page.planarconfig == 1 else 1
+            choice = [numbers.index(page.compression), width - 1, height - 1, samples - 1,
+                      depths.index(page.bitspersample), max("uif".find(page.dtype.kind), 0),
+                      PHOTOMETRICS.index(page.photometric), 0, 0, 0, "lerc_zstd" in path.stem and 2, len(tables)]
         (folder / path.stem).write_bytes(bytes(choice) + tables + stream)
 
 

@@ -123,8 +123,8 @@ cogpu_status cogpu_mask_derive(const cogpu_file *file, const cogpu_request *requ
     const cogpu_picture *picture = NULL;
     TRY(cogpu_file_picture(file, request->image, &picture, error));
     const cogpu_image *info = &picture->info;
-    bool by_nodata = info->nodata.matches, by_alpha = !by_nodata && info->alpha_band;
-    if (!by_nodata && !by_alpha) {
+    bool by_alpha = picture->unmasked == COGPU_BY_ALPHA;
+    if (picture->unmasked == COGPU_ALL_VALID) {
         set_all(raster, 255);
         return COGPU_OK;
     }

@@ -65,7 +65,9 @@ static uint32_t first_extra_band(const colours *known, uint32_t bands, uint32_t 
 
 static void set_colours(const cogpu_storage *storage, const uint16_t *extras, uint32_t count,
                         cogpu_image *info, cogpu_band *bands) {
-    const colours *known = colours_of(storage->photometric);
+    static const colours from_cmyk = {SEPARATED, 4, {"red", "green", "blue", "alpha"}};
+    const colours *known =
+        storage->colour == COGPU_FROM_CMYK ? &from_cmyk : colours_of(storage->photometric);
     if (known->count == 1)
         known = colours_of(info->palette ? PALETTE : MIN_IS_BLACK);
     uint32_t first = first_extra_band(known, storage->bands, count);

@@ -70,6 +70,7 @@ typedef struct cogpu_picture {
     cogpu_band *bands;
     cogpu_georef georef;
     cogpu_metadata metadata;
+    cogpu_validity unmasked;             /* what tells valid pixels of levels without a mask */
 } cogpu_picture;
 
 /* storage.c: the directory's structure, checked as a whole. */

@@ -213,6 +213,13 @@ static void set_fill(cogpu_picture *picture) {
                             picture->levels[k].storage.format.fill);
 }
 
+/* Without a mask: nodata, or an alpha band where GDAL would take it for one. */
+static cogpu_validity validity_of(const cogpu_image *info) {
+    bool has_alpha = info->alpha_band == info->bands && (info->bands == 2 || info->bands == 4) &&
+                     (info->type == COGPU_U8 || info->type == COGPU_U16);
+    return info->nodata.matches ? COGPU_BY_NODATA : has_alpha ? COGPU_BY_ALPHA : COGPU_ALL_VALID;
+}
+
 static cogpu_status describe(struct cast *cast, cogpu_picture *picture) {
     cogpu_image *info = &picture->info;
     const cogpu_storage *storage = &picture->levels[0].storage;
@@ -234,10 +241,8 @@ static cogpu_status describe(struct cast *cast, cogpu_picture *picture) {
     info->items = picture->metadata.item_count;
     TRY(cogpu_bands_read(tiff, storage, &picture->georef, &picture->metadata, cast->arena, info,
                          &picture->bands, warning, cast->error));
-    info->validity = picture->levels[0].has_mask ? COGPU_BY_MASK
-                     : info->nodata.matches      ? COGPU_BY_NODATA
-                     : info->alpha_band          ? COGPU_BY_ALPHA
-                                                 : COGPU_ALL_VALID;
+    picture->unmasked = validity_of(info);
+    info->validity = picture->levels[0].has_mask ? COGPU_BY_MASK : picture->unmasked;
     return COGPU_OK;
 }
 

@@ -1,4 +1,4 @@
-"""The command line, judged from outside: exit codes, messages, JSON, and pixels as rasterio reads them.
+"""The command line, judged from outside: exit codes, messages, JSON, pixels as rasterio reads them.
 
 The binary comes from COGPU_BIN, or is build/cogpu of the repository. Every file is made here.
 """
@@ -277,7 +277,8 @@ def test_info_knows_a_cog(tmp_path):
     info = json.loads(done("info", path, "--json"))
     assert info["cog"] is True and info["ghost"]["ifds_before_data"] and not info["ghost"]["broken"]
     text = done("info", path)
-    assert "cog           yes: its ghost area says so" in text and "ghost area    directories" in text
+    assert "cog           yes: its ghost area says so" in text
+    assert "ghost area    directories before data" in text
     strips = write(tmp_path / "strips.tif", pixels, tiled=False, blockysize=16)
     assert "cog           no: it is in strips" in done("info", strips)
 
@@ -642,7 +643,8 @@ def test_compare_floats(tmp_path):
 def test_compare_large_integers_exactly(tmp_path):
     a = np.array([[[2**64 - 1, 0, 2**63]]], "u8")
     b = np.array([[[2**64 - 2, 0, 2**63 + 1]]], "u8")
-    told = json.loads(different(write(tmp_path / "a.tif", a), write(tmp_path / "b.tif", b), "--json"))
+    files = write(tmp_path / "a.tif", a), write(tmp_path / "b.tif", b)
+    told = json.loads(different(*files, "--json"))
     assert told["different_samples"] == 2 and told["largest_difference"] == 1
     assert told["first"]["a"] == str(2**64 - 1) and told["first"]["b"] == str(2**64 - 2)
 
@@ -650,7 +652,8 @@ def test_compare_large_integers_exactly(tmp_path):
 def test_compare_complex(tmp_path):
     a = np.array([[[1 + 2j, 3 - 4j]]], "c8")
     b = np.array([[[1 + 2j, 0 - 0j]]], "c8")
-    told = json.loads(different(write(tmp_path / "a.tif", a), write(tmp_path / "b.tif", b), "--json"))
+    files = write(tmp_path / "a.tif", a), write(tmp_path / "b.tif", b)
+    told = json.loads(different(*files, "--json"))
     assert told["first"]["a"] == "3-4i" and told["largest_difference"] == 5
 
 
@@ -682,8 +685,8 @@ def test_devices():
 def sparse(tmp_path_factory):
     """800 MB of pixels, almost all of them in tiles without data."""
     path = tmp_path_factory.mktemp("large") / "sparse.tif"
-    with rasterio.open(path, "w", driver="GTiff", width=20000, height=20000, count=1, dtype="uint16",
-                       tiled=True, blockxsize=512, blockysize=512, SPARSE_OK=True,
+    with rasterio.open(path, "w", driver="GTiff", width=20000, height=20000, count=1,
+                       dtype="uint16", tiled=True, blockxsize=512, blockysize=512, SPARSE_OK=True,
                        compress="deflate") as file:
         file.write(np.full((1, 10, 10), 7, "u2"), window=((15000, 15010), (700, 710)))
     assert path.stat().st_size < 2_000_000
@@ -724,7 +727,8 @@ def test_memory_is_bounded(sparse, tmp_path):
     assert memory < 200e6
     array = np.load(tmp_path / "a.npy", mmap_mode="r")
     assert array.shape == (1, 20000, 20000)
-    assert all(np.array_equal(array[0, i], row) for i, row in enumerate(sparse_rows()) if i % 7 == 0)
+    for i, row in enumerate(sparse_rows()):
+        assert i % 7 or np.array_equal(array[0, i], row)
 
 
 @pytest.mark.parametrize("profile", [
@@ -781,8 +785,8 @@ def stderr_on_a_terminal(*words):
 
 def test_progress_is_for_terminals_and_for_long_work(rgb, tmp_path):
     path = tmp_path / "long.tif"
-    with rasterio.open(path, "w", driver="GTiff", width=45000, height=45000, count=1, dtype="uint16",
-                       tiled=True, blockxsize=512, blockysize=512, SPARSE_OK=True):
+    with rasterio.open(path, "w", driver="GTiff", width=45000, height=45000, count=1,
+                       dtype="uint16", tiled=True, blockxsize=512, blockysize=512, SPARSE_OK=True):
         pass
     shown = stderr_on_a_terminal("checksum", path, "--threads", 1)
     assert re.search(r"\r\[#*\.*\] +\d+ %  \d+ MB/s  \d+:\d\d left ", shown), shown[:200]

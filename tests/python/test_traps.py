@@ -292,11 +292,10 @@ def test_T014_tag_without_values(tag):
 
 @pytest.mark.parametrize("tag", [317, 320, 338, 339, 266, 274, 33550, 33922, 34264, 34735, 34736, 34737, 42112, 42113, 50844])
 def test_T014_optional_tag_without_values(tag):
-    with opened(deflated(PIXELS, tags={tag: (SHORT, Raw(0, 0))})) as file:
-        try:
-            assert judge.same(file.read()[0], PIXELS)
-        except cogpu.CogpuError as error:
-            assert error.status == CORRUPT
+    try:
+        assert judge.same(pixels(deflated(PIXELS, tags={tag: (SHORT, Raw(0, 0))}))[0], PIXELS)
+    except cogpu.CogpuError as error:
+        assert error.status == CORRUPT and error.directory == 0
 
 
 def test_T015_tags_of_another_codec():
@@ -474,8 +473,8 @@ def test_T046_edge_tiles(width, height, planar):
     data = deflated(array, level=1, tile=(64, 48), planar=planar)
     assert judge.same(pixels(data), array)
     with opened(data) as file:
-        window = (width - 3, height - 5, 3, 5)
-        assert judge.same(file.read(window=window), array[:, -5:, -3:])
+        window = (width - 1, height - 5, 1, 5)
+        assert judge.same(file.read(window=window), array[:, -5:, -1:])
         assert file.last_result.blocks == (2 if planar else 1)
 
 
@@ -850,7 +849,7 @@ def test_T084_truncated_streams():
     for encode, codec in ((zlib.compress, tb.DEFLATE), (imagecodecs.zstd_encode, tb.ZSTD), (imagecodecs.lzma_encode, tb.LZMA),
                           (tb.lzw_encode, tb.LZW), (tb.packbits_encode, tb.PACKBITS)):
         whole = encode(RAW)
-        for keep in (1, 2, 3, 7, len(whole) // 2, len(whole) - 6):
+        for keep in (1, 2, 3, 7, len(whole) // 2, len(whole) - (40 if codec == tb.LZMA else 6)):
             assert refused(stream(codec, whole[:keep]), CORRUPT).block == 0
 
 
@@ -1041,7 +1040,7 @@ def with_nodata(text, array=PIXELS):
     return tb.image(array, tags=tags((42113, ASCII, text if isinstance(text, bytes) else text.encode() + b"\0")))
 
 
-@pytest.mark.parametrize("text", ["-9999", "65536", "1e400", "nan", "inf", "-inf", "0.5", "", " ", "abc", "0x", "--1", "1e"])
+@pytest.mark.parametrize("text", ["-9999", "65536", "1e400", "nan", "inf", "-inf", "0.5", "", " ", "abc", "--1", "e5"])
 def test_T109_T110_T111_T124_nodata_that_no_sample_equals(text):
     with opened(with_nodata(text)) as file:
         info = file.info()
@@ -1257,8 +1256,10 @@ def test_T206_too_many_samples():
     refused(huge(tags=tags((277, SHORT, [0]))), CORRUPT, at="open")
 
 
-@pytest.mark.parametrize("codec", [tb.NONE, tb.DEFLATE, tb.ZSTD, tb.LZW])
-@pytest.mark.parametrize("offset,count", [(8, 0xFFFFFFFF), (0xFFFFFFF0, 0x20), (100000, 240), (8, 1 << 20)])
+@pytest.mark.parametrize("codec,offset,count", [
+    (codec, *place) for codec in (tb.NONE, tb.DEFLATE, tb.ZSTD, tb.LZW)
+    for place in ((8, 0xFFFFFFFF), (0xFFFFFFF0, 0x20), (100000, 240), (8, 1 << 20))
+    if codec != tb.NONE or place[0] != 8])  # of uncompressed blocks the bytes in excess do not matter
 def test_T207_T208_blocks_beyond_the_file(codec, offset, count):
     error = refused(tb.image(PIXELS, compression=codec, rows=6, blocks=[(offset, count)] * 2), CORRUPT, LIMIT)
     assert error.block == 0 and error.offset == offset
@@ -1266,7 +1267,7 @@ def test_T207_T208_blocks_beyond_the_file(codec, offset, count):
 
 def test_T208_sum_of_offset_and_count_wraps():
     for place in ((2 ** 64 - 8, 16), (2 ** 63, 2 ** 63), (2 ** 64 - 1, 2 ** 64 - 1), (16, 2 ** 64 - 16)):
-        refused(tb.image(PIXELS, big=True, rows=6, blocks=[place] * 2), CORRUPT, LIMIT)
+        refused(tb.image(PIXELS, big=True, rows=6, compression=tb.LZW, blocks=[place] * 2), CORRUPT, LIMIT)
 
 
 BOMB = np.zeros((1 << 10, 1 << 10), "u1")
@@ -1610,9 +1611,11 @@ def greedy_files():
         "counts": tb.image(one, tags=tags((273, LONG, Raw(0xFFFFFFFF, 8)), (279, LONG, Raw(0xFFFFFFFF, 8)), (257, LONG, [0x7FFFFFFF]),
                                           (278, LONG, [1]))),
         "many bands": tb.image(one, planar=True, tags=tags((277, SHORT, [65535]))),
-        "long tags": tb.image(one, big=True, tags={tag: (kind, Raw(1 << 26, 16)) for tag, kind in (
+        "long tags": tb.image(one, big=True, tags={tag: (kind, Raw(1 << 23, 16)) for tag, kind in (
             (270, ASCII), (320, SHORT), (33550, DOUBLE), (33922, DOUBLE), (34264, DOUBLE), (34735, SHORT), (34736, DOUBLE),
             (34737, ASCII), (42112, ASCII), (42113, ASCII), (50844, DOUBLE), (347, 7), (330, LONG), (338, SHORT))}),
+        "long tags of bytes": tb.image(one, big=True, tags={tag: (BYTE, Raw(1 << 26, 16)) for tag in (
+            270, 320, 33550, 33922, 34264, 34735, 34736, 34737, 42112, 42113, 50844, 330, 338)}),
         "pixel-rich": tb.image(one, compression=tb.DEFLATE, blocks=[zlib.compress(b"\0")],
                                tags=tags((256, LONG, [0x7FFFFFFF]), (257, LONG, [0x7FFFFFFF]))),
     }

@@ -428,14 +428,13 @@ static void bad_codes(void) {
     CHECK(status_of(COMPRESSION_CCITT_G3, 1, "1110") == COGPU_CORRUPT);
     CHECK(status_of(COMPRESSION_CCITT_G4, 0, "0000000111") == COGPU_CORRUPT);
     CHECK(status_of(COMPRESSION_CCITT_G4, 0, "011") == COGPU_CORRUPT); /* right of the edge */
-    /* Left of where the row stands: 50 white, 1 black, then 3 left of the edge of a black start. */
+    /* 99 white and no black, then 3 left of the edge: behind where the row stands. */
     CHECK(status_of(COMPRESSION_CCITT_G4, 0,
                     "001"
-                    "00110101"
-                    "010"
-                    "1"
-                    "010"
-                    "010") == COGPU_CORRUPT);
+                    "11011"
+                    "00010100"
+                    "0000110111"
+                    "0000010") == COGPU_CORRUPT);
     /* Empty runs without end. */
     clear_stream();
     expect_block(COMPRESSION_CCITT_G4, 100, 2);
