@@ -22,8 +22,8 @@ setup:
 
 # A raster (FILE=my.tif, or a generated terrain) described, read, compared and drawn.
 demo: setup
-	@$(MAKE) --no-print-directory -s all
-	@$(python) tools/demo.py $(FILE)
+	@mkdir -p build && $(MAKE) --no-print-directory all >build/make.log 2>&1 || (cat build/make.log && false)
+	@$(python) tools/demo.py $(if $(FILE),"$(FILE)")
 
 # Every test; the last line is "N passed, N failed".
 test: setup

@@ -67,7 +67,7 @@ typedef struct bit_reader {
 
 /* Columns where the colour changes, ascending: white to black, black to white, ... */
 typedef struct line {
-    uint32_t *changes; /* width + 4 */
+    uint32_t *changes; /* room for all that the row or the input can have, and three more */
     uint32_t count;
 } line;
 
@@ -368,7 +368,9 @@ cogpu_status cogpu_decode_ccitt(cogpu_codec_state *state, const cogpu_block_form
         return cogpu_fail(error, COGPU_UNSUPPORTED,
                           "CCITT with %u bands of %u bits: only one band of 1 bit is read",
                           format->samples, format->bits);
-    size_t line_length = (size_t)format->width + 4;
+    /* A change costs a bit at least, so a short stream needs no memory for all columns. */
+    size_t most = in_bytes < format->width / 8 ? in_bytes * 8 : format->width;
+    size_t line_length = most + 8;
     uint32_t *lines = cogpu_codec_work(state, 2 * line_length * sizeof *lines);
     if (!lines)
         return cogpu_fail(error, COGPU_MEMORY, "CCITT: no memory for rows of %u pixels",

@@ -25,32 +25,13 @@ enum { VECTOR = 16 };
 
 /* ---- byte order ---- */
 
-static void swap16(uint8_t *row, size_t bytes) {
-    for (size_t i = 0; i + 2 <= bytes; i += 2) {
-        uint16_t value;
-        memcpy(&value, row + i, 2);
-        value = __builtin_bswap16(value);
-        memcpy(row + i, &value, 2);
+#define SWAP_ALL(type, swap)                                                                       \
+    for (size_t i = 0; i + sizeof(type) <= bytes; i += sizeof(type)) {                             \
+        type value;                                                                                \
+        memcpy(&value, row + i, sizeof value);                                                     \
+        value = swap(value);                                                                       \
+        memcpy(row + i, &value, sizeof value);                                                     \
     }
-}
-
-static void swap32(uint8_t *row, size_t bytes) {
-    for (size_t i = 0; i + 4 <= bytes; i += 4) {
-        uint32_t value;
-        memcpy(&value, row + i, 4);
-        value = __builtin_bswap32(value);
-        memcpy(row + i, &value, 4);
-    }
-}
-
-static void swap64(uint8_t *row, size_t bytes) {
-    for (size_t i = 0; i + 8 <= bytes; i += 8) {
-        uint64_t value;
-        memcpy(&value, row + i, 8);
-        value = __builtin_bswap64(value);
-        memcpy(row + i, &value, 8);
-    }
-}
 
 static void swap24(uint8_t *row, size_t bytes) {
     for (size_t i = 0; i + 3 <= bytes; i += 3) {
@@ -79,14 +60,15 @@ static size_t order_unit(const cogpu_storage *storage) {
 }
 
 static void swap_row(uint8_t *row, size_t bytes, size_t unit) {
-    if (unit == 2)
-        swap16(row, bytes);
-    else if (unit == 3)
+    if (unit == 2) {
+        SWAP_ALL(uint16_t, __builtin_bswap16)
+    } else if (unit == 3) {
         swap24(row, bytes);
-    else if (unit == 4)
-        swap32(row, bytes);
-    else if (unit == 8)
-        swap64(row, bytes);
+    } else if (unit == 4) {
+        SWAP_ALL(uint32_t, __builtin_bswap32)
+    } else if (unit == 8) {
+        SWAP_ALL(uint64_t, __builtin_bswap64)
+    }
 }
 
 /* ---- running sums ---- */
@@ -126,17 +108,29 @@ struct shuffles {
     int shifts;
 };
 
+static __m128i load(const uint8_t *from) {
+    return _mm_loadu_si128((const __m128i *)(const void *)from);
+}
+
 static struct shuffles shuffles_for(size_t pixel) {
-    struct shuffles s = {.step = VECTOR / pixel * pixel};
-    uint8_t control[VECTOR];
-    for (size_t by = pixel; by < s.step; by *= 2) {
-        for (size_t i = 0; i < VECTOR; i++)
-            control[i] = (uint8_t)(i >= by ? i - by : 0x80);
-        memcpy(&s.shift[s.shifts++], control, VECTOR);
+    /* Sixteen bytes of `ramp`, begun n before its 0, shift a vector by n bytes. */
+    static const uint8_t ramp[2 * VECTOR] = {0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
+                                             0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
+                                             0,    1,    2,    3,    4,    5,    6,    7,
+                                             8,    9,    10,   11,   12,   13,   14,   15};
+#define MODULO(n)                                                                                  \
+    {                                                                                              \
+        0 % n, 1 % n, 2 % n, 3 % n, 4 % n, 5 % n, 6 % n, 7 % n, 8 % n, 9 % n, 10 % n, 11 % n,      \
+            12 % n, 13 % n, 14 % n, 15 % n                                                         \
     }
-    for (size_t i = 0; i < VECTOR; i++)
-        control[i] = (uint8_t)(s.step - pixel + i % pixel);
-    memcpy(&s.carry, control, VECTOR);
+    static const uint8_t modulo[VECTOR][VECTOR] = {MODULO(1),  MODULO(2),  MODULO(3),  MODULO(4),
+                                                   MODULO(5),  MODULO(6),  MODULO(7),  MODULO(8),
+                                                   MODULO(9),  MODULO(10), MODULO(11), MODULO(12),
+                                                   MODULO(13), MODULO(14), MODULO(15), MODULO(16)};
+    struct shuffles s = {.step = VECTOR / pixel * pixel};
+    for (size_t by = pixel; by < s.step; by *= 2)
+        s.shift[s.shifts++] = load(ramp + VECTOR - by);
+    s.carry = _mm_add_epi8(load(modulo[pixel - 1]), _mm_set1_epi8((char)(s.step - pixel)));
     return s;
 }
 
@@ -153,7 +147,7 @@ static struct shuffles shuffles_for(size_t pixel) {
         at += s->step;                                                                             \
         bool is_last = at + VECTOR > bytes;                                                        \
         if (!is_last)                                                                              \
-            next = _mm_loadu_si128((const __m128i *)(const void *)(from + at));                    \
+            next = load(from + at);                                                                \
         for (int k = 0; k < (shifts); k++)                                                         \
             sum = add(sum, _mm_shuffle_epi8(sum, s->shift[k]));                                    \
         sum = add(sum, _mm_shuffle_epi8(before, s->carry));                                        \
@@ -182,7 +176,7 @@ static struct shuffles shuffles_for(size_t pixel) {
 TARGET_SSSE3 static size_t sum_vectors(const uint8_t *from, uint8_t *to, size_t bytes, size_t unit,
                                        const struct shuffles *s) {
     __m128i before = _mm_setzero_si128();
-    __m128i next = _mm_loadu_si128((const __m128i *)(const void *)from);
+    __m128i next = load(from);
     size_t at = 0;
     if (unit == 1) {
         SUM_SHIFTS(_mm_add_epi8)
@@ -220,10 +214,6 @@ static void gather_plain(const uint8_t *planes, size_t first, size_t count, size
 }
 
 #if HAVE_VECTORS
-static __m128i load_plane(const uint8_t *planes, size_t samples, size_t plane, size_t at) {
-    return _mm_loadu_si128((const __m128i *)(const void *)(planes + plane * samples + at));
-}
-
 static void store(uint8_t *to, __m128i value) {
     _mm_storeu_si128((__m128i *)(void *)to, value);
 }
@@ -231,7 +221,7 @@ static void store(uint8_t *to, __m128i value) {
 static size_t gather2(const uint8_t *planes, size_t count, size_t samples, uint8_t *to) {
     size_t i = 0;
     for (; i + VECTOR <= count; i += VECTOR) {
-        __m128i high = load_plane(planes, samples, 0, i), low = load_plane(planes, samples, 1, i);
+        __m128i high = load(planes + i), low = load(planes + samples + i);
         store(to + 2 * i, _mm_unpacklo_epi8(low, high));
         store(to + 2 * i + 16, _mm_unpackhi_epi8(low, high));
     }
@@ -241,8 +231,8 @@ static size_t gather2(const uint8_t *planes, size_t count, size_t samples, uint8
 static size_t gather4(const uint8_t *planes, size_t count, size_t samples, uint8_t *to) {
     size_t i = 0;
     for (; i + VECTOR <= count; i += VECTOR) {
-        __m128i b3 = load_plane(planes, samples, 0, i), b2 = load_plane(planes, samples, 1, i);
-        __m128i b1 = load_plane(planes, samples, 2, i), b0 = load_plane(planes, samples, 3, i);
+        __m128i b3 = load(planes + i), b2 = load(planes + samples + i);
+        __m128i b1 = load(planes + 2 * samples + i), b0 = load(planes + 3 * samples + i);
         __m128i low_l = _mm_unpacklo_epi8(b0, b1), low_h = _mm_unpackhi_epi8(b0, b1);
         __m128i high_l = _mm_unpacklo_epi8(b2, b3), high_h = _mm_unpackhi_epi8(b2, b3);
         store(to + 4 * i, _mm_unpacklo_epi16(low_l, high_l));
@@ -258,8 +248,8 @@ static size_t gather8(const uint8_t *planes, size_t count, size_t samples, uint8
     for (; i + VECTOR <= count; i += VECTOR) {
         __m128i pair[4][2];
         for (size_t k = 0; k < 4; k++) {
-            __m128i high = load_plane(planes, samples, 6 - 2 * k, i);
-            __m128i low = load_plane(planes, samples, 7 - 2 * k, i);
+            __m128i high = load(planes + (6 - 2 * k) * samples + i);
+            __m128i low = load(planes + (7 - 2 * k) * samples + i);
             pair[k][0] = _mm_unpacklo_epi8(low, high);
             pair[k][1] = _mm_unpackhi_epi8(low, high);
         }
