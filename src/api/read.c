@@ -219,7 +219,8 @@ static void locate_row(struct job *job, uint32_t first, uint32_t count) {
         cogpu_storage_locate(storage, tasks[0].block.index, count, spans, NULL) == COGPU_OK;
     for (uint32_t i = 0; i < count; i++) {
         cogpu_error error;
-        tasks[i].span = spans[i];
+        if (together)
+            tasks[i].span = spans[i];
         cogpu_status status =
             together ? cut_slice(&tasks[i], &error) : locate_one(&tasks[i], &error);
         if (status == COGPU_OK)
@@ -509,7 +510,9 @@ static cogpu_status report(struct job *job, cogpu_error *error) {
         struct reading *reading = &job->readings[i];
         cogpu_read_item *item = reading->item;
         item->status = reading->error.status;
-        if (item->status == COGPU_OK && item->request.part == COGPU_MASK)
+        /* A mask that was derived had no blocks to read, and has a band for each already. */
+        bool from_directory = item->request.part == COGPU_MASK && reading->plan.count > 0;
+        if (item->status == COGPU_OK && from_directory)
             cogpu_mask_spread(&reading->raster, item->raster.bands);
         if (first == COGPU_OK && reading->error.status != COGPU_OK) {
             first = reading->error.status;
@@ -543,6 +546,9 @@ static cogpu_status read_items(cogpu_read_item *items, size_t count, uint32_t th
         status = run_job(&job, error);
     if (status == COGPU_OK)
         status = report(&job, error);
+    else
+        for (size_t i = 0; i < count; i++)
+            items[i].status = status;
     pthread_mutex_destroy(&job.lock);
     cogpu_arena_close(&job.arena);
     return status;
@@ -564,11 +570,10 @@ cogpu_status cogpu_read(const cogpu_file *file, const cogpu_request *request, co
 
 cogpu_status cogpu_read_many(cogpu_read_item *items, size_t count, cogpu_context *context,
                              cogpu_error *error) {
+    if (!items && count)
+        return cogpu_fail(error, COGPU_ARGUMENT, "cogpu_read_many needs items");
     cogpu_error_clear(error);
-    for (size_t i = 0; i < count; i++) {
-        if (!items[i].file)
-            return cogpu_fail(error, COGPU_ARGUMENT, "item %zu has no file", i);
+    for (size_t i = 0; i < count; i++)
         items[i].request.context = context;
-    }
     return count ? read_items(items, count, 0, context, error) : COGPU_OK;
 }

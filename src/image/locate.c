@@ -9,6 +9,10 @@
 
 #include "base/bytes.h"
 
+/* No codec makes a block so much longer than it is: a count beyond that is wrong, and blocks that
+ * share a huge span would cost its size each. */
+enum { STORED_BASE = 16 << 10, STORED_FACTOR = 16 };
+
 /* Tiles are stored whole; the last strip ends with the image. */
 uint32_t cogpu_storage_rows(const cogpu_storage *storage, uint64_t index) {
     uint64_t block_row = index / storage->across % storage->down;
@@ -80,6 +84,9 @@ static cogpu_status settle(const cogpu_storage *storage, uint64_t index, bool ha
     if (!has_count || (span->bytes == 0 && single) || (plain && span->bytes > shape) ||
         (plain && single && span->bytes < shape))
         span->bytes = shape;
+    if (span->bytes > STORED_BASE &&
+        (span->bytes - STORED_BASE) / STORED_FACTOR > storage->block_bytes)
+        span->bytes = STORED_BASE + STORED_FACTOR * (uint64_t)storage->block_bytes;
     return keep_inside(storage, span, error);
 }
 

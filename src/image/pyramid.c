@@ -7,6 +7,8 @@
  */
 #include "image/image.h"
 
+#include "base/checked.h"
+
 #include <string.h>
 
 enum { REDUCED = 1, MASK = 4 };
@@ -246,6 +248,21 @@ static cogpu_status describe(struct cast *cast, cogpu_picture *picture) {
     return COGPU_OK;
 }
 
+/* Each band of each image costs memory here, and at least a byte in a file that has pixels. */
+static cogpu_status check_bands(const struct cast *cast, const cogpu_tiff *tiff) {
+    uint64_t bands = 0, most = cogpu_io_bytes(tiff->io);
+    if (!checked_add(most, tiff->limits.bands, &most))
+        most = UINT64_MAX;
+    for (uint32_t i = 0; i < cast->images; i++)
+        bands += cast->image[i]->storage.bands;
+    if (bands > most)
+        return cogpu_fail(cast->error, COGPU_LIMIT,
+                          "the %u images of the file have %llu bands together, the limit is %llu; "
+                          "raise `bands` to go on",
+                          cast->images, (unsigned long long)bands, (unsigned long long)most);
+    return COGPU_OK;
+}
+
 cogpu_status cogpu_pictures_read(const cogpu_tiff *tiff, const cogpu_tiff *overviews,
                                  cogpu_arena *arena, cogpu_picture **pictures, uint32_t *count,
                                  cogpu_error *error) {
@@ -258,6 +275,7 @@ cogpu_status cogpu_pictures_read(const cogpu_tiff *tiff, const cogpu_tiff *overv
     TRY(cast_directories(&cast, tiff, false));
     if (overviews)
         TRY(cast_directories(&cast, overviews, true));
+    TRY(check_bands(&cast, tiff));
     TRY(cogpu_arena_take(arena, cast.images, sizeof **pictures, pictures, error));
     for (uint32_t i = 0; i < cast.images; i++) {
         cogpu_picture *picture = &(*pictures)[i];

@@ -3,8 +3,8 @@
  *
  * The first directory must be sound. A later one that is not (cut off, met before, beyond a limit)
  * ends its chain with a warning, since the images before it can be read all the same. Sound files
- * have directories that do not overlap, so together they are not longer than the file: that bounds
- * time and memory whatever the offsets say.
+ * have directories that do not overlap, so together they are not longer than the file, and hardly
+ * any that share the values of their tags: that bounds time and memory whatever the offsets say.
  */
 #include "tiff/room.h"
 
@@ -13,7 +13,10 @@
 
 #include <string.h>
 
-enum { CLASSIC_ENTRY = 12, BIG_ENTRY = 20, SUB_IFDS_MAX = 65536, TAGS_ALL = 65536 };
+enum { CLASSIC_ENTRY = 12, BIG_ENTRY = 20, TAGS_ALL = 65536 };
+
+/* The values of all tags together: this much, and so many times the file. */
+enum { VALUES_BASE = 1 << 20, VALUES_PER_FILE_BYTE = 16 };
 
 /* Offsets of directories already met: a table with open addressing, half full at most. */
 struct seen {
@@ -28,6 +31,8 @@ struct walk {
     struct seen seen;
     uint32_t capacity;
     uint64_t entry_bytes; /* of all directories so far */
+    uint64_t value_bytes; /* of their tags, as far as they lie in the file */
+    uint64_t sub_ifds;    /* offsets of SubIFDs followed so far */
 };
 
 static uint64_t *seen_slot(const struct seen *seen, uint64_t offset) {
@@ -123,6 +128,19 @@ static void parse_entries(struct walk *walk, const uint8_t *raw, uint64_t raw_of
     directory->entry_count = kept;
 }
 
+/* Many directories that share one large value would cost its size each. */
+static cogpu_status count_values(struct walk *walk, const cogpu_ifd *directory) {
+    uint64_t file_bytes = cogpu_io_bytes(walk->tiff->io);
+    for (uint32_t i = 0; i < directory->entry_count; i++)
+        if (directory->entries[i].bytes <= file_bytes)
+            walk->value_bytes += directory->entries[i].bytes;
+    if (walk->value_bytes > VALUES_BASE &&
+        (walk->value_bytes - VALUES_BASE) / VALUES_PER_FILE_BYTE > file_bytes)
+        return cogpu_fail(walk->error, COGPU_CORRUPT,
+                          "the tags of the directories are together far longer than the file");
+    return COGPU_OK;
+}
+
 /* NewSubfileType, or the older tag with other numbers. */
 static uint32_t subfile_type(const cogpu_tiff *tiff, uint32_t directory) {
     uint64_t type = 0, old = 0;
@@ -187,6 +205,7 @@ static cogpu_status read_directory(struct walk *walk, uint64_t offset, int32_t p
     cogpu_ifd *directory = &tiff->directories[tiff->directory_count];
     *directory = (cogpu_ifd){.offset = offset, .parent = parent};
     parse_entries(walk, raw, offset + count_bytes, count, entries, directory);
+    TRY(count_values(walk, directory));
     tiff->directory_count++;
     directory->subfile_type = subfile_type(tiff, tiff->directory_count - 1);
     return COGPU_OK;
@@ -222,8 +241,8 @@ static cogpu_status read_sub_directories(struct walk *walk, uint32_t directory) 
     const cogpu_entry *entry = cogpu_tiff_find(tiff, directory, TAG_SUB_IFDS);
     if (!entry)
         return COGPU_OK;
-    uint64_t count = entry->count < SUB_IFDS_MAX ? entry->count : SUB_IFDS_MAX;
-    for (uint64_t i = 0; i < count; i++) {
+    for (uint64_t i = 0; i < entry->count && walk->sub_ifds < tiff->limits.directories;
+         i++, walk->sub_ifds++) {
         uint64_t offset;
         cogpu_status status = cogpu_tiff_u64s(tiff, entry, i, 1, &offset, walk->error);
         if (status == COGPU_CORRUPT) {

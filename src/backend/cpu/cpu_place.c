@@ -35,26 +35,23 @@ static void put_sample(uint8_t *to, uint64_t value, size_t size) {
     }
 }
 
-/* Bits run from the most significant down; `first` is the first sample taken. */
-static void widen_bits(const uint8_t *row, size_t row_bytes, uint64_t first, uint64_t count,
-                       uint32_t bits, size_t size, bool is_signed, uint8_t *to) {
-    uint64_t bit = first * bits, window = 0;
+/* Bits run from the most significant down. */
+static uint64_t bits_at(const uint8_t *row, size_t row_bytes, uint64_t bit, uint32_t bits) {
     size_t at = (size_t)(bit / 8);
-    uint32_t held = 0;
-    if (bit % 8) {
-        window = row[at++] & (0xFFU >> bit % 8);
-        held = 8 - (uint32_t)(bit % 8);
-    }
-    for (uint64_t i = 0; i < count; i++, to += size) {
-        while (held < bits) {
-            window = window << 8 | (at < row_bytes ? row[at] : 0);
-            at++;
-            held += 8;
-        }
-        held -= bits;
-        put_sample(to, sign_extend(window >> held, bits, is_signed), size);
-        window &= (1ULL << held) - 1;
-    }
+    uint64_t window = 0;
+    if (row_bytes - at >= 8)
+        window = load_u64(row + at, true);
+    else
+        for (size_t i = at; i < at + 8; i++)
+            window = window << 8 | (i < row_bytes ? row[i] : 0);
+    return window << bit % 8 >> (64 - bits);
+}
+
+static void widen_bits(const uint8_t *row, size_t row_bytes, uint64_t first, uint32_t step,
+                       uint32_t count, uint32_t bits, size_t size, bool is_signed, uint8_t *to) {
+    uint64_t bit = first * bits;
+    for (uint32_t i = 0; i < count; i++, to += size, bit += (uint64_t)step * bits)
+        put_sample(to, sign_extend(bits_at(row, row_bytes, bit, bits), bits, is_signed), size);
 }
 
 /* A number of 1 + 7 + 16 bits as one of 1 + 8 + 23. */
@@ -76,9 +73,10 @@ static uint32_t float24_to_32(uint32_t value) {
     return sign | (exponent + 127 - 63) << 23 | mantissa << 7;
 }
 
-static void widen_float24(const uint8_t *row, uint64_t first, uint64_t count, uint8_t *to) {
+static void widen_float24(const uint8_t *row, uint64_t first, uint32_t step, uint32_t count,
+                          uint8_t *to) {
     row += first * 3;
-    for (uint64_t i = 0; i < count; i++, row += 3, to += 4) {
+    for (uint32_t i = 0; i < count; i++, row += (size_t)step * 3, to += 4) {
         uint32_t value = COGPU_HOST_BIG_ENDIAN
                              ? (uint32_t)row[0] << 16 | (uint32_t)row[1] << 8 | row[2]
                              : (uint32_t)row[2] << 16 | (uint32_t)row[1] << 8 | row[0];
@@ -86,14 +84,15 @@ static void widen_float24(const uint8_t *row, uint64_t first, uint64_t count, ui
     }
 }
 
-static void widen(const cogpu_storage *storage, const uint8_t *row, uint64_t first, uint64_t count,
-                  uint8_t *to) {
+/* `count` samples from the first-th of a row on, each `step` after the one before: one band. */
+static void widen(const cogpu_storage *storage, const uint8_t *row, uint64_t first, uint32_t step,
+                  uint32_t count, uint8_t *to) {
     bool is_signed =
         storage->type == COGPU_I8 || storage->type == COGPU_I16 || storage->type == COGPU_I32;
     if (storage->type == COGPU_F32)
-        widen_float24(row, first, count, to);
+        widen_float24(row, first, step, count, to);
     else
-        widen_bits(row, storage->format.row_bytes, first, count, storage->bits,
+        widen_bits(row, storage->format.row_bytes, first, step, count, storage->bits,
                    cogpu_type_bytes(storage->type), is_signed, to);
 }
 
@@ -240,6 +239,24 @@ static void place_row(const cogpu_read_plan *plan, const cogpu_block *block,
     }
 }
 
+/* Packed samples are widened a band at a time, so that bands nobody asked for cost nothing. */
+static void place_packed_row(cogpu_seat *seat, const cogpu_read_plan *plan,
+                             const cogpu_block *block, uint32_t row, const uint8_t *packed,
+                             const cogpu_raster *raster) {
+    const cogpu_storage *storage = plan->storage;
+    size_t size = cogpu_type_bytes(storage->type);
+    uint32_t per_pixel = storage->format.samples;
+    bool planar = storage->planes > 1;
+    for (uint32_t p = 0; p < (planar ? 1 : plan->band_count); p++) {
+        uint32_t band = planar ? 0 : plan->bands ? plan->bands[p] - 1 : p;
+        widen(storage, packed, (uint64_t)block->source_x * per_pixel + band, per_pixel,
+              block->width, seat->wide_row);
+        copy_samples(target_of(block, raster, planar ? block->plane : p) +
+                         (int64_t)row * raster->stride_y,
+                     raster->stride_x, seat->wide_row, (int64_t)size, block->width, size);
+    }
+}
+
 /* Rows that begin with the block's first pixel and lie in the raster as in the block are restored
  * straight into it: no copy at all. */
 static bool goes_direct(const cogpu_read_plan *plan, const cogpu_block *block,
@@ -263,12 +280,10 @@ static void take_row(cogpu_seat *seat, const cogpu_read_plan *plan, const cogpu_
         cogpu_cpu_restore_row(storage, row, block->source_x + block->width, seat->row);
         row = seat->row;
     }
-    if (is_packed(storage)) {
-        widen(storage, row, first, (uint64_t)block->width * per_pixel, seat->wide_row);
-        place_row(plan, block, split, i, seat->wide_row, raster);
-    } else {
+    if (is_packed(storage))
+        place_packed_row(seat, plan, block, i, row, raster);
+    else
         place_row(plan, block, split, i, row + first * cogpu_type_bytes(storage->type), raster);
-    }
 }
 
 cogpu_status cogpu_cpu_place(cogpu_seat *seat, const cogpu_read_plan *plan,
@@ -276,8 +291,7 @@ cogpu_status cogpu_cpu_place(cogpu_seat *seat, const cogpu_read_plan *plan,
                              const cogpu_raster *raster, cogpu_error *error) {
     const cogpu_storage *storage = plan->storage;
     size_t row_bytes = storage->format.row_bytes;
-    size_t wide_bytes =
-        (size_t)block->width * storage->format.samples * cogpu_type_bytes(storage->type);
+    size_t wide_bytes = block->width * cogpu_type_bytes(storage->type);
     uint8_t *row = decoded + block->source_y * row_bytes;
     if (!is_restored && goes_direct(plan, block, raster)) {
         uint8_t *to = target_of(block, raster, storage->planes > 1 ? block->plane : 0);
