@@ -11,10 +11,10 @@ c_files   := git ls-files -co --exclude-standard '*.c' '*.h'
 
 # build/cogpu, build/libcogpu.so, build/libcogpu.a
 all: build/CMakeCache.txt
-	@cmake --build build --target cogpu cogpu_static cogpu_cli
+	@cmake --build build
 
 build/CMakeCache.txt:
-	@cmake -S . -B build $(generator) -DCMAKE_BUILD_TYPE=Release
+	@cmake -S . -B build $(generator) -DCMAKE_BUILD_TYPE=Release -DCOGPU_TESTS=OFF
 
 # What this machine lacks for all of the below.
 setup:

@@ -24,7 +24,9 @@ static int print_for_person(void) {
     printf("\ncodecs\n");
     for (uint32_t i = 0; cogpu_codec_info(i, &codec) == COGPU_OK; i++)
         printf("  %5" PRIu32 "  %-14s  %s\n", codec.compression, codec.name,
-               codec.available ? codec.library : "not built in");
+               codec.available  ? codec.library
+               : *codec.library ? "not built in"
+                                : "not supported");
     print_libraries();
     return EXIT_DONE;
 }

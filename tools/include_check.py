@@ -29,7 +29,8 @@ MAY_SEE = {
 PUBLIC_ONLY = ["cli", "examples"]
 
 # Memory is base/memory.h's, text is base/status.h's, and the process is not ours to end.
-FORBIDDEN = ["malloc", "calloc", "realloc", "free", "printf", "fprintf", "puts", "abort", "exit", "strcpy",
+FORBIDDEN = ["malloc", "calloc", "realloc", "free", "printf", "fprintf", "puts", "abort", "exit",
+             "strcpy",
              "strcat", "sprintf", "vsprintf", "atoi", "atol", "atof", "gets"]
 CALL = re.compile(r"(?<![\w.>])(" + "|".join(FORBIDDEN) + r")\s*\(")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -42,7 +43,8 @@ def without_comments(text):
 
 
 def sources(folder):
-    return sorted(path for suffix in ("c", "h", "cpp", "cu", "cuh") for path in folder.rglob(f"*.{suffix}"))
+    return sorted(path for suffix in ("c", "h", "cpp", "cu", "cuh")
+                  for path in folder.rglob(f"*.{suffix}"))
 
 
 def includes(path):
@@ -92,7 +94,8 @@ def check(root):
 
 
 def main():
-    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[1])
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1
+                        else pathlib.Path(__file__).resolve().parents[1])
     offences = list(check(root))
     print("\n".join(offences) if offences else "includes and calls are in order")
     return 1 if offences else 0

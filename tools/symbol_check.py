@@ -18,7 +18,8 @@ NOT_OURS = re.compile(r"_init$|_fini$|_edata$|_end$|__bss_start$|__(asan|ubsan|o
 
 
 def defined_symbols(path, *flags):
-    output = subprocess.run(["nm", "--defined-only", "--extern-only", *flags, path], capture_output=True,
+    output = subprocess.run(["nm", "--defined-only", "--extern-only", *flags, path],
+                            capture_output=True,
                             text=True, check=True).stdout
     names = {line.split()[-1] for line in output.splitlines() if len(line.split()) == 3}
     return {name.split("@")[0] for name in names if not NOT_OURS.match(name)}
@@ -46,7 +47,8 @@ def main():
     parser.add_argument("build", type=pathlib.Path, nargs="?", default=ROOT / "build")
     parser.add_argument("--header", type=pathlib.Path, default=ROOT / "include" / "cogpu.h")
     arguments = parser.parse_args()
-    offences = list(check(arguments.build / "libcogpu.so", arguments.build / "libcogpu.a", arguments.header))
+    offences = list(check(arguments.build / "libcogpu.so", arguments.build / "libcogpu.a",
+                          arguments.header))
     print("\n".join(offences) if offences else "symbols are in order")
     return 1 if offences else 0
 

@@ -123,9 +123,13 @@ static cogpu_status check_codec(const cogpu_storage *storage, cogpu_error *error
     uint32_t compression = storage->format.compression;
     if (!storage->codec)
         return cogpu_fail(error, COGPU_UNSUPPORTED, "compression %u is not known", compression);
-    if (!storage->codec->decode)
+    const char *library = storage->codec->library;
+    if (!storage->codec->decode && *library)
         return cogpu_fail(error, COGPU_UNSUPPORTED,
-                          "compression %u (%s) is not supported: this build has no decoder for it",
+                          "compression %u (%s) needs %s, which this build was made without",
+                          compression, storage->codec->name, library);
+    if (!storage->codec->decode)
+        return cogpu_fail(error, COGPU_UNSUPPORTED, "compression %u (%s) is not supported",
                           compression, storage->codec->name);
     return COGPU_OK;
 }

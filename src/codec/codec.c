@@ -81,34 +81,34 @@ typedef struct listed {
 } listed;
 
 /* clang-format off */
-#define OWN(number, name, decode) {{number, name, "own", decode, false, false, false}, "own"}
-#define NAME_ONLY(number, name)   {{number, name, "", NULL, false, false, false}, ""}
+#define OWN(number, name, decode) {{number, name, "own", decode, false, false}, "own"}
+#define NAME_ONLY(number, name)   {{number, name, "", NULL, false, false}, ""}
 
 static const listed codecs[] = {
     OWN(COMPRESSION_NONE, "none", cogpu_decode_none),
     OWN(COMPRESSION_CCITT_RLE, "ccitt_rle", cogpu_decode_ccitt),
     OWN(COMPRESSION_CCITT_G3, "ccitt_g3", cogpu_decode_ccitt),
     OWN(COMPRESSION_CCITT_G4, "ccitt_g4", cogpu_decode_ccitt),
-    {{COMPRESSION_LZW, "lzw", "own", cogpu_decode_lzw, true, false, false}, "own"},
+    {{COMPRESSION_LZW, "lzw", "own", cogpu_decode_lzw, true, false}, "own"},
     NAME_ONLY(COMPRESSION_OLD_JPEG, "old_jpeg"),
-    {{COMPRESSION_JPEG, "jpeg", "libjpeg", JPEG_DECODE, false, true, true}, JPEG_TEXT},
-    {{COMPRESSION_DEFLATE, "deflate", DEFLATE_LIBRARY, DEFLATE_DECODE, true, false, false},
+    {{COMPRESSION_JPEG, "jpeg", "libjpeg", JPEG_DECODE, false, true}, JPEG_TEXT},
+    {{COMPRESSION_DEFLATE, "deflate", DEFLATE_LIBRARY, DEFLATE_DECODE, true, false},
      DEFLATE_VERSION},
     NAME_ONLY(COMPRESSION_NEXT, "next"),
     OWN(COMPRESSION_CCITT_RLEW, "ccitt_rlew", cogpu_decode_ccitt),
     OWN(COMPRESSION_PACKBITS, "packbits", cogpu_decode_packbits),
     NAME_ONLY(COMPRESSION_THUNDERSCAN, "thunderscan"),
     NAME_ONLY(COMPRESSION_PIXARLOG, "pixarlog"),
-    {{COMPRESSION_DEFLATE_OLD, "deflate", DEFLATE_LIBRARY, DEFLATE_DECODE, true, false, false},
+    {{COMPRESSION_DEFLATE_OLD, "deflate", DEFLATE_LIBRARY, DEFLATE_DECODE, true, false},
      DEFLATE_VERSION},
     NAME_ONLY(COMPRESSION_JBIG, "jbig"),
     NAME_ONLY(COMPRESSION_SGILOG, "sgilog"),
     NAME_ONLY(COMPRESSION_SGILOG24, "sgilog24"),
     NAME_ONLY(COMPRESSION_JPEG2000, "jpeg2000"),
-    {{COMPRESSION_LERC, "lerc", "lerc", LERC_DECODE, false, true, false}, LERC_TEXT},
-    {{COMPRESSION_LZMA, "lzma", "liblzma", LZMA_DECODE, true, false, false}, LZMA_TEXT},
-    {{COMPRESSION_ZSTD, "zstd", "zstd", ZSTD_DECODE, true, false, false}, ZSTD_TEXT},
-    {{COMPRESSION_WEBP, "webp", "libwebp", WEBP_DECODE, false, true, false}, "libwebp"},
+    {{COMPRESSION_LERC, "lerc", "lerc", LERC_DECODE, false, false}, LERC_TEXT},
+    {{COMPRESSION_LZMA, "lzma", "liblzma", LZMA_DECODE, true, false}, LZMA_TEXT},
+    {{COMPRESSION_ZSTD, "zstd", "zstd", ZSTD_DECODE, true, false}, ZSTD_TEXT},
+    {{COMPRESSION_WEBP, "webp", "libwebp", WEBP_DECODE, false, false}, "libwebp"},
     NAME_ONLY(COMPRESSION_JXL_OLD, "jpegxl"),
     NAME_ONLY(COMPRESSION_JXL, "jpegxl"),
 };

@@ -83,7 +83,6 @@ typedef struct cogpu_codec_row {
     const char *library;  /* "own", or the library's name */
     cogpu_decode *decode; /* NULL: known by name only, or built without the library */
     bool takes_predictor; /* predictors 2 and 3 may be combined with it */
-    bool native_order;    /* samples come out in the machine's byte order */
     bool own_bit_order;   /* FillOrder 2 is not for us to undo */
 } cogpu_codec_row;
 

@@ -219,7 +219,7 @@ static cogpu_status read_colour(cogpu_storage *storage, cogpu_error *error) {
     if (bytes && storage->photometric == PHOTOMETRIC_CMYK && storage->bands == 4)
         storage->colour = COGPU_FROM_CMYK;
     if (bytes && storage->photometric == PHOTOMETRIC_YCBCR && storage->bands == 3 &&
-        storage->codec && !storage->codec->native_order)
+        storage->format.compression != COMPRESSION_JPEG)
         return read_ycbcr(storage, error);
     return COGPU_OK;
 }
@@ -300,7 +300,7 @@ cogpu_status cogpu_storage_read(const cogpu_tiff *tiff, uint32_t directory, cogp
     storage->photometric = (uint32_t)photometric;
     storage->orientation = orientation >= 1 && orientation <= 8 ? (uint32_t)orientation : 1;
     storage->codec = cogpu_codec_find(storage->format.compression);
-    storage->big_endian = tiff->big_endian && !(storage->codec && storage->codec->native_order);
+    storage->big_endian = tiff->big_endian;
     TRY(read_grid(storage, error));
     TRY(read_predictor(storage, error));
     TRY(read_codec_tags(storage, arena, error));

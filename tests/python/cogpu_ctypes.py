@@ -8,7 +8,8 @@ import ctypes
 import os
 import pathlib
 from ctypes import (
-    CFUNCTYPE, POINTER, Structure, byref, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t,
+    CFUNCTYPE, POINTER, Structure, byref, c_char, c_char_p, c_double, c_int, c_int32, c_int64,
+    c_size_t,
     c_uint16, c_uint32, c_uint64, c_void_p,
 )
 from types import SimpleNamespace
@@ -20,10 +21,13 @@ LIBRARY = pathlib.Path(os.environ.get("COGPU_LIB", ROOT / "build" / "libcogpu.so
 
 # ---- constants: C name -> value; the values are compared with the header -----------------------
 
-STATUSES = ["OK", "ARGUMENT", "MEMORY", "IO", "FORMAT", "CORRUPT", "UNSUPPORTED", "LIMIT", "DEVICE", "ABSENT"]
-TYPES = ["TYPE_NONE", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64", "F16", "F32", "F64", "CI16",
+STATUSES = ["OK", "ARGUMENT", "MEMORY", "IO", "FORMAT", "CORRUPT", "UNSUPPORTED", "LIMIT", "DEVICE",
+            "ABSENT"]
+TYPES = ["TYPE_NONE", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64", "F16", "F32", "F64",
+         "CI16",
          "CI32", "CF32", "CF64"]
-CONSTANTS = {f"COGPU_{name}": value for names in (STATUSES, TYPES) for value, name in enumerate(names)}
+CONSTANTS = {f"COGPU_{name}": value for names in (STATUSES, TYPES) for value,
+             name in enumerate(names)}
 CONSTANTS |= {
     "COGPU_STRIPS": 0, "COGPU_TILES": 1,
     "COGPU_ALL_VALID": 0, "COGPU_BY_MASK": 1, "COGPU_BY_NODATA": 2, "COGPU_BY_ALPHA": 3,
@@ -342,7 +346,8 @@ class File:
         status = lib.cogpu_crs_wkt(self.handle, image, None, 0, byref(needed), byref(error))
         _check(status, error)
         text = ctypes.create_string_buffer(needed.value)
-        status = lib.cogpu_crs_wkt(self.handle, image, text, needed.value, byref(needed), byref(error))
+        status = lib.cogpu_crs_wkt(self.handle, image, text, needed.value, byref(needed),
+                                   byref(error))
         _check(status, error)
         return text.value.decode()
 
@@ -390,7 +395,8 @@ class File:
         wanted = self.request(**request)
         out = self.empty(wanted) if out is None else out
         raster, result, error = raster_of(out), Result(), Error()
-        status = lib.cogpu_read(self.handle, byref(wanted), byref(raster), byref(result), byref(error))
+        status = lib.cogpu_read(self.handle, byref(wanted), byref(raster), byref(result),
+                                byref(error))
         self.last_result = _plain(result)
         _check(status, error)
         return out
@@ -412,7 +418,8 @@ def open(path, options=None):
 
 def open_memory(data, options=None):
     room = ctypes.create_string_buffer(data, max(len(data), 1))
-    return File(lambda file, error: lib.cogpu_open_memory(room, len(data), options, file, error), room)
+    return File(lambda file, error: lib.cogpu_open_memory(room, len(data), options, file, error),
+                room)
 
 
 def open_source(read, size, close=None, options=None):
@@ -433,8 +440,10 @@ def open_source(read, size, close=None, options=None):
         to[0] = length
         return OK
 
-    source = Source(None, READ(c_read), SIZE(c_size), CLOSE(lambda _: close()) if close else CLOSE())
-    return File(lambda file, error: lib.cogpu_open_source(byref(source), options, file, error), source)
+    source = Source(None, READ(c_read), SIZE(c_size),
+                    CLOSE(lambda _: close()) if close else CLOSE())
+    return File(lambda file, error: lib.cogpu_open_source(byref(source), options, file, error),
+                source)
 
 
 def read_many(requests, context=None):
@@ -445,6 +454,7 @@ def read_many(requests, context=None):
         arrays.append(file.empty(item.request))
         item.raster = raster_of(arrays[-1])
     error = Error()
-    status = lib.cogpu_read_many(items, len(requests), context.handle if context else None, byref(error))
+    status = lib.cogpu_read_many(items, len(requests), context.handle if context else None,
+                                 byref(error))
     failure = CogpuError(status, error) if status != OK else None
     return [(item.status, array) for item, array in zip(items, arrays)], failure

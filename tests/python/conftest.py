@@ -56,7 +56,8 @@ class Run:
     """What a program did: exit status, output, seconds, and the most memory it held."""
 
     def __init__(self, command, timeout):
-        measure = [sys.executable, "-S", "-E", str(HERE / "measure.py"), str(timeout), *map(str, command)]
+        measure = [sys.executable, "-S", "-E", str(HERE / "measure.py"), str(timeout),
+                   *map(str, command)]
         done = subprocess.run(measure, capture_output=True, check=True)
         head, _, rest = done.stdout.partition(b"\n")
         code, seconds, kib, out_bytes = head.split()

@@ -27,7 +27,8 @@ def write(array, driver="GTiff", **options):
     dtype = options.pop("dtype", array.dtype.name)
     bands, height, width = array.shape
     with MemoryFile() as memory:
-        with memory.open(driver=driver, count=bands, height=height, width=width, dtype=dtype, **options) as file:
+        with memory.open(driver=driver, count=bands, height=height, width=width, dtype=dtype,
+                         **options) as file:
             file.write(array)
         return bytes(memory.getbuffer())
 
@@ -69,7 +70,8 @@ def noise(rng, shape, dtype, bits=None):
     if dtype.kind == "f":
         values = np.cumsum(rng.normal(size=shape), axis=-1).astype(dtype)
         wild = [np.nan, np.inf, -np.inf, np.finfo(dtype).max, np.finfo(dtype).tiny, -0.0]
-        values.flat[rng.integers(0, values.size, max(values.size // 20, 1))] = wild[rng.integers(len(wild))]
+        values.flat[rng.integers(0, values.size,
+                                 max(values.size // 20, 1))] = wild[rng.integers(len(wild))]
         return values
     limits = np.iinfo(dtype)
     top = (1 << bits) - 1 if bits else int(limits.max)

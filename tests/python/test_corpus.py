@@ -38,8 +38,10 @@ OVERRIDDEN = {"gdal__autotest_gcore_data_epsg_2853_with_us_feet.tif"}
 DTYPES = {"Byte": "u1", "Int8": "i1", "UInt16": "u2", "Int16": "i2", "UInt32": "u4", "Int32": "i4",
           "UInt64": "u8", "Int64": "i8", "Float16": "f2", "Float32": "f4", "Float64": "f8",
           "CInt16": cogpu.CI16, "CInt32": cogpu.CI32, "CFloat32": "c8", "CFloat64": "c16"}
-CODECS = {"NONE": {1}, "DEFLATE": {8}, "DEFLATE(old 32946)": {32946}, "LZW": {5}, "JPEG": {7}, "LERC": {34887},
-          "ZSTD": {50000}, "PACKBITS": {32773}, "WEBP": {50001}, "LZMA": {34925}, "CCITTFAX3": {3}, "CCITTFAX4": {4}, "THUNDERSCAN": {32809}}
+CODECS = {"NONE": {1}, "DEFLATE": {8}, "DEFLATE(old 32946)": {32946}, "LZW": {5}, "JPEG": {7},
+          "LERC": {34887},
+          "ZSTD": {50000}, "PACKBITS": {32773}, "WEBP": {50001}, "LZMA": {34925}, "CCITTFAX3": {3},
+          "CCITTFAX4": {4}, "THUNDERSCAN": {32809}}
 # GDAL's mask flags. 0 is a mask directory with a band for each band of the image.
 VALIDITY = {"1": cogpu.ALL_VALID, "0": cogpu.BY_MASK, "2": cogpu.BY_MASK, "6": cogpu.BY_ALPHA,
             "8": cogpu.BY_NODATA, "10": cogpu.BY_NODATA}
@@ -81,7 +83,8 @@ def test_good_pixels(row, device, run):
 def test_good_facts(row):
     with cogpu.open(CORPUS / "good" / row["file"]) as file:
         info = file.info()
-        assert (info.width, info.height, info.bands) == tuple(int(row[k]) for k in ("width", "height", "bands"))
+        assert (info.width, info.height, info.bands) == tuple(int(row[k])
+                                                              for k in ("width", "height", "bands"))
         assert info.dtype == DTYPES[row["dtype"]]
         assert info.compression in CODECS[row["compression"]]
         assert info.predictor == int(row["predictor"])

@@ -20,7 +20,8 @@ from rasterio.enums import ColorInterp, MaskFlags, Resampling
 from rasterio.windows import Window
 
 CODECS = {tb.LZW: tb.lzw_encode, tb.DEFLATE: zlib.compress, tb.ZSTD: imagecodecs.zstd_encode,
-          tb.LZMA: imagecodecs.lzma_encode, tb.OLD_DEFLATE: zlib.compress, tb.PACKBITS: tb.packbits_encode,
+          tb.LZMA: imagecodecs.lzma_encode, tb.OLD_DEFLATE: zlib.compress,
+          tb.PACKBITS: tb.packbits_encode,
           tb.NONE: bytes}
 
 
@@ -67,7 +68,8 @@ def check_file(data, expected, seed=0):
 
 INTEGERS = ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8"]
 FLOATS = ["f2", "f4", "f8"]
-CELLS = [cell for cell in itertools.product((tb.LZW, tb.DEFLATE, tb.ZSTD), (1, 2, 3), INTEGERS + FLOATS,
+CELLS = [cell for cell in itertools.product((tb.LZW, tb.DEFLATE, tb.ZSTD), (1, 2, 3),
+                                            INTEGERS + FLOATS,
                                             ("strip", "tile"), ("chunky", "separate"), "<>")
          if cell[1] != 3 or cell[2] in FLOATS]
 
@@ -81,7 +83,8 @@ def test_cell(codec, predictor, dtype, layout, planar, order):
     seed = zlib.crc32(repr((codec, predictor, dtype, layout, planar, order)).encode())
     array = judge.noise(np.random.default_rng(seed), (3, 35, 21), dtype)
     blocks = {"tile": (16, 32)} if layout == "tile" else {"rows": 9}
-    data = tb.image(array, order=order, compression=codec, encode=CODECS[codec], predictor=predictor,
+    data = tb.image(array, order=order, compression=codec, encode=CODECS[codec],
+                    predictor=predictor,
                     planar=planar == "separate", **blocks)
     assert judge.same(judge.read(data), array)
     check_file(data, array, seed)
@@ -89,15 +92,19 @@ def test_cell(codec, predictor, dtype, layout, planar, order):
 
 # ---- a covering selection of what GDAL writes --------------------------------------------------
 
-PLAIN = ["uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "float32",
+PLAIN = ["uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16",
+         "float32",
          "float64", "complex_int16", "complex64", "complex128"]
-PACKED = [f"uint8:{n}" for n in (1, 2, 3, 4, 5, 6, 7)] + [f"uint16:{n}" for n in (9, 10, 11, 12, 13, 14, 15)] + [
+PACKED = [f"uint8:{n}" for n in (1, 2, 3, 4, 5, 6, 7)] + [f"uint16:{n}"
+                                                          for n in (9, 10, 11, 12, 13, 14, 15)] + [
     f"uint32:{n}" for n in (17, 18, 20, 23, 24, 25, 30, 31)]
 FACTORS = {
-    "codec": ["none", "packbits", "lzw", "deflate", "zstd", "lzma", "lerc", "lerc_deflate", "lerc_zstd"],
+    "codec": ["none", "packbits", "lzw", "deflate", "zstd", "lzma", "lerc", "lerc_deflate",
+              "lerc_zstd"],
     "sample": PLAIN + PACKED,
     "predictor": [1, 2, 3],
-    "layout": ["rows 1", "rows 7", "rows 64", "tile 16 16", "tile 32 16", "tile 16 48", "tile 128 128"],
+    "layout": ["rows 1", "rows 7", "rows 64", "tile 16 16", "tile 32 16", "tile 16 48",
+               "tile 128 128"],
     "interleave": ["pixel", "band"],
     "endianness": ["LITTLE", "BIG"],
     "bigtiff": ["NO", "YES"],
@@ -109,7 +116,8 @@ FACTORS = {
 def legal(case):
     """What GDAL writes. Predictors need whole samples; LERC knows integers to 32 bits and floats."""
     base, _, bits = case["sample"].partition(":")
-    if case["predictor"] != 1 and (case["codec"] not in ("lzw", "deflate", "zstd") or bits or "complex" in base):
+    if case["predictor"] != 1 and (case["codec"] not in ("lzw", "deflate", "zstd") or bits
+                                   or "complex" in base):
         return False
     if case["predictor"] == 3 and base not in ("float32", "float64"):
         return False
@@ -142,7 +150,8 @@ def name_of(case):
 
 def gdal_options(case):
     kind, *numbers = case["layout"].split()
-    options = {"compress": case["codec"], "interleave": case["interleave"], "endianness": case["endianness"],
+    options = {"compress": case["codec"], "interleave": case["interleave"],
+               "endianness": case["endianness"],
                "bigtiff": case["bigtiff"]}
     if kind == "rows":
         options["blockysize"] = numbers[0]
@@ -171,19 +180,24 @@ def test_pair(case):
     data = judge.write(array, **options)
     expected = judge.read(data)
     if not case["codec"].startswith("lerc"):  # which may lose the last digits of wild floats
-        assert judge.same(expected, judge.native(array, base)), "GDAL itself does not return what it wrote"
+        assert judge.same(expected, judge.native(array,
+                                                 base)), "GDAL itself does not return what it wrote"
     check_file(data, expected, len(data))
 
 
 # ---- codecs with rules of their own ------------------------------------------------------------
 
-@pytest.mark.parametrize("layout", [{}, {"tiled": True, "blockxsize": 32, "blockysize": 32}, {"blockysize": 16}])
+@pytest.mark.parametrize("layout", [{}, {"tiled": True, "blockxsize": 32, "blockysize": 32},
+                                    {"blockysize": 16}])
 @pytest.mark.parametrize("bands,options", [
-    (1, {}), (3, {"photometric": "RGB"}), (3, {"photometric": "YCBCR"}), (3, {"interleave": "band"}),
+    (1, {}), (3, {"photometric": "RGB"}), (3, {"photometric": "YCBCR"}),
+    (3, {"interleave": "band"}),
     (4, {"photometric": "RGB"}), (2, {}), (4, {"photometric": "CMYK"}),
-    (1, {"jpegtablesmode": 0}), (3, {"photometric": "YCBCR", "jpegtablesmode": 3}), (5, {"interleave": "band"})])
+    (1, {"jpegtablesmode": 0}), (3, {"photometric": "YCBCR", "jpegtablesmode": 3}),
+    (5, {"interleave": "band"})])
 def test_jpeg(bands, options, layout):
-    array = np.cumsum(np.random.default_rng(bands).integers(0, 3, (bands, 75, 91)), axis=-1).astype("u1")
+    array = np.cumsum(np.random.default_rng(bands).integers(0, 3, (bands, 75, 91)),
+                      axis=-1).astype("u1")
     data = judge.write(array, compress="jpeg", **options, **layout)
     check_file(data, judge.read(data))
 
@@ -192,15 +206,18 @@ def test_jpeg(bands, options, layout):
 @pytest.mark.parametrize("bands", [3, 4])
 @pytest.mark.parametrize("layout", [{}, {"tiled": True, "blockxsize": 32, "blockysize": 48}])
 def test_webp(bands, lossless, layout):
-    array = np.cumsum(np.random.default_rng(bands).integers(0, 3, (bands, 75, 91)), axis=-1).astype("u1")
+    array = np.cumsum(np.random.default_rng(bands).integers(0, 3, (bands, 75, 91)),
+                      axis=-1).astype("u1")
     if bands == 4:
         array[3, :48, :32] = 255  # T100: an opaque tile is stored without alpha
     data = judge.write(array, compress="webp", webp_lossless=lossless, **layout)
     check_file(data, judge.read(data))
 
 
-@pytest.mark.parametrize("codec", ["ccittrle", "ccittfax3", "ccittfax4", "packbits", "lzw", "deflate"])
-@pytest.mark.parametrize("layout", [{}, {"blockysize": 5}, {"tiled": True, "blockxsize": 32, "blockysize": 16}])
+@pytest.mark.parametrize("codec", ["ccittrle", "ccittfax3", "ccittfax4", "packbits", "lzw",
+                                   "deflate"])
+@pytest.mark.parametrize("layout", [{}, {"blockysize": 5},
+                                    {"tiled": True, "blockxsize": 32, "blockysize": 16}])
 @pytest.mark.parametrize("density", [0, 0.02, 0.5, 0.98, 1])
 def test_one_bit(codec, layout, density):
     rng = np.random.default_rng(int(100 * density))
@@ -214,11 +231,13 @@ def test_one_bit(codec, layout, density):
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "u4", "i4", "f4", "f8"])
-@pytest.mark.parametrize("options", [{}, {"interleave": "band"}, {"tiled": True, "blockxsize": 16, "blockysize": 16},
+@pytest.mark.parametrize("options", [{}, {"interleave": "band"},
+                                     {"tiled": True, "blockxsize": 16, "blockysize": 16},
                                      {"max_z_error": 0.5}, {"endianness": "BIG"}])
 @pytest.mark.parametrize("codec", ["lerc", "lerc_deflate", "lerc_zstd"])
 def test_lerc(dtype, options, codec):
-    array = (np.cumsum(np.random.default_rng(3).normal(size=(3, 33, 29)), axis=-1)).astype("f8").clip(0, 100)
+    array = (np.cumsum(np.random.default_rng(3).normal(size=(3, 33, 29)),
+                       axis=-1)).astype("f8").clip(0, 100)
     data = judge.write(array.astype(dtype), compress=codec, **options)
     check_file(data, judge.read(data))
 
@@ -242,7 +261,8 @@ def test_codec_and_predictor_by_own_writer(codec, predictor, dtype, order):
     if predictor != 1 and codec in (tb.PACKBITS, tb.NONE):
         pytest.skip("predictors do not go with this codec")
     array = judge.noise(np.random.default_rng(5), (2, 33, 18), dtype)
-    data = tb.image(array, order=order, compression=codec, encode=CODECS[codec], predictor=predictor, rows=10)
+    data = tb.image(array, order=order, compression=codec, encode=CODECS[codec],
+                    predictor=predictor, rows=10)
     assert judge.same(judge.read(data), array)
     check_file(data, array)
 
@@ -253,7 +273,8 @@ def test_packed_bits_T023_T024(bits, planar):
     dtype = "u1" if bits < 8 else "u2" if bits < 16 else "u4"
     array = judge.noise(np.random.default_rng(bits), (3, 13, 21), dtype, bits)
     for order, tile in itertools.product("<>", (None, (16, 16))):
-        data = tb.image(array, order=order, bits=bits, format=1, planar=planar, tile=tile, rows=None if tile else 5)
+        data = tb.image(array, order=order, bits=bits, format=1, planar=planar, tile=tile,
+                        rows=None if tile else 5)
         assert judge.same(judge.read(data), array)
         check_file(data, array)
 
@@ -269,7 +290,8 @@ def test_complex_T027(dtype, order, planar):
             array[part] = judge.noise(rng, array.shape, dtype[0])
     else:
         array = judge.noise(rng, (2, 9, 11), dtype)
-    data = tb.image(array, order=order, planar=planar, rows=4, compression=tb.DEFLATE, encode=zlib.compress)
+    data = tb.image(array, order=order, planar=planar, rows=4, compression=tb.DEFLATE,
+                    encode=zlib.compress)
     with judge.opened(data) as file:
         values = file.read()
     back = judge.complex_pairs(values, dtype) if np.dtype(dtype).kind == "V" else values
@@ -300,17 +322,20 @@ def test_float24_predictor3_T026():
     planes = raw.transpose(0, 2, 1).reshape(5, -1)
     coded = planes.copy()
     coded[:, 1:] = planes[:, 1:] - planes[:, :-1]
-    data = tb.image(np.zeros((1, 5, 9), "u4"), bits=24, format=3, predictor=3, compression=tb.DEFLATE,
+    data = tb.image(np.zeros((1, 5, 9), "u4"), bits=24, format=3, predictor=3,
+                    compression=tb.DEFLATE,
                     blocks=[zlib.compress(coded.tobytes())])
     check_file(data, judge.read(data))
 
 
 @pytest.mark.parametrize("codec", [tb.NONE, tb.PACKBITS, tb.LZW, tb.DEFLATE])
-@pytest.mark.parametrize("dtype,bits", [("u1", None), ("u2", None), ("u1", 1), ("u2", 12), ("f4", None)])
+@pytest.mark.parametrize("dtype,bits", [("u1", None), ("u2", None), ("u1", 1), ("u2", 12),
+                                        ("f4", None)])
 def test_fill_order_2_T029(codec, dtype, bits):
     array = judge.noise(np.random.default_rng(8), (1, 19, 23), dtype, bits)
     encode = lambda data: tb.reverse_bits(CODECS[codec](data))
-    data = tb.image(array, compression=codec, encode=encode, bits=bits, format=1 if bits else None, rows=7,
+    data = tb.image(array, compression=codec, encode=encode, bits=bits, format=1 if bits else None,
+                    rows=7,
                     tags={266: (tb.SHORT, [2])})
     assert judge.same(judge.read(data), array)
     check_file(data, array)
@@ -346,7 +371,8 @@ GEO = {"crs": "EPSG:32633", "transform": rasterio.transform.from_origin(400000, 
 
 def save(path, array, **options):
     bands, height, width = array.shape
-    with rasterio.open(path, "w", driver="GTiff", count=bands, height=height, width=width, dtype=array.dtype,
+    with rasterio.open(path, "w", driver="GTiff", count=bands, height=height, width=width,
+                       dtype=array.dtype,
                        **GEO, **options) as file:
         file.write(array)
     return path
@@ -358,7 +384,8 @@ def add_overviews(path, factors, external=False):
 
 
 @pytest.mark.parametrize("external", [False, True])
-@pytest.mark.parametrize("options", [{}, {"interleave": "band", "tiled": True, "compress": "zstd", "predictor": 2},
+@pytest.mark.parametrize("options", [{}, {"interleave": "band", "tiled": True, "compress": "zstd",
+                                          "predictor": 2},
                                      {"endianness": "BIG"}, {"bigtiff": "YES", "compress": "lzw"}])
 def test_overviews_of_gdaladdo_T063_T064_T066(tmp_path, options, external):
     path = save(tmp_path / "a.tif", terrain(3), **options)
@@ -381,7 +408,8 @@ def test_unsound_ovr_T079(tmp_path, damage):
     side = tmp_path / "a.tif.ovr"
     whole = side.read_bytes()
     side.write_bytes({"empty": b"", "noise": bytes(range(256)), "cut": whole[:len(whole) // 3],
-                      "other size": tb.image(np.zeros((900, 900), "u2"), tags={254: (tb.LONG, [1])})}[damage])
+                      "other size": tb.image(np.zeros((900, 900), "u2"),
+                                             tags={254: (tb.LONG, [1])})}[damage])
     with cogpu.open(path) as file:
         assert judge.same(file.read(), array)
         if damage == "other size":
@@ -395,7 +423,8 @@ def test_unsound_ovr_T079(tmp_path, damage):
 @pytest.mark.parametrize("interleave", ["PIXEL", "BAND", "TILE"])
 @pytest.mark.parametrize("mask", [False, True])
 @pytest.mark.parametrize("options", [
-    {"COMPRESS": "DEFLATE", "PREDICTOR": "YES"}, {"COMPRESS": "NONE"}, {"COMPRESS": "ZSTD", "BIGTIFF": "YES"},
+    {"COMPRESS": "DEFLATE", "PREDICTOR": "YES"}, {"COMPRESS": "NONE"},
+    {"COMPRESS": "ZSTD", "BIGTIFF": "YES"},
     {"COMPRESS": "LZW", "SPARSE_OK": "TRUE"}, {"COMPRESS": "LERC"}])
 def test_cog(tmp_path, interleave, mask, options):
     array = terrain(3, 700, 530)
@@ -406,7 +435,8 @@ def test_cog(tmp_path, interleave, mask, options):
             with rasterio.open(source, "r+") as file:
                 file.write_mask((array[0] % 7 != 0).astype("u1") * 255)
         path = tmp_path / "cog.tif"
-        rasterio.shutil.copy(source, path, driver="COG", BLOCKSIZE=128, INTERLEAVE=interleave, **options)
+        rasterio.shutil.copy(source, path, driver="COG", BLOCKSIZE=128, INTERLEAVE=interleave,
+                             **options)
     assert check_levels(path) > 1
     check_masks(path)
     with cogpu.open(path) as file:
@@ -434,8 +464,10 @@ def test_cog_jpeg(tmp_path, bands):
 def test_sparse_T047(tmp_path, nodata, interleave, rows):
     """Blocks that the file does not hold read as nodata, or 0."""
     path = tmp_path / "a.tif"
-    with rasterio.open(path, "w", driver="GTiff", count=2, height=100, width=70, dtype="uint16", tiled=True,
-                       blockxsize=32, blockysize=32, SPARSE_OK=True, nodata=nodata, interleave=interleave,
+    with rasterio.open(path, "w", driver="GTiff", count=2, height=100, width=70, dtype="uint16",
+                       tiled=True,
+                       blockxsize=32, blockysize=32, SPARSE_OK=True, nodata=nodata,
+                       interleave=interleave,
                        compress="deflate", **GEO) as file:
         if rows != "none":
             height = 100 if rows == "all" else 32
@@ -459,14 +491,16 @@ def check_masks(path):
                 whole = expected.read_masks()
                 whole = np.where(whole > 0, 255, 0).astype("u1")  # GDAL hands out alpha as it is
                 for band in range(1, expected.count + (expected.colorinterp[-1] != ColorInterp.alpha)):
-                    assert judge.same(file.mask(level=index, bands=[band]), whole[band - 1]), (index, band)
+                    assert judge.same(file.mask(level=index, bands=[band]),
+                                      whole[band - 1]), (index, band)
                 height, width = expected.shape
                 part = file.mask(level=index, window=(1, 0, width - 1, height), bands=[1])
                 assert judge.same(part, whole[0, :, 1:])
 
 
 @pytest.mark.parametrize("bands", [1, 3])
-@pytest.mark.parametrize("options", [{}, {"tiled": True, "blockxsize": 64, "blockysize": 64, "compress": "deflate"}])
+@pytest.mark.parametrize("options", [{}, {"tiled": True, "blockxsize": 64, "blockysize": 64,
+                                          "compress": "deflate"}])
 @pytest.mark.parametrize("overviews", [[], [2, 4]])
 def test_internal_mask(tmp_path, bands, options, overviews):
     array = terrain(bands)
@@ -485,9 +519,11 @@ def test_internal_mask(tmp_path, bands, options, overviews):
 
 
 @pytest.mark.parametrize("dtype,nodata", [
-    ("u1", 0), ("u1", 255), ("i1", -128), ("u2", 65535), ("i2", -32768), ("u4", 4294967295), ("i4", -2147483648),
+    ("u1", 0), ("u1", 255), ("i1", -128), ("u2", 65535), ("i2", -32768), ("u4", 4294967295),
+    ("i4", -2147483648),
     ("u8", 5), ("i8", -5), ("f4", -9999), ("f4", float("nan")),
-    ("f8", float("nan")), ("f4", -3.4028234663852886e+38), ("f8", 1e300), ("f4", float("inf")), ("f2", -1)])
+    ("f8", float("nan")), ("f4", -3.4028234663852886e+38), ("f8", 1e300), ("f4", float("inf")),
+    ("f2", -1)])
 def test_nodata_mask_T112(tmp_path, dtype, nodata):
     array = terrain(2, 40, 33, dtype)
     array[0, 3:9, 5:20] = np.array(nodata).astype(dtype)
@@ -543,7 +579,8 @@ def test_band_facts(tmp_path):
         assert tuple(b.offset for b in bands) == expected.offsets
         assert [bool(b.has_scale) for b in bands] == [True, True, False]
         assert tuple(b.description for b in bands) == expected.descriptions
-        assert tuple(b.unit or None for b in bands) == tuple(unit or None for unit in expected.units)
+        assert tuple(b.unit or None for b in bands) == tuple(unit or None
+                                                             for unit in expected.units)
         assert [b.interpretation for b in bands] == [c.name for c in expected.colorinterp]
         with pytest.raises(cogpu.CogpuError) as caught:
             file.band(4)
@@ -553,7 +590,8 @@ def test_band_facts(tmp_path):
 
 
 @pytest.mark.parametrize("bands,options", [
-    (1, {}), (2, {}), (3, {"photometric": "RGB"}), (4, {"photometric": "RGB"}), (4, {}), (4, {"photometric": "CMYK"}),
+    (1, {}), (2, {}), (3, {"photometric": "RGB"}), (4, {"photometric": "RGB"}), (4, {}),
+    (4, {"photometric": "CMYK"}),
     (3, {"photometric": "YCBCR", "compress": "jpeg"}), (5, {"photometric": "RGB", "ALPHA": "YES"}),
     (2, {"ALPHA": "YES"}), (1, {"photometric": "MINISWHITE"}), (3, {"photometric": "MINISBLACK"})])
 def test_colour_interpretation_T033(tmp_path, bands, options):
@@ -573,7 +611,8 @@ def test_palette_T031(tmp_path):
         assert info.palette_entries == 256 and file.band(1).interpretation == "palette"
         reds, greens, blues = (info.palette[i * 256:(i + 1) * 256] for i in range(3))
         for index, (red, green, blue, _) in expected.colormap(1).items():
-            assert (reds[index] // 257, greens[index] // 257, blues[index] // 257) == (red, green, blue)
+            assert (reds[index] // 257, greens[index] // 257, blues[index] // 257) == (red, green,
+                                                                                       blue)
 
 
 def test_items_and_domains(tmp_path):
@@ -610,7 +649,8 @@ def test_description_tag(tmp_path):
 @pytest.mark.parametrize("point", [False, True])
 def test_transform_T126_T127_T141(tmp_path, transform, point):
     path = tmp_path / "a.tif"
-    with rasterio.open(path, "w", driver="GTiff", count=1, height=9, width=11, dtype="uint8", crs="EPSG:32633",
+    with rasterio.open(path, "w", driver="GTiff", count=1, height=9, width=11, dtype="uint8",
+                       crs="EPSG:32633",
                        transform=rasterio.Affine.from_gdal(*transform)) as file:
         if point:
             file.update_tags(AREA_OR_POINT="Point")
@@ -639,41 +679,52 @@ def test_gcps_T140(tmp_path):
     path = tmp_path / "a.tif"
     points = [rasterio.control.GroundControlPoint(r, c, 10 + c / 3, 50 - r / 7, c * 1.5)
               for r, c in ((0, 0), (0, 11), (9, 0), (4.5, 2.25))]
-    with rasterio.open(path, "w", driver="GTiff", count=1, height=9, width=11, dtype="uint8", gcps=points,
+    with rasterio.open(path, "w", driver="GTiff", count=1, height=9, width=11, dtype="uint8",
+                       gcps=points,
                        crs="EPSG:4326"):
         pass
     with cogpu.open(path) as file, rasterio.open(path) as expected:
         info, (gcps, crs) = file.info(), expected.gcps
         assert not info.has_transform
-        assert [(g.column, g.row, g.x, g.y, g.z) for g in info.gcps] == [(g.col, g.row, g.x, g.y, g.z) for g in gcps]
+        assert [(g.column, g.row, g.x, g.y, g.z)
+                for g in info.gcps] == [(g.col, g.row, g.x, g.y, g.z) for g in gcps]
         assert file.crs().code == crs.to_epsg() == 4326
 
 
 def test_rpcs(tmp_path):
     path = tmp_path / "a.tif"
-    rpcs = rasterio.rpc.RPC(height_off=1, height_scale=2, lat_off=3, lat_scale=4, line_den_coeff=list(range(20)),
-                            line_num_coeff=list(range(20, 40)), line_off=5, line_scale=6, long_off=7, long_scale=8,
-                            samp_den_coeff=list(range(40, 60)), samp_num_coeff=list(range(60, 80)), samp_off=9,
+    rpcs = rasterio.rpc.RPC(height_off=1, height_scale=2, lat_off=3, lat_scale=4,
+                            line_den_coeff=list(range(20)),
+                            line_num_coeff=list(range(20, 40)), line_off=5, line_scale=6,
+                            long_off=7, long_scale=8,
+                            samp_den_coeff=list(range(40, 60)), samp_num_coeff=list(range(60, 80)),
+                            samp_off=9,
                             samp_scale=10, err_bias=0.5, err_rand=0.25)
-    with rasterio.open(path, "w", driver="GTiff", count=1, height=9, width=11, dtype="uint8", rpcs=rpcs):
+    with rasterio.open(path, "w", driver="GTiff", count=1, height=9, width=11, dtype="uint8",
+                       rpcs=rpcs):
         pass
     with cogpu.open(path) as file, rasterio.open(path) as expected:
         want = expected.rpcs
         assert want.line_off == 5
-        assert file.info().rpc == [want.err_bias, want.err_rand, want.line_off, want.samp_off, want.lat_off,
-                                   want.long_off, want.height_off, want.line_scale, want.samp_scale, want.lat_scale,
-                                   want.long_scale, want.height_scale, *want.line_num_coeff, *want.line_den_coeff,
+        assert file.info().rpc == [want.err_bias, want.err_rand, want.line_off, want.samp_off,
+                                   want.lat_off,
+                                   want.long_off, want.height_off, want.line_scale, want.samp_scale,
+                                   want.lat_scale,
+                                   want.long_scale, want.height_scale, *want.line_num_coeff,
+                                   *want.line_den_coeff,
                                    *want.samp_num_coeff, *want.samp_den_coeff]
 
 
 # ---- coordinate systems ------------------------------------------------------------------------
 
-CODES = [4326, 3857, 32633, 32733, 2154, 27700, 25832, 3067, 5070, 6933, 3031, 3413, 2056, 28992, 21781, 3035, 5514,
+CODES = [4326, 3857, 32633, 32733, 2154, 27700, 25832, 3067, 5070, 6933, 3031, 3413, 2056, 28992,
+         21781, 3035, 5514,
          2193, 26711, 6318, 7844, 9057, 8252, 4087, 4499, 4258, 2927, 5041, 3832, 6350]
 
 
 def gdal_with_crs(path, crs):
-    with rasterio.open(path, "w", driver="GTiff", count=1, height=9, width=11, dtype="uint8", crs=crs,
+    with rasterio.open(path, "w", driver="GTiff", count=1, height=9, width=11, dtype="uint8",
+                       crs=crs,
                        transform=GEO["transform"]):
         pass
     with rasterio.open(path) as file:
@@ -701,7 +752,8 @@ def test_crs_of_three_dimensions_T131(tmp_path):
             assert rasterio.crs.CRS.from_wkt(file.wkt()) == crs
 
 
-@pytest.mark.parametrize("code,horizontal,vertical", [(5555, 25832, 5783), (7415, 28992, 5709), (9518, 4326, 3855)])
+@pytest.mark.parametrize("code,horizontal,vertical",
+                         [(5555, 25832, 5783), (7415, 28992, 5709), (9518, 4326, 3855)])
 def test_compound_crs_T132(tmp_path, code, horizontal, vertical):
     gdal_with_crs(tmp_path / "a.tif", f"EPSG:{code}")
     with cogpu.open(tmp_path / "a.tif") as file:
@@ -711,12 +763,18 @@ def test_compound_crs_T132(tmp_path, code, horizontal, vertical):
 
 
 PROJECTIONS = [
-    "+proj=laea +lat_0=48 +lon_0=9 +x_0=1000 +y_0=2000", "+proj=tmerc +lat_0=1 +lon_0=9.5 +k=0.9999 +x_0=500000 +y_0=10",
-    "+proj=lcc +lat_1=40 +lat_2=50 +lat_0=45 +lon_0=3", "+proj=lcc +lat_1=45 +lat_0=45 +lon_0=3 +k_0=0.999",
-    "+proj=aea +lat_1=29.5 +lat_2=45.5 +lat_0=23 +lon_0=-96", "+proj=stere +lat_0=90 +lat_ts=70 +lon_0=-45",
-    "+proj=merc +lon_0=10 +k=0.9", "+proj=eqc +lat_ts=30 +lon_0=5", "+proj=sinu +lon_0=20", "+proj=robin +lon_0=30",
-    "+proj=cass +lat_0=10 +lon_0=-61", "+proj=poly +lat_0=0 +lon_0=-54", "+proj=cea +lon_0=10 +lat_ts=30",
-    "+proj=aeqd +lat_0=40 +lon_0=-100", "+proj=eqdc +lat_0=0 +lon_0=10 +lat_1=43 +lat_2=62", "+proj=gnom +lat_0=30 +lon_0=7",
+    "+proj=laea +lat_0=48 +lon_0=9 +x_0=1000 +y_0=2000",
+    "+proj=tmerc +lat_0=1 +lon_0=9.5 +k=0.9999 +x_0=500000 +y_0=10",
+    "+proj=lcc +lat_1=40 +lat_2=50 +lat_0=45 +lon_0=3",
+    "+proj=lcc +lat_1=45 +lat_0=45 +lon_0=3 +k_0=0.999",
+    "+proj=aea +lat_1=29.5 +lat_2=45.5 +lat_0=23 +lon_0=-96",
+    "+proj=stere +lat_0=90 +lat_ts=70 +lon_0=-45",
+    "+proj=merc +lon_0=10 +k=0.9", "+proj=eqc +lat_ts=30 +lon_0=5", "+proj=sinu +lon_0=20",
+    "+proj=robin +lon_0=30",
+    "+proj=cass +lat_0=10 +lon_0=-61", "+proj=poly +lat_0=0 +lon_0=-54",
+    "+proj=cea +lon_0=10 +lat_ts=30",
+    "+proj=aeqd +lat_0=40 +lon_0=-100", "+proj=eqdc +lat_0=0 +lon_0=10 +lat_1=43 +lat_2=62",
+    "+proj=gnom +lat_0=30 +lon_0=7",
     "+proj=ortho +lat_0=30 +lon_0=7", "+proj=mill +lon_0=5", "+proj=vandg +lon_0=5",
     "+proj=omerc +lat_0=4 +lonc=102 +alpha=323 +gamma=323 +k=0.99984 +x_0=0 +y_0=0",
     "+proj=sterea +lat_0=52 +lon_0=5 +k=0.9999 +x_0=155000 +y_0=463000",
@@ -726,7 +784,8 @@ PROJECTIONS = [
 @pytest.mark.parametrize("text", PROJECTIONS)
 def test_crs_by_parameters(tmp_path, text):
     """No code names the system: the WKT by PROJ means what GDAL's means, or the library says that it cannot."""
-    crs = gdal_with_crs(tmp_path / "a.tif", text + ("" if "datum" in text else " +datum=WGS84 +units=m"))
+    crs = gdal_with_crs(tmp_path / "a.tif",
+                        text + ("" if "datum" in text else " +datum=WGS84 +units=m"))
     with cogpu.open(tmp_path / "a.tif") as file:
         assert file.crs().code == 0
         try:

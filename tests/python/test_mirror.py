@@ -27,7 +27,8 @@ def compiled(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mirror")
     source = folder / "layout.c"
     source.write_text('#include "cogpu.h"\n#include <stdio.h>\nint main(void) {\n' + "\n".join(lines) + "\n}\n")
-    subprocess.run([COMPILER, "-std=c11", f"-I{HEADER.parent}", "-o", folder / "layout", source], check=True)
+    subprocess.run([COMPILER, "-std=c11", f"-I{HEADER.parent}", "-o", folder / "layout", source],
+                   check=True)
     output = subprocess.run([folder / "layout"], capture_output=True, text=True, check=True).stdout
     return {line.split()[0]: [int(n) for n in line.split()[1:]] for line in output.splitlines()}
 
@@ -60,7 +61,8 @@ def test_type_names_are_numpys():
             continue
         assert cogpu.lib.cogpu_type_bytes(index) == dtype.itemsize
         name = cogpu.lib.cogpu_type_name(index).decode()
-        expected = {cogpu.CI16: "complex_int16", cogpu.CI32: "complex_int32"}.get(dtype) or np.dtype(dtype).name
+        expected = {cogpu.CI16: "complex_int16",
+                    cogpu.CI32: "complex_int32"}.get(dtype) or np.dtype(dtype).name
         assert name == expected
     assert cogpu.lib.cogpu_type_bytes(99) == 0
     assert cogpu.lib.cogpu_type_name(99) is not None

@@ -13,7 +13,8 @@ TOOLS = cogpu.ROOT / "tools"
 
 
 def tool(name, *arguments):
-    return subprocess.run([sys.executable, TOOLS / name, *arguments], capture_output=True, text=True)
+    return subprocess.run([sys.executable, TOOLS / name, *arguments], capture_output=True,
+                          text=True)
 
 
 @pytest.mark.no_library
@@ -24,7 +25,8 @@ def test_includes_of_the_repository():
 
 OFFENDERS = {
     "io sees tiff": ("src/io/a.c", '#include "tiff/tiff.h"\n', "src/io/a.c:1"),
-    "codec sees image": ("src/codec/a.c", '#include "base/memory.h"\n#include "image/image.h"\n', "src/codec/a.c:2"),
+    "codec sees image": ("src/codec/a.c", '#include "base/memory.h"\n#include "image/image.h"\n',
+                         "src/codec/a.c:2"),
     "plan sees backend": ("src/plan/a.c", '#include "backend/backend.h"\n', "src/plan/a.c:1"),
     "backend sees api": ("src/backend/cpu/a.c", '#include "api/file.h"\n', "src/backend/cpu/a.c:1"),
     "cli sees src": ("cli/a.c", '#include "base/status.h"\n', "cli/a.c:1"),
@@ -40,7 +42,8 @@ INNOCENTS = {
     "a longer name": ("src/tiff/a.c", "void f(void) { cogpu_free(0); my_exit(1); snprintf(0, 0, 0); }\n"),
     "base may": ("src/base/a.c", "void *f(void) { return malloc(1); }\n"),
     "image sees codec": ("src/image/a.c", '#include "codec/codec.h"\n#include "tiff/tiff.h"\n'),
-    "own room, public header": ("src/io/a.c", '#include "source.h"\n#include "cogpu.h"\n#include <stdio.h>\n'),
+    "own room, public header": ("src/io/a.c",
+                                '#include "source.h"\n#include "cogpu.h"\n#include <stdio.h>\n'),
     "cli's own header": ("cli/a.c", '#include "cli.h"\n#include "cogpu.h"\n'),
 }
 

@@ -22,7 +22,8 @@ BYTES = PIXELS.astype("u1")
 
 
 def opened(data, **limits):
-    return cogpu.open_memory(data, cogpu.OpenOptions(limits=cogpu.Limits(**limits)) if limits else None)
+    return cogpu.open_memory(data, cogpu.OpenOptions(limits=cogpu.Limits(**limits)) if limits
+                             else None)
 
 
 def pixels(data, **request):
@@ -58,13 +59,15 @@ def tags(*pairs):
 
 
 def deflated(array, level=6, **how):
-    return tb.image(array, compression=tb.DEFLATE, encode=lambda data: zlib.compress(data, level), **how)
+    return tb.image(array, compression=tb.DEFLATE, encode=lambda data: zlib.compress(data, level),
+                    **how)
 
 
 # ---- A. header, directories, tags --------------------------------------------------------------
 
 @pytest.mark.parametrize("data", [
-    b"", b"I", b"II", b"II*\0", b"II*\0\x08\0\0", b"XX*\0\x08\0\0\0", b"IM*\0\x08\0\0\0", b"II\x29\0\x08\0\0\0",
+    b"", b"I", b"II", b"II*\0", b"II*\0\x08\0\0", b"XX*\0\x08\0\0\0", b"IM*\0\x08\0\0\0",
+    b"II\x29\0\x08\0\0\0",
     b"MM*\0\0\0\0\x08", b"\x89PNG\r\n\x1a\n" * 4, b"II+\0\x08\0\0\0\x10\0\0\0", bytes(4096)])
 def test_T001_not_a_tiff(data):
     refused(data, FORMAT, said="not a TIFF", at="open")
@@ -83,7 +86,8 @@ def test_T002_bigtiff_header(field, value):
 
 
 def test_T002_count_times_size_overflows():
-    data = tb.image(PIXELS, big=True, tags=tags((273, LONG8, Raw(2 ** 62, 16)), (33550, DOUBLE, Raw(2 ** 61 + 1, 16))))
+    data = tb.image(PIXELS, big=True, tags=tags((273, LONG8, Raw(2 ** 62, 16)),
+                                                (33550, DOUBLE, Raw(2 ** 61 + 1, 16))))
     with pytest.raises(cogpu.CogpuError) as caught:
         with opened(data) as file:
             assert "ModelPixelScale" in file.info().warning
@@ -180,7 +184,8 @@ def test_T005_many_subifds_that_are_one():
 def test_T006_duplicate_tags():
     writer = tb.Writer()
     at = writer.add(BYTES.tobytes())
-    entries = [(256, LONG, [10]), (256, LONG, [5]), (257, LONG, [12]), (258, SHORT, [8]), (262, SHORT, [1]),
+    entries = [(256, LONG, [10]), (256, LONG, [5]), (257, LONG, [12]), (258, SHORT, [8]),
+               (262, SHORT, [1]),
                (273, LONG, [at]), (279, LONG, [120]), (273, LONG, [0])]
     writer.directory(entries)
     reads(writer.bytes(), BYTES, warns="256")
@@ -189,7 +194,8 @@ def test_T006_duplicate_tags():
 def test_T007_tags_out_of_order():
     writer = tb.Writer()
     at = writer.add(BYTES.tobytes())
-    writer.directory([(279, LONG, [120]), (273, LONG, [at]), (262, SHORT, [1]), (257, LONG, [12]), (258, SHORT, [8]),
+    writer.directory([(279, LONG, [120]), (273, LONG, [at]), (262, SHORT, [1]), (257, LONG, [12]),
+                      (258, SHORT, [8]),
                       (256, LONG, [10])])
     reads(writer.bytes(), BYTES)
 
@@ -235,7 +241,8 @@ def test_T010_fewer_offsets_than_blocks():
     """A window of the blocks that are there reads; the missing ones are an error, never other bytes."""
     writer = tb.Writer()
     at = writer.add(PIXELS.tobytes())
-    tb.add_image(writer, PIXELS, rows=3, tags=tags((273, LONG, [at, at + 60]), (279, LONG, [60, 60])))
+    tb.add_image(writer, PIXELS, rows=3, tags=tags((273, LONG, [at, at + 60]),
+                                                   (279, LONG, [60, 60])))
     with opened(writer.bytes()) as file:
         assert judge.same(file.read(window=(0, 0, 10, 6))[0], PIXELS[:6])
         with pytest.raises(cogpu.CogpuError) as caught:
@@ -268,7 +275,8 @@ def test_T012_rational_without_denominator():
         assert judge.same(file.read()[0], PIXELS)
 
 
-@pytest.mark.parametrize("text,expected", [(b"abc", "abc"), (b"abc\0", "abc"), (b"ab\0cd\0", "ab"), (b"abcdefgh", "abcdefgh"),
+@pytest.mark.parametrize("text,expected", [(b"abc", "abc"), (b"abc\0", "abc"), (b"ab\0cd\0", "ab"),
+                                           (b"abcdefgh", "abcdefgh"),
                                            (b"", ""), (b"\0", "")])
 def test_T013_text_without_end(text, expected):
     info = reads(tb.image(PIXELS, tags=tags((270, ASCII, text))))
@@ -276,7 +284,8 @@ def test_T013_text_without_end(text, expected):
 
 
 def test_T013_text_past_the_end_of_the_file():
-    info = reads(tb.image(PIXELS, tags=tags((270, ASCII, Raw(1 << 20, 8)), (42113, ASCII, Raw(99, 1 << 30)))),
+    info = reads(tb.image(PIXELS, tags=tags((270, ASCII, Raw(1 << 20, 8)),
+                                            (42113, ASCII, Raw(99, 1 << 30)))),
                  warns="ImageDescription")
     assert info.description is None and info.nodata.text is None
 
@@ -290,7 +299,8 @@ def test_T014_tag_without_values(tag):
     assert caught.value.status == CORRUPT
 
 
-@pytest.mark.parametrize("tag", [317, 320, 338, 339, 266, 274, 33550, 33922, 34264, 34735, 34736, 34737, 42112, 42113, 50844])
+@pytest.mark.parametrize("tag", [317, 320, 338, 339, 266, 274, 33550, 33922, 34264, 34735, 34736,
+                                 34737, 42112, 42113, 50844])
 def test_T014_optional_tag_without_values(tag):
     try:
         assert judge.same(pixels(deflated(PIXELS, tags={tag: (SHORT, Raw(0, 0))}))[0], PIXELS)
@@ -299,7 +309,8 @@ def test_T014_optional_tag_without_values(tag):
 
 
 def test_T015_tags_of_another_codec():
-    foreign = tags((317, SHORT, [2]), (347, 7, b"\xff\xd8\xff\xd9"), (292, LONG, [7]), (50674, LONG, [9, 9]), (530, SHORT, [2, 2]))
+    foreign = tags((317, SHORT, [2]), (347, 7, b"\xff\xd8\xff\xd9"), (292, LONG, [7]),
+                   (50674, LONG, [9, 9]), (530, SHORT, [2, 2]))
     data = tb.image(PIXELS, tags=foreign)
     assert judge.same(judge.read(data)[0], PIXELS)
     reads(data)
@@ -308,8 +319,10 @@ def test_T015_tags_of_another_codec():
 def test_T015_directories_with_different_codecs():
     writer = tb.Writer()
     for index, codec in enumerate((tb.LZW, tb.DEFLATE, tb.NONE, tb.ZSTD)):
-        encode = {tb.LZW: tb.lzw_encode, tb.DEFLATE: zlib.compress, tb.ZSTD: imagecodecs.zstd_encode}.get(codec, bytes)
-        tb.add_image(writer, PIXELS + index, compression=codec, encode=encode, predictor=2 if codec != 1 else 1)
+        encode = {tb.LZW: tb.lzw_encode, tb.DEFLATE: zlib.compress,
+                  tb.ZSTD: imagecodecs.zstd_encode}.get(codec, bytes)
+        tb.add_image(writer, PIXELS + index, compression=codec, encode=encode,
+                     predictor=2 if codec != 1 else 1)
     with opened(writer.bytes()) as file:
         assert file.info().images == 4
         for index in (3, 0, 2, 1):
@@ -318,7 +331,8 @@ def test_T015_directories_with_different_codecs():
 
 def test_T016_wrong_types():
     """Any integer type will do for an integer; a fraction, a text or a negative number will not."""
-    reads(tb.image(PIXELS, big=True, tags=tags((256, BYTE, [10]), (257, LONG8, [12]), (277, LONG, [1]))))
+    reads(tb.image(PIXELS, big=True, tags=tags((256, BYTE, [10]), (257, LONG8, [12]),
+                                               (277, LONG, [1]))))
     with opened(tb.image(PIXELS, big=True)) as file:
         at = int(file.tag_read(0, 273, 0, 1, "u8")[0])
     reads(tb.image(PIXELS, big=True, tags=tags((273, SLONG8, [at]))))
@@ -348,7 +362,8 @@ def test_T019_unknown_codec(codec):
     assert error.directory == 0
 
 
-@pytest.mark.parametrize("codec,name", [(6, "jpeg"), (34712, "jpeg"), (32809, "thunder"), (34661, "jbig"), (50002, "jxl")])
+@pytest.mark.parametrize("codec,name", [(6, "jpeg"), (34712, "jpeg"), (32809, "thunder"),
+                                        (34661, "jbig"), (50002, "jxl")])
 def test_T019_codec_that_is_known_by_name(codec, name):
     row = cogpu.codecs()[codec]
     if row.available:
@@ -357,10 +372,12 @@ def test_T019_codec_that_is_known_by_name(codec, name):
     assert str(codec) in error.message or row.name in error.message
 
 
-@pytest.mark.parametrize("width,height", [(0, 12), (10, 0), (0, 0), (1 << 31, 1), (1, 1 << 31), (0xFFFFFFFF, 0xFFFFFFFF),
+@pytest.mark.parametrize("width,height", [(0, 12), (10, 0), (0, 0), (1 << 31, 1), (1, 1 << 31),
+                                          (0xFFFFFFFF, 0xFFFFFFFF),
                                           (1 << 32, 1), ((1 << 32) + 10, 12), (1 << 63, 1)])
 def test_T020_impossible_sizes(width, height):
-    refused(tb.image(PIXELS, big=True, tags=tags((256, LONG8, [width]), (257, LONG8, [height]))), CORRUPT, LIMIT, at="open")
+    refused(tb.image(PIXELS, big=True, tags=tags((256, LONG8, [width]), (257, LONG8, [height]))),
+            CORRUPT, LIMIT, at="open")
 
 
 # ---- B. samples, bits, byte order --------------------------------------------------------------
@@ -373,23 +390,28 @@ def test_T021_mixed_bits():
 
 def test_T022_mixed_formats():
     array = np.stack([PIXELS] * 3)
-    refused(tb.image(array, tags=tags((339, SHORT, [1, 2, 1]))), UNSUPPORTED, said="SampleFormat", at="open")
+    refused(tb.image(array, tags=tags((339, SHORT, [1, 2, 1]))), UNSUPPORTED, said="SampleFormat",
+            at="open")
 
 
 def test_T022_empty_sample_format_is_unsigned():
     reads(tb.image(PIXELS, tags={339: (SHORT, Raw(0, 0))}))
 
 
-@pytest.mark.parametrize("bits,format", [(0, 1), (33, 1), (48, 1), (63, 2), (65, 1), (128, 1), (65535, 1), (8, 3), (31, 3),
-                                         (80, 3), (16, 5), (32, 6), (128, 5), (8, 7), (8, 0), (8, 99)])
+@pytest.mark.parametrize("bits,format", [(0, 1), (33, 1), (48, 1), (63, 2), (65, 1), (128, 1),
+                                         (65535, 1), (8, 3), (31, 3),
+                                         (80, 3), (16, 5), (32, 6), (128, 5), (8, 7), (8, 0),
+                                         (8, 99)])
 def test_T024_impossible_depths(bits, format):
-    refused(tb.image(BYTES, tags=tags((258, SHORT, [bits]), (339, SHORT, [format]))), UNSUPPORTED, CORRUPT, at="open")
+    refused(tb.image(BYTES, tags=tags((258, SHORT, [bits]), (339, SHORT, [format]))), UNSUPPORTED,
+            CORRUPT, at="open")
 
 
 @pytest.mark.parametrize("bits", [3, 5, 7, 11, 12, 15, 17, 20, 31])
 def test_T024_signed_odd_depths_are_sign_extended(bits):
     dtype = "i1" if bits < 8 else "i2" if bits < 16 else "i4"
-    values = np.random.default_rng(bits).integers(-(1 << bits - 1), 1 << bits - 1, (7, 9)).astype(dtype)
+    values = np.random.default_rng(bits).integers(-(1 << bits - 1), 1 << bits - 1,
+                                                  (7, 9)).astype(dtype)
     stored = values.astype("i8") & (1 << bits) - 1
     data = tb.image(stored.astype("u4"), bits=bits, format=2)
     assert judge.same(pixels(data)[0], values)
@@ -419,7 +441,8 @@ def test_T032_min_is_white_is_not_inverted():
 def test_T033_four_bands_are_not_rgba_by_themselves():
     array = np.stack([BYTES] * 4)
     with opened(tb.image(array, photometric=1)) as file:
-        assert [file.band(i).interpretation for i in range(1, 5)] == ["gray", "undefined", "undefined", "undefined"]
+        assert [file.band(i).interpretation for i in range(1, 5)] == ["gray", "undefined",
+                                                                      "undefined", "undefined"]
         assert file.info().alpha_band == 0 and file.info().validity == cogpu.ALL_VALID
 
 
@@ -446,16 +469,19 @@ def test_T042_predictor_3_with_integers():
 
 
 def test_T044_predictor_with_packed_bits():
-    data = tb.image(PIXELS & 15, bits=12, format=1, compression=tb.DEFLATE, encode=zlib.compress, tags=tags((317, SHORT, [2])))
+    data = tb.image(PIXELS & 15, bits=12, format=1, compression=tb.DEFLATE, encode=zlib.compress,
+                    tags=tags((317, SHORT, [2])))
     refused(data, CORRUPT, UNSUPPORTED, said="predictor")
 
 
 @pytest.mark.parametrize("predictor", [0, 4, 34892, 65535])
 def test_T044_unknown_predictor(predictor):
-    refused(deflated(PIXELS, tags=tags((317, SHORT, [predictor]))), CORRUPT, UNSUPPORTED, said="predictor")
+    refused(deflated(PIXELS, tags=tags((317, SHORT, [predictor]))), CORRUPT, UNSUPPORTED,
+            said="predictor")
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 1, 17), (1, 17, 1), (3, 1, 1), (3, 7, 1), (2, 5, 31)])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 1, 17), (1, 17, 1), (3, 1, 1), (3, 7, 1),
+                                   (2, 5, 31)])
 @pytest.mark.parametrize("dtype,predictor", [("f4", 3), ("f8", 3), ("f2", 3), ("u2", 2), ("u8", 2)])
 def test_T045_small_shapes(shape, dtype, predictor):
     array = judge.noise(np.random.default_rng(3), shape, dtype)
@@ -481,11 +507,13 @@ def test_T046_edge_tiles(width, height, planar):
 def sparse(planar=False, nodata=None, **how):
     """Of four tiles, or eight, every second is missing."""
     array = np.stack([np.arange(1, 32 * 32 + 1, dtype="u2").reshape(32, 32)] * 2)
-    blocks = [zlib.compress(tb.block_bytes(b)) if i % 2 else None for i, b in enumerate(tb.cut(array, (16, 16), None, planar))]
+    blocks = [zlib.compress(tb.block_bytes(b)) if i % 2 else None for i,
+              b in enumerate(tb.cut(array, (16, 16), None, planar))]
     extra = tags((42113, ASCII, f"{nodata}\0")) if nodata is not None else {}
     expected = array.copy()
     expected[:, :, :16] = nodata or 0
-    return tb.image(array, tile=(16, 16), planar=planar, compression=tb.DEFLATE, blocks=blocks, tags=extra, **how), expected
+    return tb.image(array, tile=(16, 16), planar=planar, compression=tb.DEFLATE, blocks=blocks,
+                    tags=extra, **how), expected
 
 
 @pytest.mark.parametrize("planar", [False, True])
@@ -496,7 +524,8 @@ def test_T047_sparse(planar, nodata):
     with opened(data) as file:
         assert judge.same(file.read(), expected)
         result = file.last_result
-        assert (result.blocks, result.sparse_blocks, result.bad_blocks) == ((8, 4, 0) if planar else (4, 2, 0))
+        assert (result.blocks, result.sparse_blocks,
+                result.bad_blocks) == ((8, 4, 0) if planar else (4, 2, 0))
 
 
 def test_T047_all_sparse():
@@ -523,14 +552,16 @@ GHOST = ["LAYOUT=IFDS_BEFORE_DATA", "BLOCK_ORDER=ROW_MAJOR", "BLOCK_LEADER=SIZE_
          "BLOCK_TRAILER=LAST_4_BYTES_REPEATED", "KNOWN_INCOMPATIBLE_EDITION=NO"]
 
 
-def with_leaders(order="<", lines=GHOST, leader=lambda i, n: n, trailer=lambda i, t: t, counts=None, big=False):
+def with_leaders(order="<", lines=GHOST, leader=lambda i, n: n, trailer=lambda i, t: t, counts=None,
+                 big=False):
     """Four deflated tiles, each between a leader and a trailer; both may lie."""
     array = np.arange(1, 32 * 32 + 1, dtype="u2").reshape(32, 32)
     writer = tb.Writer(order, big, ghost_text(*lines))
     places = []
     for index, block in enumerate(tb.cut(array[None], (16, 16))):
         raw = zlib.compress(tb.block_bytes(block, order))
-        at = writer.add(struct.pack("<I", leader(index, len(raw))) + raw + trailer(index, raw[-4:])) + 4
+        at = writer.add(struct.pack("<I", leader(index, len(raw))) + raw + trailer(index,
+                                                                                   raw[-4:])) + 4
         places.append((at, len(raw) if counts is None else counts(index, len(raw))))
     tb.add_image(writer, array, tile=(16, 16), compression=tb.DEFLATE, blocks=places)
     return writer.bytes(), array
@@ -551,11 +582,13 @@ def test_T048_offset_without_count_and_no_promise(lines):
 
 @pytest.mark.parametrize("order", "<>")
 @pytest.mark.parametrize("leader,trailer", [
-    (lambda i, n: n + 4, None), (lambda i, n: 0, None), (lambda i, n: 0xFFFFFFFF, None), (None, lambda i, t: b"XXXX"),
+    (lambda i, n: n + 4, None), (lambda i, n: 0, None), (lambda i, n: 0xFFFFFFFF, None),
+    (None, lambda i, t: b"XXXX"),
     (lambda i, n: n - 1, lambda i, t: b"")])
 def test_T074_wrong_leaders_and_trailers(order, leader, trailer):
     """The byte counts of the directory decide."""
-    data, array = with_leaders(order, leader=leader or (lambda i, n: n), trailer=trailer or (lambda i, t: t))
+    data, array = with_leaders(order, leader=leader or (lambda i, n: n),
+                               trailer=trailer or (lambda i, t: t))
     assert judge.same(pixels(data)[0], array)
 
 
@@ -582,8 +615,10 @@ def test_T051_planar_tiles_by_band():
         assert file.last_result.blocks == 1
 
 
-@pytest.mark.parametrize("codec,encode", [(tb.DEFLATE, zlib.compress), (tb.ZSTD, imagecodecs.zstd_encode),
-                                          (tb.LZMA, imagecodecs.lzma_encode), (tb.LZW, tb.lzw_encode),
+@pytest.mark.parametrize("codec,encode", [(tb.DEFLATE, zlib.compress),
+                                          (tb.ZSTD, imagecodecs.zstd_encode),
+                                          (tb.LZMA, imagecodecs.lzma_encode),
+                                          (tb.LZW, tb.lzw_encode),
                                           (tb.PACKBITS, tb.packbits_encode), (tb.NONE, bytes)])
 def test_T052_block_too_short(codec, encode):
     """The second of two blocks holds a byte too few: an error that names it, no zeros."""
@@ -595,7 +630,8 @@ def test_T052_block_too_short(codec, encode):
 
 
 @pytest.mark.parametrize("codec,encode,verdict", [
-    (tb.DEFLATE, zlib.compress, CORRUPT), (tb.ZSTD, imagecodecs.zstd_encode, CORRUPT), (tb.LZW, tb.lzw_encode, OK),
+    (tb.DEFLATE, zlib.compress, CORRUPT), (tb.ZSTD, imagecodecs.zstd_encode, CORRUPT),
+    (tb.LZW, tb.lzw_encode, OK),
     (tb.PACKBITS, tb.packbits_encode, OK), (tb.NONE, bytes, OK)])
 def test_T052_block_too_long(codec, encode, verdict):
     halves = [encode(PIXELS[:6].tobytes()), encode(PIXELS[6:].tobytes() + b"more")]
@@ -609,7 +645,8 @@ def test_T052_block_too_long(codec, encode, verdict):
 def test_T053_bad_block_is_filled_when_asked():
     array = np.arange(1, 65, dtype="u1").reshape(8, 8)
     good = zlib.compress(array[:4].tobytes())
-    data = tb.image(array, rows=4, compression=tb.DEFLATE, blocks=[good, good[:-6]], tags=tags((42113, ASCII, b"200\0")))
+    data = tb.image(array, rows=4, compression=tb.DEFLATE, blocks=[good, good[:-6]],
+                    tags=tags((42113, ASCII, b"200\0")))
     assert refused(data, CORRUPT).block == 1
     with opened(data) as file:
         expected = array.copy()
@@ -617,7 +654,8 @@ def test_T053_bad_block_is_filled_when_asked():
         assert judge.same(file.read(fill_bad_blocks=True)[0], expected)
         result = file.last_result
         assert (result.blocks, result.bad_blocks) == (2, 1)
-        assert (result.first_bad.status, result.first_bad.block, result.first_bad.directory) == (CORRUPT, 1, 0)
+        assert (result.first_bad.status, result.first_bad.block,
+                result.first_bad.directory) == (CORRUPT, 1, 0)
         assert result.first_bad.message
         file.read(fill_bad_blocks=True, window=(0, 0, 8, 4))
         assert file.last_result.bad_blocks == 0
@@ -637,7 +675,8 @@ def test_T055_last_strip(rows):
     reads(data)
 
 
-@pytest.mark.parametrize("tile", [(16, 16), (64, 64), (1, 1), (10, 1), (3, 5), (128, 1), (1, 64), (1000, 2)])
+@pytest.mark.parametrize("tile", [(16, 16), (64, 64), (1, 1), (10, 1), (3, 5), (128, 1), (1, 64),
+                                  (1000, 2)])
 def test_T056_tiles_of_any_size(tile):
     data = deflated(PIXELS, tile=tile)
     reads(data)
@@ -666,8 +705,10 @@ def test_T058_subsampled_ycbcr_without_jpeg(ratio, codec, encode):
     across, down = ratio
     width, height = 21, 13
     units = -(-width // across) * -(-height // down)
-    raw = np.random.default_rng(5).integers(0, 256, units * (across * down + 2), dtype="u1").tobytes()
-    data = tb.image(np.zeros((3, height, width), "u1"), photometric=6, compression=codec, blocks=[encode(raw)],
+    raw = np.random.default_rng(5).integers(0, 256, units * (across * down + 2),
+                                            dtype="u1").tobytes()
+    data = tb.image(np.zeros((3, height, width), "u1"), photometric=6, compression=codec,
+                    blocks=[encode(raw)],
                     tags=tags((530, SHORT, ratio)))
     try:
         found = pixels(data)
@@ -770,7 +811,8 @@ def test_T072_ghost_of_wrong_size(digits):
 def test_T073_directory_at_an_odd_byte():
     writer = tb.Writer(ghost=b"x")
     at = writer.add(BYTES.tobytes(), align=1)
-    offset = writer.directory([(256, LONG, [10]), (257, LONG, [12]), (258, SHORT, [8]), (262, SHORT, [1]),
+    offset = writer.directory([(256, LONG, [10]), (257, LONG, [12]), (258, SHORT, [8]),
+                               (262, SHORT, [1]),
                                (273, LONG, [at]), (279, LONG, [120])], align=1)
     assert offset % 2 == 1
     reads(writer.bytes(), BYTES)
@@ -782,7 +824,8 @@ def test_T076_masks_and_overviews_that_miss_each_other():
         assert [bool(level.has_mask) for level in file.levels()] == [True, False]
         assert judge.same(file.mask(), mask * np.uint8(255))
         assert judge.same(file.read(level=1)[0], PIXELS[::2, ::2])
-    with opened(pyramid((PIXELS, 0), (PIXELS[::4, ::4], 1), (PIXELS[::2, ::2], 1), (mask[::2, ::2], 5))) as file:
+    with opened(pyramid((PIXELS, 0), (PIXELS[::4, ::4], 1), (PIXELS[::2, ::2], 1),
+                        (mask[::2, ::2], 5))) as file:
         assert [level.width for level in file.levels()] == [10, 5, 3]
 
 
@@ -790,7 +833,8 @@ def test_T076_further_images_are_no_levels():
     writer = tb.Writer()
     for index, kind in enumerate((0, 1, 0, 1, 2)):
         array = PIXELS + np.uint16(index)
-        tb.add_image(writer, array[::2, ::2] if kind == 1 else array, tags=tags((254, LONG, [kind])))
+        tb.add_image(writer, array[::2, ::2] if kind == 1 else array,
+                     tags=tags((254, LONG, [kind])))
     with opened(writer.bytes()) as file:
         assert file.info().images == 3
         assert [file.info(i).directory for i in range(3)] == [0, 2, 4]
@@ -820,7 +864,8 @@ def test_T081_level_larger_than_its_image():
 
 def test_T192_levels_that_are_not_there():
     with opened(tb.image(PIXELS)) as file:
-        for ask in (lambda: file.level(1), lambda: file.read(level=1, out=np.zeros((1, 12, 10), "u2"))):
+        for ask in (lambda: file.level(1),
+                    lambda: file.read(level=1, out=np.zeros((1, 12, 10), "u2"))):
             with pytest.raises(cogpu.CogpuError) as caught:
                 ask()
             assert caught.value.status in (ABSENT, ARGUMENT)
@@ -846,7 +891,8 @@ def test_T082_raw_deflate_is_corrupt():
 
 
 def test_T084_truncated_streams():
-    for encode, codec in ((zlib.compress, tb.DEFLATE), (imagecodecs.zstd_encode, tb.ZSTD), (imagecodecs.lzma_encode, tb.LZMA),
+    for encode, codec in ((zlib.compress, tb.DEFLATE), (imagecodecs.zstd_encode, tb.ZSTD),
+                          (imagecodecs.lzma_encode, tb.LZMA),
                           (tb.lzw_encode, tb.LZW), (tb.packbits_encode, tb.PACKBITS)):
         whole = encode(RAW)
         for keep in (1, 2, 3, 7, len(whole) // 2, len(whole) - (40 if codec == tb.LZMA else 6)):
@@ -874,8 +920,10 @@ def stored(data, final=1):
     ("block type 3", bits_low_first((1, 1), (3, 2), (0, 64))),
     ("too many length codes", bits_low_first((1, 1), (2, 2), (31, 5), (0, 5), (0, 4), (0, 64))),
     ("too many distance codes", bits_low_first((1, 1), (2, 2), (0, 5), (31, 5), (0, 4), (0, 64))),
-    ("over-subscribed code", bits_low_first((1, 1), (2, 2), (0, 5), (0, 5), (15, 4), *[(1, 3)] * 19, (0, 64))),
-    ("empty code lengths", bits_low_first((1, 1), (2, 2), (0, 5), (0, 5), (15, 4), *[(0, 3)] * 19, (0, 64))),
+    ("over-subscribed code", bits_low_first((1, 1), (2, 2), (0, 5), (0, 5), (15, 4), *[(1, 3)] * 19,
+                                            (0, 64))),
+    ("empty code lengths", bits_low_first((1, 1), (2, 2), (0, 5), (0, 5), (15, 4), *[(0, 3)] * 19,
+                                          (0, 64))),
     ("length code 286", bits_low_first((1, 1), (1, 2), (0x63, 8), (0, 64))),
 ])
 def test_T085_T086_unsound_deflate(name, raw):
@@ -926,8 +974,11 @@ def test_T090_kinds_of_zstd_frames():
     half = len(RAW) // 2
     skippable = b"\x50\x2a\x4d\x18" + struct.pack("<I", 5) + b"hello"
     unsized = zstd_frame(zstd_raw_block(RAW), descriptor=0, size=b"\x58")
-    two = zstd_frame(zstd_raw_block(RAW[:half]), size=bytes([half])) + zstd_frame(zstd_raw_block(RAW[half:]), size=bytes([half]))
-    blocks = zstd_frame(zstd_raw_block(RAW[:50], False) + zstd_raw_block(b"", False) + zstd_raw_block(RAW[50:]))
+    two = zstd_frame(zstd_raw_block(RAW[:half]),
+                     size=bytes([half])) + zstd_frame(zstd_raw_block(RAW[half:]),
+                                                      size=bytes([half]))
+    blocks = zstd_frame(zstd_raw_block(RAW[:50], False) + zstd_raw_block(b"",
+                                                                         False) + zstd_raw_block(RAW[50:]))
     for raw in (unsized, two, blocks, skippable + zstd_frame(zstd_raw_block(RAW))):
         assert imagecodecs.zstd_decode(raw, out=len(RAW) * 2)[:60] == RAW[:60]
         reads(stream(tb.ZSTD, raw), BYTES)
@@ -937,10 +988,12 @@ def test_T090_kinds_of_zstd_frames():
 
 @pytest.mark.parametrize("raw", [
     b"\x28\xb5\x2f\xfe" + bytes(20), zstd_frame(struct.pack("<I", 1 << 3 | 3 << 1 | 1)[:3] + b"x"),
-    zstd_frame(zstd_raw_block(RAW), descriptor=0x21, size=b"\x01\x78"), zstd_frame(zstd_raw_block(RAW)[:-1]),
+    zstd_frame(zstd_raw_block(RAW), descriptor=0x21, size=b"\x01\x78"),
+    zstd_frame(zstd_raw_block(RAW)[:-1]),
     zstd_frame(struct.pack("<I", 3 << 3 | 2 << 1 | 1)[:3] + b"\x03\x00\x00"), b""])
 def test_T091_unsound_zstd(raw):
-    refused(stream(tb.ZSTD, raw) if raw else tb.image(BYTES, compression=tb.ZSTD, blocks=[(8, 1)]), CORRUPT, UNSUPPORTED)
+    refused(stream(tb.ZSTD, raw) if raw else tb.image(BYTES, compression=tb.ZSTD, blocks=[(8, 1)]),
+            CORRUPT, UNSUPPORTED)
 
 
 def lzw(codes, expected, **how):
@@ -970,7 +1023,8 @@ def test_T092_old_bit_order():
 
 
 @pytest.mark.parametrize("codes", [
-    [256, 1, 260, 257], [256, 258, 1, 257], [256, 300, 257], [256, 1, 2, 4095, 257], [256, 257], [257], [256, 1, 2, 256, 259, 257]])
+    [256, 1, 260, 257], [256, 258, 1, 257], [256, 300, 257], [256, 1, 2, 4095, 257], [256, 257],
+    [257], [256, 1, 2, 256, 259, 257]])
 def test_T092_T093_unsound_lzw(codes):
     data, _ = lzw(codes, [0] * 8)
     assert refused(data, CORRUPT).block == 0
@@ -1002,7 +1056,8 @@ def test_T094_packbits():
 
 
 @pytest.mark.parametrize("codec,encode", [
-    (tb.LERC, lambda a: imagecodecs.lerc_encode(a)), (tb.JPEG, lambda a: imagecodecs.jpeg_encode(a))])
+    (tb.LERC, lambda a: imagecodecs.lerc_encode(a)),
+    (tb.JPEG, lambda a: imagecodecs.jpeg_encode(a))])
 @pytest.mark.parametrize("shape", [(6, 10), (12, 5), (24, 20), (1, 1), (12, 10, 3)])
 def test_T096_size_inside_the_stream_differs(codec, encode, shape):
     raw = bytes(encode(np.full(shape, 50, "u1")))
@@ -1037,10 +1092,12 @@ def test_T104_every_codec_says_who_decodes_it():
 # ---- G. nodata ---------------------------------------------------------------------------------
 
 def with_nodata(text, array=PIXELS):
-    return tb.image(array, tags=tags((42113, ASCII, text if isinstance(text, bytes) else text.encode() + b"\0")))
+    return tb.image(array, tags=tags((42113, ASCII,
+                                      text if isinstance(text, bytes) else text.encode() + b"\0")))
 
 
-@pytest.mark.parametrize("text", ["-9999", "65536", "1e400", "nan", "inf", "-inf", "0.5", "", " ", "abc", "--1", "e5"])
+@pytest.mark.parametrize("text", ["-9999", "65536", "1e400", "nan", "inf", "-inf", "0.5", "", " ",
+                                  "abc", "--1", "e5"])
 def test_T109_T110_T111_T124_nodata_that_no_sample_equals(text):
     with opened(with_nodata(text)) as file:
         info = file.info()
@@ -1051,7 +1108,8 @@ def test_T109_T110_T111_T124_nodata_that_no_sample_equals(text):
         assert np.all(file.mask() == 255)
 
 
-@pytest.mark.parametrize("text,value", [("7", 7), (" 7", 7), ("7 ", 7), ("7.0", 7), ("7e0", 7), ("+7", 7), ("007", 7), ("65535", 65535)])
+@pytest.mark.parametrize("text,value", [("7", 7), (" 7", 7), ("7 ", 7), ("7.0", 7), ("7e0", 7),
+                                        ("+7", 7), ("007", 7), ("65535", 65535)])
 def test_T124_nodata_texts(text, value):
     with opened(with_nodata(text)) as file:
         info = file.info()
@@ -1064,8 +1122,10 @@ def test_T124_nodata_without_end():
         assert file.info().nodata.value == 7
 
 
-@pytest.mark.parametrize("dtype,text", [("i8", "-9223372036854775808"), ("i8", "9223372036854775807"), ("i8", "9007199254740993"),
-                                        ("u8", "18446744073709551615"), ("u8", "9007199254740993"), ("i8", "-1")])
+@pytest.mark.parametrize("dtype,text", [("i8", "-9223372036854775808"),
+                                        ("i8", "9223372036854775807"), ("i8", "9007199254740993"),
+                                        ("u8", "18446744073709551615"), ("u8", "9007199254740993"),
+                                        ("i8", "-1")])
 def test_T112_exact_64_bit_nodata(dtype, text):
     value = int(text)
     array = np.array([[value, value - 1 if value > 0 else value + 1, 5, 0]], dtype)
@@ -1076,7 +1136,8 @@ def test_T112_exact_64_bit_nodata(dtype, text):
 
 def test_T116_nan_and_infinities():
     array = np.array([[1, np.nan, np.inf, -np.inf, 0]], "f4")
-    for text, mask in (("nan", [255, 0, 255, 255, 255]), ("inf", [255, 255, 0, 255, 255]), ("-inf", [255, 255, 255, 0, 255])):
+    for text, mask in (("nan", [255, 0, 255, 255, 255]), ("inf", [255, 255, 0, 255, 255]),
+                       ("-inf", [255, 255, 255, 0, 255])):
         data = with_nodata(text, array)
         with opened(data) as file, judge.opened(data) as expected:
             assert file.mask().tolist() == [mask]
@@ -1106,7 +1167,8 @@ def located(*pairs):
         return file.info()
 
 
-@pytest.mark.parametrize("scale", [[0, 0, 0], [10, 0, 0], [0, 10, 0], [float("nan"), 1, 0], [1, float("inf"), 0], [10]])
+@pytest.mark.parametrize("scale", [[0, 0, 0], [10, 0, 0], [0, 10, 0], [float("nan"), 1, 0],
+                                   [1, float("inf"), 0], [10]])
 def test_T125_unsound_scale(scale):
     info = located((33550, DOUBLE, scale), TIE)
     assert not info.has_transform and "ModelPixelScale" in info.warning
@@ -1135,7 +1197,9 @@ def test_T140_tiepoints_are_control_points():
     points = [0, 0, 0, 10, 50, 0, 10, 0, 0, 11, 50, 0, 0, 12, 0, 10, 49, 1]
     info = located((33922, DOUBLE, points))
     assert not info.has_transform
-    assert [(g.column, g.row, g.x, g.y, g.z) for g in info.gcps] == [(0, 0, 10, 50, 0), (10, 0, 11, 50, 0), (0, 12, 10, 49, 1)]
+    assert [(g.column, g.row, g.x, g.y, g.z) for g in info.gcps] == [(0, 0, 10, 50, 0),
+                                                                     (10, 0, 11, 50, 0),
+                                                                     (0, 12, 10, 49, 1)]
 
 
 def geokeys(*words, doubles=None, text=None):
@@ -1148,7 +1212,8 @@ def geokeys(*words, doubles=None, text=None):
 
 
 def test_T142_sound_keys():
-    data = geokeys(1, 1, 0, 4, 1024, 0, 1, 1, 1026, 34737, 5, 0, 2057, 34736, 1, 1, 3072, 0, 1, 32633,
+    data = geokeys(1, 1, 0, 4, 1024, 0, 1, 1, 1026, 34737, 5, 0, 2057, 34736, 1, 1, 3072, 0, 1,
+                   32633,
                    doubles=[1.5, 6378137.0], text=b"abcd|\0")
     with opened(data) as file:
         assert file.geokeys() == {1024: [1], 1026: "abcd", 2057: [6378137.0], 3072: [32633]}
@@ -1157,8 +1222,10 @@ def test_T142_sound_keys():
 
 @pytest.mark.parametrize("words,doubles,text", [
     ([1, 1, 0, 9, 1024, 0, 1, 1], None, None), ([1, 1, 0], None, None), ([1], None, None),
-    ([1, 1, 0, 1, 2057, 34736, 1, 5], [1.0], None), ([1, 1, 0, 1, 2057, 34736, 65535, 0], [1.0], None),
-    ([1, 1, 0, 1, 1026, 34737, 99, 0], None, b"abc|\0"), ([1, 1, 0, 1, 1026, 34737, 3, 65535], None, b"abc|\0"),
+    ([1, 1, 0, 1, 2057, 34736, 1, 5], [1.0], None),
+    ([1, 1, 0, 1, 2057, 34736, 65535, 0], [1.0], None),
+    ([1, 1, 0, 1, 1026, 34737, 99, 0], None, b"abc|\0"),
+    ([1, 1, 0, 1, 1026, 34737, 3, 65535], None, b"abc|\0"),
     ([1, 1, 0, 1, 2057, 34736, 1, 0], None, None), ([1, 1, 0, 1, 1026, 34737, 3, 0], None, None),
     ([1, 1, 0, 1, 1024, 99, 1, 0], None, None), ([9, 9, 9, 1, 1024, 0, 1, 1], None, None),
     ([1, 1, 0, 1, 3072, 34735, 9, 60000], None, None)])
@@ -1172,11 +1239,13 @@ def test_T142_unsound_keys(words, doubles, text):
 def test_T142_duplicate_and_empty_keys():
     with opened(geokeys(1, 1, 0, 3, 3072, 0, 1, 32633, 3072, 0, 1, 32632, 1024, 0, 1, 1)) as file:
         assert file.geokeys()[3072] in ([32633], [32632])
-    with opened(geokeys(1, 1, 0, 2, 2057, 34736, 0, 0, 1026, 34737, 0, 0, doubles=[1.0], text=b"x|\0")) as file:
+    with opened(geokeys(1, 1, 0, 2, 2057, 34736, 0, 0, 1026, 34737, 0, 0, doubles=[1.0],
+                        text=b"x|\0")) as file:
         file.geokeys()
 
 
-@pytest.mark.parametrize("words", [[1, 1, 0, 1, 3072, 34736, 1, 0], [1, 1, 0, 1, 2057, 0, 1, 7], [1, 1, 0, 1, 3072, 34737, 2, 0]])
+@pytest.mark.parametrize("words", [[1, 1, 0, 1, 3072, 34736, 1, 0], [1, 1, 0, 1, 2057, 0, 1, 7],
+                                   [1, 1, 0, 1, 3072, 34737, 2, 0]])
 def test_T143_keys_of_the_wrong_kind(words):
     """A code that stands among the doubles, a length that stands among the codes: no coordinate system."""
     with opened(geokeys(*words, doubles=[32633.0], text=b"ab|\0")) as file:
@@ -1202,10 +1271,13 @@ def test_T144_metadata():
 
 
 @pytest.mark.parametrize("xml", [
-    "", "<", "<GDALMetadata>", "<GDALMetadata><Item", '<GDALMetadata><Item name="x', "<a></b>", "&&&&", "]]>",
+    "", "<", "<GDALMetadata>", "<GDALMetadata><Item", '<GDALMetadata><Item name="x', "<a></b>",
+    "&&&&", "]]>",
     '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]><GDALMetadata><Item name="x">&b;</Item></GDALMetadata>',
-    "<GDALMetadata>" + "<Item>" * 5000, "<" * 10000, '<GDALMetadata><Item name="SCALE" role="scale" sample="0">abc</Item></GDALMetadata>',
-    '<GDALMetadata><Item name="x" sample="99999999999999999999">1</Item></GDALMetadata>', "<GDALMetadata><Item/></GDALMetadata>",
+    "<GDALMetadata>" + "<Item>" * 5000, "<" * 10000,
+    '<GDALMetadata><Item name="SCALE" role="scale" sample="0">abc</Item></GDALMetadata>',
+    '<GDALMetadata><Item name="x" sample="99999999999999999999">1</Item></GDALMetadata>',
+    "<GDALMetadata><Item/></GDALMetadata>",
     '<GDALMetadata><Item name="x">&#x110000;&#0;&unknown;&amp</Item></GDALMetadata>'])
 def test_T221_unsound_metadata(xml):
     with opened(metadata(xml)) as file:
@@ -1222,7 +1294,8 @@ def huge(big=False, **how):
 
 def test_T203_huge_image_one_block_at_a_time():
     """The size alone does no harm: a window of it reads."""
-    data = huge(tags=tags((256, LONG, [100000]), (257, LONG, [100000]), (278, LONG, [1]), (273, LONG, Raw(100000, 8)),
+    data = huge(tags=tags((256, LONG, [100000]), (257, LONG, [100000]), (278, LONG, [1]),
+                          (273, LONG, Raw(100000, 8)),
                           (279, LONG, Raw(100000, 8))))
     with opened(data) as file:
         assert file.info().width == 100000
@@ -1230,10 +1303,12 @@ def test_T203_huge_image_one_block_at_a_time():
             file.read(window=(0, 5000, 10, 1))
 
 
-@pytest.mark.parametrize("codec", [tb.NONE, tb.DEFLATE, tb.LZW, tb.ZSTD, tb.PACKBITS, tb.LZMA, tb.LERC, tb.JPEG, 4])
+@pytest.mark.parametrize("codec", [tb.NONE, tb.DEFLATE, tb.LZW, tb.ZSTD, tb.PACKBITS, tb.LZMA,
+                                   tb.LERC, tb.JPEG, 4])
 def test_T204_huge_tile_on_a_tiny_image(codec):
     for side in (1 << 20, 1 << 30, (1 << 31) - 1):
-        data = huge(compression=codec, tile=(16, 16), tags=tags((322, LONG, [side]), (323, LONG, [side])),
+        data = huge(compression=codec, tile=(16, 16),
+                    tags=tags((322, LONG, [side]), (323, LONG, [side])),
                     blocks=[b"abcdefgh" * 8])
         refused(data, LIMIT, CORRUPT, UNSUPPORTED)
 
@@ -1252,7 +1327,8 @@ def test_T205_forged_counts_of_arrays(count):
 
 def test_T206_too_many_samples():
     refused(huge(tags=tags((277, SHORT, [65535]))), CORRUPT, LIMIT)
-    refused(huge(tags=tags((277, SHORT, [65535]), (258, SHORT, [65535]))), CORRUPT, LIMIT, UNSUPPORTED, at="open")
+    refused(huge(tags=tags((277, SHORT, [65535]), (258, SHORT, [65535]))), CORRUPT, LIMIT,
+            UNSUPPORTED, at="open")
     refused(huge(tags=tags((277, SHORT, [0]))), CORRUPT, at="open")
 
 
@@ -1261,19 +1337,23 @@ def test_T206_too_many_samples():
     for place in ((8, 0xFFFFFFFF), (0xFFFFFFF0, 0x20), (100000, 240), (8, 1 << 20))
     if codec != tb.NONE or place[0] != 8])  # of uncompressed blocks the bytes in excess do not matter
 def test_T207_T208_blocks_beyond_the_file(codec, offset, count):
-    error = refused(tb.image(PIXELS, compression=codec, rows=6, blocks=[(offset, count)] * 2), CORRUPT, LIMIT)
+    error = refused(tb.image(PIXELS, compression=codec, rows=6, blocks=[(offset, count)] * 2),
+                    CORRUPT, LIMIT)
     assert error.block == 0 and error.offset == offset
 
 
 def test_T208_sum_of_offset_and_count_wraps():
-    for place in ((2 ** 64 - 8, 16), (2 ** 63, 2 ** 63), (2 ** 64 - 1, 2 ** 64 - 1), (16, 2 ** 64 - 16)):
-        refused(tb.image(PIXELS, big=True, rows=6, compression=tb.LZW, blocks=[place] * 2), CORRUPT, LIMIT)
+    for place in ((2 ** 64 - 8, 16), (2 ** 63, 2 ** 63), (2 ** 64 - 1, 2 ** 64 - 1),
+                  (16, 2 ** 64 - 16)):
+        refused(tb.image(PIXELS, big=True, rows=6, compression=tb.LZW, blocks=[place] * 2), CORRUPT,
+                LIMIT)
 
 
 BOMB = np.zeros((1 << 10, 1 << 10), "u1")
 
 
-@pytest.mark.parametrize("codec,encode", [(tb.DEFLATE, zlib.compress), (tb.ZSTD, imagecodecs.zstd_encode),
+@pytest.mark.parametrize("codec,encode", [(tb.DEFLATE, zlib.compress),
+                                          (tb.ZSTD, imagecodecs.zstd_encode),
                                           (tb.LZMA, imagecodecs.lzma_encode)])
 def test_T209_bombs_stop_at_the_block(codec, encode):
     raw = encode(BOMB.tobytes() * 64)
@@ -1299,10 +1379,13 @@ def test_T211_jpeg_that_states_a_huge_size():
         assert error.status in (CORRUPT, LIMIT)
 
 
-@pytest.mark.parametrize("width,rows,bands,bits", [(0x7FFFFFFF, 0x7FFFFFFF, 1, 8), (0x7FFFFFFF, 3, 65535, 64), (65536, 65536, 1, 32),
+@pytest.mark.parametrize("width,rows,bands,bits",
+                         [(0x7FFFFFFF, 0x7FFFFFFF, 1, 8), (0x7FFFFFFF, 3, 65535, 64),
+                          (65536, 65536, 1, 32),
                                                    (0x40000001, 4, 4, 32)])
 def test_T212_products_that_overflow(width, rows, bands, bits):
-    data = huge(tags=tags((256, LONG, [width]), (257, LONG, [rows]), (278, LONG, [rows]), (277, SHORT, [bands]), (258, SHORT, [bits]),
+    data = huge(tags=tags((256, LONG, [width]), (257, LONG, [rows]), (278, LONG, [rows]),
+                          (277, SHORT, [bands]), (258, SHORT, [bits]),
                           (339, SHORT, [1]), (259, SHORT, [tb.DEFLATE])))
     with pytest.raises(cogpu.CogpuError) as caught:
         with opened(data) as file:
@@ -1310,7 +1393,8 @@ def test_T212_products_that_overflow(width, rows, bands, bits):
     assert caught.value.status in (LIMIT, CORRUPT)
 
 
-@pytest.mark.parametrize("window", [(0, 0, 11, 12), (0, 0, 10, 13), (10, 0, 1, 1), (0, 12, 1, 1), (5, 5, 6, 1), (2 ** 32 - 1, 0, 2, 1),
+@pytest.mark.parametrize("window", [(0, 0, 11, 12), (0, 0, 10, 13), (10, 0, 1, 1), (0, 12, 1, 1),
+                                    (5, 5, 6, 1), (2 ** 32 - 1, 0, 2, 1),
                                     (1, 0, 2 ** 32 - 1, 1), (0, 2 ** 31, 1, 1), (10, 12, 0, 0)])
 def test_T138_T214_windows_outside(window):
     with opened(tb.image(PIXELS)) as file:
@@ -1320,7 +1404,8 @@ def test_T138_T214_windows_outside(window):
     assert caught.value.status == ARGUMENT
 
 
-@pytest.mark.parametrize("shape,dtype", [((1, 12, 11), "u2"), ((1, 13, 10), "u2"), ((2, 12, 10), "u2"), ((1, 12, 10), "u1"),
+@pytest.mark.parametrize("shape,dtype", [((1, 12, 11), "u2"), ((1, 13, 10), "u2"),
+                                         ((2, 12, 10), "u2"), ((1, 12, 10), "u1"),
                                          ((1, 12, 10), "f4"), ((1, 11, 10), "u2")])
 def test_T214_raster_of_another_shape(shape, dtype):
     with opened(tb.image(PIXELS)) as file:
@@ -1336,7 +1421,8 @@ def test_T215_zero_block_sizes(tag):
 
 
 def test_T216_too_many_blocks():
-    data = huge(tags=tags((256, LONG, [0x7FFFFFFF]), (257, LONG, [0x7FFFFFFF]), (322, LONG, [1]), (323, LONG, [1])), tile=(1, 1))
+    data = huge(tags=tags((256, LONG, [0x7FFFFFFF]), (257, LONG, [0x7FFFFFFF]), (322, LONG, [1]),
+                          (323, LONG, [1])), tile=(1, 1))
     refused(data, LIMIT, CORRUPT)
     with pytest.raises(cogpu.CogpuError) as caught:
         opened(tb.image(PIXELS, rows=1), blocks=11)
@@ -1345,7 +1431,8 @@ def test_T216_too_many_blocks():
         assert judge.same(file.read()[0], PIXELS)
 
 
-@pytest.mark.parametrize("limit,value", [("tags", 10), ("bands", 2), ("block_bytes", 719), ("call_bytes", 64)])
+@pytest.mark.parametrize("limit,value", [("tags", 10), ("bands", 2), ("block_bytes", 719),
+                                         ("call_bytes", 64)])
 def test_limits_have_names(limit, value):
     """Just above the limit: refused, with its name. Without limits the same file reads."""
     array = np.stack([PIXELS] * 3)
@@ -1368,7 +1455,8 @@ def test_limits_are_reached_not_passed(limit, value):
 def test_T218_many_warnings_are_bounded():
     writer = tb.Writer()
     at = writer.add(BYTES.tobytes())
-    base = [(256, LONG, [10]), (257, LONG, [12]), (258, SHORT, [8]), (262, SHORT, [1]), (273, LONG, [at]), (279, LONG, [120])]
+    base = [(256, LONG, [10]), (257, LONG, [12]), (258, SHORT, [8]), (262, SHORT, [1]),
+            (273, LONG, [at]), (279, LONG, [120])]
     writer.directory(base + [(700 + i % 7, 99, Raw(1, 0)) for i in range(4000)])
     info = reads(writer.bytes(), BYTES)
     assert len(info.warning) < 1 << 16
@@ -1384,7 +1472,8 @@ def test_T218_text_tags_that_overlap_are_not_multiplied():
 
 
 def test_T220_ink_names_do_not_matter():
-    reads(tb.image(PIXELS, tags=tags((333, ASCII, b"a\0b\0"), (334, SHORT, [900]), (332, SHORT, [7]))))
+    reads(tb.image(PIXELS, tags=tags((333, ASCII, b"a\0b\0"), (334, SHORT, [900]),
+                                     (332, SHORT, [7]))))
 
 
 # ---- what a small window costs -----------------------------------------------------------------
@@ -1423,8 +1512,10 @@ def million_tiles():
     offsets_at, counts_at = 1 << 16, (1 << 16) + 8 * blocks
     data_at = counts_at + 4 * blocks
     writer = tb.Writer(big=True)
-    writer.directory([(256, LONG, [262144]), (257, LONG, [262144]), (258, SHORT, [8]), (259, SHORT, [tb.DEFLATE]), (262, SHORT, [1]),
-                      (277, SHORT, [1]), (322, SHORT, [256]), (323, SHORT, [256]), (324, LONG8, Raw(blocks, offsets_at)),
+    writer.directory([(256, LONG, [262144]), (257, LONG, [262144]), (258, SHORT, [8]),
+                      (259, SHORT, [tb.DEFLATE]), (262, SHORT, [1]),
+                      (277, SHORT, [1]), (322, SHORT, [256]), (323, SHORT, [256]),
+                      (324, LONG8, Raw(blocks, offsets_at)),
                       (325, LONG, Raw(blocks, counts_at))])
     pieces = [(0, writer.bytes()), (offsets_at + 8 * chosen, struct.pack("<Q", data_at)),
               (counts_at + 4 * chosen, struct.pack("<I", len(raw))), (data_at, raw)]
@@ -1500,11 +1591,13 @@ def test_T181_two_threads_read_one_file():
         for _ in range(60):
             x, y = int(rng.integers(270)), int(rng.integers(290))
             w, h = int(rng.integers(1, 277 - x + 1)), int(rng.integers(1, 301 - y + 1))
-            if not judge.same(file.read(window=(x, y, w, h), threads=threads), array[:, y:y + h, x:x + w]):
+            if not judge.same(file.read(window=(x, y, w, h), threads=threads),
+                              array[:, y:y + h, x:x + w]):
                 wrong.append((x, y, w, h))
 
     with opened(data) as file:
-        workers = [threading.Thread(target=work, args=(file, seed, seed % 2 + 1)) for seed in range(4)]
+        workers = [threading.Thread(target=work, args=(file, seed, seed % 2 + 1))
+                   for seed in range(4)]
         for worker in workers:
             worker.start()
         for worker in workers:
@@ -1514,7 +1607,8 @@ def test_T181_two_threads_read_one_file():
 
 def test_context_caches_blocks():
     array = judge.noise(np.random.default_rng(11), (1, 128, 128), "u2")
-    with opened(deflated(array, tile=(32, 32))) as file, cogpu.Context(threads=2, cache_bytes=1 << 20) as context:
+    with opened(deflated(array, tile=(32, 32))) as file, cogpu.Context(threads=2,
+                                                                       cache_bytes=1 << 20) as context:
         assert judge.same(file.read(context=context), array)
         assert (file.last_result.blocks, file.last_result.cached_blocks) == (16, 0)
         assert judge.same(file.read(context=context, window=(5, 5, 70, 20)), array[:, 5:25, 5:75])
@@ -1533,15 +1627,18 @@ def test_context_cache_tells_files_apart():
 
 def test_context_with_too_small_a_cache():
     array = judge.noise(np.random.default_rng(12), (1, 128, 128), "u2")
-    with opened(deflated(array, tile=(32, 32))) as file, cogpu.Context(threads=2, cache_bytes=5000) as context:
+    with opened(deflated(array, tile=(32, 32))) as file, cogpu.Context(threads=2,
+                                                                       cache_bytes=5000) as context:
         for _ in range(4):
             assert judge.same(file.read(context=context), array)
 
 
 def test_read_many_of_several_files():
-    arrays = [judge.noise(np.random.default_rng(i), (2, 60 + i, 50), dtype) for i, dtype in enumerate(("u1", "u2", "f4", "f8"))]
+    arrays = [judge.noise(np.random.default_rng(i), (2, 60 + i, 50), dtype) for i,
+              dtype in enumerate(("u1", "u2", "f4", "f8"))]
     files = [opened(deflated(array, tile=(16, 16))) for array in arrays]
-    wanted = [(file, {"window": (i, 2 * j, 20, 30 - j), "bands": [2, 1]}) for i, file in enumerate(files) for j in range(5)]
+    wanted = [(file, {"window": (i, 2 * j, 20, 30 - j), "bands": [2, 1]}) for i,
+              file in enumerate(files) for j in range(5)]
     results, failure = cogpu.read_many(wanted)
     assert failure is None
     for (file, request), (status, found) in zip(wanted, results):
@@ -1555,7 +1652,8 @@ def test_read_many_of_several_files():
 def test_read_many_where_one_fails():
     bad = tb.image(PIXELS, compression=tb.DEFLATE, blocks=[b"not deflate at all"])
     with opened(deflated(PIXELS)) as good_file, opened(bad) as bad_file:
-        results, failure = cogpu.read_many([(good_file, {}), (bad_file, {}), (good_file, {"window": (1, 1, 3, 3)}), (bad_file, {})])
+        results, failure = cogpu.read_many([(good_file, {}), (bad_file, {}),
+                                            (good_file, {"window": (1, 1, 3, 3)}), (bad_file, {})])
         assert [status for status, _ in results] == [OK, CORRUPT, OK, CORRUPT]
         assert failure.status == CORRUPT and failure.block == 0
         assert judge.same(results[0][1][0], PIXELS)
@@ -1568,7 +1666,8 @@ def test_read_many_where_one_fails():
 @pytest.mark.parametrize("order", "<>")
 @pytest.mark.parametrize("big", [False, True])
 def test_raw_tags(order, big):
-    extra = tags((270, ASCII, b"text\0"), (282, RATIONAL, [300, 7]), (33550, DOUBLE, [1.5, 2.5, 0]), (40000, tb.SLONG, [-5, 6, 7]))
+    extra = tags((270, ASCII, b"text\0"), (282, RATIONAL, [300, 7]), (33550, DOUBLE, [1.5, 2.5, 0]),
+                 (40000, tb.SLONG, [-5, 6, 7]))
     with opened(tb.image(PIXELS, order=order, big=big, rows=4, tags=extra)) as file:
         found = file.tags()
         assert found[256].name == "ImageWidth" and found[40000].name == "unknown"
@@ -1578,11 +1677,13 @@ def test_raw_tags(order, big):
         assert file.tag_read(0, 33550, 1, 2, "f8").tolist() == [2.5, 0]
         assert file.tag_read(0, 282, 0, 1, "u4,u4")[0].tolist() == (300, 7)
         assert file.tag_read(0, 270, 0, 5, "u1").tobytes() == b"text\0"
-        for tag, first, count, status in ((999, 0, 1, ABSENT), (40000, 2, 2, None), (40000, 2 ** 63, 2 ** 63, None)):
+        for tag, first, count, status in ((999, 0, 1, ABSENT), (40000, 2, 2, None),
+                                          (40000, 2 ** 63, 2 ** 63, None)):
             with pytest.raises(cogpu.CogpuError) as caught:
                 error = cogpu.Error()
                 room = np.zeros(64, "u1")
-                cogpu._check(cogpu.lib.cogpu_tag_read(file.handle, 0, tag, first, count, room.ctypes.data, error), error)
+                cogpu._check(cogpu.lib.cogpu_tag_read(file.handle, 0, tag, first, count,
+                                                      room.ctypes.data, error), error)
             assert status is None or caught.value.status == status
         with pytest.raises(cogpu.CogpuError) as caught:
             file.directory(1)
@@ -1595,26 +1696,38 @@ def greedy_files():
     tile = lambda side: tags((322, LONG, [side]), (323, LONG, [side]))
     one = np.zeros((1, 1), "u1")
     zeros = b"\0" * (1 << 20)
-    run = b"\x28\xb5\x2f\xfd\x00\x78" + b"".join(struct.pack("<I", 131072 << 3 | 2)[:3] + b"\0" for _ in range(200))
+    run = b"\x28\xb5\x2f\xfd\x00\x78" + b"".join(struct.pack("<I", 131072 << 3 | 2)[:3] + b"\0"
+                                                 for _ in range(200))
     lerc = bytearray(imagecodecs.lerc_encode(np.zeros((12, 10), "u1")))
     at = bytes(lerc).index(struct.pack("<ii", 12, 10))
     lerc[at:at + 8] = struct.pack("<ii", 20000, 20000)
     huge_strip = tags((256, LONG, [30000]), (257, LONG, [30000]), (278, LONG, [30000]))
-    files = {f"tile of {codec}": tb.image(one, compression=codec, tile=(16, 16), blocks=[b"\x78\x9c" + b"ab" * 100], tags=tile(30000))
-             for codec in (tb.NONE, tb.LZW, tb.DEFLATE, tb.ZSTD, tb.LZMA, tb.PACKBITS, tb.LERC, tb.JPEG, tb.WEBP, 2, 3, 4)}
+    files = {f"tile of {codec}": tb.image(one, compression=codec, tile=(16, 16),
+                                          blocks=[b"\x78\x9c" + b"ab" * 100], tags=tile(30000))
+             for codec in (tb.NONE, tb.LZW, tb.DEFLATE, tb.ZSTD, tb.LZMA, tb.PACKBITS, tb.LERC,
+                           tb.JPEG, tb.WEBP, 2, 3, 4)}
     files |= {
-        "zstd of runs": tb.image(one, compression=tb.ZSTD, tile=(16, 16), blocks=[run], tags=tile(5120)),
-        "deflate of zeros": tb.image(one, compression=tb.DEFLATE, blocks=[zlib.compress(zeros * 8)[:900]], tags=huge_strip),
-        "g4 of white": tb.image(one, bits=1, format=1, compression=4, blocks=[b"\xff" * 500], tags=huge_strip),
+        "zstd of runs": tb.image(one, compression=tb.ZSTD, tile=(16, 16), blocks=[run],
+                                 tags=tile(5120)),
+        "deflate of zeros": tb.image(one, compression=tb.DEFLATE,
+                                     blocks=[zlib.compress(zeros * 8)[:900]], tags=huge_strip),
+        "g4 of white": tb.image(one, bits=1, format=1, compression=4, blocks=[b"\xff" * 500],
+                                tags=huge_strip),
         "lerc of zeros": tb.image(one, compression=tb.LERC, blocks=[bytes(lerc)],
-                                  tags=tags((256, LONG, [20000]), (257, LONG, [20000]), (278, LONG, [20000]))),
-        "counts": tb.image(one, tags=tags((273, LONG, Raw(0xFFFFFFFF, 8)), (279, LONG, Raw(0xFFFFFFFF, 8)), (257, LONG, [0x7FFFFFFF]),
+                                  tags=tags((256, LONG, [20000]), (257, LONG, [20000]),
+                                            (278, LONG, [20000]))),
+        "counts": tb.image(one, tags=tags((273, LONG, Raw(0xFFFFFFFF, 8)),
+                                          (279, LONG, Raw(0xFFFFFFFF, 8)),
+                                          (257, LONG, [0x7FFFFFFF]),
                                           (278, LONG, [1]))),
         "many bands": tb.image(one, planar=True, tags=tags((277, SHORT, [65535]))),
         "long tags": tb.image(one, big=True, tags={tag: (kind, Raw(1 << 23, 16)) for tag, kind in (
-            (270, ASCII), (320, SHORT), (33550, DOUBLE), (33922, DOUBLE), (34264, DOUBLE), (34735, SHORT), (34736, DOUBLE),
-            (34737, ASCII), (42112, ASCII), (42113, ASCII), (50844, DOUBLE), (347, 7), (330, LONG), (338, SHORT))}),
-        "long tags of bytes": tb.image(one, big=True, tags={tag: (BYTE, Raw(1 << 26, 16)) for tag in (
+            (270, ASCII), (320, SHORT), (33550, DOUBLE), (33922, DOUBLE), (34264, DOUBLE),
+            (34735, SHORT), (34736, DOUBLE),
+            (34737, ASCII), (42112, ASCII), (42113, ASCII), (50844, DOUBLE), (347, 7), (330, LONG),
+            (338, SHORT))}),
+        "long tags of bytes": tb.image(one, big=True,
+                                       tags={tag: (BYTE, Raw(1 << 26, 16)) for tag in (
             270, 320, 33550, 33922, 34264, 34735, 34736, 34737, 42112, 42113, 50844, 330, 338)}),
         "pixel-rich": tb.image(one, compression=tb.DEFLATE, blocks=[zlib.compress(b"\0")],
                                tags=tags((256, LONG, [0x7FFFFFFF]), (257, LONG, [0x7FFFFFFF]))),

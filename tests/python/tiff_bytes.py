@@ -56,7 +56,8 @@ class Writer:
             field = values.field
             if isinstance(field, int):
                 field = self.pack(count_format, field)
-            return self.pack("HH" + count_format, tag, type, values.count) + field.ljust(room, b"\0")
+            return self.pack("HH" + count_format, tag, type, values.count) + field.ljust(room,
+                                                                                         b"\0")
         if isinstance(values, (bytes, str)):
             raw = values.encode() if isinstance(values, str) else values
             count = len(raw)
@@ -127,7 +128,8 @@ def difference_planes(block):
     """Predictor 3: bytes of a row gathered by significance, highest first, then differences of bytes."""
     height, width, samples = block.shape
     size = block.dtype.itemsize
-    planes = np.ascontiguousarray(in_order(block, ">")).view("u1").reshape(height, width * samples, size)
+    planes = np.ascontiguousarray(in_order(block, ">")).view("u1").reshape(height, width * samples,
+                                                                           size)
     rows = planes.transpose(0, 2, 1).reshape(height, -1)
     out = rows.copy()
     out[:, samples:] = rows[:, samples:] - rows[:, :-samples]
@@ -188,7 +190,8 @@ def add_image(writer, array, encode=bytes, blocks=None, tags=None, drop=(), chai
     all_tags = image_tags(array, writer.order, **layout)
     if blocks is None:
         cuts = cut(array, layout.get("tile"), layout.get("rows"), layout.get("planar", False))
-        blocks = [encode(block_bytes(block, writer.order, layout.get("predictor", 1), layout.get("bits")))
+        blocks = [encode(block_bytes(block, writer.order, layout.get("predictor", 1),
+                                     layout.get("bits")))
                   for block in cuts]
     places = [place_block(writer, block) for block in blocks]
     first = 324 if layout.get("tile") else 273
@@ -228,7 +231,8 @@ class BitWriter:
         self.bits += [value >> place & 1 for place in places]
 
     def bytes(self):
-        packed = np.packbits(np.array(self.bits, np.uint8), bitorder="little" if self.low_first else "big")
+        packed = np.packbits(np.array(self.bits, np.uint8),
+                             bitorder="little" if self.low_first else "big")
         return packed.tobytes()
 
 

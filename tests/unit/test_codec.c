@@ -58,8 +58,6 @@ static void traits(void) {
         CHECK(row->takes_predictor == (number == COMPRESSION_LZW || number == COMPRESSION_DEFLATE ||
                                        number == COMPRESSION_DEFLATE_OLD ||
                                        number == COMPRESSION_ZSTD || number == COMPRESSION_LZMA));
-        CHECK(row->native_order == (number == COMPRESSION_JPEG || number == COMPRESSION_WEBP ||
-                                    number == COMPRESSION_LERC));
         CHECK(row->own_bit_order == (number == COMPRESSION_JPEG));
     }
 }

@@ -448,6 +448,24 @@ static void bad_codes(void) {
     free(result.out);
 }
 
+/* One bit makes a white row of any width: memory goes by the input then. */
+static void wide_row_of_one_bit(void) {
+    static const uint8_t white[1000000 / 8];
+    cogpu_codec_state_close(&codec_state);
+    expect_block(COMPRESSION_CCITT_G4, 1000000, 1);
+    clear_stream();
+    put("1");
+    CHECK(decodes_to(ccitt, stream, 1, white, sizeof white, sizeof white));
+    CHECK(codec_state.work_bytes < 1000);
+    /* Runs of two pixels change colour every three bits. */
+    expect_block(COMPRESSION_CCITT_RLE, 1000000, 1);
+    clear_stream();
+    for (size_t bytes = 3; bytes < 3000; bytes += 3) {
+        put("011111011111011111011111");
+        CHECK(decode_status(ccitt, stream, bytes, sizeof white) == COGPU_CORRUPT);
+    }
+}
+
 /* A long tail of zeros is looked through once. */
 static void zeros_to_the_end(void) {
     static const uint8_t zeros[4 << 20];
@@ -507,6 +525,7 @@ int main(void) {
     RUN(ended_early);
     RUN(not_ours);
     RUN(bad_codes);
+    RUN(wide_row_of_one_bit);
     RUN(zeros_to_the_end);
     RUN(truncated);
     RUN(bits_flipped);

@@ -284,8 +284,8 @@ static void gather(const uint8_t *planes, size_t count, size_t samples, size_t s
 /* ---- the step ---- */
 
 static bool needs_swap(const cogpu_storage *storage) {
-    return storage->big_endian != COGPU_HOST_BIG_ENDIAN && !storage->codec->native_order &&
-           storage->predictor != 3 && order_unit(storage) > 1;
+    return storage->big_endian != COGPU_HOST_BIG_ENDIAN && storage->predictor != 3 &&
+           order_unit(storage) > 1;
 }
 
 bool cogpu_cpu_needs_restore(const cogpu_storage *storage) {

@@ -1,0 +1,106 @@
+/*
+ * Everything that an open file tells of itself, for any bytes: images, levels, bands, items, keys,
+ * directories and tags. Strings are read to their end, so that one that is not closed is seen.
+ */
+#include "cogpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+enum { LOOKS_MAX = 256 }; /* at the things of one kind */
+
+static size_t total; /* of all text, so that no compiler leaves the reading out */
+
+static void look(const char *text) {
+    if (text)
+        total += strlen(text);
+}
+
+static void require(int holds) {
+    if (!holds)
+        abort();
+}
+
+static void look_at_levels(const cogpu_file *file, uint32_t image, const cogpu_image *info) {
+    cogpu_level level;
+    uint64_t before = UINT64_MAX;
+    for (uint32_t i = 0; i < info->levels; i++) {
+        require(cogpu_level_info(file, image, i, &level, NULL) == COGPU_OK);
+        look(level.codec);
+        uint64_t pixels = (uint64_t)level.width * level.height;
+        require(level.width && level.height && level.block_width && level.block_height);
+        require(pixels <= before && level.blocks > 0);
+        before = pixels;
+    }
+    require(cogpu_level_info(file, image, info->levels, &level, NULL) == COGPU_ABSENT);
+}
+
+static void look_at_bands(const cogpu_file *file, uint32_t image, const cogpu_image *info) {
+    cogpu_band band;
+    for (uint32_t i = 1; i <= info->bands && i <= LOOKS_MAX; i++) {
+        require(cogpu_band_info(file, image, i, &band, NULL) == COGPU_OK);
+        look(band.description);
+        look(band.unit);
+        look(band.interpretation);
+    }
+}
+
+static void look_at_georeference(const cogpu_file *file, uint32_t image, const cogpu_image *info) {
+    cogpu_item item;
+    cogpu_geokey key;
+    cogpu_crs crs;
+    for (uint32_t i = 0; i < info->items && i < LOOKS_MAX; i++) {
+        require(cogpu_item_info(file, image, i, &item, NULL) == COGPU_OK);
+        look(item.domain), look(item.name), look(item.value), look(item.role);
+    }
+    for (uint32_t i = 0; i < info->geokeys && i < LOOKS_MAX; i++) {
+        require(cogpu_geokey_info(file, image, i, &key, NULL) == COGPU_OK);
+        look(key.name), look(key.text);
+        for (uint32_t k = 0; k < key.count; k++)
+            total += key.shorts ? key.shorts[k] : key.doubles && key.doubles[k] > 0;
+    }
+    if (cogpu_crs_info(file, image, &crs, NULL) == COGPU_OK)
+        look(crs.model), look(crs.authority), look(crs.name);
+    for (uint32_t i = 0; i < info->gcp_count; i++)
+        total += info->gcps[i].x > 0;
+    for (uint32_t i = 0; info->rpc && i < 92; i++)
+        total += info->rpc[i] > 0;
+    for (uint32_t i = 0; i < 3 * info->palette_entries; i++)
+        total += info->palette[i];
+}
+
+static void look_at_tags(const cogpu_file *file) {
+    cogpu_directory directory;
+    cogpu_tag tag;
+    uint8_t values[64 * 8];
+    for (uint32_t i = 0; cogpu_directory_info(file, i, &directory, NULL) == COGPU_OK; i++)
+        for (uint32_t k = 0; cogpu_tag_info(file, i, k, &tag, NULL) == COGPU_OK; k++) {
+            uint64_t some = tag.count < 64 ? tag.count : 64;
+            look(tag.name);
+            if (cogpu_tag_read(file, i, tag.id, tag.count - some, some, values, NULL) == COGPU_OK)
+                total += values[0];
+            require(cogpu_tag_read(file, i, tag.id, tag.count, 1, values, NULL) != COGPU_OK);
+        }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
+    const cogpu_open_options options = {.limits = {.directories = 64, .call_bytes = 32 << 20}};
+    cogpu_file *file = NULL;
+    cogpu_error error;
+    if (cogpu_open_memory(data, bytes, &options, &file, &error) != COGPU_OK) {
+        require(!file && error.status != COGPU_OK && error.message[0]);
+        return 0;
+    }
+    cogpu_image info;
+    for (uint32_t i = 0; cogpu_info(file, i, &info, &error) == COGPU_OK; i++) {
+        look(info.codec), look(info.description), look(info.nodata.text), look(info.warning);
+        look_at_levels(file, i, &info);
+        look_at_bands(file, i, &info);
+        look_at_georeference(file, i, &info);
+    }
+    look_at_tags(file);
+    cogpu_close(file);
+    return 0;
+}
