@@ -76,9 +76,16 @@ class Group:
         sys.stdout.flush()
 
 
-def run(*command, **options):
-    return subprocess.run([str(word) for word in command], cwd=ROOT, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, errors="replace", **options)
+def run(*command, timeout=None, env=None):
+    """What a program did. One that is not there or takes too long has failed."""
+    words = [str(word) for word in command]
+    try:
+        return subprocess.run(words, cwd=ROOT, env=env, timeout=timeout, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, errors="replace")
+    except OSError as error:
+        return subprocess.CompletedProcess(words, 127, str(error))
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(words, 124, f"not done after {timeout} s")
 
 
 def side_by_side(jobs):
@@ -161,8 +168,7 @@ def fuzz(target, seconds, forever):
 
 def check_fuzz(group, seconds):
     sources = programs(FUZZ, "fuzz/fuzz_*.c")
-    made = run(sys.executable, "tests/seeds.py", SEEDS)
-    group.check("seeds", made)
+    group.check("seeds", run(sys.executable, "tests/seeds.py", SEEDS))
     if not CORPUS.exists():
         group.skip("seeds from real files", f"no corpus at {CORPUS}")
     replay(group)
@@ -178,13 +184,33 @@ def check_fuzz(group, seconds):
             group.check(name, done)
 
 
+def check_install(group):
+    """The example, built as a user would: against the installed library, found by pkg-config."""
+    if not shutil.which("pkg-config"):
+        group.skip("examples", "no pkg-config")
+        return
+    prefix, raster = RELEASE / "installed", SEEDS / "tiff" / "georeferenced_float32_tiles.tif"
+    if not raster.exists():
+        group.check("seeds", run(sys.executable, "tests/seeds.py", SEEDS))
+    group.check("install", run("cmake", "--install", RELEASE, "--prefix", prefix))
+    places = {**os.environ, "PKG_CONFIG_PATH": ":".join(map(str, prefix.rglob("pkgconfig")))}
+    words = run("pkg-config", "--cflags", "--libs", "cogpu", env=places)
+    library = run("pkg-config", "--variable=libdir", "cogpu", env=places).stdout.strip()
+    group.check("pkg-config", words)
+    for source in sorted((ROOT / "examples").glob("*.c")):
+        program = RELEASE / f"example-{source.stem}"
+        group.check(f"build of {source.name}", run("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", source,
+                                                   *words.stdout.split(), "-o", program))
+        group.check(source.name, run(program, raster, env={**os.environ, "LD_LIBRARY_PATH": library}))
+
+
 def check_python(group):
     if run(sys.executable, "-c", "import numpy, rasterio, tifffile, pytest").returncode != 0:
         group.skip("tests/python", "numpy, rasterio, tifffile or pytest is absent; run make setup")
         return
     parallel = run(sys.executable, "-c", "import xdist").returncode == 0
     environment = {"COGPU_TIME_FACTOR": "3", **os.environ}
-    done = run(sys.executable, "-m", "pytest", "-q", "-rs", "--tb=short", "-p", "no:cacheprovider",
+    done = run(sys.executable, "-m", "pytest", "-q", "-rfEs", "--tb=short", "-p", "no:cacheprovider",
                *(["-n", CORES] if parallel else []), "tests/python", env=environment)
     (RELEASE / "pytest.log").write_text(done.stdout)
     group.count("tests/python (all of it is in build/pytest.log)", done)
@@ -193,7 +219,7 @@ def check_python(group):
 
 
 GROUPS = {"build": check_build, "rules": check_rules, "programs": check_programs, "fuzz": check_fuzz,
-          "python": check_python}
+          "install": check_install, "python": check_python}
 
 
 def main():

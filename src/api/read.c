@@ -333,9 +333,8 @@ static void restore_block(const cogpu_storage *storage, const cogpu_block *block
     if (!cogpu_cpu_needs_restore(storage))
         memcpy(to, decoded, block->needed_rows * row_bytes);
     else
-        for (uint32_t i = 0; i < block->needed_rows; i++)
-            cogpu_cpu_restore_row(storage, decoded + i * row_bytes, storage->block_width,
-                                  to + i * row_bytes);
+        cogpu_cpu_restore(storage, decoded, block->needed_rows, storage->block_width, to,
+                          (int64_t)row_bytes);
 }
 
 /* From stored bytes to the raster, by way of the cache where there is one. */

@@ -45,7 +45,7 @@ static struct cogpu_arena_slab *slab_with(cogpu_arena *arena, size_t bytes) {
     if (slab && slab->bytes - slab->used >= bytes)
         return slab;
     size_t room = bytes > SLAB_BYTES ? bytes : SLAB_BYTES;
-    slab = malloc(sizeof *slab + room);
+    slab = room <= SIZE_MAX - sizeof *slab ? malloc(sizeof *slab + room) : NULL;
     if (!slab)
         return NULL;
     *slab = (struct cogpu_arena_slab){.next = arena->slabs, .bytes = room};

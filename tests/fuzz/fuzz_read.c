@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RASTER_BYTES_MAX = 16 << 20, LEVELS_MAX = 3, IMAGES_MAX = 3 };
+enum { RASTER_BYTES_MAX = 2 << 20, LEVELS_MAX = 3, IMAGES_MAX = 3 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -192,7 +192,7 @@ class CogpuError(Exception):
     def __init__(self, status, error):
         self.status, self.name = status, STATUSES[status].lower()
         self.directory, self.block, self.offset = error.directory, error.block, error.offset
-        self.message = error.message.decode()
+        self.message = error.message.decode("utf-8", "replace")
         super().__init__(f"{self.name}: {self.message}")
 
 
@@ -349,7 +349,7 @@ class File:
         status = lib.cogpu_crs_wkt(self.handle, image, text, needed.value, byref(needed),
                                    byref(error))
         _check(status, error)
-        return text.value.decode()
+        return text.value.decode("utf-8", "replace")
 
     def directory(self, index):
         return _plain(self._fill(Directory, lib.cogpu_directory_info, index))
@@ -379,8 +379,6 @@ class File:
         info = self.info(request.image)
         level = self.level(request.level, request.image)
         bands = request.band_count or info.bands
-        if request.part == MASK:
-            bands = request.band_count or 1
         return bands, request.height or level.height - request.y, request.width or level.width - request.x
 
     def empty(self, request):
@@ -401,9 +399,9 @@ class File:
         _check(status, error)
         return out
 
-    def mask(self, **request):
-        """The mask as (height, width): 255 valid, 0 not."""
-        return self.read(part=MASK, **request)[0]
+    def mask(self, band=1, **request):
+        """The mask of a band as (height, width): 255 valid, 0 not."""
+        return self.read(part=MASK, bands=[band], **request)[0]
 
 
 def raster_of(array):

@@ -202,6 +202,19 @@ def test_jpeg(bands, options, layout):
     check_file(data, judge.read(data))
 
 
+@pytest.mark.parametrize("planar", [False, True])
+@pytest.mark.parametrize("dtype", ["u1", "u2"])
+@pytest.mark.parametrize("layout", [{"rows": 7}, {"tile": (16, 16)}])
+def test_cmyk(planar, dtype, layout):
+    """Bytes of CMYK leave GDAL as RGBA, wider samples as they are."""
+    array = judge.noise(np.random.default_rng(13), (4, 20, 33), dtype)
+    data = tb.image(array, photometric=5, planar=planar, **layout)
+    check_file(data, judge.read(data))
+    with judge.opened(data) as expected, cogpu.open_memory(data) as file:
+        names = [file.band(i).interpretation for i in (1, 2, 3, 4)]
+        assert names == [c.name for c in expected.colorinterp]
+
+
 @pytest.mark.parametrize("lossless", ["YES", "NO"])
 @pytest.mark.parametrize("bands", [3, 4])
 @pytest.mark.parametrize("layout", [{}, {"tiled": True, "blockxsize": 32, "blockysize": 48}])
@@ -490,11 +503,13 @@ def check_masks(path):
             with rasterio.open(path, **options) as expected:
                 whole = expected.read_masks()
                 whole = np.where(whole > 0, 255, 0).astype("u1")  # GDAL hands out alpha as it is
-                for band in range(1, expected.count + (expected.colorinterp[-1] != ColorInterp.alpha)):
-                    assert judge.same(file.mask(level=index, bands=[band]),
-                                      whole[band - 1]), (index, band)
+                colours = expected.count - (expected.colorinterp[-1] == ColorInterp.alpha)
+                found = file.read(part=cogpu.MASK, level=index)
+                assert judge.same(found[:colours], whole[:colours]), index
+                for band in range(1, colours + 1):
+                    assert judge.same(file.mask(band, level=index), whole[band - 1]), (index, band)
                 height, width = expected.shape
-                part = file.mask(level=index, window=(1, 0, width - 1, height), bands=[1])
+                part = file.mask(level=index, window=(1, 0, width - 1, height))
                 assert judge.same(part, whole[0, :, 1:])
 
 
@@ -538,7 +553,7 @@ def test_nodata_mask_T112(tmp_path, dtype, nodata):
             assert info.nodata.i64 == nodata
         else:
             assert np.array(info.nodata.value).astype(dtype) == np.array(nodata).astype(dtype) or nodata != nodata
-        assert file.mask(bands=[1])[5, 7] == 0 and file.mask(bands=[1])[0, 0] == 255
+        assert file.mask()[5, 7] == 0 and file.mask()[0, 0] == 255
 
 
 @pytest.mark.parametrize("bands,options", [
@@ -555,6 +570,21 @@ def test_alpha_mask(tmp_path, bands, options, nodata):
         assert info.alpha_band == bands
         assert bool(info.premultiplied) == (options["ALPHA"] == "PREMULTIPLIED")
         assert info.validity == (cogpu.BY_ALPHA if nodata is None else cogpu.BY_NODATA)
+
+
+@pytest.mark.parametrize("bits", [1, 8])
+def test_mask_with_a_band_for_each_band(tmp_path, bits):
+    rng = np.random.default_rng(12)
+    masks = rng.integers(0, 2, (3, 20, 33)).astype("u1")
+    writer = tb.Writer()
+    tb.add_image(writer, terrain(3, 20, 33, "u1"), photometric=2)
+    tb.add_image(writer, masks if bits == 1 else masks * 255, bits=bits, format=1, photometric=4,
+                 tags={254: (tb.LONG, [4])})
+    path = tmp_path / "a.tif"
+    path.write_bytes(writer.bytes())
+    with rasterio.open(path) as file:
+        assert file.read_masks()[2].any() and not judge.same(*file.read_masks()[:2])
+    check_masks(path)
 
 
 def test_no_mask_is_all_valid(tmp_path):

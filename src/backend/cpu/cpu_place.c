@@ -277,7 +277,7 @@ static void take_row(cogpu_seat *seat, const cogpu_read_plan *plan, const cogpu_
     uint32_t per_pixel = storage->format.samples;
     uint64_t first = (uint64_t)block->source_x * per_pixel;
     if (!is_restored) {
-        cogpu_cpu_restore_row(storage, row, block->source_x + block->width, seat->row);
+        cogpu_cpu_restore(storage, row, 1, block->source_x + block->width, seat->row, 0);
         row = seat->row;
     }
     if (is_packed(storage))
@@ -295,8 +295,7 @@ cogpu_status cogpu_cpu_place(cogpu_seat *seat, const cogpu_read_plan *plan,
     uint8_t *row = decoded + block->source_y * row_bytes;
     if (!is_restored && goes_direct(plan, block, raster)) {
         uint8_t *to = target_of(block, raster, storage->planes > 1 ? block->plane : 0);
-        for (uint32_t i = 0; i < block->height; i++, row += row_bytes, to += raster->stride_y)
-            cogpu_cpu_restore_row(storage, row, block->width, to);
+        cogpu_cpu_restore(storage, row, block->height, block->width, to, raster->stride_y);
         return COGPU_OK;
     }
     if (!is_restored)

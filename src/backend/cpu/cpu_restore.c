@@ -2,10 +2,10 @@
  * Takes decoded rows, hands on plain samples: byte order (before the sums of predictor 2; predictor
  * 3 has planes of bytes, always most significant first), then the predictor, then CMYK as RGBA.
  *
- * Both predictors are running sums over elements of a pixel's width. In 16 bytes there are several
- * pixels: they are summed by shifting the vector by 1, 2, 4 ... pixels, and the last pixel of the
- * vector before is added to all. Only that last step depends on the vector before, so the sums run
- * at memory speed.
+ * Both predictors are running sums over elements of a pixel's width. In a vector there are several
+ * pixels: they are summed by shifting it by 1, 2, 4 ... pixels, and what all vectors before came to
+ * is added. Only that total goes from vector to vector, by one addition, so the sums run at memory
+ * speed.
  */
 #include "backend/cpu/cpu.h"
 
@@ -15,7 +15,7 @@
 #include <string.h>
 
 #if defined(__x86_64__)
-#include <tmmintrin.h>
+#include <immintrin.h>
 #define HAVE_VECTORS 1
 #else
 #define HAVE_VECTORS 0
@@ -135,12 +135,27 @@ static struct shuffles shuffles_for(size_t pixel) {
 }
 
 #define TARGET_SSSE3 __attribute__((target("ssse3")))
+#define TARGET_AVX2  __attribute__((target("avx2")))
 
-/* One loop for each width of element and number of shifts, so that both are constants inside. Where
- * a vector holds more than whole pixels, its store spoils bytes that are still to be summed if
- * `from` and `to` are the same: so the next vector is loaded before, and the last store is as short
- * as its pixels. */
-#define SUM_LOOP(add, shifts)                                                                      \
+/* One loop for each width of element and number of shifts, so that both are constants inside. */
+#define FOR_EACH_SHIFTS(loop, add)                                                                 \
+    switch (s->shifts) {                                                                           \
+    case 0:                                                                                        \
+        loop(add, 0) break;                                                                        \
+    case 1:                                                                                        \
+        loop(add, 1) break;                                                                        \
+    case 2:                                                                                        \
+        loop(add, 2) break;                                                                        \
+    case 3:                                                                                        \
+        loop(add, 3) break;                                                                        \
+    default:                                                                                       \
+        loop(add, 4) break;                                                                        \
+    }
+
+/* Where a vector holds more than whole pixels, its store spoils bytes that are still to be summed
+ * if `from` and `to` are the same: so the next vector is loaded before, and the last store is as
+ * short as its pixels. */
+#define SUM_16(add, shifts)                                                                        \
     while (at + VECTOR <= bytes) {                                                                 \
         __m128i sum = next;                                                                        \
         uint8_t *place = to + at;                                                                  \
@@ -150,56 +165,110 @@ static struct shuffles shuffles_for(size_t pixel) {
             next = load(from + at);                                                                \
         for (int k = 0; k < (shifts); k++)                                                         \
             sum = add(sum, _mm_shuffle_epi8(sum, s->shift[k]));                                    \
-        sum = add(sum, _mm_shuffle_epi8(before, s->carry));                                        \
-        before = sum;                                                                              \
+        __m128i whole = add(sum, total);                                                           \
+        total = add(total, _mm_shuffle_epi8(sum, s->carry));                                       \
         if (is_last)                                                                               \
-            memcpy(place, &sum, s->step);                                                          \
+            memcpy(place, &whole, s->step);                                                        \
         else                                                                                       \
-            _mm_storeu_si128((__m128i *)(void *)place, sum);                                       \
-    }
-
-#define SUM_SHIFTS(add)                                                                            \
-    switch (s->shifts) {                                                                           \
-    case 0:                                                                                        \
-        SUM_LOOP(add, 0) break;                                                                    \
-    case 1:                                                                                        \
-        SUM_LOOP(add, 1) break;                                                                    \
-    case 2:                                                                                        \
-        SUM_LOOP(add, 2) break;                                                                    \
-    case 3:                                                                                        \
-        SUM_LOOP(add, 3) break;                                                                    \
-    default:                                                                                       \
-        SUM_LOOP(add, 4) break;                                                                    \
+            _mm_storeu_si128((__m128i *)(void *)place, whole);                                     \
     }
 
 /* Returns the bytes that were summed: whole pixels. */
-TARGET_SSSE3 static size_t sum_vectors(const uint8_t *from, uint8_t *to, size_t bytes, size_t unit,
-                                       const struct shuffles *s) {
-    __m128i before = _mm_setzero_si128();
-    __m128i next = load(from);
+TARGET_SSSE3 static size_t sum_16(const uint8_t *from, uint8_t *to, size_t bytes, size_t unit,
+                                  const struct shuffles *s) {
+    __m128i total = _mm_setzero_si128(), next = load(from);
     size_t at = 0;
     if (unit == 1) {
-        SUM_SHIFTS(_mm_add_epi8)
+        FOR_EACH_SHIFTS(SUM_16, _mm_add_epi8)
     } else if (unit == 2) {
-        SUM_SHIFTS(_mm_add_epi16)
+        FOR_EACH_SHIFTS(SUM_16, _mm_add_epi16)
     } else if (unit == 4) {
-        SUM_SHIFTS(_mm_add_epi32)
+        FOR_EACH_SHIFTS(SUM_16, _mm_add_epi32)
     } else {
-        SUM_SHIFTS(_mm_add_epi64)
+        FOR_EACH_SHIFTS(SUM_16, _mm_add_epi64)
     }
     return at;
 }
+
+/* The same with two vectors side by side, for pixels that fill a vector: the last pixel of the
+ * lower one is added to the higher one. */
+#define SUM_32(add, shifts)                                                                        \
+    for (; at + 2 * VECTOR <= bytes; at += 2 * VECTOR) {                                           \
+        __m256i sum = _mm256_loadu_si256((const __m256i *)(const void *)(from + at));              \
+        for (int k = 0; k < (shifts); k++)                                                         \
+            sum = add(sum, _mm256_shuffle_epi8(sum, shift[k]));                                    \
+        __m256i lower = _mm256_permute2x128_si256(sum, sum, 0x08);                                 \
+        sum = add(sum, _mm256_shuffle_epi8(lower, carry));                                         \
+        __m256i whole = add(sum, total);                                                           \
+        __m256i higher = _mm256_permute4x64_epi64(sum, 0xEE);                                      \
+        total = add(total, _mm256_shuffle_epi8(higher, carry));                                    \
+        _mm256_storeu_si256((__m256i *)(void *)(to + at), whole);                                  \
+    }
+
+TARGET_AVX2 static size_t sum_32(const uint8_t *from, uint8_t *to, size_t bytes, size_t unit,
+                                 const struct shuffles *s) {
+    __m256i total = _mm256_setzero_si256(), carry = _mm256_broadcastsi128_si256(s->carry);
+    __m256i shift[4];
+    for (int k = 0; k < s->shifts; k++)
+        shift[k] = _mm256_broadcastsi128_si256(s->shift[k]);
+    size_t at = 0;
+    if (unit == 1) {
+        FOR_EACH_SHIFTS(SUM_32, _mm256_add_epi8)
+    } else if (unit == 2) {
+        FOR_EACH_SHIFTS(SUM_32, _mm256_add_epi16)
+    } else if (unit == 4) {
+        FOR_EACH_SHIFTS(SUM_32, _mm256_add_epi32)
+    } else {
+        FOR_EACH_SHIFTS(SUM_32, _mm256_add_epi64)
+    }
+    return at;
+}
+
+/* Which loop fits pixels of this size, prepared once for many rows. */
+struct summer {
+    size_t pixel, unit;
+    enum { PLAIN, BY_16, BY_32 } way;
+    struct shuffles shuffles;
+};
+
+static struct summer summer_for(size_t pixel, size_t unit, size_t bytes) {
+    struct summer summer = {.pixel = pixel, .unit = unit};
+    if (pixel > VECTOR || bytes < 2 * VECTOR || !__builtin_cpu_supports("ssse3"))
+        return summer;
+    summer.shuffles = shuffles_for(pixel);
+    bool filled = summer.shuffles.step == VECTOR;
+    summer.way = filled && __builtin_cpu_supports("avx2") ? BY_32 : BY_16;
+    return summer;
+}
+
+static size_t sum_vectors(const struct summer *summer, const uint8_t *from, uint8_t *to,
+                          size_t bytes) {
+    if (summer->way == BY_32)
+        return sum_32(from, to, bytes, summer->unit, &summer->shuffles);
+    if (summer->way == BY_16)
+        return sum_16(from, to, bytes, summer->unit, &summer->shuffles);
+    return 0;
+}
+#else
+struct summer {
+    size_t pixel, unit;
+};
+
+static struct summer summer_for(size_t pixel, size_t unit, size_t bytes) {
+    (void)bytes;
+    return (struct summer){pixel, unit};
+}
+
+static size_t sum_vectors(const struct summer *summer, const uint8_t *from, uint8_t *to,
+                          size_t bytes) {
+    (void)summer, (void)from, (void)to, (void)bytes;
+    return 0;
+}
 #endif
 
-static void sum_row(const uint8_t *from, uint8_t *to, size_t bytes, size_t pixel, size_t unit) {
-    size_t done = 0;
-#if HAVE_VECTORS
-    if (pixel <= VECTOR && bytes >= 2 * VECTOR && __builtin_cpu_supports("ssse3")) {
-        struct shuffles s = shuffles_for(pixel);
-        done = sum_vectors(from, to, bytes, unit, &s);
-    }
-#endif
-    sum_plain(from, to, done, bytes, pixel, unit);
+static void sum_row(const struct summer *summer, const uint8_t *from, uint8_t *to, size_t bytes) {
+    size_t done = sum_vectors(summer, from, to, bytes);
+    sum_plain(from, to, done, bytes, summer->pixel, summer->unit);
 }
 
 /* ---- predictor 3: planes of bytes, most significant first, back to samples ---- */
@@ -292,29 +361,36 @@ bool cogpu_cpu_needs_restore(const cogpu_storage *storage) {
     return storage->predictor != 1 || needs_swap(storage) || storage->colour == COGPU_FROM_CMYK;
 }
 
-void cogpu_cpu_restore_row(const cogpu_storage *storage, uint8_t *from, uint32_t pixels,
-                           uint8_t *to) {
+void cogpu_cpu_restore(const cogpu_storage *storage, uint8_t *from, uint32_t rows, uint32_t pixels,
+                       uint8_t *to, int64_t to_stride) {
     const cogpu_block_format *format = &storage->format;
-    size_t size = format->bits / 8, samples = (size_t)pixels * format->samples;
-    size_t bytes = samples * size;
-    if (needs_swap(storage))
-        swap_row(from, bytes, order_unit(storage));
-    if (storage->predictor == 3) {
-        /* The sum runs over all planes, so it cannot stop at the last pixel that is wanted. */
-        sum_row(from, from, format->row_bytes, format->samples, 1);
-        gather(from, samples, format->row_bytes / size, size, to);
-    } else if (storage->predictor == 2) {
-        sum_row(from, to, bytes, format->samples * size, size);
-    } else {
-        memcpy(to, from, bytes);
+    size_t size = format->bits / 8, row_bytes = format->row_bytes;
+    size_t samples = (size_t)pixels * format->samples, bytes = samples * size;
+    bool swap = needs_swap(storage), planes = storage->predictor == 3;
+    /* The sum of predictor 3 runs over all planes, so it cannot stop at the last pixel wanted. */
+    size_t unit = planes ? 1 : size, sum_bytes = planes ? row_bytes : bytes;
+    struct summer summer = summer_for(format->samples * unit, unit, sum_bytes);
+    for (uint32_t i = 0; i < rows; i++, from += row_bytes, to += to_stride) {
+        if (swap)
+            swap_row(from, bytes, order_unit(storage));
+        if (planes) {
+            sum_row(&summer, from, from, sum_bytes);
+            gather(from, samples, row_bytes / size, size, to);
+        } else if (storage->predictor == 2) {
+            sum_row(&summer, from, to, sum_bytes);
+        } else {
+            memcpy(to, from, bytes);
+        }
+        if (storage->colour == COGPU_FROM_CMYK)
+            cogpu_cmyk_to_rgba(to, pixels);
     }
-    if (storage->colour == COGPU_FROM_CMYK)
-        cogpu_cmyk_to_rgba(to, pixels);
 }
 
 const char *cogpu_cpu_vectors(void) {
 #if HAVE_VECTORS
-    return __builtin_cpu_supports("ssse3") ? "SSSE3" : "SSE2";
+    return __builtin_cpu_supports("avx2")    ? "AVX2"
+           : __builtin_cpu_supports("ssse3") ? "SSSE3"
+                                             : "SSE2";
 #else
     return "no vector code";
 #endif

@@ -1,0 +1,127 @@
+/* Threads: each index once, seats never shared, several callers at once, more threads than work. */
+#include "base/pool.h"
+
+#include "test.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+enum { SEATS_MAX = 64, ITEMS = 5000 };
+
+struct task {
+    atomic_uint done[ITEMS];
+    atomic_int occupied[SEATS_MAX];
+    atomic_int wrong_seats, peak, now;
+    uint32_t seats;
+};
+
+static void work(void *argument, uint32_t seat, uint64_t index) {
+    struct task *task = argument;
+    if (seat >= task->seats || atomic_fetch_add(&task->occupied[seat], 1) != 0)
+        atomic_fetch_add(&task->wrong_seats, 1);
+    int now = atomic_fetch_add(&task->now, 1) + 1, peak = atomic_load(&task->peak);
+    while (now > peak && !atomic_compare_exchange_weak(&task->peak, &peak, now))
+        ;
+    atomic_fetch_add(&task->done[index], 1);
+    if (index % 16 == 0)
+        sched_yield();
+    atomic_fetch_sub(&task->now, 1);
+    if (seat < task->seats)
+        atomic_fetch_sub(&task->occupied[seat], 1);
+}
+
+static int run_and_judge(cogpu_pool *pool, uint32_t seats, uint64_t count) {
+    static _Thread_local struct task task;
+    memset(&task, 0, sizeof task);
+    task.seats = seats;
+    cogpu_pool_run(pool, seats, count, work, &task);
+    int wrong = atomic_load(&task.wrong_seats) + (atomic_load(&task.peak) > (int)seats) +
+                (atomic_load(&task.now) != 0);
+    for (uint64_t i = 0; i < ITEMS; i++)
+        wrong += atomic_load(&task.done[i]) != (i < count);
+    return wrong;
+}
+
+static void test_every_index_once(void) {
+    static const uint64_t counts[] = {0, 1, 2, 3, 17, ITEMS};
+    for (uint32_t threads = 0; threads <= 9; threads += 3) {
+        cogpu_pool *pool = NULL;
+        CHECK(cogpu_pool_open(threads, &pool, NULL) == COGPU_OK);
+        CHECK(cogpu_pool_threads(pool) == (threads ? threads : 1));
+        for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+            for (uint32_t seats = 1; seats <= 12; seats += 5)
+                CHECK(run_and_judge(pool, seats, counts[i]) == 0);
+        cogpu_pool_close(pool);
+    }
+}
+
+static void test_no_pool_is_one_thread(void) {
+    CHECK(run_and_judge(NULL, 4, 100) == 0);
+    cogpu_pool_close(NULL);
+    CHECK(cogpu_processors() >= 1);
+}
+
+struct caller {
+    cogpu_pool *pool;
+    int wrong;
+};
+
+static void *call_often(void *argument) {
+    struct caller *caller = argument;
+    for (int i = 0; i < 100; i++)
+        caller->wrong += run_and_judge(caller->pool, 1 + (uint32_t)i % 5, (uint64_t)(i * 37 % 300));
+    return NULL;
+}
+
+static void test_several_callers_at_once(void) {
+    cogpu_pool *pool = NULL;
+    CHECK(cogpu_pool_open(4, &pool, NULL) == COGPU_OK);
+    struct caller callers[5];
+    pthread_t threads[5];
+    for (int i = 0; i < 5; i++) {
+        callers[i] = (struct caller){.pool = pool};
+        CHECK(pthread_create(&threads[i], NULL, call_often, &callers[i]) == 0);
+    }
+    for (int i = 0; i < 5; i++) {
+        pthread_join(threads[i], NULL);
+        CHECK(callers[i].wrong == 0);
+    }
+    cogpu_pool_close(pool);
+}
+
+/* Work that runs work on the same pool: its caller works too, so nobody waits for ever. */
+static void outer(void *argument, uint32_t seat, uint64_t index) {
+    (void)seat, (void)index;
+    struct caller *caller = argument;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    int wrong = run_and_judge(caller->pool, 3, 200);
+    pthread_mutex_lock(&lock);
+    caller->wrong += wrong;
+    pthread_mutex_unlock(&lock);
+}
+
+static void test_work_inside_work(void) {
+    struct caller caller = {0};
+    CHECK(cogpu_pool_open(3, &caller.pool, NULL) == COGPU_OK);
+    cogpu_pool_run(caller.pool, 3, 20, outer, &caller);
+    CHECK(caller.wrong == 0);
+    cogpu_pool_close(caller.pool);
+}
+
+static void test_open_and_close_without_work(void) {
+    for (int i = 0; i < 50; i++) {
+        cogpu_pool *pool = NULL;
+        CHECK(cogpu_pool_open(8, &pool, NULL) == COGPU_OK);
+        cogpu_pool_close(pool);
+    }
+}
+
+int main(void) {
+    RUN(test_every_index_once);
+    RUN(test_no_pool_is_one_thread);
+    RUN(test_several_callers_at_once);
+    RUN(test_work_inside_work);
+    RUN(test_open_and_close_without_work);
+    return FINISH();
+}
