@@ -162,7 +162,8 @@ def fuzz(target, seconds, forever):
     if not forever:
         shutil.rmtree(learnt, ignore_errors=True)
     learnt.mkdir(parents=True, exist_ok=True)
-    return run(target, learnt, *seeds_of(target.name), f"-max_total_time={seconds}", "-rss_limit_mb=512",
+    words = ROOT / "tests" / "fuzz" / "tiff.dict"
+    return run(target, learnt, *seeds_of(target.name), f"-dict={words}", f"-max_total_time={seconds}", "-rss_limit_mb=512",
                "-timeout=5", "-max_len=65536", "-verbosity=0", f"-artifact_prefix={FUZZ}/found-{target.name}-")
 
 

@@ -9,8 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { SWATH_BYTES = 4 << 20 };
-
 static uint8_t *row_of(const cogpu_raster *raster, uint32_t band, uint32_t y) {
     return (uint8_t *)raster->data + (int64_t)band * raster->stride_band +
            (int64_t)y * raster->stride_y;
@@ -130,12 +128,8 @@ cogpu_status cogpu_mask_derive(const cogpu_file *file, const cogpu_request *requ
     }
     struct judge judge = judge_for(info, by_alpha);
     uint64_t row_bytes = (uint64_t)raster->width * cogpu_type_bytes(info->type);
-    uint64_t rows = SWATH_BYTES / row_bytes;
-    uint32_t block_height = picture->levels[request->level].storage.block_height;
-    /* Whole rows of blocks where they fit, so that no block is decoded twice. */
-    if (rows > block_height)
-        rows -= rows % block_height;
-    rows = rows < 1 ? 1 : rows < raster->height ? rows : raster->height;
+    uint32_t rows =
+        cogpu_swath_rows(&picture->levels[request->level].storage, row_bytes, raster->height);
     void *pixels = cogpu_allocate((size_t)(rows * row_bytes));
     if (!pixels)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for a swath of the mask");
@@ -145,8 +139,7 @@ cogpu_status cogpu_mask_derive(const cogpu_file *file, const cogpu_request *requ
         uint32_t source = by_alpha         ? info->alpha_band
                           : request->bands ? request->bands[band]
                                            : band + 1;
-        status =
-            derive_band(file, request, &judge, source, (uint32_t)rows, pixels, raster, band, error);
+        status = derive_band(file, request, &judge, source, rows, pixels, raster, band, error);
     }
     cogpu_release(pixels);
     if (status == COGPU_OK && by_alpha)

@@ -22,6 +22,8 @@ enum { SEATS_BASE = 48 << 20, SEATS_PER_FILE_BYTE = 64 };
 /* Work below this is done before a second thread has started. */
 enum { WORTH_A_THREAD = 256 << 10 };
 
+enum { SWATH_BYTES = 4 << 20 };
+
 /* One item on its way. */
 struct reading {
     cogpu_read_item *item;
@@ -142,6 +144,13 @@ static void plan_mask(const cogpu_storage *mask, const cogpu_request *request,
     reading->raster.bands = 1;
 }
 
+uint32_t cogpu_swath_rows(const cogpu_storage *storage, uint64_t row_bytes, uint32_t height) {
+    uint64_t rows = SWATH_BYTES / row_bytes;
+    if (rows > storage->block_height)
+        rows -= rows % storage->block_height;
+    return rows < 1 ? 1 : rows < height ? (uint32_t)rows : height;
+}
+
 static cogpu_status prepare(struct reading *reading) {
     cogpu_read_item *item = reading->item;
     cogpu_request request = item->request;
@@ -156,9 +165,13 @@ static cogpu_status prepare(struct reading *reading) {
     reading->raster = item->raster;
     bool is_mask = request.part == COGPU_MASK;
     TRY(check_raster(&reading->plan, is_mask ? COGPU_U8 : storage->type, &reading->raster, error));
-    if (is_mask && !level->has_mask) {
+    bool derive_mask = is_mask && !level->has_mask;
+    bool planar_cmyk =
+        request.part == COGPU_PIXELS && storage->colour == COGPU_FROM_CMYK && storage->planes > 1;
+    if (derive_mask || planar_cmyk) {
         reading->plan.count = 0;
-        return cogpu_mask_derive(item->file, &request, &reading->raster, error);
+        return derive_mask ? cogpu_mask_derive(item->file, &request, &reading->raster, error)
+                           : cogpu_read_planar_cmyk(item->file, &request, &reading->raster, error);
     }
     if (is_mask)
         plan_mask(storage = &level->mask, &request, reading);

@@ -32,6 +32,17 @@ cogpu_status cogpu_file_picture(const cogpu_file *file, uint32_t image,
 cogpu_seat *cogpu_context_seat(cogpu_context *context);
 void cogpu_context_give_back(cogpu_context *context, cogpu_seat *seat);
 
+/* A part that only this room asks for: bands of planar CMYK, not turned into RGBA. */
+#define COGPU_STORED ((cogpu_part)2)
+
+/* cmyk.c: RGBA from CMYK whose bands lie apart. */
+cogpu_status cogpu_read_planar_cmyk(const cogpu_file *file, const cogpu_request *request,
+                                    const cogpu_raster *raster, cogpu_error *error);
+
+/* read.c: how a window is read in swaths through a bounded piece of memory: rows that take about as
+ * much, whole rows of blocks where they fit, so that no block is decoded twice. At least 1. */
+uint32_t cogpu_swath_rows(const cogpu_storage *storage, uint64_t row_bytes, uint32_t height);
+
 /* mask.c: the mask of a level that has no mask directory, from nodata or alpha. */
 cogpu_status cogpu_mask_derive(const cogpu_file *file, const cogpu_request *request,
                                const cogpu_raster *raster, cogpu_error *error);

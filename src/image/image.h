@@ -27,10 +27,10 @@ typedef struct cogpu_storage {
     uint32_t predictor, photometric, orientation;
     bool big_endian;              /* samples have to be swapped after decoding */
     const cogpu_codec_row *codec; /* NULL for an unknown number */
-    cogpu_colour colour;
-    cogpu_ycbcr ycbcr;         /* for COGPU_FROM_YCBCR */
-    cogpu_block_format format; /* of a full block */
-    size_t block_bytes;        /* of a full decoded block, all slices of a volume's tile */
+    cogpu_colour colour;          /* planar CMYK is converted by api/cmyk.c, all else in restore */
+    cogpu_ycbcr ycbcr;            /* for COGPU_FROM_YCBCR */
+    cogpu_block_format format;    /* of a full block */
+    size_t block_bytes;           /* of a full decoded block, all slices of a volume's tile */
     const cogpu_entry *offsets, *counts; /* either may be NULL: see locate.c */
 } cogpu_storage;
 
@@ -70,7 +70,7 @@ typedef struct cogpu_picture {
     cogpu_band *bands;
     cogpu_georef georef;
     cogpu_metadata metadata;
-    cogpu_validity unmasked;             /* what tells valid pixels of levels without a mask */
+    cogpu_validity unmasked; /* what tells valid pixels of levels without a mask */
 } cogpu_picture;
 
 /* storage.c: the directory's structure, checked as a whole. */

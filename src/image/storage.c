@@ -214,12 +214,12 @@ static cogpu_status read_ycbcr(cogpu_storage *storage, cogpu_error *error) {
 
 /* Which colours are not returned as stored: GDAL's rules. */
 static cogpu_status read_colour(cogpu_storage *storage, cogpu_error *error) {
-    bool bytes = storage->type == COGPU_U8 && storage->bits == 8 && storage->planes == 1;
+    bool bytes = storage->type == COGPU_U8 && storage->bits == 8;
     storage->format.subsampling_x = storage->format.subsampling_y = 1;
     if (bytes && storage->photometric == PHOTOMETRIC_CMYK && storage->bands == 4)
         storage->colour = COGPU_FROM_CMYK;
     if (bytes && storage->photometric == PHOTOMETRIC_YCBCR && storage->bands == 3 &&
-        storage->format.compression != COMPRESSION_JPEG)
+        storage->planes == 1 && storage->format.compression != COMPRESSION_JPEG)
         return read_ycbcr(storage, error);
     return COGPU_OK;
 }

@@ -352,13 +352,18 @@ static void gather(const uint8_t *planes, size_t count, size_t samples, size_t s
 
 /* ---- the step ---- */
 
+/* A block of a planar file has one of the four bands only. */
+static bool is_cmyk(const cogpu_storage *storage) {
+    return storage->colour == COGPU_FROM_CMYK && storage->planes == 1;
+}
+
 static bool needs_swap(const cogpu_storage *storage) {
     return storage->big_endian != COGPU_HOST_BIG_ENDIAN && storage->predictor != 3 &&
            order_unit(storage) > 1;
 }
 
 bool cogpu_cpu_needs_restore(const cogpu_storage *storage) {
-    return storage->predictor != 1 || needs_swap(storage) || storage->colour == COGPU_FROM_CMYK;
+    return storage->predictor != 1 || needs_swap(storage) || is_cmyk(storage);
 }
 
 void cogpu_cpu_restore(const cogpu_storage *storage, uint8_t *from, uint32_t rows, uint32_t pixels,
@@ -381,7 +386,7 @@ void cogpu_cpu_restore(const cogpu_storage *storage, uint8_t *from, uint32_t row
         } else {
             memcpy(to, from, bytes);
         }
-        if (storage->colour == COGPU_FROM_CMYK)
+        if (is_cmyk(storage))
             cogpu_cmyk_to_rgba(to, pixels);
     }
 }
