@@ -379,8 +379,9 @@ COGPU_API void cogpu_context_close(cogpu_context *context);
 
 typedef enum cogpu_part {
     COGPU_PIXELS = 0,
-    COGPU_MASK          /* 255 where a pixel is valid, else 0: see cogpu_validity; with nodata each
-                           band has a mask of its own, otherwise all have the same */
+    COGPU_MASK          /* 255 where a pixel is valid, else 0: see cogpu_validity. The raster has
+                           the request's bands: with nodata each has a mask of its own, an alpha band
+                           or a mask of one band stands for all */
 } cogpu_part;
 
 /* What to read; NULL or all zero: every pixel of level 0 of image 0. */

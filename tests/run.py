@@ -156,15 +156,15 @@ def replay(group):
         group.check(f"{target.name} on {len(inputs)} seeds", run(target, *inputs))
 
 
-def fuzz(target, seconds, forever):
+def fuzz(target, seconds, is_long):
     """What libFuzzer finds stays in build-fuzz/; a long run also keeps the inputs that it learnt from."""
     learnt = FUZZ / "learnt" / target.name
-    if not forever:
+    if not is_long:
         shutil.rmtree(learnt, ignore_errors=True)
     learnt.mkdir(parents=True, exist_ok=True)
-    words = ROOT / "tests" / "fuzz" / "tiff.dict"
-    return run(target, learnt, *seeds_of(target.name), f"-dict={words}", f"-max_total_time={seconds}", "-rss_limit_mb=512",
-               "-timeout=5", "-max_len=65536", "-verbosity=0", f"-artifact_prefix={FUZZ}/found-{target.name}-")
+    return run(target, learnt, *seeds_of(target.name), f"-dict={ROOT}/tests/fuzz/tiff.dict",
+               f"-artifact_prefix={FUZZ}/found-{target.name}-", f"-max_total_time={seconds}",
+               "-rss_limit_mb=512", "-timeout=5", "-max_len=65536", "-verbosity=0")
 
 
 def check_fuzz(group, seconds):

@@ -14,15 +14,20 @@ static uint8_t *row_of(const cogpu_raster *raster, uint32_t band, uint32_t y) {
            (int64_t)y * raster->stride_y;
 }
 
-void cogpu_mask_spread(const cogpu_raster *raster, uint32_t bands) {
+static void spread_band(const cogpu_raster *raster, uint32_t band, uint32_t copies) {
     for (uint32_t y = 0; y < raster->height; y++) {
         for (uint32_t x = 0; x < raster->width; x++) {
-            uint8_t *sample = row_of(raster, 0, y) + (int64_t)x * raster->stride_x;
+            uint8_t *sample = row_of(raster, band, y) + (int64_t)x * raster->stride_x;
             uint8_t valid = *sample ? 255 : 0;
-            for (uint32_t band = 0; band < bands; band++)
-                sample[(int64_t)band * raster->stride_band] = valid;
+            for (uint32_t copy = 0; copy < copies; copy++)
+                sample[(int64_t)copy * raster->stride_band] = valid;
         }
     }
+}
+
+void cogpu_mask_spread(const cogpu_raster *raster, uint32_t bands) {
+    for (uint32_t band = 0; band < raster->bands; band++)
+        spread_band(raster, band, raster->bands == 1 ? bands : 1);
 }
 
 static void set_all(const cogpu_raster *raster, uint8_t value) {
@@ -143,6 +148,6 @@ cogpu_status cogpu_mask_derive(const cogpu_file *file, const cogpu_request *requ
     }
     cogpu_release(pixels);
     if (status == COGPU_OK && by_alpha)
-        cogpu_mask_spread(raster, raster->bands);
+        spread_band(raster, 0, raster->bands);
     return status;
 }

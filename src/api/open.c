@@ -65,34 +65,37 @@ static cogpu_status open_io(cogpu_io *io, const char *path, const cogpu_open_opt
 
 cogpu_status cogpu_open(const char *path, const cogpu_open_options *options, cogpu_file **file,
                         cogpu_error *error) {
+    if (file)
+        *file = NULL;
     if (!file || !path)
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "cogpu_open needs a path and a place for the file");
     cogpu_io *io = NULL;
-    *file = NULL;
     TRY(cogpu_io_open_file(path, &io, error));
     return open_io(io, path, options, file, error);
 }
 
 cogpu_status cogpu_open_memory(const void *data, size_t bytes, const cogpu_open_options *options,
                                cogpu_file **file, cogpu_error *error) {
+    if (file)
+        *file = NULL;
     if (!file || (!data && bytes))
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "cogpu_open_memory needs data and a place for the file");
     cogpu_io *io = NULL;
-    *file = NULL;
     TRY(cogpu_io_open_memory(data, bytes, &io, error));
     return open_io(io, NULL, options, file, error);
 }
 
 cogpu_status cogpu_open_source(const cogpu_source *source, const cogpu_open_options *options,
                                cogpu_file **file, cogpu_error *error) {
+    if (file)
+        *file = NULL;
     if (!file || !source || !source->read || !source->size)
         return cogpu_fail(
             error, COGPU_ARGUMENT,
             "cogpu_open_source needs read and size functions and a place for the file");
     cogpu_io *io = NULL;
-    *file = NULL;
     TRY(cogpu_io_open_user(source, &io, error));
     return open_io(io, NULL, options, file, error);
 }

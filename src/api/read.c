@@ -136,12 +136,13 @@ static cogpu_status check_codec(const cogpu_storage *storage, cogpu_error *error
     return COGPU_OK;
 }
 
-/* A mask has one band, whichever are asked for; cogpu_mask_spread makes the others of it. */
+/* A mask has a band for each, or one for all, of which cogpu_mask_spread makes the others. */
 static void plan_mask(const cogpu_storage *mask, const cogpu_request *request,
                       struct reading *reading) {
-    cogpu_plan_read(mask, request->x, request->y, request->width, request->height, NULL, 0,
-                    &reading->plan);
-    reading->raster.bands = 1;
+    bool shared = mask->bands == 1;
+    cogpu_plan_read(mask, request->x, request->y, request->width, request->height,
+                    shared ? NULL : request->bands, request->band_count, &reading->plan);
+    reading->raster.bands = reading->plan.band_count;
 }
 
 uint32_t cogpu_swath_rows(const cogpu_storage *storage, uint64_t row_bytes, uint32_t height) {

@@ -46,7 +46,8 @@ uint32_t cogpu_swath_rows(const cogpu_storage *storage, uint64_t row_bytes, uint
 /* mask.c: the mask of a level that has no mask directory, from nodata or alpha. */
 cogpu_status cogpu_mask_derive(const cogpu_file *file, const cogpu_request *request,
                                const cogpu_raster *raster, cogpu_error *error);
-/* Band 0 of the raster holds a mask as stored: 255 for what is not 0, the same in all bands. */
+/* The raster's bands hold a mask as stored: 255 for what is not 0; one band becomes `bands` of
+ * them. */
 void cogpu_mask_spread(const cogpu_raster *raster, uint32_t bands);
 
 #endif

@@ -165,7 +165,10 @@ cogpu_status cogpu_bands_read(const cogpu_tiff *tiff, const cogpu_storage *stora
     }
     for (uint32_t i = 0; i < metadata->item_count; i++) {
         const cogpu_item *item = &metadata->items[i];
-        if (item->band > 0 && (uint32_t)item->band <= storage->bands)
+        /* Colours that we turn into RGBA are not what the writer called them. */
+        bool renamed =
+            storage->colour == COGPU_FROM_CMYK && cogpu_text_same(item->role, "colorinterp");
+        if (item->band > 0 && (uint32_t)item->band <= storage->bands && !renamed)
             apply_item(item, &(*bands)[item->band - 1], arena, warning);
     }
     find_alpha(*bands, storage->bands, info);

@@ -46,8 +46,10 @@ static bool same_size(const cogpu_storage *a, const cogpu_storage *b) {
     return a->width == b->width && a->height == b->height;
 }
 
-static bool can_mask(const cogpu_storage *mask) {
-    return mask->type == COGPU_U8 && (mask->bits == 1 || mask->bits == 8) && mask->bands == 1;
+/* One band for all, or one for each. */
+static bool can_mask(const cogpu_storage *mask, const cogpu_storage *image) {
+    return mask->type == COGPU_U8 && (mask->bits == 1 || mask->bits == 8) &&
+           (mask->bands == 1 || mask->bands == image->bands);
 }
 
 static void join(struct cast *cast, struct member *member, enum role role) {
@@ -68,7 +70,7 @@ static void give_role(struct cast *cast, struct member *member, uint32_t subfile
     const struct member *image = cast->images ? cast->image[owner] : NULL;
     member->owner = owner;
     if (subfile_type & MASK) {
-        if (image && can_mask(&member->storage))
+        if (image && can_mask(&member->storage, &image->storage))
             join(cast, member, ROLE_MASK);
     } else if (image && (subfile_type & REDUCED || member->external)) {
         if (same_pixels(&member->storage, &image->storage) &&

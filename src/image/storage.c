@@ -77,12 +77,13 @@ static cogpu_status read_size(cogpu_storage *storage, cogpu_error *error) {
         return cogpu_fail(error, COGPU_CORRUPT,
                           "the image is %llu x %llu pixels; each side must be 1 to 2^31 - 1",
                           (unsigned long long)width, (unsigned long long)height);
-    if (bands == 0)
-        return cogpu_fail(error, COGPU_CORRUPT, "the image has 0 bands");
     if (bands > tiff->limits.bands)
         return cogpu_fail(error, COGPU_LIMIT,
                           "the image has %llu bands, the limit is %llu; raise `bands` to go on",
                           (unsigned long long)bands, (unsigned long long)tiff->limits.bands);
+    if (bands == 0 || bands > SIDE_MAX)
+        return cogpu_fail(error, COGPU_CORRUPT, "an image of %llu bands makes no sense",
+                          (unsigned long long)bands);
     storage->width = (uint32_t)width;
     storage->height = (uint32_t)height;
     storage->bands = (uint32_t)bands;

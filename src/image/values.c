@@ -27,6 +27,11 @@ static const cogpu_entry *usable(const cogpu_tiff *tiff, uint32_t directory, uin
                    cogpu_tag_name(tag));
         return NULL;
     }
+    if (!cogpu_tiff_is_inside(tiff, entry)) {
+        cogpu_warn(arena, warning, "%s lies beyond the end of the file and was left out",
+                   cogpu_tag_name(tag));
+        return NULL;
+    }
     return entry;
 }
 

@@ -55,6 +55,9 @@ size_t cogpu_tiff_type_bytes(uint32_t type);
 /* "ImageWidth"; "unknown". */
 const char *cogpu_tag_name(uint32_t tag);
 
+/* Does the whole value lie inside the file? To be asked before memory is taken for it. */
+bool cogpu_tiff_is_inside(const cogpu_tiff *tiff, const cogpu_entry *entry);
+
 /* Elements first .. first+count-1 of a tag, in three readings. All fail with COGPU_CORRUPT where
  * the range is not inside the tag, the value is not inside the file, or the type does not fit. */
 cogpu_status cogpu_tiff_raw(const cogpu_tiff *tiff, const cogpu_entry *entry, uint64_t first,

@@ -42,6 +42,12 @@ const cogpu_entry *cogpu_tiff_find(const cogpu_tiff *tiff, uint32_t directory, u
     return NULL;
 }
 
+bool cogpu_tiff_is_inside(const cogpu_tiff *tiff, const cogpu_entry *entry) {
+    uint64_t file_bytes = cogpu_io_bytes(tiff->io);
+    return entry->is_inline ||
+           (entry->value_offset <= file_bytes && entry->bytes <= file_bytes - entry->value_offset);
+}
+
 static void swap_units(uint8_t *data, uint64_t bytes, size_t unit) {
     for (uint64_t at = 0; at + unit <= bytes; at += unit)
         for (size_t i = 0; i < unit / 2; i++) {
@@ -67,6 +73,8 @@ cogpu_status cogpu_tiff_raw(const cogpu_tiff *tiff, const cogpu_entry *entry, ui
                           "tag %s needs %llu bytes, the limit is %llu; raise `tag_bytes` to go on",
                           cogpu_tag_name(entry->tag), (unsigned long long)bytes,
                           (unsigned long long)tiff->limits.tag_bytes);
+    if (bytes == 0)
+        return COGPU_OK; /* `to` may be NULL then */
     if (entry->is_inline) {
         memcpy(to, entry->inline_value + skip, (size_t)bytes);
     } else {
@@ -197,10 +205,7 @@ cogpu_status cogpu_tiff_text(const cogpu_tiff *tiff, uint32_t directory, uint16_
         return COGPU_OK;
     if (cogpu_tiff_type_bytes(entry->type) != 1)
         return cogpu_fail(error, COGPU_CORRUPT, "tag %s must hold text", cogpu_tag_name(tag));
-    /* Before memory is taken for it: is the text inside the file? */
-    uint64_t file_bytes = cogpu_io_bytes(tiff->io);
-    if (!entry->is_inline &&
-        (entry->value_offset > file_bytes || entry->bytes > file_bytes - entry->value_offset))
+    if (!cogpu_tiff_is_inside(tiff, entry))
         return cogpu_fail(error, COGPU_CORRUPT, "tag %s lies beyond the end of the file",
                           cogpu_tag_name(tag));
     char *room = NULL;

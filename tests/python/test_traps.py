@@ -4,6 +4,7 @@ come back, their values. The numbers are those of the project's list of traps.
 Where GDAL's answer is the measure, GDAL is asked in the test itself.
 """
 
+import functools
 import struct
 import threading
 import zlib
@@ -1692,15 +1693,15 @@ def test_raw_tags(order, big):
 
 # ---- memory: files of a kilobyte that ask for gigabytes ----------------------------------------
 
+@functools.cache
 def greedy_files():
     tile = lambda side: tags((322, LONG, [side]), (323, LONG, [side]))
     one = np.zeros((1, 1), "u1")
     zeros = b"\0" * (1 << 20)
     run = b"\x28\xb5\x2f\xfd\x00\x78" + b"".join(struct.pack("<I", 131072 << 3 | 2)[:3] + b"\0"
                                                  for _ in range(200))
-    lerc = bytearray(imagecodecs.lerc_encode(np.zeros((12, 10), "u1")))
-    at = bytes(lerc).index(struct.pack("<ii", 12, 10))
-    lerc[at:at + 8] = struct.pack("<ii", 20000, 20000)
+    lerc = bytes(imagecodecs.lerc_encode(np.zeros((9000, 9000), "u1")))
+    webp = bytes(imagecodecs.webp_encode(np.zeros((4992, 4992, 3), "u1"), lossless=True, method=0))
     huge_strip = tags((256, LONG, [30000]), (257, LONG, [30000]), (278, LONG, [30000]))
     files = {f"tile of {codec}": tb.image(one, compression=codec, tile=(16, 16),
                                           blocks=[b"\x78\x9c" + b"ab" * 100], tags=tile(30000))
@@ -1712,10 +1713,12 @@ def greedy_files():
         "deflate of zeros": tb.image(one, compression=tb.DEFLATE,
                                      blocks=[zlib.compress(zeros * 8)[:900]], tags=huge_strip),
         "g4 of white": tb.image(one, bits=1, format=1, compression=4, blocks=[b"\xff" * 500],
-                                tags=huge_strip),
-        "lerc of zeros": tb.image(one, compression=tb.LERC, blocks=[bytes(lerc)],
-                                  tags=tags((256, LONG, [20000]), (257, LONG, [20000]),
-                                            (278, LONG, [20000]))),
+                                tags=tags((256, LONG, [1 << 19]), (257, LONG, [4000]),
+                                          (278, LONG, [4000]))),
+        "lerc of zeros": tb.image(one, compression=tb.LERC, tile=(16, 16), blocks=[lerc],
+                                  tags=tile(9000)),
+        "webp of black": tb.image(np.zeros((3, 1, 1), "u1"), photometric=2, compression=tb.WEBP,
+                                  tile=(16, 16), blocks=[webp], tags=tile(4992)),
         "counts": tb.image(one, tags=tags((273, LONG, Raw(0xFFFFFFFF, 8)),
                                           (279, LONG, Raw(0xFFFFFFFF, 8)),
                                           (257, LONG, [0x7FFFFFFF]),

@@ -27,8 +27,9 @@ cogpu_status cogpu_cpu_decode(cogpu_seat *seat, const cogpu_storage *storage,
                               const cogpu_block *block, const uint8_t *stored, size_t stored_bytes,
                               uint8_t **decoded, cogpu_error *error);
 
-/* restore: rows of a decoded block. Their first `pixels` pixels, which are changed on the way, go to `to` (another
- * place, rows at a stride of its own) in the machine's byte order, packed as the file has them. */
+/* restore: rows of a decoded block. Their first `pixels` pixels, which are changed on the way, go
+ * to `to` (another place, rows at a stride of its own) in the machine's byte order, packed as the
+ * file has them. */
 bool cogpu_cpu_needs_restore(const cogpu_storage *storage);
 void cogpu_cpu_restore(const cogpu_storage *storage, uint8_t *from, uint32_t rows, uint32_t pixels,
                        uint8_t *to, int64_t to_stride);

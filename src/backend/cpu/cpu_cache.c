@@ -36,6 +36,11 @@ void cogpu_cache_close(cogpu_cache *cache) {
     cogpu_release(cache);
 }
 
+/* A block costs its head too: a budget must hold for many small ones. */
+static uint64_t cost_of(const cogpu_cached *cached) {
+    return sizeof *cached + cached->bytes;
+}
+
 static cogpu_cached **slot_of(cogpu_cache *cache, cogpu_cache_key key) {
     uint64_t hash = (key.file * 31 + key.directory) * 0x9E3779B97F4A7C15ULL + key.block;
     hash *= 0x9E3779B97F4A7C15ULL;
@@ -71,12 +76,12 @@ static void evict(cogpu_cache *cache, cogpu_cached *cached) {
         link = &(*link)->same_slot;
     *link = cached->same_slot;
     unlink_use(cache, cached);
-    cache->held -= cached->bytes;
+    cache->held -= cost_of(cached);
     cogpu_release(cached);
 }
 
 /* Makes room, sparing blocks in use; false where they leave too little. */
-static bool make_room(cogpu_cache *cache, size_t bytes) {
+static bool make_room(cogpu_cache *cache, uint64_t bytes) {
     cogpu_cached *cached = cache->oldest;
     while (cache->held + bytes > cache->budget && cached) {
         cogpu_cached *newer = cached->newer;
@@ -115,13 +120,13 @@ cogpu_cached *cogpu_cache_reserve(const cogpu_cache *cache, cogpu_cache_key key,
 void cogpu_cache_keep(cogpu_cache *cache, cogpu_cached *cached) {
     pthread_mutex_lock(&cache->lock);
     /* Another thread may have decoded the same block meanwhile. */
-    bool kept = !look_up(cache, cached->key) && make_room(cache, cached->bytes);
+    bool kept = !look_up(cache, cached->key) && make_room(cache, cost_of(cached));
     if (kept) {
         cogpu_cached **slot = slot_of(cache, cached->key);
         cached->same_slot = *slot;
         *slot = cached;
         link_newest(cache, cached);
-        cache->held += cached->bytes;
+        cache->held += cost_of(cached);
     }
     pthread_mutex_unlock(&cache->lock);
     if (!kept)

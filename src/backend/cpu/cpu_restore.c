@@ -41,8 +41,9 @@ static void swap24(uint8_t *row, size_t bytes) {
     }
 }
 
-/* Bytes of the unit that byte order applies to; 1 for packed depths, integers of 24 bits among
- * them, which are streams of bits with the most significant first. */
+/* Bytes of the unit that byte order applies to; 1 for packed depths, which are streams of bits with
+ * the most significant first. Integers of 24 bits are such streams too, but GDAL, which is nearly
+ * alone in writing them, swaps their bytes in big-endian files. */
 static size_t order_unit(const cogpu_storage *storage) {
     switch (storage->type) {
     case COGPU_CI16:
@@ -52,10 +53,8 @@ static size_t order_unit(const cogpu_storage *storage) {
         return 4;
     case COGPU_CF64:
         return 8;
-    case COGPU_F32:
-        return storage->bits / 8;
     default:
-        return storage->bits == 8 * cogpu_type_bytes(storage->type) ? storage->bits / 8 : 1;
+        return storage->bits % 8 == 0 ? storage->bits / 8 : 1;
     }
 }
 

@@ -1,0 +1,474 @@
+/*
+ * What the world can refuse (T219): the n-th allocation, the n-th read of a source, the n-th pread
+ * of a file, for every n until all goes well. Whatever fails says so by the right status, leaks
+ * nothing, spoils nothing: the calls after it give the right pixels.
+ *
+ * The linker puts the functions below in the place of the C library's, for the calls that the
+ * library's own objects make.
+ */
+#include "cogpu.h"
+
+#include "test.h"
+#include "unit/fixture.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+/* ---- the world ---- */
+
+enum fault { NO_FAULT, ALLOCATION, READ_FAILS, READ_IS_SHORT };
+
+static enum fault fault;
+static atomic_long calls, failing_call; /* of the kind that fails; the latter 0 = none does */
+static atomic_long fired, live;
+static bool fails_for_good; /* all calls from the failing one on */
+
+static bool fails(enum fault kind) {
+    if (fault != kind)
+        return false;
+    long call = atomic_fetch_add(&calls, 1) + 1, failing = atomic_load(&failing_call);
+    bool now = failing && (fails_for_good ? call >= failing : call == failing);
+    if (now)
+        atomic_fetch_add(&fired, 1);
+    return now;
+}
+
+static void *counted(void *memory) {
+    if (memory)
+        atomic_fetch_add(&live, 1);
+    return memory;
+}
+
+void *__real_malloc(size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__real_calloc(size_t count, size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+void *__real_realloc(void *memory, size_t bytes);
+void *__wrap_realloc(void *memory, size_t bytes);
+int __real_posix_memalign(void **memory, size_t alignment, size_t bytes);
+int __wrap_posix_memalign(void **memory, size_t alignment, size_t bytes);
+void __real_free(void *memory);
+void __wrap_free(void *memory);
+ssize_t __real_pread64(int file, void *to, size_t bytes, int64_t offset);
+ssize_t __wrap_pread64(int file, void *to, size_t bytes, int64_t offset);
+ssize_t __wrap_pread(int file, void *to, size_t bytes, int64_t offset);
+
+void *__wrap_malloc(size_t bytes) {
+    return fails(ALLOCATION) ? NULL : counted(__real_malloc(bytes));
+}
+
+void *__wrap_calloc(size_t count, size_t bytes) {
+    return fails(ALLOCATION) ? NULL : counted(__real_calloc(count, bytes));
+}
+
+void *__wrap_realloc(void *memory, size_t bytes) {
+    void *grown = fails(ALLOCATION) ? NULL : __real_realloc(memory, bytes);
+    return memory ? grown : counted(grown);
+}
+
+int __wrap_posix_memalign(void **memory, size_t alignment, size_t bytes) {
+    int result = fails(ALLOCATION) ? ENOMEM : __real_posix_memalign(memory, alignment, bytes);
+    if (result == 0)
+        atomic_fetch_add(&live, 1);
+    return result;
+}
+
+void __wrap_free(void *memory) {
+    if (memory)
+        atomic_fetch_sub(&live, 1);
+    __real_free(memory);
+}
+
+ssize_t __wrap_pread64(int file, void *to, size_t bytes, int64_t offset) {
+    if (fails(READ_FAILS)) {
+        errno = EIO;
+        return -1;
+    }
+    return fails(READ_IS_SHORT) ? 0 : __real_pread64(file, to, bytes, offset);
+}
+
+ssize_t __wrap_pread(int file, void *to, size_t bytes, int64_t offset) {
+    return __wrap_pread64(file, to, bytes, offset);
+}
+
+static void arm(enum fault kind, long call) {
+    fault = kind;
+    atomic_store(&calls, 0);
+    atomic_store(&fired, 0);
+    atomic_store(&failing_call, call);
+}
+
+/* ---- the files ---- */
+
+/* An image with all that a file may say of it; its directories lie far from each other. */
+struct sample {
+    image_kind full, half;
+    bool has_masks, has_texts;
+    tiff_builder file;
+};
+
+enum { SIDE = 150, HALF = 75, FAR = 20000 };
+
+static struct sample samples[] = {
+    {.full = {.width = SIDE, .height = SIDE, .tile_width = 64, .tile_height = 64, .compression = 8},
+     .half = {.width = HALF, .height = HALF, .tile_width = 32, .tile_height = 32, .compression = 8},
+     .has_masks = true,
+     .has_texts = true},
+    {.full = {.width = SIDE, .height = SIDE, .rows_per_strip = 7, .compression = 5, .bands = 2},
+     .half = {.width = HALF, .height = HALF, .compression = 5, .bands = 2},
+     .has_texts = true},
+    {.full = {.width = SIDE,
+              .height = SIDE,
+              .tile_width = 48,
+              .tile_height = 80,
+              .compression = 50000,
+              .bits = 16,
+              .bands = 3,
+              .planar = true},
+     .half = {.width = HALF, .height = HALF, .rows_per_strip = 9, .bits = 16, .bands = 3}},
+    {.full = {.width = SIDE, .height = SIDE, .rows_per_strip = 40, .compression = 32773},
+     .half = {.width = HALF, .height = HALF},
+     .has_masks = true}};
+
+enum { SAMPLES = sizeof samples / sizeof *samples };
+
+static void add_texts(tiff_builder *file) {
+    static const uint16_t keys[] = {1, 1, 0, 3, 1024, 0, 1, 1, 1025, 0, 1, 1, 3072, 0, 1, 32632};
+    static const double scale[] = {10, 10, 0}, tie[] = {0, 0, 0, 4e5, 5e6, 0};
+    build_shorts(file, 34735, 16, keys);
+    build_doubles(file, 33550, 3, scale);
+    build_doubles(file, 33922, 6, tie);
+    build_text(file, 270, "a picture");
+    build_text(file, 42112,
+               "<GDALMetadata><Item name=\"a\">b</Item>"
+               "<Item name=\"SCALE\" sample=\"0\" role=\"scale\">2</Item></GDALMetadata>");
+}
+
+static void add_mask(tiff_builder *file, uint32_t side, uint16_t subfile_type) {
+    image_kind mask = {
+        .width = side, .height = side, .compression = 8, .subfile_type = subfile_type, .seed = 1};
+    build_kind(file, &mask);
+    build_data(file, NULL, FAR);
+    build_directory(file, true);
+}
+
+static void build_sample(struct sample *sample) {
+    tiff_builder *file = &sample->file;
+    sample->half.subfile_type = 1;
+    sample->half.seed = 3;
+    build_open(file, sample->full.bits == 16, sample->full.planar);
+    build_data(file, NULL, FAR);
+    build_kind(file, &sample->full);
+    if (sample->has_texts)
+        add_texts(file);
+    build_directory(file, true);
+    if (sample->has_masks)
+        add_mask(file, SIDE, 4);
+    build_kind(file, &sample->half);
+    build_data(file, NULL, FAR);
+    build_directory(file, true);
+    if (sample->has_masks)
+        add_mask(file, HALF, 5);
+}
+
+/* ---- sources ---- */
+
+static cogpu_status sample_read(void *user, uint64_t offset, size_t bytes, void *to, size_t *got) {
+    const struct sample *sample = user;
+    uint64_t left = offset < sample->file.size ? sample->file.size - offset : 0;
+    if (fails(READ_FAILS))
+        return COGPU_IO;
+    *got = bytes < left ? bytes : (size_t)left;
+    if (fails(READ_IS_SHORT))
+        *got /= 2;
+    memcpy(to, sample->file.bytes + offset, *got);
+    return COGPU_OK;
+}
+
+static cogpu_status sample_size(void *user, uint64_t *bytes) {
+    *bytes = ((const struct sample *)user)->file.size;
+    return COGPU_OK;
+}
+
+static int closed;
+
+static void sample_close(void *user) {
+    (void)user;
+    closed++;
+}
+
+enum way { FROM_MEMORY, FROM_SOURCE, FROM_PATH, FROM_PATH_WITH_LEVELS_BESIDE };
+
+static char path[64];
+
+static void write_path(const struct sample *sample, const struct sample *beside) {
+    char name[80];
+    const struct sample *parts[] = {sample, beside};
+    for (int i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, "%s%s", path, i ? ".ovr" : "");
+        FILE *out = parts[i] ? fopen(name, "wb") : NULL;
+        CHECK(!parts[i] || (out && fwrite(parts[i]->file.bytes, 1, parts[i]->file.size, out) ==
+                                       parts[i]->file.size));
+        if (out)
+            fclose(out);
+        else
+            unlink(name);
+    }
+}
+
+static cogpu_status open_sample(struct sample *sample, enum way way, cogpu_file **file,
+                                cogpu_error *error) {
+    cogpu_source source = {
+        .user = sample, .read = sample_read, .size = sample_size, .close = sample_close};
+    switch (way) {
+    case FROM_MEMORY:
+        return cogpu_open_memory(sample->file.bytes, sample->file.size, NULL, file, error);
+    case FROM_SOURCE:
+        return cogpu_open_source(&source, NULL, file, error);
+    default:
+        return cogpu_open(path, NULL, file, error);
+    }
+}
+
+/* ---- what is tried ---- */
+
+/* A step went well, or failed because the world did, in the way that belongs to it. */
+static bool went_well(cogpu_status status, long fired_before, const cogpu_error *error) {
+    if (status == COGPU_OK)
+        return true;
+    bool fits = fault == ALLOCATION      ? status == COGPU_MEMORY
+                : fault == READ_FAILS    ? status == COGPU_IO
+                : fault == READ_IS_SHORT ? status == COGPU_CORRUPT
+                                         : false;
+    if (!fits || atomic_load(&fired) == fired_before)
+        printf("status %s (%s), fault %d, call %ld\n", cogpu_status_name(status),
+               error ? error->message : "", (int)fault, atomic_load(&failing_call));
+    CHECK(fits);
+    CHECK(fails_for_good || atomic_load(&fired) > fired_before);
+    CHECK(!error || (error->status == status && error->message[0]));
+    return false;
+}
+
+/* What an open file must say. A source that seems to end early may cost what stands at its end,
+ * and a file beside it may be left out, but not without a word. */
+static bool is_complete(const struct sample *sample, const cogpu_file *file, enum way way) {
+    cogpu_image image;
+    cogpu_level level;
+    CHECK(cogpu_info(file, 0, &image, NULL) == COGPU_OK);
+    bool beside = way == FROM_PATH_WITH_LEVELS_BESIDE;
+    uint32_t levels = beside ? 3 : 2;
+    bool complete = image.levels == levels && image.width == SIDE;
+    for (uint32_t i = 0; complete && !beside && i < levels; i++)
+        complete = cogpu_level_info(file, 0, i, &level, NULL) == COGPU_OK &&
+                   !level.has_mask == !sample->has_masks;
+    if (sample->has_texts)
+        complete = complete && image.items == 2 && image.geokeys == 3 && image.has_transform &&
+                   image.description && strcmp(image.description, "a picture") == 0;
+    if (!complete) {
+        CHECK(fault == READ_IS_SHORT || beside);
+        CHECK(image.warning != NULL);
+    }
+    return complete;
+}
+
+static uint8_t pixels[SIDE * SIDE * 3 * 2];
+
+static cogpu_raster raster_for(const image_kind *kind, uint32_t width, uint32_t height) {
+    memset(pixels, 0xA5, sizeof pixels);
+    return (cogpu_raster){.data = pixels,
+                          .type = kind->bits == 16 ? COGPU_U16 : COGPU_U8,
+                          .bands = kind_bands(kind),
+                          .width = width,
+                          .height = height};
+}
+
+static void try_read(const cogpu_file *file, const image_kind *kind, cogpu_request request) {
+    cogpu_raster raster = raster_for(kind, kind->width, kind->height);
+    cogpu_result result;
+    cogpu_error error;
+    long before = atomic_load(&fired);
+    if (went_well(cogpu_read(file, &request, &raster, &result, &error), before, &error))
+        CHECK(result.bad_blocks > 0 ||
+              pixels_match(kind, pixels, 0, 0, kind->width, kind->height, NULL, 0));
+    CHECK(result.bad_blocks == 0 || (request.fill_bad_blocks && atomic_load(&fired) > before));
+}
+
+static void try_mask(const cogpu_file *file, const struct sample *sample) {
+    cogpu_request request = {.part = COGPU_MASK, .threads = 2};
+    cogpu_raster raster = raster_for(&sample->full, SIDE, SIDE);
+    cogpu_error error;
+    raster.type = COGPU_U8;
+    long before = atomic_load(&fired);
+    if (!went_well(cogpu_read(file, &request, &raster, NULL, &error), before, &error))
+        return;
+    image_kind mask = {.width = SIDE, .seed = 1};
+    for (uint32_t i = 0; sample->has_masks && i < SIDE * SIDE; i++)
+        CHECK(pixels[i] == (kind_sample(&mask, 0, i % SIDE, i / SIDE) ? 255 : 0));
+}
+
+static void try_many(const cogpu_file *file, const struct sample *sample, cogpu_context *context) {
+    static uint8_t parts[3][SIDE * 20 * 6];
+    cogpu_read_item items[3];
+    cogpu_error error;
+    for (uint32_t i = 0; i < 3; i++) {
+        items[i] = (cogpu_read_item){.file = file,
+                                     .request = {.y = 40 * i, .height = 20},
+                                     .raster = raster_for(&sample->full, SIDE, 20)};
+        items[i].raster.data = parts[i];
+    }
+    long before = atomic_load(&fired);
+    cogpu_status status = cogpu_read_many(items, 3, context, &error);
+    int failed = 0;
+    for (uint32_t i = 0; i < 3; i++) {
+        failed += items[i].status != COGPU_OK;
+        if (went_well(items[i].status, before, NULL))
+            CHECK(pixels_match(&sample->full, parts[i], 0, 40 * i, SIDE, 20, NULL, 0));
+    }
+    CHECK((status != COGPU_OK) == (failed > 0));
+    went_well(status, before, &error);
+}
+
+static void try_context(const cogpu_file *file, const struct sample *sample) {
+    const cogpu_context_options options = {.threads = 2, .cache_bytes = 1 << 20};
+    cogpu_context *context = NULL;
+    cogpu_error error;
+    long before = atomic_load(&fired);
+    if (!went_well(cogpu_context_open(&options, &context, &error), before, &error)) {
+        CHECK(!context);
+        return;
+    }
+    for (int i = 0; i < 2; i++)
+        try_read(file, &sample->full, (cogpu_request){.context = context});
+    try_many(file, sample, context);
+    cogpu_context_close(context);
+}
+
+static void try_all(struct sample *sample, enum way way) {
+    cogpu_file *file = NULL;
+    cogpu_error error;
+    uint16_t tag = 0;
+    int closed_before = closed;
+    long before = atomic_load(&fired);
+    bool opened = went_well(open_sample(sample, way, &file, &error), before, &error);
+    CHECK(opened == (file != NULL));
+    if (opened && is_complete(sample, file, way)) {
+        went_well(cogpu_tag_read(file, 0, 259, 0, 1, &tag, &error), atomic_load(&fired), &error);
+        try_read(file, &sample->full, (cogpu_request){.threads = 1});
+        try_read(file, &sample->full, (cogpu_request){.threads = 2, .fill_bad_blocks = 1});
+        if (way != FROM_PATH_WITH_LEVELS_BESIDE)
+            try_read(file, &sample->half, (cogpu_request){.level = 1});
+        try_mask(file, sample);
+        try_many(file, sample, NULL);
+        try_context(file, sample);
+    }
+    cogpu_close(file);
+    CHECK(way != FROM_SOURCE || closed == closed_before + 1);
+}
+
+/* The n-th call fails, for n = 1, 2, ... until none does. */
+static void try_faults(struct sample *sample, enum way way, enum fault kind, bool for_good) {
+    fails_for_good = for_good;
+    for (long n = 1; n < 100000; n++) {
+        atomic_store(&live, 0);
+        arm(kind, n);
+        try_all(sample, way);
+        bool through = atomic_load(&fired) == 0;
+        arm(NO_FAULT, 0);
+        CHECK(atomic_load(&live) == 0);
+        if (through)
+            return;
+        if (test_broken) {
+            printf("... when call %ld of kind %d failed%s\n", n, (int)kind,
+                   for_good ? " and all after it" : "");
+            return;
+        }
+    }
+    CHECK(0);
+}
+
+static void try_samples(enum way way, enum fault kind) {
+    for (int i = 0; i < SAMPLES; i++)
+        for (int for_good = 0; for_good < 2; for_good++)
+            try_faults(&samples[i], way, kind, for_good);
+}
+
+/* ---- the tests ---- */
+
+static void test_without_faults(void) {
+    for (int i = 0; i < SAMPLES; i++)
+        for (int way = FROM_MEMORY; way <= FROM_PATH; way++) {
+            write_path(&samples[i], NULL);
+            arm(NO_FAULT, 0);
+            atomic_store(&live, 0);
+            try_all(&samples[i], (enum way)way);
+            CHECK(atomic_load(&live) == 0);
+        }
+}
+
+static void test_allocations_with_memory(void) {
+    try_samples(FROM_MEMORY, ALLOCATION);
+}
+
+static void test_allocations_with_a_source(void) {
+    try_samples(FROM_SOURCE, ALLOCATION);
+}
+
+static void test_allocations_with_a_path(void) {
+    write_path(&samples[0], NULL);
+    try_faults(&samples[0], FROM_PATH, ALLOCATION, false);
+}
+
+static void test_reads_of_a_source_that_fail(void) {
+    try_samples(FROM_SOURCE, READ_FAILS);
+}
+
+static void test_reads_of_a_source_that_are_short(void) {
+    try_samples(FROM_SOURCE, READ_IS_SHORT);
+}
+
+static void test_preads(void) {
+    for (int i = 0; i < SAMPLES; i++) {
+        write_path(&samples[i], NULL);
+        try_faults(&samples[i], FROM_PATH, READ_FAILS, false);
+        try_faults(&samples[i], FROM_PATH, READ_IS_SHORT, false);
+    }
+}
+
+/* A third level beside the file, of which nobody shall say that it is a reason to fail. */
+static void test_levels_beside_the_file(void) {
+    struct sample beside = {.full = {.width = 40, .height = 40, .compression = 5}};
+    build_open(&beside.file, false, false);
+    build_data(&beside.file, NULL, FAR);
+    build_kind(&beside.file, &beside.full);
+    build_directory(&beside.file, true);
+    write_path(&samples[3], &beside);
+    for (int kind = ALLOCATION; kind <= READ_IS_SHORT; kind++)
+        try_faults(&samples[3], FROM_PATH_WITH_LEVELS_BESIDE, (enum fault)kind, false);
+    build_close(&beside.file);
+    write_path(&samples[3], NULL);
+}
+
+int main(void) {
+    strcpy(path, "cogpu_test_faults_XXXXXX");
+    int descriptor = mkstemp(path);
+    CHECK(descriptor >= 0);
+    close(descriptor);
+    for (int i = 0; i < SAMPLES; i++)
+        build_sample(&samples[i]);
+    RUN(test_without_faults);
+    RUN(test_allocations_with_memory);
+    RUN(test_allocations_with_a_source);
+    RUN(test_allocations_with_a_path);
+    RUN(test_reads_of_a_source_that_fail);
+    RUN(test_reads_of_a_source_that_are_short);
+    RUN(test_preads);
+    RUN(test_levels_beside_the_file);
+    for (int i = 0; i < SAMPLES; i++)
+        build_close(&samples[i].file);
+    unlink(path);
+    return FINISH();
+}
