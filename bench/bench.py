@@ -33,17 +33,17 @@ def windows(side, count):
     return [(*map(int, random.integers(0, side - 512, 2)), 512, 512) for _ in range(count)]
 
 
-def run(contender, path, job, threads, places):
+def run(contender, path, job, threads, places, clock):
     """Seconds that one job takes."""
     gc.collect()
-    start = time.perf_counter()
+    start = clock()
     file = contender.open(path, threads)
     if job == "whole":
         file.read()
     for place in places if job == "windows" else ():
         file.read(place)
     file.close()
-    return time.perf_counter() - start
+    return clock() - start
 
 
 def differs(contender, path, source, lossy):
@@ -63,15 +63,15 @@ def differs(contender, path, source, lossy):
         return f"{type(why).__name__}: {why}"[:200]
 
 
-def codec_alone(path):
+def codec_alone(path, clock):
     """Seconds of the codec library alone; the file is in memory before the clock starts."""
     alone = CodecAlone(path, 1)
-    start = time.perf_counter()
+    start = clock()
     alone.read()
-    return time.perf_counter() - start
+    return clock() - start
 
 
-def measure(row, side, repeats, count):
+def measure(row, side, repeats, count, clock):
     path, source = rasters.file(row, side), rasters.raster(row.raster, side)
     if row.lossy:  # decoders differ by a rounding here and there, but not from GDAL by more
         source = peers()[0].open(path, ALL).read()
@@ -86,24 +86,24 @@ def measure(row, side, repeats, count):
         for contender in field[turn:] + field[:turn]:
             for job, n in JOBS:
                 if job in contender.jobs and n in contender.threads:
-                    took = run(contender, path, job, n, places)
+                    took = run(contender, path, job, n, places, clock)
                     seconds[f"{job} {n}"].setdefault(contender.name, []).append(took)
         if row.codec in ("deflate", "zstd"):
-            seconds["whole 1"].setdefault("codec alone", []).append(codec_alone(path))
+            seconds["whole 1"].setdefault("codec alone", []).append(codec_alone(path, clock))
     window_bytes = count * 512 * 512 * source.shape[0] * source.itemsize
     return {"row": row.name, "stored_bytes": path.stat().st_size, "refused": refused, "seconds": seconds,
             "bytes": {f"{job} {n}": source.nbytes if job == "whole" else window_bytes for job, n in JOBS}}
 
 
-def measure_opens(repeats, count=2000):
+def measure_opens(repeats, clock, count=2000):
     path, field, seconds = rasters.small_file(), list(infos().items()), {}
     for repeat in range(repeats):
         turn = repeat % len(field)
         for name, info in field[turn:] + field[:turn]:
-            start = time.perf_counter()
+            start = clock()
             for _ in range(count):
                 info(path)
-            seconds.setdefault(name, []).append(time.perf_counter() - start)
+            seconds.setdefault(name, []).append(clock() - start)
     return {"count": count, "seconds": seconds}
 
 
@@ -114,8 +114,10 @@ def memory(field):
 def peak(name, path):
     """Bytes of memory that one whole read takes beyond its raster, in a process of its own."""
     code = ("import sys; from bench import *\n"
-            "file = next(c for c in contenders() if c.name == sys.argv[1]).open(rasters.DATA / sys.argv[2], 2)\n"
-            "before = memory('VmRSS'); pixels = file.read(); print(memory('VmHWM') - before - pixels.nbytes)")
+            "found = next(c for c in contenders() if c.name == sys.argv[1])\n"
+            "file = found.open(rasters.DATA / sys.argv[2], 2)\n"
+            "before = memory('VmRSS'); pixels = file.read()\n"
+            "print(memory('VmHWM') - before - pixels.nbytes)")
     out = subprocess.run([sys.executable, "-c", code, name, path.name], cwd=rasters.ROOT / "bench",
                          capture_output=True, text=True)
     return int(out.stdout) if out.returncode == 0 else None
@@ -135,8 +137,12 @@ def ratios(key, seconds):
     if key.startswith("windows"):
         return {"cache x GTiff": ratio(seconds, "cogpu, cache", names[0]),
                 "no cache x best other": ratio(seconds, "cogpu", best(names[1:]))}
-    found = {"x GTiff": ratio(seconds, "cogpu", names[0]), "x best peer": ratio(seconds, "cogpu", best(names))}
-    return found | ({"x codec alone": ratio(seconds, "cogpu", "codec alone")} if key == "whole 1" else {})
+    found = {"x GTiff": ratio(seconds, "cogpu", names[0]),
+             "x best peer": ratio(seconds, "cogpu", best(names))}
+    if key == "whole 1":
+        found |= {"x codec alone": ratio(seconds, "cogpu", "codec alone"),
+                  "same array x codec alone": ratio(seconds, "cogpu, same array", "codec alone")}
+    return found
 
 
 def markdown(header, lines):
@@ -164,23 +170,25 @@ def table(results, key, spread):
 
 
 def report(outcome, spread):
-    text = f"{outcome['machine']}; {outcome['side']} x {outcome['side']}; {outcome['repeats']} repeats.\n"
+    text = f"{outcome['machine']}; {outcome['side']} x {outcome['side']}; {outcome['repeats']} repeats; "
+    text += f"{outcome['clock']}.\n"
     for key in (f"{job} {n}" for job, n in JOBS) if outcome["rows"] else ():
         job, n = key.split()
         what = "Whole read" if job == "whole" else f"{outcome['windows']} windows of 512 x 512"
         text += f"\n{what}, {n} thread{'s' * (n != '1')}, MB/s:\n\n{table(outcome['rows'], key, spread)}"
     if outcome["opens"]:
         count = outcome["opens"]["count"]
-        text += "\nOpens a second, with coordinate system and transform:\n\n" + markdown(
-            ["who", "opens/s"], [[n, speed(count, s, spread)] for n, s in outcome["opens"]["seconds"].items()])
+        lines = [[n, speed(count, s, spread)] for n, s in outcome["opens"]["seconds"].items()]
+        text += "\nOpens a second, with coordinate system and transform, all called from Python:\n\n"
+        text += markdown(["who", "opens/s"], lines)
     if outcome["peak"]:
         names = list(next(iter(outcome["peak"].values())))
         text += "\nMemory beyond the raster in a whole read with 2 threads, MiB:\n\n" + markdown(
             ["file"] + names, [[row] + ["-" if b is None else f"{b / 2**20:.1f}" for b in found.values()]
                                for row, found in outcome["peak"].items()])
-    refused = {f"{name}, {result['row']}: {why}" for result in outcome["rows"]
+    refused = {f"- {name}, {result['row']}: {why}\n" for result in outcome["rows"]
                for name, why in result["refused"].items()}
-    return text + ("\nNot measured:\n\n" + "".join(f"- {line}\n" for line in sorted(refused)) if refused else "")
+    return text + ("\nNot measured:\n\n" if refused else "") + "".join(sorted(refused))
 
 
 def machine():
@@ -195,23 +203,28 @@ def main():
     options.add_argument("--rows", default="", help="only rows whose name contains one of these, by commas; "
                          "'opens' and 'peak' are rows too")
     options.add_argument("--readme", action="store_true", help="put the tables into README.md")
+    options.add_argument("--cpu-time", action="store_true",
+                         help="one thread only, by processor time: for a machine that is not idle")
     chosen = options.parse_args()
+    clock = time.process_time if chosen.cpu_time else time.perf_counter
+    if chosen.cpu_time:
+        JOBS[:] = [(job, n) for job, n in JOBS if n == 1]
     side, repeats, count = (2048, 3, 20) if chosen.quick else (8192, 5, 200)
     repeats = chosen.repeats or repeats
     wanted = lambda name: any(part in name for part in chosen.rows.split(","))
     RESULTS.mkdir(exist_ok=True)
     CodecAlone.build(rasters.DATA)
-    outcome = {"machine": machine(), "side": side, "repeats": repeats, "windows": count,
+    outcome = {"machine": machine(), "clock": "processor time" if chosen.cpu_time else "time passed", "side": side, "repeats": repeats, "windows": count,
                "cache_bytes": CACHE, "rows": [], "peak": {}, "opens": None}
     picked = [row for row in rasters.rows() if wanted(row.name)]
     for row in picked:
         print(f"measuring {row.name}", file=sys.stderr)
-        outcome["rows"].append(measure(row, side, repeats, count))
+        outcome["rows"].append(measure(row, side, repeats, count, clock))
     if wanted("opens"):
-        outcome["opens"] = measure_opens(repeats)
+        outcome["opens"] = measure_opens(repeats, clock)
     for row in rasters.rows() if wanted("peak") else ():
         if row.raster == "float32" and "p2" not in row.name:
-            who = [c.name for c in contenders() if "whole" in c.jobs]
+            who = [c.name for c in contenders() if "whole" in c.jobs and ALL in c.threads]
             outcome["peak"][row.name] = {name: peak(name, rasters.file(row, side)) for name in who}
     (RESULTS / "read.json").write_text(json.dumps(outcome, indent=1))
     (RESULTS / "read.md").write_text(report(outcome, spread=True))

@@ -65,9 +65,9 @@ class File:
         call(cogpu.cogpu_context_open, c.byref(ContextOptions(threads, cache_bytes)),
              c.byref(self.context))
 
-    def read(self, window=None):
+    def read(self, window=None, new_array=np.empty):
         x, y, width, height = window or (0, 0, self.image.width, self.image.height)
-        pixels = np.empty((self.image.bands, height, width), TYPES[self.image.type])
+        pixels = new_array((self.image.bands, height, width), TYPES[self.image.type])
         request = Request(x=x, y=y, width=width, height=height, context=self.context)
         raster = Raster(pixels.ctypes.data, self.image.type, *pixels.shape)
         call(cogpu.cogpu_read, self.file, c.byref(request), c.byref(raster), None)

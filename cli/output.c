@@ -22,12 +22,25 @@ static void remove_and_die(int number) {
     raise(number); /* SA_RESETHAND: this one ends the process */
 }
 
-static void guard_against_interrupts(const char *path) {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+static const int interrupts[] = {SIGINT, SIGTERM, SIGHUP};
+enum { INTERRUPTS = sizeof interrupts / sizeof *interrupts };
+
+/* Interrupts come before the file is made, or after it is known what to remove, never between. */
+static int make_temporary(char *path) {
     struct sigaction action = {.sa_handler = remove_and_die, .sa_flags = (int)SA_RESETHAND};
-    unfinished = path;
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        sigaction(numbers[i], &action, NULL);
+    sigset_t held, before;
+    sigemptyset(&held);
+    for (size_t i = 0; i < INTERRUPTS; i++)
+        sigaddset(&held, interrupts[i]);
+    sigprocmask(SIG_BLOCK, &held, &before);
+    int descriptor = mkstemp(path);
+    if (descriptor >= 0) {
+        unfinished = path;
+        for (size_t i = 0; i < INTERRUPTS; i++)
+            sigaction(interrupts[i], &action, NULL);
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return descriptor;
 }
 
 /* The path behind links, so that a link stays one when the file is replaced. */
@@ -55,10 +68,9 @@ static cogpu_status open_output(const char *path, cogpu_output *output, cogpu_er
     if (!output->temporary)
         return cogpu_refuse(error, COGPU_MEMORY, "no memory for the path");
     snprintf(output->temporary, room, "%s.XXXXXX", output->path);
-    output->descriptor = mkstemp(output->temporary);
+    output->descriptor = make_temporary(output->temporary);
     if (output->descriptor < 0)
         return cogpu_refuse(error, COGPU_IO, "cannot be written: %s", strerror(errno));
-    guard_against_interrupts(output->temporary);
     allow_others(output->descriptor);
     return COGPU_OK;
 }

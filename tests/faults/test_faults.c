@@ -452,6 +452,31 @@ static void test_levels_beside_the_file(void) {
     write_path(&samples[3], NULL);
 }
 
+/* The offset of the next directory is the first thing that is not in the head of the source: not
+ * to get it is not to have none. */
+static void test_the_link_at_the_edge_of_the_head(void) {
+    enum { HEAD = 16384 };
+    struct sample sample = {.full = {.width = SIDE, .height = SIDE},
+                            .half = {.width = HALF, .height = HALF, .subfile_type = 1, .seed = 3}};
+    build_open(&sample.file, false, false);
+    build_data(&sample.file, NULL, HEAD - 8 - 2 - 11 * 12);
+    size_t start = sample.file.size;
+    build_data(&sample.file, NULL, 2 + 11 * 12 + 4);
+    build_kind(&sample.file, &sample.full);
+    CHECK(sample.file.entry_count == 10);
+    build_short(&sample.file, 60000, 1);
+    uint64_t at = build_directory(&sample.file, true);
+    /* Moved to where it shall be. */
+    memcpy(sample.file.bytes + start, sample.file.bytes + at, 2 + 11 * 12);
+    build_put(&sample.file, sample.file.bytes + 4, start, 4);
+    sample.file.link = HEAD;
+    build_kind(&sample.file, &sample.half);
+    build_directory(&sample.file, true);
+    try_faults(&sample, FROM_SOURCE, READ_FAILS, false);
+    try_faults(&sample, FROM_SOURCE, READ_IS_SHORT, false);
+    build_close(&sample.file);
+}
+
 int main(void) {
     strcpy(path, "cogpu_test_faults_XXXXXX");
     int descriptor = mkstemp(path);
@@ -467,6 +492,7 @@ int main(void) {
     RUN(test_reads_of_a_source_that_are_short);
     RUN(test_preads);
     RUN(test_levels_beside_the_file);
+    RUN(test_the_link_at_the_edge_of_the_head);
     for (int i = 0; i < SAMPLES; i++)
         build_close(&samples[i].file);
     unlink(path);
