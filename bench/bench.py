@@ -200,8 +200,8 @@ def main():
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("--quick", action="store_true", help="2048 x 2048, 3 repeats, 20 windows")
     options.add_argument("--repeats", type=int, help="5 if not given")
-    options.add_argument("--rows", default="", help="only rows whose name contains one of these, by commas; "
-                         "'opens' and 'peak' are rows too")
+    options.add_argument("--rows", default="", help="only rows whose name contains one of these, "
+                         "by commas; 'opens' and 'peak' are rows too")
     options.add_argument("--readme", action="store_true", help="put the tables into README.md")
     options.add_argument("--cpu-time", action="store_true",
                          help="one thread only, by processor time: for a machine that is not idle")
@@ -214,7 +214,8 @@ def main():
     wanted = lambda name: any(part in name for part in chosen.rows.split(","))
     RESULTS.mkdir(exist_ok=True)
     CodecAlone.build(rasters.DATA)
-    outcome = {"machine": machine(), "clock": "processor time" if chosen.cpu_time else "time passed", "side": side, "repeats": repeats, "windows": count,
+    outcome = {"machine": machine(), "side": side, "repeats": repeats, "windows": count,
+               "clock": "processor time" if chosen.cpu_time else "time passed",
                "cache_bytes": CACHE, "rows": [], "peak": {}, "opens": None}
     picked = [row for row in rasters.rows() if wanted(row.name)]
     for row in picked:

@@ -1,7 +1,7 @@
 /*
- * The codec libraries alone, from memory to memory: the ceiling of what a reader can reach with them.
- * Takes a file in memory and the places of its blocks, decodes each into one reused block, and hands
- * back how many were decoded. bench.py builds it as a shared library.
+ * The codec libraries alone, from memory to memory: the ceiling of what a reader can reach with
+ * them. Takes a file in memory and the places of its blocks, decodes each into one reused block,
+ * and hands back how many were decoded. bench.py builds it as a shared library.
  */
 #include <libdeflate.h>
 #include <stdint.h>
@@ -11,8 +11,7 @@
 
 /* Single thread; block_bytes is what the largest block decodes to. */
 size_t decode_blocks(const char *codec, const uint8_t *file, const uint64_t *offsets,
-                     const uint64_t *sizes, size_t blocks, size_t block_bytes)
-{
+                     const uint64_t *sizes, size_t blocks, size_t block_bytes) {
     int deflate = strcmp(codec, "deflate") == 0;
     struct libdeflate_decompressor *inflater = libdeflate_alloc_decompressor();
     ZSTD_DCtx *unzstd = ZSTD_createDCtx();

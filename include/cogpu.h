@@ -41,7 +41,7 @@ extern "C" {
 #define COGPU_VERSION_PATCH 0
 
 #if defined(__GNUC__)
-#define COGPU_API __attribute__((visibility("default")))
+#define COGPU_API        __attribute__((visibility("default")))
 #define COGPU_MUST_CHECK __attribute__((warn_unused_result))
 #else
 #define COGPU_API
@@ -71,10 +71,10 @@ typedef enum cogpu_status {
 /* What went wrong and where; -1 where a place does not apply. Owned by the caller. */
 typedef struct cogpu_error {
     cogpu_status status;
-    int32_t directory;   /* index of the TIFF directory, in the order of cogpu_directory_info */
-    int64_t block;       /* index of the tile or strip within the directory */
-    int64_t offset;      /* byte offset in the file */
-    char message[232];   /* what, where and what to do; always terminated */
+    int32_t directory; /* index of the TIFF directory, in the order of cogpu_directory_info */
+    int64_t block;     /* index of the tile or strip within the directory */
+    int64_t offset;    /* byte offset in the file */
+    char message[232]; /* what, where and what to do; always terminated */
 } cogpu_error;
 
 /* "ok", "argument", "memory", ... */
@@ -86,13 +86,21 @@ COGPU_API const char *cogpu_status_name(cogpu_status status);
 
 typedef enum cogpu_type {
     COGPU_TYPE_NONE = 0,
-    COGPU_U8, COGPU_I8,
-    COGPU_U16, COGPU_I16,
-    COGPU_U32, COGPU_I32,
-    COGPU_U64, COGPU_I64,
-    COGPU_F16, COGPU_F32, COGPU_F64,
-    COGPU_CI16, COGPU_CI32,           /* complex integers: a pair of I16, of I32 */
-    COGPU_CF32, COGPU_CF64            /* complex floats: a pair of F32, of F64 */
+    COGPU_U8,
+    COGPU_I8,
+    COGPU_U16,
+    COGPU_I16,
+    COGPU_U32,
+    COGPU_I32,
+    COGPU_U64,
+    COGPU_I64,
+    COGPU_F16,
+    COGPU_F32,
+    COGPU_F64,
+    COGPU_CI16, /* complex integers: a pair of I16 */
+    COGPU_CI32, /* a pair of I32 */
+    COGPU_CF32, /* complex floats: a pair of F32 */
+    COGPU_CF64  /* a pair of F64 */
 } cogpu_type;
 
 /* Bytes of one sample: 1 to 16; 0 for COGPU_TYPE_NONE or a value that is no type. */
@@ -110,24 +118,25 @@ typedef struct cogpu_file cogpu_file;
 /* What a file may ask of us at most; 0 in a field means the default named beside it. A file that
  * wants more gets COGPU_LIMIT with the limit's name. */
 typedef struct cogpu_limits {
-    uint64_t directories;     /* 65,536     directories in a file, SubIFDs counted */
-    uint64_t tags;            /* 4,096      entries in one directory */
-    uint64_t tag_bytes;       /* 64 MiB     bytes of one tag's value that is taken into memory */
-    uint64_t blocks;          /* 2^31 - 1   blocks in one directory */
-    uint64_t block_bytes;     /* 1 GiB      bytes of one decoded block, and of one stored block */
-    uint64_t bands;           /* 65,535     bands of an image */
-    uint64_t call_bytes;      /* 4 GiB      memory that one call may take beside the caller's raster */
+    uint64_t directories; /* 65,536     directories in a file, SubIFDs counted */
+    uint64_t tags;        /* 4,096      entries in one directory */
+    uint64_t tag_bytes;   /* 64 MiB     bytes of one tag's value that is taken into memory */
+    uint64_t blocks;      /* 2^31 - 1   blocks in one directory */
+    uint64_t block_bytes; /* 1 GiB      bytes of one decoded block, and of one stored block */
+    uint64_t bands;       /* 65,535     bands of an image */
+    uint64_t call_bytes;  /* 4 GiB      memory that one call may take beside the caller's raster */
 } cogpu_limits;
 
 typedef struct cogpu_open_options {
     cogpu_limits limits;
-    int no_sidecar;           /* non-zero: do not look for overviews in PATH.ovr */
+    int no_sidecar; /* non-zero: do not look for overviews in PATH.ovr */
 } cogpu_open_options;
 
-/* Where bytes come from, when it is neither a path nor memory. `read` puts `bytes` bytes that stand at
- * `offset` into `to`, sets *got, and returns COGPU_OK; fewer than asked means that the source ends
- * there. It is called from several threads at once. `size` tells the length of the source. `close`,
- * if not NULL, is called once by cogpu_close, or by cogpu_open_source itself when it fails. */
+/* Where bytes come from, when it is neither a path nor memory. `read` puts `bytes` bytes that stand
+ * at `offset` into `to`, sets *got, and returns COGPU_OK; fewer than asked means that the source
+ * ends there. It is called from several threads at once. `size` tells the length of the source.
+ * `close`, if not NULL, is called once by cogpu_close, or by cogpu_open_source itself when it
+ * fails. */
 typedef struct cogpu_source {
     void *user;
     cogpu_status (*read)(void *user, uint64_t offset, size_t bytes, void *to, size_t *got);
@@ -135,9 +144,10 @@ typedef struct cogpu_source {
     void (*close)(void *user);
 } cogpu_source;
 
-/* Opens a file, reads its directories and says what they mean; no pixel is read. On failure *file is
- * NULL. `options` may be NULL. Memory given to cogpu_open_memory must live until cogpu_close. */
-COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_open(const char *path, const cogpu_open_options *options,
+/* Opens a file, reads its directories and says what they mean; no pixel is read. On failure *file
+ * is NULL. `options` may be NULL. Memory given to cogpu_open_memory must live until cogpu_close. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_open(const char *path,
+                                                   const cogpu_open_options *options,
                                                    cogpu_file **file, cogpu_error *error);
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_open_memory(const void *data, size_t bytes,
                                                           const cogpu_open_options *options,
@@ -152,8 +162,8 @@ COGPU_API void cogpu_close(cogpu_file *file);
 /* ---------------------------------------------------------------------------------------------
  * What is in the file
  *
- * A file holds images (GDAL calls them subdatasets); most hold one. An image is a pyramid of levels,
- * 0 the full resolution. Each level, and each mask, is a directory of the file.
+ * A file holds images (GDAL calls them subdatasets); most hold one. An image is a pyramid of
+ * levels, 0 the full resolution. Each level, and each mask, is a directory of the file.
  */
 
 typedef enum cogpu_layout { COGPU_STRIPS = 0, COGPU_TILES } cogpu_layout;
@@ -161,9 +171,9 @@ typedef enum cogpu_layout { COGPU_STRIPS = 0, COGPU_TILES } cogpu_layout;
 /* The mask of an image: what tells valid pixels from others, in GDAL's order of precedence. */
 typedef enum cogpu_validity {
     COGPU_ALL_VALID = 0,
-    COGPU_BY_MASK,     /* a mask directory inside the file */
-    COGPU_BY_NODATA,   /* a nodata value */
-    COGPU_BY_ALPHA     /* an alpha band */
+    COGPU_BY_MASK,   /* a mask directory inside the file */
+    COGPU_BY_NODATA, /* a nodata value */
+    COGPU_BY_ALPHA   /* an alpha band */
 } cogpu_validity;
 
 /* The promises of GDAL's ghost area, a text between header and first directory. */
@@ -179,11 +189,11 @@ enum {
 
 /* A nodata value as the file states it, and what it means for the image's sample type. */
 typedef struct cogpu_nodata {
-    const char *text;   /* as in the file; NULL where none is stated */
-    int matches;        /* non-zero where a sample can equal it: "-9999" on uint16 never matches */
-    double value;       /* rounded to the sample type; exact for all but 64-bit integers */
-    int64_t i64;        /* exact value of an I64 image's nodata */
-    uint64_t u64;       /* exact value of a U64 image's nodata */
+    const char *text; /* as in the file; NULL where none is stated */
+    int matches;      /* non-zero where a sample can equal it: "-9999" on uint16 never matches */
+    double value;     /* rounded to the sample type; exact for all but 64-bit integers */
+    int64_t i64;      /* exact value of an I64 image's nodata */
+    uint64_t u64;     /* exact value of a U64 image's nodata */
 } cogpu_nodata;
 
 /* A point known in the image and on the ground. */
@@ -193,32 +203,32 @@ typedef struct cogpu_gcp {
 } cogpu_gcp;
 
 typedef struct cogpu_image {
-    uint32_t images;          /* images in the file */
-    uint32_t directory;       /* the directory of level 0 */
+    uint32_t images;    /* images in the file */
+    uint32_t directory; /* the directory of level 0 */
     uint32_t width, height;
     uint32_t bands;
-    cogpu_type type;          /* what cogpu_read returns */
-    uint32_t bits;            /* stored bits of a sample, 1 to 128 */
-    uint32_t levels;          /* 1 = no overviews */
+    cogpu_type type; /* what cogpu_read returns */
+    uint32_t bits;   /* stored bits of a sample, 1 to 128 */
+    uint32_t levels; /* 1 = no overviews */
     cogpu_layout layout;
     uint32_t block_width, block_height;
-    uint64_t blocks;          /* in the directory of level 0 */
-    int planar;               /* non-zero: each band has blocks of its own */
-    uint32_t compression;     /* TIFF's number */
-    const char *codec;        /* its name: "deflate", "lzw", ...; "unknown" */
-    uint32_t predictor;       /* 1 none, 2 horizontal, 3 floating point */
-    uint32_t photometric;     /* as stored: 0 min is white, 1 min is black, 2 RGB, 3 palette, ... */
-    uint32_t orientation;     /* 1 = rows from the top; pixels are returned as stored */
-    uint32_t fill_order;      /* 2 = the bits of each byte are reversed in the file */
+    uint64_t blocks;      /* in the directory of level 0 */
+    int planar;           /* non-zero: each band has blocks of its own */
+    uint32_t compression; /* TIFF's number */
+    const char *codec;    /* its name: "deflate", "lzw", ...; "unknown" */
+    uint32_t predictor;   /* 1 none, 2 horizontal, 3 floating point */
+    uint32_t photometric; /* as stored: 0 min is white, 1 min is black, 2 RGB, 3 palette, ... */
+    uint32_t orientation; /* 1 = rows from the top; pixels are returned as stored */
+    uint32_t fill_order;  /* 2 = the bits of each byte are reversed in the file */
     int big_endian, bigtiff;
-    uint32_t ghost;           /* COGPU_GHOST_... */
-    const char *description;  /* ImageDescription, or NULL */
+    uint32_t ghost;          /* COGPU_GHOST_... */
+    const char *description; /* ImageDescription, or NULL */
 
     cogpu_validity validity;
     cogpu_nodata nodata;
-    uint32_t alpha_band;      /* 1-based; 0 = none */
-    int premultiplied;        /* the alpha is associated: colours are multiplied by it */
-    const uint16_t *palette;  /* palette_entries reds, then greens, then blues; NULL without one */
+    uint32_t alpha_band;     /* 1-based; 0 = none */
+    int premultiplied;       /* the alpha is associated: colours are multiplied by it */
+    const uint16_t *palette; /* palette_entries reds, then greens, then blues; NULL without one */
     uint32_t palette_entries;
 
     /* x = transform[0] + column * transform[1] + row * transform[2]
@@ -226,18 +236,18 @@ typedef struct cogpu_image {
      * for the corner of a pixel, as GDAL's geotransform. */
     int has_transform;
     double transform[6];
-    int pixel_is_point;       /* the file's coordinates mean centres; `transform` is corrected */
+    int pixel_is_point; /* the file's coordinates mean centres; `transform` is corrected */
     const cogpu_gcp *gcps;
     uint32_t gcp_count;
-    const double *rpc;        /* the 92 numbers of tag 50844, or NULL */
-    uint32_t geokeys;         /* see cogpu_geokey_info */
-    uint32_t items;           /* see cogpu_item_info */
-    const char *warning;      /* what in the file was not sound and was left out, a line each; or NULL */
+    const double *rpc;   /* the 92 numbers of tag 50844, or NULL */
+    uint32_t geokeys;    /* see cogpu_geokey_info */
+    uint32_t items;      /* see cogpu_item_info */
+    const char *warning; /* what in the file was not sound and was left out, a line each; or NULL */
 } cogpu_image;
 
 typedef struct cogpu_level {
     uint32_t directory;
-    int external;             /* the level lies in the .ovr file */
+    int external; /* the level lies in the .ovr file */
     uint32_t width, height;
     cogpu_layout layout;
     uint32_t block_width, block_height;
@@ -248,47 +258,52 @@ typedef struct cogpu_level {
     int has_mask;
     uint32_t mask_directory;
     int has_transform;
-    double transform[6];      /* of level 0, scaled by the ratio of the sizes */
+    double transform[6]; /* of level 0, scaled by the ratio of the sizes */
 } cogpu_level;
 
 typedef struct cogpu_band {
-    const char *description;     /* NULL where the file has none */
+    const char *description; /* NULL where the file has none */
     const char *unit;
-    const char *interpretation;  /* "gray", "red", "green", "blue", "alpha", "palette", ... "undefined" */
-    double scale, offset;        /* value = stored * scale + offset; 1 and 0 where none is stated */
-    int has_scale;               /* non-zero where the file states scale or offset */
+    const char
+        *interpretation;  /* "gray", "red", "green", "blue", "alpha", "palette", ... "undefined" */
+    double scale, offset; /* value = stored * scale + offset; 1 and 0 where none is stated */
+    int has_scale;        /* non-zero where the file states scale or offset */
 } cogpu_band;
 
 /* One item of GDAL_METADATA. */
 typedef struct cogpu_item {
-    const char *domain;  /* "" for the default domain */
+    const char *domain; /* "" for the default domain */
     const char *name;
     const char *value;
-    const char *role;    /* "", "scale", "offset", "description", "unittype", "colorinterp" */
-    int32_t band;        /* 1-based; 0 = of the whole image */
+    const char *role; /* "", "scale", "offset", "description", "unittype", "colorinterp" */
+    int32_t band;     /* 1-based; 0 = of the whole image */
 } cogpu_item;
 
-typedef enum cogpu_key_kind { COGPU_KEY_SHORT = 0, COGPU_KEY_DOUBLE, COGPU_KEY_TEXT } cogpu_key_kind;
+typedef enum cogpu_key_kind {
+    COGPU_KEY_SHORT = 0,
+    COGPU_KEY_DOUBLE,
+    COGPU_KEY_TEXT
+} cogpu_key_kind;
 
 /* One GeoKey. Exactly one of the three values is set, by `kind`. */
 typedef struct cogpu_geokey {
     uint32_t id;
-    const char *name;                           /* "GTModelType"; "unknown" */
+    const char *name; /* "GTModelType"; "unknown" */
     cogpu_key_kind kind;
-    uint32_t count;                             /* of numbers */
+    uint32_t count; /* of numbers */
     const uint16_t *shorts;
     const double *doubles;
-    const char *text;                           /* without the closing bar */
+    const char *text; /* without the closing bar */
 } cogpu_geokey;
 
 /* The coordinate reference system: a code of a registry where the keys name one. */
 typedef struct cogpu_crs {
-    const char *model;      /* "projected", "geographic", "geocentric", "" */
-    const char *authority;  /* "EPSG"; "" where the keys describe the system by parameters alone */
-    uint32_t code;          /* 0 without an authority */
-    uint32_t vertical;      /* EPSG code of the vertical part; 0 = none */
-    const char *name;       /* a citation of the file, or "" */
-    double epoch;           /* coordinate epoch; 0 = none */
+    const char *model;     /* "projected", "geographic", "geocentric", "" */
+    const char *authority; /* "EPSG"; "" where the keys describe the system by parameters alone */
+    uint32_t code;         /* 0 without an authority */
+    uint32_t vertical;     /* EPSG code of the vertical part; 0 = none */
+    const char *name;      /* a citation of the file, or "" */
+    double epoch;          /* coordinate epoch; 0 = none */
 } cogpu_crs;
 
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_info(const cogpu_file *file, uint32_t image,
@@ -313,8 +328,8 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_crs_info(const cogpu_file *file, u
 /* The system as WKT2, by PROJ. Writes at most `capacity` bytes with the closing NUL into `text`;
  * *needed is what the whole takes, so that a first call may pass capacity 0. COGPU_UNSUPPORTED in a
  * build without PROJ, or where the keys describe a system that PROJ cannot name. */
-COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_crs_wkt(const cogpu_file *file, uint32_t image, char *text,
-                                                      size_t capacity, size_t *needed,
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_crs_wkt(const cogpu_file *file, uint32_t image,
+                                                      char *text, size_t capacity, size_t *needed,
                                                       cogpu_error *error);
 
 /* ---------------------------------------------------------------------------------------------
@@ -322,30 +337,32 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_crs_wkt(const cogpu_file *file, ui
  */
 
 typedef struct cogpu_directory {
-    uint32_t directories;   /* in the file */
-    uint64_t offset;        /* where it stands */
+    uint32_t directories; /* in the file */
+    uint64_t offset;      /* where it stands */
     uint32_t tags;
-    int32_t parent;         /* of a SubIFD: the directory that names it; -1 in the main chain */
-    uint32_t subfile_type;  /* NewSubfileType: 1 reduced, 2 page, 4 mask */
+    int32_t parent;        /* of a SubIFD: the directory that names it; -1 in the main chain */
+    uint32_t subfile_type; /* NewSubfileType: 1 reduced, 2 page, 4 mask */
 } cogpu_directory;
 
 typedef struct cogpu_tag {
     uint32_t id;
-    const char *name;        /* "ImageWidth"; "unknown" */
-    uint32_t type;           /* TIFF's: 1 BYTE ... 18 IFD8 */
+    const char *name; /* "ImageWidth"; "unknown" */
+    uint32_t type;    /* TIFF's: 1 BYTE ... 18 IFD8 */
     uint64_t count;
-    uint64_t value_offset;   /* where the value stands in the file */
-    uint64_t bytes;          /* of the value */
+    uint64_t value_offset; /* where the value stands in the file */
+    uint64_t bytes;        /* of the value */
 } cogpu_tag;
 
-COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_directory_info(const cogpu_file *file, uint32_t directory,
-                                                             cogpu_directory *info, cogpu_error *error);
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_directory_info(const cogpu_file *file,
+                                                             uint32_t directory,
+                                                             cogpu_directory *info,
+                                                             cogpu_error *error);
 /* The index-th tag of a directory, in file order; COGPU_ABSENT past the last. */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_tag_info(const cogpu_file *file, uint32_t directory,
                                                        uint32_t index, cogpu_tag *info,
                                                        cogpu_error *error);
-/* `count` elements of a tag from the `first` on, in the machine's byte order and the width of the tag's
- * type (a RATIONAL is two u32), into `to`, which has room for count elements. */
+/* `count` elements of a tag from the `first` on, in the machine's byte order and the width of the
+ * tag's type (a RATIONAL is two u32), into `to`, which has room for count elements. */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_tag_read(const cogpu_file *file, uint32_t directory,
                                                        uint32_t id, uint64_t first, uint64_t count,
                                                        void *to, cogpu_error *error);
@@ -354,76 +371,79 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_tag_read(const cogpu_file *file, u
  * Reading pixels
  */
 
-/* The caller's pixels. Strides are in bytes; all three 0 means packed: bands one after the other, each
- * row-major. For chunky pixels set stride_x = bands * size, stride_y = width * stride_x and
+/* The caller's pixels. Strides are in bytes; all three 0 means packed: bands one after the other,
+ * each row-major. For chunky pixels set stride_x = bands * size, stride_y = width * stride_x and
  * stride_band = size. Strides may be negative. */
 typedef struct cogpu_raster {
-    void *data;             /* of band 0, row 0, column 0 */
-    cogpu_type type;        /* must be the image's; COGPU_U8 for masks */
+    void *data;      /* of band 0, row 0, column 0 */
+    cogpu_type type; /* must be the image's; COGPU_U8 for masks */
     uint32_t bands, height, width;
     int64_t stride_band, stride_y, stride_x;
 } cogpu_raster;
 
-/* Memory, threads and cached blocks that several reads share. Optional: a read without one takes what
- * it needs for itself. */
+/* Memory, threads and cached blocks that several reads share. Optional: a read without one takes
+ * what it needs for itself. */
 typedef struct cogpu_context cogpu_context;
 
 typedef struct cogpu_context_options {
-    uint32_t threads;       /* that read and decode; 0 = one for each processor */
-    uint64_t cache_bytes;   /* decoded blocks to keep for later reads; 0 = none */
+    uint32_t threads;     /* that read and decode; 0 = one for each processor */
+    uint64_t cache_bytes; /* decoded blocks to keep for later reads; 0 = none */
 } cogpu_context_options;
 
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_context_open(const cogpu_context_options *options,
-                                                           cogpu_context **context, cogpu_error *error);
+                                                           cogpu_context **context,
+                                                           cogpu_error *error);
 COGPU_API void cogpu_context_close(cogpu_context *context);
 
 typedef enum cogpu_part {
     COGPU_PIXELS = 0,
-    COGPU_MASK          /* 255 where a pixel is valid, else 0: see cogpu_validity. The raster has
-                           the request's bands: with nodata each has a mask of its own, an alpha band
-                           or a mask of one band stands for all */
+    COGPU_MASK /* 255 where a pixel is valid, else 0: see cogpu_validity. The raster has
+                  the request's bands: with nodata each has a mask of its own, an alpha band
+                  or a mask of one band stands for all */
 } cogpu_part;
 
 /* What to read; NULL or all zero: every pixel of level 0 of image 0. */
 typedef struct cogpu_request {
     uint32_t image, level;
-    uint32_t x, y, width, height;   /* the window, in pixels of the level; width and height 0: to the edge */
-    const uint32_t *bands;          /* 1-based, any order, repeats allowed; NULL = all */
+    uint32_t x, y, width,
+        height;            /* the window, in pixels of the level; width and height 0: to the edge */
+    const uint32_t *bands; /* 1-based, any order, repeats allowed; NULL = all */
     uint32_t band_count;
     cogpu_part part;
-    int fill_bad_blocks;            /* non-zero: a bad block becomes nodata (or 0) and is counted */
-    uint32_t threads;               /* 0 = the context's, or one for each processor */
-    cogpu_context *context;         /* may be NULL */
+    int fill_bad_blocks;    /* non-zero: a bad block becomes nodata (or 0) and is counted */
+    uint32_t threads;       /* 0 = the context's, or one for each processor */
+    cogpu_context *context; /* may be NULL */
 } cogpu_request;
 
 typedef struct cogpu_result {
-    uint64_t blocks;         /* that the window touched */
-    uint64_t sparse_blocks;  /* of these, without data in the file */
-    uint64_t bad_blocks;     /* of these, filled because they could not be read */
-    uint64_t cached_blocks;  /* of these, found in the context's cache */
-    uint64_t bytes_read;     /* of blocks, from the source */
-    cogpu_error first_bad;   /* the first of the bad blocks */
+    uint64_t blocks;        /* that the window touched */
+    uint64_t sparse_blocks; /* of these, without data in the file */
+    uint64_t bad_blocks;    /* of these, filled because they could not be read */
+    uint64_t cached_blocks; /* of these, found in the context's cache */
+    uint64_t bytes_read;    /* of blocks, from the source */
+    cogpu_error first_bad;  /* the first of the bad blocks */
 } cogpu_result;
 
 /* Reads a window into the raster, whose bands, width and height must be those of the request. On an
  * error the content of the raster is undefined, but for what a finished read of other blocks wrote.
  * `result` may be NULL. */
-COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_read(const cogpu_file *file, const cogpu_request *request,
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_read(const cogpu_file *file,
+                                                   const cogpu_request *request,
                                                    cogpu_raster *raster, cogpu_result *result,
                                                    cogpu_error *error);
 
 /* One read of cogpu_read_many. */
 typedef struct cogpu_read_item {
     const cogpu_file *file;
-    cogpu_request request;    /* its `threads` is not used, its `context` is that of the call */
+    cogpu_request request; /* its `threads` is not used, its `context` is that of the call */
     cogpu_raster raster;
-    cogpu_result result;      /* filled */
-    cogpu_status status;      /* filled */
+    cogpu_result result; /* filled */
+    cogpu_status status; /* filled */
 } cogpu_read_item;
 
-/* Many windows, of one file or of many, as one piece of work for the threads of the context (NULL: one
- * thread for each processor). Each item gets a status; the first that failed, by index, is the status
- * and the error of the call, and the others are read all the same. */
+/* Many windows, of one file or of many, as one piece of work for the threads of the context (NULL:
+ * one thread for each processor). Each item gets a status; the first that failed, by index, is the
+ * status and the error of the call, and the others are read all the same. */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_read_many(cogpu_read_item *items, size_t count,
                                                         cogpu_context *context, cogpu_error *error);
 
@@ -432,18 +452,18 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_read_many(cogpu_read_item *items, 
  */
 
 typedef struct cogpu_codec {
-    uint32_t compression;   /* TIFF's number */
+    uint32_t compression; /* TIFF's number */
     const char *name;
-    const char *library;    /* that decodes it, with its version where known; "own" for our code */
-    int available;          /* 0: known by name, but this build cannot decode it */
+    const char *library; /* that decodes it, with its version where known; "own" for our code */
+    int available;       /* 0: known by name, but this build cannot decode it */
 } cogpu_codec;
 
 /* COGPU_ABSENT past the last. */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_codec_info(uint32_t index, cogpu_codec *info);
 
 typedef struct cogpu_device {
-    const char *name;        /* "cpu" */
-    char description[128];   /* processors and vector units */
+    const char *name;      /* "cpu" */
+    char description[128]; /* processors and vector units */
 } cogpu_device;
 
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_device_info(uint32_t index, cogpu_device *info);
