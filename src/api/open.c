@@ -15,11 +15,15 @@ static void open_sidecar(cogpu_file *file, const char *path) {
     char beside[4096];
     cogpu_error error;
     int length = snprintf(beside, sizeof beside, "%s.ovr", path);
-    if (length < 0 || (size_t)length >= sizeof beside ||
-        cogpu_io_open_file(beside, &file->overview_io, NULL) != COGPU_OK)
+    if (length < 0 || (size_t)length >= sizeof beside)
         return;
-    if (cogpu_tiff_open(&file->overview_tiff, file->overview_io, &file->tiff.limits, &file->arena,
-                        &error) == COGPU_OK)
+    cogpu_status status = cogpu_io_open_file(beside, &file->overview_io, &error);
+    if (status == COGPU_ABSENT)
+        return;
+    if (status == COGPU_OK)
+        status = cogpu_tiff_open(&file->overview_tiff, file->overview_io, &file->tiff.limits,
+                                 &file->arena, &error);
+    if (status == COGPU_OK)
         return;
     cogpu_warn(&file->arena, &file->tiff.warning, "the .ovr file beside it was left out: %s",
                error.message);

@@ -197,10 +197,12 @@ static cogpu_status read_directory(struct walk *walk, uint64_t offset, int32_t p
     TRY(cogpu_io_peek(tiff->io, offset + count_bytes, raw_bytes, raw, walk->error));
     /* Some writers end the file with the last entry: no next directory then. */
     *next = 0;
-    if (cogpu_io_peek(tiff->io, offset + count_bytes + raw_bytes, next_bytes, raw + raw_bytes,
-                      NULL) == COGPU_OK)
+    uint64_t link = offset + count_bytes + raw_bytes;
+    if (file_bytes - link >= next_bytes) {
+        TRY(cogpu_io_peek(tiff->io, link, next_bytes, raw + raw_bytes, walk->error));
         *next = tiff->bigtiff ? load_u64(raw + raw_bytes, tiff->big_endian)
                               : load_u32(raw + raw_bytes, tiff->big_endian);
+    }
 
     cogpu_ifd *directory = &tiff->directories[tiff->directory_count];
     *directory = (cogpu_ifd){.offset = offset, .parent = parent};
