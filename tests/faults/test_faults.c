@@ -128,7 +128,8 @@ static struct sample samples[] = {
               .compression = 50000,
               .bits = 16,
               .bands = 3,
-              .planar = true},
+              .planar = true,
+              .apart = true}, /* several threads are used for this one */
      .half = {.width = HALF, .height = HALF, .rows_per_strip = 9, .bits = 16, .bands = 3}},
     {.full = {.width = SIDE, .height = SIDE, .rows_per_strip = 40, .compression = 32773},
      .half = {.width = HALF, .height = HALF},

@@ -5,6 +5,7 @@
  */
 #include "cogpu.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 static void require(int holds) {
     if (!holds)
         abort();
+}
+
+struct input {
+    const uint8_t *data;
+    size_t bytes;
+};
+
+static cogpu_status input_read(void *user, uint64_t offset, size_t bytes, void *to, size_t *got) {
+    const struct input *input = user;
+    require(offset <= input->bytes && bytes <= input->bytes - offset);
+    memcpy(to, input->data + offset, bytes);
+    *got = bytes;
+    return COGPU_OK;
+}
+
+static cogpu_status input_size(void *user, uint64_t *bytes) {
+    *bytes = ((const struct input *)user)->bytes;
+    return COGPU_OK;
 }
 
 /* A raster of its exact size for a request; its data is NULL where it would be too large. */
@@ -117,9 +136,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
                                                    .blocks = 1 << 16,
                                                    .block_bytes = 16 << 20,
                                                    .call_bytes = 64 << 20}};
+    struct input input = {data, bytes};
+    const cogpu_source source = {.user = &input, .read = input_read, .size = input_size};
     cogpu_file *file = NULL;
     cogpu_image image;
-    if (cogpu_open_memory(data, bytes, &options, &file, NULL) != COGPU_OK)
+    /* Blocks lie in the caller's memory, or in memory of the library's own: both have a way. */
+    bool from_source = bytes > 0 && data[bytes - 1] & 2;
+    if ((from_source ? cogpu_open_source(&source, &options, &file, NULL)
+                     : cogpu_open_memory(data, bytes, &options, &file, NULL)) != COGPU_OK)
         return 0;
     for (uint32_t i = 0; i < IMAGES_MAX && cogpu_info(file, i, &image, NULL) == COGPU_OK; i++)
         for (uint32_t k = 0; k < image.levels && k < LEVELS_MAX; k++)

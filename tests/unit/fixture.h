@@ -19,6 +19,7 @@ typedef struct image_kind {
     bool planar;
     uint16_t compression; /* 1 none, 5 LZW, 8 deflate, 32773 PackBits, 50000 zstd */
     uint16_t subfile_type;
+    bool apart;             /* blocks lie so far from each other that each takes a read */
     uint32_t seed;          /* other pixels for another number */
     const uint64_t *sparse; /* block that is not written, ended by UINT64_MAX; or NULL */
 } image_kind;
@@ -184,6 +185,8 @@ static inline void build_kind(tiff_builder *file, const image_kind *kind) {
                 bool sparse = kind_is_sparse(kind, count);
                 if (count == FIXTURE_BLOCKS_MAX)
                     abort();
+                if (kind->apart)
+                    build_data(file, NULL, 5000);
                 offsets[count] = sparse ? 0 : build_data(file, stored.bytes, stored.size);
                 counts[count] = sparse ? 0 : stored.size;
                 free(stored.bytes);

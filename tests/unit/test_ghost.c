@@ -40,7 +40,7 @@ static uint32_t ghost_of(const char *text, size_t bytes, int form) {
 
 /* The same with an opening that states `stated` bytes. */
 static uint32_t ghost_stating(const char *stated, const char *text, int form) {
-    char area[8192];
+    static char area[24000];
     int bytes =
         snprintf(area, sizeof area, "GDAL_STRUCTURAL_METADATA_SIZE=%s bytes\n%s", stated, text);
     return ghost_of(area, (size_t)bytes, form);
@@ -86,6 +86,21 @@ static void test_sizes_that_are_wrong(void) {
     CHECK(ghost_stating("000022", promises, 0) == COGPU_GHOST_PRESENT);
 }
 
+/* Longer than any such text is, in a file that is long enough. */
+static void test_a_text_that_is_too_long(void) {
+    static char text[20000];
+    memset(text, ' ', sizeof text);
+    memcpy(text, promises, strlen(promises));
+    for (size_t bytes = 4090; bytes <= 4103; bytes++) {
+        text[bytes] = '\0';
+        uint32_t ghost = ghost_with(text, 0);
+        CHECK(ghost == (bytes <= 4096 ? ALL : 0));
+        text[bytes] = ' ';
+    }
+    text[sizeof text - 1] = '\0';
+    CHECK(ghost_with(text, 0) == 0);
+}
+
 /* A size that ends beyond the file, and a file that ends inside the opening. */
 static void test_cut_off(void) {
     CHECK(ghost_stating("004000", promises, 0) == 0);
@@ -99,6 +114,7 @@ int main(void) {
     RUN(test_lines_that_nobody_knows);
     RUN(test_an_edited_file_says_so);
     RUN(test_sizes_that_are_wrong);
+    RUN(test_a_text_that_is_too_long);
     RUN(test_cut_off);
     return FINISH();
 }
