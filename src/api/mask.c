@@ -93,30 +93,58 @@ static bool is_valid(const struct judge *judge, const uint8_t *sample) {
     return memcmp(sample, judge->nodata, size) != 0 && memcmp(sample, judge->minus_zero, size) != 0;
 }
 
-/* One band of the mask from one band of pixels, swath by swath through `pixels`. */
-static cogpu_status derive_band(const cogpu_file *file, const cogpu_request *request,
-                                const struct judge *judge, uint32_t source_band,
-                                uint32_t swath_rows, void *pixels, const cogpu_raster *raster,
-                                uint32_t band, cogpu_error *error) {
+/* Bands that are read together, since a block of a chunky file holds them all. */
+enum { GROUP_MAX = 64 };
+
+struct group {
+    uint32_t first, count;       /* of the raster's bands */
+    uint32_t sources[GROUP_MAX]; /* the image's bands that tell them */
+    uint32_t swath_rows;
+    uint8_t *pixels; /* room for a swath of them */
+};
+
+static struct group group_from(const cogpu_request *request, uint32_t alpha_band, uint32_t first,
+                               uint32_t bands) {
+    struct group group = {.first = first, .count = bands - first};
+    if (group.count > GROUP_MAX)
+        group.count = GROUP_MAX;
+    for (uint32_t i = 0; i < group.count; i++)
+        group.sources[i] = alpha_band       ? alpha_band
+                           : request->bands ? request->bands[first + i]
+                                            : first + i + 1;
+    return group;
+}
+
+static void judge_swath(const struct judge *judge, const struct group *group, uint32_t y,
+                        uint32_t rows, const cogpu_raster *raster) {
     size_t size = cogpu_type_bytes(judge->type);
-    for (uint32_t y = 0; y < raster->height; y += swath_rows) {
+    const uint8_t *sample = group->pixels;
+    for (uint32_t band = group->first; band < group->first + group->count; band++)
+        for (uint32_t row = y; row < y + rows; row++)
+            for (uint32_t x = 0; x < raster->width; x++, sample += size)
+                row_of(raster, band, row)[(int64_t)x * raster->stride_x] =
+                    is_valid(judge, sample) ? 255 : 0;
+}
+
+/* The bands of a group, swath by swath through its pixels. */
+static cogpu_status derive_group(const cogpu_file *file, const cogpu_request *request,
+                                 const struct judge *judge, const struct group *group,
+                                 const cogpu_raster *raster, cogpu_error *error) {
+    for (uint32_t y = 0; y < raster->height; y += group->swath_rows) {
         cogpu_request swath = *request;
+        uint32_t left = raster->height - y;
         swath.part = COGPU_PIXELS;
         swath.y += y;
-        swath.height = raster->height - y < swath_rows ? raster->height - y : swath_rows;
-        swath.bands = &source_band;
-        swath.band_count = 1;
-        cogpu_raster target = {.data = pixels,
+        swath.height = left < group->swath_rows ? left : group->swath_rows;
+        swath.bands = group->sources;
+        swath.band_count = group->count;
+        cogpu_raster target = {.data = group->pixels,
                                .type = judge->type,
-                               .bands = 1,
+                               .bands = group->count,
                                .width = raster->width,
                                .height = swath.height};
         TRY(cogpu_read(file, &swath, &target, NULL, error));
-        const uint8_t *sample = pixels;
-        for (uint32_t row = 0; row < swath.height; row++)
-            for (uint32_t x = 0; x < raster->width; x++, sample += size)
-                row_of(raster, band, y + row)[(int64_t)x * raster->stride_x] =
-                    is_valid(judge, sample) ? 255 : 0;
+        judge_swath(judge, group, y, swath.height, raster);
     }
     return COGPU_OK;
 }
@@ -126,28 +154,26 @@ cogpu_status cogpu_mask_derive(const cogpu_file *file, const cogpu_request *requ
     const cogpu_picture *picture = NULL;
     TRY(cogpu_file_picture(file, request->image, &picture, error));
     const cogpu_image *info = &picture->info;
+    const cogpu_storage *storage = &picture->levels[request->level].storage;
     bool by_alpha = picture->unmasked == COGPU_BY_ALPHA;
     if (picture->unmasked == COGPU_ALL_VALID) {
         set_all(raster, 255);
         return COGPU_OK;
     }
     struct judge judge = judge_for(info, by_alpha);
-    uint64_t row_bytes = (uint64_t)raster->width * cogpu_type_bytes(info->type);
-    uint32_t rows =
-        cogpu_swath_rows(&picture->levels[request->level].storage, row_bytes, raster->height);
-    void *pixels = cogpu_allocate((size_t)(rows * row_bytes));
-    if (!pixels)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a swath of the mask");
-    cogpu_status status = COGPU_OK;
     uint32_t derived = by_alpha ? 1 : raster->bands;
-    for (uint32_t band = 0; status == COGPU_OK && band < derived; band++) {
-        uint32_t source = by_alpha         ? info->alpha_band
-                          : request->bands ? request->bands[band]
-                                           : band + 1;
-        status = derive_band(file, request, &judge, source, rows, pixels, raster, band, error);
+    for (uint32_t first = 0; first < derived; first += GROUP_MAX) {
+        struct group group = group_from(request, by_alpha ? info->alpha_band : 0, first, derived);
+        uint64_t row_bytes = (uint64_t)raster->width * group.count * cogpu_type_bytes(info->type);
+        group.swath_rows = cogpu_swath_rows(storage, row_bytes, raster->height);
+        group.pixels = cogpu_allocate((size_t)(group.swath_rows * row_bytes));
+        if (!group.pixels)
+            return cogpu_fail(error, COGPU_MEMORY, "out of memory for a swath of the mask");
+        cogpu_status status = derive_group(file, request, &judge, &group, raster, error);
+        cogpu_release(group.pixels);
+        TRY(status);
     }
-    cogpu_release(pixels);
-    if (status == COGPU_OK && by_alpha)
+    if (by_alpha)
         spread_band(raster, 0, raster->bands);
-    return status;
+    return COGPU_OK;
 }

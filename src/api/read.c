@@ -19,6 +19,9 @@ enum { BATCH = 2048 };
 /* Working memory of all threads together: this much, and more for larger files. */
 enum { SEATS_BASE = 48 << 20, SEATS_PER_FILE_BYTE = 64 };
 
+/* Seats beyond the threads of any machine would only take memory. */
+enum { SEATS_MAX = 1024 };
+
 /* Work below this is done before a second thread has started. */
 enum { WORTH_A_THREAD = 256 << 10 };
 
@@ -475,7 +478,7 @@ static uint64_t seat_need(const struct reading *reading) {
 
 /* As many threads as asked for, as there is work for, and as memory allows. */
 static uint32_t seats_of(const struct job *job) {
-    uint64_t seats = job->threads, blocks = 0, work = 0;
+    uint64_t seats = job->threads < SEATS_MAX ? job->threads : SEATS_MAX, blocks = 0, work = 0;
     for (size_t i = 0; i < job->count; i++) {
         const struct reading *reading = &job->readings[i];
         if (reading->error.status != COGPU_OK)

@@ -14,6 +14,9 @@
 #include <stdbool.h>
 #include <unistd.h>
 
+/* Nobody has more processors; a caller's slip must not start a million threads. */
+enum { THREADS_MAX = 1024 };
+
 struct pool_job {
     struct pool_job *next;
     cogpu_work *work;
@@ -71,6 +74,8 @@ static void *serve(void *argument) {
 }
 
 cogpu_status cogpu_pool_open(uint32_t threads, cogpu_pool **pool_out, cogpu_error *error) {
+    if (threads > THREADS_MAX)
+        threads = THREADS_MAX;
     uint32_t members = threads ? threads - 1 : 0;
     cogpu_pool *pool = cogpu_allocate(sizeof *pool + members * sizeof pool->members[0]);
     if (!pool)

@@ -41,13 +41,14 @@ static void file_close(cogpu_io *io) {
 
 cogpu_status cogpu_io_open_file(const char *path, cogpu_io **io, cogpu_error *error) {
     cogpu_io kind = {.read = file_read, .close = file_close};
-    kind.file = open(path, O_RDONLY | O_CLOEXEC);
+    /* O_NONBLOCK: a pipe without a writer would keep us waiting for ever; files do not mind. */
+    kind.file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (kind.file < 0)
         return fail_errno(error, "cannot open the file");
     struct stat about;
-    if (fstat(kind.file, &about) != 0 || S_ISDIR(about.st_mode) || about.st_size < 0) {
+    if (fstat(kind.file, &about) != 0 || !S_ISREG(about.st_mode)) {
         file_close(&kind);
-        return cogpu_fail(error, COGPU_IO, "cannot open the file: it is a folder or has no size");
+        return cogpu_fail(error, COGPU_IO, "cannot open the file: it is a folder or a pipe");
     }
     kind.bytes = (uint64_t)about.st_size;
     return cogpu_io_open(&kind, io, error);
