@@ -155,8 +155,10 @@ class CodecAlone:
     def build(cls, folder):
         folder.mkdir(parents=True, exist_ok=True)
         made = folder / "codec_alone.so"
-        subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", made,
+        part = made.with_suffix(f".{os.getpid()}")  # another run may have the old one loaded
+        subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", part,
                         Path(__file__).parent / "codec_alone.c", "-ldeflate", "-lzstd"], check=True)
+        part.rename(made)
         cls.library = ctypes.CDLL(str(made))
         cls.library.decode_blocks.restype = ctypes.c_size_t
 

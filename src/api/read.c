@@ -119,7 +119,8 @@ static cogpu_status check_raster(const cogpu_read_plan *plan, cogpu_type type, c
     if (!raster->stride_band && !raster->stride_y && !raster->stride_x) {
         raster->stride_x = size;
         raster->stride_y = size * raster->width;
-        raster->stride_band = raster->stride_y * raster->height;
+        if (__builtin_mul_overflow(raster->stride_y, raster->height, &raster->stride_band))
+            return cogpu_fail(error, COGPU_ARGUMENT, "no memory holds a raster of this size");
     }
     return COGPU_OK;
 }
@@ -351,7 +352,7 @@ static void restore_block(const cogpu_storage *storage, const cogpu_block *block
         memcpy(to, decoded, block->needed_rows * row_bytes);
     else
         cogpu_cpu_restore(storage, decoded, block->needed_rows, storage->block_width, to,
-                          (int64_t)row_bytes);
+                          (int64_t)row_bytes, false);
 }
 
 /* From stored bytes to the raster, by way of the cache where there is one. */
@@ -408,10 +409,38 @@ static bool is_wanted(struct job *job, const struct task *task) {
     return wanted;
 }
 
+/* Reads a run of blocks straight into the raster, where they stand one after the other there as in
+ * the file. False where they do not, or the read failed: the long way then finds out which of them
+ * is to blame. */
+static bool read_direct(struct task *tasks, uint32_t count, struct tally *tally) {
+    const struct reading *reading = tasks[0].reading;
+    size_t row_bytes = reading->plan.storage->format.row_bytes;
+    uint64_t bytes = 0, start = 0;
+    uint8_t *to = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        const cogpu_block *block = &tasks[i].block;
+        uint8_t *here = cogpu_cpu_direct(&reading->plan, block, &reading->raster);
+        uint64_t skip = block->source_y * row_bytes, offset = tasks[i].span.offset + skip;
+        uint64_t needed = block->height * row_bytes;
+        if (!here || skip + needed > tasks[i].span.bytes ||
+            (i > 0 && (here != to + bytes || offset != start + bytes)))
+            return false;
+        if (i == 0) {
+            to = here;
+            start = offset;
+        }
+        bytes += needed;
+    }
+    tally->read += bytes;
+    return cogpu_io_read(io_of(tasks), start, (size_t)bytes, to, NULL) == COGPU_OK;
+}
+
 static void do_blocks(struct job *job, cogpu_seat *seat, struct task *tasks, uint32_t count,
                       struct tally *tally) {
     cogpu_error error;
     const uint8_t *bytes = NULL;
+    if (read_direct(tasks, count, tally))
+        return;
     cogpu_status fetched = fetch(seat, tasks, count, &bytes, &tally->read, &error);
     if (fetched != COGPU_OK && count > 1) {
         /* Each for itself, so that only those that are cut off fail. */

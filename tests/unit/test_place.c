@@ -286,7 +286,7 @@ static void test_restored_on_the_way(void) {
                 uint8_t *before = malloc(bytes), *after = malloc(bytes), *copy = malloc(bytes);
                 for (size_t i = 0; i < bytes; i++)
                     before[i] = copy[i] = noise();
-                cogpu_cpu_restore(&storage, copy, 2, 40, after, (int64_t)(bytes / 2));
+                cogpu_cpu_restore(&storage, copy, 2, 40, after, (int64_t)(bytes / 2), false);
                 cogpu_read_plan plan;
                 cogpu_seat seat = {0};
                 cogpu_plan_read(&storage, x, 0, 40 - 2 * x, 2, NULL, 0, &plan);

@@ -88,7 +88,7 @@ static void reference3(const uint8_t *from, uint32_t width, uint32_t samples, si
 /* Restores the first `pixels` of two equal rows from exact memory into exact memory, where they lie
  * three bytes apart and the second above the first. */
 static int differs(const cogpu_storage *storage, const uint8_t *row, uint32_t pixels,
-                   const uint8_t *expected) {
+                   const uint8_t *expected, bool streams) {
     enum { GAP = 3 };
     size_t bytes = (size_t)pixels * storage->format.samples * storage->format.bits / 8;
     size_t row_bytes = storage->format.row_bytes;
@@ -98,7 +98,7 @@ static int differs(const cogpu_storage *storage, const uint8_t *row, uint32_t pi
     memcpy(from, row, row_bytes);
     memcpy(from + row_bytes, row, row_bytes);
     memset(to, 0xA5, 2 * bytes + GAP);
-    cogpu_cpu_restore(storage, from, 2, pixels, to + bytes + GAP, -(int64_t)(bytes + GAP));
+    cogpu_cpu_restore(storage, from, 2, pixels, to + bytes + GAP, -(int64_t)(bytes + GAP), streams);
     int result = memcmp(to, expected, bytes) != 0 ||
                  memcmp(to + bytes + GAP, expected, bytes) != 0 ||
                  memcmp(to + bytes, "\xA5\xA5\xA5", GAP) != 0;
@@ -107,12 +107,16 @@ static int differs(const cogpu_storage *storage, const uint8_t *row, uint32_t pi
     return result;
 }
 
-/* Whole rows, and rows of which only the first pixels are wanted. */
+/* Whole rows, and rows of which only the first pixels are wanted; through the caches and past them.
+ */
 static int faults(const cogpu_storage *storage, const uint8_t *row, const uint8_t *expected) {
-    uint32_t width = storage->format.width;
-    return differs(storage, row, width, expected) +
-           differs(storage, row, 1 + width / 2 < width ? 1 + width / 2 : width, expected) +
-           differs(storage, row, 1, expected);
+    uint32_t width = storage->format.width, half = 1 + width / 2 < width ? 1 + width / 2 : width;
+    int found = 0;
+    for (int streams = 0; streams < 2; streams++)
+        found += differs(storage, row, width, expected, streams) +
+                 differs(storage, row, half, expected, streams) +
+                 differs(storage, row, 1, expected, streams);
+    return found;
 }
 
 static void test_predictor_2(void) {

@@ -29,17 +29,22 @@ cogpu_status cogpu_cpu_decode(cogpu_seat *seat, const cogpu_storage *storage,
 
 /* restore: rows of a decoded block. Their first `pixels` pixels, which are changed on the way, go
  * to `to` (another place, rows at a stride of its own) in the machine's byte order, packed as the
- * file has them. */
+ * file has them. With `streams` they go past the caches: for a raster that no cache can hold. */
 bool cogpu_cpu_needs_restore(const cogpu_storage *storage);
 void cogpu_cpu_restore(const cogpu_storage *storage, uint8_t *from, uint32_t rows, uint32_t pixels,
-                       uint8_t *to, int64_t to_stride);
+                       uint8_t *to, int64_t to_stride, bool streams);
 
 /* place: the block's part of the window into the raster, restored on the way unless it is already.
  */
 cogpu_status cogpu_cpu_place(cogpu_seat *seat, const cogpu_read_plan *plan,
                              const cogpu_block *block, uint8_t *decoded, bool is_restored,
                              const cogpu_raster *raster, cogpu_error *error);
-/* The same for a block without data: the storage's fill sample everywhere. */
+/* Where an uncompressed block goes that needs neither decoding nor restoring and whose rows lie in
+ * the raster one after the other, as in the file: it can be read straight there. NULL for all
+ * others. */
+uint8_t *cogpu_cpu_direct(const cogpu_read_plan *plan, const cogpu_block *block,
+                          const cogpu_raster *raster);
+/* As place, for a block without data: the storage's fill sample everywhere. */
 void cogpu_cpu_fill(const cogpu_read_plan *plan, const cogpu_block *block,
                     const cogpu_raster *raster);
 

@@ -138,9 +138,11 @@ static void copy_samples(uint8_t *to, int64_t to_step, const uint8_t *from, int6
 
 enum { VECTOR = 16, SPLIT_BANDS_MAX = 4 };
 
-/* Which bytes of which vector a band's samples are; zero bands: not for vectors. */
+/* Which bytes of which vector a band's samples are; zero bands: not for vectors. `streams`: see
+ * restore. */
 struct split {
     uint32_t bands;
+    bool streams;
     uint8_t control[SPLIT_BANDS_MAX][SPLIT_BANDS_MAX][VECTOR];
 };
 
@@ -165,6 +167,7 @@ __attribute__((target("ssse3"))) static uint32_t split_vectors(const struct spli
                                                                uint32_t count, size_t size,
                                                                uint8_t *to) {
     uint32_t step = (uint32_t)(VECTOR / size), done = 0;
+    bool streams = split->streams && (uintptr_t)to % VECTOR == 0;
     __m128i control[SPLIT_BANDS_MAX];
     memcpy(control, split->control[band], sizeof control);
     for (; done + step <= count; done += step, to += VECTOR) {
@@ -173,9 +176,16 @@ __attribute__((target("ssse3"))) static uint32_t split_vectors(const struct spli
             __m128i part = _mm_loadu_si128((const __m128i *)(const void *)pixels);
             sum = _mm_or_si128(sum, _mm_shuffle_epi8(part, control[v]));
         }
-        _mm_storeu_si128((__m128i *)(void *)to, sum);
+        if (streams)
+            _mm_stream_si128((__m128i *)(void *)to, sum);
+        else
+            _mm_storeu_si128((__m128i *)(void *)to, sum);
     }
     return done;
+}
+
+static void settle_streams(void) {
+    _mm_sfence();
 }
 #else
 static struct split split_for(uint32_t bands, size_t size) {
@@ -187,6 +197,9 @@ static uint32_t split_vectors(const struct split *split, uint32_t band, const ui
                               uint32_t count, size_t size, uint8_t *to) {
     (void)split, (void)band, (void)pixels, (void)count, (void)size, (void)to;
     return 0;
+}
+
+static void settle_streams(void) {
 }
 #endif
 
@@ -269,6 +282,12 @@ static bool goes_direct(const cogpu_read_plan *plan, const cogpu_block *block,
            (one_sample || same_interleave(plan, raster, size));
 }
 
+/* Nobody will find the first rows of such a raster in a cache, so none is filled with it. */
+static bool is_beyond_caches(const cogpu_raster *raster, size_t size) {
+    enum { CACHES = 64 << 20 };
+    return (uint64_t)raster->width * raster->height * raster->bands > CACHES / size;
+}
+
 /* One row of the block into the raster; `row` is restored, or will be here. */
 static void take_row(cogpu_seat *seat, const cogpu_read_plan *plan, const cogpu_block *block,
                      const struct split *split, uint32_t i, uint8_t *row, bool is_restored,
@@ -277,7 +296,7 @@ static void take_row(cogpu_seat *seat, const cogpu_read_plan *plan, const cogpu_
     uint32_t per_pixel = storage->format.samples;
     uint64_t first = (uint64_t)block->source_x * per_pixel;
     if (!is_restored) {
-        cogpu_cpu_restore(storage, row, 1, block->source_x + block->width, seat->row, 0);
+        cogpu_cpu_restore(storage, row, 1, block->source_x + block->width, seat->row, 0, false);
         row = seat->row;
     }
     if (is_packed(storage))
@@ -295,7 +314,8 @@ cogpu_status cogpu_cpu_place(cogpu_seat *seat, const cogpu_read_plan *plan,
     uint8_t *row = decoded + block->source_y * row_bytes;
     if (!is_restored && goes_direct(plan, block, raster)) {
         uint8_t *to = target_of(block, raster, storage->planes > 1 ? block->plane : 0);
-        cogpu_cpu_restore(storage, row, block->height, block->width, to, raster->stride_y);
+        bool streams = is_beyond_caches(raster, cogpu_type_bytes(storage->type));
+        cogpu_cpu_restore(storage, row, block->height, block->width, to, raster->stride_y, streams);
         return COGPU_OK;
     }
     if (!is_restored)
@@ -303,9 +323,24 @@ cogpu_status cogpu_cpu_place(cogpu_seat *seat, const cogpu_read_plan *plan,
     if (is_packed(storage))
         TRY(cogpu_seat_room(&seat->wide_row, &seat->wide_row_bytes, wide_bytes, error));
     struct split split = split_for(storage->format.samples, cogpu_type_bytes(storage->type));
+    split.streams = is_beyond_caches(raster, cogpu_type_bytes(storage->type));
     for (uint32_t i = 0; i < block->height; i++, row += row_bytes)
         take_row(seat, plan, block, &split, i, row, is_restored, raster);
+    if (split.streams)
+        settle_streams();
     return COGPU_OK;
+}
+
+uint8_t *cogpu_cpu_direct(const cogpu_read_plan *plan, const cogpu_block *block,
+                          const cogpu_raster *raster) {
+    const cogpu_storage *storage = plan->storage;
+    bool plain = storage->format.compression == COMPRESSION_NONE &&
+                 storage->colour == COGPU_AS_STORED && storage->format.fill_order == 1 &&
+                 !cogpu_cpu_needs_restore(storage);
+    if (!plain || !goes_direct(plan, block, raster) || block->width != storage->block_width ||
+        raster->stride_y != (int64_t)storage->format.row_bytes)
+        return NULL;
+    return target_of(block, raster, storage->planes > 1 ? block->plane : 0);
 }
 
 void cogpu_cpu_fill(const cogpu_read_plan *plan, const cogpu_block *block,

@@ -111,6 +111,18 @@ static __m128i load(const uint8_t *from) {
     return _mm_loadu_si128((const __m128i *)(const void *)from);
 }
 
+static void store(uint8_t *to, __m128i value, bool streams) {
+    if (streams)
+        _mm_stream_si128((__m128i *)(void *)to, value);
+    else
+        _mm_storeu_si128((__m128i *)(void *)to, value);
+}
+
+/* Streamed stores of this thread are seen by others from here on. */
+static void settle_streams(void) {
+    _mm_sfence();
+}
+
 static struct shuffles shuffles_for(size_t pixel) {
     /* Sixteen bytes of `ramp`, begun n before its 0, shift a vector by n bytes. */
     static const uint8_t ramp[2 * VECTOR] = {0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
@@ -201,11 +213,12 @@ TARGET_SSSE3 static size_t sum_16(const uint8_t *from, uint8_t *to, size_t bytes
         __m256i whole = add(sum, total);                                                           \
         __m256i higher = _mm256_permute4x64_epi64(sum, 0xEE);                                      \
         total = add(total, _mm256_shuffle_epi8(higher, carry));                                    \
-        _mm256_storeu_si256((__m256i *)(void *)(to + at), whole);                                  \
+        store(to + at, _mm256_castsi256_si128(whole), streams);                                    \
+        store(to + at + VECTOR, _mm256_extracti128_si256(whole, 1), streams);                      \
     }
 
 TARGET_AVX2 static size_t sum_32(const uint8_t *from, uint8_t *to, size_t bytes, size_t unit,
-                                 const struct shuffles *s) {
+                                 const struct shuffles *s, bool streams) {
     __m256i total = _mm256_setzero_si256(), carry = _mm256_broadcastsi128_si256(s->carry);
     __m256i shift[4];
     for (int k = 0; k < s->shifts; k++)
@@ -241,14 +254,17 @@ static struct summer summer_for(size_t pixel, size_t unit, size_t bytes) {
 }
 
 static size_t sum_vectors(const struct summer *summer, const uint8_t *from, uint8_t *to,
-                          size_t bytes) {
+                          size_t bytes, bool streams) {
     if (summer->way == BY_32)
-        return sum_32(from, to, bytes, summer->unit, &summer->shuffles);
+        return sum_32(from, to, bytes, summer->unit, &summer->shuffles, streams);
     if (summer->way == BY_16)
         return sum_16(from, to, bytes, summer->unit, &summer->shuffles);
     return 0;
 }
 #else
+static void settle_streams(void) {
+}
+
 struct summer {
     size_t pixel, unit;
 };
@@ -259,14 +275,15 @@ static struct summer summer_for(size_t pixel, size_t unit, size_t bytes) {
 }
 
 static size_t sum_vectors(const struct summer *summer, const uint8_t *from, uint8_t *to,
-                          size_t bytes) {
-    (void)summer, (void)from, (void)to, (void)bytes;
+                          size_t bytes, bool streams) {
+    (void)summer, (void)from, (void)to, (void)bytes, (void)streams;
     return 0;
 }
 #endif
 
-static void sum_row(const struct summer *summer, const uint8_t *from, uint8_t *to, size_t bytes) {
-    size_t done = sum_vectors(summer, from, to, bytes);
+static void sum_row(const struct summer *summer, const uint8_t *from, uint8_t *to, size_t bytes,
+                    bool streams) {
+    size_t done = sum_vectors(summer, from, to, bytes, streams);
     sum_plain(from, to, done, bytes, summer->pixel, summer->unit);
 }
 
@@ -282,36 +299,35 @@ static void gather_plain(const uint8_t *planes, size_t first, size_t count, size
 }
 
 #if HAVE_VECTORS
-static void store(uint8_t *to, __m128i value) {
-    _mm_storeu_si128((__m128i *)(void *)to, value);
-}
-
-static size_t gather2(const uint8_t *planes, size_t count, size_t samples, uint8_t *to) {
+static size_t gather2(const uint8_t *planes, size_t count, size_t samples, uint8_t *to,
+                      bool streams) {
     size_t i = 0;
     for (; i + VECTOR <= count; i += VECTOR) {
         __m128i high = load(planes + i), low = load(planes + samples + i);
-        store(to + 2 * i, _mm_unpacklo_epi8(low, high));
-        store(to + 2 * i + 16, _mm_unpackhi_epi8(low, high));
+        store(to + 2 * i, _mm_unpacklo_epi8(low, high), streams);
+        store(to + 2 * i + 16, _mm_unpackhi_epi8(low, high), streams);
     }
     return i;
 }
 
-static size_t gather4(const uint8_t *planes, size_t count, size_t samples, uint8_t *to) {
+static size_t gather4(const uint8_t *planes, size_t count, size_t samples, uint8_t *to,
+                      bool streams) {
     size_t i = 0;
     for (; i + VECTOR <= count; i += VECTOR) {
         __m128i b3 = load(planes + i), b2 = load(planes + samples + i);
         __m128i b1 = load(planes + 2 * samples + i), b0 = load(planes + 3 * samples + i);
         __m128i low_l = _mm_unpacklo_epi8(b0, b1), low_h = _mm_unpackhi_epi8(b0, b1);
         __m128i high_l = _mm_unpacklo_epi8(b2, b3), high_h = _mm_unpackhi_epi8(b2, b3);
-        store(to + 4 * i, _mm_unpacklo_epi16(low_l, high_l));
-        store(to + 4 * i + 16, _mm_unpackhi_epi16(low_l, high_l));
-        store(to + 4 * i + 32, _mm_unpacklo_epi16(low_h, high_h));
-        store(to + 4 * i + 48, _mm_unpackhi_epi16(low_h, high_h));
+        store(to + 4 * i, _mm_unpacklo_epi16(low_l, high_l), streams);
+        store(to + 4 * i + 16, _mm_unpackhi_epi16(low_l, high_l), streams);
+        store(to + 4 * i + 32, _mm_unpacklo_epi16(low_h, high_h), streams);
+        store(to + 4 * i + 48, _mm_unpackhi_epi16(low_h, high_h), streams);
     }
     return i;
 }
 
-static size_t gather8(const uint8_t *planes, size_t count, size_t samples, uint8_t *to) {
+static size_t gather8(const uint8_t *planes, size_t count, size_t samples, uint8_t *to,
+                      bool streams) {
     size_t i = 0;
     for (; i + VECTOR <= count; i += VECTOR) {
         __m128i pair[4][2];
@@ -327,10 +343,10 @@ static size_t gather8(const uint8_t *planes, size_t count, size_t samples, uint8
             __m128i low_h = _mm_unpackhi_epi16(pair[0][half], pair[1][half]);
             __m128i high_l = _mm_unpacklo_epi16(pair[2][half], pair[3][half]);
             __m128i high_h = _mm_unpackhi_epi16(pair[2][half], pair[3][half]);
-            store(out, _mm_unpacklo_epi32(low_l, high_l));
-            store(out + 16, _mm_unpackhi_epi32(low_l, high_l));
-            store(out + 32, _mm_unpacklo_epi32(low_h, high_h));
-            store(out + 48, _mm_unpackhi_epi32(low_h, high_h));
+            store(out, _mm_unpacklo_epi32(low_l, high_l), streams);
+            store(out + 16, _mm_unpackhi_epi32(low_l, high_l), streams);
+            store(out + 32, _mm_unpacklo_epi32(low_h, high_h), streams);
+            store(out + 48, _mm_unpackhi_epi32(low_h, high_h), streams);
         }
     }
     return i;
@@ -338,12 +354,13 @@ static size_t gather8(const uint8_t *planes, size_t count, size_t samples, uint8
 #endif
 
 /* The first `count` samples of a row of `samples`. */
-static void gather(const uint8_t *planes, size_t count, size_t samples, size_t size, uint8_t *to) {
+static void gather(const uint8_t *planes, size_t count, size_t samples, size_t size, uint8_t *to,
+                   bool streams) {
     size_t done = 0;
 #if HAVE_VECTORS
-    done = size == 2   ? gather2(planes, count, samples, to)
-           : size == 4 ? gather4(planes, count, samples, to)
-           : size == 8 ? gather8(planes, count, samples, to)
+    done = size == 2   ? gather2(planes, count, samples, to, streams)
+           : size == 4 ? gather4(planes, count, samples, to, streams)
+           : size == 8 ? gather8(planes, count, samples, to, streams)
                        : 0;
 #endif
     gather_plain(planes, done, count, samples, size, to);
@@ -366,7 +383,7 @@ bool cogpu_cpu_needs_restore(const cogpu_storage *storage) {
 }
 
 void cogpu_cpu_restore(const cogpu_storage *storage, uint8_t *from, uint32_t rows, uint32_t pixels,
-                       uint8_t *to, int64_t to_stride) {
+                       uint8_t *to, int64_t to_stride, bool streams) {
     const cogpu_block_format *format = &storage->format;
     size_t size = format->bits / 8, row_bytes = format->row_bytes;
     size_t samples = (size_t)pixels * format->samples, bytes = samples * size;
@@ -375,19 +392,22 @@ void cogpu_cpu_restore(const cogpu_storage *storage, uint8_t *from, uint32_t row
     size_t unit = planes ? 1 : size, sum_bytes = planes ? row_bytes : bytes;
     struct summer summer = summer_for(format->samples * unit, unit, sum_bytes);
     for (uint32_t i = 0; i < rows; i++, from += row_bytes, to += to_stride) {
+        bool stream_row = streams && (uintptr_t)to % VECTOR == 0;
         if (swap)
             swap_row(from, bytes, order_unit(storage));
         if (planes) {
-            sum_row(&summer, from, from, sum_bytes);
-            gather(from, samples, row_bytes / size, size, to);
+            sum_row(&summer, from, from, sum_bytes, false);
+            gather(from, samples, row_bytes / size, size, to, stream_row);
         } else if (storage->predictor == 2) {
-            sum_row(&summer, from, to, sum_bytes);
+            sum_row(&summer, from, to, sum_bytes, stream_row);
         } else {
             memcpy(to, from, bytes);
         }
         if (is_cmyk(storage))
             cogpu_cmyk_to_rgba(to, pixels);
     }
+    if (streams)
+        settle_streams();
 }
 
 const char *cogpu_cpu_vectors(void) {
