@@ -823,3 +823,30 @@ def test_crs_by_parameters(tmp_path, text):
             assert error.status == cogpu.UNSUPPORTED
             pytest.xfail(error.message)
         assert rasterio.crs.CRS.from_wkt(wkt).to_dict() == crs.to_dict()
+
+
+@pytest.mark.parametrize("dtype, bands, options", [
+    ("uint8", 3, dict(interleave="pixel", predictor=2)),
+    ("uint16", 4, dict(interleave="pixel", predictor=2)),
+    ("float32", 1, dict(predictor=2)),
+    ("float32", 1, dict(predictor=3)),
+])
+def test_rasters_beyond_the_caches(dtype, bands, options, tmp_path):
+    """Past 64 MiB pixels are written past the caches, in rows that are aligned or not."""
+    side = 4300 if dtype == "float32" else 4900 if bands == 3 else 3000
+    rng = np.random.default_rng(3)
+    pixels = np.tile(rng.integers(0, 200, (bands, 1, side)).astype(dtype), (1, side, 1))
+    pixels += np.arange(side, dtype=dtype)[:, None] % 50
+    assert pixels.nbytes > 64 << 20
+    path = tmp_path / "large.tif"
+    with rasterio.open(path, "w", driver="GTiff", width=side, height=side, count=bands, dtype=dtype,
+                       tiled=True, blockxsize=528, blockysize=512, compress="zstd", zstd_level=1,
+                       num_threads=2, **options) as file:
+        file.write(pixels)
+    with cogpu.open(path) as file:
+        assert np.array_equal(file.read(threads=2), pixels)
+        room = np.zeros(pixels.nbytes + 64, "u1")
+        for shift in (0, pixels.itemsize):  # a raster that begins off the vectors' alignment
+            out = room[shift:shift + pixels.nbytes].view(dtype).reshape(pixels.shape)
+            file.read(out=out)
+            assert np.array_equal(out, pixels)
