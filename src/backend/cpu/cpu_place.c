@@ -3,14 +3,11 @@
  * the wanted bands at the raster's strides, packed depths widened on the way.
  */
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/cpu_vector.h"
 
 #include "base/bytes.h"
 
 #include <string.h>
-
-#if defined(__x86_64__)
-#include <tmmintrin.h>
-#endif
 
 /* ---- widening: one row of packed samples to one of whole bytes ---- */
 
@@ -136,7 +133,7 @@ static void copy_samples(uint8_t *to, int64_t to_step, const uint8_t *from, int6
 /* ---- taking one band out of pixels of a few: 16 bytes of it come from as many vectors as bands
  * ---- */
 
-enum { VECTOR = 16, SPLIT_BANDS_MAX = 4 };
+enum { SPLIT_BANDS_MAX = 4 };
 
 /* Which bytes of which vector a band's samples are; zero bands: not for vectors. `streams`: see
  * restore. */
@@ -146,7 +143,7 @@ struct split {
     uint8_t control[SPLIT_BANDS_MAX][SPLIT_BANDS_MAX][VECTOR];
 };
 
-#if defined(__x86_64__)
+#if HAVE_VECTORS
 static struct split split_for(uint32_t bands, size_t size) {
     struct split split = {.bands = 0};
     if (bands < 2 || bands > SPLIT_BANDS_MAX || size > 4 || !__builtin_cpu_supports("ssse3"))
@@ -173,19 +170,11 @@ __attribute__((target("ssse3"))) static uint32_t split_vectors(const struct spli
     for (; done + step <= count; done += step, to += VECTOR) {
         __m128i sum = _mm_setzero_si128();
         for (uint32_t v = 0; v < split->bands; v++, pixels += VECTOR) {
-            __m128i part = _mm_loadu_si128((const __m128i *)(const void *)pixels);
-            sum = _mm_or_si128(sum, _mm_shuffle_epi8(part, control[v]));
+            sum = _mm_or_si128(sum, _mm_shuffle_epi8(load(pixels), control[v]));
         }
-        if (streams)
-            _mm_stream_si128((__m128i *)(void *)to, sum);
-        else
-            _mm_storeu_si128((__m128i *)(void *)to, sum);
+        store(to, sum, streams);
     }
     return done;
-}
-
-static void settle_streams(void) {
-    _mm_sfence();
 }
 #else
 static struct split split_for(uint32_t bands, size_t size) {
@@ -197,9 +186,6 @@ static uint32_t split_vectors(const struct split *split, uint32_t band, const ui
                               uint32_t count, size_t size, uint8_t *to) {
     (void)split, (void)band, (void)pixels, (void)count, (void)size, (void)to;
     return 0;
-}
-
-static void settle_streams(void) {
 }
 #endif
 

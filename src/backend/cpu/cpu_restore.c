@@ -8,20 +8,12 @@
  * speed.
  */
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/cpu_vector.h"
 
 #include "base/bytes.h"
 #include "codec/cmyk.h"
 
 #include <string.h>
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#define HAVE_VECTORS 1
-#else
-#define HAVE_VECTORS 0
-#endif
-
-enum { VECTOR = 16 };
 
 /* ---- byte order ---- */
 
@@ -106,22 +98,6 @@ struct shuffles {
     size_t step; /* bytes of the whole pixels in a vector */
     int shifts;
 };
-
-static __m128i load(const uint8_t *from) {
-    return _mm_loadu_si128((const __m128i *)(const void *)from);
-}
-
-static void store(uint8_t *to, __m128i value, bool streams) {
-    if (streams)
-        _mm_stream_si128((__m128i *)(void *)to, value);
-    else
-        _mm_storeu_si128((__m128i *)(void *)to, value);
-}
-
-/* Streamed stores of this thread are seen by others from here on. */
-static void settle_streams(void) {
-    _mm_sfence();
-}
 
 static struct shuffles shuffles_for(size_t pixel) {
     /* Sixteen bytes of `ramp`, begun n before its 0, shift a vector by n bytes. */
@@ -262,9 +238,6 @@ static size_t sum_vectors(const struct summer *summer, const uint8_t *from, uint
     return 0;
 }
 #else
-static void settle_streams(void) {
-}
-
 struct summer {
     size_t pixel, unit;
 };
