@@ -169,9 +169,8 @@ __attribute__((target("ssse3"))) static uint32_t split_vectors(const struct spli
     memcpy(control, split->control[band], sizeof control);
     for (; done + step <= count; done += step, to += VECTOR) {
         __m128i sum = _mm_setzero_si128();
-        for (uint32_t v = 0; v < split->bands; v++, pixels += VECTOR) {
+        for (uint32_t v = 0; v < split->bands; v++, pixels += VECTOR)
             sum = _mm_or_si128(sum, _mm_shuffle_epi8(load(pixels), control[v]));
-        }
         store(to, sum, streams);
     }
     return done;
