@@ -4,8 +4,9 @@ Every repeat goes through all contenders, in an order that rotates, so that a sl
 machine meets all alike. A whole read is open, read and close; windows are 200 of 512 x 512 at random
 places from one open file. All write into a fresh array of their own, whose page faults count. Files lie
 in the page cache. Before each whole read as much memory as its array takes is touched and given back,
-since a virtual machine may have lent it to others, and getting it back is nobody's merit. Figures are medians with the smallest and largest; ratios are medians of the ratios
-within each repeat. Pixels of every contender are compared with the source before anything is measured.
+since a virtual machine may have lent it to others, and getting it back is nobody's merit. Figures are
+medians with the smallest and largest; ratios are medians of the ratios within each repeat.
+Pixels of every contender are compared with the source before anything is measured.
 
 Writes bench/results/read.md and read.json; --readme also puts the tables into README.md.
 """
