@@ -79,7 +79,7 @@ def measure(row, side, repeats, count, clock):
     path, source = rasters.file(row, side), rasters.raster(row.raster, side)
     if row.lossy:  # decoders differ by a rounding here and there, but not from GDAL by more
         source = peers()[0].open(path, ALL).read()
-    count = count if row.options.get("tiled") else count // 8  # each window decodes whole strips
+    count = max(count // row.windows_share, 1)
     places, refused, field = windows(side, count), {}, []
     for contender in contenders():
         why = differs(contender, path, source, row.lossy)
@@ -180,7 +180,7 @@ def report(outcome, spread):
     for key in (f"{job} {n}" for job, n in JOBS) if outcome["rows"] else ():
         job, n = key.split()
         what = ("Whole read" if job == "whole" else
-                f"{outcome['windows']} windows of 512 x 512 (an eighth of it in strips)")
+                f"{outcome['windows']} windows of 512 x 512 (an eighth of it in strips, a hundredth in one strip)")
         text += f"\n{what}, {n} thread{'s' * (n != '1')}, MB/s:\n\n{table(outcome['rows'], key, spread)}"
     if outcome["opens"]:
         count = outcome["opens"]["count"]

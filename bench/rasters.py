@@ -21,6 +21,7 @@ TILES = {"tiled": True, "blockxsize": 512, "blockysize": 512}
 DEFLATE, ZSTD, LZW = ({"compress": "deflate", "zlevel": 6}, {"compress": "zstd", "zstd_level": 9},
                       {"compress": "lzw"})
 JPEG = {"compress": "jpeg", "photometric": "ycbcr", "jpeg_quality": 85}
+ALL_ROWS = 1 << 16
 
 
 @dataclass
@@ -30,6 +31,13 @@ class Row:
     raster: str
     options: dict
     lossy: bool = False
+
+    @property
+    def windows_share(self):
+        """One window in so many is read: each decodes whole strips, or the one that there is."""
+        if "tiled" in self.options:
+            return 1
+        return 100 if self.options.get("blockysize") == ALL_ROWS else 8
 
     @property
     def codec(self):
@@ -42,18 +50,18 @@ def rows():
         options = {**TILES, **codec} | ({"predictor": predictor} if predictor > 1 else {})
         return Row(name, raster, options, lossy)
 
-    def strips(row, height):
+    def strips(row, kind="strips", height=None):
         options = {k: v for k, v in row.options.items() if k not in TILES}
         options |= {"blockysize": height} if height else {}
-        return Row(f"{row.name}, strips{f' of {height}' if height else ''}", row.raster, options)
+        return Row(f"{row.name}, {kind}", row.raster, options)
 
     f32 = [tiles("float32", DEFLATE, 3), tiles("float32", DEFLATE, 2), tiles("float32", ZSTD, 2),
            tiles("float32", ZSTD, 3), tiles("float32", LZW, 2), tiles("float32", {})]
     u16 = [tiles("uint16", codec, 2) for codec in (DEFLATE, ZSTD, LZW)]
     rgb = [tiles("rgb8", DEFLATE, 2), tiles("rgb8", LZW, 2), tiles("rgb8", JPEG, lossy=True),
            tiles("rgb8", {"compress": "webp", "webp_level": 75}, lossy=True)]
-    striped = [strips(row, height) for row in (f32[0], f32[2], f32[5]) for height in (None, 64)]
-    return f32 + u16 + rgb + striped
+    striped = [strips(row, *kind) for row in (f32[0], f32[2], f32[5]) for kind in ((), ("strips of 64", 64))]
+    return f32 + u16 + rgb + striped + [strips(f32[0], "one strip", ALL_ROWS)]
 
 
 def enlarge(source, side):

@@ -122,7 +122,7 @@ typedef struct cogpu_limits {
     uint64_t tags;        /* 4,096      entries in one directory */
     uint64_t tag_bytes;   /* 64 MiB     bytes of one tag's value that is taken into memory */
     uint64_t blocks;      /* 2^31 - 1   blocks in one directory */
-    uint64_t block_bytes; /* 1 GiB      bytes of one decoded block, and of one stored block */
+    uint64_t block_bytes; /* 1 GiB      bytes of one block that is held whole, decoded or stored */
     uint64_t bands;       /* 65,535     bands of an image */
     uint64_t call_bytes;  /* 4 GiB      memory that one call may take beside the caller's raster */
 } cogpu_limits;

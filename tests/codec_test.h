@@ -7,6 +7,7 @@
 #define COGPU_TESTS_CODEC_TEST_H
 
 #include "codec/codec.h"
+#include "stream_test.h"
 #include "test.h"
 
 #include <stdlib.h>
@@ -20,8 +21,20 @@ typedef struct decoded {
 
 static cogpu_codec_state codec_state;
 
-static inline decoded decode(cogpu_decode *codec, const uint8_t *in, size_t in_bytes,
-                             size_t out_bytes) {
+/* The stream of the codec with that function; NULL without. */
+static inline const cogpu_stream_codec *stream_of(cogpu_decode *codec) {
+    cogpu_codec info;
+    for (uint32_t i = 0; cogpu_codec_info(i, &info) == COGPU_OK; i++) {
+        const cogpu_codec_row *row = cogpu_codec_find(info.compression);
+        if (row->decode == codec)
+            return row->stream;
+    }
+    return NULL;
+}
+
+/* Decodes as a whole and, where the codec can, by parts, which must come to the same. */
+static inline decoded decode_strictly(cogpu_decode *codec, const uint8_t *in, size_t in_bytes,
+                                      size_t out_bytes, bool strict) {
     const cogpu_block_format format = {0};
     decoded result = {.out = malloc(out_bytes ? out_bytes : 1)};
     uint8_t *copy = malloc(in_bytes ? in_bytes : 1);
@@ -30,8 +43,17 @@ static inline decoded decode(cogpu_decode *codec, const uint8_t *in, size_t in_b
     result.status =
         codec(&codec_state, &format, in_bytes ? copy : copy + 1, in_bytes,
               out_bytes ? result.out : result.out + 1, out_bytes, &result.got, &result.error);
+    const cogpu_stream_codec *stream = stream_of(codec);
+    if (stream)
+        CHECK(parts_give(stream, &format, in, in_bytes, result.status, result.out, result.got,
+                         out_bytes, strict));
     free(copy);
     return result;
+}
+
+static inline decoded decode(cogpu_decode *codec, const uint8_t *in, size_t in_bytes,
+                             size_t out_bytes) {
+    return decode_strictly(codec, in, in_bytes, out_bytes, false);
 }
 
 static inline cogpu_status decode_status(cogpu_decode *codec, const uint8_t *in, size_t in_bytes,
@@ -44,7 +66,7 @@ static inline cogpu_status decode_status(cogpu_decode *codec, const uint8_t *in,
 /* Whether the stream decodes to these bytes exactly, into a block of `out_bytes`. */
 static inline int decodes_to(cogpu_decode *codec, const uint8_t *in, size_t in_bytes,
                              const uint8_t *expected, size_t bytes, size_t out_bytes) {
-    decoded result = decode(codec, in, in_bytes, out_bytes);
+    decoded result = decode_strictly(codec, in, in_bytes, out_bytes, true);
     int same = result.status == COGPU_OK && result.got == bytes &&
                memcmp(result.out, expected, bytes) == 0;
     free(result.out);

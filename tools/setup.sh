@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(cmake ninja-build gcc g++ clang clang-format-14 pkg-config python3-venv
-          libdeflate-dev libzstd-dev liblzma-dev libjpeg-dev libwebp-dev liblerc-dev
+          libdeflate-dev libisal-dev libzstd-dev liblzma-dev libjpeg-dev libwebp-dev liblerc-dev
           libproj-dev proj-data libpng-dev zlib1g-dev)
 
 # Those of the named packages that are not installed, a line each.

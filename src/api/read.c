@@ -8,6 +8,7 @@
  *       decode    each block                                                      (cpu_decode.c)
  *       restore   predictor and byte order                                        (cpu_restore.c)
  *       place     into the caller's raster                                        (cpu_place.c)
+ *       stream    all four at once, for a block that is too large to be held      (cpu_stream.c)
  *     report    statuses, counts, the first error
  */
 #include "api/room.h"
@@ -339,8 +340,8 @@ static cogpu_cache_key key_of(const struct task *task) {
                              .block = task->block.index};
 }
 
-static cogpu_cache *cache_of(const struct job *job, const struct task *task) {
-    bool coded = task->reading->plan.storage->format.compression != COMPRESSION_NONE;
+static cogpu_cache *cache_of(const struct job *job, const cogpu_storage *storage) {
+    bool coded = storage->format.compression != COMPRESSION_NONE;
     return job->context && coded ? job->context->cache : NULL;
 }
 
@@ -361,7 +362,7 @@ static cogpu_status convert(struct job *job, cogpu_seat *seat, struct task *task
     const cogpu_read_plan *plan = &task->reading->plan;
     const cogpu_storage *storage = plan->storage;
     const cogpu_block *block = &task->block;
-    cogpu_cache *cache = cache_of(job, task);
+    cogpu_cache *cache = cache_of(job, storage);
     uint8_t *decoded = NULL;
     TRY(cogpu_cpu_decode(seat, storage, block, stored, (size_t)task->span.bytes, &decoded, error));
     size_t bytes = block->needed_rows * storage->format.row_bytes;
@@ -378,7 +379,7 @@ static cogpu_status convert(struct job *job, cogpu_seat *seat, struct task *task
 
 /* True where the block was in the cache, and is in the raster now. */
 static bool place_cached(struct job *job, cogpu_seat *seat, struct task *task) {
-    cogpu_cache *cache = cache_of(job, task);
+    cogpu_cache *cache = cache_of(job, task->reading->plan.storage);
     cogpu_cached *cached = cache ? cogpu_cache_take(cache, key_of(task)) : NULL;
     if (!cached)
         return false;
@@ -386,6 +387,13 @@ static bool place_cached(struct job *job, cogpu_seat *seat, struct task *task) {
                                           true, &task->reading->raster, NULL);
     cogpu_cache_give_back(cache, cached);
     return status == COGPU_OK;
+}
+
+/* Rather than held, unless the cache can have use of it. */
+static bool is_streamed(const struct job *job, const cogpu_storage *storage) {
+    cogpu_cache *cache = cache_of(job, storage);
+    return cogpu_cpu_is_streamed(storage) &&
+           !(cache && cogpu_cache_could_keep(cache, storage->block_bytes));
 }
 
 /* What the blocks of a run came to. */
@@ -435,14 +443,33 @@ static bool read_direct(struct task *tasks, uint32_t count, struct tally *tally)
     return cogpu_io_read(io_of(tasks), start, (size_t)bytes, to, NULL) == COGPU_OK;
 }
 
+/* True where the block is through, one way or the other. */
+static bool stream_block(struct job *job, cogpu_seat *seat, struct task *task,
+                         struct tally *tally) {
+    cogpu_error error;
+    bool needs_whole = false;
+    if (!is_wanted(job, task))
+        return true;
+    cogpu_status status =
+        cogpu_cpu_stream(seat, &task->reading->plan, &task->block, task->span,
+                         &task->reading->raster, &needs_whole, &tally->read, &error);
+    if (status != COGPU_OK && !needs_whole)
+        fail_task(job, task, &error);
+    return !needs_whole;
+}
+
 static void do_blocks(struct job *job, cogpu_seat *seat, struct task *tasks, uint32_t count,
                       struct tally *tally) {
     cogpu_error error;
     const uint8_t *bytes = NULL;
-    if (read_direct(tasks, count, tally))
+    cogpu_status fetched = COGPU_OK;
+    bool streamed = is_streamed(job, tasks[0].reading->plan.storage);
+    if (streamed ? count == 1 && stream_block(job, seat, tasks, tally)
+                 : read_direct(tasks, count, tally))
         return;
-    cogpu_status fetched = fetch(seat, tasks, count, &bytes, &tally->read, &error);
-    if (fetched != COGPU_OK && count > 1) {
+    if (!streamed || count == 1)
+        fetched = fetch(seat, tasks, count, &bytes, &tally->read, &error);
+    if (count > 1 && (streamed || fetched != COGPU_OK)) {
         /* Each for itself, so that only those that are cut off fail. */
         for (uint32_t i = 0; i < count; i++)
             do_blocks(job, seat, &tasks[i], 1, tally);
@@ -496,12 +523,14 @@ static void do_run(void *argument, uint32_t seat_number, uint64_t run) {
 /* ---- the job ------------------------------------------------------------------------------- */
 
 /* What a seat may come to need for the largest block of a reading. */
-static uint64_t seat_need(const struct reading *reading) {
+static uint64_t seat_need(const struct job *job, const struct reading *reading) {
     const cogpu_storage *storage = reading->plan.storage;
     uint64_t decoded = (uint64_t)reading->plan.slice_rows * storage->format.row_bytes;
     uint64_t ceiling =
         COGPU_EXPANSION_BASE + cogpu_io_bytes(storage->tiff->io) * (uint64_t)COGPU_EXPANSION_FACTOR;
     bool plain = storage->format.compression == COMPRESSION_NONE;
+    if (is_streamed(job, storage))
+        return cogpu_cpu_stream_bytes(storage);
     return plain ? decoded : 2 * (decoded < ceiling ? decoded : ceiling);
 }
 
@@ -513,7 +542,7 @@ static uint32_t seats_of(const struct job *job) {
         if (reading->error.status != COGPU_OK)
             continue;
         const cogpu_tiff *tiff = reading->plan.storage->tiff;
-        uint64_t need = seat_need(reading) + 1;
+        uint64_t need = seat_need(job, reading) + 1;
         uint64_t allowed = SEATS_BASE + cogpu_io_bytes(tiff->io) * SEATS_PER_FILE_BYTE;
         allowed = allowed < tiff->limits.call_bytes ? allowed : tiff->limits.call_bytes;
         seats = seats < allowed / need ? seats : allowed / need;

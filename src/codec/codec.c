@@ -5,6 +5,8 @@
  */
 #include "codec/codec.h"
 
+#include <string.h>
+
 #define TEXT_OF(token) #token
 #define TEXT(macro)    TEXT_OF(macro)
 
@@ -24,22 +26,32 @@
 #define DEFLATE_DECODE  NULL
 #endif
 
+#if COGPU_HAVE_ISAL
+#define DEFLATE_STREAM &cogpu_stream_deflate
+#else
+#define DEFLATE_STREAM NULL
+#endif
+
 #if COGPU_HAVE_ZSTD
 #include <zstd.h>
 #define ZSTD_TEXT   "zstd " ZSTD_VERSION_STRING
 #define ZSTD_DECODE cogpu_decode_zstd
+#define ZSTD_STREAM &cogpu_stream_zstd
 #else
 #define ZSTD_TEXT   "zstd"
 #define ZSTD_DECODE NULL
+#define ZSTD_STREAM NULL
 #endif
 
 #if COGPU_HAVE_LZMA
 #include <lzma.h>
 #define LZMA_TEXT   "liblzma " LZMA_VERSION_STRING
 #define LZMA_DECODE cogpu_decode_lzma
+#define LZMA_STREAM &cogpu_stream_lzma
 #else
 #define LZMA_TEXT   "liblzma"
 #define LZMA_DECODE NULL
+#define LZMA_STREAM NULL
 #endif
 
 #if COGPU_HAVE_JPEG
@@ -47,8 +59,10 @@
 
 #include <jpeglib.h>
 #define JPEG_DECODE cogpu_decode_jpeg
+#define JPEG_STREAM &cogpu_stream_jpeg
 #else
 #define JPEG_DECODE NULL
+#define JPEG_STREAM NULL
 #endif
 #ifdef LIBJPEG_TURBO_VERSION
 #define JPEG_TEXT "libjpeg-turbo " TEXT(LIBJPEG_TURBO_VERSION)
@@ -81,34 +95,36 @@ typedef struct listed {
 } listed;
 
 /* clang-format off */
-#define OWN(number, name, decode) {{number, name, "own", decode, false, false}, "own"}
-#define NAME_ONLY(number, name)   {{number, name, "", NULL, false, false}, ""}
+#define CCITT(number, name) \
+    {{number, name, "own", cogpu_decode_ccitt, &cogpu_stream_ccitt, false, false}, "own"}
+#define DEFLATE(number) \
+    {{number, "deflate", DEFLATE_LIBRARY, DEFLATE_DECODE, DEFLATE_STREAM, true, false}, DEFLATE_VERSION}
+#define NAME_ONLY(number, name) {{number, name, "", NULL, NULL, false, false}, ""}
 
 static const listed codecs[] = {
-    OWN(COMPRESSION_NONE, "none", cogpu_decode_none),
-    OWN(COMPRESSION_CCITT_RLE, "ccitt_rle", cogpu_decode_ccitt),
-    OWN(COMPRESSION_CCITT_G3, "ccitt_g3", cogpu_decode_ccitt),
-    OWN(COMPRESSION_CCITT_G4, "ccitt_g4", cogpu_decode_ccitt),
-    {{COMPRESSION_LZW, "lzw", "own", cogpu_decode_lzw, true, false}, "own"},
+    {{COMPRESSION_NONE, "none", "own", cogpu_decode_none, NULL, false, false}, "own"},
+    CCITT(COMPRESSION_CCITT_RLE, "ccitt_rle"),
+    CCITT(COMPRESSION_CCITT_G3, "ccitt_g3"),
+    CCITT(COMPRESSION_CCITT_G4, "ccitt_g4"),
+    {{COMPRESSION_LZW, "lzw", "own", cogpu_decode_lzw, &cogpu_stream_lzw, true, false}, "own"},
     NAME_ONLY(COMPRESSION_OLD_JPEG, "old_jpeg"),
-    {{COMPRESSION_JPEG, "jpeg", "libjpeg", JPEG_DECODE, false, true}, JPEG_TEXT},
-    {{COMPRESSION_DEFLATE, "deflate", DEFLATE_LIBRARY, DEFLATE_DECODE, true, false},
-     DEFLATE_VERSION},
+    {{COMPRESSION_JPEG, "jpeg", "libjpeg", JPEG_DECODE, JPEG_STREAM, false, true}, JPEG_TEXT},
+    DEFLATE(COMPRESSION_DEFLATE),
     NAME_ONLY(COMPRESSION_NEXT, "next"),
-    OWN(COMPRESSION_CCITT_RLEW, "ccitt_rlew", cogpu_decode_ccitt),
-    OWN(COMPRESSION_PACKBITS, "packbits", cogpu_decode_packbits),
+    CCITT(COMPRESSION_CCITT_RLEW, "ccitt_rlew"),
+    {{COMPRESSION_PACKBITS, "packbits", "own", cogpu_decode_packbits, &cogpu_stream_packbits, false, false},
+     "own"},
     NAME_ONLY(COMPRESSION_THUNDERSCAN, "thunderscan"),
     NAME_ONLY(COMPRESSION_PIXARLOG, "pixarlog"),
-    {{COMPRESSION_DEFLATE_OLD, "deflate", DEFLATE_LIBRARY, DEFLATE_DECODE, true, false},
-     DEFLATE_VERSION},
+    DEFLATE(COMPRESSION_DEFLATE_OLD),
     NAME_ONLY(COMPRESSION_JBIG, "jbig"),
     NAME_ONLY(COMPRESSION_SGILOG, "sgilog"),
     NAME_ONLY(COMPRESSION_SGILOG24, "sgilog24"),
     NAME_ONLY(COMPRESSION_JPEG2000, "jpeg2000"),
-    {{COMPRESSION_LERC, "lerc", "lerc", LERC_DECODE, false, false}, LERC_TEXT},
-    {{COMPRESSION_LZMA, "lzma", "liblzma", LZMA_DECODE, true, false}, LZMA_TEXT},
-    {{COMPRESSION_ZSTD, "zstd", "zstd", ZSTD_DECODE, true, false}, ZSTD_TEXT},
-    {{COMPRESSION_WEBP, "webp", "libwebp", WEBP_DECODE, false, false}, "libwebp"},
+    {{COMPRESSION_LERC, "lerc", "lerc", LERC_DECODE, NULL, false, false}, LERC_TEXT},
+    {{COMPRESSION_LZMA, "lzma", "liblzma", LZMA_DECODE, LZMA_STREAM, true, false}, LZMA_TEXT},
+    {{COMPRESSION_ZSTD, "zstd", "zstd", ZSTD_DECODE, ZSTD_STREAM, true, false}, ZSTD_TEXT},
+    {{COMPRESSION_WEBP, "webp", "libwebp", WEBP_DECODE, NULL, false, false}, "libwebp"},
     NAME_ONLY(COMPRESSION_JXL_OLD, "jpegxl"),
     NAME_ONLY(COMPRESSION_JXL, "jpegxl"),
 };
@@ -161,4 +177,28 @@ void *cogpu_codec_work(cogpu_codec_state *state, size_t bytes) {
         state->work_bytes = state->work ? bytes : 0;
     }
     return state->work;
+}
+
+bool cogpu_feed_has(cogpu_feed *feed, size_t bytes) {
+    while (feed->bytes < bytes && feed->left > 0)
+        feed->more(feed);
+    return feed->bytes >= bytes;
+}
+
+void cogpu_feed_take(cogpu_feed *feed, size_t bytes) {
+    feed->at += bytes;
+    feed->bytes -= bytes;
+}
+
+cogpu_status cogpu_stream_open(cogpu_stream *stream, size_t bytes, cogpu_error *error) {
+    stream->decoder = cogpu_allocate(bytes);
+    if (!stream->decoder)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory: %zu bytes for a decoder", bytes);
+    memset(stream->decoder, 0, bytes);
+    return COGPU_OK;
+}
+
+void cogpu_stream_close(cogpu_stream *stream) {
+    cogpu_release(stream->decoder);
+    stream->decoder = NULL;
 }

@@ -50,6 +50,49 @@ typedef cogpu_status cogpu_decode(cogpu_codec_state *state, const cogpu_block_fo
                                   const uint8_t *in, size_t in_bytes, uint8_t *out,
                                   size_t out_bytes, size_t *got, cogpu_error *error);
 
+/*
+ * Streams: blocks that are too large to be held are decoded as their stored bytes come, a part at a
+ * time.
+ *
+ * A feed hands them over: `at` and `bytes` are what is at hand, which the decoder moves on past
+ * what it has taken.
+ */
+typedef struct cogpu_feed {
+    const uint8_t *at;
+    size_t bytes;
+    uint64_t left; /* to come after those at hand */
+    /* Adds to what is at hand, which may move; sets `left`. NULL where nothing is left. After a
+     * failure `failure` says why, and the bytes seem to end here. */
+    void (*more)(struct cogpu_feed *feed);
+    cogpu_error failure;
+} cogpu_feed;
+
+/* Has at least `bytes` bytes at hand; false where the input ends before. At most FEED_MIN. */
+enum { FEED_MIN = 64 << 10 };
+bool cogpu_feed_has(cogpu_feed *feed, size_t bytes);
+void cogpu_feed_take(cogpu_feed *feed, size_t bytes);
+
+/* Zeroed at the start but for what the caller sets. */
+typedef struct cogpu_stream {
+    const cogpu_block_format *format;
+    cogpu_feed *feed;
+    uint64_t block_bytes; /* that the block has room for */
+    void *decoder;        /* the codec's own, released by `close` */
+    bool needs_whole;     /* it failed since it would take more memory than a stream may */
+} cogpu_stream;
+
+/* What a stream may hold of decoded bytes to refer back to. */
+enum { STREAM_WINDOW_MAX = 16 << 20 };
+
+typedef struct cogpu_stream_codec {
+    /* The next `out_bytes` bytes of the block; fewer only where the stream ends. Fails as a
+     * cogpu_decode does. */
+    cogpu_status (*decode)(cogpu_stream *stream, uint8_t *out, size_t out_bytes, size_t *got,
+                           cogpu_error *error);
+    void (*close)(cogpu_stream *stream);
+    bool ends_itself; /* more than the block has room for is an error */
+} cogpu_stream_codec;
+
 enum {
     COMPRESSION_NONE = 1,
     COMPRESSION_CCITT_RLE = 2,
@@ -80,10 +123,11 @@ enum {
 typedef struct cogpu_codec_row {
     uint32_t compression;
     const char *name;
-    const char *library;  /* "own", or the library's name */
-    cogpu_decode *decode; /* NULL: known by name only, or built without the library */
-    bool takes_predictor; /* predictors 2 and 3 may be combined with it */
-    bool own_bit_order;   /* FillOrder 2 is not for us to undo */
+    const char *library;              /* "own", or the library's name */
+    cogpu_decode *decode;             /* NULL: known by name only, or built without the library */
+    const cogpu_stream_codec *stream; /* NULL: decodes whole blocks only */
+    bool takes_predictor;             /* predictors 2 and 3 may be combined with it */
+    bool own_bit_order;               /* FillOrder 2 is not for us to undo */
 } cogpu_codec_row;
 
 /* The row of a codec; NULL for a number that nobody knows. */
@@ -95,6 +139,14 @@ const char *cogpu_codec_library(const cogpu_codec_row *row);
 cogpu_decode cogpu_decode_none, cogpu_decode_packbits, cogpu_decode_lzw, cogpu_decode_ccitt,
     cogpu_decode_deflate, cogpu_decode_zstd, cogpu_decode_lzma, cogpu_decode_jpeg,
     cogpu_decode_webp, cogpu_decode_lerc;
+
+/* Memory for stream->decoder, zeroed. */
+cogpu_status cogpu_stream_open(cogpu_stream *stream, size_t bytes, cogpu_error *error);
+/* Releases it; the `close` of a codec that holds nothing else. */
+void cogpu_stream_close(cogpu_stream *stream);
+
+extern const cogpu_stream_codec cogpu_stream_packbits, cogpu_stream_lzw, cogpu_stream_ccitt,
+    cogpu_stream_deflate, cogpu_stream_zstd, cogpu_stream_lzma, cogpu_stream_jpeg;
 
 /* What the files with a state of their own hand to cogpu_codec_state_close. NULL is allowed. */
 void cogpu_deflate_close(void *deflate);

@@ -58,7 +58,7 @@ typedef struct run_tables {
 
 /* The input, first bit highest. Past the end come zeros, which are no code of any kind. */
 typedef struct bit_reader {
-    const uint8_t *next, *end;
+    cogpu_feed *feed;
     uint64_t window;
     uint32_t count;   /* bits in the window */
     uint32_t padding; /* zeros that were put in past the end; more than count: some were taken */
@@ -74,6 +74,8 @@ typedef struct line {
 typedef struct decoder {
     bit_reader bits;
     uint32_t width;
+    uint32_t row; /* that comes next */
+    bool is_done; /* the stream says so */
     line current, above;
     bool has_eols;
     run_tables tables;
@@ -86,18 +88,21 @@ typedef enum outcome { ROW_DONE, ROW_BAD, ROW_UNCOMPRESSED, STREAM_END } outcome
 /* Bits below `count` in the window are either zero or those that the next refill puts there again.
  */
 static void refill(bit_reader *r) {
-    if (r->end - r->next >= 8) {
+    cogpu_feed *feed = r->feed;
+    if (cogpu_feed_has(feed, 8)) {
         uint32_t bytes = (63 - r->count) / 8;
-        r->window |= load_u64(r->next, true) >> r->count;
-        r->next += bytes;
+        r->window |= load_u64(feed->at, true) >> r->count;
+        cogpu_feed_take(feed, bytes);
         r->count += bytes * 8;
         return;
     }
     while (r->count <= 56) {
-        if (r->next < r->end)
-            r->window |= (uint64_t)*r->next++ << (56 - r->count);
-        else
+        if (feed->bytes > 0) {
+            r->window |= (uint64_t)*feed->at << (56 - r->count);
+            cogpu_feed_take(feed, 1);
+        } else {
             r->padding += 8;
+        }
         r->count += 8;
     }
 }
@@ -175,6 +180,10 @@ static void blacken(uint8_t *row, uint32_t from, uint32_t to) {
     memset(row + first + 1, 0xFF, last - first - 1);
     if (tail)
         row[last] |= tail;
+}
+
+static size_t row_bytes_of(const cogpu_block_format *format) {
+    return format->width / 8 + (format->width % 8 != 0);
 }
 
 static void paint(const line *l, uint8_t *row, size_t row_bytes) {
@@ -333,22 +342,24 @@ static outcome read_row(decoder *d, const cogpu_block_format *format) {
     }
 }
 
-static cogpu_status decode_rows(decoder *d, const cogpu_block_format *format, uint32_t rows,
+static cogpu_status decode_rows(decoder *d, const cogpu_block_format *format, size_t rows,
                                 uint8_t *out, size_t *got, cogpu_error *error) {
-    size_t row_bytes = format->width / 8 + (format->width % 8 != 0);
-    finish_line(&d->above, d->width);
-    for (uint32_t row = 0; row < rows; row++) {
+    size_t row_bytes = row_bytes_of(format);
+    for (; rows > 0 && d->row < format->height && !d->is_done; rows--, d->row++) {
         d->current.count = 0;
         outcome result = read_row(d, format);
-        if (result == STREAM_END)
+        if (result == STREAM_END) {
+            d->is_done = true;
             return COGPU_OK;
+        }
         if (result == ROW_UNCOMPRESSED)
             return cogpu_fail(error, COGPU_UNSUPPORTED,
-                              "CCITT stream: uncompressed mode in row %u is not read", row);
+                              "CCITT stream: uncompressed mode in row %u is not read", d->row);
         if (past_end(&d->bits) || (result == ROW_BAD && near_end(&d->bits)))
-            return cogpu_fail(error, COGPU_CORRUPT, "CCITT stream: it ends in row %u", row);
+            return cogpu_fail(error, COGPU_CORRUPT, "CCITT stream: it ends in row %u", d->row);
         if (result == ROW_BAD)
-            return cogpu_fail(error, COGPU_CORRUPT, "CCITT stream: no valid code in row %u", row);
+            return cogpu_fail(error, COGPU_CORRUPT, "CCITT stream: no valid code in row %u",
+                              d->row);
         finish_line(&d->current, d->width);
         paint(&d->current, out + *got, row_bytes);
         *got += row_bytes;
@@ -359,29 +370,62 @@ static cogpu_status decode_rows(decoder *d, const cogpu_block_format *format, ui
     return COGPU_OK;
 }
 
-cogpu_status cogpu_decode_ccitt(cogpu_codec_state *state, const cogpu_block_format *format,
-                                const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
-                                size_t *got, cogpu_error *error) {
-    decoder d;
-    *got = 0;
+/* Changes that a line needs room for. One costs a bit at least, so a short stream needs no memory
+ * for all columns. */
+static size_t line_length(const cogpu_block_format *format, uint64_t in_bytes) {
+    size_t most = in_bytes < format->width / 8 ? (size_t)in_bytes * 8 : format->width;
+    return most + 8;
+}
+
+static cogpu_status check_format(const cogpu_block_format *format, cogpu_error *error) {
     if (format->bits != 1 || format->samples != 1 || format->width == 0)
         return cogpu_fail(error, COGPU_UNSUPPORTED,
                           "CCITT with %u bands of %u bits: only one band of 1 bit is read",
                           format->samples, format->bits);
-    /* A change costs a bit at least, so a short stream needs no memory for all columns. */
-    size_t most = in_bytes < format->width / 8 ? in_bytes * 8 : format->width;
-    size_t line_length = most + 8;
-    uint32_t *lines = cogpu_codec_work(state, 2 * line_length * sizeof *lines);
+    return COGPU_OK;
+}
+
+/* `lines` has room for two lines. */
+static void open_decoder(decoder *d, const cogpu_block_format *format, cogpu_feed *feed,
+                         uint32_t *lines, size_t length) {
+    d->bits = (bit_reader){.feed = feed};
+    d->width = format->width;
+    d->row = 0;
+    d->has_eols = d->is_done = false;
+    d->current = (line){.changes = lines};
+    d->above = (line){.changes = lines + length};
+    finish_line(&d->above, d->width);
+    build_tables(&d->tables);
+}
+
+cogpu_status cogpu_decode_ccitt(cogpu_codec_state *state, const cogpu_block_format *format,
+                                const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
+                                size_t *got, cogpu_error *error) {
+    decoder d;
+    cogpu_feed feed = {.at = in, .bytes = in_bytes};
+    *got = 0;
+    TRY(check_format(format, error));
+    size_t length = line_length(format, in_bytes);
+    uint32_t *lines = cogpu_codec_work(state, 2 * length * sizeof *lines);
     if (!lines)
         return cogpu_fail(error, COGPU_MEMORY, "CCITT: no memory for rows of %u pixels",
                           format->width);
-    d.bits = (bit_reader){.next = in, .end = in + in_bytes};
-    d.width = format->width;
-    d.has_eols = false;
-    d.current = (line){.changes = lines};
-    d.above = (line){.changes = lines + line_length};
-    build_tables(&d.tables);
-    size_t rows = out_bytes / (format->width / 8 + (format->width % 8 != 0));
-    return decode_rows(&d, format, rows < format->height ? (uint32_t)rows : format->height, out,
-                       got, error);
+    open_decoder(&d, format, &feed, lines, length);
+    return decode_rows(&d, format, out_bytes / row_bytes_of(format), out, got, error);
 }
+
+static cogpu_status stream_decode(cogpu_stream *stream, uint8_t *out, size_t out_bytes, size_t *got,
+                                  cogpu_error *error) {
+    const cogpu_block_format *format = stream->format;
+    *got = 0;
+    if (!stream->decoder) {
+        TRY(check_format(format, error));
+        size_t length = line_length(format, stream->feed->bytes + stream->feed->left);
+        TRY(cogpu_stream_open(stream, sizeof(decoder) + 2 * length * sizeof(uint32_t), error));
+        decoder *d = stream->decoder;
+        open_decoder(d, format, stream->feed, (uint32_t *)(d + 1), length);
+    }
+    return decode_rows(stream->decoder, format, out_bytes / row_bytes_of(format), out, got, error);
+}
+
+const cogpu_stream_codec cogpu_stream_ccitt = {stream_decode, cogpu_stream_close, false};

@@ -18,13 +18,18 @@
 /* A scan costs a walk over the whole block, and a few bytes can ask for one. */
 enum { SCANS_MAX = 100, ROWS_AT_ONCE = 16, PHOTOMETRIC_YCBCR = 6 };
 
+/* What the library may hold of a picture in several scans, which it decodes as a whole. */
+enum { HELD_BASE = 16 << 20, HELD_PER_BYTE = 1000 };
+
 typedef struct decoding {
     struct jpeg_decompress_struct codec;
     struct jpeg_error_mgr errors;
     struct jpeg_source_mgr source;
     struct jpeg_progress_mgr progress;
     jmp_buf escape;
-    bool ran_dry; /* the library asked for bytes after the last */
+    cogpu_feed *feed; /* where the block's bytes come from */
+    bool ran_dry;     /* the library asked for bytes after the last */
+    bool is_started;  /* rows can be read */
     cogpu_status status;
     char reason[JMSG_LENGTH_MAX];
 } decoding;
@@ -78,11 +83,27 @@ static void ignore_source(j_decompress_ptr codec) {
     (void)codec;
 }
 
-/* A stream may lack its end marker, so the end of the bytes counts as one. Who asks again has taken
- * the marker for data. */
-static boolean end_source(j_decompress_ptr codec) {
+/* What the library has taken, and what it finds next. */
+static void refill(decoding *d) {
+    cogpu_feed *feed = d->feed;
+    cogpu_feed_take(feed, feed->bytes);
+    if (cogpu_feed_has(feed, 1)) {
+        d->source.next_input_byte = feed->at;
+        d->source.bytes_in_buffer = feed->bytes;
+    }
+}
+
+/* The tables of tag 347 come in one piece, the block's bytes as the feed has them. A stream may
+ * lack its end marker, so the end of the bytes counts as one. Who asks again has taken the marker
+ * for data. */
+static boolean fill_source(j_decompress_ptr codec) {
     static const JOCTET end_of_image[2] = {0xFF, JPEG_EOI};
     decoding *d = codec->client_data;
+    d->source.bytes_in_buffer = 0;
+    if (d->feed && !d->ran_dry)
+        refill(d);
+    if (d->source.bytes_in_buffer > 0)
+        return TRUE;
     if (d->ran_dry)
         leave(d, COGPU_CORRUPT, "it is cut off");
     d->ran_dry = true;
@@ -92,14 +113,16 @@ static boolean end_source(j_decompress_ptr codec) {
 }
 
 static void skip_source(j_decompress_ptr codec, long bytes) {
-    if (bytes <= 0)
-        return;
-    if ((size_t)bytes > codec->src->bytes_in_buffer) {
-        end_source(codec);
-        return;
+    struct jpeg_source_mgr *source = codec->src;
+    decoding *d = codec->client_data;
+    while (bytes > 0 && (size_t)bytes > source->bytes_in_buffer && !d->ran_dry) {
+        bytes -= (long)source->bytes_in_buffer;
+        fill_source(codec);
     }
-    codec->src->next_input_byte += bytes;
-    codec->src->bytes_in_buffer -= (size_t)bytes;
+    if (bytes <= 0 || (size_t)bytes > source->bytes_in_buffer || d->ran_dry)
+        return;
+    source->next_input_byte += bytes;
+    source->bytes_in_buffer -= (size_t)bytes;
 }
 
 static void set_source(decoding *d, const uint8_t *in, size_t in_bytes) {
@@ -116,7 +139,7 @@ static void open_codec(decoding *d) {
     d->codec.client_data = d;
     jpeg_create_decompress(&d->codec);
     d->source.init_source = ignore_source;
-    d->source.fill_input_buffer = end_source;
+    d->source.fill_input_buffer = fill_source;
     d->source.skip_input_data = skip_source;
     d->source.resync_to_restart = jpeg_resync_to_restart;
     d->source.term_source = ignore_source;
@@ -137,7 +160,7 @@ static void load_tables(decoding *d, const cogpu_block_format *format) {
  * files is as tall as the others though the image ends before; its rows below the image are not
  * read. With several scans the library would hold them all, so there a stream must not be taller.
  */
-static void check_header(decoding *d, const cogpu_block_format *format) {
+static void check_header(decoding *d, const cogpu_block_format *format, uint64_t stored) {
     char text[JMSG_LENGTH_MAX];
     const struct jpeg_decompress_struct *codec = &d->codec;
     if (codec->data_precision != 8)
@@ -154,6 +177,9 @@ static void check_header(decoding *d, const cogpu_block_format *format) {
                  codec->image_width, codec->image_height, format->width, format->height);
         leave(d, COGPU_CORRUPT, text);
     }
+    uint64_t held = (uint64_t)format->width * format->height * format->samples * sizeof(JCOEF);
+    if (jpeg_has_multiple_scans(&d->codec) && held > HELD_BASE + stored * HELD_PER_BYTE)
+        leave(d, COGPU_CORRUPT, "so few bytes cannot be scans of so many pixels");
 }
 
 /* Bands of one size, or YCbCr: a stream of another kind was meant as YCbCr, whatever the tag says.
@@ -173,39 +199,56 @@ static void set_colours(decoding *d, const cogpu_block_format *format) {
 }
 
 static void read_rows(decoding *d, uint32_t rows, size_t row_bytes, uint8_t *out, size_t *got) {
-    while (d->codec.output_scanline < rows) {
+    while (rows > 0) {
         JSAMPROW targets[ROWS_AT_ONCE];
-        uint32_t left = rows - d->codec.output_scanline;
-        uint32_t count = left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE;
+        uint32_t count = rows < ROWS_AT_ONCE ? rows : ROWS_AT_ONCE;
         for (uint32_t i = 0; i < count; i++)
             targets[i] = out + *got + i * row_bytes;
-        *got += jpeg_read_scanlines(&d->codec, targets, count) * row_bytes;
+        uint32_t done = jpeg_read_scanlines(&d->codec, targets, count);
+        *got += done * row_bytes;
+        rows -= done;
     }
 }
 
-static void decode_stream(decoding *d, const cogpu_block_format *format, const uint8_t *in,
-                          size_t in_bytes, uint8_t *out, size_t out_bytes, size_t *got) {
+static void start_rows(decoding *d, const cogpu_block_format *format, cogpu_feed *feed) {
+    open_codec(d);
     load_tables(d, format);
-    set_source(d, in, in_bytes);
+    uint64_t stored = feed->bytes + feed->left;
+    d->feed = feed;
+    set_source(d, feed->at, feed->bytes);
     jpeg_read_header(&d->codec, TRUE);
-    check_header(d, format);
+    check_header(d, format, stored);
     set_colours(d, format);
     jpeg_start_decompress(&d->codec);
     if (d->ran_dry && jpeg_has_multiple_scans(&d->codec))
         leave(d, COGPU_CORRUPT, "it ends before its last scan");
-    size_t row_bytes = (size_t)format->width * format->samples;
-    size_t rows = out_bytes / row_bytes;
-    read_rows(d, rows < format->height ? (uint32_t)rows : format->height, row_bytes, out, got);
+    d->is_started = true;
 }
 
 /* setjmp stands in a function of its own that changes none of its variables. */
-static cogpu_status guarded(decoding *d, const cogpu_block_format *format, const uint8_t *in,
-                            size_t in_bytes, uint8_t *out, size_t out_bytes, size_t *got) {
+static cogpu_status guarded(decoding *d, const cogpu_block_format *format, cogpu_feed *feed,
+                            uint8_t *out, size_t out_bytes, size_t *got) {
     if (setjmp(d->escape) != 0)
         return d->status;
-    open_codec(d);
-    decode_stream(d, format, in, in_bytes, out, out_bytes, got);
+    if (!d->is_started)
+        start_rows(d, format, feed);
+    size_t row_bytes = (size_t)format->width * format->samples, rows = out_bytes / row_bytes;
+    uint32_t left = format->height - d->codec.output_scanline;
+    read_rows(d, rows < left ? (uint32_t)rows : left, row_bytes, out, got);
     return COGPU_OK;
+}
+
+/* The rows that come next. */
+static cogpu_status decode(decoding *d, const cogpu_block_format *format, cogpu_feed *feed,
+                           uint8_t *out, size_t out_bytes, size_t *got, cogpu_error *error) {
+    *got = 0;
+    if (format->width == 0 || format->height == 0 || format->samples == 0)
+        return cogpu_fail(error, COGPU_CORRUPT, "JPEG: the block has no pixels");
+    if (format->bits != 8)
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "JPEG with samples of %u bits: only 8 bits are read", format->bits);
+    cogpu_status status = guarded(d, format, feed, out, out_bytes, got);
+    return status == COGPU_OK ? COGPU_OK : cogpu_fail(error, status, "JPEG stream: %s", d->reason);
 }
 
 cogpu_status cogpu_decode_jpeg(cogpu_codec_state *state, const cogpu_block_format *format,
@@ -213,16 +256,24 @@ cogpu_status cogpu_decode_jpeg(cogpu_codec_state *state, const cogpu_block_forma
                                size_t *got, cogpu_error *error) {
     (void)state;
     decoding d;
-    *got = 0;
-    if (format->width == 0 || format->height == 0 || format->samples == 0)
-        return cogpu_fail(error, COGPU_CORRUPT, "JPEG: the block has no pixels");
-    if (format->bits != 8)
-        return cogpu_fail(error, COGPU_UNSUPPORTED,
-                          "JPEG with samples of %u bits: only 8 bits are read", format->bits);
+    cogpu_feed feed = {.at = in, .bytes = in_bytes};
     memset(&d, 0, sizeof d);
-    cogpu_status status = guarded(&d, format, in, in_bytes, out, out_bytes, got);
+    cogpu_status status = decode(&d, format, &feed, out, out_bytes, got, error);
     jpeg_destroy_decompress(&d.codec);
-    if (status != COGPU_OK)
-        return cogpu_fail(error, status, "JPEG stream: %s", d.reason);
-    return COGPU_OK;
+    return status;
 }
+
+static cogpu_status stream_decode(cogpu_stream *stream, uint8_t *out, size_t out_bytes, size_t *got,
+                                  cogpu_error *error) {
+    if (!stream->decoder)
+        TRY(cogpu_stream_open(stream, sizeof(decoding), error));
+    return decode(stream->decoder, stream->format, stream->feed, out, out_bytes, got, error);
+}
+
+static void stream_close(cogpu_stream *stream) {
+    if (stream->decoder)
+        jpeg_destroy_decompress(&((decoding *)stream->decoder)->codec);
+    cogpu_stream_close(stream);
+}
+
+const cogpu_stream_codec cogpu_stream_jpeg = {stream_decode, stream_close, false};

@@ -40,65 +40,160 @@ static cogpu_status explain(lzma_ret result, cogpu_error *error) {
     }
 }
 
-static void limit_dictionary(lzma_filter *filters, size_t bytes) {
-    for (; filters->id != LZMA_VLI_UNKNOWN; filters++) {
-        lzma_options_lzma *options = filters->options;
-        if (filters->id == LZMA_FILTER_LZMA2 && options->dict_size > bytes)
-            options->dict_size = bytes < DICTIONARY_MIN ? DICTIONARY_MIN : (uint32_t)bytes;
-    }
+/* Where we stand in the stream. */
+enum place { AT_START, AT_BLOCK, IN_BLOCK, AT_END };
+
+struct xz {
+    enum place place;
+    lzma_stream stream;
+    lzma_stream_flags flags;
+    lzma_block block;
+    lzma_filter filters[LZMA_FILTERS_MAX + 1];
+    uint64_t block_bytes; /* of the TIFF block */
+};
+
+static void release_filters(struct xz *d) {
+    for (lzma_filter *filter = d->filters; filter->id != LZMA_VLI_UNKNOWN; filter++)
+        cogpu_release(filter->options);
+    d->filters[0].id = LZMA_VLI_UNKNOWN;
 }
 
-static void release_filters(lzma_filter *filters) {
-    for (; filters->id != LZMA_VLI_UNKNOWN; filters++)
-        cogpu_release(filters->options);
+static void open_xz(struct xz *d, uint64_t block_bytes) {
+    *d = (struct xz){.block_bytes = block_bytes};
+    d->stream = (lzma_stream)LZMA_STREAM_INIT;
+    d->stream.allocator = &allocator;
+    d->filters[0].id = LZMA_VLI_UNKNOWN;
 }
 
-/* The data of a block of the xz stream, which `block` describes; its header is read already. */
-static lzma_ret decode_data(lzma_block *block, lzma_stream *stream) {
-    lzma_ret result = lzma_block_decoder(stream, block);
-    while (result == LZMA_OK)
-        result = lzma_code(stream, LZMA_FINISH);
-    return result;
+static void close_xz(struct xz *d) {
+    release_filters(d);
+    lzma_end(&d->stream);
 }
 
-/* One block of the xz stream, from the header on. `stream` says where to read and to write. */
-static cogpu_status decode_block(lzma_stream *stream, lzma_check check, cogpu_error *error) {
-    lzma_filter filters[LZMA_FILTERS_MAX + 1] = {{.id = LZMA_VLI_UNKNOWN}};
-    lzma_block block = {.version = 1, .check = check, .filters = filters};
-    block.header_size = lzma_block_header_size_decode(stream->next_in[0]);
-    if (block.header_size > stream->avail_in)
+static cogpu_status start_stream(struct xz *d, cogpu_feed *feed, cogpu_error *error) {
+    if (!cogpu_feed_has(feed, LZMA_STREAM_HEADER_SIZE))
         return explain(LZMA_BUF_ERROR, error);
-    TRY(explain(lzma_block_header_decode(&block, &allocator, stream->next_in), error));
-    stream->next_in += block.header_size;
-    stream->avail_in -= block.header_size;
-    limit_dictionary(filters, stream->avail_out);
-    const lzma_ret result = decode_data(&block, stream);
-    release_filters(filters);
-    if (result == LZMA_BUF_ERROR && stream->avail_in > 0)
-        return cogpu_fail(error, COGPU_CORRUPT,
-                          "the xz stream decodes to more than the block has room for");
+    TRY(explain(lzma_stream_header_decode(&d->flags, feed->at), error));
+    cogpu_feed_take(feed, LZMA_STREAM_HEADER_SIZE);
+    d->place = AT_BLOCK;
+    return COGPU_OK;
+}
+
+/* Returns the size of the largest dictionary, after limiting it. */
+static uint64_t limit_dictionary(struct xz *d) {
+    uint64_t largest = 0;
+    for (lzma_filter *filter = d->filters; filter->id != LZMA_VLI_UNKNOWN; filter++) {
+        lzma_options_lzma *options = filter->options;
+        if (filter->id != LZMA_FILTER_LZMA2)
+            continue;
+        if (options->dict_size > d->block_bytes)
+            options->dict_size =
+                d->block_bytes < DICTIONARY_MIN ? DICTIONARY_MIN : (uint32_t)d->block_bytes;
+        largest = options->dict_size > largest ? options->dict_size : largest;
+    }
+    return largest;
+}
+
+/* The header of a block of the xz stream. */
+static cogpu_status start_block(struct xz *d, cogpu_feed *feed, uint64_t *dictionary,
+                                cogpu_error *error) {
+    release_filters(d);
+    d->block = (lzma_block){.version = 1, .check = d->flags.check, .filters = d->filters};
+    d->block.header_size = lzma_block_header_size_decode(feed->at[0]);
+    if (!cogpu_feed_has(feed, d->block.header_size))
+        return explain(LZMA_BUF_ERROR, error);
+    TRY(explain(lzma_block_header_decode(&d->block, &allocator, feed->at), error));
+    cogpu_feed_take(feed, d->block.header_size);
+    *dictionary = limit_dictionary(d);
+    d->place = IN_BLOCK;
+    return COGPU_OK;
+}
+
+/* Data of a block of the xz stream, as much as there is room for. */
+static cogpu_status continue_block(struct xz *d, cogpu_feed *feed, cogpu_error *error) {
+    const bool has_input = cogpu_feed_has(feed, 1);
+    const size_t room = d->stream.avail_out;
+    d->stream.next_in = feed->at;
+    d->stream.avail_in = feed->bytes;
+    const lzma_ret result = lzma_code(&d->stream, LZMA_RUN);
+    cogpu_feed_take(feed, feed->bytes - d->stream.avail_in);
+    if (result == LZMA_STREAM_END)
+        d->place = AT_BLOCK;
+    else if (result == LZMA_OK && !has_input && d->stream.avail_out == room)
+        return explain(LZMA_BUF_ERROR, error);
     return explain(result, error);
+}
+
+/* The next `out_bytes` bytes; fewer at the end of the stream. With a `dictionary_max` fails with
+ * LIMIT where a dictionary is larger. */
+static cogpu_status decode(struct xz *d, cogpu_feed *feed, uint64_t dictionary_max, uint8_t *out,
+                           size_t out_bytes, size_t *got, cogpu_error *error) {
+    cogpu_status status = COGPU_OK;
+    d->stream.next_out = out;
+    d->stream.avail_out = out_bytes;
+    if (d->place == AT_START)
+        TRY(start_stream(d, feed, error));
+    while (status == COGPU_OK && d->stream.avail_out > 0 && d->place != AT_END) {
+        uint64_t dictionary = 0;
+        if (d->place == IN_BLOCK) {
+            status = continue_block(d, feed, error);
+        } else if (!cogpu_feed_has(feed, 1) || feed->at[0] == 0) {
+            /* A zero byte stands where the blocks end and their index begins, which we have no use
+             * for. */
+            d->place = AT_END;
+        } else {
+            status = start_block(d, feed, &dictionary, error);
+            if (status == COGPU_OK && dictionary > dictionary_max)
+                status = cogpu_fail(error, COGPU_LIMIT,
+                                    "the xz stream refers back too far to be read in parts");
+            if (status == COGPU_OK)
+                status = explain(lzma_block_decoder(&d->stream, &d->block), error);
+        }
+    }
+    *got = out_bytes - d->stream.avail_out;
+    return status;
+}
+
+/* The block is full: is that where the stream ends? */
+static cogpu_status check_end(struct xz *d, cogpu_feed *feed, cogpu_error *error) {
+    uint8_t extra;
+    size_t more;
+    TRY(decode(d, feed, UINT64_MAX, &extra, 1, &more, error));
+    return more == 0 ? COGPU_OK
+                     : cogpu_fail(error, COGPU_CORRUPT,
+                                  "the xz stream decodes to more than the block has room for");
 }
 
 cogpu_status cogpu_decode_lzma(cogpu_codec_state *state, const cogpu_block_format *format,
                                const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
                                size_t *got, cogpu_error *error) {
     (void)state, (void)format;
-    lzma_stream_flags flags;
-    if (in_bytes < LZMA_STREAM_HEADER_SIZE)
-        return explain(LZMA_BUF_ERROR, error);
-    TRY(explain(lzma_stream_header_decode(&flags, in), error));
-    lzma_stream stream = LZMA_STREAM_INIT;
-    stream.allocator = &allocator;
-    stream.next_in = in + LZMA_STREAM_HEADER_SIZE;
-    stream.avail_in = in_bytes - LZMA_STREAM_HEADER_SIZE;
-    stream.next_out = out;
-    stream.avail_out = out_bytes;
-    cogpu_status status = COGPU_OK;
-    /* A zero byte stands where the blocks end and their index begins, which we have no use for. */
-    while (status == COGPU_OK && stream.avail_in > 0 && stream.next_in[0] != 0)
-        status = decode_block(&stream, flags.check, error);
-    lzma_end(&stream);
-    *got = out_bytes - stream.avail_out;
+    struct xz d;
+    cogpu_feed feed = {.at = in, .bytes = in_bytes};
+    open_xz(&d, out_bytes);
+    cogpu_status status = decode(&d, &feed, UINT64_MAX, out, out_bytes, got, error);
+    if (status == COGPU_OK && *got == out_bytes)
+        status = check_end(&d, &feed, error);
+    close_xz(&d);
     return status;
 }
+
+static cogpu_status stream_decode(cogpu_stream *stream, uint8_t *out, size_t out_bytes, size_t *got,
+                                  cogpu_error *error) {
+    if (!stream->decoder) {
+        TRY(cogpu_stream_open(stream, sizeof(struct xz), error));
+        open_xz(stream->decoder, stream->block_bytes);
+    }
+    cogpu_status status =
+        decode(stream->decoder, stream->feed, STREAM_WINDOW_MAX, out, out_bytes, got, error);
+    stream->needs_whole = status == COGPU_LIMIT;
+    return status;
+}
+
+static void stream_close(cogpu_stream *stream) {
+    if (stream->decoder)
+        close_xz(stream->decoder);
+    cogpu_stream_close(stream);
+}
+
+const cogpu_stream_codec cogpu_stream_lzma = {stream_decode, stream_close, true};

@@ -35,6 +35,7 @@ typedef struct lzw {
     const uint8_t *in;
     size_t in_bytes;
     size_t bit;             /* of the input that comes next */
+    uint64_t bits_before;   /* in parts of the stream before `in` */
     uint8_t *out, *out_end; /* where the next string goes */
     uint8_t *segment;       /* where the output of this segment begins */
     uint64_t *table;
@@ -195,8 +196,8 @@ static cogpu_status step(lzw *d, bool *more, cogpu_error *error) {
     }
     if (code > d->next)
         return cogpu_fail(error, COGPU_CORRUPT,
-                          "the LZW stream has code %u at bit %zu, where the table ends at %u", code,
-                          d->bit - width, d->next);
+                          "the LZW stream has code %u at bit %llu, where the table ends at %u",
+                          code, (unsigned long long)(d->bits_before + d->bit - width), d->next);
     if (code == d->next) /* the string that this very code adds: the last, and its own first byte */
         d->table[code] = entry_after(d->grow, d->shift, d->grow);
     const uint64_t entry = d->table[code];
@@ -227,6 +228,15 @@ static void run_at_width(lzw *d) {
     }
 }
 
+static void open_lzw(lzw *d, const uint8_t *in, size_t in_bytes) {
+    for (unsigned byte = 0; byte < CLEAR; byte++)
+        d->table[byte] = LENGTH_ONE | byte;
+    d->table[CLEAR] = d->table[END] = CONTROL;
+    /* A Clear of the files before TIFF 5; no other stream should begin so. */
+    d->old_style = in_bytes >= 2 && in[0] == 0 && (in[1] & 1);
+    start_segment(d);
+}
+
 cogpu_status cogpu_decode_lzw(cogpu_codec_state *state, const cogpu_block_format *format,
                               const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
                               size_t *got, cogpu_error *error) {
@@ -235,12 +245,7 @@ cogpu_status cogpu_decode_lzw(cogpu_codec_state *state, const cogpu_block_format
     d.table = cogpu_codec_work(state, TABLE_FULL * sizeof *d.table);
     if (!d.table)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for the LZW table");
-    for (unsigned byte = 0; byte < CLEAR; byte++)
-        d.table[byte] = LENGTH_ONE | byte;
-    d.table[CLEAR] = d.table[END] = CONTROL;
-    /* A Clear of the files before TIFF 5; no other stream should begin so. */
-    d.old_style = in_bytes >= 2 && in[0] == 0 && (in[1] & 1);
-    start_segment(&d);
+    open_lzw(&d, in, in_bytes);
     for (bool more = true; more;) {
         run_at_width(&d);
         TRY(step(&d, &more, error));
@@ -248,3 +253,92 @@ cogpu_status cogpu_decode_lzw(cogpu_codec_state *state, const cogpu_block_format
     *got = (size_t)(d.out - out);
     return COGPU_OK;
 }
+
+/* ---- by parts: decoded into memory of our own, since the strings of a segment refer to it ---- */
+
+enum {
+    SEGMENT_BYTES = 1 << 23, /* more than the strings of a full table have together */
+    TAIL_BYTES = 64 << 10,   /* for what follows a full table, to which no string refers */
+    STRING_MAX = TABLE_FULL,
+    INPUT_MIN = 16 /* bytes at hand for a code and the wide load after it */
+};
+
+struct lzw_stream {
+    lzw d;
+    const uint8_t *given; /* decoded bytes before this are with the caller */
+    bool more;
+    uint64_t table[TABLE_FULL];
+    uint8_t memory[SEGMENT_BYTES + TAIL_BYTES];
+};
+
+static cogpu_status open_stream(cogpu_stream *stream, cogpu_error *error) {
+    struct lzw_stream *s = stream->decoder = cogpu_allocate(sizeof *s);
+    if (!s)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the LZW decoder");
+    cogpu_feed_has(stream->feed, INPUT_MIN);
+    s->d = (lzw){.table = s->table, .out = s->memory};
+    s->given = s->memory;
+    s->more = true;
+    open_lzw(&s->d, stream->feed->at, stream->feed->bytes);
+    return COGPU_OK;
+}
+
+/* With all decoded bytes given, the next go where they overwrite none that a string refers to. */
+static void rewind_output(struct lzw_stream *s) {
+    lzw *d = &s->d;
+    if (d->next == END) {
+        d->out = s->memory;
+        start_segment(d);
+    } else if (d->out > s->memory + SEGMENT_BYTES) {
+        d->out = s->memory + SEGMENT_BYTES;
+    }
+    s->given = d->out;
+}
+
+/* Decodes up to the next Clear, or as far as input and room go. */
+static cogpu_status decode_part(struct lzw_stream *s, cogpu_feed *feed, cogpu_error *error) {
+    lzw *d = &s->d;
+    uint8_t *end = s->memory + sizeof s->memory, *soft_end = end - STRING_MAX;
+    rewind_output(s);
+    cogpu_feed_has(feed, INPUT_MIN);
+    d->in = feed->at;
+    const size_t soft_bytes = feed->left == 0 ? feed->bytes : feed->bytes - INPUT_MIN / 2;
+    cogpu_status status = COGPU_OK;
+    do {
+        /* `step` takes the end of the input for that of the stream, and cuts a string at the end of
+         * the room: `run` stops well before. */
+        d->in_bytes = soft_bytes;
+        d->out_end = soft_end;
+        run_at_width(d);
+        d->in_bytes = feed->bytes;
+        d->out_end = end;
+        status = step(d, &s->more, error);
+    } while (status == COGPU_OK && s->more && d->next != END && d->out < soft_end &&
+             (feed->left == 0 || d->in_bytes - (d->bit >> 3) >= INPUT_MIN));
+    cogpu_feed_take(feed, d->bit >> 3);
+    d->bits_before += d->bit & ~(size_t)7;
+    d->bit &= 7;
+    return status;
+}
+
+static cogpu_status stream_decode(cogpu_stream *stream, uint8_t *out, size_t out_bytes, size_t *got,
+                                  cogpu_error *error) {
+    if (!stream->decoder)
+        TRY(open_stream(stream, error));
+    struct lzw_stream *s = stream->decoder;
+    *got = 0;
+    while (*got < out_bytes) {
+        const size_t ready = (size_t)(s->d.out - s->given), room = out_bytes - *got;
+        const size_t count = ready < room ? ready : room;
+        if (count == 0 && !s->more)
+            break;
+        if (count == 0)
+            TRY(decode_part(s, stream->feed, error));
+        memcpy(out + *got, s->given, count);
+        s->given += count;
+        *got += count;
+    }
+    return COGPU_OK;
+}
+
+const cogpu_stream_codec cogpu_stream_lzw = {stream_decode, cogpu_stream_close, false};

@@ -13,15 +13,20 @@
 /* Bytes that are moved at once; they divide the longest literal and run. */
 enum { WIDE = 32, LONGEST = 128 };
 
+/* A literal or run that the end of a part has cut. */
+struct packbits {
+    size_t left;
+    bool is_run; /* of the byte that comes next */
+};
+
 static size_t least(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
 /* Decodes while the longest literal and run stay inside both sides, so that nothing need be
  * checked. */
-static void decode_wide(const uint8_t **in, const uint8_t *in_end, uint8_t **out,
-                        const uint8_t *out_end) {
-    const uint8_t *from = *in;
+static void decode_wide(cogpu_feed *feed, uint8_t **out, const uint8_t *out_end) {
+    const uint8_t *from = feed->at, *in_end = feed->at + feed->bytes;
     uint8_t *to = *out;
     while (in_end - from > LONGEST && out_end - to >= LONGEST) {
         const uint8_t head = *from++;
@@ -39,31 +44,58 @@ static void decode_wide(const uint8_t **in, const uint8_t *in_end, uint8_t **out
             to += count;
         }
     }
-    *in = from;
+    cogpu_feed_take(feed, (size_t)(from - feed->at));
     *out = to;
+}
+
+/* As much of a literal or run as there is room for. */
+static void put(struct packbits *d, cogpu_feed *feed, uint8_t **out, const uint8_t *out_end) {
+    size_t count = least(d->left, (size_t)(out_end - *out));
+    if (d->is_run) {
+        memset(*out, *feed->at, count);
+    } else {
+        count = least(count, feed->bytes);
+        memcpy(*out, feed->at, count);
+    }
+    *out += count;
+    d->left -= count;
+    cogpu_feed_take(feed, !d->is_run ? count : d->left == 0);
+}
+
+static size_t decode(struct packbits *d, cogpu_feed *feed, uint8_t *out, size_t out_bytes) {
+    uint8_t *to = out, *out_end = out + out_bytes;
+    while (to < out_end && cogpu_feed_has(feed, 1)) {
+        if (d->left > 0) {
+            put(d, feed, &to, out_end);
+            continue;
+        }
+        decode_wide(feed, &to, out_end);
+        if (to < out_end && cogpu_feed_has(feed, 1)) {
+            const uint8_t head = *feed->at;
+            cogpu_feed_take(feed, 1);
+            d->is_run = head > 128;
+            d->left = head < 128 ? head + 1u : d->is_run ? 257u - head : 0;
+        }
+    }
+    return (size_t)(to - out);
 }
 
 cogpu_status cogpu_decode_packbits(cogpu_codec_state *state, const cogpu_block_format *format,
                                    const uint8_t *in, size_t in_bytes, uint8_t *out,
                                    size_t out_bytes, size_t *got, cogpu_error *error) {
     (void)state, (void)format, (void)error;
-    const uint8_t *from = in, *in_end = in + in_bytes;
-    uint8_t *to = out, *out_end = out + out_bytes;
-    decode_wide(&from, in_end, &to, out_end);
-    while (in_end - from > 1 && to < out_end) {
-        const uint8_t head = *from++;
-        const size_t room = (size_t)(out_end - to);
-        if (head < 128) {
-            const size_t count = least(least(head + 1u, room), (size_t)(in_end - from));
-            memcpy(to, from, count);
-            from += count;
-            to += count;
-        } else if (head > 128) {
-            const size_t count = least(257u - head, room);
-            memset(to, *from++, count);
-            to += count;
-        }
-    }
-    *got = (size_t)(to - out);
+    struct packbits d = {0};
+    cogpu_feed feed = {.at = in, .bytes = in_bytes};
+    *got = decode(&d, &feed, out, out_bytes);
     return COGPU_OK;
 }
+
+static cogpu_status stream_decode(cogpu_stream *stream, uint8_t *out, size_t out_bytes, size_t *got,
+                                  cogpu_error *error) {
+    if (!stream->decoder)
+        TRY(cogpu_stream_open(stream, sizeof(struct packbits), error));
+    *got = decode(stream->decoder, stream->feed, out, out_bytes);
+    return COGPU_OK;
+}
+
+const cogpu_stream_codec cogpu_stream_packbits = {stream_decode, cogpu_stream_close, false};

@@ -63,3 +63,55 @@ cogpu_status cogpu_decode_zstd(cogpu_codec_state *state, const cogpu_block_forma
     } while (is_frame(in, in_bytes));
     return COGPU_OK;
 }
+
+struct zstd_stream {
+    ZSTD_DStream *zstd;
+    bool is_done; /* after the last frame */
+};
+
+static cogpu_status open_stream(cogpu_stream *stream, cogpu_error *error) {
+    TRY(cogpu_stream_open(stream, sizeof(struct zstd_stream), error));
+    struct zstd_stream *d = stream->decoder;
+    d->zstd = ZSTD_createDStream();
+    if (!d->zstd)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the zstd decoder");
+    ZSTD_DCtx_setParameter(d->zstd, ZSTD_d_windowLogMax, __builtin_ctz(STREAM_WINDOW_MAX));
+    return COGPU_OK;
+}
+
+static cogpu_status stream_decode(cogpu_stream *stream, uint8_t *out, size_t out_bytes, size_t *got,
+                                  cogpu_error *error) {
+    if (!stream->decoder)
+        TRY(open_stream(stream, error));
+    struct zstd_stream *d = stream->decoder;
+    cogpu_feed *feed = stream->feed;
+    ZSTD_outBuffer to = {out, out_bytes, 0};
+    *got = 0;
+    while (*got < out_bytes && !d->is_done) {
+        const bool has_input = cogpu_feed_has(feed, 1);
+        const size_t before = to.pos;
+        ZSTD_inBuffer from = {feed->at, feed->bytes, 0};
+        const size_t result = ZSTD_decompressStream(d->zstd, &to, &from);
+        cogpu_feed_take(feed, from.pos);
+        *got = to.pos;
+        if (ZSTD_isError(result)) {
+            stream->needs_whole =
+                ZSTD_getErrorCode(result) == ZSTD_error_frameParameter_windowTooLarge;
+            return explain(result, out_bytes, error);
+        }
+        if (result == 0)
+            d->is_done =
+                !cogpu_feed_has(feed, sizeof(uint32_t)) || !is_frame(feed->at, feed->bytes);
+        else if (!has_input && to.pos == before)
+            return cogpu_fail(error, COGPU_CORRUPT, "the zstd stream is cut off");
+    }
+    return COGPU_OK;
+}
+
+static void stream_close(cogpu_stream *stream) {
+    if (stream->decoder)
+        ZSTD_freeDStream(((struct zstd_stream *)stream->decoder)->zstd);
+    cogpu_stream_close(stream);
+}
+
+const cogpu_stream_codec cogpu_stream_zstd = {stream_decode, stream_close, true};

@@ -287,14 +287,16 @@ static cogpu_raster raster_for(const image_kind *kind, uint32_t width, uint32_t 
                           .height = height};
 }
 
+/* All columns of the image, and the rows that are asked for. */
 static void try_read(const cogpu_file *file, const image_kind *kind, cogpu_request request) {
-    cogpu_raster raster = raster_for(kind, kind->width, kind->height);
+    uint32_t height = request.height ? request.height : kind->height;
+    cogpu_raster raster = raster_for(kind, kind->width, height);
     cogpu_result result;
     cogpu_error error;
     long before = atomic_load(&fired);
     if (went_well(cogpu_read(file, &request, &raster, &result, &error), before, &error))
         CHECK(result.bad_blocks > 0 ||
-              pixels_match(kind, pixels, 0, 0, kind->width, kind->height, NULL, 0));
+              pixels_match(kind, pixels, 0, request.y, kind->width, height, NULL, 0));
     CHECK(result.bad_blocks == 0 || (request.fill_bad_blocks && atomic_load(&fired) > before));
 }
 
@@ -478,6 +480,40 @@ static void test_the_link_at_the_edge_of_the_head(void) {
     build_close(&sample.file);
 }
 
+/* The last rows of a strip that is too large to be held: the n-th call fails, until none does. */
+static void try_stream(struct sample *sample, enum fault kind) {
+    fails_for_good = false;
+    for (long n = 1, through = 0; !through; n++) {
+        cogpu_file *file = NULL;
+        CHECK(n < 1000);
+        atomic_store(&live, 0);
+        arm(NO_FAULT, 0);
+        CHECK(open_sample(sample, FROM_SOURCE, &file, NULL) == COGPU_OK);
+        arm(kind, n);
+        try_read(file, &sample->full,
+                 (cogpu_request){.y = sample->full.height - 5, .height = 5, .threads = 1});
+        through = atomic_load(&fired) == 0;
+        arm(NO_FAULT, 0);
+        cogpu_close(file);
+        CHECK(atomic_load(&live) == 0);
+    }
+}
+
+static void test_a_strip_in_parts(void) {
+    static const uint16_t compressions[] = {5, 8, 32773, 50000};
+    for (size_t i = 0; i < sizeof compressions / sizeof *compressions; i++) {
+        struct sample sample = {
+            .full = {.width = 3000, .height = 3000, .compression = compressions[i]}};
+        build_open(&sample.file, false, false);
+        build_data(&sample.file, NULL, FAR);
+        build_kind(&sample.file, &sample.full);
+        build_directory(&sample.file, true);
+        for (int kind = ALLOCATION; kind <= READ_IS_SHORT; kind++)
+            try_stream(&sample, (enum fault)kind);
+        build_close(&sample.file);
+    }
+}
+
 int main(void) {
     strcpy(path, "cogpu_test_faults_XXXXXX");
     int descriptor = mkstemp(path);
@@ -494,6 +530,7 @@ int main(void) {
     RUN(test_preads);
     RUN(test_levels_beside_the_file);
     RUN(test_the_link_at_the_edge_of_the_head);
+    RUN(test_a_strip_in_parts);
     for (int i = 0; i < SAMPLES; i++)
         build_close(&samples[i].file);
     unlink(path);

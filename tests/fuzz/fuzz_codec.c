@@ -8,7 +8,7 @@
  * stream of two frames, LZW streams of both bit orders (the old one begins with the bytes 0 and 1),
  * JPEG with its tables apart, LERC blobs inside deflate and zstd.
  */
-#include "codec/codec.h"
+#include "stream_test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,10 +76,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     cogpu_codec_state state = {0};
     cogpu_error error;
     size_t got = 0;
-    if (tables && in && out &&
-        row->decode(&state, &format, in, in_bytes, out, out_bytes, &got, &error) == COGPU_OK &&
-        got > out_bytes)
-        abort();
+    if (tables && in && out) {
+        cogpu_status status =
+            row->decode(&state, &format, in, in_bytes, out, out_bytes, &got, &error);
+        if (status == COGPU_OK && got > out_bytes)
+            abort();
+        if (row->stream &&
+            !parts_give(row->stream, &format, in, in_bytes, status, out, got, out_bytes, false))
+            abort();
+    }
     cogpu_codec_state_close(&state);
     free(tables);
     free(in);

@@ -127,7 +127,11 @@ static cogpu_status ccitt(cogpu_codec_state *state, const cogpu_block_format *no
                           const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
                           size_t *got, cogpu_error *error) {
     (void)none;
-    return cogpu_decode_ccitt(state, &format, in, in_bytes, out, out_bytes, got, error);
+    cogpu_status status =
+        cogpu_decode_ccitt(state, &format, in, in_bytes, out, out_bytes, got, error);
+    CHECK(parts_give(&cogpu_stream_ccitt, &format, in, in_bytes, status, out, *got, out_bytes,
+                     status == COGPU_OK));
+    return status;
 }
 
 /* ---- the encoder ---------------------------------------------------------------------------- */

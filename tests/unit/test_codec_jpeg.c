@@ -16,7 +16,11 @@ static cogpu_status jpeg(cogpu_codec_state *state, const cogpu_block_format *non
                          const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
                          size_t *got, cogpu_error *error) {
     (void)none;
-    return cogpu_decode_jpeg(state, &format, in, in_bytes, out, out_bytes, got, error);
+    cogpu_status status =
+        cogpu_decode_jpeg(state, &format, in, in_bytes, out, out_bytes, got, error);
+    CHECK(parts_give(&cogpu_stream_jpeg, &format, in, in_bytes, status, out, *got, out_bytes,
+                     status == COGPU_OK));
+    return status;
 }
 
 /* How a stream is written. */

@@ -1,7 +1,8 @@
 /*
  * The CPU backend: a stored block becomes samples of the caller's raster in three steps, each a
  * file: decode (stored bytes to block bytes), restore (predictor and byte order undone, row by
- * row), place (rows into the raster at its strides, packed depths widened).
+ * row), place (rows into the raster at its strides, packed depths widened). Blocks that are too
+ * large to be held take these steps a few rows at a time: stream.
  */
 #ifndef COGPU_BACKEND_CPU_CPU_H
 #define COGPU_BACKEND_CPU_CPU_H
@@ -20,6 +21,12 @@ void cogpu_seat_close(cogpu_seat *seat);
 
 /* Makes *memory at least `bytes` long; its content is lost. */
 cogpu_status cogpu_seat_room(uint8_t **memory, size_t *held, size_t bytes, cogpu_error *error);
+
+/* Undoes FillOrder 2. `to` may be `from`. */
+void cogpu_cpu_reverse_bits(const uint8_t *from, size_t bytes, uint8_t *to);
+
+/* Can so few stored bytes become so many? */
+cogpu_status cogpu_cpu_check_expansion(uint64_t stored, uint64_t decoded, cogpu_error *error);
 
 /* decode: `stored` may be changed only if it is the seat's own. *decoded is the seat's memory, or
  * `stored` itself for an uncompressed block that can be used as it is. */
@@ -47,6 +54,15 @@ uint8_t *cogpu_cpu_direct(const cogpu_read_plan *plan, const cogpu_block *block,
 /* As place, for a block without data: the storage's fill sample everywhere. */
 void cogpu_cpu_fill(const cogpu_read_plan *plan, const cogpu_block *block,
                     const cogpu_raster *raster);
+
+/* stream: decode, restore and place of a block that is too large to be held, as its stored bytes
+ * are read. *read grows by what is read. */
+bool cogpu_cpu_is_streamed(const cogpu_storage *storage);
+/* Bytes that one takes of a seat. */
+uint64_t cogpu_cpu_stream_bytes(const cogpu_storage *storage);
+cogpu_status cogpu_cpu_stream(cogpu_seat *seat, const cogpu_read_plan *plan,
+                              const cogpu_block *block, cogpu_span span, const cogpu_raster *raster,
+                              bool *needs_whole, uint64_t *read, cogpu_error *error);
 
 /* Vector units found, for cogpu_device_info. */
 const char *cogpu_cpu_vectors(void);

@@ -110,8 +110,13 @@ void cogpu_cache_give_back(cogpu_cache *cache, cogpu_cached *cached) {
     pthread_mutex_unlock(&cache->lock);
 }
 
+bool cogpu_cache_could_keep(const cogpu_cache *cache, uint64_t bytes) {
+    return bytes <= cache->budget;
+}
+
 cogpu_cached *cogpu_cache_reserve(const cogpu_cache *cache, cogpu_cache_key key, size_t bytes) {
-    cogpu_cached *cached = bytes <= cache->budget ? cogpu_allocate(sizeof *cached + bytes) : NULL;
+    cogpu_cached *cached =
+        cogpu_cache_could_keep(cache, bytes) ? cogpu_allocate(sizeof *cached + bytes) : NULL;
     if (cached)
         *cached = (cogpu_cached){.key = key, .bytes = bytes};
     return cached;

@@ -31,6 +31,9 @@ void cogpu_cache_close(cogpu_cache *cache);
 cogpu_cached *cogpu_cache_take(cogpu_cache *cache, cogpu_cache_key key);
 void cogpu_cache_give_back(cogpu_cache *cache, cogpu_cached *cached);
 
+/* Whether a block of that size could ever be kept. */
+bool cogpu_cache_could_keep(const cogpu_cache *cache, uint64_t bytes);
+
 /* Memory for a block that the caller fills and then hands to cogpu_cache_keep; NULL where it would
  * not fit the budget or there is no memory. */
 cogpu_cached *cogpu_cache_reserve(const cogpu_cache *cache, cogpu_cache_key key, size_t bytes);

@@ -32,7 +32,7 @@ static bool is_own(const cogpu_seat *seat, const uint8_t *stored) {
     return seat->stored && stored >= seat->stored && stored < seat->stored + seat->stored_bytes;
 }
 
-static void reverse_bits(const uint8_t *from, size_t bytes, uint8_t *to) {
+void cogpu_cpu_reverse_bits(const uint8_t *from, size_t bytes, uint8_t *to) {
     for (size_t i = 0; i < bytes; i++) {
         unsigned b = from[i];
         b = (b & 0x0F) << 4 | (b & 0xF0) >> 4;
@@ -47,7 +47,14 @@ static cogpu_status too_short(cogpu_error *error, size_t got, size_t needed) {
                       needed);
 }
 
-/* Is the decoded size within the limits, and can so few stored bytes become so many? */
+cogpu_status cogpu_cpu_check_expansion(uint64_t stored, uint64_t decoded, cogpu_error *error) {
+    if (decoded <= COGPU_EXPANSION_BASE + stored * COGPU_EXPANSION_FACTOR)
+        return COGPU_OK;
+    return cogpu_fail(error, COGPU_CORRUPT, "%llu stored bytes cannot be a block of %llu bytes",
+                      (unsigned long long)stored, (unsigned long long)decoded);
+}
+
+/* Are both sizes within the limits, and can so few stored bytes become so many? */
 static cogpu_status check_sizes(const cogpu_storage *storage, size_t stored, uint64_t decoded,
                                 cogpu_error *error) {
     const cogpu_limits *limits = &storage->tiff->limits;
@@ -58,10 +65,7 @@ static cogpu_status check_sizes(const cogpu_storage *storage, size_t stored, uin
                           "the block has %zu bytes, decoded %llu; the limit is %llu: raise "
                           "`block_bytes` to go on",
                           stored, (unsigned long long)decoded, (unsigned long long)limit);
-    if (decoded > COGPU_EXPANSION_BASE + (uint64_t)stored * COGPU_EXPANSION_FACTOR)
-        return cogpu_fail(error, COGPU_CORRUPT, "%zu stored bytes cannot be a block of %llu bytes",
-                          stored, (unsigned long long)decoded);
-    return COGPU_OK;
+    return cogpu_cpu_check_expansion(stored, decoded, error);
 }
 
 static cogpu_status decode_with(cogpu_seat *seat, const cogpu_storage *storage,
@@ -116,7 +120,7 @@ static cogpu_status undo_fill_order(cogpu_seat *seat, const uint8_t **stored, si
         TRY(cogpu_seat_room(&seat->stored, &seat->stored_bytes, stored_bytes, error));
         to = seat->stored;
     }
-    reverse_bits(*stored, stored_bytes, to);
+    cogpu_cpu_reverse_bits(*stored, stored_bytes, to);
     *stored = to;
     return COGPU_OK;
 }

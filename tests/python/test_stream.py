@@ -1,0 +1,183 @@
+"""Files of one huge strip, which is decoded as it is read: right, and in little memory."""
+
+import re
+import subprocess
+import sys
+import zlib
+
+import cogpu_ctypes as cogpu
+import judge
+import numpy as np
+import pytest
+import rasterio
+import tiff_bytes as tb
+from test_differential import check_reads
+
+SHAPE = (1600, 1501)  # with four bytes a sample well above the size from which blocks are streamed
+
+WAYS = [
+    dict(compress="deflate"), dict(compress="deflate", predictor=2), dict(compress="deflate", predictor=3),
+    dict(compress="zstd", predictor=2), dict(compress="zstd", zstd_level=22), dict(compress="lzw"),
+    dict(compress="lzw", predictor=3), dict(compress="lzma", lzma_preset=0), dict(compress="packbits"),
+]
+
+
+def terrain(bands=1, dtype="f4", shape=SHAPE):
+    rng = np.random.default_rng(1)
+    slope = np.add.outer(np.arange(shape[0]), np.arange(shape[1])) % 1000
+    flat = [np.where(slope < 300, 7, slope + rng.integers(0, 4, shape)) + 10 * b for b in range(bands)]
+    return np.stack(flat).astype(dtype)
+
+
+def write(path, pixels, **options):
+    bands, height, width = pixels.shape
+    with rasterio.open(path, "w", driver="GTiff", count=bands, height=height, width=width,
+                       dtype=pixels.dtype, blockysize=height, **options) as out:
+        out.write(pixels)
+    with cogpu.open(path) as file:
+        assert file.info().block_height == height
+    with rasterio.open(path) as file:
+        return file.read()
+
+
+@pytest.mark.parametrize("options", WAYS, ids=lambda o: "-".join(map(str, o.values())))
+def test_one_strip(options, tmp_path):
+    path = tmp_path / "one.tif"
+    expected = write(path, terrain(), **options)
+    with cogpu.open(path) as file:
+        check_reads(file, expected)
+        data = path.read_bytes()
+    with cogpu.open_memory(data) as file, cogpu.Context(cache_bytes=1 << 30) as context:
+        assert judge.same(file.read(), expected)
+        assert judge.same(file.read(context=context), expected)
+        assert judge.same(file.read(context=context, window=(5, 70, 800, 900)),
+                          expected[:, 70:970, 5:805])
+        assert file.last_result.cached_blocks == 1
+
+
+@pytest.mark.parametrize("interleave", ["pixel", "band"])
+@pytest.mark.parametrize("compress", ["deflate", "lzw", "zstd"])
+def test_bands(compress, interleave, tmp_path):
+    expected = write(tmp_path / "bands.tif", terrain(3, "u2", (1600, 1801)), compress=compress, predictor=2,
+                     interleave=interleave)
+    with cogpu.open(tmp_path / "bands.tif") as file:
+        check_reads(file, expected)
+
+
+@pytest.mark.parametrize("options", [
+    dict(photometric="ycbcr", compress="jpeg", interleave="pixel"), dict(compress="jpeg"),
+    dict(compress="deflate", photometric="cmyk"), dict(compress="jpeg", photometric="cmyk")],
+    ids=lambda o: "-".join(o.values()))
+def test_colours(options, tmp_path):
+    bands = 4 if options.get("photometric") == "cmyk" else 3
+    expected = write(tmp_path / "colours.tif", terrain(bands, "u1", (2300, 2001)), **options)
+    with cogpu.open(tmp_path / "colours.tif") as file:
+        check_reads(file, expected)
+
+
+@pytest.mark.parametrize("compress", ["ccittfax4", "ccittfax3", "ccittrle", "lzw", "packbits"])
+def test_bits(compress, tmp_path):
+    pixels = (terrain(1, "u2", (8500, 8005)) > 500).astype("u1")
+    expected = write(tmp_path / "bits.tif", pixels, compress=compress, nbits=1)
+    with cogpu.open(tmp_path / "bits.tif") as file:
+        assert judge.same(file.read(), expected)
+        assert judge.same(file.read(window=(70, 1000, 80, 90)), expected[:, 1000:1090, 70:150])
+
+
+def test_lzw_of_one_value(tmp_path):
+    """The longest strings there are: 7 MB between two Clear codes."""
+    expected = write(tmp_path / "flat.tif", np.full((1, 6000, 4001), 9, "u1"), compress="lzw")
+    with cogpu.open(tmp_path / "flat.tif") as file:
+        assert judge.same(file.read(), expected)
+
+
+def test_bits_turned():
+    """FillOrder 2 is undone part by part."""
+    pixels = terrain(1, "u4")
+    turn = bytes(int(f"{i:08b}"[::-1], 2) for i in range(256))
+    data = tb.image(pixels, compression=tb.DEFLATE, tags={266: (tb.SHORT, [2])},
+                    blocks=[zlib.compress(pixels.tobytes(), 1).translate(turn)])
+    with cogpu.open_memory(data) as file:
+        assert judge.same(file.read(), pixels)
+
+
+def stored(path):
+    """Where the one strip lies."""
+    with cogpu.open(path) as file:
+        offset = int(file.tag_read(0, 273, 0, 1, {3: "u2", 4: "u4", 16: "u8"}[file.tags()[273].type])[0])
+        return offset, path.stat().st_size - offset
+
+
+@pytest.mark.parametrize("compress", ["deflate", "zstd", "lzma"])
+def test_damage_in_the_middle(compress, tmp_path):
+    """Rows before the damage can be had; the whole is refused, or filled where that is asked for."""
+    path = tmp_path / "bad.tif"
+    expected = write(path, terrain(), compress=compress)
+    offset, bytes_ = stored(path)
+    data = bytearray(path.read_bytes())
+    data[offset + bytes_ // 2:offset + bytes_ // 2 + 60000] = b"\xff" * 60000
+    path.write_bytes(data)
+    with cogpu.open(path) as file:
+        assert judge.same(file.read(window=(0, 0, SHAPE[1], 10)), expected[:, :10])
+        with pytest.raises(cogpu.CogpuError) as caught:
+            file.read()
+        assert caught.value.status == cogpu.CORRUPT and caught.value.block == 0
+        assert (file.read(fill_bad_blocks=True) == 0).all()
+        assert file.last_result.bad_blocks == 1
+
+
+@pytest.mark.parametrize("compress", ["deflate", "zstd", "lzma", "lzw", "packbits"])
+def test_more_and_less_than_the_block(compress, tmp_path):
+    """One row too few is an error for all; one too many for codecs that know their end (T052)."""
+    path = tmp_path / "rows.tif"
+    write(path, terrain(), compress=compress)
+    data = path.read_bytes()
+    for rows, fails in ((SHAPE[0] + 1, True), (SHAPE[0] - 1, compress not in ("lzw", "packbits"))):
+        with cogpu.open_memory(with_rows(path, data, rows)) as file:
+            assert file.info().height == rows
+            if fails:
+                with pytest.raises(cogpu.CogpuError) as caught:
+                    file.read()
+                assert caught.value.status == cogpu.CORRUPT
+            else:
+                file.read()
+
+
+def with_rows(path, data, rows):
+    """The file with another height; GDAL has written ImageLength and RowsPerStrip as SHORT."""
+    changed = bytearray(data)
+    entry = int.from_bytes(data[4:8], "little") + 2
+    for _ in range(int.from_bytes(data[entry - 2:entry], "little")):
+        if int.from_bytes(data[entry:entry + 2], "little") in (257, 278):
+            changed[entry + 8:entry + 10] = rows.to_bytes(2, "little")
+        entry += 12
+    return bytes(changed)
+
+
+MEASURE = """
+import re, sys
+import cogpu_ctypes as cogpu, numpy as np
+def memory(field):
+    return int(re.search(field + r":\\s*(\\d+)", open("/proc/self/status").read())[1]) / 1024
+with cogpu.open(sys.argv[1]) as file:
+    info = file.info()
+    pixels = np.empty((info.bands, info.height, info.width), info.dtype)
+    pixels.fill(0)
+    before = memory("VmRSS")
+    file.read(out=pixels, threads=2)
+    print(memory("VmHWM") - before)
+"""
+
+
+@pytest.mark.parametrize("options", [o for o in WAYS if o.get("zstd_level") != 22] + [
+    dict(compress="jpeg", dtype="u1")], ids=lambda o: "-".join(map(str, o.values())))
+def test_memory(options, tmp_path):
+    """Beyond the raster: far less than the strip, stored or decoded."""
+    options = dict(options)
+    pixels = terrain(2, options.pop("dtype", "f4"), (2500, 3001))
+    if options["compress"] == "lzma":
+        pixels[:, :, 100:] = 5  # which takes GDAL half a minute otherwise
+    write(tmp_path / "large.tif", pixels, interleave="band", **options)
+    done = subprocess.run([sys.executable, "-c", MEASURE, str(tmp_path / "large.tif")], check=True,
+                          capture_output=True, text=True, cwd=re.sub("/[^/]*$", "", __file__))
+    assert float(done.stdout) < 40
