@@ -1,0 +1,46 @@
+# The kernels, src/backend/cuda/cuda_*.cu, are compiled twice: by the C compiler for the emulator, always; and
+# by nvcc, where it is found, into one fatbin a file that the library carries inside. No CUDA library is linked.
+set(COGPU_CUDA AUTO CACHE STRING "Compile kernels for GPUs with nvcc: AUTO, ON or OFF")
+set(COGPU_CUDA_ARCHITECTURES 80 90 CACHE STRING "Compute capabilities to compile for; PTX of the last serves later ones")
+
+file(GLOB kernel_sources CONFIGURE_DEPENDS src/backend/cuda/cuda_*.cu)
+set_source_files_properties(${kernel_sources} PROPERTIES LANGUAGE C COMPILE_OPTIONS "-xc")
+list(APPEND cogpu_left_out ${CMAKE_SOURCE_DIR}/src/backend/cuda/modules.c
+     ${CMAKE_SOURCE_DIR}/src/backend/cuda/modules_absent.c)
+
+find_program(COGPU_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
+if(COGPU_CUDA STREQUAL "ON" AND NOT COGPU_NVCC)
+  message(FATAL_ERROR "nvcc was asked for and is not there")
+endif()
+if(COGPU_CUDA STREQUAL "OFF" OR NOT COGPU_NVCC OR NOT kernel_sources)
+  message(STATUS "nvcc: FALSE")
+  set(module_source src/backend/cuda/modules_absent.c)
+else()
+  message(STATUS "nvcc: ${COGPU_NVCC}")
+  set(module_source src/backend/cuda/modules.c)
+  set(fatbins ${CMAKE_BINARY_DIR}/fatbins)
+  file(MAKE_DIRECTORY ${fatbins})
+  foreach(architecture ${COGPU_CUDA_ARCHITECTURES})
+    list(APPEND targets -gencode=arch=compute_${architecture},code=sm_${architecture})
+    set(last ${architecture})
+  endforeach()
+  list(APPEND targets -gencode=arch=compute_${last},code=compute_${last})
+  set(module_list "#define COGPU_FATBINS \"${fatbins}\"\n#define COGPU_MODULES(X)")
+  foreach(source ${kernel_sources})
+    get_filename_component(name ${source} NAME_WE)
+    add_custom_command(
+      OUTPUT ${fatbins}/${name}.fatbin
+      COMMAND ${COGPU_NVCC} -fatbin -std=c++17 -O3 ${targets} -I${CMAKE_SOURCE_DIR}/src
+              -I${CMAKE_SOURCE_DIR}/include -lineinfo -MD -MF ${fatbins}/${name}.d
+              -o ${fatbins}/${name}.fatbin ${source}
+      DEPENDS ${source}
+      DEPFILE ${fatbins}/${name}.d
+      COMMENT "nvcc ${name}.cu" VERBATIM)
+    list(APPEND fatbin_files ${fatbins}/${name}.fatbin)
+    string(APPEND module_list " X(${name})")
+  endforeach()
+  file(WRITE ${fatbins}/module_list.h.new "${module_list}\n")
+  configure_file(${fatbins}/module_list.h.new ${fatbins}/module_list.h COPYONLY)
+  set_source_files_properties(${module_source} PROPERTIES OBJECT_DEPENDS "${fatbin_files}"
+                              COMPILE_OPTIONS "-I${fatbins}")
+endif()

@@ -1,0 +1,507 @@
+/*
+ * The emulator: takes a kernel and a grid, runs its blocks one after the other and the threads of a
+ * block as fibers.
+ *
+ * A fiber runs until it meets others or ends. Which one runs next is drawn among all that can; some
+ * blocks instead run their threads in order, against it, or one warp as far as it gets, since races
+ * between warps show best there. A meeting is over when all are there whom it needs: then each gets
+ * its result and can run again. When none can run and not all have ended, somebody is missing.
+ */
+#include "backend/cuda/emu.h"
+
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define HAS_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAS_ASAN 1
+#endif
+#endif
+
+#ifdef HAS_ASAN
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+enum { STACK_BYTES = 512 << 10 }; /* sanitized frames are large */
+#else
+enum { STACK_BYTES = 128 << 10 };
+#endif
+
+enum { WARP_LANES = 32, THREADS_MAX = 1024, GROUPS = 16, COPIES_MAX = 64, GUARD_BYTES = 4096 };
+enum { RED_ZONE = 256, RED = 0xE7 };
+/* Meetings of a block that are nothing but waiting, one after the other; and all of a block. */
+enum { RELAXES_MAX = 200000, SWITCHES_MAX = 1000000000 };
+
+enum state { CAN_RUN, WAITS, ENDED };
+
+struct copy {
+    void *to;
+    const void *from;
+    size_t bytes;
+};
+
+/* A thread of the block. */
+struct fiber {
+    void *stack_pointer;
+    enum state state;
+    enum cogpu_emu_meeting meeting;
+    const char *at;
+    uint64_t value, other, result;
+    struct copy copies[COPIES_MAX];
+    uint32_t copy_count;
+    void *fake_stack; /* ASan's */
+};
+
+struct group {
+    uint32_t arrived, needed;
+};
+
+struct run {
+    const cogpu_kernel *kernel;
+    const void *args;
+    uint8_t *shared_block, *shared; /* the latter lies in the former between two red zones */
+    uint8_t *stacks;
+    struct fiber *fibers;
+    uint16_t *ready; /* threads that can run */
+    uint32_t ready_count, ended;
+    uint32_t warp_waiting[THREADS_MAX / WARP_LANES];
+    uint32_t block_waiting;
+    struct group groups[GROUPS];
+    uint32_t current; /* the thread that runs */
+    void *main_stack_pointer, *main_fake_stack;
+    const void *main_stack;
+    size_t main_stack_bytes;
+    uint64_t random;
+    uint32_t switches, relaxes;
+    enum { BY_LOT, IN_ORDER, BACKWARD, ONE_WARP_AHEAD } order;
+    cogpu_emu_finding *finding;
+};
+
+_Thread_local cogpu_emu_place cogpu_emu_here;
+static _Thread_local struct run *running;
+
+/* ---- fibers -------------------------------------------------------------------------------- */
+
+/* Saves the registers that a call preserves on the stack of one fiber, and takes those of the
+ * other.
+ */
+void cogpu_emu_switch(void **save, void *take);
+
+#if defined(__x86_64__)
+__asm__(".text\n"
+        ".globl cogpu_emu_switch\n"
+        ".hidden cogpu_emu_switch\n"
+        ".type cogpu_emu_switch, @function\n"
+        "cogpu_emu_switch:\n"
+        "    pushq %rbp\n    pushq %rbx\n    pushq %r12\n    pushq %r13\n    pushq %r14\n    pushq "
+        "%r15\n"
+        "    movq %rsp, (%rdi)\n"
+        "    movq %rsi, %rsp\n"
+        "    popq %r15\n    popq %r14\n    popq %r13\n    popq %r12\n    popq %rbx\n    popq %rbp\n"
+        "    ret\n"
+        ".size cogpu_emu_switch, .-cogpu_emu_switch\n");
+enum { SAVED_WORDS = 6 };
+#elif defined(__aarch64__)
+__asm__(".text\n"
+        ".globl cogpu_emu_switch\n"
+        ".hidden cogpu_emu_switch\n"
+        ".type cogpu_emu_switch, %function\n"
+        "cogpu_emu_switch:\n"
+        "    sub sp, sp, #160\n"
+        "    stp x19, x20, [sp, #0]\n    stp x21, x22, [sp, #16]\n    stp x23, x24, [sp, #32]\n"
+        "    stp x25, x26, [sp, #48]\n    stp x27, x28, [sp, #64]\n    stp x29, x30, [sp, #80]\n"
+        "    stp d8, d9, [sp, #96]\n    stp d10, d11, [sp, #112]\n    stp d12, d13, [sp, #128]\n"
+        "    stp d14, d15, [sp, #144]\n"
+        "    mov x9, sp\n    str x9, [x0]\n    mov sp, x1\n"
+        "    ldp x19, x20, [sp, #0]\n    ldp x21, x22, [sp, #16]\n    ldp x23, x24, [sp, #32]\n"
+        "    ldp x25, x26, [sp, #48]\n    ldp x27, x28, [sp, #64]\n    ldp x29, x30, [sp, #80]\n"
+        "    ldp d8, d9, [sp, #96]\n    ldp d10, d11, [sp, #112]\n    ldp d12, d13, [sp, #128]\n"
+        "    ldp d14, d15, [sp, #144]\n"
+        "    add sp, sp, #160\n"
+        "    ret\n");
+#else
+#error "the emulator knows how to change fibers on x86-64 and AArch64 only"
+#endif
+
+static uint8_t *stack_of(const struct run *run, uint32_t thread) {
+    return run->stacks + (size_t)thread * (STACK_BYTES + GUARD_BYTES) + GUARD_BYTES;
+}
+
+/* From a fiber to the scheduler. `is_last`: this fiber never comes back. */
+static void leave_fiber(struct run *run, bool is_last) {
+    struct fiber *fiber = &run->fibers[run->current];
+#ifdef HAS_ASAN
+    __sanitizer_start_switch_fiber(is_last ? NULL : &fiber->fake_stack, run->main_stack,
+                                   run->main_stack_bytes);
+#else
+    (void)is_last;
+#endif
+    cogpu_emu_switch(&fiber->stack_pointer, run->main_stack_pointer);
+#ifdef HAS_ASAN
+    __sanitizer_finish_switch_fiber(fiber->fake_stack, &run->main_stack, &run->main_stack_bytes);
+#endif
+}
+
+/* Where a fiber begins. */
+static void fiber_main(void) {
+    struct run *run = running;
+#ifdef HAS_ASAN
+    __sanitizer_finish_switch_fiber(NULL, &run->main_stack, &run->main_stack_bytes);
+#endif
+    run->kernel->body(run->args, run->shared);
+    run->fibers[run->current].state = ENDED;
+    leave_fiber(run, true);
+}
+
+static void enter_fiber(struct run *run, uint32_t thread) {
+    run->current = thread;
+    cogpu_emu_here.thread = thread;
+#ifdef HAS_ASAN
+    __sanitizer_start_switch_fiber(&run->main_fake_stack, stack_of(run, thread), STACK_BYTES);
+#endif
+    cogpu_emu_switch(&run->main_stack_pointer, run->fibers[thread].stack_pointer);
+#ifdef HAS_ASAN
+    __sanitizer_finish_switch_fiber(run->main_fake_stack, NULL, NULL);
+#endif
+}
+
+/* A stack on which the first switch returns into fiber_main, aligned as after a call. */
+static void prepare_fiber(struct run *run, uint32_t thread) {
+    uint8_t *stack = stack_of(run, thread);
+#ifdef HAS_ASAN
+    ASAN_UNPOISON_MEMORY_REGION(stack, STACK_BYTES);
+#endif
+    uint64_t *top = (uint64_t *)(void *)(stack + STACK_BYTES);
+#if defined(__x86_64__)
+    top -= 2;
+    *top = 0; /* fiber_main's return address */
+    *--top = (uint64_t)(uintptr_t)fiber_main;
+    top -= SAVED_WORDS;
+    memset(top, 0, SAVED_WORDS * sizeof *top);
+#else
+    top -= 20;
+    memset(top, 0, 20 * sizeof *top);
+    top[11] = (uint64_t)(uintptr_t)fiber_main;
+#endif
+    struct fiber *fiber = &run->fibers[thread];
+    *fiber = (struct fiber){.stack_pointer = top, .state = CAN_RUN};
+}
+
+/* ---- findings ------------------------------------------------------------------------------ */
+
+static void find(struct run *run, const char *at, const char *what) {
+    if (!run->finding->text[0])
+        snprintf(run->finding->text, sizeof run->finding->text, "%s, block %u, thread %u, %s: %s",
+                 run->kernel->name, cogpu_emu_here.block, run->current, at, what);
+}
+
+void cogpu_emu_fail(const char *at, const char *what) {
+    struct run *run = running;
+    find(run, at, what);
+    leave_fiber(run, true);
+    __builtin_unreachable();
+}
+
+/* Who waits where, when nobody can go on. */
+static void find_missing(struct run *run) {
+    for (uint32_t i = 0; i < run->kernel->threads; i++) {
+        const struct fiber *fiber = &run->fibers[i];
+        if (fiber->state != WAITS)
+            continue;
+        run->current = i;
+        find(run, fiber->at,
+             run->ended ? "waits for threads that have left"
+                        : "waits for threads that meet elsewhere");
+        return;
+    }
+}
+
+static void check_red_zones(struct run *run) {
+    const uint8_t *before = run->shared - RED_ZONE,
+                  *after = run->shared + run->kernel->shared_bytes;
+    for (uint32_t i = 0; i < RED_ZONE; i++)
+        if (before[i] != RED || after[i] != RED)
+            find(run, "at its end",
+                 before[i] != RED ? "wrote before the shared memory"
+                                  : "wrote past the shared memory");
+}
+
+/* ---- meetings ------------------------------------------------------------------------------ */
+
+static void let_run(struct run *run, uint32_t thread, uint64_t result) {
+    struct fiber *fiber = &run->fibers[thread];
+    fiber->result = result;
+    fiber->state = CAN_RUN;
+    run->ready[run->ready_count++] = (uint16_t)thread;
+}
+
+static uint64_t reduce(const struct fiber *lanes, enum cogpu_emu_meeting meeting) {
+    uint64_t all = meeting == EMU_MIN ? UINT64_MAX : 0;
+    for (uint32_t i = 0; i < WARP_LANES; i++) {
+        uint64_t value = lanes[i].value;
+        all = meeting == EMU_BALLOT ? all | value << i
+              : meeting == EMU_SUM  ? all + value
+              : meeting == EMU_MAX  ? (all > value ? all : value)
+                                    : (all < value ? all : value);
+    }
+    return all;
+}
+
+static uint64_t match(const struct fiber *lanes, uint64_t value) {
+    uint64_t same = 0;
+    for (uint32_t i = 0; i < WARP_LANES; i++)
+        same |= (uint64_t)(lanes[i].value == value) << i;
+    return same;
+}
+
+static uint64_t read_lane(const struct fiber *lanes, uint32_t lane) {
+    const struct fiber *fiber = &lanes[lane];
+    uint64_t other = fiber->other, from = lane;
+    switch (fiber->meeting) {
+    case EMU_READ:
+        from = other % WARP_LANES;
+        break;
+    case EMU_READ_UP:
+        from = other <= lane ? lane - other : lane;
+        break;
+    case EMU_READ_DOWN:
+        from = lane + other < WARP_LANES ? lane + other : lane;
+        break;
+    default:
+        from = (lane ^ other) < WARP_LANES ? lane ^ other : lane;
+    }
+    return lanes[from].value;
+}
+
+static void meet_warp(struct run *run, uint32_t warp) {
+    struct fiber *lanes = &run->fibers[warp * WARP_LANES];
+    enum cogpu_emu_meeting meeting = lanes[0].meeting;
+    bool reduces =
+        meeting == EMU_BALLOT || meeting == EMU_SUM || meeting == EMU_MAX || meeting == EMU_MIN;
+    uint64_t all = reduces ? reduce(lanes, meeting) : 0;
+    run->warp_waiting[warp] = 0;
+    for (uint32_t i = 0; i < WARP_LANES; i++)
+        let_run(run, warp * WARP_LANES + i,
+                reduces                    ? all
+                : meeting == EMU_MATCH     ? match(lanes, lanes[i].value)
+                : meeting == EMU_SYNC_WARP ? 0
+                                           : read_lane(lanes, i));
+}
+
+/* All lanes of a warp must meet at one place. */
+static void arrive_warp(struct run *run, struct fiber *fiber) {
+    uint32_t warp = run->current / WARP_LANES;
+    for (uint32_t i = 0; i < WARP_LANES; i++) {
+        const struct fiber *lane = &run->fibers[warp * WARP_LANES + i];
+        if (lane->state == WAITS && lane != fiber && lane->meeting >= EMU_SYNC_WARP &&
+            (lane->at != fiber->at || lane->meeting != fiber->meeting)) {
+            find(run, fiber->at, "threads of the warp meet elsewhere");
+            return;
+        }
+    }
+    if (++run->warp_waiting[warp] == WARP_LANES)
+        meet_warp(run, warp);
+}
+
+static void arrive_block(struct run *run, struct fiber *fiber) {
+    uint32_t threads = run->kernel->threads;
+    uint64_t sum = 0;
+    if (++run->block_waiting < threads)
+        return;
+    for (uint32_t i = 0; i < threads; i++) {
+        if (run->fibers[i].at != fiber->at)
+            find(run, fiber->at, "threads of the block meet elsewhere");
+        sum += run->fibers[i].value;
+    }
+    run->block_waiting = 0;
+    for (uint32_t i = 0; i < threads; i++)
+        let_run(run, i, sum);
+}
+
+static void arrive_at_group(struct run *run, struct fiber *fiber) {
+    uint32_t id = (uint32_t)fiber->value, needed = (uint32_t)fiber->other;
+    if (id == 0 || id >= GROUPS || needed == 0 || needed % WARP_LANES != 0 ||
+        needed > run->kernel->threads) {
+        find(run, fiber->at, "no such group of threads: ids are 1 to 15, threads whole warps");
+        return;
+    }
+    struct group *group = &run->groups[id];
+    if (group->arrived > 0 && group->needed != needed)
+        find(run, fiber->at, "the group waits for another number of threads");
+    group->needed = needed;
+    bool is_full = ++group->arrived == needed;
+    if (fiber->meeting == EMU_ARRIVE_GROUP)
+        let_run(run, run->current, 0);
+    if (!is_full)
+        return;
+    group->arrived = 0;
+    for (uint32_t i = 0; i < run->kernel->threads; i++) {
+        const struct fiber *other = &run->fibers[i];
+        if (other->state == WAITS && other->meeting == EMU_SYNC_GROUP && other->value == id)
+            let_run(run, i, 0);
+    }
+}
+
+/* What the fiber that has just stopped wants. */
+static void arrive(struct run *run) {
+    struct fiber *fiber = &run->fibers[run->current];
+    if (fiber->state == ENDED) {
+        run->ended++;
+        return;
+    }
+    fiber->state = WAITS;
+    switch (fiber->meeting) {
+    case EMU_RELAX:
+        let_run(run, run->current, 0);
+        break;
+    case EMU_SYNC_BLOCK:
+    case EMU_BLOCK_OR:
+    case EMU_BLOCK_COUNT:
+        arrive_block(run, fiber);
+        break;
+    case EMU_SYNC_GROUP:
+    case EMU_ARRIVE_GROUP:
+        arrive_at_group(run, fiber);
+        break;
+    default:
+        arrive_warp(run, fiber);
+    }
+}
+
+uint64_t cogpu_emu_meet(enum cogpu_emu_meeting meeting, const char *at, uint64_t value,
+                        uint64_t other) {
+    struct run *run = running;
+    struct fiber *fiber = &run->fibers[run->current];
+    fiber->meeting = meeting;
+    fiber->at = at;
+    fiber->value = value;
+    fiber->other = other;
+    leave_fiber(run, false);
+    return fiber->result;
+}
+
+void cogpu_emu_copy_later(void *to, const void *from, size_t bytes, const char *at) {
+    struct fiber *fiber = &running->fibers[running->current];
+    if (fiber->copy_count == COPIES_MAX)
+        cogpu_emu_fail(at, "more copies to shared memory than the emulator keeps for a thread");
+    fiber->copies[fiber->copy_count++] = (struct copy){to, from, bytes};
+}
+
+void cogpu_emu_copies_wait(void) {
+    struct fiber *fiber = &running->fibers[running->current];
+    for (uint32_t i = 0; i < fiber->copy_count; i++)
+        memcpy(fiber->copies[i].to, fiber->copies[i].from, fiber->copies[i].bytes);
+    fiber->copy_count = 0;
+}
+
+/* ---- blocks -------------------------------------------------------------------------------- */
+
+static uint64_t draw(struct run *run) {
+    run->random ^= run->random << 13;
+    run->random ^= run->random >> 7;
+    run->random ^= run->random << 17;
+    return run->random;
+}
+
+static bool goes_before(const struct run *run, uint32_t a, uint32_t b) {
+    switch (run->order) {
+    case BACKWARD:
+        return a > b;
+    case ONE_WARP_AHEAD:
+        return (a / WARP_LANES == run->current / WARP_LANES) >
+               (b / WARP_LANES == run->current / WARP_LANES);
+    default:
+        return a < b;
+    }
+}
+
+static uint32_t take_next(struct run *run) {
+    uint32_t chosen = (uint32_t)(draw(run) % run->ready_count);
+    if (run->order != BY_LOT)
+        for (uint32_t i = 0; i < run->ready_count; i++)
+            if (goes_before(run, run->ready[i], run->ready[chosen]))
+                chosen = i;
+    uint32_t thread = run->ready[chosen];
+    run->ready[chosen] = run->ready[--run->ready_count];
+    return thread;
+}
+
+static void run_block(struct run *run, uint32_t block) {
+    uint32_t threads = run->kernel->threads;
+    cogpu_emu_here.block = block;
+    memset(run->shared - RED_ZONE, RED, RED_ZONE);
+    memset(run->shared, (int)(draw(run) & 0xFF), run->kernel->shared_bytes);
+    memset(run->shared + run->kernel->shared_bytes, RED, RED_ZONE);
+    memset(run->warp_waiting, 0, sizeof run->warp_waiting);
+    memset(run->groups, 0, sizeof run->groups);
+    run->block_waiting = run->ended = run->ready_count = run->switches = run->relaxes = 0;
+    /* Walking the list of those that can run is slow, so most blocks draw lots. */
+    uint64_t lot = draw(run) % 16;
+    run->order = lot == 0 ? IN_ORDER : lot == 1 ? BACKWARD : lot == 2 ? ONE_WARP_AHEAD : BY_LOT;
+    for (uint32_t i = 0; i < threads; i++) {
+        prepare_fiber(run, i);
+        run->ready[run->ready_count++] = (uint16_t)i;
+    }
+    while (run->ready_count > 0 && !run->finding->text[0]) {
+        enter_fiber(run, take_next(run));
+        bool relaxes = run->fibers[run->current].state != ENDED &&
+                       run->fibers[run->current].meeting == EMU_RELAX;
+        run->relaxes = relaxes ? run->relaxes + 1 : 0;
+        if (++run->switches > SWITCHES_MAX || run->relaxes > RELAXES_MAX)
+            find(run, "somewhere", "does not end");
+        if (!run->finding->text[0])
+            arrive(run);
+    }
+    if (run->ended < threads)
+        find_missing(run);
+    check_red_zones(run);
+}
+
+static bool open_run(struct run *run) {
+    uint32_t threads = run->kernel->threads;
+    size_t stack_bytes = (size_t)threads * (STACK_BYTES + GUARD_BYTES);
+    run->fibers = cogpu_allocate(threads * sizeof *run->fibers);
+    run->ready = cogpu_allocate(threads * sizeof *run->ready);
+    run->shared_block = cogpu_allocate(run->kernel->shared_bytes + 2 * RED_ZONE);
+    run->stacks = mmap(NULL, stack_bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (!run->fibers || !run->ready || !run->shared_block || run->stacks == MAP_FAILED)
+        return false;
+    run->shared = run->shared_block + RED_ZONE;
+    for (uint32_t i = 0; i < threads; i++)
+        (void)mprotect(stack_of(run, i) - GUARD_BYTES, GUARD_BYTES, PROT_NONE);
+    return true;
+}
+
+static void close_run(struct run *run) {
+    size_t stack_bytes = (size_t)run->kernel->threads * (STACK_BYTES + GUARD_BYTES);
+    if (run->stacks != MAP_FAILED) {
+#ifdef HAS_ASAN
+        ASAN_UNPOISON_MEMORY_REGION(run->stacks, stack_bytes);
+#endif
+        munmap(run->stacks, stack_bytes);
+    }
+    cogpu_release(run->shared_block);
+    cogpu_release(run->ready);
+    cogpu_release(run->fibers);
+}
+
+cogpu_emu_finding cogpu_emu_run(const cogpu_kernel *kernel, uint32_t blocks, const void *args,
+                                uint64_t seed) {
+    cogpu_emu_finding finding = {{0}};
+    struct run run = {.kernel = kernel, .args = args, .finding = &finding, .stacks = MAP_FAILED};
+    run.random = seed * 0x9E3779B97F4A7C15u + 0xD1B54A32D192ED03u;
+    running = &run;
+    cogpu_emu_here = (cogpu_emu_place){.threads = kernel->threads, .blocks = blocks};
+    if (kernel->threads % WARP_LANES || kernel->threads > THREADS_MAX || !open_run(&run))
+        snprintf(finding.text, sizeof finding.text, "%s: no memory for %u threads", kernel->name,
+                 kernel->threads);
+    for (uint32_t block = 0; block < blocks && !finding.text[0]; block++)
+        run_block(&run, block);
+    close_run(&run);
+    return finding;
+}

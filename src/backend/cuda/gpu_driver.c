@@ -1,0 +1,404 @@
+/*
+ * A GPU through NVIDIA's driver, libcuda, which is loaded when a GPU is first asked for: the
+ * library neither needs nor names CUDA where there is none. The device's primary context is used,
+ * the one that CuPy, PyTorch and the CUDA runtime use too, so that streams and pointers can be
+ * shared; it is current only while one of these calls runs.
+ */
+#include "backend/cuda/gpu.h"
+#include "backend/cuda/modules.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The driver's types and numbers, which its interface fixes. */
+typedef int cu_result;
+typedef int cu_device;
+typedef uint64_t cu_pointer;
+typedef void *cu_context, *cu_stream, *cu_event, *cu_module, *cu_function;
+
+enum { CU_SUCCESS = 0, CU_OUT_OF_MEMORY = 2, CU_NOT_READY = 600 };
+enum { CU_MULTIPROCESSORS = 16, CU_CAPABILITY_MAJOR = 75, CU_CAPABILITY_MINOR = 76 };
+enum { CU_STREAM_NON_BLOCKING = 1, CU_EVENT_DEFAULT = 0, CU_HOST_PORTABLE = 1 };
+enum { CU_FUNCTION_MAX_SHARED = 8, CU_FUNCTION_PREFER_SHARED = 9 };
+
+/* X(field, name in the library, arguments) */
+#define CALLS(X)                                                                                   \
+    X(init, "cuInit", (unsigned))                                                                  \
+    X(device_count, "cuDeviceGetCount", (int *))                                                   \
+    X(device_get, "cuDeviceGet", (cu_device *, int))                                               \
+    X(device_name, "cuDeviceGetName", (char *, int, cu_device))                                    \
+    X(device_attribute, "cuDeviceGetAttribute", (int *, int, cu_device))                           \
+    X(device_bytes, "cuDeviceTotalMem_v2", (size_t *, cu_device))                                  \
+    X(context_retain, "cuDevicePrimaryCtxRetain", (cu_context *, cu_device))                       \
+    X(context_release, "cuDevicePrimaryCtxRelease_v2", (cu_device))                                \
+    X(context_push, "cuCtxPushCurrent_v2", (cu_context))                                           \
+    X(context_pop, "cuCtxPopCurrent_v2", (cu_context *))                                           \
+    X(stream_priorities, "cuCtxGetStreamPriorityRange", (int *, int *))                            \
+    X(memory_info, "cuMemGetInfo_v2", (size_t *, size_t *))                                        \
+    X(allocate, "cuMemAlloc_v2", (cu_pointer *, size_t))                                           \
+    X(release, "cuMemFree_v2", (cu_pointer))                                                       \
+    X(allocate_host, "cuMemHostAlloc", (void **, size_t, unsigned))                                \
+    X(release_host, "cuMemFreeHost", (void *))                                                     \
+    X(copy_up, "cuMemcpyHtoDAsync_v2", (cu_pointer, const void *, size_t, cu_stream))              \
+    X(copy_down, "cuMemcpyDtoHAsync_v2", (void *, cu_pointer, size_t, cu_stream))                  \
+    X(set_bytes, "cuMemsetD8Async", (cu_pointer, unsigned char, size_t, cu_stream))                \
+    X(stream_create, "cuStreamCreateWithPriority", (cu_stream *, unsigned, int))                   \
+    X(stream_destroy, "cuStreamDestroy_v2", (cu_stream))                                           \
+    X(stream_wait, "cuStreamWaitEvent", (cu_stream, cu_event, unsigned))                           \
+    X(stream_finish, "cuStreamSynchronize", (cu_stream))                                           \
+    X(event_create, "cuEventCreate", (cu_event *, unsigned))                                       \
+    X(event_destroy, "cuEventDestroy_v2", (cu_event))                                              \
+    X(event_record, "cuEventRecord", (cu_event, cu_stream))                                        \
+    X(event_finish, "cuEventSynchronize", (cu_event))                                              \
+    X(event_elapsed, "cuEventElapsedTime", (float *, cu_event, cu_event))                          \
+    X(module_load, "cuModuleLoadData", (cu_module *, const void *))                                \
+    X(module_unload, "cuModuleUnload", (cu_module))                                                \
+    X(module_function, "cuModuleGetFunction", (cu_function *, cu_module, const char *))            \
+    X(function_set, "cuFuncSetAttribute", (cu_function, int, int))                                 \
+    X(launch, "cuLaunchKernel",                                                                    \
+      (cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,          \
+       cu_stream, void **, void **))                                                               \
+    X(error_name, "cuGetErrorName", (cu_result, const char **))                                    \
+    X(error_text, "cuGetErrorString", (cu_result, const char **))
+
+#define FIELD(field, name, arguments) cu_result(*field) arguments;
+static struct driver {
+    const char *why; /* it cannot be used; NULL where it can */
+    CALLS(FIELD)
+} driver;
+
+static pthread_once_t driver_once = PTHREAD_ONCE_INIT;
+
+/* dlsym hands back an object pointer, which C does not let us call: the bytes are the same. */
+#define LOAD(field, name, arguments)                                                               \
+    if (!driver.why) {                                                                             \
+        void *symbol = dlsym(library, name);                                                       \
+        if (symbol)                                                                                \
+            memcpy(&driver.field, &symbol, sizeof symbol);                                         \
+        else                                                                                       \
+            driver.why = "NVIDIA's driver is too old: it lacks " name;                             \
+    }
+
+static void load_driver(void) {
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        driver.why = "NVIDIA's driver (libcuda.so.1) is not installed";
+        return;
+    }
+    CALLS(LOAD)
+    if (!driver.why && driver.init(0) != CU_SUCCESS)
+        driver.why = "NVIDIA's driver finds no GPU";
+}
+
+uint32_t cogpu_gpu_count(const char **why) {
+    int count = 0;
+    pthread_once(&driver_once, load_driver);
+    if (!driver.why && (driver.device_count(&count) != CU_SUCCESS || count < 0))
+        count = 0;
+    if (why)
+        *why = driver.why ? driver.why : count == 0 ? "there is no GPU" : NULL;
+    return (uint32_t)count;
+}
+
+enum { KERNELS_MAX = 64, MODULES_MAX = 16 };
+
+struct driver_gpu {
+    cogpu_gpu base;
+    cu_device device;
+    cu_context context;
+    pthread_mutex_t lock; /* of modules and functions */
+    cu_module modules[MODULES_MAX];
+    struct {
+        const cogpu_kernel *kernel;
+        cu_function function;
+    } functions[KERNELS_MAX];
+    uint32_t function_count;
+};
+
+static struct driver_gpu *gpu_of(cogpu_gpu *gpu) {
+    return (struct driver_gpu *)gpu;
+}
+
+static cogpu_status explain(cu_result result, const char *what, cogpu_error *error) {
+    const char *name = NULL, *text = NULL;
+    if (result == CU_SUCCESS)
+        return COGPU_OK;
+    driver.error_name(result, &name);
+    driver.error_text(result, &text);
+    return cogpu_fail(error, result == CU_OUT_OF_MEMORY ? COGPU_MEMORY : COGPU_DEVICE,
+                      "the GPU failed %s: %s (%s)", what, text ? text : "unknown error",
+                      name ? name : "?");
+}
+
+/* Makes the context current for the one call in between. */
+static cu_result enter(cogpu_gpu *gpu) {
+    return driver.context_push(gpu_of(gpu)->context);
+}
+
+static cogpu_status leave(cu_result result, const char *what, cogpu_error *error) {
+    cu_context left;
+    driver.context_pop(&left);
+    return explain(result, what, error);
+}
+
+#define CALL(gpu, what, error, call)                                                               \
+    do {                                                                                           \
+        TRY(explain(enter(gpu), "to make its context current", error));                            \
+        return leave(call, what, error);                                                           \
+    } while (0)
+
+static cu_pointer address(const void *memory) {
+    return (cu_pointer)(uintptr_t)memory;
+}
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+static cogpu_status driver_memory(cogpu_gpu *gpu, uint64_t *free, uint64_t *total,
+                                  cogpu_error *error) {
+    size_t free_bytes = 0, total_bytes = 0;
+    TRY(explain(enter(gpu), "to make its context current", error));
+    cu_result result = driver.memory_info(&free_bytes, &total_bytes);
+    *free = free_bytes;
+    *total = total_bytes;
+    return leave(result, "to tell its free memory", error);
+}
+
+static cogpu_status driver_allocate(cogpu_gpu *gpu, uint64_t bytes, void **memory,
+                                    cogpu_error *error) {
+    cu_pointer pointer = 0;
+    TRY(explain(enter(gpu), "to make its context current", error));
+    cu_result result = driver.allocate(&pointer, (size_t)bytes);
+    *memory = (void *)(uintptr_t)pointer;
+    return leave(result, "to allocate memory", error);
+}
+
+static void driver_release(cogpu_gpu *gpu, void *memory) {
+    if (memory && enter(gpu) == CU_SUCCESS)
+        (void)leave(driver.release(address(memory)), "to free memory", NULL);
+}
+
+static cogpu_status driver_allocate_pinned(cogpu_gpu *gpu, uint64_t bytes, void **memory,
+                                           cogpu_error *error) {
+    CALL(gpu, "to pin memory of the host", error,
+         driver.allocate_host(memory, (size_t)bytes, CU_HOST_PORTABLE));
+}
+
+static void driver_release_pinned(cogpu_gpu *gpu, void *memory) {
+    if (memory && enter(gpu) == CU_SUCCESS)
+        (void)leave(driver.release_host(memory), "to free memory", NULL);
+}
+
+/* ---- streams ------------------------------------------------------------------------------- */
+
+static cogpu_status driver_stream_open(cogpu_gpu *gpu, bool is_urgent, cogpu_gpu_stream **stream,
+                                       cogpu_error *error) {
+    int least = 0, greatest = 0;
+    TRY(explain(enter(gpu), "to make its context current", error));
+    driver.stream_priorities(&least, &greatest);
+    return leave(driver.stream_create((cu_stream *)stream, CU_STREAM_NON_BLOCKING,
+                                      is_urgent ? greatest : least),
+                 "to make a stream", error);
+}
+
+static void driver_stream_close(cogpu_gpu *gpu, cogpu_gpu_stream *stream) {
+    if (stream && enter(gpu) == CU_SUCCESS)
+        (void)leave(driver.stream_destroy(stream), "to close a stream", NULL);
+}
+
+static cogpu_status driver_event_open(cogpu_gpu *gpu, cogpu_gpu_event **event, cogpu_error *error) {
+    CALL(gpu, "to make an event", error, driver.event_create((cu_event *)event, CU_EVENT_DEFAULT));
+}
+
+static void driver_event_close(cogpu_gpu *gpu, cogpu_gpu_event *event) {
+    if (event && enter(gpu) == CU_SUCCESS)
+        (void)leave(driver.event_destroy(event), "to close an event", NULL);
+}
+
+static cogpu_status driver_copy_up(cogpu_gpu *gpu, void *to, const void *from, uint64_t bytes,
+                                   cogpu_gpu_stream *stream, cogpu_error *error) {
+    CALL(gpu, "to copy from the host", error,
+         driver.copy_up(address(to), from, (size_t)bytes, stream));
+}
+
+static cogpu_status driver_copy_down(cogpu_gpu *gpu, void *to, const void *from, uint64_t bytes,
+                                     cogpu_gpu_stream *stream, cogpu_error *error) {
+    CALL(gpu, "to copy to the host", error,
+         driver.copy_down(to, address(from), (size_t)bytes, stream));
+}
+
+static cogpu_status driver_clear(cogpu_gpu *gpu, void *to, uint64_t bytes, cogpu_gpu_stream *stream,
+                                 cogpu_error *error) {
+    CALL(gpu, "to clear memory", error, driver.set_bytes(address(to), 0, (size_t)bytes, stream));
+}
+
+static cogpu_status driver_record(cogpu_gpu *gpu, cogpu_gpu_event *event, cogpu_gpu_stream *stream,
+                                  cogpu_error *error) {
+    CALL(gpu, "to record an event", error, driver.event_record(event, stream));
+}
+
+static cogpu_status driver_wait_event(cogpu_gpu *gpu, cogpu_gpu_stream *stream,
+                                      cogpu_gpu_event *event, cogpu_error *error) {
+    CALL(gpu, "to wait for an event", error, driver.stream_wait(stream, event, 0));
+}
+
+static cogpu_status driver_finish_event(cogpu_gpu *gpu, cogpu_gpu_event *event,
+                                        cogpu_error *error) {
+    CALL(gpu, "before an event", error, driver.event_finish(event));
+}
+
+static cogpu_status driver_finish_stream(cogpu_gpu *gpu, cogpu_gpu_stream *stream,
+                                         cogpu_error *error) {
+    CALL(gpu, "before the end of a stream", error, driver.stream_finish(stream));
+}
+
+static float driver_milliseconds(cogpu_gpu *gpu, cogpu_gpu_event *from, cogpu_gpu_event *to) {
+    float milliseconds = 0;
+    if (enter(gpu) == CU_SUCCESS)
+        (void)leave(driver.event_elapsed(&milliseconds, from, to), "to tell the time", NULL);
+    return milliseconds;
+}
+
+/* ---- kernels ------------------------------------------------------------------------------- */
+
+/* The kernel's function in whichever module has it. Modules are loaded the first time one is
+ * searched. Called under the lock, with the context current. */
+static cu_result find_function(struct driver_gpu *gpu, const cogpu_kernel *kernel,
+                               cu_function *function) {
+    cu_result result = CU_SUCCESS;
+    *function = NULL;
+    for (size_t i = 0; i < cogpu_module_count && i < MODULES_MAX && !*function; i++) {
+        if (!gpu->modules[i])
+            result = driver.module_load(&gpu->modules[i], cogpu_modules[i].image);
+        if (result != CU_SUCCESS)
+            return result;
+        if (driver.module_function(function, gpu->modules[i], kernel->name) != CU_SUCCESS)
+            *function = NULL;
+    }
+    if (!*function)
+        return CU_SUCCESS;
+    result = driver.function_set(*function, CU_FUNCTION_MAX_SHARED, (int)kernel->shared_bytes);
+    if (result == CU_SUCCESS && kernel->shared_bytes > 16 << 10)
+        result = driver.function_set(*function, CU_FUNCTION_PREFER_SHARED, 100);
+    return result;
+}
+
+static cogpu_status function_of(struct driver_gpu *gpu, const cogpu_kernel *kernel,
+                                cu_function *function, cogpu_error *error) {
+    cu_result result = CU_SUCCESS;
+    *function = NULL;
+    pthread_mutex_lock(&gpu->lock);
+    for (uint32_t i = 0; i < gpu->function_count && !*function; i++)
+        if (gpu->functions[i].kernel == kernel)
+            *function = gpu->functions[i].function;
+    if (!*function) {
+        result = find_function(gpu, kernel, function);
+        if (*function && gpu->function_count < KERNELS_MAX) {
+            gpu->functions[gpu->function_count].kernel = kernel;
+            gpu->functions[gpu->function_count++].function = *function;
+        }
+    }
+    pthread_mutex_unlock(&gpu->lock);
+    TRY(explain(result, "to load its kernels", error));
+    return *function
+               ? COGPU_OK
+               : cogpu_fail(error, COGPU_UNSUPPORTED,
+                            "this build has no kernel %s: it was made without nvcc", kernel->name);
+}
+
+static cogpu_status driver_launch(cogpu_gpu *gpu, const cogpu_kernel *kernel, uint32_t blocks,
+                                  const void *args, cogpu_gpu_stream *stream, cogpu_error *error) {
+    cu_function function;
+    void *arguments[] = {(void *)(uintptr_t)args};
+    cu_result result = CU_SUCCESS;
+    TRY(explain(enter(gpu), "to make its context current", error));
+    cogpu_status status = function_of(gpu_of(gpu), kernel, &function, error);
+    if (status == COGPU_OK)
+        result = driver.launch(function, blocks, 1, 1, kernel->threads, 1, 1,
+                               (unsigned)kernel->shared_bytes, stream, arguments, NULL);
+    cogpu_status left = leave(result, "to launch a kernel", status == COGPU_OK ? error : NULL);
+    return status == COGPU_OK ? left : status;
+}
+
+/* ---- the device ---------------------------------------------------------------------------- */
+
+static void driver_close(cogpu_gpu *gpu) {
+    struct driver_gpu *self = gpu_of(gpu);
+    if (self->context && enter(gpu) == CU_SUCCESS) {
+        for (size_t i = 0; i < MODULES_MAX; i++)
+            if (self->modules[i])
+                driver.module_unload(self->modules[i]);
+        (void)leave(CU_SUCCESS, "", NULL);
+    }
+    if (self->context)
+        driver.context_release(self->device);
+    pthread_mutex_destroy(&self->lock);
+    cogpu_release(self);
+}
+
+static const cogpu_gpu_calls driver_calls = {
+    .close = driver_close,
+    .memory = driver_memory,
+    .allocate = driver_allocate,
+    .release = driver_release,
+    .allocate_pinned = driver_allocate_pinned,
+    .release_pinned = driver_release_pinned,
+    .stream_open = driver_stream_open,
+    .stream_close = driver_stream_close,
+    .event_open = driver_event_open,
+    .event_close = driver_event_close,
+    .copy_up = driver_copy_up,
+    .copy_down = driver_copy_down,
+    .clear = driver_clear,
+    .launch = driver_launch,
+    .record = driver_record,
+    .wait_event = driver_wait_event,
+    .finish_event = driver_finish_event,
+    .finish_stream = driver_finish_stream,
+    .milliseconds = driver_milliseconds,
+};
+
+static cu_result describe(struct driver_gpu *self, uint32_t ordinal) {
+    int processors = 0, major = 0, minor = 0;
+    size_t bytes = 0;
+    cu_result result = driver.device_get(&self->device, (int)ordinal);
+    if (result == CU_SUCCESS)
+        result = driver.device_name(self->base.name, sizeof self->base.name, self->device);
+    if (result == CU_SUCCESS)
+        result = driver.device_attribute(&processors, CU_MULTIPROCESSORS, self->device);
+    if (result == CU_SUCCESS)
+        result = driver.device_attribute(&major, CU_CAPABILITY_MAJOR, self->device);
+    if (result == CU_SUCCESS)
+        result = driver.device_attribute(&minor, CU_CAPABILITY_MINOR, self->device);
+    if (result == CU_SUCCESS)
+        result = driver.device_bytes(&bytes, self->device);
+    self->base.multiprocessors = (uint32_t)processors;
+    self->base.capability = (uint32_t)(10 * major + minor);
+    self->base.total_bytes = bytes;
+    return result;
+}
+
+cogpu_status cogpu_gpu_open_driver(uint32_t ordinal, cogpu_gpu **gpu, cogpu_error *error) {
+    const char *why;
+    uint32_t count = cogpu_gpu_count(&why);
+    if (ordinal >= count)
+        return why ? cogpu_fail(error, COGPU_DEVICE, "no GPU can be used: %s", why)
+                   : cogpu_fail(error, COGPU_DEVICE, "there is no GPU %u: the machine has %u",
+                                ordinal, count);
+    struct driver_gpu *self = cogpu_allocate(sizeof *self);
+    if (!self)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a GPU");
+    *self = (struct driver_gpu){.base = {.calls = &driver_calls}};
+    pthread_mutex_init(&self->lock, NULL);
+    *gpu = &self->base;
+    cogpu_status status = explain(describe(self, ordinal), "to describe itself", error);
+    if (status == COGPU_OK)
+        status = explain(driver.context_retain(&self->context, self->device), "to make its context",
+                         error);
+    if (status != COGPU_OK) {
+        driver_close(*gpu);
+        *gpu = NULL;
+    }
+    return status;
+}

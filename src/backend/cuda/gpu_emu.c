@@ -1,0 +1,318 @@
+/*
+ * The emulated device: memory of the host, each allocation a block of its own so that the address
+ * sanitizer sees its ends. A stream is a list of things to do; they are done when somebody waits,
+ * or when a lot says so.
+ */
+#include "backend/cuda/emu.h"
+#include "backend/cuda/gpu.h"
+
+#include <string.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(at, bytes)   ((void)(at), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
+#endif
+
+enum what { COPY, CLEAR, LAUNCH, RECORD, WAIT };
+enum { ARGS_MAX = 512 };
+
+struct thing {
+    struct thing *next;
+    enum what what;
+    void *to;
+    const void *from;
+    uint64_t bytes;
+    const cogpu_kernel *kernel;
+    uint32_t blocks;
+    cogpu_gpu_event *event;
+    uint64_t recording; /* of the event */
+    _Alignas(16) uint8_t args[ARGS_MAX];
+};
+
+struct cogpu_gpu_stream {
+    struct emu_gpu *gpu;
+    struct thing *first, **last;
+};
+
+struct cogpu_gpu_event {
+    uint64_t recorded, done; /* how often */
+    cogpu_gpu_stream *stream;
+};
+
+/* An allocation. What is before and after `memory`, which is aligned, is poison. */
+struct block {
+    struct block *next;
+    uint8_t *all, *memory;
+    uint64_t bytes;
+    bool is_pinned;
+};
+
+enum { ALIGN = 256 };
+
+struct emu_gpu {
+    cogpu_gpu base;
+    uint64_t random, used;
+    struct block *blocks;
+    char failure[240]; /* sticks, as a GPU's does */
+};
+
+static struct emu_gpu *emu_of(cogpu_gpu *gpu) {
+    return (struct emu_gpu *)gpu;
+}
+
+static uint64_t draw(struct emu_gpu *emu) {
+    emu->random ^= emu->random << 13;
+    emu->random ^= emu->random >> 7;
+    emu->random ^= emu->random << 17;
+    return emu->random;
+}
+
+static cogpu_status told(const struct emu_gpu *emu, cogpu_error *error) {
+    return emu->failure[0] ? cogpu_fail(error, COGPU_DEVICE, "emulator: %s", emu->failure)
+                           : COGPU_OK;
+}
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+static cogpu_status take(struct emu_gpu *emu, uint64_t bytes, bool is_pinned, void **memory,
+                         cogpu_error *error) {
+    struct block *block = cogpu_allocate(sizeof *block);
+    bool fits = is_pinned || bytes <= emu->base.total_bytes - emu->used;
+    uint8_t *all = block && fits ? cogpu_allocate((size_t)bytes + 2 * ALIGN) : NULL;
+    *memory = NULL;
+    if (!all) {
+        cogpu_release(block);
+        return cogpu_fail(error, COGPU_MEMORY, "the device has no %llu bytes left",
+                          (unsigned long long)bytes);
+    }
+    uint8_t *start = all + (ALIGN - (uintptr_t)all % ALIGN);
+    memset(start, (int)(draw(emu) & 0xFF), (size_t)bytes);
+    ASAN_POISON_MEMORY_REGION(all, (size_t)(start - all));
+    ASAN_POISON_MEMORY_REGION(start + bytes, (size_t)(all + 2 * ALIGN - start));
+    *block = (struct block){emu->blocks, all, start, bytes, is_pinned};
+    emu->blocks = block;
+    emu->used += is_pinned ? 0 : bytes;
+    *memory = start;
+    return COGPU_OK;
+}
+
+static void emu_release(cogpu_gpu *gpu, void *memory) {
+    struct emu_gpu *emu = emu_of(gpu);
+    for (struct block **link = &emu->blocks; *link; link = &(*link)->next) {
+        struct block *block = *link;
+        if (block->memory != memory)
+            continue;
+        *link = block->next;
+        emu->used -= block->is_pinned ? 0 : block->bytes;
+        ASAN_UNPOISON_MEMORY_REGION(block->all, (size_t)block->bytes + 2 * ALIGN);
+        cogpu_release(block->all);
+        cogpu_release(block);
+        return;
+    }
+}
+
+static cogpu_status emu_allocate(cogpu_gpu *gpu, uint64_t bytes, void **memory,
+                                 cogpu_error *error) {
+    return take(emu_of(gpu), bytes, false, memory, error);
+}
+
+static cogpu_status emu_allocate_pinned(cogpu_gpu *gpu, uint64_t bytes, void **memory,
+                                        cogpu_error *error) {
+    return take(emu_of(gpu), bytes, true, memory, error);
+}
+
+static cogpu_status emu_memory(cogpu_gpu *gpu, uint64_t *free_bytes, uint64_t *total,
+                               cogpu_error *error) {
+    (void)error;
+    *total = gpu->total_bytes;
+    *free_bytes = gpu->total_bytes - emu_of(gpu)->used;
+    return COGPU_OK;
+}
+
+/* ---- streams ------------------------------------------------------------------------------- */
+
+static void work_off(struct emu_gpu *emu, cogpu_gpu_stream *stream,
+                     const cogpu_gpu_event *until_event, uint64_t until);
+
+static void do_thing(struct emu_gpu *emu, struct thing *thing) {
+    switch (thing->what) {
+    case COPY:
+        memcpy(thing->to, thing->from, (size_t)thing->bytes);
+        break;
+    case CLEAR:
+        memset(thing->to, 0, (size_t)thing->bytes);
+        break;
+    case RECORD:
+        thing->event->done = thing->recording;
+        break;
+    case WAIT:
+        if (thing->event->done < thing->recording)
+            work_off(emu, thing->event->stream, thing->event, thing->recording);
+        break;
+    case LAUNCH: {
+        cogpu_emu_finding finding =
+            cogpu_emu_run(thing->kernel, thing->blocks, thing->args, draw(emu));
+        memcpy(emu->failure, finding.text, sizeof emu->failure);
+    }
+    }
+}
+
+/* Does what stands in the stream, up to the recording of an event if one is named. After a failure
+ * only events come to pass. */
+static void work_off(struct emu_gpu *emu, cogpu_gpu_stream *stream,
+                     const cogpu_gpu_event *until_event, uint64_t until) {
+    while (stream->first && !(until_event && until_event->done >= until)) {
+        struct thing *thing = stream->first;
+        stream->first = thing->next;
+        if (!stream->first)
+            stream->last = &stream->first;
+        if (!emu->failure[0] || thing->what == RECORD)
+            do_thing(emu, thing);
+        cogpu_release(thing);
+    }
+}
+
+static cogpu_status add(cogpu_gpu *gpu, cogpu_gpu_stream *stream, const struct thing *what,
+                        cogpu_error *error) {
+    struct emu_gpu *emu = emu_of(gpu);
+    TRY(told(emu, error));
+    struct thing *thing = cogpu_allocate(sizeof *thing);
+    if (!thing)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the emulator");
+    *thing = *what;
+    *stream->last = thing;
+    stream->last = &thing->next;
+    if (draw(emu) % 4 == 0)
+        work_off(emu, stream, NULL, 0);
+    return COGPU_OK;
+}
+
+static cogpu_status emu_stream_open(cogpu_gpu *gpu, bool is_urgent, cogpu_gpu_stream **stream,
+                                    cogpu_error *error) {
+    (void)is_urgent;
+    *stream = cogpu_allocate(sizeof **stream);
+    if (!*stream)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a stream");
+    **stream = (cogpu_gpu_stream){.gpu = emu_of(gpu)};
+    (*stream)->last = &(*stream)->first;
+    return COGPU_OK;
+}
+
+static void emu_stream_close(cogpu_gpu *gpu, cogpu_gpu_stream *stream) {
+    if (stream)
+        work_off(emu_of(gpu), stream, NULL, 0);
+    cogpu_release(stream);
+}
+
+static cogpu_status emu_event_open(cogpu_gpu *gpu, cogpu_gpu_event **event, cogpu_error *error) {
+    (void)gpu;
+    *event = cogpu_allocate(sizeof **event);
+    if (!*event)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for an event");
+    **event = (cogpu_gpu_event){0};
+    return COGPU_OK;
+}
+
+static void emu_event_close(cogpu_gpu *gpu, cogpu_gpu_event *event) {
+    if (event && event->done < event->recorded)
+        work_off(emu_of(gpu), event->stream, event, event->recorded);
+    cogpu_release(event);
+}
+
+static cogpu_status emu_copy(cogpu_gpu *gpu, void *to, const void *from, uint64_t bytes,
+                             cogpu_gpu_stream *stream, cogpu_error *error) {
+    struct thing thing = {.what = COPY, .to = to, .from = from, .bytes = bytes};
+    return add(gpu, stream, &thing, error);
+}
+
+static cogpu_status emu_clear(cogpu_gpu *gpu, void *to, uint64_t bytes, cogpu_gpu_stream *stream,
+                              cogpu_error *error) {
+    struct thing thing = {.what = CLEAR, .to = to, .bytes = bytes};
+    return add(gpu, stream, &thing, error);
+}
+
+static cogpu_status emu_launch(cogpu_gpu *gpu, const cogpu_kernel *kernel, uint32_t blocks,
+                               const void *args, cogpu_gpu_stream *stream, cogpu_error *error) {
+    struct thing thing = {.what = LAUNCH, .kernel = kernel, .blocks = blocks};
+    if (kernel->args_bytes > ARGS_MAX)
+        return cogpu_fail(error, COGPU_DEVICE, "%s has more arguments than the emulator takes",
+                          kernel->name);
+    memcpy(thing.args, args, kernel->args_bytes);
+    return add(gpu, stream, &thing, error);
+}
+
+static cogpu_status emu_record(cogpu_gpu *gpu, cogpu_gpu_event *event, cogpu_gpu_stream *stream,
+                               cogpu_error *error) {
+    struct thing thing = {.what = RECORD, .event = event, .recording = ++event->recorded};
+    event->stream = stream;
+    return add(gpu, stream, &thing, error);
+}
+
+static cogpu_status emu_wait_event(cogpu_gpu *gpu, cogpu_gpu_stream *stream, cogpu_gpu_event *event,
+                                   cogpu_error *error) {
+    struct thing thing = {.what = WAIT, .event = event, .recording = event->recorded};
+    return event->done >= event->recorded ? COGPU_OK : add(gpu, stream, &thing, error);
+}
+
+static cogpu_status emu_finish_event(cogpu_gpu *gpu, cogpu_gpu_event *event, cogpu_error *error) {
+    if (event->done < event->recorded)
+        work_off(emu_of(gpu), event->stream, event, event->recorded);
+    return told(emu_of(gpu), error);
+}
+
+static cogpu_status emu_finish_stream(cogpu_gpu *gpu, cogpu_gpu_stream *stream,
+                                      cogpu_error *error) {
+    work_off(emu_of(gpu), stream, NULL, 0);
+    return told(emu_of(gpu), error);
+}
+
+static float emu_milliseconds(cogpu_gpu *gpu, cogpu_gpu_event *from, cogpu_gpu_event *to) {
+    (void)gpu, (void)from, (void)to;
+    return 0;
+}
+
+static void emu_close(cogpu_gpu *gpu) {
+    struct emu_gpu *emu = emu_of(gpu);
+    while (emu->blocks)
+        emu_release(gpu, emu->blocks->memory);
+    cogpu_release(emu);
+}
+
+static const cogpu_gpu_calls emu_calls = {
+    .close = emu_close,
+    .memory = emu_memory,
+    .allocate = emu_allocate,
+    .release = emu_release,
+    .allocate_pinned = emu_allocate_pinned,
+    .release_pinned = emu_release,
+    .stream_open = emu_stream_open,
+    .stream_close = emu_stream_close,
+    .event_open = emu_event_open,
+    .event_close = emu_event_close,
+    .copy_up = emu_copy,
+    .copy_down = emu_copy,
+    .clear = emu_clear,
+    .launch = emu_launch,
+    .record = emu_record,
+    .wait_event = emu_wait_event,
+    .finish_event = emu_finish_event,
+    .finish_stream = emu_finish_stream,
+    .milliseconds = emu_milliseconds,
+};
+
+cogpu_status cogpu_gpu_open_emu(uint64_t seed, uint64_t bytes, cogpu_gpu **gpu,
+                                cogpu_error *error) {
+    struct emu_gpu *emu = cogpu_allocate(sizeof *emu);
+    if (!emu)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the emulated device");
+    *emu = (struct emu_gpu){.base = {.calls = &emu_calls,
+                                     .name = "emulator",
+                                     .multiprocessors = 2,
+                                     .capability = 90,
+                                     .total_bytes = bytes},
+                            .random = seed * 0x9E3779B97F4A7C15u + 0xD1B54A32D192ED03u};
+    *gpu = &emu->base;
+    return COGPU_OK;
+}

@@ -1,0 +1,264 @@
+/*
+ * What kernels are written against: the threads of a block, shared memory, collectives, atomics,
+ * wide loads. nvcc compiles a kernel for a GPU; the host's C compiler compiles the same file for
+ * the emulator (simt_emu.h), where the threads of a block are fibers that are checked wherever they
+ * meet.
+ *
+ *     struct add_args { const uint32_t *from; uint32_t *to; uint32_t count; };
+ *     struct add_shared { uint32_t sums[32]; };
+ *     KERNEL(cogpu_kernel_add, struct add_args, struct add_shared, 256, 4) {
+ *         uint32_t i = block_index() * thread_count() + thread_index();
+ *         if (i < args->count) ...
+ *     }
+ *
+ * The last two numbers: threads of a block, and blocks that shall fit on a multiprocessor. Inside,
+ * `args` points to the arguments and `shared` to the shared memory, which holds noise at first.
+ * KERNEL also defines `const cogpu_kernel cogpu_kernel_add` for whoever launches it (gpu.h).
+ *
+ * Rules that let one source serve both:
+ * - Plain C that is C++ as well: casts from void *, no compound literals, no designators. No
+ *   recursion, no function pointers, no variable of static storage but const tables (DEVICE_TABLE).
+ * - Collectives of a warp are for all its 32 threads, those of a block for all of its threads,
+ * those of a group for as many as it says. A thread does not return while others still meet.
+ * - Each loop has a bound that the input cannot raise, each store is checked against its room. A
+ *   kernel never trusts a byte that comes from a file, nor what another kernel made of one unless
+ *   that kernel has checked it.
+ * - Wide loads and stores need their alignment: the emulator looks.
+ */
+#ifndef COGPU_BACKEND_CUDA_SIMT_H
+#define COGPU_BACKEND_CUDA_SIMT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { WARP = 32 };
+
+/* 16 bytes that are loaded and stored at once. */
+typedef struct words4 {
+    uint32_t x, y, z, w;
+} words4;
+
+/* For kernels that share nothing. */
+struct nothing_shared {
+    uint32_t nothing;
+};
+
+#ifdef __CUDACC__
+
+#define DEVICE_FN     static __device__ __forceinline__
+#define DEVICE_FN_BIG static __device__ __noinline__ /* a body that is worth a call */
+#define DEVICE_TABLE  static __constant__ const
+
+#define KERNEL(name, args_type, shared_type, threads, per_multiprocessor)                          \
+    static __device__ __forceinline__ void name##_body(const args_type *args,                      \
+                                                       shared_type *shared);                       \
+    extern "C" __global__ void __launch_bounds__(threads, per_multiprocessor)                      \
+        name(const __grid_constant__ args_type args) {                                             \
+        extern __shared__ uint4 simt_shared[];                                                     \
+        name##_body(&args, (shared_type *)simt_shared);                                            \
+    }                                                                                              \
+    static __device__ __forceinline__ void name##_body(const args_type *args, shared_type *shared)
+
+DEVICE_FN uint32_t thread_index(void) {
+    return threadIdx.x;
+}
+DEVICE_FN uint32_t thread_count(void) {
+    return blockDim.x;
+}
+DEVICE_FN uint32_t block_index(void) {
+    return blockIdx.x;
+}
+DEVICE_FN uint32_t block_count(void) {
+    return gridDim.x;
+}
+
+#define ALL_LANES 0xFFFFFFFFu
+
+DEVICE_FN void sync_block(void) {
+    __syncthreads();
+}
+DEVICE_FN bool sync_block_or(bool value) {
+    return __syncthreads_or(value) != 0;
+}
+DEVICE_FN uint32_t sync_block_count(bool value) {
+    return (uint32_t)__syncthreads_count(value);
+}
+DEVICE_FN void sync_group(uint32_t id, uint32_t threads) {
+    asm volatile("barrier.cta.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+DEVICE_FN void arrive_group(uint32_t id, uint32_t threads) {
+    asm volatile("barrier.cta.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+DEVICE_FN void sync_warp(void) {
+    __syncwarp();
+}
+DEVICE_FN uint32_t warp_ballot(bool value) {
+    return __ballot_sync(ALL_LANES, value);
+}
+DEVICE_FN bool warp_any(bool value) {
+    return __any_sync(ALL_LANES, value) != 0;
+}
+DEVICE_FN bool warp_all(bool value) {
+    return __all_sync(ALL_LANES, value) != 0;
+}
+DEVICE_FN uint32_t warp_match(uint32_t value) {
+    return __match_any_sync(ALL_LANES, value);
+}
+DEVICE_FN uint32_t warp_read(uint32_t value, uint32_t lane) {
+    return __shfl_sync(ALL_LANES, value, (int)lane);
+}
+DEVICE_FN uint64_t warp_read64(uint64_t value, uint32_t lane) {
+    return (uint64_t)__shfl_sync(ALL_LANES, (unsigned long long)value, (int)lane);
+}
+DEVICE_FN uint32_t warp_read_up(uint32_t value, uint32_t by) {
+    return __shfl_up_sync(ALL_LANES, value, by);
+}
+DEVICE_FN uint32_t warp_read_down(uint32_t value, uint32_t by) {
+    return __shfl_down_sync(ALL_LANES, value, by);
+}
+DEVICE_FN uint32_t warp_read_xor(uint32_t value, uint32_t mask) {
+    return __shfl_xor_sync(ALL_LANES, value, (int)mask);
+}
+DEVICE_FN uint32_t warp_sum(uint32_t value) {
+    return __reduce_add_sync(ALL_LANES, value);
+}
+DEVICE_FN uint32_t warp_max(uint32_t value) {
+    return __reduce_max_sync(ALL_LANES, value);
+}
+DEVICE_FN uint32_t warp_min(uint32_t value) {
+    return __reduce_min_sync(ALL_LANES, value);
+}
+
+DEVICE_FN uint32_t atomic_add(uint32_t *at, uint32_t value) {
+    return atomicAdd(at, value);
+}
+DEVICE_FN uint64_t atomic_add64(uint64_t *at, uint64_t value) {
+    return (uint64_t)atomicAdd((unsigned long long *)at, (unsigned long long)value);
+}
+DEVICE_FN uint32_t atomic_max(uint32_t *at, uint32_t value) {
+    return atomicMax(at, value);
+}
+DEVICE_FN uint32_t atomic_min(uint32_t *at, uint32_t value) {
+    return atomicMin(at, value);
+}
+DEVICE_FN uint32_t atomic_or(uint32_t *at, uint32_t value) {
+    return atomicOr(at, value);
+}
+DEVICE_FN uint32_t atomic_and(uint32_t *at, uint32_t value) {
+    return atomicAnd(at, value);
+}
+DEVICE_FN uint32_t atomic_exchange(uint32_t *at, uint32_t value) {
+    return atomicExch(at, value);
+}
+DEVICE_FN uint32_t atomic_compare_exchange(uint32_t *at, uint32_t expected, uint32_t value) {
+    return atomicCAS(at, expected, value);
+}
+
+/* What other blocks of the grid have written, and what they shall see. */
+DEVICE_FN uint32_t load_acquire(const uint32_t *at) {
+    uint32_t value;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+    return value;
+}
+DEVICE_FN void store_release(uint32_t *at, uint32_t value) {
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+}
+DEVICE_FN void fence_block(void) {
+    __threadfence_block();
+}
+DEVICE_FN void fence_device(void) {
+    __threadfence();
+}
+/* In a loop that waits for another thread without a collective. */
+DEVICE_FN void relax(void) {
+    __nanosleep(64);
+}
+
+DEVICE_FN words4 load_words4(const void *at) {
+    uint4 v = *(const uint4 *)at;
+    words4 r = {v.x, v.y, v.z, v.w};
+    return r;
+}
+DEVICE_FN void store_words4(void *at, words4 value) {
+    *(uint4 *)at = make_uint4(value.x, value.y, value.z, value.w);
+}
+DEVICE_FN uint64_t load_u64_aligned(const void *at) {
+    return *(const uint64_t *)at;
+}
+DEVICE_FN uint32_t load_u32_aligned(const void *at) {
+    return *(const uint32_t *)at;
+}
+
+/* 16 bytes from global to shared memory, both aligned, without passing registers. They are there
+ * after copies_wait and the collective that lets others see it. */
+DEVICE_FN void copy_to_shared_16(void *shared, const void *global) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+                     (uint32_t)__cvta_generic_to_shared(shared)),
+                 "l"(global)
+                 : "memory");
+}
+DEVICE_FN void copies_commit(void) {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+DEVICE_FN void copies_wait(void) {
+    asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+DEVICE_FN uint32_t count_ones(uint32_t value) {
+    return (uint32_t)__popc(value);
+}
+DEVICE_FN uint32_t leading_zeros(uint32_t value) {
+    return (uint32_t)__clz((int)value);
+} /* 32 for 0 */
+DEVICE_FN uint32_t trailing_zeros(uint32_t value) {
+    return (uint32_t)__clz((int)__brev(value));
+}
+DEVICE_FN uint32_t reverse_bits32(uint32_t value) {
+    return __brev(value);
+}
+/* The low word of (high:low) >> shift % 32. */
+DEVICE_FN uint32_t funnel_right(uint32_t low, uint32_t high, uint32_t shift) {
+    return __funnelshift_r(low, high, shift);
+}
+/* The high word of (high:low) << shift % 32. */
+DEVICE_FN uint32_t funnel_left(uint32_t low, uint32_t high, uint32_t shift) {
+    return __funnelshift_l(low, high, shift);
+}
+/* Bytes of (high:low), byte i of the result chosen by nibble i (0 to 7) of `select`. */
+DEVICE_FN uint32_t pick_bytes(uint32_t low, uint32_t high, uint32_t select) {
+    return __byte_perm(low, high, select);
+}
+/* Four sums of bytes, each modulo 256. */
+DEVICE_FN uint32_t add_bytes(uint32_t a, uint32_t b) {
+    return __vadd4(a, b);
+}
+DEVICE_FN uint32_t add_halves(uint32_t a, uint32_t b) {
+    return __vadd2(a, b);
+}
+
+#else
+#include "backend/cuda/simt_emu.h"
+#endif
+
+/* ---- what both share ----------------------------------------------------------------------- */
+
+DEVICE_FN uint32_t lane_index(void) {
+    return thread_index() % WARP;
+}
+
+DEVICE_FN uint32_t warp_index(void) {
+    return thread_index() / WARP;
+}
+
+/* The sum of the values of this lane and all lanes below it. A collective. */
+DEVICE_FN uint32_t warp_scan(uint32_t value) {
+    for (uint32_t by = 1; by < WARP; by *= 2) {
+        uint32_t below = warp_read_up(value, by);
+        if (lane_index() >= by)
+            value += below;
+    }
+    return value;
+}
+
+#endif
