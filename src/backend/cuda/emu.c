@@ -36,6 +36,9 @@ enum { RED_ZONE = 256, RED = 0xE7 };
 /* Meetings of a block that are nothing but waiting, one after the other; and all of a block. */
 enum { RELAXES_MAX = 200000, SWITCHES_MAX = 1000000000 };
 
+/* Of these, so many in an order that is not by lot. */
+enum { ORDERED_MAX = 50000 };
+
 enum state { CAN_RUN, WAITS, ENDED };
 
 struct copy {
@@ -177,8 +180,7 @@ static void prepare_fiber(struct run *run, uint32_t thread) {
 #endif
     uint64_t *top = (uint64_t *)(void *)(stack + STACK_BYTES);
 #if defined(__x86_64__)
-    top -= 2;
-    *top = 0; /* fiber_main's return address */
+    *--top = 0; /* fiber_main's return address */
     *--top = (uint64_t)(uintptr_t)fiber_main;
     top -= SAVED_WORDS;
     memset(top, 0, SAVED_WORDS * sizeof *top);
@@ -421,7 +423,8 @@ static bool goes_before(const struct run *run, uint32_t a, uint32_t b) {
 
 static uint32_t take_next(struct run *run) {
     uint32_t chosen = (uint32_t)(draw(run) % run->ready_count);
-    if (run->order != BY_LOT)
+    /* Who waits for others, in whatever way, must not keep them from running for long. */
+    if (run->order != BY_LOT && run->switches < ORDERED_MAX)
         for (uint32_t i = 0; i < run->ready_count; i++)
             if (goes_before(run, run->ready[i], run->ready[chosen]))
                 chosen = i;

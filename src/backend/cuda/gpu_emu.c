@@ -49,7 +49,8 @@ struct block {
     bool is_pinned;
 };
 
-enum { ALIGN = 256 };
+/* New memory holds noise, as far as that does not cost memory which nobody uses. */
+enum { ALIGN = 256, NOISE_MAX = 1 << 20 };
 
 struct emu_gpu {
     cogpu_gpu base;
@@ -88,7 +89,7 @@ static cogpu_status take(struct emu_gpu *emu, uint64_t bytes, bool is_pinned, vo
                           (unsigned long long)bytes);
     }
     uint8_t *start = all + (ALIGN - (uintptr_t)all % ALIGN);
-    memset(start, (int)(draw(emu) & 0xFF), (size_t)bytes);
+    memset(start, (int)(draw(emu) & 0xFF), (size_t)(bytes < NOISE_MAX ? bytes : NOISE_MAX));
     ASAN_POISON_MEMORY_REGION(all, (size_t)(start - all));
     ASAN_POISON_MEMORY_REGION(start + bytes, (size_t)(all + 2 * ALIGN - start));
     *block = (struct block){emu->blocks, all, start, bytes, is_pinned};

@@ -49,6 +49,7 @@ struct nothing_shared {
 #define DEVICE_FN     static __device__ __forceinline__
 #define DEVICE_FN_BIG static __device__ __noinline__ /* a body that is worth a call */
 #define DEVICE_TABLE  static __constant__ const
+#define UNROLL        _Pragma("unroll") /* before a loop of few, known turns */
 
 #define KERNEL(name, args_type, shared_type, threads, per_multiprocessor)                          \
     static __device__ __forceinline__ void name##_body(const args_type *args,                      \

@@ -13,6 +13,7 @@
 #define DEVICE_FN     static inline __attribute__((unused))
 #define DEVICE_FN_BIG static __attribute__((unused))
 #define DEVICE_TABLE  static const
+#define UNROLL
 
 #define KERNEL(kernel, args_type, shared_type, threads_of_block, per_sm)                           \
     static void kernel##_body(const args_type *args, shared_type *shared);                         \

@@ -1,0 +1,25 @@
+/* Takes a batch of PackBits blocks, launches the kernel of cuda_packbits.cu: a block of threads
+ * each.
+ */
+#include "backend/cuda/cuda_packbits.h"
+
+extern const cogpu_kernel cogpu_kernel_packbits;
+
+static void packbits_scratch(const cogpu_coded *blocks, uint32_t count, uint64_t *least,
+                             uint64_t *best) {
+    (void)blocks, (void)count;
+    *least = *best = 0;
+}
+
+static cogpu_status packbits_decode(const cogpu_gpu_batch *batch, cogpu_error *error) {
+    const struct cogpu_packbits_args args = {.blocks = batch->device_blocks,
+                                             .stored = batch->stored,
+                                             .decoded = batch->decoded,
+                                             .verdicts = batch->verdicts};
+    if (batch->count == 0)
+        return COGPU_OK;
+    return batch->gpu->calls->launch(batch->gpu, &cogpu_kernel_packbits, batch->count, &args,
+                                     batch->stream, error);
+}
+
+const cogpu_gpu_decoder cogpu_gpu_packbits = {packbits_scratch, packbits_decode};

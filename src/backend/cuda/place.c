@@ -1,0 +1,303 @@
+/*
+ * Takes a plan and a raster on the device, hands on what the kernels of cuda_place.cu have to know,
+ * and launches them.
+ */
+#include "backend/cuda/cuda_place.h"
+
+#include "base/bytes.h"
+#include "base/checked.h"
+
+#include <string.h>
+
+extern const cogpu_kernel cogpu_kernel_place_whole, cogpu_kernel_place_planes,
+    cogpu_kernel_place_bits, cogpu_kernel_place_walk;
+
+_Static_assert(sizeof(struct cogpu_place_args) <= 512, "too much for the arguments of a launch");
+
+/* ---- what the file has: the rules of cpu_restore.c and cpu_place.c ---- */
+
+static bool is_float(cogpu_type type) {
+    return type == COGPU_F16 || type == COGPU_F32 || type == COGPU_F64;
+}
+
+static bool is_complex(cogpu_type type) {
+    return type == COGPU_CI16 || type == COGPU_CI32 || type == COGPU_CF32 || type == COGPU_CF64;
+}
+
+/* Bytes of the unit that byte order applies to; 1 for streams of bits. */
+static uint32_t order_unit(const cogpu_storage *storage) {
+    switch (storage->type) {
+    case COGPU_CI16:
+        return 2;
+    case COGPU_CI32:
+    case COGPU_CF32:
+        return 4;
+    case COGPU_CF64:
+        return 8;
+    default:
+        return storage->bits % 8 == 0 ? storage->bits / 8 : 1;
+    }
+}
+
+static uint32_t swap_of(const cogpu_storage *storage) {
+    bool swaps = storage->big_endian != COGPU_HOST_BIG_ENDIAN && storage->predictor != 3;
+    return swaps && order_unit(storage) > 1 ? order_unit(storage) : 0;
+}
+
+static enum cogpu_place_way way_of(const cogpu_storage *storage) {
+    uint64_t size = cogpu_type_bytes(storage->type);
+    if (storage->format.samples * size > COGPU_PLACE_PIXEL)
+        return COGPU_PLACE_WALK;
+    if (storage->predictor == 3)
+        return COGPU_PLACE_PLANES;
+    return storage->bits == 8 * size ? COGPU_PLACE_WHOLE : COGPU_PLACE_BITS;
+}
+
+/* Pixels that fit, as bytes of the file and as samples. Whole sixteens, so that the next piece is
+ * aligned as the first one, and so is each plane. */
+static uint32_t piece_pixels_of(const struct cogpu_gpu_pixels *pixels) {
+    uint32_t stored_bits = pixels->samples * pixels->bits;
+    uint32_t fit = COGPU_PLACE_STAGE / (pixels->samples * pixels->size);
+    /* The planes of a piece each begin at a multiple of 16. */
+    uint32_t spare = pixels->way == COGPU_PLACE_PLANES && pixels->samples % 16 ? 8 * 15 : 0;
+    uint32_t fit_stored = 8 * (COGPU_PLACE_STAGE - spare) / stored_bits;
+    if (pixels->way == COGPU_PLACE_PLANES && fit >= pixels->block_width &&
+        pixels->block_width * pixels->samples % 16 == 0)
+        return pixels->block_width;
+    fit = fit < fit_stored ? fit : fit_stored;
+    return fit >= 16 ? fit / 16 * 16 : fit;
+}
+
+static uint32_t rows_held_of(const struct cogpu_gpu_pixels *pixels) {
+    bool fits = pixels->way != COGPU_PLACE_WALK && pixels->piece_pixels >= pixels->block_width &&
+                pixels->row_bytes <= COGPU_PLACE_STAGE;
+    /* A plane of a row that is held as a whole begins right where the one before ends. */
+    uint32_t aligned = pixels->way == COGPU_PLACE_PLANES ? pixels->block_width * pixels->samples
+                                                         : pixels->row_bytes;
+    return fits && aligned % 16 == 0 ? COGPU_PLACE_STAGE / pixels->row_bytes : 0;
+}
+
+static void describe_file(const cogpu_storage *storage, struct cogpu_gpu_pixels *pixels) {
+    cogpu_type type = storage->type;
+    pixels->type = (uint32_t)type;
+    pixels->size = (uint32_t)cogpu_type_bytes(type);
+    pixels->bits = storage->bits;
+    pixels->predictor = storage->predictor;
+    pixels->swap = swap_of(storage);
+    pixels->samples = storage->format.samples;
+    pixels->block_width = storage->block_width;
+    pixels->row_bytes = (uint32_t)storage->format.row_bytes;
+    pixels->is_cmyk = storage->colour == COGPU_FROM_CMYK && storage->planes == 1;
+    pixels->is_planar = storage->planes > 1;
+    pixels->is_signed = type == COGPU_I8 || type == COGPU_I16 || type == COGPU_I32;
+    pixels->is_float24 = type == COGPU_F32 && storage->bits == 24;
+    memcpy(pixels->fill, storage->format.fill, sizeof pixels->fill);
+    pixels->way = (uint32_t)way_of(storage);
+    pixels->piece_pixels = pixels->way == COGPU_PLACE_WALK ? 1 : piece_pixels_of(pixels);
+    pixels->rows_held = rows_held_of(pixels);
+}
+
+/* ---- what the raster has ---- */
+
+/* Whether band p is sample p for all of the file's bands. */
+static bool takes_all(const cogpu_read_plan *plan) {
+    if (plan->band_count != plan->storage->bands)
+        return false;
+    for (uint32_t p = 0; plan->bands && p < plan->band_count; p++)
+        if (plan->bands[p] != p + 1)
+            return false;
+    return true;
+}
+
+static bool is_scaled(const struct cogpu_gpu_conversion *conversion) {
+    return conversion && (conversion->scales || conversion->offsets);
+}
+
+static bool needs_list(const cogpu_read_plan *plan, const struct cogpu_gpu_conversion *conversion) {
+    return is_scaled(conversion) || (plan->storage->planes == 1 && !takes_all(plan));
+}
+
+uint32_t cogpu_gpu_bands_listed(const cogpu_read_plan *plan,
+                                const struct cogpu_gpu_conversion *conversion) {
+    bool fits = plan->band_count <= COGPU_PLACE_BANDS;
+    return needs_list(plan, conversion) && !fits ? plan->band_count : 0;
+}
+
+void cogpu_gpu_list_bands(const cogpu_read_plan *plan,
+                          const struct cogpu_gpu_conversion *conversion,
+                          struct cogpu_gpu_band *bands) {
+    for (uint32_t p = 0; p < plan->band_count; p++) {
+        uint32_t sample = plan->bands ? plan->bands[p] - 1 : p;
+        bands[p] =
+            (struct cogpu_gpu_band){.sample = plan->storage->planes > 1 ? 0 : sample, .scale = 1};
+        if (conversion && conversion->scales)
+            bands[p].scale = conversion->scales[p];
+        if (conversion && conversion->offsets)
+            bands[p].offset = conversion->offsets[p];
+    }
+}
+
+static cogpu_status describe_bands(const cogpu_read_plan *plan,
+                                   const struct cogpu_gpu_conversion *conversion,
+                                   const struct cogpu_gpu_band *more_bands,
+                                   struct cogpu_gpu_pixels *pixels, cogpu_error *error) {
+    if (!needs_list(plan, conversion))
+        return COGPU_OK;
+    if (plan->band_count <= COGPU_PLACE_BANDS)
+        cogpu_gpu_list_bands(plan, conversion, pixels->bands);
+    else if (more_bands)
+        pixels->more_bands = more_bands;
+    else if (is_scaled(conversion))
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "scales of %u bands need a list of them on the device", plan->band_count);
+    else
+        pixels->wanted = plan->bands;
+    return COGPU_OK;
+}
+
+static void describe_raster(const cogpu_read_plan *plan, const cogpu_raster *raster,
+                            struct cogpu_gpu_pixels *pixels) {
+    pixels->data = raster->data;
+    pixels->stride_band = raster->stride_band;
+    pixels->stride_y = raster->stride_y;
+    pixels->stride_x = raster->stride_x;
+    pixels->band_count = plan->band_count;
+    pixels->target_type = (uint32_t)raster->type;
+    pixels->target_size = (uint32_t)cogpu_type_bytes(raster->type);
+    int64_t size = pixels->target_size;
+    pixels->in_order = !pixels->is_planar && takes_all(plan);
+    pixels->is_flat = pixels->in_order && raster->stride_band == size &&
+                      raster->stride_x == size * (int64_t)plan->band_count;
+}
+
+/* ---- conversion ---- */
+
+static void describe_nodata(const uint8_t *sample, struct cogpu_gpu_pixels *pixels) {
+    uint32_t type = pixels->type;
+    uint64_t value = 0;
+    for (uint32_t i = 0; i < pixels->size; i++)
+        value |= (uint64_t)sample[COGPU_HOST_BIG_ENDIAN ? pixels->size - 1 - i : i] << (8 * i);
+    uint64_t sign = 1ULL << (8 * pixels->size - 1);
+    bool is_zero = is_float((cogpu_type)type) && (value & ~sign) == 0;
+    pixels->has_nodata = 1;
+    pixels->nodata[0] = value;
+    pixels->nodata[1] = is_zero ? value ^ sign : value;
+}
+
+static cogpu_status describe_conversion(const cogpu_read_plan *plan, const cogpu_raster *raster,
+                                        const struct cogpu_gpu_conversion *conversion,
+                                        struct cogpu_gpu_pixels *pixels, cogpu_error *error) {
+    cogpu_type from = plan->storage->type;
+    bool has_nodata = conversion && conversion->has_nodata;
+    pixels->scales = is_scaled(conversion);
+    pixels->converts = from != raster->type || has_nodata || pixels->scales;
+    if (!pixels->converts)
+        return COGPU_OK;
+    if (is_complex(from))
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "samples of type %s are not converted on the way into a raster",
+                          cogpu_type_name(from));
+    if (!is_float(raster->type))
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "samples of type %s are not converted to %s, but to floats only",
+                          cogpu_type_name(from), cogpu_type_name(raster->type));
+    if (has_nodata)
+        describe_nodata(conversion->nodata, pixels);
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_gpu_pixels_of(const cogpu_read_plan *plan, const cogpu_raster *raster,
+                                 const struct cogpu_gpu_conversion *conversion,
+                                 const uint8_t *decoded, const uint32_t *verdicts,
+                                 const struct cogpu_gpu_band *more_bands,
+                                 struct cogpu_gpu_pixels *pixels, cogpu_error *error) {
+    const cogpu_storage *storage = plan->storage;
+    *pixels = (struct cogpu_gpu_pixels){.decoded = decoded, .verdicts = verdicts};
+    if (storage->colour == COGPU_FROM_YCBCR)
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "YCbCr that is not JPEG is turned into RGB by the host");
+    if (storage->format.row_bytes > COGPU_GPU_BLOCK_MAX)
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "rows of %llu bytes are too long for the device",
+                          (unsigned long long)storage->format.row_bytes);
+    describe_file(storage, pixels);
+    describe_raster(plan, raster, pixels);
+    TRY(describe_conversion(plan, raster, conversion, pixels, error));
+    pixels->is_flat = pixels->is_flat && !pixels->scales;
+    return describe_bands(plan, conversion, more_bands, pixels, error);
+}
+
+struct cogpu_placed cogpu_gpu_placed_of(const cogpu_block *block, uint64_t decoded,
+                                        uint32_t verdict) {
+    return (struct cogpu_placed){.decoded = decoded,
+                                 .source_x = block->source_x,
+                                 .source_y = block->source_y,
+                                 .target_x = block->target_x,
+                                 .target_y = block->target_y,
+                                 .width = block->width,
+                                 .height = block->height,
+                                 .plane = block->plane,
+                                 .verdict = verdict};
+}
+
+/* ---- the step ---- */
+
+/* Few rows to a warp where there are few in all, so that each multiprocessor has some. */
+static uint32_t rows_of_warp(const cogpu_gpu *gpu, uint64_t rows) {
+    enum { WARPS_BUSY = 32, ROWS_MAX = 16 };
+    uint64_t warps = (uint64_t)WARPS_BUSY * (gpu->multiprocessors ? gpu->multiprocessors : 1);
+    uint64_t share = rows / warps;
+    return share < 1 ? 1 : share > ROWS_MAX ? ROWS_MAX : (uint32_t)share;
+}
+
+/* Blocks of threads are counted in 31 bits, and warps in 32. */
+static uint32_t blocks_of_launch(uint32_t groups, uint32_t count) {
+    uint32_t most = (uint32_t)INT32_MAX / groups;
+    return most < 1 ? 1 : most < count ? most : count;
+}
+
+static cogpu_status launch(cogpu_gpu *gpu, const struct cogpu_gpu_pixels *pixels,
+                           const struct cogpu_placed *device_blocks,
+                           const struct cogpu_placed *blocks, uint32_t count,
+                           cogpu_gpu_stream *stream, cogpu_error *error) {
+    static const cogpu_kernel *const kernels[] = {[COGPU_PLACE_WHOLE] = &cogpu_kernel_place_whole,
+                                                  [COGPU_PLACE_PLANES] = &cogpu_kernel_place_planes,
+                                                  [COGPU_PLACE_BITS] = &cogpu_kernel_place_bits,
+                                                  [COGPU_PLACE_WALK] = &cogpu_kernel_place_walk};
+    struct cogpu_place_args args = {.pixels = *pixels};
+    uint32_t height = 1;
+    uint64_t rows = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        rows += blocks[i].height;
+        height = blocks[i].height > height ? blocks[i].height : height;
+    }
+    args.rows = rows_of_warp(gpu, rows);
+    args.groups = (uint32_t)divide_up(height, args.rows);
+    for (uint32_t first = 0; first < count; first += args.count) {
+        args.blocks = device_blocks + first;
+        args.count = blocks_of_launch(args.groups, count - first);
+        uint64_t warps = (uint64_t)args.groups * args.count;
+        uint32_t grid = (uint32_t)divide_up(warps, COGPU_PLACE_WARPS);
+        TRY(gpu->calls->launch(gpu, kernels[pixels->way], grid, &args, stream, error));
+    }
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_gpu_place(cogpu_gpu *gpu, const struct cogpu_gpu_pixels *pixels,
+                             const struct cogpu_placed *device_blocks,
+                             const struct cogpu_placed *blocks, uint32_t count,
+                             cogpu_gpu_stream *stream, cogpu_error *error) {
+    if (!pixels->wanted)
+        return launch(gpu, pixels, device_blocks, blocks, count, stream, error);
+    struct cogpu_gpu_pixels some = *pixels;
+    uint32_t left = pixels->band_count;
+    for (const uint32_t *wanted = pixels->wanted; left > 0; wanted += some.band_count) {
+        some.band_count = left < COGPU_PLACE_BANDS ? left : COGPU_PLACE_BANDS;
+        for (uint32_t p = 0; p < some.band_count; p++)
+            some.bands[p].sample = wanted[p] - 1;
+        TRY(launch(gpu, &some, device_blocks, blocks, count, stream, error));
+        some.data += (int64_t)some.band_count * some.stride_band;
+        left -= some.band_count;
+    }
+    return COGPU_OK;
+}

@@ -1,0 +1,533 @@
+/*
+ * The device's zstd decoder, on the emulator or a GPU: frames of libzstd of all kinds come out as
+ * they went in, and nothing is taken that the host's codec does not take.
+ */
+#include "codec/codec.h"
+#include "gpu_test.h"
+#include "test.h"
+
+#if COGPU_HAVE_ZSTD
+#define ZSTD_STATIC_LINKING_ONLY
+#include <zstd.h>
+
+static cogpu_codec_state host;
+static uint64_t random_state = 88172645463325252u;
+
+static uint32_t random_below(uint32_t end) {
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return (uint32_t)(random_state >> 32) % end;
+}
+
+/* ---- data ---- */
+
+enum kind { CONSTANT, RAMP, NOISE, FEW, DIFFERENCES, PLANES, TEXT, MIXED, KINDS };
+
+/* A surface of float samples as the floating-point predictor or plain differences leave it. */
+static void fill_surface(uint8_t *to, size_t bytes, bool by_planes) {
+    enum { ROW = 256 };
+    uint32_t before = 0;
+    for (size_t row = 0; row * 4 * ROW < bytes; row++) {
+        uint8_t planes[4 * ROW];
+        for (size_t x = 0; x < ROW; x++) {
+            float height = 800 + 3 * (float)row + (float)(x * x % 977) / 20;
+            uint32_t bits;
+            height += (float)random_below(8) / 50;
+            memcpy(&bits, &height, 4);
+            uint32_t value = bits - (x ? before : 0);
+            for (uint32_t byte = 0; byte < 4; byte++)
+                planes[by_planes ? ROW * (3 - byte) + x : 4 * x + byte] =
+                    (uint8_t)((by_planes ? bits : value) >> 8 * byte);
+            before = bits;
+        }
+        for (size_t i = 4 * ROW - 1; by_planes && i > 0; i--)
+            planes[i] = (uint8_t)(planes[i] - planes[i - 1]);
+        size_t left = bytes - row * 4 * ROW;
+        memcpy(to + row * 4 * ROW, planes, left < 4 * ROW ? left : 4 * ROW);
+    }
+}
+
+static void fill(uint8_t *to, size_t bytes, enum kind kind) {
+    static const char *const words[] = {"the ",    "block ",  "of a ", "raster ",  "has ",
+                                        "bytes, ", "stored ", "and ",  "decoded. "};
+    if (kind == DIFFERENCES || kind == PLANES) {
+        fill_surface(to, bytes, kind == PLANES);
+        return;
+    }
+    const char *word = "";
+    for (size_t i = 0; i < bytes; i++) {
+        enum kind now = kind == MIXED ? (enum kind)(i / 5000 * 7 % MIXED) : kind;
+        switch (now) {
+        case CONSTANT:
+            to[i] = 7;
+            break;
+        case RAMP:
+            to[i] = (uint8_t)(i / 3 + i / 700);
+            break;
+        case NOISE:
+            to[i] = (uint8_t)random_below(256);
+            break;
+        case TEXT:
+            if (!*word)
+                word = words[random_below(9)];
+            to[i] = (uint8_t)*word++;
+            break;
+        default:
+            to[i] = (uint8_t)(random_below(3) * random_below(4) * 11);
+            break;
+        }
+    }
+}
+
+static uint8_t *filled(size_t bytes, enum kind kind) {
+    uint8_t *data = malloc(bytes + 1);
+    fill(data, bytes, kind);
+    return data;
+}
+
+/* ---- frames ---- */
+
+struct options {
+    int level;
+    bool no_size, sum;
+    int window_log, target, literals; /* 0: as it comes */
+};
+
+struct bytes {
+    uint8_t *at;
+    size_t count;
+};
+
+static struct bytes compress(const uint8_t *data, size_t bytes, struct options options) {
+    ZSTD_CCtx *c = ZSTD_createCCtx();
+    struct bytes frame = {malloc(ZSTD_compressBound(bytes) + 100000), 0};
+    ZSTD_CCtx_setParameter(c, ZSTD_c_compressionLevel, options.level);
+    ZSTD_CCtx_setParameter(c, ZSTD_c_contentSizeFlag, !options.no_size);
+    ZSTD_CCtx_setParameter(c, ZSTD_c_checksumFlag, options.sum);
+    if (options.window_log)
+        ZSTD_CCtx_setParameter(c, ZSTD_c_windowLog, options.window_log);
+    if (options.target)
+        ZSTD_CCtx_setParameter(c, ZSTD_c_targetCBlockSize, options.target);
+    if (options.literals)
+        ZSTD_CCtx_setParameter(c, ZSTD_c_literalCompressionMode, options.literals);
+    frame.count = ZSTD_compress2(c, frame.at, ZSTD_compressBound(bytes) + 100000, data, bytes);
+    CHECK(!ZSTD_isError(frame.count));
+    ZSTD_freeCCtx(c);
+    return frame;
+}
+
+/* What the blocks of a frame use, a bit each, so that the tests know that they meet it all. */
+enum {
+    USES_RAW = 1,
+    USES_RLE = 2,
+    USES_LITERALS = 4, /* and the three bits above: raw, RLE, coded, treeless */
+    USES_ONE_STREAM = 64,
+    USES_FOUR_STREAMS = 128,
+    USES_MODES = 256 /* 12 bits: for each code predefined, RLE, described, repeated */
+};
+
+static uint32_t uses_of(const uint8_t *frame, size_t bytes) {
+    ZSTD_frameHeader header;
+    uint32_t uses = 0;
+    if (ZSTD_getFrameHeader(&header, frame, bytes) != 0)
+        return 0;
+    for (size_t at = header.headerSize; at + 3 <= bytes;) {
+        uint32_t word = frame[at] | (uint32_t)frame[at + 1] << 8 | (uint32_t)frame[at + 2] << 16;
+        uint32_t type = word >> 1 & 3, size = word >> 3;
+        const uint8_t *body = frame + at + 3;
+        if (type < 2) {
+            uses |= type ? USES_RLE : USES_RAW;
+        } else {
+            uint32_t literals = body[0] & 3, format = body[0] >> 2 & 3, skip;
+            uses |= (uint32_t)USES_LITERALS << literals;
+            if (literals < 2) {
+                skip = format == 3 ? 3 : format == 1 ? 2 : 1;
+                uint32_t count =
+                    format == 3 ? (body[0] | (uint32_t)body[1] << 8 | (uint32_t)body[2] << 16) >> 4
+                    : format == 1 ? (body[0] | (uint32_t)body[1] << 8) >> 4
+                                  : body[0] >> 3;
+                skip += literals ? 1 : count;
+            } else {
+                uint64_t all = 0;
+                for (int i = 0; i < 5; i++)
+                    all |= (uint64_t)body[i] << 8 * i;
+                uint32_t bits = format < 2 ? 10 : format == 2 ? 14 : 18;
+                skip = (format < 2 ? 3 : format + 2) +
+                       (uint32_t)(all >> (4 + bits) & ((1u << bits) - 1));
+                uses |= format ? USES_FOUR_STREAMS : USES_ONE_STREAM;
+            }
+            uint32_t count = body[skip];
+            uint32_t modes = body[skip + (count < 128 ? 1 : count < 255 ? 2 : 3)];
+            for (uint32_t code = 0; count && code < 3; code++)
+                uses |= (uint32_t)USES_MODES << (4 * code + (modes >> (6 - 2 * code) & 3));
+        }
+        at += 3 + (type == 1 ? 1 : size);
+        if (word & 1)
+            break;
+    }
+    return uses;
+}
+
+/* ---- judging ---- */
+
+/* Decodes the streams and checks each verdict: 0 only where the host takes the stream, and then the
+ * same bytes. Returns how many have verdict 0. */
+static uint32_t judge(gpu_stream *streams, uint32_t count, int scratch_share, uint64_t seed) {
+    cogpu_gpu *gpu = gpu_test_open(seed);
+    uint32_t taken = 0;
+    bool good = gpu_test_decode(gpu, &cogpu_gpu_zstd, streams, count, scratch_share, seed);
+    CHECK(good);
+    for (uint32_t i = 0; good && i < count; i++) {
+        const gpu_stream *s = &streams[i];
+        const cogpu_block_format format = {0};
+        uint8_t *out = malloc(s->room);
+        size_t got = 0;
+        cogpu_error error;
+        cogpu_status status =
+            cogpu_decode_zstd(&host, &format, s->in, s->in_bytes, out, s->room, &got, &error);
+        bool is_taken = s->verdict == COGPU_GPU_DECODED;
+        if (is_taken && (status != COGPU_OK || got < s->needed || memcmp(out, s->out, got) != 0)) {
+            printf("stream %u of %u bytes is taken for good (%s)\n", i, s->in_bytes,
+                   status == COGPU_OK ? "other bytes" : error.message);
+            CHECK(false);
+        }
+        taken += is_taken;
+        free(out);
+        free(s->out);
+    }
+    gpu->calls->close(gpu);
+    return taken;
+}
+
+static gpu_stream stream_of(const uint8_t *in, size_t in_bytes, size_t room) {
+    return (gpu_stream){.in = in,
+                        .in_bytes = (uint32_t)in_bytes,
+                        .room = (uint32_t)(room ? room : 1),
+                        .needed = (uint32_t)room};
+}
+
+/* Frames of the data with each of the options, in one batch. */
+static uint32_t met;
+
+static void round_trip(const uint8_t *data, size_t bytes, const struct options *options,
+                       uint32_t count, int scratch_share) {
+    gpu_stream streams[32];
+    struct bytes frames[32];
+    for (uint32_t i = 0; i < count; i++) {
+        frames[i] = compress(data, bytes, options[i]);
+        streams[i] = stream_of(frames[i].at, frames[i].count, bytes);
+        met |= uses_of(frames[i].at, frames[i].count);
+    }
+    uint32_t taken = judge(streams, count, scratch_share, bytes);
+    if (taken != count)
+        for (uint32_t i = 0; i < count; i++)
+            if (streams[i].verdict)
+                printf("%zu bytes, level %d: verdict %u\n", bytes, options[i].level,
+                       streams[i].verdict);
+    CHECK(taken == count);
+    for (uint32_t i = 0; i < count; i++)
+        free(frames[i].at);
+}
+
+/* ---- tests ---- */
+
+static const struct options usual[] = {{.level = 1},
+                                       {.level = 9},
+                                       {.level = 19, .sum = true},
+                                       {.level = -5, .no_size = true},
+                                       {.level = 3, .window_log = 14, .sum = true, .no_size = true},
+                                       {.level = 5, .target = 1500},
+                                       {.level = 9, .literals = ZSTD_ps_disable},
+                                       {.level = 1, .literals = ZSTD_ps_enable}};
+enum { USUAL = sizeof usual / sizeof *usual };
+
+static void small_sizes(void) {
+    static const size_t sizes[] = {0, 1, 2, 15, 16, 100, 255, 1000, 4096, 10007};
+    for (uint32_t i = 0; i < 10 * KINDS; i++) {
+        uint8_t *data = filled(sizes[i % 10], (enum kind)(i / 10));
+        round_trip(data, sizes[i % 10], usual, USUAL, (int)(i % 2));
+        free(data);
+    }
+}
+
+/* Larger than a zstd block. */
+static void large_sizes(void) {
+    for (uint32_t kind = 0; kind < KINDS; kind++) {
+        size_t bytes = 140000 + random_below(60000);
+        uint8_t *data = filled(bytes, (enum kind)kind);
+        round_trip(data, bytes, usual, USUAL, (int)(kind % 2));
+        free(data);
+    }
+    static const struct options more[] = {{.level = 9}, {.level = 3}, {.level = 1, .target = 2000}};
+    uint8_t *data = filled(400000, PLANES);
+    round_trip(data, 400000, more, 3, 1);
+    memset(data + 1000, 0, 300000);
+    round_trip(data, 400000, more, 3, 0);
+    free(data);
+}
+
+static void small_windows(void) {
+    static const struct options options[] = {{.level = 9, .window_log = 10},
+                                             {.level = 1, .window_log = 11, .no_size = true},
+                                             {.level = 19, .window_log = 12, .sum = true}};
+    uint8_t *data = filled(30000, DIFFERENCES);
+    round_trip(data, 30000, options, 3, 0);
+    free(data);
+}
+
+/* What the frames so far have used: all kinds of blocks, of literals and of codes. Literals that
+ * are one byte, which libzstd has no use for, are among the frames made by hand. */
+static void all_is_met(void) {
+    met |= USES_LITERALS << 1;
+    if (met != 0xFFFFF)
+        printf("only %05x is met\n", met);
+    CHECK(met == 0xFFFFF);
+}
+
+static void all_levels(void) {
+    struct options options[28];
+    uint32_t count = 0;
+    for (int level = -5; level <= 22; level++)
+        options[count++] = (struct options){.level = level};
+    uint8_t *data = filled(30000, MIXED);
+    round_trip(data, 30000, options, count, 1);
+    free(data);
+}
+
+#define MAGIC "\x28\xB5\x2F\xFD"
+
+/* Several frames, skippable ones before and between, noise after. */
+static void frames_in_a_row(void) {
+    uint8_t *data = filled(30000, DIFFERENCES), *all = malloc(200000);
+    size_t bytes = 0;
+    for (size_t i = 0; i < 6; i++) {
+        struct bytes frame = compress(data + 5000 * i, 5000, usual[i]);
+        memcpy(all + bytes, "\x53\x2A\x4D\x18\x05\0\0\0hello", 13);
+        memcpy(all + bytes + 13, frame.at, frame.count);
+        bytes += 13 + frame.count;
+        free(frame.at);
+    }
+    memcpy(all + bytes, "\x28\xB5\x2F\x00noise and more", 18);
+    gpu_stream streams[] = {stream_of(all, bytes, 30000), stream_of(all, bytes + 18, 30000),
+                            stream_of(all, bytes, 30001), /* fewer than are needed */
+                            stream_of(all, bytes, 29999), stream_of(all, bytes - 1, 30000),
+                            stream_of(all, 13, 10)};
+    streams[2].room = 40000;
+    CHECK(judge(streams, 6, 1, 5) == 2);
+    CHECK(streams[0].verdict == 0 && streams[1].verdict == 0);
+    CHECK(streams[2].verdict == COGPU_GPU_TOO_SHORT && streams[5].verdict == COGPU_GPU_TOO_SHORT);
+    CHECK(streams[4].verdict == COGPU_GPU_CUT_OFF);
+    free(data);
+    free(all);
+}
+
+struct made {
+    const char *text;
+    size_t bytes;
+    size_t room;
+    uint32_t verdict;
+};
+
+/* Block headers: 0x19 means last, raw, 3 bytes; 0x1B last, 3 times one byte. */
+static void made_by_hand(void) {
+    static const struct made made[] = {
+        {MAGIC "\x20\x03\x19\0\0abc", 12, 3, COGPU_GPU_DECODED},
+        {MAGIC "\x20\x03\x1B\0\0z", 10, 3, COGPU_GPU_DECODED},
+        {MAGIC "\x00\xA8\x19\0\0abc", 12, 3, COGPU_GPU_DECODED},     /* a window of 2 GiB */
+        {MAGIC "\x00\xB0\x19\0\0abc", 12, 3, COGPU_GPU_UNUSUAL},     /* and of 4 */
+        {MAGIC "\x20\x03\x1F\0\0abc", 12, 3, COGPU_GPU_DAMAGED},     /* no type of block */
+        {MAGIC "\x28\x03\x19\0\0abc", 12, 3, COGPU_GPU_DAMAGED},     /* a reserved bit */
+        {MAGIC "\x21\x07\x03\x19\0\0abc", 13, 3, COGPU_GPU_UNUSUAL}, /* a dictionary */
+        {MAGIC "\x20\x05\x19\0\0abc", 12, 100, COGPU_GPU_DAMAGED},   /* fewer than it says */
+        {MAGIC "\x20\x03\x51\0\0abcdefghij", 19, 100, COGPU_GPU_UNUSUAL},
+        {MAGIC "\x00\x38\x03\0\x10z", 10, 9, COGPU_GPU_TOO_LONG},
+        {MAGIC "\x20\x03\x18\0\0abc", 12, 3, COGPU_GPU_CUT_OFF}, /* no last block */
+        {"abcdefgh", 8, 3, COGPU_GPU_DAMAGED},
+        {"a", 1, 3, COGPU_GPU_DAMAGED},
+        /* Two raw blocks, the second empty. */
+        {MAGIC "\x20\x03\x18\0\0abc\x01\0\0", 15, 3, COGPU_GPU_DECODED},
+        /* Compressed: two raw literals, a match of 10 at offset 1 by RLE codes and no bits. The
+         * codes: 2 literals, offset value 4 (code 2 and two bits 0), match 10 (code 7). */
+        {MAGIC "\x20\x0C\x4D\0\0\x10"
+               "ab"
+               "\x01\x54\x02\x02\x07\x04",
+         18, 12, COGPU_GPU_DECODED},
+        {MAGIC "\x20\x0C\x4D\0\0\x10"
+               "ab"
+               "\x01\x54\x02\x02\x07\x08",
+         18, 12, COGPU_GPU_DAMAGED},
+        {MAGIC "\x20\x0C\x4D\0\0\x10"
+               "ab"
+               "\x01\x54\x02\x02\x07\0",
+         18, 12, COGPU_GPU_DAMAGED},
+        {MAGIC "\x20\x0C\x4D\0\0\x10"
+               "ab"
+               "\x01\x54\x02\x02\x35\x04",
+         18, 12, COGPU_GPU_DAMAGED},
+        {MAGIC "\x20\x0C\x4D\0\0\x10"
+               "ab"
+               "\x01\x54\x02\x02\x07\x07",
+         18, 12, COGPU_GPU_DAMAGED},
+        /* Two literals that are one byte. */
+        {MAGIC "\x20\x0C\x45\0\0\x11"
+               "a"
+               "\x01\x54\x02\x02\x07\x04",
+         17, 12, COGPU_GPU_DECODED},
+        /* No literals: value 1 is then the second last offset, 4; value 3 the last less one, 0. */
+        {MAGIC "\x20\x0C\x4C\0\0\x10"
+               "ab"
+               "\x01\x54\x02\x02\x07\x04",
+         18, 12, COGPU_GPU_CUT_OFF},
+        {MAGIC "\x20\x0C\x3D\0\0\0\x01\x54\0\0\x07\x01", 16, 10, COGPU_GPU_TOO_LONG},
+        {MAGIC "\x20\x0A\x3D\0\0\0\x01\x54\0\0\x07\x01", 16, 10, COGPU_GPU_DAMAGED},
+        {MAGIC "\x20\x0A\x3D\0\0\0\x01\x54\0\x01\x07\x03", 16, 10, COGPU_GPU_DAMAGED},
+        /* A second block with the codes of the first. */
+        {MAGIC "\x20\x18\x4C\0\0\x10"
+               "ab"
+               "\x01\x54\x02\x02\x07\x04\x35\0\0\x10"
+               "cd"
+               "\x01\xFC\x04",
+         28, 24, COGPU_GPU_DECODED},
+        /* Codes repeated that never were. */
+        {MAGIC "\x20\x0C\x35\0\0\x10"
+               "ab"
+               "\x01\xFC\x04",
+         15, 12, COGPU_GPU_DAMAGED},
+        /* Treeless without a tree. */
+        {MAGIC "\x20\x0C\x3D\0\0\x83\x40\0\x11\x22\x33\0", 16, 12, COGPU_GPU_DAMAGED},
+    };
+    enum { COUNT = sizeof made / sizeof *made };
+    gpu_stream streams[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++)
+        streams[i] = stream_of((const uint8_t *)made[i].text, made[i].bytes, made[i].room);
+    judge(streams, COUNT, 0, 3);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        if (streams[i].verdict != made[i].verdict)
+            printf("stream %u: verdict %u\n", i, streams[i].verdict);
+        CHECK(streams[i].verdict == made[i].verdict);
+    }
+}
+
+static void bad_sums(void) {
+    uint8_t *data = filled(20000, TEXT);
+    struct bytes frame = compress(data, 20000, (struct options){.level = 3, .sum = true});
+    for (size_t i = 0; i < 4; i++) {
+        frame.at[frame.count - 4 + i] ^= 0x10;
+        gpu_stream stream = stream_of(frame.at, frame.count, 20000);
+        CHECK(judge(&stream, 1, 0, i) == 0);
+        CHECK(stream.verdict == COGPU_GPU_BAD_SUM);
+        frame.at[frame.count - 4 + i] ^= 0x10;
+    }
+    free(frame.at);
+    free(data);
+}
+
+enum { DAMAGED_AT_ONCE = 64 };
+
+/* Judges copies of the stream that are cut off, or have some bits changed. */
+static void damaged(const uint8_t *in, size_t in_bytes, size_t room, uint32_t count, bool cuts) {
+    for (uint32_t done = 0; done < count; done += DAMAGED_AT_ONCE) {
+        gpu_stream streams[DAMAGED_AT_ONCE];
+        uint8_t *copies[DAMAGED_AT_ONCE];
+        uint32_t n = count - done < DAMAGED_AT_ONCE ? count - done : DAMAGED_AT_ONCE;
+        for (uint32_t i = 0; i < n; i++) {
+            size_t bytes = in_bytes;
+            copies[i] = malloc(in_bytes);
+            memcpy(copies[i], in, in_bytes);
+            if (cuts)
+                bytes = 1 + (done + i) * (in_bytes - 1) / count;
+            else
+                for (uint32_t flips = 1 + random_below(3); flips > 0; flips--)
+                    copies[i]
+                          [random_below(2) ? random_below((uint32_t)bytes)
+                                           : random_below(bytes < 120 ? (uint32_t)bytes : 120)] ^=
+                        (uint8_t)(random_below(3) ? 1u << random_below(8) : random_below(256));
+            streams[i] = stream_of(copies[i], bytes, room);
+            streams[i].needed = (uint32_t)(room ? room - random_below(2) : 0);
+            streams[i].room += random_below(3) * 100;
+        }
+        uint32_t taken = judge(streams, n, (int)(done / DAMAGED_AT_ONCE % 2), done + room);
+        CHECK(!cuts || taken == 0);
+        for (uint32_t i = 0; i < n; i++)
+            free(copies[i]);
+    }
+}
+
+static void cut_off(void) {
+    for (uint32_t kind = 0; kind < KINDS; kind++) {
+        uint8_t *data = filled(3000, (enum kind)kind);
+        struct bytes frame = compress(data, 3000, usual[kind % USUAL]);
+        damaged(frame.at, frame.count, 3000, frame.count < 200 ? (uint32_t)frame.count : 200, true);
+        free(frame.at);
+        free(data);
+    }
+}
+
+static void flipped(void) {
+    for (uint32_t i = 0; i < 2 * KINDS; i++) {
+        size_t bytes = i % 2 ? 2000 : 9000;
+        uint8_t *data = filled(bytes, (enum kind)(i / 2));
+        struct options options = usual[i * 5 % USUAL];
+        options.sum = false; /* which would hide what goes unseen otherwise */
+        struct bytes frame = compress(data, bytes, options);
+        damaged(frame.at, frame.count, bytes, 128, false);
+        free(frame.at);
+        free(data);
+    }
+}
+
+/* The order of threads does not matter. */
+static void any_order(void) {
+    uint8_t *data = filled(6000, MIXED);
+    struct bytes frame = compress(data, 6000, usual[1]);
+    for (uint64_t seed = 0; seed < 30; seed++) {
+        gpu_stream streams[3];
+        for (uint32_t i = 0; i < 3; i++)
+            streams[i] = stream_of(frame.at, frame.count, 6000);
+        CHECK(judge(streams, 3, (int)(seed % 2), seed) == 3);
+    }
+    free(frame.at);
+    free(data);
+}
+
+/* More tiles than fit the scratch memory at once, of unequal sizes. */
+static void many_rounds(void) {
+    enum { COUNT = 40 };
+    gpu_stream streams[COUNT];
+    struct bytes frames[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++) {
+        size_t bytes = 40000 - 1000 * i + 5;
+        uint8_t *data = filled(bytes, (enum kind)(i % KINDS));
+        frames[i] = compress(data, bytes, usual[i % USUAL]);
+        streams[i] = stream_of(frames[i].at, frames[i].count, bytes);
+        free(data);
+    }
+    CHECK(judge(streams, COUNT, 0, 8) == COUNT);
+    CHECK(judge(streams, COUNT, 1, 9) == COUNT);
+    for (uint32_t i = 0; i < COUNT; i++)
+        free(frames[i].at);
+}
+
+int main(void) {
+    RUN(made_by_hand);
+    RUN(small_sizes);
+    RUN(large_sizes);
+    RUN(small_windows);
+    RUN(all_levels);
+    RUN(all_is_met);
+    RUN(frames_in_a_row);
+    RUN(bad_sums);
+    RUN(cut_off);
+    RUN(flipped);
+    RUN(any_order);
+    RUN(many_rounds);
+    cogpu_codec_state_close(&host);
+    return FINISH();
+}
+
+#else
+int main(void) {
+    return FINISH();
+}
+#endif
