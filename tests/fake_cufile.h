@@ -1,0 +1,41 @@
+/*
+ * A cuFile for tests, where the device's memory is memory of the host: what it is told to do, and
+ * what it has counted. A read touches memory as late as it may, when its end is told.
+ */
+#ifndef COGPU_TESTS_FAKE_CUFILE_H
+#define COGPU_TESTS_FAKE_CUFILE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct fake_cufile {
+    /* Orders. 0 of each is what a good library does. */
+    int open_error, properties_error, file_error, memory_error; /* to answer with */
+    bool is_through_host;                                       /* no driver for the direct way */
+    unsigned entries;                                           /* that a batch may have; 0 = 128 */
+    unsigned setup_fails_at;  /* the n-th set-up, from 1 on, and all later ones */
+    unsigned submit_fails_at; /* the n-th submission alone */
+    unsigned status_fails_at; /* the n-th question how a batch stands alone */
+    unsigned status_lies_at;  /* one that is answered with more events than fit */
+    unsigned late;            /* so many of these questions are answered with no event */
+    unsigned piece;           /* events in an answer at most; 0 = all */
+    uint64_t short_each, fail_each, stuck_each; /* reads of each n-th page of the file; 0 = none */
+    bool ignores_cancel;
+    bool has_strays; /* events of no read, of one that has not ended, and of one told before */
+    bool (*is_current)(void); /* whether the calling thread has the device's context */
+
+    /* Counts. */
+    atomic_uint setups, submits, submitted, waits, cancels, reads;
+    atomic_uint submitted_before_wait;    /* reads, when the first question came */
+    atomic_uint batches, files, memories; /* that are open */
+    atomic_uint closed_under_way;         /* reads of batches that were destroyed too early */
+    atomic_uint wrong;                    /* calls that the interface does not allow */
+    atomic_uint without_context;
+    atomic_uint unaligned; /* reads that would take a detour */
+} fake_cufile;
+
+/* "fake_cufile_control" in the library. */
+typedef fake_cufile *fake_cufile_control_call(void);
+
+#endif

@@ -1,0 +1,752 @@
+/*
+ * GPUDirect Storage: plans of reads, and fetches by way of a fake cuFile that is short, late or
+ * failing. Each kind of library is tried in a process of its own, since it is loaded once.
+ */
+#include "backend/cuda/gds.h"
+#include "backend/cuda/gpu.h"
+
+#include "fake_cufile.h"
+#include "test.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PAGE = COGPU_GDS_PAGE, FILE_BYTES = (3 << 20) + 1234, SPANS_MAX = 6000 };
+
+static uint64_t random_state = 1;
+
+static uint64_t random_below(uint64_t bound) {
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (random_state >> 20) % bound;
+}
+
+/* ---- plan ---------------------------------------------------------------------------------- */
+
+static cogpu_gds_read reads[SPANS_MAX];
+static cogpu_gds_place places[SPANS_MAX];
+static cogpu_error error;
+
+static cogpu_status plan_all(cogpu_gds_plan *plan, uint64_t file_bytes, const cogpu_span *spans,
+                             uint32_t count, uint64_t allowed) {
+    *plan = (cogpu_gds_plan){.reads = reads};
+    return cogpu_gds_plan_batch(plan, NULL, file_bytes, spans, count, allowed, places, &error);
+}
+
+static bool is_read(const cogpu_gds_read *read, uint64_t offset, uint64_t bytes, uint64_t device) {
+    return read->file_offset == offset && read->bytes == bytes && read->device_offset == device;
+}
+
+static void test_no_spans(void) {
+    cogpu_gds_plan plan;
+    CHECK(plan_all(&plan, 1000, NULL, 0, 0) == COGPU_OK);
+    CHECK(plan.read_count == 0 && plan.bytes == 0);
+    cogpu_gds_range range = cogpu_gds_bring(NULL, places, NULL, 0);
+    CHECK(range.bytes == 0);
+}
+
+static void test_one_span(void) {
+    cogpu_gds_plan plan;
+    cogpu_span span = {5000, 100};
+    CHECK(plan_all(&plan, 1 << 20, &span, 1, PAGE) == COGPU_OK);
+    CHECK(plan.read_count == 1 && plan.bytes == PAGE && is_read(&reads[0], PAGE, PAGE, 0));
+    CHECK(places[0].read == 0 && places[0].device_offset == 5000 - PAGE);
+    /* The last page of a file is not whole. */
+    CHECK(plan_all(&plan, 5100, &span, 1, PAGE) == COGPU_OK);
+    CHECK(plan.bytes == PAGE && is_read(&reads[0], PAGE, 5100 - PAGE, 0));
+}
+
+static void test_spans_that_need_no_read(void) {
+    cogpu_gds_plan plan;
+    cogpu_span spans[] = {{0, 0},     {UINT64_MAX, 0}, {100, 50},       {7, 0},
+                          {99999, 2}, {UINT64_MAX, 1}, {1, UINT64_MAX}, {UINT64_MAX, UINT64_MAX}};
+    CHECK(plan_all(&plan, 100000, spans, 8, PAGE) == COGPU_OK);
+    CHECK(plan.read_count == 1 && plan.bytes == PAGE);
+    for (uint32_t i = 0; i < 8; i++)
+        CHECK(places[i].read == (i == 2 ? 0 : COGPU_GDS_NO_READ));
+    /* Offsets that the operating system cannot express are in no file. */
+    cogpu_span far[] = {{(uint64_t)INT64_MAX, 2}, {(uint64_t)INT64_MAX - 9, 9}};
+    CHECK(plan_all(&plan, UINT64_MAX, far, 2, PAGE) == COGPU_OK);
+    CHECK(places[0].read == COGPU_GDS_NO_READ && places[1].read == 0);
+    CHECK(reads[0].file_offset + reads[0].bytes == INT64_MAX);
+}
+
+static void test_neighbours_share_a_read(void) {
+    cogpu_gds_plan plan;
+    cogpu_span spans[] = {{0, 1000},                    /* a read */
+                          {1004, 3000},                 /* on the same page */
+                          {1004, 3000},                 /* the same block once more */
+                          {4 * PAGE + 10, 20},          /* a small gap */
+                          {5 * PAGE + (16 << 10), 10},  /* the largest gap that is read along */
+                          {11 * PAGE + (16 << 10), 10}, /* one that is not */
+                          {20, 10},                     /* backwards */
+                          {(8 << 20) - 5000, 5000},     /* far away */
+                          {8 << 20, (4 << 20) - PAGE} /* would be more than is read at once */};
+    CHECK(plan_all(&plan, 1 << 30, spans, 9, UINT64_MAX) == COGPU_OK);
+    uint32_t expected[] = {0, 0, 0, 0, 0, 1, 2, 3, 4};
+    for (uint32_t i = 0; i < 9; i++)
+        CHECK(places[i].read == expected[i]);
+    CHECK(plan.read_count == 5 && is_read(&reads[0], 0, 10 * PAGE, 0));
+    CHECK(is_read(&reads[1], 15 * PAGE, PAGE, 10 * PAGE) && places[1].device_offset == 1004);
+    CHECK(is_read(&reads[2], 0, PAGE, 11 * PAGE) && places[6].device_offset == 11 * PAGE + 20);
+    CHECK(reads[3].bytes == 2 * PAGE && reads[4].bytes == (4 << 20) - PAGE);
+}
+
+static void test_a_large_span_is_one_read(void) {
+    cogpu_gds_plan plan;
+    cogpu_span spans[] = {{PAGE, 100 << 20}, {50 << 20, 1000}, {(100 << 20) + PAGE, 10}};
+    CHECK(plan_all(&plan, 1 << 30, spans, 3, UINT64_MAX) == COGPU_OK);
+    CHECK(plan.read_count == 2 && is_read(&reads[0], PAGE, 100 << 20, 0));
+    CHECK(places[1].read == 0 && places[2].read == 1);
+}
+
+static void test_files_share_no_read(void) {
+    int one, other;
+    cogpu_gds_plan plan = {.reads = reads};
+    const cogpu_gds_file *files[] = {(void *)&one, (void *)&other};
+    for (uint32_t i = 0; i < 4; i++)
+        CHECK(cogpu_gds_plan_add(&plan, files[i / 2], 1 << 20, (cogpu_span){i * 100, 100},
+                                 UINT64_MAX, &places[i]));
+    CHECK(plan.read_count == 2 && reads[0].file == files[0] && reads[1].file == files[1]);
+    CHECK(places[1].read == 0 && places[2].read == 1 && places[2].device_offset == PAGE + 200);
+}
+
+static void test_the_guard_names_both_sizes(void) {
+    cogpu_gds_plan plan;
+    cogpu_span spans[] = {{0, 100}, {1 << 20, 5000}};
+    CHECK(plan_all(&plan, 2 << 20, spans, 2, 3 * PAGE) == COGPU_OK);
+    CHECK(plan_all(&plan, 2 << 20, spans, 2, 3 * PAGE - 1) == COGPU_LIMIT);
+    CHECK_TEXT(error.message, "the stored bytes of 2 blocks need 12288 bytes of device memory, and "
+                              "12287 are allowed: raise `device_bytes` of the context");
+    cogpu_span huge[] = {{0, INT64_MAX}, {PAGE, 1}, {0, INT64_MAX}, {1, 1}, {0, INT64_MAX}};
+    CHECK(plan_all(&plan, UINT64_MAX, huge, 2, UINT64_MAX) == COGPU_OK);
+    CHECK(plan_all(&plan, UINT64_MAX, huge, 2, 1 << 30) == COGPU_LIMIT);
+}
+
+/* More bytes than can be counted: three times half of all there are, in turns of two files, so
+ * that none shares a read. */
+static void test_sums_that_overflow(void) {
+    int one, other;
+    cogpu_span all = {0, INT64_MAX - 2 * PAGE};
+    cogpu_gds_plan plan = {.reads = reads};
+    CHECK(cogpu_gds_plan_add(&plan, (void *)&one, INT64_MAX, all, UINT64_MAX, &places[0]));
+    CHECK(cogpu_gds_plan_add(&plan, (void *)&other, INT64_MAX, all, UINT64_MAX, &places[1]));
+    uint64_t before = plan.bytes;
+    CHECK(!cogpu_gds_plan_add(&plan, (void *)&one, INT64_MAX, all, UINT64_MAX, &places[2]));
+    CHECK(plan.read_count == 2 && plan.bytes == before);
+    CHECK(cogpu_gds_plan_batch(&plan, (void *)&one, INT64_MAX, &all, 1, UINT64_MAX, &places[2],
+                               &error) == COGPU_LIMIT);
+    CHECK(strstr(error.message, "more than") && plan.bytes == before);
+}
+
+static void test_what_does_not_fit_changes_nothing(void) {
+    cogpu_gds_plan plan = {.reads = reads};
+    cogpu_gds_place place;
+    CHECK(cogpu_gds_plan_add(&plan, NULL, 1 << 20, (cogpu_span){0, 100}, 2 * PAGE, &place));
+    CHECK(
+        !cogpu_gds_plan_add(&plan, NULL, 1 << 20, (cogpu_span){PAGE, PAGE + 1}, 2 * PAGE, &place));
+    CHECK(!cogpu_gds_plan_add(&plan, NULL, 1 << 20, (cogpu_span){500000, PAGE}, 2 * PAGE, &place));
+    CHECK(plan.read_count == 1 && plan.bytes == PAGE && is_read(&reads[0], 0, PAGE, 0));
+    CHECK(cogpu_gds_plan_add(&plan, NULL, 1 << 20, (cogpu_span){PAGE, PAGE}, 2 * PAGE, &place));
+    CHECK(plan.read_count == 1 && plan.bytes == 2 * PAGE && place.device_offset == PAGE);
+}
+
+/* Each span's bytes lie in its read, and reads lie side by side in memory. */
+static bool is_sound(const cogpu_gds_plan *plan, const cogpu_span *spans, uint32_t count,
+                     uint64_t file_bytes) {
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < plan->read_count; i++) {
+        const cogpu_gds_read *read = &plan->reads[i];
+        uint64_t end = read->file_offset + read->bytes;
+        if (read->device_offset != at || read->file_offset % PAGE != 0 || end > file_bytes ||
+            (end % PAGE != 0 && end != file_bytes))
+            return false;
+        at += (read->bytes + PAGE - 1) / PAGE * PAGE;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        bool is_inside = spans[i].bytes > 0 && spans[i].offset + spans[i].bytes <= file_bytes;
+        if (!is_inside && places[i].read == COGPU_GDS_NO_READ)
+            continue;
+        if (!is_inside || places[i].read >= plan->read_count)
+            return false;
+        const cogpu_gds_read *read = &plan->reads[places[i].read];
+        if (spans[i].offset < read->file_offset ||
+            spans[i].offset + spans[i].bytes > read->file_offset + read->bytes ||
+            places[i].device_offset - read->device_offset != spans[i].offset - read->file_offset)
+            return false;
+    }
+    return at == plan->bytes;
+}
+
+/* Blocks as files have them: one after the other, with holes, jumps and sparse blocks. */
+static void make_spans(cogpu_span *spans, uint32_t count, uint64_t file_bytes, uint64_t most) {
+    uint64_t at = random_below(file_bytes);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t kind = random_below(16);
+        at = kind == 0 ? random_below(file_bytes) : kind < 4 ? at + random_below(100000) : at;
+        at = at < file_bytes ? at : at % file_bytes;
+        spans[i] = (cogpu_span){at, kind == 5 ? 0 : random_below(most)};
+        at += spans[i].bytes;
+    }
+}
+
+static void test_plans_are_sound(void) {
+    static cogpu_span spans[300];
+    for (uint32_t round = 0; round < 2000; round++) {
+        uint32_t count = (uint32_t)random_below(300);
+        uint64_t file_bytes = 1 + random_below(round % 2 ? 1 << 30 : 1 << 15);
+        cogpu_gds_plan plan;
+        make_spans(spans, count, file_bytes, round % 3 ? 3000 : 3000000);
+        CHECK(plan_all(&plan, file_bytes, spans, count, UINT64_MAX) == COGPU_OK);
+        CHECK(is_sound(&plan, spans, count, file_bytes));
+    }
+}
+
+static void test_one_range_comes_back(void) {
+    cogpu_gds_plan plan;
+    cogpu_span spans[] = {{10, 20}, {0, 0}, {100000, 7}, {200000, 50}, {300000, 5}};
+    CHECK(plan_all(&plan, 1 << 20, spans, 5, UINT64_MAX) == COGPU_OK);
+    uint32_t chosen[] = {3, 1, 2}, sparse[] = {1, 1};
+    cogpu_gds_range range = cogpu_gds_bring(spans, places, chosen, 3);
+    CHECK(range.device_offset == places[2].device_offset);
+    CHECK(range.device_offset + range.bytes == places[3].device_offset + 50);
+    range = cogpu_gds_bring(spans, places, sparse, 2);
+    CHECK(range.bytes == 0);
+    range = cogpu_gds_bring(spans, places, sparse, 0);
+    CHECK(range.bytes == 0);
+}
+
+/* ---- libraries, each in a process of its own ----------------------------------------------- */
+
+static fake_cufile *fake;
+
+static void in_a_process(const char *path, void (*test)(void)) {
+    int status = 0;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        if (path)
+            setenv("COGPU_CUFILE", path, 1);
+        else
+            unsetenv("COGPU_CUFILE");
+        void *library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+        void *symbol = library ? dlsym(library, "fake_cufile_control") : NULL;
+        if (symbol) {
+            fake_cufile_control_call *control;
+            memcpy(&control, &symbol, sizeof control);
+            fake = control();
+        }
+        test_broken = 0;
+        test();
+        exit(test_broken);
+    }
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void expect_absent(const char *why) {
+    cogpu_gds_file *file = (void *)&error;
+    cogpu_gds_work work = {.count = 0};
+    uint32_t bad;
+    CHECK_TEXT(cogpu_gds_absent(), why);
+    CHECK(!cogpu_gds_is_direct());
+    CHECK(cogpu_gds_file_open(0, &file, &error) == COGPU_UNSUPPORTED && !file);
+    CHECK(strstr(error.message, why));
+    CHECK(cogpu_gds_register(NULL, &work, 1, &error) == COGPU_UNSUPPORTED);
+    CHECK(cogpu_gds_fetch(&work, &bad, &error) == COGPU_UNSUPPORTED);
+    cogpu_gds_deregister(NULL, &work);
+    cogpu_gds_file_close(NULL);
+}
+
+static void in_no_library(void) {
+    const char *why;
+    if (cogpu_gpu_count(&why) == 0)
+        expect_absent(why);
+    else if (!dlopen("libcufile.so.0", RTLD_NOW | RTLD_LOCAL))
+        expect_absent("cuFile (libcufile.so.0) is not installed");
+}
+
+static void in_no_such_file(void) {
+    expect_absent("the file that COGPU_CUFILE names cannot be loaded");
+}
+
+static void in_another_library(void) {
+    expect_absent("cuFile is too old: it lacks cuFileDriverOpen");
+}
+
+static void in_a_library_without_driver(void) {
+    fake->open_error = 5001;
+    expect_absent("cuFile cannot open its driver: its error 5001, CUDA's error 0");
+}
+
+static void in_a_library_that_others_opened(void) {
+    fake->open_error = 5026;
+    CHECK(!cogpu_gds_absent() && cogpu_gds_is_direct());
+}
+
+static void in_a_library_by_way_of_the_host(void) {
+    fake->is_through_host = true;
+    CHECK(!cogpu_gds_absent() && !cogpu_gds_is_direct());
+}
+
+static void in_a_library_without_properties(void) {
+    fake->properties_error = 5030;
+    CHECK(!cogpu_gds_absent() && !cogpu_gds_is_direct());
+}
+
+static void test_absent_libraries(void) {
+    in_a_process(NULL, in_no_library);
+    in_a_process("/nonexistent/libcufile.so", in_no_such_file);
+    in_a_process("libm.so.6", in_another_library);
+    in_a_process(FAKE_CUFILE, in_a_library_without_driver);
+    in_a_process(FAKE_CUFILE, in_a_library_that_others_opened);
+    in_a_process(FAKE_CUFILE, in_a_library_by_way_of_the_host);
+    in_a_process(FAKE_CUFILE, in_a_library_without_properties);
+}
+
+/* ---- fetch --------------------------------------------------------------------------------- */
+
+static uint8_t content[FILE_BYTES];
+static bool has_batches;
+static cogpu_gds_file *file;
+static cogpu_pool *pool;
+
+/* A file with noise, which nobody can name any more. */
+static int make_file(void) {
+    char path[] = "/tmp/cogpu_gds_XXXXXX";
+    int descriptor = mkstemp(path);
+    for (size_t i = 0; i < FILE_BYTES; i++)
+        content[i] = (uint8_t)random_below(256);
+    CHECK(descriptor >= 0 && write(descriptor, content, FILE_BYTES) == FILE_BYTES);
+    unlink(path);
+    return descriptor;
+}
+
+static _Thread_local int current;
+static atomic_uint entered, refused;
+
+static bool enter(void *user) {
+    CHECK(user == &entered);
+    if (atomic_load(&refused))
+        return false;
+    current++;
+    atomic_fetch_add(&entered, 1);
+    return true;
+}
+
+static void leave(void *user) {
+    (void)user;
+    current--;
+}
+
+static bool is_current(void) {
+    return current > 0;
+}
+
+static const cogpu_gds_context context = {enter, leave, &entered};
+
+/* Orders and counts as at first, but for what is open. */
+static void reset(void) {
+    unsigned entries = fake->entries, files = fake->files, memories = fake->memories;
+    *fake = (fake_cufile){.entries = entries, .is_current = is_current};
+    fake->files = files;
+    fake->memories = memories;
+}
+
+enum { UNTOUCHED = 0x5A };
+
+static uint8_t *memory;
+static uint64_t memory_bytes;
+
+static void open_memory(uint64_t bytes) {
+    memory_bytes = bytes;
+    memory = malloc(bytes ? bytes : 1);
+    memset(memory, UNTOUCHED, bytes);
+}
+
+static cogpu_status fetch(uint32_t count, uint32_t *bad) {
+    cogpu_gds_work work = {.memory = memory,
+                           .memory_bytes = memory_bytes,
+                           .reads = reads,
+                           .count = count,
+                           .context = &context,
+                           .pool = pool,
+                           .seats = 4,
+                           .patience = 0.05};
+    return cogpu_gds_fetch(&work, bad, &error);
+}
+
+/* Reads are as expected, and what is DONE has the file's bytes. */
+static bool is_fetched(uint32_t count, bool (*is_bad)(const cogpu_gds_read *)) {
+    uint32_t wrong = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const cogpu_gds_read *read = &reads[i];
+        wrong += read->state != (is_bad && is_bad(read) ? COGPU_GDS_BAD : COGPU_GDS_DONE);
+        if (read->state == COGPU_GDS_DONE)
+            wrong += memcmp(memory + read->device_offset, content + read->file_offset,
+                            (size_t)read->bytes) != 0;
+    }
+    wrong += fake->wrong + fake->without_context + fake->closed_under_way + (unsigned)current;
+    return wrong == 0;
+}
+
+/* Each page of the file is a read of its own, in memory in the opposite order. */
+static uint32_t list_pages(void) {
+    uint32_t count = FILE_BYTES / PAGE;
+    for (uint32_t i = 0; i < count; i++)
+        reads[i] = (cogpu_gds_read){.file = file,
+                                    .file_offset = (uint64_t)i * PAGE,
+                                    .bytes = PAGE,
+                                    .device_offset = (uint64_t)(count - 1 - i) * PAGE};
+    open_memory((uint64_t)count * PAGE);
+    return count;
+}
+
+static void close_memory(void) {
+    free(memory);
+    CHECK(fake->batches == 0);
+}
+
+static void test_fetch_of_nothing(void) {
+    uint32_t bad = 9;
+    reset();
+    open_memory(0);
+    CHECK(fetch(0, &bad) == COGPU_OK && bad == 0);
+    CHECK(fake->setups == 0 && fake->reads == 0 && fake->waits == 0);
+    close_memory();
+}
+
+static void test_fetch_of_one(void) {
+    uint32_t bad = 9;
+    reset();
+    open_memory(PAGE);
+    reads[0] = (cogpu_gds_read){.file = file, .file_offset = 8 * PAGE, .bytes = PAGE};
+    CHECK(fetch(1, &bad) == COGPU_OK && bad == 0 && is_fetched(1, NULL));
+    CHECK(fake->submitted + fake->reads == 1);
+    close_memory();
+}
+
+static void test_fetch_of_many(void) {
+    uint32_t bad = 9;
+    reset();
+    uint32_t count = list_pages(), entries = fake->entries ? fake->entries : 128;
+    CHECK(fetch(count, &bad) == COGPU_OK && bad == 0 && is_fetched(count, NULL));
+    if (has_batches) {
+        CHECK(fake->submitted == count && fake->submitted_before_wait == count);
+        CHECK(fake->submits == (count + entries - 1) / entries && fake->reads == 0);
+    } else {
+        CHECK(fake->submitted == 0 && fake->reads == count);
+    }
+    CHECK(fake->unaligned == 0);
+    close_memory();
+}
+
+static void test_fetch_with_reads_of_nothing(void) {
+    uint32_t bad = 9;
+    reset();
+    uint32_t count = list_pages(), empty = 0;
+    for (uint32_t i = 0; i < count; i += 3, empty++)
+        reads[i].bytes = 0;
+    CHECK(fetch(count, &bad) == COGPU_OK && bad == 0 && is_fetched(count, NULL));
+    CHECK(fake->submitted + fake->reads == count - empty);
+    for (uint32_t i = 0; i < count; i++)
+        reads[i].bytes = 0;
+    CHECK(fetch(count, &bad) == COGPU_OK && bad == 0);
+    CHECK(fake->submitted + fake->reads == count - empty);
+    close_memory();
+}
+
+static bool is_odd(const cogpu_gds_read *read) {
+    return read->bytes != PAGE;
+}
+
+static void test_fetch_outside_memory(void) {
+    uint32_t bad = 9;
+    reset();
+    uint32_t count = list_pages();
+    reads[3].bytes = UINT64_MAX;
+    reads[4].bytes = memory_bytes - reads[4].device_offset + 1;
+    reads[5].bytes = PAGE + 1, reads[5].device_offset = UINT64_MAX - PAGE;
+    reads[6].bytes = PAGE - 1, reads[6].file_offset = UINT64_MAX - 5;
+    reads[7].bytes = PAGE - 1, reads[7].file_offset = INT64_MAX - 5;
+    CHECK(fetch(count, &bad) == COGPU_OK && bad == 5 && is_fetched(count, is_odd));
+    CHECK(fake->submitted + fake->reads == count - 5);
+    close_memory();
+}
+
+static bool is_mischief(const cogpu_gds_read *read) {
+    uint64_t page = read->file_offset / PAGE;
+    return (fake->short_each && page % fake->short_each == 0) ||
+           (fake->fail_each && page % fake->fail_each == 0) ||
+           (fake->stuck_each && page % fake->stuck_each == 0);
+}
+
+static uint32_t count_mischief(uint32_t count) {
+    uint32_t bad = 0;
+    for (uint32_t i = 0; i < count; i++)
+        bad += is_mischief(&reads[i]);
+    return bad;
+}
+
+static void test_short_and_failing_reads(void) {
+    static const uint64_t each[][2] = {{1, 0}, {0, 1}, {7, 0}, {0, 5}, {3, 4}};
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+        uint32_t bad = 9;
+        reset();
+        uint32_t count = list_pages();
+        fake->short_each = each[i][0];
+        fake->fail_each = each[i][1];
+        CHECK(fetch(count, &bad) == COGPU_OK && is_fetched(count, is_mischief));
+        CHECK(bad == count_mischief(count) && bad > 0);
+        close_memory();
+    }
+    /* What lies beyond the end of the file comes short by itself. */
+    uint32_t bad = 9;
+    reset();
+    open_memory(PAGE);
+    reads[0] = (cogpu_gds_read){.file = file, .file_offset = FILE_BYTES - 10, .bytes = 11};
+    CHECK(fetch(1, &bad) == COGPU_OK && bad == 1 && reads[0].state == COGPU_GDS_BAD);
+    close_memory();
+}
+
+static void test_late_reads(void) {
+    for (unsigned piece = 0; piece < 8; piece++) {
+        uint32_t bad = 9;
+        reset();
+        uint32_t count = list_pages();
+        fake->late = 3 * piece;
+        fake->piece = piece;
+        fake->has_strays = piece % 2;
+        fake->fail_each = 10;
+        CHECK(fetch(count, &bad) == COGPU_OK && is_fetched(count, is_mischief));
+        CHECK(bad == count_mischief(count));
+        CHECK(!has_batches || fake->submitted_before_wait == count);
+        close_memory();
+    }
+}
+
+/* Batches that cuFile refuses are read by threads. */
+static void test_refused_batches(void) {
+    for (unsigned i = 0; i < 4; i++) {
+        uint32_t bad = 9;
+        reset();
+        uint32_t count = list_pages();
+        fake->setup_fails_at = i < 2 ? i + 1 : 0;
+        fake->submit_fails_at = i >= 2 ? i - 1 : 0;
+        CHECK(fetch(count, &bad) == COGPU_OK && bad == 0 && is_fetched(count, NULL));
+        CHECK(fake->submitted + fake->reads == count && fake->reads > 0);
+        CHECK(!has_batches || fake->submitted_before_wait == fake->submitted);
+        close_memory();
+    }
+}
+
+/* Reads that do not end are told to, and the others are not lost. */
+static void test_stuck_reads(void) {
+    uint32_t bad = 9;
+    reset();
+    uint32_t count = list_pages();
+    fake->stuck_each = 50;
+    CHECK(fetch(count, &bad) == COGPU_OK && is_fetched(count, is_mischief));
+    CHECK(bad == count_mischief(count) && fake->cancels > 0);
+    close_memory();
+}
+
+/* One batch cannot be asked any more: what is left of it is given up. */
+static void test_failing_status(void) {
+    for (unsigned is_lie = 0; is_lie < 2; is_lie++) {
+        uint32_t bad = 9, done = 0;
+        reset();
+        uint32_t count = list_pages(), entries = fake->entries ? fake->entries : 128;
+        fake->status_fails_at = !is_lie;
+        fake->status_lies_at = is_lie;
+        CHECK(fetch(count, &bad) == COGPU_OK);
+        CHECK(bad == (entries < count ? entries : count) && fake->cancels == 1);
+        for (uint32_t i = 0; i < count; i++)
+            done += reads[i].state == COGPU_GDS_DONE;
+        CHECK(done + bad == count && fake->wrong == 0 && fake->closed_under_way == 0);
+        close_memory();
+    }
+}
+
+static void test_no_context(void) {
+    uint32_t bad = 9;
+    reset();
+    uint32_t count = list_pages();
+    atomic_store(&refused, 1);
+    CHECK(fetch(count, &bad) == COGPU_OK && bad == count && fake->submitted + fake->reads == 0);
+    CHECK(cogpu_gds_register(&context, memory, PAGE, &error) == COGPU_DEVICE);
+    atomic_store(&refused, 0);
+    close_memory();
+}
+
+static void test_files_and_memory(void) {
+    cogpu_gds_file *none = (void *)&error;
+    int ends[2];
+    char byte;
+    reset();
+    CHECK(cogpu_gds_file_bytes(file) == FILE_BYTES);
+    CHECK(cogpu_gds_file_open(-1, &none, &error) == COGPU_IO && !none);
+    CHECK(pipe(ends) == 0 && cogpu_gds_file_open(ends[0], &none, &error) == COGPU_IO && !none);
+    close(ends[0]);
+    close(ends[1]);
+    int descriptor = open("/proc/self/exe", O_RDONLY);
+    fake->file_error = 5008;
+    CHECK(cogpu_gds_file_open(descriptor, &none, &error) == COGPU_DEVICE && !none);
+    CHECK_TEXT(error.message, "cuFile failed to take up a file: its error 5008, CUDA's error 0");
+    close(descriptor);
+    fake->memory_error = 5036;
+    CHECK(cogpu_gds_register(&context, &byte, 1, &error) == COGPU_DEVICE);
+    CHECK(fake->memories == 0 && fake->files == 1);
+    fake->memory_error = 0;
+    CHECK(cogpu_gds_register(&context, &byte, 1, &error) == COGPU_OK && fake->memories == 1);
+    cogpu_gds_deregister(&context, &byte);
+    CHECK(fake->memories == 0 && fake->wrong == 0 && fake->without_context == 0);
+}
+
+/* ---- a batch from its spans to its bytes, as a reader goes about it ------------------------ */
+
+static bool is_span_there(const uint8_t *device, cogpu_span span, const cogpu_gds_place *place) {
+    return place->read == COGPU_GDS_NO_READ
+               ? span.bytes == 0 || span.offset + span.bytes > FILE_BYTES
+               : memcmp(device + place->device_offset, content + span.offset, (size_t)span.bytes) ==
+                     0;
+}
+
+static cogpu_status read_batch(cogpu_gpu *gpu, const cogpu_span *spans, uint32_t count,
+                               uint64_t allowed) {
+    cogpu_gds_plan plan = {.reads = reads};
+    void *device = NULL;
+    uint32_t bad = 9, wrong = 0;
+    TRY(cogpu_gds_plan_batch(&plan, file, FILE_BYTES, spans, count, allowed, places, &error));
+    if (plan.bytes > 0) {
+        TRY(gpu->calls->allocate(gpu, plan.bytes, &device, &error));
+        TRY(cogpu_gds_register(&context, device, plan.bytes, &error));
+    }
+    cogpu_gds_work work = {.memory = device,
+                           .memory_bytes = plan.bytes,
+                           .reads = reads,
+                           .count = plan.read_count,
+                           .context = &context,
+                           .pool = pool,
+                           .seats = 2};
+    TRY(cogpu_gds_fetch(&work, &bad, &error));
+    for (uint32_t i = 0; i < count; i++)
+        wrong += !is_span_there(device, spans[i], &places[i]);
+    CHECK(bad == 0 && wrong == 0 && fake->unaligned == 0 && fake->wrong == 0);
+    CHECK(!has_batches || fake->submitted_before_wait == plan.read_count);
+    if (device) {
+        cogpu_gds_deregister(&context, device);
+        gpu->calls->release(gpu, device);
+    }
+    return COGPU_OK;
+}
+
+static void test_batches_of_spans(void) {
+    static cogpu_span spans[SPANS_MAX];
+    static const uint32_t counts[] = {0, 1, 2, 100, SPANS_MAX};
+    cogpu_gpu *gpu = NULL;
+    CHECK(cogpu_gpu_open_emu(1, 1 << 30, &gpu, &error) == COGPU_OK);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        reset();
+        make_spans(spans, counts[i], FILE_BYTES, i % 2 ? 400 : 20000);
+        CHECK(read_batch(gpu, spans, counts[i], 1 << 30) == COGPU_OK);
+    }
+    /* Thousands of small blocks that share nothing. */
+    reset();
+    for (uint32_t i = 0; i < SPANS_MAX; i++)
+        spans[i] = (cogpu_span){i * 389 % (FILE_BYTES / PAGE) * PAGE + i % PAGE, i % 100 ? 90 : 0};
+    CHECK(read_batch(gpu, spans, SPANS_MAX, 1 << 30) == COGPU_OK);
+    CHECK(fake->submitted + fake->reads > 5000);
+    gpu->calls->close(gpu);
+}
+
+static void test_a_guard_that_refuses(void) {
+    cogpu_span spans[] = {{0, 100}, {1 << 20, PAGE}};
+    uint64_t before = 0, after = 0, total;
+    cogpu_gpu *gpu = NULL;
+    reset();
+    CHECK(cogpu_gpu_open_emu(1, 1 << 30, &gpu, &error) == COGPU_OK);
+    CHECK(gpu->calls->memory(gpu, &before, &total, &error) == COGPU_OK);
+    CHECK(read_batch(gpu, spans, 2, 2 * PAGE - 1) == COGPU_LIMIT);
+    CHECK(strstr(error.message, "8192") && strstr(error.message, "8191"));
+    CHECK(gpu->calls->memory(gpu, &after, &total, &error) == COGPU_OK && before == after);
+    CHECK(fake->memories == 0 && fake->setups == 0 && fake->reads == 0);
+    CHECK(read_batch(gpu, spans, 2, 2 * PAGE) == COGPU_OK);
+    gpu->calls->close(gpu);
+}
+
+/* Last, since a batch stays open: what can still be written to is reported. */
+static void test_reads_that_never_end(void) {
+    uint32_t bad = 9;
+    reset();
+    uint32_t count = list_pages();
+    fake->stuck_each = 1000000; /* the first page of the file */
+    fake->ignores_cancel = true;
+    CHECK(fetch(count, &bad) == COGPU_DEVICE && bad == 1 && is_fetched(count, is_mischief));
+    CHECK(strstr(error.message, "does not end 1 of") && fake->batches == 1);
+    free(memory);
+}
+
+static void in_a_library_at_work(void) {
+    int descriptor = make_file();
+    CHECK(!cogpu_gds_absent() && cogpu_gds_is_direct());
+    CHECK(cogpu_gds_file_open(descriptor, &file, &error) == COGPU_OK);
+    close(descriptor);
+    CHECK(cogpu_pool_open(4, &pool, &error) == COGPU_OK);
+    test_files_and_memory();
+    test_fetch_of_nothing();
+    test_fetch_of_one();
+    test_fetch_of_many();
+    test_fetch_with_reads_of_nothing();
+    test_fetch_outside_memory();
+    test_short_and_failing_reads();
+    test_late_reads();
+    test_refused_batches();
+    test_no_context();
+    test_batches_of_spans();
+    test_a_guard_that_refuses();
+    if (has_batches) {
+        test_stuck_reads();
+        test_failing_status();
+        test_reads_that_never_end();
+    }
+    cogpu_gds_file_close(file);
+    cogpu_pool_close(pool);
+    CHECK(fake->files == 0 && fake->memories == 0);
+}
+
+static void in_a_library_of_small_batches(void) {
+    fake->entries = 5;
+    in_a_library_at_work();
+}
+
+static void test_fetch(void) {
+    has_batches = true;
+    in_a_process(FAKE_CUFILE, in_a_library_at_work);
+    in_a_process(FAKE_CUFILE, in_a_library_of_small_batches);
+}
+
+static void test_fetch_without_batches(void) {
+    has_batches = false;
+    in_a_process(FAKE_CUFILE_OLD, in_a_library_at_work);
+}
+
+int main(void) {
+    RUN(test_no_spans);
+    RUN(test_one_span);
+    RUN(test_spans_that_need_no_read);
+    RUN(test_neighbours_share_a_read);
+    RUN(test_a_large_span_is_one_read);
+    RUN(test_files_share_no_read);
+    RUN(test_the_guard_names_both_sizes);
+    RUN(test_sums_that_overflow);
+    RUN(test_what_does_not_fit_changes_nothing);
+    RUN(test_plans_are_sound);
+    RUN(test_one_range_comes_back);
+    RUN(test_absent_libraries);
+    RUN(test_fetch);
+    RUN(test_fetch_without_batches);
+    return FINISH();
+}
