@@ -7,7 +7,7 @@ generator := $(if $(shell command -v ninja),-G Ninja)
 python    := .venv/bin/python
 c_files   := git ls-files -co --exclude-standard '*.c' '*.h'
 
-.PHONY: all setup demo test bench fuzz format install clean
+.PHONY: all setup demo test test-gpu sanitize-gpu bench bench-gpu fuzz format install clean
 
 # build/cogpu, build/libcogpu.so, build/libcogpu.a
 all: build/CMakeCache.txt
@@ -29,11 +29,23 @@ demo: setup
 test: setup
 	@$(python) tests/run.py
 
+# On a machine with a GPU: the tests of the CUDA backend there, and under compute-sanitizer.
+test-gpu: setup
+	@$(python) tests/run_gpu.py
+
+sanitize-gpu: setup
+	@$(python) tests/run_gpu.py --sanitize
+
 # The reader beside its peers; the tables go into README.md.
 bench:
 	@tools/setup.sh bench/requirements.txt
 	@$(MAKE) --no-print-directory all
 	@$(python) bench/bench.py --readme
+
+# The GPU's decoders beside nvCOMP, where it is found.
+bench-gpu:
+	@tools/setup.sh bench/requirements-gpu.txt
+	@$(python) bench/bench_gpu.py
 
 # Each fuzz target for TIME seconds.
 fuzz: setup
@@ -46,4 +58,4 @@ install: all
 	@cmake --install build --prefix $(PREFIX)
 
 clean:
-	rm -rf build build-san build-fuzz demo
+	rm -rf build build-san build-fuzz build-gpu demo

@@ -1,0 +1,640 @@
+/*
+ * The decoders of the CUDA backend alone, measured. Takes TIFF files; prints a line of JSON for
+ * each file and contender: our decoder, and nvCOMP's for deflate and zstd where libnvcomp.so.5 is
+ * found (or the library that COGPU_NVCOMP names).
+ *
+ * All blocks of a file make one batch. Their stored bytes lie on the device before the clock starts
+ * and the decoded ones stay there, so what is timed, by events on the stream, is decoding and
+ * nothing else. Before and after the timed runs every byte is compared with what the host's codec
+ * gives, in memory that held other bytes before, the bytes between the blocks included.
+ */
+#include "backend/cuda/cuda.h"
+#include "base/pool.h"
+#include "codec/codec.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { GUARD = 0xC3, CHECKS = 3, KERNEL_RUNS = 3, SEATS_MAX = 256 };
+/* At least so many runs, and so long, that an idle GPU has its full clock again. */
+enum { WARM_UPS = 2, WARM_UP_MS = 50 };
+enum { TAG_STRIP_OFFSETS = 273, TAG_STRIP_BYTES = 279, TAG_TILE_OFFSETS = 324, TAG_TILE_BYTES };
+
+static struct options {
+    bool is_emu, ours_alone, least_scratch, kernels;
+    uint32_t repeats;
+} options = {.repeats = 9};
+
+/* A file as a batch; memory on the host that is copied to and from the device is pinned. */
+struct bench {
+    const char *name;
+    cogpu_image image;
+    const cogpu_codec_row *codec;
+    size_t row_bytes;
+    cogpu_gpu_batch batch;
+    cogpu_coded *blocks;                  /* largest stored size first */
+    uint64_t stored_bytes, decoded_bytes; /* of all blocks together */
+    uint64_t stored_room, decoded_room;   /* with what lies between them */
+    uint8_t *stored, *decoded;            /* the latter as the device gave it */
+    uint32_t *verdicts;
+    uint8_t *expected; /* as the host's codec gives it, laid out as on the device */
+    uint8_t *accepted; /* by the host's codec, a flag for each block */
+    cogpu_pool *pool;
+    cogpu_codec_state states[SEATS_MAX];
+    uint32_t wrong[SEATS_MAX]; /* blocks that differ, as each thread found */
+    struct nvcomp *nvcomp;
+};
+
+static cogpu_error error;
+
+static void need(cogpu_status status) {
+    if (status == COGPU_OK)
+        return;
+    fprintf(stderr, "gpu_decode: %s\n", error.message);
+    exit(1);
+}
+
+static void *need_memory(void *memory) {
+    if (!memory)
+        need(cogpu_fail(&error, COGPU_MEMORY, "out of memory"));
+    return memory;
+}
+
+static uint64_t align(uint64_t bytes, uint64_t to) {
+    return (bytes + to - 1) / to * to;
+}
+
+static void *pinned(cogpu_gpu *gpu, uint64_t bytes) {
+    void *memory;
+    need(gpu->calls->allocate_pinned(gpu, bytes, &memory, &error));
+    return memory;
+}
+
+static void *on_device(cogpu_gpu *gpu, uint64_t bytes) {
+    void *memory;
+    need(gpu->calls->allocate(gpu, bytes, &memory, &error));
+    return memory;
+}
+
+static void finish(const cogpu_gpu_batch *batch) {
+    need(batch->gpu->calls->finish_stream(batch->gpu, batch->stream, &error));
+}
+
+/* ---- the file ------------------------------------------------------------------------------ */
+
+/* All numbers of a tag; the caller frees them. */
+static uint64_t *tag_numbers(const cogpu_file *file, uint32_t directory, uint32_t id,
+                             uint64_t count) {
+    cogpu_tag tag;
+    uint32_t index = 0;
+    do
+        need(cogpu_tag_info(file, directory, index++, &tag, &error));
+    while (tag.id != id);
+    if (tag.count != count || tag.bytes < count * sizeof(uint16_t) ||
+        tag.bytes > count * sizeof(uint64_t))
+        need(cogpu_fail(&error, COGPU_CORRUPT, "tag %u is not an array of a number a block", id));
+    uint64_t *numbers = need_memory(malloc(count * sizeof *numbers));
+    const uint8_t *raw = (const uint8_t *)numbers;
+    size_t width = (size_t)(tag.bytes / count);
+    need(cogpu_tag_read(file, directory, id, 0, count, numbers, &error));
+    for (uint64_t i = count; i-- > 0;) { /* from the end, since they grow in place */
+        uint16_t u16;
+        uint32_t u32;
+        memcpy(&u16, raw + i * width, sizeof u16);
+        if (width == sizeof u16) {
+            numbers[i] = u16;
+        } else if (width == sizeof u32) {
+            memcpy(&u32, raw + i * width, sizeof u32);
+            numbers[i] = u32;
+        }
+    }
+    return numbers;
+}
+
+/* Bytes of a block: the last strip of a band is shorter. */
+static uint32_t block_bytes(const struct bench *bench, uint64_t index) {
+    const cogpu_image *image = &bench->image;
+    uint64_t rows = image->block_height;
+    if (image->layout == COGPU_STRIPS) {
+        uint64_t strips = (image->height + rows - 1) / rows, first = index % strips * rows;
+        rows = image->height - first < rows ? image->height - first : rows;
+    }
+    if (rows * bench->row_bytes > COGPU_GPU_BLOCK_MAX)
+        need(cogpu_fail(&error, COGPU_LIMIT, "blocks are too large"));
+    return (uint32_t)(rows * bench->row_bytes);
+}
+
+/* Puts the blocks one behind the other, as they are in most files. */
+static void lay_out(struct bench *bench, const uint64_t *sizes) {
+    uint64_t in = COGPU_GPU_SLACK, out = COGPU_GPU_ALIGN;
+    for (uint64_t i = 0; i < bench->image.blocks; i++) {
+        if (sizes[i] == 0 || sizes[i] > COGPU_GPU_BLOCK_MAX)
+            need(cogpu_fail(&error, COGPU_LIMIT, "a block is empty or too large"));
+        uint32_t room = block_bytes(bench, i);
+        bench->blocks[i] = (cogpu_coded){
+            .in = in, .out = out, .in_bytes = (uint32_t)sizes[i], .room = room, .needed = room};
+        in += sizes[i];
+        out += align(room, COGPU_GPU_ALIGN) + COGPU_GPU_ALIGN;
+        bench->stored_bytes += sizes[i];
+        bench->decoded_bytes += room;
+    }
+    bench->stored_room = in + COGPU_GPU_SLACK;
+    bench->decoded_room = out;
+}
+
+static void read_stored(const struct bench *bench, const char *path, const uint64_t *offsets) {
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    for (uint64_t i = 0; i < bench->image.blocks; i++) {
+        const cogpu_coded *block = &bench->blocks[i];
+        ssize_t got = pread(file, bench->stored + block->in, block->in_bytes, (off_t)offsets[i]);
+        if (got != (ssize_t)block->in_bytes)
+            need(cogpu_fail(&error, COGPU_IO, "%s cannot be read", path));
+    }
+    close(file);
+}
+
+static int larger_first(const void *left, const void *right) {
+    const cogpu_coded *a = left, *b = right;
+    if (a->in_bytes != b->in_bytes)
+        return a->in_bytes < b->in_bytes ? 1 : -1;
+    return a->in < b->in ? -1 : 1;
+}
+
+static void load(struct bench *bench, const char *path) {
+    cogpu_file *file;
+    cogpu_image *image = &bench->image;
+    need(cogpu_open(path, NULL, &file, &error));
+    need(cogpu_info(file, 0, image, &error));
+    bool is_tiled = image->layout == COGPU_TILES;
+    uint64_t samples = image->planar ? 1 : image->bands;
+    bench->name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    bench->codec = cogpu_codec_find(image->compression);
+    bench->row_bytes = (size_t)((image->block_width * samples * image->bits + 7) / 8);
+    bench->blocks = need_memory(calloc(image->blocks, sizeof *bench->blocks));
+    uint64_t *offsets = tag_numbers(file, image->directory,
+                                    is_tiled ? TAG_TILE_OFFSETS : TAG_STRIP_OFFSETS, image->blocks);
+    uint64_t *sizes = tag_numbers(file, image->directory,
+                                  is_tiled ? TAG_TILE_BYTES : TAG_STRIP_BYTES, image->blocks);
+    lay_out(bench, sizes);
+    bench->stored = pinned(bench->batch.gpu, bench->stored_room);
+    memset(bench->stored, GUARD, COGPU_GPU_SLACK);
+    memset(bench->stored + bench->stored_room - COGPU_GPU_SLACK, GUARD, COGPU_GPU_SLACK);
+    read_stored(bench, path, offsets);
+    qsort(bench->blocks, image->blocks, sizeof *bench->blocks, larger_first);
+    free(offsets);
+    free(sizes);
+    cogpu_close(file);
+}
+
+/* ---- the host's bytes, and whether the device's are the same ------------------------------- */
+
+static void decode_on_host(void *argument, uint32_t seat, uint64_t index) {
+    struct bench *bench = argument;
+    const cogpu_coded *block = &bench->blocks[index];
+    const cogpu_image *image = &bench->image;
+    cogpu_block_format format = {.width = image->block_width,
+                                 .height = (uint32_t)(block->room / bench->row_bytes),
+                                 .samples = image->planar ? 1 : image->bands,
+                                 .bits = image->bits,
+                                 .type = image->type,
+                                 .row_bytes = bench->row_bytes,
+                                 .compression = image->compression,
+                                 .photometric = image->photometric,
+                                 .fill_order = 1,
+                                 .subsampling_x = 1,
+                                 .subsampling_y = 1};
+    size_t got = 0;
+    cogpu_status status = bench->codec->decode(
+        &bench->states[seat], &format, bench->stored + block->in, block->in_bytes,
+        bench->expected + block->out, block->room, &got, NULL);
+    bench->accepted[index] = status == COGPU_OK && got >= block->needed;
+}
+
+/* A block that the decoder took for decoded has the host's bytes, and none has bytes after it. */
+static void compare(void *argument, uint32_t seat, uint64_t index) {
+    struct bench *bench = argument;
+    const cogpu_coded *block = &bench->blocks[index];
+    const uint8_t *decoded = bench->decoded + block->out;
+    uint64_t span = align(block->room, COGPU_GPU_ALIGN) + COGPU_GPU_ALIGN;
+    bool is_right =
+        bench->verdicts[index] != COGPU_GPU_DECODED ||
+        (bench->accepted[index] && memcmp(decoded, bench->expected + block->out, block->room) == 0);
+    for (uint64_t i = block->room; i < span; i++)
+        is_right &= decoded[i] == GUARD;
+    bench->wrong[seat] += !is_right;
+}
+
+static void poison(void *argument, uint32_t seat, uint64_t index) {
+    struct bench *bench = argument;
+    (void)seat;
+    memset(bench->decoded + bench->blocks[index].out, GUARD,
+           align(bench->blocks[index].room, COGPU_GPU_ALIGN) + COGPU_GPU_ALIGN);
+}
+
+static void for_each_block(struct bench *bench, cogpu_work *work) {
+    cogpu_pool_run(bench->pool, cogpu_pool_threads(bench->pool), bench->batch.count, work, bench);
+}
+
+/* ---- nvCOMP, by its interface of 5.x ------------------------------------------------------- */
+
+struct nvcomp_options { /* of all zeros: the defaults */
+    int backend;
+    char rest[60];
+};
+
+struct nvcomp {
+    int (*scratch)(size_t count, size_t room_max, struct nvcomp_options options, size_t *bytes,
+                   size_t room_all);
+    int (*decode)(const void *const *in, const size_t *in_bytes, const size_t *room, size_t *got,
+                  size_t count, void *scratch, size_t scratch_bytes, void *const *out,
+                  struct nvcomp_options options, int *statuses, void *stream);
+    void *stored, *lists; /* on the device; `lists` are five of a word a block */
+};
+
+enum { NVCOMP_ALIGN = 16, NVCOMP_LISTS = 5, ZLIB_HEAD = 2, ZLIB_TAIL = 4 };
+
+/* dlsym hands back an object pointer, which C does not let us call: the bytes are the same. */
+static bool find_function(void *library, const char *codec, const char *what, void *function) {
+    char name[96];
+    snprintf(name, sizeof name, "nvcompBatched%sDecompress%s", codec, what);
+    void *symbol = dlsym(library, name);
+    memcpy(function, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
+
+static bool nvcomp_find(struct nvcomp *nvcomp, uint32_t compression) {
+    static void *library;
+    const char *path = getenv("COGPU_NVCOMP"), *codec = NULL;
+    if (compression == COMPRESSION_DEFLATE)
+        codec = "Deflate";
+    else if (compression == COMPRESSION_ZSTD)
+        codec = "Zstd";
+    if (codec && !library)
+        library = dlopen(path ? path : "libnvcomp.so.5", RTLD_NOW | RTLD_LOCAL);
+    return codec && library &&
+           find_function(library, codec, "GetTempSizeAsync", &nvcomp->scratch) &&
+           find_function(library, codec, "Async", &nvcomp->decode);
+}
+
+/* The stored bytes as nvCOMP wants them: aligned, and deflate without what zlib puts round it. */
+static void nvcomp_load(struct bench *bench, struct nvcomp *nvcomp) {
+    const cogpu_gpu_batch *batch = &bench->batch;
+    const cogpu_gpu_calls *calls = batch->gpu->calls;
+    bool is_zlib = bench->image.compression == COMPRESSION_DEFLATE;
+    uint64_t head = is_zlib ? ZLIB_HEAD : 0, round = is_zlib ? ZLIB_HEAD + ZLIB_TAIL : 0;
+    uint64_t count = batch->count, bytes = bench->stored_bytes + count * NVCOMP_ALIGN, at = 0;
+    uint64_t list_bytes = NVCOMP_LISTS * count * sizeof(uint64_t);
+    uint64_t *lists = pinned(batch->gpu, list_bytes);
+    uint8_t *stored = pinned(batch->gpu, bytes);
+    nvcomp->stored = on_device(batch->gpu, bytes);
+    nvcomp->lists = on_device(batch->gpu, list_bytes);
+    for (uint64_t i = 0; i < count; i++) {
+        const cogpu_coded *block = &bench->blocks[i];
+        uint64_t in_bytes = block->in_bytes > round ? block->in_bytes - round : 0;
+        memcpy(stored + at, bench->stored + block->in + head, in_bytes);
+        lists[i] = (uintptr_t)nvcomp->stored + at;
+        lists[count + i] = in_bytes;
+        lists[2 * count + i] = block->room;
+        lists[3 * count + i] = 0; /* what it decodes to goes here */
+        lists[4 * count + i] = (uintptr_t)batch->decoded + block->out;
+        at += align(in_bytes, NVCOMP_ALIGN);
+    }
+    need(calls->copy_up(batch->gpu, nvcomp->stored, stored, at, batch->stream, &error));
+    need(calls->copy_up(batch->gpu, nvcomp->lists, lists, list_bytes, batch->stream, &error));
+    finish(batch);
+    calls->release_pinned(batch->gpu, stored);
+    calls->release_pinned(batch->gpu, lists);
+}
+
+static uint64_t nvcomp_scratch(const struct bench *bench) {
+    size_t bytes = 0, room_max = 0;
+    for (uint32_t i = 0; i < bench->batch.count; i++)
+        room_max = bench->blocks[i].room > room_max ? bench->blocks[i].room : room_max;
+    int status = bench->nvcomp->scratch(bench->batch.count, room_max, (struct nvcomp_options){0},
+                                        &bytes, bench->decoded_bytes);
+    if (status != 0)
+        need(cogpu_fail(&error, COGPU_DEVICE, "nvCOMP tells no scratch: status %d", status));
+    return bytes;
+}
+
+static cogpu_status nvcomp_decode(struct bench *bench) {
+    const struct nvcomp *nvcomp = bench->nvcomp;
+    const cogpu_gpu_batch *batch = &bench->batch;
+    size_t count = batch->count, *numbers = nvcomp->lists;
+    const void *const *in = nvcomp->lists;
+    void *const *out = (void *const *)nvcomp->lists + 4 * count;
+    int status = nvcomp->decode(in, numbers + count, numbers + 2 * count, numbers + 3 * count,
+                                count, batch->scratch, batch->scratch_bytes, out,
+                                (struct nvcomp_options){0}, (int *)batch->verdicts, batch->stream);
+    return status == 0 ? COGPU_OK
+                       : cogpu_fail(&error, COGPU_DEVICE, "nvCOMP fails with status %d", status);
+}
+
+/* ---- our decoder --------------------------------------------------------------------------- */
+
+static const cogpu_gpu_decoder *decoder_of(uint32_t compression) {
+    switch (compression) {
+    case COMPRESSION_DEFLATE:
+    case COMPRESSION_DEFLATE_OLD:
+        return &cogpu_gpu_inflate;
+    case COMPRESSION_ZSTD:
+        return &cogpu_gpu_zstd;
+    case COMPRESSION_LZW:
+        return &cogpu_gpu_lzw;
+    case COMPRESSION_PACKBITS:
+        return &cogpu_gpu_packbits;
+    default:
+        return NULL;
+    }
+}
+
+static uint64_t our_scratch(const struct bench *bench) {
+    uint64_t least, best;
+    decoder_of(bench->image.compression)->scratch(bench->blocks, bench->batch.count, &least, &best);
+    return options.least_scratch ? least : best;
+}
+
+static cogpu_status our_decode(struct bench *bench) {
+    return decoder_of(bench->image.compression)->decode(&bench->batch, &error);
+}
+
+/* ---- where a decoder's time goes, kernel by kernel ----------------------------------------- */
+
+enum { KERNELS_MAX = 32 };
+
+static struct watch {
+    const cogpu_gpu_calls *calls; /* the device's own */
+    cogpu_gpu_event *from, *to;
+    uint32_t count;
+    struct {
+        const char *name;
+        float milliseconds;
+        uint32_t launches;
+    } kernels[KERNELS_MAX];
+} watch;
+
+/* Nothing runs beside the kernel, since every launch before it was waited for. */
+static cogpu_status watched_launch(cogpu_gpu *gpu, const cogpu_kernel *kernel, uint32_t blocks,
+                                   const void *args, cogpu_gpu_stream *stream, cogpu_error *why) {
+    uint32_t i = 0;
+    TRY(watch.calls->finish_stream(gpu, stream, why));
+    TRY(watch.calls->record(gpu, watch.from, stream, why));
+    TRY(watch.calls->launch(gpu, kernel, blocks, args, stream, why));
+    TRY(watch.calls->record(gpu, watch.to, stream, why));
+    TRY(watch.calls->finish_event(gpu, watch.to, why));
+    while (i < watch.count && strcmp(watch.kernels[i].name, kernel->name) != 0)
+        i++;
+    if (i == KERNELS_MAX)
+        return COGPU_OK;
+    watch.count += i == watch.count;
+    watch.kernels[i].name = kernel->name;
+    watch.kernels[i].launches++;
+    watch.kernels[i].milliseconds += watch.calls->milliseconds(gpu, watch.from, watch.to);
+    return COGPU_OK;
+}
+
+static void print_kernels(struct bench *bench) {
+    cogpu_gpu *gpu = bench->batch.gpu;
+    cogpu_gpu_calls watched = *gpu->calls;
+    watch = (struct watch){.calls = gpu->calls};
+    watched.launch = watched_launch;
+    need(gpu->calls->event_open(gpu, &watch.from, &error));
+    need(gpu->calls->event_open(gpu, &watch.to, &error));
+    gpu->calls = &watched;
+    for (uint32_t run = 0; run < KERNEL_RUNS; run++) {
+        need(our_decode(bench));
+        finish(&bench->batch);
+    }
+    gpu->calls = watch.calls;
+    gpu->calls->event_close(gpu, watch.from);
+    gpu->calls->event_close(gpu, watch.to);
+    printf(", \"kernels\": {");
+    for (uint32_t i = 0; i < watch.count; i++)
+        printf("%s\"%s\": {\"launches\": %u, \"ms\": %.4f}", i ? ", " : "", watch.kernels[i].name,
+               watch.kernels[i].launches / KERNEL_RUNS,
+               (double)watch.kernels[i].milliseconds / KERNEL_RUNS);
+    printf("}");
+}
+
+/* ---- measuring ----------------------------------------------------------------------------- */
+
+struct contender {
+    const char *name;
+    uint64_t (*scratch)(const struct bench *bench);
+    cogpu_status (*decode)(struct bench *bench);
+};
+
+static const struct contender ours = {"cogpu", our_scratch, our_decode},
+                              theirs = {"nvcomp", nvcomp_scratch, nvcomp_decode};
+
+/* Decodes into poisoned memory; blocks that are wrong, and in *refused those left to the host. */
+static uint32_t check(struct bench *bench, const struct contender *contender, uint32_t *refused) {
+    const cogpu_gpu_batch *batch = &bench->batch;
+    const cogpu_gpu_calls *calls = batch->gpu->calls;
+    uint64_t verdict_bytes = batch->count * sizeof *bench->verdicts;
+    uint32_t wrong = 0;
+    for_each_block(bench, poison);
+    memset(bench->verdicts, COGPU_GPU_UNTOUCHED, verdict_bytes);
+    need(calls->copy_up(batch->gpu, batch->decoded, bench->decoded, bench->decoded_room,
+                        batch->stream, &error));
+    need(calls->copy_up(batch->gpu, batch->verdicts, bench->verdicts, verdict_bytes, batch->stream,
+                        &error));
+    need(contender->decode(bench));
+    need(calls->copy_down(batch->gpu, bench->decoded, batch->decoded, bench->decoded_room,
+                          batch->stream, &error));
+    need(calls->copy_down(batch->gpu, bench->verdicts, batch->verdicts, verdict_bytes,
+                          batch->stream, &error));
+    finish(batch);
+    memset(bench->wrong, 0, sizeof bench->wrong);
+    for_each_block(bench, compare);
+    for (uint32_t i = 0; i < SEATS_MAX; i++)
+        wrong += bench->wrong[i];
+    *refused = 0;
+    for (uint32_t i = 0; i < batch->count; i++)
+        *refused += bench->verdicts[i] != COGPU_GPU_DECODED;
+    return wrong;
+}
+
+static float time_once(struct bench *bench, const struct contender *contender,
+                       cogpu_gpu_event *from, cogpu_gpu_event *to) {
+    const cogpu_gpu_batch *batch = &bench->batch;
+    const cogpu_gpu_calls *calls = batch->gpu->calls;
+    need(calls->record(batch->gpu, from, batch->stream, &error));
+    need(contender->decode(bench));
+    need(calls->record(batch->gpu, to, batch->stream, &error));
+    need(calls->finish_event(batch->gpu, to, &error));
+    return calls->milliseconds(batch->gpu, from, to);
+}
+
+static int by_size(const void *left, const void *right) {
+    float a = *(const float *)left, b = *(const float *)right;
+    return (a > b) - (a < b);
+}
+
+/* `repeats` times, smallest first; the caller frees them. */
+static float *time_all(struct bench *bench, const struct contender *contender) {
+    cogpu_gpu *gpu = bench->batch.gpu;
+    cogpu_gpu_event *from, *to;
+    float *times = need_memory(calloc(options.repeats, sizeof *times));
+    need(gpu->calls->event_open(gpu, &from, &error));
+    need(gpu->calls->event_open(gpu, &to, &error));
+    float spent = 0; /* stays 0 on the emulator, which has no clock */
+    for (uint32_t i = 0; i < WARM_UPS || (spent > 0 && spent < WARM_UP_MS); i++)
+        spent += time_once(bench, contender, from, to);
+    for (uint32_t i = 0; i < options.repeats; i++)
+        times[i] = time_once(bench, contender, from, to);
+    gpu->calls->event_close(gpu, from);
+    gpu->calls->event_close(gpu, to);
+    qsort(times, options.repeats, sizeof *times, by_size);
+    return times;
+}
+
+/* Prints the line; false where a byte is wrong. */
+static bool measure(struct bench *bench, const struct contender *contender) {
+    cogpu_gpu_batch *batch = &bench->batch;
+    uint32_t refused, refused_most, wrong;
+    batch->scratch_bytes = contender->scratch(bench);
+    batch->scratch = on_device(batch->gpu, batch->scratch_bytes + 1);
+    wrong = check(bench, contender, &refused_most);
+    float *times = time_all(bench, contender);
+    for (uint32_t i = 1; i < CHECKS; i++) {
+        uint32_t found = check(bench, contender, &refused);
+        wrong = found > wrong ? found : wrong;
+        refused_most = refused > refused_most ? refused : refused_most;
+    }
+    double median = (double)times[options.repeats / 2];
+    printf("{\"file\": \"%s\", \"device\": \"%s\", \"who\": \"%s\", \"codec\": \"%s\", "
+           "\"blocks\": %u, \"stored_bytes\": %llu, \"decoded_bytes\": %llu, "
+           "\"scratch_bytes\": %llu, \"ms\": %.4f, \"ms_min\": %.4f, \"ms_max\": %.4f, "
+           "\"gb_s\": %.2f, \"refused\": %u, \"wrong\": %u",
+           bench->name, batch->gpu->name, contender->name, bench->codec->name, batch->count,
+           (unsigned long long)bench->stored_bytes, (unsigned long long)bench->decoded_bytes,
+           (unsigned long long)batch->scratch_bytes, median, (double)times[0],
+           (double)times[options.repeats - 1],
+           median > 0 ? (double)bench->decoded_bytes / median / 1e6 : 0, refused_most, wrong);
+    if (options.kernels && contender == &ours)
+        print_kernels(bench);
+    printf("}\n");
+    fflush(stdout);
+    free(times);
+    batch->gpu->calls->release(batch->gpu, batch->scratch);
+    return wrong == 0;
+}
+
+/* ---- a batch's life ------------------------------------------------------------------------ */
+
+static void open_batch(struct bench *bench) {
+    cogpu_gpu_batch *batch = &bench->batch;
+    cogpu_gpu *gpu = batch->gpu;
+    const cogpu_gpu_calls *calls = gpu->calls;
+    batch->count = (uint32_t)bench->image.blocks;
+    batch->blocks = bench->blocks;
+    void *stored = on_device(gpu, bench->stored_room);
+    void *blocks = on_device(gpu, batch->count * sizeof *bench->blocks);
+    batch->stored = stored;
+    batch->device_blocks = blocks;
+    batch->decoded = on_device(gpu, bench->decoded_room);
+    batch->verdicts = on_device(gpu, batch->count * sizeof *batch->verdicts);
+    need(calls->stream_open(gpu, true, &batch->stream, &error));
+    need(calls->stream_open(gpu, false, &batch->second, &error));
+    need(calls->event_open(gpu, &batch->fork, &error));
+    need(calls->event_open(gpu, &batch->join, &error));
+    need(calls->copy_up(gpu, stored, bench->stored, bench->stored_room, batch->stream, &error));
+    need(calls->copy_up(gpu, blocks, bench->blocks, batch->count * sizeof *bench->blocks,
+                        batch->stream, &error));
+    finish(batch);
+    bench->decoded = pinned(gpu, bench->decoded_room);
+    memset(bench->decoded, GUARD, COGPU_GPU_ALIGN); /* before the first block */
+    bench->verdicts = pinned(gpu, batch->count * sizeof *bench->verdicts);
+    bench->expected = need_memory(malloc(bench->decoded_room));
+    bench->accepted = need_memory(calloc(batch->count, 1));
+}
+
+static void close_batch(struct bench *bench) {
+    cogpu_gpu_batch *batch = &bench->batch;
+    cogpu_gpu *gpu = batch->gpu;
+    const cogpu_gpu_calls *calls = gpu->calls;
+    calls->event_close(gpu, batch->fork);
+    calls->event_close(gpu, batch->join);
+    calls->stream_close(gpu, batch->second);
+    calls->stream_close(gpu, batch->stream);
+    calls->release(gpu, (void *)(uintptr_t)batch->stored);
+    calls->release(gpu, (void *)(uintptr_t)batch->device_blocks);
+    calls->release(gpu, batch->decoded);
+    calls->release(gpu, batch->verdicts);
+    calls->release_pinned(gpu, bench->stored);
+    calls->release_pinned(gpu, bench->decoded);
+    calls->release_pinned(gpu, bench->verdicts);
+    for (uint32_t i = 0; i < SEATS_MAX; i++)
+        cogpu_codec_state_close(&bench->states[i]);
+    free(bench->expected);
+    free(bench->accepted);
+    free(bench->blocks);
+}
+
+static bool measure_file(cogpu_gpu *gpu, cogpu_pool *pool, const char *path) {
+    struct bench *bench = need_memory(calloc(1, sizeof *bench));
+    struct nvcomp nvcomp;
+    bench->batch.gpu = gpu;
+    bench->pool = pool;
+    load(bench, path);
+    if (!decoder_of(bench->image.compression) || !bench->codec->decode)
+        need(cogpu_fail(&error, COGPU_UNSUPPORTED, "%s: no decoder for it", path));
+    open_batch(bench);
+    for_each_block(bench, decode_on_host);
+    bool is_right = measure(bench, &ours);
+    if (!options.is_emu && !options.ours_alone && nvcomp_find(&nvcomp, bench->image.compression)) {
+        bench->nvcomp = &nvcomp;
+        nvcomp_load(bench, &nvcomp);
+        measure(bench, &theirs);
+        gpu->calls->release(gpu, nvcomp.stored);
+        gpu->calls->release(gpu, nvcomp.lists);
+    }
+    close_batch(bench);
+    free(bench);
+    return is_right;
+}
+
+/* Takes an option; false for what is none. */
+static bool take_option(const char *word) {
+    if (strcmp(word, "--emu") == 0)
+        options.is_emu = true;
+    else if (strcmp(word, "--ours") == 0)
+        options.ours_alone = true;
+    else if (strcmp(word, "--least") == 0)
+        options.least_scratch = true;
+    else if (strcmp(word, "--kernels") == 0)
+        options.kernels = true;
+    else if (strncmp(word, "--repeats=", 10) == 0)
+        options.repeats = (uint32_t)strtoul(word + 10, NULL, 10);
+    else
+        return false;
+    return options.repeats > 0;
+}
+
+int main(int count, char **words) {
+    int first = 1;
+    while (first < count && take_option(words[first]))
+        first++;
+    if (first == count || words[first][0] == '-') {
+        fprintf(stderr, "gpu_decode [--emu] [--ours: no nvCOMP] [--least: scratch] [--kernels] "
+                        "[--repeats=9] FILE...\n");
+        return 2;
+    }
+    cogpu_gpu *gpu;
+    cogpu_pool *pool;
+    uint32_t threads = cogpu_processors() < SEATS_MAX ? cogpu_processors() : SEATS_MAX;
+    bool is_right = true;
+    need(options.is_emu ? cogpu_gpu_open_emu(1, 8ULL << 30, &gpu, &error)
+                        : cogpu_gpu_open_driver(0, &gpu, &error));
+    need(cogpu_pool_open(threads, &pool, &error));
+    for (; first < count; first++)
+        is_right &= measure_file(gpu, pool, words[first]);
+    cogpu_pool_close(pool);
+    gpu->calls->close(gpu);
+    return is_right ? 0 : 1;
+}
