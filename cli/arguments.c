@@ -117,15 +117,17 @@ static const char *take_band(cogpu_arguments *arguments, const char *value) {
 }
 
 static const char *take_device(cogpu_arguments *arguments, const char *value) {
-    (void)arguments;
     if (strcmp(value, "cpu") == 0)
         return NULL;
-    bool known = strcmp(value, "cuda") == 0 || strcmp(value, "emu") == 0;
-    if (strncmp(value, "cuda:", 5) == 0) {
-        uint32_t number;
-        known = parse_wholes(value + 5, &number, 1);
+    if (strcmp(value, "emu") == 0) {
+        arguments->device = COGPU_EMU;
+        return NULL;
     }
-    return known ? "not built in; this build has cpu" : "no such device; this build has cpu";
+    arguments->device = COGPU_CUDA;
+    bool known =
+        strcmp(value, "cuda") == 0 ||
+        (strncmp(value, "cuda:", 5) == 0 && parse_wholes(value + 5, &arguments->device_index, 1));
+    return known ? NULL : "no such device: they are cpu, cuda, cuda:1 and so on, and emu";
 }
 
 static const char *take_mask(cogpu_arguments *arguments, const char *value) {
@@ -180,7 +182,7 @@ static const option options[] = {
     {OPTION_WKT, "--wkt", NULL, "the coordinate system as WKT, and nothing else", take_wkt},
     {OPTION_THREADS, "--threads", "N", "threads that decode; otherwise one for each processor",
      take_threads},
-    {OPTION_DEVICE, "--device", "NAME", "where to decode: cpu", take_device},
+    {OPTION_DEVICE, "--device", "NAME", "where to decode: cpu, cuda, cuda:N, emu", take_device},
     {OPTION_JSON, "--json", NULL, "print JSON, for errors too", take_json},
     {OPTION_HELP, "--help", NULL, "this text; short: -h", take_help},
 };

@@ -33,6 +33,8 @@ typedef struct cogpu_arguments {
     const char *files[2];
     const char *output; /* NULL where not given */
     uint32_t image, level, threads;
+    cogpu_device_kind device;
+    uint32_t device_index;
     bool has_window;
     uint32_t x, y, width, height;
     bool has_bbox;

@@ -29,17 +29,21 @@ static cogpu_status add_swaths(const cogpu_selection *selection, cogpu_swath *sw
 
 static cogpu_status sum(const cogpu_selection *selection, char text[65], cogpu_error *error) {
     cogpu_swath swath;
-    TRY(cogpu_swath_open(selection, SWATH_BY_BAND, &swath, error));
-    void *data = malloc(swath.bytes);
-    if (!data)
-        return cogpu_refuse(error, COGPU_MEMORY, "no memory for %zu bytes of pixels", swath.bytes);
     cogpu_sha256 hash;
     cogpu_progress progress;
+    cogpu_status status = cogpu_swath_open(selection, SWATH_BY_BAND, &swath, error);
+    void *data = status == COGPU_OK ? malloc(swath.bytes) : NULL;
+    if (status == COGPU_OK && !data)
+        status =
+            cogpu_refuse(error, COGPU_MEMORY, "no memory for %zu bytes of pixels", swath.bytes);
     cogpu_sha256_open(&hash);
-    cogpu_progress_open(&progress,
-                        cogpu_selection_samples(selection) * cogpu_type_bytes(selection->type));
-    cogpu_status status = add_swaths(selection, &swath, data, &hash, &progress, error);
-    cogpu_progress_close(&progress);
+    if (status == COGPU_OK) {
+        cogpu_progress_open(&progress,
+                            cogpu_selection_samples(selection) * cogpu_type_bytes(selection->type));
+        status = add_swaths(selection, &swath, data, &hash, &progress, error);
+        cogpu_progress_close(&progress);
+    }
+    cogpu_swath_close(&swath, selection);
     free(data);
     cogpu_sha256_close(&hash, text);
     return status;

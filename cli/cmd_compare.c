@@ -88,12 +88,14 @@ static cogpu_status compare_pixels(const cogpu_selection selections[2], differen
                                    int *culprit, cogpu_error *error) {
     cogpu_swath swath;
     *culprit = 0;
-    TRY(cogpu_swath_open(&selections[0], SWATH_ANY_ORDER, &swath, error));
-    char *data = malloc(swath.bytes * 2);
-    if (!data)
-        return cogpu_refuse(error, COGPU_MEMORY, "no memory for %zu bytes of pixels",
-                            swath.bytes * 2);
-    cogpu_status status = compare_swaths(selections, &swath, data, found, culprit, error);
+    cogpu_status status = cogpu_swath_open(&selections[0], SWATH_ANY_ORDER, &swath, error);
+    char *data = status == COGPU_OK ? malloc(swath.bytes * 2) : NULL;
+    if (status == COGPU_OK && !data)
+        status =
+            cogpu_refuse(error, COGPU_MEMORY, "no memory for %zu bytes of pixels", swath.bytes * 2);
+    if (status == COGPU_OK)
+        status = compare_swaths(selections, &swath, data, found, culprit, error);
+    cogpu_swath_close(&swath, &selections[0]);
     free(data);
     return status;
 }

@@ -21,6 +21,8 @@ static int print_for_person(void) {
     printf("cogpu %s\n\ndevices\n", cogpu_version());
     for (uint32_t i = 0; cogpu_device_info(i, &device) == COGPU_OK; i++)
         printf("  %-6s  %s\n", device.name, device.description);
+    if (cogpu_no_cuda())
+        printf("  %-6s  none: %s\n", "cuda", cogpu_no_cuda());
     printf("\ncodecs\n");
     for (uint32_t i = 0; cogpu_codec_info(i, &codec) == COGPU_OK; i++)
         printf("  %5" PRIu32 "  %-14s  %s\n", codec.compression, codec.name,
@@ -62,6 +64,7 @@ static int print_json(void) {
     cogpu_json_open(&json, NULL, '{');
     cogpu_json_text(&json, "version", cogpu_version());
     json_devices(&json);
+    cogpu_json_text(&json, "no_cuda", cogpu_no_cuda());
     json_codecs(&json);
     cogpu_json_open(&json, "libraries", '{');
     cogpu_json_text(&json, "proj", cogpu_proj_version());

@@ -128,6 +128,7 @@ static cogpu_status read_into_file(struct job *job, const cogpu_input *input, co
         status = copy(job, error);
         cogpu_progress_close(&job->progress);
     }
+    cogpu_swath_close(&job->swath, &job->selection);
     cogpu_png_close(job->png);
     cogpu_output_close(&job->output);
     free(job->data);

@@ -96,7 +96,8 @@ static cogpu_status use_bands(const cogpu_arguments *arguments, cogpu_selection 
 
 cogpu_status cogpu_selection_make(const cogpu_input *input, const cogpu_arguments *arguments,
                                   cogpu_selection *selection, cogpu_error *error) {
-    *selection = (cogpu_selection){.file = input->file};
+    *selection = (cogpu_selection){
+        .file = input->file, .device = arguments->device, .device_index = arguments->device_index};
     cogpu_request *request = &selection->request;
     request->image = arguments->image;
     request->level = arguments->level;

@@ -15,6 +15,8 @@ typedef struct cogpu_selection {
     cogpu_level level;
     cogpu_type type;
     uint32_t bands;
+    cogpu_device_kind device; /* that reads it */
+    uint32_t device_index;
 } cogpu_selection;
 
 cogpu_status cogpu_selection_make(const cogpu_input *input, const cogpu_arguments *arguments,

@@ -30,6 +30,14 @@ static uint32_t decoded_height(const cogpu_level *level) {
     return level->compression == 1 ? 1 : level->block_height;
 }
 
+static cogpu_status open_device(const cogpu_selection *selection, cogpu_swath *swath,
+                                cogpu_error *error) {
+    const cogpu_context_options options = {.threads = selection->request.threads};
+    TRY(cogpu_context_open(&options, &swath->context, error));
+    return cogpu_device_allocate(swath->context, selection->device, selection->device_index,
+                                 swath->bytes, &swath->device_memory, error);
+}
+
 cogpu_status cogpu_swath_open(const cogpu_selection *selection, cogpu_swath_order order,
                               cogpu_swath *swath, cogpu_error *error) {
     const cogpu_request *request = &selection->request;
@@ -54,7 +62,13 @@ cogpu_status cogpu_swath_open(const cogpu_selection *selection, cogpu_swath_orde
     if (swath->rows_at_once > request->height)
         swath->rows_at_once = request->height;
     swath->bytes = (size_t)(row_bytes * swath->bands_at_once * swath->rows_at_once);
-    return COGPU_OK;
+    return selection->device == COGPU_CPU ? COGPU_OK : open_device(selection, swath, error);
+}
+
+void cogpu_swath_close(cogpu_swath *swath, const cogpu_selection *selection) {
+    cogpu_device_release(swath->context, selection->device, selection->device_index,
+                         swath->device_memory);
+    cogpu_context_close(swath->context);
 }
 
 /* Rows from `row` on, to a block edge where more than one block high fits. */
@@ -109,8 +123,19 @@ cogpu_status cogpu_swath_read(const cogpu_swath *swath, const cogpu_selection *s
         raster.stride_y = raster.stride_x * request.width;
     }
     cogpu_result part = {0};
+    if (swath->device_memory) {
+        request.context = swath->context;
+        raster.data = swath->device_memory;
+        raster.device = selection->device;
+        raster.device_index = selection->device_index;
+    }
     TRY(cogpu_read(selection->file, &request, &raster, &part, error));
     if (result)
         count_bad_blocks(&part, result);
-    return COGPU_OK;
+    if (!swath->device_memory)
+        return COGPU_OK;
+    uint64_t bytes =
+        (uint64_t)swath->bands * swath->rows * request.width * cogpu_type_bytes(selection->type);
+    return cogpu_device_download(swath->context, selection->device, selection->device_index,
+                                 swath->device_memory, bytes, data, error);
 }

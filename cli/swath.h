@@ -6,6 +6,7 @@
  *         TRY(cogpu_swath_read(&swath, &selection, data, NULL, error));
  *         ... swath.bands bands from swath.band on, swath.rows rows from swath.row on ...
  *     }
+ *     cogpu_swath_close(&swath, &selection);
  */
 #ifndef COGPU_CLI_SWATH_H
 #define COGPU_CLI_SWATH_H
@@ -23,7 +24,9 @@ typedef struct cogpu_swath {
     uint32_t all_bands, top, height; /* of the selection */
     uint32_t block_height;
     uint32_t bands_at_once, rows_at_once;
-    size_t bytes; /* room for the largest swath */
+    size_t bytes;           /* room for the largest swath */
+    cogpu_context *context; /* of the selection's device, and memory there for a swath; or NULL */
+    void *device_memory;
 
     uint32_t band, bands; /* of this swath: index among the selected bands */
     uint32_t row, rows;   /* from the top of the window */
@@ -31,6 +34,9 @@ typedef struct cogpu_swath {
 
 cogpu_status cogpu_swath_open(const cogpu_selection *selection, cogpu_swath_order order,
                               cogpu_swath *swath, cogpu_error *error);
+
+/* Also after a failure of cogpu_swath_open. */
+void cogpu_swath_close(cogpu_swath *swath, const cogpu_selection *selection);
 
 /* Moves to the next swath, or at first to the first; false at the end. */
 bool cogpu_swath_next(cogpu_swath *swath);

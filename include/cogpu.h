@@ -368,6 +368,53 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_tag_read(const cogpu_file *file, u
                                                        void *to, cogpu_error *error);
 
 /* ---------------------------------------------------------------------------------------------
+ * Devices
+ */
+
+typedef enum cogpu_device_kind {
+    COGPU_CPU = 0,
+    COGPU_CUDA, /* a GPU of NVIDIA's */
+    COGPU_EMU   /* a GPU emulated by the processor: slow, and strict, for tests */
+} cogpu_device_kind;
+
+/* Memory, threads, devices and cached blocks that several reads share. Optional for reads into
+ * memory of the host: such a read without one takes what it needs for itself. A read into memory
+ * of a device needs one, which keeps the device's working memory. Several threads may use it. */
+typedef struct cogpu_context cogpu_context;
+
+typedef struct cogpu_context_options {
+    uint32_t threads;      /* that read and decode; 0 = one for each processor */
+    uint64_t cache_bytes;  /* decoded blocks to keep for later reads; 0 = none */
+    uint64_t device_bytes; /* memory of a device that reads may take beside the caller's raster;
+                            * 0 = 512 MiB */
+} cogpu_context_options;
+
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_context_open(const cogpu_context_options *options,
+                                                           cogpu_context **context,
+                                                           cogpu_error *error);
+COGPU_API void cogpu_context_close(cogpu_context *context);
+
+/* Memory of a device, for those who have no other way to get some. `index` counts the devices of a
+ * kind from 0. Copies are done when the call returns. COGPU_DEVICE where there is no such device.
+ */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_device_allocate(cogpu_context *context,
+                                                              cogpu_device_kind device,
+                                                              uint32_t index, uint64_t bytes,
+                                                              void **memory, cogpu_error *error);
+COGPU_API void cogpu_device_release(cogpu_context *context, cogpu_device_kind device,
+                                    uint32_t index, void *memory);
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_device_download(cogpu_context *context,
+                                                              cogpu_device_kind device,
+                                                              uint32_t index, const void *from,
+                                                              uint64_t bytes, void *to,
+                                                              cogpu_error *error);
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_device_upload(cogpu_context *context,
+                                                            cogpu_device_kind device,
+                                                            uint32_t index, const void *from,
+                                                            uint64_t bytes, void *to,
+                                                            cogpu_error *error);
+
+/* ---------------------------------------------------------------------------------------------
  * Reading pixels
  */
 
@@ -379,21 +426,9 @@ typedef struct cogpu_raster {
     cogpu_type type; /* must be the image's; COGPU_U8 for masks */
     uint32_t bands, height, width;
     int64_t stride_band, stride_y, stride_x;
+    cogpu_device_kind device; /* where `data` lies: COGPU_CPU for memory of the host */
+    uint32_t device_index;    /* which of its kind */
 } cogpu_raster;
-
-/* Memory, threads and cached blocks that several reads share. Optional: a read without one takes
- * what it needs for itself. */
-typedef struct cogpu_context cogpu_context;
-
-typedef struct cogpu_context_options {
-    uint32_t threads;     /* that read and decode; 0 = one for each processor */
-    uint64_t cache_bytes; /* decoded blocks to keep for later reads; 0 = none */
-} cogpu_context_options;
-
-COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_context_open(const cogpu_context_options *options,
-                                                           cogpu_context **context,
-                                                           cogpu_error *error);
-COGPU_API void cogpu_context_close(cogpu_context *context);
 
 typedef enum cogpu_part {
     COGPU_PIXELS = 0,
@@ -415,12 +450,21 @@ typedef struct cogpu_request {
     cogpu_context *context; /* may be NULL */
 } cogpu_request;
 
+/* Milliseconds of a read on a device, summed over its batches, whose stages overlap: the host reads
+ * (and decodes what the device cannot) while the device copies, decodes and places. Of batches that
+ * items of cogpu_read_many share, one item has all. */
+typedef struct cogpu_stages {
+    double fetch, copy, decode, place;
+} cogpu_stages;
+
 typedef struct cogpu_result {
     uint64_t blocks;        /* that the window touched */
     uint64_t sparse_blocks; /* of these, without data in the file */
     uint64_t bad_blocks;    /* of these, filled because they could not be read */
     uint64_t cached_blocks; /* of these, found in the context's cache */
+    uint64_t device_blocks; /* of these, decoded by the raster's device */
     uint64_t bytes_read;    /* of blocks, from the source */
+    cogpu_stages stages;    /* where the time went, with a device */
     cogpu_error first_bad;  /* the first of the bad blocks */
 } cogpu_result;
 
@@ -462,11 +506,16 @@ typedef struct cogpu_codec {
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_codec_info(uint32_t index, cogpu_codec *info);
 
 typedef struct cogpu_device {
-    const char *name;      /* "cpu" */
-    char description[128]; /* processors and vector units */
+    cogpu_device_kind kind;
+    uint32_t index;        /* of its kind */
+    char name[16];         /* "cpu", "cuda:0", "emu": what --device takes */
+    char description[160]; /* processors and vector units; the GPU's name and memory */
 } cogpu_device;
 
+/* COGPU_ABSENT past the last. */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_device_info(uint32_t index, cogpu_device *info);
+/* Why there is no GPU: "NVIDIA's driver (libcuda.so.1) is not installed"; NULL where there is. */
+COGPU_API const char *cogpu_no_cuda(void);
 
 /* PROJ's version, or NULL in a build without it. */
 COGPU_API const char *cogpu_proj_version(void);

@@ -1,6 +1,8 @@
 /* What reads share: threads, the cache of blocks, and seats with their working memory. */
 #include "api/room.h"
 
+#define DEVICE_BYTES_DEFAULT (UINT64_C(512) << 20)
+
 cogpu_status cogpu_context_open(const cogpu_context_options *options, cogpu_context **out,
                                 cogpu_error *error) {
     if (!out)
@@ -10,7 +12,9 @@ cogpu_status cogpu_context_open(const cogpu_context_options *options, cogpu_cont
     cogpu_context *context = cogpu_allocate(sizeof *context);
     if (!context)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for a context");
-    *context = (cogpu_context){0};
+    *context =
+        (cogpu_context){.device_bytes = options && options->device_bytes ? options->device_bytes
+                                                                         : DEVICE_BYTES_DEFAULT};
     pthread_mutex_init(&context->lock, NULL);
     uint32_t threads = options && options->threads ? options->threads : cogpu_processors();
     cogpu_status status = cogpu_pool_open(threads, &context->pool, error);
@@ -27,6 +31,7 @@ cogpu_status cogpu_context_open(const cogpu_context_options *options, cogpu_cont
 void cogpu_context_close(cogpu_context *context) {
     if (!context)
         return;
+    cogpu_context_close_devices(context);
     cogpu_pool_close(context->pool);
     cogpu_cache_close(context->cache);
     while (context->seats) {

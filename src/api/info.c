@@ -167,12 +167,3 @@ cogpu_status cogpu_tag_read(const cogpu_file *file, uint32_t directory, uint32_t
                           cogpu_tag_name(id));
     return cogpu_tiff_raw(&file->tiff, entry, first, count, to, error);
 }
-
-cogpu_status cogpu_device_info(uint32_t index, cogpu_device *info) {
-    if (index > 0)
-        return COGPU_ABSENT;
-    *info = (cogpu_device){.name = "cpu"};
-    snprintf(info->description, sizeof info->description, "%u processors, %s", cogpu_processors(),
-             cogpu_cpu_vectors());
-    return COGPU_OK;
-}

@@ -10,6 +10,10 @@
  *       place     into the caller's raster                                        (cpu_place.c)
  *       stream    all four at once, for a block that is too large to be held      (cpu_stream.c)
  *     report    statuses, counts, the first error
+ *
+ * Where the raster lies on a device, a batch goes to the device's reader instead of the threads
+ * (gpu_read.c). What the device has no way for is read into memory of the host, swath by swath, and
+ * put into the raster from there.
  */
 #include "api/room.h"
 
@@ -26,7 +30,7 @@ enum { SEATS_MAX = 1024 };
 /* Work below this is done before a second thread has started. */
 enum { WORTH_A_THREAD = 256 << 10 };
 
-enum { SWATH_BYTES = 4 << 20 };
+enum { SWATH_BYTES = 4 << 20, TALL_SWATH_BYTES = 128 << 20 };
 
 /* One item on its way. */
 struct reading {
@@ -48,9 +52,10 @@ struct task {
 
 struct job {
     struct reading *readings;
-    size_t count, current;  /* current: the reading that the next batch begins with */
-    cogpu_context *context; /* may be NULL */
-    cogpu_pool *pool;       /* the context's, or opened for this job */
+    size_t count, current;    /* current: the reading that the next batch begins with */
+    cogpu_context *context;   /* may be NULL */
+    cogpu_gpu_reader *reader; /* of the rasters' device; NULL for memory of the host */
+    cogpu_pool *pool;         /* the context's, or opened for this job */
     uint32_t threads;
     cogpu_seat **seats; /* working memory, one for each thread at work */
     uint32_t seat_count;
@@ -157,7 +162,50 @@ uint32_t cogpu_swath_rows(const cogpu_storage *storage, uint64_t row_bytes, uint
     return rows < 1 ? 1 : rows < height ? (uint32_t)rows : height;
 }
 
-static cogpu_status prepare(struct reading *reading) {
+/* As cogpu_swath_rows, but for blocks taller than a swath, each of which is decoded again for each
+ * swath that it has part in: those shall be few. */
+static uint32_t host_swath_rows(const cogpu_storage *storage, uint64_t row_bytes, uint32_t height) {
+    uint64_t rows = TALL_SWATH_BYTES / row_bytes;
+    if (storage->block_height <= SWATH_BYTES / row_bytes)
+        return cogpu_swath_rows(storage, row_bytes, height);
+    return rows < 1 ? 1 : rows < height ? (uint32_t)rows : height;
+}
+
+/* Reads a window into memory of the host and from there into the raster on the device. */
+static cogpu_status read_by_host(struct reading *reading, cogpu_gpu_reader *reader,
+                                 cogpu_request request, cogpu_error *error) {
+    cogpu_read_item *item = reading->item;
+    const cogpu_raster *raster = &reading->raster;
+    const cogpu_storage *storage = reading->plan.storage;
+    uint64_t row_bytes = (uint64_t)raster->width * raster->bands * cogpu_type_bytes(raster->type);
+    uint32_t rows = host_swath_rows(storage, row_bytes, raster->height), top = request.y;
+    uint8_t *swath = cogpu_allocate((size_t)(rows * row_bytes));
+    cogpu_status status =
+        swath ? COGPU_OK : cogpu_fail(error, COGPU_MEMORY, "out of memory for a swath");
+    for (uint32_t y = 0; status == COGPU_OK && y < raster->height; y += rows) {
+        cogpu_result part = {0};
+        request.y = top + y;
+        request.height = raster->height - y < rows ? raster->height - y : rows;
+        cogpu_raster host = {.data = swath,
+                             .type = raster->type,
+                             .bands = raster->bands,
+                             .height = request.height,
+                             .width = raster->width};
+        status = cogpu_read(item->file, &request, &host, &part, error);
+        if (status == COGPU_OK)
+            status = cogpu_gpu_put(reader, swath, request.height, raster, y, error);
+        if (part.bad_blocks && !item->result.bad_blocks)
+            item->result.first_bad = part.first_bad;
+        item->result.blocks += part.blocks;
+        item->result.sparse_blocks += part.sparse_blocks;
+        item->result.bad_blocks += part.bad_blocks;
+        item->result.bytes_read += part.bytes_read;
+    }
+    cogpu_release(swath);
+    return status;
+}
+
+static cogpu_status prepare(struct reading *reading, cogpu_gpu_reader *reader) {
     cogpu_read_item *item = reading->item;
     cogpu_request request = item->request;
     cogpu_error *error = &reading->error;
@@ -171,6 +219,17 @@ static cogpu_status prepare(struct reading *reading) {
     reading->raster = item->raster;
     bool is_mask = request.part == COGPU_MASK;
     TRY(check_raster(&reading->plan, is_mask ? COGPU_U8 : storage->type, &reading->raster, error));
+    if (reader) {
+        TRY(check_codec(is_mask && level->has_mask ? &level->mask : storage, error));
+        bool by_host = is_mask || (storage->colour == COGPU_FROM_CMYK && storage->planes > 1) ||
+                       !cogpu_gpu_reader_takes(reader, &reading->plan);
+        item->result.blocks = by_host ? 0 : reading->plan.count;
+        if (by_host) {
+            reading->plan.count = 0;
+            return read_by_host(reading, reader, request, error);
+        }
+        return COGPU_OK;
+    }
     bool derive_mask = is_mask && !level->has_mask;
     bool planar_cmyk =
         request.part == COGPU_PIXELS && storage->colour == COGPU_FROM_CMYK && storage->planes > 1;
@@ -200,7 +259,8 @@ static void note_bad(struct task *task, const cogpu_error *error) {
     struct reading *reading = task->reading;
     cogpu_result *result = &reading->item->result;
     if (is_fillable(reading, error->status)) {
-        cogpu_cpu_fill(&reading->plan, &task->block, &reading->raster);
+        if (reading->raster.device == COGPU_CPU)
+            cogpu_cpu_fill(&reading->plan, &task->block, &reading->raster);
         if (result->bad_blocks++ == 0 || task->number < reading->failed_number) {
             result->first_bad = *error;
             reading->failed_number = task->number;
@@ -520,6 +580,57 @@ static void do_run(void *argument, uint32_t seat_number, uint64_t run) {
     pthread_mutex_unlock(&job->lock);
 }
 
+/* ---- on a device --------------------------------------------------------------------------- */
+
+static bool device_failed(void *user, uint32_t number, const cogpu_error *error) {
+    struct job *job = user;
+    struct task *task = &job->tasks[number];
+    cogpu_error placed = *error;
+    cogpu_error_place(&placed, task->reading->plan.storage->directory, (int64_t)task->block.index,
+                      (int64_t)(task->span.offset & INT64_MAX));
+    pthread_mutex_lock(&job->lock);
+    bool fills = is_fillable(task->reading, placed.status);
+    note_bad(task, &placed);
+    pthread_mutex_unlock(&job->lock);
+    return fills;
+}
+
+/* The batch of tasks, all in one go. */
+static cogpu_status run_on_device(struct job *job, cogpu_error *error) {
+    cogpu_gpu_task *tasks = cogpu_allocate(job->task_count * sizeof *tasks);
+    if (!tasks)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for %u blocks", job->task_count);
+    for (uint32_t i = 0; i < job->task_count; i++) {
+        const struct task *task = &job->tasks[i];
+        bool fills = task->is_lost && task->reading->item->request.fill_bad_blocks;
+        tasks[i] = (cogpu_gpu_task){.plan = &task->reading->plan,
+                                    .raster = &task->reading->raster,
+                                    .block = task->block,
+                                    .span = task->span,
+                                    .is_out = task->is_lost && !fills};
+        if (fills)
+            tasks[i].span.bytes = 0;
+    }
+    cogpu_gpu_work work = {.tasks = tasks,
+                           .count = job->task_count,
+                           .pool = job->pool,
+                           .seats = job->seats,
+                           .seat_count = job->seat_count,
+                           .failed = device_failed,
+                           .user = job,
+                           .stages = &job->tasks[0].reading->item->result.stages};
+    cogpu_status status = cogpu_gpu_read(job->reader, &work, error);
+    for (uint32_t i = 0; i < job->task_count; i++) {
+        struct task *task = &job->tasks[i];
+        cogpu_result *result = &task->reading->item->result;
+        result->sparse_blocks += task->span.bytes == 0 && !task->is_lost;
+        result->bytes_read += task->span.bytes;
+        result->device_blocks += tasks[i].is_decoded;
+    }
+    cogpu_release(tasks);
+    return status;
+}
+
 /* ---- the job ------------------------------------------------------------------------------- */
 
 /* What a seat may come to need for the largest block of a reading. */
@@ -576,8 +687,12 @@ static void close_job(struct job *job) {
 
 static cogpu_status run_job(struct job *job, cogpu_error *error) {
     cogpu_status status = open_job(job, error);
-    while (status == COGPU_OK && gather(job))
-        cogpu_pool_run(job->pool, job->seat_count, job->run_count, do_run, job);
+    while (status == COGPU_OK && gather(job)) {
+        if (job->reader)
+            status = run_on_device(job, error);
+        else
+            cogpu_pool_run(job->pool, job->seat_count, job->run_count, do_run, job);
+    }
     close_job(job);
     return status;
 }
@@ -601,23 +716,26 @@ static cogpu_status report(struct job *job, cogpu_error *error) {
     return first;
 }
 
-static cogpu_status read_items(cogpu_read_item *items, size_t count, uint32_t threads,
+/* Items whose rasters lie on one device. */
+static cogpu_status read_items(cogpu_read_item **items, size_t count, uint32_t threads,
                                cogpu_context *context, cogpu_error *error) {
     struct job job = {.count = count, .context = context};
+    const cogpu_raster *raster = &items[0]->raster;
     job.threads = threads   ? threads
                   : context ? cogpu_pool_threads(context->pool)
                             : cogpu_processors();
     cogpu_arena_open(&job.arena, UINT64_MAX);
     cogpu_status status =
         cogpu_arena_take(&job.arena, count, sizeof *job.readings, &job.readings, error);
+    if (status == COGPU_OK && raster->device != COGPU_CPU)
+        status =
+            cogpu_context_device(context, raster->device, raster->device_index, &job.reader, error);
     for (size_t i = 0; status == COGPU_OK && i < count; i++) {
         struct reading *reading = &job.readings[i];
-        items[i].result = (cogpu_result){0};
-        cogpu_error_clear(&items[i].result.first_bad);
-        reading->item = &items[i];
+        reading->item = items[i];
         reading->failed_number = UINT64_MAX;
         cogpu_error_clear(&reading->error);
-        (void)prepare(reading); /* its status is in reading->error */
+        (void)prepare(reading, job.reader); /* its status is in reading->error */
     }
     pthread_mutex_init(&job.lock, NULL);
     if (status == COGPU_OK)
@@ -626,7 +744,7 @@ static cogpu_status read_items(cogpu_read_item *items, size_t count, uint32_t th
         status = report(&job, error);
     else
         for (size_t i = 0; i < count; i++)
-            items[i].status = status;
+            items[i]->status = status;
     pthread_mutex_destroy(&job.lock);
     cogpu_arena_close(&job.arena);
     return status;
@@ -640,9 +758,51 @@ cogpu_status cogpu_read(const cogpu_file *file, const cogpu_request *request, co
     cogpu_read_item item = {.file = file, .raster = *raster};
     if (request)
         item.request = *request;
-    cogpu_status status = read_items(&item, 1, item.request.threads, item.request.context, error);
+    cogpu_read_item *items[] = {&item};
+    cogpu_error_clear(&item.result.first_bad);
+    cogpu_status status = read_items(items, 1, item.request.threads, item.request.context, error);
     if (result)
         *result = item.result;
+    return status;
+}
+
+/* The items of one device, of those that are not `taken` yet, in order. Returns how many. */
+static size_t take_device(cogpu_read_item *items, size_t count, bool *taken,
+                          cogpu_read_item **chosen) {
+    const cogpu_raster *first = NULL;
+    size_t same = 0;
+    for (size_t i = 0; i < count; i++) {
+        const cogpu_raster *raster = &items[i].raster;
+        if (taken[i])
+            continue;
+        first = first ? first : raster;
+        if (raster->device != first->device || raster->device_index != first->device_index)
+            continue;
+        taken[i] = true;
+        chosen[same++] = &items[i];
+    }
+    return same;
+}
+
+/* Each device's items are a job of their own. */
+static cogpu_status read_by_device(cogpu_read_item *items, size_t count, bool *taken,
+                                   cogpu_read_item **chosen, cogpu_context *context,
+                                   cogpu_error *error) {
+    cogpu_status status = COGPU_OK;
+    const cogpu_read_item *first_failed = NULL;
+    for (size_t part; (part = take_device(items, count, taken, chosen)) > 0;) {
+        cogpu_error own;
+        cogpu_status part_status = read_items(chosen, part, 0, context, &own);
+        size_t failed = 0;
+        while (failed < part && chosen[failed]->status == COGPU_OK)
+            failed++;
+        if (part_status == COGPU_OK || (first_failed && first_failed < chosen[failed]))
+            continue;
+        first_failed = chosen[failed];
+        status = part_status;
+        if (error)
+            *error = own;
+    }
     return status;
 }
 
@@ -651,7 +811,23 @@ cogpu_status cogpu_read_many(cogpu_read_item *items, size_t count, cogpu_context
     if (!items && count)
         return cogpu_fail(error, COGPU_ARGUMENT, "cogpu_read_many needs items");
     cogpu_error_clear(error);
-    for (size_t i = 0; i < count; i++)
+    if (count == 0)
+        return COGPU_OK;
+    cogpu_arena arena;
+    cogpu_read_item **chosen = NULL;
+    bool *taken = NULL;
+    cogpu_arena_open(&arena, UINT64_MAX);
+    cogpu_status status = cogpu_arena_take(&arena, count, sizeof *chosen, &chosen, error);
+    if (status == COGPU_OK)
+        status = cogpu_arena_take(&arena, count, sizeof *taken, &taken, error);
+    for (size_t i = 0; i < count; i++) {
         items[i].request.context = context;
-    return count ? read_items(items, count, 0, context, error) : COGPU_OK;
+        items[i].result = (cogpu_result){0};
+        items[i].status = status;
+        cogpu_error_clear(&items[i].result.first_bad);
+    }
+    if (status == COGPU_OK)
+        status = read_by_device(items, count, taken, chosen, context, error);
+    cogpu_arena_close(&arena);
+    return status;
 }

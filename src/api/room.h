@@ -4,6 +4,7 @@
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/cpu_cache.h"
+#include "backend/cuda/gpu_read.h"
 #include "base/pool.h"
 
 #include <pthread.h>
@@ -17,11 +18,21 @@ struct cogpu_file {
     uint32_t picture_count;
 };
 
+/* A device that a context has opened. */
+typedef struct cogpu_opened_device {
+    struct cogpu_opened_device *next;
+    cogpu_device_kind kind;
+    uint32_t index;
+    cogpu_gpu_reader *reader;
+} cogpu_opened_device;
+
 struct cogpu_context {
     cogpu_pool *pool;
     cogpu_cache *cache; /* NULL without a budget */
+    uint64_t device_bytes;
     pthread_mutex_t lock;
     cogpu_seat *seats; /* free ones */
+    cogpu_opened_device *devices;
 };
 
 /* info.c: an image by index. */
@@ -31,6 +42,11 @@ cogpu_status cogpu_file_picture(const cogpu_file *file, uint32_t image,
 /* context.c: a seat to work on. Without a context it is made for the call. */
 cogpu_seat *cogpu_context_seat(cogpu_context *context);
 void cogpu_context_give_back(cogpu_context *context, cogpu_seat *seat);
+
+/* device.c: the device of a raster, opened if this context has not yet. */
+cogpu_status cogpu_context_device(cogpu_context *context, cogpu_device_kind kind, uint32_t index,
+                                  cogpu_gpu_reader **reader, cogpu_error *error);
+void cogpu_context_close_devices(cogpu_context *context);
 
 /* A part that only this room asks for: bands of planar CMYK, not turned into RGBA. */
 #define COGPU_STORED ((cogpu_part)2)

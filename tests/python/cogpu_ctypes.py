@@ -5,6 +5,7 @@ a C compiler says of the header, so that the two cannot drift apart.
 """
 
 import ctypes
+import functools
 import os
 import pathlib
 from ctypes import (
@@ -29,7 +30,7 @@ TYPES = ["TYPE_NONE", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64", "F16
 CONSTANTS = {f"COGPU_{name}": value for names in (STATUSES, TYPES) for value,
              name in enumerate(names)}
 CONSTANTS |= {
-    "COGPU_STRIPS": 0, "COGPU_TILES": 1,
+    "COGPU_STRIPS": 0, "COGPU_TILES": 1, "COGPU_CPU": 0, "COGPU_CUDA": 1, "COGPU_EMU": 2,
     "COGPU_ALL_VALID": 0, "COGPU_BY_MASK": 1, "COGPU_BY_NODATA": 2, "COGPU_BY_ALPHA": 3,
     "COGPU_KEY_SHORT": 0, "COGPU_KEY_DOUBLE": 1, "COGPU_KEY_TEXT": 2,
     "COGPU_PIXELS": 0, "COGPU_MASK": 1,
@@ -39,6 +40,7 @@ CONSTANTS |= {
 }
 OK, ARGUMENT, MEMORY, IO, FORMAT, CORRUPT, UNSUPPORTED, LIMIT, DEVICE, ABSENT = range(10)
 STRIPS, TILES = 0, 1
+CPU, CUDA, EMU = 0, 1, 2
 ALL_VALID, BY_MASK, BY_NODATA, BY_ALPHA = range(4)
 PIXELS, MASK = 0, 1
 
@@ -141,11 +143,11 @@ class Tag(Structure):
 class Raster(Structure):
     _fields_ = [("data", c_void_p), ("type", c_int), ("bands", c_uint32), ("height", c_uint32),
                 ("width", c_uint32), ("stride_band", c_int64), ("stride_y", c_int64),
-                ("stride_x", c_int64)]
+                ("stride_x", c_int64), ("device", c_int), ("device_index", c_uint32)]
 
 
 class ContextOptions(Structure):
-    _fields_ = [("threads", c_uint32), ("cache_bytes", c_uint64)]
+    _fields_ = [("threads", c_uint32), ("cache_bytes", c_uint64), ("device_bytes", c_uint64)]
 
 
 class Request(Structure):
@@ -155,9 +157,14 @@ class Request(Structure):
                 ("threads", c_uint32), ("context", c_void_p)]
 
 
+class Stages(Structure):
+    _fields_ = [(name, c_double) for name in ("fetch", "copy", "decode", "place")]
+
+
 class Result(Structure):
     _fields_ = [("blocks", c_uint64), ("sparse_blocks", c_uint64), ("bad_blocks", c_uint64),
-                ("cached_blocks", c_uint64), ("bytes_read", c_uint64), ("first_bad", Error)]
+                ("cached_blocks", c_uint64), ("device_blocks", c_uint64), ("bytes_read", c_uint64),
+                ("stages", Stages), ("first_bad", Error)]
 
 
 class ReadItem(Structure):
@@ -171,7 +178,8 @@ class Codec(Structure):
 
 
 class Device(Structure):
-    _fields_ = [("name", c_char_p), ("description", c_char * 128)]
+    _fields_ = [("kind", c_int), ("index", c_uint32), ("name", c_char * 16),
+                ("description", c_char * 160)]
 
 
 STRUCTS = {
@@ -179,7 +187,8 @@ STRUCTS = {
     "cogpu_source": Source, "cogpu_nodata": Nodata, "cogpu_gcp": Gcp, "cogpu_image": Image,
     "cogpu_level": Level, "cogpu_band": Band, "cogpu_item": Item, "cogpu_geokey": Geokey,
     "cogpu_crs": Crs, "cogpu_directory": Directory, "cogpu_tag": Tag, "cogpu_raster": Raster,
-    "cogpu_context_options": ContextOptions, "cogpu_request": Request, "cogpu_result": Result,
+    "cogpu_context_options": ContextOptions, "cogpu_request": Request, "cogpu_stages": Stages,
+    "cogpu_result": Result,
     "cogpu_read_item": ReadItem, "cogpu_codec": Codec, "cogpu_device": Device,
 }
 
@@ -268,9 +277,9 @@ def codecs():
 class Context:
     """Threads and cached blocks that several reads share."""
 
-    def __init__(self, threads=0, cache_bytes=0):
+    def __init__(self, threads=0, cache_bytes=0, device_bytes=0):
         self.handle, error = c_void_p(), Error()
-        options = ContextOptions(threads, cache_bytes)
+        options = ContextOptions(threads, cache_bytes, device_bytes)
         _check(lib.cogpu_context_open(byref(options), byref(self.handle), byref(error)), error)
 
     def __enter__(self):
@@ -278,6 +287,12 @@ class Context:
 
     def __exit__(self, *_):
         lib.cogpu_context_close(self.handle)
+
+
+@functools.cache
+def shared_context():
+    """One for all reads on devices."""
+    return Context(device_bytes=64 << 20)
 
 
 class File:
@@ -388,11 +403,15 @@ class File:
         array.view("u1").fill(0xA5)
         return array
 
-    def read(self, out=None, **request):
-        """Pixels as (bands, height, width). `out` may be any view of that shape, strides and all."""
+    def read(self, out=None, device=CPU, **request):
+        """Pixels as (bands, height, width). `out` may be any view of that shape, strides and all. The
+        memory of the emulated device is the host's, so that arrays can lie there."""
+        if device != CPU:
+            request = {"context": shared_context()} | request
         wanted = self.request(**request)
         out = self.empty(wanted) if out is None else out
         raster, result, error = raster_of(out), Result(), Error()
+        raster.device = device
         status = lib.cogpu_read(self.handle, byref(wanted), byref(raster), byref(result),
                                 byref(error))
         self.last_result = _plain(result)

@@ -1,7 +1,7 @@
 """What all judges share: where the programs and the corpus lie, and on which devices to run.
 
 Environment: COGPU_LIB, COGPU_BIN, COGPU_SAN_BIN name what is tested (default: build/ and build-san/),
-COGPU_CORPUS the folder of real files, COGPU_TIME_FACTOR stretches time limits on slow machines.
+COGPU_CORPUS the folder of real files, COGPU_DEVICES where to read, COGPU_TIME_FACTOR stretches time limits on slow machines.
 """
 
 import os
@@ -24,7 +24,7 @@ BIN = pathlib.Path(os.environ.get("COGPU_BIN", ROOT / "build" / "cogpu"))
 SAN_BIN = pathlib.Path(os.environ.get("COGPU_SAN_BIN", ROOT / "build-san" / "cogpu"))
 CORPUS = pathlib.Path(os.environ.get("COGPU_CORPUS", ROOT.parent / "shared" / "corpus"))
 TIME_FACTOR = float(os.environ.get("COGPU_TIME_FACTOR", "1"))
-DEVICES = ["cpu", "emu"]
+DEVICES = os.environ.get("COGPU_DEVICES", "cpu emu").split()
 
 # What GDAL before 3.11 cannot judge, by test. Python 3.11, Debian 12's, gets it with rasterio 1.4.
 OLD_GDAL = tuple(map(int, rasterio.__gdal_version__.split(".")[:2])) < (3, 11)

@@ -1,0 +1,168 @@
+/*
+ * cogpu bench: takes a selection, reads it again and again into one piece of memory on the chosen
+ * device, and hands on how long that took and where the time went.
+ */
+#include "command.h"
+#include "input.h"
+#include "json.h"
+#include "report.h"
+#include "selection.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { WARM_UPS = 2, REPEATS = 9 };
+
+struct measured {
+    double milliseconds[REPEATS];
+    cogpu_result results[REPEATS];
+    uint64_t bytes; /* of the pixels */
+};
+
+struct target {
+    cogpu_context *context;
+    cogpu_raster raster;
+};
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
+}
+
+static cogpu_status open_target(const cogpu_selection *selection, uint64_t bytes,
+                                struct target *target, cogpu_error *error) {
+    const cogpu_context_options options = {.threads = selection->request.threads};
+    cogpu_raster *raster = &target->raster;
+    *target = (struct target){.raster = {.type = selection->type,
+                                         .bands = selection->bands,
+                                         .height = selection->request.height,
+                                         .width = selection->request.width,
+                                         .device = selection->device,
+                                         .device_index = selection->device_index}};
+    TRY(cogpu_context_open(&options, &target->context, error));
+    if (selection->device != COGPU_CPU)
+        return cogpu_device_allocate(target->context, selection->device, selection->device_index,
+                                     bytes, &raster->data, error);
+    raster->data = malloc((size_t)bytes);
+    return raster->data ? COGPU_OK
+                        : cogpu_refuse(error, COGPU_MEMORY,
+                                       "no memory for %" PRIu64 " bytes of pixels", bytes);
+}
+
+static void close_target(struct target *target) {
+    if (target->raster.device == COGPU_CPU)
+        free(target->raster.data);
+    else
+        cogpu_device_release(target->context, target->raster.device, target->raster.device_index,
+                             target->raster.data);
+    cogpu_context_close(target->context);
+}
+
+static cogpu_status measure(const cogpu_selection *selection, struct measured *measured,
+                            cogpu_error *error) {
+    struct target target;
+    cogpu_request request = selection->request;
+    *measured = (struct measured){0};
+    measured->bytes = cogpu_selection_samples(selection) * cogpu_type_bytes(selection->type);
+    cogpu_status status = open_target(selection, measured->bytes, &target, error);
+    request.context = target.context;
+    for (int i = -WARM_UPS; status == COGPU_OK && i < REPEATS; i++) {
+        cogpu_result result;
+        double start = now();
+        status = cogpu_read(selection->file, &request, &target.raster, &result, error);
+        if (i < 0)
+            continue;
+        measured->milliseconds[i] = now() - start;
+        measured->results[i] = result;
+    }
+    close_target(&target);
+    return status;
+}
+
+/* The repeat with the median time stands for all. */
+static int median_of(const struct measured *measured) {
+    for (int i = 0; i < REPEATS; i++) {
+        int below = 0, same = 0;
+        for (int j = 0; j < REPEATS; j++) {
+            below += measured->milliseconds[j] < measured->milliseconds[i];
+            same += measured->milliseconds[j] == measured->milliseconds[i];
+        }
+        if (below <= REPEATS / 2 && below + same > REPEATS / 2)
+            return i;
+    }
+    return 0;
+}
+
+static int print_json(const cogpu_input *input, const cogpu_selection *selection,
+                      const struct measured *measured, int median) {
+    const cogpu_result *result = &measured->results[median];
+    cogpu_json json = {0};
+    cogpu_json_open(&json, NULL, '{');
+    cogpu_json_text(&json, "file", input->name);
+    cogpu_selection_json(selection, &json);
+    cogpu_json_unsigned(&json, "bytes", measured->bytes);
+    cogpu_json_unsigned(&json, "stored_bytes", result->bytes_read);
+    cogpu_json_unsigned(&json, "blocks", result->blocks);
+    cogpu_json_unsigned(&json, "device_blocks", result->device_blocks);
+    cogpu_json_number(&json, "milliseconds", measured->milliseconds[median]);
+    cogpu_json_open(&json, "stages", '{');
+    cogpu_json_number(&json, "fetch", result->stages.fetch);
+    cogpu_json_number(&json, "copy", result->stages.copy);
+    cogpu_json_number(&json, "decode", result->stages.decode);
+    cogpu_json_number(&json, "place", result->stages.place);
+    cogpu_json_close(&json);
+    cogpu_json_close(&json);
+    return cogpu_json_print(&json) ? EXIT_DONE : EXIT_FAILED;
+}
+
+static void print_for_person(const cogpu_selection *selection, const struct measured *measured,
+                             int median) {
+    const cogpu_result *result = &measured->results[median];
+    double milliseconds = measured->milliseconds[median];
+    printf("%.2f ms, %.2f GB/s of pixels, %.2f GB/s of the file (median of %d)\n", milliseconds,
+           (double)measured->bytes / milliseconds * 1e-6,
+           (double)result->bytes_read / milliseconds * 1e-6, REPEATS);
+    if (selection->device == COGPU_CPU)
+        return;
+    printf("  fetch   %7.2f ms  by the host, while the device works on the batch before\n",
+           result->stages.fetch);
+    printf("  copy    %7.2f ms\n  decode  %7.2f ms  %" PRIu64 " of %" PRIu64
+           " blocks on the device\n",
+           result->stages.copy, result->stages.decode, result->device_blocks, result->blocks);
+    printf("  place   %7.2f ms\n", result->stages.place);
+}
+
+static int run(const cogpu_arguments *arguments) {
+    cogpu_input input;
+    cogpu_selection selection;
+    struct measured measured;
+    cogpu_error error;
+    int code = EXIT_DONE;
+    if (cogpu_input_open(arguments->files[0], &input, &error) != COGPU_OK)
+        return cogpu_report_error(arguments, arguments->files[0], &error);
+    if (cogpu_selection_make(&input, arguments, &selection, &error) != COGPU_OK ||
+        measure(&selection, &measured, &error) != COGPU_OK)
+        code = cogpu_report_error(arguments, input.name, &error);
+    else if (arguments->json)
+        code = print_json(&input, &selection, &measured, median_of(&measured));
+    else
+        print_for_person(&selection, &measured, median_of(&measured));
+    cogpu_input_close(&input);
+    return code;
+}
+
+const cogpu_command cogpu_cmd_bench = {
+    .name = "bench",
+    .operands = "FILE",
+    .files = 1,
+    .options = OPTION_IMAGE | OPTION_LEVEL | OPTION_WINDOW | OPTION_BAND | OPTION_MASK |
+               OPTION_THREADS | OPTION_DEVICE | OPTION_JSON,
+    .summary = "how fast a file is read, by stage",
+    .details =
+        "Reads the selection eleven times into memory of the device and shows the median of the\n"
+        "last nine. The stages of a device overlap: their sum may be more than the whole.\n",
+    .run = run,
+};

@@ -1,0 +1,140 @@
+/* Devices by kind and index: what there is, those that a context has opened, and their memory. */
+#include "api/room.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* What the emulated device has. */
+#define EMU_BYTES (UINT64_C(4) << 30)
+
+static cogpu_status describe_cpu(cogpu_device *info) {
+    *info = (cogpu_device){.kind = COGPU_CPU, .name = "cpu"};
+    snprintf(info->description, sizeof info->description, "%u processors, %s", cogpu_processors(),
+             cogpu_cpu_vectors());
+    return COGPU_OK;
+}
+
+static cogpu_status describe_gpu(uint32_t index, cogpu_device *info) {
+    cogpu_gpu *gpu = NULL;
+    *info = (cogpu_device){.kind = COGPU_CUDA, .index = index};
+    snprintf(info->name, sizeof info->name, "cuda:%u", index);
+    TRY(cogpu_gpu_open_driver(index, &gpu, NULL));
+    snprintf(info->description, sizeof info->description,
+             "%.80s, %u multiprocessors, %llu MiB, compute capability %u.%u", gpu->name,
+             gpu->multiprocessors, (unsigned long long)(gpu->total_bytes >> 20),
+             gpu->capability / 10, gpu->capability % 10);
+    gpu->calls->close(gpu);
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_device_info(uint32_t index, cogpu_device *info) {
+    uint32_t gpus = cogpu_gpu_count(NULL);
+    if (!info)
+        return COGPU_ARGUMENT;
+    if (index == 0)
+        return describe_cpu(info);
+    if (index <= gpus)
+        return describe_gpu(index - 1, info);
+    if (index > gpus + 1)
+        return COGPU_ABSENT;
+    *info = (cogpu_device){.kind = COGPU_EMU, .name = "emu"};
+    snprintf(info->description, sizeof info->description,
+             "a GPU emulated by the processor, slow and strict, for tests");
+    return COGPU_OK;
+}
+
+const char *cogpu_no_cuda(void) {
+    const char *why;
+    cogpu_gpu_count(&why);
+    return why;
+}
+
+static cogpu_status open_gpu(cogpu_device_kind kind, uint32_t index, cogpu_gpu **gpu,
+                             cogpu_error *error) {
+    const char *seed = getenv("COGPU_EMU_SEED");
+    switch (kind) {
+    case COGPU_CUDA:
+        return cogpu_gpu_open_driver(index, gpu, error);
+    case COGPU_EMU:
+        return cogpu_gpu_open_emu(seed ? strtoull(seed, NULL, 10) : 1, EMU_BYTES, gpu, error);
+    default:
+        return cogpu_fail(error, COGPU_ARGUMENT, "there is no device of kind %d", (int)kind);
+    }
+}
+
+static cogpu_status open_device(cogpu_context *context, cogpu_device_kind kind, uint32_t index,
+                                cogpu_gpu_reader **reader, cogpu_error *error) {
+    cogpu_gpu *gpu = NULL;
+    cogpu_opened_device *device = cogpu_allocate(sizeof *device);
+    if (!device)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a device");
+    cogpu_status status = open_gpu(kind, index, &gpu, error);
+    if (status == COGPU_OK)
+        status = cogpu_gpu_reader_open(gpu, context->device_bytes, reader, error);
+    if (status != COGPU_OK) {
+        cogpu_release(device);
+        return status;
+    }
+    *device = (cogpu_opened_device){context->devices, kind, index, *reader};
+    context->devices = device;
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_context_device(cogpu_context *context, cogpu_device_kind kind, uint32_t index,
+                                  cogpu_gpu_reader **reader, cogpu_error *error) {
+    cogpu_status status = COGPU_OK;
+    if (!context)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "memory of a device needs a context, which keeps the device open");
+    *reader = NULL;
+    pthread_mutex_lock(&context->lock);
+    for (cogpu_opened_device *device = context->devices; device; device = device->next)
+        if (device->kind == kind && device->index == index)
+            *reader = device->reader;
+    if (!*reader)
+        status = open_device(context, kind, index, reader, error);
+    pthread_mutex_unlock(&context->lock);
+    return status;
+}
+
+void cogpu_context_close_devices(cogpu_context *context) {
+    while (context->devices) {
+        cogpu_opened_device *device = context->devices;
+        context->devices = device->next;
+        cogpu_gpu_reader_close(device->reader);
+        cogpu_release(device);
+    }
+}
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+cogpu_status cogpu_device_allocate(cogpu_context *context, cogpu_device_kind device, uint32_t index,
+                                   uint64_t bytes, void **memory, cogpu_error *error) {
+    cogpu_gpu_reader *reader = NULL;
+    if (!memory)
+        return cogpu_fail(error, COGPU_ARGUMENT, "cogpu_device_allocate needs a place for it");
+    *memory = NULL;
+    TRY(cogpu_context_device(context, device, index, &reader, error));
+    return cogpu_gpu_reader_allocate(reader, bytes, memory, error);
+}
+
+void cogpu_device_release(cogpu_context *context, cogpu_device_kind device, uint32_t index,
+                          void *memory) {
+    cogpu_gpu_reader *reader = NULL;
+    if (memory && cogpu_context_device(context, device, index, &reader, NULL) == COGPU_OK)
+        cogpu_gpu_reader_release(reader, memory);
+}
+
+cogpu_status cogpu_device_download(cogpu_context *context, cogpu_device_kind device, uint32_t index,
+                                   const void *from, uint64_t bytes, void *to, cogpu_error *error) {
+    cogpu_gpu_reader *reader = NULL;
+    TRY(cogpu_context_device(context, device, index, &reader, error));
+    return cogpu_gpu_reader_copy(reader, to, from, bytes, true, error);
+}
+
+cogpu_status cogpu_device_upload(cogpu_context *context, cogpu_device_kind device, uint32_t index,
+                                 const void *from, uint64_t bytes, void *to, cogpu_error *error) {
+    cogpu_gpu_reader *reader = NULL;
+    TRY(cogpu_context_device(context, device, index, &reader, error));
+    return cogpu_gpu_reader_copy(reader, to, from, bytes, false, error);
+}
