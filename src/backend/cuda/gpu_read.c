@@ -20,7 +20,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { SLOTS = 6, TASKS_MAX = 2048, RUNS_MAX = TASKS_MAX };
+enum { SLOTS = 6, TASKS_MAX = 2048 };
 
 /* Of a slot's memory, what a decoder may have as scratch for one block, unless it cannot do with
  * that. */
@@ -29,8 +29,10 @@ enum { SCRATCH_SHARE = 3 };
 /* Pinned memory of a slot: it takes long to get, and the wire is busy with less. */
 #define PINNED_MAX (UINT64_C(32) << 20)
 
-/* Bytes of a file that are read at once. */
-enum { RUN_BYTES = 1 << 20 };
+/* Blocks that are no farther apart in a file are read as one run, with what lies between; a thread
+ * takes a piece of it at a time. */
+enum { GAP_BYTES = 4096, PIECE_BYTES = 512 << 10 };
+#define PIECES_MAX (TASKS_MAX + PINNED_MAX / PIECE_BYTES)
 
 /* Where a task finds its bytes. */
 struct seated {
@@ -42,9 +44,15 @@ struct seated {
     uint32_t verdict; /* its place among the coded ones */
 };
 
-/* Neighbours in the file that are read at once, or one task that the host decodes. */
+/* Neighbours in the file, or one task that the host decodes. */
 struct run {
     uint32_t first, count;
+};
+
+/* Part of a run's bytes, for one thread to read. */
+struct piece {
+    uint32_t run;
+    uint64_t skip, bytes;
 };
 
 /* Events on the way of a batch. */
@@ -59,7 +67,8 @@ struct slot {
     cogpu_gpu_event *fork, *join, *marks[MARKS];
     struct seated *seated;
     struct run *runs;
-    uint32_t count, coded, run_count;
+    struct piece *pieces;
+    uint32_t count, coded, run_count, piece_count;
     uint64_t used, decoded_used, scratch_used; /* by the tasks seated so far */
     uint64_t verdicts;                         /* where they stand in `pinned` */
     bool is_busy;
@@ -92,6 +101,7 @@ static void close_slot(cogpu_gpu *gpu, struct slot *slot) {
     calls->release_pinned(gpu, slot->pinned);
     cogpu_release(slot->seated);
     cogpu_release(slot->runs);
+    cogpu_release(slot->pieces);
     *slot = (struct slot){0};
 }
 
@@ -107,8 +117,9 @@ static cogpu_status open_slot(cogpu_gpu *gpu, uint64_t bytes, struct slot *slot,
     slot->device_bytes = bytes;
     slot->pinned_bytes = bytes < PINNED_MAX ? bytes : PINNED_MAX;
     slot->seated = cogpu_allocate(TASKS_MAX * sizeof *slot->seated);
-    slot->runs = cogpu_allocate(RUNS_MAX * sizeof *slot->runs);
-    if (!slot->seated || !slot->runs)
+    slot->runs = cogpu_allocate(TASKS_MAX * sizeof *slot->runs);
+    slot->pieces = cogpu_allocate(PIECES_MAX * sizeof *slot->pieces);
+    if (!slot->seated || !slot->runs || !slot->pieces)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for a batch");
     TRY(calls->allocate(gpu, bytes, (void **)&slot->device, error));
     TRY(calls->allocate_pinned(gpu, slot->pinned_bytes, (void **)&slot->pinned, error));
@@ -282,11 +293,10 @@ static bool joins(const struct slot *slot, const cogpu_gpu_task *task) {
     const struct run *run = slot->run_count ? &slot->runs[slot->run_count - 1] : NULL;
     if (!run || run->first + run->count != slot->count)
         return false;
-    const struct seated *first = &slot->seated[run->first], *last = first + run->count - 1;
-    cogpu_span spans[2] = {last->task->span, task->span};
+    const struct seated *last = &slot->seated[run->first + run->count - 1];
+    uint64_t end = last->task->span.offset + last->task->span.bytes;
     return last->is_coded && last->task->plan->storage->tiff->io == task->plan->storage->tiff->io &&
-           cogpu_plan_run(spans, 2) == 2 &&
-           task->span.offset + task->span.bytes - first->task->span.offset <= RUN_BYTES;
+           task->span.offset >= end && task->span.offset - end <= GAP_BYTES;
 }
 
 /* The device's to decode. */
@@ -405,27 +415,41 @@ static cogpu_status decode_on_host(struct fetching *f, cogpu_seat *worker, struc
     return COGPU_OK;
 }
 
-static cogpu_status read_run(struct fetching *f, const struct run *run) {
-    const struct seated *first = &f->slot->seated[run->first];
-    const struct seated *last = &f->slot->seated[run->first + run->count - 1];
-    uint64_t bytes = last->staging + last->task->span.bytes - first->staging;
-    return cogpu_io_read(first->task->plan->storage->tiff->io, first->task->span.offset,
-                         (size_t)bytes, staging_of(f->slot, first->staging), NULL);
+/* Stored bytes of a run, from the first block to the last. */
+static uint64_t run_bytes(const struct slot *slot, const struct run *run) {
+    const struct seated *first = &slot->seated[run->first], *last = first + run->count - 1;
+    return last->staging + last->task->span.bytes - first->staging;
+}
+
+static void cut_runs(struct slot *slot) {
+    slot->piece_count = 0;
+    for (uint32_t i = 0; i < slot->run_count; i++) {
+        bool is_coded = slot->seated[slot->runs[i].first].is_coded;
+        uint64_t bytes = is_coded ? run_bytes(slot, &slot->runs[i]) : 1;
+        for (uint64_t skip = 0; skip < bytes; skip += PIECE_BYTES)
+            slot->pieces[slot->piece_count++] =
+                (struct piece){i, skip, bytes - skip < PIECE_BYTES ? bytes - skip : PIECE_BYTES};
+    }
 }
 
 /* What fails here of coded blocks is tried again by the host, which then finds out which of them is
  * to blame. */
-static void fetch_run(void *argument, uint32_t seat_number, uint64_t index) {
+static void fetch_piece(void *argument, uint32_t seat_number, uint64_t index) {
     struct fetching *f = argument;
-    const struct run *run = &f->slot->runs[index];
+    const struct piece *piece = &f->slot->pieces[index];
+    const struct run *run = &f->slot->runs[piece->run];
     struct seated *seated = &f->slot->seated[run->first];
+    const cogpu_gpu_task *task = seated->task;
     cogpu_error error;
     if (seated->is_coded) {
-        bool failed = read_run(f, run) != COGPU_OK;
+        bool failed =
+            cogpu_io_read(task->plan->storage->tiff->io, task->span.offset + piece->skip,
+                          (size_t)piece->bytes, staging_of(f->slot, seated->staging + piece->skip),
+                          NULL) != COGPU_OK;
         for (uint32_t i = 0; failed && i < run->count; i++)
-            seated[i].is_bad = true;
+            __atomic_store_n(&seated[i].is_bad, true, __ATOMIC_RELAXED);
     } else if (decode_on_host(f, f->work->seats[seat_number], seated, &error) != COGPU_OK) {
-        uint32_t number = (uint32_t)(seated->task - f->work->tasks);
+        uint32_t number = (uint32_t)(task - f->work->tasks);
         bool fills = f->work->failed(f->work->user, number, &error);
         seated->task->is_out = !fills;
         if (fills)
@@ -607,7 +631,8 @@ static cogpu_status run_batches(cogpu_gpu_reader *reader, cogpu_gpu_work *work,
                               "raise `device_bytes` of the context");
         struct fetching fetching = {work, slot};
         double start = now();
-        cogpu_pool_run(work->pool, work->seat_count, slot->run_count, fetch_run, &fetching);
+        cut_runs(slot);
+        cogpu_pool_run(work->pool, work->seat_count, slot->piece_count, fetch_piece, &fetching);
         work->stages->fetch += now() - start;
         TRY(launch(reader, slot, decoder, error));
         done += chosen;
@@ -742,9 +767,9 @@ static cogpu_status put_rows(cogpu_gpu_reader *reader, const uint8_t *from, uint
 
 cogpu_status cogpu_gpu_put(cogpu_gpu_reader *reader, const uint8_t *from, uint32_t rows,
                            const cogpu_raster *raster, uint32_t target_y, cogpu_error *error) {
-    enum { PIECE_BYTES = 8 << 20 };
+    enum { PUT_BYTES = 8 << 20 };
     uint64_t row_bytes = (uint64_t)raster->width * cogpu_type_bytes(raster->type);
-    uint64_t fit = PIECE_BYTES / (row_bytes * raster->bands);
+    uint64_t fit = PUT_BYTES / (row_bytes * raster->bands);
     uint32_t piece = fit < 1 ? 1 : fit < rows ? (uint32_t)fit : rows;
     uint64_t needed = raster->bands * (align(piece * row_bytes) + sizeof(struct cogpu_placed)) +
                       4 * COGPU_GPU_SLACK;
