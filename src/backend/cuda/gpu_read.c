@@ -79,8 +79,7 @@ struct cogpu_gpu_reader {
     pthread_mutex_t lock; /* of all below: one read at a time */
     uint64_t budget;
     struct slot slots[SLOTS];
-    cogpu_gpu_stream *second; /* of all slots: GPUs work on eight streams at a time */
-    uint64_t slot_bytes;      /* of device memory; 0 before the first read */
+    uint64_t slot_bytes; /* of device memory; 0 before the first read */
 };
 
 static uint64_t align(uint64_t bytes) {
@@ -134,9 +133,6 @@ static cogpu_status open_slot(cogpu_gpu *gpu, uint64_t bytes, struct slot *slot,
 static void close_slots(cogpu_gpu_reader *reader) {
     for (uint32_t i = 0; i < SLOTS; i++)
         close_slot(reader->gpu, &reader->slots[i]);
-    if (reader->second)
-        reader->gpu->calls->stream_close(reader->gpu, reader->second);
-    reader->second = NULL;
     reader->slot_bytes = 0;
 }
 
@@ -160,8 +156,7 @@ static cogpu_status open_slots(cogpu_gpu_reader *reader, uint64_t all, uint64_t 
                           (unsigned long long)(SLOTS * wanted >> 20),
                           (unsigned long long)(free_bytes >> 20),
                           (unsigned long long)(total >> 20));
-    cogpu_status status =
-        reader->gpu->calls->stream_open(reader->gpu, false, &reader->second, error);
+    cogpu_status status = COGPU_OK;
     for (uint32_t i = 0; status == COGPU_OK && i < SLOTS; i++)
         status = open_slot(reader->gpu, wanted, &reader->slots[i], error);
     if (status != COGPU_OK) {
@@ -389,6 +384,11 @@ static uint8_t *staging_of(const struct slot *slot, uint64_t at) {
     return slot->pinned + COGPU_GPU_SLACK + at;
 }
 
+/* Its bytes are used as they are stored. */
+static bool is_plain(const cogpu_storage *storage) {
+    return storage->format.compression == COMPRESSION_NONE && storage->format.fill_order != 2;
+}
+
 /* The host decodes it, or only reads it where there is nothing to decode. */
 static cogpu_status decode_on_host(struct fetching *f, cogpu_seat *worker, struct seated *seated,
                                    cogpu_error *error) {
@@ -402,6 +402,8 @@ static cogpu_status decode_on_host(struct fetching *f, cogpu_seat *worker, struc
             error, COGPU_LIMIT,
             "the block has %llu bytes, the limit is %llu: raise `block_bytes` to go on",
             (unsigned long long)task->span.bytes, (unsigned long long)limit);
+    if (is_plain(storage) && task->span.bytes >= needed)
+        return cogpu_io_read(io, task->span.offset, (size_t)needed, to, error);
     const uint8_t *stored = cogpu_io_mapped(io, task->span.offset);
     if (!stored) {
         TRY(cogpu_seat_room(&worker->stored, &worker->stored_bytes, (size_t)task->span.bytes,
@@ -512,7 +514,8 @@ static cogpu_status launch_decode(const cogpu_gpu_reader *reader, struct slot *s
     uint64_t least = 0, best = 0;
     cogpu_gpu_batch batch = {.gpu = reader->gpu,
                              .stream = slot->stream,
-                             .second = reader->second,
+                             /* Batches run side by side already, and GPUs take eight streams. */
+                             .second = slot->stream,
                              .fork = slot->fork,
                              .join = slot->join,
                              .blocks = table,
