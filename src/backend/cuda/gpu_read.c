@@ -55,6 +55,11 @@ struct piece {
     uint64_t skip, bytes;
 };
 
+/* Scratch that a decoder must have for its largest block, and would like to have for all. */
+struct wants {
+    uint64_t least, shares;
+};
+
 /* Events on the way of a batch. */
 enum mark { STARTED, COPIED, DECODED, DONE, MARKS };
 
@@ -69,8 +74,9 @@ struct slot {
     struct run *runs;
     struct piece *pieces;
     uint32_t count, coded, run_count, piece_count;
-    uint64_t used, decoded_used, scratch_used; /* by the tasks seated so far */
-    uint64_t verdicts;                         /* where they stand in `pinned` */
+    uint64_t used, decoded_used; /* by the tasks seated so far */
+    struct wants wants;
+    uint64_t verdicts; /* where they stand in `pinned` */
     bool is_busy;
 };
 
@@ -266,7 +272,11 @@ bool cogpu_gpu_reader_takes(const cogpu_gpu_reader *reader, const cogpu_read_pla
            cogpu_gpu_bands_listed(plan, NULL) == 0;
 }
 
-/* Whether the slot has room for so much more. */
+static uint64_t scratch_of(struct wants wants) {
+    return align(wants.least > wants.shares ? wants.least : wants.shares);
+}
+
+/* Whether the slot has room for so much. */
 static bool fits(const struct slot *slot, uint64_t used, uint64_t decoded, uint64_t scratch) {
     return used + overhead() <= slot->pinned_bytes &&
            used + decoded + scratch + overhead() <= slot->device_bytes;
@@ -276,7 +286,7 @@ static bool fits(const struct slot *slot, uint64_t used, uint64_t decoded, uint6
 static bool seat_for_host(struct slot *slot, struct seated *seated) {
     uint64_t bytes = align(needed_of(seated->task));
     seated->staging = align(slot->used);
-    if (!fits(slot, seated->staging + bytes, slot->decoded_used, slot->scratch_used))
+    if (!fits(slot, seated->staging + bytes, slot->decoded_used, scratch_of(slot->wants)))
         return false;
     slot->used = seated->staging + bytes;
     slot->runs[slot->run_count++] = (struct run){slot->count, 1};
@@ -295,7 +305,7 @@ static bool joins(const struct slot *slot, const cogpu_gpu_task *task) {
 }
 
 /* The device's to decode. */
-static bool seat_for_device(struct slot *slot, struct seated *seated, uint64_t scratch) {
+static bool seat_for_device(struct slot *slot, struct seated *seated, struct wants wants) {
     const cogpu_gpu_task *task = seated->task;
     const struct seated *last = seated - 1;
     bool is_joined = joins(slot, task);
@@ -304,11 +314,11 @@ static bool seat_for_device(struct slot *slot, struct seated *seated, uint64_t s
     seated->decoded = slot->decoded_used;
     uint64_t used = seated->staging + task->span.bytes;
     uint64_t decoded = seated->decoded + align(room_of(task)) + COGPU_GPU_ALIGN;
-    if (!fits(slot, used, decoded, scratch))
+    if (!fits(slot, used, decoded, scratch_of(wants)))
         return false;
     slot->used = used;
     slot->decoded_used = decoded;
-    slot->scratch_used = scratch;
+    slot->wants = wants;
     slot->coded++;
     if (is_joined)
         slot->runs[slot->run_count - 1].count++;
@@ -317,46 +327,57 @@ static bool seat_for_device(struct slot *slot, struct seated *seated, uint64_t s
     return true;
 }
 
-/* The scratch that the slot needs with one more block; UINT64_MAX where a decoder cannot do with
- * what it may have. */
-static uint64_t scratch_with(const struct slot *slot, const cogpu_gpu_decoder *decoder,
+/* What a decoder wants for a block: at least, and as a share of what many such blocks would want
+ * together, which is less than for one alone, where it must be ready for the worst. */
+static struct wants wants_of(const struct slot *slot, const cogpu_gpu_decoder *decoder,
                              const cogpu_gpu_task *task) {
-    uint64_t least = 0, best = 0;
-    cogpu_coded block = {.in_bytes = (uint32_t)task->span.bytes,
-                         .room = (uint32_t)room_of(task),
-                         .needed = (uint32_t)needed_of(task)};
-    decoder->scratch(&block, 1, &least, &best);
-    if (!fits(slot, task->span.bytes, align(room_of(task)) + 2 * COGPU_GPU_ALIGN, least))
-        return UINT64_MAX;
-    uint64_t most = slot->device_bytes / SCRATCH_SHARE;
-    most = most > least ? most : least;
-    return slot->scratch_used + align(best < most ? best : most);
+    enum { ALIKE = 8 };
+    cogpu_coded blocks[ALIKE];
+    struct wants wants = {0};
+    uint64_t best = 0, least = 0, most = slot->device_bytes / SCRATCH_SHARE;
+    for (uint32_t i = 0; i < ALIKE; i++)
+        blocks[i] = (cogpu_coded){.in_bytes = (uint32_t)task->span.bytes,
+                                  .room = (uint32_t)room_of(task),
+                                  .needed = (uint32_t)needed_of(task)};
+    decoder->scratch(blocks, 1, &wants.least, &best);
+    decoder->scratch(blocks, ALIKE, &least, &best);
+    wants.shares = best / ALIKE < most ? best / ALIKE : most;
+    return wants;
+}
+
+static struct wants add_wants(struct wants a, struct wants b) {
+    return (struct wants){a.least > b.least ? a.least : b.least, a.shares + b.shares};
 }
 
 /* Whether the device could decode it at all, in a slot of its own. */
-static bool is_for_device(const struct slot *slot, const cogpu_gpu_task *task, uint64_t scratch) {
-    uint64_t room = align(room_of(task)) + 2 * COGPU_GPU_ALIGN;
-    return scratch != UINT64_MAX && fits(slot, task->span.bytes, room, scratch);
+static bool is_for_device(const struct slot *slot, const cogpu_gpu_task *task, struct wants wants) {
+    return fits(slot, task->span.bytes, align(room_of(task)) + 2 * COGPU_GPU_ALIGN,
+                scratch_of(wants));
+}
+
+/* The decoder of a task with bytes for the device to decode; NULL for all others. */
+static const cogpu_gpu_decoder *decoder_for(const struct slot *slot, const cogpu_gpu_task *task,
+                                            struct wants *wants) {
+    const cogpu_gpu_decoder *decoder = decoder_of(task->plan->storage);
+    if (!decoder || task->is_for_host || task->is_out || task->span.bytes == 0 ||
+        task->span.bytes > COGPU_GPU_BLOCK_MAX || room_of(task) > COGPU_GPU_BLOCK_MAX)
+        return NULL;
+    *wants = wants_of(slot, decoder, task);
+    return is_for_device(slot, task, *wants) ? decoder : NULL;
 }
 
 /* Seats the task if there is room. All that the device decodes in one slot is of one codec. */
 static bool seat(struct slot *slot, cogpu_gpu_task *task, const cogpu_gpu_decoder **decoder) {
     struct seated *seated = &slot->seated[slot->count];
-    const cogpu_gpu_decoder *own = task->is_for_host ? NULL : decoder_of(task->plan->storage);
-    bool has_bytes = task->span.bytes > 0 && !task->is_out;
-    *seated = (struct seated){.task = task};
-    if (own && has_bytes && task->span.bytes <= COGPU_GPU_BLOCK_MAX &&
-        room_of(task) <= COGPU_GPU_BLOCK_MAX) {
-        uint64_t scratch = scratch_with(slot, own, task);
-        seated->is_coded = is_for_device(slot, task, scratch);
-        if (seated->is_coded &&
-            ((*decoder && own != *decoder) || !seat_for_device(slot, seated, scratch)))
-            return false;
-    }
-    if (has_bytes && !seated->is_coded && !seat_for_host(slot, seated))
+    struct wants wants;
+    const cogpu_gpu_decoder *own = decoder_for(slot, task, &wants);
+    *seated = (struct seated){.task = task, .is_coded = own != NULL};
+    if (own && ((*decoder && own != *decoder) ||
+                !seat_for_device(slot, seated, add_wants(slot->wants, wants))))
         return false;
-    if (seated->is_coded)
-        *decoder = own;
+    if (!own && task->span.bytes > 0 && !task->is_out && !seat_for_host(slot, seated))
+        return false;
+    *decoder = own ? own : *decoder;
     slot->count++;
     return true;
 }
@@ -365,7 +386,8 @@ static bool seat(struct slot *slot, cogpu_gpu_task *task, const cogpu_gpu_decode
 static uint32_t choose(struct slot *slot, cogpu_gpu_task *tasks, uint32_t count,
                        const cogpu_gpu_decoder **decoder) {
     slot->count = slot->coded = slot->run_count = 0;
-    slot->used = slot->decoded_used = slot->scratch_used = 0;
+    slot->used = slot->decoded_used = 0;
+    slot->wants = (struct wants){0};
     *decoder = NULL;
     while (slot->count < count && slot->count < TASKS_MAX &&
            seat(slot, &tasks[slot->count], decoder))
