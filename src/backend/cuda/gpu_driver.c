@@ -262,23 +262,23 @@ static float driver_milliseconds(cogpu_gpu *gpu, cogpu_gpu_event *from, cogpu_gp
 
 /* ---- kernels ------------------------------------------------------------------------------- */
 
-/* The kernel's function in whichever module has it. Modules are loaded the first time one is
- * searched. Called under the lock, with the context current. */
+/* The kernel's function, from the module that is called as its file is, which is loaded for the
+ * first kernel of it. Called under the lock, with the context current. */
 static cu_result find_function(struct driver_gpu *gpu, const cogpu_kernel *kernel,
                                cu_function *function) {
     cu_result result = CU_SUCCESS;
+    size_t i = 0;
     *function = NULL;
-    for (size_t i = 0; i < cogpu_module_count && i < MODULES_MAX && !*function; i++) {
-        if (!gpu->modules[i])
-            result = driver.module_load(&gpu->modules[i], cogpu_modules[i].image);
-        if (result != CU_SUCCESS)
-            return result;
-        if (driver.module_function(function, gpu->modules[i], kernel->name) != CU_SUCCESS)
-            *function = NULL;
-    }
-    if (!*function)
+    while (i < cogpu_module_count && !strstr(kernel->file, cogpu_modules[i].name))
+        i++;
+    if (i == cogpu_module_count || i >= MODULES_MAX)
         return CU_SUCCESS;
-    result = driver.function_set(*function, CU_FUNCTION_MAX_SHARED, (int)kernel->shared_bytes);
+    if (!gpu->modules[i])
+        result = driver.module_load(&gpu->modules[i], cogpu_modules[i].image);
+    if (result == CU_SUCCESS)
+        result = driver.module_function(function, gpu->modules[i], kernel->name);
+    if (result == CU_SUCCESS)
+        result = driver.function_set(*function, CU_FUNCTION_MAX_SHARED, (int)kernel->shared_bytes);
     if (result == CU_SUCCESS && kernel->shared_bytes > 16 << 10)
         result = driver.function_set(*function, CU_FUNCTION_PREFER_SHARED, 100);
     return result;

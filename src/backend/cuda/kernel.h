@@ -8,6 +8,7 @@
 
 typedef struct cogpu_kernel {
     const char *name;
+    const char *file; /* where it stands: the module that has it is called as the file is */
     void (*body)(const void *args, void *shared);
     size_t args_bytes, shared_bytes;
     uint32_t threads; /* of a block */

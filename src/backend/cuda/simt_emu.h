@@ -22,6 +22,7 @@
     }                                                                                              \
     extern const cogpu_kernel kernel;                                                              \
     const cogpu_kernel kernel = {.name = #kernel,                                                  \
+                                 .file = __FILE__,                                                 \
                                  .body = kernel##_entry,                                           \
                                  .args_bytes = sizeof(args_type),                                  \
                                  .shared_bytes = sizeof(shared_type),                              \
