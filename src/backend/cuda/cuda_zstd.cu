@@ -1323,6 +1323,7 @@ DEVICE_FN void post_batch(const struct zstd_args *args, struct sequences_shared 
                      s.literals, from + literals - s.literals, own.last[0]);
     out += warp_read(all, WARP - 1);
     from += warp_read(literals, WARP - 1);
+    sync_warp(); /* all have read what is changed now */
     if (lane_index() == 0) {
         facts->is_good = is_good && out <= block->most_out && from <= block->literals;
         facts->out = out;
