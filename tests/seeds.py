@@ -97,6 +97,34 @@ def make_streams(folder, tiffs):
         (folder / path.stem).write_bytes(bytes(choice) + tables + stream)
 
 
+def choice_of_kernel(target, room):
+    """The bytes before a stream by which a fuzz_cuda_* target chooses the room of the block."""
+    if target == "fuzz_cuda_inflate":
+        return bytes([0, (room - 1) % 256, (room - 1) // 256, 255])
+    if target == "fuzz_cuda_zstd":
+        return bytes([(room - 1) // 96, (room - 1) % 96, 0])
+    units = -(-(room - 1) // 61)
+    return bytes([0, units % 256, units // 256, 255 * room // (1 + 61 * units)])
+
+
+def make_kernel_streams(folder, tiffs):
+    """The first block of each file whose codec a kernel decodes, for the target of that kernel."""
+    targets = {8: "fuzz_cuda_inflate", 50000: "fuzz_cuda_zstd", 5: "fuzz_cuda_lzw", 32773: "fuzz_cuda_packbits"}
+    for target in targets.values():
+        (folder / target).mkdir(parents=True, exist_ok=True)
+    for path in sorted(tiffs.glob("*_*_*.tif")):
+        with tifffile.TiffFile(path) as file:
+            page = file.pages[0]
+            target = targets.get(int(page.compression))
+            if target is None or not page.databytecounts[0]:
+                continue
+            stream = path.read_bytes()[page.dataoffsets[0]:][:page.databytecounts[0]]
+            rows = page.tilelength if page.is_tiled else page.rowsperstrip
+            samples = page.samplesperpixel if page.planarconfig == 1 else 1
+            room = rows * (page.tilewidth if page.is_tiled else page.imagewidth) * samples * page.bitspersample // 8
+        (folder / target / path.stem).write_bytes(choice_of_kernel(target, room) + stream)
+
+
 def make_texts(metadata, nodata):
     (metadata / "items").write_text('<GDALMetadata>\n  <Item name="DESCRIPTION" sample="0" role="description">red'
                                     '</Item>\n  <Item name="A &amp; B" domain="X">1 &lt; 2</Item>\n</GDALMetadata>')
@@ -113,6 +141,7 @@ def main():
     tiffs, streams, metadata, nodata = folders
     make_tiffs(tiffs)
     make_streams(streams, tiffs)
+    make_kernel_streams(pathlib.Path(sys.argv[1]), tiffs)
     make_texts(metadata, nodata)
 
 
