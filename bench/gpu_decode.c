@@ -336,30 +336,15 @@ static cogpu_status nvcomp_decode(struct bench *bench) {
 
 /* ---- our decoder --------------------------------------------------------------------------- */
 
-static const cogpu_gpu_decoder *decoder_of(uint32_t compression) {
-    switch (compression) {
-    case COMPRESSION_DEFLATE:
-    case COMPRESSION_DEFLATE_OLD:
-        return &cogpu_gpu_inflate;
-    case COMPRESSION_ZSTD:
-        return &cogpu_gpu_zstd;
-    case COMPRESSION_LZW:
-        return &cogpu_gpu_lzw;
-    case COMPRESSION_PACKBITS:
-        return &cogpu_gpu_packbits;
-    default:
-        return NULL;
-    }
-}
-
 static uint64_t our_scratch(const struct bench *bench) {
     uint64_t least, best;
-    decoder_of(bench->image.compression)->scratch(bench->blocks, bench->batch.count, &least, &best);
+    cogpu_gpu_decoder_of(bench->image.compression)
+        ->scratch(bench->blocks, bench->batch.count, &least, &best);
     return options.least_scratch ? least : best;
 }
 
 static cogpu_status our_decode(struct bench *bench) {
-    return decoder_of(bench->image.compression)->decode(&bench->batch, &error);
+    return cogpu_gpu_decoder_of(bench->image.compression)->decode(&bench->batch, &error);
 }
 
 /* ---- where a decoder's time goes, kernel by kernel ----------------------------------------- */
@@ -582,7 +567,7 @@ static bool measure_file(cogpu_gpu *gpu, cogpu_pool *pool, const char *path) {
     bench->batch.gpu = gpu;
     bench->pool = pool;
     load(bench, path);
-    if (!decoder_of(bench->image.compression) || !bench->codec->decode)
+    if (!cogpu_gpu_decoder_of(bench->image.compression) || !bench->codec->decode)
         need(cogpu_fail(&error, COGPU_UNSUPPORTED, "%s: no decoder for it", path));
     open_batch(bench);
     for_each_block(bench, decode_on_host);

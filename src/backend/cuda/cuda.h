@@ -72,6 +72,9 @@ typedef struct cogpu_gpu_decoder {
     cogpu_status (*decode)(const cogpu_gpu_batch *batch, cogpu_error *error);
 } cogpu_gpu_decoder;
 
+/* The decoder of a compression, by TIFF's number; NULL where the device has none. */
+const cogpu_gpu_decoder *cogpu_gpu_decoder_of(uint32_t compression);
+
 extern const cogpu_gpu_decoder cogpu_gpu_inflate, cogpu_gpu_zstd, cogpu_gpu_lzw, cogpu_gpu_packbits;
 
 #endif

@@ -228,10 +228,8 @@ cogpu_status cogpu_gpu_reader_copy(cogpu_gpu_reader *reader, void *to, const voi
 
 /* ---- choose and lay out -------------------------------------------------------------------- */
 
-static const cogpu_gpu_decoder *decoder_of(const cogpu_storage *storage) {
-    if (storage->format.fill_order == 2 || storage->colour == COGPU_FROM_YCBCR)
-        return NULL;
-    switch (storage->format.compression) {
+const cogpu_gpu_decoder *cogpu_gpu_decoder_of(uint32_t compression) {
+    switch (compression) {
     case COMPRESSION_DEFLATE:
     case COMPRESSION_DEFLATE_OLD:
         return &cogpu_gpu_inflate;
@@ -358,9 +356,11 @@ static bool is_for_device(const struct slot *slot, const cogpu_gpu_task *task, s
 /* The decoder of a task with bytes for the device to decode; NULL for all others. */
 static const cogpu_gpu_decoder *decoder_for(const struct slot *slot, const cogpu_gpu_task *task,
                                             struct wants *wants) {
-    const cogpu_gpu_decoder *decoder = decoder_of(task->plan->storage);
-    if (!decoder || task->is_for_host || task->is_out || task->span.bytes == 0 ||
-        task->span.bytes > COGPU_GPU_BLOCK_MAX || room_of(task) > COGPU_GPU_BLOCK_MAX)
+    const cogpu_storage *storage = task->plan->storage;
+    const cogpu_gpu_decoder *decoder = cogpu_gpu_decoder_of(storage->format.compression);
+    if (!decoder || storage->format.fill_order == 2 || task->is_for_host || task->is_out ||
+        task->span.bytes == 0 || task->span.bytes > COGPU_GPU_BLOCK_MAX ||
+        room_of(task) > COGPU_GPU_BLOCK_MAX)
         return NULL;
     *wants = wants_of(slot, decoder, task);
     return is_for_device(slot, task, *wants) ? decoder : NULL;
