@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 
 import cogpu_ctypes as cogpu
 import numpy as np
@@ -77,3 +78,14 @@ def test_status_names():
 def test_version_is_the_headers():
     parts = re.findall(r"#define COGPU_VERSION_\w+ (\d+)", HEADER.read_text())
     assert cogpu.lib.cogpu_version().decode() == ".".join(parts)
+
+
+@pytest.mark.parametrize("name", ["Error", "Nodata", "Image", "Raster", "ContextOptions", "Request"])
+def test_the_benchmark_has_the_same_structs(name):
+    """bench/cogpu_lib.py has a mirror of its own, of the few structs it needs."""
+    sys.path.insert(0, str(cogpu.ROOT / "bench"))
+    import cogpu_lib
+    ours, theirs = getattr(cogpu, name), getattr(cogpu_lib, name)
+    assert ctypes.sizeof(theirs) == ctypes.sizeof(ours)
+    assert [(field, getattr(theirs, field).offset) for field, _ in theirs._fields_] == \
+           [(field, getattr(ours, field).offset) for field, _ in ours._fields_]
