@@ -586,13 +586,8 @@ static bool device_failed(void *user, uint32_t number, const cogpu_error *error)
     struct job *job = user;
     struct task *task = &job->tasks[number];
     cogpu_error placed = *error;
-    cogpu_error_place(&placed, task->reading->plan.storage->directory, (int64_t)task->block.index,
-                      (int64_t)(task->span.offset & INT64_MAX));
-    pthread_mutex_lock(&job->lock);
-    bool fills = is_fillable(task->reading, placed.status);
-    note_bad(task, &placed);
-    pthread_mutex_unlock(&job->lock);
-    return fills;
+    fail_task(job, task, &placed);
+    return is_fillable(task->reading, error->status);
 }
 
 /* The batch of tasks, all in one go. */

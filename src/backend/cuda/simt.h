@@ -134,9 +134,6 @@ DEVICE_FN uint32_t warp_min(uint32_t value) {
 DEVICE_FN uint32_t atomic_add(uint32_t *at, uint32_t value) {
     return atomicAdd(at, value);
 }
-DEVICE_FN uint64_t atomic_add64(uint64_t *at, uint64_t value) {
-    return (uint64_t)atomicAdd((unsigned long long *)at, (unsigned long long)value);
-}
 DEVICE_FN uint32_t atomic_max(uint32_t *at, uint32_t value) {
     return atomicMax(at, value);
 }
@@ -145,9 +142,6 @@ DEVICE_FN uint32_t atomic_min(uint32_t *at, uint32_t value) {
 }
 DEVICE_FN uint32_t atomic_or(uint32_t *at, uint32_t value) {
     return atomicOr(at, value);
-}
-DEVICE_FN uint32_t atomic_and(uint32_t *at, uint32_t value) {
-    return atomicAnd(at, value);
 }
 DEVICE_FN uint32_t atomic_exchange(uint32_t *at, uint32_t value) {
     return atomicExch(at, value);

@@ -73,11 +73,6 @@ DEVICE_FN uint32_t atomic_add(uint32_t *at, uint32_t value) {
     *at = old + value;
     return old;
 }
-DEVICE_FN uint64_t atomic_add64(uint64_t *at, uint64_t value) {
-    uint64_t old = *at;
-    *at = old + value;
-    return old;
-}
 DEVICE_FN uint32_t atomic_max(uint32_t *at, uint32_t value) {
     uint32_t old = *at;
     *at = old > value ? old : value;
@@ -91,11 +86,6 @@ DEVICE_FN uint32_t atomic_min(uint32_t *at, uint32_t value) {
 DEVICE_FN uint32_t atomic_or(uint32_t *at, uint32_t value) {
     uint32_t old = *at;
     *at = old | value;
-    return old;
-}
-DEVICE_FN uint32_t atomic_and(uint32_t *at, uint32_t value) {
-    uint32_t old = *at;
-    *at = old & value;
     return old;
 }
 DEVICE_FN uint32_t atomic_exchange(uint32_t *at, uint32_t value) {
