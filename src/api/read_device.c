@@ -1,0 +1,97 @@
+/*
+ * Takes a batch of blocks whose rasters lie on a device, hands it to the device's reader
+ * (gpu_read.c). What the device has no way for is read into memory of the host, swath by swath, and
+ * put into the raster from there.
+ */
+#include "api/job.h"
+
+/* Swaths of blocks that are taller than a usual swath. */
+enum { TALL_BYTES = 128 << 20 };
+
+static bool device_failed(void *user, uint32_t number, const cogpu_error *error) {
+    struct cogpu_job *job = user;
+    struct cogpu_task *task = &job->tasks[number];
+    cogpu_error placed = *error;
+    cogpu_task_fail(job, task, &placed);
+    return cogpu_is_fillable(task->reading, error->status);
+}
+
+/* The batch of tasks, all in one go. */
+cogpu_status cogpu_job_run_on_device(struct cogpu_job *job, cogpu_error *error) {
+    cogpu_gpu_task *tasks = cogpu_allocate(job->task_count * sizeof *tasks);
+    if (!tasks)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for %u blocks", job->task_count);
+    for (uint32_t i = 0; i < job->task_count; i++) {
+        const struct cogpu_task *task = &job->tasks[i];
+        bool fills = task->is_lost && task->reading->item->request.fill_bad_blocks;
+        tasks[i] = (cogpu_gpu_task){.plan = &task->reading->plan,
+                                    .raster = &task->reading->raster,
+                                    .block = task->block,
+                                    .span = task->span,
+                                    .is_out = task->is_lost && !fills};
+        if (fills)
+            tasks[i].span.bytes = 0;
+    }
+    cogpu_gpu_work work = {.tasks = tasks,
+                           .count = job->task_count,
+                           .pool = job->pool,
+                           .seats = job->seats,
+                           .seat_count = job->seat_count,
+                           .failed = device_failed,
+                           .user = job,
+                           .stages = &job->tasks[0].reading->item->result.stages};
+    cogpu_status status = cogpu_gpu_read(job->reader, &work, error);
+    for (uint32_t i = 0; i < job->task_count; i++) {
+        struct cogpu_task *task = &job->tasks[i];
+        cogpu_result *result = &task->reading->item->result;
+        result->sparse_blocks += task->span.bytes == 0 && !task->is_lost;
+        result->bytes_read += task->span.bytes;
+        result->device_blocks += tasks[i].is_decoded;
+    }
+    cogpu_release(tasks);
+    return status;
+}
+
+/* As cogpu_swath_rows, but of blocks taller than a swath, each of which is decoded again for each
+ * swath that it has part in, there shall be few. */
+static uint32_t host_swath_rows(const cogpu_storage *storage, uint64_t row_bytes, uint32_t height) {
+    uint32_t rows = cogpu_swath_rows(storage, row_bytes, height);
+    uint64_t tall = TALL_BYTES / row_bytes;
+    if (rows == height || rows >= storage->block_height)
+        return rows;
+    return tall < 1 ? 1 : tall < height ? (uint32_t)tall : height;
+}
+
+/* Reads a window into memory of the host and from there into the raster on the device. */
+cogpu_status cogpu_read_by_host(struct cogpu_reading *reading, cogpu_gpu_reader *reader,
+                                cogpu_request request, cogpu_error *error) {
+    cogpu_read_item *item = reading->item;
+    const cogpu_raster *raster = &reading->raster;
+    const cogpu_storage *storage = reading->plan.storage;
+    uint64_t row_bytes = (uint64_t)raster->width * raster->bands * cogpu_type_bytes(raster->type);
+    uint32_t rows = host_swath_rows(storage, row_bytes, raster->height), top = request.y;
+    uint8_t *swath = cogpu_allocate((size_t)(rows * row_bytes));
+    cogpu_status status =
+        swath ? COGPU_OK : cogpu_fail(error, COGPU_MEMORY, "out of memory for a swath");
+    for (uint32_t y = 0; status == COGPU_OK && y < raster->height; y += rows) {
+        cogpu_result part = {0};
+        request.y = top + y;
+        request.height = raster->height - y < rows ? raster->height - y : rows;
+        cogpu_raster host = {.data = swath,
+                             .type = raster->type,
+                             .bands = raster->bands,
+                             .height = request.height,
+                             .width = raster->width};
+        status = cogpu_read(item->file, &request, &host, &part, error);
+        if (status == COGPU_OK)
+            status = cogpu_gpu_put(reader, swath, request.height, raster, y, error);
+        if (part.bad_blocks && !item->result.bad_blocks)
+            item->result.first_bad = part.first_bad;
+        item->result.blocks += part.blocks;
+        item->result.sparse_blocks += part.sparse_blocks;
+        item->result.bad_blocks += part.bad_blocks;
+        item->result.bytes_read += part.bytes_read;
+    }
+    cogpu_release(swath);
+    return status;
+}
