@@ -98,12 +98,23 @@ static void group_runs(struct cogpu_job *job) {
     }
 }
 
+static bool is_through(const struct cogpu_reading *reading) {
+    return reading->planned == reading->plan.count || reading->error.status != COGPU_OK;
+}
+
+bool cogpu_job_has_more(const struct cogpu_job *job) {
+    for (size_t i = job->current; i < job->count; i++)
+        if (!is_through(&job->readings[i]))
+            return true;
+    return false;
+}
+
 /* The next blocks of the readings, up to a batch of them; false when all are through. */
 bool cogpu_job_gather(struct cogpu_job *job) {
     job->task_count = 0;
     while (job->current < job->count && job->task_count < COGPU_BATCH) {
         struct cogpu_reading *reading = &job->readings[job->current];
-        if (reading->planned == reading->plan.count || reading->error.status != COGPU_OK) {
+        if (is_through(reading)) {
             job->current++;
             continue;
         }

@@ -29,6 +29,7 @@ struct cogpu_task {
 };
 
 struct cogpu_job {
+    cogpu_read_item **items;
     struct cogpu_reading *readings;
     size_t count, current;    /* current: the reading that the next batch begins with */
     cogpu_context *context;   /* may be NULL */
@@ -43,11 +44,17 @@ struct cogpu_job {
     uint32_t run_count;
     pthread_mutex_t lock; /* of results and errors */
     cogpu_arena arena;
+    bool is_pending;     /* the last batch is not to be waited for */
+    bool is_under_way;   /* a batch on the device */
+    cogpu_gpu_work work; /* of the batch on the device */
+    cogpu_gpu_task *device_tasks;
 };
 
 /* gather.c: the next blocks of the readings, up to a batch of them, and where they lie; false when
  * all are through. */
 bool cogpu_job_gather(struct cogpu_job *job);
+/* Whether there will be another batch. */
+bool cogpu_job_has_more(const struct cogpu_job *job);
 /* Whether a block that failed so is to be filled. */
 bool cogpu_is_fillable(const struct cogpu_reading *reading, cogpu_status status);
 /* A block could not be read: it is filled, or the first such fails the item. Places the error. */
@@ -58,8 +65,10 @@ void cogpu_job_run_on_host(struct cogpu_job *job);
 /* Whether blocks are decoded as they are read, rather than held. */
 bool cogpu_job_streams(const struct cogpu_job *job, const cogpu_storage *storage);
 
-/* read_device.c: the batch, on the job's device. Fails where the device does. */
-cogpu_status cogpu_job_run_on_device(struct cogpu_job *job, cogpu_error *error);
+/* read_device.c: the batch, on the job's device, in two steps as those of gpu_read.h. They fail
+ * where the device does. */
+cogpu_status cogpu_job_start_on_device(struct cogpu_job *job, cogpu_error *error);
+cogpu_status cogpu_job_finish_on_device(struct cogpu_job *job, cogpu_error *error);
 /* Reads a window into memory of the host and from there into the raster on the device. */
 cogpu_status cogpu_read_by_host(struct cogpu_reading *reading, cogpu_gpu_reader *reader,
                                 cogpu_request request, cogpu_error *error);

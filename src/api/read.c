@@ -216,16 +216,20 @@ static void close_job(struct cogpu_job *job) {
         cogpu_pool_close(job->pool);
 }
 
-static cogpu_status run_job(struct cogpu_job *job, cogpu_error *error) {
-    cogpu_status status = open_job(job, error);
-    while (status == COGPU_OK && cogpu_job_gather(job)) {
-        if (job->reader)
-            status = cogpu_job_run_on_device(job, error);
-        else
+/* One batch after the other. Of a job that is not to be waited for, the last may be left under way.
+ */
+static cogpu_status run_batches(struct cogpu_job *job, cogpu_error *error) {
+    while (cogpu_job_gather(job)) {
+        if (!job->reader) {
             cogpu_job_run_on_host(job);
+            continue;
+        }
+        TRY(cogpu_job_start_on_device(job, error));
+        if (job->is_pending && !cogpu_job_has_more(job))
+            break;
+        TRY(cogpu_job_finish_on_device(job, error));
     }
-    close_job(job);
-    return status;
+    return COGPU_OK;
 }
 
 static cogpu_status report(struct cogpu_job *job, cogpu_error *error) {
@@ -247,37 +251,88 @@ static cogpu_status report(struct cogpu_job *job, cogpu_error *error) {
     return first;
 }
 
-/* Items whose rasters lie on one device. */
-static cogpu_status read_items(cogpu_read_item **items, size_t count, uint32_t threads,
-                               cogpu_context *context, cogpu_error *error) {
-    struct cogpu_job job = {.count = count, .context = context};
-    const cogpu_raster *raster = &items[0]->raster;
-    job.threads = threads   ? threads
-                  : context ? cogpu_pool_threads(context->pool)
-                            : cogpu_processors();
-    cogpu_arena_open(&job.arena, UINT64_MAX);
-    cogpu_status status =
-        cogpu_arena_take(&job.arena, count, sizeof *job.readings, &job.readings, error);
-    if (status == COGPU_OK && raster->device != COGPU_CPU)
-        status =
-            cogpu_context_device(context, raster->device, raster->device_index, &job.reader, error);
-    for (size_t i = 0; status == COGPU_OK && i < count; i++) {
-        struct cogpu_reading *reading = &job.readings[i];
-        reading->item = items[i];
+/* Items whose rasters lie on one device, to the last batch. */
+static cogpu_status start_job(struct cogpu_job *job, cogpu_error *error) {
+    cogpu_context *context = job->context;
+    const cogpu_raster *raster = &job->items[0]->raster;
+    if (job->threads == 0)
+        job->threads = context ? cogpu_pool_threads(context->pool) : cogpu_processors();
+    cogpu_arena_open(&job->arena, UINT64_MAX);
+    pthread_mutex_init(&job->lock, NULL);
+    TRY(cogpu_arena_take(&job->arena, job->count, sizeof *job->readings, &job->readings, error));
+    if (raster->device != COGPU_CPU)
+        TRY(cogpu_context_device(context, raster->device, raster->device_index, &job->reader,
+                                 error));
+    for (size_t i = 0; i < job->count; i++) {
+        struct cogpu_reading *reading = &job->readings[i];
+        reading->item = job->items[i];
         reading->failed_number = UINT64_MAX;
         cogpu_error_clear(&reading->error);
-        (void)prepare(reading, job.reader); /* its status is in reading->error */
+        (void)prepare(reading, job->reader); /* its status is in reading->error */
     }
-    pthread_mutex_init(&job.lock, NULL);
+    TRY(open_job(job, error));
+    return run_batches(job, error);
+}
+
+/* What is left to do, and what came of it all. `status` is that of the start. */
+static cogpu_status end_job(struct cogpu_job *job, cogpu_status status, cogpu_error *error) {
+    if (job->is_under_way)
+        status = cogpu_job_finish_on_device(job, error);
+    close_job(job);
     if (status == COGPU_OK)
-        status = run_job(&job, error);
-    if (status == COGPU_OK)
-        status = report(&job, error);
+        status = report(job, error);
     else
-        for (size_t i = 0; i < count; i++)
-            items[i]->status = status;
-    pthread_mutex_destroy(&job.lock);
-    cogpu_arena_close(&job.arena);
+        for (size_t i = 0; i < job->count; i++)
+            job->items[i]->status = status;
+    pthread_mutex_destroy(&job->lock);
+    cogpu_arena_close(&job->arena);
+    return status;
+}
+
+static cogpu_status read_items(cogpu_read_item **items, size_t count, uint32_t threads,
+                               cogpu_context *context, cogpu_error *error) {
+    struct cogpu_job job = {.items = items, .count = count, .context = context, .threads = threads};
+    return end_job(&job, start_job(&job, error), error);
+}
+
+struct cogpu_pending {
+    struct cogpu_job job;
+    cogpu_read_item item, *items[1];
+};
+
+/* Leaves *pending NULL where the read is through already. */
+static cogpu_status read_pending(const cogpu_read_item *item, cogpu_pending **pending,
+                                 cogpu_result *result, cogpu_error *error) {
+    cogpu_pending *own = cogpu_allocate(sizeof *own);
+    if (!own)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a read");
+    *own = (cogpu_pending){.item = *item,
+                           .items = {&own->item},
+                           .job = {.items = own->items,
+                                   .count = 1,
+                                   .context = item->request.context,
+                                   .threads = item->request.threads,
+                                   .is_pending = true}};
+    cogpu_status status = start_job(&own->job, error);
+    *pending = own;
+    if (status == COGPU_OK && own->job.is_under_way)
+        return COGPU_OK;
+    *pending = NULL;
+    status = end_job(&own->job, status, error);
+    if (result)
+        *result = own->item.result;
+    cogpu_release(own);
+    return status;
+}
+
+cogpu_status cogpu_wait(cogpu_pending *pending, cogpu_result *result, cogpu_error *error) {
+    if (!pending)
+        return COGPU_OK;
+    cogpu_error_clear(error);
+    cogpu_status status = end_job(&pending->job, COGPU_OK, error);
+    if (result)
+        *result = pending->item.result;
+    cogpu_release(pending);
     return status;
 }
 
@@ -291,6 +346,8 @@ cogpu_status cogpu_read(const cogpu_file *file, const cogpu_request *request, co
         item.request = *request;
     cogpu_read_item *items[] = {&item};
     cogpu_error_clear(&item.result.first_bad);
+    if (item.request.pending)
+        return read_pending(&item, item.request.pending, result, error);
     cogpu_status status = read_items(items, 1, item.request.threads, item.request.context, error);
     if (result)
         *result = item.result;

@@ -16,8 +16,7 @@ static bool device_failed(void *user, uint32_t number, const cogpu_error *error)
     return cogpu_is_fillable(task->reading, error->status);
 }
 
-/* The batch of tasks, all in one go. */
-cogpu_status cogpu_job_run_on_device(struct cogpu_job *job, cogpu_error *error) {
+cogpu_status cogpu_job_start_on_device(struct cogpu_job *job, cogpu_error *error) {
     cogpu_gpu_task *tasks = cogpu_allocate(job->task_count * sizeof *tasks);
     if (!tasks)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for %u blocks", job->task_count);
@@ -32,23 +31,36 @@ cogpu_status cogpu_job_run_on_device(struct cogpu_job *job, cogpu_error *error) 
         if (fills)
             tasks[i].span.bytes = 0;
     }
-    cogpu_gpu_work work = {.tasks = tasks,
-                           .count = job->task_count,
-                           .pool = job->pool,
-                           .seats = job->seats,
-                           .seat_count = job->seat_count,
-                           .failed = device_failed,
-                           .user = job,
-                           .stages = &job->tasks[0].reading->item->result.stages};
-    cogpu_status status = cogpu_gpu_read(job->reader, &work, error);
+    job->device_tasks = tasks;
+    job->work = (cogpu_gpu_work){.tasks = tasks,
+                                 .count = job->task_count,
+                                 .pool = job->pool,
+                                 .seats = job->seats,
+                                 .seat_count = job->seat_count,
+                                 .failed = device_failed,
+                                 .user = job,
+                                 .stages = &job->tasks[0].reading->item->result.stages};
+    cogpu_status status = cogpu_gpu_start(job->reader, &job->work, error);
+    job->is_under_way = status == COGPU_OK;
+    if (status != COGPU_OK)
+        cogpu_release(tasks);
+    return status;
+}
+
+cogpu_status cogpu_job_finish_on_device(struct cogpu_job *job, cogpu_error *error) {
+    cogpu_status status = cogpu_gpu_finish(job->reader, &job->work, error);
+    job->is_under_way = false;
     for (uint32_t i = 0; i < job->task_count; i++) {
-        struct cogpu_task *task = &job->tasks[i];
+        const struct cogpu_task *task = &job->tasks[i];
+        const cogpu_gpu_task *done = &job->device_tasks[i];
         cogpu_result *result = &task->reading->item->result;
         result->sparse_blocks += task->span.bytes == 0 && !task->is_lost;
         result->bytes_read += task->span.bytes;
-        result->device_blocks += tasks[i].is_decoded;
+        result->device_blocks += done->is_decoded;
+        result->late_blocks += done->is_late;
+        result->direct_bytes += done->came_directly ? task->span.bytes : 0;
     }
-    cogpu_release(tasks);
+    cogpu_release(job->device_tasks);
     return status;
 }
 

@@ -143,7 +143,8 @@ class Tag(Structure):
 class Raster(Structure):
     _fields_ = [("data", c_void_p), ("type", c_int), ("bands", c_uint32), ("height", c_uint32),
                 ("width", c_uint32), ("stride_band", c_int64), ("stride_y", c_int64),
-                ("stride_x", c_int64), ("device", c_int), ("device_index", c_uint32)]
+                ("stride_x", c_int64), ("device", c_int), ("device_index", c_uint32),
+                ("stream", c_void_p)]
 
 
 class ContextOptions(Structure):
@@ -154,7 +155,7 @@ class Request(Structure):
     _fields_ = [("image", c_uint32), ("level", c_uint32), ("x", c_uint32), ("y", c_uint32),
                 ("width", c_uint32), ("height", c_uint32), ("bands", POINTER(c_uint32)),
                 ("band_count", c_uint32), ("part", c_int), ("fill_bad_blocks", c_int),
-                ("threads", c_uint32), ("context", c_void_p)]
+                ("threads", c_uint32), ("context", c_void_p), ("pending", c_void_p)]
 
 
 class Stages(Structure):
@@ -163,8 +164,8 @@ class Stages(Structure):
 
 class Result(Structure):
     _fields_ = [("blocks", c_uint64), ("sparse_blocks", c_uint64), ("bad_blocks", c_uint64),
-                ("cached_blocks", c_uint64), ("device_blocks", c_uint64), ("bytes_read", c_uint64),
-                ("stages", Stages), ("first_bad", Error)]
+                ("cached_blocks", c_uint64), ("device_blocks", c_uint64), ("late_blocks", c_uint64),
+                ("bytes_read", c_uint64), ("direct_bytes", c_uint64), ("stages", Stages), ("first_bad", Error)]
 
 
 class ReadItem(Structure):
