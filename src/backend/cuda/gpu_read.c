@@ -12,7 +12,8 @@
  * All free slots are filled at once, so that threads go on to the next without a pause; from then
  * on one slot is filled as soon as the oldest is through. A GPU takes the work of all streams from
  * a few queues, where what waits holds up what stands behind it, of other streams too: so nothing
- * that waits for a decoder is given to it while there are other slots to give.
+ * that waits for a decoder, not even a mark of the time, is given to it while there are other slots
+ * to give.
  */
 #include "backend/cuda/gpu_slot.h"
 #include "base/bytes.h"
@@ -269,9 +270,7 @@ static cogpu_status launch_slot(cogpu_gpu_reader *reader, struct cogpu_slot *slo
     TRY(calls->copy_up(gpu, slot->device + from, slot->pinned + from, slot->at.end - from,
                        slot->stream, error));
     TRY(calls->record(gpu, slot->marks[COGPU_COPIED], slot->stream, error));
-    if (slot->coded > 0)
-        TRY(launch_decode(reader, slot, error));
-    return calls->record(gpu, slot->marks[COGPU_DECODED], slot->stream, error);
+    return slot->coded > 0 ? launch_decode(reader, slot, error) : COGPU_OK;
 }
 
 static void launch(cogpu_gpu_reader *reader, struct cogpu_slot *slot) {
@@ -288,6 +287,7 @@ static cogpu_status place_slot(cogpu_gpu *gpu, struct cogpu_slot *slot, cogpu_er
     if (slot->is_placed)
         return COGPU_OK;
     slot->is_placed = true;
+    TRY(calls->record(gpu, slot->marks[COGPU_DECODED], slot->stream, error));
     TRY(launch_place(gpu, slot, error));
     if (slot->coded > 0)
         TRY(calls->copy_down(gpu, slot->pinned + slot->at.verdicts,
