@@ -111,14 +111,13 @@ def in_time(child):
             yield json.loads(line)
 
 
-def machine(variables):
-    """The GPU, by the driver's own tool."""
+def machine():
+    """The GPU and its driver, by the driver's own tool."""
     try:
-        out = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
-                             capture_output=True, text=True, env=variables)
-        return out.stdout.splitlines()[0] if out.returncode == 0 and out.stdout else "no GPU"
-    except FileNotFoundError:
-        return "no GPU"
+        return subprocess.check_output(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
+                                       text=True).splitlines()[0]
+    except (OSError, subprocess.CalledProcessError):
+        sys.exit("nvidia-smi finds no GPU; --emu tries the benchmark without one")
 
 
 def save(outcome, folder):
@@ -132,11 +131,11 @@ def measure(field, picked):
     common = [f"--{word}" for word in ("ours", "emu") if getattr(picked, word)]
     common.append(f"--repeats={picked.repeats}")
     extra = [f"--{word}" for word in ("kernels", "least") if getattr(picked, word)]
-    build(picked.build)
-    variables = environment(picked.build)
-    outcome = {"machine": "the emulator" if picked.emu else machine(variables), "side": picked.side,
+    outcome = {"machine": "the emulator" if picked.emu else machine(), "side": picked.side,
                "repeats": picked.repeats, "written_by": gpu_files.writer(), "processors": gpu_files.WORKERS,
                "versions": {}, "missing": {}, "decode": [], "reads": []}
+    build(picked.build)
+    variables = environment(picked.build)
     for case in field if picked.only != "reads" else ():
         if case.codec != "none":
             outcome["decode"] += decode_alone(picked.build / "bench_gpu_decode", common + extra,

@@ -6,6 +6,7 @@ write, the blocks are encoded here. Here, so that bench_gpu.py is about measurin
 """
 import os
 import sys
+import time
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -157,9 +158,11 @@ def pixels_of(case, side):
 
 def file(case, side):
     """The path of a case's file; made if it is not there."""
-    path = rasters.DATA / (f"gpu-{case.name}.tif" if case.side else f"gpu-{case.name}-{side}.tif")
+    writer = "gdal-" if case.written_by_gdal else ""
+    path = rasters.DATA / f"gpu-{writer}{case.name}{'' if case.side else f'-{side}'}.tif"
     if not path.exists():
-        print(f"making {path.name}", file=sys.stderr)
+        start = time.monotonic()
         write = write_by_gdal if case.written_by_gdal else write_by_ourselves
         write(path, pixels_of(case, side), case)
+        print(f"made {path.name} in {time.monotonic() - start:.1f} s", file=sys.stderr)
     return path

@@ -2,7 +2,8 @@
 from collections import defaultdict
 
 READERS = ["cogpu", "nvTIFF", "xarray-spatial", "processor + upload"]
-COLOURS = {"cogpu": "#1a7f4b", "nvTIFF": "#c9a227", "xarray-spatial": "#8d99ae", "processor + upload": "#b5c9bd"}
+COLOURS = {"cogpu": "#12803f", "nvTIFF": "#d29a00", "xarray-spatial": "#5b7aa8", "processor + upload": "#a9c7b3"}
+WIRE_COLOUR = "#c1121f"
 
 
 def by_file(outcome):
@@ -16,21 +17,16 @@ def by_file(outcome):
 
 
 def short(name):
-    return name.removeprefix("gpu-").removesuffix(".tif")
+    return name.removeprefix("gpu-").removeprefix("gdal-").removesuffix(".tif")
 
 
 def title(name, side):
-    """float32-deflate-p3-s64-10000 in words; the side only where it is another than the run's."""
-    raster, codec, *rest = short(name).split("-")
-    words = [raster, codec.upper() if codec == "lzw" else codec]
-    for part in rest:
-        if part.startswith("s") and part[1:].isdigit():
-            words.append(f"strips of {part[1:]}")
-        elif part in ("256", "512"):
-            words.append(f"{part}²")
-        elif part != str(side):
-            words.append(f"({part} x {part})" if part.isdigit() else part)
-    return " ".join(words)
+    """float32-deflate-p3-s64-10000 in words: tiles of 512 go without saying, and so does the run's side."""
+    *way, block, own_side = short(name).split("-")
+    text = " ".join("LZW" if part == "lzw" else part for part in way)
+    if block != "512":
+        text += f", strips of {block[1:]}" if block.startswith("s") else f", tiles of {block}"
+    return text if own_side == str(side) else f"{text}, {own_side} x {own_side}"
 
 
 def number(found, key="ms", digits=1):
@@ -137,8 +133,17 @@ def has_failed(outcome):
 
 # ---- the picture -------------------------------------------------------------------------------
 
+def drawn(outcome):
+    """The lines that the picture shows: tiles, then strips, then the small raster; without tiles of 256, which
+    are much like those of 512."""
+    lines = [line for line in outcome["reads"] if "ms" in line.get("from_file", {}).get("cogpu", {})]
+    return sorted((line for line in lines if "-256-" not in line["file"]),
+                  key=lambda line: (not short(line["file"]).endswith(str(outcome["side"])), "-s64-" in line["file"]))
+
+
 def draw(outcome, path):
-    """File to raster, a group of bars for each file, with the wire as a mark. False without matplotlib."""
+    """File to raster: a row for each file, a dot for each reader, a mark for the wire. False without
+    matplotlib, or anything to draw."""
     try:
         import matplotlib
     except ImportError:
@@ -146,46 +151,55 @@ def draw(outcome, path):
         return False
     matplotlib.use("Agg")
     from matplotlib import pyplot
-    lines = [line for line in outcome["reads"] if "ms" in line.get("from_file", {}).get("cogpu", {})]
-    who = [name for name in READERS if any("ms" in line["from_file"].get(name, {}) for line in lines)]
+    lines = drawn(outcome)
     if not lines:
         return False
-    thick, gap, y, middles = 1.0, 1.0, 0.0, []
-    figure, axes = pyplot.subplots(figsize=(10, 1.6 + 0.17 * len(lines) * (len(who) + 1)))
-    for line in lines:
-        there = [name for name in who if "ms" in line["from_file"].get(name, {})]
-        for place, name in enumerate(there):
-            ms = line["from_file"][name]["ms"]
-            axes.barh(y + place * thick, ms, thick * 0.92, color=COLOURS[name])
-            axes.text(ms * 1.03, y + place * thick, f"{ms:.1f}" if ms < 100 else f"{ms:.0f}", va="center",
-                      fontsize=7, fontweight="bold" if name == "cogpu" else "normal", color="#222222")
-        if "ms" in (wire := line["from_memory"].get("wire", {})):
-            axes.plot([wire["ms"]] * 2, [y - thick / 2, y + (len(there) - 0.5) * thick], color="#c1121f", lw=1.4)
-        middles.append(y + (len(there) - 1) * thick / 2)
-        y += len(there) * thick + gap
-    finish_axes(axes, outcome, lines, middles, who)
-    figure.tight_layout()
+    figure, axes = pyplot.subplots(figsize=(10, 1.2 + 0.36 * len(lines)))
+    for y, line in enumerate(lines):
+        draw_row(axes, y, line)
+    finish_axes(axes, outcome, lines)
+    add_head(figure, outcome, [name for name in READERS if any("ms" in line["from_file"].get(name, {}) for line in lines)])
     figure.savefig(path, dpi=150)
     pyplot.close(figure)
     return True
 
 
-def finish_axes(axes, outcome, lines, middles, who):
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
+def draw_row(axes, y, line):
+    wire = line["from_memory"].get("wire", {}).get("ms")
+    times = {name: line["from_file"][name]["ms"] for name in READERS if "ms" in line["from_file"].get(name, {})}
+    axes.plot([wire or times["cogpu"], max(times.values())], [y, y], color="#dddddd", lw=1, zorder=1)
+    for name, ms in times.items():
+        axes.scatter(ms, y, s=60 if name == "cogpu" else 34, color=COLOURS[name], zorder=3)
+        below = name == READERS[3]  # close to nvTIFF's in some rows
+        axes.annotate(f"{ms:.1f}" if ms < 20 else f"{ms:.0f}", (ms, y), (0, -5 if below else 5), ha="center",
+                      va="top" if below else "bottom", textcoords="offset points", fontsize=7,
+                      fontweight="bold" if name == "cogpu" else "normal", color="#333333")
+    if wire:
+        axes.plot([wire, wire], [y - 0.32, y + 0.32], color=WIRE_COLOUR, lw=2, zorder=2)
+
+
+def finish_axes(axes, outcome, lines):
     axes.set_xscale("log")
-    axes.set_yticks(middles, [title(line["file"], outcome["side"]) for line in lines], fontsize=8)
+    axes.set_yticks(range(len(lines)), [title(line["file"], outcome["side"]) for line in lines], fontsize=8.5)
+    axes.set_ylim(len(lines) - 0.4, -0.7)
     axes.tick_params(axis="y", length=0)
-    axes.invert_yaxis()
-    axes.margins(y=0.01)
-    axes.grid(axis="x", which="major", color="#dddddd", lw=0.6)
-    axes.set_axisbelow(True)
+    axes.tick_params(axis="x", labelsize=8.5)
+    axes.grid(axis="x", which="major", color="#eeeeee", lw=0.8, zorder=0)
     axes.xaxis.set_major_formatter(lambda ms, _: f"{ms:g} ms")
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
-    names = {"processor + upload": f"cogpu on {outcome['processors']} processors, then upload"}
-    marks = [Patch(color=COLOURS[name], label=names.get(name, name)) for name in who]
-    marks.append(Line2D([], [], color="#c1121f", lw=1.4, label="the wire: copying the stored bytes alone"))
-    axes.legend(handles=marks, loc="upper center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize=8, frameon=False)
-    axes.set_title(f"File in the page cache to raster in GPU memory, {outcome['side']} x {outcome['side']}; "
-                   f"{outcome['machine'].split(',')[0]}; less is better", fontsize=10, loc="left")
+
+
+def add_head(figure, outcome, readers):
+    """Title and legend, over the whole width."""
+    from matplotlib.lines import Line2D
+    names = {READERS[3]: f"cogpu on {outcome['processors']} processors, then upload"}
+    marks = [Line2D([], [], color=WIRE_COLOUR, marker="|", ms=9, mew=2, ls="",
+                    label="the wire: the stored bytes copied up, no more")]
+    marks += [Line2D([], [], color=COLOURS[name], marker="o", ls="", label=names.get(name, name)) for name in readers]
+    inch = 1 / figure.get_figheight()
+    figure.tight_layout(rect=(0, 0, 1, 1 - 0.6 * inch))
+    figure.text(0.015, 1 - 0.27 * inch, f"File to raster in GPU memory: milliseconds, {outcome['side']:,} x "
+                f"{outcome['side']:,} pixels in tiles of 512 ({outcome['machine'].split(',')[0]})", fontsize=11)
+    figure.legend(handles=marks, loc="upper left", bbox_to_anchor=(0.01, 1 - 0.33 * inch), ncols=5, fontsize=8.5,
+                  frameon=False, handletextpad=0.1, columnspacing=1.4, borderpad=0.2)

@@ -2,6 +2,7 @@
 who is missing and who is wrong."""
 
 import copy
+import pathlib
 import sys
 
 import cogpu_ctypes as cogpu
@@ -10,6 +11,7 @@ import pytest
 import rasterio
 
 sys.path.insert(0, str(cogpu.ROOT / "bench"))
+import bench_gpu  # noqa: E402
 import gpu_files  # noqa: E402
 import gpu_report  # noqa: E402
 
@@ -60,6 +62,30 @@ def test_a_wrong_pixel_is_seen(tmp_path, device, job):
     device.pixels[70, 3] += 1
     assert gpu_readers.measure(device, readers[:1], job, source, repeats=1)["cogpu"]["wrong"] == 1
     device.end()
+
+
+FAKE_READERS = """
+import json, sys, time
+print(json.dumps({"versions": {}}), flush=True)
+for path in sys.argv[1::2]:
+    if "ends" in path: sys.exit(3)
+    if "hangs" in path: time.sleep(60)
+    print("a library says something")
+    print(json.dumps({"file": path}), flush=True)
+"""
+
+
+@pytest.mark.no_library
+def test_a_reader_that_ends_or_hangs_spoils_its_own_file_alone(tmp_path, monkeypatch):
+    (tmp_path / "gpu_readers.py").write_text(FAKE_READERS)
+    monkeypatch.setattr(bench_gpu, "BENCH", tmp_path)
+    monkeypatch.setattr(bench_gpu, "SECONDS", 1)
+    names = ["a", "ends", "b", "hangs", "c"]
+    lines = list(bench_gpu.reads([], [(pathlib.Path(name), "pixels") for name in names], None))
+    files = [line for line in lines if "file" in line]
+    assert [line["file"] for line in files] == names
+    assert ["failed" in line for line in files] == [False, True, False, True, False]
+    assert len(lines) - len(files) == 3  # each process says who is there
 
 
 FOUND = {
