@@ -27,7 +27,8 @@ from cogpu_lib import call, cogpu, pointer, u32, u64
 
 CUDA, EMU = 1, 2  # cogpu_device_kind
 TYPES = {name: number for number, name in cogpu_lib.TYPES.items()}
-TURN, LONG_MS = 3, 1500  # reads of a turn; a reader that took so long has had its turns
+TURN, LONG_MS = 3, 1000  # reads of a turn; a reader that took so long has had its turns
+NO_PIXEL = 0xC3C3  # what is in the raster's memory before a read that is checked
 WORKERS = len(os.sched_getaffinity(0))
 
 cogpu.cogpu_device_allocate.argtypes = [pointer, c.c_int, u32, u64, pointer, pointer]
@@ -87,24 +88,30 @@ class Device:
 
     def __init__(self, is_emu):
         self.kind, self.context, self.raster = EMU if is_emu else CUDA, pointer(), pointer()
-        self.driver = Emulated() if is_emu else Driver()
-        self.host = self.stored = None
+        self.driver, self.kept = Emulated() if is_emu else Driver(), {}
         self.pool = ThreadPoolExecutor(WORKERS)
         call(cogpu.cogpu_context_open, None, c.byref(self.context))
+
+    def page_locked(self, name, size):
+        """Kept for the next file, since page-locking takes long."""
+        if name in self.kept and self.kept[name].size < size:
+            self.driver.release(self.kept.pop(name))
+        if name not in self.kept:
+            self.kept[name] = self.driver.page_locked(size)
+        return self.kept[name][:size]
 
     def begin(self, path, pixels):
         """The file that is read next."""
         self.pixels, bytes_of_file = pixels, path.stat().st_size
         call(cogpu.cogpu_device_allocate, self.context, self.kind, 0,
              max(pixels.nbytes, bytes_of_file), c.byref(self.raster))
-        self.host, self.stored = map(self.driver.page_locked, (pixels.nbytes, bytes_of_file))
+        self.host = self.page_locked("host", pixels.nbytes)
+        self.stored = self.page_locked("stored", bytes_of_file)
         with open(path, "rb") as file:
             file.readinto(self.stored)
 
     def end(self):
         cogpu.cogpu_device_release(self.context, self.kind, 0, self.raster)
-        self.driver.release(self.host)
-        self.driver.release(self.stored)
 
     def upload(self, array):
         call(cogpu.cogpu_device_upload, self.context, self.kind, 0, array.ctypes.data, array.nbytes,
@@ -112,17 +119,16 @@ class Device:
 
     def wrong_pixels(self, read):
         """How many of a read's pixels are not the source's; what was there before is no pixel of it."""
-        self.host.fill(0xC3)
-        self.upload(self.host)
-        address = read()
-        self.host.fill(0x3C)
-        call(cogpu.cogpu_device_download, self.context, self.kind, 0, address, self.host.nbytes,
-             self.host.ctypes.data)
+        rows = [slice(y, y + 256) for y in range(0, len(self.pixels), 256)]
         bits = f"u{self.pixels.itemsize}"
         found = self.host.view(bits).reshape(self.pixels.shape)
-        rows = range(0, len(found), 256)
-        return sum(self.pool.map(lambda y: int(np.count_nonzero(
-            found[y:y + 256] != self.pixels[y:y + 256].view(bits))), rows))
+        list(self.pool.map(lambda some: found[some].fill(NO_PIXEL), rows))
+        self.upload(self.host)
+        address = read()
+        call(cogpu.cogpu_device_download, self.context, self.kind, 0, address, self.host.nbytes,
+             self.host.ctypes.data)
+        return sum(self.pool.map(
+            lambda some: int(np.count_nonzero(found[some] != self.pixels[some].view(bits))), rows))
 
 
 # ---- the readers -------------------------------------------------------------------------------

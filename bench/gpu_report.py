@@ -7,12 +7,12 @@ WIRE_COLOUR = "#c1121f"
 
 
 def by_file(outcome):
-    """{file: {"decode": {who: line}, "from_file": {who: found}, "from_memory": ..., ...}}, in their order."""
+    """{file: {"decode": {who: line}, "from_file": {who: found}, "from_memory": ..., ...}}."""
     files = defaultdict(lambda: {"decode": {}, "from_file": {}, "from_memory": {}})
-    for line in outcome["decode"]:
-        files[line["file"]]["decode"][line["who"]] = line
     for line in outcome["reads"]:
         files[line["file"]] |= line
+    for line in outcome["decode"]:
+        files[line["file"]]["decode"][line["who"]] = line
     return files
 
 
