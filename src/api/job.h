@@ -14,6 +14,9 @@ enum { COGPU_BATCH = 2048 };
 struct cogpu_reading {
     cogpu_read_item *item;
     cogpu_read_plan plan;
+    cogpu_conversion conversion; /* of the plan, if it has one */
+    const cogpu_storage *voids;  /* what says of whole pixels that they become NaN, a mask or the
+                                  * image with its alpha; NULL where nothing does */
     cogpu_raster raster;    /* with all strides set */
     uint64_t planned;       /* blocks of the plan that are in a batch or done */
     uint64_t failed_number; /* of the first bad block, UINT64_MAX while there is none */
@@ -52,6 +55,13 @@ bool cogpu_job_gather(struct cogpu_job *job);
 bool cogpu_is_fillable(const struct cogpu_reading *reading, cogpu_status status);
 /* A block could not be read: it is filled, or the first such fails the item. Places the error. */
 void cogpu_task_fail(struct cogpu_job *job, struct cogpu_task *task, cogpu_error *error);
+
+/* mask.c: pixels of the raster that reading->voids calls invalid become NaN. */
+cogpu_status cogpu_mask_void(struct cogpu_reading *reading, cogpu_gpu_reader *reader,
+                             cogpu_error *error);
+
+/* read.c: what part of a read came to, added to the rest of it. */
+void cogpu_result_add(const cogpu_result *part, cogpu_result *result);
 
 /* read_host.c: the batch, by all threads. */
 void cogpu_job_run_on_host(struct cogpu_job *job);

@@ -1,8 +1,9 @@
 /*
  * Masks of images that have no mask directory: pixels are read a swath at a time and compared with
- * nodata, or the alpha band is; where there is neither, all pixels are valid.
+ * nodata, or the alpha band is; where there is neither, all pixels are valid. And masks that make
+ * NaN of what they call invalid, read a swath at a time after the pixels.
  */
-#include "api/room.h"
+#include "api/job.h"
 
 #include "base/bytes.h"
 
@@ -134,6 +135,7 @@ static cogpu_status derive_group(const cogpu_file *file, const cogpu_request *re
         cogpu_request swath = *request;
         uint32_t left = raster->height - y;
         swath.part = COGPU_PIXELS;
+        swath.nan_where_invalid = swath.scaled = 0;
         swath.y += y;
         swath.height = left < group->swath_rows ? left : group->swath_rows;
         swath.bands = group->sources;
@@ -176,4 +178,82 @@ cogpu_status cogpu_mask_derive(const cogpu_file *file, const cogpu_request *requ
     if (by_alpha)
         spread_band(raster, 0, raster->bands);
     return COGPU_OK;
+}
+
+/* ---- NaN where a mask says so ---- */
+
+/* Rows of a mask, in memory of the raster's device. */
+struct veil {
+    uint8_t *memory;
+    bool is_shared; /* one band for all of the raster; else it has as many */
+    uint32_t rows;
+};
+
+static void void_on_host(const struct veil *veil, uint32_t y, uint32_t rows,
+                         const cogpu_raster *raster) {
+    size_t size = cogpu_type_bytes(raster->type);
+    uint8_t nan[16];
+    cogpu_nodata_sample(&(cogpu_nodata){.value = NAN}, raster->type, nan);
+    for (uint32_t band = 0; band < raster->bands; band++) {
+        const uint8_t *valid =
+            veil->memory + (veil->is_shared ? 0 : (size_t)band * rows * raster->width);
+        for (uint32_t row = y; row < y + rows; row++)
+            for (uint32_t x = 0; x < raster->width; x++)
+                if (!*valid++)
+                    memcpy(row_of(raster, band, row) + (int64_t)x * raster->stride_x, nan, size);
+    }
+}
+
+static cogpu_status void_swaths(struct cogpu_reading *reading, cogpu_gpu_reader *reader,
+                                const struct veil *veil, cogpu_error *error) {
+    const cogpu_raster *raster = &reading->raster;
+    const uint32_t any_band = 1;
+    for (uint32_t y = 0; y < raster->height; y += veil->rows) {
+        cogpu_request request = reading->item->request;
+        cogpu_result result = {0};
+        request.part = COGPU_MASK;
+        request.nan_where_invalid = request.scaled = 0;
+        request.y = reading->plan.y + y;
+        request.height = raster->height - y < veil->rows ? raster->height - y : veil->rows;
+        if (veil->is_shared) {
+            request.bands = &any_band;
+            request.band_count = 1;
+        }
+        cogpu_raster rows = {.data = veil->memory,
+                             .type = COGPU_U8,
+                             .bands = veil->is_shared ? 1 : raster->bands,
+                             .height = request.height,
+                             .width = raster->width,
+                             .device = raster->device,
+                             .device_index = raster->device_index};
+        TRY(cogpu_read(reading->item->file, &request, &rows, &result, error));
+        cogpu_result_add(&result, &reading->item->result);
+        if (reader)
+            TRY(cogpu_gpu_reader_void(reader, &rows, y, raster, error));
+        else
+            void_on_host(veil, y, request.height, raster);
+    }
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_mask_void(struct cogpu_reading *reading, cogpu_gpu_reader *reader,
+                             cogpu_error *error) {
+    const cogpu_raster *raster = &reading->raster;
+    const cogpu_storage *mask = reading->voids;
+    bool is_image = mask == reading->plan.storage; /* which has its alpha for all */
+    struct veil veil = {.is_shared = is_image || mask->bands == 1};
+    uint64_t row_bytes = (uint64_t)raster->width * (veil.is_shared ? 1 : raster->bands);
+    veil.rows = cogpu_swath_rows(mask, row_bytes, raster->height);
+    if (reader)
+        TRY(cogpu_gpu_reader_allocate(reader, veil.rows * row_bytes, (void **)&veil.memory, error));
+    else
+        veil.memory = cogpu_allocate((size_t)(veil.rows * row_bytes));
+    if (!veil.memory)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a swath of the mask");
+    cogpu_status status = void_swaths(reading, reader, &veil, error);
+    if (reader)
+        cogpu_gpu_reader_release(reader, veil.memory);
+    else
+        cogpu_release(veil.memory);
+    return status;
 }

@@ -85,12 +85,7 @@ cogpu_status cogpu_read_by_host(struct cogpu_reading *reading, cogpu_gpu_reader 
         status = cogpu_read(item->file, &request, &host, &part, error);
         if (status == COGPU_OK)
             status = cogpu_gpu_put(reader, swath, request.height, raster, y, error);
-        if (part.bad_blocks && !item->result.bad_blocks)
-            item->result.first_bad = part.first_bad;
-        item->result.blocks += part.blocks;
-        item->result.sparse_blocks += part.sparse_blocks;
-        item->result.bad_blocks += part.bad_blocks;
-        item->result.bytes_read += part.bytes_read;
+        cogpu_result_add(&part, &item->result);
     }
     cogpu_release(swath);
     return status;

@@ -53,7 +53,8 @@ void cogpu_context_close_devices(cogpu_context *context);
 
 /* cmyk.c: RGBA from CMYK whose bands lie apart. */
 cogpu_status cogpu_read_planar_cmyk(const cogpu_file *file, const cogpu_request *request,
-                                    const cogpu_raster *raster, cogpu_error *error);
+                                    const cogpu_read_plan *plan, const cogpu_raster *raster,
+                                    cogpu_error *error);
 
 /* read.c: how a window is read in swaths through a bounded piece of memory: rows that take about as
  * much, whole rows of blocks where they fit, so that no block is decoded twice. At least 1. */

@@ -13,6 +13,7 @@
 
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/cuda_place.h"
+#include "backend/cuda/cuda_void.h"
 #include "base/bytes.h"
 
 #include <pthread.h>
@@ -75,6 +76,7 @@ struct slot {
     struct piece *pieces;
     uint32_t count, coded, run_count, piece_count;
     uint64_t used, decoded_used; /* by the tasks seated so far */
+    uint64_t lists;              /* bytes of their lists of bands */
     struct wants wants;
     uint64_t verdicts; /* where they stand in `pinned` */
     bool is_busy;
@@ -226,6 +228,23 @@ cogpu_status cogpu_gpu_reader_copy(cogpu_gpu_reader *reader, void *to, const voi
     return status;
 }
 
+cogpu_status cogpu_gpu_reader_void(cogpu_gpu_reader *reader, const cogpu_raster *mask,
+                                   uint32_t first_row, const cogpu_raster *raster,
+                                   cogpu_error *error) {
+    cogpu_gpu *gpu = reader->gpu;
+    cogpu_gpu_stream *stream = NULL;
+    pthread_mutex_lock(&reader->lock);
+    cogpu_status status = gpu->calls->stream_open(gpu, false, &stream, error);
+    if (status == COGPU_OK)
+        status = cogpu_gpu_void(gpu, mask, first_row, raster, stream, error);
+    if (status == COGPU_OK)
+        status = gpu->calls->finish_stream(gpu, stream, error);
+    if (stream)
+        gpu->calls->stream_close(gpu, stream);
+    pthread_mutex_unlock(&reader->lock);
+    return status;
+}
+
 /* ---- choose and lay out -------------------------------------------------------------------- */
 
 const cogpu_gpu_decoder *cogpu_gpu_decoder_of(uint32_t compression) {
@@ -256,18 +275,22 @@ static uint64_t needed_of(const cogpu_gpu_task *task) {
     return (uint64_t)task->block.needed_rows * task->plan->storage->format.row_bytes;
 }
 
-/* What a slot has beside the bytes of blocks. */
+/* What a slot has beside the bytes of blocks and lists of bands. */
 static uint64_t overhead(void) {
     return table_bytes() + 8 * COGPU_GPU_SLACK;
+}
+
+static uint64_t list_bytes(const cogpu_read_plan *plan) {
+    return align(cogpu_gpu_bands_listed(plan) * sizeof(struct cogpu_gpu_band));
 }
 
 bool cogpu_gpu_reader_takes(const cogpu_gpu_reader *reader, const cogpu_read_plan *plan) {
     const cogpu_storage *storage = plan->storage;
     uint64_t slot = reader->budget / SLOTS, most = slot < PINNED_MAX ? slot : PINNED_MAX;
     uint64_t bytes = (uint64_t)plan->slice_rows * storage->format.row_bytes;
-    return storage->colour != COGPU_FROM_YCBCR && align(bytes) + overhead() <= most &&
-           storage->format.row_bytes <= COGPU_GPU_BLOCK_MAX &&
-           cogpu_gpu_bands_listed(plan, NULL) == 0;
+    return storage->colour != COGPU_FROM_YCBCR &&
+           align(bytes) + list_bytes(plan) + overhead() <= most &&
+           storage->format.row_bytes <= COGPU_GPU_BLOCK_MAX;
 }
 
 static uint64_t scratch_of(struct wants wants) {
@@ -276,8 +299,9 @@ static uint64_t scratch_of(struct wants wants) {
 
 /* Whether the slot has room for so much. */
 static bool fits(const struct slot *slot, uint64_t used, uint64_t decoded, uint64_t scratch) {
-    return used + overhead() <= slot->pinned_bytes &&
-           used + decoded + scratch + overhead() <= slot->device_bytes;
+    uint64_t tables = slot->lists + overhead();
+    return used + tables <= slot->pinned_bytes &&
+           used + decoded + scratch + tables <= slot->device_bytes;
 }
 
 /* The host's, to decode or only to read. */
@@ -366,6 +390,13 @@ static const cogpu_gpu_decoder *decoder_for(const struct slot *slot, const cogpu
     return is_for_device(slot, task, *wants) ? decoder : NULL;
 }
 
+/* The list of bands of a plan has a place in the slot with the plan's first task. */
+static bool seat_list(struct slot *slot, const cogpu_gpu_task *task) {
+    if (slot->count == 0 || slot->seated[slot->count - 1].task->plan != task->plan)
+        slot->lists += list_bytes(task->plan);
+    return fits(slot, slot->used, slot->decoded_used, scratch_of(slot->wants));
+}
+
 /* Seats the task if there is room. All that the device decodes in one slot is of one codec. */
 static bool seat(struct slot *slot, cogpu_gpu_task *task, const cogpu_gpu_decoder **decoder) {
     struct seated *seated = &slot->seated[slot->count];
@@ -386,12 +417,16 @@ static bool seat(struct slot *slot, cogpu_gpu_task *task, const cogpu_gpu_decode
 static uint32_t choose(struct slot *slot, cogpu_gpu_task *tasks, uint32_t count,
                        const cogpu_gpu_decoder **decoder) {
     slot->count = slot->coded = slot->run_count = 0;
-    slot->used = slot->decoded_used = 0;
+    slot->used = slot->decoded_used = slot->lists = 0;
     slot->wants = (struct wants){0};
     *decoder = NULL;
-    while (slot->count < count && slot->count < TASKS_MAX &&
-           seat(slot, &tasks[slot->count], decoder))
-        ;
+    while (slot->count < count && slot->count < TASKS_MAX) {
+        uint64_t lists = slot->lists;
+        if (seat_list(slot, &tasks[slot->count]) && seat(slot, &tasks[slot->count], decoder))
+            continue;
+        slot->lists = lists;
+        break;
+    }
     return slot->count;
 }
 
@@ -491,7 +526,7 @@ static int larger_first(const void *a, const void *b) {
 
 /* Where decoded blocks begin in the slot's memory on the device. */
 static uint64_t device_decoded(const struct slot *slot) {
-    return align(slot->used + 4 * COGPU_GPU_SLACK) + table_bytes();
+    return align(slot->used + 4 * COGPU_GPU_SLACK) + table_bytes() + slot->lists;
 }
 
 static void list_coded(struct slot *slot, cogpu_coded *table) {
@@ -528,6 +563,23 @@ static void list_placed(const struct slot *slot, struct cogpu_placed *table) {
     }
 }
 
+/* Where the tasks of the next plan begin. */
+static uint32_t end_of_plan(const struct slot *slot, uint32_t first) {
+    uint32_t end = first + 1;
+    while (end < slot->count && slot->seated[end].task->plan == slot->seated[first].task->plan)
+        end++;
+    return end;
+}
+
+static void list_bands(const struct slot *slot, uint8_t *lists) {
+    for (uint32_t first = 0; first < slot->count; first = end_of_plan(slot, first)) {
+        const cogpu_read_plan *plan = slot->seated[first].task->plan;
+        if (list_bytes(plan) > 0)
+            cogpu_gpu_list_bands(plan, (struct cogpu_gpu_band *)(void *)lists);
+        lists += list_bytes(plan);
+    }
+}
+
 /* ---- launch -------------------------------------------------------------------------------- */
 
 static cogpu_status launch_decode(const cogpu_gpu_reader *reader, struct slot *slot,
@@ -557,18 +609,18 @@ static cogpu_status launch_decode(const cogpu_gpu_reader *reader, struct slot *s
 /* One call of place for the tasks of each plan. */
 static cogpu_status launch_place(cogpu_gpu *gpu, struct slot *slot,
                                  const struct cogpu_placed *table, uint64_t table_at,
-                                 const uint32_t *verdicts, cogpu_error *error) {
+                                 uint64_t lists_at, const uint32_t *verdicts, cogpu_error *error) {
     for (uint32_t first = 0, end; first < slot->count; first = end) {
         const cogpu_gpu_task *task = slot->seated[first].task;
+        const void *list = slot->device + lists_at;
         struct cogpu_gpu_pixels pixels;
-        for (end = first + 1; end < slot->count; end++)
-            if (slot->seated[end].task->plan != task->plan)
-                break;
-        TRY(cogpu_gpu_pixels_of(task->plan, task->raster, NULL, slot->device, verdicts, NULL,
-                                &pixels, error));
+        end = end_of_plan(slot, first);
+        TRY(cogpu_gpu_pixels_of(task->plan, task->raster, slot->device, verdicts, list, &pixels,
+                                error));
         TRY(cogpu_gpu_place(gpu, &pixels,
                             (const struct cogpu_placed *)(slot->device + table_at) + first,
                             table + first, end - first, slot->stream, error));
+        lists_at += list_bytes(task->plan);
     }
     return COGPU_OK;
 }
@@ -579,12 +631,14 @@ static cogpu_status launch(cogpu_gpu_reader *reader, struct slot *slot,
     const cogpu_gpu_calls *calls = gpu->calls;
     uint64_t coded_at = align(COGPU_GPU_SLACK + slot->used + COGPU_GPU_SLACK);
     uint64_t placed_at = coded_at + align(slot->count * sizeof(cogpu_coded));
-    uint64_t verdicts_at = placed_at + align(slot->count * sizeof(struct cogpu_placed));
+    uint64_t lists_at = placed_at + align(slot->count * sizeof(struct cogpu_placed));
+    uint64_t verdicts_at = lists_at + slot->lists;
     cogpu_coded *coded = (cogpu_coded *)(void *)(slot->pinned + coded_at);
     struct cogpu_placed *placed = (struct cogpu_placed *)(void *)(slot->pinned + placed_at);
     uint32_t *verdicts = (uint32_t *)(void *)(slot->device + verdicts_at);
     list_coded(slot, coded);
     list_placed(slot, placed);
+    list_bands(slot, slot->pinned + lists_at);
     uint32_t *host_verdicts = (uint32_t *)(void *)(slot->pinned + verdicts_at);
     memset(host_verdicts, 0xFF, slot->count * sizeof *host_verdicts);
     host_verdicts[slot->count] = COGPU_GPU_DECODED;
@@ -597,7 +651,7 @@ static cogpu_status launch(cogpu_gpu_reader *reader, struct slot *slot,
     if (slot->coded > 0)
         TRY(launch_decode(reader, slot, decoder, coded, coded_at, verdicts, error));
     TRY(calls->record(gpu, slot->marks[DECODED], slot->stream, error));
-    TRY(launch_place(gpu, slot, placed, placed_at, verdicts, error));
+    TRY(launch_place(gpu, slot, placed, placed_at, lists_at, verdicts, error));
     if (slot->coded > 0)
         TRY(calls->copy_down(gpu, slot->pinned + verdicts_at, verdicts,
                              slot->coded * sizeof(uint32_t), slot->stream, error));
@@ -724,12 +778,14 @@ static uint64_t task_need(const cogpu_gpu_task *task) {
 }
 
 cogpu_status cogpu_gpu_read(cogpu_gpu_reader *reader, cogpu_gpu_work *work, cogpu_error *error) {
-    uint64_t all = 0, largest = 0;
+    uint64_t all = 0, largest = 0, list = 0;
     uint32_t refused = 0;
     for (uint32_t i = 0; i < work->count; i++) {
         uint64_t need = task_need(&work->tasks[i]);
+        if (i == 0 || work->tasks[i].plan != work->tasks[i - 1].plan)
+            list = list_bytes(work->tasks[i].plan);
         all += need;
-        largest = need > largest ? need : largest;
+        largest = need + list > largest ? need + list : largest;
     }
     pthread_mutex_lock(&reader->lock);
     cogpu_status status = open_slots(reader, all, largest + overhead(), error);
@@ -758,8 +814,7 @@ static cogpu_status describe_packed(const cogpu_gpu_reader *reader, const cogpu_
                              .block_width = raster->width,
                              .format = {.samples = 1, .row_bytes = (size_t)raster->width * size}};
     cogpu_read_plan plan = {.storage = &storage, .band_count = raster->bands};
-    return cogpu_gpu_pixels_of(&plan, raster, NULL, reader->slots[0].device, NULL, NULL, pixels,
-                               error);
+    return cogpu_gpu_pixels_of(&plan, raster, reader->slots[0].device, NULL, NULL, pixels, error);
 }
 
 /* Bands stand `band_stride` bytes apart in `from`. */
