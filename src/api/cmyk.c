@@ -74,8 +74,7 @@ cogpu_status cogpu_read_planar_cmyk(const cogpu_file *file, const cogpu_request 
                                     const cogpu_read_plan *plan, const cogpu_raster *raster,
                                     cogpu_error *error) {
     uint64_t width = raster->width, row_bytes = width * BANDS;
-    struct swath swath = {.rows =
-                              cogpu_swath_rows(plan->storage, row_bytes, raster->height)};
+    struct swath swath = {.rows = cogpu_swath_rows(plan->storage, row_bytes, raster->height)};
     uint64_t pixel_bytes = swath.rows * row_bytes;
     swath.pixels =
         cogpu_allocate((size_t)(pixel_bytes + width + width * cogpu_type_bytes(raster->type)));

@@ -17,9 +17,9 @@ struct cogpu_reading {
     cogpu_conversion conversion; /* of the plan, if it has one */
     const cogpu_storage *voids;  /* what says of whole pixels that they become NaN, a mask or the
                                   * image with its alpha; NULL where nothing does */
-    cogpu_raster raster;    /* with all strides set */
-    uint64_t planned;       /* blocks of the plan that are in a batch or done */
-    uint64_t failed_number; /* of the first bad block, UINT64_MAX while there is none */
+    cogpu_raster raster;         /* with all strides set */
+    uint64_t planned;            /* blocks of the plan that are in a batch or done */
+    uint64_t failed_number;      /* of the first bad block, UINT64_MAX while there is none */
     cogpu_error error;
 };
 

@@ -82,7 +82,8 @@ static cogpu_status check_type(const cogpu_request *request, cogpu_type type, co
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "%s of type %s are not converted, and the raster is of type %s%s",
                           request->part == COGPU_MASK ? "masks" : "pixels", cogpu_type_name(type),
-                          cogpu_type_name(wanted), is_converted ? ": do without NaN and scale" : "");
+                          cogpu_type_name(wanted),
+                          is_converted ? ": do without NaN and scale" : "");
     if (!is_float(wanted))
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "the raster is of type %s, the pixels are %s, and are converted to "

@@ -14,11 +14,10 @@
 /*
  * What becomes of samples on their way into a raster of type F16, F32 or F64:
  * - Samples that equal `nodata` become NaN. Those of floats may be NaN already.
- * - The others are cast and, where `bands` is given, multiplied by their band's scale and its offset
- *   added: in double for F64, else in float after the cast to it, rounded after each of the two, as
- *   NumPy does. F16 is rounded once more from that float, but from the sample itself where nothing
- *   is scaled.
- * Each NaN is stored as the quiet one without sign and payload.
+ * - The others are cast and, where `bands` is given, multiplied by their band's scale and its
+ * offset added: in double for F64, else in float after the cast to it, rounded after each of the
+ * two, as NumPy does. F16 is rounded once more from that float, but from the sample itself where
+ * nothing is scaled. Each NaN is stored as the quiet one without sign and payload.
  */
 typedef struct cogpu_conversion {
     bool has_nodata;
@@ -29,8 +28,8 @@ typedef struct cogpu_conversion {
 typedef struct cogpu_read_plan {
     const cogpu_storage *storage;
     const cogpu_conversion *conversion; /* NULL: samples go into the raster as they are */
-    uint32_t x, y, width, height; /* the window */
-    const uint32_t *bands;        /* 1-based; NULL = all in order */
+    uint32_t x, y, width, height;       /* the window */
+    const uint32_t *bands;              /* 1-based; NULL = all in order */
     uint32_t band_count;
     uint32_t slice_rows;               /* rows of a block, or of a slice of it */
     uint32_t slices;                   /* of a block */

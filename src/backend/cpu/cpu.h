@@ -43,8 +43,8 @@ bool cogpu_cpu_needs_restore(const cogpu_storage *storage);
 void cogpu_cpu_restore(const cogpu_storage *storage, uint8_t *from, uint32_t rows, uint32_t pixels,
                        uint8_t *to, int64_t to_stride, bool streams);
 
-/* convert: samples of the storage's type, of band p of the raster and side by side, into such of the
- * raster's type, as the plan's conversion has it. */
+/* convert: samples of the storage's type, of band p of the raster and side by side, into such of
+ * the raster's type, as the plan's conversion has it. */
 void cogpu_cpu_convert(const cogpu_read_plan *plan, uint32_t p, const uint8_t *from, uint32_t count,
                        cogpu_type to_type, uint8_t *to);
 

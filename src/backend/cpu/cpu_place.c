@@ -383,7 +383,8 @@ uint8_t *cogpu_cpu_direct(const cogpu_read_plan *plan, const cogpu_block *block,
     bool plain = storage->format.compression == COMPRESSION_NONE &&
                  storage->colour == COGPU_AS_STORED && storage->format.fill_order == 1 &&
                  !cogpu_cpu_needs_restore(storage);
-    if (!plain || plan->conversion || !goes_direct(plan, block, raster) || block->width != storage->block_width ||
+    if (!plain || plan->conversion || !goes_direct(plan, block, raster) ||
+        block->width != storage->block_width ||
         raster->stride_y != (int64_t)storage->format.row_bytes)
         return NULL;
     return target_of(block, raster, storage->planes > 1 ? block->plane : 0);
