@@ -9,7 +9,7 @@
  *       restore   predictor and byte order                                        (cpu_restore.c)
  *       place     into the caller's raster, converted where asked for    (cpu_place.c, _convert.c)
  *       stream    all four at once, for a block that is too large to be held      (cpu_stream.c)
- *     report    masks made of what the blocks held (mask.c); statuses, counts, the first error
+ *     report    NaN where a mask says so (mask.c); statuses, counts, the first error
  *
  * Where the raster lies on a device, the batch runs there instead (read_device.c).
  */
@@ -146,15 +146,6 @@ static void plan_conversion(const cogpu_picture *picture, const cogpu_picture_le
         reading->plan.conversion = &reading->conversion;
 }
 
-/* A mask has a band for each, or one for all, of which cogpu_mask_spread makes the others. */
-static void plan_mask(const cogpu_storage *mask, const cogpu_request *request,
-                      struct cogpu_reading *reading) {
-    bool shared = mask->bands == 1;
-    cogpu_plan_read(mask, request->x, request->y, request->width, request->height,
-                    shared ? NULL : request->bands, request->band_count, &reading->plan);
-    reading->raster.bands = reading->plan.band_count;
-}
-
 uint32_t cogpu_swath_rows(const cogpu_storage *storage, uint64_t row_bytes, uint32_t height) {
     uint64_t rows = SWATH_BYTES / row_bytes;
     if (rows > storage->block_height)
@@ -162,47 +153,45 @@ uint32_t cogpu_swath_rows(const cogpu_storage *storage, uint64_t row_bytes, uint
     return rows < 1 ? 1 : rows < height ? (uint32_t)rows : height;
 }
 
-/* Reads what no plan of blocks brings into a raster of the host; false where one does. */
-static bool read_otherwise(struct cogpu_reading *reading, const cogpu_picture_level *level,
-                           const cogpu_request *request) {
-    const cogpu_file *file = reading->item->file;
-    const cogpu_storage *storage = &level->storage;
-    bool planar_cmyk = storage->colour == COGPU_FROM_CMYK && storage->planes > 1;
-    if (request->part == COGPU_MASK && !level->has_mask)
-        (void)cogpu_mask_derive(file, request, &reading->raster, &reading->error);
-    else if (request->part == COGPU_PIXELS && planar_cmyk)
-        (void)cogpu_read_planar_cmyk(file, request, &reading->plan, &reading->raster,
-                                     &reading->error);
-    else
-        return false;
-    reading->plan.count = 0;
-    return true;
+/* Whether there is nothing to read: the mask of an image that has none. */
+static bool is_all_valid(const struct cogpu_reading *reading) {
+    return reading->item->request.part == COGPU_MASK && !reading->plan.conversion;
+}
+
+/* Whether pixels need bands that no block has together. */
+static bool is_planar_cmyk(const struct cogpu_reading *reading, const cogpu_picture_level *level) {
+    const cogpu_storage *storage = reading->plan.storage;
+    return storage == &level->storage && storage->colour == COGPU_FROM_CMYK &&
+           storage->planes > 1 && reading->item->request.part != COGPU_STORED;
 }
 
 static cogpu_status prepare_for_host(struct cogpu_reading *reading,
                                      const cogpu_picture_level *level,
                                      const cogpu_request *request) {
-    const cogpu_storage *storage = &level->storage;
+    const cogpu_storage *storage = reading->plan.storage;
     cogpu_error *error = &reading->error;
-    if (read_otherwise(reading, level, request))
-        return error->status;
-    if (request->part == COGPU_MASK)
-        plan_mask(storage = &level->mask, request, reading);
+    uint64_t blocks = reading->plan.count;
+    reading->plan.count = 0;
+    if (is_all_valid(reading)) {
+        cogpu_mask_all_valid(&reading->raster);
+        return COGPU_OK;
+    }
+    if (is_planar_cmyk(reading, level))
+        return cogpu_read_planar_cmyk(reading->item->file, request, &reading->plan,
+                                      &reading->raster, error);
     cogpu_status status = check_codec(storage, error);
     cogpu_error_place(status == COGPU_OK ? NULL : error, storage->directory, -1, -1);
-    reading->item->result.blocks = reading->plan.count;
+    reading->plan.count = reading->item->result.blocks = blocks;
     return status;
 }
 
 static cogpu_status prepare_for_device(struct cogpu_reading *reading, cogpu_gpu_reader *reader,
                                        const cogpu_picture_level *level,
                                        const cogpu_request *request) {
-    const cogpu_storage *storage = &level->storage;
-    bool is_mask = request->part == COGPU_MASK;
-    TRY(check_codec(is_mask && level->has_mask ? &level->mask : storage, &reading->error));
-    bool by_host = is_mask || (storage->colour == COGPU_FROM_CMYK && storage->planes > 1) ||
-                   !cogpu_gpu_reader_takes(reader, &reading->plan);
-    if (by_host) {
+    if (!is_all_valid(reading))
+        TRY(check_codec(reading->plan.storage, &reading->error));
+    if (is_all_valid(reading) || is_planar_cmyk(reading, level) ||
+        !cogpu_gpu_reader_takes(reader, &reading->plan)) {
         reading->plan.count = 0;
         reading->voids = NULL; /* which the host sees to */
         return cogpu_read_by_host(reading, reader, *request, &reading->error);
@@ -211,7 +200,7 @@ static cogpu_status prepare_for_device(struct cogpu_reading *reading, cogpu_gpu_
     return COGPU_OK;
 }
 
-static cogpu_status prepare(struct cogpu_reading *reading, cogpu_gpu_reader *reader) {
+static cogpu_status prepare(struct cogpu_job *job, struct cogpu_reading *reading) {
     cogpu_read_item *item = reading->item;
     cogpu_request request = item->request;
     cogpu_error *error = &reading->error;
@@ -229,8 +218,10 @@ static cogpu_status prepare(struct cogpu_reading *reading, cogpu_gpu_reader *rea
     TRY(check_raster(&reading->plan, &reading->raster, error));
     if (request.part == COGPU_PIXELS)
         plan_conversion(picture, level, &request, reading);
-    return reader ? prepare_for_device(reading, reader, level, &request)
-                  : prepare_for_host(reading, level, &request);
+    if (request.part == COGPU_MASK)
+        TRY(cogpu_mask_plan(picture, level, &job->arena, reading, error));
+    return job->reader ? prepare_for_device(reading, job->reader, level, &request)
+                       : prepare_for_host(reading, level, &request);
 }
 
 /* ---- the job ------------------------------------------------------------------------------- */
@@ -299,16 +290,6 @@ static cogpu_status run_job(struct cogpu_job *job, cogpu_error *error) {
     return status;
 }
 
-/* What is done to a raster once all its blocks are there. */
-static void finish(struct cogpu_reading *reading, cogpu_gpu_reader *reader) {
-    /* A mask that was derived had no blocks to read, and has a band for each already. */
-    bool from_directory = reading->item->request.part == COGPU_MASK && reading->plan.count > 0;
-    if (from_directory)
-        cogpu_mask_spread(&reading->raster, reading->item->raster.bands);
-    if (reading->voids)
-        (void)cogpu_mask_void(reading, reader, &reading->error);
-}
-
 void cogpu_result_add(const cogpu_result *part, cogpu_result *result) {
     if (part->bad_blocks > 0 && result->bad_blocks == 0)
         result->first_bad = part->first_bad;
@@ -329,8 +310,8 @@ static cogpu_status report(struct cogpu_job *job, cogpu_error *error) {
     for (size_t i = 0; i < job->count; i++) {
         struct cogpu_reading *reading = &job->readings[i];
         cogpu_read_item *item = reading->item;
-        if (reading->error.status == COGPU_OK)
-            finish(reading, job->reader);
+        if (reading->error.status == COGPU_OK && reading->voids)
+            (void)cogpu_mask_void(reading, job->reader, &reading->error);
         item->status = reading->error.status;
         if (first == COGPU_OK && reading->error.status != COGPU_OK) {
             first = reading->error.status;
@@ -360,7 +341,7 @@ static cogpu_status read_items(cogpu_read_item **items, size_t count, uint32_t t
         reading->item = items[i];
         reading->failed_number = UINT64_MAX;
         cogpu_error_clear(&reading->error);
-        (void)prepare(reading, job.reader); /* its status is in reading->error */
+        (void)prepare(&job, reading); /* its status is in reading->error */
     }
     pthread_mutex_init(&job.lock, NULL);
     if (status == COGPU_OK)

@@ -52,9 +52,7 @@ cogpu_status cogpu_job_run_on_device(struct cogpu_job *job, cogpu_error *error) 
     return status;
 }
 
-/* As cogpu_swath_rows, but of blocks taller than a swath, each of which is decoded again for each
- * swath that it has part in, there shall be few. */
-static uint32_t host_swath_rows(const cogpu_storage *storage, uint64_t row_bytes, uint32_t height) {
+uint32_t cogpu_tall_swath_rows(const cogpu_storage *storage, uint64_t row_bytes, uint32_t height) {
     uint32_t rows = cogpu_swath_rows(storage, row_bytes, height);
     uint64_t tall = TALL_BYTES / row_bytes;
     if (rows == height || rows >= storage->block_height)
@@ -69,7 +67,7 @@ cogpu_status cogpu_read_by_host(struct cogpu_reading *reading, cogpu_gpu_reader 
     const cogpu_raster *raster = &reading->raster;
     const cogpu_storage *storage = reading->plan.storage;
     uint64_t row_bytes = (uint64_t)raster->width * raster->bands * cogpu_type_bytes(raster->type);
-    uint32_t rows = host_swath_rows(storage, row_bytes, raster->height), top = request.y;
+    uint32_t rows = cogpu_tall_swath_rows(storage, row_bytes, raster->height), top = request.y;
     uint8_t *swath = cogpu_allocate((size_t)(rows * row_bytes));
     cogpu_status status =
         swath ? COGPU_OK : cogpu_fail(error, COGPU_MEMORY, "out of memory for a swath");

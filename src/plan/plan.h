@@ -14,13 +14,18 @@
 /*
  * What becomes of samples on their way into a raster of type F16, F32 or F64:
  * - Samples that equal `nodata` become NaN. Those of floats may be NaN already.
- * - The others are cast and, where `bands` is given, multiplied by their band's scale and its
- * offset added: in double for F64, else in float after the cast to it, rounded after each of the
- * two, as NumPy does. F16 is rounded once more from that float, but from the sample itself where
- * nothing is scaled. Each NaN is stored as the quiet one without sign and payload.
+ * - The others are cast and, where `bands` is given, multiplied by the scale of their band, and its
+ *   offset is added: in double for F64, else in float after the cast to it, rounded after each of
+ *   the two, as NumPy does. F16 is rounded once more from that float, but from the sample itself
+ *   where nothing is scaled.
+ * - Each NaN is stored as the quiet one without sign and payload.
+ *
+ * Or into a mask, of type U8: 0 for samples that equal `nodata`, 255 for all others. Nodata that is
+ * NaN then stands for every NaN, in either part of a complex sample.
  */
 typedef struct cogpu_conversion {
-    bool has_nodata;
+    bool is_mask;
+    bool has_nodata, nodata_is_nan;
     uint8_t nodata[2][16];   /* samples of the file's type: two, since 0 has two signs */
     const cogpu_band *bands; /* of the image, in its order; NULL: nothing is scaled */
 } cogpu_conversion;

@@ -50,6 +50,7 @@ void cogpu_conversion_nodata(const cogpu_nodata *nodata, cogpu_type type,
                              cogpu_conversion *conversion) {
     bool is_float = type == COGPU_F16 || type == COGPU_F32 || type == COGPU_F64;
     conversion->has_nodata = true;
+    conversion->nodata_is_nan = nodata->value != nodata->value;
     cogpu_nodata_sample(nodata, type, conversion->nodata[0]);
     memcpy(conversion->nodata[1], conversion->nodata[0], sizeof conversion->nodata[1]);
     if (is_float && nodata->value == 0)

@@ -1,4 +1,4 @@
-"""Samples converted on their way into the raster: cast to floats, NaN where invalid, scaled.
+"""Samples converted on their way into the raster: cast to floats, NaN where invalid, scaled; or to masks.
 
 NumPy is the judge, on what rasterio reads: pixels, masks, scales and offsets. All is compared bit by bit, on the processor and
 on the emulated GPU.
@@ -294,6 +294,92 @@ def test_all_valid():
     array = judge.noise(np.random.default_rng(15), (2, 20, 30), "i4")
     with cogpu.open_memory(tb.image(array)) as file:
         check(file, converted(array, "f8"), nan=True)
+
+
+# ---- masks by the device --------------------------------------------------------------------------
+
+def check_mask(data, expected, decoded=True, **how):
+    """The mask, whole and a window of listed bands, backward, from each device; `decoded` by itself."""
+    bands, height, width = expected.shape
+    picked = [int(b) for b in np.random.default_rng(bands).integers(1, bands + 1, 10)]
+    part = expected[[b - 1 for b in picked], 3:, 5:]
+    with cogpu.open_memory(data) as file:
+        for device in DEVICES:
+            assert judge.same(file.read(part=cogpu.MASK, device=device, **how), expected), device
+            result = file.last_result
+            assert result.blocks > 0 and result.device_blocks == (result.blocks if decoded and device == cogpu.EMU else 0)
+            out = np.zeros(part.shape, "u1")[::-1, ::-1, ::-1]
+            file.read(part=cogpu.MASK, out=out, device=device, bands=picked, window=(5, 3, width - 5, height - 3), **how)
+            assert judge.same(np.ascontiguousarray(out), part), device
+
+
+@pytest.mark.parametrize("planar", [False, True])
+@pytest.mark.parametrize("dtype,nodata", [("u1", 0), ("i1", -3), ("u2", 9), ("i4", -70000), ("u8", 2**64 - 1), ("i8", -2**63),
+                                          ("f2", 0), ("f2", "nan"), ("f4", -9999), ("f4", "nan"), ("f8", "nan"), ("f8", 0),
+                                          ("c8", 7), ("c8", "nan"), ("c16", 7), ("c16", "nan")])
+def test_masks_by_nodata(dtype, nodata, planar):
+    array = judge.noise(np.random.default_rng(17), (2, 18, 23), dtype)
+    if np.dtype(dtype).kind == "f":
+        array[1, 5, :4] = [0, -0.0, np.nan, -np.nan]
+    if np.dtype(dtype).kind == "c":
+        array[1, 5, :6] = [complex(7, 0), complex(7, 1), complex(np.nan, 0), complex(0, np.nan), complex(0, 7), 0]
+    array[0, 4:9, 6:15] = np.array(float(nodata) if nodata == "nan" else nodata).astype(dtype)
+    invalid = np.isnan(array) if nodata == "nan" else array == np.array(nodata).astype(dtype)
+    data = file_of(array, nodata, planar=planar, tile=(16, 16), compression=tb.DEFLATE, encode=zlib.compress,
+                   predictor=1 if "c" in dtype else 2)
+    with judge.opened(data) as expected:
+        if "c" not in dtype:
+            assert judge.same(expected.read_masks(), np.where(invalid, 0, 255).astype("u1"))
+    check_mask(data, np.where(invalid, 0, 255).astype("u1"), decoded=dtype != "c16")
+
+
+@pytest.mark.parametrize("bands,mask_bands,bits", [(1, 1, 1), (3, 1, 8), (12, 1, 1), (3, 3, 1), (12, 12, 8)])
+def test_masks_of_a_directory(bands, mask_bands, bits):
+    rng = np.random.default_rng(18)
+    masks = (rng.integers(0, 2, (mask_bands, 20, 33)) * rng.integers(1, 2**bits, (20, 33))).astype("u1")
+    writer = tb.Writer()
+    tb.add_image(writer, judge.noise(rng, (bands, 20, 33), "u2"), tags={42113: (tb.ASCII, b"5\0")})
+    tb.add_image(writer, masks, bits=bits, format=1, photometric=4, tags={254: (tb.LONG, [4])}, tile=(16, 16),
+                 compression=tb.DEFLATE, encode=zlib.compress)
+    check_mask(writer.bytes(), np.where(np.broadcast_to(masks, (bands, 20, 33)), 255, 0).astype("u1"))
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2"])
+def test_masks_by_alpha(dtype):
+    array = judge.noise(np.random.default_rng(19), (4, 30, 21), dtype)
+    array[3, 5:9, 3:] = 0
+    data = judge.write(array, compress="lzw", predictor=2, photometric="RGB", ALPHA="YES")
+    check_mask(data, np.broadcast_to(np.where(array[3], 255, 0).astype("u1"), array.shape))
+
+
+def test_masks_without_a_reason():
+    with cogpu.open_memory(tb.image(np.zeros((2, 9, 7), "f4"))) as file:
+        for device in DEVICES:
+            assert (file.read(part=cogpu.MASK, device=device) == 255).all()
+
+
+def test_mask_of_planar_cmyk():
+    array = judge.noise(np.random.default_rng(20), (4, 12, 17), "u1")
+    data = file_of(array, 90, planar=True, photometric=5)
+    with cogpu.open_memory(data) as file:
+        expected = np.where(file.read() == 90, 0, 255)
+        for device in DEVICES:
+            assert np.array_equal(file.read(part=cogpu.MASK, device=device), expected)
+
+
+def test_bad_blocks_of_a_mask_are_counted():
+    array = np.arange(64 * 16, dtype="u2").reshape(1, 64, 16)
+    blocks = [zlib.compress(array[0, y:y + 16].tobytes()) for y in range(0, 64, 16)]
+    blocks[1] = blocks[1][:9]
+    data = tb.image(array, rows=16, compression=tb.DEFLATE, blocks=blocks, tags={42113: (tb.ASCII, b"7\0")})
+    with cogpu.open_memory(data) as file:
+        for device in DEVICES:
+            mask = file.read(part=cogpu.MASK, device=device, fill_bad_blocks=True)
+            assert not mask[0, 16:32].any() and (mask == 0).sum() == 16 * 16 + 1
+            assert (file.last_result.blocks, file.last_result.bad_blocks) == (4, 1)
+            with pytest.raises(cogpu.CogpuError) as caught:
+                file.read(part=cogpu.MASK, device=device)
+            assert caught.value.status == cogpu.CORRUPT and caught.value.block == 1
 
 
 # ---- traps ---------------------------------------------------------------------------------------

@@ -477,13 +477,18 @@ static void model(const uint8_t *at, cogpu_type from, cogpu_type to,
     double offset = scales ? conversion->bands[band].offset : 0, wide;
     float narrow;
     value_of(at, from, &wide, &narrow);
+    bool is_void = conversion->has_nodata && is_nodata(at, from, conversion->nodata[0]);
+    if (conversion->is_mask) {
+        *sample = is_void || (conversion->nodata_is_nan && isnan(wide)) ? 0 : 255;
+        return;
+    }
     if (scales) {
         wide = wide * scale;
         wide = wide + offset;
         narrow = narrow * (float)scale;
         narrow = narrow + (float)offset;
     }
-    if (conversion->has_nodata && is_nodata(at, from, conversion->nodata[0]))
+    if (is_void)
         wide = narrow = NAN;
     if (isnan(wide))
         wide = fabs((double)NAN);
@@ -506,13 +511,14 @@ static void choose_nodata(const struct target *plain, cogpu_conversion *conversi
     double value;
     float narrow;
     value_of(sample, type, &value, &narrow);
-    cogpu_nodata nodata = {.value = value};
+    cogpu_nodata nodata = {.value = type >= COGPU_F16 && noise(3) == 0 ? NAN : value};
     memcpy(&nodata.i64, sample, size < 8 ? size : 8);
     memcpy(&nodata.u64, sample, size < 8 ? size : 8);
     cogpu_conversion_nodata(&nodata, type, conversion);
 }
 
-/* The CPU backend places the samples as they are, and the model converts them. */
+/* The CPU backend places the samples as they are, and the model converts them: to floats, or to a
+ * mask where `to` is U8. */
 static void compare_converted(struct kind kind, cogpu_type to, enum layout layout) {
     uint32_t list[LIST_MAX], bands = 1 + noise(4);
     cogpu_band scales[LIST_MAX];
@@ -529,7 +535,8 @@ static void compare_converted(struct kind kind, cogpu_type to, enum layout layou
     for (uint32_t band = 0; band < bands; band++)
         scales[band] =
             (cogpu_band){.scale = (noise(2000) - 1000.0) / 768, .offset = noise(1000) / 3.0};
-    if (noise(2))
+    conversion.is_mask = to == COGPU_U8;
+    if (conversion.is_mask || noise(2))
         choose_nodata(&plain, &conversion);
     plan.conversion = &conversion;
     struct target ours = target_for(to, plan.band_count, plan.height, plan.width, layout);
@@ -571,6 +578,10 @@ static void test_conversions(void) {
         for (cogpu_type to = COGPU_F16; to <= COGPU_F64; to = (cogpu_type)(to + 1))
             for (int turn = 0; turn < 9; turn++)
                 compare_converted(kinds[i], to, (enum layout)(turn % 3));
+    CHECK(all_equal());
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        for (int turn = 0; turn < 9; turn++)
+            compare_converted(kinds[i], COGPU_U8, (enum layout)(turn % 3)); /* a mask */
     CHECK(all_equal());
 }
 

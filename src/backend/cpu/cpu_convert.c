@@ -1,7 +1,7 @@
 /*
  * Takes samples of one band as the file has them, hands on the same as floats of the raster's type:
- * nodata as NaN, cast, scaled. plan/plan.h says what is rounded when; the twin of `convert` in
- * cuda_place.cu, bit for bit.
+ * nodata as NaN, cast, scaled; or a mask of them, 0 for nodata. plan/plan.h says what is rounded
+ * when; the twin of `convert` in cuda_place.cu, bit for bit.
  *
  * A few samples at a time go through arrays that the nearest cache holds, with a simple loop for
  * each step, of which the compiler makes vectors.
@@ -105,6 +105,34 @@ static void scale_doubles(double *values, uint32_t count, double scale, double o
     }
 }
 
+#define FIND_NAN_CASE(type, parts)                                                                 \
+    for (uint32_t i = 0; i < count; i++) {                                                         \
+        type part[parts];                                                                          \
+        memcpy(part, from + i * sizeof part, sizeof part);                                         \
+        is_void[i] = (part[0] != part[0]) | (part[(parts)-1] != part[(parts)-1]);                  \
+    }                                                                                              \
+    break
+
+/* In either part of a complex sample. */
+static void find_nans(cogpu_type type, const uint8_t *from, uint32_t count, uint8_t *is_void) {
+    switch (type) {
+    case COGPU_F32:
+        FIND_NAN_CASE(float, 1);
+    case COGPU_F64:
+        FIND_NAN_CASE(double, 1);
+    case COGPU_CF32:
+        FIND_NAN_CASE(float, 2);
+    case COGPU_CF64:
+        FIND_NAN_CASE(double, 2);
+    default: /* COGPU_F16 */
+        for (uint32_t i = 0; i < count; i++) {
+            uint16_t half;
+            memcpy(&half, from + i * sizeof half, sizeof half);
+            is_void[i] = (half & 0x7FFF) > 0x7C00;
+        }
+    }
+}
+
 #define FIND_CASE(type)                                                                            \
     case sizeof(type): {                                                                           \
         type first, second;                                                                        \
@@ -118,16 +146,32 @@ static void scale_doubles(double *values, uint32_t count, double scale, double o
         break;                                                                                     \
     }
 
-static void find_nodata(const cogpu_conversion *conversion, size_t size, const uint8_t *from,
-                        uint32_t count, uint8_t *is_void) {
-    switch (conversion->has_nodata ? size : 0) {
+static void find_value(const cogpu_conversion *conversion, size_t size, const uint8_t *from,
+                       uint32_t count, uint8_t *is_void) {
+    switch (size) {
         FIND_CASE(uint8_t)
         FIND_CASE(uint16_t)
         FIND_CASE(uint32_t)
         FIND_CASE(uint64_t)
-    default:
-        memset(is_void, 0, count);
+    default: /* complex samples of 16 bytes */
+        for (uint32_t i = 0; i < count; i++)
+            is_void[i] = memcmp(from + i * size, conversion->nodata[0], size) == 0;
     }
+}
+
+static void find_nodata(const cogpu_conversion *conversion, cogpu_type type, const uint8_t *from,
+                        uint32_t count, uint8_t *is_void) {
+    if (!conversion->has_nodata)
+        memset(is_void, 0, count);
+    else if (conversion->nodata_is_nan)
+        find_nans(type, from, count, is_void);
+    else
+        find_value(conversion, cogpu_type_bytes(type), from, count, is_void);
+}
+
+static void store_mask(const uint8_t *is_void, uint32_t count, uint8_t *to) {
+    for (uint32_t i = 0; i < count; i++)
+        to[i] = is_void[i] ? 0 : 255;
 }
 
 static void store_doubles(const double *values, const uint8_t *is_void, uint32_t count,
@@ -159,15 +203,12 @@ static void store_halves(const double *values, const uint8_t *is_void, uint32_t 
 
 /* ---- all of them ---- */
 
-/* Samples of the storage's type to those of another, at most STEP. `band` says how they are scaled,
- * or is NULL. */
-static void convert_few(const cogpu_conversion *conversion, const cogpu_band *band, cogpu_type type,
-                        const uint8_t *from, uint32_t count, cogpu_type to_type, uint8_t *to) {
+/* Samples to floats, at most STEP. `band` says how they are scaled, or is NULL. */
+static void convert_few(const cogpu_band *band, cogpu_type type, const uint8_t *from,
+                        const uint8_t *is_void, uint32_t count, cogpu_type to_type, uint8_t *to) {
     float singles[STEP];
     double doubles[STEP];
-    uint8_t is_void[STEP];
     bool in_float = to_type == COGPU_F32 || (to_type == COGPU_F16 && band);
-    find_nodata(conversion, cogpu_type_bytes(type), from, count, is_void);
     if (in_float)
         load_floats(type, from, count, singles);
     else
@@ -193,8 +234,13 @@ void cogpu_cpu_convert(const cogpu_read_plan *plan, uint32_t p, const uint8_t *f
     size_t size = cogpu_type_bytes(type), to_size = cogpu_type_bytes(to_type);
     const cogpu_band *band =
         conversion->bands ? &conversion->bands[cogpu_plan_band(plan, p)] : NULL;
-    for (uint32_t done = 0, few; done < count; done += few) {
-        few = count - done < STEP ? count - done : STEP;
-        convert_few(conversion, band, type, from + done * size, few, to_type, to + done * to_size);
+    for (uint32_t few; count > 0; count -= few, from += few * size, to += few * to_size) {
+        uint8_t is_void[STEP];
+        few = count < STEP ? count : STEP;
+        find_nodata(conversion, type, from, few, is_void);
+        if (conversion->is_mask)
+            store_mask(is_void, few, to);
+        else
+            convert_few(band, type, from, is_void, few, to_type, to);
     }
 }

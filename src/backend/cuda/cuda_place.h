@@ -71,8 +71,9 @@ struct cogpu_gpu_pixels {
                          none is scaled */
     uint8_t in_order; /* band p is sample p, and the lists below say nothing of it */
 
-    uint8_t converts; /* to target_type, a float */
-    uint8_t scales, has_nodata;
+    uint8_t converts; /* to target_type, a float, or to a mask */
+    uint8_t is_mask, scales;
+    uint8_t has_nodata, nodata_is_nan;
     uint64_t nodata[2]; /* samples that become NaN: two, since 0 has two signs */
     struct cogpu_gpu_band bands[COGPU_PLACE_BANDS];
     const struct cogpu_gpu_band *more_bands; /* the whole list where it is longer; else NULL */
@@ -105,7 +106,8 @@ void cogpu_gpu_list_bands(const cogpu_read_plan *plan, struct cogpu_gpu_band *ba
 
 /* The raster's strides are set. `more_bands` may be NULL where cogpu_gpu_bands_listed says 0.
  * UNSUPPORTED, with the reason, is what the device cannot place: YCbCr that is not JPEG, rows above
- * COGPU_GPU_BLOCK_MAX, conversions of complex samples or to what is no float. */
+ * COGPU_GPU_BLOCK_MAX, conversions of complex samples or to what is no float, masks of complex
+ * samples of 16 bytes. */
 cogpu_status cogpu_gpu_pixels_of(const cogpu_read_plan *plan, const cogpu_raster *raster,
                                  const uint8_t *decoded, const uint32_t *verdicts,
                                  const struct cogpu_gpu_band *more_bands,

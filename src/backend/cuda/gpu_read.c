@@ -290,7 +290,8 @@ bool cogpu_gpu_reader_takes(const cogpu_gpu_reader *reader, const cogpu_read_pla
     uint64_t bytes = (uint64_t)plan->slice_rows * storage->format.row_bytes;
     return storage->colour != COGPU_FROM_YCBCR &&
            align(bytes) + list_bytes(plan) + overhead() <= most &&
-           storage->format.row_bytes <= COGPU_GPU_BLOCK_MAX;
+           storage->format.row_bytes <= COGPU_GPU_BLOCK_MAX &&
+           !(plan->conversion && storage->type == COGPU_CF64);
 }
 
 static uint64_t scratch_of(struct wants wants) {

@@ -179,15 +179,17 @@ static cogpu_status describe_conversion(const cogpu_read_plan *plan, const cogpu
     pixels->converts = conversion || from != raster->type;
     if (!pixels->converts)
         return COGPU_OK;
-    if (is_complex(from))
+    pixels->is_mask = conversion && conversion->is_mask;
+    if (pixels->is_mask ? from == COGPU_CF64 : is_complex(from))
         return cogpu_fail(error, COGPU_UNSUPPORTED,
                           "samples of type %s are not converted on the way into a raster",
                           cogpu_type_name(from));
-    if (!is_float(raster->type))
+    if (!pixels->is_mask && !is_float(raster->type))
         return cogpu_fail(error, COGPU_UNSUPPORTED,
                           "samples of type %s are not converted to %s, but to floats only",
                           cogpu_type_name(from), cogpu_type_name(raster->type));
     pixels->has_nodata = conversion && conversion->has_nodata;
+    pixels->nodata_is_nan = conversion && conversion->nodata_is_nan;
     for (int i = 0; pixels->has_nodata && i < 2; i++)
         pixels->nodata[i] = number_of(conversion->nodata[i], pixels->size);
     return COGPU_OK;
