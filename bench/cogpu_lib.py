@@ -39,8 +39,8 @@ Raster = struct("Raster", ("data", pointer), ("type", c.c_int), ("bands", u32), 
 ContextOptions = struct("ContextOptions", ("threads", u32), ("cache_bytes", u64), ("device_bytes", u64))
 Request = struct("Request", ("image", u32), ("level", u32), ("x", u32), ("y", u32), ("width", u32),
                  ("height", u32), ("bands", pointer), ("band_count", u32), ("part", c.c_int),
-                 ("fill_bad_blocks", c.c_int), ("threads", u32), ("context", pointer),
-                 ("pending", pointer))
+                 ("fill_bad_blocks", c.c_int), ("nan_where_invalid", c.c_int), ("scaled", c.c_int),
+                 ("threads", u32), ("context", pointer), ("pending", pointer))
 
 cogpu = c.CDLL(str(LIBRARY))
 cogpu.cogpu_version.restype = text

@@ -423,7 +423,8 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_device_upload(cogpu_context *conte
  * stride_band = size. Strides may be negative. */
 typedef struct cogpu_raster {
     void *data;      /* of band 0, row 0, column 0 */
-    cogpu_type type; /* must be the image's; COGPU_U8 for masks */
+    cogpu_type type; /* the image's, or F16, F32 or F64, to which its samples are then converted;
+                      * COGPU_U8 for masks */
     uint32_t bands, height, width;
     int64_t stride_band, stride_y, stride_x;
     cogpu_device_kind device; /* where `data` lies: COGPU_CPU for memory of the host */
@@ -442,7 +443,12 @@ typedef enum cogpu_part {
 /* A read whose last blocks the device still has to decode. */
 typedef struct cogpu_pending cogpu_pending;
 
-/* What to read; NULL or all zero: every pixel of level 0 of image 0. */
+/* What to read; NULL or all zero: every pixel of level 0 of image 0.
+ *
+ * Samples that are no complex ones can be converted on the way into a raster of type F16, F32 or
+ * F64. They are rounded to the nearest value of that type; scaled, they are reckoned in double for
+ * F64 and in float for the others, product and sum each rounded, as NumPy does. A NaN that comes of
+ * a conversion is the quiet one without sign and payload. All devices give the same bits. */
 typedef struct cogpu_request {
     uint32_t image, level;
     uint32_t x, y, width,
@@ -450,7 +456,11 @@ typedef struct cogpu_request {
     const uint32_t *bands; /* 1-based, any order, repeats allowed; NULL = all */
     uint32_t band_count;
     cogpu_part part;
-    int fill_bad_blocks;     /* non-zero: a bad block becomes nodata (or 0) and is counted */
+    int fill_bad_blocks;   /* non-zero: a bad block becomes nodata (or 0) and is counted */
+    int nan_where_invalid; /* non-zero: what the mask (COGPU_MASK) calls invalid becomes NaN: with
+                            * nodata samples, with a mask directory or an alpha band pixels */
+    int scaled; /* non-zero: samples are multiplied by the scale of their band and its offset is
+                 * added: see cogpu_band. Nodata is compared before. */
     uint32_t threads;        /* 0 = the context's, or one for each processor */
     cogpu_context *context;  /* may be NULL */
     cogpu_pending **pending; /* not NULL: do not wait for the device; see cogpu_wait */

@@ -14,9 +14,12 @@ enum { COGPU_BATCH = 2048 };
 struct cogpu_reading {
     cogpu_read_item *item;
     cogpu_read_plan plan;
-    cogpu_raster raster;    /* with all strides set */
-    uint64_t planned;       /* blocks of the plan that are in a batch or done */
-    uint64_t failed_number; /* of the first bad block, UINT64_MAX while there is none */
+    cogpu_conversion conversion; /* of the plan, if it has one */
+    const cogpu_storage *voids;  /* what says of whole pixels that they become NaN, a mask or the
+                                  * image with its alpha; NULL where nothing does */
+    cogpu_raster raster;         /* with all strides set */
+    uint64_t planned;            /* blocks of the plan that are in a batch or done */
+    uint64_t failed_number;      /* of the first bad block, UINT64_MAX while there is none */
     cogpu_error error;
 };
 
@@ -60,6 +63,18 @@ bool cogpu_is_fillable(const struct cogpu_reading *reading, cogpu_status status)
 /* A block could not be read: it is filled, or the first such fails the item. Places the error. */
 void cogpu_task_fail(struct cogpu_job *job, struct cogpu_task *task, cogpu_error *error);
 
+/* mask.c: the plan of a window becomes that of its mask; without a conversion where all pixels are
+ * valid. */
+cogpu_status cogpu_mask_plan(const cogpu_picture *picture, const cogpu_picture_level *level,
+                             cogpu_arena *arena, struct cogpu_reading *reading, cogpu_error *error);
+void cogpu_mask_all_valid(const cogpu_raster *raster);
+/* Pixels of the raster that reading->voids calls invalid become NaN. */
+cogpu_status cogpu_mask_void(struct cogpu_reading *reading, cogpu_gpu_reader *reader,
+                             cogpu_error *error);
+
+/* read.c: what part of a read came to, added to the rest of it. */
+void cogpu_result_add(const cogpu_result *part, cogpu_result *result);
+
 /* read_host.c: the batch, by all threads. */
 void cogpu_job_run_on_host(struct cogpu_job *job);
 /* Whether blocks are decoded as they are read, rather than held. */
@@ -69,6 +84,9 @@ bool cogpu_job_streams(const struct cogpu_job *job, const cogpu_storage *storage
  * where the device does. */
 cogpu_status cogpu_job_start_on_device(struct cogpu_job *job, cogpu_error *error);
 cogpu_status cogpu_job_finish_on_device(struct cogpu_job *job, cogpu_error *error);
+/* As cogpu_swath_rows, but of blocks taller than a swath, each of which is decoded again for each
+ * swath that it has part in, there shall be few. */
+uint32_t cogpu_tall_swath_rows(const cogpu_storage *storage, uint64_t row_bytes, uint32_t height);
 /* Reads a window into memory of the host and from there into the raster on the device. */
 cogpu_status cogpu_read_by_host(struct cogpu_reading *reading, cogpu_gpu_reader *reader,
                                 cogpu_request request, cogpu_error *error);

@@ -7,9 +7,9 @@
  *       fetch     reads a run in one go                                           (io/)
  *       decode    each block                                                      (cpu_decode.c)
  *       restore   predictor and byte order                                        (cpu_restore.c)
- *       place     into the caller's raster                                        (cpu_place.c)
+ *       place     into the caller's raster, converted where asked for    (cpu_place.c, _convert.c)
  *       stream    all four at once, for a block that is too large to be held      (cpu_stream.c)
- *     report    statuses, counts, the first error
+ *     report    NaN where a mask says so (mask.c); statuses, counts, the first error
  *
  * Where the raster lies on a device, the batch runs there instead (read_device.c).
  */
@@ -29,13 +29,13 @@ enum { SWATH_BYTES = 4 << 20 };
 /* ---- prepare ------------------------------------------------------------------------------- */
 
 static cogpu_status choose_level(const cogpu_file *file, const cogpu_request *request,
-                                 const cogpu_picture_level **level, cogpu_error *error) {
-    const cogpu_picture *picture = NULL;
-    TRY(cogpu_file_picture(file, request->image, &picture, error));
-    if (request->level >= picture->info.levels)
+                                 const cogpu_picture **picture, const cogpu_picture_level **level,
+                                 cogpu_error *error) {
+    TRY(cogpu_file_picture(file, request->image, picture, error));
+    if (request->level >= (*picture)->info.levels)
         return cogpu_fail(error, COGPU_ABSENT, "there is no level %u: the image has %u",
-                          request->level, picture->info.levels);
-    *level = &picture->levels[request->level];
+                          request->level, (*picture)->info.levels);
+    *level = &(*picture)->levels[request->level];
     return COGPU_OK;
 }
 
@@ -66,15 +66,38 @@ static cogpu_status check_bands(const cogpu_storage *storage, const cogpu_reques
     return COGPU_OK;
 }
 
-/* The raster must have the plan's shape and type; packed where it has no strides. */
-static cogpu_status check_raster(const cogpu_read_plan *plan, cogpu_type type, cogpu_raster *raster,
+static bool is_float(cogpu_type type) {
+    return type == COGPU_F16 || type == COGPU_F32 || type == COGPU_F64;
+}
+
+/* The raster must have the type of what is read, or one that this is converted to. */
+static cogpu_status check_type(const cogpu_request *request, cogpu_type type, cogpu_type wanted,
+                               cogpu_error *error) {
+    bool is_converted = request->nan_where_invalid || request->scaled;
+    if (request->part == COGPU_MASK && is_converted)
+        return cogpu_fail(error, COGPU_ARGUMENT, "a mask is neither scaled nor NaN anywhere");
+    if (wanted == type && (!is_converted || is_float(type)))
+        return COGPU_OK;
+    if (request->part == COGPU_MASK || type >= COGPU_CI16)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "%s of type %s are not converted, and the raster is of type %s%s",
+                          request->part == COGPU_MASK ? "masks" : "pixels", cogpu_type_name(type),
+                          cogpu_type_name(wanted),
+                          is_converted ? ": do without NaN and scale" : "");
+    if (!is_float(wanted))
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "the raster is of type %s, the pixels are %s, and are converted to "
+                          "float16, float32 and float64 alone",
+                          cogpu_type_name(wanted), cogpu_type_name(type));
+    return COGPU_OK;
+}
+
+/* The raster must have the plan's shape; packed where it has no strides. */
+static cogpu_status check_raster(const cogpu_read_plan *plan, cogpu_raster *raster,
                                  cogpu_error *error) {
-    int64_t size = (int64_t)cogpu_type_bytes(type);
+    int64_t size = (int64_t)cogpu_type_bytes(raster->type);
     if (!raster->data)
         return cogpu_fail(error, COGPU_ARGUMENT, "the raster has no memory");
-    if (raster->type != type)
-        return cogpu_fail(error, COGPU_ARGUMENT, "the raster is of type %s, the pixels are %s",
-                          cogpu_type_name(raster->type), cogpu_type_name(type));
     if (raster->width != plan->width || raster->height != plan->height ||
         raster->bands != plan->band_count)
         return cogpu_fail(error, COGPU_ARGUMENT,
@@ -105,13 +128,22 @@ static cogpu_status check_codec(const cogpu_storage *storage, cogpu_error *error
     return COGPU_OK;
 }
 
-/* A mask has a band for each, or one for all, of which cogpu_mask_spread makes the others. */
-static void plan_mask(const cogpu_storage *mask, const cogpu_request *request,
-                      struct cogpu_reading *reading) {
-    bool shared = mask->bands == 1;
-    cogpu_plan_read(mask, request->x, request->y, request->width, request->height,
-                    shared ? NULL : request->bands, request->band_count, &reading->plan);
-    reading->raster.bands = reading->plan.band_count;
+/* What the request has done to samples on their way into the raster, and to pixels afterwards. */
+static void plan_conversion(const cogpu_picture *picture, const cogpu_picture_level *level,
+                            const cogpu_request *request, struct cogpu_reading *reading) {
+    const cogpu_storage *storage = &level->storage;
+    cogpu_validity validity = level->has_mask ? COGPU_BY_MASK : picture->unmasked;
+    bool by_nodata = request->nan_where_invalid && validity == COGPU_BY_NODATA;
+    if (request->nan_where_invalid && validity == COGPU_BY_MASK)
+        reading->voids = &level->mask;
+    if (request->nan_where_invalid && validity == COGPU_BY_ALPHA)
+        reading->voids = storage;
+    if (by_nodata)
+        cogpu_conversion_nodata(&picture->info.nodata, storage->type, &reading->conversion);
+    if (request->scaled)
+        reading->conversion.bands = picture->bands;
+    if (by_nodata || request->scaled || reading->raster.type != storage->type)
+        reading->plan.conversion = &reading->conversion;
 }
 
 uint32_t cogpu_swath_rows(const cogpu_storage *storage, uint64_t row_bytes, uint32_t height) {
@@ -121,45 +153,75 @@ uint32_t cogpu_swath_rows(const cogpu_storage *storage, uint64_t row_bytes, uint
     return rows < 1 ? 1 : rows < height ? (uint32_t)rows : height;
 }
 
-static cogpu_status prepare(struct cogpu_reading *reading, cogpu_gpu_reader *reader) {
+/* Whether there is nothing to read: the mask of an image that has none. */
+static bool is_all_valid(const struct cogpu_reading *reading) {
+    return reading->item->request.part == COGPU_MASK && !reading->plan.conversion;
+}
+
+/* Whether pixels need bands that no block has together. */
+static bool is_planar_cmyk(const struct cogpu_reading *reading, const cogpu_picture_level *level) {
+    const cogpu_storage *storage = reading->plan.storage;
+    return storage == &level->storage && storage->colour == COGPU_FROM_CMYK &&
+           storage->planes > 1 && reading->item->request.part != COGPU_STORED;
+}
+
+static cogpu_status prepare_for_host(struct cogpu_reading *reading,
+                                     const cogpu_picture_level *level,
+                                     const cogpu_request *request) {
+    const cogpu_storage *storage = reading->plan.storage;
+    cogpu_error *error = &reading->error;
+    uint64_t blocks = reading->plan.count;
+    reading->plan.count = 0;
+    if (is_all_valid(reading)) {
+        cogpu_mask_all_valid(&reading->raster);
+        return COGPU_OK;
+    }
+    if (is_planar_cmyk(reading, level))
+        return cogpu_read_planar_cmyk(reading->item->file, request, &reading->plan,
+                                      &reading->raster, error);
+    cogpu_status status = check_codec(storage, error);
+    cogpu_error_place(status == COGPU_OK ? NULL : error, storage->directory, -1, -1);
+    reading->plan.count = reading->item->result.blocks = blocks;
+    return status;
+}
+
+static cogpu_status prepare_for_device(struct cogpu_reading *reading, cogpu_gpu_reader *reader,
+                                       const cogpu_picture_level *level,
+                                       const cogpu_request *request) {
+    if (!is_all_valid(reading))
+        TRY(check_codec(reading->plan.storage, &reading->error));
+    if (is_all_valid(reading) || is_planar_cmyk(reading, level) ||
+        !cogpu_gpu_reader_takes(reader, &reading->plan)) {
+        reading->plan.count = 0;
+        reading->voids = NULL; /* which the host sees to */
+        return cogpu_read_by_host(reading, reader, *request, &reading->error);
+    }
+    reading->item->result.blocks = reading->plan.count;
+    return COGPU_OK;
+}
+
+static cogpu_status prepare(struct cogpu_job *job, struct cogpu_reading *reading) {
     cogpu_read_item *item = reading->item;
     cogpu_request request = item->request;
     cogpu_error *error = &reading->error;
+    const cogpu_picture *picture = NULL;
     const cogpu_picture_level *level = NULL;
-    TRY(choose_level(item->file, &request, &level, error));
+    TRY(choose_level(item->file, &request, &picture, &level, error));
     const cogpu_storage *storage = &level->storage;
     TRY(check_window(storage, &request, error));
     TRY(check_bands(storage, &request, error));
     cogpu_plan_read(storage, request.x, request.y, request.width, request.height, request.bands,
                     request.band_count, &reading->plan);
     reading->raster = item->raster;
-    bool is_mask = request.part == COGPU_MASK;
-    TRY(check_raster(&reading->plan, is_mask ? COGPU_U8 : storage->type, &reading->raster, error));
-    if (reader) {
-        TRY(check_codec(is_mask && level->has_mask ? &level->mask : storage, error));
-        bool by_host = is_mask || (storage->colour == COGPU_FROM_CMYK && storage->planes > 1) ||
-                       !cogpu_gpu_reader_takes(reader, &reading->plan);
-        item->result.blocks = by_host ? 0 : reading->plan.count;
-        if (by_host) {
-            reading->plan.count = 0;
-            return cogpu_read_by_host(reading, reader, request, error);
-        }
-        return COGPU_OK;
-    }
-    bool derive_mask = is_mask && !level->has_mask;
-    bool planar_cmyk =
-        request.part == COGPU_PIXELS && storage->colour == COGPU_FROM_CMYK && storage->planes > 1;
-    if (derive_mask || planar_cmyk) {
-        reading->plan.count = 0;
-        return derive_mask ? cogpu_mask_derive(item->file, &request, &reading->raster, error)
-                           : cogpu_read_planar_cmyk(item->file, &request, &reading->raster, error);
-    }
-    if (is_mask)
-        plan_mask(storage = &level->mask, &request, reading);
-    cogpu_status status = check_codec(storage, error);
-    cogpu_error_place(status == COGPU_OK ? NULL : error, storage->directory, -1, -1);
-    item->result.blocks = reading->plan.count;
-    return status;
+    cogpu_type type = request.part == COGPU_MASK ? COGPU_U8 : storage->type;
+    TRY(check_type(&request, type, reading->raster.type, error));
+    TRY(check_raster(&reading->plan, &reading->raster, error));
+    if (request.part == COGPU_PIXELS)
+        plan_conversion(picture, level, &request, reading);
+    if (request.part == COGPU_MASK)
+        TRY(cogpu_mask_plan(picture, level, &job->arena, reading, error));
+    return job->reader ? prepare_for_device(reading, job->reader, level, &request)
+                       : prepare_for_host(reading, level, &request);
 }
 
 /* ---- the job ------------------------------------------------------------------------------- */
@@ -216,6 +278,14 @@ static void close_job(struct cogpu_job *job) {
         cogpu_pool_close(job->pool);
 }
 
+/* Whether there is something left to do when all blocks are there. */
+static bool has_voids(const struct cogpu_job *job) {
+    for (size_t i = 0; i < job->count; i++)
+        if (job->readings[i].voids)
+            return true;
+    return false;
+}
+
 /* One batch after the other. Of a job that is not to be waited for, the last may be left under way.
  */
 static cogpu_status run_batches(struct cogpu_job *job, cogpu_error *error) {
@@ -225,11 +295,28 @@ static cogpu_status run_batches(struct cogpu_job *job, cogpu_error *error) {
             continue;
         }
         TRY(cogpu_job_start_on_device(job, error));
-        if (job->is_pending && !cogpu_job_has_more(job))
+        if (job->is_pending && !cogpu_job_has_more(job) && !has_voids(job))
             break;
         TRY(cogpu_job_finish_on_device(job, error));
     }
     return COGPU_OK;
+}
+
+void cogpu_result_add(const cogpu_result *part, cogpu_result *result) {
+    if (part->bad_blocks > 0 && result->bad_blocks == 0)
+        result->first_bad = part->first_bad;
+    result->blocks += part->blocks;
+    result->sparse_blocks += part->sparse_blocks;
+    result->bad_blocks += part->bad_blocks;
+    result->cached_blocks += part->cached_blocks;
+    result->device_blocks += part->device_blocks;
+    result->late_blocks += part->late_blocks;
+    result->bytes_read += part->bytes_read;
+    result->direct_bytes += part->direct_bytes;
+    result->stages.fetch += part->stages.fetch;
+    result->stages.copy += part->stages.copy;
+    result->stages.decode += part->stages.decode;
+    result->stages.place += part->stages.place;
 }
 
 static cogpu_status report(struct cogpu_job *job, cogpu_error *error) {
@@ -237,11 +324,9 @@ static cogpu_status report(struct cogpu_job *job, cogpu_error *error) {
     for (size_t i = 0; i < job->count; i++) {
         struct cogpu_reading *reading = &job->readings[i];
         cogpu_read_item *item = reading->item;
+        if (reading->error.status == COGPU_OK && reading->voids)
+            (void)cogpu_mask_void(reading, job->reader, &reading->error);
         item->status = reading->error.status;
-        /* A mask that was derived had no blocks to read, and has a band for each already. */
-        bool from_directory = item->request.part == COGPU_MASK && reading->plan.count > 0;
-        if (item->status == COGPU_OK && from_directory)
-            cogpu_mask_spread(&reading->raster, item->raster.bands);
         if (first == COGPU_OK && reading->error.status != COGPU_OK) {
             first = reading->error.status;
             if (error)
@@ -268,7 +353,7 @@ static cogpu_status start_job(struct cogpu_job *job, cogpu_error *error) {
         reading->item = job->items[i];
         reading->failed_number = UINT64_MAX;
         cogpu_error_clear(&reading->error);
-        (void)prepare(reading, job->reader); /* its status is in reading->error */
+        (void)prepare(job, reading); /* its status is in reading->error */
     }
     TRY(open_job(job, error));
     return run_batches(job, error);

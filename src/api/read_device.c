@@ -64,9 +64,7 @@ cogpu_status cogpu_job_finish_on_device(struct cogpu_job *job, cogpu_error *erro
     return status;
 }
 
-/* As cogpu_swath_rows, but of blocks taller than a swath, each of which is decoded again for each
- * swath that it has part in, there shall be few. */
-static uint32_t host_swath_rows(const cogpu_storage *storage, uint64_t row_bytes, uint32_t height) {
+uint32_t cogpu_tall_swath_rows(const cogpu_storage *storage, uint64_t row_bytes, uint32_t height) {
     uint32_t rows = cogpu_swath_rows(storage, row_bytes, height);
     uint64_t tall = TALL_BYTES / row_bytes;
     if (rows == height || rows >= storage->block_height)
@@ -81,7 +79,7 @@ cogpu_status cogpu_read_by_host(struct cogpu_reading *reading, cogpu_gpu_reader 
     const cogpu_raster *raster = &reading->raster;
     const cogpu_storage *storage = reading->plan.storage;
     uint64_t row_bytes = (uint64_t)raster->width * raster->bands * cogpu_type_bytes(raster->type);
-    uint32_t rows = host_swath_rows(storage, row_bytes, raster->height), top = request.y;
+    uint32_t rows = cogpu_tall_swath_rows(storage, row_bytes, raster->height), top = request.y;
     uint8_t *swath = cogpu_allocate((size_t)(rows * row_bytes));
     cogpu_status status =
         swath ? COGPU_OK : cogpu_fail(error, COGPU_MEMORY, "out of memory for a swath");
@@ -97,12 +95,7 @@ cogpu_status cogpu_read_by_host(struct cogpu_reading *reading, cogpu_gpu_reader 
         status = cogpu_read(item->file, &request, &host, &part, error);
         if (status == COGPU_OK)
             status = cogpu_gpu_put(reader, swath, request.height, raster, y, error);
-        if (part.bad_blocks && !item->result.bad_blocks)
-            item->result.first_bad = part.first_bad;
-        item->result.blocks += part.blocks;
-        item->result.sparse_blocks += part.sparse_blocks;
-        item->result.bad_blocks += part.bad_blocks;
-        item->result.bytes_read += part.bytes_read;
+        cogpu_result_add(&part, &item->result);
     }
     cogpu_release(swath);
     return status;

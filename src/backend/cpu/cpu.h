@@ -1,8 +1,9 @@
 /*
  * The CPU backend: a stored block becomes samples of the caller's raster in three steps, each a
  * file: decode (stored bytes to block bytes), restore (predictor and byte order undone, row by
- * row), place (rows into the raster at its strides, packed depths widened). Blocks that are too
- * large to be held take these steps a few rows at a time: stream.
+ * row), place (rows into the raster at its strides, packed depths widened), by way of convert where
+ * the plan has a conversion. Blocks that are too large to be held take these steps a few rows at a
+ * time: stream.
  */
 #ifndef COGPU_BACKEND_CPU_CPU_H
 #define COGPU_BACKEND_CPU_CPU_H
@@ -11,8 +12,9 @@
 
 /* What one thread works with, kept from block to block. Zeroed at the start. */
 typedef struct cogpu_seat {
-    uint8_t *stored, *decoded, *units, *row, *wide_row;
-    size_t stored_bytes, decoded_bytes, units_bytes, row_bytes, wide_row_bytes;
+    uint8_t *stored, *decoded, *units, *row, *wide_row, *plain, *converted;
+    size_t stored_bytes, decoded_bytes, units_bytes, row_bytes, wide_row_bytes, plain_bytes,
+        converted_bytes;
     cogpu_codec_state codec;
     struct cogpu_seat *next; /* in the context's list of free seats */
 } cogpu_seat;
@@ -41,8 +43,13 @@ bool cogpu_cpu_needs_restore(const cogpu_storage *storage);
 void cogpu_cpu_restore(const cogpu_storage *storage, uint8_t *from, uint32_t rows, uint32_t pixels,
                        uint8_t *to, int64_t to_stride, bool streams);
 
-/* place: the block's part of the window into the raster, restored on the way unless it is already.
- */
+/* convert: samples of the storage's type, of band p of the raster and side by side, into such of
+ * the raster's type, as the plan's conversion has it. */
+void cogpu_cpu_convert(const cogpu_read_plan *plan, uint32_t p, const uint8_t *from, uint32_t count,
+                       cogpu_type to_type, uint8_t *to);
+
+/* place: the block's part of the window into the raster, restored on the way unless it is already,
+ * and converted if the plan says so. */
 cogpu_status cogpu_cpu_place(cogpu_seat *seat, const cogpu_read_plan *plan,
                              const cogpu_block *block, uint8_t *decoded, bool is_restored,
                              const cogpu_raster *raster, cogpu_error *error);

@@ -15,6 +15,7 @@
  * that waits for a decoder, not even a mark of the time, is given to it while there are other slots
  * to give.
  */
+#include "backend/cuda/cuda_void.h"
 #include "backend/cuda/gpu_slot.h"
 #include "base/bytes.h"
 
@@ -175,6 +176,23 @@ cogpu_status cogpu_gpu_reader_copy(cogpu_gpu_reader *reader, void *to, const voi
     return status;
 }
 
+cogpu_status cogpu_gpu_reader_void(cogpu_gpu_reader *reader, const cogpu_raster *mask,
+                                   uint32_t first_row, const cogpu_raster *raster,
+                                   cogpu_error *error) {
+    cogpu_gpu *gpu = reader->gpu;
+    cogpu_gpu_stream *stream = NULL;
+    pthread_mutex_lock(&reader->lock);
+    cogpu_status status = gpu->calls->stream_open(gpu, false, &stream, error);
+    if (status == COGPU_OK)
+        status = cogpu_gpu_void(gpu, mask, first_row, raster, stream, error);
+    if (status == COGPU_OK)
+        status = gpu->calls->finish_stream(gpu, stream, error);
+    if (stream)
+        gpu->calls->stream_close(gpu, stream);
+    pthread_mutex_unlock(&reader->lock);
+    return status;
+}
+
 const cogpu_gpu_decoder *cogpu_gpu_decoder_of(uint32_t compression) {
     switch (compression) {
     case COMPRESSION_DEFLATE:
@@ -193,11 +211,10 @@ const cogpu_gpu_decoder *cogpu_gpu_decoder_of(uint32_t compression) {
 
 bool cogpu_gpu_reader_takes(const cogpu_gpu_reader *reader, const cogpu_read_plan *plan) {
     const cogpu_storage *storage = plan->storage;
-    uint64_t bytes = (uint64_t)plan->slice_rows * storage->format.row_bytes;
     return storage->colour != COGPU_FROM_YCBCR &&
-           cogpu_slot_holds(reader->budget / COGPU_SLOTS - COGPU_STAGING, bytes) &&
+           cogpu_slot_holds(reader->budget / COGPU_SLOTS - COGPU_STAGING, plan) &&
            storage->format.row_bytes <= COGPU_GPU_BLOCK_MAX &&
-           cogpu_gpu_bands_listed(plan, NULL) == 0;
+           !(plan->conversion && storage->type == COGPU_CF64);
 }
 
 /* ---- launch -------------------------------------------------------------------------------- */
@@ -241,21 +258,22 @@ static cogpu_status launch_place(cogpu_gpu *gpu, struct cogpu_slot *slot, cogpu_
     const struct cogpu_placed *table =
         (const struct cogpu_placed *)(const void *)(slot->pinned + at->placed);
     const uint32_t *verdicts = (const uint32_t *)(const void *)(slot->device + at->verdicts);
+    const uint8_t *lists = slot->device + at->lists;
     const cogpu_raster *last = NULL;
     for (uint32_t first = 0, end; first < slot->count; first = end) {
         const cogpu_gpu_task *task = slot->seated[first].task;
         struct cogpu_gpu_pixels pixels;
-        for (end = first + 1; end < slot->count; end++)
-            if (slot->seated[end].task->plan != task->plan)
-                break;
+        end = cogpu_slot_end_of_plan(slot, first);
         if (!last || last->stream != task->raster->stream)
             TRY(wait_for_raster(gpu, slot, task->raster, error));
         last = task->raster;
-        TRY(cogpu_gpu_pixels_of(task->plan, task->raster, NULL, slot->device, verdicts, NULL,
-                                &pixels, error));
+        TRY(cogpu_gpu_pixels_of(task->plan, task->raster, slot->device, verdicts,
+                                (const struct cogpu_gpu_band *)(const void *)lists, &pixels,
+                                error));
         TRY(cogpu_gpu_place(gpu, &pixels,
                             (const struct cogpu_placed *)(slot->device + at->placed) + first,
                             table + first, end - first, slot->stream, error));
+        lists += cogpu_slot_list_bytes(task->plan);
     }
     return COGPU_OK;
 }
@@ -586,11 +604,13 @@ static uint64_t task_need(const cogpu_gpu_task *task) {
 }
 
 cogpu_status cogpu_gpu_start(cogpu_gpu_reader *reader, cogpu_gpu_work *work, cogpu_error *error) {
-    uint64_t all = 0, largest = 0;
+    uint64_t all = 0, largest = 0, list = 0;
     for (uint32_t i = 0; i < work->count; i++) {
         uint64_t need = task_need(&work->tasks[i]);
+        if (i == 0 || work->tasks[i].plan != work->tasks[i - 1].plan)
+            list = cogpu_slot_list_bytes(work->tasks[i].plan);
         all += need;
-        largest = need > largest ? need : largest;
+        largest = need + list > largest ? need + list : largest;
     }
     pthread_mutex_lock(&reader->lock);
     work->is_direct = reader->is_direct;
@@ -637,8 +657,7 @@ static cogpu_status describe_packed(const cogpu_gpu_reader *reader, const cogpu_
                              .block_width = raster->width,
                              .format = {.samples = 1, .row_bytes = (size_t)raster->width * size}};
     cogpu_read_plan plan = {.storage = &storage, .band_count = raster->bands};
-    return cogpu_gpu_pixels_of(&plan, raster, NULL, reader->slots[0].device, NULL, NULL, pixels,
-                               error);
+    return cogpu_gpu_pixels_of(&plan, raster, reader->slots[0].device, NULL, NULL, pixels, error);
 }
 
 /* Bands stand `band_stride` bytes apart in `from`. */

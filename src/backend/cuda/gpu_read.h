@@ -30,6 +30,13 @@ void cogpu_gpu_reader_release(cogpu_gpu_reader *reader, void *memory);
 cogpu_status cogpu_gpu_reader_copy(cogpu_gpu_reader *reader, void *to, const void *from,
                                    uint64_t bytes, bool is_down, cogpu_error *error);
 
+/* Samples of a raster of floats become NaN where `mask`, packed, on the device and of type U8, has
+ * 0 in rows that are those from `first_row` on of the raster: in one band for all, or one for each.
+ * Done on return. */
+cogpu_status cogpu_gpu_reader_void(cogpu_gpu_reader *reader, const cogpu_raster *mask,
+                                   uint32_t first_row, const cogpu_raster *raster,
+                                   cogpu_error *error);
+
 /* One block, or slice of a block. Those of one plan stand one after the other. */
 typedef struct cogpu_gpu_task {
     const cogpu_read_plan *plan;

@@ -83,9 +83,14 @@ _Static_assert(2 * COGPU_STAGING +
                    COGPU_SLOT_OVERHEAD,
                "a slot has room for its tables");
 
-bool cogpu_slot_holds(uint64_t slot_bytes, uint64_t block_bytes) {
+uint64_t cogpu_slot_list_bytes(const cogpu_read_plan *plan) {
+    return align(cogpu_gpu_bands_listed(plan) * sizeof(struct cogpu_gpu_band));
+}
+
+bool cogpu_slot_holds(uint64_t slot_bytes, const cogpu_read_plan *plan) {
     uint64_t most = slot_bytes < PINNED_MAX ? slot_bytes : PINNED_MAX;
-    return align(block_bytes) + COGPU_SLOT_OVERHEAD <= most;
+    uint64_t bytes = (uint64_t)plan->slice_rows * plan->storage->format.row_bytes;
+    return align(bytes) + cogpu_slot_list_bytes(plan) + COGPU_SLOT_OVERHEAD <= most;
 }
 
 /* ---- lay out ------------------------------------------------------------------------------- */
@@ -106,8 +111,9 @@ static uint64_t scratch_of(struct cogpu_slot_wants wants) {
 
 /* Whether the slot has room for so much. */
 static bool fits(const struct cogpu_slot *slot, uint64_t used, uint64_t decoded, uint64_t scratch) {
-    return used + COGPU_SLOT_OVERHEAD <= slot->pinned_bytes &&
-           used + decoded + scratch + COGPU_SLOT_OVERHEAD <= slot->device_bytes;
+    uint64_t tables = slot->lists + COGPU_SLOT_OVERHEAD;
+    return used + tables <= slot->pinned_bytes &&
+           used + decoded + scratch + tables <= slot->device_bytes;
 }
 
 /* The host's, to decode or only to read. */
@@ -220,6 +226,13 @@ static const cogpu_gpu_decoder *decoder_for(const struct cogpu_slot *slot,
     return is_for_device(slot, task, *wants) ? decoder : NULL;
 }
 
+/* The list of bands of a plan has a place in the slot with the plan's first task. */
+static bool seat_list(struct cogpu_slot *slot, const cogpu_gpu_task *task) {
+    if (slot->count == 0 || slot->seated[slot->count - 1].task->plan != task->plan)
+        slot->lists += cogpu_slot_list_bytes(task->plan);
+    return fits(slot, slot->used, slot->decoded_used, scratch_of(slot->wants));
+}
+
 /* Seats the task if there is room. All that the device decodes in one slot is of one codec, and all
  * bytes of a slot come in one way: directly, or by the ring. */
 static bool seat(struct cogpu_slot *slot, cogpu_gpu_work *work, cogpu_gpu_task *task) {
@@ -244,13 +257,18 @@ static bool seat(struct cogpu_slot *slot, cogpu_gpu_work *work, cogpu_gpu_task *
 uint32_t cogpu_slot_choose(struct cogpu_slot *slot, cogpu_gpu_work *work, cogpu_gpu_task *tasks,
                            uint32_t count) {
     slot->count = slot->coded = slot->run_count = slot->direct.read_count = 0;
-    slot->used = slot->decoded_used = slot->direct.bytes = 0;
+    slot->used = slot->decoded_used = slot->direct.bytes = slot->lists = 0;
     slot->wants = (struct cogpu_slot_wants){0};
     slot->decoder = NULL;
     slot->is_direct = false;
-    while (slot->count < count && slot->count < COGPU_SLOT_TASKS &&
-           seat(slot, work, &tasks[slot->count]))
-        ;
+    while (slot->count < count && slot->count < COGPU_SLOT_TASKS) {
+        cogpu_gpu_task *task = &tasks[slot->count];
+        uint64_t lists = slot->lists;
+        if (seat_list(slot, task) && seat(slot, work, task))
+            continue;
+        slot->lists = lists;
+        break;
+    }
     return slot->count;
 }
 
@@ -285,7 +303,7 @@ static int larger_first(const void *a, const void *b) {
 }
 
 uint64_t cogpu_slot_decoded(const struct cogpu_slot *slot) {
-    return align(COGPU_STAGING + slot->used + 3 * COGPU_GPU_SLACK) + table_bytes();
+    return align(COGPU_STAGING + slot->used + 3 * COGPU_GPU_SLACK) + table_bytes() + slot->lists;
 }
 
 static void list_coded(struct cogpu_slot *slot, cogpu_coded *table) {
@@ -322,14 +340,32 @@ static void list_placed(const struct cogpu_slot *slot, struct cogpu_placed *tabl
     }
 }
 
+uint32_t cogpu_slot_end_of_plan(const struct cogpu_slot *slot, uint32_t first) {
+    uint32_t end = first + 1;
+    while (end < slot->count && slot->seated[end].task->plan == slot->seated[first].task->plan)
+        end++;
+    return end;
+}
+
+static void list_bands(const struct cogpu_slot *slot, uint8_t *lists) {
+    for (uint32_t first = 0; first < slot->count; first = cogpu_slot_end_of_plan(slot, first)) {
+        const cogpu_read_plan *plan = slot->seated[first].task->plan;
+        if (cogpu_slot_list_bytes(plan) > 0)
+            cogpu_gpu_list_bands(plan, (struct cogpu_gpu_band *)(void *)lists);
+        lists += cogpu_slot_list_bytes(plan);
+    }
+}
+
 void cogpu_slot_list(struct cogpu_slot *slot) {
     struct cogpu_slot_tables at;
     at.coded = align(COGPU_STAGING + slot->used + COGPU_GPU_SLACK);
     at.placed = at.coded + align(slot->count * sizeof(cogpu_coded));
-    at.verdicts = at.placed + align(slot->count * sizeof(struct cogpu_placed));
+    at.lists = at.placed + align(slot->count * sizeof(struct cogpu_placed));
+    at.verdicts = at.lists + slot->lists;
     at.end = at.verdicts + (slot->count + 1) * sizeof(uint32_t);
     list_coded(slot, (cogpu_coded *)(void *)(slot->pinned + at.coded));
     list_placed(slot, (struct cogpu_placed *)(void *)(slot->pinned + at.placed));
+    list_bands(slot, slot->pinned + at.lists);
     uint32_t *verdicts = (uint32_t *)(void *)(slot->pinned + at.verdicts);
     memset(verdicts, 0xFF, slot->count * sizeof *verdicts);
     verdicts[slot->count] = COGPU_GPU_DECODED;

@@ -46,7 +46,7 @@ struct cogpu_slot_wants {
 
 /* Where the tables of a batch lie in pinned memory, and in the device's. */
 struct cogpu_slot_tables {
-    uint64_t coded, placed, verdicts, end;
+    uint64_t coded, placed, lists, verdicts, end;
 };
 
 /* Events on the way of a batch. */
@@ -72,6 +72,7 @@ struct cogpu_slot {
     uint32_t count, coded, run_count, piece_count;
     uint32_t left;               /* pieces that are not fetched yet */
     uint64_t used, decoded_used; /* by the tasks seated so far */
+    uint64_t lists;              /* bytes of their lists of bands */
     struct cogpu_slot_wants wants;
     struct cogpu_slot_tables at;
     bool is_placed; /* the second half of its work is given to the device */
@@ -81,7 +82,7 @@ struct cogpu_slot {
     cogpu_error error;
 };
 
-/* What a slot has beside the bytes of blocks: at most. */
+/* What a slot has beside the bytes of blocks and lists of bands: at most. */
 enum { COGPU_SLOT_OVERHEAD = 1 << 18 };
 
 uint64_t cogpu_slot_align(uint64_t bytes);
@@ -90,8 +91,13 @@ cogpu_status cogpu_slot_open(cogpu_gpu *gpu, uint64_t bytes, struct cogpu_slot *
                              cogpu_error *error);
 void cogpu_slot_close(cogpu_gpu *gpu, struct cogpu_slot *slot);
 
-/* Whether blocks of so many decoded bytes fit a slot of so many bytes. */
-bool cogpu_slot_holds(uint64_t slot_bytes, uint64_t block_bytes);
+/* Whether blocks of this plan fit a slot of so many bytes. */
+bool cogpu_slot_holds(uint64_t slot_bytes, const cogpu_read_plan *plan);
+
+/* Of the list of a plan's bands that kernels need, which lies in the slot once. */
+uint64_t cogpu_slot_list_bytes(const cogpu_read_plan *plan);
+/* Where the tasks of the next plan begin. */
+uint32_t cogpu_slot_end_of_plan(const struct cogpu_slot *slot, uint32_t first);
 
 /* What of a task's block is decoded, and what of that the image needs. */
 uint64_t cogpu_slot_room_of(const cogpu_gpu_task *task);
