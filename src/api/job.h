@@ -87,8 +87,8 @@ cogpu_status cogpu_job_finish_on_device(struct cogpu_job *job, cogpu_error *erro
 /* As cogpu_swath_rows, but of blocks taller than a swath, each of which is decoded again for each
  * swath that it has part in, there shall be few. */
 uint32_t cogpu_tall_swath_rows(const cogpu_storage *storage, uint64_t row_bytes, uint32_t height);
-/* Reads a window into memory of the host and from there into the raster on the device. */
+/* Reads a window by way of the host into the raster on the device, in full. */
 cogpu_status cogpu_read_by_host(struct cogpu_reading *reading, cogpu_gpu_reader *reader,
-                                cogpu_request request, cogpu_error *error);
+                                const cogpu_request *request, cogpu_error *error);
 
 #endif

@@ -191,11 +191,8 @@ static cogpu_status prepare_for_device(struct cogpu_reading *reading, cogpu_gpu_
     if (!is_all_valid(reading))
         TRY(check_codec(reading->plan.storage, &reading->error));
     if (is_all_valid(reading) || is_planar_cmyk(reading, level) ||
-        !cogpu_gpu_reader_takes(reader, &reading->plan)) {
-        reading->plan.count = 0;
-        reading->voids = NULL; /* which the host sees to */
-        return cogpu_read_by_host(reading, reader, *request, &reading->error);
-    }
+        !cogpu_gpu_reader_takes(reader, &reading->plan))
+        return cogpu_read_by_host(reading, reader, request, &reading->error);
     reading->item->result.blocks = reading->plan.count;
     return COGPU_OK;
 }

@@ -145,7 +145,7 @@ static bool stream_block(struct cogpu_job *job, cogpu_seat *seat, struct cogpu_t
         return true;
     cogpu_status status =
         cogpu_cpu_stream(seat, &task->reading->plan, &task->block, task->span,
-                         &task->reading->raster, &needs_whole, &tally->read, &error);
+                         &task->reading->raster, NULL, &needs_whole, &tally->read, &error);
     if (status != COGPU_OK && !needs_whole)
         cogpu_task_fail(job, task, &error);
     return !needs_whole;

@@ -12,9 +12,9 @@
 
 /* What one thread works with, kept from block to block. Zeroed at the start. */
 typedef struct cogpu_seat {
-    uint8_t *stored, *decoded, *units, *row, *wide_row, *plain, *converted;
-    size_t stored_bytes, decoded_bytes, units_bytes, row_bytes, wide_row_bytes, plain_bytes,
-        converted_bytes;
+    uint8_t *stored, *decoded, *units, *row, *wide_row, *sunk, *plain, *converted;
+    size_t stored_bytes, decoded_bytes, units_bytes, row_bytes, wide_row_bytes, sunk_bytes,
+        plain_bytes, converted_bytes;
     cogpu_codec_state codec;
     struct cogpu_seat *next; /* in the context's list of free seats */
 } cogpu_seat;
@@ -63,13 +63,21 @@ void cogpu_cpu_fill(const cogpu_read_plan *plan, const cogpu_block *block,
                     const cogpu_raster *raster);
 
 /* stream: decode, restore and place of a block that is too large to be held, as its stored bytes
- * are read. *read grows by what is read. */
+ * are read. *read grows by what is read. With `sink` the rows do not go into the raster, of which
+ * only type and bands are looked at, but to it: packed, band after band, with what of the window
+ * they are. */
+typedef struct cogpu_row_sink {
+    cogpu_status (*put)(void *user, const uint8_t *pixels, const cogpu_block *part,
+                        cogpu_error *error);
+    void *user;
+} cogpu_row_sink;
 bool cogpu_cpu_is_streamed(const cogpu_storage *storage);
 /* Bytes that one takes of a seat. */
 uint64_t cogpu_cpu_stream_bytes(const cogpu_storage *storage);
 cogpu_status cogpu_cpu_stream(cogpu_seat *seat, const cogpu_read_plan *plan,
                               const cogpu_block *block, cogpu_span span, const cogpu_raster *raster,
-                              bool *needs_whole, uint64_t *read, cogpu_error *error);
+                              const cogpu_row_sink *sink, bool *needs_whole, uint64_t *read,
+                              cogpu_error *error);
 
 /* Vector units found, for cogpu_device_info. */
 const char *cogpu_cpu_vectors(void);
