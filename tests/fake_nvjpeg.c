@@ -9,37 +9,27 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <jpeglib.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { BAD = 3, OUT_OF_MEMORY = 5, GPU_HYBRID = 2, STRICT = 4, OUTPUT_Y = 2, OUTPUT_RGBI = 5 };
+enum { BAD = 3, ENGINES = 3, OUTPUT_PLANES = 1, OUTPUT_GREY = 2, BANDS_MAX = 3, WIDTH_MAX = 128 };
 
 struct image {
     unsigned char *channel[4];
     size_t pitch[4];
 };
 
-struct allocator {
-    int (*take)(void *user, void **memory, size_t bytes, void *stream);
-    int (*give)(void *user, void *memory, size_t bytes, void *stream);
-    void *user;
-};
-
-struct handle {
-    struct allocator device, pinned;
-};
-
-/* Memory for a batch: on the device, and pinned. */
 struct state {
-    struct handle *handle;
+    void *handle;
     int batch, format;
-    void *device, *pinned;
-    size_t device_bytes, pinned_bytes;
 };
 
 static fake_nvjpeg fake;
+
+static int handle; /* only its address counts */
 
 EXPORT fake_nvjpeg *fake_nvjpeg_control(void);
 fake_nvjpeg *fake_nvjpeg_control(void) {
@@ -50,72 +40,46 @@ static void expect(bool condition) {
     fake.wrong += !condition;
 }
 
-EXPORT int nvjpegCreateExV2(int backend, struct allocator *device, struct allocator *pinned,
-                            unsigned flags, struct handle **handle);
-int nvjpegCreateExV2(int backend, struct allocator *device, struct allocator *pinned,
-                     unsigned flags, struct handle **handle) {
-    expect(backend == GPU_HYBRID && flags & STRICT);
-    if (fake.create_error)
-        return fake.create_error;
-    *handle = malloc(sizeof **handle);
-    **handle = (struct handle){*device, *pinned};
-    fake.handles++;
-    return 0;
+EXPORT int nvjpegCreateEx(int backend, const void *device, const void *pinned, unsigned flags,
+                          void **created);
+int nvjpegCreateEx(int backend, const void *device, const void *pinned, unsigned flags,
+                   void **created) {
+    expect(backend == ENGINES && !device && !pinned && flags == 0);
+    *created = &handle;
+    fake.handles += !fake.create_error;
+    return fake.create_error;
 }
 
-EXPORT int nvjpegDestroy(struct handle *handle);
-int nvjpegDestroy(struct handle *handle) {
-    expect(fake.states == 0);
-    free(handle);
+EXPORT int nvjpegDestroy(void *destroyed);
+int nvjpegDestroy(void *destroyed) {
+    expect(fake.states == 0 && destroyed == &handle);
     fake.handles--;
     return 0;
 }
 
-EXPORT int nvjpegJpegStateCreate(struct handle *handle, struct state **state);
-int nvjpegJpegStateCreate(struct handle *handle, struct state **state) {
+EXPORT int nvjpegJpegStateCreate(void *of, struct state **state);
+int nvjpegJpegStateCreate(void *of, struct state **state) {
     if (fake.state_error)
         return fake.state_error;
     *state = calloc(1, sizeof **state);
-    (*state)->handle = handle;
+    (*state)->handle = of;
     fake.states++;
-    return 0;
-}
-
-static int grow(struct allocator *allocator, void **memory, size_t *held, size_t bytes) {
-    if (bytes <= *held)
-        return 0;
-    if (*memory) {
-        allocator->give(allocator->user, *memory, *held, NULL);
-        fake.memories--;
-    }
-    *memory = NULL;
-    *held = 0;
-    if (allocator->take(allocator->user, memory, bytes, NULL) != 0 || !*memory)
-        return OUT_OF_MEMORY;
-    *held = bytes;
-    fake.memories++;
     return 0;
 }
 
 EXPORT int nvjpegJpegStateDestroy(struct state *state);
 int nvjpegJpegStateDestroy(struct state *state) {
-    struct handle *handle = state->handle;
-    if (state->device)
-        handle->device.give(handle->device.user, state->device, state->device_bytes, NULL);
-    if (state->pinned)
-        handle->pinned.give(handle->pinned.user, state->pinned, state->pinned_bytes, NULL);
-    fake.memories -= (state->device != NULL) + (state->pinned != NULL);
     free(state);
     fake.states--;
     return 0;
 }
 
-EXPORT int nvjpegDecodeBatchedInitialize(struct handle *handle, struct state *state, int batch,
-                                         int threads, int format);
-int nvjpegDecodeBatchedInitialize(struct handle *handle, struct state *state, int batch,
-                                  int threads, int format) {
-    expect(state->handle == handle && batch > 0 && threads > 0);
-    expect(format == OUTPUT_Y || format == OUTPUT_RGBI);
+EXPORT int nvjpegDecodeBatchedInitialize(void *of, struct state *state, int batch, int threads,
+                                         int format);
+int nvjpegDecodeBatchedInitialize(void *of, struct state *state, int batch, int threads,
+                                  int format) {
+    expect(state->handle == of && batch > 0 && threads > 0);
+    expect(format == OUTPUT_GREY || format == OUTPUT_PLANES);
     fake.sizes++;
     state->batch = fake.size_error ? 0 : batch;
     state->format = format;
@@ -134,17 +98,39 @@ static void on_message(j_common_ptr codec, int level) {
         on_error(codec);
 }
 
+/* Rows of a unit, of all bands, into the planes. */
+static void copy_rows(const struct jpeg_decompress_struct *codec, unsigned unit,
+                      unsigned char rows[BANDS_MAX][16][WIDTH_MAX], const struct image *image) {
+    for (int band = 0; band < codec->num_components; band++) {
+        const jpeg_component_info *info = &codec->comp_info[band];
+        unsigned first = unit * 8 * (unsigned)info->v_samp_factor;
+        for (unsigned y = 0; y < 8u * (unsigned)info->v_samp_factor; y++)
+            if (first + y < info->downsampled_height)
+                memcpy(image->channel[band] + (first + y) * image->pitch[band], rows[band][y],
+                       info->downsampled_width);
+    }
+}
+
 static void decode_rows(struct jpeg_decompress_struct *codec, const unsigned char *stream,
                         size_t bytes, int format, const struct image *image) {
+    static unsigned char rows[BANDS_MAX][16][WIDTH_MAX];
+    JSAMPROW pointers[BANDS_MAX][16];
+    JSAMPARRAY bands[BANDS_MAX] = {pointers[0], pointers[1], pointers[2]};
     jpeg_create_decompress(codec);
     jpeg_mem_src(codec, stream, (unsigned long)bytes);
     jpeg_read_header(codec, TRUE);
-    expect(codec->num_components == (format == OUTPUT_Y ? 1 : 3));
-    expect(image->pitch[0] == (size_t)codec->image_width * (unsigned)codec->num_components);
+    expect(codec->num_components == (format == OUTPUT_GREY ? 1 : BANDS_MAX));
+    expect(codec->image_width < WIDTH_MAX - 16);
+    for (int i = 0; i < BANDS_MAX * 16; i++)
+        pointers[i / 16][i % 16] = rows[i / 16][i % 16];
+    for (int band = 0; band < codec->num_components; band++)
+        expect(image->pitch[band] == codec->image_width);
+    codec->raw_data_out = TRUE;
+    codec->out_color_space = codec->jpeg_color_space;
     jpeg_start_decompress(codec);
-    while (codec->output_scanline < codec->output_height) {
-        JSAMPROW row = image->channel[0] + codec->output_scanline * image->pitch[0];
-        jpeg_read_scanlines(codec, &row, 1);
+    for (unsigned unit = 0; codec->output_scanline < codec->output_height; unit++) {
+        jpeg_read_raw_data(codec, bands, 8 * (unsigned)codec->max_v_samp_factor);
+        copy_rows(codec, unit, rows, image);
     }
     jpeg_finish_decompress(codec);
 }
@@ -170,24 +156,15 @@ static int decode(const unsigned char *stream, size_t bytes, int format,
     return result;
 }
 
-EXPORT int nvjpegDecodeBatched(struct handle *handle, struct state *state,
-                               const unsigned char *const *streams, const size_t *lengths,
-                               struct image *images, void *stream);
-int nvjpegDecodeBatched(struct handle *handle, struct state *state,
-                        const unsigned char *const *streams, const size_t *lengths,
-                        struct image *images, void *stream) {
-    size_t all = 0;
+EXPORT int nvjpegDecodeBatched(void *of, struct state *state, const unsigned char *const *streams,
+                               const size_t *lengths, struct image *images, void *stream);
+int nvjpegDecodeBatched(void *of, struct state *state, const unsigned char *const *streams,
+                        const size_t *lengths, struct image *images, void *stream) {
     int result = 0;
-    (void)stream;
-    expect(state->handle == handle && state->batch > 0);
+    expect(state->handle == of && state->batch > 0 && stream);
     fake.decodes++;
     fake.last_batch = state->batch;
     fake.last_format = state->format;
-    for (int i = 0; i < state->batch; i++)
-        all += lengths[i];
-    result = grow(&handle->device, &state->device, &state->device_bytes, all);
-    if (result == 0)
-        result = grow(&handle->pinned, &state->pinned, &state->pinned_bytes, all);
     if (fake.decode_error && (!fake.decode_fails_at || fake.decode_fails_at == fake.decodes))
         result = fake.decode_error;
     for (int i = 0; i < state->batch && result == 0; i++)

@@ -1,6 +1,6 @@
 /*
  * An nvJPEG for tests, where the device's memory is memory of the host: what it is told to do, and
- * what it has counted. libjpeg decodes for it, and guesses the colours by a stream's markers.
+ * what it has counted. libjpeg decodes for it.
  */
 #ifndef COGPU_TESTS_FAKE_NVJPEG_H
 #define COGPU_TESTS_FAKE_NVJPEG_H
@@ -13,8 +13,8 @@ typedef struct fake_nvjpeg {
     int decode_fails_at; /* the n-th call alone, from 1 on, with decode_error; 0 = all */
 
     /* Counts. */
-    int handles, states, memories; /* that are open */
-    int sizes, decodes;            /* calls */
+    int handles, states; /* that are open */
+    int sizes, decodes;  /* calls */
     int last_batch, last_format;
     int wrong; /* calls that the interface does not allow */
 } fake_nvjpeg;

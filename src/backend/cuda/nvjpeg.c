@@ -3,19 +3,21 @@
  * nvjpeg.h.
  *
  * nvJPEG is handed nothing that a file says unseen. Each stream is taken apart, checked, and put
- * together anew: the tables of tag 347 with its own, a frame and a scan with the bands 1, 2 and 3,
- * a marker that says whether they are YCbCr, which the photometric tag decides and nvJPEG would
- * guess, and the scan's bytes. So what it writes has the size of the block, and what it reads ends.
+ * together anew: the tables of tag 347 with its own, a frame and a scan with bands 1, 2 and 3, and
+ * the scan's bytes. So what nvJPEG writes has the size of the block, and what it reads ends. It is
+ * asked for planes: spreading bands and changing colours it does unlike the host, and by markers.
  */
 #include "backend/cuda/nvjpeg.h"
 
+#include "backend/cuda/cuda_jpeg.h"
 #include "base/bytes.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+extern const cogpu_kernel cogpu_kernel_jpeg_join;
 
 /* ---- the library --------------------------------------------------------------------------- */
 
@@ -25,24 +27,13 @@ struct nvjpeg_image {
     size_t pitch[4];
 };
 
-struct nvjpeg_allocator {
-    int (*take)(void *user, void **memory, size_t bytes, void *stream);
-    int (*give)(void *user, void *memory, size_t bytes, void *stream);
-    void *user;
-};
-
-enum { NVJPEG_SUCCESS = 0, NVJPEG_BAD = 3 };
-enum { NVJPEG_GPU_HYBRID = 2 }; /* a backend: the device undoes Huffman codes */
-enum {
-    NVJPEG_STRICT = 1 << 2,
-    NVJPEG_SMOOTH = 1 << 5
-}; /* flags: of streams, of subsampled bands */
-enum { NVJPEG_OUTPUT_Y = 2, NVJPEG_OUTPUT_RGBI = 5 };
+enum { NVJPEG_SUCCESS = 0, NVJPEG_BAD = 3, NVJPEG_NO_SUCH_DEVICE = 7 };
+enum { NVJPEG_ENGINES = 3 }; /* a backend; the others round otherwise than the host */
+enum { NVJPEG_OUTPUT_PLANES = 1, NVJPEG_OUTPUT_GREY = 2 };
 
 /* X(field, name in the library, arguments) */
 #define CALLS(X)                                                                                   \
-    X(create, "nvjpegCreateExV2",                                                                  \
-      (int, struct nvjpeg_allocator *, struct nvjpeg_allocator *, unsigned, void **))              \
+    X(create, "nvjpegCreateEx", (int, const void *, const void *, unsigned, void **))              \
     X(destroy, "nvjpegDestroy", (void *))                                                          \
     X(state_create, "nvjpegJpegStateCreate", (void *, void **))                                    \
     X(state_destroy, "nvjpegJpegStateDestroy", (void *))                                           \
@@ -106,7 +97,6 @@ enum {
     MARK_QUANTIZERS = 0xDB,
     MARK_INTERVAL = 0xDD,
     MARK_APPLICATION = 0xE0, /* and the fifteen after it */
-    MARK_ADOBE = 0xEE,
     MARK_COMMENT = 0xFE
 };
 
@@ -210,6 +200,12 @@ static bool check_factors(const struct header *header) {
     return first == 0x11 || (is_ycbcr(header->format) && (first == 0x21 || first == 0x22));
 }
 
+static bool check_ids(const struct header *header) {
+    const uint8_t *ids = header->ids;
+    return header->format->samples == 1 ||
+           (ids[0] != ids[1] && ids[0] != ids[2] && ids[1] != ids[2]);
+}
+
 static bool read_frame(struct header *header, struct segment segment) {
     const cogpu_block_format *format = header->format;
     const uint8_t *at = segment.at;
@@ -223,7 +219,7 @@ static bool read_frame(struct header *header, struct segment segment) {
         header->quantizers[i] = at[8 + 3 * i];
     }
     header->has_frame = true;
-    return check_factors(header);
+    return check_ids(header) && check_factors(header);
 }
 
 static bool has(uint32_t tables, uint32_t number) {
@@ -250,15 +246,11 @@ static bool read_scan(struct header *header, struct segment segment) {
 static bool take_segment(struct header *header, uint8_t mark, struct segment segment) {
     switch (mark) {
     case MARK_QUANTIZERS:
-        if (!check_quantizers(header, segment))
-            return false;
         put_segment(header, mark, segment);
-        return true;
+        return check_quantizers(header, segment);
     case MARK_HUFFMAN:
-        if (!check_codes(header, segment))
-            return false;
         put_segment(header, mark, segment);
-        return true;
+        return check_codes(header, segment);
     case MARK_INTERVAL:
         header->interval = segment.bytes == 2 ? load_u16(segment.at, true) : 0;
         return segment.bytes == 2;
@@ -322,11 +314,6 @@ static const uint8_t *end_of_scan(const uint8_t *at, const uint8_t *end, uint64_
     }
 }
 
-static void put_colours(struct header *header) {
-    const uint8_t says[] = {'A', 'd', 'o', 'b', 'e', 0, 100, 0, 0, 0, 0, is_ycbcr(header->format)};
-    put_segment(header, MARK_ADOBE, (struct segment){says, sizeof says});
-}
-
 /* The frame and the head of the scan, as they were read, but for the names of the bands. */
 static void put_frame(struct header *header) {
     const cogpu_block_format *format = header->format;
@@ -354,31 +341,42 @@ size_t cogpu_nvjpeg_bound(const cogpu_block_format *format, size_t stored_bytes)
     return stored_bytes + (format->jpeg_tables ? format->jpeg_table_bytes : 0) + ADDED_BYTES;
 }
 
-size_t cogpu_nvjpeg_rewrite(const cogpu_block_format *format, const uint8_t *stored,
-                            size_t stored_bytes, uint8_t *to) {
-    struct header header = {.format = format, .to = to};
-    const uint8_t *tables = format->jpeg_tables, *end = stored + stored_bytes;
+/* The bytes of the stream; 0 where it is the host's. */
+static size_t rewrite(struct header *header, const uint8_t *stored, size_t stored_bytes) {
+    const cogpu_block_format *format = header->format;
+    const uint8_t *tables = format->jpeg_tables, *end = stored + stored_bytes, *start = header->to;
     uint64_t units, blocks;
     if (format->bits != 8 || (format->samples != 1 && format->samples != 3) || format->width == 0 ||
         format->height == 0)
         return 0;
-    put(&header, (const uint8_t[]){0xFF, MARK_START}, 2);
-    if (format->samples == 3)
-        put_colours(&header);
-    if (tables && !take_segments(&header, tables, tables + format->jpeg_table_bytes, true))
+    put(header, (const uint8_t[]){0xFF, MARK_START}, 2);
+    if (tables && !take_segments(header, tables, tables + format->jpeg_table_bytes, true))
         return 0;
-    const uint8_t *scan = take_segments(&header, stored, end, false);
+    const uint8_t *scan = take_segments(header, stored, end, false);
     if (!scan)
         return 0;
-    count_units(&header, &units, &blocks);
+    count_units(header, &units, &blocks);
     const uint8_t *scan_end =
-        end_of_scan(scan, end, header.interval ? (units - 1) / header.interval : 0);
+        end_of_scan(scan, end, header->interval ? (units - 1) / header->interval : 0);
     /* A block takes at least two codes, of a bit each. */
     if (!scan_end || (uint64_t)(scan_end - scan) < blocks / 4)
         return 0;
-    put_frame(&header);
-    put(&header, scan, (size_t)(scan_end - scan));
-    return (size_t)(header.to - to);
+    put_frame(header);
+    put(header, scan, (size_t)(scan_end - scan));
+    return (size_t)(header->to - start);
+}
+
+void cogpu_nvjpeg_rewrite(const cogpu_block_format *format, const uint8_t *stored,
+                          size_t stored_bytes, uint8_t *to, cogpu_nvjpeg_block *block) {
+    struct header header = {.format = format, .to = to};
+    block->stream = to;
+    block->stream_bytes = rewrite(&header, stored, stored_bytes);
+    block->width = format->width;
+    block->height = format->height;
+    block->samples = format->samples;
+    block->step_x = header.factors[0] >> 4;
+    block->step_y = header.factors[0] & 15;
+    block->is_ycbcr = is_ycbcr(format);
 }
 
 /* ---- decode -------------------------------------------------------------------------------- */
@@ -386,146 +384,91 @@ size_t cogpu_nvjpeg_rewrite(const cogpu_block_format *format, const uint8_t *sto
 /* A call decodes to one kind of samples. */
 enum kind { GREY, COLOURS, KINDS };
 
-/* nvJPEG's memory of a kind in a slot, and what it is called with, which must stay while it is
- * under way. */
-struct state {
-    void *handle;  /* NULL before it is first wanted */
-    uint32_t size; /* of the batches that it is ready for; 0 = none */
-    const uint8_t **streams;
+/* What calls are made with, which must stay while they are under way: a list of each kind, one
+ * after the other. */
+struct slot {
+    void *states[KINDS];     /* nvJPEG's; NULL before they are first wanted */
+    uint32_t sizes[KINDS];   /* of the batches that they are ready for; 0 = none */
+    const uint8_t **streams; /* in memory of the host, as are lengths and images */
     size_t *lengths;
     struct nvjpeg_image *images;
-};
-
-/* Memory that nvJPEG may take of one sort. */
-struct purse {
-    cogpu_nvjpeg *owner;
-    uint64_t left;
+    struct cogpu_jpeg_picture *pictures, *device_pictures; /* pinned, and on the device */
 };
 
 struct cogpu_nvjpeg {
     cogpu_gpu *gpu;
     void *handle;
-    pthread_mutex_t lock; /* of the purses */
-    struct purse device, pinned;
-    uint32_t slots, batch;
-    struct state (*states)[KINDS]; /* of each slot */
+    uint32_t slot_count, batch;
+    struct slot *slots;
 };
 
-typedef cogpu_status allocate_call(cogpu_gpu *gpu, uint64_t bytes, void **memory,
-                                   cogpu_error *error);
-
-/* 0 is success, as nvJPEG has it. */
-static int take(struct purse *purse, allocate_call *allocate, void **memory, size_t bytes) {
-    cogpu_nvjpeg *nvjpeg = purse->owner;
-    *memory = NULL;
-    pthread_mutex_lock(&nvjpeg->lock);
-    bool taken = bytes <= purse->left && allocate(nvjpeg->gpu, bytes, memory, NULL) == COGPU_OK;
-    purse->left -= taken ? bytes : 0;
-    pthread_mutex_unlock(&nvjpeg->lock);
-    return !taken;
+static void close_slot(cogpu_gpu *gpu, struct slot *slot) {
+    for (enum kind kind = 0; kind < KINDS; kind++)
+        if (slot->states[kind])
+            library.state_destroy(slot->states[kind]);
+    cogpu_release(slot->streams);
+    cogpu_release(slot->lengths);
+    cogpu_release(slot->images);
+    gpu->calls->release_pinned(gpu, slot->pictures);
+    gpu->calls->release(gpu, slot->device_pictures);
 }
 
-static int give(struct purse *purse, void (*release)(cogpu_gpu *, void *), void *memory,
-                size_t bytes) {
-    cogpu_nvjpeg *nvjpeg = purse->owner;
-    pthread_mutex_lock(&nvjpeg->lock);
-    release(nvjpeg->gpu, memory);
-    purse->left += memory ? bytes : 0;
-    pthread_mutex_unlock(&nvjpeg->lock);
-    return 0;
+static cogpu_status open_slot(cogpu_gpu *gpu, uint32_t batch, struct slot *slot,
+                              cogpu_error *error) {
+    uint64_t bytes = batch * sizeof *slot->pictures;
+    slot->streams = cogpu_allocate(batch * sizeof *slot->streams);
+    slot->lengths = cogpu_allocate(batch * sizeof *slot->lengths);
+    slot->images = cogpu_allocate(batch * sizeof *slot->images);
+    if (!slot->streams || !slot->lengths || !slot->images)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for nvJPEG");
+    TRY(gpu->calls->allocate_pinned(gpu, bytes, (void **)&slot->pictures, error));
+    return gpu->calls->allocate(gpu, bytes, (void **)&slot->device_pictures, error);
 }
 
-static int take_device(void *user, void **memory, size_t bytes, void *stream) {
-    struct purse *purse = user;
-    (void)stream;
-    return take(purse, purse->owner->gpu->calls->allocate, memory, bytes);
+static cogpu_status start(cogpu_nvjpeg *nvjpeg, cogpu_error *error) {
+    int result = library.create(NVJPEG_ENGINES, NULL, NULL, 0, &nvjpeg->handle);
+    if (result == NVJPEG_SUCCESS)
+        return COGPU_OK;
+    nvjpeg->handle = NULL;
+    return result == NVJPEG_NO_SUCH_DEVICE
+               ? cogpu_fail(error, COGPU_UNSUPPORTED,
+                            "no JPEG on the GPU: it has no engines for it")
+               : cogpu_fail(error, COGPU_DEVICE, "nvJPEG cannot start: its error %d", result);
 }
 
-static int give_device(void *user, void *memory, size_t bytes, void *stream) {
-    struct purse *purse = user;
-    (void)stream;
-    return give(purse, purse->owner->gpu->calls->release, memory, bytes);
-}
-
-static int take_pinned(void *user, void **memory, size_t bytes, void *stream) {
-    struct purse *purse = user;
-    (void)stream;
-    return take(purse, purse->owner->gpu->calls->allocate_pinned, memory, bytes);
-}
-
-static int give_pinned(void *user, void *memory, size_t bytes, void *stream) {
-    struct purse *purse = user;
-    (void)stream;
-    return give(purse, purse->owner->gpu->calls->release_pinned, memory, bytes);
-}
-
-static void close_state(struct state *state) {
-    if (state->handle)
-        library.state_destroy(state->handle);
-    cogpu_release(state->streams);
-    cogpu_release(state->lengths);
-    cogpu_release(state->images);
-    *state = (struct state){0};
-}
-
-static bool open_state(const cogpu_nvjpeg *nvjpeg, struct state *state) {
-    if (state->handle)
-        return true;
-    state->streams = cogpu_allocate(nvjpeg->batch * sizeof *state->streams);
-    state->lengths = cogpu_allocate(nvjpeg->batch * sizeof *state->lengths);
-    state->images = cogpu_allocate(nvjpeg->batch * sizeof *state->images);
-    bool is_open = state->streams && state->lengths && state->images &&
-                   library.state_create(nvjpeg->handle, &state->handle) == NVJPEG_SUCCESS;
-    if (!is_open) {
-        state->handle = NULL;
-        close_state(state);
-    }
-    return is_open;
-}
-
-cogpu_status cogpu_nvjpeg_open(cogpu_gpu *gpu, uint32_t slots, uint32_t batch, uint64_t bytes,
-                               cogpu_nvjpeg **out, cogpu_error *error) {
+cogpu_status cogpu_nvjpeg_open(cogpu_gpu *gpu, uint32_t slots, uint32_t batch, cogpu_nvjpeg **out,
+                               cogpu_error *error) {
     const char *why = cogpu_nvjpeg_absent();
     *out = NULL;
     if (why)
         return cogpu_fail(error, COGPU_UNSUPPORTED, "no JPEG on the GPU: %s", why);
     cogpu_nvjpeg *nvjpeg = cogpu_allocate(sizeof *nvjpeg);
-    void *states = cogpu_allocate(slots * sizeof(struct state[KINDS]));
-    if (!nvjpeg || !states) {
+    struct slot *all = cogpu_allocate(slots * sizeof *all);
+    if (!nvjpeg || !all) {
         cogpu_release(nvjpeg);
-        cogpu_release(states);
+        cogpu_release(all);
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for nvJPEG");
     }
-    memset(states, 0, slots * sizeof(struct state[KINDS]));
-    *nvjpeg = (cogpu_nvjpeg){.gpu = gpu,
-                             .device = {nvjpeg, bytes},
-                             .pinned = {nvjpeg, bytes},
-                             .slots = slots,
-                             .batch = batch,
-                             .states = states};
-    pthread_mutex_init(&nvjpeg->lock, NULL);
-    struct nvjpeg_allocator device = {take_device, give_device, &nvjpeg->device};
-    struct nvjpeg_allocator pinned = {take_pinned, give_pinned, &nvjpeg->pinned};
-    int result = library.create(NVJPEG_GPU_HYBRID, &device, &pinned, NVJPEG_STRICT | NVJPEG_SMOOTH,
-                                &nvjpeg->handle);
-    if (result == NVJPEG_SUCCESS) {
+    memset(all, 0, slots * sizeof *all);
+    *nvjpeg = (cogpu_nvjpeg){.gpu = gpu, .slot_count = slots, .batch = batch, .slots = all};
+    cogpu_status status = start(nvjpeg, error);
+    for (uint32_t i = 0; i < slots && status == COGPU_OK; i++)
+        status = open_slot(gpu, batch, &all[i], error);
+    if (status == COGPU_OK)
         *out = nvjpeg;
-        return COGPU_OK;
-    }
-    nvjpeg->handle = NULL;
-    cogpu_nvjpeg_close(nvjpeg);
-    return cogpu_fail(error, COGPU_DEVICE, "nvJPEG cannot start: its error %d", result);
+    else
+        cogpu_nvjpeg_close(nvjpeg);
+    return status;
 }
 
 void cogpu_nvjpeg_close(cogpu_nvjpeg *nvjpeg) {
     if (!nvjpeg)
         return;
-    for (uint32_t i = 0; i < nvjpeg->slots * KINDS; i++)
-        close_state(&nvjpeg->states[i / KINDS][i % KINDS]);
+    for (uint32_t i = 0; i < nvjpeg->slot_count; i++)
+        close_slot(nvjpeg->gpu, &nvjpeg->slots[i]);
     if (nvjpeg->handle)
         library.destroy(nvjpeg->handle);
-    pthread_mutex_destroy(&nvjpeg->lock);
-    cogpu_release(nvjpeg->states);
+    cogpu_release(nvjpeg->slots);
     cogpu_release(nvjpeg);
 }
 
@@ -535,62 +478,95 @@ static bool is_of_kind(const cogpu_nvjpeg_block *block, enum kind kind) {
            block->samples == (kind == GREY ? 1 : 3);
 }
 
-static uint32_t count_blocks(const cogpu_nvjpeg_block *blocks, uint32_t count, enum kind kind) {
-    uint32_t found = 0;
-    for (uint32_t i = 0; i < count; i++)
-        found += is_of_kind(&blocks[i], kind);
-    return found;
+static struct nvjpeg_image image_of(const cogpu_nvjpeg_block *block) {
+    struct nvjpeg_image image = {{block->decoded}, {block->width}};
+    for (uint32_t i = 0; i < 3 && block->samples == 3; i++) {
+        image.channel[i] = block->planes + (uint64_t)i * block->width * block->height;
+        image.pitch[i] = block->width;
+    }
+    return image;
 }
 
-static uint32_t list_blocks(struct state *state, const cogpu_nvjpeg_block *blocks, uint32_t count,
-                            enum kind kind) {
+/* Lists the blocks of a kind from place `first` on; returns how many. */
+static uint32_t list_blocks(struct slot *slot, uint32_t first, const cogpu_nvjpeg_block *blocks,
+                            uint32_t count, enum kind kind) {
     uint32_t listed = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const cogpu_nvjpeg_block *block = &blocks[i];
-        if (!is_of_kind(block, kind))
+        if (!is_of_kind(&blocks[i], kind))
             continue;
-        state->streams[listed] = block->stream;
-        state->lengths[listed] = block->stream_bytes;
-        state->images[listed++] = (struct nvjpeg_image){
-            .channel = {block->decoded}, .pitch = {(size_t)block->width * block->samples}};
+        slot->streams[first + listed] = blocks[i].stream;
+        slot->lengths[first + listed] = blocks[i].stream_bytes;
+        slot->images[first + listed++] = image_of(&blocks[i]);
     }
     return listed;
 }
 
 /* After a failure nvJPEG is told the size of the next batch anew, whatever it is. */
-static int decode_listed(const cogpu_nvjpeg *nvjpeg, struct state *state, uint32_t count,
-                         enum kind kind, void *stream) {
+static int decode_listed(const cogpu_nvjpeg *nvjpeg, struct slot *slot, uint32_t first,
+                         uint32_t count, enum kind kind, void *stream) {
+    void **state = &slot->states[kind];
     int result = NVJPEG_SUCCESS;
-    if (state->size != count)
-        result = library.batch_size(nvjpeg->handle, state->handle, (int)count, 1,
-                                    kind == GREY ? NVJPEG_OUTPUT_Y : NVJPEG_OUTPUT_RGBI);
+    if (!*state && (result = library.state_create(nvjpeg->handle, state)) != NVJPEG_SUCCESS)
+        *state = NULL;
+    if (result == NVJPEG_SUCCESS && slot->sizes[kind] != count)
+        result = library.batch_size(nvjpeg->handle, *state, (int)count, 1,
+                                    kind == GREY ? NVJPEG_OUTPUT_GREY : NVJPEG_OUTPUT_PLANES);
     if (result == NVJPEG_SUCCESS)
-        result = library.batch_decode(nvjpeg->handle, state->handle, state->streams, state->lengths,
-                                      state->images, stream);
-    state->size = result == NVJPEG_SUCCESS ? count : 0;
+        result = library.batch_decode(nvjpeg->handle, *state, slot->streams + first,
+                                      slot->lengths + first, slot->images + first, stream);
+    slot->sizes[kind] = result == NVJPEG_SUCCESS ? count : 0;
     return result;
 }
 
-/* nvJPEG does not tell which block of a batch it fails for, so that all are the host's. */
-static void decode_kind(const cogpu_nvjpeg *nvjpeg, struct state *state, cogpu_nvjpeg_block *blocks,
-                        uint32_t count, enum kind kind, cogpu_gpu_stream *stream) {
-    if (count_blocks(blocks, count, kind) == 0 || !open_state(nvjpeg, state))
-        return;
-    uint32_t listed = list_blocks(state, blocks, count, kind);
-    int result = decode_listed(nvjpeg, state, listed, kind, stream);
+/* nvJPEG does not tell which block of a batch it fails for, so that all are the host's. Returns how
+ * many were listed. */
+static uint32_t decode_kind(const cogpu_nvjpeg *nvjpeg, struct slot *slot, uint32_t first,
+                            cogpu_nvjpeg_block *blocks, uint32_t count, enum kind kind,
+                            cogpu_gpu_stream *stream) {
+    uint32_t listed = list_blocks(slot, first, blocks, count, kind);
+    int result = listed ? decode_listed(nvjpeg, slot, first, listed, kind, stream) : NVJPEG_SUCCESS;
     for (uint32_t i = 0; i < count; i++)
         if (is_of_kind(&blocks[i], kind))
             blocks[i].verdict = result == NVJPEG_SUCCESS ? COGPU_GPU_DECODED
                                 : result == NVJPEG_BAD   ? COGPU_GPU_DAMAGED
                                                          : COGPU_GPU_UNUSUAL;
+    return listed;
 }
 
-void cogpu_nvjpeg_decode(cogpu_nvjpeg *nvjpeg, uint32_t slot, cogpu_nvjpeg_block *blocks,
-                         uint32_t count, cogpu_gpu_stream *stream) {
+/* Planes to pixels. */
+static cogpu_status join_planes(const cogpu_nvjpeg *nvjpeg, struct slot *slot,
+                                const cogpu_nvjpeg_block *blocks, uint32_t count,
+                                cogpu_gpu_stream *stream, cogpu_error *error) {
+    const cogpu_gpu_calls *calls = nvjpeg->gpu->calls;
+    uint32_t pictures = 0, tallest = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const cogpu_nvjpeg_block *block = &blocks[i];
+        if (block->verdict != COGPU_GPU_DECODED || !is_of_kind(block, COLOURS))
+            continue;
+        tallest = block->height > tallest ? block->height : tallest;
+        slot->pictures[pictures++] = (struct cogpu_jpeg_picture){
+            block->planes, block->decoded, block->width,   block->height,
+            block->step_x, block->step_y,  block->is_ycbcr};
+    }
+    if (pictures == 0)
+        return COGPU_OK;
+    struct cogpu_jpeg_args args = {slot->device_pictures,
+                                   (tallest + COGPU_JPEG_ROWS - 1) / COGPU_JPEG_ROWS};
+    TRY(calls->copy_up(nvjpeg->gpu, slot->device_pictures, slot->pictures,
+                       pictures * sizeof *slot->pictures, stream, error));
+    return calls->launch(nvjpeg->gpu, &cogpu_kernel_jpeg_join, pictures * args.parts, &args, stream,
+                         error);
+}
+
+cogpu_status cogpu_nvjpeg_decode(cogpu_nvjpeg *nvjpeg, uint32_t number, cogpu_nvjpeg_block *blocks,
+                                 uint32_t count, cogpu_gpu_stream *stream, cogpu_error *error) {
+    uint32_t listed = 0;
     for (uint32_t i = 0; i < count; i++)
         blocks[i].verdict = COGPU_GPU_UNUSUAL;
-    if (slot >= nvjpeg->slots || count > nvjpeg->batch)
-        return;
+    if (number >= nvjpeg->slot_count || count > nvjpeg->batch)
+        return COGPU_OK;
+    struct slot *slot = &nvjpeg->slots[number];
     for (enum kind kind = 0; kind < KINDS; kind++)
-        decode_kind(nvjpeg, &nvjpeg->states[slot][kind], blocks, count, kind, stream);
+        listed += decode_kind(nvjpeg, slot, listed, blocks, count, kind, stream);
+    return join_planes(nvjpeg, slot, blocks, count, stream, error);
 }
