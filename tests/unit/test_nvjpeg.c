@@ -20,7 +20,7 @@
 
 #include <jpeglib.h>
 
-enum { WIDTH = 37, HEIGHT = 29, SIDE_MAX = 64, BATCH = 40 };
+enum { WIDTH = 37, HEIGHT = 29, SIDE_MAX = 64, BATCH = 48 };
 
 static uint64_t random_state = 1;
 
@@ -350,6 +350,8 @@ static void test_scans(void) {
     size_t restart = (size_t)(find_marker(&b, 0xD1) - b.stored);
     b.stored[restart + 1] = 0xD2; /* out of turn */
     CHECK(is_refused(&b));
+    b.stored[restart + 1] = 0xD9; /* the end is too soon */
+    CHECK(is_refused(&b));
     b.stored[restart + 1] = 0; /* missing */
     CHECK(is_refused(&b));
     b.stored[restart + 1] = 0xD1;
@@ -576,9 +578,10 @@ static void add_kinds(batch *all, bool with_grey, bool with_colours) {
     } kinds[] = {{&grey, JCS_GRAYSCALE, 1, 1}, {&rgb, JCS_RGB, 1, 1},
                  {&rgb, JCS_YCbCr, 1, 1},      {&ycbcr, JCS_YCbCr, 1, 1},
                  {&ycbcr, JCS_YCbCr, 2, 1},    {&ycbcr, JCS_YCbCr, 2, 2}};
-    static const unsigned sizes[][2] = {{WIDTH, HEIGHT}, {64, 64}, {1, 1}, {16, 17}, {63, 8}};
+    static const unsigned sizes[][2] = {{WIDTH, HEIGHT}, {64, 64}, {1, 1}, {16, 17},
+                                        {63, 8},         {4, 3},   {3, 9}};
     for (uint32_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        for (uint32_t j = 0; j < 5; j++) {
+        for (uint32_t j = 0; j < sizeof sizes / sizeof *sizes; j++) {
             writing how = *kinds[i].kind;
             how.to = kinds[i].to;
             how.luma_x = kinds[i].x;
@@ -713,7 +716,7 @@ static void test_failing_calls(void) {
     expect_failure(0, COGPU_GPU_UNUSUAL);
     fake->decode_error = 3;
     fake->decode_fails_at = fake->decodes + 2; /* the second call is that of the colours */
-    expect_failure(5, COGPU_GPU_DAMAGED);
+    expect_failure(7, COGPU_GPU_DAMAGED);      /* the grey ones */
     fake->decode_fails_at = 0;
 }
 
