@@ -20,7 +20,7 @@
 
 #include <jpeglib.h>
 
-enum { WIDTH = 37, HEIGHT = 29, SIDE_MAX = 64, BATCH = 48 };
+enum { WIDTH = 37, HEIGHT = 29, SIDE_MAX = 64, SIZES = 7, FEW = 2, BATCH = 48 };
 
 static uint64_t random_state = 1;
 
@@ -569,8 +569,8 @@ static bool is_right(const batch *all, const uint8_t *memory) {
     return are_guards(at, memory + all->memory_bytes);
 }
 
-/* All kinds that are taken, in all sizes, with and without tables of tag 347. */
-static void add_kinds(batch *all, bool with_grey, bool with_colours) {
+/* All kinds that are taken, in some sizes, with and without tables of tag 347. */
+static void add_kinds(batch *all, uint32_t sizes_used, bool with_grey, bool with_colours) {
     static const struct {
         const writing *kind;
         J_COLOR_SPACE to;
@@ -578,10 +578,10 @@ static void add_kinds(batch *all, bool with_grey, bool with_colours) {
     } kinds[] = {{&grey, JCS_GRAYSCALE, 1, 1}, {&rgb, JCS_RGB, 1, 1},
                  {&rgb, JCS_YCbCr, 1, 1},      {&ycbcr, JCS_YCbCr, 1, 1},
                  {&ycbcr, JCS_YCbCr, 2, 1},    {&ycbcr, JCS_YCbCr, 2, 2}};
-    static const unsigned sizes[][2] = {{WIDTH, HEIGHT}, {64, 64}, {1, 1}, {16, 17},
-                                        {63, 8},         {4, 3},   {3, 9}};
+    static const unsigned sizes[SIZES][2] = {{WIDTH, HEIGHT}, {1, 1}, {16, 17}, {64, 64},
+                                             {63, 8},         {4, 3}, {3, 9}};
     for (uint32_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        for (uint32_t j = 0; j < sizeof sizes / sizeof *sizes; j++) {
+        for (uint32_t j = 0; j < sizes_used; j++) {
             writing how = *kinds[i].kind;
             how.to = kinds[i].to;
             how.luma_x = kinds[i].x;
@@ -602,15 +602,15 @@ static void add_kinds(batch *all, bool with_grey, bool with_colours) {
 
 static batch kinds;
 
-static void make_kinds(bool with_grey, bool with_colours) {
-    add_kinds(&kinds, with_grey, with_colours);
+static void make_kinds(uint32_t sizes_used, bool with_grey, bool with_colours) {
+    add_kinds(&kinds, sizes_used, with_grey, with_colours);
     seat(&kinds);
 }
 
 static void test_all_kinds(void) {
     cogpu_nvjpeg *nvjpeg = open_nvjpeg();
-    for (int round = 0; round < 4; round++) {
-        make_kinds(round != 1, round != 2);
+    for (int round = 0; round < 3; round++) {
+        make_kinds(SIZES, round != 1, round != 2);
         uint8_t *memory = decode_batch(nvjpeg, (uint32_t)round % 2, &kinds);
         CHECK(count_decoded(&kinds) == kinds.count && is_right(&kinds, memory));
         free(memory);
@@ -622,7 +622,7 @@ static void test_all_kinds(void) {
 /* A batch that is made ready once serves all of its size. */
 static void test_batches_of_a_size(void) {
     cogpu_nvjpeg *nvjpeg = open_nvjpeg();
-    make_kinds(false, true);
+    make_kinds(FEW, false, true);
     for (int round = 0; round < 3; round++)
         free(decode_batch(nvjpeg, 0, &kinds));
     CHECK(fake->sizes == 1 && fake->decodes == 3 && fake->last_format == 1);
@@ -650,7 +650,7 @@ static void test_nothing_to_decode(void) {
 /* What does not fit is not decoded. */
 static void test_no_room(void) {
     cogpu_nvjpeg *nvjpeg = open_nvjpeg();
-    make_kinds(true, true);
+    make_kinds(FEW, true, true);
     for (uint32_t i = 0; i < kinds.count; i += 2)
         kinds.given[i].room--;
     uint8_t *memory = decode_batch(nvjpeg, 0, &kinds);
@@ -673,7 +673,7 @@ static void test_no_room(void) {
 /* One damaged scan, which only a decoder notices, fails its call, and no other. */
 static void test_one_that_is_damaged(void) {
     cogpu_nvjpeg *nvjpeg = open_nvjpeg();
-    make_kinds(true, true);
+    make_kinds(FEW, true, true);
     uint32_t last = kinds.count - 1;
     uint8_t *scan = kinds.streams[last] + kinds.given[last].stream_bytes / 2;
     memset(scan, 0x55, 40);
@@ -683,7 +683,7 @@ static void test_one_that_is_damaged(void) {
               (kinds.given[i].samples == 1 ? COGPU_GPU_DECODED : COGPU_GPU_DAMAGED));
     free(memory);
     free_batch(&kinds);
-    make_kinds(true, true);
+    make_kinds(FEW, true, true);
     memory = decode_batch(nvjpeg, 0, &kinds);
     CHECK(count_decoded(&kinds) == kinds.count && is_right(&kinds, memory));
     free(memory);
@@ -694,7 +694,7 @@ static void test_one_that_is_damaged(void) {
 /* With the orders in `fake`: how many are decoded, now and when they are taken back. */
 static void expect_failure(uint32_t decoded, cogpu_gpu_verdict verdict) {
     cogpu_nvjpeg *nvjpeg = open_nvjpeg();
-    make_kinds(true, true);
+    make_kinds(FEW, true, true);
     uint8_t *memory = decode_batch(nvjpeg, 1, &kinds);
     CHECK(count_decoded(&kinds) == decoded);
     CHECK(kinds.given[kinds.count - 1].verdict == verdict);
@@ -716,7 +716,7 @@ static void test_failing_calls(void) {
     expect_failure(0, COGPU_GPU_UNUSUAL);
     fake->decode_error = 3;
     fake->decode_fails_at = fake->decodes + 2; /* the second call is that of the colours */
-    expect_failure(7, COGPU_GPU_DAMAGED);      /* the grey ones */
+    expect_failure(FEW, COGPU_GPU_DAMAGED);    /* the grey ones */
     fake->decode_fails_at = 0;
 }
 
@@ -777,7 +777,7 @@ static void test_changed_bytes(void) {
         how[i].width = how[i].height = 11;
         block b = make(how[i]);
         size_t bytes = b.stored_bytes + b.format.jpeg_table_bytes;
-        for (uint64_t j = 0; j<bytes *(sizeof values + 2); j += i> 0 ? 1 + random_below(25) : 1) {
+        for (uint64_t j = 0; j<bytes *(sizeof values + 2); j += i> 0 ? 1 + random_below(40) : 1) {
             uint64_t at = j / (sizeof values + 2), way = j % (sizeof values + 2);
             uint8_t *byte = at < b.stored_bytes ? b.stored + at : b.tables + (at - b.stored_bytes);
             uint8_t was = *byte;
@@ -826,7 +826,7 @@ static void on_a_gpu(void) {
         printf("not tried on the GPU: %s\n", why ? why : error.message);
         return;
     }
-    make_kinds(true, true);
+    make_kinds(SIZES, true, true);
     for (uint32_t i = 0; i < kinds.count; i++) {
         batch one = {.blocks = {kinds.blocks[i]}, .given = {kinds.given[i]}, .count = 1};
         seat(&one);
