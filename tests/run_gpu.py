@@ -17,6 +17,7 @@ TOOLS = ["memcheck", "racecheck", "synccheck"]
 
 def build():
     names = [path.stem for path in sorted((ROOT / "tests" / "unit").glob("test_cuda_*.c"))]
+    names.append("test_nvjpeg")
     subprocess.run(["cmake", "-S", ROOT, "-B", BUILD, "-DCMAKE_BUILD_TYPE=Release", "-DCOGPU_CUDA=ON"],
                    check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["cmake", "--build", BUILD, "-j", "--target", "cogpu", "cogpu_cli", *names], check=True,
