@@ -449,7 +449,7 @@ static void many_sizes(void) {
     enum { COUNT = 70 };
     gpu_stream streams[COUNT];
     for (uint32_t i = 0; i < COUNT; i++) {
-        uint32_t bytes = i < 40 ? 1 + i : 14336 * (1 + i % 3) + i / 3 - 25; /* round a slice */
+        uint32_t bytes = i < 40 ? 1 + i : 12288 * (1 + i % 3) + i / 3 - 25; /* round a slice */
         struct finder finder = plain;
         finder.kind = i % 5 == 0 ? FIXED : i % 7 == 0 ? STORED : OWN;
         uint8_t *data = make_data((enum data)(i % FAR), bytes);
