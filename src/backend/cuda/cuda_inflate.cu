@@ -6,21 +6,22 @@
  *
  * Tokens are decoded by many lanes at once. Each lane has a segment of the bits that come next,
  * starts somewhat before it at any bit, and soon walks in step with the true tokens, since Huffman
- * codes synchronise themselves. It then walks its segment and notes where it leaves it. Lane 0
- * starts at a true token; where each lane starts just where the one before it left, all of them are
- * right. The few that do not are walked again. That comparison is the proof: no guess goes
- * unchecked.
+ * codes synchronise themselves. It then walks its segment, notes the tokens in scratch, and where
+ * it leaves it. Lane 0 starts at a true token; where each lane starts just where the one before it
+ * left, all of them are right. The few that do not are walked again. That comparison is the proof:
+ * no guess goes unchecked.
  *
- * The lanes' bytes are summed up, and each lane walks once more and writes its tokens into a slice
- * of the output that lies in shared memory, a slot of 16 bits a byte: a literal is its value, a
- * match just the place that its first byte is copied from. When the slice is full, the other bytes
- * of matches get their places from the slot before them, and every slot whose place lies in the
- * slice takes what stands there until only literals and places before the slice remain, which are
- * in memory already. Chains of copies shrink by half with each such step, however long they are.
- * The slice's bytes then go out in order, and into the Adler-32.
+ * The lanes' bytes are summed up, and each lane turns its notes into a slice of the output that
+ * lies in shared memory, a slot of 16 bits a byte: a literal is its value, a match just the place
+ * that its first byte is copied from. When the slice is full, the other bytes of matches get their
+ * places from the slot before them, and every slot whose place lies in the slice takes what stands
+ * there until only literals and places before the slice remain, which are in memory already. Chains
+ * of copies shrink by half with each such step, however long they are. The slice's bytes then go
+ * out in order, and into the Adler-32. A slice also goes out while the header of a section is read,
+ * which is the work of one warp.
  *
  * Work is linear in the stored bytes and the room: a stride of lanes costs at worst what one lane
- * alone would take, a slice at worst one walk of the lanes in it, and sections are limited by what
+ * alone would take, a slice at worst the notes of the lanes in it, and sections are limited by what
  * they hold.
  */
 #include "backend/cuda/cuda_inflate.h"
@@ -101,6 +102,13 @@ struct given {
     uint32_t bit_end; /* where its Adler-32 begins at the latest */
 };
 
+/* What strides and sections so far say about the next ones. */
+struct pace {
+    uint32_t section_bits;
+    uint32_t lane_bits_max; /* so that most lanes have room for their notes */
+    uint32_t lead_bits;     /* so that most strides are settled at once */
+};
+
 struct inflate_shared {
     uint16_t slots[SLICE];
     uint32_t stage[STAGE_WORDS];
@@ -116,10 +124,13 @@ struct inflate_shared {
     uint32_t exits[LANES];
     uint32_t first_stop[WARPS];
     uint32_t carry; /* what stands in the last slot before the slice */
+    uint64_t rest;  /* bytes of the slice before, which begin this one */
     uint32_t sums[WARPS], weighted_sums[WARPS];
     uint32_t header_end;
+    bool has_fixed_codes; /* in the tables */
     uint32_t ticket;
     struct given given;
+    struct pace pace;
 };
 
 /* A stream and how far it is. All threads have the same, but for their notes and their share of the
@@ -131,9 +142,6 @@ struct stream {
     uint32_t slice;         /* where the slice begins in `out` */
     uint32_t sum, weighted; /* of bytes, and of bytes times their place, modulo ADLER */
     uint16_t *notes;        /* of this thread, LANES apart */
-    uint32_t lane_bits_max; /* so that most lanes have room for their notes */
-    uint32_t lead_bits;     /* so that most strides are settled at once */
-    bool is_fixed;          /* the tables hold the fixed codes */
 };
 
 enum { ADLER = 65521 };
@@ -741,6 +749,13 @@ DEVICE_FN bool has_open(const struct vector *v) {
     return lowest < OPEN_END;
 }
 
+/* Where the slot at `at` is to be read from: from its place, or from itself where it has none in
+ * the slice. Without a condition, so that the loads of a vector need not wait for each other. */
+DEVICE_FN uint32_t place_in_slice(uint32_t slot, uint32_t at) {
+    uint32_t open = (uint32_t)((int32_t)(slot - OPEN_END) >> 31);
+    return (slot & open) | (at & ~open);
+}
+
 /* Follows the places of a vector until none lies in the slice. Others may follow theirs meanwhile:
  * a slot that is read holds its old place or a later one on the same way, and both are right. Each
  * step leads back, so the way ends. For a warp. */
@@ -749,24 +764,24 @@ DEVICE_FN struct vector follow(struct inflate_shared *s, uint32_t at) {
     for (uint32_t step = 0; step < SLICE && warp_any(has_open(&v)); step++) {
         UNROLL
         for (uint32_t i = 0; i < VECTOR; i++)
-            if (v.slots[i] < OPEN_END)
-                v.slots[i] = s->slots[v.slots[i]];
+            v.slots[i] = s->slots[place_in_slice(v.slots[i], at + i)];
         store_vector(&s->slots[at], &v);
     }
     return v;
 }
 
-/* The byte that a slot stands for, after `follow`: the lowest of what it gives. */
-DEVICE_FN uint32_t byte_of(const uint8_t *slice, uint32_t slot) {
+/* The byte that a slot stands for, after `follow`: the lowest of what it gives. `zero` is the
+ * address that places before the slice, as they are written, count from. */
+DEVICE_FN uint32_t byte_of(uintptr_t zero, uint32_t slot) {
     if (slot >= BEFORE)
-        slot = slice[(int32_t)slot - SLOT_END];
+        slot = *(const uint8_t *)(zero + slot);
     return slot;
 }
 
-DEVICE_FN uint32_t four_bytes(const uint8_t *slice, const uint32_t *slots) {
+DEVICE_FN uint32_t four_bytes(uintptr_t zero, const uint32_t *slots) {
     enum { LOW_BYTES = 0x0040, LOW_HALVES = 0x5410 };
-    uint32_t a = byte_of(slice, slots[0]), b = byte_of(slice, slots[1]);
-    uint32_t c = byte_of(slice, slots[2]), d = byte_of(slice, slots[3]);
+    uint32_t a = byte_of(zero, slots[0]), b = byte_of(zero, slots[1]);
+    uint32_t c = byte_of(zero, slots[2]), d = byte_of(zero, slots[3]);
     return pick_bytes(pick_bytes(a, b, LOW_BYTES), pick_bytes(c, d, LOW_BYTES), LOW_HALVES);
 }
 
@@ -787,8 +802,7 @@ DEVICE_FN void finish_slice(struct inflate_shared *s, struct stream *stream, str
                             uint32_t bytes, bool is_last) {
     uint32_t sum = 0, weighted = 0;
     uint8_t *out = s->given.out + stream->slice;
-    uint64_t rest = 0;
-    bool has_rest = false;
+    uintptr_t zero = (uintptr_t)out - SLOT_END;
     fill_matches(s, crew, bytes);
     sync_crew(crew);
     for (uint32_t row = ROW * crew.warp; row < bytes; row += ROW * crew.warps) {
@@ -796,7 +810,7 @@ DEVICE_FN void finish_slice(struct inflate_shared *s, struct stream *stream, str
         struct vector v = follow(s, at);
         if (at >= bytes)
             continue;
-        uint32_t low = four_bytes(out, v.slots), high = four_bytes(out, v.slots + 4);
+        uint32_t low = four_bytes(zero, v.slots), high = four_bytes(zero, v.slots + 4);
         uint64_t eight = low | (uint64_t)high << 32;
         if (at + VECTOR <= bytes) {
             *(uint64_t *)(void *)(out + at) = eight;
@@ -805,8 +819,7 @@ DEVICE_FN void finish_slice(struct inflate_shared *s, struct stream *stream, str
             for (uint32_t i = 0; at + i < bytes; i++)
                 out[at + i] = (uint8_t)(eight >> 8 * i);
         } else {
-            rest = eight;
-            has_rest = true;
+            s->rest = eight;
             continue;
         }
         uint32_t of_eight, weighted_of_eight;
@@ -820,11 +833,12 @@ DEVICE_FN void finish_slice(struct inflate_shared *s, struct stream *stream, str
     sync_crew(crew);
     words4 empty = {EMPTY << 16 | EMPTY, EMPTY << 16 | EMPTY, EMPTY << 16 | EMPTY,
                     EMPTY << 16 | EMPTY};
-    for (uint32_t i = ROW * crew.warp + VECTOR * lane_index(); i < SLICE; i += ROW * crew.warps)
-        store_words4(&s->slots[i], empty);
+    uint32_t used = is_last ? SLICE : bytes;
+    for (uint32_t row = ROW * crew.warp; row < used; row += ROW * crew.warps)
+        store_words4(&s->slots[row + VECTOR * lane_index()], empty);
     sync_crew(crew);
-    for (uint32_t i = 0; has_rest && i < bytes % VECTOR; i++)
-        s->slots[i] = (uint16_t)(LITERAL_SLOT | (rest >> 8 * i & 0xFF));
+    if (crew.warp == 0 && !is_last && lane_index() < bytes % VECTOR)
+        s->slots[lane_index()] = (uint16_t)(LITERAL_SLOT | (s->rest >> 8 * lane_index() & 0xFF));
 }
 
 /* ---- sections ------------------------------------------------------------------------------ */
@@ -832,17 +846,18 @@ DEVICE_FN void finish_slice(struct inflate_shared *s, struct stream *stream, str
 /* Makes the tables of a section. Its codes are the work of one warp; the others send out meanwhile
  * what the slice holds. For all threads; false where its header is damaged. */
 DEVICE_FN bool use_codes(struct inflate_shared *s, struct stream *stream, bool is_fixed) {
-    if (is_fixed && stream->is_fixed)
+    if (is_fixed && s->has_fixed_codes)
         return true;
     uint32_t bytes = stream->produced - stream->slice;
-    stream->is_fixed = is_fixed;
     sync_block();
     if (warp_index() > 0) {
         finish_slice(s, stream, crew_from(1), bytes, false);
     } else {
         uint32_t end = read_codes(s, stream->bit - stream->staged, is_fixed);
-        if (lane_index() == 0)
+        if (lane_index() == 0) {
             s->header_end = end;
+            s->has_fixed_codes = is_fixed;
+        }
     }
     stream->slice += bytes / VECTOR * VECTOR;
     sync_block();
@@ -864,7 +879,7 @@ DEVICE_FN uint32_t settle_segments(struct inflate_shared *s, const struct stream
     mine->from = start;
     mine->to = start + lane_bits;
     if (lane > 0)
-        mine->from = fall_into_step(s, start - least(lane * lane_bits, stream->lead_bits), start);
+        mine->from = fall_into_step(s, start - least(lane * lane_bits, s->pace.lead_bits), start);
     for (uint32_t walks = 1; walks <= LANES + 1; walks++) {
         if (must_walk)
             walk_tokens(s, mine, stream->notes);
@@ -948,36 +963,42 @@ DEVICE_FN uint32_t choose_lane_bits(uint32_t bits_left, uint32_t lane_bits_max) 
     return bits < LANE_BITS_MIN ? LANE_BITS_MIN : least(bits, LANE_BITS_MAX);
 }
 
-/* After a stride whose last lane has taken so many bits: less where it was cut for its notes,
- * otherwise slowly more again. */
-DEVICE_FN uint32_t next_lane_bits_max(uint32_t bits_max, uint32_t bits_of_last, bool is_cut) {
+/* After a stride that was walked so often, and whose last lane has taken so many bits: that one was
+ * cut for lack of room, or not. */
+DEVICE_FN struct pace next_pace(struct pace pace, uint32_t walks, uint32_t bits_of_last,
+                                bool is_cut) {
     if (is_cut)
-        return bits_of_last - bits_of_last / 8;
-    return least(bits_max + bits_max / 16, LANE_BITS_MAX);
+        pace.lane_bits_max = bits_of_last - bits_of_last / 8;
+    else
+        pace.lane_bits_max = least(pace.lane_bits_max + pace.lane_bits_max / 16, LANE_BITS_MAX);
+    if (walks > 1) /* which costs about as much as the lead-in */
+        pace.lead_bits = least(pace.lead_bits + 64, LEAD_BITS_MAX);
+    else
+        pace.lead_bits -= least(32, pace.lead_bits - LEAD_BITS_MIN);
+    return pace;
 }
 
-/* A second walk costs about as much as the lead-in. */
-DEVICE_FN uint32_t next_lead_bits(uint32_t lead_bits, bool was_short) {
-    if (was_short)
-        return least(lead_bits + 64, LEAD_BITS_MAX);
-    return lead_bits - least(32, lead_bits - LEAD_BITS_MIN);
-}
-
-/* Decodes the tokens of the next stride, of a section that has about so many bits left: this lane's
- * go from byte *from on, all together are *total. For all threads. */
-DEVICE_FN uint32_t decode_stride(struct inflate_shared *s, struct stream *stream,
-                                 uint32_t bits_left, struct segment *mine, uint32_t *from,
-                                 uint32_t *total, bool *has_end) {
-    uint32_t lane_bits = choose_lane_bits(bits_left, stream->lane_bits_max), last;
+/* Decodes the tokens of the next stride of a section that began at `begin`: this lane's go from
+ * byte *from on, all together are *total. For all threads. */
+DEVICE_FN uint32_t decode_stride(struct inflate_shared *s, struct stream *stream, uint32_t begin,
+                                 struct segment *mine, uint32_t *from, uint32_t *total,
+                                 bool *has_end) {
+    uint32_t done = stream->bit - begin, expected = s->pace.section_bits / 16 * 17, last;
+    uint32_t left = expected > done ? expected - done : done / 4;
+    uint32_t lane_bits =
+        choose_lane_bits(least(left, s->given.bit_end - stream->bit), s->pace.lane_bits_max);
     need_bits(s, stream, LANES * lane_bits + OVERRUN_BITS);
     uint32_t walks = settle_segments(s, stream, lane_bits, mine, &last, has_end);
     if (walks == 0)
         return COGPU_GPU_UNUSUAL;
-    stream->lead_bits = next_lead_bits(stream->lead_bits, walks > 1);
     uint32_t last_begin = stream->bit + last * lane_bits;
     stream->bit = stream->staged + s->exits[last];
-    stream->lane_bits_max = next_lane_bits_max(stream->lane_bits_max, stream->bit - last_begin,
-                                               last < LANES - 1 && !*has_end);
+    if (thread_index() == 0) {
+        s->pace =
+            next_pace(s->pace, walks, stream->bit - last_begin, last < LANES - 1 && !*has_end);
+        if (*has_end)
+            s->pace.section_bits = stream->bit - begin;
+    }
     begin_stage(s, stream);
     if (thread_index() > last) {
         mine->bytes = mine->notes = 0;
@@ -1002,22 +1023,17 @@ DEVICE_FN uint32_t find_stored(const struct inflate_shared *s, struct stream *st
     return COGPU_GPU_DECODED;
 }
 
-/* Decodes a section to its end. `expected` is how many bits it may have. For all threads. */
-DEVICE_FN uint32_t put_section(struct inflate_shared *s, struct stream *stream, bool is_stored,
-                               uint32_t expected) {
+/* Decodes a section to its end. For all threads. */
+DEVICE_FN uint32_t put_section(struct inflate_shared *s, struct stream *stream, bool is_stored) {
     uint32_t begin = stream->bit;
-    expected += expected / 16;
-    for (bool has_end = false; !has_end;) {
+    for (bool has_end = is_stored;;) {
         struct segment mine = {0, 0, 0, 0, 0, false, false, false};
         const uint8_t *stored = NULL;
-        uint32_t done = stream->bit - begin, left = expected > done ? expected - done : done / 4;
         uint32_t from = 0, total = 0, verdict;
-        has_end = is_stored;
         if (is_stored)
             verdict = find_stored(s, stream, &stored, &total);
         else
-            verdict = decode_stride(s, stream, least(left, s->given.bit_end - stream->bit), &mine,
-                                    &from, &total, &has_end);
+            verdict = decode_stride(s, stream, begin, &mine, &from, &total, &has_end);
         if (verdict == COGPU_GPU_DECODED && total > s->given.room - stream->produced)
             verdict = COGPU_GPU_TOO_LONG;
         if (verdict == COGPU_GPU_DECODED && !put_bytes(s, stream, total, stored, &mine, from))
@@ -1027,8 +1043,9 @@ DEVICE_FN uint32_t put_section(struct inflate_shared *s, struct stream *stream, 
             return verdict;
         if (stream->bit > s->given.bit_end)
             return COGPU_GPU_CUT_OFF;
+        if (has_end)
+            return COGPU_GPU_DECODED;
     }
-    return COGPU_GPU_DECODED;
 }
 
 /* ---- streams ------------------------------------------------------------------------------- */
@@ -1037,27 +1054,23 @@ DEVICE_FN uint32_t put_section(struct inflate_shared *s, struct stream *stream, 
 enum { SECTION_BITS = 16384 * 17 / 2, SECTIONS_MIN = 1024, BYTES_OF_SECTION = 32 };
 
 DEVICE_FN uint32_t put_sections(struct inflate_shared *s, struct stream *stream) {
-    uint32_t expected = SECTION_BITS, verdict = COGPU_GPU_DECODED, first = stream->bit;
-    bool is_final = false;
-    for (uint32_t sections = 0; !is_final && verdict == COGPU_GPU_DECODED; sections++) {
+    for (uint32_t sections = 0;; sections++) {
         /* Endless rows of empty sections would cost far more than their bits. */
-        uint32_t bytes = stream->produced + (stream->bit - first) / 8;
+        uint32_t bytes = stream->produced + stream->bit / 8;
         if (sections > SECTIONS_MIN + bytes / BYTES_OF_SECTION)
             return COGPU_GPU_UNUSUAL;
         if (stream->bit >= s->given.bit_end)
             return COGPU_GPU_CUT_OFF;
         need_bits(s, stream, HEADER_BITS);
         uint32_t bits = bits_at(s->stage, stream->bit - stream->staged), type = bits >> 1 & 3;
-        is_final = bits & 1;
+        const bool is_final = bits & 1;
         stream->bit += 3;
         if (type == 3 || (type > 0 && !use_codes(s, stream, type == 1)))
             return COGPU_GPU_DAMAGED;
-        uint32_t begin = stream->bit;
-        verdict = put_section(s, stream, type == 0, expected);
-        if (type > 0)
-            expected = stream->bit - begin;
+        uint32_t verdict = put_section(s, stream, type == 0);
+        if (is_final || verdict != COGPU_GPU_DECODED)
+            return verdict;
     }
-    return verdict;
 }
 
 /* The Adler-32 of all that was sent out. For all threads. */
@@ -1099,13 +1112,15 @@ DEVICE_FN uint32_t put_stream(struct inflate_shared *s, const cogpu_coded *block
         return COGPU_GPU_CUT_OFF;
     if (!is_zlib_header(in[0], in[1]))
         return COGPU_GPU_DAMAGED;
-    struct stream stream = {8 * (skew + 2), NOT_STAGED,    0,         0,    0, 0,
-                            notes,          LANE_BITS_MAX, LEAD_BITS, false};
+    struct stream stream = {8 * (skew + 2), NOT_STAGED, 0, 0, 0, 0, notes};
     if (thread_index() == 0) {
         struct given given = {in - skew, decoded + block->out, (skew + in_bytes + 15) / 16,
                               block->room, 8 * (skew + in_bytes - 4)};
+        struct pace pace = {SECTION_BITS, LANE_BITS_MAX, LEAD_BITS};
         s->given = given;
+        s->pace = pace;
         s->carry = LITERAL_SLOT;
+        s->has_fixed_codes = false;
     }
     sync_block();
     uint32_t verdict = put_sections(s, &stream);
