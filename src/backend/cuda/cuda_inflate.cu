@@ -749,13 +749,6 @@ DEVICE_FN bool has_open(const struct vector *v) {
     return lowest < OPEN_END;
 }
 
-/* Where the slot at `at` is to be read from: from its place, or from itself where it has none in
- * the slice. Without a condition, so that the loads of a vector need not wait for each other. */
-DEVICE_FN uint32_t place_in_slice(uint32_t slot, uint32_t at) {
-    uint32_t open = (uint32_t)((int32_t)(slot - OPEN_END) >> 31);
-    return (slot & open) | (at & ~open);
-}
-
 /* Follows the places of a vector until none lies in the slice. Others may follow theirs meanwhile:
  * a slot that is read holds its old place or a later one on the same way, and both are right. Each
  * step leads back, so the way ends. For a warp. */
@@ -764,7 +757,8 @@ DEVICE_FN struct vector follow(struct inflate_shared *s, uint32_t at) {
     for (uint32_t step = 0; step < SLICE && warp_any(has_open(&v)); step++) {
         UNROLL
         for (uint32_t i = 0; i < VECTOR; i++)
-            v.slots[i] = s->slots[place_in_slice(v.slots[i], at + i)];
+            if (v.slots[i] < OPEN_END)
+                v.slots[i] = s->slots[v.slots[i]];
         store_vector(&s->slots[at], &v);
     }
     return v;
