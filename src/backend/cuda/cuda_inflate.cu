@@ -27,7 +27,15 @@
 #include "backend/cuda/cuda_inflate.h"
 #include "backend/cuda/simt.h"
 
-enum { LANES = COGPU_INFLATE_LANES, PER_MULTIPROCESSOR = 4, WARPS = LANES / WARP };
+enum { LANES = COGPU_INFLATE_LANES, WARPS = LANES / WARP };
+
+/* Thread blocks whose shared memory fits on a multiprocessor: of 228 KiB, or of 164, where each has
+ * more registers then. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+enum { PER_MULTIPROCESSOR = 2 };
+#else
+enum { PER_MULTIPROCESSOR = 4 };
+#endif
 
 /* Bits of a lane's segment, and of the way on which it falls into step. */
 enum { LANE_BITS_MIN = 72, LANE_BITS_MAX = 408 };
@@ -117,8 +125,7 @@ struct inflate_shared {
     uint32_t precode[128];
     struct code codes[CODES];
     uint16_t sorted[LITERALS_MAX + DISTANCES_MAX + WARP];
-    uint32_t
-        entries[LITERALS_MAX + DISTANCES_MAX]; /* of `sorted`, without the bits of their codes */
+    uint32_t entries[LITERALS_MAX + DISTANCES_MAX]; /* of `sorted`, without their codes' bits */
     uint8_t lengths[LITERALS_MAX + DISTANCES_MAX];
     uint8_t precode_lengths[WARP];
     uint32_t exits[LANES];
