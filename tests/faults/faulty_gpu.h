@@ -36,6 +36,10 @@ typedef enum gpu_call {
     CALLS
 } gpu_call;
 
+/* What a fault is: a call that fails; from there on all of them, since the device is lost; or, for
+ * calls of CALL_LAUNCH, a kernel that breaks the device when it comes to run. */
+typedef enum gpu_fault { CALL_FAILS, DEVICE_IS_LOST, KERNEL_BREAKS } gpu_fault;
+
 /* Things that are opened and closed. */
 typedef enum gpu_thing { GPU_MEMORY, GPU_PINNED, GPU_STREAM, GPU_EVENT, GPU_THINGS } gpu_thing;
 
@@ -44,10 +48,11 @@ enum { FAULTY_THINGS_MAX = 256 };
 typedef struct faulty_gpu {
     cogpu_gpu base;
     cogpu_gpu *behind;
-    bool emulates, loses, is_lost, is_closed; /* loses: for good, by the call that fails */
-    gpu_call kind;                            /* that fails */
-    long failing, fired;                      /* its number, 0 for none; how many did fail */
-    long made[CALLS];                         /* calls since they were last counted, of each kind */
+    bool emulates, is_lost, is_closed;
+    gpu_fault how;
+    gpu_call kind;       /* that fails */
+    long failing, fired; /* its number, 0 for none; how many did fail */
+    long made[CALLS];    /* calls of each kind since it was armed */
     struct {
         const void *at;
         uint64_t bytes;
@@ -68,16 +73,17 @@ static inline void faulty_kernel(const void *args, void *shared) {
     cogpu_emu_fail("here", "the device is lost");
 }
 
+static const cogpu_kernel faulty_breaks = {.name = "breaks", .body = faulty_kernel, .threads = 32};
+
 /* A kernel fails, and that sticks. */
 static inline void faulty_lose(faulty_gpu *self) {
-    static const cogpu_kernel kernel = {.name = "lose", .body = faulty_kernel, .threads = 32};
     cogpu_gpu *gpu = self->behind;
     cogpu_gpu_stream *stream = NULL;
     self->is_lost = true;
     if (!self->emulates)
         return;
     CHECK(gpu->calls->stream_open(gpu, false, &stream, NULL) == COGPU_OK);
-    CHECK(gpu->calls->launch(gpu, &kernel, 1, &kernel, stream, NULL) == COGPU_OK);
+    CHECK(gpu->calls->launch(gpu, &faulty_breaks, 1, self, stream, NULL) == COGPU_OK);
     CHECK(gpu->calls->finish_stream(gpu, stream, NULL) == COGPU_DEVICE);
     gpu->calls->stream_close(gpu, stream);
 }
@@ -89,7 +95,9 @@ static inline cogpu_status faulty_turn(faulty_gpu *self, gpu_call call, cogpu_er
     long number = ++self->made[call];
     if (is_chosen && self->made[self->kind] == self->failing) {
         self->fired++;
-        if (!self->loses)
+        if (self->how == KERNEL_BREAKS)
+            return COGPU_OK;
+        if (self->how == CALL_FAILS)
             return cogpu_fail(error,
                               call == CALL_ALLOCATE || call == CALL_ALLOCATE_PINNED ? COGPU_MEMORY
                                                                                     : COGPU_DEVICE,
@@ -99,13 +107,17 @@ static inline cogpu_status faulty_turn(faulty_gpu *self, gpu_call call, cogpu_er
     return self->is_lost ? cogpu_fail(error, COGPU_DEVICE, "the device is lost") : COGPU_OK;
 }
 
-/* From here on the n-th call of the kind fails; 0: none does. */
-static inline void faulty_arm(faulty_gpu *self, gpu_call kind, long n, bool loses) {
+/* From here on the n-th call of the kind fails. */
+static inline void faulty_arm(faulty_gpu *self, gpu_fault how, gpu_call kind, long n) {
+    self->how = how;
     self->kind = kind;
     self->failing = n;
-    self->loses = loses;
     self->fired = 0;
     memset(self->made, 0, sizeof self->made);
+}
+
+static inline void faulty_disarm(faulty_gpu *self) {
+    faulty_arm(self, CALL_FAILS, ANY_CALL, 0);
 }
 
 /* ---- counting ---- */
@@ -247,7 +259,11 @@ static inline cogpu_status faulty_clear(cogpu_gpu *gpu, void *to, uint64_t bytes
 static inline cogpu_status faulty_launch(cogpu_gpu *gpu, const cogpu_kernel *kernel,
                                          uint32_t blocks, const void *args,
                                          cogpu_gpu_stream *stream, cogpu_error *error) {
-    FAULTY_DO(CALL_LAUNCH, launch, kernel, blocks, args, stream);
+    faulty_gpu *self = faulty_of(gpu);
+    long fired_before = self->fired;
+    TRY(faulty_turn(self, CALL_LAUNCH, error));
+    return BEHIND(launch, self->fired > fired_before ? &faulty_breaks : kernel, blocks, args,
+                  stream, error);
 }
 
 static inline cogpu_status faulty_record(cogpu_gpu *gpu, cogpu_gpu_event *event,

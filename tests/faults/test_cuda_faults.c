@@ -184,10 +184,10 @@ static bool survives_call(const struct sample *sample, const cogpu_file *file, g
     cogpu_status expected =
         kind == CALL_ALLOCATE || kind == CALL_ALLOCATE_PINNED ? COGPU_MEMORY : COGPU_DEVICE;
     cogpu_error error;
-    faulty_arm(&gpu, kind, n, false);
+    faulty_arm(&gpu, CALL_FAILS, kind, n);
     cogpu_status status = cogpu_read(file, &request, &raster, NULL, &error);
     bool is_through = gpu.fired == 0;
-    faulty_arm(&gpu, ANY_CALL, 0, false);
+    faulty_disarm(&gpu);
     if (is_through)
         CHECK(status == COGPU_OK && has_pixels(sample, context, &raster));
     else
@@ -231,7 +231,7 @@ static void copies_fail(void) {
         cogpu_status status = COGPU_DEVICE;
         for (long n = 1; status != COGPU_OK; n++) {
             cogpu_error error;
-            faulty_arm(&gpu, ANY_CALL, n, false);
+            faulty_arm(&gpu, CALL_FAILS, ANY_CALL, n);
             status =
                 is_up ? cogpu_device_upload(context, device_kind(), 0, up, 100, memory, &error)
                       : cogpu_device_download(context, device_kind(), 0, memory, 100, down, &error);
@@ -262,20 +262,21 @@ static void many_with_a_lost_device(const struct sample *sample, const cogpu_fil
     free(items[1].raster.data);
 }
 
-/* The device is lost in the middle of a read; true where it is not any more. `is_warm`: there was a
- * read before, which has opened what reads need. */
-static bool survives_loss(const struct sample *sample, const cogpu_file *file, bool is_warm,
+/* The device is lost in the middle of a read; true where it is not any more. But for PLAIN there
+ * was a read before, which has opened what reads need. */
+static bool survives_loss(const struct sample *sample, const cogpu_file *file, gpu_fault how,
                           long n) {
     cogpu_context *context = open_context(BUDGET, (uint64_t)n, EMULATED);
-    if (is_warm)
+    if (sample != &samples[PLAIN])
         read_well(sample, file, context);
     cogpu_raster raster = device_raster(sample, context), other = device_raster(sample, context);
     cogpu_request request = request_for(sample, context);
     cogpu_error error;
-    faulty_arm(&gpu, ANY_CALL, n, true);
+    faulty_arm(&gpu, how, how == KERNEL_BREAKS ? CALL_LAUNCH : ANY_CALL, n);
     cogpu_status status = cogpu_read(file, &request, &raster, NULL, &error);
     cogpu_device_release(context, raster.device, 0, raster.data);
-    if (gpu.is_lost) {
+    bool is_lost = gpu.fired > 0;
+    if (is_lost) {
         CHECK(status == COGPU_DEVICE && has_text(&error, status));
         CHECK(cogpu_read(file, &request, &other, NULL, &error) == COGPU_DEVICE);
         CHECK(cogpu_device_download(context, other.device, 0, other.data, 1, &(char){0}, &error) ==
@@ -285,20 +286,28 @@ static bool survives_loss(const struct sample *sample, const cogpu_file *file, b
     }
     cogpu_device_release(context, other.device, 0, other.data);
     close_context(context);
-    return !gpu.is_lost;
+    return !is_lost;
 }
 
-static void device_is_lost(void) {
+static void try_losses(gpu_fault how) {
     for (int i = 0; i < SAMPLES; i++) {
         const struct sample *sample = &samples[i];
         cogpu_file *file = open_file(sample);
-        for (long n = 1; !survives_loss(sample, file, i != PLAIN, n) && !test_broken;
-             n += step_of(sample))
+        for (long n = 1; !survives_loss(sample, file, how, n) && !test_broken; n += step_of(sample))
             CHECK(n < ENDLESS);
         if (test_broken)
             printf("... with sample %d\n", i);
         cogpu_close(file);
     }
+}
+
+static void device_is_lost(void) {
+    try_losses(DEVICE_IS_LOST);
+}
+
+static void kernel_breaks_the_device(void) {
+    if (!gpu_test_is_real())
+        try_losses(KERNEL_BREAKS);
 }
 
 /* ---- memory of the host ---- */
@@ -360,7 +369,7 @@ static void too_little_is_free(void) {
         cogpu_raster raster = device_raster(&samples[i], context);
         cogpu_request request = request_for(&samples[i], context);
         cogpu_error error;
-        faulty_arm(&gpu, ANY_CALL, 0, false);
+        faulty_disarm(&gpu);
         CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_MEMORY);
         CHECK(has_text(&error, COGPU_MEMORY) && strstr(error.message, "device_bytes"));
         CHECK(names(error.message, DEVICE_BYTES >> 20));
@@ -382,7 +391,7 @@ static long batches_within(const struct sample *sample, const cogpu_file *file, 
     cogpu_raster raster = device_raster(sample, context);
     cogpu_request request = request_for(sample, context);
     cogpu_result result;
-    faulty_arm(&gpu, ANY_CALL, 0, false);
+    faulty_disarm(&gpu);
     cogpu_status status = cogpu_read(file, &request, &raster, &result, NULL);
     long batches = gpu.made[CALL_COPY_UP];
     CHECK(gpu.most_bytes - sample->bytes <= budget);
@@ -434,6 +443,7 @@ int main(void) {
     RUN(working_fails);
     RUN(copies_fail);
     RUN(device_is_lost);
+    RUN(kernel_breaks_the_device);
     RUN(host_has_no_memory);
     RUN(too_little_is_free);
     RUN(budgets);

@@ -246,9 +246,12 @@ static cogpu_status emu_launch(cogpu_gpu *gpu, const cogpu_kernel *kernel, uint3
 
 static cogpu_status emu_record(cogpu_gpu *gpu, cogpu_gpu_event *event, cogpu_gpu_stream *stream,
                                cogpu_error *error) {
-    struct thing thing = {.what = RECORD, .event = event, .recording = ++event->recorded};
+    struct thing thing = {.what = RECORD, .event = event, .recording = event->recorded + 1};
+    /* Only what stands in the stream can come to pass. */
+    TRY(add(gpu, stream, &thing, error));
+    event->recorded++;
     event->stream = stream;
-    return add(gpu, stream, &thing, error);
+    return COGPU_OK;
 }
 
 static cogpu_status emu_wait_event(cogpu_gpu *gpu, cogpu_gpu_stream *stream, cogpu_gpu_event *event,
