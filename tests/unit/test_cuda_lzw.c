@@ -5,6 +5,7 @@
  * The device keeps the law of gpu_law.h, and what encoders write must get a 0.
  */
 #include "gpu_law.h"
+#include "gpu_test.h"
 #include "streams.h"
 #include "test.h"
 

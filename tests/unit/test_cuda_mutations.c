@@ -14,6 +14,7 @@
  */
 #define ZSTD_STATIC_LINKING_ONLY
 #include "gpu_law.h"
+#include "gpu_test.h"
 #include "streams.h"
 #include "test.h"
 

@@ -4,6 +4,7 @@
  * needed, and that all of them are the same; anything else, that it gets fewer.
  */
 #include "codec/codec.h"
+#include "gpu_test.h"
 #include "streams.h"
 #include "test.h"
 
