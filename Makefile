@@ -43,7 +43,7 @@ bench:
 	@$(MAKE) --no-print-directory all
 	@$(python) bench/bench.py --readme
 
-# The GPU's decoders beside nvCOMP, where it is found.
+# Reading into a GPU's memory beside nvCOMP, nvTIFF and xarray-spatial: docs/bench-gpu.md.
 bench-gpu:
 	@tools/setup.sh bench/requirements-gpu.txt
 	@$(python) bench/bench_gpu.py

@@ -386,7 +386,7 @@ typedef struct cogpu_context_options {
     uint32_t threads;      /* that read and decode; 0 = one for each processor */
     uint64_t cache_bytes;  /* decoded blocks to keep for later reads; 0 = none */
     uint64_t device_bytes; /* memory of a device that reads may take beside the caller's raster;
-                            * 0 = 512 MiB */
+                            * 0 = 512 MB */
 } cogpu_context_options;
 
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_context_open(const cogpu_context_options *options,
@@ -423,11 +423,14 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_device_upload(cogpu_context *conte
  * stride_band = size. Strides may be negative. */
 typedef struct cogpu_raster {
     void *data;      /* of band 0, row 0, column 0 */
-    cogpu_type type; /* must be the image's; COGPU_U8 for masks */
+    cogpu_type type; /* the image's, or F16, F32 or F64, to which its samples are then converted;
+                      * COGPU_U8 for masks */
     uint32_t bands, height, width;
     int64_t stride_band, stride_y, stride_x;
     cogpu_device_kind device; /* where `data` lies: COGPU_CPU for memory of the host */
     uint32_t device_index;    /* which of its kind */
+    void *stream; /* of a GPU: a CUstream or cudaStream_t, NULL for the default one. What
+                   * it holds already is done before the raster is written */
 } cogpu_raster;
 
 typedef enum cogpu_part {
@@ -437,7 +440,15 @@ typedef enum cogpu_part {
                   or a mask of one band stands for all */
 } cogpu_part;
 
-/* What to read; NULL or all zero: every pixel of level 0 of image 0. */
+/* A read whose last blocks the device still has to decode. */
+typedef struct cogpu_pending cogpu_pending;
+
+/* What to read; NULL or all zero: every pixel of level 0 of image 0.
+ *
+ * Samples that are no complex ones can be converted on the way into a raster of type F16, F32 or
+ * F64. They are rounded to the nearest value of that type; scaled, they are reckoned in double for
+ * F64 and in float for the others, product and sum each rounded, as NumPy does. A NaN that comes of
+ * a conversion is the quiet one without sign and payload. All devices give the same bits. */
 typedef struct cogpu_request {
     uint32_t image, level;
     uint32_t x, y, width,
@@ -445,9 +456,14 @@ typedef struct cogpu_request {
     const uint32_t *bands; /* 1-based, any order, repeats allowed; NULL = all */
     uint32_t band_count;
     cogpu_part part;
-    int fill_bad_blocks;    /* non-zero: a bad block becomes nodata (or 0) and is counted */
-    uint32_t threads;       /* 0 = the context's, or one for each processor */
-    cogpu_context *context; /* may be NULL */
+    int fill_bad_blocks;   /* non-zero: a bad block becomes nodata (or 0) and is counted */
+    int nan_where_invalid; /* non-zero: what the mask (COGPU_MASK) calls invalid becomes NaN: with
+                            * nodata samples, with a mask directory or an alpha band pixels */
+    int scaled; /* non-zero: samples are multiplied by the scale of their band and its offset is
+                 * added: see cogpu_band. Nodata is compared before. */
+    uint32_t threads;        /* 0 = the context's, or one for each processor */
+    cogpu_context *context;  /* may be NULL */
+    cogpu_pending **pending; /* not NULL: do not wait for the device; see cogpu_wait */
 } cogpu_request;
 
 /* Milliseconds of a read on a device, summed over its batches, whose stages overlap: the host reads
@@ -463,7 +479,9 @@ typedef struct cogpu_result {
     uint64_t bad_blocks;    /* of these, filled because they could not be read */
     uint64_t cached_blocks; /* of these, found in the context's cache */
     uint64_t device_blocks; /* of these, decoded by the raster's device */
+    uint64_t late_blocks;   /* of these, refused by the device and decoded by the host thereafter */
     uint64_t bytes_read;    /* of blocks, from the source */
+    uint64_t direct_bytes;  /* of these, straight to the device: see cogpu_no_direct_storage */
     cogpu_stages stages;    /* where the time went, with a device */
     cogpu_error first_bad;  /* the first of the bad blocks */
 } cogpu_result;
@@ -476,10 +494,21 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_read(const cogpu_file *file,
                                                    cogpu_raster *raster, cogpu_result *result,
                                                    cogpu_error *error);
 
+/* With `pending` in its request, cogpu_read into memory of a GPU returns when all blocks are on
+ * their way: what the raster's stream gets from then on runs after them, and the host need not
+ * wait. The request's bands, the file and the context must stay until cogpu_wait, which waits, says
+ * how it went, and frees `pending`. Blocks that the device refused (damaged, or rare) are put into
+ * the raster only here: where result->late_blocks or the status is not 0, what ran in between has
+ * not seen them. Reads that the host does in full have *pending NULL, which cogpu_wait takes too:
+ * then `result` and `error` are those of cogpu_read. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_wait(cogpu_pending *pending, cogpu_result *result,
+                                                   cogpu_error *error);
+
 /* One read of cogpu_read_many. */
 typedef struct cogpu_read_item {
     const cogpu_file *file;
-    cogpu_request request; /* its `threads` is not used, its `context` is that of the call */
+    cogpu_request request; /* its `threads` and `pending` are not used, its `context` is that of the
+                            * call */
     cogpu_raster raster;
     cogpu_result result; /* filled */
     cogpu_status status; /* filled */
@@ -490,6 +519,25 @@ typedef struct cogpu_read_item {
  * status and the error of the call, and the others are read all the same. */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_read_many(cogpu_read_item *items, size_t count,
                                                         cogpu_context *context, cogpu_error *error);
+
+/* ---------------------------------------------------------------------------------------------
+ * Rasters for others
+ */
+
+/* The raster as a tensor of DLPack (its structs are in DLPack's own header), over the same memory
+ * and shaped (band, row, column), for NumPy, CuPy, PyTorch: as it was before version 1 of DLPack
+ * and since then. Its deleter calls release(user), unless `release` is NULL, and may do so on any
+ * thread. What is to be done on a stream before others may use the memory is the caller's.
+ * COGPU_UNSUPPORTED for complex integers, which DLPack has not. */
+struct DLManagedTensor;
+struct DLManagedTensorVersioned;
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_dlpack(const cogpu_raster *raster,
+                                                     void (*release)(void *user), void *user,
+                                                     struct DLManagedTensor **tensor,
+                                                     cogpu_error *error);
+COGPU_API COGPU_MUST_CHECK cogpu_status
+cogpu_dlpack_versioned(const cogpu_raster *raster, void (*release)(void *user), void *user,
+                       struct DLManagedTensorVersioned **tensor, cogpu_error *error);
 
 /* ---------------------------------------------------------------------------------------------
  * What this build can do
@@ -516,6 +564,10 @@ typedef struct cogpu_device {
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_device_info(uint32_t index, cogpu_device *info);
 /* Why there is no GPU: "NVIDIA's driver (libcuda.so.1) is not installed"; NULL where there is. */
 COGPU_API const char *cogpu_no_cuda(void);
+
+/* Why files are not read straight into memory of GPUs, by GPUDirect Storage, but by way of pinned
+ * memory: "cuFile (libcufile.so.0) is not installed"; NULL where they are. */
+COGPU_API const char *cogpu_no_direct_storage(void);
 
 /* PROJ's version, or NULL in a build without it. */
 COGPU_API const char *cogpu_proj_version(void);

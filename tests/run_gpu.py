@@ -18,6 +18,7 @@ LONGER = {"test_cuda_mutations": ["--count", "100000"]}  # what a GPU has time f
 
 def build():
     names = [path.stem for path in sorted((ROOT / "tests").glob("*/test_cuda_*.c"))]
+    names.append("test_nvjpeg")
     subprocess.run(["cmake", "-S", ROOT, "-B", BUILD, "-DCMAKE_BUILD_TYPE=Release", "-DCOGPU_CUDA=ON"],
                    check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["cmake", "--build", BUILD, "-j", "--target", "cogpu", "cogpu_cli", *names], check=True,

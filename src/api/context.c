@@ -1,7 +1,7 @@
 /* What reads share: threads, the cache of blocks, and seats with their working memory. */
 #include "api/room.h"
 
-#define DEVICE_BYTES_DEFAULT (UINT64_C(512) << 20)
+#define DEVICE_BYTES_DEFAULT UINT64_C(512000000)
 
 cogpu_status cogpu_context_open(const cogpu_context_options *options, cogpu_context **out,
                                 cogpu_error *error) {

@@ -49,6 +49,13 @@ const char *cogpu_no_cuda(void) {
     return why;
 }
 
+const char *cogpu_no_direct_storage(void) {
+    const char *why = cogpu_gds_absent();
+    return why                     ? why
+           : cogpu_gds_is_direct() ? NULL
+                                   : "cuFile is there, but not its driver (nvidia-fs)";
+}
+
 static cogpu_status open_gpu(cogpu_device_kind kind, uint32_t index, cogpu_gpu **gpu,
                              cogpu_error *error) {
     const char *seed = getenv("COGPU_EMU_SEED");

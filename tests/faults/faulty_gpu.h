@@ -48,7 +48,7 @@ enum { FAULTY_THINGS_MAX = 256 };
 typedef struct faulty_gpu {
     cogpu_gpu base;
     cogpu_gpu *behind;
-    bool emulates, is_lost, is_closed;
+    bool is_lost, is_closed;
     gpu_fault how;
     gpu_call kind;       /* that fails */
     long failing, fired; /* its number, 0 for none; how many did fail */
@@ -80,7 +80,7 @@ static inline void faulty_lose(faulty_gpu *self) {
     cogpu_gpu *gpu = self->behind;
     cogpu_gpu_stream *stream = NULL;
     self->is_lost = true;
-    if (!self->emulates)
+    if (!gpu->is_emulated)
         return;
     CHECK(gpu->calls->stream_open(gpu, false, &stream, NULL) == COGPU_OK);
     CHECK(gpu->calls->launch(gpu, &faulty_breaks, 1, self, stream, NULL) == COGPU_OK);
@@ -195,6 +195,16 @@ static inline void faulty_close(cogpu_gpu *gpu) {
     faulty_of(gpu)->behind->calls->close(faulty_of(gpu)->behind);
 }
 
+static inline bool faulty_enter(cogpu_gpu *gpu) {
+    cogpu_gpu *behind = faulty_of(gpu)->behind;
+    return !faulty_of(gpu)->is_lost && behind->calls->enter(behind);
+}
+
+static inline void faulty_leave(cogpu_gpu *gpu) {
+    cogpu_gpu *behind = faulty_of(gpu)->behind;
+    behind->calls->leave(behind);
+}
+
 static inline cogpu_status faulty_memory(cogpu_gpu *gpu, uint64_t *free_bytes, uint64_t *total,
                                          cogpu_error *error) {
     FAULTY_DO(CALL_MEMORY, memory, free_bytes, total);
@@ -294,6 +304,8 @@ static inline float faulty_milliseconds(cogpu_gpu *gpu, cogpu_gpu_event *from,
 
 static const cogpu_gpu_calls faulty_calls = {
     .close = faulty_close,
+    .enter = faulty_enter,
+    .leave = faulty_leave,
     .memory = faulty_memory,
     .allocate = faulty_allocate,
     .release = faulty_release,
@@ -315,8 +327,8 @@ static const cogpu_gpu_calls faulty_calls = {
 };
 
 /* It closes the device behind when it is closed itself. */
-static inline void faulty_open(faulty_gpu *self, cogpu_gpu *behind, bool emulates) {
-    *self = (faulty_gpu){.base = *behind, .behind = behind, .emulates = emulates};
+static inline void faulty_open(faulty_gpu *self, cogpu_gpu *behind) {
+    *self = (faulty_gpu){.base = *behind, .behind = behind};
     self->base.calls = &faulty_calls;
 }
 

@@ -224,6 +224,26 @@ static void try_mask(const cogpu_file *file, const struct sample *sample) {
         CHECK(pixels[i] == (kind_sample(&mask, 0, i % SIDE, i / SIDE) ? 255 : 0));
 }
 
+/* Some rows as floats, scaled, NaN where the mask says so. */
+static void try_floats(const cogpu_file *file, const struct sample *sample) {
+    enum { ROWS = 20 };
+    static float floats[SIDE * ROWS * 3];
+    cogpu_request request = {.height = ROWS, .scaled = 1, .nan_where_invalid = 1, .threads = 1};
+    cogpu_raster raster = raster_for(&sample->full, SIDE, ROWS);
+    image_kind mask = {.width = SIDE, .seed = 1};
+    cogpu_error error;
+    raster.data = floats;
+    raster.type = COGPU_F32;
+    long before = atomic_load(&fired);
+    if (!went_well(cogpu_read(file, &request, &raster, NULL, &error), before, &error))
+        return;
+    for (uint32_t i = 0; i < SIDE * ROWS; i++) {
+        bool valid = !sample->has_masks || kind_sample(&mask, 0, i % SIDE, i / SIDE);
+        float value = (float)kind_sample(&sample->full, 0, i % SIDE, i / SIDE);
+        CHECK(valid ? floats[i] == value * (sample->has_texts ? 2 : 1) : floats[i] != floats[i]);
+    }
+}
+
 static void try_many(const cogpu_file *file, const struct sample *sample, cogpu_context *context) {
     static uint8_t parts[3][SIDE * 20 * 6];
     cogpu_read_item items[3];
@@ -276,6 +296,7 @@ static void try_all(struct sample *sample, enum way way) {
         if (way != FROM_PATH_WITH_LEVELS_BESIDE)
             try_read(file, &sample->half, (cogpu_request){.level = 1});
         try_mask(file, sample);
+        try_floats(file, sample);
         try_many(file, sample, NULL);
         try_context(file, sample);
     }

@@ -1407,7 +1407,7 @@ def test_T138_T214_windows_outside(window):
 
 @pytest.mark.parametrize("shape,dtype", [((1, 12, 11), "u2"), ((1, 13, 10), "u2"),
                                          ((2, 12, 10), "u2"), ((1, 12, 10), "u1"),
-                                         ((1, 12, 10), "f4"), ((1, 11, 10), "u2")])
+                                         ((1, 12, 10), "i4"), ((1, 11, 10), "u2")])
 def test_T214_raster_of_another_shape(shape, dtype):
     with opened(tb.image(PIXELS)) as file:
         with pytest.raises(cogpu.CogpuError) as caught:

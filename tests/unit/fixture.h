@@ -186,7 +186,7 @@ static inline void build_kind(tiff_builder *file, const image_kind *kind) {
                 if (count == FIXTURE_BLOCKS_MAX)
                     abort();
                 if (kind->apart)
-                    build_data(file, NULL, 5000);
+                    build_data(file, NULL, 25000);
                 offsets[count] = sparse ? 0 : build_data(file, stored.bytes, stored.size);
                 counts[count] = sparse ? 0 : stored.size;
                 free(stored.bytes);

@@ -68,6 +68,9 @@ typedef struct cogpu_gpu_batch {
  * work itself. With less than `least` it must not be called; between the two it takes more rounds.
  */
 typedef struct cogpu_gpu_decoder {
+    /* Decoded bytes a nanosecond: of one block alone on the device, and of one thread of the host.
+     * They decide who decodes a few blocks. */
+    double device_rate, host_rate;
     void (*scratch)(const cogpu_coded *blocks, uint32_t count, uint64_t *least, uint64_t *best);
     cogpu_status (*decode)(const cogpu_gpu_batch *batch, cogpu_error *error);
 } cogpu_gpu_decoder;

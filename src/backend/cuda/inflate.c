@@ -27,4 +27,4 @@ static cogpu_status inflate_decode(const cogpu_gpu_batch *batch, cogpu_error *er
                               error);
 }
 
-const cogpu_gpu_decoder cogpu_gpu_inflate = {inflate_scratch, inflate_decode};
+const cogpu_gpu_decoder cogpu_gpu_inflate = {0.28, 0.5, inflate_scratch, inflate_decode};

@@ -160,4 +160,4 @@ static cogpu_status decode(const cogpu_gpu_batch *batch, cogpu_error *error) {
     return COGPU_OK;
 }
 
-const cogpu_gpu_decoder cogpu_gpu_zstd = {scratch, decode};
+const cogpu_gpu_decoder cogpu_gpu_zstd = {0.4, 1.0, scratch, decode};

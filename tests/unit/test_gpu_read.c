@@ -1,0 +1,298 @@
+/*
+ * Reading on a device, here the emulated one: reads that are not waited for, and bytes that go
+ * straight to the device by a fake cuFile that may fail.
+ */
+#include "cogpu.h"
+
+#include "fake_cufile.h"
+#include "unit/fixture.h"
+
+#include <fcntl.h>
+
+static const image_kind tiles = {
+    .width = 300, .height = 270, .bits = 16, .tile_width = 64, .tile_height = 64, .compression = 8};
+enum { TILES = 5 * 5 };
+
+static cogpu_error error;
+
+static cogpu_context *open_context(void) {
+    cogpu_context *context = NULL;
+    cogpu_context_options options = {.threads = 2, .device_bytes = 64 << 20};
+    CHECK(cogpu_context_open(&options, &context, &error) == COGPU_OK);
+    return context;
+}
+
+/* The image at a path, so that it has a descriptor. */
+static cogpu_file *open_at_path(const tiff_builder *built) {
+    char path[] = "/tmp/cogpu-test-XXXXXX";
+    cogpu_file *file = NULL;
+    int descriptor = mkstemp(path);
+    CHECK(descriptor >= 0 && write(descriptor, built->bytes, built->size) == (ssize_t)built->size);
+    close(descriptor);
+    CHECK(cogpu_open(path, NULL, &file, &error) == COGPU_OK);
+    unlink(path);
+    return file;
+}
+
+static cogpu_raster raster_on_device(const image_kind *kind, uint32_t width, uint32_t height) {
+    cogpu_raster raster = raster_of(kind, width, height, kind_bands(kind));
+    raster.device = COGPU_EMU;
+    return raster;
+}
+
+static bool is_image(const image_kind *kind, const cogpu_raster *raster, uint32_t x, uint32_t y) {
+    return pixels_match(kind, raster->data, x, y, raster->width, raster->height, NULL, 0);
+}
+
+/* A byte of the block's content, far from what its codec checks first. */
+static void damage(tiff_builder *built, uint64_t block) {
+    cogpu_file *file = NULL;
+    uint32_t offset = 0;
+    CHECK(cogpu_open_memory(built->bytes, built->size, NULL, &file, &error) == COGPU_OK);
+    CHECK(cogpu_tag_read(file, 0, 324, block, 1, &offset, &error) == COGPU_OK);
+    cogpu_close(file);
+    built->bytes[offset + 3000] ^= 0x55;
+}
+
+/* ---- reads that are not waited for --------------------------------------------------------- */
+
+static void test_pending_reads_side_by_side(void) {
+    tiff_builder built;
+    cogpu_file *file = NULL;
+    cogpu_context *context = open_context();
+    cogpu_pending *whole = NULL, *part = NULL;
+    cogpu_result result;
+    build_one(&built, &tiles);
+    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
+    cogpu_raster all = raster_on_device(&tiles, 300, 270), some = raster_on_device(&tiles, 90, 100),
+                 last = raster_on_device(&tiles, 300, 270);
+    cogpu_request request = {.context = context, .pending = &whole};
+    CHECK(cogpu_read(file, &request, &all, NULL, &error) == COGPU_OK && whole);
+    request = (cogpu_request){
+        .context = context, .pending = &part, .x = 50, .y = 60, .width = 90, .height = 100};
+    CHECK(cogpu_read(file, &request, &some, NULL, &error) == COGPU_OK && part);
+    request = (cogpu_request){.context = context};
+    CHECK(cogpu_read(file, &request, &last, &result, &error) == COGPU_OK);
+    CHECK(is_image(&tiles, &last, 0, 0) && result.device_blocks == TILES);
+    CHECK(cogpu_wait(part, &result, &error) == COGPU_OK && is_image(&tiles, &some, 50, 60));
+    CHECK(result.blocks == 9 && result.device_blocks == 9 && result.late_blocks == 0);
+    CHECK(cogpu_wait(whole, &result, &error) == COGPU_OK && is_image(&tiles, &all, 0, 0));
+    CHECK(result.device_blocks == TILES);
+    CHECK(cogpu_wait(NULL, NULL, &error) == COGPU_OK);
+    free(all.data);
+    free(some.data);
+    free(last.data);
+    cogpu_close(file);
+    cogpu_context_close(context);
+    build_close(&built);
+}
+
+/* More blocks than are under way at once: all but the last batch are waited for. */
+static void test_pending_read_of_many_blocks(void) {
+    static const image_kind kind = {
+        .width = 480, .height = 1600, .tile_width = 16, .tile_height = 16};
+    tiff_builder built;
+    cogpu_file *file = NULL;
+    cogpu_context *context = open_context();
+    cogpu_pending *pending = NULL;
+    cogpu_result result;
+    build_one(&built, &kind);
+    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
+    cogpu_raster raster = raster_on_device(&kind, 480, 1600);
+    cogpu_request request = {.context = context, .pending = &pending};
+    CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_OK && pending);
+    CHECK(cogpu_wait(pending, &result, &error) == COGPU_OK && is_image(&kind, &raster, 0, 0));
+    CHECK(result.blocks == 3000 && result.bytes_read == 3000 * 256);
+    free(raster.data);
+    cogpu_close(file);
+    cogpu_context_close(context);
+    build_close(&built);
+}
+
+static void test_pending_read_of_a_damaged_block(void) {
+    tiff_builder built;
+    cogpu_file *file = NULL;
+    cogpu_context *context = open_context();
+    cogpu_pending *pending = NULL;
+    cogpu_result result;
+    build_one(&built, &tiles);
+    damage(&built, 7);
+    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
+    cogpu_raster raster = raster_on_device(&tiles, 300, 270);
+    cogpu_request request = {.context = context, .pending = &pending};
+    CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_OK && pending);
+    CHECK(cogpu_wait(pending, &result, &error) == COGPU_CORRUPT && error.block == 7);
+    CHECK(result.late_blocks == 1);
+    request.fill_bad_blocks = 1;
+    CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_OK && pending);
+    CHECK(cogpu_wait(pending, &result, &error) == COGPU_OK);
+    CHECK(result.bad_blocks == 1 && result.first_bad.block == 7);
+    CHECK(result.late_blocks == 1 && result.device_blocks == TILES - 1);
+    const uint16_t *pixels = raster.data;
+    CHECK(pixels[64 * 300 + 128] == 0 && pixels[0] == kind_sample(&tiles, 0, 0, 0));
+    free(raster.data);
+    cogpu_close(file);
+    cogpu_context_close(context);
+    build_close(&built);
+}
+
+static void test_nothing_is_pending_on_the_host(void) {
+    tiff_builder built;
+    cogpu_file *file = NULL;
+    int mark;
+    cogpu_pending *pending = (cogpu_pending *)(void *)&mark;
+    cogpu_result result;
+    build_one(&built, &tiles);
+    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
+    cogpu_raster raster = raster_of(&tiles, 300, 270, 1);
+    cogpu_request request = {.pending = &pending};
+    CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_OK && !pending);
+    CHECK(is_image(&tiles, &raster, 0, 0) && result.blocks == TILES);
+    request.width = 999;
+    CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_ARGUMENT && !pending);
+    free(raster.data);
+    cogpu_close(file);
+    build_close(&built);
+}
+
+/* ---- straight to the device ---------------------------------------------------------------- */
+
+/* Reads the image whole, with tiles that came straight there and some that did not. */
+static void read_directly(const tiff_builder *built, cogpu_status expected, cogpu_result *result) {
+    cogpu_file *file = open_at_path(built);
+    cogpu_context *context = open_context();
+    cogpu_raster raster = raster_on_device(&tiles, 300, 270);
+    cogpu_request request = {.context = context};
+    CHECK(cogpu_read(file, &request, &raster, result, &error) == expected);
+    CHECK(expected != COGPU_OK || is_image(&tiles, &raster, 0, 0));
+    free(raster.data);
+    cogpu_close(file);
+    cogpu_context_close(context);
+    CHECK(fake->files == 0 && fake->memories == 0 && fake->batches == 0);
+    CHECK(fake->wrong == 0 && fake->unaligned == 0 && fake->closed_under_way == 0);
+}
+
+static void all_is_direct(void) {
+    tiff_builder built;
+    cogpu_result result;
+    build_one(&built, &tiles);
+    read_directly(&built, COGPU_OK, &result);
+    CHECK(result.direct_bytes == result.bytes_read && result.device_blocks == TILES);
+    CHECK(fake->submitted > 0 && fake->submitted_before_wait == fake->submitted);
+    CHECK(cogpu_no_direct_storage() == NULL);
+    build_close(&built);
+}
+
+/* Tiles far from each other, so that each has a read of its own. */
+static void reads_that_fail(void) {
+    image_kind apart = tiles;
+    apart.apart = true;
+    tiff_builder built;
+    cogpu_result result;
+    build_one(&built, &apart);
+    fake->fail_each = 2;
+    read_directly(&built, COGPU_OK, &result);
+    CHECK(result.direct_bytes > 0 && result.direct_bytes < result.bytes_read);
+    CHECK(result.late_blocks > 0 && result.device_blocks + result.late_blocks == TILES);
+    fake->fail_each = 0;
+    fake->short_each = 3;
+    read_directly(&built, COGPU_OK, &result);
+    CHECK(result.direct_bytes > 0 && result.direct_bytes < result.bytes_read);
+    build_close(&built);
+}
+
+/* What the device refuses is decoded from the bytes that come back. */
+static void damaged_blocks_come_back(void) {
+    tiff_builder built;
+    cogpu_result result;
+    build_one(&built, &tiles);
+    damage(&built, 3);
+    damage(&built, 20);
+    read_directly(&built, COGPU_CORRUPT, &result);
+    CHECK(error.block == 3 && result.late_blocks == 2);
+    build_close(&built);
+}
+
+static void memory_that_is_not_registered(void) {
+    tiff_builder built;
+    cogpu_result result;
+    build_one(&built, &tiles);
+    fake->memory_error = 5022;
+    read_directly(&built, COGPU_OK, &result);
+    CHECK(result.direct_bytes == result.bytes_read);
+    build_close(&built);
+}
+
+static void files_that_are_not_taken(void) {
+    tiff_builder built;
+    cogpu_result result;
+    build_one(&built, &tiles);
+    fake->file_error = 5027;
+    read_directly(&built, COGPU_OK, &result);
+    CHECK(result.direct_bytes == 0 && result.device_blocks == TILES);
+    build_close(&built);
+}
+
+/* Blocks without data, blocks that only the host decodes, and a file that is no file. */
+static void mixed_with_others(void) {
+    static const uint64_t sparse[] = {0, 1, 13, UINT64_MAX};
+    image_kind kinds[] = {tiles, tiles, tiles};
+    cogpu_context *context = open_context();
+    cogpu_read_item items[3] = {{0}};
+    tiff_builder built[3];
+    kinds[0].sparse = sparse;
+    kinds[1].compression = 1;
+    for (uint32_t i = 0; i < 3; i++) {
+        cogpu_file *file = NULL;
+        build_one(&built[i], &kinds[i]);
+        if (i < 2)
+            file = open_at_path(&built[i]);
+        else
+            CHECK(cogpu_open_memory(built[i].bytes, built[i].size, NULL, &file, &error) ==
+                  COGPU_OK);
+        items[i] = (cogpu_read_item){.file = file, .raster = raster_on_device(&tiles, 300, 270)};
+    }
+    CHECK(cogpu_read_many(items, 3, context, &error) == COGPU_OK);
+    CHECK(items[0].result.direct_bytes == items[0].result.bytes_read);
+    CHECK(items[0].result.sparse_blocks == 3 && items[0].result.device_blocks == TILES - 3);
+    CHECK(items[1].result.direct_bytes == 0 && items[2].result.direct_bytes == 0);
+    CHECK(is_image(&tiles, &items[1].raster, 0, 0) && is_image(&tiles, &items[2].raster, 0, 0));
+    for (uint32_t i = 0; i < 3; i++) {
+        free(items[i].raster.data);
+        cogpu_close((cogpu_file *)(uintptr_t)items[i].file);
+        build_close(&built[i]);
+    }
+    cogpu_context_close(context);
+    CHECK(fake->files == 0 && fake->memories == 0 && fake->wrong == 0);
+}
+
+static void by_way_of_the_host(void) {
+    tiff_builder built;
+    cogpu_result result;
+    build_one(&built, &tiles);
+    fake->is_through_host = true;
+    read_directly(&built, COGPU_OK, &result);
+    CHECK(result.direct_bytes == 0 && fake->submitted == 0);
+    CHECK_TEXT(cogpu_no_direct_storage(), "cuFile is there, but not its driver (nvidia-fs)");
+    build_close(&built);
+}
+
+static void test_direct_reads(void) {
+    in_a_process(FAKE_CUFILE, all_is_direct);
+    in_a_process(FAKE_CUFILE, reads_that_fail);
+    in_a_process(FAKE_CUFILE, damaged_blocks_come_back);
+    in_a_process(FAKE_CUFILE, memory_that_is_not_registered);
+    in_a_process(FAKE_CUFILE, files_that_are_not_taken);
+    in_a_process(FAKE_CUFILE, mixed_with_others);
+    in_a_process(FAKE_CUFILE, by_way_of_the_host);
+    in_a_process(FAKE_CUFILE_OLD, reads_that_fail);
+}
+
+int main(void) {
+    RUN(test_direct_reads); /* first: it forks, and threads do not follow */
+    RUN(test_pending_reads_side_by_side);
+    RUN(test_pending_read_of_many_blocks);
+    RUN(test_pending_read_of_a_damaged_block);
+    RUN(test_nothing_is_pending_on_the_host);
+    return FINISH();
+}
