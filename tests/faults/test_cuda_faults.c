@@ -175,6 +175,16 @@ static bool has_text(const cogpu_error *error, cogpu_status status) {
     return error->status == status && error->message[0] != '\0';
 }
 
+/* Starts the read, and waits for it. */
+static cogpu_status read_in_two_steps(const cogpu_file *file, cogpu_request request,
+                                      cogpu_raster *raster, cogpu_error *error) {
+    cogpu_pending *pending = NULL;
+    request.pending = &pending;
+    cogpu_status status = cogpu_read(file, &request, raster, NULL, error);
+    CHECK(status == COGPU_OK || !pending);
+    return status == COGPU_OK ? cogpu_wait(pending, NULL, error) : status;
+}
+
 static long step_of(const struct sample *sample) {
     return sample->step ? sample->step : 1;
 }
@@ -190,7 +200,7 @@ static bool survives_call(const struct sample *sample, const cogpu_file *file, g
         kind == CALL_ALLOCATE || kind == CALL_ALLOCATE_PINNED ? COGPU_MEMORY : COGPU_DEVICE;
     cogpu_error error;
     faulty_arm(&gpu, CALL_FAILS, kind, n);
-    cogpu_status status = cogpu_read(file, &request, &raster, NULL, &error);
+    cogpu_status status = read_in_two_steps(file, request, &raster, &error);
     bool is_through = gpu.fired == 0;
     faulty_disarm(&gpu);
     if (is_through)
@@ -278,7 +288,7 @@ static bool survives_loss(const struct sample *sample, const cogpu_file *file, g
     cogpu_request request = request_for(sample, context);
     cogpu_error error;
     faulty_arm(&gpu, how, how == KERNEL_BREAKS ? CALL_LAUNCH : ANY_CALL, n);
-    cogpu_status status = cogpu_read(file, &request, &raster, NULL, &error);
+    cogpu_status status = read_in_two_steps(file, request, &raster, &error);
     cogpu_device_release(context, raster.device, 0, raster.data);
     bool is_lost = gpu.fired > 0;
     if (is_lost) {
@@ -313,6 +323,46 @@ static void device_is_lost(void) {
 static void kernel_breaks_the_device(void) {
     if (!gpu_test_is_real())
         try_losses(KERNEL_BREAKS);
+}
+
+/* ---- two reads at a time ---- */
+
+/* A read is under way when another one meets a fault: it comes through all the same, but where the
+ * device is lost. True where there was no fault any more. */
+static bool survives_neighbour(const struct sample *sample, const cogpu_file *file, gpu_fault how,
+                               long n) {
+    cogpu_context *context = open_context(BUDGET, (uint64_t)n, EMULATED);
+    cogpu_raster raster = device_raster(sample, context), other = device_raster(sample, context);
+    cogpu_request request = request_for(sample, context), other_request = request;
+    cogpu_pending *pending = NULL;
+    cogpu_error error;
+    request.pending = &pending;
+    CHECK(cogpu_read(file, &request, &raster, NULL, NULL) == COGPU_OK && pending);
+    faulty_arm(&gpu, how, ANY_CALL, n);
+    cogpu_status status = read_in_two_steps(file, other_request, &other, &error);
+    bool is_through = gpu.fired == 0, is_lost = gpu.is_lost;
+    faulty_disarm(&gpu);
+    cogpu_device_release(context, other.device, 0, other.data);
+    CHECK(is_through ? status == COGPU_OK : has_text(&error, status) && status != COGPU_OK);
+    status = cogpu_wait(pending, NULL, &error);
+    CHECK(is_lost ? status == COGPU_DEVICE && has_text(&error, status)
+                  : status == COGPU_OK && has_pixels(sample, context, &raster));
+    cogpu_device_release(context, raster.device, 0, raster.data);
+    close_context(context);
+    return is_through;
+}
+
+static void neighbour_fails(void) {
+    static const int chosen[] = {0, PLAIN};
+    for (int i = 0; i < 2; i++)
+        for (int how = CALL_FAILS; how <= DEVICE_IS_LOST; how++) {
+            const struct sample *sample = &samples[chosen[i]];
+            cogpu_file *file = open_file(sample);
+            for (long n = 1; !survives_neighbour(sample, file, (gpu_fault)how, n) && !test_broken;
+                 n++)
+                CHECK(n < ENDLESS);
+            cogpu_close(file);
+        }
 }
 
 /* ---- memory of the host ---- */
@@ -450,6 +500,7 @@ int main(void) {
     RUN(copies_fail);
     RUN(device_is_lost);
     RUN(kernel_breaks_the_device);
+    RUN(neighbour_fails);
     RUN(host_has_no_memory);
     RUN(too_little_is_free);
     RUN(budgets);
