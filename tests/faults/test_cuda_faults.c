@@ -14,12 +14,13 @@
 /* ---- the files ---- */
 
 /* Of a context, and of the emulated device; and no read has so many calls. */
-enum { BUDGET = 4 << 20, EMULATED = 1 << 30, ENDLESS = 1000 };
+enum { BUDGET = 2300 << 10, EMULATED = 1 << 30, ENDLESS = 1000 };
 
 struct sample {
     image_kind kind;
     cogpu_part part;
     bool has_damage; /* a block that nobody can decode */
+    uint64_t budget; /* where BUDGET is too small for the device to decode it */
     long step;       /* only each so-many-th fault, where the device has many calls; 0: all */
     tiff_builder file;
     uint8_t *pixels; /* as the host reads them */
@@ -37,6 +38,7 @@ static struct sample samples[] = {
               .bands = 2,
               .planar = true,
               .apart = true},
+     .budget = 4 << 20,
      .step = 5},
     {.kind = {.width = 30, .height = 20, .rows_per_strip = 9, .compression = 32773}},
     {.kind = {.width = 30, .height = 20, .rows_per_strip = 6}},
@@ -47,6 +49,10 @@ static struct sample samples[] = {
 };
 
 enum { SAMPLES = sizeof samples / sizeof *samples, PLAIN = 4 };
+
+static uint64_t budget_of(const struct sample *sample) {
+    return sample->budget ? sample->budget : BUDGET;
+}
 
 static cogpu_raster raster_for(const struct sample *sample) {
     bool is_wide = sample->kind.bits == 16 && sample->part == COGPU_PIXELS;
@@ -193,7 +199,7 @@ static long step_of(const struct sample *sample) {
  * gone in between, so that whoever is late is found out. */
 static bool survives_call(const struct sample *sample, const cogpu_file *file, gpu_call kind,
                           long n) {
-    cogpu_context *context = open_context(BUDGET, (uint64_t)n, EMULATED);
+    cogpu_context *context = open_context(budget_of(sample), (uint64_t)n, EMULATED);
     cogpu_raster raster = device_raster(sample, context);
     cogpu_request request = request_for(sample, context);
     cogpu_status expected =
@@ -284,7 +290,7 @@ static void many_with_a_lost_device(const struct sample *sample, const cogpu_fil
  * was a read before, which has opened what reads need. */
 static bool survives_loss(const struct sample *sample, const cogpu_file *file, gpu_fault how,
                           long n) {
-    cogpu_context *context = open_context(BUDGET, (uint64_t)n, EMULATED);
+    cogpu_context *context = open_context(budget_of(sample), (uint64_t)n, EMULATED);
     if (sample != &samples[PLAIN])
         read_well(sample, file, context);
     cogpu_raster raster = device_raster(sample, context), other = device_raster(sample, context);
@@ -334,7 +340,7 @@ static void kernel_breaks_the_device(void) {
  * device is lost. True where there was no fault any more. */
 static bool survives_neighbour(const struct sample *sample, const cogpu_file *file, gpu_fault how,
                                long n) {
-    cogpu_context *context = open_context(BUDGET, (uint64_t)n, EMULATED);
+    cogpu_context *context = open_context(budget_of(sample), (uint64_t)n, EMULATED);
     cogpu_raster raster = device_raster(sample, context), other = device_raster(sample, context);
     cogpu_request request = request_for(sample, context), other_request = request;
     cogpu_pending *pending = NULL;
@@ -391,7 +397,7 @@ static bool survives_allocation(const struct sample *sample, const cogpu_file *f
 static void try_allocations(const struct sample *sample) {
     atomic_store(&live, 0);
     cogpu_file *file = open_file(sample);
-    cogpu_context *context = open_context(BUDGET, 1, EMULATED);
+    cogpu_context *context = open_context(budget_of(sample), 1, EMULATED);
     for (long n = 1; !survives_allocation(sample, file, context, n) && !test_broken; n++)
         CHECK(n < ENDLESS);
     read_well(sample, file, context);
@@ -437,7 +443,7 @@ static void too_little_is_free(void) {
         cogpu_device_release(context, raster.device, 0, raster.data);
         close_context(context);
 
-        context = open_context(BUDGET, 1, DEVICE_BYTES);
+        context = open_context(budget_of(&samples[i]), 1, DEVICE_BYTES);
         read_well(&samples[i], file, context);
         close_context(context);
         cogpu_close(file);
@@ -485,7 +491,7 @@ static void budgets(void) {
 
 static void without_faults(void) {
     for (int i = 0; i < SAMPLES; i++) {
-        cogpu_context *context = open_context(BUDGET, 1, EMULATED);
+        cogpu_context *context = open_context(budget_of(&samples[i]), 1, EMULATED);
         cogpu_file *file = open_file(&samples[i]);
         read_well(&samples[i], file, context);
         read_well(&samples[i], file, context);
