@@ -387,6 +387,8 @@ typedef struct cogpu_context_options {
     uint64_t cache_bytes;  /* decoded blocks to keep for later reads; 0 = none */
     uint64_t device_bytes; /* memory of a device that reads may take beside the caller's raster;
                             * 0 = 512 MB */
+    int jpeg_engines;      /* non-zero: a GPU's JPEG engines may decode JPEG. Sound blocks have the
+                            * same pixels, but damaged ones may go unnoticed */
 } cogpu_context_options;
 
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_context_open(const cogpu_context_options *options,

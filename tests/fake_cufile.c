@@ -3,7 +3,6 @@
  * fake_cufile.h. With WITHOUT_BATCHES it is a version that has no batches.
  */
 #define _GNU_SOURCE /* O_DIRECT */
-#define FAKE_CUFILE_ITSELF
 #include "fake_cufile.h"
 
 #include <errno.h>

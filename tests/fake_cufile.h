@@ -35,47 +35,6 @@ typedef struct fake_cufile {
     atomic_uint unaligned; /* reads that would take a detour */
 } fake_cufile;
 
-/* "fake_cufile_control" in the library. */
-typedef fake_cufile *fake_cufile_control_call(void);
-
-/* ---- for tests ----------------------------------------------------------------------------- */
-
-#ifndef FAKE_CUFILE_ITSELF
-#include "test.h"
-
-#include <dlfcn.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-/* Of the library that the process has. */
-static fake_cufile *fake;
-
-/* Runs a test where `path` is the cuFile, if it is not NULL: in a process of its own, since a
- * library is loaded once. */
-static inline void in_a_process(const char *path, void (*test)(void)) {
-    int status = 0;
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-        if (path)
-            setenv("COGPU_CUFILE", path, 1);
-        else
-            unsetenv("COGPU_CUFILE");
-        void *library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-        void *symbol = library ? dlsym(library, "fake_cufile_control") : NULL;
-        if (symbol) {
-            fake_cufile_control_call *control;
-            memcpy(&control, &symbol, sizeof control);
-            fake = control();
-        }
-        test_broken = 0;
-        test();
-        exit(test_broken);
-    }
-    CHECK(child > 0 && waitpid(child, &status, 0) == child);
-    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
-#endif
+/* "fake_cufile_control" in the library hands it out. */
 
 #endif

@@ -15,7 +15,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { BAD = 3, ENGINES = 3, OUTPUT_PLANES = 1, OUTPUT_GREY = 2, BANDS_MAX = 3, WIDTH_MAX = 128 };
+enum { BAD = 3, ENGINES = 3, OUTPUT_PLANES = 1, OUTPUT_GREY = 2, BANDS_MAX = 3, WIDTH_MAX = 1024 };
 
 struct image {
     unsigned char *channel[4];

@@ -19,7 +19,6 @@ typedef struct fake_nvjpeg {
     int wrong; /* calls that the interface does not allow */
 } fake_nvjpeg;
 
-/* "fake_nvjpeg_control" in the library. */
-typedef fake_nvjpeg *fake_nvjpeg_control_call(void);
+/* "fake_nvjpeg_control" in the library hands it out. */
 
 #endif

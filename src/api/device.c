@@ -77,7 +77,8 @@ static cogpu_status open_device(cogpu_context *context, cogpu_device_kind kind, 
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for a device");
     cogpu_status status = open_gpu(kind, index, &gpu, error);
     if (status == COGPU_OK)
-        status = cogpu_gpu_reader_open(gpu, context->device_bytes, reader, error);
+        status =
+            cogpu_gpu_reader_open(gpu, context->device_bytes, context->jpeg_engines, reader, error);
     if (status != COGPU_OK) {
         cogpu_release(device);
         return status;

@@ -427,9 +427,11 @@ cogpu_status cogpu_read(const cogpu_file *file, const cogpu_request *request, co
     if (request)
         item.request = *request;
     cogpu_read_item *items[] = {&item};
+    cogpu_pending **pending = item.request.pending;
+    item.request.pending = NULL; /* it is not for reads within this one */
     cogpu_error_clear(&item.result.first_bad);
-    if (item.request.pending)
-        return read_pending(&item, item.request.pending, result, error);
+    if (pending)
+        return read_pending(&item, pending, result, error);
     cogpu_status status = read_items(items, 1, item.request.threads, item.request.context, error);
     if (result)
         *result = item.result;
@@ -492,6 +494,7 @@ cogpu_status cogpu_read_many(cogpu_read_item *items, size_t count, cogpu_context
         status = cogpu_arena_take(&arena, count, sizeof *taken, &taken, error);
     for (size_t i = 0; i < count; i++) {
         items[i].request.context = context;
+        items[i].request.pending = NULL;
         items[i].result = (cogpu_result){0};
         items[i].status = status;
         cogpu_error_clear(&items[i].result.first_bad);

@@ -58,8 +58,9 @@ static void restore_block(const cogpu_storage *storage, const cogpu_block *block
 }
 
 /* From stored bytes to the raster, by way of the cache where there is one. */
-static cogpu_status convert(struct cogpu_job *job, cogpu_seat *seat, struct cogpu_task *task,
-                            const uint8_t *stored, cogpu_error *error) {
+static cogpu_status decode_and_place(struct cogpu_job *job, cogpu_seat *seat,
+                                     struct cogpu_task *task, const uint8_t *stored,
+                                     cogpu_error *error) {
     const cogpu_read_plan *plan = &task->reading->plan;
     const cogpu_storage *storage = plan->storage;
     const cogpu_block *block = &task->block;
@@ -173,8 +174,9 @@ static void do_blocks(struct cogpu_job *job, cogpu_seat *seat, struct cogpu_task
         if (!is_wanted(job, &tasks[i]))
             continue;
         if (status == COGPU_OK)
-            status = convert(job, seat, &tasks[i],
-                             bytes + (tasks[i].span.offset - tasks[0].span.offset), &error);
+            status =
+                decode_and_place(job, seat, &tasks[i],
+                                 bytes + (tasks[i].span.offset - tasks[0].span.offset), &error);
         if (status != COGPU_OK)
             cogpu_task_fail(job, &tasks[i], &error);
     }

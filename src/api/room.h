@@ -30,6 +30,7 @@ struct cogpu_context {
     cogpu_pool *pool;
     cogpu_cache *cache; /* NULL without a budget */
     uint64_t device_bytes;
+    bool jpeg_engines;
     pthread_mutex_t lock;
     cogpu_seat *seats; /* free ones */
     cogpu_opened_device *devices;

@@ -148,7 +148,8 @@ class Raster(Structure):
 
 
 class ContextOptions(Structure):
-    _fields_ = [("threads", c_uint32), ("cache_bytes", c_uint64), ("device_bytes", c_uint64)]
+    _fields_ = [("threads", c_uint32), ("cache_bytes", c_uint64), ("device_bytes", c_uint64),
+                ("jpeg_engines", c_int)]
 
 
 class Request(Structure):
@@ -279,9 +280,9 @@ def codecs():
 class Context:
     """Threads and cached blocks that several reads share."""
 
-    def __init__(self, threads=0, cache_bytes=0, device_bytes=0):
+    def __init__(self, threads=0, cache_bytes=0, device_bytes=0, jpeg_engines=0):
         self.handle, error = c_void_p(), Error()
-        options = ContextOptions(threads, cache_bytes, device_bytes)
+        options = ContextOptions(threads, cache_bytes, device_bytes, jpeg_engines)
         _check(lib.cogpu_context_open(byref(options), byref(self.handle), byref(error)), error)
 
     def __enter__(self):

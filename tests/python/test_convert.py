@@ -202,6 +202,15 @@ def test_blocks_too_large_to_be_held():
         assert same_bits(file.read(dtype="f4", nan=True, scaled=True), expected)
 
 
+@pytest.mark.parametrize("dtype,target", [("f4", "f4"), ("i2", "f2")])
+def test_stored_rows_are_not_read_straight_into_the_raster(dtype, target):
+    """Though they would fit: they lie in the file as in the raster."""
+    array = judge.noise(np.random.default_rng(21), (1, 40, 30), dtype)
+    array[0, 3:9] = 5
+    with cogpu.open_memory(file_of(array, 5, rows=8)) as file:
+        check(file, converted(array, target, array != 5), nan=True)
+
+
 def test_planar_cmyk():
     array = judge.noise(np.random.default_rng(9), (4, 30, 40), "u1")
     data = file_of(array, 90, SCALES + (2,), OFFSETS + (3,), planar=True, photometric=5)

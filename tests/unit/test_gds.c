@@ -6,6 +6,7 @@
 #include "backend/cuda/gpu.h"
 
 #include "fake_cufile.h"
+#include "stand_in.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -208,6 +209,12 @@ static void test_plans_are_sound(void) {
 
 /* ---- libraries, each in a process of its own ----------------------------------------------- */
 
+static fake_cufile *fake;
+
+static void with_cufile(const char *path, void (*test)(void)) {
+    in_a_process("COGPU_CUFILE", path, "fake_cufile_control", (void **)&fake, test);
+}
+
 static void expect_absent(const char *why) {
     cogpu_gds_file *file = (void *)&error;
     cogpu_gds_work work = {.count = 0};
@@ -259,13 +266,13 @@ static void in_a_library_without_properties(void) {
 }
 
 static void test_absent_libraries(void) {
-    in_a_process(NULL, in_no_library);
-    in_a_process("/nonexistent/libcufile.so", in_no_such_file);
-    in_a_process("libm.so.6", in_another_library);
-    in_a_process(FAKE_CUFILE, in_a_library_without_driver);
-    in_a_process(FAKE_CUFILE, in_a_library_that_others_opened);
-    in_a_process(FAKE_CUFILE, in_a_library_by_way_of_the_host);
-    in_a_process(FAKE_CUFILE, in_a_library_without_properties);
+    with_cufile(NULL, in_no_library);
+    with_cufile("/nonexistent/libcufile.so", in_no_such_file);
+    with_cufile("libm.so.6", in_another_library);
+    with_cufile(FAKE_CUFILE, in_a_library_without_driver);
+    with_cufile(FAKE_CUFILE, in_a_library_that_others_opened);
+    with_cufile(FAKE_CUFILE, in_a_library_by_way_of_the_host);
+    with_cufile(FAKE_CUFILE, in_a_library_without_properties);
 }
 
 /* ---- fetch --------------------------------------------------------------------------------- */
@@ -685,13 +692,13 @@ static void in_a_library_of_small_batches(void) {
 
 static void test_fetch(void) {
     has_batches = true;
-    in_a_process(FAKE_CUFILE, in_a_library_at_work);
-    in_a_process(FAKE_CUFILE, in_a_library_of_small_batches);
+    with_cufile(FAKE_CUFILE, in_a_library_at_work);
+    with_cufile(FAKE_CUFILE, in_a_library_of_small_batches);
 }
 
 static void test_fetch_without_batches(void) {
     has_batches = false;
-    in_a_process(FAKE_CUFILE_OLD, in_a_library_at_work);
+    with_cufile(FAKE_CUFILE_OLD, in_a_library_at_work);
 }
 
 int main(void) {

@@ -5,6 +5,7 @@
 #include "cogpu.h"
 
 #include "fake_cufile.h"
+#include "stand_in.h"
 #include "unit/fixture.h"
 
 #include <fcntl.h>
@@ -155,6 +156,12 @@ static void test_nothing_is_pending_on_the_host(void) {
     build_close(&built);
 }
 
+static fake_cufile *fake;
+
+static void with_cufile(const char *path, void (*test)(void)) {
+    in_a_process("COGPU_CUFILE", path, "fake_cufile_control", (void **)&fake, test);
+}
+
 /* ---- straight to the device ---------------------------------------------------------------- */
 
 /* Reads the image whole, with tiles that came straight there and some that did not. */
@@ -278,14 +285,14 @@ static void by_way_of_the_host(void) {
 }
 
 static void test_direct_reads(void) {
-    in_a_process(FAKE_CUFILE, all_is_direct);
-    in_a_process(FAKE_CUFILE, reads_that_fail);
-    in_a_process(FAKE_CUFILE, damaged_blocks_come_back);
-    in_a_process(FAKE_CUFILE, memory_that_is_not_registered);
-    in_a_process(FAKE_CUFILE, files_that_are_not_taken);
-    in_a_process(FAKE_CUFILE, mixed_with_others);
-    in_a_process(FAKE_CUFILE, by_way_of_the_host);
-    in_a_process(FAKE_CUFILE_OLD, reads_that_fail);
+    with_cufile(FAKE_CUFILE, all_is_direct);
+    with_cufile(FAKE_CUFILE, reads_that_fail);
+    with_cufile(FAKE_CUFILE, damaged_blocks_come_back);
+    with_cufile(FAKE_CUFILE, memory_that_is_not_registered);
+    with_cufile(FAKE_CUFILE, files_that_are_not_taken);
+    with_cufile(FAKE_CUFILE, mixed_with_others);
+    with_cufile(FAKE_CUFILE, by_way_of_the_host);
+    with_cufile(FAKE_CUFILE_OLD, reads_that_fail);
 }
 
 int main(void) {

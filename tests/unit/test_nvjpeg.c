@@ -13,6 +13,7 @@
 
 #include "fake_nvjpeg.h"
 #include "gpu_test.h"
+#include "stand_in.h"
 
 #include <dlfcn.h>
 #include <sys/wait.h>
@@ -415,26 +416,8 @@ static void test_cut_off(void) {
 static fake_nvjpeg *fake;
 static cogpu_error error;
 
-static void in_a_process(const char *path, void (*test)(void)) {
-    int status = 0;
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-        if (path)
-            setenv("COGPU_NVJPEG", path, 1);
-        void *library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-        void *symbol = library ? dlsym(library, "fake_nvjpeg_control") : NULL;
-        if (symbol) {
-            fake_nvjpeg_control_call *control;
-            memcpy(&control, &symbol, sizeof control);
-            fake = control();
-        }
-        test_broken = 0;
-        test();
-        exit(test_broken);
-    }
-    CHECK(child > 0 && waitpid(child, &status, 0) == child);
-    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+static void with_nvjpeg(const char *path, void (*test)(void)) {
+    in_a_process("COGPU_NVJPEG", path, "fake_nvjpeg_control", (void **)&fake, test);
 }
 
 static void expect_absent(const char *why) {
@@ -461,9 +444,9 @@ static void in_another_library(void) {
 }
 
 static void test_absent_libraries(void) {
-    in_a_process(NULL, in_no_library);
-    in_a_process("/nonexistent/libnvjpeg.so", in_no_such_file);
-    in_a_process("libm.so.6", in_another_library);
+    with_nvjpeg(NULL, in_no_library);
+    with_nvjpeg("/nonexistent/libnvjpeg.so", in_no_such_file);
+    with_nvjpeg("libm.so.6", in_another_library);
 }
 
 /* ---- batches ------------------------------------------------------------------------------- */
@@ -844,9 +827,9 @@ static void on_a_gpu(void) {
 }
 
 static void test_batches(void) {
-    in_a_process(FAKE_NVJPEG, in_a_library_at_work);
+    with_nvjpeg(FAKE_NVJPEG, in_a_library_at_work);
     if (gpu_test_is_real())
-        in_a_process(NULL, on_a_gpu);
+        with_nvjpeg(NULL, on_a_gpu);
 }
 
 int main(void) {

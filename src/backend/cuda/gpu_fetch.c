@@ -83,6 +83,20 @@ static cogpu_status stored_of(const cogpu_gpu_task *task, cogpu_seat *worker,
     return cogpu_io_read(io, task->span.offset, (size_t)task->span.bytes, worker->stored, error);
 }
 
+/* The engines decode it. Fails where its bytes cannot be had; the host then finds out why. */
+static cogpu_status rewrite(struct cogpu_slot *slot, cogpu_seat *worker,
+                            const struct cogpu_seated *seated) {
+    const cogpu_gpu_task *task = seated->task;
+    cogpu_block_format format = task->plan->storage->format;
+    const uint8_t *stored = NULL;
+    format.height = task->block.rows;
+    TRY(stored_of(task, worker, &stored, NULL));
+    cogpu_nvjpeg_rewrite(&format, stored, (size_t)task->span.bytes,
+                         slot->pinned + COGPU_STAGING + seated->staging,
+                         &slot->jpegs[seated - slot->seated]);
+    return COGPU_OK;
+}
+
 /* The host decodes it, or only reads it where there is nothing to decode. */
 static cogpu_status decode_on_host(const struct cogpu_slot *slot, cogpu_seat *worker,
                                    const struct cogpu_seated *seated, cogpu_error *error) {
@@ -136,7 +150,9 @@ void cogpu_fetch_piece(struct cogpu_slot *slot, uint32_t seat, uint32_t number) 
         return;
     }
     struct cogpu_seated *seated = &slot->seated[slot->runs[piece->run].first];
-    if (seated->is_coded)
+    if (seated->is_jpeg)
+        seated->is_bad = rewrite(slot, slot->work->seats[seat], seated) != COGPU_OK;
+    else if (seated->is_coded)
         fetch_stored(slot, piece);
     else
         fetch_for_host(slot, slot->work->seats[seat], seated);

@@ -34,6 +34,7 @@ struct cogpu_gpu_reader {
     uint64_t budget;
     bool is_direct; /* cuFile brings bytes straight to the device */
     cogpu_gds_context gds_context;
+    cogpu_nvjpeg *nvjpeg; /* NULL: the host decodes JPEG */
     struct cogpu_slot slots[COGPU_SLOTS];
     uint32_t turn;       /* the slot to fill next, which is the oldest */
     uint64_t slot_bytes; /* of device memory; 0 before the first read */
@@ -94,6 +95,8 @@ static cogpu_status open_slots(cogpu_gpu_reader *reader, uint64_t all, uint64_t 
     cogpu_status status = COGPU_OK;
     for (uint32_t i = 0; status == COGPU_OK && i < COGPU_SLOTS; i++) {
         status = cogpu_slot_open(reader->gpu, wanted, &reader->slots[i], error);
+        reader->slots[i].nvjpeg = reader->nvjpeg;
+        reader->slots[i].number = i;
         if (status == COGPU_OK)
             register_slot(reader, &reader->slots[i]);
     }
@@ -118,8 +121,26 @@ static bool reads_directly(const cogpu_gpu *gpu) {
     return (!gpu->is_emulated || getenv("COGPU_CUFILE")) && cogpu_gds_is_direct();
 }
 
-cogpu_status cogpu_gpu_reader_open(cogpu_gpu *gpu, uint64_t bytes, cogpu_gpu_reader **out,
-                                   cogpu_error *error) {
+/* Without nvJPEG, or without engines, the host decodes JPEG. Of an emulated device nvJPEG knows
+ * nothing, unless a stand-in for it was named. */
+static void open_engines(cogpu_gpu_reader *reader) {
+    cogpu_gpu *gpu = reader->gpu;
+    if ((gpu->is_emulated && !getenv("COGPU_NVJPEG")) || !gpu->calls->enter(gpu))
+        return;
+    (void)cogpu_nvjpeg_open(gpu, COGPU_SLOTS, COGPU_SLOT_TASKS, &reader->nvjpeg, NULL);
+    gpu->calls->leave(gpu);
+}
+
+static void close_engines(cogpu_gpu_reader *reader) {
+    cogpu_gpu *gpu = reader->gpu;
+    if (reader->nvjpeg && gpu->calls->enter(gpu)) {
+        cogpu_nvjpeg_close(reader->nvjpeg);
+        gpu->calls->leave(gpu);
+    }
+}
+
+cogpu_status cogpu_gpu_reader_open(cogpu_gpu *gpu, uint64_t bytes, bool jpeg_engines,
+                                   cogpu_gpu_reader **out, cogpu_error *error) {
     cogpu_gpu_reader *reader = cogpu_allocate(sizeof *reader);
     if (!reader) {
         gpu->calls->close(gpu);
@@ -131,6 +152,8 @@ cogpu_status cogpu_gpu_reader_open(cogpu_gpu *gpu, uint64_t bytes, cogpu_gpu_rea
                                  .gds_context = {enter_gpu, leave_gpu, gpu}};
     pthread_mutex_init(&reader->lock, NULL);
     pthread_mutex_init(&reader->launching, NULL);
+    if (jpeg_engines)
+        open_engines(reader);
     *out = reader;
     return COGPU_OK;
 }
@@ -139,6 +162,7 @@ void cogpu_gpu_reader_close(cogpu_gpu_reader *reader) {
     if (!reader)
         return;
     close_slots(reader);
+    close_engines(reader);
     reader->gpu->calls->close(reader->gpu);
     pthread_mutex_destroy(&reader->launching);
     pthread_mutex_destroy(&reader->lock);
@@ -244,6 +268,27 @@ static cogpu_status launch_decode(const cogpu_gpu_reader *reader, struct cogpu_s
     return slot->decoder->decode(&batch, error);
 }
 
+/* Before the verdicts are copied up: they are known when the call returns. */
+static cogpu_status launch_engines(cogpu_gpu *gpu, struct cogpu_slot *slot, cogpu_error *error) {
+    uint32_t *verdicts = (uint32_t *)(void *)(slot->pinned + slot->at.verdicts);
+    for (uint32_t i = 0; i < slot->count; i++) {
+        const struct cogpu_seated *seated = &slot->seated[i];
+        cogpu_nvjpeg_block *jpeg = &slot->jpegs[i];
+        jpeg->room = cogpu_slot_room_of(seated->task);
+        jpeg->decoded = slot->device + cogpu_slot_decoded(slot) + seated->decoded;
+        jpeg->planes = jpeg->decoded + cogpu_slot_align(jpeg->room) + COGPU_GPU_ALIGN;
+    }
+    if (!gpu->calls->enter(gpu))
+        return cogpu_fail(error, COGPU_DEVICE, "the GPU failed to make its context current");
+    cogpu_status status = cogpu_nvjpeg_decode(slot->nvjpeg, slot->number, slot->jpegs, slot->count,
+                                              slot->stream, error);
+    gpu->calls->leave(gpu);
+    for (uint32_t i = 0; i < slot->count; i++)
+        if (slot->seated[i].is_jpeg && !slot->seated[i].is_bad)
+            verdicts[slot->seated[i].verdict] = slot->jpegs[i].verdict;
+    return status;
+}
+
 /* The raster may be in use by what its stream holds already. */
 static cogpu_status wait_for_raster(cogpu_gpu *gpu, struct cogpu_slot *slot,
                                     const cogpu_raster *raster, cogpu_error *error) {
@@ -284,11 +329,14 @@ static cogpu_status launch_slot(cogpu_gpu_reader *reader, struct cogpu_slot *slo
     const cogpu_gpu_calls *calls = gpu->calls;
     cogpu_slot_list(slot);
     uint64_t from = slot->is_direct ? slot->at.coded : 0; /* direct reads have brought the rest */
+    bool is_jpeg = slot->decoder == &cogpu_slot_engines;
     TRY(calls->record(gpu, slot->marks[COGPU_STARTED], slot->stream, error));
+    if (slot->coded > 0 && is_jpeg)
+        TRY(launch_engines(gpu, slot, error));
     TRY(calls->copy_up(gpu, slot->device + from, slot->pinned + from, slot->at.end - from,
                        slot->stream, error));
     TRY(calls->record(gpu, slot->marks[COGPU_COPIED], slot->stream, error));
-    return slot->coded > 0 ? launch_decode(reader, slot, error) : COGPU_OK;
+    return slot->coded > 0 && !is_jpeg ? launch_decode(reader, slot, error) : COGPU_OK;
 }
 
 static void launch(cogpu_gpu_reader *reader, struct cogpu_slot *slot) {

@@ -18,9 +18,9 @@
 typedef struct cogpu_gpu_reader cogpu_gpu_reader;
 
 /* It owns `gpu` from here on, and takes at most `bytes` of its memory, when it comes to need them.
- */
-cogpu_status cogpu_gpu_reader_open(cogpu_gpu *gpu, uint64_t bytes, cogpu_gpu_reader **reader,
-                                   cogpu_error *error);
+ * With `jpeg_engines` the GPU's engines decode JPEG, where it has any. */
+cogpu_status cogpu_gpu_reader_open(cogpu_gpu *gpu, uint64_t bytes, bool jpeg_engines,
+                                   cogpu_gpu_reader **reader, cogpu_error *error);
 void cogpu_gpu_reader_close(cogpu_gpu_reader *reader);
 
 /* Memory of the device for others, and copies of it, down or up, that are done on return. */

@@ -39,6 +39,7 @@ void cogpu_slot_close(cogpu_gpu *gpu, struct cogpu_slot *slot) {
     calls->release(gpu, slot->allocated);
     calls->release_pinned(gpu, slot->pinned);
     cogpu_release(slot->seated);
+    cogpu_release(slot->jpegs);
     cogpu_release(slot->runs);
     cogpu_release(slot->pieces);
     cogpu_release(slot->direct.reads);
@@ -56,10 +57,11 @@ cogpu_status cogpu_slot_open(cogpu_gpu *gpu, uint64_t bytes, struct cogpu_slot *
                              cogpu_error *error) {
     const cogpu_gpu_calls *calls = gpu->calls;
     slot->seated = cogpu_allocate(COGPU_SLOT_TASKS * sizeof *slot->seated);
+    slot->jpegs = cogpu_allocate(COGPU_SLOT_TASKS * sizeof *slot->jpegs);
     slot->runs = cogpu_allocate(COGPU_SLOT_TASKS * sizeof *slot->runs);
     slot->pieces = cogpu_allocate(PIECES_MAX * sizeof *slot->pieces);
     slot->direct.reads = cogpu_allocate(COGPU_SLOT_TASKS * sizeof *slot->direct.reads);
-    if (!slot->seated || !slot->runs || !slot->pieces || !slot->direct.reads)
+    if (!slot->seated || !slot->jpegs || !slot->runs || !slot->pieces || !slot->direct.reads)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for a batch");
     TRY(calls->allocate(gpu, bytes, &slot->allocated, error));
     uint64_t skip = (COGPU_STAGING - (uintptr_t)slot->allocated % COGPU_STAGING) % COGPU_STAGING;
@@ -182,6 +184,31 @@ static bool seat_for_device(struct cogpu_slot *slot, struct cogpu_seated *seated
     return true;
 }
 
+const cogpu_gpu_decoder cogpu_slot_engines;
+
+/* The pixels, and as much for their planes. */
+static uint64_t engine_bytes(const cogpu_gpu_task *task) {
+    return 2 * (align(cogpu_slot_room_of(task)) + COGPU_GPU_ALIGN);
+}
+
+/* The JPEG engines' to decode: what is staged is the rewritten stream. */
+static bool seat_for_engines(struct cogpu_slot *slot, struct cogpu_seated *seated) {
+    const cogpu_gpu_task *task = seated->task;
+    uint64_t staging = align(slot->used), decoded = slot->decoded_used + engine_bytes(task);
+    uint64_t used =
+        staging + cogpu_nvjpeg_bound(&task->plan->storage->format, (size_t)task->span.bytes);
+    if (!fits(slot, used, decoded, 0))
+        return false;
+    seated->is_jpeg = true;
+    seated->staging = staging;
+    seated->decoded = slot->decoded_used;
+    slot->used = used;
+    slot->decoded_used = decoded;
+    slot->coded++;
+    slot->runs[slot->run_count++] = (struct cogpu_slot_run){slot->count, 1};
+    return true;
+}
+
 /* What a decoder wants for a block: at least, and as a share of what many such blocks would want
  * together, which is less than for one alone, where it must be ready for the worst. */
 static struct cogpu_slot_wants wants_of(const struct cogpu_slot *slot,
@@ -212,16 +239,28 @@ static bool is_for_device(const struct cogpu_slot *slot, const cogpu_gpu_task *t
                 scratch_of(wants));
 }
 
+static bool is_for_engines(const struct cogpu_slot *slot, const cogpu_gpu_task *task) {
+    const cogpu_block_format *format = &task->plan->storage->format;
+    return slot->nvjpeg && format->compression == COMPRESSION_JPEG &&
+           fits(slot, cogpu_nvjpeg_bound(format, (size_t)task->span.bytes) + COGPU_GPU_ALIGN,
+                engine_bytes(task), 0);
+}
+
 /* The decoder of a task with bytes for the device to decode; NULL for all others. */
 static const cogpu_gpu_decoder *decoder_for(const struct cogpu_slot *slot,
                                             const cogpu_gpu_task *task,
                                             struct cogpu_slot_wants *wants) {
     const cogpu_storage *storage = task->plan->storage;
-    const cogpu_gpu_decoder *decoder = cogpu_gpu_decoder_of(storage->format.compression);
+    const cogpu_gpu_decoder *decoder = is_for_engines(slot, task)
+                                           ? &cogpu_slot_engines
+                                           : cogpu_gpu_decoder_of(storage->format.compression);
+    *wants = (struct cogpu_slot_wants){0};
     if (!decoder || storage->format.fill_order == 2 || task->is_for_host || task->is_out ||
         task->span.bytes == 0 || task->span.bytes > COGPU_GPU_BLOCK_MAX ||
         cogpu_slot_room_of(task) > COGPU_GPU_BLOCK_MAX)
         return NULL;
+    if (decoder == &cogpu_slot_engines)
+        return decoder;
     *wants = wants_of(slot, decoder, task);
     return is_for_device(slot, task, *wants) ? decoder : NULL;
 }
@@ -239,13 +278,16 @@ static bool seat(struct cogpu_slot *slot, cogpu_gpu_work *work, cogpu_gpu_task *
     struct cogpu_seated *seated = &slot->seated[slot->count];
     struct cogpu_slot_wants wants;
     const cogpu_gpu_decoder *own = decoder_for(slot, task, &wants);
-    const cogpu_gds_file *file = own ? cogpu_fetch_file_of(work, task) : NULL;
+    bool is_jpeg = own == &cogpu_slot_engines;
+    const cogpu_gds_file *file = own && !is_jpeg ? cogpu_fetch_file_of(work, task) : NULL;
     bool has_bytes = task->span.bytes > 0 && !task->is_out;
     *seated = (struct cogpu_seated){.task = task, .is_coded = own != NULL};
+    slot->jpegs[slot->count] = (cogpu_nvjpeg_block){0};
     if (has_bytes && (file ? slot->run_count > 0 : slot->is_direct))
         return false;
     if (own && ((slot->decoder && own != slot->decoder) ||
-                !seat_for_device(slot, seated, file, add_wants(slot->wants, wants))))
+                !(is_jpeg ? seat_for_engines(slot, seated)
+                          : seat_for_device(slot, seated, file, add_wants(slot->wants, wants)))))
         return false;
     if (!own && has_bytes && !seat_for_host(slot, seated))
         return false;
@@ -284,8 +326,8 @@ void cogpu_slot_cut(struct cogpu_slot *slot) {
     if (slot->is_direct)
         slot->pieces[slot->piece_count++] = (struct cogpu_slot_piece){0};
     for (uint32_t i = 0; i < slot->run_count; i++) {
-        bool is_coded = slot->seated[slot->runs[i].first].is_coded;
-        uint64_t bytes = is_coded ? run_bytes(slot, &slot->runs[i]) : 1;
+        const struct cogpu_seated *first = &slot->seated[slot->runs[i].first];
+        uint64_t bytes = first->is_coded && !first->is_jpeg ? run_bytes(slot, &slot->runs[i]) : 1;
         for (uint64_t skip = 0; skip < bytes; skip += PIECE_BYTES)
             slot->pieces[slot->piece_count++] = (struct cogpu_slot_piece){
                 i, skip, bytes - skip < PIECE_BYTES ? bytes - skip : PIECE_BYTES};

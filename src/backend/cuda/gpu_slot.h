@@ -10,6 +10,7 @@
 #include "backend/cuda/cuda_place.h"
 #include "backend/cuda/gds.h"
 #include "backend/cuda/gpu_read.h"
+#include "backend/cuda/nvjpeg.h"
 
 /* Enough that the oldest is through when the youngest is filled. */
 enum { COGPU_SLOTS = 7, COGPU_SLOT_TASKS = 2048 };
@@ -21,6 +22,7 @@ enum { COGPU_STAGING = COGPU_GDS_PAGE };
 struct cogpu_seated {
     cogpu_gpu_task *task;
     bool is_coded;    /* the device decodes it */
+    bool is_jpeg;     /* ... with its JPEG engines: its stream is rewritten before */
     bool is_bad;      /* its bytes could not be had here */
     uint64_t staging; /* stored bytes of a coded one, decoded bytes of another */
     uint64_t decoded; /* where a coded one is decoded to */
@@ -60,11 +62,14 @@ struct cogpu_slot {
     uint64_t pinned_bytes, device_bytes;
     cogpu_gpu_stream *stream;
     cogpu_gpu_event *before, *fork, *join, *marks[COGPU_MARKS];
-    bool is_registered; /* with cuFile */
+    bool is_registered;   /* with cuFile */
+    cogpu_nvjpeg *nvjpeg; /* the reader's; NULL: the host decodes JPEG */
+    uint32_t number;      /* of the slot */
 
     /* The batch. */
     const cogpu_gpu_decoder *decoder; /* of the coded tasks; NULL without any */
     struct cogpu_seated *seated;
+    cogpu_nvjpeg_block *jpegs; /* at the same places */
     struct cogpu_slot_run *runs;
     struct cogpu_slot_piece *pieces;
     cogpu_gds_plan direct; /* reads that bring stored bytes straight here */
@@ -81,6 +86,9 @@ struct cogpu_slot {
     cogpu_status status;  /* of the launch */
     cogpu_error error;
 };
+
+/* Stands for the JPEG engines among the decoders. */
+extern const cogpu_gpu_decoder cogpu_slot_engines;
 
 /* What a slot has beside the bytes of blocks and lists of bands: at most. */
 enum { COGPU_SLOT_OVERHEAD = 1 << 18 };

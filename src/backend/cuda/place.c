@@ -24,24 +24,9 @@ static bool is_complex(cogpu_type type) {
     return type == COGPU_CI16 || type == COGPU_CI32 || type == COGPU_CF32 || type == COGPU_CF64;
 }
 
-/* Bytes of the unit that byte order applies to; 1 for streams of bits. */
-static uint32_t order_unit(const cogpu_storage *storage) {
-    switch (storage->type) {
-    case COGPU_CI16:
-        return 2;
-    case COGPU_CI32:
-    case COGPU_CF32:
-        return 4;
-    case COGPU_CF64:
-        return 8;
-    default:
-        return storage->bits % 8 == 0 ? storage->bits / 8 : 1;
-    }
-}
-
 static uint32_t swap_of(const cogpu_storage *storage) {
     bool swaps = storage->big_endian != COGPU_HOST_BIG_ENDIAN && storage->predictor != 3;
-    return swaps && order_unit(storage) > 1 ? order_unit(storage) : 0;
+    return swaps && cogpu_storage_order_unit(storage) > 1 ? cogpu_storage_order_unit(storage) : 0;
 }
 
 static enum cogpu_place_way way_of(const cogpu_storage *storage) {
