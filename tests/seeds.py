@@ -99,12 +99,9 @@ def make_streams(folder, tiffs):
 
 def choice_of_kernel(target, room):
     """The bytes before a stream by which a fuzz_cuda_* target chooses the room of the block."""
-    if target == "fuzz_cuda_inflate":
-        return bytes([0, (room - 1) % 256, (room - 1) // 256, 255])
     if target == "fuzz_cuda_zstd":
         return bytes([(room - 1) // 96, (room - 1) % 96, 0])
-    units = -(-(room - 1) // 61)
-    return bytes([0, units % 256, units // 256, 255 * room // (1 + 61 * units)])
+    return bytes([0, (room - 1) % 256, (room - 1) // 256, 255])
 
 
 def make_kernel_streams(folder, tiffs):

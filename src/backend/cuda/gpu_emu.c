@@ -246,11 +246,15 @@ static cogpu_status emu_launch(cogpu_gpu *gpu, const cogpu_kernel *kernel, uint3
 
 static cogpu_status emu_record(cogpu_gpu *gpu, cogpu_gpu_event *event, cogpu_gpu_stream *stream,
                                cogpu_error *error) {
-    struct thing thing = {.what = RECORD, .event = event, .recording = ++event->recorded};
+    struct thing thing = {.what = RECORD, .event = event, .recording = event->recorded + 1};
+    /* Only what stands in a stream comes to pass; the default one is always through. */
+    if (stream)
+        TRY(add(gpu, stream, &thing, error));
+    else
+        event->done = thing.recording;
+    event->recorded = thing.recording;
     event->stream = stream;
-    if (!stream) /* the default one, which is always through */
-        event->done = event->recorded;
-    return stream ? add(gpu, stream, &thing, error) : COGPU_OK;
+    return COGPU_OK;
 }
 
 static cogpu_status emu_finish_event(cogpu_gpu *gpu, cogpu_gpu_event *event, cogpu_error *error) {
