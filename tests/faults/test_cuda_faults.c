@@ -119,7 +119,7 @@ static cogpu_context *open_context(uint64_t device_bytes, uint64_t seed, uint64_
     CHECK(cogpu_context_open(&options, &context, NULL) == COGPU_OK);
     faulty_open(&gpu, open_behind(seed, emulated_bytes));
     *device = (cogpu_opened_device){.kind = device_kind()};
-    CHECK(cogpu_gpu_reader_open(&gpu.base, context->device_bytes, &device->reader, NULL) ==
+    CHECK(cogpu_gpu_reader_open(&gpu.base, context->device_bytes, false, &device->reader, NULL) ==
           COGPU_OK);
     context->devices = device;
     return context;

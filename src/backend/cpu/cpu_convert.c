@@ -179,7 +179,7 @@ static void store_doubles(const double *values, const uint8_t *is_void, uint32_t
     for (uint32_t i = 0; i < count; i++) {
         uint64_t bits;
         memcpy(&bits, &values[i], sizeof bits);
-        bits = is_void[i] | (values[i] != values[i]) ? QUIET_NAN64 : bits;
+        bits = (is_void[i] | (values[i] != values[i])) ? QUIET_NAN64 : bits;
         memcpy(to + i * sizeof bits, &bits, sizeof bits);
     }
 }
@@ -188,7 +188,7 @@ static void store_floats(const float *values, const uint8_t *is_void, uint32_t c
     for (uint32_t i = 0; i < count; i++) {
         uint32_t bits;
         memcpy(&bits, &values[i], sizeof bits);
-        bits = is_void[i] | (values[i] != values[i]) ? QUIET_NAN32 : bits;
+        bits = (is_void[i] | (values[i] != values[i])) ? QUIET_NAN32 : bits;
         memcpy(to + i * sizeof bits, &bits, sizeof bits);
     }
 }
