@@ -102,7 +102,7 @@ struct code {
 
 enum { LITERAL_CODE, DISTANCE_CODE, PRECODE, CODES };
 
-/* What is given of a stream. It stays as it is, and there are few registers. */
+/* What is given of a stream: in shared memory, since it stays as it is and registers are few. */
 struct given {
     const uint8_t *units; /* its stored bytes, from the last 16-byte boundary before them */
     uint8_t *out;
@@ -179,7 +179,7 @@ DEVICE_FN void await_stage(void) {
     sync_block();
 }
 
-/* For all threads. */
+/* Has so many bits from stream->bit on in shared memory. For all threads. */
 DEVICE_FN void need_bits(struct inflate_shared *s, struct stream *stream, uint32_t bits) {
     if (stream->bit >= stream->staged && stream->bit + bits <= stream->staged + STAGE_BITS)
         return;
@@ -225,9 +225,8 @@ DEVICE_FN void reader_skip(struct reader *reader, const uint32_t *words, uint32_
 DEVICE_FN bool make_code(struct code *code, uint16_t *sorted, const uint8_t *lengths,
                          uint32_t symbols, bool may_be_empty) {
     enum { ROUNDS = LITERALS_MAX / WARP, RANKS = 1 << 16 };
-    uint32_t lane = lane_index();
-    uint32_t
-        places[ROUNDS]; /* of the lane's symbols: length times RANKS, and rank in that length */
+    /* Of the lane's symbols: length times RANKS, and rank among those of that length. */
+    uint32_t lane = lane_index(), places[ROUNDS];
     if (lane < 16)
         code->counts[lane] = 0;
     sync_warp();
@@ -645,7 +644,7 @@ DEVICE_FN bool write_slots(struct inflate_shared *s, const uint16_t *notes, uint
             values[i] = notes[i * LANES];
         UNROLL
         for (uint32_t i = 0; i < NOTES_AT_ONCE; i++) {
-            const int32_t value = values[i], place = at + value; /* and SLOT_END */
+            const int32_t value = values[i], place = at + value; /* of a match, and SLOT_END */
             const bool is_match = value >= BEFORE, is_token = value >= LITERAL_SLOT;
             if (is_token && (uint32_t)at < SLICE)
                 s->slots[at] = (uint16_t)(is_match ? place : value);
@@ -955,6 +954,7 @@ DEVICE_FN bool put_bytes(struct inflate_shared *s, struct stream *stream, uint32
         stream->slice += SLICE;
     }
 }
+
 /* How many bits the next lanes take: as many strides as the section is expected to need, all alike.
  * An odd number of bytes: in bytes, so that lanes begin in step where all codes have 8 bits; odd,
  * so that the lanes of a warp load from different banks of the shared memory. */
