@@ -276,6 +276,17 @@ static void small_windows(void) {
     free(data);
 }
 
+/* Sequences whose lengths and offset have more extra bits than one look at the stream shows. */
+static void long_sequences(void) {
+    enum { STEP = 33000, STEPS = 6 };
+    static const struct options options[] = {{.level = 9}, {.level = 3}, {.level = 19}};
+    uint8_t *data = filled(STEPS * STEP, NOISE);
+    for (size_t i = 2; i < STEPS; i += 2)
+        memcpy(data + i * STEP, data + (i - 2) * STEP + 500, STEP - 700);
+    round_trip(data, STEPS * STEP, options, 3, 1);
+    free(data);
+}
+
 /* What the frames so far have used: all kinds of blocks, of literals and of codes. Literals that
  * are one byte, which libzstd has no use for, are among the frames made by hand. */
 static void all_is_met(void) {
@@ -514,6 +525,7 @@ int main(void) {
     RUN(small_sizes);
     RUN(large_sizes);
     RUN(small_windows);
+    RUN(long_sequences);
     RUN(all_levels);
     RUN(all_is_met);
     RUN(frames_in_a_row);

@@ -4,17 +4,17 @@
  *
  * A frame is a row of blocks of at most 128 KiB. What is serial in a block (its Huffman streams,
  * its one stream of sequences) is serial in a lane, and many blocks run side by side; what reaches
- * across blocks (tables used again, the last offsets, copies of what earlier blocks hold) is noted
- * and put right later. Hence these steps, each a kernel:
+ * across blocks (the last offsets, copies of what earlier blocks hold) is left to the last step,
+ * which has a tile to itself. Hence these steps, each a kernel:
  *
- *     scan       a thread a tile walks the headers and adds up what its blocks need
- *     plan       one warp deals tiles out into rounds that fit the scratch memory
- *     fill       a thread a tile walks again and notes its blocks              (from here: each
- * round) tables     a warp a block builds the tables that the block brings literals   a lane a
- * Huffman stream                                      (beside the next) sequences  four lanes a
- * stream of sequences follow the states, note bit positions and symbols; other warps read the extra
- * bits: lengths and offsets, places by prefix sums execute    a group of threads a tile: literals
- * and matches become bytes sums       a thread a tile with check sums
+ *     scan     a thread a tile walks the headers and adds up what its blocks need
+ *     plan     one warp deals tiles out into rounds that fit the scratch memory
+ *     fill     a thread a tile walks again and notes its blocks        (from here: each round)
+ *     tables   a warp a block builds the tables that the block brings
+ *     streams  a lane a Huffman stream decodes literals to the end of the tile's room; four lanes a
+ *              stream of sequences follow its states and leave marks
+ *     execute  a group of threads a tile: sequences are read from the marks on, all at once, and
+ *              they and the literals become bytes
  *
  * docs/kernels/zstd.md tells more.
  */
@@ -27,10 +27,28 @@
 DEVICE_FN void prefetch(const void *at) {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
 }
+/* A number for a place in shared memory, to which bytes may be added, and the word there: pointers
+ * would have their base added at each load. */
+DEVICE_FN uint32_t shared_place(const void *shared, const void *at) {
+    (void)shared;
+    return (uint32_t)__cvta_generic_to_shared(at);
+}
+DEVICE_FN uint32_t shared_word(const void *shared, uint32_t place) {
+    uint32_t word;
+    (void)shared;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(place) : "memory");
+    return word;
+}
 #else
 #define UNROLLED
 DEVICE_FN void prefetch(const void *at) {
     (void)at;
+}
+DEVICE_FN uint32_t shared_place(const void *shared, const void *at) {
+    return (uint32_t)((const uint8_t *)at - (const uint8_t *)shared);
+}
+DEVICE_FN uint32_t shared_word(const void *shared, uint32_t place) {
+    return load_u32_aligned((const uint8_t *)shared + place);
 }
 #endif
 
@@ -1005,16 +1023,16 @@ struct chains_shared {
     /* Lengths, matches, offsets; the chains side by side, so that each has its own banks. */
     uint32_t tables[512 + 512 + 256][CHAINS];
     /* Of each chain: the words of its stream round its place, the last four also before the first.
-     * They begin where an `or` can do for an addition. */
-    uint32_t rings[CHAINS][2 * CHAIN_RING];
+     */
+    uint32_t rings[CHAINS][CHAIN_RING + 4];
 };
 
-/* Where a chain is: three states as distances in bytes from the begin of their tables. */
+/* Where a chain is: three states as places in shared memory, those of the first table. */
 struct chain {
     int32_t bit;
     uint32_t length, match, offset;
-    uint32_t column; /* of the chain, in bytes */
-    uint32_t ring;   /* likewise */
+    uint32_t column; /* the place of its first state */
+    uint32_t ring;   /* and of its ring */
     const uint8_t *base;
     int32_t kept;   /* pieces of the stream from this one on are in the ring */
     uint32_t count; /* of sequences */
@@ -1039,9 +1057,9 @@ DEVICE_FN void chain_copy_table(const struct zstd_args *args, struct chains_shar
 
 DEVICE_FN void chain_window(const struct chains_shared *shared, uint32_t ring, int32_t bit,
                             uint32_t *high, uint32_t *low) {
-    uint32_t place = ((uint32_t)(bit >> 3) & (4 * CHAIN_RING - 4)) | ring;
-    const uint32_t *at = (const uint32_t *)((const uint8_t *)shared->rings + place);
-    uint32_t a = at[0], b = at[-1], c = at[-2], shift = (uint32_t)bit;
+    uint32_t place = ((uint32_t)(bit >> 3) & (4 * CHAIN_RING - 4)) + ring;
+    uint32_t a = shared_word(shared, place), b = shared_word(shared, place - 4),
+             c = shared_word(shared, place - 8), shift = (uint32_t)bit;
     *high = funnel_right(b, a, shift);
     *low = funnel_right(c, b, shift);
 }
@@ -1050,10 +1068,9 @@ DEVICE_FN void chain_window(const struct chains_shared *shared, uint32_t ring, i
  * bits must be CHAIN_EXTRA at most. */
 DEVICE_FN uint32_t chain_step(const struct chains_shared *shared, struct chain *c,
                               bool is_careful) {
-    const uint8_t *tables = (const uint8_t *)shared->tables;
-    uint32_t length = *(const uint32_t *)(tables + c->length);
-    uint32_t match = *(const uint32_t *)(tables + c->match + 512 * 4 * CHAINS);
-    uint32_t offset = *(const uint32_t *)(tables + c->offset + 1024 * 4 * CHAINS);
+    uint32_t length = shared_word(shared, c->length);
+    uint32_t match = shared_word(shared, c->match + 512 * 4 * CHAINS);
+    uint32_t offset = shared_word(shared, c->offset + 1024 * 4 * CHAINS);
     uint32_t high, low, sum = length + match + offset, extra = sum >> ENTRY_EXTRA;
     if (is_careful) {
         chain_window(shared, c->ring, c->bit - (int32_t)extra, &high, &low);
@@ -1064,9 +1081,9 @@ DEVICE_FN uint32_t chain_step(const struct chains_shared *shared, struct chain *
     /* Now `high` begins with the bits of the next states. */
     uint32_t second = funnel_left(0, high, length), third = funnel_left(0, high, length + match);
     c->bit -= (int32_t)(extra + (sum & 31));
-    c->length = funnel_left(high, 0, length) * (4 * CHAINS) + ((length & ENTRY_ADDED) | c->column);
-    c->match = funnel_left(second, 0, match) * (4 * CHAINS) + ((match & ENTRY_ADDED) | c->column);
-    c->offset = funnel_left(third, 0, offset) * (4 * CHAINS) + ((offset & ENTRY_ADDED) | c->column);
+    c->length = funnel_left(high, 0, length) * (4 * CHAINS) + ((length & ENTRY_ADDED) + c->column);
+    c->match = funnel_left(second, 0, match) * (4 * CHAINS) + ((match & ENTRY_ADDED) + c->column);
+    c->offset = funnel_left(third, 0, offset) * (4 * CHAINS) + ((offset & ENTRY_ADDED) + c->column);
     return sum;
 }
 
@@ -1082,9 +1099,9 @@ DEVICE_FN words4 chain_fetch(const uint8_t *base, int32_t bit, int32_t kept, int
 
 DEVICE_FN void chain_keep(uint32_t *ring, int32_t piece, words4 words) {
     uint32_t at = (uint32_t)piece % CHAIN_PIECES;
-    store_words4(ring + CHAIN_RING + 4 * at, words);
+    store_words4(ring + 4 + 4 * at, words);
     if (at == CHAIN_PIECES - 1)
-        store_words4(ring + CHAIN_RING - 4, words);
+        store_words4(ring, words);
 }
 
 /* How many pieces all replicas bring. */
@@ -1112,8 +1129,8 @@ DEVICE_FN void chain_begin(struct chains_shared *shared, struct chain *c, uint32
     uint32_t high, low, *ring = shared->rings[chain];
     const uint32_t *logs = c->logs;
     c->kept = (c->bit >> 7) + 1;
-    c->column = 4 * chain;
-    c->ring = 4 * CHAIN_RING * (2 * chain + 1);
+    c->column = shared_place(shared, &shared->tables[0][chain]);
+    c->ring = shared_place(shared, ring + 4);
     for (uint32_t i = 0; i < CHAIN_PIECES / REPLICAS; i++) {
         bool wants;
         words4 piece = chain_fetch(c->base, c->bit, c->kept, (int32_t)replica, &wants);
@@ -1193,8 +1210,9 @@ DEVICE_FN void mark_sequences(const struct zstd_args *args, struct chains_shared
     sync_warp();
     chain_begin(shared, &c, chain, replica);
     for (uint32_t at = 0, mark = 0; at < most; at += ZSTD_MARKED, mark++) {
-        uint32_t states = c.length / (4 * CHAINS) | c.match / (4 * CHAINS) << MARK_MATCH |
-                          c.offset / (4 * CHAINS) << MARK_OFFSET;
+        uint32_t states = (c.length - c.column) / (4 * CHAINS) |
+                          (c.match - c.column) / (4 * CHAINS) << MARK_MATCH |
+                          (c.offset - c.column) / (4 * CHAINS) << MARK_OFFSET;
         bool is_over = at >= c.count;
         if (replica == 0 && !is_over)
             marks[mark] = (uint64_t)states << 32 | (uint32_t)c.bit;
@@ -1327,7 +1345,9 @@ struct execute_common {
     uint32_t tables[512 + 512 + 256];
     uint32_t lengths[64], matches[64]; /* base and, from bit 24 on, extra bits of each symbol */
     struct progress warps[EXECUTE_WARPS], now;
-    uint32_t verdict, next, ticket, is_refused;
+    uint32_t frame, block; /* where they begin */
+    uint32_t next;         /* record, of the next stretch */
+    uint32_t tile, is_refused;
 };
 
 /* Of 32 bytes: those where a record begins, and the number of the record before them. */
@@ -1346,23 +1366,6 @@ struct workshop {
     uint16_t *pending; /* of each warp: its bytes that are copied inside the stretch */
 };
 
-/* What is known of the tile while it is made. */
-struct making {
-    const struct zstd_args *args;
-    const struct zstd_block *block;
-    const uint8_t *literals;
-    uint32_t literal_mask;
-    uint8_t *out;                /* the tile's */
-    uint32_t frame;              /* where its frame begins */
-    uint32_t window, begin, end; /* of the stretch: see make_bytes */
-};
-
-/* The stream of sequences, and how many there are. */
-struct sequences {
-    struct backward in;
-    uint32_t count;
-};
-
 /* 64 bits of a stream from a place on. */
 DEVICE_FN uint64_t stream_bits(const uint8_t *base, int32_t from) {
     const uint8_t *words = base + (uint32_t)from / 32 * (size_t)4;
@@ -1375,24 +1378,24 @@ DEVICE_FN uint32_t low_bits(uint32_t value, uint32_t bits) {
     return value & ((1u << bits) - 1);
 }
 
-/* Reads the thread's sequences of the group, whose number `first` is its first, into records that
- * count from the first of them. False where the stream is no good. */
-DEVICE_FN bool read_records(const struct workshop *shop, const struct sequences *s, uint64_t mark,
-                            uint32_t first, uint32_t slot, struct progress *own) {
+/* Reads the thread's sequences of the group, of which `left` are left in the block, into records
+ * that count from the first of them. False where the stream is no good. */
+DEVICE_FN bool read_records(const struct workshop *shop, struct backward in, uint64_t mark,
+                            uint32_t slot, uint32_t left, struct progress *own) {
     const uint32_t *tables = shop->common->tables;
     uint32_t states = (uint32_t)(mark >> 32);
     uint32_t length_at = states & 511, match_at = states >> MARK_MATCH & 511,
              offset_at = states >> MARK_OFFSET & 255;
     int32_t bit = (int32_t)(uint32_t)mark;
-    for (uint32_t i = 0; i < ZSTD_MARKED && first + i < s->count; i++) {
+    for (uint32_t i = 0; i < lesser(ZSTD_MARKED, left); i++) {
         uint32_t length = tables[length_at], match = tables[512 + match_at],
                  offset = tables[1024 + offset_at], sum = length + match + offset;
-        bool is_last = first + i + 1 == s->count;
+        bool is_last = i + 1 == left;
         uint32_t extra_bits = sum >> ENTRY_EXTRA, state_bits = is_last ? 0 : sum & 31;
         int32_t from = bit - (int32_t)extra_bits, next = from - (int32_t)state_bits;
-        if (next < s->in.begin || bit > s->in.bit || (is_last && from != s->in.begin))
+        if (next < in.begin || bit > in.bit || (is_last && from != in.begin))
             return false;
-        uint64_t bits = stream_bits(s->in.base, next);
+        uint64_t bits = stream_bits(in.base, next);
         if (!is_last) {
             uint32_t rest = (uint32_t)bits;
             offset_at = ((offset & ENTRY_ADDED) >> 5) + low_bits(rest, offset & 31);
@@ -1401,7 +1404,7 @@ DEVICE_FN bool read_records(const struct workshop *shop, const struct sequences 
             rest >>= match & 31;
             length_at = ((length & ENTRY_ADDED) >> 5) + low_bits(rest, length & 31);
         }
-        bits = extra_bits > CHAIN_EXTRA ? stream_bits(s->in.base, from) : bits >> state_bits;
+        bits = extra_bits > CHAIN_EXTRA ? stream_bits(in.base, from) : bits >> state_bits;
         uint32_t of_length = shop->common->lengths[length >> ENTRY_SYMBOL & 63],
                  of_match = shop->common->matches[match >> ENTRY_SYMBOL & 63],
                  value_bits = offset >> ENTRY_SYMBOL & 31;
@@ -1473,16 +1476,19 @@ DEVICE_FN void sum_warps(struct execute_common *common, uint32_t warps) {
 
 /* Reads a group of sequences. Returns a verdict; the records are there after the next barrier. A
  * collective. */
-DEVICE_FN uint32_t read_group(const struct making *m, const struct workshop *shop,
-                              const struct sequences *s, uint32_t first, uint32_t threads) {
+DEVICE_FN uint32_t read_group(const struct zstd_args *args, const struct zstd_block *block,
+                              const struct workshop *shop, uint32_t first, uint32_t threads) {
     struct execute_common *common = shop->common;
     uint32_t slot = thread_index() * ZSTD_MARKED, own_first = first + slot;
+    uint32_t count = block->sequences;
     struct progress own = {0, 0, history_of_none()};
     bool is_good = true;
-    if (own_first < s->count) {
-        const uint64_t *marks = (const uint64_t *)quad_at(m->args, m->block->marks_at);
-        is_good = read_records(shop, s, load_u64_aligned(marks + own_first / ZSTD_MARKED),
-                               own_first, slot, &own);
+    if (own_first < count) {
+        const uint64_t *marks = (const uint64_t *)quad_at(args, block->marks_at);
+        struct backward in =
+            backward_from(args->stored + block->in + block->bits_in, block->bits_bytes);
+        is_good = read_records(shop, in, load_u64_aligned(marks + own_first / ZSTD_MARKED), slot,
+                               count - own_first, &own);
     }
     struct progress below = progress_scan(&own);
     if (lane_index() == WARP - 1)
@@ -1493,8 +1499,8 @@ DEVICE_FN uint32_t read_group(const struct making *m, const struct workshop *sho
         sum_warps(common, threads / WARP);
     sync_block();
     struct progress before = progress_after(&common->warps[warp_index()], &below);
-    uint32_t frame = m->frame, window = m->block->window;
-    for (uint32_t i = 0; i < ZSTD_MARKED && own_first + i < s->count; i++) {
+    uint32_t frame = common->frame, window = block->window;
+    for (uint32_t i = 0; i < ZSTD_MARKED && own_first + i < count; i++) {
         struct record record = shop->records[slot + i];
         record.match += before.out;
         record.literal += before.literals - before.out;
@@ -1565,6 +1571,13 @@ DEVICE_FN uint64_t sum_of(const uint8_t *at, uint32_t bytes) {
 /* Bytes are made in stretches. One begins at a multiple of 16, and its places are counted from
  * there; it may begin or end inside that with the group. */
 
+struct stretch {
+    const uint8_t *literals; /* of the block */
+    uint32_t literal_mask;
+    uint8_t *out; /* the tile's */
+    uint32_t window, begin, end;
+};
+
 /* Where a record begins: its literals follow those of the one before. */
 DEVICE_FN uint32_t start_of(const struct workshop *shop, uint32_t index, uint32_t group) {
     if (index == 0)
@@ -1575,9 +1588,9 @@ DEVICE_FN uint32_t start_of(const struct workshop *shop, uint32_t index, uint32_
 
 /* Marks where the records of the stretch begin, from number `first` on, of `count`. A collective.
  */
-DEVICE_FN void mark_records(const struct making *m, const struct workshop *shop, uint32_t group,
+DEVICE_FN void mark_records(const struct stretch *s, const struct workshop *shop, uint32_t group,
                             uint32_t first, uint32_t count, uint32_t threads) {
-    uint32_t last_word = (m->end - 1) / 32, end = m->window + m->end;
+    uint32_t last_word = (s->end - 1) / 32, end = s->window + s->end;
     for (uint32_t index = first + thread_index();; index += threads) {
         bool is_in = false;
         if (index < count) {
@@ -1585,8 +1598,8 @@ DEVICE_FN void mark_records(const struct making *m, const struct workshop *shop,
             is_in = start < end;
             if (is_in) {
                 uint32_t next = index + 1 < count ? start_of(shop, index + 1, group) : end;
-                uint32_t place = index == first ? m->begin : start - m->window;
-                uint32_t to = lesser((next - m->window) / 32, last_word);
+                uint32_t place = index == first ? s->begin : start - s->window;
+                uint32_t to = lesser((next - s->window) / 32, last_word);
                 atomic_or(&shop->starts[place / 32].bits, 1u << place % 32);
                 if (index == first)
                     shop->starts[place / 32].before = first - 1;
@@ -1602,27 +1615,26 @@ DEVICE_FN void mark_records(const struct making *m, const struct workshop *shop,
 }
 
 /* The byte at `place`: its value, or where in the stretch it is copied from. A stretch that is
- * `plain` is whole, and its literals are not one byte. */
-DEVICE_FN bool find_byte(const struct making *m, const struct workshop *shop, uint32_t place,
+ * `plain` is whole, and its literals are not one byte. Literals and copies go the same way as far
+ * as they can: lanes have both. */
+DEVICE_FN bool find_byte(const struct stretch *s, const struct workshop *shop, uint32_t place,
                          uint32_t up_to, bool is_plain, uint32_t *value) {
     struct starts word = shop->starts[place / 32];
-    uint32_t index = word.before + count_ones(word.bits & up_to), at = m->window + place;
+    uint32_t index = word.before + count_ones(word.bits & up_to), at = s->window + place;
     struct record record = shop->records[index];
-    int32_t into = (int32_t)(at - record.match);
-    if (into < 0) {
-        uint32_t literal = at + record.literal;
-        *value = m->literals[is_plain ? literal : literal & m->literal_mask];
-        return true;
-    }
-    uint32_t back = shop->offsets[index];
-    if ((uint32_t)into >= back) /* it repeats itself */
-        back = (uint32_t)into - (uint32_t)into % back + back;
-    int32_t source = (int32_t)(place - back);
-    if (source >= (is_plain ? 0 : (int32_t)m->begin)) {
-        *value = (uint32_t)source;
+    uint32_t back = shop->offsets[index], into = at - record.match; /* the match, or before it */
+    bool is_literal = (int32_t)into < 0;
+    uint32_t from = at + (is_literal ? record.literal : 0 - back);
+    if (!is_literal && into >= back) /* it repeats itself */
+        from -= into - into % back;
+    if (!is_plain && is_literal)
+        from &= s->literal_mask;
+    if (!is_literal && (int32_t)(from - s->window) >= (is_plain ? 0 : (int32_t)s->begin)) {
+        *value = from - s->window;
         return false;
     }
-    *value = m->out[at - back];
+    const uint8_t *memory = is_literal ? s->literals : s->out;
+    *value = memory[from];
     return true;
 }
 
@@ -1630,7 +1642,7 @@ enum { BYTES_AT_ONCE = 8 };
 
 /* Finds all bytes of the stretch; those that are copied inside it go onto the warp's list. Returns
  * how many. */
-DEVICE_FN uint32_t find_bytes(const struct making *m, const struct workshop *shop,
+DEVICE_FN uint32_t find_bytes(const struct stretch *s, const struct workshop *shop,
                               uint16_t *pending, uint32_t threads, uint32_t length, bool is_plain) {
     uint32_t lane = lane_index(), up_to = 0xFFFFFFFFu >> (31 - lane), count = 0;
     for (uint32_t row = thread_index(); row < length; row += threads * BYTES_AT_ONCE) {
@@ -1639,8 +1651,8 @@ DEVICE_FN uint32_t find_bytes(const struct making *m, const struct workshop *sho
         for (uint32_t i = 0; i < BYTES_AT_ONCE; i++) {
             uint32_t place = row + i * threads;
             values[i] = 0;
-            if ((is_plain || (place >= m->begin && place < m->end)) &&
-                !find_byte(m, shop, place, up_to, is_plain, &values[i]))
+            if ((is_plain || (place >= s->begin && place < s->end)) &&
+                !find_byte(s, shop, place, up_to, is_plain, &values[i]))
                 copied |= 1u << i;
         }
         UNROLLED
@@ -1675,80 +1687,83 @@ DEVICE_FN void copy_pending(const struct workshop *shop, const uint16_t *pending
     }
 }
 
-DEVICE_FN void write_stretch(const struct making *m, const struct workshop *shop,
+DEVICE_FN void write_stretch(const struct stretch *s, const struct workshop *shop,
                              uint32_t threads) {
-    uint8_t *to = m->out + m->window;
-    uint32_t first = (m->begin + 15) / 16, end = m->end / 16;
+    uint8_t *to = s->out + s->window;
+    uint32_t first = (s->begin + 15) / 16, end = s->end / 16;
     for (uint32_t i = first + thread_index(); i < end; i += threads)
         store_words4(to + 16 * i, load_words4(shop->bytes + 16 * i));
-    if (m->begin % 16 == 0 && m->end % 16 == 0)
+    if (s->begin % 16 == 0 && s->end % 16 == 0)
         return;
-    uint32_t head = lesser(16 * first, m->end), tail = 16 * end > head ? 16 * end : head;
-    for (uint32_t i = m->begin + thread_index(); i < head; i += threads)
+    uint32_t head = lesser(16 * first, s->end), tail = 16 * end > head ? 16 * end : head;
+    for (uint32_t i = s->begin + thread_index(); i < head; i += threads)
         to[i] = shop->bytes[i];
-    for (uint32_t i = tail + thread_index(); i < m->end; i += threads)
+    for (uint32_t i = tail + thread_index(); i < s->end; i += threads)
         to[i] = shop->bytes[i];
 }
 
+DEVICE_FN struct stretch stretches_of(const struct zstd_args *args, const struct zstd_block *block) {
+    struct stretch s;
+    s.out = args->decoded + args->coded[block->tile].out;
+    s.literals = block->flags & ZSTD_CODED ? s.out + block->literals_at
+                                           : args->stored + block->in + block->literals_in;
+    s.literal_mask = block->flags & ZSTD_ONE_BYTE ? 0 : 0xFFFFFFFFu;
+    s.window = s.begin = s.end = 0;
+    return s;
+}
+
 /* Makes the bytes of a group of `count` records, which go from place `group` to `end`. */
-DEVICE_FN void make_bytes(struct making *m, const struct workshop *shop, uint32_t group,
+DEVICE_FN void make_bytes(struct stretch s, const struct workshop *shop, uint32_t group,
                           uint32_t end, uint32_t count, uint32_t threads, uint32_t length) {
     uint16_t *pending = shop->pending + warp_index() * (length / (threads / WARP));
     uint32_t record = 0;
-    for (uint32_t at = group; at < end; at = m->window + m->end) {
-        m->window = at / 16 * 16;
-        m->begin = at - m->window;
-        m->end = lesser(length, end - m->window);
-        mark_records(m, shop, group, record, count, threads);
-        bool is_plain = m->end - m->begin == length && m->literal_mask;
-        uint32_t copies = is_plain ? find_bytes(m, shop, pending, threads, length, true)
-                                   : find_bytes(m, shop, pending, threads, length, false);
+    for (uint32_t at = group; at < end; at = s.window + s.end) {
+        s.window = at / 16 * 16;
+        s.begin = at - s.window;
+        s.end = lesser(length, end - s.window);
+        mark_records(&s, shop, group, record, count, threads);
+        bool is_plain = s.end - s.begin == length && s.literal_mask;
+        uint32_t copies = is_plain ? find_bytes(&s, shop, pending, threads, length, true)
+                                   : find_bytes(&s, shop, pending, threads, length, false);
         sync_block();
         copy_pending(shop, pending, copies);
         for (uint32_t i = thread_index(); i < length / 32; i += threads)
             shop->starts[i].bits = 0;
         record = shop->common->next;
         sync_block();
-        write_stretch(m, shop, threads);
+        write_stretch(&s, shop, threads);
     }
 }
 
 /* ---- execute: tiles -------------------------------------------------------------------------- */
 
-/* Brings the tables of the block's sequences, and finds their stream. */
-DEVICE_FN struct sequences open_sequences(const struct making *m, const struct workshop *shop,
-                                          uint32_t threads) {
-    const struct zstd_block *block = m->block;
-    struct sequences s = {{NULL, 0, 0}, block->sequences};
-    if (s.count == 0)
-        return s;
-    s.in = backward_from(m->args->stored + block->in + block->bits_in, block->bits_bytes);
+/* Brings the tables of the block's sequences. */
+DEVICE_FN void copy_tables(const struct zstd_args *args, const struct zstd_block *block,
+                           const struct workshop *shop, uint32_t threads) {
     for (uint32_t kind = 0; kind < ZSTD_CODE_KINDS; kind++) {
-        const uint32_t *tables = (const uint32_t *)quad_at(m->args, block->codes_at[kind]);
+        const uint32_t *tables = (const uint32_t *)quad_at(args, block->codes_at[kind]);
         uint32_t place = codes_place(kind), entries = 1u << lesser(tables[kind], 9);
         for (uint32_t i = thread_index(); i < entries; i += threads)
             shop->common->tables[place - 4 + i] = tables[place + i];
     }
-    sync_block();
-    return s;
 }
 
-/* Makes a zstd block, which begins at `begin` in the tile, up to `end`. Returns a verdict. */
-DEVICE_FN uint32_t make_block(struct making *m, const struct workshop *shop, uint32_t room,
-                              uint32_t begin, uint32_t *end, uint32_t threads, uint32_t length) {
-    const struct zstd_block *block = m->block;
-    const struct sequences s = open_sequences(m, shop, threads);
+/* Makes a zstd block, which begins at `*end`, and moves that on. Returns a verdict. */
+DEVICE_FN uint32_t make_block(const struct zstd_args *args, const struct zstd_block *block,
+                              const struct workshop *shop, uint32_t *end, uint32_t threads,
+                              uint32_t length) {
     const uint32_t most = threads * ZSTD_MARKED;
     bool is_last = false;
-    for (uint32_t first = 0, from = begin; !is_last; first += most, from = *end) {
-        uint32_t verdict = s.count ? read_group(m, shop, &s, first, threads) : 0;
+    for (uint32_t first = 0; !is_last; first += most) {
+        uint32_t from = *end;
+        uint32_t left = block->sequences - first, count = lesser(left, most);
+        uint32_t verdict = left ? read_group(args, block, shop, first, threads) : 0;
         if (verdict)
             return verdict;
         uint32_t out = shop->common->now.out, literals = shop->common->now.literals;
-        uint32_t count = lesser(s.count - first, most);
         if (literals > block->literals)
             return COGPU_GPU_DAMAGED;
-        is_last = s.count - first <= most;
+        is_last = left <= most;
         *end = out;
         if (is_last) { /* the rest of the literals */
             *end += block->literals - literals;
@@ -1760,26 +1775,27 @@ DEVICE_FN uint32_t make_block(struct making *m, const struct workshop *shop, uin
             count++;
             sync_block();
         }
-        if (*end - begin > block->most_out)
+        if (*end - shop->common->block > block->most_out)
             return COGPU_GPU_DAMAGED;
-        if (*end > room)
+        if (*end > args->coded[block->tile].room)
             return COGPU_GPU_TOO_LONG;
-        make_bytes(m, shop, from, *end, count, threads, length);
+        make_bytes(stretches_of(args, block), shop, from, *end, count, threads, length);
     }
     return COGPU_GPU_DECODED;
 }
 
 /* What a frame says of itself must be so. Its last block ends at `end`. A collective. */
-DEVICE_FN uint32_t check_frame(const struct making *m, struct execute_common *common,
-                               uint32_t end) {
-    const struct zstd_block *block = m->block;
-    if (block->flags & ZSTD_HAS_SIZE && end - m->frame != block->content)
+DEVICE_FN uint32_t check_frame(const struct zstd_args *args, const struct zstd_block *block,
+                               struct execute_common *common, uint32_t end) {
+    uint32_t begin = common->frame;
+    const uint8_t *frame = args->decoded + args->coded[block->tile].out + begin;
+    if (block->flags & ZSTD_HAS_SIZE && end - begin != block->content)
         return COGPU_GPU_DAMAGED;
     if (!(block->flags & ZSTD_HAS_SUM))
         return COGPU_GPU_DECODED;
     sync_block();
     if (thread_index() == 0)
-        common->is_refused = (uint32_t)sum_of(m->out + m->frame, end - m->frame) != block->sum;
+        common->is_refused = (uint32_t)sum_of(frame, end - begin) != block->sum;
     sync_block();
     return common->is_refused ? COGPU_GPU_BAD_SUM : COGPU_GPU_DECODED;
 }
@@ -1787,37 +1803,30 @@ DEVICE_FN uint32_t check_frame(const struct making *m, struct execute_common *co
 /* All blocks of a tile, one after the other. */
 DEVICE_FN uint32_t make_tile(const struct zstd_args *args, const struct workshop *shop,
                              uint32_t tile, uint32_t threads, uint32_t length) {
-    const cogpu_coded *coded = &args->coded[tile];
-    const struct zstd_tile *note = &args->tiles[tile];
-    uint32_t begin = 0, end = 0, verdict = COGPU_GPU_DECODED;
-    struct making m;
-    m.args = args;
-    m.out = args->decoded + coded->out;
-    m.frame = 0;
-    for (uint32_t i = 0; i < note->blocks && !verdict; i++, begin = end) {
-        const struct zstd_block *block = &args->blocks[note->first_block + i];
-        m.block = block;
-        m.literals = block->flags & ZSTD_CODED ? m.out + block->literals_at
-                                               : args->stored + block->in + block->literals_in;
-        m.literal_mask = block->flags & ZSTD_ONE_BYTE ? 0 : 0xFFFFFFFFu;
-        if (block->flags & ZSTD_FIRST)
-            m.frame = begin;
+    struct execute_common *common = shop->common;
+    uint32_t end = 0;
+    for (uint32_t i = 0; i < args->tiles[tile].blocks; i++) {
+        const struct zstd_block *block = &args->blocks[args->tiles[tile].first_block + i];
         sync_block();
         if (thread_index() == 0) {
             struct history first = {{1, 4, 8}};
-            shop->common->now.out = begin;
-            shop->common->now.literals = 0;
-            if (block->flags & ZSTD_FIRST)
-                shop->common->now.history = first;
+            common->now.out = common->block = end;
+            common->now.literals = 0;
+            if (block->flags & ZSTD_FIRST) {
+                common->now.history = first;
+                common->frame = end;
+            }
         }
+        if (block->sequences)
+            copy_tables(args, block, shop, threads);
         sync_block();
-        verdict = make_block(&m, shop, coded->room, begin, &end, threads, length);
+        uint32_t verdict = make_block(args, block, shop, &end, threads, length);
         if (!verdict && block->flags & ZSTD_LAST)
-            verdict = check_frame(&m, shop->common, end);
+            verdict = check_frame(args, block, common, end);
+        if (verdict)
+            return verdict;
     }
-    if (verdict)
-        return verdict;
-    return end < coded->needed ? COGPU_GPU_TOO_SHORT : COGPU_GPU_DECODED;
+    return end < args->coded[tile].needed ? COGPU_GPU_TOO_SHORT : COGPU_GPU_DECODED;
 }
 
 /* Takes tiles of the round as long as there are any. */
@@ -1835,12 +1844,12 @@ DEVICE_FN void make_tiles(const struct zstd_args *args, const struct workshop *s
     for (;;) {
         sync_block();
         if (thread_index() == 0) {
-            common->ticket = atomic_add(&round->ticket, 1);
-            common->is_refused = common->ticket < round->end_tile &&
-                                 is_refused(args, common->ticket);
+            common->tile = atomic_add(&round->ticket, 1);
+            common->is_refused = common->tile < round->end_tile &&
+                                 is_refused(args, common->tile);
         }
         sync_block();
-        uint32_t tile = common->ticket;
+        uint32_t tile = common->tile;
         if (tile >= round->end_tile)
             return;
         if (common->is_refused)
