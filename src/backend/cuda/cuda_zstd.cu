@@ -23,6 +23,8 @@
 
 #ifdef __CUDACC__
 #define UNROLLED _Pragma("unroll")
+#define ROLLED   _Pragma("unroll 1")
+#define UNROLLED_BY_4 _Pragma("unroll 4")
 /* Brings the line nearer that somebody will load in a while. */
 DEVICE_FN void prefetch(const void *at) {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
@@ -41,6 +43,8 @@ DEVICE_FN uint32_t shared_word(const void *shared, uint32_t place) {
 }
 #else
 #define UNROLLED
+#define ROLLED
+#define UNROLLED_BY_4
 DEVICE_FN void prefetch(const void *at) {
     (void)at;
 }
@@ -96,6 +100,7 @@ struct walk {
     uint32_t room;
     uint32_t things; /* blocks and frames so far */
     uint32_t blocks, quads;
+    uint32_t sequences;
     uint32_t literals;  /* Huffman coded ones */
     uint32_t least_out; /* bytes that the blocks decode to at least */
     /* of the frame */
@@ -254,6 +259,7 @@ DEVICE_FN uint32_t walk_block(struct walk *w, struct zstd_block *block) {
         return verdict;
     block->marks_at = take_quads(w, zstd_mark_quads(block->sequences));
     w->at += block->in_bytes;
+    w->sequences += block->sequences;
     /* A sequence is at least three bytes of match. */
     uint32_t least = block->literals + 3 * block->sequences;
     w->least_out += least;
@@ -269,7 +275,7 @@ DEVICE_FN uint32_t walk_frame(struct walk *w, struct zstd_block *blocks, uint64_
     struct zstd_block block;
     for (bool is_last = false; !verdict && !is_last;) {
         block.tile = tile;
-        block.in = 0;
+        block.in = block.sum = 0;
         verdict = walk_block(w, &block);
         if (verdict)
             break;
@@ -279,13 +285,19 @@ DEVICE_FN uint32_t walk_frame(struct walk *w, struct zstd_block *blocks, uint64_
                 return COGPU_GPU_CUT_OFF;
             block.sum = byte4(w->in + w->at);
         }
-        if (blocks) {
+        /* Streaming encoders end with a block of nothing. */
+        bool is_nothing =
+            is_last && !(block.flags & ZSTD_FIRST) && block.literals + block.sequences == 0;
+        if (blocks && is_nothing) {
+            blocks[w->blocks - 1].flags |= ZSTD_LAST;
+            blocks[w->blocks - 1].sum = block.sum;
+        } else if (blocks) {
             block.in = in + w->at - block.in_bytes;
             blocks[w->blocks] = block;
         }
         if (is_last && w->flags & ZSTD_HAS_SUM)
             w->at += 4;
-        w->blocks++;
+        w->blocks += !is_nothing;
         if (++w->things > most)
             return COGPU_GPU_UNUSUAL;
     }
@@ -301,7 +313,7 @@ DEVICE_FN uint32_t walk_tile(struct walk *w, const struct zstd_args *args, uint3
     w->at = 0;
     w->end = coded->in_bytes;
     w->room = coded->room;
-    w->things = w->blocks = w->least_out = 0;
+    w->things = w->blocks = w->sequences = w->least_out = 0;
     w->quads = first_quad;
     w->literals = literals;
     for (bool is_first = true;; is_first = false) {
@@ -330,17 +342,21 @@ KERNEL(cogpu_kernel_zstd_scan, struct zstd_args, struct nothing_shared, 32, 1) {
         return;
     struct walk w;
     uint32_t verdict = walk_tile(&w, args, tile, NULL, 0, 0);
-    struct zstd_tile need = {0, 0, 0, 0, 0, {0, 0, 0}};
+    struct zstd_tile need = {0, 0, 0, 0, 0, 0, {0, 0}};
     if (!verdict && w.quads > args->most_quads)
         verdict = COGPU_GPU_UNUSUAL;
     if (!verdict) {
         need.blocks = w.blocks;
         need.quads = w.quads;
         need.literals = w.literals;
+        need.sequences = w.sequences;
     }
     args->tiles[tile] = need;
     args->verdicts[tile] = verdict;
 }
+
+/* In the time of so many literals of a block, a sequence is read. */
+enum { LITERALS_PER_SEQUENCE = 6 };
 
 /* Tiles of a round follow each other. Each fits a round, since scan has refused those that do not;
  * those that are left after the last round are the host's. */
@@ -348,6 +364,7 @@ KERNEL(cogpu_kernel_zstd_plan, struct zstd_args, struct nothing_shared, 32, 1) {
     uint32_t lane = lane_index(), count = args->tile_count;
     uint32_t at = 0, first = 0, round = 0;
     uint64_t blocks = 0, quads = 0; /* of the round so far */
+    uint32_t more = 0; /* of the round so far: how much longer sequences take than literals */
     while (at < count && round < args->round_count) {
         uint32_t tile = at + lane;
         uint32_t own_blocks = tile < count ? args->tiles[tile].blocks : 0;
@@ -357,6 +374,8 @@ KERNEL(cogpu_kernel_zstd_plan, struct zstd_args, struct nothing_shared, 32, 1) {
         bool fits = sum_blocks <= args->most_blocks && sum_quads <= args->most_quads;
         uint32_t taken = trailing_zeros(warp_ballot(!fits));
         if (lane < taken && tile < count) {
+            more += args->tiles[tile].sequences / 256 * LITERALS_PER_SEQUENCE;
+            more -= args->tiles[tile].literals / 256;
             args->tiles[tile].first_block = (uint32_t)(sum_blocks - own_blocks);
             args->tiles[tile].first_quad = (uint32_t)(sum_quads - own_quads);
         }
@@ -367,18 +386,21 @@ KERNEL(cogpu_kernel_zstd_plan, struct zstd_args, struct nothing_shared, 32, 1) {
         at = lesser(at + taken, count);
         if (taken == WARP && at < count)
             continue;
+        more = warp_sum(more);
         if (lane == 0) {
-            struct zstd_round note = {first, at, (uint32_t)blocks, first};
+            struct zstd_round note = {first, at,        (uint32_t)blocks,
+                                      first, (int32_t)more > 0, {0, 0, 0}};
             args->rounds[round] = note;
         }
         round++;
         first = at;
+        more = 0;
         blocks = quads = 0;
     }
     for (uint32_t tile = at + lane; tile < count; tile += WARP)
         args->verdicts[tile] = COGPU_GPU_UNUSUAL;
     for (uint32_t i = round + lane; i < args->round_count; i += WARP) {
-        struct zstd_round none = {count, count, 0, count};
+        struct zstd_round none = {count, count, 0, count, 0, {0, 0, 0}};
         args->rounds[i] = none;
     }
 }
@@ -1011,7 +1033,11 @@ DEVICE_FN void read_literals(const struct zstd_args *args, struct literals_share
 
 /* ---- sequences: marks ------------------------------------------------------------------------ */
 
-enum { CHAINS = 8, REPLICAS = WARP / CHAINS, CHAIN_RING = 64, CHAIN_PIECES = CHAIN_RING / 4 };
+enum { CHAINS = 16, REPLICAS = WARP / CHAINS, CHAIN_RING = 64, CHAIN_PIECES = CHAIN_RING / 4 };
+/* Pieces that a replica brings at a time: all of them enough for ZSTD_MARKED sequences. */
+enum { CHAIN_BRINGS = 4 / REPLICAS };
+/* Bytes from one state of a chain to the next. */
+enum { CHAIN_STATE = 4 * CHAINS };
 /* The extra bits of a sequence up to which the chain goes without looking: with the bits of its
  * states they are 64 at most. */
 enum { CHAIN_EXTRA = 38 };
@@ -1045,6 +1071,7 @@ DEVICE_FN void chain_copy_table(const struct zstd_args *args, struct chains_shar
     const uint32_t *tables = (const uint32_t *)quad_at(args, tables_at);
     uint32_t place = codes_place(kind);
     *log = lesser(tables[kind], 9);
+    UNROLLED_BY_4
     for (uint32_t i = 4 * replica; i < 1u << *log; i += 4 * REPLICAS) {
         words4 entries = load_words4(tables + place + i);
         uint32_t(*to)[CHAINS] = &shared->tables[place - 4 + i];
@@ -1069,8 +1096,8 @@ DEVICE_FN void chain_window(const struct chains_shared *shared, uint32_t ring, i
 DEVICE_FN uint32_t chain_step(const struct chains_shared *shared, struct chain *c,
                               bool is_careful) {
     uint32_t length = shared_word(shared, c->length);
-    uint32_t match = shared_word(shared, c->match + 512 * 4 * CHAINS);
-    uint32_t offset = shared_word(shared, c->offset + 1024 * 4 * CHAINS);
+    uint32_t match = shared_word(shared, c->match + 512 * CHAIN_STATE);
+    uint32_t offset = shared_word(shared, c->offset + 1024 * CHAIN_STATE);
     uint32_t high, low, sum = length + match + offset, extra = sum >> ENTRY_EXTRA;
     if (is_careful) {
         chain_window(shared, c->ring, c->bit - (int32_t)extra, &high, &low);
@@ -1081,36 +1108,51 @@ DEVICE_FN uint32_t chain_step(const struct chains_shared *shared, struct chain *
     /* Now `high` begins with the bits of the next states. */
     uint32_t second = funnel_left(0, high, length), third = funnel_left(0, high, length + match);
     c->bit -= (int32_t)(extra + (sum & 31));
-    c->length = funnel_left(high, 0, length) * (4 * CHAINS) + ((length & ENTRY_ADDED) + c->column);
-    c->match = funnel_left(second, 0, match) * (4 * CHAINS) + ((match & ENTRY_ADDED) + c->column);
-    c->offset = funnel_left(third, 0, offset) * (4 * CHAINS) + ((offset & ENTRY_ADDED) + c->column);
+    c->length = funnel_left(high, 0, length) * CHAIN_STATE + ((length & ENTRY_ADDED) * (CHAIN_STATE / 32) + c->column);
+    c->match = funnel_left(second, 0, match) * CHAIN_STATE + ((match & ENTRY_ADDED) * (CHAIN_STATE / 32) + c->column);
+    c->offset = funnel_left(third, 0, offset) * CHAIN_STATE + ((offset & ENTRY_ADDED) * (CHAIN_STATE / 32) + c->column);
     return sum;
 }
 
-/* The piece that this replica is to bring next; `wants` where there is one. */
-DEVICE_FN words4 chain_fetch(const uint8_t *base, int32_t bit, int32_t kept, int32_t replica,
-                             bool *wants) {
-    int32_t lowest = (bit >> 7) - (CHAIN_PIECES - 1), piece = kept - 1 - replica;
-    *wants = piece >= (lowest < 0 ? 0 : lowest);
-    piece = *wants ? piece : 0;
-    prefetch_piece(base, piece);
-    return load_piece(base, piece);
+/* Pieces on their way to the ring. */
+struct chain_pieces {
+    words4 words[CHAIN_BRINGS];
+    int32_t first; /* the highest of this replica's; the next are REPLICAS below each other */
+    int32_t lowest;
+};
+
+DEVICE_FN struct chain_pieces chain_fetch(const struct chain *c, uint32_t replica) {
+    struct chain_pieces pieces;
+    int32_t lowest = (c->bit >> 7) - (CHAIN_PIECES - 1);
+    pieces.first = c->kept - 1 - (int32_t)replica;
+    pieces.lowest = lowest < 0 ? 0 : lowest;
+    UNROLLED
+    for (int32_t i = 0; i < CHAIN_BRINGS; i++) {
+        int32_t piece = pieces.first - i * REPLICAS;
+        piece = piece >= pieces.lowest ? piece : 0;
+        pieces.words[i] = load_piece(c->base, piece);
+    }
+    prefetch_piece(c->base, pieces.first < 0 ? 0 : pieces.first);
+    return pieces;
 }
 
-DEVICE_FN void chain_keep(uint32_t *ring, int32_t piece, words4 words) {
-    uint32_t at = (uint32_t)piece % CHAIN_PIECES;
-    store_words4(ring + 4 + 4 * at, words);
-    if (at == CHAIN_PIECES - 1)
-        store_words4(ring, words);
+/* Puts them where they belong, and moves on what is kept. By all replicas at once. */
+DEVICE_FN void chain_keep(uint32_t *ring, struct chain *c, const struct chain_pieces *pieces) {
+    UNROLLED
+    for (int32_t i = 0; i < CHAIN_BRINGS; i++) {
+        int32_t piece = pieces->first - i * REPLICAS;
+        uint32_t at = (uint32_t)piece % CHAIN_PIECES;
+        if (piece >= pieces->lowest) {
+            store_words4(ring + 4 + 4 * at, pieces->words[i]);
+            if (at == CHAIN_PIECES - 1)
+                store_words4(ring, pieces->words[i]);
+        }
+    }
+    int32_t brought = c->kept - pieces->lowest, most = CHAIN_BRINGS * REPLICAS;
+    c->kept -= brought < 0 ? 0 : brought > most ? most : brought;
 }
 
-/* How many pieces all replicas bring. */
-DEVICE_FN int32_t chain_brought(int32_t bit, int32_t kept) {
-    int32_t lowest = (bit >> 7) - (CHAIN_PIECES - 1), most = kept - (lowest < 0 ? 0 : lowest);
-    return most < 0 ? 0 : most > REPLICAS ? REPLICAS : most;
-}
-
-/* Copies the tables and finds the stream. By the chain's four lanes. */
+/* Copies the tables and finds the stream. By the chain's lanes. */
 DEVICE_FN void chain_open(const struct zstd_args *args, struct chains_shared *shared,
                           const struct zstd_block *block, uint32_t replica, uint32_t chain,
                           struct chain *c) {
@@ -1131,20 +1173,17 @@ DEVICE_FN void chain_begin(struct chains_shared *shared, struct chain *c, uint32
     c->kept = (c->bit >> 7) + 1;
     c->column = shared_place(shared, &shared->tables[0][chain]);
     c->ring = shared_place(shared, ring + 4);
-    for (uint32_t i = 0; i < CHAIN_PIECES / REPLICAS; i++) {
-        bool wants;
-        words4 piece = chain_fetch(c->base, c->bit, c->kept, (int32_t)replica, &wants);
-        if (wants)
-            chain_keep(ring, c->kept - 1 - (int32_t)replica, piece);
-        c->kept -= chain_brought(c->bit, c->kept);
+    for (uint32_t i = 0; i < CHAIN_PIECES / 4; i++) {
+        struct chain_pieces pieces = chain_fetch(c, replica);
+        chain_keep(ring, c, &pieces);
     }
     sync_warp();
     chain_window(shared, c->ring, c->bit, &high, &low);
-    c->length = funnel_left(high, 0, logs[ZSTD_LENGTH_CODE]) * (4 * CHAINS) + c->column;
+    c->length = funnel_left(high, 0, logs[ZSTD_LENGTH_CODE]) * CHAIN_STATE + c->column;
     high = funnel_left(0, high, logs[ZSTD_LENGTH_CODE]);
-    c->offset = funnel_left(high, 0, logs[ZSTD_OFFSET_CODE]) * (4 * CHAINS) + c->column;
+    c->offset = funnel_left(high, 0, logs[ZSTD_OFFSET_CODE]) * CHAIN_STATE + c->column;
     high = funnel_left(0, high, logs[ZSTD_OFFSET_CODE]);
-    c->match = funnel_left(high, 0, logs[ZSTD_MATCH_CODE]) * (4 * CHAINS) + c->column;
+    c->match = funnel_left(high, 0, logs[ZSTD_MATCH_CODE]) * CHAIN_STATE + c->column;
     c->bit -= (int32_t)(logs[0] + logs[1] + logs[2]);
     sync_warp();
 }
@@ -1153,13 +1192,10 @@ DEVICE_FN void chain_begin(struct chains_shared *shared, struct chain *c, uint32
 DEVICE_FN void chain_steps_again(struct chains_shared *shared, struct chain *c, uint32_t chain,
                                  uint32_t replica) {
     for (uint32_t i = 0; i < ZSTD_MARKED; i++) {
-        bool wants;
         chain_step(shared, c, true);
-        words4 piece = chain_fetch(c->base, c->bit, c->kept, (int32_t)replica, &wants);
+        struct chain_pieces pieces = chain_fetch(c, replica);
         sync_warp();
-        if (wants)
-            chain_keep(shared->rings[chain], c->kept - 1 - (int32_t)replica, piece);
-        c->kept -= chain_brought(c->bit, c->kept);
+        chain_keep(shared->rings[chain], c, &pieces);
         sync_warp();
     }
 }
@@ -1169,8 +1205,7 @@ DEVICE_FN void chain_steps_again(struct chains_shared *shared, struct chain *c, 
 DEVICE_FN void chain_steps(struct chains_shared *shared, struct chain *c, bool is_over,
                            uint32_t chain, uint32_t replica) {
     struct chain before = *c;
-    bool wants;
-    words4 piece = chain_fetch(c->base, c->bit, c->kept, (int32_t)replica, &wants);
+    struct chain_pieces pieces = chain_fetch(c, replica);
     uint32_t most = 0;
     UNROLLED
     for (uint32_t i = 0; i < ZSTD_MARKED; i++) {
@@ -1178,9 +1213,7 @@ DEVICE_FN void chain_steps(struct chains_shared *shared, struct chain *c, bool i
         most = most > sum ? most : sum;
     }
     sync_warp();
-    if (wants)
-        chain_keep(shared->rings[chain], c->kept - 1 - (int32_t)replica, piece);
-    c->kept -= chain_brought(before.bit, c->kept);
+    chain_keep(shared->rings[chain], c, &pieces);
     sync_warp();
     if (warp_any(most >> ENTRY_EXTRA > CHAIN_EXTRA && !is_over)) {
         before.kept = c->kept;
@@ -1210,9 +1243,9 @@ DEVICE_FN void mark_sequences(const struct zstd_args *args, struct chains_shared
     sync_warp();
     chain_begin(shared, &c, chain, replica);
     for (uint32_t at = 0, mark = 0; at < most; at += ZSTD_MARKED, mark++) {
-        uint32_t states = (c.length - c.column) / (4 * CHAINS) |
-                          (c.match - c.column) / (4 * CHAINS) << MARK_MATCH |
-                          (c.offset - c.column) / (4 * CHAINS) << MARK_OFFSET;
+        uint32_t states = (c.length - c.column) / CHAIN_STATE |
+                          (c.match - c.column) / CHAIN_STATE << MARK_MATCH |
+                          (c.offset - c.column) / CHAIN_STATE << MARK_OFFSET;
         bool is_over = at >= c.count;
         if (replica == 0 && !is_over)
             marks[mark] = (uint64_t)states << 32 | (uint32_t)c.bit;
@@ -1222,26 +1255,27 @@ DEVICE_FN void mark_sequences(const struct zstd_args *args, struct chains_shared
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
-enum { STREAM_BLOCKS = LITERAL_BLOCKS };
+enum { STREAM_WARPS = CHAINS / LITERAL_BLOCKS };
 
 struct streams_shared {
     union {
-        struct literals_shared literals;
+        struct literals_shared literals[STREAM_WARPS];
         struct chains_shared chains;
     } of;
 };
 
-/* Takes eight blocks at a time, first for their sequences, which take longer, then for their
- * literals. */
-KERNEL(cogpu_kernel_zstd_streams, struct zstd_args, struct streams_shared, 32, 5) {
-    uint32_t count = args->rounds[args->round].blocks;
-    uint32_t groups = (count + STREAM_BLOCKS - 1) / STREAM_BLOCKS;
+/* Takes as many blocks at a time as a warp has chains, for their sequences, by one warp, or for
+ * their literals, by both. What takes longer goes first. */
+KERNEL(cogpu_kernel_zstd_streams, struct zstd_args, struct streams_shared, 64, 2) {
+    const struct zstd_round *round = &args->rounds[args->round];
+    uint32_t count = round->blocks, groups = (count + CHAINS - 1) / CHAINS, warp = warp_index();
     for (uint32_t i = block_index(); i < 2 * groups; i += block_count()) {
-        sync_warp();
-        if (i < groups)
-            mark_sequences(args, &shared->of.chains, i * STREAM_BLOCKS, count);
-        else
-            read_literals(args, &shared->of.literals, (i - groups) * STREAM_BLOCKS, count);
+        uint32_t first = i % groups * CHAINS;
+        sync_block();
+        if ((i < groups) != (round->literals_last != 0))
+            read_literals(args, &shared->of.literals[warp], first + warp * LITERAL_BLOCKS, count);
+        else if (warp == 0)
+            mark_sequences(args, &shared->of.chains, first, count);
     }
 }
 
@@ -1340,14 +1374,18 @@ struct progress {
 
 enum { EXECUTE_WARPS = 12 }; /* at most */
 
-/* Shared memory of a thread block, those parts that do not depend on its size. */
+/* Shared memory of a thread block, those parts that do not depend on its size. What all threads
+ * know of the tile is here too, since registers are few. */
 struct execute_common {
     uint32_t tables[512 + 512 + 256];
     uint32_t lengths[64], matches[64]; /* base and, from bit 24 on, extra bits of each symbol */
     struct progress warps[EXECUTE_WARPS], now;
-    uint32_t frame, block; /* where they begin */
-    uint32_t next;         /* record, of the next stretch */
-    uint32_t tile, is_refused;
+    uint32_t tile, block, verdict;
+    uint32_t frame_begin, block_begin;
+    uint32_t group_first;            /* sequence */
+    uint32_t group_begin, group_end; /* in the tile's bytes */
+    uint32_t records;                /* of the group */
+    uint32_t next;                   /* record of the next stretch */
 };
 
 /* Of 32 bytes: those where a record begins, and the number of the record before them. */
@@ -1387,6 +1425,7 @@ DEVICE_FN bool read_records(const struct workshop *shop, struct backward in, uin
     uint32_t length_at = states & 511, match_at = states >> MARK_MATCH & 511,
              offset_at = states >> MARK_OFFSET & 255;
     int32_t bit = (int32_t)(uint32_t)mark;
+    ROLLED
     for (uint32_t i = 0; i < lesser(ZSTD_MARKED, left); i++) {
         uint32_t length = tables[length_at], match = tables[512 + match_at],
                  offset = tables[1024 + offset_at], sum = length + match + offset;
@@ -1474,12 +1513,12 @@ DEVICE_FN void sum_warps(struct execute_common *common, uint32_t warps) {
         common->now = progress_after(&now, &own);
 }
 
-/* Reads a group of sequences. Returns a verdict; the records are there after the next barrier. A
- * collective. */
-DEVICE_FN uint32_t read_group(const struct zstd_args *args, const struct zstd_block *block,
-                              const struct workshop *shop, uint32_t first, uint32_t threads) {
+/* Reads the group's sequences. False where one is no good. A collective. */
+DEVICE_FN bool read_group(const struct zstd_args *args, const struct workshop *shop,
+                          uint32_t threads) {
     struct execute_common *common = shop->common;
-    uint32_t slot = thread_index() * ZSTD_MARKED, own_first = first + slot;
+    const struct zstd_block *block = &args->blocks[common->block];
+    uint32_t slot = thread_index() * ZSTD_MARKED, own_first = common->group_first + slot;
     uint32_t count = block->sequences;
     struct progress own = {0, 0, history_of_none()};
     bool is_good = true;
@@ -1494,12 +1533,13 @@ DEVICE_FN uint32_t read_group(const struct zstd_args *args, const struct zstd_bl
     if (lane_index() == WARP - 1)
         common->warps[warp_index()] = own;
     if (sync_block_or(!is_good))
-        return COGPU_GPU_DAMAGED;
+        return false;
     if (warp_index() == 0)
         sum_warps(common, threads / WARP);
     sync_block();
     struct progress before = progress_after(&common->warps[warp_index()], &below);
-    uint32_t frame = common->frame, window = block->window;
+    uint32_t frame = common->frame_begin, window = block->window;
+    ROLLED
     for (uint32_t i = 0; i < ZSTD_MARKED && own_first + i < count; i++) {
         struct record record = shop->records[slot + i];
         record.match += before.out;
@@ -1509,7 +1549,33 @@ DEVICE_FN uint32_t read_group(const struct zstd_args *args, const struct zstd_bl
         shop->offsets[slot + i] = offset;
         is_good &= offset > 0 && offset <= lesser(record.match - frame, window);
     }
-    return sync_block_or(!is_good) ? COGPU_GPU_DAMAGED : COGPU_GPU_DECODED;
+    return !sync_block_or(!is_good);
+}
+
+/* After the group's sequences were read: adds the rest of the literals to the last group, and goes
+ * on to the next. Returns a verdict. By one thread. */
+DEVICE_FN uint32_t close_group(const struct zstd_args *args, const struct workshop *shop,
+                               uint32_t threads) {
+    struct execute_common *common = shop->common;
+    const struct zstd_block *block = &args->blocks[common->block];
+    uint32_t left = block->sequences - common->group_first, most = threads * ZSTD_MARKED;
+    uint32_t literals = common->now.literals, end = common->now.out;
+    if (literals > block->literals)
+        return COGPU_GPU_DAMAGED;
+    common->records = lesser(left, most);
+    if (left <= most) {
+        struct record rest = {end + block->literals - literals, literals - end};
+        shop->records[left] = rest;
+        shop->offsets[left] = 1;
+        common->records++;
+        end = rest.match;
+    }
+    common->group_first += most;
+    common->group_begin = common->group_end;
+    common->group_end = end;
+    if (end - common->block_begin > block->most_out)
+        return COGPU_GPU_DAMAGED;
+    return end > args->coded[common->tile].room ? COGPU_GPU_TOO_LONG : COGPU_GPU_DECODED;
 }
 
 /* ---- execute: XXH64 of frames that carry it -------------------------------------------------- */
@@ -1579,25 +1645,24 @@ struct stretch {
 };
 
 /* Where a record begins: its literals follow those of the one before. */
-DEVICE_FN uint32_t start_of(const struct workshop *shop, uint32_t index, uint32_t group) {
+DEVICE_FN uint32_t start_of(const struct workshop *shop, uint32_t index) {
     if (index == 0)
-        return group;
+        return shop->common->group_begin;
     struct record before = shop->records[index - 1];
     return before.match + before.literal - shop->records[index].literal;
 }
 
-/* Marks where the records of the stretch begin, from number `first` on, of `count`. A collective.
- */
-DEVICE_FN void mark_records(const struct stretch *s, const struct workshop *shop, uint32_t group,
-                            uint32_t first, uint32_t count, uint32_t threads) {
-    uint32_t last_word = (s->end - 1) / 32, end = s->window + s->end;
+/* Marks where the records of the stretch begin, from number `first` on. A collective. */
+DEVICE_FN void mark_records(const struct stretch *s, const struct workshop *shop, uint32_t first,
+                            uint32_t threads) {
+    uint32_t count = shop->common->records, last_word = (s->end - 1) / 32, end = s->window + s->end;
     for (uint32_t index = first + thread_index();; index += threads) {
         bool is_in = false;
         if (index < count) {
-            uint32_t start = start_of(shop, index, group);
+            uint32_t start = start_of(shop, index);
             is_in = start < end;
             if (is_in) {
-                uint32_t next = index + 1 < count ? start_of(shop, index + 1, group) : end;
+                uint32_t next = index + 1 < count ? start_of(shop, index + 1) : end;
                 uint32_t place = index == first ? s->begin : start - s->window;
                 uint32_t to = lesser((next - s->window) / 32, last_word);
                 atomic_or(&shop->starts[place / 32].bits, 1u << place % 32);
@@ -1702,26 +1767,29 @@ DEVICE_FN void write_stretch(const struct stretch *s, const struct workshop *sho
         to[i] = shop->bytes[i];
 }
 
-DEVICE_FN struct stretch stretches_of(const struct zstd_args *args, const struct zstd_block *block) {
+DEVICE_FN struct stretch stretch_of(const struct zstd_args *args, const struct workshop *shop,
+                                    uint32_t at, uint32_t length) {
+    const struct zstd_block *block = &args->blocks[shop->common->block];
     struct stretch s;
-    s.out = args->decoded + args->coded[block->tile].out;
+    s.out = args->decoded + args->coded[shop->common->tile].out;
     s.literals = block->flags & ZSTD_CODED ? s.out + block->literals_at
                                            : args->stored + block->in + block->literals_in;
     s.literal_mask = block->flags & ZSTD_ONE_BYTE ? 0 : 0xFFFFFFFFu;
-    s.window = s.begin = s.end = 0;
+    s.window = at / 16 * 16;
+    s.begin = at - s.window;
+    s.end = lesser(length, shop->common->group_end - s.window);
     return s;
 }
 
-/* Makes the bytes of a group of `count` records, which go from place `group` to `end`. */
-DEVICE_FN void make_bytes(struct stretch s, const struct workshop *shop, uint32_t group,
-                          uint32_t end, uint32_t count, uint32_t threads, uint32_t length) {
+/* Makes the bytes of the group. */
+DEVICE_FN void make_bytes(const struct zstd_args *args, const struct workshop *shop,
+                          uint32_t threads, uint32_t length) {
+    struct execute_common *common = shop->common;
     uint16_t *pending = shop->pending + warp_index() * (length / (threads / WARP));
     uint32_t record = 0;
-    for (uint32_t at = group; at < end; at = s.window + s.end) {
-        s.window = at / 16 * 16;
-        s.begin = at - s.window;
-        s.end = lesser(length, end - s.window);
-        mark_records(&s, shop, group, record, count, threads);
+    for (uint32_t at = common->group_begin; at < common->group_end;) {
+        struct stretch s = stretch_of(args, shop, at, length);
+        mark_records(&s, shop, record, threads);
         bool is_plain = s.end - s.begin == length && s.literal_mask;
         uint32_t copies = is_plain ? find_bytes(&s, shop, pending, threads, length, true)
                                    : find_bytes(&s, shop, pending, threads, length, false);
@@ -1729,9 +1797,10 @@ DEVICE_FN void make_bytes(struct stretch s, const struct workshop *shop, uint32_
         copy_pending(shop, pending, copies);
         for (uint32_t i = thread_index(); i < length / 32; i += threads)
             shop->starts[i].bits = 0;
-        record = shop->common->next;
+        record = common->next;
         sync_block();
         write_stretch(&s, shop, threads);
+        at = s.window + s.end;
     }
 }
 
@@ -1748,85 +1817,76 @@ DEVICE_FN void copy_tables(const struct zstd_args *args, const struct zstd_block
     }
 }
 
-/* Makes a zstd block, which begins at `*end`, and moves that on. Returns a verdict. */
-DEVICE_FN uint32_t make_block(const struct zstd_args *args, const struct zstd_block *block,
-                              const struct workshop *shop, uint32_t *end, uint32_t threads,
-                              uint32_t length) {
-    const uint32_t most = threads * ZSTD_MARKED;
-    bool is_last = false;
-    for (uint32_t first = 0; !is_last; first += most) {
-        uint32_t from = *end;
-        uint32_t left = block->sequences - first, count = lesser(left, most);
-        uint32_t verdict = left ? read_group(args, block, shop, first, threads) : 0;
-        if (verdict)
-            return verdict;
-        uint32_t out = shop->common->now.out, literals = shop->common->now.literals;
-        if (literals > block->literals)
-            return COGPU_GPU_DAMAGED;
-        is_last = left <= most;
-        *end = out;
-        if (is_last) { /* the rest of the literals */
-            *end += block->literals - literals;
-            if (thread_index() == 0) {
-                struct record rest = {*end, literals - out};
-                shop->records[count] = rest;
-                shop->offsets[count] = 1;
-            }
-            count++;
-            sync_block();
+/* Goes on to a zstd block, which begins where the one before has ended. A collective. */
+DEVICE_FN void open_block(const struct zstd_args *args, const struct workshop *shop, uint32_t index,
+                          uint32_t threads) {
+    struct execute_common *common = shop->common;
+    const struct zstd_block *block = &args->blocks[index];
+    sync_block();
+    if (thread_index() == 0) {
+        struct history first = {{1, 4, 8}};
+        common->block = index;
+        common->block_begin = common->now.out = common->group_end;
+        common->now.literals = common->group_first = 0;
+        if (block->flags & ZSTD_FIRST) {
+            common->now.history = first;
+            common->frame_begin = common->group_end;
         }
-        if (*end - shop->common->block > block->most_out)
-            return COGPU_GPU_DAMAGED;
-        if (*end > args->coded[block->tile].room)
-            return COGPU_GPU_TOO_LONG;
-        make_bytes(stretches_of(args, block), shop, from, *end, count, threads, length);
     }
+    if (block->sequences)
+        copy_tables(args, block, shop, threads);
+    sync_block();
+}
+
+/* Makes the block. Returns a verdict. */
+DEVICE_FN uint32_t make_block(const struct zstd_args *args, const struct workshop *shop,
+                              uint32_t threads, uint32_t length) {
+    struct execute_common *common = shop->common;
+    do {
+        if (args->blocks[common->block].sequences && !read_group(args, shop, threads))
+            return COGPU_GPU_DAMAGED;
+        if (thread_index() == 0)
+            common->verdict = close_group(args, shop, threads);
+        sync_block();
+        if (common->verdict)
+            return common->verdict;
+        make_bytes(args, shop, threads, length);
+    } while (common->group_first < args->blocks[common->block].sequences);
     return COGPU_GPU_DECODED;
 }
 
-/* What a frame says of itself must be so. Its last block ends at `end`. A collective. */
-DEVICE_FN uint32_t check_frame(const struct zstd_args *args, const struct zstd_block *block,
-                               struct execute_common *common, uint32_t end) {
-    uint32_t begin = common->frame;
-    const uint8_t *frame = args->decoded + args->coded[block->tile].out + begin;
-    if (block->flags & ZSTD_HAS_SIZE && end - begin != block->content)
+/* After the last block of a frame: what the frame says of itself must be so. By one thread. */
+DEVICE_FN uint32_t check_frame(const struct zstd_args *args, const struct execute_common *common) {
+    const struct zstd_block *block = &args->blocks[common->block];
+    uint32_t begin = common->frame_begin, bytes = common->group_end - begin;
+    const uint8_t *frame = args->decoded + args->coded[common->tile].out + begin;
+    if (block->flags & ZSTD_HAS_SIZE && bytes != block->content)
         return COGPU_GPU_DAMAGED;
-    if (!(block->flags & ZSTD_HAS_SUM))
-        return COGPU_GPU_DECODED;
-    sync_block();
-    if (thread_index() == 0)
-        common->is_refused = (uint32_t)sum_of(frame, end - begin) != block->sum;
-    sync_block();
-    return common->is_refused ? COGPU_GPU_BAD_SUM : COGPU_GPU_DECODED;
+    if (block->flags & ZSTD_HAS_SUM && (uint32_t)sum_of(frame, bytes) != block->sum)
+        return COGPU_GPU_BAD_SUM;
+    return COGPU_GPU_DECODED;
 }
 
-/* All blocks of a tile, one after the other. */
+/* All blocks of the tile, one after the other. */
 DEVICE_FN uint32_t make_tile(const struct zstd_args *args, const struct workshop *shop,
-                             uint32_t tile, uint32_t threads, uint32_t length) {
+                             uint32_t threads, uint32_t length) {
     struct execute_common *common = shop->common;
-    uint32_t end = 0;
-    for (uint32_t i = 0; i < args->tiles[tile].blocks; i++) {
-        const struct zstd_block *block = &args->blocks[args->tiles[tile].first_block + i];
-        sync_block();
-        if (thread_index() == 0) {
-            struct history first = {{1, 4, 8}};
-            common->now.out = common->block = end;
-            common->now.literals = 0;
-            if (block->flags & ZSTD_FIRST) {
-                common->now.history = first;
-                common->frame = end;
-            }
-        }
-        if (block->sequences)
-            copy_tables(args, block, shop, threads);
-        sync_block();
-        uint32_t verdict = make_block(args, block, shop, &end, threads, length);
-        if (!verdict && block->flags & ZSTD_LAST)
-            verdict = check_frame(args, block, common, end);
+    for (uint32_t i = 0; i < args->tiles[common->tile].blocks; i++) {
+        open_block(args, shop, args->tiles[common->tile].first_block + i, threads);
+        uint32_t verdict = make_block(args, shop, threads, length);
         if (verdict)
             return verdict;
+        if (!(args->blocks[common->block].flags & ZSTD_LAST))
+            continue;
+        sync_block(); /* all bytes of the frame are there */
+        if (thread_index() == 0)
+            common->verdict = check_frame(args, common);
+        sync_block();
+        if (common->verdict)
+            return common->verdict;
     }
-    return end < args->coded[tile].needed ? COGPU_GPU_TOO_SHORT : COGPU_GPU_DECODED;
+    return common->group_end < args->coded[common->tile].needed ? COGPU_GPU_TOO_SHORT
+                                                                : COGPU_GPU_DECODED;
 }
 
 /* Takes tiles of the round as long as there are any. */
@@ -1845,18 +1905,17 @@ DEVICE_FN void make_tiles(const struct zstd_args *args, const struct workshop *s
         sync_block();
         if (thread_index() == 0) {
             common->tile = atomic_add(&round->ticket, 1);
-            common->is_refused = common->tile < round->end_tile &&
-                                 is_refused(args, common->tile);
+            common->verdict = common->tile < round->end_tile ? args->verdicts[common->tile] : 0;
+            common->group_end = 0;
         }
         sync_block();
-        uint32_t tile = common->tile;
-        if (tile >= round->end_tile)
+        if (common->tile >= round->end_tile)
             return;
-        if (common->is_refused)
+        if (common->verdict)
             continue;
-        uint32_t verdict = make_tile(args, shop, tile, threads, length);
+        uint32_t verdict = make_tile(args, shop, threads, length);
         if (verdict && thread_index() == 0)
-            refuse(args, tile, verdict);
+            refuse(args, common->tile, verdict);
     }
 }
 
@@ -1876,12 +1935,12 @@ DEVICE_FN void make_tiles(const struct zstd_args *args, const struct workshop *s
     make_tiles(args, &shop, threads, length)
 
 /* Few tiles: more threads for each. */
-EXECUTE_SHARED(few_shared, 384, 3072);
-KERNEL(cogpu_kernel_zstd_execute_few, struct zstd_args, struct few_shared, 384, 4) {
-    EXECUTE(384, 3072);
+EXECUTE_SHARED(few_shared, 320, 2560);
+KERNEL(cogpu_kernel_zstd_execute_few, struct zstd_args, struct few_shared, 320, 4) {
+    EXECUTE(320, 2560);
 }
 
 EXECUTE_SHARED(many_shared, 256, 2048);
-KERNEL(cogpu_kernel_zstd_execute_many, struct zstd_args, struct many_shared, 256, 6) {
+KERNEL(cogpu_kernel_zstd_execute_many, struct zstd_args, struct many_shared, 256, 5) {
     EXECUTE(256, 2048);
 }

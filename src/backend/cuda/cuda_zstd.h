@@ -45,14 +45,16 @@ struct zstd_tile {
     uint32_t blocks, quads;           /* needed */
     uint32_t first_block, first_quad; /* given */
     uint32_t literals;                /* Huffman coded ones, of all its blocks */
-    uint32_t reserved[3];
+    uint32_t sequences, reserved[2];
 };
 
 /* A round: tiles whose needs fit the scratch memory together. */
 struct zstd_round {
     uint32_t first_tile, end_tile;
     uint32_t blocks;
-    uint32_t ticket; /* of the next tile to execute, from first_tile on */
+    uint32_t ticket;        /* of the next tile to execute, from first_tile on */
+    uint32_t literals_last; /* they take less time than its sequences */
+    uint32_t reserved[3];
 };
 
 enum zstd_flag {

@@ -130,7 +130,7 @@ static cogpu_status decode_round(const cogpu_gpu_batch *batch, const struct zstd
     const bool is_few = tiles <= 4ull * batch->gpu->multiprocessors;
     TRY(launch(batch, &cogpu_kernel_zstd_fill, (tiles + 31) / 32, args, error));
     TRY(launch(batch, &cogpu_kernel_zstd_tables, (blocks + 3) / 4, args, error));
-    TRY(launch(batch, &cogpu_kernel_zstd_streams, (blocks + 7) / 8 * 2, args, error));
+    TRY(launch(batch, &cogpu_kernel_zstd_streams, (blocks + 15) / 16 * 2, args, error));
     return launch(batch,
                   is_few ? &cogpu_kernel_zstd_execute_few : &cogpu_kernel_zstd_execute_many, tiles,
                   args, error);
