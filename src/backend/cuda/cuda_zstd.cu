@@ -22,9 +22,8 @@
 #include "backend/cuda/simt.h"
 
 #ifdef __CUDACC__
-#define UNROLLED _Pragma("unroll")
-#define ROLLED   _Pragma("unroll 1")
-#define UNROLLED_BY_4 _Pragma("unroll 4")
+#define ROLLED      _Pragma("unroll 1")
+#define UNROLL_BY_4 _Pragma("unroll 4")
 /* Brings the line nearer that somebody will load in a while. */
 DEVICE_FN void prefetch(const void *at) {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
@@ -42,9 +41,8 @@ DEVICE_FN uint32_t shared_word(const void *shared, uint32_t place) {
     return word;
 }
 #else
-#define UNROLLED
 #define ROLLED
-#define UNROLLED_BY_4
+#define UNROLL_BY_4
 DEVICE_FN void prefetch(const void *at) {
     (void)at;
 }
@@ -388,8 +386,8 @@ KERNEL(cogpu_kernel_zstd_plan, struct zstd_args, struct nothing_shared, 32, 1) {
             continue;
         more = warp_sum(more);
         if (lane == 0) {
-            struct zstd_round note = {first, at,        (uint32_t)blocks,
-                                      first, (int32_t)more > 0, {0, 0, 0}};
+            struct zstd_round note = {first,    at, (uint32_t)blocks, first, (int32_t)more > 0,
+                                      {0, 0, 0}};
             args->rounds[round] = note;
         }
         round++;
@@ -1034,8 +1032,9 @@ DEVICE_FN void read_literals(const struct zstd_args *args, struct literals_share
 /* ---- sequences: marks ------------------------------------------------------------------------ */
 
 enum { CHAINS = 16, REPLICAS = WARP / CHAINS, CHAIN_RING = 64, CHAIN_PIECES = CHAIN_RING / 4 };
-/* Pieces that a replica brings at a time: all of them enough for ZSTD_MARKED sequences. */
-enum { CHAIN_BRINGS = 4 / REPLICAS };
+/* Memory is so far that a refill is for so many marks. Without a careful step a sequence is 8 bytes
+ * at most, so half a ring is enough; with one, the ring is refilled at each. */
+enum { CHAIN_TURNS = 2, CHAIN_REFILL = CHAIN_PIECES / 2, CHAIN_BRINGS = CHAIN_REFILL / REPLICAS };
 /* Bytes from one state of a chain to the next. */
 enum { CHAIN_STATE = 4 * CHAINS };
 /* The extra bits of a sequence up to which the chain goes without looking: with the bits of its
@@ -1071,7 +1070,7 @@ DEVICE_FN void chain_copy_table(const struct zstd_args *args, struct chains_shar
     const uint32_t *tables = (const uint32_t *)quad_at(args, tables_at);
     uint32_t place = codes_place(kind);
     *log = lesser(tables[kind], 9);
-    UNROLLED_BY_4
+    UNROLL_BY_4
     for (uint32_t i = 4 * replica; i < 1u << *log; i += 4 * REPLICAS) {
         words4 entries = load_words4(tables + place + i);
         uint32_t(*to)[CHAINS] = &shared->tables[place - 4 + i];
@@ -1108,9 +1107,12 @@ DEVICE_FN uint32_t chain_step(const struct chains_shared *shared, struct chain *
     /* Now `high` begins with the bits of the next states. */
     uint32_t second = funnel_left(0, high, length), third = funnel_left(0, high, length + match);
     c->bit -= (int32_t)(extra + (sum & 31));
-    c->length = funnel_left(high, 0, length) * CHAIN_STATE + ((length & ENTRY_ADDED) * (CHAIN_STATE / 32) + c->column);
-    c->match = funnel_left(second, 0, match) * CHAIN_STATE + ((match & ENTRY_ADDED) * (CHAIN_STATE / 32) + c->column);
-    c->offset = funnel_left(third, 0, offset) * CHAIN_STATE + ((offset & ENTRY_ADDED) * (CHAIN_STATE / 32) + c->column);
+    c->length = funnel_left(high, 0, length) * CHAIN_STATE +
+                ((length & ENTRY_ADDED) * (CHAIN_STATE / 32) + c->column);
+    c->match = funnel_left(second, 0, match) * CHAIN_STATE +
+               ((match & ENTRY_ADDED) * (CHAIN_STATE / 32) + c->column);
+    c->offset = funnel_left(third, 0, offset) * CHAIN_STATE +
+                ((offset & ENTRY_ADDED) * (CHAIN_STATE / 32) + c->column);
     return sum;
 }
 
@@ -1118,38 +1120,38 @@ DEVICE_FN uint32_t chain_step(const struct chains_shared *shared, struct chain *
 struct chain_pieces {
     words4 words[CHAIN_BRINGS];
     int32_t first; /* the highest of this replica's; the next are REPLICAS below each other */
-    int32_t lowest;
+    int32_t end;   /* the lowest of all */
 };
 
 DEVICE_FN struct chain_pieces chain_fetch(const struct chain *c, uint32_t replica) {
     struct chain_pieces pieces;
-    int32_t lowest = (c->bit >> 7) - (CHAIN_PIECES - 1);
+    int32_t lowest = (c->bit >> 7) - (CHAIN_PIECES - 1), end = c->kept - CHAIN_REFILL;
+    lowest = lowest < 0 ? 0 : lowest;
     pieces.first = c->kept - 1 - (int32_t)replica;
-    pieces.lowest = lowest < 0 ? 0 : lowest;
-    UNROLLED
+    pieces.end = end < lowest ? lowest : end;
+    UNROLL
     for (int32_t i = 0; i < CHAIN_BRINGS; i++) {
         int32_t piece = pieces.first - i * REPLICAS;
-        piece = piece >= pieces.lowest ? piece : 0;
-        pieces.words[i] = load_piece(c->base, piece);
+        pieces.words[i] = load_piece(c->base, piece < pieces.end ? 0 : piece);
+        if (piece >= pieces.end)
+            prefetch_piece(c->base, piece);
     }
-    prefetch_piece(c->base, pieces.first < 0 ? 0 : pieces.first);
     return pieces;
 }
 
-/* Puts them where they belong, and moves on what is kept. By all replicas at once. */
+/* Puts them where they belong, unless they have come there by now. By all replicas at once. */
 DEVICE_FN void chain_keep(uint32_t *ring, struct chain *c, const struct chain_pieces *pieces) {
-    UNROLLED
+    UNROLL
     for (int32_t i = 0; i < CHAIN_BRINGS; i++) {
         int32_t piece = pieces->first - i * REPLICAS;
         uint32_t at = (uint32_t)piece % CHAIN_PIECES;
-        if (piece >= pieces->lowest) {
+        if (piece >= pieces->end && piece < c->kept) {
             store_words4(ring + 4 + 4 * at, pieces->words[i]);
             if (at == CHAIN_PIECES - 1)
                 store_words4(ring, pieces->words[i]);
         }
     }
-    int32_t brought = c->kept - pieces->lowest, most = CHAIN_BRINGS * REPLICAS;
-    c->kept -= brought < 0 ? 0 : brought > most ? most : brought;
+    c->kept = c->kept < pieces->end ? c->kept : pieces->end;
 }
 
 /* Copies the tables and finds the stream. By the chain's lanes. */
@@ -1173,7 +1175,7 @@ DEVICE_FN void chain_begin(struct chains_shared *shared, struct chain *c, uint32
     c->kept = (c->bit >> 7) + 1;
     c->column = shared_place(shared, &shared->tables[0][chain]);
     c->ring = shared_place(shared, ring + 4);
-    for (uint32_t i = 0; i < CHAIN_PIECES / 4; i++) {
+    for (uint32_t i = 0; i < CHAIN_PIECES / CHAIN_REFILL; i++) {
         struct chain_pieces pieces = chain_fetch(c, replica);
         chain_keep(ring, c, &pieces);
     }
@@ -1205,18 +1207,13 @@ DEVICE_FN void chain_steps_again(struct chains_shared *shared, struct chain *c, 
 DEVICE_FN void chain_steps(struct chains_shared *shared, struct chain *c, bool is_over,
                            uint32_t chain, uint32_t replica) {
     struct chain before = *c;
-    struct chain_pieces pieces = chain_fetch(c, replica);
     uint32_t most = 0;
-    UNROLLED
+    UNROLL
     for (uint32_t i = 0; i < ZSTD_MARKED; i++) {
         uint32_t sum = chain_step(shared, c, false);
         most = most > sum ? most : sum;
     }
-    sync_warp();
-    chain_keep(shared->rings[chain], c, &pieces);
-    sync_warp();
     if (warp_any(most >> ENTRY_EXTRA > CHAIN_EXTRA && !is_over)) {
-        before.kept = c->kept;
         *c = before;
         chain_steps_again(shared, c, chain, replica);
     }
@@ -1242,14 +1239,21 @@ DEVICE_FN void mark_sequences(const struct zstd_args *args, struct chains_shared
     uint64_t *marks = is_live ? (uint64_t *)quad_at(args, block->marks_at) : NULL;
     sync_warp();
     chain_begin(shared, &c, chain, replica);
-    for (uint32_t at = 0, mark = 0; at < most; at += ZSTD_MARKED, mark++) {
-        uint32_t states = (c.length - c.column) / CHAIN_STATE |
-                          (c.match - c.column) / CHAIN_STATE << MARK_MATCH |
-                          (c.offset - c.column) / CHAIN_STATE << MARK_OFFSET;
-        bool is_over = at >= c.count;
-        if (replica == 0 && !is_over)
-            marks[mark] = (uint64_t)states << 32 | (uint32_t)c.bit;
-        chain_steps(shared, &c, is_over, chain, replica);
+    for (uint32_t at = 0, mark = 0; at < most;) {
+        struct chain_pieces pieces = chain_fetch(&c, replica);
+        ROLLED
+        for (uint32_t i = 0; i < CHAIN_TURNS; i++, at += ZSTD_MARKED, mark++) {
+            uint32_t states = (c.length - c.column) / CHAIN_STATE |
+                              (c.match - c.column) / CHAIN_STATE << MARK_MATCH |
+                              (c.offset - c.column) / CHAIN_STATE << MARK_OFFSET;
+            bool is_over = at >= c.count;
+            if (replica == 0 && !is_over)
+                marks[mark] = (uint64_t)states << 32 | (uint32_t)c.bit;
+            chain_steps(shared, &c, is_over, chain, replica);
+        }
+        sync_warp();
+        chain_keep(shared->rings[chain], &c, &pieces);
+        sync_warp();
     }
 }
 
@@ -1372,7 +1376,7 @@ struct progress {
     struct history history;
 };
 
-enum { EXECUTE_WARPS = 12 }; /* at most */
+enum { EXECUTE_WARPS = 16 }; /* at most */
 
 /* Shared memory of a thread block, those parts that do not depend on its size. What all threads
  * know of the tile is here too, since registers are few. */
@@ -1425,7 +1429,6 @@ DEVICE_FN bool read_records(const struct workshop *shop, struct backward in, uin
     uint32_t length_at = states & 511, match_at = states >> MARK_MATCH & 511,
              offset_at = states >> MARK_OFFSET & 255;
     int32_t bit = (int32_t)(uint32_t)mark;
-    ROLLED
     for (uint32_t i = 0; i < lesser(ZSTD_MARKED, left); i++) {
         uint32_t length = tables[length_at], match = tables[512 + match_at],
                  offset = tables[1024 + offset_at], sum = length + match + offset;
@@ -1609,7 +1612,7 @@ DEVICE_FN uint64_t sum_of(const uint8_t *at, uint32_t bytes) {
     if (bytes >= 32) {
         uint64_t sums[4] = {PRIME_1 + PRIME_2, PRIME_2, 0, 0 - PRIME_1};
         for (; bytes - done >= 32; done += 32) {
-            UNROLLED
+            UNROLL
             for (uint32_t i = 0; i < 4; i++)
                 sums[i] = sum_round(sums[i], byte8(at + done + 8 * i));
         }
@@ -1712,7 +1715,7 @@ DEVICE_FN uint32_t find_bytes(const struct stretch *s, const struct workshop *sh
     uint32_t lane = lane_index(), up_to = 0xFFFFFFFFu >> (31 - lane), count = 0;
     for (uint32_t row = thread_index(); row < length; row += threads * BYTES_AT_ONCE) {
         uint32_t values[BYTES_AT_ONCE], copied = 0;
-        UNROLLED
+        UNROLL
         for (uint32_t i = 0; i < BYTES_AT_ONCE; i++) {
             uint32_t place = row + i * threads;
             values[i] = 0;
@@ -1720,7 +1723,7 @@ DEVICE_FN uint32_t find_bytes(const struct stretch *s, const struct workshop *sh
                 !find_byte(s, shop, place, up_to, is_plain, &values[i]))
                 copied |= 1u << i;
         }
-        UNROLLED
+        UNROLL
         for (uint32_t i = 0; i < BYTES_AT_ONCE; i++) {
             uint32_t place = row + i * threads;
             bool is_copied = copied >> i & 1;
@@ -1919,28 +1922,24 @@ DEVICE_FN void make_tiles(const struct zstd_args *args, const struct workshop *s
     }
 }
 
-#define EXECUTE_SHARED(name, threads, length)                                                      \
-    struct name {                                                                                  \
-        uint8_t bytes[length];                                                                     \
-        struct starts starts[(length) / 32];                                                       \
+/* The kernel, `places` bytes at a time by so many threads. */
+#define EXECUTE(name, threads, places, per_multiprocessor)                                         \
+    struct name##_shared {                                                                         \
+        uint8_t bytes[places];                                                                     \
+        struct starts starts[(places) / 32];                                                       \
         struct record records[(threads)*ZSTD_MARKED + 1];                                          \
         struct execute_common common;                                                              \
         uint32_t offsets[(threads)*ZSTD_MARKED + 1];                                               \
-        uint16_t sources[length], pending[length];                                                 \
+        uint16_t sources[places], pending[places];                                                 \
+    };                                                                                             \
+    KERNEL(cogpu_kernel_zstd_##name, struct zstd_args, struct name##_shared, threads,              \
+           per_multiprocessor) {                                                                   \
+        struct workshop shop = {&shared->common, shared->records, shared->offsets, shared->bytes,  \
+                                shared->starts,  shared->sources, shared->pending};                \
+        make_tiles(args, &shop, threads, places);                                                  \
     }
 
-#define EXECUTE(threads, length)                                                                   \
-    struct workshop shop = {&shared->common, shared->records, shared->offsets, shared->bytes,      \
-                            shared->starts,  shared->sources, shared->pending};                    \
-    make_tiles(args, &shop, threads, length)
-
-/* Few tiles: more threads for each. */
-EXECUTE_SHARED(few_shared, 320, 2560);
-KERNEL(cogpu_kernel_zstd_execute_few, struct zstd_args, struct few_shared, 320, 4) {
-    EXECUTE(320, 2560);
-}
-
-EXECUTE_SHARED(many_shared, 256, 2048);
-KERNEL(cogpu_kernel_zstd_execute_many, struct zstd_args, struct many_shared, 256, 5) {
-    EXECUTE(256, 2048);
-}
+/* The fewer tiles there are for a multiprocessor, the more threads for each. */
+EXECUTE(execute_few, 512, 4096, 2)
+EXECUTE(execute_some, 320, 2560, 4)
+EXECUTE(execute_many, 256, 2048, 5)

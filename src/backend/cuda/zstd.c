@@ -11,7 +11,7 @@
 
 extern const cogpu_kernel cogpu_kernel_zstd_scan, cogpu_kernel_zstd_plan, cogpu_kernel_zstd_fill,
     cogpu_kernel_zstd_tables, cogpu_kernel_zstd_streams, cogpu_kernel_zstd_execute_few,
-    cogpu_kernel_zstd_execute_many;
+    cogpu_kernel_zstd_execute_some, cogpu_kernel_zstd_execute_many;
 
 /* 2 GiB. Sums for 32 tiles are of 32 bits. */
 enum { POOL_QUADS_MAX = (1 << 27) - 1 };
@@ -124,16 +124,24 @@ static cogpu_status launch(const cogpu_gpu_batch *batch, const cogpu_kernel *ker
                                      batch->stream, error);
 }
 
+/* What suits so many tiles. */
+static const cogpu_kernel *execute_for(const cogpu_gpu *gpu, uint64_t tiles) {
+    const cogpu_kernel *few = &cogpu_kernel_zstd_execute_few;
+    const cogpu_kernel *some = &cogpu_kernel_zstd_execute_some;
+    if (tiles <= (uint64_t)gpu->multiprocessors * few->per_multiprocessor)
+        return few;
+    if (tiles <= (uint64_t)gpu->multiprocessors * some->per_multiprocessor)
+        return some;
+    return &cogpu_kernel_zstd_execute_many;
+}
+
 static cogpu_status decode_round(const cogpu_gpu_batch *batch, const struct zstd_args *args,
                                  cogpu_error *error) {
     const uint64_t tiles = batch->count, blocks = args->most_blocks;
-    const bool is_few = tiles <= 4ull * batch->gpu->multiprocessors;
     TRY(launch(batch, &cogpu_kernel_zstd_fill, (tiles + 31) / 32, args, error));
     TRY(launch(batch, &cogpu_kernel_zstd_tables, (blocks + 3) / 4, args, error));
     TRY(launch(batch, &cogpu_kernel_zstd_streams, (blocks + 15) / 16 * 2, args, error));
-    return launch(batch,
-                  is_few ? &cogpu_kernel_zstd_execute_few : &cogpu_kernel_zstd_execute_many, tiles,
-                  args, error);
+    return launch(batch, execute_for(batch->gpu, tiles), tiles, args, error);
 }
 
 static cogpu_status decode(const cogpu_gpu_batch *batch, cogpu_error *error) {
