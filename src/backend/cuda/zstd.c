@@ -157,4 +157,4 @@ static cogpu_status decode(const cogpu_gpu_batch *batch, cogpu_error *error) {
     return COGPU_OK;
 }
 
-const cogpu_gpu_decoder cogpu_gpu_zstd = {0.4, 1.0, scratch, decode};
+const cogpu_gpu_decoder cogpu_gpu_zstd = {0.6, 0.6, scratch, decode};
