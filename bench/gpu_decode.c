@@ -546,9 +546,6 @@ static void open_batch(struct bench *bench) {
     batch->decoded = on_device(gpu, bench->decoded_room);
     batch->verdicts = on_device(gpu, batch->count * sizeof *batch->verdicts);
     need(calls->stream_open(gpu, true, &batch->stream, &error));
-    need(calls->stream_open(gpu, false, &batch->second, &error));
-    need(calls->event_open(gpu, &batch->fork, &error));
-    need(calls->event_open(gpu, &batch->join, &error));
     need(calls->copy_up(gpu, stored, bench->stored, bench->stored_room, batch->stream, &error));
     need(calls->copy_up(gpu, blocks, bench->blocks, batch->count * sizeof *bench->blocks,
                         batch->stream, &error));
@@ -564,9 +561,6 @@ static void close_batch(struct bench *bench) {
     cogpu_gpu_batch *batch = &bench->batch;
     cogpu_gpu *gpu = batch->gpu;
     const cogpu_gpu_calls *calls = gpu->calls;
-    calls->event_close(gpu, batch->fork);
-    calls->event_close(gpu, batch->join);
-    calls->stream_close(gpu, batch->second);
     calls->stream_close(gpu, batch->stream);
     calls->release(gpu, (void *)(uintptr_t)batch->stored);
     calls->release(gpu, (void *)(uintptr_t)batch->device_blocks);

@@ -51,9 +51,7 @@ typedef struct cogpu_coded {
 /* What a decoder is given. All memory is the caller's and stays until the stream is through. */
 typedef struct cogpu_gpu_batch {
     cogpu_gpu *gpu;
-    cogpu_gpu_stream *stream, *second; /* the latter for what may run beside; forked from and joined
-                                        * with `stream` by `fork` and `join` */
-    cogpu_gpu_event *fork, *join;
+    cogpu_gpu_stream *stream;
     const cogpu_coded *blocks; /* on the host, largest stored size first */
     uint32_t count;
     const cogpu_coded *device_blocks; /* the same on the device */

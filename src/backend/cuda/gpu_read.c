@@ -250,10 +250,6 @@ static cogpu_status launch_decode(const cogpu_gpu_reader *reader, struct cogpu_s
     uint64_t least = 0, best = 0;
     cogpu_gpu_batch batch = {.gpu = reader->gpu,
                              .stream = slot->stream,
-                             /* Batches run side by side already, and GPUs take eight streams. */
-                             .second = slot->stream,
-                             .fork = slot->fork,
-                             .join = slot->join,
                              .blocks = table,
                              .count = slot->coded,
                              .device_blocks = (const cogpu_coded *)(slot->device + at->coded),

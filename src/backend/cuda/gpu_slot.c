@@ -32,8 +32,6 @@ void cogpu_slot_close(cogpu_gpu *gpu, struct cogpu_slot *slot) {
     if (slot->stream)
         calls->stream_close(gpu, slot->stream);
     calls->event_close(gpu, slot->before);
-    calls->event_close(gpu, slot->fork);
-    calls->event_close(gpu, slot->join);
     for (uint32_t i = 0; i < COGPU_MARKS; i++)
         calls->event_close(gpu, slot->marks[i]);
     calls->release(gpu, slot->allocated);
@@ -71,8 +69,6 @@ cogpu_status cogpu_slot_open(cogpu_gpu *gpu, uint64_t bytes, struct cogpu_slot *
     TRY(calls->allocate_pinned(gpu, slot->pinned_bytes, (void **)&slot->pinned, error));
     TRY(calls->stream_open(gpu, true, &slot->stream, error));
     TRY(calls->event_open(gpu, &slot->before, error));
-    TRY(calls->event_open(gpu, &slot->fork, error));
-    TRY(calls->event_open(gpu, &slot->join, error));
     for (uint32_t i = 0; i < COGPU_MARKS; i++)
         TRY(calls->event_open(gpu, &slot->marks[i], error));
     return COGPU_OK;

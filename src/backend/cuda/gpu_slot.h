@@ -61,7 +61,7 @@ struct cogpu_slot {
     void *allocated; /* `device` begins at a page of it */
     uint64_t pinned_bytes, device_bytes;
     cogpu_gpu_stream *stream;
-    cogpu_gpu_event *before, *fork, *join, *marks[COGPU_MARKS];
+    cogpu_gpu_event *before, *marks[COGPU_MARKS];
     bool is_registered;   /* with cuFile */
     cogpu_nvjpeg *nvjpeg; /* the reader's; NULL: the host decodes JPEG */
     uint32_t number;      /* of the slot */
