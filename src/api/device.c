@@ -65,7 +65,10 @@ static cogpu_status open_gpu(cogpu_device_kind kind, uint32_t index, cogpu_gpu *
     case COGPU_EMU:
         return cogpu_gpu_open_emu(seed ? strtoull(seed, NULL, 10) : 1, EMU_BYTES, gpu, error);
     default:
-        return cogpu_fail(error, COGPU_ARGUMENT, "there is no device of kind %d", (int)kind);
+        return cogpu_fail(
+            error, COGPU_ARGUMENT,
+            "%d is no kind of device that has memory of its own: COGPU_CUDA and COGPU_EMU are",
+            (int)kind);
     }
 }
 
