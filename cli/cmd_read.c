@@ -216,7 +216,7 @@ const cogpu_command cogpu_cmd_read = {
         "they are). The ending of OUT says how:\n"
         "  .npy  NumPy array of shape (band, row, column); complex integers as records re, im\n"
         "  .raw  the same samples without a header, little endian, one band after the other\n"
-        "  .png  1, 3 or 4 bands of uint8 or uint16, with the palette if there is one\n"
+        "  .png  1, 3 or 4 bands of uint8 or uint16, not stretched, with the palette if any\n"
         "OUT appears when it is whole; on an error what was there before stays.",
     .run = run,
 };
