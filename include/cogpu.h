@@ -401,7 +401,8 @@ typedef struct cogpu_context_options {
     uint32_t threads;      /* that read and decode; 0 = one for each processor */
     uint64_t cache_bytes;  /* decoded blocks to keep for later reads by the host; 0 = none */
     uint64_t device_bytes; /* memory of a device that reads may take beside the caller's raster;
-                            * 0 = 512 MB. COGPU_LIMIT where a block needs more */
+                            * 0 = 512 MB. Blocks for which that is too little are decoded by the
+                            * host; with a few megabytes reads end with COGPU_LIMIT */
     int jpeg_engines;      /* non-zero: a GPU's JPEG engines may decode JPEG, where it has any and
                             * nvJPEG is installed. Sound blocks have the same pixels, but damaged
                             * ones may go unnoticed */
