@@ -20,6 +20,7 @@
  * Rules that hold for every function:
  *
  * - What can fail returns a cogpu_status and fills the caller's cogpu_error, which may be NULL.
+ * - Pointers that a function fills must not be NULL, unless it says so.
  * - The caller owns every buffer it passes. Strings and arrays that the library hands out belong to
  *   the file and live until cogpu_close.
  * - A file may be used by many threads at once, cogpu_close excepted. So may a context.
