@@ -204,7 +204,8 @@ static const option options[] = {
     {OPTION_WKT, "--wkt", NULL, "the coordinate system as WKT, and nothing else", take_wkt},
     {OPTION_THREADS, "--threads", "N", "threads that decode; otherwise one for each processor",
      take_threads},
-    {OPTION_DEVICE, "--device", "NAME", "where to decode: cpu, cuda, cuda:N, emu", take_device},
+    {OPTION_DEVICE, "--device", "NAME",
+     "where to decode: cpu, cuda, cuda:N, emu; see cogpu devices", take_device},
     {OPTION_JSON, "--json", NULL, "print JSON, for errors too", take_json},
     {OPTION_HELP, "--help", NULL, "this text; short: -h", take_help},
 };

@@ -210,11 +210,13 @@ const cogpu_command cogpu_cmd_read = {
                OPTION_THREADS | OPTION_DEVICE | OPTION_JSON,
     .summary = "pixels into a .npy, .raw or .png file",
     .details =
-        "Writes pixels as they are stored, unless --type, --nan or --scale ask for floats, by the\n"
-        "ending of OUT:\n"
+        "Writes pixels as they are stored, unless --type, --nan or --scale ask for floats "
+        "(without\n"
+        "--type: float32 for integers of up to 16 bits, float64 for larger ones, and floats as\n"
+        "they are). The ending of OUT says how:\n"
         "  .npy  NumPy array of shape (band, row, column); complex integers as records re, im\n"
         "  .raw  the same samples without a header, little endian, one band after the other\n"
-        "  .png  1, 3 or 4 bands of uint8 or uint16, with the palette if there is one\n"
+        "  .png  1, 3 or 4 bands of uint8 or uint16, not stretched, with the palette if any\n"
         "OUT appears when it is whole; on an error what was there before stays.",
     .run = run,
 };

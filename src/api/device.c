@@ -1,5 +1,6 @@
 /* Devices by kind and index: what there is, those that a context has opened, and their memory. */
 #include "api/room.h"
+#include "backend/cuda/modules.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +21,10 @@ static cogpu_status describe_gpu(uint32_t index, cogpu_device *info) {
     snprintf(info->name, sizeof info->name, "cuda:%u", index);
     TRY(cogpu_gpu_open_driver(index, &gpu, NULL));
     snprintf(info->description, sizeof info->description,
-             "%.80s, %u multiprocessors, %llu MiB, compute capability %u.%u", gpu->name,
+             "%.50s, %u multiprocessors, %llu MiB, compute capability %u.%u%s", gpu->name,
              gpu->multiprocessors, (unsigned long long)(gpu->total_bytes >> 20),
-             gpu->capability / 10, gpu->capability % 10);
+             gpu->capability / 10, gpu->capability % 10,
+             cogpu_module_count > 0 ? "" : "; no kernels: built without nvcc");
     gpu->calls->close(gpu);
     return COGPU_OK;
 }
@@ -65,7 +67,10 @@ static cogpu_status open_gpu(cogpu_device_kind kind, uint32_t index, cogpu_gpu *
     case COGPU_EMU:
         return cogpu_gpu_open_emu(seed ? strtoull(seed, NULL, 10) : 1, EMU_BYTES, gpu, error);
     default:
-        return cogpu_fail(error, COGPU_ARGUMENT, "there is no device of kind %d", (int)kind);
+        return cogpu_fail(
+            error, COGPU_ARGUMENT,
+            "%d is no kind of device that has memory of its own: COGPU_CUDA and COGPU_EMU are",
+            (int)kind);
     }
 }
 

@@ -33,8 +33,9 @@ static cogpu_status choose_level(const cogpu_file *file, const cogpu_request *re
                                  cogpu_error *error) {
     TRY(cogpu_file_picture(file, request->image, picture, error));
     if (request->level >= (*picture)->info.levels)
-        return cogpu_fail(error, COGPU_ABSENT, "there is no level %u: the image has %u",
-                          request->level, (*picture)->info.levels);
+        return cogpu_fail(error, COGPU_ABSENT,
+                          "there is no level %u: the image has %u, counted from 0", request->level,
+                          (*picture)->info.levels);
     *level = &(*picture)->levels[request->level];
     return COGPU_OK;
 }
@@ -61,7 +62,8 @@ static cogpu_status check_bands(const cogpu_storage *storage, const cogpu_reques
         return cogpu_fail(error, COGPU_ARGUMENT, "the list of bands is empty");
     for (uint32_t i = 0; request->bands && i < request->band_count; i++)
         if (request->bands[i] < 1 || request->bands[i] > storage->bands)
-            return cogpu_fail(error, COGPU_ARGUMENT, "there is no band %u: the image has %u",
+            return cogpu_fail(error, COGPU_ARGUMENT,
+                              "there is no band %u: the image has %u, counted from 1",
                               request->bands[i], storage->bands);
     return COGPU_OK;
 }
@@ -75,15 +77,18 @@ static cogpu_status check_type(const cogpu_request *request, cogpu_type type, co
                                cogpu_error *error) {
     bool is_converted = request->nan_where_invalid || request->scaled;
     if (request->part == COGPU_MASK && is_converted)
-        return cogpu_fail(error, COGPU_ARGUMENT, "a mask is neither scaled nor NaN anywhere");
+        return cogpu_fail(error, COGPU_ARGUMENT, "a mask is neither scaled nor made NaN");
     if (wanted == type && (!is_converted || is_float(type)))
         return COGPU_OK;
+    if (wanted == type && type >= COGPU_CI16)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "pixels of type %s are not converted: neither scaled nor made NaN",
+                          cogpu_type_name(type));
     if (request->part == COGPU_MASK || type >= COGPU_CI16)
         return cogpu_fail(error, COGPU_ARGUMENT,
-                          "%s of type %s are not converted, and the raster is of type %s%s",
+                          "%s of type %s are not converted, and the raster is of type %s",
                           request->part == COGPU_MASK ? "masks" : "pixels", cogpu_type_name(type),
-                          cogpu_type_name(wanted),
-                          is_converted ? ": do without NaN and scale" : "");
+                          cogpu_type_name(wanted));
     if (!is_float(wanted))
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "the raster is of type %s, the pixels are %s, and are converted to "
@@ -396,10 +401,10 @@ static cogpu_status read_pending(const cogpu_read_item *item, cogpu_pending **pe
                                    .threads = item->request.threads,
                                    .is_pending = true}};
     cogpu_status status = start_job(&own->job, error);
-    *pending = own;
-    if (status == COGPU_OK && own->job.is_under_way)
+    if (status == COGPU_OK && own->job.is_under_way) {
+        *pending = own;
         return COGPU_OK;
-    *pending = NULL;
+    }
     status = end_job(&own->job, status, error);
     if (result)
         *result = own->item.result;
@@ -420,6 +425,8 @@ cogpu_status cogpu_wait(cogpu_pending *pending, cogpu_result *result, cogpu_erro
 
 cogpu_status cogpu_read(const cogpu_file *file, const cogpu_request *request, cogpu_raster *raster,
                         cogpu_result *result, cogpu_error *error) {
+    if (request && request->pending)
+        *request->pending = NULL;
     if (!file || !raster)
         return cogpu_fail(error, COGPU_ARGUMENT, "cogpu_read needs a file and a raster");
     cogpu_error_clear(error);

@@ -151,6 +151,8 @@ static void test_nothing_is_pending_on_the_host(void) {
     CHECK(is_image(&tiles, &raster, 0, 0) && result.blocks == TILES);
     request.width = 999;
     CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_ARGUMENT && !pending);
+    pending = (cogpu_pending *)(void *)&mark;
+    CHECK(cogpu_read(NULL, &request, &raster, &result, &error) == COGPU_ARGUMENT && !pending);
     free(raster.data);
     cogpu_close(file);
     build_close(&built);

@@ -313,7 +313,9 @@ static cogpu_status function_of(struct driver_gpu *gpu, const cogpu_kernel *kern
     return *function
                ? COGPU_OK
                : cogpu_fail(error, COGPU_UNSUPPORTED,
-                            "this build has no kernel %s: it was made without nvcc", kernel->name);
+                            "this build has no kernel %s: it was made without nvcc; with the CUDA "
+                            "toolkit installed, `make clean` and `make`",
+                            kernel->name);
 }
 
 static cogpu_status driver_launch(cogpu_gpu *gpu, const cogpu_kernel *kernel, uint32_t blocks,
