@@ -232,10 +232,12 @@ static struct cogpu_slot_wants add_wants(struct cogpu_slot_wants a, struct cogpu
     return (struct cogpu_slot_wants){a.least > b.least ? a.least : b.least, a.shares + b.shares};
 }
 
-/* Whether the device could decode it at all, in a slot of its own. */
+/* Whether the device could decode it at all, in a slot of its own, with the rest of the first and
+ * the last page of its bytes, where those come directly. */
 static bool is_for_device(const struct cogpu_slot *slot, const cogpu_gpu_task *task,
                           struct cogpu_slot_wants wants) {
-    return fits(slot, task->span.bytes, align(cogpu_slot_room_of(task)) + 2 * COGPU_GPU_ALIGN,
+    uint64_t stored = task->span.bytes + 2 * COGPU_GDS_PAGE;
+    return fits(slot, stored, align(cogpu_slot_room_of(task)) + 2 * COGPU_GPU_ALIGN,
                 scratch_of(wants));
 }
 
