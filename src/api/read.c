@@ -396,10 +396,10 @@ static cogpu_status read_pending(const cogpu_read_item *item, cogpu_pending **pe
                                    .threads = item->request.threads,
                                    .is_pending = true}};
     cogpu_status status = start_job(&own->job, error);
-    *pending = own;
-    if (status == COGPU_OK && own->job.is_under_way)
+    if (status == COGPU_OK && own->job.is_under_way) {
+        *pending = own;
         return COGPU_OK;
-    *pending = NULL;
+    }
     status = end_job(&own->job, status, error);
     if (result)
         *result = own->item.result;
@@ -420,6 +420,9 @@ cogpu_status cogpu_wait(cogpu_pending *pending, cogpu_result *result, cogpu_erro
 
 cogpu_status cogpu_read(const cogpu_file *file, const cogpu_request *request, cogpu_raster *raster,
                         cogpu_result *result, cogpu_error *error) {
+    cogpu_pending **pending = request ? request->pending : NULL;
+    if (pending)
+        *pending = NULL;
     if (!file || !raster)
         return cogpu_fail(error, COGPU_ARGUMENT, "cogpu_read needs a file and a raster");
     cogpu_error_clear(error);
@@ -427,7 +430,6 @@ cogpu_status cogpu_read(const cogpu_file *file, const cogpu_request *request, co
     if (request)
         item.request = *request;
     cogpu_read_item *items[] = {&item};
-    cogpu_pending **pending = item.request.pending;
     item.request.pending = NULL; /* it is not for reads within this one */
     cogpu_error_clear(&item.result.first_bad);
     if (pending)
@@ -495,6 +497,7 @@ cogpu_status cogpu_read_many(cogpu_read_item *items, size_t count, cogpu_context
     for (size_t i = 0; i < count; i++) {
         items[i].request.context = context;
         items[i].request.pending = NULL;
+        items[i].request.threads = 0;
         items[i].result = (cogpu_result){0};
         items[i].status = status;
         cogpu_error_clear(&items[i].result.first_bad);
