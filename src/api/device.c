@@ -133,16 +133,22 @@ void cogpu_device_release(cogpu_context *context, cogpu_device_kind device, uint
         cogpu_gpu_reader_release(reader, memory);
 }
 
+static cogpu_status copy(cogpu_context *context, cogpu_device_kind device, uint32_t index,
+                         const void *from, uint64_t bytes, void *to, bool is_down,
+                         cogpu_error *error) {
+    cogpu_gpu_reader *reader = NULL;
+    if (!from || !to)
+        return cogpu_fail(error, COGPU_ARGUMENT, "a copy needs memory on both sides");
+    TRY(cogpu_context_device(context, device, index, &reader, error));
+    return cogpu_gpu_reader_copy(reader, to, from, bytes, is_down, error);
+}
+
 cogpu_status cogpu_device_download(cogpu_context *context, cogpu_device_kind device, uint32_t index,
                                    const void *from, uint64_t bytes, void *to, cogpu_error *error) {
-    cogpu_gpu_reader *reader = NULL;
-    TRY(cogpu_context_device(context, device, index, &reader, error));
-    return cogpu_gpu_reader_copy(reader, to, from, bytes, true, error);
+    return copy(context, device, index, from, bytes, to, true, error);
 }
 
 cogpu_status cogpu_device_upload(cogpu_context *context, cogpu_device_kind device, uint32_t index,
                                  const void *from, uint64_t bytes, void *to, cogpu_error *error) {
-    cogpu_gpu_reader *reader = NULL;
-    TRY(cogpu_context_device(context, device, index, &reader, error));
-    return cogpu_gpu_reader_copy(reader, to, from, bytes, false, error);
+    return copy(context, device, index, from, bytes, to, false, error);
 }

@@ -70,15 +70,19 @@ static bool is_float(cogpu_type type) {
     return type == COGPU_F16 || type == COGPU_F32 || type == COGPU_F64;
 }
 
-/* The raster must have the type of what is read, or one that this is converted to. */
+/* The raster must have the type of what is read, or one that this is converted to, as pixels alone
+ * are. */
 static cogpu_status check_type(const cogpu_request *request, cogpu_type type, cogpu_type wanted,
                                cogpu_error *error) {
     bool is_converted = request->nan_where_invalid || request->scaled;
+    if ((unsigned)request->part > COGPU_STORED)
+        return cogpu_fail(error, COGPU_ARGUMENT, "there is no part %u: pixels are part 0, masks 1",
+                          (unsigned)request->part);
     if (request->part == COGPU_MASK && is_converted)
         return cogpu_fail(error, COGPU_ARGUMENT, "a mask is neither scaled nor NaN anywhere");
     if (wanted == type && (!is_converted || is_float(type)))
         return COGPU_OK;
-    if (request->part == COGPU_MASK || type >= COGPU_CI16)
+    if (request->part != COGPU_PIXELS || type >= COGPU_CI16)
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "%s of type %s are not converted, and the raster is of type %s%s",
                           request->part == COGPU_MASK ? "masks" : "pixels", cogpu_type_name(type),
@@ -113,7 +117,7 @@ static cogpu_status check_raster(const cogpu_read_plan *plan, cogpu_raster *rast
     return COGPU_OK;
 }
 
-static cogpu_status check_codec(const cogpu_storage *storage, cogpu_error *error) {
+static cogpu_status need_codec(const cogpu_storage *storage, cogpu_error *error) {
     uint32_t compression = storage->format.compression;
     if (!storage->codec)
         return cogpu_fail(error, COGPU_UNSUPPORTED, "compression %u is not known", compression);
@@ -126,6 +130,12 @@ static cogpu_status check_codec(const cogpu_storage *storage, cogpu_error *error
         return cogpu_fail(error, COGPU_UNSUPPORTED, "compression %u (%s) is not supported",
                           compression, storage->codec->name);
     return COGPU_OK;
+}
+
+static cogpu_status check_codec(const cogpu_storage *storage, cogpu_error *error) {
+    cogpu_status status = need_codec(storage, error);
+    cogpu_error_place(status == COGPU_OK ? NULL : error, storage->directory, -1, -1);
+    return status;
 }
 
 /* What the request has done to samples on their way into the raster, and to pixels afterwards. */
@@ -168,7 +178,6 @@ static bool is_planar_cmyk(const struct cogpu_reading *reading, const cogpu_pict
 static cogpu_status prepare_for_host(struct cogpu_reading *reading,
                                      const cogpu_picture_level *level,
                                      const cogpu_request *request) {
-    const cogpu_storage *storage = reading->plan.storage;
     cogpu_error *error = &reading->error;
     uint64_t blocks = reading->plan.count;
     reading->plan.count = 0;
@@ -179,10 +188,8 @@ static cogpu_status prepare_for_host(struct cogpu_reading *reading,
     if (is_planar_cmyk(reading, level))
         return cogpu_read_planar_cmyk(reading->item->file, request, &reading->plan,
                                       &reading->raster, error);
-    cogpu_status status = check_codec(storage, error);
-    cogpu_error_place(status == COGPU_OK ? NULL : error, storage->directory, -1, -1);
     reading->plan.count = reading->item->result.blocks = blocks;
-    return status;
+    return check_codec(reading->plan.storage, error);
 }
 
 static cogpu_status prepare_for_device(struct cogpu_reading *reading, cogpu_gpu_reader *reader,
