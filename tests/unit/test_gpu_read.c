@@ -138,6 +138,83 @@ static void test_pending_read_of_a_damaged_block(void) {
     build_close(&built);
 }
 
+/* A thread that reads on a context which others use, too. */
+struct user {
+    cogpu_context *context;
+    const cogpu_file *files[3]; /* the last is large, so that slots are opened anew for it */
+    cogpu_raster left;
+    cogpu_pending *pending; /* the last read, for another thread to wait for */
+    bool is_good;
+};
+
+static const image_kind uncoded = {
+    .width = 300, .height = 270, .bits = 16, .tile_width = 64, .tile_height = 64, .seed = 9};
+static const image_kind packed = {
+    .width = 2048, .height = 600, .tile_width = 2048, .tile_height = 608, .compression = 32773};
+
+static void *read_in_turns(void *argument) {
+    struct user *user = argument;
+    const image_kind *const kinds[] = {&tiles, &uncoded, &packed};
+    user->is_good = true;
+    for (uint32_t i = 0; i < 6; i++) {
+        const image_kind *kind = kinds[i % 3];
+        cogpu_pending *pending = NULL;
+        cogpu_error mine;
+        cogpu_raster pixels = raster_on_device(kind, 200, 100),
+                     mask = raster_on_device(&packed, 200, 100);
+        cogpu_request request = {.x = 31,
+                                 .y = 70,
+                                 .width = 200,
+                                 .height = 100,
+                                 .context = user->context,
+                                 .pending = &pending};
+        user->is_good &= cogpu_read(user->files[i % 3], &request, &pixels, NULL, &mine) == COGPU_OK;
+        request.part = COGPU_MASK;
+        request.pending = NULL;
+        user->is_good &= cogpu_read(user->files[i % 3], &request, &mask, NULL, &mine) == COGPU_OK;
+        user->is_good &= cogpu_wait(pending, NULL, &mine) == COGPU_OK;
+        user->is_good &= is_image(kind, &pixels, 31, 70) && *(uint8_t *)mask.data == 255;
+        free(pixels.data);
+        free(mask.data);
+    }
+    cogpu_request request = {.context = user->context, .pending = &user->pending};
+    user->is_good &= cogpu_read(user->files[0], &request, &user->left, NULL, NULL) == COGPU_OK;
+    return NULL;
+}
+
+static void test_many_threads_on_one_context(void) {
+    enum { THREADS = 3 };
+    const image_kind *const kinds[] = {&tiles, &uncoded, &packed};
+    tiff_builder built[3];
+    cogpu_file *files[3];
+    pthread_t threads[THREADS];
+    struct user users[THREADS];
+    cogpu_context *context = open_context();
+    for (uint32_t i = 0; i < 3; i++) {
+        build_one(&built[i], kinds[i]);
+        CHECK(cogpu_open_memory(built[i].bytes, built[i].size, NULL, &files[i], &error) ==
+              COGPU_OK);
+    }
+    for (uint32_t i = 0; i < THREADS; i++) {
+        users[i] = (struct user){.context = context,
+                                 .files = {files[0], files[1], files[2]},
+                                 .left = raster_on_device(&tiles, 300, 270)};
+        CHECK(pthread_create(&threads[i], NULL, read_in_turns, &users[i]) == 0);
+    }
+    for (uint32_t i = 0; i < THREADS; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    for (uint32_t i = 0; i < THREADS; i++) {
+        CHECK(cogpu_wait(users[i].pending, NULL, &error) == COGPU_OK && users[i].is_good);
+        CHECK(is_image(&tiles, &users[i].left, 0, 0));
+        free(users[i].left.data);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        cogpu_close(files[i]);
+        build_close(&built[i]);
+    }
+    cogpu_context_close(context);
+}
+
 /* A context whose device has so much memory. */
 static cogpu_context *open_small_device(uint64_t device_bytes) {
     cogpu_context *context = open_context();
@@ -465,6 +542,7 @@ int main(void) {
     RUN(test_pending_reads_side_by_side);
     RUN(test_pending_read_of_many_blocks);
     RUN(test_pending_read_of_a_damaged_block);
+    RUN(test_many_threads_on_one_context);
     RUN(test_pending_read_beside_one_that_lacks_memory);
     RUN(test_sparse_blocks_take_no_memory);
     RUN(test_nothing_is_pending_on_the_host);
