@@ -498,11 +498,12 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_read(const cogpu_file *file,
 
 /* With `pending` in its request, cogpu_read into memory of a GPU returns when all blocks are on
  * their way: what the raster's stream gets from then on runs after them, and the host need not
- * wait. The request's bands, the file and the context must stay until cogpu_wait, which waits, says
- * how it went, and frees `pending`. Blocks that the device refused (damaged, or rare) are put into
- * the raster only here: where result->late_blocks or the status is not 0, what ran in between has
- * not seen them. Reads that the host does in full have *pending NULL, which cogpu_wait takes too:
- * then `result` and `error` are those of cogpu_read. */
+ * wait. The request's bands, the file, the context, and the raster's memory and stream must stay
+ * until cogpu_wait, which waits, says how it went, and frees `pending`. Blocks that the device
+ * refused (damaged, or rare) are put into the raster only here: where result->late_blocks or the
+ * status is not 0, what ran in between has not seen them. Reads that are through by then, as those
+ * that the host does and those with NaN by a mask or an alpha band, have *pending NULL, which
+ * cogpu_wait takes too: then `result` and `error` are those of cogpu_read. */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_wait(cogpu_pending *pending, cogpu_result *result,
                                                    cogpu_error *error);
 

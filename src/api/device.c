@@ -63,6 +63,9 @@ static cogpu_status open_gpu(cogpu_device_kind kind, uint32_t index, cogpu_gpu *
     case COGPU_CUDA:
         return cogpu_gpu_open_driver(index, gpu, error);
     case COGPU_EMU:
+        if (index > 0)
+            return cogpu_fail(error, COGPU_DEVICE, "there is no emulated GPU %u: there is one",
+                              index);
         return cogpu_gpu_open_emu(seed ? strtoull(seed, NULL, 10) : 1, EMU_BYTES, gpu, error);
     default:
         return cogpu_fail(error, COGPU_ARGUMENT, "there is no device of kind %d", (int)kind);

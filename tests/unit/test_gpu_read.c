@@ -307,6 +307,72 @@ static void test_nothing_is_pending_on_the_host(void) {
     build_close(&built);
 }
 
+/* Pixels that are NaN by a mask are waited for; the bits are those that the host gives. */
+static void test_nan_is_not_pending(void) {
+    static const image_kind mask = {.width = 300,
+                                    .height = 270,
+                                    .tile_width = 64,
+                                    .tile_height = 64,
+                                    .subfile_type = 4,
+                                    .compression = 8};
+    tiff_builder built;
+    cogpu_file *file = NULL;
+    cogpu_context *context = open_context();
+    cogpu_pending *pending = NULL;
+    cogpu_result result;
+    size_t bytes = sizeof(float) * 300 * 270;
+    build_open(&built, false, false);
+    build_kind(&built, &tiles);
+    build_directory(&built, true);
+    build_kind(&built, &mask);
+    build_directory(&built, true);
+    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
+    cogpu_raster raster = {.type = COGPU_F32, .bands = 1, .width = 300, .height = 270};
+    cogpu_request request = {.context = context, .nan_where_invalid = 1};
+    float *expected = raster.data = malloc(bytes);
+    CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_OK);
+    CHECK(expected[0] != expected[0] && expected[1] == kind_sample(&tiles, 0, 1, 0));
+    raster.data = malloc(bytes);
+    raster.device = COGPU_EMU;
+    request.pending = &pending;
+    CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_OK && !pending);
+    CHECK(memcmp(raster.data, expected, bytes) == 0 && result.device_blocks == 2 * TILES);
+    free(raster.data);
+    free(expected);
+    cogpu_close(file);
+    cogpu_context_close(context);
+    build_close(&built);
+}
+
+/* Each device's items are read, and the first that failed is the call's. */
+static void test_items_of_many_devices(void) {
+    tiff_builder built;
+    cogpu_file *file = NULL;
+    cogpu_context *context = open_context();
+    cogpu_read_item items[5] = {{0}};
+    build_one(&built, &tiles);
+    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
+    for (uint32_t i = 0; i < 5; i++)
+        items[i] = (cogpu_read_item){.file = file, .raster = raster_of(&tiles, 300, 270, 1)};
+    items[1].raster.device = items[3].raster.device = items[4].raster.device = COGPU_EMU;
+    items[1].request.level = 7;
+    items[2].request.width = 999;
+    items[4].raster.device_index = 1;
+    CHECK(cogpu_read_many(items, 5, context, &error) == COGPU_ABSENT);
+    CHECK(error.status == COGPU_ABSENT && items[1].status == COGPU_ABSENT);
+    CHECK(items[0].status == COGPU_OK && is_image(&tiles, &items[0].raster, 0, 0));
+    CHECK(items[2].status == COGPU_ARGUMENT && items[4].status == COGPU_DEVICE);
+    CHECK(items[3].status == COGPU_OK && is_image(&tiles, &items[3].raster, 0, 0));
+    CHECK(items[0].result.device_blocks == 0 && items[3].result.device_blocks == TILES);
+    CHECK(cogpu_read_many(items, 5, NULL, &error) == COGPU_ARGUMENT);
+    CHECK(items[0].status == COGPU_OK && items[3].status == COGPU_ARGUMENT);
+    for (uint32_t i = 0; i < 5; i++)
+        free(items[i].raster.data);
+    cogpu_close(file);
+    cogpu_context_close(context);
+    build_close(&built);
+}
+
 /* ---- rows that the host has ---------------------------------------------------------------- */
 
 static cogpu_gpu_reader *open_reader(uint64_t seed, uint64_t budget, cogpu_gpu **gpu) {
@@ -546,6 +612,8 @@ int main(void) {
     RUN(test_pending_read_beside_one_that_lacks_memory);
     RUN(test_sparse_blocks_take_no_memory);
     RUN(test_nothing_is_pending_on_the_host);
+    RUN(test_nan_is_not_pending);
+    RUN(test_items_of_many_devices);
     RUN(test_rows_wait_for_the_raster);
     RUN(test_rows_fit_little_memory);
     return FINISH();

@@ -236,7 +236,7 @@ const cogpu_gpu_decoder *cogpu_gpu_decoder_of(uint32_t compression) {
 bool cogpu_gpu_reader_takes(const cogpu_gpu_reader *reader, const cogpu_read_plan *plan) {
     const cogpu_storage *storage = plan->storage;
     return storage->colour != COGPU_FROM_YCBCR &&
-           cogpu_slot_holds(reader->budget / COGPU_SLOTS - COGPU_STAGING, plan) &&
+           cogpu_slot_holds(reader->budget / COGPU_SLOTS, plan) &&
            storage->format.row_bytes <= COGPU_GPU_BLOCK_MAX &&
            !(plan->conversion && storage->type == COGPU_CF64);
 }

@@ -90,7 +90,8 @@ uint64_t cogpu_slot_list_bytes(const cogpu_read_plan *plan) {
 }
 
 bool cogpu_slot_holds(uint64_t slot_bytes, const cogpu_read_plan *plan) {
-    uint64_t most = slot_bytes < PINNED_MAX ? slot_bytes : PINNED_MAX;
+    uint64_t pages = slot_bytes > COGPU_STAGING ? slot_bytes - COGPU_STAGING : 0;
+    uint64_t most = pages < PINNED_MAX ? pages : PINNED_MAX;
     uint64_t bytes = (uint64_t)plan->slice_rows * plan->storage->format.row_bytes;
     return align(bytes) + cogpu_slot_list_bytes(plan) + COGPU_SLOT_OVERHEAD <= most;
 }
