@@ -518,13 +518,15 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_read(const cogpu_file *file,
 
 /* With `pending` in its request, cogpu_read into memory of a GPU returns when all blocks are on
  * their way: what the raster's stream gets from then on runs after them, and the host need not
- * wait. The request's bands, the file and the context must stay until cogpu_wait, which waits, says
- * how it went, and frees `pending`. Blocks that the device refused (damaged, or rare) are put into
- * the raster only here: where result->late_blocks or the status is not 0, what ran in between has
- * not seen them. Several reads may be pending, and be waited for in any order.
- * Reads that failed, or that the host does in full, leave *pending NULL, which cogpu_wait takes
- * too, and then touches neither `result` nor `error`: cogpu_read has filled them. So give both
- * calls the same ones. */
+ * wait. The request's bands, the file, the context, and the raster's memory and stream must stay
+ * until cogpu_wait, which waits, says how it went, and frees `pending`. Blocks that the device
+ * refused (damaged, or rare) are put into the raster only here: where result->late_blocks or the
+ * status is not 0, what ran in between has not seen them. Several reads may be pending, and be
+ * waited for in any order.
+ * Reads that failed, and reads that are through by then, as those that the host does in full and
+ * those with NaN by a mask or an alpha band, leave *pending NULL, which cogpu_wait takes too, and
+ * then touches neither `result` nor `error`: cogpu_read has filled them. So give both calls the
+ * same ones. */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_wait(cogpu_pending *pending, cogpu_result *result,
                                                    cogpu_error *error);
 

@@ -48,24 +48,25 @@ static void copy_bands(const struct swath *swath, const cogpu_read_plan *plan, u
 static cogpu_status read_swaths(const cogpu_file *file, const cogpu_request *request,
                                 const struct swath *swath, const cogpu_read_plan *plan,
                                 const cogpu_raster *raster, cogpu_error *error) {
-    for (uint32_t y = 0; y < raster->height; y += swath->rows) {
+    for (uint32_t y = 0, rows; y < raster->height; y += rows) {
         cogpu_request part = *request;
+        rows = raster->height - y < swath->rows ? raster->height - y : swath->rows;
         part.part = COGPU_STORED;
         part.bands = NULL;
         part.nan_where_invalid = part.scaled = 0;
         part.y += y;
-        part.height = raster->height - y < swath->rows ? raster->height - y : swath->rows;
+        part.height = rows;
         cogpu_raster target = {.data = swath->pixels,
                                .type = COGPU_U8,
                                .bands = BANDS,
                                .width = raster->width,
-                               .height = part.height,
+                               .height = rows,
                                .stride_band = 1,
                                .stride_x = BANDS,
                                .stride_y = (int64_t)BANDS * raster->width};
         TRY(cogpu_read(file, &part, &target, NULL, error));
-        cogpu_cmyk_to_rgba(swath->pixels, (size_t)raster->width * part.height);
-        copy_bands(swath, plan, y, part.height, raster);
+        cogpu_cmyk_to_rgba(swath->pixels, (size_t)raster->width * rows);
+        copy_bands(swath, plan, y, rows, raster);
     }
     return COGPU_OK;
 }

@@ -65,6 +65,9 @@ static cogpu_status open_gpu(cogpu_device_kind kind, uint32_t index, cogpu_gpu *
     case COGPU_CUDA:
         return cogpu_gpu_open_driver(index, gpu, error);
     case COGPU_EMU:
+        if (index > 0)
+            return cogpu_fail(error, COGPU_DEVICE, "there is no emulated GPU %u: there is one",
+                              index);
         return cogpu_gpu_open_emu(seed ? strtoull(seed, NULL, 10) : 1, EMU_BYTES, gpu, error);
     default:
         return cogpu_fail(
@@ -138,16 +141,22 @@ void cogpu_device_release(cogpu_context *context, cogpu_device_kind device, uint
         cogpu_gpu_reader_release(reader, memory);
 }
 
+static cogpu_status copy(cogpu_context *context, cogpu_device_kind device, uint32_t index,
+                         const void *from, uint64_t bytes, void *to, bool is_down,
+                         cogpu_error *error) {
+    cogpu_gpu_reader *reader = NULL;
+    if (!from || !to)
+        return cogpu_fail(error, COGPU_ARGUMENT, "a copy needs memory on both sides");
+    TRY(cogpu_context_device(context, device, index, &reader, error));
+    return cogpu_gpu_reader_copy(reader, to, from, bytes, is_down, error);
+}
+
 cogpu_status cogpu_device_download(cogpu_context *context, cogpu_device_kind device, uint32_t index,
                                    const void *from, uint64_t bytes, void *to, cogpu_error *error) {
-    cogpu_gpu_reader *reader = NULL;
-    TRY(cogpu_context_device(context, device, index, &reader, error));
-    return cogpu_gpu_reader_copy(reader, to, from, bytes, true, error);
+    return copy(context, device, index, from, bytes, to, true, error);
 }
 
 cogpu_status cogpu_device_upload(cogpu_context *context, cogpu_device_kind device, uint32_t index,
                                  const void *from, uint64_t bytes, void *to, cogpu_error *error) {
-    cogpu_gpu_reader *reader = NULL;
-    TRY(cogpu_context_device(context, device, index, &reader, error));
-    return cogpu_gpu_reader_copy(reader, to, from, bytes, false, error);
+    return copy(context, device, index, from, bytes, to, false, error);
 }

@@ -136,10 +136,11 @@ static cogpu_status describe(const cogpu_raster *raster, struct exported *export
 }
 
 static cogpu_status export_raster(const cogpu_raster *raster, void (*release)(void *), void *user,
-                                  bool is_versioned, struct exported **out, cogpu_error *error) {
+                                  bool is_versioned, const void *place, struct exported **out,
+                                  cogpu_error *error) {
     cogpu_error_clear(error);
-    if (!raster)
-        return cogpu_fail(error, COGPU_ARGUMENT, "a tensor is made of a raster, and there is none");
+    if (!raster || !place)
+        return cogpu_fail(error, COGPU_ARGUMENT, "a tensor needs a raster, and a place for it");
     struct exported *exported = cogpu_allocate(sizeof *exported);
     if (!exported)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for a tensor");
@@ -157,7 +158,7 @@ static cogpu_status export_raster(const cogpu_raster *raster, void (*release)(vo
 cogpu_status cogpu_dlpack(const cogpu_raster *raster, void (*release)(void *user), void *user,
                           struct DLManagedTensor **tensor, cogpu_error *error) {
     struct exported *exported;
-    TRY(export_raster(raster, release, user, false, &exported, error));
+    TRY(export_raster(raster, release, user, false, tensor, &exported, error));
     exported->as.plain.manager = exported;
     exported->as.plain.deleter = delete_plain;
     *tensor = &exported->as.plain;
@@ -168,7 +169,7 @@ cogpu_status cogpu_dlpack_versioned(const cogpu_raster *raster, void (*release)(
                                     void *user, struct DLManagedTensorVersioned **tensor,
                                     cogpu_error *error) {
     struct exported *exported;
-    TRY(export_raster(raster, release, user, true, &exported, error));
+    TRY(export_raster(raster, release, user, true, tensor, &exported, error));
     exported->as.versioned.version.major = DL_MAJOR;
     exported->as.versioned.version.minor = DL_MINOR;
     exported->as.versioned.manager = exported;

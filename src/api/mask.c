@@ -96,30 +96,31 @@ static cogpu_status void_swaths(struct cogpu_reading *reading, cogpu_gpu_reader 
                                 const struct veil *veil, cogpu_error *error) {
     const cogpu_raster *raster = &reading->raster;
     const uint32_t any_band = 1;
-    for (uint32_t y = 0; y < raster->height; y += veil->rows) {
+    for (uint32_t y = 0, rows; y < raster->height; y += rows) {
         cogpu_request request = reading->item->request;
         cogpu_result result = {0};
+        rows = raster->height - y < veil->rows ? raster->height - y : veil->rows;
         request.part = COGPU_MASK;
         request.nan_where_invalid = request.scaled = 0;
         request.y = reading->plan.y + y;
-        request.height = raster->height - y < veil->rows ? raster->height - y : veil->rows;
+        request.height = rows;
         if (veil->is_shared) {
             request.bands = &any_band;
             request.band_count = 1;
         }
-        cogpu_raster rows = {.data = veil->memory,
+        cogpu_raster mask = {.data = veil->memory,
                              .type = COGPU_U8,
                              .bands = veil->is_shared ? 1 : raster->bands,
-                             .height = request.height,
+                             .height = rows,
                              .width = raster->width,
                              .device = raster->device,
                              .device_index = raster->device_index};
-        TRY(cogpu_read(reading->item->file, &request, &rows, &result, error));
+        TRY(cogpu_read(reading->item->file, &request, &mask, &result, error));
         cogpu_result_add(&result, &reading->item->result);
         if (reader)
-            TRY(cogpu_gpu_reader_void(reader, &rows, y, raster, error));
+            TRY(cogpu_gpu_reader_void(reader, &mask, y, raster, error));
         else
-            void_on_host(veil, y, request.height, raster);
+            void_on_host(veil, y, rows, raster);
     }
     return COGPU_OK;
 }

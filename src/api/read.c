@@ -72,10 +72,14 @@ static bool is_float(cogpu_type type) {
     return type == COGPU_F16 || type == COGPU_F32 || type == COGPU_F64;
 }
 
-/* The raster must have the type of what is read, or one that this is converted to. */
+/* The raster must have the type of what is read, or one that this is converted to, as pixels alone
+ * are. */
 static cogpu_status check_type(const cogpu_request *request, cogpu_type type, cogpu_type wanted,
                                cogpu_error *error) {
     bool is_converted = request->nan_where_invalid || request->scaled;
+    if ((unsigned)request->part > COGPU_STORED)
+        return cogpu_fail(error, COGPU_ARGUMENT, "there is no part %u: pixels are part 0, masks 1",
+                          (unsigned)request->part);
     if (request->part == COGPU_MASK && is_converted)
         return cogpu_fail(error, COGPU_ARGUMENT, "a mask is neither scaled nor made NaN");
     if (wanted == type && (!is_converted || is_float(type)))
@@ -84,7 +88,7 @@ static cogpu_status check_type(const cogpu_request *request, cogpu_type type, co
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "pixels of type %s are not converted: neither scaled nor made NaN",
                           cogpu_type_name(type));
-    if (request->part == COGPU_MASK || type >= COGPU_CI16)
+    if (request->part != COGPU_PIXELS || type >= COGPU_CI16)
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "%s of type %s are not converted, and the raster is of type %s",
                           request->part == COGPU_MASK ? "masks" : "pixels", cogpu_type_name(type),
@@ -118,7 +122,7 @@ static cogpu_status check_raster(const cogpu_read_plan *plan, cogpu_raster *rast
     return COGPU_OK;
 }
 
-static cogpu_status check_codec(const cogpu_storage *storage, cogpu_error *error) {
+static cogpu_status need_codec(const cogpu_storage *storage, cogpu_error *error) {
     uint32_t compression = storage->format.compression;
     if (!storage->codec)
         return cogpu_fail(error, COGPU_UNSUPPORTED, "compression %u is not known", compression);
@@ -131,6 +135,12 @@ static cogpu_status check_codec(const cogpu_storage *storage, cogpu_error *error
         return cogpu_fail(error, COGPU_UNSUPPORTED, "compression %u (%s) is not supported",
                           compression, storage->codec->name);
     return COGPU_OK;
+}
+
+static cogpu_status check_codec(const cogpu_storage *storage, cogpu_error *error) {
+    cogpu_status status = need_codec(storage, error);
+    cogpu_error_place(status == COGPU_OK ? NULL : error, storage->directory, -1, -1);
+    return status;
 }
 
 /* What the request has done to samples on their way into the raster, and to pixels afterwards. */
@@ -173,7 +183,6 @@ static bool is_planar_cmyk(const struct cogpu_reading *reading, const cogpu_pict
 static cogpu_status prepare_for_host(struct cogpu_reading *reading,
                                      const cogpu_picture_level *level,
                                      const cogpu_request *request) {
-    const cogpu_storage *storage = reading->plan.storage;
     cogpu_error *error = &reading->error;
     uint64_t blocks = reading->plan.count;
     reading->plan.count = 0;
@@ -184,10 +193,8 @@ static cogpu_status prepare_for_host(struct cogpu_reading *reading,
     if (is_planar_cmyk(reading, level))
         return cogpu_read_planar_cmyk(reading->item->file, request, &reading->plan,
                                       &reading->raster, error);
-    cogpu_status status = check_codec(storage, error);
-    cogpu_error_place(status == COGPU_OK ? NULL : error, storage->directory, -1, -1);
     reading->plan.count = reading->item->result.blocks = blocks;
-    return status;
+    return check_codec(reading->plan.storage, error);
 }
 
 static cogpu_status prepare_for_device(struct cogpu_reading *reading, cogpu_gpu_reader *reader,
@@ -425,8 +432,9 @@ cogpu_status cogpu_wait(cogpu_pending *pending, cogpu_result *result, cogpu_erro
 
 cogpu_status cogpu_read(const cogpu_file *file, const cogpu_request *request, cogpu_raster *raster,
                         cogpu_result *result, cogpu_error *error) {
-    if (request && request->pending)
-        *request->pending = NULL;
+    cogpu_pending **pending = request ? request->pending : NULL;
+    if (pending)
+        *pending = NULL;
     if (!file || !raster)
         return cogpu_fail(error, COGPU_ARGUMENT, "cogpu_read needs a file and a raster");
     cogpu_error_clear(error);
@@ -434,7 +442,6 @@ cogpu_status cogpu_read(const cogpu_file *file, const cogpu_request *request, co
     if (request)
         item.request = *request;
     cogpu_read_item *items[] = {&item};
-    cogpu_pending **pending = item.request.pending;
     item.request.pending = NULL; /* it is not for reads within this one */
     cogpu_error_clear(&item.result.first_bad);
     if (pending)
@@ -502,6 +509,7 @@ cogpu_status cogpu_read_many(cogpu_read_item *items, size_t count, cogpu_context
     for (size_t i = 0; i < count; i++) {
         items[i].request.context = context;
         items[i].request.pending = NULL;
+        items[i].request.threads = 0;
         items[i].result = (cogpu_result){0};
         items[i].status = status;
         cogpu_error_clear(&items[i].result.first_bad);

@@ -84,7 +84,7 @@ static cogpu_status read_swaths(struct cogpu_reading *reading, cogpu_gpu_reader 
     uint8_t *swath = cogpu_allocate((size_t)(rows * row_bytes));
     cogpu_status status =
         swath ? COGPU_OK : cogpu_fail(error, COGPU_MEMORY, "out of memory for a swath");
-    for (uint32_t y = 0; status == COGPU_OK && y < raster->height; y += rows) {
+    for (uint32_t y = 0; status == COGPU_OK && y < raster->height; y += request.height) {
         cogpu_result part = {0};
         request.y = top + y;
         request.height = raster->height - y < rows ? raster->height - y : rows;

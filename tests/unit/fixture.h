@@ -193,7 +193,7 @@ static inline void build_kind(tiff_builder *file, const image_kind *kind) {
                 free(block);
             }
     uint16_t *bits = malloc(kind_bands(kind) * sizeof *bits);
-    uint32_t *narrow = malloc((count ? count : 1) * sizeof *narrow);
+    uint32_t *narrow = calloc(count ? count : 1, sizeof *narrow);
     if (!bits || !narrow)
         abort();
     for (uint32_t i = 0; i < kind_bands(kind); i++)

@@ -104,6 +104,8 @@ static void test_refused(void) {
     raster.data = NULL;
     CHECK(cogpu_dlpack(&raster, count, &released, &tensor, &error) == COGPU_ARGUMENT);
     CHECK(cogpu_dlpack(NULL, count, &released, &tensor, &error) == COGPU_ARGUMENT);
+    raster.data = &released;
+    CHECK(cogpu_dlpack(&raster, count, &released, NULL, &error) == COGPU_ARGUMENT);
     CHECK(released == 0);
 }
 

@@ -2,9 +2,10 @@
  * Reading on a device, here the emulated one: reads that are not waited for, and bytes that go
  * straight to the device by a fake cuFile that may fail.
  */
-#include "cogpu.h"
-
+#include "api/room.h"
+#include "backend/cuda/gpu_slot.h"
 #include "fake_cufile.h"
+#include "gpu_test.h"
 #include "stand_in.h"
 #include "unit/fixture.h"
 
@@ -137,6 +138,154 @@ static void test_pending_read_of_a_damaged_block(void) {
     build_close(&built);
 }
 
+/* A thread that reads on a context which others use, too. */
+struct user {
+    cogpu_context *context;
+    const cogpu_file *files[3]; /* the last is large, so that slots are opened anew for it */
+    cogpu_raster left;
+    cogpu_pending *pending; /* the last read, for another thread to wait for */
+    bool is_good;
+};
+
+static const image_kind uncoded = {
+    .width = 300, .height = 270, .bits = 16, .tile_width = 64, .tile_height = 64, .seed = 9};
+static const image_kind packed = {
+    .width = 2048, .height = 600, .tile_width = 2048, .tile_height = 608, .compression = 32773};
+
+static void *read_in_turns(void *argument) {
+    struct user *user = argument;
+    const image_kind *const kinds[] = {&tiles, &uncoded, &packed};
+    user->is_good = true;
+    for (uint32_t i = 0; i < 6; i++) {
+        const image_kind *kind = kinds[i % 3];
+        cogpu_pending *pending = NULL;
+        cogpu_error mine;
+        cogpu_raster pixels = raster_on_device(kind, 200, 100),
+                     mask = raster_on_device(&packed, 200, 100);
+        cogpu_request request = {.x = 31,
+                                 .y = 70,
+                                 .width = 200,
+                                 .height = 100,
+                                 .context = user->context,
+                                 .pending = &pending};
+        user->is_good &= cogpu_read(user->files[i % 3], &request, &pixels, NULL, &mine) == COGPU_OK;
+        request.part = COGPU_MASK;
+        request.pending = NULL;
+        user->is_good &= cogpu_read(user->files[i % 3], &request, &mask, NULL, &mine) == COGPU_OK;
+        user->is_good &= cogpu_wait(pending, NULL, &mine) == COGPU_OK;
+        user->is_good &= is_image(kind, &pixels, 31, 70) && *(uint8_t *)mask.data == 255;
+        free(pixels.data);
+        free(mask.data);
+    }
+    cogpu_request request = {.context = user->context, .pending = &user->pending};
+    user->is_good &= cogpu_read(user->files[0], &request, &user->left, NULL, NULL) == COGPU_OK;
+    return NULL;
+}
+
+static void test_many_threads_on_one_context(void) {
+    enum { THREADS = 3 };
+    const image_kind *const kinds[] = {&tiles, &uncoded, &packed};
+    tiff_builder built[3];
+    cogpu_file *files[3];
+    pthread_t threads[THREADS];
+    struct user users[THREADS];
+    cogpu_context *context = open_context();
+    for (uint32_t i = 0; i < 3; i++) {
+        build_one(&built[i], kinds[i]);
+        CHECK(cogpu_open_memory(built[i].bytes, built[i].size, NULL, &files[i], &error) ==
+              COGPU_OK);
+    }
+    for (uint32_t i = 0; i < THREADS; i++) {
+        users[i] = (struct user){.context = context,
+                                 .files = {files[0], files[1], files[2]},
+                                 .left = raster_on_device(&tiles, 300, 270)};
+        CHECK(pthread_create(&threads[i], NULL, read_in_turns, &users[i]) == 0);
+    }
+    for (uint32_t i = 0; i < THREADS; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    for (uint32_t i = 0; i < THREADS; i++) {
+        CHECK(cogpu_wait(users[i].pending, NULL, &error) == COGPU_OK && users[i].is_good);
+        CHECK(is_image(&tiles, &users[i].left, 0, 0));
+        free(users[i].left.data);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        cogpu_close(files[i]);
+        build_close(&built[i]);
+    }
+    cogpu_context_close(context);
+}
+
+/* A context whose device has so much memory. */
+static cogpu_context *open_small_device(uint64_t device_bytes) {
+    cogpu_context *context = open_context();
+    cogpu_gpu *gpu = NULL;
+    cogpu_opened_device *device = cogpu_allocate(sizeof *device);
+    *device = (cogpu_opened_device){.kind = COGPU_EMU};
+    CHECK(cogpu_gpu_open_emu(1, device_bytes, &gpu, &error) == COGPU_OK);
+    CHECK(cogpu_gpu_reader_open(gpu, 1 << 30, false, &device->reader, &error) == COGPU_OK);
+    context->devices = device;
+    return context;
+}
+
+/* A read that the device has no memory for must not harm one that is pending: its damaged block is
+ * still to come when there are no slots any more. */
+static void test_pending_read_beside_one_that_lacks_memory(void) {
+    static const image_kind large = {
+        .width = 2048, .height = 1024, .tile_width = 2048, .tile_height = 1024, .compression = 8};
+    tiff_builder built, built_large;
+    cogpu_file *file = NULL, *file_large = NULL;
+    cogpu_context *context = open_small_device(40 << 20);
+    cogpu_pending *pending = NULL;
+    cogpu_result result;
+    build_one(&built, &tiles);
+    build_one(&built_large, &large);
+    damage(&built, 7);
+    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
+    CHECK(cogpu_open_memory(built_large.bytes, built_large.size, NULL, &file_large, &error) ==
+          COGPU_OK);
+    cogpu_raster raster = raster_on_device(&tiles, 300, 270),
+                 raster_large = raster_on_device(&large, 2048, 1024);
+    cogpu_request request = {.context = context, .pending = &pending, .fill_bad_blocks = 1};
+    CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_OK && pending);
+    request = (cogpu_request){.context = context};
+    CHECK(cogpu_read(file_large, &request, &raster_large, NULL, &error) == COGPU_MEMORY);
+    CHECK(cogpu_wait(pending, &result, &error) == COGPU_OK);
+    CHECK(result.bad_blocks == 1 && result.late_blocks == 1);
+    CHECK(((uint16_t *)raster.data)[64 * 300 + 128] == 0);
+    free(raster.data);
+    free(raster_large.data);
+    cogpu_close(file);
+    cogpu_close(file_large);
+    cogpu_context_close(context);
+    build_close(&built);
+    build_close(&built_large);
+}
+
+/* Blocks without data take no memory of the device. */
+static void test_sparse_blocks_take_no_memory(void) {
+    static const uint64_t sparse[] = {0, UINT64_MAX};
+    static const image_kind large = {.width = 2048,
+                                     .height = 1024,
+                                     .tile_width = 2048,
+                                     .tile_height = 1024,
+                                     .compression = 8,
+                                     .sparse = sparse};
+    tiff_builder built;
+    cogpu_file *file = NULL;
+    cogpu_context *context = open_small_device(40 << 20);
+    cogpu_result result;
+    build_one(&built, &large);
+    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
+    cogpu_raster raster = raster_on_device(&large, 2048, 1024);
+    cogpu_request request = {.context = context};
+    CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_OK);
+    CHECK(result.sparse_blocks == 1 && ((uint8_t *)raster.data)[2048 * 1024 - 1] == 0);
+    free(raster.data);
+    cogpu_close(file);
+    cogpu_context_close(context);
+    build_close(&built);
+}
+
 static void test_nothing_is_pending_on_the_host(void) {
     tiff_builder built;
     cogpu_file *file = NULL;
@@ -153,9 +302,140 @@ static void test_nothing_is_pending_on_the_host(void) {
     CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_ARGUMENT && !pending);
     pending = (cogpu_pending *)(void *)&mark;
     CHECK(cogpu_read(NULL, &request, &raster, &result, &error) == COGPU_ARGUMENT && !pending);
+    pending = (cogpu_pending *)(void *)&mark;
+    CHECK(cogpu_read(file, &request, NULL, &result, &error) == COGPU_ARGUMENT && !pending);
     free(raster.data);
     cogpu_close(file);
     build_close(&built);
+}
+
+/* Pixels that are NaN by a mask are waited for; the bits are those that the host gives. */
+static void test_nan_is_not_pending(void) {
+    static const image_kind mask = {.width = 300,
+                                    .height = 270,
+                                    .tile_width = 64,
+                                    .tile_height = 64,
+                                    .subfile_type = 4,
+                                    .compression = 8};
+    tiff_builder built;
+    cogpu_file *file = NULL;
+    cogpu_context *context = open_context();
+    cogpu_pending *pending = NULL;
+    cogpu_result result;
+    size_t bytes = sizeof(float) * 300 * 270;
+    build_open(&built, false, false);
+    build_kind(&built, &tiles);
+    build_directory(&built, true);
+    build_kind(&built, &mask);
+    build_directory(&built, true);
+    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
+    cogpu_raster raster = {.type = COGPU_F32, .bands = 1, .width = 300, .height = 270};
+    cogpu_request request = {.context = context, .nan_where_invalid = 1};
+    float *expected = raster.data = malloc(bytes);
+    CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_OK);
+    CHECK(expected[0] != expected[0] && expected[1] == kind_sample(&tiles, 0, 1, 0));
+    raster.data = malloc(bytes);
+    raster.device = COGPU_EMU;
+    request.pending = &pending;
+    CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_OK && !pending);
+    CHECK(memcmp(raster.data, expected, bytes) == 0 && result.device_blocks == 2 * TILES);
+    free(raster.data);
+    free(expected);
+    cogpu_close(file);
+    cogpu_context_close(context);
+    build_close(&built);
+}
+
+/* Each device's items are read, and the first that failed is the call's. */
+static void test_items_of_many_devices(void) {
+    tiff_builder built;
+    cogpu_file *file = NULL;
+    cogpu_context *context = open_context();
+    cogpu_read_item items[5] = {{0}};
+    build_one(&built, &tiles);
+    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
+    for (uint32_t i = 0; i < 5; i++)
+        items[i] = (cogpu_read_item){.file = file, .raster = raster_of(&tiles, 300, 270, 1)};
+    items[1].raster.device = items[3].raster.device = items[4].raster.device = COGPU_EMU;
+    items[1].request.level = 7;
+    items[2].request.width = 999;
+    items[4].raster.device_index = 1;
+    CHECK(cogpu_read_many(items, 5, context, &error) == COGPU_ABSENT);
+    CHECK(error.status == COGPU_ABSENT && items[1].status == COGPU_ABSENT);
+    CHECK(items[0].status == COGPU_OK && is_image(&tiles, &items[0].raster, 0, 0));
+    CHECK(items[2].status == COGPU_ARGUMENT && items[4].status == COGPU_DEVICE);
+    CHECK(items[3].status == COGPU_OK && is_image(&tiles, &items[3].raster, 0, 0));
+    CHECK(items[0].result.device_blocks == 0 && items[3].result.device_blocks == TILES);
+    CHECK(cogpu_read_many(items, 5, NULL, &error) == COGPU_ARGUMENT);
+    CHECK(items[0].status == COGPU_OK && items[3].status == COGPU_ARGUMENT);
+    for (uint32_t i = 0; i < 5; i++)
+        free(items[i].raster.data);
+    cogpu_close(file);
+    cogpu_context_close(context);
+    build_close(&built);
+}
+
+/* ---- rows that the host has ---------------------------------------------------------------- */
+
+static cogpu_gpu_reader *open_reader(uint64_t seed, uint64_t budget, cogpu_gpu **gpu) {
+    cogpu_gpu_reader *reader = NULL;
+    *gpu = gpu_test_open(seed);
+    CHECK(cogpu_gpu_reader_open(*gpu, budget, false, &reader, &error) == COGPU_OK);
+    return reader;
+}
+
+/* What the raster's stream holds already is done before rows are put into the raster. */
+static void test_rows_wait_for_the_raster(void) {
+    const uint8_t before[8] = {0}, rows[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        cogpu_gpu *gpu;
+        cogpu_gpu_reader *reader = open_reader(seed, 64 << 20, &gpu);
+        cogpu_gpu_stream *stream = NULL;
+        cogpu_raster raster = {.type = COGPU_U8, .bands = 1, .width = 4, .height = 2};
+        uint8_t got[8] = {0};
+        raster.stride_x = 1;
+        raster.stride_y = 4;
+        raster.stride_band = 8;
+        CHECK(cogpu_gpu_reader_allocate(reader, 8, &raster.data, &error) == COGPU_OK);
+        CHECK(gpu->calls->stream_open(gpu, false, &stream, &error) == COGPU_OK);
+        raster.stream = stream;
+        CHECK(gpu->calls->copy_up(gpu, raster.data, before, 8, stream, &error) == COGPU_OK);
+        CHECK(cogpu_gpu_put(reader, rows, 2, &raster, 0, &error) == COGPU_OK);
+        CHECK(gpu->calls->finish_stream(gpu, stream, &error) == COGPU_OK);
+        CHECK(cogpu_gpu_reader_copy(reader, got, raster.data, 8, true, &error) == COGPU_OK);
+        CHECK(memcmp(got, rows, 8) == 0);
+        gpu->calls->stream_close(gpu, stream);
+        cogpu_gpu_reader_release(reader, raster.data);
+        cogpu_gpu_reader_close(reader);
+    }
+}
+
+/* Rows of any length that fit the memory which reads may take, however little it is. */
+static void test_rows_fit_little_memory(void) {
+    enum { SLOT = 64 << 10, ROWS = 5, LONGEST = SLOT + 512 };
+    cogpu_gpu *gpu;
+    cogpu_gpu_reader *reader = open_reader(1, COGPU_SLOTS * SLOT, &gpu);
+    uint8_t *rows = malloc(ROWS * LONGEST), *got = malloc(ROWS * LONGEST);
+    cogpu_raster raster = {.type = COGPU_U8, .bands = 1, .height = ROWS, .stride_x = 1};
+    for (uint32_t i = 0; i < ROWS * LONGEST; i++)
+        rows[i] = (uint8_t)(i * 37 + i / 251);
+    CHECK(cogpu_gpu_reader_allocate(reader, ROWS * LONGEST, &raster.data, &error) == COGPU_OK);
+    for (uint32_t width = 1000; width <= LONGEST; width += width < SLOT - 8192 ? 7000 : 256) {
+        raster.width = width;
+        raster.stride_y = width;
+        raster.stride_band = (int64_t)ROWS * width;
+        cogpu_status status = cogpu_gpu_put(reader, rows, ROWS, &raster, 0, &error);
+        CHECK(status == COGPU_OK || (status == COGPU_LIMIT && width > SLOT - 8192));
+        if (status != COGPU_OK)
+            continue;
+        CHECK(cogpu_gpu_reader_copy(reader, got, raster.data, (uint64_t)ROWS * width, true,
+                                    &error) == COGPU_OK);
+        CHECK(memcmp(got, rows, (size_t)ROWS * width) == 0);
+    }
+    cogpu_gpu_reader_release(reader, raster.data);
+    cogpu_gpu_reader_close(reader);
+    free(rows);
+    free(got);
 }
 
 static fake_cufile *fake;
@@ -275,6 +555,33 @@ static void mixed_with_others(void) {
     CHECK(fake->files == 0 && fake->memories == 0 && fake->wrong == 0);
 }
 
+/* Pages round a block's bytes take memory too: where that is lacking, it is not the device's. */
+static void blocks_that_just_fit(void) {
+    enum { SLOT = 1 << 20 };
+    cogpu_context *context = NULL;
+    cogpu_context_options options = {.threads = 1, .device_bytes = COGPU_SLOTS * SLOT};
+    CHECK(cogpu_context_open(&options, &context, &error) == COGPU_OK);
+    uint32_t on_device = 0, others = 0;
+    for (uint32_t rows = 1505; rows < 1530; rows++) {
+        image_kind kind = {.width = 256, .height = rows, .compression = 32773};
+        tiff_builder built;
+        cogpu_result result;
+        build_one(&built, &kind);
+        cogpu_file *file = open_at_path(&built);
+        cogpu_raster raster = raster_on_device(&kind, kind.width, rows);
+        cogpu_request request = {.context = context};
+        CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_OK);
+        CHECK(is_image(&kind, &raster, 0, 0));
+        on_device += result.device_blocks > 0;
+        others += result.device_blocks == 0;
+        free(raster.data);
+        cogpu_close(file);
+        build_close(&built);
+    }
+    CHECK(on_device > 0 && others > 0);
+    cogpu_context_close(context);
+}
+
 static void by_way_of_the_host(void) {
     tiff_builder built;
     cogpu_result result;
@@ -293,6 +600,7 @@ static void test_direct_reads(void) {
     with_cufile(FAKE_CUFILE, memory_that_is_not_registered);
     with_cufile(FAKE_CUFILE, files_that_are_not_taken);
     with_cufile(FAKE_CUFILE, mixed_with_others);
+    with_cufile(FAKE_CUFILE, blocks_that_just_fit);
     with_cufile(FAKE_CUFILE, by_way_of_the_host);
     with_cufile(FAKE_CUFILE_OLD, reads_that_fail);
 }
@@ -302,6 +610,13 @@ int main(void) {
     RUN(test_pending_reads_side_by_side);
     RUN(test_pending_read_of_many_blocks);
     RUN(test_pending_read_of_a_damaged_block);
+    RUN(test_many_threads_on_one_context);
+    RUN(test_pending_read_beside_one_that_lacks_memory);
+    RUN(test_sparse_blocks_take_no_memory);
     RUN(test_nothing_is_pending_on_the_host);
+    RUN(test_nan_is_not_pending);
+    RUN(test_items_of_many_devices);
+    RUN(test_rows_wait_for_the_raster);
+    RUN(test_rows_fit_little_memory);
     return FINISH();
 }

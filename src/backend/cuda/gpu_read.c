@@ -236,7 +236,7 @@ const cogpu_gpu_decoder *cogpu_gpu_decoder_of(uint32_t compression) {
 bool cogpu_gpu_reader_takes(const cogpu_gpu_reader *reader, const cogpu_read_plan *plan) {
     const cogpu_storage *storage = plan->storage;
     return storage->colour != COGPU_FROM_YCBCR &&
-           cogpu_slot_holds(reader->budget / COGPU_SLOTS - COGPU_STAGING, plan) &&
+           cogpu_slot_holds(reader->budget / COGPU_SLOTS, plan) &&
            storage->format.row_bytes <= COGPU_GPU_BLOCK_MAX &&
            !(plan->conversion && storage->type == COGPU_CF64);
 }
@@ -286,7 +286,7 @@ static cogpu_status launch_engines(cogpu_gpu *gpu, struct cogpu_slot *slot, cogp
 }
 
 /* The raster may be in use by what its stream holds already. */
-static cogpu_status wait_for_raster(cogpu_gpu *gpu, struct cogpu_slot *slot,
+static cogpu_status wait_for_raster(cogpu_gpu *gpu, const struct cogpu_slot *slot,
                                     const cogpu_raster *raster, cogpu_error *error) {
     cogpu_gpu_stream *stream = raster->stream;
     TRY(gpu->calls->record(gpu, slot->before, stream, error));
@@ -514,11 +514,33 @@ static cogpu_status fill(struct filling *filling, cogpu_gpu_work *work, cogpu_er
     return COGPU_OK;
 }
 
-/* All of these tasks are on their way when it returns. */
+/* About what a task takes of a slot: stored, decoded, and scratch. */
+static uint64_t task_need(const cogpu_gpu_task *task) {
+    if (task->span.bytes == 0)
+        return 0;
+    return task->span.bytes + 2 * (cogpu_slot_align(cogpu_slot_room_of(task)) + COGPU_GPU_ALIGN);
+}
+
+static cogpu_status open_slots_for(cogpu_gpu_reader *reader, const cogpu_gpu_work *work,
+                                   cogpu_error *error) {
+    uint64_t all = 0, largest = 0, list = 0;
+    for (uint32_t i = 0; i < work->count; i++) {
+        uint64_t need = task_need(&work->tasks[i]);
+        if (i == 0 || work->tasks[i].plan != work->tasks[i - 1].plan)
+            list = cogpu_slot_list_bytes(work->tasks[i].plan);
+        all += need;
+        largest = need + list > largest ? need + list : largest;
+    }
+    return open_slots(reader, all, largest + COGPU_SLOT_OVERHEAD, error);
+}
+
+/* All of these tasks are on their way when it returns. For those that the device refused, too,
+ * there may be no slots: a read in between that lacked memory has closed them. */
 static cogpu_status start_tasks(cogpu_gpu_reader *reader, cogpu_gpu_work *work,
                                 cogpu_error *error) {
     struct filling filling = {.reader = reader};
     uint32_t chosen;
+    TRY(open_slots_for(reader, work, error));
     for (uint32_t done = 0; done < work->count; done += chosen) {
         TRY(choose(reader, work, work->tasks + done, work->count - done, &filling, &chosen, error));
         TRY(fill(&filling, work, error));
@@ -642,28 +664,13 @@ static cogpu_status place_all(cogpu_gpu_reader *reader, const cogpu_gpu_work *wo
     return COGPU_OK;
 }
 
-/* About what a task takes of a slot: stored, decoded, and scratch. */
-static uint64_t task_need(const cogpu_gpu_task *task) {
-    return task->span.bytes + 2 * (cogpu_slot_align(cogpu_slot_room_of(task)) + COGPU_GPU_ALIGN);
-}
-
 cogpu_status cogpu_gpu_start(cogpu_gpu_reader *reader, cogpu_gpu_work *work, cogpu_error *error) {
-    uint64_t all = 0, largest = 0, list = 0;
-    for (uint32_t i = 0; i < work->count; i++) {
-        uint64_t need = task_need(&work->tasks[i]);
-        if (i == 0 || work->tasks[i].plan != work->tasks[i - 1].plan)
-            list = cogpu_slot_list_bytes(work->tasks[i].plan);
-        all += need;
-        largest = need + list > largest ? need + list : largest;
-    }
     pthread_mutex_lock(&reader->lock);
     work->is_direct = reader->is_direct;
     work->gds_context = &reader->gds_context;
     if (!reader->gpu->is_emulated && host_is_faster(reader, work))
         leave_to_host(work);
-    cogpu_status status = open_slots(reader, all, largest + COGPU_SLOT_OVERHEAD, error);
-    if (status == COGPU_OK)
-        status = start_tasks(reader, work, error);
+    cogpu_status status = start_tasks(reader, work, error);
     if (status == COGPU_OK)
         status = place_all(reader, work, error);
     if (status != COGPU_OK) {
@@ -733,23 +740,37 @@ static cogpu_status put_rows(cogpu_gpu_reader *reader, const uint8_t *from, uint
     return calls->finish_stream(gpu, slot->stream, error);
 }
 
+/* Rows that go up at once: as many as fit, and at least one. */
+static uint32_t rows_at_once(const cogpu_gpu_reader *reader, const cogpu_raster *raster,
+                             uint32_t rows) {
+    enum { PUT_BYTES = 8 << 20 };
+    uint64_t most = reader->budget / COGPU_SLOTS;
+    uint64_t others = raster->bands * (COGPU_GPU_ALIGN + sizeof(struct cogpu_placed)) +
+                      4 * COGPU_GPU_SLACK + COGPU_STAGING;
+    uint64_t room = most > others ? most - others : 0;
+    uint64_t fit = (room < PUT_BYTES ? room : PUT_BYTES) /
+                   ((uint64_t)raster->width * raster->bands * cogpu_type_bytes(raster->type));
+    return fit < 1 ? 1 : fit < rows ? (uint32_t)fit : rows;
+}
+
 cogpu_status cogpu_gpu_put(cogpu_gpu_reader *reader, const uint8_t *from, uint32_t rows,
                            const cogpu_raster *raster, uint32_t target_y, cogpu_error *error) {
-    enum { PUT_BYTES = 8 << 20 };
+    const struct cogpu_slot *slot = &reader->slots[0];
     uint64_t row_bytes = (uint64_t)raster->width * cogpu_type_bytes(raster->type);
-    uint64_t fit = PUT_BYTES / (row_bytes * raster->bands);
-    uint32_t piece = fit < 1 ? 1 : fit < rows ? (uint32_t)fit : rows;
+    uint32_t piece = rows_at_once(reader, raster, rows);
     uint64_t needed =
         raster->bands * (cogpu_slot_align(piece * row_bytes) + sizeof(struct cogpu_placed)) +
         4 * COGPU_GPU_SLACK;
     pthread_mutex_lock(&reader->lock);
-    cogpu_status status = open_slots(reader, needed, needed, error);
-    if (status == COGPU_OK && reader->slots[0].work)
+    cogpu_status status = open_slots(reader, needed, needed + COGPU_STAGING, error);
+    if (status == COGPU_OK && slot->work)
         status = collect(reader, &reader->slots[0], error);
-    if (status == COGPU_OK && needed > reader->slots[0].pinned_bytes)
+    if (status == COGPU_OK && (needed > slot->pinned_bytes || needed > slot->device_bytes))
         status = cogpu_fail(error, COGPU_LIMIT,
                             "a row does not fit the device memory that the read may take: raise "
                             "`device_bytes` of the context");
+    if (status == COGPU_OK)
+        status = wait_for_raster(reader->gpu, slot, raster, error);
     for (uint32_t row = 0; status == COGPU_OK && row < rows; row += piece)
         status = put_rows(reader, from + row * row_bytes, rows * row_bytes,
                           rows - row < piece ? rows - row : piece, raster, target_y + row, error);

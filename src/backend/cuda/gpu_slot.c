@@ -86,7 +86,8 @@ uint64_t cogpu_slot_list_bytes(const cogpu_read_plan *plan) {
 }
 
 bool cogpu_slot_holds(uint64_t slot_bytes, const cogpu_read_plan *plan) {
-    uint64_t most = slot_bytes < PINNED_MAX ? slot_bytes : PINNED_MAX;
+    uint64_t pages = slot_bytes > COGPU_STAGING ? slot_bytes - COGPU_STAGING : 0;
+    uint64_t most = pages < PINNED_MAX ? pages : PINNED_MAX;
     uint64_t bytes = (uint64_t)plan->slice_rows * plan->storage->format.row_bytes;
     return align(bytes) + cogpu_slot_list_bytes(plan) + COGPU_SLOT_OVERHEAD <= most;
 }
@@ -228,10 +229,12 @@ static struct cogpu_slot_wants add_wants(struct cogpu_slot_wants a, struct cogpu
     return (struct cogpu_slot_wants){a.least > b.least ? a.least : b.least, a.shares + b.shares};
 }
 
-/* Whether the device could decode it at all, in a slot of its own. */
+/* Whether the device could decode it at all, in a slot of its own, with the rest of the first and
+ * the last page of its bytes, where those come directly. */
 static bool is_for_device(const struct cogpu_slot *slot, const cogpu_gpu_task *task,
                           struct cogpu_slot_wants wants) {
-    return fits(slot, task->span.bytes, align(cogpu_slot_room_of(task)) + 2 * COGPU_GPU_ALIGN,
+    uint64_t stored = task->span.bytes + 2 * COGPU_GDS_PAGE;
+    return fits(slot, stored, align(cogpu_slot_room_of(task)) + 2 * COGPU_GPU_ALIGN,
                 scratch_of(wants));
 }
 
