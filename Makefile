@@ -1,13 +1,14 @@
 # The commands of the project. Each is thin: CMakeLists.txt, tools/ and tests/ do the work.
 PREFIX ?= /usr/local
 TIME   ?= 600
+COUNT  ?= 100000
 FILE   ?=
 
 generator := $(if $(shell command -v ninja),-G Ninja)
 python    := .venv/bin/python
 c_files   := git ls-files -co --exclude-standard '*.c' '*.h'
 
-.PHONY: all setup demo test test-gpu sanitize-gpu bench bench-gpu fuzz format install clean
+.PHONY: all setup demo test test-gpu sanitize-gpu bench bench-gpu fuzz mutations format install clean
 
 # build/cogpu, build/libcogpu.so, build/libcogpu.a
 all: build/CMakeCache.txt
@@ -42,7 +43,7 @@ bench:
 	@$(MAKE) --no-print-directory all
 	@$(python) bench/bench.py --readme
 
-# The GPU's decoders beside nvCOMP, where it is found.
+# Reading into a GPU's memory beside nvCOMP, nvTIFF and xarray-spatial: docs/bench-gpu.md.
 bench-gpu:
 	@tools/setup.sh bench/requirements-gpu.txt
 	@$(python) bench/bench_gpu.py
@@ -50,6 +51,14 @@ bench-gpu:
 # Each fuzz target for TIME seconds.
 fuzz: setup
 	@$(python) tests/run.py --only fuzz --fuzz-seconds $(TIME)
+
+# COUNT mutated streams of each codec through the decoders of the emulated GPU, a part on each core.
+mutations:
+	@cmake -S . -B build $(generator) -DCMAKE_BUILD_TYPE=Release -DCOGPU_TESTS=ON >/dev/null
+	@cmake --build build --target test_cuda_mutations
+	@for codec in zstd deflate lzw packbits; do for seed in $$(seq 20); do \
+	    echo --codec $$codec --count $$(($(COUNT) / 20)) --seed $$seed; \
+	done; done | xargs -P $$(nproc) -L 1 build/tests/test_cuda_mutations
 
 format:
 	@$(c_files) | xargs clang-format-14 -i

@@ -35,11 +35,13 @@ Crs = struct("Crs", ("model", text), ("authority", text), ("code", u32), ("verti
              ("name", text), ("epoch", number))
 Raster = struct("Raster", ("data", pointer), ("type", c.c_int), ("bands", u32), ("height", u32),
                 ("width", u32), ("stride_band", i64), ("stride_y", i64), ("stride_x", i64),
-                ("device", c.c_int), ("device_index", u32))
-ContextOptions = struct("ContextOptions", ("threads", u32), ("cache_bytes", u64), ("device_bytes", u64))
+                ("device", c.c_int), ("device_index", u32), ("stream", pointer))
+ContextOptions = struct("ContextOptions", ("threads", u32), ("cache_bytes", u64), ("device_bytes", u64),
+                        ("jpeg_engines", c.c_int))
 Request = struct("Request", ("image", u32), ("level", u32), ("x", u32), ("y", u32), ("width", u32),
                  ("height", u32), ("bands", pointer), ("band_count", u32), ("part", c.c_int),
-                 ("fill_bad_blocks", c.c_int), ("threads", u32), ("context", pointer))
+                 ("fill_bad_blocks", c.c_int), ("nan_where_invalid", c.c_int), ("scaled", c.c_int),
+                 ("threads", u32), ("context", pointer), ("pending", pointer))
 
 cogpu = c.CDLL(str(LIBRARY))
 cogpu.cogpu_version.restype = text

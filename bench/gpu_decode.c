@@ -6,7 +6,8 @@
  * All blocks of a file make one batch. Their stored bytes lie on the device before the clock starts
  * and the decoded ones stay there, so what is timed, by events on the stream, is decoding and
  * nothing else. Before and after the timed runs every byte is compared with what the host's codec
- * gives, in memory that held other bytes before, the bytes between the blocks included.
+ * gives, in memory that held other bytes before, the bytes between the blocks included. Where there
+ * are two contenders, they take turns.
  */
 #include "backend/cuda/cuda.h"
 #include "base/pool.h"
@@ -347,6 +348,32 @@ static cogpu_status our_decode(struct bench *bench) {
     return cogpu_gpu_decoder_of(bench->image.compression)->decode(&bench->batch, &error);
 }
 
+/* ---- contenders ---------------------------------------------------------------------------- */
+
+struct contender {
+    const char *name;
+    uint64_t (*scratch)(const struct bench *bench);
+    cogpu_status (*decode)(struct bench *bench);
+};
+
+static const struct contender ours = {"cogpu", our_scratch, our_decode},
+                              theirs = {"nvcomp", nvcomp_scratch, nvcomp_decode};
+
+/* A contender's scratch, and what was found of it. */
+struct run {
+    const struct contender *contender;
+    void *scratch;
+    uint64_t scratch_bytes;
+    float *times;            /* `repeats` of them, at last smallest first */
+    uint32_t wrong, refused; /* blocks, at most in one check */
+};
+
+static cogpu_status decode(struct bench *bench, const struct run *run) {
+    bench->batch.scratch = run->scratch;
+    bench->batch.scratch_bytes = run->scratch_bytes;
+    return run->contender->decode(bench);
+}
+
 /* ---- where a decoder's time goes, kernel by kernel ----------------------------------------- */
 
 enum { KERNELS_MAX = 32 };
@@ -382,7 +409,7 @@ static cogpu_status watched_launch(cogpu_gpu *gpu, const cogpu_kernel *kernel, u
     return COGPU_OK;
 }
 
-static void print_kernels(struct bench *bench) {
+static void print_kernels(struct bench *bench, const struct run *run) {
     cogpu_gpu *gpu = bench->batch.gpu;
     cogpu_gpu_calls watched = *gpu->calls;
     watch = (struct watch){.calls = gpu->calls};
@@ -390,8 +417,8 @@ static void print_kernels(struct bench *bench) {
     need(gpu->calls->event_open(gpu, &watch.from, &error));
     need(gpu->calls->event_open(gpu, &watch.to, &error));
     gpu->calls = &watched;
-    for (uint32_t run = 0; run < KERNEL_RUNS; run++) {
-        need(our_decode(bench));
+    for (uint32_t i = 0; i < KERNEL_RUNS; i++) {
+        need(decode(bench, run));
         finish(&bench->batch);
     }
     gpu->calls = watch.calls;
@@ -407,28 +434,19 @@ static void print_kernels(struct bench *bench) {
 
 /* ---- measuring ----------------------------------------------------------------------------- */
 
-struct contender {
-    const char *name;
-    uint64_t (*scratch)(const struct bench *bench);
-    cogpu_status (*decode)(struct bench *bench);
-};
-
-static const struct contender ours = {"cogpu", our_scratch, our_decode},
-                              theirs = {"nvcomp", nvcomp_scratch, nvcomp_decode};
-
-/* Decodes into poisoned memory; blocks that are wrong, and in *refused those left to the host. */
-static uint32_t check(struct bench *bench, const struct contender *contender, uint32_t *refused) {
+/* Decodes into poisoned memory, and notes what is wrong, and what is left to the host. */
+static void check(struct bench *bench, struct run *run) {
     const cogpu_gpu_batch *batch = &bench->batch;
     const cogpu_gpu_calls *calls = batch->gpu->calls;
     uint64_t verdict_bytes = batch->count * sizeof *bench->verdicts;
-    uint32_t wrong = 0;
+    uint32_t wrong = 0, refused = 0;
     for_each_block(bench, poison);
     memset(bench->verdicts, COGPU_GPU_UNTOUCHED, verdict_bytes);
     need(calls->copy_up(batch->gpu, batch->decoded, bench->decoded, bench->decoded_room,
                         batch->stream, &error));
     need(calls->copy_up(batch->gpu, batch->verdicts, bench->verdicts, verdict_bytes, batch->stream,
                         &error));
-    need(contender->decode(bench));
+    need(decode(bench, run));
     need(calls->copy_down(batch->gpu, bench->decoded, batch->decoded, bench->decoded_room,
                           batch->stream, &error));
     need(calls->copy_down(batch->gpu, bench->verdicts, batch->verdicts, verdict_bytes,
@@ -438,18 +456,18 @@ static uint32_t check(struct bench *bench, const struct contender *contender, ui
     for_each_block(bench, compare);
     for (uint32_t i = 0; i < SEATS_MAX; i++)
         wrong += bench->wrong[i];
-    *refused = 0;
     for (uint32_t i = 0; i < batch->count; i++)
-        *refused += bench->verdicts[i] != COGPU_GPU_DECODED;
-    return wrong;
+        refused += bench->verdicts[i] != COGPU_GPU_DECODED;
+    run->wrong = wrong > run->wrong ? wrong : run->wrong;
+    run->refused = refused > run->refused ? refused : run->refused;
 }
 
-static float time_once(struct bench *bench, const struct contender *contender,
-                       cogpu_gpu_event *from, cogpu_gpu_event *to) {
+static float time_once(struct bench *bench, const struct run *run, cogpu_gpu_event *from,
+                       cogpu_gpu_event *to) {
     const cogpu_gpu_batch *batch = &bench->batch;
     const cogpu_gpu_calls *calls = batch->gpu->calls;
     need(calls->record(batch->gpu, from, batch->stream, &error));
-    need(contender->decode(bench));
+    need(decode(bench, run));
     need(calls->record(batch->gpu, to, batch->stream, &error));
     need(calls->finish_event(batch->gpu, to, &error));
     return calls->milliseconds(batch->gpu, from, to);
@@ -460,54 +478,57 @@ static int by_size(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
-/* `repeats` times, smallest first; the caller frees them. */
-static float *time_all(struct bench *bench, const struct contender *contender) {
+static void time_all(struct bench *bench, struct run *runs, uint32_t count) {
     cogpu_gpu *gpu = bench->batch.gpu;
     cogpu_gpu_event *from, *to;
-    float *times = need_memory(calloc(options.repeats, sizeof *times));
     need(gpu->calls->event_open(gpu, &from, &error));
     need(gpu->calls->event_open(gpu, &to, &error));
     float spent = 0; /* stays 0 on the emulator, which has no clock */
     for (uint32_t i = 0; i < WARM_UPS || (spent > 0 && spent < WARM_UP_MS); i++)
-        spent += time_once(bench, contender, from, to);
+        spent += time_once(bench, &runs[i % count], from, to);
     for (uint32_t i = 0; i < options.repeats; i++)
-        times[i] = time_once(bench, contender, from, to);
+        for (uint32_t j = 0; j < count; j++)
+            runs[j].times[i] = time_once(bench, &runs[j], from, to);
+    for (uint32_t j = 0; j < count; j++)
+        qsort(runs[j].times, options.repeats, sizeof *runs[j].times, by_size);
     gpu->calls->event_close(gpu, from);
     gpu->calls->event_close(gpu, to);
-    qsort(times, options.repeats, sizeof *times, by_size);
-    return times;
 }
 
-/* Prints the line; false where a byte is wrong. */
-static bool measure(struct bench *bench, const struct contender *contender) {
-    cogpu_gpu_batch *batch = &bench->batch;
-    uint32_t refused, refused_most, wrong;
-    batch->scratch_bytes = contender->scratch(bench);
-    batch->scratch = on_device(batch->gpu, batch->scratch_bytes + 1);
-    wrong = check(bench, contender, &refused_most);
-    float *times = time_all(bench, contender);
-    for (uint32_t i = 1; i < CHECKS; i++) {
-        uint32_t found = check(bench, contender, &refused);
-        wrong = found > wrong ? found : wrong;
-        refused_most = refused > refused_most ? refused : refused_most;
-    }
-    double median = (double)times[options.repeats / 2];
+static void print_run(struct bench *bench, const struct run *run) {
+    const cogpu_gpu_batch *batch = &bench->batch;
+    double median = (double)run->times[options.repeats / 2];
     printf("{\"file\": \"%s\", \"device\": \"%s\", \"who\": \"%s\", \"codec\": \"%s\", "
            "\"blocks\": %u, \"stored_bytes\": %llu, \"decoded_bytes\": %llu, "
            "\"scratch_bytes\": %llu, \"ms\": %.4f, \"ms_min\": %.4f, \"ms_max\": %.4f, "
            "\"gb_s\": %.2f, \"refused\": %u, \"wrong\": %u",
-           bench->name, batch->gpu->name, contender->name, bench->codec->name, batch->count,
+           bench->name, batch->gpu->name, run->contender->name, bench->codec->name, batch->count,
            (unsigned long long)bench->stored_bytes, (unsigned long long)bench->decoded_bytes,
-           (unsigned long long)batch->scratch_bytes, median, (double)times[0],
-           (double)times[options.repeats - 1],
-           median > 0 ? (double)bench->decoded_bytes / median / 1e6 : 0, refused_most, wrong);
-    if (options.kernels && contender == &ours)
-        print_kernels(bench);
+           (unsigned long long)run->scratch_bytes, median, (double)run->times[0],
+           (double)run->times[options.repeats - 1],
+           median > 0 ? (double)bench->decoded_bytes / median / 1e6 : 0, run->refused, run->wrong);
+    if (options.kernels && run->contender == &ours)
+        print_kernels(bench, run);
     printf("}\n");
     fflush(stdout);
-    free(times);
-    batch->gpu->calls->release(batch->gpu, batch->scratch);
-    return wrong == 0;
+}
+
+static void measure(struct bench *bench, struct run *runs, uint32_t count) {
+    cogpu_gpu *gpu = bench->batch.gpu;
+    for (uint32_t i = 0; i < count; i++) {
+        runs[i].scratch_bytes = runs[i].contender->scratch(bench);
+        runs[i].scratch = on_device(gpu, runs[i].scratch_bytes + 1);
+        runs[i].times = need_memory(calloc(options.repeats, sizeof *runs[i].times));
+        check(bench, &runs[i]);
+    }
+    time_all(bench, runs, count);
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t j = 1; j < CHECKS; j++)
+            check(bench, &runs[i]);
+        print_run(bench, &runs[i]);
+        gpu->calls->release(gpu, runs[i].scratch);
+        free(runs[i].times);
+    }
 }
 
 /* ---- a batch's life ------------------------------------------------------------------------ */
@@ -525,9 +546,6 @@ static void open_batch(struct bench *bench) {
     batch->decoded = on_device(gpu, bench->decoded_room);
     batch->verdicts = on_device(gpu, batch->count * sizeof *batch->verdicts);
     need(calls->stream_open(gpu, true, &batch->stream, &error));
-    need(calls->stream_open(gpu, false, &batch->second, &error));
-    need(calls->event_open(gpu, &batch->fork, &error));
-    need(calls->event_open(gpu, &batch->join, &error));
     need(calls->copy_up(gpu, stored, bench->stored, bench->stored_room, batch->stream, &error));
     need(calls->copy_up(gpu, blocks, bench->blocks, batch->count * sizeof *bench->blocks,
                         batch->stream, &error));
@@ -543,9 +561,6 @@ static void close_batch(struct bench *bench) {
     cogpu_gpu_batch *batch = &bench->batch;
     cogpu_gpu *gpu = batch->gpu;
     const cogpu_gpu_calls *calls = gpu->calls;
-    calls->event_close(gpu, batch->fork);
-    calls->event_close(gpu, batch->join);
-    calls->stream_close(gpu, batch->second);
     calls->stream_close(gpu, batch->stream);
     calls->release(gpu, (void *)(uintptr_t)batch->stored);
     calls->release(gpu, (void *)(uintptr_t)batch->device_blocks);
@@ -571,17 +586,21 @@ static bool measure_file(cogpu_gpu *gpu, cogpu_pool *pool, const char *path) {
         need(cogpu_fail(&error, COGPU_UNSUPPORTED, "%s: no decoder for it", path));
     open_batch(bench);
     for_each_block(bench, decode_on_host);
-    bool is_right = measure(bench, &ours);
-    if (!options.is_emu && !options.ours_alone && nvcomp_find(&nvcomp, bench->image.compression)) {
+    struct run runs[] = {{.contender = &ours}, {.contender = &theirs}};
+    bool has_nvcomp =
+        !options.is_emu && !options.ours_alone && nvcomp_find(&nvcomp, bench->image.compression);
+    if (has_nvcomp) {
         bench->nvcomp = &nvcomp;
         nvcomp_load(bench, &nvcomp);
-        measure(bench, &theirs);
+    }
+    measure(bench, runs, has_nvcomp ? 2 : 1);
+    if (has_nvcomp) {
         gpu->calls->release(gpu, nvcomp.stored);
         gpu->calls->release(gpu, nvcomp.lists);
     }
     close_batch(bench);
     free(bench);
-    return is_right;
+    return runs[0].wrong == 0;
 }
 
 /* Takes an option; false for what is none. */

@@ -136,6 +136,25 @@ static const char *take_mask(cogpu_arguments *arguments, const char *value) {
     return NULL;
 }
 
+static const char *take_type(cogpu_arguments *arguments, const char *value) {
+    for (int type = COGPU_F16; type <= COGPU_F64; type++)
+        if (strcmp(value, cogpu_type_name((cogpu_type)type)) == 0)
+            arguments->type = (cogpu_type)type;
+    return arguments->type ? NULL : "expected float16, float32 or float64";
+}
+
+static const char *take_nan(cogpu_arguments *arguments, const char *value) {
+    (void)value;
+    arguments->nan_where_invalid = true;
+    return NULL;
+}
+
+static const char *take_scale(cogpu_arguments *arguments, const char *value) {
+    (void)value;
+    arguments->scaled = true;
+    return NULL;
+}
+
 static const char *take_fill(cogpu_arguments *arguments, const char *value) {
     (void)value;
     arguments->fill_bad_blocks = true;
@@ -176,13 +195,17 @@ static const option options[] = {
     {OPTION_BAND, "--band", "N[,N...]", "bands, from 1, in this order; otherwise all", take_band},
     {OPTION_MASK, "--mask", NULL, "the mask instead: 255 where a pixel is valid, else 0",
      take_mask},
+    {OPTION_TYPE, "--type", "NAME", "samples as float16, float32 or float64", take_type},
+    {OPTION_NAN, "--nan", NULL, "NaN where the mask says that a sample is not valid", take_nan},
+    {OPTION_SCALE, "--scale", NULL, "samples by the scale and offset of their band", take_scale},
     {OPTION_FILL, "--fill-bad-blocks", NULL,
      "go on where a block cannot be read, with nodata (or 0) in its place", take_fill},
     {OPTION_TAGS, "--tags", NULL, "every tag of every directory too, and the GeoKeys", take_tags},
     {OPTION_WKT, "--wkt", NULL, "the coordinate system as WKT, and nothing else", take_wkt},
     {OPTION_THREADS, "--threads", "N", "threads that decode; otherwise one for each processor",
      take_threads},
-    {OPTION_DEVICE, "--device", "NAME", "where to decode: cpu, cuda, cuda:N, emu", take_device},
+    {OPTION_DEVICE, "--device", "NAME",
+     "where to decode: cpu, cuda, cuda:N, emu; see cogpu devices", take_device},
     {OPTION_JSON, "--json", NULL, "print JSON, for errors too", take_json},
     {OPTION_HELP, "--help", NULL, "this text; short: -h", take_help},
 };

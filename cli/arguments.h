@@ -26,7 +26,10 @@ enum {
     OPTION_THREADS = 1 << 10,
     OPTION_DEVICE = 1 << 11,
     OPTION_JSON = 1 << 12,
-    OPTION_HELP = 1 << 13
+    OPTION_HELP = 1 << 13,
+    OPTION_TYPE = 1 << 14,
+    OPTION_NAN = 1 << 15,
+    OPTION_SCALE = 1 << 16
 };
 
 typedef struct cogpu_arguments {
@@ -41,7 +44,8 @@ typedef struct cogpu_arguments {
     double bbox[4]; /* xmin, ymin, xmax, ymax */
     uint32_t *bands;
     uint32_t band_count; /* 0 = all */
-    bool mask, fill_bad_blocks, tags, wkt, json, help;
+    cogpu_type type;     /* COGPU_TYPE_NONE where not given */
+    bool mask, nan_where_invalid, scaled, fill_bad_blocks, tags, wkt, json, help;
 } cogpu_arguments;
 
 /* Reads what follows the command's name. On a mistake says so on stderr and returns false. */

@@ -163,6 +163,6 @@ const cogpu_command cogpu_cmd_bench = {
     .summary = "how fast a file is read, by stage",
     .details =
         "Reads the selection eleven times into memory of the device and shows the median of the\n"
-        "last nine. The stages of a device overlap: their sum may be more than the whole.\n",
+        "last nine. The stages of a device overlap: their sum may be more than the whole.",
     .run = run,
 };

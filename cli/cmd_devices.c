@@ -23,6 +23,9 @@ static int print_for_person(void) {
         printf("  %-6s  %s\n", device.name, device.description);
     if (cogpu_no_cuda())
         printf("  %-6s  none: %s\n", "cuda", cogpu_no_cuda());
+    else
+        printf("  %-6s  GPUDirect Storage: %s\n", "",
+               cogpu_no_direct_storage() ? cogpu_no_direct_storage() : "yes");
     printf("\ncodecs\n");
     for (uint32_t i = 0; cogpu_codec_info(i, &codec) == COGPU_OK; i++)
         printf("  %5" PRIu32 "  %-14s  %s\n", codec.compression, codec.name,
@@ -65,6 +68,7 @@ static int print_json(void) {
     cogpu_json_text(&json, "version", cogpu_version());
     json_devices(&json);
     cogpu_json_text(&json, "no_cuda", cogpu_no_cuda());
+    cogpu_json_text(&json, "no_direct_storage", cogpu_no_direct_storage());
     json_codecs(&json);
     cogpu_json_open(&json, "libraries", '{');
     cogpu_json_text(&json, "proj", cogpu_proj_version());

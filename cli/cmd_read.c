@@ -176,6 +176,8 @@ static int run(const cogpu_arguments *arguments) {
         return cogpu_report_usage("read wants -o OUT: a file that ends in .npy, .raw or .png");
     if (arguments->has_bbox && arguments->has_window)
         return cogpu_report_usage("--bbox and --window exclude each other");
+    if (arguments->mask && (arguments->type || arguments->nan_where_invalid || arguments->scaled))
+        return cogpu_report_usage("--mask goes without --type, --nan and --scale");
     struct job job = {.arguments = arguments, .format = format_of(arguments->output)};
     if (job.format == FORMAT_NONE)
         return cogpu_report_usage("-o %s: expected a name that ends in .npy, .raw or .png",
@@ -204,14 +206,17 @@ const cogpu_command cogpu_cmd_read = {
     .operands = "FILE -o OUT",
     .files = 1,
     .options = OPTION_OUTPUT | OPTION_IMAGE | OPTION_LEVEL | OPTION_WINDOW | OPTION_BBOX |
-               OPTION_BAND | OPTION_MASK | OPTION_FILL | OPTION_THREADS | OPTION_DEVICE |
-               OPTION_JSON,
+               OPTION_BAND | OPTION_MASK | OPTION_TYPE | OPTION_NAN | OPTION_SCALE | OPTION_FILL |
+               OPTION_THREADS | OPTION_DEVICE | OPTION_JSON,
     .summary = "pixels into a .npy, .raw or .png file",
     .details =
-        "Writes pixels as they are stored, nothing masked or scaled, by the ending of OUT:\n"
+        "Writes pixels as they are stored, unless --type, --nan or --scale ask for floats "
+        "(without\n"
+        "--type: float32 for integers of up to 16 bits, float64 for larger ones, and floats as\n"
+        "they are). The ending of OUT says how:\n"
         "  .npy  NumPy array of shape (band, row, column); complex integers as records re, im\n"
         "  .raw  the same samples without a header, little endian, one band after the other\n"
-        "  .png  1, 3 or 4 bands of uint8 or uint16, with the palette if there is one\n"
+        "  .png  1, 3 or 4 bands of uint8 or uint16, not stretched, with the palette if any\n"
         "OUT appears when it is whole; on an error what was there before stays.",
     .run = run,
 };

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const cogpu_command *const commands[] = {
@@ -77,6 +78,9 @@ static int run(int count, char **words) {
 }
 
 int main(int count, char **words) {
+    /* NVIDIA's driver has four queues for all streams unless told otherwise before it starts, and a
+     * read uses seven streams side by side. */
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "8", 0);
     int code = run(count - 1, words + 1);
     /* A full disk behind a pipe or a redirection shows only here. */
     if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -94,6 +94,18 @@ static cogpu_status use_bands(const cogpu_arguments *arguments, cogpu_selection 
     return COGPU_OK;
 }
 
+/* The type to read: as asked for, or, where only floats will do, one that holds each sample. */
+static cogpu_type type_for(const cogpu_arguments *arguments, cogpu_type type) {
+    bool needs_float = arguments->nan_where_invalid || arguments->scaled;
+    if (arguments->mask)
+        return COGPU_U8;
+    if (arguments->type)
+        return arguments->type;
+    if (!needs_float || type >= COGPU_F16)
+        return type;
+    return type <= COGPU_I16 ? COGPU_F32 : COGPU_F64;
+}
+
 cogpu_status cogpu_selection_make(const cogpu_input *input, const cogpu_arguments *arguments,
                                   cogpu_selection *selection, cogpu_error *error) {
     *selection = (cogpu_selection){
@@ -104,10 +116,12 @@ cogpu_status cogpu_selection_make(const cogpu_input *input, const cogpu_argument
     request->threads = arguments->threads;
     request->part = arguments->mask ? COGPU_MASK : COGPU_PIXELS;
     request->fill_bad_blocks = arguments->fill_bad_blocks;
+    request->nan_where_invalid = arguments->nan_where_invalid;
+    request->scaled = arguments->scaled;
     TRY(cogpu_info(input->file, arguments->image, &selection->image, error));
     TRY(cogpu_level_info(input->file, arguments->image, arguments->level, &selection->level,
                          error));
-    selection->type = arguments->mask ? COGPU_U8 : selection->image.type;
+    selection->type = type_for(arguments, selection->image.type);
     TRY(use_bands(arguments, selection, error));
     if (arguments->has_bbox)
         return use_bbox(arguments, selection, error);

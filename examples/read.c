@@ -1,10 +1,12 @@
 /*
- * Takes the name of a raster, prints the mean of its first band: open, look, read, close.
+ * Takes the name of a raster, prints the mean of the valid pixels of its first band: open, look,
+ * read as float32 (of whatever type the file is) with NaN where a pixel is not valid, close.
  *
  *     cc examples/read.c $(pkg-config --cflags --libs cogpu) -o read && ./read dem.tif
  */
 #include <cogpu.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -23,15 +25,13 @@ int main(int count, char **words) {
     if (cogpu_open(words[1], NULL, &file, &error) != COGPU_OK ||
         cogpu_info(file, 0, &image, &error) != COGPU_OK)
         return fail(file, error.message);
-    if (image.type != COGPU_F32)
-        return fail(file, "this example reads float32 alone");
 
     size_t pixels = (size_t)image.width * image.height;
     float *heights = malloc(pixels * sizeof *heights);
     if (!heights)
         return fail(file, "out of memory");
     const uint32_t first_band = 1;
-    cogpu_request request = {.bands = &first_band, .band_count = 1};
+    cogpu_request request = {.bands = &first_band, .band_count = 1, .nan_where_invalid = 1};
     cogpu_raster raster = {.data = heights,
                            .type = COGPU_F32,
                            .bands = 1,
@@ -45,7 +45,7 @@ int main(int count, char **words) {
     double sum = 0;
     size_t valid = 0;
     for (size_t i = 0; i < pixels; i++) {
-        if (image.nodata.matches && heights[i] == (float)image.nodata.value)
+        if (isnan(heights[i]))
             continue;
         sum += heights[i];
         valid++;

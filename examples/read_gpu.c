@@ -1,6 +1,7 @@
 /*
- * Takes the name of a raster of float32, reads its first band into memory of the first GPU, and
- * shows the first pixel: what a program does that goes on with CUDA.
+ * Takes the name of a raster, reads its first band as float32 into memory of the first GPU, and
+ * shows the first pixel: what a program does that goes on with CUDA. Without a GPU: with COGPU_EMU
+ * in the place of COGPU_CUDA it runs on the emulated one, slowly.
  *
  *     cc examples/read_gpu.c $(pkg-config --cflags --libs cogpu) -o read_gpu && ./read_gpu dem.tif
  */

@@ -1,23 +1,26 @@
 /*
- * cogpu: GeoTIFF and Cloud Optimized GeoTIFF rasters, read into the caller's memory.
+ * cogpu: GeoTIFF and Cloud Optimized GeoTIFF rasters, read into the caller's memory, be it the
+ * host's or a GPU's.
  *
  * This header is the manual. In short:
  *
  *     cogpu_file *file = NULL;
- *     cogpu_error error;
- *     if (cogpu_open("dem.tif", NULL, &file, &error) != COGPU_OK) puts(error.message);
- *
  *     cogpu_image image;
- *     cogpu_info(file, 0, &image, &error);
- *     float *pixels = malloc(image.width * image.height * sizeof(float));
- *     cogpu_raster raster = {.data = pixels, .type = COGPU_F32, .bands = 1,
+ *     cogpu_error error;
+ *     if (cogpu_open("dem.tif", NULL, &file, &error) != COGPU_OK ||
+ *         cogpu_info(file, 0, &image, &error) != COGPU_OK)
+ *         return fail(error.message);
+ *     float *pixels = malloc(sizeof(float) * image.bands * image.width * image.height);
+ *     cogpu_raster raster = {.data = pixels, .type = COGPU_F32, .bands = image.bands,
  *                            .width = image.width, .height = image.height};
- *     cogpu_read(file, NULL, &raster, NULL, &error);
+ *     if (cogpu_read(file, NULL, &raster, NULL, &error) != COGPU_OK)
+ *         return fail(error.message);
  *     cogpu_close(file);
  *
  * Rules that hold for every function:
  *
  * - What can fail returns a cogpu_status and fills the caller's cogpu_error, which may be NULL.
+ * - Pointers that a function fills must not be NULL, unless it says so.
  * - The caller owns every buffer it passes. Strings and arrays that the library hands out belong to
  *   the file and live until cogpu_close.
  * - A file may be used by many threads at once, cogpu_close excepted. So may a context.
@@ -64,8 +67,8 @@ typedef enum cogpu_status {
     COGPU_CORRUPT,     /* a TIFF whose content contradicts itself or is cut off */
     COGPU_UNSUPPORTED, /* sound, but this build or this library cannot read it */
     COGPU_LIMIT,       /* beyond a limit that the caller may raise: see cogpu_limits */
-    COGPU_DEVICE,      /* a GPU failed */
-    COGPU_ABSENT       /* what was asked for is not there: no such tag, image, level, device */
+    COGPU_DEVICE,      /* a GPU failed, or there is none of that number */
+    COGPU_ABSENT       /* what was asked for is not there: no such file, image, level, tag */
 } cogpu_status;
 
 /* What went wrong and where; -1 where a place does not apply. Owned by the caller. */
@@ -207,7 +210,7 @@ typedef struct cogpu_image {
     uint32_t directory; /* the directory of level 0 */
     uint32_t width, height;
     uint32_t bands;
-    cogpu_type type; /* what cogpu_read returns */
+    cogpu_type type; /* of samples as cogpu_read returns them, if it is not asked for floats */
     uint32_t bits;   /* stored bits of a sample, 1 to 128 */
     uint32_t levels; /* 1 = no overviews */
     cogpu_layout layout;
@@ -306,6 +309,7 @@ typedef struct cogpu_crs {
     double epoch;          /* coordinate epoch; 0 = none */
 } cogpu_crs;
 
+/* Images and levels count from 0; COGPU_ABSENT past the last. */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_info(const cogpu_file *file, uint32_t image,
                                                    cogpu_image *info, cogpu_error *error);
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_level_info(const cogpu_file *file, uint32_t image,
@@ -362,19 +366,31 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_tag_info(const cogpu_file *file, u
                                                        uint32_t index, cogpu_tag *info,
                                                        cogpu_error *error);
 /* `count` elements of a tag from the `first` on, in the machine's byte order and the width of the
- * tag's type (a RATIONAL is two u32), into `to`, which has room for count elements. */
+ * tag's type (a RATIONAL is two u32), into `to`, which has room for count elements. COGPU_ABSENT
+ * without such a tag, COGPU_ARGUMENT past its last element. */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_tag_read(const cogpu_file *file, uint32_t directory,
                                                        uint32_t id, uint64_t first, uint64_t count,
                                                        void *to, cogpu_error *error);
 
 /* ---------------------------------------------------------------------------------------------
  * Devices
+ *
+ * A raster may lie in memory of a GPU. The library uses the GPU's primary context, as the CUDA
+ * runtime, CuPy and PyTorch do: memory and streams of theirs can be used as they are. GPUs have the
+ * numbers that CUDA gives them. It takes NVIDIA's driver, a GPU of compute capability 8.0 or more,
+ * and a build for which nvcc was found.
+ *
+ * What the environment says: CUDA_DEVICE_MAX_CONNECTIONS, best set to 8 before the process first
+ * uses CUDA, since a read uses seven streams and NVIDIA's driver has four queues for them
+ * otherwise; COGPU_NVJPEG and COGPU_CUFILE, the files of these two libraries where the system's
+ * loader does not find them.
  */
 
 typedef enum cogpu_device_kind {
     COGPU_CPU = 0,
     COGPU_CUDA, /* a GPU of NVIDIA's */
-    COGPU_EMU   /* a GPU emulated by the processor: slow, and strict, for tests */
+    COGPU_EMU   /* a GPU emulated by the processor, slow and strict, for tests; it takes memory
+                 * of the host for its own */
 } cogpu_device_kind;
 
 /* Memory, threads, devices and cached blocks that several reads share. Optional for reads into
@@ -384,19 +400,24 @@ typedef struct cogpu_context cogpu_context;
 
 typedef struct cogpu_context_options {
     uint32_t threads;      /* that read and decode; 0 = one for each processor */
-    uint64_t cache_bytes;  /* decoded blocks to keep for later reads; 0 = none */
+    uint64_t cache_bytes;  /* decoded blocks to keep for later reads by the host; 0 = none */
     uint64_t device_bytes; /* memory of a device that reads may take beside the caller's raster;
-                            * 0 = 512 MiB */
+                            * 0 = 512 MB. Blocks for which that is too little are decoded by the
+                            * host; with a few megabytes reads end with COGPU_LIMIT */
+    int jpeg_engines;      /* non-zero: a GPU's JPEG engines may decode JPEG, where it has any and
+                            * nvJPEG is installed. Sound blocks have the same pixels, but damaged
+                            * ones may go unnoticed */
 } cogpu_context_options;
 
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_context_open(const cogpu_context_options *options,
                                                            cogpu_context **context,
                                                            cogpu_error *error);
+/* After the last read with it was waited for, and memory from it was released. NULL is allowed. */
 COGPU_API void cogpu_context_close(cogpu_context *context);
 
-/* Memory of a device, for those who have no other way to get some. `index` counts the devices of a
- * kind from 0. Copies are done when the call returns. COGPU_DEVICE where there is no such device.
- */
+/* Memory of a device, for those who have no other way to get some; none of the host's (COGPU_CPU).
+ * `index` counts the devices of a kind from 0. Copies are done when the call returns. COGPU_DEVICE
+ * where there is no such device. */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_device_allocate(cogpu_context *context,
                                                               cogpu_device_kind device,
                                                               uint32_t index, uint64_t bytes,
@@ -423,11 +444,14 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_device_upload(cogpu_context *conte
  * stride_band = size. Strides may be negative. */
 typedef struct cogpu_raster {
     void *data;      /* of band 0, row 0, column 0 */
-    cogpu_type type; /* must be the image's; COGPU_U8 for masks */
+    cogpu_type type; /* the image's, or F16, F32 or F64, to which its samples are then converted;
+                      * COGPU_U8 for masks */
     uint32_t bands, height, width;
     int64_t stride_band, stride_y, stride_x;
     cogpu_device_kind device; /* where `data` lies: COGPU_CPU for memory of the host */
     uint32_t device_index;    /* which of its kind */
+    void *stream; /* of a GPU: a CUstream or cudaStream_t, NULL for the default one; NULL for
+                   * others. What it holds already is done before the raster is written */
 } cogpu_raster;
 
 typedef enum cogpu_part {
@@ -437,7 +461,15 @@ typedef enum cogpu_part {
                   or a mask of one band stands for all */
 } cogpu_part;
 
-/* What to read; NULL or all zero: every pixel of level 0 of image 0. */
+/* A read whose last blocks the device still has to decode. */
+typedef struct cogpu_pending cogpu_pending;
+
+/* What to read; NULL or all zero: every pixel of level 0 of image 0.
+ *
+ * Samples other than complex ones can be converted on the way into a raster of type F16, F32 or
+ * F64. They are rounded to the nearest value of that type; scaled, they are reckoned in double for
+ * F64 and in float for the others, product and sum each rounded, as NumPy does. A NaN that comes of
+ * a conversion is the quiet one without sign and payload. All devices give the same bits. */
 typedef struct cogpu_request {
     uint32_t image, level;
     uint32_t x, y, width,
@@ -445,14 +477,20 @@ typedef struct cogpu_request {
     const uint32_t *bands; /* 1-based, any order, repeats allowed; NULL = all */
     uint32_t band_count;
     cogpu_part part;
-    int fill_bad_blocks;    /* non-zero: a bad block becomes nodata (or 0) and is counted */
-    uint32_t threads;       /* 0 = the context's, or one for each processor */
-    cogpu_context *context; /* may be NULL */
+    int fill_bad_blocks;   /* non-zero: a block that cannot be read becomes nodata (or 0), is
+                            * counted, and the read goes on */
+    int nan_where_invalid; /* non-zero: what the mask (COGPU_MASK) calls invalid becomes NaN: with
+                            * nodata samples, with a mask directory or an alpha band pixels */
+    int scaled; /* non-zero: samples are multiplied by the scale of their band and its offset is
+                 * added: see cogpu_band. Nodata is compared before. */
+    uint32_t threads;        /* 0 = the context's, or one for each processor */
+    cogpu_context *context;  /* may be NULL */
+    cogpu_pending **pending; /* not NULL: do not wait for the device; see cogpu_wait */
 } cogpu_request;
 
 /* Milliseconds of a read on a device, summed over its batches, whose stages overlap: the host reads
  * (and decodes what the device cannot) while the device copies, decodes and places. Of batches that
- * items of cogpu_read_many share, one item has all. */
+ * items of cogpu_read_many share, one item has all. The emulator measures `fetch` alone. */
 typedef struct cogpu_stages {
     double fetch, copy, decode, place;
 } cogpu_stages;
@@ -463,33 +501,72 @@ typedef struct cogpu_result {
     uint64_t bad_blocks;    /* of these, filled because they could not be read */
     uint64_t cached_blocks; /* of these, found in the context's cache */
     uint64_t device_blocks; /* of these, decoded by the raster's device */
+    uint64_t late_blocks;   /* of these, refused by the device and decoded by the host thereafter */
     uint64_t bytes_read;    /* of blocks, from the source */
+    uint64_t direct_bytes;  /* of these, straight to the device: see cogpu_no_direct_storage */
     cogpu_stages stages;    /* where the time went, with a device */
     cogpu_error first_bad;  /* the first of the bad blocks */
 } cogpu_result;
 
-/* Reads a window into the raster, whose bands, width and height must be those of the request. On an
- * error the content of the raster is undefined, but for what a finished read of other blocks wrote.
- * `result` may be NULL. */
+/* Reads a window into the raster, whose bands, width and height must be those of the request. When
+ * it returns the pixels are there, for every stream. On an error the content of the raster is
+ * undefined. `result` may be NULL. */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_read(const cogpu_file *file,
                                                    const cogpu_request *request,
                                                    cogpu_raster *raster, cogpu_result *result,
                                                    cogpu_error *error);
 
+/* With `pending` in its request, cogpu_read into memory of a GPU returns when all blocks are on
+ * their way: what the raster's stream gets from then on runs after them, and the host need not
+ * wait. The request's bands, the file, the context, and the raster's memory and stream must stay
+ * until cogpu_wait, which waits, says how it went, and frees `pending`. Blocks that the device
+ * refused (damaged, or rare) are put into the raster only here: where result->late_blocks or the
+ * status is not 0, what ran in between has not seen them. Several reads may be pending, and be
+ * waited for in any order.
+ * Reads that failed, and reads that are through by then, as those that the host does in full and
+ * those with NaN by a mask or an alpha band, leave *pending NULL, which cogpu_wait takes too, and
+ * then touches neither `result` nor `error`: cogpu_read has filled them. So give both calls the
+ * same ones. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_wait(cogpu_pending *pending, cogpu_result *result,
+                                                   cogpu_error *error);
+
 /* One read of cogpu_read_many. */
 typedef struct cogpu_read_item {
     const cogpu_file *file;
-    cogpu_request request; /* its `threads` is not used, its `context` is that of the call */
+    cogpu_request request; /* its `threads` and `pending` are not used, its `context` is that of the
+                            * call */
     cogpu_raster raster;
     cogpu_result result; /* filled */
     cogpu_status status; /* filled */
 } cogpu_read_item;
 
 /* Many windows, of one file or of many, as one piece of work for the threads of the context (NULL:
- * one thread for each processor). Each item gets a status; the first that failed, by index, is the
- * status and the error of the call, and the others are read all the same. */
+ * one thread for each processor, and no devices). Rasters may lie on different devices. Each item
+ * gets a status; the first that failed, by index, is the status and the error of the call, and the
+ * others are read all the same. */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_read_many(cogpu_read_item *items, size_t count,
                                                         cogpu_context *context, cogpu_error *error);
+
+/* ---------------------------------------------------------------------------------------------
+ * Rasters for others
+ */
+
+/* The raster as a tensor of DLPack (its structs are in DLPack's own header), over the same memory
+ * and shaped (band, row, column), for NumPy, CuPy, PyTorch. The first function makes what was usual
+ * before version 1 of DLPack (in Python, a capsule called "dltensor"; NumPy takes it as read-only),
+ * the second what has been since ("dltensor_versioned"). The tensor's deleter calls release(user),
+ * unless `release` is NULL, on whatever thread; until then the memory must stay. What is to be done
+ * on a stream before others may use the memory is the caller's. COGPU_UNSUPPORTED for complex
+ * integers, which DLPack has not. */
+struct DLManagedTensor;
+struct DLManagedTensorVersioned;
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_dlpack(const cogpu_raster *raster,
+                                                     void (*release)(void *user), void *user,
+                                                     struct DLManagedTensor **tensor,
+                                                     cogpu_error *error);
+COGPU_API COGPU_MUST_CHECK cogpu_status
+cogpu_dlpack_versioned(const cogpu_raster *raster, void (*release)(void *user), void *user,
+                       struct DLManagedTensorVersioned **tensor, cogpu_error *error);
 
 /* ---------------------------------------------------------------------------------------------
  * What this build can do
@@ -516,6 +593,10 @@ typedef struct cogpu_device {
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_device_info(uint32_t index, cogpu_device *info);
 /* Why there is no GPU: "NVIDIA's driver (libcuda.so.1) is not installed"; NULL where there is. */
 COGPU_API const char *cogpu_no_cuda(void);
+
+/* Why files are not read straight into memory of GPUs, by GPUDirect Storage, but by way of pinned
+ * memory: "cuFile (libcufile.so.0) is not installed"; NULL where they are. */
+COGPU_API const char *cogpu_no_direct_storage(void);
 
 /* PROJ's version, or NULL in a build without it. */
 COGPU_API const char *cogpu_proj_version(void);

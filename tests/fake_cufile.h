@@ -35,7 +35,6 @@ typedef struct fake_cufile {
     atomic_uint unaligned; /* reads that would take a detour */
 } fake_cufile;
 
-/* "fake_cufile_control" in the library. */
-typedef fake_cufile *fake_cufile_control_call(void);
+/* "fake_cufile_control" in the library hands it out. */
 
 #endif

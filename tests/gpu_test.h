@@ -89,9 +89,6 @@ static inline bool gpu_test_decode(cogpu_gpu *gpu, const cogpu_gpu_decoder *deco
     for (int i = 0; i < 5; i++)
         gpu_test_need(calls->allocate(gpu, sizes[i], &memory[i], &error), &error);
     gpu_test_need(calls->stream_open(gpu, true, &batch.stream, &error), &error);
-    gpu_test_need(calls->stream_open(gpu, false, &batch.second, &error), &error);
-    gpu_test_need(calls->event_open(gpu, &batch.fork, &error), &error);
-    gpu_test_need(calls->event_open(gpu, &batch.join, &error), &error);
     batch.blocks = blocks;
     batch.stored = memory[0];
     batch.decoded = memory[1];
@@ -129,9 +126,6 @@ static inline bool gpu_test_decode(cogpu_gpu *gpu, const cogpu_gpu_decoder *deco
         streams[i].out = malloc(blocks[i].room);
         memcpy(streams[i].out, decoded + next, blocks[i].room);
     }
-    calls->event_close(gpu, batch.fork);
-    calls->event_close(gpu, batch.join);
-    calls->stream_close(gpu, batch.second);
     calls->stream_close(gpu, batch.stream);
     for (int i = 0; i < 5; i++)
         calls->release(gpu, memory[i]);

@@ -1,7 +1,7 @@
 """Runs what needs a GPU: the tests of the CUDA backend on it, or under compute-sanitizer.
 
-    run_gpu.py              unit tests on the GPU; the judges with COGPU_DEVICES=cuda
-    run_gpu.py --sanitize   unit tests under memcheck, racecheck and synccheck
+    run_gpu.py              tests of the backend on the GPU; the judges with COGPU_DEVICES=cuda
+    run_gpu.py --sanitize   the same tests under memcheck, racecheck and synccheck
 """
 
 import argparse
@@ -13,10 +13,12 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build-gpu"
 TOOLS = ["memcheck", "racecheck", "synccheck"]
+LONGER = {"test_cuda_mutations": ["--count", "100000"]}  # what a GPU has time for
 
 
 def build():
-    names = [path.stem for path in sorted((ROOT / "tests" / "unit").glob("test_cuda_*.c"))]
+    names = [path.stem for path in sorted((ROOT / "tests").glob("*/test_cuda_*.c"))]
+    names.append("test_nvjpeg")
     subprocess.run(["cmake", "-S", ROOT, "-B", BUILD, "-DCMAKE_BUILD_TYPE=Release", "-DCOGPU_CUDA=ON"],
                    check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["cmake", "--build", BUILD, "-j", "--target", "cogpu", "cogpu_cli", *names], check=True,
@@ -44,7 +46,7 @@ def main():
         outcomes += [run(f"{tool} {program.name}", ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9",
                                                    program], on_gpu) for program in programs]
     if not chosen.sanitize:
-        outcomes += [run(program.name, [program], on_gpu) for program in programs]
+        outcomes += [run(program.name, [program, *LONGER.get(program.name, [])], on_gpu) for program in programs]
         judges = {"COGPU_DEVICES": "cuda", "COGPU_BIN": str(BUILD / "cogpu"),
                   "COGPU_LIB": str(BUILD / "libcogpu.so")}
         outcomes.append(run("corpus", [sys.executable, "-m", "pytest", "-q", "tests/python/test_corpus.py"],

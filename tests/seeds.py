@@ -97,16 +97,6 @@ def make_streams(folder, tiffs):
         (folder / path.stem).write_bytes(bytes(choice) + tables + stream)
 
 
-def choice_of_kernel(target, room):
-    """The bytes before a stream by which a fuzz_cuda_* target chooses the room of the block."""
-    if target == "fuzz_cuda_inflate":
-        return bytes([0, (room - 1) % 256, (room - 1) // 256, 255])
-    if target == "fuzz_cuda_zstd":
-        return bytes([(room - 1) // 96, (room - 1) % 96, 0])
-    units = -(-(room - 1) // 61)
-    return bytes([0, units % 256, units // 256, 255 * room // (1 + 61 * units)])
-
-
 def make_kernel_streams(folder, tiffs):
     """The first block of each file whose codec a kernel decodes, for the target of that kernel."""
     targets = {8: "fuzz_cuda_inflate", 50000: "fuzz_cuda_zstd", 5: "fuzz_cuda_lzw", 32773: "fuzz_cuda_packbits"}
@@ -122,7 +112,8 @@ def make_kernel_streams(folder, tiffs):
             rows = page.tilelength if page.is_tiled else page.rowsperstrip
             samples = page.samplesperpixel if page.planarconfig == 1 else 1
             room = rows * (page.tilewidth if page.is_tiled else page.imagewidth) * samples * page.bitspersample // 8
-        (folder / target / path.stem).write_bytes(choice_of_kernel(target, room) + stream)
+        choice = bytes([0, (room - 1) % 256, (room - 1) // 256, 255])  # see tests/fuzz/fuzz_cuda.h
+        (folder / target / path.stem).write_bytes(choice + stream)
 
 
 def make_texts(metadata, nodata):

@@ -7,55 +7,83 @@
 
 #include "codec/cmyk.h"
 
+#include <string.h>
+
 enum { BANDS = 4 };
 
-/* Pixels of a swath to rows first_row .. of the raster, which has the request's bands. */
-static void copy_bands(const uint8_t *pixels, const cogpu_request *request, uint32_t first_row,
-                       uint32_t rows, const cogpu_raster *raster) {
-    for (uint32_t p = 0; p < raster->bands; p++) {
-        const uint8_t *sample = pixels + (request->bands ? request->bands[p] - 1 : p);
-        for (uint32_t y = first_row; y < first_row + rows; y++) {
-            uint8_t *to = (uint8_t *)raster->data + (int64_t)p * raster->stride_band +
-                          (int64_t)y * raster->stride_y;
-            for (uint32_t x = 0; x < raster->width; x++, sample += BANDS)
-                to[(int64_t)x * raster->stride_x] = *sample;
-        }
-    }
+/* A swath on its way. */
+struct swath {
+    uint32_t rows;
+    uint8_t *pixels;           /* of all rows, chunky */
+    uint8_t *band, *converted; /* a row of one band, as it is and converted */
+};
+
+/* One row of band p, of the raster's type, side by side. */
+static const uint8_t *row_of_band(const struct swath *swath, const cogpu_read_plan *plan,
+                                  uint32_t p, uint32_t row, cogpu_type type) {
+    const uint8_t *sample =
+        swath->pixels + (size_t)row * plan->width * BANDS + cogpu_plan_band(plan, p);
+    for (uint32_t x = 0; x < plan->width; x++)
+        swath->band[x] = sample[(size_t)x * BANDS];
+    if (!plan->conversion)
+        return swath->band;
+    cogpu_cpu_convert(plan, p, swath->band, plan->width, type, swath->converted);
+    return swath->converted;
 }
 
-static cogpu_status convert_swaths(const cogpu_file *file, const cogpu_request *request,
-                                   uint32_t swath_rows, uint8_t *pixels, const cogpu_raster *raster,
-                                   cogpu_error *error) {
-    for (uint32_t y = 0; y < raster->height; y += swath_rows) {
-        cogpu_request swath = *request;
-        swath.part = COGPU_STORED;
-        swath.bands = NULL;
-        swath.y += y;
-        swath.height = raster->height - y < swath_rows ? raster->height - y : swath_rows;
-        cogpu_raster target = {.data = pixels,
+/* Pixels of a swath to rows first_row .. of the raster, which has the plan's bands. */
+static void copy_bands(const struct swath *swath, const cogpu_read_plan *plan, uint32_t first_row,
+                       uint32_t rows, const cogpu_raster *raster) {
+    size_t size = cogpu_type_bytes(raster->type);
+    for (uint32_t p = 0; p < raster->bands; p++)
+        for (uint32_t row = 0; row < rows; row++) {
+            const uint8_t *from = row_of_band(swath, plan, p, row, raster->type);
+            uint8_t *to = (uint8_t *)raster->data + (int64_t)p * raster->stride_band +
+                          (int64_t)(first_row + row) * raster->stride_y;
+            for (uint32_t x = 0; x < raster->width; x++, from += size)
+                memcpy(to + (int64_t)x * raster->stride_x, from, size);
+        }
+}
+
+static cogpu_status read_swaths(const cogpu_file *file, const cogpu_request *request,
+                                const struct swath *swath, const cogpu_read_plan *plan,
+                                const cogpu_raster *raster, cogpu_error *error) {
+    for (uint32_t y = 0, rows; y < raster->height; y += rows) {
+        cogpu_request part = *request;
+        rows = raster->height - y < swath->rows ? raster->height - y : swath->rows;
+        part.part = COGPU_STORED;
+        part.bands = NULL;
+        part.nan_where_invalid = part.scaled = 0;
+        part.y += y;
+        part.height = rows;
+        cogpu_raster target = {.data = swath->pixels,
                                .type = COGPU_U8,
                                .bands = BANDS,
                                .width = raster->width,
-                               .height = swath.height,
+                               .height = rows,
                                .stride_band = 1,
                                .stride_x = BANDS,
                                .stride_y = (int64_t)BANDS * raster->width};
-        TRY(cogpu_read(file, &swath, &target, NULL, error));
-        cogpu_cmyk_to_rgba(pixels, (size_t)raster->width * swath.height);
-        copy_bands(pixels, request, y, swath.height, raster);
+        TRY(cogpu_read(file, &part, &target, NULL, error));
+        cogpu_cmyk_to_rgba(swath->pixels, (size_t)raster->width * rows);
+        copy_bands(swath, plan, y, rows, raster);
     }
     return COGPU_OK;
 }
 
 cogpu_status cogpu_read_planar_cmyk(const cogpu_file *file, const cogpu_request *request,
-                                    const cogpu_raster *raster, cogpu_error *error) {
-    const cogpu_storage *storage = &file->pictures[request->image].levels[request->level].storage;
-    uint64_t row_bytes = (uint64_t)raster->width * BANDS;
-    uint32_t rows = cogpu_swath_rows(storage, row_bytes, raster->height);
-    uint8_t *pixels = cogpu_allocate((size_t)(rows * row_bytes));
-    if (!pixels)
+                                    const cogpu_read_plan *plan, const cogpu_raster *raster,
+                                    cogpu_error *error) {
+    uint64_t width = raster->width, row_bytes = width * BANDS;
+    struct swath swath = {.rows = cogpu_swath_rows(plan->storage, row_bytes, raster->height)};
+    uint64_t pixel_bytes = swath.rows * row_bytes;
+    swath.pixels =
+        cogpu_allocate((size_t)(pixel_bytes + width + width * cogpu_type_bytes(raster->type)));
+    if (!swath.pixels)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for a swath of CMYK");
-    cogpu_status status = convert_swaths(file, request, rows, pixels, raster, error);
-    cogpu_release(pixels);
+    swath.band = swath.pixels + pixel_bytes;
+    swath.converted = swath.band + width;
+    cogpu_status status = read_swaths(file, request, &swath, plan, raster, error);
+    cogpu_release(swath.pixels);
     return status;
 }

@@ -1,7 +1,7 @@
 /* What reads share: threads, the cache of blocks, and seats with their working memory. */
 #include "api/room.h"
 
-#define DEVICE_BYTES_DEFAULT (UINT64_C(512) << 20)
+#define DEVICE_BYTES_DEFAULT UINT64_C(512000000)
 
 cogpu_status cogpu_context_open(const cogpu_context_options *options, cogpu_context **out,
                                 cogpu_error *error) {
@@ -14,7 +14,8 @@ cogpu_status cogpu_context_open(const cogpu_context_options *options, cogpu_cont
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for a context");
     *context =
         (cogpu_context){.device_bytes = options && options->device_bytes ? options->device_bytes
-                                                                         : DEVICE_BYTES_DEFAULT};
+                                                                         : DEVICE_BYTES_DEFAULT,
+                        .jpeg_engines = options && options->jpeg_engines};
     pthread_mutex_init(&context->lock, NULL);
     uint32_t threads = options && options->threads ? options->threads : cogpu_processors();
     cogpu_status status = cogpu_pool_open(threads, &context->pool, error);

@@ -1,5 +1,6 @@
 /* Devices by kind and index: what there is, those that a context has opened, and their memory. */
 #include "api/room.h"
+#include "backend/cuda/modules.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +21,10 @@ static cogpu_status describe_gpu(uint32_t index, cogpu_device *info) {
     snprintf(info->name, sizeof info->name, "cuda:%u", index);
     TRY(cogpu_gpu_open_driver(index, &gpu, NULL));
     snprintf(info->description, sizeof info->description,
-             "%.80s, %u multiprocessors, %llu MiB, compute capability %u.%u", gpu->name,
+             "%.50s, %u multiprocessors, %llu MiB, compute capability %u.%u%s", gpu->name,
              gpu->multiprocessors, (unsigned long long)(gpu->total_bytes >> 20),
-             gpu->capability / 10, gpu->capability % 10);
+             gpu->capability / 10, gpu->capability % 10,
+             cogpu_module_count > 0 ? "" : "; no kernels: built without nvcc");
     gpu->calls->close(gpu);
     return COGPU_OK;
 }
@@ -49,6 +51,13 @@ const char *cogpu_no_cuda(void) {
     return why;
 }
 
+const char *cogpu_no_direct_storage(void) {
+    const char *why = cogpu_gds_absent();
+    return why                     ? why
+           : cogpu_gds_is_direct() ? NULL
+                                   : "cuFile is there, but not its driver (nvidia-fs)";
+}
+
 static cogpu_status open_gpu(cogpu_device_kind kind, uint32_t index, cogpu_gpu **gpu,
                              cogpu_error *error) {
     const char *seed = getenv("COGPU_EMU_SEED");
@@ -56,9 +65,15 @@ static cogpu_status open_gpu(cogpu_device_kind kind, uint32_t index, cogpu_gpu *
     case COGPU_CUDA:
         return cogpu_gpu_open_driver(index, gpu, error);
     case COGPU_EMU:
+        if (index > 0)
+            return cogpu_fail(error, COGPU_DEVICE, "there is no emulated GPU %u: there is one",
+                              index);
         return cogpu_gpu_open_emu(seed ? strtoull(seed, NULL, 10) : 1, EMU_BYTES, gpu, error);
     default:
-        return cogpu_fail(error, COGPU_ARGUMENT, "there is no device of kind %d", (int)kind);
+        return cogpu_fail(
+            error, COGPU_ARGUMENT,
+            "%d is no kind of device that has memory of its own: COGPU_CUDA and COGPU_EMU are",
+            (int)kind);
     }
 }
 
@@ -70,7 +85,8 @@ static cogpu_status open_device(cogpu_context *context, cogpu_device_kind kind, 
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for a device");
     cogpu_status status = open_gpu(kind, index, &gpu, error);
     if (status == COGPU_OK)
-        status = cogpu_gpu_reader_open(gpu, context->device_bytes, reader, error);
+        status =
+            cogpu_gpu_reader_open(gpu, context->device_bytes, context->jpeg_engines, reader, error);
     if (status != COGPU_OK) {
         cogpu_release(device);
         return status;
@@ -125,16 +141,22 @@ void cogpu_device_release(cogpu_context *context, cogpu_device_kind device, uint
         cogpu_gpu_reader_release(reader, memory);
 }
 
+static cogpu_status copy(cogpu_context *context, cogpu_device_kind device, uint32_t index,
+                         const void *from, uint64_t bytes, void *to, bool is_down,
+                         cogpu_error *error) {
+    cogpu_gpu_reader *reader = NULL;
+    if (!from || !to)
+        return cogpu_fail(error, COGPU_ARGUMENT, "a copy needs memory on both sides");
+    TRY(cogpu_context_device(context, device, index, &reader, error));
+    return cogpu_gpu_reader_copy(reader, to, from, bytes, is_down, error);
+}
+
 cogpu_status cogpu_device_download(cogpu_context *context, cogpu_device_kind device, uint32_t index,
                                    const void *from, uint64_t bytes, void *to, cogpu_error *error) {
-    cogpu_gpu_reader *reader = NULL;
-    TRY(cogpu_context_device(context, device, index, &reader, error));
-    return cogpu_gpu_reader_copy(reader, to, from, bytes, true, error);
+    return copy(context, device, index, from, bytes, to, true, error);
 }
 
 cogpu_status cogpu_device_upload(cogpu_context *context, cogpu_device_kind device, uint32_t index,
                                  const void *from, uint64_t bytes, void *to, cogpu_error *error) {
-    cogpu_gpu_reader *reader = NULL;
-    TRY(cogpu_context_device(context, device, index, &reader, error));
-    return cogpu_gpu_reader_copy(reader, to, from, bytes, false, error);
+    return copy(context, device, index, from, bytes, to, false, error);
 }

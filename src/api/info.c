@@ -11,9 +11,11 @@ const char *cogpu_version(void) {
     return TEXT(COGPU_VERSION_MAJOR) "." TEXT(COGPU_VERSION_MINOR) "." TEXT(COGPU_VERSION_PATCH);
 }
 
-static cogpu_status absent(cogpu_error *error, const char *what, uint64_t index, uint64_t count) {
-    return cogpu_fail(error, COGPU_ABSENT, "there is no %s %llu: the file has %llu", what,
-                      (unsigned long long)index, (unsigned long long)count);
+/* `what` counts from `first`, and `owner` has `count` of it. */
+static cogpu_status absent(cogpu_error *error, const char *what, uint64_t index, const char *owner,
+                           uint64_t count, unsigned first) {
+    return cogpu_fail(error, COGPU_ABSENT, "there is no %s %llu: the %s has %llu, counted from %u",
+                      what, (unsigned long long)index, owner, (unsigned long long)count, first);
 }
 
 cogpu_status cogpu_file_picture(const cogpu_file *file, uint32_t image,
@@ -21,7 +23,7 @@ cogpu_status cogpu_file_picture(const cogpu_file *file, uint32_t image,
     if (!file)
         return cogpu_fail(error, COGPU_ARGUMENT, "no file was given");
     if (image >= file->picture_count)
-        return absent(error, "image", image, file->picture_count);
+        return absent(error, "image", image, "file", file->picture_count, 0);
     *picture = &file->pictures[image];
     return COGPU_OK;
 }
@@ -49,7 +51,7 @@ cogpu_status cogpu_level_info(const cogpu_file *file, uint32_t image, uint32_t l
     const cogpu_picture *picture = NULL;
     TRY(cogpu_file_picture(file, image, &picture, error));
     if (level >= picture->info.levels)
-        return absent(error, "level", level, picture->info.levels);
+        return absent(error, "level", level, "image", picture->info.levels, 0);
     const cogpu_picture_level *from = &picture->levels[level];
     const cogpu_storage *storage = &from->storage;
     *info = (cogpu_level){.directory = storage->directory,
@@ -75,7 +77,7 @@ cogpu_status cogpu_band_info(const cogpu_file *file, uint32_t image, uint32_t ba
     const cogpu_picture *picture = NULL;
     TRY(cogpu_file_picture(file, image, &picture, error));
     if (band < 1 || band > picture->info.bands)
-        return absent(error, "band", band, picture->info.bands);
+        return absent(error, "band", band, "image", picture->info.bands, 1);
     *info = picture->bands[band - 1];
     return COGPU_OK;
 }
@@ -85,7 +87,7 @@ cogpu_status cogpu_item_info(const cogpu_file *file, uint32_t image, uint32_t in
     const cogpu_picture *picture = NULL;
     TRY(cogpu_file_picture(file, image, &picture, error));
     if (index >= picture->metadata.item_count)
-        return absent(error, "metadata item", index, picture->metadata.item_count);
+        return absent(error, "metadata item", index, "image", picture->metadata.item_count, 0);
     *info = picture->metadata.items[index];
     return COGPU_OK;
 }
@@ -95,7 +97,7 @@ cogpu_status cogpu_geokey_info(const cogpu_file *file, uint32_t image, uint32_t 
     const cogpu_picture *picture = NULL;
     TRY(cogpu_file_picture(file, image, &picture, error));
     if (index >= picture->georef.key_count)
-        return absent(error, "GeoKey", index, picture->georef.key_count);
+        return absent(error, "GeoKey", index, "image", picture->georef.key_count, 0);
     *info = picture->georef.keys[index];
     return COGPU_OK;
 }
@@ -130,7 +132,7 @@ cogpu_status cogpu_directory_info(const cogpu_file *file, uint32_t directory, co
     if (!file)
         return cogpu_fail(error, COGPU_ARGUMENT, "no file was given");
     if (directory >= file->tiff.directory_count)
-        return absent(error, "directory", directory, file->tiff.directory_count);
+        return absent(error, "directory", directory, "file", file->tiff.directory_count, 0);
     const cogpu_ifd *ifd = &file->tiff.directories[directory];
     *info = (cogpu_directory){.directories = file->tiff.directory_count,
                               .offset = ifd->offset,
@@ -145,7 +147,7 @@ cogpu_status cogpu_tag_info(const cogpu_file *file, uint32_t directory, uint32_t
     cogpu_directory about = {0};
     TRY(cogpu_directory_info(file, directory, &about, error));
     if (index >= about.tags)
-        return absent(error, "tag", index, about.tags);
+        return absent(error, "tag", index, "directory", about.tags, 0);
     const cogpu_entry *entry = &file->tiff.directories[directory].entries[index];
     *info = (cogpu_tag){.id = entry->tag,
                         .name = cogpu_tag_name(entry->tag),
@@ -165,5 +167,10 @@ cogpu_status cogpu_tag_read(const cogpu_file *file, uint32_t directory, uint32_t
     if (!entry)
         return cogpu_fail(error, COGPU_ABSENT, "directory %u has no tag %u (%s)", directory, id,
                           cogpu_tag_name(id));
+    if (first > entry->count || count > entry->count - first)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "tag %s has %llu elements: no %llu from number %llu on",
+                          cogpu_tag_name(id), (unsigned long long)entry->count,
+                          (unsigned long long)count, (unsigned long long)first);
     return cogpu_tiff_raw(&file->tiff, entry, first, count, to, error);
 }

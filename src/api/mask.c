@@ -1,179 +1,148 @@
 /*
- * Masks of images that have no mask directory: pixels are read a swath at a time and compared with
- * nodata, or the alpha band is; where there is neither, all pixels are valid.
+ * Masks. A mask is a read like any other, of samples that are compared on their way into the
+ * raster: those of a mask directory and of an alpha band with 0, all others with nodata. And masks
+ * that make NaN of what they call invalid: they are read a swath at a time, after the pixels.
  */
-#include "api/room.h"
-
-#include "base/bytes.h"
+#include "api/job.h"
 
 #include <math.h>
 #include <string.h>
+
+/* One band of the storage for all of the raster's. */
+static cogpu_status list_one_band(uint32_t band, uint32_t count, cogpu_arena *arena,
+                                  const uint32_t **list, cogpu_error *error) {
+    uint32_t *bands = NULL;
+    TRY(cogpu_arena_take(arena, count, sizeof *bands, &bands, error));
+    for (uint32_t i = 0; i < count; i++)
+        bands[i] = band;
+    *list = bands;
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_mask_plan(const cogpu_picture *picture, const cogpu_picture_level *level,
+                             cogpu_arena *arena, struct cogpu_reading *reading,
+                             cogpu_error *error) {
+    static const cogpu_nodata zero = {.value = 0};
+    const cogpu_read_plan plan = reading->plan;
+    const cogpu_storage *storage = level->has_mask ? &level->mask : &level->storage;
+    bool by_nodata = !level->has_mask && picture->unmasked == COGPU_BY_NODATA;
+    bool by_alpha = !level->has_mask && picture->unmasked == COGPU_BY_ALPHA;
+    const uint32_t *bands = plan.bands;
+    if (by_alpha || storage->bands < level->storage.bands)
+        TRY(list_one_band(by_alpha ? picture->info.alpha_band : 1, plan.band_count, arena, &bands,
+                          error));
+    cogpu_plan_read(storage, plan.x, plan.y, plan.width, plan.height, bands, plan.band_count,
+                    &reading->plan);
+    reading->conversion.is_mask = true;
+    cogpu_conversion_nodata(by_nodata ? &picture->info.nodata : &zero, storage->type,
+                            &reading->conversion);
+    if (level->has_mask || by_nodata || by_alpha)
+        reading->plan.conversion = &reading->conversion;
+    return COGPU_OK;
+}
 
 static uint8_t *row_of(const cogpu_raster *raster, uint32_t band, uint32_t y) {
     return (uint8_t *)raster->data + (int64_t)band * raster->stride_band +
            (int64_t)y * raster->stride_y;
 }
 
-static void spread_band(const cogpu_raster *raster, uint32_t band, uint32_t copies) {
-    for (uint32_t y = 0; y < raster->height; y++) {
-        for (uint32_t x = 0; x < raster->width; x++) {
-            uint8_t *sample = row_of(raster, band, y) + (int64_t)x * raster->stride_x;
-            uint8_t valid = *sample ? 255 : 0;
-            for (uint32_t copy = 0; copy < copies; copy++)
-                sample[(int64_t)copy * raster->stride_band] = valid;
-        }
-    }
-}
-
-void cogpu_mask_spread(const cogpu_raster *raster, uint32_t bands) {
-    for (uint32_t band = 0; band < raster->bands; band++)
-        spread_band(raster, band, raster->bands == 1 ? bands : 1);
-}
-
-static void set_all(const cogpu_raster *raster, uint8_t value) {
+void cogpu_mask_all_valid(const cogpu_raster *raster) {
     for (uint32_t band = 0; band < raster->bands; band++)
         for (uint32_t y = 0; y < raster->height; y++)
             for (uint32_t x = 0; x < raster->width; x++)
-                row_of(raster, band, y)[(int64_t)x * raster->stride_x] = value;
+                row_of(raster, band, y)[(int64_t)x * raster->stride_x] = 255;
 }
 
-/* Is a sample NaN, in either part of a complex one? */
-static bool is_nan(const uint8_t *sample, cogpu_type type) {
-    float single[2];
-    double number[2];
-    uint16_t half;
-    switch (type) {
-    case COGPU_F16:
-        memcpy(&half, sample, sizeof half);
-        return (half & 0x7C00) == 0x7C00 && (half & 0x03FF);
-    case COGPU_F32:
-        memcpy(single, sample, sizeof *single);
-        return isnan(single[0]);
-    case COGPU_CF32:
-        memcpy(single, sample, sizeof single);
-        return isnan(single[0]) || isnan(single[1]);
-    case COGPU_F64:
-        memcpy(number, sample, sizeof *number);
-        return isnan(number[0]);
-    case COGPU_CF64:
-        memcpy(number, sample, sizeof number);
-        return isnan(number[0]) || isnan(number[1]);
-    default:
-        return false;
+/* ---- NaN where a mask says so ---- */
+
+/* Rows of a mask, in memory of the raster's device. */
+struct veil {
+    uint8_t *memory;
+    bool is_shared; /* one band for all of the raster; else it has as many */
+    uint32_t rows;
+};
+
+#define VOID_CASE(type)                                                                            \
+    case sizeof(type):                                                                             \
+        for (uint32_t x = 0; x < width; x++)                                                       \
+            if (!valid[x])                                                                         \
+                memcpy(row + (int64_t)x * stride, nan, sizeof(type));                              \
+        break
+
+static void void_row(const uint8_t *valid, uint32_t width, const uint8_t *nan, size_t size,
+                     uint8_t *row, int64_t stride) {
+    switch (size) {
+        VOID_CASE(uint16_t);
+        VOID_CASE(uint32_t);
+        VOID_CASE(uint64_t);
     }
 }
 
-/* How a sample is judged. */
-struct judge {
-    cogpu_type type;
-    bool by_alpha, nodata_is_nan;
-    uint8_t nodata[16], minus_zero[16]; /* the second for floats whose nodata is 0 */
-};
-
-static struct judge judge_for(const cogpu_image *info, bool by_alpha) {
-    struct judge judge = {.type = info->type, .by_alpha = by_alpha};
-    cogpu_nodata_sample(&info->nodata, info->type, judge.nodata);
-    judge.nodata_is_nan = is_nan(judge.nodata, info->type);
-    memcpy(judge.minus_zero, judge.nodata, sizeof judge.minus_zero);
-    if (info->nodata.value == 0 &&
-        (info->type == COGPU_F16 || info->type == COGPU_F32 || info->type == COGPU_F64)) {
-        size_t sign = cogpu_type_bytes(info->type) - 1;
-        judge.minus_zero[COGPU_HOST_BIG_ENDIAN ? 0 : sign] ^= 0x80;
+static void void_on_host(const struct veil *veil, uint32_t y, uint32_t rows,
+                         const cogpu_raster *raster) {
+    const uint8_t *valid = veil->memory;
+    uint8_t nan[16];
+    cogpu_nodata_sample(&(cogpu_nodata){.value = NAN}, raster->type, nan);
+    for (uint32_t band = 0; band < raster->bands; band++) {
+        if (veil->is_shared)
+            valid = veil->memory;
+        for (uint32_t row = y; row < y + rows; row++, valid += raster->width)
+            void_row(valid, raster->width, nan, cogpu_type_bytes(raster->type),
+                     row_of(raster, band, row), raster->stride_x);
     }
-    return judge;
 }
 
-static bool is_valid(const struct judge *judge, const uint8_t *sample) {
-    static const uint8_t zero[16];
-    size_t size = cogpu_type_bytes(judge->type);
-    if (judge->by_alpha)
-        return memcmp(sample, zero, size) != 0;
-    if (judge->nodata_is_nan)
-        return !is_nan(sample, judge->type);
-    return memcmp(sample, judge->nodata, size) != 0 && memcmp(sample, judge->minus_zero, size) != 0;
-}
-
-/* Bands that are read together, since a block of a chunky file holds them all. */
-enum { GROUP_MAX = 64 };
-
-struct group {
-    uint32_t first, count;       /* of the raster's bands */
-    uint32_t sources[GROUP_MAX]; /* the image's bands that tell them */
-    uint32_t swath_rows;
-    uint8_t *pixels; /* room for a swath of them */
-};
-
-static struct group group_from(const cogpu_request *request, uint32_t alpha_band, uint32_t first,
-                               uint32_t bands) {
-    struct group group = {.first = first, .count = bands - first};
-    if (group.count > GROUP_MAX)
-        group.count = GROUP_MAX;
-    for (uint32_t i = 0; i < group.count; i++)
-        group.sources[i] = alpha_band       ? alpha_band
-                           : request->bands ? request->bands[first + i]
-                                            : first + i + 1;
-    return group;
-}
-
-static void judge_swath(const struct judge *judge, const struct group *group, uint32_t y,
-                        uint32_t rows, const cogpu_raster *raster) {
-    size_t size = cogpu_type_bytes(judge->type);
-    const uint8_t *sample = group->pixels;
-    for (uint32_t band = group->first; band < group->first + group->count; band++)
-        for (uint32_t row = y; row < y + rows; row++)
-            for (uint32_t x = 0; x < raster->width; x++, sample += size)
-                row_of(raster, band, row)[(int64_t)x * raster->stride_x] =
-                    is_valid(judge, sample) ? 255 : 0;
-}
-
-/* The bands of a group, swath by swath through its pixels. */
-static cogpu_status derive_group(const cogpu_file *file, const cogpu_request *request,
-                                 const struct judge *judge, const struct group *group,
-                                 const cogpu_raster *raster, cogpu_error *error) {
-    for (uint32_t y = 0; y < raster->height; y += group->swath_rows) {
-        cogpu_request swath = *request;
-        uint32_t left = raster->height - y;
-        swath.part = COGPU_PIXELS;
-        swath.y += y;
-        swath.height = left < group->swath_rows ? left : group->swath_rows;
-        swath.bands = group->sources;
-        swath.band_count = group->count;
-        cogpu_raster target = {.data = group->pixels,
-                               .type = judge->type,
-                               .bands = group->count,
-                               .width = raster->width,
-                               .height = swath.height};
-        TRY(cogpu_read(file, &swath, &target, NULL, error));
-        judge_swath(judge, group, y, swath.height, raster);
+static cogpu_status void_swaths(struct cogpu_reading *reading, cogpu_gpu_reader *reader,
+                                const struct veil *veil, cogpu_error *error) {
+    const cogpu_raster *raster = &reading->raster;
+    const uint32_t any_band = 1;
+    for (uint32_t y = 0, rows; y < raster->height; y += rows) {
+        cogpu_request request = reading->item->request;
+        cogpu_result result = {0};
+        rows = raster->height - y < veil->rows ? raster->height - y : veil->rows;
+        request.part = COGPU_MASK;
+        request.nan_where_invalid = request.scaled = 0;
+        request.y = reading->plan.y + y;
+        request.height = rows;
+        if (veil->is_shared) {
+            request.bands = &any_band;
+            request.band_count = 1;
+        }
+        cogpu_raster mask = {.data = veil->memory,
+                             .type = COGPU_U8,
+                             .bands = veil->is_shared ? 1 : raster->bands,
+                             .height = rows,
+                             .width = raster->width,
+                             .device = raster->device,
+                             .device_index = raster->device_index};
+        TRY(cogpu_read(reading->item->file, &request, &mask, &result, error));
+        cogpu_result_add(&result, &reading->item->result);
+        if (reader)
+            TRY(cogpu_gpu_reader_void(reader, &mask, y, raster, error));
+        else
+            void_on_host(veil, y, rows, raster);
     }
     return COGPU_OK;
 }
 
-cogpu_status cogpu_mask_derive(const cogpu_file *file, const cogpu_request *request,
-                               const cogpu_raster *raster, cogpu_error *error) {
-    const cogpu_picture *picture = NULL;
-    TRY(cogpu_file_picture(file, request->image, &picture, error));
-    const cogpu_image *info = &picture->info;
-    const cogpu_storage *storage = &picture->levels[request->level].storage;
-    bool by_alpha = picture->unmasked == COGPU_BY_ALPHA;
-    if (picture->unmasked == COGPU_ALL_VALID) {
-        set_all(raster, 255);
-        return COGPU_OK;
-    }
-    struct judge judge = judge_for(info, by_alpha);
-    uint32_t derived = by_alpha ? 1 : raster->bands;
-    for (uint32_t first = 0; first < derived; first += GROUP_MAX) {
-        struct group group = group_from(request, by_alpha ? info->alpha_band : 0, first, derived);
-        uint64_t row_bytes = (uint64_t)raster->width * group.count * cogpu_type_bytes(info->type);
-        group.swath_rows = cogpu_swath_rows(storage, row_bytes, raster->height);
-        group.pixels = cogpu_allocate((size_t)(group.swath_rows * row_bytes));
-        if (!group.pixels)
-            return cogpu_fail(error, COGPU_MEMORY, "out of memory for a swath of the mask");
-        cogpu_status status = derive_group(file, request, &judge, &group, raster, error);
-        cogpu_release(group.pixels);
-        TRY(status);
-    }
-    if (by_alpha)
-        spread_band(raster, 0, raster->bands);
-    return COGPU_OK;
+cogpu_status cogpu_mask_void(struct cogpu_reading *reading, cogpu_gpu_reader *reader,
+                             cogpu_error *error) {
+    const cogpu_raster *raster = &reading->raster;
+    const cogpu_storage *mask = reading->voids;
+    bool is_image = mask == reading->plan.storage; /* which has its alpha for all */
+    struct veil veil = {.is_shared = is_image || mask->bands == 1};
+    uint64_t row_bytes = (uint64_t)raster->width * (veil.is_shared ? 1 : raster->bands);
+    veil.rows = cogpu_tall_swath_rows(mask, row_bytes, raster->height);
+    if (reader)
+        TRY(cogpu_gpu_reader_allocate(reader, veil.rows * row_bytes, (void **)&veil.memory, error));
+    else
+        veil.memory = cogpu_allocate((size_t)(veil.rows * row_bytes));
+    if (!veil.memory)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a swath of the mask");
+    cogpu_status status = void_swaths(reading, reader, &veil, error);
+    if (reader)
+        cogpu_gpu_reader_release(reader, veil.memory);
+    else
+        cogpu_release(veil.memory);
+    return status;
 }

@@ -30,6 +30,7 @@ struct cogpu_context {
     cogpu_pool *pool;
     cogpu_cache *cache; /* NULL without a budget */
     uint64_t device_bytes;
+    bool jpeg_engines;
     pthread_mutex_t lock;
     cogpu_seat *seats; /* free ones */
     cogpu_opened_device *devices;
@@ -53,17 +54,11 @@ void cogpu_context_close_devices(cogpu_context *context);
 
 /* cmyk.c: RGBA from CMYK whose bands lie apart. */
 cogpu_status cogpu_read_planar_cmyk(const cogpu_file *file, const cogpu_request *request,
-                                    const cogpu_raster *raster, cogpu_error *error);
+                                    const cogpu_read_plan *plan, const cogpu_raster *raster,
+                                    cogpu_error *error);
 
 /* read.c: how a window is read in swaths through a bounded piece of memory: rows that take about as
  * much, whole rows of blocks where they fit, so that no block is decoded twice. At least 1. */
 uint32_t cogpu_swath_rows(const cogpu_storage *storage, uint64_t row_bytes, uint32_t height);
-
-/* mask.c: the mask of a level that has no mask directory, from nodata or alpha. */
-cogpu_status cogpu_mask_derive(const cogpu_file *file, const cogpu_request *request,
-                               const cogpu_raster *raster, cogpu_error *error);
-/* The raster's bands hold a mask as stored: 255 for what is not 0; one band becomes `bands` of
- * them. */
-void cogpu_mask_spread(const cogpu_raster *raster, uint32_t bands);
 
 #endif

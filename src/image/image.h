@@ -88,6 +88,10 @@ cogpu_status cogpu_storage_locate(const cogpu_storage *storage, uint64_t first, 
 /* Rows that a block holds: the last strip may have fewer. */
 uint32_t cogpu_storage_rows(const cogpu_storage *storage, uint64_t index);
 
+/* Bytes of the unit that byte order applies to; 1 for packed depths, which are streams of bits with
+ * the most significant first. */
+uint32_t cogpu_storage_order_unit(const cogpu_storage *storage);
+
 /* georef.c, geokey.c: unsound tags are left out and named in *warning; only memory and I/O fail. */
 cogpu_status cogpu_georef_read(const cogpu_tiff *tiff, uint32_t directory, uint32_t bands,
                                cogpu_arena *arena, cogpu_georef *georef, const char **warning,

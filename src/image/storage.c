@@ -311,3 +311,19 @@ cogpu_status cogpu_storage_read(const cogpu_tiff *tiff, uint32_t directory, cogp
     storage->counts = either(storage, TAG_TILE_BYTE_COUNTS, TAG_STRIP_BYTE_COUNTS);
     return COGPU_OK;
 }
+
+/* Integers of 24 bits are streams of bits too, but GDAL, which is nearly alone in writing them,
+ * swaps their bytes in big-endian files. */
+uint32_t cogpu_storage_order_unit(const cogpu_storage *storage) {
+    switch (storage->type) {
+    case COGPU_CI16:
+        return 2;
+    case COGPU_CI32:
+    case COGPU_CF32:
+        return 4;
+    case COGPU_CF64:
+        return 8;
+    default:
+        return storage->bits % 8 == 0 ? storage->bits / 8 : 1;
+    }
+}

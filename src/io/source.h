@@ -36,4 +36,7 @@ void cogpu_io_settle(cogpu_io *io);
  */
 const uint8_t *cogpu_io_mapped(const cogpu_io *io, uint64_t offset);
 
+/* The descriptor of a file; -1 for other sources. */
+int cogpu_io_descriptor(const cogpu_io *io);
+
 #endif

@@ -53,3 +53,7 @@ cogpu_status cogpu_io_open_file(const char *path, cogpu_io **io, cogpu_error *er
     kind.bytes = (uint64_t)about.st_size;
     return cogpu_io_open(&kind, io, error);
 }
+
+int cogpu_io_descriptor(const cogpu_io *io) {
+    return io->read == file_read ? io->file : -1;
+}

@@ -11,10 +11,30 @@
 
 #include "image/image.h"
 
+/*
+ * What becomes of samples on their way into a raster of type F16, F32 or F64:
+ * - Samples that equal `nodata` become NaN. Those of floats may be NaN already.
+ * - The others are cast and, where `bands` is given, multiplied by the scale of their band, and its
+ *   offset is added: in double for F64, else in float after the cast to it, rounded after each of
+ *   the two, as NumPy does. F16 is rounded once more from that float, but from the sample itself
+ *   where nothing is scaled.
+ * - Each NaN is stored as the quiet one without sign and payload.
+ *
+ * Or into a mask, of type U8: 0 for samples that equal `nodata`, 255 for all others. Nodata that is
+ * NaN then stands for every NaN, in either part of a complex sample.
+ */
+typedef struct cogpu_conversion {
+    bool is_mask;
+    bool has_nodata, nodata_is_nan;
+    uint8_t nodata[2][16];   /* samples of the file's type: two, since 0 has two signs */
+    const cogpu_band *bands; /* of the image, in its order; NULL: nothing is scaled */
+} cogpu_conversion;
+
 typedef struct cogpu_read_plan {
     const cogpu_storage *storage;
-    uint32_t x, y, width, height; /* the window */
-    const uint32_t *bands;        /* 1-based; NULL = all in order */
+    const cogpu_conversion *conversion; /* NULL: samples go into the raster as they are */
+    uint32_t x, y, width, height;       /* the window */
+    const uint32_t *bands;              /* 1-based; NULL = all in order */
     uint32_t band_count;
     uint32_t slice_rows;               /* rows of a block, or of a slice of it */
     uint32_t slices;                   /* of a block */
@@ -40,6 +60,13 @@ typedef struct cogpu_block {
 void cogpu_plan_read(const cogpu_storage *storage, uint32_t x, uint32_t y, uint32_t width,
                      uint32_t height, const uint32_t *bands, uint32_t band_count,
                      cogpu_read_plan *plan);
+
+/* Which of the storage's bands, from 0, is band p of the raster. */
+uint32_t cogpu_plan_band(const cogpu_read_plan *plan, uint32_t p);
+
+/* Sets what a conversion takes for nodata. */
+void cogpu_conversion_nodata(const cogpu_nodata *nodata, cogpu_type type,
+                             cogpu_conversion *conversion);
 
 /* The number-th block of the plan: by plane, then row, then column. */
 cogpu_block cogpu_plan_block(const cogpu_read_plan *plan, uint64_t number);

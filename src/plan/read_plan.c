@@ -1,7 +1,10 @@
-/* Takes a window, hands on its blocks by number. */
+/* Takes a window, hands on its blocks by number, and what its samples are compared with. */
 #include "plan/plan.h"
 
+#include "base/bytes.h"
 #include "base/checked.h"
+
+#include <string.h>
 
 enum { SLICE_BYTES = 1 << 20, RUN_BYTES = 1 << 20, GAP_BYTES = 4096 };
 
@@ -39,6 +42,21 @@ void cogpu_plan_read(const cogpu_storage *storage, uint32_t x, uint32_t y, uint3
     plan->count = (uint64_t)plan->columns * plan->slice_count * plan->planes;
 }
 
+uint32_t cogpu_plan_band(const cogpu_read_plan *plan, uint32_t p) {
+    return plan->bands ? plan->bands[p] - 1 : p;
+}
+
+void cogpu_conversion_nodata(const cogpu_nodata *nodata, cogpu_type type,
+                             cogpu_conversion *conversion) {
+    bool is_float = type == COGPU_F16 || type == COGPU_F32 || type == COGPU_F64;
+    conversion->has_nodata = true;
+    conversion->nodata_is_nan = nodata->value != nodata->value;
+    cogpu_nodata_sample(nodata, type, conversion->nodata[0]);
+    memcpy(conversion->nodata[1], conversion->nodata[0], sizeof conversion->nodata[1]);
+    if (is_float && nodata->value == 0)
+        conversion->nodata[1][COGPU_HOST_BIG_ENDIAN ? 0 : cogpu_type_bytes(type) - 1] ^= 0x80;
+}
+
 static uint32_t larger(uint32_t a, uint32_t b) {
     return a > b ? a : b;
 }
@@ -55,7 +73,7 @@ cogpu_block cogpu_plan_block(const cogpu_read_plan *plan, uint64_t number) {
     uint32_t plane = (uint32_t)(rest / plan->slice_count);
     uint32_t block_row = slice_row / plan->slices;
     uint32_t skipped_rows = slice_row % plan->slices * plan->slice_rows;
-    uint64_t band = storage->planes > 1 ? (plan->bands ? plan->bands[plane] - 1 : plane) : 0;
+    uint64_t band = storage->planes > 1 ? cogpu_plan_band(plan, plane) : 0;
 
     cogpu_block block = {.plane = plane};
     block.index =

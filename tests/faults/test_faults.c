@@ -2,105 +2,16 @@
  * What the world can refuse (T219): the n-th allocation, the n-th read of a source, the n-th pread
  * of a file, for every n until all goes well. Whatever fails says so by the right status, leaks
  * nothing, spoils nothing: the calls after it give the right pixels.
- *
- * The linker puts the functions below in the place of the C library's, for the calls that the
- * library's own objects make.
  */
 #include "cogpu.h"
 
+#include "faults/world.h"
 #include "test.h"
 #include "unit/fixture.h"
 
-#include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/types.h>
 #include <unistd.h>
-
-/* ---- the world ---- */
-
-enum fault { NO_FAULT, ALLOCATION, READ_FAILS, READ_IS_SHORT };
-
-static enum fault fault;
-static atomic_long calls, failing_call; /* of the kind that fails; the latter 0 = none does */
-static atomic_long fired, live;
-static bool fails_for_good; /* all calls from the failing one on */
-
-static bool fails(enum fault kind) {
-    if (fault != kind)
-        return false;
-    long call = atomic_fetch_add(&calls, 1) + 1, failing = atomic_load(&failing_call);
-    bool now = failing && (fails_for_good ? call >= failing : call == failing);
-    if (now)
-        atomic_fetch_add(&fired, 1);
-    return now;
-}
-
-static void *counted(void *memory) {
-    if (memory)
-        atomic_fetch_add(&live, 1);
-    return memory;
-}
-
-void *__real_malloc(size_t bytes);
-void *__wrap_malloc(size_t bytes);
-void *__real_calloc(size_t count, size_t bytes);
-void *__wrap_calloc(size_t count, size_t bytes);
-void *__real_realloc(void *memory, size_t bytes);
-void *__wrap_realloc(void *memory, size_t bytes);
-int __real_posix_memalign(void **memory, size_t alignment, size_t bytes);
-int __wrap_posix_memalign(void **memory, size_t alignment, size_t bytes);
-void __real_free(void *memory);
-void __wrap_free(void *memory);
-ssize_t __real_pread64(int file, void *to, size_t bytes, int64_t offset);
-ssize_t __wrap_pread64(int file, void *to, size_t bytes, int64_t offset);
-ssize_t __wrap_pread(int file, void *to, size_t bytes, int64_t offset);
-
-void *__wrap_malloc(size_t bytes) {
-    return fails(ALLOCATION) ? NULL : counted(__real_malloc(bytes));
-}
-
-void *__wrap_calloc(size_t count, size_t bytes) {
-    return fails(ALLOCATION) ? NULL : counted(__real_calloc(count, bytes));
-}
-
-void *__wrap_realloc(void *memory, size_t bytes) {
-    void *grown = fails(ALLOCATION) ? NULL : __real_realloc(memory, bytes);
-    return memory ? grown : counted(grown);
-}
-
-int __wrap_posix_memalign(void **memory, size_t alignment, size_t bytes) {
-    int result = fails(ALLOCATION) ? ENOMEM : __real_posix_memalign(memory, alignment, bytes);
-    if (result == 0)
-        atomic_fetch_add(&live, 1);
-    return result;
-}
-
-void __wrap_free(void *memory) {
-    if (memory)
-        atomic_fetch_sub(&live, 1);
-    __real_free(memory);
-}
-
-ssize_t __wrap_pread64(int file, void *to, size_t bytes, int64_t offset) {
-    if (fails(READ_FAILS)) {
-        errno = EIO;
-        return -1;
-    }
-    return fails(READ_IS_SHORT) ? 0 : __real_pread64(file, to, bytes, offset);
-}
-
-ssize_t __wrap_pread(int file, void *to, size_t bytes, int64_t offset) {
-    return __wrap_pread64(file, to, bytes, offset);
-}
-
-static void arm(enum fault kind, long call) {
-    fault = kind;
-    atomic_store(&calls, 0);
-    atomic_store(&fired, 0);
-    atomic_store(&failing_call, call);
-}
 
 /* ---- the files ---- */
 
@@ -313,6 +224,26 @@ static void try_mask(const cogpu_file *file, const struct sample *sample) {
         CHECK(pixels[i] == (kind_sample(&mask, 0, i % SIDE, i / SIDE) ? 255 : 0));
 }
 
+/* Some rows as floats, scaled, NaN where the mask says so. */
+static void try_floats(const cogpu_file *file, const struct sample *sample) {
+    enum { ROWS = 20 };
+    static float floats[SIDE * ROWS * 3];
+    cogpu_request request = {.height = ROWS, .scaled = 1, .nan_where_invalid = 1, .threads = 1};
+    cogpu_raster raster = raster_for(&sample->full, SIDE, ROWS);
+    image_kind mask = {.width = SIDE, .seed = 1};
+    cogpu_error error;
+    raster.data = floats;
+    raster.type = COGPU_F32;
+    long before = atomic_load(&fired);
+    if (!went_well(cogpu_read(file, &request, &raster, NULL, &error), before, &error))
+        return;
+    for (uint32_t i = 0; i < SIDE * ROWS; i++) {
+        bool valid = !sample->has_masks || kind_sample(&mask, 0, i % SIDE, i / SIDE);
+        float value = (float)kind_sample(&sample->full, 0, i % SIDE, i / SIDE);
+        CHECK(valid ? floats[i] == value * (sample->has_texts ? 2 : 1) : floats[i] != floats[i]);
+    }
+}
+
 static void try_many(const cogpu_file *file, const struct sample *sample, cogpu_context *context) {
     static uint8_t parts[3][SIDE * 20 * 6];
     cogpu_read_item items[3];
@@ -365,6 +296,7 @@ static void try_all(struct sample *sample, enum way way) {
         if (way != FROM_PATH_WITH_LEVELS_BESIDE)
             try_read(file, &sample->half, (cogpu_request){.level = 1});
         try_mask(file, sample);
+        try_floats(file, sample);
         try_many(file, sample, NULL);
         try_context(file, sample);
     }

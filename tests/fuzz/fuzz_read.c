@@ -1,7 +1,7 @@
 /*
  * From any bytes to pixels: the whole of every level, then a window of it, its mask, the same with
- * two threads and a cache; what is read twice must be the same. Limits are low, and a level whose
- * raster would be large is left out, as a careful caller would do.
+ * two threads and a cache, and as floats; what is read twice must be the same. Limits are low, and
+ * a level whose raster would be large is left out, as a careful caller would do.
  */
 #include "cogpu.h"
 
@@ -38,7 +38,9 @@ static cogpu_status input_size(void *user, uint64_t *bytes) {
 
 /* A raster of its exact size for a request; its data is NULL where it would be too large. */
 static cogpu_raster raster_for(const cogpu_image *image, const cogpu_request *request) {
-    cogpu_raster raster = {.type = request->part == COGPU_MASK ? COGPU_U8 : image->type,
+    cogpu_raster raster = {.type = request->part == COGPU_MASK ? COGPU_U8
+                                   : request->scaled           ? COGPU_F32
+                                                               : image->type,
                            .bands = request->bands ? request->band_count : image->bands,
                            .width = request->width,
                            .height = request->height};
@@ -105,6 +107,15 @@ static void read_again(const cogpu_file *file, const cogpu_image *image, cogpu_r
     cogpu_context_close(context);
 }
 
+static void read_floats(const cogpu_file *file, const cogpu_image *image, cogpu_request request,
+                        uint8_t choice) {
+    request.scaled = request.nan_where_invalid = 1;
+    cogpu_raster whole = raster_for(image, &request);
+    if (whole.data && read_into(file, &request, &whole) == COGPU_OK)
+        read_window(file, image, request, &whole, choice);
+    free(whole.data);
+}
+
 static void read_level(const cogpu_file *file, const cogpu_image *image, uint32_t image_index,
                        uint32_t level_index, uint8_t choice) {
     cogpu_level level;
@@ -122,6 +133,8 @@ static void read_level(const cogpu_file *file, const cogpu_image *image, uint32_
             read_again(file, image, request, &whole);
     }
     free(whole.data);
+    if (image->type < COGPU_CI16 && choice % 4 < 2)
+        read_floats(file, image, request, choice);
     request.part = COGPU_MASK;
     cogpu_raster mask = raster_for(image, &request);
     if (mask.data && read_into(file, &request, &mask) == COGPU_OK)

@@ -143,18 +143,21 @@ class Tag(Structure):
 class Raster(Structure):
     _fields_ = [("data", c_void_p), ("type", c_int), ("bands", c_uint32), ("height", c_uint32),
                 ("width", c_uint32), ("stride_band", c_int64), ("stride_y", c_int64),
-                ("stride_x", c_int64), ("device", c_int), ("device_index", c_uint32)]
+                ("stride_x", c_int64), ("device", c_int), ("device_index", c_uint32),
+                ("stream", c_void_p)]
 
 
 class ContextOptions(Structure):
-    _fields_ = [("threads", c_uint32), ("cache_bytes", c_uint64), ("device_bytes", c_uint64)]
+    _fields_ = [("threads", c_uint32), ("cache_bytes", c_uint64), ("device_bytes", c_uint64),
+                ("jpeg_engines", c_int)]
 
 
 class Request(Structure):
     _fields_ = [("image", c_uint32), ("level", c_uint32), ("x", c_uint32), ("y", c_uint32),
                 ("width", c_uint32), ("height", c_uint32), ("bands", POINTER(c_uint32)),
                 ("band_count", c_uint32), ("part", c_int), ("fill_bad_blocks", c_int),
-                ("threads", c_uint32), ("context", c_void_p)]
+                ("nan_where_invalid", c_int), ("scaled", c_int), ("threads", c_uint32),
+                ("context", c_void_p), ("pending", c_void_p)]
 
 
 class Stages(Structure):
@@ -163,8 +166,8 @@ class Stages(Structure):
 
 class Result(Structure):
     _fields_ = [("blocks", c_uint64), ("sparse_blocks", c_uint64), ("bad_blocks", c_uint64),
-                ("cached_blocks", c_uint64), ("device_blocks", c_uint64), ("bytes_read", c_uint64),
-                ("stages", Stages), ("first_bad", Error)]
+                ("cached_blocks", c_uint64), ("device_blocks", c_uint64), ("late_blocks", c_uint64),
+                ("bytes_read", c_uint64), ("direct_bytes", c_uint64), ("stages", Stages), ("first_bad", Error)]
 
 
 class ReadItem(Structure):
@@ -277,9 +280,9 @@ def codecs():
 class Context:
     """Threads and cached blocks that several reads share."""
 
-    def __init__(self, threads=0, cache_bytes=0, device_bytes=0):
+    def __init__(self, threads=0, cache_bytes=0, device_bytes=0, jpeg_engines=0):
         self.handle, error = c_void_p(), Error()
-        options = ContextOptions(threads, cache_bytes, device_bytes)
+        options = ContextOptions(threads, cache_bytes, device_bytes, jpeg_engines)
         _check(lib.cogpu_context_open(byref(options), byref(self.handle), byref(error)), error)
 
     def __enter__(self):
@@ -383,11 +386,12 @@ class File:
         return values
 
     def request(self, *, window=None, level=0, bands=None, image=0, part=PIXELS, threads=0,
-                fill_bad_blocks=False, context=None):
+                fill_bad_blocks=False, nan=False, scaled=False, context=None):
         x, y, width, height = window or (0, 0, 0, 0)
         picked = (c_uint32 * len(bands))(*bands) if bands is not None else None
         return Request(image, level, x, y, width, height, picked, len(bands) if bands else 0, part,
-                       int(fill_bad_blocks), threads, context.handle if context else None)
+                       int(fill_bad_blocks), int(nan), int(scaled), threads,
+                       context.handle if context else None)
 
     def shape(self, request):
         """Bands, height and width of what a request returns."""
@@ -396,20 +400,21 @@ class File:
         bands = request.band_count or info.bands
         return bands, request.height or level.height - request.y, request.width or level.width - request.x
 
-    def empty(self, request):
+    def empty(self, request, dtype=None):
         """A packed array for the request, filled with what no reader would leave behind."""
-        dtype = np.dtype("u1") if request.part == MASK else self.info(request.image).dtype
+        dtype = dtype or (np.dtype("u1") if request.part == MASK else self.info(request.image).dtype)
         array = np.empty(self.shape(request), dtype)
         array.view("u1").fill(0xA5)
         return array
 
-    def read(self, out=None, device=CPU, **request):
-        """Pixels as (bands, height, width). `out` may be any view of that shape, strides and all. The
+    def read(self, out=None, device=CPU, dtype=None, **request):
+        """Pixels as (bands, height, width). `out` may be any view of that shape, strides and all;
+        without it `dtype` says to which floats samples are converted. The
         memory of the emulated device is the host's, so that arrays can lie there."""
         if device != CPU:
             request = {"context": shared_context()} | request
         wanted = self.request(**request)
-        out = self.empty(wanted) if out is None else out
+        out = self.empty(wanted, dtype) if out is None else out
         raster, result, error = raster_of(out), Result(), Error()
         raster.device = device
         status = lib.cogpu_read(self.handle, byref(wanted), byref(raster), byref(result),
@@ -463,13 +468,14 @@ def open_source(read, size, close=None, options=None):
                 source)
 
 
-def read_many(requests, context=None):
+def read_many(requests, context=None, device=CPU, dtype=None):
     """[(file, {request}), ...] -> [(status, array), ...] and the CogpuError of the call, or None."""
     items, arrays = (ReadItem * len(requests))(), []
     for item, (file, request) in zip(items, requests):
         item.file, item.request = file.handle, file.request(**request)
-        arrays.append(file.empty(item.request))
+        arrays.append(file.empty(item.request, dtype))
         item.raster = raster_of(arrays[-1])
+        item.raster.device = device
     error = Error()
     status = lib.cogpu_read_many(items, len(requests), context.handle if context else None,
                                  byref(error))

@@ -151,6 +151,9 @@ def test_no_command_is_wrong_usage():
     (["read", "a.tif", "-o", "o.npy", "--bbox", "nan,2,3,4"], "--bbox nan,2,3,4: expected"),
     (["read", "a.tif", "-o", "o.npy", "--bbox", "1,2,3,4", "--window", "0,0,1,1"],
      "--bbox and --window exclude each other"),
+    (["read", "a.tif", "-o", "o.npy", "--type", "uint8"], "--type uint8: expected float16, float32"),
+    (["read", "a.tif", "-o", "o.npy", "--mask", "--nan"], "--mask goes without --type, --nan"),
+    (["checksum", "a.tif", "--nan"], "checksum has no option --nan"),
 ])
 def test_wrong_usage(words, message):
     assert message in failed(*words, code=2)
@@ -530,6 +533,29 @@ def test_a_fourth_band_that_is_no_alpha_is_told(tmp_path):
                  alpha="no")
     result = run("read", path, "-o", tmp_path / "a.png")
     assert result.returncode == 0 and b"band 4 became the alpha" in result.stderr
+
+
+@pytest.mark.parametrize("words, dtype", [(["--nan"], "f4"), (["--scale"], "f4"), (["--type", "float64"], "f8"),
+                                          (["--type", "float16", "--nan", "--scale"], "f2")])
+def test_read_floats(tmp_path, words, dtype):
+    pixels = RNG.integers(0, 9, size=(2, 70, 80), dtype="i2")
+    path = write(tmp_path / "a.tif", pixels, nodata=3)
+    with rasterio.open(path, "r+") as file:
+        file.scales, file.offsets = (0.25, 2), (-1, 0)
+    expected = pixels.astype(dtype)
+    if "--scale" in words:
+        expected = expected * np.array([0.25, 2], dtype)[:, None, None] + np.array([-1, 0], dtype)[:, None, None]
+    if "--nan" in words:
+        expected[pixels == 3] = np.nan
+    done("read", path, "-o", tmp_path / "a.npy", *words)
+    array = np.load(tmp_path / "a.npy")
+    assert array.dtype == dtype and np.array_equal(array, expected, equal_nan=True)
+
+
+def test_read_floats_that_hold_each_sample(tmp_path):
+    path = write(tmp_path / "a.tif", np.ones((1, 5, 6), "i4"))
+    assert "bands of float64" in done("read", path, "-o", tmp_path / "a.npy", "--scale").replace("band of", "bands of")
+    assert "float16, float32" in failed("read", path, "-o", tmp_path / "a.npy", "--type", "int8", code=2)
 
 
 def test_read_mask(tmp_path):

@@ -186,14 +186,14 @@ static inline void build_kind(tiff_builder *file, const image_kind *kind) {
                 if (count == FIXTURE_BLOCKS_MAX)
                     abort();
                 if (kind->apart)
-                    build_data(file, NULL, 5000);
+                    build_data(file, NULL, 25000);
                 offsets[count] = sparse ? 0 : build_data(file, stored.bytes, stored.size);
                 counts[count] = sparse ? 0 : stored.size;
                 free(stored.bytes);
                 free(block);
             }
     uint16_t *bits = malloc(kind_bands(kind) * sizeof *bits);
-    uint32_t *narrow = malloc((count ? count : 1) * sizeof *narrow);
+    uint32_t *narrow = calloc(count ? count : 1, sizeof *narrow);
     if (!bits || !narrow)
         abort();
     for (uint32_t i = 0; i < kind_bands(kind); i++)

@@ -5,16 +5,10 @@
  */
 #include "codec/codec.h"
 #include "gpu_test.h"
+#include "streams.h"
 #include "test.h"
 
 static cogpu_gpu *gpu;
-static uint64_t seed = 1;
-
-static uint32_t draw(uint32_t below) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(seed >> 33) % below;
-}
-
 static bool same_as_host(const gpu_stream *s) {
     uint8_t *out = malloc(s->room), *in = malloc(s->in_bytes);
     const cogpu_block_format format = {0};
@@ -38,36 +32,6 @@ static void decode_all(gpu_stream *streams, uint32_t count) {
     }
 }
 
-/* ---- an encoder: runs of two and more, literals for the rest ---- */
-
-static uint32_t run_at(const uint8_t *raw, uint32_t bytes) {
-    uint32_t run = 1;
-    while (run < bytes && run < 128 && raw[run] == raw[0])
-        run++;
-    return run;
-}
-
-static uint32_t encode(const uint8_t *raw, uint32_t bytes, uint8_t *to) {
-    uint32_t size = 0;
-    for (uint32_t at = 0; at < bytes;) {
-        uint32_t run = run_at(raw + at, bytes - at), count = 0;
-        if (run > 1) {
-            to[size++] = (uint8_t)(257 - run);
-            to[size++] = raw[at];
-            at += run;
-            continue;
-        }
-        while (count < 128 && at + count < bytes &&
-               run_at(raw + at + count, bytes - at - count) < 3)
-            count++;
-        to[size++] = (uint8_t)(count - 1);
-        memcpy(to + size, raw + at, count);
-        size += count;
-        at += count;
-    }
-    return size;
-}
-
 static void round_trips(void) {
     enum { COUNT = 12, BYTES = 60000 };
     gpu_stream streams[COUNT];
@@ -80,7 +44,7 @@ static void round_trips(void) {
                                              : (at / 100 % 2 ? draw(2) : draw(9)));
         coded[i] = malloc(2 * (size_t)bytes + 2);
         streams[i] = (gpu_stream){.in = coded[i],
-                                  .in_bytes = encode(raw, bytes, coded[i]),
+                                  .in_bytes = packbits_encode(raw, bytes, coded[i]),
                                   .room = bytes,
                                   .needed = bytes};
     }

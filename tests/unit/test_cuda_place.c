@@ -2,7 +2,7 @@
  * place on the device against restore and place of the CPU backend: the same decoded bytes, every
  * type, depth, predictor, byte order and interleave, windows, lists of bands and strides. The whole
  * memory of both rasters is compared, so that a byte between two samples that changed is found.
- * Conversions are compared with a plain model.
+ * Conversions of both are compared with a plain model.
  */
 #include "backend/cpu/cpu.h"
 #include "backend/cuda/cuda_place.h"
@@ -179,19 +179,16 @@ static void *uploaded(const void *from, size_t bytes, cogpu_gpu_stream *stream) 
 }
 
 /* Into `target`, which the device works on a copy of. */
-static void place_on_device(const struct batch *batch, struct target *target,
-                            const struct cogpu_gpu_conversion *conversion) {
+static void place_on_device(const struct batch *batch, struct target *target) {
     const cogpu_gpu_calls *calls = gpu->calls;
     cogpu_gpu_stream *stream;
     cogpu_error error;
     struct cogpu_gpu_pixels pixels;
     gpu_test_need(calls->stream_open(gpu, true, &stream, &error), &error);
-    uint32_t listed = cogpu_gpu_bands_listed(batch->plan, conversion);
-    if (!conversion && noise(2))
-        listed = 0;
+    uint32_t listed = cogpu_gpu_bands_listed(batch->plan);
     struct cogpu_gpu_band *bands = must(calloc(listed + 1, sizeof *bands));
     if (listed)
-        cogpu_gpu_list_bands(batch->plan, conversion, bands);
+        cogpu_gpu_list_bands(batch->plan, bands);
     void *memory[5] = {uploaded(target->memory, target->bytes, stream),
                        uploaded(batch->decoded, batch->decoded_bytes, stream),
                        uploaded(batch->placed, batch->count * sizeof *batch->placed, stream),
@@ -199,7 +196,7 @@ static void place_on_device(const struct batch *batch, struct target *target,
                        uploaded(bands, listed * sizeof *bands, stream)};
     cogpu_raster raster = target->raster;
     raster.data = (uint8_t *)memory[0] + target->start;
-    gpu_test_need(cogpu_gpu_pixels_of(batch->plan, &raster, conversion, memory[1], memory[3],
+    gpu_test_need(cogpu_gpu_pixels_of(batch->plan, &raster, memory[1], memory[3],
                                       listed ? memory[4] : NULL, &pixels, &error),
                   &error);
     gpu_test_need(
@@ -262,7 +259,7 @@ static void compare(const cogpu_storage *storage, enum layout layout) {
     memcpy(theirs.memory, ours.memory, ours.bytes);
     theirs.raster.data = theirs.memory + theirs.start;
     place_on_host(&batch, &theirs.raster);
-    place_on_device(&batch, &ours, NULL);
+    place_on_device(&batch, &ours);
     cases++;
     if (memcmp(ours.memory, theirs.memory, ours.bytes) != 0)
         report(storage, &plan, &ours.raster);
@@ -474,19 +471,24 @@ static bool is_nodata(const uint8_t *at, cogpu_type type, const uint8_t *nodata)
 }
 
 static void model(const uint8_t *at, cogpu_type from, cogpu_type to,
-                  const struct cogpu_gpu_conversion *conversion, uint32_t p, uint8_t *sample) {
-    bool scales = conversion->scales || conversion->offsets;
-    double scale = conversion->scales ? conversion->scales[p] : 1;
-    double offset = conversion->offsets ? conversion->offsets[p] : 0, wide;
+                  const cogpu_conversion *conversion, uint32_t band, uint8_t *sample) {
+    bool scales = conversion->bands;
+    double scale = scales ? conversion->bands[band].scale : 1;
+    double offset = scales ? conversion->bands[band].offset : 0, wide;
     float narrow;
     value_of(at, from, &wide, &narrow);
+    bool is_void = conversion->has_nodata && is_nodata(at, from, conversion->nodata[0]);
+    if (conversion->is_mask) {
+        *sample = is_void || (conversion->nodata_is_nan && isnan(wide)) ? 0 : 255;
+        return;
+    }
     if (scales) {
         wide = wide * scale;
         wide = wide + offset;
         narrow = narrow * (float)scale;
         narrow = narrow + (float)offset;
     }
-    if (conversion->has_nodata && is_nodata(at, from, conversion->nodata))
+    if (is_void)
         wide = narrow = NAN;
     if (isnan(wide))
         wide = fabs((double)NAN);
@@ -501,11 +503,27 @@ static void model(const uint8_t *at, cogpu_type from, cogpu_type to,
         memcpy(sample, &half, 2);
 }
 
-/* The CPU backend places the samples as they are; the model converts them. */
+/* A sample of the batch's pixels becomes nodata. */
+static void choose_nodata(const struct target *plain, cogpu_conversion *conversion) {
+    cogpu_type type = plain->raster.type;
+    size_t size = cogpu_type_bytes(type);
+    const uint8_t *sample = plain->memory + noise((uint32_t)(plain->bytes / size)) * size;
+    double value;
+    float narrow;
+    value_of(sample, type, &value, &narrow);
+    cogpu_nodata nodata = {.value = type >= COGPU_F16 && noise(3) == 0 ? NAN : value};
+    memcpy(&nodata.i64, sample, size < 8 ? size : 8);
+    memcpy(&nodata.u64, sample, size < 8 ? size : 8);
+    cogpu_conversion_nodata(&nodata, type, conversion);
+}
+
+/* The CPU backend places the samples as they are, and the model converts them: to floats, or to a
+ * mask where `to` is U8. */
 static void compare_converted(struct kind kind, cogpu_type to, enum layout layout) {
     uint32_t list[LIST_MAX], bands = 1 + noise(4);
-    double scales[LIST_MAX], offsets[LIST_MAX];
+    cogpu_band scales[LIST_MAX];
     cogpu_storage storage = make(kind, bands, noise(4) == 0, noise(2), any_width() % 250 + 1, 2);
+    cogpu_conversion conversion = {.bands = noise(2) ? scales : NULL};
     cogpu_read_plan plan;
     plan_anything(&storage, list, &plan);
     struct batch batch = batch_for(&plan, false);
@@ -514,36 +532,37 @@ static void compare_converted(struct kind kind, cogpu_type to, enum layout layou
             batch.placed[i].decoded = COGPU_PLACE_FILL;
     struct target plain = target_for(kind.type, plan.band_count, plan.height, plan.width, PACKED);
     place_on_host(&batch, &plain.raster);
-    for (uint32_t p = 0; p < plan.band_count; p++) {
-        scales[p] = (noise(2000) - 1000.0) / 768;
-        offsets[p] = noise(1000) / 3.0;
-    }
-    size_t size = cogpu_type_bytes(kind.type), target_size = cogpu_type_bytes(to);
-    struct cogpu_gpu_conversion conversion = {.has_nodata = noise(2),
-                                              .scales = noise(2) ? scales : NULL,
-                                              .offsets = noise(2) ? offsets : NULL};
-    memcpy(conversion.nodata, plain.memory + noise((uint32_t)(plain.bytes / size)) * size, size);
+    for (uint32_t band = 0; band < bands; band++)
+        scales[band] =
+            (cogpu_band){.scale = (noise(2000) - 1000.0) / 768, .offset = noise(1000) / 3.0};
+    conversion.is_mask = to == COGPU_U8;
+    if (conversion.is_mask || noise(2))
+        choose_nodata(&plain, &conversion);
+    plan.conversion = &conversion;
     struct target ours = target_for(to, plan.band_count, plan.height, plan.width, layout);
+    struct target hosts = ours;
+    hosts.memory = must(malloc(ours.bytes));
+    memcpy(hosts.memory, ours.memory, ours.bytes);
+    hosts.raster.data = hosts.memory + hosts.start;
     uint8_t *expected = must(malloc(ours.bytes)), *at = plain.memory;
     memcpy(expected, ours.memory, ours.bytes);
     for (uint32_t p = 0; p < plan.band_count; p++)
         for (uint32_t y = 0; y < plan.height; y++)
-            for (uint32_t x = 0; x < plan.width; x++, at += size)
-                model(at, kind.type, to, &conversion, p,
+            for (uint32_t x = 0; x < plan.width; x++, at += cogpu_type_bytes(kind.type))
+                model(at, kind.type, to, &conversion, cogpu_plan_band(&plan, p),
                       expected + (int64_t)ours.start + p * ours.raster.stride_band +
                           y * ours.raster.stride_y + x * ours.raster.stride_x);
-    if (to == kind.type && !conversion.has_nodata && !conversion.scales && !conversion.offsets)
-        conversion.has_nodata = false; /* nothing to do: samples stay, NaN and all */
-    else {
-        place_on_device(&batch, &ours, &conversion);
-        cases++;
-        if (memcmp(ours.memory, expected, ours.bytes) != 0) {
-            printf("to %s, nodata %d, %zu: ", cogpu_type_name(to), conversion.has_nodata,
-                   target_size);
-            report(&storage, &plan, &ours.raster);
-        }
+    place_on_device(&batch, &ours);
+    place_on_host(&batch, &hosts.raster);
+    cases++;
+    bool by_device = memcmp(ours.memory, expected, ours.bytes) == 0;
+    if (!by_device || memcmp(hosts.memory, expected, ours.bytes) != 0) {
+        printf("%s, to %s, nodata %d: ", by_device ? "cpu" : "gpu", cogpu_type_name(to),
+               conversion.has_nodata);
+        report(&storage, &plan, &ours.raster);
     }
     free(ours.memory);
+    free(hosts.memory);
     free(plain.memory);
     free(expected);
     batch_close(&batch);
@@ -560,6 +579,10 @@ static void test_conversions(void) {
             for (int turn = 0; turn < 9; turn++)
                 compare_converted(kinds[i], to, (enum layout)(turn % 3));
     CHECK(all_equal());
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        for (int turn = 0; turn < 9; turn++)
+            compare_converted(kinds[i], COGPU_U8, (enum layout)(turn % 3)); /* a mask */
+    CHECK(all_equal());
 }
 
 /* Every half there is, and both zeros as nodata. */
@@ -573,14 +596,16 @@ static void test_halves(void) {
     cogpu_read_plan plan;
     cogpu_plan_read(&storage, 0, 0, COUNT, 1, NULL, 0, &plan);
     struct batch batch = batch_for(&plan, false);
-    struct cogpu_gpu_conversion conversion = {.has_nodata = true};
+    cogpu_conversion conversion = {0};
+    cogpu_conversion_nodata(&(cogpu_nodata){.value = 0}, COGPU_F16, &conversion);
+    plan.conversion = &conversion;
     for (uint32_t i = 0; i < COUNT; i++) {
         uint16_t half = (uint16_t)i;
         memcpy(batch.decoded + batch.placed[0].decoded + 2 * i, &half, 2);
         model((const uint8_t *)&half, COGPU_F16, COGPU_F32, &conversion, 0, expected + 4 * i);
     }
     struct target target = target_for(COGPU_F32, 1, 1, COUNT, PACKED);
-    place_on_device(&batch, &target, &conversion);
+    place_on_device(&batch, &target);
     CHECK(memcmp(target.memory, expected, sizeof expected) == 0);
     float first, minus;
     memcpy(&first, target.memory, 4);
@@ -615,7 +640,7 @@ static void test_to_halves(void) {
     values[1] = 65519.999, values[2] = 65520, values[3] = -65536, values[4] = 1e300;
     values[5] = ldexp(1, -25), values[6] = ldexp(1.0001, -25), values[7] = 1e-300;
     memcpy(batch.decoded + batch.placed[0].decoded, values, sizeof values);
-    place_on_device(&batch, &target, NULL);
+    place_on_device(&batch, &target);
     uint32_t wrong = 0;
     for (uint32_t i = 0; i < COUNT; i++) {
         uint16_t half;
@@ -636,29 +661,28 @@ static void test_refusals(void) {
     cogpu_raster raster = {.type = COGPU_U8, .bands = 3, .height = 1, .width = 8};
     cogpu_storage storage = make((struct kind){COGPU_U8, 8, 1}, 3, false, false, 8, 1);
     cogpu_plan_read(&storage, 0, 0, 8, 1, NULL, 0, &plan);
-    CHECK(cogpu_gpu_pixels_of(&plan, &raster, NULL, NULL, NULL, NULL, &pixels, &error) == COGPU_OK);
+    CHECK(cogpu_gpu_pixels_of(&plan, &raster, NULL, NULL, NULL, &pixels, &error) == COGPU_OK);
     raster.type = COGPU_U16;
-    CHECK(cogpu_gpu_pixels_of(&plan, &raster, NULL, NULL, NULL, NULL, &pixels, &error) ==
+    CHECK(cogpu_gpu_pixels_of(&plan, &raster, NULL, NULL, NULL, &pixels, &error) ==
           COGPU_UNSUPPORTED);
     raster.type = COGPU_F32;
     storage.type = COGPU_CI16;
-    CHECK(cogpu_gpu_pixels_of(&plan, &raster, NULL, NULL, NULL, NULL, &pixels, &error) ==
+    CHECK(cogpu_gpu_pixels_of(&plan, &raster, NULL, NULL, NULL, &pixels, &error) ==
           COGPU_UNSUPPORTED);
     storage.type = COGPU_U8;
-    double scales[9] = {0};
     uint32_t list[9] = {1, 2, 3, 1, 2, 3, 1, 2, 3};
-    struct cogpu_gpu_conversion conversion = {.scales = scales};
     cogpu_plan_read(&storage, 0, 0, 8, 1, list, 9, &plan);
-    CHECK(cogpu_gpu_pixels_of(&plan, &raster, &conversion, NULL, NULL, NULL, &pixels, &error) ==
+    CHECK(cogpu_gpu_bands_listed(&plan) == 9);
+    CHECK(cogpu_gpu_pixels_of(&plan, &raster, NULL, NULL, NULL, &pixels, &error) ==
           COGPU_UNSUPPORTED);
-    CHECK(cogpu_gpu_pixels_of(&plan, &raster, NULL, NULL, NULL, NULL, &pixels, &error) == COGPU_OK);
     raster.type = COGPU_U8;
+    cogpu_plan_read(&storage, 0, 0, 8, 1, NULL, 0, &plan);
     storage.colour = COGPU_FROM_YCBCR;
-    CHECK(cogpu_gpu_pixels_of(&plan, &raster, NULL, NULL, NULL, NULL, &pixels, &error) ==
+    CHECK(cogpu_gpu_pixels_of(&plan, &raster, NULL, NULL, NULL, &pixels, &error) ==
           COGPU_UNSUPPORTED);
     storage.colour = COGPU_AS_STORED;
     storage.format.row_bytes = (size_t)COGPU_GPU_BLOCK_MAX + 1;
-    CHECK(cogpu_gpu_pixels_of(&plan, &raster, NULL, NULL, NULL, NULL, &pixels, &error) ==
+    CHECK(cogpu_gpu_pixels_of(&plan, &raster, NULL, NULL, NULL, &pixels, &error) ==
           COGPU_UNSUPPORTED);
 }
 

@@ -91,6 +91,7 @@ static uint8_t *filled(size_t bytes, enum kind kind) {
 struct options {
     int level;
     bool no_size, sum;
+    bool flush;                       /* before the end, which leaves a last block of nothing */
     int window_log, target, literals; /* 0: as it comes */
 };
 
@@ -111,8 +112,12 @@ static struct bytes compress(const uint8_t *data, size_t bytes, struct options o
         ZSTD_CCtx_setParameter(c, ZSTD_c_targetCBlockSize, options.target);
     if (options.literals)
         ZSTD_CCtx_setParameter(c, ZSTD_c_literalCompressionMode, options.literals);
-    frame.count = ZSTD_compress2(c, frame.at, ZSTD_compressBound(bytes) + 100000, data, bytes);
-    CHECK(!ZSTD_isError(frame.count));
+    ZSTD_inBuffer in = {data, bytes, 0};
+    ZSTD_outBuffer out = {frame.at, ZSTD_compressBound(bytes) + 100000, 0};
+    if (options.flush)
+        CHECK(ZSTD_compressStream2(c, &out, &in, ZSTD_e_flush) == 0);
+    CHECK(ZSTD_compressStream2(c, &out, &in, ZSTD_e_end) == 0);
+    frame.count = out.pos;
     ZSTD_freeCCtx(c);
     return frame;
 }
@@ -276,6 +281,24 @@ static void small_windows(void) {
     free(data);
 }
 
+/* A sequence whose extra bits and states do not fit one look at the stream: 66000 literals and
+ * 33000 bytes from far back, with codes that are rare. */
+static void long_sequences(void) {
+    enum { BLOCK = 128 << 10, AT = BLOCK + 66000 };
+    static const struct options options[] = {{.level = 9}};
+    for (uint32_t i = 0; i < 3; i++) {
+        uint8_t *data = filled(2 * BLOCK, NOISE);
+        memcpy(data + AT, data + AT - 197000, 33000);
+        for (size_t k = 0, at = AT + 33000; k < 9; k++) { /* more, up to the next mark */
+            at += (size_t)3 << k;
+            memcpy(data + at, data + BLOCK + 20000 * i + 3000 * k, (size_t)20 << k);
+            at += (size_t)20 << k;
+        }
+        round_trip(data, 2 * BLOCK, options, 1, (int)i % 2);
+        free(data);
+    }
+}
+
 /* What the frames so far have used: all kinds of blocks, of literals and of codes. Literals that
  * are one byte, which libzstd has no use for, are among the frames made by hand. */
 static void all_is_met(void) {
@@ -347,6 +370,7 @@ static void made_by_hand(void) {
         {"a", 1, 3, COGPU_GPU_DAMAGED},
         /* Two raw blocks, the second empty. */
         {MAGIC "\x20\x03\x18\0\0abc\x01\0\0", 15, 3, COGPU_GPU_DECODED},
+        {MAGIC "\x20\x04\x18\0\0abc\x01\0\0", 15, 100, COGPU_GPU_DAMAGED},
         /* Compressed: two raw literals, a match of 10 at offset 1 by RLE codes and no bits. The
          * codes: 2 literals, offset value 4 (code 2 and two bits 0), match 10 (code 7). */
         {MAGIC "\x20\x0C\x4D\0\0\x10"
@@ -409,9 +433,11 @@ static void made_by_hand(void) {
     }
 }
 
-static void bad_sums(void) {
+static void bad_sums(bool flush) {
     uint8_t *data = filled(20000, TEXT);
-    struct bytes frame = compress(data, 20000, (struct options){.level = 3, .sum = true});
+    const struct options options = {.level = 3, .sum = true, .flush = flush};
+    struct bytes frame = compress(data, 20000, options);
+    round_trip(data, 20000, &options, 1, 0);
     for (size_t i = 0; i < 4; i++) {
         frame.at[frame.count - 4 + i] ^= 0x10;
         gpu_stream stream = stream_of(frame.at, frame.count, 20000);
@@ -421,6 +447,11 @@ static void bad_sums(void) {
     }
     free(frame.at);
     free(data);
+}
+
+static void sums(void) {
+    bad_sums(false);
+    bad_sums(true);
 }
 
 enum { DAMAGED_AT_ONCE = 64 };
@@ -514,10 +545,11 @@ int main(void) {
     RUN(small_sizes);
     RUN(large_sizes);
     RUN(small_windows);
+    RUN(long_sequences);
     RUN(all_levels);
     RUN(all_is_met);
     RUN(frames_in_a_row);
-    RUN(bad_sums);
+    RUN(sums);
     RUN(cut_off);
     RUN(flipped);
     RUN(any_order);

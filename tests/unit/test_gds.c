@@ -6,7 +6,7 @@
 #include "backend/cuda/gpu.h"
 
 #include "fake_cufile.h"
-#include "test.h"
+#include "stand_in.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -29,10 +29,20 @@ static cogpu_gds_read reads[SPANS_MAX];
 static cogpu_gds_place places[SPANS_MAX];
 static cogpu_error error;
 
+/* All spans of a batch, or COGPU_LIMIT where they need more than is allowed. */
+static cogpu_status plan_batch(cogpu_gds_plan *plan, const cogpu_gds_file *file,
+                               uint64_t file_bytes, const cogpu_span *spans, uint32_t count,
+                               uint64_t allowed) {
+    for (uint32_t i = 0; i < count; i++)
+        if (!cogpu_gds_plan_add(plan, file, file_bytes, spans[i], allowed, &places[i]))
+            return COGPU_LIMIT;
+    return COGPU_OK;
+}
+
 static cogpu_status plan_all(cogpu_gds_plan *plan, uint64_t file_bytes, const cogpu_span *spans,
                              uint32_t count, uint64_t allowed) {
     *plan = (cogpu_gds_plan){.reads = reads};
-    return cogpu_gds_plan_batch(plan, NULL, file_bytes, spans, count, allowed, places, &error);
+    return plan_batch(plan, NULL, file_bytes, spans, count, allowed);
 }
 
 static bool is_read(const cogpu_gds_read *read, uint64_t offset, uint64_t bytes, uint64_t device) {
@@ -43,8 +53,6 @@ static void test_no_spans(void) {
     cogpu_gds_plan plan;
     CHECK(plan_all(&plan, 1000, NULL, 0, 0) == COGPU_OK);
     CHECK(plan.read_count == 0 && plan.bytes == 0);
-    cogpu_gds_range range = cogpu_gds_bring(NULL, places, NULL, 0);
-    CHECK(range.bytes == 0);
 }
 
 static void test_one_span(void) {
@@ -118,8 +126,6 @@ static void test_the_guard_names_both_sizes(void) {
     cogpu_span spans[] = {{0, 100}, {1 << 20, 5000}};
     CHECK(plan_all(&plan, 2 << 20, spans, 2, 3 * PAGE) == COGPU_OK);
     CHECK(plan_all(&plan, 2 << 20, spans, 2, 3 * PAGE - 1) == COGPU_LIMIT);
-    CHECK_TEXT(error.message, "the stored bytes of 2 blocks need 12288 bytes of device memory, and "
-                              "12287 are allowed: raise `device_bytes` of the context");
     cogpu_span huge[] = {{0, INT64_MAX}, {PAGE, 1}, {0, INT64_MAX}, {1, 1}, {0, INT64_MAX}};
     CHECK(plan_all(&plan, UINT64_MAX, huge, 2, UINT64_MAX) == COGPU_OK);
     CHECK(plan_all(&plan, UINT64_MAX, huge, 2, 1 << 30) == COGPU_LIMIT);
@@ -136,9 +142,6 @@ static void test_sums_that_overflow(void) {
     uint64_t before = plan.bytes;
     CHECK(!cogpu_gds_plan_add(&plan, (void *)&one, INT64_MAX, all, UINT64_MAX, &places[2]));
     CHECK(plan.read_count == 2 && plan.bytes == before);
-    CHECK(cogpu_gds_plan_batch(&plan, (void *)&one, INT64_MAX, &all, 1, UINT64_MAX, &places[2],
-                               &error) == COGPU_LIMIT);
-    CHECK(strstr(error.message, "more than") && plan.bytes == before);
 }
 
 static void test_what_does_not_fit_changes_nothing(void) {
@@ -204,46 +207,12 @@ static void test_plans_are_sound(void) {
     }
 }
 
-static void test_one_range_comes_back(void) {
-    cogpu_gds_plan plan;
-    cogpu_span spans[] = {{10, 20}, {0, 0}, {100000, 7}, {200000, 50}, {300000, 5}};
-    CHECK(plan_all(&plan, 1 << 20, spans, 5, UINT64_MAX) == COGPU_OK);
-    uint32_t chosen[] = {3, 1, 2}, sparse[] = {1, 1};
-    cogpu_gds_range range = cogpu_gds_bring(spans, places, chosen, 3);
-    CHECK(range.device_offset == places[2].device_offset);
-    CHECK(range.device_offset + range.bytes == places[3].device_offset + 50);
-    range = cogpu_gds_bring(spans, places, sparse, 2);
-    CHECK(range.bytes == 0);
-    range = cogpu_gds_bring(spans, places, sparse, 0);
-    CHECK(range.bytes == 0);
-}
-
 /* ---- libraries, each in a process of its own ----------------------------------------------- */
 
 static fake_cufile *fake;
 
-static void in_a_process(const char *path, void (*test)(void)) {
-    int status = 0;
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-        if (path)
-            setenv("COGPU_CUFILE", path, 1);
-        else
-            unsetenv("COGPU_CUFILE");
-        void *library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-        void *symbol = library ? dlsym(library, "fake_cufile_control") : NULL;
-        if (symbol) {
-            fake_cufile_control_call *control;
-            memcpy(&control, &symbol, sizeof control);
-            fake = control();
-        }
-        test_broken = 0;
-        test();
-        exit(test_broken);
-    }
-    CHECK(child > 0 && waitpid(child, &status, 0) == child);
-    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+static void with_cufile(const char *path, void (*test)(void)) {
+    in_a_process("COGPU_CUFILE", path, "fake_cufile_control", (void **)&fake, test);
 }
 
 static void expect_absent(const char *why) {
@@ -297,13 +266,13 @@ static void in_a_library_without_properties(void) {
 }
 
 static void test_absent_libraries(void) {
-    in_a_process(NULL, in_no_library);
-    in_a_process("/nonexistent/libcufile.so", in_no_such_file);
-    in_a_process("libm.so.6", in_another_library);
-    in_a_process(FAKE_CUFILE, in_a_library_without_driver);
-    in_a_process(FAKE_CUFILE, in_a_library_that_others_opened);
-    in_a_process(FAKE_CUFILE, in_a_library_by_way_of_the_host);
-    in_a_process(FAKE_CUFILE, in_a_library_without_properties);
+    with_cufile(NULL, in_no_library);
+    with_cufile("/nonexistent/libcufile.so", in_no_such_file);
+    with_cufile("libm.so.6", in_another_library);
+    with_cufile(FAKE_CUFILE, in_a_library_without_driver);
+    with_cufile(FAKE_CUFILE, in_a_library_that_others_opened);
+    with_cufile(FAKE_CUFILE, in_a_library_by_way_of_the_host);
+    with_cufile(FAKE_CUFILE, in_a_library_without_properties);
 }
 
 /* ---- fetch --------------------------------------------------------------------------------- */
@@ -619,7 +588,7 @@ static cogpu_status read_batch(cogpu_gpu *gpu, const cogpu_span *spans, uint32_t
     cogpu_gds_plan plan = {.reads = reads};
     void *device = NULL;
     uint32_t bad = 9, wrong = 0;
-    TRY(cogpu_gds_plan_batch(&plan, file, FILE_BYTES, spans, count, allowed, places, &error));
+    TRY(plan_batch(&plan, file, FILE_BYTES, spans, count, allowed));
     if (plan.bytes > 0) {
         TRY(gpu->calls->allocate(gpu, plan.bytes, &device, &error));
         TRY(cogpu_gds_register(&context, device, plan.bytes, &error));
@@ -670,7 +639,6 @@ static void test_a_guard_that_refuses(void) {
     CHECK(cogpu_gpu_open_emu(1, 1 << 30, &gpu, &error) == COGPU_OK);
     CHECK(gpu->calls->memory(gpu, &before, &total, &error) == COGPU_OK);
     CHECK(read_batch(gpu, spans, 2, 2 * PAGE - 1) == COGPU_LIMIT);
-    CHECK(strstr(error.message, "8192") && strstr(error.message, "8191"));
     CHECK(gpu->calls->memory(gpu, &after, &total, &error) == COGPU_OK && before == after);
     CHECK(fake->memories == 0 && fake->setups == 0 && fake->reads == 0);
     CHECK(read_batch(gpu, spans, 2, 2 * PAGE) == COGPU_OK);
@@ -724,13 +692,13 @@ static void in_a_library_of_small_batches(void) {
 
 static void test_fetch(void) {
     has_batches = true;
-    in_a_process(FAKE_CUFILE, in_a_library_at_work);
-    in_a_process(FAKE_CUFILE, in_a_library_of_small_batches);
+    with_cufile(FAKE_CUFILE, in_a_library_at_work);
+    with_cufile(FAKE_CUFILE, in_a_library_of_small_batches);
 }
 
 static void test_fetch_without_batches(void) {
     has_batches = false;
-    in_a_process(FAKE_CUFILE_OLD, in_a_library_at_work);
+    with_cufile(FAKE_CUFILE_OLD, in_a_library_at_work);
 }
 
 int main(void) {
@@ -744,7 +712,6 @@ int main(void) {
     RUN(test_sums_that_overflow);
     RUN(test_what_does_not_fit_changes_nothing);
     RUN(test_plans_are_sound);
-    RUN(test_one_range_comes_back);
     RUN(test_absent_libraries);
     RUN(test_fetch);
     RUN(test_fetch_without_batches);

@@ -1,8 +1,9 @@
 /*
  * The CPU backend: a stored block becomes samples of the caller's raster in three steps, each a
  * file: decode (stored bytes to block bytes), restore (predictor and byte order undone, row by
- * row), place (rows into the raster at its strides, packed depths widened). Blocks that are too
- * large to be held take these steps a few rows at a time: stream.
+ * row), place (rows into the raster at its strides, packed depths widened), by way of convert where
+ * the plan has a conversion. Blocks that are too large to be held take these steps a few rows at a
+ * time: stream.
  */
 #ifndef COGPU_BACKEND_CPU_CPU_H
 #define COGPU_BACKEND_CPU_CPU_H
@@ -11,8 +12,9 @@
 
 /* What one thread works with, kept from block to block. Zeroed at the start. */
 typedef struct cogpu_seat {
-    uint8_t *stored, *decoded, *units, *row, *wide_row;
-    size_t stored_bytes, decoded_bytes, units_bytes, row_bytes, wide_row_bytes;
+    uint8_t *stored, *decoded, *units, *row, *wide_row, *sunk, *plain, *converted;
+    size_t stored_bytes, decoded_bytes, units_bytes, row_bytes, wide_row_bytes, sunk_bytes,
+        plain_bytes, converted_bytes;
     cogpu_codec_state codec;
     struct cogpu_seat *next; /* in the context's list of free seats */
 } cogpu_seat;
@@ -41,8 +43,13 @@ bool cogpu_cpu_needs_restore(const cogpu_storage *storage);
 void cogpu_cpu_restore(const cogpu_storage *storage, uint8_t *from, uint32_t rows, uint32_t pixels,
                        uint8_t *to, int64_t to_stride, bool streams);
 
-/* place: the block's part of the window into the raster, restored on the way unless it is already.
- */
+/* convert: samples of the storage's type, of band p of the raster and side by side, into such of
+ * the raster's type, as the plan's conversion has it. */
+void cogpu_cpu_convert(const cogpu_read_plan *plan, uint32_t p, const uint8_t *from, uint32_t count,
+                       cogpu_type to_type, uint8_t *to);
+
+/* place: the block's part of the window into the raster, restored on the way unless it is already,
+ * and converted if the plan says so. */
 cogpu_status cogpu_cpu_place(cogpu_seat *seat, const cogpu_read_plan *plan,
                              const cogpu_block *block, uint8_t *decoded, bool is_restored,
                              const cogpu_raster *raster, cogpu_error *error);
@@ -56,13 +63,21 @@ void cogpu_cpu_fill(const cogpu_read_plan *plan, const cogpu_block *block,
                     const cogpu_raster *raster);
 
 /* stream: decode, restore and place of a block that is too large to be held, as its stored bytes
- * are read. *read grows by what is read. */
+ * are read. *read grows by what is read. With `sink` the rows do not go into the raster, of which
+ * only type and bands are looked at, but to it: packed, band after band, with what of the window
+ * they are. */
+typedef struct cogpu_row_sink {
+    cogpu_status (*put)(void *user, const uint8_t *pixels, const cogpu_block *part,
+                        cogpu_error *error);
+    void *user;
+} cogpu_row_sink;
 bool cogpu_cpu_is_streamed(const cogpu_storage *storage);
 /* Bytes that one takes of a seat. */
 uint64_t cogpu_cpu_stream_bytes(const cogpu_storage *storage);
 cogpu_status cogpu_cpu_stream(cogpu_seat *seat, const cogpu_read_plan *plan,
                               const cogpu_block *block, cogpu_span span, const cogpu_raster *raster,
-                              bool *needs_whole, uint64_t *read, cogpu_error *error);
+                              const cogpu_row_sink *sink, bool *needs_whole, uint64_t *read,
+                              cogpu_error *error);
 
 /* Vector units found, for cogpu_device_info. */
 const char *cogpu_cpu_vectors(void);

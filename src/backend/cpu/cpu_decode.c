@@ -12,6 +12,9 @@ void cogpu_seat_close(cogpu_seat *seat) {
     cogpu_release(seat->units);
     cogpu_release(seat->row);
     cogpu_release(seat->wide_row);
+    cogpu_release(seat->sunk);
+    cogpu_release(seat->plain);
+    cogpu_release(seat->converted);
     cogpu_codec_state_close(&seat->codec);
 }
 

@@ -1,6 +1,8 @@
 /*
  * Takes restored rows of a block, hands on samples in the caller's raster: cropped to the window,
- * the wanted bands at the raster's strides, packed depths widened on the way.
+ * the wanted bands at the raster's strides, packed depths widened on the way. Samples that are to
+ * be converted are placed as they are in memory of the seat, a few rows at a time, and go from
+ * there.
  */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/cpu_vector.h"
@@ -200,7 +202,7 @@ static void take_band(const struct split *split, uint32_t band, const uint8_t *p
                  (int64_t)pixel, count - done, size);
 }
 
-/* ---- the step ---- */
+/* ---- rows ---- */
 
 /* Where band position `p` of the block's first pixel goes. */
 static uint8_t *target_of(const cogpu_block *block, const cogpu_raster *raster, uint32_t p) {
@@ -230,7 +232,7 @@ static void place_row(const cogpu_read_plan *plan, const cogpu_block *block,
                (size_t)block->width * per_pixel * size);
     } else {
         for (uint32_t p = 0; p < plan->band_count; p++) {
-            uint32_t band = plan->bands ? plan->bands[p] - 1 : p;
+            uint32_t band = cogpu_plan_band(plan, p);
             take_band(split, band, samples, per_pixel, block->width, size,
                       target_of(block, raster, p) + down, raster->stride_x);
         }
@@ -246,7 +248,7 @@ static void place_packed_row(cogpu_seat *seat, const cogpu_read_plan *plan,
     uint32_t per_pixel = storage->format.samples;
     bool planar = storage->planes > 1;
     for (uint32_t p = 0; p < (planar ? 1 : plan->band_count); p++) {
-        uint32_t band = planar ? 0 : plan->bands ? plan->bands[p] - 1 : p;
+        uint32_t band = planar ? 0 : cogpu_plan_band(plan, p);
         widen(storage, packed, (uint64_t)block->source_x * per_pixel + band, per_pixel,
               block->width, seat->wide_row);
         copy_samples(target_of(block, raster, planar ? block->plane : p) +
@@ -290,6 +292,63 @@ static void take_row(cogpu_seat *seat, const cogpu_read_plan *plan, const cogpu_
         place_row(plan, block, split, i, row + first * cogpu_type_bytes(storage->type), raster);
 }
 
+/* ---- with a conversion ---- */
+
+static void convert_row(cogpu_seat *seat, const cogpu_read_plan *plan, uint32_t p,
+                        const uint8_t *samples, uint32_t count, const cogpu_raster *raster,
+                        uint8_t *to) {
+    size_t size = cogpu_type_bytes(raster->type);
+    bool is_packed_row = raster->stride_x == (int64_t)size;
+    cogpu_cpu_convert(plan, p, samples, count, raster->type, is_packed_row ? to : seat->converted);
+    if (!is_packed_row)
+        copy_steps(to, raster->stride_x, seat->converted, (int64_t)size, count, size);
+}
+
+/* Rows of the block to convert at once: as many as the nearest caches hold. */
+static uint32_t rows_converted(const cogpu_block *block, size_t row_bytes) {
+    enum { HELD_BYTES = 64 << 10 };
+    size_t rows = HELD_BYTES / row_bytes;
+    return rows < 1 ? 1 : rows < block->height ? (uint32_t)rows : block->height;
+}
+
+static cogpu_status place_converted(cogpu_seat *seat, const cogpu_read_plan *plan,
+                                    const cogpu_block *block, uint8_t *decoded, bool is_restored,
+                                    const cogpu_raster *raster, cogpu_error *error) {
+    cogpu_read_plan plain_plan = *plan;
+    bool planar = plan->storage->planes > 1;
+    uint32_t bands = planar ? 1 : plan->band_count;
+    size_t size = cogpu_type_bytes(plan->storage->type), band_row = block->width * size;
+    uint32_t step = rows_converted(block, band_row * bands);
+    TRY(cogpu_seat_room(&seat->plain, &seat->plain_bytes, step * band_row * bands, error));
+    TRY(cogpu_seat_room(&seat->converted, &seat->converted_bytes,
+                        block->width * cogpu_type_bytes(raster->type), error));
+    plain_plan.conversion = NULL;
+    cogpu_raster plain = {.data = seat->plain,
+                          .type = plan->storage->type,
+                          .bands = bands,
+                          .height = step,
+                          .width = block->width,
+                          .stride_band = (int64_t)(step * band_row),
+                          .stride_y = (int64_t)band_row,
+                          .stride_x = (int64_t)size};
+    cogpu_block part = *block;
+    part.plane = part.target_x = part.target_y = 0;
+    for (uint32_t y = 0; y < block->height; y += step, part.source_y += step) {
+        part.height = block->height - y < step ? block->height - y : step;
+        TRY(cogpu_cpu_place(seat, &plain_plan, &part, decoded, is_restored, &plain, error));
+        for (uint32_t b = 0; b < bands; b++)
+            for (uint32_t row = 0; row < part.height; row++) {
+                uint32_t p = planar ? block->plane : b;
+                convert_row(seat, plan, p, seat->plain + (b * step + row) * band_row, block->width,
+                            raster,
+                            target_of(block, raster, p) + (int64_t)(y + row) * raster->stride_y);
+            }
+    }
+    return COGPU_OK;
+}
+
+/* ---- the step ---- */
+
 cogpu_status cogpu_cpu_place(cogpu_seat *seat, const cogpu_read_plan *plan,
                              const cogpu_block *block, uint8_t *decoded, bool is_restored,
                              const cogpu_raster *raster, cogpu_error *error) {
@@ -297,6 +356,8 @@ cogpu_status cogpu_cpu_place(cogpu_seat *seat, const cogpu_read_plan *plan,
     size_t row_bytes = storage->format.row_bytes;
     size_t wide_bytes = block->width * cogpu_type_bytes(storage->type);
     uint8_t *row = decoded + block->source_y * row_bytes;
+    if (plan->conversion)
+        return place_converted(seat, plan, block, decoded, is_restored, raster, error);
     if (!is_restored && goes_direct(plan, block, raster)) {
         uint8_t *to = target_of(block, raster, storage->planes > 1 ? block->plane : 0);
         bool streams = is_beyond_caches(raster, cogpu_type_bytes(storage->type));
@@ -322,7 +383,8 @@ uint8_t *cogpu_cpu_direct(const cogpu_read_plan *plan, const cogpu_block *block,
     bool plain = storage->format.compression == COMPRESSION_NONE &&
                  storage->colour == COGPU_AS_STORED && storage->format.fill_order == 1 &&
                  !cogpu_cpu_needs_restore(storage);
-    if (!plain || !goes_direct(plan, block, raster) || block->width != storage->block_width ||
+    if (!plain || plan->conversion || !goes_direct(plan, block, raster) ||
+        block->width != storage->block_width ||
         raster->stride_y != (int64_t)storage->format.row_bytes)
         return NULL;
     return target_of(block, raster, storage->planes > 1 ? block->plane : 0);
@@ -330,11 +392,17 @@ uint8_t *cogpu_cpu_direct(const cogpu_read_plan *plan, const cogpu_block *block,
 
 void cogpu_cpu_fill(const cogpu_read_plan *plan, const cogpu_block *block,
                     const cogpu_raster *raster) {
-    size_t size = cogpu_type_bytes(plan->storage->type);
+    const uint8_t *fill = plan->storage->format.fill;
+    size_t size = cogpu_type_bytes(raster->type);
     bool planar = plan->storage->planes > 1;
-    for (uint32_t p = 0; p < (planar ? 1 : plan->band_count); p++)
+    for (uint32_t b = 0; b < (planar ? 1 : plan->band_count); b++) {
+        uint32_t p = planar ? block->plane : b;
+        uint8_t converted[16];
+        if (plan->conversion)
+            cogpu_cpu_convert(plan, p, fill, 1, raster->type, converted);
         for (uint32_t i = 0; i < block->height; i++)
-            copy_samples(target_of(block, raster, planar ? block->plane : p) +
-                             (int64_t)i * raster->stride_y,
-                         raster->stride_x, plan->storage->format.fill, 0, block->width, size);
+            copy_samples(target_of(block, raster, p) + (int64_t)i * raster->stride_y,
+                         raster->stride_x, plan->conversion ? converted : fill, 0, block->width,
+                         size);
+    }
 }

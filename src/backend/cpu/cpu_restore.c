@@ -33,23 +33,6 @@ static void swap24(uint8_t *row, size_t bytes) {
     }
 }
 
-/* Bytes of the unit that byte order applies to; 1 for packed depths, which are streams of bits with
- * the most significant first. Integers of 24 bits are such streams too, but GDAL, which is nearly
- * alone in writing them, swaps their bytes in big-endian files. */
-static size_t order_unit(const cogpu_storage *storage) {
-    switch (storage->type) {
-    case COGPU_CI16:
-        return 2;
-    case COGPU_CI32:
-    case COGPU_CF32:
-        return 4;
-    case COGPU_CF64:
-        return 8;
-    default:
-        return storage->bits % 8 == 0 ? storage->bits / 8 : 1;
-    }
-}
-
 static void swap_row(uint8_t *row, size_t bytes, size_t unit) {
     if (unit == 2) {
         SWAP_ALL(uint16_t, __builtin_bswap16)
@@ -348,7 +331,7 @@ static bool is_cmyk(const cogpu_storage *storage) {
 
 static bool needs_swap(const cogpu_storage *storage) {
     return storage->big_endian != COGPU_HOST_BIG_ENDIAN && storage->predictor != 3 &&
-           order_unit(storage) > 1;
+           cogpu_storage_order_unit(storage) > 1;
 }
 
 bool cogpu_cpu_needs_restore(const cogpu_storage *storage) {
@@ -367,7 +350,7 @@ void cogpu_cpu_restore(const cogpu_storage *storage, uint8_t *from, uint32_t row
     for (uint32_t i = 0; i < rows; i++, from += row_bytes, to += to_stride) {
         bool stream_row = streams && (uintptr_t)to % VECTOR == 0;
         if (swap)
-            swap_row(from, bytes, order_unit(storage));
+            swap_row(from, bytes, cogpu_storage_order_unit(storage));
         if (planes) {
             sum_row(&summer, from, from, sum_bytes, false);
             gather(from, samples, row_bytes / size, size, to, stream_row);

@@ -85,10 +85,35 @@ static cogpu_status decode_some(cogpu_stream *stream, const cogpu_storage *stora
     return stream->feed->failure.status;
 }
 
+/* By way of packed memory. */
+static cogpu_status sink_rows(cogpu_seat *seat, const cogpu_read_plan *plan,
+                              const cogpu_block *part, const cogpu_raster *raster,
+                              const cogpu_row_sink *sink, cogpu_error *error) {
+    bool planar = plan->storage->planes > 1;
+    size_t size = cogpu_type_bytes(raster->type), row = part->width * size;
+    size_t band = row * part->height;
+    TRY(cogpu_seat_room(&seat->sunk, &seat->sunk_bytes, band * (planar ? 1 : plan->band_count),
+                        error));
+    cogpu_raster packed = {.data = seat->sunk,
+                           .type = raster->type,
+                           .bands = raster->bands,
+                           .height = part->height,
+                           .width = part->width,
+                           .stride_band = planar ? 0 : (int64_t)band,
+                           .stride_y = (int64_t)row,
+                           .stride_x = (int64_t)size};
+    cogpu_block here = *part;
+    here.target_x = here.target_y = 0;
+    TRY(cogpu_cpu_place(seat, plan, &here, seat->decoded, !cogpu_cpu_needs_restore(plan->storage),
+                        &packed, error));
+    return sink->put(sink->user, seat->sunk, part, error);
+}
+
 /* Rows first .. first+count-1 of the block, as far as the window has them. */
 static cogpu_status place_rows(cogpu_seat *seat, const cogpu_read_plan *plan,
                                const cogpu_block *block, uint32_t first, uint32_t count,
-                               const cogpu_raster *raster, cogpu_error *error) {
+                               const cogpu_raster *raster, const cogpu_row_sink *sink,
+                               cogpu_error *error) {
     uint32_t top = first > block->source_y ? first : block->source_y;
     uint32_t end = block->source_y + block->height;
     end = first + count < end ? first + count : end;
@@ -98,6 +123,8 @@ static cogpu_status place_rows(cogpu_seat *seat, const cogpu_read_plan *plan,
     part.source_y = top - first;
     part.target_y += top - block->source_y;
     part.height = end - top;
+    if (sink)
+        return sink_rows(seat, plan, &part, raster, sink, error);
     return cogpu_cpu_place(seat, plan, &part, seat->decoded,
                            !cogpu_cpu_needs_restore(plan->storage), raster, error);
 }
@@ -119,7 +146,8 @@ static cogpu_status check_end(cogpu_seat *seat, cogpu_stream *stream, const cogp
 
 static cogpu_status stream_rows(cogpu_seat *seat, const cogpu_read_plan *plan,
                                 const cogpu_block *block, cogpu_stream *stream,
-                                const cogpu_raster *raster, cogpu_error *error) {
+                                const cogpu_raster *raster, const cogpu_row_sink *sink,
+                                cogpu_error *error) {
     const cogpu_storage *storage = plan->storage;
     size_t row_bytes = storage->format.row_bytes;
     uint32_t step = rows_at_once(storage), end = block->source_y + block->height;
@@ -131,7 +159,7 @@ static cogpu_status stream_rows(cogpu_seat *seat, const cogpu_read_plan *plan,
             return cogpu_fail(error, COGPU_CORRUPT, "the block holds %llu bytes where %llu are due",
                               (unsigned long long)row * row_bytes + got,
                               (unsigned long long)block->needed_rows * row_bytes);
-        TRY(place_rows(seat, plan, block, row, rows, raster, error));
+        TRY(place_rows(seat, plan, block, row, rows, raster, sink, error));
     }
     return end == block->needed_rows && storage->codec->stream->ends_itself
                ? check_end(seat, stream, storage, (uint64_t)end * row_bytes, error)
@@ -140,7 +168,8 @@ static cogpu_status stream_rows(cogpu_seat *seat, const cogpu_read_plan *plan,
 
 cogpu_status cogpu_cpu_stream(cogpu_seat *seat, const cogpu_read_plan *plan,
                               const cogpu_block *block, cogpu_span span, const cogpu_raster *raster,
-                              bool *needs_whole, uint64_t *read, cogpu_error *error) {
+                              const cogpu_row_sink *sink, bool *needs_whole, uint64_t *read,
+                              cogpu_error *error) {
     const cogpu_storage *storage = plan->storage;
     cogpu_block_format format = storage->format;
     format.height = block->rows;
@@ -152,7 +181,7 @@ cogpu_status cogpu_cpu_stream(cogpu_seat *seat, const cogpu_read_plan *plan,
                         rows_at_once(storage) * format.row_bytes, error));
     cogpu_stream stream = {
         .format = &format, .feed = &feeding.feed, .block_bytes = storage->block_bytes};
-    cogpu_status status = stream_rows(seat, plan, block, &stream, raster, error);
+    cogpu_status status = stream_rows(seat, plan, block, &stream, raster, sink, error);
     storage->codec->stream->close(&stream);
     *needs_whole = stream.needs_whole;
     *read += feeding.read;

@@ -51,9 +51,7 @@ typedef struct cogpu_coded {
 /* What a decoder is given. All memory is the caller's and stays until the stream is through. */
 typedef struct cogpu_gpu_batch {
     cogpu_gpu *gpu;
-    cogpu_gpu_stream *stream, *second; /* the latter for what may run beside; forked from and joined
-                                        * with `stream` by `fork` and `join` */
-    cogpu_gpu_event *fork, *join;
+    cogpu_gpu_stream *stream;
     const cogpu_coded *blocks; /* on the host, largest stored size first */
     uint32_t count;
     const cogpu_coded *device_blocks; /* the same on the device */
@@ -68,6 +66,9 @@ typedef struct cogpu_gpu_batch {
  * work itself. With less than `least` it must not be called; between the two it takes more rounds.
  */
 typedef struct cogpu_gpu_decoder {
+    /* Decoded bytes a nanosecond: of one block alone on the device, and of one thread of the host.
+     * They decide who decodes a few blocks. */
+    double device_rate, host_rate;
     void (*scratch)(const cogpu_coded *blocks, uint32_t count, uint64_t *least, uint64_t *best);
     cogpu_status (*decode)(const cogpu_gpu_batch *batch, cogpu_error *error);
 } cogpu_gpu_decoder;

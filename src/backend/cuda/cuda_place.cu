@@ -543,7 +543,7 @@ DEVICE_FN uint32_t half_of_double(double value) {
 struct conversion {
     uint32_t from, to;
     uint32_t spare_bits; /* of an integer of up to 32 bits: those above it */
-    bool is_small, is_signed, has_nodata, scales;
+    bool is_small, is_signed, is_mask, has_nodata, nodata_is_nan, scales;
     uint64_t nodata[2], nan;
     double scale, offset;
     float scale32, offset32;
@@ -560,7 +560,9 @@ DEVICE_FN struct conversion conversion_of(const struct cogpu_gpu_pixels *pixels,
     c.is_small = c.from <= COGPU_I32; /* integers of up to 32 bits come first */
     c.is_signed = pixels->is_signed;
     c.spare_bits = c.is_small ? 32 - 8 * pixels->size : 0;
+    c.is_mask = pixels->is_mask;
     c.has_nodata = pixels->has_nodata;
+    c.nodata_is_nan = pixels->nodata_is_nan;
     c.nodata[0] = pixels->nodata[0];
     c.nodata[1] = pixels->nodata[1];
     c.nan = c.to == COGPU_F64   ? QUIET_NAN64
@@ -610,8 +612,31 @@ DEVICE_FN double to_double(const struct conversion *c, uint64_t sample) {
     }
 }
 
+/* In either part of a complex one. */
+DEVICE_FN bool is_nan(uint32_t type, uint64_t sample) {
+    uint32_t low = (uint32_t)sample & 0x7FFFFFFFu, high = (uint32_t)(sample >> 32) & 0x7FFFFFFFu;
+    switch (type) {
+    case COGPU_F16:
+        return (low & 0x7FFF) > 0x7C00;
+    case COGPU_F64:
+        return (sample & 0x7FFFFFFFFFFFFFFFu) > 0x7FF0000000000000u;
+    case COGPU_CF32:
+        return low > 0x7F800000u || high > 0x7F800000u;
+    default:
+        return low > 0x7F800000u;
+    }
+}
+
+DEVICE_FN uint64_t to_mask(const struct conversion *c, uint64_t sample) {
+    bool is_void = c->nodata_is_nan ? is_nan(c->from, sample)
+                                    : sample == c->nodata[0] || sample == c->nodata[1];
+    return is_void ? 0 : 255;
+}
+
 /* The sample as one of the raster's type. */
 DEVICE_FN uint64_t convert(const struct conversion *c, uint64_t sample) {
+    if (c->is_mask)
+        return to_mask(c, sample);
     if (c->has_nodata && (sample == c->nodata[0] || sample == c->nodata[1]))
         return c->nan;
     if (c->to == COGPU_F64) {

@@ -1,10 +1,10 @@
 /*
  * place: decoded blocks of a batch into the caller's raster on the device, in one pass. The twin of
- * backend/cpu/cpu_restore.c and cpu_place.c, and bit for bit what they give unless a conversion is
- * asked for. docs/kernels/place.md has the idea.
+ * backend/cpu/cpu_restore.c, cpu_place.c and cpu_convert.c, and bit for bit what they give.
+ * docs/kernels/place.md has the idea.
  *
  *     struct cogpu_gpu_pixels pixels;
- *     TRY(cogpu_gpu_pixels_of(&plan, &raster, NULL, decoded, verdicts, NULL, &pixels, error));
+ *     TRY(cogpu_gpu_pixels_of(&plan, &raster, decoded, verdicts, NULL, &pixels, error));
  *     for each block of the plan: placed[i] = cogpu_gpu_placed_of(&block, where, i);
  *     copy `placed` up; TRY(cogpu_gpu_place(gpu, &pixels, on_device, placed, count, stream,
  * error));
@@ -71,13 +71,12 @@ struct cogpu_gpu_pixels {
                          none is scaled */
     uint8_t in_order; /* band p is sample p, and the lists below say nothing of it */
 
-    uint8_t converts; /* to target_type, a float */
-    uint8_t scales, has_nodata;
+    uint8_t converts; /* to target_type, a float, or to a mask */
+    uint8_t is_mask, scales;
+    uint8_t has_nodata, nodata_is_nan;
     uint64_t nodata[2]; /* samples that become NaN: two, since 0 has two signs */
     struct cogpu_gpu_band bands[COGPU_PLACE_BANDS];
     const struct cogpu_gpu_band *more_bands; /* the whole list where it is longer; else NULL */
-    const uint32_t *wanted; /* the host's, which kernels do not touch: a longer list without
-                               more_bands, of which cogpu_gpu_place takes a few at a time */
 };
 
 /* A block, or the part of it that the window takes. */
@@ -100,36 +99,16 @@ struct cogpu_place_args {
 #include "backend/cuda/cuda.h"
 #include "plan/plan.h"
 
-/*
- * What may be done to samples on the way into a raster of type F16, F32 or F64:
- * - Samples that equal `nodata` become NaN. Those of floats may be NaN already.
- * - The others are cast and, where scales or offsets are given (for each band of the raster),
- *   multiplied and added to: in double for F64, else in float after the cast to it, rounded after
- *   each of the two, as NumPy does. F16 is rounded once more from that float, but from the sample
- *   itself where nothing is scaled.
- * Each NaN is stored as the quiet one without sign and payload.
- */
-struct cogpu_gpu_conversion {
-    bool has_nodata;
-    uint8_t nodata[16];             /* a sample of the file's type: cogpu_nodata_sample */
-    const double *scales, *offsets; /* NULL: 1 and 0 */
-};
+/* Bands that `more_bands` shall hold for this plan: 0 where it is not needed. They are the caller's
+ * to upload: cogpu_gpu_list_bands writes them. */
+uint32_t cogpu_gpu_bands_listed(const cogpu_read_plan *plan);
+void cogpu_gpu_list_bands(const cogpu_read_plan *plan, struct cogpu_gpu_band *bands);
 
-/* Bands that `more_bands` shall hold for this request: 0 where it is not needed. They are the
- * caller's to upload: cogpu_gpu_list_bands writes them. */
-uint32_t cogpu_gpu_bands_listed(const cogpu_read_plan *plan,
-                                const struct cogpu_gpu_conversion *conversion);
-void cogpu_gpu_list_bands(const cogpu_read_plan *plan,
-                          const struct cogpu_gpu_conversion *conversion,
-                          struct cogpu_gpu_band *bands);
-
-/* The raster's strides are set. `conversion` may be NULL. So may `more_bands`: a list that it
- * should hold then takes a launch for each COGPU_PLACE_BANDS bands, and plan->bands has to stay
- * until cogpu_gpu_place has returned; with scales that is UNSUPPORTED. UNSUPPORTED, with the
- * reason, is also what the device cannot place: YCbCr that is not JPEG, rows above
- * COGPU_GPU_BLOCK_MAX, conversions of complex samples or to what is no float. */
+/* The raster's strides are set. `more_bands` may be NULL where cogpu_gpu_bands_listed says 0.
+ * UNSUPPORTED, with the reason, is what the device cannot place: YCbCr that is not JPEG, rows above
+ * COGPU_GPU_BLOCK_MAX, conversions of complex samples or to what is no float, masks of complex
+ * samples of 16 bytes. */
 cogpu_status cogpu_gpu_pixels_of(const cogpu_read_plan *plan, const cogpu_raster *raster,
-                                 const struct cogpu_gpu_conversion *conversion,
                                  const uint8_t *decoded, const uint32_t *verdicts,
                                  const struct cogpu_gpu_band *more_bands,
                                  struct cogpu_gpu_pixels *pixels, cogpu_error *error);

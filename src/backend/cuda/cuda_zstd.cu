@@ -4,17 +4,17 @@
  *
  * A frame is a row of blocks of at most 128 KiB. What is serial in a block (its Huffman streams,
  * its one stream of sequences) is serial in a lane, and many blocks run side by side; what reaches
- * across blocks (tables used again, the last offsets, copies of what earlier blocks hold) is noted
- * and put right later. Hence these steps, each a kernel:
+ * across blocks (the last offsets, copies of what earlier blocks hold) is left to the last step,
+ * which has a tile to itself. Hence these steps, each a kernel:
  *
- *     scan       a thread a tile walks the headers and adds up what its blocks need
- *     plan       one warp deals tiles out into rounds that fit the scratch memory
- *     fill       a thread a tile walks again and notes its blocks              (from here: each
- * round) tables     a warp a block builds the tables that the block brings literals   a lane a
- * Huffman stream                                      (beside the next) sequences  four lanes a
- * stream of sequences follow the states, note bit positions and symbols; other warps read the extra
- * bits: lengths and offsets, places by prefix sums execute    a group of threads a tile: literals
- * and matches become bytes sums       a thread a tile with check sums
+ *     scan     a thread a tile walks the headers and adds up what its blocks need
+ *     plan     one warp deals tiles out into rounds that fit the scratch memory
+ *     fill     a thread a tile walks again and notes its blocks        (from here: each round)
+ *     tables   a warp a block builds the tables that the block brings
+ *     streams  a lane a Huffman stream decodes literals to the end of the tile's room; four lanes a
+ *              stream of sequences follow its states and leave marks
+ *     execute  a group of threads a tile: sequences are read from the marks on, all at once, and
+ *              they and the literals become bytes
  *
  * docs/kernels/zstd.md tells more.
  */
@@ -22,15 +22,35 @@
 #include "backend/cuda/simt.h"
 
 #ifdef __CUDACC__
-#define UNROLLED _Pragma("unroll")
+#define ROLLED      _Pragma("unroll 1")
+#define UNROLL_BY_4 _Pragma("unroll 4")
 /* Brings the line nearer that somebody will load in a while. */
 DEVICE_FN void prefetch(const void *at) {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
 }
+/* A number for a place in shared memory, to which bytes may be added, and the word there: pointers
+ * would have their base added at each load. */
+DEVICE_FN uint32_t shared_place(const void *shared, const void *at) {
+    (void)shared;
+    return (uint32_t)__cvta_generic_to_shared(at);
+}
+DEVICE_FN uint32_t shared_word(const void *shared, uint32_t place) {
+    uint32_t word;
+    (void)shared;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(place) : "memory");
+    return word;
+}
 #else
-#define UNROLLED
+#define ROLLED
+#define UNROLL_BY_4
 DEVICE_FN void prefetch(const void *at) {
     (void)at;
+}
+DEVICE_FN uint32_t shared_place(const void *shared, const void *at) {
+    return (uint32_t)((const uint8_t *)at - (const uint8_t *)shared);
+}
+DEVICE_FN uint32_t shared_word(const void *shared, uint32_t place) {
+    return load_u32_aligned((const uint8_t *)shared + place);
 }
 #endif
 
@@ -78,8 +98,9 @@ struct walk {
     uint32_t room;
     uint32_t things; /* blocks and frames so far */
     uint32_t blocks, quads;
+    uint32_t sequences;
+    uint32_t literals;  /* Huffman coded ones */
     uint32_t least_out; /* bytes that the blocks decode to at least */
-    bool has_sum;
     /* of the frame */
     uint32_t window, content, most_out, flags;
     uint32_t tree_at, codes_at[ZSTD_CODE_KINDS];
@@ -126,7 +147,6 @@ DEVICE_FN uint32_t walk_frame_header(struct walk *w) {
     w->tree_at = NOWHERE;
     for (uint32_t i = 0; i < ZSTD_CODE_KINDS; i++)
         w->codes_at[i] = NOWHERE;
-    w->has_sum |= descriptor >> 2 & 1;
     return COGPU_GPU_DECODED;
 }
 
@@ -205,8 +225,10 @@ DEVICE_FN uint32_t walk_compressed(struct walk *w, struct zstd_block *block) {
     verdict = walk_literals(w, block, &used);
     if (verdict == COGPU_GPU_DECODED)
         verdict = walk_sequences(w, block, used);
-    if (verdict == COGPU_GPU_DECODED && block->flags & ZSTD_CODED)
-        block->literals_at = take_quads(w, block->literals / ZSTD_QUAD + 2);
+    if (verdict == COGPU_GPU_DECODED && block->flags & ZSTD_CODED) {
+        block->literals_at = w->literals;
+        w->literals += block->literals;
+    }
     return verdict;
 }
 
@@ -233,8 +255,9 @@ DEVICE_FN uint32_t walk_block(struct walk *w, struct zstd_block *block) {
     uint32_t verdict = type == 2 ? walk_compressed(w, block) : (uint32_t)COGPU_GPU_DECODED;
     if (verdict)
         return verdict;
-    block->records_at = take_quads(w, zstd_records(block->sequences));
+    block->marks_at = take_quads(w, zstd_mark_quads(block->sequences));
     w->at += block->in_bytes;
+    w->sequences += block->sequences;
     /* A sequence is at least three bytes of match. */
     uint32_t least = block->literals + 3 * block->sequences;
     w->least_out += least;
@@ -250,7 +273,7 @@ DEVICE_FN uint32_t walk_frame(struct walk *w, struct zstd_block *blocks, uint64_
     struct zstd_block block;
     for (bool is_last = false; !verdict && !is_last;) {
         block.tile = tile;
-        block.in = 0;
+        block.in = block.sum = 0;
         verdict = walk_block(w, &block);
         if (verdict)
             break;
@@ -260,30 +283,37 @@ DEVICE_FN uint32_t walk_frame(struct walk *w, struct zstd_block *blocks, uint64_
                 return COGPU_GPU_CUT_OFF;
             block.sum = byte4(w->in + w->at);
         }
-        if (blocks) {
+        /* Streaming encoders end with a block of nothing. */
+        bool is_nothing =
+            is_last && !(block.flags & ZSTD_FIRST) && block.literals + block.sequences == 0;
+        if (blocks && is_nothing) {
+            blocks[w->blocks - 1].flags |= ZSTD_LAST;
+            blocks[w->blocks - 1].sum = block.sum;
+        } else if (blocks) {
             block.in = in + w->at - block.in_bytes;
             blocks[w->blocks] = block;
         }
         if (is_last && w->flags & ZSTD_HAS_SUM)
             w->at += 4;
-        w->blocks++;
+        w->blocks += !is_nothing;
         if (++w->things > most)
             return COGPU_GPU_UNUSUAL;
     }
     return verdict;
 }
 
-/* All frames of a tile. Bytes after them that begin no frame do not matter. */
+/* All frames of a tile. Bytes after them that begin no frame do not matter. The first quad and the
+ * place of the first literal are given. */
 DEVICE_FN uint32_t walk_tile(struct walk *w, const struct zstd_args *args, uint32_t tile,
-                             struct zstd_block *blocks, uint32_t first_quad) {
+                             struct zstd_block *blocks, uint32_t first_quad, uint32_t literals) {
     const cogpu_coded *coded = &args->coded[tile];
     w->in = args->stored + coded->in;
     w->at = 0;
     w->end = coded->in_bytes;
     w->room = coded->room;
-    w->things = w->blocks = w->least_out = 0;
+    w->things = w->blocks = w->sequences = w->least_out = 0;
     w->quads = first_quad;
-    w->has_sum = false;
+    w->literals = literals;
     for (bool is_first = true;; is_first = false) {
         uint32_t left = w->end - w->at;
         uint32_t magic = left < 4 ? 0 : byte4(w->in + w->at);
@@ -309,18 +339,22 @@ KERNEL(cogpu_kernel_zstd_scan, struct zstd_args, struct nothing_shared, 32, 1) {
     if (tile >= args->tile_count)
         return;
     struct walk w;
-    uint32_t verdict = walk_tile(&w, args, tile, NULL, 0);
-    struct zstd_tile need = {0, 0, 0, 0, 0, {0, 0, 0}};
+    uint32_t verdict = walk_tile(&w, args, tile, NULL, 0, 0);
+    struct zstd_tile need = {0, 0, 0, 0, 0, 0, {0, 0}};
     if (!verdict && w.quads > args->most_quads)
         verdict = COGPU_GPU_UNUSUAL;
     if (!verdict) {
         need.blocks = w.blocks;
         need.quads = w.quads;
-        need.has_sum = w.has_sum;
+        need.literals = w.literals;
+        need.sequences = w.sequences;
     }
     args->tiles[tile] = need;
     args->verdicts[tile] = verdict;
 }
+
+/* In the time of so many literals of a block, a sequence is read. */
+enum { LITERALS_PER_SEQUENCE = 6 };
 
 /* Tiles of a round follow each other. Each fits a round, since scan has refused those that do not;
  * those that are left after the last round are the host's. */
@@ -328,6 +362,7 @@ KERNEL(cogpu_kernel_zstd_plan, struct zstd_args, struct nothing_shared, 32, 1) {
     uint32_t lane = lane_index(), count = args->tile_count;
     uint32_t at = 0, first = 0, round = 0;
     uint64_t blocks = 0, quads = 0; /* of the round so far */
+    uint32_t more = 0; /* of the round so far: how much longer sequences take than literals */
     while (at < count && round < args->round_count) {
         uint32_t tile = at + lane;
         uint32_t own_blocks = tile < count ? args->tiles[tile].blocks : 0;
@@ -337,6 +372,8 @@ KERNEL(cogpu_kernel_zstd_plan, struct zstd_args, struct nothing_shared, 32, 1) {
         bool fits = sum_blocks <= args->most_blocks && sum_quads <= args->most_quads;
         uint32_t taken = trailing_zeros(warp_ballot(!fits));
         if (lane < taken && tile < count) {
+            more += args->tiles[tile].sequences / 256 * LITERALS_PER_SEQUENCE;
+            more -= args->tiles[tile].literals / 256;
             args->tiles[tile].first_block = (uint32_t)(sum_blocks - own_blocks);
             args->tiles[tile].first_quad = (uint32_t)(sum_quads - own_quads);
         }
@@ -347,18 +384,21 @@ KERNEL(cogpu_kernel_zstd_plan, struct zstd_args, struct nothing_shared, 32, 1) {
         at = lesser(at + taken, count);
         if (taken == WARP && at < count)
             continue;
+        more = warp_sum(more);
         if (lane == 0) {
-            struct zstd_round note = {first, at, (uint32_t)blocks, first};
+            struct zstd_round note = {first,    at, (uint32_t)blocks, first, (int32_t)more > 0,
+                                      {0, 0, 0}};
             args->rounds[round] = note;
         }
         round++;
         first = at;
+        more = 0;
         blocks = quads = 0;
     }
     for (uint32_t tile = at + lane; tile < count; tile += WARP)
         args->verdicts[tile] = COGPU_GPU_UNUSUAL;
     for (uint32_t i = round + lane; i < args->round_count; i += WARP) {
-        struct zstd_round none = {count, count, 0, count};
+        struct zstd_round none = {count, count, 0, count, 0, {0, 0, 0}};
         args->rounds[i] = none;
     }
 }
@@ -368,10 +408,11 @@ KERNEL(cogpu_kernel_zstd_fill, struct zstd_args, struct nothing_shared, 32, 1) {
     uint32_t stride = block_count() * thread_count();
     for (uint32_t tile = round->first_tile + block_index() * thread_count() + thread_index();
          tile < round->end_tile; tile += stride) {
+        const struct zstd_tile *note = &args->tiles[tile];
         struct walk w;
-        if (args->tiles[tile].blocks)
-            walk_tile(&w, args, tile, args->blocks + args->tiles[tile].first_block,
-                      args->tiles[tile].first_quad);
+        if (note->blocks)
+            walk_tile(&w, args, tile, args->blocks + note->first_block, note->first_quad,
+                      args->coded[tile].room - note->literals);
     }
 }
 
@@ -816,7 +857,7 @@ DEVICE_FN struct literal_lane literal_lane_of(const struct zstd_args *args,
     uint32_t from = 0, bytes = block->literals_stored;
     s.in.base = args->pool;
     s.in.bit = s.in.begin = 0;
-    s.out = quad_at(args, block->literals_at);
+    s.out = args->decoded + args->coded[block->tile].out + block->literals_at;
     s.count = block->literals;
     s.log = lesser(load_u32_aligned(quad_at(args, block->tree_at)), ZSTD_TREE_LOG);
     s.is_bad = s.log == 0;
@@ -908,6 +949,30 @@ DEVICE_FN uint32_t literal_four(const struct literals_shared *shared, const uint
     return pick_bytes(pick_bytes(e0, e1, 0x51), pick_bytes(e2, e3, 0x51), 0x5410);
 }
 
+/* A piece of a stream on its way to the ring. */
+struct literal_piece {
+    words4 words;
+    int32_t number;
+    bool is_wanted;
+};
+
+DEVICE_FN struct literal_piece literal_fetch(const uint8_t *base, int32_t bit, int32_t *kept) {
+    struct literal_piece piece = {{0, 0, 0, 0}, 0, false};
+    int32_t lowest = (bit >> 7) - (LITERAL_PIECES - 1);
+    piece.is_wanted = *kept > (lowest < 0 ? 0 : lowest);
+    *kept -= piece.is_wanted;
+    piece.number = *kept;
+    if (piece.is_wanted)
+        piece.words = load_piece(base, *kept);
+    return piece;
+}
+
+DEVICE_FN void literal_keep(struct literals_shared *shared, const struct literal_piece *piece) {
+    literal_keep_piece(shared, piece->number, piece->is_wanted, piece->words);
+}
+
+/* Eight codes are 11 bytes at most, so a piece for eight is enough; it has the time of eight more
+ * to arrive. */
 DEVICE_FN void literal_decode(struct literals_shared *shared, const uint16_t *table,
                               struct literal_lane *s) {
     int32_t kept = (s->in.bit >> 7) + 1; /* pieces from this one on are in the ring */
@@ -917,100 +982,95 @@ DEVICE_FN void literal_decode(struct literals_shared *shared, const uint16_t *ta
         literal_keep_piece(shared, kept, true, load_piece(s->in.base, kept));
     }
     struct literal_place place = literal_place_at(shared, s->in.bit);
-    uint32_t head = lesser((uint32_t)(-(intptr_t)s->out) & 7, count);
+    uint32_t head = lesser((uint32_t)(-(uintptr_t)s->out) & 15, count);
     for (; at < head; at++)
         s->out[at] = literal_one(shared, table, down, &place);
-    words4 piece = {0, 0, 0, 0};
-    for (; at + 8 <= count; at += 8) {
-        /* Eight codes are 11 bytes at most, so a piece each time is enough. */
-        int32_t lowest = (place.bit >> 7) - (LITERAL_PIECES - 1);
-        bool wants = kept > (lowest < 0 ? 0 : lowest);
-        kept -= wants;
+    struct literal_piece even, odd = {{0, 0, 0, 0}, 0, false};
+    for (; at + 16 <= count; at += 16) {
+        words4 out;
         prefetch_piece(s->in.base, kept);
-        if (wants)
-            piece = load_piece(s->in.base, kept);
-        uint32_t low = literal_four(shared, table, down, &place);
-        uint32_t high = literal_four(shared, table, down, &place);
-        *(uint64_t *)(s->out + at) = (uint64_t)high << 32 | low;
-        literal_keep_piece(shared, kept, wants, piece);
+        even = literal_fetch(s->in.base, place.bit, &kept);
+        out.x = literal_four(shared, table, down, &place);
+        out.y = literal_four(shared, table, down, &place);
+        literal_keep(shared, &odd);
+        odd = literal_fetch(s->in.base, place.bit, &kept);
+        out.z = literal_four(shared, table, down, &place);
+        out.w = literal_four(shared, table, down, &place);
+        literal_keep(shared, &even);
+        store_words4(s->out + at, out);
     }
+    literal_keep(shared, &odd);
     for (; at < count; at++)
         s->out[at] = literal_one(shared, table, down, &place);
     s->is_bad |= place.bit != s->in.begin;
 }
 
-KERNEL(cogpu_kernel_zstd_literals, struct zstd_args, struct literals_shared, 32, 6) {
-    uint32_t lane = lane_index(), count = args->rounds[args->round].blocks;
-    for (uint32_t first = block_index() * LITERAL_BLOCKS; first < count;
-         first += block_count() * LITERAL_BLOCKS) {
-        sync_warp();
-        for (uint32_t i = 0; i < LITERAL_BLOCKS && first + i < count; i++) {
-            const struct zstd_block *block = &args->blocks[first + i];
-            if (block->flags & ZSTD_CODED && !is_refused(args, block->tile))
-                literal_copy_table(args, shared, block, i);
-        }
-        sync_warp();
-        uint32_t own = first + lane / 4;
-        if (own >= count)
-            continue;
-        const struct zstd_block *block = &args->blocks[own];
-        if (!(block->flags & ZSTD_CODED) || is_refused(args, block->tile))
-            continue;
-        struct literal_lane s = literal_lane_of(args, block, lane % 4);
-        if (s.count)
-            literal_decode(shared, shared->tables[lane / 4], &s);
-        if (s.is_bad)
-            refuse(args, block->tile, COGPU_GPU_DAMAGED);
+/* The literals of the blocks from `first` on. By a warp. */
+DEVICE_FN void read_literals(const struct zstd_args *args, struct literals_shared *shared,
+                             uint32_t first, uint32_t count) {
+    uint32_t lane = lane_index();
+    sync_warp();
+    for (uint32_t i = 0; i < LITERAL_BLOCKS && first + i < count; i++) {
+        const struct zstd_block *block = &args->blocks[first + i];
+        if (block->flags & ZSTD_CODED && !is_refused(args, block->tile))
+            literal_copy_table(args, shared, block, i);
     }
+    sync_warp();
+    uint32_t own = first + lane / 4;
+    if (own >= count)
+        return;
+    const struct zstd_block *block = &args->blocks[own];
+    if (!(block->flags & ZSTD_CODED) || is_refused(args, block->tile))
+        return;
+    struct literal_lane s = literal_lane_of(args, block, lane % 4);
+    if (s.count)
+        literal_decode(shared, shared->tables[lane / 4], &s);
+    if (s.is_bad)
+        refuse(args, block->tile, COGPU_GPU_DAMAGED);
 }
 
-/* ---- sequences ------------------------------------------------------------------------------- */
+/* ---- sequences: marks ------------------------------------------------------------------------ */
 
-enum { CHAINS = 8, REPLICAS = WARP / CHAINS, CHAIN_RING = 64, CHAIN_PIECES = CHAIN_RING / 4 };
-/* Steps between two refills, and the extra bits up to which they go without looking. */
-enum { CHAIN_STEPS = 8, CHAIN_EXTRA = 38 };
+enum { CHAINS = 16, REPLICAS = WARP / CHAINS, CHAIN_RING = 64, CHAIN_PIECES = CHAIN_RING / 4 };
+/* Memory is so far that a refill is for so many marks. Without a careful step a sequence is 8 bytes
+ * at most, so half a ring is enough; with one, the ring is refilled at each. */
+enum { CHAIN_TURNS = 2, CHAIN_REFILL = CHAIN_PIECES / 2, CHAIN_BRINGS = CHAIN_REFILL / REPLICAS };
+/* Bytes from one state of a chain to the next. */
+enum { CHAIN_STATE = 4 * CHAINS };
+/* The extra bits of a sequence up to which the chain goes without looking: with the bits of its
+ * states they are 64 at most. */
+enum { CHAIN_EXTRA = 38 };
 
-/* What the warps that read the extra bits know of a chain. */
-struct chain_facts {
-    const uint8_t *base;
-    int32_t begin, end; /* of the stream, see struct backward */
-    uint32_t count;     /* of sequences */
-    uint32_t is_live;
-    uint32_t out, from;        /* bytes and literals of the sequences so far */
-    uint32_t last[3], is_good; /* offsets after them */
-};
+/* A mark: the place in the stream where the extra bits of a sequence end, and its states. */
+enum { MARK_MATCH = 9, MARK_OFFSET = 18 };
 
-struct sequences_shared {
+struct chains_shared {
     /* Lengths, matches, offsets; the chains side by side, so that each has its own banks. */
     uint32_t tables[512 + 512 + 256][CHAINS];
     /* Of each chain: the words of its stream round its place, the last four also before the first.
-     * They begin where an `or` can do for an addition. */
-    uint32_t rings[CHAINS][2 * CHAIN_RING];
-    /* Two batches of what the chains note; a little apart from each other for the banks' sake. */
-    uint64_t notes[2][CHAINS][WARP + 2];
-    struct chain_facts facts[CHAINS];
-    uint32_t lengths[64], matches[64]; /* base and, from bit 24 on, extra bits of each symbol */
-    uint32_t batches;
+     */
+    uint32_t rings[CHAINS][CHAIN_RING + 4];
 };
 
-/* Where a chain is: three states as distances in bytes from the begin of their tables. */
+/* Where a chain is: three states as places in shared memory, those of the first table. */
 struct chain {
     int32_t bit;
     uint32_t length, match, offset;
-    uint32_t column; /* of the chain, in bytes */
-    uint32_t ring;   /* likewise */
+    uint32_t column; /* the place of its first state */
+    uint32_t ring;   /* and of its ring */
     const uint8_t *base;
     int32_t kept;   /* pieces of the stream from this one on are in the ring */
     uint32_t count; /* of sequences */
     uint32_t logs[ZSTD_CODE_KINDS];
 };
 
-DEVICE_FN void chain_copy_table(const struct zstd_args *args, struct sequences_shared *shared,
+DEVICE_FN void chain_copy_table(const struct zstd_args *args, struct chains_shared *shared,
                                 uint32_t tables_at, uint32_t kind, uint32_t chain, uint32_t replica,
                                 uint32_t *log) {
     const uint32_t *tables = (const uint32_t *)quad_at(args, tables_at);
     uint32_t place = codes_place(kind);
     *log = lesser(tables[kind], 9);
+    UNROLL_BY_4
     for (uint32_t i = 4 * replica; i < 1u << *log; i += 4 * REPLICAS) {
         words4 entries = load_words4(tables + place + i);
         uint32_t(*to)[CHAINS] = &shared->tables[place - 4 + i];
@@ -1021,27 +1081,23 @@ DEVICE_FN void chain_copy_table(const struct zstd_args *args, struct sequences_s
     }
 }
 
-DEVICE_FN void chain_window(const struct sequences_shared *shared, uint32_t ring, int32_t bit,
+DEVICE_FN void chain_window(const struct chains_shared *shared, uint32_t ring, int32_t bit,
                             uint32_t *high, uint32_t *low) {
-    uint32_t place = ((uint32_t)(bit >> 3) & (4 * CHAIN_RING - 4)) | ring;
-    const uint32_t *at = (const uint32_t *)((const uint8_t *)shared->rings + place);
-    uint32_t a = at[0], b = at[-1], c = at[-2], shift = (uint32_t)bit;
+    uint32_t place = ((uint32_t)(bit >> 3) & (4 * CHAIN_RING - 4)) + ring;
+    uint32_t a = shared_word(shared, place), b = shared_word(shared, place - 4),
+             c = shared_word(shared, place - 8), shift = (uint32_t)bit;
     *high = funnel_right(b, a, shift);
     *low = funnel_right(c, b, shift);
 }
 
-/* One sequence: notes where its extra bits begin and its symbols, goes on to the next states.
- * Returns the sum of the entries. Without `is_careful` the extra bits must be CHAIN_EXTRA at most.
- */
-DEVICE_FN uint32_t chain_step(const struct sequences_shared *shared, struct chain *c, uint32_t *bit,
-                              uint32_t *symbols, bool is_careful) {
-    const uint8_t *tables = (const uint8_t *)shared->tables;
-    uint32_t length = *(const uint32_t *)(tables + c->length);
-    uint32_t match = *(const uint32_t *)(tables + c->match + 512 * 4 * CHAINS);
-    uint32_t offset = *(const uint32_t *)(tables + c->offset + 1024 * 4 * CHAINS);
+/* From one sequence to the next. Returns the sum of the entries. Without `is_careful` the extra
+ * bits must be CHAIN_EXTRA at most. */
+DEVICE_FN uint32_t chain_step(const struct chains_shared *shared, struct chain *c,
+                              bool is_careful) {
+    uint32_t length = shared_word(shared, c->length);
+    uint32_t match = shared_word(shared, c->match + 512 * CHAIN_STATE);
+    uint32_t offset = shared_word(shared, c->offset + 1024 * CHAIN_STATE);
     uint32_t high, low, sum = length + match + offset, extra = sum >> ENTRY_EXTRA;
-    *bit = (uint32_t)c->bit;
-    *symbols = pick_bytes(pick_bytes(length, match, 0x0062), offset, 0x0610);
     if (is_careful) {
         chain_window(shared, c->ring, c->bit - (int32_t)extra, &high, &low);
     } else {
@@ -1051,38 +1107,55 @@ DEVICE_FN uint32_t chain_step(const struct sequences_shared *shared, struct chai
     /* Now `high` begins with the bits of the next states. */
     uint32_t second = funnel_left(0, high, length), third = funnel_left(0, high, length + match);
     c->bit -= (int32_t)(extra + (sum & 31));
-    c->length = funnel_left(high, 0, length) * (4 * CHAINS) + ((length & ENTRY_ADDED) + c->column);
-    c->match = funnel_left(second, 0, match) * (4 * CHAINS) + ((match & ENTRY_ADDED) + c->column);
-    c->offset = funnel_left(third, 0, offset) * (4 * CHAINS) + ((offset & ENTRY_ADDED) + c->column);
+    c->length = funnel_left(high, 0, length) * CHAIN_STATE +
+                ((length & ENTRY_ADDED) * (CHAIN_STATE / 32) + c->column);
+    c->match = funnel_left(second, 0, match) * CHAIN_STATE +
+               ((match & ENTRY_ADDED) * (CHAIN_STATE / 32) + c->column);
+    c->offset = funnel_left(third, 0, offset) * CHAIN_STATE +
+                ((offset & ENTRY_ADDED) * (CHAIN_STATE / 32) + c->column);
     return sum;
 }
 
-/* The piece that this replica is to bring next; `wants` where there is one. */
-DEVICE_FN words4 chain_fetch(const uint8_t *base, int32_t bit, int32_t kept, int32_t replica,
-                             bool *wants) {
-    int32_t lowest = (bit >> 7) - (CHAIN_PIECES - 1), piece = kept - 1 - replica;
-    *wants = piece >= (lowest < 0 ? 0 : lowest);
-    piece = *wants ? piece : 0;
-    prefetch_piece(base, piece);
-    return load_piece(base, piece);
+/* Pieces on their way to the ring. */
+struct chain_pieces {
+    words4 words[CHAIN_BRINGS];
+    int32_t first; /* the highest of this replica's; the next are REPLICAS below each other */
+    int32_t end;   /* the lowest of all */
+};
+
+DEVICE_FN struct chain_pieces chain_fetch(const struct chain *c, uint32_t replica) {
+    struct chain_pieces pieces;
+    int32_t lowest = (c->bit >> 7) - (CHAIN_PIECES - 1), end = c->kept - CHAIN_REFILL;
+    lowest = lowest < 0 ? 0 : lowest;
+    pieces.first = c->kept - 1 - (int32_t)replica;
+    pieces.end = end < lowest ? lowest : end;
+    UNROLL
+    for (int32_t i = 0; i < CHAIN_BRINGS; i++) {
+        int32_t piece = pieces.first - i * REPLICAS;
+        pieces.words[i] = load_piece(c->base, piece < pieces.end ? 0 : piece);
+        if (piece >= pieces.end)
+            prefetch_piece(c->base, piece);
+    }
+    return pieces;
 }
 
-DEVICE_FN void chain_keep(uint32_t *ring, int32_t piece, words4 words) {
-    uint32_t at = (uint32_t)piece % CHAIN_PIECES;
-    store_words4(ring + CHAIN_RING + 4 * at, words);
-    if (at == CHAIN_PIECES - 1)
-        store_words4(ring + CHAIN_RING - 4, words);
+/* Puts them where they belong, unless they have come there by now. By all replicas at once. */
+DEVICE_FN void chain_keep(uint32_t *ring, struct chain *c, const struct chain_pieces *pieces) {
+    UNROLL
+    for (int32_t i = 0; i < CHAIN_BRINGS; i++) {
+        int32_t piece = pieces->first - i * REPLICAS;
+        uint32_t at = (uint32_t)piece % CHAIN_PIECES;
+        if (piece >= pieces->end && piece < c->kept) {
+            store_words4(ring + 4 + 4 * at, pieces->words[i]);
+            if (at == CHAIN_PIECES - 1)
+                store_words4(ring, pieces->words[i]);
+        }
+    }
+    c->kept = c->kept < pieces->end ? c->kept : pieces->end;
 }
 
-/* How many pieces all replicas bring. */
-DEVICE_FN int32_t chain_brought(int32_t bit, int32_t kept) {
-    int32_t lowest = (bit >> 7) - (CHAIN_PIECES - 1), most = kept - (lowest < 0 ? 0 : lowest);
-    return most < 0 ? 0 : most > REPLICAS ? REPLICAS : most;
-}
-
-/* Copies the tables, tells the other warps, reads the first states. By the chain's four lanes; the
- * ring is not yet there. */
-DEVICE_FN void chain_open(const struct zstd_args *args, struct sequences_shared *shared,
+/* Copies the tables and finds the stream. By the chain's lanes. */
+DEVICE_FN void chain_open(const struct zstd_args *args, struct chains_shared *shared,
                           const struct zstd_block *block, uint32_t replica, uint32_t chain,
                           struct chain *c) {
     struct backward in =
@@ -1092,100 +1165,128 @@ DEVICE_FN void chain_open(const struct zstd_args *args, struct sequences_shared 
     c->base = in.base;
     c->bit = in.bit;
     c->count = block->sequences;
-    if (replica == 0) {
-        shared->facts[chain].base = in.base;
-        shared->facts[chain].begin = in.begin;
-        shared->facts[chain].end = in.bit;
-        shared->facts[chain].count = block->sequences;
-    }
 }
 
 /* Fills the ring and reads the first states. */
-DEVICE_FN void chain_begin(struct sequences_shared *shared, struct chain *c, uint32_t chain,
+DEVICE_FN void chain_begin(struct chains_shared *shared, struct chain *c, uint32_t chain,
                            uint32_t replica) {
     uint32_t high, low, *ring = shared->rings[chain];
     const uint32_t *logs = c->logs;
     c->kept = (c->bit >> 7) + 1;
-    c->column = 4 * chain;
-    c->ring = 4 * CHAIN_RING * (2 * chain + 1);
-    for (uint32_t i = 0; i < CHAIN_PIECES / REPLICAS; i++) {
-        bool wants;
-        words4 piece = chain_fetch(c->base, c->bit, c->kept, (int32_t)replica, &wants);
-        if (wants)
-            chain_keep(ring, c->kept - 1 - (int32_t)replica, piece);
-        c->kept -= chain_brought(c->bit, c->kept);
+    c->column = shared_place(shared, &shared->tables[0][chain]);
+    c->ring = shared_place(shared, ring + 4);
+    for (uint32_t i = 0; i < CHAIN_PIECES / CHAIN_REFILL; i++) {
+        struct chain_pieces pieces = chain_fetch(c, replica);
+        chain_keep(ring, c, &pieces);
     }
     sync_warp();
     chain_window(shared, c->ring, c->bit, &high, &low);
-    c->length = funnel_left(high, 0, logs[ZSTD_LENGTH_CODE]) * (4 * CHAINS) + c->column;
+    c->length = funnel_left(high, 0, logs[ZSTD_LENGTH_CODE]) * CHAIN_STATE + c->column;
     high = funnel_left(0, high, logs[ZSTD_LENGTH_CODE]);
-    c->offset = funnel_left(high, 0, logs[ZSTD_OFFSET_CODE]) * (4 * CHAINS) + c->column;
+    c->offset = funnel_left(high, 0, logs[ZSTD_OFFSET_CODE]) * CHAIN_STATE + c->column;
     high = funnel_left(0, high, logs[ZSTD_OFFSET_CODE]);
-    c->match = funnel_left(high, 0, logs[ZSTD_MATCH_CODE]) * (4 * CHAINS) + c->column;
+    c->match = funnel_left(high, 0, logs[ZSTD_MATCH_CODE]) * CHAIN_STATE + c->column;
     c->bit -= (int32_t)(logs[0] + logs[1] + logs[2]);
     sync_warp();
 }
 
-/* Two sequences, noted by the lane whose turn it is. Returns the larger of the sums. */
-DEVICE_FN uint32_t chain_pair(const struct sequences_shared *shared, struct chain *c,
-                              uint64_t *notes, bool is_turn, bool is_careful) {
-    words4 note;
-    uint32_t a = chain_step(shared, c, &note.x, &note.y, is_careful);
-    uint32_t b = chain_step(shared, c, &note.z, &note.w, is_careful);
-    if (is_turn)
-        store_words4(notes, note);
-    return a > b ? a : b;
-}
-
-/* Once more, with a look at the stream after the extra bits, and a refill for each pair. */
-DEVICE_FN void chain_steps_again(struct sequences_shared *shared, struct chain *c, uint64_t *notes,
-                                 uint32_t chain, uint32_t replica) {
-    for (uint32_t i = 0; i < CHAIN_STEPS; i += 2) {
-        bool wants;
-        chain_pair(shared, c, notes + i, replica == i / 2, true);
-        words4 piece = chain_fetch(c->base, c->bit, c->kept, (int32_t)replica, &wants);
+/* Once more, with a look at the stream after the extra bits, and a refill for each sequence. */
+DEVICE_FN void chain_steps_again(struct chains_shared *shared, struct chain *c, uint32_t chain,
+                                 uint32_t replica) {
+    for (uint32_t i = 0; i < ZSTD_MARKED; i++) {
+        chain_step(shared, c, true);
+        struct chain_pieces pieces = chain_fetch(c, replica);
         sync_warp();
-        if (wants)
-            chain_keep(shared->rings[chain], c->kept - 1 - (int32_t)replica, piece);
-        c->kept -= chain_brought(c->bit, c->kept);
+        chain_keep(shared->rings[chain], c, &pieces);
         sync_warp();
     }
 }
 
-/* The next CHAIN_STEPS sequences of all chains of the warp; those that have ended run on over
- * noise. `at` is the number of the first. */
-DEVICE_FN void chain_steps(struct sequences_shared *shared, struct chain *c, uint64_t *notes,
-                           uint32_t at, uint32_t chain, uint32_t replica) {
+/* The next ZSTD_MARKED sequences of all chains of the warp; those that have ended run on over
+ * noise. */
+DEVICE_FN void chain_steps(struct chains_shared *shared, struct chain *c, bool is_over,
+                           uint32_t chain, uint32_t replica) {
     struct chain before = *c;
-    bool wants;
-    words4 piece = chain_fetch(c->base, c->bit, c->kept, (int32_t)replica, &wants);
     uint32_t most = 0;
-    UNROLLED
-    for (uint32_t i = 0; i < CHAIN_STEPS; i += 2) {
-        uint32_t sum = chain_pair(shared, c, notes + i, replica == i / 2, false);
+    UNROLL
+    for (uint32_t i = 0; i < ZSTD_MARKED; i++) {
+        uint32_t sum = chain_step(shared, c, false);
         most = most > sum ? most : sum;
     }
-    sync_warp();
-    if (wants)
-        chain_keep(shared->rings[chain], c->kept - 1 - (int32_t)replica, piece);
-    c->kept -= chain_brought(before.bit, c->kept);
-    sync_warp();
-    if (warp_any(most >> ENTRY_EXTRA > CHAIN_EXTRA && at < c->count)) {
-        before.kept = c->kept;
+    if (warp_any(most >> ENTRY_EXTRA > CHAIN_EXTRA && !is_over)) {
         *c = before;
-        chain_steps_again(shared, c, notes, chain, replica);
+        chain_steps_again(shared, c, chain, replica);
     }
 }
 
-/* ---- what the sequences mean ------------------------------------------------------------------
- */
+/* Marks the sequences of the blocks from `first` on. By a warp. */
+DEVICE_FN void mark_sequences(const struct zstd_args *args, struct chains_shared *shared,
+                              uint32_t first, uint32_t count) {
+    uint32_t lane = lane_index(), chain = lane % CHAINS, replica = lane / CHAINS;
+    const struct zstd_block *block = &args->blocks[lesser(first + chain, count - 1)];
+    struct chain c;
+    /* One lane decides for the chain: literals, which run beside, may refuse the tile now. */
+    bool is_live = first + chain < count && block->sequences && !is_refused(args, block->tile);
+    is_live = warp_read(is_live, chain);
+    c.base = args->pool;
+    c.bit = 0;
+    c.count = c.logs[0] = c.logs[1] = c.logs[2] = 0;
+    if (is_live)
+        chain_open(args, shared, block, replica, chain, &c);
+    else if (replica == 0) /* states that stay what they are */
+        shared->tables[0][chain] = shared->tables[512][chain] = shared->tables[1024][chain] = 0;
+    uint32_t most = warp_max(c.count);
+    uint64_t *marks = is_live ? (uint64_t *)quad_at(args, block->marks_at) : NULL;
+    sync_warp();
+    chain_begin(shared, &c, chain, replica);
+    for (uint32_t at = 0, mark = 0; at < most;) {
+        struct chain_pieces pieces = chain_fetch(&c, replica);
+        ROLLED
+        for (uint32_t i = 0; i < CHAIN_TURNS; i++, at += ZSTD_MARKED, mark++) {
+            uint32_t states = (c.length - c.column) / CHAIN_STATE |
+                              (c.match - c.column) / CHAIN_STATE << MARK_MATCH |
+                              (c.offset - c.column) / CHAIN_STATE << MARK_OFFSET;
+            bool is_over = at >= c.count;
+            if (replica == 0 && !is_over)
+                marks[mark] = (uint64_t)states << 32 | (uint32_t)c.bit;
+            chain_steps(shared, &c, is_over, chain, replica);
+        }
+        sync_warp();
+        chain_keep(shared->rings[chain], &c, &pieces);
+        sync_warp();
+    }
+}
 
-/* A record of 16 bytes: where in the block's bytes
- * its literals go, and its match after them; how many literals; the first of them; the offset of
- * the match, see offset_of. */
+/* ---- streams --------------------------------------------------------------------------------- */
 
-/* An offset is a number, or REFERS with, from bit 29 on, one of the three last offsets before the
- * block, and how much less than that it is. 0 is none. */
+enum { STREAM_WARPS = CHAINS / LITERAL_BLOCKS };
+
+struct streams_shared {
+    union {
+        struct literals_shared literals[STREAM_WARPS];
+        struct chains_shared chains;
+    } of;
+};
+
+/* Takes as many blocks at a time as a warp has chains, for their sequences, by one warp, or for
+ * their literals, by both. What takes longer goes first. */
+KERNEL(cogpu_kernel_zstd_streams, struct zstd_args, struct streams_shared, 64, 2) {
+    const struct zstd_round *round = &args->rounds[args->round];
+    uint32_t count = round->blocks, groups = (count + CHAINS - 1) / CHAINS, warp = warp_index();
+    for (uint32_t i = block_index(); i < 2 * groups; i += block_count()) {
+        uint32_t first = i % groups * CHAINS;
+        sync_block();
+        if ((i < groups) != (round->literals_last != 0))
+            read_literals(args, &shared->of.literals[warp], first + warp * LITERAL_BLOCKS, count);
+        else if (warp == 0)
+            mark_sequences(args, &shared->of.chains, first, count);
+    }
+}
+
+/* ---- what the sequences mean ----------------------------------------------------------------- */
+
+/* An offset is a number, or REFERS with, from bit 29 on, one of the three last offsets before some
+ * place, and how much less than that it is. 0 is none. */
 enum { REFERS_SLOT = 29, REFERS_LESS = (1 << REFERS_SLOT) - 1, OFFSET_MOST = 1 << REFERS_SLOT };
 #define REFERS 0x80000000u
 
@@ -1193,39 +1294,60 @@ DEVICE_FN uint32_t reference(uint32_t slot, uint32_t less) {
     return REFERS | slot << REFERS_SLOT | less;
 }
 
+struct history {
+    uint32_t last[3];
+};
+
 /* What an offset is where the three last were these, which may refer themselves. */
-DEVICE_FN uint32_t offset_of(uint32_t offset, uint32_t last0, uint32_t last1, uint32_t last2) {
+DEVICE_FN uint32_t offset_of(uint32_t offset, const struct history *before) {
     if (!(offset & REFERS))
         return offset;
     uint32_t slot = offset >> REFERS_SLOT & 3, less = offset & REFERS_LESS;
-    uint32_t last = slot == 0 ? last0 : slot == 1 ? last1 : last2;
+    uint32_t last = slot == 0 ? before->last[0] : slot == 1 ? before->last[1] : before->last[2];
     if (last & REFERS)
         return last + less;
     return last > less ? last - less : 0;
 }
 
-struct history {
-    uint32_t last[3];
-};
+DEVICE_FN struct history history_of_none(void) {
+    struct history none = {{reference(0, 0), reference(1, 0), reference(2, 0)}};
+    return none;
+}
 
 DEVICE_FN struct history history_after(struct history before, struct history change) {
     struct history after;
     for (uint32_t i = 0; i < 3; i++)
-        after.last[i] = offset_of(change.last[i], before.last[0], before.last[1], before.last[2]);
+        after.last[i] = offset_of(change.last[i], &before);
     return after;
 }
 
-/* How a sequence changes the last offsets; its own offset is the last after it. */
-DEVICE_FN struct history history_change(uint32_t value, bool has_literals) {
-    struct history change = {{reference(0, 0), reference(1, 0), reference(2, 0)}};
-    uint32_t which = value > 3 ? 3 : value - has_literals;
-    if (value == 0 || which == 0) /* no sequence, or the last offset again */
-        return change;
-    uint32_t offset = value > 3 ? value - 3 : which == 3 ? reference(0, 1) : reference(which, 0);
+/* The offset of a sequence by its value; it is the last then. */
+DEVICE_FN uint32_t history_step(struct history *history, uint32_t value, bool has_literals) {
+    uint32_t which = value > 3 ? 3 : value - has_literals, offset = value - 3;
+    if (which == 0)
+        return history->last[0];
+    if (value <= 3)
+        offset = which == 3   ? offset_of(reference(0, 1), history)
+                 : which == 2 ? history->last[2]
+                              : history->last[1];
     if (which >= 2)
-        change.last[2] = reference(1, 0);
-    change.last[1] = reference(0, 0);
-    change.last[0] = offset;
+        history->last[2] = history->last[1];
+    history->last[1] = history->last[0];
+    history->last[0] = offset;
+    return offset;
+}
+
+/* The changes of all lanes up to each one's, as one change. A collective. */
+DEVICE_FN struct history history_scan(struct history change) {
+    if (!warp_any((change.last[0] | change.last[1] | change.last[2]) & REFERS))
+        return change;
+    for (uint32_t by = 1; by < WARP; by *= 2) {
+        struct history earlier;
+        for (uint32_t i = 0; i < 3; i++)
+            earlier.last[i] = warp_read_up(change.last[i], by);
+        if (lane_index() >= by)
+            change = history_after(earlier, change);
+    }
     return change;
 }
 
@@ -1237,29 +1359,112 @@ DEVICE_TABLE uint32_t match_base[MATCH_SYMBOLS] = {
     21, 22, 23, 24, 25, 26, 27, 28,  29,  30,  31,   32,   33,   34,   35,    37,    39,   41,
     43, 47, 51, 59, 67, 83, 99, 131, 259, 515, 1027, 2051, 4099, 8195, 16387, 32771, 65539};
 
-struct sequence {
-    uint32_t literals, match, value;
+/* ---- execute: records ------------------------------------------------------------------------ */
+
+/* A zstd block is made in groups: as many sequences as all threads have marks for, read into
+ * records in shared memory, and after the last of them one for the rest of the literals. */
+
+/* Places are counted from the begin of the tile. */
+struct record {
+    uint32_t match;   /* where its match begins */
+    uint32_t literal; /* what is added to a place before that for the number of its literal */
 };
 
-/* Reads the extra bits of a sequence. False where they are not inside the stream. */
-DEVICE_FN bool sequence_read(const struct sequences_shared *shared, const struct chain_facts *in,
-                             int32_t bit, uint32_t symbols, bool is_last,
-                             struct sequence *sequence) {
-    uint32_t length = shared->lengths[symbols & 63], match = shared->matches[symbols >> 8 & 63];
-    uint32_t length_bits = length >> 24, match_bits = match >> 24, value_bits = symbols >> 16 & 31;
-    int32_t from = bit - (int32_t)(length_bits + match_bits + value_bits);
-    if (from < in->begin || bit > in->end || (is_last && from != in->begin))
-        return false;
-    const uint8_t *words = in->base + (uint32_t)from / 32 * (size_t)4;
+/* How far a tile is, or how far a warp's sequences take it. */
+struct progress {
+    uint32_t out, literals;
+    struct history history;
+};
+
+enum { EXECUTE_WARPS = 16 }; /* at most */
+
+/* Shared memory of a thread block, those parts that do not depend on its size. What all threads
+ * know of the tile is here too, since registers are few. */
+struct execute_common {
+    uint32_t tables[512 + 512 + 256];
+    uint32_t lengths[64], matches[64]; /* base and, from bit 24 on, extra bits of each symbol */
+    struct progress warps[EXECUTE_WARPS], now;
+    uint32_t tile, block, verdict;
+    uint32_t frame_begin, block_begin;
+    uint32_t group_first;            /* sequence */
+    uint32_t group_begin, group_end; /* in the tile's bytes */
+    uint32_t records;                /* of the group */
+    uint32_t next;                   /* record of the next stretch */
+};
+
+/* Of 32 bytes: those where a record begins, and the number of the record before them. */
+struct starts {
+    uint32_t bits, before;
+};
+
+/* The group and the stretch that a thread block is about. */
+struct workshop {
+    struct execute_common *common;
+    struct record *records; /* before the first the one that ends where the group begins */
+    uint32_t *offsets;
+    uint8_t *bytes;
+    struct starts *starts;
+    uint16_t *sources; /* of each byte: where it is copied from, or its own place */
+    uint16_t *pending; /* of each warp: its bytes that are copied inside the stretch */
+};
+
+/* 64 bits of a stream from a place on. */
+DEVICE_FN uint64_t stream_bits(const uint8_t *base, int32_t from) {
+    const uint8_t *words = base + (uint32_t)from / 32 * (size_t)4;
     uint32_t a = load_u32_aligned(words), b = load_u32_aligned(words + 4),
              c = load_u32_aligned(words + 8), shift = (uint32_t)from & 31;
-    uint64_t extra = (uint64_t)funnel_right(b, c, shift) << 32 | funnel_right(a, b, shift);
-    sequence->literals = (length & 0xFFFFFF) + ((uint32_t)extra & ((1u << length_bits) - 1));
-    extra >>= length_bits;
-    sequence->match = (match & 0xFFFFFF) + ((uint32_t)extra & ((1u << match_bits) - 1));
-    extra >>= match_bits;
-    sequence->value = (1u << value_bits) + ((uint32_t)extra & ((1u << value_bits) - 1));
-    return sequence->value < OFFSET_MOST;
+    return (uint64_t)funnel_right(b, c, shift) << 32 | funnel_right(a, b, shift);
+}
+
+DEVICE_FN uint32_t low_bits(uint32_t value, uint32_t bits) {
+    return value & ((1u << bits) - 1);
+}
+
+/* Reads the thread's sequences of the group, of which `left` are left in the block, into records
+ * that count from the first of them. False where the stream is no good. */
+DEVICE_FN bool read_records(const struct workshop *shop, struct backward in, uint64_t mark,
+                            uint32_t slot, uint32_t left, struct progress *own) {
+    const uint32_t *tables = shop->common->tables;
+    uint32_t states = (uint32_t)(mark >> 32);
+    uint32_t length_at = states & 511, match_at = states >> MARK_MATCH & 511,
+             offset_at = states >> MARK_OFFSET & 255;
+    int32_t bit = (int32_t)(uint32_t)mark;
+    for (uint32_t i = 0; i < lesser(ZSTD_MARKED, left); i++) {
+        uint32_t length = tables[length_at], match = tables[512 + match_at],
+                 offset = tables[1024 + offset_at], sum = length + match + offset;
+        bool is_last = i + 1 == left;
+        uint32_t extra_bits = sum >> ENTRY_EXTRA, state_bits = is_last ? 0 : sum & 31;
+        int32_t from = bit - (int32_t)extra_bits, next = from - (int32_t)state_bits;
+        if (next < in.begin || bit > in.bit || (is_last && from != in.begin))
+            return false;
+        uint64_t bits = stream_bits(in.base, next);
+        if (!is_last) {
+            uint32_t rest = (uint32_t)bits;
+            offset_at = ((offset & ENTRY_ADDED) >> 5) + low_bits(rest, offset & 31);
+            rest >>= offset & 31;
+            match_at = ((match & ENTRY_ADDED) >> 5) + low_bits(rest, match & 31);
+            rest >>= match & 31;
+            length_at = ((length & ENTRY_ADDED) >> 5) + low_bits(rest, length & 31);
+        }
+        bits = extra_bits > CHAIN_EXTRA ? stream_bits(in.base, from) : bits >> state_bits;
+        uint32_t of_length = shop->common->lengths[length >> ENTRY_SYMBOL & 63],
+                 of_match = shop->common->matches[match >> ENTRY_SYMBOL & 63],
+                 value_bits = offset >> ENTRY_SYMBOL & 31;
+        uint32_t literals = (of_length & 0xFFFFFF) + low_bits((uint32_t)bits, of_length >> 24);
+        bits >>= of_length >> 24;
+        uint32_t copied = (of_match & 0xFFFFFF) + low_bits((uint32_t)bits, of_match >> 24);
+        bits >>= of_match >> 24;
+        uint32_t value = (1u << value_bits) + low_bits((uint32_t)bits, value_bits);
+        if (value >= OFFSET_MOST)
+            return false;
+        struct record record = {own->out + literals, own->literals - own->out};
+        shop->records[slot + i] = record;
+        shop->offsets[slot + i] = history_step(&own->history, value, literals > 0);
+        own->out += literals + copied;
+        own->literals += literals;
+        bit = next;
+    }
+    return true;
 }
 
 /* Two sums over this lane and those below at once, which takes hardly longer than one. */
@@ -1273,427 +1478,110 @@ DEVICE_FN void scan_both(uint32_t *a, uint32_t *b) {
     }
 }
 
-/* The history after all sequences up to each lane's. A collective. */
-DEVICE_FN struct history history_scan(struct history before, uint32_t value, bool has_literals) {
-    struct history change = history_change(value, has_literals);
-    for (uint32_t by = 1; by < WARP; by *= 2) {
-        struct history earlier;
-        for (uint32_t i = 0; i < 3; i++)
-            earlier.last[i] = warp_read_up(change.last[i], by);
-        if (lane_index() >= by)
-            change = history_after(earlier, change);
+/* Turns what each lane adds into what it and those below add, and hands back what those below do.
+ * A collective. */
+DEVICE_FN struct progress progress_scan(struct progress *own) {
+    struct progress below = *own;
+    scan_both(&own->out, &own->literals);
+    below.out = own->out - below.out;
+    below.literals = own->literals - below.literals;
+    own->history = history_scan(own->history);
+    struct history none = history_of_none();
+    for (uint32_t i = 0; i < 3; i++) {
+        uint32_t last = warp_read_up(own->history.last[i], 1);
+        below.history.last[i] = lane_index() ? last : none.last[i];
     }
-    return history_after(before, change);
+    return below;
 }
 
-DEVICE_FN void record_store(uint8_t *at, uint32_t out, uint32_t literals, uint32_t from,
-                            uint32_t offset) {
-    words4 record = {out, literals, from, offset};
-    store_words4(at, record);
+DEVICE_FN struct progress progress_after(const struct progress *before,
+                                         const struct progress *change) {
+    struct progress after = {before->out + change->out, before->literals + change->literals,
+                             history_after(before->history, change->history)};
+    return after;
 }
 
-/* Turns up to 32 notes of a chain into records; `first` is the number of the first. By one warp. */
-DEVICE_FN void post_batch(const struct zstd_args *args, struct sequences_shared *shared,
-                          const struct zstd_block *block, const uint64_t *notes, uint32_t chain,
-                          uint32_t first) {
-    struct chain_facts *facts = &shared->facts[chain];
-    uint32_t index = first + lane_index(), count = facts->count;
-    if (first >= count || !facts->is_good)
-        return;
-    uint64_t note = notes[lane_index()];
-    struct sequence s = {0, 0, 0};
-    bool is_good = index >= count || sequence_read(shared, facts, (int32_t)(uint32_t)note,
-                                                   (uint32_t)(note >> 32), index == count - 1, &s);
-    is_good = warp_all(is_good);
-    uint32_t all = s.literals + s.match, literals = s.literals;
-    scan_both(&all, &literals);
-    struct history last = {{facts->last[0], facts->last[1], facts->last[2]}}, own;
-    uint32_t out = facts->out, from = facts->from;
-    if (warp_all(s.value > 3)) { /* all 32, none of which refers */
-        own.last[0] = s.value - 3;
-        for (uint32_t i = 0; i < 3; i++)
-            last.last[i] = warp_read(own.last[0], WARP - 1 - i);
-    } else {
-        own = history_scan(last, s.value, s.literals > 0);
-        for (uint32_t i = 0; i < 3; i++)
-            last.last[i] = warp_read(own.last[i], WARP - 1);
-    }
-    if (index < count && is_good)
-        record_store(quad_at(args, block->records_at + index), out + all - s.literals - s.match,
-                     s.literals, from + literals - s.literals, own.last[0]);
-    out += warp_read(all, WARP - 1);
-    from += warp_read(literals, WARP - 1);
-    sync_warp(); /* all have read what is changed now */
-    if (lane_index() == 0) {
-        facts->is_good = is_good && out <= block->most_out && from <= block->literals;
-        facts->out = out;
-        facts->from = from;
-        for (uint32_t i = 0; i < 3; i++)
-            facts->last[i] = last.last[i];
-    }
+/* Puts in the place of what each warp adds where it begins, and moves on what is so far. By the
+ * first warp. */
+DEVICE_FN void sum_warps(struct execute_common *common, uint32_t warps) {
+    uint32_t lane = lane_index();
+    struct progress own = {0, 0, history_of_none()}, now = common->now;
+    if (lane < warps)
+        own = common->warps[lane];
+    struct progress below = progress_scan(&own);
+    if (lane < warps)
+        common->warps[lane] = progress_after(&now, &below);
     sync_warp();
+    if (lane == WARP - 1)
+        common->now = progress_after(&now, &own);
 }
 
-/* After the last sequence: the rest of the literals. By one lane. */
-DEVICE_FN void post_end(const struct zstd_args *args, const struct chain_facts *facts,
-                        struct zstd_block *block) {
-    uint32_t rest = block->literals - facts->from;
-    if (!facts->is_good || facts->out + rest > block->most_out) {
-        refuse(args, block->tile, COGPU_GPU_DAMAGED);
-        return;
+/* Reads the group's sequences. False where one is no good. A collective. */
+DEVICE_FN bool read_group(const struct zstd_args *args, const struct workshop *shop,
+                          uint32_t threads) {
+    struct execute_common *common = shop->common;
+    const struct zstd_block *block = &args->blocks[common->block];
+    uint32_t slot = thread_index() * ZSTD_MARKED, own_first = common->group_first + slot;
+    uint32_t count = block->sequences;
+    struct progress own = {0, 0, history_of_none()};
+    bool is_good = true;
+    if (own_first < count) {
+        const uint64_t *marks = (const uint64_t *)quad_at(args, block->marks_at);
+        struct backward in =
+            backward_from(args->stored + block->in + block->bits_in, block->bits_bytes);
+        is_good = read_records(shop, in, load_u64_aligned(marks + own_first / ZSTD_MARKED), slot,
+                               count - own_first, &own);
     }
-    record_store(quad_at(args, block->records_at + block->sequences), facts->out, rest, facts->from,
-                 1);
-    block->out_bytes = facts->out + rest;
-    for (uint32_t i = 0; i < 3; i++)
-        block->history[i] = facts->last[i];
-}
-
-enum { POST_WARPS = 8, SEQUENCES_THREADS = (1 + POST_WARPS) * WARP };
-
-/* The first warp follows the chains, 32 sequences at a time; the others read the extra bits of the
- * 32 before. */
-KERNEL(cogpu_kernel_zstd_sequences, struct zstd_args, struct sequences_shared, 288, 4) {
-    uint32_t lane = lane_index(), chain = lane % CHAINS, replica = lane / CHAINS;
-    uint32_t warp = warp_index(), count = args->rounds[args->round].blocks;
-    for (uint32_t i = thread_index(); i < 64; i += SEQUENCES_THREADS) {
-        shared->lengths[i] =
-            i < LENGTH_SYMBOLS ? length_base[i] | (uint32_t)length_extra[i] << 24 : 0;
-        shared->matches[i] = i < MATCH_SYMBOLS ? match_base[i] | (uint32_t)match_extra[i] << 24 : 0;
-    }
-    for (uint32_t first = block_index() * CHAINS; first < count; first += block_count() * CHAINS) {
-        struct chain c;
-        sync_block();
-        if (warp == 0) {
-            /* One lane decides for the chain: literals, which run beside, may refuse the tile now.
-             */
-            const struct zstd_block *block = &args->blocks[lesser(first + chain, count - 1)];
-            bool is_live = first + chain < count && !is_refused(args, block->tile);
-            is_live = warp_read(is_live, chain);
-            c.base = args->pool;
-            c.bit = 0;
-            c.count = c.logs[0] = c.logs[1] = c.logs[2] = 0;
-            if (replica == 0) {
-                struct chain_facts *facts = &shared->facts[chain];
-                facts->is_live = is_live;
-                facts->count = facts->out = facts->from = 0;
-                facts->is_good = true;
-                for (uint32_t i = 0; i < 3; i++)
-                    facts->last[i] = reference(i, 0);
-            }
-            if (is_live && block->sequences)
-                chain_open(args, shared, block, replica, chain, &c);
-            else if (replica == 0) /* states that stay what they are */
-                shared->tables[0][chain] = shared->tables[512][chain] =
-                    shared->tables[1024][chain] = 0;
-            shared->batches = (warp_max(c.count) + WARP - 1) / WARP;
-            sync_warp();
-            chain_begin(shared, &c, chain, replica);
-        }
-        sync_block();
-        for (uint32_t batch = 0; batch <= shared->batches; batch++) {
-            if (warp == 0) {
-                uint64_t *notes = shared->notes[batch % 2][chain];
-                for (uint32_t i = 0; i < WARP && batch < shared->batches; i += CHAIN_STEPS)
-                    chain_steps(shared, &c, notes + i, batch * WARP + i, chain, replica);
-            } else if (batch > 0) {
-                for (uint32_t i = warp - 1; i < CHAINS && first + i < count; i += POST_WARPS)
-                    post_batch(args, shared, &args->blocks[first + i],
-                               shared->notes[(batch - 1) % 2][i], i, (batch - 1) * WARP);
-            }
-            sync_block();
-        }
-        uint32_t own = thread_index();
-        if (own < CHAINS && shared->facts[own].is_live)
-            post_end(args, &shared->facts[own], &args->blocks[first + own]);
-    }
-}
-
-/* ---- execute --------------------------------------------------------------------------------- */
-
-/* A tile is made in stretches, each a multiple of STRETCH bytes from the tile's begin to the next,
- * or the part of that which is in one zstd block. Places in a stretch are counted from that
- * multiple. */
-
-/* Of 32 bytes: those where a record begins, and the number of the record before them. */
-struct starts {
-    uint32_t bits, before;
-};
-
-struct stretch {
-    words4 *records; /* begin of the match, first literal, offset */
-    uint8_t *bytes;
-    struct starts *starts;
-    uint16_t *sources; /* of each byte: where it is copied from, or its own place */
-    uint16_t *pending; /* of each warp: its bytes that are copied inside the stretch */
-    uint32_t *next, *is_bad, *tile;
-};
-
-/* What is known of the tile while it is made. */
-struct making {
-    const struct zstd_args *args;
-    const struct zstd_block *block;
-    const uint8_t *literals;
-    uint8_t *out;                /* the tile's */
-    uint32_t base, frame;        /* where the zstd block and its frame begin in the tile */
-    uint32_t window, begin, end; /* of the stretch: the multiple, its first place and its end */
-    uint32_t last[3];
-    uint32_t literal_mask;
-};
-
-enum { STRETCH_BAD_OFFSET = 1 };
-
-/* Loads the records of the stretch, from number `first` of the block on. A collective. */
-DEVICE_FN void load_records(const struct making *m, struct stretch *s, uint32_t first,
-                            uint32_t threads, uint32_t most) {
-    const uint8_t *records = quad_at(m->args, m->block->records_at);
-    uint32_t count = m->block->sequences + 1, last_word = (m->end - 1) / 32;
-    /* Places of the block's bytes in the stretch; wraps where the block began before it. */
-    uint32_t shift = m->base - m->window;
-    /* What the next stretch will want, as far as one can guess. */
-    uint32_t ahead = m->block->literals / (m->block->out_bytes / (m->end - m->begin) + 1);
-    for (uint32_t number = thread_index();; number += threads) {
-        uint32_t index = first + number;
-        bool is_in = false;
-        if (index < count && number < most) {
-            words4 record = load_words4(records + 16 * (size_t)index);
-            int32_t start = (int32_t)(record.x + shift);
-            is_in = start < (int32_t)m->end;
-            if (is_in) {
-                uint32_t next = m->end;
-                bool is_final = index + 1 == count;
-                if (!is_final)
-                    next = load_u32_aligned(records + 16 * (size_t)(index + 1)) + shift;
-                uint32_t offset = offset_of(record.w, m->last[0], m->last[1], m->last[2]);
-                uint32_t reach = m->base + record.x + record.y - m->frame;
-                reach = lesser(reach, m->block->window);
-                if (!is_final && (offset == 0 || offset > reach))
-                    *s->is_bad = STRETCH_BAD_OFFSET;
-                prefetch(records + 16 * (size_t)lesser(index + threads, count - 1));
-                prefetch(m->literals +
-                         (lesser(record.z + ahead, m->block->literals) & m->literal_mask));
-                words4 kept = {(uint32_t)start + record.y, record.z - (uint32_t)start, offset, 0};
-                s->records[number] = kept;
-                uint32_t place = start < (int32_t)m->begin ? m->begin : (uint32_t)start;
-                atomic_or(&s->starts[place / 32].bits, 1u << place % 32);
-                if (number == 0)
-                    s->starts[place / 32].before = ~0u;
-                uint32_t to = lesser(next / 32, last_word);
-                for (uint32_t word = place / 32 + 1; word <= to; word++)
-                    s->starts[word].before = number;
-                if (next >= m->end)
-                    *s->next = next == m->end && !is_final ? index + 1 : index;
-            }
-        }
-        if (!sync_block_or(is_in && thread_index() == threads - 1))
-            return;
-    }
-}
-
-/* The byte at `place`: its value, or where in the stretch it is copied from. A stretch that is
- * `plain` is whole, and its literals are not one byte. */
-DEVICE_FN bool find_byte(const struct making *m, const struct stretch *s, uint32_t place,
-                         uint32_t up_to, bool is_plain, uint32_t *value) {
-    struct starts word = s->starts[place / 32];
-    words4 record = s->records[word.before + count_ones(word.bits & up_to)];
-    int32_t into = (int32_t)place - (int32_t)record.x; /* the match */
-    if (into < 0) {
-        uint32_t literal = place + record.y;
-        *value = m->literals[is_plain ? literal : literal & m->literal_mask];
-        return true;
-    }
-    uint32_t back = record.z;
-    if ((uint32_t)into >= back) /* it repeats itself */
-        back = (uint32_t)into - (uint32_t)into % back + back;
-    int32_t source = (int32_t)(place - back);
-    if (source >= (is_plain ? 0 : (int32_t)m->begin)) {
-        *value = (uint32_t)source;
+    struct progress below = progress_scan(&own);
+    if (lane_index() == WARP - 1)
+        common->warps[warp_index()] = own;
+    if (sync_block_or(!is_good))
         return false;
+    if (warp_index() == 0)
+        sum_warps(common, threads / WARP);
+    sync_block();
+    struct progress before = progress_after(&common->warps[warp_index()], &below);
+    uint32_t frame = common->frame_begin, window = block->window;
+    ROLLED
+    for (uint32_t i = 0; i < ZSTD_MARKED && own_first + i < count; i++) {
+        struct record record = shop->records[slot + i];
+        record.match += before.out;
+        record.literal += before.literals - before.out;
+        shop->records[slot + i] = record;
+        uint32_t offset = offset_of(shop->offsets[slot + i], &before.history);
+        shop->offsets[slot + i] = offset;
+        is_good &= offset > 0 && offset <= lesser(record.match - frame, window);
     }
-    *value = m->out[m->window + (uint32_t)source];
-    return true;
+    return !sync_block_or(!is_good);
 }
 
-enum { BYTES_AT_ONCE = 8 };
-
-/* Finds all bytes of the stretch; those that are copied inside it go onto the warp's list. Returns
- * how many. */
-DEVICE_FN uint32_t find_bytes(const struct making *m, struct stretch *s, uint16_t *pending,
-                              uint32_t threads, uint32_t length, bool is_plain) {
-    uint32_t lane = lane_index(), up_to = 0xFFFFFFFFu >> (31 - lane), count = 0;
-    for (uint32_t row = thread_index(); row < length; row += threads * BYTES_AT_ONCE) {
-        uint32_t values[BYTES_AT_ONCE], copied = 0;
-        UNROLLED
-        for (uint32_t i = 0; i < BYTES_AT_ONCE; i++) {
-            uint32_t place = row + i * threads;
-            values[i] = 0;
-            if ((is_plain || (place >= m->begin && place < m->end)) &&
-                !find_byte(m, s, place, up_to, is_plain, &values[i]))
-                copied |= 1u << i;
-        }
-        UNROLLED
-        for (uint32_t i = 0; i < BYTES_AT_ONCE; i++) {
-            uint32_t place = row + i * threads;
-            bool is_copied = copied >> i & 1;
-            uint32_t copies = warp_ballot(is_copied);
-            s->sources[place] = (uint16_t)(is_copied ? values[i] : place);
-            if (!is_copied)
-                s->bytes[place] = (uint8_t)values[i];
-            if (copies) {
-                if (is_copied)
-                    pending[count + count_ones(copies & up_to) - 1] = (uint16_t)place;
-                count += count_ones(copies);
-            }
-        }
+/* After the group's sequences were read: adds the rest of the literals to the last group, and goes
+ * on to the next. Returns a verdict. By one thread. */
+DEVICE_FN uint32_t close_group(const struct zstd_args *args, const struct workshop *shop,
+                               uint32_t threads) {
+    struct execute_common *common = shop->common;
+    const struct zstd_block *block = &args->blocks[common->block];
+    uint32_t left = block->sequences - common->group_first, most = threads * ZSTD_MARKED;
+    uint32_t literals = common->now.literals, end = common->now.out;
+    if (literals > block->literals)
+        return COGPU_GPU_DAMAGED;
+    common->records = lesser(left, most);
+    if (left <= most) {
+        struct record rest = {end + block->literals - literals, literals - end};
+        shop->records[left] = rest;
+        shop->offsets[left] = 1;
+        common->records++;
+        end = rest.match;
     }
-    return count;
+    common->group_first += most;
+    common->group_begin = common->group_end;
+    common->group_end = end;
+    if (end - common->block_begin > block->most_out)
+        return COGPU_GPU_DAMAGED;
+    return end > args->coded[common->tile].room ? COGPU_GPU_TOO_LONG : COGPU_GPU_DECODED;
 }
 
-/* Follows the copies to bytes that are known. Each goes back to an earlier place, so this ends. */
-DEVICE_FN void copy_pending(struct stretch *s, const uint16_t *pending, uint32_t count) {
-    for (uint32_t i = lane_index(); i < count; i += WARP) {
-        uint32_t place = pending[i], source = s->sources[place];
-        for (;;) {
-            uint32_t further = s->sources[source];
-            if (further == source)
-                break;
-            source = further;
-        }
-        s->bytes[place] = s->bytes[source];
-    }
-}
-
-DEVICE_FN void write_stretch(const struct making *m, const struct stretch *s, uint32_t threads) {
-    uint8_t *to = m->out + m->window;
-    uint32_t first = (m->begin + 15) / 16, end = m->end / 16;
-    for (uint32_t i = first + thread_index(); i < end; i += threads)
-        store_words4(to + 16 * i, load_words4(s->bytes + 16 * i));
-    if (m->begin % 16 == 0 && m->end % 16 == 0)
-        return;
-    uint32_t head = lesser(16 * first, m->end), tail = 16 * end > head ? 16 * end : head;
-    for (uint32_t i = m->begin + thread_index(); i < head; i += threads)
-        to[i] = s->bytes[i];
-    for (uint32_t i = tail + thread_index(); i < m->end; i += threads)
-        to[i] = s->bytes[i];
-}
-
-/* Makes the bytes of a zstd block. False where an offset is no good. */
-DEVICE_FN bool make_block(struct making *m, struct stretch *s, uint32_t threads, uint32_t length) {
-    uint32_t bytes = m->block->out_bytes, record = 0;
-    uint16_t *pending = s->pending + warp_index() * (length / (threads / WARP));
-    for (uint32_t done = 0; done < bytes;) {
-        m->window = (m->base + done) / length * length;
-        m->begin = m->base + done - m->window;
-        m->end = lesser(length, m->begin + (bytes - done));
-        load_records(m, s, record, threads, length / 3 + 2);
-        if (*s->is_bad)
-            return false;
-        bool is_plain = m->end - m->begin == length && m->literal_mask;
-        uint32_t count = is_plain ? find_bytes(m, s, pending, threads, length, true)
-                                  : find_bytes(m, s, pending, threads, length, false);
-        sync_block();
-        copy_pending(s, pending, count);
-        for (uint32_t i = thread_index(); i < length / 32; i += threads)
-            s->starts[i].bits = 0;
-        record = *s->next;
-        sync_block();
-        write_stretch(m, s, threads);
-        done += m->end - m->begin;
-    }
-    return true;
-}
-
-/* All blocks of a tile, one after the other. */
-DEVICE_FN uint32_t make_tile(const struct zstd_args *args, struct stretch *s, uint32_t tile,
-                             uint32_t threads, uint32_t length) {
-    const cogpu_coded *coded = &args->coded[tile];
-    const struct zstd_tile *note = &args->tiles[tile];
-    struct making m;
-    m.args = args;
-    m.out = args->decoded + coded->out;
-    m.base = m.frame = 0;
-    for (uint32_t i = 0; i < note->blocks; i++) {
-        const struct zstd_block *block = &args->blocks[note->first_block + i];
-        m.block = block;
-        m.literals = block->flags & ZSTD_CODED ? quad_at(args, block->literals_at)
-                                               : args->stored + block->in + block->literals_in;
-        m.literal_mask = block->flags & ZSTD_ONE_BYTE ? 0 : 0xFFFFFFFFu;
-        if (block->flags & ZSTD_FIRST) {
-            m.frame = m.base;
-            m.last[0] = 1;
-            m.last[1] = 4;
-            m.last[2] = 8;
-        }
-        if (block->out_bytes > coded->room - m.base)
-            return COGPU_GPU_TOO_LONG;
-        if (!make_block(&m, s, threads, length))
-            return COGPU_GPU_DAMAGED;
-        m.base += block->out_bytes;
-        if ((block->flags & ZSTD_LAST) && (block->flags & ZSTD_HAS_SIZE) &&
-            m.base - m.frame != block->content)
-            return COGPU_GPU_DAMAGED;
-        uint32_t last[3];
-        for (uint32_t k = 0; k < 3; k++)
-            last[k] = offset_of(block->history[k], m.last[0], m.last[1], m.last[2]);
-        for (uint32_t k = 0; k < 3; k++)
-            m.last[k] = last[k];
-    }
-    return m.base < coded->needed ? COGPU_GPU_TOO_SHORT : COGPU_GPU_DECODED;
-}
-
-/* Takes tiles of the round as long as there are any. */
-DEVICE_FN void make_tiles(const struct zstd_args *args, struct stretch *s, uint32_t threads,
-                          uint32_t length) {
-    struct zstd_round *round = &args->rounds[args->round];
-    for (;;) {
-        sync_block();
-        for (uint32_t i = thread_index(); i < length / 32; i += threads)
-            s->starts[i].bits = 0;
-        if (thread_index() == 0) {
-            uint32_t ticket = atomic_add(&round->ticket, 1);
-            bool is_refusal = ticket < round->end_tile && is_refused(args, ticket);
-            s->tile[0] = ticket;
-            s->tile[1] = is_refusal;
-            *s->is_bad = 0;
-        }
-        sync_block();
-        uint32_t tile = s->tile[0];
-        if (tile >= round->end_tile)
-            return;
-        if (s->tile[1])
-            continue;
-        uint32_t verdict = make_tile(args, s, tile, threads, length);
-        if (verdict && thread_index() == 0)
-            refuse(args, tile, verdict);
-    }
-}
-
-#define EXECUTE_SHARED(name, length)                                                               \
-    struct name {                                                                                  \
-        words4 records[(length) / 3 + 2];                                                          \
-        uint8_t bytes[length];                                                                     \
-        struct starts starts[(length) / 32];                                                       \
-        uint16_t sources[length], pending[length];                                                 \
-        uint32_t next, is_bad, tile[2];                                                            \
-    }
-
-#define EXECUTE(threads, length)                                                                   \
-    struct stretch s = {shared->records, shared->bytes, shared->starts,  shared->sources,          \
-                        shared->pending, &shared->next, &shared->is_bad, shared->tile};            \
-    make_tiles(args, &s, threads, length)
-
-/* Few tiles: more threads for each. */
-EXECUTE_SHARED(few_shared, 3072);
-KERNEL(cogpu_kernel_zstd_execute_few, struct zstd_args, struct few_shared, 384, 4) {
-    EXECUTE(384, 3072);
-}
-
-EXECUTE_SHARED(many_shared, 2048);
-KERNEL(cogpu_kernel_zstd_execute_many, struct zstd_args, struct many_shared, 256, 6) {
-    EXECUTE(256, 2048);
-}
-
-/* ---- sums: XXH64 of frames that carry it ----------------------------------------------------- */
+/* ---- execute: XXH64 of frames that carry it -------------------------------------------------- */
 
 #define PRIME_1 0x9E3779B185EBCA87ull
 #define PRIME_2 0xC2B2AE3D27D4EB4Full
@@ -1724,7 +1612,7 @@ DEVICE_FN uint64_t sum_of(const uint8_t *at, uint32_t bytes) {
     if (bytes >= 32) {
         uint64_t sums[4] = {PRIME_1 + PRIME_2, PRIME_2, 0, 0 - PRIME_1};
         for (; bytes - done >= 32; done += 32) {
-            UNROLLED
+            UNROLL
             for (uint32_t i = 0; i < 4; i++)
                 sums[i] = sum_round(sums[i], byte8(at + done + 8 * i));
         }
@@ -1747,24 +1635,311 @@ DEVICE_FN uint64_t sum_of(const uint8_t *at, uint32_t bytes) {
     return sum ^ sum >> 32;
 }
 
-KERNEL(cogpu_kernel_zstd_sums, struct zstd_args, struct nothing_shared, 32, 1) {
-    const struct zstd_round *round = &args->rounds[args->round];
-    uint32_t stride = block_count() * thread_count();
-    for (uint32_t tile = round->first_tile + block_index() * thread_count() + thread_index();
-         tile < round->end_tile; tile += stride) {
-        const struct zstd_tile *note = &args->tiles[tile];
-        if (!note->has_sum || is_refused(args, tile))
-            continue;
-        const uint8_t *frame = args->decoded + args->coded[tile].out;
-        for (uint32_t i = 0, bytes = 0; i < note->blocks; i++) {
-            const struct zstd_block *block = &args->blocks[note->first_block + i];
-            bytes += block->out_bytes;
-            if (!(block->flags & ZSTD_LAST))
-                continue;
-            if (block->flags & ZSTD_HAS_SUM && (uint32_t)sum_of(frame, bytes) != block->sum)
-                refuse(args, tile, COGPU_GPU_BAD_SUM);
-            frame += bytes;
-            bytes = 0;
+/* ---- execute: bytes -------------------------------------------------------------------------- */
+
+/* Bytes are made in stretches. One begins at a multiple of 16, and its places are counted from
+ * there; it may begin or end inside that with the group. */
+
+struct stretch {
+    const uint8_t *literals; /* of the block */
+    uint32_t literal_mask;
+    uint8_t *out; /* the tile's */
+    uint32_t window, begin, end;
+};
+
+/* Where a record begins: its literals follow those of the one before. */
+DEVICE_FN uint32_t start_of(const struct workshop *shop, uint32_t index) {
+    if (index == 0)
+        return shop->common->group_begin;
+    struct record before = shop->records[index - 1];
+    return before.match + before.literal - shop->records[index].literal;
+}
+
+/* Marks where the records of the stretch begin, from number `first` on. A collective. */
+DEVICE_FN void mark_records(const struct stretch *s, const struct workshop *shop, uint32_t first,
+                            uint32_t threads) {
+    uint32_t count = shop->common->records, last_word = (s->end - 1) / 32, end = s->window + s->end;
+    for (uint32_t index = first + thread_index();; index += threads) {
+        bool is_in = false;
+        if (index < count) {
+            uint32_t start = start_of(shop, index);
+            is_in = start < end;
+            if (is_in) {
+                uint32_t next = index + 1 < count ? start_of(shop, index + 1) : end;
+                uint32_t place = index == first ? s->begin : start - s->window;
+                uint32_t to = lesser((next - s->window) / 32, last_word);
+                atomic_or(&shop->starts[place / 32].bits, 1u << place % 32);
+                if (index == first)
+                    shop->starts[place / 32].before = first - 1;
+                for (uint32_t word = place / 32 + 1; word <= to; word++)
+                    shop->starts[word].before = index;
+                if (next >= end)
+                    shop->common->next = next == end && index + 1 < count ? index + 1 : index;
+            }
         }
+        if (!sync_block_or(is_in && thread_index() == threads - 1))
+            return;
     }
 }
+
+/* The byte at `place`: its value, or where in the stretch it is copied from. A stretch that is
+ * `plain` is whole, and its literals are not one byte. Literals and copies go the same way as far
+ * as they can: lanes have both. */
+DEVICE_FN bool find_byte(const struct stretch *s, const struct workshop *shop, uint32_t place,
+                         uint32_t up_to, bool is_plain, uint32_t *value) {
+    struct starts word = shop->starts[place / 32];
+    uint32_t index = word.before + count_ones(word.bits & up_to), at = s->window + place;
+    struct record record = shop->records[index];
+    uint32_t back = shop->offsets[index], into = at - record.match; /* the match, or before it */
+    bool is_literal = (int32_t)into < 0;
+    uint32_t from = at + (is_literal ? record.literal : 0 - back);
+    if (!is_literal && into >= back) /* it repeats itself */
+        from -= into - into % back;
+    if (!is_plain && is_literal)
+        from &= s->literal_mask;
+    if (!is_literal && (int32_t)(from - s->window) >= (is_plain ? 0 : (int32_t)s->begin)) {
+        *value = from - s->window;
+        return false;
+    }
+    const uint8_t *memory = is_literal ? s->literals : s->out;
+    *value = memory[from];
+    return true;
+}
+
+enum { BYTES_AT_ONCE = 8 };
+
+/* Finds all bytes of the stretch; those that are copied inside it go onto the warp's list. Returns
+ * how many. */
+DEVICE_FN uint32_t find_bytes(const struct stretch *s, const struct workshop *shop,
+                              uint16_t *pending, uint32_t threads, uint32_t length, bool is_plain) {
+    uint32_t lane = lane_index(), up_to = 0xFFFFFFFFu >> (31 - lane), count = 0;
+    for (uint32_t row = thread_index(); row < length; row += threads * BYTES_AT_ONCE) {
+        uint32_t values[BYTES_AT_ONCE], copied = 0;
+        UNROLL
+        for (uint32_t i = 0; i < BYTES_AT_ONCE; i++) {
+            uint32_t place = row + i * threads;
+            values[i] = 0;
+            if ((is_plain || (place >= s->begin && place < s->end)) &&
+                !find_byte(s, shop, place, up_to, is_plain, &values[i]))
+                copied |= 1u << i;
+        }
+        UNROLL
+        for (uint32_t i = 0; i < BYTES_AT_ONCE; i++) {
+            uint32_t place = row + i * threads;
+            bool is_copied = copied >> i & 1;
+            uint32_t copies = warp_ballot(is_copied);
+            shop->sources[place] = (uint16_t)(is_copied ? values[i] : place);
+            if (!is_copied)
+                shop->bytes[place] = (uint8_t)values[i];
+            if (copies) {
+                if (is_copied)
+                    pending[count + count_ones(copies & up_to) - 1] = (uint16_t)place;
+                count += count_ones(copies);
+            }
+        }
+    }
+    return count;
+}
+
+/* Follows the copies to bytes that are known. Each goes back to an earlier place, so this ends. */
+DEVICE_FN void copy_pending(const struct workshop *shop, const uint16_t *pending, uint32_t count) {
+    for (uint32_t i = lane_index(); i < count; i += WARP) {
+        uint32_t place = pending[i], source = shop->sources[place];
+        for (;;) {
+            uint32_t further = shop->sources[source];
+            if (further == source)
+                break;
+            source = further;
+        }
+        shop->bytes[place] = shop->bytes[source];
+    }
+}
+
+DEVICE_FN void write_stretch(const struct stretch *s, const struct workshop *shop,
+                             uint32_t threads) {
+    uint8_t *to = s->out + s->window;
+    uint32_t first = (s->begin + 15) / 16, end = s->end / 16;
+    for (uint32_t i = first + thread_index(); i < end; i += threads)
+        store_words4(to + 16 * i, load_words4(shop->bytes + 16 * i));
+    if (s->begin % 16 == 0 && s->end % 16 == 0)
+        return;
+    uint32_t head = lesser(16 * first, s->end), tail = 16 * end > head ? 16 * end : head;
+    for (uint32_t i = s->begin + thread_index(); i < head; i += threads)
+        to[i] = shop->bytes[i];
+    for (uint32_t i = tail + thread_index(); i < s->end; i += threads)
+        to[i] = shop->bytes[i];
+}
+
+DEVICE_FN struct stretch stretch_of(const struct zstd_args *args, const struct workshop *shop,
+                                    uint32_t at, uint32_t length) {
+    const struct zstd_block *block = &args->blocks[shop->common->block];
+    struct stretch s;
+    s.out = args->decoded + args->coded[shop->common->tile].out;
+    s.literals = block->flags & ZSTD_CODED ? s.out + block->literals_at
+                                           : args->stored + block->in + block->literals_in;
+    s.literal_mask = block->flags & ZSTD_ONE_BYTE ? 0 : 0xFFFFFFFFu;
+    s.window = at / 16 * 16;
+    s.begin = at - s.window;
+    s.end = lesser(length, shop->common->group_end - s.window);
+    return s;
+}
+
+/* Makes the bytes of the group. */
+DEVICE_FN void make_bytes(const struct zstd_args *args, const struct workshop *shop,
+                          uint32_t threads, uint32_t length) {
+    struct execute_common *common = shop->common;
+    uint16_t *pending = shop->pending + warp_index() * (length / (threads / WARP));
+    uint32_t record = 0;
+    for (uint32_t at = common->group_begin; at < common->group_end;) {
+        struct stretch s = stretch_of(args, shop, at, length);
+        mark_records(&s, shop, record, threads);
+        bool is_plain = s.end - s.begin == length && s.literal_mask;
+        uint32_t copies = is_plain ? find_bytes(&s, shop, pending, threads, length, true)
+                                   : find_bytes(&s, shop, pending, threads, length, false);
+        sync_block();
+        copy_pending(shop, pending, copies);
+        for (uint32_t i = thread_index(); i < length / 32; i += threads)
+            shop->starts[i].bits = 0;
+        record = common->next;
+        sync_block();
+        write_stretch(&s, shop, threads);
+        at = s.window + s.end;
+    }
+}
+
+/* ---- execute: tiles -------------------------------------------------------------------------- */
+
+/* Brings the tables of the block's sequences. */
+DEVICE_FN void copy_tables(const struct zstd_args *args, const struct zstd_block *block,
+                           const struct workshop *shop, uint32_t threads) {
+    for (uint32_t kind = 0; kind < ZSTD_CODE_KINDS; kind++) {
+        const uint32_t *tables = (const uint32_t *)quad_at(args, block->codes_at[kind]);
+        uint32_t place = codes_place(kind), entries = 1u << lesser(tables[kind], 9);
+        for (uint32_t i = thread_index(); i < entries; i += threads)
+            shop->common->tables[place - 4 + i] = tables[place + i];
+    }
+}
+
+/* Goes on to a zstd block, which begins where the one before has ended. A collective. */
+DEVICE_FN void open_block(const struct zstd_args *args, const struct workshop *shop, uint32_t index,
+                          uint32_t threads) {
+    struct execute_common *common = shop->common;
+    const struct zstd_block *block = &args->blocks[index];
+    sync_block();
+    if (thread_index() == 0) {
+        struct history first = {{1, 4, 8}};
+        common->block = index;
+        common->block_begin = common->now.out = common->group_end;
+        common->now.literals = common->group_first = 0;
+        if (block->flags & ZSTD_FIRST) {
+            common->now.history = first;
+            common->frame_begin = common->group_end;
+        }
+    }
+    if (block->sequences)
+        copy_tables(args, block, shop, threads);
+    sync_block();
+}
+
+/* Makes the block. Returns a verdict. */
+DEVICE_FN uint32_t make_block(const struct zstd_args *args, const struct workshop *shop,
+                              uint32_t threads, uint32_t length) {
+    struct execute_common *common = shop->common;
+    do {
+        if (args->blocks[common->block].sequences && !read_group(args, shop, threads))
+            return COGPU_GPU_DAMAGED;
+        if (thread_index() == 0)
+            common->verdict = close_group(args, shop, threads);
+        sync_block();
+        if (common->verdict)
+            return common->verdict;
+        make_bytes(args, shop, threads, length);
+    } while (common->group_first < args->blocks[common->block].sequences);
+    return COGPU_GPU_DECODED;
+}
+
+/* After the last block of a frame: what the frame says of itself must be so. By one thread. */
+DEVICE_FN uint32_t check_frame(const struct zstd_args *args, const struct execute_common *common) {
+    const struct zstd_block *block = &args->blocks[common->block];
+    uint32_t begin = common->frame_begin, bytes = common->group_end - begin;
+    const uint8_t *frame = args->decoded + args->coded[common->tile].out + begin;
+    if (block->flags & ZSTD_HAS_SIZE && bytes != block->content)
+        return COGPU_GPU_DAMAGED;
+    if (block->flags & ZSTD_HAS_SUM && (uint32_t)sum_of(frame, bytes) != block->sum)
+        return COGPU_GPU_BAD_SUM;
+    return COGPU_GPU_DECODED;
+}
+
+/* All blocks of the tile, one after the other. */
+DEVICE_FN uint32_t make_tile(const struct zstd_args *args, const struct workshop *shop,
+                             uint32_t threads, uint32_t length) {
+    struct execute_common *common = shop->common;
+    for (uint32_t i = 0; i < args->tiles[common->tile].blocks; i++) {
+        open_block(args, shop, args->tiles[common->tile].first_block + i, threads);
+        uint32_t verdict = make_block(args, shop, threads, length);
+        if (verdict)
+            return verdict;
+        if (!(args->blocks[common->block].flags & ZSTD_LAST))
+            continue;
+        sync_block(); /* all bytes of the frame are there */
+        if (thread_index() == 0)
+            common->verdict = check_frame(args, common);
+        sync_block();
+        if (common->verdict)
+            return common->verdict;
+    }
+    return common->group_end < args->coded[common->tile].needed ? COGPU_GPU_TOO_SHORT
+                                                                : COGPU_GPU_DECODED;
+}
+
+/* Takes tiles of the round as long as there are any. */
+DEVICE_FN void make_tiles(const struct zstd_args *args, const struct workshop *shop,
+                          uint32_t threads, uint32_t length) {
+    struct zstd_round *round = &args->rounds[args->round];
+    struct execute_common *common = shop->common;
+    for (uint32_t i = thread_index(); i < 64; i += threads) {
+        common->lengths[i] =
+            i < LENGTH_SYMBOLS ? length_base[i] | (uint32_t)length_extra[i] << 24 : 0;
+        common->matches[i] = i < MATCH_SYMBOLS ? match_base[i] | (uint32_t)match_extra[i] << 24 : 0;
+    }
+    for (uint32_t i = thread_index(); i < length / 32; i += threads)
+        shop->starts[i].bits = 0;
+    for (;;) {
+        sync_block();
+        if (thread_index() == 0) {
+            common->tile = atomic_add(&round->ticket, 1);
+            common->verdict = common->tile < round->end_tile ? args->verdicts[common->tile] : 0;
+            common->group_end = 0;
+        }
+        sync_block();
+        if (common->tile >= round->end_tile)
+            return;
+        if (common->verdict)
+            continue;
+        uint32_t verdict = make_tile(args, shop, threads, length);
+        if (verdict && thread_index() == 0)
+            refuse(args, common->tile, verdict);
+    }
+}
+
+/* The kernel, `places` bytes at a time by so many threads. */
+#define EXECUTE(name, threads, places, per_multiprocessor)                                         \
+    struct name##_shared {                                                                         \
+        uint8_t bytes[places];                                                                     \
+        struct starts starts[(places) / 32];                                                       \
+        struct record records[(threads)*ZSTD_MARKED + 1];                                          \
+        struct execute_common common;                                                              \
+        uint32_t offsets[(threads)*ZSTD_MARKED + 1];                                               \
+        uint16_t sources[places], pending[places];                                                 \
+    };                                                                                             \
+    KERNEL(cogpu_kernel_zstd_##name, struct zstd_args, struct name##_shared, threads,              \
+           per_multiprocessor) {                                                                   \
+        struct workshop shop = {&shared->common, shared->records, shared->offsets, shared->bytes,  \
+                                shared->starts,  shared->sources, shared->pending};                \
+        make_tiles(args, &shop, threads, places);                                                  \
+    }
+
+/* The fewer tiles there are for a multiprocessor, the more threads for each. */
+EXECUTE(execute_few, 512, 4096, 2)
+EXECUTE(execute_some, 320, 2560, 4)
+EXECUTE(execute_many, 256, 2048, 5)

@@ -25,9 +25,13 @@ enum {
     ZSTD_CODES_QUADS = 1 + (512 + 512 + 256) * 4 / ZSTD_QUAD
 };
 
-/* A record of 16 bytes for each sequence, and one for the literals after the last. */
-ZSTD_BOTH uint32_t zstd_records(uint32_t sequences) {
-    return sequences + 1;
+/* Of the sequences of a block every so many-th has a mark, from which they can be read on: 8 bytes.
+ * An odd number, since threads that write so many records each meet in no bank of shared memory. */
+enum { ZSTD_MARKED = 7, ZSTD_MARK_BYTES = 8 };
+
+ZSTD_BOTH uint32_t zstd_mark_quads(uint32_t sequences) {
+    uint32_t marks = (sequences + ZSTD_MARKED - 1) / ZSTD_MARKED;
+    return (marks * ZSTD_MARK_BYTES + ZSTD_QUAD - 1) / ZSTD_QUAD;
 }
 
 /* Tiles with more zstd blocks, frames or tables than this are the host's: what they need of the
@@ -40,14 +44,17 @@ ZSTD_BOTH uint32_t zstd_most_blocks(uint32_t room) {
 struct zstd_tile {
     uint32_t blocks, quads;           /* needed */
     uint32_t first_block, first_quad; /* given */
-    uint32_t has_sum, reserved[3];
+    uint32_t literals;                /* Huffman coded ones, of all its blocks */
+    uint32_t sequences, reserved[2];
 };
 
 /* A round: tiles whose needs fit the scratch memory together. */
 struct zstd_round {
     uint32_t first_tile, end_tile;
     uint32_t blocks;
-    uint32_t ticket; /* of the next tile to execute, from first_tile on */
+    uint32_t ticket;        /* of the next tile to execute, from first_tile on */
+    uint32_t literals_last; /* they take less time than its sequences */
+    uint32_t reserved[3];
 };
 
 enum zstd_flag {
@@ -71,18 +78,16 @@ struct zstd_block {
     uint32_t flags;
     uint32_t literals;                     /* bytes, decoded */
     uint32_t literals_in, literals_stored; /* where they are in the body, and their bytes */
-    uint32_t literals_at;                  /* where they are decoded to: quad */
+    uint32_t literals_at;                  /* where in the tile coded ones are decoded to */
     uint32_t tree_at;                      /* quad of its tree, perhaps an earlier block's */
     uint32_t sequences;
     uint32_t modes;
     uint32_t codes_in;                  /* in the body: the descriptions of the tables */
     uint32_t codes_at[ZSTD_CODE_KINDS]; /* quad of each table, perhaps an earlier block's */
     uint32_t own_codes_at;              /* quad of the tables that it brings */
-    uint32_t records_at;                /* quad */
+    uint32_t marks_at;                  /* quad */
     uint32_t window, content, sum;      /* of its frame */
     uint32_t bits_in, bits_bytes;       /* in the body: the stream of sequences */
-    uint32_t out_bytes;                 /* decoded, as its sequences add up to */
-    uint32_t history[3];                /* the last offsets after it, see offset_of */
     uint32_t most_out;                  /* no block of its frame may be larger */
 };
 

@@ -27,6 +27,8 @@
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 enum { STACK_BYTES = 512 << 10 }; /* sanitized frames are large */
+/* What of a stack may stay poisoned when its fiber has ended: the frame that it began with. */
+enum { LEFT_BYTES = 4096 };
 #else
 enum { STACK_BYTES = 128 << 10 };
 #endif
@@ -176,7 +178,7 @@ static void enter_fiber(struct run *run, uint32_t thread) {
 static void prepare_fiber(struct run *run, uint32_t thread) {
     uint8_t *stack = stack_of(run, thread);
 #ifdef HAS_ASAN
-    ASAN_UNPOISON_MEMORY_REGION(stack, STACK_BYTES);
+    ASAN_UNPOISON_MEMORY_REGION(stack + STACK_BYTES - LEFT_BYTES, LEFT_BYTES);
 #endif
     uint64_t *top = (uint64_t *)(void *)(stack + STACK_BYTES);
 #if defined(__x86_64__)
@@ -484,7 +486,11 @@ static void close_run(struct run *run) {
     size_t stack_bytes = (size_t)run->kernel->threads * (STACK_BYTES + GUARD_BYTES);
     if (run->stacks != MAP_FAILED) {
 #ifdef HAS_ASAN
-        ASAN_UNPOISON_MEMORY_REGION(run->stacks, stack_bytes);
+        /* Fibers that have not come to their end leave all kinds of frames. */
+        for (uint32_t i = 0; i < run->kernel->threads && !run->finding->text[0]; i++)
+            ASAN_UNPOISON_MEMORY_REGION(stack_of(run, i) + STACK_BYTES - LEFT_BYTES, LEFT_BYTES);
+        if (run->finding->text[0])
+            ASAN_UNPOISON_MEMORY_REGION(run->stacks, stack_bytes);
 #endif
         munmap(run->stacks, stack_bytes);
     }

@@ -227,35 +227,6 @@ bool cogpu_gds_plan_add(cogpu_gds_plan *plan, const cogpu_gds_file *file, uint64
     return true;
 }
 
-cogpu_status cogpu_gds_plan_batch(cogpu_gds_plan *plan, const cogpu_gds_file *file,
-                                  uint64_t file_bytes, const cogpu_span *spans, uint32_t count,
-                                  uint64_t allowed, cogpu_gds_place *places, cogpu_error *error) {
-    bool is_counted = true;
-    for (uint32_t i = 0; i < count && is_counted; i++)
-        is_counted = cogpu_gds_plan_add(plan, file, file_bytes, spans[i], UINT64_MAX, &places[i]);
-    if (is_counted && plan->bytes <= allowed)
-        return COGPU_OK;
-    return cogpu_fail(error, COGPU_LIMIT,
-                      "the stored bytes of %u blocks need %s%llu bytes of device memory, and %llu "
-                      "are allowed: raise `device_bytes` of the context",
-                      count, is_counted ? "" : "more than ", (unsigned long long)plan->bytes,
-                      (unsigned long long)allowed);
-}
-
-cogpu_gds_range cogpu_gds_bring(const cogpu_span *spans, const cogpu_gds_place *places,
-                                const uint32_t *chosen, uint32_t count) {
-    uint64_t start = UINT64_MAX, end = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const cogpu_gds_place *place = &places[chosen[i]];
-        if (place->read == COGPU_GDS_NO_READ)
-            continue;
-        uint64_t place_end = place->device_offset + spans[chosen[i]].bytes;
-        start = place->device_offset < start ? place->device_offset : start;
-        end = place_end > end ? place_end : end;
-    }
-    return end == 0 ? (cogpu_gds_range){0} : (cogpu_gds_range){start, end - start};
-}
-
 /* ---- files and memory ---------------------------------------------------------------------- */
 
 struct cogpu_gds_file {

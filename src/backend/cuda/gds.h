@@ -3,12 +3,11 @@
  * device, without a stop in memory of the host. NVIDIA's cuFile does it, a library that is loaded
  * when it is first asked for; the environment may name another file to load: COGPU_CUFILE.
  *
- * Three steps, by whoever owns the device's memory:
+ * Two steps, by whoever owns the device's memory:
  *
  *     plan      spans become reads, whose bytes stand one after the other in one piece of memory,
  *               and a guard compares its size with what is allowed. Arithmetic only.
  *     fetch     all reads are submitted, then all are waited for
- *     bring     the range that holds what the device could not decode: one copy down
  *
  * Nothing here is in the order of a stream: the device must be through with the memory before a
  * fetch, and when fetch returns the bytes are there.
@@ -69,19 +68,6 @@ typedef struct cogpu_gds_place {
  * small. No read is made for a span of 0 bytes and for one that is not inside its file. */
 bool cogpu_gds_plan_add(cogpu_gds_plan *plan, const cogpu_gds_file *file, uint64_t file_bytes,
                         cogpu_span span, uint64_t allowed, cogpu_gds_place *place);
-
-/* The same for all spans of a batch: COGPU_LIMIT, naming both sizes, where they need more. */
-cogpu_status cogpu_gds_plan_batch(cogpu_gds_plan *plan, const cogpu_gds_file *file,
-                                  uint64_t file_bytes, const cogpu_span *spans, uint32_t count,
-                                  uint64_t allowed, cogpu_gds_place *places, cogpu_error *error);
-
-/* The smallest range of the memory that has all stored bytes of the chosen spans; of 0 bytes where
- * they have none. */
-typedef struct cogpu_gds_range {
-    uint64_t device_offset, bytes;
-} cogpu_gds_range;
-cogpu_gds_range cogpu_gds_bring(const cogpu_span *spans, const cogpu_gds_place *places,
-                                const uint32_t *chosen, uint32_t count);
 
 /* ---- fetch --------------------------------------------------------------------------------- */
 

@@ -22,6 +22,9 @@ typedef struct cogpu_gpu_event cogpu_gpu_event;
 
 typedef struct cogpu_gpu_calls {
     void (*close)(cogpu_gpu *gpu);
+    /* For libraries that work on the device of their thread: makes it this one, and undoes it. */
+    bool (*enter)(cogpu_gpu *gpu);
+    void (*leave)(cogpu_gpu *gpu);
     cogpu_status (*memory)(cogpu_gpu *gpu, uint64_t *free, uint64_t *total, cogpu_error *error);
     /* On the device, aligned to 256 bytes. */
     cogpu_status (*allocate)(cogpu_gpu *gpu, uint64_t bytes, void **memory, cogpu_error *error);
@@ -38,7 +41,8 @@ typedef struct cogpu_gpu_calls {
     cogpu_status (*event_open)(cogpu_gpu *gpu, cogpu_gpu_event **event, cogpu_error *error);
     void (*event_close)(cogpu_gpu *gpu, cogpu_gpu_event *event);
 
-    /* All of these come to pass in the order of the stream; none waits. */
+    /* All of these come to pass in the order of the stream; none waits. A stream that is NULL is
+     * the device's default one, for `record` and `wait_event` only. */
     cogpu_status (*copy_up)(cogpu_gpu *gpu, void *to, const void *from, uint64_t bytes,
                             cogpu_gpu_stream *stream, cogpu_error *error);
     cogpu_status (*copy_down)(cogpu_gpu *gpu, void *to, const void *from, uint64_t bytes,
@@ -68,6 +72,7 @@ struct cogpu_gpu {
     uint32_t multiprocessors;
     uint32_t capability; /* 90 for compute capability 9.0 */
     uint64_t total_bytes;
+    bool is_emulated;
 };
 
 /* How many GPUs there are; 0 without a driver, and `why` says why. */

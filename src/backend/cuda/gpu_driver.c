@@ -149,6 +149,15 @@ static cogpu_status leave(cu_result result, const char *what, cogpu_error *error
         return leave(call, what, error);                                                           \
     } while (0)
 
+static bool driver_enter(cogpu_gpu *gpu) {
+    return enter(gpu) == CU_SUCCESS;
+}
+
+static void driver_leave(cogpu_gpu *gpu) {
+    (void)gpu;
+    (void)leave(CU_SUCCESS, "", NULL);
+}
+
 static cu_pointer address(const void *memory) {
     return (cu_pointer)(uintptr_t)memory;
 }
@@ -304,7 +313,9 @@ static cogpu_status function_of(struct driver_gpu *gpu, const cogpu_kernel *kern
     return *function
                ? COGPU_OK
                : cogpu_fail(error, COGPU_UNSUPPORTED,
-                            "this build has no kernel %s: it was made without nvcc", kernel->name);
+                            "this build has no kernel %s: it was made without nvcc; with the CUDA "
+                            "toolkit installed, `make clean` and `make`",
+                            kernel->name);
 }
 
 static cogpu_status driver_launch(cogpu_gpu *gpu, const cogpu_kernel *kernel, uint32_t blocks,
@@ -339,6 +350,8 @@ static void driver_close(cogpu_gpu *gpu) {
 
 static const cogpu_gpu_calls driver_calls = {
     .close = driver_close,
+    .enter = driver_enter,
+    .leave = driver_leave,
     .memory = driver_memory,
     .allocate = driver_allocate,
     .release = driver_release,

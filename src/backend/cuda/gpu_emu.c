@@ -246,21 +246,29 @@ static cogpu_status emu_launch(cogpu_gpu *gpu, const cogpu_kernel *kernel, uint3
 
 static cogpu_status emu_record(cogpu_gpu *gpu, cogpu_gpu_event *event, cogpu_gpu_stream *stream,
                                cogpu_error *error) {
-    struct thing thing = {.what = RECORD, .event = event, .recording = ++event->recorded};
+    struct thing thing = {.what = RECORD, .event = event, .recording = event->recorded + 1};
+    /* Only what stands in a stream comes to pass; the default one is always through. */
+    if (stream)
+        TRY(add(gpu, stream, &thing, error));
+    else
+        event->done = thing.recording;
+    event->recorded = thing.recording;
     event->stream = stream;
-    return add(gpu, stream, &thing, error);
-}
-
-static cogpu_status emu_wait_event(cogpu_gpu *gpu, cogpu_gpu_stream *stream, cogpu_gpu_event *event,
-                                   cogpu_error *error) {
-    struct thing thing = {.what = WAIT, .event = event, .recording = event->recorded};
-    return event->done >= event->recorded ? COGPU_OK : add(gpu, stream, &thing, error);
+    return COGPU_OK;
 }
 
 static cogpu_status emu_finish_event(cogpu_gpu *gpu, cogpu_gpu_event *event, cogpu_error *error) {
     if (event->done < event->recorded)
         work_off(emu_of(gpu), event->stream, event, event->recorded);
     return told(emu_of(gpu), error);
+}
+
+static cogpu_status emu_wait_event(cogpu_gpu *gpu, cogpu_gpu_stream *stream, cogpu_gpu_event *event,
+                                   cogpu_error *error) {
+    struct thing thing = {.what = WAIT, .event = event, .recording = event->recorded};
+    if (event->done >= event->recorded)
+        return COGPU_OK;
+    return stream ? add(gpu, stream, &thing, error) : emu_finish_event(gpu, event, error);
 }
 
 static cogpu_status emu_finish_stream(cogpu_gpu *gpu, cogpu_gpu_stream *stream,
@@ -281,8 +289,19 @@ static void emu_close(cogpu_gpu *gpu) {
     cogpu_release(emu);
 }
 
+static bool emu_enter(cogpu_gpu *gpu) {
+    (void)gpu;
+    return true;
+}
+
+static void emu_leave(cogpu_gpu *gpu) {
+    (void)gpu;
+}
+
 static const cogpu_gpu_calls emu_calls = {
     .close = emu_close,
+    .enter = emu_enter,
+    .leave = emu_leave,
     .memory = emu_memory,
     .allocate = emu_allocate,
     .release = emu_release,
@@ -312,7 +331,8 @@ cogpu_status cogpu_gpu_open_emu(uint64_t seed, uint64_t bytes, cogpu_gpu **gpu,
                                      .name = "emulator",
                                      .multiprocessors = 2,
                                      .capability = 90,
-                                     .total_bytes = bytes},
+                                     .total_bytes = bytes,
+                                     .is_emulated = true},
                             .random = seed * 0x9E3779B97F4A7C15u + 0xD1B54A32D192ED03u};
     *gpu = &emu->base;
     return COGPU_OK;

@@ -2,17 +2,21 @@
  * Takes blocks with their places in files, hands on their pixels in rasters on the device: see
  * gpu_read.h. A batch, from the first step to the last:
  *
- *     choose    the next tasks that fit a slot
- *     lay out   where each finds its bytes in the slot's memory
- *     fetch     stored bytes by runs; what the host has to decode, decoded       (all threads)
- *     list      what the kernels need to know
- *     launch    one copy up, decode, place, one copy of verdicts down            (the slot's
- * stream) collect   the verdicts, once the slot is wanted again
+ *     choose    the next tasks that fit a slot, laid out in its memory           (gpu_slot.c)
+ *     fetch     their bytes, by all threads                                      (gpu_fetch.c)
+ *     decode    one copy up, then the decoder: by the thread that fetched the last bytes, on the
+ *               slot's stream
+ *     place     into the rasters, and one copy of verdicts down
+ *     collect   the verdicts, once the slot is wanted again
+ *
+ * All free slots are filled at once, so that threads go on to the next without a pause; from then
+ * on one slot is filled as soon as the oldest is through. A GPU takes the work of all streams from
+ * a few queues, where what waits holds up what stands behind it, of other streams too: so nothing
+ * that waits for a decoder, not even a mark of the time, is given to it while there are other slots
+ * to give.
  */
-#include "backend/cuda/gpu_read.h"
-
-#include "backend/cuda/cuda.h"
-#include "backend/cuda/cuda_place.h"
+#include "backend/cuda/cuda_void.h"
+#include "backend/cuda/gpu_slot.h"
 #include "base/bytes.h"
 
 #include <pthread.h>
@@ -20,126 +24,51 @@
 #include <string.h>
 #include <time.h>
 
-enum { SLOTS = 6, TASKS_MAX = 2048 };
-
-/* Of a slot's memory, what a decoder may have as scratch for one block, unless it cannot do with
- * that. */
-enum { SCRATCH_SHARE = 3 };
-
-/* Pinned memory of a slot: it takes long to get, and the wire is busy with less. */
-#define PINNED_MAX (UINT64_C(32) << 20)
-
-/* Blocks that are no farther apart in a file are read as one run, with what lies between; a thread
- * takes a piece of it at a time. */
-enum { GAP_BYTES = 4096, PIECE_BYTES = 512 << 10 };
-#define PIECES_MAX (TASKS_MAX + PINNED_MAX / PIECE_BYTES)
-
-/* Where a task finds its bytes. */
-struct seated {
-    cogpu_gpu_task *task;
-    bool is_coded;    /* the device decodes it */
-    bool is_bad;      /* its bytes could not be had here */
-    uint64_t staging; /* stored bytes of a coded one, decoded bytes of another */
-    uint64_t decoded; /* where a coded one is decoded to */
-    uint32_t verdict; /* its place among the coded ones */
-};
-
-/* Neighbours in the file, or one task that the host decodes. */
-struct run {
-    uint32_t first, count;
-};
-
-/* Part of a run's bytes, for one thread to read. */
-struct piece {
-    uint32_t run;
-    uint64_t skip, bytes;
-};
-
-/* Scratch that a decoder must have for its largest block, and would like to have for all. */
-struct wants {
-    uint64_t least, shares;
-};
-
-/* Events on the way of a batch. */
-enum mark { STARTED, COPIED, DECODED, DONE, MARKS };
-
-/* Memory of the device: slack, staging (a copy of the pinned memory), slack, tables, decoded
- * blocks, scratch. */
-struct slot {
-    uint8_t *pinned, *device;
-    uint64_t pinned_bytes, device_bytes;
-    cogpu_gpu_stream *stream;
-    cogpu_gpu_event *fork, *join, *marks[MARKS];
-    struct seated *seated;
-    struct run *runs;
-    struct piece *pieces;
-    uint32_t count, coded, run_count, piece_count;
-    uint64_t used, decoded_used; /* by the tasks seated so far */
-    struct wants wants;
-    uint64_t verdicts; /* where they stand in `pinned` */
-    bool is_busy;
-};
+/* Of stored bytes that came back, what is kept until the host has decoded them. */
+#define BROUGHT_MAX (UINT64_C(64) << 20)
 
 struct cogpu_gpu_reader {
     cogpu_gpu *gpu;
     pthread_mutex_t lock; /* of all below: one read at a time */
+    pthread_mutex_t launching;
     uint64_t budget;
-    struct slot slots[SLOTS];
+    bool is_direct; /* cuFile brings bytes straight to the device */
+    cogpu_gds_context gds_context;
+    cogpu_nvjpeg *nvjpeg; /* NULL: the host decodes JPEG */
+    struct cogpu_slot slots[COGPU_SLOTS];
+    uint32_t turn;       /* the slot to fill next, which is the oldest */
     uint64_t slot_bytes; /* of device memory; 0 before the first read */
 };
 
-static uint64_t align(uint64_t bytes) {
-    return (bytes + COGPU_GPU_ALIGN - 1) / COGPU_GPU_ALIGN * COGPU_GPU_ALIGN;
-}
-
 /* ---- slots --------------------------------------------------------------------------------- */
 
-static void close_slot(cogpu_gpu *gpu, struct slot *slot) {
-    const cogpu_gpu_calls *calls = gpu->calls;
-    if (slot->stream)
-        calls->stream_close(gpu, slot->stream);
-    calls->event_close(gpu, slot->fork);
-    calls->event_close(gpu, slot->join);
-    for (uint32_t i = 0; i < MARKS; i++)
-        calls->event_close(gpu, slot->marks[i]);
-    calls->release(gpu, slot->device);
-    calls->release_pinned(gpu, slot->pinned);
-    cogpu_release(slot->seated);
-    cogpu_release(slot->runs);
-    cogpu_release(slot->pieces);
-    *slot = (struct slot){0};
-}
-
-/* Tables of a batch: coded blocks, placed blocks, verdicts. */
-static uint64_t table_bytes(void) {
-    return align(TASKS_MAX * sizeof(cogpu_coded)) + align(TASKS_MAX * sizeof(struct cogpu_placed)) +
-           align((TASKS_MAX + 1) * sizeof(uint32_t));
-}
-
-static cogpu_status open_slot(cogpu_gpu *gpu, uint64_t bytes, struct slot *slot,
-                              cogpu_error *error) {
-    const cogpu_gpu_calls *calls = gpu->calls;
-    slot->device_bytes = bytes;
-    slot->pinned_bytes = bytes < PINNED_MAX ? bytes : PINNED_MAX;
-    slot->seated = cogpu_allocate(TASKS_MAX * sizeof *slot->seated);
-    slot->runs = cogpu_allocate(TASKS_MAX * sizeof *slot->runs);
-    slot->pieces = cogpu_allocate(PIECES_MAX * sizeof *slot->pieces);
-    if (!slot->seated || !slot->runs || !slot->pieces)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a batch");
-    TRY(calls->allocate(gpu, bytes, (void **)&slot->device, error));
-    TRY(calls->allocate_pinned(gpu, slot->pinned_bytes, (void **)&slot->pinned, error));
-    TRY(calls->stream_open(gpu, true, &slot->stream, error));
-    TRY(calls->event_open(gpu, &slot->fork, error));
-    TRY(calls->event_open(gpu, &slot->join, error));
-    for (uint32_t i = 0; i < MARKS; i++)
-        TRY(calls->event_open(gpu, &slot->marks[i], error));
-    return COGPU_OK;
-}
-
 static void close_slots(cogpu_gpu_reader *reader) {
-    for (uint32_t i = 0; i < SLOTS; i++)
-        close_slot(reader->gpu, &reader->slots[i]);
+    for (uint32_t i = 0; i < COGPU_SLOTS; i++) {
+        struct cogpu_slot *slot = &reader->slots[i];
+        if (slot->is_registered)
+            cogpu_gds_deregister(&reader->gds_context, slot->device);
+        cogpu_slot_close(reader->gpu, slot);
+    }
     reader->slot_bytes = 0;
+}
+
+/* Without a registration cuFile goes by way of memory of its own, and works all the same. */
+static void register_slot(cogpu_gpu_reader *reader, struct cogpu_slot *slot) {
+    if (reader->is_direct)
+        slot->is_registered = cogpu_gds_register(&reader->gds_context, slot->device,
+                                                 slot->device_bytes, NULL) == COGPU_OK;
+}
+
+static cogpu_status collect(cogpu_gpu_reader *reader, struct cogpu_slot *slot, cogpu_error *error);
+
+static cogpu_status collect_all(cogpu_gpu_reader *reader, const cogpu_gpu_work *only,
+                                cogpu_error *error) {
+    for (uint32_t i = 0; i < COGPU_SLOTS; i++) {
+        struct cogpu_slot *slot = &reader->slots[(reader->turn + i) % COGPU_SLOTS];
+        if (slot->work && (!only || slot->work == only))
+            TRY(collect(reader, slot, error));
+    }
+    return COGPU_OK;
 }
 
 /* Slots for a read that takes `all` bytes, `largest` of them for one block, within the budget and
@@ -147,24 +76,30 @@ static void close_slots(cogpu_gpu_reader *reader) {
 static cogpu_status open_slots(cogpu_gpu_reader *reader, uint64_t all, uint64_t largest,
                                cogpu_error *error) {
     enum { SMALLEST = 4 << 20 };
-    uint64_t most = reader->budget / SLOTS, wanted = SMALLEST, free_bytes = 0, total = 0;
-    while (wanted < most && (wanted < all / SLOTS || wanted < largest))
+    uint64_t most = reader->budget / COGPU_SLOTS, wanted = SMALLEST, free_bytes = 0, total = 0;
+    while (wanted < most && (wanted < all / COGPU_SLOTS || wanted < largest))
         wanted *= 2;
     wanted = wanted < most ? wanted : most;
     if (reader->slot_bytes >= wanted)
         return COGPU_OK;
+    TRY(collect_all(reader, NULL, error));
     close_slots(reader);
     TRY(reader->gpu->calls->memory(reader->gpu, &free_bytes, &total, error));
-    if (SLOTS * wanted > free_bytes / 10 * 9)
+    if (COGPU_SLOTS * wanted > free_bytes / 10 * 9)
         return cogpu_fail(error, COGPU_MEMORY,
                           "the read needs %llu MiB of device memory beside the raster, and %llu of "
                           "%llu MiB are free: lower `device_bytes` of the context",
-                          (unsigned long long)(SLOTS * wanted >> 20),
+                          (unsigned long long)(COGPU_SLOTS * wanted >> 20),
                           (unsigned long long)(free_bytes >> 20),
                           (unsigned long long)(total >> 20));
     cogpu_status status = COGPU_OK;
-    for (uint32_t i = 0; status == COGPU_OK && i < SLOTS; i++)
-        status = open_slot(reader->gpu, wanted, &reader->slots[i], error);
+    for (uint32_t i = 0; status == COGPU_OK && i < COGPU_SLOTS; i++) {
+        status = cogpu_slot_open(reader->gpu, wanted, &reader->slots[i], error);
+        reader->slots[i].nvjpeg = reader->nvjpeg;
+        reader->slots[i].number = i;
+        if (status == COGPU_OK)
+            register_slot(reader, &reader->slots[i]);
+    }
     if (status != COGPU_OK) {
         close_slots(reader);
         return status;
@@ -173,15 +108,52 @@ static cogpu_status open_slots(cogpu_gpu_reader *reader, uint64_t all, uint64_t 
     return COGPU_OK;
 }
 
-cogpu_status cogpu_gpu_reader_open(cogpu_gpu *gpu, uint64_t bytes, cogpu_gpu_reader **out,
-                                   cogpu_error *error) {
+static bool enter_gpu(void *gpu) {
+    return ((cogpu_gpu *)gpu)->calls->enter(gpu);
+}
+
+static void leave_gpu(void *gpu) {
+    ((cogpu_gpu *)gpu)->calls->leave(gpu);
+}
+
+/* cuFile knows nothing of an emulated device, unless a stand-in for it was named. */
+static bool reads_directly(const cogpu_gpu *gpu) {
+    return (!gpu->is_emulated || getenv("COGPU_CUFILE")) && cogpu_gds_is_direct();
+}
+
+/* Without nvJPEG, or without engines, the host decodes JPEG. Of an emulated device nvJPEG knows
+ * nothing, unless a stand-in for it was named. */
+static void open_engines(cogpu_gpu_reader *reader) {
+    cogpu_gpu *gpu = reader->gpu;
+    if ((gpu->is_emulated && !getenv("COGPU_NVJPEG")) || !gpu->calls->enter(gpu))
+        return;
+    (void)cogpu_nvjpeg_open(gpu, COGPU_SLOTS, COGPU_SLOT_TASKS, &reader->nvjpeg, NULL);
+    gpu->calls->leave(gpu);
+}
+
+static void close_engines(cogpu_gpu_reader *reader) {
+    cogpu_gpu *gpu = reader->gpu;
+    if (reader->nvjpeg && gpu->calls->enter(gpu)) {
+        cogpu_nvjpeg_close(reader->nvjpeg);
+        gpu->calls->leave(gpu);
+    }
+}
+
+cogpu_status cogpu_gpu_reader_open(cogpu_gpu *gpu, uint64_t bytes, bool jpeg_engines,
+                                   cogpu_gpu_reader **out, cogpu_error *error) {
     cogpu_gpu_reader *reader = cogpu_allocate(sizeof *reader);
     if (!reader) {
         gpu->calls->close(gpu);
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for a device");
     }
-    *reader = (cogpu_gpu_reader){.gpu = gpu, .budget = bytes};
+    *reader = (cogpu_gpu_reader){.gpu = gpu,
+                                 .budget = bytes,
+                                 .is_direct = reads_directly(gpu),
+                                 .gds_context = {enter_gpu, leave_gpu, gpu}};
     pthread_mutex_init(&reader->lock, NULL);
+    pthread_mutex_init(&reader->launching, NULL);
+    if (jpeg_engines)
+        open_engines(reader);
     *out = reader;
     return COGPU_OK;
 }
@@ -190,7 +162,9 @@ void cogpu_gpu_reader_close(cogpu_gpu_reader *reader) {
     if (!reader)
         return;
     close_slots(reader);
+    close_engines(reader);
     reader->gpu->calls->close(reader->gpu);
+    pthread_mutex_destroy(&reader->launching);
     pthread_mutex_destroy(&reader->lock);
     cogpu_release(reader);
 }
@@ -226,7 +200,22 @@ cogpu_status cogpu_gpu_reader_copy(cogpu_gpu_reader *reader, void *to, const voi
     return status;
 }
 
-/* ---- choose and lay out -------------------------------------------------------------------- */
+cogpu_status cogpu_gpu_reader_void(cogpu_gpu_reader *reader, const cogpu_raster *mask,
+                                   uint32_t first_row, const cogpu_raster *raster,
+                                   cogpu_error *error) {
+    cogpu_gpu *gpu = reader->gpu;
+    cogpu_gpu_stream *stream = NULL;
+    pthread_mutex_lock(&reader->lock);
+    cogpu_status status = gpu->calls->stream_open(gpu, false, &stream, error);
+    if (status == COGPU_OK)
+        status = cogpu_gpu_void(gpu, mask, first_row, raster, stream, error);
+    if (status == COGPU_OK)
+        status = gpu->calls->finish_stream(gpu, stream, error);
+    if (stream)
+        gpu->calls->stream_close(gpu, stream);
+    pthread_mutex_unlock(&reader->lock);
+    return status;
+}
 
 const cogpu_gpu_decoder *cogpu_gpu_decoder_of(uint32_t compression) {
     switch (compression) {
@@ -244,395 +233,213 @@ const cogpu_gpu_decoder *cogpu_gpu_decoder_of(uint32_t compression) {
     }
 }
 
-/* What of a block is decoded, padding of the last strip or tile with it. */
-static uint64_t room_of(const cogpu_gpu_task *task) {
-    const cogpu_storage *storage = task->plan->storage;
-    bool plain = storage->format.compression == COMPRESSION_NONE;
-    return plain ? (uint64_t)task->block.needed_rows * storage->format.row_bytes
-                 : storage->block_bytes;
-}
-
-static uint64_t needed_of(const cogpu_gpu_task *task) {
-    return (uint64_t)task->block.needed_rows * task->plan->storage->format.row_bytes;
-}
-
-/* What a slot has beside the bytes of blocks. */
-static uint64_t overhead(void) {
-    return table_bytes() + 8 * COGPU_GPU_SLACK;
-}
-
 bool cogpu_gpu_reader_takes(const cogpu_gpu_reader *reader, const cogpu_read_plan *plan) {
     const cogpu_storage *storage = plan->storage;
-    uint64_t slot = reader->budget / SLOTS, most = slot < PINNED_MAX ? slot : PINNED_MAX;
-    uint64_t bytes = (uint64_t)plan->slice_rows * storage->format.row_bytes;
-    return storage->colour != COGPU_FROM_YCBCR && align(bytes) + overhead() <= most &&
+    return storage->colour != COGPU_FROM_YCBCR &&
+           cogpu_slot_holds(reader->budget / COGPU_SLOTS, plan) &&
            storage->format.row_bytes <= COGPU_GPU_BLOCK_MAX &&
-           cogpu_gpu_bands_listed(plan, NULL) == 0;
-}
-
-static uint64_t scratch_of(struct wants wants) {
-    return align(wants.least > wants.shares ? wants.least : wants.shares);
-}
-
-/* Whether the slot has room for so much. */
-static bool fits(const struct slot *slot, uint64_t used, uint64_t decoded, uint64_t scratch) {
-    return used + overhead() <= slot->pinned_bytes &&
-           used + decoded + scratch + overhead() <= slot->device_bytes;
-}
-
-/* The host's, to decode or only to read. */
-static bool seat_for_host(struct slot *slot, struct seated *seated) {
-    uint64_t bytes = align(needed_of(seated->task));
-    seated->staging = align(slot->used);
-    if (!fits(slot, seated->staging + bytes, slot->decoded_used, scratch_of(slot->wants)))
-        return false;
-    slot->used = seated->staging + bytes;
-    slot->runs[slot->run_count++] = (struct run){slot->count, 1};
-    return true;
-}
-
-/* Whether the stored bytes of a block can be read together with those of the run before it. */
-static bool joins(const struct slot *slot, const cogpu_gpu_task *task) {
-    const struct run *run = slot->run_count ? &slot->runs[slot->run_count - 1] : NULL;
-    if (!run || run->first + run->count != slot->count)
-        return false;
-    const struct seated *last = &slot->seated[run->first + run->count - 1];
-    uint64_t end = last->task->span.offset + last->task->span.bytes;
-    return last->is_coded && last->task->plan->storage->tiff->io == task->plan->storage->tiff->io &&
-           task->span.offset >= end && task->span.offset - end <= GAP_BYTES;
-}
-
-/* The device's to decode. */
-static bool seat_for_device(struct slot *slot, struct seated *seated, struct wants wants) {
-    const cogpu_gpu_task *task = seated->task;
-    const struct seated *last = seated - 1;
-    bool is_joined = joins(slot, task);
-    seated->staging =
-        is_joined ? last->staging + (task->span.offset - last->task->span.offset) : slot->used;
-    seated->decoded = slot->decoded_used;
-    uint64_t used = seated->staging + task->span.bytes;
-    uint64_t decoded = seated->decoded + align(room_of(task)) + COGPU_GPU_ALIGN;
-    if (!fits(slot, used, decoded, scratch_of(wants)))
-        return false;
-    slot->used = used;
-    slot->decoded_used = decoded;
-    slot->wants = wants;
-    slot->coded++;
-    if (is_joined)
-        slot->runs[slot->run_count - 1].count++;
-    else
-        slot->runs[slot->run_count++] = (struct run){slot->count, 1};
-    return true;
-}
-
-/* What a decoder wants for a block: at least, and as a share of what many such blocks would want
- * together, which is less than for one alone, where it must be ready for the worst. */
-static struct wants wants_of(const struct slot *slot, const cogpu_gpu_decoder *decoder,
-                             const cogpu_gpu_task *task) {
-    enum { ALIKE = 8 };
-    cogpu_coded blocks[ALIKE];
-    struct wants wants = {0};
-    uint64_t best = 0, least = 0, most = slot->device_bytes / SCRATCH_SHARE;
-    for (uint32_t i = 0; i < ALIKE; i++)
-        blocks[i] = (cogpu_coded){.in_bytes = (uint32_t)task->span.bytes,
-                                  .room = (uint32_t)room_of(task),
-                                  .needed = (uint32_t)needed_of(task)};
-    decoder->scratch(blocks, 1, &wants.least, &best);
-    decoder->scratch(blocks, ALIKE, &least, &best);
-    wants.shares = best / ALIKE < most ? best / ALIKE : most;
-    return wants;
-}
-
-static struct wants add_wants(struct wants a, struct wants b) {
-    return (struct wants){a.least > b.least ? a.least : b.least, a.shares + b.shares};
-}
-
-/* Whether the device could decode it at all, in a slot of its own. */
-static bool is_for_device(const struct slot *slot, const cogpu_gpu_task *task, struct wants wants) {
-    return fits(slot, task->span.bytes, align(room_of(task)) + 2 * COGPU_GPU_ALIGN,
-                scratch_of(wants));
-}
-
-/* The decoder of a task with bytes for the device to decode; NULL for all others. */
-static const cogpu_gpu_decoder *decoder_for(const struct slot *slot, const cogpu_gpu_task *task,
-                                            struct wants *wants) {
-    const cogpu_storage *storage = task->plan->storage;
-    const cogpu_gpu_decoder *decoder = cogpu_gpu_decoder_of(storage->format.compression);
-    if (!decoder || storage->format.fill_order == 2 || task->is_for_host || task->is_out ||
-        task->span.bytes == 0 || task->span.bytes > COGPU_GPU_BLOCK_MAX ||
-        room_of(task) > COGPU_GPU_BLOCK_MAX)
-        return NULL;
-    *wants = wants_of(slot, decoder, task);
-    return is_for_device(slot, task, *wants) ? decoder : NULL;
-}
-
-/* Seats the task if there is room. All that the device decodes in one slot is of one codec. */
-static bool seat(struct slot *slot, cogpu_gpu_task *task, const cogpu_gpu_decoder **decoder) {
-    struct seated *seated = &slot->seated[slot->count];
-    struct wants wants;
-    const cogpu_gpu_decoder *own = decoder_for(slot, task, &wants);
-    *seated = (struct seated){.task = task, .is_coded = own != NULL};
-    if (own && ((*decoder && own != *decoder) ||
-                !seat_for_device(slot, seated, add_wants(slot->wants, wants))))
-        return false;
-    if (!own && task->span.bytes > 0 && !task->is_out && !seat_for_host(slot, seated))
-        return false;
-    *decoder = own ? own : *decoder;
-    slot->count++;
-    return true;
-}
-
-/* Tasks from the first on that fit into the slot together; at least one. */
-static uint32_t choose(struct slot *slot, cogpu_gpu_task *tasks, uint32_t count,
-                       const cogpu_gpu_decoder **decoder) {
-    slot->count = slot->coded = slot->run_count = 0;
-    slot->used = slot->decoded_used = 0;
-    slot->wants = (struct wants){0};
-    *decoder = NULL;
-    while (slot->count < count && slot->count < TASKS_MAX &&
-           seat(slot, &tasks[slot->count], decoder))
-        ;
-    return slot->count;
-}
-
-/* ---- fetch --------------------------------------------------------------------------------- */
-
-struct fetching {
-    cogpu_gpu_work *work;
-    struct slot *slot;
-};
-
-static uint8_t *staging_of(const struct slot *slot, uint64_t at) {
-    return slot->pinned + COGPU_GPU_SLACK + at;
-}
-
-/* Its bytes are used as they are stored. */
-static bool is_plain(const cogpu_storage *storage) {
-    return storage->format.compression == COMPRESSION_NONE && storage->format.fill_order != 2;
-}
-
-/* The host decodes it, or only reads it where there is nothing to decode. */
-static cogpu_status decode_on_host(struct fetching *f, cogpu_seat *worker, struct seated *seated,
-                                   cogpu_error *error) {
-    const cogpu_gpu_task *task = seated->task;
-    const cogpu_storage *storage = task->plan->storage;
-    const cogpu_io *io = storage->tiff->io;
-    uint8_t *to = staging_of(f->slot, seated->staging), *decoded = NULL;
-    uint64_t needed = needed_of(task), limit = storage->tiff->limits.block_bytes;
-    if (task->span.bytes > limit)
-        return cogpu_fail(
-            error, COGPU_LIMIT,
-            "the block has %llu bytes, the limit is %llu: raise `block_bytes` to go on",
-            (unsigned long long)task->span.bytes, (unsigned long long)limit);
-    if (is_plain(storage) && task->span.bytes >= needed)
-        return cogpu_io_read(io, task->span.offset, (size_t)needed, to, error);
-    const uint8_t *stored = cogpu_io_mapped(io, task->span.offset);
-    if (!stored) {
-        TRY(cogpu_seat_room(&worker->stored, &worker->stored_bytes, (size_t)task->span.bytes,
-                            error));
-        TRY(cogpu_io_read(io, task->span.offset, (size_t)task->span.bytes, worker->stored, error));
-        stored = worker->stored;
-    }
-    TRY(cogpu_cpu_decode(worker, storage, &task->block, stored, (size_t)task->span.bytes, &decoded,
-                         error));
-    memcpy(to, decoded, (size_t)needed);
-    return COGPU_OK;
-}
-
-/* Stored bytes of a run, from the first block to the last. */
-static uint64_t run_bytes(const struct slot *slot, const struct run *run) {
-    const struct seated *first = &slot->seated[run->first], *last = first + run->count - 1;
-    return last->staging + last->task->span.bytes - first->staging;
-}
-
-static void cut_runs(struct slot *slot) {
-    slot->piece_count = 0;
-    for (uint32_t i = 0; i < slot->run_count; i++) {
-        bool is_coded = slot->seated[slot->runs[i].first].is_coded;
-        uint64_t bytes = is_coded ? run_bytes(slot, &slot->runs[i]) : 1;
-        for (uint64_t skip = 0; skip < bytes; skip += PIECE_BYTES)
-            slot->pieces[slot->piece_count++] =
-                (struct piece){i, skip, bytes - skip < PIECE_BYTES ? bytes - skip : PIECE_BYTES};
-    }
-}
-
-/* What fails here of coded blocks is tried again by the host, which then finds out which of them is
- * to blame. */
-static void fetch_piece(void *argument, uint32_t seat_number, uint64_t index) {
-    struct fetching *f = argument;
-    const struct piece *piece = &f->slot->pieces[index];
-    const struct run *run = &f->slot->runs[piece->run];
-    struct seated *seated = &f->slot->seated[run->first];
-    const cogpu_gpu_task *task = seated->task;
-    cogpu_error error;
-    if (seated->is_coded) {
-        bool failed =
-            cogpu_io_read(task->plan->storage->tiff->io, task->span.offset + piece->skip,
-                          (size_t)piece->bytes, staging_of(f->slot, seated->staging + piece->skip),
-                          NULL) != COGPU_OK;
-        for (uint32_t i = 0; failed && i < run->count; i++)
-            __atomic_store_n(&seated[i].is_bad, true, __ATOMIC_RELAXED);
-    } else if (decode_on_host(f, f->work->seats[seat_number], seated, &error) != COGPU_OK) {
-        uint32_t number = (uint32_t)(task - f->work->tasks);
-        bool fills = f->work->failed(f->work->user, number, &error);
-        seated->task->is_out = !fills;
-        if (fills)
-            seated->task->span.bytes = 0;
-    }
-}
-
-/* ---- list ---------------------------------------------------------------------------------- */
-
-static int larger_first(const void *a, const void *b) {
-    const struct seated *left = *(struct seated *const *)a, *right = *(struct seated *const *)b;
-    uint64_t x = left->task->span.bytes, y = right->task->span.bytes;
-    return x != y ? (x < y ? 1 : -1) : (left > right) - (left < right);
-}
-
-/* Where decoded blocks begin in the slot's memory on the device. */
-static uint64_t device_decoded(const struct slot *slot) {
-    return align(slot->used + 4 * COGPU_GPU_SLACK) + table_bytes();
-}
-
-static void list_coded(struct slot *slot, cogpu_coded *table) {
-    struct seated *order[TASKS_MAX];
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < slot->count; i++)
-        if (slot->seated[i].is_coded && !slot->seated[i].is_bad)
-            order[count++] = &slot->seated[i];
-    qsort(order, count, sizeof *order, larger_first);
-    for (uint32_t i = 0; i < count; i++) {
-        const cogpu_gpu_task *task = order[i]->task;
-        order[i]->verdict = i;
-        table[i] = (cogpu_coded){.in = order[i]->staging,
-                                 .out = order[i]->decoded,
-                                 .in_bytes = (uint32_t)task->span.bytes,
-                                 .room = (uint32_t)room_of(task),
-                                 .needed = (uint32_t)needed_of(task)};
-    }
-    slot->coded = count;
-}
-
-/* Blocks that were not decoded here have a verdict too, the last: it is good. */
-static void list_placed(const struct slot *slot, struct cogpu_placed *table) {
-    for (uint32_t i = 0; i < slot->count; i++) {
-        const struct seated *seated = &slot->seated[i];
-        bool fills = seated->task->span.bytes == 0, out = seated->task->is_out || seated->is_bad;
-        uint64_t decoded = fills              ? COGPU_PLACE_FILL
-                           : seated->is_coded ? device_decoded(slot) + seated->decoded
-                                              : COGPU_GPU_SLACK + seated->staging;
-        table[i] = cogpu_gpu_placed_of(&seated->task->block, decoded,
-                                       seated->is_coded && !fills ? seated->verdict : slot->count);
-        if (out)
-            table[i].height = 0;
-    }
+           !(plan->conversion && storage->type == COGPU_CF64);
 }
 
 /* ---- launch -------------------------------------------------------------------------------- */
 
-static cogpu_status launch_decode(const cogpu_gpu_reader *reader, struct slot *slot,
-                                  const cogpu_gpu_decoder *decoder, const cogpu_coded *table,
-                                  uint64_t table_at, uint32_t *verdicts, cogpu_error *error) {
+static cogpu_status launch_decode(const cogpu_gpu_reader *reader, struct cogpu_slot *slot,
+                                  cogpu_error *error) {
+    const struct cogpu_slot_tables *at = &slot->at;
+    const cogpu_coded *table = (const cogpu_coded *)(const void *)(slot->pinned + at->coded);
     uint64_t least = 0, best = 0;
     cogpu_gpu_batch batch = {.gpu = reader->gpu,
                              .stream = slot->stream,
-                             /* Batches run side by side already, and GPUs take eight streams. */
-                             .second = slot->stream,
-                             .fork = slot->fork,
-                             .join = slot->join,
                              .blocks = table,
                              .count = slot->coded,
-                             .device_blocks = (const cogpu_coded *)(slot->device + table_at),
-                             .stored = slot->device + COGPU_GPU_SLACK,
-                             .decoded = slot->device + device_decoded(slot),
-                             .verdicts = verdicts};
-    decoder->scratch(table, slot->coded, &least, &best);
-    uint64_t scratch_at = device_decoded(slot) + slot->decoded_used + COGPU_GPU_SLACK;
+                             .device_blocks = (const cogpu_coded *)(slot->device + at->coded),
+                             .stored = slot->device + COGPU_STAGING,
+                             .decoded = slot->device + cogpu_slot_decoded(slot),
+                             .verdicts = (uint32_t *)(void *)(slot->device + at->verdicts)};
+    slot->decoder->scratch(table, slot->coded, &least, &best);
+    uint64_t scratch_at = cogpu_slot_decoded(slot) + slot->decoded_used + COGPU_GPU_SLACK;
     uint64_t room = (slot->device_bytes - scratch_at) / COGPU_GPU_ALIGN * COGPU_GPU_ALIGN;
     batch.scratch = slot->device + scratch_at;
     batch.scratch_bytes = best < room ? best : room;
-    return decoder->decode(&batch, error);
+    return slot->decoder->decode(&batch, error);
+}
+
+/* Before the verdicts are copied up: they are known when the call returns. */
+static cogpu_status launch_engines(cogpu_gpu *gpu, struct cogpu_slot *slot, cogpu_error *error) {
+    uint32_t *verdicts = (uint32_t *)(void *)(slot->pinned + slot->at.verdicts);
+    for (uint32_t i = 0; i < slot->count; i++) {
+        const struct cogpu_seated *seated = &slot->seated[i];
+        cogpu_nvjpeg_block *jpeg = &slot->jpegs[i];
+        jpeg->room = cogpu_slot_room_of(seated->task);
+        jpeg->decoded = slot->device + cogpu_slot_decoded(slot) + seated->decoded;
+        jpeg->planes = jpeg->decoded + cogpu_slot_align(jpeg->room) + COGPU_GPU_ALIGN;
+    }
+    if (!gpu->calls->enter(gpu))
+        return cogpu_fail(error, COGPU_DEVICE, "the GPU failed to make its context current");
+    cogpu_status status = cogpu_nvjpeg_decode(slot->nvjpeg, slot->number, slot->jpegs, slot->count,
+                                              slot->stream, error);
+    gpu->calls->leave(gpu);
+    for (uint32_t i = 0; i < slot->count; i++)
+        if (slot->seated[i].is_jpeg && !slot->seated[i].is_bad)
+            verdicts[slot->seated[i].verdict] = slot->jpegs[i].verdict;
+    return status;
+}
+
+/* The raster may be in use by what its stream holds already. */
+static cogpu_status wait_for_raster(cogpu_gpu *gpu, const struct cogpu_slot *slot,
+                                    const cogpu_raster *raster, cogpu_error *error) {
+    cogpu_gpu_stream *stream = raster->stream;
+    TRY(gpu->calls->record(gpu, slot->before, stream, error));
+    return gpu->calls->wait_event(gpu, slot->stream, slot->before, error);
 }
 
 /* One call of place for the tasks of each plan. */
-static cogpu_status launch_place(cogpu_gpu *gpu, struct slot *slot,
-                                 const struct cogpu_placed *table, uint64_t table_at,
-                                 const uint32_t *verdicts, cogpu_error *error) {
+static cogpu_status launch_place(cogpu_gpu *gpu, struct cogpu_slot *slot, cogpu_error *error) {
+    const struct cogpu_slot_tables *at = &slot->at;
+    const struct cogpu_placed *table =
+        (const struct cogpu_placed *)(const void *)(slot->pinned + at->placed);
+    const uint32_t *verdicts = (const uint32_t *)(const void *)(slot->device + at->verdicts);
+    const uint8_t *lists = slot->device + at->lists;
+    const cogpu_raster *last = NULL;
     for (uint32_t first = 0, end; first < slot->count; first = end) {
         const cogpu_gpu_task *task = slot->seated[first].task;
         struct cogpu_gpu_pixels pixels;
-        for (end = first + 1; end < slot->count; end++)
-            if (slot->seated[end].task->plan != task->plan)
-                break;
-        TRY(cogpu_gpu_pixels_of(task->plan, task->raster, NULL, slot->device, verdicts, NULL,
-                                &pixels, error));
+        end = cogpu_slot_end_of_plan(slot, first);
+        if (!last || last->stream != task->raster->stream)
+            TRY(wait_for_raster(gpu, slot, task->raster, error));
+        last = task->raster;
+        TRY(cogpu_gpu_pixels_of(task->plan, task->raster, slot->device, verdicts,
+                                (const struct cogpu_gpu_band *)(const void *)lists, &pixels,
+                                error));
         TRY(cogpu_gpu_place(gpu, &pixels,
-                            (const struct cogpu_placed *)(slot->device + table_at) + first,
+                            (const struct cogpu_placed *)(slot->device + at->placed) + first,
                             table + first, end - first, slot->stream, error));
+        lists += cogpu_slot_list_bytes(task->plan);
     }
     return COGPU_OK;
 }
 
-static cogpu_status launch(cogpu_gpu_reader *reader, struct slot *slot,
-                           const cogpu_gpu_decoder *decoder, cogpu_error *error) {
+static cogpu_status launch_slot(cogpu_gpu_reader *reader, struct cogpu_slot *slot,
+                                cogpu_error *error) {
     cogpu_gpu *gpu = reader->gpu;
     const cogpu_gpu_calls *calls = gpu->calls;
-    uint64_t coded_at = align(COGPU_GPU_SLACK + slot->used + COGPU_GPU_SLACK);
-    uint64_t placed_at = coded_at + align(slot->count * sizeof(cogpu_coded));
-    uint64_t verdicts_at = placed_at + align(slot->count * sizeof(struct cogpu_placed));
-    cogpu_coded *coded = (cogpu_coded *)(void *)(slot->pinned + coded_at);
-    struct cogpu_placed *placed = (struct cogpu_placed *)(void *)(slot->pinned + placed_at);
-    uint32_t *verdicts = (uint32_t *)(void *)(slot->device + verdicts_at);
-    list_coded(slot, coded);
-    list_placed(slot, placed);
-    uint32_t *host_verdicts = (uint32_t *)(void *)(slot->pinned + verdicts_at);
-    memset(host_verdicts, 0xFF, slot->count * sizeof *host_verdicts);
-    host_verdicts[slot->count] = COGPU_GPU_DECODED;
-    slot->verdicts = verdicts_at;
-    slot->is_busy = true;
-    TRY(calls->record(gpu, slot->marks[STARTED], slot->stream, error));
-    TRY(calls->copy_up(gpu, slot->device, slot->pinned,
-                       verdicts_at + (slot->count + 1) * sizeof(uint32_t), slot->stream, error));
-    TRY(calls->record(gpu, slot->marks[COPIED], slot->stream, error));
+    cogpu_slot_list(slot);
+    uint64_t from = slot->is_direct ? slot->at.coded : 0; /* direct reads have brought the rest */
+    bool is_jpeg = slot->decoder == &cogpu_slot_engines;
+    TRY(calls->record(gpu, slot->marks[COGPU_STARTED], slot->stream, error));
+    if (slot->coded > 0 && is_jpeg)
+        TRY(launch_engines(gpu, slot, error));
+    TRY(calls->copy_up(gpu, slot->device + from, slot->pinned + from, slot->at.end - from,
+                       slot->stream, error));
+    TRY(calls->record(gpu, slot->marks[COGPU_COPIED], slot->stream, error));
+    return slot->coded > 0 && !is_jpeg ? launch_decode(reader, slot, error) : COGPU_OK;
+}
+
+static void launch(cogpu_gpu_reader *reader, struct cogpu_slot *slot) {
+    if (slot->status != COGPU_OK)
+        return;
+    pthread_mutex_lock(&reader->launching);
+    slot->status = launch_slot(reader, slot, &slot->error);
+    pthread_mutex_unlock(&reader->launching);
+}
+
+/* The second half, once for each batch. */
+static cogpu_status place_slot(cogpu_gpu *gpu, struct cogpu_slot *slot, cogpu_error *error) {
+    const cogpu_gpu_calls *calls = gpu->calls;
+    if (slot->is_placed)
+        return COGPU_OK;
+    slot->is_placed = true;
+    TRY(calls->record(gpu, slot->marks[COGPU_DECODED], slot->stream, error));
+    TRY(launch_place(gpu, slot, error));
     if (slot->coded > 0)
-        TRY(launch_decode(reader, slot, decoder, coded, coded_at, verdicts, error));
-    TRY(calls->record(gpu, slot->marks[DECODED], slot->stream, error));
-    TRY(launch_place(gpu, slot, placed, placed_at, verdicts, error));
-    if (slot->coded > 0)
-        TRY(calls->copy_down(gpu, slot->pinned + verdicts_at, verdicts,
-                             slot->coded * sizeof(uint32_t), slot->stream, error));
-    return calls->record(gpu, slot->marks[DONE], slot->stream, error);
+        TRY(calls->copy_down(gpu, slot->pinned + slot->at.verdicts,
+                             slot->device + slot->at.verdicts, slot->coded * sizeof(uint32_t),
+                             slot->stream, error));
+    return calls->record(gpu, slot->marks[COGPU_DONE], slot->stream, error);
 }
 
 /* ---- collect ------------------------------------------------------------------------------- */
 
-static void add_stages(cogpu_gpu *gpu, const struct slot *slot, cogpu_stages *stages) {
+static void add_stages(cogpu_gpu *gpu, const struct cogpu_slot *slot) {
     const cogpu_gpu_calls *calls = gpu->calls;
-    stages->copy += calls->milliseconds(gpu, slot->marks[STARTED], slot->marks[COPIED]);
-    stages->decode += calls->milliseconds(gpu, slot->marks[COPIED], slot->marks[DECODED]);
-    stages->place += calls->milliseconds(gpu, slot->marks[DECODED], slot->marks[DONE]);
+    cogpu_gpu_event *const *marks = slot->marks;
+    cogpu_stages *stages = slot->work->stages;
+    stages->copy += calls->milliseconds(gpu, marks[COGPU_STARTED], marks[COGPU_COPIED]);
+    stages->decode += calls->milliseconds(gpu, marks[COGPU_COPIED], marks[COGPU_DECODED]);
+    stages->place += calls->milliseconds(gpu, marks[COGPU_DECODED], marks[COGPU_DONE]);
+}
+
+/* Whether the device has the block's stored bytes and could not decode them. */
+static bool came_in_vain(const struct cogpu_seated *seated) {
+    return seated->is_coded && !seated->is_bad && seated->task->is_for_host;
+}
+
+/* Bytes that came back from the device, until the host has decoded them. */
+struct cogpu_brought {
+    struct cogpu_brought *next;
+    uint8_t bytes[];
+};
+
+/* The smallest range of staging that has all bytes which came in vain. */
+static uint64_t range_of(const struct cogpu_slot *slot, uint64_t *start) {
+    uint64_t end = 0;
+    *start = UINT64_MAX;
+    for (uint32_t i = 0; i < slot->count; i++) {
+        const struct cogpu_seated *seated = &slot->seated[i];
+        uint64_t last = seated->staging + seated->task->span.bytes;
+        if (!came_in_vain(seated))
+            continue;
+        *start = seated->staging < *start ? seated->staging : *start;
+        end = last > end ? last : end;
+    }
+    return end > 0 ? end - *start : 0;
+}
+
+/* Stored bytes that went straight to the device come back for the host to decode, in one copy.
+ * Those for which there is no memory are read from the file again. */
+static cogpu_status bring_back(cogpu_gpu *gpu, struct cogpu_slot *slot, cogpu_error *error) {
+    cogpu_gpu_work *work = slot->work;
+    uint64_t start, bytes = range_of(slot, &start);
+    struct cogpu_brought *brought = bytes > 0 && bytes <= BROUGHT_MAX - work->brought_bytes
+                                        ? cogpu_allocate(sizeof *brought + (size_t)bytes)
+                                        : NULL;
+    if (!brought)
+        return COGPU_OK;
+    brought->next = work->brought;
+    work->brought = brought;
+    work->brought_bytes += bytes;
+    TRY(gpu->calls->copy_down(gpu, brought->bytes, slot->device + COGPU_STAGING + start, bytes,
+                              slot->stream, error));
+    TRY(gpu->calls->finish_stream(gpu, slot->stream, error));
+    for (uint32_t i = 0; i < slot->count; i++)
+        if (came_in_vain(&slot->seated[i]))
+            slot->seated[i].task->brought = brought->bytes + (slot->seated[i].staging - start);
+    return COGPU_OK;
 }
 
 /* Waits for the slot's batch; what the device refused is the host's from here on. */
-static cogpu_status collect(cogpu_gpu_reader *reader, const cogpu_gpu_work *work, struct slot *slot,
-                            uint32_t *refused, cogpu_error *error) {
-    if (!slot->is_busy)
-        return COGPU_OK;
-    slot->is_busy = false;
-    TRY(reader->gpu->calls->finish_event(reader->gpu, slot->marks[DONE], error));
-    add_stages(reader->gpu, slot, work->stages);
-    const uint32_t *verdicts = (const uint32_t *)(const void *)(slot->pinned + slot->verdicts);
+static cogpu_status collect(cogpu_gpu_reader *reader, struct cogpu_slot *slot, cogpu_error *error) {
+    cogpu_gpu_work *work = slot->work;
+    const uint32_t *verdicts = (const uint32_t *)(const void *)(slot->pinned + slot->at.verdicts);
+    TRY(place_slot(reader->gpu, slot, error));
+    TRY(reader->gpu->calls->finish_event(reader->gpu, slot->marks[COGPU_DONE], error));
+    add_stages(reader->gpu, slot);
     for (uint32_t i = 0; i < slot->count; i++) {
-        struct seated *seated = &slot->seated[i];
+        struct cogpu_seated *seated = &slot->seated[i];
         if (!seated->is_coded)
             continue;
         bool good = !seated->is_bad && verdicts[seated->verdict] == COGPU_GPU_DECODED;
         seated->task->is_decoded = good;
-        seated->task->is_for_host = !good;
-        *refused += !good;
+        seated->task->came_directly = good && slot->is_direct;
+        seated->task->is_late = seated->task->is_for_host = !good;
+        work->refused += !good;
     }
-    return COGPU_OK;
+    cogpu_status status = slot->is_direct ? bring_back(reader->gpu, slot, error) : COGPU_OK;
+    slot->work = NULL;
+    return status;
 }
+
+/* ---- the way through ----------------------------------------------------------------------- */
 
 static double now(void) {
     struct timespec time;
@@ -640,34 +447,108 @@ static double now(void) {
     return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
 }
 
-/* All of these tasks, slot by slot. */
-static cogpu_status run_batches(cogpu_gpu_reader *reader, cogpu_gpu_work *work,
-                                cogpu_gpu_task *tasks, uint32_t count, uint32_t *refused,
-                                cogpu_error *error) {
-    uint32_t turn = 0;
-    for (uint32_t done = 0; done < count; turn = (turn + 1) % SLOTS) {
-        struct slot *slot = &reader->slots[turn];
-        const cogpu_gpu_decoder *decoder;
-        TRY(collect(reader, work, slot, refused, error));
-        uint32_t chosen = choose(slot, tasks + done, count - done, &decoder);
-        if (chosen == 0)
+/* Slots that are filled together. */
+struct filling {
+    cogpu_gpu_reader *reader;
+    struct cogpu_slot *slots[COGPU_SLOTS];
+    uint32_t count;
+};
+
+/* One piece of one of the slots; a slot whose last it was goes to the device. */
+static void fill_piece(void *argument, uint32_t seat, uint64_t index) {
+    struct filling *filling = argument;
+    uint32_t i = 0;
+    while (index >= filling->slots[i]->piece_count)
+        index -= filling->slots[i++]->piece_count;
+    struct cogpu_slot *slot = filling->slots[i];
+    cogpu_fetch_piece(slot, seat, (uint32_t)index);
+    if (__atomic_sub_fetch(&slot->left, 1, __ATOMIC_ACQ_REL) == 0)
+        launch(filling->reader, slot);
+}
+
+/* Chooses tasks for all slots that are free, or for the oldest when it is through. Returns how many
+ * tasks. */
+static cogpu_status choose(cogpu_gpu_reader *reader, cogpu_gpu_work *work, cogpu_gpu_task *tasks,
+                           uint32_t count, struct filling *filling, uint32_t *chosen,
+                           cogpu_error *error) {
+    *chosen = filling->count = 0;
+    while (*chosen < count && filling->count < COGPU_SLOTS) {
+        struct cogpu_slot *slot = &reader->slots[reader->turn];
+        if (slot->work && filling->count > 0)
+            break;
+        if (slot->work)
+            TRY(collect(reader, slot, error));
+        uint32_t taken = cogpu_slot_choose(slot, work, tasks + *chosen, count - *chosen);
+        if (taken == 0)
             return cogpu_fail(error, COGPU_LIMIT,
                               "a block does not fit the device memory that the read may take: "
                               "raise `device_bytes` of the context");
-        struct fetching fetching = {work, slot};
-        double start = now();
-        cut_runs(slot);
-        cogpu_pool_run(work->pool, work->seat_count, slot->piece_count, fetch_piece, &fetching);
-        work->stages->fetch += now() - start;
-        TRY(launch(reader, slot, decoder, error));
-        done += chosen;
+        cogpu_slot_cut(slot);
+        slot->work = work;
+        slot->is_placed = false;
+        slot->status = COGPU_OK;
+        filling->slots[filling->count++] = slot;
+        reader->turn = (reader->turn + 1) % COGPU_SLOTS;
+        *chosen += taken;
     }
-    for (uint32_t i = 0; i < SLOTS; i++)
-        TRY(collect(reader, work, &reader->slots[i], refused, error));
     return COGPU_OK;
 }
 
-/* The refused tasks, moved to the front. */
+/* Fetches and launches what was chosen. */
+static cogpu_status fill(struct filling *filling, cogpu_gpu_work *work, cogpu_error *error) {
+    uint64_t pieces = 0;
+    double start = now();
+    for (uint32_t i = 0; i < filling->count; i++) {
+        pieces += filling->slots[i]->piece_count;
+        if (filling->slots[i]->piece_count == 0)
+            launch(filling->reader, filling->slots[i]);
+    }
+    cogpu_pool_run(work->pool, work->seat_count, pieces, fill_piece, filling);
+    work->stages->fetch += now() - start;
+    for (uint32_t i = 0; i < filling->count; i++)
+        if (filling->slots[i]->status != COGPU_OK) {
+            if (error)
+                *error = filling->slots[i]->error;
+            return filling->slots[i]->status;
+        }
+    return COGPU_OK;
+}
+
+/* About what a task takes of a slot: stored, decoded, and scratch. */
+static uint64_t task_need(const cogpu_gpu_task *task) {
+    if (task->span.bytes == 0)
+        return 0;
+    return task->span.bytes + 2 * (cogpu_slot_align(cogpu_slot_room_of(task)) + COGPU_GPU_ALIGN);
+}
+
+static cogpu_status open_slots_for(cogpu_gpu_reader *reader, const cogpu_gpu_work *work,
+                                   cogpu_error *error) {
+    uint64_t all = 0, largest = 0, list = 0;
+    for (uint32_t i = 0; i < work->count; i++) {
+        uint64_t need = task_need(&work->tasks[i]);
+        if (i == 0 || work->tasks[i].plan != work->tasks[i - 1].plan)
+            list = cogpu_slot_list_bytes(work->tasks[i].plan);
+        all += need;
+        largest = need + list > largest ? need + list : largest;
+    }
+    return open_slots(reader, all, largest + COGPU_SLOT_OVERHEAD, error);
+}
+
+/* All of these tasks are on their way when it returns. For those that the device refused, too,
+ * there may be no slots: a read in between that lacked memory has closed them. */
+static cogpu_status start_tasks(cogpu_gpu_reader *reader, cogpu_gpu_work *work,
+                                cogpu_error *error) {
+    struct filling filling = {.reader = reader};
+    uint32_t chosen;
+    TRY(open_slots_for(reader, work, error));
+    for (uint32_t done = 0; done < work->count; done += chosen) {
+        TRY(choose(reader, work, work->tasks + done, work->count - done, &filling, &chosen, error));
+        TRY(fill(&filling, work, error));
+    }
+    return COGPU_OK;
+}
+
+/* The refused tasks, in an array of their own. */
 static uint32_t gather_refused(cogpu_gpu_work *work, cogpu_gpu_task *tasks, uint32_t *numbers) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < work->count; i++)
@@ -676,6 +557,17 @@ static uint32_t gather_refused(cogpu_gpu_work *work, cogpu_gpu_task *tasks, uint
             tasks[count++] = work->tasks[i];
         }
     return count;
+}
+
+/* After a failure nothing may still be under way in memory that will be used again. */
+static void settle(cogpu_gpu_reader *reader, const cogpu_gpu_work *work) {
+    for (uint32_t i = 0; i < COGPU_SLOTS; i++) {
+        struct cogpu_slot *slot = &reader->slots[i];
+        if (slot->work != work)
+            continue;
+        (void)reader->gpu->calls->finish_stream(reader->gpu, slot->stream, NULL);
+        slot->work = NULL;
+    }
 }
 
 struct again {
@@ -688,13 +580,13 @@ static bool failed_again(void *user, uint32_t task, const cogpu_error *error) {
     return again->work->failed(again->work->user, again->numbers[task], error);
 }
 
-static cogpu_status run_refused(cogpu_gpu_reader *reader, cogpu_gpu_work *work, uint32_t refused,
+static cogpu_status run_refused(cogpu_gpu_reader *reader, cogpu_gpu_work *work,
                                 cogpu_error *error) {
-    cogpu_gpu_task *tasks = cogpu_allocate(refused * sizeof *tasks);
-    uint32_t *numbers = cogpu_allocate(refused * sizeof *numbers), none = 0;
+    cogpu_gpu_task *tasks = cogpu_allocate(work->refused * sizeof *tasks);
+    uint32_t *numbers = cogpu_allocate(work->refused * sizeof *numbers);
     cogpu_status status = COGPU_OK;
     if (!tasks || !numbers) {
-        status = cogpu_fail(error, COGPU_MEMORY, "out of memory for %u blocks", refused);
+        status = cogpu_fail(error, COGPU_MEMORY, "out of memory for %u blocks", work->refused);
     } else {
         struct again again = {work, numbers};
         cogpu_gpu_work rest = *work;
@@ -702,43 +594,101 @@ static cogpu_status run_refused(cogpu_gpu_reader *reader, cogpu_gpu_work *work, 
         rest.tasks = tasks;
         rest.failed = failed_again;
         rest.user = &again;
-        status = run_batches(reader, &rest, tasks, rest.count, &none, error);
+        status = start_tasks(reader, &rest, error);
+        if (status == COGPU_OK)
+            status = collect_all(reader, &rest, error);
+        if (status != COGPU_OK)
+            settle(reader, &rest);
     }
     cogpu_release(tasks);
     cogpu_release(numbers);
     return status;
 }
 
-/* After a failure nothing may still be under way in memory that will be used again. */
-static void settle(cogpu_gpu_reader *reader) {
-    for (uint32_t i = 0; i < SLOTS; i++) {
-        if (reader->slots[i].stream)
-            (void)reader->gpu->calls->finish_stream(reader->gpu, reader->slots[i].stream, NULL);
-        reader->slots[i].is_busy = false;
+static void close_work(cogpu_gpu_work *work) {
+    cogpu_fetch_close_files(work);
+    while (work->brought) {
+        struct cogpu_brought *brought = work->brought;
+        work->brought = brought->next;
+        cogpu_release(brought);
     }
 }
 
-/* About what a task takes of a slot: stored, decoded, and scratch. */
-static uint64_t task_need(const cogpu_gpu_task *task) {
-    return task->span.bytes + 2 * (align(room_of(task)) + COGPU_GPU_ALIGN);
-}
-
-cogpu_status cogpu_gpu_read(cogpu_gpu_reader *reader, cogpu_gpu_work *work, cogpu_error *error) {
-    uint64_t all = 0, largest = 0;
-    uint32_t refused = 0;
+/* A block takes its time on the device however few there are; the host's threads may be through
+ * with all of them by then. In nanoseconds, by the rates of the decoders. */
+static bool host_is_faster(const cogpu_gpu_reader *reader, const cogpu_gpu_work *work) {
+    double host = 0, host_least = 0, device = 0, device_least = 0;
     for (uint32_t i = 0; i < work->count; i++) {
-        uint64_t need = task_need(&work->tasks[i]);
-        all += need;
-        largest = need > largest ? need : largest;
+        const cogpu_gpu_task *task = &work->tasks[i];
+        const cogpu_gpu_decoder *decoder =
+            cogpu_gpu_decoder_of(task->plan->storage->format.compression);
+        if (!decoder || task->span.bytes == 0)
+            continue;
+        double bytes = (double)cogpu_slot_room_of(task);
+        double on_host = bytes / decoder->host_rate, on_device = bytes / decoder->device_rate;
+        host += on_host;
+        host_least = on_host > host_least ? on_host : host_least;
+        device += on_device;
+        device_least = on_device > device_least ? on_device : device_least;
     }
+    host /= work->seat_count;
+    device /= 2 * reader->gpu->multiprocessors;
+    host = host > host_least ? host : host_least;
+    device = device > device_least ? device : device_least;
+    return host < device;
+}
+
+static void leave_to_host(cogpu_gpu_work *work) {
+    for (uint32_t i = 0; i < work->count; i++)
+        work->tasks[i].is_for_host = true;
+}
+
+/* The second halves of all batches that are under way; what comes later in the rasters' streams
+ * waits for them. */
+static cogpu_status place_all(cogpu_gpu_reader *reader, const cogpu_gpu_work *work,
+                              cogpu_error *error) {
+    cogpu_gpu *gpu = reader->gpu;
+    for (uint32_t i = 0; i < COGPU_SLOTS; i++) {
+        struct cogpu_slot *slot = &reader->slots[(reader->turn + i) % COGPU_SLOTS];
+        if (slot->work == work)
+            TRY(place_slot(gpu, slot, error));
+    }
+    for (uint32_t i = 0; i < work->count; i++) {
+        cogpu_gpu_stream *stream = work->tasks[i].raster->stream;
+        if (i > 0 && stream == work->tasks[i - 1].raster->stream)
+            continue;
+        for (uint32_t j = 0; j < COGPU_SLOTS; j++)
+            if (reader->slots[j].work == work)
+                TRY(gpu->calls->wait_event(gpu, stream, reader->slots[j].marks[COGPU_DONE], error));
+    }
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_gpu_start(cogpu_gpu_reader *reader, cogpu_gpu_work *work, cogpu_error *error) {
     pthread_mutex_lock(&reader->lock);
-    cogpu_status status = open_slots(reader, all, largest + overhead(), error);
+    work->is_direct = reader->is_direct;
+    work->gds_context = &reader->gds_context;
+    if (!reader->gpu->is_emulated && host_is_faster(reader, work))
+        leave_to_host(work);
+    cogpu_status status = start_tasks(reader, work, error);
     if (status == COGPU_OK)
-        status = run_batches(reader, work, work->tasks, work->count, &refused, error);
-    if (status == COGPU_OK && refused > 0)
-        status = run_refused(reader, work, refused, error);
+        status = place_all(reader, work, error);
+    if (status != COGPU_OK) {
+        settle(reader, work);
+        close_work(work);
+    }
+    pthread_mutex_unlock(&reader->lock);
+    return status;
+}
+
+cogpu_status cogpu_gpu_finish(cogpu_gpu_reader *reader, cogpu_gpu_work *work, cogpu_error *error) {
+    pthread_mutex_lock(&reader->lock);
+    cogpu_status status = collect_all(reader, work, error);
     if (status != COGPU_OK)
-        settle(reader);
+        settle(reader, work);
+    else if (work->refused > 0)
+        status = run_refused(reader, work, error);
+    close_work(work);
     pthread_mutex_unlock(&reader->lock);
     return status;
 }
@@ -758,8 +708,7 @@ static cogpu_status describe_packed(const cogpu_gpu_reader *reader, const cogpu_
                              .block_width = raster->width,
                              .format = {.samples = 1, .row_bytes = (size_t)raster->width * size}};
     cogpu_read_plan plan = {.storage = &storage, .band_count = raster->bands};
-    return cogpu_gpu_pixels_of(&plan, raster, NULL, reader->slots[0].device, NULL, NULL, pixels,
-                               error);
+    return cogpu_gpu_pixels_of(&plan, raster, reader->slots[0].device, NULL, NULL, pixels, error);
 }
 
 /* Bands stand `band_stride` bytes apart in `from`. */
@@ -768,16 +717,17 @@ static cogpu_status put_rows(cogpu_gpu_reader *reader, const uint8_t *from, uint
                              cogpu_error *error) {
     cogpu_gpu *gpu = reader->gpu;
     const cogpu_gpu_calls *calls = gpu->calls;
-    struct slot *slot = &reader->slots[0];
+    struct cogpu_slot *slot = &reader->slots[0];
     uint64_t band_bytes = (uint64_t)rows * raster->width * cogpu_type_bytes(raster->type);
-    uint64_t placed_at = align(raster->bands * align(band_bytes) + COGPU_GPU_SLACK);
+    uint64_t placed_at =
+        cogpu_slot_align(raster->bands * cogpu_slot_align(band_bytes) + COGPU_GPU_SLACK);
     struct cogpu_placed *placed = (struct cogpu_placed *)(void *)(slot->pinned + placed_at);
     struct cogpu_gpu_pixels pixels;
     TRY(describe_packed(reader, raster, &pixels, error));
     for (uint32_t band = 0; band < raster->bands; band++) {
-        memcpy(slot->pinned + band * align(band_bytes), from + band * band_stride,
+        memcpy(slot->pinned + band * cogpu_slot_align(band_bytes), from + band * band_stride,
                (size_t)band_bytes);
-        placed[band] = (struct cogpu_placed){.decoded = band * align(band_bytes),
+        placed[band] = (struct cogpu_placed){.decoded = band * cogpu_slot_align(band_bytes),
                                              .target_y = target_y,
                                              .width = raster->width,
                                              .height = rows,
@@ -790,20 +740,37 @@ static cogpu_status put_rows(cogpu_gpu_reader *reader, const uint8_t *from, uint
     return calls->finish_stream(gpu, slot->stream, error);
 }
 
+/* Rows that go up at once: as many as fit, and at least one. */
+static uint32_t rows_at_once(const cogpu_gpu_reader *reader, const cogpu_raster *raster,
+                             uint32_t rows) {
+    enum { PUT_BYTES = 8 << 20 };
+    uint64_t most = reader->budget / COGPU_SLOTS;
+    uint64_t others = raster->bands * (COGPU_GPU_ALIGN + sizeof(struct cogpu_placed)) +
+                      4 * COGPU_GPU_SLACK + COGPU_STAGING;
+    uint64_t room = most > others ? most - others : 0;
+    uint64_t fit = (room < PUT_BYTES ? room : PUT_BYTES) /
+                   ((uint64_t)raster->width * raster->bands * cogpu_type_bytes(raster->type));
+    return fit < 1 ? 1 : fit < rows ? (uint32_t)fit : rows;
+}
+
 cogpu_status cogpu_gpu_put(cogpu_gpu_reader *reader, const uint8_t *from, uint32_t rows,
                            const cogpu_raster *raster, uint32_t target_y, cogpu_error *error) {
-    enum { PUT_BYTES = 8 << 20 };
+    const struct cogpu_slot *slot = &reader->slots[0];
     uint64_t row_bytes = (uint64_t)raster->width * cogpu_type_bytes(raster->type);
-    uint64_t fit = PUT_BYTES / (row_bytes * raster->bands);
-    uint32_t piece = fit < 1 ? 1 : fit < rows ? (uint32_t)fit : rows;
-    uint64_t needed = raster->bands * (align(piece * row_bytes) + sizeof(struct cogpu_placed)) +
-                      4 * COGPU_GPU_SLACK;
+    uint32_t piece = rows_at_once(reader, raster, rows);
+    uint64_t needed =
+        raster->bands * (cogpu_slot_align(piece * row_bytes) + sizeof(struct cogpu_placed)) +
+        4 * COGPU_GPU_SLACK;
     pthread_mutex_lock(&reader->lock);
-    cogpu_status status = open_slots(reader, needed, needed, error);
-    if (status == COGPU_OK && needed > reader->slots[0].pinned_bytes)
+    cogpu_status status = open_slots(reader, needed, needed + COGPU_STAGING, error);
+    if (status == COGPU_OK && slot->work)
+        status = collect(reader, &reader->slots[0], error);
+    if (status == COGPU_OK && (needed > slot->pinned_bytes || needed > slot->device_bytes))
         status = cogpu_fail(error, COGPU_LIMIT,
                             "a row does not fit the device memory that the read may take: raise "
                             "`device_bytes` of the context");
+    if (status == COGPU_OK)
+        status = wait_for_raster(reader->gpu, slot, raster, error);
     for (uint32_t row = 0; status == COGPU_OK && row < rows; row += piece)
         status = put_rows(reader, from + row * row_bytes, rows * row_bytes,
                           rows - row < piece ? rows - row : piece, raster, target_y + row, error);

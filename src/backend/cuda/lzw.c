@@ -80,4 +80,4 @@ static cogpu_status lzw_decode(const cogpu_gpu_batch *batch, cogpu_error *error)
     return COGPU_OK;
 }
 
-const cogpu_gpu_decoder cogpu_gpu_lzw = {lzw_scratch, lzw_decode};
+const cogpu_gpu_decoder cogpu_gpu_lzw = {20.0, 1.0, lzw_scratch, lzw_decode};

@@ -22,4 +22,4 @@ static cogpu_status packbits_decode(const cogpu_gpu_batch *batch, cogpu_error *e
                                      batch->stream, error);
 }
 
-const cogpu_gpu_decoder cogpu_gpu_packbits = {packbits_scratch, packbits_decode};
+const cogpu_gpu_decoder cogpu_gpu_packbits = {0.8, 2.0, packbits_scratch, packbits_decode};

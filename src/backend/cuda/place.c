@@ -24,24 +24,9 @@ static bool is_complex(cogpu_type type) {
     return type == COGPU_CI16 || type == COGPU_CI32 || type == COGPU_CF32 || type == COGPU_CF64;
 }
 
-/* Bytes of the unit that byte order applies to; 1 for streams of bits. */
-static uint32_t order_unit(const cogpu_storage *storage) {
-    switch (storage->type) {
-    case COGPU_CI16:
-        return 2;
-    case COGPU_CI32:
-    case COGPU_CF32:
-        return 4;
-    case COGPU_CF64:
-        return 8;
-    default:
-        return storage->bits % 8 == 0 ? storage->bits / 8 : 1;
-    }
-}
-
 static uint32_t swap_of(const cogpu_storage *storage) {
     bool swaps = storage->big_endian != COGPU_HOST_BIG_ENDIAN && storage->predictor != 3;
-    return swaps && order_unit(storage) > 1 ? order_unit(storage) : 0;
+    return swaps && cogpu_storage_order_unit(storage) > 1 ? cogpu_storage_order_unit(storage) : 0;
 }
 
 static enum cogpu_place_way way_of(const cogpu_storage *storage) {
@@ -109,49 +94,41 @@ static bool takes_all(const cogpu_read_plan *plan) {
     return true;
 }
 
-static bool is_scaled(const struct cogpu_gpu_conversion *conversion) {
-    return conversion && (conversion->scales || conversion->offsets);
+static bool is_scaled(const cogpu_read_plan *plan) {
+    return plan->conversion && plan->conversion->bands;
 }
 
-static bool needs_list(const cogpu_read_plan *plan, const struct cogpu_gpu_conversion *conversion) {
-    return is_scaled(conversion) || (plan->storage->planes == 1 && !takes_all(plan));
+static bool needs_list(const cogpu_read_plan *plan) {
+    return is_scaled(plan) || (plan->storage->planes == 1 && !takes_all(plan));
 }
 
-uint32_t cogpu_gpu_bands_listed(const cogpu_read_plan *plan,
-                                const struct cogpu_gpu_conversion *conversion) {
-    bool fits = plan->band_count <= COGPU_PLACE_BANDS;
-    return needs_list(plan, conversion) && !fits ? plan->band_count : 0;
+uint32_t cogpu_gpu_bands_listed(const cogpu_read_plan *plan) {
+    return plan->band_count > COGPU_PLACE_BANDS && needs_list(plan) ? plan->band_count : 0;
 }
 
-void cogpu_gpu_list_bands(const cogpu_read_plan *plan,
-                          const struct cogpu_gpu_conversion *conversion,
-                          struct cogpu_gpu_band *bands) {
+void cogpu_gpu_list_bands(const cogpu_read_plan *plan, struct cogpu_gpu_band *bands) {
     for (uint32_t p = 0; p < plan->band_count; p++) {
-        uint32_t sample = plan->bands ? plan->bands[p] - 1 : p;
+        uint32_t band = cogpu_plan_band(plan, p);
         bands[p] =
-            (struct cogpu_gpu_band){.sample = plan->storage->planes > 1 ? 0 : sample, .scale = 1};
-        if (conversion && conversion->scales)
-            bands[p].scale = conversion->scales[p];
-        if (conversion && conversion->offsets)
-            bands[p].offset = conversion->offsets[p];
+            (struct cogpu_gpu_band){.sample = plan->storage->planes > 1 ? 0 : band, .scale = 1};
+        if (is_scaled(plan)) {
+            bands[p].scale = plan->conversion->bands[band].scale;
+            bands[p].offset = plan->conversion->bands[band].offset;
+        }
     }
 }
 
 static cogpu_status describe_bands(const cogpu_read_plan *plan,
-                                   const struct cogpu_gpu_conversion *conversion,
                                    const struct cogpu_gpu_band *more_bands,
                                    struct cogpu_gpu_pixels *pixels, cogpu_error *error) {
-    if (!needs_list(plan, conversion))
-        return COGPU_OK;
-    if (plan->band_count <= COGPU_PLACE_BANDS)
-        cogpu_gpu_list_bands(plan, conversion, pixels->bands);
-    else if (more_bands)
+    uint32_t listed = cogpu_gpu_bands_listed(plan);
+    if (listed && !more_bands)
+        return cogpu_fail(error, COGPU_UNSUPPORTED, "%u bands need a list of them on the device",
+                          listed);
+    if (listed)
         pixels->more_bands = more_bands;
-    else if (is_scaled(conversion))
-        return cogpu_fail(error, COGPU_UNSUPPORTED,
-                          "scales of %u bands need a list of them on the device", plan->band_count);
-    else
-        pixels->wanted = plan->bands;
+    else if (needs_list(plan))
+        cogpu_gpu_list_bands(plan, pixels->bands);
     return COGPU_OK;
 }
 
@@ -172,42 +149,38 @@ static void describe_raster(const cogpu_read_plan *plan, const cogpu_raster *ras
 
 /* ---- conversion ---- */
 
-static void describe_nodata(const uint8_t *sample, struct cogpu_gpu_pixels *pixels) {
-    uint32_t type = pixels->type;
+static uint64_t number_of(const uint8_t *sample, uint32_t size) {
     uint64_t value = 0;
-    for (uint32_t i = 0; i < pixels->size; i++)
-        value |= (uint64_t)sample[COGPU_HOST_BIG_ENDIAN ? pixels->size - 1 - i : i] << (8 * i);
-    uint64_t sign = 1ULL << (8 * pixels->size - 1);
-    bool is_zero = is_float((cogpu_type)type) && (value & ~sign) == 0;
-    pixels->has_nodata = 1;
-    pixels->nodata[0] = value;
-    pixels->nodata[1] = is_zero ? value ^ sign : value;
+    for (uint32_t i = 0; i < size; i++)
+        value |= (uint64_t)sample[COGPU_HOST_BIG_ENDIAN ? size - 1 - i : i] << (8 * i);
+    return value;
 }
 
 static cogpu_status describe_conversion(const cogpu_read_plan *plan, const cogpu_raster *raster,
-                                        const struct cogpu_gpu_conversion *conversion,
                                         struct cogpu_gpu_pixels *pixels, cogpu_error *error) {
     cogpu_type from = plan->storage->type;
-    bool has_nodata = conversion && conversion->has_nodata;
-    pixels->scales = is_scaled(conversion);
-    pixels->converts = from != raster->type || has_nodata || pixels->scales;
+    const cogpu_conversion *conversion = plan->conversion;
+    pixels->scales = is_scaled(plan);
+    pixels->converts = conversion || from != raster->type;
     if (!pixels->converts)
         return COGPU_OK;
-    if (is_complex(from))
+    pixels->is_mask = conversion && conversion->is_mask;
+    if (pixels->is_mask ? from == COGPU_CF64 : is_complex(from))
         return cogpu_fail(error, COGPU_UNSUPPORTED,
                           "samples of type %s are not converted on the way into a raster",
                           cogpu_type_name(from));
-    if (!is_float(raster->type))
+    if (!pixels->is_mask && !is_float(raster->type))
         return cogpu_fail(error, COGPU_UNSUPPORTED,
                           "samples of type %s are not converted to %s, but to floats only",
                           cogpu_type_name(from), cogpu_type_name(raster->type));
-    if (has_nodata)
-        describe_nodata(conversion->nodata, pixels);
+    pixels->has_nodata = conversion && conversion->has_nodata;
+    pixels->nodata_is_nan = conversion && conversion->nodata_is_nan;
+    for (int i = 0; pixels->has_nodata && i < 2; i++)
+        pixels->nodata[i] = number_of(conversion->nodata[i], pixels->size);
     return COGPU_OK;
 }
 
 cogpu_status cogpu_gpu_pixels_of(const cogpu_read_plan *plan, const cogpu_raster *raster,
-                                 const struct cogpu_gpu_conversion *conversion,
                                  const uint8_t *decoded, const uint32_t *verdicts,
                                  const struct cogpu_gpu_band *more_bands,
                                  struct cogpu_gpu_pixels *pixels, cogpu_error *error) {
@@ -222,9 +195,9 @@ cogpu_status cogpu_gpu_pixels_of(const cogpu_read_plan *plan, const cogpu_raster
                           (unsigned long long)storage->format.row_bytes);
     describe_file(storage, pixels);
     describe_raster(plan, raster, pixels);
-    TRY(describe_conversion(plan, raster, conversion, pixels, error));
+    TRY(describe_conversion(plan, raster, pixels, error));
     pixels->is_flat = pixels->is_flat && !pixels->scales;
-    return describe_bands(plan, conversion, more_bands, pixels, error);
+    return describe_bands(plan, more_bands, pixels, error);
 }
 
 struct cogpu_placed cogpu_gpu_placed_of(const cogpu_block *block, uint64_t decoded,
@@ -256,10 +229,10 @@ static uint32_t blocks_of_launch(uint32_t groups, uint32_t count) {
     return most < 1 ? 1 : most < count ? most : count;
 }
 
-static cogpu_status launch(cogpu_gpu *gpu, const struct cogpu_gpu_pixels *pixels,
-                           const struct cogpu_placed *device_blocks,
-                           const struct cogpu_placed *blocks, uint32_t count,
-                           cogpu_gpu_stream *stream, cogpu_error *error) {
+cogpu_status cogpu_gpu_place(cogpu_gpu *gpu, const struct cogpu_gpu_pixels *pixels,
+                             const struct cogpu_placed *device_blocks,
+                             const struct cogpu_placed *blocks, uint32_t count,
+                             cogpu_gpu_stream *stream, cogpu_error *error) {
     static const cogpu_kernel *const kernels[] = {[COGPU_PLACE_WHOLE] = &cogpu_kernel_place_whole,
                                                   [COGPU_PLACE_PLANES] = &cogpu_kernel_place_planes,
                                                   [COGPU_PLACE_BITS] = &cogpu_kernel_place_bits,
@@ -279,25 +252,6 @@ static cogpu_status launch(cogpu_gpu *gpu, const struct cogpu_gpu_pixels *pixels
         uint64_t warps = (uint64_t)args.groups * args.count;
         uint32_t grid = (uint32_t)divide_up(warps, COGPU_PLACE_WARPS);
         TRY(gpu->calls->launch(gpu, kernels[pixels->way], grid, &args, stream, error));
-    }
-    return COGPU_OK;
-}
-
-cogpu_status cogpu_gpu_place(cogpu_gpu *gpu, const struct cogpu_gpu_pixels *pixels,
-                             const struct cogpu_placed *device_blocks,
-                             const struct cogpu_placed *blocks, uint32_t count,
-                             cogpu_gpu_stream *stream, cogpu_error *error) {
-    if (!pixels->wanted)
-        return launch(gpu, pixels, device_blocks, blocks, count, stream, error);
-    struct cogpu_gpu_pixels some = *pixels;
-    uint32_t left = pixels->band_count;
-    for (const uint32_t *wanted = pixels->wanted; left > 0; wanted += some.band_count) {
-        some.band_count = left < COGPU_PLACE_BANDS ? left : COGPU_PLACE_BANDS;
-        for (uint32_t p = 0; p < some.band_count; p++)
-            some.bands[p].sample = wanted[p] - 1;
-        TRY(launch(gpu, &some, device_blocks, blocks, count, stream, error));
-        some.data += (int64_t)some.band_count * some.stride_band;
-        left -= some.band_count;
     }
     return COGPU_OK;
 }

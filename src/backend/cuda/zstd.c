@@ -4,17 +4,14 @@
  *
  * How much scratch memory a stream needs is in its headers, which the host has not seen. So the
  * device looks, and deals the tiles out into rounds that fit; the host only says how many rounds
- * there may be. Most streams need about twice what they decode to: sequences of three bytes with a
- * record of 16 each, the worst case, are not to be found in rasters.
+ * there may be. Most streams need a fifth of what they decode to: sequences of three bytes and
+ * tables for a few thousand of them, the worst case, are not to be found in rasters.
  */
 #include "backend/cuda/cuda_zstd.h"
 
 extern const cogpu_kernel cogpu_kernel_zstd_scan, cogpu_kernel_zstd_plan, cogpu_kernel_zstd_fill,
-    cogpu_kernel_zstd_tables, cogpu_kernel_zstd_literals, cogpu_kernel_zstd_sequences,
-    cogpu_kernel_zstd_execute_few, cogpu_kernel_zstd_execute_many, cogpu_kernel_zstd_sums;
-
-/* Tiles above this size are left to the host where they are as bad as can be. */
-enum { WORST_ROOM_MAX = 16 << 20 };
+    cogpu_kernel_zstd_tables, cogpu_kernel_zstd_streams, cogpu_kernel_zstd_execute_few,
+    cogpu_kernel_zstd_execute_some, cogpu_kernel_zstd_execute_many;
 
 /* 2 GiB. Sums for 32 tiles are of 32 bits. */
 enum { POOL_QUADS_MAX = (1 << 27) - 1 };
@@ -23,20 +20,21 @@ static uint64_t align_up(uint64_t bytes) {
     return (bytes + COGPU_GPU_ALIGN - 1) / COGPU_GPU_ALIGN * COGPU_GPU_ALIGN;
 }
 
-/* What a tile may need of the pool: a record for each three bytes, and tables for each 8 KiB,
- * though with a window of 1 KiB there could be more. And what a tile of its size does need as a
- * rule. */
+enum { TABLES_BYTES = (ZSTD_TREE_QUADS + ZSTD_CODES_QUADS) * ZSTD_QUAD };
+
+/* What a tile may need of the pool: marks for a sequence of each three bytes, and tables for each 8
+ * KiB, though with a window of 1 KiB there could be more. And what a tile of its size does need as
+ * a rule. */
 static uint64_t worst_pool(uint32_t room) {
-    const uint64_t tables = (ZSTD_TREE_QUADS + ZSTD_CODES_QUADS) * ZSTD_QUAD;
-    const uint64_t records = (uint64_t)room / 3 * ZSTD_QUAD + room;
-    const uint64_t worst =
-        records + (32 + room / 8192) * tables + 4ull * ZSTD_QUAD * zstd_most_blocks(room);
-    return room <= WORST_ROOM_MAX ? worst : 4ull * room;
+    const uint64_t marks = (uint64_t)room / 3 / ZSTD_MARKED * ZSTD_MARK_BYTES;
+    const uint64_t tables = (32 + room / 8192) * (uint64_t)TABLES_BYTES;
+    return marks + tables + 2ull * ZSTD_QUAD * zstd_most_blocks(room);
 }
 
 static uint64_t usual_pool(uint32_t room) {
-    const uint64_t tables = (ZSTD_TREE_QUADS + ZSTD_CODES_QUADS) * ZSTD_QUAD;
-    return (uint64_t)room * 9 / 4 + (1 + room / (96 << 10)) * tables + 8 * ZSTD_QUAD;
+    const uint64_t marks = (uint64_t)room / 6 / ZSTD_MARKED * ZSTD_MARK_BYTES;
+    const uint64_t tables = (1 + room / (96 << 10)) * (uint64_t)TABLES_BYTES;
+    return marks + tables + 8 * ZSTD_QUAD;
 }
 
 static uint64_t usual_blocks(uint32_t room) {
@@ -118,33 +116,32 @@ static struct zstd_args arrange(const cogpu_gpu_batch *batch) {
 }
 
 static cogpu_status launch(const cogpu_gpu_batch *batch, const cogpu_kernel *kernel,
-                           uint64_t blocks, const struct zstd_args *args, cogpu_gpu_stream *stream,
-                           cogpu_error *error) {
+                           uint64_t blocks, const struct zstd_args *args, cogpu_error *error) {
     const uint64_t fit = (uint64_t)batch->gpu->multiprocessors * kernel->per_multiprocessor;
     if (blocks > fit) /* they go round */
         blocks = fit;
     return batch->gpu->calls->launch(batch->gpu, kernel, (uint32_t)(blocks ? blocks : 1), args,
-                                     stream, error);
+                                     batch->stream, error);
 }
 
-/* Literals go beside sequences, on the second stream. */
+/* What suits so many tiles. */
+static const cogpu_kernel *execute_for(const cogpu_gpu *gpu, uint64_t tiles) {
+    const cogpu_kernel *few = &cogpu_kernel_zstd_execute_few;
+    const cogpu_kernel *some = &cogpu_kernel_zstd_execute_some;
+    if (tiles <= (uint64_t)gpu->multiprocessors * few->per_multiprocessor)
+        return few;
+    if (tiles <= (uint64_t)gpu->multiprocessors * some->per_multiprocessor)
+        return some;
+    return &cogpu_kernel_zstd_execute_many;
+}
+
 static cogpu_status decode_round(const cogpu_gpu_batch *batch, const struct zstd_args *args,
                                  cogpu_error *error) {
-    const cogpu_gpu_calls *calls = batch->gpu->calls;
-    cogpu_gpu_stream *stream = batch->stream, *second = batch->second;
     const uint64_t tiles = batch->count, blocks = args->most_blocks;
-    const bool is_few = tiles <= 4ull * batch->gpu->multiprocessors;
-    TRY(launch(batch, &cogpu_kernel_zstd_fill, (tiles + 31) / 32, args, stream, error));
-    TRY(launch(batch, &cogpu_kernel_zstd_tables, (blocks + 3) / 4, args, stream, error));
-    TRY(calls->record(batch->gpu, batch->fork, stream, error));
-    TRY(calls->wait_event(batch->gpu, second, batch->fork, error));
-    TRY(launch(batch, &cogpu_kernel_zstd_literals, (blocks + 7) / 8, args, second, error));
-    TRY(calls->record(batch->gpu, batch->join, second, error));
-    TRY(launch(batch, &cogpu_kernel_zstd_sequences, (blocks + 7) / 8, args, stream, error));
-    TRY(calls->wait_event(batch->gpu, stream, batch->join, error));
-    TRY(launch(batch, is_few ? &cogpu_kernel_zstd_execute_few : &cogpu_kernel_zstd_execute_many,
-               tiles, args, stream, error));
-    return launch(batch, &cogpu_kernel_zstd_sums, (tiles + 31) / 32, args, stream, error);
+    TRY(launch(batch, &cogpu_kernel_zstd_fill, (tiles + 31) / 32, args, error));
+    TRY(launch(batch, &cogpu_kernel_zstd_tables, (blocks + 3) / 4, args, error));
+    TRY(launch(batch, &cogpu_kernel_zstd_streams, (blocks + 15) / 16 * 2, args, error));
+    return launch(batch, execute_for(batch->gpu, tiles), tiles, args, error);
 }
 
 static cogpu_status decode(const cogpu_gpu_batch *batch, cogpu_error *error) {
@@ -154,10 +151,10 @@ static cogpu_status decode(const cogpu_gpu_batch *batch, cogpu_error *error) {
     const uint64_t scanners = ((uint64_t)batch->count + 31) / 32;
     TRY(batch->gpu->calls->launch(batch->gpu, &cogpu_kernel_zstd_scan, (uint32_t)scanners, &args,
                                   batch->stream, error));
-    TRY(launch(batch, &cogpu_kernel_zstd_plan, 1, &args, batch->stream, error));
+    TRY(launch(batch, &cogpu_kernel_zstd_plan, 1, &args, error));
     for (; args.round < args.round_count; args.round++)
         TRY(decode_round(batch, &args, error));
     return COGPU_OK;
 }
 
-const cogpu_gpu_decoder cogpu_gpu_zstd = {scratch, decode};
+const cogpu_gpu_decoder cogpu_gpu_zstd = {0.6, 0.6, scratch, decode};

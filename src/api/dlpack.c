@@ -1,0 +1,179 @@
+/*
+ * Takes a raster, hands on a tensor of DLPack over the same memory, shaped (band, row, column), for
+ * NumPy, CuPy, PyTorch and whoever else speaks it.
+ */
+#include "base/memory.h"
+
+#include <stdbool.h>
+
+/* DLPack's types and numbers, which its interface fixes. */
+struct dl_tensor {
+    void *data;
+    struct {
+        int32_t kind, index;
+    } device;
+    int32_t dimensions;
+    struct {
+        uint8_t code, bits;
+        uint16_t lanes;
+    } type;
+    int64_t *shape, *strides; /* in samples */
+    uint64_t byte_offset;
+};
+
+struct DLManagedTensor {
+    struct dl_tensor tensor;
+    void *manager;
+    void (*deleter)(struct DLManagedTensor *self);
+};
+
+struct DLManagedTensorVersioned {
+    struct {
+        uint32_t major, minor;
+    } version;
+    void *manager;
+    void (*deleter)(struct DLManagedTensorVersioned *self);
+    uint64_t flags;
+    struct dl_tensor tensor;
+};
+
+enum { DL_CPU = 1, DL_CUDA = 2 };
+enum { DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_COMPLEX = 5 };
+enum { DL_MAJOR = 1, DL_MINOR = 2 };
+
+/* What a tensor of either kind lives on. */
+struct exported {
+    union {
+        struct DLManagedTensor plain;
+        struct DLManagedTensorVersioned versioned;
+    } as;
+    int64_t shape[3], strides[3];
+    void (*release)(void *user);
+    void *user;
+};
+
+static void end(struct exported *exported) {
+    if (exported->release)
+        exported->release(exported->user);
+    cogpu_release(exported);
+}
+
+static void delete_plain(struct DLManagedTensor *self) {
+    end(self->manager);
+}
+
+static void delete_versioned(struct DLManagedTensorVersioned *self) {
+    end(self->manager);
+}
+
+/* -1 for types that DLPack has not. */
+static int code_of(cogpu_type type) {
+    switch (type) {
+    case COGPU_U8:
+    case COGPU_U16:
+    case COGPU_U32:
+    case COGPU_U64:
+        return DL_UINT;
+    case COGPU_I8:
+    case COGPU_I16:
+    case COGPU_I32:
+    case COGPU_I64:
+        return DL_INT;
+    case COGPU_F16:
+    case COGPU_F32:
+    case COGPU_F64:
+        return DL_FLOAT;
+    case COGPU_CF32:
+    case COGPU_CF64:
+        return DL_COMPLEX;
+    default:
+        return -1;
+    }
+}
+
+static cogpu_status set_strides(const cogpu_raster *raster, struct exported *exported,
+                                cogpu_error *error) {
+    int64_t size = (int64_t)cogpu_type_bytes(raster->type);
+    int64_t given[] = {raster->stride_band, raster->stride_y, raster->stride_x};
+    bool is_packed = !given[0] && !given[1] && !given[2];
+    exported->strides[2] = 1;
+    exported->strides[1] = raster->width;
+    if (is_packed && __builtin_mul_overflow((int64_t)raster->width, (int64_t)raster->height,
+                                            &exported->strides[0]))
+        return cogpu_fail(error, COGPU_ARGUMENT, "no memory holds a raster of this size");
+    for (uint32_t i = 0; i < 3 && !is_packed; i++) {
+        if (given[i] % size != 0)
+            return cogpu_fail(error, COGPU_ARGUMENT,
+                              "a tensor has strides of whole samples, and %lld bytes are not",
+                              (long long)given[i]);
+        exported->strides[i] = given[i] / size;
+    }
+    return COGPU_OK;
+}
+
+static cogpu_status describe(const cogpu_raster *raster, struct exported *exported,
+                             struct dl_tensor *tensor, cogpu_error *error) {
+    int code = code_of(raster->type);
+    if (code < 0)
+        return cogpu_fail(error, COGPU_UNSUPPORTED, "DLPack has no samples of type %s",
+                          cogpu_type_name(raster->type));
+    if (!raster->data)
+        return cogpu_fail(error, COGPU_ARGUMENT, "the raster has no memory");
+    TRY(set_strides(raster, exported, error));
+    exported->shape[0] = raster->bands;
+    exported->shape[1] = raster->height;
+    exported->shape[2] = raster->width;
+    *tensor = (struct dl_tensor){
+        .data = raster->data,
+        /* The emulated device has memory of the host. */
+        .device = {raster->device == COGPU_CUDA ? DL_CUDA : DL_CPU,
+                   raster->device == COGPU_CUDA ? (int32_t)raster->device_index : 0},
+        .dimensions = 3,
+        .type = {(uint8_t)code, (uint8_t)(8 * cogpu_type_bytes(raster->type)), 1},
+        .shape = exported->shape,
+        .strides = exported->strides};
+    return COGPU_OK;
+}
+
+static cogpu_status export_raster(const cogpu_raster *raster, void (*release)(void *), void *user,
+                                  bool is_versioned, const void *place, struct exported **out,
+                                  cogpu_error *error) {
+    cogpu_error_clear(error);
+    if (!raster || !place)
+        return cogpu_fail(error, COGPU_ARGUMENT, "a tensor needs a raster, and a place for it");
+    struct exported *exported = cogpu_allocate(sizeof *exported);
+    if (!exported)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a tensor");
+    *exported = (struct exported){.release = release, .user = user};
+    struct dl_tensor *tensor =
+        is_versioned ? &exported->as.versioned.tensor : &exported->as.plain.tensor;
+    cogpu_status status = describe(raster, exported, tensor, error);
+    if (status == COGPU_OK)
+        *out = exported;
+    else
+        cogpu_release(exported);
+    return status;
+}
+
+cogpu_status cogpu_dlpack(const cogpu_raster *raster, void (*release)(void *user), void *user,
+                          struct DLManagedTensor **tensor, cogpu_error *error) {
+    struct exported *exported;
+    TRY(export_raster(raster, release, user, false, tensor, &exported, error));
+    exported->as.plain.manager = exported;
+    exported->as.plain.deleter = delete_plain;
+    *tensor = &exported->as.plain;
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_dlpack_versioned(const cogpu_raster *raster, void (*release)(void *user),
+                                    void *user, struct DLManagedTensorVersioned **tensor,
+                                    cogpu_error *error) {
+    struct exported *exported;
+    TRY(export_raster(raster, release, user, true, tensor, &exported, error));
+    exported->as.versioned.version.major = DL_MAJOR;
+    exported->as.versioned.version.minor = DL_MINOR;
+    exported->as.versioned.manager = exported;
+    exported->as.versioned.deleter = delete_versioned;
+    *tensor = &exported->as.versioned;
+    return COGPU_OK;
+}

@@ -1,0 +1,622 @@
+/*
+ * Reading on a device, here the emulated one: reads that are not waited for, and bytes that go
+ * straight to the device by a fake cuFile that may fail.
+ */
+#include "api/room.h"
+#include "backend/cuda/gpu_slot.h"
+#include "fake_cufile.h"
+#include "gpu_test.h"
+#include "stand_in.h"
+#include "unit/fixture.h"
+
+#include <fcntl.h>
+
+static const image_kind tiles = {
+    .width = 300, .height = 270, .bits = 16, .tile_width = 64, .tile_height = 64, .compression = 8};
+enum { TILES = 5 * 5 };
+
+static cogpu_error error;
+
+static cogpu_context *open_context(void) {
+    cogpu_context *context = NULL;
+    cogpu_context_options options = {.threads = 2, .device_bytes = 64 << 20};
+    CHECK(cogpu_context_open(&options, &context, &error) == COGPU_OK);
+    return context;
+}
+
+/* The image at a path, so that it has a descriptor. */
+static cogpu_file *open_at_path(const tiff_builder *built) {
+    char path[] = "/tmp/cogpu-test-XXXXXX";
+    cogpu_file *file = NULL;
+    int descriptor = mkstemp(path);
+    CHECK(descriptor >= 0 && write(descriptor, built->bytes, built->size) == (ssize_t)built->size);
+    close(descriptor);
+    CHECK(cogpu_open(path, NULL, &file, &error) == COGPU_OK);
+    unlink(path);
+    return file;
+}
+
+static cogpu_raster raster_on_device(const image_kind *kind, uint32_t width, uint32_t height) {
+    cogpu_raster raster = raster_of(kind, width, height, kind_bands(kind));
+    raster.device = COGPU_EMU;
+    return raster;
+}
+
+static bool is_image(const image_kind *kind, const cogpu_raster *raster, uint32_t x, uint32_t y) {
+    return pixels_match(kind, raster->data, x, y, raster->width, raster->height, NULL, 0);
+}
+
+/* A byte of the block's content, far from what its codec checks first. */
+static void damage(tiff_builder *built, uint64_t block) {
+    cogpu_file *file = NULL;
+    uint32_t offset = 0;
+    CHECK(cogpu_open_memory(built->bytes, built->size, NULL, &file, &error) == COGPU_OK);
+    CHECK(cogpu_tag_read(file, 0, 324, block, 1, &offset, &error) == COGPU_OK);
+    cogpu_close(file);
+    built->bytes[offset + 3000] ^= 0x55;
+}
+
+/* ---- reads that are not waited for --------------------------------------------------------- */
+
+static void test_pending_reads_side_by_side(void) {
+    tiff_builder built;
+    cogpu_file *file = NULL;
+    cogpu_context *context = open_context();
+    cogpu_pending *whole = NULL, *part = NULL;
+    cogpu_result result;
+    build_one(&built, &tiles);
+    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
+    cogpu_raster all = raster_on_device(&tiles, 300, 270), some = raster_on_device(&tiles, 90, 100),
+                 last = raster_on_device(&tiles, 300, 270);
+    cogpu_request request = {.context = context, .pending = &whole};
+    CHECK(cogpu_read(file, &request, &all, NULL, &error) == COGPU_OK && whole);
+    request = (cogpu_request){
+        .context = context, .pending = &part, .x = 50, .y = 60, .width = 90, .height = 100};
+    CHECK(cogpu_read(file, &request, &some, NULL, &error) == COGPU_OK && part);
+    request = (cogpu_request){.context = context};
+    CHECK(cogpu_read(file, &request, &last, &result, &error) == COGPU_OK);
+    CHECK(is_image(&tiles, &last, 0, 0) && result.device_blocks == TILES);
+    CHECK(cogpu_wait(part, &result, &error) == COGPU_OK && is_image(&tiles, &some, 50, 60));
+    CHECK(result.blocks == 9 && result.device_blocks == 9 && result.late_blocks == 0);
+    CHECK(cogpu_wait(whole, &result, &error) == COGPU_OK && is_image(&tiles, &all, 0, 0));
+    CHECK(result.device_blocks == TILES);
+    CHECK(cogpu_wait(NULL, NULL, &error) == COGPU_OK);
+    free(all.data);
+    free(some.data);
+    free(last.data);
+    cogpu_close(file);
+    cogpu_context_close(context);
+    build_close(&built);
+}
+
+/* More blocks than are under way at once: all but the last batch are waited for. */
+static void test_pending_read_of_many_blocks(void) {
+    static const image_kind kind = {
+        .width = 480, .height = 1600, .tile_width = 16, .tile_height = 16};
+    tiff_builder built;
+    cogpu_file *file = NULL;
+    cogpu_context *context = open_context();
+    cogpu_pending *pending = NULL;
+    cogpu_result result;
+    build_one(&built, &kind);
+    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
+    cogpu_raster raster = raster_on_device(&kind, 480, 1600);
+    cogpu_request request = {.context = context, .pending = &pending};
+    CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_OK && pending);
+    CHECK(cogpu_wait(pending, &result, &error) == COGPU_OK && is_image(&kind, &raster, 0, 0));
+    CHECK(result.blocks == 3000 && result.bytes_read == 3000 * 256);
+    free(raster.data);
+    cogpu_close(file);
+    cogpu_context_close(context);
+    build_close(&built);
+}
+
+static void test_pending_read_of_a_damaged_block(void) {
+    tiff_builder built;
+    cogpu_file *file = NULL;
+    cogpu_context *context = open_context();
+    cogpu_pending *pending = NULL;
+    cogpu_result result;
+    build_one(&built, &tiles);
+    damage(&built, 7);
+    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
+    cogpu_raster raster = raster_on_device(&tiles, 300, 270);
+    cogpu_request request = {.context = context, .pending = &pending};
+    CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_OK && pending);
+    CHECK(cogpu_wait(pending, &result, &error) == COGPU_CORRUPT && error.block == 7);
+    CHECK(result.late_blocks == 1);
+    request.fill_bad_blocks = 1;
+    CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_OK && pending);
+    CHECK(cogpu_wait(pending, &result, &error) == COGPU_OK);
+    CHECK(result.bad_blocks == 1 && result.first_bad.block == 7);
+    CHECK(result.late_blocks == 1 && result.device_blocks == TILES - 1);
+    const uint16_t *pixels = raster.data;
+    CHECK(pixels[64 * 300 + 128] == 0 && pixels[0] == kind_sample(&tiles, 0, 0, 0));
+    free(raster.data);
+    cogpu_close(file);
+    cogpu_context_close(context);
+    build_close(&built);
+}
+
+/* A thread that reads on a context which others use, too. */
+struct user {
+    cogpu_context *context;
+    const cogpu_file *files[3]; /* the last is large, so that slots are opened anew for it */
+    cogpu_raster left;
+    cogpu_pending *pending; /* the last read, for another thread to wait for */
+    bool is_good;
+};
+
+static const image_kind uncoded = {
+    .width = 300, .height = 270, .bits = 16, .tile_width = 64, .tile_height = 64, .seed = 9};
+static const image_kind packed = {
+    .width = 2048, .height = 600, .tile_width = 2048, .tile_height = 608, .compression = 32773};
+
+static void *read_in_turns(void *argument) {
+    struct user *user = argument;
+    const image_kind *const kinds[] = {&tiles, &uncoded, &packed};
+    user->is_good = true;
+    for (uint32_t i = 0; i < 6; i++) {
+        const image_kind *kind = kinds[i % 3];
+        cogpu_pending *pending = NULL;
+        cogpu_error mine;
+        cogpu_raster pixels = raster_on_device(kind, 200, 100),
+                     mask = raster_on_device(&packed, 200, 100);
+        cogpu_request request = {.x = 31,
+                                 .y = 70,
+                                 .width = 200,
+                                 .height = 100,
+                                 .context = user->context,
+                                 .pending = &pending};
+        user->is_good &= cogpu_read(user->files[i % 3], &request, &pixels, NULL, &mine) == COGPU_OK;
+        request.part = COGPU_MASK;
+        request.pending = NULL;
+        user->is_good &= cogpu_read(user->files[i % 3], &request, &mask, NULL, &mine) == COGPU_OK;
+        user->is_good &= cogpu_wait(pending, NULL, &mine) == COGPU_OK;
+        user->is_good &= is_image(kind, &pixels, 31, 70) && *(uint8_t *)mask.data == 255;
+        free(pixels.data);
+        free(mask.data);
+    }
+    cogpu_request request = {.context = user->context, .pending = &user->pending};
+    user->is_good &= cogpu_read(user->files[0], &request, &user->left, NULL, NULL) == COGPU_OK;
+    return NULL;
+}
+
+static void test_many_threads_on_one_context(void) {
+    enum { THREADS = 3 };
+    const image_kind *const kinds[] = {&tiles, &uncoded, &packed};
+    tiff_builder built[3];
+    cogpu_file *files[3];
+    pthread_t threads[THREADS];
+    struct user users[THREADS];
+    cogpu_context *context = open_context();
+    for (uint32_t i = 0; i < 3; i++) {
+        build_one(&built[i], kinds[i]);
+        CHECK(cogpu_open_memory(built[i].bytes, built[i].size, NULL, &files[i], &error) ==
+              COGPU_OK);
+    }
+    for (uint32_t i = 0; i < THREADS; i++) {
+        users[i] = (struct user){.context = context,
+                                 .files = {files[0], files[1], files[2]},
+                                 .left = raster_on_device(&tiles, 300, 270)};
+        CHECK(pthread_create(&threads[i], NULL, read_in_turns, &users[i]) == 0);
+    }
+    for (uint32_t i = 0; i < THREADS; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    for (uint32_t i = 0; i < THREADS; i++) {
+        CHECK(cogpu_wait(users[i].pending, NULL, &error) == COGPU_OK && users[i].is_good);
+        CHECK(is_image(&tiles, &users[i].left, 0, 0));
+        free(users[i].left.data);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        cogpu_close(files[i]);
+        build_close(&built[i]);
+    }
+    cogpu_context_close(context);
+}
+
+/* A context whose device has so much memory. */
+static cogpu_context *open_small_device(uint64_t device_bytes) {
+    cogpu_context *context = open_context();
+    cogpu_gpu *gpu = NULL;
+    cogpu_opened_device *device = cogpu_allocate(sizeof *device);
+    *device = (cogpu_opened_device){.kind = COGPU_EMU};
+    CHECK(cogpu_gpu_open_emu(1, device_bytes, &gpu, &error) == COGPU_OK);
+    CHECK(cogpu_gpu_reader_open(gpu, 1 << 30, false, &device->reader, &error) == COGPU_OK);
+    context->devices = device;
+    return context;
+}
+
+/* A read that the device has no memory for must not harm one that is pending: its damaged block is
+ * still to come when there are no slots any more. */
+static void test_pending_read_beside_one_that_lacks_memory(void) {
+    static const image_kind large = {
+        .width = 2048, .height = 1024, .tile_width = 2048, .tile_height = 1024, .compression = 8};
+    tiff_builder built, built_large;
+    cogpu_file *file = NULL, *file_large = NULL;
+    cogpu_context *context = open_small_device(40 << 20);
+    cogpu_pending *pending = NULL;
+    cogpu_result result;
+    build_one(&built, &tiles);
+    build_one(&built_large, &large);
+    damage(&built, 7);
+    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
+    CHECK(cogpu_open_memory(built_large.bytes, built_large.size, NULL, &file_large, &error) ==
+          COGPU_OK);
+    cogpu_raster raster = raster_on_device(&tiles, 300, 270),
+                 raster_large = raster_on_device(&large, 2048, 1024);
+    cogpu_request request = {.context = context, .pending = &pending, .fill_bad_blocks = 1};
+    CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_OK && pending);
+    request = (cogpu_request){.context = context};
+    CHECK(cogpu_read(file_large, &request, &raster_large, NULL, &error) == COGPU_MEMORY);
+    CHECK(cogpu_wait(pending, &result, &error) == COGPU_OK);
+    CHECK(result.bad_blocks == 1 && result.late_blocks == 1);
+    CHECK(((uint16_t *)raster.data)[64 * 300 + 128] == 0);
+    free(raster.data);
+    free(raster_large.data);
+    cogpu_close(file);
+    cogpu_close(file_large);
+    cogpu_context_close(context);
+    build_close(&built);
+    build_close(&built_large);
+}
+
+/* Blocks without data take no memory of the device. */
+static void test_sparse_blocks_take_no_memory(void) {
+    static const uint64_t sparse[] = {0, UINT64_MAX};
+    static const image_kind large = {.width = 2048,
+                                     .height = 1024,
+                                     .tile_width = 2048,
+                                     .tile_height = 1024,
+                                     .compression = 8,
+                                     .sparse = sparse};
+    tiff_builder built;
+    cogpu_file *file = NULL;
+    cogpu_context *context = open_small_device(40 << 20);
+    cogpu_result result;
+    build_one(&built, &large);
+    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
+    cogpu_raster raster = raster_on_device(&large, 2048, 1024);
+    cogpu_request request = {.context = context};
+    CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_OK);
+    CHECK(result.sparse_blocks == 1 && ((uint8_t *)raster.data)[2048 * 1024 - 1] == 0);
+    free(raster.data);
+    cogpu_close(file);
+    cogpu_context_close(context);
+    build_close(&built);
+}
+
+static void test_nothing_is_pending_on_the_host(void) {
+    tiff_builder built;
+    cogpu_file *file = NULL;
+    int mark;
+    cogpu_pending *pending = (cogpu_pending *)(void *)&mark;
+    cogpu_result result;
+    build_one(&built, &tiles);
+    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
+    cogpu_raster raster = raster_of(&tiles, 300, 270, 1);
+    cogpu_request request = {.pending = &pending};
+    CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_OK && !pending);
+    CHECK(is_image(&tiles, &raster, 0, 0) && result.blocks == TILES);
+    request.width = 999;
+    CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_ARGUMENT && !pending);
+    pending = (cogpu_pending *)(void *)&mark;
+    CHECK(cogpu_read(NULL, &request, &raster, &result, &error) == COGPU_ARGUMENT && !pending);
+    pending = (cogpu_pending *)(void *)&mark;
+    CHECK(cogpu_read(file, &request, NULL, &result, &error) == COGPU_ARGUMENT && !pending);
+    free(raster.data);
+    cogpu_close(file);
+    build_close(&built);
+}
+
+/* Pixels that are NaN by a mask are waited for; the bits are those that the host gives. */
+static void test_nan_is_not_pending(void) {
+    static const image_kind mask = {.width = 300,
+                                    .height = 270,
+                                    .tile_width = 64,
+                                    .tile_height = 64,
+                                    .subfile_type = 4,
+                                    .compression = 8};
+    tiff_builder built;
+    cogpu_file *file = NULL;
+    cogpu_context *context = open_context();
+    cogpu_pending *pending = NULL;
+    cogpu_result result;
+    size_t bytes = sizeof(float) * 300 * 270;
+    build_open(&built, false, false);
+    build_kind(&built, &tiles);
+    build_directory(&built, true);
+    build_kind(&built, &mask);
+    build_directory(&built, true);
+    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
+    cogpu_raster raster = {.type = COGPU_F32, .bands = 1, .width = 300, .height = 270};
+    cogpu_request request = {.context = context, .nan_where_invalid = 1};
+    float *expected = raster.data = malloc(bytes);
+    CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_OK);
+    CHECK(expected[0] != expected[0] && expected[1] == kind_sample(&tiles, 0, 1, 0));
+    raster.data = malloc(bytes);
+    raster.device = COGPU_EMU;
+    request.pending = &pending;
+    CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_OK && !pending);
+    CHECK(memcmp(raster.data, expected, bytes) == 0 && result.device_blocks == 2 * TILES);
+    free(raster.data);
+    free(expected);
+    cogpu_close(file);
+    cogpu_context_close(context);
+    build_close(&built);
+}
+
+/* Each device's items are read, and the first that failed is the call's. */
+static void test_items_of_many_devices(void) {
+    tiff_builder built;
+    cogpu_file *file = NULL;
+    cogpu_context *context = open_context();
+    cogpu_read_item items[5] = {{0}};
+    build_one(&built, &tiles);
+    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
+    for (uint32_t i = 0; i < 5; i++)
+        items[i] = (cogpu_read_item){.file = file, .raster = raster_of(&tiles, 300, 270, 1)};
+    items[1].raster.device = items[3].raster.device = items[4].raster.device = COGPU_EMU;
+    items[1].request.level = 7;
+    items[2].request.width = 999;
+    items[4].raster.device_index = 1;
+    CHECK(cogpu_read_many(items, 5, context, &error) == COGPU_ABSENT);
+    CHECK(error.status == COGPU_ABSENT && items[1].status == COGPU_ABSENT);
+    CHECK(items[0].status == COGPU_OK && is_image(&tiles, &items[0].raster, 0, 0));
+    CHECK(items[2].status == COGPU_ARGUMENT && items[4].status == COGPU_DEVICE);
+    CHECK(items[3].status == COGPU_OK && is_image(&tiles, &items[3].raster, 0, 0));
+    CHECK(items[0].result.device_blocks == 0 && items[3].result.device_blocks == TILES);
+    CHECK(cogpu_read_many(items, 5, NULL, &error) == COGPU_ARGUMENT);
+    CHECK(items[0].status == COGPU_OK && items[3].status == COGPU_ARGUMENT);
+    for (uint32_t i = 0; i < 5; i++)
+        free(items[i].raster.data);
+    cogpu_close(file);
+    cogpu_context_close(context);
+    build_close(&built);
+}
+
+/* ---- rows that the host has ---------------------------------------------------------------- */
+
+static cogpu_gpu_reader *open_reader(uint64_t seed, uint64_t budget, cogpu_gpu **gpu) {
+    cogpu_gpu_reader *reader = NULL;
+    *gpu = gpu_test_open(seed);
+    CHECK(cogpu_gpu_reader_open(*gpu, budget, false, &reader, &error) == COGPU_OK);
+    return reader;
+}
+
+/* What the raster's stream holds already is done before rows are put into the raster. */
+static void test_rows_wait_for_the_raster(void) {
+    const uint8_t before[8] = {0}, rows[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        cogpu_gpu *gpu;
+        cogpu_gpu_reader *reader = open_reader(seed, 64 << 20, &gpu);
+        cogpu_gpu_stream *stream = NULL;
+        cogpu_raster raster = {.type = COGPU_U8, .bands = 1, .width = 4, .height = 2};
+        uint8_t got[8] = {0};
+        raster.stride_x = 1;
+        raster.stride_y = 4;
+        raster.stride_band = 8;
+        CHECK(cogpu_gpu_reader_allocate(reader, 8, &raster.data, &error) == COGPU_OK);
+        CHECK(gpu->calls->stream_open(gpu, false, &stream, &error) == COGPU_OK);
+        raster.stream = stream;
+        CHECK(gpu->calls->copy_up(gpu, raster.data, before, 8, stream, &error) == COGPU_OK);
+        CHECK(cogpu_gpu_put(reader, rows, 2, &raster, 0, &error) == COGPU_OK);
+        CHECK(gpu->calls->finish_stream(gpu, stream, &error) == COGPU_OK);
+        CHECK(cogpu_gpu_reader_copy(reader, got, raster.data, 8, true, &error) == COGPU_OK);
+        CHECK(memcmp(got, rows, 8) == 0);
+        gpu->calls->stream_close(gpu, stream);
+        cogpu_gpu_reader_release(reader, raster.data);
+        cogpu_gpu_reader_close(reader);
+    }
+}
+
+/* Rows of any length that fit the memory which reads may take, however little it is. */
+static void test_rows_fit_little_memory(void) {
+    enum { SLOT = 64 << 10, ROWS = 5, LONGEST = SLOT + 512 };
+    cogpu_gpu *gpu;
+    cogpu_gpu_reader *reader = open_reader(1, COGPU_SLOTS * SLOT, &gpu);
+    uint8_t *rows = malloc(ROWS * LONGEST), *got = malloc(ROWS * LONGEST);
+    cogpu_raster raster = {.type = COGPU_U8, .bands = 1, .height = ROWS, .stride_x = 1};
+    for (uint32_t i = 0; i < ROWS * LONGEST; i++)
+        rows[i] = (uint8_t)(i * 37 + i / 251);
+    CHECK(cogpu_gpu_reader_allocate(reader, ROWS * LONGEST, &raster.data, &error) == COGPU_OK);
+    for (uint32_t width = 1000; width <= LONGEST; width += width < SLOT - 8192 ? 7000 : 256) {
+        raster.width = width;
+        raster.stride_y = width;
+        raster.stride_band = (int64_t)ROWS * width;
+        cogpu_status status = cogpu_gpu_put(reader, rows, ROWS, &raster, 0, &error);
+        CHECK(status == COGPU_OK || (status == COGPU_LIMIT && width > SLOT - 8192));
+        if (status != COGPU_OK)
+            continue;
+        CHECK(cogpu_gpu_reader_copy(reader, got, raster.data, (uint64_t)ROWS * width, true,
+                                    &error) == COGPU_OK);
+        CHECK(memcmp(got, rows, (size_t)ROWS * width) == 0);
+    }
+    cogpu_gpu_reader_release(reader, raster.data);
+    cogpu_gpu_reader_close(reader);
+    free(rows);
+    free(got);
+}
+
+static fake_cufile *fake;
+
+static void with_cufile(const char *path, void (*test)(void)) {
+    in_a_process("COGPU_CUFILE", path, "fake_cufile_control", (void **)&fake, test);
+}
+
+/* ---- straight to the device ---------------------------------------------------------------- */
+
+/* Reads the image whole, with tiles that came straight there and some that did not. */
+static void read_directly(const tiff_builder *built, cogpu_status expected, cogpu_result *result) {
+    cogpu_file *file = open_at_path(built);
+    cogpu_context *context = open_context();
+    cogpu_raster raster = raster_on_device(&tiles, 300, 270);
+    cogpu_request request = {.context = context};
+    CHECK(cogpu_read(file, &request, &raster, result, &error) == expected);
+    CHECK(expected != COGPU_OK || is_image(&tiles, &raster, 0, 0));
+    free(raster.data);
+    cogpu_close(file);
+    cogpu_context_close(context);
+    CHECK(fake->files == 0 && fake->memories == 0 && fake->batches == 0);
+    CHECK(fake->wrong == 0 && fake->unaligned == 0 && fake->closed_under_way == 0);
+}
+
+static void all_is_direct(void) {
+    tiff_builder built;
+    cogpu_result result;
+    build_one(&built, &tiles);
+    read_directly(&built, COGPU_OK, &result);
+    CHECK(result.direct_bytes == result.bytes_read && result.device_blocks == TILES);
+    CHECK(fake->submitted > 0 && fake->submitted_before_wait == fake->submitted);
+    CHECK(cogpu_no_direct_storage() == NULL);
+    build_close(&built);
+}
+
+/* Tiles far from each other, so that each has a read of its own. */
+static void reads_that_fail(void) {
+    image_kind apart = tiles;
+    apart.apart = true;
+    tiff_builder built;
+    cogpu_result result;
+    build_one(&built, &apart);
+    fake->fail_each = 2;
+    read_directly(&built, COGPU_OK, &result);
+    CHECK(result.direct_bytes > 0 && result.direct_bytes < result.bytes_read);
+    CHECK(result.late_blocks > 0 && result.device_blocks + result.late_blocks == TILES);
+    fake->fail_each = 0;
+    fake->short_each = 3;
+    read_directly(&built, COGPU_OK, &result);
+    CHECK(result.direct_bytes > 0 && result.direct_bytes < result.bytes_read);
+    build_close(&built);
+}
+
+/* What the device refuses is decoded from the bytes that come back. */
+static void damaged_blocks_come_back(void) {
+    tiff_builder built;
+    cogpu_result result;
+    build_one(&built, &tiles);
+    damage(&built, 3);
+    damage(&built, 20);
+    read_directly(&built, COGPU_CORRUPT, &result);
+    CHECK(error.block == 3 && result.late_blocks == 2);
+    build_close(&built);
+}
+
+static void memory_that_is_not_registered(void) {
+    tiff_builder built;
+    cogpu_result result;
+    build_one(&built, &tiles);
+    fake->memory_error = 5022;
+    read_directly(&built, COGPU_OK, &result);
+    CHECK(result.direct_bytes == result.bytes_read);
+    build_close(&built);
+}
+
+static void files_that_are_not_taken(void) {
+    tiff_builder built;
+    cogpu_result result;
+    build_one(&built, &tiles);
+    fake->file_error = 5027;
+    read_directly(&built, COGPU_OK, &result);
+    CHECK(result.direct_bytes == 0 && result.device_blocks == TILES);
+    build_close(&built);
+}
+
+/* Blocks without data, blocks that only the host decodes, and a file that is no file. */
+static void mixed_with_others(void) {
+    static const uint64_t sparse[] = {0, 1, 13, UINT64_MAX};
+    image_kind kinds[] = {tiles, tiles, tiles};
+    cogpu_context *context = open_context();
+    cogpu_read_item items[3] = {{0}};
+    tiff_builder built[3];
+    kinds[0].sparse = sparse;
+    kinds[1].compression = 1;
+    for (uint32_t i = 0; i < 3; i++) {
+        cogpu_file *file = NULL;
+        build_one(&built[i], &kinds[i]);
+        if (i < 2)
+            file = open_at_path(&built[i]);
+        else
+            CHECK(cogpu_open_memory(built[i].bytes, built[i].size, NULL, &file, &error) ==
+                  COGPU_OK);
+        items[i] = (cogpu_read_item){.file = file, .raster = raster_on_device(&tiles, 300, 270)};
+    }
+    CHECK(cogpu_read_many(items, 3, context, &error) == COGPU_OK);
+    CHECK(items[0].result.direct_bytes == items[0].result.bytes_read);
+    CHECK(items[0].result.sparse_blocks == 3 && items[0].result.device_blocks == TILES - 3);
+    CHECK(items[1].result.direct_bytes == 0 && items[2].result.direct_bytes == 0);
+    CHECK(is_image(&tiles, &items[1].raster, 0, 0) && is_image(&tiles, &items[2].raster, 0, 0));
+    for (uint32_t i = 0; i < 3; i++) {
+        free(items[i].raster.data);
+        cogpu_close((cogpu_file *)(uintptr_t)items[i].file);
+        build_close(&built[i]);
+    }
+    cogpu_context_close(context);
+    CHECK(fake->files == 0 && fake->memories == 0 && fake->wrong == 0);
+}
+
+/* Pages round a block's bytes take memory too: where that is lacking, it is not the device's. */
+static void blocks_that_just_fit(void) {
+    enum { SLOT = 1 << 20 };
+    cogpu_context *context = NULL;
+    cogpu_context_options options = {.threads = 1, .device_bytes = COGPU_SLOTS * SLOT};
+    CHECK(cogpu_context_open(&options, &context, &error) == COGPU_OK);
+    uint32_t on_device = 0, others = 0;
+    for (uint32_t rows = 1505; rows < 1530; rows++) {
+        image_kind kind = {.width = 256, .height = rows, .compression = 32773};
+        tiff_builder built;
+        cogpu_result result;
+        build_one(&built, &kind);
+        cogpu_file *file = open_at_path(&built);
+        cogpu_raster raster = raster_on_device(&kind, kind.width, rows);
+        cogpu_request request = {.context = context};
+        CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_OK);
+        CHECK(is_image(&kind, &raster, 0, 0));
+        on_device += result.device_blocks > 0;
+        others += result.device_blocks == 0;
+        free(raster.data);
+        cogpu_close(file);
+        build_close(&built);
+    }
+    CHECK(on_device > 0 && others > 0);
+    cogpu_context_close(context);
+}
+
+static void by_way_of_the_host(void) {
+    tiff_builder built;
+    cogpu_result result;
+    build_one(&built, &tiles);
+    fake->is_through_host = true;
+    read_directly(&built, COGPU_OK, &result);
+    CHECK(result.direct_bytes == 0 && fake->submitted == 0);
+    CHECK_TEXT(cogpu_no_direct_storage(), "cuFile is there, but not its driver (nvidia-fs)");
+    build_close(&built);
+}
+
+static void test_direct_reads(void) {
+    with_cufile(FAKE_CUFILE, all_is_direct);
+    with_cufile(FAKE_CUFILE, reads_that_fail);
+    with_cufile(FAKE_CUFILE, damaged_blocks_come_back);
+    with_cufile(FAKE_CUFILE, memory_that_is_not_registered);
+    with_cufile(FAKE_CUFILE, files_that_are_not_taken);
+    with_cufile(FAKE_CUFILE, mixed_with_others);
+    with_cufile(FAKE_CUFILE, blocks_that_just_fit);
+    with_cufile(FAKE_CUFILE, by_way_of_the_host);
+    with_cufile(FAKE_CUFILE_OLD, reads_that_fail);
+}
+
+int main(void) {
+    RUN(test_direct_reads); /* first: it forks, and threads do not follow */
+    RUN(test_pending_reads_side_by_side);
+    RUN(test_pending_read_of_many_blocks);
+    RUN(test_pending_read_of_a_damaged_block);
+    RUN(test_many_threads_on_one_context);
+    RUN(test_pending_read_beside_one_that_lacks_memory);
+    RUN(test_sparse_blocks_take_no_memory);
+    RUN(test_nothing_is_pending_on_the_host);
+    RUN(test_nan_is_not_pending);
+    RUN(test_items_of_many_devices);
+    RUN(test_rows_wait_for_the_raster);
+    RUN(test_rows_fit_little_memory);
+    return FINISH();
+}
