@@ -8,7 +8,8 @@ since a virtual machine may have lent it to others, and getting it back is nobod
 medians with the smallest and largest; ratios are medians of the ratios within each repeat.
 Pixels of every contender are compared with the source before anything is measured.
 
-Writes bench/results/read.md and read.json; --readme also puts the tables into README.md.
+Writes bench/results/read.md and read.json; --readme also puts the tables into docs/bench.md and a summary into
+README.md.
 """
 import argparse
 import gc
@@ -197,6 +198,25 @@ def report(outcome, spread):
     return text + ("\nNot measured:\n\n" if refused else "") + "".join(sorted(refused))
 
 
+def summary(outcome):
+    """A row a file: our speed with one thread, and how many times as fast as others we are."""
+    lines = []
+    for result in outcome["rows"]:
+        whole, megabytes = result["seconds"]["whole 1"], result["bytes"]["whole 1"] / 1e6
+        one, windows = ratios("whole 1", whole), ratios("windows 1", result["seconds"]["windows 1"])
+        several = ratios(f"whole {ALL}", result["seconds"][f"whole {ALL}"])
+        lines.append([result["row"], speed(megabytes, whole["cogpu"], False), one["x GTiff"], one["x best peer"],
+                      several["x best peer"], windows["no cache x best other"]])
+    return f"{outcome['machine']}; {outcome['side']} x {outcome['side']}.\n\n" + markdown(
+        ["file", "MB/s, 1 thread", "x GDAL GTiff", "x best peer", f"{ALL} threads, x best peer",
+         "windows, no cache, x best other"], lines)
+
+
+def put_into(name, text):
+    page = rasters.ROOT / name
+    page.write_text(MARKED.sub(lambda m: m[1] + text + m[2], page.read_text()))
+
+
 def save(outcome):
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "read.json").write_text(json.dumps(outcome, indent=1))
@@ -214,7 +234,7 @@ def main():
     options.add_argument("--repeats", type=int, help="5 if not given")
     options.add_argument("--rows", default="", help="only rows whose name contains one of these, "
                          "by commas; 'opens' and 'peak' are rows too")
-    options.add_argument("--readme", action="store_true", help="put the tables into README.md")
+    options.add_argument("--readme", action="store_true", help="put the tables into docs/bench.md, a summary into README.md")
     options.add_argument("--cpu-time", action="store_true",
                          help="one thread only, by processor time: for a machine that is not idle")
     chosen = options.parse_args()
@@ -242,8 +262,8 @@ def main():
     save(outcome)
     print(report(outcome, spread=False))
     if chosen.readme:
-        page = rasters.ROOT / "README.md"
-        page.write_text(MARKED.sub(lambda m: m[1] + report(outcome, spread=False) + m[2], page.read_text()))
+        put_into("README.md", summary(outcome))
+        put_into("docs/bench.md", report(outcome, spread=False))
 
 
 if __name__ == "__main__":
