@@ -353,6 +353,41 @@ static void test_limit_of_stored_bytes(void) {
     }
 }
 
+/* So are decoded bytes. */
+static void test_limit_of_decoded_bytes(void) {
+    enum { SIDE = 128, STORED = 2 * SIDE };
+    uint8_t runs[STORED];
+    tiff_builder built;
+    cogpu_file *file = NULL;
+    cogpu_context *context = open_context();
+    cogpu_open_options options = {.limits.block_bytes = 1000};
+    image_kind kind = {.width = SIDE, .height = SIDE};
+    for (uint32_t i = 0; i < SIDE; i++) {
+        runs[2 * i] = (uint8_t)(1 - SIDE);
+        runs[2 * i + 1] = (uint8_t)i;
+    }
+    build_open(&built, false, false);
+    build_image(&built, SIDE, SIDE, 1, 8, 1, NULL);
+    build_put(&built, built.entries[3].value, 32773, 2);
+    build_put(&built, built.entries[5].value, build_data(&built, runs, STORED), 4);
+    build_put(&built, built.entries[8].value, STORED, 4);
+    build_directory(&built, true);
+    for (int i = 0; i < 2; i++) {
+        CHECK(cogpu_open_memory(built.bytes, built.size, i ? NULL : &options, &file, &error) ==
+              COGPU_OK);
+        cogpu_raster raster = raster_of(&kind, SIDE, SIDE, 1);
+        cogpu_request request = {.context = context};
+        cogpu_status expected = i ? COGPU_OK : COGPU_LIMIT;
+        CHECK(cogpu_read(file, &request, &raster, NULL, &error) == expected);
+        raster.device = COGPU_EMU;
+        CHECK(cogpu_read(file, &request, &raster, NULL, &error) == expected);
+        free(raster.data);
+        cogpu_close(file);
+    }
+    cogpu_context_close(context);
+    build_close(&built);
+}
+
 /* Pixels that are NaN by a mask are waited for; the bits are those that the host gives. */
 static void test_nan_is_not_pending(void) {
     static const image_kind mask = {.width = 300,
@@ -660,6 +695,7 @@ int main(void) {
     RUN(test_nothing_is_pending_on_the_host);
     RUN(test_a_block_beyond_the_file);
     RUN(test_limit_of_stored_bytes);
+    RUN(test_limit_of_decoded_bytes);
     RUN(test_nan_is_not_pending);
     RUN(test_items_of_many_devices);
     RUN(test_rows_wait_for_the_raster);
