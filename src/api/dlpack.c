@@ -157,7 +157,7 @@ static cogpu_status export_raster(const cogpu_raster *raster, void (*release)(vo
 
 cogpu_status cogpu_dlpack(const cogpu_raster *raster, void (*release)(void *user), void *user,
                           struct DLManagedTensor **tensor, cogpu_error *error) {
-    struct exported *exported;
+    struct exported *exported = NULL;
     TRY(export_raster(raster, release, user, false, tensor, &exported, error));
     exported->as.plain.manager = exported;
     exported->as.plain.deleter = delete_plain;
@@ -168,7 +168,7 @@ cogpu_status cogpu_dlpack(const cogpu_raster *raster, void (*release)(void *user
 cogpu_status cogpu_dlpack_versioned(const cogpu_raster *raster, void (*release)(void *user),
                                     void *user, struct DLManagedTensorVersioned **tensor,
                                     cogpu_error *error) {
-    struct exported *exported;
+    struct exported *exported = NULL;
     TRY(export_raster(raster, release, user, true, tensor, &exported, error));
     exported->as.versioned.version.major = DL_MAJOR;
     exported->as.versioned.version.minor = DL_MINOR;

@@ -55,7 +55,7 @@ cogpu_status cogpu_job_finish_on_device(struct cogpu_job *job, cogpu_error *erro
         const cogpu_gpu_task *done = &job->device_tasks[i];
         cogpu_result *result = &task->reading->item->result;
         result->sparse_blocks += task->span.bytes == 0 && !task->is_lost;
-        result->bytes_read += task->span.bytes;
+        result->bytes_read += task->is_lost ? 0 : task->span.bytes;
         result->device_blocks += done->is_decoded;
         result->late_blocks += done->is_late;
         result->direct_bytes += done->came_directly ? task->span.bytes : 0;

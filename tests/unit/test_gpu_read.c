@@ -309,6 +309,87 @@ static void test_nothing_is_pending_on_the_host(void) {
     build_close(&built);
 }
 
+/* A block that is not in the file is filled, and none of its bytes are read. */
+static void test_a_block_beyond_the_file(void) {
+    tiff_builder built;
+    cogpu_file *file = NULL;
+    cogpu_context *context = open_context();
+    cogpu_result result;
+    cogpu_tag tag = {0};
+    build_one(&built, &tiles);
+    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
+    for (uint32_t i = 0; tag.id != 324; i++)
+        CHECK(cogpu_tag_info(file, 0, i, &tag, &error) == COGPU_OK);
+    build_put(&built, built.bytes + tag.value_offset + 7 * sizeof(uint32_t), 0x7FFFFF00, 4);
+    cogpu_raster raster = raster_on_device(&tiles, 300, 270);
+    cogpu_request request = {.context = context, .fill_bad_blocks = 1};
+    CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_OK);
+    CHECK(result.bad_blocks == 1 && result.first_bad.block == 7);
+    CHECK(result.bytes_read < built.size - 8000 && result.sparse_blocks == 0);
+    free(raster.data);
+    cogpu_close(file);
+    cogpu_context_close(context);
+    build_close(&built);
+}
+
+/* Stored bytes of a block are compared with the limit, wherever they are decoded. */
+static void test_limit_of_stored_bytes(void) {
+    enum { DECODED = 64 * 64 * 2, STORED = DECODED + 11 };
+    for (uint64_t limit = STORED - 1; limit <= STORED; limit++) {
+        tiff_builder built;
+        cogpu_file *file = NULL;
+        cogpu_context *context = open_context();
+        cogpu_open_options options = {.limits.block_bytes = limit};
+        cogpu_status expected = limit < STORED ? COGPU_LIMIT : COGPU_OK;
+        build_one(&built, &tiles);
+        CHECK(cogpu_open_memory(built.bytes, built.size, &options, &file, &error) == COGPU_OK);
+        cogpu_raster raster = raster_of(&tiles, 300, 270, 1);
+        cogpu_request request = {.context = context, .threads = 1};
+        CHECK(cogpu_read(file, &request, &raster, NULL, &error) == expected);
+        raster.device = COGPU_EMU;
+        CHECK(cogpu_read(file, &request, &raster, NULL, &error) == expected);
+        free(raster.data);
+        cogpu_close(file);
+        cogpu_context_close(context);
+        build_close(&built);
+    }
+}
+
+/* So are decoded bytes. */
+static void test_limit_of_decoded_bytes(void) {
+    enum { SIDE = 128, STORED = 2 * SIDE };
+    uint8_t runs[STORED];
+    tiff_builder built;
+    cogpu_file *file = NULL;
+    cogpu_context *context = open_context();
+    cogpu_open_options options = {.limits.block_bytes = 1000};
+    image_kind kind = {.width = SIDE, .height = SIDE};
+    for (uint32_t i = 0; i < SIDE; i++) {
+        runs[2 * i] = (uint8_t)(1 - SIDE);
+        runs[2 * i + 1] = (uint8_t)i;
+    }
+    build_open(&built, false, false);
+    build_image(&built, SIDE, SIDE, 1, 8, 1, NULL);
+    build_put(&built, built.entries[3].value, 32773, 2);
+    build_put(&built, built.entries[5].value, build_data(&built, runs, STORED), 4);
+    build_put(&built, built.entries[8].value, STORED, 4);
+    build_directory(&built, true);
+    for (int i = 0; i < 2; i++) {
+        CHECK(cogpu_open_memory(built.bytes, built.size, i ? NULL : &options, &file, &error) ==
+              COGPU_OK);
+        cogpu_raster raster = raster_of(&kind, SIDE, SIDE, 1);
+        cogpu_request request = {.context = context};
+        cogpu_status expected = i ? COGPU_OK : COGPU_LIMIT;
+        CHECK(cogpu_read(file, &request, &raster, NULL, &error) == expected);
+        raster.device = COGPU_EMU;
+        CHECK(cogpu_read(file, &request, &raster, NULL, &error) == expected);
+        free(raster.data);
+        cogpu_close(file);
+    }
+    cogpu_context_close(context);
+    build_close(&built);
+}
+
 /* Pixels that are NaN by a mask are waited for; the bits are those that the host gives. */
 static void test_nan_is_not_pending(void) {
     static const image_kind mask = {.width = 300,
@@ -614,6 +695,9 @@ int main(void) {
     RUN(test_pending_read_beside_one_that_lacks_memory);
     RUN(test_sparse_blocks_take_no_memory);
     RUN(test_nothing_is_pending_on_the_host);
+    RUN(test_a_block_beyond_the_file);
+    RUN(test_limit_of_stored_bytes);
+    RUN(test_limit_of_decoded_bytes);
     RUN(test_nan_is_not_pending);
     RUN(test_items_of_many_devices);
     RUN(test_rows_wait_for_the_raster);

@@ -11,17 +11,6 @@
 #include "backend/cuda/cuda_place.h"
 #include "backend/cuda/simt.h"
 
-#ifdef __CUDACC__
-#define ANY_TYPE
-#else
-#define ANY_TYPE __attribute__((may_alias))
-#endif
-
-/* Numbers in memory that other types see as well. */
-typedef uint16_t ANY_TYPE number16;
-typedef uint32_t ANY_TYPE number32;
-typedef uint64_t ANY_TYPE number64;
-
 enum { STAGE = COGPU_PLACE_STAGE, SPARE = 64, VECTOR = 16 };
 
 /* A warp's part. Lanes work on whole vectors, so they may pass the end of a piece a little. */

@@ -5,16 +5,6 @@
 #include "backend/cuda/cuda_void.h"
 #include "backend/cuda/simt.h"
 
-#ifdef __CUDACC__
-#define ANY_TYPE
-#else
-#define ANY_TYPE __attribute__((may_alias))
-#endif
-
-typedef uint16_t ANY_TYPE number16;
-typedef uint32_t ANY_TYPE number32;
-typedef uint64_t ANY_TYPE number64;
-
 /* The quiet NaN of a float of so many bytes, anywhere. */
 DEVICE_FN void store_nan(uint8_t *at, uint32_t size) {
     uint64_t nan = size == 2 ? 0x7E00u : size == 4 ? 0x7FC00000u : 0x7FF8000000000000u;

@@ -233,9 +233,13 @@ const cogpu_gpu_decoder *cogpu_gpu_decoder_of(uint32_t compression) {
     }
 }
 
+/* Blocks that the file's limits do not let be held are left to the host, which has other ways, or
+ * tells. */
 bool cogpu_gpu_reader_takes(const cogpu_gpu_reader *reader, const cogpu_read_plan *plan) {
     const cogpu_storage *storage = plan->storage;
+    bool is_plain = storage->format.compression == COMPRESSION_NONE;
     return storage->colour != COGPU_FROM_YCBCR &&
+           (is_plain || storage->block_bytes <= storage->tiff->limits.block_bytes) &&
            cogpu_slot_holds(reader->budget / COGPU_SLOTS, plan) &&
            storage->format.row_bytes <= COGPU_GPU_BLOCK_MAX &&
            !(plan->conversion && storage->type == COGPU_CF64);

@@ -256,6 +256,7 @@ static const cogpu_gpu_decoder *decoder_for(const struct cogpu_slot *slot,
     *wants = (struct cogpu_slot_wants){0};
     if (!decoder || storage->format.fill_order == 2 || task->is_for_host || task->is_out ||
         task->span.bytes == 0 || task->span.bytes > COGPU_GPU_BLOCK_MAX ||
+        task->span.bytes > storage->tiff->limits.block_bytes || /* which the host then tells */
         cogpu_slot_room_of(task) > COGPU_GPU_BLOCK_MAX)
         return NULL;
     if (decoder == &cogpu_slot_engines)

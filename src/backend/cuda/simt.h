@@ -39,6 +39,17 @@ typedef struct words4 {
     uint32_t x, y, z, w;
 } words4;
 
+#ifdef __CUDACC__
+#define ANY_TYPE
+#else
+#define ANY_TYPE __attribute__((may_alias))
+#endif
+
+/* Numbers in memory that other types see as well. */
+typedef uint16_t ANY_TYPE number16;
+typedef uint32_t ANY_TYPE number32;
+typedef uint64_t ANY_TYPE number64;
+
 /* For kernels that share nothing. */
 struct nothing_shared {
     uint32_t nothing;
