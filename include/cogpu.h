@@ -137,7 +137,8 @@ typedef struct cogpu_open_options {
 
 /* Where bytes come from, when it is neither a path nor memory. `read` puts `bytes` bytes that stand
  * at `offset` into `to`, sets *got, and returns COGPU_OK; fewer than asked means that the source
- * ends there. It is called from several threads at once. `size` tells the length of the source.
+ * ends there. It is called from several threads at once, and must not call functions of a context.
+ * `size` tells the length of the source.
  * `close`, if not NULL, is called once by cogpu_close, or by cogpu_open_source itself when it
  * fails. */
 typedef struct cogpu_source {

@@ -127,8 +127,9 @@ void cogpu_context_close_devices(cogpu_context *context) {
 cogpu_status cogpu_device_allocate(cogpu_context *context, cogpu_device_kind device, uint32_t index,
                                    uint64_t bytes, void **memory, cogpu_error *error) {
     cogpu_gpu_reader *reader = NULL;
-    if (!memory)
-        return cogpu_fail(error, COGPU_ARGUMENT, "cogpu_device_allocate needs a place for it");
+    if (!memory || bytes == 0)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "cogpu_device_allocate needs a number of bytes and a place for them");
     *memory = NULL;
     TRY(cogpu_context_device(context, device, index, &reader, error));
     return cogpu_gpu_reader_allocate(reader, bytes, memory, error);

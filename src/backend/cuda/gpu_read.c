@@ -518,11 +518,15 @@ static cogpu_status fill(struct filling *filling, cogpu_gpu_work *work, cogpu_er
     return COGPU_OK;
 }
 
-/* About what a task takes of a slot: stored, decoded, and scratch. */
+/* About what a task takes of a slot: stored and decoded bytes and scratch, or only what the host
+ * puts there. */
 static uint64_t task_need(const cogpu_gpu_task *task) {
+    bool is_coded = cogpu_gpu_decoder_of(task->plan->storage->format.compression) != NULL;
     if (task->span.bytes == 0)
         return 0;
-    return task->span.bytes + 2 * (cogpu_slot_align(cogpu_slot_room_of(task)) + COGPU_GPU_ALIGN);
+    return is_coded ? task->span.bytes +
+                          2 * (cogpu_slot_align(cogpu_slot_room_of(task)) + COGPU_GPU_ALIGN)
+                    : cogpu_slot_align(cogpu_slot_needed_of(task));
 }
 
 static cogpu_status open_slots_for(cogpu_gpu_reader *reader, const cogpu_gpu_work *work,
