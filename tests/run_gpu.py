@@ -13,6 +13,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build-gpu"
 TOOLS = ["memcheck", "racecheck", "synccheck"]
+JUDGES = ["corpus", "differential", "convert", "stream"]
 LONGER = {"test_cuda_mutations": ["--count", "100000"]}  # what a GPU has time for
 
 
@@ -27,7 +28,7 @@ def build():
 
 
 def run(name, command, environment):
-    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True)
     last = (done.stdout.strip().splitlines() or ["no output"])[-1]
     print(f"{'ok    ' if done.returncode == 0 else 'FAILED'} {name}: {last}", flush=True)
     if done.returncode != 0:
@@ -40,17 +41,17 @@ def main():
     options.add_argument("--sanitize", action="store_true")
     chosen = options.parse_args()
     programs = build()
-    on_gpu = {"COGPU_TEST_DEVICE": "cuda"}
+    on_gpu = {"COGPU_TEST_DEVICE": "cuda", "COGPU_ALWAYS_DEVICE": "1"}
     outcomes = []
     for tool in TOOLS if chosen.sanitize else []:
         outcomes += [run(f"{tool} {program.name}", ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9",
                                                    program], on_gpu) for program in programs]
     if not chosen.sanitize:
         outcomes += [run(program.name, [program, *LONGER.get(program.name, [])], on_gpu) for program in programs]
-        judges = {"COGPU_DEVICES": "cuda", "COGPU_BIN": str(BUILD / "cogpu"),
-                  "COGPU_LIB": str(BUILD / "libcogpu.so")}
-        outcomes.append(run("corpus", [sys.executable, "-m", "pytest", "-q", "tests/python/test_corpus.py"],
-                            judges | {"PWD": str(ROOT)}))
+        judges = on_gpu | {"COGPU_DEVICES": "cuda", "COGPU_BIN": str(BUILD / "cogpu"),
+                           "COGPU_LIB": str(BUILD / "libcogpu.so")}
+        outcomes.append(run("judges", [sys.executable, "-m", "pytest", "-q", "-n", "8",
+                                       *(f"tests/python/test_{name}.py" for name in JUDGES)], judges))
     print(f"{sum(outcomes)} passed, {len(outcomes) - sum(outcomes)} failed")
     sys.exit(not all(outcomes))
 

@@ -4,6 +4,7 @@ It mirrors the structs of include/cogpu.h field by field; test_mirror.py compare
 a C compiler says of the header, so that the two cannot drift apart.
 """
 
+import contextlib
 import ctypes
 import functools
 import os
@@ -41,6 +42,7 @@ CONSTANTS |= {
 OK, ARGUMENT, MEMORY, IO, FORMAT, CORRUPT, UNSUPPORTED, LIMIT, DEVICE, ABSENT = range(10)
 STRIPS, TILES = 0, 1
 CPU, CUDA, EMU = 0, 1, 2
+GPU = CUDA if "cuda" in os.environ.get("COGPU_DEVICES", "") else EMU  # whose kernels the tests run
 ALL_VALID, BY_MASK, BY_NODATA, BY_ALPHA = range(4)
 PIXELS, MASK = 0, 1
 
@@ -224,6 +226,11 @@ def _load():
     declare("cogpu_type_bytes", c_int, result=c_size_t)
     declare("cogpu_type_name", c_int, result=c_char_p)
     declare("cogpu_proj_version", result=c_char_p)
+    device = (c_void_p, c_int, c_uint32)
+    declare("cogpu_device_allocate", *device, c_uint64, POINTER(c_void_p), error)
+    declare("cogpu_device_release", *device, c_void_p, result=None)
+    for name in "upload", "download":
+        declare(f"cogpu_device_{name}", *device, c_void_p, c_uint64, c_void_p, error)
     declare("cogpu_open", c_char_p, POINTER(OpenOptions), POINTER(file), error)
     declare("cogpu_open_memory", c_void_p, c_size_t, POINTER(OpenOptions), POINTER(file), error)
     declare("cogpu_open_source", POINTER(Source), POINTER(OpenOptions), POINTER(file), error)
@@ -409,16 +416,15 @@ class File:
 
     def read(self, out=None, device=CPU, dtype=None, **request):
         """Pixels as (bands, height, width). `out` may be any view of that shape, strides and all;
-        without it `dtype` says to which floats samples are converted. The
-        memory of the emulated device is the host's, so that arrays can lie there."""
+        without it `dtype` says to which floats samples are converted."""
         if device != CPU:
             request = {"context": shared_context()} | request
         wanted = self.request(**request)
         out = self.empty(wanted, dtype) if out is None else out
-        raster, result, error = raster_of(out), Result(), Error()
-        raster.device = device
-        status = lib.cogpu_read(self.handle, byref(wanted), byref(raster), byref(result),
-                                byref(error))
+        result, error = Result(), Error()
+        with placed(out, device) as raster:
+            status = lib.cogpu_read(self.handle, byref(wanted), byref(raster), byref(result),
+                                    byref(error))
         self.last_result = _plain(result)
         _check(status, error)
         return out
@@ -432,6 +438,27 @@ def raster_of(array):
     bands, height, width = array.shape
     kind = DTYPES.index(array.dtype, 1)  # NumPy takes None, the first, for float64
     return Raster(array.ctypes.data, kind, bands, height, width, *array.strides)
+
+
+@contextlib.contextmanager
+def placed(array, device):
+    """A raster in the memory of a device that has the array's bytes before and gives them back after.
+    The emulated device's memory is the host's."""
+    raster = raster_of(array)
+    raster.device = device
+    if device != CUDA:
+        yield raster
+        return
+    low, high = np.lib.array_utils.byte_bounds(array)
+    context, memory, error = shared_context().handle, c_void_p(), Error()
+    _check(lib.cogpu_device_allocate(context, device, 0, high - low, byref(memory), byref(error)), error)
+    try:
+        _check(lib.cogpu_device_upload(context, device, 0, low, high - low, memory, byref(error)), error)
+        raster.data = memory.value + array.ctypes.data - low
+        yield raster
+        _check(lib.cogpu_device_download(context, device, 0, memory, high - low, low, byref(error)), error)
+    finally:
+        lib.cogpu_device_release(context, device, 0, memory)
 
 
 def open(path, options=None):
@@ -470,14 +497,13 @@ def open_source(read, size, close=None, options=None):
 
 def read_many(requests, context=None, device=CPU, dtype=None):
     """[(file, {request}), ...] -> [(status, array), ...] and the CogpuError of the call, or None."""
-    items, arrays = (ReadItem * len(requests))(), []
-    for item, (file, request) in zip(items, requests):
-        item.file, item.request = file.handle, file.request(**request)
-        arrays.append(file.empty(item.request, dtype))
-        item.raster = raster_of(arrays[-1])
-        item.raster.device = device
-    error = Error()
-    status = lib.cogpu_read_many(items, len(requests), context.handle if context else None,
-                                 byref(error))
+    items, arrays, error = (ReadItem * len(requests))(), [], Error()
+    with contextlib.ExitStack() as stack:
+        for item, (file, request) in zip(items, requests):
+            item.file, item.request = file.handle, file.request(**request)
+            arrays.append(file.empty(item.request, dtype))
+            item.raster = stack.enter_context(placed(arrays[-1], device))
+        status = lib.cogpu_read_many(items, len(requests), context.handle if context else None,
+                                     byref(error))
     failure = CogpuError(status, error) if status != OK else None
     return [(item.status, array) for item, array in zip(items, arrays)], failure

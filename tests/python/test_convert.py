@@ -1,7 +1,7 @@
 """Samples converted on their way into the raster: cast to floats, NaN where invalid, scaled; or to masks.
 
 NumPy is the judge, on what rasterio reads: pixels, masks, scales and offsets. All is compared bit by bit, on the processor and
-on the emulated GPU.
+on the GPU (the emulated one, unless COGPU_DEVICES says cuda).
 """
 
 import itertools
@@ -18,7 +18,7 @@ from rasterio.windows import Window
 
 DTYPES = ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8"]
 TARGETS = ["f2", "f4", "f8"]
-DEVICES = [cogpu.CPU, cogpu.EMU]
+DEVICES = [cogpu.CPU, cogpu.GPU]
 CODECS = [(tb.DEFLATE, zlib.compress), (tb.LZW, tb.lzw_encode), (tb.ZSTD, imagecodecs.zstd_encode), (tb.NONE, bytes)]
 
 
@@ -151,7 +151,7 @@ def test_long_lists_of_bands_are_placed_by_the_device(scaled, planar):
         for device in DEVICES:
             how = {"device": device, "bands": picked, "threads": 1}
             assert judge.same(file.read(**how), chosen)
-            if device == cogpu.EMU:
+            if device == cogpu.GPU:
                 assert file.last_result.device_blocks == file.last_result.blocks > 0
             order = np.array(picked) - 1
             expected = converted(chosen, "f4", None, *((scales[order], offsets[order]) if scaled else (None, None)))
@@ -316,7 +316,7 @@ def check_mask(data, expected, decoded=True, **how):
         for device in DEVICES:
             assert judge.same(file.read(part=cogpu.MASK, device=device, **how), expected), device
             result = file.last_result
-            assert result.blocks > 0 and result.device_blocks == (result.blocks if decoded and device == cogpu.EMU else 0)
+            assert result.blocks > 0 and result.device_blocks == (result.blocks if decoded and device == cogpu.GPU else 0)
             out = np.zeros(part.shape, "u1")[::-1, ::-1, ::-1]
             file.read(part=cogpu.MASK, out=out, device=device, bands=picked, window=(5, 3, width - 5, height - 3), **how)
             assert judge.same(np.ascontiguousarray(out), part), device
@@ -439,7 +439,7 @@ def test_T117_the_device_gives_what_the_processor_gives():
     with cogpu.open_memory(data) as file:
         for target in TARGETS:
             how = {"dtype": target, "nan": True, "scaled": True}
-            assert same_bits(file.read(**how, device=cogpu.EMU), file.read(**how))
+            assert same_bits(file.read(**how, device=cogpu.GPU), file.read(**how))
             assert np.isnan(file.read(**how)).sum() == (array == -9999).sum()
 
 

@@ -43,13 +43,13 @@ def check_reads(file, expected, seed=0):
 
 
 def check_device(file, expected, rng):
-    """The emulated GPU gives what the processor gives, whole and in a window, at odd strides."""
+    """The GPU gives what the processor gives, whole and in a window, at odd strides."""
     bands, height, width = expected.shape
-    assert judge.same(file.read(device=cogpu.EMU), expected)
+    assert judge.same(file.read(device=cogpu.GPU), expected)
     x, y = int(rng.integers(width)), int(rng.integers(height))
     room = np.zeros((height - y, width - x, bands + 1), expected.dtype)
     out = room.transpose(2, 0, 1)[:bands]
-    read = file.read(out=out, device=cogpu.EMU, window=(x, y, width - x, height - y))
+    read = file.read(out=out, device=cogpu.GPU, window=(x, y, width - x, height - y))
     assert judge.same(np.ascontiguousarray(read), expected[:, y:, x:])
     assert not room[:, :, bands].tobytes().strip(b"\0")
 
