@@ -72,6 +72,28 @@ static void long_runs(void) {
     free(raw);
 }
 
+/* Strings that cross from one window of the decoder to the next, and blocks that end there; with
+ * segments of up to 65535 bytes, and of more, which are decoded in another way. */
+static void windows(void) {
+    enum { WINDOW = 15360, COUNT = 21 };
+    static const uint32_t sizes[] = {WINDOW - 1, WINDOW,    WINDOW + 1,    2 * WINDOW - 70,
+                                     65535,      65535 + 1, 5 * WINDOW + 9};
+    gpu_stream streams[COUNT];
+    uint8_t *raw = malloc(sizes[6]);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        const uint32_t bytes = sizes[i / 3];
+        fill(raw, bytes, i % 3 == 0 ? CONSTANT : i % 3 == 1 ? PERIODIC : TEXT);
+        streams[i] = lzw_encode(raw, bytes, &lzw_libtiff);
+        const uint32_t cut = bytes / WINDOW * WINDOW + draw(3);
+        streams[i].room = streams[i].needed = cut > 2 && cut < bytes && draw(2) ? cut : bytes;
+    }
+    decode_all(streams, COUNT);
+    for (uint32_t i = 0; i < COUNT; i++)
+        CHECK(streams[i].verdict == 0);
+    release_all(streams, COUNT, true);
+    free(raw);
+}
+
 static void other_habits(void) {
     const struct lzw_habits habits[] = {
         {.clear_after = 3837, .greed = 16},
@@ -151,6 +173,26 @@ static void rooms_and_needs(void) {
     for (uint32_t i = 0; i < COUNT; i++)
         CHECK((streams[i].verdict == 0) == (streams[i].needed <= BYTES) &&
               (streams[i].verdict == 0 || streams[i].verdict == COGPU_GPU_TOO_SHORT));
+    release_all(streams, COUNT, false);
+    free((void *)whole.in);
+    free(raw);
+}
+
+/* Blocks that are full before their long segment begins, and one that is not. */
+static void full_before_a_long_segment(void) {
+    enum { COUNT = 4, BYTES = 90000, SHORT = 3836 };
+    gpu_stream streams[COUNT];
+    uint8_t *raw = malloc(BYTES);
+    fill(raw, BYTES, CONSTANT);
+    fill(raw, SHORT, NOISE); /* about a code a byte */
+    gpu_stream whole = lzw_encode(raw, BYTES, &lzw_libtiff);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        streams[i] = whole;
+        streams[i].room = streams[i].needed = i == 2 ? BYTES : SHORT - i;
+    }
+    decode_all(streams, COUNT);
+    for (uint32_t i = 0; i < COUNT; i++)
+        CHECK(streams[i].verdict == 0);
     release_all(streams, COUNT, false);
     free((void *)whole.in);
     free(raw);
@@ -273,11 +315,13 @@ int main(void) {
     RUN(small_sizes);
     RUN(as_libtiff);
     RUN(long_runs);
+    RUN(windows);
     RUN(other_habits);
     RUN(never_clears);
     RUN(early_clears);
     RUN(hidden_clear);
     RUN(rooms_and_needs);
+    RUN(full_before_a_long_segment);
     RUN(wrong_after_the_room);
     RUN(nothing_but_control_codes);
     RUN(too_many_clears);
