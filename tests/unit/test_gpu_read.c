@@ -111,6 +111,40 @@ static void test_pending_read_of_many_blocks(void) {
     build_close(&built);
 }
 
+/* More batches than slots, with a few tiles each: none takes a berth from one that is under way, in
+ * whatever order the device works. */
+static void test_batches_take_turns(void) {
+    enum { BERTH = 400 << 10 };
+    for (uint32_t seed = 1; seed <= 8; seed++) {
+        image_kind kind = {.width = 256,
+                           .height = 3200,
+                           .tile_width = 256,
+                           .tile_height = 64,
+                           .compression = seed % 2 ? 32773 : 1};
+        cogpu_context_options options = {.threads = 2, .device_bytes = COGPU_BERTHS * BERTH};
+        cogpu_context *context = NULL;
+        cogpu_file *file = NULL;
+        tiff_builder built;
+        char text[8];
+        build_one(&built, &kind);
+        snprintf(text, sizeof text, "%u", seed);
+        setenv("COGPU_EMU_SEED", text, 1);
+        CHECK(cogpu_context_open(&options, &context, &error) == COGPU_OK);
+        CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
+        cogpu_raster raster = raster_on_device(&kind, kind.width, kind.height);
+        cogpu_request request = {.context = context};
+        cogpu_result result;
+        CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_OK);
+        CHECK(is_image(&kind, &raster, 0, 0));
+        CHECK(result.blocks == 50 && result.device_blocks == (seed % 2 ? 50 : 0));
+        free(raster.data);
+        cogpu_close(file);
+        cogpu_context_close(context);
+        build_close(&built);
+    }
+    unsetenv("COGPU_EMU_SEED");
+}
+
 static void test_pending_read_of_a_damaged_block(void) {
     tiff_builder built;
     cogpu_file *file = NULL;
@@ -495,7 +529,7 @@ static void test_rows_wait_for_the_raster(void) {
 static void test_rows_fit_little_memory(void) {
     enum { SLOT = 64 << 10, ROWS = 5, LONGEST = SLOT + 512 };
     cogpu_gpu *gpu;
-    cogpu_gpu_reader *reader = open_reader(1, COGPU_SLOTS * SLOT, &gpu);
+    cogpu_gpu_reader *reader = open_reader(1, COGPU_BERTHS * SLOT, &gpu);
     uint8_t *rows = malloc(ROWS * LONGEST), *got = malloc(ROWS * LONGEST);
     cogpu_raster raster = {.type = COGPU_U8, .bands = 1, .height = ROWS, .stride_x = 1};
     for (uint32_t i = 0; i < ROWS * LONGEST; i++)
@@ -640,7 +674,7 @@ static void mixed_with_others(void) {
 static void blocks_that_just_fit(void) {
     enum { SLOT = 1 << 20 };
     cogpu_context *context = NULL;
-    cogpu_context_options options = {.threads = 1, .device_bytes = COGPU_SLOTS * SLOT};
+    cogpu_context_options options = {.threads = 1, .device_bytes = COGPU_BERTHS * SLOT};
     CHECK(cogpu_context_open(&options, &context, &error) == COGPU_OK);
     uint32_t on_device = 0, others = 0;
     for (uint32_t rows = 1505; rows < 1530; rows++) {
@@ -690,6 +724,7 @@ int main(void) {
     RUN(test_direct_reads); /* first: it forks, and threads do not follow */
     RUN(test_pending_reads_side_by_side);
     RUN(test_pending_read_of_many_blocks);
+    RUN(test_batches_take_turns);
     RUN(test_pending_read_of_a_damaged_block);
     RUN(test_many_threads_on_one_context);
     RUN(test_pending_read_beside_one_that_lacks_memory);

@@ -10,10 +10,12 @@
  *     collect   the verdicts, once the slot is wanted again
  *
  * All free slots are filled at once, so that threads go on to the next without a pause; from then
- * on one slot is filled as soon as the oldest is through. A GPU takes the work of all streams from
- * a few queues, where what waits holds up what stands behind it, of other streams too: so nothing
- * that waits for a decoder, not even a mark of the time, is given to it while there are other slots
- * to give.
+ * on one slot is filled as soon as the oldest is through. Some of them wait, filled, until the
+ * batch before them has left their berth. A GPU takes the work of all streams from a few queues,
+ * where what waits holds up what stands behind it, of other streams too: so nothing that waits for
+ * a decoder, not even a mark of the time, is given to it while there are other slots to give. Where
+ * nothing is decoded the whole batch is given at once, or what follows its copy would stand behind
+ * the copies of other slots.
  */
 #include "backend/cuda/cuda_void.h"
 #include "backend/cuda/gpu_slot.h"
@@ -36,27 +38,30 @@ struct cogpu_gpu_reader {
     cogpu_gds_context gds_context;
     cogpu_nvjpeg *nvjpeg; /* NULL: the host decodes JPEG */
     struct cogpu_slot slots[COGPU_SLOTS];
-    uint32_t turn;       /* the slot to fill next, which is the oldest */
-    uint64_t slot_bytes; /* of device memory; 0 before the first read */
+    struct cogpu_berth berths[COGPU_BERTHS];
+    uint32_t turn, berth; /* the slot to fill next, which is the oldest, and its berth */
+    uint64_t berth_bytes; /* 0 before the first read */
 };
 
 /* ---- slots --------------------------------------------------------------------------------- */
 
 static void close_slots(cogpu_gpu_reader *reader) {
-    for (uint32_t i = 0; i < COGPU_SLOTS; i++) {
-        struct cogpu_slot *slot = &reader->slots[i];
-        if (slot->is_registered)
-            cogpu_gds_deregister(&reader->gds_context, slot->device);
-        cogpu_slot_close(reader->gpu, slot);
+    for (uint32_t i = 0; i < COGPU_SLOTS; i++)
+        cogpu_slot_close(reader->gpu, &reader->slots[i]);
+    for (uint32_t i = 0; i < COGPU_BERTHS; i++) {
+        struct cogpu_berth *berth = &reader->berths[i];
+        if (berth->is_registered)
+            cogpu_gds_deregister(&reader->gds_context, berth->device);
+        cogpu_berth_close(reader->gpu, berth);
     }
-    reader->slot_bytes = 0;
+    reader->berth_bytes = 0;
 }
 
 /* Without a registration cuFile goes by way of memory of its own, and works all the same. */
-static void register_slot(cogpu_gpu_reader *reader, struct cogpu_slot *slot) {
+static void register_berth(cogpu_gpu_reader *reader, struct cogpu_berth *berth) {
     if (reader->is_direct)
-        slot->is_registered = cogpu_gds_register(&reader->gds_context, slot->device,
-                                                 slot->device_bytes, NULL) == COGPU_OK;
+        berth->is_registered =
+            cogpu_gds_register(&reader->gds_context, berth->device, berth->bytes, NULL) == COGPU_OK;
 }
 
 static cogpu_status collect(cogpu_gpu_reader *reader, struct cogpu_slot *slot, cogpu_error *error);
@@ -76,35 +81,37 @@ static cogpu_status collect_all(cogpu_gpu_reader *reader, const cogpu_gpu_work *
 static cogpu_status open_slots(cogpu_gpu_reader *reader, uint64_t all, uint64_t largest,
                                cogpu_error *error) {
     enum { SMALLEST = 4 << 20 };
-    uint64_t most = reader->budget / COGPU_SLOTS, wanted = SMALLEST, free_bytes = 0, total = 0;
-    while (wanted < most && (wanted < all / COGPU_SLOTS || wanted < largest))
+    uint64_t most = reader->budget / COGPU_BERTHS, wanted = SMALLEST, free_bytes = 0, total = 0;
+    while (wanted < most && (wanted < all / COGPU_BERTHS || wanted < largest))
         wanted *= 2;
     wanted = wanted < most ? wanted : most;
-    if (reader->slot_bytes >= wanted)
+    if (reader->berth_bytes >= wanted)
         return COGPU_OK;
     TRY(collect_all(reader, NULL, error));
     close_slots(reader);
     TRY(reader->gpu->calls->memory(reader->gpu, &free_bytes, &total, error));
-    if (COGPU_SLOTS * wanted > free_bytes / 10 * 9)
+    if (COGPU_BERTHS * wanted > free_bytes / 10 * 9)
         return cogpu_fail(error, COGPU_MEMORY,
                           "the read needs %llu MiB of device memory beside the raster, and %llu of "
                           "%llu MiB are free: lower `device_bytes` of the context",
-                          (unsigned long long)(COGPU_SLOTS * wanted >> 20),
+                          (unsigned long long)(COGPU_BERTHS * wanted >> 20),
                           (unsigned long long)(free_bytes >> 20),
                           (unsigned long long)(total >> 20));
     cogpu_status status = COGPU_OK;
+    for (uint32_t i = 0; status == COGPU_OK && i < COGPU_BERTHS; i++) {
+        status = cogpu_berth_open(reader->gpu, wanted, &reader->berths[i], error);
+        if (status == COGPU_OK)
+            register_berth(reader, &reader->berths[i]);
+    }
     for (uint32_t i = 0; status == COGPU_OK && i < COGPU_SLOTS; i++) {
         status = cogpu_slot_open(reader->gpu, wanted, &reader->slots[i], error);
         reader->slots[i].nvjpeg = reader->nvjpeg;
-        reader->slots[i].number = i;
-        if (status == COGPU_OK)
-            register_slot(reader, &reader->slots[i]);
     }
     if (status != COGPU_OK) {
         close_slots(reader);
         return status;
     }
-    reader->slot_bytes = wanted;
+    reader->berth_bytes = wanted;
     return COGPU_OK;
 }
 
@@ -127,7 +134,7 @@ static void open_engines(cogpu_gpu_reader *reader) {
     cogpu_gpu *gpu = reader->gpu;
     if ((gpu->is_emulated && !getenv("COGPU_NVJPEG")) || !gpu->calls->enter(gpu))
         return;
-    (void)cogpu_nvjpeg_open(gpu, COGPU_SLOTS, COGPU_SLOT_TASKS, &reader->nvjpeg, NULL);
+    (void)cogpu_nvjpeg_open(gpu, COGPU_BERTHS, COGPU_SLOT_TASKS, &reader->nvjpeg, NULL);
     gpu->calls->leave(gpu);
 }
 
@@ -240,7 +247,7 @@ bool cogpu_gpu_reader_takes(const cogpu_gpu_reader *reader, const cogpu_read_pla
     bool is_plain = storage->format.compression == COMPRESSION_NONE;
     return storage->colour != COGPU_FROM_YCBCR &&
            (is_plain || storage->block_bytes <= storage->tiff->limits.block_bytes) &&
-           cogpu_slot_holds(reader->budget / COGPU_SLOTS, plan) &&
+           cogpu_slot_holds(reader->budget / COGPU_BERTHS, plan) &&
            storage->format.row_bytes <= COGPU_GPU_BLOCK_MAX &&
            !(plan->conversion && storage->type == COGPU_CF64);
 }
@@ -280,7 +287,7 @@ static cogpu_status launch_engines(cogpu_gpu *gpu, struct cogpu_slot *slot, cogp
     }
     if (!gpu->calls->enter(gpu))
         return cogpu_fail(error, COGPU_DEVICE, "the GPU failed to make its context current");
-    cogpu_status status = cogpu_nvjpeg_decode(slot->nvjpeg, slot->number, slot->jpegs, slot->count,
+    cogpu_status status = cogpu_nvjpeg_decode(slot->nvjpeg, slot->berth, slot->jpegs, slot->count,
                                               slot->stream, error);
     gpu->calls->leave(gpu);
     for (uint32_t i = 0; i < slot->count; i++)
@@ -323,30 +330,6 @@ static cogpu_status launch_place(cogpu_gpu *gpu, struct cogpu_slot *slot, cogpu_
     return COGPU_OK;
 }
 
-static cogpu_status launch_slot(cogpu_gpu_reader *reader, struct cogpu_slot *slot,
-                                cogpu_error *error) {
-    cogpu_gpu *gpu = reader->gpu;
-    const cogpu_gpu_calls *calls = gpu->calls;
-    cogpu_slot_list(slot);
-    uint64_t from = slot->is_direct ? slot->at.coded : 0; /* direct reads have brought the rest */
-    bool is_jpeg = slot->decoder == &cogpu_slot_engines;
-    TRY(calls->record(gpu, slot->marks[COGPU_STARTED], slot->stream, error));
-    if (slot->coded > 0 && is_jpeg)
-        TRY(launch_engines(gpu, slot, error));
-    TRY(calls->copy_up(gpu, slot->device + from, slot->pinned + from, slot->at.end - from,
-                       slot->stream, error));
-    TRY(calls->record(gpu, slot->marks[COGPU_COPIED], slot->stream, error));
-    return slot->coded > 0 && !is_jpeg ? launch_decode(reader, slot, error) : COGPU_OK;
-}
-
-static void launch(cogpu_gpu_reader *reader, struct cogpu_slot *slot) {
-    if (slot->status != COGPU_OK)
-        return;
-    pthread_mutex_lock(&reader->launching);
-    slot->status = launch_slot(reader, slot, &slot->error);
-    pthread_mutex_unlock(&reader->launching);
-}
-
 /* The second half, once for each batch. */
 static cogpu_status place_slot(cogpu_gpu *gpu, struct cogpu_slot *slot, cogpu_error *error) {
     const cogpu_gpu_calls *calls = gpu->calls;
@@ -360,6 +343,38 @@ static cogpu_status place_slot(cogpu_gpu *gpu, struct cogpu_slot *slot, cogpu_er
                              slot->device + slot->at.verdicts, slot->coded * sizeof(uint32_t),
                              slot->stream, error));
     return calls->record(gpu, slot->marks[COGPU_DONE], slot->stream, error);
+}
+
+static cogpu_status launch_slot(cogpu_gpu_reader *reader, struct cogpu_slot *slot,
+                                cogpu_error *error) {
+    cogpu_gpu *gpu = reader->gpu;
+    const cogpu_gpu_calls *calls = gpu->calls;
+    cogpu_slot_list(slot);
+    uint64_t from = slot->is_direct ? slot->at.coded : 0; /* direct reads have brought the rest */
+    bool is_jpeg = slot->decoder == &cogpu_slot_engines;
+    TRY(calls->record(gpu, slot->marks[COGPU_STARTED], slot->stream, error));
+    if (slot->coded > 0 && is_jpeg)
+        TRY(launch_engines(gpu, slot, error));
+    TRY(calls->copy_up(gpu, slot->device + from, slot->pinned + from, slot->at.end - from,
+                       slot->stream, error));
+    TRY(calls->record(gpu, slot->marks[COGPU_COPIED], slot->stream, error));
+    if (slot->coded == 0)
+        return place_slot(gpu, slot, error);
+    return is_jpeg ? COGPU_OK : launch_decode(reader, slot, error);
+}
+
+static void launch(cogpu_gpu_reader *reader, struct cogpu_slot *slot) {
+    if (slot->status != COGPU_OK)
+        return;
+    pthread_mutex_lock(&reader->launching);
+    slot->status = launch_slot(reader, slot, &slot->error);
+    pthread_mutex_unlock(&reader->launching);
+}
+
+static cogpu_status launched(const struct cogpu_slot *slot, cogpu_error *error) {
+    if (slot->status != COGPU_OK && error)
+        *error = slot->error;
+    return slot->status;
 }
 
 /* ---- collect ------------------------------------------------------------------------------- */
@@ -421,6 +436,23 @@ static cogpu_status bring_back(cogpu_gpu *gpu, struct cogpu_slot *slot, cogpu_er
     return COGPU_OK;
 }
 
+/* The berth goes to the batch that waits for it. */
+static cogpu_status leave_berth(cogpu_gpu_reader *reader, const struct cogpu_slot *slot,
+                                cogpu_error *error) {
+    struct cogpu_berth *berth = &reader->berths[slot->berth];
+    berth->holder = NULL;
+    for (uint32_t i = 0; i < COGPU_SLOTS; i++) {
+        struct cogpu_slot *next = &reader->slots[i];
+        if (!next->is_waiting || next->berth != slot->berth)
+            continue;
+        next->is_waiting = false;
+        berth->holder = next;
+        launch(reader, next);
+        return launched(next, error);
+    }
+    return COGPU_OK;
+}
+
 /* Waits for the slot's batch; what the device refused is the host's from here on. */
 static cogpu_status collect(cogpu_gpu_reader *reader, struct cogpu_slot *slot, cogpu_error *error) {
     cogpu_gpu_work *work = slot->work;
@@ -438,9 +470,10 @@ static cogpu_status collect(cogpu_gpu_reader *reader, struct cogpu_slot *slot, c
         seated->task->is_late = seated->task->is_for_host = !good;
         work->refused += !good;
     }
-    cogpu_status status = slot->is_direct ? bring_back(reader->gpu, slot, error) : COGPU_OK;
+    if (slot->is_direct)
+        TRY(bring_back(reader->gpu, slot, error));
     slot->work = NULL;
-    return status;
+    return leave_berth(reader, slot, error);
 }
 
 /* ---- the way through ----------------------------------------------------------------------- */
@@ -458,7 +491,7 @@ struct filling {
     uint32_t count;
 };
 
-/* One piece of one of the slots; a slot whose last it was goes to the device. */
+/* One piece of one of the slots; a slot whose last it was goes to the device, if it has a berth. */
 static void fill_piece(void *argument, uint32_t seat, uint64_t index) {
     struct filling *filling = argument;
     uint32_t i = 0;
@@ -466,8 +499,27 @@ static void fill_piece(void *argument, uint32_t seat, uint64_t index) {
         index -= filling->slots[i++]->piece_count;
     struct cogpu_slot *slot = filling->slots[i];
     cogpu_fetch_piece(slot, seat, (uint32_t)index);
-    if (__atomic_sub_fetch(&slot->left, 1, __ATOMIC_ACQ_REL) == 0)
+    if (__atomic_sub_fetch(&slot->left, 1, __ATOMIC_ACQ_REL) == 0 && !slot->is_waiting)
         launch(filling->reader, slot);
+}
+
+/* The next berth is the slot's, at once or when its batch has left. */
+static void take_berth(cogpu_gpu_reader *reader, struct cogpu_slot *slot) {
+    struct cogpu_berth *berth = &reader->berths[reader->berth];
+    slot->berth = reader->berth;
+    slot->device = berth->device;
+    slot->device_bytes = berth->bytes;
+    slot->is_waiting = berth->holder != NULL;
+    if (!berth->holder)
+        berth->holder = slot;
+    reader->berth = (reader->berth + 1) % COGPU_BERTHS;
+}
+
+/* The batch that must be through before the next slot can be filled: its own, or, where bytes go
+ * straight to the device, that in its berth. NULL without any. */
+static struct cogpu_slot *in_the_way(cogpu_gpu_reader *reader, const cogpu_gpu_work *work) {
+    struct cogpu_slot *slot = &reader->slots[reader->turn];
+    return slot->work ? slot : work->is_direct ? reader->berths[reader->berth].holder : NULL;
 }
 
 /* Chooses tasks for all slots that are free, or for the oldest when it is through. Returns how many
@@ -477,20 +529,21 @@ static cogpu_status choose(cogpu_gpu_reader *reader, cogpu_gpu_work *work, cogpu
                            cogpu_error *error) {
     *chosen = filling->count = 0;
     while (*chosen < count && filling->count < COGPU_SLOTS) {
-        struct cogpu_slot *slot = &reader->slots[reader->turn];
-        if (slot->work && filling->count > 0)
+        struct cogpu_slot *slot = &reader->slots[reader->turn], *other;
+        if (filling->count > 0 && in_the_way(reader, work))
             break;
-        if (slot->work)
-            TRY(collect(reader, slot, error));
+        while ((other = in_the_way(reader, work)))
+            TRY(collect(reader, other, error));
+        slot->work = work;
+        slot->is_placed = false;
+        slot->status = COGPU_OK;
+        take_berth(reader, slot);
         uint32_t taken = cogpu_slot_choose(slot, work, tasks + *chosen, count - *chosen);
         if (taken == 0)
             return cogpu_fail(error, COGPU_LIMIT,
                               "a block does not fit the device memory that the read may take: "
                               "raise `device_bytes` of the context");
         cogpu_slot_cut(slot);
-        slot->work = work;
-        slot->is_placed = false;
-        slot->status = COGPU_OK;
         filling->slots[filling->count++] = slot;
         reader->turn = (reader->turn + 1) % COGPU_SLOTS;
         *chosen += taken;
@@ -503,18 +556,15 @@ static cogpu_status fill(struct filling *filling, cogpu_gpu_work *work, cogpu_er
     uint64_t pieces = 0;
     double start = now();
     for (uint32_t i = 0; i < filling->count; i++) {
-        pieces += filling->slots[i]->piece_count;
-        if (filling->slots[i]->piece_count == 0)
-            launch(filling->reader, filling->slots[i]);
+        struct cogpu_slot *slot = filling->slots[i];
+        pieces += slot->piece_count;
+        if (slot->piece_count == 0 && !slot->is_waiting)
+            launch(filling->reader, slot);
     }
     cogpu_pool_run(work->pool, work->seat_count, pieces, fill_piece, filling);
     work->stages->fetch += now() - start;
     for (uint32_t i = 0; i < filling->count; i++)
-        if (filling->slots[i]->status != COGPU_OK) {
-            if (error)
-                *error = filling->slots[i]->error;
-            return filling->slots[i]->status;
-        }
+        TRY(launched(filling->slots[i], error));
     return COGPU_OK;
 }
 
@@ -553,6 +603,11 @@ static cogpu_status start_tasks(cogpu_gpu_reader *reader, cogpu_gpu_work *work,
         TRY(choose(reader, work, work->tasks + done, work->count - done, &filling, &chosen, error));
         TRY(fill(&filling, work, error));
     }
+    for (uint32_t i = 0; i < COGPU_SLOTS; i++) {
+        struct cogpu_slot *slot = &reader->slots[(reader->turn + i) % COGPU_SLOTS];
+        if (slot->is_waiting)
+            TRY(collect(reader, reader->berths[slot->berth].holder, error));
+    }
     return COGPU_OK;
 }
 
@@ -575,6 +630,9 @@ static void settle(cogpu_gpu_reader *reader, const cogpu_gpu_work *work) {
             continue;
         (void)reader->gpu->calls->finish_stream(reader->gpu, slot->stream, NULL);
         slot->work = NULL;
+        slot->is_waiting = false;
+        if (reader->berths[slot->berth].holder == slot)
+            reader->berths[slot->berth].holder = NULL;
     }
 }
 
@@ -623,8 +681,8 @@ static void close_work(cogpu_gpu_work *work) {
 }
 
 /* A block takes its time on the device however few there are; the host's threads may be through
- * with all of them by then. In nanoseconds, by the rates of the decoders. Tests of the device, whose
- * files are small, set COGPU_ALWAYS_DEVICE. */
+ * with all of them by then. In nanoseconds, by the rates of the decoders. Tests of the device,
+ * whose files are small, set COGPU_ALWAYS_DEVICE. */
 static bool host_is_faster(const cogpu_gpu_reader *reader, const cogpu_gpu_work *work) {
     if (reader->gpu->is_emulated || getenv("COGPU_ALWAYS_DEVICE"))
         return false;
@@ -755,7 +813,7 @@ static cogpu_status put_rows(cogpu_gpu_reader *reader, const uint8_t *from, uint
 static uint32_t rows_at_once(const cogpu_gpu_reader *reader, const cogpu_raster *raster,
                              uint32_t rows) {
     enum { PUT_BYTES = 8 << 20 };
-    uint64_t most = reader->budget / COGPU_SLOTS;
+    uint64_t most = reader->budget / COGPU_BERTHS;
     uint64_t others = raster->bands * (COGPU_GPU_ALIGN + sizeof(struct cogpu_placed)) +
                       4 * COGPU_GPU_SLACK + COGPU_STAGING;
     uint64_t room = most > others ? most - others : 0;
@@ -766,7 +824,7 @@ static uint32_t rows_at_once(const cogpu_gpu_reader *reader, const cogpu_raster 
 
 cogpu_status cogpu_gpu_put(cogpu_gpu_reader *reader, const uint8_t *from, uint32_t rows,
                            const cogpu_raster *raster, uint32_t target_y, cogpu_error *error) {
-    const struct cogpu_slot *slot = &reader->slots[0];
+    struct cogpu_slot *slot = &reader->slots[0];
     uint64_t row_bytes = (uint64_t)raster->width * cogpu_type_bytes(raster->type);
     uint32_t piece = rows_at_once(reader, raster, rows);
     uint64_t needed =
@@ -775,7 +833,11 @@ cogpu_status cogpu_gpu_put(cogpu_gpu_reader *reader, const uint8_t *from, uint32
     pthread_mutex_lock(&reader->lock);
     cogpu_status status = open_slots(reader, needed, needed + COGPU_STAGING, error);
     if (status == COGPU_OK && slot->work)
-        status = collect(reader, &reader->slots[0], error);
+        status = collect(reader, slot, error);
+    if (status == COGPU_OK && reader->berths[0].holder)
+        status = collect(reader, reader->berths[0].holder, error);
+    slot->device = reader->berths[0].device;
+    slot->device_bytes = reader->berths[0].bytes;
     if (status == COGPU_OK && (needed > slot->pinned_bytes || needed > slot->device_bytes))
         status = cogpu_fail(error, COGPU_LIMIT,
                             "a row does not fit the device memory that the read may take: raise "

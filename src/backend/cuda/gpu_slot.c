@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a slot's memory, what a decoder may have as scratch for one block, unless it cannot do with
+/* Of a berth, what a decoder may have as scratch for one block, unless it cannot do with
  * that. */
 enum { SCRATCH_SHARE = 3 };
 
@@ -27,6 +27,20 @@ uint64_t cogpu_slot_align(uint64_t bytes) {
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
+cogpu_status cogpu_berth_open(cogpu_gpu *gpu, uint64_t bytes, struct cogpu_berth *berth,
+                              cogpu_error *error) {
+    TRY(gpu->calls->allocate(gpu, bytes, &berth->allocated, error));
+    uint64_t skip = (COGPU_STAGING - (uintptr_t)berth->allocated % COGPU_STAGING) % COGPU_STAGING;
+    berth->device = (uint8_t *)berth->allocated + skip;
+    berth->bytes = bytes - skip;
+    return COGPU_OK;
+}
+
+void cogpu_berth_close(cogpu_gpu *gpu, struct cogpu_berth *berth) {
+    gpu->calls->release(gpu, berth->allocated);
+    *berth = (struct cogpu_berth){0};
+}
+
 void cogpu_slot_close(cogpu_gpu *gpu, struct cogpu_slot *slot) {
     const cogpu_gpu_calls *calls = gpu->calls;
     if (slot->stream)
@@ -34,7 +48,6 @@ void cogpu_slot_close(cogpu_gpu *gpu, struct cogpu_slot *slot) {
     calls->event_close(gpu, slot->before);
     for (uint32_t i = 0; i < COGPU_MARKS; i++)
         calls->event_close(gpu, slot->marks[i]);
-    calls->release(gpu, slot->allocated);
     calls->release_pinned(gpu, slot->pinned);
     cogpu_release(slot->seated);
     cogpu_release(slot->jpegs);
@@ -61,10 +74,6 @@ cogpu_status cogpu_slot_open(cogpu_gpu *gpu, uint64_t bytes, struct cogpu_slot *
     slot->direct.reads = cogpu_allocate(COGPU_SLOT_TASKS * sizeof *slot->direct.reads);
     if (!slot->seated || !slot->jpegs || !slot->runs || !slot->pieces || !slot->direct.reads)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for a batch");
-    TRY(calls->allocate(gpu, bytes, &slot->allocated, error));
-    uint64_t skip = (COGPU_STAGING - (uintptr_t)slot->allocated % COGPU_STAGING) % COGPU_STAGING;
-    slot->device = (uint8_t *)slot->allocated + skip;
-    slot->device_bytes = bytes - skip;
     slot->pinned_bytes = bytes < PINNED_MAX ? bytes : PINNED_MAX;
     TRY(calls->allocate_pinned(gpu, slot->pinned_bytes, (void **)&slot->pinned, error));
     TRY(calls->stream_open(gpu, true, &slot->stream, error));
@@ -85,8 +94,8 @@ uint64_t cogpu_slot_list_bytes(const cogpu_read_plan *plan) {
     return align(cogpu_gpu_bands_listed(plan) * sizeof(struct cogpu_gpu_band));
 }
 
-bool cogpu_slot_holds(uint64_t slot_bytes, const cogpu_read_plan *plan) {
-    uint64_t pages = slot_bytes > COGPU_STAGING ? slot_bytes - COGPU_STAGING : 0;
+bool cogpu_slot_holds(uint64_t berth_bytes, const cogpu_read_plan *plan) {
+    uint64_t pages = berth_bytes > COGPU_STAGING ? berth_bytes - COGPU_STAGING : 0;
     uint64_t most = pages < PINNED_MAX ? pages : PINNED_MAX;
     uint64_t bytes = (uint64_t)plan->slice_rows * plan->storage->format.row_bytes;
     return align(bytes) + cogpu_slot_list_bytes(plan) + COGPU_SLOT_OVERHEAD <= most;

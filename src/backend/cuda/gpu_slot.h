@@ -1,7 +1,7 @@
 /*
- * A batch on its way through the device, and the memory that it has there: a slot. For gpu_slot.c
- * (which tasks go where in a slot's memory), gpu_fetch.c (their bytes) and gpu_read.c (the device's
- * work and the order of it all).
+ * A batch on its way through the device: a slot, with pinned memory of its own, and a berth, its
+ * memory on the device. For gpu_slot.c (which tasks go where in that memory), gpu_fetch.c (their
+ * bytes) and gpu_read.c (the device's work and the order of it all).
  */
 #ifndef COGPU_BACKEND_CUDA_GPU_SLOT_H
 #define COGPU_BACKEND_CUDA_GPU_SLOT_H
@@ -12,8 +12,11 @@
 #include "backend/cuda/gpu_read.h"
 #include "backend/cuda/nvjpeg.h"
 
-/* Enough that the oldest is through when the youngest is filled. */
-enum { COGPU_SLOTS = 7, COGPU_SLOT_TASKS = 2048 };
+/* Berths: enough that the oldest batch is through when the youngest is filled. There are more
+ * slots, so that bytes are at hand when a berth is left; a berth has at most one batch that waits
+ * for it. */
+enum { COGPU_BERTHS = 7, COGPU_SLOTS = 10, COGPU_SLOT_TASKS = 2048 };
+_Static_assert(COGPU_SLOTS <= 2 * COGPU_BERTHS, "one batch at most waits for a berth");
 
 /* Where staging begins in a slot's memory: cuFile wants a page, decoders want slack. */
 enum { COGPU_STAGING = COGPU_GDS_PAGE };
@@ -56,17 +59,25 @@ enum cogpu_mark { COGPU_STARTED, COGPU_COPIED, COGPU_DECODED, COGPU_DONE, COGPU_
 
 /* Memory of the device: staging (where the ring serves a copy of the pinned memory), slack, tables,
  * decoded blocks, scratch. */
-struct cogpu_slot {
-    uint8_t *pinned, *device;
+struct cogpu_berth {
+    uint8_t *device;
     void *allocated; /* `device` begins at a page of it */
-    uint64_t pinned_bytes, device_bytes;
+    uint64_t bytes;
+    bool is_registered;        /* with cuFile */
+    struct cogpu_slot *holder; /* it has the berth as long as its batch is under way */
+};
+
+struct cogpu_slot {
+    uint8_t *pinned;
+    uint64_t pinned_bytes;
     cogpu_gpu_stream *stream;
     cogpu_gpu_event *before, *marks[COGPU_MARKS];
-    bool is_registered;   /* with cuFile */
     cogpu_nvjpeg *nvjpeg; /* the reader's; NULL: the host decodes JPEG */
-    uint32_t number;      /* of the slot */
 
     /* The batch. */
+    uint32_t berth;  /* which one */
+    uint8_t *device; /* its memory */
+    uint64_t device_bytes;
     const cogpu_gpu_decoder *decoder; /* of the coded tasks; NULL without any */
     struct cogpu_seated *seated;
     cogpu_nvjpeg_block *jpegs; /* at the same places */
@@ -80,7 +91,8 @@ struct cogpu_slot {
     uint64_t lists;              /* bytes of their lists of bands */
     struct cogpu_slot_wants wants;
     struct cogpu_slot_tables at;
-    bool is_placed; /* the second half of its work is given to the device */
+    bool is_waiting; /* for its berth, with all its bytes */
+    bool is_placed;  /* the second half of its work is given to the device */
 
     cogpu_gpu_work *work; /* whose tasks are under way here; NULL: the slot is free */
     cogpu_status status;  /* of the launch */
@@ -95,12 +107,16 @@ enum { COGPU_SLOT_OVERHEAD = 1 << 18 };
 
 uint64_t cogpu_slot_align(uint64_t bytes);
 
+/* A berth of so many bytes, and a slot for such berths. */
+cogpu_status cogpu_berth_open(cogpu_gpu *gpu, uint64_t bytes, struct cogpu_berth *berth,
+                              cogpu_error *error);
+void cogpu_berth_close(cogpu_gpu *gpu, struct cogpu_berth *berth);
 cogpu_status cogpu_slot_open(cogpu_gpu *gpu, uint64_t bytes, struct cogpu_slot *slot,
                              cogpu_error *error);
 void cogpu_slot_close(cogpu_gpu *gpu, struct cogpu_slot *slot);
 
-/* Whether blocks of this plan fit a slot of so many bytes. */
-bool cogpu_slot_holds(uint64_t slot_bytes, const cogpu_read_plan *plan);
+/* Whether blocks of this plan fit a slot with a berth of so many bytes. */
+bool cogpu_slot_holds(uint64_t berth_bytes, const cogpu_read_plan *plan);
 
 /* Of the list of a plan's bands that kernels need, which lies in the slot once. */
 uint64_t cogpu_slot_list_bytes(const cogpu_read_plan *plan);
