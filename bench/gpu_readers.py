@@ -134,8 +134,8 @@ class Device:
 # ---- the readers -------------------------------------------------------------------------------
 
 class Cogpu:
-    """Decodes on the device. Takes bytes in memory through its own ring of page-locked memory, as those of
-    a file: page-locked or not is the same to it."""
+    """Decodes on the device. Bytes in page-locked memory are copied up from there; others, and those of files,
+    go through page-locked memory of its own."""
     name = "cogpu"
 
     def __init__(self, device):

@@ -149,7 +149,8 @@ typedef struct cogpu_source {
 } cogpu_source;
 
 /* Opens a file, reads its directories and says what they mean; no pixel is read. On failure *file
- * is NULL. `options` may be NULL. Memory given to cogpu_open_memory must live until cogpu_close. */
+ * is NULL. `options` may be NULL. Memory given to cogpu_open_memory must live until cogpu_close;
+ * where it is pinned (cuMemHostAlloc, cuMemHostRegister), GPUs take blocks straight from it. */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_open(const char *path,
                                                    const cogpu_open_options *options,
                                                    cogpu_file **file, cogpu_error *error);

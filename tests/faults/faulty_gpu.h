@@ -228,6 +228,11 @@ static inline void faulty_release_pinned(cogpu_gpu *gpu, void *memory) {
     FAULTY_CLOSE(release_pinned, GPU_PINNED, memory);
 }
 
+static inline bool faulty_is_pinned(cogpu_gpu *gpu, const void *memory, uint64_t bytes) {
+    cogpu_gpu *behind = faulty_of(gpu)->behind;
+    return behind->calls->is_pinned(behind, memory, bytes);
+}
+
 static inline cogpu_status faulty_stream_open(cogpu_gpu *gpu, bool is_urgent,
                                               cogpu_gpu_stream **stream, cogpu_error *error) {
     FAULTY_OPEN(CALL_STREAM_OPEN, stream_open, GPU_STREAM, 0, stream, is_urgent);
@@ -310,6 +315,7 @@ static const cogpu_gpu_calls faulty_calls = {
     .allocate = faulty_allocate,
     .release = faulty_release,
     .allocate_pinned = faulty_allocate_pinned,
+    .is_pinned = faulty_is_pinned,
     .release_pinned = faulty_release_pinned,
     .stream_open = faulty_stream_open,
     .stream_close = faulty_stream_close,

@@ -499,6 +499,73 @@ static cogpu_gpu_reader *open_reader(uint64_t seed, uint64_t budget, cogpu_gpu *
     return reader;
 }
 
+/* ---- bytes in pinned memory of the caller -------------------------------------------------- */
+
+static const cogpu_gpu_calls *calls_behind;
+static const uint8_t *lent_from, *lent_to;
+static uint64_t lent_bytes;
+
+static cogpu_status copy_up_and_count(cogpu_gpu *gpu, void *to, const void *from, uint64_t bytes,
+                                      cogpu_gpu_stream *stream, cogpu_error *why) {
+    const uint8_t *at = from;
+    if (at >= lent_from && at < lent_to) {
+        CHECK(bytes <= (uint64_t)(lent_to - at));
+        lent_bytes += bytes;
+    }
+    return calls_behind->copy_up(gpu, to, from, bytes, stream, why);
+}
+
+/* Reads the image from `bytes` with a reader on `gpu`, which goes with the context. Returns how
+ * many bytes were copied up from there. */
+static uint64_t read_lent(const image_kind *kind, const void *bytes, uint64_t size, cogpu_gpu *gpu,
+                          cogpu_gpu_reader *reader) {
+    cogpu_gpu_calls counting = *gpu->calls;
+    cogpu_context *context = open_context();
+    cogpu_opened_device *device = cogpu_allocate(sizeof *device);
+    cogpu_file *file = NULL;
+    cogpu_raster raster = raster_on_device(kind, kind->width, kind->height);
+    cogpu_request request = {.context = context};
+    *device = (cogpu_opened_device){.kind = COGPU_EMU, .reader = reader};
+    context->devices = device;
+    counting.copy_up = copy_up_and_count;
+    calls_behind = gpu->calls;
+    gpu->calls = &counting;
+    lent_from = bytes;
+    lent_to = lent_from + size;
+    lent_bytes = 0;
+    CHECK(cogpu_open_memory(bytes, size, NULL, &file, &error) == COGPU_OK);
+    CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_OK);
+    CHECK(is_image(kind, &raster, 0, 0));
+    free(raster.data);
+    cogpu_close(file);
+    cogpu_context_close(context);
+    return lent_bytes;
+}
+
+/* Bytes in pinned memory are copied up from there, all others by way of the reader's own. */
+static void test_bytes_in_pinned_memory(void) {
+    static const uint16_t compressions[] = {1, 32773};
+    for (uint32_t i = 0; i < 4; i++) {
+        image_kind kind = {.width = 900,
+                           .height = 1200,
+                           .tile_width = 512,
+                           .tile_height = 256,
+                           .compression = compressions[i % 2]};
+        bool is_pinned = i < 2;
+        tiff_builder built;
+        cogpu_gpu *gpu;
+        cogpu_gpu_reader *reader = open_reader(i + 1, 8 << 20, &gpu);
+        void *pinned = NULL;
+        build_one(&built, &kind);
+        CHECK(gpu->calls->allocate_pinned(gpu, built.size, &pinned, &error) == COGPU_OK);
+        memcpy(pinned, built.bytes, built.size);
+        uint64_t copied =
+            read_lent(&kind, is_pinned ? pinned : built.bytes, built.size, gpu, reader);
+        CHECK(is_pinned ? copied > 900 * 1200 && copied < built.size : copied == 0);
+        build_close(&built);
+    }
+}
+
 /* What the raster's stream holds already is done before rows are put into the raster. */
 static void test_rows_wait_for_the_raster(void) {
     const uint8_t before[8] = {0}, rows[8] = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -735,6 +802,7 @@ int main(void) {
     RUN(test_limit_of_decoded_bytes);
     RUN(test_nan_is_not_pending);
     RUN(test_items_of_many_devices);
+    RUN(test_bytes_in_pinned_memory);
     RUN(test_rows_wait_for_the_raster);
     RUN(test_rows_fit_little_memory);
     return FINISH();

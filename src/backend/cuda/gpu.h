@@ -33,6 +33,8 @@ typedef struct cogpu_gpu_calls {
     cogpu_status (*allocate_pinned)(cogpu_gpu *gpu, uint64_t bytes, void **memory,
                                     cogpu_error *error);
     void (*release_pinned)(cogpu_gpu *gpu, void *memory);
+    /* Whether these bytes of the host, of whomever, lie in such memory. */
+    bool (*is_pinned)(cogpu_gpu *gpu, const void *memory, uint64_t bytes);
 
     /* With `is_urgent` its kernels go before those of others. */
     cogpu_status (*stream_open)(cogpu_gpu *gpu, bool is_urgent, cogpu_gpu_stream **stream,

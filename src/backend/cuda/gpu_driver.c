@@ -21,6 +21,7 @@ typedef void *cu_context, *cu_stream, *cu_event, *cu_module, *cu_function;
 enum { CU_SUCCESS = 0, CU_OUT_OF_MEMORY = 2, CU_NOT_READY = 600 };
 enum { CU_MULTIPROCESSORS = 16, CU_CAPABILITY_MAJOR = 75, CU_CAPABILITY_MINOR = 76 };
 enum { CU_STREAM_NON_BLOCKING = 1, CU_EVENT_DEFAULT = 0, CU_HOST_PORTABLE = 1 };
+enum { CU_POINTER_MEMORY_TYPE = 2, CU_MEMORY_OF_HOST = 1 };
 enum { CU_FUNCTION_MAX_SHARED = 8, CU_FUNCTION_PREFER_SHARED = 9 };
 
 /* X(field, name in the library, arguments) */
@@ -44,6 +45,7 @@ enum { CU_FUNCTION_MAX_SHARED = 8, CU_FUNCTION_PREFER_SHARED = 9 };
     X(copy_up, "cuMemcpyHtoDAsync_v2", (cu_pointer, const void *, size_t, cu_stream))              \
     X(copy_down, "cuMemcpyDtoHAsync_v2", (void *, cu_pointer, size_t, cu_stream))                  \
     X(set_bytes, "cuMemsetD8Async", (cu_pointer, unsigned char, size_t, cu_stream))                \
+    X(pointer_attribute, "cuPointerGetAttribute", (void *, int, cu_pointer))                       \
     X(stream_create, "cuStreamCreateWithPriority", (cu_stream *, unsigned, int))                   \
     X(stream_destroy, "cuStreamDestroy_v2", (cu_stream))                                           \
     X(stream_wait, "cuStreamWaitEvent", (cu_stream, cu_event, unsigned))                           \
@@ -197,6 +199,21 @@ static cogpu_status driver_allocate_pinned(cogpu_gpu *gpu, uint64_t bytes, void 
 static void driver_release_pinned(cogpu_gpu *gpu, void *memory) {
     if (memory && enter(gpu) == CU_SUCCESS)
         (void)leave(driver.release_host(memory), "to free memory", NULL);
+}
+
+/* The driver says so of memory that is pinned; other memory of the host it does not know. */
+static bool is_known_on_host(const void *memory) {
+    unsigned type = 0;
+    return driver.pointer_attribute(&type, CU_POINTER_MEMORY_TYPE, address(memory)) == CU_SUCCESS &&
+           type == CU_MEMORY_OF_HOST;
+}
+
+static bool driver_is_pinned(cogpu_gpu *gpu, const void *memory, uint64_t bytes) {
+    if (bytes == 0 || enter(gpu) != CU_SUCCESS)
+        return false;
+    bool is = is_known_on_host(memory) && is_known_on_host((const uint8_t *)memory + bytes - 1);
+    (void)leave(CU_SUCCESS, "to leave its context", NULL);
+    return is;
 }
 
 /* ---- streams ------------------------------------------------------------------------------- */
@@ -357,6 +374,7 @@ static const cogpu_gpu_calls driver_calls = {
     .release = driver_release,
     .allocate_pinned = driver_allocate_pinned,
     .release_pinned = driver_release_pinned,
+    .is_pinned = driver_is_pinned,
     .stream_open = driver_stream_open,
     .stream_close = driver_stream_close,
     .event_open = driver_event_open,

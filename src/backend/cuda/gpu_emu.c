@@ -124,6 +124,14 @@ static cogpu_status emu_allocate_pinned(cogpu_gpu *gpu, uint64_t bytes, void **m
     return take(emu_of(gpu), bytes, true, memory, error);
 }
 
+static bool emu_is_pinned(cogpu_gpu *gpu, const void *memory, uint64_t bytes) {
+    const uint8_t *at = memory;
+    for (const struct block *block = emu_of(gpu)->blocks; block; block = block->next)
+        if (block->is_pinned && at >= block->memory && at < block->memory + block->bytes)
+            return bytes <= (uint64_t)(block->memory + block->bytes - at);
+    return false;
+}
+
 static cogpu_status emu_memory(cogpu_gpu *gpu, uint64_t *free_bytes, uint64_t *total,
                                cogpu_error *error) {
     (void)error;
@@ -307,6 +315,7 @@ static const cogpu_gpu_calls emu_calls = {
     .release = emu_release,
     .allocate_pinned = emu_allocate_pinned,
     .release_pinned = emu_release,
+    .is_pinned = emu_is_pinned,
     .stream_open = emu_stream_open,
     .stream_close = emu_stream_close,
     .event_open = emu_event_open,

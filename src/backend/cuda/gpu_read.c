@@ -345,16 +345,29 @@ static cogpu_status place_slot(cogpu_gpu *gpu, struct cogpu_slot *slot, cogpu_er
     return calls->record(gpu, slot->marks[COGPU_DONE], slot->stream, error);
 }
 
+/* From the caller's memory, which is pinned. */
+static cogpu_status copy_lent(cogpu_gpu *gpu, const struct cogpu_slot *slot, cogpu_error *error) {
+    for (uint32_t i = 0; i < slot->run_count; i++) {
+        const struct cogpu_slot_run *run = &slot->runs[i];
+        uint8_t *to = slot->device + COGPU_STAGING + slot->seated[run->first].staging;
+        TRY(gpu->calls->copy_up(gpu, to, cogpu_fetch_in_memory(slot, run),
+                                cogpu_slot_run_bytes(slot, run), slot->stream, error));
+    }
+    return COGPU_OK;
+}
+
 static cogpu_status launch_slot(cogpu_gpu_reader *reader, struct cogpu_slot *slot,
                                 cogpu_error *error) {
     cogpu_gpu *gpu = reader->gpu;
     const cogpu_gpu_calls *calls = gpu->calls;
     cogpu_slot_list(slot);
-    uint64_t from = slot->is_direct ? slot->at.coded : 0; /* direct reads have brought the rest */
+    uint64_t from = slot->is_direct || slot->is_lent ? slot->at.coded : 0; /* the tables alone */
     bool is_jpeg = slot->decoder == &cogpu_slot_engines;
     TRY(calls->record(gpu, slot->marks[COGPU_STARTED], slot->stream, error));
     if (slot->coded > 0 && is_jpeg)
         TRY(launch_engines(gpu, slot, error));
+    if (slot->is_lent)
+        TRY(copy_lent(gpu, slot, error));
     TRY(calls->copy_up(gpu, slot->device + from, slot->pinned + from, slot->at.end - from,
                        slot->stream, error));
     TRY(calls->record(gpu, slot->marks[COGPU_COPIED], slot->stream, error));
@@ -543,7 +556,7 @@ static cogpu_status choose(cogpu_gpu_reader *reader, cogpu_gpu_work *work, cogpu
             return cogpu_fail(error, COGPU_LIMIT,
                               "a block does not fit the device memory that the read may take: "
                               "raise `device_bytes` of the context");
-        cogpu_slot_cut(slot);
+        cogpu_slot_cut(reader->gpu, slot);
         filling->slots[filling->count++] = slot;
         reader->turn = (reader->turn + 1) % COGPU_SLOTS;
         *chosen += taken;

@@ -323,20 +323,35 @@ uint32_t cogpu_slot_choose(struct cogpu_slot *slot, cogpu_gpu_work *work, cogpu_
     return slot->count;
 }
 
-/* Stored bytes of a run, from the first block to the last. */
-static uint64_t run_bytes(const struct cogpu_slot *slot, const struct cogpu_slot_run *run) {
+uint64_t cogpu_slot_run_bytes(const struct cogpu_slot *slot, const struct cogpu_slot_run *run) {
     const struct cogpu_seated *first = &slot->seated[run->first], *last = first + run->count - 1;
-    return last->staging + last->task->span.bytes - first->staging;
+    return first->is_coded ? last->staging + last->task->span.bytes - first->staging
+                           : cogpu_slot_needed_of(first->task);
 }
 
-/* Direct reads are one piece, which submits them all. */
-void cogpu_slot_cut(struct cogpu_slot *slot) {
+/* Whether the caller has all bytes of the batch in pinned memory, in runs so long that a copy for
+ * each is better than the way by the slot's own. */
+static bool is_lent(cogpu_gpu *gpu, const struct cogpu_slot *slot) {
+    enum { RUN_BYTES = 64 << 10 };
+    bool is_worth_it = slot->run_count > 0 && slot->used / slot->run_count >= RUN_BYTES;
+    for (uint32_t i = 0; is_worth_it && i < slot->run_count; i++) {
+        const uint8_t *bytes = cogpu_fetch_in_memory(slot, &slot->runs[i]);
+        is_worth_it =
+            bytes && gpu->calls->is_pinned(gpu, bytes, cogpu_slot_run_bytes(slot, &slot->runs[i]));
+    }
+    return is_worth_it;
+}
+
+/* Direct reads are one piece, which submits them all; bytes that are lent are none. */
+void cogpu_slot_cut(cogpu_gpu *gpu, struct cogpu_slot *slot) {
+    slot->is_lent = !slot->is_direct && is_lent(gpu, slot);
     slot->piece_count = 0;
     if (slot->is_direct)
         slot->pieces[slot->piece_count++] = (struct cogpu_slot_piece){0};
-    for (uint32_t i = 0; i < slot->run_count; i++) {
+    for (uint32_t i = 0; !slot->is_lent && i < slot->run_count; i++) {
         const struct cogpu_seated *first = &slot->seated[slot->runs[i].first];
-        uint64_t bytes = first->is_coded && !first->is_jpeg ? run_bytes(slot, &slot->runs[i]) : 1;
+        bool is_read = first->is_coded && !first->is_jpeg;
+        uint64_t bytes = is_read ? cogpu_slot_run_bytes(slot, &slot->runs[i]) : 1;
         for (uint64_t skip = 0; skip < bytes; skip += PIECE_BYTES)
             slot->pieces[slot->piece_count++] = (struct cogpu_slot_piece){
                 i, skip, bytes - skip < PIECE_BYTES ? bytes - skip : PIECE_BYTES};

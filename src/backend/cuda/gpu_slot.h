@@ -85,6 +85,7 @@ struct cogpu_slot {
     struct cogpu_slot_piece *pieces;
     cogpu_gds_plan direct; /* reads that bring stored bytes straight here */
     bool is_direct;        /* the reads are those, and not the pieces */
+    bool is_lent;          /* its bytes are copied up from where the caller has them */
     uint32_t count, coded, run_count, piece_count;
     uint32_t left;               /* pieces that are not fetched yet */
     uint64_t used, decoded_used; /* by the tasks seated so far */
@@ -138,10 +139,15 @@ void cogpu_slot_list(struct cogpu_slot *slot);
 uint64_t cogpu_slot_decoded(const struct cogpu_slot *slot);
 
 /* Cuts the reading of its bytes into pieces. */
-void cogpu_slot_cut(struct cogpu_slot *slot);
+void cogpu_slot_cut(cogpu_gpu *gpu, struct cogpu_slot *slot);
+/* The bytes of a run, from its first block to its last. */
+uint64_t cogpu_slot_run_bytes(const struct cogpu_slot *slot, const struct cogpu_slot_run *run);
 
 /* gpu_fetch.c: one of these pieces, by any thread. */
 void cogpu_fetch_piece(struct cogpu_slot *slot, uint32_t seat, uint32_t piece);
+/* Where a run's bytes lie in memory as the device needs them; NULL where they do not. */
+const uint8_t *cogpu_fetch_in_memory(const struct cogpu_slot *slot,
+                                     const struct cogpu_slot_run *run);
 /* The file for direct reads of a task; NULL where the ring serves it. */
 const cogpu_gds_file *cogpu_fetch_file_of(cogpu_gpu_work *work, const cogpu_gpu_task *task);
 void cogpu_fetch_close_files(cogpu_gpu_work *work);
