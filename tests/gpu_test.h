@@ -29,11 +29,17 @@ static inline bool gpu_test_is_real(void) {
     return device && strcmp(device, "cuda") == 0;
 }
 
+/* A real one stays open for the next, too: its driver takes long to begin anew. */
 static inline cogpu_gpu *gpu_test_open(uint64_t seed) {
+    static cogpu_gpu *kept;
     cogpu_gpu *gpu = NULL;
     cogpu_error error;
-    cogpu_status status = gpu_test_is_real() ? cogpu_gpu_open_driver(0, &gpu, &error)
-                                             : cogpu_gpu_open_emu(seed, 8ULL << 30, &gpu, &error);
+    cogpu_status status = COGPU_OK;
+    if (gpu_test_is_real() && !kept)
+        status = cogpu_gpu_open_driver(0, &kept, &error);
+    if (status == COGPU_OK)
+        status = gpu_test_is_real() ? cogpu_gpu_open_driver(0, &gpu, &error)
+                                    : cogpu_gpu_open_emu(seed, 8ULL << 30, &gpu, &error);
     if (status != COGPU_OK) {
         printf("no device: %s\n", error.message);
         exit(1);
