@@ -39,6 +39,7 @@ cogpu_status cogpu_job_start_on_device(struct cogpu_job *job, cogpu_error *error
                                  .seat_count = job->seat_count,
                                  .failed = device_failed,
                                  .user = job,
+                                 .is_pending = job->is_pending,
                                  .stages = &job->tasks[0].reading->item->result.stages};
     cogpu_status status = cogpu_gpu_start(job->reader, &job->work, error);
     job->is_under_way = status == COGPU_OK;

@@ -515,18 +515,24 @@ static cogpu_status copy_up_and_count(cogpu_gpu *gpu, void *to, const void *from
     return calls_behind->copy_up(gpu, to, from, bytes, stream, why);
 }
 
-/* Reads the image from `bytes` with a reader on `gpu`, which goes with the context. Returns how
- * many bytes were copied up from there. */
-static uint64_t read_lent(const image_kind *kind, const void *bytes, uint64_t size, cogpu_gpu *gpu,
-                          cogpu_gpu_reader *reader) {
-    cogpu_gpu_calls counting = *gpu->calls;
+/* A context with an emulated device that the test can reach. */
+static cogpu_context *open_context_on(uint64_t seed, uint64_t budget, cogpu_gpu **gpu) {
     cogpu_context *context = open_context();
     cogpu_opened_device *device = cogpu_allocate(sizeof *device);
+    *device = (cogpu_opened_device){.kind = COGPU_EMU};
+    CHECK(cogpu_gpu_open_emu(seed, 1 << 30, gpu, &error) == COGPU_OK);
+    CHECK(cogpu_gpu_reader_open(*gpu, budget, false, &device->reader, &error) == COGPU_OK);
+    context->devices = device;
+    return context;
+}
+
+/* Reads the image from `bytes`. Returns how many bytes were copied up from there. */
+static uint64_t read_lent(const image_kind *kind, const void *bytes, uint64_t size, cogpu_gpu *gpu,
+                          cogpu_context *context) {
+    cogpu_gpu_calls counting = *gpu->calls;
     cogpu_file *file = NULL;
     cogpu_raster raster = raster_on_device(kind, kind->width, kind->height);
     cogpu_request request = {.context = context};
-    *device = (cogpu_opened_device){.kind = COGPU_EMU, .reader = reader};
-    context->devices = device;
     counting.copy_up = copy_up_and_count;
     calls_behind = gpu->calls;
     gpu->calls = &counting;
@@ -538,7 +544,7 @@ static uint64_t read_lent(const image_kind *kind, const void *bytes, uint64_t si
     CHECK(is_image(kind, &raster, 0, 0));
     free(raster.data);
     cogpu_close(file);
-    cogpu_context_close(context);
+    gpu->calls = calls_behind;
     return lent_bytes;
 }
 
@@ -554,14 +560,62 @@ static void test_bytes_in_pinned_memory(void) {
         bool is_pinned = i < 2;
         tiff_builder built;
         cogpu_gpu *gpu;
-        cogpu_gpu_reader *reader = open_reader(i + 1, 8 << 20, &gpu);
+        cogpu_context *context = open_context_on(i + 1, 8 << 20, &gpu);
         void *pinned = NULL;
         build_one(&built, &kind);
         CHECK(gpu->calls->allocate_pinned(gpu, built.size, &pinned, &error) == COGPU_OK);
         memcpy(pinned, built.bytes, built.size);
         uint64_t copied =
-            read_lent(&kind, is_pinned ? pinned : built.bytes, built.size, gpu, reader);
+            read_lent(&kind, is_pinned ? pinned : built.bytes, built.size, gpu, context);
         CHECK(is_pinned ? copied > 900 * 1200 && copied < built.size : copied == 0);
+        gpu->calls->release_pinned(gpu, pinned);
+        cogpu_context_close(context);
+        build_close(&built);
+    }
+}
+
+/* ---- the raster's stream ------------------------------------------------------------------- */
+
+/* A read comes after what the stream held, and before what it gets next: pixels that are copied
+ * from the raster in its stream, before anybody has waited, are those of the image. A damaged block
+ * is filled by cogpu_wait, after what the stream got in between. */
+static void test_order_in_the_stream(void) {
+    enum { PIXELS = 300 * 270, DAMAGED = 7 };
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        cogpu_gpu *gpu;
+        cogpu_context *context = open_context_on(seed, 64 << 20, &gpu);
+        const cogpu_gpu_calls *calls = gpu->calls;
+        cogpu_gpu_stream *stream = NULL;
+        cogpu_pending *pending = NULL;
+        cogpu_file *file = NULL;
+        tiff_builder built;
+        cogpu_raster raster = raster_on_device(&tiles, 300, 270), seen = raster;
+        void *junk = malloc(2 * PIXELS);
+        seen.data = malloc(2 * PIXELS);
+        memset(junk, 0xA5, 2 * PIXELS);
+        build_one(&built, &tiles);
+        if (seed > 4)
+            damage(&built, DAMAGED);
+        CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
+        CHECK(calls->stream_open(gpu, false, &stream, &error) == COGPU_OK);
+        cogpu_request request = {.context = context, .pending = &pending, .fill_bad_blocks = 1};
+        raster.stream = stream;
+        CHECK(calls->copy_up(gpu, raster.data, junk, 2 * PIXELS, stream, &error) == COGPU_OK);
+        CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_OK && pending);
+        CHECK(calls->copy_down(gpu, seen.data, raster.data, 2 * PIXELS, stream, &error) ==
+              COGPU_OK);
+        CHECK(calls->copy_up(gpu, raster.data, junk, 2 * PIXELS, stream, &error) == COGPU_OK);
+        CHECK(cogpu_wait(pending, NULL, &error) == COGPU_OK);
+        CHECK(calls->finish_stream(gpu, stream, &error) == COGPU_OK);
+        const uint16_t *pixels = raster.data, *damaged = pixels + 64 * 300 + 128;
+        CHECK(seed > 4 ? *damaged == 0 : is_image(&tiles, &seen, 0, 0));
+        CHECK(pixels[0] == 0xA5A5);
+        calls->stream_close(gpu, stream);
+        free(seen.data);
+        free(raster.data);
+        free(junk);
+        cogpu_close(file);
+        cogpu_context_close(context);
         build_close(&built);
     }
 }
@@ -803,6 +857,7 @@ int main(void) {
     RUN(test_nan_is_not_pending);
     RUN(test_items_of_many_devices);
     RUN(test_bytes_in_pinned_memory);
+    RUN(test_order_in_the_stream);
     RUN(test_rows_wait_for_the_raster);
     RUN(test_rows_fit_little_memory);
     return FINISH();

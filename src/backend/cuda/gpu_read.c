@@ -39,8 +39,11 @@ struct cogpu_gpu_reader {
     cogpu_nvjpeg *nvjpeg; /* NULL: the host decodes JPEG */
     struct cogpu_slot slots[COGPU_SLOTS];
     struct cogpu_berth berths[COGPU_BERTHS];
-    uint32_t turn, berth; /* the slot to fill next, which is the oldest, and its berth */
-    uint64_t berth_bytes; /* 0 before the first read */
+    uint32_t turn, berth;    /* the slot to fill next, which is the oldest, and its berth */
+    uint64_t berth_bytes;    /* 0 before the first read */
+    cogpu_gpu_event *before; /* what `stream` held when a read or a step of it began */
+    cogpu_gpu_stream *stream;
+    bool has_before;
 };
 
 /* ---- slots --------------------------------------------------------------------------------- */
@@ -54,6 +57,8 @@ static void close_slots(cogpu_gpu_reader *reader) {
             cogpu_gds_deregister(&reader->gds_context, berth->device);
         cogpu_berth_close(reader->gpu, berth);
     }
+    reader->gpu->calls->event_close(reader->gpu, reader->before);
+    reader->before = NULL;
     reader->berth_bytes = 0;
 }
 
@@ -97,7 +102,7 @@ static cogpu_status open_slots(cogpu_gpu_reader *reader, uint64_t all, uint64_t 
                           (unsigned long long)(COGPU_BERTHS * wanted >> 20),
                           (unsigned long long)(free_bytes >> 20),
                           (unsigned long long)(total >> 20));
-    cogpu_status status = COGPU_OK;
+    cogpu_status status = reader->gpu->calls->event_open(reader->gpu, &reader->before, error);
     for (uint32_t i = 0; status == COGPU_OK && i < COGPU_BERTHS; i++) {
         status = cogpu_berth_open(reader->gpu, wanted, &reader->berths[i], error);
         if (status == COGPU_OK)
@@ -296,16 +301,23 @@ static cogpu_status launch_engines(cogpu_gpu *gpu, struct cogpu_slot *slot, cogp
     return status;
 }
 
-/* The raster may be in use by what its stream holds already. */
-static cogpu_status wait_for_raster(cogpu_gpu *gpu, const struct cogpu_slot *slot,
+/* The raster may be in use by what its stream holds already. That is noted once, since the default
+ * stream of a device waits for many others. */
+static cogpu_status wait_for_raster(cogpu_gpu_reader *reader, const struct cogpu_slot *slot,
                                     const cogpu_raster *raster, cogpu_error *error) {
-    cogpu_gpu_stream *stream = raster->stream;
-    TRY(gpu->calls->record(gpu, slot->before, stream, error));
-    return gpu->calls->wait_event(gpu, slot->stream, slot->before, error);
+    const cogpu_gpu_calls *calls = reader->gpu->calls;
+    if (!reader->has_before || reader->stream != raster->stream) {
+        reader->stream = raster->stream;
+        TRY(calls->record(reader->gpu, reader->before, reader->stream, error));
+        reader->has_before = true;
+    }
+    return calls->wait_event(reader->gpu, slot->stream, reader->before, error);
 }
 
 /* One call of place for the tasks of each plan. */
-static cogpu_status launch_place(cogpu_gpu *gpu, struct cogpu_slot *slot, cogpu_error *error) {
+static cogpu_status launch_place(cogpu_gpu_reader *reader, struct cogpu_slot *slot,
+                                 cogpu_error *error) {
+    cogpu_gpu *gpu = reader->gpu;
     const struct cogpu_slot_tables *at = &slot->at;
     const struct cogpu_placed *table =
         (const struct cogpu_placed *)(const void *)(slot->pinned + at->placed);
@@ -317,7 +329,7 @@ static cogpu_status launch_place(cogpu_gpu *gpu, struct cogpu_slot *slot, cogpu_
         struct cogpu_gpu_pixels pixels;
         end = cogpu_slot_end_of_plan(slot, first);
         if (!last || last->stream != task->raster->stream)
-            TRY(wait_for_raster(gpu, slot, task->raster, error));
+            TRY(wait_for_raster(reader, slot, task->raster, error));
         last = task->raster;
         TRY(cogpu_gpu_pixels_of(task->plan, task->raster, slot->device, verdicts,
                                 (const struct cogpu_gpu_band *)(const void *)lists, &pixels,
@@ -331,13 +343,15 @@ static cogpu_status launch_place(cogpu_gpu *gpu, struct cogpu_slot *slot, cogpu_
 }
 
 /* The second half, once for each batch. */
-static cogpu_status place_slot(cogpu_gpu *gpu, struct cogpu_slot *slot, cogpu_error *error) {
+static cogpu_status place_slot(cogpu_gpu_reader *reader, struct cogpu_slot *slot,
+                               cogpu_error *error) {
+    cogpu_gpu *gpu = reader->gpu;
     const cogpu_gpu_calls *calls = gpu->calls;
     if (slot->is_placed)
         return COGPU_OK;
     slot->is_placed = true;
     TRY(calls->record(gpu, slot->marks[COGPU_DECODED], slot->stream, error));
-    TRY(launch_place(gpu, slot, error));
+    TRY(launch_place(reader, slot, error));
     if (slot->coded > 0)
         TRY(calls->copy_down(gpu, slot->pinned + slot->at.verdicts,
                              slot->device + slot->at.verdicts, slot->coded * sizeof(uint32_t),
@@ -372,7 +386,7 @@ static cogpu_status launch_slot(cogpu_gpu_reader *reader, struct cogpu_slot *slo
                        slot->stream, error));
     TRY(calls->record(gpu, slot->marks[COGPU_COPIED], slot->stream, error));
     if (slot->coded == 0)
-        return place_slot(gpu, slot, error);
+        return place_slot(reader, slot, error);
     return is_jpeg ? COGPU_OK : launch_decode(reader, slot, error);
 }
 
@@ -470,7 +484,7 @@ static cogpu_status leave_berth(cogpu_gpu_reader *reader, const struct cogpu_slo
 static cogpu_status collect(cogpu_gpu_reader *reader, struct cogpu_slot *slot, cogpu_error *error) {
     cogpu_gpu_work *work = slot->work;
     const uint32_t *verdicts = (const uint32_t *)(const void *)(slot->pinned + slot->at.verdicts);
-    TRY(place_slot(reader->gpu, slot, error));
+    TRY(place_slot(reader, slot, error));
     TRY(reader->gpu->calls->finish_event(reader->gpu, slot->marks[COGPU_DONE], error));
     add_stages(reader->gpu, slot);
     for (uint32_t i = 0; i < slot->count; i++) {
@@ -725,17 +739,17 @@ static void leave_to_host(cogpu_gpu_work *work) {
         work->tasks[i].is_for_host = true;
 }
 
-/* The second halves of all batches that are under way; what comes later in the rasters' streams
- * waits for them. */
+/* The second halves of all batches that are under way; where the caller does not wait, what comes
+ * later in the rasters' streams does. */
 static cogpu_status place_all(cogpu_gpu_reader *reader, const cogpu_gpu_work *work,
                               cogpu_error *error) {
     cogpu_gpu *gpu = reader->gpu;
     for (uint32_t i = 0; i < COGPU_SLOTS; i++) {
         struct cogpu_slot *slot = &reader->slots[(reader->turn + i) % COGPU_SLOTS];
         if (slot->work == work)
-            TRY(place_slot(gpu, slot, error));
+            TRY(place_slot(reader, slot, error));
     }
-    for (uint32_t i = 0; i < work->count; i++) {
+    for (uint32_t i = 0; work->is_pending && i < work->count; i++) {
         cogpu_gpu_stream *stream = work->tasks[i].raster->stream;
         if (i > 0 && stream == work->tasks[i - 1].raster->stream)
             continue;
@@ -748,6 +762,7 @@ static cogpu_status place_all(cogpu_gpu_reader *reader, const cogpu_gpu_work *wo
 
 cogpu_status cogpu_gpu_start(cogpu_gpu_reader *reader, cogpu_gpu_work *work, cogpu_error *error) {
     pthread_mutex_lock(&reader->lock);
+    reader->has_before = false;
     work->is_direct = reader->is_direct;
     work->gds_context = &reader->gds_context;
     if (host_is_faster(reader, work))
@@ -765,6 +780,7 @@ cogpu_status cogpu_gpu_start(cogpu_gpu_reader *reader, cogpu_gpu_work *work, cog
 
 cogpu_status cogpu_gpu_finish(cogpu_gpu_reader *reader, cogpu_gpu_work *work, cogpu_error *error) {
     pthread_mutex_lock(&reader->lock);
+    reader->has_before = false;
     cogpu_status status = collect_all(reader, work, error);
     if (status != COGPU_OK)
         settle(reader, work);
@@ -855,8 +871,9 @@ cogpu_status cogpu_gpu_put(cogpu_gpu_reader *reader, const uint8_t *from, uint32
         status = cogpu_fail(error, COGPU_LIMIT,
                             "a row does not fit the device memory that the read may take: raise "
                             "`device_bytes` of the context");
+    reader->has_before = false;
     if (status == COGPU_OK)
-        status = wait_for_raster(reader->gpu, slot, raster, error);
+        status = wait_for_raster(reader, slot, raster, error);
     for (uint32_t row = 0; status == COGPU_OK && row < rows; row += piece)
         status = put_rows(reader, from + row * row_bytes, rows * row_bytes,
                           rows - row < piece ? rows - row : piece, raster, target_y + row, error);

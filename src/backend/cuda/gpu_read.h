@@ -61,6 +61,7 @@ typedef struct cogpu_gpu_work {
     bool (*failed)(void *user, uint32_t task, const cogpu_error *error);
     void *user;
     cogpu_stages *stages; /* to add to */
+    bool is_pending;      /* the caller goes on before it is finished */
 
     /* The reader's own. */
     uint32_t refused;
@@ -75,9 +76,9 @@ typedef struct cogpu_gpu_work {
 bool cogpu_gpu_reader_takes(const cogpu_gpu_reader *reader, const cogpu_read_plan *plan);
 
 /* A read in two steps, which fail only where the device does. After the first all is on its way to
- * the rasters, and what their streams get from here on waits for it; after the second it is there,
- * what the device refused with it. `work` and its tasks stay until then, and other reads may come
- * in between. When the first fails there is nothing to finish. */
+ * the rasters, and, if it is pending, what their streams get from here on waits for it; after the
+ * second it is there, what the device refused with it. `work` and its tasks stay until then, and
+ * other reads may come in between. When the first fails there is nothing to finish. */
 cogpu_status cogpu_gpu_start(cogpu_gpu_reader *reader, cogpu_gpu_work *work, cogpu_error *error);
 cogpu_status cogpu_gpu_finish(cogpu_gpu_reader *reader, cogpu_gpu_work *work, cogpu_error *error);
 

@@ -45,7 +45,6 @@ void cogpu_slot_close(cogpu_gpu *gpu, struct cogpu_slot *slot) {
     const cogpu_gpu_calls *calls = gpu->calls;
     if (slot->stream)
         calls->stream_close(gpu, slot->stream);
-    calls->event_close(gpu, slot->before);
     for (uint32_t i = 0; i < COGPU_MARKS; i++)
         calls->event_close(gpu, slot->marks[i]);
     calls->release_pinned(gpu, slot->pinned);
@@ -77,7 +76,6 @@ cogpu_status cogpu_slot_open(cogpu_gpu *gpu, uint64_t bytes, struct cogpu_slot *
     slot->pinned_bytes = bytes < PINNED_MAX ? bytes : PINNED_MAX;
     TRY(calls->allocate_pinned(gpu, slot->pinned_bytes, (void **)&slot->pinned, error));
     TRY(calls->stream_open(gpu, true, &slot->stream, error));
-    TRY(calls->event_open(gpu, &slot->before, error));
     for (uint32_t i = 0; i < COGPU_MARKS; i++)
         TRY(calls->event_open(gpu, &slot->marks[i], error));
     return COGPU_OK;

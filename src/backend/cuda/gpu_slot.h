@@ -71,7 +71,7 @@ struct cogpu_slot {
     uint8_t *pinned;
     uint64_t pinned_bytes;
     cogpu_gpu_stream *stream;
-    cogpu_gpu_event *before, *marks[COGPU_MARKS];
+    cogpu_gpu_event *marks[COGPU_MARKS];
     cogpu_nvjpeg *nvjpeg; /* the reader's; NULL: the host decodes JPEG */
 
     /* The batch. */
