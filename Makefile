@@ -57,7 +57,7 @@ mutations:
 	@cmake -S . -B build $(generator) -DCMAKE_BUILD_TYPE=Release -DCOGPU_TESTS=ON >/dev/null
 	@cmake --build build --target test_cuda_mutations
 	@for codec in zstd deflate lzw packbits; do for seed in $$(seq 20); do \
-	    echo --codec $$codec --count $$(($(COUNT) / 20)) --seed $$seed; \
+	    echo --codec $$codec --count $$((($(COUNT) + 19) / 20)) --seed $$seed; \
 	done; done | xargs -P $$(nproc) -L 1 build/tests/test_cuda_mutations
 
 format:

@@ -96,6 +96,18 @@ static int median_of(const struct measured *measured) {
     return 0;
 }
 
+/* The emulated device has no times of its own. */
+static void stages_json(const cogpu_stages *stages, bool is_emulated, cogpu_json *json) {
+    cogpu_json_open(json, "stages", '{');
+    cogpu_json_number(json, "fetch", stages->fetch);
+    if (!is_emulated) {
+        cogpu_json_number(json, "copy", stages->copy);
+        cogpu_json_number(json, "decode", stages->decode);
+        cogpu_json_number(json, "place", stages->place);
+    }
+    cogpu_json_close(json);
+}
+
 static int print_json(const cogpu_input *input, const cogpu_selection *selection,
                       const struct measured *measured, int median) {
     const cogpu_result *result = &measured->results[median];
@@ -108,12 +120,8 @@ static int print_json(const cogpu_input *input, const cogpu_selection *selection
     cogpu_json_unsigned(&json, "blocks", result->blocks);
     cogpu_json_unsigned(&json, "device_blocks", result->device_blocks);
     cogpu_json_number(&json, "milliseconds", measured->milliseconds[median]);
-    cogpu_json_open(&json, "stages", '{');
-    cogpu_json_number(&json, "fetch", result->stages.fetch);
-    cogpu_json_number(&json, "copy", result->stages.copy);
-    cogpu_json_number(&json, "decode", result->stages.decode);
-    cogpu_json_number(&json, "place", result->stages.place);
-    cogpu_json_close(&json);
+    if (selection->device != COGPU_CPU)
+        stages_json(&result->stages, selection->device == COGPU_EMU, &json);
     cogpu_json_close(&json);
     return cogpu_json_print(&json) ? EXIT_DONE : EXIT_FAILED;
 }
@@ -129,6 +137,12 @@ static void print_for_person(const cogpu_selection *selection, const struct meas
         return;
     printf("  fetch   %7.2f ms  by the host, while the device works on the batch before\n",
            result->stages.fetch);
+    if (selection->device == COGPU_EMU) {
+        printf("  The device has decoded %" PRIu64 " of %" PRIu64
+               " blocks. It is emulated, and has no times of its own.\n",
+               result->device_blocks, result->blocks);
+        return;
+    }
     printf("  copy    %7.2f ms\n  decode  %7.2f ms  %" PRIu64 " of %" PRIu64
            " blocks on the device\n",
            result->stages.copy, result->stages.decode, result->device_blocks, result->blocks);

@@ -186,7 +186,7 @@ def check_fuzz(group, seconds):
 
 
 def check_install(group):
-    """The example, built as a user would: against the installed library, found by pkg-config."""
+    """The examples, built and run as a user would: against the installed library, found by pkg-config."""
     if not shutil.which("pkg-config"):
         group.skip("examples", "no pkg-config")
         return
@@ -199,6 +199,7 @@ def check_install(group):
     library = run("pkg-config", "--variable=libdir", "cogpu", env=places).stdout.strip()
     group.check("pkg-config", words)
     has_gpu = "cuda:0" in run(RELEASE / "cogpu", "devices", "--json").stdout
+    environment = {**os.environ, "LD_LIBRARY_PATH": library}
     for source in sorted((ROOT / "examples").glob("*.c")):
         program = RELEASE / f"example-{source.stem}"
         group.check(f"build of {source.name}", run("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", source,
@@ -206,7 +207,12 @@ def check_install(group):
         if source.stem.endswith("_gpu") and not has_gpu:
             group.skip(source.name, "no GPU")
         else:
-            group.check(source.name, run(program, raster, env={**os.environ, "LD_LIBRARY_PATH": library}))
+            group.check(source.name, run(program, raster, env=environment))
+    script = ROOT / "examples" / "read_cupy.py"
+    if not has_gpu or run(sys.executable, "-c", "import cupy").returncode != 0:
+        group.skip(script.name, "no GPU, or no CuPy; tests/python has it on the emulated device")
+    else:
+        group.check(script.name, run(sys.executable, script, raster, env=environment))
 
 
 def check_python(group):

@@ -2,7 +2,9 @@
 who is missing and who is wrong."""
 
 import copy
+import os
 import pathlib
+import subprocess
 import sys
 
 import cogpu_ctypes as cogpu
@@ -62,6 +64,15 @@ def test_a_wrong_pixel_is_seen(tmp_path, device, job):
     device.pixels[70, 3] += 1
     assert gpu_readers.measure(device, readers[:1], job, source, repeats=1)["cogpu"]["wrong"] == 1
     device.end()
+
+
+@pytest.mark.no_library
+def test_a_reader_of_the_list_may_leave_early():
+    end, out = os.pipe()
+    os.close(end)
+    listed = subprocess.run([sys.executable, bench_gpu.__file__, "--list"], stdout=out, stderr=subprocess.PIPE)
+    os.close(out)
+    assert listed.stderr == b""
 
 
 FAKE_READERS = """

@@ -702,6 +702,23 @@ def test_devices():
     assert re.search(r"^  cpu ", text, re.M) and re.search(r"^ +5  lzw +own$", text, re.M)
 
 
+# ---- bench ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device, stages", [("cpu", None), ("emu", {"fetch"})])
+def test_bench_has_figures_of_what_it_times(tmp_path, device, stages):
+    path = write(tmp_path / "a.tif", samples((1, 64, 96), "u2"), compress="lzw")
+    words = "bench", path, "--device", device
+    told = json.loads(done(*words, "--json"))
+    assert told["bytes"] == 64 * 96 * 2 and told["stored_bytes"] > 0 and told["milliseconds"] > 0
+    assert told["device_blocks"] == (told["blocks"] if device == "emu" else 0)
+    assert (set(told["stages"]) if "stages" in told else None) == stages
+    text = done(*words)
+    assert re.search(r"^\d+\.\d\d ms, .* GB/s of pixels, .*\(median of 9\)$", text, re.M)
+    assert ("  fetch " in text) == ("no times of its own" in text) == (device == "emu")
+    assert "copy" not in text
+
+
 # ---- large files ---------------------------------------------------------------------------------
 
 

@@ -508,8 +508,9 @@ static void mutations(void) {
            run.left, run.broken);
     fflush(stdout);
     CHECK(run.broken == 0);
-    /* or the streams are no good for this */
-    CHECK(run.both_take > run.count / 20 && run.both_refuse > run.count / 20);
+    /* or the streams are no good for this; few of them say nothing of it */
+    CHECK(run.count < LEAST_COUNT ||
+          (run.both_take > run.count / 20 && run.both_refuse > run.count / 20));
 }
 
 static bool can_write(const gpu_codec *codec) {

@@ -9,32 +9,21 @@
 #include "stand_in.h"
 #include "unit/fixture.h"
 
-#include <fcntl.h>
-
 static const image_kind tiles = {
     .width = 300, .height = 270, .bits = 16, .tile_width = 64, .tile_height = 64, .compression = 8};
 enum { TILES = 5 * 5 };
 
 static cogpu_error error;
 
-static cogpu_context *open_context(void) {
-    cogpu_context *context = NULL;
-    cogpu_context_options options = {.threads = 2, .device_bytes = 64 << 20};
-    CHECK(cogpu_context_open(&options, &context, &error) == COGPU_OK);
-    return context;
-}
+/* ---- images and contexts ------------------------------------------------------------------- */
 
-/* The image at a path, so that it has a descriptor. */
-static cogpu_file *open_at_path(const tiff_builder *built) {
-    char path[] = "/tmp/cogpu-test-XXXXXX";
-    cogpu_file *file = NULL;
-    int descriptor = mkstemp(path);
-    CHECK(descriptor >= 0 && write(descriptor, built->bytes, built->size) == (ssize_t)built->size);
-    close(descriptor);
-    CHECK(cogpu_open(path, NULL, &file, &error) == COGPU_OK);
-    unlink(path);
-    return file;
-}
+/* A file of one image, open, and a raster on the device for all of it. */
+struct image {
+    const image_kind *kind;
+    tiff_builder built;
+    cogpu_file *file;
+    cogpu_raster raster;
+};
 
 static cogpu_raster raster_on_device(const image_kind *kind, uint32_t width, uint32_t height) {
     cogpu_raster raster = raster_of(kind, width, height, kind_bands(kind));
@@ -42,73 +31,117 @@ static cogpu_raster raster_on_device(const image_kind *kind, uint32_t width, uin
     return raster;
 }
 
-static bool is_image(const image_kind *kind, const cogpu_raster *raster, uint32_t x, uint32_t y) {
-    return pixels_match(kind, raster->data, x, y, raster->width, raster->height, NULL, 0);
+/* The file is read from the builder's bytes, which a test may still change. */
+static struct image open_built(tiff_builder built, const image_kind *kind,
+                               const cogpu_open_options *options) {
+    struct image image = {.kind = kind, .built = built};
+    CHECK(cogpu_open_memory(built.bytes, built.size, options, &image.file, &error) == COGPU_OK);
+    image.raster = raster_on_device(kind, kind->width, kind->height);
+    return image;
+}
+
+static struct image open_image(const image_kind *kind) {
+    tiff_builder built;
+    build_one(&built, kind);
+    return open_built(built, kind, NULL);
+}
+
+static void close_image(struct image *image) {
+    free(image->raster.data);
+    cogpu_close(image->file);
+    build_close(&image->built);
+}
+
+/* From here on the file has a descriptor. */
+static void move_to_path(struct image *image) {
+    char path[] = "/tmp/cogpu-test-XXXXXX";
+    const tiff_builder *built = &image->built;
+    int descriptor = mkstemp(path);
+    CHECK(descriptor >= 0 && write(descriptor, built->bytes, built->size) == (ssize_t)built->size);
+    close(descriptor);
+    cogpu_close(image->file);
+    CHECK(cogpu_open(path, NULL, &image->file, &error) == COGPU_OK);
+    unlink(path);
 }
 
 /* A byte of the block's content, far from what its codec checks first. */
-static void damage(tiff_builder *built, uint64_t block) {
-    cogpu_file *file = NULL;
+static void damage(struct image *image, uint64_t block) {
     uint32_t offset = 0;
-    CHECK(cogpu_open_memory(built->bytes, built->size, NULL, &file, &error) == COGPU_OK);
-    CHECK(cogpu_tag_read(file, 0, 324, block, 1, &offset, &error) == COGPU_OK);
-    cogpu_close(file);
-    built->bytes[offset + 3000] ^= 0x55;
+    CHECK(cogpu_tag_read(image->file, 0, 324, block, 1, &offset, &error) == COGPU_OK);
+    image->built.bytes[offset + 3000] ^= 0x55;
+}
+
+static bool has_pixels(const cogpu_raster *raster, const image_kind *kind, uint32_t x, uint32_t y) {
+    return pixels_match(kind, raster->data, x, y, raster->width, raster->height, NULL, 0);
+}
+
+static bool is_read(const struct image *image) {
+    return has_pixels(&image->raster, image->kind, 0, 0);
+}
+
+enum { ENOUGH = 64 << 20 };
+
+static cogpu_context *open_context(uint64_t device_bytes) {
+    cogpu_context *context = NULL;
+    cogpu_context_options options = {.threads = 2, .device_bytes = device_bytes};
+    CHECK(cogpu_context_open(&options, &context, &error) == COGPU_OK);
+    return context;
+}
+
+/* A context whose device has so much memory. */
+static cogpu_context *open_small_device(uint64_t device_bytes) {
+    cogpu_context *context = open_context(ENOUGH);
+    cogpu_gpu *gpu = NULL;
+    cogpu_opened_device *device = cogpu_allocate(sizeof *device);
+    *device = (cogpu_opened_device){.kind = COGPU_EMU};
+    CHECK(cogpu_gpu_open_emu(1, device_bytes, &gpu, &error) == COGPU_OK);
+    CHECK(cogpu_gpu_reader_open(gpu, 1 << 30, false, &device->reader, &error) == COGPU_OK);
+    context->devices = device;
+    return context;
 }
 
 /* ---- reads that are not waited for --------------------------------------------------------- */
 
 static void test_pending_reads_side_by_side(void) {
-    tiff_builder built;
-    cogpu_file *file = NULL;
-    cogpu_context *context = open_context();
+    cogpu_context *context = open_context(ENOUGH);
+    struct image image = open_image(&tiles);
     cogpu_pending *whole = NULL, *part = NULL;
     cogpu_result result;
-    build_one(&built, &tiles);
-    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
-    cogpu_raster all = raster_on_device(&tiles, 300, 270), some = raster_on_device(&tiles, 90, 100),
+    cogpu_raster some = raster_on_device(&tiles, 90, 100),
                  last = raster_on_device(&tiles, 300, 270);
     cogpu_request request = {.context = context, .pending = &whole};
-    CHECK(cogpu_read(file, &request, &all, NULL, &error) == COGPU_OK && whole);
+    CHECK(cogpu_read(image.file, &request, &image.raster, NULL, &error) == COGPU_OK && whole);
     request = (cogpu_request){
         .context = context, .pending = &part, .x = 50, .y = 60, .width = 90, .height = 100};
-    CHECK(cogpu_read(file, &request, &some, NULL, &error) == COGPU_OK && part);
+    CHECK(cogpu_read(image.file, &request, &some, NULL, &error) == COGPU_OK && part);
     request = (cogpu_request){.context = context};
-    CHECK(cogpu_read(file, &request, &last, &result, &error) == COGPU_OK);
-    CHECK(is_image(&tiles, &last, 0, 0) && result.device_blocks == TILES);
-    CHECK(cogpu_wait(part, &result, &error) == COGPU_OK && is_image(&tiles, &some, 50, 60));
+    CHECK(cogpu_read(image.file, &request, &last, &result, &error) == COGPU_OK);
+    CHECK(has_pixels(&last, &tiles, 0, 0) && result.device_blocks == TILES);
+    CHECK(cogpu_wait(part, &result, &error) == COGPU_OK && has_pixels(&some, &tiles, 50, 60));
     CHECK(result.blocks == 9 && result.device_blocks == 9 && result.late_blocks == 0);
-    CHECK(cogpu_wait(whole, &result, &error) == COGPU_OK && is_image(&tiles, &all, 0, 0));
+    CHECK(cogpu_wait(whole, &result, &error) == COGPU_OK && is_read(&image));
     CHECK(result.device_blocks == TILES);
     CHECK(cogpu_wait(NULL, NULL, &error) == COGPU_OK);
-    free(all.data);
     free(some.data);
     free(last.data);
-    cogpu_close(file);
+    close_image(&image);
     cogpu_context_close(context);
-    build_close(&built);
 }
 
 /* More blocks than are under way at once: all but the last batch are waited for. */
 static void test_pending_read_of_many_blocks(void) {
     static const image_kind kind = {
         .width = 480, .height = 1600, .tile_width = 16, .tile_height = 16};
-    tiff_builder built;
-    cogpu_file *file = NULL;
-    cogpu_context *context = open_context();
+    cogpu_context *context = open_context(ENOUGH);
+    struct image image = open_image(&kind);
     cogpu_pending *pending = NULL;
     cogpu_result result;
-    build_one(&built, &kind);
-    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
-    cogpu_raster raster = raster_on_device(&kind, 480, 1600);
     cogpu_request request = {.context = context, .pending = &pending};
-    CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_OK && pending);
-    CHECK(cogpu_wait(pending, &result, &error) == COGPU_OK && is_image(&kind, &raster, 0, 0));
+    CHECK(cogpu_read(image.file, &request, &image.raster, NULL, &error) == COGPU_OK && pending);
+    CHECK(cogpu_wait(pending, &result, &error) == COGPU_OK && is_read(&image));
     CHECK(result.blocks == 3000 && result.bytes_read == 3000 * 256);
-    free(raster.data);
-    cogpu_close(file);
+    close_image(&image);
     cogpu_context_close(context);
-    build_close(&built);
 }
 
 /* More batches than slots, with a few tiles each: none takes a berth from one that is under way, in
@@ -121,55 +154,41 @@ static void test_batches_take_turns(void) {
                            .tile_width = 256,
                            .tile_height = 64,
                            .compression = seed % 2 ? 32773 : 1};
-        cogpu_context_options options = {.threads = 2, .device_bytes = COGPU_BERTHS * BERTH};
-        cogpu_context *context = NULL;
-        cogpu_file *file = NULL;
-        tiff_builder built;
         char text[8];
-        build_one(&built, &kind);
         snprintf(text, sizeof text, "%u", seed);
         setenv("COGPU_EMU_SEED", text, 1);
-        CHECK(cogpu_context_open(&options, &context, &error) == COGPU_OK);
-        CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
-        cogpu_raster raster = raster_on_device(&kind, kind.width, kind.height);
+        cogpu_context *context = open_context(COGPU_BERTHS * BERTH);
+        struct image image = open_image(&kind);
         cogpu_request request = {.context = context};
         cogpu_result result;
-        CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_OK);
-        CHECK(is_image(&kind, &raster, 0, 0));
+        CHECK(cogpu_read(image.file, &request, &image.raster, &result, &error) == COGPU_OK);
+        CHECK(is_read(&image));
         CHECK(result.blocks == 50 && result.device_blocks == (seed % 2 ? 50 : 0));
-        free(raster.data);
-        cogpu_close(file);
+        close_image(&image);
         cogpu_context_close(context);
-        build_close(&built);
     }
     unsetenv("COGPU_EMU_SEED");
 }
 
 static void test_pending_read_of_a_damaged_block(void) {
-    tiff_builder built;
-    cogpu_file *file = NULL;
-    cogpu_context *context = open_context();
+    cogpu_context *context = open_context(ENOUGH);
+    struct image image = open_image(&tiles);
     cogpu_pending *pending = NULL;
     cogpu_result result;
-    build_one(&built, &tiles);
-    damage(&built, 7);
-    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
-    cogpu_raster raster = raster_on_device(&tiles, 300, 270);
     cogpu_request request = {.context = context, .pending = &pending};
-    CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_OK && pending);
+    damage(&image, 7);
+    CHECK(cogpu_read(image.file, &request, &image.raster, NULL, &error) == COGPU_OK && pending);
     CHECK(cogpu_wait(pending, &result, &error) == COGPU_CORRUPT && error.block == 7);
     CHECK(result.late_blocks == 1);
     request.fill_bad_blocks = 1;
-    CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_OK && pending);
+    CHECK(cogpu_read(image.file, &request, &image.raster, NULL, &error) == COGPU_OK && pending);
     CHECK(cogpu_wait(pending, &result, &error) == COGPU_OK);
     CHECK(result.bad_blocks == 1 && result.first_bad.block == 7);
     CHECK(result.late_blocks == 1 && result.device_blocks == TILES - 1);
-    const uint16_t *pixels = raster.data;
+    const uint16_t *pixels = image.raster.data;
     CHECK(pixels[64 * 300 + 128] == 0 && pixels[0] == kind_sample(&tiles, 0, 0, 0));
-    free(raster.data);
-    cogpu_close(file);
+    close_image(&image);
     cogpu_context_close(context);
-    build_close(&built);
 }
 
 /* A thread that reads on a context which others use, too. */
@@ -207,7 +226,7 @@ static void *read_in_turns(void *argument) {
         request.pending = NULL;
         user->is_good &= cogpu_read(user->files[i % 3], &request, &mask, NULL, &mine) == COGPU_OK;
         user->is_good &= cogpu_wait(pending, NULL, &mine) == COGPU_OK;
-        user->is_good &= is_image(kind, &pixels, 31, 70) && *(uint8_t *)mask.data == 255;
+        user->is_good &= has_pixels(&pixels, kind, 31, 70) && *(uint8_t *)mask.data == 255;
         free(pixels.data);
         free(mask.data);
     }
@@ -218,20 +237,13 @@ static void *read_in_turns(void *argument) {
 
 static void test_many_threads_on_one_context(void) {
     enum { THREADS = 3 };
-    const image_kind *const kinds[] = {&tiles, &uncoded, &packed};
-    tiff_builder built[3];
-    cogpu_file *files[3];
     pthread_t threads[THREADS];
     struct user users[THREADS];
-    cogpu_context *context = open_context();
-    for (uint32_t i = 0; i < 3; i++) {
-        build_one(&built[i], kinds[i]);
-        CHECK(cogpu_open_memory(built[i].bytes, built[i].size, NULL, &files[i], &error) ==
-              COGPU_OK);
-    }
+    cogpu_context *context = open_context(ENOUGH);
+    struct image images[] = {open_image(&tiles), open_image(&uncoded), open_image(&packed)};
     for (uint32_t i = 0; i < THREADS; i++) {
         users[i] = (struct user){.context = context,
-                                 .files = {files[0], files[1], files[2]},
+                                 .files = {images[0].file, images[1].file, images[2].file},
                                  .left = raster_on_device(&tiles, 300, 270)};
         CHECK(pthread_create(&threads[i], NULL, read_in_turns, &users[i]) == 0);
     }
@@ -239,189 +251,138 @@ static void test_many_threads_on_one_context(void) {
         CHECK(pthread_join(threads[i], NULL) == 0);
     for (uint32_t i = 0; i < THREADS; i++) {
         CHECK(cogpu_wait(users[i].pending, NULL, &error) == COGPU_OK && users[i].is_good);
-        CHECK(is_image(&tiles, &users[i].left, 0, 0));
+        CHECK(has_pixels(&users[i].left, &tiles, 0, 0));
         free(users[i].left.data);
     }
-    for (uint32_t i = 0; i < 3; i++) {
-        cogpu_close(files[i]);
-        build_close(&built[i]);
-    }
+    for (uint32_t i = 0; i < 3; i++)
+        close_image(&images[i]);
     cogpu_context_close(context);
-}
-
-/* A context whose device has so much memory. */
-static cogpu_context *open_small_device(uint64_t device_bytes) {
-    cogpu_context *context = open_context();
-    cogpu_gpu *gpu = NULL;
-    cogpu_opened_device *device = cogpu_allocate(sizeof *device);
-    *device = (cogpu_opened_device){.kind = COGPU_EMU};
-    CHECK(cogpu_gpu_open_emu(1, device_bytes, &gpu, &error) == COGPU_OK);
-    CHECK(cogpu_gpu_reader_open(gpu, 1 << 30, false, &device->reader, &error) == COGPU_OK);
-    context->devices = device;
-    return context;
 }
 
 /* A read that the device has no memory for must not harm one that is pending: its damaged block is
  * still to come when there are no slots any more. */
 static void test_pending_read_beside_one_that_lacks_memory(void) {
-    static const image_kind large = {
+    static const image_kind kind = {
         .width = 2048, .height = 1024, .tile_width = 2048, .tile_height = 1024, .compression = 8};
-    tiff_builder built, built_large;
-    cogpu_file *file = NULL, *file_large = NULL;
     cogpu_context *context = open_small_device(40 << 20);
+    struct image image = open_image(&tiles), large = open_image(&kind);
     cogpu_pending *pending = NULL;
     cogpu_result result;
-    build_one(&built, &tiles);
-    build_one(&built_large, &large);
-    damage(&built, 7);
-    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
-    CHECK(cogpu_open_memory(built_large.bytes, built_large.size, NULL, &file_large, &error) ==
-          COGPU_OK);
-    cogpu_raster raster = raster_on_device(&tiles, 300, 270),
-                 raster_large = raster_on_device(&large, 2048, 1024);
     cogpu_request request = {.context = context, .pending = &pending, .fill_bad_blocks = 1};
-    CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_OK && pending);
+    damage(&image, 7);
+    CHECK(cogpu_read(image.file, &request, &image.raster, NULL, &error) == COGPU_OK && pending);
     request = (cogpu_request){.context = context};
-    CHECK(cogpu_read(file_large, &request, &raster_large, NULL, &error) == COGPU_MEMORY);
+    CHECK(cogpu_read(large.file, &request, &large.raster, NULL, &error) == COGPU_MEMORY);
     CHECK(cogpu_wait(pending, &result, &error) == COGPU_OK);
     CHECK(result.bad_blocks == 1 && result.late_blocks == 1);
-    CHECK(((uint16_t *)raster.data)[64 * 300 + 128] == 0);
-    free(raster.data);
-    free(raster_large.data);
-    cogpu_close(file);
-    cogpu_close(file_large);
+    CHECK(((uint16_t *)image.raster.data)[64 * 300 + 128] == 0);
+    close_image(&image);
+    close_image(&large);
     cogpu_context_close(context);
-    build_close(&built);
-    build_close(&built_large);
 }
 
 /* Blocks without data take no memory of the device. */
 static void test_sparse_blocks_take_no_memory(void) {
     static const uint64_t sparse[] = {0, UINT64_MAX};
-    static const image_kind large = {.width = 2048,
-                                     .height = 1024,
-                                     .tile_width = 2048,
-                                     .tile_height = 1024,
-                                     .compression = 8,
-                                     .sparse = sparse};
-    tiff_builder built;
-    cogpu_file *file = NULL;
+    static const image_kind kind = {.width = 2048,
+                                    .height = 1024,
+                                    .tile_width = 2048,
+                                    .tile_height = 1024,
+                                    .compression = 8,
+                                    .sparse = sparse};
     cogpu_context *context = open_small_device(40 << 20);
+    struct image image = open_image(&kind);
     cogpu_result result;
-    build_one(&built, &large);
-    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
-    cogpu_raster raster = raster_on_device(&large, 2048, 1024);
     cogpu_request request = {.context = context};
-    CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_OK);
-    CHECK(result.sparse_blocks == 1 && ((uint8_t *)raster.data)[2048 * 1024 - 1] == 0);
-    free(raster.data);
-    cogpu_close(file);
+    CHECK(cogpu_read(image.file, &request, &image.raster, &result, &error) == COGPU_OK);
+    CHECK(result.sparse_blocks == 1 && ((uint8_t *)image.raster.data)[2048 * 1024 - 1] == 0);
+    close_image(&image);
     cogpu_context_close(context);
-    build_close(&built);
 }
 
 static void test_nothing_is_pending_on_the_host(void) {
-    tiff_builder built;
-    cogpu_file *file = NULL;
+    struct image image = open_image(&tiles);
+    cogpu_raster *raster = &image.raster;
     int mark;
     cogpu_pending *pending = (cogpu_pending *)(void *)&mark;
     cogpu_result result;
-    build_one(&built, &tiles);
-    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
-    cogpu_raster raster = raster_of(&tiles, 300, 270, 1);
     cogpu_request request = {.pending = &pending};
-    CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_OK && !pending);
-    CHECK(is_image(&tiles, &raster, 0, 0) && result.blocks == TILES);
+    raster->device = COGPU_CPU;
+    CHECK(cogpu_read(image.file, &request, raster, &result, &error) == COGPU_OK && !pending);
+    CHECK(is_read(&image) && result.blocks == TILES);
     request.width = 999;
-    CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_ARGUMENT && !pending);
+    CHECK(cogpu_read(image.file, &request, raster, &result, &error) == COGPU_ARGUMENT && !pending);
     pending = (cogpu_pending *)(void *)&mark;
-    CHECK(cogpu_read(NULL, &request, &raster, &result, &error) == COGPU_ARGUMENT && !pending);
+    CHECK(cogpu_read(NULL, &request, raster, &result, &error) == COGPU_ARGUMENT && !pending);
     pending = (cogpu_pending *)(void *)&mark;
-    CHECK(cogpu_read(file, &request, NULL, &result, &error) == COGPU_ARGUMENT && !pending);
-    free(raster.data);
-    cogpu_close(file);
-    build_close(&built);
+    CHECK(cogpu_read(image.file, &request, NULL, &result, &error) == COGPU_ARGUMENT && !pending);
+    close_image(&image);
 }
 
 /* A block that is not in the file is filled, and none of its bytes are read. */
 static void test_a_block_beyond_the_file(void) {
-    tiff_builder built;
-    cogpu_file *file = NULL;
-    cogpu_context *context = open_context();
+    cogpu_context *context = open_context(ENOUGH);
+    struct image image = open_image(&tiles);
+    const tiff_builder *built = &image.built;
     cogpu_result result;
     cogpu_tag tag = {0};
-    build_one(&built, &tiles);
-    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
-    for (uint32_t i = 0; tag.id != 324; i++)
-        CHECK(cogpu_tag_info(file, 0, i, &tag, &error) == COGPU_OK);
-    build_put(&built, built.bytes + tag.value_offset + 7 * sizeof(uint32_t), 0x7FFFFF00, 4);
-    cogpu_raster raster = raster_on_device(&tiles, 300, 270);
     cogpu_request request = {.context = context, .fill_bad_blocks = 1};
-    CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_OK);
+    for (uint32_t i = 0; tag.id != 324; i++)
+        CHECK(cogpu_tag_info(image.file, 0, i, &tag, &error) == COGPU_OK);
+    build_put(built, built->bytes + tag.value_offset + 7 * sizeof(uint32_t), 0x7FFFFF00, 4);
+    CHECK(cogpu_read(image.file, &request, &image.raster, &result, &error) == COGPU_OK);
     CHECK(result.bad_blocks == 1 && result.first_bad.block == 7);
-    CHECK(result.bytes_read < built.size - 8000 && result.sparse_blocks == 0);
-    free(raster.data);
-    cogpu_close(file);
+    CHECK(result.bytes_read < built->size - 8000 && result.sparse_blocks == 0);
+    close_image(&image);
     cogpu_context_close(context);
-    build_close(&built);
+}
+
+/* The host and the device read the image, or refuse it, alike. */
+static void check_both(struct image *image, cogpu_status expected) {
+    cogpu_context *context = open_context(ENOUGH);
+    cogpu_request request = {.context = context, .threads = 1};
+    for (int i = 0; i < 2; i++) {
+        image->raster.device = i ? COGPU_EMU : COGPU_CPU;
+        CHECK(cogpu_read(image->file, &request, &image->raster, NULL, &error) == expected);
+    }
+    cogpu_context_close(context);
 }
 
 /* Stored bytes of a block are compared with the limit, wherever they are decoded. */
 static void test_limit_of_stored_bytes(void) {
     enum { DECODED = 64 * 64 * 2, STORED = DECODED + 11 };
     for (uint64_t limit = STORED - 1; limit <= STORED; limit++) {
-        tiff_builder built;
-        cogpu_file *file = NULL;
-        cogpu_context *context = open_context();
         cogpu_open_options options = {.limits.block_bytes = limit};
-        cogpu_status expected = limit < STORED ? COGPU_LIMIT : COGPU_OK;
+        tiff_builder built;
         build_one(&built, &tiles);
-        CHECK(cogpu_open_memory(built.bytes, built.size, &options, &file, &error) == COGPU_OK);
-        cogpu_raster raster = raster_of(&tiles, 300, 270, 1);
-        cogpu_request request = {.context = context, .threads = 1};
-        CHECK(cogpu_read(file, &request, &raster, NULL, &error) == expected);
-        raster.device = COGPU_EMU;
-        CHECK(cogpu_read(file, &request, &raster, NULL, &error) == expected);
-        free(raster.data);
-        cogpu_close(file);
-        cogpu_context_close(context);
-        build_close(&built);
+        struct image image = open_built(built, &tiles, &options);
+        check_both(&image, limit < STORED ? COGPU_LIMIT : COGPU_OK);
+        close_image(&image);
     }
 }
 
 /* So are decoded bytes. */
 static void test_limit_of_decoded_bytes(void) {
     enum { SIDE = 128, STORED = 2 * SIDE };
+    static const image_kind kind = {.width = SIDE, .height = SIDE};
     uint8_t runs[STORED];
-    tiff_builder built;
-    cogpu_file *file = NULL;
-    cogpu_context *context = open_context();
-    cogpu_open_options options = {.limits.block_bytes = 1000};
-    image_kind kind = {.width = SIDE, .height = SIDE};
     for (uint32_t i = 0; i < SIDE; i++) {
         runs[2 * i] = (uint8_t)(1 - SIDE);
         runs[2 * i + 1] = (uint8_t)i;
     }
-    build_open(&built, false, false);
-    build_image(&built, SIDE, SIDE, 1, 8, 1, NULL);
-    build_put(&built, built.entries[3].value, 32773, 2);
-    build_put(&built, built.entries[5].value, build_data(&built, runs, STORED), 4);
-    build_put(&built, built.entries[8].value, STORED, 4);
-    build_directory(&built, true);
-    for (int i = 0; i < 2; i++) {
-        CHECK(cogpu_open_memory(built.bytes, built.size, i ? NULL : &options, &file, &error) ==
-              COGPU_OK);
-        cogpu_raster raster = raster_of(&kind, SIDE, SIDE, 1);
-        cogpu_request request = {.context = context};
-        cogpu_status expected = i ? COGPU_OK : COGPU_LIMIT;
-        CHECK(cogpu_read(file, &request, &raster, NULL, &error) == expected);
-        raster.device = COGPU_EMU;
-        CHECK(cogpu_read(file, &request, &raster, NULL, &error) == expected);
-        free(raster.data);
-        cogpu_close(file);
+    for (int is_allowed = 0; is_allowed < 2; is_allowed++) {
+        cogpu_open_options options = {.limits.block_bytes = is_allowed ? SIDE * SIDE : 1000};
+        tiff_builder built;
+        build_open(&built, false, false);
+        build_image(&built, SIDE, SIDE, 1, 8, 1, NULL);
+        build_put(&built, built.entries[3].value, 32773, 2);
+        build_put(&built, built.entries[5].value, build_data(&built, runs, STORED), 4);
+        build_put(&built, built.entries[8].value, STORED, 4);
+        build_directory(&built, true);
+        struct image image = open_built(built, &kind, &options);
+        check_both(&image, is_allowed ? COGPU_OK : COGPU_LIMIT);
+        close_image(&image);
     }
-    cogpu_context_close(context);
-    build_close(&built);
 }
 
 /* Pixels that are NaN by a mask are waited for; the bits are those that the host gives. */
@@ -433,61 +394,55 @@ static void test_nan_is_not_pending(void) {
                                     .subfile_type = 4,
                                     .compression = 8};
     tiff_builder built;
-    cogpu_file *file = NULL;
-    cogpu_context *context = open_context();
-    cogpu_pending *pending = NULL;
-    cogpu_result result;
-    size_t bytes = sizeof(float) * 300 * 270;
     build_open(&built, false, false);
     build_kind(&built, &tiles);
     build_directory(&built, true);
     build_kind(&built, &mask);
     build_directory(&built, true);
-    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
+    cogpu_context *context = open_context(ENOUGH);
+    struct image image = open_built(built, &tiles, NULL);
+    cogpu_pending *pending = NULL;
+    cogpu_result result;
+    size_t bytes = sizeof(float) * 300 * 270;
     cogpu_raster raster = {.type = COGPU_F32, .bands = 1, .width = 300, .height = 270};
     cogpu_request request = {.context = context, .nan_where_invalid = 1};
     float *expected = raster.data = malloc(bytes);
-    CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_OK);
+    CHECK(cogpu_read(image.file, &request, &raster, NULL, &error) == COGPU_OK);
     CHECK(expected[0] != expected[0] && expected[1] == kind_sample(&tiles, 0, 1, 0));
     raster.data = malloc(bytes);
     raster.device = COGPU_EMU;
     request.pending = &pending;
-    CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_OK && !pending);
+    CHECK(cogpu_read(image.file, &request, &raster, &result, &error) == COGPU_OK && !pending);
     CHECK(memcmp(raster.data, expected, bytes) == 0 && result.device_blocks == 2 * TILES);
     free(raster.data);
     free(expected);
-    cogpu_close(file);
+    close_image(&image);
     cogpu_context_close(context);
-    build_close(&built);
 }
 
 /* Each device's items are read, and the first that failed is the call's. */
 static void test_items_of_many_devices(void) {
-    tiff_builder built;
-    cogpu_file *file = NULL;
-    cogpu_context *context = open_context();
+    cogpu_context *context = open_context(ENOUGH);
+    struct image image = open_image(&tiles);
     cogpu_read_item items[5] = {{0}};
-    build_one(&built, &tiles);
-    CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
     for (uint32_t i = 0; i < 5; i++)
-        items[i] = (cogpu_read_item){.file = file, .raster = raster_of(&tiles, 300, 270, 1)};
+        items[i] = (cogpu_read_item){.file = image.file, .raster = raster_of(&tiles, 300, 270, 1)};
     items[1].raster.device = items[3].raster.device = items[4].raster.device = COGPU_EMU;
     items[1].request.level = 7;
     items[2].request.width = 999;
     items[4].raster.device_index = 1;
     CHECK(cogpu_read_many(items, 5, context, &error) == COGPU_ABSENT);
     CHECK(error.status == COGPU_ABSENT && items[1].status == COGPU_ABSENT);
-    CHECK(items[0].status == COGPU_OK && is_image(&tiles, &items[0].raster, 0, 0));
+    CHECK(items[0].status == COGPU_OK && has_pixels(&items[0].raster, &tiles, 0, 0));
     CHECK(items[2].status == COGPU_ARGUMENT && items[4].status == COGPU_DEVICE);
-    CHECK(items[3].status == COGPU_OK && is_image(&tiles, &items[3].raster, 0, 0));
+    CHECK(items[3].status == COGPU_OK && has_pixels(&items[3].raster, &tiles, 0, 0));
     CHECK(items[0].result.device_blocks == 0 && items[3].result.device_blocks == TILES);
     CHECK(cogpu_read_many(items, 5, NULL, &error) == COGPU_ARGUMENT);
     CHECK(items[0].status == COGPU_OK && items[3].status == COGPU_ARGUMENT);
     for (uint32_t i = 0; i < 5; i++)
         free(items[i].raster.data);
-    cogpu_close(file);
+    close_image(&image);
     cogpu_context_close(context);
-    build_close(&built);
 }
 
 /* ---- rows that the host has ---------------------------------------------------------------- */
@@ -674,119 +629,93 @@ static void test_rows_fit_little_memory(void) {
     free(got);
 }
 
+/* ---- straight to the device ---------------------------------------------------------------- */
+
 static fake_cufile *fake;
 
 static void with_cufile(const char *path, void (*test)(void)) {
     in_a_process("COGPU_CUFILE", path, "fake_cufile_control", (void **)&fake, test);
 }
 
-/* ---- straight to the device ---------------------------------------------------------------- */
-
-/* Reads the image whole, with tiles that came straight there and some that did not. */
-static void read_directly(const tiff_builder *built, cogpu_status expected, cogpu_result *result) {
-    cogpu_file *file = open_at_path(built);
-    cogpu_context *context = open_context();
-    cogpu_raster raster = raster_on_device(&tiles, 300, 270);
+/* Reads the image from a path, and closes it. */
+static cogpu_result read_directly(struct image image, cogpu_status expected) {
+    cogpu_context *context = open_context(ENOUGH);
     cogpu_request request = {.context = context};
-    CHECK(cogpu_read(file, &request, &raster, result, &error) == expected);
-    CHECK(expected != COGPU_OK || is_image(&tiles, &raster, 0, 0));
-    free(raster.data);
-    cogpu_close(file);
+    cogpu_result result;
+    move_to_path(&image);
+    CHECK(cogpu_read(image.file, &request, &image.raster, &result, &error) == expected);
+    CHECK(expected != COGPU_OK || is_read(&image));
+    close_image(&image);
     cogpu_context_close(context);
     CHECK(fake->files == 0 && fake->memories == 0 && fake->batches == 0);
     CHECK(fake->wrong == 0 && fake->unaligned == 0 && fake->closed_under_way == 0);
+    return result;
 }
 
 static void all_is_direct(void) {
-    tiff_builder built;
-    cogpu_result result;
-    build_one(&built, &tiles);
-    read_directly(&built, COGPU_OK, &result);
+    cogpu_result result = read_directly(open_image(&tiles), COGPU_OK);
     CHECK(result.direct_bytes == result.bytes_read && result.device_blocks == TILES);
     CHECK(fake->submitted > 0 && fake->submitted_before_wait == fake->submitted);
     CHECK(cogpu_no_direct_storage() == NULL);
-    build_close(&built);
 }
 
 /* Tiles far from each other, so that each has a read of its own. */
 static void reads_that_fail(void) {
     image_kind apart = tiles;
     apart.apart = true;
-    tiff_builder built;
-    cogpu_result result;
-    build_one(&built, &apart);
     fake->fail_each = 2;
-    read_directly(&built, COGPU_OK, &result);
+    cogpu_result result = read_directly(open_image(&apart), COGPU_OK);
     CHECK(result.direct_bytes > 0 && result.direct_bytes < result.bytes_read);
     CHECK(result.late_blocks > 0 && result.device_blocks + result.late_blocks == TILES);
     fake->fail_each = 0;
     fake->short_each = 3;
-    read_directly(&built, COGPU_OK, &result);
+    result = read_directly(open_image(&apart), COGPU_OK);
     CHECK(result.direct_bytes > 0 && result.direct_bytes < result.bytes_read);
-    build_close(&built);
 }
 
 /* What the device refuses is decoded from the bytes that come back. */
 static void damaged_blocks_come_back(void) {
-    tiff_builder built;
-    cogpu_result result;
-    build_one(&built, &tiles);
-    damage(&built, 3);
-    damage(&built, 20);
-    read_directly(&built, COGPU_CORRUPT, &result);
+    struct image image = open_image(&tiles);
+    damage(&image, 3);
+    damage(&image, 20);
+    cogpu_result result = read_directly(image, COGPU_CORRUPT);
     CHECK(error.block == 3 && result.late_blocks == 2);
-    build_close(&built);
 }
 
 static void memory_that_is_not_registered(void) {
-    tiff_builder built;
-    cogpu_result result;
-    build_one(&built, &tiles);
     fake->memory_error = 5022;
-    read_directly(&built, COGPU_OK, &result);
+    cogpu_result result = read_directly(open_image(&tiles), COGPU_OK);
     CHECK(result.direct_bytes == result.bytes_read);
-    build_close(&built);
 }
 
 static void files_that_are_not_taken(void) {
-    tiff_builder built;
-    cogpu_result result;
-    build_one(&built, &tiles);
     fake->file_error = 5027;
-    read_directly(&built, COGPU_OK, &result);
+    cogpu_result result = read_directly(open_image(&tiles), COGPU_OK);
     CHECK(result.direct_bytes == 0 && result.device_blocks == TILES);
-    build_close(&built);
 }
 
 /* Blocks without data, blocks that only the host decodes, and a file that is no file. */
 static void mixed_with_others(void) {
     static const uint64_t sparse[] = {0, 1, 13, UINT64_MAX};
     image_kind kinds[] = {tiles, tiles, tiles};
-    cogpu_context *context = open_context();
-    cogpu_read_item items[3] = {{0}};
-    tiff_builder built[3];
+    cogpu_context *context = open_context(ENOUGH);
+    struct image images[3];
+    cogpu_read_item items[3];
     kinds[0].sparse = sparse;
     kinds[1].compression = 1;
     for (uint32_t i = 0; i < 3; i++) {
-        cogpu_file *file = NULL;
-        build_one(&built[i], &kinds[i]);
+        images[i] = open_image(&kinds[i]);
         if (i < 2)
-            file = open_at_path(&built[i]);
-        else
-            CHECK(cogpu_open_memory(built[i].bytes, built[i].size, NULL, &file, &error) ==
-                  COGPU_OK);
-        items[i] = (cogpu_read_item){.file = file, .raster = raster_on_device(&tiles, 300, 270)};
+            move_to_path(&images[i]);
+        items[i] = (cogpu_read_item){.file = images[i].file, .raster = images[i].raster};
     }
     CHECK(cogpu_read_many(items, 3, context, &error) == COGPU_OK);
     CHECK(items[0].result.direct_bytes == items[0].result.bytes_read);
     CHECK(items[0].result.sparse_blocks == 3 && items[0].result.device_blocks == TILES - 3);
     CHECK(items[1].result.direct_bytes == 0 && items[2].result.direct_bytes == 0);
-    CHECK(is_image(&tiles, &items[1].raster, 0, 0) && is_image(&tiles, &items[2].raster, 0, 0));
-    for (uint32_t i = 0; i < 3; i++) {
-        free(items[i].raster.data);
-        cogpu_close((cogpu_file *)(uintptr_t)items[i].file);
-        build_close(&built[i]);
-    }
+    CHECK(is_read(&images[1]) && is_read(&images[2]));
+    for (uint32_t i = 0; i < 3; i++)
+        close_image(&images[i]);
     cogpu_context_close(context);
     CHECK(fake->files == 0 && fake->memories == 0 && fake->wrong == 0);
 }
@@ -794,39 +723,29 @@ static void mixed_with_others(void) {
 /* Pages round a block's bytes take memory too: where that is lacking, it is not the device's. */
 static void blocks_that_just_fit(void) {
     enum { SLOT = 1 << 20 };
-    cogpu_context *context = NULL;
-    cogpu_context_options options = {.threads = 1, .device_bytes = COGPU_BERTHS * SLOT};
-    CHECK(cogpu_context_open(&options, &context, &error) == COGPU_OK);
+    cogpu_context *context = open_context(COGPU_BERTHS * SLOT);
     uint32_t on_device = 0, others = 0;
     for (uint32_t rows = 1505; rows < 1530; rows++) {
         image_kind kind = {.width = 256, .height = rows, .compression = 32773};
-        tiff_builder built;
-        cogpu_result result;
-        build_one(&built, &kind);
-        cogpu_file *file = open_at_path(&built);
-        cogpu_raster raster = raster_on_device(&kind, kind.width, rows);
+        struct image image = open_image(&kind);
         cogpu_request request = {.context = context};
-        CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_OK);
-        CHECK(is_image(&kind, &raster, 0, 0));
+        cogpu_result result;
+        move_to_path(&image);
+        CHECK(cogpu_read(image.file, &request, &image.raster, &result, &error) == COGPU_OK);
+        CHECK(is_read(&image));
         on_device += result.device_blocks > 0;
         others += result.device_blocks == 0;
-        free(raster.data);
-        cogpu_close(file);
-        build_close(&built);
+        close_image(&image);
     }
     CHECK(on_device > 0 && others > 0);
     cogpu_context_close(context);
 }
 
 static void by_way_of_the_host(void) {
-    tiff_builder built;
-    cogpu_result result;
-    build_one(&built, &tiles);
     fake->is_through_host = true;
-    read_directly(&built, COGPU_OK, &result);
+    cogpu_result result = read_directly(open_image(&tiles), COGPU_OK);
     CHECK(result.direct_bytes == 0 && fake->submitted == 0);
     CHECK_TEXT(cogpu_no_direct_storage(), "cuFile is there, but not its driver (nvidia-fs)");
-    build_close(&built);
 }
 
 static void test_direct_reads(void) {

@@ -616,17 +616,18 @@ DEVICE_FN bool is_nan(uint32_t type, uint64_t sample) {
     }
 }
 
-DEVICE_FN uint64_t to_mask(const struct conversion *c, uint64_t sample) {
-    bool is_void = c->nodata_is_nan ? is_nan(c->from, sample)
-                                    : sample == c->nodata[0] || sample == c->nodata[1];
-    return is_void ? 0 : 255;
+DEVICE_FN bool is_nodata(const struct conversion *c, uint64_t sample) {
+    if (c->nodata_is_nan)
+        return is_nan(c->from, sample);
+    return c->has_nodata && (sample == c->nodata[0] || sample == c->nodata[1]);
 }
 
 /* The sample as one of the raster's type. */
 DEVICE_FN uint64_t convert(const struct conversion *c, uint64_t sample) {
+    bool is_void = is_nodata(c, sample);
     if (c->is_mask)
-        return to_mask(c, sample);
-    if (c->has_nodata && (sample == c->nodata[0] || sample == c->nodata[1]))
+        return is_void ? 0 : 255;
+    if (is_void)
         return c->nan;
     if (c->to == COGPU_F64) {
         double value = to_double(c, sample);
