@@ -88,14 +88,13 @@ static cogpu_context *open_context(uint64_t device_bytes) {
     return context;
 }
 
-/* A context whose device has so much memory. */
-static cogpu_context *open_small_device(uint64_t device_bytes) {
+/* A context with a device of its own, which has so much memory; reads may take `budget` of it. */
+static cogpu_context *open_device(uint64_t seed, uint64_t bytes, uint64_t budget, cogpu_gpu **gpu) {
     cogpu_context *context = open_context(ENOUGH);
-    cogpu_gpu *gpu = NULL;
     cogpu_opened_device *device = cogpu_allocate(sizeof *device);
     *device = (cogpu_opened_device){.kind = COGPU_EMU};
-    CHECK(cogpu_gpu_open_emu(1, device_bytes, &gpu, &error) == COGPU_OK);
-    CHECK(cogpu_gpu_reader_open(gpu, 1 << 30, false, &device->reader, &error) == COGPU_OK);
+    CHECK(cogpu_gpu_open_emu(seed, bytes, gpu, &error) == COGPU_OK);
+    CHECK(cogpu_gpu_reader_open(*gpu, budget, false, &device->reader, &error) == COGPU_OK);
     context->devices = device;
     return context;
 }
@@ -264,7 +263,8 @@ static void test_many_threads_on_one_context(void) {
 static void test_pending_read_beside_one_that_lacks_memory(void) {
     static const image_kind kind = {
         .width = 2048, .height = 1024, .tile_width = 2048, .tile_height = 1024, .compression = 8};
-    cogpu_context *context = open_small_device(40 << 20);
+    cogpu_gpu *gpu;
+    cogpu_context *context = open_device(1, 40 << 20, 1 << 30, &gpu);
     struct image image = open_image(&tiles), large = open_image(&kind);
     cogpu_pending *pending = NULL;
     cogpu_result result;
@@ -290,7 +290,8 @@ static void test_sparse_blocks_take_no_memory(void) {
                                     .tile_height = 1024,
                                     .compression = 8,
                                     .sparse = sparse};
-    cogpu_context *context = open_small_device(40 << 20);
+    cogpu_gpu *gpu;
+    cogpu_context *context = open_device(1, 40 << 20, 1 << 30, &gpu);
     struct image image = open_image(&kind);
     cogpu_result result;
     cogpu_request request = {.context = context};
@@ -470,62 +471,39 @@ static cogpu_status copy_up_and_count(cogpu_gpu *gpu, void *to, const void *from
     return calls_behind->copy_up(gpu, to, from, bytes, stream, why);
 }
 
-/* A context with an emulated device that the test can reach. */
-static cogpu_context *open_context_on(uint64_t seed, uint64_t budget, cogpu_gpu **gpu) {
-    cogpu_context *context = open_context();
-    cogpu_opened_device *device = cogpu_allocate(sizeof *device);
-    *device = (cogpu_opened_device){.kind = COGPU_EMU};
-    CHECK(cogpu_gpu_open_emu(seed, 1 << 30, gpu, &error) == COGPU_OK);
-    CHECK(cogpu_gpu_reader_open(*gpu, budget, false, &device->reader, &error) == COGPU_OK);
-    context->devices = device;
-    return context;
-}
-
-/* Reads the image from `bytes`. Returns how many bytes were copied up from there. */
-static uint64_t read_lent(const image_kind *kind, const void *bytes, uint64_t size, cogpu_gpu *gpu,
-                          cogpu_context *context) {
-    cogpu_gpu_calls counting = *gpu->calls;
-    cogpu_file *file = NULL;
-    cogpu_raster raster = raster_on_device(kind, kind->width, kind->height);
-    cogpu_request request = {.context = context};
-    counting.copy_up = copy_up_and_count;
-    calls_behind = gpu->calls;
-    gpu->calls = &counting;
-    lent_from = bytes;
-    lent_to = lent_from + size;
-    lent_bytes = 0;
-    CHECK(cogpu_open_memory(bytes, size, NULL, &file, &error) == COGPU_OK);
-    CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_OK);
-    CHECK(is_image(kind, &raster, 0, 0));
-    free(raster.data);
-    cogpu_close(file);
-    gpu->calls = calls_behind;
-    return lent_bytes;
-}
-
 /* Bytes in pinned memory are copied up from there, all others by way of the reader's own. */
 static void test_bytes_in_pinned_memory(void) {
-    static const uint16_t compressions[] = {1, 32773};
     for (uint32_t i = 0; i < 4; i++) {
         image_kind kind = {.width = 900,
                            .height = 1200,
                            .tile_width = 512,
                            .tile_height = 256,
-                           .compression = compressions[i % 2]};
+                           .compression = i % 2 ? 32773 : 1};
         bool is_pinned = i < 2;
-        tiff_builder built;
         cogpu_gpu *gpu;
-        cogpu_context *context = open_context_on(i + 1, 8 << 20, &gpu);
+        cogpu_context *context = open_device(i + 1, 1 << 30, 8 << 20, &gpu);
+        struct image image = open_image(&kind);
+        cogpu_request request = {.context = context};
+        cogpu_gpu_calls counting = *gpu->calls;
+        size_t size = image.built.size;
         void *pinned = NULL;
-        build_one(&built, &kind);
-        CHECK(gpu->calls->allocate_pinned(gpu, built.size, &pinned, &error) == COGPU_OK);
-        memcpy(pinned, built.bytes, built.size);
-        uint64_t copied =
-            read_lent(&kind, is_pinned ? pinned : built.bytes, built.size, gpu, context);
-        CHECK(is_pinned ? copied > 900 * 1200 && copied < built.size : copied == 0);
+        CHECK(gpu->calls->allocate_pinned(gpu, size, &pinned, &error) == COGPU_OK);
+        memcpy(pinned, image.built.bytes, size);
+        lent_from = is_pinned ? pinned : image.built.bytes;
+        lent_to = lent_from + size;
+        lent_bytes = 0;
+        cogpu_close(image.file);
+        CHECK(cogpu_open_memory(lent_from, size, NULL, &image.file, &error) == COGPU_OK);
+        calls_behind = gpu->calls;
+        counting.copy_up = copy_up_and_count;
+        gpu->calls = &counting;
+        CHECK(cogpu_read(image.file, &request, &image.raster, NULL, &error) == COGPU_OK);
+        CHECK(is_read(&image));
+        CHECK(is_pinned ? lent_bytes > 900 * 1200 && lent_bytes < size : lent_bytes == 0);
+        gpu->calls = calls_behind;
         gpu->calls->release_pinned(gpu, pinned);
+        close_image(&image);
         cogpu_context_close(context);
-        build_close(&built);
     }
 }
 
@@ -535,43 +513,36 @@ static void test_bytes_in_pinned_memory(void) {
  * from the raster in its stream, before anybody has waited, are those of the image. A damaged block
  * is filled by cogpu_wait, after what the stream got in between. */
 static void test_order_in_the_stream(void) {
-    enum { PIXELS = 300 * 270, DAMAGED = 7 };
+    enum { BYTES = 2 * 300 * 270, DAMAGED = 7 };
     for (uint64_t seed = 1; seed <= 8; seed++) {
         cogpu_gpu *gpu;
-        cogpu_context *context = open_context_on(seed, 64 << 20, &gpu);
+        cogpu_context *context = open_device(seed, 1 << 30, ENOUGH, &gpu);
         const cogpu_gpu_calls *calls = gpu->calls;
+        struct image image = open_image(&tiles);
+        cogpu_raster *raster = &image.raster, seen = raster_on_device(&tiles, 300, 270);
         cogpu_gpu_stream *stream = NULL;
         cogpu_pending *pending = NULL;
-        cogpu_file *file = NULL;
-        tiff_builder built;
-        cogpu_raster raster = raster_on_device(&tiles, 300, 270), seen = raster;
-        void *junk = malloc(2 * PIXELS);
-        seen.data = malloc(2 * PIXELS);
-        memset(junk, 0xA5, 2 * PIXELS);
-        build_one(&built, &tiles);
-        if (seed > 4)
-            damage(&built, DAMAGED);
-        CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
-        CHECK(calls->stream_open(gpu, false, &stream, &error) == COGPU_OK);
         cogpu_request request = {.context = context, .pending = &pending, .fill_bad_blocks = 1};
-        raster.stream = stream;
-        CHECK(calls->copy_up(gpu, raster.data, junk, 2 * PIXELS, stream, &error) == COGPU_OK);
-        CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_OK && pending);
-        CHECK(calls->copy_down(gpu, seen.data, raster.data, 2 * PIXELS, stream, &error) ==
-              COGPU_OK);
-        CHECK(calls->copy_up(gpu, raster.data, junk, 2 * PIXELS, stream, &error) == COGPU_OK);
+        void *junk = malloc(BYTES);
+        memset(junk, 0xA5, BYTES);
+        if (seed > 4)
+            damage(&image, DAMAGED);
+        CHECK(calls->stream_open(gpu, false, &stream, &error) == COGPU_OK);
+        raster->stream = stream;
+        CHECK(calls->copy_up(gpu, raster->data, junk, BYTES, stream, &error) == COGPU_OK);
+        CHECK(cogpu_read(image.file, &request, raster, NULL, &error) == COGPU_OK && pending);
+        CHECK(calls->copy_down(gpu, seen.data, raster->data, BYTES, stream, &error) == COGPU_OK);
+        CHECK(calls->copy_up(gpu, raster->data, junk, BYTES, stream, &error) == COGPU_OK);
         CHECK(cogpu_wait(pending, NULL, &error) == COGPU_OK);
         CHECK(calls->finish_stream(gpu, stream, &error) == COGPU_OK);
-        const uint16_t *pixels = raster.data, *damaged = pixels + 64 * 300 + 128;
-        CHECK(seed > 4 ? *damaged == 0 : is_image(&tiles, &seen, 0, 0));
+        const uint16_t *pixels = raster->data, *damaged = pixels + 64 * 300 + 128;
+        CHECK(seed > 4 ? *damaged == 0 : has_pixels(&seen, &tiles, 0, 0));
         CHECK(pixels[0] == 0xA5A5);
         calls->stream_close(gpu, stream);
         free(seen.data);
-        free(raster.data);
         free(junk);
-        cogpu_close(file);
+        close_image(&image);
         cogpu_context_close(context);
-        build_close(&built);
     }
 }
 
