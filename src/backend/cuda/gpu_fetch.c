@@ -49,8 +49,8 @@ void cogpu_fetch_close_files(cogpu_gpu_work *work) {
 static void fetch_directly(struct cogpu_slot *slot) {
     const cogpu_gpu_work *work = slot->work;
     uint32_t bad = 0;
-    cogpu_gds_work fetch = {.memory = slot->device + COGPU_STAGING,
-                            .memory_bytes = slot->device_bytes - COGPU_STAGING,
+    cogpu_gds_work fetch = {.memory = slot->berth->device + COGPU_STAGING,
+                            .memory_bytes = slot->berth->bytes - COGPU_STAGING,
                             .reads = slot->direct.reads,
                             .count = slot->direct.read_count,
                             .context = work->gds_context,

@@ -49,14 +49,14 @@ struct cogpu_gpu_reader {
 /* ---- slots --------------------------------------------------------------------------------- */
 
 static void close_slots(cogpu_gpu_reader *reader) {
-    for (uint32_t i = 0; i < COGPU_SLOTS; i++)
-        cogpu_slot_close(reader->gpu, &reader->slots[i]);
     for (uint32_t i = 0; i < COGPU_BERTHS; i++) {
         struct cogpu_berth *berth = &reader->berths[i];
         if (berth->is_registered)
             cogpu_gds_deregister(&reader->gds_context, berth->device);
         cogpu_berth_close(reader->gpu, berth);
     }
+    for (uint32_t i = 0; i < COGPU_SLOTS; i++)
+        cogpu_slot_close(reader->gpu, &reader->slots[i]);
     reader->gpu->calls->event_close(reader->gpu, reader->before);
     reader->before = NULL;
     reader->berth_bytes = 0;
@@ -105,6 +105,7 @@ static cogpu_status open_slots(cogpu_gpu_reader *reader, uint64_t all, uint64_t 
     cogpu_status status = reader->gpu->calls->event_open(reader->gpu, &reader->before, error);
     for (uint32_t i = 0; status == COGPU_OK && i < COGPU_BERTHS; i++) {
         status = cogpu_berth_open(reader->gpu, wanted, &reader->berths[i], error);
+        reader->berths[i].number = i;
         if (status == COGPU_OK)
             register_berth(reader, &reader->berths[i]);
     }
@@ -265,17 +266,18 @@ static cogpu_status launch_decode(const cogpu_gpu_reader *reader, struct cogpu_s
     const cogpu_coded *table = (const cogpu_coded *)(const void *)(slot->pinned + at->coded);
     uint64_t least = 0, best = 0;
     cogpu_gpu_batch batch = {.gpu = reader->gpu,
-                             .stream = slot->stream,
+                             .stream = slot->berth->stream,
                              .blocks = table,
                              .count = slot->coded,
-                             .device_blocks = (const cogpu_coded *)(slot->device + at->coded),
-                             .stored = slot->device + COGPU_STAGING,
-                             .decoded = slot->device + cogpu_slot_decoded(slot),
-                             .verdicts = (uint32_t *)(void *)(slot->device + at->verdicts)};
+                             .device_blocks =
+                                 (const cogpu_coded *)(slot->berth->device + at->coded),
+                             .stored = slot->berth->device + COGPU_STAGING,
+                             .decoded = slot->berth->device + cogpu_slot_decoded(slot),
+                             .verdicts = (uint32_t *)(void *)(slot->berth->device + at->verdicts)};
     slot->decoder->scratch(table, slot->coded, &least, &best);
     uint64_t scratch_at = cogpu_slot_decoded(slot) + slot->decoded_used + COGPU_GPU_SLACK;
-    uint64_t room = (slot->device_bytes - scratch_at) / COGPU_GPU_ALIGN * COGPU_GPU_ALIGN;
-    batch.scratch = slot->device + scratch_at;
+    uint64_t room = (slot->berth->bytes - scratch_at) / COGPU_GPU_ALIGN * COGPU_GPU_ALIGN;
+    batch.scratch = slot->berth->device + scratch_at;
     batch.scratch_bytes = best < room ? best : room;
     return slot->decoder->decode(&batch, error);
 }
@@ -287,13 +289,13 @@ static cogpu_status launch_engines(cogpu_gpu *gpu, struct cogpu_slot *slot, cogp
         const struct cogpu_seated *seated = &slot->seated[i];
         cogpu_nvjpeg_block *jpeg = &slot->jpegs[i];
         jpeg->room = cogpu_slot_room_of(seated->task);
-        jpeg->decoded = slot->device + cogpu_slot_decoded(slot) + seated->decoded;
+        jpeg->decoded = slot->berth->device + cogpu_slot_decoded(slot) + seated->decoded;
         jpeg->planes = jpeg->decoded + cogpu_slot_align(jpeg->room) + COGPU_GPU_ALIGN;
     }
     if (!gpu->calls->enter(gpu))
         return cogpu_fail(error, COGPU_DEVICE, "the GPU failed to make its context current");
-    cogpu_status status = cogpu_nvjpeg_decode(slot->nvjpeg, slot->berth, slot->jpegs, slot->count,
-                                              slot->stream, error);
+    cogpu_status status = cogpu_nvjpeg_decode(slot->nvjpeg, slot->berth->number, slot->jpegs,
+                                              slot->count, slot->berth->stream, error);
     gpu->calls->leave(gpu);
     for (uint32_t i = 0; i < slot->count; i++)
         if (slot->seated[i].is_jpeg && !slot->seated[i].is_bad)
@@ -311,7 +313,7 @@ static cogpu_status wait_for_raster(cogpu_gpu_reader *reader, const struct cogpu
         TRY(calls->record(reader->gpu, reader->before, reader->stream, error));
         reader->has_before = true;
     }
-    return calls->wait_event(reader->gpu, slot->stream, reader->before, error);
+    return calls->wait_event(reader->gpu, slot->berth->stream, reader->before, error);
 }
 
 /* One call of place for the tasks of each plan. */
@@ -321,8 +323,8 @@ static cogpu_status launch_place(cogpu_gpu_reader *reader, struct cogpu_slot *sl
     const struct cogpu_slot_tables *at = &slot->at;
     const struct cogpu_placed *table =
         (const struct cogpu_placed *)(const void *)(slot->pinned + at->placed);
-    const uint32_t *verdicts = (const uint32_t *)(const void *)(slot->device + at->verdicts);
-    const uint8_t *lists = slot->device + at->lists;
+    const uint32_t *verdicts = (const uint32_t *)(const void *)(slot->berth->device + at->verdicts);
+    const uint8_t *lists = slot->berth->device + at->lists;
     const cogpu_raster *last = NULL;
     for (uint32_t first = 0, end; first < slot->count; first = end) {
         const cogpu_gpu_task *task = slot->seated[first].task;
@@ -331,12 +333,12 @@ static cogpu_status launch_place(cogpu_gpu_reader *reader, struct cogpu_slot *sl
         if (!last || last->stream != task->raster->stream)
             TRY(wait_for_raster(reader, slot, task->raster, error));
         last = task->raster;
-        TRY(cogpu_gpu_pixels_of(task->plan, task->raster, slot->device, verdicts,
+        TRY(cogpu_gpu_pixels_of(task->plan, task->raster, slot->berth->device, verdicts,
                                 (const struct cogpu_gpu_band *)(const void *)lists, &pixels,
                                 error));
         TRY(cogpu_gpu_place(gpu, &pixels,
-                            (const struct cogpu_placed *)(slot->device + at->placed) + first,
-                            table + first, end - first, slot->stream, error));
+                            (const struct cogpu_placed *)(slot->berth->device + at->placed) + first,
+                            table + first, end - first, slot->berth->stream, error));
         lists += cogpu_slot_list_bytes(task->plan);
     }
     return COGPU_OK;
@@ -350,22 +352,22 @@ static cogpu_status place_slot(cogpu_gpu_reader *reader, struct cogpu_slot *slot
     if (slot->is_placed)
         return COGPU_OK;
     slot->is_placed = true;
-    TRY(calls->record(gpu, slot->marks[COGPU_DECODED], slot->stream, error));
+    TRY(calls->record(gpu, slot->marks[COGPU_DECODED], slot->berth->stream, error));
     TRY(launch_place(reader, slot, error));
     if (slot->coded > 0)
         TRY(calls->copy_down(gpu, slot->pinned + slot->at.verdicts,
-                             slot->device + slot->at.verdicts, slot->coded * sizeof(uint32_t),
-                             slot->stream, error));
-    return calls->record(gpu, slot->marks[COGPU_DONE], slot->stream, error);
+                             slot->berth->device + slot->at.verdicts,
+                             slot->coded * sizeof(uint32_t), slot->berth->stream, error));
+    return calls->record(gpu, slot->marks[COGPU_DONE], slot->berth->stream, error);
 }
 
 /* From the caller's memory, which is pinned. */
 static cogpu_status copy_lent(cogpu_gpu *gpu, const struct cogpu_slot *slot, cogpu_error *error) {
     for (uint32_t i = 0; i < slot->run_count; i++) {
         const struct cogpu_slot_run *run = &slot->runs[i];
-        uint8_t *to = slot->device + COGPU_STAGING + slot->seated[run->first].staging;
+        uint8_t *to = slot->berth->device + COGPU_STAGING + slot->seated[run->first].staging;
         TRY(gpu->calls->copy_up(gpu, to, cogpu_fetch_in_memory(slot, run),
-                                cogpu_slot_run_bytes(slot, run), slot->stream, error));
+                                cogpu_slot_run_bytes(slot, run), slot->berth->stream, error));
     }
     return COGPU_OK;
 }
@@ -377,14 +379,14 @@ static cogpu_status launch_slot(cogpu_gpu_reader *reader, struct cogpu_slot *slo
     cogpu_slot_list(slot);
     uint64_t from = slot->is_direct || slot->is_lent ? slot->at.coded : 0; /* the tables alone */
     bool is_jpeg = slot->decoder == &cogpu_slot_engines;
-    TRY(calls->record(gpu, slot->marks[COGPU_STARTED], slot->stream, error));
+    TRY(calls->record(gpu, slot->marks[COGPU_STARTED], slot->berth->stream, error));
     if (slot->coded > 0 && is_jpeg)
         TRY(launch_engines(gpu, slot, error));
     if (slot->is_lent)
         TRY(copy_lent(gpu, slot, error));
-    TRY(calls->copy_up(gpu, slot->device + from, slot->pinned + from, slot->at.end - from,
-                       slot->stream, error));
-    TRY(calls->record(gpu, slot->marks[COGPU_COPIED], slot->stream, error));
+    TRY(calls->copy_up(gpu, slot->berth->device + from, slot->pinned + from, slot->at.end - from,
+                       slot->berth->stream, error));
+    TRY(calls->record(gpu, slot->marks[COGPU_COPIED], slot->berth->stream, error));
     if (slot->coded == 0)
         return place_slot(reader, slot, error);
     return is_jpeg ? COGPU_OK : launch_decode(reader, slot, error);
@@ -454,9 +456,9 @@ static cogpu_status bring_back(cogpu_gpu *gpu, struct cogpu_slot *slot, cogpu_er
     brought->next = work->brought;
     work->brought = brought;
     work->brought_bytes += bytes;
-    TRY(gpu->calls->copy_down(gpu, brought->bytes, slot->device + COGPU_STAGING + start, bytes,
-                              slot->stream, error));
-    TRY(gpu->calls->finish_stream(gpu, slot->stream, error));
+    TRY(gpu->calls->copy_down(gpu, brought->bytes, slot->berth->device + COGPU_STAGING + start,
+                              bytes, slot->berth->stream, error));
+    TRY(gpu->calls->finish_stream(gpu, slot->berth->stream, error));
     for (uint32_t i = 0; i < slot->count; i++)
         if (came_in_vain(&slot->seated[i]))
             slot->seated[i].task->brought = brought->bytes + (slot->seated[i].staging - start);
@@ -466,11 +468,11 @@ static cogpu_status bring_back(cogpu_gpu *gpu, struct cogpu_slot *slot, cogpu_er
 /* The berth goes to the batch that waits for it. */
 static cogpu_status leave_berth(cogpu_gpu_reader *reader, const struct cogpu_slot *slot,
                                 cogpu_error *error) {
-    struct cogpu_berth *berth = &reader->berths[slot->berth];
+    struct cogpu_berth *berth = slot->berth;
     berth->holder = NULL;
     for (uint32_t i = 0; i < COGPU_SLOTS; i++) {
         struct cogpu_slot *next = &reader->slots[i];
-        if (!next->is_waiting || next->berth != slot->berth)
+        if (!next->is_waiting || next->berth != berth)
             continue;
         next->is_waiting = false;
         berth->holder = next;
@@ -533,9 +535,7 @@ static void fill_piece(void *argument, uint32_t seat, uint64_t index) {
 /* The next berth is the slot's, at once or when its batch has left. */
 static void take_berth(cogpu_gpu_reader *reader, struct cogpu_slot *slot) {
     struct cogpu_berth *berth = &reader->berths[reader->berth];
-    slot->berth = reader->berth;
-    slot->device = berth->device;
-    slot->device_bytes = berth->bytes;
+    slot->berth = berth;
     slot->is_waiting = berth->holder != NULL;
     if (!berth->holder)
         berth->holder = slot;
@@ -633,7 +633,7 @@ static cogpu_status start_tasks(cogpu_gpu_reader *reader, cogpu_gpu_work *work,
     for (uint32_t i = 0; i < COGPU_SLOTS; i++) {
         struct cogpu_slot *slot = &reader->slots[(reader->turn + i) % COGPU_SLOTS];
         if (slot->is_waiting)
-            TRY(collect(reader, reader->berths[slot->berth].holder, error));
+            TRY(collect(reader, slot->berth->holder, error));
     }
     return COGPU_OK;
 }
@@ -655,11 +655,11 @@ static void settle(cogpu_gpu_reader *reader, const cogpu_gpu_work *work) {
         struct cogpu_slot *slot = &reader->slots[i];
         if (slot->work != work)
             continue;
-        (void)reader->gpu->calls->finish_stream(reader->gpu, slot->stream, NULL);
+        (void)reader->gpu->calls->finish_stream(reader->gpu, slot->berth->stream, NULL);
         slot->work = NULL;
         slot->is_waiting = false;
-        if (reader->berths[slot->berth].holder == slot)
-            reader->berths[slot->berth].holder = NULL;
+        if (slot->berth->holder == slot)
+            slot->berth->holder = NULL;
     }
 }
 
@@ -806,7 +806,7 @@ static cogpu_status describe_packed(const cogpu_gpu_reader *reader, const cogpu_
                              .block_width = raster->width,
                              .format = {.samples = 1, .row_bytes = (size_t)raster->width * size}};
     cogpu_read_plan plan = {.storage = &storage, .band_count = raster->bands};
-    return cogpu_gpu_pixels_of(&plan, raster, reader->slots[0].device, NULL, NULL, pixels, error);
+    return cogpu_gpu_pixels_of(&plan, raster, reader->berths[0].device, NULL, NULL, pixels, error);
 }
 
 /* Bands stand `band_stride` bytes apart in `from`. */
@@ -831,11 +831,12 @@ static cogpu_status put_rows(cogpu_gpu_reader *reader, const uint8_t *from, uint
                                              .height = rows,
                                              .plane = band};
     }
-    TRY(calls->copy_up(gpu, slot->device, slot->pinned, placed_at + raster->bands * sizeof *placed,
-                       slot->stream, error));
-    TRY(cogpu_gpu_place(gpu, &pixels, (const struct cogpu_placed *)(slot->device + placed_at),
-                        placed, raster->bands, slot->stream, error));
-    return calls->finish_stream(gpu, slot->stream, error);
+    TRY(calls->copy_up(gpu, slot->berth->device, slot->pinned,
+                       placed_at + raster->bands * sizeof *placed, slot->berth->stream, error));
+    TRY(cogpu_gpu_place(gpu, &pixels,
+                        (const struct cogpu_placed *)(slot->berth->device + placed_at), placed,
+                        raster->bands, slot->berth->stream, error));
+    return calls->finish_stream(gpu, slot->berth->stream, error);
 }
 
 /* Rows that go up at once: as many as fit, and at least one. */
@@ -865,9 +866,9 @@ cogpu_status cogpu_gpu_put(cogpu_gpu_reader *reader, const uint8_t *from, uint32
         status = collect(reader, slot, error);
     if (status == COGPU_OK && reader->berths[0].holder)
         status = collect(reader, reader->berths[0].holder, error);
-    slot->device = reader->berths[0].device;
-    slot->device_bytes = reader->berths[0].bytes;
-    if (status == COGPU_OK && (needed > slot->pinned_bytes || needed > slot->device_bytes))
+    if (status == COGPU_OK)
+        slot->berth = &reader->berths[0];
+    if (status == COGPU_OK && (needed > slot->pinned_bytes || needed > slot->berth->bytes))
         status = cogpu_fail(error, COGPU_LIMIT,
                             "a row does not fit the device memory that the read may take: raise "
                             "`device_bytes` of the context");

@@ -33,18 +33,18 @@ cogpu_status cogpu_berth_open(cogpu_gpu *gpu, uint64_t bytes, struct cogpu_berth
     uint64_t skip = (COGPU_STAGING - (uintptr_t)berth->allocated % COGPU_STAGING) % COGPU_STAGING;
     berth->device = (uint8_t *)berth->allocated + skip;
     berth->bytes = bytes - skip;
-    return COGPU_OK;
+    return gpu->calls->stream_open(gpu, true, &berth->stream, error);
 }
 
 void cogpu_berth_close(cogpu_gpu *gpu, struct cogpu_berth *berth) {
+    if (berth->stream)
+        gpu->calls->stream_close(gpu, berth->stream);
     gpu->calls->release(gpu, berth->allocated);
     *berth = (struct cogpu_berth){0};
 }
 
 void cogpu_slot_close(cogpu_gpu *gpu, struct cogpu_slot *slot) {
     const cogpu_gpu_calls *calls = gpu->calls;
-    if (slot->stream)
-        calls->stream_close(gpu, slot->stream);
     for (uint32_t i = 0; i < COGPU_MARKS; i++)
         calls->event_close(gpu, slot->marks[i]);
     calls->release_pinned(gpu, slot->pinned);
@@ -75,7 +75,6 @@ cogpu_status cogpu_slot_open(cogpu_gpu *gpu, uint64_t bytes, struct cogpu_slot *
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for a batch");
     slot->pinned_bytes = bytes < PINNED_MAX ? bytes : PINNED_MAX;
     TRY(calls->allocate_pinned(gpu, slot->pinned_bytes, (void **)&slot->pinned, error));
-    TRY(calls->stream_open(gpu, true, &slot->stream, error));
     for (uint32_t i = 0; i < COGPU_MARKS; i++)
         TRY(calls->event_open(gpu, &slot->marks[i], error));
     return COGPU_OK;
@@ -119,7 +118,7 @@ static uint64_t scratch_of(struct cogpu_slot_wants wants) {
 static bool fits(const struct cogpu_slot *slot, uint64_t used, uint64_t decoded, uint64_t scratch) {
     uint64_t tables = slot->lists + COGPU_SLOT_OVERHEAD;
     return used + tables <= slot->pinned_bytes &&
-           used + decoded + scratch + tables <= slot->device_bytes;
+           used + decoded + scratch + tables <= slot->berth->bytes;
 }
 
 /* The host's, to decode or only to read. */
@@ -221,7 +220,7 @@ static struct cogpu_slot_wants wants_of(const struct cogpu_slot *slot,
     enum { ALIKE = 8 };
     cogpu_coded blocks[ALIKE];
     struct cogpu_slot_wants wants = {0};
-    uint64_t best = 0, least = 0, most = slot->device_bytes / SCRATCH_SHARE;
+    uint64_t best = 0, least = 0, most = slot->berth->bytes / SCRATCH_SHARE;
     for (uint32_t i = 0; i < ALIKE; i++)
         blocks[i] = (cogpu_coded){.in_bytes = (uint32_t)task->span.bytes,
                                   .room = (uint32_t)cogpu_slot_room_of(task),

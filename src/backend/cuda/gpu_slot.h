@@ -63,6 +63,8 @@ struct cogpu_berth {
     uint8_t *device;
     void *allocated; /* `device` begins at a page of it */
     uint64_t bytes;
+    cogpu_gpu_stream *stream;
+    uint32_t number;
     bool is_registered;        /* with cuFile */
     struct cogpu_slot *holder; /* it has the berth as long as its batch is under way */
 };
@@ -70,14 +72,11 @@ struct cogpu_berth {
 struct cogpu_slot {
     uint8_t *pinned;
     uint64_t pinned_bytes;
-    cogpu_gpu_stream *stream;
     cogpu_gpu_event *marks[COGPU_MARKS];
     cogpu_nvjpeg *nvjpeg; /* the reader's; NULL: the host decodes JPEG */
 
     /* The batch. */
-    uint32_t berth;  /* which one */
-    uint8_t *device; /* its memory */
-    uint64_t device_bytes;
+    struct cogpu_berth *berth;        /* where it goes, at once or when that is left */
     const cogpu_gpu_decoder *decoder; /* of the coded tasks; NULL without any */
     struct cogpu_seated *seated;
     cogpu_nvjpeg_block *jpegs; /* at the same places */
