@@ -5,7 +5,7 @@
  *     choose    the next tasks that fit a slot, laid out in its memory           (gpu_slot.c)
  *     fetch     their bytes, by all threads                                      (gpu_fetch.c)
  *     decode    one copy up, then the decoder: by the thread that fetched the last bytes, on the
- *               slot's stream
+ *               berth's stream
  *     place     into the rasters, and one copy of verdicts down
  *     collect   the verdicts, once the slot is wanted again
  *
