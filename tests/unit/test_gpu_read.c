@@ -507,6 +507,40 @@ static void test_bytes_in_pinned_memory(void) {
     }
 }
 
+static uint64_t pinned_bytes;
+
+static cogpu_status allocate_pinned_and_count(cogpu_gpu *gpu, uint64_t bytes, void **memory,
+                                              cogpu_error *why) {
+    pinned_bytes += bytes;
+    return calls_behind->allocate_pinned(gpu, bytes, memory, why);
+}
+
+/* Pinned memory is taken as reads need it: little for a small one, more when a large one comes, and
+ * no more for the next. */
+static void test_pinned_memory_is_taken_as_needed(void) {
+    static const image_kind kinds[] = {
+        {.width = 256, .height = 256, .tile_width = 256, .tile_height = 256},
+        {.width = 4096, .height = 4096, .tile_width = 512, .tile_height = 512},
+        {.width = 256, .height = 256, .tile_width = 256, .tile_height = 256}};
+    static const uint64_t most[] = {1 << 20, 80 << 20, 0};
+    cogpu_gpu *gpu;
+    cogpu_context *context = open_device(1, 1 << 30, 512 << 20, &gpu);
+    cogpu_gpu_calls counting = *gpu->calls;
+    cogpu_request request = {.context = context};
+    calls_behind = gpu->calls;
+    counting.allocate_pinned = allocate_pinned_and_count;
+    gpu->calls = &counting;
+    for (uint32_t i = 0; i < 3; i++) {
+        struct image image = open_image(&kinds[i]);
+        pinned_bytes = 0;
+        CHECK(cogpu_read(image.file, &request, &image.raster, NULL, &error) == COGPU_OK);
+        CHECK(is_read(&image) && pinned_bytes <= most[i] && (pinned_bytes > 0) == (i < 2));
+        close_image(&image);
+    }
+    gpu->calls = calls_behind;
+    cogpu_context_close(context);
+}
+
 /* ---- the raster's stream ------------------------------------------------------------------- */
 
 /* A read comes after what the stream held, and before what it gets next: pixels that are copied
@@ -747,6 +781,7 @@ int main(void) {
     RUN(test_nan_is_not_pending);
     RUN(test_items_of_many_devices);
     RUN(test_bytes_in_pinned_memory);
+    RUN(test_pinned_memory_is_taken_as_needed);
     RUN(test_order_in_the_stream);
     RUN(test_rows_wait_for_the_raster);
     RUN(test_rows_fit_little_memory);

@@ -39,9 +39,9 @@ struct cogpu_gpu_reader {
     cogpu_nvjpeg *nvjpeg; /* NULL: the host decodes JPEG */
     struct cogpu_slot slots[COGPU_SLOTS];
     struct cogpu_berth berths[COGPU_BERTHS];
-    uint32_t turn, berth;    /* the slot to fill next, which is the oldest, and its berth */
-    uint64_t berth_bytes;    /* 0 before the first read */
-    cogpu_gpu_event *before; /* what `stream` held when a read or a step of it began */
+    uint32_t turn, berth; /* the slot to fill next, which is the oldest, and its berth */
+    uint64_t berth_bytes, pinned_bytes; /* of each berth and each slot; 0 before the first read */
+    cogpu_gpu_event *before;            /* what `stream` held when a read or a step of it began */
     cogpu_gpu_stream *stream;
     bool has_before;
 };
@@ -59,7 +59,7 @@ static void close_slots(cogpu_gpu_reader *reader) {
         cogpu_slot_close(reader->gpu, &reader->slots[i]);
     reader->gpu->calls->event_close(reader->gpu, reader->before);
     reader->before = NULL;
-    reader->berth_bytes = 0;
+    reader->berth_bytes = reader->pinned_bytes = 0;
 }
 
 /* Without a registration cuFile goes by way of memory of its own, and works all the same. */
@@ -81,17 +81,45 @@ static cogpu_status collect_all(cogpu_gpu_reader *reader, const cogpu_gpu_work *
     return COGPU_OK;
 }
 
-/* Slots for a read that takes `all` bytes, `largest` of them for one block, within the budget and
- * what the device has. */
-static cogpu_status open_slots(cogpu_gpu_reader *reader, uint64_t all, uint64_t largest,
-                               cogpu_error *error) {
-    enum { SMALLEST = 4 << 20 };
-    uint64_t most = reader->budget / COGPU_BERTHS, wanted = SMALLEST, free_bytes = 0, total = 0;
-    while (wanted < most && (wanted < all / COGPU_BERTHS || wanted < largest))
-        wanted *= 2;
-    wanted = wanted < most ? wanted : most;
-    if (reader->berth_bytes >= wanted)
+/* What a read takes, in all and for its largest block: of the device's memory, and of pinned. */
+struct needs {
+    uint64_t all, largest, all_pinned, largest_pinned;
+};
+
+/* From `least` on by doubling, so that the next read, which needs a little more, has it already. */
+static uint64_t enough(uint64_t least, uint64_t most, uint64_t share, uint64_t largest) {
+    uint64_t bytes = least;
+    while (bytes < most && (bytes < share || bytes < largest))
+        bytes *= 2;
+    return bytes < most ? bytes : most;
+}
+
+/* The first time that it is used: pinned memory takes long to get. */
+static cogpu_status open_slot(cogpu_gpu_reader *reader, struct cogpu_slot *slot,
+                              cogpu_error *error) {
+    if (slot->pinned)
         return COGPU_OK;
+    cogpu_status status = cogpu_slot_open(reader->gpu, reader->pinned_bytes, slot, error);
+    slot->nvjpeg = reader->nvjpeg;
+    if (status != COGPU_OK)
+        cogpu_slot_close(reader->gpu, slot);
+    return status;
+}
+
+/* Berths for a read, within the budget and what the device has, and the size of slots. */
+static cogpu_status open_berths(cogpu_gpu_reader *reader, const struct needs *needs,
+                                cogpu_error *error) {
+    enum { BERTH_LEAST = 4 << 20, PINNED_LEAST = 1 << 20 };
+    uint64_t free_bytes = 0, total = 0;
+    uint64_t wanted = enough(BERTH_LEAST, reader->budget / COGPU_BERTHS, needs->all / COGPU_BERTHS,
+                             needs->largest);
+    uint64_t batches = needs->all > wanted ? needs->all / wanted : 1;
+    uint64_t pinned = enough(PINNED_LEAST, wanted < COGPU_PINNED_MAX ? wanted : COGPU_PINNED_MAX,
+                             2 * needs->all_pinned / batches, needs->largest_pinned);
+    if (reader->berth_bytes >= wanted && reader->pinned_bytes >= pinned)
+        return COGPU_OK;
+    wanted = wanted > reader->berth_bytes ? wanted : reader->berth_bytes;
+    pinned = pinned > reader->pinned_bytes ? pinned : reader->pinned_bytes;
     TRY(collect_all(reader, NULL, error));
     close_slots(reader);
     TRY(reader->gpu->calls->memory(reader->gpu, &free_bytes, &total, error));
@@ -109,15 +137,12 @@ static cogpu_status open_slots(cogpu_gpu_reader *reader, uint64_t all, uint64_t 
         if (status == COGPU_OK)
             register_berth(reader, &reader->berths[i]);
     }
-    for (uint32_t i = 0; status == COGPU_OK && i < COGPU_SLOTS; i++) {
-        status = cogpu_slot_open(reader->gpu, wanted, &reader->slots[i], error);
-        reader->slots[i].nvjpeg = reader->nvjpeg;
-    }
     if (status != COGPU_OK) {
         close_slots(reader);
         return status;
     }
     reader->berth_bytes = wanted;
+    reader->pinned_bytes = pinned;
     return COGPU_OK;
 }
 
@@ -561,6 +586,7 @@ static cogpu_status choose(cogpu_gpu_reader *reader, cogpu_gpu_work *work, cogpu
             break;
         while ((other = in_the_way(reader, work)))
             TRY(collect(reader, other, error));
+        TRY(open_slot(reader, slot, error));
         slot->work = work;
         slot->is_placed = false;
         slot->status = COGPU_OK;
@@ -595,28 +621,35 @@ static cogpu_status fill(struct filling *filling, cogpu_gpu_work *work, cogpu_er
     return COGPU_OK;
 }
 
-/* About what a task takes of a slot: stored and decoded bytes and scratch, or only what the host
- * puts there. */
-static uint64_t task_need(const cogpu_gpu_task *task) {
+/* About what a task takes: stored and decoded bytes and scratch, or only what the host puts into
+ * the slot, which it may have to for any. */
+static void add_need(struct needs *needs, const cogpu_gpu_task *task, uint64_t list) {
     bool is_coded = cogpu_gpu_decoder_of(task->plan->storage->format.compression) != NULL;
-    if (task->span.bytes == 0)
-        return 0;
-    return is_coded ? task->span.bytes +
-                          2 * (cogpu_slot_align(cogpu_slot_room_of(task)) + COGPU_GPU_ALIGN)
-                    : cogpu_slot_align(cogpu_slot_needed_of(task));
+    uint64_t stored = task->span.bytes, by_host = cogpu_slot_align(cogpu_slot_needed_of(task));
+    uint64_t decoded = 2 * (cogpu_slot_align(cogpu_slot_room_of(task)) + COGPU_GPU_ALIGN);
+    if (stored == 0)
+        stored = by_host = decoded = 0;
+    uint64_t need = is_coded ? stored + decoded : by_host;
+    uint64_t pinned = stored > by_host ? stored : by_host;
+    needs->all += need;
+    needs->all_pinned += is_coded && !task->is_for_host ? stored : by_host;
+    needs->largest = need + list > needs->largest ? need + list : needs->largest;
+    needs->largest_pinned =
+        pinned + list > needs->largest_pinned ? pinned + list : needs->largest_pinned;
 }
 
-static cogpu_status open_slots_for(cogpu_gpu_reader *reader, const cogpu_gpu_work *work,
-                                   cogpu_error *error) {
-    uint64_t all = 0, largest = 0, list = 0;
+static cogpu_status open_berths_for(cogpu_gpu_reader *reader, const cogpu_gpu_work *work,
+                                    cogpu_error *error) {
+    struct needs needs = {0};
+    uint64_t list = 0;
     for (uint32_t i = 0; i < work->count; i++) {
-        uint64_t need = task_need(&work->tasks[i]);
         if (i == 0 || work->tasks[i].plan != work->tasks[i - 1].plan)
             list = cogpu_slot_list_bytes(work->tasks[i].plan);
-        all += need;
-        largest = need + list > largest ? need + list : largest;
+        add_need(&needs, &work->tasks[i], list);
     }
-    return open_slots(reader, all, largest + COGPU_SLOT_OVERHEAD, error);
+    needs.largest += COGPU_SLOT_OVERHEAD;
+    needs.largest_pinned += COGPU_SLOT_OVERHEAD;
+    return open_berths(reader, &needs, error);
 }
 
 /* All of these tasks are on their way when it returns. For those that the device refused, too,
@@ -625,7 +658,7 @@ static cogpu_status start_tasks(cogpu_gpu_reader *reader, cogpu_gpu_work *work,
                                 cogpu_error *error) {
     struct filling filling = {.reader = reader};
     uint32_t chosen;
-    TRY(open_slots_for(reader, work, error));
+    TRY(open_berths_for(reader, work, error));
     for (uint32_t done = 0; done < work->count; done += chosen) {
         TRY(choose(reader, work, work->tasks + done, work->count - done, &filling, &chosen, error));
         TRY(fill(&filling, work, error));
@@ -661,6 +694,13 @@ static void settle(cogpu_gpu_reader *reader, const cogpu_gpu_work *work) {
         if (slot->berth->holder == slot)
             slot->berth->holder = NULL;
     }
+}
+
+static bool is_idle(const cogpu_gpu_reader *reader) {
+    for (uint32_t i = 0; i < COGPU_SLOTS; i++)
+        if (reader->slots[i].work)
+            return false;
+    return true;
 }
 
 struct again {
@@ -763,6 +803,8 @@ static cogpu_status place_all(cogpu_gpu_reader *reader, const cogpu_gpu_work *wo
 cogpu_status cogpu_gpu_start(cogpu_gpu_reader *reader, cogpu_gpu_work *work, cogpu_error *error) {
     pthread_mutex_lock(&reader->lock);
     reader->has_before = false;
+    if (is_idle(reader))
+        reader->turn = reader->berth = 0; /* whose slots are open already */
     work->is_direct = reader->is_direct;
     work->gds_context = &reader->gds_context;
     if (host_is_faster(reader, work))
@@ -773,6 +815,8 @@ cogpu_status cogpu_gpu_start(cogpu_gpu_reader *reader, cogpu_gpu_work *work, cog
     if (status != COGPU_OK) {
         settle(reader, work);
         close_work(work);
+        if (is_idle(reader))
+            close_slots(reader); /* others may lack the memory */
     }
     pthread_mutex_unlock(&reader->lock);
     return status;
@@ -861,7 +905,10 @@ cogpu_status cogpu_gpu_put(cogpu_gpu_reader *reader, const uint8_t *from, uint32
         raster->bands * (cogpu_slot_align(piece * row_bytes) + sizeof(struct cogpu_placed)) +
         4 * COGPU_GPU_SLACK;
     pthread_mutex_lock(&reader->lock);
-    cogpu_status status = open_slots(reader, needed, needed + COGPU_STAGING, error);
+    const struct needs needs = {needed, needed + COGPU_STAGING, needed, needed + COGPU_STAGING};
+    cogpu_status status = open_berths(reader, &needs, error);
+    if (status == COGPU_OK)
+        status = open_slot(reader, slot, error);
     if (status == COGPU_OK && slot->work)
         status = collect(reader, slot, error);
     if (status == COGPU_OK && reader->berths[0].holder)

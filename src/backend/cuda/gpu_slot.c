@@ -11,13 +11,10 @@
  * that. */
 enum { SCRATCH_SHARE = 3 };
 
-/* Pinned memory of a slot: it takes long to get, and the wire is busy with less. */
-#define PINNED_MAX (UINT64_C(32) << 20)
-
 /* Blocks that are no farther apart in a file are read as one run, with what lies between; a thread
  * takes a piece of it at a time. */
 enum { GAP_BYTES = 4096, PIECE_BYTES = 512 << 10 };
-#define PIECES_MAX (COGPU_SLOT_TASKS + PINNED_MAX / PIECE_BYTES)
+#define PIECES_MAX (COGPU_SLOT_TASKS + COGPU_PINNED_MAX / PIECE_BYTES)
 
 uint64_t cogpu_slot_align(uint64_t bytes) {
     return (bytes + COGPU_GPU_ALIGN - 1) / COGPU_GPU_ALIGN * COGPU_GPU_ALIGN;
@@ -73,7 +70,7 @@ cogpu_status cogpu_slot_open(cogpu_gpu *gpu, uint64_t bytes, struct cogpu_slot *
     slot->direct.reads = cogpu_allocate(COGPU_SLOT_TASKS * sizeof *slot->direct.reads);
     if (!slot->seated || !slot->jpegs || !slot->runs || !slot->pieces || !slot->direct.reads)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for a batch");
-    slot->pinned_bytes = bytes < PINNED_MAX ? bytes : PINNED_MAX;
+    slot->pinned_bytes = bytes;
     TRY(calls->allocate_pinned(gpu, slot->pinned_bytes, (void **)&slot->pinned, error));
     for (uint32_t i = 0; i < COGPU_MARKS; i++)
         TRY(calls->event_open(gpu, &slot->marks[i], error));
@@ -93,7 +90,7 @@ uint64_t cogpu_slot_list_bytes(const cogpu_read_plan *plan) {
 
 bool cogpu_slot_holds(uint64_t berth_bytes, const cogpu_read_plan *plan) {
     uint64_t pages = berth_bytes > COGPU_STAGING ? berth_bytes - COGPU_STAGING : 0;
-    uint64_t most = pages < PINNED_MAX ? pages : PINNED_MAX;
+    uint64_t most = pages < COGPU_PINNED_MAX ? pages : COGPU_PINNED_MAX;
     uint64_t bytes = (uint64_t)plan->slice_rows * plan->storage->format.row_bytes;
     return align(bytes) + cogpu_slot_list_bytes(plan) + COGPU_SLOT_OVERHEAD <= most;
 }

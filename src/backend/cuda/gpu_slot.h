@@ -18,6 +18,9 @@
 enum { COGPU_BERTHS = 7, COGPU_SLOTS = 10, COGPU_SLOT_TASKS = 2048 };
 _Static_assert(COGPU_SLOTS <= 2 * COGPU_BERTHS, "one batch at most waits for a berth");
 
+/* Pinned memory of a slot, at most: it takes long to get, and the wire is busy with less. */
+#define COGPU_PINNED_MAX (UINT64_C(32) << 20)
+
 /* Where staging begins in a slot's memory: cuFile wants a page, decoders want slack. */
 enum { COGPU_STAGING = COGPU_GDS_PAGE };
 
@@ -107,7 +110,7 @@ enum { COGPU_SLOT_OVERHEAD = 1 << 18 };
 
 uint64_t cogpu_slot_align(uint64_t bytes);
 
-/* A berth of so many bytes, and a slot for such berths. */
+/* A berth, and a slot, with so many bytes of the device, and of pinned memory. */
 cogpu_status cogpu_berth_open(cogpu_gpu *gpu, uint64_t bytes, struct cogpu_berth *berth,
                               cogpu_error *error);
 void cogpu_berth_close(cogpu_gpu *gpu, struct cogpu_berth *berth);
