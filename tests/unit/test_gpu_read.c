@@ -281,6 +281,21 @@ static void test_pending_read_beside_one_that_lacks_memory(void) {
     cogpu_context_close(context);
 }
 
+/* A block that fills a berth, but for what the berth loses where it begins at a page. */
+static void test_a_block_that_fills_a_berth(void) {
+    image_kind kind = {.height = 2};
+    for (uint32_t less = 0; less <= COGPU_STAGING; less += COGPU_STAGING) {
+        cogpu_context *context = open_context(ENOUGH);
+        kind.width = (4 << 20) - COGPU_SLOT_OVERHEAD - less;
+        struct image image = open_image(&kind);
+        cogpu_request request = {.context = context};
+        CHECK(cogpu_read(image.file, &request, &image.raster, NULL, &error) == COGPU_OK);
+        CHECK(is_read(&image));
+        close_image(&image);
+        cogpu_context_close(context);
+    }
+}
+
 /* Blocks without data take no memory of the device. */
 static void test_sparse_blocks_take_no_memory(void) {
     static const uint64_t sparse[] = {0, UINT64_MAX};
@@ -739,6 +754,7 @@ int main(void) {
     RUN(test_pending_read_of_a_damaged_block);
     RUN(test_many_threads_on_one_context);
     RUN(test_pending_read_beside_one_that_lacks_memory);
+    RUN(test_a_block_that_fills_a_berth);
     RUN(test_sparse_blocks_take_no_memory);
     RUN(test_nothing_is_pending_on_the_host);
     RUN(test_a_block_beyond_the_file);

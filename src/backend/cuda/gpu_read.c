@@ -616,7 +616,7 @@ static cogpu_status open_slots_for(cogpu_gpu_reader *reader, const cogpu_gpu_wor
         all += need;
         largest = need + list > largest ? need + list : largest;
     }
-    return open_slots(reader, all, largest + COGPU_SLOT_OVERHEAD, error);
+    return open_slots(reader, all, largest + COGPU_SLOT_OVERHEAD + COGPU_STAGING, error);
 }
 
 /* All of these tasks are on their way when it returns. For those that the device refused, too,
