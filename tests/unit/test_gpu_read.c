@@ -281,6 +281,43 @@ static void test_pending_read_beside_one_that_lacks_memory(void) {
     cogpu_context_close(context);
 }
 
+/* A read whose only block does not fit a slot. */
+static void read_too_large(cogpu_gpu_reader *reader) {
+    cogpu_storage storage = {.format = {.row_bytes = 1 << 20}};
+    cogpu_read_plan plan = {.storage = &storage};
+    cogpu_gpu_task task = {.plan = &plan, .block = {.needed_rows = 1}, .span = {8, 1 << 20}};
+    cogpu_stages stages = {0};
+    cogpu_gpu_work work = {.tasks = &task, .count = 1, .seat_count = 1, .stages = &stages};
+    CHECK(cogpu_gpu_start(reader, &work, &error) == COGPU_LIMIT);
+}
+
+/* Reads that are refused when a slot and a berth are taken for them already: those before and after
+ * are right, however many they were. */
+static void test_refused_reads_between_others(void) {
+    enum { BERTH = 400 << 10 };
+    static const image_kind kind = {
+        .width = 256, .height = 6400, .tile_width = 256, .tile_height = 64};
+    struct image first = open_image(&kind), second = open_image(&kind);
+    for (uint32_t refused = COGPU_BERTHS - 2; refused < COGPU_BERTHS; refused++) {
+        cogpu_gpu *gpu;
+        cogpu_context *context = open_device(refused, 1 << 30, COGPU_BERTHS * BERTH, &gpu);
+        cogpu_pending *pending = NULL;
+        cogpu_request request = {.context = context, .pending = &pending};
+        memset(first.raster.data, 0, 256 * 6400);
+        memset(second.raster.data, 0, 256 * 6400);
+        CHECK(cogpu_read(first.file, &request, &first.raster, NULL, &error) == COGPU_OK);
+        for (uint32_t i = 0; i < refused; i++)
+            read_too_large(context->devices->reader);
+        request.pending = NULL;
+        CHECK(cogpu_read(second.file, &request, &second.raster, NULL, &error) == COGPU_OK);
+        CHECK(is_read(&second));
+        CHECK(cogpu_wait(pending, NULL, &error) == COGPU_OK && is_read(&first));
+        cogpu_context_close(context);
+    }
+    close_image(&first);
+    close_image(&second);
+}
+
 /* A block that fills a berth, but for what the berth loses where it begins at a page. */
 static void test_a_block_that_fills_a_berth(void) {
     image_kind kind = {.height = 2};
@@ -754,6 +791,7 @@ int main(void) {
     RUN(test_pending_read_of_a_damaged_block);
     RUN(test_many_threads_on_one_context);
     RUN(test_pending_read_beside_one_that_lacks_memory);
+    RUN(test_refused_reads_between_others);
     RUN(test_a_block_that_fills_a_berth);
     RUN(test_sparse_blocks_take_no_memory);
     RUN(test_nothing_is_pending_on_the_host);

@@ -539,7 +539,6 @@ static void take_berth(cogpu_gpu_reader *reader, struct cogpu_slot *slot) {
     slot->is_waiting = berth->holder != NULL;
     if (!berth->holder)
         berth->holder = slot;
-    reader->berth = (reader->berth + 1) % COGPU_BERTHS;
 }
 
 /* The batch that must be through before the next slot can be filled: its own, or, where bytes go
@@ -572,7 +571,9 @@ static cogpu_status choose(cogpu_gpu_reader *reader, cogpu_gpu_work *work, cogpu
                               "raise `device_bytes` of the context");
         cogpu_slot_cut(reader->gpu, slot);
         filling->slots[filling->count++] = slot;
+        /* Only together: or else two batches would come to wait for one berth. */
         reader->turn = (reader->turn + 1) % COGPU_SLOTS;
+        reader->berth = (reader->berth + 1) % COGPU_BERTHS;
         *chosen += taken;
     }
     return COGPU_OK;
