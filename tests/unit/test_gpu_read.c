@@ -598,6 +598,42 @@ static void test_order_in_the_stream(void) {
     }
 }
 
+/* Rasters with streams of their own: each is written after what its stream held. */
+static void test_rasters_of_many_streams(void) {
+    enum { COUNT = 5, BYTES = 2 * 300 * 270 };
+    struct image images[COUNT];
+    void *junk = malloc(BYTES);
+    memset(junk, 0xA5, BYTES);
+    for (uint32_t i = 0; i < COUNT; i++)
+        images[i] = open_image(&tiles);
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        cogpu_gpu *gpu;
+        cogpu_context *context = open_device(seed, 1 << 30, ENOUGH, &gpu);
+        const cogpu_gpu_calls *calls = gpu->calls;
+        cogpu_gpu_stream *streams[3] = {NULL};
+        cogpu_read_item items[COUNT] = {{0}};
+        for (uint32_t i = 0; i < 3; i++)
+            CHECK(calls->stream_open(gpu, false, &streams[i], &error) == COGPU_OK);
+        for (uint32_t i = 0; i < COUNT; i++) {
+            items[i] = (cogpu_read_item){.file = images[i].file, .raster = images[i].raster};
+            items[i].raster.stream = streams[i % 3];
+            CHECK(calls->copy_up(gpu, items[i].raster.data, junk, BYTES, streams[i % 3], &error) ==
+                  COGPU_OK);
+        }
+        CHECK(cogpu_read_many(items, COUNT, context, &error) == COGPU_OK);
+        for (uint32_t i = 0; i < 3; i++)
+            CHECK(calls->finish_stream(gpu, streams[i], &error) == COGPU_OK);
+        for (uint32_t i = 0; i < COUNT; i++)
+            CHECK(is_read(&images[i]));
+        for (uint32_t i = 0; i < 3; i++)
+            calls->stream_close(gpu, streams[i]);
+        cogpu_context_close(context);
+    }
+    for (uint32_t i = 0; i < COUNT; i++)
+        close_image(&images[i]);
+    free(junk);
+}
+
 /* What the raster's stream holds already is done before rows are put into the raster. */
 static void test_rows_wait_for_the_raster(void) {
     const uint8_t before[8] = {0}, rows[8] = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -802,6 +838,7 @@ int main(void) {
     RUN(test_items_of_many_devices);
     RUN(test_bytes_in_pinned_memory);
     RUN(test_order_in_the_stream);
+    RUN(test_rasters_of_many_streams);
     RUN(test_rows_wait_for_the_raster);
     RUN(test_rows_fit_little_memory);
     return FINISH();
