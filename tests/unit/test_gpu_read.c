@@ -648,6 +648,37 @@ static void test_order_in_the_stream(void) {
     }
 }
 
+/* The second of two reads in a stream comes after what the stream got since the first. */
+static void test_second_read_in_the_stream(void) {
+    enum { BYTES = 2 * 300 * 270 };
+    struct image images[2] = {open_image(&tiles), open_image(&tiles)};
+    void *junk = malloc(BYTES);
+    memset(junk, 0xA5, BYTES);
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        cogpu_gpu *gpu;
+        cogpu_context *context = open_device(seed, 1 << 30, ENOUGH, &gpu);
+        cogpu_gpu_stream *stream = NULL;
+        cogpu_pending *pending[2] = {NULL};
+        CHECK(gpu->calls->stream_open(gpu, false, &stream, &error) == COGPU_OK);
+        for (uint32_t i = 0; i < 2; i++) {
+            cogpu_raster raster = images[i].raster;
+            cogpu_request request = {.context = context, .pending = &pending[i]};
+            raster.stream = stream;
+            CHECK(gpu->calls->copy_up(gpu, raster.data, junk, BYTES, stream, &error) == COGPU_OK);
+            CHECK(cogpu_read(images[i].file, &request, &raster, NULL, &error) == COGPU_OK);
+        }
+        for (uint32_t i = 0; i < 2; i++)
+            CHECK(cogpu_wait(pending[i], NULL, &error) == COGPU_OK);
+        CHECK(gpu->calls->finish_stream(gpu, stream, &error) == COGPU_OK);
+        CHECK(is_read(&images[0]) && is_read(&images[1]));
+        gpu->calls->stream_close(gpu, stream);
+        cogpu_context_close(context);
+    }
+    for (uint32_t i = 0; i < 2; i++)
+        close_image(&images[i]);
+    free(junk);
+}
+
 /* Rasters with streams of their own: each is written after what its stream held. */
 static void test_rasters_of_many_streams(void) {
     enum { COUNT = 5, BYTES = 2 * 300 * 270 };
@@ -805,6 +836,34 @@ static void damaged_blocks_come_back(void) {
     CHECK(error.block == 3 && result.late_blocks == 2);
 }
 
+/* ... whatever rows were put into rasters meanwhile. All blocks clear their tables so often that
+ * the device leaves them to the host. */
+static void rows_between_blocks_that_come_back(void) {
+    image_kind kind = narrow;
+    kind.compression = 5;
+    cogpu_context *context = open_context(COGPU_BERTHS * SMALL_BERTH);
+    struct image image = open_image(&kind);
+    cogpu_pending *pending = NULL;
+    cogpu_request request = {.context = context, .pending = &pending};
+    cogpu_result result;
+    uint8_t rows[8192] = {0}, put[8192];
+    cogpu_raster raster = {.data = put,
+                           .type = COGPU_U8,
+                           .bands = 1,
+                           .height = 1,
+                           .width = sizeof rows,
+                           .stride_x = 1,
+                           .stride_y = sizeof rows,
+                           .stride_band = sizeof rows};
+    move_to_path(&image);
+    CHECK(cogpu_read(image.file, &request, &image.raster, NULL, &error) == COGPU_OK && pending);
+    CHECK(cogpu_gpu_put(context->devices->reader, rows, 1, &raster, 0, &error) == COGPU_OK);
+    CHECK(cogpu_wait(pending, &result, &error) == COGPU_OK && is_read(&image));
+    CHECK(result.late_blocks == result.blocks && result.direct_bytes == 0);
+    close_image(&image);
+    cogpu_context_close(context);
+}
+
 static void memory_that_is_not_registered(void) {
     fake->memory_error = 5022;
     cogpu_result result = read_directly(open_image(&tiles), COGPU_OK);
@@ -876,6 +935,7 @@ static void test_direct_reads(void) {
     with_cufile(FAKE_CUFILE, direct_batches_take_turns);
     with_cufile(FAKE_CUFILE, reads_that_fail);
     with_cufile(FAKE_CUFILE, damaged_blocks_come_back);
+    with_cufile(FAKE_CUFILE, rows_between_blocks_that_come_back);
     with_cufile(FAKE_CUFILE, memory_that_is_not_registered);
     with_cufile(FAKE_CUFILE, files_that_are_not_taken);
     with_cufile(FAKE_CUFILE, mixed_with_others);
@@ -904,6 +964,7 @@ int main(void) {
     RUN(test_items_of_many_devices);
     RUN(test_bytes_in_pinned_memory);
     RUN(test_order_in_the_stream);
+    RUN(test_second_read_in_the_stream);
     RUN(test_rasters_of_many_streams);
     RUN(test_rows_wait_for_the_raster);
     RUN(test_rows_fit_little_memory);
