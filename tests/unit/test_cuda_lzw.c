@@ -171,7 +171,7 @@ static gpu_stream with_clear_at(uint32_t clear_after, uint32_t number) {
  * which it does not look at so: there the scan is not deceived. */
 static void hidden_clear(void) {
     gpu_stream streams[] = {with_clear_at(3836, 200),  with_clear_at(3836, 3835),
-                            with_clear_at(3840, 3839), with_clear_at(5000, 3839),
+                            with_clear_at(3840, 3839), with_clear_at(3841, 3840),
                             with_clear_at(5000, 3840), with_clear_at(5000, 4900)};
     decode_all(streams, 6);
     for (uint32_t i = 0; i < 3; i++)
