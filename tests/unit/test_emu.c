@@ -254,6 +254,34 @@ static void streams_work_late(void) {
     CHECK(late > SEEDS / 4);
 }
 
+/* Who waits for an event waits for what was recorded then, whatever becomes of the event. */
+static void events_are_recorded_again(void) {
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        cogpu_gpu *gpu;
+        cogpu_gpu_stream *streams[3];
+        cogpu_gpu_event *event;
+        const uint32_t from = 7;
+        uint32_t between = 0, to = 0;
+        CHECK(cogpu_gpu_open_emu(seed, 1 << 20, &gpu, NULL) == COGPU_OK);
+        const cogpu_gpu_calls *calls = gpu->calls;
+        for (int i = 0; i < 3; i++)
+            CHECK(calls->stream_open(gpu, false, &streams[i], NULL) == COGPU_OK);
+        CHECK(calls->event_open(gpu, &event, NULL) == COGPU_OK);
+        CHECK(calls->copy_up(gpu, &between, &from, sizeof from, streams[0], NULL) == COGPU_OK);
+        CHECK(calls->record(gpu, event, streams[0], NULL) == COGPU_OK);
+        CHECK(calls->wait_event(gpu, streams[2], event, NULL) == COGPU_OK);
+        CHECK(calls->record(gpu, event, streams[1], NULL) == COGPU_OK);
+        CHECK(calls->finish_event(gpu, event, NULL) == COGPU_OK);
+        calls->event_close(gpu, event);
+        CHECK(calls->copy_down(gpu, &to, &between, sizeof to, streams[2], NULL) == COGPU_OK);
+        CHECK(calls->finish_stream(gpu, streams[2], NULL) == COGPU_OK);
+        CHECK(to == from);
+        for (int i = 0; i < 3; i++)
+            calls->stream_close(gpu, streams[i]);
+        calls->close(gpu);
+    }
+}
+
 /* A device has an end, and a failure sticks to it. */
 static void limits_and_failures(void) {
     cogpu_gpu *gpu;
@@ -289,6 +317,7 @@ int main(void) {
     RUN(never_ends);
     RUN(makers_and_takers);
     RUN(streams_work_late);
+    RUN(events_are_recorded_again);
     RUN(limits_and_failures);
     return FINISH();
 }

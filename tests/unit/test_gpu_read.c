@@ -143,11 +143,13 @@ static void test_pending_read_of_many_blocks(void) {
     cogpu_context_close(context);
 }
 
-/* More batches than slots, with a few tiles each: none takes a berth from one that is under way, in
- * whatever order the device works. */
+/* Memory for a few tiles of 16 KiB. */
+enum { SMALL_BERTH = 320 << 10 };
+
+/* More batches than slots and berths, with a few tiles each: none takes a berth from one that is
+ * under way, in whatever order the device works. */
 static void test_batches_take_turns(void) {
-    enum { BERTH = 400 << 10 };
-    for (uint32_t seed = 1; seed <= 8; seed++) {
+    for (uint32_t seed = 1; seed <= 4; seed++) {
         image_kind kind = {.width = 256,
                            .height = 3200,
                            .tile_width = 256,
@@ -156,7 +158,7 @@ static void test_batches_take_turns(void) {
         char text[8];
         snprintf(text, sizeof text, "%u", seed);
         setenv("COGPU_EMU_SEED", text, 1);
-        cogpu_context *context = open_context(COGPU_BERTHS * BERTH);
+        cogpu_context *context = open_context(COGPU_BERTHS * SMALL_BERTH);
         struct image image = open_image(&kind);
         cogpu_request request = {.context = context};
         cogpu_result result;
@@ -279,6 +281,99 @@ static void test_pending_read_beside_one_that_lacks_memory(void) {
     close_image(&image);
     close_image(&large);
     cogpu_context_close(context);
+}
+
+/* Of many batches, where berths are small. */
+static const image_kind narrow = {
+    .width = 256, .height = 3200, .tile_width = 256, .tile_height = 64};
+enum { NARROW_BYTES = 256 * 3200 };
+
+/* A read whose only block does not fit a slot. */
+static void read_too_large(cogpu_gpu_reader *reader) {
+    cogpu_storage storage = {.format = {.row_bytes = 1 << 20}};
+    cogpu_read_plan plan = {.storage = &storage};
+    cogpu_gpu_task task = {.plan = &plan, .block = {.needed_rows = 1}, .span = {8, 1 << 20}};
+    cogpu_stages stages = {0};
+    cogpu_gpu_work work = {.tasks = &task, .count = 1, .seat_count = 1, .stages = &stages};
+    CHECK(cogpu_gpu_start(reader, &work, &error) == COGPU_LIMIT);
+}
+
+/* Reads that are refused when a slot and a berth are taken for them already: those before and after
+ * are right, however many they were. */
+static void test_refused_reads_between_others(void) {
+    struct image first = open_image(&narrow), second = open_image(&narrow);
+    for (uint32_t refused = COGPU_BERTHS - 2; refused < COGPU_BERTHS; refused++) {
+        cogpu_gpu *gpu;
+        cogpu_context *context = open_device(refused, 1 << 30, COGPU_BERTHS * SMALL_BERTH, &gpu);
+        cogpu_pending *pending = NULL;
+        cogpu_request request = {.context = context, .pending = &pending};
+        memset(first.raster.data, 0, NARROW_BYTES);
+        memset(second.raster.data, 0, NARROW_BYTES);
+        CHECK(cogpu_read(first.file, &request, &first.raster, NULL, &error) == COGPU_OK);
+        for (uint32_t i = 0; i < refused; i++)
+            read_too_large(context->devices->reader);
+        request.pending = NULL;
+        CHECK(cogpu_read(second.file, &request, &second.raster, NULL, &error) == COGPU_OK);
+        CHECK(is_read(&second));
+        CHECK(cogpu_wait(pending, NULL, &error) == COGPU_OK && is_read(&first));
+        cogpu_context_close(context);
+    }
+    close_image(&first);
+    close_image(&second);
+}
+
+static const cogpu_gpu_calls *calls_behind;
+static uint32_t copies_left;
+
+static cogpu_status copy_up_or_fail(cogpu_gpu *gpu, void *to, const void *from, uint64_t bytes,
+                                    cogpu_gpu_stream *stream, cogpu_error *why) {
+    if (copies_left-- == 0)
+        return cogpu_fail(why, COGPU_DEVICE, "a copy is made to fail");
+    return calls_behind->copy_up(gpu, to, from, bytes, stream, why);
+}
+
+/* A read that fails with batches under way and others that wait for berths, some of which another
+ * read has: that one and the next are right. */
+static void test_failed_reads_between_others(void) {
+    struct image first = open_image(&narrow), second = open_image(&narrow);
+    for (uint32_t copies = 0; copies <= COGPU_SLOTS; copies += 2) {
+        cogpu_gpu *gpu;
+        cogpu_context *context = open_device(copies + 1, 1 << 30, COGPU_BERTHS * SMALL_BERTH, &gpu);
+        cogpu_pending *pending = NULL;
+        cogpu_request request = {.context = context, .pending = &pending};
+        cogpu_gpu_calls failing = *gpu->calls;
+        memset(first.raster.data, 0, NARROW_BYTES);
+        memset(second.raster.data, 0, NARROW_BYTES);
+        CHECK(cogpu_read(first.file, &request, &first.raster, NULL, &error) == COGPU_OK);
+        request.pending = NULL;
+        calls_behind = gpu->calls;
+        copies_left = copies;
+        failing.copy_up = copy_up_or_fail;
+        gpu->calls = &failing;
+        CHECK(cogpu_read(second.file, &request, &second.raster, NULL, &error) == COGPU_DEVICE);
+        gpu->calls = calls_behind;
+        CHECK(cogpu_read(second.file, &request, &second.raster, NULL, &error) == COGPU_OK);
+        CHECK(is_read(&second));
+        CHECK(cogpu_wait(pending, NULL, &error) == COGPU_OK && is_read(&first));
+        cogpu_context_close(context);
+    }
+    close_image(&first);
+    close_image(&second);
+}
+
+/* A block that fills a berth, but for what the berth loses where it begins at a page. */
+static void test_a_block_that_fills_a_berth(void) {
+    image_kind kind = {.height = 2};
+    for (uint32_t less = 0; less <= COGPU_STAGING; less += COGPU_STAGING) {
+        cogpu_context *context = open_context(ENOUGH);
+        kind.width = (4 << 20) - COGPU_SLOT_OVERHEAD - less;
+        struct image image = open_image(&kind);
+        cogpu_request request = {.context = context};
+        CHECK(cogpu_read(image.file, &request, &image.raster, NULL, &error) == COGPU_OK);
+        CHECK(is_read(&image));
+        close_image(&image);
+        cogpu_context_close(context);
+    }
 }
 
 /* Blocks without data take no memory of the device. */
@@ -457,7 +552,6 @@ static cogpu_gpu_reader *open_reader(uint64_t seed, uint64_t budget, cogpu_gpu *
 
 /* ---- bytes in pinned memory of the caller -------------------------------------------------- */
 
-static const cogpu_gpu_calls *calls_behind;
 static const uint8_t *lent_from, *lent_to;
 static uint64_t lent_bytes;
 
@@ -471,7 +565,20 @@ static cogpu_status copy_up_and_count(cogpu_gpu *gpu, void *to, const void *from
     return calls_behind->copy_up(gpu, to, from, bytes, stream, why);
 }
 
-/* Bytes in pinned memory are copied up from there, all others by way of the reader's own. */
+/* A read of the file in the caller's memory, with a limit for blocks. */
+static cogpu_status read_lent(struct image *image, cogpu_context *context, uint64_t block_bytes) {
+    cogpu_request request = {.context = context};
+    cogpu_open_options options = {.limits.block_bytes = block_bytes};
+    size_t size = image->built.size;
+    lent_to = lent_from + size;
+    lent_bytes = 0;
+    cogpu_close(image->file);
+    CHECK(cogpu_open_memory(lent_from, size, &options, &image->file, &error) == COGPU_OK);
+    return cogpu_read(image->file, &request, &image->raster, NULL, &error);
+}
+
+/* Bytes in pinned memory are copied up from there, all others by way of the reader's own. The
+ * file's limits hold for both. */
 static void test_bytes_in_pinned_memory(void) {
     for (uint32_t i = 0; i < 4; i++) {
         image_kind kind = {.width = 900,
@@ -483,23 +590,18 @@ static void test_bytes_in_pinned_memory(void) {
         cogpu_gpu *gpu;
         cogpu_context *context = open_device(i + 1, 1 << 30, 8 << 20, &gpu);
         struct image image = open_image(&kind);
-        cogpu_request request = {.context = context};
         cogpu_gpu_calls counting = *gpu->calls;
         size_t size = image.built.size;
         void *pinned = NULL;
         CHECK(gpu->calls->allocate_pinned(gpu, size, &pinned, &error) == COGPU_OK);
         memcpy(pinned, image.built.bytes, size);
         lent_from = is_pinned ? pinned : image.built.bytes;
-        lent_to = lent_from + size;
-        lent_bytes = 0;
-        cogpu_close(image.file);
-        CHECK(cogpu_open_memory(lent_from, size, NULL, &image.file, &error) == COGPU_OK);
         calls_behind = gpu->calls;
         counting.copy_up = copy_up_and_count;
         gpu->calls = &counting;
-        CHECK(cogpu_read(image.file, &request, &image.raster, NULL, &error) == COGPU_OK);
-        CHECK(is_read(&image));
+        CHECK(read_lent(&image, context, 0) == COGPU_OK && is_read(&image));
         CHECK(is_pinned ? lent_bytes > 900 * 1200 && lent_bytes < size : lent_bytes == 0);
+        CHECK(read_lent(&image, context, 512 * 256 - 1) == COGPU_LIMIT);
         gpu->calls = calls_behind;
         gpu->calls->release_pinned(gpu, pinned);
         close_image(&image);
@@ -580,6 +682,73 @@ static void test_order_in_the_stream(void) {
     }
 }
 
+/* The second of two reads in a stream comes after what the stream got since the first. */
+static void test_second_read_in_the_stream(void) {
+    enum { BYTES = 2 * 300 * 270 };
+    struct image images[2] = {open_image(&tiles), open_image(&tiles)};
+    void *junk = malloc(BYTES);
+    memset(junk, 0xA5, BYTES);
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        cogpu_gpu *gpu;
+        cogpu_context *context = open_device(seed, 1 << 30, ENOUGH, &gpu);
+        cogpu_gpu_stream *stream = NULL;
+        cogpu_pending *pending[2] = {NULL};
+        CHECK(gpu->calls->stream_open(gpu, false, &stream, &error) == COGPU_OK);
+        for (uint32_t i = 0; i < 2; i++) {
+            cogpu_raster raster = images[i].raster;
+            cogpu_request request = {.context = context, .pending = &pending[i]};
+            raster.stream = stream;
+            CHECK(gpu->calls->copy_up(gpu, raster.data, junk, BYTES, stream, &error) == COGPU_OK);
+            CHECK(cogpu_read(images[i].file, &request, &raster, NULL, &error) == COGPU_OK);
+        }
+        for (uint32_t i = 0; i < 2; i++)
+            CHECK(cogpu_wait(pending[i], NULL, &error) == COGPU_OK);
+        CHECK(gpu->calls->finish_stream(gpu, stream, &error) == COGPU_OK);
+        CHECK(is_read(&images[0]) && is_read(&images[1]));
+        gpu->calls->stream_close(gpu, stream);
+        cogpu_context_close(context);
+    }
+    for (uint32_t i = 0; i < 2; i++)
+        close_image(&images[i]);
+    free(junk);
+}
+
+/* Rasters with streams of their own: each is written after what its stream held. */
+static void test_rasters_of_many_streams(void) {
+    enum { COUNT = 3, STREAMS = 2, BYTES = 2 * 300 * 270 };
+    struct image images[COUNT];
+    void *junk = malloc(BYTES);
+    memset(junk, 0xA5, BYTES);
+    for (uint32_t i = 0; i < COUNT; i++)
+        images[i] = open_image(&tiles);
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        cogpu_gpu *gpu;
+        cogpu_context *context = open_device(seed, 1 << 30, ENOUGH, &gpu);
+        const cogpu_gpu_calls *calls = gpu->calls;
+        cogpu_gpu_stream *streams[STREAMS] = {NULL};
+        cogpu_read_item items[COUNT] = {{0}};
+        for (uint32_t i = 0; i < STREAMS; i++)
+            CHECK(calls->stream_open(gpu, false, &streams[i], &error) == COGPU_OK);
+        for (uint32_t i = 0; i < COUNT; i++) {
+            items[i] = (cogpu_read_item){.file = images[i].file, .raster = images[i].raster};
+            items[i].raster.stream = streams[i % STREAMS];
+            CHECK(calls->copy_up(gpu, items[i].raster.data, junk, BYTES, streams[i % STREAMS],
+                                 &error) == COGPU_OK);
+        }
+        CHECK(cogpu_read_many(items, COUNT, context, &error) == COGPU_OK);
+        for (uint32_t i = 0; i < STREAMS; i++)
+            CHECK(calls->finish_stream(gpu, streams[i], &error) == COGPU_OK);
+        for (uint32_t i = 0; i < COUNT; i++)
+            CHECK(is_read(&images[i]));
+        for (uint32_t i = 0; i < STREAMS; i++)
+            calls->stream_close(gpu, streams[i]);
+        cogpu_context_close(context);
+    }
+    for (uint32_t i = 0; i < COUNT; i++)
+        close_image(&images[i]);
+    free(junk);
+}
+
 /* What the raster's stream holds already is done before rows are put into the raster. */
 static void test_rows_wait_for_the_raster(void) {
     const uint8_t before[8] = {0}, rows[8] = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -643,8 +812,9 @@ static void with_cufile(const char *path, void (*test)(void)) {
 }
 
 /* Reads the image from a path, and closes it. */
-static cogpu_result read_directly(struct image image, cogpu_status expected) {
-    cogpu_context *context = open_context(ENOUGH);
+static cogpu_result read_directly_within(uint64_t device_bytes, struct image image,
+                                         cogpu_status expected) {
+    cogpu_context *context = open_context(device_bytes);
     cogpu_request request = {.context = context};
     cogpu_result result;
     move_to_path(&image);
@@ -657,11 +827,24 @@ static cogpu_result read_directly(struct image image, cogpu_status expected) {
     return result;
 }
 
+static cogpu_result read_directly(struct image image, cogpu_status expected) {
+    return read_directly_within(ENOUGH, image, expected);
+}
+
 static void all_is_direct(void) {
     cogpu_result result = read_directly(open_image(&tiles), COGPU_OK);
     CHECK(result.direct_bytes == result.bytes_read && result.device_blocks == TILES);
     CHECK(fake->submitted > 0 && fake->submitted_before_wait == fake->submitted);
     CHECK(cogpu_no_direct_storage() == NULL);
+}
+
+/* No bytes go into a berth before the batch that was there is through. */
+static void direct_batches_take_turns(void) {
+    image_kind kind = narrow;
+    kind.compression = 32773;
+    cogpu_result result =
+        read_directly_within(COGPU_BERTHS * SMALL_BERTH, open_image(&kind), COGPU_OK);
+    CHECK(result.direct_bytes == result.bytes_read);
 }
 
 /* Tiles far from each other, so that each has a read of its own. */
@@ -685,6 +868,34 @@ static void damaged_blocks_come_back(void) {
     damage(&image, 20);
     cogpu_result result = read_directly(image, COGPU_CORRUPT);
     CHECK(error.block == 3 && result.late_blocks == 2);
+}
+
+/* ... whatever rows were put into rasters meanwhile. All blocks clear their tables so often that
+ * the device leaves them to the host. */
+static void rows_between_blocks_that_come_back(void) {
+    image_kind kind = narrow;
+    kind.compression = 5;
+    cogpu_context *context = open_context(COGPU_BERTHS * SMALL_BERTH);
+    struct image image = open_image(&kind);
+    cogpu_pending *pending = NULL;
+    cogpu_request request = {.context = context, .pending = &pending};
+    cogpu_result result;
+    uint8_t rows[8192] = {0}, put[8192];
+    cogpu_raster raster = {.data = put,
+                           .type = COGPU_U8,
+                           .bands = 1,
+                           .height = 1,
+                           .width = sizeof rows,
+                           .stride_x = 1,
+                           .stride_y = sizeof rows,
+                           .stride_band = sizeof rows};
+    move_to_path(&image);
+    CHECK(cogpu_read(image.file, &request, &image.raster, NULL, &error) == COGPU_OK && pending);
+    CHECK(cogpu_gpu_put(context->devices->reader, rows, 1, &raster, 0, &error) == COGPU_OK);
+    CHECK(cogpu_wait(pending, &result, &error) == COGPU_OK && is_read(&image));
+    CHECK(result.late_blocks == result.blocks && result.direct_bytes == 0);
+    close_image(&image);
+    cogpu_context_close(context);
 }
 
 static void memory_that_is_not_registered(void) {
@@ -755,8 +966,10 @@ static void by_way_of_the_host(void) {
 
 static void test_direct_reads(void) {
     with_cufile(FAKE_CUFILE, all_is_direct);
+    with_cufile(FAKE_CUFILE, direct_batches_take_turns);
     with_cufile(FAKE_CUFILE, reads_that_fail);
     with_cufile(FAKE_CUFILE, damaged_blocks_come_back);
+    with_cufile(FAKE_CUFILE, rows_between_blocks_that_come_back);
     with_cufile(FAKE_CUFILE, memory_that_is_not_registered);
     with_cufile(FAKE_CUFILE, files_that_are_not_taken);
     with_cufile(FAKE_CUFILE, mixed_with_others);
@@ -773,6 +986,9 @@ int main(void) {
     RUN(test_pending_read_of_a_damaged_block);
     RUN(test_many_threads_on_one_context);
     RUN(test_pending_read_beside_one_that_lacks_memory);
+    RUN(test_refused_reads_between_others);
+    RUN(test_failed_reads_between_others);
+    RUN(test_a_block_that_fills_a_berth);
     RUN(test_sparse_blocks_take_no_memory);
     RUN(test_nothing_is_pending_on_the_host);
     RUN(test_a_block_beyond_the_file);
@@ -783,6 +999,8 @@ int main(void) {
     RUN(test_bytes_in_pinned_memory);
     RUN(test_pinned_memory_is_taken_as_needed);
     RUN(test_order_in_the_stream);
+    RUN(test_second_read_in_the_stream);
+    RUN(test_rasters_of_many_streams);
     RUN(test_rows_wait_for_the_raster);
     RUN(test_rows_fit_little_memory);
     return FINISH();

@@ -44,6 +44,9 @@
 
 enum { CLEAR = 256, END = 257, FIRST = 258, REGULAR_CODES = 3836 };
 
+/* All that a table has room for, and the one that adds the last. */
+enum { CODES = 3840 };
+
 /* ---- codes ---- */
 
 /* From these numbers on, codes are a bit wider. */
@@ -201,7 +204,7 @@ DEVICE_FN bool take_segment(struct scan_shared *shared, struct search *search, u
 
 /* Finds all segments; false where they are more than there is room for. Encoders clear when their
  * table is full, some a code sooner than others: the next segments are likely to be as long as this
- * one, if it is long. */
+ * one, if it is long. Of codes after a full table nobody but the scan looks for Clears. */
 DEVICE_FN bool find_segments(struct scan_shared *shared, struct search *search) {
     uint32_t codes = 1;
     bool more = true;
@@ -212,7 +215,7 @@ DEVICE_FN bool find_segments(struct scan_shared *shared, struct search *search) 
         codes = 0;
     }
     while (more && search->found + search->empty < search->room) {
-        if (codes >= TWELVE_BITS || codes == 0)
+        if (codes == 0 || (codes >= TWELVE_BITS && codes <= CODES))
             take_regular(shared, search, codes == 0 ? REGULAR_CODES : codes);
         if (search->found + search->empty < search->room)
             more = take_segment(shared, search, &codes);
@@ -263,9 +266,8 @@ KERNEL(cogpu_kernel_lzw_scan, struct cogpu_lzw_args, struct scan_shared, SCAN_TH
 enum {
     THREADS = 384,
     WARPS = THREADS / WARP,
-    ROWS = 10,
-    CODES = ROWS * THREADS, /* all that a table has room for, and the one that adds the last */
-    WINDOW = 40 * THREADS,  /* decoded bytes at a time */
+    ROWS = CODES / THREADS,
+    WINDOW = 40 * THREADS, /* decoded bytes at a time */
     WINDOW_WORDS = WINDOW / 32
 };
 

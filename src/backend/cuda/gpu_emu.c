@@ -26,8 +26,7 @@ struct thing {
     uint64_t bytes;
     const cogpu_kernel *kernel;
     uint32_t blocks;
-    cogpu_gpu_event *event;
-    uint64_t recording; /* of the event */
+    struct recording *recording;
     _Alignas(16) uint8_t args[ARGS_MAX];
 };
 
@@ -36,9 +35,16 @@ struct cogpu_gpu_stream {
     struct thing *first, **last;
 };
 
-struct cogpu_gpu_event {
-    uint64_t recorded, done; /* how often */
+/* Of an event, which may be recorded again, in another stream, while others still wait for this:
+ * it stays as long as anybody holds it. */
+struct recording {
+    uint32_t holders;
+    bool is_done;
     cogpu_gpu_stream *stream;
+};
+
+struct cogpu_gpu_event {
+    struct recording *last; /* NULL: there is nothing to wait for */
 };
 
 /* An allocation. What is before and after `memory`, which is aligned, is poison. */
@@ -142,8 +148,17 @@ static cogpu_status emu_memory(cogpu_gpu *gpu, uint64_t *free_bytes, uint64_t *t
 
 /* ---- streams ------------------------------------------------------------------------------- */
 
-static void work_off(struct emu_gpu *emu, cogpu_gpu_stream *stream,
-                     const cogpu_gpu_event *until_event, uint64_t until);
+static void let_go(struct recording *recording) {
+    if (recording && --recording->holders == 0)
+        cogpu_release(recording);
+}
+
+static void work_off(struct emu_gpu *emu, cogpu_gpu_stream *stream, const struct recording *until);
+
+static void finish(struct emu_gpu *emu, const struct recording *recording) {
+    if (recording && !recording->is_done)
+        work_off(emu, recording->stream, recording);
+}
 
 static void do_thing(struct emu_gpu *emu, struct thing *thing) {
     switch (thing->what) {
@@ -154,11 +169,10 @@ static void do_thing(struct emu_gpu *emu, struct thing *thing) {
         memset(thing->to, 0, (size_t)thing->bytes);
         break;
     case RECORD:
-        thing->event->done = thing->recording;
+        thing->recording->is_done = true;
         break;
     case WAIT:
-        if (thing->event->done < thing->recording)
-            work_off(emu, thing->event->stream, thing->event, thing->recording);
+        finish(emu, thing->recording);
         break;
     case LAUNCH: {
         cogpu_emu_finding finding =
@@ -168,17 +182,17 @@ static void do_thing(struct emu_gpu *emu, struct thing *thing) {
     }
 }
 
-/* Does what stands in the stream, up to the recording of an event if one is named. After a failure
- * only events come to pass. */
-static void work_off(struct emu_gpu *emu, cogpu_gpu_stream *stream,
-                     const cogpu_gpu_event *until_event, uint64_t until) {
-    while (stream->first && !(until_event && until_event->done >= until)) {
+/* Does what stands in the stream, up to a recording if one is named. After a failure only events
+ * come to pass. */
+static void work_off(struct emu_gpu *emu, cogpu_gpu_stream *stream, const struct recording *until) {
+    while (stream->first && !(until && until->is_done)) {
         struct thing *thing = stream->first;
         stream->first = thing->next;
         if (!stream->first)
             stream->last = &stream->first;
         if (!emu->failure[0] || thing->what == RECORD)
             do_thing(emu, thing);
+        let_go(thing->recording);
         cogpu_release(thing);
     }
 }
@@ -194,7 +208,7 @@ static cogpu_status add(cogpu_gpu *gpu, cogpu_gpu_stream *stream, const struct t
     *stream->last = thing;
     stream->last = &thing->next;
     if (draw(emu) % 4 == 0)
-        work_off(emu, stream, NULL, 0);
+        work_off(emu, stream, NULL);
     return COGPU_OK;
 }
 
@@ -211,7 +225,7 @@ static cogpu_status emu_stream_open(cogpu_gpu *gpu, bool is_urgent, cogpu_gpu_st
 
 static void emu_stream_close(cogpu_gpu *gpu, cogpu_gpu_stream *stream) {
     if (stream)
-        work_off(emu_of(gpu), stream, NULL, 0);
+        work_off(emu_of(gpu), stream, NULL);
     cogpu_release(stream);
 }
 
@@ -225,8 +239,9 @@ static cogpu_status emu_event_open(cogpu_gpu *gpu, cogpu_gpu_event **event, cogp
 }
 
 static void emu_event_close(cogpu_gpu *gpu, cogpu_gpu_event *event) {
-    if (event && event->done < event->recorded)
-        work_off(emu_of(gpu), event->stream, event, event->recorded);
+    (void)gpu;
+    if (event)
+        let_go(event->last);
     cogpu_release(event);
 }
 
@@ -252,36 +267,48 @@ static cogpu_status emu_launch(cogpu_gpu *gpu, const cogpu_kernel *kernel, uint3
     return add(gpu, stream, &thing, error);
 }
 
+/* Only what stands in a stream comes to pass; the default one is always through. */
 static cogpu_status emu_record(cogpu_gpu *gpu, cogpu_gpu_event *event, cogpu_gpu_stream *stream,
                                cogpu_error *error) {
-    struct thing thing = {.what = RECORD, .event = event, .recording = event->recorded + 1};
-    /* Only what stands in a stream comes to pass; the default one is always through. */
-    if (stream)
-        TRY(add(gpu, stream, &thing, error));
-    else
-        event->done = thing.recording;
-    event->recorded = thing.recording;
-    event->stream = stream;
+    struct recording *recording = stream ? cogpu_allocate(sizeof *recording) : NULL;
+    if (stream && !recording)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the emulator");
+    if (stream) {
+        *recording = (struct recording){.holders = 2, .stream = stream};
+        cogpu_status status =
+            add(gpu, stream, &(struct thing){.what = RECORD, .recording = recording}, error);
+        if (status != COGPU_OK) {
+            cogpu_release(recording);
+            return status;
+        }
+    }
+    let_go(event->last);
+    event->last = recording;
     return COGPU_OK;
 }
 
 static cogpu_status emu_finish_event(cogpu_gpu *gpu, cogpu_gpu_event *event, cogpu_error *error) {
-    if (event->done < event->recorded)
-        work_off(emu_of(gpu), event->stream, event, event->recorded);
+    finish(emu_of(gpu), event->last);
     return told(emu_of(gpu), error);
 }
 
 static cogpu_status emu_wait_event(cogpu_gpu *gpu, cogpu_gpu_stream *stream, cogpu_gpu_event *event,
                                    cogpu_error *error) {
-    struct thing thing = {.what = WAIT, .event = event, .recording = event->recorded};
-    if (event->done >= event->recorded)
+    struct thing thing = {.what = WAIT, .recording = event->last};
+    if (!event->last || event->last->is_done)
         return COGPU_OK;
-    return stream ? add(gpu, stream, &thing, error) : emu_finish_event(gpu, event, error);
+    if (!stream)
+        return emu_finish_event(gpu, event, error);
+    event->last->holders++;
+    cogpu_status status = add(gpu, stream, &thing, error);
+    if (status != COGPU_OK)
+        let_go(thing.recording);
+    return status;
 }
 
 static cogpu_status emu_finish_stream(cogpu_gpu *gpu, cogpu_gpu_stream *stream,
                                       cogpu_error *error) {
-    work_off(emu_of(gpu), stream, NULL, 0);
+    work_off(emu_of(gpu), stream, NULL);
     return told(emu_of(gpu), error);
 }
 

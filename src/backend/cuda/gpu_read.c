@@ -564,7 +564,6 @@ static void take_berth(cogpu_gpu_reader *reader, struct cogpu_slot *slot) {
     slot->is_waiting = berth->holder != NULL;
     if (!berth->holder)
         berth->holder = slot;
-    reader->berth = (reader->berth + 1) % COGPU_BERTHS;
 }
 
 /* The batch that must be through before the next slot can be filled: its own, or, where bytes go
@@ -598,7 +597,9 @@ static cogpu_status choose(cogpu_gpu_reader *reader, cogpu_gpu_work *work, cogpu
                               "raise `device_bytes` of the context");
         cogpu_slot_cut(reader->gpu, slot);
         filling->slots[filling->count++] = slot;
+        /* Only together: or else two batches would come to wait for one berth. */
         reader->turn = (reader->turn + 1) % COGPU_SLOTS;
+        reader->berth = (reader->berth + 1) % COGPU_BERTHS;
         *chosen += taken;
     }
     return COGPU_OK;
@@ -647,8 +648,8 @@ static cogpu_status open_berths_for(cogpu_gpu_reader *reader, const cogpu_gpu_wo
             list = cogpu_slot_list_bytes(work->tasks[i].plan);
         add_need(&needs, &work->tasks[i], list);
     }
-    needs.largest += COGPU_SLOT_OVERHEAD;
-    needs.largest_pinned += COGPU_SLOT_OVERHEAD;
+    needs.largest += COGPU_SLOT_OVERHEAD + COGPU_STAGING; /* where it does not begin at a page */
+    needs.largest_pinned += COGPU_SLOT_OVERHEAD + COGPU_STAGING;
     return open_berths(reader, &needs, error);
 }
 
