@@ -926,6 +926,8 @@ cogpu_status cogpu_gpu_put(cogpu_gpu_reader *reader, const uint8_t *from, uint32
     for (uint32_t row = 0; status == COGPU_OK && row < rows; row += piece)
         status = put_rows(reader, from + row * row_bytes, rows * row_bytes,
                           rows - row < piece ? rows - row : piece, raster, target_y + row, error);
+    if (status != COGPU_OK && reader->berths[0].stream) /* nothing may be under way there */
+        (void)reader->gpu->calls->finish_stream(reader->gpu, reader->berths[0].stream, NULL);
     pthread_mutex_unlock(&reader->lock);
     return status;
 }
