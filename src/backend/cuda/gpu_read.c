@@ -133,7 +133,6 @@ static cogpu_status open_berths(cogpu_gpu_reader *reader, const struct needs *ne
     cogpu_status status = reader->gpu->calls->event_open(reader->gpu, &reader->before, error);
     for (uint32_t i = 0; status == COGPU_OK && i < COGPU_BERTHS; i++) {
         status = cogpu_berth_open(reader->gpu, wanted, &reader->berths[i], error);
-        reader->berths[i].number = i;
         if (status == COGPU_OK)
             register_berth(reader, &reader->berths[i]);
     }
@@ -308,7 +307,10 @@ static cogpu_status launch_decode(const cogpu_gpu_reader *reader, struct cogpu_s
 }
 
 /* Before the verdicts are copied up: they are known when the call returns. */
-static cogpu_status launch_engines(cogpu_gpu *gpu, struct cogpu_slot *slot, cogpu_error *error) {
+static cogpu_status launch_engines(const cogpu_gpu_reader *reader, struct cogpu_slot *slot,
+                                   cogpu_error *error) {
+    cogpu_gpu *gpu = reader->gpu;
+    uint32_t berth = (uint32_t)(slot->berth - reader->berths);
     uint32_t *verdicts = (uint32_t *)(void *)(slot->pinned + slot->at.verdicts);
     for (uint32_t i = 0; i < slot->count; i++) {
         const struct cogpu_seated *seated = &slot->seated[i];
@@ -319,8 +321,8 @@ static cogpu_status launch_engines(cogpu_gpu *gpu, struct cogpu_slot *slot, cogp
     }
     if (!gpu->calls->enter(gpu))
         return cogpu_fail(error, COGPU_DEVICE, "the GPU failed to make its context current");
-    cogpu_status status = cogpu_nvjpeg_decode(slot->nvjpeg, slot->berth->number, slot->jpegs,
-                                              slot->count, slot->berth->stream, error);
+    cogpu_status status = cogpu_nvjpeg_decode(slot->nvjpeg, berth, slot->jpegs, slot->count,
+                                              slot->berth->stream, error);
     gpu->calls->leave(gpu);
     for (uint32_t i = 0; i < slot->count; i++)
         if (slot->seated[i].is_jpeg && !slot->seated[i].is_bad)
@@ -406,7 +408,7 @@ static cogpu_status launch_slot(cogpu_gpu_reader *reader, struct cogpu_slot *slo
     bool is_jpeg = slot->decoder == &cogpu_slot_engines;
     TRY(calls->record(gpu, slot->marks[COGPU_STARTED], slot->berth->stream, error));
     if (slot->coded > 0 && is_jpeg)
-        TRY(launch_engines(gpu, slot, error));
+        TRY(launch_engines(reader, slot, error));
     if (slot->is_lent)
         TRY(copy_lent(gpu, slot, error));
     TRY(calls->copy_up(gpu, slot->berth->device + from, slot->pinned + from, slot->at.end - from,

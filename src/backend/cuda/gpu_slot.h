@@ -67,7 +67,6 @@ struct cogpu_berth {
     void *allocated; /* `device` begins at a page of it */
     uint64_t bytes;
     cogpu_gpu_stream *stream;
-    uint32_t number;
     bool is_registered;        /* with cuFile */
     struct cogpu_slot *holder; /* it has the berth as long as its batch is under way */
 };
