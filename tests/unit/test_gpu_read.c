@@ -99,6 +99,17 @@ static cogpu_context *open_device(uint64_t seed, uint64_t bytes, uint64_t budget
     return context;
 }
 
+/* Calls of the device that a test may replace, until it puts `calls_behind` back. */
+static const cogpu_gpu_calls *calls_behind;
+static cogpu_gpu_calls replaced;
+
+static cogpu_gpu_calls *replace_calls(cogpu_gpu *gpu) {
+    calls_behind = gpu->calls;
+    replaced = *gpu->calls;
+    gpu->calls = &replaced;
+    return &replaced;
+}
+
 /* ---- reads that are not waited for --------------------------------------------------------- */
 
 static void test_pending_reads_side_by_side(void) {
@@ -298,6 +309,26 @@ static void read_too_large(cogpu_gpu_reader *reader) {
     CHECK(cogpu_gpu_start(reader, &work, &error) == COGPU_LIMIT);
 }
 
+/* The first is on its way; neither has pixels from before. */
+static cogpu_pending *start_first(struct image *first, struct image *second,
+                                  cogpu_context *context) {
+    cogpu_pending *pending = NULL;
+    cogpu_request request = {.context = context, .pending = &pending};
+    memset(first->raster.data, 0, NARROW_BYTES);
+    memset(second->raster.data, 0, NARROW_BYTES);
+    CHECK(cogpu_read(first->file, &request, &first->raster, NULL, &error) == COGPU_OK);
+    return pending;
+}
+
+/* Now the second is read, and the first waited for. */
+static void end_both(struct image *first, struct image *second, cogpu_context *context,
+                     cogpu_pending *pending) {
+    cogpu_request request = {.context = context};
+    CHECK(cogpu_read(second->file, &request, &second->raster, NULL, &error) == COGPU_OK);
+    CHECK(is_read(second));
+    CHECK(cogpu_wait(pending, NULL, &error) == COGPU_OK && is_read(first));
+}
+
 /* Reads that are refused when a slot and a berth are taken for them already: those before and after
  * are right, however many they were. */
 static void test_refused_reads_between_others(void) {
@@ -305,24 +336,16 @@ static void test_refused_reads_between_others(void) {
     for (uint32_t refused = COGPU_BERTHS - 2; refused < COGPU_BERTHS; refused++) {
         cogpu_gpu *gpu;
         cogpu_context *context = open_device(refused, 1 << 30, COGPU_BERTHS * SMALL_BERTH, &gpu);
-        cogpu_pending *pending = NULL;
-        cogpu_request request = {.context = context, .pending = &pending};
-        memset(first.raster.data, 0, NARROW_BYTES);
-        memset(second.raster.data, 0, NARROW_BYTES);
-        CHECK(cogpu_read(first.file, &request, &first.raster, NULL, &error) == COGPU_OK);
+        cogpu_pending *pending = start_first(&first, &second, context);
         for (uint32_t i = 0; i < refused; i++)
             read_too_large(context->devices->reader);
-        request.pending = NULL;
-        CHECK(cogpu_read(second.file, &request, &second.raster, NULL, &error) == COGPU_OK);
-        CHECK(is_read(&second));
-        CHECK(cogpu_wait(pending, NULL, &error) == COGPU_OK && is_read(&first));
+        end_both(&first, &second, context, pending);
         cogpu_context_close(context);
     }
     close_image(&first);
     close_image(&second);
 }
 
-static const cogpu_gpu_calls *calls_behind;
 static uint32_t copies_left;
 
 static cogpu_status copy_up_or_fail(cogpu_gpu *gpu, void *to, const void *from, uint64_t bytes,
@@ -339,22 +362,13 @@ static void test_failed_reads_between_others(void) {
     for (uint32_t copies = 0; copies <= COGPU_SLOTS; copies += 2) {
         cogpu_gpu *gpu;
         cogpu_context *context = open_device(copies + 1, 1 << 30, COGPU_BERTHS * SMALL_BERTH, &gpu);
-        cogpu_pending *pending = NULL;
-        cogpu_request request = {.context = context, .pending = &pending};
-        cogpu_gpu_calls failing = *gpu->calls;
-        memset(first.raster.data, 0, NARROW_BYTES);
-        memset(second.raster.data, 0, NARROW_BYTES);
-        CHECK(cogpu_read(first.file, &request, &first.raster, NULL, &error) == COGPU_OK);
-        request.pending = NULL;
-        calls_behind = gpu->calls;
+        cogpu_request request = {.context = context};
+        cogpu_pending *pending = start_first(&first, &second, context);
         copies_left = copies;
-        failing.copy_up = copy_up_or_fail;
-        gpu->calls = &failing;
+        replace_calls(gpu)->copy_up = copy_up_or_fail;
         CHECK(cogpu_read(second.file, &request, &second.raster, NULL, &error) == COGPU_DEVICE);
         gpu->calls = calls_behind;
-        CHECK(cogpu_read(second.file, &request, &second.raster, NULL, &error) == COGPU_OK);
-        CHECK(is_read(&second));
-        CHECK(cogpu_wait(pending, NULL, &error) == COGPU_OK && is_read(&first));
+        end_both(&first, &second, context, pending);
         cogpu_context_close(context);
     }
     close_image(&first);
@@ -590,15 +604,12 @@ static void test_bytes_in_pinned_memory(void) {
         cogpu_gpu *gpu;
         cogpu_context *context = open_device(i + 1, 1 << 30, 8 << 20, &gpu);
         struct image image = open_image(&kind);
-        cogpu_gpu_calls counting = *gpu->calls;
         size_t size = image.built.size;
         void *pinned = NULL;
         CHECK(gpu->calls->allocate_pinned(gpu, size, &pinned, &error) == COGPU_OK);
         memcpy(pinned, image.built.bytes, size);
         lent_from = is_pinned ? pinned : image.built.bytes;
-        calls_behind = gpu->calls;
-        counting.copy_up = copy_up_and_count;
-        gpu->calls = &counting;
+        replace_calls(gpu)->copy_up = copy_up_and_count;
         CHECK(read_lent(&image, context, 0) == COGPU_OK && is_read(&image));
         CHECK(is_pinned ? lent_bytes > 900 * 1200 && lent_bytes < size : lent_bytes == 0);
         CHECK(read_lent(&image, context, 512 * 256 - 1) == COGPU_LIMIT);
@@ -627,11 +638,8 @@ static void test_pinned_memory_is_taken_as_needed(void) {
     static const uint64_t most[] = {1 << 20, 80 << 20, 0};
     cogpu_gpu *gpu;
     cogpu_context *context = open_device(1, 1 << 30, 512 << 20, &gpu);
-    cogpu_gpu_calls counting = *gpu->calls;
     cogpu_request request = {.context = context};
-    calls_behind = gpu->calls;
-    counting.allocate_pinned = allocate_pinned_and_count;
-    gpu->calls = &counting;
+    replace_calls(gpu)->allocate_pinned = allocate_pinned_and_count;
     for (uint32_t i = 0; i < 3; i++) {
         struct image image = open_image(&kinds[i]);
         pinned_bytes = 0;
