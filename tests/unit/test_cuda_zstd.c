@@ -299,6 +299,28 @@ static void long_sequences(void) {
     }
 }
 
+/* Matches that overlap themselves, with offsets of 1 to a few hundred bytes: short ones, ones
+ * longer than what is made at once, and copies of them. */
+static void repetitions(void) {
+    enum { COUNT = 24, BYTES = 14000 };
+    gpu_stream streams[COUNT];
+    struct bytes frames[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++) {
+        uint32_t period = 1 + i * i % 67 * (1 + i % 5);
+        uint8_t *data = filled(BYTES, NOISE);
+        for (uint32_t at = 200 + period; at < BYTES; at++)
+            if (at % 1999 > 3 * i || at > 6000) /* where it begins anew */
+                data[at] = data[at - period];
+        memcpy(data + 12000, data + 900, 1500);
+        frames[i] = compress(data, BYTES, usual[i % USUAL]);
+        streams[i] = stream_of(frames[i].at, frames[i].count, BYTES);
+        free(data);
+    }
+    CHECK(judge(streams, COUNT, 1, 5) == COUNT);
+    for (uint32_t i = 0; i < COUNT; i++)
+        free(frames[i].at);
+}
+
 /* What the frames so far have used: all kinds of blocks, of literals and of codes. Literals that
  * are one byte, which libzstd has no use for, are among the frames made by hand. */
 static void all_is_met(void) {
@@ -546,6 +568,7 @@ int main(void) {
     RUN(large_sizes);
     RUN(small_windows);
     RUN(long_sequences);
+    RUN(repetitions);
     RUN(all_levels);
     RUN(all_is_met);
     RUN(frames_in_a_row);

@@ -10,8 +10,8 @@
  *     scan     a thread a tile walks the headers and adds up what its blocks need
  *     plan     one warp deals tiles out into rounds that fit the scratch memory
  *     fill     a thread a tile walks again and notes its blocks        (from here: each round)
- *     tables   a warp a block builds the tables that the block brings
- *     streams  a lane a Huffman stream decodes literals to the end of the tile's room; four lanes a
+ *     tables   two warps a block build the tables that the block brings
+ *     streams  a lane a Huffman stream decodes literals to the end of the tile's room; two lanes a
  *              stream of sequences follow its states and leave marks
  *     execute  a group of threads a tile: sequences are read from the marks on, all at once, and
  *              they and the literals become bytes
@@ -40,6 +40,29 @@ DEVICE_FN uint32_t shared_word(const void *shared, uint32_t place) {
     asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(place) : "memory");
     return word;
 }
+/* -1 for 0. */
+DEVICE_FN uint32_t top_bit(uint32_t value) {
+    uint32_t bit;
+    asm("bfind.u32 %0, %1;" : "=r"(bit) : "r"(value));
+    return bit;
+}
+/* 0 where the shift is 32 or more. */
+DEVICE_FN uint32_t shift_left(uint32_t value, uint32_t by) {
+    asm("shl.b32 %0, %0, %1;" : "+r"(value) : "r"(by));
+    return value;
+}
+/* Without a branch, which would have to be waited for. */
+DEVICE_FN void store_if(bool is_wanted, uint64_t *to, uint32_t index, uint32_t low, uint32_t high) {
+    asm volatile(
+        "{ .reg .pred p; setp.ne.u32 p, %0, 0; @p st.global.v2.u32 [%1], {%2, %3}; }" ::"r"(
+            (uint32_t)is_wanted),
+        "l"(to + index), "r"(low), "r"(high)
+        : "memory");
+}
+/* Adds the two low bytes of a word, in one instruction. */
+DEVICE_FN uint32_t plus_two_bytes(uint32_t value, uint32_t word) {
+    return __dp4a(word, 0x0101u, value);
+}
 #else
 #define ROLLED
 #define UNROLL_BY_4
@@ -51,6 +74,19 @@ DEVICE_FN uint32_t shared_place(const void *shared, const void *at) {
 }
 DEVICE_FN uint32_t shared_word(const void *shared, uint32_t place) {
     return load_u32_aligned((const uint8_t *)shared + place);
+}
+DEVICE_FN uint32_t top_bit(uint32_t value) {
+    return 31 - leading_zeros(value);
+}
+DEVICE_FN uint32_t shift_left(uint32_t value, uint32_t by) {
+    return by < 32 ? value << by : 0;
+}
+DEVICE_FN void store_if(bool is_wanted, uint64_t *to, uint32_t index, uint32_t low, uint32_t high) {
+    if (is_wanted)
+        to[index] = (uint64_t)high << 32 | low;
+}
+DEVICE_FN uint32_t plus_two_bytes(uint32_t value, uint32_t word) {
+    return value + (word & 255) + (word >> 8 & 255);
 }
 #endif
 
@@ -70,10 +106,6 @@ DEVICE_FN uint32_t byte3(const uint8_t *at) {
 
 DEVICE_FN uint32_t byte4(const uint8_t *at) {
     return byte3(at) | (uint32_t)at[3] << 24;
-}
-
-DEVICE_FN uint32_t top_bit(uint32_t value) {
-    return 31 - leading_zeros(value);
 }
 
 /* The first thing that is wrong with a tile need not be the one that is told, but it is always the
@@ -418,11 +450,26 @@ KERNEL(cogpu_kernel_zstd_fill, struct zstd_args, struct nothing_shared, 32, 1) {
 
 /* ---- tables --------------------------------------------------------------------------------- */
 
-/* An entry of a table of codes, in a word: bits to read for the next state 0-4, what is added to
- * them 5-13, symbol 16-21, its extra bits 26-31. There are gaps so that three entries may be added:
- * the sum tells the bits of all three states and all extra bits. The second field, as it stands, is
- * a distance in bytes in a table whose entries are 32 bytes apart. */
-enum { ENTRY_ADDED = 0x3FE0, ENTRY_SYMBOL = 16, ENTRY_EXTRA = 26 };
+/* An entry of a table of codes, in a word: extra bits of its symbol 0-5, bits to read for the next
+ * state 8-11, the symbol 16-21, and from 23 on what stands before those bits in the next state.
+ * There are gaps so that three entries may be added: the sum tells all extra bits and the bits of
+ * all three states. The first field is where it is since a shift looks at the low bits of a word
+ * only. */
+enum { ENTRY_EXTRA = 0, ENTRY_BITS = 8, ENTRY_SYMBOL = 16, ENTRY_BEFORE = 23 };
+
+DEVICE_FN uint32_t entry_of(uint32_t before, uint32_t bits, uint32_t symbol, uint32_t extra) {
+    return before << ENTRY_BEFORE | bits << ENTRY_BITS | symbol << ENTRY_SYMBOL |
+           extra << ENTRY_EXTRA;
+}
+
+/* Of an entry, or of a sum of them. */
+DEVICE_FN uint32_t entry_extra(uint32_t entry) {
+    return entry >> ENTRY_EXTRA & 63;
+}
+
+DEVICE_FN uint32_t entry_bits(uint32_t entry) {
+    return entry >> ENTRY_BITS & 31;
+}
 
 enum { LENGTH_SYMBOLS = 36, OFFSET_SYMBOLS = 32, MATCH_SYMBOLS = 53, WEIGHT_SYMBOLS = 13 };
 enum { WEIGHT_CODE = ZSTD_CODE_KINDS, WEIGHT_LOG = 6 };
@@ -577,9 +624,8 @@ DEVICE_FN void build_codes(struct tables_room *room, uint32_t symbols, uint32_t 
         sync_warp();
         if (same >> lane == 1)
             room->next[symbol] = (uint16_t)(number + 1);
-        uint32_t bits = log - top_bit(number), added = (number << bits) - size;
-        table[state] =
-            bits | added << 5 | symbol << ENTRY_SYMBOL | extra_bits_of(kind, symbol) << ENTRY_EXTRA;
+        uint32_t bits = log - top_bit(number);
+        table[state] = entry_of(number - (size >> bits), bits, symbol, extra_bits_of(kind, symbol));
         sync_warp();
     }
 }
@@ -609,7 +655,7 @@ DEVICE_FN uint32_t read_weights(struct tables_room *room, uint32_t bytes) {
         bool is_over = bit < 0;
         while (!is_over && count < 254) {
             uint32_t entry = room->small[mine];
-            int32_t bits = (int32_t)(entry & 31);
+            int32_t bits = (int32_t)entry_bits(entry);
             room->weights[count++] = (uint8_t)(entry >> ENTRY_SYMBOL & 63);
             if (bit < bits) {
                 room->weights[count++] = (uint8_t)(room->small[other] >> ENTRY_SYMBOL & 63);
@@ -617,7 +663,7 @@ DEVICE_FN uint32_t read_weights(struct tables_room *room, uint32_t bytes) {
             } else {
                 bit -= bits;
                 mine = other;
-                other = ((entry & ENTRY_ADDED) >> 5) +
+                other = (entry >> ENTRY_BEFORE << bits) +
                         (byte2(stream + bit / 8) >> bit % 8 & ((1u << bits) - 1));
             }
         }
@@ -736,7 +782,7 @@ DEVICE_FN bool make_codes(const struct zstd_args *args, struct tables_room *room
             if (symbol >= symbols_of(kind))
                 return false;
             if (lane == 0)
-                table[0] = symbol << ENTRY_SYMBOL | extra_bits_of(kind, symbol) << ENTRY_EXTRA;
+                table[0] = entry_of(0, 0, symbol, extra_bits_of(kind, symbol));
         } else {
             if (mode == 0) {
                 symbols = kind == ZSTD_OFFSET_CODE ? 29 : symbols_of(kind);
@@ -772,16 +818,17 @@ DEVICE_FN bool make_codes(const struct zstd_args *args, struct tables_room *room
     return true;
 }
 
+/* A block has two warps: one for its tree, one for its other tables. */
 KERNEL(cogpu_kernel_zstd_tables, struct zstd_args, struct tables_shared, 128, 4) {
     struct tables_room *room = &shared->rooms[warp_index()];
-    uint32_t warps = thread_count() / WARP, count = args->rounds[args->round].blocks;
+    uint32_t warps = thread_count() / WARP, count = 2 * args->rounds[args->round].blocks;
     for (uint32_t i = block_index() * warps + warp_index(); i < count; i += block_count() * warps) {
-        struct zstd_block *block = &args->blocks[i];
+        struct zstd_block *block = &args->blocks[i / 2];
         bool is_good = true;
-        if (block->flags & ZSTD_TREE)
-            is_good = make_tree(args, room, block);
-        if (block->sequences && is_good)
+        if (i % 2 == 0 && block->sequences)
             is_good = make_codes(args, room, block);
+        else if (i % 2 && block->flags & ZSTD_TREE)
+            is_good = make_tree(args, room, block);
         if (!is_good && lane_index() == 0)
             refuse(args, block->tile, COGPU_GPU_DAMAGED);
     }
@@ -905,42 +952,49 @@ DEVICE_FN uint32_t literal_word(const struct literals_shared *shared, int32_t wo
     return shared->rings[(uint32_t)word % LITERAL_RING][lane_index()];
 }
 
-/* The place in a stream, and the word that it is in with the two below. */
+/* The place in a stream, the word that it is in with the two below, and, on their own since they
+ * are needed first, the next bits of the stream: those of a code at least, at the top. */
 struct literal_place {
     int32_t bit;
-    uint32_t a, b, c;
+    uint32_t a, b, c, next;
 };
 
 DEVICE_FN struct literal_place literal_place_at(const struct literals_shared *shared, int32_t bit) {
     int32_t word = bit >> 5;
     struct literal_place place = {bit, literal_word(shared, word), literal_word(shared, word - 1),
-                                  literal_word(shared, word - 2)};
+                                  literal_word(shared, word - 2), 0};
+    place.next = funnel_right(place.b, place.a, (uint32_t)bit);
     return place;
 }
 
 DEVICE_FN uint8_t literal_one(const struct literals_shared *shared, const uint16_t *table,
                               uint32_t down, struct literal_place *place) {
-    uint32_t entry = table[funnel_right(place->b, place->a, (uint32_t)place->bit) >> down];
+    uint32_t entry = table[place->next >> down];
     *place = literal_place_at(shared, place->bit - (int32_t)(entry & 31));
     return (uint8_t)(entry >> 8);
 }
 
-/* Four codes are 44 bits at most: the words that are next are the same, or one or two further. */
+/* Four codes are 44 bits at most: the words that are next are the same, or one or two further. Of
+ * the 64 bits that the four are taken from enough are left for the next code, and the second of
+ * four is all in the upper word: both are looked up while the words, or the lower of them, are
+ * found. */
 DEVICE_FN uint32_t literal_four(const struct literals_shared *shared, const uint16_t *table,
                                 uint32_t down, struct literal_place *place) {
     int32_t word = place->bit >> 5;
     uint32_t a = place->a, b = place->b, c = place->c, shift = (uint32_t)place->bit;
     uint32_t d = literal_word(shared, word - 3), e = literal_word(shared, word - 4);
     uint32_t high = funnel_right(b, a, shift), low = funnel_right(c, b, shift), e0, e1, e2, e3;
-    e0 = table[high >> down];
+    e0 = table[place->next >> down];
+    e1 = table[funnel_left(0, high, e0) >> down];
     high = funnel_left(low, high, e0);
     low = funnel_left(0, low, e0);
-    e1 = table[high >> down];
     high = funnel_left(low, high, e1);
     low = funnel_left(0, low, e1);
     e2 = table[high >> down];
     high = funnel_left(low, high, e2);
+    low = funnel_left(0, low, e2);
     e3 = table[high >> down];
+    place->next = funnel_left(low, high, e3);
     place->bit -= (int32_t)((e0 + e1 + e2 + e3) & 255);
     int32_t further = word - (place->bit >> 5);
     place->a = further == 0 ? a : further == 1 ? b : c;
@@ -1038,8 +1092,8 @@ enum { CHAIN_TURNS = 2, CHAIN_REFILL = CHAIN_PIECES / 2, CHAIN_BRINGS = CHAIN_RE
 /* Bytes from one state of a chain to the next. */
 enum { CHAIN_STATE = 4 * CHAINS };
 /* The extra bits of a sequence up to which the chain goes without looking: with the bits of its
- * states they are 64 at most. */
-enum { CHAIN_EXTRA = 38 };
+ * states they are 64 at most, and one bit of a sum tells that there are more. */
+enum { CHAIN_EXTRA = 31, CHAIN_MORE = (CHAIN_EXTRA + 1) << ENTRY_EXTRA };
 
 /* A mark: the place in the stream where the extra bits of a sequence end, and its states. */
 enum { MARK_MATCH = 9, MARK_OFFSET = 18 };
@@ -1054,7 +1108,7 @@ struct chains_shared {
 
 /* Where a chain is: three states as places in shared memory, those of the first table. */
 struct chain {
-    int32_t bit;
+    uint32_t minus_bit; /* what is read is added: a `bit` of struct backward would sink */
     uint32_t length, match, offset;
     uint32_t column; /* the place of its first state */
     uint32_t ring;   /* and of its ring */
@@ -1081,13 +1135,19 @@ DEVICE_FN void chain_copy_table(const struct zstd_args *args, struct chains_shar
     }
 }
 
-DEVICE_FN void chain_window(const struct chains_shared *shared, uint32_t ring, int32_t bit,
+/* The 64 bits of the stream below a place. */
+DEVICE_FN void chain_window(const struct chains_shared *shared, uint32_t ring, uint32_t minus_bit,
                             uint32_t *high, uint32_t *low) {
-    uint32_t place = ((uint32_t)(bit >> 3) & (4 * CHAIN_RING - 4)) + ring;
+    uint32_t place = (~(minus_bit >> 3) & (4 * CHAIN_RING - 4)) + ring;
     uint32_t a = shared_word(shared, place), b = shared_word(shared, place - 4),
-             c = shared_word(shared, place - 8), shift = (uint32_t)bit;
-    *high = funnel_right(b, a, shift);
-    *low = funnel_right(c, b, shift);
+             c = shared_word(shared, place - 8);
+    *high = funnel_left(b, a, minus_bit);
+    *low = funnel_left(c, b, minus_bit);
+}
+
+/* The place of the state that an entry leads to, with bits from the top of a word. */
+DEVICE_FN uint32_t chain_next(const struct chain *c, uint32_t entry, uint32_t word) {
+    return funnel_left(word, entry >> ENTRY_BEFORE, entry >> ENTRY_BITS) * CHAIN_STATE + c->column;
 }
 
 /* From one sequence to the next. Returns the sum of the entries. Without `is_careful` the extra
@@ -1097,61 +1157,49 @@ DEVICE_FN uint32_t chain_step(const struct chains_shared *shared, struct chain *
     uint32_t length = shared_word(shared, c->length);
     uint32_t match = shared_word(shared, c->match + 512 * CHAIN_STATE);
     uint32_t offset = shared_word(shared, c->offset + 1024 * CHAIN_STATE);
-    uint32_t high, low, sum = length + match + offset, extra = sum >> ENTRY_EXTRA;
+    uint32_t high, low, sum = length + match + offset;
     if (is_careful) {
-        chain_window(shared, c->ring, c->bit - (int32_t)extra, &high, &low);
+        chain_window(shared, c->ring, c->minus_bit + entry_extra(sum), &high, &low);
     } else {
-        chain_window(shared, c->ring, c->bit, &high, &low);
-        high = (uint32_t)((((uint64_t)high << 32 | low) << extra) >> 32);
+        chain_window(shared, c->ring, c->minus_bit, &high, &low);
+        high = funnel_left(low, high, sum >> ENTRY_EXTRA);
     }
     /* Now `high` begins with the bits of the next states. */
-    uint32_t second = funnel_left(0, high, length), third = funnel_left(0, high, length + match);
-    c->bit -= (int32_t)(extra + (sum & 31));
-    c->length = funnel_left(high, 0, length) * CHAIN_STATE +
-                ((length & ENTRY_ADDED) * (CHAIN_STATE / 32) + c->column);
-    c->match = funnel_left(second, 0, match) * CHAIN_STATE +
-               ((match & ENTRY_ADDED) * (CHAIN_STATE / 32) + c->column);
-    c->offset = funnel_left(third, 0, offset) * CHAIN_STATE +
-                ((offset & ENTRY_ADDED) * (CHAIN_STATE / 32) + c->column);
+    c->minus_bit = plus_two_bytes(c->minus_bit, sum);
+    uint32_t length_bits = length >> ENTRY_BITS, match_bits = match >> ENTRY_BITS;
+    c->length = chain_next(c, length, high);
+    c->match = chain_next(c, match, funnel_left(0, high, length_bits));
+    c->offset = chain_next(c, offset, funnel_left(0, high, length_bits + match_bits));
     return sum;
 }
 
-/* Pieces on their way to the ring. */
-struct chain_pieces {
-    words4 words[CHAIN_BRINGS];
-    int32_t first; /* the highest of this replica's; the next are REPLICAS below each other */
-    int32_t end;   /* the lowest of all */
-};
-
-DEVICE_FN struct chain_pieces chain_fetch(const struct chain *c, uint32_t replica) {
-    struct chain_pieces pieces;
-    int32_t lowest = (c->bit >> 7) - (CHAIN_PIECES - 1), end = c->kept - CHAIN_REFILL;
+/* Asks for the pieces of the stream that the ring has room for where nothing above a place is
+ * wanted any more. They are there after chain_keep. */
+DEVICE_FN void chain_fetch(uint32_t *ring, struct chain *c, uint32_t minus_bit, uint32_t replica) {
+    int32_t bit = -(int32_t)minus_bit;
+    int32_t lowest = (bit >> 7) - (CHAIN_PIECES - 1), end = c->kept - CHAIN_REFILL;
     lowest = lowest < 0 ? 0 : lowest;
-    pieces.first = c->kept - 1 - (int32_t)replica;
-    pieces.end = end < lowest ? lowest : end;
+    end = end < lowest ? lowest : end;
     UNROLL
     for (int32_t i = 0; i < CHAIN_BRINGS; i++) {
-        int32_t piece = pieces.first - i * REPLICAS;
-        pieces.words[i] = load_piece(c->base, piece < pieces.end ? 0 : piece);
-        if (piece >= pieces.end)
-            prefetch_piece(c->base, piece);
+        int32_t piece = c->kept - 1 - (int32_t)replica - i * REPLICAS;
+        uint32_t at = (uint32_t)piece % CHAIN_PIECES;
+        const uint8_t *from = c->base + (uint32_t)piece * (size_t)ZSTD_QUAD;
+        if (piece >= end)
+            copy_to_shared_16(ring + 4 + 4 * at, from);
+        if (piece >= end && at == CHAIN_PIECES - 1)
+            copy_to_shared_16(ring, from);
     }
-    return pieces;
+    /* They are of two lines at most. */
+    prefetch_piece(c->base, replica ? end : c->kept);
+    c->kept = c->kept < end ? c->kept : end;
+    copies_commit();
 }
 
-/* Puts them where they belong, unless they have come there by now. By all replicas at once. */
-DEVICE_FN void chain_keep(uint32_t *ring, struct chain *c, const struct chain_pieces *pieces) {
-    UNROLL
-    for (int32_t i = 0; i < CHAIN_BRINGS; i++) {
-        int32_t piece = pieces->first - i * REPLICAS;
-        uint32_t at = (uint32_t)piece % CHAIN_PIECES;
-        if (piece >= pieces->end && piece < c->kept) {
-            store_words4(ring + 4 + 4 * at, pieces->words[i]);
-            if (at == CHAIN_PIECES - 1)
-                store_words4(ring, pieces->words[i]);
-        }
-    }
-    c->kept = c->kept < pieces->end ? c->kept : pieces->end;
+/* By all replicas, which have read by then what others will be put over. */
+DEVICE_FN void chain_keep(void) {
+    copies_wait();
+    sync_warp();
 }
 
 /* Copies the tables and finds the stream. By the chain's lanes. */
@@ -1163,7 +1211,7 @@ DEVICE_FN void chain_open(const struct zstd_args *args, struct chains_shared *sh
     for (uint32_t kind = 0; kind < ZSTD_CODE_KINDS; kind++)
         chain_copy_table(args, shared, block->codes_at[kind], kind, chain, replica, &c->logs[kind]);
     c->base = in.base;
-    c->bit = in.bit;
+    c->minus_bit = 0 - (uint32_t)in.bit;
     c->count = block->sequences;
 }
 
@@ -1172,48 +1220,47 @@ DEVICE_FN void chain_begin(struct chains_shared *shared, struct chain *c, uint32
                            uint32_t replica) {
     uint32_t high, low, *ring = shared->rings[chain];
     const uint32_t *logs = c->logs;
-    c->kept = (c->bit >> 7) + 1;
+    c->kept = (-(int32_t)c->minus_bit >> 7) + 1;
     c->column = shared_place(shared, &shared->tables[0][chain]);
     c->ring = shared_place(shared, ring + 4);
-    for (uint32_t i = 0; i < CHAIN_PIECES / CHAIN_REFILL; i++) {
-        struct chain_pieces pieces = chain_fetch(c, replica);
-        chain_keep(ring, c, &pieces);
-    }
-    sync_warp();
-    chain_window(shared, c->ring, c->bit, &high, &low);
+    for (uint32_t i = 0; i < CHAIN_PIECES / CHAIN_REFILL; i++)
+        chain_fetch(ring, c, c->minus_bit, replica);
+    chain_keep();
+    chain_window(shared, c->ring, c->minus_bit, &high, &low);
     c->length = funnel_left(high, 0, logs[ZSTD_LENGTH_CODE]) * CHAIN_STATE + c->column;
     high = funnel_left(0, high, logs[ZSTD_LENGTH_CODE]);
     c->offset = funnel_left(high, 0, logs[ZSTD_OFFSET_CODE]) * CHAIN_STATE + c->column;
     high = funnel_left(0, high, logs[ZSTD_OFFSET_CODE]);
     c->match = funnel_left(high, 0, logs[ZSTD_MATCH_CODE]) * CHAIN_STATE + c->column;
-    c->bit -= (int32_t)(logs[0] + logs[1] + logs[2]);
+    c->minus_bit += logs[0] + logs[1] + logs[2];
     sync_warp();
 }
 
 /* Once more, with a look at the stream after the extra bits, and a refill for each sequence. */
 DEVICE_FN void chain_steps_again(struct chains_shared *shared, struct chain *c, uint32_t chain,
                                  uint32_t replica) {
+    chain_keep();
     for (uint32_t i = 0; i < ZSTD_MARKED; i++) {
         chain_step(shared, c, true);
-        struct chain_pieces pieces = chain_fetch(c, replica);
         sync_warp();
-        chain_keep(shared->rings[chain], c, &pieces);
-        sync_warp();
+        chain_fetch(shared->rings[chain], c, c->minus_bit, replica);
+        chain_keep();
     }
 }
 
 /* The next ZSTD_MARKED sequences of all chains of the warp; those that have ended run on over
- * noise. */
+ * noise. A refill is asked for between two of them, where it is done while they wait. */
 DEVICE_FN void chain_steps(struct chains_shared *shared, struct chain *c, bool is_over,
-                           uint32_t chain, uint32_t replica) {
+                           bool is_refilled, uint32_t chain, uint32_t replica) {
     struct chain before = *c;
-    uint32_t most = 0;
+    uint32_t any = 0;
     UNROLL
     for (uint32_t i = 0; i < ZSTD_MARKED; i++) {
-        uint32_t sum = chain_step(shared, c, false);
-        most = most > sum ? most : sum;
+        any |= chain_step(shared, c, false);
+        if (is_refilled && i == 1)
+            chain_fetch(shared->rings[chain], c, before.minus_bit, replica);
     }
-    if (warp_any(most >> ENTRY_EXTRA > CHAIN_EXTRA && !is_over)) {
+    if (warp_any(any & CHAIN_MORE && !is_over)) {
         *c = before;
         chain_steps_again(shared, c, chain, replica);
     }
@@ -1229,7 +1276,7 @@ DEVICE_FN void mark_sequences(const struct zstd_args *args, struct chains_shared
     bool is_live = first + chain < count && block->sequences && !is_refused(args, block->tile);
     is_live = warp_read(is_live, chain);
     c.base = args->pool;
-    c.bit = 0;
+    c.minus_bit = 0;
     c.count = c.logs[0] = c.logs[1] = c.logs[2] = 0;
     if (is_live)
         chain_open(args, shared, block, replica, chain, &c);
@@ -1240,20 +1287,16 @@ DEVICE_FN void mark_sequences(const struct zstd_args *args, struct chains_shared
     sync_warp();
     chain_begin(shared, &c, chain, replica);
     for (uint32_t at = 0, mark = 0; at < most;) {
-        struct chain_pieces pieces = chain_fetch(&c, replica);
-        ROLLED
+        UNROLL
         for (uint32_t i = 0; i < CHAIN_TURNS; i++, at += ZSTD_MARKED, mark++) {
             uint32_t states = (c.length - c.column) / CHAIN_STATE |
                               (c.match - c.column) / CHAIN_STATE << MARK_MATCH |
                               (c.offset - c.column) / CHAIN_STATE << MARK_OFFSET;
             bool is_over = at >= c.count;
-            if (replica == 0 && !is_over)
-                marks[mark] = (uint64_t)states << 32 | (uint32_t)c.bit;
-            chain_steps(shared, &c, is_over, chain, replica);
+            store_if(replica == 0 && !is_over, marks, mark, 0 - c.minus_bit, states);
+            chain_steps(shared, &c, is_over, i == 0, chain, replica);
         }
-        sync_warp();
-        chain_keep(shared->rings[chain], &c, &pieces);
-        sync_warp();
+        chain_keep();
     }
 }
 
@@ -1390,6 +1433,10 @@ struct execute_common {
     uint32_t group_begin, group_end; /* in the tile's bytes */
     uint32_t records;                /* of the group */
     uint32_t next;                   /* record of the next stretch */
+    uint32_t literal_mask;           /* 0 where the block's literals are one byte */
+    uint32_t has_coded;              /* literals: they are among the decoded bytes */
+    uint64_t literals;               /* of the block, in the stored or decoded bytes */
+    uint64_t out;                    /* the tile's place in the decoded bytes */
 };
 
 /* Of 32 bytes: those where a record begins, and the number of the record before them. */
@@ -1420,6 +1467,13 @@ DEVICE_FN uint32_t low_bits(uint32_t value, uint32_t bits) {
     return value & ((1u << bits) - 1);
 }
 
+/* The state that an entry leads to, with the lowest of the bits. */
+DEVICE_FN uint32_t next_state(uint32_t entry, uint32_t *rest) {
+    uint32_t bits = entry_bits(entry), low = low_bits(*rest, bits);
+    *rest >>= bits;
+    return (entry >> ENTRY_BEFORE << bits) + low;
+}
+
 /* Reads the thread's sequences of the group, of which `left` are left in the block, into records
  * that count from the first of them. False where the stream is no good. */
 DEVICE_FN bool read_records(const struct workshop *shop, struct backward in, uint64_t mark,
@@ -1433,18 +1487,16 @@ DEVICE_FN bool read_records(const struct workshop *shop, struct backward in, uin
         uint32_t length = tables[length_at], match = tables[512 + match_at],
                  offset = tables[1024 + offset_at], sum = length + match + offset;
         bool is_last = i + 1 == left;
-        uint32_t extra_bits = sum >> ENTRY_EXTRA, state_bits = is_last ? 0 : sum & 31;
+        uint32_t extra_bits = entry_extra(sum), state_bits = is_last ? 0 : entry_bits(sum);
         int32_t from = bit - (int32_t)extra_bits, next = from - (int32_t)state_bits;
         if (next < in.begin || bit > in.bit || (is_last && from != in.begin))
             return false;
         uint64_t bits = stream_bits(in.base, next);
         if (!is_last) {
             uint32_t rest = (uint32_t)bits;
-            offset_at = ((offset & ENTRY_ADDED) >> 5) + low_bits(rest, offset & 31);
-            rest >>= offset & 31;
-            match_at = ((match & ENTRY_ADDED) >> 5) + low_bits(rest, match & 31);
-            rest >>= match & 31;
-            length_at = ((length & ENTRY_ADDED) >> 5) + low_bits(rest, length & 31);
+            offset_at = next_state(offset, &rest);
+            match_at = next_state(match, &rest);
+            length_at = next_state(length, &rest);
         }
         bits = extra_bits > CHAIN_EXTRA ? stream_bits(in.base, from) : bits >> state_bits;
         uint32_t of_length = shop->common->lengths[length >> ENTRY_SYMBOL & 63],
@@ -1655,49 +1707,49 @@ DEVICE_FN uint32_t start_of(const struct workshop *shop, uint32_t index) {
     return before.match + before.literal - shop->records[index].literal;
 }
 
-/* Marks where the records of the stretch begin, from number `first` on. A collective. */
+/* Marks where the records of the stretch begin, from number `first` on. */
 DEVICE_FN void mark_records(const struct stretch *s, const struct workshop *shop, uint32_t first,
                             uint32_t threads) {
     uint32_t count = shop->common->records, last_word = (s->end - 1) / 32, end = s->window + s->end;
-    for (uint32_t index = first + thread_index();; index += threads) {
-        bool is_in = false;
-        if (index < count) {
-            uint32_t start = start_of(shop, index);
-            is_in = start < end;
-            if (is_in) {
-                uint32_t next = index + 1 < count ? start_of(shop, index + 1) : end;
-                uint32_t place = index == first ? s->begin : start - s->window;
-                uint32_t to = lesser((next - s->window) / 32, last_word);
-                atomic_or(&shop->starts[place / 32].bits, 1u << place % 32);
-                if (index == first)
-                    shop->starts[place / 32].before = first - 1;
-                for (uint32_t word = place / 32 + 1; word <= to; word++)
-                    shop->starts[word].before = index;
-                if (next >= end)
-                    shop->common->next = next == end && index + 1 < count ? index + 1 : index;
-            }
-        }
-        if (!sync_block_or(is_in && thread_index() == threads - 1))
+    for (uint32_t index = first + thread_index(); index < count; index += threads) {
+        uint32_t start = start_of(shop, index);
+        if (start >= end)
             return;
+        uint32_t next = index + 1 < count ? start_of(shop, index + 1) : end;
+        uint32_t place = index == first ? s->begin : start - s->window;
+        uint32_t to = lesser((next - s->window) / 32, last_word);
+        atomic_or(&shop->starts[place / 32].bits, 1u << place % 32);
+        if (index == first)
+            shop->starts[place / 32].before = first - 1;
+        for (uint32_t word = place / 32 + 1; word <= to; word++)
+            shop->starts[word].before = index;
+        if (next >= end)
+            shop->common->next = next == end && index + 1 < count ? index + 1 : index;
     }
 }
 
-/* The byte at `place`: its value, or where in the stretch it is copied from. A stretch that is
- * `plain` is whole, and its literals are not one byte. Literals and copies go the same way as far
- * as they can: lanes have both. */
-DEVICE_FN bool find_byte(const struct stretch *s, const struct workshop *shop, uint32_t place,
-                         uint32_t up_to, bool is_plain, uint32_t *value) {
-    struct starts word = shop->starts[place / 32];
-    uint32_t index = word.before + count_ones(word.bits & up_to), at = s->window + place;
+/* How many bytes back a byte is copied from that is so far `into` its match. A match that repeats
+ * itself has the byte many times: what is added takes the byte at least a quarter of the way to the
+ * begin of the match, and not beyond, without a division. */
+DEVICE_FN uint32_t bytes_back(uint32_t back, uint32_t into) {
+    return back + shift_left(back, top_bit(into) - top_bit(back) - 1);
+}
+
+/* The byte `at` a place of the tile, of 32 that share a word of starts: its value, or where in the
+ * stretch it is copied from. A stretch that is `plain` is whole, and its literals are not one byte.
+ * Literals and copies go the same way, without a branch, so that the bytes of a thread are found
+ * side by side. */
+DEVICE_FN bool find_byte(const struct stretch *s, const struct workshop *shop, uint32_t word,
+                         uint32_t at, uint32_t up_to, bool is_plain, uint32_t *value) {
+    struct starts starts = shop->starts[word];
+    uint32_t index = starts.before + count_ones(starts.bits & up_to);
     struct record record = shop->records[index];
-    uint32_t back = shop->offsets[index], into = at - record.match; /* the match, or before it */
-    bool is_literal = (int32_t)into < 0;
+    uint32_t back = bytes_back(shop->offsets[index], at - record.match);
+    bool is_literal = at < record.match;
     uint32_t from = at + (is_literal ? record.literal : 0 - back);
-    if (!is_literal && into >= back) /* it repeats itself */
-        from -= into - into % back;
     if (!is_plain && is_literal)
         from &= s->literal_mask;
-    if (!is_literal && (int32_t)(from - s->window) >= (is_plain ? 0 : (int32_t)s->begin)) {
+    if (!is_literal && from >= s->window + (is_plain ? 0 : s->begin)) {
         *value = from - s->window;
         return false;
     }
@@ -1714,13 +1766,15 @@ DEVICE_FN uint32_t find_bytes(const struct stretch *s, const struct workshop *sh
                               uint16_t *pending, uint32_t threads, uint32_t length, bool is_plain) {
     uint32_t lane = lane_index(), up_to = 0xFFFFFFFFu >> (31 - lane), count = 0;
     for (uint32_t row = thread_index(); row < length; row += threads * BYTES_AT_ONCE) {
+        uint32_t word = row / 32, at = s->window + row;
         uint32_t values[BYTES_AT_ONCE], copied = 0;
         UNROLL
         for (uint32_t i = 0; i < BYTES_AT_ONCE; i++) {
             uint32_t place = row + i * threads;
             values[i] = 0;
             if ((is_plain || (place >= s->begin && place < s->end)) &&
-                !find_byte(s, shop, place, up_to, is_plain, &values[i]))
+                !find_byte(s, shop, word + i * (threads / 32), at + i * threads, up_to, is_plain,
+                           &values[i]))
                 copied |= 1u << i;
         }
         UNROLL
@@ -1772,15 +1826,14 @@ DEVICE_FN void write_stretch(const struct stretch *s, const struct workshop *sho
 
 DEVICE_FN struct stretch stretch_of(const struct zstd_args *args, const struct workshop *shop,
                                     uint32_t at, uint32_t length) {
-    const struct zstd_block *block = &args->blocks[shop->common->block];
     struct stretch s;
-    s.out = args->decoded + args->coded[shop->common->tile].out;
-    s.literals = block->flags & ZSTD_CODED ? s.out + block->literals_at
-                                           : args->stored + block->in + block->literals_in;
-    s.literal_mask = block->flags & ZSTD_ONE_BYTE ? 0 : 0xFFFFFFFFu;
+    const struct execute_common *common = shop->common;
+    s.out = args->decoded + common->out;
+    s.literals = (common->has_coded ? args->decoded : args->stored) + common->literals;
+    s.literal_mask = common->literal_mask;
     s.window = at / 16 * 16;
     s.begin = at - s.window;
-    s.end = lesser(length, shop->common->group_end - s.window);
+    s.end = lesser(length, common->group_end - s.window);
     return s;
 }
 
@@ -1793,6 +1846,7 @@ DEVICE_FN void make_bytes(const struct zstd_args *args, const struct workshop *s
     for (uint32_t at = common->group_begin; at < common->group_end;) {
         struct stretch s = stretch_of(args, shop, at, length);
         mark_records(&s, shop, record, threads);
+        sync_block();
         bool is_plain = s.end - s.begin == length && s.literal_mask;
         uint32_t copies = is_plain ? find_bytes(&s, shop, pending, threads, length, true)
                                    : find_bytes(&s, shop, pending, threads, length, false);
@@ -1802,6 +1856,7 @@ DEVICE_FN void make_bytes(const struct zstd_args *args, const struct workshop *s
             shop->starts[i].bits = 0;
         record = common->next;
         sync_block();
+        s = stretch_of(args, shop, at, length); /* once more: to find bytes takes all registers */
         write_stretch(&s, shop, threads);
         at = s.window + s.end;
     }
@@ -1829,6 +1884,11 @@ DEVICE_FN void open_block(const struct zstd_args *args, const struct workshop *s
     if (thread_index() == 0) {
         struct history first = {{1, 4, 8}};
         common->block = index;
+        common->out = args->coded[block->tile].out;
+        common->has_coded = block->flags & ZSTD_CODED;
+        common->literals =
+            common->has_coded ? common->out + block->literals_at : block->in + block->literals_in;
+        common->literal_mask = block->flags & ZSTD_ONE_BYTE ? 0 : 0xFFFFFFFFu;
         common->block_begin = common->now.out = common->group_end;
         common->now.literals = common->group_first = 0;
         if (block->flags & ZSTD_FIRST) {
@@ -1941,5 +2001,5 @@ DEVICE_FN void make_tiles(const struct zstd_args *args, const struct workshop *s
 
 /* The fewer tiles there are for a multiprocessor, the more threads for each. */
 EXECUTE(execute_few, 512, 4096, 2)
-EXECUTE(execute_some, 320, 2560, 4)
+EXECUTE(execute_some, 384, 3072, 4)
 EXECUTE(execute_many, 256, 2048, 5)

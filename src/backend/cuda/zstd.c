@@ -139,7 +139,7 @@ static cogpu_status decode_round(const cogpu_gpu_batch *batch, const struct zstd
                                  cogpu_error *error) {
     const uint64_t tiles = batch->count, blocks = args->most_blocks;
     TRY(launch(batch, &cogpu_kernel_zstd_fill, (tiles + 31) / 32, args, error));
-    TRY(launch(batch, &cogpu_kernel_zstd_tables, (blocks + 3) / 4, args, error));
+    TRY(launch(batch, &cogpu_kernel_zstd_tables, (blocks + 1) / 2, args, error));
     TRY(launch(batch, &cogpu_kernel_zstd_streams, (blocks + 15) / 16 * 2, args, error));
     return launch(batch, execute_for(batch->gpu, tiles), tiles, args, error);
 }
