@@ -447,6 +447,64 @@ static void test_a_block_beyond_the_file(void) {
     cogpu_context_close(context);
 }
 
+/* The builder's bytes, of which some cannot be read, ever or the first two times. */
+struct holed {
+    const tiff_builder *built;
+    uint64_t first, end;
+    bool is_passing;
+    uint32_t failed;
+};
+
+static cogpu_status read_around(void *user, uint64_t offset, size_t bytes, void *to, size_t *got) {
+    struct holed *holed = user;
+    uint64_t left = holed->built->size - offset;
+    bool hits = offset < holed->end && offset + bytes > holed->first;
+    if (hits && !(__atomic_fetch_add(&holed->failed, 1, __ATOMIC_RELAXED) > 1 && holed->is_passing))
+        return COGPU_IO;
+    *got = bytes < left ? bytes : (size_t)left;
+    memcpy(to, holed->built->bytes + offset, *got);
+    return COGPU_OK;
+}
+
+static cogpu_status size_around(void *user, uint64_t *bytes) {
+    *bytes = ((struct holed *)user)->built->size;
+    return COGPU_OK;
+}
+
+/* Of a block that needs no decoder many threads read; what they could not is told once, of the
+ * block, which the other does not suffer from. */
+static void test_a_plain_block_that_cannot_be_read(void) {
+    static const image_kind plain = {
+        .width = 2048, .height = 900, .tile_width = 2048, .tile_height = 496};
+    enum { BYTES = 2048 * 496 };
+    for (int i = 0; i < 2; i++) {
+        cogpu_context *context = open_context(ENOUGH);
+        struct image image = open_image(&plain);
+        struct holed holed = {.built = &image.built, .is_passing = i == 1};
+        cogpu_source source = {&holed, read_around, size_around, NULL};
+        cogpu_request request = {.context = context, .fill_bad_blocks = 1};
+        cogpu_raster below = raster_on_device(&plain, 2048, 900 - 496);
+        cogpu_result result;
+        uint32_t offset = 0;
+        CHECK(cogpu_tag_read(image.file, 0, 324, 0, 1, &offset, &error) == COGPU_OK);
+        holed.first = offset + BYTES / 4;
+        holed.end = offset + BYTES - 5;
+        cogpu_close(image.file);
+        CHECK(cogpu_open_source(&source, NULL, &image.file, &error) == COGPU_OK);
+        CHECK(cogpu_read(image.file, &request, &image.raster, &result, &error) == COGPU_OK);
+        CHECK(holed.failed > 1 && result.bad_blocks == (i == 0) && is_read(&image) == (i == 1));
+        CHECK(i == 1 || result.first_bad.block == 0);
+        memcpy(below.data, (uint8_t *)image.raster.data + BYTES, 2048 * (900 - 496));
+        CHECK(has_pixels(&below, &plain, 0, 496));
+        request.fill_bad_blocks = 0;
+        CHECK(cogpu_read(image.file, &request, &image.raster, &result, &error) ==
+              (i == 0 ? COGPU_IO : COGPU_OK));
+        free(below.data);
+        close_image(&image);
+        cogpu_context_close(context);
+    }
+}
+
 /* The host and the device read the image, or refuse it, alike. */
 static void check_both(struct image *image, cogpu_status expected) {
     cogpu_context *context = open_context(ENOUGH);
@@ -1000,6 +1058,7 @@ int main(void) {
     RUN(test_sparse_blocks_take_no_memory);
     RUN(test_nothing_is_pending_on_the_host);
     RUN(test_a_block_beyond_the_file);
+    RUN(test_a_plain_block_that_cannot_be_read);
     RUN(test_limit_of_stored_bytes);
     RUN(test_limit_of_decoded_bytes);
     RUN(test_nan_is_not_pending);

@@ -66,24 +66,13 @@ static void fetch_directly(struct cogpu_slot *slot) {
 
 /* ---- the ring ------------------------------------------------------------------------------ */
 
-/* Its bytes are used as they are stored. */
-static bool is_plain(const cogpu_gpu_task *task) {
-    const cogpu_storage *storage = task->plan->storage;
-    return storage->format.compression == COMPRESSION_NONE && storage->format.fill_order != 2 &&
-           task->span.bytes >= cogpu_slot_needed_of(task);
-}
-
-static bool is_within_limit(const cogpu_gpu_task *task) {
-    return task->span.bytes <= task->plan->storage->tiff->limits.block_bytes;
-}
-
 const uint8_t *cogpu_fetch_in_memory(const struct cogpu_slot *slot,
                                      const struct cogpu_slot_run *run) {
     const struct cogpu_seated *first = &slot->seated[run->first];
     const cogpu_gpu_task *task = first->task;
     const cogpu_io *io = task->plan->storage->tiff->io;
     uint64_t bytes = cogpu_slot_run_bytes(slot, run), all = cogpu_io_bytes(io);
-    bool is_needed_so = first->is_coded ? !first->is_jpeg : is_plain(task) && is_within_limit(task);
+    bool is_needed_so = first->is_coded ? !first->is_jpeg : first->is_plain;
     bool is_inside = task->span.offset <= all && bytes <= all - task->span.offset;
     return is_needed_so && is_inside ? cogpu_io_mapped(io, task->span.offset) : NULL;
 }
@@ -114,7 +103,6 @@ static cogpu_status rewrite(struct cogpu_slot *slot, cogpu_seat *worker,
     return COGPU_OK;
 }
 
-/* The host decodes it, or only reads it where there is nothing to decode. */
 static cogpu_status decode_on_host(const struct cogpu_slot *slot, cogpu_seat *worker,
                                    const struct cogpu_seated *seated, cogpu_error *error) {
     const cogpu_gpu_task *task = seated->task;
@@ -122,14 +110,12 @@ static cogpu_status decode_on_host(const struct cogpu_slot *slot, cogpu_seat *wo
     uint8_t *to = slot->pinned + COGPU_STAGING + seated->staging, *decoded = NULL;
     const uint8_t *stored = NULL;
     uint64_t needed = cogpu_slot_needed_of(task);
-    if (!is_within_limit(task))
+    if (task->span.bytes > storage->tiff->limits.block_bytes)
         return cogpu_fail(
             error, COGPU_LIMIT,
             "the block has %llu bytes, the limit is %llu: raise `block_bytes` to go on",
             (unsigned long long)task->span.bytes,
             (unsigned long long)storage->tiff->limits.block_bytes);
-    if (is_plain(task))
-        return cogpu_io_read(storage->tiff->io, task->span.offset, (size_t)needed, to, error);
     TRY(stored_of(task, worker, &stored, error));
     TRY(cogpu_cpu_decode(worker, storage, &task->block, stored, (size_t)task->span.bytes, &decoded,
                          error));
@@ -170,8 +156,18 @@ void cogpu_fetch_piece(struct cogpu_slot *slot, uint32_t seat, uint32_t number) 
     struct cogpu_seated *seated = &slot->seated[slot->runs[piece->run].first];
     if (seated->is_jpeg)
         seated->is_bad = rewrite(slot, slot->work->seats[seat], seated) != COGPU_OK;
-    else if (seated->is_coded)
+    else if (seated->is_coded || seated->is_plain)
         fetch_stored(slot, piece);
     else
         fetch_for_host(slot, slot->work->seats[seat], seated);
+}
+
+void cogpu_fetch_end(struct cogpu_slot *slot, uint32_t seat) {
+    for (uint32_t i = 0; i < slot->count; i++) {
+        struct cogpu_seated *seated = &slot->seated[i];
+        if (!seated->is_plain || !seated->is_bad)
+            continue;
+        seated->is_bad = false;
+        fetch_for_host(slot, slot->work->seats[seat], seated);
+    }
 }

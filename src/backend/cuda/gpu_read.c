@@ -555,7 +555,10 @@ static void fill_piece(void *argument, uint32_t seat, uint64_t index) {
         index -= filling->slots[i++]->piece_count;
     struct cogpu_slot *slot = filling->slots[i];
     cogpu_fetch_piece(slot, seat, (uint32_t)index);
-    if (__atomic_sub_fetch(&slot->left, 1, __ATOMIC_ACQ_REL) == 0 && !slot->is_waiting)
+    if (__atomic_sub_fetch(&slot->left, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    cogpu_fetch_end(slot, seat);
+    if (!slot->is_waiting)
         launch(filling->reader, slot);
 }
 

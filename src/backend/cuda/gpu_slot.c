@@ -14,6 +14,9 @@ enum { SCRATCH_SHARE = 3 };
 /* Blocks that are no farther apart in a file are read as one run, with what lies between; a thread
  * takes a piece of it at a time. */
 enum { GAP_BYTES = 4096, PIECE_BYTES = 512 << 10 };
+/* A batch that needs no decoder, only the wire: the next one in the same pinned memory then finds
+ * it in the processor's cache. */
+enum { PLAIN_BYTES = 16 << 20 };
 #define PIECES_MAX (COGPU_SLOT_TASKS + COGPU_PINNED_MAX / PIECE_BYTES)
 
 uint64_t cogpu_slot_align(uint64_t bytes) {
@@ -118,10 +121,18 @@ static bool fits(const struct cogpu_slot *slot, uint64_t used, uint64_t decoded,
            used + decoded + scratch + tables <= slot->berth->bytes;
 }
 
+static bool is_plain(const cogpu_gpu_task *task) {
+    const cogpu_storage *storage = task->plan->storage;
+    return storage->format.compression == COMPRESSION_NONE && storage->format.fill_order != 2 &&
+           task->span.bytes >= cogpu_slot_needed_of(task) &&
+           task->span.bytes <= storage->tiff->limits.block_bytes;
+}
+
 /* The host's, to decode or only to read. */
 static bool seat_for_host(struct cogpu_slot *slot, struct cogpu_seated *seated) {
     uint64_t bytes = align(cogpu_slot_needed_of(seated->task));
     seated->staging = align(slot->used);
+    seated->is_plain = is_plain(seated->task);
     if (!fits(slot, seated->staging + bytes, slot->decoded_used, scratch_of(slot->wants)))
         return false;
     slot->used = seated->staging + bytes;
@@ -306,7 +317,8 @@ uint32_t cogpu_slot_choose(struct cogpu_slot *slot, cogpu_gpu_work *work, cogpu_
     slot->wants = (struct cogpu_slot_wants){0};
     slot->decoder = NULL;
     slot->is_direct = false;
-    while (slot->count < count && slot->count < COGPU_SLOT_TASKS) {
+    while (slot->count < count && slot->count < COGPU_SLOT_TASKS &&
+           (slot->decoder || slot->used < PLAIN_BYTES)) {
         cogpu_gpu_task *task = &tasks[slot->count];
         uint64_t lists = slot->lists;
         if (seat_list(slot, task) && seat(slot, work, task))
@@ -344,7 +356,7 @@ void cogpu_slot_cut(cogpu_gpu *gpu, struct cogpu_slot *slot) {
         slot->pieces[slot->piece_count++] = (struct cogpu_slot_piece){0};
     for (uint32_t i = 0; !slot->is_lent && i < slot->run_count; i++) {
         const struct cogpu_seated *first = &slot->seated[slot->runs[i].first];
-        bool is_read = first->is_coded && !first->is_jpeg;
+        bool is_read = first->is_plain || (first->is_coded && !first->is_jpeg);
         uint64_t bytes = is_read ? cogpu_slot_run_bytes(slot, &slot->runs[i]) : 1;
         for (uint64_t skip = 0; skip < bytes; skip += PIECE_BYTES)
             slot->pieces[slot->piece_count++] = (struct cogpu_slot_piece){

@@ -29,6 +29,7 @@ struct cogpu_seated {
     cogpu_gpu_task *task;
     bool is_coded;    /* the device decodes it */
     bool is_jpeg;     /* ... with its JPEG engines: its stream is rewritten before */
+    bool is_plain;    /* its bytes are used as they are stored */
     bool is_bad;      /* its bytes could not be had here */
     uint64_t staging; /* stored bytes of a coded one, decoded bytes of another */
     uint64_t decoded; /* where a coded one is decoded to */
@@ -144,8 +145,9 @@ void cogpu_slot_cut(cogpu_gpu *gpu, struct cogpu_slot *slot);
 /* The bytes of a run, from its first block to its last. */
 uint64_t cogpu_slot_run_bytes(const struct cogpu_slot *slot, const struct cogpu_slot_run *run);
 
-/* gpu_fetch.c: one of these pieces, by any thread. */
+/* gpu_fetch.c: one of these pieces, by any thread; and what is left to do after the last. */
 void cogpu_fetch_piece(struct cogpu_slot *slot, uint32_t seat, uint32_t piece);
+void cogpu_fetch_end(struct cogpu_slot *slot, uint32_t seat);
 /* Where a run's bytes lie in memory as the device needs them; NULL where they do not. */
 const uint8_t *cogpu_fetch_in_memory(const struct cogpu_slot *slot,
                                      const struct cogpu_slot_run *run);
