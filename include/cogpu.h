@@ -550,6 +550,195 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_read_many(cogpu_read_item *items, 
                                                         cogpu_context *context, cogpu_error *error);
 
 /* ---------------------------------------------------------------------------------------------
+ * Writing
+ *
+ * A writer takes rows from the top down, in swaths of any height, encodes each row of blocks when
+ * it is full, and forgets it: memory does not grow with the height of the image, overviews
+ * included. The file's bytes depend on the pixels and the profile alone, not on swaths, threads or
+ * strides.
+ *
+ *     cogpu_profile profile = {.width = w, .height = h, .bands = 1, .type = COGPU_F32, .cog = 1,
+ *                              .crs = "EPSG:32633", .has_transform = 1, .transform = {...}};
+ *     cogpu_raster raster = {.data = pixels, .type = COGPU_F32, .bands = 1, .width = w, .height =
+ * h}; status = cogpu_write(&(cogpu_sink){.path = "dem.tif"}, &profile, &raster, NULL, NULL,
+ * &error);
+ */
+
+/* Memory that the library allocated and hands over; zero it before. */
+typedef struct cogpu_memory {
+    void *data;
+    size_t bytes;
+} cogpu_memory;
+
+COGPU_API void cogpu_memory_release(cogpu_memory *memory);
+
+/* Where a file goes: a path, or memory, or a user's functions.
+ *
+ * A path's old content stands until the new file is complete, and stands for good where writing
+ * fails or the process ends before: the writer fills a file beside it (PATH.HEX.cogpu-part), which
+ * takes its place at the end. What a process that was killed has left of such files, the next
+ * writer of the same path removes. What cannot be put in order before the end goes to files without
+ * a name beside it, or in TMPDIR where there is no path. */
+typedef struct cogpu_sink {
+    const char *path;
+    cogpu_memory *memory; /* filled when the writer is closed; untouched on failure */
+
+    void *user;
+    /* Takes `bytes` bytes that stand at `offset`; what it returns instead of COGPU_OK is the
+     * writer's status. One call at a time. */
+    cogpu_status (*write)(void *user, uint64_t offset, const void *from, size_t bytes);
+    cogpu_status (*commit)(void *user); /* after the last byte; may be NULL */
+    void (*abort)(void *user);          /* instead of commit; may be NULL */
+    int append_only; /* non-zero: each write begins where the last one ended. Nothing is written
+                      * before the writer is closed, then */
+} cogpu_sink;
+
+/* How samples of the next level are made of those of the last one. */
+typedef enum cogpu_resampling {
+    COGPU_RESAMPLE_DEFAULT = 0, /* nearest with a palette, else average */
+    COGPU_NEAREST,
+    COGPU_AVERAGE,
+    COGPU_RMS,
+    COGPU_BILINEAR,
+    COGPU_CUBIC,
+    COGPU_MODE,
+    COGPU_MIN,
+    COGPU_MAX,
+    COGPU_MEDIAN
+} cogpu_resampling;
+
+typedef enum cogpu_overviews {
+    COGPU_OVERVIEWS_DEFAULT = 0, /* as AUTO for a COG, else NONE */
+    COGPU_OVERVIEWS_NONE,
+    COGPU_OVERVIEWS_AUTO, /* 2, 4, 8 ... until one block holds the level */
+    COGPU_OVERVIEWS_LISTED
+} cogpu_overviews;
+
+typedef enum cogpu_bigtiff {
+    COGPU_BIGTIFF_AUTO = 0, /* where the file could pass 4 GiB in the worst case */
+    COGPU_BIGTIFF_YES,
+    COGPU_BIGTIFF_NO /* a file that could pass 4 GiB is refused */
+} cogpu_bigtiff;
+
+/* TIFF's numbers, but for 0, which TIFF gives to the last. */
+typedef enum cogpu_photometric {
+    COGPU_PHOTOMETRIC_DEFAULT = 0, /* palette with one; RGB for 3 or 4 bands of uint8 of which the
+                                    * fourth, if any, is alpha (YCbCr with JPEG); else min is
+                                    * black */
+    COGPU_MIN_IS_BLACK = 1,
+    COGPU_RGB = 2,
+    COGPU_PALETTE = 3,
+    COGPU_CMYK = 5,
+    COGPU_YCBCR = 6, /* bands are RGB; JPEG alone stores them so */
+    COGPU_CIELAB = 8,
+    COGPU_MIN_IS_WHITE = 256
+} cogpu_photometric;
+
+/* A tag to be written as it is, into the directory of level 0. Tags that the writer makes itself
+ * and tags that point to other places of a file are refused. */
+typedef struct cogpu_extra_tag {
+    uint32_t id;
+    uint32_t type; /* TIFF's: 1 BYTE ... 12 DOUBLE, 16 LONG8, 17 SLONG8 */
+    uint64_t count;
+    const void *values; /* in the machine's byte order; a RATIONAL is two u32 */
+} cogpu_extra_tag;
+
+/* What is to be written; the first four are due, for all else 0 means the default. What the profile
+ * points to must stay until the writer is open. */
+typedef struct cogpu_profile {
+    uint32_t width, height, bands;
+    cogpu_type type;
+
+    int cog;                            /* non-zero: a Cloud Optimized GeoTIFF */
+    int strips;                         /* non-zero: strips, not tiles; not with `cog` */
+    uint32_t block_width, block_height; /* of tiles, multiples of 16: 512 and the width; of strips
+                                         * the height alone: rows of about 256 KiB */
+    int planar;                         /* non-zero: each band has blocks of its own */
+    const char *codec; /* "none", "packbits", "lzw", "deflate" (the default), "zstd",
+                        * "lzma", "jpeg", "webp", "lerc", "lerc_deflate",
+                        * "lerc_zstd" */
+    int level;         /* deflate 1 to 12 (6), zstd 1 to 22 (9), lzma 1 to 9 (6) */
+    int quality;       /* JPEG and WebP 1 to 100 (75) */
+    int lossless;      /* WebP: non-zero without loss */
+    double max_error;  /* LERC: 0 without loss */
+    int predictor;     /* 1 none, 2 horizontal, 3 floating point; 0: 2 for integers
+                        * and 3 for floats, with codecs that go with them */
+    cogpu_bigtiff bigtiff;
+    int sparse; /* non-zero: blocks that are nodata throughout, or 0 without nodata, are left out */
+
+    const char *nodata; /* "-9999", "nan"; NULL = none */
+    cogpu_photometric photometric;
+    uint32_t alpha_band;     /* 1-based; 0 = none */
+    int premultiplied;       /* of the alpha band */
+    const uint16_t *palette; /* palette_entries reds, then greens, then blues */
+    uint32_t palette_entries;
+    int mask; /* non-zero: each swath comes with a mask, stored as a mask directory */
+
+    int has_transform;
+    double transform[6]; /* of corners, as cogpu_image has it, also with `pixel_is_point` */
+    int pixel_is_point;
+    const cogpu_gcp *gcps;
+    uint32_t gcp_count;
+    const double *rpc; /* 92 numbers, or NULL */
+    const char *crs;   /* "EPSG:4326", WKT, PROJ's words; needs PROJ but for EPSG codes; or */
+    const cogpu_geokey *geokeys; /* keys as a file has them, but for GTRasterType */
+    uint32_t geokey_count;
+
+    const cogpu_item *items; /* GDAL_METADATA, scale, offset, unit and description of bands too */
+    uint32_t item_count;
+    const char *description; /* ImageDescription */
+    const cogpu_extra_tag *tags;
+    uint32_t tag_count;
+
+    cogpu_overviews overviews;
+    const uint32_t *factors; /* for COGPU_OVERVIEWS_LISTED: ascending, from 2 on */
+    uint32_t factor_count;
+    cogpu_resampling resampling;
+
+    uint32_t threads;       /* 0 = the context's, or one for each processor */
+    cogpu_context *context; /* may be NULL */
+} cogpu_profile;
+
+typedef struct cogpu_written {
+    uint64_t bytes;         /* of the file */
+    uint64_t blocks;        /* of all levels and masks */
+    uint64_t sparse_blocks; /* of these, left out */
+    uint32_t levels;
+    int bigtiff;
+} cogpu_written;
+
+typedef struct cogpu_writer cogpu_writer;
+
+/* Checks the profile as a whole before a byte is written. A writer belongs to one thread. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_writer_open(const cogpu_sink *sink,
+                                                          const cogpu_profile *profile,
+                                                          cogpu_writer **writer,
+                                                          cogpu_error *error);
+
+/* The next rows: as many as the raster is high, all bands, of the profile's width and type. `mask`
+ * is NULL, or for a profile with a mask one band of COGPU_U8, 0 where a pixel is invalid. After a
+ * failure only cogpu_writer_abort is left. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_writer_push(cogpu_writer *writer,
+                                                          const cogpu_raster *rows,
+                                                          const cogpu_raster *mask,
+                                                          cogpu_error *error);
+
+/* Completes the file and frees the writer, whatever it returns; where rows are missing, or anything
+ * fails, no file comes to be. `written` may be NULL. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_writer_close(cogpu_writer *writer,
+                                                           cogpu_written *written,
+                                                           cogpu_error *error);
+/* Frees the writer and leaves no file. NULL is allowed. */
+COGPU_API void cogpu_writer_abort(cogpu_writer *writer);
+
+/* All rows at once: a writer that is opened, pushed and closed. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_write(const cogpu_sink *sink,
+                                                    const cogpu_profile *profile,
+                                                    const cogpu_raster *raster,
+                                                    const cogpu_raster *mask,
+                                                    cogpu_written *written, cogpu_error *error);
+
+/* ---------------------------------------------------------------------------------------------
  * Rasters for others
  */
 

@@ -1,0 +1,43 @@
+/*
+ * Where bytes go: a file that takes its path's place only when it is complete, memory, or a user's
+ * functions, behind one struct; and spills, which keep bytes until their place is known.
+ *
+ * One thread at a time. After a failure only cogpu_out_abort is left.
+ */
+#ifndef COGPU_IO_SINK_H
+#define COGPU_IO_SINK_H
+
+#include "base/memory.h"
+
+#include <stdbool.h>
+
+typedef struct cogpu_out cogpu_out;
+typedef struct cogpu_spill cogpu_spill;
+
+/* A path's part file is made here, and those that killed processes have left are removed. ARGUMENT
+ * where the sink is not exactly one of path, memory and functions. */
+cogpu_status cogpu_out_open(const cogpu_sink *sink, cogpu_out **out, cogpu_error *error);
+
+/* Bytes at an offset; what was never written below the end reads as zeros. Where the sink is
+ * append-only, `offset` must be the end. */
+cogpu_status cogpu_out_write(cogpu_out *out, uint64_t offset, const void *from, size_t bytes,
+                             cogpu_error *error);
+bool cogpu_out_is_append_only(const cogpu_out *out);
+
+/* All bytes are there: flushed, renamed, handed over. Frees `out`, whatever it returns. */
+cogpu_status cogpu_out_commit(cogpu_out *out, cogpu_error *error);
+/* Nothing stays. Frees `out`. NULL is allowed. */
+void cogpu_out_abort(cogpu_out *out);
+
+/* A spill of bytes on their way to `out`: in memory while it is small, then in a file without a
+ * name beside the path, or in TMPDIR (/tmp) without one. */
+cogpu_status cogpu_spill_open(const cogpu_out *out, cogpu_spill **spill, cogpu_error *error);
+void cogpu_spill_close(cogpu_spill *spill);
+/* Sets *offset to where they lie in the spill: after all before them. */
+cogpu_status cogpu_spill_add(cogpu_spill *spill, const void *from, size_t bytes, uint64_t *offset,
+                             cogpu_error *error);
+/* From the spill to `offset` of `out`, by the kernel where it can. */
+cogpu_status cogpu_spill_copy(cogpu_spill *spill, uint64_t from, uint64_t bytes, cogpu_out *out,
+                              uint64_t offset, cogpu_error *error);
+
+#endif
