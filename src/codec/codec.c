@@ -96,23 +96,23 @@ typedef struct listed {
 
 /* clang-format off */
 #define CCITT(number, name) \
-    {{number, name, "own", cogpu_decode_ccitt, &cogpu_stream_ccitt, false, false}, "own"}
+    {{number, name, "own", cogpu_decode_ccitt, &cogpu_stream_ccitt, false, false, NULL}, "own"}
 #define DEFLATE(number) \
-    {{number, "deflate", DEFLATE_LIBRARY, DEFLATE_DECODE, DEFLATE_STREAM, true, false}, DEFLATE_VERSION}
-#define NAME_ONLY(number, name) {{number, name, "", NULL, NULL, false, false}, ""}
+    {{number, "deflate", DEFLATE_LIBRARY, DEFLATE_DECODE, DEFLATE_STREAM, true, false, NULL}, DEFLATE_VERSION}
+#define NAME_ONLY(number, name) {{number, name, "", NULL, NULL, false, false, NULL}, ""}
 
 static const listed codecs[] = {
-    {{COMPRESSION_NONE, "none", "own", cogpu_decode_none, NULL, false, false}, "own"},
+    {{COMPRESSION_NONE, "none", "own", cogpu_decode_none, NULL, false, false, NULL}, "own"},
     CCITT(COMPRESSION_CCITT_RLE, "ccitt_rle"),
     CCITT(COMPRESSION_CCITT_G3, "ccitt_g3"),
     CCITT(COMPRESSION_CCITT_G4, "ccitt_g4"),
-    {{COMPRESSION_LZW, "lzw", "own", cogpu_decode_lzw, &cogpu_stream_lzw, true, false}, "own"},
+    {{COMPRESSION_LZW, "lzw", "own", cogpu_decode_lzw, &cogpu_stream_lzw, true, false, NULL}, "own"},
     NAME_ONLY(COMPRESSION_OLD_JPEG, "old_jpeg"),
-    {{COMPRESSION_JPEG, "jpeg", "libjpeg", JPEG_DECODE, JPEG_STREAM, false, true}, JPEG_TEXT},
+    {{COMPRESSION_JPEG, "jpeg", "libjpeg", JPEG_DECODE, JPEG_STREAM, false, true, NULL}, JPEG_TEXT},
     DEFLATE(COMPRESSION_DEFLATE),
     NAME_ONLY(COMPRESSION_NEXT, "next"),
     CCITT(COMPRESSION_CCITT_RLEW, "ccitt_rlew"),
-    {{COMPRESSION_PACKBITS, "packbits", "own", cogpu_decode_packbits, &cogpu_stream_packbits, false, false},
+    {{COMPRESSION_PACKBITS, "packbits", "own", cogpu_decode_packbits, &cogpu_stream_packbits, false, false, NULL},
      "own"},
     NAME_ONLY(COMPRESSION_THUNDERSCAN, "thunderscan"),
     NAME_ONLY(COMPRESSION_PIXARLOG, "pixarlog"),
@@ -121,10 +121,10 @@ static const listed codecs[] = {
     NAME_ONLY(COMPRESSION_SGILOG, "sgilog"),
     NAME_ONLY(COMPRESSION_SGILOG24, "sgilog24"),
     NAME_ONLY(COMPRESSION_JPEG2000, "jpeg2000"),
-    {{COMPRESSION_LERC, "lerc", "lerc", LERC_DECODE, NULL, false, false}, LERC_TEXT},
-    {{COMPRESSION_LZMA, "lzma", "liblzma", LZMA_DECODE, LZMA_STREAM, true, false}, LZMA_TEXT},
-    {{COMPRESSION_ZSTD, "zstd", "zstd", ZSTD_DECODE, ZSTD_STREAM, true, false}, ZSTD_TEXT},
-    {{COMPRESSION_WEBP, "webp", "libwebp", WEBP_DECODE, NULL, false, false}, "libwebp"},
+    {{COMPRESSION_LERC, "lerc", "lerc", LERC_DECODE, NULL, false, false, NULL}, LERC_TEXT},
+    {{COMPRESSION_LZMA, "lzma", "liblzma", LZMA_DECODE, LZMA_STREAM, true, false, NULL}, LZMA_TEXT},
+    {{COMPRESSION_ZSTD, "zstd", "zstd", ZSTD_DECODE, ZSTD_STREAM, true, false, NULL}, ZSTD_TEXT},
+    {{COMPRESSION_WEBP, "webp", "libwebp", WEBP_DECODE, NULL, false, false, NULL}, "libwebp"},
     NAME_ONLY(COMPRESSION_JXL_OLD, "jpegxl"),
     NAME_ONLY(COMPRESSION_JXL, "jpegxl"),
 };

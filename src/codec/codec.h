@@ -108,14 +108,16 @@ typedef struct cogpu_encoding {
     double max_error; /* LERC */
 } cogpu_encoding;
 
-/* `in_bytes` is the format's height times its row_bytes; `out_bytes` is at least what the codec's
- * bound says. Sets *got. The same input gives the same output, whatever the state has seen. */
-typedef cogpu_status cogpu_encoder(cogpu_codec_state *state, const cogpu_encoding *encoding,
-                                   const uint8_t *in, size_t in_bytes, uint8_t *out,
-                                   size_t out_bytes, size_t *got, cogpu_error *error);
-
-/* Bytes that a block may take when it is encoded, at most. */
-typedef uint64_t cogpu_bound(const cogpu_encoding *encoding, uint64_t in_bytes);
+typedef struct cogpu_encoder {
+    /* `in_bytes` is the format's height times its row_bytes; `out_bytes` is at least what `bound`
+     * says. Sets *got. The same input gives the same output, whatever the state has seen. */
+    cogpu_status (*encode)(cogpu_codec_state *state, const cogpu_encoding *encoding,
+                           const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
+                           size_t *got, cogpu_error *error);
+    /* Bytes that a block may take when it is encoded, at most. */
+    uint64_t (*bound)(const cogpu_encoding *encoding, uint64_t in_bytes);
+    int least_level, most_level, usual_level; /* 0: it has none */
+} cogpu_encoder;
 
 enum {
     COMPRESSION_NONE = 1,
@@ -152,9 +154,7 @@ typedef struct cogpu_codec_row {
     const cogpu_stream_codec *stream; /* NULL: decodes whole blocks only */
     bool takes_predictor;             /* predictors 2 and 3 may be combined with it */
     bool own_bit_order;               /* FillOrder 2 is not for us to undo */
-    cogpu_encoder *encode;            /* NULL: reads only, or built without the library */
-    cogpu_bound *bound;               /* of `encode` */
-    int least_level, most_level, usual_level; /* 0: it has none */
+    const cogpu_encoder *encoder;     /* NULL: reads only, or built without the library */
 } cogpu_codec_row;
 
 /* The row of a codec; NULL for a number that nobody knows. */
