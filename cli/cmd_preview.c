@@ -20,18 +20,18 @@
 #include <string.h>
 #include <strings.h>
 
-typedef enum kind { KIND_GRAY = 0, KIND_RGB, KIND_PALETTE, KIND_CMYK } kind;
+typedef enum kind { KIND_GRAY = 0, KIND_RGB, KIND_PALETTE } kind;
 
-static const char *const kind_names[] = {"gray", "rgb", "palette", "cmyk"};
+static const char *const kind_names[] = {"gray", "rgb", "palette"};
 
-enum { MOST_BANDS = 5, MOST_COLOURS = 3 };
+enum { MOST_COLOURS = 3, MOST_BANDS = MOST_COLOURS + 1 };
 
 struct job {
     const cogpu_arguments *arguments;
     cogpu_selection selection, mask; /* the mask's is for complex samples, which hold no NaN */
     kind kind;
     uint32_t bands[MOST_BANDS]; /* of the colours, then the alpha's if there is one */
-    uint32_t colours;           /* planes of the reduction, before the alpha's */
+    uint32_t colours;           /* planes of the reduction, before the alpha's: 1 or 3 */
     bool alpha, stretched;
     cogpu_range ranges[MOST_COLOURS];
     cogpu_reduction reduction;
@@ -50,11 +50,11 @@ struct job {
 /* ---- which bands, and what they mean ----------------------------------------------------------
  */
 
-/* The bands that are called so, in the order of `names`; false where one is missing. */
-static bool find_bands(const struct job *job, const char *const *names, uint32_t count,
-                       uint32_t *bands) {
+/* The bands that are called red, green and blue; false where one is missing. */
+static bool find_colours(const struct job *job, uint32_t bands[MOST_COLOURS]) {
+    static const char *const names[] = {"red", "green", "blue"};
     const cogpu_request *request = &job->selection.request;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < MOST_COLOURS; i++) {
         bands[i] = 0;
         for (uint32_t b = job->selection.image.bands; b > 0; b--) {
             cogpu_band band;
@@ -81,8 +81,6 @@ static bool first_three(const cogpu_image *image, uint32_t *bands) {
 }
 
 static void choose_kind(struct job *job) {
-    static const char *const rgb[] = {"red", "green", "blue"};
-    static const char *const cmyk[] = {"cyan", "magenta", "yellow", "black"};
     const cogpu_arguments *arguments = job->arguments;
     const cogpu_image *image = &job->selection.image;
     bool palette = image->palette && image->palette_entries > 0;
@@ -90,11 +88,8 @@ static void choose_kind(struct job *job) {
     if (arguments->band_count == 3) {
         memcpy(job->bands, arguments->bands, 3 * sizeof *job->bands);
         job->kind = KIND_RGB;
-    } else if (arguments->band_count == 0 && !palette && find_bands(job, cmyk, 4, job->bands)) {
-        job->kind = KIND_CMYK;
-        job->colours = 4;
     } else if (arguments->band_count == 0 && !palette &&
-               (find_bands(job, rgb, 3, job->bands) || first_three(image, job->bands))) {
+               (find_colours(job, job->bands) || first_three(image, job->bands))) {
         job->kind = KIND_RGB;
     } else {
         job->bands[0] = arguments->band_count ? arguments->bands[0] : 1;
@@ -308,27 +303,11 @@ static void divide_by_alpha(struct job *job) {
     }
 }
 
-/* Inks become lights: what cyan and black leave of red. The last plane is the alpha's, if any, and
- * takes the place of black's. */
-static void turn_to_rgb(struct job *job) {
-    const double *black = cogpu_reduction_plane(&job->reduction, 3);
-    double largest = largest_sample(&job->selection.image);
-    for (uint32_t colour = 0; colour < 3; colour++) {
-        double *plane = cogpu_reduction_plane(&job->reduction, colour);
-        for (size_t i = 0; i < pixel_count(job); i++)
-            plane[i] = (largest - plane[i]) * (largest - black[i]) / largest;
-    }
-    job->colours = 3;
-    if (job->alpha)
-        memcpy(cogpu_reduction_plane(&job->reduction, 3), cogpu_reduction_plane(&job->reduction, 4),
-               pixel_count(job) * sizeof(double));
-}
-
 /* What is a picture already is shown as it is. */
 static bool is_shown_as_it_is(const struct job *job) {
     const cogpu_image *image = &job->selection.image;
     return job->kind == KIND_PALETTE || image->bits == 1 ||
-           (job->kind != KIND_GRAY && image->type == COGPU_U8);
+           (job->kind == KIND_RGB && image->type == COGPU_U8);
 }
 
 static cogpu_status choose_ranges(struct job *job, cogpu_error *error) {
@@ -444,8 +423,6 @@ static cogpu_status make_picture(struct job *job, cogpu_error *error) {
     TRY(status);
     if (job->alpha && job->selection.image.premultiplied)
         divide_by_alpha(job);
-    if (job->kind == KIND_CMYK)
-        turn_to_rgb(job);
     TRY(choose_ranges(job, error));
     return paint(job, error);
 }
