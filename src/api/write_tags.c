@@ -9,7 +9,6 @@
 
 #include <string.h>
 
-enum { TYPE_SHORT = 3, TYPE_LONG = 4, TYPE_UNDEFINED = 7 };
 enum { SUBFILE_REDUCED = 1, SUBFILE_MASK = 4, PHOTOMETRIC_MASK = 4, LERC_VERSION = 4 };
 
 static uint16_t sample_format(cogpu_type type) {
