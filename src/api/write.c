@@ -74,19 +74,11 @@ static cogpu_status open_threads(cogpu_writer *writer, const cogpu_profile *prof
     return COGPU_OK;
 }
 
-static void set_fill(cogpu_writer *writer, const cogpu_profile *profile) {
-    cogpu_nodata nodata;
-    cogpu_nodata_parse(profile->nodata, profile->type, &nodata);
-    if (profile->nodata && nodata.matches)
-        cogpu_nodata_sample(&nodata, profile->type, writer->fill);
-}
-
 static cogpu_status open_writer(cogpu_writer *writer, const cogpu_sink *sink,
                                 const cogpu_profile *profile, cogpu_error *error) {
     TRY(cogpu_plan_write(profile, &writer->plan, error));
     TRY(cogpu_writer_describe(writer, profile, error));
     TRY(lay_out(writer, profile, error));
-    set_fill(writer, profile);
     TRY(open_threads(writer, profile, error));
     TRY(cogpu_writer_open_blocks(writer, error));
     TRY(cogpu_out_open(sink, &writer->out, error));

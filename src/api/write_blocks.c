@@ -56,46 +56,54 @@ static bool is_mask(const cogpu_writer *writer, const cogpu_new_block *block) {
 }
 
 /* Decoded bytes of the block into the seat's memory. False: the block is sparse. */
-static bool cut_block(const cogpu_writer *writer, const struct cogpu_new_level *level,
-                      const cogpu_new_block *block, size_t bytes, cogpu_seat *seat) {
-    const cogpu_write_plan *plan = &writer->plan;
-    const cogpu_grid *grid = level->grid;
-    uint32_t x = block->column * grid->block_width;
-    uint32_t y = block->row * grid->block_height - level->first;
-    static const uint8_t none[16];
-    if (is_mask(writer, block)) {
-        cogpu_cpu_cut_mask(grid, block, level->mask + (size_t)y * grid->width + x, grid->width,
-                           seat->decoded);
-        return !(plan->is_sparse && cogpu_cpu_is_uniform(seat->decoded, bytes, COGPU_U8, none));
+static bool cut_block(const cogpu_write_plan *plan, const cogpu_grid *grid,
+                      const cogpu_new_block *block, const uint8_t *from, size_t row_bytes,
+                      size_t bytes, cogpu_seat *seat) {
+    if (block->plane == plan->planes) {
+        static const uint8_t invalid[16];
+        cogpu_cpu_cut_mask(grid, block, from, row_bytes, seat->decoded);
+        return !(plan->is_sparse && cogpu_cpu_is_uniform(seat->decoded, bytes, COGPU_U8, invalid));
     }
-    const uint8_t *from = level->rows +
-                          ((size_t)block->plane * level->room + y) * level->row_bytes +
-                          x * plan->pixel_bytes;
-    cogpu_cpu_cut(plan, grid, block, from, level->row_bytes, seat->decoded);
-    if (plan->is_sparse && cogpu_cpu_is_uniform(seat->decoded, bytes, plan->type, writer->fill))
+    cogpu_cpu_cut(plan, grid, block, from, row_bytes, seat->decoded);
+    if (plan->is_sparse && cogpu_cpu_is_uniform(seat->decoded, bytes, plan->type, plan->fill))
         return false;
     cogpu_cpu_predict(plan, seat->decoded, block->rows, bytes / block->rows, seat->row);
     return true;
 }
 
-static cogpu_status encode_block(struct group *group, cogpu_seat *seat, uint64_t index,
-                                 cogpu_error *error) {
-    cogpu_writer *writer = group->writer;
-    const struct cogpu_new_level *level = group->level;
-    cogpu_new_block block = block_of(group, index);
+cogpu_status cogpu_encode_block(cogpu_seat *seat, const cogpu_write_plan *plan,
+                                const cogpu_grid *grid, const cogpu_new_block *block,
+                                const uint8_t *from, size_t row_bytes, uint8_t *to, size_t room,
+                                size_t *got, cogpu_error *error) {
     size_t bytes = 0;
-    cogpu_encoding encoding = cogpu_plan_encoding(&writer->plan, level->grid, &block, &bytes);
-    const cogpu_codec_row *codec =
-        is_mask(writer, &block) ? writer->plan.mask_codec : writer->plan.codec;
-    uint8_t *to = writer->slots + index * writer->slot_bytes + LEADER;
-    group->bytes[index] = 0;
+    cogpu_encoding encoding = cogpu_plan_encoding(plan, grid, block, &bytes);
+    const cogpu_codec_row *codec = block->plane == plan->planes ? plan->mask_codec : plan->codec;
+    *got = 0;
     TRY(cogpu_seat_room(&seat->decoded, &seat->decoded_bytes, bytes, error));
     TRY(cogpu_seat_room(&seat->row, &seat->row_bytes, encoding.format.row_bytes, error));
-    if (!cut_block(writer, level, &block, bytes, seat))
+    if (!cut_block(plan, grid, block, from, row_bytes, bytes, seat))
         return COGPU_OK;
-    return codec->encoder->encode(&seat->codec, &encoding, seat->decoded, bytes, to,
-                                  writer->slot_bytes - LEADER - TRAILER, &group->bytes[index],
+    return codec->encoder->encode(&seat->codec, &encoding, seat->decoded, bytes, to, room, got,
                                   error);
+}
+
+static cogpu_status encode_block(struct group *group, cogpu_seat *seat, uint64_t index,
+                                 cogpu_error *error) {
+    const cogpu_writer *writer = group->writer;
+    const cogpu_write_plan *plan = &writer->plan;
+    const struct cogpu_new_level *level = group->level;
+    const cogpu_grid *grid = level->grid;
+    cogpu_new_block block = block_of(group, index);
+    size_t x = (size_t)block.column * grid->block_width;
+    size_t y = block.row * grid->block_height - level->first;
+    size_t row_bytes = is_mask(writer, &block) ? grid->width : level->row_bytes;
+    const uint8_t *from = is_mask(writer, &block)
+                              ? level->mask + y * row_bytes + x
+                              : level->rows + ((size_t)block.plane * level->room + y) * row_bytes +
+                                    x * plan->pixel_bytes;
+    return cogpu_encode_block(seat, plan, grid, &block, from, row_bytes,
+                              writer->slots + index * writer->slot_bytes + LEADER,
+                              writer->slot_bytes - LEADER - TRAILER, &group->bytes[index], error);
 }
 
 static void encode_one(void *argument, uint32_t seat, uint64_t index) {
@@ -122,26 +130,30 @@ static void store_u32(uint8_t *to, uint32_t value) {
         to[i] = (uint8_t)(value >> 8 * i);
 }
 
-/* The bytes of a block to `at` of the slots, which is never behind where they are, with what a COG
- * has around them. Returns where the next one goes; *payload is where its own bytes are. */
+size_t cogpu_frame_block(bool is_cog, const uint8_t *from, size_t bytes, uint8_t *to,
+                         size_t *payload) {
+    size_t leader = is_cog ? LEADER : 0, last = bytes < TRAILER ? bytes : TRAILER;
+    memmove(to + leader, from, bytes);
+    *payload = leader;
+    if (!is_cog)
+        return bytes;
+    store_u32(to, (uint32_t)bytes);
+    memset(to + LEADER + bytes, 0, TRAILER);
+    memcpy(to + LEADER + bytes, to + LEADER + bytes - last, last);
+    return LEADER + bytes + TRAILER;
+}
+
+/* The bytes of a block to `at` of the slots, which is never behind where they are. Returns where
+ * the next one goes; *payload is where its own bytes are. */
 static size_t pack_block(const cogpu_writer *writer, uint64_t index, size_t bytes, size_t at,
                          size_t *payload) {
     const uint8_t *from = writer->slots + index * writer->slot_bytes + LEADER;
-    uint8_t *to = writer->slots + at;
     if (bytes == 0)
         return at;
-    *payload = at;
-    if (!writer->plan.is_cog) {
-        memmove(to, from, bytes);
-        return at + bytes;
-    }
-    memmove(to + LEADER, from, bytes);
-    store_u32(to, (uint32_t)bytes);
-    *payload += LEADER;
-    memset(to + LEADER + bytes, 0, TRAILER);
-    size_t last = bytes < TRAILER ? bytes : TRAILER;
-    memcpy(to + LEADER + bytes, to + LEADER + bytes - last, last);
-    return at + LEADER + bytes + TRAILER;
+    size_t framed =
+        cogpu_frame_block(writer->plan.is_cog, from, bytes, writer->slots + at, payload);
+    *payload += at;
+    return at + framed;
 }
 
 /* Bytes of the slots to the file, or the level's spill; *offset is where. */

@@ -39,7 +39,6 @@ struct cogpu_writer {
     uint64_t end; /* of what is in the file */
     struct cogpu_new_level levels[COGPU_LEVELS_MAX];
     uint32_t rows;                    /* that were pushed */
-    uint8_t fill[16];                 /* a sample of nodata, or 0: what a sparse block stands for */
     cogpu_new_directory *directories; /* in the file's order */
     uint32_t directory_count;
     cogpu_context *context; /* may be NULL */
@@ -63,7 +62,18 @@ cogpu_status cogpu_writer_open_rows(cogpu_writer *writer, const cogpu_profile *p
 cogpu_status cogpu_writer_take(cogpu_writer *writer, const cogpu_raster *rows,
                                const cogpu_raster *mask, cogpu_error *error);
 
-/* write_blocks.c: memory for blocks; one row of blocks to the file or the spill. */
+/* write_blocks.c: one block out of packed rows, by one thread; no bytes: it is sparse. */
+cogpu_status cogpu_encode_block(cogpu_seat *seat, const cogpu_write_plan *plan,
+                                const cogpu_grid *grid, const cogpu_new_block *block,
+                                const uint8_t *from, size_t row_bytes, uint8_t *to, size_t room,
+                                size_t *got, cogpu_error *error);
+/* Its bytes with what a COG has around them; `to` may overlap `from`, and has COGPU_FRAME bytes
+ * more. Returns how many; *payload is where its own begin. */
+enum { COGPU_FRAME = 8 };
+size_t cogpu_frame_block(bool is_cog, const uint8_t *from, size_t bytes, uint8_t *to,
+                         size_t *payload);
+
+/* Memory for blocks; one row of blocks to the file or the spill. */
 cogpu_status cogpu_writer_open_blocks(cogpu_writer *writer, cogpu_error *error);
 cogpu_status cogpu_writer_put_row(cogpu_writer *writer, struct cogpu_new_level *level, uint32_t row,
                                   cogpu_error *error);

@@ -265,6 +265,13 @@ static cogpu_status plan_sizes(cogpu_write_plan *plan, cogpu_error *error) {
     return COGPU_OK;
 }
 
+static void set_fill(const cogpu_profile *profile, cogpu_write_plan *plan) {
+    cogpu_nodata nodata;
+    cogpu_nodata_parse(profile->nodata, profile->type, &nodata);
+    if (profile->nodata && nodata.matches)
+        cogpu_nodata_sample(&nodata, profile->type, plan->fill);
+}
+
 cogpu_status cogpu_plan_write(const cogpu_profile *profile, cogpu_write_plan *plan,
                               cogpu_error *error) {
     TRY(check_shape(profile, error));
@@ -292,6 +299,7 @@ cogpu_status cogpu_plan_write(const cogpu_profile *profile, cogpu_write_plan *pl
     format->bits = (uint32_t)sample * 8;
     format->type = profile->type;
     format->fill_order = format->subsampling_x = format->subsampling_y = 1;
+    set_fill(profile, plan);
     plan->resampling = profile->resampling ? profile->resampling
                        : profile->palette  ? COGPU_NEAREST
                                            : COGPU_AVERAGE;
