@@ -369,15 +369,15 @@ static void paint_row(struct job *job, uint32_t row, bool opaque, uint8_t *to) {
 
 static cogpu_status paint(struct job *job, cogpu_error *error) {
     bool opaque = is_opaque(job);
-    const cogpu_picture picture = {.width = job->reduction.width,
+    const cogpu_png_shape shape = {.width = job->reduction.width,
                                    .height = job->reduction.height,
                                    .bands = job->colours + !opaque,
                                    .type = COGPU_U8};
     uint8_t *row = (uint8_t *)job->row; /* its bytes are of no use any more, and are enough */
     job->culprit = job->arguments->files[1];
     TRY(cogpu_output_open(job->arguments->files[1], &job->output, error));
-    TRY(cogpu_png_open(&picture, &job->output, &job->png, error));
-    for (uint32_t i = 0; i < picture.height; i++) {
+    TRY(cogpu_png_open(&shape, &job->output, &job->png, error));
+    for (uint32_t i = 0; i < shape.height; i++) {
         paint_row(job, i, opaque, row);
         TRY(cogpu_png_write(job->png, row, 1, error));
     }

@@ -1,6 +1,6 @@
 /*
- * Takes in a picture and its rows, hands on a PNG with the samples as they come: nothing is scaled
- * or inverted, so the samples can be read back from it.
+ * Takes in a picture's shape and its rows, hands on a PNG with the samples as they come: nothing is
+ * scaled or inverted, so the samples can be read back from it.
  */
 #include "png_file.h"
 
@@ -33,8 +33,8 @@ static bool has_palette(const cogpu_selection *selection) {
            selection->request.part == COGPU_PIXELS;
 }
 
-cogpu_status cogpu_png_picture(const cogpu_selection *selection, cogpu_picture *picture,
-                               cogpu_error *error) {
+cogpu_status cogpu_png_fit(const cogpu_selection *selection, cogpu_png_shape *shape,
+                           cogpu_error *error) {
     bool palette = has_palette(selection);
     uint32_t bands = selection->bands;
     if (selection->type != COGPU_U8 && selection->type != COGPU_U16)
@@ -56,7 +56,7 @@ cogpu_status cogpu_png_picture(const cogpu_selection *selection, cogpu_picture *
         return cogpu_refuse(error, COGPU_UNSUPPORTED,
                             "a PNG has less than 2^31 rows and columns; choose a part with "
                             "--window");
-    *picture = (cogpu_picture){.width = selection->request.width,
+    *shape = (cogpu_png_shape){.width = selection->request.width,
                                .height = selection->request.height,
                                .bands = bands,
                                .type = selection->type,
@@ -89,33 +89,32 @@ static void on_flush(png_structp writer) {
     (void)writer;
 }
 
-static void set_palette(cogpu_png *png, const cogpu_picture *picture) {
+static void set_palette(cogpu_png *png, const cogpu_png_shape *shape) {
     png_color colours[256];
-    uint32_t count = picture->palette_entries;
+    uint32_t count = shape->palette_entries;
     for (uint32_t i = 0; i < count; i++) {
-        colours[i].red = (png_byte)(picture->palette[i] >> 8);
-        colours[i].green = (png_byte)(picture->palette[count + i] >> 8);
-        colours[i].blue = (png_byte)(picture->palette[2 * count + i] >> 8);
+        colours[i].red = (png_byte)(shape->palette[i] >> 8);
+        colours[i].green = (png_byte)(shape->palette[count + i] >> 8);
+        colours[i].blue = (png_byte)(shape->palette[2 * count + i] >> 8);
     }
     png_set_PLTE(png->writer, png->info, colours, (int)count);
 }
 
-static int colour_type(const cogpu_picture *picture) {
+static int colour_type(const cogpu_png_shape *shape) {
     static const int types[] = {PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
                                 PNG_COLOR_TYPE_RGB_ALPHA};
-    return picture->palette ? PNG_COLOR_TYPE_PALETTE : types[picture->bands - 1];
+    return shape->palette ? PNG_COLOR_TYPE_PALETTE : types[shape->bands - 1];
 }
 
-static void write_head(cogpu_png *png, const cogpu_picture *picture) {
-    int bits = (int)cogpu_type_bytes(picture->type) * 8;
+static void write_head(cogpu_png *png, const cogpu_png_shape *shape) {
+    int bits = (int)cogpu_type_bytes(shape->type) * 8;
     png_set_user_limits(png->writer, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
     png_set_write_fn(png->writer, png, on_write, on_flush);
     png_set_compression_level(png->writer, 3); /* half the time of 6, a few percent larger */
-    png_set_IHDR(png->writer, png->info, picture->width, picture->height, bits,
-                 colour_type(picture), PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
-                 PNG_FILTER_TYPE_DEFAULT);
-    if (picture->palette)
-        set_palette(png, picture);
+    png_set_IHDR(png->writer, png->info, shape->width, shape->height, bits, colour_type(shape),
+                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    if (shape->palette)
+        set_palette(png, shape);
     png_write_info(png->writer, png->info);
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     if (bits == 16)
@@ -125,7 +124,7 @@ static void write_head(cogpu_png *png, const cogpu_picture *picture) {
 
 /* libpng leaves by longjmp, so each of the three steps sets its own place to land, in a function
  * that has no variable to lose. */
-static cogpu_status open_png(cogpu_png *png, const cogpu_picture *picture) {
+static cogpu_status open_png(cogpu_png *png, const cogpu_png_shape *shape) {
     png->writer = png_create_write_struct(PNG_LIBPNG_VER_STRING, png, on_error, on_warning);
     if (!png->writer)
         return cogpu_refuse(&png->error, COGPU_MEMORY, "no memory for the picture");
@@ -134,18 +133,18 @@ static cogpu_status open_png(cogpu_png *png, const cogpu_picture *picture) {
     png->info = png_create_info_struct(png->writer);
     if (!png->info)
         return cogpu_refuse(&png->error, COGPU_MEMORY, "no memory for the picture");
-    write_head(png, picture);
+    write_head(png, shape);
     return COGPU_OK;
 }
 
-cogpu_status cogpu_png_open(const cogpu_picture *picture, const cogpu_output *output,
+cogpu_status cogpu_png_open(const cogpu_png_shape *shape, const cogpu_output *output,
                             cogpu_png **png, cogpu_error *error) {
     *png = calloc(1, sizeof **png);
     if (!*png)
         return cogpu_refuse(error, COGPU_MEMORY, "no memory for the picture");
     (*png)->output = output;
-    (*png)->row_bytes = (size_t)picture->width * picture->bands * cogpu_type_bytes(picture->type);
-    cogpu_status status = open_png(*png, picture);
+    (*png)->row_bytes = (size_t)shape->width * shape->bands * cogpu_type_bytes(shape->type);
+    cogpu_status status = open_png(*png, shape);
     if (status != COGPU_OK) {
         *error = (*png)->error;
         cogpu_png_close(*png);
@@ -204,16 +203,16 @@ static cogpu_status absent(cogpu_error *error) {
         "let cogpu read write .npy or .raw");
 }
 
-cogpu_status cogpu_png_picture(const cogpu_selection *selection, cogpu_picture *picture,
-                               cogpu_error *error) {
+cogpu_status cogpu_png_fit(const cogpu_selection *selection, cogpu_png_shape *shape,
+                           cogpu_error *error) {
     (void)selection;
-    (void)picture;
+    (void)shape;
     return absent(error);
 }
 
-cogpu_status cogpu_png_open(const cogpu_picture *picture, const cogpu_output *output,
+cogpu_status cogpu_png_open(const cogpu_png_shape *shape, const cogpu_output *output,
                             cogpu_png **png, cogpu_error *error) {
-    (void)picture;
+    (void)shape;
     (void)output;
     *png = NULL;
     return absent(error);
