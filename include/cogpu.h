@@ -617,7 +617,7 @@ typedef enum cogpu_overviews {
 typedef enum cogpu_bigtiff {
     COGPU_BIGTIFF_AUTO = 0, /* where the file could pass 4 GiB in the worst case */
     COGPU_BIGTIFF_YES,
-    COGPU_BIGTIFF_NO /* a file that could pass 4 GiB is refused */
+    COGPU_BIGTIFF_NO /* COGPU_LIMIT where the file passes 4 GiB */
 } cogpu_bigtiff;
 
 /* TIFF's numbers, but for 0, which TIFF gives to the last. */
@@ -737,6 +737,26 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_write(const cogpu_sink *sink,
                                                     const cogpu_raster *raster,
                                                     const cogpu_raster *mask,
                                                     cogpu_written *written, cogpu_error *error);
+
+/* Blocks that are encoded elsewhere, by other threads, processes or machines, which have the same
+ * profile, and put together here.
+ *
+ * cogpu_encode encodes one block of a level, pixels or COGPU_MASK, by its index in the level's
+ * directory (by planes, then rows, then columns). The raster has the block's pixels as far as they
+ * lie inside the image; of a planar file one band. Its result is the caller's to release; it has no
+ * bytes where the profile leaves such blocks out. Any thread.
+ *
+ * cogpu_writer_put takes them in any order, each once, of all levels: a writer that was put to
+ * makes no overviews, and takes no rows. Blocks without bytes are left out. The file is the same as
+ * one that was pushed, if the blocks are. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_encode(const cogpu_profile *profile, uint32_t level,
+                                                     cogpu_part part, uint64_t block,
+                                                     const cogpu_raster *pixels,
+                                                     cogpu_memory *encoded, cogpu_error *error);
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_writer_put(cogpu_writer *writer, uint32_t level,
+                                                         cogpu_part part, uint64_t block,
+                                                         const void *encoded, size_t bytes,
+                                                         cogpu_error *error);
 
 /* ---------------------------------------------------------------------------------------------
  * Rasters for others
