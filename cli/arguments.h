@@ -29,7 +29,9 @@ enum {
     OPTION_HELP = 1 << 13,
     OPTION_TYPE = 1 << 14,
     OPTION_NAN = 1 << 15,
-    OPTION_SCALE = 1 << 16
+    OPTION_SCALE = 1 << 16,
+    OPTION_STRICT = 1 << 17,
+    OPTION_FAST = 1 << 18
 };
 
 typedef struct cogpu_arguments {
@@ -45,7 +47,7 @@ typedef struct cogpu_arguments {
     uint32_t *bands;
     uint32_t band_count; /* 0 = all */
     cogpu_type type;     /* COGPU_TYPE_NONE where not given */
-    bool mask, nan_where_invalid, scaled, fill_bad_blocks, tags, wkt, json, help;
+    bool mask, nan_where_invalid, scaled, fill_bad_blocks, tags, wkt, strict, fast, json, help;
 } cogpu_arguments;
 
 /* Reads what follows the command's name. On a mistake says so on stderr and returns false. */
