@@ -133,6 +133,18 @@ static const char *take_wkt(cogpu_arguments *arguments, const char *value) {
     return NULL;
 }
 
+static const char *take_strict(cogpu_arguments *arguments, const char *value) {
+    (void)value;
+    arguments->strict = true;
+    return NULL;
+}
+
+static const char *take_fast(cogpu_arguments *arguments, const char *value) {
+    (void)value;
+    arguments->fast = true;
+    return NULL;
+}
+
 static const char *take_size(cogpu_arguments *arguments, const char *value) {
     bool sound = cogpu_parse_wholes(value, &arguments->size, 1) && arguments->size >= 1 &&
                  arguments->size <= 8192;
@@ -184,6 +196,8 @@ static const option options[] = {
      "go on where a block cannot be read, with nodata (or 0) in its place", take_fill},
     {OPTION_TAGS, "--tags", NULL, "every tag of every directory too, and the GeoKeys", take_tags},
     {OPTION_WKT, "--wkt", NULL, "the coordinate system as WKT, and nothing else", take_wkt},
+    {OPTION_STRICT, "--strict", NULL, "the rules of the standard are faults too", take_strict},
+    {OPTION_FAST, "--fast", NULL, "without the look at each block", take_fast},
     {OPTION_THREADS, "--threads", "N", "threads that decode; otherwise one for each processor",
      take_threads},
     {OPTION_DEVICE, "--device", "NAME",

@@ -30,8 +30,10 @@ enum {
     OPTION_TYPE = 1 << 14,
     OPTION_NAN = 1 << 15,
     OPTION_SCALE = 1 << 16,
-    OPTION_PICTURE = 1 << 17, /* all that a picture has: --size, --percent, --stretch */
-    OPTION_PROFILE = 1 << 18  /* all that a file to be written has; --level is the codec's then, and
+    OPTION_STRICT = 1 << 17,
+    OPTION_FAST = 1 << 18,
+    OPTION_PICTURE = 1 << 19, /* all that a picture has: --size, --percent, --stretch */
+    OPTION_PROFILE = 1 << 20  /* all that a file to be written has; --level is the codec's then, and
                                * that of the pyramid is --from-level */
 };
 
@@ -55,7 +57,7 @@ typedef struct cogpu_arguments {
     cogpu_profile profile; /* what the options say of a file to be written, the rest 0 */
     uint32_t *factors;     /* of profile.factors */
     bool without_nodata;
-    bool mask, nan_where_invalid, scaled, fill_bad_blocks, tags, wkt, json, help;
+    bool mask, nan_where_invalid, scaled, fill_bad_blocks, tags, wkt, strict, fast, json, help;
 } cogpu_arguments;
 
 /* Reads what follows the command's name. On a mistake says so on stderr and returns false. */

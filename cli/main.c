@@ -10,8 +10,8 @@
 #include <string.h>
 
 static const cogpu_command *const commands[] = {
-    &cogpu_cmd_info,    &cogpu_cmd_read,    &cogpu_cmd_checksum, &cogpu_cmd_compare,
-    &cogpu_cmd_convert, &cogpu_cmd_preview, &cogpu_cmd_bench,    &cogpu_cmd_devices,
+    &cogpu_cmd_info,     &cogpu_cmd_convert, &cogpu_cmd_check, &cogpu_cmd_preview, &cogpu_cmd_read,
+    &cogpu_cmd_checksum, &cogpu_cmd_compare, &cogpu_cmd_bench, &cogpu_cmd_devices,
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };

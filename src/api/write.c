@@ -163,6 +163,8 @@ cogpu_status cogpu_writer_push(cogpu_writer *writer, const cogpu_raster *rows,
         return cogpu_fail(error, COGPU_ARGUMENT, "there is no writer to push to");
     if (writer->failed != COGPU_OK)
         return cogpu_fail(error, writer->failed, "the writer failed before: nothing can follow");
+    if (writer->is_put)
+        return cogpu_fail(error, COGPU_ARGUMENT, "a writer that was put to takes no rows");
     writer->failed = push(writer, rows, mask, error);
     return writer->failed;
 }
@@ -181,25 +183,40 @@ static void move_places(struct cogpu_places *places, uint64_t count, uint64_t by
             places->offsets[i] += by;
 }
 
-/* What was spilled gets its place in the file, behind what is there. Returns the end of all. */
-static uint64_t place_spills(cogpu_writer *writer) {
-    uint64_t end = writer->end;
+static cogpu_status check_size(const cogpu_writer *writer, uint64_t end, cogpu_error *error) {
+    if (writer->plan.is_bigtiff || end <= UINT32_MAX)
+        return COGPU_OK;
+    return cogpu_fail(error, COGPU_LIMIT,
+                      "the file passes 4 GiB, which takes a BigTIFF: leave `bigtiff` to us");
+}
+
+/* What was spilled gets its place in the file, behind what is there. *end is the end of all. */
+static cogpu_status place_spills(cogpu_writer *writer, uint64_t *end, cogpu_error *error) {
+    *end = writer->end;
     for (uint32_t i = 0; i < writer->plan.level_count; i++) {
         struct cogpu_new_level *level = level_in_order(writer, i);
         uint64_t blocks = (uint64_t)level->grid->across * level->grid->down;
+        if (writer->is_put) {
+            TRY(cogpu_writer_place_put(writer, level, end, error));
+            continue;
+        }
         if (!level->spill)
             continue;
-        move_places(&level->pixels, blocks * writer->plan.planes, end);
+        move_places(&level->pixels, blocks * writer->plan.planes, *end);
         if (writer->plan.has_mask)
-            move_places(&level->masks, blocks, end);
-        end += level->spilled;
+            move_places(&level->masks, blocks, *end);
+        *end += level->spilled;
     }
-    return end;
+    return check_size(writer, *end, error);
 }
 
 static cogpu_status copy_spills(cogpu_writer *writer, cogpu_error *error) {
     for (uint32_t i = 0; i < writer->plan.level_count; i++) {
         struct cogpu_new_level *level = level_in_order(writer, i);
+        if (writer->is_put) {
+            TRY(cogpu_writer_copy_put(writer, level, error));
+            continue;
+        }
         if (!level->spill)
             continue;
         TRY(cogpu_spill_copy(level->spill, 0, level->spilled, writer->out, writer->end, error));
@@ -240,18 +257,11 @@ static cogpu_status write_directories(cogpu_writer *writer, uint64_t start, uint
     return status;
 }
 
-static cogpu_status check_size(const cogpu_writer *writer, uint64_t end, cogpu_error *error) {
-    if (writer->plan.is_bigtiff || end <= UINT32_MAX)
-        return COGPU_OK;
-    return cogpu_fail(error, COGPU_LIMIT,
-                      "the file passes 4 GiB, which takes a BigTIFF: leave `bigtiff` to us");
-}
-
 static cogpu_status finish_cog(cogpu_writer *writer, cogpu_error *error) {
     uint8_t header[COGPU_NEW_HEADER_MAX];
     size_t bytes = write_header(writer, 0, header);
     uint64_t end = 0;
-    TRY(check_size(writer, place_spills(writer), error));
+    TRY(place_spills(writer, &end, error));
     place_blocks(writer);
     bytes = write_header(writer, bytes, header);
     TRY(cogpu_out_write(writer->out, 0, header, bytes, error));
@@ -261,8 +271,9 @@ static cogpu_status finish_cog(cogpu_writer *writer, cogpu_error *error) {
 
 static cogpu_status finish_plain(cogpu_writer *writer, cogpu_error *error) {
     uint8_t header[COGPU_NEW_HEADER_MAX] = {0};
-    uint64_t end = place_spills(writer), start = end + end % 2;
-    TRY(check_size(writer, start, error));
+    uint64_t end = 0;
+    TRY(place_spills(writer, &end, error));
+    uint64_t start = end + end % 2;
     place_blocks(writer);
     TRY(cogpu_out_write(writer->out, 0, header, write_header(writer, start, header), error));
     TRY(copy_spills(writer, error));
@@ -275,7 +286,7 @@ static cogpu_status finish(cogpu_writer *writer, cogpu_error *error) {
     const cogpu_grid *grid = &writer->plan.levels[0];
     if (writer->failed != COGPU_OK)
         return cogpu_fail(error, writer->failed, "the writer failed before: there is no file");
-    if (writer->rows < grid->height)
+    if (!writer->is_put && writer->rows < grid->height)
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "%u of %u rows were pushed: there is no file without the others",
                           writer->rows, grid->height);

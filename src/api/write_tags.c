@@ -82,10 +82,9 @@ static cogpu_status describe_level(cogpu_writer *writer, const cogpu_profile *pr
     cogpu_write_plan *plan = &writer->plan;
     cogpu_block_format *format = &plan->encoding.format;
     cogpu_arena *arena = &writer->arena;
-    TRY(cogpu_describe_colours(profile, format->compression, arena, list, &format->photometric,
-                               error));
-    if (format->photometric == COGPU_YCBCR)
-        format->subsampling_x = format->subsampling_y = 2;
+    uint32_t photometric = 0;
+    TRY(cogpu_describe_colours(profile, format->compression, arena, list, &photometric, error));
+    cogpu_plan_set_photometric(plan, photometric);
     TRY(add_structure(writer, list, &plan->levels[number], number ? SUBFILE_REDUCED : 0,
                       plan->bands, (uint16_t)format->bits, error));
     TRY(add_for_bands(list, arena, TAG_SAMPLE_FORMAT, plan->bands, sample_format(plan->type),

@@ -15,6 +15,7 @@
  * spill. Sparse ones have no bytes. */
 struct cogpu_places {
     uint64_t *offsets, *bytes;
+    uint64_t *spilled; /* of a writer that is put to: where in the spill, plus 1; 0: not put yet */
 };
 
 /* A level on its way: the rows that are not cut or not shrunk yet. */
@@ -48,6 +49,7 @@ struct cogpu_writer {
     uint8_t *slots; /* memory for blocks that are encoded together */
     size_t slot_bytes;
     uint32_t slot_count;
+    bool is_put; /* blocks come from elsewhere, and in any order */
     cogpu_written written;
     cogpu_status failed; /* what a push came to: nothing goes on after a failure */
 };
@@ -77,5 +79,12 @@ size_t cogpu_frame_block(bool is_cog, const uint8_t *from, size_t bytes, uint8_t
 cogpu_status cogpu_writer_open_blocks(cogpu_writer *writer, cogpu_error *error);
 cogpu_status cogpu_writer_put_row(cogpu_writer *writer, struct cogpu_new_level *level, uint32_t row,
                                   cogpu_error *error);
+
+/* write_put.c: blocks that were put get their places in the file, from `end` on, which they move
+ * on; and go there. */
+cogpu_status cogpu_writer_place_put(cogpu_writer *writer, struct cogpu_new_level *level,
+                                    uint64_t *end, cogpu_error *error);
+cogpu_status cogpu_writer_copy_put(cogpu_writer *writer, struct cogpu_new_level *level,
+                                   cogpu_error *error);
 
 #endif

@@ -59,9 +59,11 @@
 
 #include <jpeglib.h>
 #define JPEG_DECODE cogpu_decode_jpeg
+#define JPEG_ENCODE &cogpu_encoder_jpeg
 #define JPEG_STREAM &cogpu_stream_jpeg
 #else
 #define JPEG_DECODE NULL
+#define JPEG_ENCODE NULL
 #define JPEG_STREAM NULL
 #endif
 #ifdef LIBJPEG_TURBO_VERSION
@@ -72,15 +74,19 @@
 
 #if COGPU_HAVE_WEBP
 #define WEBP_DECODE cogpu_decode_webp
+#define WEBP_ENCODE &cogpu_encoder_webp
 #else
 #define WEBP_DECODE NULL
+#define WEBP_ENCODE NULL
 #endif
 
 #if COGPU_HAVE_LERC
 #include <Lerc_c_api.h>
 #define LERC_DECODE cogpu_decode_lerc
+#define LERC_ENCODE &cogpu_encoder_lerc
 #else
 #define LERC_DECODE NULL
+#define LERC_ENCODE NULL
 #endif
 #ifdef LERC_VERSION_MAJOR
 #define LERC_TEXT                                                                                  \
@@ -108,7 +114,7 @@ static const listed codecs[] = {
     CCITT(COMPRESSION_CCITT_G4, "ccitt_g4"),
     {{COMPRESSION_LZW, "lzw", "own", cogpu_decode_lzw, &cogpu_stream_lzw, true, false, NULL}, "own"},
     NAME_ONLY(COMPRESSION_OLD_JPEG, "old_jpeg"),
-    {{COMPRESSION_JPEG, "jpeg", "libjpeg", JPEG_DECODE, JPEG_STREAM, false, true, NULL}, JPEG_TEXT},
+    {{COMPRESSION_JPEG, "jpeg", "libjpeg", JPEG_DECODE, JPEG_STREAM, false, true, JPEG_ENCODE}, JPEG_TEXT},
     DEFLATE(COMPRESSION_DEFLATE),
     NAME_ONLY(COMPRESSION_NEXT, "next"),
     CCITT(COMPRESSION_CCITT_RLEW, "ccitt_rlew"),
@@ -121,10 +127,10 @@ static const listed codecs[] = {
     NAME_ONLY(COMPRESSION_SGILOG, "sgilog"),
     NAME_ONLY(COMPRESSION_SGILOG24, "sgilog24"),
     NAME_ONLY(COMPRESSION_JPEG2000, "jpeg2000"),
-    {{COMPRESSION_LERC, "lerc", "lerc", LERC_DECODE, NULL, false, false, NULL}, LERC_TEXT},
+    {{COMPRESSION_LERC, "lerc", "lerc", LERC_DECODE, NULL, false, false, LERC_ENCODE}, LERC_TEXT},
     {{COMPRESSION_LZMA, "lzma", "liblzma", LZMA_DECODE, LZMA_STREAM, true, false, NULL}, LZMA_TEXT},
     {{COMPRESSION_ZSTD, "zstd", "zstd", ZSTD_DECODE, ZSTD_STREAM, true, false, NULL}, ZSTD_TEXT},
-    {{COMPRESSION_WEBP, "webp", "libwebp", WEBP_DECODE, NULL, false, false, NULL}, "libwebp"},
+    {{COMPRESSION_WEBP, "webp", "libwebp", WEBP_DECODE, NULL, false, false, WEBP_ENCODE}, "libwebp"},
     NAME_ONLY(COMPRESSION_JXL_OLD, "jpegxl"),
     NAME_ONLY(COMPRESSION_JXL, "jpegxl"),
 };

@@ -119,6 +119,11 @@ typedef struct cogpu_encoder {
     int least_level, most_level, usual_level; /* 0: it has none */
 } cogpu_encoder;
 
+/* What all JPEG streams of a file share, for tag 347: 1024 bytes are room enough. Of the encoding,
+ * samples, photometric and quality count. */
+cogpu_status cogpu_jpeg_tables(const cogpu_encoding *encoding, uint8_t *to, size_t room,
+                               size_t *bytes, cogpu_error *error);
+
 enum {
     COMPRESSION_NONE = 1,
     COMPRESSION_CCITT_RLE = 2,
@@ -176,6 +181,8 @@ void cogpu_stream_close(cogpu_stream *stream);
 
 extern const cogpu_stream_codec cogpu_stream_packbits, cogpu_stream_lzw, cogpu_stream_ccitt,
     cogpu_stream_deflate, cogpu_stream_zstd, cogpu_stream_lzma, cogpu_stream_jpeg;
+
+extern const cogpu_encoder cogpu_encoder_jpeg, cogpu_encoder_webp, cogpu_encoder_lerc;
 
 /* What the files with a state of their own hand to cogpu_codec_state_close. NULL is allowed. */
 void cogpu_deflate_close(void *deflate);

@@ -10,13 +10,13 @@
  */
 #include "base/checked.h"
 #include "codec/codec.h"
+#include "codec/lerc.h"
 
 #include <string.h>
 
 #include <Lerc_c_api.h>
 
-/* The library's numbers of sample types, and of the fields that lerc_getBlobInfo fills. */
-enum { LERC_I8, LERC_U8, LERC_I16, LERC_U16, LERC_I32, LERC_U32, LERC_F32, LERC_F64, LERC_NONE };
+/* The fields that lerc_getBlobInfo fills. */
 enum {
     INFO_VERSION,
     INFO_TYPE,
@@ -31,7 +31,6 @@ enum {
     INFO_USES_NODATA,
     INFO_FIELDS
 };
-enum { PACKED_DEFLATE = 1, PACKED_ZSTD = 2 };
 
 /* A blob, its header checked, and the block it becomes. */
 typedef struct blob {
@@ -53,7 +52,7 @@ typedef struct workspace {
     uint8_t *samples;
 } workspace;
 
-static uint32_t lerc_type(cogpu_type type) {
+uint32_t cogpu_lerc_type(cogpu_type type) {
     switch (type) {
     case COGPU_I8:
         return LERC_I8;
@@ -76,17 +75,16 @@ static uint32_t lerc_type(cogpu_type type) {
     }
 }
 
-/* A blob is never larger than its samples, their masks and a header for each band. */
+uint64_t cogpu_lerc_bound(const cogpu_block_format *format, uint64_t block_bytes) {
+    uint64_t samples = block_bytes / cogpu_type_bytes(format->type);
+    return block_bytes + samples / 4 + 1024 * (1 + (uint64_t)format->samples);
+}
+
 static cogpu_status open_workspace(cogpu_codec_state *state, const cogpu_block_format *format,
                                    size_t block_bytes, workspace *work, cogpu_error *error) {
     uint64_t mask_bytes = block_bytes / cogpu_type_bytes(format->type);
-    uint64_t unpacked = 0, total = 0;
-    uint64_t sample_bytes = format->samples > 1 ? block_bytes : 0;
-    if (format->lerc_packing != 0) {
-        if (!checked_add(block_bytes, mask_bytes / 4 + 1024 * (1 + (uint64_t)format->samples),
-                         &unpacked))
-            return cogpu_fail(error, COGPU_LIMIT, "LERC: the block is too large");
-    }
+    uint64_t unpacked = format->lerc_packing != 0 ? cogpu_lerc_bound(format, block_bytes) : 0;
+    uint64_t sample_bytes = format->samples > 1 ? block_bytes : 0, total = 0;
     if (!checked_add(unpacked, mask_bytes, &total) || !checked_add(total, sample_bytes, &total) ||
         total > SIZE_MAX)
         return cogpu_fail(error, COGPU_LIMIT, "LERC: the block is too large");
@@ -240,7 +238,7 @@ cogpu_status cogpu_decode_lerc(cogpu_codec_state *state, const cogpu_block_forma
                                size_t *got, cogpu_error *error) {
     unsigned int info[INFO_FIELDS];
     workspace work = {0};
-    blob b = {.in = in, .in_bytes = in_bytes, .type = lerc_type(format->type)};
+    blob b = {.in = in, .in_bytes = in_bytes, .type = cogpu_lerc_type(format->type)};
     uint64_t pixels = (uint64_t)format->width * format->height, bytes = 0;
     *got = 0;
     if (b.type == LERC_NONE)

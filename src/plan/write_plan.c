@@ -306,6 +306,12 @@ cogpu_status cogpu_plan_write(const cogpu_profile *profile, cogpu_write_plan *pl
     return plan_sizes(plan, error);
 }
 
+void cogpu_plan_set_photometric(cogpu_write_plan *plan, uint32_t photometric) {
+    cogpu_block_format *format = &plan->encoding.format;
+    format->photometric = photometric;
+    format->subsampling_x = format->subsampling_y = photometric == COGPU_YCBCR ? 2 : 1;
+}
+
 /* ---- blocks -------------------------------------------------------------------------------- */
 
 static uint32_t smaller(uint32_t a, uint32_t b) {

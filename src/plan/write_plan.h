@@ -30,11 +30,12 @@ typedef struct cogpu_write_plan {
     uint64_t most_bytes;       /* of all blocks, with what a COG puts around them: at most */
 } cogpu_write_plan;
 
-/* Checks all of the profile that has to do with how pixels are stored. What depends on colours is
- * set by the caller: the encoding's photometric and subsampling, which no size depends on. Whether
- * it is a BigTIFF is left open unless the profile says so. */
+/* Checks all of the profile that has to do with how pixels are stored. Whether it is a BigTIFF is
+ * left open unless the profile says so. */
 cogpu_status cogpu_plan_write(const cogpu_profile *profile, cogpu_write_plan *plan,
                               cogpu_error *error);
+/* What image/describe.h finds of colours, which no size depends on. */
+void cogpu_plan_set_photometric(cogpu_write_plan *plan, uint32_t photometric);
 
 /* One block of pixels, or of the mask (plane == plan->planes). */
 typedef struct cogpu_new_block {

@@ -22,6 +22,7 @@ static const struct {
     {"BLOCK_TRAILER=LAST_4_BYTES_REPEATED", COGPU_GHOST_TRAILER},
     {"MASK_INTERLEAVED_WITH_IMAGERY=YES", COGPU_GHOST_MASK_INTERLEAVED},
     {"KNOWN_INCOMPATIBLE_EDITION=YES", COGPU_GHOST_BROKEN},
+    {"INTERLEAVE=TILE", COGPU_GHOST_TILE_INTERLEAVED},
 };
 
 /* Those that GDAL writes before the line on editions. */
@@ -53,6 +54,7 @@ cogpu_status cogpu_ghost_read(cogpu_tiff *tiff, cogpu_error *error) {
     TRY(cogpu_io_peek(tiff->io, start, bytes, text, error));
     text[bytes] = '\0';
     tiff->ghost = COGPU_GHOST_PRESENT;
+    tiff->ghost_end = start + bytes;
     for (size_t i = 0; i < sizeof promises / sizeof *promises; i++)
         if (strstr(text, promises[i].text))
             tiff->ghost |= promises[i].promise;

@@ -36,7 +36,8 @@ typedef struct cogpu_tiff {
     cogpu_io *io;
     cogpu_limits limits;
     bool big_endian, bigtiff;
-    uint32_t ghost; /* COGPU_GHOST_... */
+    uint32_t ghost;     /* COGPU_GHOST_... */
+    uint64_t ghost_end; /* where the ghost area ends; 0 without one */
     cogpu_ifd *directories;
     uint32_t directory_count;
     const char *warning; /* what was dropped, a line each; NULL */

@@ -1,6 +1,6 @@
-/* The JPEG codec, against streams that libjpeg writes here. Traps T053, T057, T096, T097, T099,
- * T211. */
-#include "codec_test.h"
+/* The JPEG codec, against streams that libjpeg writes here; then its encoder. Traps T053, T057,
+ * T096, T097, T098, T099, T211. */
+#include "encoder_test.h"
 
 #if COGPU_HAVE_JPEG
 #include <jpeglib.h>
@@ -367,6 +367,139 @@ static void after_a_failure(void) {
     CHECK(gives_plain());
 }
 
+/* ---- the encoder ---- */
+
+static uint8_t new_tables[1024];
+
+static cogpu_encoding encoding_of(uint32_t width, uint32_t height, uint32_t samples,
+                                  uint32_t photometric, int quality) {
+    expect_block(width, height, samples, photometric);
+    format.subsampling_x = format.subsampling_y = 1;
+    return (cogpu_encoding){.format = format, .quality = quality};
+}
+
+/* Encodes `pixels` into `stream`, the tables into `new_tables`, which `format` is told of. */
+static void encode_stream(cogpu_encoding encoding) {
+    cogpu_error error;
+    encoded result = encode(&cogpu_encoder_jpeg, &encoding, pixels);
+    CHECK(result.status == COGPU_OK && result.got <= sizeof stream);
+    memcpy(stream, result.out, result.got);
+    stream_bytes = result.got;
+    free(result.out);
+    CHECK(cogpu_jpeg_tables(&encoding, new_tables, sizeof new_tables, &table_bytes, &error) ==
+          COGPU_OK);
+    format.jpeg_tables = new_tables;
+    format.jpeg_table_bytes = table_bytes;
+}
+
+/* The largest difference between `pixels` and what the stream decodes to. */
+static int largest_error(void) {
+    int largest = 0;
+    decoded result = decode(jpeg, stream, stream_bytes, block_bytes());
+    CHECK(result.status == COGPU_OK && result.got == block_bytes());
+    for (size_t i = 0; i < result.got; i++)
+        largest =
+            abs(result.out[i] - pixels[i]) > largest ? abs(result.out[i] - pixels[i]) : largest;
+    free(result.out);
+    return largest;
+}
+
+/* Bands that rise in different directions. */
+static void fill_slopes(uint32_t width, uint32_t samples) {
+    for (uint32_t i = 0; i < PIXELS_MAX; i++) {
+        uint32_t x = i / samples % width, y = i / samples / width, band = i % samples;
+        pixels[i] = (uint8_t)(20 + 40 * band + (band % 2 ? x : y));
+    }
+}
+
+static void encoded_bands(void) {
+    const uint32_t sizes[][2] = {{WIDTH, HEIGHT}, {1, 1}, {8, 8}, {16, 3}, {64, 64}, {3, 61}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        for (uint32_t samples = 1; samples <= SAMPLES_MAX; samples++) {
+            fill_slopes(sizes[i][0], samples);
+            for (int quality = 50; quality <= 100; quality += 25) {
+                encode_stream(
+                    encoding_of(sizes[i][0], sizes[i][1], samples, samples < 3 ? 1 : 2, quality));
+                CHECK(largest_error() <= (quality == 100 ? 2 : 12));
+            }
+        }
+    }
+    fill_pixels();
+}
+
+static void encoded_ycbcr(void) {
+    const uint32_t factors[][2] = {{1, 1}, {2, 1}, {2, 2}, {1, 2}, {4, 1}};
+    fill_slopes(WIDTH, 3);
+    for (size_t i = 0; i < sizeof factors / sizeof *factors; i++) {
+        cogpu_encoding encoding = encoding_of(WIDTH, HEIGHT, 3, 6, 95);
+        encoding.format.subsampling_x = factors[i][0];
+        encoding.format.subsampling_y = factors[i][1];
+        encode_stream(encoding);
+        CHECK(largest_error() <= 12);
+        const uint8_t *frame = find_marker(0xC0);
+        CHECK(frame && frame[11] == (factors[i][0] << 4 | factors[i][1]) && frame[14] == 0x11);
+    }
+    fill_pixels();
+}
+
+/* T098, T099: tables in tag 347 alone, no marker that speaks of colours; baseline at any quality.
+ */
+static void encoded_markers(void) {
+    for (int quality = 1; quality <= 100; quality += 9) {
+        for (uint32_t samples = 1; samples <= SAMPLES_MAX; samples++) {
+            encode_stream(encoding_of(WIDTH, HEIGHT, samples, samples == 3 ? 6 : 1, quality));
+            const uint8_t foreign[] = {0xDB, 0xC4, 0xE0, 0xEE, 0xC1, 0xC2, 0xDD};
+            for (size_t i = 0; i < sizeof foreign; i++)
+                CHECK(!find_marker(foreign[i]));
+            CHECK(find_marker(0xC0));
+            CHECK(table_bytes == (samples == 3 ? 574 : 289));
+            CHECK(memcmp(new_tables, "\xFF\xD8", 2) == 0);
+            CHECK(memcmp(new_tables + table_bytes - 2, "\xFF\xD9", 2) == 0);
+        }
+    }
+}
+
+/* Nothing is larger than noise of the two extremes; 1 x 1 pixels are mostly headers. */
+static void encoded_noise(void) {
+    const uint32_t sizes[][2] = {{64, 64}, {1, 1}, {9, 9}, {17, 17}};
+    for (size_t i = 0; i < sizeof pixels; i++)
+        pixels[i] = (uint8_t)((i * i * 2654435761u >> 13 & 1) * 255);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        for (uint32_t samples = 1; samples <= SAMPLES_MAX; samples++) {
+            encode_stream(encoding_of(sizes[i][0], sizes[i][1], samples, 1, 100));
+            CHECK(largest_error() <= 2);
+        }
+        cogpu_encoding encoding = encoding_of(sizes[i][0], sizes[i][1], 3, 6, 100);
+        encoding.format.subsampling_x = encoding.format.subsampling_y = 2;
+        encode_stream(encoding);
+    }
+    fill_pixels();
+}
+
+static void not_encoded(void) {
+    cogpu_encoding encoding = encoding_of(WIDTH, HEIGHT, 5, 1, 75);
+    CHECK(encode_status(&cogpu_encoder_jpeg, &encoding, pixels) == COGPU_UNSUPPORTED);
+    encoding = encoding_of(WIDTH, HEIGHT, 4, 6, 75);
+    CHECK(encode_status(&cogpu_encoder_jpeg, &encoding, pixels) == COGPU_UNSUPPORTED);
+    encoding = encoding_of(WIDTH, HEIGHT, 1, 1, 75);
+    encoding.format.bits = 16;
+    CHECK(encode_status(&cogpu_encoder_jpeg, &encoding, pixels) == COGPU_UNSUPPORTED);
+    encoding = encoding_of(WIDTH, HEIGHT, 3, 6, 75);
+    encoding.format.subsampling_x = encoding.format.subsampling_y = 4;
+    CHECK(encode_status(&cogpu_encoder_jpeg, &encoding, pixels) == COGPU_UNSUPPORTED);
+
+    /* What libjpeg refuses by itself, and a room that is too small, leave by longjmp. */
+    static uint8_t wide[65536];
+    encoding = encoding_of(65536, 1, 1, 1, 75);
+    CHECK(encode_status(&cogpu_encoder_jpeg, &encoding, wide) == COGPU_UNSUPPORTED);
+    encoding = encoding_of(WIDTH, HEIGHT, 1, 1, 75);
+    cogpu_error error;
+    size_t got, room = 200;
+    CHECK(cogpu_encoder_jpeg.encode(&codec_state, &encoding, pixels, block_bytes(), stream, room,
+                                    &got, &error) == COGPU_LIMIT);
+    CHECK(cogpu_jpeg_tables(&encoding, new_tables, 100, &got, &error) == COGPU_LIMIT && got == 0);
+}
+
 int main(void) {
     fill_pixels();
     RUN(each_kind);
@@ -381,6 +514,11 @@ int main(void) {
     RUN(truncated);
     RUN(bits_flipped);
     RUN(after_a_failure);
+    RUN(encoded_bands);
+    RUN(encoded_ycbcr);
+    RUN(encoded_markers);
+    RUN(encoded_noise);
+    RUN(not_encoded);
     cogpu_codec_state_close(&codec_state);
     return FINISH();
 }

@@ -1,5 +1,6 @@
-/* The LERC codec, against blobs that the LERC library writes here. Traps T095, T096, T210. */
-#include "codec_test.h"
+/* The LERC codec, against blobs that the LERC library writes here; then its encoder. Traps T095,
+ * T096, T210. */
+#include "encoder_test.h"
 
 #if COGPU_HAVE_LERC
 #include <Lerc_c_api.h>
@@ -317,6 +318,208 @@ static void no_lerc2(void) {
     CHECK(decode_status(lerc, blob, 0, block_bytes()) == COGPU_CORRUPT);
 }
 
+/* ---- the encoder ---- */
+
+static cogpu_encoding encoding_of(uint32_t samples, int type, double max_error) {
+    expect_block(WIDTH, HEIGHT, samples, type);
+    return (cogpu_encoding){.format = format, .max_error = max_error};
+}
+
+static double value_at(const uint8_t *from, int type, size_t index) {
+    double real = 0;
+    float single;
+    const uint8_t *at = from + index * cogpu_type_bytes(types[type]);
+    uint32_t word = 0;
+    memcpy(&word, at, type < TYPE_F64 ? cogpu_type_bytes(types[type]) : 4);
+    switch (types[type]) {
+    case COGPU_F64:
+        memcpy(&real, at, sizeof real);
+        return real;
+    case COGPU_F32:
+        memcpy(&single, at, sizeof single);
+        return single;
+    case COGPU_I8:
+        return (int8_t)word;
+    case COGPU_I16:
+        return (int16_t)word;
+    case COGPU_I32:
+        return (int32_t)word;
+    default:
+        return word;
+    }
+}
+
+/* The largest difference between `pixels` and what comes back; -1 where NaN is not NaN. */
+static double largest_error(cogpu_encoding encoding, int type) {
+    double largest = 0;
+    encoded written = encode(&cogpu_encoder_lerc, &encoding, pixels);
+    CHECK(written.status == COGPU_OK);
+    decoded result = decode(lerc, written.out, written.got, block_bytes());
+    CHECK(result.status == COGPU_OK && result.got == block_bytes());
+    for (size_t i = 0; i < PIXELS * format.samples; i++) {
+        double in = value_at(pixels, type, i), out = value_at(result.out, type, i);
+        if (isnan(in) != isnan(out)) {
+            largest = -1;
+            break;
+        }
+        double error = in == out ? 0 : fabs(in - out);
+        largest = error > largest ? error : largest;
+    }
+    free(written.out);
+    free(result.out);
+    return largest;
+}
+
+/* The version that readers older than LERC 4 know, and so says tag 50674. */
+static void encoded_version(void) {
+    for (int type = 0; type < TYPES; type++) {
+        fill_pixels(type, PIXELS * 2);
+        cogpu_encoding encoding = encoding_of(2, type, 0);
+        encoded written = encode(&cogpu_encoder_lerc, &encoding, pixels);
+        CHECK(written.got > 10 && memcmp(written.out, "Lerc2 \4\0\0\0", 10) == 0);
+        free(written.out);
+    }
+}
+
+static void encoded_types(void) {
+    const double errors[] = {0, 0.001, 0.5, 1, 3.7, 100};
+    for (int type = 0; type < TYPES; type++) {
+        for (uint32_t samples = 1; samples <= BANDS_MAX; samples++) {
+            for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+                fill_pixels(type, PIXELS * BANDS_MAX);
+                double error = largest_error(encoding_of(samples, type, errors[i]), type);
+                CHECK(error >= 0 && error <= errors[i]);
+                CHECK(errors[i] < 3 || error > 0);
+                if (type >= TYPE_F32)
+                    continue;
+                fill_bytes(pixels, sizeof pixels, 256, 0); /* all values there are */
+                error = largest_error(encoding_of(samples, type, errors[i]), type);
+                CHECK(error >= 0 && error <= errors[i]);
+            }
+        }
+    }
+}
+
+/* Floats of any size: 1e-30 to 1e30, or around a number that is large for its type. */
+static void fill_floats(int type, double base, double spread) {
+    uint32_t random = 7;
+    for (size_t i = 0; i < PIXELS * BANDS_MAX; i++) {
+        random = random * 1664525u + 1013904223u;
+        double value = base + spread * (random / 4294967296.0);
+        float single = (float)value;
+        if (type == TYPE_F32)
+            memcpy(pixels + 4 * i, &single, 4);
+        else
+            memcpy(pixels + 8 * i, &value, 8);
+    }
+}
+
+/* The library alone would pass the error here: it rounds to floats last. */
+static void error_near_the_step_of_floats(void) {
+    const double bases[] = {1e6, -1e6, 0, 123456789.0, 1e-20, -3e30};
+    const double spreads[] = {60, 1, 1000, 1e-22, 1e31};
+    for (int type = TYPE_F32; type <= TYPE_F64; type++) {
+        for (size_t i = 0; i < 30; i++) {
+            double base = bases[i % 6], spread = spreads[i / 6];
+            fill_floats(type, base, spread);
+            double step = (fabs(base) + spread) * (type == TYPE_F32 ? 1.2e-7 : 2.3e-16);
+            for (int k = 0; k < 40; k++) {
+                double allowed = step * (k < 20 ? k * 0.07 : (k - 18) * 0.77);
+                double error = largest_error(encoding_of(1, type, allowed), type);
+                CHECK(error >= 0 && error <= allowed);
+            }
+        }
+    }
+}
+
+static void make_nan(int type, size_t index, double value) {
+    float single = (float)value;
+    if (type == TYPE_F32)
+        memcpy(pixels + 4 * index, &single, 4);
+    else
+        memcpy(pixels + 8 * index, &value, 8);
+}
+
+static void infinities_stay(void) {
+    for (int type = TYPE_F32; type <= TYPE_F64; type++) {
+        for (uint32_t samples = 1; samples <= 3; samples++) {
+            fill_floats(type, 0, 10);
+            make_nan(type, 5, INFINITY);
+            CHECK(largest_error(encoding_of(samples, type, 0.1), type) == 0);
+            make_nan(type, 9, -INFINITY);
+            make_nan(type, 12, NAN);
+            CHECK(largest_error(encoding_of(samples, type, 0.1), type) == 0);
+            CHECK(largest_error(encoding_of(samples, type, 0), type) == 0);
+        }
+    }
+}
+
+/* T095: whole pixels, some bands of a pixel, at random, all. */
+static void nan_stays(void) {
+    for (int type = TYPE_F32; type <= TYPE_F64; type++) {
+        for (uint32_t samples = 1; samples <= BANDS_MAX; samples++) {
+            for (int kind = 0; kind < 5; kind++) {
+                fill_floats(type, 100, 50);
+                for (uint32_t i = 0; i < PIXELS * samples; i++) {
+                    bool of_pixel = i / samples % 5 == 2;
+                    bool of_band = i % samples == 1 && i / samples % 7 < 3;
+                    bool random = (i * 2654435761u >> 20 & 1) != 0;
+                    bool are[] = {of_pixel, of_band, of_pixel || of_band, random, true};
+                    if (are[kind])
+                        make_nan(type, i, NAN);
+                }
+                for (double allowed = 0; allowed < 2; allowed += 0.4) {
+                    double error = largest_error(encoding_of(samples, type, allowed), type);
+                    CHECK(error >= 0 && error <= allowed);
+                }
+            }
+        }
+    }
+}
+
+/* Around the blob, with the same pixels inside, at any level. */
+static void encoded_and_packed(void) {
+    for (uint32_t packing = 1; packing <= 2; packing++) {
+        const cogpu_encoder *packer =
+            cogpu_codec_find(packing == 1 ? COMPRESSION_DEFLATE : COMPRESSION_ZSTD)->encoder;
+        for (int type = 0; type < TYPES; type++) {
+            fill_bytes(pixels, sizeof pixels, 256, 0);
+            if (type >= TYPE_F32)
+                fill_floats(type, -10, 20);
+            if (type >= TYPE_F32)
+                make_nan(type, 4, NAN);
+            for (int level = 0; level < 9; level += 4) {
+                cogpu_encoding encoding = encoding_of(2, type, 0);
+                format.lerc_packing = encoding.format.lerc_packing = packing;
+                encoding.level = level;
+                if (packer)
+                    CHECK(largest_error(encoding, type) == 0);
+                else
+                    CHECK(encode_status(&cogpu_encoder_lerc, &encoding, pixels) ==
+                          COGPU_UNSUPPORTED);
+            }
+        }
+    }
+}
+
+static void not_encoded(void) {
+    const cogpu_type foreign[] = {COGPU_U64, COGPU_I64, COGPU_F16, COGPU_CF32};
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+        cogpu_encoding encoding = encoding_of(1, TYPE_U8, 0);
+        encoding.format.type = foreign[i];
+        CHECK(encode_status(&cogpu_encoder_lerc, &encoding, pixels) == COGPU_UNSUPPORTED);
+    }
+    cogpu_encoding encoding = encoding_of(1, TYPE_F64, -1);
+    fill_pixels(TYPE_F64, PIXELS);
+    CHECK(largest_error(encoding, TYPE_F64) == 0);
+    encoding = encoding_of(1, TYPE_U8, 0);
+    fill_bytes(pixels, sizeof pixels, 256, 0);
+    size_t got;
+    cogpu_error error;
+    CHECK(cogpu_encoder_lerc.encode(&codec_state, &encoding, pixels, block_bytes(), blob, 50, &got,
+                                    &error) == COGPU_UNSUPPORTED);
+}
+
 int main(void) {
     RUN(every_type);
     RUN(other_types);
@@ -334,6 +537,13 @@ int main(void) {
     RUN(truncated);
     RUN(bits_flipped);
     RUN(no_lerc2);
+    RUN(encoded_version);
+    RUN(encoded_types);
+    RUN(error_near_the_step_of_floats);
+    RUN(infinities_stay);
+    RUN(nan_stays);
+    RUN(encoded_and_packed);
+    RUN(not_encoded);
     cogpu_codec_state_close(&codec_state);
     return FINISH();
 }

@@ -1,5 +1,5 @@
-/* The WebP codec, against streams that libwebp writes here. Traps T096, T100. */
-#include "codec_test.h"
+/* The WebP codec, against streams that libwebp writes here; then its encoder. Traps T096, T100. */
+#include "encoder_test.h"
 
 #if COGPU_HAVE_WEBP
 #include <webp/encode.h>
@@ -140,6 +140,102 @@ static void no_webp(void) {
     CHECK(status_now() == COGPU_CORRUPT);
 }
 
+/* ---- the encoder ---- */
+
+static cogpu_encoding encoding_of(uint32_t width, uint32_t height, uint32_t samples) {
+    expect_block(width, height, samples);
+    return (cogpu_encoding){.format = format, .quality = 75};
+}
+
+/* The largest difference between `pixels` and what comes back; of alpha alone, or without it. */
+static int largest_error(cogpu_encoding encoding, bool of_alpha) {
+    encoded written = encode(&cogpu_encoder_webp, &encoding, pixels);
+    CHECK(written.status == COGPU_OK);
+    decoded result = decode(webp, written.out, written.got, block_bytes());
+    CHECK(result.status == COGPU_OK && result.got == block_bytes());
+    int largest = 0;
+    for (size_t i = 0; i < result.got; i++)
+        if ((i % format.samples == 3) == of_alpha && abs(result.out[i] - pixels[i]) > largest)
+            largest = abs(result.out[i] - pixels[i]);
+    free(written.out);
+    free(result.out);
+    return largest;
+}
+
+/* Every sample, under an alpha of 0 too; with an alpha that is left out; of the smallest block. */
+static void encoded_without_loss(void) {
+    const uint32_t sizes[][2] = {{WIDTH, HEIGHT}, {1, 1}, {HEIGHT, WIDTH}, {16, 16}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        for (uint32_t samples = 3; samples <= 4; samples++) {
+            for (int kind = 0; kind < 4; kind++) {
+                fill_bytes(pixels, sizeof pixels, kind == 0 ? 256 : 7, 0);
+                for (size_t k = 3; k < sizeof pixels && kind > 1; k += 4)
+                    pixels[k] = kind == 2 ? (uint8_t)(k % 3 ? 255 : 0) : 255;
+                cogpu_encoding encoding = encoding_of(sizes[i][0], sizes[i][1], samples);
+                encoding.lossless = true;
+                CHECK(largest_error(encoding, false) == 0 && largest_error(encoding, true) == 0);
+                encoding.quality = 100; /* has no say here */
+                CHECK(largest_error(encoding, false) == 0);
+            }
+        }
+    }
+    fill_pixels();
+}
+
+/* Colours come back about the same, alpha exactly. */
+static void encoded_with_loss(void) {
+    for (uint32_t samples = 3; samples <= 4; samples++) {
+        for (uint32_t i = 0; i < WIDTH * HEIGHT * samples; i++)
+            pixels[i] = (uint8_t)(60 + i / samples % WIDTH + 2 * (i / samples / WIDTH));
+        cogpu_encoding encoding = encoding_of(WIDTH, HEIGHT, samples);
+        int usual = largest_error(encoding, false);
+        CHECK(usual <= 12 && largest_error(encoding, true) == 0);
+        encoding.quality = 100;
+        CHECK(largest_error(encoding, false) <= 4);
+        encoding.quality = 1;
+        CHECK(largest_error(encoding, false) > usual && largest_error(encoding, true) == 0);
+    }
+    fill_pixels();
+}
+
+/* Noise of the two extremes: the largest that there is. */
+static void encoded_noise(void) {
+    fill_bytes(pixels, sizeof pixels, 2, 0);
+    for (size_t i = 0; i < sizeof pixels; i++)
+        pixels[i] = pixels[i] ? 255 : 0;
+    for (uint32_t samples = 3; samples <= 4; samples++) {
+        for (uint32_t height = 1; height <= HEIGHT; height += 4) {
+            cogpu_encoding encoding = encoding_of(WIDTH, height, samples);
+            encoding.quality = 100;
+            CHECK(encode_status(&cogpu_encoder_webp, &encoding, pixels) == COGPU_OK);
+        }
+    }
+    fill_pixels();
+}
+
+static void not_encoded(void) {
+    for (uint32_t samples = 1; samples < 6; samples++) {
+        cogpu_encoding encoding = encoding_of(WIDTH, HEIGHT / 2, samples);
+        cogpu_status status = encode_status(&cogpu_encoder_webp, &encoding, pixels);
+        CHECK(status == (samples == 3 || samples == 4 ? COGPU_OK : COGPU_UNSUPPORTED));
+    }
+    static uint8_t wide[16384 * 3];
+    cogpu_encoding encoding = encoding_of(16384, 1, 3);
+    CHECK(encode_status(&cogpu_encoder_webp, &encoding, wide) == COGPU_UNSUPPORTED);
+    encoding = encoding_of(WIDTH, HEIGHT, 3);
+    encoding.format.bits = 16;
+    CHECK(encode_status(&cogpu_encoder_webp, &encoding, pixels) == COGPU_UNSUPPORTED);
+    encoding = encoding_of(WIDTH, HEIGHT, 3);
+    encoding.quality = 101;
+    CHECK(encode_status(&cogpu_encoder_webp, &encoding, pixels) == COGPU_UNSUPPORTED);
+    encoding.quality = 75;
+    size_t got;
+    cogpu_error error;
+    CHECK(cogpu_encoder_webp.encode(&codec_state, &encoding, pixels, block_bytes(), stream, 50,
+                                    &got, &error) == COGPU_LIMIT);
+    CHECK(got == 0);
+}
+
 int main(void) {
     fill_pixels();
     RUN(lossless);
@@ -149,6 +245,10 @@ int main(void) {
     RUN(truncated);
     RUN(bits_flipped);
     RUN(no_webp);
+    RUN(encoded_without_loss);
+    RUN(encoded_with_loss);
+    RUN(encoded_noise);
+    RUN(not_encoded);
     cogpu_codec_state_close(&codec_state);
     return FINISH();
 }

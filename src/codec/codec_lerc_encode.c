@@ -1,0 +1,210 @@
+/*
+ * LERC (compression 34887), written through the LERC library: samples in, one blob a block out,
+ * bare or packed once more with deflate or zstd (tag 50674).
+ *
+ * The blob is of version 4, which is what libtiff writes and every reader knows: n values a pixel.
+ * NaN is not a number to LERC, it is a pixel outside the mask. Where bands of a pixel differ in it,
+ * one mask cannot tell, and the block becomes n bands of one value with a mask each, as in libtiff.
+ *
+ * The library computes in doubles and then rounds to the sample's type, which may add half a step
+ * of that type to an error it was allowed. It is allowed less by that, and nothing where a block
+ * has infinities.
+ */
+#include "codec/codec.h"
+#include "codec/lerc.h"
+
+#include <assert.h>
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+#include <Lerc_c_api.h>
+
+enum { BLOB_VERSION = 4 };
+
+/* A block as it is given to the library. */
+typedef struct picture {
+    const uint8_t *samples;
+    const uint8_t *masks; /* a byte a pixel, 0 = invalid */
+    uint32_t depth, bands, mask_count;
+    double max_error;
+} picture;
+
+/* What floats of a block are like. */
+typedef struct survey {
+    bool has_nan;
+    bool bands_differ; /* some pixel is NaN in some of its bands, not in all */
+    double largest;    /* of the absolute values */
+} survey;
+
+static double float_at(const uint8_t *in, cogpu_type type, size_t index) {
+    float single;
+    double real;
+    if (type == COGPU_F32) {
+        memcpy(&single, in + index * sizeof single, sizeof single);
+        return single;
+    }
+    memcpy(&real, in + index * sizeof real, sizeof real);
+    return real;
+}
+
+static survey survey_floats(const cogpu_block_format *format, const uint8_t *in, size_t pixels) {
+    survey found = {false, false, 0};
+    for (size_t i = 0; i < pixels; i++) {
+        uint32_t nans = 0;
+        for (uint32_t s = 0; s < format->samples; s++) {
+            double size = fabs(float_at(in, format->type, i * format->samples + s));
+            nans += isnan(size) != 0;
+            found.largest = size > found.largest ? size : found.largest;
+        }
+        found.has_nan |= nans > 0;
+        found.bands_differ |= nans > 0 && nans < format->samples;
+    }
+    return found;
+}
+
+/* LERC computes doubles with doubles, so there the rounding of its steps counts too. */
+static double allowed_error(const cogpu_encoding *encoding, double largest) {
+    double step = encoding->format.type == COGPU_F32 ? FLT_EPSILON / 2 : DBL_EPSILON * 2;
+    double allowed = encoding->max_error - largest * step;
+    return allowed > 0 ? allowed : 0;
+}
+
+static void mask_nan(const cogpu_block_format *format, const uint8_t *in, uint32_t band,
+                     uint8_t *mask, size_t pixels) {
+    for (size_t i = 0; i < pixels; i++)
+        mask[i] = (uint8_t)!isnan(float_at(in, format->type, i * format->samples + band));
+}
+
+static void part_bands(const cogpu_block_format *format, const uint8_t *in, size_t pixels,
+                       uint8_t *samples) {
+    size_t bytes = cogpu_type_bytes(format->type);
+    for (uint32_t band = 0; band < format->samples; band++)
+        for (size_t i = 0; i < pixels; i++, samples += bytes)
+            memcpy(samples, in + (i * format->samples + band) * bytes, bytes);
+}
+
+/* Where an encode works: bands one after the other and a byte of mask a sample, where there are
+ * NaN; a blob that is to be packed. */
+typedef struct workspace {
+    uint8_t *samples, *masks, *blob;
+    size_t blob_bytes;
+} workspace;
+
+static cogpu_status open_workspace(cogpu_codec_state *state, const cogpu_block_format *format,
+                                   size_t block_bytes, const survey *found, workspace *work,
+                                   cogpu_error *error) {
+    size_t sample_bytes = found->bands_differ ? block_bytes : 0;
+    size_t mask_bytes = found->has_nan ? block_bytes / cogpu_type_bytes(format->type) : 0;
+    work->blob_bytes =
+        format->lerc_packing != PACKED_NOT ? (size_t)cogpu_lerc_bound(format, block_bytes) : 0;
+    uint8_t *memory = cogpu_codec_work(state, sample_bytes + mask_bytes + work->blob_bytes + 1);
+    if (!memory)
+        return cogpu_fail(error, COGPU_MEMORY, "LERC: no memory for a block");
+    work->samples = memory;
+    work->masks = memory + sample_bytes;
+    work->blob = work->masks + mask_bytes;
+    return COGPU_OK;
+}
+
+static picture arrange(const cogpu_encoding *encoding, const uint8_t *in, const survey *found,
+                       const workspace *work) {
+    const cogpu_block_format *format = &encoding->format;
+    size_t pixels = (size_t)format->width * format->height;
+    picture p = {in, NULL, format->samples, 1, 0, encoding->max_error};
+    if (format->type == COGPU_F32 || format->type == COGPU_F64)
+        p.max_error = allowed_error(encoding, found->largest);
+    if (!found->has_nan)
+        return p;
+    if (found->bands_differ) {
+        part_bands(format, in, pixels, work->samples);
+        p.samples = work->samples;
+        p.depth = 1;
+        p.bands = format->samples;
+    }
+    p.masks = work->masks;
+    p.mask_count = p.bands;
+    for (uint32_t band = 0; band < p.bands; band++)
+        mask_nan(format, in, band, work->masks + band * pixels, pixels);
+    return p;
+}
+
+static cogpu_status write_blob(const cogpu_block_format *format, const picture *p, uint8_t *out,
+                               size_t out_bytes, size_t *got, cogpu_error *error) {
+    unsigned int written = 0;
+    unsigned int room = out_bytes < UINT_MAX ? (unsigned int)out_bytes : UINT_MAX;
+    lerc_status status =
+        lerc_encodeForVersion(p->samples, BLOB_VERSION, cogpu_lerc_type(format->type),
+                              (int)p->depth, (int)format->width, (int)format->height, (int)p->bands,
+                              (int)p->mask_count, p->masks, p->max_error, out, room, &written);
+    if (status != 0)
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "LERC refuses a block of %u x %u pixels of %u bands (LERC status %u)",
+                          format->width, format->height, format->samples, status);
+    *got = written;
+    return COGPU_OK;
+}
+
+/* Who packs; NULL where the build lacks it. */
+static const cogpu_encoder *packer_of(const cogpu_block_format *format) {
+    const cogpu_codec_row *row = cogpu_codec_find(
+        format->lerc_packing == PACKED_ZSTD ? COMPRESSION_ZSTD : COMPRESSION_DEFLATE);
+    return row ? row->encoder : NULL;
+}
+
+/* The packers have no use for the state's working memory, where the blob stands. */
+static cogpu_status pack(cogpu_codec_state *state, const cogpu_encoding *encoding,
+                         const uint8_t *blob, size_t blob_bytes, uint8_t *out, size_t out_bytes,
+                         size_t *got, cogpu_error *error) {
+    const cogpu_encoder *packer = packer_of(&encoding->format);
+    cogpu_encoding packing = *encoding;
+    if (packing.level == 0)
+        packing.level = packer->usual_level;
+    return packer->encode(state, &packing, blob, blob_bytes, out, out_bytes, got, error);
+}
+
+static cogpu_status check(const cogpu_encoding *encoding, size_t block_bytes, cogpu_error *error) {
+    const cogpu_block_format *format = &encoding->format;
+    if (cogpu_lerc_type(format->type) == LERC_NONE)
+        return cogpu_fail(error, COGPU_UNSUPPORTED, "LERC has no samples of %s",
+                          cogpu_type_name(format->type));
+    if (cogpu_lerc_bound(format, block_bytes) > INT_MAX)
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "LERC: a block of %zu bytes; it ends at 2 GiB, take smaller ones",
+                          block_bytes);
+    if (format->lerc_packing != PACKED_NOT && !packer_of(format))
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "LERC packed with a codec that this build lacks");
+    return COGPU_OK;
+}
+
+static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encoding,
+                           const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
+                           size_t *got, cogpu_error *error) {
+    const cogpu_block_format *format = &encoding->format;
+    bool packed = format->lerc_packing != PACKED_NOT;
+    survey found = {false, false, 0};
+    workspace work;
+    size_t blob_bytes = 0;
+    assert(in_bytes == format->height * format->row_bytes);
+    *got = 0;
+    TRY(check(encoding, in_bytes, error));
+    if (format->type == COGPU_F32 || format->type == COGPU_F64)
+        found = survey_floats(format, in, (size_t)format->width * format->height);
+    TRY(open_workspace(state, format, in_bytes, &found, &work, error));
+    picture p = arrange(encoding, in, &found, &work);
+    if (!packed)
+        return write_blob(format, &p, out, out_bytes, got, error);
+    TRY(write_blob(format, &p, work.blob, work.blob_bytes, &blob_bytes, error));
+    return pack(state, encoding, work.blob, blob_bytes, out, out_bytes, got, error);
+}
+
+static uint64_t bound(const cogpu_encoding *encoding, uint64_t in_bytes) {
+    uint64_t bytes = cogpu_lerc_bound(&encoding->format, in_bytes);
+    const cogpu_encoder *packer =
+        encoding->format.lerc_packing != PACKED_NOT ? packer_of(&encoding->format) : NULL;
+    return packer ? packer->bound(encoding, bytes) : bytes;
+}
+
+const cogpu_encoder cogpu_encoder_lerc = {.encode = encode, .bound = bound};
