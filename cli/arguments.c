@@ -5,10 +5,10 @@
 #include "arguments.h"
 
 #include "command.h"
+#include "numbers.h"
+#include "profile_options.h"
 #include "report.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,52 +24,31 @@ typedef struct option {
     take_function *take;
 } option;
 
-static bool parse_whole(const char **text, uint32_t *number) {
-    uint64_t value = 0;
-    if (**text < '0' || **text > '9')
-        return false;
-    for (; **text >= '0' && **text <= '9'; ++*text) {
-        value = value * 10 + (uint64_t)(**text - '0');
-        if (value > UINT32_MAX)
-            return false;
-    }
-    *number = (uint32_t)value;
-    return true;
-}
-
-/* The whole text is `count` numbers with commas between. */
-static bool parse_wholes(const char *text, uint32_t *numbers, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++) {
-        if (i > 0 && *text++ != ',')
-            return false;
-        if (!parse_whole(&text, &numbers[i]))
-            return false;
-    }
-    return *text == '\0';
-}
-
 static const char *take_output(cogpu_arguments *arguments, const char *value) {
     arguments->output = value;
     return *value ? NULL : "expected the name of a file";
 }
 
 static const char *take_image(cogpu_arguments *arguments, const char *value) {
-    return parse_wholes(value, &arguments->image, 1) ? NULL : "expected a number; 0 is the first";
+    return cogpu_parse_wholes(value, &arguments->image, 1) ? NULL
+                                                           : "expected a number; 0 is the first";
 }
 
 static const char *take_level(cogpu_arguments *arguments, const char *value) {
-    return parse_wholes(value, &arguments->level, 1) ? NULL
-                                                     : "expected a number; 0 is full resolution";
+    arguments->has_level = true;
+    return cogpu_parse_wholes(value, &arguments->level, 1)
+               ? NULL
+               : "expected a number; 0 is full resolution";
 }
 
 static const char *take_threads(cogpu_arguments *arguments, const char *value) {
-    bool sound = parse_wholes(value, &arguments->threads, 1) && arguments->threads <= 1024;
+    bool sound = cogpu_parse_wholes(value, &arguments->threads, 1) && arguments->threads <= 1024;
     return sound ? NULL : "expected a number up to 1024; 0 is one for each processor";
 }
 
 static const char *take_window(cogpu_arguments *arguments, const char *value) {
     uint32_t numbers[4];
-    if (!parse_wholes(value, numbers, 4) || numbers[2] == 0 || numbers[3] == 0)
+    if (!cogpu_parse_wholes(value, numbers, 4) || numbers[2] == 0 || numbers[3] == 0)
         return "expected x,y,width,height in whole pixels, width and height at least 1";
     arguments->has_window = true;
     arguments->x = numbers[0];
@@ -79,38 +58,19 @@ static const char *take_window(cogpu_arguments *arguments, const char *value) {
     return NULL;
 }
 
-static bool parse_bbox(const char *text, double bbox[4]) {
-    for (int i = 0; i < 4; i++) {
-        char *end;
-        if (i > 0 && *text++ != ',')
-            return false;
-        bbox[i] = strtod(text, &end);
-        if (end == text || !isfinite(bbox[i]))
-            return false;
-        text = end;
-    }
-    return *text == '\0' && bbox[0] < bbox[2] && bbox[1] < bbox[3];
-}
-
 static const char *take_bbox(cogpu_arguments *arguments, const char *value) {
+    double *bbox = arguments->bbox;
     arguments->has_bbox = true;
-    return parse_bbox(value, arguments->bbox)
-               ? NULL
-               : "expected xmin,ymin,xmax,ymax with xmin < xmax and ymin < ymax";
+    bool sound = cogpu_parse_numbers(value, bbox, 4) && bbox[0] < bbox[2] && bbox[1] < bbox[3];
+    return sound ? NULL : "expected xmin,ymin,xmax,ymax with xmin < xmax and ymin < ymax";
 }
 
 static const char *take_band(cogpu_arguments *arguments, const char *value) {
-    uint32_t count = 1;
-    for (const char *c = value; *c; c++)
-        count += *c == ',';
     free(arguments->bands);
-    arguments->bands = malloc(count * sizeof *arguments->bands);
-    arguments->band_count = count;
+    arguments->bands = cogpu_parse_list(value, &arguments->band_count);
     if (!arguments->bands)
-        return "not enough memory for the list";
-    if (!parse_wholes(value, arguments->bands, count))
         return "expected a band or bands with commas between, as 1 or 3,2,1";
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < arguments->band_count; i++)
         if (arguments->bands[i] == 0)
             return "bands count from 1";
     return NULL;
@@ -125,8 +85,8 @@ static const char *take_device(cogpu_arguments *arguments, const char *value) {
     }
     arguments->device = COGPU_CUDA;
     bool known =
-        strcmp(value, "cuda") == 0 ||
-        (strncmp(value, "cuda:", 5) == 0 && parse_wholes(value + 5, &arguments->device_index, 1));
+        strcmp(value, "cuda") == 0 || (strncmp(value, "cuda:", 5) == 0 &&
+                                       cogpu_parse_wholes(value + 5, &arguments->device_index, 1));
     return known ? NULL : "no such device: they are cpu, cuda, cuda:1 and so on, and emu";
 }
 
@@ -173,6 +133,40 @@ static const char *take_wkt(cogpu_arguments *arguments, const char *value) {
     return NULL;
 }
 
+static const char *take_strict(cogpu_arguments *arguments, const char *value) {
+    (void)value;
+    arguments->strict = true;
+    return NULL;
+}
+
+static const char *take_fast(cogpu_arguments *arguments, const char *value) {
+    (void)value;
+    arguments->fast = true;
+    return NULL;
+}
+
+static const char *take_size(cogpu_arguments *arguments, const char *value) {
+    bool sound = cogpu_parse_wholes(value, &arguments->size, 1) && arguments->size >= 1 &&
+                 arguments->size <= 8192;
+    return sound ? NULL : "expected a number of pixels from 1 to 8192";
+}
+
+static const char *take_stretch(cogpu_arguments *arguments, const char *value) {
+    double *range = arguments->stretch;
+    arguments->has_stretch = true;
+    bool sound = cogpu_parse_numbers(value, range, 2) && range[0] < range[1];
+    return sound ? NULL
+                 : "expected LOW,HIGH with LOW < HIGH: the values that become black and white";
+}
+
+static const char *take_percent(cogpu_arguments *arguments, const char *value) {
+    double *percent = arguments->percent;
+    arguments->has_percent = true;
+    bool sound = cogpu_parse_numbers(value, percent, 2) && percent[0] >= 0 &&
+                 percent[0] < percent[1] && percent[1] <= 100;
+    return sound ? NULL : "expected LOW,HIGH with 0 <= LOW < HIGH <= 100";
+}
+
 static const char *take_json(cogpu_arguments *arguments, const char *value) {
     (void)value;
     arguments->json = true;
@@ -202,10 +196,48 @@ static const option options[] = {
      "go on where a block cannot be read, with nodata (or 0) in its place", take_fill},
     {OPTION_TAGS, "--tags", NULL, "every tag of every directory too, and the GeoKeys", take_tags},
     {OPTION_WKT, "--wkt", NULL, "the coordinate system as WKT, and nothing else", take_wkt},
+    {OPTION_STRICT, "--strict", NULL, "the rules of the standard are faults too", take_strict},
+    {OPTION_FAST, "--fast", NULL, "without the look at each block", take_fast},
     {OPTION_THREADS, "--threads", "N", "threads that decode; otherwise one for each processor",
      take_threads},
     {OPTION_DEVICE, "--device", "NAME",
      "where to decode: cpu, cuda, cuda:N, emu; see cogpu devices", take_device},
+    {OPTION_PICTURE, "--size", "N", "pixels of the longest side at most; otherwise 1024",
+     take_size},
+    {OPTION_PICTURE, "--percent", "LOW,HIGH",
+     "stretch between these percentiles of each band; otherwise 2,98", take_percent},
+    {OPTION_PICTURE, "--stretch", "LOW,HIGH", "stretch between these values, in stored units",
+     take_stretch},
+    {OPTION_PROFILE, "--cog", NULL, "a Cloud Optimized GeoTIFF, with overviews", cogpu_take_cog},
+    {OPTION_PROFILE, "--codec", "NAME",
+     "none, packbits, lzw, deflate, zstd, lzma, jpeg, webp, lerc, lerc_deflate or lerc_zstd",
+     cogpu_take_codec},
+    {OPTION_PROFILE, "--level", "N", "effort: deflate 1 to 12, zstd 1 to 22, lzma 1 to 9",
+     cogpu_take_codec_level},
+    {OPTION_PROFILE, "--quality", "N", "of JPEG and WebP, 1 to 100; otherwise 75",
+     cogpu_take_quality},
+    {OPTION_PROFILE, "--lossless", NULL, "WebP without loss", cogpu_take_lossless},
+    {OPTION_PROFILE, "--max-error", "X", "of LERC; otherwise 0: without loss",
+     cogpu_take_max_error},
+    {OPTION_PROFILE, "--predictor", "P", "auto, 1 (none), 2 (horizontal) or 3 (floating point)",
+     cogpu_take_predictor},
+    {OPTION_PROFILE, "--block", "N or WxH", "size of tiles, multiples of 16; otherwise 512",
+     cogpu_take_block},
+    {OPTION_PROFILE, "--strips", "ROWS", "strips of so many rows, not tiles; 0: as fits",
+     cogpu_take_strips},
+    {OPTION_PROFILE, "--planar", NULL, "each band has blocks of its own", cogpu_take_planar},
+    {OPTION_PROFILE, "--overviews", "LIST", "auto, none, or factors as 2,4,8",
+     cogpu_take_overviews},
+    {OPTION_PROFILE, "--resampling", "NAME",
+     "of overviews: nearest, average, rms, bilinear, cubic, mode, min, max or median",
+     cogpu_take_resampling},
+    {OPTION_PROFILE, "--nodata", "V", "another nodata value than IN has; none: without",
+     cogpu_take_nodata},
+    {OPTION_PROFILE, "--bigtiff", "WHEN", "auto, yes or no", cogpu_take_bigtiff},
+    {OPTION_PROFILE, "--sparse", NULL, "leave out blocks that hold nothing but nodata, or 0",
+     cogpu_take_sparse},
+    {OPTION_PROFILE, "--from-level", "N", "a level of IN's pyramid; otherwise 0, full resolution",
+     take_level},
     {OPTION_JSON, "--json", NULL, "print JSON, for errors too", take_json},
     {OPTION_HELP, "--help", NULL, "this text; short: -h", take_help},
 };
@@ -305,6 +337,7 @@ bool cogpu_arguments_parse(const cogpu_command *command, int count, char **words
 
 void cogpu_arguments_free(cogpu_arguments *arguments) {
     free(arguments->bands);
+    free(arguments->factors);
 }
 
 void cogpu_arguments_help(uint32_t allowed) {

@@ -29,13 +29,19 @@ enum {
     OPTION_HELP = 1 << 13,
     OPTION_TYPE = 1 << 14,
     OPTION_NAN = 1 << 15,
-    OPTION_SCALE = 1 << 16
+    OPTION_SCALE = 1 << 16,
+    OPTION_STRICT = 1 << 17,
+    OPTION_FAST = 1 << 18,
+    OPTION_PICTURE = 1 << 19, /* all that a picture has: --size, --percent, --stretch */
+    OPTION_PROFILE = 1 << 20  /* all that a file to be written has; --level is the codec's then, and
+                               * that of the pyramid is --from-level */
 };
 
 typedef struct cogpu_arguments {
     const char *files[2];
     const char *output; /* NULL where not given */
     uint32_t image, level, threads;
+    bool has_level;
     cogpu_device_kind device;
     uint32_t device_index;
     bool has_window;
@@ -45,7 +51,13 @@ typedef struct cogpu_arguments {
     uint32_t *bands;
     uint32_t band_count; /* 0 = all */
     cogpu_type type;     /* COGPU_TYPE_NONE where not given */
-    bool mask, nan_where_invalid, scaled, fill_bad_blocks, tags, wkt, json, help;
+    uint32_t size;       /* of a picture; 0 where not given */
+    bool has_stretch, has_percent;
+    double stretch[2], percent[2];
+    cogpu_profile profile; /* what the options say of a file to be written, the rest 0 */
+    uint32_t *factors;     /* of profile.factors */
+    bool without_nodata;
+    bool mask, nan_where_invalid, scaled, fill_bad_blocks, tags, wkt, strict, fast, json, help;
 } cogpu_arguments;
 
 /* Reads what follows the command's name. On a mistake says so on stderr and returns false. */

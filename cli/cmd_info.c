@@ -17,6 +17,7 @@ const cogpu_ghost_word cogpu_ghost_words[] = {
     {COGPU_GHOST_LEADER, "leader", "sizes before blocks"},
     {COGPU_GHOST_TRAILER, "trailer", "last bytes repeated after blocks"},
     {COGPU_GHOST_MASK_INTERLEAVED, "mask_interleaved", "masks beside their blocks"},
+    {COGPU_GHOST_TILE_INTERLEAVED, "tile_interleaved", "bands of a block beside each other"},
     {COGPU_GHOST_BROKEN, "broken", "broken: the file was edited since, no promise holds"},
     {0, NULL, NULL},
 };

@@ -36,6 +36,7 @@ struct job {
     cogpu_selection selection;
     format format;
     cogpu_output output;
+    cogpu_png_shape shape;
     cogpu_png *png;
     cogpu_swath swath;
     cogpu_progress progress;
@@ -74,7 +75,7 @@ static cogpu_status write_start(struct job *job, cogpu_error *error) {
     const cogpu_selection *selection = &job->selection;
     char header[NPY_HEADER];
     if (job->format == FORMAT_PNG)
-        return cogpu_png_open(selection, &job->output, &job->png, error);
+        return cogpu_png_open(&job->shape, &job->output, &job->png, error);
     if (job->format == FORMAT_RAW)
         return COGPU_OK;
     cogpu_npy_header(selection->type, selection->bands, selection->request.height,
@@ -109,7 +110,7 @@ static cogpu_status prepare(struct job *job, const cogpu_input *input, cogpu_err
     bool picture = job->format == FORMAT_PNG;
     TRY(cogpu_selection_make(input, job->arguments, &job->selection, error));
     if (picture)
-        TRY(cogpu_png_check(&job->selection, error));
+        TRY(cogpu_png_fit(&job->selection, &job->shape, error));
     TRY(cogpu_swath_open(&job->selection, picture ? SWATH_CHUNKY : SWATH_ANY_ORDER, &job->swath,
                          error));
     job->data = malloc(job->swath.bytes);

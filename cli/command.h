@@ -24,6 +24,9 @@ extern const cogpu_command cogpu_cmd_info;
 extern const cogpu_command cogpu_cmd_checksum;
 extern const cogpu_command cogpu_cmd_read;
 extern const cogpu_command cogpu_cmd_compare;
+extern const cogpu_command cogpu_cmd_convert;
+extern const cogpu_command cogpu_cmd_check;
+extern const cogpu_command cogpu_cmd_preview;
 extern const cogpu_command cogpu_cmd_bench;
 extern const cogpu_command cogpu_cmd_devices;
 

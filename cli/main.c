@@ -10,15 +10,15 @@
 #include <string.h>
 
 static const cogpu_command *const commands[] = {
-    &cogpu_cmd_info,    &cogpu_cmd_read,  &cogpu_cmd_checksum,
-    &cogpu_cmd_compare, &cogpu_cmd_bench, &cogpu_cmd_devices,
+    &cogpu_cmd_info,     &cogpu_cmd_convert, &cogpu_cmd_check, &cogpu_cmd_preview, &cogpu_cmd_read,
+    &cogpu_cmd_checksum, &cogpu_cmd_compare, &cogpu_cmd_bench, &cogpu_cmd_devices,
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 
 static void print_help(FILE *to) {
     fprintf(to, "Usage: cogpu COMMAND ...\n\n"
-                "Reads GeoTIFF and Cloud Optimized GeoTIFF rasters.\n\n");
+                "Reads and writes GeoTIFF and Cloud Optimized GeoTIFF rasters.\n\n");
     for (int i = 0; i < COMMAND_COUNT; i++)
         fprintf(to, "  %-9s %-12s %s\n", commands[i]->name, commands[i]->operands,
                 commands[i]->summary);

@@ -1,6 +1,6 @@
 /*
- * Takes in a selection and its rows, hands on a PNG with the samples as they are stored: nothing is
- * scaled or inverted, so the picture holds the pixels and can be read back as them.
+ * Takes in a picture's shape and its rows, hands on a PNG with the samples as they come: nothing is
+ * scaled or inverted, so the samples can be read back from it.
  */
 #include "png_file.h"
 
@@ -28,12 +28,14 @@ const char *cogpu_png_version(void) {
     return png_get_libpng_ver(NULL);
 }
 
-static bool is_palette(const cogpu_selection *selection) {
+static bool has_palette(const cogpu_selection *selection) {
     return selection->image.palette && selection->bands == 1 &&
            selection->request.part == COGPU_PIXELS;
 }
 
-cogpu_status cogpu_png_check(const cogpu_selection *selection, cogpu_error *error) {
+cogpu_status cogpu_png_fit(const cogpu_selection *selection, cogpu_png_shape *shape,
+                           cogpu_error *error) {
+    bool palette = has_palette(selection);
     uint32_t bands = selection->bands;
     if (selection->type != COGPU_U8 && selection->type != COGPU_U16)
         return cogpu_refuse(error, COGPU_UNSUPPORTED,
@@ -45,8 +47,7 @@ cogpu_status cogpu_png_check(const cogpu_selection *selection, cogpu_error *erro
                             "a PNG has 1, 3 or 4 bands, not %" PRIu32
                             "; choose some, as --band %s, or write .npy or .raw",
                             bands, bands == 2 ? "1" : "1,2,3");
-    if (is_palette(selection) &&
-        (selection->type != COGPU_U8 || selection->image.palette_entries > 256))
+    if (palette && (selection->type != COGPU_U8 || selection->image.palette_entries > 256))
         return cogpu_refuse(error, COGPU_UNSUPPORTED,
                             "a PNG's palette has 256 colours at most, this one %" PRIu32
                             "; write .npy or .raw",
@@ -55,6 +56,12 @@ cogpu_status cogpu_png_check(const cogpu_selection *selection, cogpu_error *erro
         return cogpu_refuse(error, COGPU_UNSUPPORTED,
                             "a PNG has less than 2^31 rows and columns; choose a part with "
                             "--window");
+    *shape = (cogpu_png_shape){.width = selection->request.width,
+                               .height = selection->request.height,
+                               .bands = bands,
+                               .type = selection->type,
+                               .palette = palette ? selection->image.palette : NULL,
+                               .palette_entries = selection->image.palette_entries};
     return COGPU_OK;
 }
 
@@ -82,36 +89,32 @@ static void on_flush(png_structp writer) {
     (void)writer;
 }
 
-static void set_palette(cogpu_png *png, const cogpu_image *image) {
+static void set_palette(cogpu_png *png, const cogpu_png_shape *shape) {
     png_color colours[256];
-    uint32_t count = image->palette_entries;
+    uint32_t count = shape->palette_entries;
     for (uint32_t i = 0; i < count; i++) {
-        colours[i].red = (png_byte)(image->palette[i] >> 8);
-        colours[i].green = (png_byte)(image->palette[count + i] >> 8);
-        colours[i].blue = (png_byte)(image->palette[2 * count + i] >> 8);
+        colours[i].red = (png_byte)(shape->palette[i] >> 8);
+        colours[i].green = (png_byte)(shape->palette[count + i] >> 8);
+        colours[i].blue = (png_byte)(shape->palette[2 * count + i] >> 8);
     }
     png_set_PLTE(png->writer, png->info, colours, (int)count);
 }
 
-static int colour_type(const cogpu_selection *selection) {
-    if (is_palette(selection))
-        return PNG_COLOR_TYPE_PALETTE;
-    if (selection->bands == 1)
-        return PNG_COLOR_TYPE_GRAY;
-    return selection->bands == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_RGB_ALPHA;
+static int colour_type(const cogpu_png_shape *shape) {
+    static const int types[] = {PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
+                                PNG_COLOR_TYPE_RGB_ALPHA};
+    return shape->palette ? PNG_COLOR_TYPE_PALETTE : types[shape->bands - 1];
 }
 
-static void write_head(cogpu_png *png, const cogpu_selection *selection) {
-    const cogpu_request *request = &selection->request;
-    int bits = (int)cogpu_type_bytes(selection->type) * 8;
+static void write_head(cogpu_png *png, const cogpu_png_shape *shape) {
+    int bits = (int)cogpu_type_bytes(shape->type) * 8;
     png_set_user_limits(png->writer, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
     png_set_write_fn(png->writer, png, on_write, on_flush);
     png_set_compression_level(png->writer, 3); /* half the time of 6, a few percent larger */
-    png_set_IHDR(png->writer, png->info, request->width, request->height, bits,
-                 colour_type(selection), PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
-                 PNG_FILTER_TYPE_DEFAULT);
-    if (is_palette(selection))
-        set_palette(png, &selection->image);
+    png_set_IHDR(png->writer, png->info, shape->width, shape->height, bits, colour_type(shape),
+                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    if (shape->palette)
+        set_palette(png, shape);
     png_write_info(png->writer, png->info);
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     if (bits == 16)
@@ -121,7 +124,7 @@ static void write_head(cogpu_png *png, const cogpu_selection *selection) {
 
 /* libpng leaves by longjmp, so each of the three steps sets its own place to land, in a function
  * that has no variable to lose. */
-static cogpu_status open_png(cogpu_png *png, const cogpu_selection *selection) {
+static cogpu_status open_png(cogpu_png *png, const cogpu_png_shape *shape) {
     png->writer = png_create_write_struct(PNG_LIBPNG_VER_STRING, png, on_error, on_warning);
     if (!png->writer)
         return cogpu_refuse(&png->error, COGPU_MEMORY, "no memory for the picture");
@@ -130,19 +133,18 @@ static cogpu_status open_png(cogpu_png *png, const cogpu_selection *selection) {
     png->info = png_create_info_struct(png->writer);
     if (!png->info)
         return cogpu_refuse(&png->error, COGPU_MEMORY, "no memory for the picture");
-    write_head(png, selection);
+    write_head(png, shape);
     return COGPU_OK;
 }
 
-cogpu_status cogpu_png_open(const cogpu_selection *selection, const cogpu_output *output,
+cogpu_status cogpu_png_open(const cogpu_png_shape *shape, const cogpu_output *output,
                             cogpu_png **png, cogpu_error *error) {
     *png = calloc(1, sizeof **png);
     if (!*png)
         return cogpu_refuse(error, COGPU_MEMORY, "no memory for the picture");
     (*png)->output = output;
-    (*png)->row_bytes =
-        (size_t)selection->request.width * selection->bands * cogpu_type_bytes(selection->type);
-    cogpu_status status = open_png(*png, selection);
+    (*png)->row_bytes = (size_t)shape->width * shape->bands * cogpu_type_bytes(shape->type);
+    cogpu_status status = open_png(*png, shape);
     if (status != COGPU_OK) {
         *error = (*png)->error;
         cogpu_png_close(*png);
@@ -195,18 +197,22 @@ const char *cogpu_png_version(void) {
 }
 
 static cogpu_status absent(cogpu_error *error) {
-    return cogpu_refuse(error, COGPU_UNSUPPORTED,
-                        "this build has no libpng; write .npy or .raw, or build with libpng");
+    return cogpu_refuse(
+        error, COGPU_UNSUPPORTED,
+        "this build has no libpng, so it cannot write pictures; build with libpng, or "
+        "let cogpu read write .npy or .raw");
 }
 
-cogpu_status cogpu_png_check(const cogpu_selection *selection, cogpu_error *error) {
+cogpu_status cogpu_png_fit(const cogpu_selection *selection, cogpu_png_shape *shape,
+                           cogpu_error *error) {
     (void)selection;
+    (void)shape;
     return absent(error);
 }
 
-cogpu_status cogpu_png_open(const cogpu_selection *selection, const cogpu_output *output,
+cogpu_status cogpu_png_open(const cogpu_png_shape *shape, const cogpu_output *output,
                             cogpu_png **png, cogpu_error *error) {
-    (void)selection;
+    (void)shape;
     (void)output;
     *png = NULL;
     return absent(error);

@@ -42,15 +42,17 @@ cogpu_status cogpu_swath_open(const cogpu_selection *selection, cogpu_swath_orde
                               cogpu_swath *swath, cogpu_error *error) {
     const cogpu_request *request = &selection->request;
     uint64_t row_bytes = (uint64_t)request->width * cogpu_type_bytes(selection->type);
-    *swath = (cogpu_swath){.order = order,
+    bool planar = selection->image.planar;
+    uint64_t whole = order == SWATH_STREAM ? swath_size : whole_limit;
+    *swath = (cogpu_swath){.chunky = order == SWATH_CHUNKY || (order == SWATH_STREAM && !planar),
                            .all_bands = selection->bands,
                            .top = request->y,
                            .height = request->height,
                            .block_height = decoded_height(&selection->level),
                            .bands_at_once = selection->bands,
                            .rows_at_once = request->height};
-    if (row_bytes <= row_limit && row_bytes * selection->bands > whole_limit / request->height) {
-        bool alone = order == SWATH_BY_BAND || (selection->image.planar && order != SWATH_CHUNKY);
+    if (row_bytes <= row_limit && row_bytes * selection->bands > whole / request->height) {
+        bool alone = order == SWATH_BY_BAND || (planar && order == SWATH_ANY_ORDER);
         swath->bands_at_once = alone ? 1 : selection->bands;
         swath->rows_at_once = rows_for(row_bytes * swath->bands_at_once, swath->block_height);
     }
@@ -101,6 +103,21 @@ static void count_bad_blocks(const cogpu_result *part, cogpu_result *result) {
     result->bad_blocks += part->bad_blocks;
 }
 
+cogpu_raster cogpu_swath_raster(const cogpu_swath *swath, const cogpu_selection *selection,
+                                void *data) {
+    cogpu_raster raster = {.data = data,
+                           .type = selection->type,
+                           .bands = swath->bands,
+                           .width = selection->request.width,
+                           .height = swath->rows};
+    if (swath->chunky) {
+        raster.stride_band = (int64_t)cogpu_type_bytes(selection->type);
+        raster.stride_x = raster.stride_band * swath->bands;
+        raster.stride_y = raster.stride_x * raster.width;
+    }
+    return raster;
+}
+
 cogpu_status cogpu_swath_read(const cogpu_swath *swath, const cogpu_selection *selection,
                               void *data, cogpu_result *result, cogpu_error *error) {
     cogpu_request request = selection->request;
@@ -112,16 +129,7 @@ cogpu_status cogpu_swath_read(const cogpu_swath *swath, const cogpu_selection *s
         request.bands = &one_band;
         request.band_count = 1;
     }
-    cogpu_raster raster = {.data = data,
-                           .type = selection->type,
-                           .bands = swath->bands,
-                           .width = request.width,
-                           .height = swath->rows};
-    if (swath->order == SWATH_CHUNKY) {
-        raster.stride_band = (int64_t)cogpu_type_bytes(selection->type);
-        raster.stride_x = raster.stride_band * swath->bands;
-        raster.stride_y = raster.stride_x * request.width;
-    }
+    cogpu_raster raster = cogpu_swath_raster(swath, selection, data);
     cogpu_result part = {0};
     if (swath->device_memory) {
         request.context = swath->context;

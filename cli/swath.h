@@ -16,11 +16,13 @@
 typedef enum cogpu_swath_order {
     SWATH_ANY_ORDER = 0, /* whatever is decoded fastest */
     SWATH_BY_BAND,       /* a band ends before the next one begins */
-    SWATH_CHUNKY         /* all bands at once, the samples of a pixel side by side */
+    SWATH_CHUNKY,        /* all bands at once, the samples of a pixel side by side */
+    SWATH_STREAM /* all bands at once, side by side or not as the file has them, and soon: for
+                  * one who reads a swath while another one is worked on */
 } cogpu_swath_order;
 
 typedef struct cogpu_swath {
-    cogpu_swath_order order;
+    bool chunky;                     /* the samples of a pixel lie side by side */
     uint32_t all_bands, top, height; /* of the selection */
     uint32_t block_height;
     uint32_t bands_at_once, rows_at_once;
@@ -40,6 +42,10 @@ void cogpu_swath_close(cogpu_swath *swath, const cogpu_selection *selection);
 
 /* Moves to the next swath, or at first to the first; false at the end. */
 bool cogpu_swath_next(cogpu_swath *swath);
+
+/* How the swath lies in `data`. */
+cogpu_raster cogpu_swath_raster(const cogpu_swath *swath, const cogpu_selection *selection,
+                                void *data);
 
 /* Reads the swath's part of the selection, which may be another one of the same shape. Bad blocks
  * that were filled are added to *result. */

@@ -189,7 +189,9 @@ enum {
     COGPU_GHOST_LEADER = 8,            /* each block is preceded by its size */
     COGPU_GHOST_TRAILER = 16,          /* ... and followed by its last four bytes again */
     COGPU_GHOST_MASK_INTERLEAVED = 32, /* each block is followed by its mask's block */
-    COGPU_GHOST_BROKEN = 64            /* the file was edited since: no promise holds */
+    COGPU_GHOST_BROKEN = 64,           /* the file was edited since: no promise holds */
+    COGPU_GHOST_TILE_INTERLEAVED = 128 /* planar, but the blocks of a place stand together, a band
+                                        * after the other */
 };
 
 /* A nodata value as the file states it, and what it means for the image's sample type. */
@@ -617,7 +619,7 @@ typedef enum cogpu_overviews {
 typedef enum cogpu_bigtiff {
     COGPU_BIGTIFF_AUTO = 0, /* where the file could pass 4 GiB in the worst case */
     COGPU_BIGTIFF_YES,
-    COGPU_BIGTIFF_NO /* a file that could pass 4 GiB is refused */
+    COGPU_BIGTIFF_NO /* COGPU_LIMIT where the file passes 4 GiB */
 } cogpu_bigtiff;
 
 /* TIFF's numbers, but for 0, which TIFF gives to the last. */
@@ -737,6 +739,97 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_write(const cogpu_sink *sink,
                                                     const cogpu_raster *raster,
                                                     const cogpu_raster *mask,
                                                     cogpu_written *written, cogpu_error *error);
+
+/* Blocks that are encoded elsewhere, by other threads, processes or machines, which have the same
+ * profile, and put together here.
+ *
+ * cogpu_encode encodes one block of a level, pixels or COGPU_MASK, by its index in the level's
+ * directory (by planes, then rows, then columns). The raster has the block's pixels as far as they
+ * lie inside the image; of a planar file one band. Its result is the caller's to release; it has no
+ * bytes where the profile leaves such blocks out. Any thread.
+ *
+ * cogpu_writer_put takes them in any order, each once, of all levels: a writer that was put to
+ * makes no overviews, and takes no rows. Blocks without bytes are left out. The file is the same as
+ * one that was pushed, if the blocks are. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_encode(const cogpu_profile *profile, uint32_t level,
+                                                     cogpu_part part, uint64_t block,
+                                                     const cogpu_raster *pixels,
+                                                     cogpu_memory *encoded, cogpu_error *error);
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_writer_put(cogpu_writer *writer, uint32_t level,
+                                                         cogpu_part part, uint64_t block,
+                                                         const void *encoded, size_t bytes,
+                                                         cogpu_error *error);
+
+/* ---------------------------------------------------------------------------------------------
+ * Checking
+ *
+ * Is a file a valid COG? GDAL's validator, rio-cogeo's and the standard (OGC 21-026) do not ask the
+ * same: GDAL and rio-cogeo take a small file of strips for a COG, the standard does not. All of
+ * their rules are looked at, and who has a rule is told with each finding, so that one call gives
+ * the verdict of each. Where GDAL or rio-cogeo raise a false alarm, it counts in their verdict and
+ * not in ours.
+ *
+ *     cogpu_checked checked;
+ *     status = cogpu_check(file, NULL, print_finding, stdout, &checked, &error);
+ *     valid = status == COGPU_OK && checked.verdict != COGPU_INVALID;
+ */
+
+typedef enum cogpu_severity {
+    COGPU_NOTE = 1, /* good to know */
+    COGPU_WARNING,  /* a COG all the same, but one could be better */
+    COGPU_FAULT     /* not a COG, or one whose promises do not hold */
+} cogpu_severity;
+
+/* Whose rule it is; none of them where damage of the file itself was found. */
+enum { COGPU_SAYS_GDAL = 1, COGPU_SAYS_RIO_COGEO = 2, COGPU_SAYS_OGC = 4 };
+
+/* A rule that is broken, and where; -1 where a place does not apply. */
+typedef struct cogpu_finding {
+    cogpu_severity severity;
+    const char *rule;   /* "block-leader": does not change between versions */
+    const char *advice; /* what to do */
+    uint32_t who;       /* COGPU_SAYS_... */
+    int32_t directory;
+    int64_t block;
+    int64_t offset;
+    uint64_t more;     /* in the last finding of a rule: places beyond it that are not told */
+    char message[232]; /* what is wrong, with numbers */
+} cogpu_finding;
+
+typedef struct cogpu_check_options {
+    int strict;      /* non-zero: rules of the standard are faults too, and so are warnings of
+                      * rio-cogeo, as in its strict mode; otherwise what the standard alone asks
+                      * for is a note */
+    int skip_blocks; /* non-zero: without the look at each block, whose order, leader, trailer and
+                      * mask's place a ghost area may promise; the file is hardly read then */
+} cogpu_check_options;
+
+typedef enum cogpu_verdict {
+    COGPU_INVALID = 0,
+    COGPU_VALID_WITH_WARNINGS,
+    COGPU_VALID
+} cogpu_verdict;
+
+typedef struct cogpu_checked {
+    cogpu_verdict verdict;              /* by the options */
+    cogpu_verdict gdal, rio_cogeo, ogc; /* by the rules of each, whatever the options */
+    uint64_t faults, warnings, notes;   /* all of them, those that are not told too */
+    uint64_t blocks;                    /* that were looked at one by one */
+} cogpu_checked;
+
+/* Checks the first image of a file, its overviews and masks, and tells what it found: faults first,
+ * then warnings and notes, at most a few places for a rule. `options` and `found` may be NULL. An
+ * external .ovr file is seen where cogpu_open has seen it. A file that is no COG is no failure of
+ * this function; what fails it is memory and I/O. Its time grows with the number of blocks. */
+COGPU_API COGPU_MUST_CHECK cogpu_status
+cogpu_check(const cogpu_file *file, const cogpu_check_options *options,
+            void (*found)(void *user, const cogpu_finding *finding), void *user,
+            cogpu_checked *checked, cogpu_error *error);
+
+/* "note", "warning", "fault". */
+COGPU_API const char *cogpu_severity_name(cogpu_severity severity);
+/* "invalid", "valid with warnings", "valid". */
+COGPU_API const char *cogpu_verdict_name(cogpu_verdict verdict);
 
 /* ---------------------------------------------------------------------------------------------
  * Rasters for others

@@ -145,6 +145,13 @@ const cogpu_codec_row *cogpu_codec_find(uint32_t compression) {
     return NULL;
 }
 
+const cogpu_codec_row *cogpu_codec_named(const char *name) {
+    for (size_t i = 0; i < CODECS; i++)
+        if (strcmp(codecs[i].row.name, name) == 0)
+            return &codecs[i].row;
+    return NULL;
+}
+
 const char *cogpu_codec_library(const cogpu_codec_row *row) {
     for (size_t i = 0; i < CODECS; i++)
         if (&codecs[i].row == row)

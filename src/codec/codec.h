@@ -164,6 +164,8 @@ typedef struct cogpu_codec_row {
 
 /* The row of a codec; NULL for a number that nobody knows. */
 const cogpu_codec_row *cogpu_codec_find(uint32_t compression);
+/* By name: the first that has it. NULL for a name that nobody has. */
+const cogpu_codec_row *cogpu_codec_named(const char *name);
 
 /* "zstd 1.5.4" where the library tells its version. For `library` of a row that is available. */
 const char *cogpu_codec_library(const cogpu_codec_row *row);

@@ -36,7 +36,8 @@ typedef struct cogpu_tiff {
     cogpu_io *io;
     cogpu_limits limits;
     bool big_endian, bigtiff;
-    uint32_t ghost; /* COGPU_GHOST_... */
+    uint32_t ghost;     /* COGPU_GHOST_... */
+    uint64_t ghost_end; /* where the ghost area ends; 0 without one */
     cogpu_ifd *directories;
     uint32_t directory_count;
     const char *warning; /* what was dropped, a line each; NULL */
@@ -80,6 +81,26 @@ cogpu_status cogpu_tiff_text(const cogpu_tiff *tiff, uint32_t directory, uint16_
 /* Appends a line to a warning text. Failing to do so is not worth failing for. */
 void cogpu_warn(cogpu_arena *arena, const char **warning, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Types of values, by number. */
+enum {
+    TYPE_BYTE = 1,
+    TYPE_ASCII,
+    TYPE_SHORT,
+    TYPE_LONG,
+    TYPE_RATIONAL,
+    TYPE_SBYTE,
+    TYPE_UNDEFINED,
+    TYPE_SSHORT,
+    TYPE_SLONG,
+    TYPE_SRATIONAL,
+    TYPE_FLOAT,
+    TYPE_DOUBLE,
+    TYPE_IFD,
+    TYPE_LONG8 = 16,
+    TYPE_SLONG8,
+    TYPE_IFD8
+};
 
 /* Tags, by number. */
 enum {

@@ -37,8 +37,16 @@ CONSTANTS |= {
     "COGPU_PIXELS": 0, "COGPU_MASK": 1,
     "COGPU_GHOST_PRESENT": 1, "COGPU_GHOST_IFDS_BEFORE_DATA": 2, "COGPU_GHOST_ROW_MAJOR": 4,
     "COGPU_GHOST_LEADER": 8, "COGPU_GHOST_TRAILER": 16, "COGPU_GHOST_MASK_INTERLEAVED": 32,
-    "COGPU_GHOST_BROKEN": 64,
+    "COGPU_MIN_IS_BLACK": 1, "COGPU_RGB": 2, "COGPU_PALETTE": 3, "COGPU_CMYK": 5, "COGPU_YCBCR": 6,
+    "COGPU_CIELAB": 8, "COGPU_MIN_IS_WHITE": 256, "COGPU_PHOTOMETRIC_DEFAULT": 0,
+    "COGPU_GHOST_BROKEN": 64, "COGPU_GHOST_TILE_INTERLEAVED": 128,
 }
+RESAMPLINGS = ["RESAMPLE_DEFAULT", "NEAREST", "AVERAGE", "RMS", "BILINEAR", "CUBIC", "MODE", "MIN", "MAX", "MEDIAN"]
+OVERVIEWS = ["DEFAULT", "NONE", "AUTO", "LISTED"]
+BIGTIFF = ["AUTO", "YES", "NO"]
+CONSTANTS |= {f"COGPU_{name}": value for value, name in enumerate(RESAMPLINGS)}
+CONSTANTS |= {f"COGPU_OVERVIEWS_{name}": value for value, name in enumerate(OVERVIEWS)}
+CONSTANTS |= {f"COGPU_BIGTIFF_{name}": value for value, name in enumerate(BIGTIFF)}
 OK, ARGUMENT, MEMORY, IO, FORMAT, CORRUPT, UNSUPPORTED, LIMIT, DEVICE, ABSENT = range(10)
 STRIPS, TILES = 0, 1
 CPU, CUDA, EMU = 0, 1, 2
@@ -177,6 +185,44 @@ class ReadItem(Structure):
                 ("status", c_int)]
 
 
+class Memory(Structure):
+    _fields_ = [("data", c_void_p), ("bytes", c_size_t)]
+
+
+WRITE = CFUNCTYPE(c_int, c_void_p, c_uint64, c_void_p, c_size_t)
+COMMIT = CFUNCTYPE(c_int, c_void_p)
+
+
+class Sink(Structure):
+    _fields_ = [("path", c_char_p), ("memory", POINTER(Memory)), ("user", c_void_p), ("write", WRITE),
+                ("commit", COMMIT), ("abort", CLOSE), ("append_only", c_int)]
+
+
+class ExtraTag(Structure):
+    _fields_ = [("id", c_uint32), ("type", c_uint32), ("count", c_uint64), ("values", c_void_p)]
+
+
+class Profile(Structure):
+    _fields_ = [
+        ("width", c_uint32), ("height", c_uint32), ("bands", c_uint32), ("type", c_int), ("cog", c_int),
+        ("strips", c_int), ("block_width", c_uint32), ("block_height", c_uint32), ("planar", c_int),
+        ("codec", c_char_p), ("level", c_int), ("quality", c_int), ("lossless", c_int),
+        ("max_error", c_double), ("predictor", c_int), ("bigtiff", c_int), ("sparse", c_int),
+        ("nodata", c_char_p), ("photometric", c_int), ("alpha_band", c_uint32), ("premultiplied", c_int),
+        ("palette", POINTER(c_uint16)), ("palette_entries", c_uint32), ("mask", c_int),
+        ("has_transform", c_int), ("transform", c_double * 6), ("pixel_is_point", c_int),
+        ("gcps", POINTER(Gcp)), ("gcp_count", c_uint32), ("rpc", POINTER(c_double)), ("crs", c_char_p),
+        ("geokeys", POINTER(Geokey)), ("geokey_count", c_uint32), ("items", POINTER(Item)),
+        ("item_count", c_uint32), ("description", c_char_p), ("tags", POINTER(ExtraTag)),
+        ("tag_count", c_uint32), ("overviews", c_int), ("factors", POINTER(c_uint32)),
+        ("factor_count", c_uint32), ("resampling", c_int), ("threads", c_uint32), ("context", c_void_p)]
+
+
+class Written(Structure):
+    _fields_ = [("bytes", c_uint64), ("blocks", c_uint64), ("sparse_blocks", c_uint64),
+                ("levels", c_uint32), ("bigtiff", c_int)]
+
+
 class Codec(Structure):
     _fields_ = [("compression", c_uint32), ("name", c_char_p), ("library", c_char_p),
                 ("available", c_int)]
@@ -195,6 +241,8 @@ STRUCTS = {
     "cogpu_context_options": ContextOptions, "cogpu_request": Request, "cogpu_stages": Stages,
     "cogpu_result": Result,
     "cogpu_read_item": ReadItem, "cogpu_codec": Codec, "cogpu_device": Device,
+    "cogpu_memory": Memory, "cogpu_sink": Sink, "cogpu_extra_tag": ExtraTag, "cogpu_profile": Profile,
+    "cogpu_written": Written,
 }
 
 
@@ -247,6 +295,13 @@ def _load():
     declare("cogpu_context_close", c_void_p, result=None)
     declare("cogpu_read", file, POINTER(Request), POINTER(Raster), POINTER(Result), error)
     declare("cogpu_read_many", POINTER(ReadItem), c_size_t, c_void_p, error)
+    declare("cogpu_writer_open", POINTER(Sink), POINTER(Profile), POINTER(c_void_p), error)
+    declare("cogpu_writer_push", c_void_p, POINTER(Raster), POINTER(Raster), error)
+    declare("cogpu_writer_close", c_void_p, POINTER(Written), error)
+    declare("cogpu_writer_abort", c_void_p, result=None)
+    declare("cogpu_write", POINTER(Sink), POINTER(Profile), POINTER(Raster), POINTER(Raster),
+            POINTER(Written), error)
+    declare("cogpu_memory_release", POINTER(Memory), result=None)
     declare("cogpu_codec_info", c_uint32, POINTER(Codec))
     declare("cogpu_device_info", c_uint32, POINTER(Device))
     return library
@@ -507,3 +562,101 @@ def read_many(requests, context=None, device=CPU, dtype=None):
                                      byref(error))
     failure = CogpuError(status, error) if status != OK else None
     return [(item.status, array) for item, array in zip(items, arrays)], failure
+
+
+# ---- writing -----------------------------------------------------------------------------------
+
+def text(value):
+    return value.encode() if isinstance(value, str) else value
+
+
+def array_of(kind, values):
+    """A C array, or NULL without values."""
+    return (kind * len(values))(*values) if values is not None and len(values) else None
+
+
+def profile_of(array, **options):
+    """The profile for (bands, height, width) with options by the header's names; enumerations by their
+    names in small letters, lists as lists, items as (name, value, domain, role, band), tags as
+    (id, type, array)."""
+    bands, height, width = array.shape
+    profile = Profile(width, height, bands, DTYPES.index(array.dtype, 1))
+    lists = {"gcps": ("gcp_count", Gcp), "factors": ("factor_count", c_uint32), "rpc": (None, c_double),
+             "geokeys": ("geokey_count", Geokey), "palette": ("palette_entries", c_uint16)}
+    names = {"resampling": RESAMPLINGS, "overviews": OVERVIEWS, "bigtiff": BIGTIFF}
+    for name, value in options.items():
+        if name == "transform":
+            profile.has_transform, profile.transform = 1, (c_double * 6)(*value)
+        elif name == "items":
+            rows = [Item(text(domain), text(key), text(words), text(role), band)
+                    for key, words, domain, role, band in value]
+            profile.items, profile.item_count = array_of(Item, rows), len(rows)
+        elif name == "tags":
+            rows = [ExtraTag(number, kind, len(values), values.ctypes.data) for number, kind, values in value]
+            profile.tags, profile.tag_count = array_of(ExtraTag, rows), len(rows)
+        elif name in lists:
+            count, kind = lists[name]
+            setattr(profile, name, array_of(kind, value))
+            if count:
+                setattr(profile, count, len(value) // (3 if name == "palette" else 1))
+        elif name in names and isinstance(value, str):
+            setattr(profile, name, names[name].index(value.upper()))
+        elif name == "context":
+            profile.context = value.handle
+        else:
+            setattr(profile, name, text(value))
+    if "factors" in options and "overviews" not in options:
+        profile.overviews = OVERVIEWS.index("LISTED")
+    return profile
+
+
+class Writer:
+    """A writer to a path, to memory (without one), or to write(offset, bytes) -> status or None."""
+
+    def __init__(self, profile, path=None, write=None, commit=None, abort=None, append_only=False):
+        self.memory, self.sink, error = Memory(), Sink(append_only=append_only), Error()
+        if path is not None:
+            self.sink.path = os.fsencode(path)
+        elif write is None:
+            self.sink.memory = ctypes.pointer(self.memory)
+        else:
+            self.sink.write = WRITE(lambda _, at, data, size: write(at, ctypes.string_at(data, size)) or OK)
+            self.sink.commit = COMMIT(lambda _: commit() or OK) if commit else COMMIT()
+            self.sink.abort = CLOSE(lambda _: abort()) if abort else CLOSE()
+        self.handle = c_void_p()
+        _check(lib.cogpu_writer_open(byref(self.sink), byref(profile), byref(self.handle), byref(error)), error)
+
+    def push(self, array, mask=None):
+        error, raster = Error(), raster_of(array)
+        masks = raster_of(mask[None]) if mask is not None else None
+        _check(lib.cogpu_writer_push(self.handle, byref(raster), byref(masks) if masks else None, byref(error)),
+               error)
+
+    def close(self):
+        """The file's bytes where they went to memory."""
+        written, error = Written(), Error()
+        handle, self.handle = self.handle, None
+        _check(lib.cogpu_writer_close(handle, byref(written), byref(error)), error)
+        self.written = _plain(written)
+        data = ctypes.string_at(self.memory.data, self.memory.bytes) if self.memory.data else None
+        lib.cogpu_memory_release(byref(self.memory))
+        return data
+
+    def abort(self):
+        lib.cogpu_writer_abort(self.handle)
+
+
+def write(array, mask=None, swaths=None, path=None, **options):
+    """The bytes of a file (None for one with a path), pushed in swaths of these heights."""
+    options |= {"mask": int(mask is not None)}
+    writer = Writer(profile_of(array, **options), path)
+    height, first = array.shape[1], 0
+    try:
+        for rows in swaths or [height]:
+            part = slice(first, first + rows)
+            writer.push(array[:, part], mask[part] if mask is not None else None)
+            first += rows
+    except CogpuError:
+        writer.abort()
+        raise
+    return writer.close()

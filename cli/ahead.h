@@ -1,0 +1,38 @@
+/*
+ * A selection read ahead: while one swath is worked on, a thread reads the next. Memory is that of
+ * two swaths.
+ *
+ *     TRY(cogpu_ahead_open(&selection, with_mask, &ahead, error));
+ *     for (;;) {
+ *         TRY(cogpu_ahead_next(ahead, &swath, error));
+ *         if (!swath) break;
+ *         ... swath->rows, and swath->mask, until the next call ...
+ *     }
+ *     cogpu_ahead_close(ahead);
+ */
+#ifndef COGPU_CLI_AHEAD_H
+#define COGPU_CLI_AHEAD_H
+
+#include "selection.h"
+
+typedef struct cogpu_ahead cogpu_ahead;
+
+typedef struct cogpu_ahead_swath {
+    cogpu_raster rows; /* all bands */
+    cogpu_raster mask; /* one band of COGPU_U8; its data is NULL where none was asked for */
+} cogpu_ahead_swath;
+
+cogpu_status cogpu_ahead_open(const cogpu_selection *selection, bool with_mask, cogpu_ahead **ahead,
+                              cogpu_error *error);
+
+/* The next swath from the top; NULL at the end. */
+cogpu_status cogpu_ahead_next(cogpu_ahead *ahead, const cogpu_ahead_swath **swath,
+                              cogpu_error *error);
+
+/* Waits for the thread. NULL is allowed. */
+void cogpu_ahead_close(cogpu_ahead *ahead);
+
+/* Bad blocks that were filled, when all is read. */
+const cogpu_result *cogpu_ahead_result(const cogpu_ahead *ahead);
+
+#endif

@@ -1,0 +1,202 @@
+/*
+ * cogpu check: is a file a valid COG, and if not, why? Takes in a file, hands on the verdict and
+ * what was found, each with its rule, its place and what to do.
+ */
+#include "command.h"
+#include "input.h"
+#include "json.h"
+#include "report.h"
+#include "text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The findings, kept because the verdict is printed before them. */
+typedef struct findings {
+    cogpu_finding *items;
+    size_t count, capacity;
+    bool failed; /* no memory */
+} findings;
+
+static void keep(void *user, const cogpu_finding *finding) {
+    findings *list = user;
+    if (list->count == list->capacity && !list->failed) {
+        size_t capacity = list->capacity ? list->capacity * 2 : 16;
+        cogpu_finding *items = realloc(list->items, capacity * sizeof *items);
+        list->failed = !items;
+        if (items) {
+            list->items = items;
+            list->capacity = capacity;
+        }
+    }
+    if (!list->failed)
+        list->items[list->count++] = *finding;
+}
+
+static const struct {
+    uint32_t bit;
+    const char *key, *name;
+} validators[] = {
+    {COGPU_SAYS_GDAL, "gdal", "GDAL"},
+    {COGPU_SAYS_RIO_COGEO, "rio_cogeo", "rio-cogeo"},
+    {COGPU_SAYS_OGC, "ogc", "OGC 21-026"},
+};
+
+enum { VALIDATORS = sizeof validators / sizeof *validators };
+
+/* ---- for a person ---------------------------------------------------------------------------- */
+
+static void print_count(const char **before, uint64_t count, const char *what) {
+    if (count == 0)
+        return;
+    printf("%s%" PRIu64 " %s%s", *before, count, what, count == 1 ? "" : "s");
+    *before = ", ";
+}
+
+static void print_verdict(const char *file, const cogpu_checked *checked) {
+    const char *before = ": ";
+    cogpu_text_print(stdout, file, SIZE_MAX);
+    fputs(checked->verdict == COGPU_INVALID ? ": not a valid COG" : ": a valid COG", stdout);
+    print_count(&before, checked->faults, "fault");
+    print_count(&before, checked->warnings, "warning");
+    print_count(&before, checked->notes, "note");
+    putchar('\n');
+}
+
+static void print_place(const cogpu_finding *finding) {
+    const char *before = " (";
+    if (finding->directory >= 0) {
+        printf("%sdirectory %" PRId32, before, finding->directory);
+        before = ", ";
+    }
+    if (finding->block >= 0) {
+        printf("%sblock %" PRId64, before, finding->block);
+        before = ", ";
+    }
+    if (finding->offset >= 0) {
+        printf("%soffset %" PRId64, before, finding->offset);
+        before = ", ";
+    }
+    if (before[0] == ',')
+        putchar(')');
+}
+
+static void print_rule(const cogpu_finding *finding) {
+    const char *before = "a rule of ";
+    if (finding->more)
+        printf("           and %" PRIu64 " more\n", finding->more);
+    printf("           %s: ", finding->advice);
+    for (int i = 0; i < VALIDATORS; i++)
+        if (finding->who & validators[i].bit) {
+            printf("%s%s", before, validators[i].name);
+            before = ", ";
+        }
+    puts(finding->who ? "" : "no validator's rule, but damage or good to know");
+}
+
+static void print_for_person(const char *file, const cogpu_checked *checked, const findings *list) {
+    print_verdict(file, checked);
+    for (size_t i = 0; i < list->count; i++) {
+        const cogpu_finding *finding = &list->items[i];
+        printf("  %-8s %s: ", cogpu_severity_name(finding->severity), finding->rule);
+        cogpu_text_print(stdout, finding->message, SIZE_MAX);
+        print_place(finding);
+        putchar('\n');
+        if (i + 1 == list->count || list->items[i + 1].advice != finding->advice)
+            print_rule(finding);
+    }
+    printf("  GDAL: %s; rio-cogeo: %s; OGC 21-026: %s\n", cogpu_verdict_name(checked->gdal),
+           cogpu_verdict_name(checked->rio_cogeo), cogpu_verdict_name(checked->ogc));
+}
+
+/* ---- for a program --------------------------------------------------------------------------- */
+
+static void json_place(cogpu_json *json, const char *key, int64_t place) {
+    if (place >= 0)
+        cogpu_json_integer(json, key, place);
+    else
+        cogpu_json_null(json, key);
+}
+
+static void json_finding(cogpu_json *json, const cogpu_finding *finding) {
+    cogpu_json_open(json, NULL, '{');
+    cogpu_json_text(json, "severity", cogpu_severity_name(finding->severity));
+    cogpu_json_text(json, "rule", finding->rule);
+    cogpu_json_open(json, "who", '-');
+    for (int i = 0; i < VALIDATORS; i++)
+        if (finding->who & validators[i].bit)
+            cogpu_json_text(json, NULL, validators[i].key);
+    cogpu_json_close(json);
+    cogpu_json_text(json, "message", finding->message);
+    cogpu_json_text(json, "advice", finding->advice);
+    json_place(json, "directory", finding->directory);
+    json_place(json, "block", finding->block);
+    json_place(json, "offset", finding->offset);
+    cogpu_json_unsigned(json, "more", finding->more);
+    cogpu_json_close(json);
+}
+
+static bool print_json(const char *file, const cogpu_checked *checked, const findings *list) {
+    cogpu_json json = {0};
+    cogpu_json_open(&json, NULL, '{');
+    cogpu_json_text(&json, "file", file);
+    cogpu_json_text(&json, "verdict", cogpu_verdict_name(checked->verdict));
+    cogpu_json_text(&json, "gdal", cogpu_verdict_name(checked->gdal));
+    cogpu_json_text(&json, "rio_cogeo", cogpu_verdict_name(checked->rio_cogeo));
+    cogpu_json_text(&json, "ogc", cogpu_verdict_name(checked->ogc));
+    cogpu_json_unsigned(&json, "faults", checked->faults);
+    cogpu_json_unsigned(&json, "warnings", checked->warnings);
+    cogpu_json_unsigned(&json, "notes", checked->notes);
+    cogpu_json_unsigned(&json, "blocks", checked->blocks);
+    cogpu_json_open(&json, "findings", '[');
+    for (size_t i = 0; i < list->count; i++)
+        json_finding(&json, &list->items[i]);
+    cogpu_json_close(&json);
+    cogpu_json_close(&json);
+    return cogpu_json_print(&json);
+}
+
+static int check(const cogpu_arguments *arguments, const cogpu_input *input, findings *list) {
+    const cogpu_check_options options = {.strict = arguments->strict,
+                                         .skip_blocks = arguments->fast};
+    cogpu_checked checked;
+    cogpu_error error;
+    cogpu_status status = cogpu_check(input->file, &options, keep, list, &checked, &error);
+    if (status == COGPU_OK && list->failed)
+        status = cogpu_refuse(&error, COGPU_MEMORY, "no memory for the findings");
+    if (status != COGPU_OK)
+        return cogpu_report_error(arguments, input->name, &error);
+    bool printed = true;
+    if (arguments->json)
+        printed = print_json(input->name, &checked, list);
+    else
+        print_for_person(input->name, &checked, list);
+    return printed && checked.verdict != COGPU_INVALID ? EXIT_DONE : EXIT_FAILED;
+}
+
+static int run(const cogpu_arguments *arguments) {
+    cogpu_input input;
+    cogpu_error error;
+    findings list = {0};
+    if (cogpu_input_open(arguments->files[0], &input, &error) != COGPU_OK)
+        return cogpu_report_error(arguments, arguments->files[0], &error);
+    int code = check(arguments, &input, &list);
+    cogpu_input_close(&input);
+    free(list.items);
+    return code;
+}
+
+const cogpu_command cogpu_cmd_check = {
+    .name = "check",
+    .operands = "FILE",
+    .files = 1,
+    .options = OPTION_STRICT | OPTION_FAST | OPTION_JSON,
+    .summary = "a valid Cloud Optimized GeoTIFF or not, and why",
+    .details =
+        "Says whether a file is a valid COG: the rules of GDAL's validator, of rio-cogeo's and of\n"
+        "the standard (OGC 21-026), each finding with its rule, its place and what to do. Faults\n"
+        "make it invalid; what the standard alone asks for is a note, and a fault with --strict.\n"
+        "Exits with 0 when the file is valid, with 1 when not.",
+    .run = run,
+};

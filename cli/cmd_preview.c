@@ -1,0 +1,538 @@
+/*
+ * cogpu preview: a picture of an image. Takes in a selection, hands on a PNG of the size asked for:
+ * the level that fits is read a swath at a time, averaged into the picture's pixels, and stretched
+ * to what an eye can see. Memory is that of the picture and of a swath, for an image of any size.
+ */
+#include "command.h"
+#include "output.h"
+#include "png_file.h"
+#include "progress.h"
+#include "reduce.h"
+#include "report.h"
+#include "stretch.h"
+#include "swath.h"
+#include "text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+typedef enum kind { KIND_GRAY = 0, KIND_RGB, KIND_PALETTE } kind;
+
+static const char *const kind_names[] = {"gray", "rgb", "palette"};
+
+enum { MOST_COLOURS = 3, MOST_BANDS = MOST_COLOURS + 1 };
+
+struct job {
+    const cogpu_arguments *arguments;
+    cogpu_selection selection, mask; /* the mask's is for complex samples, which hold no NaN */
+    kind kind;
+    uint32_t bands[MOST_BANDS]; /* of the colours, then the alpha's if there is one */
+    uint32_t colours;           /* planes of the reduction, before the alpha's: 1 or 3 */
+    bool alpha, stretched;
+    cogpu_range ranges[MOST_COLOURS];
+    cogpu_reduction reduction;
+    cogpu_swath swath;
+    cogpu_progress progress;
+    cogpu_result result;
+    cogpu_output output;
+    cogpu_png *png;
+    uint64_t transparent; /* pixels of the picture */
+    char *data;
+    uint8_t *mask_data;  /* NULL where `mask` is not needed */
+    double *row, *shade; /* a row of the selection, and one colour of it */
+    const char *culprit; /* the file that an error is about */
+};
+
+/* ---- which bands, and what they mean ----------------------------------------------------------
+ */
+
+/* The bands that are called red, green and blue; false where one is missing. */
+static bool find_colours(const struct job *job, uint32_t bands[MOST_COLOURS]) {
+    static const char *const names[] = {"red", "green", "blue"};
+    const cogpu_request *request = &job->selection.request;
+    for (uint32_t i = 0; i < MOST_COLOURS; i++) {
+        bands[i] = 0;
+        for (uint32_t b = job->selection.image.bands; b > 0; b--) {
+            cogpu_band band;
+            if (cogpu_band_info(job->selection.file, request->image, b, &band, NULL) == COGPU_OK &&
+                strcmp(band.interpretation, names[i]) == 0)
+                bands[i] = b;
+        }
+        if (bands[i] == 0)
+            return false;
+    }
+    return true;
+}
+
+/* Bands without names are taken for colours where their type is one of pictures. */
+static bool first_three(const cogpu_image *image, uint32_t *bands) {
+    uint32_t found = 0;
+    bool lab = image->photometric == COGPU_CIELAB;
+    if ((image->type != COGPU_U8 && image->type != COGPU_U16) || lab)
+        return false;
+    for (uint32_t b = 1; b <= image->bands && found < 3; b++)
+        if (b != image->alpha_band)
+            bands[found++] = b;
+    return found == 3;
+}
+
+static void choose_kind(struct job *job) {
+    const cogpu_arguments *arguments = job->arguments;
+    const cogpu_image *image = &job->selection.image;
+    bool palette = image->palette && image->palette_entries > 0;
+    job->colours = 3;
+    if (arguments->band_count == 3) {
+        memcpy(job->bands, arguments->bands, 3 * sizeof *job->bands);
+        job->kind = KIND_RGB;
+    } else if (arguments->band_count == 0 && !palette &&
+               (find_colours(job, job->bands) || first_three(image, job->bands))) {
+        job->kind = KIND_RGB;
+    } else {
+        job->bands[0] = arguments->band_count ? arguments->bands[0] : 1;
+        job->kind = palette ? KIND_PALETTE : KIND_GRAY;
+        job->colours = palette ? 3 : 1;
+    }
+}
+
+/* A type of which NaN is a value; complex samples have none and are read as they are. */
+static cogpu_type type_to_read(cogpu_type type) {
+    if (type >= COGPU_CI16)
+        return type;
+    return type <= COGPU_I16 || type == COGPU_F16 || type == COGPU_F32 ? COGPU_F32 : COGPU_F64;
+}
+
+static void choose_bands(struct job *job) {
+    cogpu_selection *selection = &job->selection;
+    const cogpu_image *image = &selection->image;
+    choose_kind(job);
+    uint32_t count = job->kind == KIND_PALETTE ? 1 : job->colours;
+    job->alpha = image->alpha_band > 0 && (image->type == COGPU_U8 || image->type == COGPU_U16);
+    if (job->alpha)
+        job->bands[count++] = image->alpha_band;
+    selection->bands = count;
+    selection->request.bands = job->bands;
+    selection->request.band_count = count;
+    selection->type = type_to_read(image->type);
+    selection->request.nan_where_invalid = selection->type < COGPU_CI16;
+    job->mask = *selection;
+    job->mask.type = COGPU_U8;
+    job->mask.request.part = COGPU_MASK;
+}
+
+/* ---- the level that fits ----------------------------------------------------------------------
+ */
+
+static uint32_t longest(const cogpu_request *request) {
+    return request->width > request->height ? request->width : request->height;
+}
+
+/* The pixels of a level that cover those from *first on of full resolution. */
+static void scale_axis(uint32_t full, uint32_t size, uint32_t *first, uint32_t *count) {
+    uint64_t begin = (uint64_t)*first * size / full;
+    uint64_t end = (((uint64_t)*first + *count) * size + full - 1) / full;
+    *first = (uint32_t)begin;
+    *count = (uint32_t)(end - begin);
+}
+
+/* The smallest level whose pixels are not fewer than the picture's. */
+static cogpu_status choose_level(struct job *job, uint32_t size, cogpu_error *error) {
+    cogpu_selection *selection = &job->selection;
+    const cogpu_request full = selection->request;
+    for (uint32_t i = 1; i < selection->image.levels; i++) {
+        cogpu_request request = full;
+        cogpu_level level;
+        TRY(cogpu_level_info(selection->file, full.image, i, &level, error));
+        request.level = i;
+        scale_axis(selection->image.width, level.width, &request.x, &request.width);
+        scale_axis(selection->image.height, level.height, &request.y, &request.height);
+        if (longest(&request) >= size && longest(&request) < longest(&selection->request)) {
+            selection->request = request;
+            selection->level = level;
+        }
+    }
+    return COGPU_OK;
+}
+
+static uint32_t scaled_side(uint32_t side, uint32_t size, uint32_t largest) {
+    uint64_t scaled = ((uint64_t)side * size + largest / 2) / largest;
+    return scaled > 0 ? (uint32_t)scaled : 1;
+}
+
+static cogpu_status choose_size(struct job *job, cogpu_error *error) {
+    const cogpu_request *request = &job->selection.request;
+    uint32_t size = job->arguments->size ? job->arguments->size : 1024;
+    if (!job->arguments->has_level)
+        TRY(choose_level(job, size, error));
+    uint32_t largest = longest(request);
+    if (size > largest)
+        size = largest;
+    job->reduction = (cogpu_reduction){.from_width = request->width,
+                                       .from_height = request->height,
+                                       .width = scaled_side(request->width, size, largest),
+                                       .height = scaled_side(request->height, size, largest),
+                                       .planes = job->colours + job->alpha};
+    return COGPU_OK;
+}
+
+/* ---- from samples to the planes of the reduction ----------------------------------------------
+ */
+
+#define LOAD_REAL(ctype)                                                                           \
+    do {                                                                                           \
+        const ctype *from = samples;                                                               \
+        for (uint32_t i = 0; i < width; i++)                                                       \
+            values[i] = (double)from[i];                                                           \
+    } while (0)
+
+#define LOAD_COMPLEX(ctype)                                                                        \
+    do {                                                                                           \
+        const ctype *from = samples;                                                               \
+        for (uint32_t i = 0; i < width; i++)                                                       \
+            values[i] = hypot((double)from[2 * i], (double)from[2 * i + 1]);                       \
+    } while (0)
+
+static void load_row(cogpu_type type, const void *samples, const uint8_t *mask, uint32_t width,
+                     double *values) {
+    switch (type) {
+    case COGPU_F32:
+        LOAD_REAL(float);
+        break;
+    case COGPU_F64:
+        LOAD_REAL(double);
+        break;
+    case COGPU_CI16:
+        LOAD_COMPLEX(int16_t);
+        break;
+    case COGPU_CI32:
+        LOAD_COMPLEX(int32_t);
+        break;
+    case COGPU_CF32:
+        LOAD_COMPLEX(float);
+        break;
+    default:
+        LOAD_COMPLEX(double);
+    }
+    for (uint32_t i = 0; mask && i < width; i++)
+        if (mask[i] == 0)
+            values[i] = NAN;
+}
+
+/* Entries have 16 bits, though some writers put 8 into them. */
+static int palette_shift(const cogpu_image *image) {
+    for (uint32_t i = 0; i < image->palette_entries * 3; i++)
+        if (image->palette[i] > 255)
+            return 8;
+    return 0;
+}
+
+/* Colours can be averaged, their numbers cannot. A number without a colour is not valid. */
+static void add_palette_row(struct job *job, uint32_t row) {
+    const cogpu_image *image = &job->selection.image;
+    uint32_t entries = image->palette_entries;
+    int shift = palette_shift(image);
+    for (uint32_t colour = 0; colour < 3; colour++) {
+        for (uint32_t i = 0; i < job->reduction.from_width; i++) {
+            double index = job->row[i];
+            bool known = index >= 0 && index < entries;
+            job->shade[i] =
+                known ? image->palette[colour * entries + (uint32_t)index] >> shift : NAN;
+        }
+        cogpu_reduction_add(&job->reduction, colour, row, job->shade);
+    }
+}
+
+static void add_swath(struct job *job) {
+    const cogpu_swath *swath = &job->swath;
+    uint32_t width = job->reduction.from_width;
+    size_t row_bytes = width * cogpu_type_bytes(job->selection.type);
+    const char *samples = job->data;
+    const uint8_t *mask = job->mask_data;
+    for (uint32_t i = 0; i < swath->bands; i++) {
+        uint32_t band = swath->band + i;
+        for (uint32_t row = swath->row; row < swath->row + swath->rows; row++) {
+            load_row(job->selection.type, samples, mask, width, job->row);
+            if (job->kind == KIND_PALETTE && band == 0)
+                add_palette_row(job, row);
+            else
+                cogpu_reduction_add(&job->reduction,
+                                    job->kind == KIND_PALETTE ? job->colours : band, row, job->row);
+            samples += row_bytes;
+            if (mask)
+                mask += width;
+        }
+    }
+}
+
+static cogpu_status reduce(struct job *job, cogpu_error *error) {
+    size_t row_bytes = job->reduction.from_width * cogpu_type_bytes(job->selection.type);
+    while (cogpu_swath_next(&job->swath)) {
+        const cogpu_swath *swath = &job->swath;
+        TRY(cogpu_swath_read(swath, &job->selection, job->data, &job->result, error));
+        if (job->mask_data)
+            TRY(cogpu_swath_read(swath, &job->mask, job->mask_data, NULL, error));
+        add_swath(job);
+        cogpu_progress_add(&job->progress, (uint64_t)row_bytes * swath->rows * swath->bands);
+    }
+    return COGPU_OK;
+}
+
+/* ---- from planes to grays and colours ---------------------------------------------------------
+ */
+
+static size_t pixel_count(const struct job *job) {
+    return (size_t)job->reduction.width * job->reduction.height;
+}
+
+static double largest_sample(const cogpu_image *image) {
+    return ldexp(1, image->bits < 16 ? (int)image->bits : 16) - 1;
+}
+
+/* Colours that were multiplied by their alpha become as bright as they are without it. */
+static void divide_by_alpha(struct job *job) {
+    const double *alpha = cogpu_reduction_plane(&job->reduction, job->colours);
+    double largest = largest_sample(&job->selection.image);
+    for (uint32_t colour = 0; colour < job->colours; colour++) {
+        double *plane = cogpu_reduction_plane(&job->reduction, colour);
+        for (size_t i = 0; i < pixel_count(job); i++)
+            if (alpha[i] > 0)
+                plane[i] *= largest / alpha[i];
+    }
+}
+
+/* What is a picture already is shown as it is. */
+static bool is_shown_as_it_is(const struct job *job) {
+    const cogpu_image *image = &job->selection.image;
+    return job->kind == KIND_PALETTE || image->bits == 1 ||
+           (job->kind == KIND_RGB && image->type == COGPU_U8);
+}
+
+static cogpu_status choose_ranges(struct job *job, cogpu_error *error) {
+    static const double usual[2] = {2, 98};
+    const cogpu_arguments *arguments = job->arguments;
+    bool asked = arguments->has_stretch || arguments->has_percent;
+    double largest = job->kind == KIND_PALETTE ? 255 : largest_sample(&job->selection.image);
+    job->stretched = asked || !is_shown_as_it_is(job);
+    for (uint32_t i = 0; i < job->colours; i++) {
+        cogpu_range *range = &job->ranges[i];
+        *range = (cogpu_range){0, largest};
+        if (arguments->has_stretch)
+            *range = (cogpu_range){arguments->stretch[0], arguments->stretch[1]};
+        else if (job->stretched)
+            TRY(cogpu_stretch_find(cogpu_reduction_plane(&job->reduction, i), pixel_count(job),
+                                   arguments->has_percent ? arguments->percent : usual, range,
+                                   error));
+    }
+    return COGPU_OK;
+}
+
+/* A pixel shows where one of its bands is valid; how much, the alpha says. */
+static uint8_t opacity(const struct job *job, size_t pixel) {
+    static const cogpu_range whole = {0, 1};
+    bool valid = false;
+    for (uint32_t i = 0; i < job->colours; i++)
+        valid = valid || !isnan(cogpu_reduction_plane(&job->reduction, i)[pixel]);
+    if (!valid || !job->alpha)
+        return valid ? 255 : 0;
+    double alpha = cogpu_reduction_plane(&job->reduction, job->colours)[pixel];
+    return isnan(alpha)
+               ? 0
+               : cogpu_stretch_apply(&whole, alpha / largest_sample(&job->selection.image));
+}
+
+static bool is_opaque(const struct job *job) {
+    for (size_t i = 0; i < pixel_count(job); i++)
+        if (opacity(job, i) < 255)
+            return false;
+    return true;
+}
+
+static void paint_row(struct job *job, uint32_t row, bool opaque, uint8_t *to) {
+    bool inverted = job->kind == KIND_GRAY && job->selection.image.photometric == 0;
+    for (uint32_t column = 0; column < job->reduction.width; column++) {
+        size_t pixel = (size_t)row * job->reduction.width + column;
+        uint8_t alpha = opacity(job, pixel);
+        for (uint32_t i = 0; i < job->colours; i++) {
+            double value = cogpu_reduction_plane(&job->reduction, i)[pixel];
+            bool shown = alpha > 0 && !isnan(value);
+            uint8_t gray = shown ? cogpu_stretch_apply(&job->ranges[i], value) : 0;
+            *to++ = inverted && shown ? (uint8_t)(255 - gray) : gray;
+        }
+        if (!opaque)
+            *to++ = alpha;
+        job->transparent += alpha == 0;
+    }
+}
+
+static cogpu_status paint(struct job *job, cogpu_error *error) {
+    bool opaque = is_opaque(job);
+    const cogpu_png_shape shape = {.width = job->reduction.width,
+                                   .height = job->reduction.height,
+                                   .bands = job->colours + !opaque,
+                                   .type = COGPU_U8};
+    uint8_t *row = (uint8_t *)job->row; /* its bytes are of no use any more, and are enough */
+    job->culprit = job->arguments->files[1];
+    TRY(cogpu_output_open(job->arguments->files[1], &job->output, error));
+    TRY(cogpu_png_open(&shape, &job->output, &job->png, error));
+    for (uint32_t i = 0; i < shape.height; i++) {
+        paint_row(job, i, opaque, row);
+        TRY(cogpu_png_write(job->png, row, 1, error));
+    }
+    TRY(cogpu_png_finish(job->png, error));
+    return cogpu_output_commit(&job->output, error);
+}
+
+/* ---- the command ------------------------------------------------------------------------------
+ */
+
+static cogpu_status allocate(struct job *job, cogpu_error *error) {
+    bool masked = job->selection.type >= COGPU_CI16 && job->mask.image.validity != COGPU_ALL_VALID;
+    size_t samples = job->swath.bytes / cogpu_type_bytes(job->selection.type);
+    job->data = malloc(job->swath.bytes);
+    job->mask_data = masked ? malloc(samples) : NULL;
+    job->row = malloc(job->reduction.from_width * sizeof *job->row);
+    job->shade = malloc(job->reduction.from_width * sizeof *job->shade);
+    if (!job->data || (masked && !job->mask_data) || !job->row || !job->shade)
+        return cogpu_refuse(error, COGPU_MEMORY, "no memory for %zu bytes of pixels",
+                            job->swath.bytes);
+    return cogpu_reduction_open(&job->reduction, error);
+}
+
+static cogpu_status prepare(struct job *job, const cogpu_input *input, cogpu_error *error) {
+    TRY(cogpu_selection_make(input, job->arguments, &job->selection, error));
+    choose_bands(job);
+    if (job->kind == KIND_PALETTE && (job->arguments->has_stretch || job->arguments->has_percent))
+        return cogpu_refuse(error, COGPU_ARGUMENT,
+                            "the image has a palette, which gives its colours; leave out "
+                            "--stretch and --percent");
+    TRY(choose_size(job, error));
+    job->mask.request = job->selection.request;
+    job->mask.request.part = COGPU_MASK;
+    TRY(cogpu_swath_open(&job->selection, SWATH_ANY_ORDER, &job->swath, error));
+    return allocate(job, error);
+}
+
+static cogpu_status make_picture(struct job *job, cogpu_error *error) {
+    cogpu_progress_open(&job->progress, cogpu_selection_samples(&job->selection) *
+                                            cogpu_type_bytes(job->selection.type));
+    cogpu_status status = reduce(job, error);
+    cogpu_progress_close(&job->progress);
+    TRY(status);
+    if (job->alpha && job->selection.image.premultiplied)
+        divide_by_alpha(job);
+    TRY(choose_ranges(job, error));
+    return paint(job, error);
+}
+
+static cogpu_status preview(struct job *job, const cogpu_input *input, cogpu_error *error) {
+    job->culprit = input->name;
+    job->output.descriptor = -1;
+    cogpu_status status = prepare(job, input, error);
+    if (status == COGPU_OK)
+        status = make_picture(job, error);
+    cogpu_swath_close(&job->swath, &job->selection);
+    cogpu_png_close(job->png);
+    cogpu_output_close(&job->output);
+    cogpu_reduction_close(&job->reduction);
+    free(job->data);
+    free(job->mask_data);
+    free(job->row);
+    free(job->shade);
+    return status;
+}
+
+static void print_for_person(const struct job *job) {
+    const cogpu_selection *selection = &job->selection;
+    char texts[2][NUMBER_TEXT];
+    cogpu_text_print(stdout, job->arguments->files[1], SIZE_MAX);
+    printf(": %" PRIu32 " x %" PRIu32 " pixels, %s, of level %" PRIu32 " (%" PRIu32 " x %" PRIu32
+           ")",
+           job->reduction.width, job->reduction.height, kind_names[job->kind],
+           selection->request.level, selection->level.width, selection->level.height);
+    for (uint32_t i = 0; job->stretched && i < job->colours; i++)
+        printf("%s %s to %s", i ? "," : "; stretched",
+               cogpu_text_number(job->ranges[i].low, texts[0]),
+               cogpu_text_number(job->ranges[i].high, texts[1]));
+    putchar('\n');
+}
+
+static bool print_json(const struct job *job) {
+    cogpu_selection stored = job->selection;
+    stored.type = stored.image.type;
+    cogpu_json json = {0};
+    cogpu_json_open(&json, NULL, '{');
+    cogpu_json_text(&json, "file", job->arguments->files[0]);
+    cogpu_json_text(&json, "output", job->arguments->files[1]);
+    cogpu_selection_json(&stored, &json);
+    cogpu_json_text(&json, "kind", kind_names[job->kind]);
+    cogpu_json_unsigned(&json, "width", job->reduction.width);
+    cogpu_json_unsigned(&json, "height", job->reduction.height);
+    cogpu_json_boolean(&json, "stretched", job->stretched);
+    cogpu_json_open(&json, "ranges", '-');
+    for (uint32_t i = 0; i < job->colours; i++)
+        cogpu_json_numbers(&json, NULL, (const double[]){job->ranges[i].low, job->ranges[i].high},
+                           2);
+    cogpu_json_close(&json);
+    cogpu_json_unsigned(&json, "transparent_pixels", job->transparent);
+    cogpu_json_unsigned(&json, "bad_blocks", job->result.bad_blocks);
+    cogpu_json_close(&json);
+    return cogpu_json_print(&json);
+}
+
+static int print_result(const struct job *job) {
+    if (job->result.bad_blocks > 0)
+        cogpu_report_note(job->arguments->files[0],
+                          "%" PRIu64 " blocks could not be read and were filled; the first: %s",
+                          job->result.bad_blocks, job->result.first_bad.message);
+    if (job->arguments->json)
+        return print_json(job) ? EXIT_DONE : EXIT_FAILED;
+    print_for_person(job);
+    return EXIT_DONE;
+}
+
+static bool is_png(const char *path) {
+    const char *dot = strrchr(path, '.');
+    return dot && strcasecmp(dot, ".png") == 0;
+}
+
+static int run(const cogpu_arguments *arguments) {
+    if (arguments->has_bbox && arguments->has_window)
+        return cogpu_report_usage("--bbox and --window exclude each other");
+    if (arguments->has_stretch && arguments->has_percent)
+        return cogpu_report_usage("--stretch and --percent exclude each other");
+    if (arguments->band_count != 0 && arguments->band_count != 1 && arguments->band_count != 3)
+        return cogpu_report_usage("--band: a picture has one band, or three for red, green, blue");
+    if (!is_png(arguments->files[1]))
+        return cogpu_report_usage("%s: expected a name that ends in .png", arguments->files[1]);
+    struct job job = {.arguments = arguments};
+    cogpu_input input;
+    cogpu_error error;
+    if (cogpu_input_open(arguments->files[0], &input, &error) != COGPU_OK)
+        return cogpu_report_error(arguments, arguments->files[0], &error);
+    int code = preview(&job, &input, &error) == COGPU_OK
+                   ? print_result(&job)
+                   : cogpu_report_error(arguments, job.culprit, &error);
+    cogpu_input_close(&input);
+    return code;
+}
+
+const cogpu_command cogpu_cmd_preview = {
+    .name = "preview",
+    .operands = "FILE OUT.png",
+    .files = 2,
+    .options = OPTION_IMAGE | OPTION_LEVEL | OPTION_WINDOW | OPTION_BBOX | OPTION_BAND |
+               OPTION_PICTURE | OPTION_FILL | OPTION_THREADS | OPTION_DEVICE | OPTION_JSON,
+    .summary = "a picture, from the level that fits",
+    .details =
+        "Writes a PNG of 8 bits: in colours where the image has a palette, bands that are called\n"
+        "red, green and blue, or three or more of uint8 or uint16; else the first band in gray.\n"
+        "Each pixel is the mean of the valid ones in its place; where there is none (nodata, "
+        "mask,\n"
+        "NaN, infinity) it is transparent. Values are stretched, each band between its 2nd and\n"
+        "98th percentile, but for palettes and colours of uint8; of complex ones the magnitude is\n"
+        "shown. --window is in pixels of full resolution, unless --level chooses another one.",
+    .run = run,
+};

@@ -1,0 +1,27 @@
+/*
+ * The profile of a file that is to hold a selection of another one: what the options say of it, and
+ * for the rest what the input says of itself.
+ */
+#ifndef COGPU_CLI_PROFILE_H
+#define COGPU_CLI_PROFILE_H
+
+#include "selection.h"
+
+enum { RPC_NUMBERS = 92 };
+
+typedef struct cogpu_taken {
+    cogpu_profile profile; /* what it points to lies here, in the arguments and in the input */
+    cogpu_gcp *gcps;
+    double rpc[RPC_NUMBERS];
+    cogpu_geokey *keys;
+    cogpu_item *items;
+    cogpu_extra_tag *tags;
+} cogpu_taken;
+
+cogpu_status cogpu_profile_take(const cogpu_selection *selection, const cogpu_arguments *arguments,
+                                cogpu_taken *taken, cogpu_error *error);
+
+/* Also after a failure. */
+void cogpu_profile_free(cogpu_taken *taken);
+
+#endif

@@ -1,0 +1,195 @@
+/*
+ * How the directories of an image lie, and what sizes its levels and tiles have. Takes the levels
+ * in the order of the file; reads no more than the block tables, up to the first block that is
+ * there.
+ */
+#include "api/check.h"
+
+#include "base/checked.h"
+
+enum { SMALL = 512, WIDE = 1024 }; /* what GDAL takes for small, and for too wide a strip */
+enum { RIO_COGEO_FIRST = 300 };    /* where rio-cogeo wants the first directory at the latest */
+
+static const char *level_name(uint32_t level) {
+    return level == 0 ? "the image" : "the overview";
+}
+
+static void check_first_directory(cogpu_check_run *run) {
+    const cogpu_tiff *tiff = run->tiff;
+    uint64_t offset = run->levels[0].directory_offset;
+    uint64_t wanted = tiff->ghost_end ? tiff->ghost_end + tiff->ghost_end % 2
+                      : tiff->bigtiff ? 16
+                                      : 8;
+    /* 8 and 16 are fine for GDAL whatever the header. */
+    if (offset == wanted || offset == 8 || offset == 16)
+        return;
+    cogpu_check_note(run,
+                     offset > RIO_COGEO_FIRST ? RULE_FIRST_DIRECTORY_FAR : RULE_FIRST_DIRECTORY,
+                     run->levels[0].storage.directory, -1, offset,
+                     "the first directory stands at byte %llu and not at %llu, behind the %s",
+                     (unsigned long long)offset, (unsigned long long)wanted,
+                     tiff->ghost_end ? "ghost area" : "header");
+}
+
+static void check_file_as_a_whole(cogpu_check_run *run) {
+    const cogpu_tiff *tiff = run->tiff;
+    uint64_t bytes = cogpu_io_bytes(tiff->io);
+    if (tiff->ghost & COGPU_GHOST_BROKEN)
+        cogpu_check_note(run, RULE_EDITED, -1, -1, tiff->bigtiff ? 16 : 8,
+                         "it was a COG and was edited since (KNOWN_INCOMPATIBLE_EDITION=YES)");
+    if (run->file->overview_io)
+        cogpu_check_note(run, RULE_EXTERNAL_OVERVIEWS, -1, -1, NO_OFFSET,
+                         "there is an .ovr file beside it; overviews belong into the file");
+    if (bytes > UINT32_MAX && !tiff->bigtiff)
+        cogpu_check_note(run, RULE_NOT_BIGTIFF, -1, -1, NO_OFFSET,
+                         "%llu bytes are more than 4 GiB, and it is no BigTIFF",
+                         (unsigned long long)bytes);
+    if (run->file->picture_count > 1)
+        cogpu_check_note(run, RULE_OTHER_IMAGES, -1, -1, NO_OFFSET,
+                         "it holds %u images; only the first was checked",
+                         run->file->picture_count);
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+static void check_strips(cogpu_check_run *run, const cogpu_storage *storage, uint32_t level) {
+    bool large = storage->width > SMALL || storage->height > SMALL;
+    cogpu_rule rule = large && storage->width > WIDE ? RULE_STRIPS_WIDE
+                      : large                        ? RULE_STRIPS_LARGE
+                                                     : RULE_STRIPS_SMALL;
+    cogpu_check_note(run, rule, storage->directory, -1, NO_OFFSET,
+                     "%s of %u x %u pixels is in strips and not in tiles", level_name(level),
+                     storage->width, storage->height);
+}
+
+static bool is_power_of_two(uint32_t number) {
+    return (number & (number - 1)) == 0;
+}
+
+static void check_tiles(cogpu_check_run *run, const cogpu_storage *storage, uint32_t level) {
+    uint32_t width = storage->block_width, height = storage->block_height;
+    bool large = storage->width > SMALL || storage->height > SMALL;
+    if (large && width == storage->width)
+        cogpu_check_note(run, width > WIDE ? RULE_TILES_WIDE : RULE_TILES_AS_WIDE,
+                         storage->directory, -1, NO_OFFSET,
+                         "tiles of %s are as wide as it, %u pixels: others take them for strips",
+                         level_name(level), width);
+    if (width != height)
+        cogpu_check_note(run, RULE_TILES_NOT_SQUARE, storage->directory, -1, NO_OFFSET,
+                         "tiles of %u x %u pixels are not square", width, height);
+    else if (!is_power_of_two(width))
+        cogpu_check_note(run, RULE_TILES_NO_POWER, storage->directory, -1, NO_OFFSET,
+                         "the size of tiles, %u, is no power of two", width);
+}
+
+/* ---- overviews ------------------------------------------------------------------------------- */
+
+/* Writers round up or down, and a side of one pixel stays. */
+static bool is_reduced(uint32_t from, uint32_t to) {
+    return to <= divide_up(from, 2) && to >= from / 10;
+}
+
+static void check_overview_size(cogpu_check_run *run, uint32_t level) {
+    const cogpu_storage *from = &run->levels[level - 1].storage, *to = &run->levels[level].storage;
+    const cogpu_storage *full = &run->levels[0].storage;
+    bool larger = to->width > from->width || to->height > from->height;
+    bool same = to->width == from->width && to->height == from->height;
+    if (larger || same)
+        cogpu_check_note(run,
+                         larger         ? RULE_OVERVIEW_LARGER
+                         : from == full ? RULE_OVERVIEW_FULL_SIZE
+                                        : RULE_OVERVIEW_SAME_SIZE,
+                         to->directory, -1, run->levels[level].directory_offset,
+                         "the overview is %u x %u, not smaller than the level before it, %u x %u",
+                         to->width, to->height, from->width, from->height);
+    else if (!is_reduced(from->width, to->width) || !is_reduced(from->height, to->height))
+        cogpu_check_note(run, RULE_OVERVIEW_FACTOR, to->directory, -1,
+                         run->levels[level].directory_offset,
+                         "%u x %u to %u x %u is no reduction by 2 to 10", from->width, from->height,
+                         to->width, to->height);
+}
+
+static void check_directory_order(cogpu_check_run *run, uint32_t level) {
+    uint64_t before = run->levels[level - 1].directory_offset,
+             offset = run->levels[level].directory_offset;
+    if (offset < before)
+        cogpu_check_note(run, RULE_DIRECTORY_ORDER, run->levels[level].storage.directory, -1,
+                         offset,
+                         "the directory of the overview, at byte %llu, stands before that of the "
+                         "larger level, at %llu",
+                         (unsigned long long)offset, (unsigned long long)before);
+}
+
+/* GeoTIFF's tags but for those of numbers and text, which mean nothing alone. */
+static void check_georeference(cogpu_check_run *run, const cogpu_storage *storage) {
+    static const uint16_t tags[] = {TAG_MODEL_PIXEL_SCALE, TAG_MODEL_TIEPOINT,
+                                    TAG_MODEL_TRANSFORMATION, TAG_GEO_KEY_DIRECTORY};
+    for (size_t i = 0; i < sizeof tags / sizeof *tags; i++) {
+        const cogpu_entry *entry = cogpu_tiff_find(run->tiff, storage->directory, tags[i]);
+        if (entry) {
+            cogpu_check_note(run, RULE_GEOREFERENCE, storage->directory, -1, entry->value_offset,
+                             "a directory other than that of full resolution has %s",
+                             cogpu_tag_name(tags[i]));
+            return;
+        }
+    }
+}
+
+static void check_pyramid(cogpu_check_run *run) {
+    const cogpu_storage *full = &run->levels[0].storage;
+    const cogpu_storage *last = &run->levels[run->level_count - 1].storage;
+    for (uint32_t i = 1; i < run->level_count; i++) {
+        check_overview_size(run, i);
+        check_directory_order(run, i);
+        check_georeference(run, &run->levels[i].storage);
+    }
+    for (uint32_t i = 0; i < run->level_count; i++)
+        if (run->levels[i].has_mask)
+            check_georeference(run, &run->levels[i].mask);
+    if (run->file->overview_io)
+        return;
+    if (run->level_count == 1 && (full->width > SMALL || full->height > SMALL))
+        cogpu_check_note(run, RULE_NO_OVERVIEWS, full->directory, -1, NO_OFFSET,
+                         "%u x %u pixels and no overviews", full->width, full->height);
+    else if (last->layout == COGPU_TILES && last->across > 1 && last->down > 1)
+        cogpu_check_note(run, RULE_COARSEST_LEVEL, last->directory, -1, NO_OFFSET,
+                         "the smallest level, %u x %u pixels, has %u x %u tiles", last->width,
+                         last->height, last->across, last->down);
+}
+
+/* ---- data ------------------------------------------------------------------------------------ */
+
+/* Levels without a block, all sparse, have no place in the order. */
+static void check_data_order(cogpu_check_run *run) {
+    const cogpu_check_level *last = &run->levels[run->level_count - 1];
+    if (last->first_block && last->first_block < last->directory_offset)
+        cogpu_check_note(
+            run, RULE_DATA_BEFORE_DIRECTORY, last->storage.directory, -1, last->first_block,
+            "data at byte %llu stands before the last directory, at %llu",
+            (unsigned long long)last->first_block, (unsigned long long)last->directory_offset);
+    for (uint32_t i = run->level_count - 1; i-- > 0;) {
+        const cogpu_check_level *level = &run->levels[i], *smaller = level + 1;
+        if (level->first_block && level->first_block < smaller->first_block)
+            cogpu_check_note(
+                run, RULE_DATA_ORDER, level->storage.directory, -1, level->first_block,
+                "data of %s begins at byte %llu, before that of the next smaller level, at %llu",
+                level_name(i), (unsigned long long)level->first_block,
+                (unsigned long long)smaller->first_block);
+    }
+}
+
+cogpu_status cogpu_check_layout(cogpu_check_run *run) {
+    check_file_as_a_whole(run);
+    check_first_directory(run);
+    for (uint32_t i = 0; i < run->level_count; i++) {
+        cogpu_check_level *level = &run->levels[i];
+        if (level->storage.layout == COGPU_TILES)
+            check_tiles(run, &level->storage, i);
+        else
+            check_strips(run, &level->storage, i);
+        TRY(cogpu_check_first_block(run, level));
+    }
+    check_pyramid(run);
+    check_data_order(run);
+    return COGPU_OK;
+}

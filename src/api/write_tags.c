@@ -1,0 +1,140 @@
+/*
+ * Takes plan and profile, hands on the directories of the file in its order: level 0 and its mask,
+ * the other levels from large to small, their masks likewise. All that describes the image stands
+ * in the first alone, but for what a reader of one level needs.
+ */
+#include "api/writer.h"
+
+#include "image/describe.h"
+
+#include <string.h>
+
+enum { SUBFILE_REDUCED = 1, SUBFILE_MASK = 4, PHOTOMETRIC_MASK = 4, LERC_VERSION = 4 };
+
+static uint16_t sample_format(cogpu_type type) {
+    switch (type) {
+    case COGPU_I8:
+    case COGPU_I16:
+    case COGPU_I32:
+    case COGPU_I64:
+        return 2;
+    case COGPU_F16:
+    case COGPU_F32:
+    case COGPU_F64:
+        return 3;
+    case COGPU_CI16:
+    case COGPU_CI32:
+        return 5;
+    case COGPU_CF32:
+    case COGPU_CF64:
+        return 6;
+    default:
+        return 1;
+    }
+}
+
+/* A SHORT for each of `count` bands. */
+static cogpu_status add_for_bands(cogpu_tag_list *list, cogpu_arena *arena, uint16_t id,
+                                  uint32_t count, uint16_t value, cogpu_error *error) {
+    uint16_t *values = NULL;
+    TRY(cogpu_arena_take(arena, count, sizeof *values, &values, error));
+    for (uint32_t i = 0; i < count; i++)
+        values[i] = value;
+    return cogpu_tag_add(list, arena, id, TYPE_SHORT, count, values, error);
+}
+
+/* What pixels and masks have alike. */
+static cogpu_status add_structure(cogpu_writer *writer, cogpu_tag_list *list,
+                                  const cogpu_grid *grid, uint32_t subfile_type, uint32_t bands,
+                                  uint16_t bits, cogpu_error *error) {
+    cogpu_arena *arena = &writer->arena;
+    if (subfile_type)
+        TRY(cogpu_tag_add_long(list, arena, TAG_NEW_SUBFILE_TYPE, subfile_type, error));
+    TRY(cogpu_tag_add_long(list, arena, TAG_IMAGE_WIDTH, grid->width, error));
+    TRY(cogpu_tag_add_long(list, arena, TAG_IMAGE_LENGTH, grid->height, error));
+    TRY(add_for_bands(list, arena, TAG_BITS_PER_SAMPLE, bands, bits, error));
+    TRY(cogpu_tag_add_short(list, arena, TAG_SAMPLES_PER_PIXEL, (uint16_t)bands, error));
+    if (!writer->plan.is_tiled)
+        return cogpu_tag_add_long(list, arena, TAG_ROWS_PER_STRIP, grid->block_height, error);
+    TRY(cogpu_tag_add_long(list, arena, TAG_TILE_WIDTH, grid->block_width, error));
+    return cogpu_tag_add_long(list, arena, TAG_TILE_LENGTH, grid->block_height, error);
+}
+
+/* What a decoder needs beside the blocks. */
+static cogpu_status add_codec(cogpu_writer *writer, cogpu_tag_list *list, cogpu_error *error) {
+    const cogpu_encoding *encoding = &writer->plan.encoding;
+    cogpu_arena *arena = &writer->arena;
+    if (encoding->format.compression == COMPRESSION_LERC) {
+        uint32_t parameters[] = {LERC_VERSION, encoding->format.lerc_packing};
+        return cogpu_tag_add(list, arena, TAG_LERC_PARAMETERS, TYPE_LONG, 2, parameters, error);
+    }
+    if (encoding->format.compression == COMPRESSION_JPEG) {
+        uint8_t tables[1024];
+        size_t bytes = 0;
+        TRY(cogpu_jpeg_tables(encoding, tables, sizeof tables, &bytes, error));
+        return cogpu_tag_add(list, arena, TAG_JPEG_TABLES, TYPE_UNDEFINED, bytes, tables, error);
+    }
+    return COGPU_OK;
+}
+
+static cogpu_status describe_level(cogpu_writer *writer, const cogpu_profile *profile,
+                                   uint32_t number, cogpu_tag_list *list, cogpu_error *error) {
+    cogpu_write_plan *plan = &writer->plan;
+    cogpu_block_format *format = &plan->encoding.format;
+    cogpu_arena *arena = &writer->arena;
+    uint32_t photometric = 0;
+    TRY(cogpu_describe_colours(profile, format->compression, arena, list, &photometric, error));
+    cogpu_plan_set_photometric(plan, photometric);
+    TRY(add_structure(writer, list, &plan->levels[number], number ? SUBFILE_REDUCED : 0,
+                      plan->bands, (uint16_t)format->bits, error));
+    TRY(add_for_bands(list, arena, TAG_SAMPLE_FORMAT, plan->bands, sample_format(plan->type),
+                      error));
+    TRY(cogpu_tag_add_short(list, arena, TAG_COMPRESSION, (uint16_t)format->compression, error));
+    TRY(cogpu_tag_add_short(list, arena, TAG_PLANAR_CONFIGURATION, profile->planar ? 2 : 1, error));
+    if (plan->predictor > 1)
+        TRY(cogpu_tag_add_short(list, arena, TAG_PREDICTOR, (uint16_t)plan->predictor, error));
+    TRY(add_codec(writer, list, error));
+    if (number > 0)
+        return profile->nodata
+                   ? cogpu_tag_add_text(list, arena, TAG_GDAL_NODATA, profile->nodata, error)
+                   : COGPU_OK;
+    TRY(cogpu_describe_georef(profile, arena, list, error));
+    return cogpu_describe_metadata(profile, arena, list, error);
+}
+
+static cogpu_status describe_mask(cogpu_writer *writer, uint32_t number, cogpu_tag_list *list,
+                                  cogpu_error *error) {
+    cogpu_arena *arena = &writer->arena;
+    TRY(add_structure(writer, list, &writer->plan.levels[number],
+                      SUBFILE_MASK | (number ? SUBFILE_REDUCED : 0), 1, 1, error));
+    TRY(cogpu_tag_add_short(list, arena, TAG_COMPRESSION, COMPRESSION_DEFLATE, error));
+    TRY(cogpu_tag_add_short(list, arena, TAG_PHOTOMETRIC, PHOTOMETRIC_MASK, error));
+    return cogpu_tag_add_short(list, arena, TAG_PLANAR_CONFIGURATION, 1, error);
+}
+
+static cogpu_status add_directory(cogpu_writer *writer, const cogpu_profile *profile,
+                                  uint32_t number, bool is_mask, cogpu_error *error) {
+    const cogpu_grid *grid = &writer->plan.levels[number];
+    cogpu_new_directory *directory = &writer->directories[writer->directory_count++];
+    uint32_t planes = is_mask ? 1 : writer->plan.planes;
+    directory->is_tiled = writer->plan.is_tiled;
+    directory->blocks = (uint64_t)grid->across * grid->down * planes;
+    return is_mask ? describe_mask(writer, number, &directory->tags, error)
+                   : describe_level(writer, profile, number, &directory->tags, error);
+}
+
+cogpu_status cogpu_writer_describe(cogpu_writer *writer, const cogpu_profile *profile,
+                                   cogpu_error *error) {
+    uint32_t levels = writer->plan.level_count;
+    bool has_mask = writer->plan.has_mask;
+    TRY(cogpu_arena_take(&writer->arena, 2 * levels, sizeof *writer->directories,
+                         &writer->directories, error));
+    TRY(add_directory(writer, profile, 0, false, error));
+    if (has_mask)
+        TRY(add_directory(writer, profile, 0, true, error));
+    for (uint32_t i = 1; i < levels; i++)
+        TRY(add_directory(writer, profile, i, false, error));
+    for (uint32_t i = 1; has_mask && i < levels; i++)
+        TRY(add_directory(writer, profile, i, true, error));
+    return COGPU_OK;
+}

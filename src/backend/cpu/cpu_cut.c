@@ -1,0 +1,180 @@
+/*
+ * Takes a caller's rows, at any strides, and hands on decoded bytes of blocks.
+ *
+ * Rows are gathered into packed ones first, so that all that follows copies runs of bytes.
+ */
+#include "backend/cpu/cpu_cut.h"
+
+#include "base/bytes.h"
+
+#include <string.h>
+
+/* ---- gather -------------------------------------------------------------------------------- */
+
+#define COPY_SAMPLES(type)                                                                         \
+    for (uint32_t x = 0; x < count; x++, from += from_stride, to += to_stride)                     \
+        memcpy(to, from, sizeof(type));
+
+/* One row of one band. */
+static void copy_samples(const uint8_t *from, int64_t from_stride, uint8_t *to, int64_t to_stride,
+                         uint32_t count, size_t size) {
+    if (from_stride == (int64_t)size && to_stride == (int64_t)size) {
+        memcpy(to, from, size * count);
+        return;
+    }
+    switch (size) {
+    case 1:
+        COPY_SAMPLES(uint8_t) break;
+    case 2:
+        COPY_SAMPLES(uint16_t) break;
+    case 4:
+        COPY_SAMPLES(uint32_t) break;
+    case 8:
+        COPY_SAMPLES(uint64_t) break;
+    default:
+        for (uint32_t x = 0; x < count; x++, from += from_stride, to += to_stride)
+            memcpy(to, from, size);
+    }
+}
+
+void cogpu_cpu_gather(const cogpu_raster *raster, uint32_t first, uint32_t rows, bool is_planar,
+                      size_t band_bytes, uint8_t *to) {
+    size_t size = cogpu_type_bytes(raster->type), pixel = is_planar ? size : size * raster->bands;
+    bool is_whole = !is_planar && raster->stride_x == (int64_t)pixel &&
+                    (raster->bands == 1 || raster->stride_band == (int64_t)size);
+    for (uint32_t y = 0; y < rows; y++) {
+        const uint8_t *row =
+            (const uint8_t *)raster->data + (int64_t)(first + y) * raster->stride_y;
+        uint8_t *packed = to + y * pixel * raster->width;
+        if (is_whole) {
+            memcpy(packed, row, pixel * raster->width);
+            continue;
+        }
+        for (uint32_t b = 0; b < raster->bands; b++)
+            copy_samples(row + b * raster->stride_band, raster->stride_x,
+                         packed + b * (is_planar ? band_bytes : size), (int64_t)pixel,
+                         raster->width, size);
+    }
+}
+
+/* ---- cut ----------------------------------------------------------------------------------- */
+
+void cogpu_cpu_cut(const cogpu_write_plan *plan, const cogpu_grid *grid,
+                   const cogpu_new_block *block, const uint8_t *from, size_t row_bytes,
+                   uint8_t *to) {
+    size_t pixel = plan->pixel_bytes, inside = block->width * pixel;
+    size_t block_row = grid->block_width * pixel;
+    for (uint32_t y = 0; y < block->rows; y++) {
+        uint8_t *row = to + y * block_row;
+        if (y >= block->height) {
+            memcpy(row, row - block_row, block_row);
+            continue;
+        }
+        memcpy(row, from + y * row_bytes, inside);
+        for (size_t at = inside; at < block_row; at += pixel)
+            memcpy(row + at, row + inside - pixel, pixel);
+    }
+}
+
+void cogpu_cpu_cut_mask(const cogpu_grid *grid, const cogpu_new_block *block, const uint8_t *from,
+                        size_t row_bytes, uint8_t *to) {
+    size_t packed = (grid->block_width + 7) / 8;
+    memset(to, 0, packed * block->rows);
+    for (uint32_t y = 0; y < block->height; y++)
+        for (uint32_t x = 0; x < block->width; x++)
+            if (from[y * row_bytes + x])
+                to[y * packed + x / 8] |= (uint8_t)(0x80 >> x % 8);
+}
+
+static bool is_nan(const uint8_t *sample, cogpu_type type) {
+    float single;
+    double wide;
+    switch (type) {
+    case COGPU_F16:
+        return (load_u16(sample, COGPU_HOST_BIG_ENDIAN) & 0x7FFF) > 0x7C00;
+    case COGPU_F32:
+        memcpy(&single, sample, sizeof single);
+        return single != single;
+    case COGPU_F64:
+        memcpy(&wide, sample, sizeof wide);
+        return wide != wide;
+    default:
+        return false;
+    }
+}
+
+bool cogpu_cpu_is_uniform(const uint8_t *samples, size_t bytes, cogpu_type type,
+                          const uint8_t *sample) {
+    size_t size = cogpu_type_bytes(type);
+    if (is_nan(sample, type)) {
+        for (size_t at = 0; at < bytes; at += size)
+            if (!is_nan(samples + at, type))
+                return false;
+        return true;
+    }
+    return memcmp(samples, sample, size) == 0 && memcmp(samples, samples + size, bytes - size) == 0;
+}
+
+/* ---- predict ------------------------------------------------------------------------------- */
+
+#define SUBTRACT(type)                                                                             \
+    for (size_t at = bytes; at >= pixel + sizeof(type);) {                                         \
+        at -= sizeof(type);                                                                        \
+        type here, before;                                                                         \
+        memcpy(&here, row + at, sizeof here);                                                      \
+        memcpy(&before, row + at - pixel, sizeof before);                                          \
+        here = (type)(here - before);                                                              \
+        memcpy(row + at, &here, sizeof here);                                                      \
+    }
+
+/* Each element of `unit` bytes becomes its difference from the one a pixel before. */
+static void subtract(uint8_t *row, size_t bytes, size_t pixel, size_t unit) {
+    switch (unit) {
+    case 1:
+        SUBTRACT(uint8_t) break;
+    case 2:
+        SUBTRACT(uint16_t) break;
+    case 4:
+        SUBTRACT(uint32_t) break;
+    default:
+        SUBTRACT(uint64_t) break;
+    }
+}
+
+/* Byte k of every sample goes to plane k, the most significant first. */
+static void scatter(const uint8_t *row, size_t samples, size_t size, uint8_t *planes) {
+    for (size_t k = 0; k < size; k++) {
+        const uint8_t *byte = row + (COGPU_HOST_BIG_ENDIAN ? k : size - 1 - k);
+        uint8_t *plane = planes + k * samples;
+        for (size_t i = 0; i < samples; i++)
+            plane[i] = byte[i * size];
+    }
+}
+
+/* TIFF files of ours are little endian. Parts of complex samples are swapped each. */
+static void order(uint8_t *row, size_t bytes, size_t unit) {
+    for (size_t at = 0; COGPU_HOST_BIG_ENDIAN && at < bytes; at += unit)
+        for (size_t i = 0; i < unit / 2; i++) {
+            uint8_t byte = row[at + i];
+            row[at + i] = row[at + unit - 1 - i];
+            row[at + unit - 1 - i] = byte;
+        }
+}
+
+void cogpu_cpu_predict(const cogpu_write_plan *plan, uint8_t *rows, uint32_t count,
+                       size_t row_bytes, uint8_t *spare) {
+    size_t size = cogpu_type_bytes(plan->type), samples = row_bytes / size;
+    size_t unit = plan->type >= COGPU_CI16 ? size / 2 : size;
+    for (uint32_t y = 0; y < count; y++) {
+        uint8_t *row = rows + y * row_bytes;
+        if (plan->predictor == 3) {
+            scatter(row, samples, size, spare);
+            memcpy(row, spare, row_bytes);
+            subtract(row, row_bytes, plan->pixel_bytes / size, 1);
+            continue;
+        }
+        if (plan->predictor == 2)
+            subtract(row, row_bytes, plan->pixel_bytes, size);
+        order(row, row_bytes, unit);
+    }
+}

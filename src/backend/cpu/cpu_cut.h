@@ -1,0 +1,35 @@
+/*
+ * Cut: pixels of a raster become decoded bytes of a block, ready for an encoder: cropped, edges
+ * filled, predicted, in the file's byte order. The twin of restore and place.
+ */
+#ifndef COGPU_BACKEND_CPU_CPU_CUT_H
+#define COGPU_BACKEND_CPU_CPU_CUT_H
+
+#include "backend/cpu/cpu.h"
+#include "plan/write_plan.h"
+
+/* `rows` rows of a raster from its row `first` on, all bands, into packed ones: pixels of all bands
+ * side by side, or the bands of a planar file one after the other, `band_bytes` apart. */
+void cogpu_cpu_gather(const cogpu_raster *raster, uint32_t first, uint32_t rows, bool is_planar,
+                      size_t band_bytes, uint8_t *to);
+
+/* A block out of packed rows, `from` being its first pixel and rows `row_bytes` apart. Below and to
+ * the right of the image its last pixels are repeated, which costs an encoder least. Rows are not
+ * predicted yet. */
+void cogpu_cpu_cut(const cogpu_write_plan *plan, const cogpu_grid *grid,
+                   const cogpu_new_block *block, const uint8_t *from, size_t row_bytes,
+                   uint8_t *to);
+/* A block of the mask, one bit a pixel, out of rows of bytes. */
+void cogpu_cpu_cut_mask(const cogpu_grid *grid, const cogpu_new_block *block, const uint8_t *from,
+                        size_t row_bytes, uint8_t *to);
+
+/* Whether all samples of so many bytes are `sample`, or NaN where it is. */
+bool cogpu_cpu_is_uniform(const uint8_t *samples, size_t bytes, cogpu_type type,
+                          const uint8_t *sample);
+
+/* Applies the plan's predictor to rows of a block, and the file's byte order. `spare` has room for
+ * a row. */
+void cogpu_cpu_predict(const cogpu_write_plan *plan, uint8_t *rows, uint32_t count,
+                       size_t row_bytes, uint8_t *spare);
+
+#endif

@@ -1,0 +1,353 @@
+/* Takes a profile, hands on levels, grids and encodings; refuses what no file can hold. */
+#include "plan/write_plan.h"
+
+#include "base/checked.h"
+
+#include <string.h>
+
+enum {
+    TILE = 512,
+    STRIP_BYTES = 256 << 10,
+    USUAL_QUALITY = 75,
+    AROUND_BLOCK = 8 /* leader and trailer */
+};
+
+/* TIFF's sides have 32 bits, but nobody reads more than these. */
+#define SIDE_MAX  INT32_MAX
+#define BANDS_MAX UINT16_MAX
+/* Decoded bytes of a block, as readers take them by default. */
+#define BLOCK_MAX (UINT64_C(1) << 30)
+
+static bool is_float(cogpu_type type) {
+    return type == COGPU_F16 || type == COGPU_F32 || type == COGPU_F64;
+}
+
+static bool is_complex(cogpu_type type) {
+    return type >= COGPU_CI16;
+}
+
+/* ---- what is stored ------------------------------------------------------------------------ */
+
+static cogpu_status check_shape(const cogpu_profile *profile, cogpu_error *error) {
+    if (cogpu_type_bytes(profile->type) == 0)
+        return cogpu_fail(error, COGPU_ARGUMENT, "the profile has no sample type: set `type`");
+    if (profile->width == 0 || profile->height == 0 || profile->width > SIDE_MAX ||
+        profile->height > SIDE_MAX)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "an image of %u x %u pixels cannot be written: sides go from 1 to %d",
+                          profile->width, profile->height, SIDE_MAX);
+    if (profile->bands == 0 || profile->bands > BANDS_MAX)
+        return cogpu_fail(error, COGPU_ARGUMENT, "%u bands cannot be written: 1 to %u can",
+                          profile->bands, BANDS_MAX);
+    return COGPU_OK;
+}
+
+static cogpu_status plan_codec(const cogpu_profile *profile, cogpu_write_plan *plan,
+                               cogpu_error *error) {
+    const char *name = profile->codec ? profile->codec : "deflate";
+    uint32_t packing = strcmp(name, "lerc_deflate") == 0 ? 1
+                       : strcmp(name, "lerc_zstd") == 0  ? 2
+                                                         : 0;
+    plan->codec = cogpu_codec_named(packing ? "lerc" : name);
+    if (!plan->codec)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "there is no codec `%s`: none, packbits, lzw, deflate, zstd, lzma, jpeg, "
+                          "webp, lerc, lerc_deflate and lerc_zstd can be written",
+                          name);
+    if (!plan->codec->encoder)
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "%s cannot be written: this build lacks %s, or no way to write it", name,
+                          plan->codec->library[0] ? plan->codec->library : "its encoder");
+    plan->encoding.format.compression = plan->codec->compression;
+    plan->encoding.format.lerc_packing = packing;
+    return COGPU_OK;
+}
+
+static cogpu_status plan_numbers(const cogpu_profile *profile, cogpu_write_plan *plan,
+                                 cogpu_error *error) {
+    const cogpu_codec_row *codec = plan->codec, *packer = codec;
+    uint32_t packing = plan->encoding.format.lerc_packing;
+    if (packing)
+        packer = cogpu_codec_find(packing == 1 ? COMPRESSION_DEFLATE : COMPRESSION_ZSTD);
+    const cogpu_encoder *encoder = packer->encoder;
+    if (!encoder)
+        return cogpu_fail(error, COGPU_UNSUPPORTED, "this build cannot write %s", packer->name);
+    int level = profile->level ? profile->level : encoder->usual_level;
+    if (profile->level &&
+        (profile->level < encoder->least_level || profile->level > encoder->most_level))
+        return encoder->most_level
+                   ? cogpu_fail(error, COGPU_ARGUMENT, "%s has levels from %d to %d, not %d",
+                                packer->name, encoder->least_level, encoder->most_level,
+                                profile->level)
+                   : cogpu_fail(error, COGPU_ARGUMENT, "%s has no levels: leave `level` 0",
+                                packer->name);
+    if (profile->quality < 0 || profile->quality > 100)
+        return cogpu_fail(error, COGPU_ARGUMENT, "quality goes from 1 to 100, not %d",
+                          profile->quality);
+    if (!(profile->max_error >= 0 && profile->max_error <= 1e300))
+        return cogpu_fail(error, COGPU_ARGUMENT, "`max_error` must be a number from 0 on");
+    plan->encoding.level = level;
+    plan->encoding.quality = profile->quality ? profile->quality : USUAL_QUALITY;
+    plan->encoding.lossless = profile->lossless;
+    plan->encoding.max_error = profile->max_error;
+    return COGPU_OK;
+}
+
+/* Types and bands that a codec takes. */
+static cogpu_status check_codec(const cogpu_profile *profile, const cogpu_write_plan *plan,
+                                cogpu_error *error) {
+    uint32_t samples = profile->planar ? 1 : profile->bands;
+    cogpu_type type = profile->type;
+    switch (plan->codec->compression) {
+    case COMPRESSION_JPEG:
+        if (type != COGPU_U8)
+            return cogpu_fail(error, COGPU_ARGUMENT,
+                              "JPEG stores uint8, not %s: choose another "
+                              "codec",
+                              cogpu_type_name(type));
+        if (samples != 1 && samples != 3 && samples != 4)
+            return cogpu_fail(error, COGPU_ARGUMENT,
+                              "JPEG stores 1, 3 or 4 bands side by side, not %u: set `planar`, or "
+                              "choose another codec",
+                              samples);
+        return COGPU_OK;
+    case COMPRESSION_WEBP:
+        if (type != COGPU_U8 || (samples != 3 && samples != 4))
+            return cogpu_fail(error, COGPU_ARGUMENT,
+                              "WebP stores 3 or 4 bands of uint8 side by side, not %u of %s: "
+                              "choose another codec",
+                              samples, cogpu_type_name(type));
+        return COGPU_OK;
+    case COMPRESSION_LERC:
+        if (is_complex(type) || type == COGPU_F16 || type == COGPU_I64 || type == COGPU_U64)
+            return cogpu_fail(error, COGPU_ARGUMENT, "LERC stores no %s: choose another codec",
+                              cogpu_type_name(type));
+        return COGPU_OK;
+    default:
+        return COGPU_OK;
+    }
+}
+
+static cogpu_status plan_predictor(const cogpu_profile *profile, cogpu_write_plan *plan,
+                                   cogpu_error *error) {
+    bool takes_2 = plan->codec->takes_predictor && !is_complex(profile->type);
+    bool takes_3 = takes_2 && is_float(profile->type);
+    if (profile->predictor < 0 || profile->predictor > 3)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "there is no predictor %d: 1 is none, 2 horizontal, 3 for floats",
+                          profile->predictor);
+    if (profile->predictor > 1 && !plan->codec->takes_predictor)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "%s goes with no predictor: leave `predictor` 0 or 1", plan->codec->name);
+    if ((profile->predictor == 2 && !takes_2) || (profile->predictor == 3 && !takes_3))
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "predictor %d is not for %s: leave `predictor` 0 for what fits",
+                          profile->predictor, cogpu_type_name(profile->type));
+    uint32_t fitting = takes_3 ? 3 : takes_2 && !profile->palette ? 2 : 1;
+    plan->predictor = profile->predictor ? (uint32_t)profile->predictor : fitting;
+    return COGPU_OK;
+}
+
+/* ---- levels and their grids ---------------------------------------------------------------- */
+
+static cogpu_status plan_block_size(const cogpu_profile *profile, cogpu_write_plan *plan,
+                                    uint32_t *width, uint32_t *height, cogpu_error *error) {
+    uint64_t row_bytes = (uint64_t)profile->width * plan->pixel_bytes;
+    if (profile->strips) {
+        if (profile->cog)
+            return cogpu_fail(error, COGPU_ARGUMENT, "a COG has tiles: leave `strips` 0");
+        if (profile->block_width && profile->block_width != profile->width)
+            return cogpu_fail(error, COGPU_ARGUMENT,
+                              "strips are as wide as the image: leave `block_width` 0");
+        uint64_t rows = row_bytes < STRIP_BYTES ? STRIP_BYTES / row_bytes : 1;
+        *width = profile->width;
+        *height = profile->block_height ? profile->block_height : (uint32_t)rows;
+        *height = *height < profile->height ? *height : profile->height;
+    } else {
+        *width = profile->block_width ? profile->block_width : TILE;
+        *height = profile->block_height ? profile->block_height : *width;
+        if (*width % 16 || *height % 16)
+            return cogpu_fail(error, COGPU_ARGUMENT,
+                              "tiles of %u x %u are not possible: sides are multiples of 16, "
+                              "for example %u",
+                              *width, *height, (*width + 15) / 16 * 16);
+    }
+    uint64_t bytes = 0;
+    if (!checked_mul((uint64_t)*width * plan->pixel_bytes, *height, &bytes) || bytes > BLOCK_MAX)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "blocks of %u x %u pixels of %zu bytes are too large: choose smaller "
+                          "ones",
+                          *width, *height, plan->pixel_bytes);
+    return COGPU_OK;
+}
+
+static cogpu_status add_level(cogpu_write_plan *plan, uint32_t width, uint32_t height,
+                              uint32_t block_width, uint32_t block_height, cogpu_error *error) {
+    if (plan->level_count == COGPU_LEVELS_MAX)
+        return cogpu_fail(error, COGPU_ARGUMENT, "more than %d overviews cannot be written",
+                          COGPU_LEVELS_MAX - 1);
+    cogpu_grid *grid = &plan->levels[plan->level_count++];
+    *grid = (cogpu_grid){.width = width,
+                         .height = height,
+                         .block_width = plan->is_tiled ? block_width : width,
+                         .block_height = block_height,
+                         .down = (uint32_t)divide_up(height, block_height)};
+    grid->across = (uint32_t)divide_up(width, grid->block_width);
+    if ((uint64_t)grid->across * grid->down > INT32_MAX / plan->planes)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "%u x %u blocks of %u planes are too many: choose larger blocks",
+                          grid->across, grid->down, plan->planes);
+    return COGPU_OK;
+}
+
+static cogpu_status plan_listed(const cogpu_profile *profile, cogpu_write_plan *plan,
+                                uint32_t block_width, uint32_t block_height, cogpu_error *error) {
+    if (!profile->factors || profile->factor_count == 0)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "overviews are to be as listed, and none is: set `factors`");
+    for (uint32_t i = 0, last = 1; i < profile->factor_count; last = profile->factors[i++]) {
+        uint32_t factor = profile->factors[i];
+        if (factor <= last)
+            return cogpu_fail(error, COGPU_ARGUMENT,
+                              "overview factors must grow, from 2 on: %u follows %u", factor, last);
+        TRY(add_level(plan, (uint32_t)divide_up(profile->width, factor),
+                      (uint32_t)divide_up(profile->height, factor), block_width, block_height,
+                      error));
+    }
+    return COGPU_OK;
+}
+
+static cogpu_status plan_levels(const cogpu_profile *profile, cogpu_write_plan *plan,
+                                cogpu_error *error) {
+    uint32_t block_width = 0, block_height = 0;
+    TRY(plan_block_size(profile, plan, &block_width, &block_height, error));
+    TRY(add_level(plan, profile->width, profile->height, block_width, block_height, error));
+    bool is_auto = profile->overviews == COGPU_OVERVIEWS_AUTO ||
+                   (profile->overviews == COGPU_OVERVIEWS_DEFAULT && profile->cog);
+    if (profile->overviews == COGPU_OVERVIEWS_LISTED)
+        return plan_listed(profile, plan, block_width, block_height, error);
+    for (uint32_t factor = 2; is_auto; factor *= 2) {
+        const cogpu_grid *last = &plan->levels[plan->level_count - 1];
+        uint32_t side = plan->is_tiled ? block_width : TILE;
+        if (last->width <= side && last->height <= (plan->is_tiled ? block_height : TILE))
+            break;
+        TRY(add_level(plan, (uint32_t)divide_up(profile->width, factor),
+                      (uint32_t)divide_up(profile->height, factor), block_width, block_height,
+                      error));
+    }
+    return COGPU_OK;
+}
+
+/* ---- how large it may get ------------------------------------------------------------------ */
+
+static cogpu_status plan_sizes(cogpu_write_plan *plan, cogpu_error *error) {
+    for (uint32_t i = 0; i < plan->level_count; i++) {
+        const cogpu_grid *grid = &plan->levels[i];
+        cogpu_new_block block = cogpu_plan_new_block(plan, grid, 0, 0, 0);
+        uint64_t count = (uint64_t)grid->across * grid->down, bytes = 0, all = 0;
+        for (uint32_t kind = 0; kind <= plan->has_mask; kind++) {
+            size_t decoded = 0;
+            block.plane = kind ? plan->planes : 0;
+            cogpu_encoding encoding = cogpu_plan_encoding(plan, grid, &block, &decoded);
+            const cogpu_codec_row *codec = kind ? plan->mask_codec : plan->codec;
+            uint64_t bound = codec->encoder->bound(&encoding, decoded);
+            if (bound > UINT32_MAX)
+                return cogpu_fail(error, COGPU_ARGUMENT,
+                                  "a block may take more than 4 GiB: choose smaller ones");
+            if (bound > plan->most_block_bytes)
+                plan->most_block_bytes = bound;
+            bytes = (bound + AROUND_BLOCK) * (kind ? 1 : plan->planes);
+            if (!checked_mul(bytes, count, &all) ||
+                !checked_add(plan->most_bytes, all, &plan->most_bytes))
+                return cogpu_fail(error, COGPU_ARGUMENT, "no file is large enough for this image");
+        }
+    }
+    return COGPU_OK;
+}
+
+static void set_fill(const cogpu_profile *profile, cogpu_write_plan *plan) {
+    cogpu_nodata nodata;
+    cogpu_nodata_parse(profile->nodata, profile->type, &nodata);
+    if (profile->nodata && nodata.matches)
+        cogpu_nodata_sample(&nodata, profile->type, plan->fill);
+}
+
+cogpu_status cogpu_plan_write(const cogpu_profile *profile, cogpu_write_plan *plan,
+                              cogpu_error *error) {
+    TRY(check_shape(profile, error));
+    *plan = (cogpu_write_plan){.bands = profile->bands,
+                               .planes = profile->planar ? profile->bands : 1,
+                               .type = profile->type,
+                               .is_cog = profile->cog,
+                               .is_tiled = !profile->strips,
+                               .is_bigtiff = profile->bigtiff == COGPU_BIGTIFF_YES,
+                               .is_sparse = profile->sparse,
+                               .has_mask = profile->mask,
+                               .mask_codec = cogpu_codec_find(COMPRESSION_DEFLATE)};
+    size_t sample = cogpu_type_bytes(profile->type);
+    plan->pixel_bytes = profile->planar ? sample : sample * profile->bands;
+    if (plan->has_mask && !plan->mask_codec->encoder)
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "this build lacks libdeflate, which masks need");
+    TRY(plan_codec(profile, plan, error));
+    TRY(plan_numbers(profile, plan, error));
+    TRY(check_codec(profile, plan, error));
+    TRY(plan_predictor(profile, plan, error));
+    TRY(plan_levels(profile, plan, error));
+    cogpu_block_format *format = &plan->encoding.format;
+    format->samples = profile->planar ? 1 : profile->bands;
+    format->bits = (uint32_t)sample * 8;
+    format->type = profile->type;
+    format->fill_order = format->subsampling_x = format->subsampling_y = 1;
+    set_fill(profile, plan);
+    plan->resampling = profile->resampling ? profile->resampling
+                       : profile->palette  ? COGPU_NEAREST
+                                           : COGPU_AVERAGE;
+    return plan_sizes(plan, error);
+}
+
+void cogpu_plan_set_photometric(cogpu_write_plan *plan, uint32_t photometric) {
+    cogpu_block_format *format = &plan->encoding.format;
+    format->photometric = photometric;
+    format->subsampling_x = format->subsampling_y = photometric == COGPU_YCBCR ? 2 : 1;
+}
+
+/* ---- blocks -------------------------------------------------------------------------------- */
+
+static uint32_t smaller(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
+cogpu_new_block cogpu_plan_new_block(const cogpu_write_plan *plan, const cogpu_grid *grid,
+                                     uint32_t row, uint32_t column, uint32_t plane) {
+    cogpu_new_block block = {.column = column, .row = row, .plane = plane};
+    block.width = smaller(grid->block_width, grid->width - column * grid->block_width);
+    block.height = smaller(grid->block_height, grid->height - row * grid->block_height);
+    block.rows = plan->is_tiled ? grid->block_height : block.height;
+    return block;
+}
+
+cogpu_encoding cogpu_plan_encoding(const cogpu_write_plan *plan, const cogpu_grid *grid,
+                                   const cogpu_new_block *block, size_t *decoded_bytes) {
+    cogpu_encoding encoding = plan->encoding;
+    cogpu_block_format *format = &encoding.format;
+    format->width = grid->block_width;
+    format->height = block->rows;
+    format->row_bytes = grid->block_width * plan->pixel_bytes;
+    if (block->plane == plan->planes) {
+        format->compression = COMPRESSION_DEFLATE;
+        format->samples = format->bits = 1;
+        format->type = COGPU_U8;
+        format->row_bytes = (size_t)divide_up(grid->block_width, 8);
+        encoding.level = plan->mask_codec->encoder->usual_level;
+    }
+    *decoded_bytes = format->row_bytes * format->height;
+    return encoding;
+}
+
+uint64_t cogpu_plan_index(const cogpu_write_plan *plan, const cogpu_grid *grid,
+                          const cogpu_new_block *block) {
+    uint64_t index = (uint64_t)block->row * grid->across + block->column;
+    bool is_mask = block->plane == plan->planes;
+    return is_mask ? index : index + (uint64_t)block->plane * grid->across * grid->down;
+}
