@@ -149,7 +149,8 @@ static cogpu_status gather(cogpu_check_run *run, uint32_t directory, bool masks)
     const cogpu_ifd *ifd = &run->tiff->directories[directory];
     cogpu_storage storage;
     bool sound;
-    if (((ifd->subfile_type & MASK) != 0) != masks || run->level_count == COGPU_LEVELS_MAX)
+    if (((ifd->subfile_type & MASK) != 0) != masks ||
+        (!masks && run->level_count == COGPU_LEVELS_MAX))
         return COGPU_OK;
     TRY(read_storage(run, directory, &storage, &sound));
     if (sound && masks)

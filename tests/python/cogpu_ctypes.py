@@ -38,6 +38,9 @@ CONSTANTS |= {
     "COGPU_GHOST_PRESENT": 1, "COGPU_GHOST_IFDS_BEFORE_DATA": 2, "COGPU_GHOST_ROW_MAJOR": 4,
     "COGPU_GHOST_LEADER": 8, "COGPU_GHOST_TRAILER": 16, "COGPU_GHOST_MASK_INTERLEAVED": 32,
     "COGPU_GHOST_BROKEN": 64, "COGPU_GHOST_TILE_INTERLEAVED": 128,
+    "COGPU_NOTE": 1, "COGPU_WARNING": 2, "COGPU_FAULT": 3,
+    "COGPU_SAYS_GDAL": 1, "COGPU_SAYS_RIO_COGEO": 2, "COGPU_SAYS_OGC": 4,
+    "COGPU_INVALID": 0, "COGPU_VALID_WITH_WARNINGS": 1, "COGPU_VALID": 2,
 }
 OK, ARGUMENT, MEMORY, IO, FORMAT, CORRUPT, UNSUPPORTED, LIMIT, DEVICE, ABSENT = range(10)
 STRIPS, TILES = 0, 1
@@ -187,6 +190,26 @@ class Device(Structure):
                 ("description", c_char * 160)]
 
 
+FOUND = CFUNCTYPE(None, c_void_p, c_void_p)
+INVALID, VALID_WITH_WARNINGS, VALID = range(3)
+
+
+class Finding(Structure):
+    _fields_ = [("severity", c_int), ("rule", c_char_p), ("advice", c_char_p), ("who", c_uint32),
+                ("directory", c_int32), ("block", c_int64), ("offset", c_int64),
+                ("more", c_uint64), ("message", c_char * 232)]
+
+
+class CheckOptions(Structure):
+    _fields_ = [("strict", c_int), ("skip_blocks", c_int)]
+
+
+class Checked(Structure):
+    _fields_ = [("verdict", c_int), ("gdal", c_int), ("rio_cogeo", c_int), ("ogc", c_int),
+                ("faults", c_uint64), ("warnings", c_uint64), ("notes", c_uint64),
+                ("blocks", c_uint64)]
+
+
 STRUCTS = {
     "cogpu_error": Error, "cogpu_limits": Limits, "cogpu_open_options": OpenOptions,
     "cogpu_source": Source, "cogpu_nodata": Nodata, "cogpu_gcp": Gcp, "cogpu_image": Image,
@@ -195,6 +218,7 @@ STRUCTS = {
     "cogpu_context_options": ContextOptions, "cogpu_request": Request, "cogpu_stages": Stages,
     "cogpu_result": Result,
     "cogpu_read_item": ReadItem, "cogpu_codec": Codec, "cogpu_device": Device,
+    "cogpu_finding": Finding, "cogpu_check_options": CheckOptions, "cogpu_checked": Checked,
 }
 
 
@@ -247,6 +271,7 @@ def _load():
     declare("cogpu_context_close", c_void_p, result=None)
     declare("cogpu_read", file, POINTER(Request), POINTER(Raster), POINTER(Result), error)
     declare("cogpu_read_many", POINTER(ReadItem), c_size_t, c_void_p, error)
+    declare("cogpu_check", file, POINTER(CheckOptions), FOUND, c_void_p, POINTER(Checked), error)
     declare("cogpu_codec_info", c_uint32, POINTER(Codec))
     declare("cogpu_device_info", c_uint32, POINTER(Device))
     return library
@@ -428,6 +453,18 @@ class File:
         self.last_result = _plain(result)
         _check(status, error)
         return out
+
+    def check(self, strict=False, skip_blocks=False):
+        """(cogpu_checked, [cogpu_finding, ...])."""
+        findings, checked, error = [], Checked(), Error()
+
+        def found(_, finding):
+            findings.append(_plain(Finding.from_address(finding)))
+
+        options = CheckOptions(int(strict), int(skip_blocks))
+        _check(lib.cogpu_check(self.handle, byref(options), FOUND(found), None, byref(checked),
+                               byref(error)), error)
+        return _plain(checked), findings
 
     def mask(self, band=1, **request):
         """The mask of a band as (height, width): 255 valid, 0 not."""
