@@ -214,6 +214,10 @@ def test_sound(sound, kind, tmp_path):
 
 # ---- COGs broken on purpose, one rule each -----------------------------------------------------
 
+def not_broken(cog):
+    return cog
+
+
 def broken_order(cog):
     """Two blocks change places, each with its leader and trailer."""
     return cog.swap(0, 324, 3, 7).swap(0, 325, 3, 7)
@@ -311,6 +315,15 @@ def overview_larger(cog):
     return same_size(cog, 1, 0).put(1, 257, [601])
 
 
+def overview_taller(cog):
+    """Larger than the level before it in height alone, which rio-cogeo does not look at."""
+    return same_size(cog, 2, 1).put(2, 256, [160]).put(2, 257, [301])
+
+
+def overview_near_full(cog):
+    return same_size(cog, 1, 0).put(1, 256, [630])
+
+
 def overview_factor(cog):
     """330 is neither half of 640 nor less."""
     return cog.put(1, 256, [330])
@@ -378,8 +391,11 @@ BROKEN = [
     (first_directory_far, {"size": (100, 80)}, "first-directory", GDAL | RIO_COGEO, FAULT, FAULT),
     (first_directory_late, {}, "first-directory", GDAL, FAULT, FAULT),
     (overview_larger, {}, "overview-size", GDAL | RIO_COGEO | OGC, FAULT, FAULT),
+    (overview_taller, {}, "overview-size", GDAL | OGC, FAULT, FAULT),
+    (overview_near_full, {}, "overview-factor", RIO_COGEO | OGC, WARNING, FAULT),
     (overview_as_large, {}, "overview-size", RIO_COGEO | OGC, WARNING, FAULT),
     (overview_factor, {}, "overview-factor", OGC, NOTE, FAULT),
+    (not_broken, {"size": (1, 700)}, "overview-width", RIO_COGEO, NOTE, NOTE),
     (coarsest_too_large, {}, "coarsest-level", OGC, NOTE, FAULT),
     (georeferenced_overview, {}, "georeference-in-overview", OGC, NOTE, FAULT),
     (cut_off, {}, "block-outside", 0, FAULT, FAULT),
