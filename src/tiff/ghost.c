@@ -1,10 +1,12 @@
 /*
  * GDAL's ghost area: lines of text between header and first directory by which a writer promises
  * how the file is laid out. As GDAL does, the text is searched for the promises, so that unknown
- * lines and blanks do no harm.
+ * lines and blanks do no harm; it is written byte by byte as GDAL does it, since others look for
+ * its lines at fixed places.
  */
 #include "tiff/room.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char opening[] = "GDAL_STRUCTURAL_METADATA_SIZE=";
@@ -21,6 +23,9 @@ static const struct {
     {"MASK_INTERLEAVED_WITH_IMAGERY=YES", COGPU_GHOST_MASK_INTERLEAVED},
     {"KNOWN_INCOMPATIBLE_EDITION=YES", COGPU_GHOST_BROKEN},
 };
+
+/* Those that GDAL writes before the line on editions. */
+enum { FIRST_PROMISES = 4 };
 
 /* The six digits after the opening; 0 where they are no number. */
 static size_t stated_bytes(const char *digits) {
@@ -52,4 +57,26 @@ cogpu_status cogpu_ghost_read(cogpu_tiff *tiff, cogpu_error *error) {
         if (strstr(text, promises[i].text))
             tiff->ghost |= promises[i].promise;
     return COGPU_OK;
+}
+
+static char *add(char *to, const char *text) {
+    size_t bytes = strlen(text);
+    memcpy(to, text, bytes);
+    return to + bytes;
+}
+
+size_t cogpu_ghost_write(uint32_t ghost, bool tile_interleaved, char *to) {
+    char *text = to + OPENING_BYTES, *end = text;
+    char digits[OPENING_BYTES];
+    for (size_t i = 0; i < FIRST_PROMISES; i++)
+        if (ghost & promises[i].promise)
+            end = add(add(end, promises[i].text), "\n");
+    if (tile_interleaved)
+        end = add(end, "INTERLEAVE=TILE\n");
+    end = add(end, "KNOWN_INCOMPATIBLE_EDITION=NO\n "); /* the blank: room for YES */
+    if (ghost & COGPU_GHOST_MASK_INTERLEAVED)
+        end = add(end, "MASK_INTERLEAVED_WITH_IMAGERY=YES\n");
+    snprintf(digits, sizeof digits, "%0*d bytes\n", DIGITS, (int)(end - text));
+    add(add(to, opening), digits);
+    return (size_t)(end - to);
 }

@@ -6,9 +6,17 @@
 
 /* ghost.c: sets tiff->ghost. A ghost area that is not sound is no ghost area. */
 cogpu_status cogpu_ghost_read(cogpu_tiff *tiff, cogpu_error *error);
+/* The area that makes these promises, as GDAL's COG driver writes it; returns its bytes. */
+size_t cogpu_ghost_write(uint32_t ghost, bool tile_interleaved, char *to);
 
 /* directory.c: fills tiff->directories. */
 cogpu_status cogpu_directories_read(cogpu_tiff *tiff, uint64_t first, cogpu_arena *arena,
                                     cogpu_error *error);
+
+/* The low `bytes` bytes of a number, as we write files. */
+static inline void store_little(uint64_t value, uint8_t *to, size_t bytes) {
+    for (size_t i = 0; i < bytes; i++)
+        to[i] = (uint8_t)(value >> 8 * i);
+}
 
 #endif

@@ -81,6 +81,26 @@ cogpu_status cogpu_tiff_text(const cogpu_tiff *tiff, uint32_t directory, uint16_
 void cogpu_warn(cogpu_arena *arena, const char **warning, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Types of values, by number. */
+enum {
+    TYPE_BYTE = 1,
+    TYPE_ASCII,
+    TYPE_SHORT,
+    TYPE_LONG,
+    TYPE_RATIONAL,
+    TYPE_SBYTE,
+    TYPE_UNDEFINED,
+    TYPE_SSHORT,
+    TYPE_SLONG,
+    TYPE_SRATIONAL,
+    TYPE_FLOAT,
+    TYPE_DOUBLE,
+    TYPE_IFD,
+    TYPE_LONG8 = 16,
+    TYPE_SLONG8,
+    TYPE_IFD8
+};
+
 /* Tags, by number. */
 enum {
     TAG_NEW_SUBFILE_TYPE = 254,

@@ -8,25 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    BYTE = 1,
-    ASCII,
-    SHORT,
-    LONG,
-    RATIONAL,
-    SBYTE,
-    UNDEFINED,
-    SSHORT,
-    SLONG,
-    SRATIONAL,
-    FLOAT,
-    DOUBLE,
-    IFD,
-    LONG8 = 16,
-    SLONG8,
-    IFD8
-};
-
 enum { PIECE = 512, WARNING_BYTES_MAX = 2048 };
 
 size_t cogpu_tiff_type_bytes(uint32_t type) {
@@ -83,7 +64,7 @@ cogpu_status cogpu_tiff_raw(const cogpu_tiff *tiff, const cogpu_entry *entry, ui
             offset = UINT64_MAX;
         TRY(cogpu_io_peek(tiff->io, offset, (size_t)bytes, to, error));
     }
-    bool is_pair = entry->type == RATIONAL || entry->type == SRATIONAL;
+    bool is_pair = entry->type == TYPE_RATIONAL || entry->type == TYPE_SRATIONAL;
     if (tiff->big_endian != COGPU_HOST_BIG_ENDIAN && width > 1)
         swap_units(to, bytes, is_pair ? 4 : width);
     return COGPU_OK;
@@ -93,31 +74,31 @@ cogpu_status cogpu_tiff_raw(const cogpu_tiff *tiff, const cogpu_entry *entry, ui
 static bool integer_at(const uint8_t *at, uint16_t type, uint64_t *value) {
     int64_t number = 0;
     switch (type) {
-    case BYTE:
-    case UNDEFINED:
+    case TYPE_BYTE:
+    case TYPE_UNDEFINED:
         *value = at[0];
         return true;
-    case SHORT:
+    case TYPE_SHORT:
         *value = load_u16(at, COGPU_HOST_BIG_ENDIAN);
         return true;
-    case LONG:
-    case IFD:
+    case TYPE_LONG:
+    case TYPE_IFD:
         *value = load_u32(at, COGPU_HOST_BIG_ENDIAN);
         return true;
-    case LONG8:
-    case IFD8:
+    case TYPE_LONG8:
+    case TYPE_IFD8:
         *value = load_u64(at, COGPU_HOST_BIG_ENDIAN);
         return true;
-    case SBYTE:
+    case TYPE_SBYTE:
         number = (int8_t)at[0];
         break;
-    case SSHORT:
+    case TYPE_SSHORT:
         number = (int16_t)load_u16(at, COGPU_HOST_BIG_ENDIAN);
         break;
-    case SLONG:
+    case TYPE_SLONG:
         number = (int32_t)load_u32(at, COGPU_HOST_BIG_ENDIAN);
         break;
-    case SLONG8:
+    case TYPE_SLONG8:
         number = (int64_t)load_u64(at, COGPU_HOST_BIG_ENDIAN);
         break;
     default:
@@ -132,17 +113,17 @@ static double double_at(const uint8_t *at, uint16_t type) {
     float single;
     double number;
     switch (type) {
-    case FLOAT:
+    case TYPE_FLOAT:
         memcpy(&single, at, sizeof single);
         return single;
-    case DOUBLE:
+    case TYPE_DOUBLE:
         memcpy(&number, at, sizeof number);
         return number;
-    case RATIONAL: {
+    case TYPE_RATIONAL: {
         uint32_t below = load_u32(at + 4, COGPU_HOST_BIG_ENDIAN);
         return below ? load_u32(at, COGPU_HOST_BIG_ENDIAN) / (double)below : 0;
     }
-    case SRATIONAL: {
+    case TYPE_SRATIONAL: {
         int32_t below = (int32_t)load_u32(at + 4, COGPU_HOST_BIG_ENDIAN);
         return below ? (int32_t)load_u32(at, COGPU_HOST_BIG_ENDIAN) / (double)below : 0;
     }
@@ -172,7 +153,7 @@ cogpu_status cogpu_tiff_doubles(const cogpu_tiff *tiff, const cogpu_entry *entry
                                 uint64_t count, double *to, cogpu_error *error) {
     uint8_t piece[PIECE * 8];
     size_t width = cogpu_tiff_type_bytes(entry->type);
-    if (entry->type == ASCII || entry->type == UNDEFINED)
+    if (entry->type == TYPE_ASCII || entry->type == TYPE_UNDEFINED)
         return cogpu_fail(error, COGPU_CORRUPT, "tag %s must hold numbers",
                           cogpu_tag_name(entry->tag));
     for (uint64_t done = 0; done < count;) {

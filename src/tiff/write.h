@@ -13,13 +13,14 @@ typedef struct cogpu_new_tag {
     const void *values; /* in the machine's byte order; a RATIONAL is two u32 */
 } cogpu_new_tag;
 
-/* Tags of a directory in the making; taken from an arena, in any order, no two alike. */
+/* Tags of a directory in the making; added in any order, kept in that of their numbers. A copy of
+ * the struct shares its tags: only one of both may grow. */
 typedef struct cogpu_tag_list {
     cogpu_new_tag *tags;
     uint32_t count, room;
 } cogpu_tag_list;
 
-/* A tag with a copy of its values. */
+/* A tag with a copy of its values; ARGUMENT for one that is there, and for what TIFF cannot say. */
 cogpu_status cogpu_tag_add(cogpu_tag_list *list, cogpu_arena *arena, uint16_t id, uint16_t type,
                            uint64_t count, const void *values, cogpu_error *error);
 /* Of one SHORT, one LONG, or text with its NUL. */
