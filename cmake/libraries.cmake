@@ -44,9 +44,10 @@ optional(LZMA lzma.h lzma codec/codec_lzma.c)
 optional(JPEG jpeglib.h jpeg codec/codec_jpeg.c)
 optional(WEBP webp/decode.h webp codec/codec_webp.c)
 optional(LERC Lerc_c_api.h Lerc codec/codec_lerc.c)
-optional(PROJ proj.h proj image/crs_proj.c)
+optional(PROJ proj.h proj image/crs_proj.c image/describe_crs.c)
 if(COGPU_HAVE_PROJ)
-  list(APPEND cogpu_left_out ${CMAKE_SOURCE_DIR}/src/image/crs_absent.c)
+  list(APPEND cogpu_left_out ${CMAKE_SOURCE_DIR}/src/image/crs_absent.c
+       ${CMAKE_SOURCE_DIR}/src/image/describe_crs_absent.c)
 endif()
 
 set(cli_libraries "")
