@@ -1,11 +1,13 @@
 /*
  * Takes the number of a projection method and the keys of its parameters, hands on the method as
- * the EPSG registry describes it. It is here so that crs_proj.c has one way for all methods.
+ * the EPSG registry describes it. It is here so that crs_proj.c, and describe_crs.c backwards, have
+ * one way for all methods.
  * Writers put a parameter into several keys (natural origin, false origin, centre); all are asked.
  */
 #include "image/crs_method.h"
 
 #include <math.h>
+#include <string.h>
 
 enum {
     END,
@@ -205,6 +207,42 @@ const cogpu_method *cogpu_method_find(const cogpu_georef *georef) {
         if (methods[i].id == id && methods[i].is_variant == is_variant)
             return &methods[i];
     return NULL;
+}
+
+/* Codes under which PROJ may know a method, which GeoTIFF does not tell from the second: formulas
+ * for a sphere, and what the registry took in later. */
+static const char *usual_code(const char *code) {
+    static const char *const usual[][2] = {
+        {"1026", "9804"}, {"1027", "9820"}, {"1029", "1028"}, {"9834", "9835"}, {"1125", "9832"}};
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        if (strcmp(code, usual[i][0]) == 0)
+            return usual[i][1];
+    return code;
+}
+
+/* Of rows with one code the last has the number that GDAL writes and the most parameters. */
+const cogpu_method *cogpu_method_named(const char *code, const char *name) {
+    for (size_t i = sizeof methods / sizeof *methods; i > 0; i--) {
+        const cogpu_method *method = &methods[i - 1];
+        if (method->code ? code && strcmp(method->code, usual_code(code)) == 0
+                         : name && strcmp(method->name, name) == 0)
+            return method;
+    }
+    return NULL;
+}
+
+/* The first of the keys that are asked; but azimuthal and world-wide methods are written by their
+ * centre, cones with areas or distances by their natural origin, as all writers do. */
+uint16_t cogpu_method_key(const cogpu_method *method, const cogpu_parameter *parameter) {
+    static const uint16_t centred[] = {10, 12, 14, 17, 19, 20, 21, 23, 24, 25};
+    int turn = 0;
+    for (size_t i = 0; i < sizeof centred / sizeof *centred; i++)
+        if (centred[i] == method->id && parameter->kind == COGPU_PARAMETER_ANGLE)
+            turn = 2;
+    if (method->id == 11 || method->id == COGPU_METHOD_EQUIDISTANT_CONIC ||
+        (method->id == 9815 && parameter->kind == COGPU_PARAMETER_LENGTH))
+        turn = 1;
+    return parameter->keys[turn] ? parameter->keys[turn] : parameter->keys[0];
 }
 
 const cogpu_parameter *cogpu_method_parameter(uint8_t index) {

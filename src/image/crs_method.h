@@ -34,6 +34,13 @@ enum { COGPU_METHOD_EQUIDISTANT_CONIC = 13, COGPU_METHOD_SOUTH_ORIENTED = 27 };
 /* The method that the keys speak of, or NULL. */
 const cogpu_method *cogpu_method_find(const cogpu_georef *georef);
 
+/* The method that EPSG has under this code, or else under this name; NULL where GeoTIFF has none.
+ */
+const cogpu_method *cogpu_method_named(const char *code, const char *name);
+
+/* The key that a parameter is written to. */
+uint16_t cogpu_method_key(const cogpu_method *method, const cogpu_parameter *parameter);
+
 const cogpu_parameter *cogpu_method_parameter(uint8_t index);
 
 /* True where a key holds the parameter; else *value is what it is otherwise. */

@@ -91,6 +91,16 @@ static int compare_keys(const void *a, const void *b) {
     return first < second ? -1 : first > second;
 }
 
+void cogpu_geokeys_sort(cogpu_geokey *keys, uint32_t count) {
+    if (count)
+        qsort(keys, count, sizeof *keys, compare_keys);
+}
+
+bool cogpu_geokey_takes(uint32_t id, cogpu_key_kind kind) {
+    const known_key *known = id <= UINT16_MAX ? find_known((uint16_t)id) : NULL;
+    return !known || known->kind == (uint16_t)kind;
+}
+
 static bool inside(uint32_t index, uint32_t count, uint32_t bound) {
     return count > 0 && index < bound && count <= bound - index;
 }
@@ -155,7 +165,7 @@ static cogpu_status read_keys(const key_tags *tags, uint32_t entries, cogpu_aren
     }
     if (dropped > 1)
         cogpu_warn(arena, warning, "and so were %u more GeoKeys", dropped - 1);
-    qsort(keys, count, sizeof *keys, compare_keys);
+    cogpu_geokeys_sort(keys, count);
     georef->keys = keys;
     georef->key_count = count;
     return COGPU_OK;

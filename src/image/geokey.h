@@ -12,6 +12,7 @@ enum {
     KEY_GEODETIC_CITATION = 2049,
     KEY_DATUM = 2050,
     KEY_PRIME_MERIDIAN = 2051,
+    KEY_GEODETIC_LINEAR_UNIT = 2052,
     KEY_ANGULAR_UNIT = 2054,
     KEY_ANGULAR_UNIT_SIZE = 2055,
     KEY_ELLIPSOID = 2056,
@@ -47,6 +48,7 @@ enum {
     KEY_RECTIFIED_ANGLE = 3096,
     KEY_VERTICAL_CRS = 4096,
     KEY_VERTICAL_CITATION = 4097,
+    KEY_VERTICAL_DATUM = 4098,
     KEY_VERTICAL_UNIT = 4099,
     KEY_EPOCH = 5120,
 
@@ -64,5 +66,11 @@ bool cogpu_geokey_double(const cogpu_georef *georef, uint32_t id, double *value)
 
 /* NULL where there is none. */
 const char *cogpu_geokey_text(const cogpu_georef *georef, uint32_t id);
+
+/* Is this the kind of value that GeoTIFF gives the key? Any is, for a key that it does not know. */
+bool cogpu_geokey_takes(uint32_t id, cogpu_key_kind kind);
+
+/* By ascending ids, as the functions above and files have them. */
+void cogpu_geokeys_sort(cogpu_geokey *keys, uint32_t count);
 
 #endif

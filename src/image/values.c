@@ -6,6 +6,7 @@
 
 #include <locale.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -198,6 +199,50 @@ static bool convert(const char *number, double *value) {
     uselocale(before);
     freelocale(plain);
     return true;
+}
+
+static const char *past_digits(const char *text) {
+    while (is_digit(*text))
+        text++;
+    return text;
+}
+
+bool cogpu_number_is_whole_text(const char *text) {
+    if (*text == '-' || *text == '+')
+        text++;
+    if (cogpu_text_same(text, "nan") || cogpu_text_same(text, "inf") ||
+        cogpu_text_same(text, "infinity"))
+        return true;
+    const char *end = past_digits(text);
+    size_t digits = (size_t)(end - text);
+    if (*end == '.') {
+        const char *fraction = end + 1;
+        end = past_digits(fraction);
+        digits += (size_t)(end - fraction);
+    }
+    if (digits && lower(*end) == 'e') {
+        const char *exponent = end + 1 + (end[1] == '-' || end[1] == '+');
+        end = past_digits(exponent);
+        if (end == exponent)
+            return false;
+    }
+    return digits && !*end;
+}
+
+void cogpu_number_format(double value, char text[COGPU_NUMBER_CHARS]) {
+    if (isnan(value)) {
+        memcpy(text, "nan", sizeof "nan");
+        return;
+    }
+    snprintf(text, COGPU_NUMBER_CHARS, "%.17g", value);
+    /* The locale's point, of one byte or more, is all that is no ASCII letter, digit or sign. */
+    size_t length = strspn(text, "+-0123456789einf"), rest = length;
+    while (text[rest] && !strchr("+-0123456789e", text[rest]))
+        rest++;
+    if (rest == length)
+        return;
+    text[length] = '.';
+    memmove(text + length + 1, text + rest, strlen(text + rest) + 1);
 }
 
 bool cogpu_number_parse(const char *text, double *value) {

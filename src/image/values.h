@@ -23,6 +23,14 @@ cogpu_status cogpu_values_chars(const cogpu_tiff *tiff, uint32_t directory, uint
  * where the text does not start with a number. */
 bool cogpu_number_parse(const char *text, double *value);
 
+/* Is the whole text a number, with a point and nothing after it? */
+bool cogpu_number_is_whole_text(const char *text);
+
+/* A number with all its digits and a point, whatever the process's locale; what reads it back is
+ * the same number. */
+enum { COGPU_NUMBER_CHARS = 32 };
+void cogpu_number_format(double value, char text[COGPU_NUMBER_CHARS]);
+
 /* Equal but for the case of ASCII letters, in any locale. */
 bool cogpu_text_same(const char *a, const char *b);
 

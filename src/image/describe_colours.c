@@ -1,0 +1,162 @@
+/*
+ * Takes what a profile says of colours, hands on the tags that every level has of them: photometric
+ * interpretation, colour map, extra samples, and what goes with YCbCr. bands.c is its twin.
+ */
+#include "image/describe.h"
+
+#include <string.h>
+
+enum { MIN_IS_WHITE = 0 };
+enum { UNSPECIFIED = 0, ASSOCIATED_ALPHA = 1, UNASSOCIATED_ALPHA = 2 };
+
+/* A photometric interpretation of the profile, as TIFF numbers it, and its bands. */
+typedef struct colours {
+    cogpu_photometric asked;
+    uint16_t stored;
+    uint32_t bands;
+    const char *name;
+} colours;
+
+static const colours *colours_of(cogpu_photometric asked) {
+    static const colours known[] = {
+        {COGPU_MIN_IS_BLACK, COGPU_MIN_IS_BLACK, 1, "COGPU_MIN_IS_BLACK"},
+        {COGPU_MIN_IS_WHITE, MIN_IS_WHITE, 1, "COGPU_MIN_IS_WHITE"},
+        {COGPU_RGB, COGPU_RGB, 3, "COGPU_RGB"},
+        {COGPU_PALETTE, COGPU_PALETTE, 1, "COGPU_PALETTE"},
+        {COGPU_CMYK, COGPU_CMYK, 4, "COGPU_CMYK"},
+        {COGPU_YCBCR, COGPU_YCBCR, 3, "COGPU_YCBCR"},
+        {COGPU_CIELAB, COGPU_CIELAB, 3, "COGPU_CIELAB"},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].asked == asked)
+            return &known[i];
+    return NULL;
+}
+
+/* Four bands are not taken for RGB with alpha unless the profile says so. JPEG has no colours for
+ * an alpha band beside YCbCr, nor for planes of their own. */
+static cogpu_photometric default_of(const cogpu_profile *profile, uint32_t compression) {
+    bool is_rgb = profile->type == COGPU_U8 && ((profile->bands == 3 && !profile->alpha_band) ||
+                                                (profile->bands == 4 && profile->alpha_band == 4));
+    if (profile->palette)
+        return COGPU_PALETTE;
+    if (!is_rgb)
+        return COGPU_MIN_IS_BLACK;
+    bool as_ycbcr = compression == COMPRESSION_JPEG && profile->bands == 3 && !profile->planar;
+    return as_ycbcr ? COGPU_YCBCR : COGPU_RGB;
+}
+
+static cogpu_status check_ycbcr(const cogpu_profile *profile, uint32_t compression,
+                                cogpu_error *error) {
+    if (compression != COMPRESSION_JPEG)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "COGPU_YCBCR goes with the codec \"jpeg\" alone; ask for COGPU_RGB");
+    if (profile->type != COGPU_U8 || profile->bands != 3 || profile->planar)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "COGPU_YCBCR needs exactly 3 bands of uint8 that are not planar");
+    return COGPU_OK;
+}
+
+static cogpu_status check_palette(const cogpu_profile *profile, uint32_t compression,
+                                  cogpu_error *error) {
+    uint32_t room = profile->type == COGPU_U8 ? 256 : 65536;
+    if (!profile->palette || !profile->palette_entries)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "COGPU_PALETTE needs a palette of at least one entry");
+    if (profile->bands != 1 || (profile->type != COGPU_U8 && profile->type != COGPU_U16))
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "a palette needs one band of uint8 or uint16, not %u of %s",
+                          profile->bands, cogpu_type_name(profile->type));
+    if (profile->palette_entries > room)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "the palette has %u entries; %s has values for %u at most",
+                          profile->palette_entries, cogpu_type_name(profile->type), room);
+    if (compression == COMPRESSION_JPEG)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "the codec \"jpeg\" would change the values of a palette; use another");
+    return COGPU_OK;
+}
+
+static cogpu_status check_alpha(const cogpu_profile *profile, const colours *chosen,
+                                cogpu_error *error) {
+    if (profile->premultiplied && !profile->alpha_band)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "premultiplied speaks of an alpha band; set alpha_band");
+    if (profile->alpha_band > profile->bands)
+        return cogpu_fail(error, COGPU_ARGUMENT, "alpha_band is %u, but there are %u bands",
+                          profile->alpha_band, profile->bands);
+    if (profile->alpha_band && profile->alpha_band <= chosen->bands)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "band %u cannot be alpha: with %s the first %u bands are colours",
+                          profile->alpha_band, chosen->name, chosen->bands);
+    return COGPU_OK;
+}
+
+static cogpu_status choose(const cogpu_profile *profile, uint32_t compression,
+                           const colours **chosen, cogpu_error *error) {
+    *chosen =
+        colours_of(profile->photometric ? profile->photometric : default_of(profile, compression));
+    if (!*chosen)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "photometric %d is not among those that can be written; see "
+                          "cogpu_photometric",
+                          (int)profile->photometric);
+    if (profile->bands < (*chosen)->bands)
+        return cogpu_fail(error, COGPU_ARGUMENT, "%s needs %u bands, and there are %u",
+                          (*chosen)->name, (*chosen)->bands, profile->bands);
+    if ((*chosen)->asked == COGPU_YCBCR)
+        TRY(check_ycbcr(profile, compression, error));
+    if ((*chosen)->asked == COGPU_PALETTE)
+        TRY(check_palette(profile, compression, error));
+    else if (profile->palette || profile->palette_entries)
+        return cogpu_fail(error, COGPU_ARGUMENT, "a palette goes with COGPU_PALETTE, not with %s",
+                          (*chosen)->name);
+    return check_alpha(profile, *chosen, error);
+}
+
+/* All reds, greens and blues, for every value of a sample: those after the last entry are black. */
+static cogpu_status add_palette(const cogpu_profile *profile, cogpu_arena *arena,
+                                cogpu_tag_list *list, cogpu_error *error) {
+    size_t room = profile->type == COGPU_U8 ? 256 : 65536, entries = profile->palette_entries;
+    uint16_t *map = NULL;
+    TRY(cogpu_arena_take(arena, 3 * room, sizeof *map, &map, error));
+    for (size_t i = 0; i < 3; i++)
+        memcpy(map + i * room, profile->palette + i * entries, entries * sizeof *map);
+    return cogpu_tag_add(list, arena, TAG_COLOR_MAP, TYPE_SHORT, 3 * room, map, error);
+}
+
+static cogpu_status add_extras(const cogpu_profile *profile, uint32_t coloured, cogpu_arena *arena,
+                               cogpu_tag_list *list, cogpu_error *error) {
+    uint32_t count = profile->bands - coloured;
+    uint16_t *extras = NULL;
+    if (!count)
+        return COGPU_OK;
+    TRY(cogpu_arena_take(arena, count, sizeof *extras, &extras, error)); /* UNSPECIFIED */
+    if (profile->alpha_band)
+        extras[profile->alpha_band - 1 - coloured] =
+            profile->premultiplied ? ASSOCIATED_ALPHA : UNASSOCIATED_ALPHA;
+    return cogpu_tag_add(list, arena, TAG_EXTRA_SAMPLES, TYPE_SHORT, count, extras, error);
+}
+
+/* Colours at half the resolution, over the whole range of a byte: JPEG's usual ones. */
+static cogpu_status add_ycbcr(cogpu_arena *arena, cogpu_tag_list *list, cogpu_error *error) {
+    static const uint16_t subsampling[2] = {2, 2};
+    static const uint32_t black_and_white[12] = {0, 1, 255, 1, 128, 1, 255, 1, 128, 1, 255, 1};
+    TRY(cogpu_tag_add(list, arena, TAG_YCBCR_SUBSAMPLING, TYPE_SHORT, 2, subsampling, error));
+    return cogpu_tag_add(list, arena, TAG_REFERENCE_BLACK_WHITE, TYPE_RATIONAL, 6, black_and_white,
+                         error);
+}
+
+cogpu_status cogpu_describe_colours(const cogpu_profile *profile, uint32_t compression,
+                                    cogpu_arena *arena, cogpu_tag_list *list, uint32_t *photometric,
+                                    cogpu_error *error) {
+    const colours *chosen;
+    TRY(choose(profile, compression, &chosen, error));
+    *photometric = chosen->stored;
+    TRY(cogpu_tag_add_short(list, arena, TAG_PHOTOMETRIC, chosen->stored, error));
+    if (chosen->asked == COGPU_PALETTE)
+        TRY(add_palette(profile, arena, list, error));
+    if (chosen->asked == COGPU_YCBCR)
+        TRY(add_ycbcr(arena, list, error));
+    return add_extras(profile, chosen->bands, arena, list, error);
+}
