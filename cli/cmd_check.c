@@ -82,17 +82,18 @@ static void print_place(const cogpu_finding *finding) {
         putchar(')');
 }
 
+/* Whose rule it is and what to do, once for all places of a rule. */
 static void print_rule(const cogpu_finding *finding) {
     const char *before = "a rule of ";
     if (finding->more)
         printf("           and %" PRIu64 " more\n", finding->more);
-    printf("           %s: ", finding->advice);
+    printf("           ");
     for (int i = 0; i < VALIDATORS; i++)
         if (finding->who & validators[i].bit) {
             printf("%s%s", before, validators[i].name);
             before = ", ";
         }
-    puts(finding->who ? "" : "no validator's rule, but damage or good to know");
+    printf("%s%s\n", finding->who ? "; " : "", finding->advice);
 }
 
 static void print_for_person(const char *file, const cogpu_checked *checked, const findings *list) {
@@ -103,7 +104,7 @@ static void print_for_person(const char *file, const cogpu_checked *checked, con
         cogpu_text_print(stdout, finding->message, SIZE_MAX);
         print_place(finding);
         putchar('\n');
-        if (i + 1 == list->count || list->items[i + 1].advice != finding->advice)
+        if (i + 1 == list->count || list->items[i + 1].rule != finding->rule)
             print_rule(finding);
     }
     printf("  GDAL: %s; rio-cogeo: %s; OGC 21-026: %s\n", cogpu_verdict_name(checked->gdal),

@@ -53,12 +53,18 @@ static const struct rule {
                              "add overviews until one tile spans the image"},
     [RULE_OVERVIEW_LARGER] = {"overview-size", FAULT, FAULT, FAULT, FAULT, FAULT,
                               "write it anew with overviews from large to small"},
+    [RULE_OVERVIEW_TALLER] = {"overview-size", FAULT, FAULT, FAULT, NONE, FAULT,
+                              "write it anew with overviews from large to small"},
     [RULE_OVERVIEW_FULL_SIZE] = {"overview-size", WARN, FAULT, NONE, FAULT, FAULT,
                                  "write it anew with overviews from large to small"},
     [RULE_OVERVIEW_SAME_SIZE] = {"overview-size", NOTE, FAULT, NONE, NONE, FAULT,
                                  "write it anew with overviews from large to small"},
     [RULE_OVERVIEW_FACTOR] = {"overview-factor", NOTE, FAULT, NONE, NONE, FAULT,
                               "write it anew with overviews by 2, 4, 8 and so on"},
+    [RULE_OVERVIEW_NEAR_FULL] = {"overview-factor", WARN, FAULT, NONE, FAULT, FAULT,
+                                 "write it anew with overviews by 2, 4, 8 and so on"},
+    /* rio-cogeo computes factors from widths alone, and a width of one pixel stays. */
+    [RULE_OVERVIEW_NARROW] = {"overview-width", NOTE, NOTE, NONE, FAULT, NONE, "nothing"},
     [RULE_GEOREFERENCE] = {"georeference-in-overview", NOTE, FAULT, NONE, NONE, FAULT,
                            "keep GeoTIFF's tags in the full resolution alone"},
     [RULE_NOT_BIGTIFF] = {"not-bigtiff", NOTE, FAULT, NONE, NONE, FAULT, "write it as BigTIFF"},
@@ -149,7 +155,8 @@ static cogpu_status gather(cogpu_check_run *run, uint32_t directory, bool masks)
     const cogpu_ifd *ifd = &run->tiff->directories[directory];
     cogpu_storage storage;
     bool sound;
-    if (((ifd->subfile_type & MASK) != 0) != masks || run->level_count == COGPU_LEVELS_MAX)
+    if (((ifd->subfile_type & MASK) != 0) != masks ||
+        (!masks && run->level_count == COGPU_LEVELS_MAX))
         return COGPU_OK;
     TRY(read_storage(run, directory, &storage, &sound));
     if (sound && masks)

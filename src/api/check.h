@@ -28,9 +28,12 @@ typedef enum cogpu_rule {
     RULE_NO_OVERVIEWS,
     RULE_COARSEST_LEVEL,
     RULE_OVERVIEW_LARGER,
-    RULE_OVERVIEW_FULL_SIZE,
+    RULE_OVERVIEW_TALLER,    /* larger, but not by the width, which is what rio-cogeo looks at */
+    RULE_OVERVIEW_FULL_SIZE, /* as large as the image, as far as rio-cogeo can tell */
     RULE_OVERVIEW_SAME_SIZE,
+    RULE_OVERVIEW_NEAR_FULL, /* the factor rounds to 1, which rio-cogeo refuses */
     RULE_OVERVIEW_FACTOR,
+    RULE_OVERVIEW_NARROW, /* a sound factor in height, and none in width */
     RULE_GEOREFERENCE,
     RULE_NOT_BIGTIFF,
     RULE_BLOCK_ORDER,

@@ -256,13 +256,17 @@ static bool is_mask_interleaved(const cogpu_check_level *level, uint32_t promise
            (level->storage.planes == 1 || promises & COGPU_GHOST_TILE_INTERLEAVED);
 }
 
-static cogpu_status walk_level(cogpu_check_run *run, const cogpu_check_level *level,
-                               uint32_t promises, uint8_t *held) {
-    const cogpu_storage *storage = &level->storage, *mask = &level->mask;
-    struct walk walk = {run, storage, NULL, promises, 0, {.held = held}};
+/* What the walks share: the window's bytes, and a piece of a table. */
+struct room {
+    uint8_t *held;
     struct block *blocks;
-    uint32_t room = storage->planes > PIECE ? storage->planes : PIECE;
-    TRY(cogpu_arena_take(&run->arena, room, sizeof *blocks, &blocks, run->error));
+};
+
+static cogpu_status walk_level(cogpu_check_run *run, const cogpu_check_level *level,
+                               uint32_t promises, const struct room *room) {
+    const cogpu_storage *storage = &level->storage, *mask = &level->mask;
+    struct walk walk = {run, storage, NULL, promises, 0, {.held = room->held}};
+    struct walk mask_walk = {run, mask, NULL, promises, 0, {.held = room->held}};
     if (is_mask_interleaved(level, promises)) {
         if (mask->block_width == storage->block_width &&
             mask->block_height == storage->block_height)
@@ -274,21 +278,49 @@ static cogpu_status walk_level(cogpu_check_run *run, const cogpu_check_level *le
                              storage->block_height);
     }
     if (!level->unsound)
-        TRY(walk_directory(&walk, blocks));
-    if (!level->has_mask)
-        return COGPU_OK;
-    struct walk mask_walk = {run, mask, NULL, promises, 0, {.held = held}};
-    for (uint32_t plane = 0; plane < mask->planes; plane++)
-        TRY(walk_planes(&mask_walk, plane, 1, blocks));
-    return COGPU_OK;
+        TRY(walk_directory(&walk, room->blocks));
+    return level->has_mask ? walk_directory(&mask_walk, room->blocks) : COGPU_OK;
+}
+
+static uint32_t most_planes(const cogpu_check_run *run) {
+    uint32_t most = 1;
+    for (uint32_t i = 0; i < run->level_count; i++) {
+        const cogpu_check_level *level = &run->levels[i];
+        most = level->storage.planes > most ? level->storage.planes : most;
+        most = level->has_mask && level->mask.planes > most ? level->mask.planes : most;
+    }
+    return most;
+}
+
+/* That blocks of all bands stand together GDAL says in the metadata; its ghost area, depending on
+ * its version, says BAND then. */
+static bool is_tile_interleaved(const cogpu_metadata *metadata) {
+    for (uint32_t i = 0; i < metadata->item_count; i++) {
+        const cogpu_item *item = &metadata->items[i];
+        if (strcmp(item->domain, "IMAGE_STRUCTURE") == 0 && strcmp(item->name, "INTERLEAVE") == 0)
+            return strcmp(item->value, "TILE") == 0;
+    }
+    return false;
 }
 
 /* After an edit there is no promise to hold, but blocks must be inside the file in any case. */
+static uint32_t promises_of(const cogpu_check_run *run) {
+    uint32_t ghost = run->tiff->ghost;
+    if (ghost & COGPU_GHOST_BROKEN)
+        return 0;
+    if (is_tile_interleaved(&run->file->pictures[0].metadata))
+        ghost |= COGPU_GHOST_TILE_INTERLEAVED;
+    return ghost;
+}
+
 cogpu_status cogpu_check_blocks(cogpu_check_run *run) {
-    uint32_t promises = run->tiff->ghost & COGPU_GHOST_BROKEN ? 0 : run->tiff->ghost;
-    uint8_t *held;
-    TRY(cogpu_arena_take(&run->arena, AHEAD_MAX, 1, &held, run->error));
+    uint32_t promises = promises_of(run);
+    uint32_t planes = most_planes(run);
+    struct room room;
+    TRY(cogpu_arena_take(&run->arena, AHEAD_MAX, 1, &room.held, run->error));
+    TRY(cogpu_arena_take(&run->arena, planes > PIECE ? planes : PIECE, sizeof *room.blocks,
+                         &room.blocks, run->error));
     for (uint32_t i = 0; i < run->level_count; i++)
-        TRY(walk_level(run, &run->levels[i], promises, held));
+        TRY(walk_level(run, &run->levels[i], promises, &room));
     return COGPU_OK;
 }

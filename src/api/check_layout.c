@@ -89,24 +89,34 @@ static bool is_reduced(uint32_t from, uint32_t to) {
     return to <= divide_up(from, 2) && to >= from / 10;
 }
 
+/* The factor of an overview as rio-cogeo has it: of widths, rounded. */
+static uint32_t factor_by_width(const cogpu_storage *full, const cogpu_storage *level) {
+    return (uint32_t)((2 * (uint64_t)full->width + level->width) / (2 * (uint64_t)level->width));
+}
+
+static cogpu_rule overview_rule(const cogpu_storage *full, const cogpu_storage *from,
+                                const cogpu_storage *to) {
+    uint32_t factor = factor_by_width(full, to);
+    bool narrower = factor > 1 && factor >= factor_by_width(full, from);
+    if (to->width > from->width || to->height > from->height)
+        return narrower ? RULE_OVERVIEW_TALLER : RULE_OVERVIEW_LARGER;
+    if (to->width == from->width && to->height == from->height)
+        return narrower ? RULE_OVERVIEW_SAME_SIZE : RULE_OVERVIEW_FULL_SIZE;
+    if (!is_reduced(from->width, to->width) || !is_reduced(from->height, to->height))
+        return narrower ? RULE_OVERVIEW_FACTOR : RULE_OVERVIEW_NEAR_FULL;
+    return narrower ? RULE_COUNT : RULE_OVERVIEW_NARROW;
+}
+
 static void check_overview_size(cogpu_check_run *run, uint32_t level) {
     const cogpu_storage *from = &run->levels[level - 1].storage, *to = &run->levels[level].storage;
-    const cogpu_storage *full = &run->levels[0].storage;
-    bool larger = to->width > from->width || to->height > from->height;
-    bool same = to->width == from->width && to->height == from->height;
-    if (larger || same)
-        cogpu_check_note(run,
-                         larger         ? RULE_OVERVIEW_LARGER
-                         : from == full ? RULE_OVERVIEW_FULL_SIZE
-                                        : RULE_OVERVIEW_SAME_SIZE,
-                         to->directory, -1, run->levels[level].directory_offset,
-                         "the overview is %u x %u, not smaller than the level before it, %u x %u",
-                         to->width, to->height, from->width, from->height);
-    else if (!is_reduced(from->width, to->width) || !is_reduced(from->height, to->height))
-        cogpu_check_note(run, RULE_OVERVIEW_FACTOR, to->directory, -1,
-                         run->levels[level].directory_offset,
-                         "%u x %u to %u x %u is no reduction by 2 to 10", from->width, from->height,
-                         to->width, to->height);
+    cogpu_rule rule = overview_rule(&run->levels[0].storage, from, to);
+    const char *meaning = rule <= RULE_OVERVIEW_SAME_SIZE ? "is not smaller"
+                          : rule == RULE_OVERVIEW_NARROW  ? "is not narrower"
+                                                          : "is no reduction by 2 to 10";
+    if (rule != RULE_COUNT)
+        cogpu_check_note(run, rule, to->directory, -1, run->levels[level].directory_offset,
+                         "the overview of %u x %u pixels %s; the level before it is %u x %u",
+                         to->width, to->height, meaning, from->width, from->height);
 }
 
 static void check_directory_order(cogpu_check_run *run, uint32_t level) {

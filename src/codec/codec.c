@@ -1,7 +1,7 @@
 /*
- * The table of codecs: takes TIFF's number of a compression, hands on who decodes it. The only file
- * that asks which libraries the build has; a row without its function is a codec that we know by
- * name only.
+ * The table of codecs: takes TIFF's number of a compression, hands on who decodes and encodes it.
+ * The only file that asks which libraries the build has; a row without its function is a codec that
+ * we know by name only.
  */
 #include "codec/codec.h"
 
@@ -15,15 +15,18 @@
 #define DEFLATE_LIBRARY "libdeflate"
 #define DEFLATE_VERSION "libdeflate " LIBDEFLATE_VERSION_STRING
 #define DEFLATE_DECODE  cogpu_decode_deflate
+#define DEFLATE_ENCODER &cogpu_encoder_deflate
 #elif COGPU_HAVE_ZLIB
 #include <zlib.h>
 #define DEFLATE_LIBRARY "zlib"
 #define DEFLATE_VERSION "zlib " ZLIB_VERSION
 #define DEFLATE_DECODE  cogpu_decode_deflate
+#define DEFLATE_ENCODER &cogpu_encoder_deflate
 #else
 #define DEFLATE_LIBRARY "libdeflate"
 #define DEFLATE_VERSION DEFLATE_LIBRARY
 #define DEFLATE_DECODE  NULL
+#define DEFLATE_ENCODER NULL
 #endif
 
 #if COGPU_HAVE_ISAL
@@ -34,37 +37,41 @@
 
 #if COGPU_HAVE_ZSTD
 #include <zstd.h>
-#define ZSTD_TEXT   "zstd " ZSTD_VERSION_STRING
-#define ZSTD_DECODE cogpu_decode_zstd
-#define ZSTD_STREAM &cogpu_stream_zstd
+#define ZSTD_TEXT    "zstd " ZSTD_VERSION_STRING
+#define ZSTD_DECODE  cogpu_decode_zstd
+#define ZSTD_STREAM  &cogpu_stream_zstd
+#define ZSTD_ENCODER &cogpu_encoder_zstd
 #else
-#define ZSTD_TEXT   "zstd"
-#define ZSTD_DECODE NULL
-#define ZSTD_STREAM NULL
+#define ZSTD_TEXT    "zstd"
+#define ZSTD_DECODE  NULL
+#define ZSTD_STREAM  NULL
+#define ZSTD_ENCODER NULL
 #endif
 
 #if COGPU_HAVE_LZMA
 #include <lzma.h>
-#define LZMA_TEXT   "liblzma " LZMA_VERSION_STRING
-#define LZMA_DECODE cogpu_decode_lzma
-#define LZMA_STREAM &cogpu_stream_lzma
+#define LZMA_TEXT    "liblzma " LZMA_VERSION_STRING
+#define LZMA_DECODE  cogpu_decode_lzma
+#define LZMA_STREAM  &cogpu_stream_lzma
+#define LZMA_ENCODER &cogpu_encoder_lzma
 #else
-#define LZMA_TEXT   "liblzma"
-#define LZMA_DECODE NULL
-#define LZMA_STREAM NULL
+#define LZMA_TEXT    "liblzma"
+#define LZMA_DECODE  NULL
+#define LZMA_STREAM  NULL
+#define LZMA_ENCODER NULL
 #endif
 
 #if COGPU_HAVE_JPEG
 #include <stdio.h>
 
 #include <jpeglib.h>
-#define JPEG_DECODE cogpu_decode_jpeg
-#define JPEG_ENCODE &cogpu_encoder_jpeg
-#define JPEG_STREAM &cogpu_stream_jpeg
+#define JPEG_DECODE  cogpu_decode_jpeg
+#define JPEG_ENCODER &cogpu_encoder_jpeg
+#define JPEG_STREAM  &cogpu_stream_jpeg
 #else
-#define JPEG_DECODE NULL
-#define JPEG_ENCODE NULL
-#define JPEG_STREAM NULL
+#define JPEG_DECODE  NULL
+#define JPEG_ENCODER NULL
+#define JPEG_STREAM  NULL
 #endif
 #ifdef LIBJPEG_TURBO_VERSION
 #define JPEG_TEXT "libjpeg-turbo " TEXT(LIBJPEG_TURBO_VERSION)
@@ -73,20 +80,20 @@
 #endif
 
 #if COGPU_HAVE_WEBP
-#define WEBP_DECODE cogpu_decode_webp
-#define WEBP_ENCODE &cogpu_encoder_webp
+#define WEBP_DECODE  cogpu_decode_webp
+#define WEBP_ENCODER &cogpu_encoder_webp
 #else
-#define WEBP_DECODE NULL
-#define WEBP_ENCODE NULL
+#define WEBP_DECODE  NULL
+#define WEBP_ENCODER NULL
 #endif
 
 #if COGPU_HAVE_LERC
 #include <Lerc_c_api.h>
-#define LERC_DECODE cogpu_decode_lerc
-#define LERC_ENCODE &cogpu_encoder_lerc
+#define LERC_DECODE  cogpu_decode_lerc
+#define LERC_ENCODER &cogpu_encoder_lerc
 #else
-#define LERC_DECODE NULL
-#define LERC_ENCODE NULL
+#define LERC_DECODE  NULL
+#define LERC_ENCODER NULL
 #endif
 #ifdef LERC_VERSION_MAJOR
 #define LERC_TEXT                                                                                  \
@@ -104,21 +111,24 @@ typedef struct listed {
 #define CCITT(number, name) \
     {{number, name, "own", cogpu_decode_ccitt, &cogpu_stream_ccitt, false, false, NULL}, "own"}
 #define DEFLATE(number) \
-    {{number, "deflate", DEFLATE_LIBRARY, DEFLATE_DECODE, DEFLATE_STREAM, true, false, NULL}, DEFLATE_VERSION}
+    {{number, "deflate", DEFLATE_LIBRARY, DEFLATE_DECODE, DEFLATE_STREAM, true, false, DEFLATE_ENCODER}, \
+     DEFLATE_VERSION}
 #define NAME_ONLY(number, name) {{number, name, "", NULL, NULL, false, false, NULL}, ""}
 
 static const listed codecs[] = {
-    {{COMPRESSION_NONE, "none", "own", cogpu_decode_none, NULL, false, false, NULL}, "own"},
+    {{COMPRESSION_NONE, "none", "own", cogpu_decode_none, NULL, false, false, &cogpu_encoder_none}, "own"},
     CCITT(COMPRESSION_CCITT_RLE, "ccitt_rle"),
     CCITT(COMPRESSION_CCITT_G3, "ccitt_g3"),
     CCITT(COMPRESSION_CCITT_G4, "ccitt_g4"),
-    {{COMPRESSION_LZW, "lzw", "own", cogpu_decode_lzw, &cogpu_stream_lzw, true, false, NULL}, "own"},
+    {{COMPRESSION_LZW, "lzw", "own", cogpu_decode_lzw, &cogpu_stream_lzw, true, false, &cogpu_encoder_lzw},
+     "own"},
     NAME_ONLY(COMPRESSION_OLD_JPEG, "old_jpeg"),
-    {{COMPRESSION_JPEG, "jpeg", "libjpeg", JPEG_DECODE, JPEG_STREAM, false, true, JPEG_ENCODE}, JPEG_TEXT},
+    {{COMPRESSION_JPEG, "jpeg", "libjpeg", JPEG_DECODE, JPEG_STREAM, false, true, JPEG_ENCODER}, JPEG_TEXT},
     DEFLATE(COMPRESSION_DEFLATE),
     NAME_ONLY(COMPRESSION_NEXT, "next"),
     CCITT(COMPRESSION_CCITT_RLEW, "ccitt_rlew"),
-    {{COMPRESSION_PACKBITS, "packbits", "own", cogpu_decode_packbits, &cogpu_stream_packbits, false, false, NULL},
+    {{COMPRESSION_PACKBITS, "packbits", "own", cogpu_decode_packbits, &cogpu_stream_packbits, false, false,
+      &cogpu_encoder_packbits},
      "own"},
     NAME_ONLY(COMPRESSION_THUNDERSCAN, "thunderscan"),
     NAME_ONLY(COMPRESSION_PIXARLOG, "pixarlog"),
@@ -127,10 +137,10 @@ static const listed codecs[] = {
     NAME_ONLY(COMPRESSION_SGILOG, "sgilog"),
     NAME_ONLY(COMPRESSION_SGILOG24, "sgilog24"),
     NAME_ONLY(COMPRESSION_JPEG2000, "jpeg2000"),
-    {{COMPRESSION_LERC, "lerc", "lerc", LERC_DECODE, NULL, false, false, LERC_ENCODE}, LERC_TEXT},
-    {{COMPRESSION_LZMA, "lzma", "liblzma", LZMA_DECODE, LZMA_STREAM, true, false, NULL}, LZMA_TEXT},
-    {{COMPRESSION_ZSTD, "zstd", "zstd", ZSTD_DECODE, ZSTD_STREAM, true, false, NULL}, ZSTD_TEXT},
-    {{COMPRESSION_WEBP, "webp", "libwebp", WEBP_DECODE, NULL, false, false, WEBP_ENCODE}, "libwebp"},
+    {{COMPRESSION_LERC, "lerc", "lerc", LERC_DECODE, NULL, false, false, LERC_ENCODER}, LERC_TEXT},
+    {{COMPRESSION_LZMA, "lzma", "liblzma", LZMA_DECODE, LZMA_STREAM, true, false, LZMA_ENCODER}, LZMA_TEXT},
+    {{COMPRESSION_ZSTD, "zstd", "zstd", ZSTD_DECODE, ZSTD_STREAM, true, false, ZSTD_ENCODER}, ZSTD_TEXT},
+    {{COMPRESSION_WEBP, "webp", "libwebp", WEBP_DECODE, NULL, false, false, WEBP_ENCODER}, "libwebp"},
     NAME_ONLY(COMPRESSION_JXL_OLD, "jpegxl"),
     NAME_ONLY(COMPRESSION_JXL, "jpegxl"),
 };
@@ -174,10 +184,10 @@ cogpu_status cogpu_codec_info(uint32_t index, cogpu_codec *info) {
 
 void cogpu_codec_state_close(cogpu_codec_state *state) {
 #if COGPU_HAVE_LIBDEFLATE || COGPU_HAVE_ZLIB
-    cogpu_deflate_close(state->deflate);
+    cogpu_deflate_close(state);
 #endif
 #if COGPU_HAVE_ZSTD
-    cogpu_zstd_close(state->zstd);
+    cogpu_zstd_close(state);
 #endif
     cogpu_release(state->work);
     *state = (cogpu_codec_state){0};

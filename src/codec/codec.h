@@ -32,11 +32,15 @@ typedef struct cogpu_block_format {
     uint8_t fill[16]; /* a sample of nodata (0 without), in the machine's byte order */
 } cogpu_block_format;
 
+enum { DEFLATE_LEVEL_MAX = 12 };
+
 /* Objects that a codec keeps from block to block. One a thread; zeroed at the start. */
 typedef struct cogpu_codec_state {
-    void *deflate; /* a libdeflate decompressor */
-    void *zstd;    /* a ZSTD_DCtx */
-    void *work;    /* untyped memory for one decode, kept by cogpu_codec_work */
+    void *deflate;                                 /* a libdeflate decompressor */
+    void *deflate_encoders[DEFLATE_LEVEL_MAX + 1]; /* libdeflate compressors, by level */
+    void *zstd;                                    /* a ZSTD_DCtx */
+    void *zstd_encoder;                            /* a ZSTD_CCtx */
+    void *work; /* untyped memory for one block, kept by cogpu_codec_work */
     size_t work_bytes;
 } cogpu_codec_state;
 
@@ -182,10 +186,12 @@ void cogpu_stream_close(cogpu_stream *stream);
 extern const cogpu_stream_codec cogpu_stream_packbits, cogpu_stream_lzw, cogpu_stream_ccitt,
     cogpu_stream_deflate, cogpu_stream_zstd, cogpu_stream_lzma, cogpu_stream_jpeg;
 
-extern const cogpu_encoder cogpu_encoder_jpeg, cogpu_encoder_webp, cogpu_encoder_lerc;
+extern const cogpu_encoder cogpu_encoder_none, cogpu_encoder_packbits, cogpu_encoder_lzw,
+    cogpu_encoder_deflate, cogpu_encoder_zstd, cogpu_encoder_lzma, cogpu_encoder_jpeg,
+    cogpu_encoder_webp, cogpu_encoder_lerc;
 
-/* What the files with a state of their own hand to cogpu_codec_state_close. NULL is allowed. */
-void cogpu_deflate_close(void *deflate);
-void cogpu_zstd_close(void *zstd);
+/* What cogpu_codec_state_close asks of the files that keep something in the state. */
+void cogpu_deflate_close(cogpu_codec_state *state);
+void cogpu_zstd_close(cogpu_codec_state *state);
 
 #endif

@@ -6,9 +6,8 @@
  * NaN is not a number to LERC, it is a pixel outside the mask. Where bands of a pixel differ in it,
  * one mask cannot tell, and the block becomes n bands of one value with a mask each, as in libtiff.
  *
- * The library computes in doubles and then rounds to the sample's type, which may add half a step
- * of that type to an error it was allowed. It is allowed less by that, and nothing where a block
- * has infinities.
+ * The library keeps to the error that it is allowed and then rounds to the sample's type, which may
+ * pass it where the steps of floats are not small beside it. So it is allowed a little less.
  */
 #include "codec/codec.h"
 #include "codec/lerc.h"
@@ -32,10 +31,11 @@ typedef struct picture {
 } picture;
 
 /* What floats of a block are like. */
+enum { OCTAVES = 2048, OCTAVE_OF_1 = 1023, OCTAVE_SPECIAL = OCTAVES - 1 };
 typedef struct survey {
     bool has_nan;
-    bool bands_differ; /* some pixel is NaN in some of its bands, not in all */
-    double largest;    /* of the absolute values */
+    bool bands_differ;    /* some pixel is NaN in some of its bands, not in all */
+    bool octave[OCTAVES]; /* some value has this exponent, as doubles count it */
 } survey;
 
 static double float_at(const uint8_t *in, cogpu_type type, size_t index) {
@@ -49,26 +49,45 @@ static double float_at(const uint8_t *in, cogpu_type type, size_t index) {
     return real;
 }
 
-static survey survey_floats(const cogpu_block_format *format, const uint8_t *in, size_t pixels) {
-    survey found = {false, false, 0};
+static uint32_t octave_of(double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits >> 52 & (OCTAVES - 1);
+}
+
+static void survey_floats(const cogpu_block_format *format, const uint8_t *in, size_t pixels,
+                          survey *found) {
     for (size_t i = 0; i < pixels; i++) {
         uint32_t nans = 0;
         for (uint32_t s = 0; s < format->samples; s++) {
-            double size = fabs(float_at(in, format->type, i * format->samples + s));
-            nans += isnan(size) != 0;
-            found.largest = size > found.largest ? size : found.largest;
+            double value = float_at(in, format->type, i * format->samples + s);
+            nans += isnan(value) != 0;
+            found->octave[octave_of(value)] = true;
         }
-        found.has_nan |= nans > 0;
-        found.bands_differ |= nans > 0 && nans < format->samples;
+        found->has_nan |= nans > 0;
+        found->bands_differ |= nans > 0 && nans < format->samples;
     }
-    return found;
 }
 
-/* LERC computes doubles with doubles, so there the rounding of its steps counts too. */
-static double allowed_error(const cogpu_encoding *encoding, double largest) {
-    double step = encoding->format.type == COGPU_F32 ? FLT_EPSILON / 2 : DBL_EPSILON * 2;
-    double allowed = encoding->max_error - largest * step;
-    return allowed > 0 ? allowed : 0;
+/* What the library may be allowed, given that a value of this octave is there. The value x comes
+ * back as the number of its type next to some x' within the error: either that adds half a step of
+ * these numbers, or x' is so close to x that x is next to it. Doubles with few decimals the library
+ * takes for multiples of 0.1, 0.01 ..., and then they may be off by a whole step. */
+static double octave_limit(const cogpu_encoding *encoding, int octave) {
+    bool is_double = encoding->format.type == COGPU_F64;
+    double step = ldexp(1, octave - OCTAVE_OF_1 + 1 - (is_double ? DBL_MANT_DIG : FLT_MANT_DIG));
+    double rounded = encoding->max_error - (is_double ? step : step / 2);
+    double exact = is_double && step < 1 ? 0 : step / 4;
+    return rounded > exact ? rounded : exact;
+}
+
+/* The last factor is for the rounding of x' itself. Infinities always come back. */
+static double allowed_error(const cogpu_encoding *encoding, const survey *found) {
+    double allowed = encoding->max_error;
+    for (int i = 0; i < OCTAVE_SPECIAL; i++)
+        if (found->octave[i] && octave_limit(encoding, i) < allowed)
+            allowed = octave_limit(encoding, i);
+    return allowed * (1 - 1e-6);
 }
 
 static void mask_nan(const cogpu_block_format *format, const uint8_t *in, uint32_t band,
@@ -114,7 +133,7 @@ static picture arrange(const cogpu_encoding *encoding, const uint8_t *in, const 
     size_t pixels = (size_t)format->width * format->height;
     picture p = {in, NULL, format->samples, 1, 0, encoding->max_error};
     if (format->type == COGPU_F32 || format->type == COGPU_F64)
-        p.max_error = allowed_error(encoding, found->largest);
+        p.max_error = allowed_error(encoding, found);
     if (!found->has_nan)
         return p;
     if (found->bands_differ) {
@@ -184,14 +203,14 @@ static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encod
                            size_t *got, cogpu_error *error) {
     const cogpu_block_format *format = &encoding->format;
     bool packed = format->lerc_packing != PACKED_NOT;
-    survey found = {false, false, 0};
+    survey found = {0};
     workspace work;
     size_t blob_bytes = 0;
     assert(in_bytes == format->height * format->row_bytes);
     *got = 0;
     TRY(check(encoding, in_bytes, error));
     if (format->type == COGPU_F32 || format->type == COGPU_F64)
-        found = survey_floats(format, in, (size_t)format->width * format->height);
+        survey_floats(format, in, (size_t)format->width * format->height, &found);
     TRY(open_workspace(state, format, in_bytes, &found, &work, error));
     picture p = arrange(encoding, in, &found, &work);
     if (!packed)

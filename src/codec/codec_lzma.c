@@ -1,5 +1,6 @@
 /*
- * Takes a block as an .xz stream, hands on its content, filters undone and checksums compared.
+ * Takes a block as an .xz stream, hands on its content, filters undone and checksums compared; and
+ * makes such a stream.
  *
  * The stream's parts are walked by us instead of liblzma's stream decoder, for one reason: a stream
  * written with a high preset asks for a dictionary of 64 MiB and more, whatever it holds. No
@@ -197,3 +198,31 @@ static void stream_close(cogpu_stream *stream) {
 }
 
 const cogpu_stream_codec cogpu_stream_lzma = {stream_decode, stream_close, true};
+
+/*
+ * LZMA2 alone and no checksum: what libtiff writes, but for the delta filter that it puts in front
+ * of it, which makes predicted bytes worse.
+ */
+static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encoding,
+                           const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
+                           size_t *got, cogpu_error *error) {
+    (void)state;
+    lzma_options_lzma options;
+    lzma_filter filters[] = {{LZMA_FILTER_LZMA2, &options}, {LZMA_VLI_UNKNOWN, NULL}};
+    lzma_lzma_preset(&options, (uint32_t)encoding->level);
+    if (options.dict_size > in_bytes)
+        options.dict_size = in_bytes < DICTIONARY_MIN ? DICTIONARY_MIN : (uint32_t)in_bytes;
+    *got = 0;
+    if (lzma_stream_buffer_encode(filters, LZMA_CHECK_NONE, &allocator, in, in_bytes, out, got,
+                                  out_bytes) != LZMA_OK) /* with this much room and sound options */
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the xz encoder");
+    return COGPU_OK;
+}
+
+static uint64_t bound(const cogpu_encoding *encoding, uint64_t in_bytes) {
+    (void)encoding;
+    return lzma_stream_buffer_bound((size_t)in_bytes);
+}
+
+const cogpu_encoder cogpu_encoder_lzma = {
+    .encode = encode, .bound = bound, .least_level = 1, .most_level = 9, .usual_level = 6};

@@ -5,7 +5,10 @@
  * part here.
  *
  * Nothing in a stream is wrong but its end: what lacks of the block is seen by the caller.
+ *
+ * The encoder works row by row, as the specification wants.
  */
+#include "base/checked.h"
 #include "codec/codec.h"
 
 #include <string.h>
@@ -99,3 +102,60 @@ static cogpu_status stream_decode(cogpu_stream *stream, uint8_t *out, size_t out
 }
 
 const cogpu_stream_codec cogpu_stream_packbits = {stream_decode, cogpu_stream_close, false};
+
+/* ---- encoding ---- */
+
+/* How often the first byte stands here, up to LONGEST. */
+static size_t run_length(const uint8_t *from, const uint8_t *end) {
+    const size_t most = least((size_t)(end - from), LONGEST);
+    size_t count = 1;
+    while (count < most && from[count] == *from)
+        count++;
+    return count;
+}
+
+/* Bytes up to LONGEST before a run that is worth ending a literal: one of three or more. */
+static size_t literal_length(const uint8_t *from, const uint8_t *end) {
+    const size_t most = least((size_t)(end - from), LONGEST);
+    for (size_t i = 0; i < most; i++)
+        if (end - from - (ptrdiff_t)i > 2 && from[i] == from[i + 1] && from[i] == from[i + 2])
+            return i;
+    return most;
+}
+
+static uint8_t *pack_row(const uint8_t *from, const uint8_t *end, uint8_t *to) {
+    while (from < end) {
+        size_t count = run_length(from, end);
+        if (count > 1) {
+            *to++ = (uint8_t)(257 - count);
+            *to++ = *from;
+        } else {
+            count = literal_length(from, end);
+            *to++ = (uint8_t)(count - 1);
+            memcpy(to, from, count);
+            to += count;
+        }
+        from += count;
+    }
+    return to;
+}
+
+static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encoding,
+                           const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
+                           size_t *got, cogpu_error *error) {
+    (void)state, (void)out_bytes, (void)error;
+    const size_t row_bytes = encoding->format.row_bytes;
+    uint8_t *to = out;
+    for (size_t done = 0; done < in_bytes; done += row_bytes)
+        to = pack_row(in + done, in + done + row_bytes, to);
+    *got = (size_t)(to - out);
+    return COGPU_OK;
+}
+
+/* Runs take no more than they hold, and one of three or more pays for the head of the literal
+ * before it: what is left are the heads of the longest literals and of the last one of a row. */
+static uint64_t bound(const cogpu_encoding *encoding, uint64_t in_bytes) {
+    return in_bytes + encoding->format.height * divide_up(encoding->format.row_bytes, LONGEST);
+}
+
+const cogpu_encoder cogpu_encoder_packbits = {.encode = encode, .bound = bound};

@@ -1,5 +1,5 @@
 /*
- * Takes a block as one or more zstd frames, hands on their content.
+ * Takes a block as one or more zstd frames, hands on their content; and makes such a frame.
  *
  * Each frame is decoded in one go straight into the block: a window, however large the frame says
  * it is, then needs no memory, and no frame can write past the block whatever size it states.
@@ -10,8 +10,9 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-void cogpu_zstd_close(void *zstd) {
-    ZSTD_freeDCtx(zstd);
+void cogpu_zstd_close(cogpu_codec_state *state) {
+    ZSTD_freeDCtx(state->zstd);
+    ZSTD_freeCCtx(state->zstd_encoder);
 }
 
 /* Bytes after the last frame are padding; a further frame begins with one of these numbers. */
@@ -115,3 +116,27 @@ static void stream_close(cogpu_stream *stream) {
 }
 
 const cogpu_stream_codec cogpu_stream_zstd = {stream_decode, stream_close, true};
+
+/* As libtiff writes: one frame, which says its content's size, without a checksum. */
+static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encoding,
+                           const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
+                           size_t *got, cogpu_error *error) {
+    if (!state->zstd_encoder)
+        state->zstd_encoder = ZSTD_createCCtx();
+    if (!state->zstd_encoder)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the zstd encoder");
+    ZSTD_CCtx_setParameter(state->zstd_encoder, ZSTD_c_compressionLevel, encoding->level);
+    *got = ZSTD_compress2(state->zstd_encoder, out, out_bytes, in, in_bytes);
+    if (ZSTD_isError(*got)) /* with this much room nothing else can fail */
+        return cogpu_fail(error, COGPU_MEMORY, "the zstd encoder failed: %s",
+                          ZSTD_getErrorName(*got));
+    return COGPU_OK;
+}
+
+static uint64_t bound(const cogpu_encoding *encoding, uint64_t in_bytes) {
+    (void)encoding;
+    return ZSTD_COMPRESSBOUND(in_bytes);
+}
+
+const cogpu_encoder cogpu_encoder_zstd = {
+    .encode = encode, .bound = bound, .least_level = 1, .most_level = 22, .usual_level = 9};

@@ -1,4 +1,4 @@
-/* What the kinds of sources share; for the files of this room only. */
+/* What the kinds of sources share, and sinks in part; for the files of this room only. */
 #ifndef COGPU_IO_IO_H
 #define COGPU_IO_IO_H
 
@@ -28,5 +28,9 @@ cogpu_status cogpu_io_open(const cogpu_io *kind, cogpu_io **io, cogpu_error *err
 
 /* What a source that ends too early is told. */
 cogpu_status cogpu_io_short(cogpu_error *error, uint64_t offset, size_t bytes, uint64_t size);
+
+/* A system call's failure as "DOING: what errno says: PATH"; ABSENT for what is not there. `path`
+ * may be NULL. */
+cogpu_status cogpu_fail_errno(cogpu_error *error, const char *doing, const char *path);
 
 #endif

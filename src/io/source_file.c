@@ -8,13 +8,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static cogpu_status fail_errno(cogpu_error *error, const char *doing) {
+cogpu_status cogpu_fail_errno(cogpu_error *error, const char *doing, const char *path) {
     char text[128];
     int number = errno;
     if (strerror_r(number, text, sizeof text) != 0)
         text[0] = '\0';
     cogpu_status status = number == ENOENT ? COGPU_ABSENT : COGPU_IO;
-    return cogpu_fail(error, status, "%s: %s", doing, text);
+    return cogpu_fail(error, status, "%s: %s%s%s", doing, text, path ? ": " : "", path ? path : "");
 }
 
 static cogpu_status file_read(const cogpu_io *io, uint64_t offset, size_t bytes, void *to,
@@ -25,7 +25,7 @@ static cogpu_status file_read(const cogpu_io *io, uint64_t offset, size_t bytes,
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return fail_errno(error, "cannot read the file");
+            return cogpu_fail_errno(error, "cannot read the file", NULL);
         if (got == 0)
             return cogpu_io_short(error, offset, bytes, offset);
         at += got;
@@ -44,7 +44,7 @@ cogpu_status cogpu_io_open_file(const char *path, cogpu_io **io, cogpu_error *er
     /* O_NONBLOCK: a pipe without a writer would keep us waiting for ever; files do not mind. */
     kind.file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (kind.file < 0)
-        return fail_errno(error, "cannot open the file");
+        return cogpu_fail_errno(error, "cannot open the file", NULL);
     struct stat about;
     if (fstat(kind.file, &about) != 0 || !S_ISREG(about.st_mode)) {
         file_close(&kind);

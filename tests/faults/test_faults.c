@@ -281,6 +281,14 @@ static void try_context(const cogpu_file *file, const struct sample *sample) {
     cogpu_context_close(context);
 }
 
+static void try_check(const cogpu_file *file) {
+    cogpu_checked checked;
+    cogpu_error error;
+    long before = atomic_load(&fired);
+    if (went_well(cogpu_check(file, NULL, NULL, NULL, &checked, &error), before, &error))
+        CHECK(checked.blocks > 0 || checked.faults > 0);
+}
+
 static void try_all(struct sample *sample, enum way way) {
     cogpu_file *file = NULL;
     cogpu_error error;
@@ -298,6 +306,7 @@ static void try_all(struct sample *sample, enum way way) {
         try_mask(file, sample);
         try_floats(file, sample);
         try_many(file, sample, NULL);
+        try_check(file);
         try_context(file, sample);
     }
     cogpu_close(file);

@@ -1,6 +1,7 @@
 /*
  * Everything that an open file tells of itself, for any bytes: images, levels, bands, items, keys,
- * directories and tags. Strings are read to their end, so that one that is not closed is seen.
+ * directories and tags, and what keeps it from being a COG. Strings are read to their end, so that
+ * one that is not closed is seen.
  */
 #include "cogpu.h"
 
@@ -85,6 +86,34 @@ static void look_at_tags(const cogpu_file *file) {
         }
 }
 
+static void look_at_finding(void *user, const cogpu_finding *finding) {
+    uint64_t *told = user;
+    told[finding->severity] += 1 + finding->more;
+    require(finding->message[0] && finding->rule && finding->advice && finding->directory >= -1);
+}
+
+static void check(const cogpu_file *file) {
+    cogpu_verdict plain = COGPU_VALID;
+    for (int i = 0; i < 4; i++) {
+        const cogpu_check_options options = {.strict = i & 1, .skip_blocks = i >> 1};
+        uint64_t told[COGPU_FAULT + 1] = {0};
+        cogpu_checked checked;
+        cogpu_error error;
+        cogpu_status status = cogpu_check(file, &options, look_at_finding, told, &checked, &error);
+        require(status == error.status);
+        if (status != COGPU_OK) {
+            require(status == COGPU_LIMIT && error.message[0]);
+            return;
+        }
+        require(told[COGPU_FAULT] == checked.faults && told[COGPU_WARNING] == checked.warnings &&
+                told[COGPU_NOTE] == checked.notes);
+        require((checked.verdict == COGPU_INVALID) == (checked.faults > 0));
+        require(options.strict ? checked.verdict <= plain : 1);
+        require(checked.blocks == 0 || !options.skip_blocks);
+        plain = checked.verdict;
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     const cogpu_open_options options = {.limits = {.directories = 64, .call_bytes = 32 << 20}};
     cogpu_file *file = NULL;
@@ -101,6 +130,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
         look_at_georeference(file, i, &info);
     }
     look_at_tags(file);
+    check(file);
     cogpu_close(file);
     return 0;
 }

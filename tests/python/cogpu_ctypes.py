@@ -40,6 +40,9 @@ CONSTANTS |= {
     "COGPU_MIN_IS_BLACK": 1, "COGPU_RGB": 2, "COGPU_PALETTE": 3, "COGPU_CMYK": 5, "COGPU_YCBCR": 6,
     "COGPU_CIELAB": 8, "COGPU_MIN_IS_WHITE": 256, "COGPU_PHOTOMETRIC_DEFAULT": 0,
     "COGPU_GHOST_BROKEN": 64, "COGPU_GHOST_TILE_INTERLEAVED": 128,
+    "COGPU_NOTE": 1, "COGPU_WARNING": 2, "COGPU_FAULT": 3,
+    "COGPU_SAYS_GDAL": 1, "COGPU_SAYS_RIO_COGEO": 2, "COGPU_SAYS_OGC": 4,
+    "COGPU_INVALID": 0, "COGPU_VALID_WITH_WARNINGS": 1, "COGPU_VALID": 2,
 }
 RESAMPLINGS = ["RESAMPLE_DEFAULT", "NEAREST", "AVERAGE", "RMS", "BILINEAR", "CUBIC", "MODE", "MIN", "MAX", "MEDIAN"]
 OVERVIEWS = ["DEFAULT", "NONE", "AUTO", "LISTED"]
@@ -233,6 +236,26 @@ class Device(Structure):
                 ("description", c_char * 160)]
 
 
+FOUND = CFUNCTYPE(None, c_void_p, c_void_p)
+INVALID, VALID_WITH_WARNINGS, VALID = range(3)
+
+
+class Finding(Structure):
+    _fields_ = [("severity", c_int), ("rule", c_char_p), ("advice", c_char_p), ("who", c_uint32),
+                ("directory", c_int32), ("block", c_int64), ("offset", c_int64),
+                ("more", c_uint64), ("message", c_char * 232)]
+
+
+class CheckOptions(Structure):
+    _fields_ = [("strict", c_int), ("skip_blocks", c_int)]
+
+
+class Checked(Structure):
+    _fields_ = [("verdict", c_int), ("gdal", c_int), ("rio_cogeo", c_int), ("ogc", c_int),
+                ("faults", c_uint64), ("warnings", c_uint64), ("notes", c_uint64),
+                ("blocks", c_uint64)]
+
+
 STRUCTS = {
     "cogpu_error": Error, "cogpu_limits": Limits, "cogpu_open_options": OpenOptions,
     "cogpu_source": Source, "cogpu_nodata": Nodata, "cogpu_gcp": Gcp, "cogpu_image": Image,
@@ -243,6 +266,7 @@ STRUCTS = {
     "cogpu_read_item": ReadItem, "cogpu_codec": Codec, "cogpu_device": Device,
     "cogpu_memory": Memory, "cogpu_sink": Sink, "cogpu_extra_tag": ExtraTag, "cogpu_profile": Profile,
     "cogpu_written": Written,
+    "cogpu_finding": Finding, "cogpu_check_options": CheckOptions, "cogpu_checked": Checked,
 }
 
 
@@ -302,6 +326,7 @@ def _load():
     declare("cogpu_write", POINTER(Sink), POINTER(Profile), POINTER(Raster), POINTER(Raster),
             POINTER(Written), error)
     declare("cogpu_memory_release", POINTER(Memory), result=None)
+    declare("cogpu_check", file, POINTER(CheckOptions), FOUND, c_void_p, POINTER(Checked), error)
     declare("cogpu_codec_info", c_uint32, POINTER(Codec))
     declare("cogpu_device_info", c_uint32, POINTER(Device))
     return library
@@ -483,6 +508,18 @@ class File:
         self.last_result = _plain(result)
         _check(status, error)
         return out
+
+    def check(self, strict=False, skip_blocks=False):
+        """(cogpu_checked, [cogpu_finding, ...])."""
+        findings, checked, error = [], Checked(), Error()
+
+        def found(_, finding):
+            findings.append(_plain(Finding.from_address(finding)))
+
+        options = CheckOptions(int(strict), int(skip_blocks))
+        _check(lib.cogpu_check(self.handle, byref(options), FOUND(found), None, byref(checked),
+                               byref(error)), error)
+        return _plain(checked), findings
 
     def mask(self, band=1, **request):
         """The mask of a band as (height, width): 255 valid, 0 not."""

@@ -1,0 +1,50 @@
+/* What the kinds of sinks and the spills share; for the files of this room only. */
+#ifndef COGPU_IO_OUT_H
+#define COGPU_IO_OUT_H
+
+#include "io/sink.h"
+
+#include <sys/types.h>
+
+/* What Linux takes at most, with the NUL. */
+enum { COGPU_PATH_BYTES = 4096, COGPU_NAME_BYTES = 256 };
+
+struct cogpu_out {
+    cogpu_status (*write)(cogpu_out *out, uint64_t offset, const void *from, size_t bytes,
+                          cogpu_error *error);
+    /* Where it fails, nothing stays, as after abort, which is not called then. */
+    cogpu_status (*commit)(cogpu_out *out, cogpu_error *error);
+    void (*abort)(cogpu_out *out);
+
+    int file, folder;            /* descriptors of the part and of where it is; else -1 */
+    char path[COGPU_PATH_BYTES]; /* that the part takes the place of; links are followed */
+    const char *name;            /* its last name, in `path` */
+    char part[COGPU_NAME_BYTES]; /* in `folder`; "" once it has its name */
+
+    cogpu_memory *memory; /* the caller's */
+    uint8_t *data;        /* that it will get */
+    size_t room;
+
+    cogpu_sink user;
+
+    uint64_t end; /* of memory and of what functions took */
+};
+
+/* Each fills an out that is zero but for its descriptors, -1. Where the first fails, the out is to
+ * be aborted. */
+cogpu_status cogpu_out_to_file(cogpu_out *out, const char *path, cogpu_error *error);
+void cogpu_out_to_memory(cogpu_out *out, cogpu_memory *memory);
+void cogpu_out_to_user(cogpu_out *out, const cogpu_sink *sink);
+
+/* part.c. These set errno where they return false.
+ *
+ * A part is a file NAME.HEX.cogpu-part in the making, which its process keeps locked: so a part
+ * that is not locked was left by a process that is dead. */
+bool cogpu_part_make(int folder, const char *name, mode_t mode, char part[COGPU_NAME_BYTES],
+                     int *file);
+/* Removes the parts of this name that dead processes have left, as far as it can. */
+void cogpu_parts_clear(int folder, const char *name);
+/* All bytes, in as many writes as that takes. */
+bool cogpu_part_write(int file, uint64_t offset, const void *from, size_t bytes);
+
+#endif

@@ -1,0 +1,46 @@
+/* Takes the caller's sink, hands on an out of its kind. */
+#include "io/out.h"
+
+cogpu_status cogpu_out_open(const cogpu_sink *sink, cogpu_out **out, cogpu_error *error) {
+    if (!!sink->path + !!sink->memory + !!sink->write != 1)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "a sink is either a path, or memory, or has a write function");
+    cogpu_out *made = cogpu_allocate(sizeof *made);
+    if (!made)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory opening the sink");
+    *made = (cogpu_out){.file = -1, .folder = -1};
+    cogpu_status status = COGPU_OK;
+    if (sink->path)
+        status = cogpu_out_to_file(made, sink->path, error);
+    else if (sink->memory)
+        cogpu_out_to_memory(made, sink->memory);
+    else
+        cogpu_out_to_user(made, sink);
+    if (status == COGPU_OK)
+        *out = made;
+    else
+        cogpu_out_abort(made);
+    return status;
+}
+
+cogpu_status cogpu_out_write(cogpu_out *out, uint64_t offset, const void *from, size_t bytes,
+                             cogpu_error *error) {
+    return bytes ? out->write(out, offset, from, bytes, error) : COGPU_OK;
+}
+
+bool cogpu_out_is_append_only(const cogpu_out *out) {
+    return out->user.append_only;
+}
+
+cogpu_status cogpu_out_commit(cogpu_out *out, cogpu_error *error) {
+    cogpu_status status = out->commit(out, error);
+    cogpu_release(out);
+    return status;
+}
+
+void cogpu_out_abort(cogpu_out *out) {
+    if (!out)
+        return;
+    out->abort(out);
+    cogpu_release(out);
+}

@@ -1,0 +1,65 @@
+/* A sink in memory, which becomes the caller's when it is complete. */
+#include "base/checked.h"
+#include "io/out.h"
+
+#include <string.h>
+
+enum { FIRST_ROOM = 64 << 10 };
+
+/* At least doubled, so that each byte is copied twice at most on average. */
+static cogpu_status grow(cogpu_out *out, uint64_t bytes, cogpu_error *error) {
+    uint64_t room = out->room ? out->room : FIRST_ROOM;
+    if (bytes <= out->room)
+        return COGPU_OK;
+    while (room < bytes && room <= PTRDIFF_MAX / 2)
+        room *= 2;
+    uint8_t *grown = room < bytes ? NULL : cogpu_allocate((size_t)room);
+    if (!grown)
+        return cogpu_fail(error, COGPU_MEMORY,
+                          "out of memory: the file needs %llu bytes; write it to a path",
+                          (unsigned long long)bytes);
+    if (out->end)
+        memcpy(grown, out->data, (size_t)out->end);
+    cogpu_release(out->data);
+    out->data = grown;
+    out->room = (size_t)room;
+    return COGPU_OK;
+}
+
+static cogpu_status memory_write(cogpu_out *out, uint64_t offset, const void *from, size_t bytes,
+                                 cogpu_error *error) {
+    uint64_t end;
+    if (!checked_add(offset, bytes, &end))
+        end = UINT64_MAX;
+    TRY(grow(out, end, error));
+    if (offset > out->end)
+        memset(out->data + out->end, 0, (size_t)(offset - out->end));
+    memcpy(out->data + offset, from, bytes);
+    if (end > out->end)
+        out->end = end;
+    return COGPU_OK;
+}
+
+static cogpu_status memory_commit(cogpu_out *out, cogpu_error *error) {
+    (void)error;
+    *out->memory = (cogpu_memory){.data = out->data, .bytes = (size_t)out->end};
+    return COGPU_OK;
+}
+
+static void memory_abort(cogpu_out *out) {
+    cogpu_release(out->data);
+}
+
+void cogpu_out_to_memory(cogpu_out *out, cogpu_memory *memory) {
+    out->write = memory_write;
+    out->commit = memory_commit;
+    out->abort = memory_abort;
+    out->memory = memory;
+}
+
+void cogpu_memory_release(cogpu_memory *memory) {
+    if (!memory)
+        return;
+    cogpu_release(memory->data);
+    *memory = (cogpu_memory){0};
+}
