@@ -204,7 +204,7 @@ static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encod
     const cogpu_block_format *format = &encoding->format;
     bool packed = format->lerc_packing != PACKED_NOT;
     survey found = {0};
-    workspace work;
+    workspace work = {0};
     size_t blob_bytes = 0;
     assert(in_bytes == format->height * format->row_bytes);
     *got = 0;
