@@ -343,9 +343,9 @@ static void add_parameters(describer *in, const PJ *conversion, const cogpu_meth
                            double angle, double length) {
     for (int i = 0; i < COGPU_METHOD_PARAMETERS && method->parameters[i]; i++) {
         const cogpu_parameter *parameter = cogpu_method_parameter(method->parameters[i]);
-        double value, factor = parameter->kind == COGPU_PARAMETER_ANGLE    ? angle
-                               : parameter->kind == COGPU_PARAMETER_LENGTH ? length
-                                                                           : 1;
+        double value = 0, factor = parameter->kind == COGPU_PARAMETER_ANGLE    ? angle
+                                   : parameter->kind == COGPU_PARAMETER_LENGTH ? length
+                                                                               : 1;
         if (read_parameter(in, conversion, parameter, factor, &value))
             add_double(in, cogpu_method_key(method, parameter), value);
     }
