@@ -181,11 +181,18 @@ static bool keeps_statistics(const cogpu_selection *selection, const cogpu_argum
            same_nodata && !is_lossy(&arguments->profile);
 }
 
-static bool is_item_kept(const cogpu_item *item, bool statistics) {
+/* Inks that are read as RGB are no inks any more. */
+static bool keeps_colours(const cogpu_selection *selection) {
+    return selection->image.photometric != COGPU_CMYK || !is_rgb(selection);
+}
+
+static bool is_item_kept(const cogpu_item *item, bool statistics, bool colours) {
     double number;
     bool is_number = strcmp(item->role, "scale") == 0 || strcmp(item->role, "offset") == 0;
     if (strncmp(item->name, "STATISTICS_", 11) == 0)
         return statistics;
+    if (strcmp(item->role, "colorinterp") == 0)
+        return colours;
     if (strcmp(item->domain, "TILING_SCHEME") == 0 || strcmp(item->domain, "IMAGE_STRUCTURE") == 0)
         return false;
     return item->name[0] && (!is_number || cogpu_parse_numbers(item->value, &number, 1));
@@ -209,7 +216,7 @@ static uint32_t put_item(const cogpu_selection *selection, cogpu_item item, cogp
 
 static cogpu_status take_items(const cogpu_selection *selection, const cogpu_arguments *arguments,
                                cogpu_taken *taken, cogpu_error *error) {
-    bool statistics = keeps_statistics(selection, arguments);
+    bool statistics = keeps_statistics(selection, arguments), colours = keeps_colours(selection);
     uint32_t count = selection->image.items, copies = 1;
     if (selection->request.bands)
         copies = selection->bands; /* of a band that --band names more than once */
@@ -220,7 +227,7 @@ static cogpu_status take_items(const cogpu_selection *selection, const cogpu_arg
     for (uint32_t i = 0; i < count; i++) {
         cogpu_item item;
         TRY(cogpu_item_info(selection->file, selection->request.image, i, &item, error));
-        if (is_item_kept(&item, statistics))
+        if (is_item_kept(&item, statistics, colours))
             profile->item_count += put_item(selection, item, taken->items + profile->item_count);
     }
     profile->items = taken->items;
