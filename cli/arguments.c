@@ -198,7 +198,7 @@ static const option options[] = {
     {OPTION_WKT, "--wkt", NULL, "the coordinate system as WKT, and nothing else", take_wkt},
     {OPTION_STRICT, "--strict", NULL, "the rules of the standard are faults too", take_strict},
     {OPTION_FAST, "--fast", NULL, "without the look at each block", take_fast},
-    {OPTION_THREADS, "--threads", "N", "threads that decode; otherwise one for each processor",
+    {OPTION_THREADS, "--threads", "N", "threads at work; otherwise one for each processor",
      take_threads},
     {OPTION_DEVICE, "--device", "NAME",
      "where to decode: cpu, cuda, cuda:N, emu; see cogpu devices", take_device},

@@ -86,11 +86,11 @@ static cogpu_status copy(struct job *job, cogpu_error *error) {
 
 static cogpu_status write_file(struct job *job, cogpu_error *error) {
     const cogpu_sink sink = {.path = job->arguments->files[1]};
-    bool with_mask = job->taken.profile.mask;
-    TRY(cogpu_ahead_open(&job->selection, with_mask, &job->ahead, error));
     job->culprit = job->arguments->files[1];
     TRY(cogpu_writer_open(&sink, &job->taken.profile, &job->writer, error));
     catch_interrupts();
+    job->culprit = job->arguments->files[0];
+    TRY(cogpu_ahead_open(&job->selection, job->taken.profile.mask, &job->ahead, error));
     TRY(copy(job, error));
     job->result = *cogpu_ahead_result(job->ahead);
     job->culprit = job->arguments->files[1];
@@ -113,7 +113,8 @@ static cogpu_status convert(struct job *job, const cogpu_input *input, cogpu_err
     cogpu_ahead_close(job->ahead);
     cogpu_profile_free(&job->taken);
     job->milliseconds = now() - begin;
-    end_if_interrupted();
+    if (status != COGPU_OK)
+        end_if_interrupted();
     return status;
 }
 

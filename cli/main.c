@@ -23,7 +23,7 @@ static void print_help(FILE *to) {
         fprintf(to, "  %-9s %-12s %s\n", commands[i]->name, commands[i]->operands,
                 commands[i]->summary);
     fprintf(to, "\ncogpu COMMAND --help tells more of one, cogpu --version the version.\n"
-                "FILE is a path, or - for what comes by stdin (1 GiB at most).\n"
+                "FILE and IN are paths, or - for what comes by stdin (1 GiB at most).\n"
                 "Exit codes: 0 done, 1 the input or the check failed, 2 wrong usage.\n");
 }
 

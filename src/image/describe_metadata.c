@@ -3,7 +3,8 @@
  * metadata.c and nodata.c are its twins.
  *
  * GDAL escapes the text of an item twice and everyone reads it so. What XML cannot say, or what
- * readers of XML would trim, is a numeric entity within: to XML it is but text.
+ * readers of XML would trim, is a numeric entity within: to XML it is but text. The document is
+ * UTF-8; old files have items in Latin-1, whose bytes become UTF-8.
  */
 #include "base/checked.h"
 #include "image/describe.h"
@@ -38,39 +39,6 @@ static const char *entity_of(char c) {
     return c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" : NULL;
 }
 
-static void put_escaped(writer *out, const char *text) {
-    for (; *text; text++) {
-        const char *entity = entity_of(*text);
-        if (entity)
-            put_text(out, entity);
-        else
-            put(out, text, 1);
-    }
-}
-
-static bool is_control(char c) {
-    return (unsigned char)c < ' ' || c == 0x7f;
-}
-
-/* Blanks at the start and at the end count, and are not for a reader of XML to trim. */
-static void put_escaped_twice(writer *out, const char *text) {
-    size_t length = strlen(text), first = strspn(text, BLANKS), end = length;
-    while (end > first && strchr(BLANKS, text[end - 1]))
-        end--;
-    for (size_t i = 0; i < length; i++) {
-        char c = text[i], numeric[16];
-        const char *entity = entity_of(c);
-        if (i < first || i >= end || (is_control(c) && c != '\n' && c != '\t')) {
-            snprintf(numeric, sizeof numeric, "&#%d;", c);
-            entity = numeric;
-        }
-        if (entity)
-            put_escaped(out, entity);
-        else
-            put(out, &c, 1);
-    }
-}
-
 /* Bytes of the character that begins here; 0 where it is not UTF-8. */
 static size_t utf8_bytes(const unsigned char *at) {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -87,15 +55,47 @@ static size_t utf8_bytes(const unsigned char *at) {
     return code < least[bytes] || code > 0x10ffff || is_surrogate ? 0 : bytes;
 }
 
-static bool is_utf8(const char *text) {
+/* One character, as UTF-8; returns how many bytes of the text it had. */
+static size_t put_character(writer *out, const char *text) {
     const unsigned char *at = (const unsigned char *)text;
-    while (*at) {
-        size_t bytes = utf8_bytes(at);
-        if (!bytes)
-            return false;
-        at += bytes;
+    size_t bytes = utf8_bytes(at);
+    const char latin[2] = {(char)(0xc0 | at[0] >> 6), (char)(0x80 | (at[0] & 0x3f))};
+    if (bytes)
+        put(out, text, bytes);
+    else
+        put(out, latin, sizeof latin);
+    return bytes ? bytes : 1;
+}
+
+static void put_escaped(writer *out, const char *text) {
+    while (*text) {
+        const char *entity = entity_of(*text);
+        if (entity)
+            put_text(out, entity);
+        text += entity ? 1 : put_character(out, text);
     }
-    return true;
+}
+
+static bool is_control(char c) {
+    return (unsigned char)c < ' ' || c == 0x7f;
+}
+
+/* Blanks at the start and at the end count, and are not for a reader of XML to trim. */
+static void put_escaped_twice(writer *out, const char *text) {
+    size_t length = strlen(text), first = strspn(text, BLANKS), end = length;
+    while (end > first && strchr(BLANKS, text[end - 1]))
+        end--;
+    for (size_t i = 0; i < length;) {
+        char c = text[i], numeric[16];
+        const char *entity = entity_of(c);
+        if (i < first || i >= end || (is_control(c) && c != '\n' && c != '\t')) {
+            snprintf(numeric, sizeof numeric, "&#%d;", c);
+            entity = numeric;
+        }
+        if (entity)
+            put_escaped(out, entity);
+        i += entity ? 1 : put_character(out, text + i);
+    }
 }
 
 static bool has_control(const char *text) {
@@ -116,8 +116,6 @@ static bool has_role(const cogpu_item *item, const char *role) {
 
 static cogpu_status check_item(const cogpu_item *item, uint32_t index, uint32_t bands,
                                cogpu_error *error) {
-    const char *texts[] = {item->name, text_or_none(item->domain), text_or_none(item->role),
-                           text_or_none(item->value)};
     double number;
     if (!item->name || !item->name[0])
         return cogpu_fail(error, COGPU_ARGUMENT, "item %u has no name", index);
@@ -125,21 +123,18 @@ static cogpu_status check_item(const cogpu_item *item, uint32_t index, uint32_t 
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "item %u (%.40s) is of band %d, but bands go from 1 to %u", index,
                           item->name, (int)item->band, bands);
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        if (!is_utf8(texts[i]))
-            return cogpu_fail(error, COGPU_ARGUMENT,
-                              "item %u is not UTF-8, which GDAL_METADATA is written in; convert it",
-                              index);
-        if (texts[i] != item->value && has_control(texts[i]))
+    const char *labels[3] = {item->name, text_or_none(item->domain), text_or_none(item->role)};
+    const char *value = text_or_none(item->value);
+    for (size_t i = 0; i < 3; i++)
+        if (has_control(labels[i]))
             return cogpu_fail(error, COGPU_ARGUMENT,
                               "item %u has a control character in its name, domain or role", index);
-    }
     bool is_number = has_role(item, "scale") || has_role(item, "offset");
-    if (is_number && (!cogpu_number_is_whole_text(texts[3]) ||
-                      !cogpu_number_parse(texts[3], &number) || !isfinite(number)))
+    if (is_number && (!cogpu_number_is_whole_text(value) || !cogpu_number_parse(value, &number) ||
+                      !isfinite(number)))
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "the %s of band %d is \"%.40s\", which is not a finite number",
-                          item->role, (int)item->band, texts[3]);
+                          item->role, (int)item->band, value);
     return COGPU_OK;
 }
 

@@ -629,21 +629,30 @@ static void items_that_are_not_sound(void) {
     CHECK(refuses(metadata, &profile, "NULL"));
 }
 
-static void items_are_utf8(void) {
-    static const char *const wrong[] = {
-        "\xe9", "\xc3",     "\xc0\x80", "\xed\xa0\x80",    "\xf5\x80\x80\x80",
-        "\x80", "\xe2\x82", "\xff",     "\xf4\x90\x80\x80"};
-    static const char *const right[] = {"\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80",
-                                        "\xed\x9f\xbf", "\xf4\x8f\xbf\xbf"};
-    cogpu_item item = {.name = "A"};
-    cogpu_profile profile = with_items(&item, 1);
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        item.value = wrong[i];
-        CHECK(refuses(metadata, &profile, "UTF-8"));
-    }
-    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
-        item.value = right[i];
+/* What is no UTF-8 is Latin-1, byte by byte. */
+static void items_become_utf8(void) {
+    static const char *const cases[][2] = {
+        {"\xc3\xa9", "\xc3\xa9"},
+        {"\xe2\x82\xac", "\xe2\x82\xac"},
+        {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},
+        {"\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf"},
+        {"\xe9", "\xc3\xa9"},
+        {"caf\xe9 x", "caf\xc3\xa9 x"},
+        {"\xff", "\xc3\xbf"},
+        {"\xc3", "\xc3\x83"},
+        {"\xe2\x82", "\xc3\xa2\xc2\x82"},
+        {"\xc0\x80", "\xc3\x80\xc2\x80"},             /* too long for what it says */
+        {"\xed\xa0\x80", "\xc3\xad\xc2\xa0\xc2\x80"}, /* a surrogate */
+        {"\xf4\x90\x80\x80", "\xc3\xb4\xc2\x90\xc2\x80\xc2\x80"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char expected[200];
+        cogpu_item item = {.name = cases[i][0], .value = cases[i][0]};
+        cogpu_profile profile = with_items(&item, 1);
+        snprintf(expected, sizeof expected,
+                 "<GDALMetadata>\n  <Item name=\"%s\">%s</Item>\n</GDALMetadata>\n", cases[i][1],
+                 cases[i][1]);
         CHECK(accepts(metadata, &profile));
+        CHECK_TEXT(text_of(42112), expected);
     }
 }
 
@@ -892,6 +901,35 @@ static void alpha_bands(void) {
     CHECK(refuses(colours, &profile, "alpha_band"));
 }
 
+/* ---- memory -------------------------------------------------------------------------------- */
+
+/* Every part ends with a status, however little it gets. */
+static void memory_that_ends(void) {
+    static const cogpu_item item = {.name = "A", .value = "b"};
+    static const cogpu_gcp point = {0};
+    static const uint16_t palette[3] = {0};
+    cogpu_profile profile = with_items(&item, 1);
+    profile.bands = 1;
+    profile.gcps = &point;
+    profile.gcp_count = 1;
+    profile.crs = cogpu_proj_version() ? "+proj=moll +ellps=bessel" : "EPSG:4326";
+    profile.palette = palette;
+    profile.palette_entries = 1;
+    describe *parts[] = {georef, metadata, colours};
+    for (size_t i = 0; i < 3; i++) {
+        cogpu_status status = COGPU_LIMIT;
+        uint32_t refused = 0;
+        for (uint64_t limit = 0; limit < 1 << 20 && status != COGPU_OK; limit += 512 + limit / 4) {
+            begin();
+            arena.limit = limit;
+            status = parts[i](&profile);
+            refused += status == COGPU_LIMIT;
+            CHECK(status == COGPU_OK || status == COGPU_LIMIT);
+        }
+        CHECK(status == COGPU_OK && refused > 0);
+    }
+}
+
 int main(void) {
     cogpu_arena_open(&arena, 1 << 28);
     RUN(nothing_said_nothing_written);
@@ -916,7 +954,7 @@ int main(void) {
     RUN(items_come_back);
     RUN(scale_and_offset_go_together);
     RUN(items_that_are_not_sound);
-    RUN(items_are_utf8);
+    RUN(items_become_utf8);
     RUN(nodata_as_the_type_has_it);
     RUN(description);
     RUN(extra_tags);
@@ -926,6 +964,7 @@ int main(void) {
     RUN(ycbcr_is_for_jpeg);
     RUN(palettes);
     RUN(alpha_bands);
+    RUN(memory_that_ends);
     cogpu_arena_close(&arena);
     return FINISH();
 }

@@ -14,9 +14,11 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,6 +29,8 @@
 enum call { NO_CALL, WRITE, FLUSH, CLOSE, RENAME, KERNEL_COPY, READ, OPEN, ANY_CALL };
 enum way { FAILS, IS_SHORT, IS_INTERRUPTED, IS_ZERO, KILLS };
 
+enum thief { NOBODY, REMOVES, LOCKS };
+
 static struct {
     enum call call;
     enum way way;
@@ -34,6 +38,8 @@ static struct {
     int number;         /* errno */
     bool fired;
     bool has_no_nameless; /* files can't be opened without a name */
+    enum thief thief;     /* of the next file that is made */
+    int stolen;           /* his descriptor */
 } world;
 
 static void arm(enum call call, enum way way, long failing, int number) {
@@ -129,6 +135,14 @@ ssize_t world_copy(int from, off_t *at, int to, off_t *offset, size_t bytes, uns
     return now ? struck(put) : put;
 }
 
+static void steal(int folder, const char *name) {
+    world.stolen = (int)syscall(SYS_openat, folder, name, O_RDWR | O_CLOEXEC);
+    CHECK(flock(world.stolen, LOCK_EX | LOCK_NB) == 0);
+    if (world.thief == REMOVES)
+        CHECK(unlinkat(folder, name, 0) == 0 && flock(world.stolen, LOCK_UN) == 0);
+    world.thief = NOBODY;
+}
+
 /* Only files without a name fail to open. */
 int world_openat(int folder, const char *name, int flags, ...) __asm__("openat64");
 int world_openat(int folder, const char *name, int flags, ...) {
@@ -141,6 +155,8 @@ int world_openat(int folder, const char *name, int flags, ...) {
         return -1;
     }
     int file = (int)syscall(SYS_openat, folder, name, flags, mode);
+    if (world.thief && flags & O_EXCL)
+        steal(folder, name);
     return strikes(OPEN) ? (int)struck(file) : file;
 }
 
@@ -336,11 +352,17 @@ static void test_links(void) {
 static void test_what_is_no_file(void) {
     static char long_path[6000], long_name[300];
     int pipe_ends[2];
+    struct stat about;
     memset(long_path, 'x', sizeof long_path - 1);
     CHECK(mkfifo(in_folder("pipe"), 0666) == 0);
     CHECK(write_path(folder) == COGPU_IO && error_says("folder") && error_says(folder));
     CHECK(write_path(in_folder("pipe")) == COGPU_IO && error_says("pipe"));
-    CHECK(write_path("/dev/null") == COGPU_IO && error_says("device"));
+    /* Devices of our own: those of the system are not to be risked. */
+    if (mknod(in_folder("device"), S_IFCHR | 0666, makedev(1, 3)) == 0) {
+        CHECK(write_path(in_folder("device")) == COGPU_IO && error_says("device"));
+        CHECK(stat(in_folder("device"), &about) == 0 && S_ISCHR(about.st_mode));
+        remove(in_folder("device"));
+    }
     CHECK(pipe(pipe_ends) == 0);
     snprintf(long_name, sizeof long_name, "/proc/self/fd/%d", pipe_ends[1]);
     CHECK(write_path(long_name) == COGPU_IO && error_says("pipe"));
@@ -403,22 +425,23 @@ static void test_parts_of_the_dead(void) {
     static const char *const dead[] = {"file.0123456789abcdef.cogpu-part",
                                        "file.ffffffffffffffff.cogpu-part"};
     static const char *const others[] = {
-        "file.0123456789abcde.cogpu-part",  "file.0123456789abcdef0.cogpu-part",
-        "file.0123456789abcdeg.cogpu-part", "file.0123456789abcdef.cogpu-par",
-        "file0123456789abcdef.cogpu-part",  "fil.0123456789abcdef.cogpu-part",
-        "xfile.0123456789abcdef.cogpu-part"};
+        "file.0123456789abcde.cogpu-part",   "file.0123456789abcdef0.cogpu-part",
+        "file.0123456789abcdeg.cogpu-part",  "file.0123456789abcdef.cogpu-par",
+        "file0123456789abcdef.cogpu-part",   "fil.0123456789abcdef.cogpu-part",
+        "xfile.0123456789abcdef.cogpu-part", "file_0123456789abcdef.cogpu-part"};
     enum { OTHERS = sizeof others / sizeof *others };
     for (int i = 0; i < 2; i++)
         put_file(in_folder(dead[i]), "rest");
     for (int i = 0; i < OTHERS; i++)
         put_file(in_folder(others[i]), "rest");
     mkdir(in_folder("file.0000000000000000.cogpu-part"), 0777);
+    CHECK(mkfifo(in_folder("file.0000000000000002.cogpu-part"), 0666) == 0);
     CHECK(symlink(others[0], in_folder("file.0000000000000001.cogpu-part")) == 0);
     cogpu_out *out = open_path(path);
     CHECK(access(in_folder(dead[0]), F_OK) != 0 && access(in_folder(dead[1]), F_OK) != 0);
-    CHECK(entries("") == OTHERS + 3);
+    CHECK(entries("") == OTHERS + 4);
     cogpu_out_abort(out);
-    CHECK(entries("") == OTHERS + 2);
+    CHECK(entries("") == OTHERS + 3);
     empty_folder();
 }
 
@@ -444,6 +467,19 @@ static void test_parts_of_the_living(void) {
     CHECK(entries("") == 1 && holds(path, content, ALL));
     close(pipe_ends[0]);
     close(pipe_ends[1]);
+    empty_folder();
+}
+
+/* A part that another writer finds between its making and its lock looks like a dead one's. */
+static void test_parts_taken_for_dead_ones(void) {
+    for (int way = REMOVES; way <= LOCKS; way++) {
+        world.thief = (enum thief)way;
+        CHECK(write_path(path) == COGPU_OK);
+        CHECK(world.thief == NOBODY && world.stolen > 0);
+        CHECK(entries(".cogpu-part") == (way == LOCKS) && holds(path, content, ALL));
+        close(world.stolen);
+        CHECK(write_path(path) == COGPU_OK && entries("") == 1);
+    }
     empty_folder();
 }
 
@@ -539,6 +575,7 @@ static void test_a_limit_of_the_system(void) {
     cogpu_out *out = open_path(path);
     CHECK(cogpu_out_write(out, INT64_MAX - 1, "ab", 2, &error) == COGPU_IO);
     CHECK(cogpu_out_write(out, UINT64_MAX, "ab", 2, &error) == COGPU_IO);
+    CHECK(error_says("File too large"));
     cogpu_out_abort(out);
     empty_folder();
 }
@@ -859,6 +896,7 @@ int main(void) {
     RUN(test_two_writers_of_a_path);
     RUN(test_parts_of_the_dead);
     RUN(test_parts_of_the_living);
+    RUN(test_parts_taken_for_dead_ones);
     RUN(test_failing_writes);
     RUN(test_failing_flushes);
     RUN(test_a_failing_close);

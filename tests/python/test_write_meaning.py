@@ -1,0 +1,354 @@
+"""What a written file says beside its pixels, as GDAL and we read it; COGs before the validators; lossy codecs;
+blocks that were encoded elsewhere."""
+
+import ctypes
+import io
+from ctypes import byref
+
+import cogpu_ctypes as cogpu
+import judge
+import numpy as np
+import pytest
+import tifffile
+from rasterio.crs import CRS
+from test_write import pixels
+
+GEO = {"transform": [500000, 10, 0, 4600000, 0, -10], "crs": "EPSG:32633"}
+
+
+def info_of(data):
+    with cogpu.open_memory(data) as file:
+        return file.info()
+
+
+# ---- georeference ------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("transform", [
+    [500000, 10, 0, 4600000, 0, -10], [-180, 0.1, 0, 90, 0, -0.25], [500000, 10, 0, 4600000, 0, 10],
+    [500000, -10, 0, 4600000, 0, -10], [1000, 7, 3, 2000, 3, -7], [1000, 0, 3, 2000, 3, 0], [1e-9, 1e-9, 0, 1e9, 0, -1e-3]])
+@pytest.mark.parametrize("point", [0, 1])
+def test_transform(transform, point):
+    data = cogpu.write(pixels("u1"), transform=transform, pixel_is_point=point, crs="EPSG:32633")
+    info = info_of(data)
+    assert info.has_transform and bool(info.pixel_is_point) == bool(point)
+    assert np.allclose(info.transform, transform, rtol=1e-12, atol=0)
+    with judge.opened(data) as file:
+        assert np.allclose(file.transform.to_gdal(), transform, rtol=1e-12, atol=0)
+        assert file.tags()["AREA_OR_POINT"] == ("Point" if point else "Area")
+        assert file.crs == CRS.from_epsg(32633)
+
+
+def test_point_without_a_transform():
+    with judge.opened(cogpu.write(pixels("u1"), crs="EPSG:4326", pixel_is_point=1)) as file:
+        assert file.tags()["AREA_OR_POINT"] == "Point" and file.crs == CRS.from_epsg(4326)
+
+
+CRSS = ["EPSG:4326", "EPSG:4258", "EPSG:4269", "EPSG:32633", "EPSG:32733", "EPSG:3857", "EPSG:3035", "EPSG:2154", "EPSG:5070",
+        "EPSG:3031", "EPSG:3413", "EPSG:27700", "EPSG:2056", "EPSG:28992", "EPSG:31370", "EPSG:5514", "EPSG:2193", "EPSG:3395",
+        "EPSG:2263", "EPSG:4978", "EPSG:4979", "EPSG:7415", "ESRI:102001", "OGC:CRS84",
+        "+proj=laea +lat_0=52 +lon_0=10 +x_0=1 +y_0=2 +ellps=GRS80", "+proj=utm +zone=33 +ellps=intl",
+        "+proj=tmerc +lat_0=1 +lon_0=9.5 +k=0.9998 +x_0=123456 +ellps=bessel", "+proj=lcc +lat_1=49 +lat_2=44 +lat_0=46.5 +lon_0=3 +ellps=GRS80",
+        "+proj=aea +lat_1=29.5 +lat_2=45.5 +lat_0=23 +lon_0=-96 +datum=NAD83", "+proj=stere +lat_0=90 +lat_ts=70 +lon_0=-45 +datum=WGS84",
+        "+proj=merc +lon_0=10 +k=0.9 +datum=WGS84", "+proj=eqc +lat_ts=30 +datum=WGS84", "+proj=sinu +R=6371007.181",
+        "+proj=longlat +ellps=clrk66", "+proj=tmerc +lat_0=0 +lon_0=9 +datum=WGS84 +units=us-ft"]
+
+
+@pytest.mark.parametrize("crs", CRSS)
+def test_crs(crs):
+    words = crs if not crs.startswith("+") else crs + " +type=crs"
+    data = cogpu.write(pixels("u1"), crs=words, transform=GEO["transform"])
+    expected = CRS.from_string(crs)
+    with judge.opened(data) as file:
+        found = file.crs
+    assert found is not None
+    if crs == "OGC:CRS84":  # GeoTIFF knows no other order of axes
+        assert found == CRS.from_epsg(4326)
+    else:
+        assert found == expected or found.to_dict() == expected.to_dict(), (found.to_wkt(), expected.to_wkt())
+
+
+def test_wkt():
+    for code in 3035, 32633, 4326, 5070:
+        with judge.opened(cogpu.write(pixels("u1"), crs=CRS.from_epsg(code).to_wkt())) as file:
+            assert file.crs == CRS.from_epsg(code)
+
+
+@pytest.mark.parametrize("crs", ["EPSG:99999", "EPSG:", "nonsense", "", "GEOGCS[", "EPSG:4326;"])
+def test_crs_that_is_none(crs):
+    with pytest.raises(cogpu.CogpuError, match="(?i)crs|coordinate|system|EPSG"):
+        cogpu.write(pixels("u1"), crs=crs)
+
+
+def test_geokeys_as_they_are():
+    first = cogpu.write(pixels("u1"), **GEO)
+    with cogpu.open_memory(first) as file:
+        count = file.info().geokeys
+        keys = [file._fill(cogpu.Geokey, cogpu.lib.cogpu_geokey_info, 0, i) for i in range(count)]
+        kept = [key for key in keys if key.id != 1025]
+        second = cogpu.write(pixels("u1"), transform=GEO["transform"], geokeys=kept)
+        assert second == first
+
+
+def test_gcps_and_rpc():
+    gcps = [cogpu.Gcp(0, 0, 0, 10, 20, 0), cogpu.Gcp(100, 0, 0, 11, 20, 5), cogpu.Gcp(0, 100, 0, 10, 19, 0), cogpu.Gcp(50.5, 60.25, 0, 10.5, 19.5, 1)]
+    rpc = np.linspace(-1, 1, 92)
+    data = cogpu.write(pixels("u1"), gcps=gcps, rpc=rpc.tolist(), crs="EPSG:4326")
+    info = info_of(data)
+    assert [(g.column, g.row, g.x, g.y, g.z) for g in info.gcps] == [(g.column, g.row, g.x, g.y, g.z) for g in gcps]
+    assert info.rpc == rpc.tolist()
+    with judge.opened(data) as file:
+        points, crs = file.gcps
+        assert crs == CRS.from_epsg(4326) and [(p.col, p.row, p.x, p.y) for p in points] == [(g.column, g.row, g.x, g.y) for g in gcps]
+        assert np.allclose(file.rpcs.samp_den_coeff, rpc[72:], rtol=1e-14, atol=0)  # by way of text
+
+
+# ---- metadata ----------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("dtype, nodata", [
+    ("u1", "0"), ("u1", "255"), ("i1", "-128"), ("i2", "-9999"), ("u4", "4294967295"), ("i8", "-9223372036854775808"),
+    ("u8", "18446744073709551615"), ("u8", "9007199254740993"), ("f4", "-9999"), ("f4", "nan"), ("f4", "-3.4028234663852886e+38"), ("f8", "1e300"),
+    ("f4", "inf"), ("f8", "-inf"), ("f4", "0.1")])
+def test_nodata(dtype, nodata):
+    data = cogpu.write(pixels(dtype, 1, 700, 700), nodata=nodata, cog=1)
+    with judge.opened(data) as file:
+        expected = np.dtype(dtype).type(float(nodata)) if dtype[0] == "f" else float(nodata)
+        if nodata != "18446744073709551615":  # which rasterio takes for a double, and that for too large
+            assert float(file.nodata) == expected or (np.isnan(file.nodata) and nodata == "nan")
+    info = info_of(data)
+    assert info.nodata.matches
+    if dtype in ("i8", "u8"):
+        assert {"i8": info.nodata.i64, "u8": info.nodata.u64}[dtype] == int(nodata)
+    for page in tifffile.TiffFile(io.BytesIO(data)).pages:
+        assert 42113 in page.tags
+
+
+ITEMS = [("TITLE", "a <b> & \"c\" 'd'", "", "", 0), ("KEY", "wert ÄÖ€", "MY DOMAIN", "", 0), ("STATISTICS_MEAN", "12.5", "", "", 1),
+         ("DESCRIPTION", "height", "", "description", 1), ("UNITTYPE", "m", "", "unittype", 2), ("SCALE", "0.1", "", "scale", 2),
+         ("OFFSET", "-5", "", "offset", 2), ("LINES", "one\ntwo\t &amp;lt;", "", "", 0), ("EMPTY", "", "", "", 0)]
+
+
+def test_metadata():
+    data = cogpu.write(pixels("u2", 2), items=ITEMS, description="what it is")
+    with judge.opened(data) as file:
+        assert file.tags()["TITLE"] == "a <b> & \"c\" 'd'" and file.tags()["LINES"] == "one\ntwo\t &amp;lt;"
+        assert file.tags(ns="MY DOMAIN") == {"KEY": "wert ÄÖ€"} and file.tags(1)["STATISTICS_MEAN"] == "12.5"
+        assert file.tags()["TIFFTAG_IMAGEDESCRIPTION"] == "what it is"
+        assert file.descriptions == ("height", None) and file.units == (None, "m")
+        assert file.scales == (1, 0.1) and file.offsets == (0, -5)
+    with cogpu.open_memory(data) as file:
+        band = file.band(2)
+        assert (band.scale, band.offset, band.unit) == (0.1, -5, "m") and file.band(1).description == "height"
+        found = {(item.name, item.domain, item.band): item.value for item in file.items()}
+        for name, value, domain, _, band in ITEMS:
+            assert found[name, domain, band] == value
+
+
+def test_extra_tags():
+    artist = np.frombuffer(b"me\0", "u1")
+    data = cogpu.write(pixels("u1"), tags=[(315, 2, artist), (65000, 12, np.array([1.5, 2.5])), (282, 5, np.array([72, 1], "u4").view("u8"))])
+    page = tifffile.TiffFile(io.BytesIO(data)).pages[0]
+    assert page.tags[315].value == "me" and page.tags[65000].value == (1.5, 2.5) and page.tags[282].value == (72, 1)
+
+
+@pytest.mark.parametrize("number", [254, 256, 257, 258, 259, 262, 273, 277, 278, 279, 284, 317, 322, 323, 324, 325, 330, 338, 339,
+                                    347, 33550, 33922, 34264, 34735, 34736, 34737, 34665, 34853, 42112, 42113, 50674])
+def test_tags_that_are_ours(number):
+    with pytest.raises(cogpu.CogpuError, match=str(number)):
+        cogpu.write(pixels("u1"), tags=[(number, 3, np.array([1], "u2"))])
+
+
+# ---- colours -----------------------------------------------------------------------------------
+
+def test_palette():
+    palette = np.arange(768).reshape(3, 256) * 65535 // 767
+    data = cogpu.write(pixels("u1", 1, 700, 700), palette=palette.ravel().tolist(), cog=1)
+    info = info_of(data)
+    assert info.palette == palette.ravel().tolist() and info.photometric == 3 and info.predictor == 1
+    with judge.opened(data) as file:
+        assert file.colormap(1)[200] == (*(int(v) // 257 for v in palette[:, 200]), 255)
+        half = file.read(1, out_shape=(350, 350))
+    assert set(np.unique(half)) <= set(np.unique(pixels("u1", 1, 700, 700)))
+
+
+@pytest.mark.parametrize("bands, options, photometric, interpretations", [
+    (1, {}, 1, "gray"), (3, {}, 2, "red green blue"), (4, {"alpha_band": 4}, 2, "red green blue alpha"),
+    (4, {}, 1, "gray undefined undefined undefined"), (2, {"alpha_band": 2}, 1, "gray alpha"),
+    (3, {"photometric": 1}, 1, "gray undefined undefined"), (4, {"photometric": 5}, 5, "cyan magenta yellow black"),
+    (1, {"photometric": 256}, 0, "palette"), (5, {"photometric": 2, "alpha_band": 5}, 2, "red green blue undefined alpha")])
+def test_photometric(bands, options, photometric, interpretations):
+    data = cogpu.write(pixels("u1", bands), **options)
+    assert info_of(data).photometric == photometric
+    with judge.opened(data) as file:
+        names = " ".join(colour.name for colour in file.colorinterp)
+        assert names == interpretations or photometric == 5
+        if photometric != 5:
+            assert judge.same(file.read(), pixels("u1", bands))
+
+
+@pytest.mark.parametrize("options", [{"alpha_band": 2}, {"photometric": 2}, {"photometric": 3}, {"photometric": 6}, {"photometric": 77},
+                                     {"palette": [0] * 771}])
+def test_colours_that_do_not_fit(options):
+    with pytest.raises(cogpu.CogpuError):
+        cogpu.write(pixels("u1"), **options)
+
+
+# ---- lossy codecs ------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("layout", [{"block_width": 64}, {"cog": 1, "block_width": 64}, {"strips": 1, "block_height": 16}])
+@pytest.mark.parametrize("bands, planar", [(1, 0), (3, 0), (4, 0), (5, 1)])
+def test_jpeg(bands, planar, layout):
+    array = pixels("u1", bands)
+    array[:] = array[:1]  # colours that do not fight each other
+    data = cogpu.write(array, codec="jpeg", quality=95, planar=planar, **layout)
+    found, theirs = cogpu.open_memory(data).read(), judge.read(data)
+    assert np.abs(found.astype(int) - array).max() < 24 and np.abs(found.astype(int) - array).mean() < 3
+    assert np.abs(found.astype(int) - theirs).max() <= 2
+    assert info_of(data).photometric == (6 if bands == 3 else 1 if planar or bands in (1, 4) else 2)
+
+
+@pytest.mark.parametrize("bands", [3, 4])
+def test_webp(bands):
+    array = pixels("u1", bands)
+    exact = cogpu.write(array, codec="webp", lossless=1, block_width=64)
+    assert judge.same(judge.read(exact), array) and judge.same(cogpu.open_memory(exact).read(), array)
+    lossy = cogpu.write(array, codec="webp", quality=90, block_width=64)
+    assert len(lossy) < len(exact) and judge.same(judge.read(lossy), cogpu.open_memory(lossy).read())
+
+
+@pytest.mark.parametrize("codec", ["lerc", "lerc_deflate", "lerc_zstd"])
+@pytest.mark.parametrize("dtype", ["u1", "i2", "u4", "f4", "f8"])
+@pytest.mark.parametrize("max_error", [0, 0.5, 2])
+def test_lerc(codec, dtype, max_error):
+    array = pixels(dtype)
+    if dtype[0] == "f":
+        array[0, 10:20, 30:40] = np.nan
+    data = cogpu.write(array, codec=codec, max_error=max_error, block_width=64)
+    found = judge.read(data)
+    assert judge.same(found, cogpu.open_memory(data).read())
+    if max_error == 0:
+        assert judge.same(found, array)
+    else:
+        assert np.nanmax(np.abs(found.astype("f8") - array)) <= max_error
+        assert np.array_equal(np.isnan(found), np.isnan(array))
+
+
+# ---- masks -------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("options", [{"cog": 1, "block_width": 64}, {"block_width": 64}, {"strips": 1}, {"cog": 1, "block_width": 64, "planar": 1},
+                                     {"cog": 1, "block_width": 64, "sparse": 1}])
+def test_mask(options):
+    array = pixels("u1", 3)
+    mask = (np.hypot(*np.mgrid[-75:75, -101:102]) < 60).astype("u1") * 7
+    data = cogpu.write(array, mask, **options)
+    with judge.opened(data) as file:
+        assert np.array_equal(file.dataset_mask(), np.where(mask, 255, 0)) and judge.same(file.read(), array)
+    with cogpu.open_memory(data) as file:
+        assert file.info().validity == cogpu.BY_MASK and np.array_equal(file.mask(), np.where(mask, 255, 0))
+        for level in file.levels():
+            assert level.has_mask
+
+
+# ---- validators --------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("bands, options", [
+    (1, {}), (3, {}), (3, {"planar": 1}), (1, {"bigtiff": "yes"}), (1, {"sparse": 1}), (3, {"codec": "jpeg"}), (3, {"codec": "webp"}),
+    (1, {"codec": "lerc_zstd"}), (1, {"overviews": "none"}), (1, {"factors": [3, 9]}), (1, {"nodata": "9"}), (1, GEO), (3, {"mask": 1}),
+    (3, {"mask": 1, "planar": 1}), (3, {"mask": 1, "sparse": 1})])
+def test_cogs_are_valid(tmp_path, bands, options):
+    array, path = pixels("u1", bands, 700, 900), tmp_path / "a.tif"
+    array[:, 200:500, 300:600] = 0
+    options = dict(options)
+    mask = (array[0] > 0).astype("u1") if options.pop("mask", 0) else None
+    cogpu.write(array, mask, path=path, cog=1, block_width=128, **options)
+    with cogpu.open(path) as file:
+        checked, error = cogpu.Checked(), cogpu.Error()
+        findings = []
+        found = cogpu.FOUND(lambda _, finding: findings.append((finding.contents.rule, finding.contents.message)))
+        assert cogpu.lib.cogpu_check(file.handle, None, found, None, byref(checked), byref(error)) == cogpu.OK
+        complete = options.get("overviews") != "none" and "factors" not in options
+        assert checked.verdict >= (2 if complete else 1) and checked.gdal >= 1 and checked.rio_cogeo >= 1, findings
+        assert checked.ogc == 2 or not complete, findings
+    rio_cogeo = pytest.importorskip("rio_cogeo.cogeo")
+    valid, errors, warnings = rio_cogeo.cog_validate(str(path), strict=options.get("overviews") != "none")
+    assert valid, (errors, warnings)
+
+
+# ---- blocks from elsewhere ---------------------------------------------------------------------
+
+def encode(profile, level, part, block, array):
+    memory, error = cogpu.Memory(), cogpu.Error()
+    raster = cogpu.raster_of(array)
+    status = cogpu.lib.cogpu_encode(byref(profile), level, part, ctypes.c_uint64(block), byref(raster), byref(memory), byref(error))
+    if status:
+        raise cogpu.CogpuError(status, error)
+    data = ctypes.string_at(memory.data, memory.bytes)
+    cogpu.lib.cogpu_memory_release(byref(memory))
+    return data
+
+
+def put(writer, level, part, block, data):
+    error = cogpu.Error()
+    status = cogpu.lib.cogpu_writer_put(writer.handle, level, part, ctypes.c_uint64(block), data, ctypes.c_size_t(len(data)), byref(error))
+    if status:
+        raise cogpu.CogpuError(status, error)
+
+
+@pytest.mark.parametrize("options", [{"cog": 1, "block_width": 64}, {"cog": 1, "block_width": 64, "planar": 1}, {"block_width": 64},
+                                     {"cog": 1, "block_width": 64, "sparse": 1, "overviews": "none"}, {"strips": 1, "block_height": 11}])
+@pytest.mark.parametrize("masked", [False, True])
+def test_put_is_pushed(options, masked):
+    array = pixels("f4", 2)
+    array[:, :64, :64] = 0
+    mask = (array[0] > 90).astype("u1") if masked else None
+    expected = cogpu.write(array, mask, **options)
+    profile = cogpu.profile_of(array, mask=int(masked), **options)
+    blocks = []
+    with cogpu.open_memory(expected) as file:
+        planar = file.info().planar
+        for number, level in enumerate(file.levels()):
+            whole = file.read(level=number)
+            valid = file.mask(level=number)[None] if masked else None
+            across = -(-level.width // level.block_width)
+            count = across * -(-level.height // level.block_height)
+            for index in range(count):
+                y, x = index // across * level.block_height, index % across * level.block_width
+                part = np.s_[:, y:y + level.block_height, x:x + level.block_width]
+                if masked:
+                    blocks.append((number, cogpu.MASK, index, encode(profile, number, cogpu.MASK, index, valid[part])))
+                for plane in range(2 if planar else 1):
+                    cut = whole[part][plane:plane + 1] if planar else whole[part]
+                    blocks.append((number, cogpu.PIXELS, plane * count + index,
+                                   encode(profile, number, cogpu.PIXELS, plane * count + index, cut)))
+    np.random.default_rng(5).shuffle(blocks)
+    writer = cogpu.Writer(profile)
+    for block in blocks:
+        put(writer, *block)
+    assert writer.close() == expected
+    writer = cogpu.Writer(profile)
+    for block in blocks[1:]:
+        put(writer, *block)
+    with pytest.raises(cogpu.CogpuError, match="was not put"):
+        writer.close()
+
+
+def test_put_refuses():
+    array = pixels("u1")
+    profile = cogpu.profile_of(array, block_width=64, cog=1)
+    for words, calls in {
+            "put before": [(0, 0, 0, b"abc"), (0, 0, 0, b"abc")], "no level 9": [(9, 0, 0, b"abc")], "no block 12": [(0, 0, 12, b"abc")],
+            "no mask block": [(0, 1, 0, b"abc")], "no bytes": [(0, 0, 0, b"")], "cannot be a block": [(0, 0, 0, bytes(100000))]}.items():
+        writer = cogpu.Writer(profile)
+        with pytest.raises(cogpu.CogpuError, match=words):
+            for call in calls:
+                put(writer, *call)
+        writer.abort()
+    writer = cogpu.Writer(profile)
+    put(writer, 0, 0, 0, b"abc")
+    with pytest.raises(cogpu.CogpuError, match="takes no rows"):
+        writer.push(array)
+    writer.abort()
+    writer = cogpu.Writer(profile)
+    writer.push(array[:, :10])
+    with pytest.raises(cogpu.CogpuError, match="takes no blocks"):
+        put(writer, 0, 0, 0, b"abc")
+    writer.abort()
