@@ -343,6 +343,13 @@ def georeferenced_overview(cog):
     return cog
 
 
+def georeferenced_mask(cog):
+    for at in cog.entries(1):
+        if struct.unpack_from("<H", cog.data, at)[0] == 284:
+            struct.pack_into("<HHIHH", cog.data, at, 34735, tb.SHORT, 2, 1, 1)
+    return cog
+
+
 def unsound_overview(cog):
     return cog.put(len(cog.offsets) - 1, 256, [0])
 
@@ -398,6 +405,7 @@ BROKEN = [
     (not_broken, {"size": (1, 700)}, "overview-width", RIO_COGEO, NOTE, NOTE),
     (coarsest_too_large, {}, "coarsest-level", OGC, NOTE, FAULT),
     (georeferenced_overview, {}, "georeference-in-overview", OGC, NOTE, FAULT),
+    (georeferenced_mask, {"mask": True}, "georeference-in-overview", OGC, NOTE, FAULT),
     (cut_off, {}, "block-outside", 0, FAULT, FAULT),
     (table_cut_off, {}, "block-table", 0, FAULT, FAULT),
     (unsound_overview, {"size": (700, 100)}, "unsound-directory", 0, WARNING, WARNING),
@@ -540,6 +548,14 @@ def test_few_reads(sound):
             checked, findings = file.check()
         assert findings == [] and len(reads) < most * checked.blocks + 8, reads
         assert sum(reads) < 1.1 * len(data)
+
+
+def test_no_image():
+    """A mask and nothing else."""
+    data = tb.image(np.zeros((16, 16), "u1"), tags={254: (tb.LONG, [4])})
+    with pytest.raises(cogpu.CogpuError) as caught:
+        check(data)
+    assert caught.value.status == cogpu.ABSENT
 
 
 def test_argument():
