@@ -36,8 +36,8 @@ enum { DEFLATE_LEVEL_MAX = 12 };
 
 /* Objects that a codec keeps from block to block. One a thread; zeroed at the start. */
 typedef struct cogpu_codec_state {
-    void *deflate;                                 /* a libdeflate decompressor */
-    void *deflate_encoders[DEFLATE_LEVEL_MAX + 1]; /* libdeflate compressors, by level */
+    void *deflate;                                 /* a libdeflate decompressor, or a z_stream */
+    void *deflate_encoders[DEFLATE_LEVEL_MAX + 1]; /* compressors, by level */
     void *zstd;                                    /* a ZSTD_DCtx */
     void *zstd_encoder;                            /* a ZSTD_CCtx */
     void *work; /* untyped memory for one block, kept by cogpu_codec_work */
@@ -106,7 +106,7 @@ typedef struct cogpu_stream_codec {
  */
 typedef struct cogpu_encoding {
     cogpu_block_format format;
-    int level;             /* deflate, zstd, lzma */
+    int level;             /* deflate (by zlib, 10 to 12 are 9), zstd, lzma */
     int quality;           /* JPEG, WebP */
     bool lossless;         /* WebP */
     double max_error;      /* LERC */

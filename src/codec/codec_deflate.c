@@ -8,11 +8,12 @@
  * searching longer for matches, of which the noise of a measured and predicted raster has few:
  * there the faster levels come within a percent of the slower ones, and often below them. Where
  * they do not, as with classes, they lose a tenth and more. So each block is asked: a sample of it
- * is encoded at each level in question.
+ * is encoded at each level in question. Levels above the usual one are taken at their word.
  */
 #include "codec/codec.h"
 
 #include <libdeflate.h>
+#include <string.h>
 
 void cogpu_deflate_close(cogpu_codec_state *state) {
     libdeflate_free_decompressor(state->deflate);
@@ -45,11 +46,21 @@ cogpu_status cogpu_decode_deflate(cogpu_codec_state *state, const cogpu_block_fo
 }
 
 enum {
-    SAMPLE_BYTES = 16 << 10,
-    SAMPLED_BLOCK_MIN = 8 * SAMPLE_BYTES /* below it, sampling takes longer than it saves */
+    SAMPLE_PIECES = 4, /* from all over the block: a part of it may be nodata */
+    PIECE_BYTES = 4 << 10,
+    SAMPLE_BYTES = SAMPLE_PIECES * PIECE_BYTES,
+    SAMPLED_BLOCK_MIN = 8 * SAMPLE_BYTES, /* below it, sampling takes longer than it saves */
+    SEARCH_PAYS = 8 /* shrunk by so much, the block is of a kind whose every match counts */
 };
 
-static const int faster_levels[] = {1, 4};
+/* Levels that may stand in for slower ones, the fastest first, and by how many parts in 10000 a
+ * sample may grow: so that all in all blocks grow by less than a percent. */
+static const struct stand_in {
+    int level;
+    size_t loss;
+} stand_ins[] = {{1, 50}, {4, 100}};
+
+enum { STAND_INS = sizeof stand_ins / sizeof *stand_ins, USUAL_LEVEL = 6 };
 
 static cogpu_status encode_at(cogpu_codec_state *state, int level, const uint8_t *in,
                               size_t in_bytes, uint8_t *out, size_t out_bytes, size_t *got,
@@ -63,22 +74,31 @@ static cogpu_status encode_at(cogpu_codec_state *state, int level, const uint8_t
     return COGPU_OK;
 }
 
-/* The fastest level that makes a sample at most 1 % larger than the one that was asked for. */
+static void take_sample(const uint8_t *in, size_t in_bytes, uint8_t *sample) {
+    const size_t step = in_bytes / SAMPLE_PIECES;
+    for (size_t i = 0; i < SAMPLE_PIECES; i++)
+        memcpy(sample + i * PIECE_BYTES, in + i * step + (step - PIECE_BYTES) / 2, PIECE_BYTES);
+}
+
 static cogpu_status choose_level(cogpu_codec_state *state, int asked, const uint8_t *in,
                                  size_t in_bytes, uint8_t *out, size_t out_bytes, int *level,
                                  cogpu_error *error) {
-    const uint8_t *sample = in + (in_bytes - SAMPLE_BYTES) / 2;
+    uint8_t *sample = cogpu_codec_work(state, SAMPLE_BYTES);
     size_t asked_bytes = 0, bytes = 0;
-    TRY(encode_at(state, asked, sample, SAMPLE_BYTES, out, out_bytes, &asked_bytes, error));
-    for (size_t i = 0; i < sizeof faster_levels / sizeof *faster_levels; i++) {
-        *level = faster_levels[i];
-        if (*level >= asked)
-            break;
-        TRY(encode_at(state, *level, sample, SAMPLE_BYTES, out, out_bytes, &bytes, error));
-        if (bytes <= asked_bytes + asked_bytes / 100)
-            return COGPU_OK;
-    }
+    if (!sample)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the deflate encoder");
+    take_sample(in, in_bytes, sample);
     *level = asked;
+    TRY(encode_at(state, asked, sample, SAMPLE_BYTES, out, out_bytes, &asked_bytes, error));
+    if (asked_bytes < SAMPLE_BYTES / SEARCH_PAYS)
+        return COGPU_OK;
+    for (const struct stand_in *s = stand_ins; s < stand_ins + STAND_INS && s->level < asked; s++) {
+        TRY(encode_at(state, s->level, sample, SAMPLE_BYTES, out, out_bytes, &bytes, error));
+        if (bytes <= asked_bytes + asked_bytes * s->loss / 10000) {
+            *level = s->level;
+            break;
+        }
+    }
     return COGPU_OK;
 }
 
@@ -86,7 +106,7 @@ static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encod
                            const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
                            size_t *got, cogpu_error *error) {
     int level = encoding->level;
-    if (in_bytes >= SAMPLED_BLOCK_MIN)
+    if (level > stand_ins[0].level && level <= USUAL_LEVEL && in_bytes >= SAMPLED_BLOCK_MIN)
         TRY(choose_level(state, level, in, in_bytes, out, out_bytes, &level, error));
     return encode_at(state, level, in, in_bytes, out, out_bytes, got, error);
 }
@@ -100,4 +120,4 @@ const cogpu_encoder cogpu_encoder_deflate = {.encode = encode,
                                              .bound = bound,
                                              .least_level = 1,
                                              .most_level = DEFLATE_LEVEL_MAX,
-                                             .usual_level = 6};
+                                             .usual_level = USUAL_LEVEL};

@@ -126,7 +126,7 @@ static int deflate_all(z_stream *zlib, const uint8_t *in, size_t in_bytes, uint8
 static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encoding,
                            const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
                            size_t *got, cogpu_error *error) {
-    /* Beyond zlib's levels there are only those of libdeflate: its best is the nearest. */
+    /* The levels above are libdeflate's: the best of zlib is the nearest. */
     const int level = encoding->level < Z_BEST_COMPRESSION ? encoding->level : Z_BEST_COMPRESSION;
     void **encoder = &state->deflate_encoders[level];
     if (!*encoder)

@@ -7,6 +7,9 @@
 #if HAVE_ZLIB
 #include <zlib.h>
 #endif
+#if COGPU_HAVE_LIBDEFLATE
+#include <libdeflate.h>
+#endif
 #if COGPU_HAVE_ZSTD
 #include <zstd.h>
 #endif
@@ -74,6 +77,14 @@ static void planes(uint8_t *to, size_t bytes) {
     }
 }
 
+/* Classes: what is left of long runs in two directions. */
+static void patches(uint8_t *to, size_t bytes) {
+    for (size_t i = 0; i < bytes; i++)
+        to[i] = i >= 512 && random_bits() % 16 ? to[i - 512]
+                : i > 0 && random_bits() % 8   ? to[i - 1]
+                                               : (uint8_t)(random_bits() % 12);
+}
+
 /* No two bytes stand after each other twice, so that each is a code of LZW: all pairs of bytes in
  * the order of their lesser one. */
 static void no_pair_twice(uint8_t *to, size_t bytes) {
@@ -89,7 +100,8 @@ static void no_pair_twice(uint8_t *to, size_t bytes) {
 }
 
 typedef void fill(uint8_t *to, size_t bytes);
-static fill *const kinds[] = {zeros, noise, few_values, ramp, runs, heights, planes, no_pair_twice};
+static fill *const kinds[] = {zeros,   noise,  few_values, ramp,         runs,
+                              heights, planes, patches,    no_pair_twice};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 /* ---- judges: whether the stream holds these bytes ---- */
@@ -354,6 +366,23 @@ static void sizes(void) {
     }
 }
 
+/* A faster level stands in for the one that was asked for only where it does nearly as well. */
+static void deflate_keeps_its_level(void) {
+#if COGPU_HAVE_LIBDEFLATE
+    for (size_t i = 0; i < KINDS; i++) {
+        struct libdeflate_compressor *other = libdeflate_alloc_compressor(6);
+        const size_t room = libdeflate_zlib_compress_bound(other, LARGEST);
+        uint8_t *out = malloc(room);
+        kinds[i](raw, LARGEST);
+        const size_t bytes = libdeflate_zlib_compress(other, raw, LARGEST, out, room);
+        CHECK(check_block(subject_of(COMPRESSION_DEFLATE), 6, raw, LARGEST, 1024) <=
+              bytes + bytes / 50);
+        libdeflate_free_compressor(other);
+        free(out);
+    }
+#endif
+}
+
 static void nothing(void) {
     for (const subject *s = subjects; s < subjects + SUBJECTS; s++)
         if (encoder_of(s))
@@ -403,6 +432,7 @@ int main(void) {
     RUN(every_level);
     RUN(ranges_of_levels);
     RUN(sizes);
+    RUN(deflate_keeps_its_level);
     RUN(nothing);
     RUN(packbits_rows);
     RUN(packbits_bound);
