@@ -526,6 +526,12 @@ static void names_and_units(void) {
     CHECK(cogpu_geokey_short(&read, KEY_LINEAR_UNIT) == 9002);
     CHECK(has_double(&read, KEY_NATURAL_LONGITUDE, 9));
     CHECK(has_double(&read, KEY_FALSE_EASTING, 1000 / 0.3048));
+    CHECK(is_coded("GEOGCRS[\"g\",DATUM[\"d\",ELLIPSOID[\"e\",6377397.155,299.1528128]],"
+                   "CS[ellipsoidal,2],AXIS[\"lat\",north],AXIS[\"lon\",east],"
+                   "ANGLEUNIT[\"radian\",1]]",
+                   "geographic", 0, 0));
+    read = described();
+    CHECK(cogpu_geokey_short(&read, KEY_ANGULAR_UNIT) == 9101);
 }
 
 static void vertical_of_parameters(void) {
