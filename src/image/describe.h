@@ -15,7 +15,7 @@ cogpu_status cogpu_describe_georef(const cogpu_profile *profile, cogpu_arena *ar
                                    cogpu_tag_list *list, cogpu_error *error);
 
 /* describe_crs.c (describe_crs_absent.c without PROJ, which knows EPSG codes alone): a system in
- * words as keys. */
+ * words as keys, ascending. UNSUPPORTED for a system that keys cannot say. */
 cogpu_status cogpu_describe_crs(const char *crs, cogpu_arena *arena, const cogpu_geokey **keys,
                                 uint32_t *count, cogpu_error *error);
 

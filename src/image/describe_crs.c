@@ -192,18 +192,18 @@ static uint32_t unit_code(describer *in, double factor, bool is_angle) {
 
 /* Of the first axis. EPSG has several codes for a degree, of which GeoTIFF uses one. */
 static bool read_unit(describer *in, const PJ *crs, unit *found) {
-    static const unit usual[] = {{UNIT_METRE, 1},
-                                 {UNIT_FOOT, 0.3048},
-                                 {UNIT_US_FOOT, 12 / 39.37},
-                                 {UNIT_DEGREE, 0.017453292519943295}};
+    static const unit lengths[] = {
+        {UNIT_METRE, 1}, {UNIT_FOOT, 0.3048}, {UNIT_US_FOOT, 12 / 39.37}};
     PJ *axes = own(in, proj_crs_get_coordinate_system(in->context, crs));
     if (!axes || !proj_cs_get_axis_info(in->context, axes, 0, NULL, NULL, NULL, &found->factor,
                                         NULL, NULL, NULL))
         return false;
-    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
-        if (is_near(usual[i].factor, found->factor))
-            return *found = usual[i], true;
     bool is_angle = proj_cs_get_type(in->context, axes) == PJ_CS_TYPE_ELLIPSOIDAL;
+    if (is_angle && is_near(found->factor, degree))
+        return found->code = UNIT_DEGREE, true;
+    for (size_t i = 0; !is_angle && i < sizeof lengths / sizeof *lengths; i++)
+        if (is_near(lengths[i].factor, found->factor))
+            return *found = lengths[i], true;
     found->code = unit_code(in, found->factor, is_angle);
     return found->factor > 0;
 }

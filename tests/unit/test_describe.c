@@ -8,6 +8,7 @@
 #include "image/geokey.h"
 #include "unit/opened_tiff.h"
 
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -526,6 +527,12 @@ static void names_and_units(void) {
     CHECK(cogpu_geokey_short(&read, KEY_LINEAR_UNIT) == 9002);
     CHECK(has_double(&read, KEY_NATURAL_LONGITUDE, 9));
     CHECK(has_double(&read, KEY_FALSE_EASTING, 1000 / 0.3048));
+    CHECK(is_coded("GEOGCRS[\"g\",DATUM[\"d\",ELLIPSOID[\"e\",6377397.155,299.1528128]],"
+                   "CS[ellipsoidal,2],AXIS[\"lat\",north],AXIS[\"lon\",east],"
+                   "ANGLEUNIT[\"radian\",1]]",
+                   "geographic", 0, 0));
+    read = described();
+    CHECK(cogpu_geokey_short(&read, KEY_ANGULAR_UNIT) == 9101);
 }
 
 static void vertical_of_parameters(void) {
@@ -733,6 +740,21 @@ static void nodata_as_the_type_has_it(void) {
         else
             CHECK(!"accepted");
     }
+}
+
+/* The decimal point of the process's locale is not that of the file. */
+static void locale_does_not_matter(void) {
+    static const char *const others[] = {"ps_AF", "ps_AF.utf8", "de_DE.UTF-8", "de_DE.utf8",
+                                         "de_DE"};
+    cogpu_profile profile = of_one_band();
+    profile.type = COGPU_F64;
+    profile.nodata = "-0.25";
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (setlocale(LC_ALL, others[i]))
+            break;
+    CHECK(accepts(metadata, &profile));
+    CHECK_TEXT(text_of(42113), "-0.25");
+    setlocale(LC_ALL, "C");
 }
 
 static void description(void) {
@@ -980,6 +1002,7 @@ int main(void) {
     RUN(items_that_are_not_sound);
     RUN(items_become_utf8);
     RUN(nodata_as_the_type_has_it);
+    RUN(locale_does_not_matter);
     RUN(description);
     RUN(extra_tags);
     RUN(extra_tags_that_are_refused);
