@@ -455,12 +455,120 @@ static void averages_are_rounded(void) {
             average_of_square(type, (double[]){-3, -4, -1, -2}, NAN, -3);
     }
     /* GDAL looks before it rounds, but for uint8 and uint16. */
-    average_of_square(COGPU_U8, (double[]){4, 6, 5.0 + 1, 6 - 1.0 + 1}, 255, 6);
+    average_of_square(COGPU_U8, (double[]){4, 6, 4, 7}, 5, 6);
     average_of_square(COGPU_U16, (double[]){4, 6, 4, 7}, 5, 6);
     average_of_square(COGPU_I16, (double[]){4, 6, 4, 7}, 5, 5);
     average_of_square(COGPU_U8, (double[]){255, 255, 255, 253}, 255, 253);
     average_of_square(COGPU_F32, (double[]){1, 3, 1, 3}, 2, (double)nextafterf(2, 3));
     average_of_square(COGPU_F64, (double[]){1, 3, 1, 3}, 2, nextafter(2, 3));
+}
+
+/* To the last bit: GDAL's order of operations shows. */
+static void averages_as_gdal(void) {
+    static const struct {
+        cogpu_type type;
+        uint32_t height, width;
+        bool has_nodata;
+        double expected[12];
+    } cases[] = {{COGPU_F64,
+                  3,
+                  11,
+                  false,
+                  {0x1.ea9b26c9b26c9p+11, 0x1.0cb9364d9364ep+12, 0x1.0eed6fee44b5cp+13,
+                   0x1.84839a0b150e6p+12, 0x1.5526b7f7225b0p+12, 0x1.c1b1861861860p+12,
+                   0x1.612e682c5439ap+12, 0x1.f65a520237694p+11, 0x1.74d78cbe9d5e4p+12,
+                   0x1.734046ed29010p+12, 0x1.40f811bb4a404p+13, 0x1.43a298ef606a5p+13}},
+                 {COGPU_F64,
+                  3,
+                  5,
+                  true,
+                  {0x1.7a81041041041p+12, 0x1.be55b6db6db6dp+11, 0x1.43cca5ca5ca5cp+12,
+                   0x1.fb0a5ca5ca5cbp+12, 0x1.0b8a79e79e79fp+12, 0x1.402c57c57c57cp+12}},
+                 {COGPU_F32,
+                  2,
+                  10,
+                  false,
+                  {0x1.5f85b6p+12, 0x1.fd449p+11, 0x1.2fcap+13, 0x1.75b092p+12, 0x1.352adcp+12}},
+                 {COGPU_F64,
+                  2,
+                  6,
+                  false,
+                  {0x1.2686492492492p+12, 0x1.4c05b6db6db6ep+11, 0x1.24696db6db6dbp+13}}};
+    for (int c = 0; c < 4; c++) {
+        cogpu_raster from = new_raster(cases[c].type, 1, cases[c].height, cases[c].width, PLANAR);
+        state = 11;
+        for (uint32_t y = 0; y < from.height; y++)
+            for (uint32_t x = 0; x < from.width; x++)
+                set_sample(from.type, at(&from, 0, y, x), noise(100000) / 7.0);
+        cogpu_shrink shrink = shrink_of(COGPU_AVERAGE, &from, 2);
+        if (cases[c].has_nodata) {
+            state_nodata(&shrink, 5);
+            set_sample(from.type, at(&from, 0, 0, 0), 5);
+            set_sample(from.type, at(&from, 0, 1, 2), 5);
+        }
+        cogpu_raster to = shrink_whole(&shrink, &from, NULL, NULL, PLANAR);
+        for (uint32_t i = 0; i < to.height * to.width; i++)
+            CHECK(value_at(&to, 0, i / to.width, i % to.width) == cases[c].expected[i]);
+        free_raster(&from);
+        free_raster(&to);
+    }
+}
+
+/* A tie of weights that are not whole. */
+static void ties_as_gdal(void) {
+    static const uint16_t samples[14] = {35601, 49362, 47391, 24923, 51595, 49788, 6801,
+                                         597,   6133,  21902, 6581,  4717,  15525, 39156};
+    static const uint16_t expected[4] = {22234, 28263, 25255, 27126};
+    cogpu_raster from = new_raster(COGPU_U16, 1, 2, 7, PLANAR);
+    memcpy(from.data, samples, sizeof samples);
+    cogpu_shrink shrink = shrink_of(COGPU_AVERAGE, &from, 2);
+    cogpu_raster to = shrink_whole(&shrink, &from, NULL, NULL, PLANAR);
+    CHECK(memcmp(to.data, expected, sizeof expected) == 0);
+    free_raster(&from);
+    free_raster(&to);
+}
+
+/* Five rows become three, the first of the upper two: both weigh the same, as they should not. */
+static void squares_as_gdal(void) {
+    static const double column[5] = {10, 20, 30, 40, 50};
+    static const cogpu_resampling methods[] = {COGPU_AVERAGE, COGPU_RMS};
+    const double expected[2][3] = {{15, 30, 45}, {sqrt(250), NAN, sqrt(2050)}};
+    for (int m = 0; m < 2; m++) {
+        cogpu_raster from = new_raster(COGPU_F64, 1, 5, 2, PLANAR);
+        for (uint32_t i = 0; i < 10; i++)
+            set_sample(COGPU_F64, at(&from, 0, i / 2, i % 2), column[i / 2]);
+        cogpu_shrink shrink = shrink_of(methods[m], &from, 2);
+        cogpu_raster to = shrink_whole(&shrink, &from, NULL, NULL, PLANAR);
+        for (uint32_t y = 0; y < 3; y++)
+            CHECK(isnan(expected[m][y]) ||
+                  fabs(value_at(&to, 0, y, 0) - expected[m][y]) < 1e-12 * expected[m][y]);
+        free_raster(&from);
+        free_raster(&to);
+    }
+}
+
+/* Mode heeds mask and alpha, but of uint8; the majority decides on the mask itself. */
+static void mode_as_gdal(void) {
+    static const uint16_t pixels[8] = {1, 9, 2, 0, 2, 0, 2, 0};
+    cogpu_raster from = new_raster(COGPU_U16, 2, 2, 2, CHUNKY);
+    cogpu_raster mask = new_raster(COGPU_U8, 1, 2, 2, PLANAR);
+    cogpu_raster to_mask = new_raster(COGPU_U8, 1, 1, 1, PLANAR);
+    memcpy(from.data, pixels, sizeof pixels);
+    *at(&mask, 0, 1, 0) = 1;
+    cogpu_shrink shrink = shrink_of(COGPU_MODE, &from, 2);
+    shrink.alpha_band = 2;
+    cogpu_raster to = shrink_whole(&shrink, &from, NULL, NULL, PLANAR);
+    CHECK(value_at(&to, 0, 0, 0) == 1 && value_at(&to, 1, 0, 0) == 9);
+    free_raster(&to);
+    shrink.alpha_band = 0;
+    shrink.has_mask = true;
+    to = shrink_whole(&shrink, &from, &mask, &to_mask, PLANAR);
+    CHECK(value_at(&to, 0, 0, 0) == 2 && value_at(&to, 1, 0, 0) == 0);
+    CHECK(*at(&to_mask, 0, 0, 0) == 0);
+    free_raster(&to);
+    free_raster(&from);
+    free_raster(&mask);
+    free_raster(&to_mask);
 }
 
 static void nan_has_no_weight(void) {
@@ -671,6 +779,10 @@ int main(void) {
     RUN(rows_in_pieces);
     RUN(wide_rows);
     RUN(averages_are_rounded);
+    RUN(averages_as_gdal);
+    RUN(ties_as_gdal);
+    RUN(squares_as_gdal);
+    RUN(mode_as_gdal);
     RUN(nan_has_no_weight);
     RUN(large_integers_are_exact);
     RUN(masks_and_alpha_as_gdal);

@@ -350,17 +350,19 @@ static void forget(const struct work *work, const struct lines *lines) {
     memset(lines->rows, 0, work->tile_rows * sizeof *lines->rows);
 }
 
-/* Samples of one result: what GDAL divides an average's samples by before it adds them up, so that
- * no sum overflows. */
-static double count_of(const struct work *work, uint32_t column, uint32_t rows) {
-    return work->shrink->method == COGPU_AVERAGE ? (double)work->columns.taps[column] * rows : 1;
+/* What GDAL divides the samples of an average by before it adds them up, and multiplies the result
+ * by, so that no sum overflows: their number. uint8 and uint16 need none of that. */
+static double divisor_of(const struct work *work, uint32_t column, uint32_t rows) {
+    bool is_short = work->shrink->type == COGPU_U8 || work->shrink->type == COGPU_U16;
+    bool divides = work->shrink->method == COGPU_AVERAGE && !is_short;
+    return divides ? (double)work->columns.taps[column] * rows : 1;
 }
 
 static void scale_for(struct work *work, uint32_t rows) {
     if (work->scaled_rows == rows)
         return;
     for (uint32_t i = 0; i < work->columns.count; i++)
-        work->columns.scales[i] = 1 / count_of(work, i, rows);
+        work->columns.scales[i] = 1 / divisor_of(work, i, rows);
     work->scaled_rows = rows;
     forget(work, &work->plain);
 }
@@ -394,7 +396,7 @@ static void weigh_plain(struct work *work, const struct passage *passage, uint32
     }
     for (uint32_t i = 0; i < count; i++) {
         weights[i] = work->columns.sums[i] * sum;
-        results[i] = results[i] / weights[i] * count_of(work, i, rows);
+        results[i] = results[i] / weights[i] * divisor_of(work, i, rows);
     }
     if (shrink->method == COGPU_RMS)
         take_roots(results, count);
