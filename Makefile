@@ -37,11 +37,12 @@ test-gpu: setup
 sanitize-gpu: setup
 	@$(python) tests/run_gpu.py --sanitize
 
-# The reader beside its peers; the tables go into README.md.
+# The reader and the writer beside their peers; the tables go into README.md.
 bench:
 	@tools/setup.sh bench/requirements.txt
 	@$(MAKE) --no-print-directory all
 	@$(python) bench/bench.py --readme
+	@$(python) bench/bench_write.py --readme
 
 # Reading into a GPU's memory beside nvCOMP, nvTIFF and xarray-spatial: docs/bench-gpu.md.
 bench-gpu:

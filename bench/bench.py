@@ -14,21 +14,17 @@ README.md.
 import argparse
 import gc
 import json
-import platform
-import re
 import subprocess
 import sys
 import time
-from statistics import median
 
 import numpy as np
 
 import rasters
-from contenders import ALL, CACHE, CodecAlone, contenders, infos, peers
+from common import ALL, RESULTS, best, machine, markdown, memory, put_into, ratio, speed
+from contenders import CACHE, CodecAlone, contenders, infos, peers
 
-RESULTS = rasters.ROOT / "bench" / "results"
 JOBS = [("whole", 1), ("whole", ALL), ("windows", 1)]
-MARKED = re.compile(r"(<!-- bench:read -->\n).*(<!-- /bench -->)", re.S)
 
 
 def windows(side, count):
@@ -113,10 +109,6 @@ def measure_opens(repeats, clock, count=2000):
     return {"count": count, "seconds": seconds}
 
 
-def memory(field):
-    return int(re.search(field + r":\s*(\d+)", open("/proc/self/status").read())[1]) * 1024
-
-
 def peak(name, path):
     """Bytes of memory that one whole read takes beyond its raster, in a process of its own."""
     code = ("import sys; from bench import *\n"
@@ -129,38 +121,18 @@ def peak(name, path):
     return int(out.stdout) if out.returncode == 0 else None
 
 
-def ratio(seconds, we, peer):
-    """How many times as fast as the peer we are, as text."""
-    if we not in seconds or peer not in seconds:
-        return "-"
-    return f"{median(theirs / our for theirs, our in zip(seconds[peer], seconds[we])):.2f}"
-
-
 def ratios(key, seconds):
     """Headings and figures of the comparison. In windows GTiff has a cache of blocks, and meets ours."""
-    best = lambda names: min((n for n in names if n in seconds), key=lambda n: median(seconds[n]))
     names = [peer.name for peer in peers()]
     if key.startswith("windows"):
         return {"cache x GTiff": ratio(seconds, "cogpu, cache", names[0]),
-                "no cache x best other": ratio(seconds, "cogpu", best(names[1:]))}
+                "no cache x best other": ratio(seconds, "cogpu", best(seconds, names[1:]))}
     found = {"x GTiff": ratio(seconds, "cogpu", names[0]),
-             "x best peer": ratio(seconds, "cogpu", best(names))}
+             "x best peer": ratio(seconds, "cogpu", best(seconds, names))}
     if key == "whole 1":
         found |= {"x codec alone": ratio(seconds, "cogpu", "codec alone"),
                   "same array x codec alone": ratio(seconds, "cogpu, same array", "codec alone")}
     return found
-
-
-def markdown(header, lines):
-    cells = [header, ["---"] + ["---:"] * (len(header) - 1)] + lines
-    return "".join("| " + " | ".join(line) + " |\n" for line in cells)
-
-
-def speed(amount, seconds, spread):
-    if not seconds:
-        return "-"
-    text = f"{amount / median(seconds):.0f}"
-    return text + (f" ({amount / max(seconds):.0f}..{amount / min(seconds):.0f})" if spread else "")
 
 
 def table(results, key, spread):
@@ -212,20 +184,10 @@ def summary(outcome):
          "windows, no cache, x best other"], lines)
 
 
-def put_into(name, text):
-    page = rasters.ROOT / name
-    page.write_text(MARKED.sub(lambda m: m[1] + text + m[2], page.read_text()))
-
-
 def save(outcome):
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "read.json").write_text(json.dumps(outcome, indent=1))
     (RESULTS / "read.md").write_text(report(outcome, spread=True))
-
-
-def machine():
-    models = re.findall(r"model name\s*: (.*)", open("/proc/cpuinfo").read()) or [platform.machine()]
-    return f"{models[0]}, {ALL} processors"
 
 
 def main():
@@ -262,8 +224,8 @@ def main():
     save(outcome)
     print(report(outcome, spread=False))
     if chosen.readme:
-        put_into("README.md", summary(outcome))
-        put_into("docs/bench.md", report(outcome, spread=False))
+        put_into("README.md", "read", summary(outcome))
+        put_into("docs/bench.md", "read", report(outcome, spread=False))
 
 
 if __name__ == "__main__":

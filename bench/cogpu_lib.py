@@ -42,6 +42,21 @@ Request = struct("Request", ("image", u32), ("level", u32), ("x", u32), ("y", u3
                  ("height", u32), ("bands", pointer), ("band_count", u32), ("part", c.c_int),
                  ("fill_bad_blocks", c.c_int), ("nan_where_invalid", c.c_int), ("scaled", c.c_int),
                  ("threads", u32), ("context", pointer), ("pending", pointer))
+Sink = struct("Sink", ("path", text), ("memory", pointer), ("user", pointer), ("write", pointer),
+              ("commit", pointer), ("abort", pointer), ("append_only", c.c_int))
+Profile = struct("Profile", ("width", u32), ("height", u32), ("bands", u32), ("type", c.c_int),
+                 ("cog", c.c_int), ("strips", c.c_int), ("block_width", u32), ("block_height", u32),
+                 ("planar", c.c_int), ("codec", text), ("level", c.c_int), ("quality", c.c_int),
+                 ("lossless", c.c_int), ("max_error", number), ("predictor", c.c_int),
+                 ("bigtiff", c.c_int), ("sparse", c.c_int), ("nodata", text), ("photometric", c.c_int),
+                 ("alpha_band", u32), ("premultiplied", c.c_int), ("palette", pointer),
+                 ("palette_entries", u32), ("mask", c.c_int), ("has_transform", c.c_int),
+                 ("transform", number * 6), ("pixel_is_point", c.c_int), ("gcps", pointer),
+                 ("gcp_count", u32), ("rpc", pointer), ("crs", text), ("geokeys", pointer),
+                 ("geokey_count", u32), ("items", pointer), ("item_count", u32), ("description", text),
+                 ("tags", pointer), ("tag_count", u32), ("overviews", c.c_int), ("factors", pointer),
+                 ("factor_count", u32), ("resampling", c.c_int), ("threads", u32), ("context", pointer))
+AVERAGE = 2
 
 cogpu = c.CDLL(str(LIBRARY))
 cogpu.cogpu_version.restype = text
@@ -50,6 +65,8 @@ cogpu.cogpu_close.restype = cogpu.cogpu_context_close.restype = None
 cogpu.cogpu_info.argtypes = [pointer, u32, pointer, pointer]
 cogpu.cogpu_crs_info.argtypes = [pointer, u32, pointer, pointer]
 cogpu.cogpu_crs_wkt.argtypes = [pointer, u32, pointer, c.c_size_t, pointer, pointer]
+cogpu.cogpu_writer_push.argtypes = [pointer, pointer, pointer, pointer]
+cogpu.cogpu_writer_close.argtypes = [pointer, pointer, pointer]
 
 
 def call(function, *arguments):
@@ -93,3 +110,21 @@ def open_info(path, wkt=False):
         call(cogpu.cogpu_crs_wkt, file, 0, room, len(room), c.byref(c.c_size_t()))
     cogpu.cogpu_close(file)
     return found
+
+
+class Writer:
+    """A file that is written by swaths of (bands, rows, width); `profile` are fields of cogpu_profile."""
+
+    def __init__(self, path, shape, dtype, **profile):
+        self.writer = pointer()
+        self.type = next(number for number, name in TYPES.items() if name == dtype)
+        bands, height, width = shape
+        call(cogpu.cogpu_writer_open, c.byref(Sink(path=str(path).encode())),
+             c.byref(Profile(width, height, bands, self.type, **profile)), c.byref(self.writer))
+
+    def push(self, pixels):
+        raster = Raster(pixels.ctypes.data, self.type, *pixels.shape)
+        call(cogpu.cogpu_writer_push, self.writer, c.byref(raster), None)
+
+    def close(self):
+        call(cogpu.cogpu_writer_close, self.writer, None)

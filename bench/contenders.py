@@ -19,12 +19,13 @@ from async_geotiff import GeoTIFF, Window
 from async_tiff.store import LocalStore
 from rasterio.windows import Window as RasterioWindow
 
+from common import ALL
+
 try:
     import cogpu_lib
 except OSError:  # not built: the peers can be measured alone
     cogpu_lib = None
 
-ALL = os.cpu_count()
 CACHE = 256 << 20
 warnings.filterwarnings("ignore", message="Striped GeoTIFFs")
 

@@ -64,14 +64,15 @@ def rows():
     return f32 + u16 + rgb + striped + [strips(f32[0], "one strip", ALL_ROWS)]
 
 
-def enlarge(source, side):
+def enlarge(source, side, first=0, rows=None):
     """Repeats (bands, H, W) to (bands, side, side) so that no block holds a source row twice: copies
-    side by side are mirrored, copies below turned round, and column block j starts j*H/9 further down."""
-    _, height, width = source.shape
+    side by side are mirrored, copies below turned round, and column block j starts j*H/9 further down.
+    All of it, or `rows` rows from `first` on."""
+    bands, height, width = source.shape
     j, x = np.divmod(np.arange(side), width)
-    out = np.empty((source.shape[0], side, side), source.dtype)
-    for row in range(side):
-        i, y = np.divmod(row + j * (height // 9), height)
+    out = np.empty((bands, rows or side, side), source.dtype)
+    for row in range(out.shape[1]):
+        i, y = np.divmod(first + row + j * (height // 9), height)
         out[:, row] = source[:, y, np.where((i + j) % 2, width - 1 - x, x)]
     return out
 

@@ -106,10 +106,11 @@ typedef struct cogpu_stream_codec {
  */
 typedef struct cogpu_encoding {
     cogpu_block_format format;
-    int level;        /* deflate, zstd, lzma */
-    int quality;      /* JPEG, WebP */
-    bool lossless;    /* WebP */
-    double max_error; /* LERC */
+    int level;             /* deflate, zstd, lzma */
+    int quality;           /* JPEG, WebP */
+    bool lossless;         /* WebP */
+    double max_error;      /* LERC */
+    const uint8_t *nodata; /* LERC: a sample that must stay as it is; NULL = none */
 } cogpu_encoding;
 
 typedef struct cogpu_encoder {

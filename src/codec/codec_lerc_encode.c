@@ -7,7 +7,8 @@
  * one mask cannot tell, and the block becomes n bands of one value with a mask each, as in libtiff.
  *
  * The library keeps to the error that it is allowed and then rounds to the sample's type, which may
- * pass it where the steps of floats are not small beside it. So it is allowed a little less.
+ * pass it where the steps of floats are not small beside it. So it is allowed a little less. Where
+ * nodata would become a number beside it, and so a pixel, the block is written without loss.
  */
 #include "codec/codec.h"
 #include "codec/lerc.h"
@@ -30,13 +31,18 @@ typedef struct picture {
     double max_error;
 } picture;
 
-/* What floats of a block are like. */
+/* What a block is like; all but nodata is of floats alone. */
 enum { OCTAVES = 2048, OCTAVE_OF_1 = 1023, OCTAVE_SPECIAL = OCTAVES - 1 };
 typedef struct survey {
+    bool has_nodata; /* which an error could change */
     bool has_nan;
     bool bands_differ;    /* some pixel is NaN in some of its bands, not in all */
     bool octave[OCTAVES]; /* some value has this exponent, as doubles count it */
 } survey;
+
+static bool is_float(cogpu_type type) {
+    return type == COGPU_F32 || type == COGPU_F64;
+}
 
 static double float_at(const uint8_t *in, cogpu_type type, size_t index) {
     float single;
@@ -67,6 +73,27 @@ static void survey_floats(const cogpu_block_format *format, const uint8_t *in, s
         found->has_nan |= nans > 0;
         found->bands_differ |= nans > 0 && nans < format->samples;
     }
+}
+
+/* NaN has the masks. */
+static bool has_nodata(const cogpu_encoding *encoding, const uint8_t *in, size_t in_bytes) {
+    const cogpu_block_format *format = &encoding->format;
+    size_t bytes = cogpu_type_bytes(format->type);
+    if (!encoding->nodata || encoding->max_error <= 0 ||
+        (is_float(format->type) && isnan(float_at(encoding->nodata, format->type, 0))))
+        return false;
+    for (size_t i = 0; i < in_bytes; i += bytes)
+        if (memcmp(in + i, encoding->nodata, bytes) == 0)
+            return true;
+    return false;
+}
+
+static void survey_block(const cogpu_encoding *encoding, const uint8_t *in, size_t in_bytes,
+                         survey *found) {
+    const cogpu_block_format *format = &encoding->format;
+    found->has_nodata = has_nodata(encoding, in, in_bytes);
+    if (is_float(format->type))
+        survey_floats(format, in, (size_t)format->width * format->height, found);
 }
 
 /* What the library may be allowed, given that a value of this octave is there. The value x comes
@@ -105,9 +132,9 @@ static void part_bands(const cogpu_block_format *format, const uint8_t *in, size
 }
 
 /* Where an encode works: bands one after the other and a byte of mask a sample, where there are
- * NaN; a blob that is to be packed. */
+ * NaN; the block decoded again, where there is nodata; a blob that is to be packed. */
 typedef struct workspace {
-    uint8_t *samples, *masks, *blob;
+    uint8_t *samples, *decoded, *masks, *blob;
     size_t blob_bytes;
 } workspace;
 
@@ -115,14 +142,17 @@ static cogpu_status open_workspace(cogpu_codec_state *state, const cogpu_block_f
                                    size_t block_bytes, const survey *found, workspace *work,
                                    cogpu_error *error) {
     size_t sample_bytes = found->bands_differ ? block_bytes : 0;
+    size_t decoded_bytes = found->has_nodata ? block_bytes : 0;
     size_t mask_bytes = found->has_nan ? block_bytes / cogpu_type_bytes(format->type) : 0;
     work->blob_bytes =
         format->lerc_packing != PACKED_NOT ? (size_t)cogpu_lerc_bound(format, block_bytes) : 0;
-    uint8_t *memory = cogpu_codec_work(state, sample_bytes + mask_bytes + work->blob_bytes + 1);
+    uint8_t *memory =
+        cogpu_codec_work(state, sample_bytes + decoded_bytes + mask_bytes + work->blob_bytes + 1);
     if (!memory)
         return cogpu_fail(error, COGPU_MEMORY, "LERC: no memory for a block");
     work->samples = memory;
-    work->masks = memory + sample_bytes;
+    work->decoded = memory + sample_bytes;
+    work->masks = work->decoded + decoded_bytes;
     work->blob = work->masks + mask_bytes;
     return COGPU_OK;
 }
@@ -132,7 +162,7 @@ static picture arrange(const cogpu_encoding *encoding, const uint8_t *in, const 
     const cogpu_block_format *format = &encoding->format;
     size_t pixels = (size_t)format->width * format->height;
     picture p = {in, NULL, format->samples, 1, 0, encoding->max_error};
-    if (format->type == COGPU_F32 || format->type == COGPU_F64)
+    if (is_float(format->type))
         p.max_error = allowed_error(encoding, found);
     if (!found->has_nan)
         return p;
@@ -163,6 +193,32 @@ static cogpu_status write_blob(const cogpu_block_format *format, const picture *
                           format->width, format->height, format->samples, status);
     *got = written;
     return COGPU_OK;
+}
+
+static bool keeps_nodata(const cogpu_encoding *encoding, const picture *p, const workspace *work,
+                         const uint8_t *blob, size_t blob_bytes) {
+    const cogpu_block_format *format = &encoding->format;
+    size_t bytes = cogpu_type_bytes(format->type);
+    if (lerc_decode(blob, (unsigned int)blob_bytes, (int)p->mask_count,
+                    p->masks ? work->masks : NULL, (int)p->depth, (int)format->width,
+                    (int)format->height, (int)p->bands, cogpu_lerc_type(format->type),
+                    work->decoded) != 0)
+        return false;
+    for (size_t i = 0; i < format->height * format->row_bytes; i += bytes)
+        if (memcmp(p->samples + i, encoding->nodata, bytes) == 0 &&
+            memcmp(work->decoded + i, encoding->nodata, bytes) != 0)
+            return false;
+    return true;
+}
+
+static cogpu_status write_checked(const cogpu_encoding *encoding, const survey *found, picture *p,
+                                  const workspace *work, uint8_t *out, size_t out_bytes,
+                                  size_t *got, cogpu_error *error) {
+    TRY(write_blob(&encoding->format, p, out, out_bytes, got, error));
+    if (!found->has_nodata || keeps_nodata(encoding, p, work, out, *got))
+        return COGPU_OK;
+    p->max_error = 0;
+    return write_blob(&encoding->format, p, out, out_bytes, got, error);
 }
 
 /* Who packs; NULL where the build lacks it. */
@@ -204,18 +260,17 @@ static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encod
     const cogpu_block_format *format = &encoding->format;
     bool packed = format->lerc_packing != PACKED_NOT;
     survey found = {0};
-    workspace work;
+    workspace work = {0};
     size_t blob_bytes = 0;
     assert(in_bytes == format->height * format->row_bytes);
     *got = 0;
     TRY(check(encoding, in_bytes, error));
-    if (format->type == COGPU_F32 || format->type == COGPU_F64)
-        survey_floats(format, in, (size_t)format->width * format->height, &found);
+    survey_block(encoding, in, in_bytes, &found);
     TRY(open_workspace(state, format, in_bytes, &found, &work, error));
     picture p = arrange(encoding, in, &found, &work);
     if (!packed)
-        return write_blob(format, &p, out, out_bytes, got, error);
-    TRY(write_blob(format, &p, work.blob, work.blob_bytes, &blob_bytes, error));
+        return write_checked(encoding, &found, &p, &work, out, out_bytes, got, error);
+    TRY(write_checked(encoding, &found, &p, &work, work.blob, work.blob_bytes, &blob_bytes, error));
     return pack(state, encoding, work.blob, blob_bytes, out, out_bytes, got, error);
 }
 

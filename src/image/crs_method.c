@@ -224,8 +224,8 @@ static const char *usual_code(const char *code) {
 const cogpu_method *cogpu_method_named(const char *code, const char *name) {
     for (size_t i = sizeof methods / sizeof *methods; i > 0; i--) {
         const cogpu_method *method = &methods[i - 1];
-        if (method->code ? code && strcmp(method->code, usual_code(code)) == 0
-                         : name && strcmp(method->name, name) == 0)
+        bool by_code = method->code && code && *code;
+        if (by_code ? strcmp(method->code, usual_code(code)) == 0 : strcmp(method->name, name) == 0)
             return method;
     }
     return NULL;

@@ -132,14 +132,6 @@ static bool is_same(describer *in, const PJ *one, const PJ *other) {
                                           PJ_COMP_EQUIVALENT_EXCEPT_AXIS_ORDER_GEOGCRS);
 }
 
-/* A datum that nobody named may be any on its ellipsoid, and is not guessed at. */
-static bool has_unknown_datum(describer *in, const PJ *crs) {
-    PJ *base = own(in, proj_crs_get_geodetic_crs(in->context, crs));
-    PJ *datum = base ? own(in, proj_crs_get_datum_forced(in->context, base)) : NULL;
-    const char *name = name_of(datum);
-    return base && (strncmp(name, "unknown", 7) == 0 || strncmp(name, "Unknown", 7) == 0);
-}
-
 /* OGC's systems are EPSG's with longitude first, as rasters have it. */
 static uint32_t code_of_ogc(const PJ *crs) {
     static const struct {
@@ -160,8 +152,6 @@ static PJ *registered(describer *in, const PJ *crs) {
     PJ *named = from_registry(in, code, PJ_CATEGORY_CRS), *found = NULL;
     if (named && is_same(in, crs, named))
         return named;
-    if (has_unknown_datum(in, crs))
-        return NULL;
     int *confidence = NULL;
     PJ_OBJ_LIST *list = proj_identify(in->context, crs, "EPSG", NULL, &confidence);
     int count = list ? proj_list_get_count(list) : 0;
@@ -322,14 +312,15 @@ static bool read_parameter(describer *in, const PJ *conversion, const cogpu_para
     int count = proj_coordoperation_get_param_count(in->context, conversion);
     bool found = false;
     for (int i = 0; i < count; i++) {
-        const char *code = NULL;
+        const char *name = NULL, *code = NULL;
         double stated, stated_factor;
-        if (!proj_coordoperation_get_param(in->context, conversion, i, NULL, NULL, &code, &stated,
-                                           NULL, &stated_factor, NULL, NULL, NULL, NULL) ||
-            !code || !*code)
+        if (!proj_coordoperation_get_param(in->context, conversion, i, &name, NULL, &code, &stated,
+                                           NULL, &stated_factor, NULL, NULL, NULL, NULL))
             continue;
-        bool is_it = strcmp(code, parameter->code) == 0;
-        if (!is_it && (found || !is_akin(code, parameter->code)))
+        bool has_code = code && *code;
+        bool is_it =
+            strcmp(has_code ? code : name, has_code ? parameter->code : parameter->name) == 0;
+        if (!is_it && (found || !has_code || !is_akin(code, parameter->code)))
             continue;
         *value = is_near(stated_factor, factor) ? stated : stated * stated_factor / factor;
         found = true;
@@ -343,9 +334,9 @@ static void add_parameters(describer *in, const PJ *conversion, const cogpu_meth
                            double angle, double length) {
     for (int i = 0; i < COGPU_METHOD_PARAMETERS && method->parameters[i]; i++) {
         const cogpu_parameter *parameter = cogpu_method_parameter(method->parameters[i]);
-        double value, factor = parameter->kind == COGPU_PARAMETER_ANGLE    ? angle
-                               : parameter->kind == COGPU_PARAMETER_LENGTH ? length
-                                                                           : 1;
+        double value = 0, factor = parameter->kind == COGPU_PARAMETER_ANGLE    ? angle
+                                   : parameter->kind == COGPU_PARAMETER_LENGTH ? length
+                                                                               : 1;
         if (read_parameter(in, conversion, parameter, factor, &value))
             add_double(in, cogpu_method_key(method, parameter), value);
     }
@@ -372,7 +363,7 @@ static cogpu_status add_by_method(describer *in, const PJ *crs, bool *done) {
     if (!conversion ||
         !proj_coordoperation_get_method_info(in->context, conversion, &name, NULL, &code))
         return COGPU_OK;
-    const cogpu_method *method = cogpu_method_named(code, name);
+    const cogpu_method *method = name ? cogpu_method_named(code, name) : NULL;
     if (!method)
         return COGPU_OK;
     TRY(add_base(in, crs, MODEL_PROJECTED, &angle, &length));

@@ -17,8 +17,6 @@
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-static const char BLANKS[] = " \t\n\r";
-
 /* A text in the making; without room it only counts. */
 typedef struct writer {
     char *to;
@@ -80,21 +78,19 @@ static bool is_control(char c) {
     return (unsigned char)c < ' ' || c == 0x7f;
 }
 
-/* Blanks at the start and at the end count, and are not for a reader of XML to trim. */
+/* Blanks at the start count, but GDAL passes over them where they stand as they are. */
 static void put_escaped_twice(writer *out, const char *text) {
-    size_t length = strlen(text), first = strspn(text, BLANKS), end = length;
-    while (end > first && strchr(BLANKS, text[end - 1]))
-        end--;
-    for (size_t i = 0; i < length;) {
-        char c = text[i], numeric[16];
+    const char *word = text + strspn(text, " \t\n\r");
+    while (*text) {
+        char c = *text, numeric[16];
         const char *entity = entity_of(c);
-        if (i < first || i >= end || (is_control(c) && c != '\n' && c != '\t')) {
+        if (text < word || (is_control(c) && c != '\n' && c != '\t')) {
             snprintf(numeric, sizeof numeric, "&#%d;", c);
             entity = numeric;
         }
         if (entity)
             put_escaped(out, entity);
-        i += entity ? 1 : put_character(out, text + i);
+        text += entity ? 1 : put_character(out, text);
     }
 }
 

@@ -499,6 +499,46 @@ static void nan_stays(void) {
     }
 }
 
+/* Whether each sample that is nodata is so in what comes back. */
+static bool nodata_stays(cogpu_encoding encoding, int type, const uint8_t *nodata) {
+    size_t bytes = cogpu_type_bytes(types[type]);
+    bool stays = true;
+    encoding.nodata = nodata;
+    encoded written = encode(&cogpu_encoder_lerc, &encoding, pixels);
+    decoded result = decode(lerc, written.out, written.got, block_bytes());
+    CHECK(result.status == COGPU_OK && result.got == block_bytes());
+    for (size_t i = 0; i < result.got && nodata; i += bytes)
+        stays &=
+            memcmp(pixels + i, nodata, bytes) != 0 || memcmp(result.out + i, nodata, bytes) == 0;
+    free(written.out);
+    free(result.out);
+    return stays;
+}
+
+static void nodata_is_kept(void) {
+    uint8_t nodata[8];
+    for (int type = 0; type < TYPES; type++) {
+        for (uint32_t samples = 1; samples <= 3; samples++) {
+            for (int value = 0; value <= 120; value += 60) {
+                fill_pixels(type, PIXELS * BANDS_MAX);
+                write_value(nodata, type, value);
+                for (size_t i = 0; i < PIXELS * samples; i += 7)
+                    write_value(pixels + i * cogpu_type_bytes(types[type]), type, value);
+                if (type >= TYPE_F32)
+                    set_float(type, 5, NAN);
+                for (double allowed = 0; allowed < 20; allowed += 3) {
+                    CHECK(nodata_stays(encoding_of(samples, type, allowed), type, nodata));
+                    double error = largest_error(encoding_of(samples, type, allowed), type);
+                    CHECK(error >= 0 && error <= allowed);
+                }
+            }
+        }
+    }
+    fill_floats(TYPE_F32, 0, 10, 0);
+    set_float(TYPE_F32, 5, NAN);
+    CHECK(nodata_stays(encoding_of(1, TYPE_F32, 1), TYPE_F32, pixels + 5 * sizeof(float)));
+}
+
 /* Around the blob, with the same pixels inside, at any level. */
 static void encoded_and_packed(void) {
     for (uint32_t packing = 1; packing <= 2; packing++) {
@@ -564,6 +604,7 @@ int main(void) {
     RUN(far_values);
     RUN(infinities_stay);
     RUN(nan_stays);
+    RUN(nodata_is_kept);
     RUN(encoded_and_packed);
     RUN(not_encoded);
     cogpu_codec_state_close(&codec_state);

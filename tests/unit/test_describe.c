@@ -507,6 +507,27 @@ static void codes_that_lie(void) {
     CHECK(has_double(&read, KEY_SCALE_AT_NATURAL_ORIGIN, 0.5));
 }
 
+/* Methods and parameters by their names, and not in the units of the system. */
+static void names_and_units(void) {
+    static const char words[] =
+        "PROJCRS[\"x\",BASEGEOGCRS[\"g\",DATUM[\"d\",ELLIPSOID[\"e\",6377397.155,299.1528128]]],"
+        "CONVERSION[\"c\",METHOD[\"Transverse Mercator\"],"
+        "PARAMETER[\"Latitude of natural origin\",0,ANGLEUNIT[\"degree\",0.0174532925199433]],"
+        "PARAMETER[\"Longitude of natural origin\",10,ANGLEUNIT[\"grad\",0.015707963267949]],"
+        "PARAMETER[\"Scale factor at natural origin\",1,SCALEUNIT[\"unity\",1]],"
+        "PARAMETER[\"False easting\",1000,LENGTHUNIT[\"metre\",1]],"
+        "PARAMETER[\"False northing\",0,LENGTHUNIT[\"metre\",1]]],"
+        "CS[Cartesian,2],AXIS[\"e\",east],AXIS[\"n\",north],LENGTHUNIT[\"foot\",0.3048]]";
+    if (!cogpu_proj_version())
+        return;
+    CHECK(is_coded(words, "projected", 0, 0));
+    cogpu_georef read = described();
+    CHECK(cogpu_geokey_short(&read, KEY_METHOD) == 1);
+    CHECK(cogpu_geokey_short(&read, KEY_LINEAR_UNIT) == 9002);
+    CHECK(has_double(&read, KEY_NATURAL_LONGITUDE, 9));
+    CHECK(has_double(&read, KEY_FALSE_EASTING, 1000 / 0.3048));
+}
+
 static void vertical_of_parameters(void) {
     static const char words[] =
         "COMPD_CS[\"both\",GEOGCS[\"WGS 84\",DATUM[\"WGS_1984\",SPHEROID[\"WGS 84\",6378137,"
@@ -554,8 +575,9 @@ static void items_as_gdal_writes_them(void) {
         {.name = "A", .value = "1 < 2 & \"3\""},
         {.domain = "D&", .name = "\"B\"", .value = "x"},
         {.name = "DESCRIPTION", .value = "red", .role = "description", .band = 2},
-        {.name = "EMPTY"}};
-    cogpu_profile profile = with_items(items, 4);
+        {.name = "EMPTY"},
+        {.name = "BLANKS", .value = " x\r\n "}};
+    cogpu_profile profile = with_items(items, 5);
     CHECK(accepts(metadata, &profile) && list.count == 1);
     CHECK_TEXT(text_of(42112),
                "<GDALMetadata>\n"
@@ -563,6 +585,7 @@ static void items_as_gdal_writes_them(void) {
                "  <Item name=\"&quot;B&quot;\" domain=\"D&amp;\">x</Item>\n"
                "  <Item name=\"DESCRIPTION\" sample=\"1\" role=\"description\">red</Item>\n"
                "  <Item name=\"EMPTY\"></Item>\n"
+               "  <Item name=\"BLANKS\">&amp;#32;x&amp;#13;\n </Item>\n"
                "</GDALMetadata>\n");
 }
 
@@ -948,6 +971,7 @@ int main(void) {
     RUN(systems_come_back);
     RUN(prime_meridians);
     RUN(codes_that_lie);
+    RUN(names_and_units);
     RUN(vertical_of_parameters);
     RUN(systems_without_keys);
     RUN(items_as_gdal_writes_them);

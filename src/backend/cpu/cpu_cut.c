@@ -80,10 +80,11 @@ void cogpu_cpu_cut_mask(const cogpu_grid *grid, const cogpu_new_block *block, co
                         size_t row_bytes, uint8_t *to) {
     size_t packed = (grid->block_width + 7) / 8;
     memset(to, 0, packed * block->rows);
-    for (uint32_t y = 0; y < block->height; y++)
+    for (uint32_t y = 0; y < block->height; y++) {
+        const uint8_t *row = from + y * row_bytes;
         for (uint32_t x = 0; x < block->width; x++)
-            if (from[y * row_bytes + x])
-                to[y * packed + x / 8] |= (uint8_t)(0x80 >> x % 8);
+            to[y * packed + x / 8] |= (uint8_t)((row[x] != 0) << (7 - x % 8));
+    }
 }
 
 static bool is_nan(const uint8_t *sample, cogpu_type type) {
@@ -117,18 +118,21 @@ bool cogpu_cpu_is_uniform(const uint8_t *samples, size_t bytes, cogpu_type type,
 
 /* ---- predict ------------------------------------------------------------------------------- */
 
+/* Loops over elements of a constant size, from one place to another, which compilers make vectors
+ * of. */
 #define SUBTRACT(type)                                                                             \
-    for (size_t at = bytes; at >= pixel + sizeof(type);) {                                         \
-        at -= sizeof(type);                                                                        \
+    for (size_t at = pixel; at + sizeof(type) <= bytes; at += sizeof(type)) {                      \
         type here, before;                                                                         \
-        memcpy(&here, row + at, sizeof here);                                                      \
-        memcpy(&before, row + at - pixel, sizeof before);                                          \
+        memcpy(&here, from + at, sizeof here);                                                     \
+        memcpy(&before, from + at - pixel, sizeof before);                                         \
         here = (type)(here - before);                                                              \
-        memcpy(row + at, &here, sizeof here);                                                      \
+        memcpy(to + at, &here, sizeof here);                                                       \
     }
 
 /* Each element of `unit` bytes becomes its difference from the one a pixel before. */
-static void subtract(uint8_t *row, size_t bytes, size_t pixel, size_t unit) {
+static void subtract(const uint8_t *restrict from, size_t bytes, size_t pixel, size_t unit,
+                     uint8_t *restrict to) {
+    memcpy(to, from, pixel);
     switch (unit) {
     case 1:
         SUBTRACT(uint8_t) break;
@@ -141,13 +145,24 @@ static void subtract(uint8_t *row, size_t bytes, size_t pixel, size_t unit) {
     }
 }
 
-/* Byte k of every sample goes to plane k, the most significant first. */
-static void scatter(const uint8_t *row, size_t samples, size_t size, uint8_t *planes) {
-    for (size_t k = 0; k < size; k++) {
-        const uint8_t *byte = row + (COGPU_HOST_BIG_ENDIAN ? k : size - 1 - k);
-        uint8_t *plane = planes + k * samples;
-        for (size_t i = 0; i < samples; i++)
-            plane[i] = byte[i * size];
+#define SCATTER(size)                                                                              \
+    for (size_t k = 0; k < (size); k++) {                                                          \
+        const uint8_t *byte = row + (COGPU_HOST_BIG_ENDIAN ? k : (size)-1 - k);                    \
+        uint8_t *plane = planes + k * samples;                                                     \
+        for (size_t i = 0; i < samples; i++)                                                       \
+            plane[i] = byte[i * (size)];                                                           \
+    }
+
+/* Byte k of every float goes to plane k, the most significant first. */
+static void scatter(const uint8_t *restrict row, size_t samples, size_t size,
+                    uint8_t *restrict planes) {
+    switch (size) {
+    case 2:
+        SCATTER(2) break;
+    case 4:
+        SCATTER(4) break;
+    default:
+        SCATTER(8) break;
     }
 }
 
@@ -169,12 +184,13 @@ void cogpu_cpu_predict(const cogpu_write_plan *plan, uint8_t *rows, uint32_t cou
         uint8_t *row = rows + y * row_bytes;
         if (plan->predictor == 3) {
             scatter(row, samples, size, spare);
-            memcpy(row, spare, row_bytes);
-            subtract(row, row_bytes, plan->pixel_bytes / size, 1);
+            subtract(spare, row_bytes, plan->pixel_bytes / size, 1, row);
             continue;
         }
-        if (plan->predictor == 2)
-            subtract(row, row_bytes, plan->pixel_bytes, size);
+        if (plan->predictor == 2) {
+            memcpy(spare, row, row_bytes);
+            subtract(spare, row_bytes, plan->pixel_bytes, size, row);
+        }
         order(row, row_bytes, unit);
     }
 }

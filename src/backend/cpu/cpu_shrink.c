@@ -262,16 +262,20 @@ static void put(const struct work *work, const struct plane *to, uint32_t row,
                  to->stride_x);
 }
 
-/* With GDAL's kernels a pixel weighs by its alpha, of 8 bits. Other methods ask for more than 0. */
+/* With GDAL's kernels a pixel weighs by its alpha, of 8 bits; alpha itself by no more than 255.
+ * With other methods alpha has but to be more than 0. */
 static bool is_weighed_by_alpha(const cogpu_shrink *shrink, const struct plane *guard) {
     return !guard->is_mask && (shrink->method == COGPU_BILINEAR || shrink->method == COGPU_CUBIC) &&
            (guard->type == COGPU_U8 || guard->type == COGPU_U16);
 }
 
-static void weigh_by_alpha(cogpu_type type, const double *alpha, uint32_t count, uint8_t *valid) {
-    double unit = type == COGPU_U8 ? 1 : 257;
+static void weigh_by_alpha(const struct passage *passage, const double *alpha, uint32_t count,
+                           uint8_t *valid) {
+    bool is_alpha = passage->from.data == passage->guard.data;
+    double unit = passage->guard.type == COGPU_U16 && !is_alpha ? 257 : 1;
     for (uint32_t i = 0; i < count; i++)
-        valid[i] = alpha[i] >= unit ? (uint8_t)(alpha[i] / unit) : valid[i];
+        if (alpha[i] >= unit)
+            valid[i] = (uint8_t)fmin(alpha[i] / unit, 255);
 }
 
 /* The row's samples as numbers, and which of them are valid. */
@@ -286,7 +290,7 @@ static void judge(struct work *work, const struct passage *passage, uint32_t row
         for (uint32_t i = 0; i < count; i++)
             valid[i] = values[i] != 0;
         if (is_weighed_by_alpha(work->shrink, &passage->guard))
-            weigh_by_alpha(passage->guard.type, values, count, valid);
+            weigh_by_alpha(passage, values, count, valid);
     }
     cogpu_shrink_load(passage->from.type, samples, count, values);
     cogpu_shrink_judge(passage->from.type, &passage->marks, samples, values, count, valid);

@@ -34,7 +34,7 @@ cogpu_reach cogpu_shrink_reach(cogpu_resampling method, uint32_t from, uint32_t 
         begin = floor(i * ratio + 0.5);
         end = begin + 1;
     } else if (is_kernel(method)) {
-        double middle = (i + 0.5) * ratio, radius = kernel_radius(method) * ratio;
+        double middle = (i + 0.5) * ratio, radius = kernel_radius(method) / (1 / ratio);
         begin = floor(middle - radius + 0.5);
         end = floor(middle + radius + 0.5);
     } else {
@@ -56,14 +56,14 @@ static double cubic(double x) {
     return x <= 2 ? ((-0.5 * x + 2.5) * x - 4) * x + 2 : 0;
 }
 
+/* Distances grow by addition as GDAL's do: whether a sample at the very end of the kernel has a
+ * weight is a matter of rounding. */
 static void kernel_weights(cogpu_resampling method, cogpu_reach reach, double ratio, double middle,
                            double *weights) {
-    double sum = 0;
-    for (uint32_t k = reach.begin; k < reach.end; k++) {
-        double x = fabs(k + 0.5 - middle) / ratio;
-        double weight = method == COGPU_CUBIC ? cubic(x) : bilinear(x);
-        weights[k - reach.begin] = weight;
-        sum += weight;
+    double scale = 1 / ratio, x = scale * (reach.begin - middle + 0.5), sum = 0;
+    for (uint32_t k = 0; k < reach.end - reach.begin; k++, x += scale) {
+        weights[k] = method == COGPU_CUBIC ? cubic(fabs(x)) : bilinear(fabs(x));
+        sum += weights[k];
     }
     for (uint32_t k = 0; k < reach.end - reach.begin; k++)
         weights[k] /= sum;

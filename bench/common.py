@@ -1,0 +1,50 @@
+"""What the benchmarks of the processor share: memory of this process, tables, and pages that hold them."""
+import os
+import platform
+import re
+from statistics import median
+
+import rasters
+
+ALL = os.cpu_count()
+RESULTS = rasters.ROOT / "bench" / "results"
+
+
+def machine():
+    models = re.findall(r"model name\s*: (.*)", open("/proc/cpuinfo").read()) or [platform.machine()]
+    return f"{models[0]}, {ALL} processors"
+
+
+def memory(field):
+    return int(re.search(field + r":\s*(\d+)", open("/proc/self/status").read())[1]) * 1024
+
+
+def ratio(seconds, we, peer):
+    """How many times as fast as the peer we are, as text."""
+    if we not in seconds or peer not in seconds:
+        return "-"
+    return f"{median(theirs / our for theirs, our in zip(seconds[peer], seconds[we])):.2f}"
+
+
+def best(seconds, names):
+    """The fastest of those who were measured, or None."""
+    return min((n for n in names if n in seconds), key=lambda n: median(seconds[n]), default=None)
+
+
+def speed(amount, seconds, spread):
+    if not seconds:
+        return "-"
+    text = f"{amount / median(seconds):.0f}"
+    return text + (f" ({amount / max(seconds):.0f}..{amount / min(seconds):.0f})" if spread else "")
+
+
+def markdown(header, lines):
+    cells = [header, ["---"] + ["---:"] * (len(header) - 1)] + lines
+    return "".join("| " + " | ".join(line) + " |\n" for line in cells)
+
+
+def put_into(name, mark, text):
+    """Puts text between the marks of a page."""
+    page = rasters.ROOT / name
+    marked = re.compile(rf"(<!-- bench:{mark} -->\n).*?(<!-- /bench -->)", re.S)
+    page.write_text(marked.sub(lambda m: m[1] + text + m[2], page.read_text()))
