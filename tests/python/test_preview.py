@@ -245,6 +245,14 @@ def test_alpha(tmp_path, associated):
         assert (colours == np.where(alpha == 0, 0, 200)).all()
 
 
+def test_alpha_beside_nodata(tmp_path):
+    """Nodata tells which samples are valid then; an alpha of 0, which is nodata too, hides the pixel all the same."""
+    pixels = np.full((4, 20, 20), 100, "u1")
+    pixels[3, :10] = 0
+    _, alpha, _ = preview(write(tmp_path / "a.tif", pixels, photometric="rgb", alpha="yes", nodata=0))
+    assert (alpha == pixels[3]).all()
+
+
 @pytest.mark.parametrize("bits", [1, 4])
 def test_few_bits_and_white_for_zero(tmp_path, bits):
     pixels = RNG.integers(0, 2**bits, (1, 32, 48), dtype="u1")
