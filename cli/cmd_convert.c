@@ -86,9 +86,9 @@ static cogpu_status copy(struct job *job, cogpu_error *error) {
 
 static cogpu_status write_file(struct job *job, cogpu_error *error) {
     const cogpu_sink sink = {.path = job->arguments->files[1]};
+    catch_interrupts();
     job->culprit = job->arguments->files[1];
     TRY(cogpu_writer_open(&sink, &job->taken.profile, &job->writer, error));
-    catch_interrupts();
     job->culprit = job->arguments->files[0];
     TRY(cogpu_ahead_open(&job->selection, job->taken.profile.mask, &job->ahead, error));
     TRY(copy(job, error));

@@ -446,16 +446,13 @@ static cogpu_status preview(struct job *job, const cogpu_input *input, cogpu_err
 
 static void print_for_person(const struct job *job) {
     const cogpu_selection *selection = &job->selection;
-    char texts[2][NUMBER_TEXT];
     cogpu_text_print(stdout, job->arguments->files[1], SIZE_MAX);
     printf(": %" PRIu32 " x %" PRIu32 " pixels, %s, of level %" PRIu32 " (%" PRIu32 " x %" PRIu32
            ")",
            job->reduction.width, job->reduction.height, kind_names[job->kind],
            selection->request.level, selection->level.width, selection->level.height);
     for (uint32_t i = 0; job->stretched && i < job->colours; i++)
-        printf("%s %s to %s", i ? "," : "; stretched",
-               cogpu_text_number(job->ranges[i].low, texts[0]),
-               cogpu_text_number(job->ranges[i].high, texts[1]));
+        printf("%s %g to %g", i ? "," : "; stretched", job->ranges[i].low, job->ranges[i].high);
     putchar('\n');
 }
 
