@@ -820,8 +820,8 @@ typedef struct cogpu_checked {
 /* Checks the first image of a file, its overviews and masks, and tells what it found: faults first,
  * then warnings and notes, at most a few places for a rule. `options` and `found` may be NULL. An
  * external .ovr file is seen where cogpu_open has seen it. A file that is no COG is no failure of
- * this function; what fails it is memory, a limit and I/O. Its time grows with the number of
- * blocks. */
+ * this function; what fails it is memory, a limit, I/O, and a file without an image (COGPU_ABSENT).
+ * Its time grows with the number of blocks. */
 COGPU_API COGPU_MUST_CHECK cogpu_status
 cogpu_check(const cogpu_file *file, const cogpu_check_options *options,
             void (*found)(void *user, const cogpu_finding *finding), void *user,

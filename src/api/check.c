@@ -167,14 +167,12 @@ static cogpu_status gather(cogpu_check_run *run, uint32_t directory, bool masks)
     return COGPU_OK;
 }
 
-/* As GDAL has it: the first image, what of the chain follows it up to the next image, and its
- * SubIFDs; in the order of the file, for that is what is checked. */
+/* As GDAL has it: what of the chain follows the image up to the next one, and its SubIFDs; in the
+ * order of the file, for that is what is checked. */
 static cogpu_status gather_levels(cogpu_check_run *run, bool masks) {
     const cogpu_tiff *tiff = run->tiff;
-    uint32_t first = run->file->pictures[0].info.directory;
+    uint32_t first = run->picture->info.directory;
     bool own = true;
-    if (!masks)
-        TRY(gather(run, first, false));
     for (uint32_t i = first + 1; i < tiff->directory_count; i++) {
         const cogpu_ifd *ifd = &tiff->directories[i];
         if (ifd->parent < 0)
@@ -188,6 +186,10 @@ static cogpu_status gather_levels(cogpu_check_run *run, bool masks) {
 
 static cogpu_status check_file(cogpu_check_run *run, bool with_blocks) {
     TRY(cogpu_arena_take(&run->arena, RULE_COUNT, sizeof *run->tallies, &run->tallies, run->error));
+    TRY(cogpu_file_picture(run->file, 0, &run->picture, run->error));
+    run->levels[run->level_count++] = (cogpu_check_level){
+        .storage = run->picture->levels[0].storage,
+        .directory_offset = run->tiff->directories[run->picture->info.directory].offset};
     TRY(gather_levels(run, false));
     TRY(gather_levels(run, true));
     TRY(cogpu_check_layout(run));

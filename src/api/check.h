@@ -63,6 +63,7 @@ typedef struct cogpu_check_tally cogpu_check_tally;
 typedef struct cogpu_check_run {
     const cogpu_file *file;
     const cogpu_tiff *tiff;
+    const cogpu_picture *picture; /* the first image, as the reader has it */
     cogpu_arena arena;
     cogpu_check_level levels[COGPU_LEVELS_MAX];
     uint32_t level_count;

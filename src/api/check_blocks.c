@@ -308,7 +308,7 @@ static uint32_t promises_of(const cogpu_check_run *run) {
     uint32_t ghost = run->tiff->ghost;
     if (ghost & COGPU_GHOST_BROKEN)
         return 0;
-    if (is_tile_interleaved(&run->file->pictures[0].metadata))
+    if (is_tile_interleaved(&run->picture->metadata))
         ghost |= COGPU_GHOST_TILE_INTERLEAVED;
     return ghost;
 }

@@ -268,7 +268,8 @@ static cogpu_status plan_sizes(cogpu_write_plan *plan, cogpu_error *error) {
 static void set_fill(const cogpu_profile *profile, cogpu_write_plan *plan) {
     cogpu_nodata nodata;
     cogpu_nodata_parse(profile->nodata, profile->type, &nodata);
-    if (profile->nodata && nodata.matches)
+    plan->has_nodata = profile->nodata && nodata.matches;
+    if (plan->has_nodata)
         cogpu_nodata_sample(&nodata, profile->type, plan->fill);
 }
 
@@ -334,6 +335,7 @@ cogpu_encoding cogpu_plan_encoding(const cogpu_write_plan *plan, const cogpu_gri
     format->width = grid->block_width;
     format->height = block->rows;
     format->row_bytes = grid->block_width * plan->pixel_bytes;
+    encoding.nodata = plan->has_nodata ? plan->fill : NULL;
     if (block->plane == plan->planes) {
         format->compression = COMPRESSION_DEFLATE;
         format->samples = format->bits = 1;

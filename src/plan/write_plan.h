@@ -23,6 +23,7 @@ typedef struct cogpu_write_plan {
     cogpu_encoding encoding; /* of blocks; its format's sizes are those of level 0 */
     uint32_t predictor;
     uint8_t fill[16]; /* a sample of nodata, or 0: what a sparse block stands for */
+    bool has_nodata;
     cogpu_resampling resampling;
     uint32_t level_count;
     cogpu_grid levels[COGPU_LEVELS_MAX];
