@@ -59,6 +59,14 @@ void cogpu_cpu_gather(const cogpu_raster *raster, uint32_t first, uint32_t rows,
 
 /* ---- cut ----------------------------------------------------------------------------------- */
 
+/* The first pixel of so many bytes goes to all that follow. */
+static void repeat_pixel(uint8_t *pixels, size_t pixel, size_t bytes) {
+    for (size_t done = pixel, count; done < bytes; done += count) {
+        count = done < bytes - done ? done : bytes - done;
+        memcpy(pixels + done, pixels, count);
+    }
+}
+
 void cogpu_cpu_cut(const cogpu_write_plan *plan, const cogpu_grid *grid,
                    const cogpu_new_block *block, const uint8_t *from, size_t row_bytes,
                    uint8_t *to) {
@@ -66,13 +74,15 @@ void cogpu_cpu_cut(const cogpu_write_plan *plan, const cogpu_grid *grid,
     size_t block_row = grid->block_width * pixel;
     for (uint32_t y = 0; y < block->rows; y++) {
         uint8_t *row = to + y * block_row;
-        if (y >= block->height) {
+        if (y < block->height) {
+            memcpy(row, from + y * row_bytes, inside);
+            repeat_pixel(row + inside - pixel, pixel, block_row - inside + pixel);
+        } else if (plan->codec->takes_predictor) {
+            memcpy(row, row - pixel, pixel);
+            repeat_pixel(row, pixel, block_row);
+        } else {
             memcpy(row, row - block_row, block_row);
-            continue;
         }
-        memcpy(row, from + y * row_bytes, inside);
-        for (size_t at = inside; at < block_row; at += pixel)
-            memcpy(row + at, row + inside - pixel, pixel);
     }
 }
 

@@ -13,9 +13,10 @@
 void cogpu_cpu_gather(const cogpu_raster *raster, uint32_t first, uint32_t rows, bool is_planar,
                       size_t band_bytes, uint8_t *to);
 
-/* A block out of packed rows, `from` being its first pixel and rows `row_bytes` apart. Below and to
- * the right of the image its last pixels are repeated, which costs an encoder least. Rows are not
- * predicted yet. */
+/* A block out of packed rows, `from` being its first pixel and rows `row_bytes` apart. Rows go on
+ * to the right of the image with their last pixel; below it each is the last one once more, or, for
+ * codecs that see bytes and not pixels, its last pixel throughout: what costs an encoder least.
+ * Rows are not predicted yet. */
 void cogpu_cpu_cut(const cogpu_write_plan *plan, const cogpu_grid *grid,
                    const cogpu_new_block *block, const uint8_t *from, size_t row_bytes,
                    uint8_t *to);
