@@ -4,7 +4,8 @@
  *
  * Pixels are as GDAL's overviews have them: nearest, average (integers rounded as GDAL does) and
  * mode the same, the others within rounding. What is invalid - nodata, NaN, masked, of alpha 0 -
- * has no weight; where nothing is valid the result is nodata (0 without), and the mask 0.
+ * has no weight; where nothing is valid the result is nodata (without: NaN for floats that nothing
+ * masks, else 0), and the mask 0. Only nearest, and of masks mode, take what they find.
  */
 #ifndef COGPU_BACKEND_CPU_CPU_SHRINK_H
 #define COGPU_BACKEND_CPU_CPU_SHRINK_H
