@@ -231,7 +231,8 @@ static cogpu_status add_keys(const cogpu_profile *profile, cogpu_arena *arena, c
     uint32_t count;
     uint16_t raster_type = profile->pixel_is_point ? PIXEL_IS_POINT : 1;
     TRY(take_keys(profile, arena, &keys, &count, error));
-    if (!count && !profile->has_transform && !profile->gcp_count && !profile->pixel_is_point)
+    /* Alone it would say no more than the default, and GDAL would take it for a local system. */
+    if (!count && !profile->pixel_is_point)
         return COGPU_OK;
     keys[count++] = (cogpu_geokey){
         .id = KEY_RASTER_TYPE, .kind = COGPU_KEY_SHORT, .count = 1, .shorts = &raster_type};
