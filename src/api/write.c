@@ -18,14 +18,16 @@
 static uint32_t ghost_of(const cogpu_write_plan *plan) {
     uint32_t ghost = COGPU_GHOST_PRESENT | COGPU_GHOST_IFDS_BEFORE_DATA | COGPU_GHOST_ROW_MAJOR |
                      COGPU_GHOST_LEADER | COGPU_GHOST_TRAILER;
-    bool is_interleaved = plan->has_mask && plan->planes == 1;
-    return !plan->is_cog ? 0 : is_interleaved ? ghost | COGPU_GHOST_MASK_INTERLEAVED : ghost;
+    if (plan->planes > 1)
+        ghost |= COGPU_GHOST_TILE_INTERLEAVED;
+    else if (plan->has_mask)
+        ghost |= COGPU_GHOST_MASK_INTERLEAVED;
+    return plan->is_cog ? ghost : 0;
 }
 
 static size_t write_header(const cogpu_writer *writer, uint64_t first_directory, uint8_t *to) {
     const cogpu_write_plan *plan = &writer->plan;
-    return cogpu_header_write(plan->is_bigtiff, ghost_of(plan), plan->planes > 1, first_directory,
-                              to);
+    return cogpu_header_write(plan->is_bigtiff, ghost_of(plan), first_directory, to);
 }
 
 /* Where the directories end that begin behind the header: those of a COG, and for other files as

@@ -67,13 +67,13 @@ static char *add(char *to, const char *text) {
     return to + bytes;
 }
 
-size_t cogpu_ghost_write(uint32_t ghost, bool tile_interleaved, char *to) {
+size_t cogpu_ghost_write(uint32_t ghost, char *to) {
     char *text = to + OPENING_BYTES, *end = text;
     char digits[OPENING_BYTES];
     for (size_t i = 0; i < FIRST_PROMISES; i++)
         if (ghost & promises[i].promise)
             end = add(add(end, promises[i].text), "\n");
-    if (tile_interleaved)
+    if (ghost & COGPU_GHOST_TILE_INTERLEAVED)
         end = add(end, "INTERLEAVE=TILE\n");
     end = add(end, "KNOWN_INCOMPATIBLE_EDITION=NO\n "); /* the blank: room for YES */
     if (ghost & COGPU_GHOST_MASK_INTERLEAVED)

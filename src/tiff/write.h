@@ -54,10 +54,8 @@ void cogpu_directories_write(const cogpu_new_directory *directories, uint32_t co
                              uint64_t start, uint64_t end, uint8_t *to);
 
 /* Header and, where `ghost` has promises (COGPU_GHOST_...), the ghost area, up to where the first
- * directory of a COG begins; returns how many bytes. COGPU_NEW_HEADER_MAX are enough.
- * `tile_interleaved`: planar blocks stand tile by tile. */
+ * directory of a COG begins; returns how many bytes. COGPU_NEW_HEADER_MAX are enough. */
 enum { COGPU_NEW_HEADER_MAX = 512 };
-size_t cogpu_header_write(bool bigtiff, uint32_t ghost, bool tile_interleaved,
-                          uint64_t first_directory, uint8_t *to);
+size_t cogpu_header_write(bool bigtiff, uint32_t ghost, uint64_t first_directory, uint8_t *to);
 
 #endif

@@ -136,7 +136,7 @@ static void rotated_or_flipped(void) {
     static const double of_centre[16] = {2, 1, 0, 501.5, 3, -4, 0, 899.5, [15] = 1};
     static const double signs[][2] = {{2, 4}, {-2, -4}, {-2, 4}};
     cogpu_profile profile = with_transform(500, 2, 1, 900, 3, -4);
-    CHECK(accepts(georef, &profile) && list.count == 2 && has_doubles(34264, 16, rotated));
+    CHECK(accepts(georef, &profile) && list.count == 1 && has_doubles(34264, 16, rotated));
     profile.pixel_is_point = 1;
     CHECK(accepts(georef, &profile) && has_doubles(34264, 16, of_centre));
     for (size_t i = 0; i < 3; i++) {
@@ -186,7 +186,7 @@ static void control_points(void) {
     cogpu_profile profile = of_one_band();
     profile.gcps = points;
     profile.gcp_count = 2;
-    CHECK(accepts(georef, &profile) && has_doubles(33922, 12, area) && find(34735));
+    CHECK(accepts(georef, &profile) && has_doubles(33922, 12, area) && !find(34735));
     profile.pixel_is_point = 1;
     CHECK(accepts(georef, &profile) && has_doubles(33922, 12, centre));
     opened_tiff opened;

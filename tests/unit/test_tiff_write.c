@@ -27,7 +27,7 @@ static void write_and_open(cogpu_new_directory *directories, uint32_t count, boo
     cogpu_limits limits = cogpu_limits_complete(NULL);
     CHECK(cogpu_directories_lay_out(directories, count, bigtiff, START, &end, &error) == COGPU_OK);
     bytes = calloc((size_t)end, 1);
-    cogpu_header_write(bigtiff, 0, false, directories[0].at, bytes);
+    cogpu_header_write(bigtiff, 0, directories[0].at, bytes);
     memset(bytes + START, 0xAA, (size_t)end - START);
     cogpu_directories_write(directories, count, bigtiff, START, end, bytes + START);
     cogpu_arena_open(&read_arena, limits.call_bytes);
@@ -292,23 +292,23 @@ enum {
 static void test_ghost_areas(void) {
     uint8_t head[COGPU_NEW_HEADER_MAX];
     memset(head, 0xAA, sizeof head);
-    CHECK(cogpu_header_write(false, COG, false, 192, head) == 192);
+    CHECK(cogpu_header_write(false, COG, 192, head) == 192);
     CHECK(sizeof ghost_classic == 192 && memcmp(head, ghost_classic, 192) == 0);
-    CHECK(cogpu_header_write(true, COG, false, 200, head) == 200);
+    CHECK(cogpu_header_write(true, COG, 200, head) == 200);
     CHECK(memcmp(head, ghost_big_mask, 8) == 0 && head[8] == 200 && head[199] == 0);
     CHECK(memcmp(head + 16, ghost_classic + 8, 183) == 0);
-    CHECK(cogpu_header_write(true, COG | COGPU_GHOST_MASK_INTERLEAVED, false, 234, head) == 234);
+    CHECK(cogpu_header_write(true, COG | COGPU_GHOST_MASK_INTERLEAVED, 234, head) == 234);
     CHECK(sizeof ghost_big_mask == 234 && memcmp(head, ghost_big_mask, 234) == 0);
-    CHECK(cogpu_header_write(false, COG | COGPU_GHOST_MASK_INTERLEAVED, false, 226, head) == 226);
-    CHECK(cogpu_header_write(false, COG, true, 208, head) == 208);
+    CHECK(cogpu_header_write(false, COG | COGPU_GHOST_MASK_INTERLEAVED, 226, head) == 226);
+    CHECK(cogpu_header_write(false, COG | COGPU_GHOST_TILE_INTERLEAVED, 208, head) == 208);
     CHECK(sizeof ghost_tile == 208 && memcmp(head, ghost_tile, 208) == 0);
 }
 
 static void test_headers_alone(void) {
     uint8_t head[COGPU_NEW_HEADER_MAX];
-    CHECK(cogpu_header_write(false, 0, false, 0x12345678, head) == 8);
+    CHECK(cogpu_header_write(false, 0, 0x12345678, head) == 8);
     CHECK(memcmp(head, "II*\0\x78\x56\x34\x12", 8) == 0);
-    CHECK(cogpu_header_write(true, 0, false, 0x123456789ABCDEF0, head) == 16);
+    CHECK(cogpu_header_write(true, 0, 0x123456789ABCDEF0, head) == 16);
     CHECK(memcmp(head, "II+\0\x08\0\0\0\xF0\xDE\xBC\x9A\x78\x56\x34\x12", 16) == 0);
 }
 
@@ -316,7 +316,8 @@ static void test_headers_alone(void) {
 static void test_ghosts_that_are_read(void) {
     for (int form = 0; form < 8; form++) {
         bool bigtiff = form & 1;
-        uint32_t ghost = COG | (form & 2 ? COGPU_GHOST_MASK_INTERLEAVED : 0);
+        uint32_t ghost = COG | (form & 2 ? COGPU_GHOST_MASK_INTERLEAVED : 0) |
+                         (form & 4 ? COGPU_GHOST_TILE_INTERLEAVED : 0);
         uint8_t file[1024];
         uint64_t place[] = {FAR};
         cogpu_limits limits = cogpu_limits_complete(NULL);
@@ -325,10 +326,10 @@ static void test_ghosts_that_are_read(void) {
         open_arena();
         cogpu_arena_open(&read_arena, 1 << 20);
         CHECK(cogpu_tag_add_short(&directory.tags, &arena, 256, 1, &error) == COGPU_OK);
-        size_t start = cogpu_header_write(bigtiff, ghost, form & 4, 0, file);
+        size_t start = cogpu_header_write(bigtiff, ghost, 0, file);
         CHECK(cogpu_directories_lay_out(&directory, 1, bigtiff, start, &end, &error) == COGPU_OK);
         CHECK(directory.at == start && end <= sizeof file);
-        CHECK(cogpu_header_write(bigtiff, ghost, form & 4, directory.at, file) == start);
+        CHECK(cogpu_header_write(bigtiff, ghost, directory.at, file) == start);
         cogpu_directories_write(&directory, 1, bigtiff, start, end, file + start);
         CHECK(cogpu_io_open_memory(file, (size_t)end, &io, &error) == COGPU_OK);
         CHECK(cogpu_tiff_open(&tiff, io, &limits, &read_arena, &error) == COGPU_OK);
