@@ -71,7 +71,8 @@ static cogpu_status encode_at(cogpu_codec_state *state, int level, const uint8_t
     if (!*encoder)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for the deflate encoder");
     *got = libdeflate_zlib_compress(*encoder, in, in_bytes, out, out_bytes);
-    return COGPU_OK;
+    return *got ? COGPU_OK
+                : cogpu_fail(error, COGPU_LIMIT, "the zlib stream is larger than its room");
 }
 
 static void take_sample(const uint8_t *in, size_t in_bytes, uint8_t *sample) {
@@ -80,13 +81,12 @@ static void take_sample(const uint8_t *in, size_t in_bytes, uint8_t *sample) {
         memcpy(sample + i * PIECE_BYTES, in + i * step + (step - PIECE_BYTES) / 2, PIECE_BYTES);
 }
 
+/* The sample is not in the state's working memory: LERC has what is to be packed there. */
 static cogpu_status choose_level(cogpu_codec_state *state, int asked, const uint8_t *in,
                                  size_t in_bytes, uint8_t *out, size_t out_bytes, int *level,
                                  cogpu_error *error) {
-    uint8_t *sample = cogpu_codec_work(state, SAMPLE_BYTES);
+    uint8_t sample[SAMPLE_BYTES];
     size_t asked_bytes = 0, bytes = 0;
-    if (!sample)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the deflate encoder");
     take_sample(in, in_bytes, sample);
     *level = asked;
     TRY(encode_at(state, asked, sample, SAMPLE_BYTES, out, out_bytes, &asked_bytes, error));

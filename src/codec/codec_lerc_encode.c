@@ -179,11 +179,12 @@ static picture arrange(const cogpu_encoding *encoding, const uint8_t *in, const 
     return p;
 }
 
+/* The library leaves the last bytes of some blobs as they are, so they are made 0 before. */
 static cogpu_status write_blob(const cogpu_block_format *format, const picture *p, uint8_t *out,
                                size_t out_bytes, size_t *got, cogpu_error *error) {
     unsigned int written = 0;
     unsigned int room = out_bytes < UINT_MAX ? (unsigned int)out_bytes : UINT_MAX;
-    memset(out, 0, room); /* the library leaves a few bytes at a stream's end as they are */
+    memset(out, 0, room);
     lerc_status status =
         lerc_encodeForVersion(p->samples, BLOB_VERSION, cogpu_lerc_type(format->type),
                               (int)p->depth, (int)format->width, (int)format->height, (int)p->bands,
