@@ -28,6 +28,22 @@ static bool is_complex(cogpu_type type) {
 
 /* ---- what is stored ------------------------------------------------------------------------ */
 
+/* An enumeration of C may have any number. */
+static cogpu_status check_choices(const cogpu_profile *profile, cogpu_error *error) {
+    const struct {
+        const char *field;
+        int64_t value, last;
+    } choices[] = {{"resampling", profile->resampling, COGPU_MEDIAN},
+                   {"overviews", profile->overviews, COGPU_OVERVIEWS_LISTED},
+                   {"bigtiff", profile->bigtiff, COGPU_BIGTIFF_NO}};
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+        if (choices[i].value < 0 || choices[i].value > choices[i].last)
+            return cogpu_fail(error, COGPU_ARGUMENT, "`%s` is %lld: 0 to %lld are there",
+                              choices[i].field, (long long)choices[i].value,
+                              (long long)choices[i].last);
+    return COGPU_OK;
+}
+
 static cogpu_status check_shape(const cogpu_profile *profile, cogpu_error *error) {
     if (cogpu_type_bytes(profile->type) == 0)
         return cogpu_fail(error, COGPU_ARGUMENT, "the profile has no sample type: set `type`");
@@ -275,6 +291,7 @@ static void set_fill(const cogpu_profile *profile, cogpu_write_plan *plan) {
 
 cogpu_status cogpu_plan_write(const cogpu_profile *profile, cogpu_write_plan *plan,
                               cogpu_error *error) {
+    TRY(check_choices(profile, error));
     TRY(check_shape(profile, error));
     *plan = (cogpu_write_plan){.bands = profile->bands,
                                .planes = profile->planar ? profile->bands : 1,

@@ -134,6 +134,12 @@ def test_streamed_is_at_once(swaths, options):
     check(array, expected)
 
 
+def test_more_threads_than_there_are():
+    array = pixels("u1")
+    with cogpu.Context(threads=2) as context:
+        assert cogpu.write(array, context=context, threads=2**32 - 1) == cogpu.write(array)
+
+
 @pytest.mark.parametrize("swaths", SWATHS)
 def test_streamed_with_a_mask(swaths):
     array, mask = pixels("u1", 3), (pixels("u1")[0] > 100).astype("u1")
@@ -262,6 +268,8 @@ def test_passing_4_gib_fails(tmp_path):
     ("u1", {"items": [("SCALE", "nan", "", "scale", 1)]}, "scale"),
     ("u1", {"transform": [0, 0, 0, 0, 0, 0]}, "transform"), ("u1", {"transform": [0, float("nan"), 0, 0, 0, -1]}, "transform"),
     ("c8", {"predictor": 2}, "not for complex64"), ("c8", {"codec": "lerc"}, "LERC"),
+    ("c8", {"cog": 1, "resampling": 10}, "resampling"), ("f4", {"resampling": -1}, "resampling"),
+    ("u1", {"overviews": 4}, "overviews"), ("u1", {"bigtiff": 3}, "bigtiff"),
 ])
 def test_refused(tmp_path, dtype, options, words):
     path = tmp_path / "a.tif"
