@@ -285,6 +285,23 @@ def test_thirteen_bands_are_no_jpeg():
         cogpu.write(pixels("u1", 13), codec="jpeg")
 
 
+@pytest.mark.parametrize("width, options, words", [
+    (70000, {"codec": "jpeg", "strips": 1}, "end at 65500"), (16384, {"codec": "webp", "strips": 1}, "end at 16383"),
+    (16, {"codec": "webp", "block_width": 16384, "block_height": 16}, "end at 16383"),
+    (16, {"codec": "jpeg", "strips": 1, "block_height": 24}, "multiple of 16 rows")])
+def test_blocks_that_a_codec_lacks(width, options, words):
+    with pytest.raises(cogpu.CogpuError, match=words):
+        cogpu.Writer(cogpu.profile_of(np.zeros((3, 40, width), "u1"), **options))
+
+
+@pytest.mark.parametrize("height, width, rows", [(100000, 1, 65488), (100, 3000, 16), (40, 1000, 40), (200, 1000, 80)])
+def test_usual_strips_of_jpeg(height, width, rows):
+    """They end where its squares do, as libtiff wants it."""
+    data = cogpu.write(np.full((3, height, width), 99, "u1"), codec="jpeg", strips=1)
+    assert tifffile.TiffFile(io.BytesIO(data)).pages[0].rowsperstrip == rows
+    assert (judge.read(data) == 99).all()
+
+
 def test_wrong_swaths(tmp_path):
     array, path = pixels("u1"), tmp_path / "a.tif"
 
