@@ -56,16 +56,18 @@ static cogpu_status lay_out(cogpu_writer *writer, const cogpu_profile *profile,
     return COGPU_OK;
 }
 
+/* As many threads as asked for, but no more than the pool has. */
 static cogpu_status open_threads(cogpu_writer *writer, const cogpu_profile *profile,
                                  cogpu_error *error) {
     cogpu_context *context = writer->context = profile->context;
-    uint32_t threads = profile->threads ? profile->threads
-                       : context        ? cogpu_pool_threads(context->pool)
-                                        : cogpu_processors();
+    uint32_t asked = profile->threads ? profile->threads : cogpu_processors();
     if (context)
         writer->pool = context->pool;
     else
-        TRY(cogpu_pool_open(threads, &writer->pool, error));
+        TRY(cogpu_pool_open(asked, &writer->pool, error));
+    uint32_t threads = cogpu_pool_threads(writer->pool);
+    if (profile->threads && profile->threads < threads)
+        threads = profile->threads;
     TRY(cogpu_arena_take(&writer->arena, threads, sizeof *writer->seats, &writer->seats, error));
     while (writer->seat_count < threads) {
         cogpu_seat *seat = cogpu_context_seat(context);

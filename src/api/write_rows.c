@@ -14,14 +14,17 @@ enum { ROWS_A_PIECE = 16 };
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-/* The most rows that one row of the next level is made of. */
+/* The most rows that one row of the next level is made of, or one more. Away from the edges it is
+ * the same for all rows but for one, by where they begin, so that the first rows tell. */
 static uint32_t rows_of_window(const cogpu_shrink *shrink) {
+    enum { FIRST_ROWS = 64 };
     uint32_t most = 0, begin, end;
-    for (uint32_t row = 0; row < shrink->to_height; row++) {
+    uint32_t rows = shrink->to_height < FIRST_ROWS ? shrink->to_height : FIRST_ROWS;
+    for (uint32_t row = 0; row < rows; row++) {
         cogpu_shrink_needs(shrink, row, 1, &begin, &end);
         most = end - begin > most ? end - begin : most;
     }
-    return most;
+    return most + 1;
 }
 
 static cogpu_status open_level(cogpu_writer *writer, uint32_t number, const cogpu_profile *profile,

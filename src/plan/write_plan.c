@@ -28,6 +28,22 @@ static bool is_complex(cogpu_type type) {
 
 /* ---- what is stored ------------------------------------------------------------------------ */
 
+/* An enumeration of C may have any number. */
+static cogpu_status check_choices(const cogpu_profile *profile, cogpu_error *error) {
+    const struct {
+        const char *field;
+        int64_t value, last;
+    } choices[] = {{"resampling", profile->resampling, COGPU_MEDIAN},
+                   {"overviews", profile->overviews, COGPU_OVERVIEWS_LISTED},
+                   {"bigtiff", profile->bigtiff, COGPU_BIGTIFF_NO}};
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+        if (choices[i].value < 0 || choices[i].value > choices[i].last)
+            return cogpu_fail(error, COGPU_ARGUMENT, "`%s` is %lld: 0 to %lld are there",
+                              choices[i].field, (long long)choices[i].value,
+                              (long long)choices[i].last);
+    return COGPU_OK;
+}
+
 static cogpu_status check_shape(const cogpu_profile *profile, cogpu_error *error) {
     if (cogpu_type_bytes(profile->type) == 0)
         return cogpu_fail(error, COGPU_ARGUMENT, "the profile has no sample type: set `type`");
@@ -150,29 +166,68 @@ static cogpu_status plan_predictor(const cogpu_profile *profile, cogpu_write_pla
 
 /* ---- levels and their grids ---------------------------------------------------------------- */
 
-static cogpu_status plan_block_size(const cogpu_profile *profile, cogpu_write_plan *plan,
-                                    uint32_t *width, uint32_t *height, cogpu_error *error) {
+/* The longest side of a block that a codec takes. */
+static uint32_t longest_side(const cogpu_write_plan *plan) {
+    enum { JPEG_SIDE = 65500, WEBP_SIDE = 16383 };
+    uint32_t compression = plan->codec->compression;
+    return compression == COMPRESSION_JPEG   ? JPEG_SIDE
+           : compression == COMPRESSION_WEBP ? WEBP_SIDE
+                                             : SIDE_MAX;
+}
+
+/* Strips of JPEG end where its squares do, subsampled ones too, but for the last one. */
+static uint32_t rows_of_jpeg(const cogpu_write_plan *plan) {
+    return plan->codec->compression == COMPRESSION_JPEG ? 16 : 1;
+}
+
+static uint32_t usual_strip(const cogpu_profile *profile, const cogpu_write_plan *plan) {
     uint64_t row_bytes = (uint64_t)profile->width * plan->pixel_bytes;
-    if (profile->strips) {
-        if (profile->cog)
-            return cogpu_fail(error, COGPU_ARGUMENT, "a COG has tiles: leave `strips` 0");
-        if (profile->block_width && profile->block_width != profile->width)
-            return cogpu_fail(error, COGPU_ARGUMENT,
-                              "strips are as wide as the image: leave `block_width` 0");
-        uint64_t rows = row_bytes < STRIP_BYTES ? STRIP_BYTES / row_bytes : 1;
-        *width = profile->width;
-        *height = profile->block_height ? profile->block_height : (uint32_t)rows;
-        *height = *height < profile->height ? *height : profile->height;
-    } else {
-        *width = profile->block_width ? profile->block_width : TILE;
-        *height = profile->block_height ? profile->block_height : *width;
-        if (*width % 16 || *height % 16)
-            return cogpu_fail(error, COGPU_ARGUMENT,
-                              "tiles of %u x %u are not possible: sides are multiples of 16, "
-                              "for example %u",
-                              *width, *height, (*width + 15) / 16 * 16);
-    }
+    uint64_t rows = row_bytes < STRIP_BYTES ? STRIP_BYTES / row_bytes : 1;
+    uint32_t most = longest_side(plan), unit = rows_of_jpeg(plan);
+    rows = rows < most ? rows : most;
+    return rows < unit ? unit : (uint32_t)rows / unit * unit;
+}
+
+static cogpu_status plan_strip(const cogpu_profile *profile, const cogpu_write_plan *plan,
+                               uint32_t *width, uint32_t *height, cogpu_error *error) {
+    uint32_t unit = rows_of_jpeg(plan);
+    if (profile->cog)
+        return cogpu_fail(error, COGPU_ARGUMENT, "a COG has tiles: leave `strips` 0");
+    if (profile->block_width && profile->block_width != profile->width)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "strips are as wide as the image: leave `block_width` 0");
+    *width = profile->width;
+    *height = profile->block_height ? profile->block_height : usual_strip(profile, plan);
+    if (*height % unit && *height < profile->height)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "strips of JPEG have a multiple of %u rows, not %u", unit, *height);
+    *height = *height < profile->height ? *height : profile->height;
+    return COGPU_OK;
+}
+
+static cogpu_status plan_tile(const cogpu_profile *profile, uint32_t *width, uint32_t *height,
+                              cogpu_error *error) {
+    *width = profile->block_width ? profile->block_width : TILE;
+    *height = profile->block_height ? profile->block_height : *width;
+    if (*width % 16 || *height % 16)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "tiles of %u x %u are not possible: sides are multiples of 16, "
+                          "for example %u",
+                          *width, *height, (*width + 15) / 16 * 16);
+    return COGPU_OK;
+}
+
+static cogpu_status plan_block_size(const cogpu_profile *profile, const cogpu_write_plan *plan,
+                                    uint32_t *width, uint32_t *height, cogpu_error *error) {
+    uint32_t most = longest_side(plan);
     uint64_t bytes = 0;
+    TRY(plan->is_tiled ? plan_tile(profile, width, height, error)
+                       : plan_strip(profile, plan, width, height, error));
+    if (*width > most || *height > most)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "a block of %u x %u pixels is too large for %s, whose sides end at %u: "
+                          "choose smaller tiles",
+                          *width, *height, plan->codec->name, most);
     if (!checked_mul((uint64_t)*width * plan->pixel_bytes, *height, &bytes) || bytes > BLOCK_MAX)
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "blocks of %u x %u pixels of %zu bytes are too large: choose smaller "
@@ -275,6 +330,7 @@ static void set_fill(const cogpu_profile *profile, cogpu_write_plan *plan) {
 
 cogpu_status cogpu_plan_write(const cogpu_profile *profile, cogpu_write_plan *plan,
                               cogpu_error *error) {
+    TRY(check_choices(profile, error));
     TRY(check_shape(profile, error));
     *plan = (cogpu_write_plan){.bands = profile->bands,
                                .planes = profile->planar ? profile->bands : 1,

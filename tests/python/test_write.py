@@ -134,6 +134,12 @@ def test_streamed_is_at_once(swaths, options):
     check(array, expected)
 
 
+def test_more_threads_than_there_are():
+    array = pixels("u1")
+    with cogpu.Context(threads=2) as context:
+        assert cogpu.write(array, context=context, threads=2**32 - 1) == cogpu.write(array)
+
+
 @pytest.mark.parametrize("swaths", SWATHS)
 def test_streamed_with_a_mask(swaths):
     array, mask = pixels("u1", 3), (pixels("u1")[0] > 100).astype("u1")
@@ -262,6 +268,8 @@ def test_passing_4_gib_fails(tmp_path):
     ("u1", {"items": [("SCALE", "nan", "", "scale", 1)]}, "scale"),
     ("u1", {"transform": [0, 0, 0, 0, 0, 0]}, "transform"), ("u1", {"transform": [0, float("nan"), 0, 0, 0, -1]}, "transform"),
     ("c8", {"predictor": 2}, "not for complex64"), ("c8", {"codec": "lerc"}, "LERC"),
+    ("c8", {"cog": 1, "resampling": 10}, "resampling"), ("f4", {"resampling": -1}, "resampling"),
+    ("u1", {"overviews": 4}, "overviews"), ("u1", {"bigtiff": 3}, "bigtiff"),
 ])
 def test_refused(tmp_path, dtype, options, words):
     path = tmp_path / "a.tif"
@@ -275,6 +283,23 @@ def test_refused(tmp_path, dtype, options, words):
 def test_thirteen_bands_are_no_jpeg():
     with pytest.raises(cogpu.CogpuError, match="planar"):
         cogpu.write(pixels("u1", 13), codec="jpeg")
+
+
+@pytest.mark.parametrize("width, options, words", [
+    (70000, {"codec": "jpeg", "strips": 1}, "end at 65500"), (16384, {"codec": "webp", "strips": 1}, "end at 16383"),
+    (16, {"codec": "webp", "block_width": 16384, "block_height": 16}, "end at 16383"),
+    (16, {"codec": "jpeg", "strips": 1, "block_height": 24}, "multiple of 16 rows")])
+def test_blocks_that_a_codec_lacks(width, options, words):
+    with pytest.raises(cogpu.CogpuError, match=words):
+        cogpu.Writer(cogpu.profile_of(np.zeros((3, 40, width), "u1"), **options))
+
+
+@pytest.mark.parametrize("height, width, rows", [(100000, 1, 65488), (100, 3000, 16), (40, 1000, 40), (200, 1000, 80)])
+def test_usual_strips_of_jpeg(height, width, rows):
+    """They end where its squares do, as libtiff wants it."""
+    data = cogpu.write(np.full((3, height, width), 99, "u1"), codec="jpeg", strips=1)
+    assert tifffile.TiffFile(io.BytesIO(data)).pages[0].rowsperstrip == rows
+    assert (judge.read(data) == 99).all()
 
 
 def test_wrong_swaths(tmp_path):
