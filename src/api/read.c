@@ -101,10 +101,20 @@ static cogpu_status check_type(const cogpu_request *request, cogpu_type type, co
     return COGPU_OK;
 }
 
-/* The raster must have the plan's shape; packed where it has no strides. */
+cogpu_status cogpu_raster_set_strides(cogpu_raster *raster, cogpu_error *error) {
+    int64_t size = (int64_t)cogpu_type_bytes(raster->type);
+    if (raster->stride_band || raster->stride_y || raster->stride_x)
+        return COGPU_OK;
+    raster->stride_x = size;
+    raster->stride_y = size * raster->width;
+    if (__builtin_mul_overflow(raster->stride_y, raster->height, &raster->stride_band))
+        return cogpu_fail(error, COGPU_ARGUMENT, "no memory holds a raster of this size");
+    return COGPU_OK;
+}
+
+/* The raster must have the plan's shape. */
 static cogpu_status check_raster(const cogpu_read_plan *plan, cogpu_raster *raster,
                                  cogpu_error *error) {
-    int64_t size = (int64_t)cogpu_type_bytes(raster->type);
     if (!raster->data)
         return cogpu_fail(error, COGPU_ARGUMENT, "the raster has no memory");
     if (raster->width != plan->width || raster->height != plan->height ||
@@ -113,13 +123,7 @@ static cogpu_status check_raster(const cogpu_read_plan *plan, cogpu_raster *rast
                           "the raster has %u bands of %u x %u pixels, the request %u of %u x %u",
                           raster->bands, raster->width, raster->height, plan->band_count,
                           plan->width, plan->height);
-    if (!raster->stride_band && !raster->stride_y && !raster->stride_x) {
-        raster->stride_x = size;
-        raster->stride_y = size * raster->width;
-        if (__builtin_mul_overflow(raster->stride_y, raster->height, &raster->stride_band))
-            return cogpu_fail(error, COGPU_ARGUMENT, "no memory holds a raster of this size");
-    }
-    return COGPU_OK;
+    return cogpu_raster_set_strides(raster, error);
 }
 
 static cogpu_status need_codec(const cogpu_storage *storage, cogpu_error *error) {

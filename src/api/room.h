@@ -57,7 +57,10 @@ cogpu_status cogpu_read_planar_cmyk(const cogpu_file *file, const cogpu_request 
                                     const cogpu_read_plan *plan, const cogpu_raster *raster,
                                     cogpu_error *error);
 
-/* read.c: how a window is read in swaths through a bounded piece of memory: rows that take about as
+/* read.c: a raster without strides is packed. */
+cogpu_status cogpu_raster_set_strides(cogpu_raster *raster, cogpu_error *error);
+
+/* How a window is read in swaths through a bounded piece of memory: rows that take about as
  * much, whole rows of blocks where they fit, so that no block is decoded twice. At least 1. */
 uint32_t cogpu_swath_rows(const cogpu_storage *storage, uint64_t row_bytes, uint32_t height);
 

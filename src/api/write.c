@@ -112,11 +112,10 @@ cogpu_status cogpu_writer_open(const cogpu_sink *sink, const cogpu_profile *prof
 
 /* ---- push ---------------------------------------------------------------------------------- */
 
-/* The swath must fit the image; packed where it has no strides. */
+/* The swath must fit the image. */
 static cogpu_status check_swath(const cogpu_writer *writer, const char *what, cogpu_type type,
                                 uint32_t bands, cogpu_raster *rows, cogpu_error *error) {
     const cogpu_grid *grid = &writer->plan.levels[0];
-    int64_t size = (int64_t)cogpu_type_bytes(type);
     if (!rows->data || rows->height == 0)
         return cogpu_fail(error, COGPU_ARGUMENT, "the %s has no rows", what);
     if (rows->device != COGPU_CPU)
@@ -131,13 +130,7 @@ static cogpu_status check_swath(const cogpu_writer *writer, const char *what, co
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "the %s has %u rows, and %u of %u are left to write", what, rows->height,
                           grid->height - writer->rows, grid->height);
-    if (!rows->stride_band && !rows->stride_y && !rows->stride_x) {
-        rows->stride_x = size;
-        rows->stride_y = size * rows->width;
-        if (__builtin_mul_overflow(rows->stride_y, rows->height, &rows->stride_band))
-            return cogpu_fail(error, COGPU_ARGUMENT, "no memory holds a raster of this size");
-    }
-    return COGPU_OK;
+    return cogpu_raster_set_strides(rows, error);
 }
 
 static cogpu_status push(cogpu_writer *writer, const cogpu_raster *given,

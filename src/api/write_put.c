@@ -35,7 +35,6 @@ static cogpu_status check_pixels(const cogpu_write_plan *plan, const cogpu_new_b
     bool is_mask = block->plane == plan->planes;
     cogpu_type type = is_mask ? COGPU_U8 : plan->type;
     uint32_t bands = is_mask ? 1 : plan->bands / plan->planes;
-    int64_t size = (int64_t)cogpu_type_bytes(type);
     if (!pixels->data || pixels->device != COGPU_CPU || pixels->type != type ||
         pixels->bands != bands || pixels->width != block->width || pixels->height != block->height)
         return cogpu_fail(error, COGPU_ARGUMENT,
@@ -43,12 +42,7 @@ static cogpu_status check_pixels(const cogpu_write_plan *plan, const cogpu_new_b
                           "the raster %u of %s, %u x %u",
                           bands, cogpu_type_name(type), block->width, block->height, pixels->bands,
                           cogpu_type_name(pixels->type), pixels->width, pixels->height);
-    if (!pixels->stride_band && !pixels->stride_y && !pixels->stride_x) {
-        pixels->stride_x = size;
-        pixels->stride_y = size * pixels->width;
-        pixels->stride_band = pixels->stride_y * pixels->height;
-    }
-    return COGPU_OK;
+    return cogpu_raster_set_strides(pixels, error);
 }
 
 /* With memory of the arena, and the seat's. */
