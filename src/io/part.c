@@ -18,16 +18,20 @@
 enum { DIGITS = 16, TRIES = 100 };
 static const char ending[] = ".cogpu-part";
 
+/* As much of a file's name as its parts have: all of it but for the end of a very long one. */
+static int name_bytes(const char *name) {
+    enum { MOST = COGPU_NAME_BYTES - 1 - DIGITS - sizeof ending };
+    size_t bytes = strlen(name);
+    return bytes < MOST ? (int)bytes : (int)MOST;
+}
+
 static bool name_part(const char *name, char part[COGPU_NAME_BYTES]) {
     uint64_t number;
     if (getrandom(&number, sizeof number, 0) != sizeof number)
         return false;
-    int bytes = snprintf(part, COGPU_NAME_BYTES, "%s.%0*llx%s", name, DIGITS,
-                         (unsigned long long)number, ending);
-    if (bytes < COGPU_NAME_BYTES)
-        return true;
-    errno = ENAMETOOLONG;
-    return false;
+    snprintf(part, COGPU_NAME_BYTES, "%.*s.%0*llx%s", name_bytes(name), name, DIGITS,
+             (unsigned long long)number, ending);
+    return true;
 }
 
 /* Locks a part that was just made. Between both another writer may have taken it for a dead one's:
@@ -57,7 +61,7 @@ bool cogpu_part_make(int folder, const char *name, mode_t mode, char part[COGPU_
 }
 
 static bool is_part_of(const char *entry, const char *name) {
-    size_t bytes = strlen(name);
+    size_t bytes = (size_t)name_bytes(name);
     if (strlen(entry) != bytes + 1 + DIGITS + sizeof ending - 1 ||
         memcmp(entry, name, bytes) != 0 || entry[bytes] != '.')
         return false;

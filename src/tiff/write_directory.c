@@ -134,8 +134,8 @@ static struct arrays arrays_of(const cogpu_new_directory *directory, bool bigtif
 
 static cogpu_status too_long(cogpu_error *error) {
     return cogpu_fail(error, COGPU_LIMIT,
-                      "the file's directories alone would pass what TIFF's offsets can reach; "
-                      "write BigTIFF, with larger blocks");
+                      "the file's directories would end beyond what TIFF's offsets can reach; "
+                      "write BigTIFF, or larger blocks");
 }
 
 /* Moves *at on by `bytes`; false where that is past the last offset. */

@@ -329,6 +329,16 @@ def test_wrong_swaths(tmp_path):
     writer.abort()
 
 
+def test_long_name(tmp_path):
+    """As long as a name can be; what a dead process left beside it goes."""
+    path, left = tmp_path / ("x" * 255), tmp_path / f"{'x' * 227}.0123456789abcdef.cogpu-part"
+    left.write_bytes(b"left")
+    cogpu.write(pixels("u1"), path=path)
+    assert os.listdir(tmp_path) == [path.name] and judge.same(read_back(path.read_bytes()), pixels("u1"))
+    with pytest.raises(cogpu.CogpuError, match="too long"):
+        cogpu.Writer(cogpu.profile_of(pixels("u1")), tmp_path / ("x" * 256))
+
+
 def test_failing_sink():
     """Whatever write fails, its status is the writer's, and abort is called once."""
     array = pixels("f4", 1, 300, 300)

@@ -368,7 +368,7 @@ static void test_what_is_no_file(void) {
     CHECK(write_path(long_name) == COGPU_IO && error_says("pipe"));
     close(pipe_ends[0]);
     close(pipe_ends[1]);
-    memset(long_name, 'x', 240);
+    memset(long_name, 'x', 256);
     CHECK(write_path("") == COGPU_IO);
     CHECK(write_path(in_folder("new/")) == COGPU_IO);
     CHECK(write_path(in_folder("none/new")) == COGPU_ABSENT && error_says("No such file"));
