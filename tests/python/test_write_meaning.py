@@ -282,10 +282,7 @@ def test_cogs_are_valid(tmp_path, bands, options):
     mask = (array[0] > 0).astype("u1") if options.pop("mask", 0) else None
     cogpu.write(array, mask, path=path, cog=1, block_width=128, **options)
     with cogpu.open(path) as file:
-        checked, error = cogpu.Checked(), cogpu.Error()
-        findings = []
-        found = cogpu.FOUND(lambda _, finding: findings.append((finding.contents.rule, finding.contents.message)))
-        assert cogpu.lib.cogpu_check(file.handle, None, found, None, byref(checked), byref(error)) == cogpu.OK
+        checked, findings = file.check()
         complete = options.get("overviews") != "none" and "factors" not in options
         assert checked.verdict >= (2 if complete else 1) and checked.gdal >= 1 and checked.rio_cogeo >= 1, findings
         assert checked.ogc == 2 or not complete, findings
