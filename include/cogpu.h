@@ -610,7 +610,7 @@ typedef enum cogpu_resampling {
 } cogpu_resampling;
 
 typedef enum cogpu_overviews {
-    COGPU_OVERVIEWS_DEFAULT = 0, /* as AUTO for a COG, else NONE */
+    COGPU_OVERVIEWS_DEFAULT = 0, /* as LISTED with `factors`, else AUTO for a COG, else NONE */
     COGPU_OVERVIEWS_NONE,
     COGPU_OVERVIEWS_AUTO, /* 2, 4, 8 ... until one block holds the level */
     COGPU_OVERVIEWS_LISTED
@@ -693,7 +693,7 @@ typedef struct cogpu_profile {
     uint32_t tag_count;
 
     cogpu_overviews overviews;
-    const uint32_t *factors; /* for COGPU_OVERVIEWS_LISTED: ascending, from 2 on */
+    const uint32_t *factors; /* of COGPU_OVERVIEWS_LISTED: ascending, from 2 on */
     uint32_t factor_count;
     cogpu_resampling resampling;
 

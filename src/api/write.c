@@ -83,10 +83,11 @@ static cogpu_status open_writer(cogpu_writer *writer, const cogpu_sink *sink,
     TRY(cogpu_plan_write(profile, &writer->plan, error));
     TRY(cogpu_writer_describe(writer, profile, error));
     TRY(lay_out(writer, profile, error));
+    TRY(cogpu_writer_plan_shrinks(writer, profile, error));
     TRY(open_threads(writer, profile, error));
     TRY(cogpu_writer_open_blocks(writer, error));
     TRY(cogpu_out_open(sink, &writer->out, error));
-    return cogpu_writer_open_rows(writer, profile, error);
+    return cogpu_writer_open_rows(writer, error);
 }
 
 cogpu_status cogpu_writer_open(const cogpu_sink *sink, const cogpu_profile *profile,

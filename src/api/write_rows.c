@@ -27,27 +27,35 @@ static uint32_t rows_of_window(const cogpu_shrink *shrink) {
     return most + 1;
 }
 
-static cogpu_status open_level(cogpu_writer *writer, uint32_t number, const cogpu_profile *profile,
-                               cogpu_error *error) {
+cogpu_status cogpu_writer_plan_shrinks(cogpu_writer *writer, const cogpu_profile *profile,
+                                       cogpu_error *error) {
+    const cogpu_write_plan *plan = &writer->plan;
+    for (uint32_t i = 0; i + 1 < plan->level_count; i++) {
+        const cogpu_grid *from = &plan->levels[i], *to = from + 1;
+        cogpu_shrink *shrink = &writer->levels[i].shrink;
+        *shrink = (cogpu_shrink){.method = plan->resampling,
+                                 .type = plan->type,
+                                 .bands = plan->bands,
+                                 .from_width = from->width,
+                                 .from_height = from->height,
+                                 .to_width = to->width,
+                                 .to_height = to->height,
+                                 .alpha_band = profile->alpha_band,
+                                 .has_mask = plan->has_mask};
+        cogpu_nodata_parse(profile->nodata, plan->type, &shrink->nodata);
+        TRY(cogpu_shrink_check(shrink, error));
+    }
+    return COGPU_OK;
+}
+
+static cogpu_status open_level(cogpu_writer *writer, uint32_t number, cogpu_error *error) {
     const cogpu_write_plan *plan = &writer->plan;
     struct cogpu_new_level *level = &writer->levels[number];
     const cogpu_grid *grid = level->grid = &plan->levels[number];
     level->row_bytes = grid->width * plan->pixel_bytes;
     level->room = grid->block_height;
-    if (number + 1 < plan->level_count) {
-        level->shrink = (cogpu_shrink){.method = plan->resampling,
-                                       .type = plan->type,
-                                       .bands = plan->bands,
-                                       .from_width = grid->width,
-                                       .from_height = grid->height,
-                                       .to_width = grid[1].width,
-                                       .to_height = grid[1].height,
-                                       .alpha_band = profile->alpha_band,
-                                       .has_mask = plan->has_mask};
-        cogpu_nodata_parse(profile->nodata, plan->type, &level->shrink.nodata);
-        TRY(cogpu_shrink_check(&level->shrink, error));
+    if (number + 1 < plan->level_count)
         level->room += rows_of_window(&level->shrink);
-    }
     level->room = level->room < grid->height ? level->room : grid->height;
     uint64_t bytes = 0;
     if (!checked_mul((uint64_t)level->row_bytes * plan->planes, level->room, &bytes) ||
@@ -74,11 +82,10 @@ static bool is_spilled(const cogpu_writer *writer, uint32_t number) {
            (writer->plan.is_cog && writer->plan.level_count > 1);
 }
 
-cogpu_status cogpu_writer_open_rows(cogpu_writer *writer, const cogpu_profile *profile,
-                                    cogpu_error *error) {
+cogpu_status cogpu_writer_open_rows(cogpu_writer *writer, cogpu_error *error) {
     for (uint32_t i = 0; i < writer->plan.level_count; i++) {
         struct cogpu_new_level *level = &writer->levels[i];
-        TRY(open_level(writer, i, profile, error));
+        TRY(open_level(writer, i, error));
         uint64_t blocks = (uint64_t)level->grid->across * level->grid->down;
         TRY(open_places(writer, blocks * writer->plan.planes, &level->pixels, error));
         if (writer->plan.has_mask)

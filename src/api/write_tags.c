@@ -77,6 +77,16 @@ static cogpu_status add_codec(cogpu_writer *writer, cogpu_tag_list *list, cogpu_
     return COGPU_OK;
 }
 
+/* What level 0 says of nodata, a reader of another level needs too. */
+static cogpu_status copy_nodata(cogpu_writer *writer, cogpu_tag_list *list, cogpu_error *error) {
+    const cogpu_tag_list *first = &writer->directories[0].tags;
+    for (uint32_t i = 0; i < first->count; i++)
+        if (first->tags[i].id == TAG_GDAL_NODATA)
+            return cogpu_tag_add_text(list, &writer->arena, TAG_GDAL_NODATA, first->tags[i].values,
+                                      error);
+    return COGPU_OK;
+}
+
 static cogpu_status describe_level(cogpu_writer *writer, const cogpu_profile *profile,
                                    uint32_t number, cogpu_tag_list *list, cogpu_error *error) {
     cogpu_write_plan *plan = &writer->plan;
@@ -95,9 +105,7 @@ static cogpu_status describe_level(cogpu_writer *writer, const cogpu_profile *pr
         TRY(cogpu_tag_add_short(list, arena, TAG_PREDICTOR, (uint16_t)plan->predictor, error));
     TRY(add_codec(writer, list, error));
     if (number > 0)
-        return profile->nodata
-                   ? cogpu_tag_add_text(list, arena, TAG_GDAL_NODATA, profile->nodata, error)
-                   : COGPU_OK;
+        return copy_nodata(writer, list, error);
     TRY(cogpu_describe_georef(profile, arena, list, error));
     return cogpu_describe_metadata(profile, arena, list, error);
 }

@@ -58,9 +58,11 @@ struct cogpu_writer {
 cogpu_status cogpu_writer_describe(cogpu_writer *writer, const cogpu_profile *profile,
                                    cogpu_error *error);
 
-/* write_rows.c: memory for the rows of each level; rows on their way. */
-cogpu_status cogpu_writer_open_rows(cogpu_writer *writer, const cogpu_profile *profile,
-                                    cogpu_error *error);
+/* write_rows.c: how each level is made of the one before it; memory for their rows; rows on their
+ * way. */
+cogpu_status cogpu_writer_plan_shrinks(cogpu_writer *writer, const cogpu_profile *profile,
+                                       cogpu_error *error);
+cogpu_status cogpu_writer_open_rows(cogpu_writer *writer, cogpu_error *error);
 cogpu_status cogpu_writer_take(cogpu_writer *writer, const cogpu_raster *rows,
                                const cogpu_raster *mask, cogpu_error *error);
 

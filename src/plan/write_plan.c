@@ -66,10 +66,11 @@ static cogpu_status plan_codec(const cogpu_profile *profile, cogpu_write_plan *p
                                                          : 0;
     plan->codec = cogpu_codec_named(packing ? "lerc" : name);
     if (!plan->codec)
-        return cogpu_fail(error, COGPU_ARGUMENT,
-                          "there is no codec `%s`: none, packbits, lzw, deflate, zstd, lzma, jpeg, "
-                          "webp, lerc, lerc_deflate and lerc_zstd can be written",
-                          name);
+        return cogpu_fail(
+            error, COGPU_ARGUMENT,
+            "there is no codec `%.40s`: none, packbits, lzw, deflate, zstd, lzma, jpeg, "
+            "webp, lerc, lerc_deflate and lerc_zstd can be written",
+            name);
     if (!plan->codec->encoder)
         return cogpu_fail(error, COGPU_UNSUPPORTED,
                           "%s cannot be written: this build lacks %s, or no way to write it", name,
@@ -265,9 +266,15 @@ static cogpu_status plan_listed(const cogpu_profile *profile, cogpu_write_plan *
         if (factor <= last)
             return cogpu_fail(error, COGPU_ARGUMENT,
                               "overview factors must grow, from 2 on: %u follows %u", factor, last);
-        TRY(add_level(plan, (uint32_t)divide_up(profile->width, factor),
-                      (uint32_t)divide_up(profile->height, factor), block_width, block_height,
-                      error));
+        const cogpu_grid *before = &plan->levels[plan->level_count - 1];
+        uint32_t width = (uint32_t)divide_up(profile->width, factor);
+        uint32_t height = (uint32_t)divide_up(profile->height, factor);
+        if (width == before->width && height == before->height)
+            return cogpu_fail(error, COGPU_ARGUMENT,
+                              "an overview by %u would be no smaller than the level before it, "
+                              "%u x %u: leave it out",
+                              factor, width, height);
+        TRY(add_level(plan, width, height, block_width, block_height, error));
     }
     return COGPU_OK;
 }
@@ -279,7 +286,8 @@ static cogpu_status plan_levels(const cogpu_profile *profile, cogpu_write_plan *
     TRY(add_level(plan, profile->width, profile->height, block_width, block_height, error));
     bool is_auto = profile->overviews == COGPU_OVERVIEWS_AUTO ||
                    (profile->overviews == COGPU_OVERVIEWS_DEFAULT && profile->cog);
-    if (profile->overviews == COGPU_OVERVIEWS_LISTED)
+    bool is_open = profile->overviews == COGPU_OVERVIEWS_DEFAULT;
+    if (profile->overviews == COGPU_OVERVIEWS_LISTED || (is_open && profile->factor_count > 0))
         return plan_listed(profile, plan, block_width, block_height, error);
     for (uint32_t factor = 2; is_auto; factor *= 2) {
         const cogpu_grid *last = &plan->levels[plan->level_count - 1];

@@ -642,8 +642,6 @@ def profile_of(array, **options):
             profile.context = value.handle
         else:
             setattr(profile, name, text(value))
-    if "factors" in options and "overviews" not in options:
-        profile.overviews = OVERVIEWS.index("LISTED")
     return profile
 
 

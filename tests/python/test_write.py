@@ -264,7 +264,7 @@ def test_passing_4_gib_fails(tmp_path):
     ("f4", {"codec": "lerc", "max_error": -1.0}, "max_error"), ("f4", {"codec": "lerc", "max_error": float("nan")}, "max_error"),
     ("u1", {"nodata": "-1"}, "nodata"), ("u1", {"nodata": "256"}, "nodata"), ("u2", {"nodata": "1.5"}, "nodata"),
     ("u1", {"factors": [2, 2]}, "must grow"), ("u1", {"factors": [1]}, "must grow"), ("u1", {"factors": [4, 2]}, "must grow"),
-    ("u1", {"overviews": "listed"}, "none is"), ("u1", {"cog": 1, "strips": 1}, "tiles"),
+    ("u1", {"factors": [2, 1000, 1001]}, "no smaller"), ("u1", {"overviews": "listed"}, "none is"), ("u1", {"cog": 1, "strips": 1}, "tiles"),
     ("u1", {"items": [("SCALE", "nan", "", "scale", 1)]}, "scale"),
     ("u1", {"transform": [0, 0, 0, 0, 0, 0]}, "transform"), ("u1", {"transform": [0, float("nan"), 0, 0, 0, -1]}, "transform"),
     ("c8", {"predictor": 2}, "not for complex64"), ("c8", {"codec": "lerc"}, "LERC"),
@@ -278,6 +278,14 @@ def test_refused(tmp_path, dtype, options, words):
         cogpu.write(pixels(dtype), path=path, **options)
     assert failure.value.status == cogpu.ARGUMENT
     assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["a.tif"]
+
+
+def test_overviews_that_cannot_be_made(tmp_path):
+    """Before the sink is touched."""
+    calls = []
+    with pytest.raises(cogpu.CogpuError, match="choose nearest") as failure:
+        cogpu.Writer(cogpu.profile_of(pixels("c8"), factors=[2], resampling="median"), write=calls.append, abort=lambda: calls.append("abort"))
+    assert failure.value.status == cogpu.UNSUPPORTED and not calls
 
 
 def test_thirteen_bands_are_no_jpeg():
