@@ -200,6 +200,7 @@ def check_install(group):
     group.check("pkg-config", words)
     has_gpu = "cuda:0" in run(RELEASE / "cogpu", "devices", "--json").stdout
     environment = {**os.environ, "LD_LIBRARY_PATH": library}
+    written = RELEASE / "example.tif"
     for source in sorted((ROOT / "examples").glob("*.c")):
         program = RELEASE / f"example-{source.stem}"
         group.check(f"build of {source.name}", run("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", source,
@@ -207,7 +208,8 @@ def check_install(group):
         if source.stem.endswith("_gpu") and not has_gpu:
             group.skip(source.name, "no GPU")
         else:
-            group.check(source.name, run(program, raster, env=environment))
+            group.check(source.name, run(program, written if source.stem == "write" else raster, env=environment))
+    group.check(f"check of {written.name}", run(RELEASE / "cogpu", "check", written, "--strict"))
     script = ROOT / "examples" / "read_cupy.py"
     if not has_gpu or run(sys.executable, "-c", "import cupy").returncode != 0:
         group.skip(script.name, "no GPU, or no CuPy; tests/python has it on the emulated device")
