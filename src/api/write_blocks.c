@@ -125,11 +125,6 @@ static void encode_one(void *argument, uint32_t seat, uint64_t index) {
     pthread_mutex_unlock(&group->lock);
 }
 
-static void store_u32(uint8_t *to, uint32_t value) {
-    for (int i = 0; i < 4; i++)
-        to[i] = (uint8_t)(value >> 8 * i);
-}
-
 size_t cogpu_frame_block(bool is_cog, const uint8_t *from, size_t bytes, uint8_t *to,
                          size_t *payload) {
     size_t leader = is_cog ? LEADER : 0, last = bytes < TRAILER ? bytes : TRAILER;
@@ -137,7 +132,7 @@ size_t cogpu_frame_block(bool is_cog, const uint8_t *from, size_t bytes, uint8_t
     *payload = leader;
     if (!is_cog)
         return bytes;
-    store_u32(to, (uint32_t)bytes);
+    store_little(bytes, to, LEADER);
     memset(to + LEADER + bytes, 0, TRAILER);
     memcpy(to + LEADER + bytes, to + LEADER + bytes - last, last);
     return LEADER + bytes + TRAILER;
@@ -156,17 +151,17 @@ static size_t pack_block(const cogpu_writer *writer, uint64_t index, size_t byte
     return at + framed;
 }
 
-/* Bytes of the slots to the file, or the level's spill; *offset is where. */
+/* Where the next bytes of a level go: in its spill, or in the file. */
+static uint64_t *end_of(cogpu_writer *writer, struct cogpu_new_level *level) {
+    return level->spill ? &level->spilled : &writer->end;
+}
+
 static cogpu_status give(cogpu_writer *writer, struct cogpu_new_level *level, size_t bytes,
-                         uint64_t *offset, cogpu_error *error) {
-    if (level->spill) {
-        TRY(cogpu_spill_add(level->spill, writer->slots, bytes, offset, error));
-        level->spilled += bytes;
-        return COGPU_OK;
-    }
-    *offset = writer->end;
-    TRY(cogpu_out_write(writer->out, writer->end, writer->slots, bytes, error));
-    writer->end += bytes;
+                         cogpu_error *error) {
+    uint64_t *end = end_of(writer, level), offset;
+    TRY(level->spill ? cogpu_spill_add(level->spill, writer->slots, bytes, &offset, error)
+                     : cogpu_out_write(writer->out, *end, writer->slots, bytes, error));
+    *end += bytes;
     return COGPU_OK;
 }
 
@@ -174,8 +169,8 @@ static cogpu_status put_group(struct group *group, struct cogpu_new_level *level
                               cogpu_error *error) {
     cogpu_writer *writer = group->writer;
     const cogpu_write_plan *plan = &writer->plan;
+    const uint64_t base = *end_of(writer, level);
     size_t end = 0, payload = 0;
-    uint64_t base = 0;
     group->status = COGPU_OK;
     cogpu_pool_run(writer->pool, writer->seat_count, count, encode_one, group);
     if (group->status != COGPU_OK && error)
@@ -187,20 +182,11 @@ static cogpu_status put_group(struct group *group, struct cogpu_new_level *level
         uint64_t index = cogpu_plan_index(plan, level->grid, &block);
         end = pack_block(writer, i, group->bytes[i], end, &payload);
         places->bytes[index] = group->bytes[i];
-        places->offsets[index] = group->bytes[i] ? payload : 0;
+        places->offsets[index] = group->bytes[i] ? base + payload : 0;
         writer->written.blocks++;
         writer->written.sparse_blocks += group->bytes[i] == 0;
     }
-    if (end == 0)
-        return COGPU_OK;
-    TRY(give(writer, level, end, &base, error));
-    for (uint32_t i = 0; i < count; i++) {
-        cogpu_new_block block = block_of(group, i);
-        struct cogpu_places *places = is_mask(writer, &block) ? &level->masks : &level->pixels;
-        if (group->bytes[i])
-            places->offsets[cogpu_plan_index(plan, level->grid, &block)] += base;
-    }
-    return COGPU_OK;
+    return end > 0 ? give(writer, level, end, error) : COGPU_OK;
 }
 
 cogpu_status cogpu_writer_put_row(cogpu_writer *writer, struct cogpu_new_level *level, uint32_t row,

@@ -3,6 +3,7 @@
 #define COGPU_BASE_BYTES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -28,6 +29,12 @@ static inline uint64_t load_u64(const uint8_t *from, bool big_endian) {
     uint64_t value;
     memcpy(&value, from, sizeof value);
     return big_endian == COGPU_HOST_BIG_ENDIAN ? value : __builtin_bswap64(value);
+}
+
+/* The low `bytes` bytes of a number, as we write files. */
+static inline void store_little(uint64_t value, uint8_t *to, size_t bytes) {
+    for (size_t i = 0; i < bytes; i++)
+        to[i] = (uint8_t)(value >> 8 * i);
 }
 
 #endif

@@ -13,10 +13,4 @@ size_t cogpu_ghost_write(uint32_t ghost, char *to);
 cogpu_status cogpu_directories_read(cogpu_tiff *tiff, uint64_t first, cogpu_arena *arena,
                                     cogpu_error *error);
 
-/* The low `bytes` bytes of a number, as we write files. */
-static inline void store_little(uint64_t value, uint8_t *to, size_t bytes) {
-    for (size_t i = 0; i < bytes; i++)
-        to[i] = (uint8_t)(value >> 8 * i);
-}
-
 #endif

@@ -2,6 +2,7 @@
  */
 #include "tiff/write.h"
 
+#include "base/bytes.h"
 #include "tiff/room.h"
 
 #include <string.h>
