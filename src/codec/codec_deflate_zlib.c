@@ -56,9 +56,10 @@ static unsigned portion(size_t bytes) {
     return bytes < UINT_MAX ? (unsigned)bytes : UINT_MAX;
 }
 
-/* Runs to the end of the stream, or to the first thing that is wrong with it. */
-static int inflate_all(z_stream *zlib, const uint8_t *in, size_t in_bytes, uint8_t *out,
-                       size_t out_bytes, size_t *got) {
+/* Runs zlib's inflate or deflate to the end of the stream, or to the first thing that is wrong with
+ * it. With the last of the input it is told `at_last`. */
+static int run_all(z_stream *zlib, int (*run)(z_stream *, int), int at_last, const uint8_t *in,
+                   size_t in_bytes, uint8_t *out, size_t out_bytes, size_t *got) {
     size_t in_done = 0;
     int result;
     *got = 0;
@@ -69,7 +70,7 @@ static int inflate_all(z_stream *zlib, const uint8_t *in, size_t in_bytes, uint8
         zlib->avail_in = in_part;
         zlib->next_out = out + *got;
         zlib->avail_out = out_part;
-        result = inflate(zlib, Z_NO_FLUSH);
+        result = run(zlib, in_part == in_bytes - in_done ? at_last : Z_NO_FLUSH);
         in_done += in_part - zlib->avail_in;
         *got += out_part - zlib->avail_out;
     } while (result == Z_OK);
@@ -85,7 +86,7 @@ cogpu_status cogpu_decode_deflate(cogpu_codec_state *state, const cogpu_block_fo
     if (!state->deflate || inflateReset(state->deflate) != Z_OK)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for the deflate decoder");
     z_stream *zlib = state->deflate;
-    switch (inflate_all(zlib, in, in_bytes, out, out_bytes, got)) {
+    switch (run_all(zlib, inflate, Z_NO_FLUSH, in, in_bytes, out, out_bytes, got)) {
     case Z_STREAM_END:
         return COGPU_OK;
     case Z_MEM_ERROR:
@@ -103,26 +104,6 @@ cogpu_status cogpu_decode_deflate(cogpu_codec_state *state, const cogpu_block_fo
     }
 }
 
-/* Runs over all of the input, a part that zlib can count at a time. */
-static int deflate_all(z_stream *zlib, const uint8_t *in, size_t in_bytes, uint8_t *out,
-                       size_t out_bytes, size_t *got) {
-    size_t in_done = 0;
-    int result;
-    *got = 0;
-    do {
-        const unsigned in_part = portion(in_bytes - in_done);
-        const unsigned out_part = portion(out_bytes - *got);
-        zlib->next_in = in + in_done;
-        zlib->avail_in = in_part;
-        zlib->next_out = out + *got;
-        zlib->avail_out = out_part;
-        result = deflate(zlib, in_part == in_bytes - in_done ? Z_FINISH : Z_NO_FLUSH);
-        in_done += in_part - zlib->avail_in;
-        *got += out_part - zlib->avail_out;
-    } while (result == Z_OK);
-    return result;
-}
-
 static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encoding,
                            const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
                            size_t *got, cogpu_error *error) {
@@ -132,7 +113,7 @@ static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encod
     if (!*encoder)
         *encoder = open_deflate(level);
     if (!*encoder || deflateReset(*encoder) != Z_OK ||
-        deflate_all(*encoder, in, in_bytes, out, out_bytes, got) != Z_STREAM_END)
+        run_all(*encoder, deflate, Z_FINISH, in, in_bytes, out, out_bytes, got) != Z_STREAM_END)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for the deflate encoder");
     return COGPU_OK;
 }
