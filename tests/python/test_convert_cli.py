@@ -19,6 +19,7 @@ from rasterio.control import GroundControlPoint  # noqa: E402
 from rasterio.enums import ColorInterp, MaskFlags, Resampling  # noqa: E402
 from rasterio.rpc import RPC  # noqa: E402
 from rasterio.transform import Affine, from_origin  # noqa: E402
+from test_cli import failed as cli_failed, samples  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("COGPU_BIN", str(ROOT / "build" / "cogpu"))
@@ -42,21 +43,7 @@ def convert(path, *words, notes=0):
 
 
 def failed(*words, code=1):
-    result = run(*words)
-    lines = result.stderr.decode().splitlines()
-    assert result.returncode == code, (result.returncode, lines)
-    assert len(lines) == 1 and lines[0].startswith("cogpu: "), lines
-    return lines[0]
-
-
-def samples(shape, dtype):
-    dtype = np.dtype(dtype)
-    if dtype.kind == "c":
-        return (RNG.normal(size=shape) + 1j * RNG.normal(size=shape)).astype(dtype)
-    if dtype.kind == "f":
-        return RNG.normal(size=shape, scale=1000).astype(dtype)
-    info = np.iinfo(dtype)
-    return RNG.integers(info.min, info.max, size=shape, dtype=dtype, endpoint=True)
+    return cli_failed("convert", *words, code=code)
 
 
 def write(path, pixels, **profile):

@@ -15,6 +15,7 @@ rasterio = pytest.importorskip("rasterio")
 tifffile = pytest.importorskip("tifffile")
 from rasterio.enums import ColorInterp, Resampling  # noqa: E402
 from rasterio.transform import from_origin  # noqa: E402
+from test_cli import failed as cli_failed, run  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("COGPU_BIN", str(ROOT / "build" / "cogpu"))
@@ -29,17 +30,8 @@ def has_png():
 pytestmark = pytest.mark.skipif(not os.access(BINARY, os.X_OK) or not has_png(), reason=f"{BINARY} is not built, or without libpng")
 
 
-def run(*words):
-    return subprocess.run([BINARY, *map(str, words)], capture_output=True, timeout=120)
-
-
 def failed(*words, code=1):
-    """Runs a command that must fail with one line on stderr; returns the line."""
-    result = run("preview", *words)
-    lines = result.stderr.decode().splitlines()
-    assert result.returncode == code, (result.returncode, lines)
-    assert len(lines) == 1 and lines[0].startswith("cogpu: "), lines
-    return lines[0]
+    return cli_failed("preview", *words, code=code)
 
 
 def preview(path, *words):
