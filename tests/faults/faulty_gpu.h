@@ -301,6 +301,11 @@ static inline cogpu_status faulty_finish_stream(cogpu_gpu *gpu, cogpu_gpu_stream
     FAULTY_WAIT(CALL_FINISH_STREAM, finish_stream, stream);
 }
 
+static inline bool faulty_is_over(cogpu_gpu *gpu, cogpu_gpu_event *event) {
+    cogpu_gpu *behind = faulty_of(gpu)->behind;
+    return behind->calls->is_over(behind, event);
+}
+
 static inline float faulty_milliseconds(cogpu_gpu *gpu, cogpu_gpu_event *from,
                                         cogpu_gpu_event *to) {
     cogpu_gpu *behind = faulty_of(gpu)->behind;
@@ -328,6 +333,7 @@ static const cogpu_gpu_calls faulty_calls = {
     .record = faulty_record,
     .wait_event = faulty_wait_event,
     .finish_event = faulty_finish_event,
+    .is_over = faulty_is_over,
     .finish_stream = faulty_finish_stream,
     .milliseconds = faulty_milliseconds,
 };

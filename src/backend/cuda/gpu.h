@@ -63,6 +63,8 @@ typedef struct cogpu_gpu_calls {
     /* These wait, and tell what went wrong until then. */
     cogpu_status (*finish_event)(cogpu_gpu *gpu, cogpu_gpu_event *event, cogpu_error *error);
     cogpu_status (*finish_stream)(cogpu_gpu *gpu, cogpu_gpu_stream *stream, cogpu_error *error);
+    /* Whether the event, as it was last recorded, has come to pass. */
+    bool (*is_over)(cogpu_gpu *gpu, cogpu_gpu_event *event);
     /* Between two events that were recorded; 0 where they are not over. */
     float (*milliseconds)(cogpu_gpu *gpu, cogpu_gpu_event *from, cogpu_gpu_event *to);
 } cogpu_gpu_calls;

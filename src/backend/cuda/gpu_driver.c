@@ -54,6 +54,7 @@ enum { CU_FUNCTION_MAX_SHARED = 8, CU_FUNCTION_PREFER_SHARED = 9 };
     X(event_destroy, "cuEventDestroy_v2", (cu_event))                                              \
     X(event_record, "cuEventRecord", (cu_event, cu_stream))                                        \
     X(event_finish, "cuEventSynchronize", (cu_event))                                              \
+    X(event_query, "cuEventQuery", (cu_event))                                                     \
     X(event_elapsed, "cuEventElapsedTime", (float *, cu_event, cu_event))                          \
     X(module_load, "cuModuleLoadData", (cu_module *, const void *))                                \
     X(module_unload, "cuModuleUnload", (cu_module))                                                \
@@ -279,6 +280,10 @@ static cogpu_status driver_finish_stream(cogpu_gpu *gpu, cogpu_gpu_stream *strea
     CALL(gpu, "before the end of a stream", error, driver.stream_finish(stream));
 }
 
+static bool driver_is_over(cogpu_gpu *gpu, cogpu_gpu_event *event) {
+    return enter(gpu) == CU_SUCCESS && leave(driver.event_query(event), "", NULL) == COGPU_OK;
+}
+
 static float driver_milliseconds(cogpu_gpu *gpu, cogpu_gpu_event *from, cogpu_gpu_event *to) {
     float milliseconds = 0;
     if (enter(gpu) == CU_SUCCESS)
@@ -387,6 +392,7 @@ static const cogpu_gpu_calls driver_calls = {
     .wait_event = driver_wait_event,
     .finish_event = driver_finish_event,
     .finish_stream = driver_finish_stream,
+    .is_over = driver_is_over,
     .milliseconds = driver_milliseconds,
 };
 

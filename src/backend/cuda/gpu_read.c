@@ -503,7 +503,8 @@ static cogpu_status leave_berth(cogpu_gpu_reader *reader, const struct cogpu_slo
             continue;
         next->is_waiting = false;
         berth->holder = next;
-        launch(reader, next);
+        if (next->is_full)
+            launch(reader, next);
         return launched(next, error);
     }
     return COGPU_OK;
@@ -558,6 +559,7 @@ static void fill_piece(void *argument, uint32_t seat, uint64_t index) {
     if (__atomic_sub_fetch(&slot->left, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     cogpu_fetch_end(slot, seat);
+    slot->is_full = true;
     if (!slot->is_waiting)
         launch(filling->reader, slot);
 }
@@ -578,21 +580,26 @@ static struct cogpu_slot *in_the_way(cogpu_gpu_reader *reader, const cogpu_gpu_w
     return slot->work ? slot : work->is_direct ? reader->berths[reader->berth].holder : NULL;
 }
 
-/* Chooses tasks for all slots that are free, or for the oldest when it is through. Returns how many
- * tasks. */
+static bool is_through(cogpu_gpu *gpu, const struct cogpu_slot *slot) {
+    return slot->is_placed && gpu->calls->is_over(gpu, slot->marks[COGPU_DONE]);
+}
+
+/* Chooses tasks for all slots that are free or through, or for the oldest when it is through: many
+ * at once, so that threads have work for long. Returns how many tasks. */
 static cogpu_status choose(cogpu_gpu_reader *reader, cogpu_gpu_work *work, cogpu_gpu_task *tasks,
                            uint32_t count, struct filling *filling, uint32_t *chosen,
                            cogpu_error *error) {
     *chosen = filling->count = 0;
     while (*chosen < count && filling->count < COGPU_SLOTS) {
         struct cogpu_slot *slot = &reader->slots[reader->turn], *other;
-        if (filling->count > 0 && in_the_way(reader, work))
-            break;
-        while ((other = in_the_way(reader, work)))
+        while ((other = in_the_way(reader, work)) &&
+               (filling->count == 0 || is_through(reader->gpu, other)))
             TRY(collect(reader, other, error));
+        if (other)
+            break;
         TRY(open_slot(reader, slot, error));
         slot->work = work;
-        slot->is_placed = false;
+        slot->is_full = slot->is_placed = false;
         slot->status = COGPU_OK;
         take_berth(reader, slot);
         uint32_t taken = cogpu_slot_choose(slot, work, tasks + *chosen, count - *chosen);
@@ -617,7 +624,8 @@ static cogpu_status fill(struct filling *filling, cogpu_gpu_work *work, cogpu_er
     for (uint32_t i = 0; i < filling->count; i++) {
         struct cogpu_slot *slot = filling->slots[i];
         pieces += slot->piece_count;
-        if (slot->piece_count == 0 && !slot->is_waiting)
+        slot->is_full = slot->piece_count == 0;
+        if (slot->is_full && !slot->is_waiting)
             launch(filling->reader, slot);
     }
     cogpu_pool_run(work->pool, work->seat_count, pieces, fill_piece, filling);

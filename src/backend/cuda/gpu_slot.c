@@ -16,7 +16,7 @@ enum { SCRATCH_SHARE = 3 };
 enum { GAP_BYTES = 4096, PIECE_BYTES = 512 << 10 };
 /* A batch that needs no decoder, only the wire: the next one in the same pinned memory then finds
  * it in the processor's cache. */
-enum { PLAIN_BYTES = 16 << 20 };
+enum { PLAIN_BYTES = 8 << 20 };
 #define PIECES_MAX (COGPU_SLOT_TASKS + COGPU_PINNED_MAX / PIECE_BYTES)
 
 uint64_t cogpu_slot_align(uint64_t bytes) {

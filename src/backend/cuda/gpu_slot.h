@@ -94,7 +94,8 @@ struct cogpu_slot {
     uint64_t lists;              /* bytes of their lists of bands */
     struct cogpu_slot_wants wants;
     struct cogpu_slot_tables at;
-    bool is_waiting; /* for its berth, with all its bytes */
+    bool is_full;    /* its bytes are there */
+    bool is_waiting; /* for its berth */
     bool is_placed;  /* the second half of its work is given to the device */
 
     cogpu_gpu_work *work; /* whose tasks are under way here; NULL: the slot is free */
