@@ -10,18 +10,22 @@ import pathlib
 import re
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build-gpu"
 FOUND = 9  # exit status of compute-sanitizer where it has something to report
-TOOLS = ["memcheck", "racecheck", "synccheck"]
+TOOLS = ["racecheck", "memcheck", "synccheck"]
 JUDGES = ["corpus", "differential", "convert", "stream"]
 # Races that racecheck reports and that are none, by the two functions. Ways through a table are followed while others
 # shorten theirs: a word that is read is the old or the new one, and both are right (docs/kernels). And it takes no
 # account of barriers that some of a block's warps have among themselves.
 FOLLOWED = [{"store_words4", "follow"}, {"follow_links", "word_at"}, {"follow_links"}]
 BARRIERS = [{"settle_segments"}, {"sum_before"}, {"adler_of"}, {"store_words4", "load_words4"}]
-LONGER = {"test_cuda_mutations": ["--count", "100000"]}  # what a GPU has time for
+MUTATIONS = "test_cuda_mutations"
+PLAIN_COUNT, SANITIZED_COUNT = "100000", "300"  # of mutated streams a codec: what there is time for
+AT_ONCE = 8
 
 
 def build():
@@ -35,33 +39,59 @@ def build():
 
 
 def races(text):
-    """The pairs of functions that racecheck names."""
-    found, first = [], None
-    for line in text.splitlines():
-        access = re.search(r"(between|and) (?:Read|Write) access at (\w+)", line)
-        if access and access[1] == "between":
-            first = access[2]
-        elif access and {first, access[2]} not in found:
-            found.append({first, access[2]})
-    return found
+    """What racecheck reports: the pairs of functions, and the two lines of each."""
+    pairs = re.findall(r"(.* between (?:Read|Write) access at (\w+).*\n.* and (?:Read|Write) access at (\w+).*)", text)
+    return [({first, second}, lines) for lines, first, second in pairs]
 
 
-def is_good(done):
+def is_good(done, found):
     """A program that ended well, but for races that are none."""
-    found = races(done.stdout)
     passed = re.search(r"[1-9]\d* passed, 0 failed", done.stdout)
-    return done.returncode == 0 or (
-        done.returncode == FOUND and passed and found and all(pair in FOLLOWED + BARRIERS for pair in found))
+    return done.returncode == 0 or (done.returncode == FOUND and passed and found and not unknown(found))
+
+
+def unknown(found):
+    return [lines for pair, lines in found if pair not in FOLLOWED + BARRIERS]
 
 
 def run(name, command, environment):
+    start = time.monotonic()
     done = subprocess.run(command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True)
     last = (done.stdout.strip().splitlines() or ["no output"])[-1]
-    good = is_good(done)
-    print(f"{'ok    ' if good else 'FAILED'} {name}: {last}", flush=True)
+    found = races(done.stdout)
+    good = is_good(done, found)
+    print(f"{'ok    ' if good else 'FAILED'} {name}, {time.monotonic() - start:.0f} s: {last}", flush=True)
     if not good:
-        print(done.stdout[-3000:] + done.stderr[-3000:])
+        print("\n".join(unknown(found)[:20]), done.stdout[-3000:], done.stderr[-3000:], flush=True)
     return bool(good)
+
+
+def parts(program):
+    """The test functions of a program, by its source."""
+    source = next((ROOT / "tests").glob(f"*/{program.name}.c")).read_text()
+    return dict.fromkeys(re.findall(r"\bRUN\((\w+)\)", source))
+
+
+def plain(programs):
+    for program in programs:
+        yield program.name, [program, *(["--count", PLAIN_COUNT] if program.name == MUTATIONS else [])], {}
+
+
+def sanitized(programs):
+    """Each program under each tool; under racecheck, which takes long, one of its functions at a time."""
+    for tool in TOOLS:
+        with_tool = ["compute-sanitizer", "--tool", tool, "--error-exitcode", str(FOUND), "--print-limit", "10000"]
+        with_tool += ["--report-api-errors", "no"] if tool == "memcheck" else []  # those are statuses
+        for program in programs:
+            count = ["--count", SANITIZED_COUNT] if program.name == MUTATIONS else []
+            for part in parts(program) if tool == "racecheck" and not count else [None]:
+                yield (f"{tool} {program.name} {part or ''}".strip(), [*with_tool, program, *count],
+                       {"COGPU_TEST": part} if part else {})
+
+
+def run_all(commands, environment):
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(lambda one: run(one[0], one[1], environment | one[2]), commands))
 
 
 def main():
@@ -70,12 +100,8 @@ def main():
     chosen = options.parse_args()
     programs = build()
     on_gpu = {"COGPU_TEST_DEVICE": "cuda", "COGPU_ALWAYS_DEVICE": "1"}
-    outcomes = []
-    for tool in TOOLS if chosen.sanitize else []:
-        outcomes += [run(f"{tool} {program.name}", ["compute-sanitizer", "--tool", tool, "--error-exitcode", str(FOUND),
-                                                   "--print-limit", "10000", program], on_gpu) for program in programs]
+    outcomes = run_all(sanitized(programs) if chosen.sanitize else plain(programs), on_gpu)
     if not chosen.sanitize:
-        outcomes += [run(program.name, [program, *LONGER.get(program.name, [])], on_gpu) for program in programs]
         judges = on_gpu | {"COGPU_DEVICES": "cuda", "COGPU_BIN": str(BUILD / "cogpu"),
                            "COGPU_LIB": str(BUILD / "libcogpu.so"),
                            "COGPU_TIME_FACTOR": "30"}  # CUDA starts slowly, in many processes more so

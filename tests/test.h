@@ -1,10 +1,13 @@
 /*
  * A test program: functions that CHECK, run by RUN, counted by a last line "N passed, N failed".
+ * With COGPU_TEST in the environment only the function of that name is run.
  */
 #ifndef COGPU_TESTS_TEST_H
 #define COGPU_TESTS_TEST_H
 
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int test_passed, test_failed, test_broken;
@@ -28,8 +31,15 @@ static int test_passed, test_failed, test_broken;
         }                                                                                          \
     } while (0)
 
+static inline bool test_is_chosen(const char *name) {
+    const char *chosen = getenv("COGPU_TEST");
+    return !chosen || strcmp(chosen, name) == 0;
+}
+
 #define RUN(function)                                                                              \
     do {                                                                                           \
+        if (!test_is_chosen(#function))                                                            \
+            break;                                                                                 \
         test_broken = 0;                                                                           \
         function();                                                                                \
         if (test_broken) {                                                                         \

@@ -322,8 +322,11 @@ static void repetitions(void) {
 }
 
 /* What the frames so far have used: all kinds of blocks, of literals and of codes. Literals that
- * are one byte, which libzstd has no use for, are among the frames made by hand. */
+ * are one byte, which libzstd has no use for, are among the frames made by hand. Without frames
+ * before it, where it was chosen alone, it has nothing to say. */
 static void all_is_met(void) {
+    if (met == 0)
+        return;
     met |= USES_LITERALS << 1;
     if (met != 0xFFFFF)
         printf("only %05x is met\n", met);
