@@ -2,8 +2,9 @@
  * One writer for all files. Its steps:
  *
  *     open      plan (plan/write_plan.c), directories (write_tags.c), sink, memory
- *     push      rows to level 0; full rows of blocks are cut, encoded and given to the sink or a
- *               spill, and shrunk into the next level           (write_rows.c, write_blocks.c)
+ *     push      rows to level 0; full rows of blocks are cut and set on their way, by which they
+ *               are encoded and given to the sink or a spill while the caller goes on; and
+ *               shrunk into the next level                      (write_rows.c, write_blocks.c)
  *     close     places of all blocks; header, directories and spills in the file's order; commit
  *
  * A COG:   header, ghost area, directories, arrays, blocks from the smallest level to the largest.
@@ -85,7 +86,7 @@ static cogpu_status open_writer(cogpu_writer *writer, const cogpu_sink *sink,
     TRY(lay_out(writer, profile, error));
     TRY(cogpu_writer_plan_shrinks(writer, profile, error));
     TRY(open_threads(writer, profile, error));
-    TRY(cogpu_writer_open_blocks(writer, error));
+    TRY(cogpu_writer_open_line(writer, error));
     TRY(cogpu_out_open(sink, &writer->out, error));
     return cogpu_writer_open_rows(writer, error);
 }
@@ -288,6 +289,7 @@ static cogpu_status finish(cogpu_writer *writer, cogpu_error *error) {
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "%u of %u rows were pushed: there is no file without the others",
                           writer->rows, grid->height);
+    TRY(cogpu_writer_drain(writer, error));
     TRY(writer->plan.is_cog ? finish_cog(writer, error) : finish_plain(writer, error));
     TRY(check_size(writer, writer->end, error));
     cogpu_out *out = writer->out;
@@ -312,9 +314,10 @@ cogpu_status cogpu_writer_close(cogpu_writer *writer, cogpu_written *written, co
 void cogpu_writer_abort(cogpu_writer *writer) {
     if (!writer)
         return;
+    cogpu_writer_close_line(writer);
     for (uint32_t i = 0; i < COGPU_LEVELS_MAX; i++) {
-        cogpu_release(writer->levels[i].rows);
-        cogpu_release(writer->levels[i].mask);
+        cogpu_release(writer->levels[i].held);
+        cogpu_release(writer->levels[i].held_mask);
         cogpu_spill_close(writer->levels[i].spill);
     }
     cogpu_out_abort(writer->out);
@@ -322,7 +325,6 @@ void cogpu_writer_abort(cogpu_writer *writer) {
         cogpu_context_give_back(writer->context, writer->seats[i]);
     if (!writer->context)
         cogpu_pool_close(writer->pool);
-    cogpu_release(writer->slots);
     cogpu_arena_close(&writer->arena);
     cogpu_release(writer);
 }

@@ -1,10 +1,13 @@
 /*
- * Takes a row of blocks of a level, hands on their stored bytes: cut, encoded by all threads into
- * slots of one piece of memory, packed there in the file's order, and given to the sink in one
- * write.
+ * Takes rows of blocks of the levels, hands on their stored bytes, in the file's order: tile by
+ * tile, all planes of a tile, then its mask. In a COG each block has its size before it and its
+ * last four bytes after it once more.
  *
- * That order is tile by tile: all planes of a tile, then its mask. In a COG each block has its size
- * before it and its last four bytes after it once more.
+ * Blocks are on their way in a line of berths. The caller's thread cuts one into each berth that is
+ * free, and by then is done with the rows: it goes on, and encodes blocks itself only while all
+ * berths are taken. The other threads encode one after the other. Whoever has encoded the first of
+ * the line gives it, and all behind it that are ready, to the file or the spill. So nobody waits
+ * for anybody, as long as there are berths.
  */
 #include "api/writer.h"
 
@@ -12,198 +15,328 @@
 
 #include <string.h>
 
-enum { LEADER = 4, TRAILER = 4, SLOT_ALIGN = 64 };
-/* Slots together, unless threads need more. */
-enum { SLOTS_BYTES = 16 << 20 };
+/* A small write costs as much as a copy of so many bytes, or more. */
+enum { WRITE_BYTES = 1 << 20, SMALL_BYTES = WRITE_BYTES / 4 };
 
-cogpu_status cogpu_writer_open_blocks(cogpu_writer *writer, cogpu_error *error) {
-    const cogpu_write_plan *plan = &writer->plan;
-    uint64_t bytes = plan->most_block_bytes + LEADER + TRAILER + SLOT_ALIGN - 1;
-    writer->slot_bytes = (size_t)(bytes / SLOT_ALIGN * SLOT_ALIGN);
-    uint64_t row = (uint64_t)plan->levels[0].across * (plan->planes + plan->has_mask);
-    uint64_t count = SLOTS_BYTES / writer->slot_bytes;
-    count = count < 2 * writer->seat_count ? 2 * writer->seat_count : count;
-    writer->slot_count = (uint32_t)(count < row ? count : row);
-    writer->slots = cogpu_allocate(writer->slot_bytes * writer->slot_count);
-    return writer->slots ? COGPU_OK
-                         : cogpu_fail(error, COGPU_MEMORY, "out of memory: %zu bytes for blocks",
-                                      writer->slot_bytes * writer->slot_count);
+/* ---- a block ------------------------------------------------------------------------------- */
+
+static bool is_mask(const cogpu_write_plan *plan, const cogpu_new_block *block) {
+    return block->plane == plan->planes;
 }
 
-/* Blocks that are encoded together. */
-struct group {
-    cogpu_writer *writer;
-    const struct cogpu_new_level *level;
-    uint32_t row;
-    uint64_t first; /* of the row's blocks, planes and mask counted */
-    size_t *bytes;  /* of each, encoded; 0: sparse */
-    cogpu_status status;
-    cogpu_error error; /* of the first that failed */
-    uint64_t failed;
-    pthread_mutex_t lock;
-};
-
-static cogpu_new_block block_of(const struct group *group, uint64_t index) {
-    const cogpu_write_plan *plan = &group->writer->plan;
-    uint32_t kinds = plan->planes + plan->has_mask;
-    uint64_t number = group->first + index;
-    return cogpu_plan_new_block(plan, group->level->grid, group->row, (uint32_t)(number / kinds),
-                                (uint32_t)(number % kinds));
+static void cut(const cogpu_write_plan *plan, const cogpu_grid *grid, const cogpu_new_block *block,
+                const cogpu_raster *from, uint8_t *to) {
+    if (is_mask(plan, block))
+        cogpu_cpu_cut_mask(grid, block, from, to);
+    else
+        cogpu_cpu_cut(plan, grid, block, from, to);
 }
 
-static bool is_mask(const cogpu_writer *writer, const cogpu_new_block *block) {
-    return block->plane == writer->plan.planes;
+static bool is_sparse(const cogpu_write_plan *plan, const cogpu_new_block *block,
+                      const uint8_t *decoded, size_t bytes) {
+    static const uint8_t invalid[16];
+    return plan->is_sparse &&
+           (is_mask(plan, block) ? cogpu_cpu_is_uniform(decoded, bytes, COGPU_U8, invalid)
+                                 : cogpu_cpu_is_uniform(decoded, bytes, plan->type, plan->fill));
 }
 
-/* Decoded bytes of the block into the seat's memory. False: the block is sparse. */
-static bool cut_block(const cogpu_write_plan *plan, const cogpu_grid *grid,
-                      const cogpu_new_block *block, const uint8_t *from, size_t row_bytes,
-                      size_t bytes, cogpu_seat *seat) {
-    if (block->plane == plan->planes) {
-        static const uint8_t invalid[16];
-        cogpu_cpu_cut_mask(grid, block, from, row_bytes, seat->decoded);
-        return !(plan->is_sparse && cogpu_cpu_is_uniform(seat->decoded, bytes, COGPU_U8, invalid));
-    }
-    cogpu_cpu_cut(plan, grid, block, from, row_bytes, seat->decoded);
-    if (plan->is_sparse && cogpu_cpu_is_uniform(seat->decoded, bytes, plan->type, plan->fill))
-        return false;
-    cogpu_cpu_predict(plan, seat->decoded, block->rows, bytes / block->rows, seat->row);
-    return true;
+static const cogpu_codec_row *codec_of(const cogpu_write_plan *plan, const cogpu_new_block *block) {
+    return is_mask(plan, block) ? plan->mask_codec : plan->codec;
+}
+
+/* A block that was cut. */
+static cogpu_status predict(cogpu_seat *seat, const cogpu_write_plan *plan,
+                            const cogpu_new_block *block, uint8_t *decoded, size_t bytes,
+                            cogpu_error *error) {
+    size_t row_bytes = bytes / block->rows;
+    if (is_mask(plan, block))
+        return COGPU_OK;
+    TRY(cogpu_seat_room(&seat->row, &seat->row_bytes, row_bytes, error));
+    cogpu_cpu_predict(plan, decoded, block->rows, row_bytes, seat->row);
+    return COGPU_OK;
 }
 
 cogpu_status cogpu_encode_block(cogpu_seat *seat, const cogpu_write_plan *plan,
                                 const cogpu_grid *grid, const cogpu_new_block *block,
-                                const uint8_t *from, size_t row_bytes, uint8_t *to, size_t room,
-                                size_t *got, cogpu_error *error) {
+                                const cogpu_raster *from, uint8_t *to, size_t room, size_t *got,
+                                cogpu_error *error) {
     size_t bytes = 0;
     cogpu_encoding encoding = cogpu_plan_encoding(plan, grid, block, &bytes);
-    const cogpu_codec_row *codec = block->plane == plan->planes ? plan->mask_codec : plan->codec;
     *got = 0;
     TRY(cogpu_seat_room(&seat->decoded, &seat->decoded_bytes, bytes, error));
-    TRY(cogpu_seat_room(&seat->row, &seat->row_bytes, encoding.format.row_bytes, error));
-    if (!cut_block(plan, grid, block, from, row_bytes, bytes, seat))
+    cut(plan, grid, block, from, seat->decoded);
+    if (is_sparse(plan, block, seat->decoded, bytes))
         return COGPU_OK;
-    return codec->encoder->encode(&seat->codec, &encoding, seat->decoded, bytes, to, room, got,
-                                  error);
+    TRY(predict(seat, plan, block, seat->decoded, bytes, error));
+    return codec_of(plan, block)
+        ->encoder->encode(&seat->codec, &encoding, seat->decoded, bytes, to, room, got, error);
 }
 
-static cogpu_status encode_block(struct group *group, cogpu_seat *seat, uint64_t index,
-                                 cogpu_error *error) {
-    const cogpu_writer *writer = group->writer;
-    const cogpu_write_plan *plan = &writer->plan;
-    const struct cogpu_new_level *level = group->level;
-    const cogpu_grid *grid = level->grid;
-    cogpu_new_block block = block_of(group, index);
-    size_t x = (size_t)block.column * grid->block_width;
-    size_t y = block.row * grid->block_height - level->first;
-    size_t row_bytes = is_mask(writer, &block) ? grid->width : level->row_bytes;
-    const uint8_t *from = is_mask(writer, &block)
-                              ? level->mask + y * row_bytes + x
-                              : level->rows + ((size_t)block.plane * level->room + y) * row_bytes +
-                                    x * plan->pixel_bytes;
-    return cogpu_encode_block(seat, plan, grid, &block, from, row_bytes,
-                              writer->slots + index * writer->slot_bytes + LEADER,
-                              writer->slot_bytes - LEADER - TRAILER, &group->bytes[index], error);
+void cogpu_frame_block(uint8_t *payload, size_t bytes) {
+    size_t last = bytes < COGPU_TRAILER ? bytes : COGPU_TRAILER;
+    store_little(bytes, payload - COGPU_LEADER, COGPU_LEADER);
+    memset(payload + bytes, 0, COGPU_TRAILER);
+    memcpy(payload + bytes, payload + bytes - last, last);
 }
 
-static void encode_one(void *argument, uint32_t seat, uint64_t index) {
-    struct group *group = argument;
-    cogpu_error error;
-    cogpu_status status = encode_block(group, group->writer->seats[seat], index, &error);
-    if (status == COGPU_OK)
-        return;
-    pthread_mutex_lock(&group->lock);
-    if (group->status == COGPU_OK || index < group->failed) {
-        cogpu_new_block block = block_of(group, index);
-        cogpu_error_place(
-            &error, -1, (int64_t)cogpu_plan_index(&group->writer->plan, group->level->grid, &block),
-            -1);
-        group->status = status;
-        group->error = error;
-        group->failed = index;
+/* ---- out of the line ----------------------------------------------------------------------- */
+
+static cogpu_status flush(cogpu_writer *writer, cogpu_error *error) {
+    struct cogpu_line *line = &writer->line;
+    size_t bytes = line->small_bytes;
+    line->small_bytes = 0;
+    return bytes == 0
+               ? COGPU_OK
+               : cogpu_out_write(writer->out, writer->end - bytes, line->small, bytes, error);
+}
+
+/* To the end of the file. */
+static cogpu_status write_bytes(cogpu_writer *writer, const uint8_t *from, size_t bytes,
+                                cogpu_error *error) {
+    struct cogpu_line *line = &writer->line;
+    if (bytes > SMALL_BYTES || line->small_bytes + bytes > WRITE_BYTES)
+        TRY(flush(writer, error));
+    if (bytes > SMALL_BYTES) {
+        TRY(cogpu_out_write(writer->out, writer->end, from, bytes, error));
+    } else {
+        if (!line->small && !(line->small = cogpu_allocate(WRITE_BYTES)))
+            return cogpu_fail(error, COGPU_MEMORY, "out of memory for blocks");
+        memcpy(line->small + line->small_bytes, from, bytes);
+        line->small_bytes += bytes;
     }
-    pthread_mutex_unlock(&group->lock);
-}
-
-size_t cogpu_frame_block(bool is_cog, const uint8_t *from, size_t bytes, uint8_t *to,
-                         size_t *payload) {
-    size_t leader = is_cog ? LEADER : 0, last = bytes < TRAILER ? bytes : TRAILER;
-    memmove(to + leader, from, bytes);
-    *payload = leader;
-    if (!is_cog)
-        return bytes;
-    store_little(bytes, to, LEADER);
-    memset(to + LEADER + bytes, 0, TRAILER);
-    memcpy(to + LEADER + bytes, to + LEADER + bytes - last, last);
-    return LEADER + bytes + TRAILER;
-}
-
-/* The bytes of a block to `at` of the slots, which is never behind where they are. Returns where
- * the next one goes; *payload is where its own bytes are. */
-static size_t pack_block(const cogpu_writer *writer, uint64_t index, size_t bytes, size_t at,
-                         size_t *payload) {
-    const uint8_t *from = writer->slots + index * writer->slot_bytes + LEADER;
-    if (bytes == 0)
-        return at;
-    size_t framed =
-        cogpu_frame_block(writer->plan.is_cog, from, bytes, writer->slots + at, payload);
-    *payload += at;
-    return at + framed;
-}
-
-/* Where the next bytes of a level go: in its spill, or in the file. */
-static uint64_t *end_of(cogpu_writer *writer, struct cogpu_new_level *level) {
-    return level->spill ? &level->spilled : &writer->end;
-}
-
-static cogpu_status give(cogpu_writer *writer, struct cogpu_new_level *level, size_t bytes,
-                         cogpu_error *error) {
-    uint64_t *end = end_of(writer, level), offset;
-    TRY(level->spill ? cogpu_spill_add(level->spill, writer->slots, bytes, &offset, error)
-                     : cogpu_out_write(writer->out, *end, writer->slots, bytes, error));
-    *end += bytes;
+    writer->end += bytes;
     return COGPU_OK;
 }
 
-static cogpu_status put_group(struct group *group, struct cogpu_new_level *level, uint32_t count,
-                              cogpu_error *error) {
-    cogpu_writer *writer = group->writer;
-    const cogpu_write_plan *plan = &writer->plan;
-    const uint64_t base = *end_of(writer, level);
-    size_t end = 0, payload = 0;
-    group->status = COGPU_OK;
-    cogpu_pool_run(writer->pool, writer->seat_count, count, encode_one, group);
-    if (group->status != COGPU_OK && error)
-        *error = group->error;
-    TRY(group->status);
-    for (uint32_t i = 0; i < count; i++) {
-        cogpu_new_block block = block_of(group, i);
-        struct cogpu_places *places = is_mask(writer, &block) ? &level->masks : &level->pixels;
-        uint64_t index = cogpu_plan_index(plan, level->grid, &block);
-        end = pack_block(writer, i, group->bytes[i], end, &payload);
-        places->bytes[index] = group->bytes[i];
-        places->offsets[index] = group->bytes[i] ? base + payload : 0;
-        writer->written.blocks++;
-        writer->written.sparse_blocks += group->bytes[i] == 0;
-    }
-    return end > 0 ? give(writer, level, end, error) : COGPU_OK;
+/* Bytes to the file or the spill; *at is where they begin there. */
+static cogpu_status give(cogpu_writer *writer, struct cogpu_new_level *level, const uint8_t *from,
+                         size_t bytes, uint64_t *at, cogpu_error *error) {
+    *at = level->spill ? level->spilled : writer->end;
+    if (!level->spill)
+        return write_bytes(writer, from, bytes, error);
+    level->spilled += bytes;
+    return cogpu_spill_add(level->spill, from, bytes, at, error);
 }
 
-cogpu_status cogpu_writer_put_row(cogpu_writer *writer, struct cogpu_new_level *level, uint32_t row,
-                                  cogpu_error *error) {
-    uint64_t all = (uint64_t)level->grid->across * (writer->plan.planes + writer->plan.has_mask);
-    struct group group = {.writer = writer, .level = level, .row = row};
-    group.bytes = cogpu_allocate(writer->slot_count * sizeof *group.bytes);
-    if (!group.bytes)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a row of blocks");
-    pthread_mutex_init(&group.lock, NULL);
-    cogpu_status status = COGPU_OK;
-    for (; status == COGPU_OK && group.first < all; group.first += writer->slot_count) {
-        uint64_t left = all - group.first;
-        status = put_group(&group, level,
-                           left < writer->slot_count ? (uint32_t)left : writer->slot_count, error);
+static cogpu_status leave(cogpu_writer *writer, struct cogpu_berth *berth, cogpu_error *error) {
+    const cogpu_write_plan *plan = &writer->plan;
+    struct cogpu_new_level *level = berth->level;
+    struct cogpu_places *places = is_mask(plan, &berth->block) ? &level->masks : &level->pixels;
+    uint64_t index = cogpu_plan_index(plan, level->grid, &berth->block), at = 0;
+    size_t leader = plan->is_cog ? COGPU_LEADER : 0, trailer = plan->is_cog ? COGPU_TRAILER : 0;
+    uint8_t *payload = berth->memory + COGPU_LEADER;
+    if (berth->status != COGPU_OK) {
+        *error = berth->error;
+        cogpu_error_place(error, -1, (int64_t)index, -1);
+        return berth->status;
     }
-    pthread_mutex_destroy(&group.lock);
-    cogpu_release(group.bytes);
+    writer->written.blocks++;
+    writer->written.sparse_blocks += berth->bytes == 0;
+    if (berth->bytes == 0)
+        return COGPU_OK;
+    if (plan->is_cog)
+        cogpu_frame_block(payload, berth->bytes);
+    TRY(give(writer, level, payload - leader, leader + berth->bytes + trailer, &at, error));
+    places->bytes[index] = berth->bytes;
+    places->offsets[index] = at + leader;
+    return COGPU_OK;
+}
+
+/* All that are ready at the head of the line leave, unless another thread sees to it. */
+static void finish(cogpu_writer *writer, struct cogpu_berth *berth) {
+    struct cogpu_line *line = &writer->line;
+    pthread_mutex_lock(&line->lock);
+    berth->is_done = true;
+    bool is_mine = !line->is_leaving;
+    for (; is_mine && (berth = &line->berths[line->gone % line->berth_count])->is_done;
+         line->gone++) {
+        cogpu_status status = COGPU_OK;
+        cogpu_error error;
+        line->is_leaving = true;
+        if (!line->is_stopped) {
+            pthread_mutex_unlock(&line->lock);
+            status = leave(writer, berth, &error);
+            pthread_mutex_lock(&line->lock);
+        }
+        if (status != COGPU_OK) {
+            line->is_stopped = true;
+            line->status = status;
+            line->error = error;
+        }
+        berth->is_done = false;
+        pthread_cond_signal(&line->moved);
+    }
+    if (is_mine)
+        line->is_leaving = false;
+    pthread_mutex_unlock(&line->lock);
+}
+
+/* ---- in the line --------------------------------------------------------------------------- */
+
+/* The block that was cut into the berth becomes its stored bytes: in place, or in the memory of the
+ * seat, which then changes places with the berth's. */
+static cogpu_status encode(cogpu_seat *seat, const cogpu_write_plan *plan,
+                           struct cogpu_berth *berth, cogpu_error *error) {
+    const cogpu_codec_row *codec = codec_of(plan, &berth->block);
+    uint8_t *decoded = berth->memory + COGPU_LEADER;
+    size_t bytes = 0, room = berth->room - COGPU_LEADER - COGPU_TRAILER;
+    cogpu_encoding encoding = cogpu_plan_encoding(plan, berth->level->grid, &berth->block, &bytes);
+    berth->bytes = 0;
+    if (is_sparse(plan, &berth->block, decoded, bytes))
+        return COGPU_OK;
+    TRY(predict(seat, plan, &berth->block, decoded, bytes, error));
+    if (codec->compression == COMPRESSION_NONE) {
+        berth->bytes = bytes;
+        return COGPU_OK;
+    }
+    TRY(cogpu_seat_room(&seat->stored, &seat->stored_bytes, berth->room, error));
+    TRY(codec->encoder->encode(&seat->codec, &encoding, decoded, bytes, seat->stored + COGPU_LEADER,
+                               room, &berth->bytes, error));
+    uint8_t *memory = berth->memory;
+    size_t memory_bytes = berth->room;
+    berth->memory = seat->stored;
+    berth->room = seat->stored_bytes;
+    seat->stored = memory;
+    seat->stored_bytes = memory_bytes;
+    return COGPU_OK;
+}
+
+static void encode_and_finish(void *argument, uint32_t seat, uint64_t number) {
+    cogpu_writer *writer = argument;
+    struct cogpu_line *line = &writer->line;
+    struct cogpu_berth *berth = &line->berths[number % line->berth_count];
+    pthread_mutex_lock(&line->lock);
+    bool is_stopped = line->is_stopped;
+    pthread_mutex_unlock(&line->lock);
+    if (!is_stopped && berth->status == COGPU_OK)
+        berth->status = encode(writer->seats[seat], &writer->plan, berth, &berth->error);
+    finish(writer, berth);
+}
+
+static uint32_t free_berths(const struct cogpu_line *line) {
+    return line->berth_count - (uint32_t)(line->added - line->gone);
+}
+
+/* Until so many berths are free; *count is how many are. */
+static cogpu_status wait_for(struct cogpu_line *line, uint32_t berths, uint32_t *count,
+                             cogpu_error *error) {
+    pthread_mutex_lock(&line->lock);
+    while ((*count = free_berths(line)) < berths) {
+        pthread_mutex_unlock(&line->lock);
+        bool has_helped = cogpu_pool_help(line->job);
+        pthread_mutex_lock(&line->lock);
+        if (!has_helped && free_berths(line) < berths)
+            pthread_cond_wait(&line->moved, &line->lock);
+    }
+    cogpu_status status = line->status;
+    if (status != COGPU_OK && error)
+        *error = line->error;
+    pthread_mutex_unlock(&line->lock);
     return status;
+}
+
+/* ---- into the line ------------------------------------------------------------------------- */
+
+/* Blocks that are cut together. */
+struct cutting {
+    cogpu_writer *writer;
+    struct cogpu_new_level *level;
+    uint32_t row;
+    uint64_t first; /* of the row's blocks, planes and mask counted */
+};
+
+/* The block's pixels as far as they lie inside the image, where the level has them. */
+static cogpu_raster pixels_of(const cogpu_write_plan *plan, const struct cogpu_new_level *level,
+                              const cogpu_new_block *block) {
+    bool has_bands = !is_mask(plan, block) && plan->planes == 1;
+    cogpu_raster from = is_mask(plan, block) ? level->mask : level->rows;
+    int64_t x = (int64_t)block->column * level->grid->block_width;
+    int64_t y = (int64_t)block->row * level->grid->block_height - level->first;
+    int64_t band = is_mask(plan, block) ? 0 : block->plane;
+    from.data =
+        (uint8_t *)from.data + y * from.stride_y + x * from.stride_x + band * from.stride_band;
+    from.width = block->width;
+    from.height = block->height;
+    from.bands = has_bands ? plan->bands : 1;
+    return from;
+}
+
+static void cut_into_berth(void *argument, uint32_t seat, uint64_t index) {
+    const struct cutting *cutting = argument;
+    const cogpu_write_plan *plan = &cutting->writer->plan;
+    struct cogpu_line *line = &cutting->writer->line;
+    struct cogpu_new_level *level = cutting->level;
+    struct cogpu_berth *berth = &line->berths[(line->added + index) % line->berth_count];
+    uint32_t kinds = plan->planes + plan->has_mask;
+    uint64_t number = cutting->first + index;
+    (void)seat;
+    berth->level = level;
+    berth->block = cogpu_plan_new_block(plan, level->grid, cutting->row, (uint32_t)(number / kinds),
+                                        (uint32_t)(number % kinds));
+    berth->status = cogpu_seat_room(&berth->memory, &berth->room, line->berth_bytes, &berth->error);
+    if (berth->status != COGPU_OK)
+        return;
+    cogpu_raster from = pixels_of(plan, level, &berth->block);
+    cut(plan, level->grid, &berth->block, &from, berth->memory + COGPU_LEADER);
+}
+
+cogpu_status cogpu_writer_add_row(cogpu_writer *writer, struct cogpu_new_level *level, uint32_t row,
+                                  cogpu_error *error) {
+    struct cogpu_line *line = &writer->line;
+    uint64_t all = (uint64_t)level->grid->across * (writer->plan.planes + writer->plan.has_mask);
+    struct cutting cutting = {writer, level, row, 0};
+    for (uint32_t count; cutting.first < all; cutting.first += count) {
+        TRY(wait_for(line, 1, &count, error));
+        count = count < all - cutting.first ? count : (uint32_t)(all - cutting.first);
+        cogpu_pool_run(writer->pool, writer->seat_count, count, cut_into_berth, &cutting);
+        line->added += count;
+        cogpu_pool_add(line->job, count);
+    }
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_writer_drain(cogpu_writer *writer, cogpu_error *error) {
+    uint32_t count;
+    TRY(wait_for(&writer->line, writer->line.berth_count, &count, error));
+    return flush(writer, error);
+}
+
+/* ---- the line ------------------------------------------------------------------------------ */
+
+/* Each thread has a block in hand, and finds another when it is done, even if the one at the head
+ * of the line takes long. A thread alone needs one. */
+static uint32_t berths_for(uint32_t threads) {
+    return threads == 1 ? 1 : 2 * threads + 1;
+}
+
+cogpu_status cogpu_writer_open_line(cogpu_writer *writer, cogpu_error *error) {
+    const cogpu_write_plan *plan = &writer->plan;
+    struct cogpu_line *line = &writer->line;
+    size_t bytes = 0;
+    cogpu_new_block largest = cogpu_plan_new_block(plan, &plan->levels[0], 0, 0, 0);
+    cogpu_plan_encoding(plan, &plan->levels[0], &largest, &bytes);
+    bytes = bytes < plan->most_block_bytes ? (size_t)plan->most_block_bytes : bytes;
+    line->berth_bytes = COGPU_LEADER + bytes + COGPU_TRAILER;
+    line->berth_count = berths_for(writer->seat_count);
+    TRY(cogpu_arena_take(&writer->arena, line->berth_count, sizeof *line->berths, &line->berths,
+                         error));
+    pthread_mutex_init(&line->lock, NULL);
+    pthread_cond_init(&line->moved, NULL);
+    return cogpu_pool_begin(writer->pool, writer->seat_count, encode_and_finish, writer, &line->job,
+                            error);
+}
+
+void cogpu_writer_close_line(cogpu_writer *writer) {
+    struct cogpu_line *line = &writer->line;
+    if (!line->berths)
+        return;
+    pthread_mutex_lock(&line->lock);
+    line->is_stopped = true;
+    pthread_mutex_unlock(&line->lock);
+    cogpu_pool_end(line->job);
+    pthread_cond_destroy(&line->moved);
+    pthread_mutex_destroy(&line->lock);
+    for (uint32_t i = 0; i < line->berth_count; i++)
+        cogpu_release(line->berths[i].memory);
+    cogpu_release(line->small);
 }

@@ -53,7 +53,6 @@ static cogpu_status encode(const cogpu_profile *profile, uint32_t level, cogpu_p
     cogpu_tag_list colours = {0};
     cogpu_new_block block = {0};
     cogpu_raster pixels = *given;
-    uint8_t *packed = NULL;
     uint32_t photometric = 0;
     TRY(cogpu_plan_write(profile, &plan, error));
     TRY(cogpu_describe_colours(profile, plan.encoding.format.compression, arena, &colours,
@@ -61,14 +60,11 @@ static cogpu_status encode(const cogpu_profile *profile, uint32_t level, cogpu_p
     cogpu_plan_set_photometric(&plan, photometric);
     TRY(find_block(&plan, level, part, index, &block, error));
     TRY(check_pixels(&plan, &block, &pixels, error));
-    size_t row_bytes = block.width * (part == COGPU_MASK ? 1 : plan.pixel_bytes);
-    TRY(cogpu_arena_take(arena, block.height, row_bytes, &packed, error));
-    cogpu_cpu_gather(&pixels, 0, block.height, false, 0, packed);
     encoded->data = cogpu_allocate((size_t)plan.most_block_bytes);
     if (!encoded->data)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for a block");
-    return cogpu_encode_block(seat, &plan, &plan.levels[level], &block, packed, row_bytes,
-                              encoded->data, (size_t)plan.most_block_bytes, &encoded->bytes, error);
+    return cogpu_encode_block(seat, &plan, &plan.levels[level], &block, &pixels, encoded->data,
+                              (size_t)plan.most_block_bytes, &encoded->bytes, error);
 }
 
 cogpu_status cogpu_encode(const cogpu_profile *profile, uint32_t level, cogpu_part part,
@@ -110,10 +106,22 @@ static cogpu_status open_put(cogpu_writer *writer, cogpu_error *error) {
     return COGPU_OK;
 }
 
+static cogpu_status spill_block(cogpu_writer *writer, struct cogpu_new_level *level,
+                                const void *encoded, size_t bytes, uint64_t *offset,
+                                cogpu_error *error) {
+    struct cogpu_berth *berth = &writer->line.berths[0];
+    if (!writer->plan.is_cog)
+        return cogpu_spill_add(level->spill, encoded, bytes, offset, error);
+    TRY(cogpu_seat_room(&berth->memory, &berth->room, writer->line.berth_bytes, error));
+    memcpy(berth->memory + COGPU_LEADER, encoded, bytes);
+    cogpu_frame_block(berth->memory + COGPU_LEADER, bytes);
+    return cogpu_spill_add(level->spill, berth->memory, COGPU_LEADER + bytes + COGPU_TRAILER,
+                           offset, error);
+}
+
 static cogpu_status put(cogpu_writer *writer, uint32_t number, cogpu_part part, uint64_t index,
                         const void *encoded, size_t bytes, cogpu_error *error) {
     cogpu_new_block block;
-    size_t payload = 0;
     uint64_t offset = 0;
     TRY(open_put(writer, error));
     TRY(find_block(&writer->plan, number, part, index, &block, error));
@@ -136,8 +144,7 @@ static cogpu_status put(cogpu_writer *writer, uint32_t number, cogpu_part part, 
     writer->written.sparse_blocks += bytes == 0;
     if (bytes == 0)
         return COGPU_OK;
-    size_t framed = cogpu_frame_block(writer->plan.is_cog, encoded, bytes, writer->slots, &payload);
-    TRY(cogpu_spill_add(level->spill, writer->slots, framed, &offset, error));
+    TRY(spill_block(writer, level, encoded, bytes, &offset, error));
     places->spilled[index] = offset + 1;
     return COGPU_OK;
 }
@@ -179,7 +186,7 @@ static bool next_block(struct walk *walk, struct cogpu_places **places, uint64_t
 }
 
 static uint64_t framed_bytes(const cogpu_write_plan *plan, uint64_t bytes) {
-    return bytes == 0 ? 0 : plan->is_cog ? bytes + COGPU_FRAME : bytes;
+    return bytes == 0 ? 0 : plan->is_cog ? COGPU_LEADER + bytes + COGPU_TRAILER : bytes;
 }
 
 cogpu_status cogpu_writer_place_put(cogpu_writer *writer, struct cogpu_new_level *level,
@@ -195,7 +202,7 @@ cogpu_status cogpu_writer_place_put(cogpu_writer *writer, struct cogpu_new_level
                               is_mask ? "mask " : "", (unsigned long long)index,
                               (uint32_t)(level - writer->levels));
         places->offsets[index] =
-            places->bytes[index] ? *end + (writer->plan.is_cog ? COGPU_FRAME / 2 : 0) : 0;
+            places->bytes[index] ? *end + (writer->plan.is_cog ? COGPU_LEADER : 0) : 0;
         *end += framed_bytes(&writer->plan, places->bytes[index]);
     }
     return COGPU_OK;

@@ -1,7 +1,7 @@
 /*
  * Takes rows as the caller pushes them, hands on full rows of blocks, and rows of the next level as
  * soon as what they are made of has passed. A level holds one row of blocks and the few rows more
- * that its last shrunk row was made of.
+ * that its last shrunk row was made of. What lies in one swath is not held, but used where it is.
  */
 #include "api/writer.h"
 
@@ -61,11 +61,38 @@ static cogpu_status open_level(cogpu_writer *writer, uint32_t number, cogpu_erro
     if (!checked_mul((uint64_t)level->row_bytes * plan->planes, level->room, &bytes) ||
         bytes > SIZE_MAX / 2)
         return cogpu_fail(error, COGPU_ARGUMENT, "a row of blocks is too large: choose lower ones");
-    level->rows = cogpu_allocate((size_t)bytes);
-    level->mask = plan->has_mask ? cogpu_allocate((size_t)grid->width * level->room) : NULL;
-    if (!level->rows || (plan->has_mask && !level->mask))
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory: %llu bytes for a row of blocks",
-                          (unsigned long long)bytes);
+    return COGPU_OK;
+}
+
+/* From here on the level's rows are its own. Memory is taken when it is needed first. */
+static cogpu_status hold(const cogpu_write_plan *plan, struct cogpu_new_level *level,
+                         cogpu_error *error) {
+    size_t sample = cogpu_type_bytes(plan->type), width = level->grid->width;
+    size_t plane_bytes = level->row_bytes * level->room;
+    if (!level->held) {
+        level->held = cogpu_allocate(plane_bytes * plan->planes);
+        level->held_mask = plan->has_mask ? cogpu_allocate(width * level->room) : NULL;
+    }
+    if (!level->held || (plan->has_mask && !level->held_mask))
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory: %zu bytes for a row of blocks",
+                          plane_bytes * plan->planes);
+    level->rows = (cogpu_raster){.data = level->held,
+                                 .type = plan->type,
+                                 .bands = plan->bands,
+                                 .width = level->grid->width,
+                                 .height = level->room,
+                                 .stride_band = (int64_t)(plan->planes > 1 ? plane_bytes : sample),
+                                 .stride_y = (int64_t)level->row_bytes,
+                                 .stride_x = (int64_t)plan->pixel_bytes};
+    level->mask = (cogpu_raster){.data = level->held_mask,
+                                 .type = COGPU_U8,
+                                 .bands = 1,
+                                 .width = level->grid->width,
+                                 .height = level->room,
+                                 .stride_band = 1,
+                                 .stride_y = (int64_t)width,
+                                 .stride_x = 1};
+    level->is_held = true;
     return COGPU_OK;
 }
 
@@ -98,34 +125,15 @@ cogpu_status cogpu_writer_open_rows(cogpu_writer *writer, cogpu_error *error) {
 
 /* ---- shrink -------------------------------------------------------------------------------- */
 
-/* Rows of a level as a raster: those from `first` on, which are held. */
-static cogpu_raster rows_from(const cogpu_writer *writer, const struct cogpu_new_level *level,
+/* So many rows of a level, of those that are at hand. `rows` is the level's raster of them, or of
+ * their mask. */
+static cogpu_raster rows_from(const struct cogpu_new_level *level, const cogpu_raster *rows,
                               uint32_t first, uint32_t count) {
-    const cogpu_write_plan *plan = &writer->plan;
-    size_t sample = cogpu_type_bytes(plan->type);
-    bool is_planar = plan->planes > 1;
-    return (cogpu_raster){.data = level->rows + (size_t)(first - level->first) * level->row_bytes,
-                          .type = plan->type,
-                          .bands = plan->bands,
-                          .width = level->grid->width,
-                          .height = count,
-                          .stride_band =
-                              (int64_t)(is_planar ? level->room * level->row_bytes : sample),
-                          .stride_y = (int64_t)level->row_bytes,
-                          .stride_x = (int64_t)plan->pixel_bytes};
-}
-
-static cogpu_raster mask_from(const struct cogpu_new_level *level, uint32_t first, uint32_t count) {
-    uint32_t width = level->grid->width;
-    return (cogpu_raster){.data = level->mask ? level->mask + (size_t)(first - level->first) * width
-                                              : NULL,
-                          .type = COGPU_U8,
-                          .bands = 1,
-                          .width = width,
-                          .height = count,
-                          .stride_band = 1,
-                          .stride_y = width,
-                          .stride_x = 1};
+    cogpu_raster from = *rows;
+    if (from.data)
+        from.data = (uint8_t *)from.data + (int64_t)(first - level->first) * from.stride_y;
+    from.height = count;
+    return from;
 }
 
 struct shrinking {
@@ -141,10 +149,11 @@ static void shrink_piece(void *argument, uint32_t seat, uint64_t index) {
     const struct cogpu_new_level *from = shrinking->from;
     uint32_t done = (uint32_t)index * ROWS_A_PIECE, left = shrinking->count - done;
     uint32_t first = shrinking->first + done, count = left < ROWS_A_PIECE ? left : ROWS_A_PIECE;
-    cogpu_raster source = rows_from(writer, from, from->first, from->end - from->first);
-    cogpu_raster source_mask = mask_from(from, from->first, from->end - from->first);
-    cogpu_raster target = rows_from(writer, shrinking->to, first, count);
-    cogpu_raster target_mask = mask_from(shrinking->to, first, count);
+    const struct cogpu_new_level *to = shrinking->to;
+    cogpu_raster source = rows_from(from, &from->rows, from->first, from->end - from->first);
+    cogpu_raster source_mask = rows_from(from, &from->mask, from->first, from->end - from->first);
+    cogpu_raster target = rows_from(to, &to->rows, first, count);
+    cogpu_raster target_mask = rows_from(to, &to->mask, first, count);
     bool has_mask = writer->plan.has_mask;
     cogpu_status status = cogpu_cpu_shrink(writer->seats[seat], &from->shrink, &source,
                                            has_mask ? &source_mask : NULL, from->first, first,
@@ -171,6 +180,7 @@ static cogpu_status advance(cogpu_writer *writer, uint32_t number, cogpu_error *
 
 static cogpu_status shrink_rows(cogpu_writer *writer, uint32_t number, cogpu_error *error) {
     struct cogpu_new_level *level = &writer->levels[number], *next = level + 1;
+    TRY(hold(&writer->plan, next, error));
     for (uint32_t count; (count = rows_to_shrink(level, next)) > 0;) {
         struct shrinking shrinking = {writer, level, next, level->shrunk, count, COGPU_OK};
         cogpu_pool_run(writer->pool, writer->seat_count, divide_up(count, ROWS_A_PIECE),
@@ -186,22 +196,26 @@ static cogpu_status shrink_rows(cogpu_writer *writer, uint32_t number, cogpu_err
 
 /* ---- rows on their way --------------------------------------------------------------------- */
 
-/* Rows that are neither to be cut nor to be shrunk any more make room for others. */
-static void drop_rows(const cogpu_writer *writer, struct cogpu_new_level *level, bool is_last) {
-    uint32_t keep = level->cut, begin = 0, end = 0;
-    if (!is_last && level->shrunk < level->shrink.to_height) {
+/* The first row that is still to be cut or to be shrunk. */
+static uint32_t first_needed(const struct cogpu_new_level *level) {
+    uint32_t begin = level->cut, end = 0;
+    if (level->shrunk < level->shrink.to_height)
         cogpu_shrink_needs(&level->shrink, level->shrunk, 1, &begin, &end);
-        keep = begin < keep ? begin : keep;
-    }
-    if (keep <= level->first)
+    return begin < level->cut ? begin : level->cut;
+}
+
+/* Rows that are not needed any more make room for others. */
+static void drop_rows(const cogpu_writer *writer, struct cogpu_new_level *level) {
+    uint32_t keep = first_needed(level);
+    if (!level->is_held || keep <= level->first)
         return;
     size_t from = keep - level->first, count = level->end - keep, width = level->grid->width;
     for (uint32_t plane = 0; plane < writer->plan.planes; plane++) {
-        uint8_t *rows = level->rows + (size_t)plane * level->room * level->row_bytes;
+        uint8_t *rows = level->held + (size_t)plane * level->room * level->row_bytes;
         memmove(rows, rows + from * level->row_bytes, count * level->row_bytes);
     }
-    if (level->mask)
-        memmove(level->mask, level->mask + from * width, count * width);
+    if (level->held_mask)
+        memmove(level->held_mask, level->held_mask + from * width, count * width);
     level->first = keep;
 }
 
@@ -209,23 +223,23 @@ static void drop_rows(const cogpu_writer *writer, struct cogpu_new_level *level,
 static cogpu_status advance(cogpu_writer *writer, uint32_t number, cogpu_error *error) {
     struct cogpu_new_level *level = &writer->levels[number];
     const cogpu_grid *grid = level->grid;
-    bool is_last = number + 1 == writer->plan.level_count;
     while (level->cut < level->end &&
            (level->end - level->cut >= grid->block_height || level->end == grid->height)) {
         uint32_t left = level->end - level->cut;
-        TRY(cogpu_writer_put_row(writer, level, level->cut / grid->block_height, error));
+        TRY(cogpu_writer_add_row(writer, level, level->cut / grid->block_height, error));
         level->cut += left < grid->block_height ? left : grid->block_height;
     }
-    if (!is_last)
+    if (number + 1 < writer->plan.level_count)
         TRY(shrink_rows(writer, number, error));
-    drop_rows(writer, level, is_last);
+    drop_rows(writer, level);
     return COGPU_OK;
 }
 
 struct gathering {
     const cogpu_writer *writer;
-    const cogpu_raster *rows, *mask;
-    uint32_t first, count; /* of the swath's rows */
+    const cogpu_raster *rows, *mask; /* the swath */
+    uint32_t first, count;           /* of its rows */
+    uint32_t held;                   /* rows before them */
 };
 
 static void gather_piece(void *argument, uint32_t seat, uint64_t index) {
@@ -234,28 +248,62 @@ static void gather_piece(void *argument, uint32_t seat, uint64_t index) {
     const struct cogpu_new_level *level = &writer->levels[0];
     uint32_t done = (uint32_t)index * ROWS_A_PIECE, left = gathering->count - done;
     uint32_t count = left < ROWS_A_PIECE ? left : ROWS_A_PIECE, first = gathering->first + done;
-    size_t held = level->end - level->first + done;
+    size_t held = gathering->held + done;
     (void)seat;
     cogpu_cpu_gather(gathering->rows, first, count, writer->plan.planes > 1,
-                     level->room * level->row_bytes, level->rows + held * level->row_bytes);
-    if (level->mask)
+                     level->room * level->row_bytes, level->held + held * level->row_bytes);
+    if (level->held_mask)
         cogpu_cpu_gather(gathering->mask, first, count, false, 0,
-                         level->mask + held * level->grid->width);
+                         level->held_mask + held * level->grid->width);
 }
 
+/* Rows of the swath, which begins with the level's row `begin`, behind those that are held. */
+static cogpu_status gather(cogpu_writer *writer, const cogpu_raster *rows, const cogpu_raster *mask,
+                           uint32_t begin, uint32_t first, uint32_t count, cogpu_error *error) {
+    struct cogpu_new_level *level = &writer->levels[0];
+    struct gathering gathering = {writer, rows, mask, first - begin, count, first - level->first};
+    TRY(hold(&writer->plan, level, error));
+    cogpu_pool_run(writer->pool, writer->seat_count, divide_up(count, ROWS_A_PIECE), gather_piece,
+                   &gathering);
+    level->end = first + count;
+    return COGPU_OK;
+}
+
+/* How many rows it takes until something can be cut or shrunk that rows before are needed for. */
+static uint32_t rows_wanted(const struct cogpu_new_level *level, uint32_t begin) {
+    uint32_t from, end = level->cut + level->grid->block_height;
+    if (level->cut >= begin)
+        cogpu_shrink_needs(&level->shrink, level->shrunk, 1, &from, &end);
+    return end - level->end;
+}
+
+/* Rows of the swath are gathered as long as they have to do with rows before it; the others are cut
+ * and shrunk where they lie; what is left at the end is held. */
 cogpu_status cogpu_writer_take(cogpu_writer *writer, const cogpu_raster *rows,
                                const cogpu_raster *mask, cogpu_error *error) {
     struct cogpu_new_level *level = &writer->levels[0];
-    for (uint32_t done = 0, count; done < rows->height; done += count) {
-        uint32_t room = level->room - (level->end - level->first), left = rows->height - done;
-        uint32_t boundary = level->cut + level->grid->block_height - level->end;
-        count = left < room ? left : room;
-        count = count < boundary ? count : boundary;
-        struct gathering gathering = {writer, rows, mask, done, count};
-        cogpu_pool_run(writer->pool, writer->seat_count, divide_up(count, ROWS_A_PIECE),
-                       gather_piece, &gathering);
-        level->end += count;
+    const uint32_t begin = level->end, end = begin + rows->height;
+    while (level->end < end && first_needed(level) < begin) {
+        uint32_t room = level->room - (level->end - level->first), left = end - level->end;
+        uint32_t count = rows_wanted(level, begin);
+        count = count < left ? count : left;
+        count = count < room ? count : room;
+        TRY(gather(writer, rows, mask, begin, level->end, count, error));
         TRY(advance(writer, 0, error));
     }
-    return COGPU_OK;
+    if (level->end == end)
+        return COGPU_OK;
+    level->is_held = false;
+    level->first = begin;
+    level->rows = *rows;
+    level->mask = *mask;
+    while (level->end < end) {
+        uint32_t count = level->cut + level->grid->block_height - level->end;
+        level->end += count < end - level->end ? count : end - level->end;
+        TRY(advance(writer, 0, error));
+    }
+    level->first = first_needed(level);
+    return level->first == end
+               ? COGPU_OK
+               : gather(writer, rows, mask, begin, level->first, end - level->first, error);
 }

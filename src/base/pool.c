@@ -1,7 +1,7 @@
 /*
  * A list of running jobs under one lock. A thread with nothing to do takes a seat in the first job
- * that has work and a free seat, and keeps it until the job has no index left. Indices are drawn
- * from an atomic counter, so the lock is not taken a piece.
+ * that has work and a free seat, and keeps it until the job has no index left, for now or for good.
+ * Indices are drawn from an atomic counter, so the lock is not taken a piece.
  */
 #define _GNU_SOURCE
 #include "base/pool.h"
@@ -17,55 +17,74 @@
 /* Nobody has more processors; a caller's slip must not start a million threads. */
 enum { THREADS_MAX = 1024 };
 
-struct pool_job {
-    struct pool_job *next;
+struct cogpu_pool_job {
+    struct cogpu_pool_job *next;
+    cogpu_pool *pool; /* NULL: the caller works alone */
     cogpu_work *work;
     void *argument;
-    uint64_t count;
-    atomic_uint_fast64_t drawn;
-    uint32_t seats, seated, busy; /* under the pool's lock; seats are not reused within a job */
+    atomic_uint_fast64_t count, drawn;
+    uint32_t seats, busy;       /* of the pool's threads; these two are under its lock */
+    bool is_taken[THREADS_MAX]; /* by seat; the first is the caller's */
 };
 
 struct cogpu_pool {
     pthread_mutex_t lock;
     pthread_cond_t work_came, job_ended;
-    struct pool_job *jobs;
+    struct cogpu_pool_job *jobs;
     bool closing;
     uint32_t threads, started;
     pthread_t members[];
 };
 
-static void work_off(struct pool_job *job, uint32_t seat) {
-    for (;;) {
-        uint64_t index = atomic_fetch_add_explicit(&job->drawn, 1, memory_order_relaxed);
-        if (index >= job->count)
-            return;
-        job->work(job->argument, seat, index);
-    }
+static bool has_work(const struct cogpu_pool_job *job) {
+    return atomic_load_explicit(&job->drawn, memory_order_relaxed) <
+           atomic_load_explicit(&job->count, memory_order_acquire);
 }
 
-static struct pool_job *job_with_free_seat(cogpu_pool *pool) {
-    for (struct pool_job *job = pool->jobs; job; job = job->next)
-        if (job->seated < job->seats &&
-            atomic_load_explicit(&job->drawn, memory_order_relaxed) < job->count)
+/* Does a piece, if there is one. */
+static bool work_once(struct cogpu_pool_job *job, uint32_t seat) {
+    uint64_t index = atomic_load_explicit(&job->drawn, memory_order_relaxed);
+    do {
+        if (index >= atomic_load_explicit(&job->count, memory_order_acquire))
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&job->drawn, &index, index + 1,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    job->work(job->argument, seat, index);
+    return true;
+}
+
+static struct cogpu_pool_job *job_with_free_seat(cogpu_pool *pool) {
+    for (struct cogpu_pool_job *job = pool->jobs; job; job = job->next)
+        if (job->busy + 1 < job->seats && has_work(job))
             return job;
     return NULL;
+}
+
+/* There are at most as many seats taken as threads. */
+static uint32_t free_seat(const struct cogpu_pool_job *job) {
+    uint32_t seat = 1;
+    while (job->is_taken[seat])
+        seat++;
+    return seat;
 }
 
 static void *serve(void *argument) {
     cogpu_pool *pool = argument;
     pthread_mutex_lock(&pool->lock);
     while (!pool->closing) {
-        struct pool_job *job = job_with_free_seat(pool);
+        struct cogpu_pool_job *job = job_with_free_seat(pool);
         if (!job) {
             pthread_cond_wait(&pool->work_came, &pool->lock);
             continue;
         }
-        uint32_t seat = job->seated++;
+        uint32_t seat = free_seat(job);
+        job->is_taken[seat] = true;
         job->busy++;
         pthread_mutex_unlock(&pool->lock);
-        work_off(job, seat);
+        while (work_once(job, seat))
+            ;
         pthread_mutex_lock(&pool->lock);
+        job->is_taken[seat] = false;
         if (--job->busy == 0)
             pthread_cond_broadcast(&pool->job_ended);
     }
@@ -112,35 +131,82 @@ uint32_t cogpu_pool_threads(const cogpu_pool *pool) {
     return pool->threads;
 }
 
-static void list_remove(cogpu_pool *pool, const struct pool_job *gone) {
-    for (struct pool_job **link = &pool->jobs; *link; link = &(*link)->next)
+static void list_add(struct cogpu_pool_job *job) {
+    pthread_mutex_lock(&job->pool->lock);
+    job->next = job->pool->jobs;
+    job->pool->jobs = job;
+    pthread_mutex_unlock(&job->pool->lock);
+}
+
+static void list_remove(const struct cogpu_pool_job *gone) {
+    for (struct cogpu_pool_job **link = &gone->pool->jobs; *link; link = &(*link)->next)
         if (*link == gone) {
             *link = gone->next;
             return;
         }
 }
 
-void cogpu_pool_run(cogpu_pool *pool, uint32_t seats, uint64_t count, cogpu_work *work,
-                    void *argument) {
-    struct pool_job job = {
-        .work = work, .argument = argument, .count = count, .seats = seats, .seated = 1};
-    if (!pool || pool->started == 0 || seats < 2 || count < 2) {
-        work_off(&job, 0);
+static void begin(cogpu_pool *pool, uint32_t seats, cogpu_work *work, void *argument,
+                  struct cogpu_pool_job *job) {
+    *job = (struct cogpu_pool_job){.work = work, .argument = argument, .seats = seats};
+    if (pool && pool->started > 0 && seats > 1) {
+        job->pool = pool;
+        list_add(job);
+    }
+}
+
+void cogpu_pool_add(cogpu_pool_job *job, uint64_t count) {
+    if (!job->pool) {
+        atomic_fetch_add_explicit(&job->count, count, memory_order_release);
         return;
     }
-    pthread_mutex_lock(&pool->lock);
-    job.next = pool->jobs;
-    pool->jobs = &job;
-    pthread_cond_broadcast(&pool->work_came);
-    pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_lock(&job->pool->lock);
+    atomic_fetch_add_explicit(&job->count, count, memory_order_release);
+    if (count == 1)
+        pthread_cond_signal(&job->pool->work_came);
+    else
+        pthread_cond_broadcast(&job->pool->work_came);
+    pthread_mutex_unlock(&job->pool->lock);
+}
 
-    work_off(&job, 0);
+bool cogpu_pool_help(cogpu_pool_job *job) {
+    return work_once(job, 0);
+}
 
-    pthread_mutex_lock(&pool->lock);
-    list_remove(pool, &job);
-    while (job.busy > 0)
-        pthread_cond_wait(&pool->job_ended, &pool->lock);
-    pthread_mutex_unlock(&pool->lock);
+/* Returns when all is done. */
+static void end(struct cogpu_pool_job *job) {
+    while (work_once(job, 0))
+        ;
+    if (!job->pool)
+        return;
+    pthread_mutex_lock(&job->pool->lock);
+    list_remove(job);
+    while (job->busy > 0)
+        pthread_cond_wait(&job->pool->job_ended, &job->pool->lock);
+    pthread_mutex_unlock(&job->pool->lock);
+}
+
+void cogpu_pool_run(cogpu_pool *pool, uint32_t seats, uint64_t count, cogpu_work *work,
+                    void *argument) {
+    struct cogpu_pool_job job;
+    begin(count > 1 ? pool : NULL, seats, work, argument, &job);
+    cogpu_pool_add(&job, count);
+    end(&job);
+}
+
+cogpu_status cogpu_pool_begin(cogpu_pool *pool, uint32_t seats, cogpu_work *work, void *argument,
+                              cogpu_pool_job **job, cogpu_error *error) {
+    *job = cogpu_allocate(sizeof **job);
+    if (!*job)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the work of threads");
+    begin(pool, seats, work, argument, *job);
+    return COGPU_OK;
+}
+
+void cogpu_pool_end(cogpu_pool_job *job) {
+    if (job)
+        end(job);
+    cogpu_release(job);
 }
 
 uint32_t cogpu_processors(void) {

@@ -1,4 +1,5 @@
-/* Threads: each index once, seats never shared, several callers at once, more threads than work. */
+/* Threads: each index once, seats never shared, several callers at once, more threads than work;
+ * the same for work that comes bit by bit. */
 #include "base/pool.h"
 
 #include "test.h"
@@ -31,16 +32,20 @@ static void work(void *argument, uint32_t seat, uint64_t index) {
         atomic_fetch_sub(&task->occupied[seat], 1);
 }
 
+static int judge(struct task *task, uint64_t count) {
+    int wrong = atomic_load(&task->wrong_seats) + (atomic_load(&task->peak) > (int)task->seats) +
+                (atomic_load(&task->now) != 0);
+    for (uint64_t i = 0; i < ITEMS; i++)
+        wrong += atomic_load(&task->done[i]) != (i < count);
+    return wrong;
+}
+
 static int run_and_judge(cogpu_pool *pool, uint32_t seats, uint64_t count) {
     static _Thread_local struct task task;
     memset(&task, 0, sizeof task);
     task.seats = seats;
     cogpu_pool_run(pool, seats, count, work, &task);
-    int wrong = atomic_load(&task.wrong_seats) + (atomic_load(&task.peak) > (int)seats) +
-                (atomic_load(&task.now) != 0);
-    for (uint64_t i = 0; i < ITEMS; i++)
-        wrong += atomic_load(&task.done[i]) != (i < count);
-    return wrong;
+    return judge(&task, count);
 }
 
 static void test_every_index_once(void) {
@@ -109,6 +114,87 @@ static void test_work_inside_work(void) {
     cogpu_pool_close(caller.pool);
 }
 
+/* ---- work that comes bit by bit ---- */
+
+/* Adds, helps now and then, and goes away; others do what is there. */
+static int add_and_judge(cogpu_pool *pool, uint32_t seats, uint64_t count, uint64_t step) {
+    static _Thread_local struct task task;
+    memset(&task, 0, sizeof task);
+    task.seats = seats;
+    cogpu_pool_job *job = NULL;
+    int wrong = cogpu_pool_begin(pool, seats, work, &task, &job, NULL) != COGPU_OK;
+    for (uint64_t added = 0; added < count; added += step) {
+        cogpu_pool_add(job, added + step < count ? step : count - added);
+        if (added % 3 == 0)
+            cogpu_pool_help(job);
+        if (added % 7 == 0)
+            sched_yield();
+    }
+    cogpu_pool_end(job);
+    return wrong + judge(&task, count);
+}
+
+static void test_work_may_come_bit_by_bit(void) {
+    for (uint32_t threads = 1; threads <= 9; threads += 4) {
+        cogpu_pool *pool = NULL;
+        CHECK(cogpu_pool_open(threads, &pool, NULL) == COGPU_OK);
+        for (uint32_t seats = 1; seats <= 12; seats += 5)
+            for (uint64_t step = 1; step <= 50; step += 7) {
+                CHECK(add_and_judge(pool, seats, 1000, step) == 0);
+                CHECK(add_and_judge(pool, seats, 0, step) == 0);
+            }
+        cogpu_pool_close(pool);
+    }
+    CHECK(add_and_judge(NULL, 4, 100, 3) == 0);
+    cogpu_pool_end(NULL);
+}
+
+static void *add_often(void *argument) {
+    struct caller *caller = argument;
+    for (int i = 0; i < 50; i++) {
+        caller->wrong += add_and_judge(caller->pool, 1 + (uint32_t)i % 5, 200, 1 + (uint64_t)i % 3);
+        caller->wrong += run_and_judge(caller->pool, 3, 100);
+    }
+    return NULL;
+}
+
+/* The pool's threads come and go between the jobs, and have each one's seats for themselves. */
+static void test_several_add_at_once(void) {
+    cogpu_pool *pool = NULL;
+    CHECK(cogpu_pool_open(4, &pool, NULL) == COGPU_OK);
+    struct caller callers[4];
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++) {
+        callers[i] = (struct caller){.pool = pool};
+        CHECK(pthread_create(&threads[i], NULL, add_often, &callers[i]) == 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+        CHECK(callers[i].wrong == 0);
+    }
+    cogpu_pool_close(pool);
+}
+
+/* Nobody but the pool's threads works: what is added reaches them without help. */
+static void test_added_work_needs_no_help(void) {
+    static struct task task;
+    cogpu_pool *pool = NULL;
+    cogpu_pool_job *job = NULL;
+    memset(&task, 0, sizeof task);
+    task.seats = 3;
+    CHECK(cogpu_pool_open(3, &pool, NULL) == COGPU_OK);
+    CHECK(cogpu_pool_begin(pool, 3, work, &task, &job, NULL) == COGPU_OK);
+    for (uint64_t i = 0; i < 200; i++) {
+        cogpu_pool_add(job, 1);
+        while (atomic_load(&task.done[i]) == 0)
+            sched_yield();
+    }
+    CHECK(!cogpu_pool_help(job));
+    cogpu_pool_end(job);
+    cogpu_pool_close(pool);
+    CHECK(atomic_load(&task.wrong_seats) == 0);
+}
+
 static void test_open_and_close_without_work(void) {
     for (int i = 0; i < 50; i++) {
         cogpu_pool *pool = NULL;
@@ -122,6 +208,9 @@ int main(void) {
     RUN(test_no_pool_is_one_thread);
     RUN(test_several_callers_at_once);
     RUN(test_work_inside_work);
+    RUN(test_work_may_come_bit_by_bit);
+    RUN(test_several_add_at_once);
+    RUN(test_added_work_needs_no_help);
     RUN(test_open_and_close_without_work);
     return FINISH();
 }

@@ -1,7 +1,6 @@
 /*
- * Takes a caller's rows, at any strides, and hands on decoded bytes of blocks.
- *
- * Rows are gathered into packed ones first, so that all that follows copies runs of bytes.
+ * Takes a caller's rows, at any strides, and hands on decoded bytes of blocks, or packed rows for a
+ * writer that has to keep them.
  */
 #include "backend/cpu/cpu_cut.h"
 
@@ -37,23 +36,34 @@ static void copy_samples(const uint8_t *from, int64_t from_stride, uint8_t *to, 
     }
 }
 
-void cogpu_cpu_gather(const cogpu_raster *raster, uint32_t first, uint32_t rows, bool is_planar,
-                      size_t band_bytes, uint8_t *to) {
-    size_t size = cogpu_type_bytes(raster->type), pixel = is_planar ? size : size * raster->bands;
-    bool is_whole = !is_planar && raster->stride_x == (int64_t)pixel &&
-                    (raster->bands == 1 || raster->stride_band == (int64_t)size);
-    for (uint32_t y = 0; y < rows; y++) {
+/* Rows of a raster, bands side by side, `row_bytes` apart. */
+static void pack_rows(const cogpu_raster *raster, uint32_t first, uint32_t rows, size_t row_bytes,
+                      uint8_t *to) {
+    size_t size = cogpu_type_bytes(raster->type), pixel = size * raster->bands;
+    bool is_packed = raster->stride_x == (int64_t)pixel &&
+                     (raster->bands == 1 || raster->stride_band == (int64_t)size);
+    for (uint32_t y = 0; y < rows; y++, to += row_bytes) {
         const uint8_t *row =
             (const uint8_t *)raster->data + (int64_t)(first + y) * raster->stride_y;
-        uint8_t *packed = to + y * pixel * raster->width;
-        if (is_whole) {
-            memcpy(packed, row, pixel * raster->width);
+        if (is_packed) {
+            memcpy(to, row, pixel * raster->width);
             continue;
         }
         for (uint32_t b = 0; b < raster->bands; b++)
-            copy_samples(row + b * raster->stride_band, raster->stride_x,
-                         packed + b * (is_planar ? band_bytes : size), (int64_t)pixel,
-                         raster->width, size);
+            copy_samples(row + b * raster->stride_band, raster->stride_x, to + b * size,
+                         (int64_t)pixel, raster->width, size);
+    }
+}
+
+void cogpu_cpu_gather(const cogpu_raster *raster, uint32_t first, uint32_t rows, bool is_planar,
+                      size_t band_bytes, uint8_t *to) {
+    size_t size = cogpu_type_bytes(raster->type);
+    uint32_t planes = is_planar ? raster->bands : 1;
+    cogpu_raster plane = *raster;
+    plane.bands = raster->bands / planes;
+    for (uint32_t p = 0; p < planes; p++) {
+        plane.data = (uint8_t *)raster->data + p * raster->stride_band;
+        pack_rows(&plane, first, rows, size * plane.bands * plane.width, to + p * band_bytes);
     }
 }
 
@@ -68,14 +78,13 @@ static void repeat_pixel(uint8_t *pixels, size_t pixel, size_t bytes) {
 }
 
 void cogpu_cpu_cut(const cogpu_write_plan *plan, const cogpu_grid *grid,
-                   const cogpu_new_block *block, const uint8_t *from, size_t row_bytes,
-                   uint8_t *to) {
+                   const cogpu_new_block *block, const cogpu_raster *from, uint8_t *to) {
     size_t pixel = plan->pixel_bytes, inside = block->width * pixel;
     size_t block_row = grid->block_width * pixel;
+    pack_rows(from, 0, block->height, block_row, to);
     for (uint32_t y = 0; y < block->rows; y++) {
         uint8_t *row = to + y * block_row;
         if (y < block->height) {
-            memcpy(row, from + y * row_bytes, inside);
             repeat_pixel(row + inside - pixel, pixel, block_row - inside + pixel);
         } else if (plan->codec->takes_predictor) {
             memcpy(row, row - pixel, pixel);
@@ -86,14 +95,14 @@ void cogpu_cpu_cut(const cogpu_write_plan *plan, const cogpu_grid *grid,
     }
 }
 
-void cogpu_cpu_cut_mask(const cogpu_grid *grid, const cogpu_new_block *block, const uint8_t *from,
-                        size_t row_bytes, uint8_t *to) {
+void cogpu_cpu_cut_mask(const cogpu_grid *grid, const cogpu_new_block *block,
+                        const cogpu_raster *from, uint8_t *to) {
     size_t packed = (grid->block_width + 7) / 8;
     memset(to, 0, packed * block->rows);
     for (uint32_t y = 0; y < block->height; y++) {
-        const uint8_t *row = from + y * row_bytes;
-        for (uint32_t x = 0; x < block->width; x++)
-            to[y * packed + x / 8] |= (uint8_t)((row[x] != 0) << (7 - x % 8));
+        const uint8_t *at = (const uint8_t *)from->data + y * from->stride_y;
+        for (uint32_t x = 0; x < block->width; x++, at += from->stride_x)
+            to[y * packed + x / 8] |= (uint8_t)((*at != 0) << (7 - x % 8));
     }
 }
 

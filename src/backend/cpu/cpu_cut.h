@@ -13,16 +13,15 @@
 void cogpu_cpu_gather(const cogpu_raster *raster, uint32_t first, uint32_t rows, bool is_planar,
                       size_t band_bytes, uint8_t *to);
 
-/* A block out of packed rows, `from` being its first pixel and rows `row_bytes` apart. Rows go on
- * to the right of the image with their last pixel; below it each is the last one once more, or, for
- * codecs that see bytes and not pixels, its last pixel throughout: what costs an encoder least.
- * Rows are not predicted yet. */
+/* A block out of a raster of its pixels, as far as they lie inside the image; of a planar file one
+ * band. Rows go on to the right of the image with their last pixel; below it each is the last one
+ * once more, or, for codecs that see bytes and not pixels, its last pixel throughout: what costs an
+ * encoder least. Rows are not predicted yet. */
 void cogpu_cpu_cut(const cogpu_write_plan *plan, const cogpu_grid *grid,
-                   const cogpu_new_block *block, const uint8_t *from, size_t row_bytes,
-                   uint8_t *to);
-/* A block of the mask, one bit a pixel, out of rows of bytes. */
-void cogpu_cpu_cut_mask(const cogpu_grid *grid, const cogpu_new_block *block, const uint8_t *from,
-                        size_t row_bytes, uint8_t *to);
+                   const cogpu_new_block *block, const cogpu_raster *from, uint8_t *to);
+/* A block of the mask, one bit a pixel, out of a raster of bytes. */
+void cogpu_cpu_cut_mask(const cogpu_grid *grid, const cogpu_new_block *block,
+                        const cogpu_raster *from, uint8_t *to);
 
 /* Whether all samples of so many bytes are `sample`, or NaN where it is. */
 bool cogpu_cpu_is_uniform(const uint8_t *samples, size_t bytes, cogpu_type type,
