@@ -590,7 +590,8 @@ typedef struct cogpu_sink {
      * writer's status. One call at a time. */
     cogpu_status (*write)(void *user, uint64_t offset, const void *from, size_t bytes);
     cogpu_status (*commit)(void *user); /* after the last byte; may be NULL */
-    void (*abort)(void *user);          /* instead of commit; may be NULL */
+    void (*abort)(void *user);          /* instead of commit, once, also where no writer could be
+                                         * opened; may be NULL */
     int append_only; /* non-zero: each write begins where the last one ended. Nothing is written
                       * before the writer is closed, then */
 } cogpu_sink;

@@ -90,25 +90,34 @@ static cogpu_status open_writer(cogpu_writer *writer, const cogpu_sink *sink,
     return cogpu_writer_open_rows(writer, error);
 }
 
-cogpu_status cogpu_writer_open(const cogpu_sink *sink, const cogpu_profile *profile,
-                               cogpu_writer **out, cogpu_error *error) {
-    if (!out)
-        return cogpu_fail(error, COGPU_ARGUMENT, "cogpu_writer_open needs a place for the writer");
-    *out = NULL;
+static cogpu_status make_writer(const cogpu_sink *sink, const cogpu_profile *profile,
+                                cogpu_writer **made, cogpu_error *error) {
     if (!sink || !profile)
         return cogpu_fail(error, COGPU_ARGUMENT, "a writer needs a sink and a profile");
-    cogpu_writer *writer = cogpu_allocate(sizeof *writer);
+    cogpu_writer *writer = *made = cogpu_allocate(sizeof *writer);
     if (!writer)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for a writer");
     memset(writer, 0, sizeof *writer);
     cogpu_arena_open(&writer->arena, UINT64_MAX);
-    cogpu_status status = open_writer(writer, sink, profile, error);
+    return open_writer(writer, sink, profile, error);
+}
+
+cogpu_status cogpu_writer_open(const cogpu_sink *sink, const cogpu_profile *profile,
+                               cogpu_writer **out, cogpu_error *error) {
+    cogpu_writer *writer = NULL;
+    cogpu_status status =
+        out ? make_writer(sink, profile, &writer, error)
+            : cogpu_fail(error, COGPU_ARGUMENT, "cogpu_writer_open needs a place for the writer");
     if (status != COGPU_OK) {
+        bool is_told = writer && writer->out;
         cogpu_writer_abort(writer);
-        return status;
+        if (!is_told && sink && sink->abort)
+            sink->abort(sink->user);
+        writer = NULL;
     }
-    *out = writer;
-    return COGPU_OK;
+    if (out)
+        *out = writer;
+    return status;
 }
 
 /* ---- push ---------------------------------------------------------------------------------- */
