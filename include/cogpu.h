@@ -620,7 +620,8 @@ typedef enum cogpu_overviews {
 typedef enum cogpu_bigtiff {
     COGPU_BIGTIFF_AUTO = 0, /* where the file could pass 4 GiB in the worst case */
     COGPU_BIGTIFF_YES,
-    COGPU_BIGTIFF_NO /* COGPU_LIMIT where the file passes 4 GiB */
+    COGPU_BIGTIFF_NO /* COGPU_LIMIT where the file passes 4 GiB: at once where that is known, or
+                      * when it does */
 } cogpu_bigtiff;
 
 /* TIFF's numbers, but for 0, which TIFF gives to the last. */
