@@ -53,7 +53,7 @@ Profile = struct("Profile", ("width", u32), ("height", u32), ("bands", u32), ("t
                  ("palette_entries", u32), ("mask", c.c_int), ("has_transform", c.c_int),
                  ("transform", number * 6), ("pixel_is_point", c.c_int), ("gcps", pointer),
                  ("gcp_count", u32), ("rpc", pointer), ("crs", text), ("geokeys", pointer),
-                 ("geokey_count", u32), ("items", pointer), ("item_count", u32), ("description", text),
+                 ("geokey_count", u32), ("epoch", number), ("items", pointer), ("item_count", u32), ("description", text),
                  ("tags", pointer), ("tag_count", u32), ("overviews", c.c_int), ("factors", pointer),
                  ("factor_count", u32), ("resampling", c.c_int), ("threads", u32), ("context", pointer))
 AVERAGE = 2

@@ -687,6 +687,7 @@ typedef struct cogpu_profile {
     const char *crs;   /* "EPSG:4326", WKT, PROJ's words; needs PROJ but for EPSG codes; or */
     const cogpu_geokey *geokeys; /* keys as a file has them, but for GTRasterType */
     uint32_t geokey_count;
+    double epoch; /* of coordinates in a system that moves, as 2010.5; 0 = none */
 
     const cogpu_item *items; /* GDAL_METADATA, scale, offset, unit and description of bands too */
     uint32_t item_count;

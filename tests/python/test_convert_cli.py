@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 rasterio = pytest.importorskip("rasterio")
+import rasterio.shutil  # noqa: E402
 tifffile = pytest.importorskip("tifffile")
 from rasterio.control import GroundControlPoint  # noqa: E402
 from rasterio.enums import ColorInterp, MaskFlags, Resampling  # noqa: E402
@@ -257,6 +258,17 @@ def test_transforms(tmp_path, transform, point):
 def test_coordinate_systems(tmp_path, crs):
     path = write(tmp_path / "a.tif", samples((1, 40, 50), "u1"), crs=crs)
     same_place(path, convert(path)[0])
+
+
+def test_epoch(tmp_path):
+    """Of a file that GDAL makes of a VRT."""
+    wkt = rasterio.crs.CRS.from_epsg(9000).to_wkt()
+    (tmp_path / "a.vrt").write_text(f'<VRTDataset rasterXSize="20" rasterYSize="20"><SRS coordinateEpoch="2017.25">{wkt}</SRS>'
+                                    '<GeoTransform>5, 0.1, 0, 50, 0, -0.1</GeoTransform><VRTRasterBand dataType="Byte" band="1"/></VRTDataset>')
+    rasterio.shutil.copy(tmp_path / "a.vrt", tmp_path / "a.tif", driver="GTiff")
+    out, _ = convert(tmp_path / "a.tif")
+    rasterio.shutil.copy(out, tmp_path / "b.vrt", driver="VRT")
+    assert 'coordinateEpoch="2017.25"' in (tmp_path / "b.vrt").read_text()
 
 
 def test_control_points(tmp_path):
