@@ -579,10 +579,12 @@ COGPU_API void cogpu_memory_release(cogpu_memory *memory);
  * A path's old content stands until the new file is complete, and stands for good where writing
  * fails or the process ends before: the writer fills a file beside it (PATH.HEX.cogpu-part), which
  * takes its place at the end. What a process that was killed has left of such files, the next
- * writer of the same path removes. What cannot be put in order before the end goes to files without
- * a name beside it, or in TMPDIR where there is no path. */
+ * writer of the same path removes. What stood beside an old file and would be read with the new one
+ * (PATH.ovr, .aux.xml, .msk, .msk.ovr) goes with it, as GDAL does. What cannot be put in order
+ * before the end goes to files without a name beside it, or in TMPDIR where there is no path. */
 typedef struct cogpu_sink {
     const char *path;
+    int keep_sidecars;    /* non-zero: what stands beside an old file still holds, and stays */
     cogpu_memory *memory; /* filled when the writer is closed; untouched on failure */
 
     void *user;

@@ -197,7 +197,7 @@ COMMIT = CFUNCTYPE(c_int, c_void_p)
 
 
 class Sink(Structure):
-    _fields_ = [("path", c_char_p), ("memory", POINTER(Memory)), ("user", c_void_p), ("write", WRITE),
+    _fields_ = [("path", c_char_p), ("keep_sidecars", c_int), ("memory", POINTER(Memory)), ("user", c_void_p), ("write", WRITE),
                 ("commit", COMMIT), ("abort", CLOSE), ("append_only", c_int)]
 
 

@@ -437,10 +437,27 @@ def test_what_fails_leaves_the_old_file(tmp_path):
     assert (read(out)[0, :900] == pixels[0, :900]).all()
 
 
-def test_files_beside_the_old_one_are_told_of(tmp_path):
-    path = write(tmp_path / "a.tif", samples((1, 30, 30), "u2"))
+def test_files_beside_the_old_one(tmp_path):
+    """GDAL would read them with the new one: they go with the old one, but for a file that is converted in its place. One that nobody
+    replaces stays, and is told of."""
+    path, out, old = write(tmp_path / "a.tif", samples((1, 300, 300), "u2")), tmp_path / "out.tif", samples((1, 300, 300), "u2") // 2
+    with rasterio.Env(TIFF_USE_OVR=True, GDAL_TIFF_INTERNAL_MASK=False):
+        with rasterio.open(write(out, old), "r+") as file:
+            file.write_mask(np.zeros((300, 300), "u1"))
+        with rasterio.open(out, "r+") as file:
+            file.build_overviews([2], Resampling.nearest)
+    beside = ["out.tif.msk", "out.tif.msk.ovr", "out.tif.ovr"]
+    assert sorted(os.listdir(tmp_path)) == ["a.tif", "out.tif", *beside]
+    notes = run(out, out).stderr.decode().splitlines()
+    assert len(notes) == 3 and all("holds" in note for note in notes) and sorted(os.listdir(tmp_path)) == ["a.tif", "out.tif", *beside]
+    _, told = convert(path, notes=3)
+    assert all("removed" in note for note in told["notes"]) and all(any(f"{name}:" in note for note in told["notes"]) for name in beside)
+    assert sorted(os.listdir(tmp_path)) == ["a.tif", "out.tif"]
+    with rasterio.open(out) as file:
+        assert file.overviews(1) == [] and file.mask_flag_enums == ([MaskFlags.all_valid],)
+    out.unlink()
     (tmp_path / "out.tif.aux.xml").write_text("<PAMDataset/>")
-    assert "out.tif.aux.xml" in convert(path, notes=1)[1]["notes"][0]
+    assert "out.tif.aux.xml: holds" in convert(path, notes=1)[1]["notes"][0]
 
 
 def test_interrupts_leave_nothing(tmp_path):
