@@ -42,8 +42,8 @@ Request = struct("Request", ("image", u32), ("level", u32), ("x", u32), ("y", u3
                  ("height", u32), ("bands", pointer), ("band_count", u32), ("part", c.c_int),
                  ("fill_bad_blocks", c.c_int), ("nan_where_invalid", c.c_int), ("scaled", c.c_int),
                  ("threads", u32), ("context", pointer), ("pending", pointer))
-Sink = struct("Sink", ("path", text), ("memory", pointer), ("user", pointer), ("write", pointer),
-              ("commit", pointer), ("abort", pointer), ("append_only", c.c_int))
+Sink = struct("Sink", ("path", text), ("keep_sidecars", c.c_int), ("memory", pointer),
+              ("user", pointer), ("write", pointer), ("commit", pointer), ("abort", pointer), ("append_only", c.c_int))
 Profile = struct("Profile", ("width", u32), ("height", u32), ("bands", u32), ("type", c.c_int),
                  ("cog", c.c_int), ("strips", c.c_int), ("block_width", u32), ("block_height", u32),
                  ("planar", c.c_int), ("codec", text), ("level", c.c_int), ("quality", c.c_int),
@@ -53,7 +53,7 @@ Profile = struct("Profile", ("width", u32), ("height", u32), ("bands", u32), ("t
                  ("palette_entries", u32), ("mask", c.c_int), ("has_transform", c.c_int),
                  ("transform", number * 6), ("pixel_is_point", c.c_int), ("gcps", pointer),
                  ("gcp_count", u32), ("rpc", pointer), ("crs", text), ("geokeys", pointer),
-                 ("geokey_count", u32), ("items", pointer), ("item_count", u32), ("description", text),
+                 ("geokey_count", u32), ("epoch", number), ("items", pointer), ("item_count", u32), ("description", text),
                  ("tags", pointer), ("tag_count", u32), ("overviews", c.c_int), ("factors", pointer),
                  ("factor_count", u32), ("resampling", c.c_int), ("threads", u32), ("context", pointer))
 AVERAGE = 2

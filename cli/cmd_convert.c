@@ -11,12 +11,23 @@
 #include "text.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+/* Files beside OUT that speak of what it was before. */
+static const struct {
+    const char *ending, *holds;
+} sidecars[] = {{".ovr", "overviews"},
+                {".aux.xml", "metadata"},
+                {".msk", "a mask"},
+                {".msk.ovr", "overviews of a mask"}};
+enum { SIDECARS = sizeof sidecars / sizeof *sidecars };
 
 struct job {
     const cogpu_arguments *arguments;
@@ -29,6 +40,7 @@ struct job {
     cogpu_written written;
     double milliseconds;
     const char *culprit; /* the file that an error is about */
+    bool had_sidecar[SIDECARS];
 };
 
 static double now(void) {
@@ -84,8 +96,25 @@ static cogpu_status copy(struct job *job, cogpu_error *error) {
     return cogpu_refuse(error, COGPU_IO, "interrupted");
 }
 
+/* A file that is converted in its place keeps what stands beside it: of masks and metadata there,
+ * nothing comes into the new file. */
+static bool is_in_place(const cogpu_arguments *arguments) {
+    struct stat in, out;
+    return stat(arguments->files[0], &in) == 0 && stat(arguments->files[1], &out) == 0 &&
+           in.st_dev == out.st_dev && in.st_ino == out.st_ino;
+}
+
+static bool has_sidecar(const struct job *job, int index, char name[PATH_MAX]) {
+    int length = snprintf(name, PATH_MAX, "%s%s", job->arguments->files[1], sidecars[index].ending);
+    return length < PATH_MAX && access(name, F_OK) == 0;
+}
+
 static cogpu_status write_file(struct job *job, cogpu_error *error) {
-    const cogpu_sink sink = {.path = job->arguments->files[1]};
+    const cogpu_sink sink = {.path = job->arguments->files[1],
+                             .keep_sidecars = is_in_place(job->arguments)};
+    char name[PATH_MAX];
+    for (int i = 0; i < SIDECARS; i++)
+        job->had_sidecar[i] = has_sidecar(job, i, name);
     catch_interrupts();
     job->culprit = job->arguments->files[1];
     TRY(cogpu_writer_open(&sink, &job->taken.profile, &job->writer, error));
@@ -121,17 +150,20 @@ static cogpu_status convert(struct job *job, const cogpu_input *input, cogpu_err
 /* ---- what is told of it -----------------------------------------------------------------------
  */
 
-/* Files beside OUT that speak of what it was before. */
-static void note_leftover(const char *path, const char *ending, const char *what) {
-    char name[4096];
-    int length = snprintf(name, sizeof name, "%s%s", path, ending);
-    if (length < (int)sizeof name && access(name, F_OK) == 0)
-        cogpu_report_note(name, "%s of the file before; remove it unless they hold", what);
+static void note_sidecars(const struct job *job) {
+    for (int i = 0; i < SIDECARS; i++) {
+        char name[PATH_MAX];
+        const char *holds = sidecars[i].holds;
+        if (has_sidecar(job, i, name))
+            cogpu_report_note(name, "holds %s of the file before; remove it unless they hold",
+                              holds);
+        else if (job->had_sidecar[i])
+            cogpu_report_note(name, "removed, since it held %s of the file before", holds);
+    }
 }
 
 static void print_notes(const struct job *job) {
     const cogpu_nodata *nodata = &job->selection.image.nodata;
-    const char *out = job->arguments->files[1];
     bool asked = job->arguments->profile.nodata || job->arguments->without_nodata;
     if (job->result.bad_blocks > 0)
         cogpu_report_note(job->arguments->files[0],
@@ -141,8 +173,7 @@ static void print_notes(const struct job *job) {
         cogpu_report_note(job->arguments->files[0],
                           "nodata %s is no value of %s and was left out; --nodata gives another",
                           nodata->text, cogpu_type_name(job->selection.type));
-    note_leftover(out, ".ovr", "holds overviews");
-    note_leftover(out, ".aux.xml", "holds metadata");
+    note_sidecars(job);
 }
 
 static void print_for_person(const struct job *job) {
@@ -219,6 +250,8 @@ const cogpu_command cogpu_cmd_convert = {
         "Writes IN, or a part of it, as a GeoTIFF with tiles or strips, or as a COG with\n"
         "overviews. Pixels, coordinates, nodata, masks, colours and metadata stay; they are\n"
         "streamed, so that memory does not grow with the image. OUT appears when it is whole; on\n"
-        "an error what was there before stays. It may be IN.",
+        "an error what was there before stays. It may be IN. Another file that it replaces takes\n"
+        "with it what stood beside it and would be read with the new one: OUT.ovr, OUT.msk,\n"
+        "OUT.aux.xml.",
     .run = run,
 };

@@ -579,10 +579,12 @@ COGPU_API void cogpu_memory_release(cogpu_memory *memory);
  * A path's old content stands until the new file is complete, and stands for good where writing
  * fails or the process ends before: the writer fills a file beside it (PATH.HEX.cogpu-part), which
  * takes its place at the end. What a process that was killed has left of such files, the next
- * writer of the same path removes. What cannot be put in order before the end goes to files without
- * a name beside it, or in TMPDIR where there is no path. */
+ * writer of the same path removes. What stood beside an old file and would be read with the new one
+ * (PATH.ovr, .aux.xml, .msk, .msk.ovr) goes with it, as GDAL does. What cannot be put in order
+ * before the end goes to files without a name beside it, or in TMPDIR where there is no path. */
 typedef struct cogpu_sink {
     const char *path;
+    int keep_sidecars;    /* non-zero: what stands beside an old file still holds, and stays */
     cogpu_memory *memory; /* filled when the writer is closed; untouched on failure */
 
     void *user;
@@ -590,7 +592,8 @@ typedef struct cogpu_sink {
      * writer's status. One call at a time. */
     cogpu_status (*write)(void *user, uint64_t offset, const void *from, size_t bytes);
     cogpu_status (*commit)(void *user); /* after the last byte; may be NULL */
-    void (*abort)(void *user);          /* instead of commit; may be NULL */
+    void (*abort)(void *user);          /* instead of commit, once, also where no writer could be
+                                         * opened; may be NULL */
     int append_only; /* non-zero: each write begins where the last one ended. Nothing is written
                       * before the writer is closed, then */
 } cogpu_sink;
@@ -619,7 +622,8 @@ typedef enum cogpu_overviews {
 typedef enum cogpu_bigtiff {
     COGPU_BIGTIFF_AUTO = 0, /* where the file could pass 4 GiB in the worst case */
     COGPU_BIGTIFF_YES,
-    COGPU_BIGTIFF_NO /* COGPU_LIMIT where the file passes 4 GiB */
+    COGPU_BIGTIFF_NO /* COGPU_LIMIT where the file passes 4 GiB: at once where that is known, or
+                      * when it does */
 } cogpu_bigtiff;
 
 /* TIFF's numbers, but for 0, which TIFF gives to the last. */
@@ -685,6 +689,7 @@ typedef struct cogpu_profile {
     const char *crs;   /* "EPSG:4326", WKT, PROJ's words; needs PROJ but for EPSG codes; or */
     const cogpu_geokey *geokeys; /* keys as a file has them, but for GTRasterType */
     uint32_t geokey_count;
+    double epoch; /* of coordinates in a system that moves, as 2010.5; 0 = none */
 
     const cogpu_item *items; /* GDAL_METADATA, scale, offset, unit and description of bands too */
     uint32_t item_count;

@@ -40,7 +40,15 @@ static cogpu_status end_of_directories(cogpu_writer *writer, uint64_t *end, cogp
                                      error);
 }
 
-/* Decides for BigTIFF where the file could get too large, before its first byte. */
+static cogpu_status check_size(const cogpu_writer *writer, uint64_t end, cogpu_error *error) {
+    if (writer->plan.is_bigtiff || end <= UINT32_MAX)
+        return COGPU_OK;
+    return cogpu_fail(error, COGPU_LIMIT,
+                      "the file passes 4 GiB, which takes a BigTIFF: leave `bigtiff` to us");
+}
+
+/* Decides for BigTIFF where the file could get too large, before its first byte; where it may be
+ * none and is surely too large, there is no file. */
 static cogpu_status lay_out(cogpu_writer *writer, const cogpu_profile *profile,
                             cogpu_error *error) {
     uint64_t end = 0;
@@ -52,6 +60,7 @@ static cogpu_status lay_out(cogpu_writer *writer, const cogpu_profile *profile,
         status = end_of_directories(writer, &end, error);
     }
     TRY(status);
+    TRY(check_size(writer, end + writer->plan.least_bytes, error));
     uint8_t header[COGPU_NEW_HEADER_MAX];
     writer->end = writer->plan.is_cog ? end : write_header(writer, 0, header);
     return COGPU_OK;
@@ -91,25 +100,34 @@ static cogpu_status open_writer(cogpu_writer *writer, const cogpu_sink *sink,
     return cogpu_writer_open_rows(writer, error);
 }
 
-cogpu_status cogpu_writer_open(const cogpu_sink *sink, const cogpu_profile *profile,
-                               cogpu_writer **out, cogpu_error *error) {
-    if (!out)
-        return cogpu_fail(error, COGPU_ARGUMENT, "cogpu_writer_open needs a place for the writer");
-    *out = NULL;
+static cogpu_status make_writer(const cogpu_sink *sink, const cogpu_profile *profile,
+                                cogpu_writer **made, cogpu_error *error) {
     if (!sink || !profile)
         return cogpu_fail(error, COGPU_ARGUMENT, "a writer needs a sink and a profile");
-    cogpu_writer *writer = cogpu_allocate(sizeof *writer);
+    cogpu_writer *writer = *made = cogpu_allocate(sizeof *writer);
     if (!writer)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for a writer");
     memset(writer, 0, sizeof *writer);
     cogpu_arena_open(&writer->arena, UINT64_MAX);
-    cogpu_status status = open_writer(writer, sink, profile, error);
+    return open_writer(writer, sink, profile, error);
+}
+
+cogpu_status cogpu_writer_open(const cogpu_sink *sink, const cogpu_profile *profile,
+                               cogpu_writer **out, cogpu_error *error) {
+    cogpu_writer *writer = NULL;
+    cogpu_status status =
+        out ? make_writer(sink, profile, &writer, error)
+            : cogpu_fail(error, COGPU_ARGUMENT, "cogpu_writer_open needs a place for the writer");
     if (status != COGPU_OK) {
+        bool is_told = writer && writer->out;
         cogpu_writer_abort(writer);
-        return status;
+        if (!is_told && sink && sink->abort)
+            sink->abort(sink->user);
+        writer = NULL;
     }
-    *out = writer;
-    return COGPU_OK;
+    if (out)
+        *out = writer;
+    return status;
 }
 
 /* ---- push ---------------------------------------------------------------------------------- */
@@ -135,6 +153,13 @@ static cogpu_status check_swath(const cogpu_writer *writer, const char *what, co
     return cogpu_raster_set_strides(rows, error);
 }
 
+static uint64_t bytes_so_far(const cogpu_writer *writer) {
+    uint64_t bytes = writer->end;
+    for (uint32_t i = 0; i < writer->plan.level_count; i++)
+        bytes += writer->levels[i].spilled;
+    return bytes;
+}
+
 static cogpu_status push(cogpu_writer *writer, const cogpu_raster *given,
                          const cogpu_raster *given_mask, cogpu_error *error) {
     const cogpu_write_plan *plan = &writer->plan;
@@ -153,7 +178,7 @@ static cogpu_status push(cogpu_writer *writer, const cogpu_raster *given,
     }
     TRY(cogpu_writer_take(writer, &rows, &mask, error));
     writer->rows += rows.height;
-    return COGPU_OK;
+    return check_size(writer, bytes_so_far(writer), error);
 }
 
 cogpu_status cogpu_writer_push(cogpu_writer *writer, const cogpu_raster *rows,
@@ -180,13 +205,6 @@ static void move_places(struct cogpu_places *places, uint64_t count, uint64_t by
     for (uint64_t i = 0; i < count; i++)
         if (places->bytes[i])
             places->offsets[i] += by;
-}
-
-static cogpu_status check_size(const cogpu_writer *writer, uint64_t end, cogpu_error *error) {
-    if (writer->plan.is_bigtiff || end <= UINT32_MAX)
-        return COGPU_OK;
-    return cogpu_fail(error, COGPU_LIMIT,
-                      "the file passes 4 GiB, which takes a BigTIFF: leave `bigtiff` to us");
 }
 
 /* What was spilled gets its place in the file, behind what is there. *end is the end of all. */

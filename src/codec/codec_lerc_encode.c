@@ -9,6 +9,9 @@
  * The library keeps to the error that it is allowed and then rounds to the sample's type, which may
  * pass it where the steps of floats are not small beside it. So it is allowed a little less. Where
  * nodata would become a number beside it, and so a pixel, the block is written without loss.
+ *
+ * The library is C++ and throws through its C functions where memory ends, which ends the process:
+ * C cannot catch that.
  */
 #include "codec/codec.h"
 #include "codec/lerc.h"

@@ -121,8 +121,9 @@ static cogpu_status check_key(const cogpu_geokey *key, cogpu_error *error) {
     return COGPU_OK;
 }
 
-/* A sorted copy of the profile's keys, with room for one more. What the raster type is, says
- * `pixel_is_point`: so that keys of another file can be handed on as they are. */
+/* A copy of the profile's keys, with room for two more. What the raster type is, says
+ * `pixel_is_point`, and of an epoch `epoch` where it is set: so that keys of another file can be
+ * handed on as they are. */
 static cogpu_status take_keys(const cogpu_profile *profile, cogpu_arena *arena, cogpu_geokey **keys,
                               uint32_t *count, cogpu_error *error) {
     const cogpu_geokey *from = profile->geokeys;
@@ -134,10 +135,12 @@ static cogpu_status take_keys(const cogpu_profile *profile, cogpu_arena *arena, 
         return cogpu_fail(error, COGPU_ARGUMENT, "crs and geokeys are both set; leave one out");
     if (profile->crs)
         TRY(cogpu_describe_crs(profile->crs, arena, &from, &stated, error));
-    TRY(cogpu_arena_take(arena, (uint64_t)stated + 1, sizeof **keys, keys, error));
+    TRY(cogpu_arena_take(arena, (uint64_t)stated + 2, sizeof **keys, keys, error));
     for (uint32_t i = 0; i < stated; i++) {
         TRY(check_key(&from[i], error));
-        if (from[i].id != KEY_RASTER_TYPE)
+        bool is_replaced =
+            from[i].id == KEY_RASTER_TYPE || (from[i].id == KEY_EPOCH && profile->epoch != 0);
+        if (!is_replaced)
             (*keys)[(*count)++] = from[i];
     }
     return COGPU_OK;
@@ -225,17 +228,31 @@ static cogpu_status add_key_tags(const cogpu_geokey *keys, uint32_t count, cogpu
     return COGPU_OK;
 }
 
+static cogpu_status check_epoch(double epoch, uint32_t key_count, cogpu_error *error) {
+    if (!isfinite(epoch))
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "`epoch` is not finite: it is a year, as 2010.5, or 0 for none");
+    if (epoch != 0 && key_count == 0)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "an epoch is one of coordinates in a system: set `crs` or `geokeys` too");
+    return COGPU_OK;
+}
+
 static cogpu_status add_keys(const cogpu_profile *profile, cogpu_arena *arena, cogpu_tag_list *list,
                              cogpu_error *error) {
     cogpu_geokey *keys = NULL;
     uint32_t count;
     uint16_t raster_type = profile->pixel_is_point ? PIXEL_IS_POINT : 1;
     TRY(take_keys(profile, arena, &keys, &count, error));
+    TRY(check_epoch(profile->epoch, count, error));
     /* Alone it would say no more than the default, and GDAL would take it for a local system. */
     if (!count && !profile->pixel_is_point)
         return COGPU_OK;
     keys[count++] = (cogpu_geokey){
         .id = KEY_RASTER_TYPE, .kind = COGPU_KEY_SHORT, .count = 1, .shorts = &raster_type};
+    if (profile->epoch != 0)
+        keys[count++] = (cogpu_geokey){
+            .id = KEY_EPOCH, .kind = COGPU_KEY_DOUBLE, .count = 1, .doubles = &profile->epoch};
     cogpu_geokeys_sort(keys, count);
     for (uint32_t i = 1; i < count; i++)
         if (keys[i].id == keys[i - 1].id)

@@ -20,6 +20,7 @@ struct cogpu_out {
     char path[COGPU_PATH_BYTES]; /* that the part takes the place of; links are followed */
     const char *name;            /* its last name, in `path` */
     char part[COGPU_NAME_BYTES]; /* in `folder`; "" once it has its name */
+    bool clears_sidecars;        /* what stands beside `name` is of a file that is replaced */
 
     cogpu_memory *memory; /* the caller's */
     uint8_t *data;        /* that it will get */
@@ -32,7 +33,7 @@ struct cogpu_out {
 
 /* Each fills an out that is zero but for its descriptors, -1. Where the first fails, the out is to
  * be aborted. */
-cogpu_status cogpu_out_to_file(cogpu_out *out, const char *path, cogpu_error *error);
+cogpu_status cogpu_out_to_file(cogpu_out *out, const cogpu_sink *sink, cogpu_error *error);
 void cogpu_out_to_memory(cogpu_out *out, cogpu_memory *memory);
 void cogpu_out_to_user(cogpu_out *out, const cogpu_sink *sink);
 

@@ -11,7 +11,7 @@ cogpu_status cogpu_out_open(const cogpu_sink *sink, cogpu_out **out, cogpu_error
     *made = (cogpu_out){.file = -1, .folder = -1};
     cogpu_status status = COGPU_OK;
     if (sink->path)
-        status = cogpu_out_to_file(made, sink->path, error);
+        status = cogpu_out_to_file(made, sink, error);
     else if (sink->memory)
         cogpu_out_to_memory(made, sink->memory);
     else

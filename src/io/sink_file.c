@@ -56,12 +56,26 @@ static bool flush_folder(int folder) {
     return is_flushed;
 }
 
+/* Overviews, statistics and masks that readers would take for the new file's. Those that cannot be
+ * removed are no reason to fail for a file that is there. */
+static void remove_sidecars(const cogpu_out *out) {
+    static const char *const endings[] = {".ovr", ".aux.xml", ".msk", ".msk.ovr"};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        char beside[COGPU_NAME_BYTES];
+        int bytes = snprintf(beside, sizeof beside, "%s%s", out->name, endings[i]);
+        if (bytes < (int)sizeof beside)
+            unlinkat(out->folder, beside, 0);
+    }
+}
+
 static cogpu_status publish(cogpu_out *out, cogpu_error *error) {
     if (fsync(out->file) != 0 || !close_copy(out->file))
         return cogpu_fail_errno(error, "cannot write the file", out->path);
     if (renameat(out->folder, out->part, out->folder, out->name) != 0)
         return cogpu_fail_errno(error, "cannot put the new file in its place", out->path);
     out->part[0] = '\0';
+    if (out->clears_sidecars)
+        remove_sidecars(out);
     if (!flush_folder(out->folder))
         return cogpu_fail_errno(error, "the file is written, but a crash may undo it", out->path);
     return COGPU_OK;
@@ -136,7 +150,8 @@ static cogpu_status open_folder(cogpu_out *out, cogpu_error *error) {
     return COGPU_OK;
 }
 
-cogpu_status cogpu_out_to_file(cogpu_out *out, const char *path, cogpu_error *error) {
+cogpu_status cogpu_out_to_file(cogpu_out *out, const cogpu_sink *sink, cogpu_error *error) {
+    const char *path = sink->path;
     bool is_new;
     mode_t mode;
     out->write = file_write;
@@ -152,5 +167,6 @@ cogpu_status cogpu_out_to_file(cogpu_out *out, const char *path, cogpu_error *er
      */
     if (!is_new)
         (void)!fchmod(out->file, mode);
+    out->clears_sidecars = !is_new && !sink->keep_sidecars;
     return COGPU_OK;
 }

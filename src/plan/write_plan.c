@@ -303,6 +303,15 @@ static cogpu_status plan_levels(const cogpu_profile *profile, cogpu_write_plan *
 
 /* ---- how large it may get ------------------------------------------------------------------ */
 
+/* Pixels that nothing makes smaller. Cannot overflow, where the most that they take does not. */
+static uint64_t least_of_level(const cogpu_write_plan *plan, const cogpu_grid *grid) {
+    if (plan->is_sparse || plan->codec->compression != COMPRESSION_NONE)
+        return 0;
+    uint64_t rows = plan->is_tiled ? (uint64_t)grid->down * grid->block_height : grid->height;
+    uint64_t columns = (uint64_t)grid->across * grid->block_width;
+    return rows * columns * plan->pixel_bytes * plan->planes;
+}
+
 static cogpu_status plan_sizes(cogpu_write_plan *plan, cogpu_error *error) {
     for (uint32_t i = 0; i < plan->level_count; i++) {
         const cogpu_grid *grid = &plan->levels[i];
@@ -324,6 +333,7 @@ static cogpu_status plan_sizes(cogpu_write_plan *plan, cogpu_error *error) {
                 !checked_add(plan->most_bytes, all, &plan->most_bytes))
                 return cogpu_fail(error, COGPU_ARGUMENT, "no file is large enough for this image");
         }
+        plan->least_bytes += least_of_level(plan, grid);
     }
     return COGPU_OK;
 }

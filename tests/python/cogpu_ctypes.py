@@ -197,7 +197,7 @@ COMMIT = CFUNCTYPE(c_int, c_void_p)
 
 
 class Sink(Structure):
-    _fields_ = [("path", c_char_p), ("memory", POINTER(Memory)), ("user", c_void_p), ("write", WRITE),
+    _fields_ = [("path", c_char_p), ("keep_sidecars", c_int), ("memory", POINTER(Memory)), ("user", c_void_p), ("write", WRITE),
                 ("commit", COMMIT), ("abort", CLOSE), ("append_only", c_int)]
 
 
@@ -215,7 +215,7 @@ class Profile(Structure):
         ("palette", POINTER(c_uint16)), ("palette_entries", c_uint32), ("mask", c_int),
         ("has_transform", c_int), ("transform", c_double * 6), ("pixel_is_point", c_int),
         ("gcps", POINTER(Gcp)), ("gcp_count", c_uint32), ("rpc", POINTER(c_double)), ("crs", c_char_p),
-        ("geokeys", POINTER(Geokey)), ("geokey_count", c_uint32), ("items", POINTER(Item)),
+        ("geokeys", POINTER(Geokey)), ("geokey_count", c_uint32), ("epoch", c_double), ("items", POINTER(Item)),
         ("item_count", c_uint32), ("description", c_char_p), ("tags", POINTER(ExtraTag)),
         ("tag_count", c_uint32), ("overviews", c_int), ("factors", POINTER(c_uint32)),
         ("factor_count", c_uint32), ("resampling", c_int), ("threads", c_uint32), ("context", c_void_p)]

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 rasterio = pytest.importorskip("rasterio")
+import rasterio.shutil  # noqa: E402
 tifffile = pytest.importorskip("tifffile")
 from rasterio.control import GroundControlPoint  # noqa: E402
 from rasterio.enums import ColorInterp, MaskFlags, Resampling  # noqa: E402
@@ -259,6 +260,17 @@ def test_coordinate_systems(tmp_path, crs):
     same_place(path, convert(path)[0])
 
 
+def test_epoch(tmp_path):
+    """Of a file that GDAL makes of a VRT."""
+    wkt = rasterio.crs.CRS.from_epsg(9000).to_wkt()
+    (tmp_path / "a.vrt").write_text(f'<VRTDataset rasterXSize="20" rasterYSize="20"><SRS coordinateEpoch="2017.25">{wkt}</SRS>'
+                                    '<GeoTransform>5, 0.1, 0, 50, 0, -0.1</GeoTransform><VRTRasterBand dataType="Byte" band="1"/></VRTDataset>')
+    rasterio.shutil.copy(tmp_path / "a.vrt", tmp_path / "a.tif", driver="GTiff")
+    out, _ = convert(tmp_path / "a.tif")
+    rasterio.shutil.copy(out, tmp_path / "b.vrt", driver="VRT")
+    assert 'coordinateEpoch="2017.25"' in (tmp_path / "b.vrt").read_text()
+
+
 def test_control_points(tmp_path):
     path = tmp_path / "a.tif"
     points = [GroundControlPoint(row=r, col=c, x=7 + c / 100, y=50 - r / 100, z=3) for r, c in ((0, 0), (0, 40), (30.5, 0), (30, 40))]
@@ -425,10 +437,27 @@ def test_what_fails_leaves_the_old_file(tmp_path):
     assert (read(out)[0, :900] == pixels[0, :900]).all()
 
 
-def test_files_beside_the_old_one_are_told_of(tmp_path):
-    path = write(tmp_path / "a.tif", samples((1, 30, 30), "u2"))
+def test_files_beside_the_old_one(tmp_path):
+    """GDAL would read them with the new one: they go with the old one, but for a file that is converted in its place. One that nobody
+    replaces stays, and is told of."""
+    path, out, old = write(tmp_path / "a.tif", samples((1, 300, 300), "u2")), tmp_path / "out.tif", samples((1, 300, 300), "u2") // 2
+    with rasterio.Env(TIFF_USE_OVR=True, GDAL_TIFF_INTERNAL_MASK=False):
+        with rasterio.open(write(out, old), "r+") as file:
+            file.write_mask(np.zeros((300, 300), "u1"))
+        with rasterio.open(out, "r+") as file:
+            file.build_overviews([2], Resampling.nearest)
+    beside = ["out.tif.msk", "out.tif.msk.ovr", "out.tif.ovr"]
+    assert sorted(os.listdir(tmp_path)) == ["a.tif", "out.tif", *beside]
+    notes = run(out, out).stderr.decode().splitlines()
+    assert len(notes) == 3 and all("holds" in note for note in notes) and sorted(os.listdir(tmp_path)) == ["a.tif", "out.tif", *beside]
+    _, told = convert(path, notes=3)
+    assert all("removed" in note for note in told["notes"]) and all(any(f"{name}:" in note for note in told["notes"]) for name in beside)
+    assert sorted(os.listdir(tmp_path)) == ["a.tif", "out.tif"]
+    with rasterio.open(out) as file:
+        assert file.overviews(1) == [] and file.mask_flag_enums == ([MaskFlags.all_valid],)
+    out.unlink()
     (tmp_path / "out.tif.aux.xml").write_text("<PAMDataset/>")
-    assert "out.tif.aux.xml" in convert(path, notes=1)[1]["notes"][0]
+    assert "out.tif.aux.xml: holds" in convert(path, notes=1)[1]["notes"][0]
 
 
 def test_interrupts_leave_nothing(tmp_path):

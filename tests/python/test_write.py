@@ -243,14 +243,33 @@ def test_bigtiff_boundary(tmp_path):
             assert file.read(window=(0, 20000, 2, 2)).tolist() == [[[1, 0], [0, 0]]]
 
 
-def test_passing_4_gib_fails(tmp_path):
-    profile = cogpu.profile_of(np.empty((1, 25000, 50000), "f4"), bigtiff="no", codec="none")
-    writer, rows = cogpu.Writer(profile, append_only=False, write=lambda offset, data: None), np.zeros((1, 2500, 50000), "f4")
+def test_passing_4_gib_fails():
+    """As soon as it is passed: with 9 of 10 swaths."""
+    profile = cogpu.profile_of(np.empty((1, 25000, 50000), "f4"), bigtiff="no", codec="none", sparse=1)
+    writer, rows = cogpu.Writer(profile, append_only=False, write=lambda offset, data: None), np.ones((1, 2500, 50000), "f4")
+    for _ in range(8):
+        writer.push(rows)
     with pytest.raises(cogpu.CogpuError, match="4 GiB") as failure:
-        for _ in range(10):
-            writer.push(rows)
-        writer.close()
+        writer.push(rows)
+    writer.abort()
     assert failure.value.status == cogpu.LIMIT
+
+
+@pytest.mark.parametrize("height, options, fits", [
+    (65535, {"strips": 1, "block_height": 1}, False), (65500, {"strips": 1, "block_height": 100}, True),
+    (65500, {"strips": 1, "block_height": 100, "cog": 0, "overviews": "auto"}, False), (64512, {}, True), (65024 + 1, {}, False),
+    (65535, {"codec": "lzw"}, True), (65535, {"sparse": 1}, True)])
+def test_what_is_known_to_pass_4_gib(tmp_path, height, options, fits):
+    """Refused at open; without a codec 65536 columns of uint8 take a 64 KiB a row, tiles are filled up."""
+    options = {"codec": "none", "bigtiff": "no", **options}
+    profile = cogpu.profile_of(np.broadcast_to(np.uint8(0), (1, height, 65536)), **options)
+    if fits:
+        cogpu.Writer(profile, tmp_path / "a.tif").abort()
+    else:
+        with pytest.raises(cogpu.CogpuError, match="4 GiB") as failure:
+            cogpu.Writer(profile, tmp_path / "a.tif")
+        assert failure.value.status == cogpu.LIMIT
+    assert not os.listdir(tmp_path)
 
 
 # ---- what is refused ---------------------------------------------------------------------------
@@ -281,11 +300,11 @@ def test_refused(tmp_path, dtype, options, words):
 
 
 def test_overviews_that_cannot_be_made(tmp_path):
-    """Before the sink is touched."""
+    """Before a byte is written; the sink is told."""
     calls = []
     with pytest.raises(cogpu.CogpuError, match="choose nearest") as failure:
         cogpu.Writer(cogpu.profile_of(pixels("c8"), factors=[2], resampling="median"), write=calls.append, abort=lambda: calls.append("abort"))
-    assert failure.value.status == cogpu.UNSUPPORTED and not calls
+    assert failure.value.status == cogpu.UNSUPPORTED and calls == ["abort"]
 
 
 def test_thirteen_bands_are_no_jpeg():

@@ -3,12 +3,14 @@ blocks that were encoded elsewhere."""
 
 import ctypes
 import io
+import re
 from ctypes import byref
 
 import cogpu_ctypes as cogpu
 import judge
 import numpy as np
 import pytest
+import rasterio.shutil
 import tifffile
 from rasterio.crs import CRS
 from test_write import pixels
@@ -51,6 +53,29 @@ CRSS = ["EPSG:4326", "EPSG:4258", "EPSG:4269", "EPSG:32633", "EPSG:32733", "EPSG
         "+proj=aea +lat_1=29.5 +lat_2=45.5 +lat_0=23 +lon_0=-96 +datum=NAD83", "+proj=stere +lat_0=90 +lat_ts=70 +lon_0=-45 +datum=WGS84",
         "+proj=merc +lon_0=10 +k=0.9 +datum=WGS84", "+proj=eqc +lat_ts=30 +datum=WGS84", "+proj=sinu +R=6371007.181",
         "+proj=longlat +ellps=clrk66", "+proj=tmerc +lat_0=0 +lon_0=9 +datum=WGS84 +units=us-ft"]
+
+
+def epoch_by_gdal(data, folder):
+    """rasterio does not tell it, but GDAL writes it into a VRT."""
+    with judge.opened(data) as file:
+        rasterio.shutil.copy(file, folder / "a.vrt", driver="VRT")
+    found = re.search('coordinateEpoch="([^"]*)"', (folder / "a.vrt").read_text())
+    return float(found[1]) if found else 0
+
+
+@pytest.mark.parametrize("options", [{"crs": "EPSG:9000"}, {"crs": "EPSG:4326"}, {"crs": "EPSG:32633+5773"}])
+def test_epoch(tmp_path, options):
+    for epoch in 2010.5, 0:
+        data = cogpu.write(pixels("u1"), transform=GEO["transform"], epoch=epoch, **options)
+        with cogpu.open_memory(data) as file:
+            assert file.crs().epoch == epoch
+        assert epoch_by_gdal(data, tmp_path) == epoch
+
+
+@pytest.mark.parametrize("epoch, crs, words", [(float("nan"), "EPSG:4326", "year"), (float("inf"), "EPSG:4326", "year"), (2010, None, "set `crs`")])
+def test_epochs_that_are_refused(epoch, crs, words):
+    with pytest.raises(cogpu.CogpuError, match=words):
+        cogpu.write(pixels("u1"), epoch=epoch, crs=crs)
 
 
 @pytest.mark.parametrize("crs", CRSS)

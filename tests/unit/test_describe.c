@@ -275,6 +275,27 @@ static void version_of_keys(void) {
     CHECK(accepts(georef, &profile) && ((const uint16_t *)find(34735)->values)[2] == 1);
 }
 
+/* That of the profile, where it has one, else that of the keys. */
+static void epochs(void) {
+    static const uint16_t code = 4326;
+    static const double in_keys = 1999, in_profile = 2010.5;
+    const cogpu_geokey keys[] = {
+        {.id = 5120, .kind = COGPU_KEY_DOUBLE, .count = 1, .doubles = &in_keys},
+        short_key(2048, &code, 1)};
+    static const uint16_t expected[] = {1,    1, 1, 3,    1025, 0,     1, 1,
+                                        2048, 0, 1, 4326, 5120, 34736, 1, 0};
+    cogpu_profile profile = with_keys(keys, 2);
+    CHECK(accepts(georef, &profile) && has_doubles(34736, 1, &in_keys));
+    profile.epoch = in_profile;
+    CHECK(accepts(georef, &profile) && has_doubles(34736, 1, &in_profile));
+    CHECK(has_shorts(34735, 16, expected));
+    profile.epoch = NAN;
+    CHECK(refuses(georef, &profile, "not finite"));
+    profile = with_keys(NULL, 0);
+    profile.epoch = in_profile;
+    CHECK(refuses(georef, &profile, "set `crs`"));
+}
+
 static void keys_that_are_not_sound(void) {
     static const uint16_t number = 1;
     static const double real = 1;
@@ -984,6 +1005,7 @@ int main(void) {
     RUN(rational_polynomials);
     RUN(raw_keys);
     RUN(version_of_keys);
+    RUN(epochs);
     RUN(keys_that_are_not_sound);
     RUN(common_codes);
     RUN(codes_by_the_registry);

@@ -316,6 +316,33 @@ static void test_the_old_file_stands_until_the_end(void) {
     empty_folder();
 }
 
+/* What stands beside a file goes with it, when that is replaced and not before. */
+static void test_what_stands_beside_the_old_file(void) {
+    static const char *const beside[] = {"file.ovr", "file.aux.xml", "file.msk", "file.msk.ovr"};
+    for (int kind = 0; kind < 4; kind++) {
+        bool is_replaced = kind != 1, is_kept = kind == 2, is_aborted = kind == 3;
+        for (int i = 0; i < 4; i++)
+            put_file(in_folder(beside[i]), "old");
+        put_file(in_folder("file.tfw"), "old");
+        put_file(in_folder("other.ovr"), "old");
+        if (is_replaced)
+            put_file(in_folder("file"), "old");
+        cogpu_sink sink = {.path = in_folder("file"), .keep_sidecars = is_kept};
+        cogpu_out *out = NULL;
+        CHECK(cogpu_out_open(&sink, &out, &error) == COGPU_OK);
+        CHECK(cogpu_out_write(out, 0, "new", 3, &error) == COGPU_OK);
+        CHECK(entries("") == 7 + is_replaced);
+        if (is_aborted)
+            cogpu_out_abort(out);
+        else
+            CHECK(cogpu_out_commit(out, &error) == COGPU_OK);
+        CHECK(entries("") == (kind == 0 ? 3 : 7));
+        CHECK(holds_text(in_folder("other.ovr"), "old") &&
+              holds_text(in_folder("file.tfw"), "old"));
+        empty_folder();
+    }
+}
+
 static void test_an_empty_file(void) {
     CHECK(cogpu_out_commit(open_path(path), &error) == COGPU_OK);
     CHECK(holds_text(path, ""));
@@ -888,6 +915,7 @@ int main(void) {
     int before = open_files();
     RUN(test_a_new_file);
     RUN(test_the_old_file_stands_until_the_end);
+    RUN(test_what_stands_beside_the_old_file);
     RUN(test_an_empty_file);
     RUN(test_links);
     RUN(test_what_is_no_file);

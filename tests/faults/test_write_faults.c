@@ -1,0 +1,441 @@
+/*
+ * A write for which memory ends: the n-th allocation fails, for every n until none does, those of
+ * the libraries that encode too. What fails says so, leaks nothing, and leaves the target as it
+ * was, without a file beside it; what goes well in spite of it gives the same file.
+ */
+#define _GNU_SOURCE /* RTLD_NEXT */
+#include "cogpu.h"
+
+#include "codec/codec.h"
+#include "faults/world.h"
+#include "test.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <link.h>
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* ---- memory of libraries ---- */
+
+/* The functions below take the place of the C library's. They fail for the libraries that encode;
+ * cogpu's own calls were wrapped before. LERC is not among them: it ends the process. */
+static const char *const encoders[] = {"libdeflate", "libzstd", "libjpeg", "libwebp"};
+enum { ENCODERS = sizeof encoders / sizeof *encoders };
+
+/* Where their code is. */
+static struct { uintptr_t begin, end; } code[ENCODERS];
+
+static int find_code(struct dl_phdr_info *info, size_t bytes, void *user) {
+    (void)bytes, (void)user;
+    for (int i = 0; i < ENCODERS; i++)
+        for (int part = 0; strstr(info->dlpi_name, encoders[i]) && part < info->dlpi_phnum; part++)
+            if (info->dlpi_phdr[part].p_flags & PF_X) {
+                code[i].begin = info->dlpi_addr + info->dlpi_phdr[part].p_vaddr;
+                code[i].end = code[i].begin + info->dlpi_phdr[part].p_memsz;
+            }
+    return 0;
+}
+
+static bool is_encoder(const void *caller) {
+    for (int i = 0; i < ENCODERS; i++)
+        if ((uintptr_t)caller >= code[i].begin && (uintptr_t)caller < code[i].end)
+            return true;
+    return false;
+}
+
+/* Some are called before the sanitizer is ready. */
+#define PLAIN __attribute__((no_sanitize_address))
+#define SEEN  PLAIN __attribute__((visibility("default")))
+
+PLAIN static bool library_fails(const void *caller) {
+    return fault == ALLOCATION && is_encoder(caller) && fails(ALLOCATION);
+}
+
+/* The function that is hidden by the one here. */
+PLAIN static void find_next(const char *name, void *function) {
+    void *found = dlsym(RTLD_NEXT, name);
+    memcpy(function, &found, sizeof found);
+}
+
+SEEN void *library_malloc(size_t bytes) __asm__("malloc");
+SEEN void *library_malloc(size_t bytes) {
+    static void *(*next)(size_t);
+    if (!next)
+        find_next("malloc", &next);
+    return library_fails(__builtin_return_address(0)) ? NULL : next(bytes);
+}
+
+SEEN void *library_calloc(size_t count, size_t bytes) __asm__("calloc");
+SEEN void *library_calloc(size_t count, size_t bytes) {
+    static void *(*next)(size_t, size_t);
+    if (!next)
+        find_next("calloc", &next);
+    return library_fails(__builtin_return_address(0)) ? NULL : next(count, bytes);
+}
+
+/* libwebp 1.2.4 survives no failure while it reads, so there is none while a block is looked at
+ * again. */
+#if COGPU_HAVE_WEBP
+cogpu_decode __real_cogpu_decode_webp;
+cogpu_decode __wrap_cogpu_decode_webp;
+
+cogpu_status __wrap_cogpu_decode_webp(cogpu_codec_state *state, const cogpu_block_format *format,
+                                      const uint8_t *in, size_t in_bytes, uint8_t *out,
+                                      size_t out_bytes, size_t *got, cogpu_error *error) {
+    is_safe = true;
+    cogpu_status status =
+        __real_cogpu_decode_webp(state, format, in, in_bytes, out, out_bytes, got, error);
+    is_safe = false;
+    return status;
+}
+#endif
+
+/* ---- what is written ---- */
+
+enum { WIDTH = 40, HEIGHT = 36, BANDS = 4, SAMPLES = WIDTH * HEIGHT * BANDS };
+
+static const uint16_t utm[] = {32632, 1, 1};
+static const cogpu_geokey keys[] = {
+    {.id = 1024, .kind = COGPU_KEY_SHORT, .count = 1, .shorts = utm + 1},
+    {.id = 1026, .kind = COGPU_KEY_TEXT, .text = "WGS 84 / UTM zone 32N"},
+    {.id = 3072, .kind = COGPU_KEY_SHORT, .count = 1, .shorts = utm}};
+static const cogpu_item items[] = {
+    {.domain = "", .name = "AREA", .value = "here & there", .role = ""},
+    {.domain = "", .name = "SCALE", .value = "0.5", .role = "scale", .band = 1}};
+static const cogpu_gcp gcps[] = {
+    {0, 0, 0, 10, 50, 0}, {90, 0, 0, 11, 50, 0}, {0, 80, 0, 10, 49, 0}};
+static const uint16_t palette[3 * 256];
+static const cogpu_extra_tag tags[] = {{.id = 305, .type = 2, .count = 5, .values = "test"}};
+
+#define WORDS                                                                                      \
+    .has_transform = 1, .transform = {4e5, 10, 0, 5e6, 0, -10}, .geokeys = keys,                   \
+    .geokey_count = 3, .items = items, .item_count = 2, .description = "a picture", .tags = tags,  \
+    .tag_count = 1
+
+static const cogpu_profile profiles[] = {
+    {.type = COGPU_U8, .bands = 3, .strips = 1, .block_height = 16, .codec = "deflate", WORDS},
+    {.type = COGPU_U16, .bands = 1, .strips = 1, .codec = "packbits", .gcps = gcps, .gcp_count = 3},
+    {.type = COGPU_U8,
+     .bands = 1,
+     .codec = "none",
+     .palette = palette,
+     .palette_entries = 256,
+     .overviews = COGPU_OVERVIEWS_AUTO,
+     .mask = 1},
+    {.type = COGPU_I16,
+     .bands = 2,
+     .planar = 1,
+     .codec = "lzw",
+     .overviews = COGPU_OVERVIEWS_AUTO,
+     .resampling = COGPU_CUBIC,
+     .nodata = "7"},
+    {.type = COGPU_F32, .bands = 1, .cog = 1, .mask = 1, .codec = "zstd", .nodata = "nan", WORDS},
+    {.type = COGPU_F32,
+     .bands = 2,
+     .cog = 1,
+     .planar = 1,
+     .mask = 1,
+     .sparse = 1,
+     .resampling = COGPU_MEDIAN},
+    {.type = COGPU_U16,
+     .bands = 1,
+     .cog = 1,
+     .codec = "lzma",
+     .level = 1,
+     .resampling = COGPU_MODE},
+    {.type = COGPU_U8, .bands = 3, .cog = 1, .mask = 1, .codec = "jpeg"},
+    {.type = COGPU_U8, .bands = 1, .strips = 1, .codec = "jpeg", .block_height = 16},
+    {.type = COGPU_U8, .bands = 4, .alpha_band = 4, .codec = "webp"},
+    {.type = COGPU_U8, .bands = 3, .codec = "webp", .lossless = 1},
+    {.type = COGPU_F32, .bands = 1, .cog = 1, .codec = "lerc", .max_error = 0.1, .nodata = "3"},
+    {.type = COGPU_F32, .bands = 2, .codec = "lerc_deflate"},
+    {.type = COGPU_U16, .bands = 1, .codec = "lerc_zstd"},
+};
+
+enum { PROFILES = sizeof profiles / sizeof *profiles };
+
+/* One that spills more than memory takes. */
+enum { LARGE = 900 };
+static const cogpu_profile large = {.type = COGPU_U16, .bands = 1, .cog = 1, .codec = "none"};
+
+static uint8_t pixels[SAMPLES * 4 > LARGE *LARGE * 2 ? SAMPLES * 4 : LARGE *LARGE * 2];
+static uint8_t mask[LARGE * LARGE];
+
+static void fill(const cogpu_profile *profile) {
+    uint32_t number = 1;
+    float *floats = (float *)pixels;
+    for (size_t i = 0; i < sizeof pixels; i++)
+        pixels[i] = (uint8_t)((number = number * 1103515245 + 12345) >> 24) / 8;
+    for (uint32_t i = 0; i < SAMPLES && profile->type == COGPU_F32; i++)
+        floats[i] = i % 17 == 5 ? NAN : i % 13 == 2 ? 3 : (float)(i % 1000) / 8;
+    for (size_t i = 0; i < sizeof mask; i++)
+        mask[i] = i % 7 != 0;
+}
+
+/* ---- where it goes ---- */
+
+enum way { TO_MEMORY, TO_PATH, TO_FUNCTIONS, TO_THE_END, WAYS };
+
+static char folder[] = "cogpu_write_faults_XXXXXX", path[64];
+static cogpu_memory memory;
+
+static struct {
+    uint8_t *bytes;
+    size_t room;
+    uint64_t end;
+    int commits, aborts;
+} taken;
+
+static cogpu_status take(void *user, uint64_t offset, const void *from, size_t bytes) {
+    (void)user;
+    CHECK(offset + bytes <= taken.room);
+    memcpy(taken.bytes + offset, from, bytes);
+    taken.end = offset + bytes > taken.end ? offset + bytes : taken.end;
+    return COGPU_OK;
+}
+
+static cogpu_status commit(void *user) {
+    (void)user;
+    taken.commits++;
+    return COGPU_OK;
+}
+
+static void abort_it(void *user) {
+    (void)user;
+    taken.aborts++;
+}
+
+static cogpu_sink sink_of(enum way way) {
+    switch (way) {
+    case TO_MEMORY:
+        return (cogpu_sink){.memory = &memory};
+    case TO_PATH:
+        return (cogpu_sink){.path = path};
+    default:
+        return (cogpu_sink){
+            .write = take, .commit = commit, .abort = abort_it, .append_only = way == TO_THE_END};
+    }
+}
+
+static const char old[] = "the file before";
+
+static void reset(void) {
+    FILE *file = fopen(path, "wb");
+    CHECK(file && fwrite(old, 1, sizeof old, file) == sizeof old && fclose(file) == 0);
+    cogpu_memory_release(&memory);
+    memset(taken.bytes, 0, taken.room);
+    taken.end = 0;
+    taken.commits = taken.aborts = 0;
+}
+
+static bool path_has(const void *bytes, size_t count) {
+    FILE *file = fopen(path, "rb");
+    uint8_t *found = malloc(count + 1);
+    bool same = file && fread(found, 1, count + 1, file) == count && !memcmp(found, bytes, count);
+    free(found);
+    if (file)
+        fclose(file);
+    return same;
+}
+
+static uint32_t files_in_folder(void) {
+    DIR *listed = opendir(folder);
+    uint32_t count = 0;
+    for (struct dirent *entry; listed && (entry = readdir(listed));)
+        count += entry->d_name[0] != '.';
+    closedir(listed);
+    return count;
+}
+
+/* ---- what is tried ---- */
+
+typedef cogpu_status write_function(const cogpu_sink *sink, const cogpu_profile *profile,
+                                    cogpu_error *error);
+
+/* In swaths that fit nothing. */
+static cogpu_status push_rows(const cogpu_sink *sink, const cogpu_profile *profile,
+                              cogpu_error *error) {
+    enum { ROWS = 25 };
+    cogpu_writer *writer = NULL;
+    size_t sample = cogpu_type_bytes(profile->type);
+    cogpu_status status = cogpu_writer_open(sink, profile, &writer, error);
+    CHECK((status == COGPU_OK) == (writer != NULL));
+    for (uint32_t y = 0; status == COGPU_OK && y < profile->height; y += ROWS) {
+        uint32_t left = profile->height - y, rows = left < ROWS ? left : ROWS;
+        cogpu_raster swath = {.data = pixels + y * profile->width * profile->bands * sample,
+                              .type = profile->type,
+                              .bands = profile->bands,
+                              .width = profile->width,
+                              .height = rows};
+        cogpu_raster valid = {.data = mask + y * profile->width,
+                              .type = COGPU_U8,
+                              .bands = 1,
+                              .width = profile->width,
+                              .height = rows};
+        status = cogpu_writer_push(writer, &swath, profile->mask ? &valid : NULL, error);
+    }
+    if (status == COGPU_OK)
+        return cogpu_writer_close(writer, NULL, error);
+    cogpu_writer_abort(writer);
+    return status;
+}
+
+/* Block by block, of a single level. */
+static cogpu_status put_blocks(const cogpu_sink *sink, const cogpu_profile *profile,
+                               cogpu_error *error) {
+    cogpu_writer *writer = NULL;
+    cogpu_memory block = {0};
+    uint32_t side = profile->block_width, across = (profile->width + side - 1) / side;
+    int64_t sample = (int64_t)cogpu_type_bytes(profile->type);
+    cogpu_status status = cogpu_writer_open(sink, profile, &writer, error);
+    for (uint32_t i = 0; status == COGPU_OK && i / across * side < profile->height; i++) {
+        uint32_t x = i % across * side, y = i / across * side;
+        uint32_t width = profile->width - x, height = profile->height - y;
+        cogpu_raster raster = {.data = pixels + (y * profile->width + x) * sample,
+                               .type = profile->type,
+                               .bands = 1,
+                               .width = width < side ? width : side,
+                               .height = height < side ? height : side,
+                               .stride_band = sample,
+                               .stride_y = profile->width * sample,
+                               .stride_x = sample};
+        status = cogpu_encode(profile, 0, COGPU_PIXELS, i, &raster, &block, error);
+        if (status == COGPU_OK)
+            status = cogpu_writer_put(writer, 0, COGPU_PIXELS, i, block.data, block.bytes, error);
+        cogpu_memory_release(&block);
+    }
+    if (status == COGPU_OK)
+        return cogpu_writer_close(writer, NULL, error);
+    cogpu_writer_abort(writer);
+    return status;
+}
+
+static void check_written(enum way way, const cogpu_memory *whole) {
+    if (way == TO_MEMORY)
+        CHECK(memory.bytes == whole->bytes && !memcmp(memory.data, whole->data, whole->bytes));
+    else if (way == TO_PATH)
+        CHECK(path_has(whole->data, whole->bytes));
+    else
+        CHECK(taken.commits == 1 && taken.aborts == 0 && taken.end == whole->bytes &&
+              !memcmp(taken.bytes, whole->data, whole->bytes));
+}
+
+static void check_untouched(enum way way) {
+    CHECK(way != TO_PATH || path_has(old, sizeof old));
+    CHECK(!memory.data && memory.bytes == 0);
+    CHECK(taken.commits == 0 && taken.aborts == (way > TO_PATH));
+}
+
+static bool try_once(write_function *write_it, const cogpu_profile *profile, enum way way,
+                     const cogpu_memory *whole, long n) {
+    cogpu_error error = {0};
+    cogpu_sink sink = sink_of(way);
+    reset();
+    atomic_store(&live, 0);
+    arm(ALLOCATION, n);
+    cogpu_status status = write_it(&sink, profile, &error);
+    bool through = atomic_load(&fired) == 0;
+    arm(NO_FAULT, 0);
+    CHECK(atomic_load(&live) == (status == COGPU_OK && way == TO_MEMORY));
+    CHECK(status == COGPU_OK || (status == COGPU_MEMORY && !through && error.message[0]));
+    if (status == COGPU_OK)
+        check_written(way, whole);
+    else
+        check_untouched(way);
+    CHECK(files_in_folder() == 1);
+    if (test_broken)
+        printf("... %s (%s)\n", cogpu_status_name(status), error.message);
+    return through;
+}
+
+static void try_profile(write_function *write_it, const cogpu_profile *profile, uint32_t ways) {
+    cogpu_memory whole = {0};
+    cogpu_error error = {0};
+    fill(profile);
+    arm(NO_FAULT, 0);
+    cogpu_status status = write_it(&(cogpu_sink){.memory = &whole}, profile, &error);
+    if (status == COGPU_UNSUPPORTED) /* by this build */
+        return;
+    CHECK(status == COGPU_OK);
+    if (status != COGPU_OK)
+        printf("... %s\n", error.message);
+    taken.room = whole.bytes + 1;
+    taken.bytes = malloc(taken.room);
+    for (int way = TO_MEMORY; way < WAYS; way++)
+        for (int i = 0; (ways >> way & 1) && i < 2 && !test_broken; i++) {
+            fails_for_good = i;
+            long n = 1;
+            while (!try_once(write_it, profile, (enum way)way, &whole, n) && !test_broken)
+                n++;
+            if (test_broken)
+                printf("... codec %s, way %d, allocation %ld%s\n", profile->codec, way, n,
+                       i ? " and all after it" : "");
+        }
+    cogpu_memory_release(&memory);
+    cogpu_memory_release(&whole);
+    free(taken.bytes);
+}
+
+static void try_small(uint32_t first, uint32_t end, uint32_t ways) {
+    for (uint32_t i = first; i < end; i++) {
+        cogpu_profile profile = profiles[i];
+        profile.width = WIDTH;
+        profile.height = HEIGHT;
+        profile.threads = 1 + i % 2;
+        if (!profile.strips)
+            profile.block_width = 32;
+        try_profile(push_rows, &profile, ways);
+    }
+}
+
+static void test_every_profile_in_memory(void) {
+    try_small(0, PROFILES, 1 << TO_MEMORY);
+}
+
+static void test_every_sink(void) {
+    try_small(0, 5, 1 << TO_PATH | 1 << TO_FUNCTIONS | 1 << TO_THE_END);
+}
+
+static void test_spills_in_files(void) {
+    cogpu_profile profile = large;
+    profile.width = profile.height = LARGE;
+    profile.threads = 1;
+    try_profile(push_rows, &profile, 1 << TO_PATH | 1 << TO_FUNCTIONS);
+}
+
+static void test_blocks_that_are_put(void) {
+    cogpu_profile profile = {.type = COGPU_U16,
+                             .bands = 1,
+                             .width = WIDTH,
+                             .height = HEIGHT,
+                             .block_width = 32,
+                             .codec = "zstd"};
+    try_profile(put_blocks, &profile, 1 << TO_MEMORY | 1 << TO_PATH | 1 << TO_THE_END);
+}
+
+static void test_a_system_in_words(void) {
+    cogpu_profile profile = profiles[0];
+    profile.width = WIDTH;
+    profile.height = HEIGHT;
+    profile.threads = 1;
+    profile.geokeys = NULL;
+    profile.geokey_count = 0;
+    profile.crs = "EPSG:32632";
+    try_profile(push_rows, &profile, 1 << TO_MEMORY);
+}
+
+int main(void) {
+    dl_iterate_phdr(find_code, NULL);
+    CHECK(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/a.tif", folder);
+    RUN(test_every_profile_in_memory);
+    RUN(test_every_sink);
+    RUN(test_spills_in_files);
+    RUN(test_blocks_that_are_put);
+    RUN(test_a_system_in_words);
+    unlink(path);
+    rmdir(folder);
+    return FINISH();
+}
