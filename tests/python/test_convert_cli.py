@@ -313,6 +313,16 @@ def test_nodata_that_no_sample_has(tmp_path):
     assert "nodata" in failed(path, tmp_path / "b.tif", "--nodata", "-1")
 
 
+@pytest.mark.parametrize("dtype, text, value", [
+    ("f4", "-1.#INF", -np.inf), ("f8", "1.#QNAN", np.nan), ("f4", "0.1", np.float32(0.1)), ("u1", "255\n", 255), ("i2", " -9999 m", -9999),
+    ("f8", "-1,5", -1.5), ("i8", "-9007199254740993 ", -9007199254740993)])
+def test_nodata_as_others_write_it(tmp_path, dtype, text, value):
+    path = tmp_path / "a.tif"
+    tifffile.imwrite(path, samples((30, 30), dtype), extratags=[(42113, "s", 0, text, True)])
+    with rasterio.open(convert(path)[0]) as file:
+        assert np.array_equal(file.nodata, value, equal_nan=True)
+
+
 def test_palette(tmp_path):
     path = write(tmp_path / "a.tif", RNG.integers(0, 256, (1, 40, 50), dtype="u1"), photometric="palette")
     palette = {i: tuple(map(int, RNG.integers(0, 256, 3))) + (255,) for i in range(256)}
@@ -388,6 +398,26 @@ def test_metadata(tmp_path):
         assert told(*words)[2] == [{"NUMBER": b} for b in "123"], words
 
 
+def test_metadata_that_is_odd(tmp_path):
+    """Names that no file may be written with are left out; numbers stay, however they are told."""
+    path = tmp_path / "a.tif"
+    items = '<Item name="A&#10;B">1</Item><Item name="KEY" domain="&#1;">2</Item><Item name="GOOD">3</Item>' \
+            '<Item name="SCALE" sample="0" role="scale"> 0.1 m</Item><Item name="OFFSET" sample="0" role="offset">bad</Item>'
+    tifffile.imwrite(path, samples((30, 30), "u2"), extratags=[(42112, "s", 0, f"<GDALMetadata>{items}</GDALMetadata>", True)])
+    with rasterio.open(convert(path)[0]) as file:
+        assert file.tags()["GOOD"] == "3" and file.scales == (0.1,) and file.offsets == (0,)
+
+
+def test_scale_that_the_place_tells(tmp_path):
+    """With a vertical system, of GeoTIFF 1.1, the third axis is that of the samples."""
+    path = tmp_path / "a.tif"
+    keys = [1, 1, 1, 5, 1024, 0, 1, 1, 1025, 0, 1, 1, 3072, 0, 1, 32633, 4096, 0, 1, 5773, 4099, 0, 1, 9001]
+    tifffile.imwrite(path, samples((30, 30), "u2"), extratags=[
+        (33550, "d", 3, (60, 60, 2.5), True), (33922, "d", 6, (0, 0, 0, 440720, 3751320, 10), True), (34735, "H", len(keys), keys, True)])
+    with rasterio.open(path) as before, rasterio.open(convert(path)[0]) as file:
+        assert file.scales == before.scales == (2.5,) and file.offsets == before.offsets == (10,) and file.crs == before.crs
+
+
 def test_mask_of_a_part(tmp_path):
     mask = RNG.integers(0, 2, (100, 100), dtype="u1") * 255
     with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True):
@@ -431,15 +461,20 @@ def test_files_beside_the_old_one_are_told_of(tmp_path):
     assert "out.tif.aux.xml" in convert(path, notes=1)[1]["notes"][0]
 
 
-def test_interrupts_leave_nothing(tmp_path):
+@pytest.mark.parametrize("ignored", [None, signal.SIGHUP])
+def test_interrupts_leave_nothing(tmp_path, ignored):
+    """But those that nohup has told it to ignore do not interrupt it."""
     path, out = tmp_path / "a.tif", tmp_path / "out.tif"
     with rasterio.open(path, "w", driver="GTiff", count=1, height=20000, width=20000, dtype="uint8", tiled=True, sparse_ok=True):
         pass
     out.write_bytes(b"old")
-    process = subprocess.Popen([BINARY, "convert", path, out, "--codec", "lzma", "--level", "9"])
+    process = subprocess.Popen([BINARY, "convert", path, out, "--codec", "lzma", "--level", "9"],
+                               preexec_fn=ignored and (lambda: signal.signal(ignored, signal.SIG_IGN)))
     deadline = time.monotonic() + 60
     while len(os.listdir(tmp_path)) == 2 and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
+    if ignored:
+        process.send_signal(ignored)
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == -signal.SIGINT
     assert out.read_bytes() == b"old" and sorted(os.listdir(tmp_path)) == ["a.tif", "out.tif"]
