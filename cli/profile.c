@@ -50,6 +50,8 @@ static cogpu_status take_gcps(const cogpu_selection *selection, cogpu_taken *tak
                               cogpu_error *error) {
     const cogpu_image *image = &selection->image;
     const cogpu_level *level = &selection->level;
+    double across = (double)level->width / image->width;
+    double down = (double)level->height / image->height;
     if (image->gcp_count == 0 || taken->profile.has_transform)
         return COGPU_OK;
     taken->gcps = malloc(image->gcp_count * sizeof *taken->gcps);
@@ -57,8 +59,8 @@ static cogpu_status take_gcps(const cogpu_selection *selection, cogpu_taken *tak
         return no_memory(error);
     for (uint32_t i = 0; i < image->gcp_count; i++) {
         cogpu_gcp gcp = image->gcps[i];
-        gcp.column = gcp.column * level->width / image->width - selection->request.x;
-        gcp.row = gcp.row * level->height / image->height - selection->request.y;
+        gcp.column = gcp.column * across - selection->request.x;
+        gcp.row = gcp.row * down - selection->request.y;
         taken->gcps[i] = gcp;
     }
     taken->profile.gcps = taken->gcps;
@@ -77,8 +79,8 @@ static void take_rpc(const cogpu_selection *selection, cogpu_taken *taken) {
         return;
     double *rpc = taken->rpc;
     memcpy(rpc, image->rpc, sizeof taken->rpc);
-    rpc[ROW_OFFSET] = (rpc[ROW_OFFSET] + 0.5) * down - 0.5 - selection->request.y;
-    rpc[COLUMN_OFFSET] = (rpc[COLUMN_OFFSET] + 0.5) * across - 0.5 - selection->request.x;
+    rpc[ROW_OFFSET] = rpc[ROW_OFFSET] * down + (down - 1) / 2 - selection->request.y;
+    rpc[COLUMN_OFFSET] = rpc[COLUMN_OFFSET] * across + (across - 1) / 2 - selection->request.x;
     rpc[ROW_SCALE] *= down;
     rpc[COLUMN_SCALE] *= across;
     taken->profile.rpc = rpc;
@@ -130,7 +132,8 @@ static cogpu_photometric photometric_of(const cogpu_selection *selection) {
         return COGPU_PHOTOMETRIC_DEFAULT;
     if (stored == 0)
         return COGPU_MIN_IS_WHITE;
-    bool kept = (stored == COGPU_CMYK && selection->bands >= 4) ||
+    bool is_widened = image->type == COGPU_U8 && image->bits < 8; /* bytes of ink are read as RGB */
+    bool kept = (stored == COGPU_CMYK && selection->bands >= 4 && !is_widened) ||
                 (stored == COGPU_CIELAB && selection->bands >= 3);
     return kept ? (cogpu_photometric)stored : COGPU_MIN_IS_BLACK;
 }

@@ -261,20 +261,20 @@ def test_coordinate_systems(tmp_path, crs):
 
 def test_control_points(tmp_path):
     path = tmp_path / "a.tif"
-    points = [GroundControlPoint(row=r, col=c, x=7 + c / 100, y=50 - r / 100, z=3) for r, c in ((0, 0), (0, 40), (30.5, 0), (30, 40))]
+    points = [GroundControlPoint(row=r, col=c, x=7 + c / 100, y=50 - r / 100, z=3) for r, c in ((0, 0), (0, 40), (0.119, 0), (30, 40))]
     with rasterio.open(path, "w", driver="GTiff", count=1, height=31, width=41, dtype="uint8", gcps=points, crs="EPSG:4326") as file:
         file.write(samples((1, 31, 41), "u1"))
     for words, x, y in ([], 0, 0), (["--window", "3,5,20,20"], 3, 5):
         with rasterio.open(convert(path, *words)[0]) as file:
             found, crs = file.gcps
         assert crs == "EPSG:4326"
-        assert [(p.row + y, p.col + x, p.x, p.y, p.z) for p in found] == [(p.row, p.col, p.x, p.y, p.z) for p in points]
+        assert [(p.row, p.col, p.x, p.y, p.z) for p in found] == [(p.row - y, p.col - x, p.x, p.y, p.z) for p in points]
 
 
 def test_rpc(tmp_path):
     path = tmp_path / "a.tif"
     numbers = list(RNG.normal(size=20))
-    rpc = RPC(height_off=100, height_scale=500, lat_off=50, lat_scale=0.1, long_off=7, long_scale=0.2, line_off=150, line_scale=160,
+    rpc = RPC(height_off=100, height_scale=500, lat_off=50, lat_scale=0.1, long_off=7, long_scale=0.2, line_off=150.1, line_scale=160,
               samp_off=100, samp_scale=110, line_num_coeff=numbers, line_den_coeff=numbers, samp_num_coeff=numbers, samp_den_coeff=numbers,
               err_bias=1, err_rand=2)
     with rasterio.open(path, "w", driver="GTiff", count=1, height=300, width=200, dtype="uint8", rpcs=rpc) as file:
@@ -282,11 +282,11 @@ def test_rpc(tmp_path):
     with rasterio.open(path, "r+") as file:
         file.build_overviews([2], Resampling.nearest)
     with rasterio.open(path) as a, rasterio.open(convert(path)[0]) as b:
-        assert a.rpcs == b.rpcs and b.rpcs.line_off == 150
+        assert a.rpcs == b.rpcs and b.rpcs.line_off == 150.1
     with rasterio.open(convert(path, "--window", "20,30,50,60")[0]) as file:
-        assert (file.rpcs.samp_off, file.rpcs.line_off, file.rpcs.samp_scale) == (80, 120, 110)
+        assert (file.rpcs.samp_off, file.rpcs.line_off, file.rpcs.samp_scale) == (80, 120.1, 110)
     with rasterio.open(convert(path, "--from-level", 1)[0]) as file:
-        assert (file.rpcs.samp_off, file.rpcs.line_off, file.rpcs.samp_scale, file.rpcs.line_scale) == (49.75, 74.75, 55, 80)
+        assert (file.rpcs.samp_off, file.rpcs.line_off, file.rpcs.samp_scale, file.rpcs.line_scale) == (49.75, 74.8, 55, 80)
 
 
 # ---- what the pixels mean ------------------------------------------------------------------------
@@ -357,6 +357,13 @@ def test_colours_of_printers_and_cameras(tmp_path, photometric, compress):
     assert (read(out) == read(path)).all()
     with rasterio.open(path) as a, rasterio.open(out) as b:
         assert a.colorinterp == b.colorinterp
+
+
+def test_inks_of_few_bits(tmp_path):
+    """In bytes they would be read as RGB."""
+    pixels = samples((4, 64, 64), "u1") % 16
+    path = write(tmp_path / "a.tif", pixels, photometric="cmyk", nbits=4)
+    assert (read(convert(path)[0]) == pixels).all()
 
 
 def test_bands_that_are_chosen_have_their_meaning(tmp_path):
