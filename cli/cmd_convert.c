@@ -58,12 +58,19 @@ static void note_interrupt(int number) {
     interrupted = number;
 }
 
-/* A second interrupt ends the process at once. */
+/* A second interrupt ends the process at once. What nohup, or a shell for its jobs in the
+ * background, has told the process not to heed, it does not. */
+static void catch_interrupt(int number) {
+    const struct sigaction action = {.sa_handler = note_interrupt, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction before;
+    if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(number, &action, NULL);
+}
+
 static void catch_interrupts(void) {
-    struct sigaction action = {.sa_handler = note_interrupt, .sa_flags = (int)SA_RESETHAND};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
+    catch_interrupt(SIGINT);
+    catch_interrupt(SIGTERM);
+    catch_interrupt(SIGHUP);
 }
 
 static void end_if_interrupted(void) {

@@ -5,12 +5,14 @@
  */
 #include "profile.h"
 
-#include "numbers.h"
 #include "report.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static cogpu_status no_memory(cogpu_error *error) {
     return cogpu_refuse(error, COGPU_MEMORY, "no memory for the description of the image");
@@ -48,6 +50,8 @@ static cogpu_status take_gcps(const cogpu_selection *selection, cogpu_taken *tak
                               cogpu_error *error) {
     const cogpu_image *image = &selection->image;
     const cogpu_level *level = &selection->level;
+    double across = (double)level->width / image->width;
+    double down = (double)level->height / image->height;
     if (image->gcp_count == 0 || taken->profile.has_transform)
         return COGPU_OK;
     taken->gcps = malloc(image->gcp_count * sizeof *taken->gcps);
@@ -55,8 +59,8 @@ static cogpu_status take_gcps(const cogpu_selection *selection, cogpu_taken *tak
         return no_memory(error);
     for (uint32_t i = 0; i < image->gcp_count; i++) {
         cogpu_gcp gcp = image->gcps[i];
-        gcp.column = gcp.column * level->width / image->width - selection->request.x;
-        gcp.row = gcp.row * level->height / image->height - selection->request.y;
+        gcp.column = gcp.column * across - selection->request.x;
+        gcp.row = gcp.row * down - selection->request.y;
         taken->gcps[i] = gcp;
     }
     taken->profile.gcps = taken->gcps;
@@ -75,8 +79,8 @@ static void take_rpc(const cogpu_selection *selection, cogpu_taken *taken) {
         return;
     double *rpc = taken->rpc;
     memcpy(rpc, image->rpc, sizeof taken->rpc);
-    rpc[ROW_OFFSET] = (rpc[ROW_OFFSET] + 0.5) * down - 0.5 - selection->request.y;
-    rpc[COLUMN_OFFSET] = (rpc[COLUMN_OFFSET] + 0.5) * across - 0.5 - selection->request.x;
+    rpc[ROW_OFFSET] = rpc[ROW_OFFSET] * down + (down - 1) / 2 - selection->request.y;
+    rpc[COLUMN_OFFSET] = rpc[COLUMN_OFFSET] * across + (across - 1) / 2 - selection->request.x;
     rpc[ROW_SCALE] *= down;
     rpc[COLUMN_SCALE] *= across;
     taken->profile.rpc = rpc;
@@ -128,7 +132,8 @@ static cogpu_photometric photometric_of(const cogpu_selection *selection) {
         return COGPU_PHOTOMETRIC_DEFAULT;
     if (stored == 0)
         return COGPU_MIN_IS_WHITE;
-    bool kept = (stored == COGPU_CMYK && selection->bands >= 4) ||
+    bool is_widened = image->type == COGPU_U8 && image->bits < 8; /* bytes of ink are read as RGB */
+    bool kept = (stored == COGPU_CMYK && selection->bands >= 4 && !is_widened) ||
                 (stored == COGPU_CIELAB && selection->bands >= 3);
     return kept ? (cogpu_photometric)stored : COGPU_MIN_IS_BLACK;
 }
@@ -159,12 +164,28 @@ static void take_colours(const cogpu_selection *selection, cogpu_profile *profil
 /* ---- nodata and metadata ----------------------------------------------------------------------
  */
 
-/* One that no sample can have says nothing, and no file may be written with it. */
+/* With no more digits than it takes. */
+static void put_digits(double value, cogpu_digits text) {
+    int digits = 15;
+    do
+        snprintf(text, sizeof(cogpu_digits), "%.*g", digits, value);
+    while (digits++ < 17 && strtod(text, NULL) != value);
+}
+
+/* The value, since readers take texts for numbers that no file may be written with. One that no
+ * sample can have says nothing. */
 static void take_nodata(const cogpu_selection *selection, const cogpu_arguments *arguments,
-                        cogpu_profile *profile) {
+                        cogpu_taken *taken) {
     const cogpu_nodata *nodata = &selection->image.nodata;
-    if (!profile->nodata && !arguments->without_nodata && nodata->text && nodata->matches)
-        profile->nodata = nodata->text;
+    if (taken->profile.nodata || arguments->without_nodata || !nodata->text || !nodata->matches)
+        return;
+    if (selection->type == COGPU_I64)
+        snprintf(taken->nodata, sizeof taken->nodata, "%" PRId64, nodata->i64);
+    else if (selection->type == COGPU_U64)
+        snprintf(taken->nodata, sizeof taken->nodata, "%" PRIu64, nodata->u64);
+    else
+        put_digits(nodata->value, taken->nodata);
+    taken->profile.nodata = taken->nodata;
 }
 
 static bool is_lossy(const cogpu_profile *profile) {
@@ -186,16 +207,23 @@ static bool keeps_colours(const cogpu_selection *selection) {
     return selection->image.photometric != COGPU_CMYK || !is_rgb(selection);
 }
 
+static bool has_control(const char *text) {
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            return true;
+    return false;
+}
+
 static bool is_item_kept(const cogpu_item *item, bool statistics, bool colours) {
-    double number;
-    bool is_number = strcmp(item->role, "scale") == 0 || strcmp(item->role, "offset") == 0;
+    bool is_scale = strcasecmp(item->role, "scale") == 0 || strcasecmp(item->role, "offset") == 0;
+    bool is_odd = has_control(item->name) || has_control(item->domain) || has_control(item->role);
     if (strncmp(item->name, "STATISTICS_", 11) == 0)
         return statistics;
     if (strcmp(item->role, "colorinterp") == 0)
         return colours;
     if (strcmp(item->domain, "TILING_SCHEME") == 0 || strcmp(item->domain, "IMAGE_STRUCTURE") == 0)
         return false;
-    return item->name[0] && (!is_number || cogpu_parse_numbers(item->value, &number, 1));
+    return item->name[0] && !is_scale && !is_odd;
 }
 
 /* An item of a band follows it to each of its new places. */
@@ -214,14 +242,38 @@ static uint32_t put_item(const cogpu_selection *selection, cogpu_item item, cogp
     return count;
 }
 
+/* Scale and offset as readers have them, wherever they are told. */
+static cogpu_status take_scales(const cogpu_selection *selection, cogpu_taken *taken,
+                                cogpu_error *error) {
+    cogpu_profile *profile = &taken->profile;
+    for (uint32_t i = 0; i < selection->bands; i++) {
+        cogpu_band band;
+        uint32_t number = cogpu_selection_band(selection, i);
+        cogpu_digits *digits = &taken->scales[(size_t)2 * i];
+        TRY(cogpu_band_info(selection->file, selection->request.image, number, &band, error));
+        if (!band.has_scale)
+            continue;
+        put_digits(band.scale, digits[0]);
+        put_digits(band.offset, digits[1]);
+        cogpu_item item = {.domain = "", .band = (int32_t)i + 1};
+        item.name = "SCALE", item.role = "scale", item.value = digits[0];
+        taken->items[profile->item_count++] = item;
+        item.name = "OFFSET", item.role = "offset", item.value = digits[1];
+        taken->items[profile->item_count++] = item;
+    }
+    return COGPU_OK;
+}
+
 static cogpu_status take_items(const cogpu_selection *selection, const cogpu_arguments *arguments,
                                cogpu_taken *taken, cogpu_error *error) {
     bool statistics = keeps_statistics(selection, arguments), colours = keeps_colours(selection);
     uint32_t count = selection->image.items, copies = 1;
     if (selection->request.bands)
         copies = selection->bands; /* of a band that --band names more than once */
-    taken->items = calloc((size_t)count * copies + 1, sizeof *taken->items);
-    if (!taken->items)
+    taken->items =
+        calloc((size_t)count * copies + (size_t)2 * selection->bands, sizeof *taken->items);
+    taken->scales = calloc((size_t)2 * selection->bands, sizeof *taken->scales);
+    if (!taken->items || !taken->scales)
         return no_memory(error);
     cogpu_profile *profile = &taken->profile;
     for (uint32_t i = 0; i < count; i++) {
@@ -232,7 +284,7 @@ static cogpu_status take_items(const cogpu_selection *selection, const cogpu_arg
     }
     profile->items = taken->items;
     profile->description = selection->image.description;
-    return COGPU_OK;
+    return take_scales(selection, taken, error);
 }
 
 /* ---- tags that speak of the image and point nowhere -------------------------------------------
@@ -301,7 +353,7 @@ cogpu_status cogpu_profile_take(const cogpu_selection *selection, const cogpu_ar
     take_rpc(selection, taken);
     TRY(take_keys(selection, taken, error));
     take_colours(selection, profile);
-    take_nodata(selection, arguments, profile);
+    take_nodata(selection, arguments, taken);
     TRY(take_items(selection, arguments, taken, error));
     return take_tags(selection, taken, error);
 }
@@ -313,4 +365,5 @@ void cogpu_profile_free(cogpu_taken *taken) {
     free(taken->gcps);
     free(taken->keys);
     free(taken->items);
+    free(taken->scales);
 }

@@ -9,12 +9,17 @@
 
 enum { RPC_NUMBERS = 92 };
 
+/* A number as text, exact. */
+typedef char cogpu_digits[32];
+
 typedef struct cogpu_taken {
     cogpu_profile profile; /* what it points to lies here, in the arguments and in the input */
     cogpu_gcp *gcps;
     double rpc[RPC_NUMBERS];
     cogpu_geokey *keys;
+    cogpu_digits nodata;
     cogpu_item *items;
+    cogpu_digits *scales; /* scale and offset of each band */
     cogpu_extra_tag *tags;
 } cogpu_taken;
 

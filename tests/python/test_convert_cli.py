@@ -273,20 +273,20 @@ def test_epoch(tmp_path):
 
 def test_control_points(tmp_path):
     path = tmp_path / "a.tif"
-    points = [GroundControlPoint(row=r, col=c, x=7 + c / 100, y=50 - r / 100, z=3) for r, c in ((0, 0), (0, 40), (30.5, 0), (30, 40))]
+    points = [GroundControlPoint(row=r, col=c, x=7 + c / 100, y=50 - r / 100, z=3) for r, c in ((0, 0), (0, 40), (0.119, 0), (30, 40))]
     with rasterio.open(path, "w", driver="GTiff", count=1, height=31, width=41, dtype="uint8", gcps=points, crs="EPSG:4326") as file:
         file.write(samples((1, 31, 41), "u1"))
     for words, x, y in ([], 0, 0), (["--window", "3,5,20,20"], 3, 5):
         with rasterio.open(convert(path, *words)[0]) as file:
             found, crs = file.gcps
         assert crs == "EPSG:4326"
-        assert [(p.row + y, p.col + x, p.x, p.y, p.z) for p in found] == [(p.row, p.col, p.x, p.y, p.z) for p in points]
+        assert [(p.row, p.col, p.x, p.y, p.z) for p in found] == [(p.row - y, p.col - x, p.x, p.y, p.z) for p in points]
 
 
 def test_rpc(tmp_path):
     path = tmp_path / "a.tif"
     numbers = list(RNG.normal(size=20))
-    rpc = RPC(height_off=100, height_scale=500, lat_off=50, lat_scale=0.1, long_off=7, long_scale=0.2, line_off=150, line_scale=160,
+    rpc = RPC(height_off=100, height_scale=500, lat_off=50, lat_scale=0.1, long_off=7, long_scale=0.2, line_off=150.1, line_scale=160,
               samp_off=100, samp_scale=110, line_num_coeff=numbers, line_den_coeff=numbers, samp_num_coeff=numbers, samp_den_coeff=numbers,
               err_bias=1, err_rand=2)
     with rasterio.open(path, "w", driver="GTiff", count=1, height=300, width=200, dtype="uint8", rpcs=rpc) as file:
@@ -294,11 +294,11 @@ def test_rpc(tmp_path):
     with rasterio.open(path, "r+") as file:
         file.build_overviews([2], Resampling.nearest)
     with rasterio.open(path) as a, rasterio.open(convert(path)[0]) as b:
-        assert a.rpcs == b.rpcs and b.rpcs.line_off == 150
+        assert a.rpcs == b.rpcs and b.rpcs.line_off == 150.1
     with rasterio.open(convert(path, "--window", "20,30,50,60")[0]) as file:
-        assert (file.rpcs.samp_off, file.rpcs.line_off, file.rpcs.samp_scale) == (80, 120, 110)
+        assert (file.rpcs.samp_off, file.rpcs.line_off, file.rpcs.samp_scale) == (80, 120.1, 110)
     with rasterio.open(convert(path, "--from-level", 1)[0]) as file:
-        assert (file.rpcs.samp_off, file.rpcs.line_off, file.rpcs.samp_scale, file.rpcs.line_scale) == (49.75, 74.75, 55, 80)
+        assert (file.rpcs.samp_off, file.rpcs.line_off, file.rpcs.samp_scale, file.rpcs.line_scale) == (49.75, 74.8, 55, 80)
 
 
 # ---- what the pixels mean ------------------------------------------------------------------------
@@ -323,6 +323,16 @@ def test_nodata_that_no_sample_has(tmp_path):
         assert file.nodata is None
     convert(path, "--nodata", 3)
     assert "nodata" in failed(path, tmp_path / "b.tif", "--nodata", "-1")
+
+
+@pytest.mark.parametrize("dtype, text, value", [
+    ("f4", "-1.#INF", -np.inf), ("f8", "1.#QNAN", np.nan), ("f4", "0.1", np.float32(0.1)), ("u1", "255\n", 255), ("i2", " -9999 m", -9999),
+    ("f8", "-1,5", -1.5), ("i8", "-9007199254740993 ", -9007199254740993)])
+def test_nodata_as_others_write_it(tmp_path, dtype, text, value):
+    path = tmp_path / "a.tif"
+    tifffile.imwrite(path, samples((30, 30), dtype), extratags=[(42113, "s", 0, text, True)])
+    with rasterio.open(convert(path)[0]) as file:
+        assert np.array_equal(file.nodata, value, equal_nan=True)
 
 
 def test_palette(tmp_path):
@@ -359,6 +369,13 @@ def test_colours_of_printers_and_cameras(tmp_path, photometric, compress):
     assert (read(out) == read(path)).all()
     with rasterio.open(path) as a, rasterio.open(out) as b:
         assert a.colorinterp == b.colorinterp
+
+
+def test_inks_of_few_bits(tmp_path):
+    """In bytes they would be read as RGB."""
+    pixels = samples((4, 64, 64), "u1") % 16
+    path = write(tmp_path / "a.tif", pixels, photometric="cmyk", nbits=4)
+    assert (read(convert(path)[0]) == pixels).all()
 
 
 def test_bands_that_are_chosen_have_their_meaning(tmp_path):
@@ -398,6 +415,26 @@ def test_metadata(tmp_path):
     assert rest == [("three", "one", "three"), ("cm", "m", "cm"), (2, 0.1, 2), (-7, 5, -7)]
     for words in ["--window", "0,0,40,40"], ["--nodata", "3"], ["--codec", "lerc", "--max-error", "1"]:
         assert told(*words)[2] == [{"NUMBER": b} for b in "123"], words
+
+
+def test_metadata_that_is_odd(tmp_path):
+    """Names that no file may be written with are left out; numbers stay, however they are told."""
+    path = tmp_path / "a.tif"
+    items = '<Item name="A&#10;B">1</Item><Item name="KEY" domain="&#1;">2</Item><Item name="GOOD">3</Item>' \
+            '<Item name="SCALE" sample="0" role="scale"> 0.1 m</Item><Item name="OFFSET" sample="0" role="offset">bad</Item>'
+    tifffile.imwrite(path, samples((30, 30), "u2"), extratags=[(42112, "s", 0, f"<GDALMetadata>{items}</GDALMetadata>", True)])
+    with rasterio.open(convert(path)[0]) as file:
+        assert file.tags()["GOOD"] == "3" and file.scales == (0.1,) and file.offsets == (0,)
+
+
+def test_scale_that_the_place_tells(tmp_path):
+    """With a vertical system, of GeoTIFF 1.1, the third axis is that of the samples."""
+    path = tmp_path / "a.tif"
+    keys = [1, 1, 1, 5, 1024, 0, 1, 1, 1025, 0, 1, 1, 3072, 0, 1, 32633, 4096, 0, 1, 5773, 4099, 0, 1, 9001]
+    tifffile.imwrite(path, samples((30, 30), "u2"), extratags=[
+        (33550, "d", 3, (60, 60, 2.5), True), (33922, "d", 6, (0, 0, 0, 440720, 3751320, 10), True), (34735, "H", len(keys), keys, True)])
+    with rasterio.open(path) as before, rasterio.open(convert(path)[0]) as file:
+        assert file.scales == before.scales == (2.5,) and file.offsets == before.offsets == (10,) and file.crs == before.crs
 
 
 def test_mask_of_a_part(tmp_path):
@@ -460,15 +497,20 @@ def test_files_beside_the_old_one(tmp_path):
     assert "out.tif.aux.xml: holds" in convert(path, notes=1)[1]["notes"][0]
 
 
-def test_interrupts_leave_nothing(tmp_path):
+@pytest.mark.parametrize("ignored", [None, signal.SIGHUP])
+def test_interrupts_leave_nothing(tmp_path, ignored):
+    """But those that nohup has told it to ignore do not interrupt it."""
     path, out = tmp_path / "a.tif", tmp_path / "out.tif"
     with rasterio.open(path, "w", driver="GTiff", count=1, height=20000, width=20000, dtype="uint8", tiled=True, sparse_ok=True):
         pass
     out.write_bytes(b"old")
-    process = subprocess.Popen([BINARY, "convert", path, out, "--codec", "lzma", "--level", "9"])
+    process = subprocess.Popen([BINARY, "convert", path, out, "--codec", "lzma", "--level", "9"],
+                               preexec_fn=ignored and (lambda: signal.signal(ignored, signal.SIG_IGN)))
     deadline = time.monotonic() + 60
     while len(os.listdir(tmp_path)) == 2 and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
+    if ignored:
+        process.send_signal(ignored)
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == -signal.SIGINT
     assert out.read_bytes() == b"old" and sorted(os.listdir(tmp_path)) == ["a.tif", "out.tif"]
