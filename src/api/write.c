@@ -40,7 +40,7 @@ static cogpu_status end_of_directories(cogpu_writer *writer, uint64_t *end, cogp
                                      error);
 }
 
-static cogpu_status check_size(const cogpu_writer *writer, uint64_t end, cogpu_error *error) {
+cogpu_status cogpu_writer_check_size(const cogpu_writer *writer, uint64_t end, cogpu_error *error) {
     if (writer->plan.is_bigtiff || end <= UINT32_MAX)
         return COGPU_OK;
     return cogpu_fail(error, COGPU_LIMIT,
@@ -60,7 +60,7 @@ static cogpu_status lay_out(cogpu_writer *writer, const cogpu_profile *profile,
         status = end_of_directories(writer, &end, error);
     }
     TRY(status);
-    TRY(check_size(writer, end + writer->plan.least_bytes, error));
+    TRY(cogpu_writer_check_size(writer, end + writer->plan.least_bytes, error));
     uint8_t header[COGPU_NEW_HEADER_MAX];
     writer->end = writer->plan.is_cog ? end : write_header(writer, 0, header);
     return COGPU_OK;
@@ -153,13 +153,6 @@ static cogpu_status check_swath(const cogpu_writer *writer, const char *what, co
     return cogpu_raster_set_strides(rows, error);
 }
 
-static uint64_t bytes_so_far(const cogpu_writer *writer) {
-    uint64_t bytes = writer->end;
-    for (uint32_t i = 0; i < writer->plan.level_count; i++)
-        bytes += writer->levels[i].spilled;
-    return bytes;
-}
-
 static cogpu_status push(cogpu_writer *writer, const cogpu_raster *given,
                          const cogpu_raster *given_mask, cogpu_error *error) {
     const cogpu_write_plan *plan = &writer->plan;
@@ -178,7 +171,7 @@ static cogpu_status push(cogpu_writer *writer, const cogpu_raster *given,
     }
     TRY(cogpu_writer_take(writer, &rows, &mask, error));
     writer->rows += rows.height;
-    return check_size(writer, bytes_so_far(writer), error);
+    return COGPU_OK;
 }
 
 cogpu_status cogpu_writer_push(cogpu_writer *writer, const cogpu_raster *rows,
@@ -224,7 +217,7 @@ static cogpu_status place_spills(cogpu_writer *writer, uint64_t *end, cogpu_erro
             move_places(&level->masks, blocks, *end);
         *end += level->spilled;
     }
-    return check_size(writer, *end, error);
+    return cogpu_writer_check_size(writer, *end, error);
 }
 
 static cogpu_status copy_spills(cogpu_writer *writer, cogpu_error *error) {
@@ -309,7 +302,7 @@ static cogpu_status finish(cogpu_writer *writer, cogpu_error *error) {
                           writer->rows, grid->height);
     TRY(cogpu_writer_drain(writer, error));
     TRY(writer->plan.is_cog ? finish_cog(writer, error) : finish_plain(writer, error));
-    TRY(check_size(writer, writer->end, error));
+    TRY(cogpu_writer_check_size(writer, writer->end, error));
     cogpu_out *out = writer->out;
     writer->out = NULL;
     return cogpu_out_commit(out, error);

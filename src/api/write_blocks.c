@@ -118,6 +118,14 @@ static cogpu_status give(cogpu_writer *writer, struct cogpu_new_level *level, co
     return cogpu_spill_add(level->spill, from, bytes, at, error);
 }
 
+/* In the file and in spills, without what stands around the blocks. */
+static uint64_t bytes_so_far(const cogpu_writer *writer) {
+    uint64_t bytes = writer->end;
+    for (uint32_t i = 0; i < writer->plan.level_count; i++)
+        bytes += writer->levels[i].spilled;
+    return bytes;
+}
+
 static cogpu_status leave(cogpu_writer *writer, struct cogpu_berth *berth, cogpu_error *error) {
     const cogpu_write_plan *plan = &writer->plan;
     struct cogpu_new_level *level = berth->level;
@@ -139,7 +147,7 @@ static cogpu_status leave(cogpu_writer *writer, struct cogpu_berth *berth, cogpu
     TRY(give(writer, level, payload - leader, leader + berth->bytes + trailer, &at, error));
     places->bytes[index] = berth->bytes;
     places->offsets[index] = at + leader;
-    return COGPU_OK;
+    return cogpu_writer_check_size(writer, bytes_so_far(writer), error);
 }
 
 /* All that are ready at the head of the line leave, unless another thread sees to it. */

@@ -85,6 +85,9 @@ struct cogpu_writer {
     cogpu_status failed; /* what a push came to: nothing goes on after a failure */
 };
 
+/* Fails where a file that ends there would have to be a BigTIFF, and is none. */
+cogpu_status cogpu_writer_check_size(const cogpu_writer *writer, uint64_t end, cogpu_error *error);
+
 /* write_tags.c: all directories, but for what is known of blocks only at the end. */
 cogpu_status cogpu_writer_describe(cogpu_writer *writer, const cogpu_profile *profile,
                                    cogpu_error *error);
