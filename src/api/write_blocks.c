@@ -16,7 +16,7 @@
 #include <string.h>
 
 /* A small write costs as much as a copy of so many bytes, or more. */
-enum { WRITE_BYTES = 1 << 20, SMALL_BYTES = WRITE_BYTES / 4 };
+enum { WRITE_BYTES = 1 << 20, SMALL_BYTES = WRITE_BYTES / 4, BERTHS_MAX = 256 };
 
 /* ---- a block ------------------------------------------------------------------------------- */
 
@@ -143,7 +143,7 @@ static cogpu_status leave(cogpu_writer *writer, struct cogpu_berth *berth, cogpu
 }
 
 /* All that are ready at the head of the line leave, unless another thread sees to it. */
-static void finish(cogpu_writer *writer, struct cogpu_berth *berth) {
+static void finish_block(cogpu_writer *writer, struct cogpu_berth *berth) {
     struct cogpu_line *line = &writer->line;
     pthread_mutex_lock(&line->lock);
     berth->is_done = true;
@@ -210,7 +210,7 @@ static void encode_and_finish(void *argument, uint32_t seat, uint64_t number) {
     pthread_mutex_unlock(&line->lock);
     if (!is_stopped && berth->status == COGPU_OK)
         berth->status = encode(writer->seats[seat], &writer->plan, berth, &berth->error);
-    finish(writer, berth);
+    finish_block(writer, berth);
 }
 
 static uint32_t free_berths(const struct cogpu_line *line) {
@@ -304,9 +304,12 @@ cogpu_status cogpu_writer_drain(cogpu_writer *writer, cogpu_error *error) {
 /* ---- the line ------------------------------------------------------------------------------ */
 
 /* Each thread has a block in hand, and finds another when it is done, even if the one at the head
- * of the line takes long. A thread alone needs one. */
-static uint32_t berths_for(uint32_t threads) {
-    return threads == 1 ? 1 : 2 * threads + 1;
+ * of the line takes long; a thread alone needs one. Of small blocks there are more, so that threads
+ * do not meet more often than they work. */
+static uint32_t berths_for(uint32_t threads, size_t berth_bytes) {
+    uint32_t small = (uint32_t)(SMALL_BYTES / berth_bytes);
+    uint32_t least = threads == 1 ? 1 : 2 * threads, most = small < BERTHS_MAX ? small : BERTHS_MAX;
+    return least > most ? least : most;
 }
 
 cogpu_status cogpu_writer_open_line(cogpu_writer *writer, cogpu_error *error) {
@@ -317,7 +320,7 @@ cogpu_status cogpu_writer_open_line(cogpu_writer *writer, cogpu_error *error) {
     cogpu_plan_encoding(plan, &plan->levels[0], &largest, &bytes);
     bytes = bytes < plan->most_block_bytes ? (size_t)plan->most_block_bytes : bytes;
     line->berth_bytes = COGPU_LEADER + bytes + COGPU_TRAILER;
-    line->berth_count = berths_for(writer->seat_count);
+    line->berth_count = berths_for(writer->seat_count, line->berth_bytes);
     TRY(cogpu_arena_take(&writer->arena, line->berth_count, sizeof *line->berths, &line->berths,
                          error));
     pthread_mutex_init(&line->lock, NULL);
