@@ -589,7 +589,7 @@ typedef struct cogpu_sink {
 
     void *user;
     /* Takes `bytes` bytes that stand at `offset`; what it returns instead of COGPU_OK is the
-     * writer's status. One call at a time. */
+     * writer's status. One call at a time, by any thread of the writer, also between pushes. */
     cogpu_status (*write)(void *user, uint64_t offset, const void *from, size_t bytes);
     cogpu_status (*commit)(void *user); /* after the last byte; may be NULL */
     void (*abort)(void *user);          /* instead of commit, once, also where no writer could be
@@ -723,8 +723,10 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_writer_open(const cogpu_sink *sink
                                                           cogpu_error *error);
 
 /* The next rows: as many as the raster is high, all bands, of the profile's width and type. `mask`
- * is NULL, or for a profile with a mask one band of COGPU_U8, 0 where a pixel is invalid. After a
- * failure only cogpu_writer_abort is left. */
+ * is NULL, or for a profile with a mask one band of COGPU_U8, 0 where a pixel is invalid. The
+ * memory is the caller's again when this returns; blocks may still be encoded and written then, and
+ * what fails of that is told by a later push or by close. After a failure only cogpu_writer_abort
+ * is left. */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_writer_push(cogpu_writer *writer,
                                                           const cogpu_raster *rows,
                                                           const cogpu_raster *mask,

@@ -17,6 +17,8 @@
 
 /* A small write costs as much as a copy of so many bytes, or more. */
 enum { WRITE_BYTES = 1 << 20, SMALL_BYTES = WRITE_BYTES / 4 };
+/* What blocks in flight may take together, beside one row of blocks. */
+enum { LINE_BYTES = 48 << 20, BERTHS_MAX = 256 };
 
 /* ---- a block ------------------------------------------------------------------------------- */
 
@@ -151,7 +153,7 @@ static cogpu_status leave(cogpu_writer *writer, struct cogpu_berth *berth, cogpu
 }
 
 /* All that are ready at the head of the line leave, unless another thread sees to it. */
-static void finish(cogpu_writer *writer, struct cogpu_berth *berth) {
+static void finish_block(cogpu_writer *writer, struct cogpu_berth *berth) {
     struct cogpu_line *line = &writer->line;
     pthread_mutex_lock(&line->lock);
     berth->is_done = true;
@@ -183,11 +185,12 @@ static void finish(cogpu_writer *writer, struct cogpu_berth *berth) {
 
 /* The block that was cut into the berth becomes its stored bytes: in place, or in the memory of the
  * seat, which then changes places with the berth's. */
-static cogpu_status encode(cogpu_seat *seat, const cogpu_write_plan *plan,
-                           struct cogpu_berth *berth, cogpu_error *error) {
+static cogpu_status encode(const cogpu_writer *writer, cogpu_seat *seat, struct cogpu_berth *berth,
+                           cogpu_error *error) {
+    const cogpu_write_plan *plan = &writer->plan;
     const cogpu_codec_row *codec = codec_of(plan, &berth->block);
     uint8_t *decoded = berth->memory + COGPU_LEADER;
-    size_t bytes = 0, room = berth->room - COGPU_LEADER - COGPU_TRAILER;
+    size_t bytes = 0, room = writer->line.berth_bytes;
     cogpu_encoding encoding = cogpu_plan_encoding(plan, berth->level->grid, &berth->block, &bytes);
     berth->bytes = 0;
     if (is_sparse(plan, &berth->block, decoded, bytes))
@@ -197,9 +200,9 @@ static cogpu_status encode(cogpu_seat *seat, const cogpu_write_plan *plan,
         berth->bytes = bytes;
         return COGPU_OK;
     }
-    TRY(cogpu_seat_room(&seat->stored, &seat->stored_bytes, berth->room, error));
+    TRY(cogpu_seat_room(&seat->stored, &seat->stored_bytes, room, error));
     TRY(codec->encoder->encode(&seat->codec, &encoding, decoded, bytes, seat->stored + COGPU_LEADER,
-                               room, &berth->bytes, error));
+                               room - COGPU_LEADER - COGPU_TRAILER, &berth->bytes, error));
     uint8_t *memory = berth->memory;
     size_t memory_bytes = berth->room;
     berth->memory = seat->stored;
@@ -217,8 +220,8 @@ static void encode_and_finish(void *argument, uint32_t seat, uint64_t number) {
     bool is_stopped = line->is_stopped;
     pthread_mutex_unlock(&line->lock);
     if (!is_stopped && berth->status == COGPU_OK)
-        berth->status = encode(writer->seats[seat], &writer->plan, berth, &berth->error);
-    finish(writer, berth);
+        berth->status = encode(writer, writer->seats[seat], berth, &berth->error);
+    finish_block(writer, berth);
 }
 
 static uint32_t free_berths(const struct cogpu_line *line) {
@@ -244,6 +247,11 @@ static cogpu_status wait_for(struct cogpu_line *line, uint32_t berths, uint32_t 
 }
 
 /* ---- into the line ------------------------------------------------------------------------- */
+
+/* Planes and mask counted. */
+static uint64_t blocks_of_row(const cogpu_write_plan *plan, const cogpu_grid *grid) {
+    return (uint64_t)grid->across * (plan->planes + plan->has_mask);
+}
 
 /* Blocks that are cut together. */
 struct cutting {
@@ -291,7 +299,7 @@ static void cut_into_berth(void *argument, uint32_t seat, uint64_t index) {
 cogpu_status cogpu_writer_add_row(cogpu_writer *writer, struct cogpu_new_level *level, uint32_t row,
                                   cogpu_error *error) {
     struct cogpu_line *line = &writer->line;
-    uint64_t all = (uint64_t)level->grid->across * (writer->plan.planes + writer->plan.has_mask);
+    uint64_t all = blocks_of_row(&writer->plan, level->grid);
     struct cutting cutting = {writer, level, row, 0};
     for (uint32_t count; cutting.first < all; cutting.first += count) {
         TRY(wait_for(line, 1, &count, error));
@@ -312,9 +320,17 @@ cogpu_status cogpu_writer_drain(cogpu_writer *writer, cogpu_error *error) {
 /* ---- the line ------------------------------------------------------------------------------ */
 
 /* Each thread has a block in hand, and finds another when it is done, even if the one at the head
- * of the line takes long. A thread alone needs one. */
-static uint32_t berths_for(uint32_t threads) {
-    return threads == 1 ? 1 : 2 * threads + 1;
+ * of the line takes long; a thread alone needs one. Of small blocks there are more, so that threads
+ * do not meet more often than they work. Large ones have to do with what memory there is for them,
+ * and so have threads, of which each takes a block more. */
+static uint32_t berths_for(uint32_t threads, uint64_t row_blocks, size_t block_bytes) {
+    uint64_t small = SMALL_BYTES / block_bytes, least = threads == 1 ? 1 : 2 * (uint64_t)threads;
+    uint64_t room = LINE_BYTES / block_bytes + row_blocks;
+    uint64_t most = room > 2 * (uint64_t)threads ? room - threads : room / 2;
+    uint64_t count = small < BERTHS_MAX ? small : BERTHS_MAX;
+    count = count > least ? count : least;
+    count = count < most ? count : most;
+    return count > 0 ? (uint32_t)count : 1;
 }
 
 cogpu_status cogpu_writer_open_line(cogpu_writer *writer, cogpu_error *error) {
@@ -325,13 +341,15 @@ cogpu_status cogpu_writer_open_line(cogpu_writer *writer, cogpu_error *error) {
     cogpu_plan_encoding(plan, &plan->levels[0], &largest, &bytes);
     bytes = bytes < plan->most_block_bytes ? (size_t)plan->most_block_bytes : bytes;
     line->berth_bytes = COGPU_LEADER + bytes + COGPU_TRAILER;
-    line->berth_count = berths_for(writer->seat_count);
+    line->berth_count =
+        berths_for(writer->seat_count, blocks_of_row(plan, &plan->levels[0]), line->berth_bytes);
     TRY(cogpu_arena_take(&writer->arena, line->berth_count, sizeof *line->berths, &line->berths,
                          error));
     pthread_mutex_init(&line->lock, NULL);
     pthread_cond_init(&line->moved, NULL);
-    return cogpu_pool_begin(writer->pool, writer->seat_count, encode_and_finish, writer, &line->job,
-                            error);
+    uint32_t seats =
+        writer->seat_count < line->berth_count ? writer->seat_count : line->berth_count;
+    return cogpu_pool_begin(writer->pool, seats, encode_and_finish, writer, &line->job, error);
 }
 
 void cogpu_writer_close_line(cogpu_writer *writer) {

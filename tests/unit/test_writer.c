@@ -163,6 +163,40 @@ static void every_layout_gives_the_same_file(void) {
                 }
 }
 
+/* Many threads and large blocks: no more than a row of blocks and 48 MiB are in flight, but one
+ * block is, and the one it is encoded into. */
+static void memory_is_bounded(void) {
+    static const struct {
+        uint32_t width, block, rows, threads;
+    } cases[] = {{20000, 512, 0, 16},  {600, 512, 0, 16},     {20000, 4096, 0, 16},
+                 {20000, 4096, 0, 3},  {20000, 0, 2000, 16},  {20000, 0, 100, 16},
+                 {20000, 16, 0, 1000}, {20000, 0, 10000, 16}, {20000, 512, 0, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cogpu_context *context = NULL;
+        cogpu_context_options options = {.threads = cases[i].threads};
+        CHECK(cogpu_context_open(&options, &context, &error) == COGPU_OK);
+        cogpu_memory file = {0};
+        cogpu_sink sink = {.memory = &file};
+        cogpu_profile profile = {.width = cases[i].width,
+                                 .height = 20000,
+                                 .bands = 1,
+                                 .type = COGPU_F32,
+                                 .strips = cases[i].rows > 0,
+                                 .block_width = cases[i].block,
+                                 .block_height = cases[i].rows,
+                                 .context = context};
+        cogpu_writer *writer = NULL;
+        CHECK(cogpu_writer_open(&sink, &profile, &writer, &error) == COGPU_OK);
+        uint64_t berths = writer->line.berth_count, bytes = writer->line.berth_bytes;
+        uint64_t threads = cases[i].threads < berths ? cases[i].threads : berths;
+        uint64_t allowed = (48 << 20) + bytes * writer->plan.levels[0].across;
+        CHECK((berths + threads) * bytes <= allowed || (berths == 1 && bytes > allowed / 2 - 8));
+        CHECK(cases[i].block != 512 || berths >= cases[i].threads);
+        cogpu_writer_abort(writer);
+        cogpu_context_close(context);
+    }
+}
+
 /* ---- failures ---- */
 
 /* Takes so many writes, then fails; counts what it is told. */
@@ -338,6 +372,7 @@ static void a_writer_may_end_at_any_row(void) {
 
 int main(void) {
     RUN(every_layout_gives_the_same_file);
+    RUN(memory_is_bounded);
     RUN(any_write_may_fail);
     RUN(the_first_bad_block_is_told);
     RUN(a_writer_may_end_at_any_row);
