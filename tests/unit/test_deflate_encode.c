@@ -79,7 +79,7 @@ static void uneven(uint8_t *to, size_t bytes) {
 /* The values of one half do not come in the other. */
 static void halves(uint8_t *to, size_t bytes) {
     for (size_t i = 0; i < bytes; i++)
-        to[i] = (uint8_t)(random_bits() % 64 + (i < bytes / 2 ? 0 : 192));
+        to[i] = (uint8_t)(random_bits() % 61 + (i < bytes / 2 ? 0 : 192));
 }
 
 static fill *const kinds[] = {constant, noise, planes, words, copies, uneven, halves};
