@@ -32,7 +32,7 @@ function(optional name header library)
   message(STATUS "${library}: ${found}")
 endfunction()
 
-optional(LIBDEFLATE libdeflate.h deflate codec/codec_deflate.c)
+optional(LIBDEFLATE libdeflate.h deflate codec/codec_deflate.c codec/deflate_encode.c codec/deflate_block.c)
 if(COGPU_HAVE_LIBDEFLATE)
   list(APPEND cogpu_left_out ${CMAKE_SOURCE_DIR}/src/codec/codec_deflate_zlib.c)
 else()

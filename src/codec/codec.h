@@ -38,6 +38,7 @@ enum { DEFLATE_LEVEL_MAX = 12 };
 typedef struct cogpu_codec_state {
     void *deflate;                                 /* a libdeflate decompressor, or a z_stream */
     void *deflate_encoders[DEFLATE_LEVEL_MAX + 1]; /* compressors, by level */
+    void *deflate_own;                             /* the memory of our own encoder */
     void *zstd;                                    /* a ZSTD_DCtx */
     void *zstd_encoder;                            /* a ZSTD_CCtx */
     void *work; /* untyped memory for one block, kept by cogpu_codec_work */

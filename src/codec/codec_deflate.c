@@ -4,13 +4,15 @@
  *
  * Decoding: the whole stream is read, to its Adler-32, which must match.
  *
- * Encoding: `level` is libdeflate's, or a faster one that does as well. Its levels grow by
- * searching longer for matches, of which the noise of a measured and predicted raster has few:
- * there the faster levels come within a percent of the slower ones, and often below them. Where
- * they do not, as with classes, they lose a tenth and more. So each block is asked: a sample of it
- * is encoded at each level in question. Levels above the usual one are taken at their word.
+ * Encoding: `level` is libdeflate's, or our own encoder's where that does as well, in half the
+ * time. libdeflate's levels grow by searching longer for matches, of which the noise of a measured
+ * and predicted raster has few. Where there are many, as with classes, our own loses. So each block
+ * is asked: a sample of it is encoded by both. Level 1 and those above the usual one are taken at
+ * their word.
  */
+#include "base/bytes.h"
 #include "codec/codec.h"
+#include "codec/deflate_encode.h"
 
 #include <libdeflate.h>
 #include <string.h>
@@ -19,6 +21,7 @@ void cogpu_deflate_close(cogpu_codec_state *state) {
     libdeflate_free_decompressor(state->deflate);
     for (size_t level = 0; level <= DEFLATE_LEVEL_MAX; level++)
         libdeflate_free_compressor(state->deflate_encoders[level]);
+    cogpu_release(state->deflate_own);
 }
 
 cogpu_status cogpu_decode_deflate(cogpu_codec_state *state, const cogpu_block_format *format,
@@ -46,21 +49,17 @@ cogpu_status cogpu_decode_deflate(cogpu_codec_state *state, const cogpu_block_fo
 }
 
 enum {
+    FAST_LEVEL = 1,
+    USUAL_LEVEL = 6,
+    ZLIB_BYTES = 2 + 4, /* around the stream: a header and the Adler-32 */
+
     SAMPLE_PIECES = 4, /* from all over the block: a part of it may be nodata */
-    PIECE_BYTES = 4 << 10,
-    SAMPLE_BYTES = SAMPLE_PIECES * PIECE_BYTES,
-    SAMPLED_BLOCK_MIN = 8 * SAMPLE_BYTES, /* below it, sampling takes longer than it saves */
-    SEARCH_PAYS = 8 /* shrunk by so much, the block is of a kind whose every match counts */
+    PIECE_BYTES_MAX = 4 << 10,
+    PIECE_OF_BLOCK = 128,          /* a piece is so small a part of the block */
+    SAMPLED_BLOCK_MIN = 128 << 10, /* below it, a sample says too little */
+    LOSS_OF_SAMPLE = 80,           /* that we may be larger by a part in so many */
+    SEARCH_PAYS = 4 /* shrunk by so much, the block is of a kind whose every match counts */
 };
-
-/* Levels that may stand in for slower ones, the fastest first, and by how many parts in 10000 a
- * sample may grow: so that all in all blocks grow by less than a percent. */
-static const struct stand_in {
-    int level;
-    size_t loss;
-} stand_ins[] = {{1, 50}, {4, 100}};
-
-enum { STAND_INS = sizeof stand_ins / sizeof *stand_ins, USUAL_LEVEL = 6 };
 
 static cogpu_status encode_at(cogpu_codec_state *state, int level, const uint8_t *in,
                               size_t in_bytes, uint8_t *out, size_t out_bytes, size_t *got,
@@ -75,45 +74,62 @@ static cogpu_status encode_at(cogpu_codec_state *state, int level, const uint8_t
                 : cogpu_fail(error, COGPU_LIMIT, "the zlib stream is larger than its room");
 }
 
-static void take_sample(const uint8_t *in, size_t in_bytes, uint8_t *sample) {
-    const size_t step = in_bytes / SAMPLE_PIECES;
+static cogpu_status encode_own(cogpu_codec_state *state, const uint8_t *in, size_t in_bytes,
+                               uint8_t *out, size_t *got, cogpu_error *error) {
+    if (!state->deflate_own)
+        state->deflate_own = cogpu_allocate(cogpu_deflate_memory_bytes);
+    if (!state->deflate_own)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the deflate encoder");
+    out[0] = 0x78; /* deflate, a window of 32 KiB */
+    out[1] = 0x9C; /* as by the usual level */
+    const size_t bytes = cogpu_deflate_encode(state->deflate_own, in, in_bytes, out + 2);
+    const uint32_t adler = libdeflate_adler32(1, in, in_bytes);
+    store_little(__builtin_bswap32(adler), out + 2 + bytes, 4);
+    *got = bytes + ZLIB_BYTES;
+    return COGPU_OK;
+}
+
+/* Returns the sample's bytes. */
+static size_t take_sample(const uint8_t *in, size_t in_bytes, uint8_t *sample) {
+    const size_t step = in_bytes / SAMPLE_PIECES, part = in_bytes / PIECE_OF_BLOCK;
+    const size_t piece = part < PIECE_BYTES_MAX ? part : PIECE_BYTES_MAX;
     for (size_t i = 0; i < SAMPLE_PIECES; i++)
-        memcpy(sample + i * PIECE_BYTES, in + i * step + (step - PIECE_BYTES) / 2, PIECE_BYTES);
+        memcpy(sample + i * piece, in + i * step + (step - piece) / 2, piece);
+    return SAMPLE_PIECES * piece;
 }
 
 /* The sample is not in the state's working memory: LERC has what is to be packed there. */
-static cogpu_status choose_level(cogpu_codec_state *state, int asked, const uint8_t *in,
-                                 size_t in_bytes, uint8_t *out, size_t out_bytes, int *level,
-                                 cogpu_error *error) {
-    uint8_t sample[SAMPLE_BYTES];
-    size_t asked_bytes = 0, bytes = 0;
-    take_sample(in, in_bytes, sample);
-    *level = asked;
-    TRY(encode_at(state, asked, sample, SAMPLE_BYTES, out, out_bytes, &asked_bytes, error));
-    if (asked_bytes < SAMPLE_BYTES / SEARCH_PAYS)
+static cogpu_status ask_sample(cogpu_codec_state *state, int level, const uint8_t *in,
+                               size_t in_bytes, uint8_t *out, size_t out_bytes, bool *own_will_do,
+                               cogpu_error *error) {
+    uint8_t sample[SAMPLE_PIECES * PIECE_BYTES_MAX];
+    const size_t bytes = take_sample(in, in_bytes, sample);
+    size_t asked, own = 0;
+    *own_will_do = false;
+    TRY(encode_at(state, level, sample, bytes, out, out_bytes, &asked, error));
+    if (asked < bytes / SEARCH_PAYS)
         return COGPU_OK;
-    for (const struct stand_in *s = stand_ins; s < stand_ins + STAND_INS && s->level < asked; s++) {
-        TRY(encode_at(state, s->level, sample, SAMPLE_BYTES, out, out_bytes, &bytes, error));
-        if (bytes <= asked_bytes + asked_bytes * s->loss / 10000) {
-            *level = s->level;
-            break;
-        }
-    }
+    TRY(encode_own(state, sample, bytes, out, &own, error));
+    *own_will_do = own <= asked + asked / LOSS_OF_SAMPLE;
     return COGPU_OK;
 }
 
 static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encoding,
                            const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
                            size_t *got, cogpu_error *error) {
-    int level = encoding->level;
-    if (level > stand_ins[0].level && level <= USUAL_LEVEL && in_bytes >= SAMPLED_BLOCK_MIN)
-        TRY(choose_level(state, level, in, in_bytes, out, out_bytes, &level, error));
-    return encode_at(state, level, in, in_bytes, out, out_bytes, got, error);
+    const int level = encoding->level;
+    bool own_will_do = false;
+    if (level > FAST_LEVEL && level <= USUAL_LEVEL && in_bytes >= SAMPLED_BLOCK_MIN)
+        TRY(ask_sample(state, level, in, in_bytes, out, out_bytes, &own_will_do, error));
+    return own_will_do ? encode_own(state, in, in_bytes, out, got, error)
+                       : encode_at(state, level, in, in_bytes, out, out_bytes, got, error);
 }
 
 static uint64_t bound(const cogpu_encoding *encoding, uint64_t in_bytes) {
     (void)encoding;
-    return libdeflate_zlib_compress_bound(NULL, (size_t)in_bytes);
+    const uint64_t asked = libdeflate_zlib_compress_bound(NULL, (size_t)in_bytes);
+    const uint64_t own = cogpu_deflate_bound(in_bytes) + ZLIB_BYTES;
+    return own > asked ? own : asked;
 }
 
 const cogpu_encoder cogpu_encoder_deflate = {.encode = encode,

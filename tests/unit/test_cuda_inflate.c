@@ -1,10 +1,11 @@
 /*
- * The deflate decoder of the device. Streams come from libdeflate and from a writer of our own,
- * which makes what no library makes on demand: sections of any size and kind in any order, codes of
- * any lengths, every mistake. Whatever the device takes, the host's codec must take too, byte for
- * byte.
+ * The deflate decoder of the device. Streams come from libdeflate, from our encoder, and from a
+ * writer which makes what neither makes on demand: sections of any size and kind in any order,
+ * codes of any lengths, every mistake. Whatever the device takes, the host's codec must take too,
+ * byte for byte.
  */
 #include "codec/codec.h"
+#include "codec/deflate_encode.h"
 #include "gpu_test.h"
 #include "test.h"
 
@@ -491,6 +492,25 @@ static void libdeflate_levels(void) {
 #endif
 }
 
+static void our_encoder(void) {
+#ifdef COGPU_HAVE_LIBDEFLATE
+    gpu_stream streams[DATA_KINDS];
+    void *memory = malloc(cogpu_deflate_memory_bytes);
+    for (uint32_t kind = 0; kind < DATA_KINDS; kind++) {
+        const uint32_t bytes = 70000 + draw(20000);
+        uint8_t *data = make_data((enum data)kind, bytes);
+        struct writer w = begin_stream((uint32_t)cogpu_deflate_bound(bytes) + 6);
+        w.bytes += (uint32_t)cogpu_deflate_encode(memory, data, bytes, w.out + w.bytes);
+        end_stream(&w, adler(data, bytes));
+        streams[kind] =
+            (gpu_stream){.in = w.out, .in_bytes = w.bytes, .room = bytes, .needed = bytes};
+        free(data);
+    }
+    CHECK(all_taken(streams, DATA_KINDS));
+    free(memory);
+#endif
+}
+
 /* Tokens drawn from all that the codes allow. */
 static bool takes_codes(struct huffman *literals, uint32_t literal_count) {
     struct huffman distances = {{0}, {0}};
@@ -798,6 +818,7 @@ int main(void) {
     RUN(many_sizes);
     RUN(large);
     RUN(libdeflate_levels);
+    RUN(our_encoder);
     RUN(long_codes);
     RUN(hard_to_synchronise);
     RUN(scratch);
