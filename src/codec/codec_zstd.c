@@ -1,12 +1,19 @@
 /*
  * Takes a block as one or more zstd frames, hands on their content; and makes such a frame.
  *
- * Each frame is decoded in one go straight into the block: a window, however large the frame says
- * it is, then needs no memory, and no frame can write past the block whatever size it states.
+ * Decoding: each frame goes in one go straight into the block: a window, however large the frame
+ * says it is, then needs no memory, and no frame can write past the block whatever size it states.
+ *
+ * Encoding: `level` is zstd's, or a faster way that does as well. Levels 7 to 9 differ in how long
+ * they look for matches, which in measured and predicted rasters are few: there a quicker search is
+ * as good, and a table of half the places, which stays in the caches, too. Blocks without any match
+ * need no search at all. Where matches are many, as with classes, the level stays as it is. So each
+ * block is asked: a sample of it is encoded in each way in question.
  */
 #include "base/bytes.h"
 #include "codec/codec.h"
 
+#include <string.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 
@@ -117,20 +124,134 @@ static void stream_close(cogpu_stream *stream) {
 
 const cogpu_stream_codec cogpu_stream_zstd = {stream_decode, stream_close, true};
 
+enum {
+    SAMPLE_PIECES = 5, /* from all over the block: a part of it may be nodata */
+    PIECE_BYTES = 4 << 10,
+    SAMPLE_BYTES = SAMPLE_PIECES * PIECE_BYTES,
+    SAMPLED_BLOCK_MIN = 8 * SAMPLE_BYTES, /* below it, sampling takes longer than it saves */
+    SEARCH_PAYS = 4, /* shrunk by so much, the block is of a kind whose every match counts */
+    FIRST_SLOW_LEVEL = 7,
+    USUAL_LEVEL = 9
+};
+
+/* A way to look for matches, in zstd's terms; 0 is what the level says. */
+struct way {
+    int level, strategy, attempts_log, match_min;
+    bool half_table; /* room for every other place of the block */
+    size_t loss;     /* parts in 10000 by which a sample may be larger than in a sounder way */
+};
+
+static const struct way quick = {.level = 1, .loss = 20},
+                        lazy = {USUAL_LEVEL, ZSTD_lazy, 4, 5, true, 0},
+                        deep = {USUAL_LEVEL, ZSTD_lazy, 5, 5, true, 0},
+                        deep_short = {USUAL_LEVEL, ZSTD_lazy, 5, 4, true, 0};
+
+static int table_log(const struct way *way, size_t in_bytes) {
+    enum { LOG_MAX = 20 }; /* as levels 7 and 8 have it; a larger one leaves the caches */
+    if (!way->half_table)
+        return 0;
+    const int log = 63 - __builtin_clzll(in_bytes - 1);
+    return log < LOG_MAX ? log : LOG_MAX;
+}
+
 /* As libtiff writes: one frame, which says its content's size, without a checksum. */
-static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encoding,
-                           const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
-                           size_t *got, cogpu_error *error) {
+static cogpu_status encode_by(cogpu_codec_state *state, const struct way *way, const uint8_t *in,
+                              size_t in_bytes, uint8_t *out, size_t out_bytes, size_t *got,
+                              cogpu_error *error) {
+    const struct {
+        ZSTD_cParameter parameter;
+        int value;
+    } settings[] = {
+        {ZSTD_c_compressionLevel, way->level},      {ZSTD_c_strategy, way->strategy},
+        {ZSTD_c_searchLog, way->attempts_log},      {ZSTD_c_minMatch, way->match_min},
+        {ZSTD_c_hashLog, table_log(way, in_bytes)}, {ZSTD_c_chainLog, table_log(way, in_bytes)}};
     if (!state->zstd_encoder)
         state->zstd_encoder = ZSTD_createCCtx();
     if (!state->zstd_encoder)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for the zstd encoder");
-    ZSTD_CCtx_setParameter(state->zstd_encoder, ZSTD_c_compressionLevel, encoding->level);
-    *got = ZSTD_compress2(state->zstd_encoder, out, out_bytes, in, in_bytes);
-    if (ZSTD_isError(*got)) /* with this much room nothing else can fail */
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        ZSTD_CCtx_setParameter(state->zstd_encoder, settings[i].parameter, settings[i].value);
+    const size_t written = ZSTD_compress2(state->zstd_encoder, out, out_bytes, in, in_bytes);
+    if (ZSTD_isError(written)) /* with this much room nothing else can fail */
         return cogpu_fail(error, COGPU_MEMORY, "the zstd encoder failed: %s",
-                          ZSTD_getErrorName(*got));
+                          ZSTD_getErrorName(written));
+    *got = written;
     return COGPU_OK;
+}
+
+/* Has the block matches that a sample is too small to show: more than one place in 64 whose next
+ * `match_min` bytes were there before? Some 4000 places are looked at, chosen by what those bytes
+ * are, so that equal ones are chosen together; but never zeros, whose runs any way finds. */
+static bool repeats(const uint8_t *in, size_t in_bytes, int match_min) {
+    enum { PLACES_LOG = 12, SLOTS = 2 << PLACES_LOG };
+    const uint64_t least_hash = UINT64_MAX << (PLACES_LOG + __builtin_clzll(in_bytes) + 1);
+    uint32_t slots[SLOTS] = {0};
+    size_t places = 0, repeated = 0;
+    for (size_t i = 0; i + sizeof(uint64_t) <= in_bytes; i++) {
+        const uint64_t next = load_u64(in + i, false) << (64 - 8 * match_min);
+        const uint64_t hash = next * 0x9FB21C651E98DF25;
+        if (hash < least_hash)
+            continue;
+        uint32_t *slot = &slots[(hash >> 32) % SLOTS];
+        repeated += *slot == (uint32_t)(hash >> 24);
+        *slot = (uint32_t)(hash >> 24);
+        places++;
+    }
+    return repeated > places / 64;
+}
+
+/* From the first byte to the last, so that the pieces lie anywhere in a row. */
+static void take_sample(const uint8_t *in, size_t in_bytes, uint8_t *sample) {
+    const size_t step = (in_bytes - PIECE_BYTES) / (SAMPLE_PIECES - 1);
+    for (size_t i = 0; i < SAMPLE_PIECES; i++)
+        memcpy(sample + i * PIECE_BYTES, in + i * step, PIECE_BYTES);
+}
+
+/* Encodes the sample: is it no larger than `bytes`, but for what may be lost? */
+static cogpu_status is_as_good(cogpu_codec_state *state, const struct way *way,
+                               const uint8_t *sample, size_t bytes, uint8_t *out, size_t out_bytes,
+                               bool *is_good, cogpu_error *error) {
+    size_t got = 0;
+    TRY(encode_by(state, way, sample, SAMPLE_BYTES, out, out_bytes, &got, error));
+    *is_good = got <= bytes + bytes * way->loss / 10000;
+    return COGPU_OK;
+}
+
+/* The sample is not in the state's working memory: LERC has what is to be packed there. */
+static cogpu_status choose_way(cogpu_codec_state *state, const uint8_t *in, size_t in_bytes,
+                               uint8_t *out, size_t out_bytes, struct way *way,
+                               cogpu_error *error) {
+    enum { SMALL_BLOCK_MAX = 256 << 10 }; /* up to here the levels look longer, and for 4 bytes */
+    const bool is_small = in_bytes <= SMALL_BLOCK_MAX;
+    const struct way *sound = is_small ? &deep : &lazy;
+    uint8_t sample[SAMPLE_BYTES];
+    size_t bytes = 0;
+    bool is_good = false;
+    take_sample(in, in_bytes, sample);
+    TRY(encode_by(state, sound, sample, SAMPLE_BYTES, out, out_bytes, &bytes, error));
+    if (bytes < SAMPLE_BYTES / SEARCH_PAYS)
+        return COGPU_OK;
+    *way = *sound;
+    TRY(is_as_good(state, &quick, sample, bytes, out, out_bytes, &is_good, error));
+    if (is_good && !repeats(in, in_bytes, is_small ? 4 : 5)) {
+        *way = quick;
+    } else if (is_small) {
+        TRY(is_as_good(state, &deep_short, sample, bytes, out, out_bytes, &is_good, error));
+        *way = is_good ? deep_short : deep;
+    }
+    return COGPU_OK;
+}
+
+static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encoding,
+                           const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
+                           size_t *got, cogpu_error *error) {
+    struct way way = {.level = encoding->level};
+    if (way.level >= FIRST_SLOW_LEVEL && way.level <= USUAL_LEVEL &&
+        in_bytes >= SAMPLED_BLOCK_MIN) {
+        way.half_table = true;
+        TRY(choose_way(state, in, in_bytes, out, out_bytes, &way, error));
+    }
+    return encode_by(state, &way, in, in_bytes, out, out_bytes, got, error);
 }
 
 static uint64_t bound(const cogpu_encoding *encoding, uint64_t in_bytes) {
@@ -138,5 +259,8 @@ static uint64_t bound(const cogpu_encoding *encoding, uint64_t in_bytes) {
     return ZSTD_COMPRESSBOUND(in_bytes);
 }
 
-const cogpu_encoder cogpu_encoder_zstd = {
-    .encode = encode, .bound = bound, .least_level = 1, .most_level = 22, .usual_level = 9};
+const cogpu_encoder cogpu_encoder_zstd = {.encode = encode,
+                                          .bound = bound,
+                                          .least_level = 1,
+                                          .most_level = 22,
+                                          .usual_level = USUAL_LEVEL};

@@ -57,13 +57,31 @@ static void runs(uint8_t *to, size_t bytes) {
     }
 }
 
-/* Heights in centimetres, their differences stored as 32-bit integers. */
-static void heights(uint8_t *to, size_t bytes) {
+/* Differences up to `most`, stored as 32-bit integers. */
+static void differences(uint8_t *to, size_t bytes, int32_t most) {
     int32_t last = 0;
     for (size_t i = 0; i < bytes; i++) {
         if (i % 4 == 0)
-            last = (int32_t)(random_bits() % 40 + random_bits() % 40) - 40;
+            last = (int32_t)(random_bits() % most + random_bits() % most) - most;
         to[i] = (uint8_t)((uint32_t)last >> 8 * (i % 4));
+    }
+}
+
+static void heights(uint8_t *to, size_t bytes) {
+    differences(to, bytes, 40);
+}
+
+static void fine_heights(uint8_t *to, size_t bytes) {
+    differences(to, bytes, 400);
+}
+
+/* Numbers of 32 bits, of which there are 30000. */
+static void known_numbers(uint8_t *to, size_t bytes) {
+    uint32_t number = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        if (i % 4 == 0)
+            number = (random_bits() >> 8) % 30000 * 2654435761u;
+        to[i] = (uint8_t)(number >> 8 * (i % 4));
     }
 }
 
@@ -85,6 +103,19 @@ static void patches(uint8_t *to, size_t bytes) {
                                                : (uint8_t)(random_bits() % 12);
 }
 
+/* Values of 12 bits in 16, of which next to nothing comes twice: as the lower random bits would. */
+static void radiances(uint8_t *to, size_t bytes) {
+    for (size_t i = 0; i < bytes; i++)
+        to[i] = i >= 2000 && i % 1000 < 7 ? to[i - 2000]
+                                          : (uint8_t)(random_bits() >> 12 & (i % 2 ? 15 : 255));
+}
+
+/* Nothing comes twice in reach of a sample, and all of it does in the block. */
+static void far_copies(uint8_t *to, size_t bytes) {
+    radiances(to, bytes);
+    memcpy(to + bytes / 2, to, bytes / 2);
+}
+
 /* No two bytes stand after each other twice, so that each is a code of LZW: all pairs of bytes in
  * the order of their lesser one. */
 static void no_pair_twice(uint8_t *to, size_t bytes) {
@@ -100,8 +131,9 @@ static void no_pair_twice(uint8_t *to, size_t bytes) {
 }
 
 typedef void fill(uint8_t *to, size_t bytes);
-static fill *const kinds[] = {zeros,   noise,  few_values, ramp,         runs,
-                              heights, planes, patches,    no_pair_twice};
+static fill *const kinds[] = {zeros,      noise,        few_values,    ramp,   runs,
+                              heights,    fine_heights, known_numbers, planes, radiances,
+                              far_copies, patches,      no_pair_twice};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 /* ---- judges: whether the stream holds these bytes ---- */
@@ -383,6 +415,61 @@ static void deflate_keeps_its_level(void) {
 #endif
 }
 
+#if COGPU_HAVE_ZSTD
+static uint8_t theirs[LARGEST + LARGEST / 8];
+
+static size_t by_zstd(int level, size_t bytes) {
+    return ZSTD_compress(theirs, sizeof theirs, raw, bytes, level);
+}
+
+/* So it is with zstd, */
+static void zstd_keeps_its_level(void) {
+    const subject *zstd = subject_of(COMPRESSION_ZSTD);
+    for (size_t i = 0; i < 2 * KINDS; i++) {
+        const size_t block = i < KINDS ? 200000 : LARGEST;
+        kinds[i % KINDS](raw, block);
+        const size_t bytes = by_zstd(9, block);
+        CHECK(check_block(zstd, 9, raw, block, 1000) <= bytes + bytes / 32);
+    }
+}
+
+static bool becomes_that_of(int level, int asked, size_t block) {
+    const cogpu_encoding encoding = {.level = asked};
+    encoded ours = encode_with(&codec_state, &cogpu_encoder_zstd, &encoding, raw, block);
+    const bool is_same = ours.got == by_zstd(level, block) && !memcmp(theirs, ours.out, ours.got);
+    free(ours.out);
+    return is_same;
+}
+
+/* which looks for matches where there are some, as it was told; not in small blocks, nor at other
+ * levels, */
+static void zstd_looks_for_matches(void) {
+    radiances(raw, LARGEST);
+    CHECK(becomes_that_of(1, 9, LARGEST) && !becomes_that_of(9, 9, LARGEST));
+    CHECK(becomes_that_of(1, 7, LARGEST));
+    CHECK(becomes_that_of(6, 6, LARGEST) && becomes_that_of(10, 10, LARGEST));
+    CHECK(becomes_that_of(9, 9, 100000) && !becomes_that_of(1, 9, 100000));
+    memset(raw + 1000, 0, LARGEST / 4);
+    CHECK(becomes_that_of(1, 9, LARGEST));
+    far_copies(raw, LARGEST);
+    CHECK(!becomes_that_of(1, 9, LARGEST));
+    heights(raw, LARGEST);
+    CHECK(!becomes_that_of(1, 9, LARGEST) && !becomes_that_of(9, 9, LARGEST));
+}
+
+/* and takes half of the memory that it would by itself. */
+static void zstd_memory(void) {
+    const cogpu_encoding encoding = {.level = 9};
+    for (size_t i = 0; i < KINDS; i++) {
+        cogpu_codec_state state = {0};
+        kinds[i](raw, LARGEST);
+        free(encode_with(&state, &cogpu_encoder_zstd, &encoding, raw, LARGEST).out);
+        CHECK(ZSTD_sizeof_CCtx(state.zstd_encoder) < 6 << 20);
+        cogpu_codec_state_close(&state);
+    }
+}
+#endif
+
 static void nothing(void) {
     for (const subject *s = subjects; s < subjects + SUBJECTS; s++)
         if (encoder_of(s))
@@ -433,6 +520,11 @@ int main(void) {
     RUN(ranges_of_levels);
     RUN(sizes);
     RUN(deflate_keeps_its_level);
+#if COGPU_HAVE_ZSTD
+    RUN(zstd_keeps_its_level);
+    RUN(zstd_looks_for_matches);
+    RUN(zstd_memory);
+#endif
     RUN(nothing);
     RUN(packbits_rows);
     RUN(packbits_bound);
