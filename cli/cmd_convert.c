@@ -234,6 +234,8 @@ static int run(const cogpu_arguments *arguments) {
     if (strcmp(arguments->files[1], "-") == 0)
         return cogpu_report_usage("OUT cannot be stdout, since a TIFF is not written from its "
                                   "start to its end; give the name of a file");
+    if (cogpu_scheme_length(arguments->files[1]) > 0)
+        return cogpu_report_usage("OUT cannot be a URL; write a file, and upload that");
     struct job job = {.arguments = arguments};
     cogpu_input input;
     cogpu_error error;

@@ -47,14 +47,14 @@ static cogpu_status read_stdin(void **memory, size_t *bytes, cogpu_error *error)
     }
 }
 
-/* "http" of "http://..."; a path may hold "://" further on. */
-static size_t scheme_length(const char *name) {
+/* A path may hold "://" further on. */
+size_t cogpu_scheme_length(const char *name) {
     size_t letters = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
     return letters > 0 && strncmp(name + letters, "://", 3) == 0 ? letters : 0;
 }
 
 static cogpu_status open_input(cogpu_input *input, cogpu_error *error) {
-    size_t scheme = scheme_length(input->name);
+    size_t scheme = cogpu_scheme_length(input->name);
     if (scheme > 0)
         return cogpu_refuse(error, COGPU_UNSUPPORTED,
                             "%.*s:// is not supported; download the file, or pipe it in and name "

@@ -15,4 +15,7 @@ typedef struct cogpu_input {
 cogpu_status cogpu_input_open(const char *name, cogpu_input *input, cogpu_error *error);
 void cogpu_input_close(cogpu_input *input);
 
+/* How many letters "http" of "http://..." has; 0 for what is no URL. */
+size_t cogpu_scheme_length(const char *name);
+
 #endif

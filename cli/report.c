@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 cogpu_status cogpu_refuse(cogpu_error *error, cogpu_status status, const char *format, ...) {
     *error = (cogpu_error){.status = status, .directory = -1, .block = -1, .offset = -1};
@@ -70,9 +71,15 @@ static void print_json(const char *file, const cogpu_error *error) {
     cogpu_json_print(&json);
 }
 
+/* Some messages name the file themselves, at their end. */
+static bool names(const char *message, const char *file) {
+    size_t all = strlen(message), end = file ? strlen(file) : 0;
+    return end > 0 && end < all && strcmp(message + all - end, file) == 0;
+}
+
 int cogpu_report_error(const cogpu_arguments *arguments, const char *file,
                        const cogpu_error *error) {
-    print_line(file, error->message);
+    print_line(names(error->message, file) ? NULL : file, error->message);
     print_place(error);
     fputc('\n', stderr);
     if (arguments->json)

@@ -19,10 +19,14 @@
 
 enum { ROWS_AT_ONCE = 16, SAMPLES_MAX = 4, PHOTOMETRIC_YCBCR = 6 };
 
-/* What a square of 8 x 8 samples may take, and all else of a stream. With quantisers of 1 its
- * energy allows 63 coefficients of 8 bits, which cost 18 bits each, and a first one of 22; one in
- * 18 bits may fill a byte with ones, after which a zero byte is stuffed: 209 bytes. */
-enum { SQUARE_MAX = 256, HEADERS_MAX = 1024 };
+/* All of a stream but its squares. */
+enum { HEADERS_MAX = 1024 };
+
+/* Where the coefficients stand that JPEG stores one after the other. */
+static const uint8_t order[64] = {0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,
+                                  12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6,  7,  14, 21, 28,
+                                  35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51,
+                                  58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
 
 typedef struct writing {
     struct jpeg_compress_struct codec;
@@ -181,6 +185,77 @@ static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encod
     return write_stream(encoding, in, out, out_bytes, got, error);
 }
 
+/* ---- how large a stream may get ------------------------------------------------------------ */
+
+/* Bytes of a square of 8 x 8 samples, whatever they are: its coefficients in the order of JPEG,
+ * each of them either 0 or large enough for a symbol of some size, and all of them bound by the
+ * energy of samples between -128 and 127, which the transform keeps. What the bits of the costliest
+ * choice come to is hard to tell; but with a price on energy the costliest is found from the last
+ * coefficient to the first, and if it pays for all of the energy that there is, no choice within it
+ * costs more. Any price gives a bound; this one a good bound for all qualities.
+ *
+ * After a byte of ones a zero byte is stuffed: so each bit that is one counts as two. */
+enum { COEFFICIENTS = 64, SIZES = 10, RUNS = 16, ALL_ZERO = 0x00, RUN_OF_16 = 0xF0 };
+enum { FIRST_BITS = 44 };  /* of the first coefficient: a code of 11 and 11 more, all ones */
+enum { SQUARE_MAX = 288 }; /* bytes, with quantisers of 1 */
+static const double energy = 64 * 128 * 128, price = 1.0 / 8192;
+
+/* Bits of each symbol of a Huffman table with those that follow it, ones twice. */
+static void weigh_symbols(const JHUFF_TBL *table, double weights[256]) {
+    uint32_t code = 0, index = 0;
+    for (uint32_t length = 1; length <= 16; length++, code <<= 1)
+        for (uint32_t i = 0; i < table->bits[length]; i++, code++) {
+            uint8_t symbol = table->huffval[index++];
+            uint32_t size = symbol % RUNS, ones = 0;
+            for (uint32_t bits = code; bits; bits >>= 1)
+                ones += bits & 1;
+            weights[symbol] = length + ones + 2 * size;
+        }
+}
+
+/* The least that a coefficient is to have `size` bits when it is quantised. Reckoned with whole
+ * numbers, it may be off by 1. */
+static double least_of_size(uint32_t size, uint32_t quantiser) {
+    double least = ((1u << (size - 1)) - 0.5) * quantiser - 1;
+    return least > 0 ? least : 0;
+}
+
+static uint32_t square_bytes(const JQUANT_TBL *quantisers, const JHUFF_TBL *table) {
+    double weights[256] = {0}, most[COEFFICIENTS + 1] = {0}; /* bits from a coefficient on */
+    weigh_symbols(table, weights);
+    for (uint32_t first = COEFFICIENTS - 1; first > 0; first--) {
+        most[first] = weights[ALL_ZERO];
+        for (uint32_t at = first; at < COEFFICIENTS; at++)
+            for (uint32_t size = 1; size <= SIZES; size++) {
+                uint32_t zeros = at - first;
+                double least = least_of_size(size, quantisers->quantval[order[at]]);
+                double bits = zeros / RUNS * weights[RUN_OF_16] +
+                              weights[zeros % RUNS * RUNS + size] - price * least * least +
+                              most[at + 1];
+                most[first] = bits > most[first] ? bits : most[first];
+            }
+    }
+    return (uint32_t)((most[1] + price * energy + FIRST_BITS) / 8) + 1;
+}
+
+/* With the tables of this quality, whichever of both a band has. */
+static uint32_t largest_square(const cogpu_encoding *encoding) {
+    writing w;
+    uint8_t tables[HEADERS_MAX];
+    memset(&w, 0, sizeof w);
+    uint32_t most = SQUARE_MAX;
+    if (check(&encoding->format, NULL) == COGPU_OK &&
+        guarded(&w, encoding, NULL, tables, sizeof tables) == COGPU_OK) {
+        most = 0;
+        for (int i = 0; i < 2; i++) {
+            uint32_t bytes = square_bytes(w.codec.quant_tbl_ptrs[i], w.codec.ac_huff_tbl_ptrs[i]);
+            most = bytes > most ? bytes : most;
+        }
+    }
+    jpeg_destroy_compress(&w.codec);
+    return most;
+}
+
 /* Squares of all bands but the subsampled ones, which have fewer; sides are filled up. */
 static uint64_t bound(const cogpu_encoding *encoding, uint64_t in_bytes) {
     const cogpu_block_format *format = &encoding->format;
@@ -192,7 +267,7 @@ static uint64_t bound(const cogpu_encoding *encoding, uint64_t in_bytes) {
     }
     uint64_t units =
         divide_up(format->width, 8 * squares_x) * divide_up(format->height, 8 * squares_y);
-    return HEADERS_MAX + units * (squares_x * squares_y + others) * SQUARE_MAX;
+    return HEADERS_MAX + units * (squares_x * squares_y + others) * largest_square(encoding);
 }
 
 const cogpu_encoder cogpu_encoder_jpeg = {.encode = encode, .bound = bound};

@@ -81,13 +81,13 @@ static cogpu_status check_alpha(const cogpu_profile *profile, const colours *cho
                                 cogpu_error *error) {
     if (profile->premultiplied && !profile->alpha_band)
         return cogpu_fail(error, COGPU_ARGUMENT,
-                          "premultiplied speaks of an alpha band; set alpha_band");
+                          "`premultiplied` speaks of an alpha band: set `alpha_band`");
     if (profile->alpha_band > profile->bands)
-        return cogpu_fail(error, COGPU_ARGUMENT, "alpha_band is %u, but there are %u bands",
+        return cogpu_fail(error, COGPU_ARGUMENT, "`alpha_band` is %u, but bands go from 1 to %u",
                           profile->alpha_band, profile->bands);
     if (profile->alpha_band && profile->alpha_band <= chosen->bands)
         return cogpu_fail(error, COGPU_ARGUMENT,
-                          "band %u cannot be alpha: with %s the first %u bands are colours",
+                          "band %u cannot be alpha: %s takes %u for colours, and alpha comes after",
                           profile->alpha_band, chosen->name, chosen->bands);
     return COGPU_OK;
 }

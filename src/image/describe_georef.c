@@ -36,7 +36,10 @@ static cogpu_status check_transform(const double transform[6], cogpu_error *erro
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "the transform has a number that is not finite; leave has_transform 0 "
                           "where there is none");
-    if (area == 0 || !isfinite(area))
+    if (!isfinite(area))
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "the transform gives pixels an area that is beyond all numbers");
+    if (area == 0)
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "the transform gives pixels no area; the width of a pixel is "
                           "transform[1], its height transform[5]");

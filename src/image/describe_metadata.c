@@ -212,14 +212,16 @@ static cogpu_status add_nodata(const cogpu_profile *profile, cogpu_arena *arena,
         return COGPU_OK;
     if (!cogpu_number_is_whole_text(profile->nodata) ||
         !cogpu_number_parse(profile->nodata, &stated))
-        return cogpu_fail(error, COGPU_ARGUMENT, "nodata \"%.40s\" is not a number",
+        return cogpu_fail(error, COGPU_ARGUMENT, "nodata \"%.40s\" is not a number, nor nan",
                           profile->nodata);
     cogpu_nodata_parse(profile->nodata, profile->type, &parsed);
     bool is_word = !strpbrk(profile->nodata, "0123456789");
     if (!parsed.matches || (isinf(parsed.value) && !is_word))
-        return cogpu_fail(error, COGPU_ARGUMENT,
-                          "nodata \"%.40s\" is no value that a sample of %s can have",
-                          profile->nodata, cogpu_type_name(profile->type));
+        return cogpu_fail(
+            error, COGPU_ARGUMENT,
+            "nodata \"%.40s\" is no value that a sample of %s can have: choose another, or "
+            "none",
+            profile->nodata, cogpu_type_name(profile->type));
     if (profile->type == COGPU_I64)
         snprintf(text, sizeof text, "%" PRId64, parsed.i64);
     else if (profile->type == COGPU_U64)

@@ -32,15 +32,14 @@ static bool is_complex(cogpu_type type) {
 static cogpu_status check_choices(const cogpu_profile *profile, cogpu_error *error) {
     const struct {
         const char *field;
-        int64_t value, last;
-    } choices[] = {{"resampling", profile->resampling, COGPU_MEDIAN},
-                   {"overviews", profile->overviews, COGPU_OVERVIEWS_LISTED},
-                   {"bigtiff", profile->bigtiff, COGPU_BIGTIFF_NO}};
+        int value, last;
+    } choices[] = {{"resampling", (int)profile->resampling, COGPU_MEDIAN},
+                   {"overviews", (int)profile->overviews, COGPU_OVERVIEWS_LISTED},
+                   {"bigtiff", (int)profile->bigtiff, COGPU_BIGTIFF_NO}};
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
         if (choices[i].value < 0 || choices[i].value > choices[i].last)
-            return cogpu_fail(error, COGPU_ARGUMENT, "`%s` is %lld: 0 to %lld are there",
-                              choices[i].field, (long long)choices[i].value,
-                              (long long)choices[i].last);
+            return cogpu_fail(error, COGPU_ARGUMENT, "`%s` is %d: 0 to %d are there",
+                              choices[i].field, choices[i].value, choices[i].last);
     return COGPU_OK;
 }
 
@@ -65,18 +64,39 @@ static cogpu_status plan_codec(const cogpu_profile *profile, cogpu_write_plan *p
                        : strcmp(name, "lerc_zstd") == 0  ? 2
                                                          : 0;
     plan->codec = cogpu_codec_named(packing ? "lerc" : name);
-    if (!plan->codec)
-        return cogpu_fail(
-            error, COGPU_ARGUMENT,
-            "there is no codec `%.40s`: none, packbits, lzw, deflate, zstd, lzma, jpeg, "
-            "webp, lerc, lerc_deflate and lerc_zstd can be written",
-            name);
-    if (!plan->codec->encoder)
-        return cogpu_fail(error, COGPU_UNSUPPORTED,
-                          "%s cannot be written: this build lacks %s, or no way to write it", name,
-                          plan->codec->library[0] ? plan->codec->library : "its encoder");
+    const cogpu_codec_row *codec = plan->codec;
+    bool lacks_library = codec && !codec->decode && codec->library[0];
+    if (lacks_library)
+        return cogpu_fail(error, COGPU_UNSUPPORTED, "%s cannot be written: this build lacks %s",
+                          name, codec->library);
+    if (!codec || !codec->encoder)
+        return cogpu_fail(error, codec ? COGPU_UNSUPPORTED : COGPU_ARGUMENT,
+                          "%s `%.40s`: none, packbits, lzw, deflate, zstd, lzma, jpeg, webp, lerc, "
+                          "lerc_deflate and lerc_zstd can be written",
+                          codec ? "nothing here writes" : "there is no codec", name);
     plan->encoding.format.compression = plan->codec->compression;
     plan->encoding.format.lerc_packing = packing;
+    return COGPU_OK;
+}
+
+/* What is lost, is as the caller asks: a number that the codec has no use for is a mistake. */
+static cogpu_status check_losses(const cogpu_profile *profile, const cogpu_codec_row *codec,
+                                 cogpu_error *error) {
+    bool is_jpeg = codec->compression == COMPRESSION_JPEG;
+    if (profile->quality && !is_jpeg && codec->compression != COMPRESSION_WEBP)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "%s has no quality, JPEG and WebP have: leave `quality` out, or choose "
+                          "one of these",
+                          codec->name);
+    if (profile->max_error > 0 && codec->compression != COMPRESSION_LERC)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "%s takes no error, LERC does: leave `max_error` out, or choose lerc, "
+                          "lerc_deflate or lerc_zstd",
+                          codec->name);
+    if (profile->lossless && is_jpeg)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "JPEG always loses something: leave `lossless` out, or choose another "
+                          "codec");
     return COGPU_OK;
 }
 
@@ -96,13 +116,14 @@ static cogpu_status plan_numbers(const cogpu_profile *profile, cogpu_write_plan 
                    ? cogpu_fail(error, COGPU_ARGUMENT, "%s has levels from %d to %d, not %d",
                                 packer->name, encoder->least_level, encoder->most_level,
                                 profile->level)
-                   : cogpu_fail(error, COGPU_ARGUMENT, "%s has no levels: leave `level` 0",
+                   : cogpu_fail(error, COGPU_ARGUMENT, "%s has no levels: leave `level` out",
                                 packer->name);
     if (profile->quality < 0 || profile->quality > 100)
         return cogpu_fail(error, COGPU_ARGUMENT, "quality goes from 1 to 100, not %d",
                           profile->quality);
     if (!(profile->max_error >= 0 && profile->max_error <= 1e300))
         return cogpu_fail(error, COGPU_ARGUMENT, "`max_error` must be a number from 0 on");
+    TRY(check_losses(profile, codec, error));
     plan->encoding.level = level;
     plan->encoding.quality = profile->quality ? profile->quality : USUAL_QUALITY;
     plan->encoding.lossless = profile->lossless;
@@ -154,11 +175,11 @@ static cogpu_status plan_predictor(const cogpu_profile *profile, cogpu_write_pla
                           "there is no predictor %d: 1 is none, 2 horizontal, 3 for floats",
                           profile->predictor);
     if (profile->predictor > 1 && !plan->codec->takes_predictor)
-        return cogpu_fail(error, COGPU_ARGUMENT,
-                          "%s goes with no predictor: leave `predictor` 0 or 1", plan->codec->name);
+        return cogpu_fail(error, COGPU_ARGUMENT, "%s goes with no predictor: leave `predictor` out",
+                          plan->codec->name);
     if ((profile->predictor == 2 && !takes_2) || (profile->predictor == 3 && !takes_3))
         return cogpu_fail(error, COGPU_ARGUMENT,
-                          "predictor %d is not for %s: leave `predictor` 0 for what fits",
+                          "predictor %d is not for %s: leave `predictor` out for the one that fits",
                           profile->predictor, cogpu_type_name(profile->type));
     uint32_t fitting = takes_3 ? 3 : takes_2 && !profile->palette ? 2 : 1;
     plan->predictor = profile->predictor ? (uint32_t)profile->predictor : fitting;
@@ -193,10 +214,10 @@ static cogpu_status plan_strip(const cogpu_profile *profile, const cogpu_write_p
                                uint32_t *width, uint32_t *height, cogpu_error *error) {
     uint32_t unit = rows_of_jpeg(plan);
     if (profile->cog)
-        return cogpu_fail(error, COGPU_ARGUMENT, "a COG has tiles: leave `strips` 0");
+        return cogpu_fail(error, COGPU_ARGUMENT, "a COG has tiles: leave `strips` out");
     if (profile->block_width && profile->block_width != profile->width)
         return cogpu_fail(error, COGPU_ARGUMENT,
-                          "strips are as wide as the image: leave `block_width` 0");
+                          "strips are as wide as the image: leave `block_width` out");
     *width = profile->width;
     *height = profile->block_height ? profile->block_height : usual_strip(profile, plan);
     if (*height % unit && *height < profile->height)
@@ -206,6 +227,10 @@ static cogpu_status plan_strip(const cogpu_profile *profile, const cogpu_write_p
     return COGPU_OK;
 }
 
+static uint32_t next_side(uint32_t side) {
+    return side > UINT32_MAX - 15 ? UINT32_MAX - 15 : (side + 15) / 16 * 16;
+}
+
 static cogpu_status plan_tile(const cogpu_profile *profile, uint32_t *width, uint32_t *height,
                               cogpu_error *error) {
     *width = profile->block_width ? profile->block_width : TILE;
@@ -213,8 +238,8 @@ static cogpu_status plan_tile(const cogpu_profile *profile, uint32_t *width, uin
     if (*width % 16 || *height % 16)
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "tiles of %u x %u are not possible: sides are multiples of 16, "
-                          "for example %u",
-                          *width, *height, (*width + 15) / 16 * 16);
+                          "for example %u x %u",
+                          *width, *height, next_side(*width), next_side(*height));
     return COGPU_OK;
 }
 
@@ -231,8 +256,8 @@ static cogpu_status plan_block_size(const cogpu_profile *profile, const cogpu_wr
                           *width, *height, plan->codec->name, most);
     if (!checked_mul((uint64_t)*width * plan->pixel_bytes, *height, &bytes) || bytes > BLOCK_MAX)
         return cogpu_fail(error, COGPU_ARGUMENT,
-                          "blocks of %u x %u pixels of %zu bytes are too large: choose smaller "
-                          "ones",
+                          "blocks of %u x %u are too large, with %zu bytes a pixel: readers take 1 "
+                          "GiB at most, so choose smaller ones",
                           *width, *height, plan->pixel_bytes);
     return COGPU_OK;
 }
@@ -263,9 +288,13 @@ static cogpu_status plan_listed(const cogpu_profile *profile, cogpu_write_plan *
                           "overviews are to be as listed, and none is: set `factors`");
     for (uint32_t i = 0, last = 1; i < profile->factor_count; last = profile->factors[i++]) {
         uint32_t factor = profile->factors[i];
+        if (factor < 2)
+            return cogpu_fail(error, COGPU_ARGUMENT,
+                              "overview factors begin with 2: %u is none, leave it out", factor);
         if (factor <= last)
             return cogpu_fail(error, COGPU_ARGUMENT,
-                              "overview factors must grow, from 2 on: %u follows %u", factor, last);
+                              "overview factors must grow, as 2, 4, 8: %u follows %u", factor,
+                              last);
         const cogpu_grid *before = &plan->levels[plan->level_count - 1];
         uint32_t width = (uint32_t)divide_up(profile->width, factor);
         uint32_t height = (uint32_t)divide_up(profile->height, factor);

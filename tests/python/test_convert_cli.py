@@ -532,7 +532,7 @@ def test_memory_does_not_grow_with_the_image(tmp_path, run):
 @pytest.mark.parametrize("words, message", [
     (["{}"], "convert wants IN OUT"),
     (["{}", "b.tif", "c.tif"], "convert takes IN OUT and nothing more"),
-    (["{}", "-"], "OUT cannot be stdout"),
+    (["{}", "-"], "OUT cannot be stdout"), (["{}", "https://a.b/c.tif"], "OUT cannot be a URL"),
     (["{}", "b.tif", "--level", "0"], "--level 0: expected a number from 1 on"),
     (["{}", "b.tif", "--quality", "101"], "--quality 101: expected a number from 1 to 100"),
     (["{}", "b.tif", "--max-error", "-1"], "--max-error -1: expected a number of at least 0"),
@@ -565,3 +565,9 @@ def test_what_cannot_be_is_refused_in_a_line(tmp_path, words, message):
     path = write(tmp_path / "a.tif", np.zeros((1, 4, 4), "u1"), tiled=False)
     assert message in failed(path, tmp_path / "b.tif", *words)
     assert os.listdir(tmp_path) == ["a.tif"]
+
+
+def test_a_name_is_told_once(tmp_path):
+    path = write(tmp_path / "a.tif", np.zeros((1, 4, 4), "u1"), tiled=False)
+    for name in tmp_path, tmp_path / "no" / "b.tif":
+        assert failed(path, name).count(str(name)) == 1

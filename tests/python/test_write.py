@@ -282,13 +282,18 @@ def test_what_is_known_to_pass_4_gib(tmp_path, height, options, fits):
     ("u1", {"codec": "zstd", "level": 23}, "from 1 to 22"), ("u1", {"quality": 101}, "1 to 100"),
     ("f4", {"codec": "lerc", "max_error": -1.0}, "max_error"), ("f4", {"codec": "lerc", "max_error": float("nan")}, "max_error"),
     ("u1", {"nodata": "-1"}, "nodata"), ("u1", {"nodata": "256"}, "nodata"), ("u2", {"nodata": "1.5"}, "nodata"),
-    ("u1", {"factors": [2, 2]}, "must grow"), ("u1", {"factors": [1]}, "must grow"), ("u1", {"factors": [4, 2]}, "must grow"),
+    ("u1", {"factors": [2, 2]}, "must grow"), ("u1", {"factors": [1]}, "begin with 2"), ("u1", {"factors": [4, 2]}, "must grow"),
     ("u1", {"factors": [2, 1000, 1001]}, "no smaller"), ("u1", {"overviews": "listed"}, "none is"), ("u1", {"cog": 1, "strips": 1}, "tiles"),
     ("u1", {"items": [("SCALE", "nan", "", "scale", 1)]}, "scale"),
     ("u1", {"transform": [0, 0, 0, 0, 0, 0]}, "transform"), ("u1", {"transform": [0, float("nan"), 0, 0, 0, -1]}, "transform"),
     ("c8", {"predictor": 2}, "not for complex64"), ("c8", {"codec": "lerc"}, "LERC"),
     ("c8", {"cog": 1, "resampling": 10}, "resampling"), ("f4", {"resampling": -1}, "resampling"),
-    ("u1", {"overviews": 4}, "overviews"), ("u1", {"bigtiff": 3}, "bigtiff"),
+    ("u1", {"overviews": 4}, "overviews"), ("u1", {"bigtiff": 3}, "bigtiff"), ("u1", {"bigtiff": -1}, "is -1: 0 to 2"),
+    ("u1", {"block_height": 8}, "for example 512 x 16"), ("u1", {"block_width": 2 ** 32 - 1}, "for example 4294967280"),
+    ("u1", {"block_width": 65536}, "1 GiB at most"), ("f4", {"nodata": "x"}, "nor nan"), ("u1", {"nodata": "256"}, "choose another"),
+    ("u1", {"quality": 50}, "leave `quality` out"), ("f4", {"max_error": 0.1}, "choose lerc"), ("f4", {"codec": "zstd", "max_error": 0.1}, "zstd takes no error"),
+    ("u1", {"codec": "jpeg", "lossless": 1}, "JPEG always loses"), ("u1", {"transform": [0, 1e300, 0, 0, 0, -1e300]}, "beyond all numbers"),
+    ("u1", {"alpha_band": 2}, "from 1 to 1"), ("u1", {"alpha_band": 1}, "takes 1 for colours"),
 ])
 def test_refused(tmp_path, dtype, options, words):
     path = tmp_path / "a.tif"
@@ -305,6 +310,13 @@ def test_overviews_that_cannot_be_made(tmp_path):
     with pytest.raises(cogpu.CogpuError, match="choose nearest") as failure:
         cogpu.Writer(cogpu.profile_of(pixels("c8"), factors=[2], resampling="median"), write=calls.append, abort=lambda: calls.append("abort"))
     assert failure.value.status == cogpu.UNSUPPORTED and calls == ["abort"]
+
+
+@pytest.mark.parametrize("codec", ["ccitt_g4", "jpeg2000", "thunderscan"])
+def test_codecs_that_are_only_read(codec):
+    with pytest.raises(cogpu.CogpuError, match=f"nothing here writes `{codec}`: none, packbits") as failure:
+        cogpu.write(pixels("u1"), codec=codec)
+    assert failure.value.status == cogpu.UNSUPPORTED
 
 
 def test_thirteen_bands_are_no_jpeg():

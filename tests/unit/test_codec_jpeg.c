@@ -476,6 +476,42 @@ static void encoded_noise(void) {
     fill_pixels();
 }
 
+/* Bytes of a block of the same square of 8 x 8 samples throughout. */
+static size_t bytes_of_squares(const cogpu_encoding *encoding, const uint8_t square[64]) {
+    static uint8_t block[64 * 64];
+    for (uint32_t i = 0; i < sizeof block; i++)
+        block[i] = square[i / 64 % 8 * 8 + i % 8];
+    encoded result = encode_by(&codec_state, &cogpu_encoder_jpeg, encoding, block, sizeof block);
+    CHECK(result.status == COGPU_OK);
+    free(result.out);
+    return result.got;
+}
+
+/* Squares that are made worse sample by sample, as long as that makes the stream longer: never
+ * longer than the bound, which is not much more than that, for each quality. */
+static void worst_squares(void) {
+    static const int qualities[] = {1, 10, 40, 75, 90, 100};
+    for (size_t q = 0; q < sizeof qualities / sizeof *qualities; q++) {
+        cogpu_encoding encoding = encoding_of(64, 64, 1, 1, qualities[q]);
+        uint8_t square[64], drawn[64 * 6];
+        fill_bytes(drawn, sizeof drawn, 256, 0);
+        for (uint32_t i = 0; i < 64; i++)
+            square[i] = drawn[i] < 128 ? 255 : 0;
+        size_t most = bytes_of_squares(&encoding, square);
+        for (uint32_t i = 0; i < sizeof drawn; i++) {
+            uint8_t *sample = &square[i % 64], before = *sample;
+            *sample = i / 64 % 2 ? drawn[i] : (uint8_t)(255 - *sample);
+            size_t bytes = bytes_of_squares(&encoding, square);
+            if (bytes < most)
+                *sample = before;
+            else
+                most = bytes;
+        }
+        size_t bound = (size_t)cogpu_encoder_jpeg.bound(&encoding, sizeof(uint8_t[64 * 64]));
+        CHECK(most < bound && bound - 1024 < 3 * most);
+    }
+}
+
 static void not_encoded(void) {
     cogpu_encoding encoding = encoding_of(WIDTH, HEIGHT, 5, 1, 75);
     CHECK(encode_status(&cogpu_encoder_jpeg, &encoding, pixels) == COGPU_UNSUPPORTED);
@@ -518,6 +554,7 @@ int main(void) {
     RUN(encoded_ycbcr);
     RUN(encoded_markers);
     RUN(encoded_noise);
+    RUN(worst_squares);
     RUN(not_encoded);
     cogpu_codec_state_close(&codec_state);
     return FINISH();

@@ -958,7 +958,7 @@ static void alpha_bands(void) {
     profile.premultiplied = 1;
     CHECK(chosen(colours, &profile, 3) == 2 && has_shorts(338, 3, premultiplied));
     profile.alpha_band = 7;
-    CHECK(refuses(colours, &profile, "6 bands"));
+    CHECK(refuses(colours, &profile, "from 1 to 6"));
     profile.alpha_band = 3;
     CHECK(refuses(colours, &profile, "colours"));
     profile.alpha_band = 0;
