@@ -349,6 +349,15 @@ def test_put_is_pushed(options, masked):
         writer.close()
 
 
+@pytest.mark.parametrize("bands, side", [(4096, 512), (4097, 256), (65535, 128)])
+def test_usual_tiles(bands, side):
+    """None is larger than readers take it. One without bytes will do to see it."""
+    writer = cogpu.Writer(cogpu.profile_of(np.empty((bands, 1, 1), "u1"), sparse=1))
+    put(writer, 0, cogpu.PIXELS, 0, b"")
+    page = tifffile.TiffFile(io.BytesIO(writer.close())).pages[0]
+    assert (page.tilewidth, page.tilelength) == (side, side)
+
+
 def test_put_refuses():
     array = pixels("u1")
     profile = cogpu.profile_of(array, block_width=64, cog=1)
