@@ -150,8 +150,16 @@ def test_extra_tags():
     assert page.tags[315].value == "me" and page.tags[65000].value == (1.5, 2.5) and page.tags[282].value == (72, 1)
 
 
-@pytest.mark.parametrize("number", [254, 256, 257, 258, 259, 262, 273, 277, 278, 279, 284, 317, 322, 323, 324, 325, 330, 338, 339,
-                                    347, 33550, 33922, 34264, 34735, 34736, 34737, 34665, 34853, 42112, 42113, 50674])
+def test_a_value_for_each_band():
+    array, least = pixels("u1", 2), np.array([3, 4], "f8")
+    with judge.opened(cogpu.write(array, tags=[(340, 12, least), (341, 12, least + 200)])) as file:
+        assert judge.same(file.read(), array)
+    with pytest.raises(cogpu.CogpuError, match="each of 2 bands"):
+        cogpu.write(array, tags=[(341, 12, least[:1])])
+
+
+@pytest.mark.parametrize("number", [254, 256, 257, 258, 259, 262, 273, 277, 278, 279, 280, 281, 284, 317, 322, 323, 324, 325, 330, 338, 339,
+                                    347, 32995, 32996, 33550, 33922, 34264, 34735, 34736, 34737, 34665, 34853, 42112, 42113, 50674])
 def test_tags_that_are_ours(number):
     with pytest.raises(cogpu.CogpuError, match=str(number)):
         cogpu.write(pixels("u1"), tags=[(number, 3, np.array([1], "u2"))])
