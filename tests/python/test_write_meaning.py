@@ -248,6 +248,17 @@ def test_lerc_of_noise(codec):
     assert judge.same(judge.read(data), array) and judge.same(cogpu.open_memory(data).read(), array)
 
 
+@pytest.mark.parametrize("dtype, nodata", [("u1", 0), ("i2", 12), ("f4", 12.5)])
+def test_lerc_keeps_nodata(dtype, nodata):
+    """What is nodata stays so, and no value beside it becomes nodata, be there any in the block or not."""
+    array = np.random.default_rng(4).normal(12, 5, (1, 64, 128)).clip(1, 40).astype(dtype)
+    array[array == nodata] += 1
+    array[0, 20:30, 70:90] = nodata
+    data = cogpu.write(array, codec="lerc", max_error=3, nodata=str(nodata), block_width=64)
+    found = judge.read(data)
+    assert np.array_equal(found == nodata, array == nodata) and np.abs(found.astype("f8") - array).max() <= 3
+
+
 def test_lerc_depends_on_pixels_alone():
     """A block has the same bytes, whatever was encoded before it."""
     array = pixels("u1", 1, 128, 64)
