@@ -92,11 +92,12 @@ static cogpu_status take_keys(const cogpu_selection *selection, cogpu_taken *tak
     taken->keys = calloc(count + 1u, sizeof *taken->keys);
     if (!taken->keys)
         return no_memory(error);
-    for (uint32_t i = 0; i < count; i++)
-        TRY(cogpu_geokey_info(selection->file, selection->request.image, i, &taken->keys[i],
-                              error));
+    for (uint32_t i = 0; i < count; i++) {
+        cogpu_geokey *key = &taken->keys[taken->profile.geokey_count];
+        TRY(cogpu_geokey_info(selection->file, selection->request.image, i, key, error));
+        taken->profile.geokey_count += key->id > 0; /* there is no key 0 */
+    }
     taken->profile.geokeys = taken->keys;
-    taken->profile.geokey_count = count;
     return COGPU_OK;
 }
 

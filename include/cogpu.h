@@ -600,7 +600,7 @@ typedef struct cogpu_sink {
 
 /* How samples of the next level are made of those of the last one. */
 typedef enum cogpu_resampling {
-    COGPU_RESAMPLE_DEFAULT = 0, /* nearest with a palette, else average */
+    COGPU_RESAMPLE_DEFAULT = 0, /* nearest with a palette and for complex samples, else average */
     COGPU_NEAREST,
     COGPU_AVERAGE,
     COGPU_RMS,
@@ -657,8 +657,9 @@ typedef struct cogpu_profile {
 
     int cog;                            /* non-zero: a Cloud Optimized GeoTIFF */
     int strips;                         /* non-zero: strips, not tiles; not with `cog` */
-    uint32_t block_width, block_height; /* of tiles, multiples of 16: 512 and the width; of strips
-                                         * the height alone: rows of about 256 KiB */
+    uint32_t block_width, block_height; /* of tiles, multiples of 16: 512, less with very many
+                                         * bands, and the width; of strips the height alone: rows
+                                         * of about 256 KiB */
     int planar;                         /* non-zero: each band has blocks of its own */
     const char *codec; /* "none", "packbits", "lzw", "deflate" (the default), "zstd",
                         * "lzma", "jpeg", "webp", "lerc", "lerc_deflate",

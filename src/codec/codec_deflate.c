@@ -114,22 +114,23 @@ static cogpu_status ask_sample(cogpu_codec_state *state, int level, const uint8_
     return COGPU_OK;
 }
 
-static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encoding,
-                           const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
-                           size_t *got, cogpu_error *error) {
-    const int level = encoding->level;
-    bool own_will_do = false;
-    if (level > FAST_LEVEL && level <= USUAL_LEVEL && in_bytes >= SAMPLED_BLOCK_MIN)
-        TRY(ask_sample(state, level, in, in_bytes, out, out_bytes, &own_will_do, error));
-    return own_will_do ? encode_own(state, in, in_bytes, out, got, error)
-                       : encode_at(state, level, in, in_bytes, out, out_bytes, got, error);
-}
-
 static uint64_t bound(const cogpu_encoding *encoding, uint64_t in_bytes) {
     (void)encoding;
     const uint64_t asked = libdeflate_zlib_compress_bound(NULL, (size_t)in_bytes);
     const uint64_t own = cogpu_deflate_bound(in_bytes) + ZLIB_BYTES;
     return own > asked ? own : asked;
+}
+
+static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encoding,
+                           const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
+                           size_t *got, cogpu_error *error) {
+    const int level = encoding->level;
+    bool own_will_do = false;
+    if (level > FAST_LEVEL && level <= USUAL_LEVEL && in_bytes >= SAMPLED_BLOCK_MIN &&
+        out_bytes >= bound(encoding, in_bytes)) /* our own does not look where its room ends */
+        TRY(ask_sample(state, level, in, in_bytes, out, out_bytes, &own_will_do, error));
+    return own_will_do ? encode_own(state, in, in_bytes, out, got, error)
+                       : encode_at(state, level, in, in_bytes, out, out_bytes, got, error);
 }
 
 const cogpu_encoder cogpu_encoder_deflate = {.encode = encode,

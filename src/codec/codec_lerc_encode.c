@@ -8,7 +8,8 @@
  *
  * The library keeps to the error that it is allowed and then rounds to the sample's type, which may
  * pass it where the steps of floats are not small beside it. So it is allowed a little less. Where
- * nodata would become a number beside it, and so a pixel, the block is written without loss.
+ * nodata would become a number beside it, and so valid, or such a number nodata, the block is
+ * written without loss.
  *
  * The library is C++ and throws through its C functions where memory ends, which ends the process:
  * C cannot catch that.
@@ -37,7 +38,7 @@ typedef struct picture {
 /* What a block is like; all but nodata is of floats alone. */
 enum { OCTAVES = 2048, OCTAVE_OF_1 = 1023, OCTAVE_SPECIAL = OCTAVES - 1 };
 typedef struct survey {
-    bool has_nodata; /* which an error could change */
+    bool risks_nodata; /* an error could change it, or make it */
     bool has_nan;
     bool bands_differ;    /* some pixel is NaN in some of its bands, not in all */
     bool octave[OCTAVES]; /* some value has this exponent, as doubles count it */
@@ -79,22 +80,15 @@ static void survey_floats(const cogpu_block_format *format, const uint8_t *in, s
 }
 
 /* NaN has the masks. */
-static bool has_nodata(const cogpu_encoding *encoding, const uint8_t *in, size_t in_bytes) {
-    const cogpu_block_format *format = &encoding->format;
-    size_t bytes = cogpu_type_bytes(format->type);
-    if (!encoding->nodata || encoding->max_error <= 0 ||
-        (is_float(format->type) && isnan(float_at(encoding->nodata, format->type, 0))))
-        return false;
-    for (size_t i = 0; i < in_bytes; i += bytes)
-        if (memcmp(in + i, encoding->nodata, bytes) == 0)
-            return true;
-    return false;
+static bool risks_nodata(const cogpu_encoding *encoding) {
+    cogpu_type type = encoding->format.type;
+    bool is_nan = encoding->nodata && is_float(type) && isnan(float_at(encoding->nodata, type, 0));
+    return encoding->nodata && encoding->max_error > 0 && !is_nan;
 }
 
-static void survey_block(const cogpu_encoding *encoding, const uint8_t *in, size_t in_bytes,
-                         survey *found) {
+static void survey_block(const cogpu_encoding *encoding, const uint8_t *in, survey *found) {
     const cogpu_block_format *format = &encoding->format;
-    found->has_nodata = has_nodata(encoding, in, in_bytes);
+    found->risks_nodata = risks_nodata(encoding);
     if (is_float(format->type))
         survey_floats(format, in, (size_t)format->width * format->height, found);
 }
@@ -135,7 +129,7 @@ static void part_bands(const cogpu_block_format *format, const uint8_t *in, size
 }
 
 /* Where an encode works: bands one after the other and a byte of mask a sample, where there are
- * NaN; the block decoded again, where there is nodata; a blob that is to be packed. */
+ * NaN; the block decoded again, where nodata is at risk; a blob that is to be packed. */
 typedef struct workspace {
     uint8_t *samples, *decoded, *masks, *blob;
     size_t blob_bytes;
@@ -145,7 +139,7 @@ static cogpu_status open_workspace(cogpu_codec_state *state, const cogpu_block_f
                                    size_t block_bytes, const survey *found, workspace *work,
                                    cogpu_error *error) {
     size_t sample_bytes = found->bands_differ ? block_bytes : 0;
-    size_t decoded_bytes = found->has_nodata ? block_bytes : 0;
+    size_t decoded_bytes = found->risks_nodata ? block_bytes : 0;
     size_t mask_bytes = found->has_nan ? block_bytes / cogpu_type_bytes(format->type) : 0;
     work->blob_bytes =
         format->lerc_packing != PACKED_NOT ? (size_t)cogpu_lerc_bound(format, block_bytes) : 0;
@@ -210,8 +204,8 @@ static bool keeps_nodata(const cogpu_encoding *encoding, const picture *p, const
                     work->decoded) != 0)
         return false;
     for (size_t i = 0; i < format->height * format->row_bytes; i += bytes)
-        if (memcmp(p->samples + i, encoding->nodata, bytes) == 0 &&
-            memcmp(work->decoded + i, encoding->nodata, bytes) != 0)
+        if ((memcmp(p->samples + i, encoding->nodata, bytes) == 0) !=
+            (memcmp(work->decoded + i, encoding->nodata, bytes) == 0))
             return false;
     return true;
 }
@@ -220,7 +214,7 @@ static cogpu_status write_checked(const cogpu_encoding *encoding, const survey *
                                   const workspace *work, uint8_t *out, size_t out_bytes,
                                   size_t *got, cogpu_error *error) {
     TRY(write_blob(&encoding->format, p, out, out_bytes, got, error));
-    if (!found->has_nodata || keeps_nodata(encoding, p, work, out, *got))
+    if (!found->risks_nodata || keeps_nodata(encoding, p, work, out, *got))
         return COGPU_OK;
     p->max_error = 0;
     return write_blob(&encoding->format, p, out, out_bytes, got, error);
@@ -270,7 +264,7 @@ static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encod
     assert(in_bytes == format->height * format->row_bytes);
     *got = 0;
     TRY(check(encoding, in_bytes, error));
-    survey_block(encoding, in, in_bytes, &found);
+    survey_block(encoding, in, &found);
     TRY(open_workspace(state, format, in_bytes, &found, &work, error));
     picture p = arrange(encoding, in, &found, &work);
     if (!packed)

@@ -241,9 +241,9 @@ typedef struct id_range {
 static bool is_ours(uint32_t id) {
     static const id_range ours[] = {
         {254, 259},     {262, 262},     {266, 266},     {270, 270},     {273, 273},
-        {277, 279},     {284, 284},     {292, 293},     {317, 317},     {320, 320},
+        {277, 281},     {284, 284},     {292, 293},     {317, 317},     {320, 320},
         {322, 325},     {338, 339},     {347, 347},     {512, 521},     {529, 532},
-        {559, 559},     {32997, 32998}, {33550, 33550}, {33920, 33920}, {33922, 33922},
+        {559, 559},     {32995, 32998}, {33550, 33550}, {33920, 33920}, {33922, 33922},
         {34264, 34264}, {34735, 34737}, {42112, 42113}, {50674, 50674}, {50844, 50844}};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         if (id >= ours[i].first && id <= ours[i].last)
@@ -261,7 +261,13 @@ static bool points_elsewhere(uint32_t id, uint32_t type) {
     return type == TYPE_IFD || type == TYPE_IFD8;
 }
 
-static cogpu_status check_tag(const cogpu_extra_tag *tag, cogpu_error *error) {
+/* The least and the largest sample of each band: libtiff opens no file that has more or fewer. */
+static bool is_of_each_band(uint32_t id) {
+    enum { S_MIN_SAMPLE_VALUE = 340, S_MAX_SAMPLE_VALUE = 341 };
+    return id == S_MIN_SAMPLE_VALUE || id == S_MAX_SAMPLE_VALUE;
+}
+
+static cogpu_status check_tag(const cogpu_extra_tag *tag, uint32_t bands, cogpu_error *error) {
     uint64_t bytes, width = cogpu_tiff_type_bytes(tag->type);
     if (tag->id > UINT16_MAX)
         return cogpu_fail(error, COGPU_ARGUMENT, "there is no tag %u; they go from 0 to 65535",
@@ -280,6 +286,9 @@ static cogpu_status check_tag(const cogpu_extra_tag *tag, cogpu_error *error) {
                           tag->id, tag->type);
     if (!tag->count || !tag->values)
         return cogpu_fail(error, COGPU_ARGUMENT, "tag %u has no values", tag->id);
+    if (is_of_each_band(tag->id) && tag->count != bands)
+        return cogpu_fail(error, COGPU_ARGUMENT, "tag %u (%s) has a value for each of %u bands",
+                          tag->id, cogpu_tag_name(tag->id), bands);
     if (!checked_mul(tag->count, width, &bytes) || bytes > UINT32_MAX)
         return cogpu_fail(error, COGPU_ARGUMENT, "tag %u has more than 4 GiB of values", tag->id);
     if (tag->type == TYPE_ASCII && ((const char *)tag->values)[tag->count - 1] != '\0')
@@ -296,7 +305,7 @@ static cogpu_status add_extra_tags(const cogpu_profile *profile, cogpu_arena *ar
                           profile->tag_count);
     for (uint32_t i = 0; i < profile->tag_count; i++) {
         const cogpu_extra_tag *tag = &profile->tags[i];
-        TRY(check_tag(tag, error));
+        TRY(check_tag(tag, profile->bands, error));
         TRY(cogpu_tag_add(list, arena, (uint16_t)tag->id, (uint16_t)tag->type, tag->count,
                           tag->values, error));
     }

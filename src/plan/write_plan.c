@@ -231,9 +231,17 @@ static uint32_t next_side(uint32_t side) {
     return side > UINT32_MAX - 15 ? UINT32_MAX - 15 : (side + 15) / 16 * 16;
 }
 
-static cogpu_status plan_tile(const cogpu_profile *profile, uint32_t *width, uint32_t *height,
-                              cogpu_error *error) {
-    *width = profile->block_width ? profile->block_width : TILE;
+/* Less than usual where many bands would make it too large. */
+static uint32_t usual_tile(const cogpu_write_plan *plan) {
+    uint32_t side = TILE;
+    while (side > 16 && (uint64_t)side * side * plan->pixel_bytes > BLOCK_MAX)
+        side /= 2;
+    return side;
+}
+
+static cogpu_status plan_tile(const cogpu_profile *profile, const cogpu_write_plan *plan,
+                              uint32_t *width, uint32_t *height, cogpu_error *error) {
+    *width = profile->block_width ? profile->block_width : usual_tile(plan);
     *height = profile->block_height ? profile->block_height : *width;
     if (*width % 16 || *height % 16)
         return cogpu_fail(error, COGPU_ARGUMENT,
@@ -247,7 +255,7 @@ static cogpu_status plan_block_size(const cogpu_profile *profile, const cogpu_wr
                                     uint32_t *width, uint32_t *height, cogpu_error *error) {
     uint32_t most = longest_side(plan);
     uint64_t bytes = 0;
-    TRY(plan->is_tiled ? plan_tile(profile, width, height, error)
+    TRY(plan->is_tiled ? plan_tile(profile, plan, width, height, error)
                        : plan_strip(profile, plan, width, height, error));
     if (*width > most || *height > most)
         return cogpu_fail(error, COGPU_ARGUMENT,
@@ -404,9 +412,10 @@ cogpu_status cogpu_plan_write(const cogpu_profile *profile, cogpu_write_plan *pl
     format->type = profile->type;
     format->fill_order = format->subsampling_x = format->subsampling_y = 1;
     set_fill(profile, plan);
+    bool has_mean = !profile->palette && !is_complex(profile->type);
     plan->resampling = profile->resampling ? profile->resampling
-                       : profile->palette  ? COGPU_NEAREST
-                                           : COGPU_AVERAGE;
+                       : has_mean          ? COGPU_AVERAGE
+                                           : COGPU_NEAREST;
     return plan_sizes(plan, error);
 }
 

@@ -430,7 +430,7 @@ def test_metadata_that_is_odd(tmp_path):
 def test_scale_that_the_place_tells(tmp_path):
     """With a vertical system, of GeoTIFF 1.1, the third axis is that of the samples."""
     path = tmp_path / "a.tif"
-    keys = [1, 1, 1, 5, 1024, 0, 1, 1, 1025, 0, 1, 1, 3072, 0, 1, 32633, 4096, 0, 1, 5773, 4099, 0, 1, 9001]
+    keys = [1, 1, 1, 6, 0, 0, 1, 1, 1024, 0, 1, 1, 1025, 0, 1, 1, 3072, 0, 1, 32633, 4096, 0, 1, 5773, 4099, 0, 1, 9001]  # a key 0 is none
     tifffile.imwrite(path, samples((30, 30), "u2"), extratags=[
         (33550, "d", 3, (60, 60, 2.5), True), (33922, "d", 6, (0, 0, 0, 440720, 3751320, 10), True), (34735, "H", len(keys), keys, True)])
     with rasterio.open(path) as before, rasterio.open(convert(path)[0]) as file:

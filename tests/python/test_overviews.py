@@ -110,3 +110,12 @@ def test_bands_and_planes():
     for planar in 0, 1:
         for found, right in zip(ours(array, "average", planar=planar), expected):
             assert judge.same(found, right)
+
+
+@pytest.mark.parametrize("dtype, options", [(cogpu.CI16, {}), ("c8", {}), ("c16", {"nodata": "-9999"})])
+def test_complex_samples(dtype, options):
+    """Some of them have no mean: a COG is made of all."""
+    array = np.zeros((1, 70, 90), dtype)
+    array.view("i2" if dtype is cogpu.CI16 else f"f{array.itemsize // 2}")[:] = samples("i2", (70, 180))
+    with cogpu.open_memory(cogpu.write(array, cog=1, block_width=64, **options)) as file:
+        assert np.array_equal(file.read(level=1), array[:, ::2, ::2])

@@ -175,8 +175,16 @@ def test_extra_tags():
     assert page.tags[315].value == "me" and page.tags[65000].value == (1.5, 2.5) and page.tags[282].value == (72, 1)
 
 
-@pytest.mark.parametrize("number", [254, 256, 257, 258, 259, 262, 273, 277, 278, 279, 284, 317, 322, 323, 324, 325, 330, 338, 339,
-                                    347, 33550, 33922, 34264, 34735, 34736, 34737, 34665, 34853, 42112, 42113, 50674])
+def test_a_value_for_each_band():
+    array, least = pixels("u1", 2), np.array([3, 4], "f8")
+    with judge.opened(cogpu.write(array, tags=[(340, 12, least), (341, 12, least + 200)])) as file:
+        assert judge.same(file.read(), array)
+    with pytest.raises(cogpu.CogpuError, match="each of 2 bands"):
+        cogpu.write(array, tags=[(341, 12, least[:1])])
+
+
+@pytest.mark.parametrize("number", [254, 256, 257, 258, 259, 262, 273, 277, 278, 279, 280, 281, 284, 317, 322, 323, 324, 325, 330, 338, 339,
+                                    347, 32995, 32996, 33550, 33922, 34264, 34735, 34736, 34737, 34665, 34853, 42112, 42113, 50674])
 def test_tags_that_are_ours(number):
     with pytest.raises(cogpu.CogpuError, match=str(number)):
         cogpu.write(pixels("u1"), tags=[(number, 3, np.array([1], "u2"))])
@@ -263,6 +271,17 @@ def test_lerc_of_noise(codec):
     array = np.random.default_rng(1).normal(0, 1, (7, 48, 80))
     data = cogpu.write(array, codec=codec, block_width=80, block_height=48)
     assert judge.same(judge.read(data), array) and judge.same(cogpu.open_memory(data).read(), array)
+
+
+@pytest.mark.parametrize("dtype, nodata", [("u1", 0), ("i2", 12), ("f4", 12.5)])
+def test_lerc_keeps_nodata(dtype, nodata):
+    """What is nodata stays so, and no value beside it becomes nodata, be there any in the block or not."""
+    array = np.random.default_rng(4).normal(12, 5, (1, 64, 128)).clip(1, 40).astype(dtype)
+    array[array == nodata] += 1
+    array[0, 20:30, 70:90] = nodata
+    data = cogpu.write(array, codec="lerc", max_error=3, nodata=str(nodata), block_width=64)
+    found = judge.read(data)
+    assert np.array_equal(found == nodata, array == nodata) and np.abs(found.astype("f8") - array).max() <= 3
 
 
 def test_lerc_depends_on_pixels_alone():
@@ -372,6 +391,15 @@ def test_put_is_pushed(options, masked):
         put(writer, *block)
     with pytest.raises(cogpu.CogpuError, match="was not put"):
         writer.close()
+
+
+@pytest.mark.parametrize("bands, side", [(4096, 512), (4097, 256), (65535, 128)])
+def test_usual_tiles(bands, side):
+    """None is larger than readers take it. One without bytes will do to see it."""
+    writer = cogpu.Writer(cogpu.profile_of(np.empty((bands, 1, 1), "u1"), sparse=1))
+    put(writer, 0, cogpu.PIXELS, 0, b"")
+    page = tifffile.TiffFile(io.BytesIO(writer.close())).pages[0]
+    assert (page.tilewidth, page.tilelength) == (side, side)
 
 
 def test_put_refuses():
