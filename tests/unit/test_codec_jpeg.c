@@ -287,6 +287,9 @@ static void giant_size(void) {
         how.progressive = progressive;
         write_stream(how);
         uint8_t *frame = find_marker(progressive ? 0xC2 : 0xC0);
+        CHECK(frame);
+        if (!frame)
+            continue;
         memcpy(frame + 5, "\xFF\xDC", 2);
         expect_block(WIDTH, HEIGHT, 1, 1);
         CHECK(!progressive || status_now() == COGPU_CORRUPT);
