@@ -4,11 +4,11 @@
  * Decoding: each frame goes in one go straight into the block: a window, however large the frame
  * says it is, then needs no memory, and no frame can write past the block whatever size it states.
  *
- * Encoding: `level` is zstd's, or a faster way that does as well. Levels 7 to 9 differ in how long
- * they look for matches, which in measured and predicted rasters are few: there a quicker search is
- * as good, and a table of half the places, which stays in the caches, too. Blocks without any match
- * need no search at all. Where matches are many, as with classes, the level stays as it is. So each
- * block is asked: a sample of it is encoded in each way in question.
+ * Encoding: `level` is zstd's, or a faster way that does as well. Levels 8 and 9 look at two
+ * further places before they take a match. In measured and predicted rasters matches are few: there
+ * one place is enough, and a table of half the places, which stays in the caches. Blocks without
+ * any match need no search at all. Where matches are many, as with classes, the level stays as it
+ * is. So each block is asked: a sample of it is encoded in each way in question.
  */
 #include "base/bytes.h"
 #include "codec/codec.h"
@@ -129,8 +129,8 @@ enum {
     PIECE_BYTES = 4 << 10,
     SAMPLE_BYTES = SAMPLE_PIECES * PIECE_BYTES,
     SAMPLED_BLOCK_MIN = 8 * SAMPLE_BYTES, /* below it, sampling takes longer than it saves */
-    SEARCH_PAYS = 4, /* shrunk by so much, the block is of a kind whose every match counts */
-    FIRST_SLOW_LEVEL = 7,
+    SEARCH_PAYS = 4,      /* shrunk by so much, the block is of a kind whose every match counts */
+    FIRST_SLOW_LEVEL = 8, /* those below are as fast as what could stand in for them */
     USUAL_LEVEL = 9
 };
 
@@ -147,7 +147,7 @@ static const struct way quick = {.level = 1, .loss = 20},
                         deep_short = {USUAL_LEVEL, ZSTD_lazy, 5, 4, true, 0};
 
 static int table_log(const struct way *way, size_t in_bytes) {
-    enum { LOG_MAX = 20 }; /* as levels 7 and 8 have it; a larger one leaves the caches */
+    enum { LOG_MAX = 20 }; /* as level 8 has it; a larger one leaves the caches */
     if (!way->half_table)
         return 0;
     const int log = 63 - __builtin_clzll(in_bytes - 1);

@@ -446,8 +446,8 @@ static bool becomes_that_of(int level, int asked, size_t block) {
 static void zstd_looks_for_matches(void) {
     radiances(raw, LARGEST);
     CHECK(becomes_that_of(1, 9, LARGEST) && !becomes_that_of(9, 9, LARGEST));
-    CHECK(becomes_that_of(1, 7, LARGEST));
-    CHECK(becomes_that_of(6, 6, LARGEST) && becomes_that_of(10, 10, LARGEST));
+    CHECK(becomes_that_of(1, 8, LARGEST));
+    CHECK(becomes_that_of(7, 7, LARGEST) && becomes_that_of(10, 10, LARGEST));
     CHECK(becomes_that_of(9, 9, 100000) && !becomes_that_of(1, 9, 100000));
     memset(raw + 1000, 0, LARGEST / 4);
     CHECK(becomes_that_of(1, 9, LARGEST));

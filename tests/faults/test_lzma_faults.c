@@ -1,0 +1,112 @@
+/*
+ * An xz stream for which memory ends: each allocation of liblzma, which makes them all by our
+ * allocator, fails in turn, and all from it on. That is told as such, and leaks nothing.
+ */
+#include "codec_test.h"
+#include "faults/world.h"
+
+#if COGPU_HAVE_LZMA
+#include <lzma.h>
+
+enum { BYTES = 20000, PART = 700 };
+
+static uint8_t raw[BYTES], packed[2 * BYTES], out[BYTES];
+static size_t packed_bytes;
+
+/* Two filters, each with options of its own, in one block of the stream. */
+static void pack(void) {
+    lzma_options_lzma options;
+    lzma_options_delta delta = {.type = LZMA_DELTA_TYPE_BYTE, .dist = 4};
+    lzma_filter filters[] = {
+        {LZMA_FILTER_DELTA, &delta}, {LZMA_FILTER_LZMA2, &options}, {LZMA_VLI_UNKNOWN, NULL}};
+    for (size_t i = 0; i < BYTES; i++)
+        raw[i] = (uint8_t)(i * i >> 7);
+    CHECK(!lzma_lzma_preset(&options, 6));
+    CHECK(lzma_stream_buffer_encode(filters, LZMA_CHECK_CRC32, NULL, raw, BYTES, packed,
+                                    &packed_bytes, sizeof packed) == LZMA_OK);
+}
+
+static cogpu_status decode_whole(size_t *got, cogpu_error *error) {
+    cogpu_codec_state state = {0};
+    const cogpu_block_format format = {0};
+    cogpu_status status =
+        cogpu_decode_lzma(&state, &format, packed, packed_bytes, out, BYTES, got, error);
+    cogpu_codec_state_close(&state);
+    return status;
+}
+
+static cogpu_status decode_parts(size_t *got, cogpu_error *error) {
+    const cogpu_block_format format = {0};
+    cogpu_feed feed = {.at = packed, .bytes = packed_bytes};
+    cogpu_stream stream = {.format = &format, .feed = &feed, .block_bytes = BYTES};
+    cogpu_status status = COGPU_OK;
+    size_t last = 1;
+    for (*got = 0; status == COGPU_OK && last > 0 && *got < BYTES; *got += last)
+        status = cogpu_stream_lzma.decode(&stream, out + *got,
+                                          BYTES - *got < PART ? BYTES - *got : PART, &last, error);
+    cogpu_stream_lzma.close(&stream);
+    return status;
+}
+
+/* What it makes is decoded, of which nothing fails. */
+static cogpu_status encode(size_t *got, cogpu_error *error) {
+    static uint8_t stream[2 * BYTES];
+    const cogpu_encoding encoding = {.level = 6};
+    cogpu_codec_state state = {0};
+    size_t stream_bytes = 0;
+    cogpu_status status = cogpu_encoder_lzma.encode(&state, &encoding, raw, BYTES, stream,
+                                                    sizeof stream, &stream_bytes, error);
+    is_safe = true;
+    if (status == COGPU_OK)
+        status = cogpu_decode_lzma(&state, &encoding.format, stream, stream_bytes, out, BYTES, got,
+                                   error);
+    is_safe = false;
+    cogpu_codec_state_close(&state);
+    return status;
+}
+
+/* The n-th allocation fails, for n = 1, 2, ... until none does. */
+static void try_faults(cogpu_status (*attempt)(size_t *got, cogpu_error *error), bool for_good) {
+    long n = 0;
+    bool is_through = false;
+    fails_for_good = for_good;
+    while (!is_through && ++n < 1000) {
+        size_t got = 0;
+        cogpu_error error;
+        memset(out, 0, BYTES);
+        atomic_store(&live, 0);
+        arm(ALLOCATION, n);
+        cogpu_status status = attempt(&got, &error);
+        is_through = atomic_load(&fired) == 0;
+        arm(NO_FAULT, 0);
+        CHECK(atomic_load(&live) == 0);
+        CHECK(is_through ? status == COGPU_OK && got == BYTES && memcmp(out, raw, BYTES) == 0
+                         : status == COGPU_MEMORY && strstr(error.message, "out of memory"));
+    }
+    CHECK(is_through && n > 3);
+}
+
+static void decoding(void) {
+    for (int for_good = 0; for_good < 2; for_good++) {
+        try_faults(decode_whole, for_good);
+        try_faults(decode_parts, for_good);
+    }
+}
+
+static void encoding(void) {
+    for (int for_good = 0; for_good < 2; for_good++)
+        try_faults(encode, for_good);
+}
+
+int main(void) {
+    RUN(pack);
+    RUN(decoding);
+    RUN(encoding);
+    return FINISH();
+}
+
+#else
+int main(void) {
+    return FINISH();
+}
+#endif
