@@ -129,6 +129,7 @@ enum {
     PIECE_BYTES = 4 << 10,
     SAMPLE_BYTES = SAMPLE_PIECES * PIECE_BYTES,
     SAMPLED_BLOCK_MIN = 8 * SAMPLE_BYTES, /* below it, sampling takes longer than it saves */
+    SAMPLED_BLOCK_MAX = 2 << 20,          /* above it, much may repeat far away */
     SEARCH_PAYS = 4,      /* shrunk by so much, the block is of a kind whose every match counts */
     FIRST_SLOW_LEVEL = 8, /* those below are as fast as what could stand in for them */
     USUAL_LEVEL = 9
@@ -147,11 +148,7 @@ static const struct way quick = {.level = 1, .loss = 20},
                         deep_short = {USUAL_LEVEL, ZSTD_lazy, 5, 4, true, 0};
 
 static int table_log(const struct way *way, size_t in_bytes) {
-    enum { LOG_MAX = 20 }; /* as level 8 has it; a larger one leaves the caches */
-    if (!way->half_table)
-        return 0;
-    const int log = 63 - __builtin_clzll(in_bytes - 1);
-    return log < LOG_MAX ? log : LOG_MAX;
+    return way->half_table ? 63 - __builtin_clzll(in_bytes - 1) : 0;
 }
 
 /* As libtiff writes: one frame, which says its content's size, without a checksum. */
@@ -247,7 +244,7 @@ static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encod
                            size_t *got, cogpu_error *error) {
     struct way way = {.level = encoding->level};
     if (way.level >= FIRST_SLOW_LEVEL && way.level <= USUAL_LEVEL &&
-        in_bytes >= SAMPLED_BLOCK_MIN) {
+        in_bytes >= SAMPLED_BLOCK_MIN && in_bytes <= SAMPLED_BLOCK_MAX) {
         way.half_table = true;
         TRY(choose_way(state, in, in_bytes, out, out_bytes, &way, error));
     }
