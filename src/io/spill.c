@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MEMORY_BYTES = 1 << 20, FILE_MODE = 0600 };
+enum { MEMORY_BYTES = 256 << 10, FILE_MODE = 0600 };
 
 struct cogpu_spill {
     const cogpu_out *out;

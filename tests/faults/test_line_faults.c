@@ -1,0 +1,96 @@
+/*
+ * A writer that runs out of memory, at each of its allocations, with blocks on their way in other
+ * threads or without: it says so, leaves no file and loses no memory.
+ */
+#include "cogpu.h"
+#include "test.h"
+#include "world.h"
+
+enum { SIDE = 100, SWATH = 30 };
+
+static uint16_t pixels[2][SIDE][SIDE];
+static uint8_t mask[SIDE][SIDE];
+
+static void fill(void) {
+    for (uint32_t y = 0; y < SIDE; y++)
+        for (uint32_t x = 0; x < SIDE; x++) {
+            pixels[0][y][x] = (uint16_t)(x * y);
+            pixels[1][y][x] = (uint16_t)(x + y);
+            mask[y][x] = x > y;
+        }
+}
+
+/* By swaths, so that rows are held too. */
+static cogpu_status write_file(const cogpu_profile *profile, cogpu_memory *file,
+                               cogpu_error *error) {
+    cogpu_sink sink = {.memory = file};
+    cogpu_writer *writer = NULL;
+    cogpu_status status = cogpu_writer_open(&sink, profile, &writer, error);
+    for (uint32_t y = 0; status == COGPU_OK && y < SIDE; y += SWATH) {
+        uint32_t rows = SIDE - y < SWATH ? SIDE - y : SWATH;
+        cogpu_raster raster = {.data = pixels[0][y],
+                               .type = COGPU_U16,
+                               .bands = 2,
+                               .width = SIDE,
+                               .height = rows,
+                               .stride_band = sizeof pixels[0],
+                               .stride_y = sizeof pixels[0][0],
+                               .stride_x = sizeof pixels[0][0][0]};
+        cogpu_raster valid = {
+            .data = mask[y], .type = COGPU_U8, .bands = 1, .width = SIDE, .height = rows};
+        status = cogpu_writer_push(writer, &raster, &valid, error);
+    }
+    if (status == COGPU_OK)
+        return cogpu_writer_close(writer, NULL, error);
+    cogpu_writer_abort(writer);
+    return status;
+}
+
+static void check_allocations(const cogpu_profile *profile) {
+    long made = 0;
+    for (long call = 1;; call++) {
+        cogpu_memory file = {0};
+        cogpu_error error;
+        long before = atomic_load(&live);
+        arm(ALLOCATION, call);
+        cogpu_status status = write_file(profile, &file, &error);
+        bool has_fired = atomic_load(&fired) > 0;
+        arm(NO_FAULT, 0);
+        CHECK(status == (has_fired ? COGPU_MEMORY : COGPU_OK));
+        CHECK(!has_fired || error.status == COGPU_MEMORY);
+        CHECK((file.data != NULL) == !has_fired);
+        cogpu_memory_release(&file);
+        CHECK(atomic_load(&live) == before);
+        if (!has_fired)
+            break;
+        made = call;
+    }
+    CHECK(made > 10);
+}
+
+static void any_allocation_may_fail(void) {
+    for (uint32_t threads = 1; threads <= 3; threads += 2)
+        for (int cog = 0; cog < 2; cog++)
+            for (int planar = 0; planar < 2; planar++) {
+                cogpu_profile profile = {.width = SIDE,
+                                         .height = SIDE,
+                                         .bands = 2,
+                                         .type = COGPU_U16,
+                                         .cog = cog,
+                                         .planar = planar,
+                                         .mask = 1,
+                                         .codec = cog ? "lzw" : "none",
+                                         .block_width = 32,
+                                         .threads = threads};
+                for (int i = 0; i < 2; i++) {
+                    fails_for_good = i > 0;
+                    check_allocations(&profile);
+                }
+            }
+}
+
+int main(void) {
+    fill();
+    RUN(any_allocation_may_fail);
+    return FINISH();
+}
