@@ -227,6 +227,7 @@ static bool error_says(const char *text) {
 
 /* ---- a file as the writer makes it ---- */
 
+enum { IN_MEMORY = 256 << 10 }; /* of a spill, at most */
 enum { HEAD = 1000, PIECE = 300001, PIECES = 9, SPILLED = PIECE * PIECES, ALL = HEAD + SPILLED };
 
 static uint8_t content[ALL];
@@ -770,7 +771,7 @@ static void test_functions(void) {
         cogpu_sink sink = user_sink(append_only);
         CHECK(write_content(&sink) == COGPU_OK && memcmp(user.bytes, content, ALL) == 0);
         CHECK(user.commits == 1 && user.aborts == 0);
-        CHECK(user.largest == 1 << 20);
+        CHECK(user.largest == IN_MEMORY);
         sink.commit = NULL;
         CHECK(write_content(&sink) == COGPU_OK && user.commits == 1);
     }
@@ -850,7 +851,7 @@ static void spill_pieces(const cogpu_sink *sink, size_t bytes) {
 }
 
 static void test_spills_to_every_sink(void) {
-    static const size_t sizes[] = {2, 1000, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, ALL};
+    static const size_t sizes[] = {2, 1000, IN_MEMORY - 1, IN_MEMORY, IN_MEMORY + 1, ALL};
     for (int way = 0; way < 4; way++)
         for (int i = 0; i < 6; i++) {
             cogpu_memory memory = {0};
@@ -864,7 +865,7 @@ static void test_spills_to_every_sink(void) {
             world.has_no_nameless = false;
             CHECK(holds(path, content, sizes[i]) && entries("") == 1);
             CHECK(memory.bytes == sizes[i] && memcmp(memory.data, content, sizes[i]) == 0);
-            CHECK(memcmp(user.bytes, content, sizes[i]) == 0 && user.largest <= 1 << 20);
+            CHECK(memcmp(user.bytes, content, sizes[i]) == 0 && user.largest <= IN_MEMORY);
             cogpu_memory_release(&memory);
         }
     empty_folder();
@@ -874,7 +875,7 @@ static void test_spills_to_every_sink(void) {
 static void test_where_spills_are(void) {
     cogpu_memory memory = {0};
     setenv("TMPDIR", in_folder("none"), 1);
-    spill_pieces(&(cogpu_sink){.memory = &memory}, 1 << 20);
+    spill_pieces(&(cogpu_sink){.memory = &memory}, IN_MEMORY);
     cogpu_memory_release(&memory);
     CHECK(write_content(&(cogpu_sink){.memory = &memory}) == COGPU_ABSENT && error_says("none"));
     CHECK(!memory.data);
