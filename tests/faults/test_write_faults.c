@@ -152,6 +152,8 @@ static const cogpu_profile profiles[] = {
     {.type = COGPU_F32, .bands = 1, .cog = 1, .codec = "lerc", .max_error = 0.1, .nodata = "3"},
     {.type = COGPU_F32, .bands = 2, .codec = "lerc_deflate"},
     {.type = COGPU_U16, .bands = 1, .codec = "lerc_zstd"},
+    {.type = COGPU_U8, .bands = 3, .codec = "deflate", .bits = 1, .cog = 1, .sparse = 1},
+    {.type = COGPU_U16, .bands = 1, .codec = "none", .bits = 12, .strips = 1},
 };
 
 enum { PROFILES = sizeof profiles / sizeof *profiles };
