@@ -138,7 +138,6 @@ static cogpu_status leave(cogpu_writer *writer, struct cogpu_berth *berth, cogpu
     struct cogpu_places *places = is_mask(plan, &berth->block) ? &level->masks : &level->pixels;
     uint64_t index = cogpu_plan_index(plan, level->grid, &berth->block), at = 0;
     size_t leader = plan->is_cog ? COGPU_LEADER : 0, trailer = plan->is_cog ? COGPU_TRAILER : 0;
-    uint8_t *payload = berth->memory + COGPU_LEADER;
     if (berth->status != COGPU_OK) {
         *error = berth->error;
         cogpu_error_place(error, -1, (int64_t)index, -1);
@@ -148,6 +147,7 @@ static cogpu_status leave(cogpu_writer *writer, struct cogpu_berth *berth, cogpu
     writer->written.sparse_blocks += berth->bytes == 0;
     if (berth->bytes == 0)
         return COGPU_OK;
+    uint8_t *payload = berth->memory + COGPU_LEADER;
     if (plan->is_cog)
         cogpu_frame_block(payload, berth->bytes);
     TRY(give(writer, level, payload - leader, leader + berth->bytes + trailer, &at, error));
