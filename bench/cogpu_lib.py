@@ -48,7 +48,7 @@ Profile = struct("Profile", ("width", u32), ("height", u32), ("bands", u32), ("t
                  ("cog", c.c_int), ("strips", c.c_int), ("block_width", u32), ("block_height", u32),
                  ("planar", c.c_int), ("codec", text), ("level", c.c_int), ("quality", c.c_int),
                  ("lossless", c.c_int), ("max_error", number), ("predictor", c.c_int),
-                 ("bigtiff", c.c_int), ("sparse", c.c_int), ("nodata", text), ("photometric", c.c_int),
+                 ("bits", u32), ("bigtiff", c.c_int), ("sparse", c.c_int), ("nodata", text), ("photometric", c.c_int),
                  ("alpha_band", u32), ("premultiplied", c.c_int), ("palette", pointer),
                  ("palette_entries", u32), ("mask", c.c_int), ("has_transform", c.c_int),
                  ("transform", number * 6), ("pixel_is_point", c.c_int), ("gcps", pointer),

@@ -225,6 +225,8 @@ static const option options[] = {
      cogpu_take_block},
     {OPTION_PROFILE, "--strips", "ROWS", "strips of so many rows, not tiles; 0: as fits",
      cogpu_take_strips},
+    {OPTION_PROFILE, "--bits", "N", "of a sample: 1 to 8, or 9 to 16; otherwise as in the input",
+     cogpu_take_bits},
     {OPTION_PROFILE, "--planar", NULL, "each band has blocks of its own", cogpu_take_planar},
     {OPTION_PROFILE, "--overviews", "LIST", "auto, none, or factors as 2,4,8",
      cogpu_take_overviews},

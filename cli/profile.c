@@ -189,6 +189,23 @@ static void take_nodata(const cogpu_selection *selection, const cogpu_arguments 
     taken->profile.nodata = taken->nodata;
 }
 
+/* Samples of few bits stay so, unless something of the new file needs whole ones. */
+static void take_bits(const cogpu_selection *selection, cogpu_profile *profile) {
+    const char *codec = profile->codec ? profile->codec : "deflate";
+    uint32_t bits = selection->image.bits;
+    bool is_packed = (profile->type == COGPU_U8 && bits < 8) ||
+                     (profile->type == COGPU_U16 && bits > 8 && bits < 16);
+    if (profile->bits || !is_packed)
+        return;
+    uint32_t values = 1u << bits;
+    bool fits = profile->predictor <= 1 && profile->palette_entries <= values &&
+                !(profile->nodata && strtod(profile->nodata, NULL) >= values);
+    bool takes_bits =
+        strcmp(codec, "jpeg") != 0 && strcmp(codec, "webp") != 0 && strncmp(codec, "lerc", 4) != 0;
+    if (fits && takes_bits)
+        profile->bits = bits;
+}
+
 static bool is_lossy(const cogpu_profile *profile) {
     const char *codec = profile->codec ? profile->codec : "deflate";
     return strcmp(codec, "jpeg") == 0 || (strcmp(codec, "webp") == 0 && !profile->lossless) ||
@@ -355,6 +372,7 @@ cogpu_status cogpu_profile_take(const cogpu_selection *selection, const cogpu_ar
     TRY(take_keys(selection, taken, error));
     take_colours(selection, profile);
     take_nodata(selection, arguments, taken);
+    take_bits(selection, profile);
     TRY(take_items(selection, arguments, taken, error));
     return take_tags(selection, taken, error);
 }

@@ -82,6 +82,12 @@ const char *cogpu_take_strips(cogpu_arguments *arguments, const char *value) {
                : "expected a number of rows; 0: as fits";
 }
 
+const char *cogpu_take_bits(cogpu_arguments *arguments, const char *value) {
+    uint32_t *bits = &arguments->profile.bits;
+    bool sound = cogpu_parse_wholes(value, bits, 1) && *bits >= 1 && *bits <= 16;
+    return sound ? NULL : "expected a number from 1 to 16";
+}
+
 const char *cogpu_take_planar(cogpu_arguments *arguments, const char *value) {
     (void)value;
     arguments->profile.planar = 1;

@@ -17,6 +17,7 @@ const char *cogpu_take_max_error(cogpu_arguments *arguments, const char *value);
 const char *cogpu_take_predictor(cogpu_arguments *arguments, const char *value);
 const char *cogpu_take_block(cogpu_arguments *arguments, const char *value);
 const char *cogpu_take_strips(cogpu_arguments *arguments, const char *value);
+const char *cogpu_take_bits(cogpu_arguments *arguments, const char *value);
 const char *cogpu_take_planar(cogpu_arguments *arguments, const char *value);
 const char *cogpu_take_overviews(cogpu_arguments *arguments, const char *value);
 const char *cogpu_take_resampling(cogpu_arguments *arguments, const char *value);

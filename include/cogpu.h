@@ -670,6 +670,9 @@ typedef struct cogpu_profile {
     double max_error;  /* LERC: 0 without loss */
     int predictor;     /* 1 none, 2 horizontal, 3 floating point; 0: 2 for integers
                         * and 3 for floats, with codecs that go with them */
+    uint32_t bits;     /* of a sample in the file: 1 to 7 of uint8, 9 to 15 of uint16, which is
+                        * cut to what they hold; 0: all of the type's. Not with JPEG, WebP, LERC
+                        * and predictors */
     cogpu_bigtiff bigtiff;
     int sparse; /* non-zero: blocks that are nodata throughout, or 0 without nodata, are left out */
 

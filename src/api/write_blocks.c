@@ -46,13 +46,17 @@ static const cogpu_codec_row *codec_of(const cogpu_write_plan *plan, const cogpu
     return is_mask(plan, block) ? plan->mask_codec : plan->codec;
 }
 
-/* A block that was cut. */
+/* A block that was cut: packed, or predicted. */
 static cogpu_status predict(cogpu_seat *seat, const cogpu_write_plan *plan,
                             const cogpu_new_block *block, uint8_t *decoded, size_t bytes,
                             cogpu_error *error) {
     size_t row_bytes = bytes / block->rows;
     if (is_mask(plan, block))
         return COGPU_OK;
+    if (cogpu_plan_is_packed(plan)) {
+        cogpu_cpu_pack(plan, decoded, block->rows, row_bytes);
+        return COGPU_OK;
+    }
     TRY(cogpu_seat_room(&seat->row, &seat->row_bytes, row_bytes, error));
     cogpu_cpu_predict(plan, decoded, block->rows, row_bytes, seat->row);
     return COGPU_OK;
@@ -62,14 +66,14 @@ cogpu_status cogpu_encode_block(cogpu_seat *seat, const cogpu_write_plan *plan,
                                 const cogpu_grid *grid, const cogpu_new_block *block,
                                 const cogpu_raster *from, uint8_t *to, size_t room, size_t *got,
                                 cogpu_error *error) {
-    size_t bytes = 0;
+    size_t bytes = 0, cut_bytes = cogpu_plan_cut_bytes(plan, grid, block);
     cogpu_encoding encoding = cogpu_plan_encoding(plan, grid, block, &bytes);
     *got = 0;
-    TRY(cogpu_seat_room(&seat->decoded, &seat->decoded_bytes, bytes, error));
+    TRY(cogpu_seat_room(&seat->decoded, &seat->decoded_bytes, cut_bytes, error));
     cut(plan, grid, block, from, seat->decoded);
-    if (is_sparse(plan, block, seat->decoded, bytes))
+    if (is_sparse(plan, block, seat->decoded, cut_bytes))
         return COGPU_OK;
-    TRY(predict(seat, plan, block, seat->decoded, bytes, error));
+    TRY(predict(seat, plan, block, seat->decoded, cut_bytes, error));
     return codec_of(plan, block)
         ->encoder->encode(&seat->codec, &encoding, seat->decoded, bytes, to, room, got, error);
 }
@@ -134,7 +138,6 @@ static cogpu_status leave(cogpu_writer *writer, struct cogpu_berth *berth, cogpu
     struct cogpu_places *places = is_mask(plan, &berth->block) ? &level->masks : &level->pixels;
     uint64_t index = cogpu_plan_index(plan, level->grid, &berth->block), at = 0;
     size_t leader = plan->is_cog ? COGPU_LEADER : 0, trailer = plan->is_cog ? COGPU_TRAILER : 0;
-    uint8_t *payload = berth->memory + COGPU_LEADER;
     if (berth->status != COGPU_OK) {
         *error = berth->error;
         cogpu_error_place(error, -1, (int64_t)index, -1);
@@ -144,6 +147,7 @@ static cogpu_status leave(cogpu_writer *writer, struct cogpu_berth *berth, cogpu
     writer->written.sparse_blocks += berth->bytes == 0;
     if (berth->bytes == 0)
         return COGPU_OK;
+    uint8_t *payload = berth->memory + COGPU_LEADER;
     if (plan->is_cog)
         cogpu_frame_block(payload, berth->bytes);
     TRY(give(writer, level, payload - leader, leader + berth->bytes + trailer, &at, error));
@@ -191,11 +195,12 @@ static cogpu_status encode(const cogpu_writer *writer, cogpu_seat *seat, struct 
     const cogpu_codec_row *codec = codec_of(plan, &berth->block);
     uint8_t *decoded = berth->memory + COGPU_LEADER;
     size_t bytes = 0, room = writer->line.berth_bytes;
+    size_t cut_bytes = cogpu_plan_cut_bytes(plan, berth->level->grid, &berth->block);
     cogpu_encoding encoding = cogpu_plan_encoding(plan, berth->level->grid, &berth->block, &bytes);
     berth->bytes = 0;
-    if (is_sparse(plan, &berth->block, decoded, bytes))
+    if (is_sparse(plan, &berth->block, decoded, cut_bytes))
         return COGPU_OK;
-    TRY(predict(seat, plan, &berth->block, decoded, bytes, error));
+    TRY(predict(seat, plan, &berth->block, decoded, cut_bytes, error));
     if (codec->compression == COMPRESSION_NONE) {
         berth->bytes = bytes;
         return COGPU_OK;
@@ -336,9 +341,8 @@ static uint32_t berths_for(uint32_t threads, uint64_t row_blocks, size_t block_b
 cogpu_status cogpu_writer_open_line(cogpu_writer *writer, cogpu_error *error) {
     const cogpu_write_plan *plan = &writer->plan;
     struct cogpu_line *line = &writer->line;
-    size_t bytes = 0;
     cogpu_new_block largest = cogpu_plan_new_block(plan, &plan->levels[0], 0, 0, 0);
-    cogpu_plan_encoding(plan, &plan->levels[0], &largest, &bytes);
+    size_t bytes = cogpu_plan_cut_bytes(plan, &plan->levels[0], &largest);
     bytes = bytes < plan->most_block_bytes ? (size_t)plan->most_block_bytes : bytes;
     line->berth_bytes = COGPU_LEADER + bytes + COGPU_TRAILER;
     line->berth_count =

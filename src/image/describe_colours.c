@@ -57,9 +57,15 @@ static cogpu_status check_ycbcr(const cogpu_profile *profile, uint32_t compressi
     return COGPU_OK;
 }
 
+/* How many values a sample may have. */
+static uint32_t palette_room(const cogpu_profile *profile) {
+    uint32_t all = profile->type == COGPU_U8 ? 8 : 16;
+    return 1u << (profile->bits && profile->bits < all ? profile->bits : all);
+}
+
 static cogpu_status check_palette(const cogpu_profile *profile, uint32_t compression,
                                   cogpu_error *error) {
-    uint32_t room = profile->type == COGPU_U8 ? 256 : 65536;
+    uint32_t room = palette_room(profile);
     if (!profile->palette || !profile->palette_entries)
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "COGPU_PALETTE needs a palette of at least one entry");
@@ -69,8 +75,8 @@ static cogpu_status check_palette(const cogpu_profile *profile, uint32_t compres
                           profile->bands, cogpu_type_name(profile->type));
     if (profile->palette_entries > room)
         return cogpu_fail(error, COGPU_ARGUMENT,
-                          "the palette has %u entries; %s has values for %u at most",
-                          profile->palette_entries, cogpu_type_name(profile->type), room);
+                          "the palette has %u entries; samples have values for %u at most",
+                          profile->palette_entries, room);
     if (compression == COMPRESSION_JPEG)
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "the codec \"jpeg\" would change the values of a palette; use another");
@@ -117,7 +123,7 @@ static cogpu_status choose(const cogpu_profile *profile, uint32_t compression,
 /* All reds, greens and blues, for every value of a sample: those after the last entry are black. */
 static cogpu_status add_palette(const cogpu_profile *profile, cogpu_arena *arena,
                                 cogpu_tag_list *list, cogpu_error *error) {
-    size_t room = profile->type == COGPU_U8 ? 256 : 65536, entries = profile->palette_entries;
+    size_t room = palette_room(profile), entries = profile->palette_entries;
     uint16_t *map = NULL;
     TRY(cogpu_arena_take(arena, 3 * room, sizeof *map, &map, error));
     for (size_t i = 0; i < 3; i++)

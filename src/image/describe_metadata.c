@@ -222,6 +222,11 @@ static cogpu_status add_nodata(const cogpu_profile *profile, cogpu_arena *arena,
             "nodata \"%.40s\" is no value that a sample of %s can have: choose another, or "
             "none",
             profile->nodata, cogpu_type_name(profile->type));
+    if (profile->bits && parsed.value >= ldexp(1, (int)profile->bits))
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "nodata \"%.40s\" is no value that a sample of %u bits can have: choose "
+                          "another, or none",
+                          profile->nodata, profile->bits);
     if (profile->type == COGPU_I64)
         snprintf(text, sizeof text, "%" PRId64, parsed.i64);
     else if (profile->type == COGPU_U64)

@@ -57,6 +57,30 @@ static cogpu_status check_shape(const cogpu_profile *profile, cogpu_error *error
     return COGPU_OK;
 }
 
+/* Fewer bits than the type has; 0: all. */
+static cogpu_status check_bits(const cogpu_profile *profile, uint32_t compression,
+                               cogpu_error *error) {
+    uint32_t bits = profile->bits, all = (uint32_t)cogpu_type_bytes(profile->type) * 8;
+    bool is_byte = profile->type == COGPU_U8, is_short = profile->type == COGPU_U16;
+    if (bits == 0 || bits == all)
+        return COGPU_OK;
+    if (!(is_byte && bits < 8) && !(is_short && bits > 8 && bits < 16))
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "%s cannot be stored in %u bits: uint8 can in 1 to 7, uint16 in 9 to 15",
+                          cogpu_type_name(profile->type), bits);
+    if (compression == COMPRESSION_JPEG || compression == COMPRESSION_WEBP ||
+        compression == COMPRESSION_LERC)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "samples of %u bits are not for JPEG, WebP and LERC: leave `bits` out, "
+                          "or choose another codec",
+                          bits);
+    if (profile->predictor > 1)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "predictor %d is not for samples of %u bits: leave it out, or `bits`",
+                          profile->predictor, bits);
+    return COGPU_OK;
+}
+
 static cogpu_status plan_codec(const cogpu_profile *profile, cogpu_write_plan *plan,
                                cogpu_error *error) {
     const char *name = profile->codec ? profile->codec : "deflate";
@@ -168,7 +192,8 @@ static cogpu_status check_codec(const cogpu_profile *profile, const cogpu_write_
 
 static cogpu_status plan_predictor(const cogpu_profile *profile, cogpu_write_plan *plan,
                                    cogpu_error *error) {
-    bool takes_2 = plan->codec->takes_predictor && !is_complex(profile->type);
+    bool takes_2 =
+        plan->codec->takes_predictor && !is_complex(profile->type) && !cogpu_plan_is_packed(plan);
     bool takes_3 = takes_2 && is_float(profile->type);
     if (profile->predictor < 0 || profile->predictor > 3)
         return cogpu_fail(error, COGPU_ARGUMENT,
@@ -346,7 +371,9 @@ static uint64_t least_of_level(const cogpu_write_plan *plan, const cogpu_grid *g
         return 0;
     uint64_t rows = plan->is_tiled ? (uint64_t)grid->down * grid->block_height : grid->height;
     uint64_t columns = (uint64_t)grid->across * grid->block_width;
-    return rows * columns * plan->pixel_bytes * plan->planes;
+    uint64_t row_bytes =
+        divide_up(columns * plan->encoding.format.samples * plan->encoding.format.bits, 8);
+    return rows * row_bytes * plan->planes;
 }
 
 static cogpu_status plan_sizes(cogpu_write_plan *plan, cogpu_error *error) {
@@ -404,12 +431,13 @@ cogpu_status cogpu_plan_write(const cogpu_profile *profile, cogpu_write_plan *pl
     TRY(plan_codec(profile, plan, error));
     TRY(plan_numbers(profile, plan, error));
     TRY(check_codec(profile, plan, error));
-    TRY(plan_predictor(profile, plan, error));
-    TRY(plan_levels(profile, plan, error));
+    TRY(check_bits(profile, plan->codec->compression, error));
     cogpu_block_format *format = &plan->encoding.format;
     format->samples = profile->planar ? 1 : profile->bands;
-    format->bits = (uint32_t)sample * 8;
+    format->bits = profile->bits ? profile->bits : (uint32_t)sample * 8;
     format->type = profile->type;
+    TRY(plan_predictor(profile, plan, error));
+    TRY(plan_levels(profile, plan, error));
     format->fill_order = format->subsampling_x = format->subsampling_y = 1;
     set_fill(profile, plan);
     bool has_mean = !profile->palette && !is_complex(profile->type);
@@ -446,7 +474,8 @@ cogpu_encoding cogpu_plan_encoding(const cogpu_write_plan *plan, const cogpu_gri
     cogpu_block_format *format = &encoding.format;
     format->width = grid->block_width;
     format->height = block->rows;
-    format->row_bytes = grid->block_width * plan->pixel_bytes;
+    format->row_bytes =
+        (size_t)divide_up((uint64_t)grid->block_width * format->samples * format->bits, 8);
     encoding.nodata = plan->has_nodata ? plan->fill : NULL;
     if (block->plane == plan->planes) {
         format->compression = COMPRESSION_DEFLATE;
@@ -457,6 +486,18 @@ cogpu_encoding cogpu_plan_encoding(const cogpu_write_plan *plan, const cogpu_gri
     }
     *decoded_bytes = format->row_bytes * format->height;
     return encoding;
+}
+
+bool cogpu_plan_is_packed(const cogpu_write_plan *plan) {
+    return plan->encoding.format.bits < 8 * cogpu_type_bytes(plan->type);
+}
+
+size_t cogpu_plan_cut_bytes(const cogpu_write_plan *plan, const cogpu_grid *grid,
+                            const cogpu_new_block *block) {
+    bool is_mask = block->plane == plan->planes;
+    size_t row_bytes =
+        is_mask ? (size_t)divide_up(grid->block_width, 8) : grid->block_width * plan->pixel_bytes;
+    return row_bytes * block->rows;
 }
 
 uint64_t cogpu_plan_index(const cogpu_write_plan *plan, const cogpu_grid *grid,

@@ -53,6 +53,11 @@ cogpu_new_block cogpu_plan_new_block(const cogpu_write_plan *plan, const cogpu_g
 cogpu_encoding cogpu_plan_encoding(const cogpu_write_plan *plan, const cogpu_grid *grid,
                                    const cogpu_new_block *block, size_t *decoded_bytes);
 
+/* Bytes of it when it is cut, before samples of fewer bits than their type has are packed. */
+size_t cogpu_plan_cut_bytes(const cogpu_write_plan *plan, const cogpu_grid *grid,
+                            const cogpu_new_block *block);
+bool cogpu_plan_is_packed(const cogpu_write_plan *plan);
+
 /* Its index in the directory of pixels, or of the mask. */
 uint64_t cogpu_plan_index(const cogpu_write_plan *plan, const cogpu_grid *grid,
                           const cogpu_new_block *block);

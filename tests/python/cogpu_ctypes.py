@@ -210,7 +210,7 @@ class Profile(Structure):
         ("width", c_uint32), ("height", c_uint32), ("bands", c_uint32), ("type", c_int), ("cog", c_int),
         ("strips", c_int), ("block_width", c_uint32), ("block_height", c_uint32), ("planar", c_int),
         ("codec", c_char_p), ("level", c_int), ("quality", c_int), ("lossless", c_int),
-        ("max_error", c_double), ("predictor", c_int), ("bigtiff", c_int), ("sparse", c_int),
+        ("max_error", c_double), ("predictor", c_int), ("bits", c_uint32), ("bigtiff", c_int), ("sparse", c_int),
         ("nodata", c_char_p), ("photometric", c_int), ("alpha_band", c_uint32), ("premultiplied", c_int),
         ("palette", POINTER(c_uint16)), ("palette_entries", c_uint32), ("mask", c_int),
         ("has_transform", c_int), ("transform", c_double * 6), ("pixel_is_point", c_int),

@@ -335,6 +335,33 @@ def test_nodata_as_others_write_it(tmp_path, dtype, text, value):
         assert np.array_equal(file.nodata, value, equal_nan=True)
 
 
+def bits_of(path):
+    with rasterio.open(path) as file:
+        return file.tags(1, ns="IMAGE_STRUCTURE").get("NBITS")
+
+
+@pytest.mark.parametrize("bits", [1, 4, 12])
+def test_bits(tmp_path, bits):
+    """As in the input, unless the new file needs whole bytes, or --bits says otherwise."""
+    pixels = samples((1, 70, 90), "u1" if bits < 8 else "u2") % (1 << bits)
+    path = write(tmp_path / "a.tif", pixels, nbits=bits)
+    for words, due in ([], bits), (["--cog"], bits), (["--strips", "0", "--codec", "none"], bits), (["--predictor", "2"], None), \
+            (["--codec", "lerc"], None), (["--bits", "8" if bits < 8 else "16"], None), (["--nodata", str(1 << bits)], None):
+        out, _ = convert(path, *words)
+        assert bits_of(out) == (due and str(due)), words
+        assert (read(out) == pixels).all()
+    assert bits_of(convert(write(tmp_path / "b.tif", pixels), "--bits", bits)[0]) == str(bits)
+
+
+def test_palette_of_few_bits(tmp_path):
+    path = write(tmp_path / "a.tif", samples((1, 70, 90), "u1") % 16, nbits=4)
+    with rasterio.open(path, "r+") as file:
+        file.write_colormap(1, {index: (index, 10 * index, 255 - index, 255) for index in range(16)})
+    out, _ = convert(path)
+    with rasterio.open(path) as before, rasterio.open(out) as after:
+        assert bits_of(out) == "4" and before.colormap(1) == after.colormap(1)
+
+
 def test_palette(tmp_path):
     path = write(tmp_path / "a.tif", RNG.integers(0, 256, (1, 40, 50), dtype="u1"), photometric="palette")
     palette = {i: tuple(map(int, RNG.integers(0, 256, 3))) + (255,) for i in range(256)}

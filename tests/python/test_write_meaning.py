@@ -423,3 +423,65 @@ def test_put_refuses():
     with pytest.raises(cogpu.CogpuError, match="takes no blocks"):
         put(writer, 0, 0, 0, b"abc")
     writer.abort()
+
+
+# ---- samples of few bits -----------------------------------------------------------------------
+
+def few_bits(bits, bands=1):
+    """All values that there are, and some that there are not, which become the largest."""
+    dtype, largest = ("u1", 255) if bits < 8 else ("u2", 65535)
+    array = np.random.default_rng(bits).integers(0, 1 << bits, (bands, 45, 77)).astype(dtype)
+    given = array.copy()
+    given[:, 3, 5], array[:, 3, 5] = largest, (1 << bits) - 1
+    return given, array
+
+
+@pytest.mark.parametrize("bits", [1, 2, 3, 4, 5, 7, 9, 10, 12, 15])
+@pytest.mark.parametrize("bands, options", [
+    (1, {"codec": "none", "strips": 1, "block_height": 7}), (1, {"codec": "packbits", "block_width": 16}), (3, {"codec": "lzw", "strips": 1}),
+    (3, {"codec": "deflate", "planar": 1, "block_width": 32}), (2, {"codec": "zstd", "block_width": 48, "cog": 1})])
+def test_bits(bits, bands, options):
+    given, array = few_bits(bits, bands)
+    data = cogpu.write(given, bits=bits, **options)
+    assert judge.same(judge.read(data), array)
+    with judge.opened(data) as file:
+        assert file.tags(1, ns="IMAGE_STRUCTURE")["NBITS"] == str(bits)
+    with cogpu.open_memory(data) as file:
+        assert file.info().bits == bits and file.info().predictor == 1 and judge.same(file.read(), array)
+
+
+@pytest.mark.parametrize("bits", [1, 4, 12])
+def test_bits_of_levels(bits):
+    """Overviews have them too; a mask, a palette, nodata and sparse blocks as ever."""
+    given, array = few_bits(bits)
+    given[:, :32, :32] = array[:, :32, :32] = 1
+    mask = np.ones((45, 77), "u1")
+    colours = {"palette": list(range(3 << bits))} if bits < 8 else {}
+    data = cogpu.write(given, mask, bits=bits, cog=1, block_width=32, factors=[2], sparse=1, nodata="1", resampling="nearest", **colours)
+    with judge.opened(data) as file:
+        assert judge.same(file.read(), array) and file.overviews(1) == [2] and file.nodata == 1
+        assert not colours or len([entry for entry in file.colormap(1) if entry < 1 << bits]) == 1 << bits
+    with judge.opened(data, overview_level=0) as file:
+        smaller = file.read()
+    with cogpu.open_memory(data) as file:
+        assert judge.same(file.read(), array) and judge.same(file.read(level=1), smaller) and len(np.unique(smaller)) > 1
+        assert np.isin(smaller, array).all()
+
+
+def test_blocks_of_few_bits_that_are_put():
+    given, array = few_bits(4)
+    profile = cogpu.profile_of(given, bits=4, block_width=64, codec="deflate")
+    writer = cogpu.Writer(profile)
+    for index, x in enumerate((0, 64)):
+        put(writer, 0, 0, index, encode(profile, 0, 0, index, given[:, :, x:x + 64]))
+    assert judge.same(judge.read(writer.close()), array)
+
+
+@pytest.mark.parametrize("dtype, options, words", [
+    ("u1", {"bits": 9}, "uint8 can in 1 to 7"), ("u2", {"bits": 8}, "uint16 in 9 to 15"), ("f4", {"bits": 16}, "float32 cannot"), ("i1", {"bits": 4}, "int8 cannot"),
+    ("u1", {"bits": 4, "codec": "jpeg"}, "another codec"), ("u1", {"bits": 4, "codec": "lerc"}, "another codec"), ("u1", {"bits": 4, "predictor": 2}, "predictor 2"),
+    ("u1", {"bits": 4, "nodata": "16"}, "4 bits"), ("u1", {"bits": 1, "palette": [0] * 9}, "values for 2 at most")])
+def test_bits_that_are_refused(dtype, options, words):
+    with pytest.raises(cogpu.CogpuError, match=words) as failure:
+        cogpu.write(pixels(dtype), **options)
+    assert failure.value.status == cogpu.ARGUMENT

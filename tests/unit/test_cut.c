@@ -327,6 +327,38 @@ static void test_predictor_3(void) {
     check_types(types, sizeof types / sizeof *types, 3);
 }
 
+/* ---- pack ---- */
+
+/* Bit by bit: the n-th sample's bits follow those of the one before it. */
+static int mispacked(cogpu_type type, uint32_t bits, uint32_t width) {
+    size_t size = cogpu_type_bytes(type), packed = (width * bits + 7) / 8;
+    uint8_t *rows = noisy(ROWS * width * size), *before = malloc(ROWS * width * size);
+    cogpu_write_plan plan = {.type = type, .encoding.format.bits = bits};
+    int wrong = 0;
+    memcpy(before, rows, ROWS * width * size);
+    cogpu_cpu_pack(&plan, rows, ROWS, width * size);
+    for (uint32_t y = 0; y < ROWS; y++)
+        for (uint32_t i = 0; i < packed * 8; i++) {
+            uint32_t x = i / bits, most = (1u << bits) - 1, byte = rows[y * packed + i / 8];
+            uint16_t sample = 0;
+            if (x < width && size == 1)
+                sample = before[y * width + x];
+            else if (x < width)
+                memcpy(&sample, before + (y * width + x) * 2, 2);
+            uint32_t due = (sample < most ? sample : most) >> (bits - 1 - i % bits) & 1;
+            wrong += (byte >> (7 - i % 8) & 1) != due;
+        }
+    free(rows);
+    free(before);
+    return wrong;
+}
+
+static void test_samples_are_packed(void) {
+    for (uint32_t width = 1; width <= WIDTH_MAX; width++)
+        for (uint32_t bits = 1; bits < 16; bits++)
+            CHECK(bits == 8 || mispacked(bits < 8 ? COGPU_U8 : COGPU_U16, bits, width) == 0);
+}
+
 int main(void) {
     RUN(test_rows_are_gathered_at_any_strides);
     RUN(test_edges_of_blocks_repeat_the_last_pixels);
@@ -336,5 +368,6 @@ int main(void) {
     RUN(test_predictor_1);
     RUN(test_predictor_2);
     RUN(test_predictor_3);
+    RUN(test_samples_are_packed);
     return FINISH();
 }

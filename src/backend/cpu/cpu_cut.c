@@ -213,3 +213,23 @@ void cogpu_cpu_predict(const cogpu_write_plan *plan, uint8_t *rows, uint32_t cou
         order(row, row_bytes, unit);
     }
 }
+
+/* ---- pack ---------------------------------------------------------------------------------- */
+
+void cogpu_cpu_pack(const cogpu_write_plan *plan, uint8_t *rows, uint32_t count, size_t row_bytes) {
+    size_t size = cogpu_type_bytes(plan->type);
+    uint32_t bits = plan->encoding.format.bits, most = (1u << bits) - 1;
+    uint8_t *to = rows; /* never beyond what is read */
+    for (uint32_t y = 0; y < count; y++) {
+        const uint8_t *row = rows + y * row_bytes;
+        uint32_t held = 0, held_bits = 0;
+        for (size_t at = 0; at < row_bytes; at += size) {
+            uint32_t sample = size == 1 ? row[at] : load_u16(row + at, COGPU_HOST_BIG_ENDIAN);
+            held = held << bits | (sample < most ? sample : most);
+            for (held_bits += bits; held_bits >= 8; held_bits -= 8)
+                *to++ = (uint8_t)(held >> (held_bits - 8));
+        }
+        if (held_bits)
+            *to++ = (uint8_t)(held << (8 - held_bits));
+    }
+}

@@ -32,4 +32,8 @@ bool cogpu_cpu_is_uniform(const uint8_t *samples, size_t bytes, cogpu_type type,
 void cogpu_cpu_predict(const cogpu_write_plan *plan, uint8_t *rows, uint32_t count,
                        size_t row_bytes, uint8_t *spare);
 
+/* Packs samples of fewer bits than their type has, the first one into the highest bits; rows begin
+ * at bytes, and close up. Samples that are too large become the largest that there is. */
+void cogpu_cpu_pack(const cogpu_write_plan *plan, uint8_t *rows, uint32_t count, size_t row_bytes);
+
 #endif
