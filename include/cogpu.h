@@ -668,13 +668,15 @@ typedef struct cogpu_profile {
     int quality;       /* JPEG and WebP 1 to 100 (75) */
     int lossless;      /* WebP: non-zero without loss */
     double max_error;  /* LERC: 0 without loss */
-    int predictor;     /* 1 none, 2 horizontal, 3 floating point; 0: 2 for integers
-                        * and 3 for floats, with codecs that go with them */
+    int predictor;     /* 1 none, 2 horizontal, 3 floating point; 0: 2 for integers and 3 for
+                        * floats with lzw, deflate and zstd. With lzma GDAL reads it wrongly
+                        * where it uses threads */
     uint32_t bits;     /* of a sample in the file: 1 to 7 of uint8, 9 to 15 of uint16, which is
                         * cut to what they hold; 0: all of the type's. Not with JPEG, WebP, LERC
                         * and predictors */
     cogpu_bigtiff bigtiff;
-    int sparse; /* non-zero: blocks that are nodata throughout, or 0 without nodata, are left out */
+    int sparse; /* non-zero: blocks that are nodata throughout, or 0 without nodata, are left out;
+                 * but for 64-bit integers with a nodata other than 0, which GDAL may misread */
 
     const char *nodata; /* "-9999", "nan"; NULL = none */
     cogpu_photometric photometric;

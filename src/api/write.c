@@ -21,7 +21,7 @@ static uint32_t ghost_of(const cogpu_write_plan *plan) {
                      COGPU_GHOST_LEADER | COGPU_GHOST_TRAILER;
     if (plan->planes > 1)
         ghost |= COGPU_GHOST_TILE_INTERLEAVED;
-    else if (plan->has_mask)
+    else if (plan->has_mask && !plan->is_sparse) /* for each block has one: GDAL looks behind it */
         ghost |= COGPU_GHOST_MASK_INTERLEAVED;
     return plan->is_cog ? ghost : 0;
 }

@@ -206,7 +206,9 @@ static cogpu_status plan_predictor(const cogpu_profile *profile, cogpu_write_pla
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "predictor %d is not for %s: leave `predictor` out for the one that fits",
                           profile->predictor, cogpu_type_name(profile->type));
-    uint32_t fitting = takes_3 ? 3 : takes_2 && !profile->palette ? 2 : 1;
+    /* Threads of GDAL's read LZMA as if it never had one. */
+    bool is_risky = plan->codec->compression == COMPRESSION_LZMA;
+    uint32_t fitting = is_risky ? 1 : takes_3 ? 3 : takes_2 && !profile->palette ? 2 : 1;
     plan->predictor = profile->predictor ? (uint32_t)profile->predictor : fitting;
     return COGPU_OK;
 }
@@ -402,10 +404,16 @@ static cogpu_status plan_sizes(cogpu_write_plan *plan, cogpu_error *error) {
     return COGPU_OK;
 }
 
+/* Threads of GDAL's take blocks that are left out of such a file for 0. */
+static bool is_misread_sparse(cogpu_type type, const cogpu_nodata *nodata) {
+    return (type == COGPU_I64 && nodata->i64 != 0) || (type == COGPU_U64 && nodata->u64 != 0);
+}
+
 static void set_fill(const cogpu_profile *profile, cogpu_write_plan *plan) {
     cogpu_nodata nodata;
     cogpu_nodata_parse(profile->nodata, profile->type, &nodata);
     plan->has_nodata = profile->nodata && nodata.matches;
+    plan->is_sparse = profile->sparse && !is_misread_sparse(profile->type, &nodata);
     if (plan->has_nodata)
         cogpu_nodata_sample(&nodata, profile->type, plan->fill);
 }
@@ -420,7 +428,6 @@ cogpu_status cogpu_plan_write(const cogpu_profile *profile, cogpu_write_plan *pl
                                .is_cog = profile->cog,
                                .is_tiled = !profile->strips,
                                .is_bigtiff = profile->bigtiff == COGPU_BIGTIFF_YES,
-                               .is_sparse = profile->sparse,
                                .has_mask = profile->mask,
                                .mask_codec = cogpu_codec_find(COMPRESSION_DEFLATE)};
     size_t sample = cogpu_type_bytes(profile->type);

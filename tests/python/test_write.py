@@ -224,6 +224,23 @@ def test_sparse(options, nodata):
     assert judge.same(check_sparse, array) and judge.same(judge.read(data), array)
 
 
+@pytest.mark.parametrize("ways", [{"GDAL_NUM_THREADS": "3"}, {"GTIFF_HAS_OPTIMIZED_READ_MULTI_RANGE": "YES"}], ids=["threads", "remote"])
+@pytest.mark.parametrize("dtype, options", [
+    ("u2", {"codec": "lzma"}), ("f4", {"codec": "lzma"}), ("i8", {"sparse": 1, "nodata": "7"}), ("u8", {"sparse": 1, "nodata": "7"}),
+    ("u1", {"sparse": 1, "masked": 1}), ("u1", {"sparse": 1, "masked": 1, "planar": 1}), ("u1", {"masked": 1})],
+    ids=lambda options: str(options))
+def test_other_ways_of_gdal(dtype, options, ways):
+    """With threads, and as it reads from servers, GDAL looks at other things of a COG."""
+    array, masked = pixels(dtype, 2, 300, 300), options.get("masked")
+    array[:, 64:128] = options.get("nodata", 0)
+    mask = np.zeros((300, 300), "u1")
+    mask[32:, :130] = 1
+    data = cogpu.write(array, mask if masked else None, cog=1, block_width=64, **{k: v for k, v in options.items() if k != "masked"})
+    with rasterio.Env(**ways), MemoryFile(data) as memory, memory.open() as file:
+        assert judge.same(file.read(), array)
+        assert not masked or np.array_equal(file.read_masks(1) > 0, mask > 0)
+
+
 def test_bigtiff_boundary(tmp_path):
     """A file that could pass 4 GiB is a BigTIFF, whatever it comes to; one that is told not to be is none."""
     rows = np.zeros((1, 500, 50000), "f4")
