@@ -32,7 +32,7 @@ enum {
 
     BIT = 1024,                  /* what prices are counted in */
     SEARCH_COST = BIT / 4,       /* what a search has to bring to pay for itself */
-    DEBT_A_STEP = 64,            /* searches that did not, until positions are passed over */
+    DEBT_A_STEP = 128,           /* searches that did not, until positions are passed over */
     DEBT_MAX = 15 * DEBT_A_STEP, /* so that at most 15 are */
     LAZY_LENGTH = 16,            /* from which on a match is taken as it is */
     SPLIT_GAIN = 800 * BIT       /* a header, and what a segment seems to save for being short */

@@ -398,7 +398,7 @@ static void sizes(void) {
     }
 }
 
-/* A faster level stands in for the one that was asked for only where it does nearly as well. */
+/* Our own encoder stands in for the level that was asked for only where it does nearly as well. */
 static void deflate_keeps_its_level(void) {
 #if COGPU_HAVE_LIBDEFLATE
     for (size_t i = 0; i < KINDS; i++) {
@@ -408,7 +408,7 @@ static void deflate_keeps_its_level(void) {
         kinds[i](raw, LARGEST);
         const size_t bytes = libdeflate_zlib_compress(other, raw, LARGEST, out, room);
         CHECK(check_block(subject_of(COMPRESSION_DEFLATE), 6, raw, LARGEST, 1024) <=
-              bytes + bytes / 50);
+              bytes + bytes / 80);
         libdeflate_free_compressor(other);
         free(out);
     }
