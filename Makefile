@@ -8,7 +8,7 @@ generator := $(if $(shell command -v ninja),-G Ninja)
 python    := .venv/bin/python
 c_files   := git ls-files -co --exclude-standard '*.c' '*.h'
 
-.PHONY: all setup demo test test-gpu sanitize-gpu bench bench-gpu fuzz mutations format install clean
+.PHONY: all setup demo test test-gpu sanitize-gpu bench bench-gpu races fuzz mutations format install clean
 
 # build/cogpu, build/libcogpu.so, build/libcogpu.a
 all: build/CMakeCache.txt
@@ -49,6 +49,10 @@ bench-gpu:
 	@tools/setup.sh bench/requirements-gpu.txt
 	@$(python) bench/bench_gpu.py
 
+# Races between threads, and between those of kernels on the emulator.
+races: setup
+	@$(python) tests/run.py --only races --all-races
+
 # Each fuzz target for TIME seconds.
 fuzz: setup
 	@$(python) tests/run.py --only fuzz --fuzz-seconds $(TIME)
@@ -68,4 +72,4 @@ install: all
 	@cmake --install build --prefix $(PREFIX)
 
 clean:
-	rm -rf build build-san build-fuzz build-gpu demo
+	rm -rf build build-san build-fuzz build-races build-gpu demo

@@ -162,7 +162,8 @@ struct event {
 };
 
 static struct batch {
-    bool is_open, is_cancelled;
+    atomic_bool is_open; /* several threads open some at once */
+    bool is_cancelled;
     unsigned room, count; /* requests; those that have ended are taken out */
     struct request requests[ENTRIES_MAX];
     struct event told; /* the last, or one of no read */
@@ -173,11 +174,12 @@ struct answer cuFileBatchIOSetUp(void **handle, unsigned room) {
     unsigned number = atomic_fetch_add(&fake.setups, 1) + 1, slot = 0;
     expect(room > 0 && room <= (fake.entries ? fake.entries : 128));
     expect_context();
-    while (slot < BATCHES_MAX && batches[slot].is_open)
-        slot++;
-    if (slot == BATCHES_MAX || (fake.setup_fails_at && number >= fake.setup_fails_at))
+    if (fake.setup_fails_at && number >= fake.setup_fails_at)
         return answer(5030);
-    batches[slot].is_open = true;
+    while (slot < BATCHES_MAX && atomic_exchange(&batches[slot].is_open, true))
+        slot++;
+    if (slot == BATCHES_MAX)
+        return answer(5030);
     batches[slot].is_cancelled = false;
     batches[slot].room = room;
     batches[slot].count = 0;

@@ -1,5 +1,5 @@
-"""Every test of the project, group by group: builds three trees, checks the rules of the code, runs the test
-programs in C, the fuzz targets for a short while, and the judges in Python.
+"""Every test of the project, group by group: builds four trees, checks the rules of the code, runs the test
+programs in C, those with threads under ThreadSanitizer, the fuzz targets for a short while, and the judges in Python.
 
 Prints a line for each group, what failed, what was left out and why; the last line is "N passed, N failed",
 and the exit code is 0 if none failed. The environment is that of tests/python/conftest.py.
@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 CORPUS = pathlib.Path(os.environ.get("COGPU_CORPUS", ROOT.parent / "shared" / "corpus"))
-RELEASE, SANITIZED, FUZZ = (ROOT / name for name in ("build", "build-san", "build-fuzz"))
+RELEASE, SANITIZED, FUZZ, RACES = (ROOT / name for name in ("build", "build-san", "build-fuzz", "build-races"))
 SEEDS = FUZZ / "seeds"
 CORES = len(os.sched_getaffinity(0))
 LINES = 60  # of a failed program's output
@@ -27,7 +27,14 @@ TREES = {
     SANITIZED: ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS=-O1", "-DCOGPU_SANITIZE=ON", "-DCOGPU_TESTS=ON"],
     FUZZ: ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS=-O1", "-DCOGPU_FUZZ=ON", "-DCMAKE_C_COMPILER=clang",
            "-DCMAKE_CXX_COMPILER=clang++"],
+    RACES: ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS=-O1", "-DCOGPU_RACES=ON", "-DCOGPU_CUDA=OFF"],
 }
+# Programs whose threads, or those of the kernels that they run, may race; and of their functions those that take long
+# and show nothing that others do not: make races runs them too.
+RACING = [f"test_{name}" for name in ("pool", "writer", "gpu_read", "cuda_void", "cuda_packbits", "cuda_place",
+                                      "cuda_lzw", "cuda_inflate", "cuda_zstd")]
+LONG = {"test_cuda_inflate cut_off", "test_cuda_inflate finders", "test_cuda_inflate libdeflate_levels",
+        "test_cuda_lzw long_runs", "test_cuda_zstd large_sizes", "test_cuda_zstd small_sizes"}
 
 
 class Group:
@@ -140,6 +147,30 @@ def check_programs(group):
         group.count(name, done)
 
 
+def functions_of(program):
+    """A test program's functions, by its source: run one by one, the long ones do not keep the others waiting."""
+    source = (ROOT / "tests" / "unit" / f"{program}.c").read_text()
+    return sorted({f"{program} {name}" for name in re.findall(r"\bRUN\((\w+)\)", source)})
+
+
+def check_races(group, with_long):
+    built = build(RACES, "test_emu", *RACING)
+    group.check("build with ThreadSanitizer", built)
+    if built.returncode != 0:
+        return
+    # It cannot live with addresses that are all too random.
+    plain = ["setarch", "-R"] if run("setarch", "-R", "true").returncode == 0 else []
+    options = {**os.environ, "TSAN_OPTIONS": f"suppressions={ROOT}/tests/races.supp"}
+    blind = run(*plain, RACES / "tests" / "test_emu", env={**options, "COGPU_TEST": "missing_barrier"}, timeout=300)
+    group.check("a missing barrier is seen",
+                run("true") if "data race" in blind.stdout else subprocess.CompletedProcess([], 1, blind.stdout))
+    jobs = [(name, lambda name=name: run(*plain, RACES / "tests" / name.split()[0], timeout=300,
+                                         env={**options, "COGPU_TEST": name.split()[1]}))
+            for program in RACING for name in functions_of(program) if with_long or name not in LONG]
+    for name, done in side_by_side(jobs):
+        group.count(f"races in {name}", done)
+
+
 def seeds_of(target):
     """Folders of inputs for a target: made ones, real files, and those kept because they once broke it."""
     made = SEEDS / target
@@ -231,19 +262,21 @@ def check_python(group):
         group.note("skipped: " + line)
 
 
-GROUPS = {"build": check_build, "rules": check_rules, "programs": check_programs, "fuzz": check_fuzz,
-          "install": check_install, "python": check_python}
+GROUPS = {"build": check_build, "rules": check_rules, "programs": check_programs, "races": check_races,
+          "fuzz": check_fuzz, "install": check_install, "python": check_python}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS), help="groups to run")
     parser.add_argument("--fuzz-seconds", type=int, help="for each fuzz target")
+    parser.add_argument("--all-races", action="store_true", help="also where it takes long")
     chosen = parser.parse_args()
     totals = dict.fromkeys(("passed", "failed", "skipped"), 0)
     for name in ["build", *(name for name in GROUPS if name in chosen.only and name != "build")]:
         group = Group(name)
-        GROUPS[name](group, *([chosen.fuzz_seconds] if name == "fuzz" else []))
+        options = {"fuzz": [chosen.fuzz_seconds], "races": [chosen.all_races]}
+        GROUPS[name](group, *options.get(name, []))
         group.finish()
         for word in totals:
             totals[word] += getattr(group, word)

@@ -18,11 +18,12 @@ BUILD = ROOT / "build-gpu"
 FOUND = 9  # exit status of compute-sanitizer where it has something to report
 TOOLS = ["racecheck", "memcheck", "synccheck"]
 JUDGES = ["corpus", "differential", "convert", "stream"]
-# Races that racecheck reports and that are none, by the two functions. Ways through a table are followed while others
-# shorten theirs: a word that is read is the old or the new one, and both are right (docs/kernels). And it takes no
-# account of barriers that some of a block's warps have among themselves.
+# Races that racecheck reports and that are none, by the two functions: those of tests/races.supp.
 FOLLOWED = [{"store_words4", "follow"}, {"follow_links", "word_at"}, {"follow_links"}]
-BARRIERS = [{"settle_segments"}, {"sum_before"}, {"adler_of"}, {"store_words4", "load_words4"}]
+# It loses count at barriers that some of a block's warps have among themselves, and from there on reports what stands
+# on two sides of a plain barrier. Kernels with such barriers are for ThreadSanitizer alone: make races.
+NOT_FOR_RACECHECK = "test_cuda_inflate"
+UNUSED = "terminated before first instrumented API call"  # by a test that launches nothing
 MUTATIONS = "test_cuda_mutations"
 PLAIN_COUNT, SANITIZED_COUNT = "100000", "300"  # of mutated streams a codec: what there is time for
 AT_ONCE = 8
@@ -47,11 +48,12 @@ def races(text):
 def is_good(done, found):
     """A program that ended well, but for races that are none."""
     passed = re.search(r"[1-9]\d* passed, 0 failed", done.stdout)
-    return done.returncode == 0 or (done.returncode == FOUND and passed and found and not unknown(found))
+    is_known = (found and not unknown(found)) or UNUSED in done.stdout
+    return done.returncode == 0 or bool(passed and is_known)
 
 
 def unknown(found):
-    return [lines for pair, lines in found if pair not in FOLLOWED + BARRIERS]
+    return [lines for pair, lines in found if pair not in FOLLOWED]
 
 
 def run(name, command, environment):
@@ -83,8 +85,10 @@ def sanitized(programs):
         with_tool = ["compute-sanitizer", "--tool", tool, "--error-exitcode", str(FOUND), "--print-limit", "10000"]
         with_tool += ["--report-api-errors", "no"] if tool == "memcheck" else []  # those are statuses
         for program in programs:
+            if tool == "racecheck" and program.name in (NOT_FOR_RACECHECK, MUTATIONS):
+                continue
             count = ["--count", SANITIZED_COUNT] if program.name == MUTATIONS else []
-            for part in parts(program) if tool == "racecheck" and not count else [None]:
+            for part in parts(program) if tool == "racecheck" else [None]:
                 yield (f"{tool} {program.name} {part or ''}".strip(), [*with_tool, program, *count],
                        {"COGPU_TEST": part} if part else {})
 

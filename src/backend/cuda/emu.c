@@ -6,6 +6,11 @@
  * blocks instead run their threads in order, against it, or one warp as far as it gets, since races
  * between warps show best there. A meeting is over when all are there whom it needs: then each gets
  * its result and can run again. When none can run and not all have ended, somebody is missing.
+ *
+ * In a build with ThreadSanitizer each fiber is a thread to it, and those alone are in order that a
+ * GPU puts in order: what is before a barrier, of the block, a group or a warp, and what is after
+ * it. So it finds the races between threads of a block, those included that this order did not
+ * show. (Ballots and the like, which move values and no memory, put nothing in order.)
  */
 #include "backend/cuda/emu.h"
 
@@ -21,6 +26,10 @@
 #if __has_feature(address_sanitizer)
 #define HAS_ASAN 1
 #endif
+#endif
+
+#ifdef COGPU_RACES
+#include <sanitizer/tsan_interface.h>
 #endif
 
 #ifdef HAS_ASAN
@@ -59,6 +68,7 @@ struct fiber {
     struct copy copies[COPIES_MAX];
     uint32_t copy_count;
     void *fake_stack; /* ASan's */
+    void *known_as;   /* by TSan */
 };
 
 struct group {
@@ -77,7 +87,7 @@ struct run {
     uint32_t block_waiting;
     struct group groups[GROUPS];
     uint32_t current; /* the thread that runs */
-    void *main_stack_pointer, *main_fake_stack;
+    void *main_stack_pointer, *main_fake_stack, *main_known_as;
     const void *main_stack;
     size_t main_stack_bytes;
     uint64_t random;
@@ -132,6 +142,73 @@ __asm__(".text\n"
 #error "the emulator knows how to change fibers on x86-64 and AArch64 only"
 #endif
 
+/* ---- races --------------------------------------------------------------------------------- */
+
+/* What was done before release(order) is before what is done after acquire(order), by whom the
+ * scheduler has become meanwhile. ThreadSanitizer sees the kernels, but not this file. Those whom
+ * it knows it remembers for good, so they serve all launches of a thread. */
+#ifdef COGPU_RACES
+static void become(void *known_as) {
+    __tsan_switch_to_fiber(known_as, __tsan_switch_to_fiber_no_sync);
+}
+static void *known(uint32_t thread) {
+    static _Thread_local void *all[THREADS_MAX];
+    if (!all[thread])
+        all[thread] = __tsan_create_fiber(0);
+    return all[thread];
+}
+#define release(order) __tsan_release(order)
+#define acquire(order) __tsan_acquire(order)
+#define myself()       __tsan_get_current_fiber()
+#else
+#define become(known_as) ((void)(known_as))
+#define release(order)   ((void)(order))
+#define acquire(order)   ((void)(order))
+#define myself()         NULL
+#define known(thread)    NULL
+#endif
+
+static void release_as(const struct run *run, uint32_t thread, void *order) {
+    become(run->fibers[thread].known_as);
+    release(order);
+    become(run->main_known_as);
+}
+
+static void acquire_as(const struct run *run, uint32_t thread, void *order) {
+    become(run->fibers[thread].known_as);
+    acquire(order);
+    become(run->main_known_as);
+}
+
+/* All of these threads are at a barrier. */
+static void meet_in_order(const struct run *run, uint32_t first, uint32_t count, void *order) {
+    for (uint32_t i = first; i < first + count; i++)
+        release_as(run, i, order);
+    for (uint32_t i = first; i < first + count; i++)
+        acquire_as(run, i, order);
+}
+
+/* The block begins, or ends. */
+static void begin_in_order(struct run *run) {
+    release(run);
+    for (uint32_t i = 0; i < run->kernel->threads; i++)
+        acquire_as(run, i, run);
+}
+
+static void end_in_order(struct run *run) {
+    for (uint32_t i = 0; i < run->kernel->threads; i++)
+        release_as(run, i, run);
+    acquire(run);
+}
+
+static void introduce_all(struct run *run) {
+    run->main_known_as = myself();
+    for (uint32_t i = 0; i < run->kernel->threads; i++)
+        run->fibers[i].known_as = known(i);
+}
+
+/* ---- stacks -------------------------------------------------------------------------------- */
+
 static uint8_t *stack_of(const struct run *run, uint32_t thread) {
     return run->stacks + (size_t)thread * (STACK_BYTES + GUARD_BYTES) + GUARD_BYTES;
 }
@@ -145,6 +222,7 @@ static void leave_fiber(struct run *run, bool is_last) {
 #else
     (void)is_last;
 #endif
+    become(run->main_known_as);
     cogpu_emu_switch(&fiber->stack_pointer, run->main_stack_pointer);
 #ifdef HAS_ASAN
     __sanitizer_finish_switch_fiber(fiber->fake_stack, &run->main_stack, &run->main_stack_bytes);
@@ -168,6 +246,7 @@ static void enter_fiber(struct run *run, uint32_t thread) {
 #ifdef HAS_ASAN
     __sanitizer_start_switch_fiber(&run->main_fake_stack, stack_of(run, thread), STACK_BYTES);
 #endif
+    become(run->fibers[thread].known_as);
     cogpu_emu_switch(&run->main_stack_pointer, run->fibers[thread].stack_pointer);
 #ifdef HAS_ASAN
     __sanitizer_finish_switch_fiber(run->main_fake_stack, NULL, NULL);
@@ -192,7 +271,7 @@ static void prepare_fiber(struct run *run, uint32_t thread) {
     top[11] = (uint64_t)(uintptr_t)fiber_main;
 #endif
     struct fiber *fiber = &run->fibers[thread];
-    *fiber = (struct fiber){.stack_pointer = top, .state = CAN_RUN};
+    *fiber = (struct fiber){.stack_pointer = top, .state = CAN_RUN, .known_as = fiber->known_as};
 }
 
 /* ---- findings ------------------------------------------------------------------------------ */
@@ -288,6 +367,8 @@ static void meet_warp(struct run *run, uint32_t warp) {
         meeting == EMU_BALLOT || meeting == EMU_SUM || meeting == EMU_MAX || meeting == EMU_MIN;
     uint64_t all = reduces ? reduce(lanes, meeting) : 0;
     run->warp_waiting[warp] = 0;
+    if (meeting == EMU_SYNC_WARP)
+        meet_in_order(run, warp * WARP_LANES, WARP_LANES, &run->warp_waiting[warp]);
     for (uint32_t i = 0; i < WARP_LANES; i++)
         let_run(run, warp * WARP_LANES + i,
                 reduces                    ? all
@@ -322,6 +403,7 @@ static void arrive_block(struct run *run, struct fiber *fiber) {
         sum += run->fibers[i].value;
     }
     run->block_waiting = 0;
+    meet_in_order(run, 0, threads, &run->block_waiting);
     for (uint32_t i = 0; i < threads; i++)
         let_run(run, i, sum);
 }
@@ -337,6 +419,7 @@ static void arrive_at_group(struct run *run, struct fiber *fiber) {
     if (group->arrived > 0 && group->needed != needed)
         find(run, fiber->at, "the group waits for another number of threads");
     group->needed = needed;
+    release_as(run, run->current, group);
     bool is_full = ++group->arrived == needed;
     if (fiber->meeting == EMU_ARRIVE_GROUP)
         let_run(run, run->current, 0);
@@ -345,8 +428,10 @@ static void arrive_at_group(struct run *run, struct fiber *fiber) {
     group->arrived = 0;
     for (uint32_t i = 0; i < run->kernel->threads; i++) {
         const struct fiber *other = &run->fibers[i];
-        if (other->state == WAITS && other->meeting == EMU_SYNC_GROUP && other->value == id)
+        if (other->state == WAITS && other->meeting == EMU_SYNC_GROUP && other->value == id) {
+            acquire_as(run, i, group);
             let_run(run, i, 0);
+        }
     }
 }
 
@@ -451,6 +536,7 @@ static void run_block(struct run *run, uint32_t block) {
         prepare_fiber(run, i);
         run->ready[run->ready_count++] = (uint16_t)i;
     }
+    begin_in_order(run);
     while (run->ready_count > 0 && !run->finding->text[0]) {
         enter_fiber(run, take_next(run));
         bool relaxes = run->fibers[run->current].state != ENDED &&
@@ -461,6 +547,7 @@ static void run_block(struct run *run, uint32_t block) {
         if (!run->finding->text[0])
             arrive(run);
     }
+    end_in_order(run);
     if (run->ended < threads)
         find_missing(run);
     check_red_zones(run);
@@ -477,6 +564,7 @@ static bool open_run(struct run *run) {
     if (!run->fibers || !run->ready || !run->shared_block || run->stacks == MAP_FAILED)
         return false;
     run->shared = run->shared_block + RED_ZONE;
+    introduce_all(run);
     for (uint32_t i = 0; i < threads; i++)
         (void)mprotect(stack_of(run, i) - GUARD_BYTES, GUARD_BYTES, PROT_NONE);
     return true;

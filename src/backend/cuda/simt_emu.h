@@ -67,44 +67,36 @@ DEVICE_FN uint32_t block_count(void) {
 #define warp_max(value)           ((uint32_t)EMU_MEET(EMU_MAX, (uint32_t)(value), 0))
 #define warp_min(value)           ((uint32_t)EMU_MEET(EMU_MIN, (uint32_t)(value), 0))
 
-/* Fibers of one launch run one at a time, so plain accesses are atomic. */
 DEVICE_FN uint32_t atomic_add(uint32_t *at, uint32_t value) {
-    uint32_t old = *at;
-    *at = old + value;
-    return old;
+    return __atomic_fetch_add(at, value, __ATOMIC_RELAXED);
 }
+DEVICE_FN uint32_t atomic_or(uint32_t *at, uint32_t value) {
+    return __atomic_fetch_or(at, value, __ATOMIC_RELAXED);
+}
+DEVICE_FN uint32_t atomic_exchange(uint32_t *at, uint32_t value) {
+    return __atomic_exchange_n(at, value, __ATOMIC_RELAXED);
+}
+DEVICE_FN uint32_t atomic_compare_exchange(uint32_t *at, uint32_t expected, uint32_t value) {
+    __atomic_compare_exchange_n(at, &expected, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return expected;
+}
+/* Fibers of one launch run one at a time: nothing comes between the load and the store. */
 DEVICE_FN uint32_t atomic_max(uint32_t *at, uint32_t value) {
-    uint32_t old = *at;
-    *at = old > value ? old : value;
+    uint32_t old = __atomic_load_n(at, __ATOMIC_RELAXED);
+    __atomic_store_n(at, old > value ? old : value, __ATOMIC_RELAXED);
     return old;
 }
 DEVICE_FN uint32_t atomic_min(uint32_t *at, uint32_t value) {
-    uint32_t old = *at;
-    *at = old < value ? old : value;
-    return old;
-}
-DEVICE_FN uint32_t atomic_or(uint32_t *at, uint32_t value) {
-    uint32_t old = *at;
-    *at = old | value;
-    return old;
-}
-DEVICE_FN uint32_t atomic_exchange(uint32_t *at, uint32_t value) {
-    uint32_t old = *at;
-    *at = value;
-    return old;
-}
-DEVICE_FN uint32_t atomic_compare_exchange(uint32_t *at, uint32_t expected, uint32_t value) {
-    uint32_t old = *at;
-    if (old == expected)
-        *at = value;
+    uint32_t old = __atomic_load_n(at, __ATOMIC_RELAXED);
+    __atomic_store_n(at, old < value ? old : value, __ATOMIC_RELAXED);
     return old;
 }
 
 DEVICE_FN uint32_t load_acquire(const uint32_t *at) {
-    return *at;
+    return __atomic_load_n(at, __ATOMIC_ACQUIRE);
 }
 DEVICE_FN void store_release(uint32_t *at, uint32_t value) {
-    *at = value;
+    __atomic_store_n(at, value, __ATOMIC_RELEASE);
 }
 DEVICE_FN void fence_block(void) {
 }
