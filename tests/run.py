@@ -34,7 +34,9 @@ TREES = {
 RACING = [f"test_{name}" for name in ("pool", "writer", "gpu_read", "cuda_void", "cuda_packbits", "cuda_place",
                                       "cuda_lzw", "cuda_inflate", "cuda_zstd")]
 LONG = {"test_cuda_inflate cut_off", "test_cuda_inflate finders", "test_cuda_inflate libdeflate_levels",
-        "test_cuda_lzw long_runs", "test_cuda_zstd large_sizes", "test_cuda_zstd small_sizes"}
+        "test_cuda_lzw long_runs", "test_cuda_place test_whole_samples", "test_cuda_zstd flipped",
+        "test_cuda_zstd large_sizes", "test_cuda_zstd small_sizes", "test_gpu_read test_direct_reads",
+        "test_writer every_layout_gives_the_same_file"}
 
 
 class Group:
