@@ -652,14 +652,16 @@ static void add_need(struct needs *needs, const cogpu_gpu_task *task, uint64_t l
         pinned + list > needs->largest_pinned ? pinned + list : needs->largest_pinned;
 }
 
-static cogpu_status open_berths_for(cogpu_gpu_reader *reader, const cogpu_gpu_work *work,
+static cogpu_status open_berths_for(cogpu_gpu_reader *reader, cogpu_gpu_work *work,
                                     cogpu_error *error) {
     struct needs needs = {0};
     uint64_t list = 0;
+    work->left = 0;
     for (uint32_t i = 0; i < work->count; i++) {
         if (i == 0 || work->tasks[i].plan != work->tasks[i - 1].plan)
             list = cogpu_slot_list_bytes(work->tasks[i].plan);
         add_need(&needs, &work->tasks[i], list);
+        work->left += work->tasks[i].span.bytes;
     }
     needs.largest += COGPU_SLOT_OVERHEAD + COGPU_STAGING; /* where it does not begin at a page */
     needs.largest_pinned += COGPU_SLOT_OVERHEAD + COGPU_STAGING;

@@ -64,6 +64,7 @@ typedef struct cogpu_gpu_work {
     bool is_pending;      /* the caller goes on before it is finished */
 
     /* The reader's own. */
+    uint64_t left; /* stored bytes that are in no batch yet */
     uint32_t refused;
     bool is_direct;
     const cogpu_gds_context *gds_context;

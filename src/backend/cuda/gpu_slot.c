@@ -310,21 +310,31 @@ static bool seat(struct cogpu_slot *slot, cogpu_gpu_work *work, cogpu_gpu_task *
     return true;
 }
 
+/* At most half of what is left, so that the last batches are small: nothing hides the way of the
+ * very last one to the device. */
+static uint64_t most_bytes(const struct cogpu_slot *slot, uint64_t left) {
+    enum { LEAST_BYTES = 8 << 20 };
+    uint64_t half = left / 2 < LEAST_BYTES ? LEAST_BYTES : left / 2;
+    return slot->decoder ? half : PLAIN_BYTES;
+}
+
 uint32_t cogpu_slot_choose(struct cogpu_slot *slot, cogpu_gpu_work *work, cogpu_gpu_task *tasks,
                            uint32_t count) {
+    const uint64_t left = work->left;
     slot->count = slot->coded = slot->run_count = slot->direct.read_count = 0;
     slot->used = slot->decoded_used = slot->direct.bytes = slot->lists = 0;
     slot->wants = (struct cogpu_slot_wants){0};
     slot->decoder = NULL;
     slot->is_direct = false;
     while (slot->count < count && slot->count < COGPU_SLOT_TASKS &&
-           (slot->decoder || slot->used < PLAIN_BYTES)) {
+           slot->used < most_bytes(slot, left)) {
         cogpu_gpu_task *task = &tasks[slot->count];
         uint64_t lists = slot->lists;
-        if (seat_list(slot, task) && seat(slot, work, task))
-            continue;
-        slot->lists = lists;
-        break;
+        if (!seat_list(slot, task) || !seat(slot, work, task)) {
+            slot->lists = lists;
+            break;
+        }
+        work->left -= task->span.bytes;
     }
     return slot->count;
 }
