@@ -1,5 +1,6 @@
 # The kernels, src/backend/cuda/cuda_*.cu, are compiled twice: by the C compiler for the emulator, always; and
 # by nvcc, where it is found, into one fatbin a file that the library carries inside. No CUDA library is linked.
+# Products are rounded before they are added to (-fmad=false), as on the host: so both give the same bits.
 set(COGPU_CUDA AUTO CACHE STRING "Compile kernels for GPUs with nvcc: AUTO, ON or OFF")
 set(COGPU_CUDA_ARCHITECTURES 80 90 CACHE STRING "Compute capabilities to compile for; PTX of the last serves later ones")
 
@@ -31,7 +32,7 @@ else()
     get_filename_component(name ${source} NAME_WE)
     add_custom_command(
       OUTPUT ${fatbins}/${name}.fatbin
-      COMMAND ${COGPU_NVCC} -fatbin -std=c++17 -O3 ${targets} -I${CMAKE_SOURCE_DIR}/src
+      COMMAND ${COGPU_NVCC} -fatbin -std=c++17 -O3 -fmad=false ${targets} -I${CMAKE_SOURCE_DIR}/src
               -I${CMAKE_SOURCE_DIR}/include -lineinfo -MD -MF ${fatbins}/${name}.d
               -o ${fatbins}/${name}.fatbin ${source}
       DEPENDS ${source}

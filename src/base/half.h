@@ -7,7 +7,14 @@
 
 enum { QUIET_NAN16 = 0x7E00 };
 
-static inline float half_to_float(uint16_t half) {
+/* For kernels, too. */
+#ifdef __CUDACC__
+#define HALF_FN static __device__ __forceinline__
+#else
+#define HALF_FN static inline
+#endif
+
+HALF_FN float half_to_float(uint16_t half) {
     uint32_t exponent = half >> 10 & 0x1F, mantissa = half & 0x3FF;
     uint32_t widened = exponent == 0x1F ? 0xFF : exponent + 127 - 15;
     uint32_t bits = widened << 23 | mantissa << 13;
@@ -18,7 +25,7 @@ static inline float half_to_float(uint16_t half) {
 }
 
 /* To the nearest, ties to even. */
-static inline uint16_t half_of_double(double value) {
+HALF_FN uint16_t half_of_double(double value) {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     uint64_t mantissa = bits & 0xFFFFFFFFFFFFF;

@@ -105,7 +105,7 @@ uint32_t cogpu_gpu_count(const char **why) {
     return (uint32_t)count;
 }
 
-enum { KERNELS_MAX = 64, MODULES_MAX = 16 };
+enum { KERNELS_MAX = 64, MODULES_MAX = 32 };
 
 struct driver_gpu {
     cogpu_gpu base;
@@ -293,6 +293,13 @@ static float driver_milliseconds(cogpu_gpu *gpu, cogpu_gpu_event *from, cogpu_gp
 
 /* ---- kernels ------------------------------------------------------------------------------- */
 
+/* Whether a file, of whatever folder, is called so. */
+static bool is_called(const char *file, const char *name) {
+    const char *slash = strrchr(file, '/'), *last = slash ? slash + 1 : file;
+    size_t length = strlen(name);
+    return strncmp(last, name, length) == 0 && last[length] == '.';
+}
+
 /* The kernel's function, from the module that is called as its file is, which is loaded for the
  * first kernel of it. Called under the lock, with the context current. */
 static cu_result find_function(struct driver_gpu *gpu, const cogpu_kernel *kernel,
@@ -300,7 +307,7 @@ static cu_result find_function(struct driver_gpu *gpu, const cogpu_kernel *kerne
     cu_result result = CU_SUCCESS;
     size_t i = 0;
     *function = NULL;
-    while (i < cogpu_module_count && !strstr(kernel->file, cogpu_modules[i].name))
+    while (i < cogpu_module_count && !is_called(kernel->file, cogpu_modules[i].name))
         i++;
     if (i == cogpu_module_count || i >= MODULES_MAX)
         return CU_SUCCESS;

@@ -1,11 +1,12 @@
 /*
  * The emulated device: memory of the host, each allocation a block of its own so that the address
  * sanitizer sees its ends. A stream is a list of things to do; they are done when somebody waits,
- * or when a lot says so.
+ * or when a lot says so. Threads may share it, as they may a GPU: one of them is served at a time.
  */
 #include "backend/cuda/emu.h"
 #include "backend/cuda/gpu.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -60,6 +61,7 @@ enum { ALIGN = 256, NOISE_MAX = 1 << 20 };
 
 struct emu_gpu {
     cogpu_gpu base;
+    pthread_mutex_t lock; /* of all below, and of all streams and events */
     uint64_t random, used;
     struct block *blocks;
     char failure[240]; /* sticks, as a GPU's does */
@@ -67,6 +69,21 @@ struct emu_gpu {
 
 static struct emu_gpu *emu_of(cogpu_gpu *gpu) {
     return (struct emu_gpu *)gpu;
+}
+
+static struct emu_gpu *enter(cogpu_gpu *gpu) {
+    struct emu_gpu *emu = emu_of(gpu);
+    pthread_mutex_lock(&emu->lock);
+    return emu;
+}
+
+static void leave(struct emu_gpu *emu) {
+    pthread_mutex_unlock(&emu->lock);
+}
+
+static cogpu_status leave_with(struct emu_gpu *emu, cogpu_status status) {
+    leave(emu);
+    return status;
 }
 
 static uint64_t draw(struct emu_gpu *emu) {
@@ -106,44 +123,51 @@ static cogpu_status take(struct emu_gpu *emu, uint64_t bytes, bool is_pinned, vo
 }
 
 static void emu_release(cogpu_gpu *gpu, void *memory) {
-    struct emu_gpu *emu = emu_of(gpu);
-    for (struct block **link = &emu->blocks; *link; link = &(*link)->next) {
-        struct block *block = *link;
-        if (block->memory != memory)
-            continue;
+    struct emu_gpu *emu = enter(gpu);
+    struct block **link = &emu->blocks, *block;
+    while (*link && (*link)->memory != memory)
+        link = &(*link)->next;
+    block = *link;
+    if (block) {
         *link = block->next;
         emu->used -= block->is_pinned ? 0 : block->bytes;
         ASAN_UNPOISON_MEMORY_REGION(block->all, (size_t)block->bytes + 2 * ALIGN);
         cogpu_release(block->all);
         cogpu_release(block);
-        return;
     }
+    leave(emu);
 }
 
 static cogpu_status emu_allocate(cogpu_gpu *gpu, uint64_t bytes, void **memory,
                                  cogpu_error *error) {
-    return take(emu_of(gpu), bytes, false, memory, error);
+    struct emu_gpu *emu = enter(gpu);
+    return leave_with(emu, take(emu, bytes, false, memory, error));
 }
 
 static cogpu_status emu_allocate_pinned(cogpu_gpu *gpu, uint64_t bytes, void **memory,
                                         cogpu_error *error) {
-    return take(emu_of(gpu), bytes, true, memory, error);
+    struct emu_gpu *emu = enter(gpu);
+    return leave_with(emu, take(emu, bytes, true, memory, error));
 }
 
 static bool emu_is_pinned(cogpu_gpu *gpu, const void *memory, uint64_t bytes) {
+    struct emu_gpu *emu = enter(gpu);
     const uint8_t *at = memory;
-    for (const struct block *block = emu_of(gpu)->blocks; block; block = block->next)
+    bool is_pinned = false;
+    for (const struct block *block = emu->blocks; block; block = block->next)
         if (block->is_pinned && at >= block->memory && at < block->memory + block->bytes)
-            return bytes <= (uint64_t)(block->memory + block->bytes - at);
-    return false;
+            is_pinned = bytes <= (uint64_t)(block->memory + block->bytes - at);
+    leave(emu);
+    return is_pinned;
 }
 
 static cogpu_status emu_memory(cogpu_gpu *gpu, uint64_t *free_bytes, uint64_t *total,
                                cogpu_error *error) {
     (void)error;
+    struct emu_gpu *emu = enter(gpu);
     *total = gpu->total_bytes;
-    *free_bytes = gpu->total_bytes - emu_of(gpu)->used;
-    return COGPU_OK;
+    *free_bytes = gpu->total_bytes - emu->used;
+    return leave_with(emu, COGPU_OK);
 }
 
 /* ---- streams ------------------------------------------------------------------------------- */
@@ -197,9 +221,8 @@ static void work_off(struct emu_gpu *emu, cogpu_gpu_stream *stream, const struct
     }
 }
 
-static cogpu_status add(cogpu_gpu *gpu, cogpu_gpu_stream *stream, const struct thing *what,
-                        cogpu_error *error) {
-    struct emu_gpu *emu = emu_of(gpu);
+static cogpu_status append(struct emu_gpu *emu, cogpu_gpu_stream *stream, const struct thing *what,
+                           cogpu_error *error) {
     TRY(told(emu, error));
     struct thing *thing = cogpu_allocate(sizeof *thing);
     if (!thing)
@@ -210,6 +233,12 @@ static cogpu_status add(cogpu_gpu *gpu, cogpu_gpu_stream *stream, const struct t
     if (draw(emu) % 4 == 0)
         work_off(emu, stream, NULL);
     return COGPU_OK;
+}
+
+static cogpu_status add(cogpu_gpu *gpu, cogpu_gpu_stream *stream, const struct thing *what,
+                        cogpu_error *error) {
+    struct emu_gpu *emu = enter(gpu);
+    return leave_with(emu, append(emu, stream, what, error));
 }
 
 static cogpu_status emu_stream_open(cogpu_gpu *gpu, bool is_urgent, cogpu_gpu_stream **stream,
@@ -224,8 +253,10 @@ static cogpu_status emu_stream_open(cogpu_gpu *gpu, bool is_urgent, cogpu_gpu_st
 }
 
 static void emu_stream_close(cogpu_gpu *gpu, cogpu_gpu_stream *stream) {
+    struct emu_gpu *emu = enter(gpu);
     if (stream)
-        work_off(emu_of(gpu), stream, NULL);
+        work_off(emu, stream, NULL);
+    leave(emu);
     cogpu_release(stream);
 }
 
@@ -239,9 +270,10 @@ static cogpu_status emu_event_open(cogpu_gpu *gpu, cogpu_gpu_event **event, cogp
 }
 
 static void emu_event_close(cogpu_gpu *gpu, cogpu_gpu_event *event) {
-    (void)gpu;
+    struct emu_gpu *emu = enter(gpu);
     if (event)
         let_go(event->last);
+    leave(emu);
     cogpu_release(event);
 }
 
@@ -268,15 +300,15 @@ static cogpu_status emu_launch(cogpu_gpu *gpu, const cogpu_kernel *kernel, uint3
 }
 
 /* Only what stands in a stream comes to pass; the default one is always through. */
-static cogpu_status emu_record(cogpu_gpu *gpu, cogpu_gpu_event *event, cogpu_gpu_stream *stream,
-                               cogpu_error *error) {
+static cogpu_status record(struct emu_gpu *emu, cogpu_gpu_event *event, cogpu_gpu_stream *stream,
+                           cogpu_error *error) {
     struct recording *recording = stream ? cogpu_allocate(sizeof *recording) : NULL;
     if (stream && !recording)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for the emulator");
     if (stream) {
         *recording = (struct recording){.holders = 2, .stream = stream};
         cogpu_status status =
-            add(gpu, stream, &(struct thing){.what = RECORD, .recording = recording}, error);
+            append(emu, stream, &(struct thing){.what = RECORD, .recording = recording}, error);
         if (status != COGPU_OK) {
             cogpu_release(recording);
             return status;
@@ -287,36 +319,55 @@ static cogpu_status emu_record(cogpu_gpu *gpu, cogpu_gpu_event *event, cogpu_gpu
     return COGPU_OK;
 }
 
-static cogpu_status emu_finish_event(cogpu_gpu *gpu, cogpu_gpu_event *event, cogpu_error *error) {
-    finish(emu_of(gpu), event->last);
-    return told(emu_of(gpu), error);
+static cogpu_status emu_record(cogpu_gpu *gpu, cogpu_gpu_event *event, cogpu_gpu_stream *stream,
+                               cogpu_error *error) {
+    struct emu_gpu *emu = enter(gpu);
+    return leave_with(emu, record(emu, event, stream, error));
 }
 
-static cogpu_status emu_wait_event(cogpu_gpu *gpu, cogpu_gpu_stream *stream, cogpu_gpu_event *event,
-                                   cogpu_error *error) {
+static cogpu_status emu_finish_event(cogpu_gpu *gpu, cogpu_gpu_event *event, cogpu_error *error) {
+    struct emu_gpu *emu = enter(gpu);
+    finish(emu, event->last);
+    return leave_with(emu, told(emu, error));
+}
+
+static cogpu_status wait_event(struct emu_gpu *emu, cogpu_gpu_stream *stream,
+                               cogpu_gpu_event *event, cogpu_error *error) {
     struct thing thing = {.what = WAIT, .recording = event->last};
     if (!event->last || event->last->is_done)
         return COGPU_OK;
-    if (!stream)
-        return emu_finish_event(gpu, event, error);
+    if (!stream) {
+        finish(emu, event->last);
+        return told(emu, error);
+    }
     event->last->holders++;
-    cogpu_status status = add(gpu, stream, &thing, error);
+    cogpu_status status = append(emu, stream, &thing, error);
     if (status != COGPU_OK)
         let_go(thing.recording);
     return status;
 }
 
+static cogpu_status emu_wait_event(cogpu_gpu *gpu, cogpu_gpu_stream *stream, cogpu_gpu_event *event,
+                                   cogpu_error *error) {
+    struct emu_gpu *emu = enter(gpu);
+    return leave_with(emu, wait_event(emu, stream, event, error));
+}
+
 static cogpu_status emu_finish_stream(cogpu_gpu *gpu, cogpu_gpu_stream *stream,
                                       cogpu_error *error) {
-    work_off(emu_of(gpu), stream, NULL);
-    return told(emu_of(gpu), error);
+    struct emu_gpu *emu = enter(gpu);
+    work_off(emu, stream, NULL);
+    return leave_with(emu, told(emu, error));
 }
 
 /* What nobody waits for comes to pass at times. */
 static bool emu_is_over(cogpu_gpu *gpu, cogpu_gpu_event *event) {
-    if (draw(emu_of(gpu)) % 2 == 0)
-        finish(emu_of(gpu), event->last);
-    return !event->last || event->last->is_done;
+    struct emu_gpu *emu = enter(gpu);
+    if (draw(emu) % 2 == 0)
+        finish(emu, event->last);
+    bool is_over = !event->last || event->last->is_done;
+    leave(emu);
+    return is_over;
 }
 
 static float emu_milliseconds(cogpu_gpu *gpu, cogpu_gpu_event *from, cogpu_gpu_event *to) {
@@ -328,6 +379,7 @@ static void emu_close(cogpu_gpu *gpu) {
     struct emu_gpu *emu = emu_of(gpu);
     while (emu->blocks)
         emu_release(gpu, emu->blocks->memory);
+    pthread_mutex_destroy(&emu->lock);
     cogpu_release(emu);
 }
 
@@ -378,6 +430,7 @@ cogpu_status cogpu_gpu_open_emu(uint64_t seed, uint64_t bytes, cogpu_gpu **gpu,
                                      .total_bytes = bytes,
                                      .is_emulated = true},
                             .random = seed * 0x9E3779B97F4A7C15u + 0xD1B54A32D192ED03u};
+    pthread_mutex_init(&emu->lock, NULL);
     *gpu = &emu->base;
     return COGPU_OK;
 }

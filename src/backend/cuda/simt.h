@@ -196,6 +196,11 @@ DEVICE_FN uint32_t load_u32_aligned(const void *at) {
     return *(const uint32_t *)at;
 }
 
+/* What will soon be loaded from global memory is brought near. */
+DEVICE_FN void fetch_ahead(const void *at) {
+    asm volatile("prefetch.global.L1 [%0];" ::"l"(at));
+}
+
 /* 16 bytes from global to shared memory, both aligned, without passing registers. They are there
  * after copies_wait and the collective that lets others see it. */
 DEVICE_FN void copy_to_shared_16(void *shared, const void *global) {
@@ -265,6 +270,47 @@ DEVICE_FN uint32_t warp_scan(uint32_t value) {
             value += below;
     }
     return value;
+}
+
+/* 16 bytes from anywhere, by words that hold some of them, and no others. */
+DEVICE_FN words4 load_words4_anywhere(const uint8_t *at) {
+    uint32_t skew = (uint32_t)((uintptr_t)at % 4), word[5] = {0, 0, 0, 0, 0};
+    if ((uintptr_t)at % sizeof(words4) == 0)
+        return load_words4(at);
+    UNROLL for (uint32_t i = 0; i < 5; i++) {
+        word[i] = i < 4 || skew ? load_u32_aligned(at - skew + 4 * i) : 0;
+    }
+    words4 v = {funnel_right(word[0], word[1], 8 * skew), funnel_right(word[1], word[2], 8 * skew),
+                funnel_right(word[2], word[3], 8 * skew), funnel_right(word[3], word[4], 8 * skew)};
+    return v;
+}
+
+/* A number of 1, 2, 4 or 8 bytes, anywhere. */
+DEVICE_FN uint64_t load_sample(const uint8_t *at, uint32_t size) {
+    uint64_t value = 0;
+    if ((uintptr_t)at % size != 0)
+        for (uint32_t i = 0; i < size; i++)
+            value |= (uint64_t)at[i] << (8 * i);
+    else
+        value = size == 1   ? *at
+                : size == 2 ? *(const number16 *)(const void *)at
+                : size == 4 ? load_u32_aligned(at)
+                            : load_u64_aligned(at);
+    return value;
+}
+
+DEVICE_FN void store_sample(uint8_t *at, uint64_t value, uint32_t size) {
+    if ((uintptr_t)at % size != 0)
+        for (uint32_t i = 0; i < size; i++)
+            at[i] = (uint8_t)(value >> (8 * i));
+    else if (size == 1)
+        *at = (uint8_t)value;
+    else if (size == 2)
+        *(number16 *)(void *)at = (uint16_t)value;
+    else if (size == 4)
+        *(number32 *)(void *)at = (uint32_t)value;
+    else
+        *(number64 *)(void *)at = value;
 }
 
 #endif

@@ -140,6 +140,7 @@ DEVICE_FN void emu_copy_to_shared(void *to, const void *from, const char *where)
 #define load_u32_aligned(at)        emu_load_u32(at, EMU_AT)
 #define copy_to_shared_16(to, from) emu_copy_to_shared(to, from, EMU_AT)
 #define copies_commit()             ((void)0)
+#define fetch_ahead(at)             ((void)(at))
 #define copies_wait()               cogpu_emu_copies_wait()
 
 DEVICE_FN uint32_t count_ones(uint32_t value) {
