@@ -574,7 +574,7 @@ typedef struct cogpu_memory {
 
 COGPU_API void cogpu_memory_release(cogpu_memory *memory);
 
-/* Where a file goes: a path, or memory, or a user's functions.
+/* Where a file goes: a path, or memory, or memory of the caller's, or a user's functions.
  *
  * A path's old content stands until the new file is complete, and stands for good where writing
  * fails or the process ends before: the writer fills a file beside it (PATH.HEX.cogpu-part), which
@@ -586,6 +586,9 @@ typedef struct cogpu_sink {
     const char *path;
     int keep_sidecars;    /* non-zero: what stands beside an old file still holds, and stays */
     cogpu_memory *memory; /* filled when the writer is closed; untouched on failure */
+    void *buffer;         /* the caller's, of `buffer_bytes`: COGPU_LIMIT where the file needs more;
+                           * holds anything after a failure */
+    size_t buffer_bytes;
 
     void *user;
     /* Takes `bytes` bytes that stand at `offset`; what it returns instead of COGPU_OK is the
@@ -679,6 +682,8 @@ typedef struct cogpu_profile {
                  * but for 64-bit integers with a nodata other than 0, which GDAL may misread */
 
     const char *nodata; /* "-9999", "nan"; NULL = none */
+    int nan_is_nodata;  /* non-zero: each NaN of a float image is stored as its nodata, if it has a
+                         * number there; the caller's pixels stay as they are */
     cogpu_photometric photometric;
     uint32_t alpha_band;     /* 1-based; 0 = none */
     int premultiplied;       /* of the alpha band */
@@ -709,7 +714,14 @@ typedef struct cogpu_profile {
     cogpu_resampling resampling;
 
     uint32_t threads;       /* 0 = the context's, or one for each processor */
-    cogpu_context *context; /* may be NULL */
+    cogpu_context *context; /* may be NULL, but not with a device */
+
+    /* Who cuts, shrinks and encodes: COGPU_CPU leaves it to the first swath: the device where it
+     * lies. Swaths may lie elsewhere, and are brought there. A device's encoders are not those of
+     * the host, so the bytes of the file are others, and its pixels the same. What a device cannot
+     * do, or not with the context's `device_bytes`, the host does. */
+    cogpu_device_kind device;
+    uint32_t device_index;
 } cogpu_profile;
 
 typedef struct cogpu_written {
@@ -730,9 +742,10 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_writer_open(const cogpu_sink *sink
 
 /* The next rows: as many as the raster is high, all bands, of the profile's width and type. `mask`
  * is NULL, or for a profile with a mask one band of COGPU_U8, 0 where a pixel is invalid. The
- * memory is the caller's again when this returns; blocks may still be encoded and written then, and
- * what fails of that is told by a later push or by close. After a failure only cogpu_writer_abort
- * is left. */
+ * memory is the caller's again when this returns; that of a device is so for all that the raster's
+ * stream gets from then on, which waits until the rows are cut; blocks may still be encoded and
+ * written then, and what fails of that is told by a later push or by close. After a failure only
+ * cogpu_writer_abort is left. */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_writer_push(cogpu_writer *writer,
                                                           const cogpu_raster *rows,
                                                           const cogpu_raster *mask,

@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -416,6 +417,8 @@ static void set_fill(const cogpu_profile *profile, cogpu_write_plan *plan) {
     plan->is_sparse = profile->sparse && !is_misread_sparse(profile->type, &nodata);
     if (plan->has_nodata)
         cogpu_nodata_sample(&nodata, profile->type, plan->fill);
+    plan->replaces_nan = profile->nan_is_nodata && plan->has_nodata && is_float(profile->type) &&
+                         !isnan(nodata.value);
 }
 
 cogpu_status cogpu_plan_write(const cogpu_profile *profile, cogpu_write_plan *plan,

@@ -22,8 +22,8 @@ typedef struct cogpu_write_plan {
     const cogpu_codec_row *codec, *mask_codec;
     cogpu_encoding encoding; /* of blocks; its format's sizes are those of level 0 */
     uint32_t predictor;
-    uint8_t fill[16]; /* a sample of nodata, or 0: what a sparse block stands for */
-    bool has_nodata;
+    uint8_t fill[16];              /* a sample of nodata, or 0: what a sparse block stands for */
+    bool has_nodata, replaces_nan; /* the latter by `fill` */
     cogpu_resampling resampling;
     uint32_t level_count;
     cogpu_grid levels[COGPU_LEVELS_MAX];

@@ -77,6 +77,21 @@ static void repeat_pixel(uint8_t *pixels, size_t pixel, size_t bytes) {
     }
 }
 
+/* Samples that are NaN become nodata. */
+static void replace_nan(const cogpu_write_plan *plan, uint8_t *samples, size_t bytes) {
+    const size_t size = cogpu_type_bytes(plan->type);
+    const uint64_t infinity = plan->type == COGPU_F16   ? 0x7C00
+                              : plan->type == COGPU_F32 ? 0x7F800000
+                                                        : 0x7FF0000000000000;
+    const uint64_t magnitude = UINT64_MAX >> (65 - 8 * size);
+    for (size_t at = 0; at < bytes; at += size) {
+        uint64_t sample = 0;
+        memcpy(&sample, samples + at, size);
+        if ((sample & magnitude) > infinity)
+            memcpy(samples + at, plan->fill, size);
+    }
+}
+
 void cogpu_cpu_cut(const cogpu_write_plan *plan, const cogpu_grid *grid,
                    const cogpu_new_block *block, const cogpu_raster *from, uint8_t *to) {
     size_t pixel = plan->pixel_bytes, inside = block->width * pixel;
@@ -85,6 +100,8 @@ void cogpu_cpu_cut(const cogpu_write_plan *plan, const cogpu_grid *grid,
     for (uint32_t y = 0; y < block->rows; y++) {
         uint8_t *row = to + y * block_row;
         if (y < block->height) {
+            if (plan->replaces_nan)
+                replace_nan(plan, row, inside);
             repeat_pixel(row + inside - pixel, pixel, block_row - inside + pixel);
         } else if (plan->codec->takes_predictor) {
             memcpy(row, row - pixel, pixel);
