@@ -1,0 +1,210 @@
+/*
+ * What kernels of encoders share: a part of a block in shared memory, a segment for each thread;
+ * costs in sixteenths of a bit; and Huffman codes.
+ */
+#ifndef COGPU_BACKEND_CUDA_CUDA_ENCODE_H
+#define COGPU_BACKEND_CUDA_CUDA_ENCODE_H
+
+#include "backend/cuda/simt.h"
+
+/* ---- a part in shared memory ---------------------------------------------------------------- */
+
+enum {
+    ENCODE_PART = 32 << 10,
+    ENCODE_THREADS = 256,
+    SEGMENT = ENCODE_PART / ENCODE_THREADS,
+    SEGMENT_WORDS = SEGMENT / 4,
+    /* Segments lie a word further apart than they are long: threads meet different banks. */
+    PADDED_WORDS = ENCODE_THREADS * (SEGMENT_WORDS + 1)
+};
+
+DEVICE_FN uint32_t least(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
+DEVICE_FN uint32_t log2_floor(uint32_t value) {
+    return 31 - leading_zeros(value);
+}
+
+/* Of padded arrays: a byte, a word, and four bytes from any place. */
+DEVICE_FN uint8_t *byte_in(const uint32_t *words, uint32_t at) {
+    return (uint8_t *)(uintptr_t)words + at + at / SEGMENT * 4;
+}
+
+DEVICE_FN uint32_t padded(uint32_t index) {
+    return index + index / SEGMENT_WORDS;
+}
+
+DEVICE_FN uint32_t word_in(const uint32_t *words, uint32_t index) {
+    return words[padded(index)];
+}
+
+DEVICE_FN uint32_t four_in(const uint32_t *words, uint32_t at) {
+    return funnel_right(word_in(words, at / 4), word_in(words, at / 4 + 1), 8 * (at % 4));
+}
+
+/* Bytes of a word at `at` that are the part's; the others are zero. */
+DEVICE_FN uint32_t own_bytes(uint32_t word, uint32_t at, uint32_t bytes) {
+    return at + 4 <= bytes ? word : at >= bytes ? 0 : word & ((1u << 8 * (bytes - at)) - 1);
+}
+
+/* ---- costs ---------------------------------------------------------------------------------- */
+
+enum { BIT = 16, /* what costs are counted in */ COST_MAX = 15 * BIT };
+
+/* In BITs: straight between powers of two, and an arch above that. */
+DEVICE_FN uint32_t log2_of(uint32_t value) {
+    const uint32_t top = log2_floor(value);
+    const uint32_t x = (value << (31 - top) & 0x7FFFFFFF) >> 15; /* of 2^16 */
+    const uint32_t arch = (x * (0x10000 - x) >> 16) * 22544 >> 16;
+    return top * BIT + ((x + arch) * BIT >> 16);
+}
+
+/* What is not seen costs a bit more than what is seen once. */
+DEVICE_FN uint32_t cost_of(uint32_t count, uint32_t total) {
+    const uint32_t all = log2_of(total | 1);
+    return least(count > 0 ? all - log2_of(count) : all + BIT, COST_MAX);
+}
+
+enum { BYTE_VALUES = 256, COUNT_COPIES = 4 /* so that fewer threads meet */ };
+
+/* Counts bytes of a part that do not go on with a run: in COUNT_COPIES * BYTE_VALUES counts, which
+ * are zero at first. */
+DEVICE_FN void count_but_runs(const uint32_t *words, uint32_t bytes, uint32_t *copies) {
+    uint32_t *counts = copies + warp_index() % COUNT_COPIES * BYTE_VALUES;
+    for (uint32_t index = thread_index(); 4 * index < bytes; index += ENCODE_THREADS) {
+        const uint32_t word = word_in(words, index);
+        const uint32_t before = index > 0 ? word_in(words, index - 1) : ~word;
+        const uint64_t both = (uint64_t)word << 32 | before;
+        for (uint32_t j = 0; j < 4 && 4 * index + j < bytes; j++) {
+            const uint32_t byte = word >> 8 * j & 0xFF;
+            if ((both >> (16 + 8 * j) & 0xFFFF) != byte * 0x0101)
+                atomic_add(&counts[byte], 1);
+        }
+    }
+}
+
+/* ---- Huffman codes -------------------------------------------------------------------------- */
+
+/* From how often symbols are used to the lengths of their codes, none beyond a limit, and the code
+ * is whole. All threads of a making call code_keys, meet, call code_ranks and meet; then one warp
+ * calls code_lengths. */
+enum { CODE_SYMBOLS_MAX = 512 };
+
+/* A code that is made, and by whom: this thread of so many. All memory is shared, and has room for
+ * `size` numbers but where it says otherwise. */
+struct code_making {
+    uint32_t *counts;    /* two symbols are used, at least; the caller may have codes here later */
+    uint8_t *lengths;    /* zero at first, and for what is not used */
+    uint32_t *at_length; /* limit + 1: how many codes are so long; zero at first */
+    uint32_t *used;      /* one: how many symbols are; zero at first */
+    /* Counts with their symbols, up to a multiple of four, aligned to 16 bytes; then the weights of
+     * inner nodes. */
+    uint32_t *keys;
+    uint32_t *weights;            /* of leaves, the lightest first */
+    uint16_t *symbols;            /* of these */
+    uint16_t *leaf_up, *inner_up; /* nodes above them */
+    uint32_t size, limit;
+    uint32_t index, threads;
+};
+
+/* Counts with their symbols, so that no two are the same; UINT32_MAX for what is not used. */
+DEVICE_FN void code_keys(const struct code_making *m) {
+    for (uint32_t i = m->index; i < (m->size + 3) / 4 * 4; i += m->threads) {
+        const uint32_t count = i < m->size ? m->counts[i] : 0;
+        m->keys[i] = count > 0 ? count * CODE_SYMBOLS_MAX + i : UINT32_MAX;
+    }
+}
+
+/* Puts each symbol in its place: behind all that have a smaller key. */
+DEVICE_FN void code_ranks(const struct code_making *m) {
+    for (uint32_t i = m->index; i < m->size; i += m->threads) {
+        const uint32_t key = m->keys[i];
+        uint32_t place = 0;
+        if (key == UINT32_MAX)
+            continue;
+        for (uint32_t k = 0; k < m->size; k += 4) {
+            const words4 four = load_words4(m->keys + k);
+            place += (uint32_t)(four.x < key) + (four.y < key) + (four.z < key) + (four.w < key);
+        }
+        m->weights[place] = key / CODE_SYMBOLS_MAX;
+        m->symbols[place] = (uint16_t)i;
+        atomic_add(m->used, 1);
+    }
+}
+
+/* Joins the two lightest nodes, until one is left; inner nodes come in the order of their weight,
+ * so that the lightest is the first of one row or the other. By one thread, which holds the first
+ * two of both, so that it does not wait for memory. What may not be there is loaded all the same,
+ * and then not taken: where the load has a condition, ptxas 13.0 for sm_90 counts on before it. */
+DEVICE_FN void code_join_nodes(const struct code_making *m, uint32_t leaves) {
+    uint32_t *sums = m->keys, leaf = 0, inner = 0;
+    uint32_t leaf_weight = m->weights[0], next_leaf = m->weights[1];
+    uint32_t inner_weight = UINT32_MAX, next_inner = UINT32_MAX;
+    for (uint32_t made = 0; made + 1 < leaves; made++) {
+        uint32_t sum = 0;
+        UNROLL
+        for (uint32_t child = 0; child < 2; child++)
+            if (leaf_weight <= inner_weight) {
+                sum += leaf_weight;
+                m->leaf_up[leaf++] = (uint16_t)made;
+                const uint32_t ahead = m->weights[least(leaf + 1, leaves - 1)];
+                leaf_weight = next_leaf;
+                next_leaf = leaf + 1 < leaves ? ahead : UINT32_MAX;
+            } else {
+                sum += inner_weight;
+                m->inner_up[inner++] = (uint16_t)made;
+                const uint32_t ahead = sums[least(inner + 1, made)];
+                inner_weight = next_inner;
+                next_inner = inner + 1 < made ? ahead : UINT32_MAX;
+            }
+        sums[made] = sum;
+        if (inner == made)
+            inner_weight = sum;
+        else if (inner + 1 == made)
+            next_inner = sum;
+    }
+}
+
+/* Codes that were longer than the limit have been cut to it, and take more than there is. For each
+ * 2^-limit too much, one of them becomes the sister of a shorter one. By one thread. */
+DEVICE_FN void code_repair_lengths(uint32_t *at_length, uint32_t limit) {
+    uint32_t taken = 0;
+    for (uint32_t length = 1; length <= limit; length++)
+        taken += at_length[length] << (limit - length);
+    for (; taken > 1u << limit; taken--) {
+        uint32_t length = limit - 1;
+        while (at_length[length] == 0 && length > 1)
+            length--;
+        at_length[length]--;
+        at_length[length + 1] += 2;
+        at_length[limit]--;
+    }
+}
+
+/* How deep each leaf is; how many are how deep; who is. By a warp. */
+DEVICE_FN void code_lengths(const struct code_making *m) {
+    const uint32_t used = *m->used;
+    if (lane_index() == 0)
+        code_join_nodes(m, used);
+    sync_warp();
+    for (uint32_t i = lane_index(); i < used; i += WARP) {
+        uint32_t depth = 1;
+        for (uint32_t node = m->leaf_up[i]; node + 2 < used && depth < m->limit; depth++)
+            node = m->inner_up[node];
+        atomic_add(&m->at_length[depth], 1);
+    }
+    sync_warp();
+    if (lane_index() == 0)
+        code_repair_lengths(m->at_length, m->limit);
+    sync_warp();
+    for (uint32_t i = lane_index(); i < used; i += WARP) {
+        uint32_t length = m->limit, until = m->at_length[length];
+        while (i >= until && length > 1)
+            until += m->at_length[--length];
+        m->lengths[m->symbols[i]] = (uint8_t)length;
+    }
+    sync_warp();
+}
+
+#endif

@@ -1,0 +1,17 @@
+/* Which encoder of the device a compression has. */
+#include "backend/cuda/cuda_write.h"
+#include "codec/codec.h"
+
+const cogpu_gpu_encoder *cogpu_gpu_encoder_of(uint32_t compression) {
+    switch (compression) {
+    case COMPRESSION_LZW:
+        return &cogpu_gpu_lzw_encoder;
+    case COMPRESSION_DEFLATE:
+    case COMPRESSION_DEFLATE_OLD:
+        return &cogpu_gpu_deflate;
+    case COMPRESSION_PACKBITS:
+        return &cogpu_gpu_packbits_encoder;
+    default:
+        return NULL;
+    }
+}
