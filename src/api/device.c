@@ -91,7 +91,7 @@ static cogpu_status open_device(cogpu_context *context, cogpu_device_kind kind, 
         cogpu_release(device);
         return status;
     }
-    *device = (cogpu_opened_device){context->devices, kind, index, *reader};
+    *device = (cogpu_opened_device){context->devices, kind, index, *reader, {0}};
     context->devices = device;
     return COGPU_OK;
 }
@@ -117,12 +117,43 @@ void cogpu_context_close_devices(cogpu_context *context) {
     while (context->devices) {
         cogpu_opened_device *device = context->devices;
         context->devices = device->next;
+        cogpu_gpu_memory_release(cogpu_gpu_reader_gpu(device->reader), &device->kept);
         cogpu_gpu_reader_close(device->reader);
         cogpu_release(device);
     }
 }
 
 /* ---- memory -------------------------------------------------------------------------------- */
+
+static cogpu_opened_device *device_of(cogpu_context *context, const cogpu_gpu_reader *reader) {
+    cogpu_opened_device *device = context->devices;
+    while (device->reader != reader)
+        device = device->next;
+    return device;
+}
+
+cogpu_gpu_memory cogpu_context_kept(cogpu_context *context, const cogpu_gpu_reader *reader) {
+    pthread_mutex_lock(&context->lock);
+    cogpu_opened_device *device = device_of(context, reader);
+    cogpu_gpu_memory kept = device->kept;
+    device->kept = (cogpu_gpu_memory){0};
+    pthread_mutex_unlock(&context->lock);
+    return kept;
+}
+
+void cogpu_context_keep(cogpu_context *context, cogpu_gpu_reader *reader,
+                        cogpu_gpu_memory *memory) {
+    pthread_mutex_lock(&context->lock);
+    cogpu_opened_device *device = device_of(context, reader);
+    cogpu_gpu_memory spare = *memory;
+    if (!device->kept.device) {
+        spare = device->kept;
+        device->kept = *memory;
+    }
+    pthread_mutex_unlock(&context->lock);
+    cogpu_gpu_memory_release(cogpu_gpu_reader_gpu(reader), &spare);
+    *memory = (cogpu_gpu_memory){0};
+}
 
 cogpu_status cogpu_device_allocate(cogpu_context *context, cogpu_device_kind device, uint32_t index,
                                    uint64_t bytes, void **memory, cogpu_error *error) {

@@ -5,6 +5,7 @@
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/cpu_cache.h"
 #include "backend/cuda/gpu_read.h"
+#include "backend/cuda/gpu_write.h"
 #include "base/pool.h"
 
 #include <pthread.h>
@@ -24,6 +25,7 @@ typedef struct cogpu_opened_device {
     cogpu_device_kind kind;
     uint32_t index;
     cogpu_gpu_reader *reader;
+    cogpu_gpu_memory kept; /* by the last writer, for the next */
 } cogpu_opened_device;
 
 struct cogpu_context {
@@ -48,6 +50,10 @@ void cogpu_context_give_back(cogpu_context *context, cogpu_seat *seat);
 cogpu_status cogpu_context_device(cogpu_context *context, cogpu_device_kind kind, uint32_t index,
                                   cogpu_gpu_reader **reader, cogpu_error *error);
 void cogpu_context_close_devices(cogpu_context *context);
+/* Memory of a device that the last writer has kept, or none; and what is kept of this one, or
+ * released where another has kept some meanwhile. */
+cogpu_gpu_memory cogpu_context_kept(cogpu_context *context, const cogpu_gpu_reader *reader);
+void cogpu_context_keep(cogpu_context *context, cogpu_gpu_reader *reader, cogpu_gpu_memory *memory);
 
 /* A part that only this room asks for: bands of planar CMYK, not turned into RGBA. */
 #define COGPU_STORED ((cogpu_part)2)

@@ -91,6 +91,8 @@ static cogpu_status open_threads(cogpu_writer *writer, const cogpu_profile *prof
 static cogpu_status open_writer(cogpu_writer *writer, const cogpu_sink *sink,
                                 const cogpu_profile *profile, cogpu_error *error) {
     TRY(cogpu_plan_write(profile, &writer->plan, error));
+    writer->device = profile->device;
+    writer->device_index = profile->device_index;
     TRY(cogpu_writer_describe(writer, profile, error));
     TRY(lay_out(writer, profile, error));
     TRY(cogpu_writer_plan_shrinks(writer, profile, error));
@@ -138,9 +140,6 @@ static cogpu_status check_swath(const cogpu_writer *writer, const char *what, co
     const cogpu_grid *grid = &writer->plan.levels[0];
     if (!rows->data || rows->height == 0)
         return cogpu_fail(error, COGPU_ARGUMENT, "the %s has no rows", what);
-    if (rows->device != COGPU_CPU)
-        return cogpu_fail(error, COGPU_UNSUPPORTED,
-                          "the %s lies on a device: rows are taken from memory of the host", what);
     if (rows->type != type || rows->bands != bands || rows->width != grid->width)
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "the %s has %u bands of %s, %u pixels wide; %u of %s, %u wide are due",
@@ -151,6 +150,37 @@ static cogpu_status check_swath(const cogpu_writer *writer, const char *what, co
                           "the %s has %u rows, and %u of %u are left to write", what, rows->height,
                           grid->height - writer->rows, grid->height);
     return cogpu_raster_set_strides(rows, error);
+}
+
+/* Rows of the writer's device are used in the order of its streams. */
+static cogpu_status take_in_order(cogpu_writer *writer, const cogpu_raster *rows,
+                                  const cogpu_raster *mask, cogpu_error *error) {
+    const cogpu_raster *both[] = {rows, mask};
+    for (uint32_t i = 0; i < 2; i++)
+        if (both[i]->device != COGPU_CPU)
+            TRY(cogpu_gpu_writer_begin(writer->gpu_writer, both[i], error));
+    TRY(cogpu_writer_take(writer, rows, mask, error));
+    for (uint32_t i = 0; i < 2; i++)
+        if (both[i]->device != COGPU_CPU)
+            TRY(cogpu_gpu_writer_end(writer->gpu_writer, both[i], error));
+    return COGPU_OK;
+}
+
+/* On a device, and not on the one where the writer works. */
+static bool is_elsewhere(const cogpu_writer *writer, const cogpu_raster *rows) {
+    return rows->device != COGPU_CPU && !writer->engine->has(writer, rows);
+}
+
+/* What the engine cannot reach is brought to the host. What fails leaves nothing under way that has
+ * to do with the caller's memory. */
+static cogpu_status take(cogpu_writer *writer, const cogpu_raster *rows, const cogpu_raster *mask,
+                         cogpu_error *error) {
+    if (is_elsewhere(writer, rows) || is_elsewhere(writer, mask))
+        return cogpu_writer_take_down(writer, rows, mask, error);
+    cogpu_status status = take_in_order(writer, rows, mask, error);
+    if (status != COGPU_OK)
+        cogpu_gpu_writer_finish(writer->gpu_writer);
+    return status;
 }
 
 static cogpu_status push(cogpu_writer *writer, const cogpu_raster *given,
@@ -169,7 +199,9 @@ static cogpu_status push(cogpu_writer *writer, const cogpu_raster *given,
             return cogpu_fail(error, COGPU_ARGUMENT, "the mask has %u rows, the swath %u",
                               mask.height, rows.height);
     }
-    TRY(cogpu_writer_take(writer, &rows, &mask, error));
+    if (!writer->engine)
+        TRY(cogpu_writer_open_engine(writer, &rows, error));
+    TRY(take(writer, &rows, &mask, error));
     writer->rows += rows.height;
     return COGPU_OK;
 }
@@ -200,9 +232,11 @@ static void move_places(struct cogpu_places *places, uint64_t count, uint64_t by
             places->offsets[i] += by;
 }
 
-/* What was spilled gets its place in the file, behind what is there. *end is the end of all. */
+/* What was spilled gets its place in the file. *end is the end of all. */
 static cogpu_status place_spills(cogpu_writer *writer, uint64_t *end, cogpu_error *error) {
-    *end = writer->end;
+    if (!writer->spills_at)
+        writer->spills_at = writer->end;
+    *end = writer->spills_at;
     for (uint32_t i = 0; i < writer->plan.level_count; i++) {
         struct cogpu_new_level *level = level_in_order(writer, i);
         uint64_t blocks = (uint64_t)level->grid->across * level->grid->down;
@@ -217,10 +251,24 @@ static cogpu_status place_spills(cogpu_writer *writer, uint64_t *end, cogpu_erro
             move_places(&level->masks, blocks, *end);
         *end += level->spilled;
     }
+    *end = *end > writer->end ? *end : writer->end;
     return cogpu_writer_check_size(writer, *end, error);
 }
 
+static cogpu_status copy_spill(cogpu_writer *writer, const struct cogpu_new_level *level,
+                               uint64_t at, cogpu_error *error) {
+    const uint8_t *from = cogpu_spill_memory(level->spill);
+    uint8_t *to = NULL;
+    if (from)
+        TRY(cogpu_out_room(writer->out, at, (size_t)level->spilled, &to, error));
+    if (!to)
+        return cogpu_spill_copy(level->spill, 0, level->spilled, writer->out, at, error);
+    cogpu_writer_copy(writer, to, from, (size_t)level->spilled);
+    return COGPU_OK;
+}
+
 static cogpu_status copy_spills(cogpu_writer *writer, cogpu_error *error) {
+    uint64_t at = writer->spills_at;
     for (uint32_t i = 0; i < writer->plan.level_count; i++) {
         struct cogpu_new_level *level = level_in_order(writer, i);
         if (writer->is_put) {
@@ -229,9 +277,10 @@ static cogpu_status copy_spills(cogpu_writer *writer, cogpu_error *error) {
         }
         if (!level->spill)
             continue;
-        TRY(cogpu_spill_copy(level->spill, 0, level->spilled, writer->out, writer->end, error));
-        writer->end += level->spilled;
+        TRY(copy_spill(writer, level, at, error));
+        at += level->spilled;
     }
+    writer->end = at > writer->end ? at : writer->end;
     return COGPU_OK;
 }
 
@@ -300,7 +349,7 @@ static cogpu_status finish(cogpu_writer *writer, cogpu_error *error) {
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "%u of %u rows were pushed: there is no file without the others",
                           writer->rows, grid->height);
-    TRY(cogpu_writer_drain(writer, error));
+    TRY(writer->is_put ? cogpu_writer_drain(writer, error) : writer->engine->drain(writer, error));
     TRY(writer->plan.is_cog ? finish_cog(writer, error) : finish_plain(writer, error));
     TRY(cogpu_writer_check_size(writer, writer->end, error));
     cogpu_out *out = writer->out;
@@ -326,11 +375,10 @@ void cogpu_writer_abort(cogpu_writer *writer) {
     if (!writer)
         return;
     cogpu_writer_close_line(writer);
-    for (uint32_t i = 0; i < COGPU_LEVELS_MAX; i++) {
-        cogpu_release(writer->levels[i].held);
-        cogpu_release(writer->levels[i].held_mask);
+    if (writer->engine)
+        writer->engine->close(writer);
+    for (uint32_t i = 0; i < COGPU_LEVELS_MAX; i++)
         cogpu_spill_close(writer->levels[i].spill);
-    }
     cogpu_out_abort(writer->out);
     for (uint32_t i = 0; i < writer->seat_count; i++)
         cogpu_context_give_back(writer->context, writer->seats[i]);

@@ -12,6 +12,7 @@
 #include "api/writer.h"
 
 #include "base/bytes.h"
+#include "base/checked.h"
 
 #include <string.h>
 
@@ -132,27 +133,99 @@ static uint64_t bytes_so_far(const cogpu_writer *writer) {
     return bytes;
 }
 
+/* Notes where the bytes of a block are; no bytes: it is left out. */
+static void note(cogpu_writer *writer, struct cogpu_new_level *level, const cogpu_new_block *block,
+                 uint64_t at, uint64_t bytes) {
+    const cogpu_write_plan *plan = &writer->plan;
+    struct cogpu_places *places = is_mask(plan, block) ? &level->masks : &level->pixels;
+    uint64_t index = cogpu_plan_index(plan, level->grid, block);
+    writer->written.blocks++;
+    writer->written.sparse_blocks += bytes == 0;
+    places->bytes[index] = bytes;
+    places->offsets[index] = bytes ? at : 0;
+}
+
 static cogpu_status leave(cogpu_writer *writer, struct cogpu_berth *berth, cogpu_error *error) {
     const cogpu_write_plan *plan = &writer->plan;
     struct cogpu_new_level *level = berth->level;
-    struct cogpu_places *places = is_mask(plan, &berth->block) ? &level->masks : &level->pixels;
-    uint64_t index = cogpu_plan_index(plan, level->grid, &berth->block), at = 0;
+    uint64_t at = 0;
     size_t leader = plan->is_cog ? COGPU_LEADER : 0, trailer = plan->is_cog ? COGPU_TRAILER : 0;
     if (berth->status != COGPU_OK) {
+        uint64_t index = cogpu_plan_index(plan, level->grid, &berth->block);
         *error = berth->error;
         cogpu_error_place(error, -1, (int64_t)index, -1);
         return berth->status;
     }
-    writer->written.blocks++;
-    writer->written.sparse_blocks += berth->bytes == 0;
-    if (berth->bytes == 0)
-        return COGPU_OK;
     uint8_t *payload = berth->memory + COGPU_LEADER;
-    if (plan->is_cog)
+    if (plan->is_cog && berth->bytes > 0)
         cogpu_frame_block(payload, berth->bytes);
-    TRY(give(writer, level, payload - leader, leader + berth->bytes + trailer, &at, error));
-    places->bytes[index] = berth->bytes;
-    places->offsets[index] = at + leader;
+    if (berth->bytes > 0)
+        TRY(give(writer, level, payload - leader, leader + berth->bytes + trailer, &at, error));
+    note(writer, level, &berth->block, at + leader, berth->bytes);
+    return cogpu_writer_check_size(writer, bytes_so_far(writer), error);
+}
+
+struct copying {
+    uint8_t *to;
+    const uint8_t *from;
+    size_t bytes;
+};
+
+static void copy_piece(void *argument, uint32_t seat, uint64_t index) {
+    const struct copying *copying = argument;
+    size_t at = (size_t)index * SMALL_BYTES, left = copying->bytes - at;
+    (void)seat;
+    memcpy(copying->to + at, copying->from + at, left < SMALL_BYTES ? left : SMALL_BYTES);
+}
+
+void cogpu_writer_copy(cogpu_writer *writer, uint8_t *to, const uint8_t *from, size_t bytes) {
+    struct copying copying = {to, from, bytes};
+    cogpu_pool_run(writer->pool, writer->seat_count, divide_up(bytes, SMALL_BYTES), copy_piece,
+                   &copying);
+}
+
+/* As give, by all threads where bytes go to memory. */
+static cogpu_status give_much(cogpu_writer *writer, struct cogpu_new_level *level,
+                              const uint8_t *from, size_t bytes, uint64_t *at, cogpu_error *error) {
+    uint8_t *to = NULL;
+    if (bytes <= SMALL_BYTES)
+        return give(writer, level, from, bytes, at, error);
+    if (level->spill) {
+        to = cogpu_spill_room(level->spill, bytes, at);
+    } else {
+        TRY(flush(writer, error));
+        *at = writer->end;
+        TRY(cogpu_out_room(writer->out, writer->end, bytes, &to, error));
+    }
+    if (!to)
+        return give(writer, level, from, bytes, at, error);
+    *(level->spill ? &level->spilled : &writer->end) += bytes;
+    cogpu_writer_copy(writer, to, from, bytes);
+    return COGPU_OK;
+}
+
+/* Where a block begins with all that is around it; where the last one ends, too. */
+static uint64_t begin_of(const cogpu_gpu_brought *batch, uint32_t number, size_t leader) {
+    const struct cogpu_packed *place = &batch->places[number];
+    return place->at - (place->bytes ? leader : 0);
+}
+
+cogpu_status cogpu_writer_give_all(cogpu_writer *writer, const cogpu_gpu_brought *batch,
+                                   cogpu_error *error) {
+    const size_t leader = writer->plan.is_cog ? COGPU_LEADER : 0;
+    for (uint32_t first = 0, next; first < batch->count; first = next) {
+        struct cogpu_new_level *level = batch->blocks[first].level;
+        for (next = first + 1; next < batch->count && batch->blocks[next].level == level;)
+            next++;
+        const uint64_t begin = begin_of(batch, first, leader);
+        const uint64_t end = begin_of(batch, next, leader);
+        uint64_t at = 0;
+        if (end > begin)
+            TRY(give_much(writer, level, batch->bytes + begin, (size_t)(end - begin), &at, error));
+        for (uint32_t i = first; i < next; i++)
+            note(writer, level, &batch->blocks[i].block, at + batch->places[i].at - begin,
+                 batch->places[i].bytes);
+    }
     return cogpu_writer_check_size(writer, bytes_so_far(writer), error);
 }
 
@@ -198,9 +271,10 @@ static cogpu_status encode(const cogpu_writer *writer, cogpu_seat *seat, struct 
     size_t cut_bytes = cogpu_plan_cut_bytes(plan, berth->level->grid, &berth->block);
     cogpu_encoding encoding = cogpu_plan_encoding(plan, berth->level->grid, &berth->block, &bytes);
     berth->bytes = 0;
-    if (is_sparse(plan, &berth->block, decoded, cut_bytes))
+    if (berth->is_ready ? berth->is_sparse : is_sparse(plan, &berth->block, decoded, cut_bytes))
         return COGPU_OK;
-    TRY(predict(seat, plan, &berth->block, decoded, cut_bytes, error));
+    if (!berth->is_ready)
+        TRY(predict(seat, plan, &berth->block, decoded, cut_bytes, error));
     if (codec->compression == COMPRESSION_NONE) {
         berth->bytes = bytes;
         return COGPU_OK;
@@ -263,7 +337,8 @@ struct cutting {
     cogpu_writer *writer;
     struct cogpu_new_level *level;
     uint32_t row;
-    uint64_t first; /* of the row's blocks, planes and mask counted */
+    uint64_t first; /* of the row's blocks, planes and mask counted, or of the batch's */
+    const cogpu_gpu_brought *batch;
 };
 
 /* The block's pixels as far as they lie inside the image, where the level has them. */
@@ -292,6 +367,7 @@ static void cut_into_berth(void *argument, uint32_t seat, uint64_t index) {
     uint64_t number = cutting->first + index;
     (void)seat;
     berth->level = level;
+    berth->is_ready = false;
     berth->block = cogpu_plan_new_block(plan, level->grid, cutting->row, (uint32_t)(number / kinds),
                                         (uint32_t)(number % kinds));
     berth->status = cogpu_seat_room(&berth->memory, &berth->room, line->berth_bytes, &berth->error);
@@ -301,19 +377,47 @@ static void cut_into_berth(void *argument, uint32_t seat, uint64_t index) {
     cut(plan, level->grid, &berth->block, &from, berth->memory + COGPU_LEADER);
 }
 
-cogpu_status cogpu_writer_add_row(cogpu_writer *writer, struct cogpu_new_level *level, uint32_t row,
-                                  cogpu_error *error) {
+/* Sets so many blocks on their way, as berths become free. */
+static cogpu_status fill_berths(struct cutting *cutting, uint64_t all, cogpu_work *into_berth,
+                                cogpu_error *error) {
+    cogpu_writer *writer = cutting->writer;
     struct cogpu_line *line = &writer->line;
-    uint64_t all = blocks_of_row(&writer->plan, level->grid);
-    struct cutting cutting = {writer, level, row, 0};
-    for (uint32_t count; cutting.first < all; cutting.first += count) {
+    for (uint32_t count; cutting->first < all; cutting->first += count) {
         TRY(wait_for(line, 1, &count, error));
-        count = count < all - cutting.first ? count : (uint32_t)(all - cutting.first);
-        cogpu_pool_run(writer->pool, writer->seat_count, count, cut_into_berth, &cutting);
+        count = count < all - cutting->first ? count : (uint32_t)(all - cutting->first);
+        cogpu_pool_run(writer->pool, writer->seat_count, count, into_berth, cutting);
         line->added += count;
         cogpu_pool_add(line->job, count);
     }
     return COGPU_OK;
+}
+
+cogpu_status cogpu_writer_add_row(cogpu_writer *writer, struct cogpu_new_level *level, uint32_t row,
+                                  cogpu_error *error) {
+    struct cutting cutting = {.writer = writer, .level = level, .row = row};
+    return fill_berths(&cutting, blocks_of_row(&writer->plan, level->grid), cut_into_berth, error);
+}
+
+static void bring_into_berth(void *argument, uint32_t seat, uint64_t index) {
+    const struct cutting *cutting = argument;
+    struct cogpu_line *line = &cutting->writer->line;
+    struct cogpu_berth *berth = &line->berths[(line->added + index) % line->berth_count];
+    const cogpu_gpu_brought *batch = cutting->batch;
+    const struct cogpu_packed place = batch->places[cutting->first + index];
+    (void)seat;
+    berth->level = batch->blocks[cutting->first + index].level;
+    berth->block = batch->blocks[cutting->first + index].block;
+    berth->is_ready = true;
+    berth->is_sparse = place.bytes == 0;
+    berth->status = cogpu_seat_room(&berth->memory, &berth->room, line->berth_bytes, &berth->error);
+    if (berth->status == COGPU_OK && place.bytes > 0)
+        memcpy(berth->memory + COGPU_LEADER, batch->bytes + place.at, (size_t)place.bytes);
+}
+
+cogpu_status cogpu_writer_add_cut(cogpu_writer *writer, const cogpu_gpu_brought *batch,
+                                  cogpu_error *error) {
+    struct cutting cutting = {.writer = writer, .batch = batch};
+    return fill_berths(&cutting, batch->count, bring_into_berth, error);
 }
 
 cogpu_status cogpu_writer_drain(cogpu_writer *writer, cogpu_error *error) {

@@ -100,7 +100,8 @@ static cogpu_status open_put(cogpu_writer *writer, cogpu_error *error) {
         TRY(cogpu_arena_take(&writer->arena, blocks, sizeof *level->masks.spilled,
                              &level->masks.spilled, error));
         if (!level->spill)
-            TRY(cogpu_spill_open(writer->out, &level->spill, error));
+            TRY(cogpu_spill_open(writer->out, cogpu_level_most(&writer->plan, level->grid),
+                                 &level->spill, error));
     }
     writer->is_put = true;
     return COGPU_OK;

@@ -9,9 +9,6 @@
 
 #include <string.h>
 
-/* Rows that a thread gathers or shrinks at a time. */
-enum { ROWS_A_PIECE = 16 };
-
 /* ---- memory -------------------------------------------------------------------------------- */
 
 /* The most rows that one row of the next level is made of, or one more. Away from the edges it is
@@ -64,18 +61,25 @@ static cogpu_status open_level(cogpu_writer *writer, uint32_t number, cogpu_erro
     return COGPU_OK;
 }
 
+uint64_t cogpu_level_bytes(const cogpu_write_plan *plan, const struct cogpu_new_level *level) {
+    return (uint64_t)level->row_bytes * level->room * plan->planes;
+}
+
+uint64_t cogpu_level_mask_bytes(const cogpu_write_plan *plan, const struct cogpu_new_level *level) {
+    return plan->has_mask ? (uint64_t)level->grid->width * level->room : 0;
+}
+
 /* From here on the level's rows are its own. Memory is taken when it is needed first. */
-static cogpu_status hold(const cogpu_write_plan *plan, struct cogpu_new_level *level,
-                         cogpu_error *error) {
+static cogpu_status hold(cogpu_writer *writer, struct cogpu_new_level *level, cogpu_error *error) {
+    const cogpu_write_plan *plan = &writer->plan;
     size_t sample = cogpu_type_bytes(plan->type), width = level->grid->width;
     size_t plane_bytes = level->row_bytes * level->room;
-    if (!level->held) {
-        level->held = cogpu_allocate(plane_bytes * plan->planes);
-        level->held_mask = plan->has_mask ? cogpu_allocate(width * level->room) : NULL;
-    }
-    if (!level->held || (plan->has_mask && !level->held_mask))
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory: %zu bytes for a row of blocks",
-                          plane_bytes * plan->planes);
+    if (!level->held)
+        TRY(writer->engine->allocate(writer, cogpu_level_bytes(plan, level), (void **)&level->held,
+                                     error));
+    if (!level->held_mask && plan->has_mask)
+        TRY(writer->engine->allocate(writer, cogpu_level_mask_bytes(plan, level),
+                                     (void **)&level->held_mask, error));
     level->rows = (cogpu_raster){.data = level->held,
                                  .type = plan->type,
                                  .bands = plan->bands,
@@ -94,6 +98,13 @@ static cogpu_status hold(const cogpu_write_plan *plan, struct cogpu_new_level *l
                                  .stride_x = 1};
     level->is_held = true;
     return COGPU_OK;
+}
+
+uint64_t cogpu_level_most(const cogpu_write_plan *plan, const cogpu_grid *grid) {
+    uint64_t blocks = (uint64_t)grid->across * grid->down * (plan->planes + plan->has_mask), most;
+    return checked_mul(blocks, plan->most_block_bytes + COGPU_LEADER + COGPU_TRAILER, &most)
+               ? most
+               : UINT64_MAX;
 }
 
 static cogpu_status open_places(cogpu_writer *writer, uint64_t blocks, struct cogpu_places *places,
@@ -118,48 +129,21 @@ cogpu_status cogpu_writer_open_rows(cogpu_writer *writer, cogpu_error *error) {
         if (writer->plan.has_mask)
             TRY(open_places(writer, blocks, &level->masks, error));
         if (is_spilled(writer, i))
-            TRY(cogpu_spill_open(writer->out, &level->spill, error));
+            TRY(cogpu_spill_open(writer->out, cogpu_level_most(&writer->plan, level->grid),
+                                 &level->spill, error));
     }
     return COGPU_OK;
 }
 
 /* ---- shrink -------------------------------------------------------------------------------- */
 
-/* So many rows of a level, of those that are at hand. `rows` is the level's raster of them, or of
- * their mask. */
-static cogpu_raster rows_from(const struct cogpu_new_level *level, const cogpu_raster *rows,
+cogpu_raster cogpu_level_rows(const struct cogpu_new_level *level, const cogpu_raster *rows,
                               uint32_t first, uint32_t count) {
     cogpu_raster from = *rows;
     if (from.data)
         from.data = (uint8_t *)from.data + (int64_t)(first - level->first) * from.stride_y;
     from.height = count;
     return from;
-}
-
-struct shrinking {
-    const cogpu_writer *writer;
-    const struct cogpu_new_level *from, *to;
-    uint32_t first, count;
-    cogpu_status status;
-};
-
-static void shrink_piece(void *argument, uint32_t seat, uint64_t index) {
-    struct shrinking *shrinking = argument;
-    const cogpu_writer *writer = shrinking->writer;
-    const struct cogpu_new_level *from = shrinking->from;
-    uint32_t done = (uint32_t)index * ROWS_A_PIECE, left = shrinking->count - done;
-    uint32_t first = shrinking->first + done, count = left < ROWS_A_PIECE ? left : ROWS_A_PIECE;
-    const struct cogpu_new_level *to = shrinking->to;
-    cogpu_raster source = rows_from(from, &from->rows, from->first, from->end - from->first);
-    cogpu_raster source_mask = rows_from(from, &from->mask, from->first, from->end - from->first);
-    cogpu_raster target = rows_from(to, &to->rows, first, count);
-    cogpu_raster target_mask = rows_from(to, &to->mask, first, count);
-    bool has_mask = writer->plan.has_mask;
-    cogpu_status status = cogpu_cpu_shrink(writer->seats[seat], &from->shrink, &source,
-                                           has_mask ? &source_mask : NULL, from->first, first,
-                                           &target, has_mask ? &target_mask : NULL, NULL);
-    if (status != COGPU_OK)
-        __atomic_store_n(&shrinking->status, status, __ATOMIC_RELAXED);
 }
 
 /* How many rows of the next level can be made of what is held, and have room there. */
@@ -180,13 +164,9 @@ static cogpu_status advance(cogpu_writer *writer, uint32_t number, cogpu_error *
 
 static cogpu_status shrink_rows(cogpu_writer *writer, uint32_t number, cogpu_error *error) {
     struct cogpu_new_level *level = &writer->levels[number], *next = level + 1;
-    TRY(hold(&writer->plan, next, error));
+    TRY(hold(writer, next, error));
     for (uint32_t count; (count = rows_to_shrink(level, next)) > 0;) {
-        struct shrinking shrinking = {writer, level, next, level->shrunk, count, COGPU_OK};
-        cogpu_pool_run(writer->pool, writer->seat_count, divide_up(count, ROWS_A_PIECE),
-                       shrink_piece, &shrinking);
-        if (shrinking.status != COGPU_OK)
-            return cogpu_fail(error, shrinking.status, "out of memory to make an overview");
+        TRY(writer->engine->shrink(writer, level, count, error));
         level->shrunk += count;
         next->end += count;
         TRY(advance(writer, number + 1, error));
@@ -205,18 +185,14 @@ static uint32_t first_needed(const struct cogpu_new_level *level) {
 }
 
 /* Rows that are not needed any more make room for others. */
-static void drop_rows(const cogpu_writer *writer, struct cogpu_new_level *level) {
+static cogpu_status drop_rows(cogpu_writer *writer, struct cogpu_new_level *level,
+                              cogpu_error *error) {
     uint32_t keep = first_needed(level);
     if (!level->is_held || keep <= level->first)
-        return;
-    size_t from = keep - level->first, count = level->end - keep, width = level->grid->width;
-    for (uint32_t plane = 0; plane < writer->plan.planes; plane++) {
-        uint8_t *rows = level->held + (size_t)plane * level->room * level->row_bytes;
-        memmove(rows, rows + from * level->row_bytes, count * level->row_bytes);
-    }
-    if (level->held_mask)
-        memmove(level->held_mask, level->held_mask + from * width, count * width);
+        return COGPU_OK;
+    TRY(writer->engine->slide(writer, level, keep - level->first, level->end - keep, error));
     level->first = keep;
+    return COGPU_OK;
 }
 
 /* Does what the rows of a level, and by them of those below it, allow. */
@@ -226,45 +202,21 @@ static cogpu_status advance(cogpu_writer *writer, uint32_t number, cogpu_error *
     while (level->cut < level->end &&
            (level->end - level->cut >= grid->block_height || level->end == grid->height)) {
         uint32_t left = level->end - level->cut;
-        TRY(cogpu_writer_add_row(writer, level, level->cut / grid->block_height, error));
+        TRY(writer->engine->add_row(writer, level, level->cut / grid->block_height, error));
         level->cut += left < grid->block_height ? left : grid->block_height;
     }
     if (number + 1 < writer->plan.level_count)
         TRY(shrink_rows(writer, number, error));
-    drop_rows(writer, level);
-    return COGPU_OK;
-}
-
-struct gathering {
-    const cogpu_writer *writer;
-    const cogpu_raster *rows, *mask; /* the swath */
-    uint32_t first, count;           /* of its rows */
-    uint32_t held;                   /* rows before them */
-};
-
-static void gather_piece(void *argument, uint32_t seat, uint64_t index) {
-    const struct gathering *gathering = argument;
-    const cogpu_writer *writer = gathering->writer;
-    const struct cogpu_new_level *level = &writer->levels[0];
-    uint32_t done = (uint32_t)index * ROWS_A_PIECE, left = gathering->count - done;
-    uint32_t count = left < ROWS_A_PIECE ? left : ROWS_A_PIECE, first = gathering->first + done;
-    size_t held = gathering->held + done;
-    (void)seat;
-    cogpu_cpu_gather(gathering->rows, first, count, writer->plan.planes > 1,
-                     level->room * level->row_bytes, level->held + held * level->row_bytes);
-    if (level->held_mask)
-        cogpu_cpu_gather(gathering->mask, first, count, false, 0,
-                         level->held_mask + held * level->grid->width);
+    return drop_rows(writer, level, error);
 }
 
 /* Rows of the swath, which begins with the level's row `begin`, behind those that are held. */
 static cogpu_status gather(cogpu_writer *writer, const cogpu_raster *rows, const cogpu_raster *mask,
                            uint32_t begin, uint32_t first, uint32_t count, cogpu_error *error) {
     struct cogpu_new_level *level = &writer->levels[0];
-    struct gathering gathering = {writer, rows, mask, first - begin, count, first - level->first};
-    TRY(hold(&writer->plan, level, error));
-    cogpu_pool_run(writer->pool, writer->seat_count, divide_up(count, ROWS_A_PIECE), gather_piece,
-                   &gathering);
+    TRY(hold(writer, level, error));
+    TRY(writer->engine->gather(writer, rows, mask, first - begin, count, first - level->first,
+                               error));
     level->end = first + count;
     return COGPU_OK;
 }
@@ -277,15 +229,34 @@ static uint32_t rows_wanted(const struct cogpu_new_level *level, uint32_t begin)
     return end - level->end;
 }
 
-/* Rows of the swath are gathered as long as they have to do with rows before it; the others are cut
- * and shrunk where they lie; what is left at the end is held. */
+/* All rows of a COG at once: overviews are made first, which stand before level 0, so that its
+ * blocks have their places when they come, and are not spilled. */
+static cogpu_status shrink_first(cogpu_writer *writer, cogpu_error *error) {
+    struct cogpu_new_level *level = &writer->levels[0];
+    level->end = level->grid->height;
+    TRY(shrink_rows(writer, 0, error));
+    TRY(writer->engine->drain(writer, error));
+    level->end = 0;
+    writer->spills_at = writer->end;
+    for (uint32_t i = 1; i < writer->plan.level_count; i++)
+        writer->end += writer->levels[i].spilled;
+    cogpu_spill_close(level->spill);
+    level->spill = NULL;
+    return COGPU_OK;
+}
+
+/* Rows of the swath are gathered as long as they have to do with rows before it, or all of them
+ * where the engine has no access to them; the others are cut and shrunk where they lie; what is
+ * left at the end is held. */
 cogpu_status cogpu_writer_take(cogpu_writer *writer, const cogpu_raster *rows,
                                const cogpu_raster *mask, cogpu_error *error) {
     struct cogpu_new_level *level = &writer->levels[0];
     const uint32_t begin = level->end, end = begin + rows->height;
-    while (level->end < end && first_needed(level) < begin) {
+    const bool is_here =
+        writer->engine->has(writer, rows) && (!mask->data || writer->engine->has(writer, mask));
+    while (level->end < end && (!is_here || first_needed(level) < begin)) {
         uint32_t room = level->room - (level->end - level->first), left = end - level->end;
-        uint32_t count = rows_wanted(level, begin);
+        uint32_t count = is_here ? rows_wanted(level, begin) : left;
         count = count < left ? count : left;
         count = count < room ? count : room;
         TRY(gather(writer, rows, mask, begin, level->end, count, error));
@@ -297,6 +268,9 @@ cogpu_status cogpu_writer_take(cogpu_writer *writer, const cogpu_raster *rows,
     level->first = begin;
     level->rows = *rows;
     level->mask = *mask;
+    if (rows->height == level->grid->height && writer->plan.is_cog && level->spill &&
+        !cogpu_out_is_append_only(writer->out))
+        TRY(shrink_first(writer, error));
     while (level->end < end) {
         uint32_t count = level->cut + level->grid->block_height - level->end;
         level->end += count < end - level->end ? count : end - level->end;

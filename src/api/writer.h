@@ -1,6 +1,7 @@
 /*
  * A writer, for the files of this room that do its steps: write.c leads, write_rows.c holds rows
- * until they are cut and shrunk, write_blocks.c encodes them, write_tags.c makes the directories.
+ * until they are cut and shrunk, by the host (write_host.c, write_blocks.c) or a device
+ * (write_device.c), write_tags.c makes the directories.
  */
 #ifndef COGPU_API_WRITER_H
 #define COGPU_API_WRITER_H
@@ -8,6 +9,7 @@
 #include "api/room.h"
 #include "backend/cpu/cpu_cut.h"
 #include "backend/cpu/cpu_shrink.h"
+#include "backend/cuda/gpu_write.h"
 #include "io/sink.h"
 #include "tiff/write.h"
 
@@ -42,7 +44,9 @@ struct cogpu_berth {
     cogpu_new_block block;
     uint8_t *memory; /* of the block, cut, then encoded, with room for what a COG has around it */
     size_t room;
-    size_t bytes; /* encoded; 0: sparse */
+    size_t bytes;  /* encoded; 0: sparse */
+    bool is_ready; /* for the encoder: a device has predicted it, and seen whether it is sparse */
+    bool is_sparse;
     bool is_done;
     cogpu_status status;
     cogpu_error error;
@@ -66,15 +70,48 @@ struct cogpu_line {
     size_t small_bytes;
 };
 
+/* What is done with rows, by the host or a device. Rasters of levels are where it works. */
+typedef struct cogpu_engine {
+    /* Whether rows of this swath can be used where they are. */
+    bool (*has)(const cogpu_writer *writer, const cogpu_raster *rows);
+    /* Memory for rows, until the engine is closed. */
+    cogpu_status (*allocate)(cogpu_writer *writer, uint64_t bytes, void **memory,
+                             cogpu_error *error);
+    /* So many rows of the swath from `first` on into level 0, behind the `held` rows that it holds
+     * already. */
+    cogpu_status (*gather)(cogpu_writer *writer, const cogpu_raster *rows, const cogpu_raster *mask,
+                           uint32_t first, uint32_t count, uint32_t held, cogpu_error *error);
+    /* The next `count` rows of the level behind this one. */
+    cogpu_status (*shrink)(cogpu_writer *writer, const struct cogpu_new_level *level,
+                           uint32_t count, cogpu_error *error);
+    /* Rows that the level holds, from `from` on, become its first ones. */
+    cogpu_status (*slide)(cogpu_writer *writer, const struct cogpu_new_level *level, uint32_t from,
+                          uint32_t count, cogpu_error *error);
+    /* A row of blocks is cut and set on its way, so that the level's rows may change. */
+    cogpu_status (*add_row)(cogpu_writer *writer, struct cogpu_new_level *level, uint32_t row,
+                            cogpu_error *error);
+    /* All that is on its way is brought to the file. */
+    cogpu_status (*drain)(cogpu_writer *writer, cogpu_error *error);
+    void (*close)(cogpu_writer *writer);
+} cogpu_engine;
+extern const cogpu_engine cogpu_host_engine, cogpu_device_engine;
+
 struct cogpu_writer {
     cogpu_arena arena;
     cogpu_write_plan plan;
     cogpu_out *out;
-    uint64_t end; /* of what is in the file */
+    uint64_t end;       /* of what is in the file */
+    uint64_t spills_at; /* where in the file spills go; 0: to its end */
     struct cogpu_new_level levels[COGPU_LEVELS_MAX];
     uint32_t rows;                    /* that were pushed */
     cogpu_new_directory *directories; /* in the file's order */
     uint32_t directory_count;
+    const cogpu_engine *engine; /* NULL before the first rows */
+    cogpu_device_kind device;   /* that the profile asks for, and then where it works */
+    uint32_t device_index;
+    cogpu_gpu_reader *opened; /* of the device */
+    cogpu_gpu_writer *gpu_writer;
+    cogpu_gpu_memory gpu_memory;
     cogpu_context *context; /* may be NULL */
     cogpu_pool *pool;
     cogpu_seat **seats; /* shrinking and the line have them at once, but none of their memory */
@@ -99,6 +136,23 @@ cogpu_status cogpu_writer_plan_shrinks(cogpu_writer *writer, const cogpu_profile
 cogpu_status cogpu_writer_open_rows(cogpu_writer *writer, cogpu_error *error);
 cogpu_status cogpu_writer_take(cogpu_writer *writer, const cogpu_raster *rows,
                                const cogpu_raster *mask, cogpu_error *error);
+/* So many rows of a level, of those that are at hand. `rows` is the level's raster of them, or of
+ * their mask. */
+cogpu_raster cogpu_level_rows(const struct cogpu_new_level *level, const cogpu_raster *rows,
+                              uint32_t first, uint32_t count);
+/* Bytes for all rows that a level holds at most, and for their mask. */
+uint64_t cogpu_level_bytes(const cogpu_write_plan *plan, const struct cogpu_new_level *level);
+uint64_t cogpu_level_mask_bytes(const cogpu_write_plan *plan, const struct cogpu_new_level *level);
+
+/* Bytes of all its blocks in the file: at most. */
+uint64_t cogpu_level_most(const cogpu_write_plan *plan, const cogpu_grid *grid);
+
+/* write_device.c: an engine for the first rows; rows of a device for an engine that is the host's.
+ */
+cogpu_status cogpu_writer_open_engine(cogpu_writer *writer, const cogpu_raster *rows,
+                                      cogpu_error *error);
+cogpu_status cogpu_writer_take_down(cogpu_writer *writer, const cogpu_raster *rows,
+                                    const cogpu_raster *mask, cogpu_error *error);
 
 /* write_blocks.c: one block out of a raster of its pixels, by one thread; no bytes: it is sparse.
  */
@@ -110,15 +164,22 @@ cogpu_status cogpu_encode_block(cogpu_seat *seat, const cogpu_write_plan *plan,
 enum { COGPU_LEADER = 4, COGPU_TRAILER = 4 };
 void cogpu_frame_block(uint8_t *payload, size_t bytes);
 
-/* The line: opened; a row of blocks cut and set on its way, so that the level's rows may change;
- * all that is on its way brought to the file. Each tells of a failure of the blocks before, once
- * and for all. */
+/* The line: opened; a row of blocks cut and set on its way, or blocks that a device has cut; all
+ * that is on its way brought to the file. Each tells of a failure of the blocks before, once and
+ * for all. */
 cogpu_status cogpu_writer_open_line(cogpu_writer *writer, cogpu_error *error);
 cogpu_status cogpu_writer_add_row(cogpu_writer *writer, struct cogpu_new_level *level, uint32_t row,
+                                  cogpu_error *error);
+cogpu_status cogpu_writer_add_cut(cogpu_writer *writer, const cogpu_gpu_brought *batch,
                                   cogpu_error *error);
 cogpu_status cogpu_writer_drain(cogpu_writer *writer, cogpu_error *error);
 /* What is on its way is dropped. */
 void cogpu_writer_close_line(cogpu_writer *writer);
+/* From memory to memory, by all threads. */
+void cogpu_writer_copy(cogpu_writer *writer, uint8_t *to, const uint8_t *from, size_t bytes);
+/* Blocks that a device has encoded, to the file or the spill. */
+cogpu_status cogpu_writer_give_all(cogpu_writer *writer, const cogpu_gpu_brought *batch,
+                                   cogpu_error *error);
 
 /* write_put.c: blocks that were put get their places in the file, from `end` on, which they move
  * on; and go there. */

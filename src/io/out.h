@@ -12,6 +12,9 @@ enum { COGPU_PATH_BYTES = 4096, COGPU_NAME_BYTES = 256 };
 struct cogpu_out {
     cogpu_status (*write)(cogpu_out *out, uint64_t offset, const void *from, size_t bytes,
                           cogpu_error *error);
+    /* Of sinks in memory; else NULL. */
+    cogpu_status (*room_for)(cogpu_out *out, uint64_t offset, size_t bytes, uint8_t **room,
+                             cogpu_error *error);
     /* Where it fails, nothing stays, as after abort, which is not called then. */
     cogpu_status (*commit)(cogpu_out *out, cogpu_error *error);
     void (*abort)(cogpu_out *out);
@@ -22,8 +25,8 @@ struct cogpu_out {
     char part[COGPU_NAME_BYTES]; /* in `folder`; "" once it has its name */
     bool clears_sidecars;        /* what stands beside `name` is of a file that is replaced */
 
-    cogpu_memory *memory; /* the caller's */
-    uint8_t *data;        /* that it will get */
+    cogpu_memory *memory; /* the caller's; NULL for a buffer */
+    uint8_t *data;        /* that it will get, or the buffer */
     size_t room;
 
     cogpu_sink user;
@@ -35,6 +38,7 @@ struct cogpu_out {
  * be aborted. */
 cogpu_status cogpu_out_to_file(cogpu_out *out, const cogpu_sink *sink, cogpu_error *error);
 void cogpu_out_to_memory(cogpu_out *out, cogpu_memory *memory);
+void cogpu_out_to_buffer(cogpu_out *out, void *buffer, size_t bytes);
 void cogpu_out_to_user(cogpu_out *out, const cogpu_sink *sink);
 
 /* part.c. These set errno where they return false.

@@ -2,9 +2,10 @@
 #include "io/out.h"
 
 cogpu_status cogpu_out_open(const cogpu_sink *sink, cogpu_out **out, cogpu_error *error) {
-    if (!!sink->path + !!sink->memory + !!sink->write != 1)
-        return cogpu_fail(error, COGPU_ARGUMENT,
-                          "a sink is either a path, or memory, or has a write function");
+    if (!!sink->path + !!sink->memory + !!sink->buffer + !!sink->write != 1)
+        return cogpu_fail(
+            error, COGPU_ARGUMENT,
+            "a sink is either a path, or memory, or a buffer, or has a write function");
     cogpu_out *made = cogpu_allocate(sizeof *made);
     if (!made)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory opening the sink");
@@ -14,6 +15,8 @@ cogpu_status cogpu_out_open(const cogpu_sink *sink, cogpu_out **out, cogpu_error
         status = cogpu_out_to_file(made, sink, error);
     else if (sink->memory)
         cogpu_out_to_memory(made, sink->memory);
+    else if (sink->buffer)
+        cogpu_out_to_buffer(made, sink->buffer, sink->buffer_bytes);
     else
         cogpu_out_to_user(made, sink);
     if (status == COGPU_OK)
@@ -26,6 +29,12 @@ cogpu_status cogpu_out_open(const cogpu_sink *sink, cogpu_out **out, cogpu_error
 cogpu_status cogpu_out_write(cogpu_out *out, uint64_t offset, const void *from, size_t bytes,
                              cogpu_error *error) {
     return bytes ? out->write(out, offset, from, bytes, error) : COGPU_OK;
+}
+
+cogpu_status cogpu_out_room(cogpu_out *out, uint64_t offset, size_t bytes, uint8_t **room,
+                            cogpu_error *error) {
+    *room = NULL;
+    return out->room_for && bytes ? out->room_for(out, offset, bytes, room, error) : COGPU_OK;
 }
 
 bool cogpu_out_is_append_only(const cogpu_out *out) {

@@ -22,6 +22,10 @@ cogpu_status cogpu_out_open(const cogpu_sink *sink, cogpu_out **out, cogpu_error
  * append-only, `offset` must be the end. */
 cogpu_status cogpu_out_write(cogpu_out *out, uint64_t offset, const void *from, size_t bytes,
                              cogpu_error *error);
+/* Where these bytes lie in memory, for the caller to fill, until the next call; NULL where they do
+ * not lie in memory. */
+cogpu_status cogpu_out_room(cogpu_out *out, uint64_t offset, size_t bytes, uint8_t **room,
+                            cogpu_error *error);
 bool cogpu_out_is_append_only(const cogpu_out *out);
 
 /* All bytes are there: flushed, renamed, handed over. Frees `out`, whatever it returns. */
@@ -29,13 +33,18 @@ cogpu_status cogpu_out_commit(cogpu_out *out, cogpu_error *error);
 /* Nothing stays. Frees `out`. NULL is allowed. */
 void cogpu_out_abort(cogpu_out *out);
 
-/* A spill of bytes on their way to `out`: in memory while it is small, then in a file without a
- * name beside the path, or in TMPDIR (/tmp) without one. */
-cogpu_status cogpu_spill_open(const cogpu_out *out, cogpu_spill **spill, cogpu_error *error);
+/* A spill of bytes, at most so many, on their way to `out`: in memory while it is small, or where
+ * `out` is; else in a file without a name beside the path, or in TMPDIR (/tmp) without one. */
+cogpu_status cogpu_spill_open(const cogpu_out *out, uint64_t most, cogpu_spill **spill,
+                              cogpu_error *error);
 void cogpu_spill_close(cogpu_spill *spill);
 /* Sets *offset to where they lie in the spill: after all before them. */
 cogpu_status cogpu_spill_add(cogpu_spill *spill, const void *from, size_t bytes, uint64_t *offset,
                              cogpu_error *error);
+/* The same for bytes that the caller puts there; NULL where they have to go to a file. */
+uint8_t *cogpu_spill_room(cogpu_spill *spill, size_t bytes, uint64_t *offset);
+/* All its bytes; NULL where some are in a file. */
+const uint8_t *cogpu_spill_memory(const cogpu_spill *spill);
 /* From the spill to `offset` of `out`, by the kernel where it can. */
 cogpu_status cogpu_spill_copy(cogpu_spill *spill, uint64_t from, uint64_t bytes, cogpu_out *out,
                               uint64_t offset, cogpu_error *error);

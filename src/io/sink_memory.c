@@ -1,4 +1,5 @@
-/* A sink in memory, which becomes the caller's when it is complete. */
+/* A sink in memory, which becomes the caller's when it is complete, or is the caller's from the
+ * beginning. */
 #include "base/checked.h"
 #include "io/out.h"
 
@@ -11,6 +12,10 @@ static cogpu_status grow(cogpu_out *out, uint64_t bytes, cogpu_error *error) {
     uint64_t room = out->room ? out->room : FIRST_ROOM;
     if (bytes <= out->room)
         return COGPU_OK;
+    if (!out->memory)
+        return cogpu_fail(error, COGPU_LIMIT,
+                          "the file needs %llu bytes or more, the buffer has %zu",
+                          (unsigned long long)bytes, out->room);
     while (room < bytes && room <= PTRDIFF_MAX / 2)
         room *= 2;
     uint8_t *grown = room < bytes ? NULL : cogpu_allocate((size_t)room);
@@ -26,17 +31,25 @@ static cogpu_status grow(cogpu_out *out, uint64_t bytes, cogpu_error *error) {
     return COGPU_OK;
 }
 
-static cogpu_status memory_write(cogpu_out *out, uint64_t offset, const void *from, size_t bytes,
-                                 cogpu_error *error) {
+static cogpu_status memory_room(cogpu_out *out, uint64_t offset, size_t bytes, uint8_t **room,
+                                cogpu_error *error) {
     uint64_t end;
     if (!checked_add(offset, bytes, &end))
         end = UINT64_MAX;
     TRY(grow(out, end, error));
     if (offset > out->end)
         memset(out->data + out->end, 0, (size_t)(offset - out->end));
-    memcpy(out->data + offset, from, bytes);
     if (end > out->end)
         out->end = end;
+    *room = out->data + offset;
+    return COGPU_OK;
+}
+
+static cogpu_status memory_write(cogpu_out *out, uint64_t offset, const void *from, size_t bytes,
+                                 cogpu_error *error) {
+    uint8_t *room;
+    TRY(memory_room(out, offset, bytes, &room, error));
+    memcpy(room, from, bytes);
     return COGPU_OK;
 }
 
@@ -52,9 +65,29 @@ static void memory_abort(cogpu_out *out) {
 
 void cogpu_out_to_memory(cogpu_out *out, cogpu_memory *memory) {
     out->write = memory_write;
+    out->room_for = memory_room;
     out->commit = memory_commit;
     out->abort = memory_abort;
     out->memory = memory;
+}
+
+static cogpu_status buffer_commit(cogpu_out *out, cogpu_error *error) {
+    (void)out;
+    (void)error;
+    return COGPU_OK;
+}
+
+static void buffer_abort(cogpu_out *out) {
+    (void)out;
+}
+
+void cogpu_out_to_buffer(cogpu_out *out, void *buffer, size_t bytes) {
+    out->write = memory_write;
+    out->room_for = memory_room;
+    out->commit = buffer_commit;
+    out->abort = buffer_abort;
+    out->data = buffer;
+    out->room = bytes;
 }
 
 void cogpu_memory_release(cogpu_memory *memory) {

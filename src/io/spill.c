@@ -3,7 +3,8 @@
  *
  * Its memory holds the last of them. What does not fit any more goes on to a file, so that a small
  * spill needs none, and many small blocks cost one write. The file has no name, so that it is gone
- * with the process; it is beside the file that is written, where there must be room anyway.
+ * with the process; it is beside the file that is written, where there must be room anyway. Where
+ * all goes to memory in the end, the spill's memory has room for all.
  */
 #define _GNU_SOURCE /* O_TMPFILE, copy_file_range */
 #include "io/io.h"
@@ -24,17 +25,23 @@ struct cogpu_spill {
     uint64_t in_file;
     size_t in_memory; /* after those in the file */
     uint8_t *memory;
+    size_t room; /* of it */
 };
 
-cogpu_status cogpu_spill_open(const cogpu_out *out, cogpu_spill **spill, cogpu_error *error) {
+cogpu_status cogpu_spill_open(const cogpu_out *out, uint64_t most, cogpu_spill **spill,
+                              cogpu_error *error) {
     cogpu_spill *made = cogpu_allocate(sizeof *made);
-    uint8_t *memory = cogpu_allocate(MEMORY_BYTES);
+    bool is_large = out->room_for && most > MEMORY_BYTES && most <= PTRDIFF_MAX;
+    uint8_t *memory = is_large ? cogpu_allocate((size_t)most) : NULL;
+    size_t room = memory ? (size_t)most : MEMORY_BYTES;
+    if (!memory)
+        memory = cogpu_allocate(room);
     if (!made || !memory) {
         cogpu_release(made);
         cogpu_release(memory);
         return cogpu_fail(error, COGPU_MEMORY, "out of memory opening a spill");
     }
-    *made = (cogpu_spill){.out = out, .file = -1, .memory = memory};
+    *made = (cogpu_spill){.out = out, .file = -1, .memory = memory, .room = room};
     *spill = made;
     return COGPU_OK;
 }
@@ -102,14 +109,27 @@ static cogpu_status flush(cogpu_spill *spill, cogpu_error *error) {
 cogpu_status cogpu_spill_add(cogpu_spill *spill, const void *from, size_t bytes, uint64_t *offset,
                              cogpu_error *error) {
     *offset = spill->in_file + spill->in_memory;
-    if (bytes > MEMORY_BYTES - spill->in_memory)
+    if (bytes > spill->room - spill->in_memory)
         TRY(flush(spill, error));
-    if (bytes > MEMORY_BYTES)
+    if (bytes > spill->room)
         return append(spill, from, bytes, error);
     if (bytes)
         memcpy(spill->memory + spill->in_memory, from, bytes);
     spill->in_memory += bytes;
     return COGPU_OK;
+}
+
+uint8_t *cogpu_spill_room(cogpu_spill *spill, size_t bytes, uint64_t *offset) {
+    uint8_t *room = spill->memory + spill->in_memory;
+    if (spill->file >= 0 || bytes > spill->room - spill->in_memory)
+        return NULL;
+    *offset = spill->in_memory;
+    spill->in_memory += bytes;
+    return room;
+}
+
+const uint8_t *cogpu_spill_memory(const cogpu_spill *spill) {
+    return spill->file < 0 ? spill->memory : NULL;
 }
 
 /* As much as the kernel copies from file to file; returns the bytes. What it leaves, because it
@@ -149,7 +169,7 @@ cogpu_status cogpu_spill_copy(cogpu_spill *spill, uint64_t from, uint64_t bytes,
         return cogpu_out_write(out, offset, spill->memory + from, (size_t)bytes, error);
     TRY(flush(spill, error)); /* which makes the memory free for pieces */
     for (uint64_t done = copy_by_kernel(spill, from, bytes, out, offset); done < bytes;) {
-        size_t piece = bytes - done < MEMORY_BYTES ? (size_t)(bytes - done) : MEMORY_BYTES;
+        size_t piece = bytes - done < spill->room ? (size_t)(bytes - done) : spill->room;
         TRY(read_back(spill, from + done, piece, error));
         TRY(cogpu_out_write(out, offset + done, spill->memory, piece, error));
         done += piece;

@@ -260,7 +260,7 @@ static cogpu_status write_content(const cogpu_sink *sink) {
     cogpu_spill *spill = NULL;
     cogpu_error_clear(&error);
     TRY(cogpu_out_open(sink, &out, &error));
-    cogpu_status status = cogpu_spill_open(out, &spill, &error);
+    cogpu_status status = cogpu_spill_open(out, 0, &spill, &error);
     if (status == COGPU_OK)
         status = fill(out, spill);
     cogpu_spill_close(spill);
@@ -832,7 +832,7 @@ static void spill_pieces(const cogpu_sink *sink, size_t bytes) {
     uint64_t offset;
     size_t half = bytes / 2;
     CHECK(cogpu_out_open(sink, &out, &error) == COGPU_OK);
-    CHECK(cogpu_spill_open(out, &spill, &error) == COGPU_OK);
+    CHECK(cogpu_spill_open(out, 0, &spill, &error) == COGPU_OK);
     for (size_t at = 0, piece; at < bytes; at += piece) {
         piece = at % 7 ? at % 5003 : at % 1300000;
         piece = piece > bytes - at ? bytes - at : piece + (piece == 0);

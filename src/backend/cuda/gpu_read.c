@@ -206,6 +206,10 @@ void cogpu_gpu_reader_close(cogpu_gpu_reader *reader) {
     cogpu_release(reader);
 }
 
+cogpu_gpu *cogpu_gpu_reader_gpu(const cogpu_gpu_reader *reader) {
+    return reader->gpu;
+}
+
 cogpu_status cogpu_gpu_reader_allocate(cogpu_gpu_reader *reader, uint64_t bytes, void **memory,
                                        cogpu_error *error) {
     pthread_mutex_lock(&reader->lock);

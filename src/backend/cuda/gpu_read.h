@@ -22,6 +22,7 @@ typedef struct cogpu_gpu_reader cogpu_gpu_reader;
 cogpu_status cogpu_gpu_reader_open(cogpu_gpu *gpu, uint64_t bytes, bool jpeg_engines,
                                    cogpu_gpu_reader **reader, cogpu_error *error);
 void cogpu_gpu_reader_close(cogpu_gpu_reader *reader);
+cogpu_gpu *cogpu_gpu_reader_gpu(const cogpu_gpu_reader *reader);
 
 /* Memory of the device for others, and copies of it, down or up, that are done on return. */
 cogpu_status cogpu_gpu_reader_allocate(cogpu_gpu_reader *reader, uint64_t bytes, void **memory,

@@ -1,0 +1,123 @@
+/*
+ * The host as an engine of the writer: takes rows of a swath and of levels, hands on rows that a
+ * level holds and rows of the next one; all threads share them. How blocks are encoded is in
+ * write_blocks.c.
+ */
+#include "api/writer.h"
+
+#include "base/checked.h"
+
+#include <string.h>
+
+/* Rows that a thread gathers or shrinks at a time. */
+enum { ROWS_A_PIECE = 16 };
+
+static bool has(const cogpu_writer *writer, const cogpu_raster *rows) {
+    (void)writer;
+    return rows->device == COGPU_CPU;
+}
+
+static cogpu_status allocate(cogpu_writer *writer, uint64_t bytes, void **memory,
+                             cogpu_error *error) {
+    (void)writer;
+    *memory = cogpu_allocate((size_t)bytes);
+    return *memory
+               ? COGPU_OK
+               : cogpu_fail(error, COGPU_MEMORY, "out of memory: %llu bytes for a row of blocks",
+                            (unsigned long long)bytes);
+}
+
+/* ---- gather -------------------------------------------------------------------------------- */
+
+struct gathering {
+    const cogpu_writer *writer;
+    const cogpu_raster *rows, *mask; /* the swath */
+    uint32_t first, count;           /* of its rows */
+    uint32_t held;                   /* rows before them */
+};
+
+static void gather_piece(void *argument, uint32_t seat, uint64_t index) {
+    const struct gathering *gathering = argument;
+    const cogpu_writer *writer = gathering->writer;
+    const struct cogpu_new_level *level = &writer->levels[0];
+    uint32_t done = (uint32_t)index * ROWS_A_PIECE, left = gathering->count - done;
+    uint32_t count = left < ROWS_A_PIECE ? left : ROWS_A_PIECE, first = gathering->first + done;
+    size_t held = gathering->held + done;
+    (void)seat;
+    cogpu_cpu_gather(gathering->rows, first, count, writer->plan.planes > 1,
+                     level->room * level->row_bytes, level->held + held * level->row_bytes);
+    if (level->held_mask)
+        cogpu_cpu_gather(gathering->mask, first, count, false, 0,
+                         level->held_mask + held * level->grid->width);
+}
+
+static cogpu_status gather(cogpu_writer *writer, const cogpu_raster *rows, const cogpu_raster *mask,
+                           uint32_t first, uint32_t count, uint32_t held, cogpu_error *error) {
+    struct gathering gathering = {writer, rows, mask, first, count, held};
+    (void)error;
+    cogpu_pool_run(writer->pool, writer->seat_count, divide_up(count, ROWS_A_PIECE), gather_piece,
+                   &gathering);
+    return COGPU_OK;
+}
+
+static cogpu_status slide(cogpu_writer *writer, const struct cogpu_new_level *level, uint32_t from,
+                          uint32_t count, cogpu_error *error) {
+    size_t width = level->grid->width;
+    (void)error;
+    for (uint32_t plane = 0; plane < writer->plan.planes; plane++) {
+        uint8_t *rows = level->held + (size_t)plane * level->room * level->row_bytes;
+        memmove(rows, rows + from * level->row_bytes, count * level->row_bytes);
+    }
+    if (level->held_mask)
+        memmove(level->held_mask, level->held_mask + from * width, count * width);
+    return COGPU_OK;
+}
+
+/* ---- shrink -------------------------------------------------------------------------------- */
+
+struct shrinking {
+    const cogpu_writer *writer;
+    const struct cogpu_new_level *from, *to;
+    uint32_t first, count;
+    cogpu_status status;
+};
+
+static void shrink_piece(void *argument, uint32_t seat, uint64_t index) {
+    struct shrinking *shrinking = argument;
+    const cogpu_writer *writer = shrinking->writer;
+    const struct cogpu_new_level *from = shrinking->from;
+    uint32_t done = (uint32_t)index * ROWS_A_PIECE, left = shrinking->count - done;
+    uint32_t first = shrinking->first + done, count = left < ROWS_A_PIECE ? left : ROWS_A_PIECE;
+    const struct cogpu_new_level *to = shrinking->to;
+    cogpu_raster source = cogpu_level_rows(from, &from->rows, from->first, from->end - from->first);
+    cogpu_raster source_mask =
+        cogpu_level_rows(from, &from->mask, from->first, from->end - from->first);
+    cogpu_raster target = cogpu_level_rows(to, &to->rows, first, count);
+    cogpu_raster target_mask = cogpu_level_rows(to, &to->mask, first, count);
+    bool has_mask = writer->plan.has_mask;
+    cogpu_status status = cogpu_cpu_shrink(writer->seats[seat], &from->shrink, &source,
+                                           has_mask ? &source_mask : NULL, from->first, first,
+                                           &target, has_mask ? &target_mask : NULL, NULL);
+    if (status != COGPU_OK)
+        __atomic_store_n(&shrinking->status, status, __ATOMIC_RELAXED);
+}
+
+static cogpu_status shrink(cogpu_writer *writer, const struct cogpu_new_level *level,
+                           uint32_t count, cogpu_error *error) {
+    struct shrinking shrinking = {writer, level, level + 1, level->shrunk, count, COGPU_OK};
+    cogpu_pool_run(writer->pool, writer->seat_count, divide_up(count, ROWS_A_PIECE), shrink_piece,
+                   &shrinking);
+    return shrinking.status == COGPU_OK
+               ? COGPU_OK
+               : cogpu_fail(error, shrinking.status, "out of memory to make an overview");
+}
+
+static void close_engine(cogpu_writer *writer) {
+    for (uint32_t i = 0; i < COGPU_LEVELS_MAX; i++) {
+        cogpu_release(writer->levels[i].held);
+        cogpu_release(writer->levels[i].held_mask);
+    }
+}
+
+const cogpu_engine cogpu_host_engine = {
+    has, allocate, gather, shrink, slide, cogpu_writer_add_row, cogpu_writer_drain, close_engine};

@@ -1,0 +1,574 @@
+/*
+ * What a device, the host and the sink can refuse while a file is written from a device: the n-th
+ * call of each kind, for every n until all goes well; all calls from the n-th on, which is a device
+ * that is lost; the n-th allocation of the host; the n-th write of the sink. Whatever fails says so
+ * by the right status, leaves the old file as it was, and keeps nothing but what a context keeps:
+ * the next write with the same context gives the same file, but for one on a device that is lost,
+ * and the host goes on writing in any case.
+ */
+#include "faults/faulty_gpu.h"
+
+#include "api/room.h"
+#include "gpu_test.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+/* ---- what is written ---- */
+
+enum { WIDTH = 20, HEIGHT = 18, BANDS = 3, SAMPLE_MAX = 4, BUDGET = 1600 << 10 };
+/* Of the emulated device; and no write has so many calls. */
+enum { EMULATED = 1 << 30, ENDLESS = 3000 };
+
+/* Where rows lie: all on the device; all on the host, while the profile names the device; the first
+ * swath on the host, whose writer then is the host's; or by turns, on the device's writer. */
+enum where { ON_DEVICE, FROM_HOST, TO_HOST, BY_TURNS };
+
+struct sample {
+    cogpu_profile profile;
+    enum where where;
+    uint32_t rows;      /* of a swath */
+    long step;          /* only each so-many-th fault, where writes take long; 0: all */
+    uint64_t budget;    /* where BUDGET is not right */
+    cogpu_memory whole; /* the file without faults */
+    long calls;         /* that the device gets for it */
+};
+
+/* The first has so few blocks to a batch that it takes more than one. */
+static struct sample samples[] = {
+    {{.type = COGPU_U8, .bands = 2, .planar = 1, .codec = "none"}, .rows = HEIGHT, .budget = 18000},
+    {{.type = COGPU_U16, .bands = 2, .cog = 1, .codec = "none", .mask = 1},
+     .where = TO_HOST,
+     .rows = 14},
+    {{.type = COGPU_F32, .bands = 1, .cog = 1, .codec = "lerc", .mask = 1},
+     .rows = HEIGHT,
+     .step = 23,
+     .budget = 60000},
+    {{.type = COGPU_U8, .bands = 1, .codec = "lzma", .level = 1, .mask = 1},
+     .where = BY_TURNS,
+     .rows = 9,
+     .step = 23,
+     .budget = 60000},
+    {{.type = COGPU_U8,
+      .bands = 3,
+      .strips = 1,
+      .block_height = 16,
+      .codec = "deflate",
+      .overviews = COGPU_OVERVIEWS_AUTO,
+      .mask = 1},
+     .rows = 11,
+     .step = 26},
+    {{.type = COGPU_U8, .bands = 2, .cog = 1, .planar = 1, .codec = "deflate", .sparse = 1},
+     .where = FROM_HOST,
+     .rows = 17,
+     .step = 31},
+};
+
+enum { SAMPLES = sizeof samples / sizeof *samples };
+
+static uint8_t pixels[WIDTH * HEIGHT * BANDS * SAMPLE_MAX], mask[WIDTH * HEIGHT];
+
+/* Floats are numbers, and there is an empty corner. */
+static void fill_pixels(void) {
+    uint32_t number = 1;
+    for (size_t i = 300; i < sizeof pixels; i++)
+        pixels[i] = (uint8_t)((number = number * 1103515245 + 12345) >> 24) / 8;
+    for (size_t i = 0; i < sizeof mask; i++)
+        mask[i] = i % 7 != 0;
+}
+
+static long step_of(const struct sample *sample) {
+    return sample->step ? sample->step : 1;
+}
+
+static size_t row_bytes_of(const cogpu_profile *profile) {
+    return profile->width * profile->bands * cogpu_type_bytes(profile->type);
+}
+
+/* ---- where it goes ---- */
+
+static char folder[] = "cogpu_gpu_write_faults_XXXXXX", path[64];
+static const char old[] = "the file before";
+
+static void put_old_file(void) {
+    FILE *file = fopen(path, "wb");
+    CHECK(file && fwrite(old, 1, sizeof old, file) == sizeof old && fclose(file) == 0);
+}
+
+static bool path_has(const void *bytes, size_t count) {
+    static uint8_t found[1 << 16];
+    FILE *file = fopen(path, "rb");
+    bool same = file && count < sizeof found && fread(found, 1, count + 1, file) == count &&
+                !memcmp(found, bytes, count);
+    if (file)
+        fclose(file);
+    return same;
+}
+
+static uint32_t files_in_folder(void) {
+    DIR *listed = opendir(folder);
+    uint32_t count = 0;
+    for (struct dirent *entry; listed && (entry = readdir(listed));)
+        count += entry->d_name[0] != '.';
+    closedir(listed);
+    return count;
+}
+
+/* ---- a context with a device of ours ---- */
+
+static faulty_gpu gpu;
+
+static cogpu_device_kind device_kind(void) {
+    return gpu_test_is_real() ? COGPU_CUDA : COGPU_EMU;
+}
+
+static void add_device(cogpu_context *context, faulty_gpu *faulty, uint32_t index, uint64_t seed) {
+    cogpu_gpu *behind = NULL;
+    cogpu_opened_device *device = cogpu_allocate(sizeof *device);
+    if (gpu_test_is_real())
+        behind = gpu_test_open(seed);
+    else
+        CHECK(cogpu_gpu_open_emu(seed, EMULATED, &behind, NULL) == COGPU_OK);
+    faulty_open(faulty, behind);
+    *device =
+        (cogpu_opened_device){.next = context->devices, .kind = device_kind(), .index = index};
+    CHECK(cogpu_gpu_reader_open(&faulty->base, context->device_bytes, false, &device->reader,
+                                NULL) == COGPU_OK);
+    context->devices = device;
+}
+
+static cogpu_context *open_context(const struct sample *sample, uint64_t seed) {
+    const cogpu_context_options options = {
+        .threads = 2, .device_bytes = sample->budget ? sample->budget : BUDGET};
+    cogpu_context *context = NULL;
+    CHECK(cogpu_context_open(&options, &context, NULL) == COGPU_OK);
+    add_device(context, &gpu, 0, seed);
+    return context;
+}
+
+static void close_context(cogpu_context *context) {
+    cogpu_context_close(context);
+    CHECK(gpu.is_closed && gpu.thing_count == 0 && gpu.bytes == 0);
+}
+
+/* What is open of a kind. */
+static uint32_t open_things(gpu_thing kind) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < gpu.thing_count; i++)
+        count += gpu.things[i].kind == kind;
+    return count;
+}
+
+/* ---- a write ---- */
+
+/* Rows and their mask, on the device, in memory of their own. */
+struct swath {
+    void *rows, *mask;
+};
+
+static void release_swath(cogpu_context *context, struct swath *swath) {
+    cogpu_device_release(context, device_kind(), 0, swath->rows);
+    cogpu_device_release(context, device_kind(), 0, swath->mask);
+    *swath = (struct swath){0};
+}
+
+static void *upload(cogpu_context *context, uint32_t index, const void *from, size_t bytes) {
+    const cogpu_device_kind kind = device_kind();
+    void *memory = NULL;
+    CHECK(cogpu_device_allocate(context, kind, index, bytes, &memory, NULL) == COGPU_OK);
+    CHECK(cogpu_device_upload(context, kind, index, from, bytes, memory, NULL) == COGPU_OK);
+    return memory;
+}
+
+static struct swath upload_all(cogpu_context *context, const cogpu_profile *profile) {
+    return (struct swath){upload(context, 0, pixels, row_bytes_of(profile) * profile->height),
+                          upload(context, 0, mask, sizeof mask)};
+}
+
+static bool is_on_device(enum where where, uint32_t number) {
+    return where == ON_DEVICE || (where == TO_HOST && number > 0) ||
+           (where == BY_TURNS && number % 2 == 0);
+}
+
+/* Masks lie elsewhere at times. */
+static cogpu_status push_swath(cogpu_writer *writer, const struct sample *sample,
+                               const struct swath *device, uint32_t number, cogpu_error *error) {
+    const cogpu_profile *profile = &sample->profile;
+    uint32_t y = number * sample->rows, left = profile->height - y;
+    bool is_here = is_on_device(sample->where, number);
+    bool mask_is_here = sample->where == BY_TURNS ? number % 3 == 0 : is_here;
+    cogpu_raster rows = {.data = (uint8_t *)(is_here ? device->rows : pixels) +
+                                 y * row_bytes_of(profile),
+                         .type = profile->type,
+                         .bands = profile->bands,
+                         .width = profile->width,
+                         .height = sample->rows < left ? sample->rows : left,
+                         .device = is_here ? device_kind() : COGPU_CPU};
+    cogpu_raster valid = {.data =
+                              (uint8_t *)(mask_is_here ? device->mask : mask) + y * profile->width,
+                          .type = COGPU_U8,
+                          .bands = 1,
+                          .width = profile->width,
+                          .height = rows.height,
+                          .device = mask_is_here ? device_kind() : COGPU_CPU};
+    return cogpu_writer_push(writer, &rows, profile->mask ? &valid : NULL, error);
+}
+
+/* The caller's memory of the device is gone as soon as a push has failed, so that whoever is late
+ * is found out. */
+static cogpu_status write_rows(const cogpu_sink *sink, const struct sample *sample,
+                               cogpu_context *context, struct swath *device, cogpu_error *error) {
+    cogpu_profile profile = sample->profile;
+    cogpu_writer *writer = NULL;
+    profile.context = context;
+    profile.device =
+        sample->where == FROM_HOST || sample->where == BY_TURNS ? device_kind() : COGPU_CPU;
+    cogpu_status status = cogpu_writer_open(sink, &profile, &writer, error);
+    for (uint32_t i = 0; status == COGPU_OK && i * sample->rows < profile.height; i++)
+        status = push_swath(writer, sample, device, i, error);
+    if (status == COGPU_OK)
+        return cogpu_writer_close(writer, NULL, error);
+    release_swath(context, device);
+    cogpu_writer_abort(writer);
+    return status;
+}
+
+/* Without faults. */
+static void write_well(const struct sample *sample, cogpu_context *context) {
+    struct swath device = upload_all(context, &sample->profile);
+    cogpu_memory memory = {0};
+    cogpu_error error = {0};
+    cogpu_status status =
+        write_rows(&(cogpu_sink){.memory = &memory}, sample, context, &device, &error);
+    CHECK(status == COGPU_OK);
+    if (status != COGPU_OK)
+        printf("... %s\n", error.message);
+    CHECK(memory.bytes == sample->whole.bytes &&
+          !memcmp(memory.data, sample->whole.data, memory.bytes));
+    cogpu_memory_release(&memory);
+    release_swath(context, &device);
+}
+
+/* By the host, with a context whose device is lost. */
+static void write_by_host(const struct sample *sample, cogpu_context *context) {
+    struct sample by_host = *sample;
+    cogpu_memory memory = {0};
+    by_host.where = TO_HOST;
+    by_host.rows = HEIGHT;
+    CHECK(write_rows(&(cogpu_sink){.memory = &memory}, &by_host, context, &(struct swath){0},
+                     NULL) == COGPU_OK);
+    cogpu_memory_release(&memory);
+}
+
+/* With whatever fault there is: the path has the old file, or the new one. */
+static cogpu_status write_to_path(const struct sample *sample, cogpu_context *context,
+                                  struct swath *device) {
+    cogpu_error error = {0};
+    put_old_file();
+    cogpu_status status = write_rows(&(cogpu_sink){.path = path}, sample, context, device, &error);
+    if (status == COGPU_OK)
+        CHECK(path_has(sample->whole.data, sample->whole.bytes));
+    else
+        CHECK(path_has(old, sizeof old) && error.status == status && error.message[0]);
+    CHECK(files_in_folder() == 1);
+    return status;
+}
+
+/* ---- faults, one by one ---- */
+
+/* A write with the n-th fault of a kind: true where there was none any more. */
+typedef bool survives(const struct sample *sample, cogpu_context *context, struct swath *device,
+                      long n);
+
+/* Only what the context keeps is open: of the device's memory and of pinned one piece each. */
+static void check_kept(void) {
+    CHECK(open_things(GPU_MEMORY) <= 1 && open_things(GPU_PINNED) <= 1);
+    CHECK(open_things(GPU_STREAM) == 0 && open_things(GPU_EVENT) == 0);
+}
+
+/* Each with a context that has kept nothing; now and then followed by a write without. */
+static void try_sample(const struct sample *sample, survives *survives_it) {
+    bool is_through = false;
+    for (long n = 1; !is_through && !test_broken; n += step_of(sample)) {
+        atomic_store(&live, 0);
+        cogpu_context *context = open_context(sample, (uint64_t)n);
+        struct swath device = upload_all(context, &sample->profile);
+        is_through = survives_it(sample, context, &device, n);
+        faulty_disarm(&gpu);
+        release_swath(context, &device);
+        check_kept();
+        if (n % 3 == 0 && !gpu.is_lost)
+            write_well(sample, context);
+        close_context(context);
+        CHECK(atomic_load(&live) == 0);
+        CHECK(n < ENDLESS);
+        if (test_broken)
+            printf("... with sample %d and fault %ld\n", (int)(sample - samples), n);
+    }
+}
+
+static void try_all(survives *survives_it) {
+    for (int i = 0; i < SAMPLES && !test_broken; i++)
+        if (samples[i].whole.data)
+            try_sample(&samples[i], survives_it);
+}
+
+/* ---- calls of the device ---- */
+
+/* When a writer is closed it waits for its streams, and all has been told by then. */
+static bool is_late(const struct sample *sample, long n) {
+    enum { STREAMS = 4 };
+    return sample->where != TO_HOST && n > sample->calls - STREAMS;
+}
+
+static bool survives_call(const struct sample *sample, cogpu_context *context, struct swath *device,
+                          long n) {
+    faulty_arm(&gpu, CALL_FAILS, ANY_CALL, n);
+    cogpu_status status = write_to_path(sample, context, device);
+    bool is_through = gpu.fired == 0;
+    if (is_through || is_late(sample, n))
+        CHECK(status == COGPU_OK);
+    else
+        CHECK(status == COGPU_DEVICE || status == COGPU_MEMORY);
+    return is_through;
+}
+
+static void calls_fail(void) {
+    try_all(survives_call);
+}
+
+/* ---- a device that is lost ---- */
+
+static bool survives_loss(const struct sample *sample, cogpu_context *context, struct swath *device,
+                          long n) {
+    faulty_arm(&gpu, DEVICE_IS_LOST, ANY_CALL, n);
+    cogpu_status status = write_to_path(sample, context, device);
+    if (gpu.fired == 0 || is_late(sample, n))
+        CHECK(status == COGPU_OK);
+    else
+        CHECK(status == COGPU_DEVICE);
+    if (gpu.is_lost)
+        write_by_host(sample, context);
+    return gpu.fired == 0;
+}
+
+static void device_is_lost(void) {
+    try_all(survives_loss);
+}
+
+static bool survives_kernel(const struct sample *sample, cogpu_context *context,
+                            struct swath *device, long n) {
+    faulty_arm(&gpu, KERNEL_BREAKS, CALL_LAUNCH, n);
+    CHECK(write_to_path(sample, context, device) == (gpu.fired ? COGPU_DEVICE : COGPU_OK));
+    gpu.is_lost = gpu.fired > 0;
+    if (gpu.is_lost)
+        write_by_host(sample, context);
+    return gpu.fired == 0;
+}
+
+static void kernel_breaks_the_device(void) {
+    if (!gpu_test_is_real())
+        try_all(survives_kernel);
+}
+
+/* ---- memory of the host ---- */
+
+static bool survives_allocation(const struct sample *sample, cogpu_context *context,
+                                struct swath *device, long n) {
+    fails_for_good = n % 2;
+    arm(ALLOCATION, n);
+    cogpu_status status = write_to_path(sample, context, device);
+    bool is_through = atomic_load(&fired) == 0;
+    arm(NO_FAULT, 0);
+    CHECK(status == COGPU_OK || (status == COGPU_MEMORY && !is_through));
+    return is_through;
+}
+
+static void host_has_no_memory(void) {
+    try_all(survives_allocation);
+}
+
+/* ---- the sink ---- */
+
+static struct {
+    long writes, failing;
+    int commits, aborts;
+} taken;
+
+static cogpu_status take(void *user, uint64_t offset, const void *from, size_t bytes) {
+    (void)user, (void)offset, (void)from, (void)bytes;
+    return ++taken.writes == taken.failing ? COGPU_IO : COGPU_OK;
+}
+
+static cogpu_status commit(void *user) {
+    (void)user;
+    taken.commits++;
+    return COGPU_OK;
+}
+
+static void abort_it(void *user) {
+    (void)user;
+    taken.aborts++;
+}
+
+static bool is_append_only;
+
+static bool survives_sink(const struct sample *sample, cogpu_context *context, struct swath *device,
+                          long n) {
+    const cogpu_sink sink = {
+        .write = take, .commit = commit, .abort = abort_it, .append_only = is_append_only};
+    cogpu_error error = {0};
+    memset(&taken, 0, sizeof taken);
+    taken.failing = n;
+    cogpu_status status = write_rows(&sink, sample, context, device, &error);
+    bool is_through = taken.writes < n;
+    CHECK(status == (is_through ? COGPU_OK : COGPU_IO));
+    CHECK(is_through || (error.status == COGPU_IO && error.message[0]));
+    CHECK(taken.commits == is_through && taken.aborts == !is_through);
+    return is_through;
+}
+
+static void sink_fails(void) {
+    try_all(survives_sink);
+}
+
+static void sink_that_only_appends_fails(void) {
+    is_append_only = true;
+    for (int i = 0; i < 2; i++)
+        try_sample(&samples[i], survives_sink);
+}
+
+/* ---- another device ---- */
+
+/* Rows of one device, the writer's own mask, and the other way round: what it cannot reach comes by
+ * way of the host, as that device tells. */
+static void rows_of_another_device(void) {
+    const struct sample *sample = &samples[1];
+    cogpu_profile profile = sample->profile;
+    for (uint32_t index = 0; index < 2 && sample->whole.data; index++) {
+        static faulty_gpu other;
+        cogpu_context *context = open_context(sample, 1);
+        add_device(context, &other, 1, 2);
+        cogpu_memory files[2] = {{0}, {0}};
+        cogpu_raster rows = {
+            .data = upload(context, index, pixels, row_bytes_of(&profile) * profile.height),
+            .type = profile.type,
+            .bands = profile.bands,
+            .width = profile.width,
+            .height = profile.height,
+            .device = device_kind(),
+            .device_index = index};
+        cogpu_raster valid = {.data = upload(context, !index, mask, sizeof mask),
+                              .type = COGPU_U8,
+                              .bands = 1,
+                              .width = profile.width,
+                              .height = profile.height,
+                              .device = device_kind(),
+                              .device_index = !index};
+        cogpu_raster host_rows = rows, host_valid = valid;
+        host_rows.data = pixels;
+        host_valid.data = mask;
+        host_rows.device = host_valid.device = COGPU_CPU;
+        profile.context = context;
+        profile.device = device_kind();
+        faulty_disarm(&other);
+        CHECK(cogpu_write(&(cogpu_sink){.memory = &files[0]}, &profile, &rows, &valid, NULL,
+                          NULL) == COGPU_OK);
+        CHECK(other.made[CALL_COPY_DOWN] == 1 && other.made[CALL_FINISH_STREAM] == 1);
+        CHECK(cogpu_write(&(cogpu_sink){.memory = &files[1]}, &profile, &host_rows, &host_valid,
+                          NULL, NULL) == COGPU_OK);
+        CHECK(files[0].bytes == files[1].bytes && files[0].bytes > 0 &&
+              !memcmp(files[0].data, files[1].data, files[0].bytes));
+        for (int i = 0; i < 2; i++)
+            cogpu_memory_release(&files[i]);
+        cogpu_device_release(context, rows.device, rows.device_index, rows.data);
+        cogpu_device_release(context, valid.device, valid.device_index, valid.data);
+        close_context(context);
+        CHECK(other.is_closed && other.thing_count == 0);
+    }
+}
+
+/* ---- too much for the device ---- */
+
+/* Rows of more bytes than it has, of level 0 and of the levels after it: refused before one of them
+ * is looked at. */
+static void rows_that_do_not_fit(void) {
+    for (int is_cog = 0; is_cog < 2; is_cog++) {
+        struct sample sample = {{.type = COGPU_F64,
+                                 .bands = 4,
+                                 .cog = is_cog,
+                                 .codec = "none",
+                                 .width = 1 << 24,
+                                 .height = 64,
+                                 .block_width = 512},
+                                .where = FROM_HOST,
+                                .rows = 64,
+                                .budget = 64 << 20};
+        cogpu_context *context = open_context(&sample, 1);
+        faulty_disarm(&gpu);
+        CHECK(write_to_path(&sample, context, &(struct swath){0}) == COGPU_MEMORY);
+        CHECK(gpu.made[CALL_MEMORY] == 1 && gpu.made[CALL_LAUNCH] == 0);
+        check_kept();
+        close_context(context);
+    }
+}
+
+/* What a block takes is more than the budget: the host writes, and brings rows down. */
+static void blocks_that_do_not_fit(void) {
+    struct sample sample = samples[0];
+    sample.budget = 1000;
+    cogpu_context *context = open_context(&sample, 1);
+    faulty_disarm(&gpu);
+    write_well(&sample, context);
+    CHECK(gpu.made[CALL_MEMORY] == 0 && gpu.made[CALL_COPY_DOWN] == 1);
+    close_context(context);
+}
+
+/* ---- the tests ---- */
+
+static void make_sample(struct sample *sample) {
+    cogpu_profile *profile = &sample->profile;
+    cogpu_error error;
+    profile->width = WIDTH;
+    profile->height = HEIGHT;
+    profile->threads = 2;
+    if (!profile->strips)
+        profile->block_width = 16;
+    cogpu_context *context = open_context(sample, 1);
+    struct swath device = upload_all(context, profile);
+    faulty_disarm(&gpu);
+    cogpu_status status =
+        write_rows(&(cogpu_sink){.memory = &sample->whole}, sample, context, &device, &error);
+    CHECK(status == COGPU_OK || status == COGPU_UNSUPPORTED); /* by this build */
+    if (status != COGPU_OK)
+        printf("%s: %s\n", profile->codec, error.message);
+    /* by the device, or its faults would not matter */
+    CHECK(status != COGPU_OK || gpu.made[CALL_MEMORY] == (sample->where != TO_HOST));
+    sample->calls = gpu.made[ANY_CALL];
+    release_swath(context, &device);
+    close_context(context);
+}
+
+int main(void) {
+    fill_pixels();
+    CHECK(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/a.tif", folder);
+    for (int i = 0; i < SAMPLES; i++)
+        make_sample(&samples[i]);
+    if (test_broken)
+        return 1;
+    RUN(calls_fail);
+    RUN(device_is_lost);
+    RUN(kernel_breaks_the_device);
+    RUN(host_has_no_memory);
+    RUN(sink_fails);
+    RUN(sink_that_only_appends_fails);
+    RUN(rows_of_another_device);
+    RUN(rows_that_do_not_fit);
+    RUN(blocks_that_do_not_fit);
+    for (int i = 0; i < SAMPLES; i++)
+        cogpu_memory_release(&samples[i].whole);
+    unlink(path);
+    rmdir(folder);
+    return FINISH();
+}
