@@ -1,6 +1,7 @@
 /*
  * Takes in a selection, hands on its swaths, each read while the one before is worked on. Reader
- * and caller share two places: the reader waits for an empty one, the caller for a full one.
+ * and caller share two places: the reader waits for an empty one, the caller for a full one. Places
+ * are memory of the host or of a device.
  */
 #include "ahead.h"
 
@@ -16,8 +17,7 @@ struct cogpu_ahead {
     cogpu_selection selection;
     cogpu_swath swath; /* the thread's alone, as is what it reads into */
     bool with_mask;
-    char *data[PLACES];
-    uint8_t *masks[PLACES];
+    void *data[PLACES], *masks[PLACES];
     cogpu_ahead_swath swaths[PLACES];
 
     pthread_t thread;
@@ -40,10 +40,13 @@ static cogpu_status read_mask(const cogpu_ahead *ahead, cogpu_raster *mask, cogp
     request.height = ahead->swath.rows;
     request.bands = &band;
     request.band_count = 1;
-    mask->type = COGPU_U8;
-    mask->bands = 1;
-    mask->width = request.width;
-    mask->height = request.height;
+    *mask = (cogpu_raster){.data = mask->data,
+                           .type = COGPU_U8,
+                           .bands = 1,
+                           .width = request.width,
+                           .height = request.height,
+                           .device = ahead->selection.device,
+                           .device_index = ahead->selection.device_index};
     return cogpu_read(ahead->selection.file, &request, mask, NULL, error);
 }
 
@@ -87,21 +90,46 @@ static void *read_all(void *user) {
     return NULL;
 }
 
-static cogpu_status allocate(cogpu_ahead *ahead, cogpu_error *error) {
-    size_t pixels = (size_t)ahead->selection.request.width * ahead->swath.rows_at_once;
+static cogpu_status allocate(const cogpu_selection *selection, size_t bytes, void **memory,
+                             cogpu_error *error) {
+    if (selection->device != COGPU_CPU)
+        return cogpu_device_allocate(selection->request.context, selection->device,
+                                     selection->device_index, bytes, memory, error);
+    *memory = malloc(bytes);
+    return *memory ? COGPU_OK
+                   : cogpu_refuse(error, COGPU_MEMORY, "no memory for %zu bytes of pixels", bytes);
+}
+
+static void release(const cogpu_selection *selection, void *memory) {
+    if (selection->device == COGPU_CPU)
+        free(memory);
+    else
+        cogpu_device_release(selection->request.context, selection->device, selection->device_index,
+                             memory);
+}
+
+static cogpu_status make_places(cogpu_ahead *ahead, cogpu_error *error) {
+    const cogpu_selection *selection = &ahead->selection;
+    size_t pixels = (size_t)selection->request.width * ahead->swath.rows_at_once;
     for (int i = 0; i < PLACES; i++) {
-        ahead->data[i] = malloc(ahead->swath.bytes);
-        ahead->masks[i] = ahead->with_mask ? malloc(pixels) : NULL;
-        if (!ahead->data[i] || (ahead->with_mask && !ahead->masks[i]))
-            return cogpu_refuse(error, COGPU_MEMORY, "no memory for %zu bytes of pixels",
-                                ahead->swath.bytes * PLACES);
+        TRY(allocate(selection, ahead->swath.bytes, &ahead->data[i], error));
+        if (ahead->with_mask)
+            TRY(allocate(selection, pixels, &ahead->masks[i], error));
     }
     return COGPU_OK;
 }
 
-static cogpu_status start(cogpu_ahead *ahead, cogpu_error *error) {
-    TRY(cogpu_swath_open(&ahead->selection, SWATH_STREAM, &ahead->swath, error));
-    TRY(allocate(ahead, error));
+/* Of usual tiles where the profile leaves it open, and of strips any. */
+static uint32_t written_height(const cogpu_profile *profile) {
+    enum { USUAL_TILE = 512 };
+    if (profile->block_height)
+        return profile->block_height;
+    return profile->strips ? 1 : USUAL_TILE;
+}
+
+static cogpu_status start(cogpu_ahead *ahead, const cogpu_profile *profile, cogpu_error *error) {
+    TRY(cogpu_swath_open_stream(&ahead->selection, written_height(profile), &ahead->swath, error));
+    TRY(make_places(ahead, error));
     ahead->has_locks = pthread_mutex_init(&ahead->lock, NULL) == 0 &&
                        pthread_cond_init(&ahead->changed, NULL) == 0;
     ahead->has_thread =
@@ -111,14 +139,14 @@ static cogpu_status start(cogpu_ahead *ahead, cogpu_error *error) {
                : cogpu_refuse(error, COGPU_MEMORY, "no thread can be started to read ahead");
 }
 
-cogpu_status cogpu_ahead_open(const cogpu_selection *selection, bool with_mask, cogpu_ahead **ahead,
-                              cogpu_error *error) {
+cogpu_status cogpu_ahead_open(const cogpu_selection *selection, const cogpu_profile *profile,
+                              cogpu_ahead **ahead, cogpu_error *error) {
     *ahead = calloc(1, sizeof **ahead);
     if (!*ahead)
         return cogpu_refuse(error, COGPU_MEMORY, "no memory to read ahead");
     (*ahead)->selection = *selection;
-    (*ahead)->with_mask = with_mask;
-    cogpu_status status = start(*ahead, error);
+    (*ahead)->with_mask = profile->mask;
+    cogpu_status status = start(*ahead, profile, error);
     if (status != COGPU_OK) {
         cogpu_ahead_close(*ahead);
         *ahead = NULL;
@@ -156,10 +184,9 @@ void cogpu_ahead_close(cogpu_ahead *ahead) {
         pthread_cond_destroy(&ahead->changed);
         pthread_mutex_destroy(&ahead->lock);
     }
-    cogpu_swath_close(&ahead->swath, &ahead->selection);
     for (int i = 0; i < PLACES; i++) {
-        free(ahead->data[i]);
-        free(ahead->masks[i]);
+        release(&ahead->selection, ahead->data[i]);
+        release(&ahead->selection, ahead->masks[i]);
     }
     free(ahead);
 }

@@ -1,8 +1,8 @@
 /*
- * A selection read ahead: while one swath is worked on, a thread reads the next. Memory is that of
- * two swaths.
+ * A selection read ahead, for a writer: while that works on one swath, a thread reads the next.
+ * Memory is that of two swaths, on the selection's device.
  *
- *     TRY(cogpu_ahead_open(&selection, with_mask, &ahead, error));
+ *     TRY(cogpu_ahead_open(&selection, &profile, &ahead, error));
  *     for (;;) {
  *         TRY(cogpu_ahead_next(ahead, &swath, error));
  *         if (!swath) break;
@@ -22,10 +22,13 @@ typedef struct cogpu_ahead_swath {
     cogpu_raster mask; /* one band of COGPU_U8; its data is NULL where none was asked for */
 } cogpu_ahead_swath;
 
-cogpu_status cogpu_ahead_open(const cogpu_selection *selection, bool with_mask, cogpu_ahead **ahead,
-                              cogpu_error *error);
+/* By the context of the selection's request, which a device needs and the writer shares. The
+ * profile says whether there is a mask, and how high blocks are. */
+cogpu_status cogpu_ahead_open(const cogpu_selection *selection, const cogpu_profile *profile,
+                              cogpu_ahead **ahead, cogpu_error *error);
 
-/* The next swath from the top; NULL at the end. */
+/* The next swath from the top; NULL at the end. What was begun on the default stream of a GPU with
+ * the one before is waited for by the read that comes in its place. */
 cogpu_status cogpu_ahead_next(cogpu_ahead *ahead, const cogpu_ahead_swath **swath,
                               cogpu_error *error);
 

@@ -201,7 +201,7 @@ static const option options[] = {
     {OPTION_THREADS, "--threads", "N", "threads at work; otherwise one for each processor",
      take_threads},
     {OPTION_DEVICE, "--device", "NAME",
-     "where to decode: cpu, cuda, cuda:N, emu; see cogpu devices", take_device},
+     "where to decode and encode: cpu, cuda, cuda:N, emu; see cogpu devices", take_device},
     {OPTION_PICTURE, "--size", "N", "pixels of the longest side at most; otherwise 1024",
      take_size},
     {OPTION_PICTURE, "--percent", "LOW,HIGH",

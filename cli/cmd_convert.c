@@ -1,7 +1,8 @@
 /*
  * cogpu convert: a file as another GeoTIFF or as a COG. Takes in a selection, hands on a file with
  * its pixels and all that the input says of them, streamed: while the writer takes one swath,
- * another thread reads the next.
+ * another thread reads the next. With a device swaths lie there, so that it decodes one, shrinks
+ * and encodes another, and nothing but stored bytes comes and goes.
  */
 #include "ahead.h"
 #include "command.h"
@@ -33,6 +34,7 @@ struct job {
     const cogpu_arguments *arguments;
     cogpu_selection selection;
     cogpu_taken taken;
+    cogpu_context *context; /* of a device, for reader and writer; else NULL */
     cogpu_ahead *ahead;
     cogpu_writer *writer;
     cogpu_progress progress;
@@ -126,7 +128,7 @@ static cogpu_status write_file(struct job *job, cogpu_error *error) {
     job->culprit = job->arguments->files[1];
     TRY(cogpu_writer_open(&sink, &job->taken.profile, &job->writer, error));
     job->culprit = job->arguments->files[0];
-    TRY(cogpu_ahead_open(&job->selection, job->taken.profile.mask, &job->ahead, error));
+    TRY(cogpu_ahead_open(&job->selection, &job->taken.profile, &job->ahead, error));
     TRY(copy(job, error));
     job->result = *cogpu_ahead_result(job->ahead);
     job->culprit = job->arguments->files[1];
@@ -135,11 +137,24 @@ static cogpu_status write_file(struct job *job, cogpu_error *error) {
     return cogpu_writer_close(writer, &job->written, error);
 }
 
+static cogpu_status use_device(struct job *job, cogpu_error *error) {
+    const cogpu_context_options options = {.threads = job->arguments->threads};
+    if (job->selection.device == COGPU_CPU)
+        return COGPU_OK;
+    TRY(cogpu_context_open(&options, &job->context, error));
+    job->selection.request.context = job->taken.profile.context = job->context;
+    job->taken.profile.device = job->selection.device;
+    job->taken.profile.device_index = job->selection.device_index;
+    return COGPU_OK;
+}
+
 static cogpu_status convert(struct job *job, const cogpu_input *input, cogpu_error *error) {
     double begin = now();
     job->culprit = input->name;
     TRY(cogpu_selection_make(input, job->arguments, &job->selection, error));
     cogpu_status status = cogpu_profile_take(&job->selection, job->arguments, &job->taken, error);
+    if (status == COGPU_OK)
+        status = use_device(job, error);
     if (status == COGPU_OK) {
         cogpu_progress_open(&job->progress, row_bytes(job) * job->selection.request.height);
         status = write_file(job, error);
@@ -147,6 +162,7 @@ static cogpu_status convert(struct job *job, const cogpu_input *input, cogpu_err
     }
     cogpu_writer_abort(job->writer);
     cogpu_ahead_close(job->ahead);
+    cogpu_context_close(job->context);
     cogpu_profile_free(&job->taken);
     job->milliseconds = now() - begin;
     if (status != COGPU_OK)
@@ -253,14 +269,15 @@ const cogpu_command cogpu_cmd_convert = {
     .operands = "IN OUT",
     .files = 2,
     .options = OPTION_PROFILE | OPTION_IMAGE | OPTION_WINDOW | OPTION_BBOX | OPTION_BAND |
-               OPTION_FILL | OPTION_THREADS | OPTION_JSON,
+               OPTION_FILL | OPTION_THREADS | OPTION_DEVICE | OPTION_JSON,
     .summary = "to another GeoTIFF or, with --cog, a COG",
     .details =
         "Writes IN, or a part of it, as a GeoTIFF with tiles or strips, or as a COG with\n"
         "overviews. Pixels, coordinates, nodata, masks, colours and metadata stay; they are\n"
-        "streamed, so that memory does not grow with the image. OUT appears when it is whole; on\n"
-        "an error what was there before stays. It may be IN. Another file that it replaces takes\n"
-        "with it what stood beside it and would be read with the new one: OUT.ovr, OUT.msk,\n"
-        "OUT.aux.xml.",
+        "streamed, so that memory does not grow with the image. With --device cuda pixels stay on\n"
+        "the GPU from decoding to encoding, and are the same in OUT; what it has no way for, the\n"
+        "host does. OUT appears when it is whole; on an error what was there before stays. It\n"
+        "may be IN. Another file that it replaces takes with it what stood beside it and would be\n"
+        "read with the new one: OUT.ovr, OUT.msk, OUT.aux.xml.",
     .run = run,
 };

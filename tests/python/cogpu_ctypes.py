@@ -197,8 +197,8 @@ COMMIT = CFUNCTYPE(c_int, c_void_p)
 
 
 class Sink(Structure):
-    _fields_ = [("path", c_char_p), ("keep_sidecars", c_int), ("memory", POINTER(Memory)), ("user", c_void_p), ("write", WRITE),
-                ("commit", COMMIT), ("abort", CLOSE), ("append_only", c_int)]
+    _fields_ = [("path", c_char_p), ("keep_sidecars", c_int), ("memory", POINTER(Memory)), ("buffer", c_void_p),
+                ("buffer_bytes", c_size_t), ("user", c_void_p), ("write", WRITE), ("commit", COMMIT), ("abort", CLOSE), ("append_only", c_int)]
 
 
 class ExtraTag(Structure):
@@ -211,14 +211,15 @@ class Profile(Structure):
         ("strips", c_int), ("block_width", c_uint32), ("block_height", c_uint32), ("planar", c_int),
         ("codec", c_char_p), ("level", c_int), ("quality", c_int), ("lossless", c_int),
         ("max_error", c_double), ("predictor", c_int), ("bits", c_uint32), ("bigtiff", c_int), ("sparse", c_int),
-        ("nodata", c_char_p), ("photometric", c_int), ("alpha_band", c_uint32), ("premultiplied", c_int),
+        ("nodata", c_char_p), ("nan_is_nodata", c_int), ("photometric", c_int), ("alpha_band", c_uint32), ("premultiplied", c_int),
         ("palette", POINTER(c_uint16)), ("palette_entries", c_uint32), ("mask", c_int),
         ("has_transform", c_int), ("transform", c_double * 6), ("pixel_is_point", c_int),
         ("gcps", POINTER(Gcp)), ("gcp_count", c_uint32), ("rpc", POINTER(c_double)), ("crs", c_char_p),
         ("geokeys", POINTER(Geokey)), ("geokey_count", c_uint32), ("epoch", c_double), ("items", POINTER(Item)),
         ("item_count", c_uint32), ("description", c_char_p), ("tags", POINTER(ExtraTag)),
         ("tag_count", c_uint32), ("overviews", c_int), ("factors", POINTER(c_uint32)),
-        ("factor_count", c_uint32), ("resampling", c_int), ("threads", c_uint32), ("context", c_void_p)]
+        ("factor_count", c_uint32), ("resampling", c_int), ("threads", c_uint32), ("context", c_void_p),
+        ("device", c_int), ("device_index", c_uint32)]
 
 
 class Written(Structure):
@@ -661,11 +662,12 @@ class Writer:
         self.handle = c_void_p()
         _check(lib.cogpu_writer_open(byref(self.sink), byref(profile), byref(self.handle), byref(error)), error)
 
-    def push(self, array, mask=None):
-        error, raster = Error(), raster_of(array)
-        masks = raster_of(mask[None]) if mask is not None else None
-        _check(lib.cogpu_writer_push(self.handle, byref(raster), byref(masks) if masks else None, byref(error)),
-               error)
+    def push(self, array, mask=None, device=CPU):
+        error = Error()
+        with placed(array, device) as raster, placed(mask[None], device) if mask is not None else \
+                contextlib.nullcontext() as masks:
+            _check(lib.cogpu_writer_push(self.handle, byref(raster), byref(masks) if masks else None, byref(error)),
+                   error)
 
     def close(self):
         """The file's bytes where they went to memory."""
@@ -681,15 +683,17 @@ class Writer:
         lib.cogpu_writer_abort(self.handle)
 
 
-def write(array, mask=None, swaths=None, path=None, **options):
-    """The bytes of a file (None for one with a path), pushed in swaths of these heights."""
+def write(array, mask=None, swaths=None, path=None, lies=CPU, **options):
+    """The bytes of a file (None for one with a path), pushed in swaths of these heights from where they lie."""
     options |= {"mask": int(mask is not None)}
+    if lies != CPU or options.get("device"):
+        options = {"context": shared_context()} | options
     writer = Writer(profile_of(array, **options), path)
     height, first = array.shape[1], 0
     try:
         for rows in swaths or [height]:
             part = slice(first, first + rows)
-            writer.push(array[:, part], mask[part] if mask is not None else None)
+            writer.push(array[:, part], mask[part] if mask is not None else None, lies)
             first += rows
     except CogpuError:
         writer.abort()

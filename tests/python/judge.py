@@ -44,6 +44,20 @@ def read(data, **options):
         return native(file.read(), file.dtypes[0])
 
 
+def levels(data):
+    """Pixels and masks of each level."""
+    with opened(data) as file:
+        count = len(file.overviews(1))
+    for level in [None, *range(count)]:
+        with opened(data, **({} if level is None else {"overview_level": level})) as file:
+            yield file.read(), file.read_masks()
+
+
+def same_levels(left, right):
+    left, right = list(levels(left)), list(levels(right))
+    return len(left) == len(right) and all(same(a, b) and same(its_mask, mask) for (a, its_mask), (b, mask) in zip(left, right))
+
+
 def refuses(data):
     """True where GDAL, too, will not read the file: the expectation of an error is proven by it."""
     try:
