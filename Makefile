@@ -44,7 +44,7 @@ bench:
 	@$(python) bench/bench.py --readme
 	@$(python) bench/bench_write.py --readme
 
-# Reading into a GPU's memory beside nvCOMP, nvTIFF and xarray-spatial: docs/bench-gpu.md.
+# Reading into a GPU's memory and writing from it beside nvCOMP, nvTIFF and xarray-spatial: docs/bench-gpu.md.
 bench-gpu:
 	@tools/setup.sh bench/requirements-gpu.txt
 	@$(python) bench/bench_gpu.py

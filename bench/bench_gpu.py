@@ -1,4 +1,4 @@
-"""Reading into the GPU's memory, measured: cogpu beside nvCOMP, nvTIFF and xarray-spatial, in one run.
+"""Reading into the GPU's memory and writing from it, measured: cogpu beside nvCOMP, nvTIFF and xarray-spatial.
 
 On rasters of 10,000 x 10,000 and one of 3600 x 3600, stored in every way of gpu_files.py:
 - decode alone: all blocks of a file from device memory to device memory, by events on the stream;
@@ -6,11 +6,17 @@ On rasters of 10,000 x 10,000 and one of 3600 x 3600, stored in every way of gpu
 - memory to raster and file to raster: open, read, close, until the pixels are in the GPU's memory; from the
   file's bytes in page-locked memory of the host, and from a file in the page cache; gpu_readers.py, which
   compares every pixel with the source;
+- a bare ring: the file's bytes to the device as file to raster takes them, without decoding; gpu_ring.c;
 - the wire: the file's bytes copied up from page-locked memory, and nothing else.
+And writing, a raster of 8192 x 8192:
+- encode alone, and cut and pack beside it: from device memory to device memory; gpu_encode.c, which has the
+  host's codec decode every stream, and sets sizes beside those of zlib 6, zstd 9 and the host's LZW;
+- raster to memory and raster to file: gpu_writers.py, which reads every file back, beside a bare write of the
+  same bytes; and the memory that a COG by swaths takes.
 Those measured together take turns. Figures are medians. A peer that is not installed, or refuses a file, is
 named below the table.
 
-Cases are chosen by parts of their names, with * for anything: "deflate-p3", "uint16-*-512". Writes gpu.json,
+Cases are chosen by parts of their names, with * for anything: "deflate-p3", "uint16-*-512", "write". Writes gpu.json,
 gpu.md and, where matplotlib is installed, gpu.png into bench/results (--out), and prints the tables.
 """
 import argparse
@@ -28,14 +34,16 @@ import gpu_report
 import rasters
 
 SECONDS = 90  # that one file may take
+STREAM_BYTES = 64 << 20  # of the device, that a writer by swaths is given beside its default
 BENCH = Path(__file__).resolve().parent
+PARTS = ("decode", "reads", "encode", "writes")  # methods of Run
 
 
 def build(folder):
-    """gpu_decode.c and the library, in a release build that has the kernels inside."""
+    """The programs in C and the library, in a release build that has the kernels inside."""
     ninja = ["-G", "Ninja"] if shutil.which("ninja") and not (folder / "CMakeCache.txt").exists() else []
     commands = (["cmake", "-S", rasters.ROOT, "-B", folder, *ninja, "-DCOGPU_BENCH=ON"],
-                ["cmake", "--build", folder, "--target", "bench_gpu_decode"])
+                ["cmake", "--build", folder, "--target", "bench_gpu"])
     for command in commands:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode != 0:
@@ -59,9 +67,9 @@ def environment(folder):
     return found
 
 
-def decode_alone(program, words, path, variables):
-    """gpu_decode.c's lines over one file, or one that says why there are none. A process for each file, so
-    that a decoder which hangs or breaks the GPU's context spoils its own file alone."""
+def alone(program, words, path, variables):
+    """The lines of gpu_decode.c or gpu_encode.c over one file, or one that says why there are none. A process for
+    each file, so that a step which hangs or breaks the GPU's context spoils its own file alone."""
     done = None
     try:
         done = subprocess.run([program, *words, path], capture_output=True, text=True, timeout=SECONDS,
@@ -71,7 +79,7 @@ def decode_alone(program, words, path, variables):
         out, why = (late.stdout or b"").decode(), f"not done after {SECONDS} s"
     lines = [json.loads(line) for line in out.splitlines() if line.endswith("}")]
     for line in lines:
-        print(f"  {path.name}: {line['who']} {line['gb_s']} GB/s, {line['wrong']} wrong", file=sys.stderr)
+        print(f"  {path.name}: {gpu_report.step_summary(line)}", file=sys.stderr)
     if done is None or done.returncode != 0:
         print(f"  {path.name}: {why}", file=sys.stderr)
     if lines:
@@ -79,23 +87,23 @@ def decode_alone(program, words, path, variables):
     failed = {"file": path.name, "who": "cogpu", "failed": why}
     if "--ours" in words:
         return [failed]
-    return decode_alone(program, [*words, "--ours"], path, variables) + [failed | {"who": "nvcomp"}]
+    return alone(program, [*words, "--ours"], path, variables) + [failed | {"who": "nvcomp"}]
 
 
-def reads(words, files, variables):
-    """The lines of gpu_readers.py over (path, pixels) pairs: who is there, then one for each file. Where it
-    ends early, the file that it was at has failed, and the next ones get a new process."""
-    files = list(files)
-    while files:
-        child = subprocess.Popen([sys.executable, BENCH / "gpu_readers.py", *words, *sum(files, ())],
+def lines_of(program, words, items, variables):
+    """The lines of gpu_readers.py or gpu_writers.py over items, each of one or more words: who is there, then one
+    for each item. Where it ends early, the item that it was at has failed, and the next ones get a new process."""
+    items = list(items)
+    while items:
+        child = subprocess.Popen([sys.executable, BENCH / program, *words, *sum(items, ())],
                                  stdout=subprocess.PIPE, text=True, env=variables)
         for line in in_time(child):
             yield line
             if "file" in line:
-                files.pop(0)
-        if files:
-            path, _ = files.pop(0)
-            yield {"file": path.name, "failed": f"ended with {child.wait()}, or took over {SECONDS} s"}
+                items.pop(0)
+        if items:
+            yield {"file": Path(items.pop(0)[0]).name,
+                   "failed": f"ended with {child.wait()}, or took over {SECONDS} s"}
 
 
 def in_time(child):
@@ -127,33 +135,68 @@ def save(outcome, folder):
     (folder / "gpu.md").write_text(gpu_report.report(outcome))
 
 
-def measure(field, picked):
-    """Measures the cases, saves after each, since a long run may be stopped, and prints the tables."""
-    common = [f"--{word}" for word in ("ours", "emu") if getattr(picked, word)]
-    common.append(f"--repeats={picked.repeats}")
-    extra = [f"--{word}" for word in ("kernels", "least") if getattr(picked, word)]
-    outcome = {"machine": "the emulator" if picked.emu else machine(), "side": picked.side,
-               "repeats": picked.repeats, "written_by": gpu_files.writer(), "processors": gpu_files.WORKERS,
-               "versions": {}, "missing": {}, "decode": [], "reads": []}
-    build(picked.build)
-    variables = environment(picked.build)
-    for case in field if picked.only != "reads" else ():
-        if case.codec != "none":
-            outcome["decode"] += decode_alone(picked.build / "bench_gpu_decode", common + extra,
-                                              gpu_files.file(case, picked.side), variables)
-            save(outcome, picked.out)
-    sources = [(gpu_files.file(case, picked.side), gpu_files.pixels_of(case, picked.side).filename)
-               for case in field if picked.only != "decode"]
-    for line in reads(common, sources, variables):
-        if "versions" in line:
-            outcome |= line
-            continue
-        outcome["reads"].append(line)
-        print(f"  {line['file']}: " + gpu_report.summary(line), file=sys.stderr)
-        save(outcome, picked.out)
-    print(gpu_report.report(outcome))
-    gpu_report.draw(outcome, picked.out / "gpu.png")
-    return int(gpu_report.has_failed(outcome))
+class Run:
+    """One run: what was asked for, and what has been found, which is saved after each step, since a long run
+    may be stopped."""
+
+    def __init__(self, picked):
+        self.picked, self.variables = picked, environment(picked.build)
+        self.common = [f"--{word}" for word in ("ours", "emu") if getattr(picked, word)]
+        self.common.append(f"--repeats={picked.repeats}")
+        self.steps = [f"--{word}" for word in ("kernels", "least") if getattr(picked, word)]
+        self.write_side = min(picked.side, gpu_files.WRITE_SIDE)
+        self.outcome = {"machine": "the emulator" if picked.emu else machine(), "side": picked.side,
+                        "write_side": self.write_side, "repeats": picked.repeats, "written_by": gpu_files.writer(),
+                        "processors": gpu_files.WORKERS, "versions": {}, "missing": {}, "decode": [], "reads": [],
+                        "encode": [], "writes": [], "peaks": []}
+
+    def keep(self, what, lines):
+        self.outcome[what] += lines
+        save(self.outcome, self.picked.out)
+
+    def keep_lines(self, what, program, words, items):
+        for line in lines_of(program, self.common + words, items, self.variables):
+            if "versions" in line:
+                for about in ("versions", "missing"):
+                    self.outcome[about] |= line[about]
+                continue
+            self.keep(what, [line])
+            print(f"  {line['file']}: " + gpu_report.summary(line), file=sys.stderr)
+
+    def decode(self, field):
+        for case in field:
+            if case.codec != "none":
+                path = gpu_files.file(case, self.picked.side)
+                self.keep("decode", alone(self.picked.build / "bench_gpu_decode", self.common + self.steps, path,
+                                          self.variables))
+
+    def reads(self, field):
+        self.keep_lines("reads", "gpu_readers.py", [], [
+            (gpu_files.file(case, self.picked.side), gpu_files.pixels_of(case, self.picked.side).filename)
+            for case in field])
+
+    def encode(self, field):
+        for case in field:
+            path = gpu_files.file(gpu_files.Case(case.raster, "none", side=self.write_side), self.write_side)
+            words = [f"--codec={case.codec}", f"--side={self.write_side}"]
+            self.keep("encode", alone(self.picked.build / "bench_gpu_encode", self.common + self.steps + words, path,
+                                      self.variables))
+
+    def writes(self, field):
+        words = [f"--side={self.write_side}", f"--data={self.picked.data}"]
+        for case in field:
+            rasters.raster(case.raster, self.write_side)
+        self.keep_lines("writes", "gpu_writers.py", words, [(case.name,) for case in field])
+        if any(case.cog for case in field):
+            for who, allowed in [("cogpu", 0), ("cogpu", STREAM_BYTES)] + [("xarray-spatial", 0)] * (not self.picked.ours):
+                peak = lines_of("gpu_writers.py", self.common + words + [f"--device-bytes={allowed}"],
+                                [(f"--peak={who}",)], self.variables)
+                self.keep("peaks", list(peak))
+
+    def finish(self):
+        print(gpu_report.report(self.outcome))
+        gpu_report.draw(self.outcome, self.picked.out / "gpu.png")
+        return int(gpu_report.has_failed(self.outcome))
 
 
 def main():
@@ -163,11 +206,11 @@ def main():
     options.add_argument("--make-only", action="store_true", help="make the files, and end")
     options.add_argument("--plot", nargs=2, type=Path, metavar=("JSON", "PICTURE"),
                          help="draw the picture and print the tables of an earlier run, and end")
-    options.add_argument("--only", choices=("decode", "reads"), help="decode alone, or the rest")
+    options.add_argument("--only", choices=PARTS, action="append", help="a part of it; may be repeated")
     options.add_argument("--side", type=int, default=gpu_files.SIDE, help="of the rasters, in pixels")
     options.add_argument("--repeats", type=int, default=9)
     options.add_argument("--kernels", action="store_true", help="also time each kernel by itself")
-    options.add_argument("--least", action="store_true", help="give decoders the least scratch")
+    options.add_argument("--least", action="store_true", help="give decoders and encoders the least scratch")
     options.add_argument("--ours", action="store_true", help="without peers")
     options.add_argument("--emu", action="store_true", help="on the emulator: the harness is tested, not timed")
     options.add_argument("--data", type=Path, default=rasters.DATA, help="folder of the files")
@@ -175,18 +218,24 @@ def main():
     options.add_argument("--out", type=Path, default=rasters.ROOT / "bench" / "results")
     picked = options.parse_args()
     rasters.DATA = picked.data
-    field = gpu_files.chosen(picked.cases)
+    of_part = {"decode": gpu_files.cases(), "reads": gpu_files.cases(), "encode": gpu_files.encode_cases(),
+               "writes": gpu_files.write_cases()}
+    fields = {part: gpu_files.chosen(of_part[part], picked.cases) for part in picked.only or PARTS}
     if picked.plot:
         outcome = json.loads(picked.plot[0].read_text())
         print(gpu_report.report(outcome))
         return int(not gpu_report.draw(outcome, picked.plot[1]))
     if picked.list:
-        print("\n".join(case.name for case in field))
+        print("\n".join(dict.fromkeys(case.name for field in fields.values() for case in field)))
     elif picked.make_only:
-        for case in field:
+        for case in fields.get("reads", []):
             gpu_files.file(case, picked.side)
     else:
-        return measure(field, picked)
+        build(picked.build)
+        run = Run(picked)
+        for part, field in fields.items():
+            getattr(run, part)(field)
+        return run.finish()
     return 0
 
 

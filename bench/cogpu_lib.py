@@ -42,20 +42,25 @@ Request = struct("Request", ("image", u32), ("level", u32), ("x", u32), ("y", u3
                  ("height", u32), ("bands", pointer), ("band_count", u32), ("part", c.c_int),
                  ("fill_bad_blocks", c.c_int), ("nan_where_invalid", c.c_int), ("scaled", c.c_int),
                  ("threads", u32), ("context", pointer), ("pending", pointer))
-Sink = struct("Sink", ("path", text), ("keep_sidecars", c.c_int), ("memory", pointer),
-              ("user", pointer), ("write", pointer), ("commit", pointer), ("abort", pointer), ("append_only", c.c_int))
+Sink = struct("Sink", ("path", text), ("keep_sidecars", c.c_int), ("memory", pointer), ("buffer", pointer),
+              ("buffer_bytes", c.c_size_t), ("user", pointer), ("write", pointer), ("commit", pointer),
+              ("abort", pointer), ("append_only", c.c_int))
 Profile = struct("Profile", ("width", u32), ("height", u32), ("bands", u32), ("type", c.c_int),
                  ("cog", c.c_int), ("strips", c.c_int), ("block_width", u32), ("block_height", u32),
                  ("planar", c.c_int), ("codec", text), ("level", c.c_int), ("quality", c.c_int),
                  ("lossless", c.c_int), ("max_error", number), ("predictor", c.c_int),
-                 ("bits", u32), ("bigtiff", c.c_int), ("sparse", c.c_int), ("nodata", text), ("photometric", c.c_int),
+                 ("bits", u32), ("bigtiff", c.c_int), ("sparse", c.c_int), ("nodata", text), ("nan_is_nodata", c.c_int),
+                 ("photometric", c.c_int),
                  ("alpha_band", u32), ("premultiplied", c.c_int), ("palette", pointer),
                  ("palette_entries", u32), ("mask", c.c_int), ("has_transform", c.c_int),
                  ("transform", number * 6), ("pixel_is_point", c.c_int), ("gcps", pointer),
                  ("gcp_count", u32), ("rpc", pointer), ("crs", text), ("geokeys", pointer),
                  ("geokey_count", u32), ("epoch", number), ("items", pointer), ("item_count", u32), ("description", text),
                  ("tags", pointer), ("tag_count", u32), ("overviews", c.c_int), ("factors", pointer),
-                 ("factor_count", u32), ("resampling", c.c_int), ("threads", u32), ("context", pointer))
+                 ("factor_count", u32), ("resampling", c.c_int), ("threads", u32), ("context", pointer),
+                 ("device", c.c_int), ("device_index", u32))
+Memory = struct("Memory", ("data", pointer), ("bytes", c.c_size_t))
+Written = struct("Written", ("bytes", u64), ("blocks", u64), ("sparse_blocks", u64), ("levels", u32), ("bigtiff", c.c_int))
 AVERAGE = 2
 
 cogpu = c.CDLL(str(LIBRARY))
@@ -67,6 +72,8 @@ cogpu.cogpu_crs_info.argtypes = [pointer, u32, pointer, pointer]
 cogpu.cogpu_crs_wkt.argtypes = [pointer, u32, pointer, c.c_size_t, pointer, pointer]
 cogpu.cogpu_writer_push.argtypes = [pointer, pointer, pointer, pointer]
 cogpu.cogpu_writer_close.argtypes = [pointer, pointer, pointer]
+cogpu.cogpu_writer_abort.argtypes = cogpu.cogpu_memory_release.argtypes = [pointer]
+cogpu.cogpu_writer_abort.restype = cogpu.cogpu_memory_release.restype = None
 
 
 def call(function, *arguments):
@@ -113,18 +120,27 @@ def open_info(path, wkt=False):
 
 
 class Writer:
-    """A file that is written by swaths of (bands, rows, width); `profile` are fields of cogpu_profile."""
+    """A file that is written by swaths of (bands, rows, width), arrays or rasters wherever they lie; `to` is a
+    path or a sink, `profile` are fields of cogpu_profile."""
 
-    def __init__(self, path, shape, dtype, **profile):
+    def __init__(self, to, shape, dtype, **profile):
         self.writer = pointer()
         self.type = next(number for number, name in TYPES.items() if name == dtype)
         bands, height, width = shape
-        call(cogpu.cogpu_writer_open, c.byref(Sink(path=str(path).encode())),
-             c.byref(Profile(width, height, bands, self.type, **profile)), c.byref(self.writer))
+        sink = to if isinstance(to, Sink) else Sink(path=str(to).encode())
+        call(cogpu.cogpu_writer_open, c.byref(sink), c.byref(Profile(width, height, bands, self.type, **profile)),
+             c.byref(self.writer))
 
     def push(self, pixels):
-        raster = Raster(pixels.ctypes.data, self.type, *pixels.shape)
-        call(cogpu.cogpu_writer_push, self.writer, c.byref(raster), None)
+        raster = pixels if isinstance(pixels, Raster) else Raster(pixels.ctypes.data, self.type, *pixels.shape)
+        try:
+            call(cogpu.cogpu_writer_push, self.writer, c.byref(raster), None)
+        except RuntimeError:
+            cogpu.cogpu_writer_abort(self.writer)
+            raise
 
     def close(self):
-        call(cogpu.cogpu_writer_close, self.writer, None)
+        """The bytes of the file."""
+        written = Written()
+        call(cogpu.cogpu_writer_close, self.writer, c.byref(written))
+        return written.bytes

@@ -9,26 +9,13 @@
  * gives, in memory that held other bytes before, the bytes between the blocks included. Where there
  * are two contenders, they take turns.
  */
-#include "backend/cuda/cuda.h"
-#include "base/pool.h"
-#include "codec/codec.h"
+#include "gpu_bench.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-enum { GUARD = 0xC3, CHECKS = 3, KERNEL_RUNS = 3, SEATS_MAX = 256 };
-/* At least so many runs, and so long, that an idle GPU has its full clock again. */
-enum { WARM_UPS = 2, WARM_UP_MS = 50 };
+enum { CHECKS = 3 };
 enum { TAG_STRIP_OFFSETS = 273, TAG_STRIP_BYTES = 279, TAG_TILE_OFFSETS = 324, TAG_TILE_BYTES };
-
-static struct options {
-    bool is_emu, ours_alone, least_scratch, kernels;
-    uint32_t repeats;
-} options = {.repeats = 9};
 
 /* A file as a batch; memory on the host that is copied to and from the device is pinned. */
 struct bench {
@@ -49,37 +36,6 @@ struct bench {
     uint32_t wrong[SEATS_MAX]; /* blocks that differ, as each thread found */
     struct nvcomp *nvcomp;
 };
-
-static cogpu_error error;
-
-static void need(cogpu_status status) {
-    if (status == COGPU_OK)
-        return;
-    fprintf(stderr, "gpu_decode: %s\n", error.message);
-    exit(1);
-}
-
-static void *need_memory(void *memory) {
-    if (!memory)
-        need(cogpu_fail(&error, COGPU_MEMORY, "out of memory"));
-    return memory;
-}
-
-static uint64_t align(uint64_t bytes, uint64_t to) {
-    return (bytes + to - 1) / to * to;
-}
-
-static void *pinned(cogpu_gpu *gpu, uint64_t bytes) {
-    void *memory;
-    need(gpu->calls->allocate_pinned(gpu, bytes, &memory, &error));
-    return memory;
-}
-
-static void *on_device(cogpu_gpu *gpu, uint64_t bytes) {
-    void *memory;
-    need(gpu->calls->allocate(gpu, bytes, &memory, &error));
-    return memory;
-}
 
 static void finish(const cogpu_gpu_batch *batch) {
     need(batch->gpu->calls->finish_stream(batch->gpu, batch->stream, &error));
@@ -172,7 +128,7 @@ static void load(struct bench *bench, const char *path) {
     need(cogpu_info(file, 0, image, &error));
     bool is_tiled = image->layout == COGPU_TILES;
     uint64_t samples = image->planar ? 1 : image->bands;
-    bench->name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    bench->name = name_of(path);
     bench->codec = cogpu_codec_find(image->compression);
     bench->row_bytes = (size_t)((image->block_width * samples * image->bits + 7) / 8);
     bench->blocks = need_memory(calloc(image->blocks, sizeof *bench->blocks));
@@ -240,12 +196,7 @@ static void for_each_block(struct bench *bench, cogpu_work *work) {
     cogpu_pool_run(bench->pool, cogpu_pool_threads(bench->pool), bench->batch.count, work, bench);
 }
 
-/* ---- nvCOMP, by its interface of 5.x ------------------------------------------------------- */
-
-struct nvcomp_options { /* of all zeros: the defaults */
-    int backend;
-    char rest[60];
-};
+/* ---- nvCOMP's decoders --------------------------------------------------------------------- */
 
 struct nvcomp {
     int (*scratch)(size_t count, size_t room_max, struct nvcomp_options options, size_t *bytes,
@@ -256,30 +207,7 @@ struct nvcomp {
     void *stored, *lists; /* on the device; `lists` are five of a word a block */
 };
 
-enum { NVCOMP_ALIGN = 16, NVCOMP_LISTS = 5, ZLIB_HEAD = 2, ZLIB_TAIL = 4 };
-
-/* dlsym hands back an object pointer, which C does not let us call: the bytes are the same. */
-static bool find_function(void *library, const char *codec, const char *what, void *function) {
-    char name[96];
-    snprintf(name, sizeof name, "nvcompBatched%sDecompress%s", codec, what);
-    void *symbol = dlsym(library, name);
-    memcpy(function, &symbol, sizeof symbol);
-    return symbol != NULL;
-}
-
-static bool nvcomp_find(struct nvcomp *nvcomp, uint32_t compression) {
-    static void *library;
-    const char *path = getenv("COGPU_NVCOMP"), *codec = NULL;
-    if (compression == COMPRESSION_DEFLATE)
-        codec = "Deflate";
-    else if (compression == COMPRESSION_ZSTD)
-        codec = "Zstd";
-    if (codec && !library)
-        library = dlopen(path ? path : "libnvcomp.so.5", RTLD_NOW | RTLD_LOCAL);
-    return codec && library &&
-           find_function(library, codec, "GetTempSizeAsync", &nvcomp->scratch) &&
-           find_function(library, codec, "Async", &nvcomp->decode);
-}
+enum { NVCOMP_ALIGN = 16, NVCOMP_LISTS = 5 };
 
 /* The stored bytes as nvCOMP wants them: aligned, and deflate without what zlib puts round it. */
 static void nvcomp_load(struct bench *bench, struct nvcomp *nvcomp) {
@@ -361,75 +289,19 @@ static const struct contender ours = {"cogpu", our_scratch, our_decode},
 
 /* A contender's scratch, and what was found of it. */
 struct run {
+    struct bench *bench;
     const struct contender *contender;
     void *scratch;
     uint64_t scratch_bytes;
-    float *times;            /* `repeats` of them, at last smallest first */
     uint32_t wrong, refused; /* blocks, at most in one check */
 };
 
-static cogpu_status decode(struct bench *bench, const struct run *run) {
+static cogpu_status decode(void *subject) {
+    const struct run *run = subject;
+    struct bench *bench = run->bench;
     bench->batch.scratch = run->scratch;
     bench->batch.scratch_bytes = run->scratch_bytes;
     return run->contender->decode(bench);
-}
-
-/* ---- where a decoder's time goes, kernel by kernel ----------------------------------------- */
-
-enum { KERNELS_MAX = 32 };
-
-static struct watch {
-    const cogpu_gpu_calls *calls; /* the device's own */
-    cogpu_gpu_event *from, *to;
-    uint32_t count;
-    struct {
-        const char *name;
-        float milliseconds;
-        uint32_t launches;
-    } kernels[KERNELS_MAX];
-} watch;
-
-/* Nothing runs beside the kernel, since every launch before it was waited for. */
-static cogpu_status watched_launch(cogpu_gpu *gpu, const cogpu_kernel *kernel, uint32_t blocks,
-                                   const void *args, cogpu_gpu_stream *stream, cogpu_error *why) {
-    uint32_t i = 0;
-    TRY(watch.calls->finish_stream(gpu, stream, why));
-    TRY(watch.calls->record(gpu, watch.from, stream, why));
-    TRY(watch.calls->launch(gpu, kernel, blocks, args, stream, why));
-    TRY(watch.calls->record(gpu, watch.to, stream, why));
-    TRY(watch.calls->finish_event(gpu, watch.to, why));
-    while (i < watch.count && strcmp(watch.kernels[i].name, kernel->name) != 0)
-        i++;
-    if (i == KERNELS_MAX)
-        return COGPU_OK;
-    watch.count += i == watch.count;
-    watch.kernels[i].name = kernel->name;
-    watch.kernels[i].launches++;
-    watch.kernels[i].milliseconds += watch.calls->milliseconds(gpu, watch.from, watch.to);
-    return COGPU_OK;
-}
-
-static void print_kernels(struct bench *bench, const struct run *run) {
-    cogpu_gpu *gpu = bench->batch.gpu;
-    cogpu_gpu_calls watched = *gpu->calls;
-    watch = (struct watch){.calls = gpu->calls};
-    watched.launch = watched_launch;
-    need(gpu->calls->event_open(gpu, &watch.from, &error));
-    need(gpu->calls->event_open(gpu, &watch.to, &error));
-    gpu->calls = &watched;
-    for (uint32_t i = 0; i < KERNEL_RUNS; i++) {
-        need(decode(bench, run));
-        finish(&bench->batch);
-    }
-    gpu->calls = watch.calls;
-    gpu->calls->event_close(gpu, watch.from);
-    gpu->calls->event_close(gpu, watch.to);
-    printf(", \"kernels\": {");
-    for (uint32_t i = 0; i < watch.count; i++)
-        printf("%s\"%s\": {\"launches\": %u, \"ms\": %.4f}", i ? ", " : "", watch.kernels[i].name,
-               watch.kernels[i].launches / KERNEL_RUNS,
-               (double)watch.kernels[i].milliseconds / KERNEL_RUNS);
-    printf("}");
 }
 
 /* ---- measuring ----------------------------------------------------------------------------- */
@@ -446,7 +318,7 @@ static void check(struct bench *bench, struct run *run) {
                         batch->stream, &error));
     need(calls->copy_up(batch->gpu, batch->verdicts, bench->verdicts, verdict_bytes, batch->stream,
                         &error));
-    need(decode(bench, run));
+    need(decode(run));
     need(calls->copy_down(batch->gpu, bench->decoded, batch->decoded, bench->decoded_room,
                           batch->stream, &error));
     need(calls->copy_down(batch->gpu, bench->verdicts, batch->verdicts, verdict_bytes,
@@ -462,72 +334,40 @@ static void check(struct bench *bench, struct run *run) {
     run->refused = refused > run->refused ? refused : run->refused;
 }
 
-static float time_once(struct bench *bench, const struct run *run, cogpu_gpu_event *from,
-                       cogpu_gpu_event *to) {
+static void print_run(struct bench *bench, const struct run *run, const struct turn *turn) {
     const cogpu_gpu_batch *batch = &bench->batch;
-    const cogpu_gpu_calls *calls = batch->gpu->calls;
-    need(calls->record(batch->gpu, from, batch->stream, &error));
-    need(decode(bench, run));
-    need(calls->record(batch->gpu, to, batch->stream, &error));
-    need(calls->finish_event(batch->gpu, to, &error));
-    return calls->milliseconds(batch->gpu, from, to);
-}
-
-static int by_size(const void *left, const void *right) {
-    float a = *(const float *)left, b = *(const float *)right;
-    return (a > b) - (a < b);
-}
-
-static void time_all(struct bench *bench, struct run *runs, uint32_t count) {
-    cogpu_gpu *gpu = bench->batch.gpu;
-    cogpu_gpu_event *from, *to;
-    need(gpu->calls->event_open(gpu, &from, &error));
-    need(gpu->calls->event_open(gpu, &to, &error));
-    float spent = 0; /* stays 0 on the emulator, which has no clock */
-    for (uint32_t i = 0; i < WARM_UPS || (spent > 0 && spent < WARM_UP_MS); i++)
-        spent += time_once(bench, &runs[i % count], from, to);
-    for (uint32_t i = 0; i < options.repeats; i++)
-        for (uint32_t j = 0; j < count; j++)
-            runs[j].times[i] = time_once(bench, &runs[j], from, to);
-    for (uint32_t j = 0; j < count; j++)
-        qsort(runs[j].times, options.repeats, sizeof *runs[j].times, by_size);
-    gpu->calls->event_close(gpu, from);
-    gpu->calls->event_close(gpu, to);
-}
-
-static void print_run(struct bench *bench, const struct run *run) {
-    const cogpu_gpu_batch *batch = &bench->batch;
-    double median = (double)run->times[options.repeats / 2];
     printf("{\"file\": \"%s\", \"device\": \"%s\", \"who\": \"%s\", \"codec\": \"%s\", "
            "\"blocks\": %u, \"stored_bytes\": %llu, \"decoded_bytes\": %llu, "
-           "\"scratch_bytes\": %llu, \"ms\": %.4f, \"ms_min\": %.4f, \"ms_max\": %.4f, "
-           "\"gb_s\": %.2f, \"refused\": %u, \"wrong\": %u",
+           "\"scratch_bytes\": %llu, ",
            bench->name, batch->gpu->name, run->contender->name, bench->codec->name, batch->count,
            (unsigned long long)bench->stored_bytes, (unsigned long long)bench->decoded_bytes,
-           (unsigned long long)run->scratch_bytes, median, (double)run->times[0],
-           (double)run->times[options.repeats - 1],
-           median > 0 ? (double)bench->decoded_bytes / median / 1e6 : 0, run->refused, run->wrong);
+           (unsigned long long)run->scratch_bytes);
+    print_times(turn->times, bench->decoded_bytes);
+    printf(", \"refused\": %u, \"wrong\": %u", run->refused, run->wrong);
     if (options.kernels && run->contender == &ours)
-        print_kernels(bench, run);
+        print_kernels(batch->gpu, batch->stream, turn);
     printf("}\n");
     fflush(stdout);
 }
 
 static void measure(struct bench *bench, struct run *runs, uint32_t count) {
     cogpu_gpu *gpu = bench->batch.gpu;
+    struct turn turns[2];
     for (uint32_t i = 0; i < count; i++) {
+        runs[i].bench = bench;
         runs[i].scratch_bytes = runs[i].contender->scratch(bench);
         runs[i].scratch = on_device(gpu, runs[i].scratch_bytes + 1);
-        runs[i].times = need_memory(calloc(options.repeats, sizeof *runs[i].times));
+        float *times = need_memory(calloc(options.repeats, sizeof *times));
+        turns[i] = (struct turn){.work = decode, .subject = &runs[i], .times = times};
         check(bench, &runs[i]);
     }
-    time_all(bench, runs, count);
+    time_all(gpu, bench->batch.stream, turns, count);
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t j = 1; j < CHECKS; j++)
             check(bench, &runs[i]);
-        print_run(bench, &runs[i]);
+        print_run(bench, &runs[i], &turns[i]);
         gpu->calls->release(gpu, runs[i].scratch);
-        free(runs[i].times);
+        free(turns[i].times);
     }
 }
 
@@ -587,8 +427,11 @@ static bool measure_file(cogpu_gpu *gpu, cogpu_pool *pool, const char *path) {
     open_batch(bench);
     for_each_block(bench, decode_on_host);
     struct run runs[] = {{.contender = &ours}, {.contender = &theirs}};
+    uint32_t compression = bench->image.compression;
     bool has_nvcomp =
-        !options.is_emu && !options.ours_alone && nvcomp_find(&nvcomp, bench->image.compression);
+        !options.is_emu && !options.ours_alone &&
+        nvcomp_find(compression, "DecompressGetTempSizeAsync", (void *)&nvcomp.scratch) &&
+        nvcomp_find(compression, "DecompressAsync", (void *)&nvcomp.decode);
     if (has_nvcomp) {
         bench->nvcomp = &nvcomp;
         nvcomp_load(bench, &nvcomp);
@@ -603,42 +446,7 @@ static bool measure_file(cogpu_gpu *gpu, cogpu_pool *pool, const char *path) {
     return runs[0].wrong == 0;
 }
 
-/* Takes an option; false for what is none. */
-static bool take_option(const char *word) {
-    if (strcmp(word, "--emu") == 0)
-        options.is_emu = true;
-    else if (strcmp(word, "--ours") == 0)
-        options.ours_alone = true;
-    else if (strcmp(word, "--least") == 0)
-        options.least_scratch = true;
-    else if (strcmp(word, "--kernels") == 0)
-        options.kernels = true;
-    else if (strncmp(word, "--repeats=", 10) == 0)
-        options.repeats = (uint32_t)strtoul(word + 10, NULL, 10);
-    else
-        return false;
-    return options.repeats > 0;
-}
-
 int main(int count, char **words) {
-    int first = 1;
-    while (first < count && take_option(words[first]))
-        first++;
-    if (first == count || words[first][0] == '-') {
-        fprintf(stderr, "gpu_decode [--emu] [--ours: no nvCOMP] [--least: scratch] [--kernels] "
-                        "[--repeats=9] FILE...\n");
-        return 2;
-    }
-    cogpu_gpu *gpu;
-    cogpu_pool *pool;
-    uint32_t threads = cogpu_processors() < SEATS_MAX ? cogpu_processors() : SEATS_MAX;
-    bool is_right = true;
-    need(options.is_emu ? cogpu_gpu_open_emu(1, 8ULL << 30, &gpu, &error)
-                        : cogpu_gpu_open_driver(0, &gpu, &error));
-    need(cogpu_pool_open(threads, &pool, &error));
-    for (; first < count; first++)
-        is_right &= measure_file(gpu, pool, words[first]);
-    cogpu_pool_close(pool);
-    gpu->calls->close(gpu);
-    return is_right ? 0 : 1;
+    return measure_files(count, words, "gpu_decode " OPTIONS_HELP " FILE...", take_option,
+                         measure_file);
 }

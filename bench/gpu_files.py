@@ -1,4 +1,5 @@
-"""The files of the GPU's benchmark: which there are, and their making (once: they are kept).
+"""The files of the GPU's benchmark: which are read and which are written, and the making of those that are
+read (once: they are kept).
 
 Takes the rasters of rasters.py at full size and stores each in every way that is measured. GDAL writes the
 files, as it writes those that people have; where rasterio is not installed, and for what GDAL does not
@@ -20,7 +21,7 @@ import tifffile
 import rasters
 
 WORKERS = len(os.sched_getaffinity(0))
-SIDE, SMALL_SIDE = 10_000, 3600
+SIDE, SMALL_SIDE, WRITE_SIDE = 10_000, 3600, 8192
 GDAL = getattr(rasterio, "__gdal_version__", None)  # None: rasterio is a stand-in that cannot write
 GDAL_CODECS = {"deflate": rasters.DEFLATE, "zstd": rasters.ZSTD, "lzw": rasters.LZW,
                "packbits": {"compress": "packbits"}, "none": {}}
@@ -69,9 +70,45 @@ def cases():
         Case("uint16", "zlib", 2), Case("uint16", "packbits")]
 
 
-def chosen(names):
+@dataclass
+class WriteCase:
+    """A file that is written, in tiles of 512. Level 0 is the default; 7, which looks at one place before, and 8, which looks at more, are high."""
+    raster: str
+    codec: str
+    predictor: int
+    level: int = 0
+    cog: bool = False
+
+    @property
+    def name(self):
+        parts = ["write", "cog" * self.cog, self.raster, self.codec, f"p{self.predictor}", "high" * (self.level > 0)]
+        return "-".join(filter(None, parts))
+
+
+def write_cases():
+    return [WriteCase("float32", "deflate", 3), WriteCase("uint16", "deflate", 2), WriteCase("float32", "deflate", 3, 7),
+            WriteCase("float32", "deflate", 2, 8), WriteCase("float32", "zstd", 3), WriteCase("float32", "zstd", 2),
+            WriteCase("float32", "lzw", 2), WriteCase("float32", "deflate", 3, cog=True)]
+
+
+@dataclass
+class EncodeCase:
+    """A raster whose tiles are cut and encoded by one codec, with all predictors that it is measured with."""
+    raster: str
+    codec: str
+
+    @property
+    def name(self):
+        return f"encode-{self.raster}-{self.codec}"
+
+
+def encode_cases():
+    return [EncodeCase(raster, codec) for raster in ("float32", "uint16") for codec in ("deflate", "zstd", "lzw", "packbits")]
+
+
+def chosen(field, names):
     """The cases whose names have one of these parts, with * for anything; all, if there are none."""
-    return [case for case in cases()
+    return [case for case in field
             if not names or any(fnmatch(case.name, f"*{name}*") for name in names)]
 
 

@@ -55,10 +55,10 @@ class Driver:
     """NVIDIA's driver: page-locked memory, and waiting for all of the GPU's work."""
 
     def __init__(self):
-        self.library, context = c.CDLL("libcuda.so.1"), pointer()
+        self.library, self.context = c.CDLL("libcuda.so.1"), pointer()
         self.need("cuInit", 0)
-        self.need("cuDevicePrimaryCtxRetain", c.byref(context), 0)
-        self.need("cuCtxSetCurrent", context)
+        self.need("cuDevicePrimaryCtxRetain", c.byref(self.context), 0)
+        self.need("cuCtxSetCurrent", self.context)
 
     def need(self, name, *arguments):
         status = getattr(self.library, name)(*arguments)
@@ -76,21 +76,31 @@ class Driver:
     def finish(self):
         self.need("cuCtxSynchronize")
 
+    def free_bytes(self):
+        """Of the device; any thread may ask."""
+        free, total = c.c_size_t(), c.c_size_t()
+        self.need("cuCtxSetCurrent", self.context)
+        self.need("cuMemGetInfo_v2", c.byref(free), c.byref(total))
+        return free.value
+
 
 class Emulated:
     """In the driver's place for the emulator, whose memory is the host's."""
     page_locked = staticmethod(lambda size: np.empty(size, "u1"))
     release = finish = staticmethod(lambda *_: None)
+    free_bytes = staticmethod(lambda: 0)
 
 
 class Device:
-    """The device with one raster's memory on it, and the pixels that have to get there."""
+    """The device with one raster's memory on it, and the pixels that have to get there. `device_bytes` are
+    what the context may take of it; 0 for its default."""
 
-    def __init__(self, is_emu):
+    def __init__(self, is_emu, device_bytes=0):
         self.kind, self.context, self.raster = EMU if is_emu else CUDA, pointer(), pointer()
         self.driver, self.kept = Emulated() if is_emu else Driver(), {}
         self.pool = ThreadPoolExecutor(WORKERS)
-        call(cogpu.cogpu_context_open, None, c.byref(self.context))
+        call(cogpu.cogpu_context_open, c.byref(cogpu_lib.ContextOptions(device_bytes=device_bytes)),
+             c.byref(self.context))
 
     def page_locked(self, name, size):
         """Kept for the next file, since page-locking takes long."""
@@ -100,11 +110,13 @@ class Device:
             self.kept[name] = self.driver.page_locked(size)
         return self.kept[name][:size]
 
+    def allocate(self, size):
+        call(cogpu.cogpu_device_allocate, self.context, self.kind, 0, size, c.byref(self.raster))
+
     def begin(self, path, pixels):
         """The file that is read next."""
         self.pixels, bytes_of_file = pixels, path.stat().st_size
-        call(cogpu.cogpu_device_allocate, self.context, self.kind, 0,
-             max(pixels.nbytes, bytes_of_file), c.byref(self.raster))
+        self.allocate(max(pixels.nbytes, bytes_of_file))
         self.host = self.page_locked("host", pixels.nbytes)
         self.stored = self.page_locked("stored", bytes_of_file)
         with open(path, "rb") as file:
@@ -117,6 +129,10 @@ class Device:
         call(cogpu.cogpu_device_upload, self.context, self.kind, 0, array.ctypes.data, array.nbytes,
              self.raster)
 
+    def download(self, address, array):
+        call(cogpu.cogpu_device_download, self.context, self.kind, 0, address, array.nbytes,
+             array.ctypes.data)
+
     def wrong_pixels(self, read):
         """How many of a read's pixels are not the source's; what was there before is no pixel of it."""
         rows = [slice(y, y + 256) for y in range(0, len(self.pixels), 256)]
@@ -124,9 +140,7 @@ class Device:
         found = self.host.view(bits).reshape(self.pixels.shape)
         list(self.pool.map(lambda some: found[some].fill(NO_PIXEL), rows))
         self.upload(self.host)
-        address = read()
-        call(cogpu.cogpu_device_download, self.context, self.kind, 0, address, self.host.nbytes,
-             self.host.ctypes.data)
+        self.download(read(), self.host)
         return sum(self.pool.map(
             lambda some: int(np.count_nonzero(found[some] != self.pixels[some].view(bits))), rows))
 
@@ -227,6 +241,27 @@ class NvTiff:
         return raster
 
 
+def xarray_spatial(device):
+    """(xrspatial.geotiff, cupy, versions) where they are installed."""
+    if device.kind == EMU:
+        raise OSError("needs a GPU")
+    np.row_stack = getattr(np, "row_stack", np.vstack)  # numba-cuda 0.30 asks for what NumPy 2.5 has no more
+    import cupy
+    import numba
+    from importlib.metadata import version
+    from xrspatial import geotiff
+    return geotiff, cupy, f"{version('xarray-spatial')} (Numba {numba.__version__}, CuPy {cupy.__version__})"
+
+
+def noting(work):
+    """What a call of xarray-spatial's returns, and its warning that it fell back to the processor, if any."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        result = work()
+    said = {str(one.message) for one in warned}
+    return result, "; ".join(sorted(words for words in said if " back to " in words))[:300]
+
+
 class XarraySpatial:
     """Its open_geotiff(gpu=True), which falls back to the processor where it cannot decode on the GPU: a
     warning tells, and is kept as `note`."""
@@ -234,46 +269,66 @@ class XarraySpatial:
     memory = note = None
 
     def __init__(self, device):
-        if device.kind == EMU:
-            raise OSError("needs a GPU")
-        np.row_stack = getattr(np, "row_stack", np.vstack)  # numba-cuda 0.30 asks for what NumPy 2.5 has no more
-        import cupy
-        import numba
-        from importlib.metadata import version
-        from xrspatial.geotiff import open_geotiff
-        self.version = f"{version('xarray-spatial')} (Numba {numba.__version__}, CuPy {cupy.__version__})"
-        self.open, self.finish, self.array = open_geotiff, cupy.cuda.runtime.deviceSynchronize, None
+        self.geotiff, cupy, self.version = xarray_spatial(device)
+        self.finish, self.array = cupy.cuda.runtime.deviceSynchronize, None
 
     def file(self, path):
         self.array = None  # its memory goes back to the pool
-        with warnings.catch_warnings(record=True) as warned:
-            warnings.simplefilter("always")
-            self.array = self.open(str(path), gpu=True)
+        self.array, self.note = noting(lambda: self.geotiff.open_geotiff(str(path), gpu=True))
         self.finish()
-        said = {str(one.message) for one in warned}
-        self.note = "; ".join(sorted(words for words in said if " back to " in words))[:300]
         return self.array.data.data.ptr
 
 
-class Wire:
-    """The file's bytes up to the device in one copy from page-locked memory, and nothing else: no read can
-    be faster that takes them this way."""
-    name = "wire"
-    file, version = None, ""
+class Bare:
+    """Moves the file's bytes, and makes no pixels of them: what it moved is compared with the file."""
+    file = memory = None
+    version = ""
 
     def __init__(self, device):
         self.device = device
 
+    def wrong(self, move):
+        found = np.empty_like(self.device.stored)
+        move()
+        self.fetch(found)
+        return int(np.count_nonzero(found != self.device.stored))
+
+
+class Wire(Bare):
+    """The file's bytes up to the device in one copy from page-locked memory, and nothing else: no read can
+    be faster that takes them this way."""
+    name = "wire"
+
     def memory(self, stored):
         self.device.upload(stored)
+
+    def fetch(self, found):
+        self.device.download(self.device.raster, found)
+
+
+class Ring(Bare):
+    """A file through a small ring of page-locked memory, by a thread for each processor: what the host and
+    the wire allow without decoding (gpu_ring.c)."""
+    name = "ring"
+
+    def __init__(self, device):
+        super().__init__(device)
+        self.library, self.ring = c.CDLL(str(cogpu_lib.LIBRARY.with_name("libbench_gpu_ring.so"))), pointer()
+        call(self.library.bench_ring_open, int(device.kind == EMU), c.byref(self.ring))
+
+    def file(self, path):
+        call(self.library.bench_ring_take, self.ring, str(path).encode())
+
+    def fetch(self, found):
+        call(self.library.bench_ring_give, self.ring, pointer(found.ctypes.data))
 
 
 # ---- measuring ---------------------------------------------------------------------------------
 
-def find(device, ours_alone):
-    """The readers that are there, and why the others are not."""
+def find(device, kinds):
+    """Those that are there, and why the others are not."""
     there, missing = [], {}
-    for kind in (Cogpu, Processor, Wire) + (() if ours_alone else (NvTiff, XarraySpatial)):
+    for kind in kinds:
         try:
             there.append(kind(device))
         except (ImportError, OSError, RuntimeError, AttributeError) as why:
@@ -281,9 +336,9 @@ def find(device, ours_alone):
     return there, missing
 
 
-def time_all(field, repeats):
-    """Milliseconds of each read. The readers take turns, in an order that rotates, so that a slow moment of
-    the machine meets all alike; one that is slow has fewer."""
+def time_all(field, repeats, before=lambda: None):
+    """Milliseconds of each read or write; `before` each, outside of its time. They take turns, in an order that
+    rotates, so that a slow moment of the machine meets all alike; one that is slow has fewer."""
     times = {name: [] for name in field}
     for turn in range(-(-repeats // TURN)):
         first = turn % len(field)
@@ -291,28 +346,33 @@ def time_all(field, repeats):
             for _ in range(TURN):
                 if len(times[name]) >= 2 and sum(times[name]) > LONG_MS:
                     break
+                before()
                 start = time.perf_counter()
                 field[name]()
                 times[name].append((time.perf_counter() - start) * 1e3)
     return times
 
 
+def spread(times):
+    return {"ms": median(times), "ms_min": min(times), "ms_max": max(times), "times": len(times)}
+
+
 def measure(device, readers, job, source, repeats):
     """{reader: its times and wrong pixels, or why it was refused} for one job, "file" or "memory"."""
     found, field = {}, {}
+    wrong = {reader.name: getattr(reader, "wrong", device.wrong_pixels) for reader in readers}
     for reader in readers:
         if getattr(reader, job) is None:
             continue
         read = lambda reader=reader: getattr(reader, job)(source)
         try:
-            found[reader.name] = {} if reader.name == "wire" else {"wrong": device.wrong_pixels(read)}
+            found[reader.name] = {"wrong": wrong[reader.name](read)}
             field[reader.name] = read
         except Exception as why:  # a peer that cannot read the file is a finding, not a failure
             found[reader.name] = {"refused": f"{type(why).__name__}: {why}"[:300]}
     for name, times in time_all(field, repeats).items():
-        if name != "wire":
-            found[name]["wrong"] = max(found[name]["wrong"], device.wrong_pixels(field[name]))
-        found[name] |= {"ms": median(times), "ms_min": min(times), "ms_max": max(times), "reads": len(times)}
+        found[name]["wrong"] = max(found[name]["wrong"], wrong[name](field[name]))
+        found[name] |= spread(times)
     for reader in readers:
         if getattr(reader, "note", None) and reader.name in found:
             found[reader.name]["note"] = reader.note
@@ -327,7 +387,7 @@ def main():
     options.add_argument("--emu", action="store_true")
     picked = options.parse_args()
     device = Device(picked.emu)
-    readers, missing = find(device, picked.ours)
+    readers, missing = find(device, (Cogpu, Processor, Wire, Ring) + (() if picked.ours else (NvTiff, XarraySpatial)))
     print(json.dumps({"versions": {reader.name: reader.version for reader in readers if reader.version},
                       "missing": missing}), flush=True)
     for path, source in zip(picked.files[::2], picked.files[1::2]):

@@ -38,12 +38,20 @@ def number(found, key="ms", digits=1):
 
 
 def summary(line):
-    """One line for who watches."""
+    """One line for who watches, of a file that was read or written."""
     if "failed" in line:
         return line["failed"]
-    parts = [f"{job}: " + ", ".join(f"{who} {number(found, digits=2)}" for who, found in line[f"from_{job}"].items())
-             for job in ("file", "memory")]
+    jobs = [job for job in line if job.startswith(("from_", "to_"))]
+    parts = [f"{job.replace('_', ' ')}: " + ", ".join(f"{who} {number(found, digits=2)}" for who, found in line[job].items())
+             for job in jobs]
     return "; ".join(parts) + " ms"
+
+
+def step_summary(line):
+    """The same of a step alone."""
+    what = " ".join(str(line[key]) for key in ("step", "codec", "level", "predictor") if key in line)
+    size = f", {line['ratio']:.3f} x {line['beside']}" if line.get("ratio") else ""
+    return f"{line['who']} {what} {line['gb_s']} GB/s{size}, {line['wrong']} wrong"
 
 
 def markdown(header, lines):
@@ -61,7 +69,7 @@ def times_as_fast(found):
 def main_table(files, outcome):
     header = ["file", "stored MB", "**decode**, GB/s", "nvCOMP", "**memory to raster**, ms", "nvTIFF",
               "**file to raster**, ms", "nvTIFF", "xarray-spatial", "x best peer",
-              f"{outcome['processors']} processors + upload", "the wire"]
+              f"{outcome['processors']} processors + upload", "a bare ring", "the wire"]
     lines = []
     for name, found in files.items():
         decode, file, memory = found["decode"], found["from_file"], found["from_memory"]
@@ -71,7 +79,7 @@ def main_table(files, outcome):
             number(decode.get("nvcomp", {}), "gb_s"), number(memory.get("cogpu", {})),
             number(memory.get("nvTIFF", {})), number(file.get("cogpu", {})),
             *(number(file.get(who, {})) for who in READERS[1:3]), times_as_fast(file),
-            number(file.get(READERS[3], {})), number(memory.get("wire", {}))])
+            number(file.get(READERS[3], {})), number(file.get("ring", {})), number(memory.get("wire", {}))])
     return markdown(header, lines)
 
 
@@ -84,28 +92,88 @@ def decoder_table(files):
                     lines)
 
 
-def kernel_table(files):
-    lines = [[short(name), kernel, spent["launches"], f"{spent['ms']:.3f}"]
-             for name, found in files.items()
-             for kernel, spent in found["decode"].get("cogpu", {}).get("kernels", {}).items()]
-    return "\n" + markdown(["file", "kernel", "launches", "ms, alone"], lines) if lines else ""
+def kernel_table(lines):
+    """Of steps alone."""
+    cells = [[short(line["file"]), *(line.get(key, "-") for key in ("codec", "level", "predictor")), kernel,
+              spent["launches"], f"{spent['ms']:.3f}"]
+             for line in lines for kernel, spent in line.get("kernels", {}).items()]
+    header = ["file", "codec", "level", "predictor", "kernel", "launches", "ms, alone"]
+    return "\n" + markdown(header, cells) if cells else ""
+
+
+# ---- writing -----------------------------------------------------------------------------------
+
+def encoder_table(lines):
+    """A row for each raster, codec, level and predictor; nvCOMP's algorithms side by side, as speed and size."""
+    steps = [line for line in lines if "ms" in line]
+    cuts = {(line["file"], line["predictor"]): line for line in steps if line["step"] == "cut"}
+    key = lambda line: tuple(line[part] for part in ("file", "codec", "level", "predictor"))
+    packs = {key(line): line for line in steps if line["step"] == "pack"}
+    cells = []
+    for our in (line for line in steps if line["step"] == "encode" and line["who"] == "cogpu"):
+        peers = [line for line in steps if line["who"] == "nvcomp" and line["beside"] == our["beside"] and
+                 (line["file"], line["codec"], line["predictor"]) == (our["file"], our["codec"], our["predictor"])]
+        cells.append([
+            " ".join([short(our["file"]).split("-")[0], our["codec"], *[str(our["level"])] * (our["level"] > 0),
+                      f"p{our['predictor']}"]), number(our, "gb_s"),
+            f"{our['ratio']:.3f} x {our['beside']}",
+            ", ".join(f"{number(peer, 'gb_s')} at {peer['ratio']:.3f}" for peer in sorted(peers, key=lambda p: p["level"]))
+            or "-", number(cuts[our["file"], our["predictor"]], "gb_s", 0), number(packs.get(key(our), {}), "gb_s", 0),
+            f"{our['scratch_bytes'] / 1e6:.0f}", our["unsteady"]])
+    return "\nEncode alone, GB/s of decoded bytes:\n\n" + markdown(
+        ["raster", "**encode**", "size", "nvCOMP, by algorithm", "cut", "pack", "scratch MB", "unsteady blocks"], cells)
+
+
+def write_table(lines, side):
+    cells = []
+    for line in (line for line in lines if "failed" not in line):
+        memory, disk, shm = line["to_memory"], line["to_disk"], line.get("to_memory_disk", {})
+        our, theirs = disk.get("cogpu", {}), disk.get("xarray-spatial", {})
+        cells.append([
+            line["file"].removeprefix("write-"), number(memory.get("cogpu", {})), number(line["to_buffer"].get("cogpu", {})),
+            number(memory.get("wire", {})), number(our), number(disk.get("bare", {})), number(disk.get("bare, flushed", {})),
+            number(theirs), number(shm.get("cogpu", {})), number(shm.get("bare", {})),
+            *(f"{one['bytes'] / 1e6:.1f}" if "bytes" in one else "-" for one in (our, theirs))])
+    return f"\nRaster of {side} x {side} to a file, ms:\n\n" + markdown(
+        ["file", "**to memory**", "to a buffer", "the wire down", "**to the disk**", "bare write", "bare write, flushed",
+         "xarray-spatial", "**to a disk in memory**", "bare write", "file, MB", "xarray-spatial's, MB"], cells)
+
+
+def peak_table(lines):
+    cells = [[line.get("who", line["file"]), f"{line.get('allowed', 0) >> 20} MiB" if line.get("allowed") else "default",
+              number(line), *(f"{line[key] / 1e6:.1f}" if key in line else "-" for key in ("device_bytes", "host_bytes"))]
+             for line in lines]
+    return "\nA COG with overviews, cogpu by swaths of 512 rows: memory beyond the swath, or the raster:\n\n" + markdown(
+        ["who", "device memory allowed", "ms", "device, MB", "host, MB"], cells)
+
+
+def write_report(outcome):
+    """What a run found of writing; nothing where it did not write."""
+    text = encoder_table(outcome["encode"]) if outcome.get("encode") else ""
+    if outcome.get("writes"):
+        text += write_table(outcome["writes"], outcome["write_side"])
+    return text + (peak_table(outcome["peaks"]) if outcome.get("peaks") else "")
 
 
 def remarks(outcome, files):
-    """Peers that are not there, files that one refuses or reads wrong, what one says beside."""
+    """Peers that are not there, files that one refuses or gets wrong, what one says beside."""
     found = [f"{who}: {why}" for who, why in outcome["missing"].items()]
     same = defaultdict(list)
-    for name, line in files.items():
+    for name, line in [*files.items(), *((line["file"], line) for line in outcome.get("writes", []))]:
         if "failed" in line:
             same["cogpu and its peers", line["failed"]].append(short(name))
-        for who, one in line["decode"].items():
+        for who, one in line.get("decode", {}).items():
             if "failed" in one or one["wrong"]:
                 same[who, one.get("failed", "WRONG BYTES")].append(short(name))
-        for job in ("from_file", "from_memory"):
+        for job in (job for job in line if job.startswith(("from_", "to_"))):
             for who, one in line[job].items():
                 why = "WRONG PIXELS" if one.get("wrong") else one.get("refused") or one.get("note")
                 if why and short(name) not in same[who, why]:
                     same[who, why].append(short(name))
+    for line in outcome.get("encode", []) + outcome.get("peaks", []):
+        why = line.get("failed") or line.get("refused") or "WRONG" * bool(line["wrong"])
+        if why and short(line["file"]) not in same[line.get("who", ""), why]:
+            same[line.get("who", ""), why].append(short(line["file"]))
     found += [f"{who}, {', '.join(names)}: {why}" for (who, why), names in same.items() if names]
     return "\nRemarks:\n\n" + "".join(f"- {line}\n" for line in found) if found else ""
 
@@ -114,21 +182,25 @@ def report(outcome):
     files = by_file(outcome)
     versions = ", ".join(f"{who} {version}" for who, version in outcome["versions"].items() if who in READERS[:3])
     text = (f"{outcome['machine']}; {outcome['processors']} processors; {outcome['side']} x {outcome['side']}; medians "
-            f"of up to {outcome['repeats']}; files by {outcome['written_by']}; {versions}.\n\n")
-    text += main_table(files, outcome)
+            f"of up to {outcome['repeats']}; files by {outcome['written_by']}; {versions}.\n")
+    if files:
+        text += "\n" + main_table(files, outcome)
     if outcome["decode"]:
         text += "\n" + decoder_table(files)
-    return text + kernel_table(files) + remarks(outcome, files)
+    return (text + write_report(outcome) + kernel_table(outcome["decode"] + outcome.get("encode", [])) +
+            remarks(outcome, files))
 
 
 def has_failed(outcome):
     """cogpu did not do something, or did it wrong."""
-    ours = [line for line in outcome["decode"] if line["who"] == "cogpu"]
-    for line in outcome["reads"]:
+    ours = [line for part in ("decode", "encode", "peaks") for line in outcome.get(part, [])
+            if line.get("who", "cogpu") == "cogpu"]
+    for line in outcome["reads"] + outcome.get("writes", []):
         ours += [line] if "failed" in line else [
-            line[job][who] for job in ("from_file", "from_memory") for who in (READERS[0], READERS[3])
+            line[job][who] for job in line if job.startswith(("from_", "to_")) for who in (READERS[0], READERS[3])
             if who in line[job]]
-    return any("failed" in line or "refused" in line and "ms" not in line or line["wrong"] for line in ours)
+    return any("failed" in line or "refused" in line and "ms" not in line or line["wrong"] or line.get("unsteady")
+               for line in ours)
 
 
 # ---- the picture -------------------------------------------------------------------------------
