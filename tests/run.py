@@ -29,10 +29,11 @@ TREES = {
            "-DCMAKE_CXX_COMPILER=clang++"],
     RACES: ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS=-O1", "-DCOGPU_RACES=ON", "-DCOGPU_CUDA=OFF"],
 }
-# Programs whose threads, or those of the kernels that they run, may race; and of their functions those that take long
-# and show nothing that others do not: make races runs them too.
-RACING = [f"test_{name}" for name in ("pool", "writer", "gpu_read", "cuda_void", "cuda_packbits", "cuda_place",
+# Programs whose threads, or those of the kernels that they run, may race; and of programs and functions those that
+# take long, or show nothing that others do not: make races runs them too.
+RACING = [f"test_{name}" for name in ("pool", "writer", "gpu_read", "gpu_pass", "cuda_void", "cuda_packbits", "cuda_place",
                                       "cuda_lzw", "cuda_inflate", "cuda_zstd")]
+RACING_LONG = [f"test_cuda_{name}" for name in ("cut", "pack", "shrink", "deflate", "lzw_encode", "packbits_encode")]
 LONG = {"test_cuda_inflate cut_off", "test_cuda_inflate finders", "test_cuda_inflate libdeflate_levels",
         "test_cuda_lzw long_runs", "test_cuda_place test_whole_samples", "test_cuda_zstd flipped",
         "test_cuda_zstd large_sizes", "test_cuda_zstd small_sizes", "test_gpu_read test_direct_reads",
@@ -156,7 +157,8 @@ def functions_of(program):
 
 
 def check_races(group, with_long):
-    built = build(RACES, "test_emu", *RACING)
+    programs = RACING + RACING_LONG * with_long
+    built = build(RACES, "test_emu", *programs)
     group.check("build with ThreadSanitizer", built)
     if built.returncode != 0:
         return
@@ -168,7 +170,7 @@ def check_races(group, with_long):
                 run("true") if "data race" in blind.stdout else subprocess.CompletedProcess([], 1, blind.stdout))
     jobs = [(name, lambda name=name: run(*plain, RACES / "tests" / name.split()[0], timeout=300,
                                          env={**options, "COGPU_TEST": name.split()[1]}))
-            for program in RACING for name in functions_of(program) if with_long or name not in LONG]
+            for program in programs for name in functions_of(program) if with_long or name not in LONG]
     for name, done in side_by_side(jobs):
         group.count(f"races in {name}", done)
 
