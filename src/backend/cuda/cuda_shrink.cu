@@ -998,18 +998,20 @@ DEVICE_FN uint64_t poll_mode(const struct cogpu_shrink_args *args, const struct 
 
 /* ---- the steps ---- */
 
-#define WEIGH_KERNELS(name, type)                                                                  \
-    KERNEL(cogpu_kernel_weigh_##name, struct cogpu_shrink_args, struct weigh_shared,               \
-           COGPU_SHRINK_THREADS, 5) {                                                              \
-        weigh_all(args, shared, type);                                                             \
-    }                                                                                              \
+#define AVERAGE_KERNEL(name, type)                                                                 \
     KERNEL(cogpu_kernel_average_##name, struct cogpu_shrink_args, struct nothing_shared,           \
            COGPU_SHRINK_THREADS, 8) {                                                              \
         (void)shared;                                                                              \
         average_all(args, type);                                                                   \
     }
+#define WEIGH_KERNEL(name, type)                                                                   \
+    KERNEL(cogpu_kernel_weigh_##name, struct cogpu_shrink_args, struct weigh_shared,               \
+           COGPU_SHRINK_THREADS, 5) {                                                              \
+        weigh_all(args, shared, type);                                                             \
+    }
 
-COGPU_SHRINK_TYPES(WEIGH_KERNELS)
+COGPU_SHRINK_TYPES(AVERAGE_KERNEL)
+COGPU_SHRINK_WEIGHED(WEIGH_KERNEL)
 
 KERNEL(cogpu_kernel_weigh_any, struct cogpu_shrink_args, struct weigh_shared, COGPU_SHRINK_THREADS,
        5) {

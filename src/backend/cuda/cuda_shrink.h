@@ -16,13 +16,15 @@ enum {
     COGPU_SHRINK_VOTES = 25     /* for mode and median, that a thread holds */
 };
 
-/* Types that have kernels of their own, by which they are weighed. Others share one. */
+/* Types that have kernels of their own for averages of two by two, and of these the one that has
+ * one for all that weighs. Others share one: nvcc takes long for each. */
 #define COGPU_SHRINK_TYPES(X)                                                                      \
     X(u8, COGPU_U8)                                                                                \
     X(u16, COGPU_U16)                                                                              \
     X(i16, COGPU_I16)                                                                              \
     X(f32, COGPU_F32)                                                                              \
     X(f64, COGPU_F64)
+#define COGPU_SHRINK_WEIGHED(X) X(f32, COGPU_F32)
 
 /* Bands of a raster, or a mask. */
 struct cogpu_shrink_plane {

@@ -11,9 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KERNELS_OF(name, type)                                                                     \
-    extern const cogpu_kernel cogpu_kernel_weigh_##name, cogpu_kernel_average_##name;
-COGPU_SHRINK_TYPES(KERNELS_OF)
+#define AVERAGE_OF(name, type) extern const cogpu_kernel cogpu_kernel_average_##name;
+#define WEIGH_OF(name, type)   extern const cogpu_kernel cogpu_kernel_weigh_##name;
+COGPU_SHRINK_TYPES(AVERAGE_OF)
+COGPU_SHRINK_WEIGHED(WEIGH_OF)
 extern const cogpu_kernel cogpu_kernel_shrink_nearest, cogpu_kernel_shrink_choose,
     cogpu_kernel_shrink_poll, cogpu_kernel_shrink_blank, cogpu_kernel_weigh_any;
 _Static_assert(sizeof(struct cogpu_shrink_args) <= 512, "too much for the arguments of a launch");
@@ -125,15 +126,22 @@ static uint32_t pairs_of(const struct cogpu_shrink_args *args) {
     return VECTOR / 2 / args->size;
 }
 
-static bool has_own_kernels(uint32_t type) {
-#define IS_TYPE(name, one) || type == one
-    return false COGPU_SHRINK_TYPES(IS_TYPE);
+static const cogpu_kernel *average_kernel_of(cogpu_type type) {
+#define AVERAGE_CASE(name, type)                                                                   \
+    case type:                                                                                     \
+        return &cogpu_kernel_average_##name;
+    switch (type) {
+        COGPU_SHRINK_TYPES(AVERAGE_CASE)
+    default:
+        return NULL;
+    }
 }
 
 static bool is_of_pairs(const struct cogpu_shrink_args *args) {
-    return args->method == COGPU_AVERAGE && has_own_kernels(args->type) && !args->guard.data &&
-           args->from_width == 2 * (uint64_t)args->to_width && args->to_width >= pairs_of(args) &&
-           args->from.stride_x == args->size && args->to.stride_x == args->size;
+    return args->method == COGPU_AVERAGE && average_kernel_of((cogpu_type)args->type) &&
+           !args->guard.data && args->from_width == 2 * (uint64_t)args->to_width &&
+           args->to_width >= pairs_of(args) && args->from.stride_x == args->size &&
+           args->to.stride_x == args->size;
 }
 
 /* Samples that one is made of at most, unless by a kernel. */
@@ -149,21 +157,26 @@ static bool is_polled(const struct cogpu_shrink_args *args) {
                COGPU_SHRINK_VOTES;
 }
 
-static const cogpu_kernel *kernel_of(const struct cogpu_shrink_args *args) {
+static const cogpu_kernel *weigh_kernel_of(cogpu_type type) {
 #define WEIGH_CASE(name, type)                                                                     \
     case type:                                                                                     \
-        return is_of_pairs(args) ? &cogpu_kernel_average_##name : &cogpu_kernel_weigh_##name;
+        return &cogpu_kernel_weigh_##name;
+    switch (type) {
+        COGPU_SHRINK_WEIGHED(WEIGH_CASE)
+    default:
+        return &cogpu_kernel_weigh_any;
+    }
+}
+
+static const cogpu_kernel *kernel_of(const struct cogpu_shrink_args *args) {
     if (args->method == COGPU_NEAREST)
         return &cogpu_kernel_shrink_nearest;
     if (is_polled(args))
         return &cogpu_kernel_shrink_poll;
     if (args->method >= COGPU_MODE)
         return &cogpu_kernel_shrink_choose;
-    switch (args->type) {
-        COGPU_SHRINK_TYPES(WEIGH_CASE)
-    default:
-        return &cogpu_kernel_weigh_any;
-    }
+    return is_of_pairs(args) ? average_kernel_of((cogpu_type)args->type)
+                             : weigh_kernel_of((cogpu_type)args->type);
 }
 
 /* Bands that lie side by side are best taken so. */
