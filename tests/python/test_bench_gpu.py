@@ -53,7 +53,8 @@ def test_a_wrong_pixel_is_seen(tmp_path, device, job):
     import gpu_readers
     pixels, path = ground("float32", 80), tmp_path / "a.tif"
     gpu_files.write_by_gdal(path, pixels, gpu_files.Case("float32", "lzw", 3, "s64"))
-    readers, missing = gpu_readers.find(device, ours_alone=False)
+    kinds = [getattr(gpu_readers, name) for name in ("Cogpu", "Processor", "Wire", "NvTiff", "XarraySpatial")]
+    readers, missing = gpu_readers.find(device, kinds)
     assert set(missing) == {"nvTIFF", "xarray-spatial"}
     device.begin(path, pixels)
     source = path if job == "file" else device.stored
@@ -92,7 +93,7 @@ def test_a_reader_that_ends_or_hangs_spoils_its_own_file_alone(tmp_path, monkeyp
     monkeypatch.setattr(bench_gpu, "BENCH", tmp_path)
     monkeypatch.setattr(bench_gpu, "SECONDS", 1)
     names = ["a", "ends", "b", "hangs", "c"]
-    lines = list(bench_gpu.reads([], [(pathlib.Path(name), "pixels") for name in names], None))
+    lines = list(bench_gpu.lines_of("gpu_readers.py", [], [(name, "pixels") for name in names], None))
     files = [line for line in lines if "file" in line]
     assert [line["file"] for line in files] == names
     assert ["failed" in line for line in files] == [False, True, False, True, False]
@@ -106,7 +107,7 @@ FOUND = {
                 "decoded_bytes": 4 * 10**8, "scratch_bytes": 0, "ms": 2.0, "gb_s": 200.0, "refused": 0, "wrong": 0}],
     "reads": [{"file": "gpu-float32-lzw-p2-512-10000.tif", "file_bytes": 10**8, "pixel_bytes": 4 * 10**8,
                "from_file": {"cogpu": {"ms": 6.0, "wrong": 0}, "nvTIFF": {"ms": 54.0, "wrong": 0},
-                             "processor + upload": {"ms": 80.0, "wrong": 0}},
+                             "processor + upload": {"ms": 80.0, "wrong": 0}, "ring": {"ms": 4.0, "wrong": 0}},
                "from_memory": {"cogpu": {"ms": 5.0, "wrong": 0}, "nvTIFF": {"refused": "not supported"},
                                "wire": {"ms": 2.0}}}],
 }
@@ -115,7 +116,7 @@ FOUND = {
 @pytest.mark.no_library
 def test_report():
     text = gpu_report.report(FOUND)
-    assert "| float32-lzw-p2-512-10000 | 100 | 200.0 | - | 5.0 | - | 6.0 | 54.0 | - | 9.0 | 80.0 | 2.0 |" in text
+    assert "| float32-lzw-p2-512-10000 | 100 | 200.0 | - | 5.0 | - | 6.0 | 54.0 | - | 9.0 | 80.0 | 4.0 | 2.0 |" in text
     assert "- xarray-spatial: No module named 'cupy'" in text
     assert "- nvTIFF, float32-lzw-p2-512-10000: not supported" in text
     assert not gpu_report.has_failed(FOUND)
