@@ -40,6 +40,8 @@ KERNEL(cogpu_kernel_test_all, struct plain_args, struct sums_shared, THREADS, 1)
     args->to[at] = scanned + (facts == 63 ? 0 : 1000000);
 }
 
+static cogpu_emu_stacks stacks;
+
 static void right_in_any_order(void) {
     uint32_t from[BLOCKS * THREADS], to[BLOCKS * THREADS];
     for (uint32_t i = 0; i < BLOCKS * THREADS; i++)
@@ -47,7 +49,8 @@ static void right_in_any_order(void) {
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         struct plain_args args = {from, to, 0};
         memset(to, 0xA5, sizeof to);
-        cogpu_emu_finding finding = cogpu_emu_run(&cogpu_kernel_test_all, BLOCKS, &args, seed);
+        cogpu_emu_finding finding =
+            cogpu_emu_run(&cogpu_kernel_test_all, BLOCKS, &args, seed, &stacks);
         CHECK(finding.text[0] == '\0');
         for (uint32_t block = 0, sum = 0; block < BLOCKS; block++, sum = 0)
             for (uint32_t i = block * THREADS; i < (block + 1) * THREADS; i++)
@@ -123,7 +126,7 @@ static bool hands_over(enum mistake mistake, uint64_t seed, char *text) {
     struct plain_args args = {given, to, mistake};
     for (uint32_t i = 0; i < THREADS; i++)
         given[i] = 0x01020304u * i + 99;
-    cogpu_emu_finding finding = cogpu_emu_run(&cogpu_kernel_test_mistakes, 1, &args, seed);
+    cogpu_emu_finding finding = cogpu_emu_run(&cogpu_kernel_test_mistakes, 1, &args, seed, &stacks);
     strcpy(text, finding.text);
     bool right = !finding.text[0];
     for (uint32_t i = 0; right && i < THREADS; i++)
@@ -210,7 +213,8 @@ static void makers_and_takers(void) {
     uint32_t to[THREADS];
     struct plain_args args = {NULL, to, 0};
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        cogpu_emu_finding finding = cogpu_emu_run(&cogpu_kernel_test_groups, 1, &args, seed);
+        cogpu_emu_finding finding =
+            cogpu_emu_run(&cogpu_kernel_test_groups, 1, &args, seed, &stacks);
         CHECK(finding.text[0] == '\0');
         for (uint32_t i = 64; i < THREADS; i++)
             CHECK(to[i] == 5 * (127 - i) + 10);
@@ -319,5 +323,6 @@ int main(void) {
     RUN(streams_work_late);
     RUN(events_are_recorded_again);
     RUN(limits_and_failures);
+    cogpu_emu_stacks_release(&stacks);
     return FINISH();
 }

@@ -213,6 +213,27 @@ static uint8_t *stack_of(const struct run *run, uint32_t thread) {
     return run->stacks + (size_t)thread * (STACK_BYTES + GUARD_BYTES) + GUARD_BYTES;
 }
 
+void cogpu_emu_stacks_release(cogpu_emu_stacks *stacks) {
+    if (stacks->memory)
+        munmap(stacks->memory, (size_t)stacks->threads * (STACK_BYTES + GUARD_BYTES));
+    *stacks = (cogpu_emu_stacks){0};
+}
+
+static bool has_stacks(cogpu_emu_stacks *stacks, uint32_t threads) {
+    if (threads <= stacks->threads)
+        return true;
+    cogpu_emu_stacks_release(stacks);
+    uint8_t *memory =
+        mmap(NULL, (size_t)threads * (STACK_BYTES + GUARD_BYTES), PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return false;
+    *stacks = (cogpu_emu_stacks){memory, threads};
+    for (uint32_t i = 0; i < threads; i++)
+        (void)mprotect(memory + (size_t)i * (STACK_BYTES + GUARD_BYTES), GUARD_BYTES, PROT_NONE);
+    return true;
+}
+
 /* From a fiber to the scheduler. `is_last`: this fiber never comes back. */
 static void leave_fiber(struct run *run, bool is_last) {
     struct fiber *fiber = &run->fibers[run->current];
@@ -553,48 +574,39 @@ static void run_block(struct run *run, uint32_t block) {
     check_red_zones(run);
 }
 
-static bool open_run(struct run *run) {
+static bool open_run(struct run *run, cogpu_emu_stacks *stacks) {
     uint32_t threads = run->kernel->threads;
-    size_t stack_bytes = (size_t)threads * (STACK_BYTES + GUARD_BYTES);
     run->fibers = cogpu_allocate(threads * sizeof *run->fibers);
     run->ready = cogpu_allocate(threads * sizeof *run->ready);
     run->shared_block = cogpu_allocate(run->kernel->shared_bytes + 2 * RED_ZONE);
-    run->stacks = mmap(NULL, stack_bytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (!run->fibers || !run->ready || !run->shared_block || run->stacks == MAP_FAILED)
+    if (!run->fibers || !run->ready || !run->shared_block || !has_stacks(stacks, threads))
         return false;
+    run->stacks = stacks->memory;
     run->shared = run->shared_block + RED_ZONE;
     introduce_all(run);
-    for (uint32_t i = 0; i < threads; i++)
-        (void)mprotect(stack_of(run, i) - GUARD_BYTES, GUARD_BYTES, PROT_NONE);
     return true;
 }
 
 static void close_run(struct run *run) {
-    size_t stack_bytes = (size_t)run->kernel->threads * (STACK_BYTES + GUARD_BYTES);
-    if (run->stacks != MAP_FAILED) {
 #ifdef HAS_ASAN
-        /* Fibers that have not come to their end leave all kinds of frames. */
-        for (uint32_t i = 0; i < run->kernel->threads && !run->finding->text[0]; i++)
-            ASAN_UNPOISON_MEMORY_REGION(stack_of(run, i) + STACK_BYTES - LEFT_BYTES, LEFT_BYTES);
-        if (run->finding->text[0])
-            ASAN_UNPOISON_MEMORY_REGION(run->stacks, stack_bytes);
+    /* Fibers that have not come to their end leave all kinds of frames. */
+    const size_t left_bytes = run->finding->text[0] ? STACK_BYTES : LEFT_BYTES;
+    for (uint32_t i = 0; run->stacks && i < run->kernel->threads; i++)
+        ASAN_UNPOISON_MEMORY_REGION(stack_of(run, i) + STACK_BYTES - left_bytes, left_bytes);
 #endif
-        munmap(run->stacks, stack_bytes);
-    }
     cogpu_release(run->shared_block);
     cogpu_release(run->ready);
     cogpu_release(run->fibers);
 }
 
 cogpu_emu_finding cogpu_emu_run(const cogpu_kernel *kernel, uint32_t blocks, const void *args,
-                                uint64_t seed) {
+                                uint64_t seed, cogpu_emu_stacks *stacks) {
     cogpu_emu_finding finding = {{0}};
-    struct run run = {.kernel = kernel, .args = args, .finding = &finding, .stacks = MAP_FAILED};
+    struct run run = {.kernel = kernel, .args = args, .finding = &finding};
     run.random = seed * 0x9E3779B97F4A7C15u + 0xD1B54A32D192ED03u;
     running = &run;
     cogpu_emu_here = (cogpu_emu_place){.threads = kernel->threads, .blocks = blocks};
-    if (kernel->threads % WARP_LANES || kernel->threads > THREADS_MAX || !open_run(&run))
+    if (kernel->threads % WARP_LANES || kernel->threads > THREADS_MAX || !open_run(&run, stacks))
         snprintf(finding.text, sizeof finding.text, "%s: no memory for %u threads", kernel->name,
                  kernel->threads);
     for (uint32_t block = 0; block < blocks && !finding.text[0]; block++)

@@ -17,9 +17,18 @@ typedef struct cogpu_emu_finding {
     char text[240]; /* empty: all went well */
 } cogpu_emu_finding;
 
-/* Runs all blocks of the grid, one after the other. */
+/* Stacks of fibers, for launches one after the other: to map them takes longer than many kernels.
+ * All zero: none. */
+typedef struct cogpu_emu_stacks {
+    uint8_t *memory;
+    uint32_t threads;
+} cogpu_emu_stacks;
+void cogpu_emu_stacks_release(cogpu_emu_stacks *stacks);
+
+/* Runs all blocks of the grid, one after the other. `stacks` are made larger where they have to be.
+ */
 cogpu_emu_finding cogpu_emu_run(const cogpu_kernel *kernel, uint32_t blocks, const void *args,
-                                uint64_t seed);
+                                uint64_t seed, cogpu_emu_stacks *stacks);
 
 /* ---- for simt_emu.h, the kernels' side ------------------------------------------------------ */
 

@@ -65,6 +65,7 @@ struct emu_gpu {
     uint64_t random, used;
     struct block *blocks;
     char failure[240]; /* sticks, as a GPU's does */
+    cogpu_emu_stacks stacks;
 };
 
 static struct emu_gpu *emu_of(cogpu_gpu *gpu) {
@@ -200,7 +201,7 @@ static void do_thing(struct emu_gpu *emu, struct thing *thing) {
         break;
     case LAUNCH: {
         cogpu_emu_finding finding =
-            cogpu_emu_run(thing->kernel, thing->blocks, thing->args, draw(emu));
+            cogpu_emu_run(thing->kernel, thing->blocks, thing->args, draw(emu), &emu->stacks);
         memcpy(emu->failure, finding.text, sizeof emu->failure);
     }
     }
@@ -380,6 +381,7 @@ static void emu_close(cogpu_gpu *gpu) {
     while (emu->blocks)
         emu_release(gpu, emu->blocks->memory);
     pthread_mutex_destroy(&emu->lock);
+    cogpu_emu_stacks_release(&emu->stacks);
     cogpu_release(emu);
 }
 
