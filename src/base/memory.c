@@ -5,8 +5,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { ALIGNMENT = 64, SLAB_BYTES = 4096, TAKE_ALIGNMENT = 16 };
+enum { ALIGNMENT = 64, SLAB_BYTES = 4096, TAKE_ALIGNMENT = 16, LARGE_PAGE = 2 << 20 };
 
 struct cogpu_arena_slab {
     struct cogpu_arena_slab *next;
@@ -23,6 +24,30 @@ void *cogpu_allocate(size_t bytes) {
 
 void cogpu_release(void *memory) {
     free(memory);
+}
+
+/* The system gives memory page by page as it is touched, which takes longer than to fill it: large
+ * pages are asked for, where there is room for whole ones and the system has such. */
+static void ask_for_large_pages(uint8_t *memory, size_t bytes) {
+#ifdef MADV_HUGEPAGE
+    const uintptr_t at = (uintptr_t)memory, page = LARGE_PAGE;
+    const uintptr_t first = (at + page - 1) / page, end = (at + bytes) / page;
+    if (first < end)
+        (void)madvise(memory + (first * page - at), (end - first) * page, MADV_HUGEPAGE);
+#else
+    (void)memory, (void)bytes;
+#endif
+}
+
+void *cogpu_reserve(size_t bytes) {
+    void *memory = cogpu_allocate(bytes);
+    if (memory)
+        ask_for_large_pages(memory, bytes);
+    return memory;
+}
+
+void *cogpu_resize(void *memory, size_t bytes) {
+    return realloc(memory, bytes ? bytes : 1);
 }
 
 void cogpu_arena_open(cogpu_arena *arena, uint64_t limit) {

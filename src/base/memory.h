@@ -17,6 +17,12 @@
 void *cogpu_allocate(size_t bytes);
 void cogpu_release(void *memory);
 
+/* As cogpu_allocate, for much of which little may be used: what is not touched takes no memory. */
+void *cogpu_reserve(size_t bytes);
+/* The same memory, or a copy, of so many bytes, aligned for anything of C's; NULL when there is
+ * none, and `memory`, which may be NULL, stays as it is. */
+void *cogpu_resize(void *memory, size_t bytes);
+
 typedef struct cogpu_arena {
     struct cogpu_arena_slab *slabs;
     uint64_t used;

@@ -37,8 +37,25 @@ cogpu_status cogpu_out_room(cogpu_out *out, uint64_t offset, size_t bytes, uint8
     return out->room_for && bytes ? out->room_for(out, offset, bytes, room, error) : COGPU_OK;
 }
 
+bool cogpu_out_holds(const cogpu_out *out, uint64_t bytes) {
+    return out->room_for && bytes <= out->room;
+}
+
+void cogpu_out_set_end(cogpu_out *out, uint64_t end) {
+    out->end = end;
+}
+
 bool cogpu_out_is_append_only(const cogpu_out *out) {
     return out->user.append_only;
+}
+
+int cogpu_out_descriptor(const cogpu_out *out) {
+    return out->file;
+}
+
+void *cogpu_out_buffer(const cogpu_out *out, size_t *bytes) {
+    *bytes = out->room;
+    return out->memory ? NULL : out->data;
 }
 
 cogpu_status cogpu_out_commit(cogpu_out *out, cogpu_error *error) {

@@ -18,6 +18,10 @@ typedef struct cogpu_spill cogpu_spill;
  * where the sink is not exactly one of path, memory and functions. */
 cogpu_status cogpu_out_open(const cogpu_sink *sink, cogpu_out **out, cogpu_error *error);
 
+/* So many bytes will come at most: a sink that hands over memory takes it at once where there is so
+ * much, and does not have to grow, which may mean copies. What is not written takes no room. */
+void cogpu_out_expect(cogpu_out *out, uint64_t most);
+
 /* Bytes at an offset; what was never written below the end reads as zeros. Where the sink is
  * append-only, `offset` must be the end. */
 cogpu_status cogpu_out_write(cogpu_out *out, uint64_t offset, const void *from, size_t bytes,
@@ -27,6 +31,17 @@ cogpu_status cogpu_out_write(cogpu_out *out, uint64_t offset, const void *from, 
 cogpu_status cogpu_out_room(cogpu_out *out, uint64_t offset, size_t bytes, uint8_t **room,
                             cogpu_error *error);
 bool cogpu_out_is_append_only(const cogpu_out *out);
+
+/* Whether so many bytes have their room in memory already. Such a sink can be told where the file
+ * ends: bytes before that hold anything until they are written, bytes behind it are dropped. */
+bool cogpu_out_holds(const cogpu_out *out, uint64_t bytes);
+void cogpu_out_set_end(cogpu_out *out, uint64_t end);
+
+/* The descriptor of a path's part file, for whoever has another way to write there; -1 for other
+ * sinks. */
+int cogpu_out_descriptor(const cogpu_out *out);
+/* The caller's buffer, where rooms stay until the end; NULL for other sinks. */
+void *cogpu_out_buffer(const cogpu_out *out, size_t *bytes);
 
 /* All bytes are there: flushed, renamed, handed over. Frees `out`, whatever it returns. */
 cogpu_status cogpu_out_commit(cogpu_out *out, cogpu_error *error);

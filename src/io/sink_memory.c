@@ -6,8 +6,10 @@
 #include <string.h>
 
 enum { FIRST_ROOM = 64 << 10 };
+/* Files of more are seldom meant for memory, and most of them are much smaller than they may be. */
+#define MOST_EXPECTED (UINT64_C(16) << 30)
 
-/* At least doubled, so that each byte is copied twice at most on average. */
+/* At least doubled, so that each byte is copied twice at most on average, where it has to be. */
 static cogpu_status grow(cogpu_out *out, uint64_t bytes, cogpu_error *error) {
     uint64_t room = out->room ? out->room : FIRST_ROOM;
     if (bytes <= out->room)
@@ -18,14 +20,11 @@ static cogpu_status grow(cogpu_out *out, uint64_t bytes, cogpu_error *error) {
                           (unsigned long long)bytes, out->room);
     while (room < bytes && room <= PTRDIFF_MAX / 2)
         room *= 2;
-    uint8_t *grown = room < bytes ? NULL : cogpu_allocate((size_t)room);
+    uint8_t *grown = room < bytes ? NULL : cogpu_resize(out->data, (size_t)room);
     if (!grown)
         return cogpu_fail(error, COGPU_MEMORY,
                           "out of memory: the file needs %llu bytes; write it to a path",
                           (unsigned long long)bytes);
-    if (out->end)
-        memcpy(grown, out->data, (size_t)out->end);
-    cogpu_release(out->data);
     out->data = grown;
     out->room = (size_t)room;
     return COGPU_OK;
@@ -53,8 +52,11 @@ static cogpu_status memory_write(cogpu_out *out, uint64_t offset, const void *fr
     return COGPU_OK;
 }
 
+/* What was expected and did not come is given back. */
 static cogpu_status memory_commit(cogpu_out *out, cogpu_error *error) {
+    uint8_t *fitting = out->data ? cogpu_resize(out->data, (size_t)out->end) : NULL;
     (void)error;
+    out->data = fitting ? fitting : out->data;
     *out->memory = (cogpu_memory){.data = out->data, .bytes = (size_t)out->end};
     return COGPU_OK;
 }
@@ -69,6 +71,13 @@ void cogpu_out_to_memory(cogpu_out *out, cogpu_memory *memory) {
     out->commit = memory_commit;
     out->abort = memory_abort;
     out->memory = memory;
+}
+
+void cogpu_out_expect(cogpu_out *out, uint64_t most) {
+    if (!out->memory || out->data || most > MOST_EXPECTED || most > PTRDIFF_MAX)
+        return;
+    out->data = cogpu_reserve((size_t)most);
+    out->room = out->data ? (size_t)most : 0;
 }
 
 static cogpu_status buffer_commit(cogpu_out *out, cogpu_error *error) {

@@ -32,7 +32,7 @@ cogpu_status cogpu_spill_open(const cogpu_out *out, uint64_t most, cogpu_spill *
                               cogpu_error *error) {
     cogpu_spill *made = cogpu_allocate(sizeof *made);
     bool is_large = out->room_for && most > MEMORY_BYTES && most <= PTRDIFF_MAX;
-    uint8_t *memory = is_large ? cogpu_allocate((size_t)most) : NULL;
+    uint8_t *memory = is_large ? cogpu_reserve((size_t)most) : NULL;
     size_t room = memory ? (size_t)most : MEMORY_BYTES;
     if (!memory)
         memory = cogpu_allocate(room);

@@ -17,6 +17,25 @@ static void test_allocate(void) {
         CHECK(!cogpu_allocate(SIZE_MAX - less));
 }
 
+/* Sizes around those of large pages, which are asked for. */
+static void test_reserve_and_resize(void) {
+    for (size_t bytes = 1; bytes < 10 << 20; bytes = bytes * 3 + 1) {
+        uint8_t *memory = cogpu_reserve(bytes);
+        CHECK(memory && (uintptr_t)memory % 64 == 0);
+        memory[0] = 1;
+        memory[bytes - 1] = 2;
+        memory = cogpu_resize(memory, 2 * bytes);
+        CHECK(memory && memory[0] == (bytes == 1 ? 2 : 1) && memory[bytes - 1] == 2);
+        memory[2 * bytes - 1] = 3;
+        memory = cogpu_resize(memory, bytes);
+        CHECK(memory && memory[bytes - 1] == 2);
+        memory = cogpu_resize(memory, 0);
+        CHECK(memory);
+        cogpu_release(memory);
+    }
+    CHECK(!cogpu_reserve(SIZE_MAX));
+}
+
 static bool is_zero(const uint8_t *bytes, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (bytes[i])
@@ -91,6 +110,7 @@ static void test_text(void) {
 
 int main(void) {
     RUN(test_allocate);
+    RUN(test_reserve_and_resize);
     RUN(test_arena_gives_zeroed_aligned_pieces);
     RUN(test_arena_keeps_its_limit);
     RUN(test_arena_refuses_what_overflows);

@@ -730,6 +730,29 @@ static void test_memory_that_is_not_there(void) {
     CHECK(memory.data == &untouched && memory.bytes == 7);
 }
 
+/* What was expected needs no growth, so nothing moves; more than that has to, and what there cannot
+ * be is as if it was not expected. */
+static void test_memory_that_is_expected(void) {
+    static const uint64_t most[] = {ALL, ALL / 2, 0, (uint64_t)1 << 62, UINT64_MAX};
+    for (int i = 0; i < 5; i++) {
+        cogpu_memory memory = {0};
+        cogpu_out *out = NULL;
+        uint8_t *first = NULL, *room = NULL;
+        CHECK(cogpu_out_open(&(cogpu_sink){.memory = &memory}, &out, &error) == COGPU_OK);
+        cogpu_out_expect(out, most[i]);
+        CHECK(cogpu_out_room(out, 0, 1, &first, &error) == COGPU_OK);
+        for (size_t at = 0; at < ALL; at += HEAD) {
+            size_t bytes = ALL - at < HEAD ? ALL - at : HEAD;
+            CHECK(cogpu_out_room(out, at, bytes, &room, &error) == COGPU_OK);
+            CHECK(most[i] != ALL || room == first + at);
+            memcpy(room, content + at, bytes);
+        }
+        CHECK(cogpu_out_commit(out, &error) == COGPU_OK);
+        CHECK(memory.bytes == ALL && memcmp(memory.data, content, ALL) == 0);
+        cogpu_memory_release(&memory);
+    }
+}
+
 /* ---- a user's functions ---- */
 
 static struct {
@@ -937,6 +960,7 @@ int main(void) {
     RUN(test_memory);
     RUN(test_holes_in_memory);
     RUN(test_memory_that_is_not_there);
+    RUN(test_memory_that_is_expected);
     RUN(test_functions);
     RUN(test_functions_that_fail);
     RUN(test_append_only);
