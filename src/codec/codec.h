@@ -120,7 +120,9 @@ typedef struct cogpu_encoder {
     cogpu_status (*encode)(cogpu_codec_state *state, const cogpu_encoding *encoding,
                            const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
                            size_t *got, cogpu_error *error);
-    /* Bytes that a block may take when it is encoded, at most. */
+    /* Bytes that a block may take when it is encoded, at most; by a device, too, so that what is
+     * planned by them, as whether a file has to be a BigTIFF, is the same wherever it is written.
+     */
     uint64_t (*bound)(const cogpu_encoding *encoding, uint64_t in_bytes);
     int least_level, most_level, usual_level; /* 0: it has none */
 } cogpu_encoder;

@@ -21,6 +21,7 @@ enum {
     FIRST = 258,
     TABLE_FULL = 4094, /* where libtiff clears, since old readers go wrong with 4095 */
     SEGMENT_CODES = TABLE_FULL - FIRST,
+    DEVICE_PIECE = 32 << 10,
     WIDTH_MIN = 9,
     WIDTH_MAX = 12,
     CODE_MASK = 0xFFF,
@@ -140,10 +141,11 @@ static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encod
     return COGPU_OK;
 }
 
-/* Each byte a code, the longest each, and a Clear after each full table; and the last store. */
+/* Each byte a code, the longest each, and a Clear after each full table, and for a device after
+ * each of its pieces; and the last store. */
 static uint64_t bound(const cogpu_encoding *encoding, uint64_t in_bytes) {
     (void)encoding;
-    const uint64_t codes = in_bytes + in_bytes / SEGMENT_CODES + 2;
+    const uint64_t codes = in_bytes + in_bytes / SEGMENT_CODES + in_bytes / DEVICE_PIECE + 2;
     return divide_up(codes, 2) * 3 + sizeof(uint64_t);
 }
 

@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* Bytes that are moved at once; they divide the longest literal and run. */
-enum { WIDE = 32, LONGEST = 128 };
+enum { WIDE = 32, LONGEST = 128, DEVICE_PIECE = 8 << 10 };
 
 /* A literal or run that the end of a part has cut. */
 struct packbits {
@@ -153,9 +153,11 @@ static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encod
 }
 
 /* Runs take no more than they hold, and one of three or more pays for the head of the literal
- * before it: what is left are the heads of the longest literals and of the last one of a row. */
+ * before it: what is left are the heads of the longest literals and of the last one of a row, and
+ * for a device of those in which one of its pieces ends. */
 static uint64_t bound(const cogpu_encoding *encoding, uint64_t in_bytes) {
-    return in_bytes + encoding->format.height * divide_up(encoding->format.row_bytes, LONGEST);
+    return in_bytes + encoding->format.height * divide_up(encoding->format.row_bytes, LONGEST) +
+           in_bytes / DEVICE_PIECE;
 }
 
 const cogpu_encoder cogpu_encoder_packbits = {.encode = encode, .bound = bound};
