@@ -1,6 +1,7 @@
 /*
- * Takes cuFile's calls, hands on bytes by pread and whatever mischief it is told: see
- * fake_cufile.h. With WITHOUT_BATCHES it is a version that has no batches.
+ * Takes cuFile's calls, hands on bytes by pread and pwrite and whatever mischief it is told: see
+ * fake_cufile.h. With WITHOUT_BATCHES it is a version that has no batches, with WITHOUT_WRITES one
+ * that only reads.
  */
 #define _GNU_SOURCE /* O_DIRECT */
 #include "fake_cufile.h"
@@ -62,15 +63,23 @@ static bool is_each(uint64_t each, off_t offset) {
     return each != 0 && (uint64_t)offset / PAGE % each == 0;
 }
 
-/* What a read comes to: bytes, or an error below 0. */
-static ssize_t read_bytes(void *file, void *memory, size_t bytes, off_t file_offset,
-                          off_t device_offset) {
-    atomic_fetch_add(&fake.unaligned, file_offset % PAGE != 0 || device_offset % PAGE != 0);
+enum operation { READ = 0, WRITE = 1 };
+
+/* What a read or a write comes to: bytes, or an error below 0. The last page of a file may be read
+ * in part. */
+static ssize_t move_bytes(enum operation operation, void *file, void *memory, size_t bytes,
+                          off_t file_offset, off_t device_offset) {
+    char *at = (char *)memory + device_offset;
+    atomic_fetch_add(&fake.unaligned, file_offset % PAGE != 0 || device_offset % PAGE != 0 ||
+                                          (operation == WRITE && bytes % PAGE != 0));
+    atomic_fetch_add(operation == READ ? &fake.reads : &fake.writes, 1);
     expect(bytes > 0);
     if (is_each(fake.fail_each, file_offset))
         return -EIO;
-    return pread(*(int *)file, (char *)memory + device_offset,
-                 is_each(fake.short_each, file_offset) ? bytes / 2 : bytes, file_offset);
+    if (is_each(fake.short_each, file_offset))
+        bytes /= 2;
+    return operation == READ ? pread(*(int *)file, at, bytes, file_offset)
+                             : pwrite(*(int *)file, at, bytes, file_offset);
 }
 
 EXPORT struct answer cuFileDriverOpen(void);
@@ -95,8 +104,8 @@ struct answer cuFileHandleRegister(void **handle, struct descriptor *descriptor)
     while (slot < FILES_MAX && files[slot] > 0)
         slot++;
     expect(slot < FILES_MAX && file > 0);
-    /* The reads of this library are not aligned in memory. */
-    fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_DIRECT);
+    if (!fake.passes_cache)
+        fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_DIRECT);
     files[slot] = file;
     *handle = &files[slot];
     atomic_fetch_add(&fake.files, 1);
@@ -131,9 +140,20 @@ EXPORT ssize_t cuFileRead(void *file, void *memory, size_t bytes, off_t file_off
                           off_t device_offset);
 ssize_t cuFileRead(void *file, void *memory, size_t bytes, off_t file_offset, off_t device_offset) {
     expect_context();
-    atomic_fetch_add(&fake.reads, 1);
-    return read_bytes(file, memory, bytes, file_offset, device_offset);
+    atomic_fetch_add(&fake.alone, 1);
+    return move_bytes(READ, file, memory, bytes, file_offset, device_offset);
 }
+
+#ifndef WITHOUT_WRITES
+EXPORT ssize_t cuFileWrite(void *file, void *memory, size_t bytes, off_t file_offset,
+                           off_t device_offset);
+ssize_t cuFileWrite(void *file, void *memory, size_t bytes, off_t file_offset,
+                    off_t device_offset) {
+    expect_context();
+    atomic_fetch_add(&fake.alone, 1);
+    return move_bytes(WRITE, file, memory, bytes, file_offset, device_offset);
+}
+#endif
 
 /* ---- batches: by one thread at a time ------------------------------------------------------ */
 
@@ -151,7 +171,7 @@ struct request {
         } batch;
     } u;
     void *file;
-    int operation;
+    enum operation operation;
     void *cookie;
 };
 
@@ -166,7 +186,7 @@ static struct batch {
     bool is_cancelled;
     unsigned room, count; /* requests; those that have ended are taken out */
     struct request requests[ENTRIES_MAX];
-    struct event told; /* the last, or one of no read */
+    struct event told; /* the last, or one of no request */
 } batches[BATCHES_MAX];
 
 EXPORT struct answer cuFileBatchIOSetUp(void **handle, unsigned room);
@@ -199,7 +219,7 @@ struct answer cuFileBatchIOSubmit(void *handle, unsigned count, struct request *
     if (atomic_fetch_add(&fake.submits, 1) + 1 == fake.submit_fails_at)
         return answer(5035);
     for (unsigned i = 0; i < count; i++) {
-        expect(requests[i].mode == 1 && requests[i].operation == 0);
+        expect(requests[i].mode == 1 && requests[i].operation <= WRITE);
         batch->requests[batch->count++] = requests[i];
     }
     atomic_fetch_add(&fake.submitted, count);
@@ -214,10 +234,11 @@ static bool end(const struct batch *batch, const struct request *request, struct
         return true;
     if (is_each(fake.stuck_each, request->u.batch.file_offset))
         return false;
-    ssize_t got = read_bytes(request->file, request->u.batch.memory, request->u.batch.bytes,
-                             request->u.batch.file_offset, request->u.batch.device_offset);
-    event->status = got < 0 ? FAILED : COMPLETE;
-    event->result = (size_t)got;
+    ssize_t moved = move_bytes(request->operation, request->file, request->u.batch.memory,
+                               request->u.batch.bytes, request->u.batch.file_offset,
+                               request->u.batch.device_offset);
+    event->status = moved < 0 ? FAILED : COMPLETE;
+    event->result = (size_t)moved;
     return true;
 }
 
@@ -234,7 +255,8 @@ static unsigned end_some(struct batch *batch, unsigned most, struct event *event
     return count;
 }
 
-/* An event that nobody may count: of no read, of one under way, or of one that was told before. */
+/* An event that nobody may count: of no request, of one under way, or of one that was told before.
+ */
 static struct event stray(const struct batch *batch, unsigned number) {
     if (number % 3 == 0)
         return (struct event){.cookie = (void *)UINTPTR_MAX, .status = COMPLETE};

@@ -1,6 +1,6 @@
 /*
  * A cuFile for tests, where the device's memory is memory of the host: what it is told to do, and
- * what it has counted. A read touches memory as late as it may, when its end is told.
+ * what it has counted. Bytes are moved as late as may be, when the end of a read or write is told.
  */
 #ifndef COGPU_TESTS_FAKE_CUFILE_H
 #define COGPU_TESTS_FAKE_CUFILE_H
@@ -20,19 +20,22 @@ typedef struct fake_cufile {
     unsigned status_lies_at;  /* one that is answered with more events than fit */
     unsigned late;            /* so many of these questions are answered with no event */
     unsigned piece;           /* events in an answer at most; 0 = all */
-    uint64_t short_each, fail_each, stuck_each; /* reads of each n-th page of the file; 0 = none */
+    uint64_t short_each, fail_each, stuck_each; /* at each n-th page of the file; 0 = none */
     bool ignores_cancel;
-    bool has_strays; /* events of no read, of one that has not ended, and of one told before */
+    bool passes_cache; /* files keep O_DIRECT: then all has to be aligned, in memory too */
+    bool has_strays;   /* events of no request, of one that has not ended, and of one told before */
     bool (*is_current)(void); /* whether the calling thread has the device's context */
 
     /* Counts. */
-    atomic_uint setups, submits, submitted, waits, cancels, reads;
-    atomic_uint submitted_before_wait;    /* reads, when the first question came */
+    atomic_uint setups, submits, submitted, waits, cancels;
+    atomic_uint alone;                    /* reads and writes in no batch */
+    atomic_uint reads, writes;            /* that were tried, in batches or in none */
+    atomic_uint submitted_before_wait;    /* when the first question came */
     atomic_uint batches, files, memories; /* that are open */
-    atomic_uint closed_under_way;         /* reads of batches that were destroyed too early */
+    atomic_uint closed_under_way;         /* requests of batches that were destroyed too early */
     atomic_uint wrong;                    /* calls that the interface does not allow */
     atomic_uint without_context;
-    atomic_uint unaligned; /* reads that would take a detour */
+    atomic_uint unaligned; /* reads and writes that would take a detour */
 } fake_cufile;
 
 /* "fake_cufile_control" in the library hands it out. */

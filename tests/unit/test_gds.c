@@ -1,12 +1,10 @@
 /*
- * GPUDirect Storage: plans of reads, and fetches by way of a fake cuFile that is short, late or
- * failing. Each kind of library is tried in a process of its own, since it is loaded once.
+ * GPUDirect Storage: plans of reads, and reads and writes by way of a fake cuFile that is short,
+ * late or failing. Each kind of library is tried in a process of its own, since it is loaded once.
  */
-#include "backend/cuda/gds.h"
 #include "backend/cuda/gpu.h"
 
-#include "fake_cufile.h"
-#include "stand_in.h"
+#include "gds_test.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -14,20 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PAGE = COGPU_GDS_PAGE, FILE_BYTES = (3 << 20) + 1234, SPANS_MAX = 6000 };
-
-static uint64_t random_state = 1;
-
-static uint64_t random_below(uint64_t bound) {
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (random_state >> 20) % bound;
-}
+enum { FILE_BYTES = (3 << 20) + 1234, SPANS_MAX = 6000 };
 
 /* ---- plan ---------------------------------------------------------------------------------- */
 
-static cogpu_gds_read reads[SPANS_MAX];
+static cogpu_gds_piece reads[SPANS_MAX];
 static cogpu_gds_place places[SPANS_MAX];
-static cogpu_error error;
 
 /* All spans of a batch, or COGPU_LIMIT where they need more than is allowed. */
 static cogpu_status plan_batch(cogpu_gds_plan *plan, const cogpu_gds_file *file,
@@ -45,7 +35,7 @@ static cogpu_status plan_all(cogpu_gds_plan *plan, uint64_t file_bytes, const co
     return plan_batch(plan, NULL, file_bytes, spans, count, allowed);
 }
 
-static bool is_read(const cogpu_gds_read *read, uint64_t offset, uint64_t bytes, uint64_t device) {
+static bool is_read(const cogpu_gds_piece *read, uint64_t offset, uint64_t bytes, uint64_t device) {
     return read->file_offset == offset && read->bytes == bytes && read->device_offset == device;
 }
 
@@ -161,7 +151,7 @@ static bool is_sound(const cogpu_gds_plan *plan, const cogpu_span *spans, uint32
                      uint64_t file_bytes) {
     uint64_t at = 0;
     for (uint32_t i = 0; i < plan->read_count; i++) {
-        const cogpu_gds_read *read = &plan->reads[i];
+        const cogpu_gds_piece *read = &plan->reads[i];
         uint64_t end = read->file_offset + read->bytes;
         if (read->device_offset != at || read->file_offset % PAGE != 0 || end > file_bytes ||
             (end % PAGE != 0 && end != file_bytes))
@@ -174,7 +164,7 @@ static bool is_sound(const cogpu_gds_plan *plan, const cogpu_span *spans, uint32
             continue;
         if (!is_inside || places[i].read >= plan->read_count)
             return false;
-        const cogpu_gds_read *read = &plan->reads[places[i].read];
+        const cogpu_gds_piece *read = &plan->reads[places[i].read];
         if (spans[i].offset < read->file_offset ||
             spans[i].offset + spans[i].bytes > read->file_offset + read->bytes ||
             places[i].device_offset - read->device_offset != spans[i].offset - read->file_offset)
@@ -209,14 +199,9 @@ static void test_plans_are_sound(void) {
 
 /* ---- libraries, each in a process of its own ----------------------------------------------- */
 
-static fake_cufile *fake;
-
-static void with_cufile(const char *path, void (*test)(void)) {
-    in_a_process("COGPU_CUFILE", path, "fake_cufile_control", (void **)&fake, test);
-}
-
 static void expect_absent(const char *why) {
     cogpu_gds_file *file = (void *)&error;
+    cogpu_gds_flight *flight = (void *)&error;
     cogpu_gds_work work = {.count = 0};
     uint32_t bad;
     CHECK_TEXT(cogpu_gds_absent(), why);
@@ -225,6 +210,8 @@ static void expect_absent(const char *why) {
     CHECK(strstr(error.message, why));
     CHECK(cogpu_gds_register(NULL, &work, 1, &error) == COGPU_UNSUPPORTED);
     CHECK(cogpu_gds_fetch(&work, &bad, &error) == COGPU_UNSUPPORTED);
+    CHECK(cogpu_gds_write(&work, &flight, &error) == COGPU_UNSUPPORTED && !flight);
+    CHECK(cogpu_gds_wait(flight, &bad, &error) == COGPU_OK && bad == 0);
     cogpu_gds_deregister(NULL, &work);
     cogpu_gds_file_close(NULL);
 }
@@ -243,6 +230,10 @@ static void in_no_such_file(void) {
 
 static void in_another_library(void) {
     expect_absent("cuFile is too old: it lacks cuFileDriverOpen");
+}
+
+static void in_a_library_that_cannot_write(void) {
+    expect_absent("cuFile is too old: it lacks cuFileWrite");
 }
 
 static void in_a_library_without_driver(void) {
@@ -269,59 +260,29 @@ static void test_absent_libraries(void) {
     with_cufile(NULL, in_no_library);
     with_cufile("/nonexistent/libcufile.so", in_no_such_file);
     with_cufile("libm.so.6", in_another_library);
+    with_cufile(FAKE_CUFILE_READING, in_a_library_that_cannot_write);
     with_cufile(FAKE_CUFILE, in_a_library_without_driver);
     with_cufile(FAKE_CUFILE, in_a_library_that_others_opened);
     with_cufile(FAKE_CUFILE, in_a_library_by_way_of_the_host);
     with_cufile(FAKE_CUFILE, in_a_library_without_properties);
 }
 
-/* ---- fetch --------------------------------------------------------------------------------- */
+/* ---- fetch, and write and wait: whichever way the bytes go, the same happens --------------- */
 
-static uint8_t content[FILE_BYTES];
-static bool has_batches;
+static cogpu_gds_piece pieces[SPANS_MAX];
+static uint8_t content[FILE_BYTES]; /* of the file */
+static bool has_batches, is_writing;
+static int descriptor;
 static cogpu_gds_file *file;
 static cogpu_pool *pool;
 
 /* A file with noise, which nobody can name any more. */
-static int make_file(void) {
+static void make_file(void) {
     char path[] = "/tmp/cogpu_gds_XXXXXX";
-    int descriptor = mkstemp(path);
-    for (size_t i = 0; i < FILE_BYTES; i++)
-        content[i] = (uint8_t)random_below(256);
+    descriptor = mkstemp(path);
+    fill_with_noise(content, FILE_BYTES);
     CHECK(descriptor >= 0 && write(descriptor, content, FILE_BYTES) == FILE_BYTES);
     unlink(path);
-    return descriptor;
-}
-
-static _Thread_local int current;
-static atomic_uint entered, refused;
-
-static bool enter(void *user) {
-    CHECK(user == &entered);
-    if (atomic_load(&refused))
-        return false;
-    current++;
-    atomic_fetch_add(&entered, 1);
-    return true;
-}
-
-static void leave(void *user) {
-    (void)user;
-    current--;
-}
-
-static bool is_current(void) {
-    return current > 0;
-}
-
-static const cogpu_gds_context context = {enter, leave, &entered};
-
-/* Orders and counts as at first, but for what is open. */
-static void reset(void) {
-    unsigned entries = fake->entries, files = fake->files, memories = fake->memories;
-    *fake = (fake_cufile){.entries = entries, .is_current = is_current};
-    fake->files = files;
-    fake->memories = memories;
 }
 
 enum { UNTOUCHED = 0x5A };
@@ -333,31 +294,45 @@ static void open_memory(uint64_t bytes) {
     memory_bytes = bytes;
     memory = malloc(bytes ? bytes : 1);
     memset(memory, UNTOUCHED, bytes);
+    if (is_writing)
+        fill_with_noise(memory, bytes);
 }
 
-static cogpu_status fetch(uint32_t count, uint32_t *bad) {
+static cogpu_status move(uint32_t count, uint32_t *bad) {
+    cogpu_gds_flight *flight = NULL;
     cogpu_gds_work work = {.memory = memory,
                            .memory_bytes = memory_bytes,
-                           .reads = reads,
+                           .pieces = pieces,
                            .count = count,
                            .context = &context,
                            .pool = pool,
                            .seats = 4,
                            .patience = 0.05};
-    return cogpu_gds_fetch(&work, bad, &error);
+    if (!is_writing)
+        return cogpu_gds_fetch(&work, bad, &error);
+    unsigned waits = fake->waits;
+    TRY(cogpu_gds_write(&work, &flight, &error));
+    CHECK(fake->waits == waits);
+    return cogpu_gds_wait(flight, bad, &error);
 }
 
-/* Reads are as expected, and what is DONE has the file's bytes. */
-static bool is_fetched(uint32_t count, bool (*is_bad)(const cogpu_gds_read *)) {
-    uint32_t wrong = 0;
+/* What cuFile was asked for, in batches or in none. */
+static uint32_t asked(void) {
+    return fake->submitted + fake->alone;
+}
+
+/* Pieces are as expected, and what is DONE has the same bytes in memory as in the file. */
+static bool is_moved(uint32_t count, bool (*is_bad)(const cogpu_gds_piece *)) {
+    uint32_t wrong = !is_clean() + (is_writing ? fake->reads : fake->writes);
+    if (is_writing)
+        CHECK(pread(descriptor, content, FILE_BYTES, 0) == FILE_BYTES);
     for (uint32_t i = 0; i < count; i++) {
-        const cogpu_gds_read *read = &reads[i];
-        wrong += read->state != (is_bad && is_bad(read) ? COGPU_GDS_BAD : COGPU_GDS_DONE);
-        if (read->state == COGPU_GDS_DONE)
-            wrong += memcmp(memory + read->device_offset, content + read->file_offset,
-                            (size_t)read->bytes) != 0;
+        const cogpu_gds_piece *piece = &pieces[i];
+        wrong += piece->state != (is_bad && is_bad(piece) ? COGPU_GDS_BAD : COGPU_GDS_DONE);
+        if (piece->state == COGPU_GDS_DONE)
+            wrong += memcmp(memory + piece->device_offset, content + piece->file_offset,
+                            (size_t)piece->bytes) != 0;
     }
-    wrong += fake->wrong + fake->without_context + fake->closed_under_way + (unsigned)current;
     return wrong == 0;
 }
 
@@ -365,10 +340,10 @@ static bool is_fetched(uint32_t count, bool (*is_bad)(const cogpu_gds_read *)) {
 static uint32_t list_pages(void) {
     uint32_t count = FILE_BYTES / PAGE;
     for (uint32_t i = 0; i < count; i++)
-        reads[i] = (cogpu_gds_read){.file = file,
-                                    .file_offset = (uint64_t)i * PAGE,
-                                    .bytes = PAGE,
-                                    .device_offset = (uint64_t)(count - 1 - i) * PAGE};
+        pieces[i] = (cogpu_gds_piece){.file = file,
+                                      .file_offset = (uint64_t)i * PAGE,
+                                      .bytes = PAGE,
+                                      .device_offset = (uint64_t)(count - 1 - i) * PAGE};
     open_memory((uint64_t)count * PAGE);
     return count;
 }
@@ -378,75 +353,75 @@ static void close_memory(void) {
     CHECK(fake->batches == 0);
 }
 
-static void test_fetch_of_nothing(void) {
+static void test_moving_nothing(void) {
     uint32_t bad = 9;
     reset();
     open_memory(0);
-    CHECK(fetch(0, &bad) == COGPU_OK && bad == 0);
-    CHECK(fake->setups == 0 && fake->reads == 0 && fake->waits == 0);
+    CHECK(move(0, &bad) == COGPU_OK && bad == 0);
+    CHECK(fake->setups == 0 && fake->alone == 0 && fake->waits == 0);
     close_memory();
 }
 
-static void test_fetch_of_one(void) {
+static void test_moving_one(void) {
     uint32_t bad = 9;
     reset();
     open_memory(PAGE);
-    reads[0] = (cogpu_gds_read){.file = file, .file_offset = 8 * PAGE, .bytes = PAGE};
-    CHECK(fetch(1, &bad) == COGPU_OK && bad == 0 && is_fetched(1, NULL));
-    CHECK(fake->submitted + fake->reads == 1);
+    pieces[0] = (cogpu_gds_piece){.file = file, .file_offset = 8 * PAGE, .bytes = PAGE};
+    CHECK(move(1, &bad) == COGPU_OK && bad == 0 && is_moved(1, NULL));
+    CHECK(asked() == 1);
     close_memory();
 }
 
-static void test_fetch_of_many(void) {
+static void test_moving_many(void) {
     uint32_t bad = 9;
     reset();
     uint32_t count = list_pages(), entries = fake->entries ? fake->entries : 128;
-    CHECK(fetch(count, &bad) == COGPU_OK && bad == 0 && is_fetched(count, NULL));
+    CHECK(move(count, &bad) == COGPU_OK && bad == 0 && is_moved(count, NULL));
     if (has_batches) {
         CHECK(fake->submitted == count && fake->submitted_before_wait == count);
-        CHECK(fake->submits == (count + entries - 1) / entries && fake->reads == 0);
+        CHECK(fake->submits == (count + entries - 1) / entries && fake->alone == 0);
     } else {
-        CHECK(fake->submitted == 0 && fake->reads == count);
+        CHECK(fake->submitted == 0 && fake->alone == count);
     }
     CHECK(fake->unaligned == 0);
     close_memory();
 }
 
-static void test_fetch_with_reads_of_nothing(void) {
+static void test_moving_pieces_of_nothing(void) {
     uint32_t bad = 9;
     reset();
     uint32_t count = list_pages(), empty = 0;
     for (uint32_t i = 0; i < count; i += 3, empty++)
-        reads[i].bytes = 0;
-    CHECK(fetch(count, &bad) == COGPU_OK && bad == 0 && is_fetched(count, NULL));
-    CHECK(fake->submitted + fake->reads == count - empty);
+        pieces[i].bytes = 0;
+    CHECK(move(count, &bad) == COGPU_OK && bad == 0 && is_moved(count, NULL));
+    CHECK(asked() == count - empty);
     for (uint32_t i = 0; i < count; i++)
-        reads[i].bytes = 0;
-    CHECK(fetch(count, &bad) == COGPU_OK && bad == 0);
-    CHECK(fake->submitted + fake->reads == count - empty);
+        pieces[i].bytes = 0;
+    CHECK(move(count, &bad) == COGPU_OK && bad == 0);
+    CHECK(asked() == count - empty);
     close_memory();
 }
 
-static bool is_odd(const cogpu_gds_read *read) {
-    return read->bytes != PAGE;
+static bool is_odd(const cogpu_gds_piece *piece) {
+    return piece->bytes != PAGE;
 }
 
-static void test_fetch_outside_memory(void) {
+static void test_moving_outside_memory(void) {
     uint32_t bad = 9;
     reset();
     uint32_t count = list_pages();
-    reads[3].bytes = UINT64_MAX;
-    reads[4].bytes = memory_bytes - reads[4].device_offset + 1;
-    reads[5].bytes = PAGE + 1, reads[5].device_offset = UINT64_MAX - PAGE;
-    reads[6].bytes = PAGE - 1, reads[6].file_offset = UINT64_MAX - 5;
-    reads[7].bytes = PAGE - 1, reads[7].file_offset = INT64_MAX - 5;
-    CHECK(fetch(count, &bad) == COGPU_OK && bad == 5 && is_fetched(count, is_odd));
-    CHECK(fake->submitted + fake->reads == count - 5);
+    pieces[3].bytes = UINT64_MAX;
+    pieces[4].bytes = memory_bytes - pieces[4].device_offset + 1;
+    pieces[5].bytes = PAGE + 1, pieces[5].device_offset = UINT64_MAX - PAGE;
+    pieces[6].bytes = PAGE - 1, pieces[6].file_offset = UINT64_MAX - 5;
+    pieces[7].bytes = PAGE - 1, pieces[7].file_offset = INT64_MAX - 5;
+    CHECK(move(count, &bad) == COGPU_OK && bad == 5 && is_moved(count, is_odd));
+    CHECK(asked() == count - 5);
     close_memory();
 }
 
-static bool is_mischief(const cogpu_gds_read *read) {
-    uint64_t page = read->file_offset / PAGE;
+static bool is_mischief(const cogpu_gds_piece *piece) {
+    uint64_t page = piece->file_offset / PAGE;
     return (fake->short_each && page % fake->short_each == 0) ||
            (fake->fail_each && page % fake->fail_each == 0) ||
            (fake->stuck_each && page % fake->stuck_each == 0);
@@ -455,11 +430,11 @@ static bool is_mischief(const cogpu_gds_read *read) {
 static uint32_t count_mischief(uint32_t count) {
     uint32_t bad = 0;
     for (uint32_t i = 0; i < count; i++)
-        bad += is_mischief(&reads[i]);
+        bad += is_mischief(&pieces[i]);
     return bad;
 }
 
-static void test_short_and_failing_reads(void) {
+static void test_short_and_failing_pieces(void) {
     static const uint64_t each[][2] = {{1, 0}, {0, 1}, {7, 0}, {0, 5}, {3, 4}};
     for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
         uint32_t bad = 9;
@@ -467,20 +442,27 @@ static void test_short_and_failing_reads(void) {
         uint32_t count = list_pages();
         fake->short_each = each[i][0];
         fake->fail_each = each[i][1];
-        CHECK(fetch(count, &bad) == COGPU_OK && is_fetched(count, is_mischief));
+        CHECK(move(count, &bad) == COGPU_OK && is_moved(count, is_mischief));
         CHECK(bad == count_mischief(count) && bad > 0);
         close_memory();
     }
-    /* What lies beyond the end of the file comes short by itself. */
+}
+
+/* A read comes short by itself, a write makes the file longer. */
+static void test_moving_beyond_the_end(void) {
     uint32_t bad = 9;
+    uint8_t last;
     reset();
     open_memory(PAGE);
-    reads[0] = (cogpu_gds_read){.file = file, .file_offset = FILE_BYTES - 10, .bytes = 11};
-    CHECK(fetch(1, &bad) == COGPU_OK && bad == 1 && reads[0].state == COGPU_GDS_BAD);
+    pieces[0] = (cogpu_gds_piece){.file = file, .file_offset = FILE_BYTES - 10, .bytes = 11};
+    CHECK(move(1, &bad) == COGPU_OK && bad == !is_writing);
+    CHECK(pieces[0].state == (is_writing ? COGPU_GDS_DONE : COGPU_GDS_BAD));
+    if (is_writing)
+        CHECK(pread(descriptor, &last, 1, FILE_BYTES) == 1 && last == memory[10]);
     close_memory();
 }
 
-static void test_late_reads(void) {
+static void test_late_pieces(void) {
     for (unsigned piece = 0; piece < 8; piece++) {
         uint32_t bad = 9;
         reset();
@@ -489,14 +471,14 @@ static void test_late_reads(void) {
         fake->piece = piece;
         fake->has_strays = piece % 2;
         fake->fail_each = 10;
-        CHECK(fetch(count, &bad) == COGPU_OK && is_fetched(count, is_mischief));
+        CHECK(move(count, &bad) == COGPU_OK && is_moved(count, is_mischief));
         CHECK(bad == count_mischief(count));
         CHECK(!has_batches || fake->submitted_before_wait == count);
         close_memory();
     }
 }
 
-/* Batches that cuFile refuses are read by threads. */
+/* What cuFile takes in no batch is moved by threads. */
 static void test_refused_batches(void) {
     for (unsigned i = 0; i < 4; i++) {
         uint32_t bad = 9;
@@ -504,20 +486,20 @@ static void test_refused_batches(void) {
         uint32_t count = list_pages();
         fake->setup_fails_at = i < 2 ? i + 1 : 0;
         fake->submit_fails_at = i >= 2 ? i - 1 : 0;
-        CHECK(fetch(count, &bad) == COGPU_OK && bad == 0 && is_fetched(count, NULL));
-        CHECK(fake->submitted + fake->reads == count && fake->reads > 0);
+        CHECK(move(count, &bad) == COGPU_OK && bad == 0 && is_moved(count, NULL));
+        CHECK(asked() == count && fake->alone > 0);
         CHECK(!has_batches || fake->submitted_before_wait == fake->submitted);
         close_memory();
     }
 }
 
-/* Reads that do not end are told to, and the others are not lost. */
-static void test_stuck_reads(void) {
+/* Pieces that do not end are told to, and the others are not lost. */
+static void test_stuck_pieces(void) {
     uint32_t bad = 9;
     reset();
     uint32_t count = list_pages();
     fake->stuck_each = 50;
-    CHECK(fetch(count, &bad) == COGPU_OK && is_fetched(count, is_mischief));
+    CHECK(move(count, &bad) == COGPU_OK && is_moved(count, is_mischief));
     CHECK(bad == count_mischief(count) && fake->cancels > 0);
     close_memory();
 }
@@ -530,10 +512,10 @@ static void test_failing_status(void) {
         uint32_t count = list_pages(), entries = fake->entries ? fake->entries : 128;
         fake->status_fails_at = !is_lie;
         fake->status_lies_at = is_lie;
-        CHECK(fetch(count, &bad) == COGPU_OK);
+        CHECK(move(count, &bad) == COGPU_OK);
         CHECK(bad == (entries < count ? entries : count) && fake->cancels == 1);
         for (uint32_t i = 0; i < count; i++)
-            done += reads[i].state == COGPU_GDS_DONE;
+            done += pieces[i].state == COGPU_GDS_DONE;
         CHECK(done + bad == count && fake->wrong == 0 && fake->closed_under_way == 0);
         close_memory();
     }
@@ -544,7 +526,7 @@ static void test_no_context(void) {
     reset();
     uint32_t count = list_pages();
     atomic_store(&refused, 1);
-    CHECK(fetch(count, &bad) == COGPU_OK && bad == count && fake->submitted + fake->reads == 0);
+    CHECK(move(count, &bad) == COGPU_OK && bad == count && asked() == 0);
     CHECK(cogpu_gds_register(&context, memory, PAGE, &error) == COGPU_DEVICE);
     atomic_store(&refused, 0);
     close_memory();
@@ -560,11 +542,11 @@ static void test_files_and_memory(void) {
     CHECK(pipe(ends) == 0 && cogpu_gds_file_open(ends[0], &none, &error) == COGPU_IO && !none);
     close(ends[0]);
     close(ends[1]);
-    int descriptor = open("/proc/self/exe", O_RDONLY);
+    int program = open("/proc/self/exe", O_RDONLY);
     fake->file_error = 5008;
-    CHECK(cogpu_gds_file_open(descriptor, &none, &error) == COGPU_DEVICE && !none);
+    CHECK(cogpu_gds_file_open(program, &none, &error) == COGPU_DEVICE && !none);
     CHECK_TEXT(error.message, "cuFile failed to take up a file: its error 5008, CUDA's error 0");
-    close(descriptor);
+    close(program);
     fake->memory_error = 5036;
     CHECK(cogpu_gds_register(&context, &byte, 1, &error) == COGPU_DEVICE);
     CHECK(fake->memories == 0 && fake->files == 1);
@@ -595,7 +577,7 @@ static cogpu_status read_batch(cogpu_gpu *gpu, const cogpu_span *spans, uint32_t
     }
     cogpu_gds_work work = {.memory = device,
                            .memory_bytes = plan.bytes,
-                           .reads = reads,
+                           .pieces = reads,
                            .count = plan.read_count,
                            .context = &context,
                            .pool = pool,
@@ -627,7 +609,7 @@ static void test_batches_of_spans(void) {
     for (uint32_t i = 0; i < SPANS_MAX; i++)
         spans[i] = (cogpu_span){i * 389 % (FILE_BYTES / PAGE) * PAGE + i % PAGE, i % 100 ? 90 : 0};
     CHECK(read_batch(gpu, spans, SPANS_MAX, 1 << 30) == COGPU_OK);
-    CHECK(fake->submitted + fake->reads > 5000);
+    CHECK(asked() > 5000);
     gpu->calls->close(gpu);
 }
 
@@ -640,47 +622,53 @@ static void test_a_guard_that_refuses(void) {
     CHECK(gpu->calls->memory(gpu, &before, &total, &error) == COGPU_OK);
     CHECK(read_batch(gpu, spans, 2, 2 * PAGE - 1) == COGPU_LIMIT);
     CHECK(gpu->calls->memory(gpu, &after, &total, &error) == COGPU_OK && before == after);
-    CHECK(fake->memories == 0 && fake->setups == 0 && fake->reads == 0);
+    CHECK(fake->memories == 0 && fake->setups == 0 && asked() == 0);
     CHECK(read_batch(gpu, spans, 2, 2 * PAGE) == COGPU_OK);
     gpu->calls->close(gpu);
 }
 
-/* Last, since a batch stays open: what can still be written to is reported. */
-static void test_reads_that_never_end(void) {
+/* Last, since a batch stays open: what may still be moved is reported. */
+static void test_pieces_that_never_end(void) {
     uint32_t bad = 9;
     reset();
     uint32_t count = list_pages();
     fake->stuck_each = 1000000; /* the first page of the file */
     fake->ignores_cancel = true;
-    CHECK(fetch(count, &bad) == COGPU_DEVICE && bad == 1 && is_fetched(count, is_mischief));
+    CHECK(move(count, &bad) == COGPU_DEVICE && bad == 1 && is_moved(count, is_mischief));
+    CHECK(strstr(error.message, is_writing ? "writes, not even" : "reads, not even"));
     CHECK(strstr(error.message, "does not end 1 of") && fake->batches == 1);
     free(memory);
 }
 
 static void in_a_library_at_work(void) {
-    int descriptor = make_file();
+    make_file();
     CHECK(!cogpu_gds_absent() && cogpu_gds_is_direct());
-    CHECK(cogpu_gds_file_open(descriptor, &file, &error) == COGPU_OK);
-    close(descriptor);
+    int copy = dup(descriptor);
+    CHECK(cogpu_gds_file_open(copy, &file, &error) == COGPU_OK);
+    close(copy);
     CHECK(cogpu_pool_open(4, &pool, &error) == COGPU_OK);
     test_files_and_memory();
-    test_fetch_of_nothing();
-    test_fetch_of_one();
-    test_fetch_of_many();
-    test_fetch_with_reads_of_nothing();
-    test_fetch_outside_memory();
-    test_short_and_failing_reads();
-    test_late_reads();
+    test_moving_nothing();
+    test_moving_one();
+    test_moving_many();
+    test_moving_pieces_of_nothing();
+    test_moving_outside_memory();
+    test_short_and_failing_pieces();
+    test_late_pieces();
     test_refused_batches();
     test_no_context();
-    test_batches_of_spans();
-    test_a_guard_that_refuses();
+    if (!is_writing) {
+        test_batches_of_spans();
+        test_a_guard_that_refuses();
+    }
+    test_moving_beyond_the_end();
     if (has_batches) {
-        test_stuck_reads();
+        test_stuck_pieces();
         test_failing_status();
-        test_reads_that_never_end();
+        test_pieces_that_never_end();
     }
     cogpu_gds_file_close(file);
+    close(descriptor);
     cogpu_pool_close(pool);
     CHECK(fake->files == 0 && fake->memories == 0);
 }
@@ -690,15 +678,22 @@ static void in_a_library_of_small_batches(void) {
     in_a_library_at_work();
 }
 
-static void test_fetch(void) {
+static void move_in_all_libraries(void) {
     has_batches = true;
     with_cufile(FAKE_CUFILE, in_a_library_at_work);
     with_cufile(FAKE_CUFILE, in_a_library_of_small_batches);
-}
-
-static void test_fetch_without_batches(void) {
     has_batches = false;
     with_cufile(FAKE_CUFILE_OLD, in_a_library_at_work);
+}
+
+static void test_reading(void) {
+    is_writing = false;
+    move_in_all_libraries();
+}
+
+static void test_writing(void) {
+    is_writing = true;
+    move_in_all_libraries();
 }
 
 int main(void) {
@@ -713,7 +708,7 @@ int main(void) {
     RUN(test_what_does_not_fit_changes_nothing);
     RUN(test_plans_are_sound);
     RUN(test_absent_libraries);
-    RUN(test_fetch);
-    RUN(test_fetch_without_batches);
+    RUN(test_reading);
+    RUN(test_writing);
     return FINISH();
 }

@@ -1,16 +1,17 @@
 /*
- * Takes the places of stored bytes in files, hands on the bytes in memory of the device: see gds.h.
+ * Takes places in files and in memory of the device, moves the bytes from one to the other: see
+ * gds.h.
  *
- * Reads go to cuFile in batches of as many as it takes at once, and all batches are submitted
- * before the first is asked how it stands. What cannot be submitted so, because cuFile is too old
- * for batches or refuses one, is read by threads, one read after the other. Whatever goes wrong
- * with a read is its own affair: it is BAD, and the caller reads these bytes as if there were no
- * cuFile. Only reads that do not end concern all, for the memory cannot be used again.
+ * Pieces, reads or writes, go to cuFile in batches of as many as it takes at once, and all batches
+ * are submitted before the first is asked how it stands. What cannot be submitted so, because
+ * cuFile is too old for batches or refuses one, is moved by threads, one piece after the other.
+ * Whatever goes wrong with a piece is its own affair: it is BAD, and the caller moves these bytes
+ * as if there were no cuFile. Only pieces that do not end concern all, for the memory cannot be
+ * used again.
  */
 #define _GNU_SOURCE /* O_DIRECT */
 #include "backend/cuda/gds.h"
 
-#include "backend/cuda/gpu.h"
 #include "base/checked.h"
 
 #include <dlfcn.h>
@@ -65,8 +66,9 @@ struct cufile_event {
 };
 
 enum { CUFILE_SUCCESS = 0, CUFILE_ALREADY_OPEN = 5026 };
-enum { CUFILE_DESCRIPTOR = 1 };             /* a type of descriptor */
-enum { CUFILE_BATCH = 1, CUFILE_READ = 0 }; /* a mode, an operation */
+enum { CUFILE_DESCRIPTOR = 1 }; /* a type of descriptor */
+enum { CUFILE_BATCH = 1 };      /* a mode */
+enum cufile_operation { CUFILE_READ = 0, CUFILE_WRITE = 1 };
 enum { CUFILE_WAITING = 1, CUFILE_PENDING = 2, CUFILE_COMPLETE = 16 };
 enum { CUFILE_PEER_TO_PEER = 1 << 11 }; /* direct, by the kernel's own means */
 enum { CUFILE_BATCH_ENTRIES = 128 };    /* that cuFile takes unless told otherwise */
@@ -80,7 +82,8 @@ enum { CUFILE_BATCH_ENTRIES = 128 };    /* that cuFile takes unless told otherwi
     X(void, file_deregister, "cuFileHandleDeregister", (void *))                                   \
     X(struct cufile_error, memory_register, "cuFileBufRegister", (const void *, size_t, int))      \
     X(struct cufile_error, memory_deregister, "cuFileBufDeregister", (const void *))               \
-    X(ssize_t, read, "cuFileRead", (void *, void *, size_t, off_t, off_t))
+    X(ssize_t, read, "cuFileRead", (void *, void *, size_t, off_t, off_t))                         \
+    X(ssize_t, write, "cuFileWrite", (void *, const void *, size_t, off_t, off_t))
 #define BATCH_CALLS(X)                                                                             \
     X(struct cufile_error, batch_open, "cuFileBatchIOSetUp", (void **, unsigned))                  \
     X(struct cufile_error, batch_submit, "cuFileBatchIOSubmit",                                    \
@@ -160,6 +163,10 @@ bool cogpu_gds_is_direct(void) {
     return !cogpu_gds_absent() && library.is_direct;
 }
 
+bool cogpu_gds_serves(const cogpu_gpu *gpu) {
+    return (!gpu->is_emulated || getenv("COGPU_CUFILE")) && cogpu_gds_is_direct();
+}
+
 static cogpu_status check_present(cogpu_error *error) {
     const char *why = cogpu_gds_absent();
     return why ? cogpu_fail(error, COGPU_UNSUPPORTED, "no GPUDirect Storage: %s", why) : COGPU_OK;
@@ -196,7 +203,7 @@ static bool pages_of(cogpu_span span, uint64_t file_bytes, uint64_t *start, uint
 }
 
 /* Whether bytes [start, end) can be had by a longer read: they may lie inside of it, too. */
-static bool extends(const cogpu_gds_read *read, uint64_t start, uint64_t end) {
+static bool extends(const cogpu_gds_piece *read, uint64_t start, uint64_t end) {
     uint64_t read_end = read->file_offset + read->bytes;
     if (start < read->file_offset)
         return false;
@@ -207,12 +214,12 @@ static bool extends(const cogpu_gds_read *read, uint64_t start, uint64_t end) {
 bool cogpu_gds_plan_add(cogpu_gds_plan *plan, const cogpu_gds_file *file, uint64_t file_bytes,
                         cogpu_span span, uint64_t allowed, cogpu_gds_place *place) {
     uint64_t start, end, bytes;
-    cogpu_gds_read *last = plan->read_count ? &plan->reads[plan->read_count - 1] : NULL;
+    cogpu_gds_piece *last = plan->read_count ? &plan->reads[plan->read_count - 1] : NULL;
     *place = (cogpu_gds_place){.read = COGPU_GDS_NO_READ};
     if (!pages_of(span, file_bytes, &start, &end))
         return true;
     bool is_new = !last || last->file != file || !extends(last, start, end);
-    cogpu_gds_read read = {.file = file, .file_offset = start, .device_offset = plan->bytes};
+    cogpu_gds_piece read = {.file = file, .file_offset = start, .device_offset = plan->bytes};
     if (!is_new)
         read = *last;
     if (end > read.file_offset + read.bytes)
@@ -227,6 +234,33 @@ bool cogpu_gds_plan_add(cogpu_gds_plan *plan, const cogpu_gds_file *file, uint64
     return true;
 }
 
+/* What the page cache counts in: on some machines more than cuFile's page, of which it is a
+ * multiple. */
+static uint64_t cache_page(void) {
+    long page = sysconf(_SC_PAGESIZE);
+    return page > COGPU_GDS_PAGE ? (uint64_t)page : COGPU_GDS_PAGE;
+}
+
+cogpu_gds_way cogpu_gds_plan_writes(const cogpu_gds_file *file, cogpu_span span,
+                                    uint64_t device_offset, cogpu_gds_piece *writes) {
+    uint64_t page = cache_page(), span_end;
+    cogpu_gds_way way = {.head = span.bytes};
+    if (!checked_add(span.offset, span.bytes, &span_end) || span_end > INT64_MAX)
+        return way; /* the host will say why that cannot be */
+    uint64_t start = divide_up(span.offset, page) * page, end = span_end / page * page;
+    if (start >= end)
+        return way;
+    way.head = start - span.offset;
+    way.tail = span_end - end;
+    for (uint64_t at = start; at < end; at += COGPU_GDS_WRITE_BYTES)
+        writes[way.count++] = (cogpu_gds_piece){
+            .file = file,
+            .file_offset = at,
+            .bytes = end - at < COGPU_GDS_WRITE_BYTES ? end - at : COGPU_GDS_WRITE_BYTES,
+            .device_offset = device_offset + (at - span.offset)};
+    return way;
+}
+
 /* ---- files and memory ---------------------------------------------------------------------- */
 
 struct cogpu_gds_file {
@@ -236,11 +270,12 @@ struct cogpu_gds_file {
 };
 
 /* The same file, opened once more: without the page cache, which the bytes are to pass by, where
- * its file system can do so. */
+ * its file system can do so. A lock that the descriptor has stays with it. */
 static int open_again(int descriptor) {
     char path[32];
     snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
-    int again = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
+    int mode = fcntl(descriptor, F_GETFL) & O_ACCMODE;
+    int again = open(path, mode | O_CLOEXEC | O_DIRECT);
     return again >= 0 ? again : fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
 }
 
@@ -249,7 +284,7 @@ cogpu_status cogpu_gds_file_open(int descriptor, cogpu_gds_file **out, cogpu_err
     *out = NULL;
     TRY(check_present(error));
     if (fstat(descriptor, &about) != 0 || !S_ISREG(about.st_mode))
-        return cogpu_fail(error, COGPU_IO, "GPUDirect Storage reads regular files only");
+        return cogpu_fail(error, COGPU_IO, "GPUDirect Storage takes regular files only");
     cogpu_gds_file *file = cogpu_allocate(sizeof *file);
     if (!file)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for a file");
@@ -283,6 +318,18 @@ uint64_t cogpu_gds_file_bytes(const cogpu_gds_file *file) {
     return file->bytes;
 }
 
+static bool enter_gpu(void *gpu) {
+    return ((cogpu_gpu *)gpu)->calls->enter(gpu);
+}
+
+static void leave_gpu(void *gpu) {
+    ((cogpu_gpu *)gpu)->calls->leave(gpu);
+}
+
+cogpu_gds_context cogpu_gds_context_of(cogpu_gpu *gpu) {
+    return (cogpu_gds_context){enter_gpu, leave_gpu, gpu};
+}
+
 static bool enter(const cogpu_gds_context *context) {
     return !context || context->enter(context->user);
 }
@@ -309,17 +356,18 @@ void cogpu_gds_deregister(const cogpu_gds_context *context, void *memory) {
     leave(context);
 }
 
-/* ---- fetch --------------------------------------------------------------------------------- */
+/* ---- fetch, write and wait ----------------------------------------------------------------- */
 
 struct batch {
     void *handle;
-    uint32_t under_way; /* reads */
+    uint32_t under_way; /* pieces */
 };
 
-/* A fetch from submission to end. */
-struct flight {
-    const cogpu_gds_work *work;
-    double patience, last_end; /* seconds; when a read ended last */
+/* Pieces of a work from submission to end. */
+struct cogpu_gds_flight {
+    cogpu_gds_work work;
+    enum cufile_operation operation;
+    double last_end; /* seconds; when a piece ended last */
     struct cufile_request *requests;
     struct cufile_event *events; /* room for one batch */
     struct batch *batches;
@@ -332,45 +380,48 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* What needs no cuFile: reads of nothing, and reads that cannot be. */
+/* What needs no cuFile: pieces of nothing, and pieces that cannot be. */
 static void sort_out(const cogpu_gds_work *work) {
     for (uint32_t i = 0; i < work->count; i++) {
-        cogpu_gds_read *read = &work->reads[i];
+        cogpu_gds_piece *piece = &work->pieces[i];
         uint64_t device_end, file_end;
-        bool fits = checked_add(read->device_offset, read->bytes, &device_end) &&
-                    checked_add(read->file_offset, read->bytes, &file_end) &&
+        bool fits = checked_add(piece->device_offset, piece->bytes, &device_end) &&
+                    checked_add(piece->file_offset, piece->bytes, &file_end) &&
                     device_end <= work->memory_bytes && file_end <= INT64_MAX;
-        read->state = !fits ? COGPU_GDS_BAD : read->bytes == 0 ? COGPU_GDS_DONE : COGPU_GDS_NEW;
+        piece->state = !fits ? COGPU_GDS_BAD : piece->bytes == 0 ? COGPU_GDS_DONE : COGPU_GDS_NEW;
     }
 }
 
 static uint32_t count_of(const cogpu_gds_work *work, cogpu_gds_state state) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < work->count; i++)
-        count += work->reads[i].state == state;
+        count += work->pieces[i].state == state;
     return count;
 }
 
-/* Reads are named by their index. */
-static uint32_t list_requests(const cogpu_gds_work *work, struct cufile_request *requests) {
+/* Pieces are named by their index. */
+static uint32_t list_requests(const cogpu_gds_flight *flight) {
+    const cogpu_gds_work *work = &flight->work;
     uint32_t count = 0;
     for (uint32_t i = 0; i < work->count; i++) {
-        const cogpu_gds_read *read = &work->reads[i];
-        if (read->state == COGPU_GDS_NEW)
-            requests[count++] = (struct cufile_request){.mode = CUFILE_BATCH,
-                                                        .memory = work->memory,
-                                                        .file_offset = (off_t)read->file_offset,
-                                                        .device_offset = (off_t)read->device_offset,
-                                                        .bytes = (size_t)read->bytes,
-                                                        .file = read->file->handle,
-                                                        .operation = CUFILE_READ,
-                                                        .cookie = (void *)(uintptr_t)i};
+        const cogpu_gds_piece *piece = &work->pieces[i];
+        if (piece->state == COGPU_GDS_NEW)
+            flight->requests[count++] =
+                (struct cufile_request){.mode = CUFILE_BATCH,
+                                        .memory = work->memory,
+                                        .file_offset = (off_t)piece->file_offset,
+                                        .device_offset = (off_t)piece->device_offset,
+                                        .bytes = (size_t)piece->bytes,
+                                        .file = piece->file->handle,
+                                        .operation = (int)flight->operation,
+                                        .cookie = (void *)(uintptr_t)i};
     }
     return count;
 }
 
-/* Where cuFile refuses, the reads stay NEW. */
-static void submit_batch(struct flight *flight, struct cufile_request *requests, uint32_t count) {
+/* Where cuFile refuses, the pieces stay NEW. */
+static void submit_batch(cogpu_gds_flight *flight, struct cufile_request *requests,
+                         uint32_t count) {
     struct batch batch = {.under_way = count};
     if (library.batch_open(&batch.handle, count).code != CUFILE_SUCCESS)
         return;
@@ -380,49 +431,55 @@ static void submit_batch(struct flight *flight, struct cufile_request *requests,
         return;
     }
     for (uint32_t i = 0; i < count; i++)
-        flight->work->reads[(uintptr_t)requests[i].cookie].state = COGPU_GDS_UNDER_WAY;
+        flight->work.pieces[(uintptr_t)requests[i].cookie].state = COGPU_GDS_UNDER_WAY;
     flight->batches[flight->batch_count++] = batch;
 }
 
-static void submit(struct flight *flight) {
-    uint32_t most = library.batch_entries, count = list_requests(flight->work, flight->requests);
+static void submit(cogpu_gds_flight *flight) {
+    uint32_t most = library.batch_entries, count = list_requests(flight);
     for (uint32_t at = 0; at < count; at += most)
         submit_batch(flight, flight->requests + at, count - at < most ? count - at : most);
 }
 
-/* One read, on a thread that waits for it. */
-static void read_alone(void *argument, uint32_t seat, uint64_t index) {
-    const cogpu_gds_work *work = argument;
-    cogpu_gds_read *read = &work->reads[index];
-    ssize_t got = -1;
+/* One piece, on a thread that waits for it. */
+static void move_alone(void *argument, uint32_t seat, uint64_t index) {
+    const cogpu_gds_flight *flight = argument;
+    const cogpu_gds_work *work = &flight->work;
+    cogpu_gds_piece *piece = &work->pieces[index];
+    ssize_t moved = -1;
     (void)seat;
-    if (read->state != COGPU_GDS_NEW)
+    if (piece->state != COGPU_GDS_NEW)
         return;
     if (enter(work->context)) {
-        got = library.read(read->file->handle, work->memory, (size_t)read->bytes,
-                           (off_t)read->file_offset, (off_t)read->device_offset);
+        size_t bytes = (size_t)piece->bytes;
+        off_t in_file = (off_t)piece->file_offset, in_memory = (off_t)piece->device_offset;
+        void *file = piece->file->handle;
+        moved = flight->operation == CUFILE_READ
+                    ? library.read(file, work->memory, bytes, in_file, in_memory)
+                    : library.write(file, work->memory, bytes, in_file, in_memory);
         leave(work->context);
     }
-    read->state = got >= 0 && (uint64_t)got == read->bytes ? COGPU_GDS_DONE : COGPU_GDS_BAD;
+    piece->state = moved >= 0 && (uint64_t)moved == piece->bytes ? COGPU_GDS_DONE : COGPU_GDS_BAD;
 }
 
-static void take_note(struct flight *flight, struct batch *batch,
+static void take_note(cogpu_gds_flight *flight, struct batch *batch,
                       const struct cufile_event *event) {
     uintptr_t index = (uintptr_t)event->cookie;
-    if (index >= flight->work->count || event->state == CUFILE_WAITING ||
+    if (index >= flight->work.count || event->state == CUFILE_WAITING ||
         event->state == CUFILE_PENDING)
         return;
-    cogpu_gds_read *read = &flight->work->reads[index];
-    if (read->state != COGPU_GDS_UNDER_WAY)
+    cogpu_gds_piece *piece = &flight->work.pieces[index];
+    if (piece->state != COGPU_GDS_UNDER_WAY)
         return;
-    bool is_whole = event->state == CUFILE_COMPLETE && event->result == read->bytes;
-    read->state = is_whole ? COGPU_GDS_DONE : COGPU_GDS_BAD;
+    bool is_whole = event->state == CUFILE_COMPLETE && event->result == piece->bytes;
+    piece->state = is_whole ? COGPU_GDS_DONE : COGPU_GDS_BAD;
     batch->under_way--;
     flight->last_end = now();
 }
 
-/* Waits until the batch's reads have ended. False: cuFile cannot tell, or none ends any more. */
-static bool wait_for(struct flight *flight, struct batch *batch) {
+/* Waits until the batch's pieces have ended. False: cuFile cannot tell, or none ends any more. */
+static bool wait_for(cogpu_gds_flight *flight, struct batch *batch) {
+    double patience = flight->work.patience > 0 ? flight->work.patience : 60;
     while (batch->under_way > 0) {
         struct timespec second = {.tv_sec = 1}, moment = {.tv_nsec = 50000};
         unsigned before = batch->under_way, count = before;
@@ -433,7 +490,7 @@ static bool wait_for(struct flight *flight, struct batch *batch) {
         for (unsigned i = 0; i < count; i++)
             take_note(flight, batch, &flight->events[i]);
         if (batch->under_way == before) {
-            if (now() - flight->last_end > flight->patience)
+            if (now() - flight->last_end > patience)
                 return false;
             nanosleep(&moment, NULL); /* lest we spin where cuFile does not wait */
         }
@@ -441,7 +498,7 @@ static bool wait_for(struct flight *flight, struct batch *batch) {
     return true;
 }
 
-static bool wait_for_all(struct flight *flight) {
+static bool wait_for_all(cogpu_gds_flight *flight) {
     bool all = true;
     flight->last_end = now();
     for (uint32_t i = 0; i < flight->batch_count; i++)
@@ -449,8 +506,8 @@ static bool wait_for_all(struct flight *flight) {
     return all;
 }
 
-/* A batch that does not end is left to cuFile: it may be writing yet. */
-static void finish(struct flight *flight) {
+/* A batch that does not end is left to cuFile: it may be moving bytes yet. */
+static void finish(cogpu_gds_flight *flight) {
     if (!wait_for_all(flight)) {
         for (uint32_t i = 0; i < flight->batch_count; i++)
             if (flight->batches[i].under_way > 0)
@@ -463,7 +520,7 @@ static void finish(struct flight *flight) {
 }
 
 /* Without memory for batches there are none: the threads need no memory. */
-static bool open_flight(struct flight *flight, uint32_t count) {
+static bool open_flight(cogpu_gds_flight *flight, uint32_t count) {
     flight->requests = cogpu_allocate(count * sizeof *flight->requests);
     flight->events = cogpu_allocate(library.batch_entries * sizeof *flight->events);
     flight->batches =
@@ -471,37 +528,68 @@ static bool open_flight(struct flight *flight, uint32_t count) {
     return flight->requests && flight->events && flight->batches;
 }
 
-static void close_flight(struct flight *flight) {
+static void close_flight(cogpu_gds_flight *flight) {
     cogpu_release(flight->requests);
     cogpu_release(flight->events);
     cogpu_release(flight->batches);
 }
 
-static void fly(const cogpu_gds_work *work, uint32_t count) {
-    struct flight flight = {.work = work, .patience = work->patience > 0 ? work->patience : 60};
-    if (library.has_batches && open_flight(&flight, count))
-        submit(&flight);
+static void start(cogpu_gds_flight *flight, const cogpu_gds_work *work,
+                  enum cufile_operation operation) {
+    *flight = (cogpu_gds_flight){.work = *work, .operation = operation};
+    sort_out(work);
+    uint32_t count = count_of(work, COGPU_GDS_NEW);
+    if (count == 0 || !enter(work->context))
+        return;
+    if (library.has_batches && open_flight(flight, count))
+        submit(flight);
     if (count_of(work, COGPU_GDS_NEW) > 0)
-        cogpu_pool_run(work->pool, work->seats, work->count, read_alone, (void *)(uintptr_t)work);
-    finish(&flight);
-    close_flight(&flight);
+        cogpu_pool_run(work->pool, work->seats, work->count, move_alone, flight);
+    leave(work->context);
+}
+
+static cogpu_status end(cogpu_gds_flight *flight, uint32_t *bad, cogpu_error *error) {
+    const cogpu_gds_work *work = &flight->work;
+    if (flight->batch_count > 0 && enter(work->context)) {
+        finish(flight);
+        leave(work->context);
+    }
+    close_flight(flight);
+    uint32_t stuck = count_of(work, COGPU_GDS_UNDER_WAY);
+    for (uint32_t i = 0; i < work->count; i++)
+        if (work->pieces[i].state != COGPU_GDS_DONE)
+            work->pieces[i].state = COGPU_GDS_BAD;
+    *bad = count_of(work, COGPU_GDS_BAD);
+    return stuck == 0
+               ? COGPU_OK
+               : cogpu_fail(error, COGPU_DEVICE,
+                            "cuFile does not end %u of %u %s, not even when told to", stuck,
+                            work->count, flight->operation == CUFILE_READ ? "reads" : "writes");
 }
 
 cogpu_status cogpu_gds_fetch(const cogpu_gds_work *work, uint32_t *bad, cogpu_error *error) {
+    cogpu_gds_flight flight;
     TRY(check_present(error));
-    sort_out(work);
-    uint32_t count = count_of(work, COGPU_GDS_NEW), stuck = 0;
-    if (count > 0 && enter(work->context)) {
-        fly(work, count);
-        leave(work->context);
-    }
-    stuck = count_of(work, COGPU_GDS_UNDER_WAY);
-    for (uint32_t i = 0; i < work->count; i++)
-        if (work->reads[i].state != COGPU_GDS_DONE)
-            work->reads[i].state = COGPU_GDS_BAD;
-    *bad = count_of(work, COGPU_GDS_BAD);
-    return stuck == 0 ? COGPU_OK
-                      : cogpu_fail(error, COGPU_DEVICE,
-                                   "cuFile does not end %u of %u reads, not even when told to",
-                                   stuck, work->count);
+    start(&flight, work, CUFILE_READ);
+    return end(&flight, bad, error);
+}
+
+cogpu_status cogpu_gds_write(const cogpu_gds_work *work, cogpu_gds_flight **flight,
+                             cogpu_error *error) {
+    *flight = NULL;
+    TRY(check_present(error));
+    *flight = cogpu_allocate(sizeof **flight);
+    if (!*flight)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory to write by cuFile");
+    start(*flight, work, CUFILE_WRITE);
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_gds_wait(cogpu_gds_flight *flight, uint32_t *bad, cogpu_error *error) {
+    *bad = 0;
+    if (!flight)
+        return COGPU_OK;
+    cogpu_status status = end(flight, bad, error);
+    cogpu_release(flight);
+    return status;
 }

@@ -51,7 +51,7 @@ static void fetch_directly(struct cogpu_slot *slot) {
     uint32_t bad = 0;
     cogpu_gds_work fetch = {.memory = slot->berth->device + COGPU_STAGING,
                             .memory_bytes = slot->berth->bytes - COGPU_STAGING,
-                            .reads = slot->direct.reads,
+                            .pieces = slot->direct.reads,
                             .count = slot->direct.read_count,
                             .context = work->gds_context,
                             .pool = work->pool,
