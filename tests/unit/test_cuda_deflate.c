@@ -147,9 +147,17 @@ static void encode(subject *subjects, uint32_t count, int level, uint32_t scratc
         gpu_test_need(calls->allocate(gpu, m.bytes[i], &m.at[i], &error), &error);
     for (int i = 0; i < SCRATCH; i++)
         gpu_test_need(calls->copy_up(gpu, m.at[i], from[i], m.bytes[i], stream, &error), &error);
-    const cogpu_gpu_encoding encoding = {gpu,          stream,        blocks,          count,
-                                         m.at[BLOCKS], m.at[DECODED], m.at[SLOTS],     m.at[SIZES],
-                                         level,        m.at[SCRATCH], m.bytes[SCRATCH]};
+    const cogpu_gpu_encoding encoding = {.gpu = gpu,
+                                         .stream = stream,
+                                         .blocks = blocks,
+                                         .count = count,
+                                         .device_blocks = m.at[BLOCKS],
+                                         .decoded = m.at[DECODED],
+                                         .slots = m.at[SLOTS],
+                                         .sizes = m.at[SIZES],
+                                         .level = level,
+                                         .scratch = m.at[SCRATCH],
+                                         .scratch_bytes = m.bytes[SCRATCH]};
     gpu_test_need(cogpu_gpu_deflate.encode(&encoding, &error), &error);
     gpu_test_need(calls->copy_down(gpu, slots, m.at[SLOTS], out, stream, &error), &error);
     gpu_test_need(calls->copy_down(gpu, sizes, m.at[SIZES], m.bytes[SIZES], stream, &error),
@@ -549,6 +557,19 @@ static void long_codes(void) {
     forget(&s, 1);
 }
 
+/* A segment has bytes that are nowhere else, so that its bits are almost as many as there is room
+ * for while they are made. */
+static void dear_segment(void) {
+    enum { SEGMENT = 128 };
+    subject s = make_subject(SKEWED, PART);
+    for (uint32_t i = 0; i < SEGMENT; i++)
+        s.data[7 * SEGMENT + i] = (uint8_t)(128 + (i ^ 1));
+    encode(&s, 1, 6, 4);
+    judge(&s, 1);
+    CHECK(take_apart(&s).longest >= 13);
+    forget(&s, 1);
+}
+
 static void sparse_blocks(void) {
     subject subjects[9];
     for (uint32_t i = 0; i < 9; i++) {
@@ -634,6 +655,7 @@ int main(void) {
     RUN(mixed_parts);
     RUN(steps_and_rows);
     RUN(long_codes);
+    RUN(dear_segment);
     RUN(sparse_blocks);
     RUN(same_bytes);
     RUN(as_far_as_can_be);

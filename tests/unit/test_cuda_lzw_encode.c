@@ -136,6 +136,23 @@ static void long_runs(void) {
     release_all(blocks, 2);
 }
 
+/* Strings that are longer than the bytes that a step has at hand, and what they end with. */
+static void strings_behind_the_step(void) {
+    enum { COUNT = 8 };
+    gpu_block blocks[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++) {
+        blocks[i] = block_of(PIECE, CONSTANT);
+        uint8_t *bytes = (uint8_t *)blocks[i].in;
+        memset(bytes, 'a', PIECE);
+        for (uint32_t at = 16000 + draw(5000); at < PIECE; at += 1 + draw(400))
+            bytes[at] = 'b';
+    }
+    encode_all(blocks, COUNT);
+    for (uint32_t i = 0; i < COUNT; i++)
+        CHECK(is_as_host(&blocks[i]));
+    release_all(blocks, COUNT);
+}
+
 static bool is_same(const gpu_block *a, const gpu_block *b) {
     return a->size == b->size && memcmp(a->out, b->out, a->size) == 0;
 }
@@ -191,6 +208,7 @@ int main(void) {
     RUN(several_pieces);
     RUN(last_piece_is_short);
     RUN(long_runs);
+    RUN(strings_behind_the_step);
     RUN(mixed_batches);
     RUN(any_order_of_threads);
     gpu->calls->close(gpu);

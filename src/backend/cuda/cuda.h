@@ -23,6 +23,10 @@ enum { COGPU_GPU_SLACK = 256 };
  * two of them. */
 enum { COGPU_GPU_ALIGN = 256 };
 
+static inline uint64_t cogpu_gpu_align(uint64_t bytes) {
+    return (bytes + COGPU_GPU_ALIGN - 1) / COGPU_GPU_ALIGN * COGPU_GPU_ALIGN;
+}
+
 /* Larger blocks, stored or decoded, are the host's: bits and bytes are counted in 32 bits. */
 enum { COGPU_GPU_BLOCK_MAX = 1 << 28 };
 

@@ -12,8 +12,8 @@
  * made before. A match ends with its segment.
  * 4. Each thread walks the way it has found and counts the symbols on it.
  * 5. Of the counts Huffman codes are made, of at most 15 bits, and the header that tells them.
- * 6. Each thread sums up the bits of its segment; the sums of all before it say where it writes
- * them.
+ * 6. Each thread writes the bits of its segment, in place of its choices and bytes, and moves them
+ * to where the sums of all before it say.
  *
  * The parts of a block are staged. Then a warp gives each its place, the stream's bits being known,
  * and a block of threads for each part moves it there. A part that its codes would not make smaller
@@ -63,7 +63,8 @@ enum {
 };
 
 struct deflate_shared {
-    /* The part before, while matches are searched, then choices; behind that the part itself. */
+    /* The part before, while matches are searched, then choices; behind that the part itself. At
+     * last the bits of segments are in both. */
     uint32_t bytes[2 * PADDED_WORDS + PEEK_WORDS];
     union {
         uint32_t first_counts[COUNT_COPIES * LITERALS];
@@ -78,11 +79,6 @@ struct deflate_shared {
     uint8_t literal_costs[LITERALS], lengths[SYMBOLS];
 };
 
-struct search_shared {
-    struct deflate_shared all;
-    uint16_t costs[KEPT_COSTS * THREADS]; /* of the last few bytes, in a ring for each thread */
-};
-
 /* A part on its way. All threads hold the same. */
 struct part {
     const uint8_t *in;
@@ -91,7 +87,6 @@ struct part {
     uint32_t distances[KNOWN]; /* 0: none */
     const uint16_t *links;     /* NULL, or for each byte how far before it its key was last */
     uint32_t *found;           /* for each byte a distance, and a length << 16; 0: none */
-    uint16_t *costs;           /* of search_shared */
 };
 
 /* A byte for each of the part: see KIND_BIT. */
@@ -321,31 +316,30 @@ KERNEL(cogpu_kernel_deflate_link, struct cogpu_deflate_args, struct link_shared,
 
 /* ---- the search ----------------------------------------------------------------------------- */
 
-/* The bytes at a place that are compared with others. */
-struct bytes16 {
-    uint32_t words[4];
+/* Four bytes in a row, and what follows them: what matches are compared with. */
+struct asked {
+    uint32_t words[5];
 };
 
-DEVICE_FN struct bytes16 sixteen_in(const uint32_t *words, uint32_t at) {
-    struct bytes16 bytes;
-    UNROLL
-    for (uint32_t i = 0; i < 4; i++)
-        bytes.words[i] = four_in(words, at + 4 * i);
-    return bytes;
+/* The word that begins so many bytes on from the first; i is less than 4. */
+DEVICE_FN uint32_t asked_word(const struct asked *asked, uint32_t byte, uint32_t i) {
+    return funnel_right(asked->words[i], asked->words[i + 1], 8 * byte);
 }
 
-/* How many of them are the same at another place. */
-DEVICE_FN uint32_t like_bytes(const struct bytes16 *bytes, const uint32_t *words, uint32_t at) {
-    uint32_t low = word_in(words, at / 4);
+/* How many bytes are the same at another place, of 16. The key is. */
+DEVICE_FN uint32_t like_bytes(const struct asked *asked, uint32_t byte, const uint32_t *words,
+                              uint32_t at) {
+    uint32_t low = word_in(words, at / 4 + 1), unlike[3];
     UNROLL
-    for (uint32_t i = 0; i < 4; i++) {
-        const uint32_t high = word_in(words, at / 4 + i + 1);
-        const uint32_t unlike = bytes->words[i] ^ funnel_right(low, high, 8 * (at % 4));
-        if (unlike != 0)
-            return 4 * i + trailing_zeros(unlike) / 8;
+    for (uint32_t i = 0; i < 3; i++) {
+        const uint32_t high = word_in(words, at / 4 + i + 2);
+        unlike[i] = asked_word(asked, byte, i + 1) ^ funnel_right(low, high, 8 * (at % 4));
         low = high;
     }
-    return 16;
+    return unlike[0] != 0   ? KEY + trailing_zeros(unlike[0]) / 8
+           : unlike[1] != 0 ? KEY + 4 + trailing_zeros(unlike[1]) / 8
+           : unlike[2] != 0 ? KEY + 8 + trailing_zeros(unlike[2]) / 8
+                            : KEY + 12;
 }
 
 /* The part before this one: what matches may reach back to. */
@@ -361,62 +355,89 @@ DEVICE_FN void load_before(struct deflate_shared *shared, const struct part *par
 
 /* A byte whose matches are searched. Places count from the beginning of the part before. */
 struct quest {
-    uint32_t at, most, first; /* its place; how long a match may be; the first it may reach */
-    uint32_t place;           /* where the last link has led */
+    uint32_t at, most;        /* its place; how long a match may be */
+    uint32_t place, furthest; /* where links have led; the furthest that they may go on */
     uint32_t longest, found;
-    struct bytes16 bytes;
 };
 
-DEVICE_FN struct quest quest_at(const struct deflate_shared *shared, const struct part *part,
-                                uint32_t i) {
+DEVICE_FN struct quest quest_at(const struct part *part, uint32_t i) {
     struct quest q;
     q.at = q.place = COGPU_DEFLATE_PART + i;
     q.most = i < part->bytes ? least(FOUND_MAX, part->bytes - i) : 0;
-    q.first = part->is_first ? COGPU_DEFLATE_PART : i;
+    q.furthest = part->is_first ? i : COGPU_DEFLATE_PART;
     q.longest = KEY - 1;
     q.found = 0;
-    q.bytes = sixteen_in(shared->bytes, q.at);
     return q;
 }
 
-/* The next link; 0 where there is no more, or none is needed. */
-DEVICE_FN uint32_t next_link(const struct part *part, const struct quest *q) {
-    if (q->longest >= q->most)
-        return 0;
-    const uint32_t link = part->links[(int32_t)q->place - COGPU_DEFLATE_PART];
-    return link <= q->place - q->first ? link : 0;
+/* 0 where a link leads too far, or none is needed. */
+DEVICE_FN uint32_t trusted(const struct quest *q, uint32_t link) {
+    return q->longest < q->most && link <= q->furthest ? link : 0;
 }
 
-DEVICE_FN void follow(const struct deflate_shared *shared, struct quest *q, uint32_t link) {
-    if (link == 0)
-        return;
-    q->place -= link;
-    const uint32_t length = least(like_bytes(&q->bytes, shared->bytes, q->place), q->most);
-    if (length > q->longest) {
-        q->longest = length;
-        q->found = (q->at - q->place) | length << 16;
+/* Goes to where links lead, and looks for a longer match there. All keys come before all else, for
+ * memory is waited for. */
+DEVICE_FN void follow(const struct deflate_shared *shared, const struct asked *asked,
+                      struct quest *quests, const uint32_t *links) {
+    uint32_t keys[4];
+    UNROLL
+    for (uint32_t j = 0; j < 4; j++) {
+        quests[j].place -= links[j];
+        quests[j].furthest -= links[j];
+        keys[j] = four_in(shared->bytes, quests[j].place);
+    }
+    UNROLL
+    for (uint32_t j = 0; j < 4; j++) {
+        struct quest *q = &quests[j];
+        if (links[j] == 0 || keys[j] != asked_word(asked, j, 0))
+            continue;
+        const uint32_t length = least(like_bytes(asked, j, shared->bytes, q->place), q->most);
+        if (length > q->longest) {
+            q->longest = length;
+            q->found = (q->at - q->place) | length << 16;
+        }
     }
 }
 
+/* The matches of four bytes, whose first links are known. */
+DEVICE_FN words4 search_four(const struct deflate_shared *shared, const struct part *part,
+                             uint32_t index, uint64_t first_links, uint32_t depth) {
+    struct asked asked;
+    struct quest quests[4];
+    uint32_t links[4];
+    UNROLL
+    for (uint32_t i = 0; i < 5; i++)
+        asked.words[i] = word_in(words_in(shared), index + i);
+    UNROLL
+    for (uint32_t j = 0; j < 4; j++) {
+        quests[j] = quest_at(part, 4 * index + j);
+        links[j] = trusted(&quests[j], (uint32_t)(first_links >> 16 * j) & 0xFFFF);
+    }
+    for (uint32_t hop = 1; (links[0] | links[1] | links[2] | links[3]) != 0; hop++) {
+        follow(shared, &asked, quests, links);
+        if (hop == depth)
+            break;
+        UNROLL
+        for (uint32_t j = 0; j < 4; j++) {
+            const uint32_t link = part->links[(int32_t)quests[j].place - COGPU_DEFLATE_PART];
+            links[j] = trusted(&quests[j], link);
+        }
+    }
+    const words4 found = {quests[0].found, quests[1].found, quests[2].found, quests[3].found};
+    return found;
+}
+
 /* At each byte the longest match with one of the last `depth` places that have its key; of those
- * that are as long the nearest. Two bytes at once, for links are waited for. */
+ * that are as long the nearest. */
 DEVICE_FN void search(struct deflate_shared *shared, const struct part *part, uint32_t depth) {
-    const uint32_t until = (part->bytes + 3) / 4 * 4;
+    const uint32_t words = (part->bytes + 3) / 4;
     if (!part->is_first)
         load_before(shared, part);
-    for (uint32_t i = thread_index(); i < until; i += 2 * THREADS) {
-        const uint32_t k = least(i + THREADS, COGPU_DEFLATE_PART - 1);
-        struct quest a = quest_at(shared, part, i), b = quest_at(shared, part, k);
-        for (uint32_t hop = 0; hop < depth; hop++) {
-            const uint32_t link_a = next_link(part, &a), link_b = next_link(part, &b);
-            if (link_a == 0 && link_b == 0)
-                break;
-            follow(shared, &a, link_a);
-            follow(shared, &b, link_b);
-        }
-        part->found[i] = a.found;
-        if (i + THREADS < until)
-            part->found[k] = b.found;
+    uint64_t next_links = load_u64_aligned(part->links + 4 * least(thread_index(), words - 1));
+    for (uint32_t index = thread_index(); index < words; index += THREADS) {
+        const uint64_t links = next_links;
+        next_links = load_u64_aligned(part->links + 4 * least(index + THREADS, words - 1));
+        store_words4(part->found + 4 * index, search_four(shared, part, index, links, depth));
     }
     sync_block();
 }
@@ -468,7 +489,7 @@ DEVICE_FN void consider(const struct deflate_shared *shared, struct choice *choi
 
 /* A match that was found at this byte is that of the next byte grown by one, where it is at the
  * same distance; or a new one, that ends within the costs that are kept. */
-DEVICE_FN void follow_found(const struct deflate_shared *shared, const struct part *part,
+DEVICE_FN void follow_found(const struct deflate_shared *shared, const uint16_t *costs,
                             struct run *run, uint32_t *distance, uint32_t found, uint32_t at,
                             uint32_t end) {
     const uint32_t here = found & 0xFFFF;
@@ -478,7 +499,7 @@ DEVICE_FN void follow_found(const struct deflate_shared *shared, const struct pa
         run->length++;
     } else {
         run->length = least(found >> 16, end - at);
-        run->cost_behind = part->costs[(at + run->length) % KEPT_COSTS * THREADS + thread_index()];
+        run->cost_behind = costs[(at + run->length) % KEPT_COSTS];
         run->distance_cost = shared->distance_costs[distance_symbol(here).number - FIRST_DISTANCE];
     }
     *distance = here;
@@ -497,8 +518,12 @@ DEVICE_FN void parse(struct deflate_shared *shared, const struct part *part, uin
             runs[k].distance_cost =
                 shared->distance_costs[distance_symbol(distance).number - FIRST_DISTANCE];
     }
-    if (part->links && begin < end)
-        part->costs[end % KEPT_COSTS * THREADS + thread_index()] = 0;
+    words4 next_found = {0, 0, 0, 0};
+    uint16_t costs[KEPT_COSTS]; /* of the last few bytes, in a ring */
+    if (part->links && begin < end) {
+        costs[end % KEPT_COSTS] = 0;
+        next_found = load_words4(part->found + (end - 1) / 4 * 4);
+    }
     for (uint32_t back = 0; back < words; back++) {
         const uint32_t index = begin / 4 + SEGMENT_WORDS - 1 - back;
         if (4 * index >= end)
@@ -507,10 +532,9 @@ DEVICE_FN void parse(struct deflate_shared *shared, const struct part *part, uin
         /* Bytes behind the end are literals that all ways have in common. */
         const uint32_t behind = end - 4 * index < 4 ? ~0u << 8 * (end - 4 * index) : 0;
         uint32_t unlikes[KNOWN], chosen = 0;
-        words4 found_here = {0, 0, 0, 0};
-        if (part->links)
-            found_here = load_words4(part->found + 4 * index);
-        const uint32_t founds[4] = {found_here.x, found_here.y, found_here.z, found_here.w};
+        const uint32_t founds[4] = {next_found.x, next_found.y, next_found.z, next_found.w};
+        if (part->links) /* the word before, for it is far; the first is loaded twice */
+            next_found = load_words4(part->found + 4 * (index - (4 * index > begin)));
         UNROLL
         for (uint32_t k = 0; k < KNOWN; k++)
             unlikes[k] = unlike(words_in(shared), index, part->distances[k]) | behind;
@@ -526,9 +550,9 @@ DEVICE_FN void parse(struct deflate_shared *shared, const struct part *part, uin
                 consider(shared, &choice, &runs[k], k);
             }
             if (part->links) {
-                follow_found(shared, part, &found, &found_distance, founds[j], at, end);
+                follow_found(shared, costs, &found, &found_distance, founds[j], at, end);
                 consider(shared, &choice, &found, FOUND);
-                part->costs[at % KEPT_COSTS * THREADS + thread_index()] = (uint16_t)choice.cost;
+                costs[at % KEPT_COSTS] = (uint16_t)choice.cost;
             }
             cost = choice.cost;
             if (choice.length > 0)
@@ -547,30 +571,50 @@ DEVICE_FN uint32_t chosen_length(uint32_t choice) {
     return choice % KIND_BIT + CHOICE_LESS;
 }
 
-/* What a choice begins with: a literal or a length. */
-DEVICE_FN struct symbol chosen_symbol(const struct deflate_shared *shared, uint32_t at,
-                                      uint32_t choice) {
-    const struct symbol literal = {*byte_in(words_in(shared), at), 0, 0};
-    const struct symbol length = length_symbol(chosen_length(choice));
-    return choice == 0 ? literal : length;
+/* What a way has in a word: literals, and a match or none behind them. */
+struct leg {
+    uint32_t literals, bytes; /* how many; they themselves, the first lowest */
+    uint32_t match_at, choice, end;
+};
+
+/* From a place on, whose word has these choices and bytes. */
+DEVICE_FN struct leg leg_at(uint32_t at, uint32_t choices, uint32_t bytes) {
+    const uint32_t left = choices >> 8 * (at % 4);
+    struct leg leg;
+    leg.literals = left == 0 ? 4 - at % 4 : trailing_zeros(left) / 8;
+    leg.bytes = bytes >> 8 * (at % 4);
+    leg.match_at = at + leg.literals;
+    leg.choice = left >> 8 * (leg.literals % 4) & 0xFF;
+    leg.end = leg.match_at + (left == 0 ? 0 : chosen_length(leg.choice));
+    return leg;
+}
+
+DEVICE_FN uint32_t known_distance(const struct part *part, uint32_t kind) {
+    return kind == BYTE_BEFORE   ? part->distances[BYTE_BEFORE]
+           : kind == NEAR_BEFORE ? part->distances[NEAR_BEFORE]
+                                 : part->distances[ROW_BEFORE];
 }
 
 /* Counts the symbols on the way through the last words of a segment, and notes distances. */
 DEVICE_FN void walk(struct deflate_shared *shared, const struct part *part, uint32_t words) {
     const uint32_t end = segment_end(part);
-    for (uint32_t at = segment_begin() + SEGMENT - 4 * words, choice; at < end;
-         at += choice == 0 ? 1 : chosen_length(choice)) {
-        choice = *byte_in(choices_in(shared), at);
-        atomic_add(&shared->codes[chosen_symbol(shared, at, choice).number], 1);
-        if (choice == 0)
+    for (uint32_t at = segment_begin() + SEGMENT - 4 * words; at < end;) {
+        const struct leg leg =
+            leg_at(at, word_in(choices_in(shared), at / 4), word_in(words_in(shared), at / 4));
+        UNROLL
+        for (uint32_t j = 0; j < 4; j++)
+            if (j < leg.literals && at + j < end)
+                atomic_add(&shared->codes[leg.bytes >> 8 * j & 0xFF], 1);
+        at = leg.end;
+        if (leg.choice == 0)
             continue;
-        const uint32_t kind = choice / KIND_BIT + 2 * (*kinds_at(shared, at) >> at % WARP & 1);
-        const uint32_t distance = kind == BYTE_BEFORE   ? part->distances[BYTE_BEFORE]
-                                  : kind == NEAR_BEFORE ? part->distances[NEAR_BEFORE]
-                                  : kind == ROW_BEFORE  ? part->distances[ROW_BEFORE]
-                                                        : part->found[at] & 0xFFFF;
-        *byte_in(choices_in(shared), at + 1) = (uint8_t)distance;
-        *byte_in(choices_in(shared), at + 2) = (uint8_t)(distance >> 8);
+        const uint32_t kind_bit = *kinds_at(shared, leg.match_at) >> leg.match_at % WARP & 1;
+        const uint32_t kind = leg.choice / KIND_BIT + 2 * kind_bit;
+        const uint32_t distance =
+            kind == FOUND ? part->found[leg.match_at] & 0xFFFF : known_distance(part, kind);
+        *byte_in(choices_in(shared), leg.match_at + 1) = (uint8_t)distance;
+        *byte_in(choices_in(shared), leg.match_at + 2) = (uint8_t)(distance >> 8);
+        atomic_add(&shared->codes[length_symbol(chosen_length(leg.choice)).number], 1);
         atomic_add(&shared->codes[distance_symbol(distance).number], 1);
     }
 }
@@ -721,19 +765,35 @@ DEVICE_FN uint32_t item_of(uint32_t length, uint32_t left, bool is_first, uint32
     return item;
 }
 
-/* Lists what tells the lengths, and counts it for the precode. By a warp: a lane that is at the
- * first of equal lengths takes all of them. Returns how many there are. */
-DEVICE_FN uint32_t list_items(struct deflate_shared *shared, const struct told *told,
-                              uint16_t *items) {
-    uint32_t listed = 0, taken;
+/* Lists where runs of equal lengths begin. By a warp. Returns how many there are. */
+DEVICE_FN uint32_t list_runs(const struct told *told, uint16_t *runs) {
+    uint32_t listed = 0;
     for (uint32_t base = 0; base < told->all; base += WARP) {
         const uint32_t i = base + lane_index();
+        const bool begins =
+            i < told->all && (i == 0 || told_length(told, i) != told_length(told, i - 1));
+        const uint32_t all = warp_ballot(begins), below = all & ((1u << lane_index()) - 1);
+        if (begins)
+            runs[listed + count_ones(below)] = (uint16_t)i;
+        listed += count_ones(all);
+    }
+    sync_warp();
+    return listed;
+}
+
+/* Lists what tells the lengths, and counts it for the precode. By a warp: a lane takes a run.
+ * Returns how many there are. */
+DEVICE_FN uint32_t list_items(struct deflate_shared *shared, const struct told *told,
+                              uint16_t *items) {
+    uint16_t *runs = shared->v.tree.inner_up;
+    const uint32_t all_runs = list_runs(told, runs);
+    uint32_t listed = 0, taken;
+    for (uint32_t base = 0; base < all_runs; base += WARP) {
+        const uint32_t i = base + lane_index();
         uint32_t length = 0, run = 0, count = 0;
-        if (i < told->all) {
-            length = told_length(told, i);
-            if (i == 0 || told_length(told, i - 1) != length)
-                for (run = 1; i + run < told->all && told_length(told, i + run) == length;)
-                    run++;
+        if (i < all_runs) {
+            length = told_length(told, runs[i]);
+            run = (i + 1 < all_runs ? runs[i + 1] : told->all) - runs[i];
         }
         for (uint32_t left = run; left > 0; left -= taken, count++)
             item_of(length, left, left == run, &taken);
@@ -761,7 +821,7 @@ DEVICE_FN void make_precode(struct deflate_shared *shared) {
     sync_warp();
 }
 
-/* By a warp. Room of the tree that litlens have left holds the items. */
+/* By a warp. Room of the tree that litlens have left holds the items and runs. */
 DEVICE_FN void make_header(struct deflate_shared *shared, bool is_last) {
     const uint32_t litlens = symbols_told(shared, 0, 286);
     const uint32_t distances = symbols_told(shared, FIRST_DISTANCE, 30);
@@ -801,80 +861,101 @@ DEVICE_FN void make_header(struct deflate_shared *shared, bool is_last) {
 
 /* ---- the bits of a section ------------------------------------------------------------------ */
 
-/* A literal, or a match: its length, then its distance. */
-struct token {
-    uint32_t bits[2], counts[2];
+/* A symbol with what follows it. */
+struct coded {
+    uint32_t bits, count;
 };
 
-DEVICE_FN void code_symbol(const uint32_t *codes, struct symbol symbol, uint32_t *bits,
-                           uint32_t *count) {
+DEVICE_FN struct coded coded_symbol(const uint32_t *codes, struct symbol symbol) {
     const uint32_t code = codes[symbol.number], length = code >> 16;
-    *bits = (code & 0xFFFF) | symbol.extra << length;
-    *count = length + symbol.extra_bits;
+    const struct coded coded = {(code & 0xFFFF) | symbol.extra << length,
+                                length + symbol.extra_bits};
+    return coded;
 }
 
-/* The token at *at, which is moved to the next. */
-DEVICE_FN struct token next_token(const struct deflate_shared *shared, uint32_t *at) {
-    const uint32_t choice = *byte_in(choices_in(shared), *at);
-    struct token token = {{0, 0}, {0, 0}};
-    code_symbol(shared->codes, chosen_symbol(shared, *at, choice), &token.bits[0],
-                &token.counts[0]);
-    if (choice != 0) {
-        const uint32_t low = *byte_in(choices_in(shared), *at + 1);
-        const uint32_t distance = low | (uint32_t)*byte_in(choices_in(shared), *at + 2) << 8;
-        code_symbol(shared->codes, distance_symbol(distance), &token.bits[1], &token.counts[1]);
-    }
-    *at += choice == 0 ? 1 : chosen_length(choice);
-    return token;
+/* Two of the literals of a leg. */
+DEVICE_FN struct coded coded_literals(const uint32_t *codes, const struct leg *leg, uint32_t first,
+                                      uint32_t literals) {
+    const uint32_t one = first < literals ? codes[leg->bytes >> 8 * first & 0xFF] : 0;
+    const uint32_t two = first + 1 < literals ? codes[leg->bytes >> 8 * (first + 1) & 0xFF] : 0;
+    const struct coded coded = {(one & 0xFFFF) | (two & 0xFFFF) << (one >> 16),
+                                (one >> 16) + (two >> 16)};
+    return coded;
 }
 
-/* The last thread has the end of the section. */
-DEVICE_FN uint32_t segment_bits(const struct deflate_shared *shared, const struct part *part) {
-    const uint32_t end = segment_end(part);
-    uint32_t bits = thread_index() == THREADS - 1 ? shared->codes[END] >> 16 : 0;
-    for (uint32_t at = segment_begin(); at < end;) {
-        const struct token token = next_token(shared, &at);
-        bits += token.counts[0] + token.counts[1];
-    }
-    return bits;
-}
-
-/* Bits on their way to words. The first and the last word may have bits of others. */
+/*
+ * The bits of a segment, which are written where its choices and bytes are: word by word to the one
+ * row and the other. No symbol has more than 16 bits for each of the bytes it stands for, so that
+ * only what has been read is written over, but for the rest of the word that is being read.
+ */
 struct bit_writer {
-    uint32_t *to;
+    uint32_t *rows; /* the segment's choices; its bytes are PADDED_WORDS behind them */
     uint64_t bits;
-    uint32_t count;
-    bool is_first;
+    uint32_t count, words;
 };
 
-DEVICE_FN void put(struct bit_writer *w, uint32_t bits, uint32_t count) {
-    w->bits |= (uint64_t)bits << w->count;
-    w->count += count;
+DEVICE_FN uint32_t *own_row(const struct deflate_shared *shared) {
+    return choices_in(shared) + thread_index() * (SEGMENT_WORDS + 1);
+}
+
+DEVICE_FN uint32_t *own_word(uint32_t *rows, uint32_t index) {
+    return rows + index / 2 + index % 2 * PADDED_WORDS;
+}
+
+DEVICE_FN void put(struct bit_writer *w, struct coded coded) {
+    w->bits |= (uint64_t)coded.bits << w->count;
+    w->count += coded.count;
     if (w->count < 32)
         return;
-    if (w->is_first)
-        atomic_or(w->to, (uint32_t)w->bits);
-    else
-        *w->to = (uint32_t)w->bits;
-    w->is_first = false;
-    w->to++;
+    *own_word(w->rows, w->words++) = (uint32_t)w->bits;
     w->bits >>= 32;
     w->count -= 32;
 }
 
-DEVICE_FN void emit_segment(const struct deflate_shared *shared, const struct part *part,
-                            uint32_t start, uint32_t *out) {
-    const uint32_t end = segment_end(part);
-    struct bit_writer w = {out + start / 32, 0, start % 32, true};
-    for (uint32_t at = segment_begin(); at < end;) {
-        const struct token token = next_token(shared, &at);
-        put(&w, token.bits[0], token.counts[0]);
-        put(&w, token.bits[1], token.counts[1]);
+/* Writes the bits of a segment and returns how many they are. The last thread has the end of the
+ * section. */
+DEVICE_FN uint32_t code_segment(struct deflate_shared *shared, const struct part *part) {
+    const uint32_t begin = segment_begin(), end = segment_end(part), *codes = shared->codes;
+    uint32_t *rows = own_row(shared), choices = rows[0], bytes = rows[PADDED_WORDS];
+    struct bit_writer w = {rows, 0, 0, 0};
+    for (uint32_t at = begin; at < end;) {
+        const struct leg leg = leg_at(at, choices, bytes);
+        const uint32_t word = (at - begin) / 4, literals = least(leg.literals, end - at);
+        /* The distance is behind the choice, maybe in the next word. */
+        const uint32_t distance =
+            funnel_right(choices, rows[word + 1], 8 * (leg.match_at % 4)) >> 8 & 0xFFFF;
+        at = leg.end;
+        choices = rows[(at - begin) / 4];
+        bytes = rows[(at - begin) / 4 + PADDED_WORDS];
+        put(&w, coded_literals(codes, &leg, 0, literals));
+        put(&w, coded_literals(codes, &leg, 2, literals));
+        if (leg.choice == 0)
+            continue;
+        put(&w, coded_symbol(codes, length_symbol(chosen_length(leg.choice))));
+        put(&w, coded_symbol(codes, distance_symbol(distance)));
     }
-    if (thread_index() == THREADS - 1)
-        put(&w, shared->codes[END] & 0xFFFF, shared->codes[END] >> 16);
-    if (w.count > 0)
-        atomic_or(w.to, (uint32_t)w.bits);
+    if (thread_index() == THREADS - 1) {
+        const struct symbol last = {END, 0, 0};
+        put(&w, coded_symbol(codes, last));
+    }
+    *own_word(rows, w.words) = (uint32_t)w.bits;
+    return 32 * w.words + w.count;
+}
+
+/* Moves them to their place. The first and the last word may have bits of others. */
+DEVICE_FN void move_segment(const struct deflate_shared *shared, uint32_t start, uint32_t bits,
+                            uint32_t *out) {
+    uint32_t *rows = own_row(shared), before = 0;
+    for (uint32_t i = 0; 32 * i < start % 32 + bits; i++) {
+        const uint32_t own = 32 * i <= bits ? *own_word(rows, i) : 0;
+        const uint32_t word = funnel_left(before, own, start % 32);
+        uint32_t *to = &out[start / 32 + i];
+        if (i == 0 || 32 * (i + 1) > start % 32 + bits)
+            atomic_or(to, word);
+        else
+            *to = word;
+        before = own;
+    }
 }
 
 /* Writes the section to `out`, unless it is no gain. Returns its bits, or 0. */
@@ -882,7 +963,7 @@ DEVICE_FN uint32_t write_section(struct deflate_shared *shared, const struct par
                                  uint32_t *out) {
     if (warp_index() == 0)
         make_header(shared, part->is_last);
-    const uint32_t bits = segment_bits(shared, part), until = warp_scan(bits);
+    const uint32_t bits = code_segment(shared, part), until = warp_scan(bits);
     if (lane_index() == WARP - 1)
         shared->warp_sums[warp_index()] = until;
     sync_block();
@@ -898,7 +979,7 @@ DEVICE_FN uint32_t write_section(struct deflate_shared *shared, const struct par
     if ((start + bits) / 32 > start / 32) /* the first to come into a word clears it */
         out[(start + bits) / 32] = 0;
     sync_block();
-    emit_segment(shared, part, start, out);
+    move_segment(shared, start, bits, out);
     return total;
 }
 
@@ -943,7 +1024,7 @@ DEVICE_FN void parse_all(struct deflate_shared *shared, const struct part *part,
 
 /* Encodes part after part: this thread block one of as many as there are. */
 DEVICE_FN void encode_parts(const struct cogpu_deflate_args *args, struct deflate_shared *shared,
-                            uint16_t *costs) {
+                            bool searches) {
     const uint32_t all = args->count * args->parts_most;
     for (uint32_t i = block_index(); i < all; i += block_count()) {
         const uint32_t index = i / args->parts_most, number = i % args->parts_most;
@@ -952,9 +1033,8 @@ DEVICE_FN void encode_parts(const struct cogpu_deflate_args *args, struct deflat
             continue;
         struct part part = part_of(args, block, number);
         part.links = NULL;
-        part.costs = costs;
         load_part(shared, &part);
-        if (costs) {
+        if (searches) {
             part.links = args->links + (uint64_t)i * COGPU_DEFLATE_PART;
             part.found = args->found + (uint64_t)block_index() * COGPU_DEFLATE_PART;
             search(shared, &part, args->depth);
@@ -977,11 +1057,11 @@ DEVICE_FN void encode_parts(const struct cogpu_deflate_args *args, struct deflat
 }
 
 KERNEL(cogpu_kernel_deflate, struct cogpu_deflate_args, struct deflate_shared, THREADS, 3) {
-    encode_parts(args, shared, NULL);
+    encode_parts(args, shared, false);
 }
 
-KERNEL(cogpu_kernel_deflate_search, struct cogpu_deflate_args, struct search_shared, THREADS, 2) {
-    encode_parts(args, &shared->all, shared->costs);
+KERNEL(cogpu_kernel_deflate_search, struct cogpu_deflate_args, struct deflate_shared, THREADS, 3) {
+    encode_parts(args, shared, true);
 }
 
 /* ---- parts to streams ----------------------------------------------------------------------- */

@@ -133,36 +133,79 @@ DEVICE_FN void code_ranks(const struct code_making *m) {
     }
 }
 
-/* Joins the two lightest nodes, until one is left; inner nodes come in the order of their weight,
- * so that the lightest is the first of one row or the other. By one thread, which holds the first
- * two of both, so that it does not wait for memory. What may not be there is loaded all the same,
- * and then not taken: where the load has a condition, ptxas 13.0 for sm_90 counts on before it. */
+/* Of a node of a row; of one that is not there, more than there is. What may not be there is loaded
+ * all the same, and then not taken: where the load had a condition, ptxas 13.0 for sm_90 has been
+ * seen to count on before it. */
+DEVICE_FN uint32_t code_weight(const uint32_t *row, uint32_t i, uint32_t end) {
+    const uint32_t weight = row[i < end ? i : 0];
+    return i < end ? weight : UINT32_MAX / 2;
+}
+
+/* Of a row of nodes, the lightest first, how many from `first` on are so light. By a warp. */
+DEVICE_FN uint32_t code_light_nodes(const uint32_t *row, uint32_t first, uint32_t end,
+                                    uint32_t most) {
+    uint32_t count = 0, more;
+    do {
+        const uint32_t weight = code_weight(row, first + count + lane_index(), end);
+        more = count_ones(warp_ballot(weight <= most));
+        count += more;
+    } while (more == WARP);
+    return count;
+}
+
+/* How many of a row are lighter. */
+DEVICE_FN uint32_t code_lighter(const uint32_t *row, uint32_t count, uint32_t weight) {
+    uint32_t lighter = 0;
+    for (uint32_t step = count > 0 ? 1u << log2_floor(count) : 0; step > 0; step /= 2) {
+        const uint32_t last = row[least(lighter + step, count) - 1];
+        if (lighter + step <= count && last < weight)
+            lighter += step;
+    }
+    return lighter;
+}
+
+/*
+ * Joins the two lightest nodes, until one is left; inner nodes come in the order of their weight,
+ * so that the lightest is the first of one row or the other. No node that is made from now on is
+ * lighter than the two lightest together: all that are no heavier are joined at once, two by two in
+ * their order, leaves before inner nodes that weigh the same. One may be left over. The lightest
+ * pair doubles with every other round. By a warp.
+ */
 DEVICE_FN void code_join_nodes(const struct code_making *m, uint32_t leaves) {
-    uint32_t *sums = m->keys, leaf = 0, inner = 0;
-    uint32_t leaf_weight = m->weights[0], next_leaf = m->weights[1];
-    uint32_t inner_weight = UINT32_MAX, next_inner = UINT32_MAX;
-    for (uint32_t made = 0; made + 1 < leaves; made++) {
-        uint32_t sum = 0;
-        UNROLL
-        for (uint32_t child = 0; child < 2; child++)
-            if (leaf_weight <= inner_weight) {
-                sum += leaf_weight;
-                m->leaf_up[leaf++] = (uint16_t)made;
-                const uint32_t ahead = m->weights[least(leaf + 1, leaves - 1)];
-                leaf_weight = next_leaf;
-                next_leaf = leaf + 1 < leaves ? ahead : UINT32_MAX;
+    uint32_t *sums = m->keys, leaf = 0, inner = 0, joined;
+    for (uint32_t i = lane_index(); i < leaves; i += WARP)
+        sums[i] = 0;
+    sync_warp();
+    for (uint32_t made = 0; made + 1 < leaves; made += joined) {
+        const uint32_t first_leaf = code_weight(m->weights, leaf, leaves);
+        const uint32_t first_inner = code_weight(sums, inner, made);
+        const uint32_t most = least(first_leaf + first_inner,
+                                    least(first_leaf + code_weight(m->weights, leaf + 1, leaves),
+                                          first_inner + code_weight(sums, inner + 1, made)));
+        const uint32_t light_leaves = code_light_nodes(m->weights, leaf, leaves, most);
+        const uint32_t light_inner = code_light_nodes(sums, inner, made, most);
+        bool leaves_leaf = false, leaves_inner = false;
+        joined = (light_leaves + light_inner) / 2;
+        sync_warp(); /* what was loaded and not taken may be written now */
+        for (uint32_t k = lane_index(); k < light_leaves + light_inner; k += WARP) {
+            const bool is_leaf = k < light_leaves;
+            const uint32_t i = is_leaf ? leaf + k : inner + k - light_leaves;
+            const uint32_t weight = *(is_leaf ? &m->weights[i] : &sums[i]);
+            const uint32_t before =
+                is_leaf
+                    ? k + code_lighter(sums + inner, light_inner, weight)
+                    : k - light_leaves + code_lighter(m->weights + leaf, light_leaves, weight + 1);
+            if (before / 2 < joined) {
+                *(is_leaf ? &m->leaf_up[i] : &m->inner_up[i]) = (uint16_t)(made + before / 2);
+                atomic_add(&sums[made + before / 2], weight);
             } else {
-                sum += inner_weight;
-                m->inner_up[inner++] = (uint16_t)made;
-                const uint32_t ahead = sums[least(inner + 1, made)];
-                inner_weight = next_inner;
-                next_inner = inner + 1 < made ? ahead : UINT32_MAX;
+                leaves_leaf = is_leaf;
+                leaves_inner = !is_leaf;
             }
-        sums[made] = sum;
-        if (inner == made)
-            inner_weight = sum;
-        else if (inner + 1 == made)
-            next_inner = sum;
+        }
+        leaf += light_leaves - warp_any(leaves_leaf);
+        inner += light_inner - warp_any(leaves_inner);
+        sync_warp();
     }
 }
 
@@ -185,9 +228,7 @@ DEVICE_FN void code_repair_lengths(uint32_t *at_length, uint32_t limit) {
 /* How deep each leaf is; how many are how deep; who is. By a warp. */
 DEVICE_FN void code_lengths(const struct code_making *m) {
     const uint32_t used = *m->used;
-    if (lane_index() == 0)
-        code_join_nodes(m, used);
-    sync_warp();
+    code_join_nodes(m, used);
     for (uint32_t i = lane_index(); i < used; i += WARP) {
         uint32_t depth = 1;
         for (uint32_t node = m->leaf_up[i]; node + 2 < used && depth < m->limit; depth++)
@@ -198,11 +239,11 @@ DEVICE_FN void code_lengths(const struct code_making *m) {
     if (lane_index() == 0)
         code_repair_lengths(m->at_length, m->limit);
     sync_warp();
-    for (uint32_t i = lane_index(); i < used; i += WARP) {
-        uint32_t length = m->limit, until = m->at_length[length];
-        while (i >= until && length > 1)
-            until += m->at_length[--length];
-        m->lengths[m->symbols[i]] = (uint8_t)length;
+    for (uint32_t length = m->limit, first = 0; length > 0; length--) { /* the lightest first */
+        const uint32_t count = m->at_length[length];
+        for (uint32_t i = lane_index(); i < count; i += WARP)
+            m->lengths[m->symbols[first + i]] = (uint8_t)length;
+        first += count;
     }
     sync_warp();
 }

@@ -8,9 +8,9 @@
  * from the first lane, from the end of a string to the next, touches the lanes whose strings are
  * taken. Each adds its string and the byte after it to the table. So the table that lanes look into
  * is one step old: that matters only to a string that is taken with the very byte after it that a
- * string before it in this step has added; there the step is cut, and the next one begins. So the
- * codes are exactly those of an encoder that goes from string to string, whatever the order of the
- * lanes.
+ * string before it in this step has added. Both meet where they are added; the step is then cut
+ * before the second, and the next one begins with it. So the codes are exactly those of an encoder
+ * that goes from string to string, whatever the order of the lanes.
  *
  * Join, a block of threads for each piece: the place of each code in its segment (what lies between
  * two Clears) follows from its number alone. Each thread gathers the codes of a word of the stream,
@@ -51,80 +51,104 @@ DEVICE_FN uint32_t piece_count(const cogpu_uncoded *block) {
 
 /* ---- the table ---- */
 
-/* An entry holds the code of a string without its last byte, that byte, and the code of the whole;
- * it is 0 where there is none. The buckets of a full table are filled to three quarters, and leave
- * room for eleven warps on a multiprocessor. */
-enum { CODE_BITS = 12, CODE_MASK = (1 << CODE_BITS) - 1, BUCKETS = 1248, BUCKET = 4 };
-enum { PLACES = BUCKETS * BUCKET };
+/* An entry is the key of a string, which is the code of the string without its last byte and that
+ * byte, and the code of the whole. The buckets of a full table are filled to almost four fifths,
+ * and leave room for eleven warps on a multiprocessor. */
+enum { CODE_BITS = 12, CODE_MAX = (1 << CODE_BITS) - 1 };
+enum { BUCKETS = 1223, BUCKET = 4, PLACES = BUCKETS * BUCKET };
+
+#define NONE UINT32_MAX /* neither an entry nor a key: there is no such code */
+
+/* Bytes around the step, by chunks: where it is, and those that come. */
+enum { CHUNK = 128, RING = 4 * CHUNK };
 
 struct parse_shared {
     uint32_t entries[PLACES]; /* by four: first those that are, then those that are not */
+    uint8_t ring[RING];
 };
 
 /* A string that begins at a lane's place. */
 struct string {
-    uint32_t code, length;
-    uint32_t key;   /* code and the byte after it, which the table has not */
-    uint32_t place; /* in the table, where they belong, if no other comes before */
+    uint32_t code, end; /* where the next begins */
+    uint32_t key;       /* of it and the byte after it, which the table has not; NONE at the end */
+    uint32_t place;     /* in the table, where it belongs, if no other comes before */
 };
 
-#define NO_KEY 0x80000000u
-
 DEVICE_FN void forget_all(struct parse_shared *shared) {
-    const words4 none = {0, 0, 0, 0};
+    const words4 none = {NONE, NONE, NONE, NONE};
     sync_warp();
     for (uint32_t at = BUCKET * lane_index(); at < PLACES; at += BUCKET * WARP)
         store_words4(&shared->entries[at], none);
     sync_warp();
 }
 
+DEVICE_FN uint32_t key_of(uint32_t code, uint32_t byte) {
+    return code << 8 | byte;
+}
+
 DEVICE_FN uint32_t bucket_of(uint32_t key) {
     return (uint32_t)((uint64_t)(key * 0x9E3779B1u) * BUCKETS >> 32);
 }
 
-/* The entry of a key; 0 where there is none, and the place for it. (A key of 0 is like no entry,
- * but what it finds is 0, or itself before that.) There is always a bucket that is not full. */
-DEVICE_FN uint32_t look_up(const struct parse_shared *shared, uint32_t key, uint32_t *place) {
-    for (uint32_t at = BUCKET * bucket_of(key);; at = at + BUCKET < PLACES ? at + BUCKET : 0) {
-        const words4 bucket = load_words4(&shared->entries[at]);
-        if (bucket.x >> CODE_BITS == key)
-            return *place = at, bucket.x;
-        if (bucket.y >> CODE_BITS == key)
-            return *place = at + 1, bucket.y;
-        if (bucket.z >> CODE_BITS == key)
-            return *place = at + 2, bucket.z;
-        if (bucket.w >> CODE_BITS == key)
-            return *place = at + 3, bucket.w;
-        if (bucket.w == 0)
-            return *place = at + (bucket.x > 0) + (bucket.y > 0) + (bucket.z > 0), 0;
-    }
+/* Where to look for a key when a bucket is full: from key to key by other ways, each of which meets
+ * all buckets, for their number is a prime. There is always one that is not full. */
+DEVICE_FN uint32_t bucket_after(uint32_t bucket, uint32_t key) {
+    const uint32_t after = bucket + 1 + key % 256;
+    return least(after, after - BUCKETS); /* which is huge before the end */
 }
 
-/* Others that are added now may come first: where an entry ends up is open, whether it is found is
- * not. */
-DEVICE_FN void add_entry(struct parse_shared *shared, const struct string *string, uint32_t code) {
+/* The code that a bucket has for a key; more than CODE_MAX where it has none. */
+DEVICE_FN uint32_t code_in(const words4 *bucket, uint32_t key) {
+    const uint32_t entry = key << CODE_BITS;
+    return least(least(bucket->x ^ entry, bucket->y ^ entry),
+                 least(bucket->z ^ entry, bucket->w ^ entry));
+}
+
+/* Goes on with a string, by bytes[place & mask], until the table has no longer one, or it ends at
+ * `limit`. A turn of the loop is a bucket. What it finds decides by selection alone, never by a
+ * branch, so that lanes stay together; and the byte of the next key is loaded ahead. */
+DEVICE_FN void lengthen(const struct parse_shared *shared, struct string *string,
+                        const uint8_t *bytes, uint32_t mask, uint32_t limit) {
+    if (string->end >= limit)
+        return;
+    uint32_t key = key_of(string->code, bytes[string->end & mask]), bucket = bucket_of(key), at;
+    uint32_t ahead = string->end + 1;
+    words4 entries;
+    bool is_found;
+    do {
+        at = bucket;
+        entries = load_words4(&shared->entries[BUCKET * at]);
+        const uint32_t byte = bytes[ahead & mask], code = code_in(&entries, key);
+        const uint32_t longer = key_of(code, byte), its_bucket = bucket_of(longer);
+        const uint32_t after = bucket_after(at, key);
+        is_found = code <= CODE_MAX;
+        string->code = is_found ? code : string->code;
+        ahead += is_found;
+        key = is_found ? longer : key;
+        bucket = is_found ? its_bucket : after;
+    } while ((ahead <= limit) & (is_found | (entries.w != NONE)));
+    string->end = ahead - 1;
+    string->key = is_found ? NONE : key;
+    string->place = BUCKET * at + (entries.x != NONE) + (entries.y != NONE) + (entries.z != NONE);
+}
+
+/* Adds the string with the byte after it; returns where. Others that are added now may come first:
+ * where an entry ends up is open, whether it is found is not. PLACES where it has met its own key.
+ */
+DEVICE_FN uint32_t add_entry(struct parse_shared *shared, const struct string *string,
+                             uint32_t code) {
     const uint32_t entry = string->key << CODE_BITS | code;
     uint32_t place = string->place;
-    while (atomic_compare_exchange(&shared->entries[place], 0, entry) != 0)
-        place = place + 1 < PLACES ? place + 1 : 0;
-}
-
-/* The longest string of the table at `in`, of at most `most` bytes. Reads one byte more. */
-DEVICE_FN struct string find_longest(const struct parse_shared *shared, const uint8_t *in,
-                                     uint32_t most) {
-    struct string string = {in[0], 1, NO_KEY, 0};
-    uint32_t byte = in[1];
-    for (; string.length < most; string.length++) {
-        const uint32_t key = string.code << 8 | byte;
-        byte = in[string.length + 1];
-        const uint32_t entry = look_up(shared, key, &string.place);
-        if (entry == 0) {
-            string.key = key;
-            break;
-        }
-        string.code = entry & CODE_MASK;
+    for (;;) {
+        const uint32_t there = atomic_compare_exchange(&shared->entries[place], NONE, entry);
+        if (there == NONE)
+            return place;
+        if ((there ^ entry) <= CODE_MAX)
+            return PLACES;
+        place++;
+        if (place % BUCKET == 0)
+            place = BUCKET * bucket_after(place / BUCKET - 1, string->key);
     }
-    return string;
 }
 
 /* ---- parse ---- */
@@ -133,58 +157,95 @@ DEVICE_FN struct string find_longest(const struct parse_shared *shared, const ui
 struct parse {
     const uint8_t *in;
     uint32_t bytes, at;
+    uint32_t near, fetched; /* of the ring: end of the bytes that are there, and of all */
     uint16_t *list;
     uint32_t listed; /* codes */
     uint32_t number; /* of the next code in its segment */
 };
 
-/* The lanes that the way from the first touches, a bit each. `*next` is where the way goes from
- * this lane, and becomes where it ends: WARP or more. A lane behind the end of the piece has no
- * step. */
-DEVICE_FN uint32_t follow_strings(uint32_t *next, bool has_step) {
-    uint32_t touched = has_step ? 1u << lane_index() : 0;
-    for (uint32_t steps = 1; steps < WARP; steps *= 2) {
-        const uint32_t touched_there = warp_read(touched, *next % WARP);
-        const uint32_t next_there = warp_read(*next, *next % WARP);
-        if (*next < WARP) {
-            touched |= touched_there;
-            *next = next_there;
-        }
+/* When a chunk is behind, fetches another in its place, which is there when the next one is. */
+DEVICE_FN void fill_ring(struct parse_shared *shared, struct parse *parse) {
+    const uint32_t chunk = parse->at / CHUNK * CHUNK, place = chunk + 16 * lane_index();
+    if (parse->fetched == chunk + RING)
+        return;
+    copies_wait();
+    parse->near = parse->fetched;
+    if (parse->fetched <= place && place < parse->bytes)
+        copy_to_shared_16(&shared->ring[place % RING], parse->in + place);
+    copies_commit();
+    parse->fetched = chunk + RING;
+    if (parse->near < chunk + 2 * CHUNK) { /* at the beginning, or behind a long string */
+        copies_wait();
+        parse->near = parse->fetched;
     }
-    *next = warp_read(*next, 0);
+    sync_warp();
+}
+
+/* The longest string of the table at a place of the piece. */
+DEVICE_FN struct string find_longest(const struct parse_shared *shared, const struct parse *parse,
+                                     uint32_t place) {
+    struct string string = {shared->ring[place % RING], place + 1, NONE, 0};
+    lengthen(shared, &string, shared->ring, RING - 1, least(parse->bytes, parse->near - 2));
+    if (string.key == NONE && string.end < parse->bytes)
+        lengthen(shared, &string, parse->in, UINT32_MAX, parse->bytes);
+    return string;
+}
+
+/* The lanes that the way from the first touches, a bit each. It goes from this lane to `next`, and
+ * ends where that is no lane: there it stays. A lane behind the end of the piece has no string. */
+DEVICE_FN uint32_t follow_strings(uint32_t next, bool has_string) {
+    uint32_t touched = has_string ? 1u << lane_index() : 0;
+    uint32_t there = next < WARP ? next : lane_index();
+    for (uint32_t steps = 1; steps < WARP; steps *= 2) {
+        touched |= warp_read(touched, there);
+        there = warp_read(there, there);
+    }
     return warp_read(touched, 0);
 }
 
-enum { AHEAD = 512 }; /* bytes that are fetched before they are looked at */
+/* Adds the strings of lanes that have one. Returns the first lane whose key is that of a lane
+ * before it: it and those behind it are not added then. WARP where there is none. */
+DEVICE_FN uint32_t add_strings(struct parse_shared *shared, const struct string *string,
+                               uint32_t code, bool has_one) {
+    const uint32_t lane = lane_index();
+    const uint32_t place = has_one ? add_entry(shared, string, code) : 0;
+    if (!warp_any(place == PLACES))
+        return WARP;
+    sync_warp();
+    if (has_one && place < PLACES)
+        shared->entries[place] = NONE; /* taken back */
+    const uint32_t same = warp_match(has_one ? string->key : NONE);
+    const bool is_second = has_one && (same & ((1u << lane) - 1)) != 0;
+    const uint32_t cut = trailing_zeros(warp_ballot(is_second));
+    sync_warp();
+    if (has_one && lane < cut)
+        add_entry(shared, string, code);
+    return cut;
+}
 
 /* Lists the codes of strings that begin in the WARP bytes from here on: at least the first. */
 DEVICE_FN void step(struct parse_shared *shared, struct parse *parse) {
-    const uint32_t lane = lane_index(), left = parse->bytes - parse->at, below = (1u << lane) - 1;
-    struct string string = {0, WARP, NO_KEY, 0};
-    if (AHEAD + 4 * lane < left)
-        fetch_ahead(parse->in + parse->at + AHEAD + 4 * lane);
-    if (lane < left)
-        string = find_longest(shared, parse->in + parse->at + lane, left - lane);
-    uint32_t next = lane + string.length;
-    const uint32_t taken = follow_strings(&next, lane < left);
-    const bool is_taken = taken >> lane & 1;
-    const uint32_t number = parse->number + count_ones(taken & below);
-
-    const uint32_t same = warp_match(is_taken ? string.key : NO_KEY | (lane + 1));
-    const bool is_late = is_taken && ((same & below) != 0 || number >= SEGMENT_CODES);
-    const uint32_t cut = trailing_zeros(warp_ballot(is_late));
-    const bool is_listed = is_taken && lane < cut;
-    const uint32_t listed = count_ones(warp_ballot(is_listed));
+    const uint32_t lane = lane_index();
+    const bool has_string = lane < parse->bytes - parse->at;
+    struct string string = {0, parse->at + 2 * WARP, NONE, 0};
+    fill_ring(shared, parse);
+    if (has_string)
+        string = find_longest(shared, parse, parse->at + lane);
+    const uint32_t taken = follow_strings(string.end - parse->at, has_string);
+    const uint32_t before = count_ones(taken & ((1u << lane) - 1));
+    const uint32_t number = parse->number + before;
+    const bool is_taken = (taken >> lane & 1) != 0 && number < SEGMENT_CODES;
     sync_warp(); /* all have looked into the table as it was */
-    if (is_listed) {
-        parse->list[parse->listed + number - parse->number] = (uint16_t)string.code;
-        if (string.key != NO_KEY)
-            add_entry(shared, &string, FIRST + number);
-    }
+    const uint32_t cut =
+        add_strings(shared, &string, FIRST + number, is_taken && string.key != NONE);
+    const bool is_listed = is_taken && lane < cut;
+    if (is_listed)
+        parse->list[parse->listed + before] = (uint16_t)string.code;
+    const uint32_t listed = warp_ballot(is_listed);
+    parse->listed += count_ones(listed);
+    parse->number += count_ones(listed);
+    parse->at = warp_read(string.end, WARP - 1 - leading_zeros(listed));
     sync_warp();
-    parse->listed += listed;
-    parse->number += listed;
-    parse->at += least(cut < WARP ? cut : next, left);
 }
 
 /* Lists the codes of a piece; returns how many. */
@@ -215,6 +276,8 @@ KERNEL(cogpu_kernel_lzw_parse, struct cogpu_lzw_encode_args, struct parse_shared
     if (args->sizes[piece.block] != COGPU_GPU_SPARSE) {
         struct parse parse = {args->decoded + piece.about->in + begin,
                               least(piece.about->in_bytes - begin, COGPU_LZW_PIECE),
+                              0,
+                              0,
                               0,
                               piece.lists + (uint64_t)piece.number * args->list_codes,
                               0,

@@ -11,7 +11,7 @@ extern const cogpu_kernel cogpu_kernel_deflate_link, cogpu_kernel_deflate,
     cogpu_kernel_deflate_search, cogpu_kernel_deflate_place, cogpu_kernel_deflate_join;
 
 /* Thread blocks that search, at once: more the largest device does not hold. */
-enum { SEARCHING_MAX = 320 };
+enum { SEARCHING_MAX = 400 };
 
 static const uint64_t found_bytes = COGPU_DEFLATE_PART * sizeof(uint32_t);
 
@@ -28,10 +28,6 @@ static struct effort effort_of(int level) {
 
 static uint64_t least_of(uint64_t a, uint64_t b) {
     return a < b ? a : b;
-}
-
-static uint64_t aligned(uint64_t bytes) {
-    return divide_up(bytes, COGPU_GPU_ALIGN) * COGPU_GPU_ALIGN;
 }
 
 static uint64_t parts_of(uint64_t bytes) {
@@ -61,7 +57,7 @@ static struct layout lay_out(uint64_t parts, bool searches) {
     struct layout layout;
     layout.links = parts * COGPU_DEFLATE_STAGED;
     layout.parts = layout.links + searches * parts * COGPU_DEFLATE_PART * sizeof(uint16_t);
-    layout.bytes = layout.parts + aligned(parts * sizeof(struct cogpu_deflate_part));
+    layout.bytes = layout.parts + cogpu_gpu_align(parts * sizeof(struct cogpu_deflate_part));
     return layout;
 }
 
@@ -148,4 +144,12 @@ static cogpu_status deflate_encode(const cogpu_gpu_encoding *encoding, cogpu_err
     return COGPU_OK;
 }
 
-const cogpu_gpu_encoder cogpu_gpu_deflate = {deflate_bound, deflate_scratch, deflate_encode};
+/* Warps that link take 64 KiB each. */
+static uint64_t deflate_batch_bytes(int level) {
+    return effort_of(level).depth > 0 ? 20 << 20 : 7 << 20;
+}
+
+const cogpu_gpu_encoder cogpu_gpu_deflate = {.bound = deflate_bound,
+                                             .scratch = deflate_scratch,
+                                             .batch_bytes = deflate_batch_bytes,
+                                             .encode = deflate_encode};

@@ -62,4 +62,13 @@ static cogpu_status lzw_encode(const cogpu_gpu_encoding *encoding, cogpu_error *
     return COGPU_OK;
 }
 
-const cogpu_gpu_encoder cogpu_gpu_lzw_encoder = {lzw_bound, lzw_scratch, lzw_encode};
+/* A multiprocessor holds many pieces, and each takes long. */
+static uint64_t lzw_batch_bytes(int level) {
+    (void)level;
+    return 24 << 20;
+}
+
+const cogpu_gpu_encoder cogpu_gpu_lzw_encoder = {.bound = lzw_bound,
+                                                 .scratch = lzw_scratch,
+                                                 .batch_bytes = lzw_batch_bytes,
+                                                 .encode = lzw_encode};

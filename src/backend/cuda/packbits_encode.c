@@ -45,5 +45,5 @@ static cogpu_status packbits_encode(const cogpu_gpu_encoding *encoding, cogpu_er
                          &args, encoding->stream, error);
 }
 
-const cogpu_gpu_encoder cogpu_gpu_packbits_encoder = {packbits_bound, packbits_scratch,
-                                                      packbits_encode};
+const cogpu_gpu_encoder cogpu_gpu_packbits_encoder = {
+    .bound = packbits_bound, .scratch = packbits_scratch, .encode = packbits_encode};

@@ -16,10 +16,6 @@ extern const cogpu_kernel cogpu_kernel_zstd_scan, cogpu_kernel_zstd_plan, cogpu_
 /* 2 GiB. Sums for 32 tiles are of 32 bits. */
 enum { POOL_QUADS_MAX = (1 << 27) - 1 };
 
-static uint64_t align_up(uint64_t bytes) {
-    return (bytes + COGPU_GPU_ALIGN - 1) / COGPU_GPU_ALIGN * COGPU_GPU_ALIGN;
-}
-
 enum { TABLES_BYTES = (ZSTD_TREE_QUADS + ZSTD_CODES_QUADS) * ZSTD_QUAD };
 
 /* What a tile may need of the pool: marks for a sequence of each three bytes, and tables for each 8
@@ -67,15 +63,16 @@ static struct needs needs_of(const cogpu_coded *blocks, uint32_t count) {
 
 /* Notes about tiles and rounds, of which there are no more than tiles. */
 static uint64_t notes_bytes(uint32_t count) {
-    return align_up(count * sizeof(struct zstd_tile)) + align_up(count * sizeof(struct zstd_round));
+    return cogpu_gpu_align(count * sizeof(struct zstd_tile)) +
+           cogpu_gpu_align(count * sizeof(struct zstd_round));
 }
 
 static void scratch(const cogpu_coded *blocks, uint32_t count, uint64_t *least, uint64_t *best) {
     const struct needs needs = needs_of(blocks, count);
-    *least = notes_bytes(count) + align_up(needs.worst_blocks * sizeof(struct zstd_block)) +
-             align_up(needs.worst_pool);
-    *best = notes_bytes(count) + align_up(needs.usual_blocks * sizeof(struct zstd_block)) +
-            align_up(needs.usual_pool);
+    *least = notes_bytes(count) + cogpu_gpu_align(needs.worst_blocks * sizeof(struct zstd_block)) +
+             cogpu_gpu_align(needs.worst_pool);
+    *best = notes_bytes(count) + cogpu_gpu_align(needs.usual_blocks * sizeof(struct zstd_block)) +
+            cogpu_gpu_align(needs.usual_pool);
 }
 
 /* Divides the scratch memory. */
@@ -84,12 +81,12 @@ static struct zstd_args arrange(const cogpu_gpu_batch *batch) {
     const uint64_t notes = notes_bytes(batch->count);
     uint64_t left = batch->scratch_bytes - notes;
     /* Blocks get what the worst pool leaves them. */
-    uint64_t blocks = (left - align_up(needs.worst_pool)) / sizeof(struct zstd_block);
+    uint64_t blocks = (left - cogpu_gpu_align(needs.worst_pool)) / sizeof(struct zstd_block);
     if (blocks > needs.usual_blocks)
         blocks = needs.usual_blocks;
     if (blocks < needs.worst_blocks)
         blocks = needs.worst_blocks;
-    const uint64_t block_bytes = align_up(blocks * sizeof(struct zstd_block));
+    const uint64_t block_bytes = cogpu_gpu_align(blocks * sizeof(struct zstd_block));
     uint64_t quads = (left - block_bytes) / ZSTD_QUAD;
     if (quads > POOL_QUADS_MAX)
         quads = POOL_QUADS_MAX;
@@ -105,7 +102,7 @@ static struct zstd_args arrange(const cogpu_gpu_batch *batch) {
         .verdicts = batch->verdicts,
         .coded = batch->device_blocks,
         .tiles = (void *)at,
-        .rounds = (void *)(at + align_up(batch->count * sizeof(struct zstd_tile))),
+        .rounds = (void *)(at + cogpu_gpu_align(batch->count * sizeof(struct zstd_tile))),
         .blocks = (void *)(at + notes),
         .pool = at + notes + block_bytes,
         .tile_count = batch->count,
