@@ -1,6 +1,7 @@
 /*
- * Takes nvJPEG's calls, hands on samples by libjpeg and whatever mischief it is told: see
- * fake_nvjpeg.h. A stream that libjpeg complains about fails its batch.
+ * Takes nvJPEG's calls, hands on samples and streams by libjpeg and whatever mischief it is told:
+ * see fake_nvjpeg.h. A stream that libjpeg complains about fails its batch. An image is encoded
+ * when its stream is asked for: pixels that are not there by then are missed.
  */
 #include "fake_nvjpeg.h"
 
@@ -15,7 +16,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { BAD = 3, ENGINES = 3, OUTPUT_PLANES = 1, OUTPUT_GREY = 2, BANDS_MAX = 3, WIDTH_MAX = 1024 };
+enum { INVALID = 2, BAD = 3, USUAL = 0, ENGINES = 3, BANDS_MAX = 3, WIDTH_MAX = 1024 };
+enum { OUTPUT_PLANES = 1, OUTPUT_GREY = 2, INPUT_RGB_PIXELS = 5, HALVED = 2, GREY = 6 };
 
 struct image {
     unsigned char *channel[4];
@@ -29,7 +31,7 @@ struct state {
 
 static fake_nvjpeg fake;
 
-static int handle; /* only its address counts */
+static int handles[ENGINES + 1]; /* by backend; only their addresses count */
 
 EXPORT fake_nvjpeg *fake_nvjpeg_control(void);
 fake_nvjpeg *fake_nvjpeg_control(void) {
@@ -40,25 +42,29 @@ static void expect(bool condition) {
     fake.wrong += !condition;
 }
 
+/* ---- handles ------------------------------------------------------------------------------- */
+
 EXPORT int nvjpegCreateEx(int backend, const void *device, const void *pinned, unsigned flags,
                           void **created);
 int nvjpegCreateEx(int backend, const void *device, const void *pinned, unsigned flags,
                    void **created) {
-    expect(backend == ENGINES && !device && !pinned && flags == 0);
-    *created = &handle;
+    expect((backend == ENGINES || backend == USUAL) && !device && !pinned && flags == 0);
+    *created = &handles[backend];
     fake.handles += !fake.create_error;
     return fake.create_error;
 }
 
 EXPORT int nvjpegDestroy(void *destroyed);
 int nvjpegDestroy(void *destroyed) {
-    expect(fake.states == 0 && destroyed == &handle);
+    expect(destroyed == &handles[ENGINES] ? fake.states == 0
+                                          : destroyed == &handles[USUAL] && fake.encoders == 0);
     fake.handles--;
     return 0;
 }
 
 EXPORT int nvjpegJpegStateCreate(void *of, struct state **state);
 int nvjpegJpegStateCreate(void *of, struct state **state) {
+    expect(of == &handles[ENGINES]);
     if (fake.state_error)
         return fake.state_error;
     *state = calloc(1, sizeof **state);
@@ -85,6 +91,8 @@ int nvjpegDecodeBatchedInitialize(void *of, struct state *state, int batch, int 
     state->format = format;
     return fake.size_error;
 }
+
+/* ---- decode -------------------------------------------------------------------------------- */
 
 static jmp_buf escape;
 
@@ -170,4 +178,156 @@ int nvjpegDecodeBatched(void *of, struct state *state, const unsigned char *cons
     for (int i = 0; i < state->batch && result == 0; i++)
         result = decode(streams[i], lengths[i], state->format, &images[i]);
     return result;
+}
+
+/* ---- encode -------------------------------------------------------------------------------- */
+
+struct params {
+    int quality, subsampling;
+};
+
+struct encoder {
+    const struct params *params; /* of the image that is under way; NULL: none is */
+    struct image image;
+    int width, height;
+    void *stream;
+};
+
+static int under_way;
+
+/* What the next call that has to do with encoding returns. */
+static int next_result(void *stream) {
+    expect(stream != NULL);
+    fake.encode_calls++;
+    return fake.encode_fails_at == fake.encode_calls ? fake.encode_error : 0;
+}
+
+static int create(void *of, size_t bytes, void **created, void *stream) {
+    int result = next_result(stream);
+    expect(of == &handles[USUAL]);
+    *created = result ? (void *)&fake : calloc(1, bytes); /* what failed is not to be used */
+    fake.encoders += !result;
+    return result;
+}
+
+static int destroy(void *destroyed) {
+    expect(destroyed != &fake);
+    free(destroyed);
+    fake.encoders--;
+    return 0;
+}
+
+EXPORT int nvjpegEncoderStateCreate(void *of, void **encoder, void *stream);
+int nvjpegEncoderStateCreate(void *of, void **encoder, void *stream) {
+    return create(of, sizeof(struct encoder), encoder, stream);
+}
+
+EXPORT int nvjpegEncoderStateDestroy(struct encoder *encoder);
+int nvjpegEncoderStateDestroy(struct encoder *encoder) {
+    under_way -= encoder->params != NULL;
+    return destroy(encoder);
+}
+
+EXPORT int nvjpegEncoderParamsCreate(void *of, void **params, void *stream);
+int nvjpegEncoderParamsCreate(void *of, void **params, void *stream) {
+    return create(of, sizeof(struct params), params, stream);
+}
+
+EXPORT int nvjpegEncoderParamsDestroy(struct params *params);
+int nvjpegEncoderParamsDestroy(struct params *params) {
+    return destroy(params);
+}
+
+EXPORT int nvjpegEncoderParamsSetQuality(struct params *params, int quality, void *stream);
+int nvjpegEncoderParamsSetQuality(struct params *params, int quality, void *stream) {
+    expect(quality >= 1 && quality <= 100);
+    params->quality = quality;
+    return next_result(stream);
+}
+
+EXPORT int nvjpegEncoderParamsSetSamplingFactors(struct params *params, int subsampling,
+                                                 void *stream);
+int nvjpegEncoderParamsSetSamplingFactors(struct params *params, int subsampling, void *stream) {
+    expect(subsampling == HALVED || subsampling == GREY);
+    params->subsampling = subsampling;
+    return next_result(stream);
+}
+
+static int submit(void *of, struct encoder *encoder, const struct params *params,
+                  const struct image *image, int width, int height, void *stream) {
+    int result = next_result(stream);
+    expect(of == &handles[USUAL] && !encoder->params && params->quality > 0);
+    expect(width > 0 && height > 0);
+    if (result)
+        return result;
+    *encoder = (struct encoder){params, *image, width, height, stream};
+    fake.at_once = ++under_way > fake.at_once ? under_way : fake.at_once;
+    return 0;
+}
+
+EXPORT int nvjpegEncodeYUV(void *of, struct encoder *encoder, const struct params *params,
+                           const struct image *image, int subsampling, int width, int height,
+                           void *stream);
+int nvjpegEncodeYUV(void *of, struct encoder *encoder, const struct params *params,
+                    const struct image *image, int subsampling, int width, int height,
+                    void *stream) {
+    expect(subsampling == GREY && params->subsampling == GREY);
+    expect(image->pitch[0] == (size_t)width);
+    return submit(of, encoder, params, image, width, height, stream);
+}
+
+EXPORT int nvjpegEncodeImage(void *of, struct encoder *encoder, const struct params *params,
+                             const struct image *image, int format, int width, int height,
+                             void *stream);
+int nvjpegEncodeImage(void *of, struct encoder *encoder, const struct params *params,
+                      const struct image *image, int format, int width, int height, void *stream) {
+    expect(format == INPUT_RGB_PIXELS && params->subsampling == HALVED);
+    expect(image->pitch[0] == 3 * (size_t)width);
+    return submit(of, encoder, params, image, width, height, stream);
+}
+
+/* A whole JPEG; the caller frees it. */
+static unsigned char *encode(const struct encoder *encoder, unsigned long *bytes) {
+    struct jpeg_compress_struct codec = {0};
+    struct jpeg_error_mgr errors;
+    unsigned char *stream = NULL;
+    bool is_grey = encoder->params->subsampling == GREY;
+    codec.err = jpeg_std_error(&errors);
+    jpeg_create_compress(&codec);
+    jpeg_mem_dest(&codec, &stream, bytes);
+    codec.image_width = (unsigned)encoder->width;
+    codec.image_height = (unsigned)encoder->height;
+    codec.input_components = is_grey ? 1 : 3;
+    codec.in_color_space = is_grey ? JCS_GRAYSCALE : JCS_RGB;
+    jpeg_set_defaults(&codec); /* YCbCr 4:2:0 of RGB */
+    jpeg_set_quality(&codec, encoder->params->quality, TRUE);
+    jpeg_start_compress(&codec, TRUE);
+    while (codec.next_scanline < codec.image_height) {
+        JSAMPROW row = encoder->image.channel[0] + codec.next_scanline * encoder->image.pitch[0];
+        jpeg_write_scanlines(&codec, &row, 1);
+    }
+    jpeg_finish_compress(&codec);
+    jpeg_destroy_compress(&codec);
+    return stream;
+}
+
+EXPORT int nvjpegEncodeRetrieveBitstreamDevice(void *of, struct encoder *encoder, unsigned char *to,
+                                               size_t *room, void *stream);
+int nvjpegEncodeRetrieveBitstreamDevice(void *of, struct encoder *encoder, unsigned char *to,
+                                        size_t *room, void *stream) {
+    unsigned long bytes = 0;
+    int result = next_result(stream);
+    expect(of == &handles[USUAL] && encoder->params && encoder->stream == stream);
+    if (result || !encoder->params)
+        return result ? result : INVALID;
+    unsigned char *made = encode(encoder, &bytes);
+    if (bytes <= *room) {
+        memcpy(to, made, bytes);
+        *room = bytes;
+        encoder->params = NULL;
+        under_way--;
+        fake.encoded++;
+    }
+    free(made);
+    return encoder->params ? INVALID : 0;
 }

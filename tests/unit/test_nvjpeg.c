@@ -10,6 +10,7 @@
 
 #if COGPU_HAVE_JPEG
 #include "backend/cuda/nvjpeg.h"
+#include "backend/cuda/nvjpeg_library.h"
 
 #include "fake_nvjpeg.h"
 #include "gpu_test.h"
@@ -422,7 +423,7 @@ static void with_nvjpeg(const char *path, void (*test)(void)) {
 
 static void expect_absent(const char *why) {
     cogpu_nvjpeg *nvjpeg = (void *)&error;
-    CHECK_TEXT(cogpu_nvjpeg_absent(), why);
+    CHECK_TEXT(cogpu_nvjpeg_load()->why, why);
     CHECK(cogpu_nvjpeg_open(NULL, 1, 1, &nvjpeg, &error) == COGPU_UNSUPPORTED && !nvjpeg);
     CHECK(strstr(error.message, why));
     cogpu_nvjpeg_close(NULL);
@@ -801,7 +802,7 @@ static void in_a_library_at_work(void) {
 
 /* Blocks one by one, since one that the engines do not take fails its batch. */
 static void on_a_gpu(void) {
-    const char *why = cogpu_nvjpeg_absent();
+    const char *why = cogpu_nvjpeg_load()->why;
     cogpu_nvjpeg *nvjpeg = NULL;
     uint32_t decoded = 0;
     open_device();

@@ -10,80 +10,12 @@
 #include "backend/cuda/nvjpeg.h"
 
 #include "backend/cuda/cuda_jpeg.h"
+#include "backend/cuda/nvjpeg_library.h"
 #include "base/bytes.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 extern const cogpu_kernel cogpu_kernel_jpeg_join;
-
-/* ---- the library --------------------------------------------------------------------------- */
-
-/* nvJPEG's types and numbers, which its interface fixes. */
-struct nvjpeg_image {
-    uint8_t *channel[4];
-    size_t pitch[4];
-};
-
-enum { NVJPEG_SUCCESS = 0, NVJPEG_BAD = 3, NVJPEG_NO_SUCH_DEVICE = 7 };
-enum { NVJPEG_ENGINES = 3 }; /* a backend; the others round otherwise than the host */
-enum { NVJPEG_OUTPUT_PLANES = 1, NVJPEG_OUTPUT_GREY = 2 };
-
-/* X(field, name in the library, arguments) */
-#define CALLS(X)                                                                                   \
-    X(create, "nvjpegCreateEx", (int, const void *, const void *, unsigned, void **))              \
-    X(destroy, "nvjpegDestroy", (void *))                                                          \
-    X(state_create, "nvjpegJpegStateCreate", (void *, void **))                                    \
-    X(state_destroy, "nvjpegJpegStateDestroy", (void *))                                           \
-    X(batch_size, "nvjpegDecodeBatchedInitialize", (void *, void *, int, int, int))                \
-    X(batch_decode, "nvjpegDecodeBatched",                                                         \
-      (void *, void *, const uint8_t *const *, const size_t *, struct nvjpeg_image *, void *))
-
-#define FIELD(field, name, arguments) int(*field) arguments;
-static struct library {
-    const char *why; /* it cannot be used; NULL where it can */
-    CALLS(FIELD)
-} library;
-
-static pthread_once_t library_once = PTHREAD_ONCE_INIT;
-
-/* dlsym hands back an object pointer, which C does not let us call: the bytes are the same. */
-#define LOAD(field, name, arguments)                                                               \
-    if (!library.why) {                                                                            \
-        void *symbol = dlsym(handle, name);                                                        \
-        if (symbol)                                                                                \
-            memcpy(&library.field, &symbol, sizeof symbol);                                        \
-        else                                                                                       \
-            library.why = "nvJPEG is too old: it lacks " name;                                     \
-    }
-
-static void *open_library(const char *named) {
-    static const char *const names[] = {"libnvjpeg.so.13", "libnvjpeg.so.12", "libnvjpeg.so"};
-    void *handle = named ? dlopen(named, RTLD_NOW | RTLD_LOCAL) : NULL;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !named && !handle; i++)
-        handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    return handle;
-}
-
-/* It is never unloaded, for CUDA is not made for that. */
-static void load_library(void) {
-    const char *named = getenv("COGPU_NVJPEG");
-    named = named && *named ? named : NULL;
-    if (!named && cogpu_gpu_count(&library.why) == 0)
-        return;
-    void *handle = open_library(named);
-    library.why = handle  ? NULL
-                  : named ? "the file that COGPU_NVJPEG names cannot be loaded"
-                          : "nvJPEG (libnvjpeg.so.13 or .12) is not installed";
-    CALLS(LOAD)
-}
-
-const char *cogpu_nvjpeg_absent(void) {
-    pthread_once(&library_once, load_library);
-    return library.why;
-}
 
 /* ---- rewrite ------------------------------------------------------------------------------- */
 
@@ -397,15 +329,17 @@ struct slot {
 
 struct cogpu_nvjpeg {
     cogpu_gpu *gpu;
+    const cogpu_nvjpeg_library *library;
     void *handle;
     uint32_t slot_count, batch;
     struct slot *slots;
 };
 
-static void close_slot(cogpu_gpu *gpu, struct slot *slot) {
+static void close_slot(const cogpu_nvjpeg *nvjpeg, struct slot *slot) {
+    cogpu_gpu *gpu = nvjpeg->gpu;
     for (enum kind kind = 0; kind < KINDS; kind++)
         if (slot->states[kind])
-            library.state_destroy(slot->states[kind]);
+            nvjpeg->library->state_destroy(slot->states[kind]);
     cogpu_release(slot->streams);
     cogpu_release(slot->lengths);
     cogpu_release(slot->images);
@@ -426,7 +360,7 @@ static cogpu_status open_slot(cogpu_gpu *gpu, uint32_t batch, struct slot *slot,
 }
 
 static cogpu_status start(cogpu_nvjpeg *nvjpeg, cogpu_error *error) {
-    int result = library.create(NVJPEG_ENGINES, NULL, NULL, 0, &nvjpeg->handle);
+    int result = nvjpeg->library->create(NVJPEG_ENGINES, NULL, NULL, 0, &nvjpeg->handle);
     if (result == NVJPEG_SUCCESS)
         return COGPU_OK;
     nvjpeg->handle = NULL;
@@ -438,10 +372,10 @@ static cogpu_status start(cogpu_nvjpeg *nvjpeg, cogpu_error *error) {
 
 cogpu_status cogpu_nvjpeg_open(cogpu_gpu *gpu, uint32_t slots, uint32_t batch, cogpu_nvjpeg **out,
                                cogpu_error *error) {
-    const char *why = cogpu_nvjpeg_absent();
+    const cogpu_nvjpeg_library *library = cogpu_nvjpeg_load();
     *out = NULL;
-    if (why)
-        return cogpu_fail(error, COGPU_UNSUPPORTED, "no JPEG on the GPU: %s", why);
+    if (library->why)
+        return cogpu_fail(error, COGPU_UNSUPPORTED, "no JPEG on the GPU: %s", library->why);
     cogpu_nvjpeg *nvjpeg = cogpu_allocate(sizeof *nvjpeg);
     struct slot *all = cogpu_allocate(slots * sizeof *all);
     if (!nvjpeg || !all) {
@@ -450,7 +384,8 @@ cogpu_status cogpu_nvjpeg_open(cogpu_gpu *gpu, uint32_t slots, uint32_t batch, c
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for nvJPEG");
     }
     memset(all, 0, slots * sizeof *all);
-    *nvjpeg = (cogpu_nvjpeg){.gpu = gpu, .slot_count = slots, .batch = batch, .slots = all};
+    *nvjpeg = (cogpu_nvjpeg){
+        .gpu = gpu, .library = library, .slot_count = slots, .batch = batch, .slots = all};
     cogpu_status status = start(nvjpeg, error);
     for (uint32_t i = 0; i < slots && status == COGPU_OK; i++)
         status = open_slot(gpu, batch, &all[i], error);
@@ -465,9 +400,9 @@ void cogpu_nvjpeg_close(cogpu_nvjpeg *nvjpeg) {
     if (!nvjpeg)
         return;
     for (uint32_t i = 0; i < nvjpeg->slot_count; i++)
-        close_slot(nvjpeg->gpu, &nvjpeg->slots[i]);
+        close_slot(nvjpeg, &nvjpeg->slots[i]);
     if (nvjpeg->handle)
-        library.destroy(nvjpeg->handle);
+        nvjpeg->library->destroy(nvjpeg->handle);
     cogpu_release(nvjpeg->slots);
     cogpu_release(nvjpeg);
 }
@@ -504,16 +439,17 @@ static uint32_t list_blocks(struct slot *slot, uint32_t first, const cogpu_nvjpe
 /* After a failure nvJPEG is told the size of the next batch anew, whatever it is. */
 static int decode_listed(const cogpu_nvjpeg *nvjpeg, struct slot *slot, uint32_t first,
                          uint32_t count, enum kind kind, void *stream) {
+    const cogpu_nvjpeg_library *library = nvjpeg->library;
     void **state = &slot->states[kind];
     int result = NVJPEG_SUCCESS;
-    if (!*state && (result = library.state_create(nvjpeg->handle, state)) != NVJPEG_SUCCESS)
+    if (!*state && (result = library->state_create(nvjpeg->handle, state)) != NVJPEG_SUCCESS)
         *state = NULL;
     if (result == NVJPEG_SUCCESS && slot->sizes[kind] != count)
-        result = library.batch_size(nvjpeg->handle, *state, (int)count, 1,
-                                    kind == GREY ? NVJPEG_OUTPUT_GREY : NVJPEG_OUTPUT_PLANES);
+        result = library->batch_size(nvjpeg->handle, *state, (int)count, 1,
+                                     kind == GREY ? NVJPEG_OUTPUT_GREY : NVJPEG_OUTPUT_PLANES);
     if (result == NVJPEG_SUCCESS)
-        result = library.batch_decode(nvjpeg->handle, *state, slot->streams + first,
-                                      slot->lengths + first, slot->images + first, stream);
+        result = library->batch_decode(nvjpeg->handle, *state, slot->streams + first,
+                                       slot->lengths + first, slot->images + first, stream);
     slot->sizes[kind] = result == NVJPEG_SUCCESS ? count : 0;
     return result;
 }

@@ -1,7 +1,6 @@
 /*
  * JPEG on a GPU: takes the stored bytes of blocks in memory of the host, hands on their samples in
- * memory of the device. The GPU's JPEG engines do it, by way of NVIDIA's nvJPEG, a library that is
- * loaded when it is first asked for; the environment may name another file to load: COGPU_NVJPEG.
+ * memory of the device. The GPU's JPEG engines do it, by way of NVIDIA's nvJPEG (nvjpeg_library.h).
  *
  * Two steps:
  *
@@ -17,9 +16,6 @@
 
 #include "backend/cuda/cuda.h"
 #include "codec/codec.h"
-
-/* Why nvJPEG cannot be used, or NULL. The text stays. */
-const char *cogpu_nvjpeg_absent(void);
 
 typedef struct cogpu_nvjpeg_block {
     /* Filled in by rewrite. */
