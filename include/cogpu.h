@@ -587,7 +587,9 @@ typedef struct cogpu_sink {
     int keep_sidecars;    /* non-zero: what stands beside an old file still holds, and stays */
     cogpu_memory *memory; /* filled when the writer is closed; untouched on failure */
     void *buffer;         /* the caller's, of `buffer_bytes`: COGPU_LIMIT where the file needs more;
-                           * holds anything after a failure */
+                           * holds anything after a failure, and behind the file. Where it is pinned
+                           * (cuMemHostAlloc, cuMemHostRegister), GPUs put blocks straight into
+                           * it */
     size_t buffer_bytes;
 
     void *user;
@@ -623,7 +625,8 @@ typedef enum cogpu_overviews {
 } cogpu_overviews;
 
 typedef enum cogpu_bigtiff {
-    COGPU_BIGTIFF_AUTO = 0, /* where the file could pass 4 GiB in the worst case */
+    COGPU_BIGTIFF_AUTO = 0, /* where the file could pass 4 GiB in the worst case, by whomever it is
+                             * encoded */
     COGPU_BIGTIFF_YES,
     COGPU_BIGTIFF_NO /* COGPU_LIMIT where the file passes 4 GiB: at once where that is known, or
                       * when it does */
@@ -718,14 +721,16 @@ typedef struct cogpu_profile {
 
     /* Who cuts, shrinks and encodes: COGPU_CPU leaves it to the first swath: the device where it
      * lies. Swaths may lie elsewhere, and are brought there. A device's encoders are not those of
-     * the host, so the bytes of the file are others, and its pixels the same. What a device cannot
-     * do, or not with the context's `device_bytes`, the host does. */
+     * the host, so the bytes of the file are others, and its pixels the same; but for JPEG of one
+     * band or as YCbCr, which nvJPEG encodes where it is installed, and rounds in its own way. What
+     * a device cannot do, or not with the context's `device_bytes`, the host does. */
     cogpu_device_kind device;
     uint32_t device_index;
 } cogpu_profile;
 
 typedef struct cogpu_written {
     uint64_t bytes;         /* of the file */
+    uint64_t direct_bytes;  /* of these, straight from the device: see cogpu_no_direct_storage */
     uint64_t blocks;        /* of all levels and masks */
     uint64_t sparse_blocks; /* of these, left out */
     uint32_t levels;
@@ -905,8 +910,9 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_device_info(uint32_t index, cogpu_
 /* Why there is no GPU: "NVIDIA's driver (libcuda.so.1) is not installed"; NULL where there is. */
 COGPU_API const char *cogpu_no_cuda(void);
 
-/* Why files are not read straight into memory of GPUs, by GPUDirect Storage, but by way of pinned
- * memory: "cuFile (libcufile.so.0) is not installed"; NULL where they are. */
+/* Why files are not read straight into memory of GPUs, and not written straight from there, by
+ * GPUDirect Storage, but by way of pinned memory: "cuFile (libcufile.so.0) is not installed"; NULL
+ * where they are. */
 COGPU_API const char *cogpu_no_direct_storage(void);
 
 /* PROJ's version, or NULL in a build without it. */

@@ -12,6 +12,9 @@
  */
 #include "api/writer.h"
 
+#include "base/checked.h"
+
+#include <assert.h>
 #include <string.h>
 
 /* ---- open ---------------------------------------------------------------------------------- */
@@ -47,6 +50,13 @@ cogpu_status cogpu_writer_check_size(const cogpu_writer *writer, uint64_t end, c
                       "the file passes 4 GiB, which takes a BigTIFF: leave `bigtiff` to us");
 }
 
+/* Blocks, with header and directories that end there, of which each begins at an even offset. */
+static uint64_t most_of_file(const cogpu_writer *writer, uint64_t end) {
+    uint64_t most;
+    return checked_add(writer->plan.most_bytes, end + writer->directory_count, &most) ? most
+                                                                                      : UINT64_MAX;
+}
+
 /* Decides for BigTIFF where the file could get too large, before its first byte; where it may be
  * none and is surely too large, there is no file. */
 static cogpu_status lay_out(cogpu_writer *writer, const cogpu_profile *profile,
@@ -54,8 +64,7 @@ static cogpu_status lay_out(cogpu_writer *writer, const cogpu_profile *profile,
     uint64_t end = 0;
     bool is_open = profile->bigtiff == COGPU_BIGTIFF_AUTO;
     cogpu_status status = end_of_directories(writer, &end, error);
-    if (is_open && (status == COGPU_LIMIT ||
-                    end + writer->plan.most_bytes + writer->directory_count > UINT32_MAX)) {
+    if (is_open && (status == COGPU_LIMIT || most_of_file(writer, end) > UINT32_MAX)) {
         writer->plan.is_bigtiff = true;
         status = end_of_directories(writer, &end, error);
     }
@@ -63,6 +72,7 @@ static cogpu_status lay_out(cogpu_writer *writer, const cogpu_profile *profile,
     TRY(cogpu_writer_check_size(writer, end + writer->plan.least_bytes, error));
     uint8_t header[COGPU_NEW_HEADER_MAX];
     writer->end = writer->plan.is_cog ? end : write_header(writer, 0, header);
+    writer->most = most_of_file(writer, end);
     return COGPU_OK;
 }
 
@@ -99,6 +109,7 @@ static cogpu_status open_writer(cogpu_writer *writer, const cogpu_sink *sink,
     TRY(open_threads(writer, profile, error));
     TRY(cogpu_writer_open_line(writer, error));
     TRY(cogpu_out_open(sink, &writer->out, error));
+    cogpu_out_expect(writer->out, writer->most);
     return cogpu_writer_open_rows(writer, error);
 }
 
@@ -226,10 +237,31 @@ static struct cogpu_new_level *level_in_order(cogpu_writer *writer, uint32_t num
     return &writer->levels[writer->plan.is_cog ? last - number : number];
 }
 
-static void move_places(struct cogpu_places *places, uint64_t count, uint64_t by) {
+static void move_places(const struct cogpu_places *places, uint64_t count, uint64_t by) {
     for (uint64_t i = 0; i < count; i++)
         if (places->bytes[i])
             places->offsets[i] += by;
+}
+
+/* Level 0 moves to where it belongs, now that overviews are complete. */
+static cogpu_status close_gap(cogpu_writer *writer, cogpu_error *error) {
+    const struct cogpu_new_level *level = &writer->levels[0];
+    const uint64_t blocks = (uint64_t)level->grid->across * level->grid->down;
+    uint64_t at = writer->spills_at, bytes = writer->end - writer->gap_end;
+    uint8_t *room = NULL;
+    for (uint32_t i = 1; i < writer->plan.level_count; i++)
+        at += writer->levels[i].spilled;
+    assert(at <= writer->gap_end);
+    const uint64_t gap = writer->gap_end - at;
+    TRY(cogpu_out_room(writer->out, at, (size_t)(gap + bytes), &room, error));
+    cogpu_writer_move_down(writer, room, (size_t)gap, (size_t)bytes);
+    move_places(&level->pixels, blocks * writer->plan.planes, 0 - gap);
+    if (writer->plan.has_mask)
+        move_places(&level->masks, blocks, 0 - gap);
+    writer->end = at + bytes;
+    writer->gap_end = 0;
+    cogpu_out_set_end(writer->out, writer->end);
+    return COGPU_OK;
 }
 
 /* What was spilled gets its place in the file. *end is the end of all. */
@@ -320,6 +352,8 @@ static cogpu_status finish_cog(cogpu_writer *writer, cogpu_error *error) {
     uint8_t header[COGPU_NEW_HEADER_MAX];
     size_t bytes = write_header(writer, 0, header);
     uint64_t end = 0;
+    if (writer->gap_end)
+        TRY(close_gap(writer, error));
     TRY(place_spills(writer, &end, error));
     place_blocks(writer);
     bytes = write_header(writer, bytes, header);

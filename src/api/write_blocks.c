@@ -92,37 +92,37 @@ static cogpu_status flush(cogpu_writer *writer, cogpu_error *error) {
     struct cogpu_line *line = &writer->line;
     size_t bytes = line->small_bytes;
     line->small_bytes = 0;
-    return bytes == 0
-               ? COGPU_OK
-               : cogpu_out_write(writer->out, writer->end - bytes, line->small, bytes, error);
+    return cogpu_out_write(writer->out, line->small_at, line->small, bytes, error);
 }
 
-/* To the end of the file. */
-static cogpu_status write_bytes(cogpu_writer *writer, const uint8_t *from, size_t bytes,
-                                cogpu_error *error) {
+static cogpu_status write_bytes(cogpu_writer *writer, uint64_t at, const uint8_t *from,
+                                size_t bytes, cogpu_error *error) {
     struct cogpu_line *line = &writer->line;
-    if (bytes > SMALL_BYTES || line->small_bytes + bytes > WRITE_BYTES)
+    if (bytes > SMALL_BYTES || line->small_bytes + bytes > WRITE_BYTES ||
+        at != line->small_at + line->small_bytes)
         TRY(flush(writer, error));
-    if (bytes > SMALL_BYTES) {
-        TRY(cogpu_out_write(writer->out, writer->end, from, bytes, error));
-    } else {
-        if (!line->small && !(line->small = cogpu_allocate(WRITE_BYTES)))
-            return cogpu_fail(error, COGPU_MEMORY, "out of memory for blocks");
-        memcpy(line->small + line->small_bytes, from, bytes);
-        line->small_bytes += bytes;
-    }
-    writer->end += bytes;
+    if (bytes > SMALL_BYTES)
+        return cogpu_out_write(writer->out, at, from, bytes, error);
+    if (!line->small && !(line->small = cogpu_allocate(WRITE_BYTES)))
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for blocks");
+    line->small_at = at - line->small_bytes;
+    memcpy(line->small + line->small_bytes, from, bytes);
+    line->small_bytes += bytes;
     return COGPU_OK;
 }
 
-/* Bytes to the file or the spill; *at is where they begin there. */
-static cogpu_status give(cogpu_writer *writer, struct cogpu_new_level *level, const uint8_t *from,
-                         size_t bytes, uint64_t *at, cogpu_error *error) {
-    *at = level->spill ? level->spilled : writer->end;
-    if (!level->spill)
-        return write_bytes(writer, from, bytes, error);
-    level->spilled += bytes;
-    return cogpu_spill_add(level->spill, from, bytes, at, error);
+/* The next bytes of a level get their place, in the file or the spill, behind all before them. */
+static uint64_t take_place(cogpu_writer *writer, struct cogpu_new_level *level, uint64_t bytes) {
+    uint64_t *end = level->spill ? &level->spilled : &writer->end;
+    *end += bytes;
+    return *end - bytes;
+}
+
+/* Bytes that have their place, in the order of places. */
+static cogpu_status give(cogpu_writer *writer, struct cogpu_new_level *level, uint64_t at,
+                         const uint8_t *from, size_t bytes, cogpu_error *error) {
+    return level->spill ? cogpu_spill_add(level->spill, from, bytes, &at, error)
+                        : write_bytes(writer, at, from, bytes, error);
 }
 
 /* In the file and in spills, without what stands around the blocks. */
@@ -148,7 +148,6 @@ static void note(cogpu_writer *writer, struct cogpu_new_level *level, const cogp
 static cogpu_status leave(cogpu_writer *writer, struct cogpu_berth *berth, cogpu_error *error) {
     const cogpu_write_plan *plan = &writer->plan;
     struct cogpu_new_level *level = berth->level;
-    uint64_t at = 0;
     size_t leader = plan->is_cog ? COGPU_LEADER : 0, trailer = plan->is_cog ? COGPU_TRAILER : 0;
     if (berth->status != COGPU_OK) {
         uint64_t index = cogpu_plan_index(plan, level->grid, &berth->block);
@@ -159,8 +158,10 @@ static cogpu_status leave(cogpu_writer *writer, struct cogpu_berth *berth, cogpu
     uint8_t *payload = berth->memory + COGPU_LEADER;
     if (plan->is_cog && berth->bytes > 0)
         cogpu_frame_block(payload, berth->bytes);
-    if (berth->bytes > 0)
-        TRY(give(writer, level, payload - leader, leader + berth->bytes + trailer, &at, error));
+    const size_t bytes = berth->bytes > 0 ? leader + berth->bytes + trailer : 0;
+    const uint64_t at = take_place(writer, level, bytes);
+    if (bytes > 0)
+        TRY(give(writer, level, at, payload - leader, bytes, error));
     note(writer, level, &berth->block, at + leader, berth->bytes);
     return cogpu_writer_check_size(writer, bytes_so_far(writer), error);
 }
@@ -184,49 +185,81 @@ void cogpu_writer_copy(cogpu_writer *writer, uint8_t *to, const uint8_t *from, s
                    &copying);
 }
 
+/* By all threads as much at a time as the gap has room for. */
+void cogpu_writer_move_down(cogpu_writer *writer, uint8_t *to, size_t gap, size_t bytes) {
+    if (gap > 0 && gap < WRITE_BYTES)
+        memmove(to, to + gap, bytes);
+    for (size_t done = 0, count; gap >= WRITE_BYTES && done < bytes; done += count) {
+        count = bytes - done < gap ? bytes - done : gap;
+        cogpu_writer_copy(writer, to + done, to + gap + done, count);
+    }
+}
+
 /* As give, by all threads where bytes go to memory. */
-static cogpu_status give_much(cogpu_writer *writer, struct cogpu_new_level *level,
-                              const uint8_t *from, size_t bytes, uint64_t *at, cogpu_error *error) {
+static cogpu_status give_much(cogpu_writer *writer, struct cogpu_new_level *level, uint64_t at,
+                              const uint8_t *from, size_t bytes, cogpu_error *error) {
     uint8_t *to = NULL;
-    if (bytes <= SMALL_BYTES)
-        return give(writer, level, from, bytes, at, error);
-    if (level->spill) {
-        to = cogpu_spill_room(level->spill, bytes, at);
-    } else {
+    if (bytes > SMALL_BYTES && level->spill) {
+        to = cogpu_spill_room(level->spill, bytes, &at);
+    } else if (bytes > SMALL_BYTES) {
         TRY(flush(writer, error));
-        *at = writer->end;
-        TRY(cogpu_out_room(writer->out, writer->end, bytes, &to, error));
+        TRY(cogpu_out_room(writer->out, at, bytes, &to, error));
     }
     if (!to)
-        return give(writer, level, from, bytes, at, error);
-    *(level->spill ? &level->spilled : &writer->end) += bytes;
+        return give(writer, level, at, from, bytes, error);
     cogpu_writer_copy(writer, to, from, bytes);
     return COGPU_OK;
 }
 
+/* Blocks of a batch that are of one level: [first, next), and their bytes in it. */
+struct run {
+    struct cogpu_new_level *level;
+    uint32_t first, next;
+    uint64_t begin, end;
+};
+
 /* Where a block begins with all that is around it; where the last one ends, too. */
-static uint64_t begin_of(const cogpu_gpu_brought *batch, uint32_t number, size_t leader) {
+static uint64_t begin_of(const cogpu_writer *writer, const cogpu_gpu_brought *batch,
+                         uint32_t number) {
     const struct cogpu_packed *place = &batch->places[number];
-    return place->at - (place->bytes ? leader : 0);
+    return place->at - (place->bytes && writer->plan.is_cog ? COGPU_LEADER : 0);
+}
+
+static bool next_run(const cogpu_writer *writer, const cogpu_gpu_brought *batch, struct run *run) {
+    run->first = run->next;
+    if (run->first == batch->count)
+        return false;
+    run->level = batch->blocks[run->first].level;
+    while (run->next < batch->count && batch->blocks[run->next].level == run->level)
+        run->next++;
+    run->begin = begin_of(writer, batch, run->first);
+    run->end = begin_of(writer, batch, run->next);
+    return true;
+}
+
+cogpu_status cogpu_writer_place_all(cogpu_writer *writer, const cogpu_gpu_brought *batch,
+                                    bool *is_straight, cogpu_error *error) {
+    *is_straight = true;
+    for (struct run run = {0}; next_run(writer, batch, &run);) {
+        const uint64_t at = take_place(writer, run.level, run.end - run.begin);
+        for (uint32_t i = run.first; i < run.next; i++)
+            note(writer, run.level, &batch->blocks[i].block, at + batch->places[i].at - run.begin,
+                 batch->places[i].bytes);
+        *is_straight &= !run.level->spill;
+    }
+    return cogpu_writer_check_size(writer, bytes_so_far(writer), error);
 }
 
 cogpu_status cogpu_writer_give_all(cogpu_writer *writer, const cogpu_gpu_brought *batch,
                                    cogpu_error *error) {
-    const size_t leader = writer->plan.is_cog ? COGPU_LEADER : 0;
-    for (uint32_t first = 0, next; first < batch->count; first = next) {
-        struct cogpu_new_level *level = batch->blocks[first].level;
-        for (next = first + 1; next < batch->count && batch->blocks[next].level == level;)
-            next++;
-        const uint64_t begin = begin_of(batch, first, leader);
-        const uint64_t end = begin_of(batch, next, leader);
-        uint64_t at = 0;
-        if (end > begin)
-            TRY(give_much(writer, level, batch->bytes + begin, (size_t)(end - begin), &at, error));
-        for (uint32_t i = first; i < next; i++)
-            note(writer, level, &batch->blocks[i].block, at + batch->places[i].at - begin,
-                 batch->places[i].bytes);
+    uint64_t at = batch->file_end;
+    for (struct run run = {0}; next_run(writer, batch, &run);) {
+        const uint64_t bytes = run.end - run.begin;
+        if (bytes > 0)
+            TRY(give_much(writer, run.level, at, batch->bytes + run.begin, (size_t)bytes, error));
+        at += run.level->spill ? 0 : bytes;
     }
-    return cogpu_writer_check_size(writer, bytes_so_far(writer), error);
+    return COGPU_OK;
 }
 
 /* All that are ready at the head of the line leave, unless another thread sees to it. */

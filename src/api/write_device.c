@@ -1,8 +1,9 @@
 /*
  * A device as an engine of the writer: takes rows of a swath and of levels, which lie on it or are
  * brought there, hands them to the device's writer (gpu_write.c), and gives what comes of it to the
- * file. Where a codec has no encoder there, its blocks come as they were cut, and go the host's way
- * from there on (write_blocks.c). Or rows of a device go to the host's engine.
+ * file, unless that finds its way there by itself. Where a codec has no encoder there, its blocks
+ * come as they were cut, and go the host's way from there on (write_blocks.c). Or rows of a device
+ * go to the host's engine.
  */
 #include "api/writer.h"
 
@@ -54,7 +55,8 @@ static cogpu_status bring_up(cogpu_writer *writer, const cogpu_raster *from, uin
         void *device = NULL;
         TRY(cogpu_gpu_writer_lend(writer->gpu_writer, &pinned, &room, error));
         rows = room / all_bytes < count - done ? (uint32_t)(room / all_bytes) : count - done;
-        cogpu_cpu_gather(from, first + done, rows, is_planar, (size_t)(rows * row_bytes), pinned);
+        cogpu_writer_gather(writer, from, first + done, rows, is_planar, (size_t)(rows * row_bytes),
+                            pinned);
         TRY(cogpu_gpu_writer_upload(writer->gpu_writer, rows * all_bytes, &device, error));
         cogpu_raster packed = *to;
         packed.data = device;
@@ -118,6 +120,15 @@ static cogpu_status add_row(cogpu_writer *writer, struct cogpu_new_level *level,
                                     error);
 }
 
+/* Blocks that the host has to encode get theirs when they leave the line. */
+static cogpu_status place(void *user, const cogpu_gpu_brought *batch, bool *is_straight,
+                          cogpu_error *error) {
+    cogpu_writer *writer = user;
+    return cogpu_gpu_writer_leaves_encoding(writer->gpu_writer)
+               ? COGPU_OK
+               : cogpu_writer_place_all(writer, batch, is_straight, error);
+}
+
 static cogpu_status leave(void *user, const cogpu_gpu_brought *batch, cogpu_error *error) {
     cogpu_writer *writer = user;
     return cogpu_gpu_writer_leaves_encoding(writer->gpu_writer)
@@ -153,6 +164,12 @@ cogpu_status cogpu_writer_open_engine(cogpu_writer *writer, const cogpu_raster *
                                       cogpu_error *error) {
     cogpu_gpu_writer_options options = {.plan = &writer->plan,
                                         .rows_bytes = bytes_for_rows(writer),
+                                        .out = writer->out,
+                                        .end = &writer->end,
+                                        .direct_bytes = &writer->written.direct_bytes,
+                                        .pool = writer->pool,
+                                        .seats = writer->seat_count,
+                                        .place = place,
                                         .leave = leave,
                                         .user = writer};
     if (writer->device == COGPU_CPU) {

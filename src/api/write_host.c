@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-/* Rows that a thread gathers or shrinks at a time. */
-enum { ROWS_A_PIECE = 16 };
+/* What a thread gathers at a time, so that little is left to one; and rows that it shrinks. */
+enum { PIECE_BYTES = 256 << 10, ROWS_A_PIECE = 16 };
 
 static bool has(const cogpu_writer *writer, const cogpu_raster *rows) {
     (void)writer;
@@ -30,33 +30,47 @@ static cogpu_status allocate(cogpu_writer *writer, uint64_t bytes, void **memory
 /* ---- gather -------------------------------------------------------------------------------- */
 
 struct gathering {
-    const cogpu_writer *writer;
-    const cogpu_raster *rows, *mask; /* the swath */
-    uint32_t first, count;           /* of its rows */
-    uint32_t held;                   /* rows before them */
+    const cogpu_raster *from;
+    uint32_t first, rows, rows_a_piece;
+    bool is_planar;
+    size_t row_bytes, band_bytes;
+    uint8_t *to;
 };
 
 static void gather_piece(void *argument, uint32_t seat, uint64_t index) {
-    const struct gathering *gathering = argument;
-    const cogpu_writer *writer = gathering->writer;
-    const struct cogpu_new_level *level = &writer->levels[0];
-    uint32_t done = (uint32_t)index * ROWS_A_PIECE, left = gathering->count - done;
-    uint32_t count = left < ROWS_A_PIECE ? left : ROWS_A_PIECE, first = gathering->first + done;
-    size_t held = gathering->held + done;
+    const struct gathering *all = argument;
+    uint32_t done = (uint32_t)index * all->rows_a_piece, left = all->rows - done;
     (void)seat;
-    cogpu_cpu_gather(gathering->rows, first, count, writer->plan.planes > 1,
-                     level->room * level->row_bytes, level->held + held * level->row_bytes);
-    if (level->held_mask)
-        cogpu_cpu_gather(gathering->mask, first, count, false, 0,
-                         level->held_mask + held * level->grid->width);
+    cogpu_cpu_gather(all->from, all->first + done,
+                     left < all->rows_a_piece ? left : all->rows_a_piece, all->is_planar,
+                     all->band_bytes, all->to + done * all->row_bytes);
+}
+
+void cogpu_writer_gather(const cogpu_writer *writer, const cogpu_raster *from, uint32_t first,
+                         uint32_t rows, bool is_planar, size_t band_bytes, uint8_t *to) {
+    const size_t plane_bytes = cogpu_type_bytes(from->type) * from->width;
+    const size_t all_bytes = plane_bytes * from->bands;
+    struct gathering all = {.from = from,
+                            .first = first,
+                            .rows = rows,
+                            .is_planar = is_planar,
+                            .row_bytes = is_planar ? plane_bytes : all_bytes,
+                            .band_bytes = band_bytes,
+                            .to = to};
+    all.rows_a_piece = all_bytes < PIECE_BYTES ? (uint32_t)(PIECE_BYTES / all_bytes) : 1;
+    cogpu_pool_run(writer->pool, writer->seat_count, divide_up(rows, all.rows_a_piece),
+                   gather_piece, &all);
 }
 
 static cogpu_status gather(cogpu_writer *writer, const cogpu_raster *rows, const cogpu_raster *mask,
                            uint32_t first, uint32_t count, uint32_t held, cogpu_error *error) {
-    struct gathering gathering = {writer, rows, mask, first, count, held};
+    const struct cogpu_new_level *level = &writer->levels[0];
     (void)error;
-    cogpu_pool_run(writer->pool, writer->seat_count, divide_up(count, ROWS_A_PIECE), gather_piece,
-                   &gathering);
+    cogpu_writer_gather(writer, rows, first, count, writer->plan.planes > 1,
+                        level->room * level->row_bytes, level->held + held * level->row_bytes);
+    if (level->held_mask)
+        cogpu_writer_gather(writer, mask, first, count, false, 0,
+                            level->held_mask + (size_t)held * level->grid->width);
     return COGPU_OK;
 }
 

@@ -92,6 +92,7 @@ cogpu_status cogpu_encode(const cogpu_profile *profile, uint32_t level, cogpu_pa
 static cogpu_status open_put(cogpu_writer *writer, cogpu_error *error) {
     if (writer->rows > 0)
         return cogpu_fail(error, COGPU_ARGUMENT, "a writer that has rows takes no blocks");
+    cogpu_writer_drop_gap(writer);
     for (uint32_t i = 0; !writer->is_put && i < writer->plan.level_count; i++) {
         struct cogpu_new_level *level = &writer->levels[i];
         uint64_t blocks = (uint64_t)level->grid->across * level->grid->down;

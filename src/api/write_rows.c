@@ -101,8 +101,11 @@ static cogpu_status hold(cogpu_writer *writer, struct cogpu_new_level *level, co
 }
 
 uint64_t cogpu_level_most(const cogpu_write_plan *plan, const cogpu_grid *grid) {
-    uint64_t blocks = (uint64_t)grid->across * grid->down * (plan->planes + plan->has_mask), most;
-    return checked_mul(blocks, plan->most_block_bytes + COGPU_LEADER + COGPU_TRAILER, &most)
+    const uint64_t blocks = (uint64_t)grid->across * grid->down;
+    const uint64_t around = COGPU_LEADER + COGPU_TRAILER;
+    const uint64_t mask = plan->has_mask ? plan->most_mask_bytes + around : 0;
+    uint64_t most;
+    return checked_mul(blocks, plan->planes * (plan->most_block_bytes + around) + mask, &most)
                ? most
                : UINT64_MAX;
 }
@@ -113,14 +116,40 @@ static cogpu_status open_places(cogpu_writer *writer, uint64_t blocks, struct co
     return cogpu_arena_take(&writer->arena, blocks, sizeof *places->bytes, &places->bytes, error);
 }
 
+/* A COG in memory: level 0 goes where it stands if all overviews take the most that they may, and
+ * is moved at the end. So there is no second place for it. */
+static void leave_gap(cogpu_writer *writer) {
+    const cogpu_write_plan *plan = &writer->plan;
+    uint64_t end = writer->end, most = 0;
+    bool is_good = plan->is_cog && plan->level_count > 1;
+    for (uint32_t i = 1; i < plan->level_count; i++)
+        is_good &= checked_add(end, cogpu_level_most(plan, &plan->levels[i]), &end);
+    is_good &= checked_add(end, cogpu_level_most(plan, &plan->levels[0]), &most);
+    if (!is_good || !cogpu_out_holds(writer->out, most) ||
+        (most > UINT32_MAX && !plan->is_bigtiff)) /* what is written counts from the first byte */
+        return;
+    writer->spills_at = writer->end;
+    writer->gap_end = writer->end = end;
+    cogpu_out_set_end(writer->out, end);
+}
+
+void cogpu_writer_drop_gap(cogpu_writer *writer) {
+    if (!writer->gap_end)
+        return;
+    writer->end = writer->spills_at;
+    writer->spills_at = writer->gap_end = 0;
+    cogpu_out_set_end(writer->out, 0);
+}
+
 /* Blocks of a COG stand behind those of smaller levels, whose sizes are known last. Where there are
  * no smaller ones, and in other files at level 0, they can go to the file at once. */
 static bool is_spilled(const cogpu_writer *writer, uint32_t number) {
     return cogpu_out_is_append_only(writer->out) || number > 0 ||
-           (writer->plan.is_cog && writer->plan.level_count > 1);
+           (writer->plan.is_cog && writer->plan.level_count > 1 && !writer->gap_end);
 }
 
 cogpu_status cogpu_writer_open_rows(cogpu_writer *writer, cogpu_error *error) {
+    leave_gap(writer);
     for (uint32_t i = 0; i < writer->plan.level_count; i++) {
         struct cogpu_new_level *level = &writer->levels[i];
         TRY(open_level(writer, i, error));
@@ -237,9 +266,12 @@ static cogpu_status shrink_first(cogpu_writer *writer, cogpu_error *error) {
     TRY(shrink_rows(writer, 0, error));
     TRY(writer->engine->drain(writer, error));
     level->end = 0;
+    cogpu_writer_drop_gap(writer);
     writer->spills_at = writer->end;
     for (uint32_t i = 1; i < writer->plan.level_count; i++)
         writer->end += writer->levels[i].spilled;
+    if (cogpu_out_holds(writer->out, writer->end)) /* what is to come need not be cleared before */
+        cogpu_out_set_end(writer->out, writer->end);
     cogpu_spill_close(level->spill);
     level->spill = NULL;
     return COGPU_OK;
@@ -268,8 +300,8 @@ cogpu_status cogpu_writer_take(cogpu_writer *writer, const cogpu_raster *rows,
     level->first = begin;
     level->rows = *rows;
     level->mask = *mask;
-    if (rows->height == level->grid->height && writer->plan.is_cog && level->spill &&
-        !cogpu_out_is_append_only(writer->out))
+    if (rows->height == level->grid->height && writer->plan.is_cog &&
+        (level->spill || writer->gap_end) && !cogpu_out_is_append_only(writer->out))
         TRY(shrink_first(writer, error));
     while (level->end < end) {
         uint32_t count = level->cut + level->grid->block_height - level->end;

@@ -68,6 +68,7 @@ struct cogpu_line {
     cogpu_error error;
     uint8_t *small; /* small blocks, until one write is worth while */
     size_t small_bytes;
+    uint64_t small_at; /* where in the file they stand */
 };
 
 /* What is done with rows, by the host or a device. Rasters of levels are where it works. */
@@ -100,8 +101,11 @@ struct cogpu_writer {
     cogpu_arena arena;
     cogpu_write_plan plan;
     cogpu_out *out;
-    uint64_t end;       /* of what is in the file */
+    uint64_t end;       /* of what is in the file, or has its place there */
+    uint64_t most;      /* bytes of it */
     uint64_t spills_at; /* where in the file spills go; 0: to its end */
+    uint64_t gap_end;   /* where level 0 is for now, behind room for spills of any size; 0: it has a
+                         * spill, or is where it belongs */
     struct cogpu_new_level levels[COGPU_LEVELS_MAX];
     uint32_t rows;                    /* that were pushed */
     cogpu_new_directory *directories; /* in the file's order */
@@ -134,6 +138,8 @@ cogpu_status cogpu_writer_describe(cogpu_writer *writer, const cogpu_profile *pr
 cogpu_status cogpu_writer_plan_shrinks(cogpu_writer *writer, const cogpu_profile *profile,
                                        cogpu_error *error);
 cogpu_status cogpu_writer_open_rows(cogpu_writer *writer, cogpu_error *error);
+/* Level 0, of which there is nothing yet, will have its place, or a spill. */
+void cogpu_writer_drop_gap(cogpu_writer *writer);
 cogpu_status cogpu_writer_take(cogpu_writer *writer, const cogpu_raster *rows,
                                const cogpu_raster *mask, cogpu_error *error);
 /* So many rows of a level, of those that are at hand. `rows` is the level's raster of them, or of
@@ -146,6 +152,10 @@ uint64_t cogpu_level_mask_bytes(const cogpu_write_plan *plan, const struct cogpu
 
 /* Bytes of all its blocks in the file: at most. */
 uint64_t cogpu_level_most(const cogpu_write_plan *plan, const cogpu_grid *grid);
+
+/* write_host.c: as cogpu_cpu_gather, by all threads where it is worth while. */
+void cogpu_writer_gather(const cogpu_writer *writer, const cogpu_raster *from, uint32_t first,
+                         uint32_t rows, bool is_planar, size_t band_bytes, uint8_t *to);
 
 /* write_device.c: an engine for the first rows; rows of a device for an engine that is the host's.
  */
@@ -177,7 +187,12 @@ cogpu_status cogpu_writer_drain(cogpu_writer *writer, cogpu_error *error);
 void cogpu_writer_close_line(cogpu_writer *writer);
 /* From memory to memory, by all threads. */
 void cogpu_writer_copy(cogpu_writer *writer, uint8_t *to, const uint8_t *from, size_t bytes);
-/* Blocks that a device has encoded, to the file or the spill. */
+/* The same for bytes that begin so far behind `to`, and may reach into each other. */
+void cogpu_writer_move_down(cogpu_writer *writer, uint8_t *to, size_t gap, size_t bytes);
+/* Blocks that a device has encoded: all get their places, in the file or the spill; then they go
+ * there. *is_straight: all are in the file, side by side from its end on. */
+cogpu_status cogpu_writer_place_all(cogpu_writer *writer, const cogpu_gpu_brought *batch,
+                                    bool *is_straight, cogpu_error *error);
 cogpu_status cogpu_writer_give_all(cogpu_writer *writer, const cogpu_gpu_brought *batch,
                                    cogpu_error *error);
 

@@ -395,6 +395,8 @@ static cogpu_status plan_sizes(cogpu_write_plan *plan, cogpu_error *error) {
                                   "a block may take more than 4 GiB: choose smaller ones");
             if (bound > plan->most_block_bytes)
                 plan->most_block_bytes = bound;
+            if (kind && bound > plan->most_mask_bytes)
+                plan->most_mask_bytes = bound;
             bytes = (bound + AROUND_BLOCK) * (kind ? 1 : plan->planes);
             if (!checked_mul(bytes, count, &all) ||
                 !checked_add(plan->most_bytes, all, &plan->most_bytes))

@@ -28,6 +28,7 @@ typedef struct cogpu_write_plan {
     uint32_t level_count;
     cogpu_grid levels[COGPU_LEVELS_MAX];
     uint64_t most_block_bytes; /* of the largest block of pixels, encoded: at most */
+    uint64_t most_mask_bytes;  /* of a block of the mask: at most */
     uint64_t most_bytes;       /* of all blocks, with what a COG puts around them: at most */
     uint64_t least_bytes;      /* of all blocks: what is surely written, where that is known */
 } cogpu_write_plan;

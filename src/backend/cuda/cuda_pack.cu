@@ -3,14 +3,14 @@
  * api/write_blocks.c and of what gives blocks to the file there.
  *
  * One block of threads sums up what stands before each block. Then blocks of threads copy: a thread
- * makes 16 bytes of the result, which lie at a multiple of 16 there, and so has to put them
+ * makes 16 bytes of the result, which lie at a multiple of 16 in memory, and so has to put them
  * together from a slot where they lie anyhow. Where a block begins and ends, bytes are stored one
  * by one.
  */
 #include "backend/cuda/cuda_pack.h"
 #include "backend/cuda/simt.h"
 
-enum { VECTOR = 16, SCAN_WARPS = COGPU_PACK_SCAN_THREADS / WARP };
+enum { VECTOR = COGPU_PACK_VECTOR, SCAN_WARPS = COGPU_PACK_SCAN_THREADS / WARP };
 
 /* ---- where blocks begin ---- */
 
@@ -82,8 +82,9 @@ DEVICE_FN uint8_t framed_byte(const uint8_t *slot, uint64_t bytes, uint32_t arou
 KERNEL(cogpu_kernel_pack_gather, struct cogpu_pack_args, struct nothing_shared, COGPU_PACK_THREADS,
        8) {
     uint32_t index = block_index() / args->parts, part = block_index() % args->parts;
-    const struct cogpu_packed place = args->places[index];
+    struct cogpu_packed place = args->places[index];
     const uint8_t *slot = args->slots + args->blocks[args->order[index]].out;
+    place.at += args->skew;
     uint64_t begin = place.at - args->around, end = place.at + place.bytes + args->around;
     (void)shared;
     if (place.bytes == 0)

@@ -14,7 +14,8 @@
 enum {
     COGPU_PACK_THREADS = 256,
     COGPU_PACK_SCAN_THREADS = 1024,
-    COGPU_PACK_AROUND = 4 /* bytes before a block of a COG, and as many behind it */
+    COGPU_PACK_VECTOR = 16, /* bytes that a thread stores at once, aligned */
+    COGPU_PACK_AROUND = 4   /* bytes before a block of a COG, and as many behind it */
 };
 
 /* Where a block went. */
@@ -32,7 +33,8 @@ struct cogpu_pack_args {
     const uint8_t *slots;
     const uint32_t *sizes; /* at most the room of the slot */
     struct cogpu_packed *places;
-    uint8_t *packed;
+    uint8_t *packed; /* aligned to COGPU_PACK_VECTOR: the result begins `skew` bytes behind it */
+    uint32_t skew;
 };
 
 #ifndef __CUDACC__
@@ -40,8 +42,8 @@ struct cogpu_pack_args {
 uint64_t cogpu_gpu_pack_bound(const cogpu_uncoded *blocks, uint32_t count, bool is_cog);
 
 /* On the device: `order`, the blocks of the batch by their numbers, as they stand in the file;
- * `places`, in that order, with an entry more than there are blocks; `packed`, aligned to
- * COGPU_GPU_ALIGN, with room for cogpu_gpu_pack_bound. Blocks, slots and sizes are those that an
+ * `places`, in that order, with an entry more than there are blocks; `packed`, which may begin
+ * anywhere, with room for cogpu_gpu_pack_bound. Blocks, slots and sizes are those that an
  * encoder was given and has filled; what is stored as it was cut has its slot there. Does not wait.
  */
 cogpu_status cogpu_gpu_pack(const cogpu_gpu_encoding *encoding, const uint32_t *order, bool is_cog,

@@ -19,6 +19,7 @@
  */
 #include "backend/cuda/cuda_void.h"
 #include "backend/cuda/gpu_slot.h"
+#include "backend/cuda/nvjpeg_library.h"
 #include "base/bytes.h"
 
 #include <pthread.h>
@@ -145,24 +146,10 @@ static cogpu_status open_berths(cogpu_gpu_reader *reader, const struct needs *ne
     return COGPU_OK;
 }
 
-static bool enter_gpu(void *gpu) {
-    return ((cogpu_gpu *)gpu)->calls->enter(gpu);
-}
-
-static void leave_gpu(void *gpu) {
-    ((cogpu_gpu *)gpu)->calls->leave(gpu);
-}
-
-/* cuFile knows nothing of an emulated device, unless a stand-in for it was named. */
-static bool reads_directly(const cogpu_gpu *gpu) {
-    return (!gpu->is_emulated || getenv("COGPU_CUFILE")) && cogpu_gds_is_direct();
-}
-
-/* Without nvJPEG, or without engines, the host decodes JPEG. Of an emulated device nvJPEG knows
- * nothing, unless a stand-in for it was named. */
+/* Without nvJPEG, or without engines, the host decodes JPEG. */
 static void open_engines(cogpu_gpu_reader *reader) {
     cogpu_gpu *gpu = reader->gpu;
-    if ((gpu->is_emulated && !getenv("COGPU_NVJPEG")) || !gpu->calls->enter(gpu))
+    if (!cogpu_nvjpeg_knows(gpu) || !gpu->calls->enter(gpu))
         return;
     (void)cogpu_nvjpeg_open(gpu, COGPU_BERTHS, COGPU_SLOT_TASKS, &reader->nvjpeg, NULL);
     gpu->calls->leave(gpu);
@@ -185,8 +172,8 @@ cogpu_status cogpu_gpu_reader_open(cogpu_gpu *gpu, uint64_t bytes, bool jpeg_eng
     }
     *reader = (cogpu_gpu_reader){.gpu = gpu,
                                  .budget = bytes,
-                                 .is_direct = reads_directly(gpu),
-                                 .gds_context = {enter_gpu, leave_gpu, gpu}};
+                                 .is_direct = cogpu_gds_serves(gpu),
+                                 .gds_context = cogpu_gds_context_of(gpu)};
     pthread_mutex_init(&reader->lock, NULL);
     pthread_mutex_init(&reader->launching, NULL);
     if (jpeg_engines)
@@ -321,7 +308,7 @@ static cogpu_status launch_engines(const cogpu_gpu_reader *reader, struct cogpu_
         cogpu_nvjpeg_block *jpeg = &slot->jpegs[i];
         jpeg->room = cogpu_slot_room_of(seated->task);
         jpeg->decoded = slot->berth->device + cogpu_slot_decoded(slot) + seated->decoded;
-        jpeg->planes = jpeg->decoded + cogpu_slot_align(jpeg->room) + COGPU_GPU_ALIGN;
+        jpeg->planes = jpeg->decoded + cogpu_gpu_align(jpeg->room) + COGPU_GPU_ALIGN;
     }
     if (!gpu->calls->enter(gpu))
         return cogpu_fail(error, COGPU_DEVICE, "the GPU failed to make its context current");
@@ -643,8 +630,8 @@ static cogpu_status fill(struct filling *filling, cogpu_gpu_work *work, cogpu_er
  * the slot, which it may have to for any. */
 static void add_need(struct needs *needs, const cogpu_gpu_task *task, uint64_t list) {
     bool is_coded = cogpu_gpu_decoder_of(task->plan->storage->format.compression) != NULL;
-    uint64_t stored = task->span.bytes, by_host = cogpu_slot_align(cogpu_slot_needed_of(task));
-    uint64_t decoded = 2 * (cogpu_slot_align(cogpu_slot_room_of(task)) + COGPU_GPU_ALIGN);
+    uint64_t stored = task->span.bytes, by_host = cogpu_gpu_align(cogpu_slot_needed_of(task));
+    uint64_t decoded = 2 * (cogpu_gpu_align(cogpu_slot_room_of(task)) + COGPU_GPU_ALIGN);
     if (stored == 0)
         stored = by_host = decoded = 0;
     uint64_t need = is_coded ? stored + decoded : by_host;
@@ -882,14 +869,14 @@ static cogpu_status put_rows(cogpu_gpu_reader *reader, const uint8_t *from, uint
     struct cogpu_slot *slot = &reader->slots[0];
     uint64_t band_bytes = (uint64_t)rows * raster->width * cogpu_type_bytes(raster->type);
     uint64_t placed_at =
-        cogpu_slot_align(raster->bands * cogpu_slot_align(band_bytes) + COGPU_GPU_SLACK);
+        cogpu_gpu_align(raster->bands * cogpu_gpu_align(band_bytes) + COGPU_GPU_SLACK);
     struct cogpu_placed *placed = (struct cogpu_placed *)(void *)(slot->pinned + placed_at);
     struct cogpu_gpu_pixels pixels;
     TRY(describe_packed(reader, raster, &pixels, error));
     for (uint32_t band = 0; band < raster->bands; band++) {
-        memcpy(slot->pinned + band * cogpu_slot_align(band_bytes), from + band * band_stride,
+        memcpy(slot->pinned + band * cogpu_gpu_align(band_bytes), from + band * band_stride,
                (size_t)band_bytes);
-        placed[band] = (struct cogpu_placed){.decoded = band * cogpu_slot_align(band_bytes),
+        placed[band] = (struct cogpu_placed){.decoded = band * cogpu_gpu_align(band_bytes),
                                              .target_y = target_y,
                                              .width = raster->width,
                                              .height = rows,
@@ -922,7 +909,7 @@ cogpu_status cogpu_gpu_put(cogpu_gpu_reader *reader, const uint8_t *from, uint32
     uint64_t row_bytes = (uint64_t)raster->width * cogpu_type_bytes(raster->type);
     uint32_t piece = rows_at_once(reader, raster, rows);
     uint64_t needed =
-        raster->bands * (cogpu_slot_align(piece * row_bytes) + sizeof(struct cogpu_placed)) +
+        raster->bands * (cogpu_gpu_align(piece * row_bytes) + sizeof(struct cogpu_placed)) +
         4 * COGPU_GPU_SLACK;
     pthread_mutex_lock(&reader->lock);
     const struct needs needs = {needed, needed + COGPU_STAGING, needed, needed + COGPU_STAGING};

@@ -19,12 +19,6 @@ enum { GAP_BYTES = 4096, PIECE_BYTES = 512 << 10 };
 enum { PLAIN_BYTES = 8 << 20 };
 #define PIECES_MAX (COGPU_SLOT_TASKS + COGPU_PINNED_MAX / PIECE_BYTES)
 
-uint64_t cogpu_slot_align(uint64_t bytes) {
-    return (bytes + COGPU_GPU_ALIGN - 1) / COGPU_GPU_ALIGN * COGPU_GPU_ALIGN;
-}
-
-#define align cogpu_slot_align
-
 /* ---- memory -------------------------------------------------------------------------------- */
 
 cogpu_status cogpu_berth_open(cogpu_gpu *gpu, uint64_t bytes, struct cogpu_berth *berth,
@@ -58,9 +52,9 @@ void cogpu_slot_close(cogpu_gpu *gpu, struct cogpu_slot *slot) {
 
 /* Tables of a batch: coded blocks, placed blocks, verdicts. */
 static uint64_t table_bytes(void) {
-    return align(COGPU_SLOT_TASKS * sizeof(cogpu_coded)) +
-           align(COGPU_SLOT_TASKS * sizeof(struct cogpu_placed)) +
-           align((COGPU_SLOT_TASKS + 1) * sizeof(uint32_t));
+    return cogpu_gpu_align(COGPU_SLOT_TASKS * sizeof(cogpu_coded)) +
+           cogpu_gpu_align(COGPU_SLOT_TASKS * sizeof(struct cogpu_placed)) +
+           cogpu_gpu_align((COGPU_SLOT_TASKS + 1) * sizeof(uint32_t));
 }
 
 cogpu_status cogpu_slot_open(cogpu_gpu *gpu, uint64_t bytes, struct cogpu_slot *slot,
@@ -88,14 +82,14 @@ _Static_assert(2 * COGPU_STAGING +
                "a slot has room for its tables");
 
 uint64_t cogpu_slot_list_bytes(const cogpu_read_plan *plan) {
-    return align(cogpu_gpu_bands_listed(plan) * sizeof(struct cogpu_gpu_band));
+    return cogpu_gpu_align(cogpu_gpu_bands_listed(plan) * sizeof(struct cogpu_gpu_band));
 }
 
 bool cogpu_slot_holds(uint64_t berth_bytes, const cogpu_read_plan *plan) {
     uint64_t pages = berth_bytes > COGPU_STAGING ? berth_bytes - COGPU_STAGING : 0;
     uint64_t most = pages < COGPU_PINNED_MAX ? pages : COGPU_PINNED_MAX;
     uint64_t bytes = (uint64_t)plan->slice_rows * plan->storage->format.row_bytes;
-    return align(bytes) + cogpu_slot_list_bytes(plan) + COGPU_SLOT_OVERHEAD <= most;
+    return cogpu_gpu_align(bytes) + cogpu_slot_list_bytes(plan) + COGPU_SLOT_OVERHEAD <= most;
 }
 
 /* ---- lay out ------------------------------------------------------------------------------- */
@@ -111,7 +105,7 @@ uint64_t cogpu_slot_needed_of(const cogpu_gpu_task *task) {
 }
 
 static uint64_t scratch_of(struct cogpu_slot_wants wants) {
-    return align(wants.least > wants.shares ? wants.least : wants.shares);
+    return cogpu_gpu_align(wants.least > wants.shares ? wants.least : wants.shares);
 }
 
 /* Whether the slot has room for so much. */
@@ -130,8 +124,8 @@ static bool is_plain(const cogpu_gpu_task *task) {
 
 /* The host's, to decode or only to read. */
 static bool seat_for_host(struct cogpu_slot *slot, struct cogpu_seated *seated) {
-    uint64_t bytes = align(cogpu_slot_needed_of(seated->task));
-    seated->staging = align(slot->used);
+    uint64_t bytes = cogpu_gpu_align(cogpu_slot_needed_of(seated->task));
+    seated->staging = cogpu_gpu_align(slot->used);
     seated->is_plain = is_plain(seated->task);
     if (!fits(slot, seated->staging + bytes, slot->decoded_used, scratch_of(slot->wants)))
         return false;
@@ -173,7 +167,8 @@ static bool seat_for_device(struct cogpu_slot *slot, struct cogpu_seated *seated
                                     slot->pinned_bytes, &place))
         return false;
     uint64_t used = file ? direct.bytes : lay_in_ring(slot, seated, is_joined);
-    uint64_t decoded = slot->decoded_used + align(cogpu_slot_room_of(task)) + COGPU_GPU_ALIGN;
+    uint64_t decoded =
+        slot->decoded_used + cogpu_gpu_align(cogpu_slot_room_of(task)) + COGPU_GPU_ALIGN;
     if (!fits(slot, used, decoded, scratch_of(wants)))
         return false;
     seated->decoded = slot->decoded_used;
@@ -199,13 +194,14 @@ const cogpu_gpu_decoder cogpu_slot_engines;
 
 /* The pixels, and as much for their planes. */
 static uint64_t engine_bytes(const cogpu_gpu_task *task) {
-    return 2 * (align(cogpu_slot_room_of(task)) + COGPU_GPU_ALIGN);
+    return 2 * (cogpu_gpu_align(cogpu_slot_room_of(task)) + COGPU_GPU_ALIGN);
 }
 
 /* The JPEG engines' to decode: what is staged is the rewritten stream. */
 static bool seat_for_engines(struct cogpu_slot *slot, struct cogpu_seated *seated) {
     const cogpu_gpu_task *task = seated->task;
-    uint64_t staging = align(slot->used), decoded = slot->decoded_used + engine_bytes(task);
+    uint64_t staging = cogpu_gpu_align(slot->used),
+             decoded = slot->decoded_used + engine_bytes(task);
     uint64_t used =
         staging + cogpu_nvjpeg_bound(&task->plan->storage->format, (size_t)task->span.bytes);
     if (!fits(slot, used, decoded, 0))
@@ -248,7 +244,7 @@ static struct cogpu_slot_wants add_wants(struct cogpu_slot_wants a, struct cogpu
 static bool is_for_device(const struct cogpu_slot *slot, const cogpu_gpu_task *task,
                           struct cogpu_slot_wants wants) {
     uint64_t stored = task->span.bytes + 2 * COGPU_GDS_PAGE;
-    return fits(slot, stored, align(cogpu_slot_room_of(task)) + 2 * COGPU_GPU_ALIGN,
+    return fits(slot, stored, cogpu_gpu_align(cogpu_slot_room_of(task)) + 2 * COGPU_GPU_ALIGN,
                 scratch_of(wants));
 }
 
@@ -385,7 +381,8 @@ static int larger_first(const void *a, const void *b) {
 }
 
 uint64_t cogpu_slot_decoded(const struct cogpu_slot *slot) {
-    return align(COGPU_STAGING + slot->used + 3 * COGPU_GPU_SLACK) + table_bytes() + slot->lists;
+    return cogpu_gpu_align(COGPU_STAGING + slot->used + 3 * COGPU_GPU_SLACK) + table_bytes() +
+           slot->lists;
 }
 
 static void list_coded(struct cogpu_slot *slot, cogpu_coded *table) {
@@ -440,9 +437,9 @@ static void list_bands(const struct cogpu_slot *slot, uint8_t *lists) {
 
 void cogpu_slot_list(struct cogpu_slot *slot) {
     struct cogpu_slot_tables at;
-    at.coded = align(COGPU_STAGING + slot->used + COGPU_GPU_SLACK);
-    at.placed = at.coded + align(slot->count * sizeof(cogpu_coded));
-    at.lists = at.placed + align(slot->count * sizeof(struct cogpu_placed));
+    at.coded = cogpu_gpu_align(COGPU_STAGING + slot->used + COGPU_GPU_SLACK);
+    at.placed = at.coded + cogpu_gpu_align(slot->count * sizeof(cogpu_coded));
+    at.lists = at.placed + cogpu_gpu_align(slot->count * sizeof(struct cogpu_placed));
     at.verdicts = at.lists + slot->lists;
     at.end = at.verdicts + (slot->count + 1) * sizeof(uint32_t);
     list_coded(slot, (cogpu_coded *)(void *)(slot->pinned + at.coded));

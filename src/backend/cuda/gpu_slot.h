@@ -109,8 +109,6 @@ extern const cogpu_gpu_decoder cogpu_slot_engines;
 /* What a slot has beside the bytes of blocks and lists of bands: at most. */
 enum { COGPU_SLOT_OVERHEAD = 1 << 18 };
 
-uint64_t cogpu_slot_align(uint64_t bytes);
-
 /* A berth, and a slot, with so many bytes of the device, and of pinned memory. */
 cogpu_status cogpu_berth_open(cogpu_gpu *gpu, uint64_t bytes, struct cogpu_berth *berth,
                               cogpu_error *error);

@@ -1,17 +1,23 @@
 /*
  * Writing on a device: takes rows of levels that lie there, hands on the stored bytes of their
- * blocks in memory of the host, in the order in which blocks were added.
+ * blocks in memory of the host, in the order in which blocks were added, or brings them to their
+ * place in the file itself.
  *
  * Blocks go in batches through berths, each with memory of the device, pinned memory and a stream.
  * While blocks are cut into one berth, the batch before is encoded and packed, and the bytes of the
  * one before that come down and are handed on. All memory is one piece of the device's and one of
  * pinned, and can be kept for the next writer.
+ *
+ * A batch all of which stands side by side in the file goes there without a stop, where there is a
+ * way: by cuFile from the device to a file, and in one copy down to a pinned buffer of the caller.
  */
 #ifndef COGPU_BACKEND_CUDA_GPU_WRITE_H
 #define COGPU_BACKEND_CUDA_GPU_WRITE_H
 
 #include "backend/cpu/cpu_shrink.h"
 #include "backend/cuda/cuda_pack.h"
+#include "base/pool.h"
+#include "io/sink.h"
 #include "plan/write_plan.h"
 
 typedef struct cogpu_gpu_writer cogpu_gpu_writer;
@@ -20,6 +26,7 @@ typedef struct cogpu_gpu_writer cogpu_gpu_writer;
 typedef struct cogpu_gpu_memory {
     void *device, *pinned;
     uint64_t device_bytes, pinned_bytes;
+    bool is_registered; /* cuFile has taken it up */
 } cogpu_gpu_memory;
 void cogpu_gpu_memory_release(cogpu_gpu *gpu, cogpu_gpu_memory *memory);
 
@@ -33,14 +40,26 @@ typedef struct cogpu_gpu_added {
 typedef struct cogpu_gpu_brought {
     const cogpu_gpu_added *blocks;
     uint32_t count;
+    uint64_t file_end;                 /* when it got its places: see `end` of the options */
     const struct cogpu_packed *places; /* in `bytes`; one more, whose `at` is where all end */
-    uint8_t *bytes;
+    uint8_t *bytes;                    /* not there yet when it gets its places */
 } cogpu_gpu_brought;
 
 typedef struct cogpu_gpu_writer_options {
     const cogpu_write_plan *plan; /* stays until the writer is closed */
     uint64_t budget;              /* of the device's memory, rows not counted */
     uint64_t rows_bytes;          /* for rows of levels, see cogpu_gpu_writer_allocate */
+    cogpu_out *out;               /* the file's, for batches that go straight there */
+    const uint64_t *end;          /* of the file so far, places that were given counted */
+    uint64_t *direct_bytes;       /* that cuFile has written, to add to */
+    cogpu_pool *pool;             /* for writes that cuFile takes in no batch; may be NULL */
+    uint32_t seats;
+    /* The batch's sizes are known: its blocks get their places. *is_straight, false at first: all
+     * of it stands in the file, from `end` as it was on. */
+    cogpu_status (*place)(void *user, const cogpu_gpu_brought *batch, bool *is_straight,
+                          cogpu_error *error);
+    /* Its bytes are there; not called for a batch that went straight to the file. Batches leave in
+     * the order in which they got their places, a few later. */
     cogpu_status (*leave)(void *user, const cogpu_gpu_brought *batch, cogpu_error *error);
     void *user;
 } cogpu_gpu_writer_options;

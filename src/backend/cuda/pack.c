@@ -31,6 +31,7 @@ static uint32_t parts_of_block(const cogpu_gpu_encoding *encoding) {
 cogpu_status cogpu_gpu_pack(const cogpu_gpu_encoding *encoding, const uint32_t *order, bool is_cog,
                             struct cogpu_packed *places, uint8_t *packed, cogpu_error *error) {
     cogpu_gpu *gpu = encoding->gpu;
+    const uint32_t skew = (uint32_t)((uintptr_t)packed % COGPU_PACK_VECTOR);
     struct cogpu_pack_args args = {.blocks = encoding->device_blocks,
                                    .order = order,
                                    .count = encoding->count,
@@ -38,7 +39,8 @@ cogpu_status cogpu_gpu_pack(const cogpu_gpu_encoding *encoding, const uint32_t *
                                    .slots = encoding->slots,
                                    .sizes = encoding->sizes,
                                    .places = places,
-                                   .packed = packed};
+                                   .packed = packed - skew,
+                                   .skew = skew};
     TRY(gpu->calls->launch(gpu, &cogpu_kernel_pack_scan, 1, &args, encoding->stream, error));
     if (encoding->count == 0)
         return COGPU_OK;
