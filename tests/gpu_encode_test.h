@@ -1,7 +1,7 @@
 /*
  * What tests of the device's encoders share: a batch of blocks encoded on a device, as in
- * gpu_test.h. Noise lies round the decoded bytes, and each slot has the room that the encoder
- * calls enough, followed by bytes that must stay as they are.
+ * gpu_test.h. Noise lies round the decoded bytes, and each slot has the room that the encoder, or
+ * the block itself, calls enough, followed by bytes that must stay as they are.
  */
 #ifndef COGPU_TESTS_GPU_ENCODE_TEST_H
 #define COGPU_TESTS_GPU_ENCODE_TEST_H
@@ -14,6 +14,7 @@ typedef struct gpu_block {
     const uint8_t *in;
     uint32_t in_bytes, row_bytes, step;
     bool is_sparse;
+    uint32_t room; /* of its slot; 0: what the encoder's bound says */
     uint32_t size;
     uint8_t *out; /* the caller frees it */
 } gpu_block;
@@ -44,26 +45,30 @@ static inline bool gpu_test_take(gpu_block *of, const cogpu_uncoded *blocks, uin
     return true;
 }
 
-/* Encodes all blocks in one batch. `scratch_share` 0: the least scratch; 1: the best. False, with a
- * line printed, where the device failed or wrote what it must not. */
-static inline bool gpu_test_encode(cogpu_gpu *gpu, const cogpu_gpu_encoder *encoder, gpu_block *of,
-                                   uint32_t count, int level, int scratch_share) {
+/* Encodes all blocks in one batch, with what the encoder keeps, if anything. `scratch_share` 0: the
+ * least scratch; 1: the best. False, with a line printed, where the device failed or wrote what it
+ * must not. */
+static inline bool gpu_test_encode_kept(cogpu_gpu *gpu, const cogpu_gpu_encoder *encoder,
+                                        void *kept, gpu_block *of, uint32_t count, int level,
+                                        int scratch_share) {
     const cogpu_gpu_calls *calls = gpu->calls;
     cogpu_uncoded *blocks = calloc(count, sizeof *blocks);
     uint64_t in = COGPU_GPU_ALIGN, out = COGPU_GPU_ALIGN, least, best, noise = count;
     for (uint32_t i = 0; i < count; i++) {
-        blocks[i] =
-            (cogpu_uncoded){.in = in,
-                            .out = out,
-                            .in_bytes = of[i].in_bytes,
-                            .room = (uint32_t)encoder->bound(of[i].in_bytes, of[i].row_bytes),
-                            .step = of[i].step,
-                            .row_bytes = of[i].row_bytes};
+        blocks[i] = (cogpu_uncoded){
+            .in = in,
+            .out = out,
+            .in_bytes = of[i].in_bytes,
+            .room =
+                of[i].room ? of[i].room : (uint32_t)encoder->bound(of[i].in_bytes, of[i].row_bytes),
+            .step = of[i].step,
+            .row_bytes = of[i].row_bytes};
         in += gpu_test_align(of[i].in_bytes) + COGPU_GPU_ALIGN;
         out += gpu_test_align(blocks[i].room) + COGPU_GPU_ALIGN;
     }
     uint8_t *decoded = malloc(in), *slots = malloc(out);
     uint32_t *block_sizes = malloc(count * sizeof *block_sizes);
+    uint32_t *host_sizes = malloc(count * sizeof *host_sizes);
     for (uint64_t i = 0; i < in; i++)
         decoded[i] = (uint8_t)((noise = noise * 6364136223846793005u + 1442695040888963407u) >> 56);
     memset(slots, GPU_TEST_GUARD, out);
@@ -93,22 +98,32 @@ static inline bool gpu_test_encode(cogpu_gpu *gpu, const cogpu_gpu_encoder *enco
                                          .decoded = memory[0],
                                          .slots = memory[1],
                                          .sizes = memory[2],
+                                         .host_sizes = host_sizes,
                                          .level = level,
                                          .scratch = memory[4],
-                                         .scratch_bytes = scratch_bytes};
-    gpu_test_need(encoder->encode(&encoding, &error), &error);
+                                         .scratch_bytes = scratch_bytes,
+                                         .kept = kept};
+    bool good = encoder->encode(&encoding, &error) == COGPU_OK;
+    if (!good)
+        printf("encoding failed: %s\n", error.message);
     gpu_test_need(calls->copy_down(gpu, slots, memory[1], out, stream, &error), &error);
     gpu_test_need(calls->copy_down(gpu, block_sizes, memory[2], bytes[2], stream, &error), &error);
     gpu_test_need(calls->finish_stream(gpu, stream, &error), &error);
-    bool good = gpu_test_take(of, blocks, count, slots, out, block_sizes);
+    good = good && gpu_test_take(of, blocks, count, slots, out, block_sizes);
     calls->stream_close(gpu, stream);
     for (int i = 0; i < 5; i++)
         calls->release(gpu, memory[i]);
     free(decoded);
     free(slots);
     free(block_sizes);
+    free(host_sizes);
     free(blocks);
     return good;
+}
+
+static inline bool gpu_test_encode(cogpu_gpu *gpu, const cogpu_gpu_encoder *encoder, gpu_block *of,
+                                   uint32_t count, int level, int scratch_share) {
+    return gpu_test_encode_kept(gpu, encoder, NULL, of, count, level, scratch_share);
 }
 
 /* Whether the host's codec and the device's decoder make of all streams what was encoded. */

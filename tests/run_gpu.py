@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build-gpu"
 FOUND = 9  # exit status of compute-sanitizer where it has something to report
 TOOLS = ["racecheck", "memcheck", "synccheck"]
-JUDGES = ["corpus", "differential", "convert", "stream", "convert_device", "write_device"]
+JUDGES = ["corpus", "differential", "convert", "stream", "convert_device", "write_device", "write_jpeg"]
 # Races that racecheck reports and that are none, by the two functions: those of tests/races.supp.
 FOLLOWED = [{"store_words4", "follow"}, {"follow_links", "word_at"}, {"follow_links"}]
 # It loses count at barriers that some of a block's warps have among themselves, and from there on reports what stands
@@ -31,7 +31,7 @@ AT_ONCE = 8
 
 def build():
     names = [path.stem for path in sorted((ROOT / "tests").glob("*/test_cuda_*.c"))]
-    names += ["test_gpu_write", "test_gpu_pass", "test_nvjpeg"]
+    names += ["test_gpu_write", "test_gpu_pass", "test_nvjpeg", "test_nvjpeg_encode"]
     subprocess.run(["cmake", "-S", ROOT, "-B", BUILD, "-DCMAKE_BUILD_TYPE=Release", "-DCOGPU_CUDA=ON"],
                    check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["cmake", "--build", BUILD, "-j", "--target", "cogpu", "cogpu_cli", *names], check=True,

@@ -12,19 +12,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Sets `variable` to the library's path, or unsets it where that is NULL, and runs the test. What
- * the library's function `control` returns is put into *handle first. */
-static inline void in_a_process(const char *variable, const char *path, const char *control,
+/* Sets `variable` to the file of a library, or unsets it where that is NULL, and runs the test.
+ * What the library's function `control` returns is put into *handle first. */
+static inline void in_a_process(const char *variable, const char *file, const char *control,
                                 void **handle, void (*test)(void)) {
     int status = 0;
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
-        if (path)
-            setenv(variable, path, 1);
+        if (file)
+            setenv(variable, file, 1);
         else
             unsetenv(variable);
-        void *library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+        void *library = file ? dlopen(file, RTLD_NOW | RTLD_LOCAL) : NULL;
         void *symbol = library ? dlsym(library, control) : NULL;
         if (symbol) {
             void *(*call)(void);

@@ -7,16 +7,17 @@
  * and the host goes on writing in any case.
  */
 #include "faults/faulty_gpu.h"
+#include "faults/old_file.h"
 
 #include "api/room.h"
+#include "fake_cufile.h"
 #include "gpu_test.h"
-
-#include <dirent.h>
-#include <unistd.h>
+#include "stand_in.h"
 
 /* ---- what is written ---- */
 
-enum { WIDTH = 20, HEIGHT = 18, BANDS = 3, SAMPLE_MAX = 4, BUDGET = 1600 << 10 };
+enum { WIDTH = 20, HEIGHT = 18, BUDGET = 1600 << 10 };
+enum { WIDE = 256, HIGH = 130 }; /* of a file that has whole pages */
 /* Of the emulated device; and no write has so many calls. */
 enum { EMULATED = 1 << 30, ENDLESS = 3000 };
 
@@ -66,7 +67,18 @@ static struct sample samples[] = {
 
 enum { SAMPLES = sizeof samples / sizeof *samples };
 
-static uint8_t pixels[WIDTH * HEIGHT * BANDS * SAMPLE_MAX], mask[WIDTH * HEIGHT];
+/* Written by cuFile, in several batches; the second has overviews between them. */
+static struct sample direct_samples[] = {
+    {{.type = COGPU_U8, .bands = 1, .codec = "none"}, .rows = 50, .step = 2, .budget = 140000},
+    {{.type = COGPU_U8, .bands = 1, .codec = "none", .overviews = COGPU_OVERVIEWS_AUTO},
+     .rows = HIGH,
+     .step = 7,
+     .budget = 140000},
+};
+
+enum { DIRECT_SAMPLES = sizeof direct_samples / sizeof *direct_samples };
+
+static uint8_t pixels[WIDE * HIGH], mask[WIDTH * HEIGHT];
 
 /* Floats are numbers, and there is an empty corner. */
 static void fill_pixels(void) {
@@ -83,35 +95,6 @@ static long step_of(const struct sample *sample) {
 
 static size_t row_bytes_of(const cogpu_profile *profile) {
     return profile->width * profile->bands * cogpu_type_bytes(profile->type);
-}
-
-/* ---- where it goes ---- */
-
-static char folder[] = "cogpu_gpu_write_faults_XXXXXX", path[64];
-static const char old[] = "the file before";
-
-static void put_old_file(void) {
-    FILE *file = fopen(path, "wb");
-    CHECK(file && fwrite(old, 1, sizeof old, file) == sizeof old && fclose(file) == 0);
-}
-
-static bool path_has(const void *bytes, size_t count) {
-    static uint8_t found[1 << 16];
-    FILE *file = fopen(path, "rb");
-    bool same = file && count < sizeof found && fread(found, 1, count + 1, file) == count &&
-                !memcmp(found, bytes, count);
-    if (file)
-        fclose(file);
-    return same;
-}
-
-static uint32_t files_in_folder(void) {
-    DIR *listed = opendir(folder);
-    uint32_t count = 0;
-    for (struct dirent *entry; listed && (entry = readdir(listed));)
-        count += entry->d_name[0] != '.';
-    closedir(listed);
-    return count;
 }
 
 /* ---- a context with a device of ours ---- */
@@ -254,7 +237,7 @@ static void write_by_host(const struct sample *sample, cogpu_context *context) {
     struct sample by_host = *sample;
     cogpu_memory memory = {0};
     by_host.where = TO_HOST;
-    by_host.rows = HEIGHT;
+    by_host.rows = sample->profile.height;
     CHECK(write_rows(&(cogpu_sink){.memory = &memory}, &by_host, context, &(struct swath){0},
                      NULL) == COGPU_OK);
     cogpu_memory_release(&memory);
@@ -303,7 +286,8 @@ static void try_sample(const struct sample *sample, survives *survives_it) {
         CHECK(atomic_load(&live) == 0);
         CHECK(n < ENDLESS);
         if (test_broken)
-            printf("... with sample %d and fault %ld\n", (int)(sample - samples), n);
+            printf("... with %s, %u wide, and fault %ld\n", sample->profile.codec,
+                   sample->profile.width, n);
     }
 }
 
@@ -488,6 +472,49 @@ static void rows_of_another_device(void) {
     }
 }
 
+/* ---- cuFile ---- */
+
+static fake_cufile *fake;
+
+/* Without faults, and by cuFile. */
+static void count_calls(struct sample *sample) {
+    cogpu_context *context = open_context(sample, 1);
+    struct swath device = upload_all(context, &sample->profile);
+    faulty_disarm(&gpu);
+    fake->writes = 0;
+    CHECK(write_to_path(sample, context, &device) == COGPU_OK && fake->writes > 1);
+    sample->calls = gpu.made[ANY_CALL];
+    release_swath(context, &device);
+    close_context(context);
+}
+
+/* Writes that cuFile ends late, or does not do, while other things fail. Of a device that is lost
+ * some may be left. */
+static void try_directly(survives *survives_it, bool is_lost) {
+    for (unsigned i = 0; i < 2; i++)
+        for (int k = 0; k < DIRECT_SAMPLES && !test_broken; k++) {
+            fake->late = i == 0 ? 200 : 0;
+            fake->fail_each = i == 1 ? 2 : 0;
+            count_calls(&direct_samples[k]);
+            fake->waits = 0; /* which `late` counts */
+            try_sample(&direct_samples[k], survives_it);
+            CHECK(fake->files == 0);
+            CHECK(is_lost || fake->memories + fake->batches == 0);
+            CHECK(fake->wrong + fake->closed_under_way + fake->unaligned == 0);
+        }
+}
+
+static void by_cufile(void) {
+    try_directly(survives_call, false);
+    try_directly(survives_allocation, false);
+    try_directly(survives_loss, true);
+}
+
+static void direct_writes_fail(void) {
+    if (!gpu_test_is_real())
+        in_a_process("COGPU_CUFILE", FAKE_CUFILE, "fake_cufile_control", (void **)&fake, by_cufile);
+}
+
 /* ---- too much for the device ---- */
 
 /* Rows of more bytes than it has, of level 0 and of the levels after it: refused before one of them
@@ -526,14 +553,11 @@ static void blocks_that_do_not_fit(void) {
 
 /* ---- the tests ---- */
 
-static void make_sample(struct sample *sample) {
+/* Without faults: the file, and what it takes. */
+static void write_whole(struct sample *sample) {
     cogpu_profile *profile = &sample->profile;
     cogpu_error error;
-    profile->width = WIDTH;
-    profile->height = HEIGHT;
     profile->threads = 2;
-    if (!profile->strips)
-        profile->block_width = 16;
     cogpu_context *context = open_context(sample, 1);
     struct swath device = upload_all(context, profile);
     faulty_disarm(&gpu);
@@ -549,12 +573,31 @@ static void make_sample(struct sample *sample) {
     close_context(context);
 }
 
+static void make_sample(struct sample *sample) {
+    cogpu_profile *profile = &sample->profile;
+    profile->width = WIDTH;
+    profile->height = HEIGHT;
+    if (!profile->strips)
+        profile->block_width = 16;
+    write_whole(sample);
+}
+
+static void make_direct_sample(struct sample *sample) {
+    cogpu_profile *profile = &sample->profile;
+    profile->width = WIDE;
+    profile->height = HIGH;
+    profile->strips = 1;
+    profile->block_height = 16;
+    write_whole(sample);
+}
+
 int main(void) {
     fill_pixels();
-    CHECK(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/a.tif", folder);
+    make_folder();
     for (int i = 0; i < SAMPLES; i++)
         make_sample(&samples[i]);
+    for (int i = 0; i < DIRECT_SAMPLES; i++)
+        make_direct_sample(&direct_samples[i]);
     if (test_broken)
         return 1;
     RUN(calls_fail);
@@ -563,12 +606,14 @@ int main(void) {
     RUN(host_has_no_memory);
     RUN(sink_fails);
     RUN(sink_that_only_appends_fails);
+    RUN(direct_writes_fail);
     RUN(rows_of_another_device);
     RUN(rows_that_do_not_fit);
     RUN(blocks_that_do_not_fit);
     for (int i = 0; i < SAMPLES; i++)
         cogpu_memory_release(&samples[i].whole);
-    unlink(path);
-    rmdir(folder);
+    for (int i = 0; i < DIRECT_SAMPLES; i++)
+        cogpu_memory_release(&direct_samples[i].whole);
+    remove_folder();
     return FINISH();
 }

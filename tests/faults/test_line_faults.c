@@ -1,6 +1,7 @@
 /*
  * A writer that runs out of memory, at each of its allocations, with blocks on their way in other
- * threads or without: it says so, leaves no file and loses no memory.
+ * threads or without: it says so, leaves no file and loses no memory. Only what the sink expects
+ * and what it gives back at the end can do without.
  */
 #include "cogpu.h"
 #include "test.h"
@@ -47,7 +48,7 @@ static cogpu_status write_file(const cogpu_profile *profile, cogpu_memory *file,
 }
 
 static void check_allocations(const cogpu_profile *profile) {
-    long made = 0;
+    long made = 0, survived = 0;
     for (long call = 1;; call++) {
         cogpu_memory file = {0};
         cogpu_error error;
@@ -56,16 +57,18 @@ static void check_allocations(const cogpu_profile *profile) {
         cogpu_status status = write_file(profile, &file, &error);
         bool has_fired = atomic_load(&fired) > 0;
         arm(NO_FAULT, 0);
-        CHECK(status == (has_fired ? COGPU_MEMORY : COGPU_OK));
-        CHECK(!has_fired || error.status == COGPU_MEMORY);
-        CHECK((file.data != NULL) == !has_fired);
+        CHECK(status == COGPU_OK || (has_fired && status == COGPU_MEMORY));
+        CHECK(status == COGPU_OK || error.status == COGPU_MEMORY);
+        CHECK((file.data != NULL) == (status == COGPU_OK));
         cogpu_memory_release(&file);
         CHECK(atomic_load(&live) == before);
         if (!has_fired)
             break;
+        survived += status == COGPU_OK;
         made = call;
     }
     CHECK(made > 10);
+    CHECK(survived <= 2 || profile->threads > 1); /* whose order is another each time */
 }
 
 static void any_allocation_may_fail(void) {

@@ -7,15 +7,14 @@
 #include "cogpu.h"
 
 #include "codec/codec.h"
+#include "faults/old_file.h"
 #include "faults/world.h"
 #include "test.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <link.h>
 #include <math.h>
 #include <stdio.h>
-#include <unistd.h>
 
 /* ---- memory of libraries ---- */
 
@@ -194,7 +193,6 @@ static void fill(const cogpu_profile *profile) {
 
 enum way { TO_MEMORY, TO_PATH, TO_FUNCTIONS, TO_THE_END, WAYS };
 
-static char folder[] = "cogpu_write_faults_XXXXXX", path[64];
 static cogpu_memory memory;
 
 static struct {
@@ -235,34 +233,12 @@ static cogpu_sink sink_of(enum way way) {
     }
 }
 
-static const char old[] = "the file before";
-
 static void reset(void) {
-    FILE *file = fopen(path, "wb");
-    CHECK(file && fwrite(old, 1, sizeof old, file) == sizeof old && fclose(file) == 0);
+    put_old_file();
     cogpu_memory_release(&memory);
     memset(taken.bytes, 0, taken.room);
     taken.end = 0;
     taken.commits = taken.aborts = 0;
-}
-
-static bool path_has(const void *bytes, size_t count) {
-    FILE *file = fopen(path, "rb");
-    uint8_t *found = malloc(count + 1);
-    bool same = file && fread(found, 1, count + 1, file) == count && !memcmp(found, bytes, count);
-    free(found);
-    if (file)
-        fclose(file);
-    return same;
-}
-
-static uint32_t files_in_folder(void) {
-    DIR *listed = opendir(folder);
-    uint32_t count = 0;
-    for (struct dirent *entry; listed && (entry = readdir(listed));)
-        count += entry->d_name[0] != '.';
-    closedir(listed);
-    return count;
 }
 
 /* ---- what is tried ---- */
@@ -444,14 +420,12 @@ static void test_a_system_in_words(void) {
 
 int main(void) {
     find_encoders();
-    CHECK(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/a.tif", folder);
+    make_folder();
     RUN(test_every_profile_in_memory);
     RUN(test_every_sink);
     RUN(test_spills_in_files);
     RUN(test_blocks_that_are_put);
     RUN(test_a_system_in_words);
-    unlink(path);
-    rmdir(folder);
+    remove_folder();
     return FINISH();
 }

@@ -223,8 +223,8 @@ class Profile(Structure):
 
 
 class Written(Structure):
-    _fields_ = [("bytes", c_uint64), ("blocks", c_uint64), ("sparse_blocks", c_uint64),
-                ("levels", c_uint32), ("bigtiff", c_int)]
+    _fields_ = [("bytes", c_uint64), ("direct_bytes", c_uint64), ("blocks", c_uint64),
+                ("sparse_blocks", c_uint64), ("levels", c_uint32), ("bigtiff", c_int)]
 
 
 class Codec(Structure):

@@ -1,11 +1,13 @@
-"""The GPU's benchmark, without a GPU: its files hold the pixels, its check sees a wrong one, its tables name
+"""The GPU's benchmark, without a GPU: its files hold the pixels, its checks see a wrong one, its tables name
 who is missing and who is wrong."""
 
 import copy
+import json
 import os
-import pathlib
+import re
 import subprocess
 import sys
+import types
 
 import cogpu_ctypes as cogpu
 import numpy as np
@@ -67,6 +69,85 @@ def test_a_wrong_pixel_is_seen(tmp_path, device, job):
     device.end()
 
 
+# ---- writing -----------------------------------------------------------------------------------
+
+@pytest.fixture
+def bench(tmp_path, monkeypatch, device):
+    """A raster of a tile and a bit more on the device, to be written as it is."""
+    import gpu_writers
+    import rasters
+    monkeypatch.setattr(rasters, "DATA", tmp_path)
+    np.save(tmp_path / "float32-520.npy", ground("float32", 520)[None])
+    bench = gpu_writers.Bench(device)
+    bench.begin(gpu_files.WriteCase("float32", "none"), 520)
+    yield bench
+    device.end()
+
+
+@pytest.mark.parametrize("gdal", [gpu_files.GDAL, None], ids=["GDAL", "tifffile"])
+def test_every_way_of_writing(bench, tmp_path, monkeypatch, gdal):
+    import gpu_writers
+    monkeypatch.setattr(gpu_files, "GDAL", gdal)
+    kinds = (gpu_writers.Cogpu, gpu_writers.Bare, gpu_writers.Wire, gpu_writers.XarraySpatial)
+    writers, missing = gpu_writers.find(bench, kinds)
+    assert set(missing) == {"xarray-spatial"}
+    who = {"memory": {"cogpu", "wire"}, "buffer": {"cogpu"}, "cache": {"cogpu", "bare"}, "file": {"cogpu", "bare"}}
+    assert set(who) == set(gpu_writers.JOBS)
+    for job, names in who.items():
+        found = gpu_writers.measure(bench, writers, job, tmp_path / "a.tif", repeats=1)
+        assert set(found) == names
+        assert all(one["wrong"] == 0 and one["ms"] > 0 and one["bytes"] == bench.stored.size for one in found.values())
+    assert [path.name for path in tmp_path.iterdir()] == ["float32-520.npy"]
+
+
+@pytest.mark.parametrize("gdal", [gpu_files.GDAL, None], ids=["GDAL", "tifffile"])
+def test_a_wrong_file_is_seen(bench, tmp_path, monkeypatch, gdal):
+    import gpu_writers
+    monkeypatch.setattr(gpu_files, "GDAL", gdal)
+    writer, path, pixels = gpu_writers.Cogpu(bench), tmp_path / "a.tif", bench.device.pixels
+    writer.file(path)
+    assert gpu_writers.wrong_pixels(bench, path) == 0
+    bench.device.pixels = np.array(pixels)
+    bench.device.pixels[515, 3] += 1
+    assert gpu_writers.wrong_pixels(bench, path) == 2  # by each who reads
+    bench.device.pixels = pixels[:519]
+    with pytest.raises(RuntimeError, match="the first of"):
+        gpu_writers.wrong_pixels(bench, path)
+    bench.device.pixels, bench.case.cog = pixels, True
+    with pytest.raises(RuntimeError, match="1 levels"):
+        gpu_writers.wrong_pixels(bench, path)
+
+
+def test_other_bytes_are_seen(bench, tmp_path):
+    import gpu_writers
+    writer = gpu_writers.Cogpu(bench)
+    assert writer.wrong(writer.memory(None)) == 0
+    path = writer.cache(tmp_path / "a.tif")
+    assert writer.wrong(path) == 0
+    with open(path, "r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"\1")
+    assert writer.wrong(path) == 1 and gpu_writers.Bare(bench).wrong(path) == 1
+
+
+def test_the_memory_of_a_cog(bench, tmp_path):
+    import gpu_writers
+    picked = types.SimpleNamespace(emu=True, device_bytes=0, side=520, peak="cogpu")
+    found = gpu_writers.measure_peak(picked)
+    assert found["wrong"] == 0 and found["bytes"] > 0 and found["ms"] > 0 and "device_bytes" not in found
+    picked.peak = "xarray-spatial"
+    assert "needs a GPU" in gpu_writers.measure_peak(picked)["refused"]
+
+
+@pytest.mark.no_library
+def test_every_level_that_is_written_is_encoded_alone():
+    jobs = re.findall(r"{COMPRESSION_(\w+), (\d+), \"", (cogpu.ROOT / "bench" / "gpu_encode.c").read_text())
+    for case in gpu_files.encode_cases():
+        assert (case.codec.upper(), str(case.level)) in jobs, case.name
+
+
+# ---- the run -----------------------------------------------------------------------------------
+
 @pytest.mark.no_library
 def test_a_reader_of_the_list_may_leave_early():
     end, out = os.pipe()
@@ -100,8 +181,18 @@ def test_a_reader_that_ends_or_hangs_spoils_its_own_file_alone(tmp_path, monkeyp
     assert len(lines) - len(files) == 3  # each process says who is there
 
 
+def encode_line(who, level, gb_s, ratio):
+    return {"case": "write-float32-deflate-p3", "file": "gpu-float32-none-512-8192.tif", "who": who, "step": "encode",
+            "predictor": 3, "codec": "deflate", "level": level, "ms": 4.0, "gb_s": gb_s, "ratio": ratio,
+            "beside": "zlib 6", "scratch_bytes": 10**7, "wrong": 0, "unsteady": 0}
+
+
+def written(ms, **beside):
+    return {"ms": ms, "bytes": 157_000_000, "wrong": 0, **beside}
+
+
 FOUND = {
-    "machine": "a GPU, 1.2", "side": 10000, "repeats": 9, "written_by": "GDAL", "processors": 16,
+    "machine": "a GPU, 1.2", "side": 10000, "write_side": 8192, "repeats": 9, "written_by": "GDAL", "processors": 16,
     "versions": {"cogpu": "1.0", "nvTIFF": "0.8.0"}, "missing": {"xarray-spatial": "No module named 'cupy'"},
     "decode": [{"file": "gpu-float32-lzw-p2-512-10000.tif", "who": "cogpu", "blocks": 400, "stored_bytes": 10**8,
                 "decoded_bytes": 4 * 10**8, "scratch_bytes": 0, "ms": 2.0, "gb_s": 200.0, "refused": 0, "wrong": 0}],
@@ -110,23 +201,63 @@ FOUND = {
                              "processor + upload": {"ms": 80.0, "wrong": 0}, "ring": {"ms": 4.0, "wrong": 0}},
                "from_memory": {"cogpu": {"ms": 5.0, "wrong": 0}, "nvTIFF": {"refused": "not supported"},
                                "wire": {"ms": 2.0}}}],
+    "encode": [encode_line("nvcomp", 1, 3.2, 1.123), encode_line("nvcomp", 2, 2.2, 1.023),
+               encode_line("cogpu", 6, 81.5, 1.013),
+               {"case": "write-float32-deflate-p3", "who": "cogpu", "step": "cut", "ms": 0.3, "gb_s": 890.0, "wrong": 0}],
+    "writes": [{"file": "write-float32-deflate-p3", "level": 6, "pixel_bytes": 268_435_456,
+                "to_memory": {"cogpu": written(11.0), "wire": written(3.0)}, "to_buffer": {"cogpu": written(10.5)},
+                "to_cache": {"cogpu": written(50.25), "bare": written(44.0), "xarray-spatial": written(823.4)},
+                "to_file": {"cogpu": written(120.0), "bare": written(110.0)}},
+               {"file": "write-cog-float32-deflate-p3", "level": 6, "pixel_bytes": 268_435_456,
+                "to_memory": {"cogpu": written(17.0)}, "to_buffer": {"cogpu": written(16.0)},
+                "to_cache": {"cogpu": written(60.0), "xarray-spatial": {"refused": "no"}}, "to_file": {}}],
+    "peaks": [{"file": "stream", "who": "cogpu", "allowed": 64 << 20, "ms": 40.0, "device_bytes": 9 * 10**7,
+               "host_bytes": 10**8, "bytes": 1, "wrong": 0, "note": "without page-locked memory"},
+              {"file": "stream", "who": "xarray-spatial", "allowed": 0, "refused": "No module named 'cupy'"}],
 }
 
 
 @pytest.mark.no_library
 def test_report():
     text = gpu_report.report(FOUND)
-    assert "| float32-lzw-p2-512-10000 | 100 | 200.0 | - | 5.0 | - | 6.0 | 54.0 | - | 9.0 | 80.0 | 4.0 | 2.0 |" in text
+    assert "| float32-lzw-p2-512-10000 | 100 | 200 | - | 5.0 | - | 6.0 | 54.0 | - | 9.0 | 80.0 | 4.0 | 2.0 |" in text
+    assert ("| float32-deflate-p3 | 6 | 81.5 | 1.013 x zlib 6 | 1: 3.2 (1.123), 2: 2.2 (1.023) | 890 | - | 10.0 | 0 |" in text)
+    assert "| float32 deflate 6 p3 | 11.0 | 10.5 | 3.0 | 50.2 | 44.0 | 823 | 120 | 110 | 157.0 | 157.0 |" in text
+    assert "| float32 deflate 6 p3, COG | 17.0 | 16.0 | - | 60.0 | - | - | - | - | 157.0 | - |" in text
+    assert "| cogpu | 64 MiB | 40.0 | 90.0 | 100.0 |" in text and "| xarray-spatial | default | - | - | - |" in text
     assert "- xarray-spatial: No module named 'cupy'" in text
     assert "- nvTIFF, float32-lzw-p2-512-10000: not supported" in text
+    assert "- cogpu, memory of a COG: without page-locked memory" in text
     assert not gpu_report.has_failed(FOUND)
 
 
 @pytest.mark.no_library
-@pytest.mark.parametrize("who, fails", [("cogpu", True), ("processor + upload", True), ("nvTIFF", False)])
-def test_wrong_pixels_are_reported(who, fails):
+def test_tables_of_the_readme(tmp_path):
+    nothing = {part: [] for part in gpu_report.LISTS}
+    reads = FOUND | nothing | {part: FOUND[part] for part in ("decode", "reads")}
+    writes = FOUND | nothing | {part: FOUND[part] for part in ("encode", "writes", "peaks")}
+    for name, found in (("reads", reads), ("writes", writes)):
+        (tmp_path / name).write_text(json.dumps(found))
+    text = subprocess.check_output([sys.executable, gpu_report.__file__, tmp_path / "reads", tmp_path / "writes"], text=True)
+    assert "| float32 LZW p2 | 200 | - | **6.0** | 54.0 | - | 80.0 | 2.0 |" in text
+    assert ("| float32 deflate 6 p3 | 81.5 | 1.013 x zlib 6 | 3.2 (1.123) | **10.5** | **50.2** | 44.0 | 823 | 120 | 110 | 157.0 |"
+            in text)
+    assert "| float32 deflate 6 p3, COG | - | - | - | **16.0** | **60.0** | - | - | - | - | 157.0 |" in text
+    assert "| cogpu | 64 MiB | 40.0 | 90.0 | 100.0 |" in text
+    assert "Not measured: xarray-spatial (No module named 'cupy')." in text
+    assert set(gpu_report.readme_parts(reads)) == {"gpu-read"} and set(gpu_report.readme_parts(writes)) == {"gpu-write"}
+    page = (cogpu.ROOT / "README.md").read_text()
+    assert all(f"<!-- bench:{mark} -->" in page for mark in gpu_report.readme_parts(FOUND))
+
+
+@pytest.mark.no_library
+@pytest.mark.parametrize("part, job, who, fails", [
+    ("reads", "from_file", "cogpu", True), ("reads", "from_file", "processor + upload", True),
+    ("reads", "from_file", "nvTIFF", False), ("writes", "to_cache", "cogpu", True),
+    ("writes", "to_cache", "xarray-spatial", False)])
+def test_wrong_pixels_are_reported(part, job, who, fails):
     found = copy.deepcopy(FOUND)
-    found["reads"][0]["from_file"][who]["wrong"] = 7
+    found[part][0][job][who]["wrong"] = 7
     assert "WRONG" in gpu_report.report(found)
     assert gpu_report.has_failed(found) == fails
 
@@ -136,16 +267,23 @@ def test_wrong_pixels_are_reported(who, fails):
     lambda found: found["reads"][0].pop("from_file") and found["reads"][0].update(failed="ended", from_file={}),
     lambda found: found["reads"][0]["from_memory"].update(cogpu={"refused": "no"}),
     lambda found: found["decode"][0].update(wrong=1),
+    lambda found: found["encode"][2].update(unsteady=1),
+    lambda found: found["writes"].append({"file": "write-float32-none", "failed": "ended"}),
+    lambda found: found["peaks"][0].update(wrong=1),
+    lambda found: found["peaks"].append({"file": "--peak=cogpu", "who": "cogpu", "allowed": 0, "failed": "ended"}),
 ])
 def test_what_cogpu_does_not_do_is_a_failure(broken):
     found = copy.deepcopy(FOUND)
     broken(found)
     gpu_report.report(found)
+    gpu_report.readme_parts(found)
     assert gpu_report.has_failed(found)
 
 
 @pytest.mark.no_library
-def test_picture(tmp_path):
+def test_pictures(tmp_path):
     pytest.importorskip("matplotlib")
-    assert gpu_report.draw(FOUND, tmp_path / "a.png")
-    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    paths = gpu_report.draw(FOUND, tmp_path)
+    assert [path.name for path in paths] == ["gpu.png", "gpu-write.png"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
+    assert not gpu_report.draw(FOUND | {"reads": [], "writes": []}, tmp_path)

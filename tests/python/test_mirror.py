@@ -80,7 +80,8 @@ def test_version_is_the_headers():
     assert cogpu.lib.cogpu_version().decode() == ".".join(parts)
 
 
-SMALLER_MIRRORS = {"bench/cogpu_lib": ["Error", "Nodata", "Image", "Raster", "ContextOptions", "Request"],
+SMALLER_MIRRORS = {"bench/cogpu_lib": ["Error", "Nodata", "Image", "Raster", "ContextOptions", "Request", "Memory", "Sink",
+                                       "Profile", "Written"],
                    "examples/read_cupy": ["Error", "Level", "Request", "Raster"]}
 
 

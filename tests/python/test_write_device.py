@@ -102,6 +102,8 @@ def test_strides():
 @pytest.mark.parametrize("codec", ["jpeg", "webp", "lerc", "lerc_zstd", "lzma"])
 def test_codecs_of_the_host(codec, tmp_path):
     """Blocks that the device cut have the bytes that the host gives them."""
+    if codec == "jpeg" and cogpu.GPU != cogpu.EMU:
+        pytest.skip("a GPU may have nvJPEG: test_write_jpeg")
     array, mask = small("u1", 3), (small("u1")[0] > 100).astype("u1")
     options = {"codec": codec, "cog": 1, "block_width": 32}
     try:
@@ -175,8 +177,9 @@ def test_batches(codec):
     array, mask = small("u2", 2, 130, 150), (small("u1", 1, 130, 150)[0] > 90).astype("u1")
     options = {"cog": 1, "block_width": 32, "codec": codec}
     expected, by_host = write(array, mask, **options), cogpu.write(array, mask, **options)
-    assert (expected == by_host) == (codec == "zstd")  # which the device leaves to the host
-    for device_bytes, data in (250 << 10, expected), (5 << 10, by_host):
+    assert expected != by_host
+    little = 1 << 20 if codec == "zstd" else 250 << 10  # whose thread blocks need more
+    for device_bytes, data in (little, expected), (5 << 10, by_host):
         with cogpu.Context(device_bytes=device_bytes) as context:
             assert write(array, mask, [50, 50, 30], context=context, **options) == data
     check(array, expected)

@@ -7,28 +7,11 @@
 #include "backend/cpu/cpu_cut.h"
 #include "backend/cuda/cuda_cut.h"
 
-#include "gpu_test.h"
+#include "gpu_step_test.h"
 #include "test.h"
-
-static cogpu_gpu *gpu;
-static cogpu_gpu_stream *stream;
-static cogpu_error error;
-static uint64_t state = 1;
-
-static uint32_t draw(uint32_t below) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(state >> 33) % below;
-}
 
 static uint32_t smaller(uint32_t a, uint32_t b) {
     return a < b ? a : b;
-}
-
-static void *room(size_t bytes) {
-    void *memory = malloc(bytes ? bytes : 1);
-    if (!memory)
-        abort();
-    return memory;
 }
 
 /* ---- profiles ---- */
@@ -182,13 +165,6 @@ static void cut_on_host(const cogpu_write_plan *plan, const cogpu_grid *grid,
 }
 
 /* ---- a batch ---- */
-
-static void *upload(const void *from, size_t bytes) {
-    void *memory;
-    gpu_test_need(gpu->calls->allocate(gpu, bytes, &memory, &error), &error);
-    gpu_test_need(gpu->calls->copy_up(gpu, memory, from, bytes, stream, &error), &error);
-    return memory;
-}
 
 /* All blocks from some row of blocks on: they begin with the raster's first row. */
 static uint32_t list_blocks(const cogpu_write_plan *plan, const cogpu_grid *grid, uint32_t top,
@@ -344,13 +320,10 @@ static void test_blocks_that_are_too_large_are_refused(void) {
 }
 
 int main(int argc, char **argv) {
-    state = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-    gpu = gpu_test_open(state);
-    gpu_test_need(gpu->calls->stream_open(gpu, false, &stream, &error), &error);
+    open_gpu(argc, argv);
     RUN(test_any_profile);
     RUN(test_rare_profiles);
     RUN(test_blocks_that_are_too_large_are_refused);
-    gpu->calls->stream_close(gpu, stream);
-    gpu->calls->close(gpu);
+    close_gpu();
     return FINISH();
 }

@@ -6,6 +6,7 @@
  */
 #include "codec/codec.h"
 #include "codec/deflate_encode.h"
+#include "draw.h"
 #include "gpu_test.h"
 #include "test.h"
 
@@ -13,14 +14,7 @@
 #include <libdeflate.h>
 #endif
 
-/* ---- chance and data ---- */
-
-static uint64_t chance = 0x1234567;
-
-static uint32_t draw(uint32_t below) {
-    chance = chance * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(chance >> 33) % below;
-}
+/* ---- data ---- */
 
 enum data { CONSTANT, RAMP, NOISE, FEW, FLOATS, WORDS, FAR, DATA_KINDS };
 
@@ -383,8 +377,8 @@ static bool host_takes(const gpu_stream *stream, uint8_t *out, size_t *got) {
 /* Whether all that the device takes is what the host makes of it; *taken counts them. Some batches
  * have scratch for a single thread block, which decodes all of their streams. */
 static bool agree(gpu_stream *streams, uint32_t count, uint32_t *taken) {
-    cogpu_gpu *gpu = gpu_test_open(chance);
-    bool good = gpu_test_decode(gpu, &cogpu_gpu_inflate, streams, count, (int)draw(2), chance);
+    cogpu_gpu *gpu = gpu_test_open(draw_state);
+    bool good = gpu_test_decode(gpu, &cogpu_gpu_inflate, streams, count, (int)draw(2), draw_state);
     *taken = 0;
     for (uint32_t i = 0; good && i < count; i++) {
         uint8_t *out = malloc(streams[i].room);
@@ -814,6 +808,7 @@ static void endless_sections(void) {
 }
 
 int main(void) {
+    draw_state = 0x1234567;
     RUN(finders);
     RUN(many_sizes);
     RUN(large);

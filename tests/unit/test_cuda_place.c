@@ -8,6 +8,7 @@
 #include "backend/cuda/cuda_place.h"
 
 #include "base/checked.h"
+#include "draw.h"
 #include "gpu_test.h"
 #include "test.h"
 
@@ -15,12 +16,6 @@
 #include <stdlib.h>
 
 static cogpu_gpu *gpu;
-static uint64_t state = 1;
-
-static uint32_t noise(uint32_t below) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(state >> 33) % below;
-}
 
 static void *must(void *memory) {
     if (!memory)
@@ -37,8 +32,8 @@ struct kind {
 
 static cogpu_storage make(struct kind kind, uint32_t bands, bool planar, bool big_endian,
                           uint32_t block_width, uint32_t block_height) {
-    cogpu_storage storage = {.width = block_width + (noise(2) ? noise(block_width) : 0),
-                             .height = block_height + noise(block_height + 1),
+    cogpu_storage storage = {.width = block_width + (draw(2) ? draw(block_width) : 0),
+                             .height = block_height + draw(block_height + 1),
                              .bands = bands,
                              .layout = COGPU_TILES,
                              .block_width = block_width,
@@ -63,7 +58,7 @@ static cogpu_storage make(struct kind kind, uint32_t bands, bool planar, bool bi
         (size_t)divide_up((uint64_t)block_width * storage.format.samples * kind.bits, 8);
     storage.block_bytes = storage.format.row_bytes * block_height;
     for (int i = 0; i < 16; i++)
-        storage.format.fill[i] = (uint8_t)noise(256);
+        storage.format.fill[i] = (uint8_t)draw(256);
     return storage;
 }
 
@@ -77,7 +72,7 @@ struct target {
 enum layout { PACKED, CHUNKY, ANYHOW };
 
 static int64_t flipped(int64_t stride, uint32_t count, size_t *start) {
-    if (noise(3))
+    if (draw(3))
         return stride;
     *start += (size_t)stride * (count - 1);
     return -stride;
@@ -88,15 +83,15 @@ static struct target target_for(cogpu_type type, uint32_t bands, uint32_t height
     struct target target = {
         .raster = {.type = type, .bands = bands, .height = height, .width = width}};
     cogpu_raster *raster = &target.raster;
-    int64_t size = (int64_t)cogpu_type_bytes(type), gap = layout == ANYHOW ? noise(7) : 0;
-    bool chunky = layout == CHUNKY || (layout == ANYHOW && noise(2));
+    int64_t size = (int64_t)cogpu_type_bytes(type), gap = layout == ANYHOW ? draw(7) : 0;
+    bool chunky = layout == CHUNKY || (layout == ANYHOW && draw(2));
     raster->stride_x = (chunky ? bands * size : size) + gap;
-    raster->stride_y = raster->stride_x * width + (layout == ANYHOW ? noise(20) : 0);
+    raster->stride_y = raster->stride_x * width + (layout == ANYHOW ? draw(20) : 0);
     raster->stride_band = chunky ? size : raster->stride_y * height;
     target.bytes = (size_t)(raster->stride_x * (width - 1) + raster->stride_y * (height - 1) +
                             raster->stride_band * (bands - 1) + size);
     if (layout == ANYHOW) {
-        target.start = noise(17);
+        target.start = draw(17);
         target.bytes += target.start;
         raster->stride_x = flipped(raster->stride_x, width, &target.start);
         raster->stride_y = flipped(raster->stride_y, height, &target.start);
@@ -131,14 +126,14 @@ static struct batch batch_for(const cogpu_read_plan *plan, bool mixed) {
     batch.decoded_bytes = (size_t)(at + pitch * batch.count + COGPU_GPU_SLACK);
     batch.decoded = must(malloc(batch.decoded_bytes));
     for (size_t i = 0; i < batch.decoded_bytes; i++)
-        batch.decoded[i] = (uint8_t)noise(256);
+        batch.decoded[i] = (uint8_t)draw(256);
     for (uint32_t i = 0; i < batch.count; i++, at += pitch) {
-        bool is_sparse = mixed && noise(4) == 0;
+        bool is_sparse = mixed && draw(4) == 0;
         uint32_t verdict = batch.count - 1 - i;
         batch.blocks[i] = cogpu_plan_block(plan, i);
         batch.placed[i] =
             cogpu_gpu_placed_of(&batch.blocks[i], is_sparse ? COGPU_PLACE_FILL : at, verdict);
-        batch.verdicts[verdict] = mixed && noise(6) == 0 ? COGPU_GPU_UNUSUAL : 0;
+        batch.verdicts[verdict] = mixed && draw(6) == 0 ? COGPU_GPU_UNUSUAL : 0;
     }
     return batch;
 }
@@ -238,12 +233,12 @@ enum { LIST_MAX = 12 };
 
 /* A random window and list of bands. */
 static void plan_anything(const cogpu_storage *storage, uint32_t *list, cogpu_read_plan *plan) {
-    uint32_t x = noise(3) ? 0 : noise(storage->width), y = noise(storage->height);
-    uint32_t width = noise(2) ? storage->width - x : 1 + noise(storage->width - x);
-    uint32_t height = 1 + noise(storage->height - y), count = 1 + noise(LIST_MAX);
+    uint32_t x = draw(3) ? 0 : draw(storage->width), y = draw(storage->height);
+    uint32_t width = draw(2) ? storage->width - x : 1 + draw(storage->width - x);
+    uint32_t height = 1 + draw(storage->height - y), count = 1 + draw(LIST_MAX);
     for (uint32_t i = 0; i < count; i++)
-        list[i] = 1 + noise(storage->bands);
-    bool listed = noise(3) == 0;
+        list[i] = 1 + draw(storage->bands);
+    bool listed = draw(3) == 0;
     cogpu_plan_read(storage, x, y, width, height, listed ? list : NULL, count, plan);
 }
 
@@ -271,7 +266,7 @@ static void compare(const cogpu_storage *storage, enum layout layout) {
 static const uint32_t widths[] = {1, 2, 3, 16, 31, 33, 64, 100, 200, 256, 300, 700, 1000};
 
 static uint32_t any_width(void) {
-    return widths[noise(sizeof widths / sizeof *widths)];
+    return widths[draw(sizeof widths / sizeof *widths)];
 }
 
 static void compare_kind(struct kind kind) {
@@ -280,7 +275,7 @@ static void compare_kind(struct kind kind) {
             for (int big = 0; big < 2; big++)
                 for (int layout = PACKED; layout <= ANYHOW; layout++) {
                     cogpu_storage storage =
-                        make(kind, bands, planar, big, any_width(), 1 + noise(2));
+                        make(kind, bands, planar, big, any_width(), 1 + draw(2));
                     compare(&storage, (enum layout)layout);
                 }
 }
@@ -312,11 +307,11 @@ static void test_packed_depths(void) {
         for (uint32_t bands = 1; bands <= 5; bands++)
             for (int big = 0; big < 2; big++) {
                 cogpu_type type = bits <= 8 ? COGPU_U8 : bits <= 16 ? COGPU_U16 : COGPU_U32;
-                struct kind kind = {(cogpu_type)(type + noise(2)), bits, 1};
+                struct kind kind = {(cogpu_type)(type + draw(2)), bits, 1};
                 if (bits % 8 == 0 && bits != 24)
                     continue;
-                cogpu_storage storage = make(kind, bands, noise(2), big, any_width(), 1 + noise(2));
-                compare(&storage, (enum layout)noise(3));
+                cogpu_storage storage = make(kind, bands, draw(2), big, any_width(), 1 + draw(2));
+                compare(&storage, (enum layout)draw(3));
             }
     compare_kind((struct kind){COGPU_U32, 24, 1});
     compare_kind((struct kind){COGPU_I32, 24, 1});
@@ -333,8 +328,8 @@ static void test_long_rows(void) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         for (uint32_t bands = 1; bands <= 5; bands++) {
             cogpu_storage storage =
-                make(kinds[i], bands, false, noise(2), noise(2) ? 5000 : 4900 + noise(300), 1);
-            compare(&storage, (enum layout)noise(3));
+                make(kinds[i], bands, false, draw(2), draw(2) ? 5000 : 4900 + draw(300), 1);
+            compare(&storage, (enum layout)draw(3));
         }
     CHECK(all_equal());
 }
@@ -349,9 +344,9 @@ static void test_tall_blocks(void) {
     gpu->multiprocessors = 1;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         for (uint32_t bands = 1; bands <= 4; bands++) {
-            uint32_t width = noise(2) ? 16 * (1 + noise(4)) : 1 + noise(70);
-            cogpu_storage storage = make(kinds[i], bands, false, noise(2), width, 64 + noise(64));
-            compare(&storage, (enum layout)noise(3));
+            uint32_t width = draw(2) ? 16 * (1 + draw(4)) : 1 + draw(70);
+            cogpu_storage storage = make(kinds[i], bands, false, draw(2), width, 64 + draw(64));
+            compare(&storage, (enum layout)draw(3));
         }
     gpu->multiprocessors = multiprocessors;
     CHECK(all_equal());
@@ -367,8 +362,8 @@ static void test_many_bands(void) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         for (size_t b = 0; b < sizeof bands / sizeof *bands; b++) {
             cogpu_storage storage =
-                make(kinds[i], bands[b], false, noise(2), 1 + noise(40), 1 + noise(2));
-            compare(&storage, (enum layout)noise(3));
+                make(kinds[i], bands[b], false, draw(2), 1 + draw(40), 1 + draw(2));
+            compare(&storage, (enum layout)draw(3));
         }
     CHECK(all_equal());
 }
@@ -383,7 +378,7 @@ static void test_split_pixels(void) {
             storage.height = 4;
             storage.across = storage.down = 1;
             compare(&storage, PACKED);
-            storage.width -= noise(4);
+            storage.width -= draw(4);
             compare(&storage, PACKED);
         }
     CHECK(all_equal());
@@ -507,11 +502,11 @@ static void model(const uint8_t *at, cogpu_type from, cogpu_type to,
 static void choose_nodata(const struct target *plain, cogpu_conversion *conversion) {
     cogpu_type type = plain->raster.type;
     size_t size = cogpu_type_bytes(type);
-    const uint8_t *sample = plain->memory + noise((uint32_t)(plain->bytes / size)) * size;
+    const uint8_t *sample = plain->memory + draw((uint32_t)(plain->bytes / size)) * size;
     double value;
     float narrow;
     value_of(sample, type, &value, &narrow);
-    cogpu_nodata nodata = {.value = type >= COGPU_F16 && noise(3) == 0 ? NAN : value};
+    cogpu_nodata nodata = {.value = type >= COGPU_F16 && draw(3) == 0 ? NAN : value};
     memcpy(&nodata.i64, sample, size < 8 ? size : 8);
     memcpy(&nodata.u64, sample, size < 8 ? size : 8);
     cogpu_conversion_nodata(&nodata, type, conversion);
@@ -520,23 +515,23 @@ static void choose_nodata(const struct target *plain, cogpu_conversion *conversi
 /* The CPU backend places the samples as they are, and the model converts them: to floats, or to a
  * mask where `to` is U8. */
 static void compare_converted(struct kind kind, cogpu_type to, enum layout layout) {
-    uint32_t list[LIST_MAX], bands = 1 + noise(4);
+    uint32_t list[LIST_MAX], bands = 1 + draw(4);
     cogpu_band scales[LIST_MAX];
-    cogpu_storage storage = make(kind, bands, noise(4) == 0, noise(2), any_width() % 250 + 1, 2);
-    cogpu_conversion conversion = {.bands = noise(2) ? scales : NULL};
+    cogpu_storage storage = make(kind, bands, draw(4) == 0, draw(2), any_width() % 250 + 1, 2);
+    cogpu_conversion conversion = {.bands = draw(2) ? scales : NULL};
     cogpu_read_plan plan;
     plan_anything(&storage, list, &plan);
     struct batch batch = batch_for(&plan, false);
     for (uint32_t i = 0; i < batch.count; i++)
-        if (noise(4) == 0)
+        if (draw(4) == 0)
             batch.placed[i].decoded = COGPU_PLACE_FILL;
     struct target plain = target_for(kind.type, plan.band_count, plan.height, plan.width, PACKED);
     place_on_host(&batch, &plain.raster);
     for (uint32_t band = 0; band < bands; band++)
         scales[band] =
-            (cogpu_band){.scale = (noise(2000) - 1000.0) / 768, .offset = noise(1000) / 3.0};
+            (cogpu_band){.scale = (draw(2000) - 1000.0) / 768, .offset = draw(1000) / 3.0};
     conversion.is_mask = to == COGPU_U8;
-    if (conversion.is_mask || noise(2))
+    if (conversion.is_mask || draw(2))
         choose_nodata(&plain, &conversion);
     plan.conversion = &conversion;
     struct target ours = target_for(to, plan.band_count, plan.height, plan.width, layout);
@@ -628,14 +623,14 @@ static void test_to_halves(void) {
     struct target target = target_for(COGPU_F16, 1, 1, COUNT, PACKED);
     double values[COUNT];
     for (uint32_t i = 0; i < COUNT; i++) {
-        double half = half_value((uint16_t)noise(1 << 16)), nudge = ldexp(1, -40);
+        double half = half_value((uint16_t)draw(1 << 16)), nudge = ldexp(1, -40);
         double step = ldexp(1, half == 0 || !isfinite(half) ? -25 : ilogb(half) - 11);
         values[i] = half + step * (i % 3 - 1.0) *
                                (i % 5 == 0   ? 1 + nudge
                                 : i % 5 == 1 ? 1 - nudge
                                              : 1);
         if (i % 7 == 0)
-            values[i] = ldexp(noise(1 << 20) / 64.0, -(int)noise(45));
+            values[i] = ldexp(draw(1 << 20) / 64.0, -(int)draw(45));
     }
     values[1] = 65519.999, values[2] = 65520, values[3] = -65536, values[4] = 1e300;
     values[5] = ldexp(1, -25), values[6] = ldexp(1.0001, -25), values[7] = 1e-300;
@@ -687,9 +682,8 @@ static void test_refusals(void) {
 }
 
 int main(int argc, char **argv) {
-    uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-    state = seed;
-    gpu = gpu_test_open(seed);
+    draw_from(argc, argv);
+    gpu = gpu_test_open(draw_state);
     RUN(test_whole_samples);
     RUN(test_planes_of_bytes);
     RUN(test_packed_depths);

@@ -6,26 +6,10 @@
  */
 #include "backend/cuda/cuda_shrink.h"
 
-#include "gpu_test.h"
+#include "gpu_step_test.h"
 #include "test.h"
 
-static cogpu_gpu *gpu;
-static cogpu_gpu_stream *stream;
-static cogpu_error error;
 static cogpu_seat seat;
-static uint64_t state = 1;
-
-static uint32_t draw(uint32_t below) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(state >> 33) % below;
-}
-
-static void *room(size_t bytes) {
-    void *memory = malloc(bytes ? bytes : 1);
-    if (!memory)
-        abort();
-    return memory;
-}
 
 /* ---- rasters ---- */
 
@@ -67,7 +51,7 @@ static struct twins any_twins(cogpu_type type, uint32_t bands, uint32_t height, 
     return twins;
 }
 
-static void upload(const struct twins *twins) {
+static void upload_twins(const struct twins *twins) {
     gpu_test_need(
         gpu->calls->copy_up(gpu, twins->device_memory, twins->memory, twins->bytes, stream, &error),
         &error);
@@ -248,7 +232,7 @@ static bool shrinks_as_host(const cogpu_shrink *shrink) {
     fill(&from.host, &taste);
     veil(&mask.host);
     for (int i = 0; i < 4; i++)
-        upload(all[i]);
+        upload_twins(all[i]);
     shrink_on_device(shrink, &from, &mask, begin, first, &to, &to_mask);
     gpu_test_need(gpu->calls->finish_stream(gpu, stream, &error), &error);
     gpu_test_need(cogpu_cpu_shrink(&seat, shrink, &from.host, &mask.host, begin, first, &to.host,
@@ -353,9 +337,7 @@ static void test_nodata_of_64_bits(void) {
 }
 
 int main(int argc, char **argv) {
-    state = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-    gpu = gpu_test_open(state);
-    gpu_test_need(gpu->calls->stream_open(gpu, false, &stream, &error), &error);
+    open_gpu(argc, argv);
     RUN(test_nearest);
     RUN(test_average);
     RUN(test_rms);
@@ -369,7 +351,6 @@ int main(int argc, char **argv) {
     RUN(test_many_votes);
     RUN(test_nodata_of_64_bits);
     cogpu_seat_close(&seat);
-    gpu->calls->stream_close(gpu, stream);
-    gpu->calls->close(gpu);
+    close_gpu();
     return FINISH();
 }

@@ -5,32 +5,27 @@
  */
 #include "backend/cuda/cuda_void.h"
 
+#include "draw.h"
 #include "gpu_test.h"
 #include "test.h"
 
 enum { BYTES = 1 << 16, MASK = 1 << 12 };
 
 static cogpu_gpu *gpu;
-static uint64_t state = 1;
-
-static uint32_t noise(uint32_t below) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(state >> 33) % below;
-}
 
 /* A raster somewhere in BYTES bytes; *start is where its first sample lies. */
 static cogpu_raster any_raster(size_t *start) {
-    cogpu_raster raster = {.type = (cogpu_type)(COGPU_F16 + noise(3)),
-                           .bands = 1 + noise(4),
-                           .height = 1 + noise(20),
-                           .width = 1 + noise(40)};
-    int64_t size = (int64_t)cogpu_type_bytes(raster.type), gap = noise(2) ? noise(5) : 0;
-    bool chunky = noise(2);
+    cogpu_raster raster = {.type = (cogpu_type)(COGPU_F16 + draw(3)),
+                           .bands = 1 + draw(4),
+                           .height = 1 + draw(20),
+                           .width = 1 + draw(40)};
+    int64_t size = (int64_t)cogpu_type_bytes(raster.type), gap = draw(2) ? draw(5) : 0;
+    bool chunky = draw(2);
     raster.stride_x = (chunky ? raster.bands * size : size) + gap;
     raster.stride_y = raster.stride_x * raster.width;
     raster.stride_band = chunky ? size : raster.stride_y * raster.height;
-    *start = noise(9);
-    if (noise(3) == 0) {
+    *start = draw(9);
+    if (draw(3) == 0) {
         *start += (size_t)(raster.stride_y * (raster.height - 1));
         raster.stride_y = -raster.stride_y;
     }
@@ -57,14 +52,14 @@ static bool is_equal(uint8_t *device_bytes, uint8_t *device_mask, cogpu_gpu_stre
     size_t start;
     cogpu_error error;
     cogpu_raster raster = any_raster(&start);
-    uint32_t first_row = noise(raster.height), rows = 1 + noise(raster.height - first_row);
+    uint32_t first_row = draw(raster.height), rows = 1 + draw(raster.height - first_row);
     for (int i = 0; i < BYTES; i++)
-        expected[i] = bytes[i] = (uint8_t)noise(256);
+        expected[i] = bytes[i] = (uint8_t)draw(256);
     for (int i = 0; i < MASK; i++)
-        mask[i] = noise(3) ? (uint8_t)noise(256) : 0;
+        mask[i] = draw(3) ? (uint8_t)draw(256) : 0;
     cogpu_raster veil = {.data = device_mask,
                          .type = COGPU_U8,
-                         .bands = noise(2) ? 1 : raster.bands,
+                         .bands = draw(2) ? 1 : raster.bands,
                          .height = rows,
                          .width = raster.width};
     void_on_host(mask, veil.bands, rows, first_row, &raster, expected + start);
@@ -94,8 +89,8 @@ static void test_any_raster(void) {
 }
 
 int main(int argc, char **argv) {
-    state = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-    gpu = gpu_test_open(state);
+    draw_from(argc, argv);
+    gpu = gpu_test_open(draw_state);
     RUN(test_any_raster);
     gpu->calls->close(gpu);
     return FINISH();

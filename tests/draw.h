@@ -1,0 +1,19 @@
+/* Numbers by chance, the same in each run unless a test is started with another number. */
+#ifndef COGPU_TESTS_DRAW_H
+#define COGPU_TESTS_DRAW_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+static uint64_t draw_state = 1;
+
+static inline void draw_from(int argc, char **argv) {
+    draw_state = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+}
+
+static inline uint32_t draw(uint32_t below) {
+    draw_state = draw_state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(draw_state >> 33) % below;
+}
+
+#endif
