@@ -10,16 +10,18 @@ On rasters of 10,000 x 10,000 and one of 3600 x 3600, stored in every way of gpu
 - the wire: the file's bytes copied up from page-locked memory, and nothing else.
 And writing, a raster of 8192 x 8192:
 - encode alone, and cut and pack beside it: from device memory to device memory; gpu_encode.c, which has the
-  host's codec decode every stream, and sets sizes beside those of zlib 6, zstd 9 and the host's LZW;
-- raster to memory and raster to file: gpu_writers.py, which reads every file back, beside a bare write of the
-  same bytes; and the memory that a COG by swaths takes.
+  host's codec decode every stream, and sets sizes beside those of zlib 6, zstd 9 and libtiff's LZW;
+- raster to memory and raster to file, beside a bare write of the same bytes: gpu_writers.py, which reads every
+  file back; and the memory that a COG by swaths takes.
 Those measured together take turns. Figures are medians. A peer that is not installed, or refuses a file, is
 named below the table.
 
 Cases are chosen by parts of their names, with * for anything: "deflate-p3", "uint16-*-512", "write". Writes gpu.json,
-gpu.md and, where matplotlib is installed, gpu.png into bench/results (--out), and prints the tables.
+gpu.md and, where matplotlib is installed, pictures into bench/results (--out), and prints the tables; gpu_report.py
+makes of gpu.json what README.md shows.
 """
 import argparse
+import ctypes
 import json
 import os
 import shutil
@@ -65,6 +67,17 @@ def environment(folder):
         (links / "libnvcomp.so").symlink_to(found["COGPU_NVCOMP"])
         found["LD_LIBRARY_PATH"] = f"{links}:{found.get('LD_LIBRARY_PATH', '')}"
     return found
+
+
+def without_nvcomp(picked, variables):
+    """Why nvCOMP is not measured, if so; or no peer at all."""
+    if picked.ours or picked.emu:
+        return {"peers": "left out by --ours"} if picked.ours else {"nvCOMP": "needs a GPU"}
+    try:
+        ctypes.CDLL(variables.get("COGPU_NVCOMP", "libnvcomp.so.5"))
+        return {}
+    except OSError as why:
+        return {"nvCOMP": str(why)}
 
 
 def alone(program, words, path, variables):
@@ -147,8 +160,8 @@ class Run:
         self.write_side = min(picked.side, gpu_files.WRITE_SIDE)
         self.outcome = {"machine": "the emulator" if picked.emu else machine(), "side": picked.side,
                         "write_side": self.write_side, "repeats": picked.repeats, "written_by": gpu_files.writer(),
-                        "processors": gpu_files.WORKERS, "versions": {}, "missing": {}, "decode": [], "reads": [],
-                        "encode": [], "writes": [], "peaks": []}
+                        "processors": gpu_files.WORKERS, "versions": {}, "decode": [], "reads": [], "encode": [],
+                        "writes": [], "peaks": [], "missing": without_nvcomp(picked, self.variables)}
 
     def keep(self, what, lines):
         self.outcome[what] += lines
@@ -178,9 +191,14 @@ class Run:
     def encode(self, field):
         for case in field:
             path = gpu_files.file(gpu_files.Case(case.raster, "none", side=self.write_side), self.write_side)
-            words = [f"--codec={case.codec}", f"--side={self.write_side}"]
-            self.keep("encode", alone(self.picked.build / "bench_gpu_encode", self.common + self.steps + words, path,
-                                      self.variables))
+            words = [f"--side={self.write_side}", f"--codec={case.codec}", f"--level={case.level}",
+                     f"--predictor={case.predictor}"]
+            lines = alone(self.picked.build / "bench_gpu_encode", self.common + self.steps + words, path, self.variables)
+            libtiff = gpu_files.libtiff_lzw_bytes(case, self.write_side) if case.codec == "lzw" else None
+            for line in lines:
+                if libtiff and "ratio" in line:
+                    line |= {"beside": "libtiff", "ratio": line["stored_bytes"] / libtiff, "beside_bytes": libtiff}
+            self.keep("encode", [line | {"case": case.name} for line in lines])
 
     def writes(self, field):
         words = [f"--side={self.write_side}", f"--data={self.picked.data}"]
@@ -191,11 +209,11 @@ class Run:
             for who, allowed in [("cogpu", 0), ("cogpu", STREAM_BYTES)] + [("xarray-spatial", 0)] * (not self.picked.ours):
                 peak = lines_of("gpu_writers.py", self.common + words + [f"--device-bytes={allowed}"],
                                 [(f"--peak={who}",)], self.variables)
-                self.keep("peaks", list(peak))
+                self.keep("peaks", [line | {"who": who, "allowed": allowed} for line in peak])
 
     def finish(self):
         print(gpu_report.report(self.outcome))
-        gpu_report.draw(self.outcome, self.picked.out / "gpu.png")
+        gpu_report.draw(self.outcome, self.picked.out)
         return int(gpu_report.has_failed(self.outcome))
 
 
@@ -204,8 +222,6 @@ def main():
     options.add_argument("cases", nargs="*", help="parts of the names of the cases; all if none is given")
     options.add_argument("--list", action="store_true", help="print the names of the cases, and end")
     options.add_argument("--make-only", action="store_true", help="make the files, and end")
-    options.add_argument("--plot", nargs=2, type=Path, metavar=("JSON", "PICTURE"),
-                         help="draw the picture and print the tables of an earlier run, and end")
     options.add_argument("--only", choices=PARTS, action="append", help="a part of it; may be repeated")
     options.add_argument("--side", type=int, default=gpu_files.SIDE, help="of the rasters, in pixels")
     options.add_argument("--repeats", type=int, default=9)
@@ -221,10 +237,6 @@ def main():
     of_part = {"decode": gpu_files.cases(), "reads": gpu_files.cases(), "encode": gpu_files.encode_cases(),
                "writes": gpu_files.write_cases()}
     fields = {part: gpu_files.chosen(of_part[part], picked.cases) for part in picked.only or PARTS}
-    if picked.plot:
-        outcome = json.loads(picked.plot[0].read_text())
-        print(gpu_report.report(outcome))
-        return int(not gpu_report.draw(outcome, picked.plot[1]))
     if picked.list:
         print("\n".join(dict.fromkeys(case.name for field in fields.values() for case in field)))
     elif picked.make_only:

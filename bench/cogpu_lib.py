@@ -60,7 +60,8 @@ Profile = struct("Profile", ("width", u32), ("height", u32), ("bands", u32), ("t
                  ("factor_count", u32), ("resampling", c.c_int), ("threads", u32), ("context", pointer),
                  ("device", c.c_int), ("device_index", u32))
 Memory = struct("Memory", ("data", pointer), ("bytes", c.c_size_t))
-Written = struct("Written", ("bytes", u64), ("blocks", u64), ("sparse_blocks", u64), ("levels", u32), ("bigtiff", c.c_int))
+Written = struct("Written", ("bytes", u64), ("direct_bytes", u64), ("blocks", u64), ("sparse_blocks", u64), ("levels", u32),
+                 ("bigtiff", c.c_int))
 AVERAGE = 2
 
 cogpu = c.CDLL(str(LIBRARY))

@@ -113,7 +113,8 @@ static inline int measure_files(int count, char **words, const char *usage,
 struct turn {
     cogpu_status (*work)(void *subject);
     void *subject;
-    float *times; /* milliseconds, options.repeats of them; at last smallest first */
+    float *times;   /* milliseconds, room for options.repeats of them; at last smallest first */
+    uint32_t taken; /* of these */
 };
 
 static inline float time_once(cogpu_gpu *gpu, cogpu_gpu_stream *stream, const struct turn *turn,
@@ -125,36 +126,46 @@ static inline float time_once(cogpu_gpu *gpu, cogpu_gpu_stream *stream, const st
     return gpu->calls->milliseconds(gpu, from, to);
 }
 
+static inline float sum_of(const struct turn *turn) {
+    float sum = 0;
+    for (uint32_t i = 0; i < turn->taken; i++)
+        sum += turn->times[i];
+    return sum;
+}
+
 static inline int by_size(const void *left, const void *right) {
     float a = *(const float *)left, b = *(const float *)right;
     return (a > b) - (a < b);
 }
 
 /* They take turns, after at least so many runs, and so long, that an idle GPU has its full clock
- * again. */
-static inline void time_all(cogpu_gpu *gpu, cogpu_gpu_stream *stream, const struct turn *turns,
+ * again. One that has taken long has had its turns. */
+static inline void time_all(cogpu_gpu *gpu, cogpu_gpu_stream *stream, struct turn *turns,
                             uint32_t count) {
-    enum { WARM_UPS = 2, WARM_UP_MS = 50 };
+    enum { WARM_UPS = 2, WARM_UP_MS = 50, LONG_MS = 1000 };
     cogpu_gpu_event *from, *to;
     need(gpu->calls->event_open(gpu, &from, &error));
     need(gpu->calls->event_open(gpu, &to, &error));
     float spent = 0; /* stays 0 on the emulator, which has no clock */
     for (uint32_t i = 0; i < WARM_UPS || (spent > 0 && spent < WARM_UP_MS); i++)
         spent += time_once(gpu, stream, &turns[i % count], from, to);
+    for (uint32_t j = 0; j < count; j++)
+        turns[j].taken = 0;
     for (uint32_t i = 0; i < options.repeats; i++)
         for (uint32_t j = 0; j < count; j++)
-            turns[j].times[i] = time_once(gpu, stream, &turns[j], from, to);
+            if (turns[j].taken == 0 || sum_of(&turns[j]) < LONG_MS)
+                turns[j].times[turns[j].taken++] = time_once(gpu, stream, &turns[j], from, to);
     for (uint32_t j = 0; j < count; j++)
-        qsort(turns[j].times, options.repeats, sizeof *turns[j].times, by_size);
+        qsort(turns[j].times, turns[j].taken, sizeof *turns[j].times, by_size);
     gpu->calls->event_close(gpu, from);
     gpu->calls->event_close(gpu, to);
 }
 
 /* `bytes` by the median of times that are in order, in GB/s; part of a line of JSON. */
-static inline void print_times(const float *times, uint64_t bytes) {
-    double median = (double)times[options.repeats / 2];
-    printf("\"ms\": %.4f, \"ms_min\": %.4f, \"ms_max\": %.4f, \"gb_s\": %.2f", median,
-           (double)times[0], (double)times[options.repeats - 1],
+static inline void print_times(const struct turn *turn, uint64_t bytes) {
+    double median = (double)turn->times[turn->taken / 2];
+    printf("\"ms\": %.4f, \"ms_min\": %.4f, \"ms_max\": %.4f, \"times\": %u, \"gb_s\": %.2f",
+           median, (double)turn->times[0], (double)turn->times[turn->taken - 1], turn->taken,
            median > 0 ? (double)bytes / median / 1e6 : 0);
 }
 

@@ -342,7 +342,7 @@ static void print_run(struct bench *bench, const struct run *run, const struct t
            bench->name, batch->gpu->name, run->contender->name, bench->codec->name, batch->count,
            (unsigned long long)bench->stored_bytes, (unsigned long long)bench->decoded_bytes,
            (unsigned long long)run->scratch_bytes);
-    print_times(turn->times, bench->decoded_bytes);
+    print_times(turn, bench->decoded_bytes);
     printf(", \"refused\": %u, \"wrong\": %u", run->refused, run->wrong);
     if (options.kernels && run->contender == &ours)
         print_kernels(batch->gpu, batch->stream, turn);

@@ -70,40 +70,41 @@ def cases():
         Case("uint16", "zlib", 2), Case("uint16", "packbits")]
 
 
+DEFAULT_LEVELS = {"deflate": 6, "zstd": 9}
+HIGH_LEVELS = {3: 7, 2: 8}  # of deflate, by predictor
+
+
 @dataclass
 class WriteCase:
-    """A file that is written, in tiles of 512. Level 0 is the default; 7, which looks at one place before, and 8, which looks at more, are high."""
+    """A file that is written, in tiles of 512; and how its tiles are encoded."""
     raster: str
     codec: str
-    predictor: int
-    level: int = 0
+    predictor: int = 1
+    is_high: bool = False
     cog: bool = False
 
     @property
     def name(self):
-        parts = ["write", "cog" * self.cog, self.raster, self.codec, f"p{self.predictor}", "high" * (self.level > 0)]
+        parts = ["write", "cog" * self.cog, self.raster, self.codec, f"p{self.predictor}" * (self.predictor > 1),
+                 "high" * self.is_high]
         return "-".join(filter(None, parts))
+
+    @property
+    def level(self):
+        """0 where the codec has none."""
+        return HIGH_LEVELS[self.predictor] if self.is_high else DEFAULT_LEVELS.get(self.codec, 0)
 
 
 def write_cases():
-    return [WriteCase("float32", "deflate", 3), WriteCase("uint16", "deflate", 2), WriteCase("float32", "deflate", 3, 7),
-            WriteCase("float32", "deflate", 2, 8), WriteCase("float32", "zstd", 3), WriteCase("float32", "zstd", 2),
-            WriteCase("float32", "lzw", 2), WriteCase("float32", "deflate", 3, cog=True)]
-
-
-@dataclass
-class EncodeCase:
-    """A raster whose tiles are cut and encoded by one codec, with all predictors that it is measured with."""
-    raster: str
-    codec: str
-
-    @property
-    def name(self):
-        return f"encode-{self.raster}-{self.codec}"
+    return [WriteCase("float32", "deflate", 3), WriteCase("uint16", "deflate", 2),
+            WriteCase("float32", "deflate", 3, is_high=True), WriteCase("float32", "deflate", 2, is_high=True),
+            WriteCase("float32", "zstd", 3), WriteCase("float32", "zstd", 2), WriteCase("float32", "lzw", 2),
+            WriteCase("float32", "deflate", 3, cog=True), WriteCase("float32", "none")]
 
 
 def encode_cases():
-    return [EncodeCase(raster, codec) for raster in ("float32", "uint16") for codec in ("deflate", "zstd", "lzw", "packbits")]
+    """Of those that are written, the ones whose tiles are encoded in a way of their own."""
+    return [case for case in write_cases() if case.codec != "none" and not case.cog]
 
 
 def chosen(field, names):
@@ -191,6 +192,14 @@ def writer():
 def pixels_of(case, side):
     """(height, width), mapped from the disk."""
     return rasters.raster(case.raster, case.side or side)[0]
+
+
+def libtiff_lzw_bytes(case, side):
+    """Of all tiles as libtiff encodes them; None where there is no libtiff, that is, no GDAL."""
+    if not GDAL:
+        return None
+    with tifffile.TiffFile(file(Case(case.raster, "lzw", case.predictor, side=side), side)) as written:
+        return sum(written.pages[0].databytecounts)
 
 
 def file(case, side):

@@ -340,11 +340,11 @@ def time_all(field, repeats, before=lambda: None):
     """Milliseconds of each read or write; `before` each, outside of its time. They take turns, in an order that
     rotates, so that a slow moment of the machine meets all alike; one that is slow has fewer."""
     times = {name: [] for name in field}
-    for turn in range(-(-repeats // TURN)):
+    for turn in range(-(-repeats // TURN) if field else 0):
         first = turn % len(field)
         for name in [*field][first:] + [*field][:first]:
             for _ in range(TURN):
-                if len(times[name]) >= 2 and sum(times[name]) > LONG_MS:
+                if sum(times[name]) > LONG_MS:
                     break
                 before()
                 start = time.perf_counter()

@@ -1,9 +1,28 @@
-"""What bench_gpu.py found, as tables and as a picture. Takes the content of gpu.json."""
-from collections import defaultdict
+"""What bench_gpu.py found, as tables and as pictures. Takes the content of gpu.json.
 
+As a program it prints the tables that README.md shows, of one run or of several that did a part each:
+
+    gpu_report.py GPU.JSON ... [--readme]
+
+--readme puts them into README.md, with the pictures, which go to docs.
+"""
+import argparse
+import json
+import sys
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
 READERS = ["cogpu", "nvTIFF", "xarray-spatial", "processor + upload"]
-COLOURS = {"cogpu": "#12803f", "nvTIFF": "#d29a00", "xarray-spatial": "#5b7aa8", "processor + upload": "#a9c7b3"}
-WIRE_COLOUR = "#c1121f"
+TO_BUFFER = "cogpu, to a buffer"
+COLOURS = {"cogpu": "#12803f", "nvTIFF": "#d29a00", "xarray-spatial": "#5b7aa8", "processor + upload": "#a9c7b3",
+           TO_BUFFER: "#a9c7b3"}
+MARK_COLOUR = "#c1121f"
+LISTS = ("decode", "reads", "encode", "writes", "peaks")
+README_ROWS = ("float32-deflate-p3-256", "float32-zstd-p2-256", "float32-deflate-p3-s64")  # beside tiles of 512
+PICTURE = "bench-gpu"  # in docs
+NVCOMP_DEFAULT = 1  # of the algorithms of its deflate
 
 
 def by_file(outcome):
@@ -23,18 +42,36 @@ def short(name):
 def title(name, side):
     """float32-deflate-p3-s64-10000 in words: tiles of 512 go without saying, and so does the run's side."""
     *way, block, own_side = short(name).split("-")
-    text = " ".join("LZW" if part == "lzw" else part for part in way)
+    text = in_words(way)
     if block != "512":
         text += f", strips of {block[1:]}" if block.startswith("s") else f", tiles of {block}"
     return text if own_side == str(side) else f"{text}, {own_side} x {own_side}"
 
 
-def number(found, key="ms", digits=1):
+def in_words(parts):
+    return " ".join("LZW" if part == "lzw" else part for part in parts)
+
+
+def write_title(line):
+    """write-cog-float32-deflate-p3 in words, with the level."""
+    kind, codec, *rest = line["file"].removeprefix("write-").removeprefix("cog-").removesuffix("-high").split("-")
+    text = in_words([kind, codec, *[str(line["level"])] * (line["level"] > 0), *rest])
+    return text + ", COG" * line["file"].startswith("write-cog-")
+
+
+def number(found, key="ms", digits=None):
+    """With a digit behind the point below 100, if not said otherwise; the emulator's times are 0."""
     if "wrong" in found and found["wrong"]:
         return "WRONG"
     if "failed" in found:
         return "failed"
-    return f"{found[key]:.{digits}f}" if key in found else "-"
+    if not found.get(key):
+        return "-"
+    return f"{found[key]:.{int(found[key] < 100) if digits is None else digits}f}"
+
+
+def megabytes(found, key="bytes"):
+    return f"{found[key] / 1e6:.1f}" if key in found else "-"
 
 
 def summary(line):
@@ -103,63 +140,84 @@ def kernel_table(lines):
 
 # ---- writing -----------------------------------------------------------------------------------
 
-def encoder_table(lines):
-    """A row for each raster, codec, level and predictor; nvCOMP's algorithms side by side, as speed and size."""
-    steps = [line for line in lines if "ms" in line]
-    cuts = {(line["file"], line["predictor"]): line for line in steps if line["step"] == "cut"}
-    key = lambda line: tuple(line[part] for part in ("file", "codec", "level", "predictor"))
-    packs = {key(line): line for line in steps if line["step"] == "pack"}
-    cells = []
-    for our in (line for line in steps if line["step"] == "encode" and line["who"] == "cogpu"):
-        peers = [line for line in steps if line["who"] == "nvcomp" and line["beside"] == our["beside"] and
-                 (line["file"], line["codec"], line["predictor"]) == (our["file"], our["codec"], our["predictor"])]
-        cells.append([
-            " ".join([short(our["file"]).split("-")[0], our["codec"], *[str(our["level"])] * (our["level"] > 0),
-                      f"p{our['predictor']}"]), number(our, "gb_s"),
-            f"{our['ratio']:.3f} x {our['beside']}",
-            ", ".join(f"{number(peer, 'gb_s')} at {peer['ratio']:.3f}" for peer in sorted(peers, key=lambda p: p["level"]))
-            or "-", number(cuts[our["file"], our["predictor"]], "gb_s", 0), number(packs.get(key(our), {}), "gb_s", 0),
-            f"{our['scratch_bytes'] / 1e6:.0f}", our["unsteady"]])
+def encoded(outcome):
+    """{case: {"cogpu": line, "nvcomp": [a line for each algorithm], "cut": line, "pack": line}}."""
+    cases = defaultdict(lambda: {"cogpu": {}, "nvcomp": [], "cut": {}, "pack": {}})
+    for line in (line for line in outcome["encode"] if "ms" in line):
+        if line["step"] != "encode":
+            cases[line["case"]][line["step"]] = line
+        elif line["who"] == "cogpu":
+            cases[line["case"]]["cogpu"] = line
+        else:
+            cases[line["case"]]["nvcomp"].append(line)
+    return cases
+
+
+def size(line):
+    return f"{line['ratio']:.3f} x {line['beside']}" if line.get("ratio") else "-"
+
+
+def speed_and_size(line):
+    ratio = f" ({line['ratio']:.3f})" if line.get("ratio") else ""
+    return number(line, "gb_s") + ratio
+
+
+def nvcomp_default(lines):
+    """What nvCOMP does if it is not told otherwise; beside a high level the only algorithm that is measured."""
+    return next((line for line in lines if line["level"] == NVCOMP_DEFAULT), lines[-1] if lines else {})
+
+
+def encoder_table(outcome):
+    cells = [[name.removeprefix("write-"), our.get("level", "-"), number(our, "gb_s"), size(our),
+              ", ".join(f"{line['level']}: {speed_and_size(line)}" for line in sorted(
+                  found["nvcomp"], key=lambda line: line["level"])) or "-",
+              number(found["cut"], "gb_s"), number(found["pack"], "gb_s"), megabytes(our, "scratch_bytes"),
+              our.get("unsteady", "-")]
+             for name, found in encoded(outcome).items() for our in [found["cogpu"]]]
     return "\nEncode alone, GB/s of decoded bytes:\n\n" + markdown(
-        ["raster", "**encode**", "size", "nvCOMP, by algorithm", "cut", "pack", "scratch MB", "unsteady blocks"], cells)
+        ["case", "level", "**encode**", "size", "nvCOMP, by algorithm (size)", "cut", "pack", "scratch MB",
+         "unsteady blocks"], cells)
 
 
-def write_table(lines, side):
+def whole_writes(outcome):
+    return [line for line in outcome["writes"] if "failed" not in line]
+
+
+def write_table(outcome):
     cells = []
-    for line in (line for line in lines if "failed" not in line):
-        memory, disk, shm = line["to_memory"], line["to_disk"], line.get("to_memory_disk", {})
-        our, theirs = disk.get("cogpu", {}), disk.get("xarray-spatial", {})
+    for line in whole_writes(outcome):
+        memory, buffer, cache, file = (line[f"to_{job}"] for job in ("memory", "buffer", "cache", "file"))
         cells.append([
-            line["file"].removeprefix("write-"), number(memory.get("cogpu", {})), number(line["to_buffer"].get("cogpu", {})),
-            number(memory.get("wire", {})), number(our), number(disk.get("bare", {})), number(disk.get("bare, flushed", {})),
-            number(theirs), number(shm.get("cogpu", {})), number(shm.get("bare", {})),
-            *(f"{one['bytes'] / 1e6:.1f}" if "bytes" in one else "-" for one in (our, theirs))])
+            write_title(line), number(memory.get("cogpu", {})), number(buffer.get("cogpu", {})),
+            number(memory.get("wire", {})), *(number(cache.get(who, {})) for who in ("cogpu", "bare", "xarray-spatial")),
+            *(number(file.get(who, {})) for who in ("cogpu", "bare")),
+            *(megabytes(cache.get(who, {})) for who in ("cogpu", "xarray-spatial"))])
+    side = outcome["write_side"]
     return f"\nRaster of {side} x {side} to a file, ms:\n\n" + markdown(
-        ["file", "**to memory**", "to a buffer", "the wire down", "**to the disk**", "bare write", "bare write, flushed",
-         "xarray-spatial", "**to a disk in memory**", "bare write", "file, MB", "xarray-spatial's, MB"], cells)
+        ["file", "**to memory**", "**to a buffer**", "the wire down", "**to a file**", "bare write", "xarray-spatial",
+         "**to a file, flushed**", "bare write, flushed", "file, MB", "xarray-spatial's, MB"], cells)
 
 
-def peak_table(lines):
-    cells = [[line.get("who", line["file"]), f"{line.get('allowed', 0) >> 20} MiB" if line.get("allowed") else "default",
-              number(line), *(f"{line[key] / 1e6:.1f}" if key in line else "-" for key in ("device_bytes", "host_bytes"))]
-             for line in lines]
-    return "\nA COG with overviews, cogpu by swaths of 512 rows: memory beyond the swath, or the raster:\n\n" + markdown(
-        ["who", "device memory allowed", "ms", "device, MB", "host, MB"], cells)
+def peak_table(outcome):
+    cells = [[line["who"], f"{line['allowed'] >> 20} MiB" if line["allowed"] else "default", number(line),
+              *(megabytes(line, key) for key in ("device_bytes", "host_bytes"))] for line in outcome["peaks"]]
+    side = outcome["write_side"]
+    return (f"\nA COG with overviews of {side} x {side} float32, deflate p3: memory beyond its input, which is a swath of "
+            "512 rows at a time for cogpu, and the whole raster for xarray-spatial:\n\n" + markdown(
+                ["who", "device memory allowed", "ms", "**device, MB**", "**host, MB**"], cells))
 
 
 def write_report(outcome):
     """What a run found of writing; nothing where it did not write."""
-    text = encoder_table(outcome["encode"]) if outcome.get("encode") else ""
-    if outcome.get("writes"):
-        text += write_table(outcome["writes"], outcome["write_side"])
-    return text + (peak_table(outcome["peaks"]) if outcome.get("peaks") else "")
+    return ((encoder_table(outcome) if outcome["encode"] else "") + (write_table(outcome) if outcome["writes"] else "") +
+            (peak_table(outcome) if outcome["peaks"] else ""))
 
 
 def remarks(outcome, files):
     """Peers that are not there, files that one refuses or gets wrong, what one says beside."""
     found = [f"{who}: {why}" for who, why in outcome["missing"].items()]
     same = defaultdict(list)
-    for name, line in [*files.items(), *((line["file"], line) for line in outcome.get("writes", []))]:
+    for name, line in [*files.items(), *((line["file"], line) for line in outcome["writes"])]:
         if "failed" in line:
             same["cogpu and its peers", line["failed"]].append(short(name))
         for who, one in line.get("decode", {}).items():
@@ -170,32 +228,36 @@ def remarks(outcome, files):
                 why = "WRONG PIXELS" if one.get("wrong") else one.get("refused") or one.get("note")
                 if why and short(name) not in same[who, why]:
                     same[who, why].append(short(name))
-    for line in outcome.get("encode", []) + outcome.get("peaks", []):
-        why = line.get("failed") or line.get("refused") or "WRONG" * bool(line["wrong"])
-        if why and short(line["file"]) not in same[line.get("who", ""), why]:
-            same[line.get("who", ""), why].append(short(line["file"]))
+    for line in outcome["encode"] + outcome["peaks"]:
+        name = line.get("case", "memory of a COG")
+        why = line.get("failed") or line.get("refused") or "WRONG" * bool(line["wrong"]) or line.get("note")
+        if why and name not in same[line["who"], why]:
+            same[line["who"], why].append(name)
     found += [f"{who}, {', '.join(names)}: {why}" for (who, why), names in same.items() if names]
     return "\nRemarks:\n\n" + "".join(f"- {line}\n" for line in found) if found else ""
 
 
+def head(outcome):
+    versions = ", ".join(f"{who} {version}" for who, version in outcome["versions"].items() if who in READERS[:3])
+    return (f"{outcome['machine']}; {outcome['processors']} processors; {outcome['side']} x {outcome['side']}, written "
+            f"{outcome['write_side']} x {outcome['write_side']}; medians of up to {outcome['repeats']}; files by "
+            f"{outcome['written_by']}; {versions}.\n")
+
+
 def report(outcome):
     files = by_file(outcome)
-    versions = ", ".join(f"{who} {version}" for who, version in outcome["versions"].items() if who in READERS[:3])
-    text = (f"{outcome['machine']}; {outcome['processors']} processors; {outcome['side']} x {outcome['side']}; medians "
-            f"of up to {outcome['repeats']}; files by {outcome['written_by']}; {versions}.\n")
+    text = head(outcome)
     if files:
         text += "\n" + main_table(files, outcome)
     if outcome["decode"]:
         text += "\n" + decoder_table(files)
-    return (text + write_report(outcome) + kernel_table(outcome["decode"] + outcome.get("encode", [])) +
-            remarks(outcome, files))
+    return text + write_report(outcome) + kernel_table(outcome["decode"] + outcome["encode"]) + remarks(outcome, files)
 
 
 def has_failed(outcome):
     """cogpu did not do something, or did it wrong."""
-    ours = [line for part in ("decode", "encode", "peaks") for line in outcome.get(part, [])
-            if line.get("who", "cogpu") == "cogpu"]
-    for line in outcome["reads"] + outcome.get("writes", []):
+    ours = [line for part in ("decode", "encode", "peaks") for line in outcome[part] if line["who"] == "cogpu"]
+    for line in outcome["reads"] + outcome["writes"]:
         ours += [line] if "failed" in line else [
             line[job][who] for job in line if job.startswith(("from_", "to_")) for who in (READERS[0], READERS[3])
             if who in line[job]]
@@ -203,75 +265,182 @@ def has_failed(outcome):
                for line in ours)
 
 
-# ---- the picture -------------------------------------------------------------------------------
+# ---- README.md ---------------------------------------------------------------------------------
 
-def drawn(outcome):
-    """The lines that the picture shows: tiles, then strips, then the small raster; without tiles of 256, which
-    are much like those of 512."""
+def shown(outcome):
+    """The files that README.md shows, as they were read: tiles, then strips, then the small raster; of tiles of 256
+    and strips only some, and neither what older programs wrote nor PackBits."""
     lines = [line for line in outcome["reads"] if "ms" in line.get("from_file", {}).get("cogpu", {})]
-    return sorted((line for line in lines if "-256-" not in line["file"]),
-                  key=lambda line: (not short(line["file"]).endswith(str(outcome["side"])), "-s64-" in line["file"]))
+    names = {line["file"]: short(line["file"]) for line in lines}
+    return sorted((line for line in lines if names[line["file"]].startswith(README_ROWS) or (
+        "-512-" in line["file"] and not {"zlib", "packbits"} & {*names[line["file"]].split("-")})),
+        key=lambda line: (not names[line["file"]].endswith(f"-{outcome['side']}"), "-s64-" in line["file"]))
 
 
-def draw(outcome, path):
-    """File to raster: a row for each file, a dot for each reader, a mark for the wire. False without
-    matplotlib, or anything to draw."""
+def bold(text):
+    return text if text == "-" else f"**{text}**"
+
+
+def readme_reads(outcome):
+    files, lines = by_file(outcome), []
+    for line in shown(outcome):
+        decode, file = files[line["file"]]["decode"], line["from_file"]
+        lines.append([title(line["file"], outcome["side"]), *(number(decode.get(who, {}), "gb_s") for who in ("cogpu", "nvcomp")),
+                      bold(number(file["cogpu"])), *(number(file.get(who, {})) for who in READERS[1:]),
+                      number(line["from_memory"].get("wire", {}))])
+    return markdown(["file", "decode, GB/s", "nvCOMP", "file to raster, ms", "nvTIFF", "xarray-spatial",
+                     f"{outcome['processors']} processors + upload", "the wire"], lines)
+
+
+def readme_writes(outcome):
+    encoders, lines = encoded(outcome), []
+    for line in whole_writes(outcome):
+        found, cache, file = encoders[line["file"]], line["to_cache"], line["to_file"]
+        lines.append([write_title(line), number(found["cogpu"], "gb_s"), size(found["cogpu"]),
+                      speed_and_size(nvcomp_default(found["nvcomp"])), bold(number(line["to_buffer"].get("cogpu", {}))),
+                      bold(number(cache.get("cogpu", {}))), *(number(cache.get(who, {})) for who in ("bare", "xarray-spatial")),
+                      *(number(file.get(who, {})) for who in ("cogpu", "bare")), megabytes(cache.get("cogpu", {}))])
+    return markdown(["file", "encode, GB/s", "size", "nvCOMP, GB/s (size)", "raster to buffer, ms", "raster to file, ms",
+                     "bare write", "xarray-spatial", "flushed, ms", "bare write, flushed", "MB"], lines)
+
+
+def readme_parts(outcome):
+    """{mark in README.md: what belongs there}, of what was measured."""
+    missing = "".join(f"\nNot measured: {who} ({why}).\n" for who, why in outcome["missing"].items())
+    parts = {}
+    if outcome["reads"]:
+        parts["gpu-read"] = (head(outcome) + "\n" + readme_reads(outcome) + missing +
+                             f"\n![File to raster, milliseconds, of cogpu and its peers](docs/{PICTURE}.png)\n")
+    if outcome["writes"]:
+        parts["gpu-write"] = (head(outcome) + "\n" + readme_writes(outcome) +
+                              (peak_table(outcome) if outcome["peaks"] else "") + missing +
+                              f"\n![Raster to file, milliseconds, of cogpu and xarray-spatial](docs/{PICTURE}-write.png)\n")
+    return parts
+
+
+# ---- the pictures ------------------------------------------------------------------------------
+
+@dataclass
+class Row:
+    """A dot for each name, and a mark for what cannot be beaten."""
+    title: str
+    times: dict
+    mark: float | None
+
+
+def in_time(found, names):
+    """{name: milliseconds} of those who did it, and right."""
+    return {name: found[name]["ms"] for name in names if "ms" in found.get(name, {}) and not found[name]["wrong"]}
+
+
+def read_rows(outcome):
+    return [Row(title(line["file"], outcome["side"]), in_time(line["from_file"], READERS),
+                line["from_memory"].get("wire", {}).get("ms")) for line in shown(outcome)]
+
+
+def write_rows(outcome):
+    rows = []
+    for line in whole_writes(outcome):
+        times = in_time(line["to_cache"], ("cogpu", "xarray-spatial"))
+        times |= {TO_BUFFER: ms for ms in in_time(line["to_buffer"], ("cogpu",)).values()}
+        if times:
+            rows.append(Row(write_title(line), times, line["to_cache"].get("bare", {}).get("ms")))
+    return rows
+
+
+def draw(outcome, folder, name="gpu"):
+    """The pictures of what was measured, as NAME.png and NAME-write.png; their paths, none without matplotlib."""
     try:
         import matplotlib
     except ImportError:
-        print("no picture: matplotlib is not installed")
-        return False
+        print("no pictures: matplotlib is not installed", file=sys.stderr)
+        return []
     matplotlib.use("Agg")
+    gpu, side, write_side = outcome["machine"].split(",")[0], outcome["side"], outcome["write_side"]
+    pictures = {
+        f"{name}.png": (read_rows(outcome), f"File to raster in GPU memory: milliseconds, {side:,} x {side:,} pixels in "
+                        f"tiles of 512 ({gpu})", "the wire: the stored bytes copied up, no more"),
+        f"{name}-write.png": (write_rows(outcome), f"Raster in GPU memory to file: milliseconds, {write_side:,} x "
+                              f"{write_side:,} pixels ({gpu})", "a bare write of the file's bytes")}
+    drawn = {folder / picture: parts for picture, parts in pictures.items() if parts[0]}
+    for path, parts in drawn.items():
+        draw_picture(path, *parts, outcome["processors"])
+    return list(drawn)
+
+
+def draw_picture(path, rows, heading, mark, processors):
     from matplotlib import pyplot
-    lines = drawn(outcome)
-    if not lines:
-        return False
-    figure, axes = pyplot.subplots(figsize=(10, 1.2 + 0.36 * len(lines)))
-    for y, line in enumerate(lines):
-        draw_row(axes, y, line)
-    finish_axes(axes, outcome, lines)
-    add_head(figure, outcome, [name for name in READERS if any("ms" in line["from_file"].get(name, {}) for line in lines)])
+    figure, axes = pyplot.subplots(figsize=(10, 1.2 + 0.36 * len(rows)))
+    for y, row in enumerate(rows):
+        draw_row(axes, y, row)
+    finish_axes(axes, rows)
+    add_head(figure, heading, mark, [name for name in COLOURS if any(name in row.times for row in rows)], processors)
     figure.savefig(path, dpi=150)
     pyplot.close(figure)
-    return True
 
 
-def draw_row(axes, y, line):
-    wire = line["from_memory"].get("wire", {}).get("ms")
-    times = {name: line["from_file"][name]["ms"] for name in READERS if "ms" in line["from_file"].get(name, {})}
-    axes.plot([wire or times["cogpu"], max(times.values())], [y, y], color="#dddddd", lw=1, zorder=1)
-    for name, ms in times.items():
+def draw_row(axes, y, row):
+    ends = [*row.times.values(), *[row.mark] * (row.mark is not None)]
+    axes.plot([min(ends), max(ends)], [y, y], color="#dddddd", lw=1, zorder=1)
+    for name, ms in row.times.items():
         axes.scatter(ms, y, s=60 if name == "cogpu" else 34, color=COLOURS[name], zorder=3)
-        below = name == READERS[3]  # close to nvTIFF's in some rows
+        below = name in (READERS[3], TO_BUFFER)  # close to another in some rows
         axes.annotate(f"{ms:.1f}" if ms < 20 else f"{ms:.0f}", (ms, y), (0, -5 if below else 5), ha="center",
                       va="top" if below else "bottom", textcoords="offset points", fontsize=7,
                       fontweight="bold" if name == "cogpu" else "normal", color="#333333")
-    if wire:
-        axes.plot([wire, wire], [y - 0.32, y + 0.32], color=WIRE_COLOUR, lw=2, zorder=2)
+    if row.mark is not None:
+        axes.plot([row.mark, row.mark], [y - 0.32, y + 0.32], color=MARK_COLOUR, lw=2, zorder=2)
 
 
-def finish_axes(axes, outcome, lines):
+def finish_axes(axes, rows):
     axes.set_xscale("log")
-    axes.set_yticks(range(len(lines)), [title(line["file"], outcome["side"]) for line in lines], fontsize=8.5)
-    axes.set_ylim(len(lines) - 0.4, -0.7)
+    axes.set_yticks(range(len(rows)), [row.title for row in rows], fontsize=8.5)
+    axes.set_ylim(len(rows) - 0.4, -0.7)
     axes.tick_params(axis="y", length=0)
     axes.tick_params(axis="x", labelsize=8.5)
     axes.grid(axis="x", which="major", color="#eeeeee", lw=0.8, zorder=0)
     axes.xaxis.set_major_formatter(lambda ms, _: f"{ms:g} ms")
+    axes.xaxis.set_minor_formatter(lambda ms, _: "")
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
 
 
-def add_head(figure, outcome, readers):
+def add_head(figure, heading, mark, names, processors):
     """Title and legend, over the whole width."""
     from matplotlib.lines import Line2D
-    names = {READERS[3]: f"cogpu on {outcome['processors']} processors, then upload"}
-    marks = [Line2D([], [], color=WIRE_COLOUR, marker="|", ms=9, mew=2, ls="",
-                    label="the wire: the stored bytes copied up, no more")]
-    marks += [Line2D([], [], color=COLOURS[name], marker="o", ls="", label=names.get(name, name)) for name in readers]
+    words = {READERS[3]: f"cogpu on {processors} processors, then upload"}
+    marks = [Line2D([], [], color=MARK_COLOUR, marker="|", ms=9, mew=2, ls="", label=mark)]
+    marks += [Line2D([], [], color=COLOURS[name], marker="o", ls="", label=words.get(name, name)) for name in names]
     inch = 1 / figure.get_figheight()
     figure.tight_layout(rect=(0, 0, 1, 1 - 0.6 * inch))
-    figure.text(0.015, 1 - 0.27 * inch, f"File to raster in GPU memory: milliseconds, {outcome['side']:,} x "
-                f"{outcome['side']:,} pixels in tiles of 512 ({outcome['machine'].split(',')[0]})", fontsize=11)
+    figure.text(0.015, 1 - 0.27 * inch, heading, fontsize=11)
     figure.legend(handles=marks, loc="upper left", bbox_to_anchor=(0.01, 1 - 0.33 * inch), ncols=5, fontsize=8.5,
                   frameon=False, handletextpad=0.1, columnspacing=1.4, borderpad=0.2)
+
+
+# ---- as a program ------------------------------------------------------------------------------
+
+def joined(outcomes):
+    """One outcome of several, as of one run that did all; what a later one did again counts."""
+    whole = outcomes[0] | {part: sum((outcome[part] for outcome in outcomes), []) for part in LISTS}
+    return whole | {about: {who: what for outcome in outcomes for who, what in outcome[about].items()}
+                    for about in ("versions", "missing")}
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    options.add_argument("outcomes", nargs="+", type=Path, metavar="GPU.JSON")
+    options.add_argument("--readme", action="store_true", help="put the tables into README.md, and pictures into docs")
+    picked = options.parse_args()
+    outcome = joined([json.loads(path.read_text()) for path in picked.outcomes])
+    parts = readme_parts(outcome)
+    print("\n".join(parts.values()))
+    if picked.readme:
+        from common import put_into
+        for mark, text in parts.items():
+            put_into("README.md", mark, text)
+        draw(outcome, ROOT / "docs", PICTURE)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,13 +1,15 @@
 """Who writes a raster that lies in memory of the GPU: cogpu and xarray-spatial; measured, in turns.
 
-A writer's `file` takes a path, its `memory` and `buffer` nothing; each opens, writes all and closes, and
-returns the path or the bytes. cogpu's `memory` is the library's own, whose pages stay warm from write to
-write, as malloc keeps what is freed; `buffer` is the caller's, of ordinary pages that are warm. Beside them,
-with the bytes of cogpu's file: a bare write to the same place, with and without waiting for the disk as cogpu
-does, and a bare copy down from the device. Files go to the folder of the data and to a file system in memory;
-what was there is removed before, outside of the time. Every file is read back by GDAL where rasterio is
-installed, else by cogpu on the processor, and compared with the pixels; what cogpu writes twice has to be the
-same bytes.
+A writer's jobs are methods; each opens, writes all and closes, and returns the path or the bytes:
+- `memory`: into the library's own, whose pages stay warm from write to write, as malloc keeps what is freed;
+- `buffer`: into the caller's, of ordinary pages that are warm;
+- `cache`: to a path, without waiting for the disk: into the page cache. cogpu's path is flushed always, so
+  here functions of the caller's take the bytes;
+- `file`: to a path, flushed.
+Beside them, with the bytes of cogpu's file: a bare write to the same place, in both ways, and a bare copy down
+from the device. What was there is removed before, outside of the time. Before and after, every file is compared
+with the pixels as others read them: cogpu on the processor, and GDAL where rasterio is installed, else tifffile;
+what cogpu writes again has to be the same bytes.
 
 As a program it takes names of cases (gpu_files.py) and prints a line of JSON for each, after one that says who
 is there; --peak prints what a COG by swaths of 512 rows takes of the device's and the host's memory, in a
@@ -22,24 +24,29 @@ import time
 from pathlib import Path
 
 import numpy as np
+import tifffile
 
 import cogpu_lib
 import gpu_files
 import rasters
-from cogpu_lib import AVERAGE, cogpu
+from cogpu_lib import AVERAGE, cogpu, pointer, u64
 from common import memory
-from gpu_readers import TYPES, Device, find, noting, spread, time_all, xarray_spatial
+from gpu_readers import LONG_MS, TYPES, Device, find, noting, spread, time_all, xarray_spatial
 
 SWATH, BLOCK = 512, 512
 CRS, CORNER = 32632, (356000, 5700000)
-MEMORY_DISK = Path("/dev/shm")
+OK, IO = 0, 3  # cogpu_status
+JOBS = ("memory", "buffer", "cache", "file")
+TAKE = c.CFUNCTYPE(c.c_int, pointer, u64, pointer, c.c_size_t)  # of cogpu_sink
+libc = c.CDLL(None)
+libc.pwrite.argtypes, libc.pwrite.restype = [c.c_int, pointer, c.c_size_t, cogpu_lib.i64], c.c_ssize_t
 
 
 def keep_freed_pages():
     """Has malloc give freed memory out again, whatever its size and thread, and never back to the system."""
     M_TRIM_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX = -1, -4, -8
     for option, value in ((M_TRIM_THRESHOLD, 2**31 - 1), (M_MMAP_MAX, 0), (M_ARENA_MAX, 1)):
-        c.CDLL(None).mallopt(option, value)
+        libc.mallopt(option, value)
 
 
 def as_array(address, size):
@@ -58,9 +65,11 @@ class Bench:
             if self.raster:
                 device.end()
             self.raster, device.pixels = case.raster, rasters.raster(case.raster, side)[0]
-            device.allocate(2 * device.pixels.nbytes)  # stored bytes, too, are copied down from there
+            tiles = -(-side // BLOCK) * BLOCK
+            room = 2 * tiles * tiles * device.pixels.itemsize  # for any file
+            device.allocate(room)  # from where as many bytes as a file has are copied down, too
             device.upload(np.ascontiguousarray(device.pixels))
-            self.buffer = np.ones(2 * device.pixels.nbytes, "u1")
+            self.buffer = np.ones(room, "u1")
 
     def raster_of(self, memory, rows):
         pixels = self.device.pixels
@@ -81,11 +90,28 @@ class Bench:
 
 # ---- the writers -------------------------------------------------------------------------------
 
-class Cogpu:
-    name, note = "cogpu", None
+def bytes_of(written):
+    return np.fromfile(written, "u1") if isinstance(written, Path) else written
+
+
+class Writer:
+    """Jobs that it does not do are None."""
+    memory = buffer = cache = file = note = None
+    version = ""
 
     def __init__(self, bench):
-        self.bench, self.version, self.kept = bench, cogpu.cogpu_version().decode(), cogpu_lib.Memory()
+        self.bench = bench
+
+    def wrong(self, written):
+        return wrong_pixels(self.bench, written)
+
+
+class Cogpu(Writer):
+    name = "cogpu"
+
+    def __init__(self, bench):
+        super().__init__(bench)
+        self.version, self.kept = cogpu.cogpu_version().decode(), cogpu_lib.Memory()
 
     def write(self, sink):
         return self.write_rows(sink, self.bench.raster_of(self.bench.device.raster, len(self.bench.device.pixels)))
@@ -96,10 +122,6 @@ class Cogpu:
         writer.push(rows)
         return writer.close()
 
-    def file(self, path):
-        self.write(path)
-        return path
-
     def memory(self, _):
         cogpu.cogpu_memory_release(c.byref(self.kept))
         self.write(cogpu_lib.Sink(memory=c.addressof(self.kept)))
@@ -109,8 +131,19 @@ class Cogpu:
         room = self.bench.buffer
         return room[:self.write(cogpu_lib.Sink(buffer=room.ctypes.data, buffer_bytes=room.nbytes))]
 
+    def cache(self, path):
+        with open(path, "xb", buffering=0) as file:
+            put = lambda _, at, start, size: OK if libc.pwrite(file.fileno(), start, size, at) == size else IO
+            take = TAKE(put)
+            self.write(cogpu_lib.Sink(write=c.cast(take, pointer)))
+        return path
+
+    def file(self, path):
+        self.write(path)
+        return path
+
     def is_by_host(self):
-        """Whether the file is the one that the host makes of the same pixels: then the device did nothing."""
+        """Whether the file is the one that the host makes of the same pixels: then the device encoded nothing."""
         found = cogpu_lib.Memory()
         self.write_rows(cogpu_lib.Sink(memory=c.addressof(found)), np.array(self.bench.device.pixels)[None], device=0)
         is_same = np.array_equal(as_array(found.data, found.bytes), self.bench.stored)
@@ -118,74 +151,69 @@ class Cogpu:
         return is_same
 
     def wrong(self, written):
-        """Pixels that are not the raster's as others read them, or a file that is not the last one's."""
-        bytes_of = np.fromfile(written, "u1") if isinstance(written, Path) else written.copy()
-        if self.bench.stored is None:
-            self.bench.stored = bytes_of
-            self.note = "the host encoded it" if self.is_by_host() else None
-        return wrong_pixels(self.bench, written) + int(not np.array_equal(bytes_of, self.bench.stored))
+        """The first file by its pixels, all others by its bytes."""
+        if self.bench.stored is not None:
+            return int(not np.array_equal(bytes_of(written), self.bench.stored))
+        self.bench.stored = np.array(bytes_of(written))
+        is_encoded = self.bench.case.codec != "none"
+        self.note = "the host encoded it" if is_encoded and self.is_by_host() else None
+        return super().wrong(written)
 
 
-class XarraySpatial:
-    """Its to_geotiff(gpu=True), which takes no level on the GPU: measured where the level is the default."""
-    name, note, memory, buffer = "xarray-spatial", None, None, None
+class XarraySpatial(Writer):
+    """Its to_geotiff(gpu=True), which does not flush, and takes no level on the GPU: measured where the level is
+    the default. It gets no coordinate system, for which it would need pyproj."""
+    name = "xarray-spatial"
 
     def __init__(self, bench):
-        self.bench, self.array = bench, None
+        super().__init__(bench)
+        self.array = None
         self.geotiff, self.cupy, self.version = xarray_spatial(bench.device)
 
-    def take_raster(self):
-        """Onto the device by CuPy, unless it is there."""
+    def take_raster(self, pixels):
+        """Onto the device by CuPy."""
         import xarray
-        pixels = self.bench.device.pixels
-        if self.array is None or self.array.dtype != pixels.dtype:
-            self.array = xarray.DataArray(self.cupy.asarray(np.ascontiguousarray(pixels)), dims=("y", "x"))
+        self.array = xarray.DataArray(self.cupy.asarray(np.ascontiguousarray(pixels)), dims=("y", "x"))
 
-    def file(self, path):
-        case = self.bench.case
-        if case.level:
+    def cache(self, path):
+        case, pixels = self.bench.case, self.bench.device.pixels
+        if case.is_high:
             raise RuntimeError("takes no level on the GPU")
-        self.take_raster()
+        if self.array is None or self.array.dtype != pixels.dtype:
+            self.take_raster(pixels)
+        return self.write(path)
+
+    def write(self, path):
+        case = self.bench.case
         cog = {"cog": True, "overview_resampling": "mean"} if case.cog else {}
         _, self.note = noting(lambda: self.geotiff.to_geotiff(
-            self.array, str(path), crs=CRS, compression=case.codec, predictor=case.predictor, tile_size=BLOCK,
-            gpu=True, **cog))
+            self.array, str(path), compression=case.codec, predictor=case.predictor, tile_size=BLOCK, gpu=True, **cog))
         return path
 
-    def wrong(self, written):
-        return wrong_pixels(self.bench, written)
 
-
-class Bare:
+class Bare(Writer):
     """The bytes of cogpu's file, by one write."""
-    name, note, version, memory, buffer = "bare", None, "", None, None
-    is_flushed = False
+    name = "bare"
 
-    def __init__(self, bench):
-        self.bench = bench
+    def cache(self, path, is_flushed=False):
+        left = memoryview(self.bench.stored)
+        with open(path, "xb", buffering=0) as file:
+            while left:
+                left = left[file.write(left):]
+            if is_flushed:
+                os.fsync(file)
+        return path
 
     def file(self, path):
-        left = memoryview(self.bench.stored)
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        while left:
-            left = left[os.write(file, left):]
-        if self.is_flushed:
-            os.fsync(file)
-        os.close(file)
-        return path
+        return self.cache(path, is_flushed=True)
 
     def wrong(self, written):
-        found = np.fromfile(written, "u1") if isinstance(written, Path) else written
-        return int(not np.array_equal(found, self.bench.stored))
+        return int(not np.array_equal(bytes_of(written), self.bench.stored))
 
 
-class Flushed(Bare):
-    name, is_flushed = "bare, flushed", True
-
-
-class Wire(Bare):
-    """The bytes of cogpu's file down from the device in one copy to page-locked memory."""
-    name, file = "wire", None
+class Wire(Writer):
+    """As many bytes as cogpu's file has down from the device, in one copy to page-locked memory."""
+    name = "wire"
 
     def memory(self, _):
         found = self.bench.device.page_locked("host", self.bench.stored.size)
@@ -193,53 +221,64 @@ class Wire(Bare):
         return found
 
     def wrong(self, written):
-        return int(written.size != self.bench.stored.size)  # what is copied are pixels
+        pixels = self.bench.device.pixels.reshape(-1).view("u1")
+        return int(not np.array_equal(written[:pixels.size], pixels[:written.size]))
 
 
 # ---- whether a file is right -------------------------------------------------------------------
 
 def wrong_pixels(bench, written):
-    """0 where a file, or one in memory, has the raster's pixels, and a COG its overviews."""
+    """How many rows of tiles of a file, or of one in memory, are not the raster's, by all who read it."""
     path = written
     if not isinstance(written, Path):
-        path = rasters.DATA / "written-from-memory.tif"
+        path = rasters.DATA / f"cogpu-bench-{os.getpid()}-memory.tif"
         written.tofile(path)
-    read = rows_by_gdal if gpu_files.GDAL else rows_by_cogpu
-    wrong = sum(not bench.is_same(rows, first) for first, rows in read(path, bench.case))
-    if path is not written:
-        path.unlink()
-    return wrong
+    try:
+        return sum(not bench.is_same(rows, first)
+                   for read in (rows_by_cogpu, rows_by_gdal if gpu_files.GDAL else rows_by_tifffile)
+                   for first, rows in read(path, bench))
+    finally:
+        if path is not written:
+            path.unlink()
 
 
-def need_levels(levels, side, case):
-    if (levels > 1) != (case.cog and side > BLOCK):
-        raise RuntimeError(f"the file has {levels} levels")
+def need_layout(bench, levels, *shape):
+    """A file of the raster's size; a COG has overviews, if it is of more than a tile, and no other file has."""
+    if shape != bench.device.pixels.shape or (levels > 1) != (bench.case.cog and max(shape) > BLOCK):
+        raise RuntimeError(f"the file has {levels} levels, the first of {shape}")
 
 
-def rows_by_gdal(path, case):
-    import rasterio
-    from rasterio.windows import Window
-    with rasterio.open(path, num_threads=gpu_files.WORKERS) as file:
-        need_levels(1 + len(file.overviews(1)), file.height, case)
-        for first in range(0, file.height, SWATH):
-            yield first, file.read(1, window=Window(0, first, file.width, min(SWATH, file.height - first)))
-
-
-def rows_by_cogpu(path, case):
+def rows_by_cogpu(path, bench):
     file = cogpu_lib.File(path)
-    need_levels(file.image.levels, file.image.height, case)
+    need_layout(bench, file.image.levels, file.image.height, file.image.width)
     for first in range(0, file.image.height, SWATH):
         yield first, file.read((0, first, file.image.width, min(SWATH, file.image.height - first)))[0]
     file.close()
 
 
+def rows_by_gdal(path, bench):
+    import rasterio
+    from rasterio.windows import Window
+    with rasterio.open(path, num_threads=gpu_files.WORKERS) as file:
+        need_layout(bench, 1 + len(file.overviews(1)), file.height, file.width)
+        for first in range(0, file.height, SWATH):
+            yield first, file.read(1, window=Window(0, first, file.width, min(SWATH, file.height - first)))
+
+
+def rows_by_tifffile(path, bench):
+    with tifffile.TiffFile(path) as file:
+        pixels = file.pages[0].asarray(maxworkers=gpu_files.WORKERS)
+        need_layout(bench, len(file.pages), *pixels.shape)
+        yield 0, pixels
+
+
 # ---- measuring ---------------------------------------------------------------------------------
 
 def measure(bench, writers, job, path, repeats):
-    """{writer: its times and size, or why it refused} for one job: "memory", "buffer" or "file"."""
-    found, field, remove = {}, {}, lambda: path and path.unlink(missing_ok=True)
+    """{writer: its times and size, or why it refused} for one job."""
+    found, field, remove = {}, {}, lambda: path.unlink(missing_ok=True)
     for writer in writers:
-        if getattr(writer, job) is None or isinstance(writer, Bare) and bench.stored is None:
+        if getattr(writer, job) is None or bench.stored is None and isinstance(writer, (Bare, Wire)):
             continue
         write = lambda writer=writer: getattr(writer, job)(path)
         remove()
@@ -252,23 +291,21 @@ def measure(bench, writers, job, path, repeats):
             found[writer.name] = {"refused": f"{type(why).__name__}: {why}"[:300]}
         if writer.note:
             found[writer.name]["note"] = writer.note
-    if field:
-        for name, times in time_all(field, repeats, remove).items():
-            found[name] |= spread(times)
+    for name, times in time_all(field, repeats, remove).items():
+        found[name] |= spread(times)
+    for writer in writers:
+        if writer.name in field and found[writer.name]["ms"] < LONG_MS:
+            remove()
+            found[writer.name]["wrong"] += writer.wrong(field[writer.name]())
     remove()
     return found
 
 
 def measure_case(bench, writers, case, picked):
     bench.begin(case, picked.side)
-    places = {"disk": rasters.DATA} | ({"memory_disk": MEMORY_DISK} if MEMORY_DISK.is_dir() else {})
-    line = {"file": case.name, "pixel_bytes": bench.device.pixels.nbytes}
-    for job in ("memory", "buffer"):
-        line[f"to_{job}"] = measure(bench, writers, job, None, picked.repeats)
-    for place, folder in places.items():
-        path = folder / f"cogpu-bench-{os.getpid()}.tif"
-        line[f"to_{place}"] = measure(bench, writers, "file", path, picked.repeats)
-    return line
+    path = rasters.DATA / f"cogpu-bench-{os.getpid()}.tif"
+    return {"file": case.name, "level": case.level, "pixel_bytes": bench.device.pixels.nbytes} | {
+        f"to_{job}": measure(bench, writers, job, path, picked.repeats) for job in JOBS}
 
 
 # ---- memory ------------------------------------------------------------------------------------
@@ -292,14 +329,15 @@ class Peak:
     def found(self):
         self.is_over = True
         self.thread.join()
-        return {"device_bytes": self.free - self.least, "host_bytes": max(memory("VmHWM") - self.host, 0)}
+        device = {"device_bytes": self.free - self.least} if self.free else {}  # the emulator cannot tell
+        return device | {"host_bytes": max(memory("VmHWM") - self.host, 0)}
 
 
 def write_swaths(bench, path, source):
     """By cogpu, through one swath's memory on the device. Milliseconds of the writer's calls."""
     device, spent = bench.device, 0
     height, width = device.pixels.shape
-    swath = np.empty((SWATH, width), device.pixels.dtype)
+    swath = np.ones((SWATH, width), device.pixels.dtype)  # so that its pages are there
     peak = Peak(device.driver)
     start = time.perf_counter()
     writer = cogpu_lib.Writer(path, (1, height, width), device.pixels.dtype.name, **bench.profile())
@@ -327,23 +365,38 @@ def peak_of_cogpu(bench, path):
 
 
 def peak_of_xarray_spatial(bench, path):
-    """Beyond the raster, which has to be whole."""
+    """Beyond the raster, which has to be whole; what its kernels take to be compiled is not counted."""
     writer = XarraySpatial(bench)
-    writer.take_raster()
+    writer.take_raster(bench.device.pixels[:2 * BLOCK, :2 * BLOCK])
+    writer.write(path)
+    writer.take_raster(bench.device.pixels)
+    writer.cupy.get_default_memory_pool().free_all_blocks()
     peak, start = Peak(bench.device.driver), time.perf_counter()
-    writer.file(path)
+    writer.write(path)
     return {"ms": (time.perf_counter() - start) * 1e3, **peak.found()}
+
+
+def hidden_memory(driver):
+    """A remark where page-locked memory is none of the process's by the system's count."""
+    size, before = 64 << 20, memory("VmRSS")
+    locked = driver.page_locked(size)
+    locked.fill(1)
+    is_seen = memory("VmRSS") - before > size // 2
+    driver.release(locked)
+    return {} if is_seen else {"note": "the host's figure is without page-locked memory"}
 
 
 def measure_peak(picked):
     device = Device(picked.emu, picked.device_bytes)
     bench = Bench(device)
-    bench.case, device.pixels = gpu_files.write_cases()[-1], rasters.raster("float32", picked.side)[0]
+    bench.case = next(case for case in gpu_files.write_cases() if case.cog)
+    device.pixels = rasters.raster(bench.case.raster, picked.side)[0]
     path = rasters.DATA / f"cogpu-bench-{os.getpid()}.tif"
     peak_of = {"cogpu": peak_of_cogpu, "xarray-spatial": peak_of_xarray_spatial}[picked.peak]
     try:
         found = peak_of(bench, path)
-        return found | {"bytes": path.stat().st_size, "wrong": wrong_pixels(bench, path)}
+        return found | hidden_memory(device.driver) | {"bytes": path.stat().st_size,
+                                                       "wrong": wrong_pixels(bench, path)}
     except (ImportError, OSError, RuntimeError) as why:
         return {"refused": f"{type(why).__name__}: {why}"[:300]}
     finally:
@@ -363,12 +416,11 @@ def main():
     picked = options.parse_args()
     rasters.DATA = picked.data
     if picked.peak:
-        print(json.dumps({"file": f"stream-{picked.peak}", "who": picked.peak, "allowed": picked.device_bytes} |
-                         measure_peak(picked)))
+        print(json.dumps({"file": "stream"} | measure_peak(picked)))
         return
     keep_freed_pages()
     bench = Bench(Device(picked.emu))
-    kinds = (Cogpu, Bare, Flushed, Wire) + (() if picked.ours else (XarraySpatial,))
+    kinds = (Cogpu, Bare, Wire) + (() if picked.ours else (XarraySpatial,))
     writers, missing = find(bench, kinds)
     print(json.dumps({"versions": {writer.name: writer.version for writer in writers if writer.version},
                       "missing": missing}), flush=True)
