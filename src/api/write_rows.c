@@ -258,11 +258,29 @@ static uint32_t rows_wanted(const struct cogpu_new_level *level, uint32_t begin)
     return end - level->end;
 }
 
+/* Of overviews whose rows are all on a device. */
+enum { HELD_BYTES = 96 << 20 };
+
+/* A device makes blocks faster than files take them, so what is little is not written twice: from
+ * the smallest level on. */
+static void hold_overviews(const cogpu_writer *writer) {
+    uint64_t left = HELD_BYTES;
+    for (uint32_t i = writer->plan.level_count; i-- > 1;) {
+        const struct cogpu_new_level *level = &writer->levels[i];
+        const uint64_t most = cogpu_level_most(&writer->plan, level->grid);
+        const uint64_t held = most < left ? most : left;
+        cogpu_spill_hold(level->spill, held);
+        left -= held;
+    }
+}
+
 /* All rows of a COG at once: overviews are made first, which stand before level 0, so that its
  * blocks have their places when they come, and are not spilled. */
 static cogpu_status shrink_first(cogpu_writer *writer, cogpu_error *error) {
     struct cogpu_new_level *level = &writer->levels[0];
     level->end = level->grid->height;
+    if (writer->engine == &cogpu_device_engine)
+        hold_overviews(writer);
     TRY(shrink_rows(writer, 0, error));
     TRY(writer->engine->drain(writer, error));
     level->end = 0;

@@ -53,6 +53,8 @@ void cogpu_out_abort(cogpu_out *out);
 cogpu_status cogpu_spill_open(const cogpu_out *out, uint64_t most, cogpu_spill **spill,
                               cogpu_error *error);
 void cogpu_spill_close(cogpu_spill *spill);
+/* So many bytes of an empty spill stay in memory, where there is so much. */
+void cogpu_spill_hold(cogpu_spill *spill, uint64_t bytes);
 /* Sets *offset to where they lie in the spill: after all before them. */
 cogpu_status cogpu_spill_add(cogpu_spill *spill, const void *from, size_t bytes, uint64_t *offset,
                              cogpu_error *error);

@@ -55,6 +55,18 @@ void cogpu_spill_close(cogpu_spill *spill) {
     cogpu_release(spill);
 }
 
+void cogpu_spill_hold(cogpu_spill *spill, uint64_t bytes) {
+    const bool is_empty = spill->in_file + spill->in_memory == 0;
+    uint8_t *memory = is_empty && bytes > spill->room && bytes <= PTRDIFF_MAX
+                          ? cogpu_reserve((size_t)bytes)
+                          : NULL;
+    if (!memory)
+        return;
+    cogpu_release(spill->memory);
+    spill->memory = memory;
+    spill->room = (size_t)bytes;
+}
+
 /* ---- the file ---- */
 
 /* Where the spill's file is, in words. */

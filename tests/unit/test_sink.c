@@ -894,6 +894,30 @@ static void test_spills_to_every_sink(void) {
     empty_folder();
 }
 
+/* What is held comes to no file; more than that does, and a spill that has bytes stays as it is. */
+static void test_held_spills(void) {
+    static const uint64_t held[] = {ALL, ALL + 9, ALL / 2, 3, UINT64_MAX};
+    for (int i = 0; i < 5; i++) {
+        cogpu_memory memory = {0};
+        cogpu_out *out = NULL;
+        cogpu_spill *spill = NULL;
+        uint64_t offset;
+        CHECK(cogpu_out_open(&(cogpu_sink){.memory = &memory}, &out, &error) == COGPU_OK);
+        CHECK(cogpu_spill_open(out, 0, &spill, &error) == COGPU_OK);
+        cogpu_spill_hold(spill, held[i]);
+        for (size_t at = 0; at < ALL; at += ALL / 5)
+            CHECK(cogpu_spill_add(spill, content + at, ALL - at < ALL / 5 ? ALL - at : ALL / 5,
+                                  &offset, &error) == COGPU_OK);
+        CHECK((cogpu_spill_memory(spill) != NULL) == (i < 2));
+        cogpu_spill_hold(spill, 2 * ALL);
+        CHECK(cogpu_spill_copy(spill, 0, ALL, out, 0, &error) == COGPU_OK);
+        cogpu_spill_close(spill);
+        CHECK(cogpu_out_commit(out, &error) == COGPU_OK);
+        CHECK(memory.bytes == ALL && memcmp(memory.data, content, ALL) == 0);
+        cogpu_memory_release(&memory);
+    }
+}
+
 /* A small spill needs no file, and one without a path is in TMPDIR. */
 static void test_where_spills_are(void) {
     cogpu_memory memory = {0};
@@ -966,6 +990,7 @@ int main(void) {
     RUN(test_append_only);
     RUN(test_sinks_that_are_none_or_two);
     RUN(test_spills_to_every_sink);
+    RUN(test_held_spills);
     RUN(test_where_spills_are);
     RUN(test_spills_that_fail);
     CHECK(open_files() == before);
