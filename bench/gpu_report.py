@@ -287,9 +287,9 @@ def readme_reads(outcome):
         decode, file = files[line["file"]]["decode"], line["from_file"]
         lines.append([title(line["file"], outcome["side"]), *(number(decode.get(who, {}), "gb_s") for who in ("cogpu", "nvcomp")),
                       bold(number(file["cogpu"])), *(number(file.get(who, {})) for who in READERS[1:]),
-                      number(line["from_memory"].get("wire", {}))])
+                      number(file.get("ring", {})), number(line["from_memory"].get("wire", {}))])
     return markdown(["file", "decode, GB/s", "nvCOMP", "file to raster, ms", "nvTIFF", "xarray-spatial",
-                     f"{outcome['processors']} processors + upload", "the wire"], lines)
+                     f"{outcome['processors']} processors + upload", "a bare ring", "the wire"], lines)
 
 
 def readme_writes(outcome):

@@ -33,7 +33,8 @@ TREES = {
 # take long, or show nothing that others do not: make races runs them too.
 RACING = [f"test_{name}" for name in ("pool", "writer", "gpu_read", "gpu_pass", "cuda_void", "cuda_packbits", "cuda_place",
                                       "cuda_lzw", "cuda_inflate", "cuda_zstd")]
-RACING_LONG = [f"test_cuda_{name}" for name in ("cut", "pack", "shrink", "deflate", "lzw_encode", "packbits_encode")]
+RACING_LONG = [f"test_cuda_{name}" for name in ("cut", "pack", "shrink", "deflate", "zstd_encode", "lzw_encode",
+                                                     "packbits_encode")] + ["test_gpu_write_direct", "test_writer_memory"]
 LONG = {"test_cuda_inflate cut_off", "test_cuda_inflate finders", "test_cuda_inflate libdeflate_levels",
         "test_cuda_lzw long_runs", "test_cuda_place test_whole_samples", "test_cuda_zstd flipped",
         "test_cuda_zstd large_sizes", "test_cuda_zstd small_sizes", "test_gpu_read test_direct_reads",

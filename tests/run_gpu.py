@@ -21,8 +21,9 @@ JUDGES = ["corpus", "differential", "convert", "stream", "convert_device", "writ
 # Races that racecheck reports and that are none, by the two functions: those of tests/races.supp.
 FOLLOWED = [{"store_words4", "follow"}, {"follow_links", "word_at"}, {"follow_links"}]
 # It loses count at barriers that some of a block's warps have among themselves, and from there on reports what stands
-# on two sides of a plain barrier. Kernels with such barriers are for ThreadSanitizer alone: make races.
-NOT_FOR_RACECHECK = "test_cuda_inflate"
+# on two sides of a plain barrier. Programs that run kernels with such barriers are for ThreadSanitizer alone: make
+# races.
+NOT_FOR_RACECHECK = ("test_cuda_inflate", "test_cuda_deflate")
 UNUSED = "terminated before first instrumented API call"  # by a test that launches nothing
 MUTATIONS = "test_cuda_mutations"
 PLAIN_COUNT, SANITIZED_COUNT = "100000", "300"  # of mutated streams a codec: what there is time for
@@ -85,7 +86,7 @@ def sanitized(programs):
         with_tool = ["compute-sanitizer", "--tool", tool, "--error-exitcode", str(FOUND), "--print-limit", "10000"]
         with_tool += ["--report-api-errors", "no"] if tool == "memcheck" else []  # those are statuses
         for program in programs:
-            if tool == "racecheck" and program.name in (NOT_FOR_RACECHECK, MUTATIONS):
+            if tool == "racecheck" and program.name in (*NOT_FOR_RACECHECK, MUTATIONS):
                 continue
             count = ["--count", SANITIZED_COUNT] if program.name == MUTATIONS else []
             for part in parts(program) if tool == "racecheck" else [None]:
