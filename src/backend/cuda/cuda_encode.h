@@ -66,6 +66,17 @@ DEVICE_FN uint32_t cost_of(uint32_t count, uint32_t total) {
     return least(count > 0 ? all - log2_of(count) : all + BIT, COST_MAX);
 }
 
+/* Bytes that are like those at a distance, up to where they are not: how many, and what the way
+ * costs from there on. */
+struct run {
+    uint32_t length, cost_behind, distance_cost;
+};
+
+/* The best of what a byte may begin with. */
+struct choice {
+    uint32_t cost, length, kind;
+};
+
 enum { BYTE_VALUES = 256, COUNT_COPIES = 4 /* so that fewer threads meet */ };
 
 /* Counts bytes of a part that do not go on with a run: in COUNT_COPIES * BYTE_VALUES counts, which

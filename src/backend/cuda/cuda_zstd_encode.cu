@@ -563,17 +563,6 @@ DEVICE_FN uint32_t unlike(const uint32_t *words, const struct part *part, uint32
     return (word_in(words, index) ^ before) | (missing > 0 ? (1u << 8 * missing) - 1 : 0);
 }
 
-/* Bytes that are like those at a distance, up to where they are not: how many, and what the way
- * costs from there on. */
-struct run {
-    uint32_t length, cost_behind, distance_cost;
-};
-
-/* The best of what a byte may begin with. */
-struct choice {
-    uint32_t cost, length, kind;
-};
-
 DEVICE_FN void consider(const struct zstd_encode_shared *shared, struct choice *choice,
                         const struct run *run, uint32_t kind) {
     const uint32_t cost = run->cost_behind + shared->length_costs[run->length] +

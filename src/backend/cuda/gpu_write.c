@@ -93,10 +93,6 @@ static uint64_t round_up(uint64_t bytes, uint64_t to) {
     return divide_up(bytes, to) * to;
 }
 
-static uint64_t aligned(uint64_t bytes) {
-    return round_up(bytes, COGPU_GPU_ALIGN);
-}
-
 static uint64_t larger(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
@@ -180,18 +176,19 @@ static struct layout lay_out(const cogpu_gpu_writer *writer, uint32_t blocks, ui
     const uint64_t page = writer->file ? COGPU_GDS_PAGE : COGPU_GPU_ALIGN;
     const uint64_t start_most = writer->file ? COGPU_GDS_PAGE : 0;
     const uint64_t packed =
-        aligned(blocks * (larger(pixels.room, mask.room) + around)) + start_most;
+        cogpu_gpu_align(blocks * (larger(pixels.room, mask.room) + around)) + start_most;
     struct layout at = {.blocks = blocks, .scratch_bytes = scratch};
-    at.decoded_step = larger(writer->pixel_encoder ? aligned(pixels.in_bytes) : 0,
-                             writer->mask_encoder ? aligned(mask.in_bytes) : 0);
-    at.slot_step = aligned(larger(pixels.room, mask.room));
-    at.uncoded = aligned(blocks * sizeof(struct cogpu_cut_block));
-    at.order = at.uncoded + aligned(blocks * sizeof(cogpu_uncoded));
-    at.places = at.order + aligned(blocks * sizeof(uint32_t));
-    at.sizes = at.places + aligned((blocks + 1) * sizeof(struct cogpu_packed));
-    at.packed = round_up(at.sizes + aligned(blocks * sizeof(uint32_t)) + COGPU_GPU_SLACK, page);
+    at.decoded_step = larger(writer->pixel_encoder ? cogpu_gpu_align(pixels.in_bytes) : 0,
+                             writer->mask_encoder ? cogpu_gpu_align(mask.in_bytes) : 0);
+    at.slot_step = cogpu_gpu_align(larger(pixels.room, mask.room));
+    at.uncoded = cogpu_gpu_align(blocks * sizeof(struct cogpu_cut_block));
+    at.order = at.uncoded + cogpu_gpu_align(blocks * sizeof(cogpu_uncoded));
+    at.places = at.order + cogpu_gpu_align(blocks * sizeof(uint32_t));
+    at.sizes = at.places + cogpu_gpu_align((blocks + 1) * sizeof(struct cogpu_packed));
+    at.packed =
+        round_up(at.sizes + cogpu_gpu_align(blocks * sizeof(uint32_t)) + COGPU_GPU_SLACK, page);
     at.scratch = at.packed + blocks * at.decoded_step + COGPU_GPU_SLACK;
-    at.slots = larger(at.scratch + aligned(scratch), at.packed + packed) + COGPU_GPU_SLACK;
+    at.slots = larger(at.scratch + cogpu_gpu_align(scratch), at.packed + packed) + COGPU_GPU_SLACK;
     at.end = round_up(at.slots + blocks * at.slot_step + COGPU_GPU_SLACK, page);
     at.pinned_end = at.packed + packed;
     return at;
@@ -215,7 +212,7 @@ static cogpu_status choose_layout(cogpu_gpu_writer *writer, cogpu_error *error) 
             break;
     }
     if (writer->layout.end > share) {
-        const uint64_t over = aligned(writer->layout.end - share);
+        const uint64_t over = cogpu_gpu_align(writer->layout.end - share);
         writer->layout = lay_out(writer, 1, best > least + over ? best - over : least);
     }
     if (writer->layout.end > share)
@@ -269,8 +266,8 @@ cogpu_status cogpu_gpu_writer_allocate(cogpu_gpu_writer *writer, uint64_t bytes,
     uint64_t at = BERTHS * writer->layout.end + writer->rows_used;
     if (bytes <= writer->options.rows_bytes - writer->rows_used) {
         *memory = writer->device + at;
-        writer->rows_used += aligned(bytes) < writer->options.rows_bytes - writer->rows_used
-                                 ? aligned(bytes)
+        writer->rows_used += cogpu_gpu_align(bytes) < writer->options.rows_bytes - writer->rows_used
+                                 ? cogpu_gpu_align(bytes)
                                  : bytes;
         return COGPU_OK;
     }

@@ -24,10 +24,6 @@ static uint64_t least_of(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-static uint64_t aligned(uint64_t bytes) {
-    return (bytes + COGPU_GPU_ALIGN - 1) / COGPU_GPU_ALIGN * COGPU_GPU_ALIGN;
-}
-
 static uint64_t parts_of(uint64_t bytes) {
     return (bytes + COGPU_ZSTD_PART - 1) / COGPU_ZSTD_PART;
 }
@@ -48,11 +44,11 @@ static uint64_t zstd_bound(uint64_t in_bytes, uint64_t row_bytes) {
 static const uint64_t work_bytes = sizeof(struct cogpu_zstd_work);
 
 static uint64_t part_bytes(uint64_t parts) {
-    return parts * COGPU_ZSTD_STAGED + aligned(parts * sizeof(struct cogpu_zstd_part));
+    return parts * COGPU_ZSTD_STAGED + cogpu_gpu_align(parts * sizeof(struct cogpu_zstd_part));
 }
 
 static uint64_t scratch_of(uint64_t blocks, uint64_t encoding, uint64_t most) {
-    return aligned(encoding * work_bytes) + blocks * part_bytes(most);
+    return cogpu_gpu_align(encoding * work_bytes) + blocks * part_bytes(most);
 }
 
 static void zstd_scratch(const cogpu_uncoded *blocks, uint32_t count, int level, uint64_t *least,
@@ -87,7 +83,7 @@ static cogpu_status zstd_encode(const cogpu_gpu_encoding *encoding, cogpu_error 
     while (at_once > 1 &&
            scratch_of((at_once + most - 1) / most, at_once, most) > encoding->scratch_bytes)
         at_once--;
-    const uint64_t behind = aligned(at_once * work_bytes);
+    const uint64_t behind = cogpu_gpu_align(at_once * work_bytes);
     const uint64_t blocks =
         least_of((encoding->scratch_bytes - behind) / part_bytes(most), encoding->count);
     struct cogpu_zstd_encode_args args = {.decoded = encoding->decoded,
