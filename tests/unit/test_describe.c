@@ -398,6 +398,8 @@ static void codes_by_the_registry(void) {
     CHECK(is_coded("EPSG:4087", "projected", 4087, 0));
     CHECK(is_coded("EPSG:9057", "geographic", 9057, 0));
     CHECK(is_coded("EPSG:7415", "projected", 28992, 5709));
+    CHECK(is_coded("WGS 84", "geographic", 4326, 0));
+    CHECK(crs_refused("foo", COGPU_ARGUMENT)); /* PROJ: Amersfoort */
     CHECK(is_coded("EPSG:6349", "geographic", 6318, 5703));
     CHECK(is_coded("EPSG:4326+3855", "geographic", 4326, 3855));
     CHECK(is_coded("EPSG:4979", "geographic", 4326, 4979));
