@@ -76,18 +76,24 @@ static const char *take_band(cogpu_arguments *arguments, const char *value) {
     return NULL;
 }
 
+/* "cuda", or "cuda:1". */
+static bool parse_device(const char *value, const char *kind, uint32_t *index) {
+    size_t length = strlen(kind);
+    return strncmp(value, kind, length) == 0 &&
+           (value[length] == 0 ||
+            (value[length] == ':' && cogpu_parse_wholes(value + length + 1, index, 1)));
+}
+
 static const char *take_device(cogpu_arguments *arguments, const char *value) {
     if (strcmp(value, "cpu") == 0)
-        return NULL;
-    if (strcmp(value, "emu") == 0) {
+        arguments->device = COGPU_CPU;
+    else if (parse_device(value, "cuda", &arguments->device_index))
+        arguments->device = COGPU_CUDA;
+    else if (parse_device(value, "emu", &arguments->device_index))
         arguments->device = COGPU_EMU;
-        return NULL;
-    }
-    arguments->device = COGPU_CUDA;
-    bool known =
-        strcmp(value, "cuda") == 0 || (strncmp(value, "cuda:", 5) == 0 &&
-                                       cogpu_parse_wholes(value + 5, &arguments->device_index, 1));
-    return known ? NULL : "no such device: they are cpu, cuda, cuda:1 and so on, and emu";
+    else
+        return "no such device: they are cpu, cuda, cuda:1 and so on, and emu";
+    return NULL;
 }
 
 static const char *take_mask(cogpu_arguments *arguments, const char *value) {

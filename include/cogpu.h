@@ -439,6 +439,25 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_device_upload(cogpu_context *conte
                                                             uint64_t bytes, void *to,
                                                             cogpu_error *error);
 
+/* For those who hand on memory and streams of others, as the Python package does.
+ *
+ * The device of a kind that is the calling thread's now: of GPUs that of its CUDA context (CuPy's
+ * and PyTorch's current one), 0 where it has none; of emulated ones, of which there are
+ * COGPU_EMU_DEVICES in the environment (1 to 16, else 1), the number in COGPU_EMU_DEVICE (0). */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_device_current(cogpu_device_kind device,
+                                                             uint32_t *index, cogpu_error *error);
+/* Where memory lies: on a GPU, whoever allocated it; on an emulated one, if cogpu_device_allocate
+ * did with this context; else COGPU_CPU. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_device_of(cogpu_context *context, const void *memory,
+                                                        cogpu_device_kind *device, uint32_t *index,
+                                                        cogpu_error *error);
+/* What `stream` gets from now on runs after all that `before` holds now; the host does not wait.
+ * NULL is the default stream. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_stream_follow(cogpu_context *context,
+                                                            cogpu_device_kind device,
+                                                            uint32_t index, void *stream,
+                                                            void *before, cogpu_error *error);
+
 /* ---------------------------------------------------------------------------------------------
  * Reading pixels
  */
@@ -791,6 +810,37 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_writer_put(cogpu_writer *writer, u
                                                          const void *encoded, size_t bytes,
                                                          cogpu_error *error);
 
+/* What those who encode elsewhere must know of the file that a profile makes, by arithmetic alone:
+ * its levels, and of each the grid of blocks. COGPU_ABSENT past the last. */
+typedef struct cogpu_outline {
+    uint32_t levels;
+    uint32_t width, height;
+    uint32_t block_width, block_height;
+    uint64_t blocks; /* with those of all planes, without those of masks */
+} cogpu_outline;
+
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_profile_outline(const cogpu_profile *profile,
+                                                              uint32_t level,
+                                                              cogpu_outline *outline,
+                                                              cogpu_error *error);
+
+/* Pixels of overviews, made elsewhere as the writer makes them: cogpu_overview_make makes a window
+ * of a level, 1 or more, of `pixels`, and of `mask` where the profile has one, that hold what
+ * cogpu_overview_needs names of the level before. All memory is the host's. Any thread. */
+typedef struct cogpu_window {
+    uint32_t x, y, width, height;
+} cogpu_window;
+
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_overview_needs(const cogpu_profile *profile,
+                                                             uint32_t level,
+                                                             const cogpu_window *window,
+                                                             cogpu_window *needs,
+                                                             cogpu_error *error);
+COGPU_API COGPU_MUST_CHECK cogpu_status
+cogpu_overview_make(const cogpu_profile *profile, uint32_t level, const cogpu_window *window,
+                    const cogpu_raster *pixels, const cogpu_raster *mask, cogpu_raster *to,
+                    cogpu_raster *to_mask, cogpu_error *error);
+
 /* ---------------------------------------------------------------------------------------------
  * Checking
  *
@@ -901,7 +951,8 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_codec_info(uint32_t index, cogpu_c
 typedef struct cogpu_device {
     cogpu_device_kind kind;
     uint32_t index;        /* of its kind */
-    char name[16];         /* "cpu", "cuda:0", "emu": what --device takes */
+    char name[16];         /* "cpu", "cuda:0", "emu", or with more of them "emu:0": what
+                            * --device takes */
     char description[160]; /* processors and vector units; the GPU's name and memory */
 } cogpu_device;
 

@@ -1,12 +1,38 @@
-/* Devices by kind and index: what there is, those that a context has opened, and their memory. */
+/*
+ * Devices by kind and index: what there is, those that a context has opened, their memory, and
+ * where memory and streams of others belong.
+ */
 #include "api/room.h"
 #include "backend/cuda/modules.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What the emulated device has. */
+/* What an emulated device has, and how many there are at most. */
 #define EMU_BYTES (UINT64_C(4) << 30)
+enum { EMU_MAX = 16 };
+
+/* ---- what there is ------------------------------------------------------------------------- */
+
+static bool whole_of(const char *text, unsigned long *number) {
+    char *end = NULL;
+    *number = text[0] >= '0' && text[0] <= '9' ? strtoul(text, &end, 10) : 0;
+    return end && *end == 0;
+}
+
+static uint32_t emu_count(void) {
+    const char *text = getenv("COGPU_EMU_DEVICES");
+    unsigned long count = 0;
+    return text && whole_of(text, &count) && count >= 1 && count <= EMU_MAX ? (uint32_t)count : 1;
+}
+
+static cogpu_status no_emu(unsigned long index, cogpu_error *error) {
+    uint32_t count = emu_count();
+    return count == 1 ? cogpu_fail(error, COGPU_DEVICE,
+                                   "there is no emulated GPU %lu: there is one", index)
+                      : cogpu_fail(error, COGPU_DEVICE,
+                                   "there is no emulated GPU %lu: there are %u", index, count);
+}
 
 static cogpu_status describe_cpu(cogpu_device *info) {
     *info = (cogpu_device){.kind = COGPU_CPU, .name = "cpu"};
@@ -29,6 +55,15 @@ static cogpu_status describe_gpu(uint32_t index, cogpu_device *info) {
     return COGPU_OK;
 }
 
+static cogpu_status describe_emu(uint32_t index, cogpu_device *info) {
+    *info = (cogpu_device){.kind = COGPU_EMU, .index = index, .name = "emu"};
+    if (emu_count() > 1)
+        snprintf(info->name, sizeof info->name, "emu:%u", index);
+    snprintf(info->description, sizeof info->description,
+             "a GPU emulated by the processor, slow and strict, for tests");
+    return COGPU_OK;
+}
+
 cogpu_status cogpu_device_info(uint32_t index, cogpu_device *info) {
     uint32_t gpus = cogpu_gpu_count(NULL);
     if (!info)
@@ -37,12 +72,7 @@ cogpu_status cogpu_device_info(uint32_t index, cogpu_device *info) {
         return describe_cpu(info);
     if (index <= gpus)
         return describe_gpu(index - 1, info);
-    if (index > gpus + 1)
-        return COGPU_ABSENT;
-    *info = (cogpu_device){.kind = COGPU_EMU, .name = "emu"};
-    snprintf(info->description, sizeof info->description,
-             "a GPU emulated by the processor, slow and strict, for tests");
-    return COGPU_OK;
+    return index - gpus - 1 < emu_count() ? describe_emu(index - gpus - 1, info) : COGPU_ABSENT;
 }
 
 const char *cogpu_no_cuda(void) {
@@ -58,6 +88,8 @@ const char *cogpu_no_direct_storage(void) {
                                    : "cuFile is there, but not its driver (nvidia-fs)";
 }
 
+/* ---- devices of a context ------------------------------------------------------------------ */
+
 static cogpu_status open_gpu(cogpu_device_kind kind, uint32_t index, cogpu_gpu **gpu,
                              cogpu_error *error) {
     const char *seed = getenv("COGPU_EMU_SEED");
@@ -65,9 +97,8 @@ static cogpu_status open_gpu(cogpu_device_kind kind, uint32_t index, cogpu_gpu *
     case COGPU_CUDA:
         return cogpu_gpu_open_driver(index, gpu, error);
     case COGPU_EMU:
-        if (index > 0)
-            return cogpu_fail(error, COGPU_DEVICE, "there is no emulated GPU %u: there is one",
-                              index);
+        if (index >= emu_count())
+            return no_emu(index, error);
         return cogpu_gpu_open_emu(seed ? strtoull(seed, NULL, 10) : 1, EMU_BYTES, gpu, error);
     default:
         return cogpu_fail(
@@ -191,4 +222,66 @@ cogpu_status cogpu_device_download(cogpu_context *context, cogpu_device_kind dev
 cogpu_status cogpu_device_upload(cogpu_context *context, cogpu_device_kind device, uint32_t index,
                                  const void *from, uint64_t bytes, void *to, cogpu_error *error) {
     return copy(context, device, index, from, bytes, to, false, error);
+}
+
+/* ---- memory and streams of others ---------------------------------------------------------- */
+
+static cogpu_status current_emu(uint32_t *index, cogpu_error *error) {
+    const char *number = getenv("COGPU_EMU_DEVICE");
+    unsigned long chosen = 0;
+    *index = 0;
+    if (number && !whole_of(number, &chosen))
+        return cogpu_fail(error, COGPU_DEVICE, "COGPU_EMU_DEVICE is no number: \"%.40s\"", number);
+    if (chosen >= emu_count())
+        return no_emu(chosen, error);
+    *index = (uint32_t)chosen;
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_device_current(cogpu_device_kind device, uint32_t *index, cogpu_error *error) {
+    if (!index)
+        return cogpu_fail(error, COGPU_ARGUMENT, "cogpu_device_current needs a place for a number");
+    *index = 0;
+    switch (device) {
+    case COGPU_CPU:
+        return COGPU_OK;
+    case COGPU_CUDA:
+        return cogpu_gpu_current(index, error);
+    case COGPU_EMU:
+        return current_emu(index, error);
+    default:
+        return cogpu_fail(error, COGPU_ARGUMENT, "%d is no kind of device", (int)device);
+    }
+}
+
+static bool emu_of(cogpu_context *context, const void *memory, uint32_t *index) {
+    bool is_found = false;
+    pthread_mutex_lock(&context->lock);
+    for (cogpu_opened_device *device = context->devices; device && !is_found; device = device->next)
+        if (device->kind == COGPU_EMU &&
+            cogpu_gpu_emu_holds(cogpu_gpu_reader_gpu(device->reader), memory)) {
+            *index = device->index;
+            is_found = true;
+        }
+    pthread_mutex_unlock(&context->lock);
+    return is_found;
+}
+
+cogpu_status cogpu_device_of(cogpu_context *context, const void *memory, cogpu_device_kind *device,
+                             uint32_t *index, cogpu_error *error) {
+    if (!memory || !device || !index)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "cogpu_device_of needs memory and places for its device and number");
+    *index = 0;
+    *device = context && emu_of(context, memory, index) ? COGPU_EMU
+              : cogpu_gpu_holds(memory, index)          ? COGPU_CUDA
+                                                        : COGPU_CPU;
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_stream_follow(cogpu_context *context, cogpu_device_kind device, uint32_t index,
+                                 void *stream, void *before, cogpu_error *error) {
+    cogpu_gpu_reader *reader = NULL;
+    TRY(cogpu_context_device(context, device, index, &reader, error));
+    return cogpu_gpu_follow(cogpu_gpu_reader_gpu(reader), stream, before, error);
 }

@@ -109,9 +109,10 @@ static void shrink_piece(void *argument, uint32_t seat, uint64_t index) {
     cogpu_raster target = cogpu_level_rows(to, &to->rows, first, count);
     cogpu_raster target_mask = cogpu_level_rows(to, &to->mask, first, count);
     bool has_mask = writer->plan.has_mask;
-    cogpu_status status = cogpu_cpu_shrink(writer->seats[seat], &from->shrink, &source,
-                                           has_mask ? &source_mask : NULL, from->first, first,
-                                           &target, has_mask ? &target_mask : NULL, NULL);
+    const cogpu_shrink_place place = {.from_y = from->first, .y = first};
+    cogpu_status status = cogpu_cpu_shrink(writer->seats[seat], &from->shrink, &place, &source,
+                                           has_mask ? &source_mask : NULL, &target,
+                                           has_mask ? &target_mask : NULL, NULL);
     if (status != COGPU_OK)
         __atomic_store_n(&shrinking->status, status, __ATOMIC_RELAXED);
 }

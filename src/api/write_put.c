@@ -8,6 +8,35 @@
 
 #include <string.h>
 
+/* ---- what any place must know -------------------------------------------------------------- */
+
+cogpu_status cogpu_plan_profile(const cogpu_profile *profile, cogpu_write_plan *plan,
+                                cogpu_error *error) {
+    cogpu_arena arena;
+    cogpu_tag_list colours = {0};
+    uint32_t photometric = 0;
+    TRY(cogpu_plan_write(profile, plan, error));
+    cogpu_arena_open(&arena, UINT64_MAX);
+    cogpu_status status = cogpu_describe_colours(profile, plan->encoding.format.compression, &arena,
+                                                 &colours, &photometric, error);
+    cogpu_arena_close(&arena);
+    if (status == COGPU_OK)
+        cogpu_plan_set_photometric(plan, photometric);
+    return status;
+}
+
+cogpu_status cogpu_check_pixels(cogpu_raster *pixels, cogpu_type type, uint32_t bands,
+                                uint32_t width, uint32_t height, cogpu_error *error) {
+    if (!pixels->data || pixels->device != COGPU_CPU || pixels->type != type ||
+        pixels->bands != bands || pixels->width != width || pixels->height != height)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "%u bands of %s, %u x %u pixels, in memory of the host are due; the "
+                          "raster has %u of %s, %u x %u",
+                          bands, cogpu_type_name(type), width, height, pixels->bands,
+                          cogpu_type_name(pixels->type), pixels->width, pixels->height);
+    return cogpu_raster_set_strides(pixels, error);
+}
+
 /* ---- encode -------------------------------------------------------------------------------- */
 
 static cogpu_status find_block(const cogpu_write_plan *plan, uint32_t level, cogpu_part part,
@@ -30,36 +59,19 @@ static cogpu_status find_block(const cogpu_write_plan *plan, uint32_t level, cog
     return COGPU_OK;
 }
 
-static cogpu_status check_pixels(const cogpu_write_plan *plan, const cogpu_new_block *block,
-                                 cogpu_raster *pixels, cogpu_error *error) {
-    bool is_mask = block->plane == plan->planes;
-    cogpu_type type = is_mask ? COGPU_U8 : plan->type;
-    uint32_t bands = is_mask ? 1 : plan->bands / plan->planes;
-    if (!pixels->data || pixels->device != COGPU_CPU || pixels->type != type ||
-        pixels->bands != bands || pixels->width != block->width || pixels->height != block->height)
-        return cogpu_fail(error, COGPU_ARGUMENT,
-                          "the block has %u bands of %s, %u x %u pixels, in memory of the host; "
-                          "the raster %u of %s, %u x %u",
-                          bands, cogpu_type_name(type), block->width, block->height, pixels->bands,
-                          cogpu_type_name(pixels->type), pixels->width, pixels->height);
-    return cogpu_raster_set_strides(pixels, error);
-}
-
-/* With memory of the arena, and the seat's. */
+/* With the seat's memory. */
 static cogpu_status encode(const cogpu_profile *profile, uint32_t level, cogpu_part part,
-                           uint64_t index, const cogpu_raster *given, cogpu_arena *arena,
-                           cogpu_seat *seat, cogpu_memory *encoded, cogpu_error *error) {
+                           uint64_t index, const cogpu_raster *given, cogpu_seat *seat,
+                           cogpu_memory *encoded, cogpu_error *error) {
     cogpu_write_plan plan;
-    cogpu_tag_list colours = {0};
     cogpu_new_block block = {0};
     cogpu_raster pixels = *given;
-    uint32_t photometric = 0;
-    TRY(cogpu_plan_write(profile, &plan, error));
-    TRY(cogpu_describe_colours(profile, plan.encoding.format.compression, arena, &colours,
-                               &photometric, error));
-    cogpu_plan_set_photometric(&plan, photometric);
+    TRY(cogpu_plan_profile(profile, &plan, error));
     TRY(find_block(&plan, level, part, index, &block, error));
-    TRY(check_pixels(&plan, &block, &pixels, error));
+    bool is_mask = block.plane == plan.planes;
+    TRY(cogpu_check_pixels(&pixels, is_mask ? COGPU_U8 : plan.type,
+                           is_mask ? 1 : plan.bands / plan.planes, block.width, block.height,
+                           error));
     encoded->data = cogpu_allocate((size_t)plan.most_block_bytes);
     if (!encoded->data)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for a block");
@@ -74,15 +86,12 @@ cogpu_status cogpu_encode(const cogpu_profile *profile, uint32_t level, cogpu_pa
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "cogpu_encode needs a profile, pixels and a place for the bytes");
     *encoded = (cogpu_memory){0};
-    cogpu_arena arena;
     cogpu_seat *seat = cogpu_context_seat(profile->context);
     if (!seat)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory to encode a block");
-    cogpu_arena_open(&arena, UINT64_MAX);
-    cogpu_status status = encode(profile, level, part, block, pixels, &arena, seat, encoded, error);
+    cogpu_status status = encode(profile, level, part, block, pixels, seat, encoded, error);
     if (status != COGPU_OK)
         cogpu_memory_release(encoded);
-    cogpu_arena_close(&arena);
     cogpu_context_give_back(profile->context, seat);
     return status;
 }

@@ -24,24 +24,26 @@ static uint32_t rows_of_window(const cogpu_shrink *shrink) {
     return most + 1;
 }
 
+cogpu_status cogpu_plan_shrink(const cogpu_write_plan *plan, const cogpu_profile *profile,
+                               uint32_t level, cogpu_shrink *shrink, cogpu_error *error) {
+    const cogpu_grid *to = &plan->levels[level], *from = to - 1;
+    *shrink = (cogpu_shrink){.method = plan->resampling,
+                             .type = plan->type,
+                             .bands = plan->bands,
+                             .from_width = from->width,
+                             .from_height = from->height,
+                             .to_width = to->width,
+                             .to_height = to->height,
+                             .alpha_band = profile->alpha_band,
+                             .has_mask = plan->has_mask};
+    cogpu_nodata_parse(profile->nodata, plan->type, &shrink->nodata);
+    return cogpu_shrink_check(shrink, error);
+}
+
 cogpu_status cogpu_writer_plan_shrinks(cogpu_writer *writer, const cogpu_profile *profile,
                                        cogpu_error *error) {
-    const cogpu_write_plan *plan = &writer->plan;
-    for (uint32_t i = 0; i + 1 < plan->level_count; i++) {
-        const cogpu_grid *from = &plan->levels[i], *to = from + 1;
-        cogpu_shrink *shrink = &writer->levels[i].shrink;
-        *shrink = (cogpu_shrink){.method = plan->resampling,
-                                 .type = plan->type,
-                                 .bands = plan->bands,
-                                 .from_width = from->width,
-                                 .from_height = from->height,
-                                 .to_width = to->width,
-                                 .to_height = to->height,
-                                 .alpha_band = profile->alpha_band,
-                                 .has_mask = plan->has_mask};
-        cogpu_nodata_parse(profile->nodata, plan->type, &shrink->nodata);
-        TRY(cogpu_shrink_check(shrink, error));
-    }
+    for (uint32_t i = 1; i < writer->plan.level_count; i++)
+        TRY(cogpu_plan_shrink(&writer->plan, profile, i, &writer->levels[i - 1].shrink, error));
     return COGPU_OK;
 }
 

@@ -133,8 +133,10 @@ cogpu_status cogpu_writer_check_size(const cogpu_writer *writer, uint64_t end, c
 cogpu_status cogpu_writer_describe(cogpu_writer *writer, const cogpu_profile *profile,
                                    cogpu_error *error);
 
-/* write_rows.c: how each level is made of the one before it; memory for their rows; rows on their
- * way. */
+/* write_rows.c: how a level, 1 or more, is made of the one before it, and all of them; memory for
+ * their rows; rows on their way. */
+cogpu_status cogpu_plan_shrink(const cogpu_write_plan *plan, const cogpu_profile *profile,
+                               uint32_t level, cogpu_shrink *shrink, cogpu_error *error);
 cogpu_status cogpu_writer_plan_shrinks(cogpu_writer *writer, const cogpu_profile *profile,
                                        cogpu_error *error);
 cogpu_status cogpu_writer_open_rows(cogpu_writer *writer, cogpu_error *error);
@@ -196,7 +198,13 @@ cogpu_status cogpu_writer_place_all(cogpu_writer *writer, const cogpu_gpu_brough
 cogpu_status cogpu_writer_give_all(cogpu_writer *writer, const cogpu_gpu_brought *batch,
                                    cogpu_error *error);
 
-/* write_put.c: blocks that were put get their places in the file, from `end` on, which they move
+/* write_put.c: the plan of a profile whose blocks and overviews are made elsewhere; a raster that
+ * must have so many pixels, whose strides are set. */
+cogpu_status cogpu_plan_profile(const cogpu_profile *profile, cogpu_write_plan *plan,
+                                cogpu_error *error);
+cogpu_status cogpu_check_pixels(cogpu_raster *pixels, cogpu_type type, uint32_t bands,
+                                uint32_t width, uint32_t height, cogpu_error *error);
+/* Blocks that were put get their places in the file, from `end` on, which they move
  * on; and go there. */
 cogpu_status cogpu_writer_place_put(cogpu_writer *writer, struct cogpu_new_level *level,
                                     uint64_t *end, cogpu_error *error);

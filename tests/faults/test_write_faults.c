@@ -407,6 +407,39 @@ static void test_blocks_that_are_put(void) {
     try_profile(put_blocks, &profile, 1 << TO_MEMORY | 1 << TO_PATH | 1 << TO_THE_END);
 }
 
+/* An overview that others make. False where no allocation has failed. */
+static bool make_overview(const cogpu_profile *profile, long n) {
+    static uint8_t made[WIDTH * HEIGHT];
+    cogpu_error error = {0};
+    const cogpu_window all = {0, 0, (WIDTH + 1) / 2, (HEIGHT + 1) / 2};
+    const cogpu_raster from = {
+        .data = pixels, .type = COGPU_U8, .bands = 1, .width = WIDTH, .height = HEIGHT};
+    cogpu_raster to = {
+        .data = made, .type = COGPU_U8, .bands = 1, .width = all.width, .height = all.height};
+    atomic_store(&live, 0);
+    arm(ALLOCATION, n);
+    cogpu_status status = cogpu_overview_make(profile, 1, &all, &from, NULL, &to, NULL, &error);
+    bool fails = atomic_load(&fired) != 0;
+    arm(NO_FAULT, 0);
+    CHECK(atomic_load(&live) == 0);
+    CHECK(status == (fails ? COGPU_MEMORY : COGPU_OK) && (error.message[0] != 0) == fails);
+    return fails;
+}
+
+static void test_an_overview_that_others_make(void) {
+    const cogpu_profile profile = {.type = COGPU_U8,
+                                   .bands = 1,
+                                   .width = WIDTH,
+                                   .height = HEIGHT,
+                                   .block_width = 32,
+                                   .overviews = COGPU_OVERVIEWS_AUTO};
+    long n = 1;
+    fill(&profile);
+    while (make_overview(&profile, n) && !test_broken)
+        n++;
+    CHECK(n > 2);
+}
+
 static void test_a_system_in_words(void) {
     cogpu_profile profile = profiles[0];
     profile.width = WIDTH;
@@ -425,6 +458,7 @@ int main(void) {
     RUN(test_every_sink);
     RUN(test_spills_in_files);
     RUN(test_blocks_that_are_put);
+    RUN(test_an_overview_that_others_make);
     RUN(test_a_system_in_words);
     remove_folder();
     return FINISH();

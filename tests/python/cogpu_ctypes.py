@@ -227,6 +227,15 @@ class Written(Structure):
                 ("sparse_blocks", c_uint64), ("levels", c_uint32), ("bigtiff", c_int)]
 
 
+class Outline(Structure):
+    _fields_ = [("levels", c_uint32), ("width", c_uint32), ("height", c_uint32), ("block_width", c_uint32),
+                ("block_height", c_uint32), ("blocks", c_uint64)]
+
+
+class Window(Structure):
+    _fields_ = [("x", c_uint32), ("y", c_uint32), ("width", c_uint32), ("height", c_uint32)]
+
+
 class Codec(Structure):
     _fields_ = [("compression", c_uint32), ("name", c_char_p), ("library", c_char_p),
                 ("available", c_int)]
@@ -266,7 +275,7 @@ STRUCTS = {
     "cogpu_result": Result,
     "cogpu_read_item": ReadItem, "cogpu_codec": Codec, "cogpu_device": Device,
     "cogpu_memory": Memory, "cogpu_sink": Sink, "cogpu_extra_tag": ExtraTag, "cogpu_profile": Profile,
-    "cogpu_written": Written,
+    "cogpu_written": Written, "cogpu_outline": Outline, "cogpu_window": Window,
     "cogpu_finding": Finding, "cogpu_check_options": CheckOptions, "cogpu_checked": Checked,
 }
 

@@ -142,6 +142,7 @@ def test_no_command_is_wrong_usage():
     (["checksum", "a.tif", "--band", ""], "--band : expected a band"),
     (["checksum", "a.tif", "--threads", "many"], "--threads many: expected"),
     (["checksum", "a.tif", "--device", "tpu"], "--device tpu: no such device"),
+    (["checksum", "a.tif", "--device", "emu:x"], "--device emu:x: no such device"),
     (["read", "a.tif"], "read wants -o OUT"),
     (["read", "a.tif", "-o", "out.jpg"], "-o out.jpg: expected a name that ends in .npy"),
     (["read", "a.tif", "-o", "out"], "-o out: expected a name"),
@@ -700,6 +701,18 @@ def test_devices():
     assert set(told["libraries"]) == {"proj", "libpng"}
     text = done("devices")
     assert re.search(r"^  cpu ", text, re.M) and re.search(r"^ +5  lzw +own$", text, re.M)
+
+
+def test_emulated_devices(tmp_path, monkeypatch):
+    path = write(tmp_path / "a.tif", samples((1, 64, 96), "u2"), compress="lzw")
+    expected = done("checksum", path)
+    assert "there is no emulated GPU 1: there is one" in failed("checksum", path, "--device", "emu:1")
+    monkeypatch.setenv("COGPU_EMU_DEVICES", "2")
+    names = [device["name"] for device in json.loads(done("devices", "--json"))["devices"]]
+    assert names[-2:] == ["emu:0", "emu:1"]
+    for name in "emu", *names[-2:]:
+        assert done("checksum", path, "--device", name) == expected
+    assert "emu:2" not in names and "there are 2" in failed("checksum", path, "--device", "emu:2")
 
 
 # ---- bench ---------------------------------------------------------------------------------------

@@ -235,7 +235,8 @@ static bool shrinks_as_host(const cogpu_shrink *shrink) {
         upload_twins(all[i]);
     shrink_on_device(shrink, &from, &mask, begin, first, &to, &to_mask);
     gpu_test_need(gpu->calls->finish_stream(gpu, stream, &error), &error);
-    gpu_test_need(cogpu_cpu_shrink(&seat, shrink, &from.host, &mask.host, begin, first, &to.host,
+    const cogpu_shrink_place place = {.from_y = begin, .y = first};
+    gpu_test_need(cogpu_cpu_shrink(&seat, shrink, &place, &from.host, &mask.host, &to.host,
                                    &to_mask.host, &error),
                   &error);
     bool same = are_same(&from) && are_same(&mask) && are_same(&to) && are_same(&to_mask);

@@ -303,7 +303,9 @@ enum { NARROW_BYTES = 256 * 3200 };
 static void read_too_large(cogpu_gpu_reader *reader) {
     cogpu_storage storage = {.format = {.row_bytes = 1 << 20}};
     cogpu_read_plan plan = {.storage = &storage};
-    cogpu_gpu_task task = {.plan = &plan, .block = {.needed_rows = 1}, .span = {8, 1 << 20}};
+    cogpu_raster raster = {0};
+    cogpu_gpu_task task = {
+        .plan = &plan, .raster = &raster, .block = {.needed_rows = 1}, .span = {8, 1 << 20}};
     cogpu_stages stages = {0};
     cogpu_gpu_work work = {.tasks = &task, .count = 1, .seat_count = 1, .stages = &stages};
     CHECK(cogpu_gpu_start(reader, &work, &error) == COGPU_LIMIT);
@@ -815,6 +817,75 @@ static void test_rasters_of_many_streams(void) {
     free(junk);
 }
 
+static pthread_t reading_thread;
+static uint32_t noted, noted_elsewhere;
+
+static void note_thread(const cogpu_gpu_stream *stream) {
+    if (stream != COGPU_GPU_PER_THREAD)
+        return;
+    __atomic_add_fetch(&noted, 1, __ATOMIC_RELAXED);
+    if (!pthread_equal(pthread_self(), reading_thread))
+        __atomic_add_fetch(&noted_elsewhere, 1, __ATOMIC_RELAXED);
+}
+
+static cogpu_status record_noting(cogpu_gpu *gpu, cogpu_gpu_event *event, cogpu_gpu_stream *stream,
+                                  cogpu_error *told) {
+    note_thread(stream);
+    return calls_behind->record(gpu, event, stream, told);
+}
+
+static cogpu_status wait_noting(cogpu_gpu *gpu, cogpu_gpu_stream *stream, cogpu_gpu_event *event,
+                                cogpu_error *told) {
+    note_thread(stream);
+    return calls_behind->wait_event(gpu, stream, event, told);
+}
+
+/* Others than the calling thread are the last. */
+static cogpu_status read_slowly(void *user, uint64_t offset, size_t bytes, void *to, size_t *got) {
+    usleep(pthread_equal(pthread_self(), reading_thread) ? 200 : 1000);
+    return read_around(user, offset, bytes, to, got);
+}
+
+/* A default stream of the calling thread: to others its handle means one of their own. Blocks that
+ * need no decoding are placed by whoever fetched the last of them. */
+static void test_stream_of_the_calling_thread(void) {
+    enum { ITEMS = 40 };
+    static const image_kind kind = {
+        .width = 192, .height = 192, .tile_width = 192, .tile_height = 192};
+    cogpu_gpu *gpu;
+    cogpu_context *context = open_device(1, 1 << 30, COGPU_BERTHS * SMALL_BERTH, &gpu);
+    cogpu_gpu_calls *calls = replace_calls(gpu);
+    struct image image = open_image(&kind);
+    struct holed whole = {.built = &image.built};
+    const cogpu_source source = {&whole, read_slowly, size_around, NULL};
+    cogpu_read_item items[ITEMS] = {{0}};
+    cogpu_pending *pending = NULL;
+    cogpu_request request = {.context = context, .pending = &pending};
+    cogpu_close(image.file);
+    CHECK(cogpu_open_source(&source, NULL, &image.file, &error) == COGPU_OK);
+    reading_thread = pthread_self();
+    noted = noted_elsewhere = 0;
+    calls->record = record_noting;
+    calls->wait_event = wait_noting;
+    image.raster.stream = COGPU_GPU_PER_THREAD;
+    CHECK(cogpu_read(image.file, &request, &image.raster, NULL, &error) == COGPU_OK && pending);
+    CHECK(cogpu_wait(pending, NULL, &error) == COGPU_OK && is_read(&image));
+    CHECK(noted >= 2 && noted_elsewhere == 0);
+    for (uint32_t i = 0; i < ITEMS; i++) {
+        items[i] =
+            (cogpu_read_item){.file = image.file, .raster = raster_on_device(&kind, 192, 192)};
+        items[i].raster.stream = i % 2 ? NULL : COGPU_GPU_PER_THREAD;
+    }
+    CHECK(cogpu_read_many(items, ITEMS, context, &error) == COGPU_OK && noted_elsewhere == 0);
+    for (uint32_t i = 0; i < ITEMS; i++) {
+        CHECK(has_pixels(&items[i].raster, &kind, 0, 0));
+        free(items[i].raster.data);
+    }
+    gpu->calls = calls_behind;
+    close_image(&image);
+    cogpu_context_close(context);
+}
+
 /* What the raster's stream holds already is done before rows are put into the raster. */
 static void test_rows_wait_for_the_raster(void) {
     const uint8_t before[8] = {0}, rows[8] = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -1068,6 +1139,7 @@ int main(void) {
     RUN(test_order_in_the_stream);
     RUN(test_second_read_in_the_stream);
     RUN(test_rasters_of_many_streams);
+    RUN(test_stream_of_the_calling_thread);
     RUN(test_rows_wait_for_the_raster);
     RUN(test_rows_fit_little_memory);
     return FINISH();

@@ -173,7 +173,8 @@ static cogpu_raster shrink_whole(const cogpu_shrink *shrink, const cogpu_raster 
     cogpu_raster to =
         new_raster(shrink->type, shrink->bands, shrink->to_height, shrink->to_width, layout);
     cogpu_seat seat = {0};
-    CHECK(cogpu_cpu_shrink(&seat, shrink, from, mask, 0, 0, &to, to_mask, NULL) == COGPU_OK);
+    CHECK(cogpu_cpu_shrink(&seat, shrink, &(cogpu_shrink_place){0}, from, mask, &to, to_mask,
+                           NULL) == COGPU_OK);
     cogpu_seat_close(&seat);
     return to;
 }
@@ -366,8 +367,9 @@ static bool is_same_in_pieces(const cogpu_shrink *shrink, const cogpu_raster *fr
         copy_rows(from, begin, &part);
         if (mask)
             copy_rows(mask, begin, &part_mask);
-        same = same && cogpu_cpu_shrink(&seat, shrink, &part, mask ? &part_mask : NULL, begin,
-                                        first, &to, mask ? &to_mask : NULL, NULL) == COGPU_OK;
+        const cogpu_shrink_place place = {.from_y = begin, .y = first};
+        same = same && cogpu_cpu_shrink(&seat, shrink, &place, &part, mask ? &part_mask : NULL, &to,
+                                        mask ? &to_mask : NULL, NULL) == COGPU_OK;
         same = same && same_rows(&whole, first, &to) &&
                (!mask || same_rows(&whole_mask, first, &to_mask));
         free_raster(&part);

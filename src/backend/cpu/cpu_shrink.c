@@ -1,5 +1,5 @@
 /*
- * Takes rows of a level, at any strides, hands on rows of the next one. The kernel does the
+ * Takes a window of a level, at any strides, hands on one of the next level. The kernel does the
  * arithmetic; here rows are fetched for it, told valid from invalid, and put back.
  *
  * A tile, which is so many columns that the nearest caches hold its rows, goes down all rows of one
@@ -21,8 +21,8 @@ enum { TILE = 2048, LARGEST_FACTOR = 1024, LARGEST_SAMPLE = 16 };
 /* One band of a raster, or one part of a complex one. */
 struct plane {
     cogpu_type type;
-    uint8_t *data; /* of its row `first`, column 0 */
-    uint32_t first;
+    uint8_t *data; /* of its row `first`, column `left` */
+    uint32_t first, left;
     int64_t stride_x, stride_y;
     bool is_mask; /* anything but 0 stands for 255 */
 };
@@ -38,6 +38,7 @@ struct work {
     const cogpu_shrink *shrink;
     cogpu_shrink_columns columns;
     uint32_t tile_columns, tile_samples, tile_rows; /* at most: of the result, source, reach */
+    uint32_t end;                                   /* of the columns of the result */
     uint32_t x, from_x, from_count;                 /* the tile's first column; its source */
     uint8_t *samples[2], *guards, *made, *mended, *valid;
     double *values[2], *results, *weights, *row_weights;
@@ -114,6 +115,12 @@ void cogpu_shrink_needs(const cogpu_shrink *shrink, uint32_t first, uint32_t cou
     *end = count ? row_reach(shrink, first + count - 1).end : *begin;
 }
 
+void cogpu_shrink_needs_columns(const cogpu_shrink *shrink, uint32_t first, uint32_t count,
+                                uint32_t *begin, uint32_t *end) {
+    *begin = column_reach(shrink, first).begin;
+    *end = count ? column_reach(shrink, first + count - 1).end : *begin;
+}
+
 /* ---- room ---- */
 
 /* Samples that one is made of at most: a kernel of radius 2, and what of its ends is cut. */
@@ -167,13 +174,13 @@ static size_t carve_all(struct work *work, uint8_t *room) {
     return used;
 }
 
-static cogpu_status open_work(cogpu_seat *seat, const cogpu_shrink *shrink, struct work *work,
-                              cogpu_error *error) {
+static cogpu_status open_work(cogpu_seat *seat, const cogpu_shrink *shrink, uint32_t width,
+                              struct work *work, cogpu_error *error) {
     uint32_t factor = (uint32_t)divide_up(shrink->from_width, shrink->to_width);
     uint32_t reach = widest_reach(shrink->from_width, shrink->to_width);
     uint32_t columns = factor < TILE ? TILE / factor : 1;
-    if (columns > shrink->to_width)
-        columns = shrink->to_width;
+    if (columns > width)
+        columns = width;
     work->shrink = shrink;
     work->tile_columns = columns;
     work->tile_samples = (columns - 1) * factor + reach + 1;
@@ -197,7 +204,7 @@ static void weigh_column(const cogpu_shrink *shrink, cogpu_shrink_columns *colum
 static void open_tile(struct work *work, uint32_t x) {
     const cogpu_shrink *shrink = work->shrink;
     cogpu_shrink_columns *columns = &work->columns;
-    uint32_t left = shrink->to_width - x;
+    uint32_t left = work->end - x;
     columns->count = left < work->tile_columns ? left : work->tile_columns;
     work->x = x;
     work->from_x = column_reach(shrink, x).begin;
@@ -236,7 +243,8 @@ static void copy_samples(const uint8_t *from, int64_t from_stride, uint32_t coun
 }
 
 static uint8_t *sample_at(const struct plane *plane, uint32_t x, uint32_t y) {
-    return plane->data + (int64_t)(y - plane->first) * plane->stride_y + x * plane->stride_x;
+    return plane->data + (int64_t)(y - plane->first) * plane->stride_y +
+           (int64_t)(x - plane->left) * plane->stride_x;
 }
 
 /* The tile's samples of a row of the source, one after the other: there or in `room`. */
@@ -535,18 +543,25 @@ static uint32_t parts_of(const cogpu_shrink *shrink) {
     return is_complex(shrink->type) && shrink->method != COGPU_NEAREST ? 2 : 1;
 }
 
-static struct plane plane_of(const cogpu_raster *raster, uint32_t first, uint32_t band) {
+/* A raster, and where it begins in its level. */
+struct window {
+    const cogpu_raster *pixels, *mask;
+    uint32_t left, first;
+};
+
+static struct plane plane_of(const struct window *window, const cogpu_raster *raster,
+                             uint32_t band) {
     return (struct plane){.type = raster->type,
                           .data = (uint8_t *)raster->data + band * raster->stride_band,
-                          .first = first,
+                          .first = window->first,
+                          .left = window->left,
                           .stride_x = raster->stride_x,
                           .stride_y = raster->stride_y};
 }
 
-static struct plane part_of(const cogpu_shrink *shrink, const cogpu_raster *raster, uint32_t first,
-                            uint32_t p) {
+static struct plane part_of(const cogpu_shrink *shrink, const struct window *window, uint32_t p) {
     uint32_t parts = parts_of(shrink);
-    struct plane plane = plane_of(raster, first, p / parts);
+    struct plane plane = plane_of(window, window->pixels, p / parts);
     if (parts == 2) {
         plane.type = shrink->type == COGPU_CF32 ? COGPU_F32 : COGPU_F64;
         plane.data += p % 2 * cogpu_type_bytes(plane.type);
@@ -554,8 +569,8 @@ static struct plane part_of(const cogpu_shrink *shrink, const cogpu_raster *rast
     return plane;
 }
 
-static struct plane mask_plane(const cogpu_raster *mask, uint32_t first) {
-    struct plane plane = plane_of(mask, first, 0);
+static struct plane mask_plane(const struct window *window) {
+    struct plane plane = plane_of(window, window->mask, 0);
     plane.is_mask = true;
     return plane;
 }
@@ -563,8 +578,7 @@ static struct plane mask_plane(const cogpu_raster *mask, uint32_t first) {
 /* What the call is about. */
 struct task {
     const cogpu_shrink *shrink;
-    const cogpu_raster *from, *from_mask, *to, *to_mask;
-    uint32_t from_first, first;
+    struct window from, to;
     struct plane guard, to_guard; /* without data: none */
 };
 
@@ -575,18 +589,18 @@ static void find_guards(struct task *task) {
         (shrink->method == COGPU_MODE && shrink->type == COGPU_U8))
         return;
     if (shrink->has_mask) {
-        task->guard = mask_plane(task->from_mask, task->from_first);
-        task->to_guard = mask_plane(task->to_mask, task->first);
+        task->guard = mask_plane(&task->from);
+        task->to_guard = mask_plane(&task->to);
     } else if (shrink->alpha_band) {
-        task->guard = plane_of(task->from, task->from_first, shrink->alpha_band - 1);
-        task->to_guard = plane_of(task->to, task->first, shrink->alpha_band - 1);
+        task->guard = plane_of(&task->from, task->from.pixels, shrink->alpha_band - 1);
+        task->to_guard = plane_of(&task->to, task->to.pixels, shrink->alpha_band - 1);
     }
 }
 
 static struct passage passage_of(const struct task *task, uint32_t p) {
     const cogpu_shrink *shrink = task->shrink;
-    struct passage passage = {.from = part_of(shrink, task->from, task->from_first, p),
-                              .to = part_of(shrink, task->to, task->first, p),
+    struct passage passage = {.from = part_of(shrink, &task->from, p),
+                              .to = part_of(shrink, &task->to, p),
                               .guard = task->guard};
     if (shrink->method == COGPU_NEAREST)
         return passage;
@@ -603,9 +617,9 @@ static void make_band(struct work *work, const struct task *task, const struct p
         forget(work, &work->plain);
         forget(work, &work->judged);
     }
-    for (uint32_t i = 0; i < task->to->height; i++) {
-        make_row(work, passage, task->first + i);
-        put(work, &passage->to, task->first + i, work->made);
+    for (uint32_t i = 0; i < task->to.pixels->height; i++) {
+        make_row(work, passage, task->to.first + i);
+        put(work, &passage->to, task->to.first + i, work->made);
     }
 }
 
@@ -615,10 +629,10 @@ static void blank_band(const struct work *work, const struct task *task, const s
     const uint8_t zero[LARGEST_SAMPLE] = {0};
     const struct plane *guard = &task->to_guard;
     size_t size = cogpu_type_bytes(to->type), guard_size = cogpu_type_bytes(guard->type);
-    for (uint32_t i = 0; i < task->to->height; i++)
+    for (uint32_t y = to->first; y < to->first + task->to.pixels->height; y++)
         for (uint32_t x = work->x; x < work->x + work->columns.count; x++)
-            if (memcmp(sample_at(guard, x, task->first + i), zero, guard_size) == 0)
-                memcpy(sample_at(to, x, task->first + i), zero, size);
+            if (memcmp(sample_at(guard, x, y), zero, guard_size) == 0)
+                memcpy(sample_at(to, x, y), zero, size);
 }
 
 static void make_tile(struct work *work, const struct task *task) {
@@ -629,8 +643,8 @@ static void make_tile(struct work *work, const struct task *task) {
         make_band(work, task, &passage);
     }
     if (shrink->has_mask) {
-        struct passage passage = {.from = mask_plane(task->from_mask, task->from_first),
-                                  .to = plane_of(task->to_mask, task->first, 0),
+        struct passage passage = {.from = mask_plane(&task->from),
+                                  .to = plane_of(&task->to, task->to.mask, 0),
                                   .guard = task->guard};
         if (shrink->method == COGPU_MODE)
             passage.guard.data = NULL;
@@ -644,15 +658,17 @@ static void make_tile(struct work *work, const struct task *task) {
 }
 
 cogpu_status cogpu_cpu_shrink(cogpu_seat *seat, const cogpu_shrink *shrink,
-                              const cogpu_raster *from, const cogpu_raster *from_mask,
-                              uint32_t from_first, uint32_t first, const cogpu_raster *to,
+                              const cogpu_shrink_place *place, const cogpu_raster *from,
+                              const cogpu_raster *from_mask, const cogpu_raster *to,
                               const cogpu_raster *to_mask, cogpu_error *error) {
-    struct task task = {shrink, from, from_mask, to, to_mask, from_first, first, {0}, {0}};
-    struct work work = {0};
+    struct task task = {.shrink = shrink,
+                        .from = {from, from_mask, place->from_x, place->from_y},
+                        .to = {to, to_mask, place->x, place->y}};
+    struct work work = {.end = place->x + to->width};
     TRY(cogpu_shrink_check(shrink, error));
-    TRY(open_work(seat, shrink, &work, error));
+    TRY(open_work(seat, shrink, to->width, &work, error));
     find_guards(&task);
-    for (uint32_t x = 0; x < shrink->to_width; x += work.columns.count) {
+    for (uint32_t x = place->x; x < work.end; x += work.columns.count) {
         open_tile(&work, x);
         make_tile(&work, &task);
     }

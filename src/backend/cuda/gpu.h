@@ -20,6 +20,12 @@ typedef struct cogpu_gpu cogpu_gpu;
 typedef struct cogpu_gpu_stream cogpu_gpu_stream;
 typedef struct cogpu_gpu_event cogpu_gpu_event;
 
+/* CUDA's handles of default streams: that which all threads share, as NULL does, and the one that
+ * each thread has of its own, so that it matters who records or waits. An emulated device has one,
+ * which is always through. */
+#define COGPU_GPU_LEGACY     ((cogpu_gpu_stream *)1)
+#define COGPU_GPU_PER_THREAD ((cogpu_gpu_stream *)2)
+
 typedef struct cogpu_gpu_calls {
     void (*close)(cogpu_gpu *gpu);
     /* For libraries that work on the device of their thread: makes it this one, and undoes it. */
@@ -43,8 +49,8 @@ typedef struct cogpu_gpu_calls {
     cogpu_status (*event_open)(cogpu_gpu *gpu, cogpu_gpu_event **event, cogpu_error *error);
     void (*event_close)(cogpu_gpu *gpu, cogpu_gpu_event *event);
 
-    /* All of these come to pass in the order of the stream; none waits. A stream that is NULL is
-     * the device's default one, for `record` and `wait_event` only. */
+    /* All of these come to pass in the order of the stream; none waits. `record` and `wait_event`
+     * alone take default streams. */
     cogpu_status (*copy_up)(cogpu_gpu *gpu, void *to, const void *from, uint64_t bytes,
                             cogpu_gpu_stream *stream, cogpu_error *error);
     cogpu_status (*copy_down)(cogpu_gpu *gpu, void *to, const void *from, uint64_t bytes,
@@ -81,11 +87,21 @@ struct cogpu_gpu {
 
 /* How many GPUs there are; 0 without a driver, and `why` says why. */
 uint32_t cogpu_gpu_count(const char **why);
+/* The GPU whose context is the calling thread's; 0 where it has none. */
+cogpu_status cogpu_gpu_current(uint32_t *ordinal, cogpu_error *error);
+/* Whether memory, of whomever, lies on a GPU, and on which. */
+bool cogpu_gpu_holds(const void *memory, uint32_t *ordinal);
 cogpu_status cogpu_gpu_open_driver(uint32_t ordinal, cogpu_gpu **gpu, cogpu_error *error);
 
 /* The seed decides the order of everything that has none. `bytes` is the memory that the device
  * has.
  */
 cogpu_status cogpu_gpu_open_emu(uint64_t seed, uint64_t bytes, cogpu_gpu **gpu, cogpu_error *error);
+/* Whether memory was allocated on this emulated device. */
+bool cogpu_gpu_emu_holds(cogpu_gpu *gpu, const void *memory);
+
+/* What `stream` gets from now on comes after all that `before` holds now. */
+cogpu_status cogpu_gpu_follow(cogpu_gpu *gpu, cogpu_gpu_stream *stream, cogpu_gpu_stream *before,
+                              cogpu_error *error);
 
 #endif

@@ -18,10 +18,11 @@ typedef int cu_device;
 typedef uint64_t cu_pointer;
 typedef void *cu_context, *cu_stream, *cu_event, *cu_module, *cu_function;
 
-enum { CU_SUCCESS = 0, CU_OUT_OF_MEMORY = 2, CU_NOT_READY = 600 };
+enum { CU_SUCCESS = 0, CU_OUT_OF_MEMORY = 2, CU_INVALID_CONTEXT = 201 };
 enum { CU_MULTIPROCESSORS = 16, CU_CAPABILITY_MAJOR = 75, CU_CAPABILITY_MINOR = 76 };
 enum { CU_STREAM_NON_BLOCKING = 1, CU_EVENT_DEFAULT = 0, CU_HOST_PORTABLE = 1 };
-enum { CU_POINTER_MEMORY_TYPE = 2, CU_MEMORY_OF_HOST = 1 };
+enum { CU_POINTER_MEMORY_TYPE = 2, CU_POINTER_IS_MANAGED = 8, CU_POINTER_DEVICE = 9 };
+enum { CU_MEMORY_OF_HOST = 1, CU_MEMORY_OF_DEVICE = 2 };
 enum { CU_FUNCTION_MAX_SHARED = 8, CU_FUNCTION_PREFER_SHARED = 9 };
 
 /* X(field, name in the library, arguments) */
@@ -36,6 +37,7 @@ enum { CU_FUNCTION_MAX_SHARED = 8, CU_FUNCTION_PREFER_SHARED = 9 };
     X(context_release, "cuDevicePrimaryCtxRelease_v2", (cu_device))                                \
     X(context_push, "cuCtxPushCurrent_v2", (cu_context))                                           \
     X(context_pop, "cuCtxPopCurrent_v2", (cu_context *))                                           \
+    X(context_device, "cuCtxGetDevice", (cu_device *))                                             \
     X(stream_priorities, "cuCtxGetStreamPriorityRange", (int *, int *))                            \
     X(memory_info, "cuMemGetInfo_v2", (size_t *, size_t *))                                        \
     X(allocate, "cuMemAlloc_v2", (cu_pointer *, size_t))                                           \
@@ -68,11 +70,14 @@ enum { CU_FUNCTION_MAX_SHARED = 8, CU_FUNCTION_PREFER_SHARED = 9 };
 
 #define FIELD(field, name, arguments) cu_result(*field) arguments;
 static struct driver {
-    const char *why; /* it cannot be used; NULL where it can */
+    const char *why; /* it cannot be called; NULL where it can */
     CALLS(FIELD)
 } driver;
+static bool driver_begins; /* as it was asked to */
 
-static pthread_once_t driver_once = PTHREAD_ONCE_INIT;
+static pthread_once_t load_once = PTHREAD_ONCE_INIT, begin_once = PTHREAD_ONCE_INIT;
+
+#define LIBRARY "libcuda.so.1"
 
 /* dlsym hands back an object pointer, which C does not let us call: the bytes are the same. */
 #define LOAD(field, name, arguments)                                                               \
@@ -85,23 +90,29 @@ static pthread_once_t driver_once = PTHREAD_ONCE_INIT;
     }
 
 static void load_driver(void) {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
-        driver.why = "NVIDIA's driver (libcuda.so.1) is not installed";
+        driver.why = "NVIDIA's driver (" LIBRARY ") is not installed";
         return;
     }
     CALLS(LOAD)
-    if (!driver.why && driver.init(0) != CU_SUCCESS)
-        driver.why = "NVIDIA's driver finds no GPU";
+}
+
+static void begin_driver(void) {
+    pthread_once(&load_once, load_driver);
+    driver_begins = !driver.why && driver.init(0) == CU_SUCCESS;
 }
 
 uint32_t cogpu_gpu_count(const char **why) {
     int count = 0;
-    pthread_once(&driver_once, load_driver);
-    if (!driver.why && (driver.device_count(&count) != CU_SUCCESS || count < 0))
+    pthread_once(&begin_once, begin_driver);
+    if (driver_begins && (driver.device_count(&count) != CU_SUCCESS || count < 0))
         count = 0;
     if (why)
-        *why = driver.why ? driver.why : count == 0 ? "there is no GPU" : NULL;
+        *why = driver.why       ? driver.why
+               : !driver_begins ? "NVIDIA's driver finds no GPU"
+               : count == 0     ? "there is no GPU"
+                                : NULL;
     return (uint32_t)count;
 }
 
@@ -165,6 +176,21 @@ static cu_pointer address(const void *memory) {
     return (cu_pointer)(uintptr_t)memory;
 }
 
+cogpu_status cogpu_gpu_current(uint32_t *ordinal, cogpu_error *error) {
+    const char *why;
+    cu_device device = 0;
+    cogpu_gpu_count(&why);
+    *ordinal = 0;
+    if (why)
+        return cogpu_fail(error, COGPU_DEVICE, "no GPU can be used: %s", why);
+    cu_result result = driver.context_device(&device);
+    if (result == CU_INVALID_CONTEXT)
+        return COGPU_OK;
+    TRY(explain(result, "to tell which device is current", error));
+    *ordinal = (uint32_t)device;
+    return COGPU_OK;
+}
+
 /* ---- memory -------------------------------------------------------------------------------- */
 
 static cogpu_status driver_memory(cogpu_gpu *gpu, uint64_t *free, uint64_t *total,
@@ -202,17 +228,48 @@ static void driver_release_pinned(cogpu_gpu *gpu, void *memory) {
         (void)leave(driver.release_host(memory), "to free memory", NULL);
 }
 
-/* The driver says so of memory that is pinned; other memory of the host it does not know. */
-static bool is_known_on_host(const void *memory) {
+/* What the driver says of memory; 0 where it does not know it, as that of the host which is not
+ * pinned. */
+static unsigned kind_of(const void *memory) {
     unsigned type = 0;
-    return driver.pointer_attribute(&type, CU_POINTER_MEMORY_TYPE, address(memory)) == CU_SUCCESS &&
-           type == CU_MEMORY_OF_HOST;
+    return driver.pointer_attribute(&type, CU_POINTER_MEMORY_TYPE, address(memory)) == CU_SUCCESS
+               ? type
+               : 0;
+}
+
+static bool is_managed(const void *memory) {
+    unsigned is = 0;
+    return driver.pointer_attribute(&is, CU_POINTER_IS_MANAGED, address(memory)) == CU_SUCCESS &&
+           is != 0;
+}
+
+/* Whether somebody in this process has loaded the driver. Without that there is no memory of its
+ * GPUs, and a question is no reason to begin: a process that is to fork would lose them. */
+static bool is_loaded(void) {
+    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    if (!library)
+        return false;
+    dlclose(library);
+    pthread_once(&load_once, load_driver);
+    return !driver.why;
+}
+
+/* Managed memory counts as that of its GPU, wherever its pages are now. No context is needed. */
+bool cogpu_gpu_holds(const void *memory, uint32_t *ordinal) {
+    int device = -1;
+    if (!is_loaded() || (kind_of(memory) != CU_MEMORY_OF_DEVICE && !is_managed(memory)) ||
+        driver.pointer_attribute(&device, CU_POINTER_DEVICE, address(memory)) != CU_SUCCESS ||
+        device < 0)
+        return false;
+    *ordinal = (uint32_t)device;
+    return true;
 }
 
 static bool driver_is_pinned(cogpu_gpu *gpu, const void *memory, uint64_t bytes) {
     if (bytes == 0 || enter(gpu) != CU_SUCCESS)
         return false;
-    bool is = is_known_on_host(memory) && is_known_on_host((const uint8_t *)memory + bytes - 1);
+    bool is = kind_of(memory) == CU_MEMORY_OF_HOST &&
+              kind_of((const uint8_t *)memory + bytes - 1) == CU_MEMORY_OF_HOST;
     (void)leave(CU_SUCCESS, "to leave its context", NULL);
     return is;
 }

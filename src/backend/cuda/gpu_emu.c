@@ -123,6 +123,23 @@ static cogpu_status take(struct emu_gpu *emu, uint64_t bytes, bool is_pinned, vo
     return COGPU_OK;
 }
 
+/* The allocation in which a place lies; NULL where it lies in none. */
+static const struct block *block_of(const struct emu_gpu *emu, const void *memory) {
+    const uint8_t *at = memory;
+    const struct block *block = emu->blocks;
+    while (block && !(at >= block->memory && at < block->memory + block->bytes))
+        block = block->next;
+    return block;
+}
+
+bool cogpu_gpu_emu_holds(cogpu_gpu *gpu, const void *memory) {
+    struct emu_gpu *emu = enter(gpu);
+    const struct block *block = block_of(emu, memory);
+    bool holds = block && !block->is_pinned;
+    leave(emu);
+    return holds;
+}
+
 static void emu_release(cogpu_gpu *gpu, void *memory) {
     struct emu_gpu *emu = enter(gpu);
     struct block **link = &emu->blocks, *block;
@@ -153,11 +170,9 @@ static cogpu_status emu_allocate_pinned(cogpu_gpu *gpu, uint64_t bytes, void **m
 
 static bool emu_is_pinned(cogpu_gpu *gpu, const void *memory, uint64_t bytes) {
     struct emu_gpu *emu = enter(gpu);
-    const uint8_t *at = memory;
-    bool is_pinned = false;
-    for (const struct block *block = emu->blocks; block; block = block->next)
-        if (block->is_pinned && at >= block->memory && at < block->memory + block->bytes)
-            is_pinned = bytes <= (uint64_t)(block->memory + block->bytes - at);
+    const struct block *block = block_of(emu, memory);
+    bool is_pinned = block && block->is_pinned &&
+                     bytes <= (uint64_t)(block->memory + block->bytes - (const uint8_t *)memory);
     leave(emu);
     return is_pinned;
 }
@@ -300,13 +315,17 @@ static cogpu_status emu_launch(cogpu_gpu *gpu, const cogpu_kernel *kernel, uint3
     return add(gpu, stream, &thing, error);
 }
 
+static bool is_default(const cogpu_gpu_stream *stream) {
+    return !stream || stream == COGPU_GPU_LEGACY || stream == COGPU_GPU_PER_THREAD;
+}
+
 /* Only what stands in a stream comes to pass; the default one is always through. */
 static cogpu_status record(struct emu_gpu *emu, cogpu_gpu_event *event, cogpu_gpu_stream *stream,
                            cogpu_error *error) {
-    struct recording *recording = stream ? cogpu_allocate(sizeof *recording) : NULL;
-    if (stream && !recording)
+    struct recording *recording = is_default(stream) ? NULL : cogpu_allocate(sizeof *recording);
+    if (!is_default(stream) && !recording)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for the emulator");
-    if (stream) {
+    if (recording) {
         *recording = (struct recording){.holders = 2, .stream = stream};
         cogpu_status status =
             append(emu, stream, &(struct thing){.what = RECORD, .recording = recording}, error);
@@ -337,7 +356,7 @@ static cogpu_status wait_event(struct emu_gpu *emu, cogpu_gpu_stream *stream,
     struct thing thing = {.what = WAIT, .recording = event->last};
     if (!event->last || event->last->is_done)
         return COGPU_OK;
-    if (!stream) {
+    if (is_default(stream)) {
         finish(emu, event->last);
         return told(emu, error);
     }

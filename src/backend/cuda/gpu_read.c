@@ -45,6 +45,7 @@ struct cogpu_gpu_reader {
     cogpu_gpu_event *before;            /* what `stream` held when a read or a step of it began */
     cogpu_gpu_stream *stream;
     bool has_before;
+    cogpu_gpu_event *callers; /* what the default stream of the calling thread held then */
 };
 
 /* ---- slots --------------------------------------------------------------------------------- */
@@ -59,7 +60,8 @@ static void close_slots(cogpu_gpu_reader *reader) {
     for (uint32_t i = 0; i < COGPU_SLOTS; i++)
         cogpu_slot_close(reader->gpu, &reader->slots[i]);
     reader->gpu->calls->event_close(reader->gpu, reader->before);
-    reader->before = NULL;
+    reader->gpu->calls->event_close(reader->gpu, reader->callers);
+    reader->before = reader->callers = NULL;
     reader->berth_bytes = reader->pinned_bytes = 0;
 }
 
@@ -132,6 +134,8 @@ static cogpu_status open_berths(cogpu_gpu_reader *reader, const struct needs *ne
                           (unsigned long long)(free_bytes >> 20),
                           (unsigned long long)(total >> 20));
     cogpu_status status = reader->gpu->calls->event_open(reader->gpu, &reader->before, error);
+    if (status == COGPU_OK)
+        status = reader->gpu->calls->event_open(reader->gpu, &reader->callers, error);
     for (uint32_t i = 0; status == COGPU_OK && i < COGPU_BERTHS; i++) {
         status = cogpu_berth_open(reader->gpu, wanted, &reader->berths[i], error);
         if (status == COGPU_OK)
@@ -321,11 +325,21 @@ static cogpu_status launch_engines(const cogpu_gpu_reader *reader, struct cogpu_
     return status;
 }
 
+/* A stream that is the calling thread's must be noted by that thread, before others work for it. */
+static cogpu_status note_callers(cogpu_gpu_reader *reader, const cogpu_raster *raster,
+                                 cogpu_error *error) {
+    return raster->stream == COGPU_GPU_PER_THREAD
+               ? reader->gpu->calls->record(reader->gpu, reader->callers, raster->stream, error)
+               : COGPU_OK;
+}
+
 /* The raster may be in use by what its stream holds already. That is noted once, since the default
  * stream of a device waits for many others. */
 static cogpu_status wait_for_raster(cogpu_gpu_reader *reader, const struct cogpu_slot *slot,
                                     const cogpu_raster *raster, cogpu_error *error) {
     const cogpu_gpu_calls *calls = reader->gpu->calls;
+    if (raster->stream == COGPU_GPU_PER_THREAD)
+        return calls->wait_event(reader->gpu, slot->berth->stream, reader->callers, error);
     if (!reader->has_before || reader->stream != raster->stream) {
         reader->stream = raster->stream;
         TRY(calls->record(reader->gpu, reader->before, reader->stream, error));
@@ -666,6 +680,9 @@ static cogpu_status start_tasks(cogpu_gpu_reader *reader, cogpu_gpu_work *work,
     struct filling filling = {.reader = reader};
     uint32_t chosen;
     TRY(open_berths_for(reader, work, error));
+    for (uint32_t i = 0; i < work->count; i++)
+        if (i == 0 || work->tasks[i].raster != work->tasks[i - 1].raster)
+            TRY(note_callers(reader, work->tasks[i].raster, error));
     for (uint32_t done = 0; done < work->count; done += chosen) {
         TRY(choose(reader, work, work->tasks + done, work->count - done, &filling, &chosen, error));
         TRY(fill(&filling, work, error));
@@ -927,6 +944,8 @@ cogpu_status cogpu_gpu_put(cogpu_gpu_reader *reader, const uint8_t *from, uint32
                             "a row does not fit the device memory that the read may take: raise "
                             "`device_bytes` of the context");
     reader->has_before = false;
+    if (status == COGPU_OK)
+        status = note_callers(reader, raster, error);
     if (status == COGPU_OK)
         status = wait_for_raster(reader, slot, raster, error);
     for (uint32_t row = 0; status == COGPU_OK && row < rows; row += piece)

@@ -746,10 +746,8 @@ cogpu_status cogpu_gpu_writer_add_row(cogpu_gpu_writer *writer, void *level, con
 
 static cogpu_status bring_packed(cogpu_gpu *gpu, const cogpu_raster *from,
                                  const cogpu_raster *packed, uint32_t rows, uint64_t bytes,
-                                 uint8_t *to, cogpu_gpu_stream *stream, cogpu_gpu_event *before,
-                                 cogpu_error *error) {
-    TRY(gpu->calls->record(gpu, before, from->stream, error));
-    TRY(gpu->calls->wait_event(gpu, stream, before, error));
+                                 uint8_t *to, cogpu_gpu_stream *stream, cogpu_error *error) {
+    TRY(cogpu_gpu_follow(gpu, stream, from->stream, error));
     TRY(cogpu_gpu_move_rows(gpu, from, packed, rows, stream, error));
     TRY(gpu->calls->copy_down(gpu, to, packed->data, bytes, stream, error));
     return gpu->calls->finish_stream(gpu, stream, error);
@@ -761,7 +759,6 @@ cogpu_status cogpu_gpu_bring_down(cogpu_gpu *gpu, const cogpu_raster *raster, ui
     const uint64_t size = cogpu_type_bytes(raster->type), row_bytes = raster->width * size;
     cogpu_raster from = *raster, packed = *raster;
     cogpu_gpu_stream *stream = NULL;
-    cogpu_gpu_event *before = NULL;
     from.data = (uint8_t *)from.data + (int64_t)first * from.stride_y;
     packed.stride_x = (int64_t)size;
     packed.stride_y = (int64_t)row_bytes;
@@ -773,14 +770,11 @@ cogpu_status cogpu_gpu_bring_down(cogpu_gpu *gpu, const cogpu_raster *raster, ui
     if (status == COGPU_OK)
         status = calls->stream_open(gpu, false, &stream, error);
     if (status == COGPU_OK)
-        status = calls->event_open(gpu, &before, error);
-    if (status == COGPU_OK)
-        status = bring_packed(gpu, &from, &packed, rows, bytes, to, stream, before, error);
+        status = bring_packed(gpu, &from, &packed, rows, bytes, to, stream, error);
     if (stream && status != COGPU_OK) /* what it has of the rows is not waited for yet */
         (void)calls->finish_stream(gpu, stream, NULL);
     if (stream)
         calls->stream_close(gpu, stream);
-    calls->event_close(gpu, before);
     calls->release(gpu, packed.data);
     return status;
 }
