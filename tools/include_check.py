@@ -26,7 +26,7 @@ MAY_SEE = {
     "api": PLAN | {"backend", "api"},
 }
 # Folders outside src/ that know the library by its public header alone.
-PUBLIC_ONLY = ["cli", "examples"]
+PUBLIC_ONLY = ["cli", "examples", "python/src"]
 
 # Memory is base/memory.h's, text is base/status.h's, and the process is not ours to end.
 FORBIDDEN = ["malloc", "calloc", "realloc", "free", "printf", "fprintf", "puts", "abort", "exit",
@@ -78,6 +78,14 @@ def check_calls(root, path):
             yield f"{path.relative_to(root)}:{number}: {call}() is not used in src/ outside base/"
 
 
+def check_python(root, path):
+    """Headers of Python 3.12 take None, True and False for immortal, and do not count them; to 3.11, which
+    the module is for too, they are not."""
+    for number, line in enumerate(without_comments(path.read_text()).splitlines(), 1):
+        if "Py_RETURN_" in line:
+            yield f"{path.relative_to(root)}:{number}: Py_NewRef counts on every Python, Py_RETURN_... does not"
+
+
 def check_public(root, path):
     for number, header in includes(path):
         if "/" in header:
@@ -91,6 +99,8 @@ def check(root):
     for folder in PUBLIC_ONLY:
         for path in sources(root / folder):
             yield from check_public(root, path)
+    for path in sources(root / "python" / "src"):
+        yield from check_python(root, path)
 
 
 def main():

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Checks the names that the libraries show to the world.
 
-Takes the shared library, the static library and cogpu.h; prints one line for each offence, and ends
-with 1 if there is any. A shared library exports what cogpu.h declares and nothing else; a static one
-cannot hide its inner names, so all of them begin with cogpu_.
+Takes the shared library, the static library and cogpu.h, and the module of the Python package where it
+was built; prints one line for each offence, and ends with 1 if there is any. A shared library exports
+what cogpu.h declares and nothing else; a static one cannot hide its inner names, so all of them begin
+with cogpu_. The module exports what Python calls, and asks of Python no more than the limited API has.
 """
 
 import argparse
@@ -15,6 +16,9 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 # What linkers and sanitizers add to every shared library.
 NOT_OURS = re.compile(r"_init$|_fini$|_edata$|_end$|__bss_start$|__(asan|ubsan|odr_asan|sancov)\w*")
+
+# Functions behind macros of Python's limited API.
+LIMITED_API_INNER = {"_Py_NoneStruct", "_Py_TrueStruct", "_Py_FalseStruct", "_Py_Dealloc", "_PyObject_New"}
 
 
 def defined_symbols(path, *flags):
@@ -42,6 +46,16 @@ def check(shared, static, header):
             yield f"{static.name} defines {name}, which does not begin with cogpu_"
 
 
+def check_module(module):
+    for name in sorted(defined_symbols(module, "--dynamic") - {"PyInit__cogpu"}):
+        yield f"{module.name} exports {name}"
+    output = subprocess.run(["nm", "--undefined-only", "--dynamic", module], capture_output=True, text=True,
+                            check=True).stdout
+    for name in sorted(re.findall(r"U (_Py\w+)", output)):
+        if name not in LIMITED_API_INNER:
+            yield f"{module.name} needs {name}, which is not in Python's limited API"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", type=pathlib.Path, nargs="?", default=ROOT / "build")
@@ -49,6 +63,9 @@ def main():
     arguments = parser.parse_args()
     offences = list(check(arguments.build / "libcogpu.so", arguments.build / "libcogpu.a",
                           arguments.header))
+    module = arguments.build / "python" / "cogpu" / "_cogpu.abi3.so"
+    if module.exists():
+        offences += check_module(module)
     print("\n".join(offences) if offences else "symbols are in order")
     return 1 if offences else 0
 

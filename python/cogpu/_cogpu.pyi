@@ -1,0 +1,92 @@
+"""The engine, as the extension module shows it: files, arrays, writers. It takes plain words and numbers and checks them;
+what is pleasant to use stands in the modules around it. All calls that work release the GIL. All failures are errors.Error.
+
+Devices are named "cpu", "cuda", "cuda:N", "emu", "emu:N"; without a number it is the calling thread's current one
+(cogpu_device_current). Windows are (x, y, width, height) here. Arrays are all that has __dlpack__ (versioned is asked for
+first), __cuda_array_interface__ or __array_interface__, or is a buffer; 2-D ones are one band.
+"""
+
+from typing import Any
+
+class Array:
+    """Pixels in memory of the host or of a device, shaped (band, y, x). Memory is freed with the last that refers to it,
+    on any thread, also after the interpreter's end."""
+
+    @property
+    def shape(self) -> tuple[int, int, int]: ...
+    @property
+    def dtype(self) -> str:
+        """NumPy's name: "float32"; "complex_int16" and "complex_int32" where NumPy has none."""
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def device(self) -> str:
+        """ "cpu", "cuda:0", "emu:1" """
+    @property
+    def result(self) -> dict[str, Any]:
+        """What the read did: fields of cogpu_result."""
+    def wait(self) -> None:
+        """Of a read with wait=False: waits, and raises what went wrong; and raises DeviceError where blocks came late, after
+        others may have used the memory."""
+    def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None,
+                   dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> object: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    # __array_interface__ of host and emulated memory, __cuda_array_interface__ of a GPU's; both show complex integers as pairs.
+
+class File:
+    def __init__(self, source: object, *, sidecar: bool = True, limits: dict[str, int] | None = None) -> None:
+        """A path (str, bytes, os.PathLike), or the whole file as a buffer (not bytes), or an object with read and seek, which is read under a
+        lock."""
+    def info(self, image: int = 0) -> dict[str, Any]:
+        """Fields of cogpu_image by name; types and enums as words; nodata None or an int, float; gcps a list of tuples; rpc a tuple or
+        None; palette a list of (r, g, b) or None."""
+    def level(self, image: int, level: int) -> dict[str, Any]: ...
+    def band(self, image: int, band: int) -> dict[str, Any]: ...
+    def items(self, image: int = 0) -> list[dict[str, Any]]: ...
+    def crs(self, image: int = 0) -> dict[str, Any] | None: ...
+    def wkt(self, image: int = 0) -> str | None:
+        """None where there are no keys, no PROJ, or PROJ cannot name the system."""
+    def geokeys(self, image: int = 0) -> list[tuple[int, str, object]]: ...
+    def directories(self) -> list[dict[str, Any]]: ...
+    def tags(self, directory: int) -> list[dict[str, Any]]: ...
+    def tag(self, directory: int, id: int) -> object:
+        """bytes of a text or of UNDEFINED, else a tuple of numbers."""
+    def read(self, *, image: int = 0, level: int = 0, window: tuple[int, int, int, int] | None = None,
+             bands: tuple[int, ...] | None = None, part: str = "pixels", dtype: str | None = None,
+             nan_where_invalid: bool = False, scaled: bool = False, fill_bad_blocks: bool = False,
+             threads: int = 0, device: str | None = None, out: object = None, stream: int | None = None, wait: bool = True) -> Array:
+        """Bands are 1-based. With `out` the pixels go there, and the Array that comes back is a view of it that keeps it alive; `device` is needed with
+        `out` only to say that memory of the host is to be an emulated GPU's."""
+    def close(self) -> None:
+        """Safe while others read: the file is closed after the last of them."""
+
+def read_many(requests: list[tuple[File, dict[str, Any]]]) -> list[Array]:
+    """One batch. A request is a file and the keywords of its read, without wait and threads."""
+
+class Writer:
+    def __init__(self, target: object, profile: dict[str, Any]) -> None:
+        """A path, None for memory, or an object with write (and seek, where it has one and seekable() is true; else in order). The profile has the fields of
+        cogpu_profile by name; enums as words; `nodata` a text; items as in File.items; `device` as above."""
+    def push(self, rows: object, mask: object = None, stream: int | None = None) -> None: ...
+    def put(self, level: int, part: str, block: int, data: object) -> None: ...
+    def close(self) -> dict[str, Any]:
+        """Fields of cogpu_written; "memory" a read-only buffer where the target was None."""
+    def abort(self) -> None: ...
+
+def outline(profile: dict[str, Any]) -> list[dict[str, int]]: ...
+def encode(profile: dict[str, Any], level: int, part: str, block: int, pixels: object) -> bytes: ...
+def overview_needs(profile: dict[str, Any], level: int, window: tuple[int, int, int, int]) -> tuple[int, int, int, int]: ...
+def overview_make(profile: dict[str, Any], level: int, window: tuple[int, int, int, int], pixels: object, mask: object = None) -> tuple[Array, Array | None]: ...
+
+def version() -> str: ...
+def devices() -> list[dict[str, Any]]: ...
+def codecs() -> list[dict[str, Any]]: ...
+def device_of(array: object) -> str: ...
+def place(array: object, device: str) -> Array:
+    """An Array over an array of the host's; for a GPU, of a copy there."""
+def current_device(kind: str) -> str: ...
+def check(file: File, *, strict: bool = False) -> dict[str, Any]: ...
+def configure(*, threads: int = 0, cache_bytes: int = 0, device_bytes: int = 0, jpeg_engines: bool = False) -> None:
+    """Of the one context of the process, which the first read makes; a new one from then on."""
+def forget_context() -> None:
+    """After a fork: its threads are not here."""

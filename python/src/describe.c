@@ -1,0 +1,547 @@
+/*
+ * Takes an open file, hands on dicts, lists and tuples of what is in it: images, levels, bands,
+ * coordinate systems, raw tags, and what a check of it found.
+ */
+#include "fields.h"
+#include "file.h"
+#include "gil.h"
+
+#include <stdlib.h>
+
+/* ---- arguments ------------------------------------------------------------------------------- */
+
+/* The file and one or two numbers, by name; NULL with an exception. */
+static struct handle *take_numbers(PyObject *file, PyObject *arguments, PyObject *words,
+                                   char **names, uint32_t *first, uint32_t *second) {
+    PyObject *one = NULL, *two = NULL;
+    if (!PyArg_ParseTupleAndKeywords(arguments, words, second ? "OO" : "|O", names, &one, &two) ||
+        (one && !number_u32(one, names[0], first)) || (two && !number_u32(two, names[1], second)))
+        return NULL;
+    return file_take(file);
+}
+
+static struct handle *take_image(PyObject *file, PyObject *arguments, PyObject *words,
+                                 uint32_t *image) {
+    static char *names[] = {"image", NULL};
+    return take_numbers(file, arguments, words, names, image, NULL);
+}
+
+static PyObject *drop_after(struct handle *handle, PyObject *result) {
+    handle_drop(handle);
+    return result;
+}
+
+/* ---- images ---------------------------------------------------------------------------------- */
+
+static PyObject *numbers_tuple(const double *numbers, size_t count) {
+    PyObject *tuple = PyTuple_New((Py_ssize_t)count);
+    for (size_t i = 0; tuple && i < count; i++) {
+        PyObject *number = PyFloat_FromDouble(numbers[i]);
+        if (!number || PyTuple_SetItem(tuple, (Py_ssize_t)i, number) != 0)
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+/* An int for images of integers, where it is one of them. */
+static PyObject *nodata_object(const cogpu_image *image) {
+    const cogpu_nodata *nodata = &image->nodata;
+    if (!nodata->text)
+        return Py_NewRef(Py_None);
+    if (!nodata->matches)
+        return PyFloat_FromDouble(nodata->value);
+    if (image->type == COGPU_I64)
+        return PyLong_FromLongLong(nodata->i64);
+    if (image->type == COGPU_U64)
+        return PyLong_FromUnsignedLongLong(nodata->u64);
+    return image->type < COGPU_U64 ? PyLong_FromDouble(nodata->value)
+                                   : PyFloat_FromDouble(nodata->value);
+}
+
+static PyObject *palette_object(const cogpu_image *image) {
+    if (!image->palette)
+        return Py_NewRef(Py_None);
+    PyObject *list = PyList_New(0);
+    uint32_t count = image->palette_entries;
+    const uint16_t *reds = image->palette, *greens = reds + count, *blues = greens + count;
+    for (uint32_t i = 0; list && i < count; i++)
+        if (!list_add(list, Py_BuildValue("(III)", reds[i], greens[i], blues[i])))
+            Py_CLEAR(list);
+    return list;
+}
+
+static PyObject *gcps_object(const cogpu_image *image) {
+    PyObject *list = PyList_New(0);
+    for (uint32_t i = 0; list && i < image->gcp_count; i++) {
+        const cogpu_gcp *gcp = &image->gcps[i];
+        if (!list_add(list, Py_BuildValue("(dddddd)", gcp->column, gcp->row, gcp->level, gcp->x,
+                                          gcp->y, gcp->z)))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static const char *layout_word(cogpu_layout layout) {
+    return layout == COGPU_TILES ? "tiles" : "strips";
+}
+
+static bool add_image(PyObject *dict, const cogpu_image *image) {
+    static const char *const validities[] = {"all", "mask", "nodata", "alpha"};
+    return dict_add(dict, "layout", text_object(layout_word(image->layout))) &&
+           dict_add(dict, "validity", text_object(validities[image->validity])) &&
+           dict_add(dict, "nodata", nodata_object(image)) &&
+           dict_add(dict, "nodata_text", text_object(image->nodata.text)) &&
+           dict_add(dict, "nodata_matches", PyBool_FromLong(image->nodata.matches)) &&
+           dict_add(dict, "palette", palette_object(image)) &&
+           dict_add(dict, "transform", numbers_tuple(image->transform, 6)) &&
+           dict_add(dict, "gcps", gcps_object(image)) &&
+           dict_add(dict, "rpc", image->rpc ? numbers_tuple(image->rpc, 92) : Py_NewRef(Py_None));
+}
+
+PyObject *file_info(PyObject *file, PyObject *arguments, PyObject *words) {
+    static const struct field fields[] = {
+        FIELD(cogpu_image, images, FIELD_U32),
+        FIELD(cogpu_image, directory, FIELD_U32),
+        FIELD(cogpu_image, width, FIELD_U32),
+        FIELD(cogpu_image, height, FIELD_U32),
+        FIELD(cogpu_image, bands, FIELD_U32),
+        FIELD(cogpu_image, type, FIELD_TYPE),
+        FIELD(cogpu_image, bits, FIELD_U32),
+        FIELD(cogpu_image, levels, FIELD_U32),
+        FIELD(cogpu_image, block_width, FIELD_U32),
+        FIELD(cogpu_image, block_height, FIELD_U32),
+        FIELD(cogpu_image, blocks, FIELD_U64),
+        FIELD(cogpu_image, planar, FIELD_FLAG),
+        FIELD(cogpu_image, compression, FIELD_U32),
+        FIELD(cogpu_image, codec, FIELD_TEXT),
+        FIELD(cogpu_image, predictor, FIELD_U32),
+        FIELD(cogpu_image, photometric, FIELD_U32),
+        FIELD(cogpu_image, orientation, FIELD_U32),
+        FIELD(cogpu_image, fill_order, FIELD_U32),
+        FIELD(cogpu_image, big_endian, FIELD_FLAG),
+        FIELD(cogpu_image, bigtiff, FIELD_FLAG),
+        FIELD(cogpu_image, ghost, FIELD_U32),
+        FIELD(cogpu_image, description, FIELD_TEXT),
+        FIELD(cogpu_image, alpha_band, FIELD_U32),
+        FIELD(cogpu_image, premultiplied, FIELD_FLAG),
+        FIELD(cogpu_image, has_transform, FIELD_FLAG),
+        FIELD(cogpu_image, pixel_is_point, FIELD_FLAG),
+        FIELD(cogpu_image, geokeys, FIELD_U32),
+        FIELD(cogpu_image, items, FIELD_U32),
+        FIELD(cogpu_image, warning, FIELD_TEXT),
+    };
+    uint32_t index = 0;
+    cogpu_image image;
+    cogpu_error error;
+    struct handle *handle = take_image(file, arguments, words, &index);
+    if (!handle)
+        return NULL;
+    if (cogpu_info(handle_file(handle), index, &image, &error) != COGPU_OK)
+        return drop_after(handle, raise_error(&error));
+    PyObject *dict = fields_dict(fields, FIELD_COUNT(fields), &image);
+    if (dict && !add_image(dict, &image))
+        Py_CLEAR(dict);
+    return drop_after(handle, dict);
+}
+
+PyObject *file_level(PyObject *file, PyObject *arguments, PyObject *words) {
+    static const struct field fields[] = {
+        FIELD(cogpu_level, directory, FIELD_U32),     FIELD(cogpu_level, external, FIELD_FLAG),
+        FIELD(cogpu_level, width, FIELD_U32),         FIELD(cogpu_level, height, FIELD_U32),
+        FIELD(cogpu_level, block_width, FIELD_U32),   FIELD(cogpu_level, block_height, FIELD_U32),
+        FIELD(cogpu_level, blocks, FIELD_U64),        FIELD(cogpu_level, compression, FIELD_U32),
+        FIELD(cogpu_level, codec, FIELD_TEXT),        FIELD(cogpu_level, predictor, FIELD_U32),
+        FIELD(cogpu_level, has_mask, FIELD_FLAG),     FIELD(cogpu_level, mask_directory, FIELD_U32),
+        FIELD(cogpu_level, has_transform, FIELD_FLAG)};
+    static char *names[] = {"image", "level", NULL};
+    uint32_t image = 0, index = 0;
+    cogpu_level level;
+    cogpu_error error;
+    struct handle *handle = take_numbers(file, arguments, words, names, &image, &index);
+    if (!handle)
+        return NULL;
+    if (cogpu_level_info(handle_file(handle), image, index, &level, &error) != COGPU_OK)
+        return drop_after(handle, raise_error(&error));
+    PyObject *dict = fields_dict(fields, FIELD_COUNT(fields), &level);
+    if (dict && (!dict_add(dict, "layout", text_object(layout_word(level.layout))) ||
+                 !dict_add(dict, "transform", numbers_tuple(level.transform, 6))))
+        Py_CLEAR(dict);
+    return drop_after(handle, dict);
+}
+
+PyObject *file_band(PyObject *file, PyObject *arguments, PyObject *words) {
+    static const struct field fields[] = {
+        FIELD(cogpu_band, description, FIELD_TEXT),    FIELD(cogpu_band, unit, FIELD_TEXT),
+        FIELD(cogpu_band, interpretation, FIELD_TEXT), FIELD(cogpu_band, scale, FIELD_DOUBLE),
+        FIELD(cogpu_band, offset, FIELD_DOUBLE),       FIELD(cogpu_band, has_scale, FIELD_FLAG)};
+    static char *names[] = {"image", "band", NULL};
+    uint32_t image = 0, index = 0;
+    cogpu_band band;
+    cogpu_error error;
+    struct handle *handle = take_numbers(file, arguments, words, names, &image, &index);
+    if (!handle)
+        return NULL;
+    bool is_there = cogpu_band_info(handle_file(handle), image, index, &band, &error) == COGPU_OK;
+    return drop_after(handle, is_there ? fields_dict(fields, FIELD_COUNT(fields), &band)
+                                       : raise_error(&error));
+}
+
+/* What comes one by one until the library says that it is absent: a list of what `describe` makes
+ * of each. */
+typedef cogpu_status list_entry(const cogpu_file *file, uint32_t of, uint32_t index,
+                                PyObject **made, cogpu_error *error);
+
+static PyObject *list_all(struct handle *handle, uint32_t of, list_entry *entry) {
+    PyObject *list = PyList_New(0);
+    for (uint32_t i = 0; list; i++) {
+        PyObject *made = NULL;
+        cogpu_error error;
+        cogpu_status status = entry(handle_file(handle), of, i, &made, &error);
+        if (status == COGPU_ABSENT && i > 0)
+            break;
+        if (status != COGPU_OK || !list_add(list, made)) {
+            Py_CLEAR(list);
+            if (status != COGPU_OK)
+                raise_error(&error);
+        }
+    }
+    return drop_after(handle, list);
+}
+
+static cogpu_status item_entry(const cogpu_file *file, uint32_t image, uint32_t index,
+                               PyObject **made, cogpu_error *error) {
+    static const struct field fields[] = {
+        FIELD(cogpu_item, domain, FIELD_TEXT), FIELD(cogpu_item, name, FIELD_TEXT),
+        FIELD(cogpu_item, value, FIELD_TEXT), FIELD(cogpu_item, role, FIELD_TEXT),
+        FIELD(cogpu_item, band, FIELD_I32)};
+    cogpu_item item;
+    cogpu_status status = cogpu_item_info(file, image, index, &item, error);
+    if (status == COGPU_OK)
+        *made = fields_dict(fields, FIELD_COUNT(fields), &item);
+    return status;
+}
+
+/* Lists that may be empty are asked for only where the image has so many. */
+static PyObject *list_of_image(PyObject *file, PyObject *arguments, PyObject *words,
+                               list_entry *entry, size_t count_at) {
+    uint32_t index = 0;
+    cogpu_image image;
+    cogpu_error error;
+    struct handle *handle = take_image(file, arguments, words, &index);
+    if (!handle)
+        return NULL;
+    if (cogpu_info(handle_file(handle), index, &image, &error) != COGPU_OK)
+        return drop_after(handle, raise_error(&error));
+    uint32_t count = *(const uint32_t *)((const char *)&image + count_at);
+    return count ? list_all(handle, index, entry) : drop_after(handle, PyList_New(0));
+}
+
+PyObject *file_items(PyObject *file, PyObject *arguments, PyObject *words) {
+    return list_of_image(file, arguments, words, item_entry, offsetof(cogpu_image, items));
+}
+
+/* ---- coordinate systems ---------------------------------------------------------------------- */
+
+PyObject *file_crs(PyObject *file, PyObject *arguments, PyObject *words) {
+    static const struct field fields[] = {
+        FIELD(cogpu_crs, model, FIELD_TEXT), FIELD(cogpu_crs, authority, FIELD_TEXT),
+        FIELD(cogpu_crs, code, FIELD_U32),   FIELD(cogpu_crs, vertical, FIELD_U32),
+        FIELD(cogpu_crs, name, FIELD_TEXT),  FIELD(cogpu_crs, epoch, FIELD_DOUBLE)};
+    uint32_t image = 0;
+    cogpu_crs crs;
+    cogpu_error error;
+    struct handle *handle = take_image(file, arguments, words, &image);
+    if (!handle)
+        return NULL;
+    cogpu_status status = cogpu_crs_info(handle_file(handle), image, &crs, &error);
+    if (status == COGPU_ABSENT)
+        return drop_after(handle, Py_NewRef(Py_None));
+    return drop_after(handle, status == COGPU_OK ? fields_dict(fields, FIELD_COUNT(fields), &crs)
+                                                 : raise_error(&error));
+}
+
+/* NULL with the status in `error`, else text to be freed. PROJ takes milliseconds each time that it
+ * is asked: so the first guess has room for what is usual. */
+static char *make_wkt(const cogpu_file *file, uint32_t image, cogpu_error *error) {
+    size_t capacity = 0, needed = 16 << 10;
+    char *text = NULL;
+    while (capacity < needed) {
+        capacity = needed;
+        free(text);
+        text = malloc(capacity);
+        if (!text) {
+            *error =
+                (cogpu_error){COGPU_MEMORY, -1, -1, -1, "out of memory for a coordinate system"};
+            return NULL;
+        }
+        if (cogpu_crs_wkt(file, image, text, capacity, &needed, error) != COGPU_OK) {
+            free(text);
+            return NULL;
+        }
+    }
+    return text;
+}
+
+PyObject *file_wkt(PyObject *file, PyObject *arguments, PyObject *words) {
+    uint32_t image = 0;
+    cogpu_error error;
+    char *text;
+    struct handle *handle = take_image(file, arguments, words, &image);
+    if (!handle)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+        text = make_wkt(handle_file(handle), image, &error);
+    Py_END_ALLOW_THREADS
+    PyObject *made = text || error.status == COGPU_ABSENT || error.status == COGPU_UNSUPPORTED
+                         ? text_object(text)
+                         : raise_error(&error);
+    free(text);
+    return drop_after(handle, made);
+}
+
+/* One number for itself, several as a tuple. */
+static PyObject *key_value(const cogpu_geokey *key) {
+    if (key->kind == COGPU_KEY_TEXT)
+        return text_object(key->text);
+    if (key->kind == COGPU_KEY_DOUBLE)
+        return key->count == 1 ? PyFloat_FromDouble(key->doubles[0])
+                               : numbers_tuple(key->doubles, key->count);
+    if (key->count == 1)
+        return PyLong_FromLong(key->shorts[0]);
+    PyObject *tuple = PyTuple_New((Py_ssize_t)key->count);
+    for (uint32_t i = 0; tuple && i < key->count; i++)
+        if (PyTuple_SetItem(tuple, (Py_ssize_t)i, PyLong_FromLong(key->shorts[i])) != 0)
+            Py_CLEAR(tuple);
+    return tuple;
+}
+
+static cogpu_status geokey_entry(const cogpu_file *file, uint32_t image, uint32_t index,
+                                 PyObject **made, cogpu_error *error) {
+    cogpu_geokey key;
+    cogpu_status status = cogpu_geokey_info(file, image, index, &key, error);
+    PyObject *value = status == COGPU_OK ? key_value(&key) : NULL;
+    if (value)
+        *made = Py_BuildValue("(IsN)", (unsigned)key.id, key.name, value);
+    return status;
+}
+
+PyObject *file_geokeys(PyObject *file, PyObject *arguments, PyObject *words) {
+    return list_of_image(file, arguments, words, geokey_entry, offsetof(cogpu_image, geokeys));
+}
+
+/* ---- raw tags -------------------------------------------------------------------------------- */
+
+static cogpu_status directory_entry(const cogpu_file *file, uint32_t unused, uint32_t index,
+                                    PyObject **made, cogpu_error *error) {
+    static const struct field fields[] = {
+        FIELD(cogpu_directory, offset, FIELD_U64), FIELD(cogpu_directory, tags, FIELD_U32),
+        FIELD(cogpu_directory, parent, FIELD_I32), FIELD(cogpu_directory, subfile_type, FIELD_U32)};
+    cogpu_directory directory;
+    (void)unused;
+    cogpu_status status = cogpu_directory_info(file, index, &directory, error);
+    if (status == COGPU_OK)
+        *made = fields_dict(fields, FIELD_COUNT(fields), &directory);
+    return status;
+}
+
+PyObject *file_directories(PyObject *file, PyObject *unused) {
+    (void)unused;
+    struct handle *handle = file_take(file);
+    return handle ? list_all(handle, 0, directory_entry) : NULL;
+}
+
+static cogpu_status tag_entry(const cogpu_file *file, uint32_t directory, uint32_t index,
+                              PyObject **made, cogpu_error *error) {
+    static const struct field fields[] = {
+        FIELD(cogpu_tag, id, FIELD_U32),           FIELD(cogpu_tag, name, FIELD_TEXT),
+        FIELD(cogpu_tag, type, FIELD_U32),         FIELD(cogpu_tag, count, FIELD_U64),
+        FIELD(cogpu_tag, value_offset, FIELD_U64), FIELD(cogpu_tag, bytes, FIELD_U64)};
+    cogpu_tag tag;
+    cogpu_status status = cogpu_tag_info(file, directory, index, &tag, error);
+    if (status == COGPU_OK)
+        *made = fields_dict(fields, FIELD_COUNT(fields), &tag);
+    return status;
+}
+
+PyObject *file_tags(PyObject *file, PyObject *arguments, PyObject *words) {
+    static char *names[] = {"directory", NULL};
+    uint32_t directory = 0;
+    struct handle *handle = take_numbers(file, arguments, words, names, &directory, NULL);
+    return handle ? list_all(handle, directory, tag_entry) : NULL;
+}
+
+enum { TIFF_ASCII = 2, TIFF_UNDEFINED = 7, PIECE = 1 << 16 };
+
+/* One element, as cogpu_tag_read hands it out. */
+static PyObject *element_object(uint32_t type, const void *at) {
+    switch (type) {
+    case 1: /* BYTE */
+        return PyLong_FromLong(*(const uint8_t *)at);
+    case 3: /* SHORT */
+        return PyLong_FromLong(*(const uint16_t *)at);
+    case 4:  /* LONG */
+    case 13: /* IFD */
+        return PyLong_FromUnsignedLong(*(const uint32_t *)at);
+    case 5: /* RATIONAL */
+        return PyFloat_FromDouble((double)((const uint32_t *)at)[0] /
+                                  (double)((const uint32_t *)at)[1]);
+    case 6: /* SBYTE */
+        return PyLong_FromLong(*(const int8_t *)at);
+    case 8: /* SSHORT */
+        return PyLong_FromLong(*(const int16_t *)at);
+    case 9: /* SLONG */
+        return PyLong_FromLong(*(const int32_t *)at);
+    case 10: /* SRATIONAL */
+        return PyFloat_FromDouble((double)((const int32_t *)at)[0] /
+                                  (double)((const int32_t *)at)[1]);
+    case 11: /* FLOAT */
+        return PyFloat_FromDouble((double)*(const float *)at);
+    case 12: /* DOUBLE */
+        return PyFloat_FromDouble(*(const double *)at);
+    case 17: /* SLONG8 */
+        return PyLong_FromLongLong(*(const int64_t *)at);
+    default: /* LONG8, IFD8 */
+        return PyLong_FromUnsignedLongLong(*(const uint64_t *)at);
+    }
+}
+
+static bool add_elements(PyObject *list, const cogpu_tag *tag, const char *piece, uint64_t count) {
+    size_t size = (size_t)(tag->bytes / tag->count);
+    if (tag->type == TIFF_ASCII || tag->type == TIFF_UNDEFINED)
+        return list_add(list, PyBytes_FromStringAndSize(piece, (Py_ssize_t)count));
+    for (uint64_t i = 0; i < count; i++)
+        if (!list_add(list, element_object(tag->type, piece + i * size)))
+            return false;
+    return true;
+}
+
+/* In pieces, so that memory grows with what the file has, and not with what it claims to have.
+ * Without the GIL, since an object that is read from may be in use by a thread that needs it. */
+static bool read_tag(struct handle *handle, uint32_t directory, const cogpu_tag *tag,
+                     PyObject *list) {
+    static _Thread_local union {
+        char bytes[PIECE];
+        double aligned;
+    } piece;
+    uint64_t a_piece = tag->count ? PIECE / (tag->bytes / tag->count) : 1;
+    for (uint64_t done = 0; done < tag->count; done += a_piece) {
+        uint64_t count = tag->count - done < a_piece ? tag->count - done : a_piece;
+        cogpu_error error;
+        cogpu_status status;
+        Py_BEGIN_ALLOW_THREADS
+            status = cogpu_tag_read(handle_file(handle), directory, tag->id, done, count,
+                                    piece.bytes, &error);
+        Py_END_ALLOW_THREADS
+        if (status != COGPU_OK)
+            return handle_raise(handle, &error);
+        if (!add_elements(list, tag, piece.bytes, count))
+            return false;
+    }
+    return true;
+}
+
+static bool find_tag(const cogpu_file *file, uint32_t directory, uint32_t id, cogpu_tag *tag) {
+    cogpu_error error;
+    for (uint32_t i = 0; cogpu_tag_info(file, directory, i, tag, &error) == COGPU_OK; i++)
+        if (tag->id == id)
+            return true;
+    return error.status != COGPU_ABSENT ? raise_error(&error)
+                                        : raise_status(COGPU_ABSENT, "directory %u has no tag %u",
+                                                       (unsigned)directory, (unsigned)id);
+}
+
+static PyObject *tag_object(struct handle *handle, uint32_t directory, uint32_t id) {
+    cogpu_tag tag;
+    PyObject *list = find_tag(handle_file(handle), directory, id, &tag) ? PyList_New(0) : NULL,
+             *made = NULL;
+    if (list && read_tag(handle, directory, &tag, list)) {
+        PyObject *empty = PyBytes_FromStringAndSize(NULL, 0);
+        bool is_text = tag.type == TIFF_ASCII || tag.type == TIFF_UNDEFINED;
+        made =
+            is_text && empty ? PyObject_CallMethod(empty, "join", "O", list) : PyList_AsTuple(list);
+        Py_XDECREF(empty);
+    }
+    Py_XDECREF(list);
+    return made;
+}
+
+PyObject *file_tag(PyObject *file, PyObject *arguments, PyObject *words) {
+    static char *names[] = {"directory", "id", NULL};
+    uint32_t directory = 0, id = 0;
+    struct handle *handle = take_numbers(file, arguments, words, names, &directory, &id);
+    return handle ? drop_after(handle, tag_object(handle, directory, id)) : NULL;
+}
+
+/* ---- checking -------------------------------------------------------------------------------- */
+
+static PyObject *finding_object(const cogpu_finding *finding) {
+    static const struct field fields[] = {
+        FIELD(cogpu_finding, rule, FIELD_TEXT),     FIELD(cogpu_finding, advice, FIELD_TEXT),
+        FIELD(cogpu_finding, directory, FIELD_I32), FIELD(cogpu_finding, block, FIELD_I64),
+        FIELD(cogpu_finding, offset, FIELD_I64),    FIELD(cogpu_finding, more, FIELD_U64)};
+    PyObject *dict = fields_dict(fields, FIELD_COUNT(fields), finding), *who = PyList_New(0);
+    bool is_made =
+        dict && who &&
+        dict_add(dict, "severity", text_object(cogpu_severity_name(finding->severity))) &&
+        dict_add(dict, "message", text_object(finding->message)) &&
+        (!(finding->who & COGPU_SAYS_GDAL) || list_add(who, PyUnicode_FromString("gdal"))) &&
+        (!(finding->who & COGPU_SAYS_RIO_COGEO) ||
+         list_add(who, PyUnicode_FromString("rio_cogeo"))) &&
+        (!(finding->who & COGPU_SAYS_OGC) || list_add(who, PyUnicode_FromString("ogc")));
+    if (is_made && dict_add(dict, "who", who))
+        return dict;
+    if (!is_made)
+        Py_XDECREF(who);
+    Py_XDECREF(dict);
+    return NULL;
+}
+
+/* Failures stay raised, and the check ends with them. */
+static void add_finding(void *user, const cogpu_finding *finding) {
+    PyGILState_STATE state;
+    if (!gil_take(&state))
+        return;
+    if (!PyErr_Occurred())
+        list_add(user, finding_object(finding));
+    gil_give(state);
+}
+
+static PyObject *checked_object(const cogpu_checked *checked, PyObject *findings) {
+    static const struct field fields[] = {
+        FIELD(cogpu_checked, faults, FIELD_U64), FIELD(cogpu_checked, warnings, FIELD_U64),
+        FIELD(cogpu_checked, notes, FIELD_U64), FIELD(cogpu_checked, blocks, FIELD_U64)};
+    PyObject *dict = fields_dict(fields, FIELD_COUNT(fields), checked);
+    if (dict && dict_add(dict, "verdict", text_object(cogpu_verdict_name(checked->verdict))) &&
+        dict_add(dict, "gdal", text_object(cogpu_verdict_name(checked->gdal))) &&
+        dict_add(dict, "rio_cogeo", text_object(cogpu_verdict_name(checked->rio_cogeo))) &&
+        dict_add(dict, "ogc", text_object(cogpu_verdict_name(checked->ogc))) &&
+        dict_add(dict, "findings", Py_NewRef(findings)))
+        return dict;
+    Py_XDECREF(dict);
+    return NULL;
+}
+
+PyObject *file_check(PyObject *module, PyObject *arguments, PyObject *words) {
+    static char *names[] = {"file", "strict", NULL};
+    PyObject *file = NULL, *made = NULL;
+    cogpu_check_options options = {0};
+    cogpu_checked checked;
+    cogpu_error error;
+    cogpu_status status;
+    (void)module;
+    if (!PyArg_ParseTupleAndKeywords(arguments, words, "O|$p", names, &file, &options.strict))
+        return NULL;
+    struct handle *handle = file_take(file);
+    PyObject *findings = handle ? PyList_New(0) : NULL;
+    if (findings) {
+        Py_BEGIN_ALLOW_THREADS
+            status =
+                cogpu_check(handle_file(handle), &options, add_finding, findings, &checked, &error);
+        Py_END_ALLOW_THREADS
+        if (!PyErr_Occurred())
+            made = status == COGPU_OK ? checked_object(&checked, findings)
+                                      : handle_raise(handle, &error);
+    }
+    Py_XDECREF(findings);
+    return drop_after(handle, made);
+}

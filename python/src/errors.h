@@ -1,0 +1,32 @@
+/*
+ * How failures reach Python: those of the library by the classes of cogpu.errors. All of these need
+ * the GIL and return NULL, so that a function can end with them.
+ */
+#ifndef COGPU_PYTHON_ERRORS_H
+#define COGPU_PYTHON_ERRORS_H
+
+#include <Python.h>
+
+#include "cogpu.h"
+
+/* Python.h must come first in a file, and this header brings it. */
+
+/* What the library tells of, as an exception object and as a raised one. */
+PyObject *error_object(const cogpu_error *error);
+PyObject *raise_error(const cogpu_error *error);
+
+/* The exception that is raised now, to be raised later, when the library has come back: then in the
+ * context of what the library tells of. The second takes the reference. */
+PyObject *keep_raised(void);
+PyObject *raise_kept(PyObject *kept, const cogpu_error *error);
+
+/* Errors that are found out here. The words are PyUnicode_FromFormat's. */
+PyObject *raise_argument(const char *format, ...);
+PyObject *raise_status(cogpu_status status, const char *format, ...);
+/* As FileNotFoundError too: a path, or its folder, is not there. */
+PyObject *raise_missing(const char *format, ...);
+
+/* BufferError, as DLPack wants it. */
+PyObject *raise_buffer_error(const char *format, ...);
+
+#endif

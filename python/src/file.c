@@ -1,0 +1,119 @@
+/*
+ * Takes a source, hands on cogpu._cogpu.File, whose methods stand in read.c and describe.c. Here it
+ * is opened and closed.
+ */
+#include "file.h"
+
+#include "fields.h"
+
+typedef struct file {
+    PyObject ob_base;
+    struct handle *handle; /* NULL when closed; under the GIL */
+} file;
+
+static PyTypeObject *file_type;
+
+struct handle *file_take(PyObject *object) {
+    if (!PyObject_TypeCheck(object, file_type))
+        return (void *)PyErr_Format(PyExc_TypeError, "file must be a File, not %R",
+                                    Py_TYPE(object));
+    struct handle *handle = ((file *)object)->handle;
+    return handle ? handle_share(handle) : (void *)raise_argument("the file is closed");
+}
+
+static bool parse_limits(PyObject *given, cogpu_limits *limits) {
+    static const struct {
+        const char *name;
+        size_t offset;
+    } names[] = {{"directories", offsetof(cogpu_limits, directories)},
+                 {"tags", offsetof(cogpu_limits, tags)},
+                 {"tag_bytes", offsetof(cogpu_limits, tag_bytes)},
+                 {"blocks", offsetof(cogpu_limits, blocks)},
+                 {"block_bytes", offsetof(cogpu_limits, block_bytes)},
+                 {"bands", offsetof(cogpu_limits, bands)},
+                 {"call_bytes", offsetof(cogpu_limits, call_bytes)}};
+    PyObject *name, *value;
+    Py_ssize_t at = 0;
+    if (!PyDict_Check(given)) {
+        PyErr_Format(PyExc_TypeError, "limits must be a dict, not %R", Py_TYPE(given));
+        return false;
+    }
+    while (PyDict_Next(given, &at, &name, &value)) {
+        size_t i = 0, count = sizeof names / sizeof *names;
+        while (i < count && (!PyUnicode_Check(name) ||
+                             PyUnicode_CompareWithASCIIString(name, names[i].name) != 0))
+            i++;
+        if (i == count)
+            return raise_argument("limits has no field %R", name);
+        if (!number_u64(value, names[i].name, (uint64_t *)((char *)limits + names[i].offset)))
+            return false;
+    }
+    return true;
+}
+
+static int file_init(PyObject *object, PyObject *arguments, PyObject *words) {
+    static char *names[] = {"source", "sidecar", "limits", NULL};
+    PyObject *source, *limits = Py_None;
+    int sidecar = 1;
+    cogpu_open_options options = {0};
+    if (!PyArg_ParseTupleAndKeywords(arguments, words, "O|$pO", names, &source, &sidecar,
+                                     &limits) ||
+        (limits != Py_None && !parse_limits(limits, &options.limits)))
+        return -1;
+    options.no_sidecar = !sidecar;
+    struct handle *opened = handle_open(source, &options);
+    if (!opened)
+        return -1;
+    struct handle *last = ((file *)object)->handle;
+    ((file *)object)->handle = opened;
+    handle_drop(last);
+    return 0;
+}
+
+static PyObject *file_close(PyObject *object, PyObject *unused) {
+    (void)unused;
+    struct handle *handle = ((file *)object)->handle;
+    ((file *)object)->handle = NULL;
+    handle_drop(handle);
+    return Py_NewRef(Py_None);
+}
+
+static void file_dealloc(PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    handle_drop(((file *)object)->handle);
+    release(object);
+    Py_DECREF(type);
+}
+
+#define WITH_WORDS(function) (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
+
+bool file_add_type(PyObject *module) {
+    static PyMethodDef methods[] = {
+        {"read", WITH_WORDS(file_read), PyDoc_STR("Reads a window into an Array.")},
+        {"close", file_close, METH_NOARGS, PyDoc_STR("close()\n--\n\nAfter the last who reads.")},
+        {"info", WITH_WORDS(file_info), PyDoc_STR("Fields of cogpu_image.")},
+        {"level", WITH_WORDS(file_level), PyDoc_STR("Fields of cogpu_level.")},
+        {"band", WITH_WORDS(file_band), PyDoc_STR("Fields of cogpu_band.")},
+        {"items", WITH_WORDS(file_items), PyDoc_STR("GDAL_METADATA, a dict for each item.")},
+        {"crs", WITH_WORDS(file_crs), PyDoc_STR("Fields of cogpu_crs, or None.")},
+        {"wkt", WITH_WORDS(file_wkt), PyDoc_STR("The coordinate system as WKT2, or None.")},
+        {"geokeys", WITH_WORDS(file_geokeys), PyDoc_STR("GeoKeys: (id, name, value).")},
+        {"directories", file_directories, METH_NOARGS,
+         PyDoc_STR("Fields of cogpu_directory, of each.")},
+        {"tags", WITH_WORDS(file_tags), PyDoc_STR("Fields of cogpu_tag, of each.")},
+        {"tag", WITH_WORDS(file_tag), PyDoc_STR("A tag's value: bytes, or a tuple of numbers.")},
+        {0}};
+    static PyType_Slot slots[] = {{Py_tp_doc, "An open file, which many threads may use at once."},
+                                  {Py_tp_new, PyType_GenericNew},
+                                  {Py_tp_init, file_init},
+                                  {Py_tp_dealloc, file_dealloc},
+                                  {Py_tp_methods, methods},
+                                  {0}};
+    static PyType_Spec spec = {.name = "cogpu._cogpu.File",
+                               .basicsize = sizeof(file),
+                               .flags = Py_TPFLAGS_DEFAULT,
+                               .slots = slots};
+    file_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    return file_type && PyModule_AddObjectRef(module, "File", (PyObject *)file_type) == 0;
+}

@@ -1,0 +1,26 @@
+/*
+ * An open file, counted: whoever reads holds it, so that it can be closed while others read.
+ */
+#ifndef COGPU_PYTHON_HANDLE_H
+#define COGPU_PYTHON_HANDLE_H
+
+#include "errors.h"
+
+#include <stdbool.h>
+
+struct handle;
+
+/* Opens a path, a buffer, or an object with read and seek; NULL with an exception. */
+struct handle *handle_open(PyObject *source, const cogpu_open_options *options);
+struct handle *handle_share(struct handle *handle);
+/* On any thread, with or without the GIL. NULL is allowed. */
+void handle_drop(struct handle *handle);
+const cogpu_file *handle_file(const struct handle *handle);
+/* The file is read by calls into Python: who waits for a read must not hold the GIL. */
+bool handle_needs_python(const struct handle *handle);
+
+/* Raises what the library tells of; where an object that was read from failed, its own exception,
+ * in the context of that. NULL. */
+PyObject *handle_raise(struct handle *handle, const cogpu_error *error);
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * A profile as Python gives it, a dict with the fields of cogpu_profile by name:
+ *
+ *     type        NumPy's name, or "complex_int16", "complex_int32"
+ *     enums       the names of cogpu.h in lower case: "average", "auto", "min_is_black"
+ *     transform   six numbers; no has_transform
+ *     palette     a sequence of (red, green, blue), 0 to 65,535
+ *     gcps        (column, row, level, x, y, z), (column, row, x, y, z) or (column, row, x, y) each
+ *     geokeys     (id, name, value) each, as File.geokeys gives them
+ *     items       dicts, as File.items gives them
+ *     tags        (id, type, count, values) each; values are bytes as the machine has them, or
+ * numbers device      "cpu", "cuda", "cuda:N", "emu", "emu:N"
+ *
+ * Lists have no counts beside them, and there is no context: the process has one.
+ */
+#ifndef COGPU_PYTHON_PROFILE_H
+#define COGPU_PYTHON_PROFILE_H
+
+#include "engine.h"
+#include "record.h"
+
+struct given_profile {
+    cogpu_profile profile;
+    struct engine *engine; /* of the profile's context */
+    struct arena arena;
+};
+
+/* False with an exception, and then nothing is to be released. */
+bool profile_read(PyObject *dict, struct given_profile *given);
+void profile_release(struct given_profile *given);
+
+#endif

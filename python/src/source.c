@@ -1,0 +1,247 @@
+/*
+ * Takes what a file may come from, hands on an open file. An object of Python's is read with the
+ * GIL, one thread at a time, since seek and read are two calls. Its exceptions are kept until the
+ * library has come back, and raised then as they were.
+ */
+#include "gil.h"
+#include "handle.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An object that is read from. */
+struct object_source {
+    PyObject *object;
+    uint64_t bytes;
+    PyObject *raised; /* by the object's last failure, or NULL; under the GIL */
+    pthread_mutex_t lock;
+};
+
+struct handle {
+    atomic_size_t users;
+    cogpu_file *file;
+    Py_buffer view; /* of a file in memory */
+    struct object_source *object;
+};
+
+/* ---- objects with read and seek -------------------------------------------------------------- */
+
+static bool seek_to(PyObject *object, uint64_t offset) {
+    PyObject *done = PyObject_CallMethod(object, "seek", "L", (long long)offset);
+    Py_XDECREF(done);
+    return done != NULL;
+}
+
+/* One call of read, which may give less than asked for, and nothing at the end. */
+static bool read_some(PyObject *object, size_t bytes, char *to, size_t *got) {
+    PyObject *data = PyObject_CallMethod(object, "read", "L", (long long)bytes);
+    Py_buffer view = {0};
+    bool is_read = data && PyObject_GetBuffer(data, &view, PyBUF_SIMPLE) == 0;
+    if (is_read && (size_t)view.len > bytes) {
+        PyErr_Format(PyExc_ValueError, "read(%zu) of the source gave %zd bytes", bytes, view.len);
+        is_read = false;
+    } else if (is_read) {
+        memcpy(to, view.buf, (size_t)view.len);
+        *got = (size_t)view.len;
+    }
+    if (view.obj)
+        PyBuffer_Release(&view);
+    Py_XDECREF(data);
+    return is_read;
+}
+
+static bool read_all(PyObject *object, uint64_t offset, size_t bytes, char *to, size_t *got) {
+    size_t more = 1;
+    *got = 0;
+    if (!seek_to(object, offset))
+        return false;
+    while (*got < bytes && more) {
+        if (!read_some(object, bytes - *got, to + *got, &more))
+            return false;
+        *got += more;
+    }
+    return true;
+}
+
+/* With the GIL. What the object raises is kept until the library has come back. */
+static bool read_or_keep(struct object_source *source, uint64_t offset, size_t bytes, void *to,
+                         size_t *got) {
+    if (read_all(source->object, offset, bytes, to, got))
+        return true;
+    PyObject *last = source->raised;
+    source->raised = keep_raised();
+    Py_XDECREF(last);
+    return false;
+}
+
+static cogpu_status read_object(void *user, uint64_t offset, size_t bytes, void *to, size_t *got) {
+    struct object_source *source = user;
+    PyGILState_STATE state;
+    bool is_read = false;
+    pthread_mutex_lock(&source->lock); /* before the GIL, which its holder needs */
+    if (gil_take(&state)) {
+        is_read = read_or_keep(source, offset, bytes, to, got);
+        gil_give(state);
+    }
+    pthread_mutex_unlock(&source->lock);
+    return is_read ? COGPU_OK : COGPU_IO;
+}
+
+static cogpu_status size_object(void *user, uint64_t *bytes) {
+    *bytes = ((struct object_source *)user)->bytes;
+    return COGPU_OK;
+}
+
+/* Where seek(0, 2) arrives; what returns nothing there is asked by tell(). */
+static bool measure(PyObject *object, uint64_t *bytes) {
+    PyObject *end = PyObject_CallMethod(object, "seek", "ii", 0, 2);
+    if (end == Py_None) {
+        Py_DECREF(end);
+        end = PyObject_CallMethod(object, "tell", NULL);
+    }
+    if (!end)
+        return false;
+    *bytes = PyLong_AsUnsignedLongLong(end);
+    Py_DECREF(end);
+    return !PyErr_Occurred();
+}
+
+static void object_close(struct object_source *source) {
+    if (!source)
+        return;
+    pthread_mutex_destroy(&source->lock);
+    Py_XDECREF(source->object);
+    Py_XDECREF(source->raised);
+    free(source);
+}
+
+static struct object_source *object_open(PyObject *object) {
+    struct object_source *source = calloc(1, sizeof *source);
+    if (!source)
+        return (void *)PyErr_NoMemory();
+    pthread_mutex_init(&source->lock, NULL);
+    source->object = Py_NewRef(object);
+    if (measure(object, &source->bytes))
+        return source;
+    object_close(source);
+    return NULL;
+}
+
+/* ---- handles --------------------------------------------------------------------------------- */
+
+/* Where nothing is at the path, who catches FileNotFoundError should get it. */
+static PyObject *raise_no_file(PyObject *path, const cogpu_error *error) {
+    PyObject *name = PyUnicode_DecodeFSDefault(PyBytes_AsString(path));
+    if (name)
+        raise_missing("%U: %s", name, error->message);
+    Py_XDECREF(name);
+    return NULL;
+}
+
+static bool open_path(struct handle *handle, PyObject *source, const cogpu_open_options *options) {
+    PyObject *path = NULL;
+    cogpu_error error;
+    cogpu_status status;
+    if (!PyUnicode_FSConverter(source, &path))
+        return false;
+    const char *text = PyBytes_AsString(path);
+    Py_BEGIN_ALLOW_THREADS
+        status = cogpu_open(text, options, &handle->file, &error);
+    Py_END_ALLOW_THREADS
+    bool is_open = status == COGPU_OK ||
+                   (status == COGPU_ABSENT ? raise_no_file(path, &error) : raise_error(&error));
+    Py_DECREF(path);
+    return is_open;
+}
+
+static bool open_memory(struct handle *handle, PyObject *source,
+                        const cogpu_open_options *options) {
+    cogpu_error error;
+    cogpu_status status;
+    if (PyObject_GetBuffer(source, &handle->view, PyBUF_SIMPLE) != 0)
+        return false;
+    Py_BEGIN_ALLOW_THREADS
+        status = cogpu_open_memory(handle->view.buf, (size_t)handle->view.len, options,
+                                   &handle->file, &error);
+    Py_END_ALLOW_THREADS
+    return status == COGPU_OK || handle_raise(handle, &error);
+}
+
+static bool open_object(struct handle *handle, PyObject *source,
+                        const cogpu_open_options *options) {
+    cogpu_error error;
+    cogpu_status status;
+    handle->object = object_open(source);
+    if (!handle->object)
+        return false;
+    cogpu_source functions = {.user = handle->object, .read = read_object, .size = size_object};
+    Py_BEGIN_ALLOW_THREADS
+        status = cogpu_open_source(&functions, options, &handle->file, &error);
+    Py_END_ALLOW_THREADS
+    return status == COGPU_OK || handle_raise(handle, &error);
+}
+
+static bool open_any(struct handle *handle, PyObject *source, const cogpu_open_options *options) {
+    if (PyUnicode_Check(source) || PyBytes_Check(source) ||
+        PyObject_HasAttrString(source, "__fspath__"))
+        return open_path(handle, source, options);
+    if (PyObject_CheckBuffer(source))
+        return open_memory(handle, source, options);
+    if (PyObject_HasAttrString(source, "read") && PyObject_HasAttrString(source, "seek"))
+        return open_object(handle, source, options);
+    PyErr_Format(PyExc_TypeError,
+                 "source must be a path, a buffer that holds the file, or an object with read and "
+                 "seek, not %R",
+                 Py_TYPE(source));
+    return false;
+}
+
+struct handle *handle_open(PyObject *source, const cogpu_open_options *options) {
+    struct handle *handle = calloc(1, sizeof *handle);
+    if (!handle)
+        return (void *)PyErr_NoMemory();
+    handle->users = 1;
+    if (open_any(handle, source, options))
+        return handle;
+    PyObject *type, *value, *traceback; /* dropping may run code of others */
+    PyErr_Fetch(&type, &value, &traceback);
+    handle_drop(handle);
+    PyErr_Restore(type, value, traceback);
+    return NULL;
+}
+
+struct handle *handle_share(struct handle *handle) {
+    atomic_fetch_add(&handle->users, 1);
+    return handle;
+}
+
+void handle_drop(struct handle *handle) {
+    PyGILState_STATE state;
+    if (!handle || atomic_fetch_sub(&handle->users, 1) != 1)
+        return;
+    cogpu_close(handle->file);
+    if ((handle->object || handle->view.obj) && gil_take(&state)) {
+        object_close(handle->object);
+        PyBuffer_Release(&handle->view);
+        gil_give(state);
+    }
+    free(handle);
+}
+
+const cogpu_file *handle_file(const struct handle *handle) {
+    return handle->file;
+}
+
+bool handle_needs_python(const struct handle *handle) {
+    return handle->object;
+}
+
+PyObject *handle_raise(struct handle *handle, const cogpu_error *error) {
+    PyObject *raised = handle->object && error->status == COGPU_IO ? handle->object->raised : NULL;
+    if (!raised)
+        return raise_error(error);
+    handle->object->raised = NULL;
+    return raise_kept(raised, error);
+}

@@ -1,0 +1,47 @@
+/*
+ * Memory of pixels, counted, without Python objects of its own: tensors that others hold may be the
+ * last to let go of it, on any thread and after the interpreter's end.
+ */
+#ifndef COGPU_PYTHON_STORE_H
+#define COGPU_PYTHON_STORE_H
+
+#include "handle.h"
+#include "raster.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct store {
+    atomic_size_t users;
+    struct engine *engine; /* that the memory came from, or that a read goes on with; may be NULL */
+    void *memory;          /* our own, or NULL */
+    cogpu_device_kind device;
+    uint32_t device_index;
+    struct taken taken; /* others' memory */
+
+    /* The read that fills it. While it goes on, the library looks at `bands` and `file`. */
+    pthread_mutex_t lock; /* of those who wait; each field below is the reader's before */
+    _Atomic(cogpu_pending *) pending; /* who asks whether there is one need not wait for it */
+    bool was_pending;
+    struct handle *file;
+    uint32_t *bands;
+    cogpu_status status;
+    cogpu_result result;
+    cogpu_error error;
+};
+
+/* Memory of the host or of a device, 256-byte aligned. These three return NULL with an exception.
+ */
+struct store *store_of_bytes(size_t bytes, cogpu_device_kind device, uint32_t index);
+/* Packed memory for a raster whose type, size and device are set; sets its data. */
+struct store *store_new(cogpu_raster *raster);
+/* A store over memory of others, which it takes over from *taken, also on failure. */
+struct store *store_over(struct taken *taken);
+struct store *store_share(struct store *store);
+/* Waits for a pending read first. NULL is allowed. */
+void store_drop(struct store *store);
+
+/* Waits for a pending read, without the GIL; its outcome is in status, result and error then. */
+void store_settle(struct store *store);
+
+#endif
