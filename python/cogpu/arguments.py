@@ -1,0 +1,50 @@
+"""What callers may give: takes a parameter's name and value, hands on the value as one plain type, or raises by the
+name. One wording for the whole package.
+"""
+
+import operator
+
+import numpy as np
+
+from .errors import ArgumentError
+
+
+def flag(name, value):
+    """A bool: a text or a number where one is expected is a mistake."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, not {value!r}")
+    return bool(value)
+
+
+def whole(name, value, least=None, most=None):
+    """An int, from `least` to `most` where these are given; a bool is none, since band=True is a mistake."""
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be an int, not a bool")
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an int, not {value!r}") from None
+    if most is not None and not least <= number <= most:
+        raise ArgumentError(f"{name}={number} is not from {least} to {most}")
+    if least is not None and number < least:
+        raise ArgumentError(f"{name}={number} is less than {least}")
+    return number
+
+
+def number(name, value, least=None):
+    """A finite int or float, from `least` on where that is given."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} must be a number, not {value!r}")
+    if value - value != 0 or least is not None and value < least:
+        raise ArgumentError(f"{name}={value} is not a number" + ("" if least is None else f" from {least} on"))
+    return value
+
+
+def word(name, value, words):
+    """One of some words, in any case of letters."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be one of {', '.join(words)}, not {value!r}")
+    if value.lower() not in words:
+        raise ArgumentError(f"{name}={value!r} is not one of {', '.join(words)}")
+    return value.lower()

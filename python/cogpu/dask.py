@@ -1,0 +1,191 @@
+"""Pixels of a file as a Dask array: takes a `lazy.Pixels`, hands on (band, y, x) chunks that are read when tasks run.
+
+A chunk is a window of the file. Where chunks are multiples of the file's blocks, their borders lie on borders of
+blocks, so that no block is decoded twice. Neither file nor device is bound here: the worker that runs a task opens the
+file and decodes on the device that is current there. `write`, the way back, stands in dask_write.py.
+"""
+
+import math
+import os
+from dataclasses import dataclass
+
+import dask
+import dask.array
+import dask.tokenize
+import dask.utils
+from dask.array.core import normalize_chunks
+
+from . import lazy
+from .dask_write import write
+from .errors import ArgumentError
+
+__all__ = ["blocks", "write"]
+
+MOST_TASKS = 50_000
+DIMENSIONS = ("band", "y", "x")
+
+
+def blocks(pixels, chunks="auto", window=None):
+    """The pixels as a Dask array (band, y, x).
+
+    Parameters
+    ----------
+    pixels
+        A `lazy.Pixels`: which file, level and bands, and as what.
+    chunks
+        Pixels of a side; (height, width); -1 for one chunk; "auto", {} or a size as "64 MiB" for whole blocks of about
+        that many bytes ("auto": Dask's array.chunk-size); {"band": 1, "y": 512, "x": 512}, where what is not named is
+        not cut; or for each of band, y and x what Dask takes. Where nothing is said of bands a chunk has all.
+    window
+        (row0, col0, row1, col1), half-open, of the level. None is all of it.
+    """
+    part = Part(pixels, *_window(window, pixels.shape))
+    sizes = _sizes(chunks, part)
+    _check_count(chunks, sizes, part.shape)
+    xp = lazy.array_module(pixels.gpu)
+    return dask.array.from_array(part, chunks=_cuts(chunks, sizes, part), asarray=False,
+                                 meta=xp.empty((0, 0, 0), part.dtype))
+
+
+@dataclass(frozen=True)
+class Part:
+    """A window of `pixels` as something that Dask can index: the one entry of the graph that all its tasks share."""
+
+    pixels: object
+    row: int
+    column: int
+    height: int
+    width: int
+
+    ndim = 3
+
+    @property
+    def shape(self):
+        return self.pixels.shape[0], self.height, self.width
+
+    @property
+    def dtype(self):
+        return self.pixels.dtype
+
+    def __dask_tokenize__(self):
+        """What says that two arrays have the same chunks: the request, and the file as it is now."""
+        asked = (self.pixels, self.row, self.column, self.height, self.width)
+        if not lazy.is_path(self.pixels.source):
+            return dask.tokenize.normalize_token(asked)
+        state = os.stat(self.pixels.source)
+        return dask.tokenize.normalize_token((*asked, state.st_size, state.st_mtime_ns, state.st_ino))
+
+    def __getitem__(self, index):
+        """The pixels of slices, numbers and at most one list: of a chunk, or of what was left of it by slicing."""
+        index = index if isinstance(index, tuple) else (index,)
+        index += (slice(None),) * (self.ndim - len(index))
+        (bands, rows, columns), rest = zip(*map(lazy.spanned, index, self.shape))
+        pixels = self.pixels.read(_moved(rows, self.row), _moved(columns, self.column), bands=self.pixels.bands[bands])
+        return pixels if all(isinstance(one, slice) and one == slice(None) for one in rest) else pixels[rest]
+
+
+def _moved(span, by):
+    return slice(span.start + by, span.stop + by)
+
+
+def _window(window, shape):
+    """(row, column, height, width), checked."""
+    _, height, width = shape
+    row0, col0, row1, col1 = (0, 0, height, width) if window is None else window
+    if not (0 <= row0 < row1 <= height and 0 <= col0 < col1 <= width):
+        raise ArgumentError(f"window {window} must hold pixels and lie inside the {height} rows and {width} columns")
+    return row0, col0, row1 - row0, col1 - col0
+
+
+# ---- chunks ----------------------------------------------------------------------------------------------------------
+
+
+def _sizes(chunks, part):
+    """For each dimension the size of its chunks, or a tuple of all of them where the caller gave that."""
+    bands, height, width = (_size(chunks, *one) for one in zip(_by_dimension(chunks), part.shape, strict=True))
+    bands = part.shape[0] if bands == "auto" else bands
+    room = _bytes(chunks) // (part.dtype.itemsize * _largest(bands))
+    block_height, block_width = part.pixels.block_shape
+    if width == "auto":
+        side = math.isqrt(room) if height == "auto" else room // _largest(height)
+        width = _whole(side, block_width, part.width)
+    if height == "auto":
+        height = _whole(room // _largest(width), block_height, part.height)
+    return bands, height, width
+
+
+def _by_dimension(chunks):
+    """What was asked, for each of band, y, x."""
+    if isinstance(chunks, dict) and chunks:
+        strange = set(chunks) - {*DIMENSIONS, *range(len(DIMENSIONS))}
+        if strange:
+            raise ArgumentError(f"chunks names {sorted(map(str, strange))}: there are band, y and x")
+        return tuple(chunks.get(name, chunks.get(axis, -1)) for axis, name in enumerate(DIMENSIONS))
+    if isinstance(chunks, (str, dict)) or chunks is None:
+        return -1, "auto", "auto"
+    if isinstance(chunks, (tuple, list)):
+        if len(chunks) not in (2, 3):
+            raise ArgumentError(f"chunks must be (height, width), or sizes for band, y and x, not {chunks!r}")
+        return (-1, *chunks)[-3:]
+    return -1, chunks, chunks
+
+
+def _size(chunks, asked, length):
+    """One dimension's size in pixels, "auto", or a tuple of all its chunks."""
+    if isinstance(asked, (tuple, list)):
+        return tuple(asked)
+    if isinstance(asked, str) and asked == "auto":
+        return asked
+    if asked is None or (asked == -1 and not isinstance(asked, bool)):
+        return length
+    if isinstance(asked, bool) or not hasattr(asked, "__index__"):
+        raise TypeError(f"chunks must be whole numbers, \"auto\" or -1, not {chunks!r}")
+    if asked < 1:
+        raise ArgumentError(f"chunks must be 1 or more, or -1 for all, not {chunks!r}")
+    return min(asked.__index__(), length)
+
+
+def _bytes(chunks):
+    """How much a chunk may take where its size is ours to choose."""
+    asked = chunks if isinstance(chunks, str) and chunks != "auto" else dask.config.get("array.chunk-size")
+    try:
+        return dask.utils.parse_bytes(asked)
+    except ValueError as error:
+        raise ArgumentError(f"chunks={chunks!r} is neither \"auto\" nor a size as \"64 MiB\"") from error
+
+
+def _largest(size):
+    return max(size) if isinstance(size, tuple) else size
+
+
+def _whole(size, block, length):
+    """As many whole blocks as fit into `size`, at least one, at most the dimension."""
+    return min(max(size // block, 1) * block, length)
+
+
+def _check_count(chunks, sizes, shape):
+    """Before anything is made of them: a scheduler is at its end with millions of tasks, and so is memory."""
+    count = math.prod(len(size) if isinstance(size, tuple) else -(-length // size)
+                      for size, length in zip(sizes, shape, strict=True))
+    if count > MOST_TASKS:
+        side = math.isqrt(2 * shape[1] * shape[2] // MOST_TASKS) + 1
+        raise ArgumentError(f"chunks={chunks!r} makes {count} tasks, and {MOST_TASKS} are the most: "
+                            f"raise chunks, to {side} or more")
+
+
+def _cuts(chunks, sizes, part):
+    """The chunks as Dask wants them: for each dimension all sizes."""
+    starts, grids = (0, part.row, part.column), (1, *part.pixels.block_shape)
+    cuts = tuple(size if isinstance(size, tuple) else _cut(length, size, start, block)
+                 for size, length, start, block in zip(sizes, part.shape, starts, grids, strict=True))
+    try:
+        return normalize_chunks(cuts, part.shape)
+    except ValueError as error:
+        raise ArgumentError(f"chunks={chunks!r} does not fit {part.shape} (band, y, x): {error}") from error
+
+
+def _cut(length, size, start, block):
+    """Chunks of `size` each; of whole blocks where it is a multiple, though the window may begin inside of one."""
+    first = size - start % block if size < length and size % block == 0 else size
+    cuts = [0, *range(min(first, length), length, size), length]
+    return tuple(stop - begin for begin, stop in zip(cuts, cuts[1:]) if stop > begin)

@@ -1,0 +1,161 @@
+"""xarray's engine "cogpu": `xr.open_dataset(path, engine="cogpu")`; `xr.open_datatree` for a file and its overviews.
+
+At open the header is read and nothing else. Pixels come when they are asked for, by `Lazy`, which can be indexed,
+pickled and used by many threads. Names are those of rioxarray's engine: a variable `band_data` (band, y, x) and a
+coordinate `spatial_ref`.
+"""
+
+import functools
+import importlib.util
+import os
+
+import numpy as np
+import xarray as xr
+from xarray.backends import BackendArray, BackendEntrypoint
+from xarray.core import indexing
+
+from . import georef, lazy
+from .read import file_of, level_of
+
+DIMS = ("band", "y", "x")
+
+
+class Engine(BackendEntrypoint):
+    """Opens GeoTIFF and COG; parameters are those of `open_geotiff` where they have the same name."""
+
+    description = "GeoTIFF and COG, decoded by the processor or by a GPU"
+    supports_groups = True
+    open_dataset_parameters = ("drop_variables", "mask_and_scale", "masked", "decode_coords", "overview_level", "image",
+                               "gpu", "on_gpu_failure", "parse_coordinates", "default_name")
+
+    def guess_can_open(self, filename_or_obj):
+        """Modest: where rioxarray is installed, a .tif that is opened without an engine's name stays rioxarray's."""
+        if not isinstance(filename_or_obj, (str, os.PathLike)) or importlib.util.find_spec("rioxarray"):
+            return False
+        return os.fspath(filename_or_obj).lower().endswith((".tif", ".tiff"))
+
+    def open_dataset(self, filename_or_obj, *, drop_variables=None, mask_and_scale=True, masked=False,
+                     decode_coords="all", overview_level=None, image=0, gpu=False, on_gpu_failure="auto",
+                     parse_coordinates=True, default_name="band_data"):
+        """One level of an image as a Dataset.
+
+        Parameters
+        ----------
+        mask_and_scale : invalid pixels become NaN, and scale and offset are applied; False gives pixels as stored.
+        masked : with mask_and_scale=False, invalid pixels become NaN all the same.
+        decode_coords : for the sake of code that was written for other engines; `spatial_ref` is always a coordinate.
+        gpu : True gives CuPy arrays, with `chunks` a Dask array of them; coordinates are NumPy's.
+        """
+        file, path = _open(filename_or_obj, image)
+        return self._dataset(file, path, level_of(file, overview_level), drop_variables, default_name,
+                             parse_coordinates, masked=masked, unpack=mask_and_scale, gpu=gpu,
+                             on_gpu_failure=on_gpu_failure)
+
+    def open_groups_as_dict(self, filename_or_obj, *, drop_variables=None, mask_and_scale=True, masked=False,
+                            decode_coords="all", image=0, gpu=False, on_gpu_failure="auto", parse_coordinates=True,
+                            default_name="band_data"):
+        """All levels: groups /level_0 (full resolution), /level_1, ... below an empty root.
+
+        The root is empty since xarray hands its coordinates down to the groups, and theirs are others.
+        """
+        file, path = _open(filename_or_obj, image)
+        groups = {"/": xr.Dataset()}
+        for level in range(len(file.levels)):
+            groups[f"/level_{level}"] = self._dataset(
+                file, path, level, drop_variables, default_name, parse_coordinates, masked=masked,
+                unpack=mask_and_scale, gpu=gpu, on_gpu_failure=on_gpu_failure)
+        return groups
+
+    def open_datatree(self, filename_or_obj, **parameters):
+        groups = self.open_groups_as_dict(filename_or_obj, **parameters)
+        tree = xr.DataTree.from_dict(groups)
+        for name, dataset in groups.items():
+            tree[name].set_close(dataset._close)  # which from_dict forgets
+        return tree
+
+    def _dataset(self, file, path, level, drop_variables, name, parse_coordinates, **how):
+        pixels = lazy.pixels_of(file, source=path, level=level, **how)
+        coords, attrs, encoding = georef.describe(file, pixels, None, parse_coordinates)
+        kind = xr.Variable if pixels.gpu is False else DeviceVariable
+        data = kind(DIMS, indexing.LazilyIndexedArray(Lazy(pixels)), attrs, encoding)
+        dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
+        dataset = xr.Dataset({} if name in dropped else {name: data},
+                             {key: value for key, value in coords.items() if key not in dropped})
+        if path is not None:
+            dataset.set_close(functools.partial(lazy.release, path))
+        return dataset
+
+
+def _open(source, image):
+    """The File, and its path where there is one. To xarray bytes are a file's content."""
+    if isinstance(source, bytes):
+        source = memoryview(source)
+    return file_of(source, image), lazy.absolute(source) if lazy.is_path(source) else None
+
+
+class Lazy(BackendArray):
+    """Pixels as xarray indexes them: a slice, number or array for each dimension."""
+
+    def __init__(self, pixels):
+        self.pixels, self.shape, self.dtype = pixels, pixels.shape, pixels.dtype
+
+    def __getitem__(self, key):
+        key = type(key)(tuple(_tidy(part, size) for part, size in zip(key.tuple, self.shape)))
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
+
+    def _read(self, key):
+        """Reads the window that the key spans, of the bands that it names alone, and takes from that what it means."""
+        band_key, *keys = key
+        bands = np.atleast_1d(np.asarray(self.pixels.bands)[band_key])
+        (rows, row_key), (columns, column_key) = (lazy.spanned(part, size) for part, size in zip(keys, self.shape[1:]))
+        out = self.pixels.read(rows, columns, bands=bands)
+        out = out[..., column_key][:, row_key]
+        return out if isinstance(band_key, (slice, np.ndarray)) else out[0]
+
+
+def _tidy(key, size):
+    """xarray stumbles over empty slices with a negative step."""
+    return slice(0, 0) if isinstance(key, slice) and not range(*key.indices(size)) else key
+
+
+class DeviceVariable(xr.Variable):
+    """A lazy variable whose pixels come to a GPU.
+
+    xarray tells Dask that chunks of lazy variables are NumPy's, and Dask then copies them to the host. Here `chunk`, by
+    which `chunks=` of open_dataset works too, says what they are.
+    """
+
+    __slots__ = ()
+
+    def chunk(self, chunks=None, **how):
+        chunks = {} if chunks is None else chunks
+        pixels = _pixels_below(self._data)
+        if pixels is None:
+            return super().chunk(chunks, **how)
+        import dask.array
+
+        if isinstance(chunks, dict):
+            chunks = {**chunks, **how}
+            chunks = tuple(chunks.get(dim, size) for dim, size in zip(self.dims, self.shape))
+        name = (how.get("from_array_kwargs") or how).get("name")
+        meta = lazy.array_module(pixels.gpu).empty((0,) * self.ndim, self.dtype)
+        data = dask.array.from_array(_Sliceable(self._data), chunks, name=name, asarray=False, meta=meta)
+        return xr.Variable(self.dims, data, self._attrs, self._encoding)
+
+
+class _Sliceable:
+    """A lazy array of xarray's, with all indexing that it has been through, as something that Dask can slice."""
+
+    def __init__(self, lazily):
+        self.lazily = lazily
+        self.shape, self.dtype, self.ndim = lazily.shape, lazily.dtype, lazily.ndim
+
+    def __getitem__(self, key):
+        return indexing.ImplicitToExplicitIndexingAdapter(self.lazily, indexing.OuterIndexer)[key].get_duck_array()
+
+
+def _pixels_below(data):
+    """The Pixels that a lazy array of xarray's rests on; None where it holds pixels already."""
+    while isinstance(data, indexing.ExplicitlyIndexed) and not isinstance(data, Lazy):
+        data = getattr(data, "array", None)
+    return data.pixels if isinstance(data, Lazy) else None

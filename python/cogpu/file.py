@@ -1,0 +1,435 @@
+"""Files as Python likes them: takes paths, buffers and objects that are read from, hands on facts as attributes and
+pixels as arrays. The engine below (_cogpu) checks what reaches it; here its plain numbers get names and defaults.
+"""
+
+import functools
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _cogpu
+from ._cogpu import Array
+from .arguments import whole
+from .errors import ArgumentError, UnsupportedError
+
+# Complex integers, which NumPy has not, appear as complex floats that hold all of them.
+COMPLEX_INTEGERS = {"complex_int16": (np.dtype("int16"), np.dtype("complex64")),
+                    "complex_int32": (np.dtype("int32"), np.dtype("complex128"))}
+
+
+class Transform(NamedTuple):
+    """From columns and rows to coordinates, of corners of pixels: x = a * column + b * row + c and
+    y = d * column + e * row + f."""
+
+    a: float
+    b: float
+    c: float
+    d: float
+    e: float
+    f: float
+
+    @classmethod
+    def from_gdal(cls, numbers):
+        c, a, b, f, d, e = numbers
+        return cls(a, b, c, d, e, f)
+
+    def to_gdal(self):
+        """In GDAL's order: (c, a, b, f, d, e)."""
+        return self.c, self.a, self.b, self.f, self.d, self.e
+
+    def at(self, column, row):
+        """The coordinates (x, y) of a place in the image."""
+        return self.a * column + self.b * row + self.c, self.d * column + self.e * row + self.f
+
+
+class Level(NamedTuple):
+    """One resolution of an image; level 0 is the full one."""
+
+    shape: tuple[int, int]  # (height, width)
+    transform: Transform | None
+    block_shape: tuple[int, int]
+    codec: str
+    predictor: int
+    has_mask: bool
+    external: bool
+    directory: int
+
+
+def dtype_of(name):
+    """NumPy's dtype for the engine's name of a sample type."""
+    return COMPLEX_INTEGERS[name][1] if name in COMPLEX_INTEGERS else np.dtype(name)
+
+
+def named_dtype(dtype):
+    """NumPy's dtype for what a caller gave as `dtype`."""
+    try:
+        return np.dtype(dtype)
+    except TypeError as error:
+        raise TypeError(f"dtype: {error}") from error
+
+
+def float_for(dtype):
+    """The float dtype in which samples get NaN or a scale: float32 where it holds each of them, as in xarray."""
+    dtype = np.dtype(dtype)
+    if dtype.kind in "fc":
+        return dtype
+    return np.dtype("float32" if dtype.itemsize <= 2 else "float64")
+
+
+def engine_window(window):
+    """(row0, column0, row1, column1), or rasterio's Window, as the engine's (x, y, width, height)."""
+    if window is None:
+        return None
+    if hasattr(window, "col_off"):
+        sides = []
+        for side in (window.col_off, window.row_off, window.width, window.height):
+            if int(side) != side:
+                raise ArgumentError(f"window must have whole numbers, not {side}")
+            sides.append(int(side))
+        return tuple(sides)
+    try:
+        row0, column0, row1, column1 = window
+    except (TypeError, ValueError):
+        raise TypeError(f"window must be (row0, col0, row1, col1), not {window!r}") from None
+    row0, column0, row1, column1 = (whole("window", side) for side in (row0, column0, row1, column1))
+    if min(row0, column0) < 0 or row1 <= row0 or column1 <= column0:
+        raise ArgumentError(f"window must be (row0, col0, row1, col1) with row0 < row1 and col0 < col1, not {window!r}")
+    return column0, row0, column1 - column0, row1 - row0
+
+
+def _engine_bands(bands):
+    if bands is None:
+        return None
+    if isinstance(bands, (str, bytes)):
+        raise TypeError(f"bands must be an int or a sequence of them, not {bands!r}")
+    return tuple(whole("bands", band) for band in (bands if np.iterable(bands) else [bands]))
+
+
+def _engine_stream(stream):
+    """The address of a stream: a number, or a stream of CuPy, PyTorch or cuda.core."""
+    if hasattr(stream, "__cuda_stream__"):
+        return stream.__cuda_stream__()[1]
+    for name in ("ptr", "cuda_stream"):
+        if hasattr(stream, name):
+            return getattr(stream, name)
+    return stream
+
+
+SYSTEMS_KEPT = 64
+_wkt_by_keys = {}  # what PROJ takes milliseconds to find, for files that have their system in common
+
+
+def _wkt(file, image):
+    keys = tuple(file.geokeys(image))
+    if keys in _wkt_by_keys:
+        return _wkt_by_keys[keys]
+    wkt = file.wkt(image)
+    if len(_wkt_by_keys) < SYSTEMS_KEPT:
+        _wkt_by_keys[keys] = wkt
+    return wkt
+
+
+class File:
+    """An open file, made by cogpu.open. Many threads may use it at once; it can be pickled where it came from a path,
+    and is opened again then. What it says of the file:
+
+    shape, dtype          (bands, height, width), NumPy's dtype of samples
+    levels                a list of Level, 0 the full resolution
+    block_shape, codec, predictor, interleave
+    transform             a Transform, or None (see has_transform); bounds: (left, bottom, right, top), or None
+    crs                   "EPSG:32633", or WKT, or None; wkt: WKT, or None
+    nodata                int or float that samples can be, or None
+    tags, items           metadata: of the image by name, and all of it
+    descriptions, units, scales, offsets, interpretations    of bands, a tuple each
+    palette, gcps, rpc, area_or_point, images, warning, name, info (the engine's own words)
+    """
+
+    def __init__(self, source, *, image=0, sidecar=True, limits=None):
+        if isinstance(source, bytes) and b"\0" in source:
+            raise TypeError("source: bytes are a path; give the content of a file as memoryview(...)")
+        self._arguments = dict(source=source, image=whole("image", image), sidecar=sidecar, limits=limits)
+        self._file = _cogpu.File(source, sidecar=sidecar, limits=limits)
+        self.image = self._arguments["image"]
+        try:
+            self.info = self._file.info(self.image)
+        except BaseException:
+            self._file.close()
+            raise
+
+    # ---- life ------------------------------------------------------------------------------------
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def close(self) -> None:
+        """Closes the file; who still reads from it comes to an end first. Arrays stay."""
+        self._file.close()
+
+    def __reduce__(self):
+        if not isinstance(self._arguments["source"], (str, bytes, os.PathLike)):
+            raise TypeError("a File can be pickled where it came from a path")
+        return _open_again, (self._arguments,)
+
+    def __repr__(self):
+        bands, height, width = self.shape
+        return f"<cogpu.File {self.name!r}: {bands} x {height} x {width} {self.dtype}, {self.codec}>"
+
+    # ---- facts -----------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The path, or what the object that is read from calls itself; "" without either."""
+        source = self._arguments["source"]
+        if isinstance(source, (str, bytes, os.PathLike)):
+            return os.fsdecode(source)
+        return str(getattr(source, "name", ""))
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.info["bands"], self.info["height"], self.info["width"]
+
+    @property
+    def dtype(self) -> np.dtype:
+        return dtype_of(self.info["type"])
+
+    @functools.cached_property
+    def levels(self) -> list[Level]:
+        return [self._level(index) for index in range(self.info["levels"])]
+
+    def _level(self, index):
+        facts = self._file.level(self.image, index)
+        transform = Transform.from_gdal(facts["transform"]) if facts["has_transform"] else None
+        return Level((facts["height"], facts["width"]), transform, (facts["block_height"], facts["block_width"]),
+                     facts["codec"], facts["predictor"], facts["has_mask"], facts["external"], facts["directory"])
+
+    @property
+    def block_shape(self) -> tuple[int, int]:
+        return self.info["block_height"], self.info["block_width"]
+
+    @property
+    def codec(self) -> str:
+        return self.info["codec"]
+
+    @property
+    def predictor(self) -> int:
+        return self.info["predictor"]
+
+    @property
+    def interleave(self) -> str:
+        """ "band" where each band has blocks of its own, else "pixel"."""
+        return "band" if self.info["planar"] else "pixel"
+
+    @property
+    def has_transform(self) -> bool:
+        return self.info["has_transform"]
+
+    @property
+    def transform(self) -> Transform | None:
+        return Transform.from_gdal(self.info["transform"]) if self.has_transform else None
+
+    @property
+    def bounds(self) -> tuple[float, float, float, float] | None:
+        """(left, bottom, right, top) of all pixels, or None without a transform."""
+        if not self.has_transform:
+            return None
+        _, height, width = self.shape
+        corners = [self.transform.at(column, row) for column in (0, width) for row in (0, height)]
+        xs, ys = zip(*corners)
+        return min(xs), min(ys), max(xs), max(ys)
+
+    @functools.cached_property
+    def crs(self) -> str | None:
+        """ "EPSG:32633" where the file names a code, else WKT, or None."""
+        crs = self._file.crs(self.image)
+        if crs is None:
+            return None
+        if crs["authority"] and not crs["vertical"]:
+            return f"{crs['authority']}:{crs['code']}"
+        return self.wkt
+
+    @functools.cached_property
+    def wkt(self) -> str | None:
+        """WKT2, by PROJ; None where there is no coordinate system, no PROJ, or PROJ cannot name it."""
+        return _wkt(self._file, self.image)
+
+    @property
+    def nodata(self) -> int | float | None:
+        """The sample that means that there is none, or None. What the file states and no sample can be, as -9999 or NaN
+        for uint8, is None too: info["nodata_text"] has what is stated."""
+        return self.info["nodata"] if self.info["nodata_matches"] else None
+
+    @functools.cached_property
+    def items(self) -> list[dict[str, Any]]:
+        """GDAL_METADATA: dicts of domain, name, value, role, band (0: of the image)."""
+        return self._file.items(self.image)
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """Metadata of the image itself, the default domain, by name."""
+        return {item["name"]: item["value"] for item in self.items
+                if not item["domain"] and not item["role"] and item["band"] == 0}
+
+    @functools.cached_property
+    def _bands(self):
+        return [self._file.band(self.image, band) for band in range(1, self.info["bands"] + 1)]
+
+    def _of_bands(self, name):
+        return tuple(band[name] for band in self._bands)
+
+    descriptions = property(lambda self: self._of_bands("description"), doc="A text or None for each band.")
+    units = property(lambda self: self._of_bands("unit"), doc="A text or None for each band.")
+    scales = property(lambda self: self._of_bands("scale"), doc="value = stored * scale + offset; 1 if none is stated.")
+    offsets = property(lambda self: self._of_bands("offset"), doc="0 where none is stated.")
+    interpretations = property(lambda self: self._of_bands("interpretation"), doc='"gray", "red", "undefined", ...')
+
+    @property
+    def palette(self) -> list[tuple[int, int, int]] | None:
+        """(red, green, blue) of each value, 0 to 65535, or None."""
+        return self.info["palette"]
+
+    @property
+    def gcps(self) -> list[tuple[float, ...]]:
+        """Ground control points: (column, row, level, x, y, z)."""
+        return self.info["gcps"]
+
+    @property
+    def rpc(self) -> tuple[float, ...] | None:
+        """The 92 numbers of rational polynomial coefficients, or None."""
+        return self.info["rpc"]
+
+    @property
+    def images(self) -> int:
+        return self.info["images"]
+
+    @property
+    def area_or_point(self) -> str:
+        return "Point" if self.info["pixel_is_point"] else "Area"
+
+    @property
+    def warning(self) -> str | None:
+        """What in the file was not sound and was left out, or None."""
+        return self.info["warning"]
+
+    # ---- pixels ----------------------------------------------------------------------------------
+
+    def read(self, window=None, level=0, bands=None, *, device=None, out=None, stream=None, dtype=None, masked=False,
+             scaled=False, fill_bad_blocks=False, wait=True, threads=0) -> Array:
+        """Reads pixels into an Array, shaped (band, y, x).
+
+        window           (row0, col0, row1, col1), half-open, inside the level, or rasterio's Window; None: all
+        level            of the pyramid; 0 is the full resolution
+        bands            a band or several, from 1 on, in any order; None: all
+        device           "cpu", "cuda", "cuda:1", "emu"; None: where `out` lies, or the host
+        out              an array that the pixels go to, of any library, in any strides; None: a new one
+        stream           of a GPU: a number, or a stream of CuPy or PyTorch; None: the default stream
+        dtype            float16, float32 or float64, to convert to; None: the file's, or what NaN or scales need
+        masked           invalid pixels (nodata, mask, alpha) become NaN
+        scaled           scale and offset of the bands are applied
+        fill_bad_blocks  blocks that cannot be read become nodata, or 0, and are counted in Array.result
+        wait             False: comes back while a GPU still decodes; see Array.wait
+        threads          of the host; 0: one for each processor
+        """
+        request = self._request(window, level, bands, device=device, out=out, stream=stream, dtype=dtype, masked=masked,
+                                scaled=scaled, fill_bad_blocks=fill_bad_blocks)
+        if self.info["type"] in COMPLEX_INTEGERS:
+            return self._read_complex_integers(request, threads)
+        return self._file.read(**request, wait=wait, threads=threads)
+
+    def read_mask(self, window=None, level=0, bands=None, *, device=None, out=None, stream=None, wait=True,
+                  threads=0) -> Array:
+        """Reads the mask into an Array of uint8: 255 where a pixel is valid, else 0. Parameters are those of read."""
+        request = self._request(window, level, bands, device=device, out=out, stream=stream)
+        return self._file.read(**request, part="mask", wait=wait, threads=threads)
+
+    def _read_complex_integers(self, request, threads):
+        """Pairs of integers, converted here, since DLPack and NumPy have no such samples."""
+        device, out, dtype = request.pop("device"), request.pop("out"), np.dtype(request.pop("dtype") or self.dtype)
+        if dtype.kind != "c":
+            raise ArgumentError(f"dtype must be complex for complex samples, not {dtype}")
+        pairs = np.asarray(self._file.read(**request, threads=threads))
+        values = pairs.astype(np.empty(0, dtype).real.dtype).view(dtype)[..., 0]
+        if out is None:
+            return _cogpu.place(values, device or "cpu")
+        target = _cogpu.place(out, device or "cpu")
+        if target.shape != values.shape or target.dtype != dtype.name:
+            raise ArgumentError(f"out has the shape {target.shape} and dtype {target.dtype}, and the pixels "
+                                f"{values.shape} and {dtype}")
+        _fill(target, values, request["stream"])
+        return target
+
+    def _request(self, window=None, level=0, bands=None, *, device=None, out=None, stream=None, dtype=None,
+                 masked=False, scaled=False, fill_bad_blocks=False):
+        """The engine's keywords for those of read."""
+        if dtype is None and out is None and (masked or scaled):
+            dtype = float_for(self.dtype)
+        return dict(image=self.image, level=whole("level", level), window=engine_window(window),
+                    bands=_engine_bands(bands), device=device, out=out, stream=_engine_stream(stream),
+                    dtype=None if dtype is None else named_dtype(dtype).name, nan_where_invalid=masked, scaled=scaled,
+                    fill_bad_blocks=fill_bad_blocks)
+
+
+def _fill(target, values, stream):
+    """Sets the samples of an Array; those of a GPU by CuPy, which knows strides there."""
+    kind, _, number = target.device.partition(":")
+    if kind != "cuda":
+        np.asarray(target)[...] = values
+        return
+    try:
+        import cupy
+    except ImportError:
+        raise UnsupportedError("out: complex integers are put into memory of a GPU by CuPy, which is not installed; "
+                               "without out they are read into new memory") from None
+    with cupy.cuda.Device(int(number)), cupy.cuda.ExternalStream(stream) if stream else cupy.cuda.Stream.null as used:
+        cupy.asarray(target)[...] = cupy.asarray(values)
+        used.synchronize()
+
+
+def _open_again(arguments):
+    return File(**arguments)
+
+
+def open(source, *, image=0, sidecar=True, limits=None) -> File:
+    """Opens a file; no pixel is read.
+
+    source   a path, the whole file as a buffer (other than bytes, which are a path), or an object with read and seek
+    image    of several in a file, from 0 on
+    sidecar  False: overviews beside the file (PATH.ovr) are not looked for
+    limits   what a file may ask for at most: directories, tags, tag_bytes, blocks, block_bytes, bands, call_bytes
+    """
+    return File(source, image=image, sidecar=sidecar, limits=limits)
+
+
+def read_many(requests) -> list[Array]:
+    """Reads many windows, of one file or of many, as one piece of work: a list of (file, keywords of its read, but
+    for wait and threads). Returns an Array for each."""
+    requests = [_checked_request(request) for request in requests]
+    arrays = [file.read(**keywords) if file.info["type"] in COMPLEX_INTEGERS else None for file, keywords in requests]
+    batch = [(file._file, file._request(**keywords)) for (file, keywords), array in zip(requests, arrays)
+             if array is None]
+    read = iter(_cogpu.read_many(batch))
+    return [next(read) if array is None else array for array in arrays]
+
+
+def _checked_request(request):
+    words = {"window", "level", "bands", *File._request.__kwdefaults__}
+    is_pair = isinstance(request, (tuple, list)) and len(request) == 2
+    if not (is_pair and isinstance(request[0], File) and isinstance(request[1], dict) and request[1].keys() <= words):
+        raise TypeError(f"requests must be pairs of a File and a dict of {', '.join(sorted(words))}, not {request!r}")
+    return request
+
+
+def check(source, *, strict=False) -> dict[str, Any]:
+    """Is it a valid Cloud Optimized GeoTIFF? A dict: "verdict" ("valid", "valid with warnings", "invalid"), those of
+    "gdal", "rio_cogeo" and "ogc", counts, and "findings".
+
+    source  a path or a File
+    strict  rules of the standard and warnings of rio-cogeo are faults too
+    """
+    if isinstance(source, File):
+        return _cogpu.check(source._file, strict=strict)
+    with open(source) as file:
+        return _cogpu.check(file._file, strict=strict)

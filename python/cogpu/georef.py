@@ -1,0 +1,450 @@
+"""Where pixels lie and what they mean: the way from a file's header to the names that xarray's users know, and back.
+
+`describe` takes a File and hands on coordinates, attributes and encoding as rioxarray has them, so that the accessors
+`.rio` and `.odc` work on what we read. `of_array` takes a DataArray that follows rioxarray's or xarray-spatial's
+conventions and hands on what a writer needs. It all rests on the header: no pixel is read here.
+"""
+
+import json
+import math
+import re
+
+import numpy as np
+
+from .errors import ArgumentError, Error, LimitError
+
+GRID_MAPPING = "spatial_ref"
+SYSTEMS_KEPT = 256
+CHUNK_BYTES = 16 << 20  # of strips that a Dask chunk gathers
+MOST_COORDINATES = 1 << 26  # a header can claim any size; this many take a gigabyte
+NODATA_NAMES = ("_FillValue", "missing_value", "fill_value", "nodata")
+RPC_NAMES = ("err_bias", "err_rand", "line_off", "samp_off", "lat_off", "long_off", "height_off", "line_scale",
+             "samp_scale", "lat_scale", "long_scale", "height_scale", "line_num_coeff", "line_den_coeff",
+             "samp_num_coeff", "samp_den_coeff")
+
+
+# ---- from a file -------------------------------------------------------------------------------------------------
+
+# Tags that GDAL shows among the metadata.
+TEXT_TAGS = {269: "TIFFTAG_DOCUMENTNAME", 270: "TIFFTAG_IMAGEDESCRIPTION", 305: "TIFFTAG_SOFTWARE",
+             306: "TIFFTAG_DATETIME", 315: "TIFFTAG_ARTIST", 316: "TIFFTAG_HOSTCOMPUTER", 33432: "TIFFTAG_COPYRIGHT"}
+NUMBER_TAGS = {280: "TIFFTAG_MINSAMPLEVALUE", 281: "TIFFTAG_MAXSAMPLEVALUE", 282: "TIFFTAG_XRESOLUTION",
+               283: "TIFFTAG_YRESOLUTION"}
+RESOLUTION_UNIT, RASTER_TYPE_KEY = 296, 1025
+RESOLUTION_UNITS = {1: "1 (unitless)", 2: "2 (pixels/inch)", 3: "3 (pixels/cm)"}
+EPSG_AT_THE_END = re.compile(r'ID\["EPSG",(\d+)\]\]$')
+NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+|nan|inf)([eE][+-]?\d+)?\s*", re.IGNORECASE)
+
+
+def describe(file, pixels, window=None, parse_coordinates=True):
+    """What xarray is told of `pixels` (lazy.Pixels) of `file`.
+
+    Parameters
+    ----------
+    window : (row0, col0, row1, col1) in pixels of the level; None for all.
+    parse_coordinates : False leaves x and y out.
+
+    Returns
+    -------
+    coords : dict of name -> (dimensions, values, attributes)
+    attrs, encoding : dicts
+    """
+    row0, column0, row1, column1 = window or (0, 0, *pixels.shape[1:])
+    transform = file.levels[pixels.level].transform if file.has_transform else (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+    a, b, c, d, e, f = transform
+    coords = {"band": ("band", np.asarray(pixels.bands, dtype="int64"), {})}
+    # Coordinates of a rotated grid would be two more rasters, in float64; its GeoTransform says as much.
+    if parse_coordinates and not (b or d or file.gcps or file.rpc):
+        if row1 - row0 + column1 - column0 > MOST_COORDINATES:
+            raise LimitError(f"parse_coordinates: {row1 - row0} rows and {column1 - column0} columns are too many for "
+                             "coordinates; give False")
+        coords["x"] = "x", np.arange(column0, column1) * a + (a * 0.5 + c), {}
+        coords["y"] = "y", np.arange(row0, row1) * e + (e * 0.5 + f), {}
+    corner = (c + column0 * a + row0 * b, a, b, f + column0 * d + row0 * e, d, e)
+    coords[GRID_MAPPING] = (), 0, _mapping_attrs(file, corner)
+    attrs = _attrs(file, pixels)
+    return coords, attrs, _encoding(file, pixels, attrs)
+
+
+def _mapping_attrs(file, transform):
+    """Of the coordinate that says where the raster lies."""
+    attrs = _crs_attrs(file)
+    attrs["GeoTransform"] = " ".join(str(float(number)) for number in transform)
+    if file.gcps:
+        attrs["gcps"] = json.dumps({"type": "FeatureCollection", "features": [
+            {"type": "Feature", "properties": {"id": str(number), "info": "", "row": row, "col": column},
+             "geometry": {"type": "Point", "coordinates": [x, y, z]}}
+            for number, (column, row, _, x, y, z) in enumerate(file.gcps, 1)]})
+    if file.rpc:
+        attrs["rpcs"] = json.dumps(_rpc_by_name(file.rpc))
+    return attrs
+
+
+def _rpc_by_name(numbers):
+    singles = dict(zip(RPC_NAMES[:12], numbers))
+    return singles | {name: list(numbers[12 + 20 * i:32 + 20 * i]) for i, name in enumerate(RPC_NAMES[12:])}
+
+
+_systems = {}  # what _crs_attrs found, by geokeys: PROJ and pyproj take milliseconds for what many files have in common
+
+
+def _crs_attrs(file):
+    keys = tuple(file._file.geokeys(file.image))
+    attrs = _systems.get(keys)
+    if attrs is None:
+        wkt = re.sub(r"\n\s*", "", file.wkt or file.crs or "")
+        attrs = _cf_attrs(wkt) | {"crs_wkt": wkt, "spatial_ref": wkt} if wkt else {}
+        if len(_systems) >= SYSTEMS_KEPT:
+            _systems.clear()
+        _systems[keys] = attrs
+    return dict(attrs)
+
+
+def _cf_attrs(wkt):
+    """CF's names of the system's parameters; none without pyproj. By the code where WKT ends with one, as it does where
+    the file changes nothing of that system: pyproj reads WKT of an ensemble as ETRS89 in tens of milliseconds."""
+    try:
+        import pyproj
+    except ImportError:
+        return {}
+    try:
+        code = EPSG_AT_THE_END.search(wkt)
+        return pyproj.CRS.from_user_input(int(code[1]) if code else wkt).to_cf()
+    except (KeyError, pyproj.exceptions.CRSError):
+        return {}
+
+
+def _attrs(file, pixels):
+    bands = [number - 1 for number in pixels.bands]
+    attrs = {name: _tag_value(text) for name, text in _metadata(file, pixels.bands[0]).items()
+             if name not in NODATA_NAMES}
+    if file.nodata is not None:
+        attrs["_FillValue"] = pixels.dtype.type(file.nodata)
+    for plural, singular, values in (("scales", "scale_factor", file.scales), ("offsets", "add_offset", file.offsets)):
+        chosen = tuple(values[band] for band in bands)
+        attrs |= {singular: chosen[0]} if len(set(chosen)) == 1 else {plural: chosen}
+    descriptions = tuple(file.descriptions[band] for band in bands)
+    if any(descriptions):
+        attrs["long_name"] = descriptions[0] if len(set(descriptions)) == 1 else descriptions
+    units = tuple(file.units[band] for band in bands)
+    if any(units):
+        attrs["units"] = units[0] if len(units) == 1 else units
+    return attrs
+
+
+def _metadata(file, band):
+    """What GDAL has as metadata of the image and of a band, as texts by name."""
+    texts = {item["name"].removeprefix("NC_GLOBAL#"): item["value"] for item in file.items
+             if item["band"] in (0, band) and item["value"] and not item["domain"] and not item["role"]}
+    texts |= _tiff_tags(file)
+    if any(key == RASTER_TYPE_KEY for key, _, _ in file._file.geokeys(file.image)):
+        texts["AREA_OR_POINT"] = file.area_or_point
+    return texts
+
+
+def _tiff_tags(file):
+    """Texts and resolutions that stand in tags of their own. What is of a wrong kind or cannot be read is left out."""
+    texts = {}
+    for tag in file._file.tags(file.info["directory"]):
+        if tag["id"] in TEXT_TAGS:
+            value = tiff_tag(file, tag["id"], bytes)
+            if value is not None:
+                texts[TEXT_TAGS[tag["id"]]] = value.split(b"\0")[0].decode("utf-8", "replace")
+        elif tag["id"] in NUMBER_TAGS or tag["id"] == RESOLUTION_UNIT:
+            numbers = tiff_tag(file, tag["id"], tuple)
+            if numbers and tag["id"] == RESOLUTION_UNIT:
+                texts["TIFFTAG_RESOLUTIONUNIT"] = RESOLUTION_UNITS.get(numbers[0], str(numbers[0]))
+            elif numbers:
+                texts[NUMBER_TAGS[tag["id"]]] = f"{numbers[0]:.8g}"
+    return texts
+
+
+def tiff_tag(file, number, kind):
+    """A tag's value if it is there and of that kind (bytes, or a tuple of numbers), else None."""
+    try:
+        value = file._file.tag(file.info["directory"], number)
+    except Error:
+        return None
+    return value if isinstance(value, kind) else None
+
+
+def _tag_value(text):
+    """A number where the text is one, an array where it is {1,2,3}."""
+    if NUMBER.fullmatch(text):
+        return int(text) if text.strip().lstrip("+-").isdigit() else float(text)
+    if text.startswith("{") and text.endswith("}"):
+        parts = text[1:-1].split(",")
+        if all(NUMBER.fullmatch(part) for part in parts):
+            return np.array([float(part) for part in parts])
+    return text
+
+
+def _encoding(file, pixels, attrs):
+    """What a writer needs to make such a file again; takes from `attrs` what no longer holds of the pixels."""
+    encoding = {"grid_mapping": GRID_MAPPING, "source": file.name, "rasterio_dtype": file.info["type"],
+                "preferred_chunks": preferred_chunks(pixels)}
+    moved = (("_FillValue",) if pixels.masked else ()) + (
+        ("scale_factor", "scales", "add_offset", "offsets") if pixels.unpack else ())
+    encoding |= {name: attrs.pop(name) for name in moved if name in attrs}
+    if pixels.masked:
+        encoding["dtype"] = str(file.dtype)
+    if file.palette:  # not an attribute: rioxarray would write it as a text, and arithmetic would keep it
+        encoding["colormap"] = file.palette
+    return encoding
+
+
+def preferred_chunks(pixels):
+    """Blocks of the file, strips gathered to a good size; all bands that are stored together."""
+    height, width = pixels.block_shape
+    bands = 1 if pixels.interleave == "band" else len(pixels.bands)
+    if width >= pixels.shape[2]:
+        row = bands * width * pixels.dtype.itemsize
+        height *= max(1, CHUNK_BYTES // max(row * height, 1))
+    return {"band": bands, "y": min(height, pixels.shape[1]), "x": min(width, pixels.shape[2])}
+
+
+# ---- from a DataArray --------------------------------------------------------------------------------------------
+
+# Attributes that have a place of their own in a file, or that describe the array that was read and not this one.
+NOT_TAGS = (*NODATA_NAMES, "nodatavals", "masked_nodata", "nodata_pixels_present", "scales", "scale_factor", "offsets",
+            "add_offset", "long_name", "units", "AREA_OR_POINT", "raster_type", "grid_mapping", "crs", "crs_wkt",
+            "transform", "rotated_affine", "res", "is_tiled", "gdal_metadata", "gdal_metadata_xml", "extra_tags")
+
+
+def of_array(array, y="y", x="x"):
+    """What `array`, a DataArray, says of itself beside its pixels.
+
+    Parameters
+    ----------
+    y, x : names of the dimensions of rows and columns.
+
+    Returns
+    -------
+    dict
+        transform : six numbers in GDAL's order, of the corner, or None. What the attributes state is taken wherever the
+            coordinates lie on that grid, a slice of it included, so that nothing drifts; else evenly spaced
+            coordinates say it.
+        crs : "EPSG:32633", WKT or PROJ's words, or None.
+        nodata : a number, or None; also where the array was masked, and its nodata is in the encoding.
+        pixel_is_point : bool
+        scales, offsets, descriptions, units : a tuple with an entry a band, or None.
+        packed : dict with `dtype`, `scales`, `offsets` of the values as stored, before they were unpacked; or None.
+        gcps : list of (column, row, level, x, y, z), or None.
+        rpc : tuple of 92 numbers, or None.
+        tags : dict of texts, for the default domain of GDAL_METADATA.
+    """
+    attrs, encoding = array.attrs, array.encoding
+    mapping = _grid_mapping(array)
+    bands = array.size // max(array.sizes[y] * array.sizes[x], 1) or 1
+    return {"transform": _transform_of(array, mapping, y, x),
+            "crs": _crs_of(attrs, mapping),
+            "nodata": _nodata_of(attrs, encoding),
+            "pixel_is_point": any(str(attrs.get(name)).lower() == "point" for name in ("AREA_OR_POINT", "raster_type")),
+            "scales": _per_band(attrs, "scales", "scale_factor", bands),
+            "offsets": _per_band(attrs, "offsets", "add_offset", bands),
+            "descriptions": _texts(attrs, "long_name", bands) or _band_labels(array, y, x),
+            "units": _texts(attrs, "units", bands),
+            "packed": {"dtype": None if encoding.get("dtype") is None else np.dtype(encoding["dtype"]),
+                       "scales": _per_band(encoding, "scales", "scale_factor", bands),
+                       "offsets": _per_band(encoding, "offsets", "add_offset", bands)},
+            "gcps": _gcps_of(mapping),
+            "rpc": _rpc_of(mapping),
+            "tags": _tags_of(attrs)}
+
+
+def crs_text(crs):
+    """A coordinate reference system in the engine's words: None, the number of EPSG, a text, or what has `to_wkt`."""
+    if isinstance(crs, (bool, np.bool_)):
+        raise TypeError("crs: a bool is not a coordinate reference system")
+    if crs is None or isinstance(crs, str):
+        return crs or None
+    if isinstance(crs, (int, np.integer)):
+        return f"EPSG:{crs}"
+    if hasattr(crs, "to_wkt"):
+        return crs.to_wkt()
+    raise TypeError(f"crs: {type(crs).__name__} is not a coordinate reference system; give a number of EPSG or WKT")
+
+
+def _grid_mapping(array):
+    name = array.encoding.get("grid_mapping") or array.attrs.get("grid_mapping") or GRID_MAPPING
+    return array.coords[name].attrs if name in array.coords else {}
+
+
+def _crs_of(attrs, mapping):
+    stated = mapping.get("spatial_ref") or mapping.get("crs_wkt")
+    if stated:
+        return stated
+    if "grid_mapping_name" in mapping:
+        return _crs_from_cf(mapping)
+    return crs_text(attrs.get("crs")) or attrs.get("crs_wkt") or None
+
+
+def _crs_from_cf(mapping):
+    try:
+        import pyproj
+    except ImportError as error:
+        raise ArgumentError("crs: the grid mapping has CF attributes alone, which need pyproj; give crs=") from error
+    return pyproj.CRS.from_cf(mapping).to_wkt()
+
+
+def fits(nodata, dtype):
+    """Whether samples of `dtype` can hold the value: attributes may state others, as -9999 for what became uint8."""
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return math.isfinite(nodata) and nodata == int(nodata) and info.min <= int(nodata) <= info.max
+    return not math.isfinite(nodata) or abs(nodata) <= float(np.finfo(dtype).max)
+
+
+def _nodata_of(attrs, encoding):
+    if encoding.get("_FillValue") is not None:
+        return _number("_FillValue", encoding["_FillValue"])
+    stated = {name: _number(name, attrs[name]) for name in NODATA_NAMES if attrs.get(name) is not None}
+    if not stated:
+        stated = {f"nodatavals[{band}]": _number("nodatavals", value)
+                  for band, value in enumerate(attrs.get("nodatavals") or ()) if value is not None}
+    distinct = {"nan" if value != value else value for value in stated.values()}
+    if len(distinct) > 1:
+        raise ArgumentError(f"nodata: a file has one for all bands, and the attributes state several ({stated}); give "
+                            "nodata=")
+    return next(iter(stated.values()), None)
+
+
+def _number(name, value):
+    value = value.item() if isinstance(value, (np.generic, np.ndarray)) else value
+    if isinstance(value, complex) and not value.imag:
+        value = value.real
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name}: {value!r} is not a number")
+    return value
+
+
+def _per_band(where, plural, singular, bands):
+    """Numbers for each band, from one that holds for all or from a sequence."""
+    if where.get(plural) is not None:
+        return _checked_length(plural, tuple(float(value) for value in where[plural]), bands)
+    return None if where.get(singular) is None else (float(where[singular]),) * bands
+
+
+def _texts(attrs, name, bands):
+    value = attrs.get(name)
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return (value,) * bands
+    return _checked_length(name, tuple(None if text is None else str(text) for text in value), bands)
+
+
+def _checked_length(name, values, bands):
+    if len(values) != bands:
+        raise ArgumentError(f"{name}: {len(values)} values for {bands} bands")
+    return values
+
+
+def _band_labels(array, y, x):
+    """Texts along the dimension of the bands, which are descriptions."""
+    for dim in array.dims:
+        if dim not in (y, x) and dim in array.coords and array.coords[dim].dtype.kind in "UT":
+            return tuple(str(label) for label in array.coords[dim].values)
+    return None
+
+
+def _tags_of(attrs):
+    tags = {name: value for name, value in attrs.items() if isinstance(name, str) and name not in NOT_TAGS
+            and not name.startswith(("STATISTICS_", "TIFFTAG_"))}
+    more = attrs.get("gdal_metadata")
+    return {name: _tag_text(value) for name, value in (tags | more if isinstance(more, dict) else tags).items()
+            if isinstance(name, str)}
+
+
+def _tag_text(value):
+    """Numbers in a row as {1,2,3}, which readers of GDAL_METADATA take apart again."""
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return "{" + ",".join(str(item) for item in np.asarray(value).ravel().tolist()) + "}"
+    return str(value)
+
+
+def _transform_of(array, mapping, y, x):
+    stated = _stated_transform(array.attrs, mapping)
+    if stated and (stated[2] or stated[4]):
+        return stated
+    present = [name for name in (y, x) if name in array.coords and array.coords[name].dims == (name,)]
+    if len(present) == 1:
+        raise ArgumentError(f"coordinates: {present[0]!r} has some, the other axis has none; drop them or give both")
+    if present and "gcps" not in mapping and "rpcs" not in mapping:
+        left, width = _axis(array.coords[x], stated and stated[0], stated and stated[1])
+        top, height = _axis(array.coords[y], stated and stated[3], stated and stated[5])
+        stated = (left, width, 0.0, top, 0.0, height)
+    return None if stated == (0, 1, 0, 0, 0, 1) else stated
+
+
+def _stated_transform(attrs, mapping):
+    """GDAL's order, from where rioxarray and xarray-spatial keep it."""
+    if "GeoTransform" in mapping:
+        text = mapping["GeoTransform"]
+        return _six("GeoTransform", text.split() if isinstance(text, str) else text)
+    for name in ("rotated_affine", "transform"):
+        if attrs.get(name) is not None:
+            a, b, c, d, e, f = _six(name, tuple(attrs[name])[:6])
+            return c, a, b, f, d, e
+    return None
+
+
+def _six(name, values):
+    try:
+        numbers = tuple(float(value) for value in values)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"{name}: {values!r} are not six numbers") from error
+    if len(numbers) != 6 or not all(math.isfinite(number) for number in numbers):
+        raise ArgumentError(f"{name}: {values!r} are not six finite numbers")
+    return numbers
+
+
+def _axis(coordinate, edge, step):
+    """Edge of the first pixel and step: of the stated grid if the coordinates lie on it, else the coordinates' own."""
+    centres = _centres(coordinate)
+    if step:
+        first = round((centres[0] - edge) / step - 0.5)
+        if _lies_on(coordinate, centres, edge + (first + 0.5) * step, step):
+            return edge + first * step, step
+    if len(centres) == 1:
+        step = coordinate.attrs.get("resolution")
+        if not step:
+            raise ArgumentError(f"coordinates: {coordinate.name!r} has one value, which does not tell the size of a "
+                                "pixel; set attrs['transform']")
+        return float(centres[0] - step / 2), float(step)
+    step = (centres[-1] - centres[0]) / (len(centres) - 1)
+    if not step or not _lies_on(coordinate, centres, centres[0], step):
+        raise ArgumentError(f"coordinates: {coordinate.name!r} is not evenly spaced; a GeoTIFF cannot hold that")
+    return float(centres[0] - step / 2), float(step)
+
+
+def _centres(coordinate):
+    if coordinate.dtype.kind not in "iuf":
+        raise ArgumentError(f"coordinates: {coordinate.name!r} holds {coordinate.dtype}, not numbers")
+    centres = np.asarray(coordinate.values, dtype="float64")
+    if not len(centres) or not np.isfinite(centres).all():
+        raise ArgumentError(f"coordinates: {coordinate.name!r} is empty or not finite")
+    return centres
+
+
+def _lies_on(coordinate, centres, first, step):
+    """Within a thousandth of a pixel, or what the coordinates' own type can tell, but never beyond a tenth."""
+    rounding = 4 * np.finfo(coordinate.dtype).eps * abs(centres).max() if coordinate.dtype.kind == "f" else 0
+    expected = first + np.arange(len(centres)) * step
+    return abs(centres - expected).max() <= min(max(1e-3 * abs(step), rounding), 0.1 * abs(step))
+
+
+def _gcps_of(mapping):
+    if "gcps" not in mapping:
+        return None
+    points = json.loads(mapping["gcps"])["features"]
+    return [(float(point["properties"]["col"]), float(point["properties"]["row"]), 0.0,
+             *(*map(float, point["geometry"]["coordinates"]), 0.0)[:3]) for point in points]
+
+
+def _rpc_of(mapping):
+    if "rpcs" not in mapping:
+        return None
+    stated = json.loads(mapping["rpcs"])
+    values = [stated.get(name) for name in RPC_NAMES]
+    return tuple(float(number or 0) for value in values for number in (value if isinstance(value, list) else [value]))

@@ -1,0 +1,287 @@
+"""Pixels that are read when someone asks: what xarray's and Dask's lazy arrays rest on.
+
+`Pixels` says which pixels of which file are meant and how they are to come, in words that travel to other threads,
+processes and machines: no handle and no device is in it. The file is opened, and the device found, where `read` runs.
+`opened` keeps the files of a process open between such reads, so that a graph of many tasks reads a header once.
+"""
+
+import collections
+import dataclasses
+import os
+import sys
+import threading
+import warnings
+
+import numpy as np
+
+from .arguments import flag
+from .errors import ArgumentError, DeviceError, FallbackWarning
+from .file import float_for, named_dtype
+from .file import open as open_file
+
+FILES_KEPT = 32
+WIDEST = {"i": 8, "u": 8, "f": 8, "c": 16}  # bytes of the samples that arrays may have, by kind
+
+
+class _OpenFiles:
+    """The files that were used last, by what they are now: a path that holds another file meanwhile is opened anew."""
+
+    def __init__(self):
+        self.files = collections.OrderedDict()
+        self.lock = threading.Lock()
+
+    def get(self, path, image):
+        try:
+            state = os.stat(path)
+        except OSError:
+            return open_file(path, image=image)  # which says it in our words
+        key = (path, image, state.st_size, state.st_mtime_ns, state.st_ino, state.st_dev)
+        with self.lock:
+            if key in self.files:
+                self.files.move_to_end(key)
+                return self.files[key]
+        # Two threads may both come to here: a header read twice is better than all files waiting for a slow one.
+        file = open_file(path, image=image)
+        with self.lock:
+            self.files[key] = file
+            while len(self.files) > FILES_KEPT:
+                self.files.popitem(last=False)
+        return file
+
+    def drop(self, path):
+        with self.lock:
+            for key in [key for key in self.files if key[0] == path]:
+                del self.files[key]
+
+
+_open_files = _OpenFiles()
+
+
+def _forget_files():
+    """A child process has neither the parent's threads nor the lock that one of them may have held."""
+    global _open_files
+    _open_files = _OpenFiles()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_files)
+
+
+def is_path(source):
+    return isinstance(source, (str, bytes, os.PathLike))
+
+
+def absolute(source):
+    """A path that means the same in a process with another working directory; what is no path stays as it is."""
+    return os.path.abspath(os.fsdecode(source)) if is_path(source) else source
+
+
+def opened(source, image=0):
+    """The File of a path, kept open for the next who asks. A File is handed back as it is."""
+    return _open_files.get(absolute(source), image) if is_path(source) else source
+
+
+def release(source):
+    """Lets go of the files of a path; reads that are under way keep theirs."""
+    _open_files.drop(absolute(source))
+
+
+def spanned(index, length):
+    """The slice of step 1 that holds all that an index of one dimension (a slice, number or array) means, and the index
+    within that slice."""
+    if isinstance(index, slice):
+        picked = range(length)[index]
+        first, last = sorted((picked[0], picked[-1])) if picked else (0, -1)
+        return slice(first, last + 1), slice(None, None, None if picked.step == 1 else picked.step)
+    picked = np.arange(length)[index]
+    first, last = (picked.min(), picked.max()) if picked.size else (0, -1)
+    return slice(int(first), int(last) + 1), picked - first
+
+
+def array_module(gpu):
+    """The module whose arrays `gpu` means: NumPy for False and "emu", CuPy for True.
+
+    DeviceError where CuPy is not installed or finds no GPU.
+    """
+    if gpu is False or gpu == "emu":
+        return np
+    if gpu is not True:
+        raise ArgumentError(f'gpu: {gpu!r} is neither True nor False (nor "emu", the emulated GPU)')
+    try:
+        import cupy
+    except ImportError as error:
+        raise DeviceError("gpu=True needs CuPy, which is not installed (pip install cupy-cuda12x)") from error
+    try:
+        cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise DeviceError(f"gpu=True needs a GPU, and CuPy finds none ({error})") from error
+    return cupy
+
+
+def _failures():
+    """What is raised where a GPU fails: our own, and CuPy's where it is in use. Nothing else is fallen back from."""
+    cupy = sys.modules.get("cupy")
+    return (DeviceError, cupy.cuda.runtime.CUDARuntimeError) if cupy else DeviceError
+
+
+def _result_dtype(stored, dtype, floats):
+    """Of what `read` returns; refuses casts that lose more than digits."""
+    natural = float_for(stored) if floats else stored
+    if dtype is None:
+        return natural
+    wanted = named_dtype(dtype).newbyteorder("=")
+    rounds = wanted.kind == "f" and natural.kind in "iuf" or wanted.kind == natural.kind == "c"
+    if wanted.itemsize <= WIDEST.get(wanted.kind, 0) and (rounds or np.can_cast(natural, wanted, "safe")):
+        return wanted
+    why = " (masked and unpacked pixels are floats)" if floats and stored.kind in "iu" else ""
+    raise ArgumentError(f"dtype: {natural} pixels do not fit into {wanted}{why}; read them as they are, and use astype")
+
+
+@dataclasses.dataclass(frozen=True)
+class Pixels:
+    """Bands of a level of a file, as they are to be read. Made by `pixels_of`.
+
+    `source` is a path, or a File where there is no path; then it cannot be pickled. `gpu` is False, True or "emu".
+    """
+
+    source: object
+    image: int
+    level: int
+    bands: tuple
+    dtype: np.dtype
+    masked: bool
+    unpack: bool
+    gpu: object
+    on_gpu_failure: str
+    shape: tuple
+    block_shape: tuple
+    interleave: str
+
+    def read(self, rows=slice(None), columns=slice(None), bands=None, out=None):
+        """Pixels of rows and columns of the level, each a slice of step 1, shaped (band, y, x).
+
+        Parameters
+        ----------
+        bands : numbers of bands in the file, from 1; None for those of this object.
+        out : array of the right shape and type to read into; None for a new one.
+
+        Returns
+        -------
+        array
+            NumPy's; with gpu=True CuPy's, on the device that is current for the thread that calls.
+        """
+        bands = self.bands if bands is None else tuple(int(band) for band in bands)
+        row0, row1, _ = rows.indices(self.shape[1])
+        column0, column1, _ = columns.indices(self.shape[2])
+        shape = (len(bands), max(row1 - row0, 0), max(column1 - column0, 0))
+        if 0 in shape:
+            return array_module(self.gpu).empty(shape, self.dtype) if out is None else out
+        where = {"window": (row0, column0, row1, column1), "level": self.level, "bands": bands}
+        file = opened(self.source, self.image)
+        if self.gpu is False:
+            return self._read(file, where, out, _from_host)
+        try:
+            return self._read(file, where, out, _from_emulator if self.gpu == "emu" else _from_gpu)
+        except _failures() as error:
+            if self.on_gpu_failure == "strict":
+                raise
+            warnings.warn(f"the GPU failed ({error}); the processor reads instead", FallbackWarning, stacklevel=2)
+        return self._brought_up(self._read(file, where, None, _from_host), out)
+
+    def _read(self, file, where, out, fetch):
+        """The engine converts to floats on the way; what else is asked for is done to what it gave."""
+        if file.dtype.kind == "c":
+            pixels = self._read_complex(file, where, fetch)
+        elif self.dtype == file.dtype or self.dtype.kind == "f":
+            return self._read_real(file, where, self.dtype, out, fetch)
+        else:
+            pixels = self._read_real(file, where, float_for(file.dtype) if self.masked else file.dtype, None, fetch)
+        if out is None:
+            return pixels.astype(self.dtype, copy=False)
+        out[...] = pixels
+        return out
+
+    def _read_real(self, file, where, dtype, out, fetch):
+        out = fetch(file.read, where, dtype, out, masked=self.masked, scaled=self.unpack)
+        if self.masked and file.info["validity"] == "alpha":
+            for plane, band in zip(out, where["bands"]):  # alpha says what is valid, and is so itself everywhere
+                if band == file.info["alpha_band"]:
+                    fetch(file.read, {**where, "bands": (band,)}, dtype, plane[None], scaled=self.unpack)
+        return out
+
+    def _read_complex(self, file, where, fetch):
+        pixels = fetch(file.read, where, file.dtype, None)
+        if self.masked:
+            pixels[fetch(file.read_mask, where, np.dtype("uint8"), None) == 0] = complex(np.nan, np.nan)
+        if self.unpack:
+            for plane, band in zip(pixels, where["bands"]):
+                plane *= file.scales[band - 1]
+                plane += file.offsets[band - 1]
+        return pixels
+
+    def _brought_up(self, host, out):
+        """What the processor read, where the caller expects it; as it is where there is no GPU at all."""
+        if out is not None:
+            out[...] = array_module(self.gpu).asarray(host)
+            return out
+        try:
+            return array_module(self.gpu).asarray(host)
+        except _failures():
+            return host
+
+
+def _shape(where):
+    row0, column0, row1, column1 = where["window"]
+    return len(where["bands"]), row1 - row0, column1 - column0
+
+
+def _from_host(read, where, dtype, out, **how):
+    out = np.empty(_shape(where), dtype) if out is None else out
+    read(**where, **how, out=out)
+    return out
+
+
+def _from_emulator(read, where, dtype, out, **how):
+    if out is None:
+        floats = {"dtype": dtype} if dtype.kind == "f" else {}
+        return np.asarray(read(**where, **how, **floats, device="emu"))
+    read(**where, **how, out=out, device="emu")
+    return out
+
+
+def _from_gpu(read, where, dtype, out, **how):
+    """Memory comes from CuPy's pool, on the thread's device, and is written after what CuPy's stream holds."""
+    cupy = array_module(True)
+    out = cupy.empty(_shape(where), dtype) if out is None else out
+    read(**where, **how, out=out, stream=cupy.cuda.get_current_stream().ptr)
+    return out
+
+
+def _usable(gpu, on_gpu_failure):
+    """`gpu`, or False where its arrays cannot be had in this process, which no task elsewhere could mend."""
+    try:
+        array_module(gpu)
+    except DeviceError as error:
+        if on_gpu_failure == "strict":
+            raise
+        warnings.warn(f"{error}; the processor reads instead", FallbackWarning, stacklevel=4)
+        return False
+    return gpu
+
+
+def pixels_of(file, *, source=None, level=0, bands=None, dtype=None, masked=False, unpack=False, gpu=False,
+              on_gpu_failure="auto"):
+    """The Pixels of `file` that the words mean; all are checked here, and nothing is read.
+
+    `source` is the path that `file` was opened from; without one the Pixels hold the file itself. Bands count from 1.
+    """
+    if on_gpu_failure not in ("auto", "strict"):
+        raise ArgumentError(f"on_gpu_failure: {on_gpu_failure!r} is neither 'auto' nor 'strict'")
+    masked = flag("unpack", unpack) or flag("masked", masked)
+    gpu = _usable(gpu, on_gpu_failure)
+    bands = tuple(range(1, file.shape[0] + 1)) if bands is None else tuple(bands)
+    height, width = file.levels[level].shape
+    return Pixels(source=file if source is None else absolute(source), image=file.image, level=level, bands=bands,
+                  dtype=_result_dtype(file.dtype, dtype, masked), masked=masked, unpack=bool(unpack), gpu=gpu,
+                  on_gpu_failure=on_gpu_failure, shape=(len(bands), height, width),
+                  block_shape=tuple(file.levels[level].block_shape), interleave=file.interleave)

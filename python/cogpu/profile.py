@@ -1,0 +1,222 @@
+"""The engine's profile, of the words that users know: takes what to_geotiff was asked and what the data says of itself
+(georef), hands on fields of cogpu_profile. All that needs no pixel is checked here, so that a wrong call fails before a
+file is touched, by the name of the parameter.
+"""
+
+import functools
+import math
+import warnings
+
+import numpy as np
+
+from . import _cogpu, georef
+from .arguments import flag, number, whole, word
+from .errors import ArgumentError, Error
+
+CODECS = ("none", "packbits", "lzw", "deflate", "zstd", "lzma", "jpeg", "webp", "lerc", "lerc_deflate", "lerc_zstd")
+LEVELS = {"deflate": 12, "zstd": 22, "lzma": 9, "jpeg": 100, "webp": 100}
+RESAMPLING = {"nearest": "nearest", "average": "average", "mean": "average", "rms": "rms", "bilinear": "bilinear",
+              "cubic": "cubic", "mode": "mode", "min": "min", "max": "max", "median": "median"}
+PHOTOMETRIC = {"minisblack": "min_is_black", "miniswhite": "min_is_white", "rgb": "rgb", "rgba": "rgb",
+               "palette": "palette", "cmyk": "cmyk", "ycbcr": "ycbcr", "cielab": "cielab"}
+PHOTOMETRIC_NUMBERS = {0: "miniswhite", 1: "minisblack", 2: "rgb", 3: "palette", 5: "cmyk", 6: "ycbcr", 8: "cielab"}
+
+
+# ---- what is asked ---------------------------------------------------------------------------------------------------
+
+
+def device_of(gpu):
+    """The engine's word for where to encode; None for where the rows lie."""
+    if gpu is None or isinstance(gpu, str) and gpu == "emu":
+        return gpu
+    if not isinstance(gpu, (bool, np.bool_)):
+        raise TypeError(f"gpu must be True, False or None, not {gpu!r}")
+    return "cuda" if gpu else "cpu"
+
+
+def coding(asked):
+    codec = "none" if asked.compression is None else word("compression", asked.compression, CODECS)
+    fields = {"codec": codec, "predictor": predictor_of(asked.predictor)}
+    if asked.compression_level is not None:
+        if codec not in LEVELS:
+            raise ArgumentError(f"compression_level={asked.compression_level}: {codec} has no levels")
+        level = whole(f"{codec}: compression_level", asked.compression_level, 1, LEVELS[codec])
+        fields["quality" if codec in ("jpeg", "webp") else "level"] = level
+    if number("max_z_error", asked.max_z_error, least=0):
+        if not codec.startswith("lerc"):
+            raise ArgumentError(f"max_z_error={asked.max_z_error}: only compression='lerc' has one, not {codec!r}")
+        fields["max_error"] = float(asked.max_z_error)
+    return fields
+
+
+def predictor_of(predictor):
+    if predictor is None:
+        return None
+    if isinstance(predictor, (bool, np.bool_)):
+        return 2 if predictor else 1
+    return whole("predictor", predictor, 0, 3) or 1
+
+
+def grid(asked):
+    is_cog, is_tiled = flag("cog", asked.cog), flag("tiled", asked.tiled)
+    if is_cog and not is_tiled:
+        raise ArgumentError("tiled=False: a COG has tiles")
+    if asked.tile_size is not None and not is_tiled:
+        raise ArgumentError("tile_size is given, but tiled=False")
+    height, width = sides(asked.tile_size)
+    bigtiff = None if asked.bigtiff is None else "yes" if flag("bigtiff", asked.bigtiff) else "no"
+    return {"cog": is_cog, "strips": not is_tiled, "block_height": height, "block_width": width, "bigtiff": bigtiff,
+            "planar": word("interleave", asked.interleave, ("pixel", "band")) == "band"}
+
+
+def sides(tile_size):
+    if tile_size is None:
+        return None, None
+    both = tuple(tile_size) if isinstance(tile_size, (tuple, list)) else (tile_size, tile_size)
+    both = tuple(whole("tile_size", side, 16, 1 << 20) for side in both)
+    if len(both) != 2 or any(side % 16 for side in both):
+        raise ArgumentError(f"tile_size={tile_size} is not a multiple of 16, or (height, width) of such")
+    return both
+
+
+def pyramid(asked):
+    factors = asked.overview_levels
+    if factors is not None:
+        if not isinstance(factors, (list, tuple, range, np.ndarray)):
+            raise TypeError(f"overview_levels must be a list of factors, as [2, 4, 8], not {factors!r}")
+        factors = [whole("overview_levels", factor, 2, 1 << 20) for factor in factors]
+        if factors != sorted(set(factors)):
+            raise ArgumentError(f"overview_levels={factors} must ascend")
+    kind = "listed" if factors else "none" if factors is not None or not asked.cog else "auto"
+    if asked.overview_resampling is None:
+        return {"overviews": kind, "factors": factors or None}
+    if kind == "none":
+        raise ArgumentError(f"overview_resampling={asked.overview_resampling!r} is given, but there are no overviews: "
+                            "give cog=True or overview_levels")
+    resampling = RESAMPLING[word("overview_resampling", asked.overview_resampling, RESAMPLING)]
+    return {"overviews": kind, "factors": factors or None, "resampling": resampling}
+
+
+def colours(asked, facts, bands, dtype):
+    """What samples mean to the eye. The palette of the file that was read is kept while samples can be numbers of its
+    colours; one in attrs, which somebody put there, must fit."""
+    kind = asked.photometric
+    if not isinstance(kind, str):
+        code = whole("photometric", kind)
+        if code not in PHOTOMETRIC_NUMBERS:
+            raise ArgumentError(f"photometric={code} is not one of {', '.join(map(str, PHOTOMETRIC_NUMBERS))}")
+        kind = PHOTOMETRIC_NUMBERS[code]
+    kind = word("photometric", kind, ("auto", *PHOTOMETRIC))
+    if kind == "rgba" and bands < 4:
+        raise ArgumentError(f"photometric='rgba' needs 4 bands, and data has {bands}")
+    palette = facts.get("palette")
+    if palette is None and kind in ("auto", "palette") and bands == 1 and dtype.name in ("uint8", "uint16"):
+        palette = facts.get("palette_of_file")
+    if kind == "auto":
+        return {"palette": palette}
+    return {"palette": palette, "photometric": PHOTOMETRIC[kind], "alpha_band": 4 if kind == "rgba" else None}
+
+
+def nodata_of(asked, stated, dtype):
+    """The nodata value as a Python number that the sample type can hold, or None. What is asked for must fit; what the
+    data states may have been left behind by a cast, and then says nothing of these samples."""
+    nodata = stated if asked is None else asked
+    if nodata is None:
+        return None
+    nodata = nodata.item() if isinstance(nodata, np.generic) else nodata
+    if isinstance(nodata, bool) or not isinstance(nodata, (int, float)):
+        raise TypeError(f"nodata must be a number, not {nodata!r}")
+    if not georef.fits(nodata, dtype):
+        if asked is None:
+            warnings.warn(f"the data states nodata {nodata}, which samples of {dtype} cannot be: the file gets none; "
+                          "give nodata= that fits", stacklevel=4)
+            return None
+        raise ArgumentError(f"nodata={nodata} does not fit samples of {dtype}: give nodata that does")
+    return int(nodata) if math.isfinite(nodata) and nodata == int(nodata) else float(nodata)
+
+
+# ---- what the data says ----------------------------------------------------------------------------------------------
+
+
+def facts_of(data, axes, asked):
+    """georef's facts of a DataArray, its palette, and whether its NaN stand for nodata."""
+    _, y, x = (None if axis is None else data.dims[axis] for axis in axes)
+    facts = georef.of_array(told(data, y, x, asked), y, x)
+    return {**facts, "palette": palette_of(data.attrs.get("colormap")),
+            "palette_of_file": palette_of(data.encoding.get("colormap")),
+            "masked": nan_means_nodata(data.attrs, data.encoding)}
+
+
+def told(data, y, x, asked):
+    """What is georef's to say: without what has no place in tags, and without what a parameter states anew, which may
+    be wrong or contradictory here."""
+    data = data.copy(deep=False)
+    dropped = ("colormap",) if asked.nodata is None else ("colormap", "nodatavals", *georef.NODATA_NAMES)
+    data.attrs = {name: value for name, value in data.attrs.items() if name not in dropped}
+    return data if asked.transform is None else data.drop_vars([y, x], errors="ignore")
+
+
+def palette_of(colormap):
+    """Colours (red, green, blue) of 16 bits, from such or, as xarray-spatial has them, all reds, greens and blues."""
+    if colormap is None:
+        return None
+    parts = np.asarray(colormap)
+    if parts.dtype.kind not in "iu" or parts.size == 0 or parts.size % 3 or parts.ndim == 2 and parts.shape[1] != 3:
+        raise ArgumentError("colormap of the data's attrs or encoding must be colours, (red, green, blue), or all "
+                            "reds, greens and blues")
+    return (parts if parts.ndim == 2 else parts.reshape(3, -1).T).tolist()
+
+
+def nan_means_nodata(attrs, encoding):
+    """A masked read leaves nodata in the encoding, or says so in xarray-spatial's way. An unmasked one has both in its
+    attributes: its NaN are values of the file. Who sets attrs["nodata"] by hand means NaN by it."""
+    if "masked_nodata" in attrs:
+        return bool(attrs["masked_nodata"])
+    stated = encoding.get("_FillValue"), attrs.get("nodata"), attrs.get("nodatavals")
+    return any(value is not None for value in stated)
+
+
+def place(asked, facts):
+    """Where the pixels lie."""
+    transform = facts.get("transform") if asked.transform is None else gdal_order(asked.transform)
+    points = None if transform else facts.get("gcps")
+    return {"transform": transform, "gcps": points, "rpc": facts.get("rpc"),
+            "pixel_is_point": facts.get("pixel_is_point", False),
+            "crs": known_crs(georef.crs_text(facts.get("crs") if asked.crs is None else asked.crs))}
+
+
+@functools.lru_cache(maxsize=64)
+def known_crs(text):
+    """The system's text, if the engine can write it: who plans should know before rows are made."""
+    if text is not None:
+        try:
+            _cogpu.Writer(None, {"width": 1, "height": 1, "bands": 1, "type": "uint8", "crs": text}).abort()
+        except Error as error:
+            raise type(error)(f"crs: {error}") from error
+    return text
+
+
+def gdal_order(transform):
+    try:
+        a, b, c, d, e, f = (float(value) for value in tuple(transform)[:6])
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"transform={transform!r} is not six numbers a, b, c, d, e, f") from error
+    if not all(map(math.isfinite, (a, b, c, d, e, f))) or a * e == b * d:
+        raise ArgumentError(f"transform={transform!r} does not give pixels an area")
+    return c, a, b, f, d, e
+
+
+def items_of(facts, scaling):
+    """GDAL_METADATA: the tags, and of each band what it has."""
+    items = [item(name, value) for name, value in (facts.get("tags") or {}).items()]
+    for name, role, values, usual in (("DESCRIPTION", "description", facts.get("descriptions"), None),
+                                      ("UNITTYPE", "unittype", facts.get("units"), None),
+                                      ("SCALE", "scale", scaling.get("scales"), 1),
+                                      ("OFFSET", "offset", scaling.get("offsets"), 0)):
+        items += [item(name, str(value), role, band) for band, value in enumerate(values or (), start=1)
+                  if value is not None and value != usual]
+    return items
+
+
+def item(name, value, role="", band=0):
+    return {"domain": "", "name": name, "value": value, "role": role, "band": band}

@@ -1,0 +1,158 @@
+"""`open_geotiff`: a file, or a part of one, as an xarray.DataArray (band, y, x).
+
+It checks what the caller asks for, has the pixels read (lazy.Pixels) or a Dask array of them made (dask.blocks), and
+puts the names of georef around them.
+"""
+
+import math
+import os
+
+import numpy as np
+
+from . import georef, lazy
+from .arguments import flag, whole
+from .errors import ArgumentError, LimitError
+from .file import File, engine_window
+from .file import open as open_file
+
+MAX_PIXELS = 1_000_000_000
+EDGE = 1e-6  # of a pixel: what a bounding box may miss an edge by and still mean it
+
+
+def open_geotiff(source, *, dtype=None, window=None, bbox=None, overview_level=None, band=None, image=0,
+                 default_name=None, chunks=None, gpu=False, max_pixels=MAX_PIXELS, on_gpu_failure="auto", masked=False,
+                 unpack=False, parse_coordinates=True):
+    """Reads a GeoTIFF into an xarray.DataArray with dimensions (band, y, x), by rioxarray's conventions.
+
+    What a file states as nodata and no sample can be is left out of the attributes. Its palette is in
+    encoding["colormap"], (red, green, blue) of 16 bits each, from where to_geotiff takes it.
+
+    Parameters
+    ----------
+    source : path, object with read and seek, buffer that holds a whole file, or File.
+    dtype : type of the pixels; None for the file's. Casts that lose more than digits (float to int) are refused.
+    window : (row0, col0, row1, col1), half-open, inside the level and in its pixels; or rasterio's Window.
+    bbox : (xmin, ymin, xmax, ymax) in the file's coordinate system; all pixels that it touches. Not with `window`.
+    overview_level : None or 0 for full resolution, 1 for the first overview, and so on, as in xarray-spatial;
+        rasterio counts the overviews alone, from 0.
+    band : number of a band from 0, or several; None for all. The dimension `band` stays, with a length of one for one
+        band: code that was written for all bands works on one, and `.sel(band=1)` is there for who wants it gone.
+    image : which image of a file with several (GDAL calls them subdatasets), from 0.
+    default_name : name of the array; None for the file's without its ending.
+    chunks : None reads now. Else a Dask array: an int, (rows, columns), a dict by dimension, "auto" or {}: see
+        cogpu.dask.blocks.
+    gpu : True gives CuPy arrays, decoded by the GPU that is current where the pixels are read; with `chunks` a Dask
+        array of them.
+    max_pixels : most pixels, times bands, that may be read at once; with `chunks` into one of them.
+    on_gpu_failure : "auto" warns (FallbackWarning) and lets the processor decode, "strict" raises DeviceError.
+    masked : pixels that nodata, the mask or the alpha band call invalid become NaN, and integers floats.
+    unpack : applies scale and offset of each band; implies `masked`.
+    parse_coordinates : False leaves the coordinates x and y out.
+    """
+    import xarray
+
+    if window is not None and bbox is not None:
+        raise ArgumentError("window and bbox: give one of them")
+    flag("parse_coordinates", parse_coordinates)
+    whole("max_pixels", max_pixels, 1)
+    file = file_of(source, image)
+    level = level_of(file, overview_level)
+    pixels = lazy.pixels_of(file, source=source if lazy.is_path(source) else None, level=level,
+                            bands=_bands(file, band), dtype=dtype, masked=masked, unpack=unpack, gpu=gpu,
+                            on_gpu_failure=on_gpu_failure)
+    if bbox is not None:
+        window = _window_of(file, level, bbox)
+    elif window is not None:
+        window = _inside(window, file.levels[level].shape)
+    data = _data(pixels, window, chunks, max_pixels)
+    coords, attrs, encoding = georef.describe(file, pixels, window, parse_coordinates)
+    array = xarray.DataArray(data, coords, ("band", "y", "x"), default_name or _stem(file.name), attrs)
+    array.encoding = encoding
+    return array
+
+
+def file_of(source, image):
+    """The File of a source, kept open where it is a path."""
+    if isinstance(source, File):
+        if image not in (0, source.image):
+            raise ArgumentError(f"image: the File is of image {source.image}")
+        return source
+    whole("image", image, 0)
+    return lazy.opened(source, image) if lazy.is_path(source) else open_file(source, image=image)
+
+
+def level_of(file, overview_level):
+    """The level that `overview_level` means, which the file must have."""
+    return 0 if overview_level is None else whole("overview_level", overview_level, 0, len(file.levels) - 1)
+
+
+def _data(pixels, window, chunks, max_pixels):
+    if chunks is None:
+        row0, column0, row1, column1 = window or (0, 0, *pixels.shape[1:])
+        _check_size("the window", len(pixels.bands) * (row1 - row0) * (column1 - column0), max_pixels)
+        return pixels.read(slice(row0, row1), slice(column0, column1))
+    from .dask import blocks
+
+    data = blocks(pixels, chunks, window)
+    _check_size("a chunk", math.prod(max(sizes, default=0) for sizes in data.chunks), max_pixels)
+    return data
+
+
+def _check_size(what, count, max_pixels):
+    if count > max_pixels:
+        raise LimitError(f"max_pixels: {what} has {count} samples, more than {max_pixels}; read less, or raise it")
+
+
+def _bands(file, band):
+    if band is None:
+        return None
+    chosen = tuple(band) if isinstance(band, (list, tuple, range, np.ndarray)) else (band,)
+    if not chosen:
+        raise ArgumentError("band: none is chosen")
+    return tuple(whole("band", number, 0, file.shape[0] - 1) + 1 for number in chosen)
+
+
+def _inside(window, shape):
+    """(row0, col0, row1, col1) of a window, which must lie inside the level."""
+    column0, row0, width, height = engine_window(window)
+    row1, column1 = row0 + height, column0 + width
+    if min(row0, column0) < 0 or row1 > shape[0] or column1 > shape[1]:
+        raise ArgumentError(f"window: {(row0, column0, row1, column1)} is not inside the level, which has {shape[0]} "
+                            f"rows and {shape[1]} columns")
+    return row0, column0, row1, column1
+
+
+def _window_of(file, level, bbox):
+    """The pixels that a box in the file's coordinates touches, cut to the level."""
+    left, bottom, right, top = _box(bbox)
+    if not file.has_transform:
+        raise ArgumentError("bbox: the file has no transform; give window")
+    a, b, c, d, e, f = file.levels[level].transform
+    if b or d or not a or not e:
+        raise ArgumentError("bbox: the file's grid is rotated, or its pixels have no size; give window")
+    height, width = file.levels[level].shape
+    columns = _touched((left - c) / a, (right - c) / a, width)
+    rows = _touched((top - f) / e, (bottom - f) / e, height)
+    if columns[0] >= columns[1] or rows[0] >= rows[1]:
+        raise ArgumentError(f"bbox: {tuple(bbox)} lies outside of the file's bounds {tuple(file.bounds)}")
+    return rows[0], columns[0], rows[1], columns[1]
+
+
+def _box(bbox):
+    try:
+        left, bottom, right, top = (float(number) for number in bbox)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"bbox: {bbox!r} are not four numbers (xmin, ymin, xmax, ymax)") from error
+    if not (left < right and bottom < top) or not all(map(math.isfinite, (left, bottom, right, top))):
+        raise ArgumentError(f"bbox: {bbox!r} must be finite, with xmin < xmax and ymin < ymax")
+    return left, bottom, right, top
+
+
+def _touched(one, other, count):
+    """First and end of the pixels between two places on an axis; cut before rounded, as places may be infinite."""
+    low, high = (min(max(place, 0.0), float(count)) for place in sorted((one, other)))
+    return math.floor(low + EDGE), math.ceil(high - EDGE)
+
+
+def _stem(name):
+    return os.path.splitext(os.path.basename(name))[0] if name else None
