@@ -8,7 +8,7 @@ generator := $(if $(shell command -v ninja),-G Ninja)
 python    := .venv/bin/python
 c_files   := git ls-files -co --exclude-standard '*.c' '*.h'
 
-.PHONY: all setup demo test test-gpu sanitize-gpu bench bench-gpu races fuzz mutations format install clean
+.PHONY: all setup demo test test-gpu sanitize-gpu bench bench-gpu bench-python races fuzz mutations format install clean
 
 # build/cogpu, build/libcogpu.so, build/libcogpu.a
 all: build/CMakeCache.txt
@@ -31,7 +31,8 @@ test: setup
 	@$(python) tests/run.py
 
 # On a machine with a GPU: the tests of the CUDA backend there, and under compute-sanitizer.
-test-gpu: setup
+test-gpu:
+	@tools/setup.sh tests/requirements-gpu.txt
 	@$(python) tests/run_gpu.py
 
 sanitize-gpu: setup
@@ -48,6 +49,13 @@ bench:
 bench-gpu:
 	@tools/setup.sh bench/requirements-gpu.txt
 	@$(python) bench/bench_gpu.py
+
+# The Python package beside rioxarray, xarray-spatial, odc-geo and async-geotiff: docs/bench-python.md.
+bench-python:
+	@tools/setup.sh bench/requirements-python.txt
+	@cmake -S . -B build $(generator) -DCMAKE_BUILD_TYPE=Release -DCOGPU_PYTHON=ON >/dev/null
+	@cmake --build build --target cogpu_python
+	@$(python) bench/bench_python.py --readme
 
 # Races between threads, and between those of kernels on the emulator.
 races: setup

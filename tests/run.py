@@ -1,5 +1,6 @@
 """Every test of the project, group by group: builds four trees, checks the rules of the code, runs the test
-programs in C, those with threads under ThreadSanitizer, the fuzz targets for a short while, and the judges in Python.
+programs in C, those with threads under ThreadSanitizer, the fuzz targets for a short while, the judges in Python, and the
+tests of the Python package.
 
 Prints a line for each group, what failed, what was left out and why; the last line is "N passed, N failed",
 and the exit code is 0 if none failed. The environment is that of tests/python/conftest.py.
@@ -23,7 +24,7 @@ CORES = len(os.sched_getaffinity(0))
 LINES = 60  # of a failed program's output
 COUNTS = re.compile(r"(\d+) (passed|failed|skipped|error)")
 TREES = {
-    RELEASE: ["-DCMAKE_BUILD_TYPE=Release", "-DCOGPU_TESTS=ON"],
+    RELEASE: ["-DCMAKE_BUILD_TYPE=Release", "-DCOGPU_TESTS=ON", "-DCOGPU_PYTHON=ON"],
     SANITIZED: ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS=-O1", "-DCOGPU_SANITIZE=ON", "-DCOGPU_TESTS=ON"],
     FUZZ: ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS=-O1", "-DCOGPU_FUZZ=ON", "-DCMAKE_C_COMPILER=clang",
            "-DCMAKE_CXX_COMPILER=clang++"],
@@ -130,7 +131,7 @@ def check_format(group):
     if formatter is None or " version 14." not in run(formatter, "--version").stdout:
         group.skip("format", "no clang-format 14")
         return
-    folders = [ROOT / name for name in ("include", "src", "cli", "tests", "bench", "examples")]
+    folders = [ROOT / name for name in ("include", "src", "cli", "python", "tests", "bench", "examples")]
     files = [path for folder in folders for path in sorted(folder.rglob("*.[ch]"))]
     done = run(formatter, "--dry-run", "--Werror", *files)
     done.stdout = "\n".join(sorted(set(re.findall(r"^(.*?):\d+:\d+: error", done.stdout, re.M))))
@@ -215,7 +216,7 @@ def check_fuzz(group, seconds):
     built = build(FUZZ, *(path.name for path in sources))
     group.check("build with libFuzzer", built)
     if built.returncode == 0:
-        share = seconds or max(3, min(10, 80 * CORES // len(sources)))
+        share = seconds or max(3, min(10, 40 * CORES // len(sources)))
         jobs = [(f"{path.name} for {share} s", lambda path=path: fuzz(path, share, seconds)) for path in sources]
         for name, done in side_by_side(jobs):
             group.check(name, done)
@@ -253,22 +254,56 @@ def check_install(group):
         group.check(script.name, run(sys.executable, script, raster, env=environment))
 
 
-def check_python(group):
-    if run(sys.executable, "-c", "import numpy, rasterio, tifffile, pytest").returncode != 0:
-        group.skip("tests/python", "numpy, rasterio, tifffile or pytest is absent; run make setup")
-        return
+def run_pytest(group, folder, log):
+    """The folder's tests, on all cores where that can be; all that they say is in build/LOG."""
     parallel = run(sys.executable, "-c", "import xdist").returncode == 0
     environment = {"COGPU_TIME_FACTOR": "3", **os.environ}
     done = run(sys.executable, "-m", "pytest", "-q", "-rfEs", "--tb=short", "-p", "no:cacheprovider",
-               *(["-n", CORES] if parallel else []), "tests/python", env=environment)
-    (RELEASE / "pytest.log").write_text(done.stdout)
-    group.count("tests/python (all of it is in build/pytest.log)", done)
+               *(["-n", CORES] if parallel else []), folder, env=environment)
+    (RELEASE / log).write_text(done.stdout)
+    group.count(f"{folder} (all of it is in build/{log})", done)
     for line in re.findall(r"^SKIPPED (.*)$", done.stdout, re.M):
         group.note("skipped: " + line)
 
 
+def can_import(group, folder, *modules):
+    absent = [module for module in modules if run(sys.executable, "-c", f"import {module}").returncode != 0]
+    if absent:
+        group.skip(folder, f"{', '.join(absent)} absent; run make setup")
+    return not absent
+
+
+def check_python(group):
+    if can_import(group, "tests/python", "numpy", "rasterio", "tifffile", "pytest"):
+        run_pytest(group, "tests/python", "pytest.log")
+
+
+def check_wheel(group):
+    """A wheel as pip makes it, of objects that the release tree has, imported from where nothing else of ours is."""
+    folder = RELEASE / "wheel"
+    shutil.rmtree(folder, ignore_errors=True)
+    done = run(sys.executable, "-m", "pip", "wheel", ".", "--no-build-isolation", "--no-deps", "--quiet",
+               "--disable-pip-version-check", "-C", f"build-dir={RELEASE}",
+               "-C", "cmake.define.COGPU_TESTS=ON", "-w", folder)
+    group.check("pip wheel", done)
+    wheels = list(folder.glob("cogpu-*-cp311-abi3-*.whl"))
+    group.check("pip install of the wheel", run(sys.executable, "-m", "pip", "install", "--no-deps", "--quiet", "--target",
+                                                folder / "installed", "--disable-pip-version-check", *wheels))
+    words = "import cogpu, cogpu._cogpu as module; assert module.__file__.startswith(%r), module.__file__" % str(folder)
+    group.check("import of the wheel", run(sys.executable, "-c", words,
+                                           env={**os.environ, "PYTHONPATH": str(folder / "installed")}))
+
+
+def check_package(group):
+    if can_import(group, "tests/package", "numpy", "rasterio", "xarray", "rioxarray", "dask", "distributed", "pytest"):
+        run_pytest(group, "tests/package", "package.log")
+    if can_import(group, "the wheel", "scikit_build_core"):
+        check_wheel(group)
+
+
 GROUPS = {"build": check_build, "rules": check_rules, "programs": check_programs, "races": check_races,
-          "fuzz": check_fuzz, "install": check_install, "python": check_python}
+          "fuzz": check_fuzz, "install": check_install, "python": check_python,
+          "package": check_package}
 
 
 def main():

@@ -1,6 +1,7 @@
 """Runs what needs a GPU: the tests of the CUDA backend on it, or under compute-sanitizer.
 
-    run_gpu.py              tests of the backend on the GPU; the judges with COGPU_DEVICES=cuda
+    run_gpu.py              tests of the backend on the GPU; the judges and those of the Python package with
+                            COGPU_DEVICES=cuda
     run_gpu.py --sanitize   the same tests under memcheck, racecheck and synccheck
 """
 
@@ -32,11 +33,12 @@ AT_ONCE = 8
 
 def build():
     names = [path.stem for path in sorted((ROOT / "tests").glob("*/test_cuda_*.c"))]
-    names += ["test_gpu_write", "test_gpu_pass", "test_nvjpeg", "test_nvjpeg_encode"]
-    subprocess.run(["cmake", "-S", ROOT, "-B", BUILD, "-DCMAKE_BUILD_TYPE=Release", "-DCOGPU_CUDA=ON"],
+    names += ["test_device", "test_gpu_write", "test_gpu_pass", "test_nvjpeg", "test_nvjpeg_encode"]
+    subprocess.run(["cmake", "-S", ROOT, "-B", BUILD, "-DCMAKE_BUILD_TYPE=Release", "-DCOGPU_CUDA=ON",
+                    "-DCOGPU_PYTHON=ON", f"-DPython3_EXECUTABLE={sys.executable}"],
                    check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(["cmake", "--build", BUILD, "-j", "--target", "cogpu", "cogpu_cli", *names], check=True,
-                   stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", BUILD, "-j", "--target", "cogpu", "cogpu_cli", "cogpu_python", *names],
+                   check=True, stdout=subprocess.DEVNULL)
     return [BUILD / "tests" / name for name in names]
 
 
@@ -99,6 +101,18 @@ def run_all(commands, environment):
         return list(pool.map(lambda one: run(one[0], one[1], environment | one[2]), commands))
 
 
+def run_pytests(on_gpu):
+    """The judges, and the package: what looks at the GPU's free memory by itself, since others there change it."""
+    environment = on_gpu | {"COGPU_DEVICES": "cuda", "COGPU_BIN": str(BUILD / "cogpu"),
+                            "COGPU_LIB": str(BUILD / "libcogpu.so"), "COGPU_PACKAGE": str(BUILD / "python"),
+                            "COGPU_TIME_FACTOR": "30"}  # CUDA starts slowly, in many processes more so
+    alone, at_once = "tests/package/test_cuda.py", ["-n", "6"]
+    sets = {"judges": [*at_once, *(f"tests/python/test_{name}.py" for name in JUDGES)],
+            "package": [*at_once, "tests/package", f"--ignore={alone}"],
+            "package with CuPy": [alone]}
+    return [run(name, [sys.executable, "-m", "pytest", "-q", *words], environment) for name, words in sets.items()]
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--sanitize", action="store_true")
@@ -107,11 +121,7 @@ def main():
     on_gpu = {"COGPU_TEST_DEVICE": "cuda", "COGPU_ALWAYS_DEVICE": "1"}
     outcomes = run_all(sanitized(programs) if chosen.sanitize else plain(programs), on_gpu)
     if not chosen.sanitize:
-        judges = on_gpu | {"COGPU_DEVICES": "cuda", "COGPU_BIN": str(BUILD / "cogpu"),
-                           "COGPU_LIB": str(BUILD / "libcogpu.so"),
-                           "COGPU_TIME_FACTOR": "30"}  # CUDA starts slowly, in many processes more so
-        outcomes.append(run("judges", [sys.executable, "-m", "pytest", "-q", "-n", "6",
-                                       *(f"tests/python/test_{name}.py" for name in JUDGES)], judges))
+        outcomes += run_pytests(on_gpu)
     print(f"{sum(outcomes)} passed, {len(outcomes) - sum(outcomes)} failed")
     sys.exit(not all(outcomes))
 

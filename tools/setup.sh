@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-packages=(cmake ninja-build gcc g++ clang clang-format-14 pkg-config python3-venv
+packages=(cmake ninja-build gcc g++ clang clang-format-14 pkg-config python3-venv python3-dev
           libdeflate-dev libisal-dev libzstd-dev liblzma-dev libjpeg-dev libwebp-dev liblerc-dev
           libproj-dev proj-data libpng-dev zlib1g-dev)
 
@@ -52,7 +52,7 @@ find_python() {
 # A stamp beside the environment holds the requirement files it was made from.
 install_python() {
     local file=$1 stamp python
-    stamp=.venv/installed-$(dirname "$file")
+    stamp=.venv/installed-${file//\//-}
     if .venv/bin/python -c '' 2>/dev/null && cat tests/requirements.txt "$file" | cmp -s - "$stamp"; then
         return
     fi

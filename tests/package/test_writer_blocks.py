@@ -1,0 +1,140 @@
+"""Blocks and overviews that are made elsewhere than where a file is written: the file is the same, byte by byte."""
+
+import concurrent.futures
+
+import numpy as np
+import pytest
+from cogpu import _cogpu, errors
+from test_writer import COG, pixels, profile_of, write
+
+
+def window_of(level, index):
+    """x, y, width, height of a block in its level, and its plane."""
+    across, down = (-(-level[size] // level["block_" + size]) for size in ("width", "height"))
+    plane, rest = divmod(index, across * down)
+    y, x = (rest // across) * level["block_height"], (rest % across) * level["block_width"]
+    return (x, y, min(level["block_width"], level["width"] - x), min(level["block_height"], level["height"] - y)), plane
+
+
+def cut(array, window):
+    x, y, width, height = window
+    return array[..., y:y + height, x:x + width]
+
+
+def make_levels(profile, array, mask):
+    """Pixels and mask of all levels, made window by window."""
+    levels = [(array, mask)]
+    for number, level in enumerate(_cogpu.outline(profile)[1:], 1):
+        whole = np.zeros((len(array), level["height"], level["width"]), array.dtype)
+        whole_mask = None if mask is None else np.zeros(whole.shape[1:], "uint8")
+        for index in range(level["blocks"] // (len(array) if profile.get("planar") else 1)):
+            window, _ = window_of(level, index)
+            needs = _cogpu.overview_needs(profile, number, window)
+            pixels_, mask_ = (None if part is None else cut(part, needs) for part in levels[-1])
+            made, made_mask = _cogpu.overview_make(profile, number, window, pixels_, mask_)
+            assert made.shape == (len(array), window[3], window[2]) and (made_mask is None) == (mask is None)
+            cut(whole, window)[:] = np.from_dlpack(made)
+            if mask is not None:
+                cut(whole_mask, window)[:] = np.from_dlpack(made_mask)[0]
+        levels.append((whole, whole_mask))
+    return levels
+
+
+def encode_all(profile, levels):
+    """(level, part, block, bytes) of all blocks, the last first."""
+    for number, level in reversed(list(enumerate(_cogpu.outline(profile)))):
+        array, mask = levels[number]
+        for index in range(level["blocks"]):
+            window, plane = window_of(level, index)
+            bands = array[plane:plane + 1] if profile.get("planar") else array
+            yield number, "pixels", index, _cogpu.encode(profile, number, "pixels", index, cut(bands, window))
+            if mask is not None and plane == 0:
+                yield number, "mask", index, _cogpu.encode(profile, number, "mask", index, cut(mask, window))
+
+
+@pytest.mark.parametrize("has_mask", [False, True], ids=["", "mask"])
+@pytest.mark.parametrize("fields", [
+    COG, COG | {"planar": True}, COG | {"resampling": "cubic"},
+    COG | {"nodata": "nan", "sparse": True, "resampling": "mode"},
+    {"strips": True, "block_height": 9, "factors": [2, 6]}, {"block_width": 32, "block_height": 16, "factors": [3]},
+    COG | {"nodata": "-9999", "nan_is_nodata": True, "resampling": "bilinear"}],
+    ids=["cog", "planar", "cubic", "sparse", "strips", "factors", "nan"])
+def test_elsewhere_is_here(fields, has_mask):
+    """Blocks that are made one by one give the file that rows give."""
+    array = pixels(bands=2)
+    array[:, 20:60, 10:60] = np.nan
+    mask = np.where(np.isnan(array[0]), 0, 255).astype("uint8") if has_mask else None
+    profile = profile_of(array, mask=has_mask, **fields)
+    writer = _cogpu.Writer(None, profile)
+    for block in encode_all(profile, make_levels(profile, array, mask)):
+        writer.put(*block)
+    assert bytes(writer.close()["memory"]) == write(array, mask=mask, **fields)
+
+
+def test_outline():
+    outline = _cogpu.outline(profile_of(pixels(bands=2), planar=True, **COG))
+    assert outline == [
+        {"levels": 3, "width": 70, "height": 90, "block_width": 32, "block_height": 32, "blocks": 18},
+        {"levels": 3, "width": 35, "height": 45, "block_width": 32, "block_height": 32, "blocks": 8},
+        {"levels": 3, "width": 18, "height": 23, "block_width": 32, "block_height": 32, "blocks": 2}]
+
+
+def test_blocks_are_encoded_in_many_threads():
+    array = pixels(height=128, width=128)
+    profile = profile_of(array, **COG)
+    blocks = range(_cogpu.outline(profile)[0]["blocks"])
+
+    def encode(index):
+        return _cogpu.encode(profile, 0, "pixels", index, cut(array, window_of(_cogpu.outline(profile)[0], index)[0]))
+
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(encode, blocks)) == [encode(index) for index in blocks]
+
+
+def test_encode_refuses():
+    array = pixels()
+    profile = profile_of(array, **COG)
+    block = array[:, :32, :32]
+    assert isinstance(_cogpu.encode(profile, 0, "pixels", 0, block), bytes)
+    for level, part, index, data in ((9, "pixels", 0, block), (0, "mask", 0, block), (0, "pixels", 99, block),
+                                     (0, "pixels", 0, array), (0, "pixels", 0, block.astype("float64")),
+                                     (0, "pixel", 0, block),
+                                     (-1, "pixels", 0, block), (0, "pixels", -1, block)):
+        with pytest.raises(errors.ArgumentError):
+            _cogpu.encode(profile, level, part, index, data)
+    for level, part, index, data in ((True, "pixels", 0, block), (0, 0, 0, block), (0, "pixels", 0.5, block),
+                                     (0, "pixels", 0, None)):
+        with pytest.raises(TypeError):
+            _cogpu.encode(profile, level, part, index, data)
+
+
+def test_put_refuses():
+    array = pixels()
+    profile = profile_of(array, **COG)
+    encoded = _cogpu.encode(profile, 0, "pixels", 0, array[:, :32, :32])
+    writer = _cogpu.Writer(None, profile)
+    for level, part, index, data in ((True, "pixels", 0, encoded), (0, "pixels", 0, "text"), (0, 5, 0, encoded)):
+        with pytest.raises(TypeError):
+            writer.put(level, part, index, data)
+    writer.put(0, "pixels", 0, memoryview(bytearray(encoded)))
+    with pytest.raises(errors.ArgumentError, match="put before"):
+        writer.put(0, "pixels", 0, encoded)
+    with pytest.raises(errors.ArgumentError, match="closed"):
+        writer.put(0, "pixels", 1, encoded)
+
+
+def test_overviews_refuse():
+    array = pixels()
+    profile = profile_of(array, **COG)
+    for level, window in (0, (0, 0, 8, 8)), (9, (0, 0, 8, 8)), (1, (0, 0, 99, 8)), (1, (0, 0, 8)), (1, (-1, 0, 8, 8)):
+        with pytest.raises(errors.Error):
+            _cogpu.overview_needs(profile, level, window)
+        with pytest.raises(errors.Error):
+            _cogpu.overview_make(profile, level, window, array)
+    with pytest.raises(errors.ArgumentError):
+        _cogpu.overview_make(profile, 1, (0, 0, 8, 8), array[:, :3])
+    with pytest.raises(errors.ArgumentError):
+        needs = _cogpu.overview_needs(profile, 1, (0, 0, 8, 8))
+        _cogpu.overview_make(profile, 1, (0, 0, 8, 8), cut(array, needs), array[0])
+    with pytest.raises(TypeError):
+        _cogpu.overview_needs(profile, 1, 5)
