@@ -38,4 +38,4 @@ def main(target, drawing):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*sys.argv[1:]) if len(sys.argv) >= 3 else sys.exit(__doc__)

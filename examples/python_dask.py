@@ -39,4 +39,4 @@ def main(path, drawing, chunks=512):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*sys.argv[1:]) if len(sys.argv) >= 3 else sys.exit(__doc__)

@@ -33,4 +33,4 @@ def main(path, target, drawing, gpu=True):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*sys.argv[1:]) if len(sys.argv) >= 4 else sys.exit(__doc__)

@@ -55,4 +55,4 @@ def main(*names, size=96, batch=16, seed=1, device="cuda" if torch.cuda.is_avail
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*sys.argv[1:]) if len(sys.argv) >= 3 else sys.exit(__doc__)
