@@ -23,11 +23,13 @@ SEEDS = FUZZ / "seeds"
 CORES = len(os.sched_getaffinity(0))
 LINES = 60  # of a failed program's output
 COUNTS = re.compile(r"(\d+) (passed|failed|skipped|error)")
+# nvcc, where it is installed, compiles the kernels once, in the release tree: the others run them on the emulator.
 TREES = {
     RELEASE: ["-DCMAKE_BUILD_TYPE=Release", "-DCOGPU_TESTS=ON", "-DCOGPU_PYTHON=ON"],
-    SANITIZED: ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS=-O1", "-DCOGPU_SANITIZE=ON", "-DCOGPU_TESTS=ON"],
+    SANITIZED: ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS=-O1", "-DCOGPU_SANITIZE=ON", "-DCOGPU_TESTS=ON",
+                "-DCOGPU_CUDA=OFF"],
     FUZZ: ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS=-O1", "-DCOGPU_FUZZ=ON", "-DCMAKE_C_COMPILER=clang",
-           "-DCMAKE_CXX_COMPILER=clang++"],
+           "-DCMAKE_CXX_COMPILER=clang++", "-DCOGPU_CUDA=OFF"],
     RACES: ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS=-O1", "-DCOGPU_RACES=ON", "-DCOGPU_CUDA=OFF"],
 }
 # Programs whose threads, or those of the kernels that they run, may race; and of programs and functions those that
