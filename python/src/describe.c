@@ -31,6 +31,16 @@ static PyObject *drop_after(struct handle *handle, PyObject *result) {
     return result;
 }
 
+/* With what the image is. */
+static struct handle *take_described(PyObject *file, PyObject *arguments, PyObject *words,
+                                     uint32_t *index, cogpu_image *image) {
+    cogpu_error error;
+    struct handle *handle = take_image(file, arguments, words, index);
+    if (!handle || cogpu_info(handle_file(handle), *index, image, &error) == COGPU_OK)
+        return handle;
+    return (void *)drop_after(handle, raise_error(&error));
+}
+
 /* ---- images ---------------------------------------------------------------------------------- */
 
 static PyObject *numbers_tuple(const double *numbers, size_t count) {
@@ -132,12 +142,9 @@ PyObject *file_info(PyObject *file, PyObject *arguments, PyObject *words) {
     };
     uint32_t index = 0;
     cogpu_image image;
-    cogpu_error error;
-    struct handle *handle = take_image(file, arguments, words, &index);
+    struct handle *handle = take_described(file, arguments, words, &index, &image);
     if (!handle)
         return NULL;
-    if (cogpu_info(handle_file(handle), index, &image, &error) != COGPU_OK)
-        return drop_after(handle, raise_error(&error));
     PyObject *dict = fields_dict(fields, FIELD_COUNT(fields), &image);
     if (dict && !add_image(dict, &image))
         Py_CLEAR(dict);
@@ -226,12 +233,9 @@ static PyObject *list_of_image(PyObject *file, PyObject *arguments, PyObject *wo
                                list_entry *entry, size_t count_at) {
     uint32_t index = 0;
     cogpu_image image;
-    cogpu_error error;
-    struct handle *handle = take_image(file, arguments, words, &index);
+    struct handle *handle = take_described(file, arguments, words, &index, &image);
     if (!handle)
         return NULL;
-    if (cogpu_info(handle_file(handle), index, &image, &error) != COGPU_OK)
-        return drop_after(handle, raise_error(&error));
     uint32_t count = *(const uint32_t *)((const char *)&image + count_at);
     return count ? list_all(handle, index, entry) : drop_after(handle, PyList_New(0));
 }

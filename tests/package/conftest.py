@@ -4,6 +4,7 @@ Environment: COGPU_PACKAGE names the folder that has the package (default: build
 COGPU_CORPUS the folder of real files, COGPU_DEVICES where to read.
 """
 
+import io
 import os
 import pathlib
 import re
@@ -102,6 +103,20 @@ def write_file(path, pixels, *, overviews=(), **profile):
         if overviews:
             file.build_overviews(list(overviews))
     return path
+
+
+class Pipe(io.RawIOBase):
+    """Takes bytes in order, as a socket does."""
+
+    def __init__(self):
+        self.taken = bytearray()
+
+    def writable(self):
+        return True
+
+    def write(self, data):
+        self.taken += data
+        return len(data)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ import xarray
 
 import cogpu
 from cogpu import dask_steps, dask_write, lazy
+from conftest import Pipe
 from dask_made import in_memory, terrain
 
 
@@ -161,20 +162,6 @@ def test_what_the_reader_gives_is_written_back(tmp_path):
 
 
 # ---- targets ---------------------------------------------------------------------------------------------------------
-
-
-class Pipe(io.RawIOBase):
-    """Takes bytes in order, and nothing else."""
-
-    def __init__(self):
-        self.taken = bytearray()
-
-    def writable(self):
-        return True
-
-    def write(self, data):
-        self.taken += bytes(data)
-        return len(data)
 
 
 @pytest.mark.parametrize("cog", [False, True])

@@ -17,6 +17,7 @@ from cogpu import _cogpu, arrays, write
 from cogpu.engine import Engine
 from cogpu.errors import AbsentError, ArgumentError
 from cogpu.lazy import Pixels
+from conftest import Pipe
 
 rasterio = pytest.importorskip("rasterio")
 xr = pytest.importorskip("xarray")
@@ -557,20 +558,6 @@ def test_what_we_read_comes_back_the_same(tmp_path):
 
 
 # ------------------------------------------------------------------------------------------------ targets
-
-
-class Pipe(io.RawIOBase):
-    """Takes bytes in order, as a socket does."""
-
-    def __init__(self):
-        self.taken = bytearray()
-
-    def writable(self):
-        return True
-
-    def write(self, data):
-        self.taken += data
-        return len(data)
 
 
 @pytest.mark.parametrize("cog", [False, True])
