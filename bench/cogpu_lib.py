@@ -70,7 +70,7 @@ cogpu.cogpu_close.argtypes = cogpu.cogpu_context_close.argtypes = [pointer]
 cogpu.cogpu_close.restype = cogpu.cogpu_context_close.restype = None
 cogpu.cogpu_info.argtypes = [pointer, u32, pointer, pointer]
 cogpu.cogpu_crs_info.argtypes = [pointer, u32, pointer, pointer]
-cogpu.cogpu_crs_wkt.argtypes = [pointer, u32, pointer, c.c_size_t, pointer, pointer]
+cogpu.cogpu_crs_wkt.argtypes = [pointer, u32, pointer, pointer, c.c_size_t, pointer, pointer]
 cogpu.cogpu_writer_push.argtypes = [pointer, pointer, pointer, pointer]
 cogpu.cogpu_writer_close.argtypes = [pointer, pointer, pointer]
 cogpu.cogpu_writer_abort.argtypes = cogpu.cogpu_memory_release.argtypes = [pointer]
@@ -115,7 +115,7 @@ def open_info(path, wkt=False):
     found = crs.code, tuple(image.transform)
     if wkt:
         room = c.create_string_buffer(16384)
-        call(cogpu.cogpu_crs_wkt, file, 0, room, len(room), c.byref(c.c_size_t()))
+        call(cogpu.cogpu_crs_wkt, file, 0, None, room, len(room), c.byref(c.c_size_t()))
     cogpu.cogpu_close(file)
     return found
 

@@ -99,11 +99,12 @@ static void find_bounds(const cogpu_image *image, double bounds[4]) {
 
 static cogpu_status gather_wkt(cogpu_details *details, cogpu_error *error) {
     size_t needed = 0;
-    TRY(cogpu_crs_wkt(details->file, details->number, NULL, 0, &needed, error));
+    TRY(cogpu_crs_wkt(details->file, details->number, NULL, NULL, 0, &needed, error));
     details->wkt = malloc(needed);
     if (!details->wkt)
         return cogpu_refuse(error, COGPU_MEMORY, "no memory for the WKT");
-    return cogpu_crs_wkt(details->file, details->number, details->wkt, needed, &needed, error);
+    return cogpu_crs_wkt(details->file, details->number, NULL, details->wkt, needed, &needed,
+                         error);
 }
 
 static cogpu_status gather(const cogpu_arguments *arguments, const cogpu_input *input,

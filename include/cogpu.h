@@ -118,6 +118,12 @@ COGPU_API const char *cogpu_type_name(cogpu_type type);
 
 typedef struct cogpu_file cogpu_file;
 
+/* Memory, threads, devices, cached blocks and the registry of coordinate systems, which several
+ * calls share; made by cogpu_context_open. Optional for reads into memory of the host: such a read
+ * without one takes what it needs for itself. A read into memory of a device needs one, which keeps
+ * the device's working memory. Several threads may use it. */
+typedef struct cogpu_context cogpu_context;
+
 /* What a file may ask of us at most; 0 in a field means the default named beside it. A file that
  * wants more gets COGPU_LIMIT with the limit's name. */
 typedef struct cogpu_limits {
@@ -334,10 +340,13 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_geokey_info(const cogpu_file *file
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_crs_info(const cogpu_file *file, uint32_t image,
                                                        cogpu_crs *info, cogpu_error *error);
 /* The system as WKT2, by PROJ. Writes at most `capacity` bytes with the closing NUL into `text`;
- * *needed is what the whole takes, so that a first call may pass capacity 0. COGPU_UNSUPPORTED in a
- * build without PROJ, or where the keys describe a system that PROJ cannot name. */
+ * *needed is what the whole takes, so that a first call may pass capacity 0. `context` may be NULL;
+ * one keeps PROJ's registry open for the next call, which takes a tenth of the time then.
+ * COGPU_UNSUPPORTED in a build without PROJ, or where the keys describe a system that PROJ cannot
+ * name. */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_crs_wkt(const cogpu_file *file, uint32_t image,
-                                                      char *text, size_t capacity, size_t *needed,
+                                                      cogpu_context *context, char *text,
+                                                      size_t capacity, size_t *needed,
                                                       cogpu_error *error);
 
 /* ---------------------------------------------------------------------------------------------
@@ -396,11 +405,6 @@ typedef enum cogpu_device_kind {
     COGPU_EMU   /* a GPU emulated by the processor, slow and strict, for tests; it takes memory
                  * of the host for its own */
 } cogpu_device_kind;
-
-/* Memory, threads, devices and cached blocks that several reads share. Optional for reads into
- * memory of the host: such a read without one takes what it needs for itself. A read into memory
- * of a device needs one, which keeps the device's working memory. Several threads may use it. */
-typedef struct cogpu_context cogpu_context;
 
 typedef struct cogpu_context_options {
     uint32_t threads;      /* that read and decode; 0 = one for each processor */

@@ -2,6 +2,7 @@
  * Takes an open file, hands on dicts, lists and tuples of what is in it: images, levels, bands,
  * coordinate systems, raw tags, and what a check of it found.
  */
+#include "engine.h"
 #include "fields.h"
 #include "file.h"
 #include "gil.h"
@@ -264,9 +265,10 @@ PyObject *file_crs(PyObject *file, PyObject *arguments, PyObject *words) {
                                                  : raise_error(&error));
 }
 
-/* NULL with the status in `error`, else text to be freed. PROJ takes milliseconds each time that it
- * is asked: so the first guess has room for what is usual. */
-static char *make_wkt(const cogpu_file *file, uint32_t image, cogpu_error *error) {
+/* NULL with the status in `error`, else text to be freed. PROJ does its work each time that it is
+ * asked: so the first guess has room for what is usual. */
+static char *make_wkt(const cogpu_file *file, uint32_t image, cogpu_context *context,
+                      cogpu_error *error) {
     size_t capacity = 0, needed = 16 << 10;
     char *text = NULL;
     while (capacity < needed) {
@@ -278,7 +280,7 @@ static char *make_wkt(const cogpu_file *file, uint32_t image, cogpu_error *error
                 (cogpu_error){COGPU_MEMORY, -1, -1, -1, "out of memory for a coordinate system"};
             return NULL;
         }
-        if (cogpu_crs_wkt(file, image, text, capacity, &needed, error) != COGPU_OK) {
+        if (cogpu_crs_wkt(file, image, context, text, capacity, &needed, error) != COGPU_OK) {
             free(text);
             return NULL;
         }
@@ -291,10 +293,12 @@ PyObject *file_wkt(PyObject *file, PyObject *arguments, PyObject *words) {
     cogpu_error error;
     char *text;
     struct handle *handle = take_image(file, arguments, words, &image);
-    if (!handle)
-        return NULL;
+    struct engine *engine = handle ? engine_take() : NULL;
+    if (!engine)
+        return drop_after(handle, NULL);
     Py_BEGIN_ALLOW_THREADS
-        text = make_wkt(handle_file(handle), image, &error);
+        text = make_wkt(handle_file(handle), image, engine_context(engine), &error);
+        engine_drop(engine);
     Py_END_ALLOW_THREADS
     PyObject *made = text || error.status == COGPU_ABSENT || error.status == COGPU_UNSUPPORTED
                          ? text_object(text)

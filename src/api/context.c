@@ -1,4 +1,5 @@
-/* What reads share: threads, the cache of blocks, and seats with their working memory. */
+/* What calls share: threads, the cache of blocks, seats with their working memory, the registry of
+ * coordinate systems. */
 #include "api/room.h"
 
 #define DEVICE_BYTES_DEFAULT UINT64_C(512000000)
@@ -35,6 +36,7 @@ void cogpu_context_close(cogpu_context *context) {
     cogpu_context_close_devices(context);
     cogpu_pool_close(context->pool);
     cogpu_cache_close(context->cache);
+    cogpu_registry_close(context->registry);
     while (context->seats) {
         cogpu_seat *seat = context->seats;
         context->seats = seat->next;
@@ -68,4 +70,23 @@ void cogpu_context_give_back(cogpu_context *context, cogpu_seat *seat) {
         cogpu_seat_close(seat);
         cogpu_release(seat);
     }
+}
+
+/* Puts `registry` in the place of the context's, which it hands on. */
+static cogpu_registry *swap_registry(cogpu_context *context, cogpu_registry *registry) {
+    if (!context)
+        return registry;
+    pthread_mutex_lock(&context->lock);
+    cogpu_registry *last = context->registry;
+    context->registry = registry;
+    pthread_mutex_unlock(&context->lock);
+    return last;
+}
+
+cogpu_registry *cogpu_context_registry(cogpu_context *context) {
+    return swap_registry(context, NULL);
+}
+
+void cogpu_context_keep_registry(cogpu_context *context, cogpu_registry *registry) {
+    cogpu_registry_close(swap_registry(context, registry));
 }

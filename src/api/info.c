@@ -120,11 +120,14 @@ cogpu_status cogpu_crs_info(const cogpu_file *file, uint32_t image, cogpu_crs *i
     return COGPU_OK;
 }
 
-cogpu_status cogpu_crs_wkt(const cogpu_file *file, uint32_t image, char *text, size_t capacity,
-                           size_t *needed, cogpu_error *error) {
+cogpu_status cogpu_crs_wkt(const cogpu_file *file, uint32_t image, cogpu_context *context,
+                           char *text, size_t capacity, size_t *needed, cogpu_error *error) {
     const cogpu_georef *georef = NULL;
     TRY(georef_with_crs(file, image, &georef, error));
-    return cogpu_crs_to_wkt(georef, text, capacity, needed, error);
+    cogpu_registry *registry = cogpu_context_registry(context);
+    cogpu_status status = cogpu_crs_to_wkt(georef, &registry, text, capacity, needed, error);
+    cogpu_context_keep_registry(context, registry);
+    return status;
 }
 
 cogpu_status cogpu_directory_info(const cogpu_file *file, uint32_t directory, cogpu_directory *info,

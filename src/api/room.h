@@ -36,6 +36,7 @@ struct cogpu_context {
     pthread_mutex_t lock;
     cogpu_seat *seats; /* free ones */
     cogpu_opened_device *devices;
+    cogpu_registry *registry; /* NULL while none is open, or a call uses it */
 };
 
 /* info.c: an image by index. */
@@ -45,6 +46,10 @@ cogpu_status cogpu_file_picture(const cogpu_file *file, uint32_t image,
 /* context.c: a seat to work on. Without a context it is made for the call. */
 cogpu_seat *cogpu_context_seat(cogpu_context *context);
 void cogpu_context_give_back(cogpu_context *context, cogpu_seat *seat);
+/* The registry that the last call has left, or NULL; and what is kept of this call, or closed where
+ * there is no context or another has left one meanwhile. */
+cogpu_registry *cogpu_context_registry(cogpu_context *context);
+void cogpu_context_keep_registry(cogpu_context *context, cogpu_registry *registry);
 
 /* device.c: the device of a raster, opened if this context has not yet. */
 cogpu_status cogpu_context_device(cogpu_context *context, cogpu_device_kind kind, uint32_t index,

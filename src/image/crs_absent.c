@@ -2,14 +2,18 @@
  */
 #include "image/image.h"
 
-cogpu_status cogpu_crs_to_wkt(const cogpu_georef *georef, char *text, size_t capacity,
-                              size_t *needed, cogpu_error *error) {
-    (void)georef;
+cogpu_status cogpu_crs_to_wkt(const cogpu_georef *georef, cogpu_registry **registry, char *text,
+                              size_t capacity, size_t *needed, cogpu_error *error) {
+    (void)georef, (void)registry;
     *needed = 0;
     if (capacity)
         text[0] = '\0';
     return cogpu_fail(error, COGPU_UNSUPPORTED,
                       "this build has no PROJ, which WKT needs; install libproj and build again");
+}
+
+void cogpu_registry_close(cogpu_registry *registry) {
+    (void)registry; /* never opened */
 }
 
 const char *cogpu_proj_version(void) {

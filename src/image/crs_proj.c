@@ -1,7 +1,7 @@
 /*
  * Takes the keys of a coordinate system, hands on its WKT2 by PROJ. Codes are looked up in PROJ's
  * registry, systems without a code are built from their parameters, and Esri's texts are parsed.
- * Each call has a PROJ context of its own, which neither logs nor uses the network.
+ * PROJ's context neither logs nor uses the network.
  */
 #include "image/crs_method.h"
 
@@ -375,23 +375,36 @@ static cogpu_status write_wkt(builder *in, char *text, size_t capacity, size_t *
     return COGPU_OK;
 }
 
-cogpu_status cogpu_crs_to_wkt(const cogpu_georef *georef, char *text, size_t capacity,
-                              size_t *needed, cogpu_error *error) {
+cogpu_status cogpu_registry_open(cogpu_registry **registry, cogpu_error *error) {
+    *registry = proj_context_create();
+    if (!*registry)
+        return cogpu_fail(error, COGPU_MEMORY, "PROJ gave no context");
+    proj_log_level(*registry, PJ_LOG_NONE);
+    proj_context_set_enable_network(*registry, 0);
+    return COGPU_OK;
+}
+
+void cogpu_registry_close(cogpu_registry *registry) {
+    if (registry)
+        proj_context_destroy(registry);
+}
+
+cogpu_status cogpu_crs_to_wkt(const cogpu_georef *georef, cogpu_registry **registry, char *text,
+                              size_t capacity, size_t *needed, cogpu_error *error) {
     *needed = 0;
     if (capacity)
         text[0] = '\0';
     if (!georef->has_crs)
         return cogpu_fail(error, COGPU_ABSENT, "the image has no coordinate system");
-    builder in = {.georef = georef, .angle = {"degree", degree}, .length = {"metre", 1}};
-    in.context = proj_context_create();
-    if (!in.context)
-        return cogpu_fail(error, COGPU_MEMORY, "PROJ gave no context");
-    proj_log_level(in.context, PJ_LOG_NONE);
-    proj_context_set_enable_network(in.context, 0);
+    if (!*registry)
+        TRY(cogpu_registry_open(registry, error));
+    builder in = {.context = *registry,
+                  .georef = georef,
+                  .angle = {"degree", degree},
+                  .length = {"metre", 1}};
     cogpu_status status = write_wkt(&in, text, capacity, needed, error);
     for (uint32_t i = in.object_count; i > 0; i--)
         proj_destroy(in.objects[i - 1]);
-    proj_context_destroy(in.context);
     return status;
 }
 

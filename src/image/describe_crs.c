@@ -36,7 +36,7 @@ typedef struct key_list {
 
 /* One call: the keys so far, and objects of PROJ to be freed together. */
 typedef struct describer {
-    PJ_CONTEXT *context;
+    cogpu_registry *context;
     cogpu_arena *arena;
     cogpu_error *error;
     const char *words;
@@ -428,10 +428,10 @@ static cogpu_status read_back(describer *in, PJ **crs) {
     memcpy(keys, in->list->keys, sizeof keys);
     cogpu_geokeys_sort(keys, georef.key_count);
     cogpu_crs_from_keys(&georef);
-    if (cogpu_crs_to_wkt(&georef, NULL, 0, &needed, NULL) != COGPU_OK)
+    if (cogpu_crs_to_wkt(&georef, &in->context, NULL, 0, &needed, NULL) != COGPU_OK)
         return COGPU_OK;
     TRY(cogpu_arena_take(in->arena, needed, 1, &wkt, in->error));
-    TRY(cogpu_crs_to_wkt(&georef, wkt, needed, &needed, in->error));
+    TRY(cogpu_crs_to_wkt(&georef, &in->context, wkt, needed, &needed, in->error));
     PJ *read = own(in, proj_create_from_wkt(in->context, wkt, NULL, NULL, NULL));
     bool is_bound = read && proj_get_type(read) == PJ_TYPE_BOUND_CRS;
     *crs = is_bound ? own(in, proj_get_source_crs(in->context, read)) : read;
@@ -635,16 +635,12 @@ cogpu_status cogpu_describe_crs(const char *crs, cogpu_arena *arena, const cogpu
                                 uint32_t *count, cogpu_error *error) {
     describer in = {.arena = arena, .error = error, .words = crs};
     TRY(cogpu_arena_take(arena, 1, sizeof *in.list, &in.list, error));
-    in.context = proj_context_create();
-    if (!in.context)
-        return cogpu_fail(error, COGPU_MEMORY, "PROJ gave no context");
-    proj_log_level(in.context, PJ_LOG_NONE);
-    proj_context_set_enable_network(in.context, 0);
+    TRY(cogpu_registry_open(&in.context, error));
     proj_context_use_proj4_init_rules(in.context, 1); /* "+init=epsg:4326" */
     cogpu_status status = describe(&in);
     for (uint32_t i = in.object_count; i > 0; i--)
         proj_destroy(in.objects[i - 1]);
-    proj_context_destroy(in.context);
+    cogpu_registry_close(in.context);
     TRY(status);
     cogpu_geokeys_sort(in.list->keys, in.list->count);
     *keys = in.list->keys;

@@ -99,10 +99,16 @@ cogpu_status cogpu_georef_read(const cogpu_tiff *tiff, uint32_t directory, uint3
 cogpu_status cogpu_geokeys_read(const cogpu_tiff *tiff, uint32_t directory, cogpu_arena *arena,
                                 cogpu_georef *georef, const char **warning, cogpu_error *error);
 
-/* crs.c: the keys as a system; crs_proj.c (or crs_absent.c without PROJ): the system as WKT2. */
+/* PROJ's context, which holds its registry open. One thread at a time may use it. */
+typedef struct pj_ctx cogpu_registry;
+
+/* crs.c: the keys as a system; crs_proj.c (or crs_absent.c without PROJ): the system as WKT2. A
+ * *registry that is NULL is opened, and stays open for the caller. */
 void cogpu_crs_from_keys(cogpu_georef *georef);
-cogpu_status cogpu_crs_to_wkt(const cogpu_georef *georef, char *text, size_t capacity,
-                              size_t *needed, cogpu_error *error);
+cogpu_status cogpu_crs_to_wkt(const cogpu_georef *georef, cogpu_registry **registry, char *text,
+                              size_t capacity, size_t *needed, cogpu_error *error);
+cogpu_status cogpu_registry_open(cogpu_registry **registry, cogpu_error *error);
+void cogpu_registry_close(cogpu_registry *registry); /* NULL is allowed */
 
 /* metadata.c: GDAL_METADATA's XML. Malformed XML is left out and named in *warning. */
 cogpu_status cogpu_metadata_read(const cogpu_tiff *tiff, uint32_t directory, cogpu_arena *arena,

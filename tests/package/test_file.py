@@ -7,6 +7,8 @@ import multiprocessing
 import os
 import pathlib
 import pickle
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -29,6 +31,13 @@ def file(path):
         yield file
 
 
+def test_importing_brings_no_other_package():
+    code = "import sys, cogpu; print(*{name.partition('.')[0] for name in sys.modules} - sys.stdlib_module_names)"
+    environment = os.environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(cogpu.__file__))}
+    done = subprocess.run([sys.executable, "-S", "-c", code], env=environment, capture_output=True, text=True)
+    assert set(done.stdout.split()) == {"__main__", "cogpu"}, done.stderr
+
+
 # ---- facts ---------------------------------------------------------------------------------------
 
 def test_facts_are_those_of_rasterio(path, file):
@@ -49,9 +58,12 @@ def test_facts_are_those_of_rasterio(path, file):
 
 
 def test_each_system_has_its_own_wkt(make_file):
-    codes = [4326, 32633, 3857, 32633]  # the second of two files gets what was found for the first
+    codes = [4326, 32633, 3857, 32633, 2056, 3035, 27700, 3413]
     files = [make_file(np.zeros((1, 8, 8), "uint8"), f"{n}.tif", crs=f"EPSG:{code}") for n, code in enumerate(codes)]
-    assert [rasterio.crs.CRS.from_wkt(cogpu.open(file).wkt).to_epsg() for file in files] == codes
+    wkts = [cogpu.open(file).wkt for file in files]
+    assert [rasterio.crs.CRS.from_wkt(wkt).to_epsg() for wkt in wkts] == codes
+    with ThreadPoolExecutor(8) as pool:  # one registry, which is handed from call to call
+        assert list(pool.map(lambda file: cogpu.open(file).wkt, files * 20)) == wkts * 20
 
 
 def test_bands_and_metadata(make_file):

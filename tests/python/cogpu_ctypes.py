@@ -321,7 +321,7 @@ def _load():
         declare(f"cogpu_{name}_info", file, c_uint32, c_uint32, POINTER(struct), error)
     declare("cogpu_info", file, c_uint32, POINTER(Image), error)
     declare("cogpu_crs_info", file, c_uint32, POINTER(Crs), error)
-    declare("cogpu_crs_wkt", file, c_uint32, c_void_p, c_size_t, POINTER(c_size_t), error)
+    declare("cogpu_crs_wkt", file, c_uint32, c_void_p, c_void_p, c_size_t, POINTER(c_size_t), error)
     declare("cogpu_directory_info", file, c_uint32, POINTER(Directory), error)
     declare("cogpu_tag_info", file, c_uint32, c_uint32, POINTER(Tag), error)
     declare("cogpu_tag_read", file, c_uint32, c_uint32, c_uint64, c_uint64, c_void_p, error)
@@ -458,10 +458,10 @@ class File:
 
     def wkt(self, image=0):
         needed, error = c_size_t(), Error()
-        status = lib.cogpu_crs_wkt(self.handle, image, None, 0, byref(needed), byref(error))
+        status = lib.cogpu_crs_wkt(self.handle, image, None, None, 0, byref(needed), byref(error))
         _check(status, error)
         text = ctypes.create_string_buffer(needed.value)
-        status = lib.cogpu_crs_wkt(self.handle, image, text, needed.value, byref(needed),
+        status = lib.cogpu_crs_wkt(self.handle, image, None, text, needed.value, byref(needed),
                                    byref(error))
         _check(status, error)
         return text.value.decode("utf-8", "replace")
