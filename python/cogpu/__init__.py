@@ -4,7 +4,7 @@
     with cogpu.open("dem.tif") as file:
         pixels = np.asarray(file.read(window=(0, 0, 512, 512)))
 
-Importing this needs NumPy alone; xarray, Dask, CuPy and PyTorch are imported by what needs them, when it is called.
+It needs NumPy alone; NumPy too, and xarray, Dask, CuPy and PyTorch, are imported by what needs them, when it is called.
 """
 
 import importlib

@@ -4,9 +4,8 @@ name. One wording for the whole package.
 
 import operator
 
-import numpy as np
-
 from .errors import ArgumentError
+from .later import np
 
 
 def flag(name, value):

@@ -6,16 +6,14 @@ import functools
 import os
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from . import _cogpu
 from ._cogpu import Array
 from .arguments import whole
 from .errors import ArgumentError, UnsupportedError
+from .later import np
 
 # Complex integers, which NumPy has not, appear as complex floats that hold all of them.
-COMPLEX_INTEGERS = {"complex_int16": (np.dtype("int16"), np.dtype("complex64")),
-                    "complex_int32": (np.dtype("int32"), np.dtype("complex128"))}
+COMPLEX_INTEGERS = {"complex_int16": "complex64", "complex_int32": "complex128"}
 
 
 class Transform(NamedTuple):
@@ -58,7 +56,7 @@ class Level(NamedTuple):
 
 def dtype_of(name):
     """NumPy's dtype for the engine's name of a sample type."""
-    return COMPLEX_INTEGERS[name][1] if name in COMPLEX_INTEGERS else np.dtype(name)
+    return np.dtype(COMPLEX_INTEGERS.get(name, name))
 
 
 def named_dtype(dtype):
@@ -114,20 +112,6 @@ def _engine_stream(stream):
         if hasattr(stream, name):
             return getattr(stream, name)
     return stream
-
-
-SYSTEMS_KEPT = 64
-_wkt_by_keys = {}  # what PROJ takes milliseconds to find, for files that have their system in common
-
-
-def _wkt(file, image):
-    keys = tuple(file.geokeys(image))
-    if keys in _wkt_by_keys:
-        return _wkt_by_keys[keys]
-    wkt = file.wkt(image)
-    if len(_wkt_by_keys) < SYSTEMS_KEPT:
-        _wkt_by_keys[keys] = wkt
-    return wkt
 
 
 class File:
@@ -193,7 +177,7 @@ class File:
         return self.info["bands"], self.info["height"], self.info["width"]
 
     @property
-    def dtype(self) -> np.dtype:
+    def dtype(self) -> "np.dtype":
         return dtype_of(self.info["type"])
 
     @functools.cached_property
@@ -254,7 +238,7 @@ class File:
     @functools.cached_property
     def wkt(self) -> str | None:
         """WKT2, by PROJ; None where there is no coordinate system, no PROJ, or PROJ cannot name it."""
-        return _wkt(self._file, self.image)
+        return self._file.wkt(self.image)
 
     @property
     def nodata(self) -> int | float | None:

@@ -11,6 +11,7 @@ import re
 
 import numpy as np
 
+from . import cf
 from .errors import ArgumentError, Error, LimitError
 
 GRID_MAPPING = "spatial_ref"
@@ -32,7 +33,6 @@ NUMBER_TAGS = {280: "TIFFTAG_MINSAMPLEVALUE", 281: "TIFFTAG_MAXSAMPLEVALUE", 282
                283: "TIFFTAG_YRESOLUTION"}
 RESOLUTION_UNIT, RASTER_TYPE_KEY = 296, 1025
 RESOLUTION_UNITS = {1: "1 (unitless)", 2: "2 (pixels/inch)", 3: "3 (pixels/cm)"}
-EPSG_AT_THE_END = re.compile(r'ID\["EPSG",(\d+)\]\]$')
 NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+|nan|inf)([eE][+-]?\d+)?\s*", re.IGNORECASE)
 
 
@@ -85,7 +85,7 @@ def _rpc_by_name(numbers):
     return singles | {name: list(numbers[12 + 20 * i:32 + 20 * i]) for i, name in enumerate(RPC_NAMES[12:])}
 
 
-_systems = {}  # what _crs_attrs found, by geokeys: PROJ and pyproj take milliseconds for what many files have in common
+_systems = {}  # what _crs_attrs found, by geokeys: many files have their system in common
 
 
 def _crs_attrs(file):
@@ -93,25 +93,11 @@ def _crs_attrs(file):
     attrs = _systems.get(keys)
     if attrs is None:
         wkt = re.sub(r"\n\s*", "", file.wkt or file.crs or "")
-        attrs = _cf_attrs(wkt) | {"crs_wkt": wkt, "spatial_ref": wkt} if wkt else {}
+        attrs = cf.attributes(wkt) | {"crs_wkt": wkt, "spatial_ref": wkt} if wkt else {}
         if len(_systems) >= SYSTEMS_KEPT:
             _systems.clear()
         _systems[keys] = attrs
     return dict(attrs)
-
-
-def _cf_attrs(wkt):
-    """CF's names of the system's parameters; none without pyproj. By the code where WKT ends with one, as it does where
-    the file changes nothing of that system: pyproj reads WKT of an ensemble as ETRS89 in tens of milliseconds."""
-    try:
-        import pyproj
-    except ImportError:
-        return {}
-    try:
-        code = EPSG_AT_THE_END.search(wkt)
-        return pyproj.CRS.from_user_input(int(code[1]) if code else wkt).to_cf()
-    except (KeyError, pyproj.exceptions.CRSError):
-        return {}
 
 
 def _attrs(file, pixels):

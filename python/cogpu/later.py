@@ -1,0 +1,10 @@
+"""NumPy as `np`, imported when it is first used: it takes longer to import than the rest of this package."""
+
+
+class _NumPy:
+    def __getattr__(self, name):
+        import numpy
+        return getattr(numpy, name)
+
+
+np = _NumPy()
