@@ -3,9 +3,10 @@ one run.
 
 Every repeat goes through all contenders, in an order that rotates, so that a slow moment of the machine meets all
 alike. Files lie in the page cache and are opened anew. What each contender reads or writes is compared with the
-source, by rasterio where it is a file, before anything is measured. Then what the package adds to the engine: an
-eager read over the bare call, a lazy open and how often it reads, a Dask graph of 100 x 100 chunks, and the memory of
-the workers of a cluster that writes a COG. Figures are medians; ratios are medians of the ratios within each repeat.
+source, by rasterio where it is a file, before anything is measured. Then what the package adds to the engine: its
+import, an eager read over the bare call, a lazy open and how often it reads, a Dask graph of 100 x 100 chunks, and the
+memory of the workers of a cluster that writes a COG. Figures are medians; ratios are medians of the ratios within each
+repeat.
 
 Writes bench/results/python.json and python.md; --readme also puts the tables into docs/bench-python.md.
 """
@@ -15,7 +16,9 @@ import importlib
 import json
 import os
 import shutil
+import subprocess
 import sys
+import tempfile
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -29,7 +32,8 @@ from python_peers import TILE, field
 
 JOBS = {"whole": "read whole", "windows": "windows", "windows_cache": "windows, with a cache of blocks",
         "lazy": "open lazily", "mean": "mean by Dask", "cog": "COG of an array", "cog_dask": "COG of a Dask array"}
-OPENS, SMALL_READS = 20, 200
+OPENS, SMALL_READS, IMPORTS = 20, 200, 15
+SYSTEMS = (32632, 4326, 3857, 3067, 25832, 2056, 27700, 5070, 3035, 32755, 2154, 28992, 3006, 31370, 5514, 26918, 3413)
 
 
 def places(side, count):
@@ -146,8 +150,21 @@ def reads():
     return int(Path("/proc/self/io").read_text().split("syscr:")[1].split()[0])
 
 
+def import_overhead():
+    """Median of importing the package into a new process, from compiled modules, as an installed one has them."""
+    code = "import time; start = time.perf_counter(); import cogpu; print(time.perf_counter() - start)"
+    with tempfile.TemporaryDirectory() as compiled:
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        environment["PYTHONPYCACHEPREFIX"] = compiled
+        words = [sys.executable, "-c", code]
+        took = [float(subprocess.run(words, env=environment, capture_output=True, check=True).stdout)
+                for _ in range(IMPORTS + 1)]
+    return {"ms": median(took[1:]) * 1e3}
+
+
 def lazy_overhead(cogpu):
-    """Median of the first lazy open of a file, and the reads that one takes."""
+    """Medians of the first lazy open of a file, with a coordinate system that was met before or with a new one, and the
+    reads that one takes."""
     paths = copies(50, np.ones((1, 256, 256), "float32"), tiled=True, blockxsize=64, blockysize=64)
     cogpu.open_geotiff(paths.pop(), chunks=64)
     nothing = -reads() + reads()
@@ -155,7 +172,16 @@ def lazy_overhead(cogpu):
     cogpu.open_geotiff(paths.pop(), chunks=64)
     taken = reads() - before - nothing
     took = [timed(lambda path=path: cogpu.open_geotiff(path, chunks=64)) for path in paths]
-    return {"open_ms": median(took) * 1e3, "reads": taken}
+    cogpu.open_geotiff(system_file(SYSTEMS[0]), chunks=64)  # PROJ opens its registry once in a process
+    new = [timed(lambda path=path: cogpu.open_geotiff(path, chunks=64)) for path in map(system_file, SYSTEMS[1:])]
+    return {"open_ms": median(took) * 1e3, "new_system_ms": median(new) * 1e3, "reads": taken}
+
+
+def system_file(code):
+    path = rasters.DATA / "python-small" / f"epsg-{code}.tif"
+    rasters.write(path, np.ones((1, 256, 256), "float32"),
+                  {"tiled": True, "blockxsize": 64, "blockysize": 64, "crs": f"EPSG:{code}"})
+    return path
 
 
 def graph_overhead(cogpu, repeats):
@@ -174,8 +200,8 @@ def graph_overhead(cogpu, repeats):
 def overheads(repeats):
     import cluster_memory
     import cogpu
-    return {"eager": eager_overhead(cogpu), "lazy": lazy_overhead(cogpu), "graph": graph_overhead(cogpu, repeats),
-            "cluster": cluster_memory.measure()}
+    return {"import": import_overhead(), "eager": eager_overhead(cogpu), "lazy": lazy_overhead(cogpu),
+            "graph": graph_overhead(cogpu, repeats), "cluster": cluster_memory.measure()}
 
 
 # ---- tables ------------------------------------------------------------------------------------
@@ -199,8 +225,10 @@ def table(outcome):
 
 def overhead_table(found):
     eager, lazy = found["eager"], found["lazy"]
-    lines = [["open_geotiff over the bare call, eager, 256 x 256", f"{eager['added_ms']:.2f} ms", "1 ms"],
+    lines = [["import cogpu", f"{found['import']['ms']:.1f} ms", "100 ms"],
+             ["open_geotiff over the bare call, eager, 256 x 256", f"{eager['added_ms']:.2f} ms", "1 ms"],
              ["open lazily, with chunks", f"{lazy['open_ms']:.2f} ms", "2 ms"],
+             ["the same, a coordinate system not met before", f"{lazy['new_system_ms']:.2f} ms", "2 ms"],
              ["reads of the file at a lazy open", f"{lazy['reads']}", "1"],
              ["graph of 100 x 100 chunks, processor time", f"{found['graph']['seconds']:.3f} s", "0.5 s"]]
     side, workers = found["cluster"]["side"], found["cluster"]["worker_bytes"]
