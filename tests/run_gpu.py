@@ -1,8 +1,8 @@
 """Runs what needs a GPU: the tests of the CUDA backend on it, or under compute-sanitizer.
 
     run_gpu.py              tests of the backend on the GPU; the judges and those of the Python package with
-                            COGPU_DEVICES=cuda
-    run_gpu.py --sanitize   the same tests under memcheck, racecheck and synccheck
+                            COGPU_DEVICES=cuda; --only runs one of the three
+    run_gpu.py --sanitize   the backend's under memcheck, racecheck and synccheck; --only runs one tool
 """
 
 import argparse
@@ -24,16 +24,18 @@ FOLLOWED = [{"store_words4", "follow"}, {"follow_links", "word_at"}, {"follow_li
 # It loses count at barriers that some of a block's warps have among themselves, and from there on reports what stands
 # on two sides of a plain barrier. Programs that run kernels with such barriers are for ThreadSanitizer alone: make
 # races.
-NOT_FOR_RACECHECK = ("test_cuda_inflate", "test_cuda_deflate")
+NOT_FOR_RACECHECK = ("test_cuda_inflate", "test_cuda_deflate", "test_gpu_read")
 UNUSED = "terminated before first instrumented API call"  # by a test that launches nothing
 MUTATIONS = "test_cuda_mutations"
 PLAIN_COUNT, SANITIZED_COUNT = "100000", "300"  # of mutated streams a codec: what there is time for
-AT_ONCE = 8
+AT_ONCE, WORKERS = 8, 10  # programs that run at once; processes of pytest
+GROUPS = ["programs", "judges", "package"]
 
 
 def build():
     names = [path.stem for path in sorted((ROOT / "tests").glob("*/test_cuda_*.c"))]
-    names += ["test_device", "test_gpu_write", "test_gpu_pass", "test_nvjpeg", "test_nvjpeg_encode"]
+    names += [f"test_{name}" for name in ("device", "gpu_read", "gpu_write", "gpu_write_faults", "gpu_pass", "nvjpeg",
+                                          "nvjpeg_encode")]
     subprocess.run(["cmake", "-S", ROOT, "-B", BUILD, "-DCMAKE_BUILD_TYPE=Release", "-DCOGPU_CUDA=ON",
                     "-DCOGPU_PYTHON=ON", f"-DPython3_EXECUTABLE={sys.executable}"],
                    check=True, stdout=subprocess.DEVNULL)
@@ -82,9 +84,9 @@ def plain(programs):
         yield program.name, [program, *(["--count", PLAIN_COUNT] if program.name == MUTATIONS else [])], {}
 
 
-def sanitized(programs):
+def sanitized(programs, tools):
     """Each program under each tool; under racecheck, which takes long, one of its functions at a time."""
-    for tool in TOOLS:
+    for tool in tools:
         with_tool = ["compute-sanitizer", "--tool", tool, "--error-exitcode", str(FOUND), "--print-limit", "10000"]
         with_tool += ["--report-api-errors", "no"] if tool == "memcheck" else []  # those are statuses
         for program in programs:
@@ -101,27 +103,31 @@ def run_all(commands, environment):
         return list(pool.map(lambda one: run(one[0], one[1], environment | one[2]), commands))
 
 
-def run_pytests(on_gpu):
-    """The judges, and the package: what looks at the GPU's free memory by itself, since others there change it."""
+def run_pytests(group, on_gpu):
+    """The judges, or the package: what looks at the GPU's free memory by itself, since others there change it."""
     environment = on_gpu | {"COGPU_DEVICES": "cuda", "COGPU_BIN": str(BUILD / "cogpu"),
                             "COGPU_LIB": str(BUILD / "libcogpu.so"), "COGPU_PACKAGE": str(BUILD / "python"),
                             "COGPU_TIME_FACTOR": "30"}  # CUDA starts slowly, in many processes more so
-    alone, at_once = "tests/package/test_cuda.py", ["-n", "6"]
-    sets = {"judges": [*at_once, *(f"tests/python/test_{name}.py" for name in JUDGES)],
-            "package": [*at_once, "tests/package", f"--ignore={alone}"],
-            "package with CuPy": [alone]}
-    return [run(name, [sys.executable, "-m", "pytest", "-q", *words], environment) for name, words in sets.items()]
+    alone, at_once = "tests/package/test_cuda.py", ["-n", str(min(WORKERS, len(os.sched_getaffinity(0))))]
+    sets = {"judges": {"judges": [*at_once, *(f"tests/python/test_{name}.py" for name in JUDGES)]},
+            "package": {"package": [*at_once, "tests/package", f"--ignore={alone}"], "package with CuPy": [alone]}}
+    return [run(name, [sys.executable, "-m", "pytest", "-q", *words], environment)
+            for name, words in sets[group].items()]
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--sanitize", action="store_true")
+    options.add_argument("--only", action="append", choices=GROUPS + TOOLS)
     chosen = options.parse_args()
+    wanted = [name for name in (TOOLS if chosen.sanitize else GROUPS) if not chosen.only or name in chosen.only]
+    if not wanted:
+        options.error(f"nothing to run: {', '.join(TOOLS)} go with --sanitize, {', '.join(GROUPS)} without it")
     programs = build()
     on_gpu = {"COGPU_TEST_DEVICE": "cuda", "COGPU_ALWAYS_DEVICE": "1"}
-    outcomes = run_all(sanitized(programs) if chosen.sanitize else plain(programs), on_gpu)
-    if not chosen.sanitize:
-        outcomes += run_pytests(on_gpu)
+    outcomes = run_all(sanitized(programs, wanted), on_gpu) if chosen.sanitize else []
+    for group in [] if chosen.sanitize else wanted:
+        outcomes += run_all(plain(programs), on_gpu) if group == "programs" else run_pytests(group, on_gpu)
     print(f"{sum(outcomes)} passed, {len(outcomes) - sum(outcomes)} failed")
     sys.exit(not all(outcomes))
 

@@ -26,13 +26,15 @@ static void read_all(const tiff_builder *file) {
     cogpu_georef georef;
     cogpu_error error;
     const char *warning = NULL;
+    static cogpu_registry *registry; /* kept: opening it would take most of the time */
     char wkt[4096];
     size_t needed;
     cogpu_arena_open(&arena, 64 << 20);
     if (cogpu_io_open_memory(file->bytes, file->size, &io, &error) == COGPU_OK &&
         cogpu_tiff_open(&tiff, io, &limits, &arena, &error) == COGPU_OK &&
         cogpu_georef_read(&tiff, 0, 1, &arena, &georef, &warning, &error) == COGPU_OK &&
-        cogpu_crs_to_wkt(&georef, wkt, sizeof wkt, &needed, &error) == COGPU_OK && needed == 0)
+        cogpu_crs_to_wkt(&georef, &registry, wkt, sizeof wkt, &needed, &error) == COGPU_OK &&
+        needed == 0)
         abort();
     cogpu_io_close(io);
     cogpu_arena_close(&arena);

@@ -10,6 +10,7 @@ static uint16_t shorts[KEYS_MAX];
 static double doubles[KEYS_MAX];
 static cogpu_georef georef;
 static char wkt[WKT_BYTES];
+static cogpu_registry *registry; /* one for all: what fails leaves it as it was */
 
 static void begin(void) {
     georef = (cogpu_georef){.keys = keys};
@@ -58,7 +59,7 @@ static bool wkt_has(const char *text) {
     if (!cogpu_proj_version())
         return true;
     cogpu_crs_from_keys(&georef);
-    cogpu_status status = cogpu_crs_to_wkt(&georef, wkt, sizeof wkt, &needed, &error);
+    cogpu_status status = cogpu_crs_to_wkt(&georef, &registry, wkt, sizeof wkt, &needed, &error);
     bool has = status == COGPU_OK && strstr(wkt, text);
     if (!has)
         printf("no %s in %s\n", text, status == COGPU_OK ? wkt : error.message);
@@ -69,7 +70,8 @@ static bool wkt_fails(void) {
     size_t needed;
     cogpu_error error;
     cogpu_crs_from_keys(&georef);
-    return cogpu_crs_to_wkt(&georef, wkt, sizeof wkt, &needed, &error) == COGPU_UNSUPPORTED &&
+    return cogpu_crs_to_wkt(&georef, &registry, wkt, sizeof wkt, &needed, &error) ==
+               COGPU_UNSUPPORTED &&
            needed == 0 && wkt[0] == '\0';
 }
 
@@ -340,14 +342,15 @@ static void capacity(void) {
     codes(2, 4326, 0, 0);
     if (!cogpu_proj_version())
         return;
-    CHECK(cogpu_crs_to_wkt(&georef, NULL, 0, &needed, &error) == COGPU_OK && needed > 100);
+    CHECK(cogpu_crs_to_wkt(&georef, &registry, NULL, 0, &needed, &error) == COGPU_OK &&
+          needed > 100);
     wkt[0] = 'x';
-    CHECK(cogpu_crs_to_wkt(&georef, wkt, needed - 1, &again, &error) == COGPU_OK);
+    CHECK(cogpu_crs_to_wkt(&georef, &registry, wkt, needed - 1, &again, &error) == COGPU_OK);
     CHECK(again == needed && wkt[0] == '\0');
-    CHECK(cogpu_crs_to_wkt(&georef, wkt, needed, &again, &error) == COGPU_OK);
+    CHECK(cogpu_crs_to_wkt(&georef, &registry, wkt, needed, &again, &error) == COGPU_OK);
     CHECK(strlen(wkt) + 1 == needed);
     codes(0, 0, 0, 0);
-    CHECK(cogpu_crs_to_wkt(&georef, wkt, sizeof wkt, &needed, &error) == COGPU_ABSENT);
+    CHECK(cogpu_crs_to_wkt(&georef, &registry, wkt, sizeof wkt, &needed, &error) == COGPU_ABSENT);
 }
 
 int main(void) {
@@ -364,5 +367,6 @@ int main(void) {
     RUN(shift_to_wgs84);
     RUN(esri_texts);
     RUN(capacity);
+    cogpu_registry_close(registry);
     return FINISH();
 }

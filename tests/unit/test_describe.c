@@ -490,12 +490,14 @@ static void systems_come_back(void) {
         static char wkt[2][16384];
         const char *words = systems[i];
         for (int turn = 0; turn < 2; turn++) {
+            cogpu_registry *registry = NULL;
             size_t needed;
             wkt[turn][0] = '\0';
             CHECK(describe_crs(words) == COGPU_OK);
             cogpu_georef read = described();
-            CHECK(cogpu_crs_to_wkt(&read, wkt[turn], sizeof wkt[turn], &needed, &error) ==
-                  COGPU_OK);
+            CHECK(cogpu_crs_to_wkt(&read, &registry, wkt[turn], sizeof wkt[turn], &needed,
+                                   &error) == COGPU_OK);
+            cogpu_registry_close(registry);
             words = wkt[turn];
         }
         CHECK_TEXT(wkt[1], wkt[0]);
