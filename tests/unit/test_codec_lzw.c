@@ -202,9 +202,9 @@ static void truncated(void) {
 }
 
 static void bits_flipped(void) {
-    fill_bytes(raw, 3000, 30, 200);
-    encode(raw, 3000, false, 4094);
-    flips_unnoticed(cogpu_decode_lzw, s.bytes, stream_bytes(), raw, 3000);
+    fill_bytes(raw, 1500, 30, 200);
+    encode(raw, 1500, false, 4094);
+    flips_unnoticed(cogpu_decode_lzw, s.bytes, stream_bytes(), raw, 1500);
     encode(raw, 500, true, 4094);
     flips_unnoticed(cogpu_decode_lzw, s.bytes, stream_bytes(), raw, 500);
 }
