@@ -285,15 +285,15 @@ def main():
     names = [contender.name for contender in contenders]
     outcome = {"machine": machine(), "side": side, "repeats": repeats, "windows": count, "field": names,
                "absent": absent, "versions": versions(names), "jobs": [], "overheads": None}
+    if not chosen.only or "overheads" in chosen.only:  # first: the disk is busy for a while with what jobs have written
+        outcome["overheads"] = overheads(repeats)
+        save(outcome)
     course = Course(side, count)
     for job in JOBS:
         if not chosen.only or job in chosen.only:
             print(f"measuring {JOBS[job]}", file=sys.stderr)
             outcome["jobs"].append(course.measure(contenders, job, repeats))
             save(outcome)  # a long run that is stopped leaves what it has
-    if not chosen.only or "overheads" in chosen.only:
-        outcome["overheads"] = overheads(repeats)
-        save(outcome)
     print(report(outcome))
     if chosen.readme:
         put_into("docs/bench-python.md", "python", report(outcome))
