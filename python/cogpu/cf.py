@@ -74,7 +74,10 @@ TO_WGS84 = ("x-axis translation", "y-axis translation", "z-axis translation", "x
 def attributes(wkt):
     """A dict; empty where CF has no grid mapping for the system, or the text is no WKT 2."""
     system, _, target = wkt.partition(",TARGETCRS[")  # of a bound system
-    parts, parameters = _parts(system)
+    try:
+        (parts, parameters), (_, shifts) = _parts(system), _parts(target)
+    except ValueError:
+        return {}
     try:
         attrs = _horizontal(parts, parameters)
     except (KeyError, ValueError):
@@ -83,7 +86,7 @@ def attributes(wkt):
         if keyword in parts:
             attrs[name] = parts[keyword][0]
     if target and attrs:
-        attrs["towgs84"] = _shift(_parts(target)[1])
+        attrs["towgs84"] = _shift(shifts)
     return attrs
 
 

@@ -51,7 +51,8 @@ def test_texts_are_taken_whole():
     assert cf.attributes(wkt)["grid_mapping_name"] == "transverse_mercator"
 
 
-@pytest.mark.parametrize("text", ["", "EPSG:32633", "PROJCRS[", 'PROJCRS["x"]', 'GEOGCRS["x",DATUM["y"]]', '"' * 999,
+@pytest.mark.parametrize("text", ["", "EPSG:32633", "PROJCRS[", 'PROJCRS["x"]', 'PARAMETER["x"]', '"' * 999,
+                                  'GEOGCRS["x",DATUM["y"]]',
                                   'GEOGCRS["x",DATUM["y",ELLIPSOID["z",1e,2]],PRIMEM["p",0]]', "[" * 9999])
 def test_what_is_no_system_has_no_names(text):
     assert cf.attributes(text) == {}
