@@ -9,10 +9,7 @@
 static cogpu_error error;
 
 static void need(cogpu_status status) {
-    if (status == COGPU_OK)
-        return;
-    printf("failed: %s\n", error.message);
-    exit(1);
+    gpu_test_need(status, &error);
 }
 
 static cogpu_device_kind tested_kind(void) {

@@ -6,6 +6,7 @@
  */
 #include "cogpu.h"
 
+#include "gpu_test.h"
 #include "test.h"
 
 #include <pthread.h>
@@ -25,10 +26,7 @@ static cogpu_device_kind kind;
 static cogpu_error error;
 
 static void need(cogpu_status status) {
-    if (status == COGPU_OK)
-        return;
-    printf("failed: %s\n", error.message);
-    exit(1);
+    gpu_test_need(status, &error);
 }
 
 static void wait_until(struct pass *pass, const uint32_t *count, uint32_t least) {

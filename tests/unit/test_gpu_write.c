@@ -6,6 +6,7 @@
 #include "cogpu.h"
 
 #include "draw.h"
+#include "gpu_test.h"
 #include "test.h"
 
 #include <math.h>
@@ -17,10 +18,7 @@ static cogpu_device_kind kind;
 static cogpu_error error;
 
 static void need(cogpu_status status) {
-    if (status == COGPU_OK)
-        return;
-    printf("failed: %s\n", error.message);
-    exit(1);
+    gpu_test_need(status, &error);
 }
 
 /* An image on both sides. */
