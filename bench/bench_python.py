@@ -172,8 +172,9 @@ def lazy_overhead(cogpu):
     cogpu.open_geotiff(paths.pop(), chunks=64)
     taken = reads() - before - nothing
     took = [timed(lambda path=path: cogpu.open_geotiff(path, chunks=64)) for path in paths]
-    cogpu.open_geotiff(system_file(SYSTEMS[0]), chunks=64)  # PROJ opens its registry once in a process
-    new = [timed(lambda path=path: cogpu.open_geotiff(path, chunks=64)) for path in map(system_file, SYSTEMS[1:])]
+    first, *others = [system_file(code) for code in SYSTEMS]
+    cogpu.open_geotiff(first, chunks=64)  # PROJ opens its registry once in a process
+    new = [timed(lambda path=path: cogpu.open_geotiff(path, chunks=64)) for path in others]
     return {"open_ms": median(took) * 1e3, "new_system_ms": median(new) * 1e3, "reads": taken}
 
 

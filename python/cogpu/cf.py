@@ -6,7 +6,7 @@ more than all else of opening a file.
 import re
 
 NUMBER = r",(-?\d[-+.\deE]*)"
-TEXT = r'"((?:[^"]|"")*)"'
+TEXT = r'"([^"]*(?:""[^"]*)*)"'
 # KEYWORD["text",number,number,LENGTHUNIT["text",number]]: what CF asks for. Other texts match too, so that none is
 # searched.
 PART = re.compile(rf'(?:\b([A-Z]+)\[)?{TEXT}(?:{NUMBER})?(?:{NUMBER})?(?:,LENGTHUNIT\["[^"]*"{NUMBER})?')

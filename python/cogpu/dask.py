@@ -13,7 +13,6 @@ import dask
 import dask.array
 import dask.tokenize
 import dask.utils
-from dask.array.core import normalize_chunks
 
 from . import lazy
 from .dask_write import write
@@ -42,9 +41,11 @@ def blocks(pixels, chunks="auto", window=None):
     part = Part(pixels, *_window(window, pixels.shape))
     sizes = _sizes(chunks, part)
     _check_count(chunks, sizes, part.shape)
-    xp = lazy.array_module(pixels.gpu)
-    return dask.array.from_array(part, chunks=_cuts(chunks, sizes, part), asarray=False,
-                                 meta=xp.empty((0, 0, 0), part.dtype))
+    cuts, meta = _cuts(sizes, part), lazy.array_module(pixels.gpu).empty((0, 0, 0), part.dtype)
+    try:
+        return dask.array.from_array(part, cuts, name=f"cogpu-{dask.tokenize.tokenize(part, cuts)}", meta=meta)
+    except ValueError as error:
+        raise ArgumentError(f"chunks={chunks!r} does not fit {part.shape} (band, y, x): {error}") from error
 
 
 @dataclass(frozen=True)
@@ -69,11 +70,10 @@ class Part:
 
     def __dask_tokenize__(self):
         """What says that two arrays have the same chunks: the request, and the file as it is now."""
-        asked = (self.pixels, self.row, self.column, self.height, self.width)
         if not lazy.is_path(self.pixels.source):
-            return dask.tokenize.normalize_token(asked)
+            return dask.tokenize.normalize_token((self.pixels, self.row, self.column, self.height, self.width))
         state = os.stat(self.pixels.source)
-        return dask.tokenize.normalize_token((*asked, state.st_size, state.st_mtime_ns, state.st_ino))
+        return repr(self), state.st_size, state.st_mtime_ns, state.st_ino
 
     def __getitem__(self, index):
         """The pixels of slices, numbers and at most one list: of a chunk, or of what was left of it by slicing."""
@@ -173,15 +173,11 @@ def _check_count(chunks, sizes, shape):
                             f"raise chunks, to {side} or more")
 
 
-def _cuts(chunks, sizes, part):
+def _cuts(sizes, part):
     """The chunks as Dask wants them: for each dimension all sizes."""
     starts, grids = (0, part.row, part.column), (1, *part.pixels.block_shape)
-    cuts = tuple(size if isinstance(size, tuple) else _cut(length, size, start, block)
+    return tuple(size if isinstance(size, tuple) else _cut(length, size, start, block)
                  for size, length, start, block in zip(sizes, part.shape, starts, grids, strict=True))
-    try:
-        return normalize_chunks(cuts, part.shape)
-    except ValueError as error:
-        raise ArgumentError(f"chunks={chunks!r} does not fit {part.shape} (band, y, x): {error}") from error
 
 
 def _cut(length, size, start, block):

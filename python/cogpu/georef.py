@@ -92,7 +92,7 @@ def _crs_attrs(file):
     keys = tuple(file._file.geokeys(file.image))
     attrs = _systems.get(keys)
     if attrs is None:
-        wkt = re.sub(r"\n\s*", "", file.wkt or file.crs or "")
+        wkt = "".join(map(str.lstrip, (file.wkt or file.crs or "").split("\n")))
         attrs = cf.attributes(wkt) | {"crs_wkt": wkt, "spatial_ref": wkt} if wkt else {}
         if len(_systems) >= SYSTEMS_KEPT:
             _systems.clear()

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_CHARS = 128, OBJECTS_MAX = 16 };
+enum { NAME_CHARS = 128, OBJECTS_MAX = 16, UNIT_METRE = 9001, UNIT_DEGREE = 9102 };
 
 typedef struct unit {
     char name[NAME_CHARS];
@@ -74,12 +74,17 @@ static const char *cited(const builder *in, uint32_t key, const char *label, con
     return name;
 }
 
-/* `size` is the unit where the registry does not know it. */
-static void read_unit(const builder *in, uint32_t key, uint32_t size_key, unit *found) {
+/* `found` holds the unit of code `usual`, which nearly all files name: the registry is spared that
+ * question. `size_key` is where a file says the size of a unit that the registry does not know. */
+static void read_unit(const builder *in, uint32_t key, uint32_t size_key, uint32_t usual,
+                      unit *found) {
     char code[16];
     const char *name;
     double factor, size;
-    snprintf(code, sizeof code, "%u", cogpu_geokey_short(in->georef, key));
+    uint32_t stated = cogpu_geokey_short(in->georef, key);
+    if (stated == usual)
+        return;
+    snprintf(code, sizeof code, "%u", stated);
     if (proj_uom_get_info_from_database(in->context, "EPSG", code, &name, &factor, NULL) &&
         factor > 0) {
         snprintf(found->name, sizeof found->name, "%s", name);
@@ -334,7 +339,7 @@ static PJ *vertical(builder *in) {
     PJ *coded = from_registry(in, "EPSG", in->georef->crs.vertical, PJ_CATEGORY_CRS);
     if (coded || !citation)
         return coded;
-    read_unit(in, KEY_VERTICAL_UNIT, 0, &height);
+    read_unit(in, KEY_VERTICAL_UNIT, 0, UNIT_METRE, &height);
     return own(in, proj_create_vertical_crs(
                        in->context,
                        cited(in, KEY_VERTICAL_CITATION,
@@ -362,8 +367,8 @@ static PJ *with_vertical(builder *in, PJ *flat) {
 
 static cogpu_status write_wkt(builder *in, char *text, size_t capacity, size_t *needed,
                               cogpu_error *error) {
-    read_unit(in, KEY_ANGULAR_UNIT, KEY_ANGULAR_UNIT_SIZE, &in->angle);
-    read_unit(in, KEY_LINEAR_UNIT, KEY_LINEAR_UNIT_SIZE, &in->length);
+    read_unit(in, KEY_ANGULAR_UNIT, KEY_ANGULAR_UNIT_SIZE, UNIT_DEGREE, &in->angle);
+    read_unit(in, KEY_LINEAR_UNIT, KEY_LINEAR_UNIT_SIZE, UNIT_METRE, &in->length);
     PJ *crs = with_vertical(in, with_shift(in, horizontal(in)));
     const char *wkt = crs ? proj_as_wkt(in->context, crs, PJ_WKT2_2019, NULL) : NULL;
     if (!wkt)
