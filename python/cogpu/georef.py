@@ -5,6 +5,7 @@
 conventions and hands on what a writer needs. It all rests on the header: no pixel is read here.
 """
 
+import copy
 import json
 import math
 import re
@@ -97,7 +98,7 @@ def _crs_attrs(file):
         if len(_systems) >= SYSTEMS_KEPT:
             _systems.clear()
         _systems[keys] = attrs
-    return dict(attrs)
+    return copy.deepcopy(attrs)
 
 
 def _attrs(file, pixels):

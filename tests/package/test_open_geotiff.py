@@ -63,6 +63,25 @@ def test_pixels_dimensions_and_name(scene):
     assert isinstance(array.data, np.ndarray) and array.data.flags.writeable
 
 
+def test_arrays_have_their_facts_to_themselves(tmp_path):
+    path = write(tmp_path / "shifted.tif", noise(), crs="+proj=utm +zone=33 +ellps=bessel +towgs84=1,2,3 +type=crs")
+    first, second = open_geotiff(path), open_geotiff(path)
+    first.attrs["new"] = first.encoding["new"] = first.x.attrs["new"] = 1
+    first.spatial_ref.attrs["towgs84"][0] = 5.0
+    first.encoding["preferred_chunks"]["x"] = 1
+    for array in (second, open_geotiff(path)):
+        assert array.spatial_ref.attrs["towgs84"] == [1.0, 2.0, 3.0]
+        assert "new" not in (*array.attrs, *array.encoding, *array.x.attrs)
+        assert array.encoding["preferred_chunks"]["x"] == 64
+
+
+def test_a_name_that_coordinates_have(scene):
+    for name in ("x", "band", "pixels"):
+        array = open_geotiff(scene, default_name=name)
+        assert array.name == name and list(array.coords) == ["band", "x", "y", "spatial_ref"]
+        xr.testing.assert_equal(array, open_geotiff(scene))
+
+
 @pytest.mark.parametrize("source", ["path", "file-like", "memory", "file"])
 def test_sources(scene, source):
     with open(scene, "rb") as stream:
