@@ -5,6 +5,7 @@
 #include "arguments.h"
 
 #include "command.h"
+#include "name.h"
 #include "numbers.h"
 #include "profile_options.h"
 #include "report.h"
@@ -173,6 +174,40 @@ static const char *take_percent(cogpu_arguments *arguments, const char *value) {
     return sound ? NULL : "expected LOW,HIGH with 0 <= LOW < HIGH <= 100";
 }
 
+static const char *take_private_addresses(cogpu_arguments *arguments, const char *value) {
+    (void)value;
+    arguments->network.private_addresses = 1;
+    return NULL;
+}
+
+static const char *take_anonymous(cogpu_arguments *arguments, const char *value) {
+    (void)value;
+    arguments->network.s3_anonymous = 1;
+    return NULL;
+}
+
+static const char *take_region(cogpu_arguments *arguments, const char *value) {
+    arguments->network.s3_region = value;
+    return *value ? NULL : "expected the name of a region, as eu-central-1";
+}
+
+static const char *take_endpoint(cogpu_arguments *arguments, const char *value) {
+    arguments->network.s3_endpoint = value;
+    return *value ? NULL : "expected the URL of a store";
+}
+
+static const char *take_retries(cogpu_arguments *arguments, const char *value) {
+    uint32_t *retries = &arguments->network.retries;
+    bool sound = cogpu_parse_wholes(value, retries, 1) && *retries >= 1 && *retries <= 100;
+    return sound ? NULL : "expected a number from 1 to 100";
+}
+
+static const char *take_timeout(cogpu_arguments *arguments, const char *value) {
+    double *seconds = &arguments->network.total_seconds;
+    bool sound = cogpu_parse_numbers(value, seconds, 1) && *seconds > 0 && *seconds <= 86400;
+    return sound ? NULL : "expected seconds, more than 0 and up to 86400";
+}
+
 static const char *take_json(cogpu_arguments *arguments, const char *value) {
     (void)value;
     arguments->json = true;
@@ -246,6 +281,16 @@ static const option options[] = {
      cogpu_take_sparse},
     {OPTION_PROFILE, "--from-level", "N", "a level of IN's pyramid; otherwise 0, full resolution",
      take_level},
+    {OPTION_NETWORK, "--private-addresses", NULL,
+     "URLs may lead to this machine and to local networks", take_private_addresses},
+    {OPTION_NETWORK, "--anonymous", NULL, "s3:// without credentials", take_anonymous},
+    {OPTION_NETWORK, "--region", "NAME", "of s3://; otherwise AWS_REGION's", take_region},
+    {OPTION_NETWORK, "--endpoint", "URL", "of s3://, for other stores than Amazon's",
+     take_endpoint},
+    {OPTION_NETWORK, "--retries", "N", "tries more of a request that failed; otherwise 4",
+     take_retries},
+    {OPTION_NETWORK, "--timeout", "SECONDS", "for a request with all its tries; otherwise 300",
+     take_timeout},
     {OPTION_JSON, "--json", NULL, "print JSON, for errors too", take_json},
     {OPTION_HELP, "--help", NULL, "this text; short: -h", take_help},
 };
@@ -270,18 +315,20 @@ static const option *find_option(uint32_t allowed, const char *word, size_t leng
     return NULL;
 }
 
-static void refuse_unknown(const cogpu_command *command, const char *word) {
+static void refuse_unknown(const cogpu_command *command, const char *word, size_t length) {
     const char *names[OPTION_COUNT];
     int count = 0;
     for (int i = 0; i < OPTION_COUNT; i++)
         if (options[i].id & (command->options | OPTION_HELP))
             names[count++] = options[i].name;
-    const char *nearest = cogpu_nearest_name(word, names, count);
+    char name[64]; /* without its value, which may be a secret */
+    snprintf(name, sizeof name, "%.*s", (int)length, word);
+    const char *nearest = cogpu_nearest_name(name, names, count);
     if (nearest)
-        cogpu_report_usage("%s has no option %s; did you mean %s?", command->name, word, nearest);
+        cogpu_report_usage("%s has no option %s; did you mean %s?", command->name, name, nearest);
     else
         cogpu_report_usage("%s has no option %s; cogpu %s --help lists what it has", command->name,
-                           word, command->name);
+                           name, command->name);
 }
 
 /* Takes the option at words[*index] and moves *index past its value. */
@@ -292,7 +339,7 @@ static bool parse_option(const cogpu_command *command, int count, char **words, 
     const char *value = word[length] == '=' ? word + length + 1 : NULL;
     const option *found = find_option(command->options | OPTION_HELP, word, length);
     if (!found) {
-        refuse_unknown(command, word);
+        refuse_unknown(command, word, length);
         return false;
     }
     if (value && !found->value) {
@@ -324,6 +371,17 @@ static bool check_files(const cogpu_command *command, int given) {
     return false;
 }
 
+static bool make_names(const cogpu_command *command, cogpu_arguments *arguments) {
+    for (int i = 0; i < command->files; i++) {
+        arguments->names[i] = cogpu_name_shown(arguments->files[i]);
+        if (!arguments->names[i]) {
+            cogpu_report_usage("no memory for the names of files");
+            return false;
+        }
+    }
+    return true;
+}
+
 bool cogpu_arguments_parse(const cogpu_command *command, int count, char **words,
                            cogpu_arguments *arguments) {
     int files = 0;
@@ -340,10 +398,12 @@ bool cogpu_arguments_parse(const cogpu_command *command, int count, char **words
             files++;
         }
     }
-    return arguments->help || check_files(command, files);
+    return arguments->help || (check_files(command, files) && make_names(command, arguments));
 }
 
 void cogpu_arguments_free(cogpu_arguments *arguments) {
+    free(arguments->names[0]);
+    free(arguments->names[1]);
     free(arguments->bands);
     free(arguments->factors);
 }

@@ -33,12 +33,14 @@ enum {
     OPTION_STRICT = 1 << 17,
     OPTION_FAST = 1 << 18,
     OPTION_PICTURE = 1 << 19, /* all that a picture has: --size, --percent, --stretch */
-    OPTION_PROFILE = 1 << 20  /* all that a file to be written has; --level is the codec's then, and
+    OPTION_PROFILE = 1 << 20, /* all that a file to be written has; --level is the codec's then, and
                                * that of the pyramid is --from-level */
+    OPTION_NETWORK = 1 << 21  /* all that reading from URLs has */
 };
 
 typedef struct cogpu_arguments {
     const char *files[2];
+    char *names[2];     /* of the files, as they are shown */
     const char *output; /* NULL where not given */
     uint32_t image, level, threads;
     bool has_level;
@@ -57,6 +59,7 @@ typedef struct cogpu_arguments {
     cogpu_profile profile; /* what the options say of a file to be written, the rest 0 */
     uint32_t *factors;     /* of profile.factors */
     bool without_nodata;
+    cogpu_network network; /* what the options say of it, the rest 0 */
     bool mask, nan_where_invalid, scaled, fill_bad_blocks, tags, wkt, strict, fast, json, help;
 } cogpu_arguments;
 

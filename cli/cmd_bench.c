@@ -22,6 +22,7 @@ struct measured {
 };
 
 struct target {
+    cogpu_context *own; /* where the selection's request has none: threads that stay */
     cogpu_context *context;
     cogpu_raster raster;
 };
@@ -42,7 +43,9 @@ static cogpu_status open_target(const cogpu_selection *selection, uint64_t bytes
                                          .width = selection->request.width,
                                          .device = selection->device,
                                          .device_index = selection->device_index}};
-    TRY(cogpu_context_open(&options, &target->context, error));
+    if (!selection->request.context)
+        TRY(cogpu_context_open(&options, &target->own, error));
+    target->context = target->own ? target->own : selection->request.context;
     if (selection->device != COGPU_CPU)
         return cogpu_device_allocate(target->context, selection->device, selection->device_index,
                                      bytes, &raster->data, error);
@@ -58,7 +61,7 @@ static void close_target(struct target *target) {
     else
         cogpu_device_release(target->context, target->raster.device, target->raster.device_index,
                              target->raster.data);
-    cogpu_context_close(target->context);
+    cogpu_context_close(target->own);
 }
 
 static cogpu_status measure(const cogpu_selection *selection, struct measured *measured,
@@ -155,8 +158,8 @@ static int run(const cogpu_arguments *arguments) {
     struct measured measured;
     cogpu_error error;
     int code = EXIT_DONE;
-    if (cogpu_input_open(arguments->files[0], &input, &error) != COGPU_OK)
-        return cogpu_report_error(arguments, arguments->files[0], &error);
+    if (cogpu_input_open(arguments, 0, NULL, &input, &error) != COGPU_OK)
+        return cogpu_report_error(arguments, arguments->names[0], &error);
     if (cogpu_selection_make(&input, arguments, &selection, &error) != COGPU_OK ||
         measure(&selection, &measured, &error) != COGPU_OK)
         code = cogpu_report_error(arguments, input.name, &error);
@@ -173,7 +176,7 @@ const cogpu_command cogpu_cmd_bench = {
     .operands = "FILE",
     .files = 1,
     .options = OPTION_IMAGE | OPTION_LEVEL | OPTION_WINDOW | OPTION_BAND | OPTION_MASK |
-               OPTION_THREADS | OPTION_DEVICE | OPTION_JSON,
+               OPTION_THREADS | OPTION_DEVICE | OPTION_NETWORK | OPTION_JSON,
     .summary = "how fast a file is read, by stage",
     .details =
         "Reads the selection eleven times into memory of the device and shows the median of the\n"

@@ -180,8 +180,8 @@ static int run(const cogpu_arguments *arguments) {
     cogpu_input input;
     cogpu_error error;
     findings list = {0};
-    if (cogpu_input_open(arguments->files[0], &input, &error) != COGPU_OK)
-        return cogpu_report_error(arguments, arguments->files[0], &error);
+    if (cogpu_input_open(arguments, 0, NULL, &input, &error) != COGPU_OK)
+        return cogpu_report_error(arguments, arguments->names[0], &error);
     int code = check(arguments, &input, &list);
     cogpu_input_close(&input);
     free(list.items);
@@ -192,7 +192,7 @@ const cogpu_command cogpu_cmd_check = {
     .name = "check",
     .operands = "FILE",
     .files = 1,
-    .options = OPTION_STRICT | OPTION_FAST | OPTION_JSON,
+    .options = OPTION_STRICT | OPTION_FAST | OPTION_NETWORK | OPTION_JSON,
     .summary = "a valid Cloud Optimized GeoTIFF or not, and why",
     .details =
         "Says whether a file is a valid COG: the rules of GDAL's validator, of rio-cogeo's and of\n"

@@ -66,8 +66,8 @@ static int run(const cogpu_arguments *arguments) {
     cogpu_error error;
     char text[65];
     int code = EXIT_DONE;
-    if (cogpu_input_open(arguments->files[0], &input, &error) != COGPU_OK)
-        return cogpu_report_error(arguments, arguments->files[0], &error);
+    if (cogpu_input_open(arguments, 0, NULL, &input, &error) != COGPU_OK)
+        return cogpu_report_error(arguments, arguments->names[0], &error);
     if (cogpu_selection_make(&input, arguments, &selection, &error) != COGPU_OK ||
         sum(&selection, text, &error) != COGPU_OK) {
         code = cogpu_report_error(arguments, input.name, &error);
@@ -87,7 +87,7 @@ const cogpu_command cogpu_cmd_checksum = {
     .operands = "FILE",
     .files = 1,
     .options = OPTION_IMAGE | OPTION_LEVEL | OPTION_WINDOW | OPTION_BAND | OPTION_MASK |
-               OPTION_THREADS | OPTION_DEVICE | OPTION_JSON,
+               OPTION_THREADS | OPTION_DEVICE | OPTION_NETWORK | OPTION_JSON,
     .summary = "SHA-256 of the pixels",
     .details =
         "Prints the SHA-256 of the pixels: all bands one after the other, each row by row, little\n"

@@ -121,8 +121,8 @@ static void print_for_person(const cogpu_arguments *arguments, const cogpu_selec
                cogpu_type_name(s[0].type));
     } else if (!comparable) {
         printf("different %s\n", same_shape(s) ? "sample types" : "shapes");
-        print_shape(arguments->files[0], &s[0]);
-        print_shape(arguments->files[1], &s[1]);
+        print_shape(arguments->names[0], &s[0]);
+        print_shape(arguments->names[1], &s[1]);
     } else {
         uint64_t all = cogpu_selection_samples(&s[0]);
         char text[NUMBER_TEXT];
@@ -174,8 +174,8 @@ static bool print_json(const cogpu_arguments *arguments, const cogpu_selection s
     cogpu_json json = {0};
     cogpu_json_open(&json, NULL, '{');
     cogpu_json_boolean(&json, "same", comparable && found->samples == 0);
-    json_side(&json, "a", arguments->files[0], &selections[0]);
-    json_side(&json, "b", arguments->files[1], &selections[1]);
+    json_side(&json, "a", arguments->names[0], &selections[0]);
+    json_side(&json, "b", arguments->names[1], &selections[1]);
     if (comparable) {
         cogpu_json_unsigned(&json, "different_samples", found->samples);
         json_first(&json, &selections[0], found);
@@ -209,14 +209,14 @@ static int run(const cogpu_arguments *arguments) {
     cogpu_error error;
     if (strcmp(arguments->files[0], "-") == 0 && strcmp(arguments->files[1], "-") == 0)
         return cogpu_report_usage("only one of the two files can come by stdin");
-    if (cogpu_input_open(arguments->files[0], &inputs[0], &error) != COGPU_OK)
-        return cogpu_report_error(arguments, arguments->files[0], &error);
+    if (cogpu_input_open(arguments, 0, NULL, &inputs[0], &error) != COGPU_OK)
+        return cogpu_report_error(arguments, arguments->names[0], &error);
     int code;
-    if (cogpu_input_open(arguments->files[1], &inputs[1], &error) == COGPU_OK) {
+    if (cogpu_input_open(arguments, 1, &inputs[0], &inputs[1], &error) == COGPU_OK) {
         code = compare(arguments, inputs);
         cogpu_input_close(&inputs[1]);
     } else {
-        code = cogpu_report_error(arguments, arguments->files[1], &error);
+        code = cogpu_report_error(arguments, arguments->names[1], &error);
     }
     cogpu_input_close(&inputs[0]);
     return code;
@@ -227,7 +227,7 @@ const cogpu_command cogpu_cmd_compare = {
     .operands = "A B",
     .files = 2,
     .options = OPTION_IMAGE | OPTION_LEVEL | OPTION_WINDOW | OPTION_BAND | OPTION_THREADS |
-               OPTION_DEVICE | OPTION_JSON,
+               OPTION_DEVICE | OPTION_NETWORK | OPTION_JSON,
     .summary = "same pixels or not, and what differs",
     .details =
         "Says whether two files have the same pixels: shape, sample type and every value; nan\n"

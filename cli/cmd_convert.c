@@ -6,6 +6,7 @@
  */
 #include "ahead.h"
 #include "command.h"
+#include "name.h"
 #include "profile.h"
 #include "progress.h"
 #include "report.h"
@@ -34,7 +35,6 @@ struct job {
     const cogpu_arguments *arguments;
     cogpu_selection selection;
     cogpu_taken taken;
-    cogpu_context *context; /* of a device, for reader and writer; else NULL */
     cogpu_ahead *ahead;
     cogpu_writer *writer;
     cogpu_progress progress;
@@ -93,11 +93,11 @@ static uint64_t row_bytes(const struct job *job) {
 static cogpu_status copy(struct job *job, cogpu_error *error) {
     while (!interrupted) {
         const cogpu_ahead_swath *swath;
-        job->culprit = job->arguments->files[0];
+        job->culprit = job->arguments->names[0];
         TRY(cogpu_ahead_next(job->ahead, &swath, error));
         if (!swath)
             return COGPU_OK;
-        job->culprit = job->arguments->files[1];
+        job->culprit = job->arguments->names[1];
         TRY(cogpu_writer_push(job->writer, &swath->rows, swath->mask.data ? &swath->mask : NULL,
                               error));
         cogpu_progress_add(&job->progress, row_bytes(job) * swath->rows.height);
@@ -109,8 +109,9 @@ static cogpu_status copy(struct job *job, cogpu_error *error) {
  * nothing comes into the new file. */
 static bool is_in_place(const cogpu_arguments *arguments) {
     struct stat in, out;
-    return stat(arguments->files[0], &in) == 0 && stat(arguments->files[1], &out) == 0 &&
-           in.st_dev == out.st_dev && in.st_ino == out.st_ino;
+    return !cogpu_name_is_url(arguments->files[0]) && stat(arguments->files[0], &in) == 0 &&
+           stat(arguments->files[1], &out) == 0 && in.st_dev == out.st_dev &&
+           in.st_ino == out.st_ino;
 }
 
 static bool has_sidecar(const struct job *job, int index, char name[PATH_MAX]) {
@@ -125,27 +126,25 @@ static cogpu_status write_file(struct job *job, cogpu_error *error) {
     for (int i = 0; i < SIDECARS; i++)
         job->had_sidecar[i] = has_sidecar(job, i, name);
     catch_interrupts();
-    job->culprit = job->arguments->files[1];
+    job->culprit = job->arguments->names[1];
     TRY(cogpu_writer_open(&sink, &job->taken.profile, &job->writer, error));
-    job->culprit = job->arguments->files[0];
+    job->culprit = job->arguments->names[0];
     TRY(cogpu_ahead_open(&job->selection, &job->taken.profile, &job->ahead, error));
     TRY(copy(job, error));
     job->result = *cogpu_ahead_result(job->ahead);
-    job->culprit = job->arguments->files[1];
+    job->culprit = job->arguments->names[1];
     cogpu_writer *writer = job->writer;
     job->writer = NULL; /* closing frees it, whatever comes of it */
     return cogpu_writer_close(writer, &job->written, error);
 }
 
-static cogpu_status use_device(struct job *job, cogpu_error *error) {
-    const cogpu_context_options options = {.threads = job->arguments->threads};
+/* Reader and writer share the context of a device. */
+static void use_device(struct job *job) {
     if (job->selection.device == COGPU_CPU)
-        return COGPU_OK;
-    TRY(cogpu_context_open(&options, &job->context, error));
-    job->selection.request.context = job->taken.profile.context = job->context;
+        return;
+    job->taken.profile.context = job->selection.request.context;
     job->taken.profile.device = job->selection.device;
     job->taken.profile.device_index = job->selection.device_index;
-    return COGPU_OK;
 }
 
 static cogpu_status convert(struct job *job, const cogpu_input *input, cogpu_error *error) {
@@ -153,16 +152,14 @@ static cogpu_status convert(struct job *job, const cogpu_input *input, cogpu_err
     job->culprit = input->name;
     TRY(cogpu_selection_make(input, job->arguments, &job->selection, error));
     cogpu_status status = cogpu_profile_take(&job->selection, job->arguments, &job->taken, error);
-    if (status == COGPU_OK)
-        status = use_device(job, error);
     if (status == COGPU_OK) {
+        use_device(job);
         cogpu_progress_open(&job->progress, row_bytes(job) * job->selection.request.height);
         status = write_file(job, error);
         cogpu_progress_close(&job->progress);
     }
     cogpu_writer_abort(job->writer);
     cogpu_ahead_close(job->ahead);
-    cogpu_context_close(job->context);
     cogpu_profile_free(&job->taken);
     job->milliseconds = now() - begin;
     if (status != COGPU_OK)
@@ -189,11 +186,11 @@ static void print_notes(const struct job *job) {
     const cogpu_nodata *nodata = &job->selection.image.nodata;
     bool asked = job->arguments->profile.nodata || job->arguments->without_nodata;
     if (job->result.bad_blocks > 0)
-        cogpu_report_note(job->arguments->files[0],
+        cogpu_report_note(job->arguments->names[0],
                           "%" PRIu64 " blocks could not be read and were filled; the first: %s",
                           job->result.bad_blocks, job->result.first_bad.message);
     if (nodata->text && !nodata->matches && !asked)
-        cogpu_report_note(job->arguments->files[0],
+        cogpu_report_note(job->arguments->names[0],
                           "nodata %s is no value of %s and was left out; --nodata gives another",
                           nodata->text, cogpu_type_name(job->selection.type));
     note_sidecars(job);
@@ -203,7 +200,7 @@ static void print_for_person(const struct job *job) {
     const cogpu_selection *selection = &job->selection;
     const cogpu_written *written = &job->written;
     uint64_t pixels = row_bytes(job) * selection->request.height;
-    cogpu_text_print(stdout, job->arguments->files[1], SIZE_MAX);
+    cogpu_text_print(stdout, job->arguments->names[1], SIZE_MAX);
     printf(": %" PRIu32 " x %" PRIu32 " pixels, %" PRIu32 " band%s of %s, %" PRIu32
            " level%s; %" PRIu64 " bytes, %.1f %% of the pixels', in %.2f s\n",
            selection->request.width, selection->request.height, selection->bands,
@@ -216,8 +213,8 @@ static bool print_json(const struct job *job) {
     const cogpu_written *written = &job->written;
     cogpu_json json = {0};
     cogpu_json_open(&json, NULL, '{');
-    cogpu_json_text(&json, "file", job->arguments->files[0]);
-    cogpu_json_text(&json, "output", job->arguments->files[1]);
+    cogpu_json_text(&json, "file", job->arguments->names[0]);
+    cogpu_json_text(&json, "output", job->arguments->names[1]);
     cogpu_selection_json(&job->selection, &json);
     cogpu_json_unsigned(&json, "bytes", written->bytes);
     cogpu_json_unsigned(&json, "blocks", written->blocks);
@@ -250,13 +247,13 @@ static int run(const cogpu_arguments *arguments) {
     if (strcmp(arguments->files[1], "-") == 0)
         return cogpu_report_usage("OUT cannot be stdout, since a TIFF is not written from its "
                                   "start to its end; give the name of a file");
-    if (cogpu_scheme_length(arguments->files[1]) > 0)
+    if (cogpu_name_is_url(arguments->files[1]))
         return cogpu_report_usage("OUT cannot be a URL; write a file, and upload that");
     struct job job = {.arguments = arguments};
     cogpu_input input;
     cogpu_error error;
-    if (cogpu_input_open(arguments->files[0], &input, &error) != COGPU_OK)
-        return cogpu_report_error(arguments, arguments->files[0], &error);
+    if (cogpu_input_open(arguments, 0, NULL, &input, &error) != COGPU_OK)
+        return cogpu_report_error(arguments, arguments->names[0], &error);
     int code = convert(&job, &input, &error) == COGPU_OK
                    ? print_result(&job)
                    : cogpu_report_error(arguments, job.culprit, &error);
@@ -269,7 +266,7 @@ const cogpu_command cogpu_cmd_convert = {
     .operands = "IN OUT",
     .files = 2,
     .options = OPTION_PROFILE | OPTION_IMAGE | OPTION_WINDOW | OPTION_BBOX | OPTION_BAND |
-               OPTION_FILL | OPTION_THREADS | OPTION_DEVICE | OPTION_JSON,
+               OPTION_FILL | OPTION_THREADS | OPTION_DEVICE | OPTION_NETWORK | OPTION_JSON,
     .summary = "to another GeoTIFF or, with --cog, a COG",
     .details =
         "Writes IN, or a part of it, as a GeoTIFF with tiles or strips, or as a COG with\n"

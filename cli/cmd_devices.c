@@ -9,10 +9,12 @@
 #include <stdio.h>
 
 static void print_libraries(void) {
-    const char *proj = cogpu_proj_version(), *png = cogpu_png_version();
+    const char *proj = cogpu_proj_version(), *curl = cogpu_curl_version();
+    const char *png = cogpu_png_version();
     printf("\nlibraries\n");
-    printf("  PROJ    %s\n", proj ? proj : "not built in: coordinate systems have no WKT");
-    printf("  libpng  %s\n", png ? png : "not built in: read cannot write .png");
+    printf("  PROJ     %s\n", proj ? proj : "not built in: coordinate systems have no WKT");
+    printf("  libcurl  %s\n", curl ? curl : "not built in: URLs cannot be read");
+    printf("  libpng   %s\n", png ? png : "not built in: read cannot write .png");
 }
 
 static int print_for_person(void) {
@@ -72,6 +74,7 @@ static int print_json(void) {
     json_codecs(&json);
     cogpu_json_open(&json, "libraries", '{');
     cogpu_json_text(&json, "proj", cogpu_proj_version());
+    cogpu_json_text(&json, "libcurl", cogpu_curl_version());
     cogpu_json_text(&json, "libpng", cogpu_png_version());
     cogpu_json_close(&json);
     cogpu_json_close(&json);

@@ -160,8 +160,8 @@ static int run(const cogpu_arguments *arguments) {
     cogpu_details details;
     cogpu_error error;
     int code = EXIT_DONE;
-    if (cogpu_input_open(arguments->files[0], &input, &error) != COGPU_OK)
-        return cogpu_report_error(arguments, arguments->files[0], &error);
+    if (cogpu_input_open(arguments, 0, NULL, &input, &error) != COGPU_OK)
+        return cogpu_report_error(arguments, arguments->names[0], &error);
     if (gather(arguments, &input, &details, &error) != COGPU_OK ||
         print(arguments, &details, &error) != COGPU_OK)
         code = cogpu_report_error(arguments, input.name, &error);
@@ -174,7 +174,7 @@ const cogpu_command cogpu_cmd_info = {
     .name = "info",
     .operands = "FILE",
     .files = 1,
-    .options = OPTION_IMAGE | OPTION_TAGS | OPTION_WKT | OPTION_JSON,
+    .options = OPTION_IMAGE | OPTION_TAGS | OPTION_WKT | OPTION_NETWORK | OPTION_JSON,
     .summary = "what is in a file",
     .details =
         "Shows an image of the file: size, samples, blocks, codec, levels, bands, mask, nodata,\n"

@@ -4,6 +4,7 @@
  * to what an eye can see. Memory is that of the picture and of a swath, for an image of any size.
  */
 #include "command.h"
+#include "name.h"
 #include "output.h"
 #include "png_file.h"
 #include "progress.h"
@@ -374,7 +375,7 @@ static cogpu_status paint(struct job *job, cogpu_error *error) {
                                    .bands = job->colours + !opaque,
                                    .type = COGPU_U8};
     uint8_t *row = (uint8_t *)job->row; /* its bytes are of no use any more, and are enough */
-    job->culprit = job->arguments->files[1];
+    job->culprit = job->arguments->names[1];
     TRY(cogpu_output_open(job->arguments->files[1], &job->output, error));
     TRY(cogpu_png_open(&shape, &job->output, &job->png, error));
     for (uint32_t i = 0; i < shape.height; i++) {
@@ -446,7 +447,7 @@ static cogpu_status preview(struct job *job, const cogpu_input *input, cogpu_err
 
 static void print_for_person(const struct job *job) {
     const cogpu_selection *selection = &job->selection;
-    cogpu_text_print(stdout, job->arguments->files[1], SIZE_MAX);
+    cogpu_text_print(stdout, job->arguments->names[1], SIZE_MAX);
     printf(": %" PRIu32 " x %" PRIu32 " pixels, %s, of level %" PRIu32 " (%" PRIu32 " x %" PRIu32
            ")",
            job->reduction.width, job->reduction.height, kind_names[job->kind],
@@ -461,8 +462,8 @@ static bool print_json(const struct job *job) {
     stored.type = stored.image.type;
     cogpu_json json = {0};
     cogpu_json_open(&json, NULL, '{');
-    cogpu_json_text(&json, "file", job->arguments->files[0]);
-    cogpu_json_text(&json, "output", job->arguments->files[1]);
+    cogpu_json_text(&json, "file", job->arguments->names[0]);
+    cogpu_json_text(&json, "output", job->arguments->names[1]);
     cogpu_selection_json(&stored, &json);
     cogpu_json_text(&json, "kind", kind_names[job->kind]);
     cogpu_json_unsigned(&json, "width", job->reduction.width);
@@ -481,7 +482,7 @@ static bool print_json(const struct job *job) {
 
 static int print_result(const struct job *job) {
     if (job->result.bad_blocks > 0)
-        cogpu_report_note(job->arguments->files[0],
+        cogpu_report_note(job->arguments->names[0],
                           "%" PRIu64 " blocks could not be read and were filled; the first: %s",
                           job->result.bad_blocks, job->result.first_bad.message);
     if (job->arguments->json)
@@ -502,13 +503,15 @@ static int run(const cogpu_arguments *arguments) {
         return cogpu_report_usage("--stretch and --percent exclude each other");
     if (arguments->band_count != 0 && arguments->band_count != 1 && arguments->band_count != 3)
         return cogpu_report_usage("--band: a picture has one band, or three for red, green, blue");
+    if (cogpu_name_is_url(arguments->files[1]))
+        return cogpu_report_usage("OUT cannot be a URL; write a file, and upload that");
     if (!is_png(arguments->files[1]))
         return cogpu_report_usage("%s: expected a name that ends in .png", arguments->files[1]);
     struct job job = {.arguments = arguments};
     cogpu_input input;
     cogpu_error error;
-    if (cogpu_input_open(arguments->files[0], &input, &error) != COGPU_OK)
-        return cogpu_report_error(arguments, arguments->files[0], &error);
+    if (cogpu_input_open(arguments, 0, NULL, &input, &error) != COGPU_OK)
+        return cogpu_report_error(arguments, arguments->names[0], &error);
     int code = preview(&job, &input, &error) == COGPU_OK
                    ? print_result(&job)
                    : cogpu_report_error(arguments, job.culprit, &error);
@@ -521,7 +524,8 @@ const cogpu_command cogpu_cmd_preview = {
     .operands = "FILE OUT.png",
     .files = 2,
     .options = OPTION_IMAGE | OPTION_LEVEL | OPTION_WINDOW | OPTION_BBOX | OPTION_BAND |
-               OPTION_PICTURE | OPTION_FILL | OPTION_THREADS | OPTION_DEVICE | OPTION_JSON,
+               OPTION_PICTURE | OPTION_FILL | OPTION_THREADS | OPTION_DEVICE | OPTION_NETWORK |
+               OPTION_JSON,
     .summary = "a picture, from the level that fits",
     .details =
         "Writes a PNG of 8 bits: in colours where the image has a palette, bands that are called\n"

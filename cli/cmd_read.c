@@ -3,6 +3,7 @@
  * .raw or .png, a swath at a time, so that memory does not grow with the image.
  */
 #include "command.h"
+#include "name.h"
 #include "npy.h"
 #include "output.h"
 #include "png_file.h"
@@ -95,7 +96,7 @@ static cogpu_status copy(struct job *job, cogpu_error *error) {
     TRY(write_start(job, error));
     while (cogpu_swath_next(&job->swath)) {
         const cogpu_swath *swath = &job->swath;
-        job->culprit = job->arguments->files[0];
+        job->culprit = job->arguments->names[0];
         TRY(cogpu_swath_read(swath, &job->selection, job->data, &job->result, error));
         job->culprit = job->arguments->output;
         TRY(write_swath(job, error));
@@ -140,7 +141,7 @@ static cogpu_status read_into_file(struct job *job, const cogpu_input *input, co
 static void print_notes(const struct job *job) {
     const cogpu_selection *selection = &job->selection;
     if (job->result.bad_blocks > 0)
-        cogpu_report_note(job->arguments->files[0],
+        cogpu_report_note(job->arguments->names[0],
                           "%" PRIu64 " blocks could not be read and were filled; the first: %s",
                           job->result.bad_blocks, job->result.first_bad.message);
     if (job->format == FORMAT_PNG && selection->bands == 4 &&
@@ -162,7 +163,7 @@ static void print_for_person(const struct job *job) {
 static bool print_json(const struct job *job) {
     cogpu_json json = {0};
     cogpu_json_open(&json, NULL, '{');
-    cogpu_json_text(&json, "file", job->arguments->files[0]);
+    cogpu_json_text(&json, "file", job->arguments->names[0]);
     cogpu_json_text(&json, "output", job->arguments->output);
     cogpu_json_text(&json, "format", format_names[job->format]);
     cogpu_selection_json(&job->selection, &json);
@@ -179,14 +180,16 @@ static int run(const cogpu_arguments *arguments) {
         return cogpu_report_usage("--bbox and --window exclude each other");
     if (arguments->mask && (arguments->type || arguments->nan_where_invalid || arguments->scaled))
         return cogpu_report_usage("--mask goes without --type, --nan and --scale");
+    if (cogpu_name_is_url(arguments->output))
+        return cogpu_report_usage("OUT cannot be a URL; write a file, and upload that");
     struct job job = {.arguments = arguments, .format = format_of(arguments->output)};
     if (job.format == FORMAT_NONE)
         return cogpu_report_usage("-o %s: expected a name that ends in .npy, .raw or .png",
                                   arguments->output);
     cogpu_input input;
     cogpu_error error;
-    if (cogpu_input_open(arguments->files[0], &input, &error) != COGPU_OK)
-        return cogpu_report_error(arguments, arguments->files[0], &error);
+    if (cogpu_input_open(arguments, 0, NULL, &input, &error) != COGPU_OK)
+        return cogpu_report_error(arguments, arguments->names[0], &error);
     cogpu_status status = read_into_file(&job, &input, &error);
     int code = EXIT_DONE;
     if (status != COGPU_OK) {
@@ -208,7 +211,7 @@ const cogpu_command cogpu_cmd_read = {
     .files = 1,
     .options = OPTION_OUTPUT | OPTION_IMAGE | OPTION_LEVEL | OPTION_WINDOW | OPTION_BBOX |
                OPTION_BAND | OPTION_MASK | OPTION_TYPE | OPTION_NAN | OPTION_SCALE | OPTION_FILL |
-               OPTION_THREADS | OPTION_DEVICE | OPTION_JSON,
+               OPTION_THREADS | OPTION_DEVICE | OPTION_NETWORK | OPTION_JSON,
     .summary = "pixels into a .npy, .raw or .png file",
     .details =
         "Writes pixels as they are stored, unless --type, --nan or --scale ask for floats "

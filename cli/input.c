@@ -1,9 +1,10 @@
 /*
- * Takes in the name of a file, hands on the open file. A TIFF is read here and there, so stdin is
- * taken whole into memory first.
+ * Takes in the name of a file, hands on the open file, with what its reads need. A TIFF is read
+ * here and there, so stdin is taken whole into memory first.
  */
 #include "input.h"
 
+#include "name.h"
 #include "report.h"
 
 #include <errno.h>
@@ -47,29 +48,37 @@ static cogpu_status read_stdin(void **memory, size_t *bytes, cogpu_error *error)
     }
 }
 
-/* A path may hold "://" further on. */
-size_t cogpu_scheme_length(const char *name) {
-    size_t letters = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
-    return letters > 0 && strncmp(name + letters, "://", 3) == 0 ? letters : 0;
+static cogpu_status choose_context(const cogpu_arguments *arguments, const char *file,
+                                   const cogpu_input *first, cogpu_input *input,
+                                   cogpu_error *error) {
+    const cogpu_context_options options = {.threads = arguments->threads,
+                                           .network = &arguments->network};
+    if (first && first->context) {
+        input->context = first->context;
+        input->shares_context = true;
+        return COGPU_OK;
+    }
+    if (arguments->device == COGPU_CPU && !cogpu_name_is_url(file))
+        return COGPU_OK;
+    return cogpu_context_open(&options, &input->context, error);
 }
 
-static cogpu_status open_input(cogpu_input *input, cogpu_error *error) {
-    size_t scheme = cogpu_scheme_length(input->name);
-    if (scheme > 0)
-        return cogpu_refuse(error, COGPU_UNSUPPORTED,
-                            "%.*s:// is not supported; download the file, or pipe it in and name "
-                            "it -",
-                            (int)scheme, input->name);
-    if (strcmp(input->name, "-") != 0)
-        return cogpu_open(input->name, NULL, &input->file, error);
+static cogpu_status open_input(const char *file, cogpu_input *input, cogpu_error *error) {
+    const cogpu_open_options options = {.context = input->context};
+    if (strcmp(file, "-") != 0)
+        return cogpu_open(file, &options, &input->file, error);
     size_t bytes;
     TRY(read_stdin(&input->memory, &bytes, error));
-    return cogpu_open_memory(input->memory, bytes, NULL, &input->file, error);
+    return cogpu_open_memory(input->memory, bytes, &options, &input->file, error);
 }
 
-cogpu_status cogpu_input_open(const char *name, cogpu_input *input, cogpu_error *error) {
-    *input = (cogpu_input){.name = name};
-    cogpu_status status = open_input(input, error);
+cogpu_status cogpu_input_open(const cogpu_arguments *arguments, int index, const cogpu_input *first,
+                              cogpu_input *input, cogpu_error *error) {
+    const char *file = arguments->files[index];
+    *input = (cogpu_input){.name = arguments->names[index]};
+    cogpu_status status = choose_context(arguments, file, first, input, error);
+    if (status == COGPU_OK)
+        status = open_input(file, input, error);
     if (status != COGPU_OK)
         cogpu_input_close(input);
     return status;
@@ -77,7 +86,10 @@ cogpu_status cogpu_input_open(const char *name, cogpu_input *input, cogpu_error 
 
 void cogpu_input_close(cogpu_input *input) {
     cogpu_close(input->file);
+    if (!input->shares_context)
+        cogpu_context_close(input->context);
     free(input->memory);
     input->file = NULL;
+    input->context = NULL;
     input->memory = NULL;
 }

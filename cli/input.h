@@ -1,21 +1,23 @@
 /*
- * The FILE of a command line, open: a path, or "-" for what comes by stdin.
+ * The FILE of a command line, open: a path, a URL, or "-" for what comes by stdin.
  */
 #ifndef COGPU_CLI_INPUT_H
 #define COGPU_CLI_INPUT_H
 
-#include "cogpu.h"
+#include "arguments.h"
 
 typedef struct cogpu_input {
-    const char *name;
+    const char *name; /* as it is shown */
     cogpu_file *file;
-    void *memory; /* what stdin gave */
+    cogpu_context *context; /* for reads: of a URL's connections, or of a device; else NULL */
+    bool shares_context;    /* with another input, whose it is */
+    void *memory;           /* what stdin gave */
 } cogpu_input;
 
-cogpu_status cogpu_input_open(const char *name, cogpu_input *input, cogpu_error *error);
+/* The file of that index. `first` is another input of the command, whose context serves both, and
+ * which is closed after this one; or NULL. */
+cogpu_status cogpu_input_open(const cogpu_arguments *arguments, int index, const cogpu_input *first,
+                              cogpu_input *input, cogpu_error *error);
 void cogpu_input_close(cogpu_input *input);
-
-/* How many letters "http" of "http://..." has; 0 for what is no URL. */
-size_t cogpu_scheme_length(const char *name);
 
 #endif

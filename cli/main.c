@@ -2,6 +2,7 @@
  * Takes in a command line, hands it to the command that it names.
  */
 #include "command.h"
+#include "name.h"
 #include "report.h"
 
 #include <errno.h>
@@ -22,9 +23,11 @@ static void print_help(FILE *to) {
     for (int i = 0; i < COMMAND_COUNT; i++)
         fprintf(to, "  %-9s %-12s %s\n", commands[i]->name, commands[i]->operands,
                 commands[i]->summary);
-    fprintf(to, "\ncogpu COMMAND --help tells more of one, cogpu --version the version.\n"
-                "FILE and IN are paths, or - for what comes by stdin (1 GiB at most).\n"
-                "Exit codes: 0 done, 1 the input or the check failed, 2 wrong usage.\n");
+    fprintf(to,
+            "\ncogpu COMMAND --help tells more of one, cogpu --version the version.\n"
+            "FILE and IN are paths, URLs (https://, http://, s3://), or - for what comes by stdin\n"
+            "(1 GiB at most).\n"
+            "Exit codes: 0 done, 1 the input or the check failed, 2 wrong usage.\n");
 }
 
 static void print_command_help(const cogpu_command *command) {
@@ -33,14 +36,18 @@ static void print_command_help(const cogpu_command *command) {
     cogpu_arguments_help(command->options);
 }
 
-static int refuse_command(const char *word) {
+static int refuse_command(const char *given) {
+    char *shown = cogpu_name_shown(given); /* a URL may stand where the command was forgotten */
+    const char *word = shown ? shown : "of that name";
     const char *names[COMMAND_COUNT];
     for (int i = 0; i < COMMAND_COUNT; i++)
         names[i] = commands[i]->name;
     const char *nearest = cogpu_nearest_name(word, names, COMMAND_COUNT);
-    if (nearest)
-        return cogpu_report_usage("there is no command %s; did you mean %s?", word, nearest);
-    return cogpu_report_usage("there is no command %s; cogpu --help lists them", word);
+    int code = nearest
+                   ? cogpu_report_usage("there is no command %s; did you mean %s?", word, nearest)
+                   : cogpu_report_usage("there is no command %s; cogpu --help lists them", word);
+    free(shown);
+    return code;
 }
 
 static int run_command(const cogpu_command *command, int count, char **words) {

@@ -71,10 +71,13 @@ static void print_json(const char *file, const cogpu_error *error) {
     cogpu_json_print(&json);
 }
 
-/* Some messages name the file themselves, at their end. */
+/* Some messages name the file themselves: at their end, or, those about URLs, before all else. */
 static bool names(const char *message, const char *file) {
-    size_t all = strlen(message), end = file ? strlen(file) : 0;
-    return end > 0 && end < all && strcmp(message + all - end, file) == 0;
+    size_t all = strlen(message), name = file ? strlen(file) : 0;
+    if (name == 0 || name >= all)
+        return false;
+    return strcmp(message + all - name, file) == 0 ||
+           (strncmp(message, file, name) == 0 && message[name] == ':');
 }
 
 int cogpu_report_error(const cogpu_arguments *arguments, const char *file,

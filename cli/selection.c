@@ -114,6 +114,7 @@ cogpu_status cogpu_selection_make(const cogpu_input *input, const cogpu_argument
     request->image = arguments->image;
     request->level = arguments->level;
     request->threads = arguments->threads;
+    request->context = input->context;
     request->part = arguments->mask ? COGPU_MASK : COGPU_PIXELS;
     request->fill_bad_blocks = arguments->fill_bad_blocks;
     request->nan_where_invalid = arguments->nan_where_invalid;

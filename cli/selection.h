@@ -10,7 +10,8 @@
 
 typedef struct cogpu_selection {
     const cogpu_file *file;
-    cogpu_request request; /* its width and height are set; its bands may be NULL: all */
+    cogpu_request request; /* its width and height are set; its bands may be NULL: all. Its
+                            * context is the input's */
     cogpu_image image;
     cogpu_level level;
     cogpu_type type;

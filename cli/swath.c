@@ -45,10 +45,9 @@ static uint32_t rows_for(uint64_t row_bytes, uint64_t size, uint32_t edge) {
 
 static cogpu_status open_device(const cogpu_selection *selection, cogpu_swath *swath,
                                 cogpu_error *error) {
-    const cogpu_context_options options = {.threads = selection->request.threads};
-    TRY(cogpu_context_open(&options, &swath->context, error));
-    return cogpu_device_allocate(swath->context, selection->device, selection->device_index,
-                                 swath->bytes, &swath->device_memory, error);
+    return cogpu_device_allocate(selection->request.context, selection->device,
+                                 selection->device_index, swath->bytes, &swath->device_memory,
+                                 error);
 }
 
 static uint64_t band_row_bytes(const cogpu_selection *selection) {
@@ -105,9 +104,8 @@ cogpu_status cogpu_swath_open_stream(const cogpu_selection *selection, uint32_t 
 }
 
 void cogpu_swath_close(cogpu_swath *swath, const cogpu_selection *selection) {
-    cogpu_device_release(swath->context, selection->device, selection->device_index,
+    cogpu_device_release(selection->request.context, selection->device, selection->device_index,
                          swath->device_memory);
-    cogpu_context_close(swath->context);
 }
 
 /* Rows from `row` on, to an edge where there is one. */
@@ -173,7 +171,6 @@ cogpu_status cogpu_swath_read(const cogpu_swath *swath, const cogpu_selection *s
     cogpu_raster raster = cogpu_swath_raster(swath, selection, data);
     cogpu_result part = {0};
     if (swath->device_memory) {
-        request.context = swath->context;
         raster.data = swath->device_memory;
         raster.device = selection->device;
         raster.device_index = selection->device_index;
@@ -185,6 +182,6 @@ cogpu_status cogpu_swath_read(const cogpu_swath *swath, const cogpu_selection *s
         return COGPU_OK;
     uint64_t bytes =
         (uint64_t)swath->bands * swath->rows * request.width * cogpu_type_bytes(selection->type);
-    return cogpu_device_download(swath->context, selection->device, selection->device_index,
+    return cogpu_device_download(request.context, selection->device, selection->device_index,
                                  swath->device_memory, bytes, data, error);
 }

@@ -26,8 +26,7 @@ typedef struct cogpu_swath {
     uint32_t bands_at_once, rows_at_once;
     size_t bytes;   /* room for the largest swath */
     bool is_stream; /* swaths lie on the selection's device, in memory of the caller's; else: */
-    cogpu_context *context; /* of the selection's device, and memory there for a swath; or NULL */
-    void *device_memory;
+    void *device_memory; /* for a swath; or NULL */
 
     uint32_t band, bands; /* of this swath: index among the selected bands */
     uint32_t row, rows;   /* from the top of the window */

@@ -53,6 +53,11 @@ if(COGPU_HAVE_PROJ)
        ${CMAKE_SOURCE_DIR}/src/image/describe_crs_absent.c)
 endif()
 
+optional(CURL curl/curl.h curl io/http.c io/source_http.c)
+if(COGPU_HAVE_CURL)
+  list(APPEND cogpu_left_out ${CMAKE_SOURCE_DIR}/src/io/source_http_absent.c)
+endif()
+
 set(cli_libraries "")
 set(cli_definitions "")
 find_package(PNG QUIET)

@@ -136,9 +136,45 @@ typedef struct cogpu_limits {
     uint64_t call_bytes;  /* 4 GiB      memory that one call may take beside the caller's raster */
 } cogpu_limits;
 
+/* How files on the network are read and written; 0 or NULL in a field means the default named
+ * beside it. */
+typedef struct cogpu_network {
+    uint32_t connections;   /* 16       that are open at once */
+    uint32_t requests;      /* 64       that are under way at once: HTTP/2 has several on one
+                             * connection */
+    uint64_t header_bytes;  /* 16 KiB   of a file, that the first request asks for */
+    uint64_t gap_bytes;     /* 64 KiB   between blocks, that are read along in one request */
+    uint64_t request_bytes; /* 8 MiB    that one request asks for */
+    uint64_t held_bytes;    /* 48 MiB   that have come and wait to be decoded */
+    uint64_t whole_bytes;   /* 16 MiB   of a file whose server knows no ranges, so that all of it
+                             * has to come */
+    uint32_t retries;       /* 4        of a request that the network or the server has failed */
+    double connect_seconds; /* 10       until a connection stands */
+    double stall_seconds;   /* 30       with fewer than least_bytes a second */
+    uint32_t least_bytes;   /* 100 */
+    double total_seconds;   /* 300      for a request, all its tries counted */
+    double header_seconds;  /* 30       for which the header of a file that was opened is kept, so
+                             * that opening it again asks nobody; negative: never. A file that has
+                             * changed meanwhile is an error when its pixels are read, and is right
+                             * when it is opened after that */
+    int private_addresses;  /* non-zero: addresses of this machine and of local networks may be
+                             * read from. Without it a URL from who knows where cannot reach what
+                             * only this machine can */
+    const char *schemes;    /* "https,http,s3" that are allowed */
+    const char *ca_file;    /* of certificates that are trusted; the system's */
+    /* Of s3:// addresses. What is NULL comes from AWS_REGION, AWS_ENDPOINT_URL, AWS_PROFILE,
+     * AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and the files of the AWS command
+     * line. */
+    const char *s3_region, *s3_endpoint, *s3_profile;
+    const char *s3_access_key, *s3_secret_key, *s3_session_token;
+    int s3_anonymous; /* non-zero: without credentials */
+} cogpu_network;
+
 typedef struct cogpu_open_options {
     cogpu_limits limits;
-    int no_sidecar; /* non-zero: do not look for overviews in PATH.ovr */
+    int no_sidecar;         /* non-zero: do not look for overviews in PATH.ovr */
+    cogpu_context *context; /* whose connections and settings of the network serve URLs, and which
+                             * is closed after the file; may be NULL: the file has its own then */
 } cogpu_open_options;
 
 /* Where bytes come from, when it is neither a path nor memory. `read` puts `bytes` bytes that stand
@@ -415,6 +451,7 @@ typedef struct cogpu_context_options {
     int jpeg_engines;      /* non-zero: a GPU's JPEG engines may decode JPEG, where it has any and
                             * nvJPEG is installed. Sound blocks have the same pixels, but damaged
                             * ones may go unnoticed */
+    const cogpu_network *network; /* NULL means its defaults; copied */
 } cogpu_context_options;
 
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_context_open(const cogpu_context_options *options,
@@ -972,6 +1009,9 @@ COGPU_API const char *cogpu_no_direct_storage(void);
 
 /* PROJ's version, or NULL in a build without it. */
 COGPU_API const char *cogpu_proj_version(void);
+
+/* libcurl's version, or NULL in a build without it, which reads no URLs. */
+COGPU_API const char *cogpu_curl_version(void);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,6 @@
 """Every test of the project, group by group: builds four trees, checks the rules of the code, runs the test
-programs in C, those with threads under ThreadSanitizer, the fuzz targets for a short while, the judges in Python, and the
-tests of the Python package.
+programs in C, those with threads under ThreadSanitizer, the fuzz targets for a short while, the judges in Python, the
+tests of the Python package, and those with servers.
 
 Prints a line for each group, what failed, what was left out and why; the last line is "N passed, N failed",
 and the exit code is 0 if none failed. The environment is that of tests/python/conftest.py.
@@ -282,6 +282,11 @@ def check_python(group):
         run_pytest(group, "tests/python", "pytest.log")
 
 
+def check_net(group):
+    if can_import(group, "tests/net", "numpy", "rasterio", "pytest"):
+        run_pytest(group, "tests/net", "net.log")
+
+
 def check_wheel(group):
     """A wheel as pip makes it, of objects that the release tree has, imported from where nothing else of ours is."""
     folder = RELEASE / "wheel"
@@ -307,7 +312,7 @@ def check_package(group):
 
 GROUPS = {"build": check_build, "rules": check_rules, "programs": check_programs, "races": check_races,
           "fuzz": check_fuzz, "install": check_install, "python": check_python,
-          "package": check_package}
+          "package": check_package, "net": check_net}
 
 
 def main():

@@ -124,16 +124,55 @@ def make_texts(metadata, nodata):
         (nodata / str(number)).write_bytes(bytes([number * 2 + 1]) + text.encode())
 
 
+def make_urls(folder):
+    """A URL, and where a redirect leads from there."""
+    texts = ["https://user:p%40ss@Example.COM:8443/a%20b/c.tif?x=1&y=[2]#top\n../d;e?f", "s3://bucket/key with spaces",
+             "http://[2001:db8::1]:80/a\n//b.example/c/./../d", "HTTP://0x7f.1?q\nhttps://c/%e9",
+             "https://h/a\nhttp://h/a"]
+    for number, text in enumerate(texts):
+        (folder / str(number)).write_text(text)
+
+
+def make_answers(folder):
+    """Lines of servers, after the 4 bytes by which fuzz_answer chooses: bytes 100 to 199 are asked for."""
+    part = "HTTP/1.1 206 Partial Content\r\n"
+    answers = [part + 'Content-Range: bytes 100-199/1000\r\nContent-Length: 100\r\nETag: "a1"\r\n\r\n',
+               part + "Content-Range: bytes 100-149/150\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n",
+               'HTTP/2 200 \r\ncontent-length: 1000\r\netag: W/"a1"\r\ncontent-type: text/html; charset=utf-8\r\n\r\n',
+               "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 302 Found\r\nLocation: https://host/b.tif\r\n\r\n",
+               "HTTP/1.1 503 Busy\r\nRetry-After: 120\r\nRetry-After: Sun, 06 Nov 1994 08:50:37 GMT\r\n\r\n",
+               "HTTP/1.1 416 X\r\nContent-Range: bytes */1000\r\n\r\n",
+               part + "Content-Range: bytes 100-299/300\r\nContent-Length: 200\r\n\r\n",
+               part + "Content-Range: bytes 100-199/9223372036854775807\r\nContent-Encoding: gzip\r\n\r\n"]
+    for number, answer in enumerate(answers):
+        for known in (0, 7):
+            (folder / f"{number}_{known}").write_bytes(bytes([known, 1, 99, 0]) + answer.encode())
+
+
+def make_stores(folder):
+    """What stores say of a request that failed, of an upload that begins, and of its end."""
+    (folder / "error").write_text('<?xml version="1.0"?>\n<Error><Code>AuthorizationHeaderMalformed</Code><Message>'
+                                  "region 'a' &lt; <![CDATA[b]]>; expecting 'c'</Message><Region>c</Region></Error>")
+    (folder / "begun").write_text('<InitiateMultipartUploadResult xmlns="u"><!-- --><Bucket/><UploadId>a&#65;b'
+                                  "</UploadId></InitiateMultipartUploadResult>")
+    (folder / "done").write_text("<CompleteMultipartUploadResult><ETag>&quot;a&quot;</ETag>"
+                                 "</CompleteMultipartUploadResult>")
+
+
 def main():
     warnings.simplefilter("ignore", NotGeoreferencedWarning)
-    folders = [pathlib.Path(sys.argv[1]) / name for name in ("tiff", "fuzz_codec", "fuzz_metadata", "fuzz_nodata")]
+    folders = [pathlib.Path(sys.argv[1]) / name for name in ("tiff", "fuzz_codec", "fuzz_metadata", "fuzz_nodata",
+                                                            "fuzz_url", "fuzz_answer", "fuzz_s3_xml")]
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
-    tiffs, streams, metadata, nodata = folders
+    tiffs, streams, metadata, nodata, urls, answers, stores = folders
     make_tiffs(tiffs)
     make_streams(streams, tiffs)
     make_kernel_streams(pathlib.Path(sys.argv[1]), tiffs)
     make_texts(metadata, nodata)
+    make_urls(urls)
+    make_answers(answers)
+    make_stores(stores)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,9 @@ cd "$(dirname "$0")/.."
 
 packages=(cmake ninja-build gcc g++ clang clang-format-14 pkg-config python3-venv python3-dev
           libdeflate-dev libisal-dev libzstd-dev liblzma-dev libjpeg-dev libwebp-dev liblerc-dev
-          libproj-dev proj-data libpng-dev zlib1g-dev)
+          libproj-dev proj-data libpng-dev zlib1g-dev nginx curl)
+# Any flavour of libcurl will do, and Debian lets but one be installed: its curl-config tells.
+command -v curl-config >/dev/null || packages+=(libcurl4-openssl-dev)
 
 # Those of the named packages that are not installed, a line each.
 missing() {
@@ -23,9 +25,18 @@ as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
-apt_install() {
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
-}
+# Debian starts the servers that it installs, unless this file says no: the tests start an nginx of their own.
+apt_install() (
+    policy=/usr/sbin/policy-rc.d
+    if [ ! -e $policy ]; then
+        trap 'as_root rm -f $policy' EXIT
+        printf '#!/bin/sh\nexit 101\n' | as_root install -m 755 /dev/stdin $policy
+    fi
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@" || exit
+    if [[ " $* " = *" nginx "* ]] && command -v systemctl >/dev/null; then
+        as_root systemctl disable --quiet nginx || true
+    fi
+)
 
 install_packages() {
     local wanted

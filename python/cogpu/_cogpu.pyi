@@ -35,7 +35,7 @@ class Array:
 
 class File:
     def __init__(self, source: object, *, sidecar: bool = True, limits: dict[str, int] | None = None) -> None:
-        """A path (str, bytes, os.PathLike), or the whole file as a buffer (not bytes), or an object with read and seek, which is read under a
+        """A path (str, bytes, os.PathLike) or a URL, which the context's connections serve, or the whole file as a buffer (not bytes), or an object with read and seek, which is read under a
         lock."""
     def info(self, image: int = 0) -> dict[str, Any]:
         """Fields of cogpu_image by name; types and enums as words; nodata None or an int, float; gcps a list of tuples; rpc a tuple or
@@ -86,7 +86,9 @@ def place(array: object, device: str) -> Array:
     """An Array over an array of the host's; for a GPU, of a copy there."""
 def current_device(kind: str) -> str: ...
 def check(file: File, *, strict: bool = False) -> dict[str, Any]: ...
-def configure(*, threads: int = 0, cache_bytes: int = 0, device_bytes: int = 0, jpeg_engines: bool = False) -> None:
-    """Of the one context of the process, which the first read makes; a new one from then on."""
+def configure(*, threads: int = 0, cache_bytes: int = 0, device_bytes: int = 0, jpeg_engines: bool = False,
+              network: dict[str, Any] | None = None) -> None:
+    """Of the one context of the process, which the first read makes; a new one from then on. A file opened by its URL keeps the
+    one that it was opened with. `network` has the fields of cogpu_network by name; what is left out, None or 0 is the default."""
 def forget_context() -> None:
     """After a fork: its threads are not here."""

@@ -17,6 +17,7 @@ import dask.utils
 from . import lazy
 from .dask_write import write
 from .errors import ArgumentError
+from .urls import is_url
 
 __all__ = ["blocks", "write"]
 
@@ -70,7 +71,7 @@ class Part:
 
     def __dask_tokenize__(self):
         """What says that two arrays have the same chunks: the request, and the file as it is now."""
-        if not lazy.is_path(self.pixels.source):
+        if not lazy.is_path(self.pixels.source) or is_url(self.pixels.source):
             return dask.tokenize.normalize_token((self.pixels, self.row, self.column, self.height, self.width))
         state = os.stat(self.pixels.source)
         return repr(self), state.st_size, state.st_mtime_ns, state.st_ino

@@ -16,6 +16,7 @@ from xarray.core import indexing
 
 from . import georef, lazy
 from .read import file_of, level_of
+from .urls import shown
 
 DIMS = ("band", "y", "x")
 
@@ -32,7 +33,7 @@ class Engine(BackendEntrypoint):
         """Modest: where rioxarray is installed, a .tif that is opened without an engine's name stays rioxarray's."""
         if not isinstance(filename_or_obj, (str, os.PathLike)) or importlib.util.find_spec("rioxarray"):
             return False
-        return os.fspath(filename_or_obj).lower().endswith((".tif", ".tiff"))
+        return shown(filename_or_obj).lower().endswith((".tif", ".tiff"))
 
     def open_dataset(self, filename_or_obj, *, drop_variables=None, mask_and_scale=True, masked=False,
                      decode_coords="all", overview_level=None, image=0, gpu=False, on_gpu_failure="auto",
@@ -64,6 +65,7 @@ class Engine(BackendEntrypoint):
             groups[f"/level_{level}"] = self._dataset(
                 file, path, level, drop_variables, default_name, parse_coordinates, masked=masked,
                 unpack=mask_and_scale, gpu=gpu, on_gpu_failure=on_gpu_failure)
+        groups["/"].encoding.update(groups["/level_0"].encoding)
         return groups
 
     def open_datatree(self, filename_or_obj, **parameters):
@@ -82,6 +84,7 @@ class Engine(BackendEntrypoint):
         dataset = xr.Dataset({} if name in dropped else {name: data},
                              {key: value for key, value in coords.items() if key not in dropped})
         if path is not None:
+            dataset.encoding["source"] = file.name  # else xarray puts what it was called with there, secrets and all
             dataset.set_close(functools.partial(lazy.release, path))
         return dataset
 

@@ -1,5 +1,5 @@
-"""Files as Python likes them: takes paths, buffers and objects that are read from, hands on facts as attributes and
-pixels as arrays. The engine below (_cogpu) checks what reaches it; here its plain numbers get names and defaults.
+"""Files as Python likes them: takes paths, URLs, buffers and objects that are read from, hands on facts as attributes
+and pixels as arrays. The engine below (_cogpu) checks what reaches it; here its plain numbers get names and defaults.
 """
 
 import functools
@@ -11,6 +11,7 @@ from ._cogpu import Array
 from .arguments import whole
 from .errors import ArgumentError, UnsupportedError
 from .later import np
+from .urls import shown
 
 # Complex integers, which NumPy has not, appear as complex floats that hold all of them.
 COMPLEX_INTEGERS = {"complex_int16": "complex64", "complex_int32": "complex128"}
@@ -115,8 +116,8 @@ def _engine_stream(stream):
 
 
 class File:
-    """An open file, made by cogpu.open. Many threads may use it at once; it can be pickled where it came from a path,
-    and is opened again then. What it says of the file:
+    """An open file, made by cogpu.open. Many threads may use it at once; it can be pickled where it came from a path
+    or a URL, and is opened again then. What it says of the file:
 
     shape, dtype          (bands, height, width), NumPy's dtype of samples
     levels                a list of Level, 0 the full resolution
@@ -155,7 +156,7 @@ class File:
 
     def __reduce__(self):
         if not isinstance(self._arguments["source"], (str, bytes, os.PathLike)):
-            raise TypeError("a File can be pickled where it came from a path")
+            raise TypeError("a File can be pickled where it came from a path or a URL")
         return _open_again, (self._arguments,)
 
     def __repr__(self):
@@ -166,10 +167,10 @@ class File:
 
     @property
     def name(self) -> str:
-        """The path, or what the object that is read from calls itself; "" without either."""
+        """The path, the URL without user info and query, or what the object that is read from calls itself; else ""."""
         source = self._arguments["source"]
         if isinstance(source, (str, bytes, os.PathLike)):
-            return os.fsdecode(source)
+            return shown(source)
         return str(getattr(source, "name", ""))
 
     @property
@@ -379,7 +380,8 @@ def _open_again(arguments):
 def open(source, *, image=0, sidecar=True, limits=None) -> File:
     """Opens a file; no pixel is read.
 
-    source   a path, the whole file as a buffer (other than bytes, which are a path), or an object with read and seek
+    source   a path, a URL (https, http, s3), the whole file as a buffer (other than bytes, which are a path), or an
+             object with read and seek
     image    of several in a file, from 0 on
     sidecar  False: overviews beside the file (PATH.ovr) are not looked for
     limits   what a file may ask for at most: directories, tags, tag_bytes, blocks, block_bytes, bands, call_bytes
@@ -410,7 +412,7 @@ def check(source, *, strict=False) -> dict[str, Any]:
     """Is it a valid Cloud Optimized GeoTIFF? A dict: "verdict" ("valid", "valid with warnings", "invalid"), those of
     "gdal", "rio_cogeo" and "ogc", counts, and "findings".
 
-    source  a path or a File
+    source  a path, a URL or a File
     strict  rules of the standard and warnings of rio-cogeo are faults too
     """
     if isinstance(source, File):

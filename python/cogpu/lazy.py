@@ -15,43 +15,68 @@ import warnings
 import numpy as np
 
 from .arguments import flag
-from .errors import ArgumentError, DeviceError, FallbackWarning
+from .errors import ArgumentError, DeviceError, FallbackWarning, IOError
 from .file import float_for, named_dtype
 from .file import open as open_file
+from .urls import is_url
 
 FILES_KEPT = 32
 WIDEST = {"i": 8, "u": 8, "f": 8, "c": 16}  # bytes of the samples that arrays may have, by kind
 
 
 class _OpenFiles:
-    """The files that were used last, by what they are now: a path that holds another file meanwhile is opened anew."""
+    """The files that were used last, by what they are now: a path that holds another file meanwhile is opened anew. A
+    URL stands for itself: its File reads the version that it was opened as, or fails."""
 
     def __init__(self):
         self.files = collections.OrderedDict()
+        self.opening = {}  # a lock for each that is being opened, so that many threads read its header once
         self.lock = threading.Lock()
 
     def get(self, path, image):
         try:
-            state = os.stat(path)
+            key = (path, image) if is_url(path) else (path, image, *_state(path))
         except OSError:
             return open_file(path, image=image)  # which says it in our words
-        key = (path, image, state.st_size, state.st_mtime_ns, state.st_ino, state.st_dev)
         with self.lock:
-            if key in self.files:
-                self.files.move_to_end(key)
-                return self.files[key]
-        # Two threads may both come to here: a header read twice is better than all files waiting for a slow one.
-        file = open_file(path, image=image)
-        with self.lock:
-            self.files[key] = file
-            while len(self.files) > FILES_KEPT:
-                self.files.popitem(last=False)
+            file = self._kept(key)
+            opening = None if file else self.opening.setdefault(key, threading.Lock())
+        return file or self._open(key, opening)
+
+    def _kept(self, key):
+        if key in self.files:
+            self.files.move_to_end(key)
+        return self.files.get(key)
+
+    def _open(self, key, opening):
+        with opening:
+            with self.lock:
+                file = self._kept(key)
+            if file:
+                return file
+            try:
+                file = open_file(key[0], image=key[1])
+                with self.lock:
+                    self._keep(key, file)
+            finally:
+                with self.lock:
+                    self.opening.pop(key, None)
         return file
+
+    def _keep(self, key, file):
+        self.files[key] = file
+        while len(self.files) > FILES_KEPT:
+            self.files.popitem(last=False)
 
     def drop(self, path):
         with self.lock:
             for key in [key for key in self.files if key[0] == path]:
                 del self.files[key]
+
+
+def _state(path):
+    state = os.stat(path)
+    return state.st_size, state.st_mtime_ns, state.st_ino, state.st_dev
 
 
 _open_files = _OpenFiles()
@@ -68,21 +93,25 @@ if hasattr(os, "register_at_fork"):
 
 
 def is_path(source):
+    """Or a URL."""
     return isinstance(source, (str, bytes, os.PathLike))
 
 
 def absolute(source):
-    """A path that means the same in a process with another working directory; what is no path stays as it is."""
-    return os.path.abspath(os.fsdecode(source)) if is_path(source) else source
+    """A path that means the same in a process with another working directory, or a URL; what is neither stays as it
+    is."""
+    if not is_path(source):
+        return source
+    return os.fsdecode(source) if is_url(source) else os.path.abspath(os.fsdecode(source))
 
 
 def opened(source, image=0):
-    """The File of a path, kept open for the next who asks. A File is handed back as it is."""
+    """The File of a path or URL, kept open for the next who asks. A File is handed back as it is."""
     return _open_files.get(absolute(source), image) if is_path(source) else source
 
 
 def release(source):
-    """Lets go of the files of a path; reads that are under way keep theirs."""
+    """Lets go of the files of a path or URL; reads that are under way keep theirs."""
     _open_files.drop(absolute(source))
 
 
@@ -141,10 +170,11 @@ def _result_dtype(stored, dtype, floats):
 class Pixels:
     """Bands of a level of a file, as they are to be read. Made by `pixels_of`.
 
-    `source` is a path, or a File where there is no path; then it cannot be pickled. `gpu` is False, True or "emu".
+    `source` is a path or URL, or a File where there is neither; then it cannot be pickled. `gpu` is False, True or
+    "emu".
     """
 
-    source: object
+    source: object = dataclasses.field(repr=False)  # a URL may hold secrets
     image: int
     level: int
     bands: tuple
@@ -177,7 +207,15 @@ class Pixels:
         if 0 in shape:
             return array_module(self.gpu).empty(shape, self.dtype) if out is None else out
         where = {"window": (row0, column0, row1, column1), "level": self.level, "bands": bands}
-        file = opened(self.source, self.image)
+        try:
+            return self._read_by(opened(self.source, self.image), where, out)
+        except IOError:
+            if is_url(self.source):
+                release(self.source)  # it may have changed, and whoever opens it again is to see that
+            raise
+
+    def _read_by(self, file, where, out):
+        """By the device that is asked for, or by the processor where that may take its place."""
         if self.gpu is False:
             return self._read(file, where, out, _from_host)
         try:
@@ -185,7 +223,7 @@ class Pixels:
         except _failures() as error:
             if self.on_gpu_failure == "strict":
                 raise
-            warnings.warn(f"the GPU failed ({error}); the processor reads instead", FallbackWarning, stacklevel=2)
+            warnings.warn(f"the GPU failed ({error}); the processor reads instead", FallbackWarning, stacklevel=3)
         return self._brought_up(self._read(file, where, None, _from_host), out)
 
     def _read(self, file, where, out, fetch):
@@ -273,7 +311,8 @@ def pixels_of(file, *, source=None, level=0, bands=None, dtype=None, masked=Fals
               on_gpu_failure="auto"):
     """The Pixels of `file` that the words mean; all are checked here, and nothing is read.
 
-    `source` is the path that `file` was opened from; without one the Pixels hold the file itself. Bands count from 1.
+    `source` is the path or URL that `file` was opened from; without one the Pixels hold the file itself. Bands count
+    from 1.
     """
     if on_gpu_failure not in ("auto", "strict"):
         raise ArgumentError(f"on_gpu_failure: {on_gpu_failure!r} is neither 'auto' nor 'strict'")

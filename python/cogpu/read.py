@@ -30,7 +30,7 @@ def open_geotiff(source, *, dtype=None, window=None, bbox=None, overview_level=N
 
     Parameters
     ----------
-    source : path, object with read and seek, buffer that holds a whole file, or File.
+    source : path, URL (https, http, s3), object with read and seek, buffer that holds a whole file, or File.
     dtype : type of the pixels; None for the file's. Casts that lose more than digits (float to int) are refused.
     window : (row0, col0, row1, col1), half-open, inside the level and in its pixels; or rasterio's Window.
     bbox : (xmin, ymin, xmax, ymax) in the file's coordinate system; all pixels that it touches. Not with `window`.
@@ -69,7 +69,7 @@ def open_geotiff(source, *, dtype=None, window=None, bbox=None, overview_level=N
 
 
 def file_of(source, image):
-    """The File of a source, kept open where it is a path."""
+    """The File of a source, kept open where it is a path or URL."""
     if isinstance(source, File):
         if image not in (0, source.image):
             raise ArgumentError(f"image: the File is of image {source.image}")

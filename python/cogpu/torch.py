@@ -13,6 +13,7 @@ from .arguments import whole
 from .errors import ArgumentError, DeviceError
 from .file import read_many
 from .lazy import opened
+from .urls import shown
 from .windows import Places, survey
 
 __all__ = ["Windows"]
@@ -28,8 +29,8 @@ class Windows(torch.utils.data.IterableDataset):
 
     Parameters
     ----------
-    files : paths. They must agree in bands and type of pixels, and none may be smaller than a window. A file is drawn
-        as often as its area says.
+    files : paths or URLs. They must agree in bands and type of pixels, and none may be smaller than a window. A file is
+        drawn as often as its area says.
     size : 256; side of a window in pixels of the level, or (height, width)
     batch : 64; windows in a batch
     bands : None for all; or a band, or several, counted from 1
@@ -48,7 +49,7 @@ class Windows(torch.utils.data.IterableDataset):
         super().__init__()
         self.files, self.batch, self.level = list(files), whole("batch", batch, 1), level
         shapes, self.bands, kind = survey(self.files, bands, level)
-        self._places = Places(shapes, size, seed, self.files)
+        self._places = Places(shapes, size, seed, [shown(file) for file in self.files])
         self.length = (math.ceil(self._places.windows() / self.batch) if length is None else whole("length", length, 1))
         self.masked, self.transform, self.places, self.epoch = masked, transform, places, 0
         self.dtype = self._type(dtype, kind)
@@ -60,7 +61,8 @@ class Windows(torch.utils.data.IterableDataset):
         if dtype is None:
             dtype = torch.float32 if self.masked and kind.kind in "iu" else own
         if dtype is None:
-            raise ArgumentError(f"{self.files[0]} has pixels of {kind}, which torch has not: choose a float by dtype=")
+            raise ArgumentError(f"{shown(self.files[0])} has pixels of {kind}, which torch has not: choose a float by "
+                                "dtype=")
         if self.masked and not (dtype.is_floating_point or dtype.is_complex):
             raise ArgumentError(f"dtype is {dtype}, which has no NaN for pixels that are not valid (masked=True)")
         return dtype

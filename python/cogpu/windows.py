@@ -5,12 +5,12 @@ NumPy alone, and whoever feeds another framework can use it too.
 """
 
 import math
-import os
 
 import numpy as np
 
 from .arguments import whole
 from .errors import ArgumentError, Error
+from .urls import shown
 
 __all__ = ["Places", "survey"]
 
@@ -71,11 +71,12 @@ def survey(files, bands=None, level=0):
     from .lazy import opened
     bands = bands if bands is None else tuple(whole("bands", band, 1) for band in np.atleast_1d(bands).tolist())
     level, shapes, common = whole("level", level, 0), [], None
-    for name in files:
+    for source in files:
+        name = shown(source)
         try:
-            file = opened(name)
+            file = opened(source)
         except Error as error:
-            if os.fsdecode(name) not in str(error):
+            if name not in str(error):
                 error.args = (f"{name}: {error}",)
             raise
         if level >= len(file.levels):

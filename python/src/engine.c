@@ -8,16 +8,18 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct engine {
     atomic_size_t users;
-    atomic_bool is_forgotten;
+    pid_t process; /* that has its threads */
     cogpu_context *context;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct engine *current; /* under the lock, as the next line */
+static struct engine *current; /* under the lock, as the next two lines */
 static cogpu_context_options options;
+static struct arena kept; /* what the options point to */
 
 static struct engine *make(cogpu_error *error) {
     struct engine *made = calloc(1, sizeof *made);
@@ -26,6 +28,7 @@ static struct engine *make(cogpu_error *error) {
         return NULL;
     }
     made->users = 1;
+    made->process = getpid();
     if (cogpu_context_open(&options, &made->context, error) == COGPU_OK)
         return made;
     free(made);
@@ -83,7 +86,7 @@ struct engine *engine_share(struct engine *engine) {
 void engine_drop(struct engine *engine) {
     if (!engine || atomic_fetch_sub(&engine->users, 1) != 1)
         return;
-    if (!engine->is_forgotten)
+    if (!engine_is_forgotten(engine))
         cogpu_context_close(engine->context);
     free(engine);
 }
@@ -93,26 +96,29 @@ cogpu_context *engine_context(const struct engine *engine) {
 }
 
 bool engine_is_forgotten(const struct engine *engine) {
-    return engine->is_forgotten;
+    return engine->process != getpid();
 }
 
-void engine_configure(const cogpu_context_options *next) {
+void engine_configure(const cogpu_context_options *next, struct arena *texts) {
     struct engine *last;
+    struct arena last_texts;
     Py_BEGIN_ALLOW_THREADS
         pthread_mutex_lock(&lock);
         last = current;
         current = NULL;
         options = *next;
+        last_texts = kept;
+        kept = *texts;
         pthread_mutex_unlock(&lock);
         engine_drop(last);
     Py_END_ALLOW_THREADS
+    *texts = (struct arena){0};
+    arena_release(&last_texts);
 }
 
 void engine_forget(void) {
     /* Who held the lock when the process was forked is not here to open it. */
     pthread_mutex_init(&lock, NULL);
-    if (current)
-        current->is_forgotten = true;
     engine_drop(current);
     current = NULL;
 }

@@ -5,9 +5,7 @@
 #ifndef COGPU_PYTHON_ENGINE_H
 #define COGPU_PYTHON_ENGINE_H
 
-#include "errors.h"
-
-#include <stdbool.h>
+#include "record.h"
 
 struct engine;
 
@@ -22,8 +20,8 @@ cogpu_context *engine_context(const struct engine *engine);
 /* After a fork its threads are in another process: what it holds can only be left lying. */
 bool engine_is_forgotten(const struct engine *engine);
 
-/* The next context, by these options. */
-void engine_configure(const cogpu_context_options *options);
+/* The next context, by these options, which point into the arena; it is taken over. */
+void engine_configure(const cogpu_context_options *options, struct arena *texts);
 void engine_forget(void);
 
 /* "cuda:1", "emu": kind and number; without a number the calling thread's current one. False with

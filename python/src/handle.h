@@ -10,7 +10,7 @@
 
 struct handle;
 
-/* Opens a path, a buffer, or an object with read and seek; NULL with an exception. */
+/* Opens a path, a URL, a buffer, or an object with read and seek; NULL with an exception. */
 struct handle *handle_open(PyObject *source, const cogpu_open_options *options);
 struct handle *handle_share(struct handle *handle);
 /* On any thread, with or without the GIL. NULL is allowed. */

@@ -6,6 +6,7 @@
 #include "array.h"
 #include "fields.h"
 #include "file.h"
+#include "network.h"
 
 static PyObject *version(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
@@ -70,17 +71,23 @@ static PyObject *current_device(PyObject *module, PyObject *name) {
 }
 
 static PyObject *configure(PyObject *module, PyObject *arguments, PyObject *words) {
-    static char *names[] = {"threads", "cache_bytes", "device_bytes", "jpeg_engines", NULL};
-    PyObject *threads = NULL, *cache = NULL, *device = NULL;
+    static char *names[] = {"threads",      "cache_bytes", "device_bytes",
+                            "jpeg_engines", "network",     NULL};
+    PyObject *threads = NULL, *cache = NULL, *device = NULL, *network = Py_None;
     cogpu_context_options options = {0};
+    struct arena texts = {0};
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(arguments, words, "|$OOOp", names, &threads, &cache, &device,
-                                     &options.jpeg_engines) ||
+    if (!PyArg_ParseTupleAndKeywords(arguments, words, "|$OOOpO", names, &threads, &cache, &device,
+                                     &options.jpeg_engines, &network) ||
         (threads && !number_u32(threads, "threads", &options.threads)) ||
         (cache && !number_u64(cache, "cache_bytes", &options.cache_bytes)) ||
         (device && !number_u64(device, "device_bytes", &options.device_bytes)))
         return NULL;
-    engine_configure(&options);
+    if (network != Py_None && !(options.network = network_read(network, &texts))) {
+        arena_release(&texts);
+        return NULL;
+    }
+    engine_configure(&options, &texts);
     return Py_NewRef(Py_None);
 }
 
@@ -107,9 +114,9 @@ PyMODINIT_FUNC PyInit__cogpu(void) {
          PyDoc_STR(
              "check(file, *, strict=False)\n--\n\nIs it a COG? Verdicts, and what was found.")},
         {"configure", (PyCFunction)(void (*)(void))configure, METH_VARARGS | METH_KEYWORDS,
-         PyDoc_STR(
-             "configure(*, threads=0, cache_bytes=0, device_bytes=0, jpeg_engines=False)\n--\n\n"
-             "A new context for the reads from now on.")},
+         PyDoc_STR("configure(*, threads=0, cache_bytes=0, device_bytes=0, jpeg_engines=False, "
+                   "network=None)\n--\n\n"
+                   "A new context for the reads from now on.")},
         {"forget_context", forget_context, METH_NOARGS,
          PyDoc_STR("forget_context()\n--\n\nAfter a fork: its threads are not here.")},
         {"read_many", file_read_many, METH_O,

@@ -157,6 +157,11 @@ bool entry_u32(const struct entry *entry, PyObject *value, void *record, struct 
     return number_u32(value, entry->name, entry_place(entry, record));
 }
 
+bool entry_u64(const struct entry *entry, PyObject *value, void *record, struct arena *arena) {
+    (void)arena;
+    return number_u64(value, entry->name, entry_place(entry, record));
+}
+
 bool entry_real(const struct entry *entry, PyObject *value, void *record, struct arena *arena) {
     (void)arena;
     return number_real(value, entry->name, entry_place(entry, record));

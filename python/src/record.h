@@ -52,6 +52,7 @@ bool record_read(const struct entry *entries, size_t count, const char *what, Py
 bool entry_flag(const struct entry *entry, PyObject *value, void *record, struct arena *arena);
 bool entry_int(const struct entry *entry, PyObject *value, void *record, struct arena *arena);
 bool entry_u32(const struct entry *entry, PyObject *value, void *record, struct arena *arena);
+bool entry_u64(const struct entry *entry, PyObject *value, void *record, struct arena *arena);
 bool entry_real(const struct entry *entry, PyObject *value, void *record, struct arena *arena);
 bool entry_text(const struct entry *entry, PyObject *value, void *record, struct arena *arena);
 bool entry_word(const struct entry *entry, PyObject *value, void *record, struct arena *arena);

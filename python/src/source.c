@@ -3,6 +3,7 @@
  * GIL, one thread at a time, since seek and read are two calls. Its exceptions are kept until the
  * library has come back, and raised then as they were.
  */
+#include "engine.h"
 #include "gil.h"
 #include "handle.h"
 
@@ -22,7 +23,8 @@ struct object_source {
 struct handle {
     atomic_size_t users;
     cogpu_file *file;
-    Py_buffer view; /* of a file in memory */
+    struct engine *engine; /* of a URL: whose connections the file uses */
+    Py_buffer view;        /* of a file in memory */
     struct object_source *object;
 };
 
@@ -140,18 +142,46 @@ static PyObject *raise_no_file(PyObject *path, const cogpu_error *error) {
     return NULL;
 }
 
-static bool open_path(struct handle *handle, PyObject *source, const cogpu_open_options *options) {
-    PyObject *path = NULL;
+/* A URL, as the library says in its own way; where that differs an engine is taken for nothing. */
+static bool may_be_url(const char *text) {
+    return strstr(text, "://");
+}
+
+static bool open_by_engine(struct handle *handle, const char *url,
+                           const cogpu_open_options *options) {
+    cogpu_open_options own = *options;
     cogpu_error error;
     cogpu_status status;
-    if (!PyUnicode_FSConverter(source, &path))
+    handle->engine = engine_take();
+    if (!handle->engine)
         return false;
+    own.context = engine_context(handle->engine);
+    Py_BEGIN_ALLOW_THREADS
+        status = cogpu_open(url, &own, &handle->file, &error);
+    Py_END_ALLOW_THREADS
+    if (status == COGPU_ABSENT) /* the message has the URL, without what is secret in it */
+        return raise_missing("%s", error.message);
+    return status == COGPU_OK || raise_error(&error);
+}
+
+static bool open_file(struct handle *handle, PyObject *path, const cogpu_open_options *options) {
     const char *text = PyBytes_AsString(path);
+    cogpu_error error;
+    cogpu_status status;
+    if (may_be_url(text))
+        return open_by_engine(handle, text, options);
     Py_BEGIN_ALLOW_THREADS
         status = cogpu_open(text, options, &handle->file, &error);
     Py_END_ALLOW_THREADS
-    bool is_open = status == COGPU_OK ||
-                   (status == COGPU_ABSENT ? raise_no_file(path, &error) : raise_error(&error));
+    return status == COGPU_OK ||
+           (status == COGPU_ABSENT ? raise_no_file(path, &error) : raise_error(&error));
+}
+
+static bool open_path(struct handle *handle, PyObject *source, const cogpu_open_options *options) {
+    PyObject *path = NULL;
+    if (!PyUnicode_FSConverter(source, &path))
+        return false;
+    bool is_open = open_file(handle, path, options);
     Py_DECREF(path);
     return is_open;
 }
@@ -191,10 +221,11 @@ static bool open_any(struct handle *handle, PyObject *source, const cogpu_open_o
         return open_memory(handle, source, options);
     if (PyObject_HasAttrString(source, "read") && PyObject_HasAttrString(source, "seek"))
         return open_object(handle, source, options);
-    PyErr_Format(PyExc_TypeError,
-                 "source must be a path, a buffer that holds the file, or an object with read and "
-                 "seek, not %R",
-                 Py_TYPE(source));
+    PyErr_Format(
+        PyExc_TypeError,
+        "source must be a path, a URL, a buffer that holds the file, or an object with read "
+        "and seek, not %R",
+        Py_TYPE(source));
     return false;
 }
 
@@ -221,7 +252,10 @@ void handle_drop(struct handle *handle) {
     PyGILState_STATE state;
     if (!handle || atomic_fetch_sub(&handle->users, 1) != 1)
         return;
-    cogpu_close(handle->file);
+    /* After a fork the threads that hold the connections are in another process. */
+    if (!handle->engine || !engine_is_forgotten(handle->engine))
+        cogpu_close(handle->file);
+    engine_drop(handle->engine);
     if ((handle->object || handle->view.obj) && gil_take(&state)) {
         object_close(handle->object);
         PyBuffer_Release(&handle->view);

@@ -2,7 +2,25 @@
  * coordinate systems. */
 #include "api/room.h"
 
+#include <string.h>
+
 #define DEVICE_BYTES_DEFAULT UINT64_C(512000000)
+
+static cogpu_status copy_text(cogpu_arena *arena, const char **text, cogpu_error *error) {
+    return *text ? cogpu_arena_text(arena, *text, strlen(*text), text, error) : COGPU_OK;
+}
+
+static cogpu_status copy_network(cogpu_context *context, const cogpu_network *network,
+                                 cogpu_error *error) {
+    cogpu_network *own = &context->network;
+    *own = *network;
+    const char **texts[] = {&own->schemes,       &own->ca_file,         &own->s3_region,
+                            &own->s3_endpoint,   &own->s3_profile,      &own->s3_access_key,
+                            &own->s3_secret_key, &own->s3_session_token};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        TRY(copy_text(&context->arena, texts[i], error));
+    return COGPU_OK;
+}
 
 cogpu_status cogpu_context_open(const cogpu_context_options *options, cogpu_context **out,
                                 cogpu_error *error) {
@@ -18,10 +36,13 @@ cogpu_status cogpu_context_open(const cogpu_context_options *options, cogpu_cont
                                                                          : DEVICE_BYTES_DEFAULT,
                         .jpeg_engines = options && options->jpeg_engines};
     pthread_mutex_init(&context->lock, NULL);
+    cogpu_arena_open(&context->arena, 64 << 10);
     uint32_t threads = options && options->threads ? options->threads : cogpu_processors();
     cogpu_status status = cogpu_pool_open(threads, &context->pool, error);
     if (status == COGPU_OK && options && options->cache_bytes)
         status = cogpu_cache_open(options->cache_bytes, &context->cache, error);
+    if (status == COGPU_OK && options && options->network)
+        status = copy_network(context, options->network, error);
     if (status != COGPU_OK) {
         cogpu_context_close(context);
         return status;
@@ -37,6 +58,8 @@ void cogpu_context_close(cogpu_context *context) {
     cogpu_pool_close(context->pool);
     cogpu_cache_close(context->cache);
     cogpu_registry_close(context->registry);
+    cogpu_http_close(context->http);
+    cogpu_arena_close(&context->arena);
     while (context->seats) {
         cogpu_seat *seat = context->seats;
         context->seats = seat->next;
@@ -89,4 +112,17 @@ cogpu_registry *cogpu_context_registry(cogpu_context *context) {
 
 void cogpu_context_keep_registry(cogpu_context *context, cogpu_registry *registry) {
     cogpu_registry_close(swap_registry(context, registry));
+}
+
+cogpu_status cogpu_context_http(cogpu_context *context, cogpu_http **http, cogpu_error *error) {
+    cogpu_status status = COGPU_OK;
+    *http = NULL;
+    if (!context)
+        return COGPU_OK;
+    pthread_mutex_lock(&context->lock);
+    if (!context->http)
+        status = cogpu_http_open(&context->network, &context->http, error);
+    *http = context->http;
+    pthread_mutex_unlock(&context->lock);
+    return status;
 }

@@ -31,6 +31,12 @@ struct cogpu_task {
     bool is_lost; /* its place in the file is not known: reading->error says why */
 };
 
+/* What a source was told of a batch. */
+struct cogpu_expected {
+    const cogpu_io *io;
+    uint64_t ticket;
+};
+
 struct cogpu_job {
     cogpu_read_item **items;
     struct cogpu_reading *readings;
@@ -45,6 +51,8 @@ struct cogpu_job {
     uint32_t task_count;
     uint32_t *runs; /* first task of each run */
     uint32_t run_count;
+    struct cogpu_expected *expected;
+    uint32_t expected_count;
     pthread_mutex_t lock; /* of results and errors */
     cogpu_arena arena;
     bool is_pending;     /* the last batch is not to be waited for */
@@ -63,6 +71,10 @@ bool cogpu_is_fillable(const struct cogpu_reading *reading, cogpu_status status)
 /* A block could not be read: it is filled, or the first such fails the item. Places the error. */
 void cogpu_task_fail(struct cogpu_job *job, struct cogpu_task *task, cogpu_error *error);
 
+/* expect.c: tells sources what the batch will read of them, and that it was read. */
+void cogpu_job_expect(struct cogpu_job *job);
+void cogpu_job_forget(struct cogpu_job *job);
+
 /* mask.c: the plan of a window becomes that of its mask; without a conversion where all pixels are
  * valid. */
 cogpu_status cogpu_mask_plan(const cogpu_picture *picture, const cogpu_picture_level *level,
@@ -77,6 +89,8 @@ void cogpu_result_add(const cogpu_result *part, cogpu_result *result);
 
 /* read_host.c: the batch, by all threads. */
 void cogpu_job_run_on_host(struct cogpu_job *job);
+/* Whether the context's cache has the block. */
+bool cogpu_task_is_cached(struct cogpu_job *job, const struct cogpu_task *task);
 /* Whether blocks are decoded as they are read, rather than held. */
 bool cogpu_job_streams(const struct cogpu_job *job, const cogpu_storage *storage);
 

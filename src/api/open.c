@@ -1,5 +1,6 @@
 /* From a path, memory or a user's source to an open file: source, directories, meaning. */
 #include "api/room.h"
+#include "io/url.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -75,6 +76,13 @@ cogpu_status cogpu_open(const char *path, const cogpu_open_options *options, cog
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "cogpu_open needs a path and a place for the file");
     cogpu_io *io = NULL;
+    if (cogpu_url_is(path)) {
+        cogpu_http *http = NULL;
+        cogpu_context *context = options ? options->context : NULL;
+        TRY(cogpu_context_http(context, &http, error));
+        TRY(cogpu_io_open_http(path, http, &io, error));
+        return open_io(io, NULL, options, file, error);
+    }
     TRY(cogpu_io_open_file(path, &io, error));
     return open_io(io, path, options, file, error);
 }

@@ -41,16 +41,20 @@ cogpu_status cogpu_job_start_on_device(struct cogpu_job *job, cogpu_error *error
                                  .user = job,
                                  .is_pending = job->is_pending,
                                  .stages = &job->tasks[0].reading->item->result.stages};
+    cogpu_job_expect(job);
     cogpu_status status = cogpu_gpu_start(job->reader, &job->work, error);
     job->is_under_way = status == COGPU_OK;
-    if (status != COGPU_OK)
+    if (status != COGPU_OK) {
+        cogpu_job_forget(job);
         cogpu_release(tasks);
+    }
     return status;
 }
 
 cogpu_status cogpu_job_finish_on_device(struct cogpu_job *job, cogpu_error *error) {
     cogpu_status status = cogpu_gpu_finish(job->reader, &job->work, error);
     job->is_under_way = false;
+    cogpu_job_forget(job);
     for (uint32_t i = 0; i < job->task_count; i++) {
         const struct cogpu_task *task = &job->tasks[i];
         const cogpu_gpu_task *done = &job->device_tasks[i];

@@ -79,6 +79,14 @@ static cogpu_status decode_and_place(struct cogpu_job *job, cogpu_seat *seat,
     return status;
 }
 
+bool cogpu_task_is_cached(struct cogpu_job *job, const struct cogpu_task *task) {
+    cogpu_cache *cache = cache_of(job, task->reading->plan.storage);
+    cogpu_cached *cached = cache ? cogpu_cache_take(cache, key_of(task)) : NULL;
+    if (cached)
+        cogpu_cache_give_back(cache, cached);
+    return cached;
+}
+
 /* True where the block was in the cache, and is in the raster now. */
 static bool place_cached(struct cogpu_job *job, cogpu_seat *seat, struct cogpu_task *task) {
     cogpu_cache *cache = cache_of(job, task->reading->plan.storage);
@@ -216,5 +224,7 @@ static void do_run(void *argument, uint32_t seat_number, uint64_t run) {
 }
 
 void cogpu_job_run_on_host(struct cogpu_job *job) {
+    cogpu_job_expect(job);
     cogpu_pool_run(job->pool, job->seat_count, job->run_count, do_run, job);
+    cogpu_job_forget(job);
 }

@@ -37,6 +37,9 @@ struct cogpu_context {
     cogpu_seat *seats; /* free ones */
     cogpu_opened_device *devices;
     cogpu_registry *registry; /* NULL while none is open, or a call uses it */
+    cogpu_network network;    /* its texts are of the arena */
+    cogpu_http *http;         /* NULL while no URL was opened */
+    cogpu_arena arena;
 };
 
 /* info.c: an image by index. */
@@ -50,6 +53,9 @@ void cogpu_context_give_back(cogpu_context *context, cogpu_seat *seat);
  * there is no context or another has left one meanwhile. */
 cogpu_registry *cogpu_context_registry(cogpu_context *context);
 void cogpu_context_keep_registry(cogpu_context *context, cogpu_registry *registry);
+
+/* The context's connections, made if there are none yet; NULL without a context. */
+cogpu_status cogpu_context_http(cogpu_context *context, cogpu_http **http, cogpu_error *error);
 
 /* device.c: the device of a raster, opened if this context has not yet. */
 cogpu_status cogpu_context_device(cogpu_context *context, cogpu_device_kind kind, uint32_t index,

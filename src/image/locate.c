@@ -90,6 +90,17 @@ static cogpu_status settle(const cogpu_storage *storage, uint64_t index, bool ha
     return keep_inside(storage, span, error);
 }
 
+/* Over the network both arrays come at once. The counts are read even where each block has a leader
+ * that says the same: a leader is known only after a request of its own, or with the block, whose
+ * length the request would have to know. */
+static void peek_soon(const cogpu_storage *storage, uint64_t first, uint32_t count) {
+    if (!storage->counts)
+        return;
+    const cogpu_span_of_source both[2] = {cogpu_tiff_span(storage->offsets, first, count),
+                                          cogpu_tiff_span(storage->counts, first, count)};
+    cogpu_io_peek_soon(storage->tiff->io, both);
+}
+
 cogpu_status cogpu_storage_locate(const cogpu_storage *storage, uint64_t first, uint32_t count,
                                   cogpu_span *spans, cogpu_error *error) {
     enum { PIECE = 512 };
@@ -99,6 +110,7 @@ cogpu_status cogpu_storage_locate(const cogpu_storage *storage, uint64_t first, 
     for (uint32_t done = 0; done < count;) {
         uint64_t index = first + done;
         uint32_t some = count - done < PIECE ? count - done : PIECE;
+        peek_soon(storage, index, some);
         TRY(cogpu_tiff_u64s(storage->tiff, storage->offsets, index, some, offsets, error));
         uint64_t known =
             storage->counts && storage->counts->count > index ? storage->counts->count - index : 0;

@@ -2,6 +2,7 @@
 #ifndef COGPU_IO_IO_H
 #define COGPU_IO_IO_H
 
+#include "io/shelf.h"
 #include "io/source.h"
 
 #include <stdbool.h>
@@ -11,10 +12,16 @@ struct cogpu_io {
     /* Delivers all `bytes` bytes, which are known to lie inside the source. */
     cogpu_status (*read)(const cogpu_io *io, uint64_t offset, size_t bytes, void *to,
                          cogpu_error *error);
+    /* See cogpu_io_expect; NULL where there is nothing to gain. */
+    uint64_t (*expect)(const cogpu_io *io, const cogpu_span_of_source *spans, uint32_t count);
+    void (*forget)(const cogpu_io *io, uint64_t ticket);
     void (*close)(cogpu_io *io);
     int file;            /* descriptor */
     const uint8_t *data; /* memory */
     cogpu_source user;
+    struct remote *remote; /* behind HTTP */
+    bool is_far;           /* each read is a request: peeks go by the shelf */
+    cogpu_shelf *shelf;
     uint8_t *head; /* the first bytes of the source */
     size_t head_bytes;
     bool settled;    /* the file is open: no window any more, any thread may read */
@@ -23,7 +30,8 @@ struct cogpu_io {
     size_t window_bytes;
 };
 
-/* Completes an io whose size, read and close are set. Closes it on failure. */
+/* Completes an io whose size, read and close are set, and takes its head over, if it has one
+ * already. Closes it on failure. */
 cogpu_status cogpu_io_open(const cogpu_io *kind, cogpu_io **io, cogpu_error *error);
 
 /* What a source that ends too early is told. */

@@ -12,16 +12,20 @@ static size_t smaller(uint64_t a, size_t b) {
 
 cogpu_status cogpu_io_open(const cogpu_io *kind, cogpu_io **out, cogpu_error *error) {
     cogpu_io *io = cogpu_allocate(sizeof *io);
-    size_t head_bytes = kind->data ? 0 : smaller(kind->bytes, HEAD_BYTES);
+    size_t head_bytes = kind->data || kind->head ? 0 : smaller(kind->bytes, HEAD_BYTES);
     uint8_t *head = head_bytes ? cogpu_allocate(head_bytes) : NULL;
-    if (!io || (head_bytes && !head)) {
+    cogpu_shelf *shelf = kind->is_far ? cogpu_shelf_open() : NULL;
+    if (!io || (head_bytes && !head) || (kind->is_far && !shelf)) {
         cogpu_io copy = *kind;
+        cogpu_release(copy.head);
         copy.close(&copy);
         cogpu_release(io);
         cogpu_release(head);
+        cogpu_shelf_close(shelf);
         return cogpu_fail(error, COGPU_MEMORY, "out of memory opening the source");
     }
     *io = *kind;
+    io->shelf = shelf;
     if (head_bytes) {
         cogpu_status status = io->read(io, 0, head_bytes, head, error);
         if (status != COGPU_OK) {
@@ -40,6 +44,7 @@ void cogpu_io_close(cogpu_io *io) {
     if (!io)
         return;
     cogpu_io_settle(io);
+    cogpu_shelf_close(io->shelf);
     cogpu_release(io->head);
     io->close(io);
     cogpu_release(io);
@@ -72,6 +77,19 @@ cogpu_status cogpu_io_read(const cogpu_io *io, uint64_t offset, size_t bytes, vo
     return io->read(io, offset, bytes, to, error);
 }
 
+bool cogpu_io_expects(const cogpu_io *io) {
+    return io->expect;
+}
+
+uint64_t cogpu_io_expect(const cogpu_io *io, const cogpu_span_of_source *spans, uint32_t count) {
+    return io->expect && count ? io->expect(io, spans, count) : 0;
+}
+
+void cogpu_io_forget(const cogpu_io *io, uint64_t ticket) {
+    if (io->forget && ticket)
+        io->forget(io, ticket);
+}
+
 static bool in_window(const cogpu_io *io, uint64_t offset, size_t bytes) {
     return io->window && offset >= io->window_offset &&
            offset - io->window_offset <= io->window_bytes &&
@@ -81,7 +99,10 @@ static bool in_window(const cogpu_io *io, uint64_t offset, size_t bytes) {
 cogpu_status cogpu_io_peek(cogpu_io *io, uint64_t offset, size_t bytes, void *to,
                            cogpu_error *error) {
     bool in_head = offset <= io->head_bytes && bytes <= io->head_bytes - offset;
-    if (in_head || io->settled || io->data || bytes > WINDOW_BYTES || offset >= io->bytes)
+    if (!in_head && io->shelf && offset <= io->bytes && bytes <= io->bytes - offset)
+        return cogpu_shelf_read(io->shelf, io, offset, bytes, to, error);
+    if (in_head || io->settled || io->data || io->shelf || bytes > WINDOW_BYTES ||
+        offset >= io->bytes)
         return cogpu_io_read(io, offset, bytes, to, error);
     if (!in_window(io, offset, bytes)) {
         if (!io->window && !(io->window = cogpu_allocate(WINDOW_BYTES)))
@@ -96,6 +117,15 @@ cogpu_status cogpu_io_peek(cogpu_io *io, uint64_t offset, size_t bytes, void *to
     }
     memcpy(to, io->window + (offset - io->window_offset), bytes);
     return COGPU_OK;
+}
+
+static bool is_inside(const cogpu_io *io, const cogpu_span_of_source *span) {
+    return span->offset <= io->bytes && span->bytes <= io->bytes - span->offset;
+}
+
+void cogpu_io_peek_soon(const cogpu_io *io, const cogpu_span_of_source spans[2]) {
+    if (io->shelf && is_inside(io, &spans[0]) && is_inside(io, &spans[1]))
+        cogpu_shelf_fetch(io->shelf, io, spans);
 }
 
 void cogpu_io_settle(cogpu_io *io) {

@@ -69,6 +69,10 @@ cogpu_status cogpu_tiff_u64s(const cogpu_tiff *tiff, const cogpu_entry *entry, u
 cogpu_status cogpu_tiff_doubles(const cogpu_tiff *tiff, const cogpu_entry *entry, uint64_t first,
                                 uint64_t count, double *to, cogpu_error *error);
 
+/* Where elements first .. first+count-1 lie in the file, as far as the tag has them; an empty span
+ * for a value inside the directory. */
+cogpu_span_of_source cogpu_tiff_span(const cogpu_entry *entry, uint64_t first, uint64_t count);
+
 /* The first element of an integer tag, or `fallback` where the directory has none. */
 cogpu_status cogpu_tiff_u64(const cogpu_tiff *tiff, uint32_t directory, uint16_t tag,
                             uint64_t fallback, uint64_t *value, cogpu_error *error);

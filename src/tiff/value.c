@@ -29,6 +29,17 @@ bool cogpu_tiff_is_inside(const cogpu_tiff *tiff, const cogpu_entry *entry) {
            (entry->value_offset <= file_bytes && entry->bytes <= file_bytes - entry->value_offset);
 }
 
+cogpu_span_of_source cogpu_tiff_span(const cogpu_entry *entry, uint64_t first, uint64_t count) {
+    uint64_t width = cogpu_tiff_type_bytes(entry->type);
+    uint64_t left = first < entry->count ? entry->count - first : 0, offset;
+    count = count < left ? count : left;
+    /* Of a sound entry count * width does not overflow: it is `bytes`. */
+    if (entry->is_inline || count == 0 || entry->bytes / width != entry->count ||
+        !checked_add(entry->value_offset, first * width, &offset))
+        return (cogpu_span_of_source){0, 0};
+    return (cogpu_span_of_source){offset, count * width};
+}
+
 static void swap_units(uint8_t *data, uint64_t bytes, size_t unit) {
     for (uint64_t at = 0; at + unit <= bytes; at += unit)
         for (size_t i = 0; i < unit / 2; i++) {

@@ -76,8 +76,19 @@ class Limits(Structure):
         "directories", "tags", "tag_bytes", "blocks", "block_bytes", "bands", "call_bytes")]
 
 
+class Network(Structure):
+    _fields_ = [("connections", c_uint32), ("requests", c_uint32), ("header_bytes", c_uint64),
+                ("gap_bytes", c_uint64), ("request_bytes", c_uint64), ("held_bytes", c_uint64),
+                ("whole_bytes", c_uint64), ("retries", c_uint32), ("connect_seconds", c_double),
+                ("stall_seconds", c_double), ("least_bytes", c_uint32), ("total_seconds", c_double),
+                ("header_seconds", c_double), ("private_addresses", c_int), ("schemes", c_char_p), ("ca_file", c_char_p),
+                ("s3_region", c_char_p), ("s3_endpoint", c_char_p), ("s3_profile", c_char_p),
+                ("s3_access_key", c_char_p), ("s3_secret_key", c_char_p),
+                ("s3_session_token", c_char_p), ("s3_anonymous", c_int)]
+
+
 class OpenOptions(Structure):
-    _fields_ = [("limits", Limits), ("no_sidecar", c_int)]
+    _fields_ = [("limits", Limits), ("no_sidecar", c_int), ("context", c_void_p)]
 
 
 READ = CFUNCTYPE(c_int, c_void_p, c_uint64, c_size_t, c_void_p, POINTER(c_size_t))
@@ -162,7 +173,7 @@ class Raster(Structure):
 
 class ContextOptions(Structure):
     _fields_ = [("threads", c_uint32), ("cache_bytes", c_uint64), ("device_bytes", c_uint64),
-                ("jpeg_engines", c_int)]
+                ("jpeg_engines", c_int), ("network", POINTER(Network))]
 
 
 class Request(Structure):
@@ -308,6 +319,7 @@ def _load():
     declare("cogpu_type_bytes", c_int, result=c_size_t)
     declare("cogpu_type_name", c_int, result=c_char_p)
     declare("cogpu_proj_version", result=c_char_p)
+    declare("cogpu_curl_version", result=c_char_p)
     device = (c_void_p, c_int, c_uint32)
     declare("cogpu_device_allocate", *device, c_uint64, POINTER(c_void_p), error)
     declare("cogpu_device_release", *device, c_void_p, result=None)
@@ -377,9 +389,10 @@ def codecs():
 class Context:
     """Threads and cached blocks that several reads share."""
 
-    def __init__(self, threads=0, cache_bytes=0, device_bytes=0, jpeg_engines=0):
+    def __init__(self, threads=0, cache_bytes=0, device_bytes=0, jpeg_engines=0, network=None):
         self.handle, error = c_void_p(), Error()
-        options = ContextOptions(threads, cache_bytes, device_bytes, jpeg_engines)
+        options = ContextOptions(threads, cache_bytes, device_bytes, jpeg_engines,
+                                 ctypes.pointer(Network(**network)) if network else None)
         _check(lib.cogpu_context_open(byref(options), byref(self.handle), byref(error)), error)
 
     def __enter__(self):

@@ -108,6 +108,10 @@ def test_help_and_version():
         own = done(command, "--help")
         assert own.startswith(f"Usage: cogpu {command}") and "--json" in own
         assert done(command, "-h") == own
+    for command in "info", "convert", "check", "preview", "read", "checksum", "compare", "bench":
+        own = done(command, "--help")
+        for option in "private-addresses", "anonymous", "region", "endpoint", "retries", "timeout":
+            assert re.search(rf"^  --{option} ", own, re.M)
     assert re.fullmatch(r"cogpu \d+\.\d+\.\d+\n", done("--version"))
     assert done("-h") == text
 
@@ -155,6 +159,17 @@ def test_no_command_is_wrong_usage():
     (["read", "a.tif", "-o", "o.npy", "--type", "uint8"], "--type uint8: expected float16, float32"),
     (["read", "a.tif", "-o", "o.npy", "--mask", "--nan"], "--mask goes without --type, --nan"),
     (["checksum", "a.tif", "--nan"], "checksum has no option --nan"),
+    (["info", "a.tif", "--retries", "0"], "--retries 0: expected a number from 1 to 100"),
+    (["info", "a.tif", "--retries", "101"], "--retries 101: expected a number"),
+    (["info", "a.tif", "--timeout", "0"], "--timeout 0: expected seconds"),
+    (["info", "a.tif", "--timeout", "86401"], "--timeout 86401: expected seconds"),
+    (["info", "a.tif", "--timeout", "inf"], "--timeout inf: expected seconds"),
+    (["info", "a.tif", "--region", ""], "--region : expected the name of a region"),
+    (["info", "a.tif", "--endpoint="], "--endpoint : expected the URL"),
+    (["info", "a.tif", "--anonymous=yes"], "--anonymous takes no value"),
+    (["info", "a.tif", "--private-adresses"], "did you mean --private-addresses?"),
+    (["devices", "--anonymous"], "devices has no option --anonymous"),
+    (["read", "a.tif", "-o", "s3://bucket/o.npy"], "OUT cannot be a URL"),
 ])
 def test_wrong_usage(words, message):
     assert message in failed(*words, code=2)
@@ -193,11 +208,12 @@ def test_missing_file_and_no_tiff(tmp_path):
     assert not (tmp_path / "out.npy").exists()
 
 
-@pytest.mark.parametrize("name", ["http://example.org/a.tif", "https://example.org/a.tif",
-                                  "s3://bucket/a.tif"])
-def test_urls_are_refused(name):
-    scheme = name.split(":")[0]
-    assert f"cogpu: {name}: {scheme}:// is not supported; download" in failed("info", name)
+def test_urls_need_libcurl():
+    url = "http://127.0.0.1:1/a.tif"
+    has_curl = json.loads(done("devices", "--json"))["libraries"]["libcurl"] is not None
+    assert ("not public" if has_curl else "no libcurl") in failed("info", url)
+    if has_curl:
+        assert "file://" in failed("info", "file:///a.tif")
 
 
 def test_errors_have_a_place_and_a_json_form(truncated):
@@ -698,7 +714,7 @@ def test_devices():
     codecs = {codec["name"]: codec for codec in told["codecs"]}
     for name in "none", "lzw", "packbits":
         assert codecs[name]["available"] and codecs[name]["library"] == "own"
-    assert set(told["libraries"]) == {"proj", "libpng"}
+    assert set(told["libraries"]) == {"proj", "libcurl", "libpng"}
     text = done("devices")
     assert re.search(r"^  cpu ", text, re.M) and re.search(r"^ +5  lzw +own$", text, re.M)
 

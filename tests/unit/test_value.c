@@ -275,6 +275,25 @@ static void test_tag_bytes_just_met_and_just_missed(void) {
     close_file();
 }
 
+static bool is_span(const cogpu_entry *entry, uint64_t first, uint64_t count, uint64_t offset,
+                    uint64_t bytes) {
+    cogpu_span_of_source span = cogpu_tiff_span(entry, first, count);
+    return span.offset == offset && span.bytes == bytes;
+}
+
+static void test_where_elements_lie(void) {
+    cogpu_entry entry = {.type = TYPE_LONG, .count = 100, .bytes = 400, .value_offset = 5000};
+    CHECK(is_span(&entry, 0, 100, 5000, 400) && is_span(&entry, 10, 5, 5040, 20));
+    CHECK(is_span(&entry, 90, 50, 5360, 40) && is_span(&entry, 99, UINT64_MAX, 5396, 4));
+    CHECK(is_span(&entry, 100, 1, 0, 0) && is_span(&entry, UINT64_MAX, 1, 0, 0));
+    entry.value_offset = UINT64_MAX - 20;
+    CHECK(is_span(&entry, 5, 1, UINT64_MAX, 4) && is_span(&entry, 6, 1, 0, 0));
+    entry = (cogpu_entry){.type = TYPE_LONG8, .count = UINT64_MAX / 4, .bytes = UINT64_MAX};
+    CHECK(is_span(&entry, 1, UINT64_MAX / 4, 0, 0));
+    entry = (cogpu_entry){.type = TYPE_SHORT, .count = 2, .bytes = 4, .is_inline = true};
+    CHECK(is_span(&entry, 0, 2, 0, 0));
+}
+
 static void test_names(void) {
     CHECK_TEXT(cogpu_tag_name(256), "ImageWidth");
     CHECK_TEXT(cogpu_tag_name(42113), "GDAL_NODATA");
@@ -294,6 +313,7 @@ int main(void) {
     RUN(test_wrong_types);
     RUN(test_values_outside_of_the_file);
     RUN(test_tag_bytes_just_met_and_just_missed);
+    RUN(test_where_elements_lie);
     RUN(test_names);
     return FINISH();
 }

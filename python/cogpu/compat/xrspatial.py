@@ -19,6 +19,7 @@ from ..errors import ArgumentError, CorruptError, Error, LimitError, Unsupported
 from ..file import open as open_file
 from ..profile import known_crs
 from ..read import open_geotiff as read_geotiff
+from ..urls import shown
 
 CONTRACT = 5  # of attributes, as the package counts them
 GEOREF_STATUS_FULL = "full"
@@ -130,9 +131,9 @@ def refuse_vrt(path, stable_only=False):
     text = os.fspath(path)
     if text.lower().endswith(".vrt"):
         kind = VRTStableSourcesOnlyError if stable_only else VRTUnsupportedError
-        raise kind(f"{text}: VRT is not supported; read its sources one by one, or convert it with gdal_translate")
+        raise kind(f"{shown(text)}: VRT is not supported; read its sources one by one, or convert it with gdal_translate")
     if stable_only and "://" in text:
-        raise RemoteStableSourcesOnlyError(f"{text}: stable_only=True allows files of this machine alone")
+        raise RemoteStableSourcesOnlyError(f"{shown(text)}: stable_only=True allows files of this machine alone")
 
 
 def refuse_given(why, **parameters):

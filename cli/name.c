@@ -1,0 +1,57 @@
+/*
+ * Takes in a name from the command line, hands on whether it is a URL, and what may be shown of it.
+ */
+#include "name.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define DIGITS  "0123456789"
+
+/* How many letters "http" of "http://..." has; 0 for what is no URL. One letter would be a drive's.
+ */
+static size_t scheme_length(const char *name) {
+    size_t length = strspn(name, LETTERS) ? strspn(name, LETTERS DIGITS "+-.") : 0;
+    return length > 1 && strncmp(name + length, "://", 3) == 0 ? length : 0;
+}
+
+bool cogpu_name_is_url(const char *name) {
+    return scheme_length(name) > 0;
+}
+
+/* Where the host begins, behind the user info, in the part of a URL that ends at `end`. */
+static const char *host_in(const char *begin, const char *end) {
+    for (const char *at = end; at > begin; at--)
+        if (at[-1] == '@')
+            return at;
+    return begin;
+}
+
+/* A host, and a port if any. What looks otherwise may be a piece of a password with a "/" in it. */
+static bool is_host(const char *host, const char *end) {
+    size_t name = *host == '[' ? strcspn(host, "]") + 1 : strspn(host, LETTERS DIGITS "-._");
+    if (name >= (size_t)(end - host))
+        return name == (size_t)(end - host);
+    const char *port = host + name + 1;
+    return host[name] == ':' && strspn(port, DIGITS) == (size_t)(end - port);
+}
+
+char *cogpu_name_shown(const char *name) {
+    size_t scheme = scheme_length(name), room = strlen(name) + sizeof "?...";
+    char *shown = malloc(room);
+    if (!shown)
+        return NULL;
+    if (scheme == 0)
+        return memcpy(shown, name, strlen(name) + 1);
+    const char *begin = name + scheme + 3, *end = begin + strcspn(begin, "/?#");
+    const char *host = host_in(begin, end);
+    size_t length = strcspn(host, "?#");
+    if (is_host(host, end))
+        snprintf(shown, room, "%.*s%.*s%s", (int)(scheme + 3), name, (int)length, host,
+                 host[length] == '?' ? "?..." : "");
+    else
+        snprintf(shown, room, "%.*s...", (int)(scheme + 3), name);
+    return shown;
+}

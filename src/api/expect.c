@@ -1,0 +1,62 @@
+/*
+ * Takes a batch of located blocks, tells their sources what will be read of them, so that one on
+ * the network asks for all of it at once; and, when the batch is through, that it was all.
+ */
+#include "api/job.h"
+
+static const cogpu_io *io_of(const struct cogpu_task *task) {
+    return task->reading->plan.storage->tiff->io;
+}
+
+/* Of a run, the blocks between those that need no fetch are read in one go, as read_host.c and
+ * gpu_fetch.c do it. Hands on how many spans that makes. */
+static uint32_t add_run(struct cogpu_job *job, uint32_t run, cogpu_span_of_source *spans) {
+    uint32_t first = job->runs[run], count = 0;
+    uint32_t end = run + 1 < job->run_count ? job->runs[run + 1] : job->task_count;
+    bool goes_on = false;
+    for (uint32_t i = first; i < end; i++) {
+        const struct cogpu_task *task = &job->tasks[i];
+        bool is_read = !task->is_lost && task->span.bytes > 0 &&
+                       (job->reader || !cogpu_task_is_cached(job, task));
+        if (is_read && !goes_on)
+            spans[count++] = (cogpu_span_of_source){.offset = task->span.offset};
+        if (is_read)
+            spans[count - 1].bytes = task->span.offset + task->span.bytes - spans[count - 1].offset;
+        goes_on = is_read;
+    }
+    return count;
+}
+
+static bool is_worth_it(const struct cogpu_job *job) {
+    for (uint32_t run = 0; run < job->run_count; run++)
+        if (cogpu_io_expects(io_of(&job->tasks[job->runs[run]])))
+            return true;
+    return false;
+}
+
+/* Without memory nothing is expected, and each read asks for itself. */
+void cogpu_job_expect(struct cogpu_job *job) {
+    job->expected_count = 0;
+    job->expected = NULL;
+    if (!is_worth_it(job))
+        return;
+    job->expected = cogpu_allocate(job->run_count * sizeof *job->expected);
+    cogpu_span_of_source *spans = cogpu_allocate(job->task_count * sizeof *spans);
+    for (uint32_t run = 0; job->expected && spans && run < job->run_count;) {
+        const cogpu_io *io = io_of(&job->tasks[job->runs[run]]);
+        uint32_t count = 0;
+        for (; run < job->run_count && io_of(&job->tasks[job->runs[run]]) == io; run++)
+            count += add_run(job, run, spans + count);
+        job->expected[job->expected_count++] =
+            (struct cogpu_expected){io, cogpu_io_expect(io, spans, count)};
+    }
+    cogpu_release(spans);
+}
+
+void cogpu_job_forget(struct cogpu_job *job) {
+    for (uint32_t i = 0; i < job->expected_count; i++)
+        cogpu_io_forget(job->expected[i].io, job->expected[i].ticket);
+    cogpu_release(job->expected);
+    job->expected = NULL;
+    job->expected_count = 0;
+}

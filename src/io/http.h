@@ -1,0 +1,62 @@
+/*
+ * Bytes from servers: takes requests for ranges, hands them on where the caller wants them.
+ *
+ * One thread holds all connections, by libcurl's multi interface; any thread may start requests and
+ * wait for them. What a request meets on its way is dealt with here: redirects, answers that ask
+ * for patience, connections that break, after which the next try begins at the byte where the last
+ * one stopped.
+ */
+#ifndef COGPU_IO_HTTP_H
+#define COGPU_IO_HTTP_H
+
+#include "io/answer.h"
+#include "io/heads.h"
+#include "io/s3.h"
+#include "io/source.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+/* Whom to ask, and what is known of the file: the same for all its requests. */
+typedef struct cogpu_http_target {
+    const char *url;             /* the normal form of url.h; http or https */
+    const char *shown;           /* the same for messages */
+    const char *user;            /* "NAME:PASSWORD" of the URL; NULL or "" without */
+    const cogpu_s3_place *place; /* of S3, where requests are signed; NULL elsewhere */
+    const cogpu_s3_credentials *credentials;
+    const char *etag, *modified; /* that answers must have; "" or NULL while none is known */
+    bool etag_is_strong;
+    bool has_size;
+    uint64_t size;       /* of the file */
+    bool may_be_private; /* addresses that are not public are allowed */
+} cogpu_http_target;
+
+/* One range of bytes. The caller fills the first five and keeps all of it, and what it points to,
+ * until it was waited for or cancelled. */
+typedef struct cogpu_http_request {
+    const cogpu_http_target *target;
+    uint64_t offset;
+    size_t bytes;
+    uint8_t *to;
+    bool may_be_whole; /* a server that knows no ranges may send the file, if it has room */
+    size_t got;        /* bytes that have come, for good */
+    size_t due;        /* bytes that will have: fewer than `bytes` where the file ends */
+    cogpu_answer answer;
+    cogpu_error error;
+    atomic_bool is_dropped;
+    bool is_through;
+    struct cogpu_http_request *next;
+} cogpu_http_request;
+
+cogpu_network cogpu_network_complete(const cogpu_network *network);
+
+const cogpu_network *cogpu_http_network(const cogpu_http *http); /* complete */
+cogpu_heads *cogpu_http_heads(const cogpu_http *http);
+
+/* All of them are under way, as far as the settings allow, before the first is waited for. */
+void cogpu_http_start(cogpu_http *http, cogpu_http_request *requests, uint32_t count);
+cogpu_status cogpu_http_wait(cogpu_http *http, cogpu_http_request *request, cogpu_error *error);
+/* Ends what is under way; `to` is not written to afterwards. */
+void cogpu_http_cancel(cogpu_http *http, cogpu_http_request *request);
+
+#endif

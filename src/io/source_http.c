@@ -1,0 +1,391 @@
+/*
+ * A file behind HTTP: takes a URL, hands on reads. The first request asks for the head of the file,
+ * and tells its size and which version of it this is; all others ask for that version.
+ *
+ * What will be read next is said beforehand (expect). It is asked for in pieces, all under way
+ * before the first is waited for, each into memory of its own, as far as `held_bytes` goes; reads
+ * find their bytes there. A read that nobody expected asks for itself.
+ */
+#include "io/http.h"
+#include "io/io.h"
+#include "io/url.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* Bytes that are expected: one request, or several side by side where one would be long. */
+struct piece {
+    struct piece *next;
+    uint64_t ticket, offset, left; /* left: bytes of it that nobody has read yet */
+    size_t bytes;
+    uint8_t *data; /* NULL while it is not asked for */
+    cogpu_http_request *requests;
+    uint32_t request_count, users;
+};
+
+struct remote {
+    cogpu_http *http;
+    bool owns_http;
+    cogpu_network network; /* complete */
+    cogpu_http_target target;
+    cogpu_url url;
+    char shown[256];
+    cogpu_s3_place place;
+    cogpu_s3_credentials credentials;
+    char *name; /* for heads.h */
+    cogpu_answer first;
+    uint8_t *head;
+    size_t head_bytes;
+    pthread_mutex_t lock; /* of what follows */
+    struct piece *pieces; /* in the order in which they are wanted */
+    uint64_t held, tickets;
+};
+
+/* ---- pieces, under the lock ---- */
+
+static void free_piece(struct remote *remote, struct piece *piece) {
+    if (piece->data)
+        remote->held -= piece->bytes;
+    cogpu_release(piece->data);
+    cogpu_release(piece->requests);
+    cogpu_release(piece);
+}
+
+/* False where there is no memory: whoever reads it asks for itself then. */
+static bool ask_for(struct remote *remote, struct piece *piece) {
+    const uint64_t most = remote->network.request_bytes;
+    uint32_t count = (uint32_t)((piece->bytes + most - 1) / most);
+    uint8_t *data = cogpu_allocate(piece->bytes);
+    cogpu_http_request *requests = cogpu_allocate(count * sizeof *requests);
+    if (!data || !requests) {
+        cogpu_release(data);
+        cogpu_release(requests);
+        return false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t skip = i * most, left = piece->bytes - skip;
+        requests[i] = (cogpu_http_request){.target = &remote->target,
+                                           .offset = piece->offset + skip,
+                                           .bytes = (size_t)(left < most ? left : most),
+                                           .to = data + skip};
+    }
+    piece->data = data;
+    piece->requests = requests;
+    piece->request_count = count;
+    remote->held += piece->bytes;
+    cogpu_http_start(remote->http, requests, count);
+    return true;
+}
+
+/* Asks for more, as far as may be held. */
+static void advance(struct remote *remote) {
+    for (struct piece *piece = remote->pieces; piece; piece = piece->next) {
+        if (piece->data)
+            continue;
+        bool has_room =
+            remote->held == 0 || (remote->held < remote->network.held_bytes &&
+                                  piece->bytes <= remote->network.held_bytes - remote->held);
+        if (!has_room || !ask_for(remote, piece))
+            return;
+    }
+}
+
+static struct piece *find(struct remote *remote, uint64_t offset, size_t bytes) {
+    for (struct piece *piece = remote->pieces; piece; piece = piece->next)
+        if (offset >= piece->offset && offset - piece->offset <= piece->bytes &&
+            bytes <= piece->bytes - (offset - piece->offset) &&
+            (piece->data || ask_for(remote, piece)))
+            return piece;
+    return NULL;
+}
+
+static void give_back(struct remote *remote, struct piece *used, size_t bytes) {
+    used->users--;
+    used->left -= used->left < bytes ? used->left : bytes;
+    if (used->left || used->users)
+        return;
+    for (struct piece **place = &remote->pieces; *place; place = &(*place)->next)
+        if (*place == used) {
+            *place = used->next;
+            free_piece(remote, used);
+            break;
+        }
+    advance(remote);
+}
+
+/* ---- reads ---- */
+
+/* After a failure the file is met anew when it is opened again: it may have changed. */
+static cogpu_status wait_for(struct remote *remote, cogpu_http_request *request,
+                             cogpu_error *error) {
+    cogpu_status status = cogpu_http_wait(remote->http, request, error);
+    if (status != COGPU_OK)
+        cogpu_heads_drop(cogpu_http_heads(remote->http), remote->name);
+    return status;
+}
+
+static cogpu_status take(struct remote *remote, const struct piece *piece, uint64_t offset,
+                         size_t bytes, void *to, cogpu_error *error) {
+    uint64_t skip = offset - piece->offset, most = remote->network.request_bytes;
+    for (uint64_t i = skip / most; i < piece->request_count && i * most < skip + bytes; i++)
+        TRY(wait_for(remote, &piece->requests[i], error));
+    memcpy(to, piece->data + skip, bytes);
+    return COGPU_OK;
+}
+
+static cogpu_status read_alone(struct remote *remote, uint64_t offset, size_t bytes, void *to,
+                               cogpu_error *error) {
+    cogpu_http_request request = {
+        .target = &remote->target, .offset = offset, .bytes = bytes, .to = to};
+    cogpu_http_start(remote->http, &request, 1);
+    return wait_for(remote, &request, error);
+}
+
+static cogpu_status http_read(const cogpu_io *io, uint64_t offset, size_t bytes, void *to,
+                              cogpu_error *error) {
+    struct remote *remote = io->remote;
+    pthread_mutex_lock(&remote->lock);
+    struct piece *piece = find(remote, offset, bytes);
+    if (piece)
+        piece->users++;
+    pthread_mutex_unlock(&remote->lock);
+    if (!piece)
+        return read_alone(remote, offset, bytes, to, error);
+    cogpu_status status = take(remote, piece, offset, bytes, to, error);
+    pthread_mutex_lock(&remote->lock);
+    give_back(remote, piece, bytes);
+    pthread_mutex_unlock(&remote->lock);
+    return status;
+}
+
+/* ---- what is expected ---- */
+
+static uint64_t http_expect(const cogpu_io *io, const cogpu_span_of_source *spans, uint32_t count) {
+    struct remote *remote = io->remote;
+    const cogpu_merge_caps caps = {remote->network.gap_bytes, remote->network.request_bytes};
+    cogpu_requests merged;
+    cogpu_arena arena;
+    cogpu_arena_open(&arena, 64 << 20);
+    if (cogpu_merge(spans, count, io->bytes, &caps, &arena, &merged, NULL) != COGPU_OK)
+        merged.count = 0;
+    pthread_mutex_lock(&remote->lock);
+    uint64_t ticket = ++remote->tickets;
+    struct piece **end = &remote->pieces;
+    while (*end)
+        end = &(*end)->next;
+    struct piece **made = NULL;
+    if (merged.count &&
+        cogpu_arena_take(&arena, merged.count, sizeof *made, &made, NULL) != COGPU_OK)
+        merged.count = 0;
+    for (uint32_t i = 0; i < merged.count; i++) {
+        struct piece *piece = cogpu_allocate(sizeof *piece);
+        if (!piece)
+            break;
+        *piece = (struct piece){.ticket = ticket,
+                                .offset = merged.list[i].offset,
+                                .bytes = (size_t)merged.list[i].bytes};
+        made[i] = *end = piece;
+        end = &piece->next;
+    }
+    for (uint32_t i = 0; merged.count && i < count; i++)
+        if (merged.of_span[i] != COGPU_NO_REQUEST && made[merged.of_span[i]])
+            made[merged.of_span[i]]->left += spans[i].bytes;
+    advance(remote);
+    pthread_mutex_unlock(&remote->lock);
+    cogpu_arena_close(&arena);
+    return ticket;
+}
+
+/* Nobody reads from these any more: who expected them has come to an end. */
+static void http_forget(const cogpu_io *io, uint64_t ticket) {
+    struct remote *remote = io->remote;
+    pthread_mutex_lock(&remote->lock);
+    for (struct piece **place = &remote->pieces; *place;) {
+        struct piece *piece = *place;
+        if (piece->ticket != ticket || piece->users) {
+            place = &piece->next;
+            continue;
+        }
+        *place = piece->next;
+        for (uint32_t i = 0; i < piece->request_count; i++)
+            cogpu_http_cancel(remote->http, &piece->requests[i]);
+        free_piece(remote, piece);
+    }
+    advance(remote);
+    pthread_mutex_unlock(&remote->lock);
+}
+
+/* ---- opening ---- */
+
+static void close_remote(struct remote *remote) {
+    if (remote->owns_http)
+        cogpu_http_close(remote->http);
+    pthread_mutex_destroy(&remote->lock);
+    cogpu_s3_credentials_wipe(&remote->credentials);
+    if (remote->name)
+        explicit_bzero(remote->name, strlen(remote->name));
+    cogpu_release(remote->name);
+    cogpu_release(remote->head);
+    cogpu_release(remote);
+}
+
+static void http_close(cogpu_io *io) {
+    close_remote(io->remote);
+}
+
+static cogpu_status read_head(struct remote *remote, size_t bytes, cogpu_error *error) {
+    cogpu_release(remote->head);
+    remote->head = cogpu_allocate(bytes);
+    if (!remote->head)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the head of a file");
+    cogpu_http_request request = {
+        .target = &remote->target, .bytes = bytes, .to = remote->head, .may_be_whole = true};
+    cogpu_http_start(remote->http, &request, 1);
+    cogpu_status status = cogpu_http_wait(remote->http, &request, error);
+    remote->first = request.answer;
+    remote->head_bytes = request.due;
+    return status;
+}
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* The URL and whose credentials go along: none of them has line breaks. */
+static cogpu_status name_file(struct remote *remote, cogpu_error *error) {
+    const cogpu_s3_credentials *own = &remote->credentials;
+    size_t bytes = strlen(remote->target.url) + sizeof remote->url.user + sizeof *own;
+    remote->name = cogpu_allocate(bytes);
+    if (!remote->name)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a file on the network");
+    snprintf(remote->name, bytes, "%s\n%s\n%s\n%s\n%s", remote->target.url, remote->url.user,
+             own->access_key, own->secret_key, own->session_token);
+    return COGPU_OK;
+}
+
+/* What was kept when the file was opened before. */
+static bool recall(struct remote *remote) {
+    cogpu_head head;
+    if (!cogpu_heads_find(cogpu_http_heads(remote->http), remote->name, now(), &head))
+        return false;
+    remote->head = head.data;
+    remote->head_bytes = head.bytes;
+    memcpy(remote->first.etag, head.etag, sizeof head.etag);
+    memcpy(remote->first.modified, head.modified, sizeof head.modified);
+    remote->first.etag_is_strong = true;
+    remote->target.size = head.size;
+    return true;
+}
+
+/* Only what later reads can find to be out of date. */
+static void remember(const struct remote *remote) {
+    const cogpu_answer *first = &remote->first;
+    cogpu_head head = {
+        .data = remote->head, .bytes = remote->head_bytes, .size = remote->target.size};
+    if (!first->etag_is_strong || head.bytes >= head.size)
+        return;
+    memcpy(head.etag, first->etag, sizeof head.etag);
+    memcpy(head.modified, first->modified, sizeof head.modified);
+    cogpu_heads_keep(cogpu_http_heads(remote->http), remote->name, now(), &head);
+}
+
+/* A server that knows no ranges sends all or nothing: all is taken once, if it is not too much. */
+static cogpu_status ask_for_head(struct remote *remote, cogpu_error *error) {
+    const cogpu_answer *first = &remote->first;
+    uint64_t bytes = 0;
+    cogpu_status status = read_head(remote, (size_t)remote->network.header_bytes, error);
+    if (status != COGPU_OK && first->status == 200 && cogpu_answer_bytes(first, &bytes)) {
+        if (bytes > remote->network.whole_bytes)
+            return cogpu_fail(error, COGPU_LIMIT,
+                              "%s: the server knows no ranges, and all of it are %llu bytes: raise "
+                              "`whole_bytes` to go on",
+                              remote->shown, (unsigned long long)bytes);
+        status = read_head(remote, (size_t)bytes, error);
+    }
+    TRY(status);
+    bool is_whole = first->status == 200;
+    if (!is_whole && !first->range.has_total)
+        return cogpu_fail(error, COGPU_UNSUPPORTED, "%s: the server does not tell the size",
+                          remote->shown);
+    remote->target.size = is_whole ? remote->head_bytes : first->range.total;
+    remember(remote);
+    return COGPU_OK;
+}
+
+/* The head, the size, and which version of the file this is. */
+static cogpu_status meet(struct remote *remote, cogpu_error *error) {
+    TRY(name_file(remote, error));
+    if (!recall(remote))
+        TRY(ask_for_head(remote, error));
+    remote->target.has_size = true;
+    remote->target.etag = remote->first.etag;
+    remote->target.etag_is_strong = remote->first.etag_is_strong;
+    remote->target.modified = remote->first.modified;
+    return COGPU_OK;
+}
+
+/* An endpoint that the caller has set is trusted, wherever it is. */
+static cogpu_status prepare_s3(struct remote *remote, const char *address, cogpu_error *error) {
+    const cogpu_network *network = &remote->network;
+    const cogpu_s3_settings settings = {.endpoint = network->s3_endpoint,
+                                        .region = network->s3_region,
+                                        .profile = network->s3_profile,
+                                        .access_key = network->s3_access_key,
+                                        .secret_key = network->s3_secret_key,
+                                        .session_token = network->s3_session_token,
+                                        .is_anonymous = network->s3_anonymous};
+    TRY(cogpu_s3_locate(address, &settings, &remote->place, error));
+    TRY(cogpu_s3_credentials_find(&settings, &remote->credentials, error));
+    remote->target.url = remote->place.url;
+    remote->target.place = &remote->place;
+    remote->target.credentials = &remote->credentials;
+    remote->target.may_be_private |= network->s3_endpoint != NULL;
+    return COGPU_OK;
+}
+
+/* The URL, for whom it is asked and how. */
+static cogpu_status prepare(struct remote *remote, const char *url, cogpu_error *error) {
+    if (!remote->http) {
+        TRY(cogpu_http_open(NULL, &remote->http, error));
+        remote->owns_http = true;
+    }
+    remote->network = *cogpu_http_network(remote->http);
+    TRY(cogpu_url_parse(url, remote->network.schemes, &remote->url, error));
+    remote->target = (cogpu_http_target){
+        .url = remote->url.text,
+        .shown = cogpu_url_shown(&remote->url, remote->shown, sizeof remote->shown),
+        .user = remote->url.user,
+        .may_be_private = remote->network.private_addresses};
+    return strcmp(remote->url.scheme, "s3") == 0 ? prepare_s3(remote, url, error) : COGPU_OK;
+}
+
+cogpu_status cogpu_io_open_http(const char *url, cogpu_http *http, cogpu_io **io,
+                                cogpu_error *error) {
+    struct remote *remote = cogpu_allocate(sizeof *remote);
+    if (!remote)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a file on the network");
+    *remote = (struct remote){.http = http};
+    pthread_mutex_init(&remote->lock, NULL);
+    cogpu_status status = prepare(remote, url, error);
+    if (status == COGPU_OK)
+        status = meet(remote, error);
+    if (status != COGPU_OK) {
+        close_remote(remote);
+        return status;
+    }
+    const cogpu_io kind = {.bytes = remote->target.size,
+                           .read = http_read,
+                           .expect = http_expect,
+                           .forget = http_forget,
+                           .close = http_close,
+                           .remote = remote,
+                           .is_far = true,
+                           .head = remote->head,
+                           .head_bytes = remote->head_bytes};
+    remote->head = NULL;
+    return cogpu_io_open(&kind, io, error);
+}

@@ -1,0 +1,92 @@
+"""Servers that tests of remote reads and writes talk to, each started once a session, when first asked for.
+
+  nginx   see nginx.py
+  faults  a proxy before nginx that spoils answers: see proxy.py
+  s3      moto's, with signatures checked: see s3.py; s3_faults is the proxy before it
+  cog     COGs that nginx serves under /files/ and S3 has in both buckets: see cogs.py
+
+A test finds them without plans, and with nothing asked of them yet. Where a server is not installed its tests are
+skipped, and say so.
+"""
+
+import importlib.util
+
+import pytest
+
+
+def need(*modules):
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{module} is not installed (make setup)")
+
+
+@pytest.fixture(scope="session")
+def cog(tmp_path_factory):
+    """{name: its path, pixels, valid, overviews}"""
+    need("numpy", "rasterio")
+    import cogs
+    return cogs.make(tmp_path_factory.mktemp("files"))
+
+
+@pytest.fixture(scope="session")
+def nginx_server(tmp_path_factory, cog):
+    need("cryptography")
+    import nginx
+    if nginx.PROGRAM is None:
+        pytest.skip("nginx is not installed (make setup)")
+    server = nginx.Nginx(tmp_path_factory.mktemp("nginx"), next(iter(cog.values())).path.parent)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def nginx(nginx_server):
+    nginx_server.requests()
+    return nginx_server
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory, cog):
+    need("boto3", "moto", "flask", "flask_cors")
+    import s3
+    server = s3.S3(tmp_path_factory.mktemp("s3"))
+    for made in cog.values():
+        for bucket in (server.open, server.closed):
+            server.put(bucket, made.name, made.path.read_bytes())
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def s3(s3_server):
+    s3_server.requests()
+    return s3_server
+
+
+def proxy_before(server):
+    from faults import Faults
+    proxy = Faults(server)
+    yield proxy
+    proxy.close()
+
+
+@pytest.fixture(scope="session")
+def nginx_proxy(nginx_server):
+    yield from proxy_before(nginx_server.ports["http"])
+
+
+@pytest.fixture(scope="session")
+def s3_proxy(s3_server):
+    yield from proxy_before(s3_server.port)
+
+
+@pytest.fixture
+def faults(nginx, nginx_proxy):
+    nginx_proxy.plan()
+    return nginx_proxy
+
+
+@pytest.fixture
+def s3_faults(s3, s3_proxy):
+    s3_proxy.plan()
+    return s3_proxy

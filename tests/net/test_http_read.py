@@ -1,0 +1,147 @@
+"""Reading over HTTP: the same pixels as from the file, how many requests that takes, and what goes wrong on the way."""
+
+import pathlib
+import random
+import sys
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
+import cogpu_ctypes as cogpu  # noqa: E402
+
+PATIENT = {"private_addresses": 1}
+HASTY = PATIENT | {"retries": 2, "connect_seconds": 2, "stall_seconds": 1, "total_seconds": 8}
+
+
+class Reader:
+    """Opens URLs with settings of the network."""
+
+    def __init__(self, **network):
+        self.context = cogpu.Context(network=network)
+
+    def open(self, url):
+        return cogpu.open(url, cogpu.OpenOptions(context=self.context.handle))
+
+
+@pytest.fixture
+def reader():
+    reader = Reader(**PATIENT)
+    with reader.context:
+        yield reader
+
+
+@pytest.fixture
+def hasty():
+    reader = Reader(**HASTY)
+    with reader.context:
+        yield reader
+
+
+@pytest.mark.parametrize("name", ["masked", "jpeg", "planar", "bigtiff", "long_header"])
+@pytest.mark.parametrize("server", ["http", "https"])
+def test_pixels_are_those_of_the_file(name, server, nginx, cog):
+    reader = Reader(**PATIENT, ca_file=str(nginx.ca).encode())
+    with reader.context, reader.open(f"{getattr(nginx, server)}/files/{name}.tif") as file:
+        np.testing.assert_array_equal(file.read(), cog[name].pixels)
+        for level, pixels in enumerate(cog[name].overviews, 1):
+            np.testing.assert_array_equal(file.read(level=level), pixels)
+    protocols = {request.protocol for request in nginx.requests()}
+    assert protocols == ({"HTTP/2.0"} if server == "https" else {"HTTP/1.1"})
+
+
+@pytest.mark.parametrize("name", ["masked", "jpeg", "planar"])
+def test_into_memory_of_a_device(name, reader, nginx, cog):
+    with reader.open(f"{nginx.http}/files/{name}.tif") as file:
+        file.read(window=(0, 0, 300, 300), device=cogpu.EMU, context=reader.context)
+        nginx.requests()
+        pixels = file.read(window=(0, 0, 700, 700), device=cogpu.EMU, context=reader.context)
+        np.testing.assert_array_equal(pixels, cog[name].pixels[:, :700, :700])
+    assert len(nginx.requests()) <= 3 * pixels.shape[0]  # a row of blocks each
+
+
+def test_a_cold_window_takes_two_requests(reader, nginx, cog):
+    with reader.open(f"{nginx.http}/files/masked.tif") as file:
+        np.testing.assert_array_equal(file.read(window=(300, 300, 200, 200)),
+                                      cog["masked"].pixels[:, 300:500, 300:500])
+    asked = nginx.requests()
+    assert len(asked) == 2 and asked[0].range == "bytes=0-16383"
+
+
+@pytest.mark.parametrize("where", ["relative", "rooted", "http", "host", "301", "302", "303", "307", "308"])
+def test_redirects(where, reader, nginx, cog):
+    with reader.open(f"{nginx.http}/moved/{where}/bigtiff.tif") as file:
+        np.testing.assert_array_equal(file.read(), cog["bigtiff"].pixels)
+
+
+@pytest.mark.parametrize("path, status, words", [
+    ("/moved/circle/bigtiff.tif", "io", "redirects"), ("/status/404", "absent", "no such file"),
+    ("/status/403", "io", "403"), ("/files/none.tif", "absent", "no such file"),
+    ("/page/bigtiff.tif", "format", "page"), ("/locked/bigtiff.tif", "io", "401")])
+def test_what_servers_refuse(path, status, words, hasty, nginx):
+    with pytest.raises(cogpu.CogpuError, match=words) as caught:
+        hasty.open(nginx.http + path)
+    assert caught.value.name == status
+
+
+def test_addresses_that_are_not_public(nginx):
+    reader = Reader(retries=1)
+    with reader.context, pytest.raises(cogpu.CogpuError, match="not public"):
+        reader.open(f"{nginx.http}/files/bigtiff.tif")
+    assert nginx.requests() == []
+
+
+def test_a_server_without_ranges(reader, nginx, cog):
+    with reader.open(f"{nginx.http}/whole/bigtiff.tif") as file:
+        np.testing.assert_array_equal(file.read(), cog["bigtiff"].pixels)
+    little = Reader(**PATIENT, whole_bytes=1000)
+    with little.context, pytest.raises(cogpu.CogpuError, match="whole_bytes"):
+        little.open(f"{nginx.http}/whole/bigtiff.tif")
+
+
+@pytest.mark.parametrize("server", ["expired", "misnamed", "untrusted"])
+def test_certificates_are_checked(server, nginx):
+    reader = Reader(**HASTY, ca_file=str(nginx.ca).encode())
+    with reader.context, pytest.raises(cogpu.CogpuError) as caught:
+        reader.open(f"{getattr(nginx, server)}/files/bigtiff.tif")
+    assert caught.value.name == "io" and nginx.requests() == []
+
+
+FAULTS = [{"kind": "cut"}, {"kind": "reset"}, {"kind": "lost"}, {"kind": "drop"}, {"kind": "body", "add": -10},
+          {"kind": "status", "code": 503}, {"kind": "status", "code": 429, "after": 0},
+          {"kind": "status", "code": 500}, {"kind": "delay", "seconds": 0.05}]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: "-".join(map(str, fault.values())))
+@pytest.mark.parametrize("number", [1, 2])
+def test_what_is_worth_another_try(fault, number, reader, faults, cog):
+    faults.plan(at={number: fault})
+    with reader.open(f"{faults.http}/files/masked.tif") as file:
+        np.testing.assert_array_equal(file.read(window=(0, 0, 900, 900)), cog["masked"].pixels[:, :900, :900])
+    assert sum(faults.done().values()) == 1
+
+
+WRONG = [({"kind": "shift", "by": 5}, "io"), ({"kind": "header", "name": "ETag", "value": '"other"'}, "io"),
+         ({"kind": "header", "name": "Content-Encoding", "value": "gzip"}, "unsupported"),
+         ({"kind": "second", "name": "Content-Range", "value": "bytes 0-1/2"}, "io"),
+         ({"kind": "length", "add": 100}, "io"), ({"kind": "status", "code": 404}, "absent")]
+
+
+@pytest.mark.parametrize("fault, status", WRONG, ids=lambda fault: str(fault)[:40])
+def test_what_is_wrong_is_an_error(fault, status, hasty, faults):
+    faults.plan(at={number: fault for number in range(2, 20)})  # blocks of a run that fails are tried one by one
+    with hasty.open(f"{faults.http}/files/masked.tif") as file:
+        with pytest.raises(cogpu.CogpuError) as caught:
+            file.read(window=(0, 0, 300, 300))
+    assert caught.value.name == status
+
+
+def test_a_thousand_windows_on_a_bad_network(reader, faults, cog):
+    picked, pixels = random.Random(3), cog["masked"].pixels
+    faults.plan(among=[fault for fault in FAULTS if fault["kind"] != "delay"], share=0.05, seed=7)
+    with reader.open(f"{faults.http}/files/masked.tif") as file:
+        for _ in range(1000):
+            x, y = picked.randrange(1900), picked.randrange(1900)
+            window = file.read(window=(x, y, 100, 100))
+            np.testing.assert_array_equal(window, pixels[:, y:y + 100, x:x + 100])
+    assert sum(faults.done().values()) >= 30
