@@ -37,7 +37,7 @@ Raster = struct("Raster", ("data", pointer), ("type", c.c_int), ("bands", u32), 
                 ("width", u32), ("stride_band", i64), ("stride_y", i64), ("stride_x", i64),
                 ("device", c.c_int), ("device_index", u32), ("stream", pointer))
 ContextOptions = struct("ContextOptions", ("threads", u32), ("cache_bytes", u64), ("device_bytes", u64),
-                        ("jpeg_engines", c.c_int))
+                        ("jpeg_engines", c.c_int), ("network", pointer))
 Request = struct("Request", ("image", u32), ("level", u32), ("x", u32), ("y", u32), ("width", u32),
                  ("height", u32), ("bands", pointer), ("band_count", u32), ("part", c.c_int),
                  ("fill_bad_blocks", c.c_int), ("nan_where_invalid", c.c_int), ("scaled", c.c_int),

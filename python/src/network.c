@@ -5,16 +5,18 @@
 
 #include <math.h>
 
+static bool entry_finite(const struct entry *entry, PyObject *value, void *record,
+                         struct arena *arena) {
+    double *number = entry_place(entry, record);
+    return entry_real(entry, value, record, arena) &&
+           (isfinite(*number) || raise_argument("%s must be finite, not %R", entry->name, value));
+}
+
 static bool entry_seconds(const struct entry *entry, PyObject *value, void *record,
                           struct arena *arena) {
-    double seconds = 0;
-    (void)arena;
-    if (!number_real(value, entry->name, &seconds))
-        return false;
-    if (!(seconds >= 0) || isinf(seconds))
-        return raise_argument("%s must be 0 or more, and finite, not %R", entry->name, value);
-    *(double *)entry_place(entry, record) = seconds;
-    return true;
+    double *seconds = entry_place(entry, record);
+    return entry_finite(entry, value, record, arena) &&
+           (*seconds >= 0 || raise_argument("%s must be 0 or more, not %R", entry->name, value));
 }
 
 #define ENTRY(field, reader)                                                                       \
@@ -33,6 +35,7 @@ const cogpu_network *network_read(PyObject *dict, struct arena *arena) {
                                            ENTRY(stall_seconds, entry_seconds),
                                            ENTRY(least_bytes, entry_u32),
                                            ENTRY(total_seconds, entry_seconds),
+                                           ENTRY(header_seconds, entry_finite),
                                            ENTRY(private_addresses, entry_flag),
                                            ENTRY(schemes, entry_text),
                                            ENTRY(ca_file, entry_text),

@@ -13,6 +13,7 @@ static cogpu_status copy_text(cogpu_arena *arena, const char **text, cogpu_error
 static cogpu_status copy_network(cogpu_context *context, const cogpu_network *network,
                                  cogpu_error *error) {
     cogpu_network *own = &context->network;
+    TRY(cogpu_network_check(network, error));
     *own = *network;
     const char **texts[] = {&own->schemes,       &own->ca_file,         &own->s3_region,
                             &own->s3_endpoint,   &own->s3_profile,      &own->s3_access_key,

@@ -7,6 +7,7 @@
 #include <curl/curl.h>
 
 #include <arpa/inet.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -238,7 +239,8 @@ static bool set_up(http_try *self) {
         curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
                          (long)(network->connect_seconds * 1000)) == CURLE_OK &&
         curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, (long)network->least_bytes) == CURLE_OK &&
-        curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)network->stall_seconds) == CURLE_OK &&
+        curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)ceil(network->stall_seconds)) ==
+            CURLE_OK &&
         curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(left * 1000) + 1) == CURLE_OK &&
         add_headers(self) && curl_easy_setopt(easy, CURLOPT_HTTPHEADER, self->headers) == CURLE_OK;
     /* What a libcurl may have been built without, and can be done without. */

@@ -48,6 +48,7 @@ typedef struct cogpu_http_request {
     struct cogpu_http_request *next;
 } cogpu_http_request;
 
+/* network.c: settings as cogpu.h has them; none is left to a default in complete ones. */
 cogpu_network cogpu_network_complete(const cogpu_network *network);
 
 const cogpu_network *cogpu_http_network(const cogpu_http *http); /* complete */

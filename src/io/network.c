@@ -1,5 +1,22 @@
-/* Takes the caller's settings of the network, hands on complete ones. */
+/* Takes the caller's settings of the network, hands on sound and complete ones. */
 #include "io/http.h"
+
+#include <math.h>
+
+cogpu_status cogpu_network_check(const cogpu_network *network, cogpu_error *error) {
+    const double most = 1e9; /* so that milliseconds are whole numbers that libcurl can have */
+    const double waits[] = {network->connect_seconds, network->stall_seconds,
+                            network->total_seconds};
+    for (size_t i = 0; i < sizeof waits / sizeof *waits; i++)
+        if (!(waits[i] >= 0 && waits[i] <= most))
+            return cogpu_fail(error, COGPU_ARGUMENT,
+                              "connect_seconds, stall_seconds and total_seconds must be from 0 to "
+                              "%.0f",
+                              most);
+    if (isnan(network->header_seconds))
+        return cogpu_fail(error, COGPU_ARGUMENT, "header_seconds must be a number");
+    return COGPU_OK;
+}
 
 cogpu_network cogpu_network_complete(const cogpu_network *network) {
     static const cogpu_network usual = {.connections = 16,

@@ -21,6 +21,8 @@ cogpu_status cogpu_io_open_file(const char *path, cogpu_io **io, cogpu_error *er
 cogpu_status cogpu_io_open_memory(const void *data, size_t bytes, cogpu_io **io,
                                   cogpu_error *error);
 cogpu_status cogpu_io_open_user(const cogpu_source *source, cogpu_io **io, cogpu_error *error);
+/* network.c: ARGUMENT where a setting makes no sense. */
+cogpu_status cogpu_network_check(const cogpu_network *network, cogpu_error *error);
 /* http.c: connections to servers, which files may share. `network` may be NULL; its texts must live
  * as long. Closed when nothing is under way; NULL is allowed. */
 cogpu_status cogpu_http_open(const cogpu_network *network, cogpu_http **http, cogpu_error *error);

@@ -212,7 +212,7 @@ def test_engine(url, nginx, cog):
         assert heads(nginx) == 1
     with xr.open_dataset(url, engine="cogpu", mask_and_scale=False, chunks={"y": 1024, "x": 1024}) as dataset:
         np.testing.assert_array_equal(dataset.band_data, cog["masked"].pixels)
-        assert heads(nginx) == 1  # anew, since the first was closed
+        assert heads(nginx) == 0  # it was closed, but its header is still at hand
     with xr.open_datatree(url, engine="cogpu", mask_and_scale=False) as tree:
         np.testing.assert_array_equal(tree["level_2/band_data"], cog["masked"].overviews[1])
 
@@ -322,7 +322,8 @@ def test_addresses_and_schemes_by_default(url, nginx):
     ({"retry": 1}, cogpu.ArgumentError, "network has no 'retry'; similar: .*'retries'"), ([], TypeError, "network"),
     ({"retries": "4"}, TypeError, "retries"), ({"retries": -1}, cogpu.ArgumentError, "retries"),
     ({"stall_seconds": -1}, cogpu.ArgumentError, "stall_seconds"), ({"s3_region": b"x"}, TypeError, "s3_region"),
-    ({"total_seconds": float("nan")}, cogpu.ArgumentError, "total_seconds"), ({5: 5}, TypeError, "network"),
+    ({"total_seconds": float("nan")}, cogpu.ArgumentError, "total_seconds"),
+    ({"header_seconds": float("inf")}, cogpu.ArgumentError, "header_seconds"), ({5: 5}, TypeError, "network"),
     ({"s3_secret_key": "open-sesame\0"}, cogpu.ArgumentError, "s3_secret_key"),
     ({"s3_session_token": b"open-sesame"}, TypeError, "s3_session_token"),
     ({"s3_secret": "open-sesame"}, cogpu.ArgumentError, "s3_secret")])
@@ -331,6 +332,13 @@ def test_settings_that_are_refused(given, kind, words, url):
         cogpu.configure(network=given)
     assert "sesame" not in str(caught.value)
     cogpu.open(url).close()  # by the settings that there were before
+
+
+def test_a_header_that_is_not_kept(url, nginx):
+    cogpu.configure(network=LOCAL | {"header_seconds": -1})
+    for _ in range(2):
+        cogpu.open(url).close()
+    assert heads(nginx) == 2
 
 
 def test_settings_that_mean_the_default(url):

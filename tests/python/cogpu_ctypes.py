@@ -278,8 +278,8 @@ class Checked(Structure):
 
 
 STRUCTS = {
-    "cogpu_error": Error, "cogpu_limits": Limits, "cogpu_open_options": OpenOptions,
-    "cogpu_source": Source, "cogpu_nodata": Nodata, "cogpu_gcp": Gcp, "cogpu_image": Image,
+    "cogpu_error": Error, "cogpu_limits": Limits, "cogpu_network": Network,
+    "cogpu_open_options": OpenOptions, "cogpu_source": Source, "cogpu_nodata": Nodata, "cogpu_gcp": Gcp, "cogpu_image": Image,
     "cogpu_level": Level, "cogpu_band": Band, "cogpu_item": Item, "cogpu_geokey": Geokey,
     "cogpu_crs": Crs, "cogpu_directory": Directory, "cogpu_tag": Tag, "cogpu_raster": Raster,
     "cogpu_context_options": ContextOptions, "cogpu_request": Request, "cogpu_stages": Stages,

@@ -8,6 +8,7 @@
 #include "test.h"
 #include "unit/fixture.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -174,6 +175,14 @@ static void test_null_arguments(void) {
     CHECK(cogpu_read_many(NULL, 1, NULL, &error) == COGPU_ARGUMENT);
     CHECK(cogpu_context_open(NULL, NULL, &error) == COGPU_ARGUMENT);
     cogpu_context *context = NULL;
+    const cogpu_network senseless[] = {{.connect_seconds = -1},
+                                       {.stall_seconds = (double)INFINITY},
+                                       {.total_seconds = (double)NAN},
+                                       {.header_seconds = (double)NAN}};
+    for (size_t i = 0; i < sizeof senseless / sizeof *senseless; i++) {
+        const cogpu_context_options options = {.network = &senseless[i]};
+        CHECK(cogpu_context_open(&options, &context, &error) == COGPU_ARGUMENT && !context);
+    }
     CHECK(cogpu_context_open(NULL, &context, &error) == COGPU_OK);
     CHECK(cogpu_device_allocate(context, COGPU_EMU, 0, 1, NULL, &error) == COGPU_ARGUMENT);
     CHECK(cogpu_device_upload(context, COGPU_EMU, 0, NULL, 1, &image, &error) == COGPU_ARGUMENT);
