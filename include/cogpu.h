@@ -174,7 +174,9 @@ typedef struct cogpu_open_options {
     cogpu_limits limits;
     int no_sidecar;         /* non-zero: do not look for overviews in PATH.ovr */
     cogpu_context *context; /* whose connections and settings of the network serve URLs, and which
-                             * is closed after the file; may be NULL: the file has its own then */
+                             * is closed after the file; may be NULL: the file has its own then.
+                             * Connections do not live on in the child of a fork: there files
+                             * behind URLs are opened again, with another context */
 } cogpu_open_options;
 
 /* Where bytes come from, when it is neither a path nor memory. `read` puts `bytes` bytes that stand

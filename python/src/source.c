@@ -252,9 +252,7 @@ void handle_drop(struct handle *handle) {
     PyGILState_STATE state;
     if (!handle || atomic_fetch_sub(&handle->users, 1) != 1)
         return;
-    /* After a fork the threads that hold the connections are in another process. */
-    if (!handle->engine || !engine_is_forgotten(handle->engine))
-        cogpu_close(handle->file);
+    cogpu_close(handle->file);
     engine_drop(handle->engine);
     if ((handle->object || handle->view.obj) && gil_take(&state)) {
         object_close(handle->object);

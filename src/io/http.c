@@ -43,7 +43,7 @@ struct cogpu_http {
     cogpu_heads *heads;
     CURLM *multi;
     pthread_t thread;
-    pid_t process;
+    pid_t process;   /* that has the thread */
     uint64_t random; /* of the thread that asks, as the next two */
     http_try *tries;
     uint32_t running;
@@ -498,8 +498,14 @@ cogpu_heads *cogpu_http_heads(const cogpu_http *http) {
     return http->heads;
 }
 
+bool cogpu_http_is_here(const cogpu_http *http) {
+    return http->process == getpid();
+}
+
+/* In the child of a fork all of it can only be left lying: to close connections would end those of
+ * the parent. */
 void cogpu_http_close(cogpu_http *http) {
-    if (!http)
+    if (!http || !cogpu_http_is_here(http))
         return;
     pthread_mutex_lock(&http->lock);
     http->is_closing = true;
@@ -531,10 +537,6 @@ void cogpu_http_start(cogpu_http *http, cogpu_http_request *requests, uint32_t c
 }
 
 cogpu_status cogpu_http_wait(cogpu_http *http, cogpu_http_request *request, cogpu_error *error) {
-    if (http->process != getpid())
-        return cogpu_fail(error, COGPU_IO,
-                          "%s: opened before the process was forked; open it again",
-                          request->target->shown);
     pthread_mutex_lock(&http->lock);
     while (!request->is_through)
         pthread_cond_wait(&http->some_through, &http->lock);

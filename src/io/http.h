@@ -53,6 +53,8 @@ cogpu_network cogpu_network_complete(const cogpu_network *network);
 
 const cogpu_network *cogpu_http_network(const cogpu_http *http); /* complete */
 cogpu_heads *cogpu_http_heads(const cogpu_http *http);
+/* Not so in the child of a fork, where nothing below may be called. */
+bool cogpu_http_is_here(const cogpu_http *http);
 
 /* All of them are under way, as far as the settings allow, before the first is waited for. */
 void cogpu_http_start(cogpu_http *http, cogpu_http_request *requests, uint32_t count);

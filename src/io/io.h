@@ -6,6 +6,7 @@
 #include "io/source.h"
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 struct cogpu_io {
     uint64_t bytes;
@@ -21,6 +22,7 @@ struct cogpu_io {
     cogpu_source user;
     struct remote *remote; /* behind HTTP */
     bool is_far;           /* each read is a request: peeks go by the shelf */
+    pid_t process;         /* that has its connections */
     cogpu_shelf *shelf;
     uint8_t *head; /* the first bytes of the source */
     size_t head_bytes;

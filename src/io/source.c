@@ -2,6 +2,7 @@
 #include "io/io.h"
 
 #include <string.h>
+#include <unistd.h>
 
 /* GDAL promises that the directories of a COG lie in its first 16 KiB. */
 enum { HEAD_BYTES = 16 << 10, WINDOW_BYTES = 16 << 10 };
@@ -25,6 +26,7 @@ cogpu_status cogpu_io_open(const cogpu_io *kind, cogpu_io **out, cogpu_error *er
         return cogpu_fail(error, COGPU_MEMORY, "out of memory opening the source");
     }
     *io = *kind;
+    io->process = getpid();
     io->shelf = shelf;
     if (head_bytes) {
         cogpu_status status = io->read(io, 0, head_bytes, head, error);
@@ -64,6 +66,14 @@ cogpu_status cogpu_io_short(cogpu_error *error, uint64_t offset, size_t bytes, u
     return status;
 }
 
+/* In the child of a fork nobody serves a source on the network, nor opens locks that were held. */
+static cogpu_status check_process(const cogpu_io *io, cogpu_error *error) {
+    if (!io->is_far || io->process == getpid())
+        return COGPU_OK;
+    return cogpu_fail(error, COGPU_IO,
+                      "the file was opened before the process was forked; open it again");
+}
+
 cogpu_status cogpu_io_read(const cogpu_io *io, uint64_t offset, size_t bytes, void *to,
                            cogpu_error *error) {
     if (bytes == 0)
@@ -74,15 +84,16 @@ cogpu_status cogpu_io_read(const cogpu_io *io, uint64_t offset, size_t bytes, vo
         memcpy(to, io->head + offset, bytes);
         return COGPU_OK;
     }
+    TRY(check_process(io, error));
     return io->read(io, offset, bytes, to, error);
 }
 
 bool cogpu_io_expects(const cogpu_io *io) {
-    return io->expect;
+    return io->expect && check_process(io, NULL) == COGPU_OK;
 }
 
 uint64_t cogpu_io_expect(const cogpu_io *io, const cogpu_span_of_source *spans, uint32_t count) {
-    return io->expect && count ? io->expect(io, spans, count) : 0;
+    return count && cogpu_io_expects(io) ? io->expect(io, spans, count) : 0;
 }
 
 void cogpu_io_forget(const cogpu_io *io, uint64_t ticket) {
@@ -99,8 +110,10 @@ static bool in_window(const cogpu_io *io, uint64_t offset, size_t bytes) {
 cogpu_status cogpu_io_peek(cogpu_io *io, uint64_t offset, size_t bytes, void *to,
                            cogpu_error *error) {
     bool in_head = offset <= io->head_bytes && bytes <= io->head_bytes - offset;
-    if (!in_head && io->shelf && offset <= io->bytes && bytes <= io->bytes - offset)
+    if (!in_head && io->shelf && offset <= io->bytes && bytes <= io->bytes - offset) {
+        TRY(check_process(io, error));
         return cogpu_shelf_read(io->shelf, io, offset, bytes, to, error);
+    }
     if (in_head || io->settled || io->data || io->shelf || bytes > WINDOW_BYTES ||
         offset >= io->bytes)
         return cogpu_io_read(io, offset, bytes, to, error);
@@ -124,7 +137,8 @@ static bool is_inside(const cogpu_io *io, const cogpu_span_of_source *span) {
 }
 
 void cogpu_io_peek_soon(const cogpu_io *io, const cogpu_span_of_source spans[2]) {
-    if (io->shelf && is_inside(io, &spans[0]) && is_inside(io, &spans[1]))
+    if (io->shelf && check_process(io, NULL) == COGPU_OK && is_inside(io, &spans[0]) &&
+        is_inside(io, &spans[1]))
         cogpu_shelf_fetch(io->shelf, io, spans);
 }
 

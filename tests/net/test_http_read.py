@@ -1,7 +1,9 @@
 """Reading over HTTP: the same pixels as from the file, how many requests that takes, and what goes wrong on the way."""
 
+import os
 import pathlib
 import random
+import signal
 import sys
 
 import numpy as np
@@ -105,6 +107,44 @@ def test_certificates_are_checked(server, nginx):
     with reader.context, pytest.raises(cogpu.CogpuError) as caught:
         reader.open(f"{getattr(nginx, server)}/files/bigtiff.tif")
     assert caught.value.name == "io" and nginx.requests() == []
+
+
+def in_a_fork(function):
+    """What the function says in the child of a fork, which ends by itself where it hangs."""
+    here, there = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        try:
+            os.write(there, function().encode())
+        finally:
+            os._exit(0)
+    os.close(there)
+    with open(here, "rb") as said:
+        text = said.read().decode()
+    assert os.waitpid(child, 0)[1] == 0
+    return text
+
+
+def test_the_child_of_a_fork(reader, nginx, cog):
+    """It has no connections: whatever was opened before says so, what is opened anew works, and the parent goes on."""
+    url = f"{nginx.http}/files/long_header.tif"
+    file = reader.open(url)
+
+    def child():
+        words = []
+        for call in (file.read, lambda: reader.open(url)):
+            with pytest.raises(cogpu.CogpuError) as caught:
+                call()
+            words.append(f"{caught.value.name} {'open' in caught.value.message}")
+        file.close()
+        other = Reader(**PATIENT)
+        with other.context, other.open(url) as again:
+            words.append(str((again.read() == cog["long_header"].pixels).all()))
+        return ", ".join(words)
+    assert in_a_fork(child) == "io True, io True, True"
+    np.testing.assert_array_equal(file.read(), cog["long_header"].pixels)
+    file.close()
 
 
 FAULTS = [{"kind": "cut"}, {"kind": "reset"}, {"kind": "lost"}, {"kind": "drop"}, {"kind": "body", "add": -10},
