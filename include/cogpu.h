@@ -205,6 +205,11 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_open_source(const cogpu_source *so
                                                           const cogpu_open_options *options,
                                                           cogpu_file **file, cogpu_error *error);
 
+/* What tells a file behind a URL from what stood there before it: ETag, Last-Modified and size, in
+ * one text that is another where they are. Reads are of this state, or fail. NULL for other files.
+ */
+COGPU_API const char *cogpu_state(const cogpu_file *file);
+
 /* Frees the file and all it handed out. NULL is allowed. */
 COGPU_API void cogpu_close(cogpu_file *file);
 

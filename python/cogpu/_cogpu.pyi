@@ -35,8 +35,10 @@ class Array:
 
 class File:
     def __init__(self, source: object, *, sidecar: bool = True, limits: dict[str, int] | None = None) -> None:
-        """A path (str, bytes, os.PathLike) or a URL, which the context's connections serve, or the whole file as a buffer (not bytes), or an object with read and seek, which is read under a
-        lock."""
+        """A path (str, bytes, os.PathLike) or a URL, which the context's connections serve, or the whole file as a
+        buffer (not bytes), or an object with read and seek, which is read under a lock."""
+    def state(self) -> str | None:
+        """What tells a file behind a URL from what stood there before; None for others."""
     def info(self, image: int = 0) -> dict[str, Any]:
         """Fields of cogpu_image by name; types and enums as words; nodata None or an int, float; gcps a list of tuples; rpc a tuple or
         None; palette a list of (r, g, b) or None."""

@@ -70,7 +70,8 @@ class Part:
         return self.pixels.dtype
 
     def __dask_tokenize__(self):
-        """What says that two arrays have the same chunks: the request, and the file as it is now."""
+        """What says that two arrays have the same chunks: the request, and the file as it is now. Of a URL the pixels
+        have its state."""
         if not lazy.is_path(self.pixels.source) or is_url(self.pixels.source):
             return dask.tokenize.normalize_token((self.pixels, self.row, self.column, self.height, self.width))
         state = os.stat(self.pixels.source)

@@ -127,7 +127,7 @@ class File:
     nodata                int or float that samples can be, or None
     tags, items           metadata: of the image by name, and all of it
     descriptions, units, scales, offsets, interpretations    of bands, a tuple each
-    palette, gcps, rpc, area_or_point, images, warning, name, info (the engine's own words)
+    palette, gcps, rpc, area_or_point, images, warning, name, state, info (the engine's own words)
     """
 
     def __init__(self, source, *, image=0, sidecar=True, limits=None):
@@ -172,6 +172,11 @@ class File:
         if isinstance(source, (str, bytes, os.PathLike)):
             return shown(source)
         return str(getattr(source, "name", ""))
+
+    @functools.cached_property
+    def state(self) -> str | None:
+        """Of a URL, what tells the file from what stood there before: ETag, Last-Modified and size. Else None."""
+        return self._file.state()
 
     @property
     def shape(self) -> tuple[int, int, int]:

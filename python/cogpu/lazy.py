@@ -170,11 +170,12 @@ def _result_dtype(stored, dtype, floats):
 class Pixels:
     """Bands of a level of a file, as they are to be read. Made by `pixels_of`.
 
-    `source` is a path or URL, or a File where there is neither; then it cannot be pickled. `gpu` is False, True or
-    "emu".
+    `source` is a path or URL, or a File where there is neither; then it cannot be pickled. `state` is that of a URL's
+    file: pixels of another are an error, so that no array is a mixture. `gpu` is False, True or "emu".
     """
 
     source: object = dataclasses.field(repr=False)  # a URL may hold secrets
+    state: object
     image: int
     level: int
     bands: tuple
@@ -208,11 +209,20 @@ class Pixels:
             return array_module(self.gpu).empty(shape, self.dtype) if out is None else out
         where = {"window": (row0, column0, row1, column1), "level": self.level, "bands": bands}
         try:
-            return self._read_by(opened(self.source, self.image), where, out)
+            return self._read_by(self._file(), where, out)
         except IOError:
             if is_url(self.source):
                 release(self.source)  # it may have changed, and whoever opens it again is to see that
             raise
+
+    def _file(self):
+        file = opened(self.source, self.image)
+        if file.state != self.state:
+            release(self.source)  # one that was kept may be older than this
+            file = opened(self.source, self.image)
+            if file.state != self.state:
+                raise IOError(f"{file.name}: the file changed since the array was made; open it again")
+        return file
 
     def _read_by(self, file, where, out):
         """By the device that is asked for, or by the processor where that may take its place."""
@@ -320,7 +330,7 @@ def pixels_of(file, *, source=None, level=0, bands=None, dtype=None, masked=Fals
     gpu = _usable(gpu, on_gpu_failure)
     bands = tuple(range(1, file.shape[0] + 1)) if bands is None else tuple(bands)
     height, width = file.levels[level].shape
-    return Pixels(source=file if source is None else absolute(source), image=file.image, level=level, bands=bands,
+    return Pixels(source=file if source is None else absolute(source), state=file.state, image=file.image, level=level, bands=bands,
                   dtype=_result_dtype(file.dtype, dtype, masked), masked=masked, unpack=bool(unpack), gpu=gpu,
                   on_gpu_failure=on_gpu_failure, shape=(len(bands), height, width),
                   block_shape=tuple(file.levels[level].block_shape), interleave=file.interleave)

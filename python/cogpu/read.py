@@ -14,6 +14,7 @@ from .arguments import flag, whole
 from .errors import ArgumentError, LimitError
 from .file import File, engine_window
 from .file import open as open_file
+from .urls import is_url
 
 MAX_PIXELS = 1_000_000_000
 PIXELS = "pixels"
@@ -75,6 +76,8 @@ def file_of(source, image):
             raise ArgumentError(f"image: the File is of image {source.image}")
         return source
     whole("image", image, 0)
+    if is_url(source):
+        lazy.release(source)  # what has been kept may have changed meanwhile; the engine knows how long a header is good
     return lazy.opened(source, image) if lazy.is_path(source) else open_file(source, image=image)
 
 

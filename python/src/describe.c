@@ -352,6 +352,12 @@ static cogpu_status directory_entry(const cogpu_file *file, uint32_t unused, uin
     return status;
 }
 
+PyObject *file_state(PyObject *file, PyObject *unused) {
+    (void)unused;
+    struct handle *handle = file_take(file);
+    return handle ? drop_after(handle, text_object(cogpu_state(handle_file(handle)))) : NULL;
+}
+
 PyObject *file_directories(PyObject *file, PyObject *unused) {
     (void)unused;
     struct handle *handle = file_take(file);

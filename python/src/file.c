@@ -92,6 +92,7 @@ bool file_add_type(PyObject *module) {
     static PyMethodDef methods[] = {
         {"read", WITH_WORDS(file_read), PyDoc_STR("Reads a window into an Array.")},
         {"close", file_close, METH_NOARGS, PyDoc_STR("close()\n--\n\nAfter the last who reads.")},
+        {"state", file_state, METH_NOARGS, PyDoc_STR("cogpu_state, or None.")},
         {"info", WITH_WORDS(file_info), PyDoc_STR("Fields of cogpu_image.")},
         {"level", WITH_WORDS(file_level), PyDoc_STR("Fields of cogpu_level.")},
         {"band", WITH_WORDS(file_band), PyDoc_STR("Fields of cogpu_band.")},

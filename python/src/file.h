@@ -24,6 +24,7 @@ PyObject *file_items(PyObject *file, PyObject *arguments, PyObject *words);
 PyObject *file_crs(PyObject *file, PyObject *arguments, PyObject *words);
 PyObject *file_wkt(PyObject *file, PyObject *arguments, PyObject *words);
 PyObject *file_geokeys(PyObject *file, PyObject *arguments, PyObject *words);
+PyObject *file_state(PyObject *file, PyObject *unused);
 PyObject *file_directories(PyObject *file, PyObject *unused);
 PyObject *file_tags(PyObject *file, PyObject *arguments, PyObject *words);
 PyObject *file_tag(PyObject *file, PyObject *arguments, PyObject *words);

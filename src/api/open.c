@@ -112,6 +112,10 @@ cogpu_status cogpu_open_source(const cogpu_source *source, const cogpu_open_opti
     return open_io(io, NULL, options, file, error);
 }
 
+const char *cogpu_state(const cogpu_file *file) {
+    return file ? cogpu_io_state(file->io) : NULL;
+}
+
 void cogpu_close(cogpu_file *file) {
     if (!file)
         return;

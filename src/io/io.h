@@ -23,6 +23,7 @@ struct cogpu_io {
     struct remote *remote; /* behind HTTP */
     bool is_far;           /* each read is a request: peeks go by the shelf */
     pid_t process;         /* that has its connections */
+    const char *state;     /* of what is far, see cogpu_io_state */
     cogpu_shelf *shelf;
     uint8_t *head; /* the first bytes of the source */
     size_t head_bytes;

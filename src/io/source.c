@@ -56,6 +56,10 @@ uint64_t cogpu_io_bytes(const cogpu_io *io) {
     return io->bytes;
 }
 
+const char *cogpu_io_state(const cogpu_io *io) {
+    return io->state;
+}
+
 cogpu_status cogpu_io_short(cogpu_error *error, uint64_t offset, size_t bytes, uint64_t size) {
     cogpu_status status =
         cogpu_fail(error, COGPU_CORRUPT,

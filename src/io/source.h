@@ -59,6 +59,9 @@ void cogpu_io_settle(cogpu_io *io);
  */
 const uint8_t *cogpu_io_mapped(const cogpu_io *io, uint64_t offset);
 
+/* Of a source on the network, what tells it from what stood there before; NULL for others. */
+const char *cogpu_io_state(const cogpu_io *io);
+
 /* The descriptor of a file; -1 for other sources. */
 int cogpu_io_descriptor(const cogpu_io *io);
 

@@ -36,6 +36,7 @@ struct remote {
     cogpu_s3_credentials credentials;
     char *name; /* for heads.h */
     cogpu_answer first;
+    char state[COGPU_ETAG_BYTES + COGPU_MODIFIED_BYTES + 24];
     uint8_t *head;
     size_t head_bytes;
     pthread_mutex_t lock; /* of what follows */
@@ -325,6 +326,8 @@ static cogpu_status meet(struct remote *remote, cogpu_error *error) {
     remote->target.etag = remote->first.etag;
     remote->target.etag_is_strong = remote->first.etag_is_strong;
     remote->target.modified = remote->first.modified;
+    snprintf(remote->state, sizeof remote->state, "%s %s %llu", remote->first.etag,
+             remote->first.modified, (unsigned long long)remote->target.size);
     return COGPU_OK;
 }
 
@@ -387,6 +390,7 @@ cogpu_status cogpu_io_open_http(const char *url, cogpu_http *http, cogpu_io **io
                            .close = http_close,
                            .remote = remote,
                            .is_far = true,
+                           .state = remote->state,
                            .head = remote->head,
                            .head_bytes = remote->head_bytes};
     remote->head = NULL;

@@ -328,6 +328,7 @@ def _load():
     declare("cogpu_open", c_char_p, POINTER(OpenOptions), POINTER(file), error)
     declare("cogpu_open_memory", c_void_p, c_size_t, POINTER(OpenOptions), POINTER(file), error)
     declare("cogpu_open_source", POINTER(Source), POINTER(OpenOptions), POINTER(file), error)
+    declare("cogpu_state", file, result=c_char_p)
     declare("cogpu_close", file, result=None)
     for name, struct in (("level", Level), ("band", Band), ("item", Item), ("geokey", Geokey)):
         declare(f"cogpu_{name}_info", file, c_uint32, c_uint32, POINTER(struct), error)
