@@ -49,6 +49,7 @@ struct cogpu_http {
     uint32_t running;
     pthread_mutex_t lock; /* of the rest */
     pthread_cond_t some_through;
+    uint64_t held;
     cogpu_http_request *started, **last; /* not seen by the thread yet */
     bool is_closing;
 };
@@ -61,13 +62,19 @@ static double now(void) {
 
 /* ---- what libcurl calls ---- */
 
+static bool may_be_private(const http_try *self) {
+    const cogpu_http_target *target = self->request->target;
+    return self->http->network.private_addresses ||
+           (target->may_be_private && cogpu_url_same_host(self->url, target->url));
+}
+
 /* Of names it is only known here where they lead, so that no server of a name can say one address
  * to a check and another to the connection. */
 static curl_socket_t open_socket(void *argument, curlsocktype purpose,
                                  struct curl_sockaddr *address) {
     http_try *self = argument;
     (void)purpose;
-    if (!self->request->target->may_be_private && !cogpu_address_is_public(&address->addr)) {
+    if (!may_be_private(self) && !cogpu_address_is_public(&address->addr)) {
         self->is_forbidden = true;
         return CURL_SOCKET_BAD;
     }
@@ -79,7 +86,7 @@ static bool is_allowed_peer(const http_try *self) {
     char *text = NULL;
     struct sockaddr_in6 six = {.sin6_family = AF_INET6};
     struct sockaddr_in four = {.sin_family = AF_INET};
-    if (self->request->target->may_be_private)
+    if (may_be_private(self))
         return true;
     if (curl_easy_getinfo(self->easy, CURLINFO_PRIMARY_IP, &text) != CURLE_OK || !text)
         return false;
@@ -116,6 +123,7 @@ static void judge(http_try *self) {
     if (self->verdict == COGPU_ANSWER_WHOLE && request->may_be_whole && is_known &&
         bytes <= request->bytes)
         self->verdict = COGPU_ANSWER_GOOD;
+    request->is_too_long = self->verdict == COGPU_ANSWER_WHOLE;
     if (self->verdict == COGPU_ANSWER_GOOD && is_known && bytes <= request->bytes - self->from)
         request->due = self->from + (size_t)bytes;
 }
@@ -220,6 +228,9 @@ static bool set_up(http_try *self) {
     self->headers = NULL;
     self->is_judged = self->is_forbidden = false;
     self->page = 0;
+    /* Before the file is known, what has come may be of another one than what will come. */
+    if (!self->request->target->has_size)
+        self->request->got = 0;
     self->from = self->request->got;
     memset(&self->request->answer, 0, sizeof self->request->answer);
     bool is_set =
@@ -252,7 +263,8 @@ static bool set_up(http_try *self) {
 }
 
 static void begin(http_try *self) {
-    self->tries++;
+    if (self->tries++ == 0)
+        self->end_at = now() + self->http->network.total_seconds;
     if (set_up(self) && curl_multi_add_handle(self->http->multi, self->easy) == CURLM_OK) {
         self->is_running = true;
         self->http->running++;
@@ -317,13 +329,20 @@ static bool goes_on(http_try *self, CURLcode code) {
         judge(self);
     if (self->is_forbidden) {
         cogpu_fail(&request->error, COGPU_ARGUMENT,
-                   "%s: its address is not public; `private_addresses` allows that", shown);
+                   "%s: its address, or one that it leads to, is not public; the setting "
+                   "private_addresses (--private-addresses) allows that",
+                   shown);
         return false;
     }
     if (self->is_judged && self->verdict == COGPU_ANSWER_REDIRECT)
         return follow(self);
+    if (self->is_judged && self->verdict == COGPU_ANSWER_WHOLE)
+        cogpu_fail(&request->error, COGPU_UNSUPPORTED,
+                   "the server knows no ranges, and sends the whole file: %s", shown);
     if (self->is_judged && self->verdict != COGPU_ANSWER_GOOD)
         return self->verdict == COGPU_ANSWER_RETRY && again(self);
+    if (self->is_judged && request->got == request->due)
+        return false; /* also where the connection broke after that */
     if (code == CURLE_OK) {
         cogpu_asked asked = asked_of(self);
         cogpu_answer_verdict verdict = cogpu_answer_complete(
@@ -401,10 +420,7 @@ static http_try *new_try(cogpu_http *http, cogpu_http_request *request) {
         cogpu_release(self);
         return NULL;
     }
-    *self = (http_try){.http = http,
-                       .request = request,
-                       .easy = easy,
-                       .end_at = now() + http->network.total_seconds};
+    *self = (http_try){.http = http, .request = request, .easy = easy};
     snprintf(self->url, sizeof self->url, "%s", request->target->url);
     return self;
 }
@@ -519,13 +535,27 @@ void cogpu_http_close(cogpu_http *http) {
     cogpu_release(http);
 }
 
+bool cogpu_http_hold(cogpu_http *http, uint64_t bytes) {
+    pthread_mutex_lock(&http->lock);
+    bool has_room = bytes <= http->network.held_bytes - http->held;
+    http->held += has_room ? bytes : 0;
+    pthread_mutex_unlock(&http->lock);
+    return has_room;
+}
+
+void cogpu_http_let_go(cogpu_http *http, uint64_t bytes) {
+    pthread_mutex_lock(&http->lock);
+    http->held -= bytes;
+    pthread_mutex_unlock(&http->lock);
+}
+
 void cogpu_http_start(cogpu_http *http, cogpu_http_request *requests, uint32_t count) {
     pthread_mutex_lock(&http->lock);
     for (uint32_t i = 0; i < count; i++) {
         cogpu_http_request *request = &requests[i];
         request->got = 0;
         request->due = request->bytes;
-        request->is_through = false;
+        request->is_through = request->is_too_long = false;
         atomic_store(&request->is_dropped, false);
         request->next = NULL;
         cogpu_error_clear(&request->error);
@@ -547,6 +577,11 @@ cogpu_status cogpu_http_wait(cogpu_http *http, cogpu_http_request *request, cogp
 }
 
 void cogpu_http_cancel(cogpu_http *http, cogpu_http_request *request) {
+    pthread_mutex_lock(&http->lock);
+    bool is_through = request->is_through;
+    pthread_mutex_unlock(&http->lock);
+    if (is_through)
+        return;
     atomic_store(&request->is_dropped, true);
     curl_multi_wakeup(http->multi);
     (void)cogpu_http_wait(http, request, NULL);

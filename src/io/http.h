@@ -28,7 +28,8 @@ typedef struct cogpu_http_target {
     bool etag_is_strong;
     bool has_size;
     uint64_t size;       /* of the file */
-    bool may_be_private; /* addresses that are not public are allowed */
+    bool may_be_private; /* its host may have an address that is not public; those that it sends us
+                          * to may not, unless the settings say so */
 } cogpu_http_target;
 
 /* One range of bytes. The caller fills the first five and keeps all of it, and what it points to,
@@ -45,6 +46,7 @@ typedef struct cogpu_http_request {
     cogpu_error error;
     atomic_bool is_dropped;
     bool is_through;
+    bool is_too_long; /* the server knows no ranges, and the file has no room */
     struct cogpu_http_request *next;
 } cogpu_http_request;
 
@@ -55,6 +57,11 @@ const cogpu_network *cogpu_http_network(const cogpu_http *http); /* complete */
 cogpu_heads *cogpu_http_heads(const cogpu_http *http);
 /* Not so in the child of a fork, where nothing below may be called. */
 bool cogpu_http_is_here(const cogpu_http *http);
+
+/* Memory of `held_bytes` of the settings, which all files of these connections share: whether there
+ * is so much, which is taken then; and back again. */
+bool cogpu_http_hold(cogpu_http *http, uint64_t bytes);
+void cogpu_http_let_go(cogpu_http *http, uint64_t bytes);
 
 /* All of them are under way, as far as the settings allow, before the first is waited for. */
 void cogpu_http_start(cogpu_http *http, cogpu_http_request *requests, uint32_t count);

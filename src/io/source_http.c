@@ -4,7 +4,8 @@
  *
  * What will be read next is said beforehand (expect). It is asked for in pieces, all under way
  * before the first is waited for, each into memory of its own, as far as `held_bytes` goes; reads
- * find their bytes there. A read that nobody expected asks for itself.
+ * find their bytes there. A read that nobody expected, or for which there was no room, asks for
+ * itself, into the memory of whoever reads.
  */
 #include "io/http.h"
 #include "io/io.h"
@@ -15,14 +16,20 @@
 #include <string.h>
 #include <time.h>
 
-/* Bytes that are expected: one request, or several side by side where one would be long. */
+/* A range of bytes on its way: one request, or several side by side where one would be long. */
+struct asked {
+    cogpu_http_request *requests;
+    uint32_t count;
+};
+
+/* Bytes that are expected. */
 struct piece {
     struct piece *next;
     uint64_t ticket, offset, left; /* left: bytes of it that nobody has read yet */
     size_t bytes;
     uint8_t *data; /* NULL while it is not asked for */
-    cogpu_http_request *requests;
-    uint32_t request_count, users;
+    struct asked asked;
+    uint32_t users;
 };
 
 struct remote {
@@ -41,63 +48,81 @@ struct remote {
     size_t head_bytes;
     pthread_mutex_t lock; /* of what follows */
     struct piece *pieces; /* in the order in which they are wanted */
-    uint64_t held, tickets;
+    uint64_t tickets;
 };
 
-/* ---- pieces, under the lock ---- */
+/* ---- ranges ---- */
 
-static void free_piece(struct remote *remote, struct piece *piece) {
-    if (piece->data)
-        remote->held -= piece->bytes;
-    cogpu_release(piece->data);
-    cogpu_release(piece->requests);
-    cogpu_release(piece);
+static uint64_t requests_of(const struct remote *remote, size_t bytes) {
+    const uint64_t most = remote->network.request_bytes;
+    return bytes / most + (bytes % most != 0);
 }
 
-/* False where there is no memory: whoever reads it asks for itself then. */
-static bool ask_for(struct remote *remote, struct piece *piece) {
+/* False where there is no memory. */
+static bool ask(struct remote *remote, uint64_t offset, size_t bytes, uint8_t *to,
+                struct asked *asked) {
     const uint64_t most = remote->network.request_bytes;
-    uint32_t count = (uint32_t)((piece->bytes + most - 1) / most);
-    uint8_t *data = cogpu_allocate(piece->bytes);
-    cogpu_http_request *requests = cogpu_allocate(count * sizeof *requests);
-    if (!data || !requests) {
-        cogpu_release(data);
-        cogpu_release(requests);
+    uint64_t count = requests_of(remote, bytes);
+    cogpu_http_request *requests =
+        count <= UINT32_MAX ? cogpu_allocate(count * sizeof *requests) : NULL;
+    if (!requests)
         return false;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t skip = i * most, left = piece->bytes - skip;
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t skip = i * most, left = bytes - skip;
         requests[i] = (cogpu_http_request){.target = &remote->target,
-                                           .offset = piece->offset + skip,
+                                           .offset = offset + skip,
                                            .bytes = (size_t)(left < most ? left : most),
-                                           .to = data + skip};
+                                           .to = to + skip};
     }
-    piece->data = data;
-    piece->requests = requests;
-    piece->request_count = count;
-    remote->held += piece->bytes;
-    cogpu_http_start(remote->http, requests, count);
+    *asked = (struct asked){requests, (uint32_t)count};
+    cogpu_http_start(remote->http, requests, asked->count);
     return true;
 }
 
-/* Asks for more, as far as may be held. */
-static void advance(struct remote *remote) {
-    for (struct piece *piece = remote->pieces; piece; piece = piece->next) {
-        if (piece->data)
-            continue;
-        bool has_room =
-            remote->held == 0 || (remote->held < remote->network.held_bytes &&
-                                  piece->bytes <= remote->network.held_bytes - remote->held);
-        if (!has_room || !ask_for(remote, piece))
-            return;
+/* ---- pieces, under the lock ---- */
+
+/* With what a request takes that waits for its turn: its own struct, a try, a handle of libcurl. */
+static uint64_t cost(const struct remote *remote, const struct piece *piece) {
+    enum { TRY_BYTES = 32 << 10 };
+    return piece->bytes +
+           requests_of(remote, piece->bytes) * (sizeof(cogpu_http_request) + TRY_BYTES);
+}
+
+static void free_piece(struct remote *remote, struct piece *piece) {
+    for (uint32_t i = 0; i < piece->asked.count; i++)
+        cogpu_http_cancel(remote->http, &piece->asked.requests[i]);
+    if (piece->data)
+        cogpu_http_let_go(remote->http, cost(remote, piece));
+    cogpu_release(piece->data);
+    cogpu_release(piece->asked.requests);
+    cogpu_release(piece);
+}
+
+/* False where there is no room. */
+static bool ask_for(struct remote *remote, struct piece *piece) {
+    if (!cogpu_http_hold(remote->http, cost(remote, piece)))
+        return false;
+    uint8_t *data = cogpu_allocate(piece->bytes);
+    if (data && ask(remote, piece->offset, piece->bytes, data, &piece->asked)) {
+        piece->data = data;
+        return true;
     }
+    cogpu_release(data);
+    cogpu_http_let_go(remote->http, cost(remote, piece));
+    return false;
+}
+
+/* Asks for more, as far as there is room. */
+static void advance(struct remote *remote) {
+    for (struct piece *piece = remote->pieces; piece; piece = piece->next)
+        if (!piece->data && !ask_for(remote, piece))
+            return;
 }
 
 static struct piece *find(struct remote *remote, uint64_t offset, size_t bytes) {
     for (struct piece *piece = remote->pieces; piece; piece = piece->next)
         if (offset >= piece->offset && offset - piece->offset <= piece->bytes &&
-            bytes <= piece->bytes - (offset - piece->offset) &&
-            (piece->data || ask_for(remote, piece)))
+            bytes <= piece->bytes - (offset - piece->offset))
             return piece;
     return NULL;
 }
@@ -130,18 +155,25 @@ static cogpu_status wait_for(struct remote *remote, cogpu_http_request *request,
 static cogpu_status take(struct remote *remote, const struct piece *piece, uint64_t offset,
                          size_t bytes, void *to, cogpu_error *error) {
     uint64_t skip = offset - piece->offset, most = remote->network.request_bytes;
-    for (uint64_t i = skip / most; i < piece->request_count && i * most < skip + bytes; i++)
-        TRY(wait_for(remote, &piece->requests[i], error));
+    for (uint64_t i = skip / most; i < piece->asked.count && i * most < skip + bytes; i++)
+        TRY(wait_for(remote, &piece->asked.requests[i], error));
     memcpy(to, piece->data + skip, bytes);
     return COGPU_OK;
 }
 
 static cogpu_status read_alone(struct remote *remote, uint64_t offset, size_t bytes, void *to,
                                cogpu_error *error) {
-    cogpu_http_request request = {
-        .target = &remote->target, .offset = offset, .bytes = bytes, .to = to};
-    cogpu_http_start(remote->http, &request, 1);
-    return wait_for(remote, &request, error);
+    struct asked asked;
+    cogpu_status status = COGPU_OK;
+    if (!ask(remote, offset, bytes, to, &asked))
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a request");
+    for (uint32_t i = 0; i < asked.count; i++)
+        if (status == COGPU_OK)
+            status = wait_for(remote, &asked.requests[i], error);
+        else
+            cogpu_http_cancel(remote->http, &asked.requests[i]);
+    cogpu_release(asked.requests);
+    return status;
 }
 
 static cogpu_status http_read(const cogpu_io *io, uint64_t offset, size_t bytes, void *to,
@@ -149,12 +181,14 @@ static cogpu_status http_read(const cogpu_io *io, uint64_t offset, size_t bytes,
     struct remote *remote = io->remote;
     pthread_mutex_lock(&remote->lock);
     struct piece *piece = find(remote, offset, bytes);
+    bool is_asked_for = piece && (piece->data || ask_for(remote, piece));
     if (piece)
         piece->users++;
     pthread_mutex_unlock(&remote->lock);
+    cogpu_status status = is_asked_for ? take(remote, piece, offset, bytes, to, error)
+                                       : read_alone(remote, offset, bytes, to, error);
     if (!piece)
-        return read_alone(remote, offset, bytes, to, error);
-    cogpu_status status = take(remote, piece, offset, bytes, to, error);
+        return status;
     pthread_mutex_lock(&remote->lock);
     give_back(remote, piece, bytes);
     pthread_mutex_unlock(&remote->lock);
@@ -210,8 +244,6 @@ static void http_forget(const cogpu_io *io, uint64_t ticket) {
             continue;
         }
         *place = piece->next;
-        for (uint32_t i = 0; i < piece->request_count; i++)
-            cogpu_http_cancel(remote->http, &piece->requests[i]);
         free_piece(remote, piece);
     }
     advance(remote);
@@ -236,7 +268,8 @@ static void http_close(cogpu_io *io) {
     close_remote(io->remote);
 }
 
-static cogpu_status read_head(struct remote *remote, size_t bytes, cogpu_error *error) {
+static cogpu_status read_head(struct remote *remote, size_t bytes, bool *is_too_long,
+                              cogpu_error *error) {
     cogpu_release(remote->head);
     remote->head = cogpu_allocate(bytes);
     if (!remote->head)
@@ -247,6 +280,7 @@ static cogpu_status read_head(struct remote *remote, size_t bytes, cogpu_error *
     cogpu_status status = cogpu_http_wait(remote->http, &request, error);
     remote->first = request.answer;
     remote->head_bytes = request.due;
+    *is_too_long = request.is_too_long;
     return status;
 }
 
@@ -297,21 +331,23 @@ static void remember(const struct remote *remote) {
 /* A server that knows no ranges sends all or nothing: all is taken once, if it is not too much. */
 static cogpu_status ask_for_head(struct remote *remote, cogpu_error *error) {
     const cogpu_answer *first = &remote->first;
+    bool is_too_long = false;
     uint64_t bytes = 0;
-    cogpu_status status = read_head(remote, (size_t)remote->network.header_bytes, error);
-    if (status != COGPU_OK && first->status == 200 && cogpu_answer_bytes(first, &bytes)) {
+    cogpu_status status =
+        read_head(remote, (size_t)remote->network.header_bytes, &is_too_long, error);
+    if (is_too_long && cogpu_answer_bytes(first, &bytes)) {
         if (bytes > remote->network.whole_bytes)
             return cogpu_fail(error, COGPU_LIMIT,
-                              "%s: the server knows no ranges, and all of it are %llu bytes: raise "
-                              "`whole_bytes` to go on",
-                              remote->shown, (unsigned long long)bytes);
-        status = read_head(remote, (size_t)bytes, error);
+                              "the server knows no ranges, and the whole file has %llu bytes, more "
+                              "than the setting whole_bytes allows: %s",
+                              (unsigned long long)bytes, remote->shown);
+        status = read_head(remote, (size_t)bytes, &is_too_long, error);
     }
     TRY(status);
     bool is_whole = first->status == 200;
     if (!is_whole && !first->range.has_total)
-        return cogpu_fail(error, COGPU_UNSUPPORTED, "%s: the server does not tell the size",
-                          remote->shown);
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "the server does not say how long the file is: %s", remote->shown);
     remote->target.size = is_whole ? remote->head_bytes : first->range.total;
     remember(remote);
     return COGPU_OK;
