@@ -46,6 +46,17 @@ void *cogpu_reserve(size_t bytes) {
     return memory;
 }
 
+void *cogpu_map(size_t bytes) {
+    void *memory =
+        mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+void cogpu_unmap(void *memory, size_t bytes) {
+    if (memory)
+        (void)munmap(memory, bytes ? bytes : 1);
+}
+
 void *cogpu_resize(void *memory, size_t bytes) {
     return realloc(memory, bytes ? bytes : 1);
 }

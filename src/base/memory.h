@@ -19,6 +19,10 @@ void cogpu_release(void *memory);
 
 /* As cogpu_allocate, for much of which little may be used: what is not touched takes no memory. */
 void *cogpu_reserve(size_t bytes);
+/* Whole pages, which are the system's again once they are given back. What malloc gives stays with
+ * the process where threads take much and release it in turn. NULL when there is none. */
+void *cogpu_map(size_t bytes);
+void cogpu_unmap(void *memory, size_t bytes); /* NULL is allowed */
 /* The same memory, or a copy, of so many bytes, aligned for anything of C's; NULL when there is
  * none, and `memory`, which may be NULL, stays as it is. */
 void *cogpu_resize(void *memory, size_t bytes);

@@ -91,9 +91,9 @@ static uint64_t cost(const struct remote *remote, const struct piece *piece) {
 static void free_piece(struct remote *remote, struct piece *piece) {
     for (uint32_t i = 0; i < piece->asked.count; i++)
         cogpu_http_cancel(remote->http, &piece->asked.requests[i]);
+    cogpu_unmap(piece->data, piece->bytes);
     if (piece->data)
         cogpu_http_let_go(remote->http, cost(remote, piece));
-    cogpu_release(piece->data);
     cogpu_release(piece->asked.requests);
     cogpu_release(piece);
 }
@@ -102,12 +102,12 @@ static void free_piece(struct remote *remote, struct piece *piece) {
 static bool ask_for(struct remote *remote, struct piece *piece) {
     if (!cogpu_http_hold(remote->http, cost(remote, piece)))
         return false;
-    uint8_t *data = cogpu_allocate(piece->bytes);
+    uint8_t *data = cogpu_map(piece->bytes);
     if (data && ask(remote, piece->offset, piece->bytes, data, &piece->asked)) {
         piece->data = data;
         return true;
     }
-    cogpu_release(data);
+    cogpu_unmap(data, piece->bytes);
     cogpu_http_let_go(remote->http, cost(remote, piece));
     return false;
 }
