@@ -70,6 +70,25 @@ def test_a_cold_window_takes_two_requests(reader, nginx, cog):
     assert len(asked) == 2 and asked[0].range == "bytes=0-16383"
 
 
+def test_all_of_a_file_takes_two_requests(reader, nginx, cog):
+    with reader.open(f"{nginx.http}/files/masked.tif") as file:
+        np.testing.assert_array_equal(file.read(), cog["masked"].pixels)
+        assert len(nginx.requests()) == 2  # fewer bytes than request_bytes, and neighbours all of them
+        for level, pixels in enumerate(cog["masked"].overviews, 1):
+            np.testing.assert_array_equal(file.read(level=level), pixels)
+            assert len(nginx.requests()) <= 1
+
+
+def test_a_long_file_comes_by_several_requests_at_once(nginx, cog):
+    reader = Reader(**PATIENT, request_bytes=256 << 10)
+    with reader.context, reader.open(f"{nginx.http}/files/masked.tif") as file:
+        nginx.requests()
+        np.testing.assert_array_equal(file.read(), cog["masked"].pixels)
+    asked = nginx.requests()
+    assert all(request.bytes <= 256 << 10 for request in asked)
+    assert 1 < len({request.connection for request in asked}) <= 16
+
+
 @pytest.mark.parametrize("where", ["relative", "rooted", "http", "host", "301", "302", "303", "307", "308"])
 def test_redirects(where, reader, nginx, cog):
     with reader.open(f"{nginx.http}/moved/{where}/bigtiff.tif") as file:
@@ -99,6 +118,18 @@ def test_a_server_without_ranges(reader, nginx, cog):
     little = Reader(**PATIENT, whole_bytes=1000)
     with little.context, pytest.raises(cogpu.CogpuError, match="whole_bytes"):
         little.open(f"{nginx.http}/whole/bigtiff.tif")
+
+
+def test_a_server_without_ranges_that_does_not_say_how_long(hasty, faults):
+    faults.plan(every={"kind": "header", "name": "Content-Length"})
+    with pytest.raises(cogpu.CogpuError, match="knows no ranges") as caught:
+        hasty.open(f"{faults.http}/whole/masked.tif")
+    assert caught.value.name == "unsupported" and len(faults.requests()) == 1
+
+
+def test_a_server_that_compresses_for_those_who_like_it(reader, nginx, cog):
+    with reader.open(f"{nginx.http}/packed/bigtiff.tif") as file:
+        np.testing.assert_array_equal(file.read(), cog["bigtiff"].pixels)
 
 
 @pytest.mark.parametrize("server", ["expired", "misnamed", "untrusted"])
@@ -161,6 +192,33 @@ def test_what_is_worth_another_try(fault, number, reader, faults, cog):
     assert sum(faults.done().values()) == 1
 
 
+def test_goes_on_where_it_stopped(reader, faults, cog):
+    """But for the first request, before whose answer nobody knows which file it is."""
+    faults.plan(at={1: {"kind": "cut", "after": 5000}, 3: {"kind": "reset", "after": 1000}})
+    with reader.open(f"{faults.http}/files/masked.tif") as file:
+        np.testing.assert_array_equal(file.read(), cog["masked"].pixels)
+    first, again, cut, rest = [tuple(map(int, request.range.removeprefix("bytes=").split("-")))
+                               for request in faults.requests()]
+    assert first == again == (0, 16383)
+    assert rest == (cut[0] + 1000, cut[1])
+
+
+def test_a_server_that_falls_silent(faults, cog):
+    impatient = Reader(**PATIENT | {"stall_seconds": 1})
+    faults.plan(at={2: {"kind": "stall", "after": 1000}})
+    with impatient.context, impatient.open(f"{faults.http}/files/masked.tif") as file:
+        np.testing.assert_array_equal(file.read(), cog["masked"].pixels)
+    assert faults.done() == {"stall": 1}
+
+
+def test_the_tries_come_to_an_end(faults):
+    reader = Reader(**PATIENT | {"retries": 2})
+    faults.plan(every={"kind": "status", "code": 503, "after": 0})
+    with reader.context, pytest.raises(cogpu.CogpuError, match="503"):
+        reader.open(f"{faults.http}/files/masked.tif")
+    assert len(faults.requests()) == 3
+
+
 WRONG = [({"kind": "shift", "by": 5}, "io"), ({"kind": "header", "name": "ETag", "value": '"other"'}, "io"),
          ({"kind": "header", "name": "Content-Encoding", "value": "gzip"}, "unsupported"),
          ({"kind": "second", "name": "Content-Range", "value": "bytes 0-1/2"}, "io"),
@@ -174,6 +232,19 @@ def test_what_is_wrong_is_an_error(fault, status, hasty, faults):
         with pytest.raises(cogpu.CogpuError) as caught:
             file.read(window=(0, 0, 300, 300))
     assert caught.value.name == status
+
+
+@pytest.mark.parametrize("fault, status", [
+    ({"kind": "shift", "by": 5}, "io"), ({"kind": "header", "name": "Content-Range"}, "io"),
+    ({"kind": "header", "name": "Content-Encoding", "value": "gzip"}, "unsupported"),
+    ({"kind": "header", "name": "Content-Range", "value": "bytes 0-16383/*"}, "unsupported"),
+    ({"kind": "body", "add": -5000}, "io"), ({"kind": "length", "add": -5000}, "io")],
+    ids=lambda fault: str(fault)[:60])
+def test_what_is_wrong_from_the_beginning(fault, status, hasty, faults):
+    faults.plan(every=fault)
+    with pytest.raises(cogpu.CogpuError) as caught:
+        hasty.open(f"{faults.http}/files/masked.tif")
+    assert caught.value.name == status and f"{faults.http}/files/masked.tif" in caught.value.message
 
 
 def test_a_thousand_windows_on_a_bad_network(reader, faults, cog):
