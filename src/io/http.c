@@ -18,7 +18,7 @@ enum {
     REDIRECTS_MOST = 5,
     POLL_MS = 1000,
     HEADER_BYTES = 1200,
-    PAGE_BYTES = 64 << 10 /* of an error page, which is thrown away */
+    PAGE_BYTES = 64 << 10 /* of what is no file */
 };
 
 /* What the thread holds for a request: a handle of libcurl, and how far it is. */
@@ -110,6 +110,10 @@ static void judge(http_try *self) {
         return;
     self->is_judged = true;
     self->is_forbidden = self->is_forbidden || !is_allowed_peer(self);
+    if (request->call) {
+        self->verdict = cogpu_answer_judge_call(&request->answer, asked.url, &request->error);
+        return;
+    }
     self->verdict = cogpu_answer_judge(&request->answer, &asked, &request->error);
     bool is_known = cogpu_answer_bytes(&request->answer, &bytes);
     if (self->verdict == COGPU_ANSWER_WHOLE && request->may_be_whole && is_known &&
@@ -132,6 +136,14 @@ static size_t take_header(char *line, size_t size, size_t count, void *argument)
     return size * count;
 }
 
+/* What a call answers, as far as it has room. */
+static void take_text(cogpu_http_request *request, const char *data, size_t bytes) {
+    size_t room = request->bytes - request->got;
+    size_t kept = bytes < room ? bytes : room;
+    memcpy(request->to + request->got, data, kept);
+    request->got += kept;
+}
+
 /* Fewer bytes taken than given ends the transfer. */
 static size_t take_body(char *data, size_t size, size_t count, void *argument) {
     http_try *self = argument;
@@ -140,7 +152,9 @@ static size_t take_body(char *data, size_t size, size_t count, void *argument) {
     judge(self);
     if (self->is_forbidden || self->is_over)
         return 0;
-    if (self->verdict != COGPU_ANSWER_GOOD) {
+    if (request->call)
+        take_text(request, data, bytes);
+    if (request->call || self->verdict != COGPU_ANSWER_GOOD) {
         self->page += bytes;
         return self->page > PAGE_BYTES ? 0 : bytes;
     }
@@ -173,10 +187,10 @@ static bool add_header(http_try *self, const char *name, const char *value) {
 /* Signatures hold for a few minutes: each try has its own. */
 static bool add_signature(http_try *self) {
     const cogpu_http_target *target = self->request->target;
-    const cogpu_s3_request request = {.method = "GET", .query = ""};
+    const cogpu_s3_request read = {.method = "GET", .query = ""}, *call = self->request->call;
     cogpu_s3_headers headers;
     bool is_added = true;
-    cogpu_s3_sign(target->place, target->credentials, &request, time(NULL), &headers);
+    cogpu_s3_sign(target->place, target->credentials, call ? call : &read, time(NULL), &headers);
     for (size_t i = 0; i < headers.count; i++)
         is_added = is_added && add_line(self, headers.lines[i]);
     cogpu_s3_headers_wipe(&headers);
@@ -192,6 +206,11 @@ static bool add_credentials(http_try *self) {
         return add_signature(self);
     return !target->user || !target->user[0] ||
            curl_easy_setopt(self->easy, CURLOPT_USERPWD, target->user) == CURLE_OK;
+}
+
+/* libcurl would name a type, which is not signed. */
+static bool add_call_headers(http_try *self) {
+    return add_line(self, "Content-Type:") && add_credentials(self);
 }
 
 static bool add_headers(http_try *self) {
@@ -210,6 +229,26 @@ static bool add_headers(http_try *self) {
 #define TEXT(number)    TEXT_OF(number)
 static const char user_agent[] = "cogpu/" TEXT(COGPU_VERSION_MAJOR) "." TEXT(COGPU_VERSION_MINOR);
 
+/* The store may take minutes to put parts together, and says next to nothing meanwhile. */
+static bool set_call(http_try *self) {
+    const cogpu_s3_request *call = self->request->call;
+    CURL *easy = self->easy;
+    const bool is_put = strcmp(call->method, "PUT") == 0,
+               is_post = strcmp(call->method, "POST") == 0;
+    bool is_set = curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, call->method) == CURLE_OK;
+    if (strcmp(call->method, "HEAD") == 0)
+        is_set = is_set && curl_easy_setopt(easy, CURLOPT_NOBODY, 1L) == CURLE_OK;
+    if (is_put || is_post)
+        is_set =
+            is_set &&
+            curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->bytes) ==
+                CURLE_OK &&
+            curl_easy_setopt(easy, CURLOPT_POSTFIELDS, call->bytes ? call->body : "") == CURLE_OK;
+    if (is_post)
+        is_set = is_set && curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, 0L) == CURLE_OK;
+    return is_set && add_call_headers(self);
+}
+
 static bool set_up(http_try *self) {
     const cogpu_network *network = &self->http->network;
     CURL *easy = self->easy;
@@ -219,6 +258,8 @@ static bool set_up(http_try *self) {
     self->headers = NULL;
     self->is_judged = self->is_forbidden = false;
     self->page = 0;
+    if (self->request->call)
+        self->request->got = 0;
     self->from = self->request->got;
     memset(&self->request->answer, 0, sizeof self->request->answer);
     bool is_set =
@@ -240,7 +281,8 @@ static bool set_up(http_try *self) {
         curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, (long)network->least_bytes) == CURLE_OK &&
         curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)network->stall_seconds) == CURLE_OK &&
         curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(left * 1000) + 1) == CURLE_OK &&
-        add_headers(self) && curl_easy_setopt(easy, CURLOPT_HTTPHEADER, self->headers) == CURLE_OK;
+        (self->request->call ? set_call(self) : add_headers(self)) &&
+        curl_easy_setopt(easy, CURLOPT_HTTPHEADER, self->headers) == CURLE_OK;
     /* What a libcurl may have been built without, and can be done without. */
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
     curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
@@ -250,7 +292,7 @@ static bool set_up(http_try *self) {
 }
 
 static void begin(http_try *self) {
-    self->tries++;
+    self->request->tries = ++self->tries;
     if (set_up(self) && curl_multi_add_handle(self->http->multi, self->easy) == CURLM_OK) {
         self->is_running = true;
         self->http->running++;
@@ -307,6 +349,20 @@ static bool is_passing(CURLcode code) {
     }
 }
 
+/* A text says more than a status: also a 200 may turn out to be an Error. */
+static void judge_text(http_try *self, bool is_complete) {
+    cogpu_http_request *request = self->request;
+    cogpu_s3_fault fault;
+    cogpu_error told;
+    request->due = request->got + !is_complete;
+    if (!cogpu_s3_fault_read((const char *)request->to, request->got, &fault))
+        return;
+    cogpu_s3_fault_fail(&fault, (long)request->answer.status, &told);
+    cogpu_fail(&request->error, told.status, "%s: %s", told.message, request->target->shown);
+    if (self->verdict != COGPU_ANSWER_RETRY)
+        self->verdict = cogpu_s3_fault_passes(&fault) ? COGPU_ANSWER_RETRY : COGPU_ANSWER_BAD;
+}
+
 /* Whether the request goes on; else its error says why not, or all its bytes are there. */
 static bool goes_on(http_try *self, CURLcode code) {
     cogpu_http_request *request = self->request;
@@ -318,10 +374,14 @@ static bool goes_on(http_try *self, CURLcode code) {
                    "%s: its address is not public; `private_addresses` allows that", shown);
         return false;
     }
+    if (request->call && self->is_judged)
+        judge_text(self, code == CURLE_OK);
     if (self->is_judged && self->verdict == COGPU_ANSWER_REDIRECT)
         return follow(self);
     if (self->is_judged && self->verdict != COGPU_ANSWER_GOOD)
         return self->verdict == COGPU_ANSWER_RETRY && again(self);
+    if (code == CURLE_OK && request->call)
+        return false;
     if (code == CURLE_OK) {
         cogpu_asked asked = asked_of(self);
         cogpu_answer_verdict verdict = cogpu_answer_complete(
@@ -403,7 +463,8 @@ static http_try *new_try(cogpu_http *http, cogpu_http_request *request) {
                        .request = request,
                        .easy = easy,
                        .end_at = now() + http->network.total_seconds};
-    snprintf(self->url, sizeof self->url, "%s", request->target->url);
+    const char *query = request->call ? request->call->query : "";
+    snprintf(self->url, sizeof self->url, "%s%s%s", request->target->url, *query ? "?" : "", query);
     return self;
 }
 
