@@ -841,7 +841,16 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_write(const cogpu_sink *sink,
  *
  * cogpu_writer_put takes them in any order, each once, of all levels: a writer that was put to
  * makes no overviews, and takes no rows. Blocks without bytes are left out. The file is the same as
- * one that was pushed, if the blocks are. */
+ * one that was pushed, if the blocks are.
+ *
+ * Level 0 of a COG, which stands at its end, may stay where it was encoded: of its blocks, of all
+ * of them then, `encoded` is NULL and `bytes` tells how many there are. The sink gets the file up
+ * to where level 0 begins, and cogpu_written counts all of it. What belongs behind are the blocks
+ * by cogpu_frame in their order: tile by tile from the upper left, of each tile all planes, then
+ * its mask.
+ *
+ * cogpu_frame puts around the bytes of a block what a COG has there, COGPU_FRAME_BYTES more. A
+ * block without bytes has none around it, either. */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_encode(const cogpu_profile *profile, uint32_t level,
                                                      cogpu_part part, uint64_t block,
                                                      const cogpu_raster *pixels,
@@ -850,6 +859,8 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_writer_put(cogpu_writer *writer, u
                                                          cogpu_part part, uint64_t block,
                                                          const void *encoded, size_t bytes,
                                                          cogpu_error *error);
+enum { COGPU_FRAME_BYTES = 8 };
+COGPU_API void cogpu_frame(const void *encoded, size_t bytes, void *framed);
 
 /* What those who encode elsewhere must know of the file that a profile makes, by arithmetic alone:
  * its levels, and of each the grid of blocks. COGPU_ABSENT past the last. */
@@ -857,7 +868,9 @@ typedef struct cogpu_outline {
     uint32_t levels;
     uint32_t width, height;
     uint32_t block_width, block_height;
-    uint64_t blocks; /* with those of all planes, without those of masks */
+    uint64_t blocks;     /* with those of all planes, without those of masks */
+    uint64_t most_bytes; /* of all blocks in the file, those of masks and what a COG puts around
+                          * them counted: at most */
 } cogpu_outline;
 
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_profile_outline(const cogpu_profile *profile,
@@ -881,6 +894,42 @@ COGPU_API COGPU_MUST_CHECK cogpu_status
 cogpu_overview_make(const cogpu_profile *profile, uint32_t level, const cogpu_window *window,
                     const cogpu_raster *pixels, const cogpu_raster *mask, cogpu_raster *to,
                     cogpu_raster *to_mask, cogpu_error *error);
+
+/* ---------------------------------------------------------------------------------------------
+ * Objects of S3 that several machines write
+ *
+ * A writer to an s3:// address needs none of this. Here one begins an upload and tells others its
+ * id. Each of them sends parts of the object, in any order, whose numbers tell where they belong,
+ * and tells what the store calls them. One completes the upload: then the object is there, or takes
+ * the place of an old one, and not before. All parts but the last have 5 MiB or more. The store
+ * keeps the parts of an upload that is neither completed nor aborted, and wants to be paid.
+ *
+ * `context` has the settings of the network, and connections; NULL means defaults. Any thread, and
+ * any machine: each has its own credentials, which are not in the id.
+ */
+
+enum { COGPU_S3_PARTS_MAX = 10000, COGPU_S3_UPLOAD_BYTES = 1024, COGPU_S3_ETAG_BYTES = 128 };
+
+typedef struct cogpu_s3_part {
+    uint32_t number; /* 1 to COGPU_S3_PARTS_MAX; some may be left out */
+    char etag[COGPU_S3_ETAG_BYTES];
+} cogpu_s3_part;
+
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_upload_begin(const char *address,
+                                                           cogpu_context *context,
+                                                           char upload[COGPU_S3_UPLOAD_BYTES],
+                                                           cogpu_error *error);
+/* Returns when the store has it. A number that was sent before is replaced. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_upload_send(const char *address, const char *upload,
+                                                          cogpu_context *context, uint32_t number,
+                                                          const void *from, size_t bytes,
+                                                          cogpu_s3_part *part, cogpu_error *error);
+/* Of parts by ascending numbers, `bytes` in all. Where it fails, the upload is aborted. */
+COGPU_API COGPU_MUST_CHECK cogpu_status
+cogpu_upload_complete(const char *address, const char *upload, cogpu_context *context,
+                      const cogpu_s3_part *parts, size_t count, uint64_t bytes, cogpu_error *error);
+/* As far as the store can be reached. What is sent meanwhile may stay: wait for it before. */
+COGPU_API void cogpu_upload_abort(const char *address, const char *upload, cogpu_context *context);
 
 /* ---------------------------------------------------------------------------------------------
  * Checking
