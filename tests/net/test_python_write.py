@@ -66,6 +66,15 @@ def test_a_data_array_there_and_back(url, s3):
     np.testing.assert_array_equal(cogpu.open_geotiff(url).values.squeeze(), array.values.squeeze())
 
 
+@pytest.mark.parametrize("size", [300, 3000], ids=["at once", "in parts"])
+def test_what_was_read_before_is_read_anew(size, url, s3):
+    for _ in range(2):
+        array = np.random.default_rng().integers(0, 65535, (1, size, size), "u2")
+        cogpu.to_geotiff(array, url, **OPTIONS)
+        with cogpu.open(url) as file:
+            np.testing.assert_array_equal(np.asarray(file.read()), array)
+
+
 @pytest.mark.parametrize("options", [{"cog": True}, {}], ids=["cog", "plain"])
 def test_blocks_in_any_order(options, url, s3, tmp_path):
     array = noise(4096, 4096, dtype="u1")
