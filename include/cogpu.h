@@ -158,8 +158,8 @@ typedef struct cogpu_network {
                              * changed meanwhile is an error when its pixels are read, and is right
                              * when it is opened after that */
     int private_addresses;  /* non-zero: addresses of this machine and of local networks may be
-                             * read from. Without it a URL from who knows where cannot reach what
-                             * only this machine can */
+                             * read from and written to. Without it a URL from who knows where cannot
+                             * reach what only this machine can */
     const char *schemes;    /* "https,http,s3" that are allowed */
     const char *ca_file;    /* of certificates that are trusted; the system's */
     /* Of s3:// addresses. What is NULL comes from AWS_REGION, AWS_ENDPOINT_URL, AWS_PROFILE,
@@ -634,16 +634,25 @@ typedef struct cogpu_memory {
 
 COGPU_API void cogpu_memory_release(cogpu_memory *memory);
 
-/* Where a file goes: a path, or memory, or memory of the caller's, or a user's functions.
+/* Where a file goes: a path, an s3:// address, or memory, or memory of the caller's, or a user's
+ * functions.
  *
  * A path's old content stands until the new file is complete, and stands for good where writing
  * fails or the process ends before: the writer fills a file beside it (PATH.HEX.cogpu-part), which
  * takes its place at the end. What a process that was killed has left of such files, the next
  * writer of the same path removes. What stood beside an old file and would be read with the new one
  * (PATH.ovr, .aux.xml, .msk, .msk.ovr) goes with it, as GDAL does. What cannot be put in order
- * before the end goes to files without a name beside it, or in TMPDIR where there is no path. */
+ * before the end goes to files without a name beside it, or in TMPDIR where there is no path.
+ *
+ * An object of S3, "s3://bucket/key", goes up in parts while rows come: level 0 first, header and
+ * overviews last. It is there when all of it is; an old one stands until then. At most four parts
+ * are in memory, of 10 MiB, or of a 9,000th of what the file may take where that is more: a writer
+ * that is faster than the network waits. Where writing fails, no parts stay; where the process is
+ * killed, they do, until the bucket's rules remove them. Settings of the network, and credentials,
+ * are those of the profile's context, or defaults without one. What stands beside an old object
+ * stays. http:// and https:// are for reading alone. */
 typedef struct cogpu_sink {
-    const char *path;
+    const char *path;     /* or an s3:// address */
     int keep_sidecars;    /* non-zero: what stands beside an old file still holds, and stays */
     cogpu_memory *memory; /* filled when the writer is closed; untouched on failure */
     void *buffer;         /* the caller's, of `buffer_bytes`: COGPU_LIMIT where the file needs more;

@@ -66,7 +66,7 @@ def read_many(requests: list[tuple[File, dict[str, Any]]]) -> list[Array]:
 
 class Writer:
     def __init__(self, target: object, profile: dict[str, Any]) -> None:
-        """A path, None for memory, or an object with write (and seek, where it has one and seekable() is true; else in order). The profile has the fields of
+        """A path or s3:// address, None for memory, or an object with write (and seek, where it has one and seekable() is true; else in order). The profile has the fields of
         cogpu_profile by name; enums as words; `nodata` a text; items as in File.items; `device` as above."""
     def push(self, rows: object, mask: object = None, stream: int | None = None) -> None: ...
     def put(self, level: int, part: str, block: int, data: object) -> None:

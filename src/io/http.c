@@ -229,7 +229,9 @@ static bool add_headers(http_try *self) {
 #define TEXT(number)    TEXT_OF(number)
 static const char user_agent[] = "cogpu/" TEXT(COGPU_VERSION_MAJOR) "." TEXT(COGPU_VERSION_MINOR);
 
-/* The store may take minutes to put parts together, and says next to nothing meanwhile. */
+/* The store may take minutes to put parts together, and says next to nothing meanwhile. Where a
+ * connection that was used before turns out to be dead, libcurl repeats the request by itself: but
+ * for those that change what the next one finds, all tries must be counted. */
 static bool set_call(http_try *self) {
     const cogpu_s3_request *call = self->request->call;
     CURL *easy = self->easy;
@@ -244,6 +246,8 @@ static bool set_call(http_try *self) {
             curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->bytes) ==
                 CURLE_OK &&
             curl_easy_setopt(easy, CURLOPT_POSTFIELDS, call->bytes ? call->body : "") == CURLE_OK;
+    if (!is_put)
+        is_set = is_set && curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L) == CURLE_OK;
     if (is_post)
         is_set = is_set && curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, 0L) == CURLE_OK;
     return is_set && add_call_headers(self);

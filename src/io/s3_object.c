@@ -74,6 +74,11 @@ static void start(cogpu_s3_object *object, const char *method, const void *body,
     cogpu_http_start(object->http, &sending->request, 1);
 }
 
+/* Those who read the object by the same connections meet it anew. */
+static void tell_readers(const cogpu_s3_object *object) {
+    cogpu_heads_drop_url(cogpu_http_heads(object->http), object->place.url);
+}
+
 /* With the query that `own` has. */
 static cogpu_status ask(cogpu_s3_object *object, const char *method, const void *body, size_t bytes,
                         cogpu_error *error) {
@@ -84,7 +89,9 @@ static cogpu_status ask(cogpu_s3_object *object, const char *method, const void 
 cogpu_status cogpu_s3_object_put(cogpu_s3_object *object, const void *from, size_t bytes,
                                  cogpu_error *error) {
     object->own.query[0] = '\0';
-    return ask(object, "PUT", from, bytes, error);
+    TRY(ask(object, "PUT", from, bytes, error));
+    tell_readers(object);
+    return COGPU_OK;
 }
 
 cogpu_status cogpu_s3_upload_begin(cogpu_s3_object *object, char upload[COGPU_S3_UPLOAD_BYTES],
@@ -175,5 +182,7 @@ cogpu_status cogpu_s3_upload_complete(cogpu_s3_object *object, const char *uploa
     else
         abort_upload(object, upload);
     cogpu_release(body);
+    if (status == COGPU_OK)
+        tell_readers(object);
     return status;
 }

@@ -119,19 +119,6 @@ def test_with_a_mask(s3, tmp_path):
     assert s3.get(s3.closed, KEY) == locally(tmp_path / "local.tif", array, mask, **COG)
 
 
-def test_blocks_that_were_put(s3, tmp_path):
-    array = noise(1, 4096, 4096, dtype="u1")
-    options = {"codec": b"none", "block_width": 2048, "block_height": 2048}
-    with cogpu.Context(network=settings(s3)) as context:
-        profile = cogpu.profile_of(array, context=context, **options)
-        writer = cogpu.Writer(profile, f"s3://{s3.closed}/{KEY}")
-        for index in (3, 1, 0, 2):
-            y, x = index // 2 * 2048, index % 2 * 2048
-            writer.put(0, "pixels", index, cogpu.encode(profile, 0, "pixels", index, array[:, y:y + 2048, x:x + 2048]))
-        writer.close()
-    assert s3.get(s3.closed, KEY) == locally(tmp_path / "local.tif", array, **options)
-
-
 def test_rows_of_a_device(s3, tmp_path):
     array = noise(1, 4096, 2048)
     with cogpu.Context(network=settings(s3)) as context:
@@ -187,7 +174,6 @@ def test_a_session(s3, tmp_path):
                               "s3_secret_key": variables["AWS_SECRET_ACCESS_KEY"].encode(),
                               "s3_session_token": variables["AWS_SESSION_TOKEN"].encode()}, **COG)
     assert s3.get(s3.closed, KEY) == locally(tmp_path / "local.tif", array, **COG)
-    assert {asked.signed_by for asked in s3.requests()} >= {"TESTTEMPORARY"}
 
 
 def test_settings_of_the_environment(s3, tmp_path, monkeypatch):
@@ -249,10 +235,10 @@ def test_an_old_object_stands_until_the_new_one_is_complete(s3):
 
 
 def test_a_writer_that_is_faster_than_the_network_waits(s3, s3_faults):
-    """At most three parts are on their way while one is filled."""
+    """Until one of four parts, filled or on their way, is free."""
     s3_faults.plan(every={"kind": "delay", "seconds": 0.2}, only="partNumber")
     write(s3, noise(1, 1 << 13, 1 << 14, dtype="u1"), [1024] * 8, endpoint=s3_faults.http, codec=b"none")
-    assert len(parts(s3.requests())) == 14 and s3_faults.most() == 3
+    assert len(parts(s3.requests())) == 14 and 3 <= s3_faults.most() <= 4
 
 
 def peak_of(megabytes, s3, proxy):
@@ -281,6 +267,21 @@ def test_memory_does_not_grow_with_the_file(s3, s3_faults):
     assert much - little < 4 * PART + 8 * MIB
 
 
+def test_parts_are_longer_where_the_file_may_be(s3):
+    """Of 128 GiB; most of it never comes."""
+    rows = noise(1, 256, 1 << 18, dtype="u1")
+    with cogpu.Context(network=settings(s3)) as context:
+        whole = np.broadcast_to(rows[:, :1], (1, 1 << 19, 1 << 18))
+        profile = cogpu.profile_of(whole, context=context, strips=1, codec=b"none")
+        writer = cogpu.Writer(profile, f"s3://{s3.closed}/{KEY}")
+        writer.push(rows)
+        wait_until(lambda: len(s3.uploads(s3.closed).get(KEY, [])) >= 1)
+        writer.abort()
+    sizes = {size for _, size in parts(s3.requests())}
+    assert len(sizes) == 1 and 8500 < (1 << 37) / sizes.pop() < 10000
+    assert s3.uploads(s3.closed) == NO_UPLOAD
+
+
 # ---- what goes wrong ---------------------------------------------------------------------------------------
 
 
@@ -300,10 +301,8 @@ def old(s3):
     {"kind": "status", "code": 503, "after": 0}, {"kind": "status", "code": 500}, {"kind": "drop"}, {"kind": "lost"},
     {"kind": "status", "code": 400, "text": CODE.format("RequestTimeout")}, {"kind": "cut", "after": 0},
     {"kind": "status", "code": 200, "text": CODE.format("InternalError")}], ids=str)
-@pytest.mark.parametrize("only", ["partNumber", r"POST .*uploadId", r"PUT .*partNumber=\d+&"],
-                         ids=["a part", "the end", "another part"])
-def test_once_is_made_good(only, fault, s3, s3_faults, tmp_path):
-    number = 2 if "PUT" in only else 1
+@pytest.mark.parametrize("only, number", [("partNumber", 2), (r"POST .*uploadId", 1)], ids=["a part", "the end"])
+def test_once_is_made_good(only, number, fault, s3, s3_faults, tmp_path):
     s3_faults.plan(at={number: fault}, only=only)
     write(s3, endpoint=s3_faults.http, **ARRAY)
     if fault["kind"] != "cut":  # such an answer may have no body that could be cut
