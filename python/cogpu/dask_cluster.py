@@ -41,8 +41,7 @@ def write(plan, array, target, client, streaming_buffer_bytes, report):
     upload = dask_upload.begin(target, profile)
     if upload is None:
         return _put_together(Work(plan, profile, array, limit), target, client, report)
-    head = dask_upload.Head(upload)
-    with dask_upload.aborted_on_failure(upload, client):
+    with dask_upload.aborted_on_failure(upload, client), dask_upload.Head(upload) as head:
         written = _put_together(Work(plan, profile, array, limit, upload), head, client, report)
         head.complete(written["bytes"])
     return written

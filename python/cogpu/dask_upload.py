@@ -16,6 +16,7 @@ import dataclasses
 import math
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 from . import _cogpu
 from .errors import IOError, LimitError
@@ -25,6 +26,7 @@ PART_BYTES = 2 * LEAST_BYTES
 OBJECT_BYTES = 5 << 40  # at most
 PARTS_PLANNED = 9000  # that sizes are chosen for, of 10,000
 DIRECTORY_PARTS = 500  # at most: what stands in the head beside overviews
+SENT_AT_ONCE = 3  # by the caller, who fills a fourth meanwhile
 
 Part = collections.namedtuple("Part", "number etag data")  # `data` of the first part of level 0, which has no ETag yet
 
@@ -52,11 +54,18 @@ def begin(target, profile):
 
 
 class Head:
-    """All but level 0: a target for the writer, which sends what it gets as parts, in order."""
+    """All but level 0: a target for the writer, which sends what it gets as parts, in order and a few at once."""
 
     def __init__(self, upload):
-        self.upload, self.pending, self.number = upload, bytearray(), 0
-        self.etags, self.first = {}, b""
+        self.upload, self.pending, self.first = upload, bytearray(), b""
+        self.number, self.etags = 0, {}
+        self.threads, self.under_way = ThreadPoolExecutor(SENT_AT_ONCE), collections.deque()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *failure):
+        self.threads.shutdown(cancel_futures=True)
 
     def write(self, data):
         self.pending += data
@@ -75,15 +84,24 @@ class Head:
         self.pending += self.first
         if self.pending:
             self._send(len(self.pending))
+        while self.under_way:
+            self._wait()
         _cogpu.upload_complete(self.upload.address, self.upload.id, sorted(self.etags.items()), size)
 
     def _send(self, size):
         self.number += 1
         if self.number > self.upload.first:
             raise LimitError(f"what stands before level 0 takes more than {self.upload.first} parts of an upload")
-        with memoryview(self.pending)[:size] as data:
-            self.etags[self.number] = _cogpu.upload_send(self.upload.address, self.upload.id, self.number, data)
+        if len(self.under_way) == SENT_AT_ONCE:
+            self._wait()
+        data = bytes(self.pending[:size])
         del self.pending[:size]
+        sending = self.threads.submit(_cogpu.upload_send, self.upload.address, self.upload.id, self.number, data)
+        self.under_way.append((self.number, sending))
+
+    def _wait(self):
+        number, sending = self.under_way.popleft()
+        self.etags[number] = sending.result()
 
 
 @contextlib.contextmanager

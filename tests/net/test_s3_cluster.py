@@ -1,8 +1,11 @@
 """A cluster of processes writes COGs to S3: the bytes of a local file, of which the caller sees no more than it must; and
 nothing left where it fails. AWS's own client says what is in the store."""
 
+import concurrent.futures
+import functools
 import pickle
 import random
+import types
 
 import numpy as np
 import pytest
@@ -193,6 +196,84 @@ def test_a_task_may_be_the_caller(client, s3):
 
     assert client.submit(assemble, pure=False).result(timeout=120) == path
     assert s3.get(s3.closed, KEY) == locally(PIXELS)
+
+
+# ---- uploads by hand -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def begun(s3):
+    """An upload, and the functions that know of it."""
+    cogpu.configure(network=settings(s3))
+    upload_id = cogpu._cogpu.upload_begin(address(s3))
+    calls = (functools.partial(getattr(cogpu._cogpu, f"upload_{name}"), address(s3), upload_id)
+             for name in ("send", "complete", "abort"))
+    yield types.SimpleNamespace(id=upload_id, **dict(zip(("send", "complete", "abort"), calls)))
+    cogpu._cogpu.upload_abort(address(s3), upload_id)
+    cogpu.configure()
+
+
+def test_parts_of_many_threads(begun, s3):
+    pieces = {9000: noise(LEAST, dtype="u1"), 17: noise(LEAST + 1, dtype="u1"), 10000: noise(3, dtype="u1")}
+    with concurrent.futures.ThreadPoolExecutor(3) as threads:
+        etags = dict(zip(pieces, threads.map(begun.send, pieces, pieces.values())))
+    assert list(s3.uploads(s3.closed).values()) == [[17, 9000, 10000]] and KEY not in s3.keys(s3.closed)
+    begun.complete(sorted(etags.items()), sum(map(len, pieces.values())))
+    assert s3.get(s3.closed, KEY) == b"".join(pieces[number].tobytes() for number in sorted(pieces))
+    assert s3.uploads(s3.closed) == NO_UPLOAD
+    s3.client.delete_object(Bucket=s3.closed, Key=KEY)
+
+
+def test_an_end_that_fails_is_one(begun, s3):
+    etag = begun.send(1, b"abc")
+    with pytest.raises(cogpu.IOError, match="InvalidPart"):
+        begun.complete([(1, etag[:-3] + 'x"')], 3)
+    assert s3.uploads(s3.closed) == NO_UPLOAD and KEY not in s3.keys(s3.closed)
+
+
+def test_an_upload_that_is_aborted(begun, s3):
+    begun.send(1, b"abc")
+    begun.abort()
+    assert s3.uploads(s3.closed) == NO_UPLOAD
+    with pytest.raises(cogpu.IOError, match="NoSuchUpload"):
+        begun.send(2, b"abc")
+    begun.abort()
+
+
+@pytest.mark.parametrize("number, data", [(0, b"a"), (10001, b"a"), (1, b""), (-1, b"a"), (1 << 32, b"a")])
+def test_parts_that_are_refused(number, data, begun, s3):
+    s3.requests()
+    with pytest.raises(cogpu.ArgumentError):
+        begun.send(number, data)
+    assert s3.requests() == []
+
+
+@pytest.mark.parametrize("parts, kind", [
+    ([], cogpu.ArgumentError), ([(2, "a"), (1, "a")], cogpu.ArgumentError), ([(1, "a"), (1, "a")], cogpu.ArgumentError),
+    ([(1, "")], cogpu.IOError), ([(1, "a" * 128)], cogpu.IOError), ([(1, "a\nb")], cogpu.IOError),
+    ([(1, b"a")], TypeError), ([1], TypeError), (5, TypeError), ([(1, "a", 1)], cogpu.ArgumentError)])
+def test_ends_that_are_refused(parts, kind, begun):
+    with pytest.raises(kind):
+        begun.complete(parts, 3)
+
+
+@pytest.mark.parametrize("path, kind", [("/tmp/a.tif", cogpu.ArgumentError), ("https://host/a.tif", cogpu.UnsupportedError),
+                                        ("s3://bucket", cogpu.ArgumentError), ("s3://no-such-bucket/a", FileNotFoundError),
+                                        (b"s3://bucket/a", TypeError), ("s3://bucket/a\0b", cogpu.ArgumentError)])
+def test_addresses_that_are_refused(path, kind, begun):
+    with pytest.raises(kind):
+        cogpu._cogpu.upload_begin(path)
+
+
+@pytest.mark.parametrize("upload_id", ["", "a" * 1024])
+def test_ids_that_are_refused(upload_id, begun, s3):
+    s3.requests()
+    for call in (lambda: cogpu._cogpu.upload_send(address(s3), upload_id, 1, b"a"),
+                 lambda: cogpu._cogpu.upload_complete(address(s3), upload_id, [(1, "a")], 1)):
+        with pytest.raises(cogpu.ArgumentError, match="id"):
+            call()
+    cogpu._cogpu.upload_abort(address(s3), upload_id)
+    assert s3.requests() == []
 
 
 # ---- parts -----------------------------------------------------------------------------------------------------------
