@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -109,14 +110,15 @@ static cogpu_status copy(struct job *job, cogpu_error *error) {
  * nothing comes into the new file. */
 static bool is_in_place(const cogpu_arguments *arguments) {
     struct stat in, out;
-    return !cogpu_name_is_url(arguments->files[0]) && stat(arguments->files[0], &in) == 0 &&
-           stat(arguments->files[1], &out) == 0 && in.st_dev == out.st_dev &&
-           in.st_ino == out.st_ino;
+    return !cogpu_name_is_url(arguments->files[0]) && !cogpu_name_is_url(arguments->files[1]) &&
+           stat(arguments->files[0], &in) == 0 && stat(arguments->files[1], &out) == 0 &&
+           in.st_dev == out.st_dev && in.st_ino == out.st_ino;
 }
 
 static bool has_sidecar(const struct job *job, int index, char name[PATH_MAX]) {
-    int length = snprintf(name, PATH_MAX, "%s%s", job->arguments->files[1], sidecars[index].ending);
-    return length < PATH_MAX && access(name, F_OK) == 0;
+    const char *file = job->arguments->files[1];
+    int length = snprintf(name, PATH_MAX, "%s%s", file, sidecars[index].ending);
+    return !cogpu_name_is_url(file) && length < PATH_MAX && access(name, F_OK) == 0;
 }
 
 static cogpu_status write_file(struct job *job, cogpu_error *error) {
@@ -138,10 +140,8 @@ static cogpu_status write_file(struct job *job, cogpu_error *error) {
     return cogpu_writer_close(writer, &job->written, error);
 }
 
-/* Reader and writer share the context of a device. */
-static void use_device(struct job *job) {
-    if (job->selection.device == COGPU_CPU)
-        return;
+/* Reader and writer share connections and devices. */
+static void use_context(struct job *job) {
     job->taken.profile.context = job->selection.request.context;
     job->taken.profile.device = job->selection.device;
     job->taken.profile.device_index = job->selection.device_index;
@@ -153,7 +153,7 @@ static cogpu_status convert(struct job *job, const cogpu_input *input, cogpu_err
     TRY(cogpu_selection_make(input, job->arguments, &job->selection, error));
     cogpu_status status = cogpu_profile_take(&job->selection, job->arguments, &job->taken, error);
     if (status == COGPU_OK) {
-        use_device(job);
+        use_context(job);
         cogpu_progress_open(&job->progress, row_bytes(job) * job->selection.request.height);
         status = write_file(job, error);
         cogpu_progress_close(&job->progress);
@@ -247,8 +247,9 @@ static int run(const cogpu_arguments *arguments) {
     if (strcmp(arguments->files[1], "-") == 0)
         return cogpu_report_usage("OUT cannot be stdout, since a TIFF is not written from its "
                                   "start to its end; give the name of a file");
-    if (cogpu_name_is_url(arguments->files[1]))
-        return cogpu_report_usage("OUT cannot be a URL; write a file, and upload that");
+    if (cogpu_name_is_url(arguments->files[1]) && strncasecmp(arguments->files[1], "s3://", 5) != 0)
+        return cogpu_report_usage("OUT cannot be a URL but s3://BUCKET/KEY; write a file, and "
+                                  "upload that");
     struct job job = {.arguments = arguments};
     cogpu_input input;
     cogpu_error error;
@@ -275,6 +276,8 @@ const cogpu_command cogpu_cmd_convert = {
         "the GPU from decoding to encoding, and are the same in OUT; what it has no way for, the\n"
         "host does. OUT appears when it is whole; on an error what was there before stays. It\n"
         "may be IN. Another file that it replaces takes with it what stood beside it and would be\n"
-        "read with the new one: OUT.ovr, OUT.msk, OUT.aux.xml.",
+        "read with the new one: OUT.ovr, OUT.msk, OUT.aux.xml. OUT may be s3://BUCKET/KEY: it "
+        "goes\n"
+        "up in parts while it is made, and takes no room here but for overviews, in TMPDIR.",
     .run = run,
 };

@@ -48,9 +48,15 @@ static cogpu_status read_stdin(void **memory, size_t *bytes, cogpu_error *error)
     }
 }
 
-static cogpu_status choose_context(const cogpu_arguments *arguments, const char *file,
-                                   const cogpu_input *first, cogpu_input *input,
-                                   cogpu_error *error) {
+static bool has_url(const cogpu_arguments *arguments) {
+    for (int i = 0; i < 2; i++)
+        if (arguments->files[i] && cogpu_name_is_url(arguments->files[i]))
+            return true;
+    return false;
+}
+
+static cogpu_status choose_context(const cogpu_arguments *arguments, const cogpu_input *first,
+                                   cogpu_input *input, cogpu_error *error) {
     const cogpu_context_options options = {.threads = arguments->threads,
                                            .network = &arguments->network};
     if (first && first->context) {
@@ -58,7 +64,7 @@ static cogpu_status choose_context(const cogpu_arguments *arguments, const char 
         input->shares_context = true;
         return COGPU_OK;
     }
-    if (arguments->device == COGPU_CPU && !cogpu_name_is_url(file))
+    if (arguments->device == COGPU_CPU && !has_url(arguments))
         return COGPU_OK;
     return cogpu_context_open(&options, &input->context, error);
 }
@@ -76,7 +82,7 @@ cogpu_status cogpu_input_open(const cogpu_arguments *arguments, int index, const
                               cogpu_input *input, cogpu_error *error) {
     const char *file = arguments->files[index];
     *input = (cogpu_input){.name = arguments->names[index]};
-    cogpu_status status = choose_context(arguments, file, first, input, error);
+    cogpu_status status = choose_context(arguments, first, input, error);
     if (status == COGPU_OK)
         status = open_input(file, input, error);
     if (status != COGPU_OK)

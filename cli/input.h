@@ -9,7 +9,8 @@
 typedef struct cogpu_input {
     const char *name; /* as it is shown */
     cogpu_file *file;
-    cogpu_context *context; /* for reads: of a URL's connections, or of a device; else NULL */
+    cogpu_context *context; /* of connections, where the command has a URL, or of a device; else
+                             * NULL */
     bool shares_context;    /* with another input, whose it is */
     void *memory;           /* what stdin gave */
 } cogpu_input;

@@ -53,9 +53,10 @@ if(COGPU_HAVE_PROJ)
        ${CMAKE_SOURCE_DIR}/src/image/describe_crs_absent.c)
 endif()
 
-optional(CURL curl/curl.h curl io/http.c io/source_http.c)
+optional(CURL curl/curl.h curl io/http.c io/source_http.c io/s3_object.c io/sink_s3.c api/upload.c)
 if(COGPU_HAVE_CURL)
-  list(APPEND cogpu_left_out ${CMAKE_SOURCE_DIR}/src/io/source_http_absent.c)
+  list(APPEND cogpu_left_out ${CMAKE_SOURCE_DIR}/src/io/source_http_absent.c
+       ${CMAKE_SOURCE_DIR}/src/io/sink_s3_absent.c ${CMAKE_SOURCE_DIR}/src/api/upload_absent.c)
 endif()
 
 set(cli_libraries "")

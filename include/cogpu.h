@@ -158,8 +158,8 @@ typedef struct cogpu_network {
                              * changed meanwhile is an error when its pixels are read, and is right
                              * when it is opened after that */
     int private_addresses;  /* non-zero: addresses of this machine and of local networks may be
-                             * read from. Without it a URL from who knows where cannot reach what
-                             * only this machine can */
+                             * read from and written to. Without it a URL from who knows where cannot
+                             * reach what only this machine can */
     const char *schemes;    /* "https,http,s3" that are allowed */
     const char *ca_file;    /* of certificates that are trusted; the system's */
     /* Of s3:// addresses. What is NULL comes from AWS_REGION, AWS_ENDPOINT_URL, AWS_PROFILE,
@@ -641,16 +641,25 @@ typedef struct cogpu_memory {
 
 COGPU_API void cogpu_memory_release(cogpu_memory *memory);
 
-/* Where a file goes: a path, or memory, or memory of the caller's, or a user's functions.
+/* Where a file goes: a path, an s3:// address, or memory, or memory of the caller's, or a user's
+ * functions.
  *
  * A path's old content stands until the new file is complete, and stands for good where writing
  * fails or the process ends before: the writer fills a file beside it (PATH.HEX.cogpu-part), which
  * takes its place at the end. What a process that was killed has left of such files, the next
  * writer of the same path removes. What stood beside an old file and would be read with the new one
  * (PATH.ovr, .aux.xml, .msk, .msk.ovr) goes with it, as GDAL does. What cannot be put in order
- * before the end goes to files without a name beside it, or in TMPDIR where there is no path. */
+ * before the end goes to files without a name beside it, or in TMPDIR where there is no path.
+ *
+ * An object of S3, "s3://bucket/key", goes up in parts while rows come: level 0 first, header and
+ * overviews last. It is there when all of it is; an old one stands until then. At most four parts
+ * are in memory, of 10 MiB, or of a 9,000th of what the file may take where that is more: a writer
+ * that is faster than the network waits. Where writing fails, no parts stay; where the process is
+ * killed, they do, until the bucket's rules remove them. Settings of the network, and credentials,
+ * are those of the profile's context, or defaults without one. What stands beside an old object
+ * stays. http:// and https:// are for reading alone. */
 typedef struct cogpu_sink {
-    const char *path;
+    const char *path;     /* or an s3:// address */
     int keep_sidecars;    /* non-zero: what stands beside an old file still holds, and stays */
     cogpu_memory *memory; /* filled when the writer is closed; untouched on failure */
     void *buffer;         /* the caller's, of `buffer_bytes`: COGPU_LIMIT where the file needs more;
@@ -848,7 +857,16 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_write(const cogpu_sink *sink,
  *
  * cogpu_writer_put takes them in any order, each once, of all levels: a writer that was put to
  * makes no overviews, and takes no rows. Blocks without bytes are left out. The file is the same as
- * one that was pushed, if the blocks are. */
+ * one that was pushed, if the blocks are.
+ *
+ * Level 0 of a COG, which stands at its end, may stay where it was encoded: of its blocks, of all
+ * of them then, `encoded` is NULL and `bytes` tells how many there are. The sink gets the file up
+ * to where level 0 begins, and cogpu_written counts all of it. What belongs behind are the blocks
+ * by cogpu_frame in their order: tile by tile from the upper left, of each tile all planes, then
+ * its mask.
+ *
+ * cogpu_frame puts around the bytes of a block what a COG has there, COGPU_FRAME_BYTES more. A
+ * block without bytes has none around it, either. */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_encode(const cogpu_profile *profile, uint32_t level,
                                                      cogpu_part part, uint64_t block,
                                                      const cogpu_raster *pixels,
@@ -857,6 +875,8 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_writer_put(cogpu_writer *writer, u
                                                          cogpu_part part, uint64_t block,
                                                          const void *encoded, size_t bytes,
                                                          cogpu_error *error);
+enum { COGPU_FRAME_BYTES = 8 };
+COGPU_API void cogpu_frame(const void *encoded, size_t bytes, void *framed);
 
 /* What those who encode elsewhere must know of the file that a profile makes, by arithmetic alone:
  * its levels, and of each the grid of blocks. COGPU_ABSENT past the last. */
@@ -864,7 +884,9 @@ typedef struct cogpu_outline {
     uint32_t levels;
     uint32_t width, height;
     uint32_t block_width, block_height;
-    uint64_t blocks; /* with those of all planes, without those of masks */
+    uint64_t blocks;     /* with those of all planes, without those of masks */
+    uint64_t most_bytes; /* of all blocks in the file, those of masks and what a COG puts around
+                          * them counted: at most */
 } cogpu_outline;
 
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_profile_outline(const cogpu_profile *profile,
@@ -888,6 +910,42 @@ COGPU_API COGPU_MUST_CHECK cogpu_status
 cogpu_overview_make(const cogpu_profile *profile, uint32_t level, const cogpu_window *window,
                     const cogpu_raster *pixels, const cogpu_raster *mask, cogpu_raster *to,
                     cogpu_raster *to_mask, cogpu_error *error);
+
+/* ---------------------------------------------------------------------------------------------
+ * Objects of S3 that several machines write
+ *
+ * A writer to an s3:// address needs none of this. Here one begins an upload and tells others its
+ * id. Each of them sends parts of the object, in any order, whose numbers tell where they belong,
+ * and tells what the store calls them. One completes the upload: then the object is there, or takes
+ * the place of an old one, and not before. All parts but the last have 5 MiB or more. The store
+ * keeps the parts of an upload that is neither completed nor aborted, and wants to be paid.
+ *
+ * `context` has the settings of the network, and connections; NULL means defaults. Any thread, and
+ * any machine: each has its own credentials, which are not in the id.
+ */
+
+enum { COGPU_S3_PARTS_MAX = 10000, COGPU_S3_UPLOAD_BYTES = 1024, COGPU_S3_ETAG_BYTES = 128 };
+
+typedef struct cogpu_s3_part {
+    uint32_t number; /* 1 to COGPU_S3_PARTS_MAX; some may be left out */
+    char etag[COGPU_S3_ETAG_BYTES];
+} cogpu_s3_part;
+
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_upload_begin(const char *address,
+                                                           cogpu_context *context,
+                                                           char upload[COGPU_S3_UPLOAD_BYTES],
+                                                           cogpu_error *error);
+/* Returns when the store has it. A number that was sent before is replaced. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_upload_send(const char *address, const char *upload,
+                                                          cogpu_context *context, uint32_t number,
+                                                          const void *from, size_t bytes,
+                                                          cogpu_s3_part *part, cogpu_error *error);
+/* Of parts by ascending numbers, `bytes` in all. Where it fails, the upload is aborted. */
+COGPU_API COGPU_MUST_CHECK cogpu_status
+cogpu_upload_complete(const char *address, const char *upload, cogpu_context *context,
+                      const cogpu_s3_part *parts, size_t count, uint64_t bytes, cogpu_error *error);
+/* As far as the store can be reached. What is sent meanwhile may stay: wait for it before. */
+COGPU_API void cogpu_upload_abort(const char *address, const char *upload, cogpu_context *context);
 
 /* ---------------------------------------------------------------------------------------------
  * Checking

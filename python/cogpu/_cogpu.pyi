@@ -6,6 +6,7 @@ Devices are named "cpu", "cuda", "cuda:N", "emu", "emu:N"; without a number it i
 first), __cuda_array_interface__ or __array_interface__, or is a buffer; 2-D ones are one band.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 class Array:
@@ -67,18 +68,29 @@ def read_many(requests: list[tuple[File, dict[str, Any]]]) -> list[Array]:
 
 class Writer:
     def __init__(self, target: object, profile: dict[str, Any]) -> None:
-        """A path, None for memory, or an object with write (and seek, where it has one and seekable() is true; else in order). The profile has the fields of
+        """A path or s3:// address, None for memory, or an object with write (and seek, where it has one and seekable() is true; else in order). The profile has the fields of
         cogpu_profile by name; enums as words; `nodata` a text; items as in File.items; `device` as above."""
     def push(self, rows: object, mask: object = None, stream: int | None = None) -> None: ...
-    def put(self, level: int, part: str, block: int, data: object) -> None: ...
+    def put(self, level: int, part: str, block: int, data: object) -> None:
+        """`data` is a buffer; or an int, of all blocks of level 0 of a COG: so many bytes stay elsewhere, and the target gets the file up to
+        where level 0 begins."""
     def close(self) -> dict[str, Any]:
         """Fields of cogpu_written; "memory" a read-only buffer where the target was None."""
     def abort(self) -> None: ...
 
 def outline(profile: dict[str, Any]) -> list[dict[str, int]]: ...
 def encode(profile: dict[str, Any], level: int, part: str, block: int, pixels: object) -> bytes: ...
+def frame(blocks: Sequence[bytes]) -> bytes:
+    """Blocks of a COG as they follow each other in the file."""
 def overview_needs(profile: dict[str, Any], level: int, window: tuple[int, int, int, int]) -> tuple[int, int, int, int]: ...
 def overview_make(profile: dict[str, Any], level: int, window: tuple[int, int, int, int], pixels: object, mask: object = None) -> tuple[Array, Array | None]: ...
+
+# Objects of S3 that several processes write, each by its own context's settings and credentials: see cogpu.h.
+def upload_begin(address: str) -> str: ...
+def upload_send(address: str, upload: str, number: int, data: object) -> str:
+    """The part's ETag."""
+def upload_complete(address: str, upload: str, parts: Sequence[tuple[int, str]], bytes: int) -> None: ...
+def upload_abort(address: str, upload: str) -> None: ...
 
 def version() -> str: ...
 def devices() -> list[dict[str, Any]]: ...

@@ -3,7 +3,8 @@
 The workers compute the array, encode its blocks, make the overviews of the pixels that they hold and encode these too.
 The process that calls gets encoded blocks alone, in whatever order they come, and puts the file together: so the file
 lies where the caller's paths and objects mean something, and workers need no file system in common. They come by way of
-the scheduler, unless the client is one with direct_to_workers=True.
+the scheduler, unless the client is one with direct_to_workers=True. Of a COG that goes to S3 workers send most
+themselves, and the caller gets no more than sizes of it: see dask_upload.py.
 
 Each level is cut into regions of whole blocks, about as large as the array's chunks. A region of the next level is made
 of pieces, and a piece where the region lies that it is the overview of: so a quarter of the pixels travels, at most,
@@ -24,7 +25,7 @@ from dask._task_spec import Alias, convert_legacy_graph
 from dask.core import flatten, literal
 from distributed.worker import thread_state
 
-from . import _cogpu
+from . import _cogpu, dask_upload
 from .dask_steps import Steps
 from .dask_write import merged_graph, rows_by_step, with_mask
 
@@ -37,18 +38,27 @@ def write(plan, array, target, client, streaming_buffer_bytes, report):
     # Encoders of the host on all workers, whatever devices they have: the file is the same.
     profile = {name: value for name, value in plan.profile.items() if name != "device"}
     limit = streaming_buffer_bytes // HELD_AT_ONCE * max(len(client.nthreads()), 1)
-    work = Work(plan, profile, array, limit)
-    writer = _cogpu.Writer(target, profile)
+    upload = dask_upload.begin(target, profile)
+    if upload is None:
+        return _put_together(Work(plan, profile, array, limit), target, client, report)
+    with dask_upload.aborted_on_failure(upload, client), dask_upload.Head(upload) as head:
+        written = _put_together(Work(plan, profile, array, limit, upload), head, client, report)
+        head.complete(written["bytes"])
+    return written
+
+
+def _put_together(work, target, client, report):
+    writer = _cogpu.Writer(target, work.profile)
     try:
         with _outside_the_pool():
-            _put_all(writer, work, client, report)
+            _put_all(writer, target, work, client, report)
     except BaseException:
         writer.abort()
         raise
     return writer.close()
 
 
-def _put_all(writer, work, client, report):
+def _put_all(writer, target, work, client, report):
     def submit(graph, keys):
         return client.get(graph, keys, sync=False, fifo_timeout=0)
 
@@ -56,17 +66,20 @@ def _put_all(writer, work, client, report):
     for futures in itertools.chain(work.steps().results(submit, keep=lambda future: future), [None]):
         under_way.append(futures)
         if len(under_way) > 1:
-            _put_step(writer, client, under_way.popleft())
+            _put_step(writer, target, client, under_way.popleft())
             done += 1
             report(work.rows_after[done], work.rows_after[-1])
 
 
-def _put_step(writer, client, futures):
+def _put_step(writer, target, client, futures):
     coming = distributed.as_completed(futures)
     futures.clear()  # so that a worker forgets what has been put
     for batch in coming.batches():
-        for level, part, block, data in itertools.chain.from_iterable(client.gather(list(batch))):
-            writer.put(level, part, block, data)
+        for result in itertools.chain.from_iterable(client.gather(list(batch))):
+            if isinstance(result, dask_upload.Part):
+                target.take(result)
+            else:
+                writer.put(*result)
 
 
 @contextlib.contextmanager
@@ -113,26 +126,34 @@ def _overlap(one, other):
 class Work:
     """All tasks of a file: `graph`, and for each step what it encodes and what it makes ready for later ones."""
 
-    def __init__(self, plan, profile, array, limit):
+    def __init__(self, plan, profile, array, limit, upload=None):
         self.profile, self.levels = profile, _cogpu.outline(profile)
         self.token = uuid.uuid4().hex
         self.profile_key = f"profile-{self.token}"
-        self.step_of = {}
+        self.step_of, self.results = {}, set()
         grid = self._first_level(plan, array, limit)
         for level in range(len(self.levels)):
             if level:
                 grid = self._next_level(level, grid)
-            self._encode(level, grid)
+            stays = upload is not None and level == 0
+            encoded = self._encode(level, grid, self._add if stays else self._add_result)
+            if stays:
+                self._upload(encoded, upload)
 
     def steps(self):
-        encoded, cells = ([[] for _ in self.rows_after[1:]] for _ in range(2))
+        results, others = ([[] for _ in self.rows_after[1:]] for _ in range(2))
         for key, step in self.step_of.items():
-            (encoded if key[0].startswith("encode-") else cells)[step].append(key)
-        return Steps(self.graph, encoded, ahead=cells)
+            (results if key in self.results else others)[step].append(key)
+        return Steps(self.graph, results, ahead=others)
 
     def _add(self, key, step, *task):
         self.graph[key] = task
         self.step_of[key] = step
+
+    def _add_result(self, key, step, *task):
+        """One that comes to the caller."""
+        self._add(key, step, *task)
+        self.results.add(key)
 
     def _name(self, kind, level):
         return f"{kind}-{level}-{self.token}"
@@ -191,12 +212,37 @@ class Work:
             self._add(part, self.step_of[key], cut, key, down, across)
         return part
 
-    def _encode(self, level, grid):
-        outline = self.levels[level]
+    def _encode(self, level, grid, add):
+        outline, encoded = self.levels[level], dataclasses.replace(grid, name=self._name("encode", level))
         for key, down, across in grid.cells():
             block = down.start // outline["block_height"], across.start // outline["block_width"]
-            encoded = (self._name("encode", level), *key[1:])
-            self._add(encoded, self.step_of[key], encode, self.profile_key, outline, level, block, key)
+            add((encoded.name, *key[1:]), self.step_of[key], encode, self.profile_key, outline, level, block, key)
+        return encoded
+
+    def _upload(self, encoded, upload):
+        """Level 0 is packed and sent, a row of blocks after the other."""
+        upload_key, left = f"upload-{self.token}", None
+        self.graph[upload_key] = (literal(upload),)
+        for key, _, _ in encoded.cells():
+            self._add_result((self._name("sizes", 0), *key[1:]), self.step_of[key], dask_upload.sizes, key)
+        for i, down in enumerate(encoded.rows):
+            regions = [(encoded.name, i, j) for j in range(len(encoded.columns))]
+            rows = range(-(-(down.stop - down.start) // self.levels[0]["block_height"]))
+            for row in rows:
+                is_last = down is encoded.rows[-1] and row == rows[-1]
+                left = self._pack(upload_key, left, regions, row, len(rows), is_last)
+
+    def _pack(self, upload_key, left, regions, row, rows, is_last):
+        """A row of these regions' blocks, behind what the row before has left. Returns the key of what it leaves."""
+        step, (_, i, _) = self.step_of[regions[0]], regions[0]
+        pieces = [(self._name("framed", 0), *key[1:], row) for key in regions]
+        for piece, key in zip(pieces, regions, strict=True):
+            self._add(piece, step, dask_upload.framed, key, row, rows)
+        packed, sent, left_here = ((self._name(kind, 0), i, row) for kind in ("pack", "send", "left"))
+        self._add(packed, step, dask_upload.pack, upload_key, left, pieces, is_last)
+        self._add_result(sent, step, dask_upload.send, upload_key, packed)
+        self._add(left_here, step, dask_upload.left_of, packed)
+        return left_here
 
 
 def _renamed(arrays, token):

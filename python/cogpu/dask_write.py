@@ -31,7 +31,7 @@ def write(plan, target, *, streaming_buffer_bytes, report=None):
     plan
         A `write.Plan`.
     target
-        A path, None for memory, or an object with write.
+        A path or s3:// address, None for memory, or an object with write.
     streaming_buffer_bytes
         About how many bytes of pixels are held at once, on a cluster by each worker; but at least some rows of chunks
         and of blocks.

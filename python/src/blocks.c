@@ -23,7 +23,8 @@ static PyObject *outline_dict(const cogpu_outline *outline) {
     static const struct field fields[] = {
         FIELD(cogpu_outline, levels, FIELD_U32),       FIELD(cogpu_outline, width, FIELD_U32),
         FIELD(cogpu_outline, height, FIELD_U32),       FIELD(cogpu_outline, block_width, FIELD_U32),
-        FIELD(cogpu_outline, block_height, FIELD_U32), FIELD(cogpu_outline, blocks, FIELD_U64)};
+        FIELD(cogpu_outline, block_height, FIELD_U32), FIELD(cogpu_outline, blocks, FIELD_U64),
+        FIELD(cogpu_outline, most_bytes, FIELD_U64)};
     return fields_dict(fields, FIELD_COUNT(fields), outline);
 }
 
@@ -86,6 +87,37 @@ static PyObject *encode(PyObject *module, PyObject *arguments, PyObject *keyword
     raster_drop(&taken);
     profile_release(&given);
     return bytes;
+}
+
+/* ---- frame ----------------------------------------------------------------------------------- */
+
+static Py_ssize_t framed_bytes(Py_ssize_t bytes) {
+    return bytes ? bytes + COGPU_FRAME_BYTES : 0;
+}
+
+static PyObject *frame_all(PyObject *blocks) {
+    Py_ssize_t bytes = 0, count = PyTuple_Size(blocks), end = 0, size;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *block = PyTuple_GetItem(blocks, i);
+        if (!PyBytes_Check(block))
+            return raise_type("a block", "bytes", block), NULL;
+        bytes += framed_bytes(PyBytes_Size(block));
+    }
+    PyObject *framed = PyBytes_FromStringAndSize(NULL, bytes);
+    char *to = framed ? PyBytes_AsString(framed) : NULL, *from;
+    for (Py_ssize_t i = 0; to && i < count; i++, end += framed_bytes(size)) {
+        PyBytes_AsStringAndSize(PyTuple_GetItem(blocks, i), &from, &size);
+        cogpu_frame(from, (size_t)size, to + end);
+    }
+    return framed;
+}
+
+static PyObject *frame(PyObject *module, PyObject *given) {
+    (void)module;
+    PyObject *blocks = members_of(given, "blocks", -1);
+    PyObject *framed = blocks ? frame_all(blocks) : NULL;
+    Py_XDECREF(blocks);
+    return framed;
 }
 
 /* ---- overviews ------------------------------------------------------------------------------- */
@@ -208,6 +240,7 @@ static PyMethodDef functions[] = {
     {"outline", outline, METH_O, "outline(profile): the grid of blocks of each level."},
     {"encode", KEYWORDS(encode),
      "encode(profile, level, part, block, pixels): the stored bytes of one block."},
+    {"frame", frame, METH_O, "frame(blocks): their bytes as they follow each other in a COG."},
     {"overview_needs", KEYWORDS(overview_needs),
      "overview_needs(profile, level, window): the window of the level before that it is made of."},
     {"overview_make", KEYWORDS(overview_make),

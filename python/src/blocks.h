@@ -17,7 +17,7 @@ struct block {
 /* Both return false with an exception. */
 bool block_parse(PyObject *level, PyObject *part, PyObject *index, struct block *block);
 
-/* outline, encode, overview_needs, overview_make */
+/* outline, encode, frame, overview_needs, overview_make */
 bool blocks_add(PyObject *module);
 
 #endif

@@ -6,8 +6,7 @@
 
 #include <Python.h>
 
-/* writer.c: Writer, outline, encode, overview_needs and overview_make; 0, or -1 with an exception.
- */
+/* writer.c: Writer, and the functions of blocks.h and upload.h; 0, or -1 with an exception. */
 int cogpu_python_add_writer(PyObject *module);
 
 #endif

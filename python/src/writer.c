@@ -8,6 +8,7 @@
 #include "profile.h"
 #include "raster.h"
 #include "sink.h"
+#include "upload.h"
 
 #include <unistd.h>
 
@@ -151,14 +152,15 @@ static PyObject *push(PyObject *object, PyObject *arguments, PyObject *keywords)
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-static PyObject *put_bytes(writer_object *self, const struct block *block, const Py_buffer *data) {
+static PyObject *put_bytes(writer_object *self, const struct block *block, const void *data,
+                           size_t bytes) {
     cogpu_error error;
     cogpu_status status;
     if (!begin(self))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-        status = cogpu_writer_put(self->writer, block->level, block->part, block->index, data->buf,
-                                  (size_t)data->len, &error);
+        status = cogpu_writer_put(self->writer, block->level, block->part, block->index, data,
+                                  bytes, &error);
     Py_END_ALLOW_THREADS
     if (status != COGPU_OK)
         return fail(self, &error);
@@ -170,13 +172,19 @@ static PyObject *put(PyObject *object, PyObject *arguments, PyObject *keywords) 
     static char *names[] = {"level", "part", "block", "data", NULL};
     PyObject *level, *part, *index, *data;
     struct block block;
+    uint64_t bytes;
     Py_buffer view;
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOO:put", names, &level, &part, &index,
                                      &data) ||
-        !block_parse(level, part, index, &block) ||
-        PyObject_GetBuffer(data, &view, PyBUF_SIMPLE) < 0)
+        !block_parse(level, part, index, &block))
         return NULL;
-    PyObject *answer = put_bytes((writer_object *)object, &block, &view);
+    if (PyLong_Check(data)) /* as many stay where they were encoded */
+        return number_u64(data, "data", &bytes)
+                   ? put_bytes((writer_object *)object, &block, NULL, (size_t)bytes)
+                   : NULL;
+    if (PyObject_GetBuffer(data, &view, PyBUF_SIMPLE) < 0)
+        return NULL;
+    PyObject *answer = put_bytes((writer_object *)object, &block, view.buf, (size_t)view.len);
     PyBuffer_Release(&view);
     return answer;
 }
@@ -245,7 +253,9 @@ static void dealloc(PyObject *object) {
 
 static PyMethodDef methods[] = {
     {"push", KEYWORDS(push), "push(rows, mask=None, stream=None): the next rows, (band, y, x)."},
-    {"put", KEYWORDS(put), "put(level, part, block, data): a block that encode has made."},
+    {"put", KEYWORDS(put),
+     "put(level, part, block, data): a block that encode has made, or its size where it "
+     "stays there."},
     {"close", close_writer, METH_NOARGS, "Completes the file and says what was written."},
     {"abort", abort_writer, METH_NOARGS, "Leaves no file. Nothing where the writer is closed."},
     {NULL, NULL, 0, NULL}};
@@ -271,6 +281,8 @@ static bool add_type(PyObject *module) {
 }
 
 int cogpu_python_add_writer(PyObject *module) {
-    return add_type(module) && sink_add_type(module) && blocks_add(module) && gil_watch_end() ? 0
-                                                                                              : -1;
+    return add_type(module) && sink_add_type(module) && blocks_add(module) && upload_add(module) &&
+                   gil_watch_end()
+               ? 0
+               : -1;
 }

@@ -22,7 +22,8 @@ cogpu_status cogpu_profile_outline(const cogpu_profile *profile, uint32_t level,
                                .height = grid->height,
                                .block_width = grid->block_width,
                                .block_height = is_one_strip ? grid->height : grid->block_height,
-                               .blocks = (uint64_t)grid->across * grid->down * plan.planes};
+                               .blocks = (uint64_t)grid->across * grid->down * plan.planes,
+                               .most_bytes = cogpu_level_most(&plan, grid)};
     return COGPU_OK;
 }
 

@@ -13,6 +13,7 @@
 #include "api/writer.h"
 
 #include "base/checked.h"
+#include "io/url.h"
 
 #include <assert.h>
 #include <string.h>
@@ -100,6 +101,7 @@ static cogpu_status open_threads(cogpu_writer *writer, const cogpu_profile *prof
 
 static cogpu_status open_writer(cogpu_writer *writer, const cogpu_sink *sink,
                                 const cogpu_profile *profile, cogpu_error *error) {
+    cogpu_http *http = NULL;
     TRY(cogpu_plan_write(profile, &writer->plan, error));
     writer->device = profile->device;
     writer->device_index = profile->device_index;
@@ -108,7 +110,9 @@ static cogpu_status open_writer(cogpu_writer *writer, const cogpu_sink *sink,
     TRY(cogpu_writer_plan_shrinks(writer, profile, error));
     TRY(open_threads(writer, profile, error));
     TRY(cogpu_writer_open_line(writer, error));
-    TRY(cogpu_out_open(sink, &writer->out, error));
+    if (sink->path && cogpu_url_is(sink->path))
+        TRY(cogpu_context_http(profile->context, &http, error));
+    TRY(cogpu_out_open(sink, http, &writer->out, error));
     cogpu_out_expect(writer->out, writer->most);
     return cogpu_writer_open_rows(writer, error);
 }
@@ -254,7 +258,10 @@ static cogpu_status close_gap(cogpu_writer *writer, cogpu_error *error) {
     assert(at <= writer->gap_end);
     const uint64_t gap = writer->gap_end - at;
     TRY(cogpu_out_room(writer->out, at, (size_t)(gap + bytes), &room, error));
-    cogpu_writer_move_down(writer, room, (size_t)gap, (size_t)bytes);
+    if (room)
+        cogpu_writer_move_down(writer, room, (size_t)gap, (size_t)bytes);
+    else
+        cogpu_out_move_down(writer->out, writer->gap_end, at);
     move_places(&level->pixels, blocks * writer->plan.planes, 0 - gap);
     if (writer->plan.has_mask)
         move_places(&level->masks, blocks, 0 - gap);

@@ -96,6 +96,16 @@ cogpu_status cogpu_encode(const cogpu_profile *profile, uint32_t level, cogpu_pa
     return status;
 }
 
+/* ---- around a block ------------------------------------------------------------------------ */
+
+void cogpu_frame(const void *encoded, size_t bytes, void *framed) {
+    uint8_t *payload = (uint8_t *)framed + COGPU_LEADER;
+    if (bytes == 0)
+        return;
+    memcpy(payload, encoded, bytes);
+    cogpu_frame_block(payload, bytes);
+}
+
 /* ---- put ----------------------------------------------------------------------------------- */
 
 static cogpu_status open_put(cogpu_writer *writer, cogpu_error *error) {
@@ -124,10 +134,27 @@ static cogpu_status spill_block(cogpu_writer *writer, struct cogpu_new_level *le
     if (!writer->plan.is_cog)
         return cogpu_spill_add(level->spill, encoded, bytes, offset, error);
     TRY(cogpu_seat_room(&berth->memory, &berth->room, writer->line.berth_bytes, error));
-    memcpy(berth->memory + COGPU_LEADER, encoded, bytes);
-    cogpu_frame_block(berth->memory + COGPU_LEADER, bytes);
-    return cogpu_spill_add(level->spill, berth->memory, COGPU_LEADER + bytes + COGPU_TRAILER,
-                           offset, error);
+    cogpu_frame(encoded, bytes, berth->memory);
+    return cogpu_spill_add(level->spill, berth->memory, bytes + COGPU_FRAME_BYTES, offset, error);
+}
+
+/* Of level 0 all is here, or all stands elsewhere: nothing else can follow what the sink gets. */
+static cogpu_status check_elsewhere(cogpu_writer *writer, uint32_t number, bool is_elsewhere,
+                                    cogpu_error *error) {
+    if (is_elsewhere && (number > 0 || !writer->plan.is_cog))
+        return cogpu_fail(
+            error, COGPU_ARGUMENT,
+            "only blocks of level 0 of a COG may stay elsewhere: those of level %u of "
+            "this %s need their bytes",
+            number, writer->plan.is_cog ? "COG" : "file, which is none,");
+    if (number > 0)
+        return COGPU_OK;
+    *(is_elsewhere ? &writer->is_elsewhere : &writer->is_here) = true;
+    if (writer->is_elsewhere && writer->is_here)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "some blocks of level 0 came with their bytes and others stay elsewhere: "
+                          "all of them, or none");
+    return COGPU_OK;
 }
 
 static cogpu_status put(cogpu_writer *writer, uint32_t number, cogpu_part part, uint64_t index,
@@ -141,7 +168,7 @@ static cogpu_status put(cogpu_writer *writer, uint32_t number, cogpu_part part, 
     if (places->spilled[index])
         return cogpu_fail(error, COGPU_ARGUMENT, "block %llu of level %u was put before",
                           (unsigned long long)index, number);
-    if (bytes > writer->plan.most_block_bytes || (bytes > 0 && !encoded))
+    if (bytes > writer->plan.most_block_bytes)
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "%zu bytes cannot be a block of this profile, which has %llu at most",
                           bytes, (unsigned long long)writer->plan.most_block_bytes);
@@ -154,6 +181,9 @@ static cogpu_status put(cogpu_writer *writer, uint32_t number, cogpu_part part, 
     writer->written.blocks++;
     writer->written.sparse_blocks += bytes == 0;
     if (bytes == 0)
+        return COGPU_OK;
+    TRY(check_elsewhere(writer, number, !encoded, error));
+    if (!encoded)
         return COGPU_OK;
     TRY(spill_block(writer, level, encoded, bytes, &offset, error));
     places->spilled[index] = offset + 1;
@@ -222,6 +252,7 @@ cogpu_status cogpu_writer_place_put(cogpu_writer *writer, struct cogpu_new_level
 cogpu_status cogpu_writer_copy_put(cogpu_writer *writer, struct cogpu_new_level *level,
                                    cogpu_error *error) {
     struct walk walk = {&writer->plan, level, 0};
+    const bool is_elsewhere = level == writer->levels && writer->is_elsewhere;
     struct cogpu_places *places;
     uint64_t index;
     bool is_mask;
@@ -229,8 +260,9 @@ cogpu_status cogpu_writer_copy_put(cogpu_writer *writer, struct cogpu_new_level 
         uint64_t bytes = framed_bytes(&writer->plan, places->bytes[index]);
         if (bytes == 0)
             continue;
-        TRY(cogpu_spill_copy(level->spill, places->spilled[index] - 1, bytes, writer->out,
-                             writer->end, error));
+        if (!is_elsewhere)
+            TRY(cogpu_spill_copy(level->spill, places->spilled[index] - 1, bytes, writer->out,
+                                 writer->end, error));
         writer->end += bytes;
     }
     return COGPU_OK;

@@ -118,8 +118,8 @@ static cogpu_status open_places(cogpu_writer *writer, uint64_t blocks, struct co
     return cogpu_arena_take(&writer->arena, blocks, sizeof *places->bytes, &places->bytes, error);
 }
 
-/* A COG in memory: level 0 goes where it stands if all overviews take the most that they may, and
- * is moved at the end. So there is no second place for it. */
+/* A COG in memory, or to S3: level 0 goes where it stands if all overviews take the most that they
+ * may, and is moved at the end. So there is no second place for it. */
 static void leave_gap(cogpu_writer *writer) {
     const cogpu_write_plan *plan = &writer->plan;
     uint64_t end = writer->end, most = 0;
@@ -127,7 +127,7 @@ static void leave_gap(cogpu_writer *writer) {
     for (uint32_t i = 1; i < plan->level_count; i++)
         is_good &= checked_add(end, cogpu_level_most(plan, &plan->levels[i]), &end);
     is_good &= checked_add(end, cogpu_level_most(plan, &plan->levels[0]), &most);
-    if (!is_good || !cogpu_out_holds(writer->out, most) ||
+    if (!is_good || !cogpu_out_takes_gap(writer->out, most) ||
         (most > UINT32_MAX && !plan->is_bigtiff)) /* what is written counts from the first byte */
         return;
     writer->spills_at = writer->end;

@@ -122,6 +122,8 @@ struct cogpu_writer {
     uint32_t seat_count;
     struct cogpu_line line;
     bool is_put; /* blocks come from elsewhere, and in any order */
+    bool is_here,
+        is_elsewhere; /* of these, where those of level 0 are whose bytes count: not both */
     cogpu_written written;
     cogpu_status failed; /* what a push came to: nothing goes on after a failure */
 };

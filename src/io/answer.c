@@ -472,16 +472,6 @@ static cogpu_answer_verdict judge_status(const cogpu_answer *answer, const cogpu
     case 307:
     case 308:
         return judge_redirect(answer, asked, error);
-    case 408:
-    case 425:
-    case 429:
-    case 500:
-    case 502:
-    case 503:
-    case 504:
-        cogpu_fail(error, COGPU_IO, "the server fails or is busy (%u); try again later: %s",
-                   (unsigned)answer->status, asked->url);
-        return COGPU_ANSWER_RETRY;
     case 412:
         return judge_change(error, asked);
     case 416:
@@ -491,10 +481,17 @@ static cogpu_answer_verdict judge_status(const cogpu_answer *answer, const cogpu
     }
 }
 
-cogpu_answer_verdict cogpu_answer_judge(const cogpu_answer *answer, const cogpu_asked *asked,
-                                        cogpu_error *error) {
-    assert(asked->bytes > 0 && asked->offset <= INT64_MAX &&
-           asked->bytes <= INT64_MAX - asked->offset);
+static bool is_passing(uint32_t status) {
+    static const uint32_t passing[] = {408, 425, 429, 500, 502, 503, 504};
+    for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
+        if (status == passing[i])
+            return true;
+    return false;
+}
+
+/* What is no answer to any question: GOOD where it is one. */
+static cogpu_answer_verdict judge_server(const cogpu_answer *answer, const cogpu_asked *asked,
+                                         cogpu_error *error) {
     if (answer->header_bytes >= COGPU_HEADERS_BYTES_MAX)
         return bad(error, asked, COGPU_IO, "the server sends more than 128 KiB of headers");
     if (!answer->has_ended || (answer->status >= 100 && answer->status < 200)) {
@@ -502,7 +499,36 @@ cogpu_answer_verdict cogpu_answer_judge(const cogpu_answer *answer, const cogpu_
                    asked->url);
         return COGPU_ANSWER_RETRY;
     }
-    return judge_status(answer, asked, error);
+    if (is_passing(answer->status)) {
+        cogpu_fail(error, COGPU_IO, "the server fails or is busy (%u); try again later: %s",
+                   (unsigned)answer->status, asked->url);
+        return COGPU_ANSWER_RETRY;
+    }
+    return COGPU_ANSWER_GOOD;
+}
+
+cogpu_answer_verdict cogpu_answer_judge(const cogpu_answer *answer, const cogpu_asked *asked,
+                                        cogpu_error *error) {
+    assert(asked->bytes > 0 && asked->offset <= INT64_MAX &&
+           asked->bytes <= INT64_MAX - asked->offset);
+    cogpu_answer_verdict verdict = judge_server(answer, asked, error);
+    return verdict == COGPU_ANSWER_GOOD ? judge_status(answer, asked, error) : verdict;
+}
+
+cogpu_answer_verdict cogpu_answer_judge_call(const cogpu_answer *answer, const char *url,
+                                             cogpu_error *error) {
+    const cogpu_asked asked = {.url = url};
+    cogpu_answer_verdict verdict = judge_server(answer, &asked, error);
+    if (verdict != COGPU_ANSWER_GOOD)
+        return verdict;
+    if (answer->status >= 300) {
+        cogpu_fail(error, answer->status == 404 ? COGPU_ABSENT : COGPU_IO,
+                   "the server does not do it (%u); are bucket, region, endpoint and credentials "
+                   "right: %s",
+                   (unsigned)answer->status, url);
+        return COGPU_ANSWER_BAD;
+    }
+    return answer->fault ? judge_fault(answer, &asked, error) : COGPU_ANSWER_GOOD;
 }
 
 bool cogpu_answer_bytes(const cogpu_answer *answer, uint64_t *bytes) {

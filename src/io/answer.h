@@ -1,7 +1,8 @@
 /*
- * What a server says to a GET of one range of bytes (Range, and after the first also If-Match): its
- * status line and headers, line by line, become a verdict; and how long to wait before the next
- * try. Nothing here knows a connection, so all that a server can say is tested without one.
+ * What a server says to a GET of one range of bytes (Range, and after the first also If-Match), or
+ * to a request that changes something: its status line and headers, line by line, become a verdict;
+ * and how long to wait before the next try. Nothing here knows a connection, so all that a server
+ * can say is tested without one.
  *
  * The server is not trusted: what it says is kept within fixed limits, and what is broken or
  * contradicts itself is an error, never a guess. No text of a server gets into a message.
@@ -75,6 +76,10 @@ bool cogpu_answer_line(cogpu_answer *answer, const char *line, size_t bytes);
 /* Once the headers are there, or none come any more. */
 cogpu_answer_verdict cogpu_answer_judge(const cogpu_answer *answer, const cogpu_asked *asked,
                                         cogpu_error *error);
+/* The same for a request that does something else than read, where any 2xx is GOOD. `url` as in
+ * cogpu_asked. */
+cogpu_answer_verdict cogpu_answer_judge_call(const cogpu_answer *answer, const char *url,
+                                             cogpu_error *error);
 
 /* Bytes that the body of a GOOD or WHOLE answer has; false where it does not say. */
 bool cogpu_answer_bytes(const cogpu_answer *answer, uint64_t *bytes);

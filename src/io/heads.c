@@ -130,3 +130,14 @@ void cogpu_heads_drop(cogpu_heads *heads, const char *name) {
     drop(heads, name);
     pthread_mutex_unlock(&heads->lock);
 }
+
+void cogpu_heads_drop_url(cogpu_heads *heads, const char *url) {
+    const size_t bytes = strlen(url);
+    pthread_mutex_lock(&heads->lock);
+    for (uint32_t i = heads->count; i-- > 0;) {
+        const char *name = heads->entries[i].name;
+        if (strncmp(name, url, bytes) == 0 && name[bytes] == '\n')
+            take_out(heads, i);
+    }
+    pthread_mutex_unlock(&heads->lock);
+}

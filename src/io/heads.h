@@ -28,11 +28,13 @@ typedef struct cogpu_head {
 cogpu_heads *cogpu_heads_open(double seconds);
 void cogpu_heads_close(cogpu_heads *heads); /* NULL is allowed */
 
-/* `name` is the URL and for whom it is asked, secrets among it: they are wiped when they go. Times
- * are seconds of a clock that never goes back. */
+/* `name` is the URL, a line break, and for whom it is asked, secrets among it: they are wiped when
+ * they go. Times are seconds of a clock that never goes back. */
 void cogpu_heads_keep(cogpu_heads *heads, const char *name, double now, const cogpu_head *head);
 /* The data is a copy of the caller's own. False where there is none. */
 bool cogpu_heads_find(cogpu_heads *heads, const char *name, double now, cogpu_head *head);
 void cogpu_heads_drop(cogpu_heads *heads, const char *name);
+/* Whoever asked: the file has changed. */
+void cogpu_heads_drop_url(cogpu_heads *heads, const char *url);
 
 #endif

@@ -19,7 +19,7 @@ enum {
     REDIRECTS_MOST = 5,
     POLL_MS = 1000,
     HEADER_BYTES = 1200,
-    PAGE_BYTES = 64 << 10 /* of an error page, which is thrown away */
+    PAGE_BYTES = 64 << 10 /* of what is no file */
 };
 
 /* What the thread holds for a request: a handle of libcurl, and how far it is. */
@@ -118,6 +118,10 @@ static void judge(http_try *self) {
         return;
     self->is_judged = true;
     self->is_forbidden = self->is_forbidden || !is_allowed_peer(self);
+    if (request->call) {
+        self->verdict = cogpu_answer_judge_call(&request->answer, asked.url, &request->error);
+        return;
+    }
     self->verdict = cogpu_answer_judge(&request->answer, &asked, &request->error);
     bool is_known = cogpu_answer_bytes(&request->answer, &bytes);
     if (self->verdict == COGPU_ANSWER_WHOLE && request->may_be_whole && is_known &&
@@ -141,6 +145,14 @@ static size_t take_header(char *line, size_t size, size_t count, void *argument)
     return size * count;
 }
 
+/* What a call answers, as far as it has room. */
+static void take_text(cogpu_http_request *request, const char *data, size_t bytes) {
+    size_t room = request->bytes - request->got;
+    size_t kept = bytes < room ? bytes : room;
+    memcpy(request->to + request->got, data, kept);
+    request->got += kept;
+}
+
 /* Fewer bytes taken than given ends the transfer. */
 static size_t take_body(char *data, size_t size, size_t count, void *argument) {
     http_try *self = argument;
@@ -149,7 +161,9 @@ static size_t take_body(char *data, size_t size, size_t count, void *argument) {
     judge(self);
     if (self->is_forbidden || self->is_over)
         return 0;
-    if (self->verdict != COGPU_ANSWER_GOOD) {
+    if (request->call)
+        take_text(request, data, bytes);
+    if (request->call || self->verdict != COGPU_ANSWER_GOOD) {
         self->page += bytes;
         return self->page > PAGE_BYTES ? 0 : bytes;
     }
@@ -182,10 +196,10 @@ static bool add_header(http_try *self, const char *name, const char *value) {
 /* Signatures hold for a few minutes: each try has its own. */
 static bool add_signature(http_try *self) {
     const cogpu_http_target *target = self->request->target;
-    const cogpu_s3_request request = {.method = "GET", .query = ""};
+    const cogpu_s3_request read = {.method = "GET", .query = ""}, *call = self->request->call;
     cogpu_s3_headers headers;
     bool is_added = true;
-    cogpu_s3_sign(target->place, target->credentials, &request, time(NULL), &headers);
+    cogpu_s3_sign(target->place, target->credentials, call ? call : &read, time(NULL), &headers);
     for (size_t i = 0; i < headers.count; i++)
         is_added = is_added && add_line(self, headers.lines[i]);
     cogpu_s3_headers_wipe(&headers);
@@ -201,6 +215,11 @@ static bool add_credentials(http_try *self) {
         return add_signature(self);
     return !target->user || !target->user[0] ||
            curl_easy_setopt(self->easy, CURLOPT_USERPWD, target->user) == CURLE_OK;
+}
+
+/* libcurl would name a type, which is not signed. */
+static bool add_call_headers(http_try *self) {
+    return add_line(self, "Content-Type:") && add_credentials(self);
 }
 
 static bool add_headers(http_try *self) {
@@ -219,6 +238,30 @@ static bool add_headers(http_try *self) {
 #define TEXT(number)    TEXT_OF(number)
 static const char user_agent[] = "cogpu/" TEXT(COGPU_VERSION_MAJOR) "." TEXT(COGPU_VERSION_MINOR);
 
+/* The store may take minutes to put parts together, and says next to nothing meanwhile. Where a
+ * connection that was used before turns out to be dead, libcurl repeats the request by itself: but
+ * for those that change what the next one finds, all tries must be counted. */
+static bool set_call(http_try *self) {
+    const cogpu_s3_request *call = self->request->call;
+    CURL *easy = self->easy;
+    const bool is_put = strcmp(call->method, "PUT") == 0,
+               is_post = strcmp(call->method, "POST") == 0;
+    bool is_set = curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, call->method) == CURLE_OK;
+    if (strcmp(call->method, "HEAD") == 0)
+        is_set = is_set && curl_easy_setopt(easy, CURLOPT_NOBODY, 1L) == CURLE_OK;
+    if (is_put || is_post)
+        is_set =
+            is_set &&
+            curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->bytes) ==
+                CURLE_OK &&
+            curl_easy_setopt(easy, CURLOPT_POSTFIELDS, call->bytes ? call->body : "") == CURLE_OK;
+    if (!is_put)
+        is_set = is_set && curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L) == CURLE_OK;
+    if (is_post)
+        is_set = is_set && curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, 0L) == CURLE_OK;
+    return is_set && add_call_headers(self);
+}
+
 static bool set_up(http_try *self) {
     const cogpu_network *network = &self->http->network;
     CURL *easy = self->easy;
@@ -229,7 +272,7 @@ static bool set_up(http_try *self) {
     self->is_judged = self->is_forbidden = false;
     self->page = 0;
     /* Before the file is known, what has come may be of another one than what will come. */
-    if (!self->request->target->has_size)
+    if (self->request->call || !self->request->target->has_size)
         self->request->got = 0;
     self->from = self->request->got;
     memset(&self->request->answer, 0, sizeof self->request->answer);
@@ -253,7 +296,8 @@ static bool set_up(http_try *self) {
         curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)ceil(network->stall_seconds)) ==
             CURLE_OK &&
         curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(left * 1000) + 1) == CURLE_OK &&
-        add_headers(self) && curl_easy_setopt(easy, CURLOPT_HTTPHEADER, self->headers) == CURLE_OK;
+        (self->request->call ? set_call(self) : add_headers(self)) &&
+        curl_easy_setopt(easy, CURLOPT_HTTPHEADER, self->headers) == CURLE_OK;
     /* What a libcurl may have been built without, and can be done without. */
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
     curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
@@ -265,6 +309,7 @@ static bool set_up(http_try *self) {
 static void begin(http_try *self) {
     if (self->tries++ == 0)
         self->end_at = now() + self->http->network.total_seconds;
+    self->request->tries = self->tries;
     if (set_up(self) && curl_multi_add_handle(self->http->multi, self->easy) == CURLM_OK) {
         self->is_running = true;
         self->http->running++;
@@ -321,6 +366,20 @@ static bool is_passing(CURLcode code) {
     }
 }
 
+/* A text says more than a status: also a 200 may turn out to be an Error. */
+static void judge_text(http_try *self, bool is_complete) {
+    cogpu_http_request *request = self->request;
+    cogpu_s3_fault fault;
+    cogpu_error told;
+    request->due = request->got + !is_complete;
+    if (!cogpu_s3_fault_read((const char *)request->to, request->got, &fault))
+        return;
+    cogpu_s3_fault_fail(&fault, (long)request->answer.status, &told);
+    cogpu_fail(&request->error, told.status, "%s: %s", told.message, request->target->shown);
+    if (self->verdict != COGPU_ANSWER_RETRY)
+        self->verdict = cogpu_s3_fault_passes(&fault) ? COGPU_ANSWER_RETRY : COGPU_ANSWER_BAD;
+}
+
 /* Whether the request goes on; else its error says why not, or all its bytes are there. */
 static bool goes_on(http_try *self, CURLcode code) {
     cogpu_http_request *request = self->request;
@@ -334,6 +393,8 @@ static bool goes_on(http_try *self, CURLcode code) {
                    shown);
         return false;
     }
+    if (request->call && self->is_judged)
+        judge_text(self, code == CURLE_OK);
     if (self->is_judged && self->verdict == COGPU_ANSWER_REDIRECT)
         return follow(self);
     if (self->is_judged && self->verdict == COGPU_ANSWER_WHOLE)
@@ -341,8 +402,9 @@ static bool goes_on(http_try *self, CURLcode code) {
                    "the server knows no ranges, and sends the whole file: %s", shown);
     if (self->is_judged && self->verdict != COGPU_ANSWER_GOOD)
         return self->verdict == COGPU_ANSWER_RETRY && again(self);
-    if (self->is_judged && request->got == request->due)
-        return false; /* also where the connection broke after that */
+    /* A file's bytes are there also where the connection broke after them. */
+    if (request->call ? code == CURLE_OK : self->is_judged && request->got == request->due)
+        return false;
     if (code == CURLE_OK) {
         cogpu_asked asked = asked_of(self);
         cogpu_answer_verdict verdict = cogpu_answer_complete(
@@ -421,7 +483,8 @@ static http_try *new_try(cogpu_http *http, cogpu_http_request *request) {
         return NULL;
     }
     *self = (http_try){.http = http, .request = request, .easy = easy};
-    snprintf(self->url, sizeof self->url, "%s", request->target->url);
+    const char *query = request->call ? request->call->query : "";
+    snprintf(self->url, sizeof self->url, "%s%s%s", request->target->url, *query ? "?" : "", query);
     return self;
 }
 

@@ -1,5 +1,6 @@
 /*
- * Bytes from servers: takes requests for ranges, hands them on where the caller wants them.
+ * Bytes from servers and to them: takes requests for ranges, hands them on where the caller wants
+ * them; and takes calls to stores, hands on what they answer.
  *
  * One thread holds all connections, by libcurl's multi interface; any thread may start requests and
  * wait for them. What a request meets on its way is dealt with here: redirects, answers that ask
@@ -32,16 +33,22 @@ typedef struct cogpu_http_target {
                           * to may not, unless the settings say so */
 } cogpu_http_target;
 
-/* One range of bytes. The caller fills the first five and keeps all of it, and what it points to,
- * until it was waited for or cancelled. */
+/* One range of bytes, or a call. The caller fills the first six and keeps all of it, and what it
+ * points to, until it was waited for or cancelled.
+ *
+ * What a call answers is a short text, which is kept as far as it has room; an Error of S3's is an
+ * error, whatever the status. Calls are made again as reads are: they must be such that nothing
+ * comes of doing them twice. Redirects of calls are not followed. */
 typedef struct cogpu_http_request {
     const cogpu_http_target *target;
     uint64_t offset;
     size_t bytes;
     uint8_t *to;
     bool may_be_whole; /* a server that knows no ranges may send the file, if it has room */
-    size_t got;        /* bytes that have come, for good */
-    size_t due;        /* bytes that will have: fewer than `bytes` where the file ends */
+    const cogpu_s3_request *call; /* instead of a range; NULL without */
+    uint32_t tries;
+    size_t got; /* bytes that have come, for good */
+    size_t due; /* bytes that will have: fewer than `bytes` where the file ends */
     cogpu_answer answer;
     cogpu_error error;
     atomic_bool is_dropped;
@@ -52,6 +59,11 @@ typedef struct cogpu_http_request {
 
 /* network.c: settings as cogpu.h has them; none is left to a default in complete ones. */
 cogpu_network cogpu_network_complete(const cogpu_network *network);
+
+/* Completes a target that is an s3:// address. `place` and `credentials` must live as long. */
+cogpu_status cogpu_network_find_s3(const cogpu_network *network, const char *address,
+                                   cogpu_s3_place *place, cogpu_s3_credentials *credentials,
+                                   cogpu_http_target *target, cogpu_error *error);
 
 const cogpu_network *cogpu_http_network(const cogpu_http *http); /* complete */
 cogpu_heads *cogpu_http_heads(const cogpu_http *http);

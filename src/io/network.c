@@ -1,4 +1,5 @@
-/* Takes the caller's settings of the network, hands on sound and complete ones. */
+/* Takes the caller's settings of the network, hands on sound and complete ones, and whom to ask by
+ * them. */
 #include "io/http.h"
 
 #include <math.h>
@@ -51,4 +52,24 @@ cogpu_network cogpu_network_complete(const cogpu_network *network) {
     COMPLETE(schemes);
 #undef COMPLETE
     return complete;
+}
+
+/* An endpoint that the caller has set is trusted, wherever it is. */
+cogpu_status cogpu_network_find_s3(const cogpu_network *network, const char *address,
+                                   cogpu_s3_place *place, cogpu_s3_credentials *credentials,
+                                   cogpu_http_target *target, cogpu_error *error) {
+    const cogpu_s3_settings settings = {.endpoint = network->s3_endpoint,
+                                        .region = network->s3_region,
+                                        .profile = network->s3_profile,
+                                        .access_key = network->s3_access_key,
+                                        .secret_key = network->s3_secret_key,
+                                        .session_token = network->s3_session_token,
+                                        .is_anonymous = network->s3_anonymous};
+    TRY(cogpu_s3_locate(address, &settings, place, error));
+    TRY(cogpu_s3_credentials_find(&settings, credentials, error));
+    target->url = place->url;
+    target->place = place;
+    target->credentials = credentials;
+    target->may_be_private |= network->s3_endpoint != NULL;
+    return COGPU_OK;
 }

@@ -9,12 +9,18 @@
 /* What Linux takes at most, with the NUL. */
 enum { COGPU_PATH_BYTES = 4096, COGPU_NAME_BYTES = 256 };
 
+struct cogpu_upload; /* of sink_s3.c */
+
 struct cogpu_out {
     cogpu_status (*write)(cogpu_out *out, uint64_t offset, const void *from, size_t bytes,
                           cogpu_error *error);
+    /* NULL where it changes nothing. */
+    void (*expect)(cogpu_out *out, uint64_t most);
     /* Of sinks in memory; else NULL. */
     cogpu_status (*room_for)(cogpu_out *out, uint64_t offset, size_t bytes, uint8_t **room,
                              cogpu_error *error);
+    /* Of S3; else NULL. */
+    void (*move_down)(cogpu_out *out, uint64_t from, uint64_t to);
     /* Where it fails, nothing stays, as after abort, which is not called then. */
     cogpu_status (*commit)(cogpu_out *out, cogpu_error *error);
     void (*abort)(cogpu_out *out);
@@ -29,14 +35,18 @@ struct cogpu_out {
     uint8_t *data;        /* that it will get, or the buffer */
     size_t room;
 
+    struct cogpu_upload *upload;
+
     cogpu_sink user;
 
     uint64_t end; /* of memory and of what functions took */
 };
 
-/* Each fills an out that is zero but for its descriptors, -1. Where the first fails, the out is to
- * be aborted. */
+/* Each fills an out that is zero but for its descriptors, -1. Where one of the first two fails, the
+ * out is to be aborted. */
 cogpu_status cogpu_out_to_file(cogpu_out *out, const cogpu_sink *sink, cogpu_error *error);
+cogpu_status cogpu_out_to_s3(cogpu_out *out, const char *address, cogpu_http *http,
+                             cogpu_error *error);
 void cogpu_out_to_memory(cogpu_out *out, cogpu_memory *memory);
 void cogpu_out_to_buffer(cogpu_out *out, void *buffer, size_t bytes);
 void cogpu_out_to_user(cogpu_out *out, const cogpu_sink *sink);

@@ -24,10 +24,7 @@ enum {
     COGPU_S3_KEY_BYTES = 256,    /* of credentials, and the secret */
     COGPU_S3_TOKEN_BYTES = 8192, /* what a header may have at S3 */
     COGPU_S3_LINES_BYTES = COGPU_S3_TOKEN_BYTES + 1024,
-    COGPU_S3_UPLOAD_BYTES = 1024,
-    COGPU_S3_QUERY_BYTES = 3 * COGPU_S3_UPLOAD_BYTES + 64,
-    COGPU_S3_ETAG_BYTES = 128,
-    COGPU_S3_PARTS_MAX = 10000
+    COGPU_S3_QUERY_BYTES = 3 * COGPU_S3_UPLOAD_BYTES + 64
 };
 
 /* AUTO: by the host's name at Amazon where the bucket's name allows, else by the path. */
@@ -126,11 +123,6 @@ cogpu_status cogpu_s3_fault_fail(const cogpu_s3_fault *fault, long http_status, 
 
 cogpu_status cogpu_s3_upload_read(const char *xml, size_t bytes, char upload[COGPU_S3_UPLOAD_BYTES],
                                   cogpu_error *error);
-
-typedef struct cogpu_s3_part {
-    uint32_t number; /* from 1 */
-    char etag[COGPU_S3_ETAG_BYTES];
-} cogpu_s3_part;
 
 /* The body that completes an upload, of parts in the order of their numbers; to be released. */
 cogpu_status cogpu_s3_complete_write(const cogpu_s3_part *parts, size_t count, char **body,

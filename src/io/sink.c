@@ -1,7 +1,9 @@
 /* Takes the caller's sink, hands on an out of its kind. */
 #include "io/out.h"
+#include "io/url.h"
 
-cogpu_status cogpu_out_open(const cogpu_sink *sink, cogpu_out **out, cogpu_error *error) {
+cogpu_status cogpu_out_open(const cogpu_sink *sink, cogpu_http *http, cogpu_out **out,
+                            cogpu_error *error) {
     if (!!sink->path + !!sink->memory + !!sink->buffer + !!sink->write != 1)
         return cogpu_fail(
             error, COGPU_ARGUMENT,
@@ -11,7 +13,9 @@ cogpu_status cogpu_out_open(const cogpu_sink *sink, cogpu_out **out, cogpu_error
         return cogpu_fail(error, COGPU_MEMORY, "out of memory opening the sink");
     *made = (cogpu_out){.file = -1, .folder = -1};
     cogpu_status status = COGPU_OK;
-    if (sink->path)
+    if (sink->path && cogpu_url_is(sink->path))
+        status = cogpu_out_to_s3(made, sink->path, http, error);
+    else if (sink->path)
         status = cogpu_out_to_file(made, sink, error);
     else if (sink->memory)
         cogpu_out_to_memory(made, sink->memory);
@@ -24,6 +28,11 @@ cogpu_status cogpu_out_open(const cogpu_sink *sink, cogpu_out **out, cogpu_error
     else
         cogpu_out_abort(made);
     return status;
+}
+
+void cogpu_out_expect(cogpu_out *out, uint64_t most) {
+    if (out->expect)
+        out->expect(out, most);
 }
 
 cogpu_status cogpu_out_write(cogpu_out *out, uint64_t offset, const void *from, size_t bytes,
@@ -43,6 +52,15 @@ bool cogpu_out_holds(const cogpu_out *out, uint64_t bytes) {
 
 void cogpu_out_set_end(cogpu_out *out, uint64_t end) {
     out->end = end;
+}
+
+bool cogpu_out_takes_gap(const cogpu_out *out, uint64_t bytes) {
+    return out->move_down || cogpu_out_holds(out, bytes);
+}
+
+void cogpu_out_move_down(cogpu_out *out, uint64_t from, uint64_t to) {
+    if (out->move_down)
+        out->move_down(out, from, to);
 }
 
 bool cogpu_out_is_append_only(const cogpu_out *out) {

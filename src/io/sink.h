@@ -1,6 +1,7 @@
 /*
- * Where bytes go: a file that takes its path's place only when it is complete, memory, or a user's
- * functions, behind one struct; and spills, which keep bytes until their place is known.
+ * Where bytes go: a file that takes its path's place only when it is complete, memory, an object of
+ * S3, or a user's functions, behind one struct; and spills, which keep bytes until their place is
+ * known.
  *
  * One thread at a time. After a failure only cogpu_out_abort is left.
  */
@@ -11,19 +12,24 @@
 
 #include <stdbool.h>
 
+typedef struct cogpu_http cogpu_http;
 typedef struct cogpu_out cogpu_out;
 typedef struct cogpu_spill cogpu_spill;
 
 /* A path's part file is made here, and those that killed processes have left are removed. ARGUMENT
- * where the sink is not exactly one of path, memory and functions. */
-cogpu_status cogpu_out_open(const cogpu_sink *sink, cogpu_out **out, cogpu_error *error);
+ * where the sink is not exactly one of path, memory and functions. An object of S3 goes by `http`,
+ * which may be NULL: it has its own then, with defaults. */
+cogpu_status cogpu_out_open(const cogpu_sink *sink, cogpu_http *http, cogpu_out **out,
+                            cogpu_error *error);
 
 /* So many bytes will come at most: a sink that hands over memory takes it at once where there is so
- * much, and does not have to grow, which may mean copies. What is not written takes no room. */
+ * much, and does not have to grow, which may mean copies. What is not written takes no room. That
+ * to S3 chooses how long its parts are. */
 void cogpu_out_expect(cogpu_out *out, uint64_t most);
 
 /* Bytes at an offset; what was never written below the end reads as zeros. Where the sink is
- * append-only, `offset` must be the end. */
+ * append-only, `offset` must be the end. To S3 the first bytes may stand anywhere, and those behind
+ * them follow in order; those before them, too, once what is moved down is. */
 cogpu_status cogpu_out_write(cogpu_out *out, uint64_t offset, const void *from, size_t bytes,
                              cogpu_error *error);
 /* Where these bytes lie in memory, for the caller to fill, until the next call; NULL where they do
@@ -36,6 +42,12 @@ bool cogpu_out_is_append_only(const cogpu_out *out);
  * ends: bytes before that hold anything until they are written, bytes behind it are dropped. */
 bool cogpu_out_holds(const cogpu_out *out, uint64_t bytes);
 void cogpu_out_set_end(cogpu_out *out, uint64_t end);
+
+/* Whether bytes may be written behind a gap, before it is known how long is what belongs there: in
+ * memory that holds so many, where the writer moves them at the end; or to S3, where the sink is
+ * told that what was written from `from` on begins at `to`. */
+bool cogpu_out_takes_gap(const cogpu_out *out, uint64_t bytes);
+void cogpu_out_move_down(cogpu_out *out, uint64_t from, uint64_t to);
 
 /* The descriptor of a path's part file, for whoever has another way to write there; -1 for other
  * sinks. */

@@ -65,19 +65,20 @@ static void memory_abort(cogpu_out *out) {
     cogpu_release(out->data);
 }
 
+static void memory_expect(cogpu_out *out, uint64_t most) {
+    if (out->data || most > MOST_EXPECTED || most > PTRDIFF_MAX)
+        return;
+    out->data = cogpu_reserve((size_t)most);
+    out->room = out->data ? (size_t)most : 0;
+}
+
 void cogpu_out_to_memory(cogpu_out *out, cogpu_memory *memory) {
     out->write = memory_write;
+    out->expect = memory_expect;
     out->room_for = memory_room;
     out->commit = memory_commit;
     out->abort = memory_abort;
     out->memory = memory;
-}
-
-void cogpu_out_expect(cogpu_out *out, uint64_t most) {
-    if (!out->memory || out->data || most > MOST_EXPECTED || most > PTRDIFF_MAX)
-        return;
-    out->data = cogpu_reserve((size_t)most);
-    out->room = out->data ? (size_t)most : 0;
 }
 
 static cogpu_status buffer_commit(cogpu_out *out, cogpu_error *error) {

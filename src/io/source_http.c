@@ -367,25 +367,6 @@ static cogpu_status meet(struct remote *remote, cogpu_error *error) {
     return COGPU_OK;
 }
 
-/* An endpoint that the caller has set is trusted, wherever it is. */
-static cogpu_status prepare_s3(struct remote *remote, const char *address, cogpu_error *error) {
-    const cogpu_network *network = &remote->network;
-    const cogpu_s3_settings settings = {.endpoint = network->s3_endpoint,
-                                        .region = network->s3_region,
-                                        .profile = network->s3_profile,
-                                        .access_key = network->s3_access_key,
-                                        .secret_key = network->s3_secret_key,
-                                        .session_token = network->s3_session_token,
-                                        .is_anonymous = network->s3_anonymous};
-    TRY(cogpu_s3_locate(address, &settings, &remote->place, error));
-    TRY(cogpu_s3_credentials_find(&settings, &remote->credentials, error));
-    remote->target.url = remote->place.url;
-    remote->target.place = &remote->place;
-    remote->target.credentials = &remote->credentials;
-    remote->target.may_be_private |= network->s3_endpoint != NULL;
-    return COGPU_OK;
-}
-
 /* The URL, for whom it is asked and how. */
 static cogpu_status prepare(struct remote *remote, const char *url, cogpu_error *error) {
     if (!remote->http) {
@@ -402,7 +383,10 @@ static cogpu_status prepare(struct remote *remote, const char *url, cogpu_error 
         .shown = cogpu_url_shown(&remote->url, remote->shown, sizeof remote->shown),
         .user = remote->url.user,
         .may_be_private = remote->network.private_addresses};
-    return strcmp(remote->url.scheme, "s3") == 0 ? prepare_s3(remote, url, error) : COGPU_OK;
+    return strcmp(remote->url.scheme, "s3") == 0
+               ? cogpu_network_find_s3(&remote->network, url, &remote->place, &remote->credentials,
+                                       &remote->target, error)
+               : COGPU_OK;
 }
 
 cogpu_status cogpu_io_open_http(const char *url, cogpu_http *http, cogpu_io **io,

@@ -45,5 +45,9 @@ class Faults:
         """How often a kind of fault has had its effect since the plan was set."""
         return {kind: count for kind, count in self.order("report")["done"].items() if count}
 
+    def most(self):
+        """How many requests were under way at once since the plan was set, from their headers on."""
+        return self.order("report")["most"]
+
     def close(self):
         stop(self.process)

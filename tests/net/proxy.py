@@ -16,7 +16,7 @@ line in return; with the end of stdin it ends. Requests are counted from 1 when 
   {"kind": "shift", "by": N}                 Content-Range speaks of other bytes
   {"kind": "length", "add": N}               Content-Length says N more than the body has
   {"kind": "body", "add": N}                 the body has N bytes more, or less, than Content-Length says
-  {"kind": "status", "code": C, "after": S}  the server is not asked; Retry-After if `after` is there
+  {"kind": "status", "code": C, "after": S}  the server is not asked; Retry-After if `after` is there, and `text`
 
 Where `after` of a body is left out, the plan's dice choose it.
 """
@@ -119,9 +119,10 @@ class Proxy:
 
     def plan(self, **words):
         self.planned, self.number, self.seen, self.done = Plan(**words), 0, [], collections.Counter()
+        self.under_way, self.most = 0, 0
 
     def report(self):
-        return {"requests": self.seen, "done": self.done}
+        return {"requests": self.seen, "done": self.done, "most": self.most}
 
     async def open(self):
         if self.listener is None:
@@ -153,6 +154,14 @@ class Proxy:
 
     async def serve_request(self, connection, reader, writer):
         request = Head(await reader.readuntil(b"\r\n\r\n"))
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        try:
+            await self.serve_rest(connection, request, reader, writer)
+        finally:
+            self.under_way -= 1
+
+    async def serve_rest(self, connection, request, reader, writer):
         if request.get("Expect"):
             await send(writer, b"HTTP/1.1 100 Continue\r\n\r\n")
             request.set("Expect", None)
@@ -189,7 +198,8 @@ class Proxy:
                 raise Ended
         elif kind == "status":
             wait = f"Retry-After: {fault['after']}\r\n" if "after" in fault else ""
-            await send(writer, f"HTTP/1.1 {fault['code']} Spoilt\r\n{wait}Content-Length: 7\r\n\r\nspoilt\n".encode())
+            text = fault.get("text", "spoilt\n")
+            await send(writer, f"HTTP/1.1 {fault['code']} Spoilt\r\n{wait}Content-Length: {len(text)}\r\n\r\n{text}".encode())
         elif kind == "drop":
             reset(writer)
             raise Ended

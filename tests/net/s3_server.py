@@ -44,13 +44,13 @@ def is_open(request):
     return request.method in ("GET", "HEAD") and not request.signed_by and bucket_of(request) == OPEN
 
 
-def check_completion(request):
-    """Of an upload: moto takes parts in any order, and stumbles over an upload that it does not know."""
+def check_upload(request):
+    """moto takes parts in any order, and stumbles over an upload that it does not know."""
     upload = request.parameter("uploadId")
-    if request.method != "POST" or upload is None:
+    if request.method not in ("POST", "PUT") or upload is None:
         return
     numbers = [int(number) for number in re.findall(rb"<PartNumber>(\d+)</PartNumber>", request.body)]
-    if numbers != sorted(set(numbers)):
+    if request.method == "POST" and numbers != sorted(set(numbers)):
         raise signature.Refused("InvalidPartOrder", "The parts must be in ascending order.", 400)
     buckets = get_backend("s3")[DEFAULT_ACCOUNT_ID]["aws"].buckets.values()
     if not any(upload in bucket.multiparts for bucket in buckets):
@@ -75,7 +75,7 @@ class Checked:
         try:
             if not is_open(request):
                 signature.check(request, KEYS, REGION)
-                check_completion(request)
+                check_upload(request)
         except signature.Refused as error:
             text = ERROR.format(error.code, error.message).encode()
             answer(f"{error.status} Refused", [("Content-Type", "application/xml"), ("Content-Length", str(len(text)))],

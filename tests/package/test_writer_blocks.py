@@ -73,10 +73,49 @@ def test_elsewhere_is_here(fields, has_mask):
 
 def test_outline():
     outline = _cogpu.outline(profile_of(pixels(bands=2), planar=True, **COG))
+    most = [level.pop("most_bytes") for level in outline]
+    assert all(len(write(pixels(bands=2), planar=True, **COG)) > bytes > level["blocks"] * 32 * 32
+               for bytes, level in zip(most[1:], outline[1:]))
     assert outline == [
         {"levels": 3, "width": 70, "height": 90, "block_width": 32, "block_height": 32, "blocks": 18},
         {"levels": 3, "width": 35, "height": 45, "block_width": 32, "block_height": 32, "blocks": 8},
         {"levels": 3, "width": 18, "height": 23, "block_width": 32, "block_height": 32, "blocks": 2}]
+
+
+@pytest.mark.parametrize("fields", [{}, {"planar": True}, {"mask": True}, {"sparse": True, "nodata": "0"}], ids=str)
+def test_level_0_may_stay_elsewhere(fields):
+    array = pixels(bands=2)
+    array[:, :40] = 0
+    mask = (array[0] > 3).astype("uint8") if fields.get("mask") else None
+    profile, blocks, sizes = profile_of(array, **COG | fields), {}, []
+    writer = _cogpu.Writer(None, profile)
+    for level, part, block, data in encode_all(profile, make_levels(profile, array, mask)):
+        if level == 0:
+            blocks[block % 9, part == "pixels" and -1, block] = data
+        writer.put(level, part, block, len(data) if level == 0 else data)
+        sizes.append(len(data))
+    written = writer.close()
+    made = bytes(written["memory"]) + _cogpu.frame([blocks[key] for key in sorted(blocks)])
+    assert made == write(array, mask=mask, **COG | {name: value for name, value in fields.items() if name != "mask"})
+    assert written["bytes"] == len(made) and (0 in sizes) == ("sparse" in fields)
+
+
+def test_frame():
+    assert _cogpu.frame([]) == b""
+    assert _cogpu.frame((b"abcdef", b"", b"xy")) == b"\6\0\0\0abcdefcdef" + b"\2\0\0\0xyxy\0\0"
+    for wrong in (5, [5], ["a"], [bytearray(5)]):
+        with pytest.raises(TypeError):
+            _cogpu.frame(wrong)
+
+
+def test_blocks_that_cannot_stay_elsewhere():
+    for fields, level in ((COG, 1), ({}, 0)):
+        writer = _cogpu.Writer(None, profile_of(pixels(), **fields))
+        with pytest.raises(errors.ArgumentError, match="level 0 of a COG"):
+            writer.put(level, "pixels", 0, 100)
+    for size, kind in ((-1, errors.ArgumentError), (1 << 64, errors.ArgumentError), (True, TypeError), (2.0, TypeError)):
+        with pytest.raises(kind):
+            _cogpu.Writer(None, profile_of(pixels(), **COG)).put(0, "pixels", 0, size)
 
 
 def test_blocks_are_encoded_in_many_threads():

@@ -240,7 +240,11 @@ class Written(Structure):
 
 class Outline(Structure):
     _fields_ = [("levels", c_uint32), ("width", c_uint32), ("height", c_uint32), ("block_width", c_uint32),
-                ("block_height", c_uint32), ("blocks", c_uint64)]
+                ("block_height", c_uint32), ("blocks", c_uint64), ("most_bytes", c_uint64)]
+
+
+class S3Part(Structure):
+    _fields_ = [("number", c_uint32), ("etag", c_char * 128)]
 
 
 class Window(Structure):
@@ -286,7 +290,7 @@ STRUCTS = {
     "cogpu_result": Result,
     "cogpu_read_item": ReadItem, "cogpu_codec": Codec, "cogpu_device": Device,
     "cogpu_memory": Memory, "cogpu_sink": Sink, "cogpu_extra_tag": ExtraTag, "cogpu_profile": Profile,
-    "cogpu_written": Written, "cogpu_outline": Outline, "cogpu_window": Window,
+    "cogpu_written": Written, "cogpu_outline": Outline, "cogpu_s3_part": S3Part, "cogpu_window": Window,
     "cogpu_finding": Finding, "cogpu_check_options": CheckOptions, "cogpu_checked": Checked,
 }
 

@@ -500,6 +500,36 @@ static void ranges_outside_the_file(void) {
 }
 
 /* What a server says does not get into a message, and a long URL is cut, not the reason. */
+static cogpu_answer_verdict judged_call(const char *lines) {
+    cogpu_answer answer = {0};
+    tell(&answer, lines);
+    cogpu_error_clear(&error);
+    return cogpu_answer_judge_call(&answer, URL, &error);
+}
+
+static void calls(void) {
+    CHECK(judged_call("HTTP/1.1 200 OK\r\nETag: \"a1\"\r\n\r\n") == COGPU_ANSWER_GOOD);
+    CHECK(judged_call("HTTP/1.1 204 No Content\r\n\r\n") == COGPU_ANSWER_GOOD);
+    CHECK(judged_call("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n"
+                      "Content-Type: application/xml\r\n\r\n") == COGPU_ANSWER_GOOD);
+    CHECK(error.status == COGPU_OK);
+    CHECK(judged_call("HTTP/1.1 503 Slow Down\r\n\r\n") == COGPU_ANSWER_RETRY &&
+          says(COGPU_IO, "503"));
+    CHECK(judged_call("HTTP/1.1 200 OK\r\nETag: ") == COGPU_ANSWER_RETRY &&
+          says(COGPU_IO, "ended before"));
+    CHECK(judged_call("HTTP/1.1 100 Continue\r\n\r\n") == COGPU_ANSWER_RETRY);
+    CHECK(judged_call("HTTP/1.1 307 Elsewhere\r\nLocation: https://other/\r\n\r\n") ==
+              COGPU_ANSWER_BAD &&
+          says(COGPU_IO, "307"));
+    CHECK(judged_call("HTTP/1.1 403 Forbidden\r\n\r\n") == COGPU_ANSWER_BAD &&
+          says(COGPU_IO, "403"));
+    CHECK(judged_call("HTTP/1.1 404 Not Found\r\n\r\n") == COGPU_ANSWER_BAD &&
+          says(COGPU_ABSENT, "404"));
+    CHECK(judged_call("HTTP/1.1 200 OK\r\nETag: \"a\"\r\nETag: \"b\"\r\n\r\n") ==
+              COGPU_ANSWER_BAD &&
+          says(COGPU_IO, "ETag"));
+}
+
 static void messages_are_ours(void) {
     char url[400];
     memset(url, 'u', sizeof url - 1);
@@ -669,6 +699,7 @@ int main(void) {
     RUN(answers_that_stop_in_their_headers);
     RUN(refusals);
     RUN(ranges_outside_the_file);
+    RUN(calls);
     RUN(messages_are_ours);
     RUN(bodies);
     RUN(retry_after);

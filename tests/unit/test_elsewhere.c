@@ -264,30 +264,61 @@ static cogpu_memory encode(const cogpu_profile *profile, uint32_t number, cogpu_
     return encoded;
 }
 
+/* `stays`: where blocks go of which the writer is told no more than their sizes; or NULL. */
 static void put(cogpu_writer *writer, const cogpu_profile *profile, uint32_t number,
                 cogpu_part part, uint64_t blocks, const cogpu_outline *outline,
-                const struct level *level) {
+                const struct level *level, cogpu_memory *stays) {
     for (uint64_t i = blocks; i-- > 0;) {
         cogpu_memory encoded = encode(profile, number, part, i, outline, level);
-        CHECK(is_good(
-            cogpu_writer_put(writer, number, part, i, encoded.data, encoded.bytes, &error)));
-        cogpu_memory_release(&encoded);
+        const void *given = stays ? NULL : encoded.data;
+        CHECK(is_good(cogpu_writer_put(writer, number, part, i, given, encoded.bytes, &error)));
+        if (stays)
+            stays[i] = encoded;
+        else
+            cogpu_memory_release(&encoded);
     }
 }
 
-static void put_level(cogpu_writer *writer, const cogpu_profile *profile, uint32_t number,
-                      const struct level *levels) {
-    cogpu_outline outline;
-    CHECK(is_good(cogpu_profile_outline(profile, number, &outline, &error)));
-    put(writer, profile, number, COGPU_PIXELS, outline.blocks, &outline, &levels[number]);
-    if (profile->mask)
-        put(writer, profile, number, COGPU_MASK,
-            outline.blocks / (profile->planar ? profile->bands : 1), &outline, &levels[number]);
+static uint64_t mask_blocks(const cogpu_profile *profile, const cogpu_outline *outline) {
+    return outline->blocks / (profile->planar ? profile->bands : 1);
 }
 
-static cogpu_memory made_elsewhere(const cogpu_profile *profile, struct level *levels) {
+static void put_level(cogpu_writer *writer, const cogpu_profile *profile, uint32_t number,
+                      const struct level *levels, cogpu_memory *stays) {
+    cogpu_outline outline;
+    CHECK(is_good(cogpu_profile_outline(profile, number, &outline, &error)));
+    put(writer, profile, number, COGPU_PIXELS, outline.blocks, &outline, &levels[number], stays);
+    if (profile->mask)
+        put(writer, profile, number, COGPU_MASK, mask_blocks(profile, &outline), &outline,
+            &levels[number], stays ? stays + outline.blocks : NULL);
+}
+
+static void append_framed(cogpu_memory *file, cogpu_memory *block) {
+    const size_t bytes = block->bytes ? block->bytes + COGPU_FRAME_BYTES : 0;
+    file->data = realloc(file->data, file->bytes + bytes + 1);
+    cogpu_frame(block->data, block->bytes, (uint8_t *)file->data + file->bytes);
+    file->bytes += bytes;
+    cogpu_memory_release(block);
+}
+
+/* Level 0 behind a file that ends where it begins. */
+static void append_level(const cogpu_profile *profile, cogpu_memory *file, cogpu_memory *blocks) {
+    cogpu_outline outline;
+    CHECK(is_good(cogpu_profile_outline(profile, 0, &outline, &error)));
+    const uint64_t tiles = mask_blocks(profile, &outline);
+    const size_t before = file->bytes;
+    for (uint64_t tile = 0; tile < tiles; tile++)
+        for (uint64_t i = tile; i < outline.blocks + (profile->mask ? tiles : 0); i += tiles)
+            append_framed(file, &blocks[i]);
+    CHECK(file->bytes - before <= outline.most_bytes);
+}
+
+/* Whether level 0 stays there. */
+static cogpu_memory made_elsewhere(const cogpu_profile *profile, struct level *levels, bool stays) {
+    static cogpu_memory blocks[(SIDE / 16 + 1) * (SIDE / 16 + 1) * (BANDS + 1)];
     cogpu_memory file = {0};
     cogpu_writer *writer = NULL;
+    cogpu_written written;
     cogpu_outline outline = {.levels = 1};
     uint32_t made = 1;
     for (; made < outline.levels || made == 1; made++) {
@@ -298,8 +329,11 @@ static cogpu_memory made_elsewhere(const cogpu_profile *profile, struct level *l
     CHECK(cogpu_profile_outline(profile, made, &outline, &error) == COGPU_ABSENT);
     CHECK(is_good(cogpu_writer_open(&(cogpu_sink){.memory = &file}, profile, &writer, &error)));
     for (uint32_t i = 0; i < made; i++)
-        put_level(writer, profile, i, levels);
-    CHECK(is_good(cogpu_writer_close(writer, NULL, &error)));
+        put_level(writer, profile, i, levels, stays && i == 0 ? blocks : NULL);
+    CHECK(is_good(cogpu_writer_close(writer, &written, &error)));
+    if (stays)
+        append_level(profile, &file, blocks);
+    CHECK(written.bytes == file.bytes);
     for (uint32_t i = 1; i < made; i++)
         close_level(&levels[i]);
     return file;
@@ -345,7 +379,7 @@ static bool try_profile(const cogpu_profile *profile) {
     fill_level(profile, &levels[0]);
     bool is_written = push(profile, &levels[0], &pushed) == COGPU_OK;
     if (is_written) {
-        cogpu_memory made = made_elsewhere(profile, levels);
+        cogpu_memory made = made_elsewhere(profile, levels, profile->cog && draw(2));
         bool is_same =
             made.bytes == pushed.bytes && memcmp(made.data, pushed.data, made.bytes) == 0;
         CHECK(is_same);
@@ -441,6 +475,36 @@ static cogpu_status make_of(const cogpu_profile *profile, const cogpu_raster *fr
                                &error);
 }
 
+/* What a put of one block comes to behind that of another. */
+static cogpu_status put_two(const cogpu_profile *profile, const void *first, uint32_t level,
+                            const void *second) {
+    cogpu_memory file = {0};
+    cogpu_writer *writer = NULL;
+    CHECK(is_good(cogpu_writer_open(&(cogpu_sink){.memory = &file}, profile, &writer, &error)));
+    CHECK(is_good(cogpu_writer_put(writer, 0, COGPU_PIXELS, 1, first, 9, &error)));
+    cogpu_status status = cogpu_writer_put(writer, level, COGPU_PIXELS, 0, second, 9, &error);
+    cogpu_writer_abort(writer);
+    return status;
+}
+
+static void test_blocks_that_cannot_stay_elsewhere(void) {
+    static const uint8_t bytes[9];
+    cogpu_profile plain = simple;
+    plain.cog = 0;
+    CHECK(put_two(&simple, NULL, 0, NULL) == COGPU_OK);
+    CHECK(put_two(&simple, NULL, 1, bytes) == COGPU_OK);
+    CHECK(put_two(&simple, NULL, 1, NULL) == COGPU_ARGUMENT);
+    CHECK_TEXT(error.message, "only blocks of level 0 of a COG may stay elsewhere: those of level "
+                              "1 of this COG need their bytes");
+    CHECK(put_two(&simple, NULL, 0, bytes) == COGPU_ARGUMENT);
+    CHECK_TEXT(error.message, "some blocks of level 0 came with their bytes and others stay "
+                              "elsewhere: all of them, or none");
+    CHECK(put_two(&simple, bytes, 0, NULL) == COGPU_ARGUMENT);
+    CHECK(put_two(&plain, bytes, 0, NULL) == COGPU_ARGUMENT);
+    CHECK_TEXT(error.message, "only blocks of level 0 of a COG may stay elsewhere: those of level "
+                              "0 of this file, which is none, need their bytes");
+}
+
 static void test_rasters_that_do_not_fit(void) {
     uint8_t pixels[2 * 10 * 8], made[2 * 5 * 4];
     cogpu_raster from = {.data = pixels, .type = COGPU_U8, .bands = 2, .width = 10, .height = 8};
@@ -525,6 +589,7 @@ int main(int argc, char **argv) {
     RUN(test_bytes_of_the_file_that_is_pushed);
     RUN(test_outline_is_that_of_the_file);
     RUN(test_windows_that_are_none);
+    RUN(test_blocks_that_cannot_stay_elsewhere);
     RUN(test_rasters_that_do_not_fit);
     RUN(test_many_threads);
     return FINISH();

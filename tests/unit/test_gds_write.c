@@ -182,7 +182,7 @@ static void start_anew(void) {
 static void open_writer(void) {
     cogpu_sink sink = {.path = path};
     memset(&writer, 0, sizeof writer);
-    CHECK(cogpu_out_open(&sink, &writer.out, &error) == COGPU_OK);
+    CHECK(cogpu_out_open(&sink, NULL, &writer.out, &error) == COGPU_OK);
     CHECK(cogpu_gds_file_open(cogpu_out_descriptor(writer.out), &writer.file, &error) == COGPU_OK);
     for (int i = 0; i < SLOTS; i++) {
         CHECK(posix_memalign((void **)&writer.slots[i].memory, PAGE, SLOT_BYTES + PAGE) == 0);
@@ -350,7 +350,7 @@ static void test_sinks_without_descriptor(void) {
     cogpu_sink sinks[] = {{.memory = &memory}, {.write = write_nothing}};
     for (int i = 0; i < 2; i++) {
         cogpu_gds_file *file = NULL;
-        CHECK(cogpu_out_open(&sinks[i], &writer.out, &error) == COGPU_OK);
+        CHECK(cogpu_out_open(&sinks[i], NULL, &writer.out, &error) == COGPU_OK);
         CHECK(cogpu_out_descriptor(writer.out) == -1);
         CHECK(cogpu_gds_file_open(-1, &file, &error) == COGPU_IO && !file);
         cogpu_out_abort(writer.out);

@@ -77,6 +77,17 @@ static void test_the_oldest_make_room(void) {
     cogpu_heads_close(heads);
 }
 
+static void test_all_of_a_url(void) {
+    cogpu_heads *heads = cogpu_heads_open(30);
+    static const char *const names[] = {"a\nme", "ab\nme", "a\nyou", "b\na\nme", "a"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        keep(heads, names[i], 0, 10, 1000);
+    cogpu_heads_drop_url(heads, "a");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        CHECK(size_of(heads, names[i], 0) == (i == 0 || i == 2 ? 0 : 1000));
+    cogpu_heads_close(heads);
+}
+
 static void *use(void *argument) {
     cogpu_heads *heads = argument;
     char name[16];
@@ -106,6 +117,7 @@ int main(void) {
     RUN(test_by_name);
     RUN(test_for_a_while);
     RUN(test_the_oldest_make_room);
+    RUN(test_all_of_a_url);
     RUN(test_any_thread);
     return FINISH();
 }

@@ -259,7 +259,7 @@ static cogpu_status write_content(const cogpu_sink *sink) {
     cogpu_out *out = NULL;
     cogpu_spill *spill = NULL;
     cogpu_error_clear(&error);
-    TRY(cogpu_out_open(sink, &out, &error));
+    TRY(cogpu_out_open(sink, NULL, &out, &error));
     cogpu_status status = cogpu_spill_open(out, 0, &spill, &error);
     if (status == COGPU_OK)
         status = fill(out, spill);
@@ -277,7 +277,7 @@ static cogpu_status write_path(const char *to) {
 static cogpu_out *open_path(const char *to) {
     cogpu_out *out = NULL;
     cogpu_error_clear(&error);
-    CHECK(cogpu_out_open(&(cogpu_sink){.path = to}, &out, &error) == COGPU_OK);
+    CHECK(cogpu_out_open(&(cogpu_sink){.path = to}, NULL, &out, &error) == COGPU_OK);
     return out;
 }
 
@@ -330,7 +330,7 @@ static void test_what_stands_beside_the_old_file(void) {
             put_file(in_folder("file"), "old");
         cogpu_sink sink = {.path = in_folder("file"), .keep_sidecars = is_kept};
         cogpu_out *out = NULL;
-        CHECK(cogpu_out_open(&sink, &out, &error) == COGPU_OK);
+        CHECK(cogpu_out_open(&sink, NULL, &out, &error) == COGPU_OK);
         CHECK(cogpu_out_write(out, 0, "new", 3, &error) == COGPU_OK);
         CHECK(entries("") == 7 + is_replaced);
         if (is_aborted)
@@ -702,7 +702,7 @@ static void test_holes_in_memory(void) {
     size_t end = 0;
     srand(2);
     memset(expected, 0, sizeof expected);
-    CHECK(cogpu_out_open(&(cogpu_sink){.memory = &memory}, &out, &error) == COGPU_OK);
+    CHECK(cogpu_out_open(&(cogpu_sink){.memory = &memory}, NULL, &out, &error) == COGPU_OK);
     for (int i = 0; i < 300; i++) {
         size_t bytes = (size_t)rand() % 500, at = (size_t)rand() % (size_t)(i * 1300 + 1);
         memcpy(expected + at, content + i, bytes);
@@ -722,7 +722,7 @@ static void test_memory_that_is_not_there(void) {
     cogpu_memory memory = {.data = &untouched, .bytes = 7};
     for (int i = 0; i < 5; i++) {
         cogpu_out *out = NULL;
-        CHECK(cogpu_out_open(&(cogpu_sink){.memory = &memory}, &out, &error) == COGPU_OK);
+        CHECK(cogpu_out_open(&(cogpu_sink){.memory = &memory}, NULL, &out, &error) == COGPU_OK);
         CHECK(cogpu_out_write(out, 0, "abc", 3, &error) == COGPU_OK);
         CHECK(cogpu_out_write(out, offsets[i], "abc", 3, &error) == COGPU_MEMORY);
         cogpu_out_abort(out);
@@ -738,7 +738,7 @@ static void test_memory_that_is_expected(void) {
         cogpu_memory memory = {0};
         cogpu_out *out = NULL;
         uint8_t *first = NULL, *room = NULL;
-        CHECK(cogpu_out_open(&(cogpu_sink){.memory = &memory}, &out, &error) == COGPU_OK);
+        CHECK(cogpu_out_open(&(cogpu_sink){.memory = &memory}, NULL, &out, &error) == COGPU_OK);
         cogpu_out_expect(out, most[i]);
         CHECK(cogpu_out_room(out, 0, 1, &first, &error) == COGPU_OK);
         for (size_t at = 0; at < ALL; at += HEAD) {
@@ -819,7 +819,7 @@ static void test_functions_that_fail(void) {
 static void test_append_only(void) {
     cogpu_sink sink = user_sink(true);
     cogpu_out *out = NULL;
-    CHECK(cogpu_out_open(&sink, &out, &error) == COGPU_OK && cogpu_out_is_append_only(out));
+    CHECK(cogpu_out_open(&sink, NULL, &out, &error) == COGPU_OK && cogpu_out_is_append_only(out));
     CHECK(cogpu_out_write(out, 1, "a", 1, &error) == COGPU_ARGUMENT);
     CHECK(cogpu_out_write(out, 0, "abc", 3, &error) == COGPU_OK);
     CHECK(cogpu_out_write(out, 2, "c", 1, &error) == COGPU_ARGUMENT && error_says("append-only"));
@@ -835,14 +835,14 @@ static void test_sinks_that_are_none_or_two(void) {
     cogpu_sink user_and = user_sink(false), none = {0}, half = {.commit = user_commit};
     cogpu_sink both = {.path = path, .memory = &memory};
     cogpu_out *out = NULL;
-    CHECK(cogpu_out_open(&none, &out, &error) == COGPU_ARGUMENT);
-    CHECK(cogpu_out_open(&half, &out, &error) == COGPU_ARGUMENT);
-    CHECK(cogpu_out_open(&both, &out, &error) == COGPU_ARGUMENT);
+    CHECK(cogpu_out_open(&none, NULL, &out, &error) == COGPU_ARGUMENT);
+    CHECK(cogpu_out_open(&half, NULL, &out, &error) == COGPU_ARGUMENT);
+    CHECK(cogpu_out_open(&both, NULL, &out, &error) == COGPU_ARGUMENT);
     user_and.path = path;
-    CHECK(cogpu_out_open(&user_and, &out, &error) == COGPU_ARGUMENT);
+    CHECK(cogpu_out_open(&user_and, NULL, &out, &error) == COGPU_ARGUMENT);
     user_and.path = NULL;
     user_and.memory = &memory;
-    CHECK(cogpu_out_open(&user_and, &out, &error) == COGPU_ARGUMENT);
+    CHECK(cogpu_out_open(&user_and, NULL, &out, &error) == COGPU_ARGUMENT);
     CHECK(entries("") == 0 && user.aborts == 0 && !out);
 }
 
@@ -854,7 +854,7 @@ static void spill_pieces(const cogpu_sink *sink, size_t bytes) {
     cogpu_spill *spill = NULL;
     uint64_t offset;
     size_t half = bytes / 2;
-    CHECK(cogpu_out_open(sink, &out, &error) == COGPU_OK);
+    CHECK(cogpu_out_open(sink, NULL, &out, &error) == COGPU_OK);
     CHECK(cogpu_spill_open(out, 0, &spill, &error) == COGPU_OK);
     for (size_t at = 0, piece; at < bytes; at += piece) {
         piece = at % 7 ? at % 5003 : at % 1300000;
@@ -902,7 +902,7 @@ static void test_held_spills(void) {
         cogpu_out *out = NULL;
         cogpu_spill *spill = NULL;
         uint64_t offset;
-        CHECK(cogpu_out_open(&(cogpu_sink){.memory = &memory}, &out, &error) == COGPU_OK);
+        CHECK(cogpu_out_open(&(cogpu_sink){.memory = &memory}, NULL, &out, &error) == COGPU_OK);
         CHECK(cogpu_spill_open(out, 0, &spill, &error) == COGPU_OK);
         cogpu_spill_hold(spill, held[i]);
         for (size_t at = 0; at < ALL; at += ALL / 5)
