@@ -4,6 +4,8 @@
  */
 #include "api/job.h"
 
+#include <stdlib.h>
+
 static const cogpu_io *io_of(const struct cogpu_task *task) {
     return task->reading->plan.storage->tiff->io;
 }
@@ -28,10 +30,31 @@ static uint32_t add_run(struct cogpu_job *job, uint32_t run, cogpu_span_of_sourc
 }
 
 static bool is_worth_it(const struct cogpu_job *job) {
-    for (uint32_t run = 0; run < job->run_count; run++)
-        if (cogpu_io_expects(io_of(&job->tasks[job->runs[run]])))
+    for (uint32_t i = 0; i < job->task_count; i++)
+        if (cogpu_io_expects(io_of(&job->tasks[i])))
             return true;
     return false;
+}
+
+/* By source, by offset, then as they were. */
+static int compare_tasks(const void *left, const void *right) {
+    const struct cogpu_task *a = left, *b = right;
+    uintptr_t a_io = (uintptr_t)io_of(a), b_io = (uintptr_t)io_of(b);
+    if (a_io != b_io)
+        return a_io < b_io ? -1 : 1;
+    if (a->span.offset != b->span.offset)
+        return a->span.offset < b->span.offset ? -1 : 1;
+    if (a->reading != b->reading)
+        return a->reading < b->reading ? -1 : 1;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+/* What is asked for comes in the order of the file, and is let go of when its last reader has it:
+ * with windows in any other order some would wait for what is asked for last, while all that may be
+ * held is held for others. */
+void cogpu_job_order(struct cogpu_job *job) {
+    if (is_worth_it(job))
+        qsort(job->tasks, job->task_count, sizeof *job->tasks, compare_tasks);
 }
 
 /* Without memory nothing is expected, and each read asks for itself. */
