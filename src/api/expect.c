@@ -11,7 +11,8 @@ static const cogpu_io *io_of(const struct cogpu_task *task) {
 }
 
 /* Of a run, the blocks between those that need no fetch are read in one go, as read_host.c and
- * gpu_fetch.c do it. Hands on how many spans that makes. */
+ * gpu_fetch.c do it; the latter reads a block again for each who wants it. Hands on how many spans
+ * that makes. */
 static uint32_t add_run(struct cogpu_job *job, uint32_t run, cogpu_span_of_source *spans) {
     uint32_t first = job->runs[run], count = 0;
     uint32_t end = run + 1 < job->run_count ? job->runs[run + 1] : job->task_count;
@@ -20,7 +21,8 @@ static uint32_t add_run(struct cogpu_job *job, uint32_t run, cogpu_span_of_sourc
         const struct cogpu_task *task = &job->tasks[i];
         bool is_read = !task->is_lost && task->span.bytes > 0 &&
                        (job->reader || !cogpu_task_is_cached(job, task));
-        if (is_read && !goes_on)
+        bool is_again = job->reader && i > first && cogpu_task_is_same(task, task - 1);
+        if (is_read && (!goes_on || is_again))
             spans[count++] = (cogpu_span_of_source){.offset = task->span.offset};
         if (is_read)
             spans[count - 1].bytes = task->span.offset + task->span.bytes - spans[count - 1].offset;
