@@ -6,7 +6,8 @@ connections or bytes of before. The clock runs from the opening of the URL to th
 has sent is what its log says. All pixels of each run are compared. Figures are medians; ratios are medians of the
 ratios within each repeat.
 
-Writes bench/results/network.json and network.md; --readme also puts the table into docs/bench-network.md.
+Writes bench/results/network.json and network.md; --readme also puts the table into docs/bench-network.md and
+README.md.
 """
 import argparse
 import importlib
@@ -167,7 +168,7 @@ def main():
     options.add_argument("--delay", type=float, default=0.03, help="of each answer, in seconds; 0.03 if not given")
     options.add_argument("--repeats", type=int, default=7, help="7 if not given")
     options.add_argument("--run", nargs=3, help=argparse.SUPPRESS)
-    options.add_argument("--readme", action="store_true", help="put the table into docs/bench-network.md")
+    options.add_argument("--readme", action="store_true", help="put the table into docs/bench-network.md and README.md")
     chosen = options.parse_args()
     use_build()
     if chosen.run:
@@ -176,8 +177,8 @@ def main():
         return
     outcome = measure_all(chosen)
     print(report(outcome))
-    if chosen.readme:
-        put_into("docs/bench-network.md", "network", report(outcome))
+    for page in ("docs/bench-network.md", "README.md") if chosen.readme else ():
+        put_into(page, "network", report(outcome))
 
 
 if __name__ == "__main__":
