@@ -8,7 +8,7 @@ generator := $(if $(shell command -v ninja),-G Ninja)
 python    := .venv/bin/python
 c_files   := git ls-files -co --exclude-standard '*.c' '*.h'
 
-.PHONY: all setup demo test test-gpu sanitize-gpu bench bench-gpu bench-python races fuzz mutations format install clean
+.PHONY: all setup demo test test-gpu sanitize-gpu bench bench-gpu bench-python bench-network races fuzz mutations format install clean
 
 # build/cogpu, build/libcogpu.so, build/libcogpu.a
 all: build/CMakeCache.txt
@@ -56,6 +56,13 @@ bench-python:
 	@cmake -S . -B build $(generator) -DCMAKE_BUILD_TYPE=Release -DCOGPU_PYTHON=ON >/dev/null
 	@cmake --build build --target cogpu_python
 	@$(python) bench/bench_python.py --readme
+
+# Reading by HTTP from a server that is 30 ms away, beside GDAL and async-geotiff: docs/bench-network.md.
+bench-network:
+	@tools/setup.sh bench/requirements.txt
+	@cmake -S . -B build $(generator) -DCMAKE_BUILD_TYPE=Release -DCOGPU_PYTHON=ON >/dev/null
+	@cmake --build build --target cogpu_python
+	@$(python) bench/bench_network.py --readme
 
 # Races between threads, and between those of kernels on the emulator.
 races: setup

@@ -4,12 +4,15 @@
  */
 #include "api/job.h"
 
+#include <stdlib.h>
+
 static const cogpu_io *io_of(const struct cogpu_task *task) {
     return task->reading->plan.storage->tiff->io;
 }
 
 /* Of a run, the blocks between those that need no fetch are read in one go, as read_host.c and
- * gpu_fetch.c do it. Hands on how many spans that makes. */
+ * gpu_fetch.c do it; the latter reads a block again for each who wants it. Hands on how many spans
+ * that makes. */
 static uint32_t add_run(struct cogpu_job *job, uint32_t run, cogpu_span_of_source *spans) {
     uint32_t first = job->runs[run], count = 0;
     uint32_t end = run + 1 < job->run_count ? job->runs[run + 1] : job->task_count;
@@ -18,7 +21,8 @@ static uint32_t add_run(struct cogpu_job *job, uint32_t run, cogpu_span_of_sourc
         const struct cogpu_task *task = &job->tasks[i];
         bool is_read = !task->is_lost && task->span.bytes > 0 &&
                        (job->reader || !cogpu_task_is_cached(job, task));
-        if (is_read && !goes_on)
+        bool is_again = job->reader && i > first && cogpu_task_is_same(task, task - 1);
+        if (is_read && (!goes_on || is_again))
             spans[count++] = (cogpu_span_of_source){.offset = task->span.offset};
         if (is_read)
             spans[count - 1].bytes = task->span.offset + task->span.bytes - spans[count - 1].offset;
@@ -28,10 +32,31 @@ static uint32_t add_run(struct cogpu_job *job, uint32_t run, cogpu_span_of_sourc
 }
 
 static bool is_worth_it(const struct cogpu_job *job) {
-    for (uint32_t run = 0; run < job->run_count; run++)
-        if (cogpu_io_expects(io_of(&job->tasks[job->runs[run]])))
+    for (uint32_t i = 0; i < job->task_count; i++)
+        if (cogpu_io_expects(io_of(&job->tasks[i])))
             return true;
     return false;
+}
+
+/* By source, by offset, then as they were. */
+static int compare_tasks(const void *left, const void *right) {
+    const struct cogpu_task *a = left, *b = right;
+    uintptr_t a_io = (uintptr_t)io_of(a), b_io = (uintptr_t)io_of(b);
+    if (a_io != b_io)
+        return a_io < b_io ? -1 : 1;
+    if (a->span.offset != b->span.offset)
+        return a->span.offset < b->span.offset ? -1 : 1;
+    if (a->reading != b->reading)
+        return a->reading < b->reading ? -1 : 1;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+/* What is asked for comes in the order of the file, and is let go of when its last reader has it:
+ * with windows in any other order some would wait for what is asked for last, while all that may be
+ * held is held for others. */
+void cogpu_job_order(struct cogpu_job *job) {
+    if (is_worth_it(job))
+        qsort(job->tasks, job->task_count, sizeof *job->tasks, compare_tasks);
 }
 
 /* Without memory nothing is expected, and each read asks for itself. */

@@ -80,21 +80,38 @@ static void locate(struct cogpu_job *job) {
     }
 }
 
+/* A larger block is decoded anew for each who wants a part of it, rather than held once more. */
+enum { SHARED_BYTES = 16 << 20 };
+
+bool cogpu_task_is_same(const struct cogpu_task *task, const struct cogpu_task *other) {
+    const cogpu_storage *storage = task->reading->plan.storage;
+    return storage == other->reading->plan.storage && storage->block_bytes <= SHARED_BYTES &&
+           task->block.index == other->block.index && task->span.offset == other->span.offset &&
+           task->span.bytes == other->span.bytes && task->span.bytes > 0 && !task->is_lost &&
+           !other->is_lost;
+}
+
+/* A run holds blocks of one reading, and with each the same block of other readings, if those
+ * stand behind it. */
 static void group_runs(struct cogpu_job *job) {
+    const struct cogpu_task *tasks = job->tasks;
     cogpu_span spans[COGPU_BATCH];
+    uint32_t starts[COGPU_BATCH];
     job->run_count = 0;
-    for (uint32_t first = 0; first < job->task_count;) {
-        uint32_t same = 0;
-        while (first + same < job->task_count &&
-               job->tasks[first + same].reading == job->tasks[first].reading) {
-            spans[same] = job->tasks[first + same].span;
-            same++;
+    for (uint32_t first = 0, end = 0; first < job->task_count; first = end) {
+        uint32_t count = 0;
+        for (; end < job->task_count; end++) {
+            bool is_same = end > first && cogpu_task_is_same(&tasks[end], &tasks[end - 1]);
+            if (!is_same && tasks[end].reading != tasks[first].reading)
+                break;
+            starts[count] = end;
+            spans[count] = tasks[end].span;
+            count += !is_same;
         }
-        for (uint32_t done = 0; done < same;) {
-            job->runs[job->run_count++] = first + done;
-            done += cogpu_plan_run(spans + done, same - done);
+        for (uint32_t done = 0; done < count;) {
+            job->runs[job->run_count++] = starts[done];
+            done += cogpu_plan_run(spans + done, count - done);
         }
-        first += same;
     }
 }
 
@@ -127,6 +144,7 @@ bool cogpu_job_gather(struct cogpu_job *job) {
     if (job->task_count == 0)
         return false;
     locate(job);
+    cogpu_job_order(job);
     group_runs(job);
     return true;
 }

@@ -64,6 +64,8 @@ struct cogpu_job {
 /* gather.c: the next blocks of the readings, up to a batch of them, and where they lie; false when
  * all are through. */
 bool cogpu_job_gather(struct cogpu_job *job);
+/* Whether two tasks want parts of one block, which is decoded once for them. */
+bool cogpu_task_is_same(const struct cogpu_task *task, const struct cogpu_task *other);
 /* Whether there will be another batch. */
 bool cogpu_job_has_more(const struct cogpu_job *job);
 /* Whether a block that failed so is to be filled. */
@@ -71,7 +73,9 @@ bool cogpu_is_fillable(const struct cogpu_reading *reading, cogpu_status status)
 /* A block could not be read: it is filled, or the first such fails the item. Places the error. */
 void cogpu_task_fail(struct cogpu_job *job, struct cogpu_task *task, cogpu_error *error);
 
-/* expect.c: tells sources what the batch will read of them, and that it was read. */
+/* expect.c: puts the batch into the order in which a source on the network is best read; tells
+ * sources what the batch will read of them, and that it was read. */
+void cogpu_job_order(struct cogpu_job *job);
 void cogpu_job_expect(struct cogpu_job *job);
 void cogpu_job_forget(struct cogpu_job *job);
 

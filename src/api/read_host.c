@@ -18,7 +18,7 @@ static cogpu_status fetch(cogpu_seat *seat, const struct cogpu_task *tasks, uint
     const cogpu_span *last = &tasks[count - 1].span;
     uint64_t start = tasks[0].span.offset, end = last->offset + last->bytes;
     uint64_t limit = tasks[0].reading->plan.storage->tiff->limits.block_bytes;
-    if (count == 1 && end - start > limit)
+    if (last->offset == start && end - start > limit)
         return cogpu_fail(
             error, COGPU_LIMIT,
             "the block has %llu bytes, the limit is %llu: raise `block_bytes` to go on",
@@ -57,25 +57,35 @@ static void restore_block(const cogpu_storage *storage, const cogpu_block *block
                           (int64_t)row_bytes, false);
 }
 
-/* From stored bytes to the raster, by way of the cache where there is one. */
+/* From stored bytes to the rasters of all tasks that want parts of the block, by way of the cache
+ * where there is one. */
 static cogpu_status decode_and_place(struct cogpu_job *job, cogpu_seat *seat,
-                                     struct cogpu_task *task, const uint8_t *stored,
-                                     cogpu_error *error) {
-    const cogpu_read_plan *plan = &task->reading->plan;
-    const cogpu_storage *storage = plan->storage;
-    const cogpu_block *block = &task->block;
+                                     struct cogpu_task *tasks, uint32_t count,
+                                     const uint8_t *stored, cogpu_error *error) {
+    const cogpu_storage *storage = tasks[0].reading->plan.storage;
+    const cogpu_block *block = &tasks[0].block;
     cogpu_cache *cache = cache_of(job, storage);
-    uint8_t *decoded = NULL;
-    TRY(cogpu_cpu_decode(seat, storage, block, stored, (size_t)task->span.bytes, &decoded, error));
+    uint8_t *decoded = NULL, *room = NULL;
+    TRY(cogpu_cpu_decode(seat, storage, block, stored, (size_t)tasks[0].span.bytes, &decoded,
+                         error));
+    bool is_restored = !cogpu_cpu_needs_restore(storage);
     size_t bytes = block->needed_rows * storage->format.row_bytes;
-    cogpu_cached *cached = cache ? cogpu_cache_reserve(cache, key_of(task), bytes) : NULL;
-    if (!cached)
-        return cogpu_cpu_place(seat, plan, block, decoded, !cogpu_cpu_needs_restore(storage),
-                               &task->reading->raster, error);
-    restore_block(storage, block, decoded, cached->data);
-    cogpu_status status =
-        cogpu_cpu_place(seat, plan, block, cached->data, true, &task->reading->raster, error);
-    cogpu_cache_keep(cache, cached);
+    cogpu_cached *cached = cache ? cogpu_cache_reserve(cache, key_of(tasks), bytes) : NULL;
+    if (cached) {
+        room = cached->data;
+    } else if (count > 1 && !is_restored) { /* since placing changes what it restores */
+        TRY(cogpu_seat_room(&seat->shared, &seat->shared_bytes, bytes, error));
+        room = seat->shared;
+    }
+    if (room)
+        restore_block(storage, block, decoded, room);
+    cogpu_status status = COGPU_OK;
+    for (uint32_t i = 0; status == COGPU_OK && i < count; i++)
+        status =
+            cogpu_cpu_place(seat, &tasks[i].reading->plan, &tasks[i].block, room ? room : decoded,
+                            room || is_restored, &tasks[i].reading->raster, error);
+    if (cached)
+        cogpu_cache_keep(cache, cached);
     return status;
 }
 
@@ -119,6 +129,13 @@ static bool is_wanted(struct cogpu_job *job, const struct cogpu_task *task) {
     return wanted;
 }
 
+static bool is_any_wanted(struct cogpu_job *job, const struct cogpu_task *tasks, uint32_t count) {
+    bool wanted = false;
+    for (uint32_t i = 0; !wanted && i < count; i++)
+        wanted = is_wanted(job, &tasks[i]);
+    return wanted;
+}
+
 /* Reads a run of blocks straight into the raster, where they stand one after the other there as in
  * the file. False where they do not, or the read failed: the long way then finds out which of them
  * is to blame. */
@@ -132,7 +149,7 @@ static bool read_direct(struct cogpu_task *tasks, uint32_t count, struct tally *
         uint8_t *here = cogpu_cpu_direct(&reading->plan, block, &reading->raster);
         uint64_t skip = block->source_y * row_bytes, offset = tasks[i].span.offset + skip;
         uint64_t needed = block->height * row_bytes;
-        if (!here || skip + needed > tasks[i].span.bytes ||
+        if (!here || tasks[i].reading != reading || skip + needed > tasks[i].span.bytes ||
             (i > 0 && (here != to + bytes || offset != start + bytes)))
             return false;
         if (i == 0) {
@@ -177,16 +194,18 @@ static void do_blocks(struct cogpu_job *job, cogpu_seat *seat, struct cogpu_task
             do_blocks(job, seat, &tasks[i], 1, tally);
         return;
     }
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0, same; i < count; i += same) {
         cogpu_status status = fetched;
-        if (!is_wanted(job, &tasks[i]))
+        for (same = 1; i + same < count && cogpu_task_is_same(&tasks[i + same], &tasks[i]);)
+            same++;
+        if (!is_any_wanted(job, &tasks[i], same))
             continue;
         if (status == COGPU_OK)
             status =
-                decode_and_place(job, seat, &tasks[i],
+                decode_and_place(job, seat, &tasks[i], same,
                                  bytes + (tasks[i].span.offset - tasks[0].span.offset), &error);
-        if (status != COGPU_OK)
-            cogpu_task_fail(job, &tasks[i], &error);
+        for (uint32_t k = 0; status != COGPU_OK && k < same; k++)
+            cogpu_task_fail(job, &tasks[i + k], &error);
     }
 }
 

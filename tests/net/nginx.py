@@ -4,6 +4,7 @@
   /whole/NAME           Range is ignored
   /packed/NAME          gzip for those who accept it
   /slow/NAME?rate=N     N bytes a second
+  /late/PORT/NAME       when the server at that port of this machine has answered
   /locked/NAME          401 without USER's name and password
   /status/CODE?after=S  an error, with Retry-After if `after` says when
   /page/NAME            an error page in HTML that claims to be 200
@@ -70,6 +71,7 @@ http {{
     types {{ image/tiff tif; text/html html; }}
     absolute_redirect off;
     keepalive_requests 100000;
+    sendfile on;
     server {{ listen 127.0.0.1:{http} reuseport; include {folder}/locations.conf; }}
     {servers}
 }}
@@ -86,6 +88,8 @@ location /files/ {{ alias {files}/; }}
 location /whole/ {{ alias {files}/; max_ranges 0; }}
 location /packed/ {{ alias {files}/; gzip on; gzip_types *; gzip_min_length 0; }}
 location /slow/ {{ alias {files}/; limit_rate $arg_rate; }}
+location ~ ^/late/([0-9]+)/(.*)$ {{ set $port $1; alias {files}/$2; auth_request /wait; }}
+location = /wait {{ internal; proxy_pass http://127.0.0.1:$port/; }}
 location /locked/ {{ alias {files}/; auth_basic test; auth_basic_user_file {folder}/users; }}
 location /page/ {{ types {{ }} default_type text/html; return 200 "<html><body>Sign in first</body></html>\\n"; }}
 location /mark/ {{ return 204; }}

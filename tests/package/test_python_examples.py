@@ -1,5 +1,6 @@
 """The readme's Python part, the guide and the examples run as they are written, on a small terrain in the place of the
-demo's; and the reference is what the docstrings say. Code marked `gpu` or `torch` runs where those are."""
+demo's; and the reference is what the docstrings say. Code marked `gpu` or `torch` runs where those are, that marked
+`network` in tests/net."""
 
 import importlib
 import re
@@ -46,7 +47,7 @@ def terrain(tmp_path, monkeypatch):
 
 def run_blocks(text):
     """Runs a page's code in one namespace, as a reader would; returns that."""
-    runs, names = {"": True, "gpu": have_gpu(), "torch": have("torch")}, {}
+    runs, names = {"": True, "gpu": have_gpu(), "torch": have("torch"), "network": False}, {}
     for mark, code in FENCE.findall(text):
         if runs[mark]:
             exec(compile(code, "page", "exec"), names)
@@ -108,7 +109,8 @@ def test_pictures_of_the_guide_are_there():
 
 
 def test_links_of_the_pages_lead_somewhere():
-    for page in ROOT / "README.md", ROOT / "docs" / "python.md", ROOT / "docs" / "decisions" / "0017-python-package.md":
+    for page in (ROOT / "README.md", ROOT / "docs" / "python.md", ROOT / "docs" / "network.md",
+                 ROOT / "docs" / "bench-network.md", ROOT / "docs" / "decisions" / "0017-python-package.md"):
         for link in re.findall(r"\]\(([^):#]+)\)", page.read_text()):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
 

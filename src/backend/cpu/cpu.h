@@ -12,9 +12,9 @@
 
 /* What one thread works with, kept from block to block. Zeroed at the start. */
 typedef struct cogpu_seat {
-    uint8_t *stored, *decoded, *units, *row, *wide_row, *sunk, *plain, *converted, *shrunk;
+    uint8_t *stored, *decoded, *units, *row, *wide_row, *sunk, *plain, *converted, *shrunk, *shared;
     size_t stored_bytes, decoded_bytes, units_bytes, row_bytes, wide_row_bytes, sunk_bytes,
-        plain_bytes, converted_bytes, shrunk_bytes;
+        plain_bytes, converted_bytes, shrunk_bytes, shared_bytes;
     cogpu_codec_state codec;
     struct cogpu_seat *next; /* in the context's list of free seats */
 } cogpu_seat;

@@ -16,6 +16,7 @@ void cogpu_seat_close(cogpu_seat *seat) {
     cogpu_release(seat->plain);
     cogpu_release(seat->converted);
     cogpu_release(seat->shrunk);
+    cogpu_release(seat->shared);
     cogpu_codec_state_close(&seat->codec);
 }
 
