@@ -258,10 +258,10 @@ def check_install(group):
         group.check(script.name, run(sys.executable, script, raster, env=environment))
 
 
-def run_pytest(group, folder, log):
+def run_pytest(group, folder, log, **variables):
     """The folder's tests, on all cores where that can be; all that they say is in build/LOG."""
     parallel = run(sys.executable, "-c", "import xdist").returncode == 0
-    environment = {"COGPU_TIME_FACTOR": "3", **os.environ}
+    environment = {"COGPU_TIME_FACTOR": "3", **os.environ, **variables}
     done = run(sys.executable, "-m", "pytest", "-q", "-rfEs", "--tb=short", "-p", "no:cacheprovider",
                *(["-n", CORES] if parallel else []), folder, env=environment)
     (RELEASE / log).write_text(done.stdout)
@@ -285,6 +285,7 @@ def check_python(group):
 def check_net(group):
     if can_import(group, "tests/net", "numpy", "rasterio", "pytest"):
         run_pytest(group, "tests/net", "net.log")
+        run_pytest(group, "tests/net/test_cli_read.py", "net-sanitized.log", COGPU_BIN=str(SANITIZED / "cogpu"))
 
 
 def check_wheel(group):

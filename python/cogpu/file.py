@@ -386,7 +386,7 @@ def open(source, *, image=0, sidecar=True, limits=None) -> File:
     """Opens a file; no pixel is read.
 
     source   a path, a URL (https, http, s3), the whole file as a buffer (other than bytes, which are a path), or an
-             object with read and seek
+             object with read and seek, as fsspec's files and what obstore.open_reader(store, path) gives
     image    of several in a file, from 0 on
     sidecar  False: overviews beside the file (PATH.ovr) are not looked for
     limits   what a file may ask for at most: directories, tags, tag_bytes, blocks, block_bytes, bands, call_bytes

@@ -19,8 +19,8 @@ HASTY = PATIENT | {"retries": 2, "connect_seconds": 2, "stall_seconds": 1, "tota
 class Reader:
     """Opens URLs with settings of the network."""
 
-    def __init__(self, **network):
-        self.context = cogpu.Context(network=network)
+    def __init__(self, cache_bytes=0, **network):
+        self.context = cogpu.Context(cache_bytes=cache_bytes, network=network)
 
     def open(self, url):
         return cogpu.open(url, cogpu.OpenOptions(context=self.context.handle))
@@ -62,10 +62,13 @@ def test_into_memory_of_a_device(name, reader, nginx, cog):
     assert len(nginx.requests()) <= 3 * pixels.shape[0]  # a row of blocks each
 
 
-def test_a_cold_window_takes_two_requests(reader, nginx, cog):
-    with reader.open(f"{nginx.http}/files/masked.tif") as file:
-        np.testing.assert_array_equal(file.read(window=(300, 300, 200, 200)),
-                                      cog["masked"].pixels[:, 300:500, 300:500])
+@pytest.mark.parametrize("name, x, y, width, height", [
+    ("masked", 300, 300, 200, 200), ("masked", 200, 300, 900, 100), ("bigtiff", 100, 100, 200, 200),
+    ("jpeg", 300, 10, 500, 200)], ids=["a block", "blocks of a row", "blocks of three rows", "blocks of color"])
+def test_a_cold_window_takes_two_requests(name, x, y, width, height, reader, nginx, cog):
+    with reader.open(f"{nginx.http}/files/{name}.tif") as file:
+        np.testing.assert_array_equal(file.read(window=(x, y, width, height)),
+                                      cog[name].pixels[:, y:y + height, x:x + width])
     asked = nginx.requests()
     assert len(asked) == 2 and asked[0].range == "bytes=0-16383"
 
@@ -77,6 +80,15 @@ def test_all_of_a_file_takes_two_requests(reader, nginx, cog):
         for level, pixels in enumerate(cog["masked"].overviews, 1):
             np.testing.assert_array_equal(file.read(level=level), pixels)
             assert len(nginx.requests()) <= 1
+
+
+def test_blocks_of_the_cache_are_not_asked_for(nginx, cog):
+    keeping = Reader(cache_bytes=16 << 20, **PATIENT)
+    with keeping.context, keeping.open(f"{nginx.http}/files/masked.tif") as file:
+        for x, requests in ((0, 2), (0, 0), (100, 1), (100, 0)):
+            window = file.read(window=(x, 0, 500, 200), context=keeping.context)
+            np.testing.assert_array_equal(window, cog["masked"].pixels[:, :200, x:x + 500])
+            assert len(nginx.requests()) == requests
 
 
 def test_a_long_file_comes_by_several_requests_at_once(nginx, cog):

@@ -482,3 +482,11 @@ def test_fsspec(nginx, cog):
         array = np.asarray(file.read(window=(5, 6, 700, 800)))
     np.testing.assert_array_equal(array, cog["masked"].pixels[:, 5:700, 6:800])
     assert nginx.requests() == []
+
+
+def test_obstore(nginx, cog):
+    obstore = pytest.importorskip("obstore")
+    store = obstore.store.HTTPStore(nginx.http, client_options={"allow_http": True})
+    array = cogpu.open_geotiff(obstore.open_reader(store, "files/masked.tif"), window=(5, 6, 700, 800))
+    np.testing.assert_array_equal(array, cog["masked"].pixels[:, 5:700, 6:800])
+    assert nginx.requests()
