@@ -122,14 +122,15 @@ def table(outcome):
                                               for what in ("seconds", "processor", "requests", "bytes"))
         what = JOBS[found["job"]].format(**outcome)
         lines += [[f"{what}: {name}", f"{median(seconds[name]):.3f}", ratio(seconds, "cogpu", name),
-                   f"{median(processor[name]):.2f}", f"{median(requests[name]):.0f}", f"{median(sent[name]) / 1e6:.1f}"] for name in runs]
+                   f"{median(processor[name]):.2f}", f"{median(requests[name]):.0f}",
+                   f"{median(sent[name]) / 1e6:.1f}"] for name in runs]
     return markdown(["who", "seconds", "x cogpu's", "seconds of processors", "requests", "MB"], lines)
 
 
 def report(outcome):
     side, name = outcome["side"], outcome["machine"]
-    text = f"{name}; {outcome['delay'] * 1e3:.0f} ms before each answer; a COG of {side} x {side} float32, tiles of {TILE}, "
-    text += f"deflate, predictor 3; medians of {outcome['repeats']}; {outcome['versions']}.\n\n{table(outcome)}"
+    text = f"{name}; {outcome['delay'] * 1e3:.0f} ms before each answer; a COG of {side} x {side} float32, tiles of "
+    text += f"{TILE}, deflate, predictor 3; medians of {outcome['repeats']}; {outcome['versions']}.\n\n{table(outcome)}"
     notes = [f"- {name}, {JOBS[found['job']].format(**outcome)}: {why}\n" for found in outcome["jobs"]
              for name, why in found["refused"].items()]
     notes += [f"- {name}: not installed\n" for name in outcome["absent"]]
