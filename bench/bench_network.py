@@ -77,14 +77,14 @@ def expected(path, job, spots):
 
 
 def run_here(name, job, url, path, spots):
-    """Seconds of a job by a contender, and what is wrong with its pixels, or None."""
+    """Seconds of a job by a contender, those of processors, and what is wrong with its pixels, or None."""
     act = getattr(next(kind for kind in CONTENDERS if kind.name == name)(), job)
     given = LEVEL if job == "overview" else spots
-    start = time.perf_counter()
+    start, started = time.perf_counter(), time.process_time()
     made = act(url, given)
-    seconds = time.perf_counter() - start
+    seconds = {"seconds": time.perf_counter() - start, "processor": time.process_time() - started}
     made = np.squeeze(made) if job == "overview" else [np.squeeze(window) for window in made]
-    return {"seconds": seconds, "wrong": None if np.array_equal(made, expected(path, job, spots)) else "wrong pixels"}
+    return seconds | {"wrong": None if np.array_equal(made, expected(path, job, spots)) else "wrong pixels"}
 
 
 def run(contender, job, server, side, count):
@@ -118,18 +118,19 @@ def table(outcome):
     lines = []
     for found in outcome["jobs"]:
         runs = found["runs"]
-        seconds, requests, sent = ({name: [run[what] for run in each] for name, each in runs.items()}
-                                   for what in ("seconds", "requests", "bytes"))
+        seconds, processor, requests, sent = ({name: [run[what] for run in each] for name, each in runs.items()}
+                                              for what in ("seconds", "processor", "requests", "bytes"))
         what = JOBS[found["job"]].format(**outcome)
         lines += [[f"{what}: {name}", f"{median(seconds[name]):.3f}", ratio(seconds, "cogpu", name),
-                   f"{median(requests[name]):.0f}", f"{median(sent[name]) / 1e6:.1f}"] for name in runs]
-    return markdown(["who", "seconds", "x cogpu's", "requests", "MB"], lines)
+                   f"{median(processor[name]):.2f}", f"{median(requests[name]):.0f}",
+                   f"{median(sent[name]) / 1e6:.1f}"] for name in runs]
+    return markdown(["who", "seconds", "x cogpu's", "seconds of processors", "requests", "MB"], lines)
 
 
 def report(outcome):
     side, name = outcome["side"], outcome["machine"]
-    text = f"{name}; {outcome['delay'] * 1e3:.0f} ms before each answer; a COG of {side} x {side} float32, tiles of {TILE}, "
-    text += f"deflate, predictor 3; medians of {outcome['repeats']}; {outcome['versions']}.\n\n{table(outcome)}"
+    text = f"{name}; {outcome['delay'] * 1e3:.0f} ms before each answer; a COG of {side} x {side} float32, tiles of "
+    text += f"{TILE}, deflate, predictor 3; medians of {outcome['repeats']}; {outcome['versions']}.\n\n{table(outcome)}"
     notes = [f"- {name}, {JOBS[found['job']].format(**outcome)}: {why}\n" for found in outcome["jobs"]
              for name, why in found["refused"].items()]
     notes += [f"- {name}: not installed\n" for name in outcome["absent"]]

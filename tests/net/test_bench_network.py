@@ -16,7 +16,7 @@ import bench_network  # noqa: E402
 
 
 def runs(*seconds, requests=3, sent=2_500_000):
-    return [{"seconds": each, "requests": requests, "bytes": sent, "wrong": None} for each in seconds]
+    return [{"seconds": each, "processor": 0.5, "requests": requests, "bytes": sent, "wrong": None} for each in seconds]
 
 
 OUTCOME = {"machine": "a machine", "side": 64, "repeats": 3, "windows": 5, "delay": 0.03, "absent": ["third"],
@@ -27,8 +27,8 @@ OUTCOME = {"machine": "a machine", "side": 64, "repeats": 3, "windows": 5, "dela
 
 def test_medians_ratios_and_what_is_missing():
     text = bench_network.report(OUTCOME)
-    assert "| 5 windows of 512 x 512: cogpu | 1.000 | 1.00 | 3 | 2.5 |" in text
-    assert "| 5 windows of 512 x 512: one | 4.000 | 4.00 | 9 | 2.5 |" in text
+    assert "| 5 windows of 512 x 512: cogpu | 1.000 | 1.00 | 0.50 | 3 | 2.5 |" in text
+    assert "| 5 windows of 512 x 512: one | 4.000 | 4.00 | 0.50 | 9 | 2.5 |" in text
     assert "- other, 5 windows of 512 x 512: wrong pixels" in text and "- third: not installed" in text
 
 

@@ -1,5 +1,5 @@
-"""docs/network.md has every setting of the network, with the default that the header states and the library has, and the
-options that the command line has for them."""
+"""docs/network.md has every setting of the network, with the default that the header states and the library has, and
+the options that the command line has for them."""
 
 import pathlib
 import re
