@@ -31,7 +31,7 @@ NOT_FOR_RACECHECK = ("test_cuda_inflate", "test_cuda_deflate", "test_gpu_read")
 UNUSED = "terminated before first instrumented API call"  # by a test that launches nothing
 MUTATIONS = "test_cuda_mutations"
 PLAIN_COUNT, SANITIZED_COUNT = "100000", "300"  # of mutated streams a codec: what there is time for
-AT_ONCE, WORKERS = 8, 16  # programs that run at once; processes of pytest
+AT_ONCE, WORKERS = 8, 10  # programs that run at once; processes of pytest
 GROUPS = ["programs", "judges", "package"]
 
 
@@ -105,7 +105,8 @@ def sanitized(programs, tools):
 @contextlib.contextmanager
 def shared_gpu():
     """What lets processes use the GPU side by side, rather than by turns, where CUDA's MPS is installed: the small
-    kernels of tests leave most of it idle, racecheck takes long for each, and judges start thousands of processes."""
+    kernels of tests leave most of it idle, and racecheck takes long for each. Not for the judges: they start more
+    processes than MPS has connections, and measure memory."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         environment = {"CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
         control = functools.partial(subprocess.run, env=os.environ | environment, stdout=subprocess.DEVNULL)
@@ -148,15 +149,11 @@ def main():
     programs = build()
     on_gpu = {"COGPU_TEST_DEVICE": "cuda", "COGPU_ALWAYS_DEVICE": "1"}
     outcomes = []
-    with shared_gpu() as shared:
-        if chosen.sanitize:
+    if chosen.sanitize:
+        with shared_gpu() as shared:
             outcomes += run_all(sanitized(programs, wanted), on_gpu | shared)
-        elif "judges" in wanted:
-            outcomes += run_pytests("judges", on_gpu | shared)
-    if "programs" in wanted:
-        outcomes += run_all(plain(programs), on_gpu)
-    if "package" in wanted:
-        outcomes += run_pytests("package", on_gpu)
+    for group in [] if chosen.sanitize else wanted:
+        outcomes += run_all(plain(programs), on_gpu) if group == "programs" else run_pytests(group, on_gpu)
     print(f"{sum(outcomes)} passed, {len(outcomes) - sum(outcomes)} failed")
     sys.exit(not all(outcomes))
 
