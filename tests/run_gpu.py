@@ -6,11 +6,14 @@
 """
 
 import argparse
+import contextlib
+import functools
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -99,6 +102,25 @@ def sanitized(programs, tools):
                        {"COGPU_TEST": part} if part else {})
 
 
+@contextlib.contextmanager
+def shared_gpu():
+    """What lets processes use the GPU side by side, rather than by turns, where CUDA's MPS is installed: the small
+    kernels of tests leave most of it idle, and racecheck takes long for each. Not for the judges: they start more
+    processes than MPS has connections, and measure memory."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        environment = {"CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
+        control = functools.partial(subprocess.run, env=os.environ | environment, stdout=subprocess.DEVNULL)
+        try:
+            control(["nvidia-cuda-mps-control", "-d"], check=True)
+        except (OSError, subprocess.CalledProcessError):
+            yield {}
+            return
+        try:
+            yield environment
+        finally:
+            control(["nvidia-cuda-mps-control"], input=b"quit\n")
+
+
 def run_all(commands, environment):
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(lambda one: run(one[0], one[1], environment | one[2]), commands))
@@ -126,7 +148,10 @@ def main():
         options.error(f"nothing to run: {', '.join(TOOLS)} go with --sanitize, {', '.join(GROUPS)} without it")
     programs = build()
     on_gpu = {"COGPU_TEST_DEVICE": "cuda", "COGPU_ALWAYS_DEVICE": "1"}
-    outcomes = run_all(sanitized(programs, wanted), on_gpu) if chosen.sanitize else []
+    outcomes = []
+    if chosen.sanitize:
+        with shared_gpu() as shared:
+            outcomes += run_all(sanitized(programs, wanted), on_gpu | shared)
     for group in [] if chosen.sanitize else wanted:
         outcomes += run_all(plain(programs), on_gpu) if group == "programs" else run_pytests(group, on_gpu)
     print(f"{sum(outcomes)} passed, {len(outcomes) - sum(outcomes)} failed")
