@@ -75,7 +75,7 @@ class Part:
         if not lazy.is_path(self.pixels.source) or is_url(self.pixels.source):
             return dask.tokenize.normalize_token((self.pixels, self.row, self.column, self.height, self.width))
         state = os.stat(self.pixels.source)
-        return repr(self), state.st_size, state.st_mtime_ns, state.st_ino
+        return self.pixels.source, repr(self), state.st_size, state.st_mtime_ns, state.st_ino
 
     def __getitem__(self, index):
         """The pixels of slices, numbers and at most one list: of a chunk, or of what was left of it by slicing."""

@@ -330,7 +330,7 @@ def pixels_of(file, *, source=None, level=0, bands=None, dtype=None, masked=Fals
     gpu = _usable(gpu, on_gpu_failure)
     bands = tuple(range(1, file.shape[0] + 1)) if bands is None else tuple(bands)
     height, width = file.levels[level].shape
-    return Pixels(source=file if source is None else absolute(source), state=file.state, image=file.image, level=level, bands=bands,
-                  dtype=_result_dtype(file.dtype, dtype, masked), masked=masked, unpack=bool(unpack), gpu=gpu,
-                  on_gpu_failure=on_gpu_failure, shape=(len(bands), height, width),
+    return Pixels(source=file if source is None else absolute(source), state=file.state, image=file.image, level=level,
+                  bands=bands, dtype=_result_dtype(file.dtype, dtype, masked), masked=masked, unpack=bool(unpack),
+                  gpu=gpu, on_gpu_failure=on_gpu_failure, shape=(len(bands), height, width),
                   block_shape=tuple(file.levels[level].block_shape), interleave=file.interleave)

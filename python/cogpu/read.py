@@ -77,7 +77,7 @@ def file_of(source, image):
         return source
     whole("image", image, 0)
     if is_url(source):
-        lazy.release(source)  # what has been kept may have changed meanwhile; the engine knows how long a header is good
+        lazy.release(source)  # it may have changed meanwhile; the engine knows how long a header is good
     return lazy.opened(source, image) if lazy.is_path(source) else open_file(source, image=image)
 
 

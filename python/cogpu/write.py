@@ -45,8 +45,9 @@ def to_geotiff(data, path, *, crs=None, nodata=None, transform=None, mask=None, 
     path
         Path, or "s3://bucket/key" (which goes up in parts while rows are written, by the settings of
         cogpu.configure(network=); of a COG that a cluster writes the workers send most, each by the settings and
-        credentials of its own process: client.run(cogpu.configure, network=...)), or an object with write (which is written to from where it stands; without seek
-        nothing is written before all is known), or None: the file's bytes are returned.
+        credentials of its own process: client.run(cogpu.configure, network=...)), or an object with write (which is
+        written to from where it stands; without seek nothing is written before all is known), or None: the file's
+        bytes are returned.
     crs
         EPSG code, "EPSG:32633", WKT, PROJ's words, or an object with to_wkt; None: the one of the data.
     nodata
