@@ -581,6 +581,16 @@ bool cogpu_http_is_here(const cogpu_http *http) {
     return http->process == getpid();
 }
 
+cogpu_status cogpu_http_take(cogpu_http **http, bool *is_own, cogpu_error *error) {
+    *is_own = !*http;
+    if (*is_own)
+        return cogpu_http_open(NULL, http, error);
+    if (!cogpu_http_is_here(*http))
+        return cogpu_fail(error, COGPU_IO,
+                          "the context was opened before the process was forked; open another");
+    return COGPU_OK;
+}
+
 /* In the child of a fork all of it can only be left lying: to close connections would end those of
  * the parent. */
 void cogpu_http_close(cogpu_http *http) {

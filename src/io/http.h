@@ -69,6 +69,9 @@ const cogpu_network *cogpu_http_network(const cogpu_http *http); /* complete */
 cogpu_heads *cogpu_http_heads(const cogpu_http *http);
 /* Not so in the child of a fork, where nothing below may be called. */
 bool cogpu_http_is_here(const cogpu_http *http);
+/* What somebody is to work with: his own, to be closed, where he was given none; IO where they are
+ * those of another process. */
+cogpu_status cogpu_http_take(cogpu_http **http, bool *is_own, cogpu_error *error);
 
 /* Memory of `held_bytes` of the settings, which all files of these connections share: whether there
  * is so much, which is taken then; and back again. */

@@ -18,10 +18,7 @@ struct cogpu_s3_object {
 /* ---- opening ---- */
 
 static cogpu_status prepare(cogpu_s3_object *object, const char *address, cogpu_error *error) {
-    if (!object->http) {
-        TRY(cogpu_http_open(NULL, &object->http, error));
-        object->owns_http = true;
-    }
+    TRY(cogpu_http_take(&object->http, &object->owns_http, error));
     const cogpu_network *network = cogpu_http_network(object->http);
     cogpu_url url;
     TRY(cogpu_url_parse(address, network->schemes, &url, error));

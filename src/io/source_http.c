@@ -369,13 +369,7 @@ static cogpu_status meet(struct remote *remote, cogpu_error *error) {
 
 /* The URL, for whom it is asked and how. */
 static cogpu_status prepare(struct remote *remote, const char *url, cogpu_error *error) {
-    if (!remote->http) {
-        TRY(cogpu_http_open(NULL, &remote->http, error));
-        remote->owns_http = true;
-    }
-    if (!cogpu_http_is_here(remote->http))
-        return cogpu_fail(error, COGPU_IO,
-                          "the context was opened before the process was forked; open another");
+    TRY(cogpu_http_take(&remote->http, &remote->owns_http, error));
     remote->network = *cogpu_http_network(remote->http);
     TRY(cogpu_url_parse(url, remote->network.schemes, &remote->url, error));
     remote->target = (cogpu_http_target){

@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from test_http_read import cogpu
+from test_http_read import cogpu, in_a_fork
 
 MIB = 1 << 20
 LEAST, PART = 5 * MIB, 10 * MIB
@@ -375,6 +375,21 @@ def test_addresses_that_are_refused(path, network, status, words, tmp_path, monk
         with pytest.raises(cogpu.CogpuError, match=words) as caught:
             cogpu.write(noise(1, 64, 64), path=path, context=context)
     assert caught.value.name == status and os.listdir(tmp_path) == []
+
+
+def test_the_child_of_a_fork(s3):
+    """The parent's connections are none of its own: it says so, rather than wait for ever."""
+    def put(context):
+        cogpu.write(noise(1, 64, 64), None, None, f"s3://{s3.closed}/{KEY}", context=context)
+
+    def child():
+        with pytest.raises(cogpu.CogpuError) as caught:
+            put(context)
+        return f"{caught.value.name} {'forked' in caught.value.message}"
+    with cogpu.Context(network=settings(s3)) as context:
+        put(context)
+        assert in_a_fork(child) == "io True"
+    assert methods(s3.requests()) == ["PUT"]
 
 
 def test_rows_that_are_missing(old, s3):
