@@ -143,10 +143,9 @@ static cogpu_status append(struct cogpu_upload *upload, struct run *run, const u
 
 /* ---- writing ---- */
 
-/* Parts of the head and of what is held behind it; none where there is no head. */
+/* Parts of the head and of what is held behind it. */
 static uint64_t head_parts(const struct cogpu_upload *upload) {
-    return upload->start ? divide_up(upload->start + COGPU_S3_PART_BYTES_MIN, upload->part_bytes)
-                         : 0;
+    return divide_up(upload->start + COGPU_S3_PART_BYTES_MIN, upload->part_bytes);
 }
 
 /* Low numbers are left for a head as long as it may get. */

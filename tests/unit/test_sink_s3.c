@@ -24,7 +24,8 @@ static struct {
     size_t bytes[COGPU_S3_PARTS_MAX + 1];
     size_t longest;
     uint32_t calls, fails_at; /* 0: none does */
-    uint32_t under_way, most, sent;
+    uint32_t under_way, most, sent, waited;
+    uint32_t order[COGPU_S3_PARTS_MAX + 1]; /* in which they were sent */
     uint32_t opened, begun, aborted, completed, at_once;
     uint8_t *object;
     size_t object_bytes;
@@ -93,7 +94,7 @@ void cogpu_s3_part_start(cogpu_s3_object *object, const char *upload, uint32_t n
     sending->call = (cogpu_s3_request){.body = from, .bytes = bytes};
     store.bytes[number] = bytes;
     store.longest = bytes > store.longest ? bytes : store.longest;
-    store.sent++;
+    store.order[number] = ++store.sent;
     store.under_way++;
     store.most = store.under_way > store.most ? store.under_way : store.most;
 }
@@ -102,6 +103,7 @@ void cogpu_s3_part_start(cogpu_s3_object *object, const char *upload, uint32_t n
 cogpu_status cogpu_s3_part_wait(cogpu_s3_object *object, cogpu_s3_sending *sending,
                                 cogpu_s3_part *part, cogpu_error *error) {
     (void)object;
+    CHECK(store.order[sending->number] == ++store.waited);
     store.under_way--;
     TRY(do_call(error));
     store.parts[sending->number] = malloc(sending->call.bytes);
@@ -295,7 +297,16 @@ int main(void) {
 
 #else
 
+static void the_build_says_so(void) {
+    const cogpu_sink sink = {.path = "s3://bucket/key"};
+    cogpu_out *out = NULL;
+    cogpu_error error;
+    CHECK(cogpu_out_open(&sink, NULL, &out, &error) == COGPU_UNSUPPORTED && !out);
+    CHECK(strstr(error.message, "libcurl"));
+}
+
 int main(void) {
+    RUN(the_build_says_so);
     return FINISH();
 }
 
