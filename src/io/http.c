@@ -1,6 +1,7 @@
 /* See http.h. */
 #include "io/http.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "io/url.h"
 
@@ -53,12 +54,6 @@ struct cogpu_http {
     cogpu_http_request *started, **last; /* not seen by the thread yet */
     bool is_closing;
 };
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 /* ---- what libcurl calls ---- */
 
@@ -265,7 +260,7 @@ static bool set_call(http_try *self) {
 static bool set_up(http_try *self) {
     const cogpu_network *network = &self->http->network;
     CURL *easy = self->easy;
-    double left = self->end_at - now();
+    double left = self->end_at - clock_now();
     curl_easy_reset(easy);
     curl_slist_free_all(self->headers);
     self->headers = NULL;
@@ -308,7 +303,7 @@ static bool set_up(http_try *self) {
 
 static void begin(http_try *self) {
     if (self->tries++ == 0)
-        self->end_at = now() + self->http->network.total_seconds;
+        self->end_at = clock_now() + self->http->network.total_seconds;
     self->request->tries = self->tries;
     if (set_up(self) && curl_multi_add_handle(self->http->multi, self->easy) == CURLM_OK) {
         self->is_running = true;
@@ -327,7 +322,7 @@ static bool again(http_try *self) {
     const cogpu_network *network = &self->http->network;
     uint32_t asked_for = cogpu_answer_retry_after(&self->request->answer, (int64_t)time(NULL));
     double wait = cogpu_retry_wait(self->tries, asked_for, &self->http->random);
-    self->begin_at = now() + wait;
+    self->begin_at = clock_now() + wait;
     return self->tries <= network->retries && self->begin_at < self->end_at;
 }
 
@@ -457,7 +452,7 @@ static void take_results(cogpu_http *http) {
 
 /* Begins what is due, ends what is through; hands on for how many milliseconds nothing is due. */
 static int go_round(cogpu_http *http) {
-    double soonest = POLL_MS * 1e-3, time = now();
+    double soonest = POLL_MS * 1e-3, time = clock_now();
     for (http_try **place = &http->tries; *place;) {
         http_try *self = *place;
         if (self->is_over || atomic_load(&self->request->is_dropped)) {
@@ -547,7 +542,7 @@ cogpu_status cogpu_http_open(const cogpu_network *network, cogpu_http **out, cog
                          .heads = heads,
                          .multi = multi,
                          .process = getpid(),
-                         .random = (uint64_t)(now() * 1e9)};
+                         .random = (uint64_t)(clock_now() * 1e9)};
     http->last = &http->started;
     curl_multi_setopt(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)http->network.connections);
     curl_multi_setopt(multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);

@@ -11,10 +11,11 @@
 #include "io/io.h"
 #include "io/url.h"
 
+#include "base/clock.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 /* A range of bytes on its way: one request, or several side by side where one would be long. */
 struct asked {
@@ -284,12 +285,6 @@ static cogpu_status read_head(struct remote *remote, size_t bytes, bool *is_too_
     return status;
 }
 
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 /* The URL and whose credentials go along: none of them has line breaks. */
 static cogpu_status name_file(struct remote *remote, cogpu_error *error) {
     const cogpu_s3_credentials *own = &remote->credentials;
@@ -305,7 +300,7 @@ static cogpu_status name_file(struct remote *remote, cogpu_error *error) {
 /* What was kept when the file was opened before. */
 static bool recall(struct remote *remote) {
     cogpu_head head;
-    if (!cogpu_heads_find(cogpu_http_heads(remote->http), remote->name, now(), &head))
+    if (!cogpu_heads_find(cogpu_http_heads(remote->http), remote->name, clock_now(), &head))
         return false;
     remote->head = head.data;
     remote->head_bytes = head.bytes;
@@ -325,7 +320,7 @@ static void remember(const struct remote *remote) {
         return;
     memcpy(head.etag, first->etag, sizeof head.etag);
     memcpy(head.modified, first->modified, sizeof head.modified);
-    cogpu_heads_keep(cogpu_http_heads(remote->http), remote->name, now(), &head);
+    cogpu_heads_keep(cogpu_http_heads(remote->http), remote->name, clock_now(), &head);
 }
 
 /* A server that knows no ranges sends all or nothing: all is taken once, if it is not too much. */
