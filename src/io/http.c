@@ -37,6 +37,7 @@ typedef struct cogpu_http_try {
     size_t page;                  /* bytes of what is no file */
     cogpu_answer_verdict verdict; /* of the headers, if is_judged */
     bool is_judged, is_running, is_forbidden, is_over;
+    bool is_ahead; /* it began where redirects led others before */
 } http_try;
 
 struct cogpu_http {
@@ -343,6 +344,18 @@ static bool follow(http_try *self) {
     return true;
 }
 
+/* Where a redirect leads may be good for a while only. */
+static bool begins_anew(http_try *self) {
+    if (!self->is_ahead)
+        return false;
+    snprintf(self->url, sizeof self->url, "%s", self->request->target->url);
+    self->is_ahead = false;
+    self->redirects = 0;
+    self->begin_at = 0;
+    self->tries--;
+    return true;
+}
+
 static bool is_passing(CURLcode code) {
     switch (code) {
     case CURLE_COULDNT_CONNECT:
@@ -396,7 +409,7 @@ static bool goes_on(http_try *self, CURLcode code) {
         cogpu_fail(&request->error, COGPU_UNSUPPORTED,
                    "the server knows no ranges, and sends the whole file: %s", shown);
     if (self->is_judged && self->verdict != COGPU_ANSWER_GOOD)
-        return self->verdict == COGPU_ANSWER_RETRY && again(self);
+        return self->verdict == COGPU_ANSWER_RETRY ? again(self) : begins_anew(self);
     /* A file's bytes are there also where the connection broke after them. */
     if (request->call ? code == CURLE_OK : self->is_judged && request->got == request->due)
         return false;
@@ -415,6 +428,8 @@ static bool goes_on(http_try *self, CURLcode code) {
 
 static void end_request(cogpu_http *http, http_try *self) {
     cogpu_http_request *request = self->request;
+    if (request->moved)
+        snprintf(request->moved, COGPU_URL_BYTES, "%s", self->redirects ? self->url : "");
     if (self->is_judged && self->verdict == COGPU_ANSWER_GOOD && request->got == request->due)
         cogpu_error_clear(&request->error);
     else if (request->error.status == COGPU_OK)
@@ -477,9 +492,12 @@ static http_try *new_try(cogpu_http *http, cogpu_http_request *request) {
         cogpu_release(self);
         return NULL;
     }
-    *self = (http_try){.http = http, .request = request, .easy = easy};
+    const cogpu_http_target *target = request->target;
+    const bool is_ahead = target->moved && target->moved[0];
     const char *query = request->call ? request->call->query : "";
-    snprintf(self->url, sizeof self->url, "%s%s%s", request->target->url, *query ? "?" : "", query);
+    *self = (http_try){.http = http, .request = request, .easy = easy, .is_ahead = is_ahead};
+    snprintf(self->url, sizeof self->url, "%s%s%s", is_ahead ? target->moved : target->url,
+             *query ? "?" : "", query);
     return self;
 }
 

@@ -107,6 +107,31 @@ def test_redirects(where, reader, nginx, cog):
         np.testing.assert_array_equal(file.read(), cog["bigtiff"].pixels)
 
 
+def read_moved(reader, server, cog):
+    with reader.open(f"{server.http}/moved/rooted/bigtiff.tif") as file:
+        window = file.read(window=(0, 0, 64, 64))
+    np.testing.assert_array_equal(window, cog["bigtiff"].pixels[:, :64, :64])
+    return [request.path.split("/")[1] for request in server.requests()]
+
+
+def test_a_redirect_is_followed_once(reader, nginx, cog):
+    assert read_moved(reader, nginx, cog) == ["moved", "files", "files"]
+
+
+@pytest.mark.parametrize("code", [401, 403, 404, 410])
+def test_a_redirect_that_is_good_no_more_is_asked_for_anew(code, reader, faults, cog):
+    faults.plan(at={3: {"kind": "status", "code": code}})
+    assert read_moved(reader, faults, cog) == ["moved", "files", "files", "moved", "files"]
+
+
+@pytest.mark.parametrize("code", [403, 404])
+def test_a_redirect_is_asked_for_anew_once(code, hasty, faults, cog):
+    faults.plan(at={number: {"kind": "status", "code": code} for number in (3, 5)})
+    with pytest.raises(cogpu.CogpuError):
+        read_moved(hasty, faults, cog)
+    assert len(faults.requests()) == 5
+
+
 @pytest.mark.parametrize("path, status, words", [
     ("/moved/circle/bigtiff.tif", "io", "redirects"), ("/status/404", "absent", "no such file"),
     ("/status/403", "io", "403"), ("/files/none.tif", "absent", "no such file"),
@@ -228,7 +253,7 @@ def test_the_tries_come_to_an_end(faults):
     faults.plan(every={"kind": "status", "code": 503, "after": 0})
     with reader.context, pytest.raises(cogpu.CogpuError, match="503"):
         reader.open(f"{faults.http}/files/masked.tif")
-    assert len(faults.requests()) == 3
+    assert len(faults.requests()) == 5
 
 
 WRONG = [({"kind": "shift", "by": 5}, "io"), ({"kind": "header", "name": "ETag", "value": '"other"'}, "io"),
