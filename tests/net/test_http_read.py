@@ -253,7 +253,7 @@ def test_the_tries_come_to_an_end(faults):
     faults.plan(every={"kind": "status", "code": 503, "after": 0})
     with reader.context, pytest.raises(cogpu.CogpuError, match="503"):
         reader.open(f"{faults.http}/files/masked.tif")
-    assert len(faults.requests()) == 5
+    assert len(faults.requests()) == 3
 
 
 WRONG = [({"kind": "shift", "by": 5}, "io"), ({"kind": "header", "name": "ETag", "value": '"other"'}, "io"),
