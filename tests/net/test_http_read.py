@@ -55,9 +55,9 @@ def test_pixels_are_those_of_the_file(name, server, nginx, cog):
 @pytest.mark.parametrize("name", ["masked", "jpeg", "planar"])
 def test_into_memory_of_a_device(name, reader, nginx, cog):
     with reader.open(f"{nginx.http}/files/{name}.tif") as file:
-        file.read(window=(0, 0, 300, 300), device=cogpu.EMU, context=reader.context)
+        file.read(window=(0, 0, 300, 300), device=cogpu.GPU, context=reader.context)
         nginx.requests()
-        pixels = file.read(window=(0, 0, 700, 700), device=cogpu.EMU, context=reader.context)
+        pixels = file.read(window=(0, 0, 700, 700), device=cogpu.GPU, context=reader.context)
         np.testing.assert_array_equal(pixels, cog[name].pixels[:, :700, :700])
     assert len(nginx.requests()) <= 3 * pixels.shape[0]  # a row of blocks each
 

@@ -29,8 +29,8 @@ def windows(count, seed, size=200):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("device, cache_bytes", [(cogpu.CPU, 0), (cogpu.CPU, 1 << 20), (cogpu.EMU, 0)],
-                         ids=["cpu", "cache", "emu"])
+@pytest.mark.parametrize("device, cache_bytes", [(cogpu.CPU, 0), (cogpu.CPU, 1 << 20), (cogpu.GPU, 0)],
+                         ids=["cpu", "cache", "gpu"])
 def test_windows_that_share_blocks(kind, device, cache_bytes, nginx, many):
     wanted = windows(40, seed=5) + [(0, 0, SIZE, SIZE)]
     with cogpu.Context(network=PATIENT, cache_bytes=cache_bytes) as context:

@@ -1,11 +1,14 @@
-"""README's Python of the network runs as it is written, but for names of servers, and for a GPU."""
+"""README's Python of the network runs as it is written, but for names of servers, and for a GPU where COGPU_DEVICES
+has none."""
 
+import os
 import pathlib
 import re
 
 import numpy as np
 from test_python_read import cogpu
 
+GPU = f"gpu={'cuda' in os.environ.get('COGPU_DEVICES', '')}"
 README = pathlib.Path(__file__).resolve().parents[2] / "README.md"
 
 
@@ -15,7 +18,7 @@ def test_readme_runs_as_written(nginx, s3, cog):
     cogpu.configure(network={"private_addresses": True, "s3_endpoint": s3.endpoint, "s3_region": s3.region,
                              "s3_access_key": variables["AWS_ACCESS_KEY_ID"],
                              "s3_secret_key": variables["AWS_SECRET_ACCESS_KEY"]})
-    for written, here in (("https://example.org/dem.tif", f"{nginx.http}/files/masked.tif"), ("gpu=True", "gpu=False"),
+    for written, here in (("https://example.org/dem.tif", f"{nginx.http}/files/masked.tif"), ("gpu=True", GPU),
                           ("s3://bucket/", f"s3://{s3.closed}/")):
         assert written in code
         code = code.replace(written, here)
