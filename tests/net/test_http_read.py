@@ -19,8 +19,8 @@ HASTY = PATIENT | {"retries": 2, "connect_seconds": 2, "stall_seconds": 1, "tota
 class Reader:
     """Opens URLs with settings of the network."""
 
-    def __init__(self, cache_bytes=0, **network):
-        self.context = cogpu.Context(cache_bytes=cache_bytes, network=network)
+    def __init__(self, cache_bytes=0, threads=0, **network):
+        self.context = cogpu.Context(threads, cache_bytes, network=network)
 
     def open(self, url):
         return cogpu.open(url, cogpu.OpenOptions(context=self.context.handle))
