@@ -179,17 +179,29 @@ typedef struct cogpu_open_options {
                              * behind URLs are opened again, with another context */
 } cogpu_open_options;
 
+/* Bytes of a source that are wanted, and where they go. */
+typedef struct cogpu_source_read {
+    uint64_t offset;
+    size_t bytes;
+    void *to;
+} cogpu_source_read;
+
 /* Where bytes come from, when it is neither a path nor memory. `read` puts `bytes` bytes that stand
  * at `offset` into `to`, sets *got, and returns COGPU_OK; fewer than asked means that the source
  * ends there. It is called from several threads at once, and must not call functions of a context.
  * `size` tells the length of the source.
  * `close`, if not NULL, is called once by cogpu_close, or by cogpu_open_source itself when it
- * fails. */
+ * fails.
+ * `read_many`, if not NULL, takes the place of `read`, for a source each read of which is a request
+ * over a network: what a call of ours will need is asked for together, neighbours as one, up to 32
+ * MiB ahead. It should have all requests under way before it waits for one, and delivers all bytes
+ * of all, or fails; then each is asked for again alone. */
 typedef struct cogpu_source {
     void *user;
     cogpu_status (*read)(void *user, uint64_t offset, size_t bytes, void *to, size_t *got);
     cogpu_status (*size)(void *user, uint64_t *bytes);
     void (*close)(void *user);
+    cogpu_status (*read_many)(void *user, const cogpu_source_read *reads, size_t count);
 } cogpu_source;
 
 /* Opens a file, reads its directories and says what they mean; no pixel is read. On failure *file

@@ -37,7 +37,8 @@ class Array:
 class File:
     def __init__(self, source: object, *, sidecar: bool = True, limits: dict[str, int] | None = None) -> None:
         """A path (str, bytes, os.PathLike) or a URL, which the context's connections serve, or the whole file as a
-        buffer (not bytes), or an object with read and seek, which is read under a lock."""
+        buffer (not bytes), or an object with read and seek, which is read under a lock, or with size and
+        read_many(starts, ends), which gives a buffer for each range, and which threads call at once."""
     def state(self) -> str | None:
         """What tells a file behind a URL from what stood there before; None for others."""
     def info(self, image: int = 0) -> dict[str, Any]:
