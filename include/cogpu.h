@@ -936,13 +936,22 @@ cogpu_overview_make(const cogpu_profile *profile, uint32_t level, const cogpu_wi
  * any machine: each has its own credentials, which are not in the id.
  */
 
-enum { COGPU_S3_PARTS_MAX = 10000, COGPU_S3_UPLOAD_BYTES = 1024, COGPU_S3_ETAG_BYTES = 128 };
+enum {
+    COGPU_S3_PARTS_MAX = 10000,
+    COGPU_S3_PART_BYTES_MIN = 5 << 20, /* but for the last */
+    COGPU_S3_UPLOAD_BYTES = 1024,
+    COGPU_S3_ETAG_BYTES = 128
+};
 
 typedef struct cogpu_s3_part {
     uint32_t number; /* 1 to COGPU_S3_PARTS_MAX; some may be left out */
     char etag[COGPU_S3_ETAG_BYTES];
 } cogpu_s3_part;
 
+/* How long the parts of an object are best, and how many it has then at most: of one that may get
+ * as long as `bytes`. So a writer divides what it sends. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_upload_plan(uint64_t bytes, uint64_t *part_bytes,
+                                                          uint32_t *parts, cogpu_error *error);
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_upload_begin(const char *address,
                                                            cogpu_context *context,
                                                            char upload[COGPU_S3_UPLOAD_BYTES],

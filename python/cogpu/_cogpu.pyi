@@ -87,6 +87,9 @@ def overview_needs(profile: dict[str, Any], level: int, window: tuple[int, int, 
 def overview_make(profile: dict[str, Any], level: int, window: tuple[int, int, int, int], pixels: object, mask: object = None) -> tuple[Array, Array | None]: ...
 
 # Objects of S3 that several processes write, each by its own context's settings and credentials: see cogpu.h.
+PART_BYTES_MIN: int  # of an upload's parts, but for the last
+def upload_plan(bytes: int) -> tuple[int, int]:
+    """(bytes of a part, parts at most) of an object that may get so long."""
 def upload_begin(address: str) -> str: ...
 def upload_send(address: str, upload: str, number: int, data: object) -> str:
     """The part's ETag."""

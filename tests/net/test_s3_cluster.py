@@ -19,6 +19,7 @@ from cogpu import dask_cluster, dask_upload, write  # noqa: E402
 
 KEY, WORKERS = "of-a-cluster.tif", 3
 TILE_BYTE_COUNTS = 325
+S3_MOST = 5 << 40  # bytes of an object
 pytestmark = pytest.mark.filterwarnings("ignore:Sending large graph")
 
 
@@ -299,6 +300,13 @@ def test_packs(seed, monkeypatch):
     assert all(0 < size <= 10 for size in sizes) and sizes[:1] <= [5]
 
 
+@pytest.mark.parametrize("size", [0, 1, PART, PART + 1, 80 << 30, 9000 * PART + 1, S3_MOST, 1 << 63])
+def test_parts_are_neither_short_nor_too_many(size):
+    part_bytes, count = cogpu._cogpu.upload_plan(size)
+    assert cogpu._cogpu.PART_BYTES_MIN == LEAST and part_bytes >= PART and count <= 9000
+    assert (count - 1) * part_bytes < min(size, S3_MOST) <= count * part_bytes
+
+
 @pytest.mark.parametrize("side, part_bytes", [(10_000, PART), (3_000_000, None)])
 def test_numbers_are_enough(side, part_bytes, monkeypatch):
     """Whatever the sizes of blocks."""
@@ -306,7 +314,7 @@ def test_numbers_are_enough(side, part_bytes, monkeypatch):
     profile = {"width": side, "height": side, "bands": 1, "type": "float32", "cog": True}
     made = dask_upload.begin("s3://bucket/key", profile)
     level_0, *others = (level["most_bytes"] for level in cogpu._cogpu.outline(profile))
-    level_0, others = min(level_0, dask_upload.OBJECT_BYTES * 3 // 4), min(sum(others), dask_upload.OBJECT_BYTES // 4)
+    level_0, others = min(level_0, S3_MOST * 3 // 4), min(sum(others), S3_MOST // 4)
     assert made.part_bytes == part_bytes or not part_bytes and made.part_bytes > PART
     assert others < (made.first - 400) * made.part_bytes
     assert made.first + level_0 / made.part_bytes + 2 < 10_000
