@@ -2,6 +2,7 @@
 and nothing left where it fails. AWS's own client says what is in the store."""
 
 import concurrent.futures
+import ctypes
 import functools
 import pickle
 import random
@@ -194,6 +195,33 @@ def test_a_task_may_be_the_caller(client, s3):
 
     assert client.submit(assemble, pure=False).result(timeout=120) == path
     assert s3.get(s3.closed, KEY) == locally(PIXELS)
+
+
+def peak(start=False):
+    """Bytes that this process has taken at most since the last start, when they are those that it has."""
+    if start:
+        ctypes.CDLL(None).malloc_trim(0)
+        with open("/proc/self/clear_refs", "w") as reset:
+            reset.write("5")
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
+
+
+def test_memory_of_workers_does_not_grow_with_the_file(client, s3):
+    """Of pixels what may be buffered; and the parts that are filled, copied and sent."""
+    def fill(chunk, block_info=None):
+        seed = block_info[None]["chunk-location"]
+        return np.random.default_rng(seed).integers(0, 65536, chunk.shape, "u2")
+
+    pixels = da.zeros((1, 20480, 4096), "u2", chunks=(1, 512, 2048)).map_blocks(fill, dtype="u2")
+    buffered, sent = 4 * MIB, 4 * PART + 8 * MIB
+    before = client.run(peak, start=True)
+    cogpu.to_geotiff(pixels, address(s3), streaming_buffer_bytes=buffered, **COG)
+    taken = [bytes_after - before[worker] for worker, bytes_after in client.run(peak).items()]
+    assert len(taken) == WORKERS and max(taken) < buffered + sent < pixels.nbytes / 3
+    assert {number for number, _ in parts(s3.requests())} > {1}
+    with cogpu.open(address(s3)) as file:
+        np.testing.assert_array_equal(np.asarray(file.read((19968, 2048, 20480, 4096))), pixels[:, -512:, -2048:])
 
 
 # ---- uploads by hand -------------------------------------------------------------------------------------------------
