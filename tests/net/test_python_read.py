@@ -546,13 +546,14 @@ def test_neighbours_are_asked_for_as_one(filesystem, cog):
     assert len(filesystem.asked) == 2  # the header, and all blocks
 
 
-def test_stores_of_obstore(nginx, cog):
+def test_stores_of_obstore(faults, cog):
     obstore = pytest.importorskip("obstore")
-    store = obstore.store.HTTPStore(nginx.http, client_options={"allow_http": True})
+    store = obstore.store.HTTPStore(faults.http, client_options={"allow_http": True})
     file = cogpu.open(cogpu.Stored(store, "files/masked.tif"))
-    nginx.requests()
+    faults.plan(every={"kind": "delay", "seconds": 0.2})
     np.testing.assert_array_equal(np.asarray(file.read(WINDOWS["one"][0])), cog["masked"].pixels[:, :, 300:310])
-    assert len(nginx.requests()) == 8
+    assert len(faults.requests()) == faults.most() == 8
+    faults.plan()
     with pytest.raises(FileNotFoundError):
         cogpu.open(cogpu.Stored(store, "files/none.tif"))
 
