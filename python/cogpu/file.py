@@ -419,7 +419,7 @@ def check(source, *, strict=False) -> dict[str, Any]:
     """Is it a valid Cloud Optimized GeoTIFF? A dict: "verdict" ("valid", "valid with warnings", "invalid"), those of
     "gdal", "rio_cogeo" and "ogc", counts, and "findings".
 
-    source  a path, a URL or a File
+    source  what `open` takes, or a File
     strict  rules of the standard and warnings of rio-cogeo are faults too
     """
     if isinstance(source, File):

@@ -575,6 +575,43 @@ def test_a_store_is_asked_for_all_ranges_in_one_call(cog):
     assert calls == [1, 8]
 
 
+def test_a_store_in_the_child_of_a_fork(cog):
+    """As with URLs: what was open says so, and does not wait for threads that are not there; what is opened anew
+    works."""
+    assert run(f"""
+content = open({str(cog["masked"].path)!r}, "rb").read()
+class Store:
+    def head(self, path):
+        return {{"size": len(content)}}
+    def get_ranges(self, path, *, starts, ends, coalesce):
+        return [content[start:end] for start, end in zip(starts, ends)]
+source = cogpu.Stored(Store(), "x")
+file = cogpu.open(source)
+child = os.fork()
+if not child:
+    try:
+        file.read()
+    except cogpu.IOError as error:
+        sys.exit(0 if "open it again" in str(error) and cogpu.open(source).read().shape == (1, 2048, 2048) else 1)
+    sys.exit(2)
+print(os.waitpid(child, 0)[1], file.read().shape)
+""") == "0 (1, 2048, 2048)"
+
+
+def test_other_ways_to_a_store(filesystem, cog):
+    xr = pytest.importorskip("xarray")
+    source = cogpu.Stored(filesystem, PATH)
+    with cogpu.open(source) as file:
+        arrays = [file.read(window, device="emu", wait=False) for window in WINDOWS["many"]]
+        for (row0, column0, row1, column1), array in zip(WINDOWS["many"], arrays):
+            np.testing.assert_array_equal(np.asarray(array), cog["masked"].pixels[:, row0:row1, column0:column1])
+        with pytest.raises(TypeError, match="pickled"):
+            pickle.dumps(file)
+    with xr.open_dataset(source, engine="cogpu", mask_and_scale=False) as dataset:
+        np.testing.assert_array_equal(dataset.band_data[0, 5:50, 60:70], cog["masked"].pixels[0, 5:50, 60:70])
+    assert cogpu.check(source)["verdict"] == "valid"
+
+
 def test_what_fsspec_opens(filesystem, cog):
     fsspec = pytest.importorskip("fsspec")
     for chunks in (None, 512):
