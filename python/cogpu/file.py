@@ -11,7 +11,7 @@ from ._cogpu import Array
 from .arguments import whole
 from .errors import ArgumentError, UnsupportedError
 from .later import np
-from .stored import source_of
+from .stored import Stored, source_of
 from .urls import shown
 
 # Complex integers, which NumPy has not, appear as complex floats that hold all of them.
@@ -117,8 +117,8 @@ def _engine_stream(stream):
 
 
 class File:
-    """An open file, made by cogpu.open. Many threads may use it at once; it can be pickled where it came from a path
-    or a URL, and is opened again then. What it says of the file:
+    """An open file, made by cogpu.open. Many threads may use it at once; it can be pickled where it came from a path,
+    a URL or a Stored, and is opened again then. What it says of the file:
 
     shape, dtype          (bands, height, width), NumPy's dtype of samples
     levels                a list of Level, 0 the full resolution
@@ -157,8 +157,8 @@ class File:
         self._file.close()
 
     def __reduce__(self):
-        if not isinstance(self._arguments["source"], (str, bytes, os.PathLike)):
-            raise TypeError("a File can be pickled where it came from a path or a URL")
+        if not isinstance(self._arguments["source"], (str, bytes, os.PathLike, Stored)):
+            raise TypeError("a File can be pickled where it came from a path, a URL or a Stored")
         return _open_again, (self._arguments,)
 
     def __repr__(self):

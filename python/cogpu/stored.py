@@ -23,6 +23,9 @@ class Stored:
         is_asked_by_many = hasattr(store, "get_ranges") or getattr(store, "async_impl", False)
         self._turn = contextlib.nullcontext() if is_asked_by_many else threading.Lock()
 
+    def __reduce__(self):
+        return Stored, (self.store, self.name)
+
     def __repr__(self):
         return f"<cogpu.Stored {self.name!r} in {type(self.store).__name__}>"
 

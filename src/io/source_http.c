@@ -9,6 +9,7 @@
  */
 #include "io/http.h"
 #include "io/io.h"
+#include "io/pieces.h"
 #include "io/url.h"
 
 #include "base/clock.h"
@@ -23,14 +24,10 @@ struct asked {
     uint32_t count;
 };
 
-/* Bytes that are expected. */
+/* A range that is expected. */
 struct piece {
-    struct piece *next;
-    uint64_t ticket, offset, left; /* left: bytes of it that nobody has read yet */
-    size_t bytes;
-    uint8_t *data; /* NULL while it is not asked for */
+    cogpu_piece range;
     struct asked asked;
-    uint32_t users;
 };
 
 struct remote {
@@ -48,8 +45,7 @@ struct remote {
     uint8_t *head;
     size_t head_bytes;
     pthread_mutex_t lock; /* of what follows */
-    struct piece *pieces; /* in the order in which they are wanted */
-    uint64_t tickets;
+    cogpu_pieces pieces;
 };
 
 /* ---- ranges ---- */
@@ -83,62 +79,49 @@ static bool ask(struct remote *remote, uint64_t offset, size_t bytes, uint8_t *t
 /* ---- pieces, under the lock ---- */
 
 /* With what a request takes that waits for its turn: its own struct, a try, a handle of libcurl. */
-static uint64_t cost(const struct remote *remote, const struct piece *piece) {
+static uint64_t cost(const struct remote *remote, const cogpu_piece *range) {
     enum { TRY_BYTES = 32 << 10 };
-    return piece->bytes +
-           requests_of(remote, piece->bytes) * (sizeof(cogpu_http_request) + TRY_BYTES);
+    return range->bytes +
+           requests_of(remote, range->bytes) * (sizeof(cogpu_http_request) + TRY_BYTES);
 }
 
 static void free_piece(struct remote *remote, struct piece *piece) {
+    cogpu_piece *range = &piece->range;
     for (uint32_t i = 0; i < piece->asked.count; i++)
         cogpu_http_cancel(remote->http, &piece->asked.requests[i]);
-    cogpu_unmap(piece->data, piece->bytes);
-    if (piece->data)
-        cogpu_http_let_go(remote->http, cost(remote, piece));
+    cogpu_unmap(range->data, range->bytes);
+    if (range->data)
+        cogpu_http_let_go(remote->http, cost(remote, range));
     cogpu_release(piece->asked.requests);
     cogpu_release(piece);
 }
 
 /* False where there is no room. */
 static bool ask_for(struct remote *remote, struct piece *piece) {
-    if (!cogpu_http_hold(remote->http, cost(remote, piece)))
+    cogpu_piece *range = &piece->range;
+    if (!cogpu_http_hold(remote->http, cost(remote, range)))
         return false;
-    uint8_t *data = cogpu_map(piece->bytes);
-    if (data && ask(remote, piece->offset, piece->bytes, data, &piece->asked)) {
-        piece->data = data;
+    uint8_t *data = cogpu_map(range->bytes);
+    if (data && ask(remote, range->offset, range->bytes, data, &piece->asked)) {
+        range->data = data;
         return true;
     }
-    cogpu_unmap(data, piece->bytes);
-    cogpu_http_let_go(remote->http, cost(remote, piece));
+    cogpu_unmap(data, range->bytes);
+    cogpu_http_let_go(remote->http, cost(remote, range));
     return false;
 }
 
 /* Asks for more, as far as there is room. */
 static void advance(struct remote *remote) {
-    for (struct piece *piece = remote->pieces; piece; piece = piece->next)
-        if (!piece->data && !ask_for(remote, piece))
+    for (cogpu_piece *range = remote->pieces.first; range; range = range->next)
+        if (!range->data && !ask_for(remote, (struct piece *)range))
             return;
 }
 
-static struct piece *find(struct remote *remote, uint64_t offset, size_t bytes) {
-    for (struct piece *piece = remote->pieces; piece; piece = piece->next)
-        if (offset >= piece->offset && offset - piece->offset <= piece->bytes &&
-            bytes <= piece->bytes - (offset - piece->offset))
-            return piece;
-    return NULL;
-}
-
 static void give_back(struct remote *remote, struct piece *used, size_t bytes) {
-    used->users--;
-    used->left -= used->left < bytes ? used->left : bytes;
-    if (used->left || used->users)
+    if (!cogpu_pieces_leave(&remote->pieces, &used->range, bytes))
         return;
-    for (struct piece **place = &remote->pieces; *place; place = &(*place)->next)
-        if (*place == used) {
-            *place = used->next;
-            free_piece(remote, used);
-            break;
-        }
+    free_piece(remote, used);
     advance(remote);
 }
 
@@ -155,10 +138,10 @@ static cogpu_status wait_for(struct remote *remote, cogpu_http_request *request,
 
 static cogpu_status take(struct remote *remote, const struct piece *piece, uint64_t offset,
                          size_t bytes, void *to, cogpu_error *error) {
-    uint64_t skip = offset - piece->offset, most = remote->network.request_bytes;
+    uint64_t skip = offset - piece->range.offset, most = remote->network.request_bytes;
     for (uint64_t i = skip / most; i < piece->asked.count && i * most < skip + bytes; i++)
         TRY(wait_for(remote, &piece->asked.requests[i], error));
-    memcpy(to, piece->data + skip, bytes);
+    memcpy(to, piece->range.data + skip, bytes);
     return COGPU_OK;
 }
 
@@ -181,10 +164,10 @@ static cogpu_status http_read(const cogpu_io *io, uint64_t offset, size_t bytes,
                               cogpu_error *error) {
     struct remote *remote = io->remote;
     pthread_mutex_lock(&remote->lock);
-    struct piece *piece = find(remote, offset, bytes);
-    bool is_asked_for = piece && (piece->data || ask_for(remote, piece));
+    struct piece *piece = (struct piece *)cogpu_pieces_find(&remote->pieces, offset, bytes);
+    bool is_asked_for = piece && (piece->range.data || ask_for(remote, piece));
     if (piece)
-        piece->users++;
+        piece->range.users++;
     pthread_mutex_unlock(&remote->lock);
     cogpu_status status = is_asked_for ? take(remote, piece, offset, bytes, to, error)
                                        : read_alone(remote, offset, bytes, to, error);
@@ -201,51 +184,21 @@ static cogpu_status http_read(const cogpu_io *io, uint64_t offset, size_t bytes,
 static uint64_t http_expect(const cogpu_io *io, const cogpu_span_of_source *spans, uint32_t count) {
     struct remote *remote = io->remote;
     const cogpu_merge_caps caps = {remote->network.gap_bytes, remote->network.request_bytes};
-    cogpu_requests merged;
-    cogpu_arena arena;
-    cogpu_arena_open(&arena, 64 << 20);
-    if (cogpu_merge(spans, count, io->bytes, &caps, &arena, &merged, NULL) != COGPU_OK)
-        merged.count = 0;
+    cogpu_piece *made = cogpu_pieces_make(spans, count, io->bytes, &caps, sizeof(struct piece));
     pthread_mutex_lock(&remote->lock);
-    uint64_t ticket = ++remote->tickets;
-    struct piece **end = &remote->pieces;
-    while (*end)
-        end = &(*end)->next;
-    struct piece **made = NULL;
-    if (merged.count &&
-        cogpu_arena_take(&arena, merged.count, sizeof *made, &made, NULL) != COGPU_OK)
-        merged.count = 0;
-    for (uint32_t i = 0; i < merged.count; i++) {
-        struct piece *piece = cogpu_allocate(sizeof *piece);
-        if (!piece)
-            break;
-        *piece = (struct piece){.ticket = ticket,
-                                .offset = merged.list[i].offset,
-                                .bytes = (size_t)merged.list[i].bytes};
-        made[i] = *end = piece;
-        end = &piece->next;
-    }
-    for (uint32_t i = 0; merged.count && i < count; i++)
-        if (merged.of_span[i] != COGPU_NO_REQUEST && made[merged.of_span[i]])
-            made[merged.of_span[i]]->left += spans[i].bytes;
+    uint64_t ticket = cogpu_pieces_add(&remote->pieces, made);
     advance(remote);
     pthread_mutex_unlock(&remote->lock);
-    cogpu_arena_close(&arena);
     return ticket;
 }
 
-/* Nobody reads from these any more: who expected them has come to an end. */
 static void http_forget(const cogpu_io *io, uint64_t ticket) {
     struct remote *remote = io->remote;
     pthread_mutex_lock(&remote->lock);
-    for (struct piece **place = &remote->pieces; *place;) {
-        struct piece *piece = *place;
-        if (piece->ticket != ticket || piece->users) {
-            place = &piece->next;
-            continue;
-        }
-        *place = piece->next;
-        free_piece(remote, piece);
+    for (cogpu_piece *range = cogpu_pieces_forget(&remote->pieces, ticket), *next; range;
+         range = next) {
+        next = range->next;
+        free_piece(remote, (struct piece *)range);
     }
     advance(remote);
     pthread_mutex_unlock(&remote->lock);
