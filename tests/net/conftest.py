@@ -6,12 +6,27 @@
   cog     COGs that nginx serves under /files/ and S3 has in both buckets: see cogs.py
 
 A test finds them without plans, and with nothing asked of them yet. Where a server is not installed its tests are
-skipped, and say so.
+skipped, and say so; without libcurl all are, but for those of the servers themselves.
 """
 
 import importlib.util
+import pathlib
+import sys
 
 import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "python"))
+import cogpu_ctypes  # noqa: E402
+
+
+def pytest_collection_modifyitems(items):
+    if cogpu_ctypes.lib is None or cogpu_ctypes.lib.cogpu_curl_version() is not None:
+        return
+    skip = pytest.mark.skip(reason="this build has no libcurl, which URLs need; install it and build again")
+    for item in items:
+        if item.path.parent == HERE and item.path.name != "test_servers.py":
+            item.add_marker(skip)
 
 
 def need(*modules):
