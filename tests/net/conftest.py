@@ -2,7 +2,7 @@
 
   nginx   see nginx.py
   faults  a proxy before nginx that spoils answers: see proxy.py
-  s3      moto's, with signatures checked: see s3.py; s3_faults is the proxy before it
+  s3      moto's, with signatures checked: see s3.py; s3_faults is the proxy before it, s3_secure an nginx with TLS
   cog     COGs that nginx serves under /files/ and S3 has in both buckets: see cogs.py
 
 A test finds them without plans, and with nothing asked of them yet. Where a server is not installed its tests are
@@ -43,15 +43,19 @@ def cog(tmp_path_factory):
     return cogs.make(tmp_path_factory.mktemp("files"))
 
 
-@pytest.fixture(scope="session")
-def nginx_server(tmp_path_factory, cog):
+def nginx_in(folder, cog, store=None):
     need("cryptography")
     import nginx
     if nginx.PROGRAM is None:
         pytest.skip("nginx is not installed (make setup)")
-    server = nginx.Nginx(tmp_path_factory.mktemp("nginx"), next(iter(cog.values())).path.parent)
+    server = nginx.Nginx(folder, next(iter(cog.values())).path.parent, store)
     yield server
     server.close()
+
+
+@pytest.fixture(scope="session")
+def nginx_server(tmp_path_factory, cog):
+    yield from nginx_in(tmp_path_factory.mktemp("nginx"), cog)
 
 
 @pytest.fixture
@@ -76,6 +80,17 @@ def s3_server(tmp_path_factory, cog):
 def s3(s3_server):
     s3_server.requests()
     return s3_server
+
+
+@pytest.fixture(scope="session")
+def s3_nginx(tmp_path_factory, cog, s3_server):
+    yield from nginx_in(tmp_path_factory.mktemp("s3_nginx"), cog, s3_server.port)
+
+
+@pytest.fixture
+def s3_secure(s3, s3_nginx):
+    s3_nginx.requests()
+    return s3_nginx
 
 
 def proxy_before(server):

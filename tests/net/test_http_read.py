@@ -8,7 +8,6 @@ import cogpu_ctypes as cogpu
 import numpy as np
 import pytest
 
-
 PATIENT = {"private_addresses": 1}
 HASTY = PATIENT | {"retries": 2, "connect_seconds": 2, "stall_seconds": 1, "total_seconds": 8}
 
