@@ -11,8 +11,8 @@
   /moved/WHERE/NAME     a redirect, one of REDIRECTS or REDIRECT_CODES
   /BUCKET/KEY           what S3 says, where it stands before one; the host's name is the one that was asked
 
-All of it over HTTP/1.1 and, with a test authority's certificate, over HTTP/2; `https1` has TLS without that. One process without privileges, in a
-folder of its own, on ports that the kernel chose.
+All of it over HTTP/1.1 and, with a test authority's certificate, over HTTP/2; `https1` has TLS without that. One
+process without privileges, in a folder of its own, on ports that the kernel chose.
 """
 
 import contextlib
@@ -115,8 +115,8 @@ REDIRECT = """location ~ ^/moved/{where}/(.*)$ {{ return {code} "{to}"; }}
 def configure(folder, files, ports, store):
     fields = ",".join([f'"{name}":"{value}"' for name, value in FIELDS.items()] +
                       [f'"{name}":{value}' for name, value in NUMBERS.items()])
-    servers = "".join(SECURE.format(folder=folder, name=name, port=ports[name], more="" if name == "https1" else "http2")
-                      for name in TLS)
+    servers = "".join(SECURE.format(folder=folder, name=name, port=ports[name],
+                                    more="" if name == "https1" else "http2") for name in TLS)
     locations = LOCATIONS.format(folder=folder, files=files)
     locations += STORE.format(port=store) if store else ""
     locations += "".join(STATUS.format(code=code) for code in STATUSES)

@@ -23,8 +23,8 @@ def to_geotiff(s3):
     """The package's, for an endpoint and an authority; None: the system's."""
     def to_geotiff(array, endpoint, ca, **options):
         variables = s3.environment()
-        cogpu.configure(network={"s3_endpoint": endpoint, "s3_region": s3.region, "retries": 1, "ca_file": ca and str(ca),
-                                 "s3_access_key": variables["AWS_ACCESS_KEY_ID"],
+        cogpu.configure(network={"s3_endpoint": endpoint, "s3_region": s3.region, "retries": 1,
+                                 "ca_file": ca and str(ca), "s3_access_key": variables["AWS_ACCESS_KEY_ID"],
                                  "s3_secret_key": variables["AWS_SECRET_ACCESS_KEY"]})
         cogpu.to_geotiff(array, f"s3://{s3.closed}/{KEY}", **OPTIONS, **options)
     yield to_geotiff
@@ -42,9 +42,10 @@ def convert(s3):
         pytest.skip(f"{SYSTEM} is not there, or cannot be another file for one process (unshare)")
 
     def convert(path, endpoint, ca, *options):
-        variables = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")} | s3.environment()
-        return subprocess.run([*own, ca, SYSTEM, BINARY, "convert", path, f"s3://{s3.closed}/{KEY}", *words(s3, endpoint),
-                               *options], env=variables, capture_output=True, text=True, timeout=120)
+        plain = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+        command = [BINARY, "convert", path, f"s3://{s3.closed}/{KEY}", *words(s3, endpoint), *options]
+        return subprocess.run([*own, ca, SYSTEM, *command], env=plain | s3.environment(), capture_output=True, text=True,
+                              timeout=120)
     return convert
 
 
