@@ -340,6 +340,15 @@ def test_for_good_leaves_nothing(only, fault, old, s3, s3_faults):
     assert fault.get("code", 0) < 300 or str(fault["code"]) in str(caught.value)
 
 
+def test_a_beginning_whose_answer_is_lost(s3, s3_faults, tmp_path):
+    """The upload that nobody knows stays, without parts: it could be one of another writer's."""
+    s3_faults.plan(at={1: {"kind": "lost"}}, only=r"POST .*uploads=")
+    write(s3, endpoint=s3_faults.http, **ARRAY)
+    assert s3_faults.done() == {"lost": 1}
+    assert s3.get(s3.closed, KEY) == locally(tmp_path / "local.tif", ARRAY["array"], **COG)
+    assert s3.uploads(s3.closed) == {KEY: []}
+
+
 def test_an_answer_that_is_lost_and_an_upload_that_is_gone(s3, s3_faults, tmp_path):
     """The object is there, and the store says so only when asked again."""
     s3_faults.plan(every={"kind": "lost"}, only=r"POST .*uploadId")
