@@ -21,7 +21,7 @@ import time
 import numpy as np
 
 import rasters
-from common import ALL, RESULTS, best, machine, markdown, memory, put_into, ratio, speed
+from common import ALL, RESULTS, best, machine, markdown, memory, not_measured, put_into, ratio, speed
 from contenders import CACHE, CodecAlone, contenders, infos, peers
 
 JOBS = [("whole", 1), ("whole", ALL), ("windows", 1)]
@@ -165,9 +165,7 @@ def report(outcome, spread):
         text += "\nMemory beyond the raster in a whole read with 2 threads, MiB:\n\n" + markdown(
             ["file"] + names, [[row] + ["-" if b is None else f"{b / 2**20:.1f}" for b in found.values()]
                                for row, found in outcome["peak"].items()])
-    refused = {f"- {name}, {result['row']}: {why}\n" for result in outcome["rows"]
-               for name, why in result["refused"].items()}
-    return text + ("\nNot measured:\n\n" if refused else "") + "".join(sorted(refused))
+    return text + not_measured(outcome, "row", str)
 
 
 def summary(outcome):

@@ -23,7 +23,7 @@ import numpy as np
 
 import rasters
 from bench_python import places, use_build, versions
-from common import RESULTS, machine, markdown, put_into, ratio
+from common import RESULTS, machine, markdown, not_measured, put_into, ratio
 from network_peers import CONTENDERS
 from python_peers import TILE, installed
 
@@ -131,10 +131,7 @@ def report(outcome):
     side, name = outcome["side"], outcome["machine"]
     text = f"{name}; {outcome['delay'] * 1e3:.0f} ms before each answer; a COG of {side} x {side} float32, tiles of "
     text += f"{TILE}, deflate, predictor 3; medians of {outcome['repeats']}; {outcome['versions']}.\n\n{table(outcome)}"
-    notes = [f"- {name}, {JOBS[found['job']].format(**outcome)}: {why}\n" for found in outcome["jobs"]
-             for name, why in found["refused"].items()]
-    notes += [f"- {name}: not installed\n" for name in outcome["absent"]]
-    return text + ("\nNot measured:\n\n" if notes else "") + "".join(notes)
+    return text + not_measured(outcome, "job", lambda job: JOBS[job].format(**outcome))
 
 
 def save(outcome):

@@ -27,7 +27,7 @@ from statistics import median
 import numpy as np
 
 import rasters
-from common import RESULTS, best, machine, markdown, put_into, ratio
+from common import RESULTS, best, machine, markdown, not_measured, put_into, ratio
 from python_peers import TILE, field
 
 JOBS = {"whole": "read whole", "windows": "windows", "windows_cache": "windows, with a cache of blocks",
@@ -243,10 +243,7 @@ def report(outcome):
     text += f"{outcome['repeats']}; {outcome['versions']}.\n\n{table(outcome)}"
     if outcome["overheads"]:
         text += f"\nWhat the package adds:\n\n{overhead_table(outcome['overheads'])}"
-    notes = [f"- {name}, {JOBS[found['job']]}: {why}\n" for found in outcome["jobs"]
-             for name, why in found["refused"].items()]
-    notes += [f"- {name}: not installed\n" for name in outcome["absent"]]
-    return text + ("\nNot measured:\n\n" if notes else "") + "".join(notes)
+    return text + not_measured(outcome, "job", JOBS.get)
 
 
 def versions(names):

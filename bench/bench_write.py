@@ -29,7 +29,7 @@ from rasterio.errors import NotGeoreferencedWarning
 from rasterio.windows import Window
 
 import rasters
-from common import ALL, RESULTS, best, machine, markdown, put_into, ratio, speed
+from common import ALL, RESULTS, best, machine, markdown, not_measured, put_into, ratio, speed
 from writers import BLOCK, SWATH, cases, cogpu_lib, stream_case, writers
 
 STREAM_SIDE = 20000
@@ -170,10 +170,8 @@ def report(outcome, spread):
             text += f"\n{kind}, size, MB:\n\n{sizes(results)}"
             text += f"\n{kind}, memory beyond the raster, {ALL} threads, MiB:\n\n{memories(results, str(ALL))}"
     text += stream_report(outcome["stream"]) if outcome["stream"] else ""
-    refused = [f"- {name}, {result['row']}: {why}\n" for result in outcome["rows"]
-               for name, why in result["refused"].items()]
     return (f"{outcome['machine']}; {side} x {side}; {outcome['repeats']} repeats; {outcome['clock']}.\n" + text +
-            ("\nNot measured:\n\n" if refused else "") + "".join(refused))
+            not_measured(outcome, "row", str))
 
 
 def summary(outcome):

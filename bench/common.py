@@ -43,6 +43,14 @@ def markdown(header, lines):
     return "".join("| " + " | ".join(line) + " |\n" for line in cells)
 
 
+def not_measured(outcome, row, title):
+    """Who was left out and why: what it refused of each result, whose `row` is written by `title`, and what is absent."""
+    lines = [f"- {name}, {title(result[row])}: {why}\n" for result in outcome[row + "s"]
+             for name, why in result["refused"].items()]
+    lines += [f"- {name}: not installed\n" for name in outcome.get("absent", [])]
+    return ("\nNot measured:\n\n" if lines else "") + "".join(dict.fromkeys(lines))
+
+
 def put_into(name, mark, text):
     """Puts text between the marks of a page."""
     page = rasters.ROOT / name

@@ -179,17 +179,29 @@ typedef struct cogpu_open_options {
                              * behind URLs are opened again, with another context */
 } cogpu_open_options;
 
+/* Bytes of a source that are wanted, and where they go. */
+typedef struct cogpu_source_read {
+    uint64_t offset;
+    size_t bytes;
+    void *to;
+} cogpu_source_read;
+
 /* Where bytes come from, when it is neither a path nor memory. `read` puts `bytes` bytes that stand
  * at `offset` into `to`, sets *got, and returns COGPU_OK; fewer than asked means that the source
  * ends there. It is called from several threads at once, and must not call functions of a context.
  * `size` tells the length of the source.
  * `close`, if not NULL, is called once by cogpu_close, or by cogpu_open_source itself when it
- * fails. */
+ * fails.
+ * `read_many`, if not NULL, takes the place of `read`, for a source each read of which is a request
+ * over a network: what a call of ours will need is asked for together, neighbours as one, up to 32
+ * MiB ahead. It should have all requests under way before it waits for one, and delivers all bytes
+ * of all, or fails; then each is asked for again alone. */
 typedef struct cogpu_source {
     void *user;
     cogpu_status (*read)(void *user, uint64_t offset, size_t bytes, void *to, size_t *got);
     cogpu_status (*size)(void *user, uint64_t *bytes);
     void (*close)(void *user);
+    cogpu_status (*read_many)(void *user, const cogpu_source_read *reads, size_t count);
 } cogpu_source;
 
 /* Opens a file, reads its directories and says what they mean; no pixel is read. On failure *file
@@ -924,13 +936,22 @@ cogpu_overview_make(const cogpu_profile *profile, uint32_t level, const cogpu_wi
  * any machine: each has its own credentials, which are not in the id.
  */
 
-enum { COGPU_S3_PARTS_MAX = 10000, COGPU_S3_UPLOAD_BYTES = 1024, COGPU_S3_ETAG_BYTES = 128 };
+enum {
+    COGPU_S3_PARTS_MAX = 10000,
+    COGPU_S3_PART_BYTES_MIN = 5 << 20, /* but for the last */
+    COGPU_S3_UPLOAD_BYTES = 1024,
+    COGPU_S3_ETAG_BYTES = 128
+};
 
 typedef struct cogpu_s3_part {
     uint32_t number; /* 1 to COGPU_S3_PARTS_MAX; some may be left out */
     char etag[COGPU_S3_ETAG_BYTES];
 } cogpu_s3_part;
 
+/* How long the parts of an object are best, and how many it has then at most: of one that may get
+ * as long as `bytes`. So a writer divides what it sends. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_upload_plan(uint64_t bytes, uint64_t *part_bytes,
+                                                          uint32_t *parts, cogpu_error *error);
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_upload_begin(const char *address,
                                                            cogpu_context *context,
                                                            char upload[COGPU_S3_UPLOAD_BYTES],

@@ -1,7 +1,7 @@
 """Runs what needs a GPU: the tests of the CUDA backend on it, or under compute-sanitizer.
 
-    run_gpu.py              tests of the backend on the GPU; the judges and those of the Python package with
-                            COGPU_DEVICES=cuda; --only runs one of the three
+    run_gpu.py              tests of the backend on the GPU; the judges, those of the Python package and those with
+                            servers, with COGPU_DEVICES=cuda; --only runs one of the four
     run_gpu.py --sanitize   the backend's under memcheck, racecheck and synccheck; --only runs one tool
 """
 
@@ -22,6 +22,7 @@ BUILD = ROOT / "build-gpu"
 FOUND = 9  # exit status of compute-sanitizer where it has something to report
 TOOLS = ["racecheck", "memcheck", "synccheck"]
 JUDGES = ["corpus", "differential", "convert", "stream", "convert_device", "write_device", "write_jpeg"]
+NETWORK = ["http_read", "many_windows", "cli_read", "cli_write", "s3_write", "readme"]
 # Races that racecheck reports and that are none, by the two functions: those of tests/races.supp.
 FOLLOWED = [{"store_words4", "follow"}, {"follow_links", "word_at"}, {"follow_links"}]
 # It loses count at barriers that some of a block's warps have among themselves, and from there on reports what stands
@@ -32,7 +33,7 @@ UNUSED = "terminated before first instrumented API call"  # by a test that launc
 MUTATIONS = "test_cuda_mutations"
 PLAIN_COUNT, SANITIZED_COUNT = "100000", "300"  # of mutated streams a codec: what there is time for
 AT_ONCE, WORKERS = 8, 10  # programs that run at once; processes of pytest
-GROUPS = ["programs", "judges", "package"]
+GROUPS = ["programs", "judges", "package", "network"]
 
 
 def build():
@@ -127,12 +128,14 @@ def run_all(commands, environment):
 
 
 def run_pytests(group, on_gpu):
-    """The judges, or the package: what looks at the GPU's free memory by itself, since others there change it."""
+    """The judges, the package, or what servers have part in. What looks at the GPU's free memory runs by itself, since
+    others there change it."""
     environment = on_gpu | {"COGPU_DEVICES": "cuda", "COGPU_BIN": str(BUILD / "cogpu"),
                             "COGPU_LIB": str(BUILD / "libcogpu.so"), "COGPU_PACKAGE": str(BUILD / "python"),
                             "COGPU_TIME_FACTOR": "30"}  # CUDA starts slowly, in many processes more so
     alone, at_once = "tests/package/test_cuda.py", ["-n", str(min(WORKERS, len(os.sched_getaffinity(0))))]
     sets = {"judges": {"judges": [*at_once, *(f"tests/python/test_{name}.py" for name in JUDGES)]},
+            "network": {"network": [*at_once, *(f"tests/net/test_{name}.py" for name in NETWORK)]},
             "package": {"package": [*at_once, "tests/package", f"--ignore={alone}"], "package with CuPy": [alone]}}
     return [run(name, [sys.executable, "-m", "pytest", "-q", *words], environment)
             for name, words in sets[group].items()]

@@ -15,6 +15,7 @@ from ._cogpu import Array
 from .errors import (AbsentError, ArgumentError, CorruptError, DeviceError, Error, FallbackWarning, FormatError,
                      IOError, LimitError, MissingFileError, OutOfMemoryError, UnsupportedError)
 from .file import File, Level, Transform, check, open, read_many
+from .stored import Stored
 
 __version__ = _cogpu.version()
 codecs, configure, devices = _cogpu.codecs, _cogpu.configure, _cogpu.devices
@@ -24,9 +25,9 @@ _LATER = {"open_geotiff": "read", "to_geotiff": "write"}
 _MODULES = {"compat", "dask", "engine", "georef", "lazy", "torch"}
 
 __all__ = ["AbsentError", "ArgumentError", "Array", "CorruptError", "DeviceError", "Error", "FallbackWarning", "File",
-           "FormatError", "IOError", "Level", "LimitError", "MissingFileError", "OutOfMemoryError", "Transform",
-           "UnsupportedError", "check", "codecs", "configure", "devices", "open", "open_geotiff", "read_many",
-           "to_geotiff"]
+           "FormatError", "IOError", "Level", "LimitError", "MissingFileError", "OutOfMemoryError", "Stored",
+           "Transform", "UnsupportedError", "check", "codecs", "configure", "devices", "open", "open_geotiff",
+           "read_many", "to_geotiff"]
 
 os.register_at_fork(after_in_child=_cogpu.forget_context)
 

@@ -37,7 +37,8 @@ class Array:
 class File:
     def __init__(self, source: object, *, sidecar: bool = True, limits: dict[str, int] | None = None) -> None:
         """A path (str, bytes, os.PathLike) or a URL, which the context's connections serve, or the whole file as a
-        buffer (not bytes), or an object with read and seek, which is read under a lock."""
+        buffer (not bytes), or an object with read and seek, which is read under a lock, or with size and
+        read_many(starts, ends), which gives a buffer for each range, and which threads call at once."""
     def state(self) -> str | None:
         """What tells a file behind a URL from what stood there before; None for others."""
     def info(self, image: int = 0) -> dict[str, Any]:
@@ -86,6 +87,9 @@ def overview_needs(profile: dict[str, Any], level: int, window: tuple[int, int, 
 def overview_make(profile: dict[str, Any], level: int, window: tuple[int, int, int, int], pixels: object, mask: object = None) -> tuple[Array, Array | None]: ...
 
 # Objects of S3 that several processes write, each by its own context's settings and credentials: see cogpu.h.
+PART_BYTES_MIN: int  # of an upload's parts, but for the last
+def upload_plan(bytes: int) -> tuple[int, int]:
+    """(bytes of a part, parts at most) of an object that may get so long."""
 def upload_begin(address: str) -> str: ...
 def upload_send(address: str, upload: str, number: int, data: object) -> str:
     """The part's ETag."""

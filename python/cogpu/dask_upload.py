@@ -21,10 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from . import _cogpu
 from .errors import IOError, LimitError
 
-LEAST_BYTES = 5 << 20  # of a part, but for the last
-PART_BYTES = 2 * LEAST_BYTES
-OBJECT_BYTES = 5 << 40  # at most
-PARTS_PLANNED = 9000  # that sizes are chosen for, of 10,000
+LEAST_BYTES = _cogpu.PART_BYTES_MIN
 DIRECTORY_PARTS = 500  # at most: what stands in the head beside overviews
 SENT_AT_ONCE = 3  # by the caller, who fills a fourth meanwhile
 
@@ -44,11 +41,13 @@ class Upload:
 def begin(target, profile):
     """An upload, or None for what is written otherwise: files that are no COGs, or small, and to other targets."""
     is_address = isinstance(target, (str, bytes)) and os.fsdecode(target)[:5].lower() == "s3://"
-    most = [level["most_bytes"] for level in _cogpu.outline(profile)]
-    if not is_address or not profile.get("cog") or sum(most) <= PART_BYTES:
+    if not is_address or not profile.get("cog"):
         return None
-    part_bytes = max(PART_BYTES, math.ceil(min(sum(most), OBJECT_BYTES) / PARTS_PLANNED))
-    first = math.ceil(PARTS_PLANNED * sum(most[1:]) / sum(most)) + DIRECTORY_PARTS
+    most = [level["most_bytes"] for level in _cogpu.outline(profile)]
+    part_bytes, parts = _cogpu.upload_plan(sum(most))
+    if sum(most) <= part_bytes:
+        return None
+    first = math.ceil(parts * sum(most[1:]) / sum(most)) + DIRECTORY_PARTS
     address = os.fsdecode(target)
     return Upload(address, _cogpu.upload_begin(address), part_bytes, first)
 

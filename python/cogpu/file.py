@@ -11,6 +11,7 @@ from ._cogpu import Array
 from .arguments import whole
 from .errors import ArgumentError, UnsupportedError
 from .later import np
+from .stored import source_of
 from .urls import shown
 
 # Complex integers, which NumPy has not, appear as complex floats that hold all of them.
@@ -133,6 +134,7 @@ class File:
     def __init__(self, source, *, image=0, sidecar=True, limits=None):
         if isinstance(source, bytes) and b"\0" in source:
             raise TypeError("source: bytes are a path; give the content of a file as memoryview(...)")
+        source = source_of(source)
         self._arguments = dict(source=source, image=whole("image", image), sidecar=sidecar, limits=limits)
         self._file = _cogpu.File(source, sidecar=sidecar, limits=limits)
         self.image = self._arguments["image"]
@@ -385,8 +387,8 @@ def _open_again(arguments):
 def open(source, *, image=0, sidecar=True, limits=None) -> File:
     """Opens a file; no pixel is read.
 
-    source   a path, a URL (https, http, s3), the whole file as a buffer (other than bytes, which are a path), or an
-             object with read and seek, as fsspec's files and what obstore.open_reader(store, path) gives
+    source   a path, a URL (https, http, s3), the whole file as a buffer (other than bytes, which are a path), a Stored,
+             what fsspec.open gives, or an object with read and seek, which is asked for one range after the other
     image    of several in a file, from 0 on
     sidecar  False: overviews beside the file (PATH.ovr) are not looked for
     limits   what a file may ask for at most: directories, tags, tag_bytes, blocks, block_bytes, bands, call_bytes
@@ -417,7 +419,7 @@ def check(source, *, strict=False) -> dict[str, Any]:
     """Is it a valid Cloud Optimized GeoTIFF? A dict: "verdict" ("valid", "valid with warnings", "invalid"), those of
     "gdal", "rio_cogeo" and "ogc", counts, and "findings".
 
-    source  a path, a URL or a File
+    source  what `open` takes, or a File
     strict  rules of the standard and warnings of rio-cogeo are faults too
     """
     if isinstance(source, File):

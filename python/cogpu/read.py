@@ -31,7 +31,7 @@ def open_geotiff(source, *, dtype=None, window=None, bbox=None, overview_level=N
 
     Parameters
     ----------
-    source : path, URL (https, http, s3), object with read and seek, buffer that holds a whole file, or File.
+    source : path, URL (https, http, s3), or whatever else `open` takes, or a File.
     dtype : type of the pixels; None for the file's. Casts that lose more than digits (float to int) are refused.
     window : (row0, col0, row1, col1), half-open, inside the level and in its pixels; or rasterio's Window.
     bbox : (xmin, ymin, xmax, ymax) in the file's coordinate system; all pixels that it touches. Not with `window`.

@@ -1,9 +1,11 @@
 /*
  * Takes what a file may come from, hands on an open file. An object of Python's is read with the
- * GIL, one thread at a time, since seek and read are two calls. Its exceptions are kept until the
- * library has come back, and raised then as they were.
+ * GIL, one thread at a time, since seek and read are two calls; one with read_many is asked by any
+ * threads at once. Its exceptions are kept until the library has come back, and raised then as they
+ * were.
  */
 #include "engine.h"
+#include "fields.h"
 #include "gil.h"
 #include "handle.h"
 
@@ -36,13 +38,13 @@ static bool seek_to(PyObject *object, uint64_t offset) {
     return done != NULL;
 }
 
-/* One call of read, which may give less than asked for, and nothing at the end. */
-static bool read_some(PyObject *object, size_t bytes, char *to, size_t *got) {
-    PyObject *data = PyObject_CallMethod(object, "read", "L", (long long)bytes);
+/* What the source gave, which may be less than asked for. `data` may be NULL, with an exception. */
+static bool copy_given(PyObject *data, size_t bytes, char *to, size_t *got) {
     Py_buffer view = {0};
     bool is_read = data && PyObject_GetBuffer(data, &view, PyBUF_SIMPLE) == 0;
     if (is_read && (size_t)view.len > bytes) {
-        PyErr_Format(PyExc_ValueError, "read(%zu) of the source gave %zd bytes", bytes, view.len);
+        PyErr_Format(PyExc_ValueError, "the source was asked for %zu bytes and gave %zd", bytes,
+                     view.len);
         is_read = false;
     } else if (is_read) {
         memcpy(to, view.buf, (size_t)view.len);
@@ -50,6 +52,13 @@ static bool read_some(PyObject *object, size_t bytes, char *to, size_t *got) {
     }
     if (view.obj)
         PyBuffer_Release(&view);
+    return is_read;
+}
+
+/* One call of read, which may give less than asked for, and nothing at the end. */
+static bool read_some(PyObject *object, size_t bytes, char *to, size_t *got) {
+    PyObject *data = PyObject_CallMethod(object, "read", "L", (long long)bytes);
+    bool is_read = copy_given(data, bytes, to, got);
     Py_XDECREF(data);
     return is_read;
 }
@@ -67,10 +76,9 @@ static bool read_all(PyObject *object, uint64_t offset, size_t bytes, char *to, 
     return true;
 }
 
-/* With the GIL. What the object raises is kept until the library has come back. */
-static bool read_or_keep(struct object_source *source, uint64_t offset, size_t bytes, void *to,
-                         size_t *got) {
-    if (read_all(source->object, offset, bytes, to, got))
+/* With the GIL. What the object raised is kept until the library has come back. */
+static bool keep_unless(bool is_read, struct object_source *source) {
+    if (is_read)
         return true;
     PyObject *last = source->raised;
     source->raised = keep_raised();
@@ -84,11 +92,65 @@ static cogpu_status read_object(void *user, uint64_t offset, size_t bytes, void 
     bool is_read = false;
     pthread_mutex_lock(&source->lock); /* before the GIL, which its holder needs */
     if (gil_take(&state)) {
-        is_read = read_or_keep(source, offset, bytes, to, got);
+        is_read = keep_unless(read_all(source->object, offset, bytes, to, got), source);
         gil_give(state);
     }
     pthread_mutex_unlock(&source->lock);
     return is_read ? COGPU_OK : COGPU_IO;
+}
+
+/* ---- objects with read_many ------------------------------------------------------------------ */
+
+/* Where each read begins, or ends. */
+static PyObject *places_of(const cogpu_source_read *reads, size_t count, bool is_end) {
+    PyObject *places = PyList_New(0);
+    for (size_t i = 0; places && i < count; i++)
+        if (!list_add(places,
+                      PyLong_FromUnsignedLongLong(reads[i].offset + (is_end ? reads[i].bytes : 0))))
+            Py_CLEAR(places);
+    return places;
+}
+
+static bool copy_answer(PyObject *answer, size_t number, const cogpu_source_read *read) {
+    PyObject *data = PySequence_GetItem(answer, (Py_ssize_t)number);
+    size_t got = 0;
+    bool is_read = copy_given(data, read->bytes, read->to, &got);
+    Py_XDECREF(data);
+    if (is_read && got < read->bytes)
+        PyErr_Format(PyExc_EOFError, "the source was asked for %zu bytes at %llu and gave %zu",
+                     read->bytes, (unsigned long long)read->offset, got);
+    return is_read && got == read->bytes;
+}
+
+static bool ask_many(PyObject *object, const cogpu_source_read *reads, size_t count) {
+    PyObject *starts = places_of(reads, count, false), *ends = places_of(reads, count, true);
+    PyObject *answer = NULL;
+    if (starts && ends)
+        answer = PyObject_CallMethod(object, "read_many", "OO", starts, ends);
+    bool is_read = answer != NULL;
+    for (size_t i = 0; is_read && i < count; i++)
+        is_read = copy_answer(answer, i, &reads[i]);
+    Py_XDECREF(answer);
+    Py_XDECREF(ends);
+    Py_XDECREF(starts);
+    return is_read;
+}
+
+static cogpu_status read_many_of_object(void *user, const cogpu_source_read *reads, size_t count) {
+    struct object_source *source = user;
+    PyGILState_STATE state;
+    bool is_read = false;
+    if (gil_take(&state)) {
+        is_read = keep_unless(ask_many(source->object, reads, count), source);
+        gil_give(state);
+    }
+    return is_read ? COGPU_OK : COGPU_IO;
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+static bool has_read_many(PyObject *object) {
+    return PyObject_HasAttrString(object, "read_many");
 }
 
 static cogpu_status size_object(void *user, uint64_t *bytes) {
@@ -96,9 +158,11 @@ static cogpu_status size_object(void *user, uint64_t *bytes) {
     return COGPU_OK;
 }
 
-/* Where seek(0, 2) arrives; what returns nothing there is asked by tell(). */
+/* Its attribute `size`, or where seek(0, 2) arrives; what returns nothing there is asked by tell().
+ */
 static bool measure(PyObject *object, uint64_t *bytes) {
-    PyObject *end = PyObject_CallMethod(object, "seek", "ii", 0, 2);
+    PyObject *end = has_read_many(object) ? PyObject_GetAttrString(object, "size")
+                                          : PyObject_CallMethod(object, "seek", "ii", 0, 2);
     if (end == Py_None) {
         Py_DECREF(end);
         end = PyObject_CallMethod(object, "tell", NULL);
@@ -207,6 +271,8 @@ static bool open_object(struct handle *handle, PyObject *source,
     if (!handle->object)
         return false;
     cogpu_source functions = {.user = handle->object, .read = read_object, .size = size_object};
+    if (has_read_many(source))
+        functions.read_many = read_many_of_object;
     Py_BEGIN_ALLOW_THREADS
         status = cogpu_open_source(&functions, options, &handle->file, &error);
     Py_END_ALLOW_THREADS
@@ -219,13 +285,14 @@ static bool open_any(struct handle *handle, PyObject *source, const cogpu_open_o
         return open_path(handle, source, options);
     if (PyObject_CheckBuffer(source))
         return open_memory(handle, source, options);
-    if (PyObject_HasAttrString(source, "read") && PyObject_HasAttrString(source, "seek"))
+    if (has_read_many(source) ||
+        (PyObject_HasAttrString(source, "read") && PyObject_HasAttrString(source, "seek")))
         return open_object(handle, source, options);
-    PyErr_Format(
-        PyExc_TypeError,
-        "source must be a path, a URL, a buffer that holds the file, or an object with read "
-        "and seek, not %R",
-        Py_TYPE(source));
+    PyErr_Format(PyExc_TypeError,
+                 "source must be a path, a URL, a buffer that holds the file, a cogpu.Stored, or "
+                 "an object with "
+                 "read and seek, not %R",
+                 Py_TYPE(source));
     return false;
 }
 

@@ -40,6 +40,18 @@ static PyObject *raise_of(const cogpu_error *error) {
     return error->status == COGPU_ABSENT ? raise_missing("%s", error->message) : raise_error(error);
 }
 
+static PyObject *upload_plan(PyObject *module, PyObject *bytes_given) {
+    uint64_t bytes, part_bytes;
+    uint32_t parts;
+    cogpu_error error;
+    (void)module;
+    if (!number_u64(bytes_given, "bytes", &bytes))
+        return NULL;
+    if (cogpu_upload_plan(bytes, &part_bytes, &parts, &error) != COGPU_OK)
+        return raise_error(&error);
+    return Py_BuildValue("KI", (unsigned long long)part_bytes, parts);
+}
+
 static PyObject *upload_begin(PyObject *module, PyObject *address) {
     struct asking asking;
     char upload[COGPU_S3_UPLOAD_BYTES];
@@ -152,6 +164,8 @@ static PyObject *upload_abort(PyObject *module, PyObject *arguments) {
 
 bool upload_add(PyObject *module) {
     static PyMethodDef functions[] = {
+        {"upload_plan", upload_plan, METH_O,
+         "upload_plan(bytes): (bytes of a part, parts) of an object that may get so long."},
         {"upload_begin", upload_begin, METH_O, "upload_begin(address): its id."},
         {"upload_send", upload_send, METH_VARARGS,
          "upload_send(address, upload, number, data): the part's ETag."},
@@ -159,5 +173,6 @@ bool upload_add(PyObject *module) {
          "upload_complete(address, upload, parts, bytes): parts are (number, ETag), ascending."},
         {"upload_abort", upload_abort, METH_VARARGS, "upload_abort(address, upload)"},
         {NULL, NULL, 0, NULL}};
-    return PyModule_AddFunctions(module, functions) == 0;
+    return PyModule_AddFunctions(module, functions) == 0 &&
+           PyModule_AddIntConstant(module, "PART_BYTES_MIN", COGPU_S3_PART_BYTES_MIN) == 0;
 }

@@ -31,13 +31,6 @@ static uint32_t add_run(struct cogpu_job *job, uint32_t run, cogpu_span_of_sourc
     return count;
 }
 
-static bool is_worth_it(const struct cogpu_job *job) {
-    for (uint32_t i = 0; i < job->task_count; i++)
-        if (cogpu_io_expects(io_of(&job->tasks[i])))
-            return true;
-    return false;
-}
-
 /* By source, by offset, then as they were. */
 static int compare_tasks(const void *left, const void *right) {
     const struct cogpu_task *a = left, *b = right;
@@ -55,7 +48,10 @@ static int compare_tasks(const void *left, const void *right) {
  * with windows in any other order some would wait for what is asked for last, while all that may be
  * held is held for others. */
 void cogpu_job_order(struct cogpu_job *job) {
-    if (is_worth_it(job))
+    job->is_expecting = false;
+    for (uint32_t i = 0; i < job->task_count && !job->is_expecting; i++)
+        job->is_expecting = cogpu_io_expects(io_of(&job->tasks[i]));
+    if (job->is_expecting)
         qsort(job->tasks, job->task_count, sizeof *job->tasks, compare_tasks);
 }
 
@@ -63,7 +59,7 @@ void cogpu_job_order(struct cogpu_job *job) {
 void cogpu_job_expect(struct cogpu_job *job) {
     job->expected_count = 0;
     job->expected = NULL;
-    if (!is_worth_it(job))
+    if (!job->is_expecting)
         return;
     job->expected = cogpu_allocate(job->run_count * sizeof *job->expected);
     cogpu_span_of_source *spans = cogpu_allocate(job->task_count * sizeof *spans);

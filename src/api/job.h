@@ -51,6 +51,7 @@ struct cogpu_job {
     uint32_t task_count;
     uint32_t *runs; /* first task of each run */
     uint32_t run_count;
+    bool is_expecting; /* of the batch: some source wants to know what will be read */
     struct cogpu_expected *expected;
     uint32_t expected_count;
     pthread_mutex_t lock; /* of results and errors */

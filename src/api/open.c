@@ -103,10 +103,10 @@ cogpu_status cogpu_open_source(const cogpu_source *source, const cogpu_open_opti
                                cogpu_file **file, cogpu_error *error) {
     if (file)
         *file = NULL;
-    if (!file || !source || !source->read || !source->size)
+    if (!file || !source || !(source->read || source->read_many) || !source->size)
         return cogpu_fail(
             error, COGPU_ARGUMENT,
-            "cogpu_open_source needs read and size functions and a place for the file");
+            "cogpu_open_source needs read or read_many, size, and a place for the file");
     cogpu_io *io = NULL;
     TRY(cogpu_io_open_user(source, &io, error));
     return open_io(io, NULL, options, file, error);

@@ -27,6 +27,15 @@ static cogpu_status open_object(const char *address, cogpu_context *context,
     return cogpu_s3_object_open(address, http, object, error);
 }
 
+cogpu_status cogpu_upload_plan(uint64_t bytes, uint64_t *part_bytes, uint32_t *parts,
+                               cogpu_error *error) {
+    if (!part_bytes || !parts)
+        return cogpu_fail(error, COGPU_ARGUMENT, "cogpu_upload_plan needs a place for its answer");
+    *part_bytes = cogpu_s3_part_bytes(bytes);
+    *parts = cogpu_s3_part_count(bytes);
+    return COGPU_OK;
+}
+
 cogpu_status cogpu_upload_begin(const char *address, cogpu_context *context,
                                 char upload[COGPU_S3_UPLOAD_BYTES], cogpu_error *error) {
     cogpu_s3_object *object = NULL;

@@ -91,8 +91,7 @@ static cogpu_status settle(const cogpu_storage *storage, uint64_t index, bool ha
 }
 
 /* Over the network both arrays come at once. The counts are read even where each block has a leader
- * that says the same: a leader is known only after a request of its own, or with the block, whose
- * length the request would have to know. */
+ * that says the same (docs/decisions/0019). */
 static void peek_soon(const cogpu_storage *storage, uint64_t first, uint32_t count) {
     if (!storage->counts)
         return;

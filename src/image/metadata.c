@@ -9,26 +9,23 @@
 #include "image/image.h"
 #include "image/values.h"
 
+#include "base/xml.h"
+
 #include <string.h>
 
 /* Levels of elements inside an item or a foreign element; items of a document. */
 enum { DEPTH_MAX = 64, ITEMS_MAX = 1 << 20, BANDS_MAX = 65536 };
 
-typedef struct slice {
-    const char *at;
-    size_t bytes;
-} slice;
-
 /* Where the reader stands; `fault` says why it cannot go on. */
 typedef struct reader {
-    const char *at, *end;
+    xml_text text;
     cogpu_arena *arena;
     const char *fault;
 } reader;
 
 /* One tag: <name attributes>, </name> or <name attributes/>. */
 typedef struct element {
-    slice name, attributes;
+    xml_slice name, attributes;
     bool closes, is_empty;
 } element;
 
@@ -37,35 +34,8 @@ static bool fault(reader *in, const char *why) {
     return false;
 }
 
-static bool is_blank(char c) {
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-static bool slice_is(slice text, const char *word) {
-    return text.bytes == strlen(word) && memcmp(text.at, word, text.bytes) == 0;
-}
-
-static bool looking_at(const reader *in, const char *word) {
-    size_t bytes = strlen(word);
-    return (size_t)(in->end - in->at) >= bytes && memcmp(in->at, word, bytes) == 0;
-}
-
-/* Goes behind the next `word`; *before is what was passed over. */
-static bool pass(reader *in, const char *word, slice *before) {
-    size_t bytes = strlen(word);
-    const char *start = in->at;
-    for (; (size_t)(in->end - in->at) >= bytes; in->at++) {
-        const char *next = memchr(in->at, word[0], (size_t)(in->end - in->at));
-        if (!next)
-            break;
-        in->at = next;
-        if (looking_at(in, word)) {
-            *before = (slice){start, (size_t)(in->at - start)};
-            in->at += bytes;
-            return true;
-        }
-    }
-    return fault(in, "it ends too early");
+static bool pass(reader *in, const char *word, xml_slice *before) {
+    return xml_pass(&in->text, word, before) || fault(in, "it ends too early");
 }
 
 /* ---- text ---------------------------------------------------------------------------------- */
@@ -81,56 +51,17 @@ static size_t put_utf8(uint32_t code, char *to) {
     return bytes;
 }
 
-/* "#65", "#x41": the character; 0 where it is none. */
-static uint32_t numeric_entity(slice name) {
-    bool hexadecimal = name.bytes > 1 && (name.at[1] == 'x' || name.at[1] == 'X');
-    size_t first = hexadecimal ? 2 : 1;
-    uint32_t base = hexadecimal ? 16 : 10, code = 0;
-    for (size_t i = first; i < name.bytes; i++) {
-        char c = name.at[i];
-        uint32_t digit = c >= '0' && c <= '9'   ? (uint32_t)(c - '0')
-                         : c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a' + 10)
-                         : c >= 'A' && c <= 'F' ? (uint32_t)(c - 'A' + 10)
-                                                : 16;
-        if (digit >= base || code > 0x10ffff)
-            return 0;
-        code = code * base + digit;
-    }
-    bool is_surrogate = code >= 0xd800 && code < 0xe000;
-    return code > 0x10ffff || is_surrogate ? 0 : code;
-}
-
-static uint32_t entity(slice name) {
-    static const struct {
-        const char *name;
-        char is;
-    } named[] = {{"lt", '<'}, {"gt", '>'}, {"amp", '&'}, {"quot", '"'}, {"apos", '\''}};
-    if (name.bytes && name.at[0] == '#')
-        return numeric_entity(name);
-    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
-        if (slice_is(name, named[i].name))
-            return (uint32_t)named[i].is;
-    return 0;
-}
-
 /* Replaces entities; `to` may be the text itself, which never grows. What is no entity stays as it
  * is. */
-static size_t unescape(slice text, char *to) {
-    enum { LONGEST = 10 }; /* "#x0010ffff" */
+static size_t unescape(xml_slice text, char *to) {
     size_t written = 0;
-    for (size_t i = 0; i < text.bytes; i++) {
-        size_t length = 0;
-        if (text.at[i] == '&')
-            while (length <= LONGEST && i + 1 + length < text.bytes &&
-                   text.at[i + 1 + length] != ';')
-                length++;
-        bool closed = length > 0 && length <= LONGEST && i + 1 + length < text.bytes;
-        uint32_t code = closed ? entity((slice){text.at + i + 1, length}) : 0;
+    for (size_t i = 0, bytes; i < text.bytes; i += bytes) {
+        uint32_t code = xml_character((xml_slice){text.at + i, text.bytes - i}, &bytes);
         if (code) {
             written += put_utf8(code, to + written);
-            i += length + 1;
         } else {
             to[written++] = text.at[i];
+            bytes = 1;
         }
     }
     return written;
@@ -141,74 +72,75 @@ static size_t unescape(slice text, char *to) {
 /* Behind the '<'. A '>' inside quotes does not end the tag. */
 static bool read_element(reader *in, element *found) {
     *found = (element){0};
-    found->closes = looking_at(in, "/");
-    in->at += found->closes;
-    const char *start = in->at;
-    while (in->at < in->end && !is_blank(*in->at) && *in->at != '>' && *in->at != '/')
-        in->at++;
-    found->name = (slice){start, (size_t)(in->at - start)};
-    start = in->at;
-    for (char quote = 0; in->at < in->end; in->at++) {
-        char c = *in->at;
+    found->closes = xml_looking_at(&in->text, "/");
+    in->text.at += found->closes;
+    const char *start = in->text.at;
+    while (in->text.at < in->text.end && !xml_is_blank(*in->text.at) && *in->text.at != '>' &&
+           *in->text.at != '/')
+        in->text.at++;
+    found->name = (xml_slice){start, (size_t)(in->text.at - start)};
+    start = in->text.at;
+    for (char quote = 0; in->text.at < in->text.end; in->text.at++) {
+        char c = *in->text.at;
         if (quote ? c == quote : c == '"' || c == '\'')
             quote = quote ? 0 : c;
         else if (!quote && c == '>')
             break;
     }
-    if (in->at == in->end)
+    if (in->text.at == in->text.end)
         return fault(in, "a tag is not closed");
-    found->is_empty = in->at > start && in->at[-1] == '/';
-    found->attributes = (slice){start, (size_t)(in->at - start) - found->is_empty};
-    in->at++;
+    found->is_empty = in->text.at > start && in->text.at[-1] == '/';
+    found->attributes = (xml_slice){start, (size_t)(in->text.at - start) - found->is_empty};
+    in->text.at++;
     return found->name.bytes ? true : fault(in, "a tag has no name");
 }
 
 /* Goes over a comment, a CDATA section or a processing instruction, behind its '<'. *skipped is
  * false where an element stands there instead; *text is what a CDATA section holds. */
-static bool skip_other(reader *in, bool *skipped, slice *text) {
-    slice ignored;
-    *text = (slice){in->at, 0};
+static bool skip_other(reader *in, bool *skipped, xml_slice *text) {
+    xml_slice ignored;
+    *text = (xml_slice){in->text.at, 0};
     *skipped = true;
-    if (looking_at(in, "!--"))
-        return in->at += 3, pass(in, "-->", &ignored);
-    if (looking_at(in, "![CDATA["))
-        return in->at += 8, pass(in, "]]>", text);
-    if (looking_at(in, "?"))
+    if (xml_looking_at(&in->text, "!--"))
+        return in->text.at += 3, pass(in, "-->", &ignored);
+    if (xml_looking_at(&in->text, "![CDATA["))
+        return in->text.at += 8, pass(in, "]]>", text);
+    if (xml_looking_at(&in->text, "?"))
         return pass(in, "?>", &ignored);
-    if (looking_at(in, "!"))
+    if (xml_looking_at(&in->text, "!"))
         return fault(in, "it has a DOCTYPE or the like");
     *skipped = false;
     return true;
 }
 
 /* The next name="value"; false at the end of the attributes or where they are malformed. */
-static bool next_attribute(slice *left, slice *name, slice *value) {
+static bool next_attribute(xml_slice *left, xml_slice *name, xml_slice *value) {
     const char *at = left->at, *end = at + left->bytes;
-    while (at < end && is_blank(*at))
+    while (at < end && xml_is_blank(*at))
         at++;
     const char *start = at;
-    while (at < end && *at != '=' && !is_blank(*at))
+    while (at < end && *at != '=' && !xml_is_blank(*at))
         at++;
-    *name = (slice){start, (size_t)(at - start)};
-    while (at < end && is_blank(*at))
+    *name = (xml_slice){start, (size_t)(at - start)};
+    while (at < end && xml_is_blank(*at))
         at++;
     if (at == end || *at++ != '=')
         return false;
-    while (at < end && is_blank(*at))
+    while (at < end && xml_is_blank(*at))
         at++;
     if (at == end || (*at != '"' && *at != '\''))
         return false;
     const char *close = memchr(at + 1, *at, (size_t)(end - at - 1));
     if (!close)
         return false;
-    *value = (slice){at + 1, (size_t)(close - at - 1)};
-    *left = (slice){close + 1, (size_t)(end - close - 1)};
+    *value = (xml_slice){at + 1, (size_t)(close - at - 1)};
+    *left = (xml_slice){close + 1, (size_t)(end - close - 1)};
     return true;
 }
 
 /* ---- items --------------------------------------------------------------------------------- */
 
-static cogpu_status keep(reader *in, slice text, const char **kept, cogpu_error *error) {
+static cogpu_status keep(reader *in, xml_slice text, const char **kept, cogpu_error *error) {
     char *room = NULL;
     TRY(cogpu_arena_take(in->arena, (uint64_t)text.bytes + 1, 1, &room, error));
     room[unescape(text, room)] = '\0';
@@ -217,9 +149,9 @@ static cogpu_status keep(reader *in, slice text, const char **kept, cogpu_error 
 }
 
 /* 0-based in the file; the whole image where it is absent or no number. */
-static bool read_sample(slice text, int32_t *band) {
+static bool read_sample(xml_slice text, int32_t *band) {
     int32_t sample = 0;
-    if (slice_is(text, "-1"))
+    if (xml_is_word(text, "-1"))
         return *band = 0, true;
     for (size_t i = 0; i < text.bytes; i++) {
         if (text.at[i] < '0' || text.at[i] > '9' || sample >= BANDS_MAX)
@@ -231,19 +163,19 @@ static bool read_sample(slice text, int32_t *band) {
 }
 
 /* *sound is false for an item without a name or of no possible band. */
-static cogpu_status read_attributes(reader *in, slice attributes, cogpu_item *item, bool *sound,
+static cogpu_status read_attributes(reader *in, xml_slice attributes, cogpu_item *item, bool *sound,
                                     cogpu_error *error) {
-    slice name, value;
+    xml_slice name, value;
     *item = (cogpu_item){.domain = "", .role = "", .value = ""};
     *sound = true;
     while (next_attribute(&attributes, &name, &value)) {
-        if (slice_is(name, "name"))
+        if (xml_is_word(name, "name"))
             TRY(keep(in, value, &item->name, error));
-        else if (slice_is(name, "domain"))
+        else if (xml_is_word(name, "domain"))
             TRY(keep(in, value, &item->domain, error));
-        else if (slice_is(name, "role"))
+        else if (xml_is_word(name, "role"))
             TRY(keep(in, value, &item->role, error));
-        else if (slice_is(name, "sample"))
+        else if (xml_is_word(name, "sample"))
             *sound = *sound && read_sample(value, &item->band);
     }
     *sound = *sound && item->name;
@@ -252,16 +184,16 @@ static cogpu_status read_attributes(reader *in, slice attributes, cogpu_item *it
 
 /* Goes behind the end tag of `opened`; *content is what stands between, *has_elements whether there
  * are elements in it. */
-static bool find_content(reader *in, slice opened, slice *content, bool *has_elements) {
-    const char *start = in->at;
+static bool find_content(reader *in, xml_slice opened, xml_slice *content, bool *has_elements) {
+    const char *start = in->text.at;
     *has_elements = false;
     for (uint32_t depth = 1;;) {
-        slice text;
+        xml_slice text;
         element found;
         bool skipped;
         if (!pass(in, "<", &text))
             return false;
-        const char *tag = in->at - 1;
+        const char *tag = in->text.at - 1;
         if (!skip_other(in, &skipped, &text))
             return false;
         if (skipped)
@@ -272,7 +204,7 @@ static bool find_content(reader *in, slice opened, slice *content, bool *has_ele
             *has_elements = true;
             depth += !found.is_empty;
         } else if (--depth == 0) {
-            *content = (slice){start, (size_t)(tag - start)};
+            *content = (xml_slice){start, (size_t)(tag - start)};
             bool fits = found.name.bytes == opened.bytes &&
                         memcmp(found.name.at, opened.at, opened.bytes) == 0;
             return fits ? true : fault(in, "an end tag does not fit");
@@ -283,26 +215,26 @@ static bool find_content(reader *in, slice opened, slice *content, bool *has_ele
 }
 
 /* Text, comments and CDATA sections as one text, entities replaced twice. */
-static size_t join(slice content, char *to) {
-    reader in = {.at = content.at, .end = content.at + content.bytes};
+static size_t join(xml_slice content, char *to) {
+    reader in = {.text = {content.at, content.at + content.bytes}};
     size_t written = 0;
-    while (in.at < in.end) {
-        const char *next = memchr(in.at, '<', (size_t)(in.end - in.at));
-        slice text = {in.at, (size_t)((next ? next : in.end) - in.at)};
+    while (in.text.at < in.text.end) {
+        const char *next = memchr(in.text.at, '<', (size_t)(in.text.end - in.text.at));
+        xml_slice text = {in.text.at, (size_t)((next ? next : in.text.end) - in.text.at)};
         bool skipped;
         written += unescape(text, to + written);
         if (!next)
             break;
-        in.at = next + 1;
+        in.text.at = next + 1;
         if (!skip_other(&in, &skipped, &text))
             break;
         memmove(to + written, text.at, text.bytes);
         written += text.bytes;
     }
-    return unescape((slice){to, written}, to);
+    return unescape((xml_slice){to, written}, to);
 }
 
-static cogpu_status keep_content(reader *in, slice content, bool as_it_is, const char **kept,
+static cogpu_status keep_content(reader *in, xml_slice content, bool as_it_is, const char **kept,
                                  cogpu_error *error) {
     if (as_it_is)
         return cogpu_arena_text(in->arena, content.at, content.bytes, kept, error);
@@ -316,11 +248,11 @@ static cogpu_status keep_content(reader *in, slice content, bool as_it_is, const
 /* An element below the root, behind its tag. What is no item is passed over. */
 static cogpu_status read_child(reader *in, const element *child, cogpu_item *items, uint32_t *count,
                                cogpu_error *error) {
-    slice content = {in->at, 0};
+    xml_slice content = {in->text.at, 0};
     bool has_elements = false, sound;
     if (!child->is_empty && !find_content(in, child->name, &content, &has_elements))
         return COGPU_OK;
-    if (!slice_is(child->name, "Item"))
+    if (!xml_is_word(child->name, "Item"))
         return COGPU_OK;
     if (*count == ITEMS_MAX)
         return fault(in, "it has too many items"), COGPU_OK;
@@ -336,7 +268,7 @@ static cogpu_status read_child(reader *in, const element *child, cogpu_item *ite
 /* Goes behind the root's tag, over what may stand before it. */
 static bool enter_root(reader *in, bool *is_empty) {
     for (bool skipped = true; skipped;) {
-        slice text;
+        xml_slice text;
         if (!pass(in, "<", &text) || !skip_other(in, &skipped, &text))
             return false;
     }
@@ -344,7 +276,7 @@ static bool enter_root(reader *in, bool *is_empty) {
     if (!read_element(in, &root))
         return false;
     *is_empty = root.is_empty;
-    return slice_is(root.name, "GDALMetadata") && !root.closes
+    return xml_is_word(root.name, "GDALMetadata") && !root.closes
                ? true
                : fault(in, "its root is not GDALMetadata");
 }
@@ -352,7 +284,7 @@ static bool enter_root(reader *in, bool *is_empty) {
 static cogpu_status read_children(reader *in, cogpu_item *items, uint32_t *count,
                                   cogpu_error *error) {
     while (!in->fault) {
-        slice text;
+        xml_slice text;
         element child;
         bool skipped;
         if (!pass(in, "<", &text) || !skip_other(in, &skipped, &text))
@@ -369,7 +301,7 @@ static cogpu_status read_children(reader *in, cogpu_item *items, uint32_t *count
 /* No more items than this are in the text: what the array has to hold. */
 static uint32_t count_items(reader in) {
     uint32_t count = 0;
-    slice ignored;
+    xml_slice ignored;
     while (count < ITEMS_MAX && pass(&in, "<Item", &ignored))
         count++;
     return count;
@@ -381,7 +313,7 @@ cogpu_status cogpu_metadata_parse(const char *xml, size_t bytes, cogpu_arena *ar
     *metadata = (cogpu_metadata){0};
     if (!bytes)
         return COGPU_OK;
-    reader in = {.at = xml, .end = xml + bytes, .arena = arena};
+    reader in = {.text = {xml, xml + bytes}, .arena = arena};
     cogpu_item *items = NULL;
     bool is_empty = false;
     TRY(cogpu_arena_take(arena, count_items(in), sizeof *items, &items, error));

@@ -1,6 +1,7 @@
 /* See http.h. */
 #include "io/http.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "io/url.h"
 
@@ -36,6 +37,7 @@ typedef struct cogpu_http_try {
     size_t page;                  /* bytes of what is no file */
     cogpu_answer_verdict verdict; /* of the headers, if is_judged */
     bool is_judged, is_running, is_forbidden, is_over;
+    bool is_ahead; /* it began where redirects led others before */
 } http_try;
 
 struct cogpu_http {
@@ -53,12 +55,6 @@ struct cogpu_http {
     cogpu_http_request *started, **last; /* not seen by the thread yet */
     bool is_closing;
 };
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 /* ---- what libcurl calls ---- */
 
@@ -265,7 +261,7 @@ static bool set_call(http_try *self) {
 static bool set_up(http_try *self) {
     const cogpu_network *network = &self->http->network;
     CURL *easy = self->easy;
-    double left = self->end_at - now();
+    double left = self->end_at - clock_now();
     curl_easy_reset(easy);
     curl_slist_free_all(self->headers);
     self->headers = NULL;
@@ -308,7 +304,7 @@ static bool set_up(http_try *self) {
 
 static void begin(http_try *self) {
     if (self->tries++ == 0)
-        self->end_at = now() + self->http->network.total_seconds;
+        self->end_at = clock_now() + self->http->network.total_seconds;
     self->request->tries = self->tries;
     if (set_up(self) && curl_multi_add_handle(self->http->multi, self->easy) == CURLM_OK) {
         self->is_running = true;
@@ -327,7 +323,7 @@ static bool again(http_try *self) {
     const cogpu_network *network = &self->http->network;
     uint32_t asked_for = cogpu_answer_retry_after(&self->request->answer, (int64_t)time(NULL));
     double wait = cogpu_retry_wait(self->tries, asked_for, &self->http->random);
-    self->begin_at = now() + wait;
+    self->begin_at = clock_now() + wait;
     return self->tries <= network->retries && self->begin_at < self->end_at;
 }
 
@@ -345,6 +341,18 @@ static bool follow(http_try *self) {
     memcpy(self->url, next, sizeof next);
     self->begin_at = 0;
     self->tries--; /* another place, not another try */
+    return true;
+}
+
+/* Where a redirect leads may be good for a while only. */
+static bool begins_anew(http_try *self) {
+    if (!self->is_ahead)
+        return false;
+    snprintf(self->url, sizeof self->url, "%s", self->request->target->url);
+    self->is_ahead = false;
+    self->redirects = 0;
+    self->begin_at = 0;
+    self->tries--;
     return true;
 }
 
@@ -401,7 +409,7 @@ static bool goes_on(http_try *self, CURLcode code) {
         cogpu_fail(&request->error, COGPU_UNSUPPORTED,
                    "the server knows no ranges, and sends the whole file: %s", shown);
     if (self->is_judged && self->verdict != COGPU_ANSWER_GOOD)
-        return self->verdict == COGPU_ANSWER_RETRY && again(self);
+        return self->verdict == COGPU_ANSWER_RETRY ? again(self) : begins_anew(self);
     /* A file's bytes are there also where the connection broke after them. */
     if (request->call ? code == CURLE_OK : self->is_judged && request->got == request->due)
         return false;
@@ -420,6 +428,8 @@ static bool goes_on(http_try *self, CURLcode code) {
 
 static void end_request(cogpu_http *http, http_try *self) {
     cogpu_http_request *request = self->request;
+    if (request->moved)
+        snprintf(request->moved, COGPU_URL_BYTES, "%s", self->redirects ? self->url : "");
     if (self->is_judged && self->verdict == COGPU_ANSWER_GOOD && request->got == request->due)
         cogpu_error_clear(&request->error);
     else if (request->error.status == COGPU_OK)
@@ -457,7 +467,7 @@ static void take_results(cogpu_http *http) {
 
 /* Begins what is due, ends what is through; hands on for how many milliseconds nothing is due. */
 static int go_round(cogpu_http *http) {
-    double soonest = POLL_MS * 1e-3, time = now();
+    double soonest = POLL_MS * 1e-3, time = clock_now();
     for (http_try **place = &http->tries; *place;) {
         http_try *self = *place;
         if (self->is_over || atomic_load(&self->request->is_dropped)) {
@@ -482,9 +492,12 @@ static http_try *new_try(cogpu_http *http, cogpu_http_request *request) {
         cogpu_release(self);
         return NULL;
     }
-    *self = (http_try){.http = http, .request = request, .easy = easy};
+    const cogpu_http_target *target = request->target;
+    const bool is_ahead = target->moved && target->moved[0];
     const char *query = request->call ? request->call->query : "";
-    snprintf(self->url, sizeof self->url, "%s%s%s", request->target->url, *query ? "?" : "", query);
+    *self = (http_try){.http = http, .request = request, .easy = easy, .is_ahead = is_ahead};
+    snprintf(self->url, sizeof self->url, "%s%s%s", is_ahead ? target->moved : target->url,
+             *query ? "?" : "", query);
     return self;
 }
 
@@ -547,7 +560,7 @@ cogpu_status cogpu_http_open(const cogpu_network *network, cogpu_http **out, cog
                          .heads = heads,
                          .multi = multi,
                          .process = getpid(),
-                         .random = (uint64_t)(now() * 1e9)};
+                         .random = (uint64_t)(clock_now() * 1e9)};
     http->last = &http->started;
     curl_multi_setopt(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)http->network.connections);
     curl_multi_setopt(multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);

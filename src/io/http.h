@@ -21,7 +21,9 @@
 /* Whom to ask, and what is known of the file: the same for all its requests. */
 typedef struct cogpu_http_target {
     const char *url;             /* the normal form of url.h; http or https */
-    const char *shown;           /* the same for messages */
+    const char *moved;           /* where it has led to before, which is asked in its place until it
+                                  * refuses; "" or NULL where it leads nowhere */
+    const char *shown;           /* the same as `url`, for messages */
     const char *user;            /* "NAME:PASSWORD" of the URL; NULL or "" without */
     const cogpu_s3_place *place; /* of S3, where requests are signed; NULL elsewhere */
     const cogpu_s3_credentials *credentials;
@@ -33,7 +35,7 @@ typedef struct cogpu_http_target {
                           * to may not, unless the settings say so */
 } cogpu_http_target;
 
-/* One range of bytes, or a call. The caller fills the first six and keeps all of it, and what it
+/* One range of bytes, or a call. The caller fills the first seven and keeps all of it, and what it
  * points to, until it was waited for or cancelled.
  *
  * What a call answers is a short text, which is kept as far as it has room; an Error of S3's is an
@@ -46,6 +48,8 @@ typedef struct cogpu_http_request {
     uint8_t *to;
     bool may_be_whole; /* a server that knows no ranges may send the file, if it has room */
     const cogpu_s3_request *call; /* instead of a range; NULL without */
+    char *moved; /* room for COGPU_URL_BYTES: where redirects led to, "" without any; NULL where
+                  * nobody asks */
     uint32_t tries;
     size_t got; /* bytes that have come, for good */
     size_t due; /* bytes that will have: fewer than `bytes` where the file ends */

@@ -2,6 +2,7 @@
 #ifndef COGPU_IO_IO_H
 #define COGPU_IO_IO_H
 
+#include "io/many.h"
 #include "io/shelf.h"
 #include "io/source.h"
 
@@ -20,6 +21,7 @@ struct cogpu_io {
     int file;            /* descriptor */
     const uint8_t *data; /* memory */
     cogpu_source user;
+    cogpu_many *many;      /* of a user's source with read_many */
     struct remote *remote; /* behind HTTP */
     bool is_far;           /* each read is a request: peeks go by the shelf */
     pid_t process;         /* that has its connections */

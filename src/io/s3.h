@@ -121,6 +121,13 @@ cogpu_status cogpu_s3_fault_fail(const cogpu_s3_fault *fault, long http_status, 
 
 /* ---- uploads ---- */
 
+#define COGPU_S3_OBJECT_BYTES_MAX ((uint64_t)5 << 40)
+
+/* Of an object that may get as long as `bytes`: of one part at most, and how many parts that makes.
+ */
+uint64_t cogpu_s3_part_bytes(uint64_t bytes);
+uint32_t cogpu_s3_part_count(uint64_t bytes);
+
 cogpu_status cogpu_s3_upload_read(const char *xml, size_t bytes, char upload[COGPU_S3_UPLOAD_BYTES],
                                   cogpu_error *error);
 

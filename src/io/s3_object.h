@@ -9,10 +9,6 @@
 
 #include "io/http.h"
 
-/* Of a part, but for the last; of an object, which has 10,000 parts at most. */
-#define COGPU_S3_PART_BYTES_MIN   ((size_t)5 << 20)
-#define COGPU_S3_OBJECT_BYTES_MAX ((uint64_t)5 << 40)
-
 enum { COGPU_S3_ANSWER_BYTES = 16 << 10 };
 
 typedef struct cogpu_s3_object cogpu_s3_object;

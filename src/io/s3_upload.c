@@ -1,10 +1,30 @@
 /*
  * Takes what a store says of an upload in parts, hands on its id and how it ended; and takes its
- * parts, hands on the list of them that completes it.
+ * parts, hands on the list of them that completes it. And how long parts are.
  */
+#include "base/checked.h"
 #include "io/s3_inner.h"
 
 #include <stdio.h>
+
+enum {
+    PARTS_PLANNED = 9000, /* that sizes are chosen for; the rest is for what is not full */
+    /* Twice the least: what is longer can be divided into parts that are none too short. */
+    USUAL_BYTES = 2 * COGPU_S3_PART_BYTES_MIN
+};
+
+static uint64_t bounded(uint64_t bytes) {
+    return bytes < COGPU_S3_OBJECT_BYTES_MAX ? bytes : COGPU_S3_OBJECT_BYTES_MAX;
+}
+
+uint64_t cogpu_s3_part_bytes(uint64_t bytes) {
+    const uint64_t part = divide_up(bounded(bytes), PARTS_PLANNED);
+    return part > USUAL_BYTES ? part : USUAL_BYTES;
+}
+
+uint32_t cogpu_s3_part_count(uint64_t bytes) {
+    return (uint32_t)divide_up(bounded(bytes), cogpu_s3_part_bytes(bytes));
+}
 
 cogpu_status cogpu_s3_upload_read(const char *xml, size_t bytes, char upload[COGPU_S3_UPLOAD_BYTES],
                                   cogpu_error *error) {

@@ -17,13 +17,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum {
-    SLOTS = 4,
-    PARTS_PLANNED = 9000 /* that sizes are chosen for; the rest is for what is not full */
-};
-
-/* Twice the least: what is longer than a part can be divided into parts that are none too short. */
-#define PART_BYTES (2 * COGPU_S3_PART_BYTES_MIN)
+enum { SLOTS = 4 };
 
 struct slot {
     uint8_t *memory; /* NULL before it is used */
@@ -210,9 +204,8 @@ static void s3_move_down(cogpu_out *out, uint64_t from, uint64_t to) {
 
 /* Sizes stay what they are: so the writer's bound is divided among the parts that there may be. */
 static void s3_expect(cogpu_out *out, uint64_t most) {
-    const uint64_t part = divide_up(most, PARTS_PLANNED);
     out->upload->most = most;
-    out->upload->part_bytes = part > PART_BYTES ? (size_t)part : PART_BYTES;
+    out->upload->part_bytes = (size_t)cogpu_s3_part_bytes(most);
 }
 
 /* ---- the end ---- */
@@ -299,7 +292,7 @@ cogpu_status cogpu_out_to_s3(cogpu_out *out, const char *address, cogpu_http *ht
     if (!upload)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for an upload");
     memset(upload, 0, sizeof *upload);
-    upload->part_bytes = PART_BYTES;
+    upload->part_bytes = (size_t)cogpu_s3_part_bytes(0);
     out->upload = upload;
     return cogpu_s3_object_open(address, http, &upload->object, error);
 }

@@ -11,10 +11,11 @@
 #include "io/io.h"
 #include "io/url.h"
 
+#include "base/clock.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 /* A range of bytes on its way: one request, or several side by side where one would be long. */
 struct asked {
@@ -38,7 +39,7 @@ struct remote {
     cogpu_network network; /* complete */
     cogpu_http_target target;
     cogpu_url url;
-    char shown[256];
+    char shown[256], moved[COGPU_URL_BYTES];
     cogpu_s3_place place;
     cogpu_s3_credentials credentials;
     char *name; /* for heads.h */
@@ -274,20 +275,17 @@ static cogpu_status read_head(struct remote *remote, size_t bytes, bool *is_too_
     remote->head = cogpu_allocate(bytes);
     if (!remote->head)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for the head of a file");
-    cogpu_http_request request = {
-        .target = &remote->target, .bytes = bytes, .to = remote->head, .may_be_whole = true};
+    cogpu_http_request request = {.target = &remote->target,
+                                  .bytes = bytes,
+                                  .to = remote->head,
+                                  .may_be_whole = true,
+                                  .moved = remote->moved};
     cogpu_http_start(remote->http, &request, 1);
     cogpu_status status = cogpu_http_wait(remote->http, &request, error);
     remote->first = request.answer;
     remote->head_bytes = request.due;
     *is_too_long = request.is_too_long;
     return status;
-}
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
 /* The URL and whose credentials go along: none of them has line breaks. */
@@ -302,10 +300,11 @@ static cogpu_status name_file(struct remote *remote, cogpu_error *error) {
     return COGPU_OK;
 }
 
-/* What was kept when the file was opened before. */
+/* What was kept when the file was opened before. Where redirects led is not among it: that may be
+ * good for a shorter while. */
 static bool recall(struct remote *remote) {
     cogpu_head head;
-    if (!cogpu_heads_find(cogpu_http_heads(remote->http), remote->name, now(), &head))
+    if (!cogpu_heads_find(cogpu_http_heads(remote->http), remote->name, clock_now(), &head))
         return false;
     remote->head = head.data;
     remote->head_bytes = head.bytes;
@@ -325,7 +324,7 @@ static void remember(const struct remote *remote) {
         return;
     memcpy(head.etag, first->etag, sizeof head.etag);
     memcpy(head.modified, first->modified, sizeof head.modified);
-    cogpu_heads_keep(cogpu_http_heads(remote->http), remote->name, now(), &head);
+    cogpu_heads_keep(cogpu_http_heads(remote->http), remote->name, clock_now(), &head);
 }
 
 /* A server that knows no ranges sends all or nothing: all is taken once, if it is not too much. */
@@ -359,6 +358,7 @@ static cogpu_status meet(struct remote *remote, cogpu_error *error) {
     if (!recall(remote))
         TRY(ask_for_head(remote, error));
     remote->target.has_size = true;
+    remote->target.moved = remote->moved;
     remote->target.etag = remote->first.etag;
     remote->target.etag_is_strong = remote->first.etag_is_strong;
     remote->target.modified = remote->first.modified;

@@ -101,6 +101,13 @@ static cogpu_status sample_read(void *user, uint64_t offset, size_t bytes, void 
     return COGPU_OK;
 }
 
+static cogpu_status sample_read_many(void *user, const cogpu_source_read *reads, size_t count) {
+    const struct sample *sample = user;
+    for (size_t i = 0; i < count; i++)
+        memcpy(reads[i].to, sample->file.bytes + reads[i].offset, reads[i].bytes);
+    return fails(READ_FAILS) ? COGPU_IO : COGPU_OK;
+}
+
 static cogpu_status sample_size(void *user, uint64_t *bytes) {
     *bytes = ((const struct sample *)user)->file.size;
     return COGPU_OK;
@@ -113,7 +120,7 @@ static void sample_close(void *user) {
     closed++;
 }
 
-enum way { FROM_MEMORY, FROM_SOURCE, FROM_PATH, FROM_PATH_WITH_LEVELS_BESIDE };
+enum way { FROM_MEMORY, FROM_SOURCE, FROM_SOURCE_OF_MANY, FROM_PATH, FROM_PATH_WITH_LEVELS_BESIDE };
 
 static char path[64];
 
@@ -139,6 +146,9 @@ static cogpu_status open_sample(struct sample *sample, enum way way, cogpu_file 
     switch (way) {
     case FROM_MEMORY:
         return cogpu_open_memory(sample->file.bytes, sample->file.size, NULL, file, error);
+    case FROM_SOURCE_OF_MANY:
+        source.read_many = sample_read_many;
+        return cogpu_open_source(&source, NULL, file, error);
     case FROM_SOURCE:
         return cogpu_open_source(&source, NULL, file, error);
     default:
@@ -310,7 +320,7 @@ static void try_all(struct sample *sample, enum way way) {
         try_context(file, sample);
     }
     cogpu_close(file);
-    CHECK(way != FROM_SOURCE || closed == closed_before + 1);
+    CHECK((way != FROM_SOURCE && way != FROM_SOURCE_OF_MANY) || closed == closed_before + 1);
 }
 
 /* The n-th call fails, for n = 1, 2, ... until none does. */
@@ -359,6 +369,7 @@ static void test_allocations_with_memory(void) {
 
 static void test_allocations_with_a_source(void) {
     try_samples(FROM_SOURCE, ALLOCATION);
+    try_samples(FROM_SOURCE_OF_MANY, ALLOCATION);
 }
 
 static void test_allocations_with_a_path(void) {
@@ -368,6 +379,7 @@ static void test_allocations_with_a_path(void) {
 
 static void test_reads_of_a_source_that_fail(void) {
     try_samples(FROM_SOURCE, READ_FAILS);
+    try_samples(FROM_SOURCE_OF_MANY, READ_FAILS);
 }
 
 static void test_reads_of_a_source_that_are_short(void) {

@@ -15,8 +15,8 @@ HASTY = PATIENT | {"retries": 2, "connect_seconds": 2, "stall_seconds": 1, "tota
 class Reader:
     """Opens URLs with settings of the network."""
 
-    def __init__(self, cache_bytes=0, **network):
-        self.context = cogpu.Context(cache_bytes=cache_bytes, network=network)
+    def __init__(self, cache_bytes=0, threads=0, **network):
+        self.context = cogpu.Context(threads, cache_bytes, network=network)
 
     def open(self, url):
         return cogpu.open(url, cogpu.OpenOptions(context=self.context.handle))
@@ -51,9 +51,9 @@ def test_pixels_are_those_of_the_file(name, server, nginx, cog):
 @pytest.mark.parametrize("name", ["masked", "jpeg", "planar"])
 def test_into_memory_of_a_device(name, reader, nginx, cog):
     with reader.open(f"{nginx.http}/files/{name}.tif") as file:
-        file.read(window=(0, 0, 300, 300), device=cogpu.EMU, context=reader.context)
+        file.read(window=(0, 0, 300, 300), device=cogpu.GPU, context=reader.context)
         nginx.requests()
-        pixels = file.read(window=(0, 0, 700, 700), device=cogpu.EMU, context=reader.context)
+        pixels = file.read(window=(0, 0, 700, 700), device=cogpu.GPU, context=reader.context)
         np.testing.assert_array_equal(pixels, cog[name].pixels[:, :700, :700])
     assert len(nginx.requests()) <= 3 * pixels.shape[0]  # a row of blocks each
 
@@ -101,6 +101,31 @@ def test_a_long_file_comes_by_several_requests_at_once(nginx, cog):
 def test_redirects(where, reader, nginx, cog):
     with reader.open(f"{nginx.http}/moved/{where}/bigtiff.tif") as file:
         np.testing.assert_array_equal(file.read(), cog["bigtiff"].pixels)
+
+
+def read_moved(reader, server, cog):
+    with reader.open(f"{server.http}/moved/rooted/bigtiff.tif") as file:
+        window = file.read(window=(0, 0, 64, 64))
+    np.testing.assert_array_equal(window, cog["bigtiff"].pixels[:, :64, :64])
+    return [request.path.split("/")[1] for request in server.requests()]
+
+
+def test_a_redirect_is_followed_once(reader, nginx, cog):
+    assert read_moved(reader, nginx, cog) == ["moved", "files", "files"]
+
+
+@pytest.mark.parametrize("code", [401, 403, 404, 410])
+def test_a_redirect_that_is_good_no_more_is_asked_for_anew(code, reader, faults, cog):
+    faults.plan(at={3: {"kind": "status", "code": code}})
+    assert read_moved(reader, faults, cog) == ["moved", "files", "files", "moved", "files"]
+
+
+@pytest.mark.parametrize("code", [403, 404])
+def test_a_redirect_is_asked_for_anew_once(code, hasty, faults, cog):
+    faults.plan(at={number: {"kind": "status", "code": code} for number in (3, 5)})
+    with pytest.raises(cogpu.CogpuError):
+        read_moved(hasty, faults, cog)
+    assert len(faults.requests()) == 5
 
 
 @pytest.mark.parametrize("path, status, words", [

@@ -1,5 +1,6 @@
 """The Python package reads URLs as it reads paths: files, xarray, Dask, other processes; and shows no secrets."""
 
+import asyncio
 import concurrent.futures
 import functools
 import io
@@ -490,3 +491,207 @@ def test_obstore(nginx, cog):
     array = cogpu.open_geotiff(obstore.open_reader(store, "files/masked.tif"), window=(5, 6, 700, 800))
     np.testing.assert_array_equal(array, cog["masked"].pixels[:, 5:700, 6:800])
     assert nginx.requests()
+
+
+# ---- stores that are asked for many ranges at once -------------------------------------------------------------------
+
+PATH = "some/masked.tif"
+# One block in each of the eight rows of blocks, which lie too far from each other to be read in one go.
+WINDOWS = {"one": [(0, 300, 2048, 310)], "many": [(256 * i, 256 * i, 256 * i + 20, 256 * i + 30) for i in range(8)]}
+
+
+@pytest.fixture
+def filesystem(cog):
+    """Of fsspec: one file; what was asked for, how many at once; `spoil` may change an answer, or raise."""
+    asyn = pytest.importorskip("fsspec.asyn")
+
+    class Filesystem(asyn.AsyncFileSystem):
+        cachable = False
+        content = cog["masked"].path.read_bytes()
+        spoil = staticmethod(lambda start, data: data)
+
+        def __init__(self):
+            super().__init__()
+            self.asked, self.inside, self.most = [], 0, 0
+
+        async def _info(self, path, **how):
+            if path != PATH:
+                raise FileNotFoundError(path)
+            return {"name": path, "size": len(self.content), "type": "file"}
+
+        async def _cat_file(self, path, start=None, end=None, **how):
+            self.asked.append((start, end))
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+            await asyncio.sleep(0)  # all that are asked for together come here before the first goes on
+            self.inside -= 1
+            return self.spoil(start, self.content[start:end])
+    return Filesystem()
+
+
+@pytest.mark.parametrize("device", ["cpu", "emu"])
+@pytest.mark.parametrize("windows", WINDOWS.values(), ids=WINDOWS)
+def test_ranges_are_asked_for_together(windows, device, filesystem, cog):
+    with cogpu.open(cogpu.Stored(filesystem, PATH)) as file:
+        assert len(filesystem.asked) == 1 and file.name == PATH
+        arrays = cogpu.read_many([(file, {"window": window, "device": device}) for window in windows])
+    for (row0, column0, row1, column1), array in zip(windows, arrays):
+        np.testing.assert_array_equal(np.asarray(array), cog["masked"].pixels[:, row0:row1, column0:column1])
+    assert filesystem.most == 8 and len(filesystem.asked) == 1 + 8
+
+
+def test_neighbours_are_asked_for_as_one(filesystem, cog):
+    with cogpu.open(cogpu.Stored(filesystem, PATH)) as file:
+        np.testing.assert_array_equal(np.asarray(file.read()), cog["masked"].pixels)
+    assert len(filesystem.asked) == 2  # the header, and all blocks
+
+
+def test_stores_of_obstore(faults, cog):
+    obstore = pytest.importorskip("obstore")
+    store = obstore.store.HTTPStore(faults.http, client_options={"allow_http": True})
+    file = cogpu.open(cogpu.Stored(store, "files/masked.tif"))
+    faults.plan(every={"kind": "delay", "seconds": 0.2})
+    np.testing.assert_array_equal(np.asarray(file.read(WINDOWS["one"][0])), cog["masked"].pixels[:, :, 300:310])
+    assert len(faults.requests()) == faults.most() == 8
+    faults.plan()
+    with pytest.raises(FileNotFoundError):
+        cogpu.open(cogpu.Stored(store, "files/none.tif"))
+
+
+def test_a_store_is_asked_for_all_ranges_in_one_call(cog):
+    """By obstore's words, without more bytes between ranges than the engine wants."""
+    content, calls = cog["masked"].path.read_bytes(), []
+
+    class Store:
+        def head(self, path):
+            return {"size": len(content)}
+
+        def get_ranges(self, path, *, starts, ends, coalesce):
+            calls.append(len(starts))
+            assert path == PATH and coalesce == 0
+            return [memoryview(content)[start:end] for start, end in zip(starts, ends)]
+    with cogpu.open(cogpu.Stored(Store(), PATH)) as file:
+        np.testing.assert_array_equal(np.asarray(file.read(WINDOWS["one"][0])), cog["masked"].pixels[:, :, 300:310])
+    assert calls == [1, 8]
+
+
+def test_a_store_in_the_child_of_a_fork(cog):
+    """As with URLs: what was open says so, and does not wait for threads that are not there; what is opened anew
+    works."""
+    assert run(f"""
+content = open({str(cog["masked"].path)!r}, "rb").read()
+class Store:
+    def head(self, path):
+        return {{"size": len(content)}}
+    def get_ranges(self, path, *, starts, ends, coalesce):
+        return [content[start:end] for start, end in zip(starts, ends)]
+source = cogpu.Stored(Store(), "x")
+file = cogpu.open(source)
+child = os.fork()
+if not child:
+    try:
+        file.read()
+    except cogpu.IOError as error:
+        sys.exit(0 if "open it again" in str(error) and cogpu.open(source).read().shape == (1, 2048, 2048) else 1)
+    sys.exit(2)
+print(os.waitpid(child, 0)[1], file.read().shape)
+""") == "0 (1, 2048, 2048)"
+
+
+def test_other_ways_to_a_store(filesystem, cog):
+    xr = pytest.importorskip("xarray")
+    source = cogpu.Stored(filesystem, PATH)
+    with cogpu.open(source) as file:
+        arrays = [file.read(window, device="emu", wait=False) for window in WINDOWS["many"]]
+        for (row0, column0, row1, column1), array in zip(WINDOWS["many"], arrays):
+            np.testing.assert_array_equal(np.asarray(array), cog["masked"].pixels[:, row0:row1, column0:column1])
+        with pytest.raises(TypeError, match="pickled"):
+            pickle.dumps(file)
+    with xr.open_dataset(source, engine="cogpu", mask_and_scale=False) as dataset:
+        np.testing.assert_array_equal(dataset.band_data[0, 5:50, 60:70], cog["masked"].pixels[0, 5:50, 60:70])
+    assert cogpu.check(source)["verdict"] == "valid"
+
+
+def test_what_fsspec_opens(filesystem, cog):
+    fsspec = pytest.importorskip("fsspec")
+    for chunks in (None, 512):
+        array = cogpu.open_geotiff(fsspec.core.OpenFile(filesystem, PATH), chunks=chunks)
+        np.testing.assert_array_equal(array, cog["masked"].pixels)
+    with pytest.raises(TypeError, match="source"):
+        cogpu.open(fsspec.core.OpenFile(filesystem, PATH, compression="gzip"))
+
+
+def test_a_filesystem_that_does_one_thing_at_a_time(cog):
+    spec = pytest.importorskip("fsspec.spec")
+
+    class Filesystem(spec.AbstractFileSystem):
+        cachable = False
+        content, turn = cog["masked"].path.read_bytes(), threading.Lock()
+
+        def size(self, path):
+            return len(self.content)
+
+        def cat_file(self, path, start=None, end=None, **how):
+            assert self.turn.acquire(blocking=False), "two at once"
+            os.sched_yield()
+            self.turn.release()
+            return self.content[start:end]
+    with cogpu.open(cogpu.Stored(Filesystem(), PATH)) as file, concurrent.futures.ThreadPoolExecutor(8) as threads:
+        for array in threads.map(lambda row: file.read((row, 0, row + 9, 2048)), range(0, 2000, 40)):
+            assert array.shape == (1, 9, 2048)
+
+
+def test_threads_share_a_store(filesystem, cog):
+    """Windows that share blocks, in threads that come and go while others wait for the same bytes."""
+    windows = [(row, column, row + 300, column + 700) for row in range(0, 1700, 150) for column in range(0, 1300, 250)]
+    with cogpu.open(cogpu.Stored(filesystem, PATH)) as file, concurrent.futures.ThreadPoolExecutor(8) as threads:
+        for (row0, column0, row1, column1), array in zip(windows, threads.map(file.read, windows)):
+            np.testing.assert_array_equal(np.asarray(array), cog["masked"].pixels[:, row0:row1, column0:column1])
+
+
+def last_range(filesystem):
+    """Where the last range begins that the window of all rows needs."""
+    with cogpu.open(cogpu.Stored(filesystem, PATH)) as file:
+        file.read(WINDOWS["one"][0])
+    return max(start for start, _ in filesystem.asked)
+
+
+@pytest.mark.parametrize("error", [OSError(5, "the store is gone"), KeyError("key")], ids=["os", "key"])
+def test_a_store_that_fails(error, filesystem, cog):
+    last = last_range(filesystem)
+
+    def fail(start, data):
+        if start == last:
+            raise error
+        return data
+    with cogpu.open(cogpu.Stored(filesystem, PATH)) as file:
+        filesystem.spoil = fail
+        with pytest.raises(type(error)) as caught:
+            file.read(WINDOWS["one"][0])
+        assert caught.value is error and isinstance(error.__context__, cogpu.IOError)
+        array = file.read(WINDOWS["one"][0], fill_bad_blocks=True)
+        assert array.result["bad_blocks"] == 1
+        np.testing.assert_array_equal(np.asarray(array)[:, :1792], cog["masked"].pixels[:, :1792, 300:310])
+        filesystem.spoil = type(filesystem).spoil
+        np.testing.assert_array_equal(np.asarray(file.read(WINDOWS["one"][0])), cog["masked"].pixels[:, :, 300:310])
+
+
+@pytest.mark.parametrize("spoil, kind", [
+    (lambda data: data[:-1], EOFError), (lambda data: data + b"x", ValueError), (lambda data: None, TypeError),
+    (lambda data: 5, TypeError)], ids=["short", "long", "none", "number"])
+def test_odd_answers_of_a_store(spoil, kind, filesystem):
+    last = last_range(filesystem)
+    with cogpu.open(cogpu.Stored(filesystem, PATH)) as file:
+        filesystem.spoil = lambda start, data: spoil(data) if start == last else data
+        with pytest.raises(kind):
+            file.read(WINDOWS["one"][0])
+
+
+def test_what_is_no_stored_file(filesystem):
+    with pytest.raises(FileNotFoundError):
+        cogpu.open(cogpu.Stored(filesystem, "none"))
+    with pytest.raises(TypeError, match="store"):
+        cogpu.Stored(5, PATH)
+    filesystem.size = lambda path: None
+    with pytest.raises(cogpu.UnsupportedError, match="how long"):
+        cogpu.open(cogpu.Stored(filesystem, PATH))

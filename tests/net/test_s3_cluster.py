@@ -2,6 +2,7 @@
 and nothing left where it fails. AWS's own client says what is in the store."""
 
 import concurrent.futures
+import ctypes
 import functools
 import pickle
 import random
@@ -19,6 +20,7 @@ from cogpu import dask_cluster, dask_upload, write  # noqa: E402
 
 KEY, WORKERS = "of-a-cluster.tif", 3
 TILE_BYTE_COUNTS = 325
+S3_MOST = 5 << 40  # bytes of an object
 pytestmark = pytest.mark.filterwarnings("ignore:Sending large graph")
 
 
@@ -195,6 +197,33 @@ def test_a_task_may_be_the_caller(client, s3):
     assert s3.get(s3.closed, KEY) == locally(PIXELS)
 
 
+def peak(start=False):
+    """Bytes that this process has taken at most since the last start, when they are those that it has."""
+    if start:
+        ctypes.CDLL(None).malloc_trim(0)
+        with open("/proc/self/clear_refs", "w") as reset:
+            reset.write("5")
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
+
+
+def test_memory_of_workers_does_not_grow_with_the_file(client, s3):
+    """Of pixels what may be buffered; and the parts that are filled, copied and sent."""
+    def fill(chunk, block_info=None):
+        seed = block_info[None]["chunk-location"]
+        return np.random.default_rng(seed).integers(0, 65536, chunk.shape, "u2")
+
+    pixels = da.zeros((1, 20480, 4096), "u2", chunks=(1, 512, 2048)).map_blocks(fill, dtype="u2")
+    buffered, sent = 4 * MIB, 4 * PART + 8 * MIB
+    before = client.run(peak, start=True)
+    cogpu.to_geotiff(pixels, address(s3), streaming_buffer_bytes=buffered, **COG)
+    taken = [bytes_after - before[worker] for worker, bytes_after in client.run(peak).items()]
+    assert len(taken) == WORKERS and max(taken) < buffered + sent < pixels.nbytes / 3
+    assert {number for number, _ in parts(s3.requests())} > {1}
+    with cogpu.open(address(s3)) as file:
+        np.testing.assert_array_equal(np.asarray(file.read((19968, 2048, 20480, 4096))), pixels[:, -512:, -2048:])
+
+
 # ---- uploads by hand -------------------------------------------------------------------------------------------------
 
 
@@ -299,6 +328,13 @@ def test_packs(seed, monkeypatch):
     assert all(0 < size <= 10 for size in sizes) and sizes[:1] <= [5]
 
 
+@pytest.mark.parametrize("size", [0, 1, PART, PART + 1, 80 << 30, 9000 * PART + 1, S3_MOST, 1 << 63])
+def test_parts_are_neither_short_nor_too_many(size):
+    part_bytes, count = cogpu._cogpu.upload_plan(size)
+    assert cogpu._cogpu.PART_BYTES_MIN == LEAST and part_bytes >= PART and count <= 9000
+    assert (count - 1) * part_bytes < min(size, S3_MOST) <= count * part_bytes
+
+
 @pytest.mark.parametrize("side, part_bytes", [(10_000, PART), (3_000_000, None)])
 def test_numbers_are_enough(side, part_bytes, monkeypatch):
     """Whatever the sizes of blocks."""
@@ -306,7 +342,7 @@ def test_numbers_are_enough(side, part_bytes, monkeypatch):
     profile = {"width": side, "height": side, "bands": 1, "type": "float32", "cog": True}
     made = dask_upload.begin("s3://bucket/key", profile)
     level_0, *others = (level["most_bytes"] for level in cogpu._cogpu.outline(profile))
-    level_0, others = min(level_0, dask_upload.OBJECT_BYTES * 3 // 4), min(sum(others), dask_upload.OBJECT_BYTES // 4)
+    level_0, others = min(level_0, S3_MOST * 3 // 4), min(sum(others), S3_MOST // 4)
     assert made.part_bytes == part_bytes or not part_bytes and made.part_bytes > PART
     assert others < (made.first - 400) * made.part_bytes
     assert made.first + level_0 / made.part_bytes + 2 < 10_000

@@ -122,7 +122,7 @@ def test_with_a_mask(s3, tmp_path):
 def test_rows_of_a_device(s3, tmp_path):
     array = noise(1, 4096, 2048)
     with cogpu.Context(network=settings(s3)) as context:
-        cogpu.write(array, None, [2048, 2048], f"s3://{s3.closed}/{KEY}", cogpu.EMU, context=context, device=cogpu.EMU,
+        cogpu.write(array, None, [2048, 2048], f"s3://{s3.closed}/{KEY}", cogpu.GPU, context=context, device=cogpu.GPU,
                     cog=1, codec=b"none")
     assert s3.get(s3.closed, KEY) == locally(tmp_path / "local.tif", array, cog=1, codec=b"none")
 

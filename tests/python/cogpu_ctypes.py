@@ -96,8 +96,15 @@ SIZE = CFUNCTYPE(c_int, c_void_p, POINTER(c_uint64))
 CLOSE = CFUNCTYPE(None, c_void_p)
 
 
+class SourceRead(Structure):
+    _fields_ = [("offset", c_uint64), ("bytes", c_size_t), ("to", c_void_p)]
+
+
+READ_MANY = CFUNCTYPE(c_int, c_void_p, POINTER(SourceRead), c_size_t)
+
+
 class Source(Structure):
-    _fields_ = [("user", c_void_p), ("read", READ), ("size", SIZE), ("close", CLOSE)]
+    _fields_ = [("user", c_void_p), ("read", READ), ("size", SIZE), ("close", CLOSE), ("read_many", READ_MANY)]
 
 
 class Nodata(Structure):
@@ -283,7 +290,7 @@ class Checked(Structure):
 
 STRUCTS = {
     "cogpu_error": Error, "cogpu_limits": Limits, "cogpu_network": Network,
-    "cogpu_open_options": OpenOptions, "cogpu_source": Source, "cogpu_nodata": Nodata, "cogpu_gcp": Gcp, "cogpu_image": Image,
+    "cogpu_open_options": OpenOptions, "cogpu_source_read": SourceRead, "cogpu_source": Source, "cogpu_nodata": Nodata, "cogpu_gcp": Gcp, "cogpu_image": Image,
     "cogpu_level": Level, "cogpu_band": Band, "cogpu_item": Item, "cogpu_geokey": Geokey,
     "cogpu_crs": Crs, "cogpu_directory": Directory, "cogpu_tag": Tag, "cogpu_raster": Raster,
     "cogpu_context_options": ContextOptions, "cogpu_request": Request, "cogpu_stages": Stages,
@@ -610,7 +617,7 @@ def open_source(read, size, close=None, options=None):
         return OK
 
     source = Source(None, READ(c_read), SIZE(c_size),
-                    CLOSE(lambda _: close()) if close else CLOSE())
+                    CLOSE(lambda _: close()) if close else CLOSE(), READ_MANY())
     return File(lambda file, error: lib.cogpu_open_source(byref(source), options, file, error),
                 source)
 

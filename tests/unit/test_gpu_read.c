@@ -483,7 +483,7 @@ static void test_a_plain_block_that_cannot_be_read(void) {
         cogpu_context *context = open_context(ENOUGH);
         struct image image = open_image(&plain);
         struct holed holed = {.built = &image.built, .is_passing = i == 1};
-        cogpu_source source = {&holed, read_around, size_around, NULL};
+        cogpu_source source = {.user = &holed, .read = read_around, .size = size_around};
         cogpu_request request = {.context = context, .fill_bad_blocks = 1};
         cogpu_raster below = raster_on_device(&plain, 2048, 900 - 496);
         cogpu_result result;
@@ -857,7 +857,7 @@ static void test_stream_of_the_calling_thread(void) {
     cogpu_gpu_calls *calls = replace_calls(gpu);
     struct image image = open_image(&kind);
     struct holed whole = {.built = &image.built};
-    const cogpu_source source = {&whole, read_slowly, size_around, NULL};
+    const cogpu_source source = {.user = &whole, .read = read_slowly, .size = size_around};
     cogpu_read_item items[ITEMS] = {{0}};
     cogpu_pending *pending = NULL;
     cogpu_request request = {.context = context, .pending = &pending};

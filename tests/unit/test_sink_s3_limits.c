@@ -139,7 +139,7 @@ static cogpu_status write_file(uint64_t most, uint64_t gap, uint64_t head, uint6
 
 /* ---- tests ---- */
 
-#define PLANNED (PARTS_PLANNED * PART)
+#define PLANNED (9000 * PART) /* what is longer has longer parts */
 static const uint64_t bounds[] = {1,       PART + 1,    100 * MIB, PLANNED - 1,
                                   PLANNED, PLANNED + 1, MIB << 20, OBJECT_MAX};
 static const uint64_t shares[] = {0, 1, 40, 99}; /* of the head, in hundredths */

@@ -5,6 +5,7 @@
 #include "test.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -202,6 +203,153 @@ static void test_a_short_source(void) {
     CHECK(cogpu_io_open_user(&source, &io, &error) == COGPU_CORRUPT && user.closes == 2);
 }
 
+/* ---- many reads in one call ---- */
+
+/* A source of as many bytes as one likes, whose calls are counted. */
+struct many {
+    int calls;
+    size_t reads;         /* of the last call */
+    uint64_t bytes, most; /* of the last call, of any */
+    uint64_t broken;      /* calls that want the byte at this offset fail; 0 = none */
+};
+
+static uint8_t byte_at(uint64_t offset) {
+    return (uint8_t)(offset * 31 + offset / 251);
+}
+
+static cogpu_status many_read(void *argument, const cogpu_source_read *reads, size_t count) {
+    struct many *many = argument;
+    cogpu_status status = COGPU_OK;
+    many->calls++;
+    many->reads = count;
+    many->bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; k < reads[i].bytes; k++)
+            ((uint8_t *)reads[i].to)[k] = byte_at(reads[i].offset + k);
+        many->bytes += reads[i].bytes;
+        if (many->broken && many->broken - reads[i].offset < reads[i].bytes)
+            status = COGPU_IO;
+    }
+    many->most = many->bytes > many->most ? many->bytes : many->most;
+    return status;
+}
+
+static cogpu_status many_size(void *argument, uint64_t *bytes) {
+    (void)argument;
+    *bytes = 1 << 30;
+    return COGPU_OK;
+}
+
+static cogpu_io *open_many(struct many *many) {
+    const cogpu_source source = {.user = many, .size = many_size, .read_many = many_read};
+    cogpu_io *io = NULL;
+    CHECK(cogpu_io_open_user(&source, &io, NULL) == COGPU_OK);
+    CHECK(many->calls == 1 && many->bytes == 16 << 10);
+    CHECK(cogpu_io_expects(io));
+    return io;
+}
+
+static bool is_right(const cogpu_io *io, const cogpu_span_of_source *span) {
+    uint8_t *got = malloc(span->bytes);
+    bool right = got && cogpu_io_read(io, span->offset, span->bytes, got, NULL) == COGPU_OK;
+    for (size_t i = 0; right && i < span->bytes; i++)
+        right = got[i] == byte_at(span->offset + i);
+    free(got);
+    return right;
+}
+
+static void test_what_is_expected_comes_in_one_call(void) {
+    static const cogpu_span_of_source spans[] = {
+        {5000000, 100}, {1000000, 100}, {1000200, 100}, {9000000, 7}};
+    struct many many = {0};
+    cogpu_io *io = open_many(&many);
+    uint64_t ticket = cogpu_io_expect(io, spans, 4);
+    CHECK(many.calls == 1);
+    CHECK(is_right(io, &spans[1]) && many.calls == 2 && many.reads == 3 && many.bytes == 407);
+    for (size_t i = 0; i < 4; i++)
+        CHECK(i == 1 || is_right(io, &spans[i]));
+    CHECK(many.calls == 2);
+    CHECK(is_right(io, &spans[0]) && many.calls == 3); /* which was read already, and let go of */
+    cogpu_io_forget(io, ticket);
+    ticket = cogpu_io_expect(io, spans, 4);
+    cogpu_io_forget(io, ticket); /* unread */
+    CHECK(is_right(io, &spans[3]) && many.calls == 4 && many.reads == 1);
+    cogpu_io_close(io);
+}
+
+static void test_a_group_has_an_end(void) {
+    enum { COUNT = 40, LENGTH = 1 << 20 };
+    cogpu_span_of_source spans[COUNT];
+    struct many many = {0};
+    cogpu_io *io = open_many(&many);
+    for (uint64_t i = 0; i < COUNT; i++)
+        spans[i] = (cogpu_span_of_source){(i + 1) << 24, LENGTH};
+    uint64_t ticket = cogpu_io_expect(io, spans, COUNT);
+    for (int i = 0; i < COUNT; i++)
+        CHECK(is_right(io, &spans[i]));
+    cogpu_io_forget(io, ticket);
+    CHECK(many.calls == 1 + 3 && many.most == 16 << 20);
+    /* What is not read is held, and leaves less room for what comes next. */
+    ticket = cogpu_io_expect(io, spans, COUNT);
+    CHECK(is_right(io, &spans[0]) && is_right(io, &spans[16]) && many.calls == 6);
+    CHECK(is_right(io, &spans[32]) && many.calls == 7 && many.reads == 2);
+    CHECK(is_right(io, &spans[34]) && many.calls == 8 && many.reads == 1);
+    cogpu_io_forget(io, ticket);
+    cogpu_io_close(io);
+}
+
+static void test_a_group_that_fails(void) {
+    static const cogpu_span_of_source spans[] = {{1000000, 100}, {3000000, 100}, {5000000, 100}};
+    struct many many = {0};
+    cogpu_io *io = open_many(&many);
+    many.broken = 3000050;
+    uint64_t ticket = cogpu_io_expect(io, spans, 3);
+    for (int i = 0; i < 3; i++)
+        CHECK(is_right(io, &spans[i]) == (i != 1));
+    cogpu_io_forget(io, ticket);
+    CHECK(many.calls == 1 + 1 + 3);
+    cogpu_io_close(io);
+}
+
+static cogpu_status many_read_locked(void *argument, const cogpu_source_read *reads, size_t count) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what is counted */
+    pthread_mutex_lock(&lock);
+    cogpu_status status = many_read(argument, reads, count);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+/* Each expects and reads what all the others do, from another one on. */
+static void *read_around(void *argument) {
+    enum { COUNT = 12 };
+    const cogpu_io *io = argument;
+    cogpu_span_of_source spans[COUNT];
+    size_t right = 0;
+    for (uint64_t i = 0; i < COUNT; i++)
+        spans[i] = (cogpu_span_of_source){(i + 1) * 300000, 5000};
+    for (size_t round = 0; round < COUNT; round++) {
+        uint64_t ticket = cogpu_io_expect(io, spans, COUNT);
+        for (size_t i = 0; i < COUNT; i++)
+            right += is_right(io, &spans[(i + round) % COUNT]);
+        cogpu_io_forget(io, ticket);
+    }
+    return right == (size_t)COUNT * COUNT ? argument : NULL;
+}
+
+static void test_threads_that_expect_the_same(void) {
+    struct many many = {0};
+    const cogpu_source source = {.user = &many, .size = many_size, .read_many = many_read_locked};
+    pthread_t threads[4];
+    cogpu_io *io = NULL;
+    void *right;
+    CHECK(cogpu_io_open_user(&source, &io, NULL) == COGPU_OK);
+    for (int i = 0; i < 4; i++)
+        CHECK(pthread_create(&threads[i], NULL, read_around, io) == 0);
+    for (int i = 0; i < 4; i++)
+        CHECK(pthread_join(threads[i], &right) == 0 && right);
+    cogpu_io_close(io);
+}
+
 int main(void) {
     for (size_t i = 0; i < BYTES; i++)
         content[i] = (uint8_t)(i * 31 + i / 251);
@@ -213,5 +361,9 @@ int main(void) {
     RUN(test_the_window_follows_peeks);
     RUN(test_a_failing_source);
     RUN(test_a_short_source);
+    RUN(test_what_is_expected_comes_in_one_call);
+    RUN(test_a_group_has_an_end);
+    RUN(test_a_group_that_fails);
+    RUN(test_threads_that_expect_the_same);
     return FINISH();
 }

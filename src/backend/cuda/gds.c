@@ -13,6 +13,7 @@
 #include "backend/cuda/gds.h"
 
 #include "base/checked.h"
+#include "base/clock.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -374,12 +375,6 @@ struct cogpu_gds_flight {
     uint32_t batch_count;
 };
 
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 /* What needs no cuFile: pieces of nothing, and pieces that cannot be. */
 static void sort_out(const cogpu_gds_work *work) {
     for (uint32_t i = 0; i < work->count; i++) {
@@ -474,7 +469,7 @@ static void take_note(cogpu_gds_flight *flight, struct batch *batch,
     bool is_whole = event->state == CUFILE_COMPLETE && event->result == piece->bytes;
     piece->state = is_whole ? COGPU_GDS_DONE : COGPU_GDS_BAD;
     batch->under_way--;
-    flight->last_end = now();
+    flight->last_end = clock_now();
 }
 
 /* Waits until the batch's pieces have ended. False: cuFile cannot tell, or none ends any more. */
@@ -490,7 +485,7 @@ static bool wait_for(cogpu_gds_flight *flight, struct batch *batch) {
         for (unsigned i = 0; i < count; i++)
             take_note(flight, batch, &flight->events[i]);
         if (batch->under_way == before) {
-            if (now() - flight->last_end > patience)
+            if (clock_now() - flight->last_end > patience)
                 return false;
             nanosleep(&moment, NULL); /* lest we spin where cuFile does not wait */
         }
@@ -500,7 +495,7 @@ static bool wait_for(cogpu_gds_flight *flight, struct batch *batch) {
 
 static bool wait_for_all(cogpu_gds_flight *flight) {
     bool all = true;
-    flight->last_end = now();
+    flight->last_end = clock_now();
     for (uint32_t i = 0; i < flight->batch_count; i++)
         all &= wait_for(flight, &flight->batches[i]);
     return all;

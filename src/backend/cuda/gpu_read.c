@@ -21,11 +21,11 @@
 #include "backend/cuda/gpu_slot.h"
 #include "backend/cuda/nvjpeg_library.h"
 #include "base/bytes.h"
+#include "base/clock.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Of stored bytes that came back, what is kept until the host has decoded them. */
 #define BROUGHT_MAX (UINT64_C(64) << 20)
@@ -540,12 +540,6 @@ static cogpu_status collect(cogpu_gpu_reader *reader, struct cogpu_slot *slot, c
 
 /* ---- the way through ----------------------------------------------------------------------- */
 
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
-}
-
 /* Slots that are filled together. */
 struct filling {
     cogpu_gpu_reader *reader;
@@ -625,7 +619,7 @@ static cogpu_status choose(cogpu_gpu_reader *reader, cogpu_gpu_work *work, cogpu
 /* Fetches and launches what was chosen. */
 static cogpu_status fill(struct filling *filling, cogpu_gpu_work *work, cogpu_error *error) {
     uint64_t pieces = 0;
-    double start = now();
+    double start = clock_now();
     for (uint32_t i = 0; i < filling->count; i++) {
         struct cogpu_slot *slot = filling->slots[i];
         pieces += slot->piece_count;
@@ -634,7 +628,7 @@ static cogpu_status fill(struct filling *filling, cogpu_gpu_work *work, cogpu_er
             launch(filling->reader, slot);
     }
     cogpu_pool_run(work->pool, work->seat_count, pieces, fill_piece, filling);
-    work->stages->fetch += now() - start;
+    work->stages->fetch += 1e3 * (clock_now() - start);
     for (uint32_t i = 0; i < filling->count; i++)
         TRY(launched(filling->slots[i], error));
     return COGPU_OK;
