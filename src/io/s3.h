@@ -121,6 +121,8 @@ cogpu_status cogpu_s3_fault_fail(const cogpu_s3_fault *fault, long http_status, 
 
 /* ---- uploads ---- */
 
+#define COGPU_S3_OBJECT_BYTES_MAX ((uint64_t)5 << 40)
+
 /* Of an object that may get as long as `bytes`: of one part at most, and how many parts that makes.
  */
 uint64_t cogpu_s3_part_bytes(uint64_t bytes);

@@ -7,8 +7,6 @@
 
 #include <stdio.h>
 
-#define OBJECT_BYTES_MAX ((uint64_t)5 << 40)
-
 enum {
     PARTS_PLANNED = 9000, /* that sizes are chosen for; the rest is for what is not full */
     /* Twice the least: what is longer can be divided into parts that are none too short. */
@@ -16,7 +14,7 @@ enum {
 };
 
 static uint64_t bounded(uint64_t bytes) {
-    return bytes < OBJECT_BYTES_MAX ? bytes : OBJECT_BYTES_MAX;
+    return bytes < COGPU_S3_OBJECT_BYTES_MAX ? bytes : COGPU_S3_OBJECT_BYTES_MAX;
 }
 
 uint64_t cogpu_s3_part_bytes(uint64_t bytes) {

@@ -17,7 +17,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { SLOTS = 4, HEAD_PARTS_MAX = COGPU_S3_PARTS_MAX / 2 };
+enum { SLOTS = 4 };
 
 struct slot {
     uint8_t *memory; /* NULL before it is used */
@@ -37,6 +37,7 @@ struct run {
 
 struct cogpu_upload {
     cogpu_s3_object *object;
+    uint64_t most;     /* bytes of the object */
     size_t part_bytes; /* at most */
     bool has_begun;    /* the first bytes of the body are known */
     uint64_t start;    /* where they stand: there the head ends */
@@ -141,13 +142,19 @@ static uint64_t head_parts(const struct cogpu_upload *upload) {
     return divide_up(upload->start + COGPU_S3_PART_BYTES_MIN, upload->part_bytes);
 }
 
-/* Low numbers are left for a head as long as it may get. */
+/* Low numbers are left for a head as long as it may get. What may turn out to be too long is not
+ * begun: it would fail when most of it is sent. */
 static cogpu_status begin(cogpu_out *out, uint64_t offset, cogpu_error *error) {
     struct cogpu_upload *upload = out->upload;
-    upload->has_begun = true;
     upload->start = offset;
-    const uint64_t parts = head_parts(upload);
-    const uint32_t low = parts < HEAD_PARTS_MAX ? (uint32_t)parts : HEAD_PARTS_MAX;
+    if (upload->most > COGPU_S3_OBJECT_BYTES_MAX || offset > COGPU_S3_OBJECT_BYTES_MAX ||
+        head_parts(upload) >= COGPU_S3_PARTS_MAX)
+        return cogpu_fail(error, COGPU_LIMIT,
+                          "the file may take more than the 5 TiB, in %d parts, that an object of "
+                          "S3 has at most; write it as several, of parts of the image",
+                          COGPU_S3_PARTS_MAX);
+    upload->has_begun = true;
+    const uint32_t low = (uint32_t)head_parts(upload);
     upload->head = (struct run){.number = 1, .last = low};
     upload->body = (struct run){.end = offset,
                                 .part_bytes = upload->part_bytes,
@@ -197,6 +204,7 @@ static void s3_move_down(cogpu_out *out, uint64_t from, uint64_t to) {
 
 /* Sizes stay what they are: so the writer's bound is divided among the parts that there may be. */
 static void s3_expect(cogpu_out *out, uint64_t most) {
+    out->upload->most = most;
     out->upload->part_bytes = (size_t)cogpu_s3_part_bytes(most);
 }
 

@@ -50,6 +50,7 @@ def make(folder):
     authority = Authority("test authority")
     write(folder / "ca.pem", authority.certificate)
     authority.issue(folder, "https", HERE)
+    authority.issue(folder, "https1", HERE)
     authority.issue(folder, "expired", HERE, end=NOW - DAY)
     authority.issue(folder, "misnamed", ELSEWHERE)
     Authority("unknown authority").issue(folder, "untrusted", HERE)

@@ -9,9 +9,10 @@
   /status/CODE?after=S  an error, with Retry-After if `after` says when
   /page/NAME            an error page in HTML that claims to be 200
   /moved/WHERE/NAME     a redirect, one of REDIRECTS or REDIRECT_CODES
+  /BUCKET/KEY           what S3 says, where it stands before one; the host's name is the one that was asked
 
-All of it over HTTP/1.1 and, with a test authority's certificate, over HTTP/2. One process without privileges, in a
-folder of its own, on ports that the kernel chose.
+All of it over HTTP/1.1 and, with a test authority's certificate, over HTTP/2; `https1` has TLS without that. One
+process without privileges, in a folder of its own, on ports that the kernel chose.
 """
 
 import contextlib
@@ -28,7 +29,7 @@ from process import Log, held_port, start, stop
 
 PROGRAM = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 USER = ("someone", "open-sesame")
-TLS = ("https", "expired", "misnamed", "untrusted")  # servers, by their certificates
+TLS = ("https", "https1", "expired", "misnamed", "untrusted")  # servers, by their certificates
 STATUSES = (400, 401, 403, 404, 408, 410, 412, 416, 429, 500, 502, 503, 504)
 REDIRECT_CODES = (301, 302, 303, 307, 308)
 REDIRECTS = {
@@ -78,7 +79,7 @@ http {{
 """
 SECURE = """
     server {{
-        listen 127.0.0.1:{port} reuseport ssl http2;
+        listen 127.0.0.1:{port} reuseport ssl {more};
         ssl_certificate {folder}/{name}.pem;
         ssl_certificate_key {folder}/{name}.key;
         include {folder}/locations.conf;
@@ -94,6 +95,13 @@ location /locked/ {{ alias {files}/; auth_basic test; auth_basic_user_file {fold
 location /page/ {{ types {{ }} default_type text/html; return 200 "<html><body>Sign in first</body></html>\\n"; }}
 location /mark/ {{ return 204; }}
 """
+STORE = """location / {{
+    proxy_pass http://127.0.0.1:{port};
+    proxy_http_version 1.1;
+    proxy_set_header Host $http_host;
+    client_max_body_size 0;
+}}
+"""
 STATUS = """location = /status/{code} {{
     default_type text/html;
     add_header Retry-After $arg_after always;
@@ -104,11 +112,13 @@ REDIRECT = """location ~ ^/moved/{where}/(.*)$ {{ return {code} "{to}"; }}
 """
 
 
-def configure(folder, files, ports):
+def configure(folder, files, ports, store):
     fields = ",".join([f'"{name}":"{value}"' for name, value in FIELDS.items()] +
                       [f'"{name}":{value}' for name, value in NUMBERS.items()])
-    servers = "".join(SECURE.format(folder=folder, name=name, port=ports[name]) for name in TLS)
+    servers = "".join(SECURE.format(folder=folder, name=name, port=ports[name],
+                                    more="" if name == "https1" else "http2") for name in TLS)
     locations = LOCATIONS.format(folder=folder, files=files)
+    locations += STORE.format(port=store) if store else ""
     locations += "".join(STATUS.format(code=code) for code in STATUSES)
     locations += "".join(REDIRECT.format(where=code, code=code, to="/files/$1") for code in REDIRECT_CODES)
     locations += "".join(REDIRECT.format(where=where, code=302, to=to.format(**ports))
@@ -119,10 +129,10 @@ def configure(folder, files, ports):
 
 
 class Nginx:
-    """`files` is the folder that it serves; `http`, `https`, `expired`, `misnamed`, `untrusted` are where to ask;
-    `ca` is the certificate that makes `https` trusted."""
+    """`files` is the folder that it serves, `store` the port of an S3 that it stands before; `http` and the names of
+    TLS are where to ask; `ca` is the certificate that makes `https` and `https1` trusted."""
 
-    def __init__(self, folder, files):
+    def __init__(self, folder, files, store=None):
         self.files, self.ca = pathlib.Path(files), folder / "ca.pem"
         certificates.make(folder)
         self.held = {name: held_port() for name in ("http", *TLS)}
@@ -130,7 +140,7 @@ class Nginx:
         self.http = f"http://127.0.0.1:{self.ports['http']}"
         for name in TLS:
             setattr(self, name, f"https://localhost:{self.ports[name]}")
-        configure(folder, self.files, self.ports)
+        configure(folder, self.files, self.ports, store)
         self.log, self.marks = Log(folder / "asked.log"), itertools.count()
         with open(folder / "output.log", "wb") as output:
             self.process = start([PROGRAM, "-p", folder, "-c", folder / "nginx.conf"], stdin=subprocess.DEVNULL,

@@ -8,11 +8,9 @@ import sys
 
 import numpy as np
 import pytest
+import tiff_bytes
 
 PYTHON = pathlib.Path(__file__).resolve().parents[1] / "python"
-sys.path.insert(0, str(PYTHON))
-import tiff_bytes  # noqa: E402
-
 MOST = 64 << 20
 PROGRAM = """
 import concurrent.futures, json, sys

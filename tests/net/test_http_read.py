@@ -1,16 +1,12 @@
 """Reading over HTTP: the same pixels as from the file, how many requests that takes, and what goes wrong on the way."""
 
 import os
-import pathlib
 import random
 import signal
-import sys
 
+import cogpu_ctypes as cogpu
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
-import cogpu_ctypes as cogpu  # noqa: E402
 
 PATIENT = {"private_addresses": 1}
 HASTY = PATIENT | {"retries": 2, "connect_seconds": 2, "stall_seconds": 1, "total_seconds": 8}

@@ -282,6 +282,20 @@ def test_parts_are_longer_where_the_file_may_be(s3):
     assert s3.uploads(s3.closed) == NO_UPLOAD
 
 
+def test_what_may_be_too_long_is_not_begun(s3):
+    """Of 8 TiB, where an object has 5."""
+    rows = noise(1, 1, 1 << 23, dtype="u1")
+    with cogpu.Context(network=settings(s3)) as context:
+        whole = np.broadcast_to(rows, (1, 1 << 20, 1 << 23))
+        profile = cogpu.profile_of(whole, context=context, strips=1, codec=b"none")
+        writer = cogpu.Writer(profile, f"s3://{s3.closed}/{KEY}")
+        with pytest.raises(cogpu.CogpuError, match="5 TiB") as caught:
+            for _ in range(100):  # of which the first few may not be written yet
+                writer.push(rows)
+        writer.abort()
+    assert caught.value.name == "limit" and s3.requests() == []
+
+
 # ---- what goes wrong ---------------------------------------------------------------------------------------
 
 
@@ -324,6 +338,15 @@ def test_for_good_leaves_nothing(only, fault, old, s3, s3_faults):
         write(s3, endpoint=s3_faults.http, network={"retries": 1}, **ARRAY)
     assert caught.value.name == "io" and f"s3://{s3.closed}/{KEY}" in str(caught.value)
     assert fault.get("code", 0) < 300 or str(fault["code"]) in str(caught.value)
+
+
+def test_a_beginning_whose_answer_is_lost(s3, s3_faults, tmp_path):
+    """The upload that nobody knows stays, without parts: it could be one of another writer's."""
+    s3_faults.plan(at={1: {"kind": "lost"}}, only=r"POST .*uploads=")
+    write(s3, endpoint=s3_faults.http, **ARRAY)
+    assert s3_faults.done() == {"lost": 1}
+    assert s3.get(s3.closed, KEY) == locally(tmp_path / "local.tif", ARRAY["array"], **COG)
+    assert s3.uploads(s3.closed) == {KEY: []}
 
 
 def test_an_answer_that_is_lost_and_an_upload_that_is_gone(s3, s3_faults, tmp_path):
