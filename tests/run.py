@@ -2,8 +2,8 @@
 programs in C, those with threads under ThreadSanitizer, the fuzz targets for a short while, the judges in Python, the
 tests of the Python package, and those with servers.
 
-Prints a line for each group, what failed, what was left out and why; the last line is "N passed, N failed",
-and the exit code is 0 if none failed. The environment is that of tests/python/conftest.py.
+Prints a line for each group when it is done, what failed, what was left out and why; the last line is
+"N passed, N failed", and the exit code is 0 if none failed. The environment is that of tests/python/conftest.py.
 """
 
 import argparse
@@ -320,31 +320,33 @@ def check_package(group):
         check_wheel(group)
 
 
-GROUPS = {"build": check_build, "rules": check_rules, "programs": check_programs, "races": check_races,
-          "fuzz": check_fuzz, "install": check_install, "python": check_python,
-          "package": check_package, "net": check_net}
 # One stage after the other, the groups of one side by side: servers keep their tests waiting, and cores idle.
-STAGES = [["build"], ["rules"], ["programs", "net"], ["fuzz"], ["install"], ["python"], ["races", "package"]]
+STAGES = [{"build": check_build}, {"rules": check_rules}, {"programs": check_programs, "net": check_net},
+          {"fuzz": check_fuzz}, {"install": check_install}, {"python": check_python},
+          {"races": check_races, "package": check_package}]
+GROUPS = [name for stage in STAGES for name in stage]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS), help="groups to run")
+    parser.add_argument("--only", nargs="+", choices=GROUPS, default=GROUPS, help="groups to run")
     parser.add_argument("--fuzz-seconds", type=int, help="for each fuzz target")
     parser.add_argument("--all-races", action="store_true", help="also where it takes long")
     chosen = parser.parse_args()
     options = {"fuzz": [chosen.fuzz_seconds], "races": [chosen.all_races]}
 
-    def check(name):
+    def check(name, function):
         group = Group(name)
-        GROUPS[name](group, *options.get(name, []))
+        function(group, *options.get(name, []))
         group.finish()
         return group
 
     groups = []
     with ThreadPoolExecutor() as pool:
         for stage in STAGES:
-            groups += pool.map(check, [name for name in stage if name in ["build", *chosen.only]])
+            started = [pool.submit(check, name, function) for name, function in stage.items()
+                       if name in ["build", *chosen.only]]
+            groups += [group.result() for group in started]
     totals = {word: sum(getattr(group, word) for group in groups) for word in ("passed", "failed", "skipped")}
     skipped = f", {totals['skipped']} skipped" if totals["skipped"] else ""
     print(f"{totals['passed']} passed, {totals['failed']} failed{skipped}")
