@@ -2,8 +2,8 @@
 programs in C, those with threads under ThreadSanitizer, the fuzz targets for a short while, the judges in Python, the
 tests of the Python package, and those with servers.
 
-Prints a line for each group, what failed, what was left out and why; the last line is "N passed, N failed",
-and the exit code is 0 if none failed. The environment is that of tests/python/conftest.py.
+Prints a line for each group when it is done, what failed, what was left out and why; the last line is
+"N passed, N failed", and the exit code is 0 if none failed. The environment is that of tests/python/conftest.py.
 """
 
 import argparse
@@ -50,7 +50,6 @@ class Group:
     def __init__(self, name):
         self.name, self.passed, self.failed, self.skipped, self.notes = name, 0, 0, 0, []
         self.start = time.monotonic()
-        print(f"{name:9s} ", end="", flush=True)
 
     def note(self, text):
         self.notes.append(text)
@@ -84,10 +83,10 @@ class Group:
 
     def finish(self):
         skipped = f", {self.skipped} skipped" if self.skipped else ""
-        print(f"{self.passed} passed, {self.failed} failed{skipped} ({time.monotonic() - self.start:.0f} s)")
-        for text in self.notes:
-            print("  " + text.replace("\n", "\n    "))
-        sys.stdout.flush()
+        seconds = time.monotonic() - self.start
+        lines = [f"{self.name:9s} {self.passed} passed, {self.failed} failed{skipped} ({seconds:.0f} s)",
+                 *("  " + text.replace("\n", "\n    ") for text in self.notes)]
+        print("\n".join(lines) + "\n", end="", flush=True)  # at once: others may be about to print theirs
 
 
 def run(*command, timeout=None, env=None):
@@ -113,6 +112,12 @@ def programs(tree, pattern):
     return sorted(tree / "tests" / path.stem for path in (ROOT / "tests").glob(pattern))
 
 
+def test_programs(tree):
+    """All with sanitizers. In the release tree, kernels on the emulator are left to the judges, which run them too."""
+    return [path for kind in ("unit", "faults") for path in programs(tree, f"{kind}/test_*.c")
+            if tree == SANITIZED or not path.name.startswith(("test_cuda_", "test_gpu_"))]
+
+
 # ---- the groups --------------------------------------------------------------------------------
 
 def build(tree, *targets):
@@ -124,7 +129,9 @@ def build(tree, *targets):
 
 
 def check_build(group):
-    group.check("build", build(RELEASE))
+    """Of the release tree what is run there, and not the programs that run with sanitizers alone."""
+    group.check("build", build(RELEASE, "cogpu", "cogpu_static", "cogpu_cli", "cogpu_python",
+                               *(path.name for path in test_programs(RELEASE))))
     group.check("build with sanitizers", build(SANITIZED))
 
 
@@ -147,10 +154,7 @@ def check_rules(group):
 
 
 def check_programs(group):
-    """All with sanitizers. In the release tree, kernels on the emulator are left to the judges, which run them too."""
-    found = [path for tree in (SANITIZED, RELEASE) for kind in ("unit", "faults")
-             for path in programs(tree, f"{kind}/test_*.c")
-             if tree == SANITIZED or not path.name.startswith(("test_cuda_", "test_gpu_"))]
+    found = test_programs(SANITIZED) + test_programs(RELEASE)
     jobs = [(f"{path.parts[-3]}/{path.name}", lambda path=path: run(path, timeout=300)) for path in found]
     for name, done in side_by_side(jobs):
         group.count(name, done)
@@ -191,10 +195,14 @@ def seeds_of(target):
 
 
 def replay(group):
+    jobs = []
     for target in programs(SANITIZED, "fuzz/fuzz_*.c"):
         inputs = [path for folder in seeds_of(target.name) for path in sorted(folder.rglob("*"))
                   if path.is_file() and path.stat().st_size < 1 << 16]
-        group.check(f"{target.name} on {len(inputs)} seeds", run(target, *inputs))
+        jobs.append((f"{target.name} on {len(inputs)} seeds",
+                     lambda target=target, inputs=inputs: run(target, *inputs)))
+    for name, done in side_by_side(jobs):
+        group.check(name, done)
 
 
 def fuzz(target, seconds, is_long):
@@ -312,25 +320,34 @@ def check_package(group):
         check_wheel(group)
 
 
-GROUPS = {"build": check_build, "rules": check_rules, "programs": check_programs, "races": check_races,
-          "fuzz": check_fuzz, "install": check_install, "python": check_python,
-          "package": check_package, "net": check_net}
+# One stage after the other, the groups of one side by side: servers keep their tests waiting, and cores idle.
+STAGES = [{"build": check_build}, {"rules": check_rules}, {"programs": check_programs, "net": check_net},
+          {"fuzz": check_fuzz}, {"install": check_install}, {"python": check_python},
+          {"races": check_races, "package": check_package}]
+GROUPS = [name for stage in STAGES for name in stage]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS), help="groups to run")
+    parser.add_argument("--only", nargs="+", choices=GROUPS, default=GROUPS, help="groups to run")
     parser.add_argument("--fuzz-seconds", type=int, help="for each fuzz target")
     parser.add_argument("--all-races", action="store_true", help="also where it takes long")
     chosen = parser.parse_args()
-    totals = dict.fromkeys(("passed", "failed", "skipped"), 0)
-    for name in ["build", *(name for name in GROUPS if name in chosen.only and name != "build")]:
+    options = {"fuzz": [chosen.fuzz_seconds], "races": [chosen.all_races]}
+
+    def check(name, function):
         group = Group(name)
-        options = {"fuzz": [chosen.fuzz_seconds], "races": [chosen.all_races]}
-        GROUPS[name](group, *options.get(name, []))
+        function(group, *options.get(name, []))
         group.finish()
-        for word in totals:
-            totals[word] += getattr(group, word)
+        return group
+
+    groups = []
+    with ThreadPoolExecutor() as pool:
+        for stage in STAGES:
+            started = [pool.submit(check, name, function) for name, function in stage.items()
+                       if name in ["build", *chosen.only]]
+            groups += [group.result() for group in started]
+    totals = {word: sum(getattr(group, word) for group in groups) for word in ("passed", "failed", "skipped")}
     skipped = f", {totals['skipped']} skipped" if totals["skipped"] else ""
     print(f"{totals['passed']} passed, {totals['failed']} failed{skipped}")
     return 1 if totals["failed"] else 0

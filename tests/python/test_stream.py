@@ -1,5 +1,6 @@
 """Files of one huge strip, which is decoded as it is read: right, and in little memory."""
 
+import lzma
 import re
 import subprocess
 import sys
@@ -18,7 +19,7 @@ SHAPE = (1600, 1501)  # with four bytes a sample well above the size from which 
 WAYS = [
     dict(compress="deflate"), dict(compress="deflate", predictor=2), dict(compress="deflate", predictor=3),
     dict(compress="zstd", predictor=2), dict(compress="zstd", zstd_level=22), dict(compress="lzw"),
-    dict(compress="lzw", predictor=3), dict(compress="lzma", lzma_preset=0), dict(compress="packbits"),
+    dict(compress="lzw", predictor=3), dict(compress="lzma"), dict(compress="packbits"),
 ]
 
 
@@ -31,9 +32,13 @@ def terrain(bands=1, dtype="f4", shape=SHAPE):
 
 def write(path, pixels, **options):
     bands, height, width = pixels.shape
-    with rasterio.open(path, "w", driver="GTiff", count=bands, height=height, width=width,
-                       dtype=pixels.dtype, blockysize=height, **options) as out:
-        out.write(pixels)
+    if options["compress"] == "lzma":  # for which GDAL takes twenty times as long
+        path.write_bytes(tb.image(pixels, compression=tb.LZMA, planar=bands > 1,
+                                  encode=lambda block: lzma.compress(block, preset=0)))
+    else:
+        with rasterio.open(path, "w", driver="GTiff", count=bands, height=height, width=width,
+                           dtype=pixels.dtype, blockysize=height, **options) as out:
+            out.write(pixels)
     with cogpu.open(path) as file:
         assert file.info().block_height == height
     with rasterio.open(path) as file:
@@ -147,7 +152,7 @@ def test_more_and_less_than_the_block(compress, tmp_path):
 
 
 def with_rows(path, data, rows):
-    """The file with another height; GDAL has written ImageLength and RowsPerStrip as SHORT."""
+    """The file with another height, which is less than 65536."""
     changed = bytearray(data)
     entry = int.from_bytes(data[4:8], "little") + 2
     for _ in range(int.from_bytes(data[entry - 2:entry], "little")):
@@ -179,8 +184,6 @@ def test_memory(options, tmp_path):
     options = dict(options)
     dtype = np.dtype(options.pop("dtype", "f4"))
     pixels = terrain(2, dtype, (2500, 3001 * 4 // dtype.itemsize))
-    if options["compress"] == "lzma":
-        pixels[:, :, 100:] = 5  # which takes GDAL half a minute otherwise
     write(tmp_path / "large.tif", pixels, interleave="band", **options)
     done = subprocess.run([sys.executable, "-c", MEASURE, str(tmp_path / "large.tif")], check=True,
                           capture_output=True, text=True, cwd=re.sub("/[^/]*$", "", __file__))

@@ -42,7 +42,8 @@ enum { LEFT_BYTES = 4096 };
 enum { STACK_BYTES = 128 << 10 };
 #endif
 
-enum { WARP_LANES = 32, THREADS_MAX = 1024, GROUPS = 16, COPIES_MAX = 64, GUARD_BYTES = 4096 };
+enum { WARP_LANES = 32, THREADS_MAX = 1024, WARPS_MAX = THREADS_MAX / WARP_LANES, GROUPS = 16 };
+enum { COPIES_MAX = 64, GUARD_BYTES = 4096 };
 enum { RED_ZONE = 256, RED = 0xE7 };
 /* Meetings of a block that are nothing but waiting, one after the other; and all of a block. */
 enum { RELAXES_MAX = 200000, SWITCHES_MAX = 1000000000 };
@@ -65,10 +66,15 @@ struct fiber {
     enum cogpu_emu_meeting meeting;
     const char *at;
     uint64_t value, other, result;
-    struct copy copies[COPIES_MAX];
     uint32_t copy_count;
     void *fake_stack; /* ASan's */
     void *known_as;   /* by TSan */
+};
+
+/* Lanes that wait to meet the rest of their warp, all where the first of them does. */
+struct warp {
+    uint32_t waiting;
+    const struct fiber *first;
 };
 
 struct group {
@@ -81,9 +87,13 @@ struct run {
     uint8_t *shared_block, *shared; /* the latter lies in the former between two red zones */
     uint8_t *stacks;
     struct fiber *fibers;
-    uint16_t *ready; /* threads that can run */
+    struct copy *copies; /* COPIES_MAX a thread */
+    /* The threads that can run: a list to draw from, where in it each one stands, and the lanes of
+     * each warp as bits to search in order. */
+    uint16_t ready[THREADS_MAX], place[THREADS_MAX];
+    uint32_t ready_lanes[WARPS_MAX];
     uint32_t ready_count, ended;
-    uint32_t warp_waiting[THREADS_MAX / WARP_LANES];
+    struct warp warps[WARPS_MAX];
     uint32_t block_waiting;
     struct group groups[GROUPS];
     uint32_t current; /* the thread that runs */
@@ -336,11 +346,24 @@ static void check_red_zones(struct run *run) {
 
 /* ---- meetings ------------------------------------------------------------------------------ */
 
+static void put_ready(struct run *run, uint32_t thread) {
+    run->place[thread] = (uint16_t)run->ready_count;
+    run->ready[run->ready_count++] = (uint16_t)thread;
+    run->ready_lanes[thread / WARP_LANES] |= UINT32_C(1) << thread % WARP_LANES;
+}
+
+static void take_ready(struct run *run, uint32_t thread) {
+    uint16_t last = run->ready[--run->ready_count];
+    run->ready[run->place[thread]] = last;
+    run->place[last] = run->place[thread];
+    run->ready_lanes[thread / WARP_LANES] &= ~(UINT32_C(1) << thread % WARP_LANES);
+}
+
 static void let_run(struct run *run, uint32_t thread, uint64_t result) {
     struct fiber *fiber = &run->fibers[thread];
     fiber->result = result;
     fiber->state = CAN_RUN;
-    run->ready[run->ready_count++] = (uint16_t)thread;
+    put_ready(run, thread);
 }
 
 static uint64_t reduce(const struct fiber *lanes, enum cogpu_emu_meeting meeting) {
@@ -387,9 +410,9 @@ static void meet_warp(struct run *run, uint32_t warp) {
     bool reduces =
         meeting == EMU_BALLOT || meeting == EMU_SUM || meeting == EMU_MAX || meeting == EMU_MIN;
     uint64_t all = reduces ? reduce(lanes, meeting) : 0;
-    run->warp_waiting[warp] = 0;
+    run->warps[warp].waiting = 0;
     if (meeting == EMU_SYNC_WARP)
-        meet_in_order(run, warp * WARP_LANES, WARP_LANES, &run->warp_waiting[warp]);
+        meet_in_order(run, warp * WARP_LANES, WARP_LANES, &run->warps[warp]);
     for (uint32_t i = 0; i < WARP_LANES; i++)
         let_run(run, warp * WARP_LANES + i,
                 reduces                    ? all
@@ -400,17 +423,13 @@ static void meet_warp(struct run *run, uint32_t warp) {
 
 /* All lanes of a warp must meet at one place. */
 static void arrive_warp(struct run *run, struct fiber *fiber) {
-    uint32_t warp = run->current / WARP_LANES;
-    for (uint32_t i = 0; i < WARP_LANES; i++) {
-        const struct fiber *lane = &run->fibers[warp * WARP_LANES + i];
-        if (lane->state == WAITS && lane != fiber && lane->meeting >= EMU_SYNC_WARP &&
-            (lane->at != fiber->at || lane->meeting != fiber->meeting)) {
-            find(run, fiber->at, "threads of the warp meet elsewhere");
-            return;
-        }
-    }
-    if (++run->warp_waiting[warp] == WARP_LANES)
-        meet_warp(run, warp);
+    struct warp *warp = &run->warps[run->current / WARP_LANES];
+    if (warp->waiting == 0)
+        warp->first = fiber;
+    if (fiber->at != warp->first->at || fiber->meeting != warp->first->meeting)
+        find(run, fiber->at, "threads of the warp meet elsewhere");
+    else if (++warp->waiting == WARP_LANES)
+        meet_warp(run, run->current / WARP_LANES);
 }
 
 static void arrive_block(struct run *run, struct fiber *fiber) {
@@ -494,17 +513,22 @@ uint64_t cogpu_emu_meet(enum cogpu_emu_meeting meeting, const char *at, uint64_t
     return fiber->result;
 }
 
+static struct copy *copies_of(const struct run *run) {
+    return run->copies + (size_t)run->current * COPIES_MAX;
+}
+
 void cogpu_emu_copy_later(void *to, const void *from, size_t bytes, const char *at) {
     struct fiber *fiber = &running->fibers[running->current];
     if (fiber->copy_count == COPIES_MAX)
         cogpu_emu_fail(at, "more copies to shared memory than the emulator keeps for a thread");
-    fiber->copies[fiber->copy_count++] = (struct copy){to, from, bytes};
+    copies_of(running)[fiber->copy_count++] = (struct copy){to, from, bytes};
 }
 
 void cogpu_emu_copies_wait(void) {
     struct fiber *fiber = &running->fibers[running->current];
+    const struct copy *copies = copies_of(running);
     for (uint32_t i = 0; i < fiber->copy_count; i++)
-        memcpy(fiber->copies[i].to, fiber->copies[i].from, fiber->copies[i].bytes);
+        memcpy(copies[i].to, copies[i].from, copies[i].bytes);
     fiber->copy_count = 0;
 }
 
@@ -517,27 +541,40 @@ static uint64_t draw(struct run *run) {
     return run->random;
 }
 
-static bool goes_before(const struct run *run, uint32_t a, uint32_t b) {
-    switch (run->order) {
+static uint32_t first_ready(const struct run *run) {
+    uint32_t warp = 0;
+    while (run->ready_lanes[warp] == 0)
+        warp++;
+    return warp * WARP_LANES + (uint32_t)__builtin_ctz(run->ready_lanes[warp]);
+}
+
+static uint32_t last_ready(const struct run *run) {
+    uint32_t warp = run->kernel->threads / WARP_LANES - 1;
+    while (run->ready_lanes[warp] == 0)
+        warp--;
+    return warp * WARP_LANES + 31 - (uint32_t)__builtin_clz(run->ready_lanes[warp]);
+}
+
+static uint32_t choose_next(struct run *run) {
+    /* Scaled down, since to divide takes longer than all the rest here. */
+    uint32_t drawn = run->ready[(draw(run) >> 32) * run->ready_count >> 32];
+    uint32_t warp = run->current / WARP_LANES, lanes = run->ready_lanes[warp];
+    /* Who waits for others, in whatever way, must not keep them from running for long. */
+    switch (run->switches < ORDERED_MAX ? run->order : BY_LOT) {
+    case IN_ORDER:
+        return first_ready(run);
     case BACKWARD:
-        return a > b;
+        return last_ready(run);
     case ONE_WARP_AHEAD:
-        return (a / WARP_LANES == run->current / WARP_LANES) >
-               (b / WARP_LANES == run->current / WARP_LANES);
+        return lanes ? warp * WARP_LANES + (uint32_t)__builtin_ctz(lanes) : drawn;
     default:
-        return a < b;
+        return drawn;
     }
 }
 
 static uint32_t take_next(struct run *run) {
-    uint32_t chosen = (uint32_t)(draw(run) % run->ready_count);
-    /* Who waits for others, in whatever way, must not keep them from running for long. */
-    if (run->order != BY_LOT && run->switches < ORDERED_MAX)
-        for (uint32_t i = 0; i < run->ready_count; i++)
-            if (goes_before(run, run->ready[i], run->ready[chosen]))
-                chosen = i;
-    uint32_t thread = run->ready[chosen];
-    run->ready[chosen] = run->ready[--run->ready_count];
+    uint32_t thread = choose_next(run);
+    take_ready(run, thread);
     return thread;
 }
 
@@ -547,15 +584,15 @@ static void run_block(struct run *run, uint32_t block) {
     memset(run->shared - RED_ZONE, RED, RED_ZONE);
     memset(run->shared, (int)(draw(run) & 0xFF), run->kernel->shared_bytes);
     memset(run->shared + run->kernel->shared_bytes, RED, RED_ZONE);
-    memset(run->warp_waiting, 0, sizeof run->warp_waiting);
+    memset(run->warps, 0, sizeof run->warps);
+    memset(run->ready_lanes, 0, sizeof run->ready_lanes);
     memset(run->groups, 0, sizeof run->groups);
     run->block_waiting = run->ended = run->ready_count = run->switches = run->relaxes = 0;
-    /* Walking the list of those that can run is slow, so most blocks draw lots. */
     uint64_t lot = draw(run) % 16;
     run->order = lot == 0 ? IN_ORDER : lot == 1 ? BACKWARD : lot == 2 ? ONE_WARP_AHEAD : BY_LOT;
     for (uint32_t i = 0; i < threads; i++) {
         prepare_fiber(run, i);
-        run->ready[run->ready_count++] = (uint16_t)i;
+        put_ready(run, i);
     }
     begin_in_order(run);
     while (run->ready_count > 0 && !run->finding->text[0]) {
@@ -577,9 +614,9 @@ static void run_block(struct run *run, uint32_t block) {
 static bool open_run(struct run *run, cogpu_emu_stacks *stacks) {
     uint32_t threads = run->kernel->threads;
     run->fibers = cogpu_allocate(threads * sizeof *run->fibers);
-    run->ready = cogpu_allocate(threads * sizeof *run->ready);
+    run->copies = cogpu_allocate((size_t)threads * COPIES_MAX * sizeof *run->copies);
     run->shared_block = cogpu_allocate(run->kernel->shared_bytes + 2 * RED_ZONE);
-    if (!run->fibers || !run->ready || !run->shared_block || !has_stacks(stacks, threads))
+    if (!run->fibers || !run->copies || !run->shared_block || !has_stacks(stacks, threads))
         return false;
     run->stacks = stacks->memory;
     run->shared = run->shared_block + RED_ZONE;
@@ -595,7 +632,7 @@ static void close_run(struct run *run) {
         ASAN_UNPOISON_MEMORY_REGION(stack_of(run, i) + STACK_BYTES - left_bytes, left_bytes);
 #endif
     cogpu_release(run->shared_block);
-    cogpu_release(run->ready);
+    cogpu_release(run->copies);
     cogpu_release(run->fibers);
 }
 
