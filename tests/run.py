@@ -293,7 +293,7 @@ def check_python(group):
 def check_net(group):
     if can_import(group, "tests/net", "numpy", "rasterio", "pytest"):
         run_pytest(group, "tests/net", "net.log")
-        run_pytest(group, "tests/net/test_cli_read.py", "net-sanitized.log", "-k", "not secrets and not emu",
+        run_pytest(group, "tests/net/test_cli_read.py", "net-sanitized.log", "-k", "not secrets",
                    COGPU_BIN=str(SANITIZED / "cogpu"))
 
 

@@ -3,26 +3,26 @@
 
 #include <string.h>
 
-bool xml_is_blank(char c) {
+bool cogpu_xml_is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-bool xml_is_word(xml_slice text, const char *word) {
+bool cogpu_xml_is_word(xml_slice text, const char *word) {
     return text.bytes == strlen(word) && memcmp(text.at, word, text.bytes) == 0;
 }
 
-bool xml_looking_at(const xml_text *in, const char *word) {
+bool cogpu_xml_looking_at(const xml_text *in, const char *word) {
     size_t bytes = strlen(word);
     return (size_t)(in->end - in->at) >= bytes && memcmp(in->at, word, bytes) == 0;
 }
 
-bool xml_pass(xml_text *in, const char *word, xml_slice *before) {
+bool cogpu_xml_pass(xml_text *in, const char *word, xml_slice *before) {
     const char *start = in->at;
     bool is_there = false;
     while (in->at < in->end && !is_there) {
         const char *next = memchr(in->at, word[0], (size_t)(in->end - in->at));
         in->at = next ? next : in->end;
-        is_there = next && xml_looking_at(in, word);
+        is_there = next && cogpu_xml_looking_at(in, word);
         in->at += next && !is_there;
     }
     *before = (xml_slice){start, (size_t)(in->at - start)};
@@ -54,12 +54,12 @@ static uint32_t named(xml_slice name) {
         char is;
     } all[] = {{"lt", '<'}, {"gt", '>'}, {"amp", '&'}, {"quot", '"'}, {"apos", '\''}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (xml_is_word(name, all[i].name))
+        if (cogpu_xml_is_word(name, all[i].name))
             return (uint32_t)all[i].is;
     return 0;
 }
 
-uint32_t xml_character(xml_slice text, size_t *bytes) {
+uint32_t cogpu_xml_character(xml_slice text, size_t *bytes) {
     enum { LONGEST = 10 }; /* "#x0010ffff" */
     size_t length = 0;
     if (!text.bytes || text.at[0] != '&')

@@ -20,16 +20,16 @@ typedef struct xml_text {
     const char *at, *end;
 } xml_text;
 
-bool xml_is_blank(char c);
-bool xml_is_word(xml_slice text, const char *word);
-bool xml_looking_at(const xml_text *in, const char *word);
+bool cogpu_xml_is_blank(char c);
+bool cogpu_xml_is_word(xml_slice text, const char *word);
+bool cogpu_xml_looking_at(const xml_text *in, const char *word);
 
 /* Goes behind the next `word`, or to the end, and returns false, where there is none; *before is
  * what was passed over. */
-bool xml_pass(xml_text *in, const char *word, xml_slice *before);
+bool cogpu_xml_pass(xml_text *in, const char *word, xml_slice *before);
 
 /* The character that "&lt;", "&#65;" or the like stands for, if the text begins with such, and its
  * bytes from '&' to ';'; 0 otherwise. */
-uint32_t xml_character(xml_slice text, size_t *bytes);
+uint32_t cogpu_xml_character(xml_slice text, size_t *bytes);
 
 #endif

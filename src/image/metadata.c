@@ -35,7 +35,7 @@ static bool fault(reader *in, const char *why) {
 }
 
 static bool pass(reader *in, const char *word, xml_slice *before) {
-    return xml_pass(&in->text, word, before) || fault(in, "it ends too early");
+    return cogpu_xml_pass(&in->text, word, before) || fault(in, "it ends too early");
 }
 
 /* ---- text ---------------------------------------------------------------------------------- */
@@ -56,7 +56,7 @@ static size_t put_utf8(uint32_t code, char *to) {
 static size_t unescape(xml_slice text, char *to) {
     size_t written = 0;
     for (size_t i = 0, bytes; i < text.bytes; i += bytes) {
-        uint32_t code = xml_character((xml_slice){text.at + i, text.bytes - i}, &bytes);
+        uint32_t code = cogpu_xml_character((xml_slice){text.at + i, text.bytes - i}, &bytes);
         if (code) {
             written += put_utf8(code, to + written);
         } else {
@@ -72,10 +72,10 @@ static size_t unescape(xml_slice text, char *to) {
 /* Behind the '<'. A '>' inside quotes does not end the tag. */
 static bool read_element(reader *in, element *found) {
     *found = (element){0};
-    found->closes = xml_looking_at(&in->text, "/");
+    found->closes = cogpu_xml_looking_at(&in->text, "/");
     in->text.at += found->closes;
     const char *start = in->text.at;
-    while (in->text.at < in->text.end && !xml_is_blank(*in->text.at) && *in->text.at != '>' &&
+    while (in->text.at < in->text.end && !cogpu_xml_is_blank(*in->text.at) && *in->text.at != '>' &&
            *in->text.at != '/')
         in->text.at++;
     found->name = (xml_slice){start, (size_t)(in->text.at - start)};
@@ -101,13 +101,13 @@ static bool skip_other(reader *in, bool *skipped, xml_slice *text) {
     xml_slice ignored;
     *text = (xml_slice){in->text.at, 0};
     *skipped = true;
-    if (xml_looking_at(&in->text, "!--"))
+    if (cogpu_xml_looking_at(&in->text, "!--"))
         return in->text.at += 3, pass(in, "-->", &ignored);
-    if (xml_looking_at(&in->text, "![CDATA["))
+    if (cogpu_xml_looking_at(&in->text, "![CDATA["))
         return in->text.at += 8, pass(in, "]]>", text);
-    if (xml_looking_at(&in->text, "?"))
+    if (cogpu_xml_looking_at(&in->text, "?"))
         return pass(in, "?>", &ignored);
-    if (xml_looking_at(&in->text, "!"))
+    if (cogpu_xml_looking_at(&in->text, "!"))
         return fault(in, "it has a DOCTYPE or the like");
     *skipped = false;
     return true;
@@ -116,17 +116,17 @@ static bool skip_other(reader *in, bool *skipped, xml_slice *text) {
 /* The next name="value"; false at the end of the attributes or where they are malformed. */
 static bool next_attribute(xml_slice *left, xml_slice *name, xml_slice *value) {
     const char *at = left->at, *end = at + left->bytes;
-    while (at < end && xml_is_blank(*at))
+    while (at < end && cogpu_xml_is_blank(*at))
         at++;
     const char *start = at;
-    while (at < end && *at != '=' && !xml_is_blank(*at))
+    while (at < end && *at != '=' && !cogpu_xml_is_blank(*at))
         at++;
     *name = (xml_slice){start, (size_t)(at - start)};
-    while (at < end && xml_is_blank(*at))
+    while (at < end && cogpu_xml_is_blank(*at))
         at++;
     if (at == end || *at++ != '=')
         return false;
-    while (at < end && xml_is_blank(*at))
+    while (at < end && cogpu_xml_is_blank(*at))
         at++;
     if (at == end || (*at != '"' && *at != '\''))
         return false;
@@ -151,7 +151,7 @@ static cogpu_status keep(reader *in, xml_slice text, const char **kept, cogpu_er
 /* 0-based in the file; the whole image where it is absent or no number. */
 static bool read_sample(xml_slice text, int32_t *band) {
     int32_t sample = 0;
-    if (xml_is_word(text, "-1"))
+    if (cogpu_xml_is_word(text, "-1"))
         return *band = 0, true;
     for (size_t i = 0; i < text.bytes; i++) {
         if (text.at[i] < '0' || text.at[i] > '9' || sample >= BANDS_MAX)
@@ -169,13 +169,13 @@ static cogpu_status read_attributes(reader *in, xml_slice attributes, cogpu_item
     *item = (cogpu_item){.domain = "", .role = "", .value = ""};
     *sound = true;
     while (next_attribute(&attributes, &name, &value)) {
-        if (xml_is_word(name, "name"))
+        if (cogpu_xml_is_word(name, "name"))
             TRY(keep(in, value, &item->name, error));
-        else if (xml_is_word(name, "domain"))
+        else if (cogpu_xml_is_word(name, "domain"))
             TRY(keep(in, value, &item->domain, error));
-        else if (xml_is_word(name, "role"))
+        else if (cogpu_xml_is_word(name, "role"))
             TRY(keep(in, value, &item->role, error));
-        else if (xml_is_word(name, "sample"))
+        else if (cogpu_xml_is_word(name, "sample"))
             *sound = *sound && read_sample(value, &item->band);
     }
     *sound = *sound && item->name;
@@ -252,7 +252,7 @@ static cogpu_status read_child(reader *in, const element *child, cogpu_item *ite
     bool has_elements = false, sound;
     if (!child->is_empty && !find_content(in, child->name, &content, &has_elements))
         return COGPU_OK;
-    if (!xml_is_word(child->name, "Item"))
+    if (!cogpu_xml_is_word(child->name, "Item"))
         return COGPU_OK;
     if (*count == ITEMS_MAX)
         return fault(in, "it has too many items"), COGPU_OK;
@@ -276,7 +276,7 @@ static bool enter_root(reader *in, bool *is_empty) {
     if (!read_element(in, &root))
         return false;
     *is_empty = root.is_empty;
-    return xml_is_word(root.name, "GDALMetadata") && !root.closes
+    return cogpu_xml_is_word(root.name, "GDALMetadata") && !root.closes
                ? true
                : fault(in, "its root is not GDALMetadata");
 }

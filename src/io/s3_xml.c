@@ -14,26 +14,26 @@ typedef enum kind { OPENS, CLOSES, IS_EMPTY, IS_OTHER, IS_CDATA, IS_BAD } kind;
 
 /* The tag behind a '<' that was just passed: its name, or what a CDATA section holds. */
 static kind read_tag(xml_text *in, xml_slice *name) {
-    if (xml_looking_at(in, "!--"))
-        return in->at += 3, xml_pass(in, "-->", name) ? IS_OTHER : IS_BAD;
-    if (xml_looking_at(in, "![CDATA["))
-        return in->at += 8, xml_pass(in, "]]>", name) ? IS_CDATA : IS_BAD;
-    if (xml_looking_at(in, "?"))
-        return xml_pass(in, "?>", name) ? IS_OTHER : IS_BAD;
+    if (cogpu_xml_looking_at(in, "!--"))
+        return in->at += 3, cogpu_xml_pass(in, "-->", name) ? IS_OTHER : IS_BAD;
+    if (cogpu_xml_looking_at(in, "![CDATA["))
+        return in->at += 8, cogpu_xml_pass(in, "]]>", name) ? IS_CDATA : IS_BAD;
+    if (cogpu_xml_looking_at(in, "?"))
+        return cogpu_xml_pass(in, "?>", name) ? IS_OTHER : IS_BAD;
     xml_slice tag;
-    if (!xml_pass(in, ">", &tag) || !tag.bytes)
+    if (!cogpu_xml_pass(in, ">", &tag) || !tag.bytes)
         return IS_BAD;
     const bool closes = tag.at[0] == '/', is_empty = tag.at[tag.bytes - 1] == '/';
     *name = (xml_slice){tag.at + closes, 0};
-    while (name->at + name->bytes < tag.at + tag.bytes && !xml_is_blank(name->at[name->bytes]) &&
-           name->at[name->bytes] != '/')
+    while (name->at + name->bytes < tag.at + tag.bytes &&
+           !cogpu_xml_is_blank(name->at[name->bytes]) && name->at[name->bytes] != '/')
         name->bytes++;
     return !name->bytes ? IS_BAD : closes ? CLOSES : is_empty ? IS_EMPTY : OPENS;
 }
 
 /* Goes behind the root's tag. False where there is none. */
 static bool enter_root(xml_text *in, xml_slice *root) {
-    for (xml_slice before; xml_pass(in, "<", &before);) {
+    for (xml_slice before; cogpu_xml_pass(in, "<", &before);) {
         const kind found = read_tag(in, root);
         if (found != IS_OTHER)
             return found == OPENS;
@@ -47,12 +47,12 @@ static xml_slice find_child(xml_text in, const char *child) {
     const char *start = NULL;
     for (size_t depth = 1; depth > 0;) {
         xml_slice before, name;
-        if (!xml_pass(&in, "<", &before))
+        if (!cogpu_xml_pass(&in, "<", &before))
             break;
         const kind what = read_tag(&in, &name);
         if (what == IS_BAD)
             break;
-        if (what == OPENS && depth++ == 1 && xml_is_word(name, child))
+        if (what == OPENS && depth++ == 1 && cogpu_xml_is_word(name, child))
             start = in.at;
         if (what == CLOSES && --depth == 1 && start)
             return (xml_slice){start, (size_t)(name.at - 2 - start)};
@@ -71,7 +71,7 @@ static void put_character(s3_text *to, uint32_t code) {
 
 static void put_unescaped(s3_text *to, xml_slice from) {
     for (size_t i = 0, bytes; i < from.bytes; i += bytes) {
-        const uint32_t code = xml_character((xml_slice){from.at + i, from.bytes - i}, &bytes);
+        const uint32_t code = cogpu_xml_character((xml_slice){from.at + i, from.bytes - i}, &bytes);
         put_character(to, code ? code : (uint8_t)from.at[i]);
         bytes = code ? bytes : 1;
     }
@@ -80,7 +80,7 @@ static void put_unescaped(s3_text *to, xml_slice from) {
 static void put_text(s3_text *to, xml_slice content) {
     xml_text in = {content.at, content.at + content.bytes};
     for (xml_slice before, inside; in.at < in.end;) {
-        const bool is_last = !xml_pass(&in, "<", &before);
+        const bool is_last = !cogpu_xml_pass(&in, "<", &before);
         put_unescaped(to, before);
         if (!is_last && read_tag(&in, &inside) == IS_CDATA)
             for (size_t i = 0; i < inside.bytes; i++)
@@ -100,7 +100,7 @@ bool cogpu_s3_xml_text(const char *xml, size_t bytes, const char *root, const ch
     xml_text in = {xml, xml + bytes};
     xml_slice name;
     s3_text text = s3_text_in(to, room);
-    if (!enter_root(&in, &name) || !xml_is_word(name, root))
+    if (!enter_root(&in, &name) || !cogpu_xml_is_word(name, root))
         return false;
     put_text(&text, find_child(in, child));
     trim(to, text.used);

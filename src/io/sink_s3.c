@@ -37,7 +37,6 @@ struct run {
 
 struct cogpu_upload {
     cogpu_s3_object *object;
-    uint64_t most;     /* bytes of the object */
     size_t part_bytes; /* at most */
     bool has_begun;    /* the first bytes of the body are known */
     uint64_t start;    /* where they stand: there the head ends */
@@ -102,13 +101,19 @@ static cogpu_status begin_upload(struct cogpu_upload *upload, cogpu_error *error
     return cogpu_s3_upload_begin(upload->object, upload->id, error);
 }
 
+static cogpu_status too_long(cogpu_error *error) {
+    return cogpu_fail(
+        error, COGPU_LIMIT,
+        "the file takes more than the 5 TiB, in %d parts, that an object of S3 has at "
+        "most; write it as several, of parts of the image",
+        COGPU_S3_PARTS_MAX);
+}
+
 static cogpu_status send(struct cogpu_upload *upload, struct run *run, cogpu_error *error) {
     struct slot *slot = run->slot;
     TRY(begin_upload(upload, error));
     if (run->number > run->last)
-        return cogpu_fail(error, COGPU_LIMIT,
-                          "the object takes more than the %d parts that S3 allows, of %zu bytes",
-                          COGPU_S3_PARTS_MAX, upload->part_bytes);
+        return too_long(error);
     run->slot = NULL;
     slot->sent = ++upload->sent;
     cogpu_s3_part_start(upload->object, upload->id, run->number++, slot->memory, slot->bytes,
@@ -142,17 +147,12 @@ static uint64_t head_parts(const struct cogpu_upload *upload) {
     return divide_up(upload->start + COGPU_S3_PART_BYTES_MIN, upload->part_bytes);
 }
 
-/* Low numbers are left for a head as long as it may get. What may turn out to be too long is not
- * begun: it would fail when most of it is sent. */
+/* Low numbers are left for a head as long as it may get. */
 static cogpu_status begin(cogpu_out *out, uint64_t offset, cogpu_error *error) {
     struct cogpu_upload *upload = out->upload;
     upload->start = offset;
-    if (upload->most > COGPU_S3_OBJECT_BYTES_MAX || offset > COGPU_S3_OBJECT_BYTES_MAX ||
-        head_parts(upload) >= COGPU_S3_PARTS_MAX)
-        return cogpu_fail(error, COGPU_LIMIT,
-                          "the file may take more than the 5 TiB, in %d parts, that an object of "
-                          "S3 has at most; write it as several, of parts of the image",
-                          COGPU_S3_PARTS_MAX);
+    if (offset > COGPU_S3_OBJECT_BYTES_MAX || head_parts(upload) >= COGPU_S3_PARTS_MAX)
+        return too_long(error);
     upload->has_begun = true;
     const uint32_t low = (uint32_t)head_parts(upload);
     upload->head = (struct run){.number = 1, .last = low};
@@ -174,6 +174,8 @@ static cogpu_status write_body(struct cogpu_upload *upload, const uint8_t *from,
     size_t left = upload->held ? COGPU_S3_PART_BYTES_MIN - upload->held_bytes : 0;
     size_t held = bytes < left ? bytes : left;
     uint64_t offset;
+    if (bytes > COGPU_S3_OBJECT_BYTES_MAX - (upload->body.end - upload->start))
+        return too_long(error);
     if (held > 0)
         TRY(cogpu_spill_add(upload->held, from, held, &offset, error));
     upload->held_bytes += held;
@@ -204,7 +206,6 @@ static void s3_move_down(cogpu_out *out, uint64_t from, uint64_t to) {
 
 /* Sizes stay what they are: so the writer's bound is divided among the parts that there may be. */
 static void s3_expect(cogpu_out *out, uint64_t most) {
-    out->upload->most = most;
     out->upload->part_bytes = (size_t)cogpu_s3_part_bytes(most);
 }
 

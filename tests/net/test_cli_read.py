@@ -10,6 +10,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("COGPU_BIN", str(ROOT / "build" / "cogpu"))
+DEVICES = os.environ.get("COGPU_DEVICES", "cpu emu").split()
 NEAR = "--private-addresses"
 NAME = "someone:open-sesame@"
 QUERY = "?X-Amz-Signature=0123abcd"
@@ -46,7 +47,7 @@ def with_secrets(url):
 # ---- the same as from paths ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("device", ["cpu", "emu"])
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", ["masked", "planar"])
 def test_checksum(name, device, nginx, cog):
     url, words = f"{nginx.http}/files/{name}.tif", ["--device", device, "--window", "100,200,300,250"]
@@ -81,7 +82,7 @@ def test_two_urls_share_connections(nginx, cog):
     assert len({request.connection for request in nginx.requests()}) == 1
 
 
-@pytest.mark.parametrize("device", ["cpu", "emu"])
+@pytest.mark.parametrize("device", DEVICES)
 def test_convert(device, nginx, cog, tmp_path):
     """A part: of the whole the emulator would take half a minute, with sanitizers."""
     import rasterio

@@ -6,7 +6,7 @@ import signal
 import subprocess
 
 import pytest
-from test_cli_read import BINARY, NEAR, done, failed, run
+from test_cli_read import BINARY, DEVICES, NEAR, done, failed, run
 from test_s3_write import CODE, KEY, NO_UPLOAD, clean, noise, wait_until  # noqa: F401 (a fixture)
 
 pytestmark = pytest.mark.skipif(not os.access(BINARY, os.X_OK), reason=f"{BINARY} is not built")
@@ -29,7 +29,7 @@ def words(s3, endpoint=None):
     return ["--endpoint", endpoint or s3.endpoint, "--region", s3.region, "--retries", "2"]
 
 
-@pytest.mark.parametrize("device", ["cpu", "emu"])
+@pytest.mark.parametrize("device", DEVICES)
 def test_convert(device, s3, image, tmp_path):
     out, local = f"s3://{s3.closed}/{KEY}", tmp_path / "local.tif"
     options = ["--cog", "--codec", "none", "--device", device]

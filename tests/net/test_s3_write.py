@@ -282,20 +282,6 @@ def test_parts_are_longer_where_the_file_may_be(s3):
     assert s3.uploads(s3.closed) == NO_UPLOAD
 
 
-def test_what_may_be_too_long_is_not_begun(s3):
-    """Of 8 TiB, where an object has 5."""
-    rows = noise(1, 1, 1 << 23, dtype="u1")
-    with cogpu.Context(network=settings(s3)) as context:
-        whole = np.broadcast_to(rows, (1, 1 << 20, 1 << 23))
-        profile = cogpu.profile_of(whole, context=context, strips=1, codec=b"none")
-        writer = cogpu.Writer(profile, f"s3://{s3.closed}/{KEY}")
-        with pytest.raises(cogpu.CogpuError, match="5 TiB") as caught:
-            for _ in range(100):  # of which the first few may not be written yet
-                writer.push(rows)
-        writer.abort()
-    assert caught.value.name == "limit" and s3.requests() == []
-
-
 # ---- what goes wrong ---------------------------------------------------------------------------------------
 
 

@@ -156,10 +156,16 @@ static void all_that_may_be_expected_fits(void) {
         }
 }
 
-static void what_may_be_too_long_is_not_begun(void) {
-    CHECK(write_file(OBJECT_MAX + 1, 100, 100, 1000) == COGPU_LIMIT && store.calls == 0);
+/* What is compressed turns out to be shorter than it may get. */
+static void what_may_get_too_long_need_not(void) {
+    CHECK(write_file(UINT64_MAX, 0, 0, OBJECT_MAX) == COGPU_OK);
+    CHECK(store.object_bytes == OBJECT_MAX && !store.memory[AT_ONCE]);
+    CHECK(write_file(2 * OBJECT_MAX, OBJECT_MAX / 2, OBJECT_MAX / 3, OBJECT_MAX / 2) == COGPU_OK);
+    CHECK(write_file(UINT64_MAX, 0, 0, OBJECT_MAX + 1) == COGPU_LIMIT && store.object_bytes == 0);
     CHECK(strstr(error.message, "5 TiB"));
-    CHECK(write_file(UINT64_MAX, 0, 0, 100 * MIB) == COGPU_LIMIT && store.calls == 0);
+}
+
+static void a_head_that_is_too_long_is_not_begun(void) {
     CHECK(write_file(1000, UINT64_MAX - 1000, 1, 100) == COGPU_LIMIT && store.calls == 0);
     CHECK(write_file(1000, COGPU_S3_PARTS_MAX * PART, 1, 100) == COGPU_LIMIT && store.calls == 0);
 }
@@ -173,7 +179,8 @@ static void more_than_was_expected_ends(void) {
 
 int main(void) {
     RUN(all_that_may_be_expected_fits);
-    RUN(what_may_be_too_long_is_not_begun);
+    RUN(what_may_get_too_long_need_not);
+    RUN(a_head_that_is_too_long_is_not_begun);
     RUN(more_than_was_expected_ends);
     return FINISH();
 }
