@@ -307,7 +307,7 @@ static cogpu_status move(uint32_t count, uint32_t *bad) {
                            .context = &context,
                            .pool = pool,
                            .seats = 4,
-                           .patience = fake->stuck_each ? 0.5 : 60};
+                           .patience = fake->stuck_each ? 0.2 : 60};
     if (!is_writing)
         return cogpu_gds_fetch(&work, bad, &error);
     unsigned waits = fake->waits;
