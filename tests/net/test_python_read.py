@@ -224,60 +224,57 @@ def test_engine_guesses_by_the_path(url, monkeypatch):
     assert engine.Engine().guess_can_open(url + "?a=b") and not engine.Engine().guess_can_open("http://x/y.nc?a=.tif")
 
 
-def test_a_file_that_changes_is_an_error_and_then_another_file(nginx, cog):
-    path, url = nginx.files / "changing.tif", f"{nginx.http}/files/changing.tif"
+@pytest.fixture
+def changing(nginx, cog, request):
+    """The path and the URL of a file that a test may change: of its own, since what is known of a URL is kept."""
+    path = nginx.files / f"{request.function.__name__}.tif"
     shutil.copy(cog["bigtiff"].path, path)
-    try:
-        array = cogpu.open_geotiff(url, chunks=256)
-        shutil.copy(cog["planar"].path, path)
-        with pytest.raises(cogpu.IOError, match="changed"):
-            array.compute()
-        np.testing.assert_array_equal(cogpu.open_geotiff(url), cog["planar"].pixels)
-        with pytest.raises(cogpu.IOError, match="changed"):
-            array.compute()  # of a file that is no more, not of the one that is kept open now
-    finally:
-        path.unlink()
+    yield path, f"{nginx.http}/files/{path.name}"
+    path.unlink()
 
 
-def test_names_of_a_graph_are_those_of_the_files_state(nginx, cog):
+def test_a_file_that_changes_is_an_error_and_then_another_file(changing, cog):
+    path, url = changing
+    array = cogpu.open_geotiff(url, chunks=256)
+    shutil.copy(cog["planar"].path, path)
+    with pytest.raises(cogpu.IOError, match="changed"):
+        array.compute()
+    np.testing.assert_array_equal(cogpu.open_geotiff(url), cog["planar"].pixels)
+    with pytest.raises(cogpu.IOError, match="changed"):
+        array.compute()  # of a file that is no more, not of the one that is kept open now
+
+
+def test_names_of_a_graph_are_those_of_the_files_state(changing, nginx, cog):
     pytest.importorskip("dask.array")
-    path, url = nginx.files / "named.tif", f"{nginx.http}/files/named.tif"
-    try:
-        shutil.copy(cog["bigtiff"].path, path)
-        names = [cogpu.open_geotiff(url, chunks=256).data.name for _ in range(2)]
-        assert len(nginx.requests()) == 1 and names[0] == names[1]
-        os.utime(path, (1e9, 1e9))
-        lazy._forget_files()
-        assert cogpu.open_geotiff(url, chunks=256).data.name == names[0]  # nobody was asked, so nobody knows
-        cogpu.configure(network=LOCAL | {"header_seconds": -1})
-        with cogpu.open(url) as file:
-            assert str(path.stat().st_size) in file.state
-        array = cogpu.open_geotiff(url, chunks=256)
-        assert array.data.name != names[0]
-        np.testing.assert_array_equal(array, cog["bigtiff"].pixels)
-        with cogpu.open(path) as file:
-            assert file.state is None
-    finally:
-        path.unlink()
+    path, url = changing
+    names = [cogpu.open_geotiff(url, chunks=256).data.name for _ in range(2)]
+    assert len(nginx.requests()) == 1 and names[0] == names[1]
+    os.utime(path, (1e9, 1e9))
+    lazy._forget_files()
+    assert cogpu.open_geotiff(url, chunks=256).data.name == names[0]  # nobody was asked, so nobody knows
+    cogpu.configure(network=LOCAL | {"header_seconds": -1})
+    with cogpu.open(url) as file:
+        assert str(path.stat().st_size) in file.state
+    array = cogpu.open_geotiff(url, chunks=256)
+    assert array.data.name != names[0]
+    np.testing.assert_array_equal(array, cog["bigtiff"].pixels)
+    with cogpu.open(path) as file:
+        assert file.state is None
 
 
-def test_a_worker_that_finds_another_file(nginx, cog):
+def test_a_worker_that_finds_another_file(changing):
     """An array that was made elsewhere, of a file that changed before this process met it."""
     pytest.importorskip("dask.array")
-    path, url = nginx.files / "other.tif", f"{nginx.http}/files/other.tif"
-    try:
-        shutil.copy(cog["bigtiff"].path, path)
-        array = pickle.dumps(cogpu.open_geotiff(url, chunks=256))
-        os.utime(path, (1e9, 1e9))
-        program = """
+    path, url = changing
+    array = pickle.dumps(cogpu.open_geotiff(url, chunks=256))
+    os.utime(path, (1e9, 1e9))
+    program = """
 try:
     pickle.load(sys.stdin.buffer).compute()
 except cogpu.IOError as error:
     print(error)
 """
-        assert run(program, array) == f"{url}: the file changed since the array was made; open it again"
-    finally:
-        path.unlink()
+    assert run(program, array) == f"{url}: the file changed since the array was made; open it again"
 
 
 # ---- processes -------------------------------------------------------------------------------------------------------
