@@ -366,7 +366,7 @@ typedef struct cogpu_geokey {
 
 /* The coordinate reference system: a code of a registry where the keys name one. */
 typedef struct cogpu_crs {
-    const char *model;     /* "projected", "geographic", "geocentric", "" */
+    const char *model;     /* "projected", "geographic", "geocentric", "engineering" (LOCAL_CS) */
     const char *authority; /* "EPSG"; "" where the keys describe the system by parameters alone */
     uint32_t code;         /* 0 without an authority */
     uint32_t vertical;     /* EPSG code of the vertical part; 0 = none */

@@ -66,19 +66,16 @@ static const cogpu_parameter parameters[] = {
     [FALSE_NORTHING] =
         {"8827", "Northing at false origin", COGPU_PARAMETER_LENGTH, {3087, 3083, 3091}, 0},
     [POLAR_LATITUDE] =
-        {"8801", "Latitude of natural origin", COGPU_PARAMETER_ANGLE, {3081, 3085, 3089, 3078}, 90},
-    [POLAR_PARALLEL] = {"8832",
-                        "Latitude of standard parallel",
-                        COGPU_PARAMETER_ANGLE,
-                        {3081, 3085, 3089, 3078},
-                        90},
+        {"8801", "Latitude of natural origin", COGPU_PARAMETER_ANGLE, {3081, 3085, 3089}, 0},
+    [POLAR_PARALLEL] =
+        {"8832", "Latitude of standard parallel", COGPU_PARAMETER_ANGLE, {3081, 3085, 3089}, 0},
     [POLAR_LONGITUDE] =
         {"8802", "Longitude of natural origin", COGPU_PARAMETER_ANGLE, {3095, 3080, 3084, 3088}, 0},
     [POLE_LONGITUDE] =
         {"8833", "Longitude of origin", COGPU_PARAMETER_ANGLE, {3095, 3080, 3084, 3088}, 0},
 };
 
-enum { MERCATOR = 7, POLAR_STEREOGRAPHIC = 15, EQUIRECTANGULAR = 17 };
+enum { MERCATOR = 7, EQUIRECTANGULAR = 17 };
 
 static const cogpu_method methods[] = {
     {1, false, "9807", "Transverse Mercator", {LATITUDE, LONGITUDE, SCALE, EASTING, NORTHING}},
@@ -127,12 +124,12 @@ static const cogpu_method methods[] = {
      "Equidistant Conic",
      {FALSE_LATITUDE, FALSE_LONGITUDE, PARALLEL_1, PARALLEL_2, FALSE_EASTING, FALSE_NORTHING}},
     {14, false, NULL, "Stereographic", {LATITUDE, LONGITUDE, SCALE, EASTING, NORTHING}},
-    {POLAR_STEREOGRAPHIC,
+    {COGPU_METHOD_POLAR_STEREOGRAPHIC,
      false,
      "9810",
      "Polar Stereographic (variant A)",
      {POLAR_LATITUDE, POLAR_LONGITUDE, SCALE, EASTING, NORTHING}},
-    {POLAR_STEREOGRAPHIC,
+    {COGPU_METHOD_POLAR_STEREOGRAPHIC,
      true,
      "9829",
      "Polar Stereographic (variant B)",
@@ -190,13 +187,16 @@ static double value_of(uint8_t index, const cogpu_georef *georef) {
     return value;
 }
 
+double cogpu_method_polar_latitude(const cogpu_georef *georef) {
+    return value_of(POLAR_LATITUDE, georef);
+}
+
 /* Three numbers stand for two forms each; the parameters that are set tell which is meant. */
 static bool means_variant(uint32_t id, const cogpu_georef *georef) {
     if (id == MERCATOR)
         return value_of(PARALLEL_1, georef) != 0;
-    if (id == POLAR_STEREOGRAPHIC)
-        return value_of(SCALE, georef) == 1 &&
-               fabs(fabs(value_of(POLAR_LATITUDE, georef)) - 90) > 1e-8;
+    if (id == COGPU_METHOD_POLAR_STEREOGRAPHIC)
+        return value_of(SCALE, georef) == 1;
     return id == EQUIRECTANGULAR && value_of(LATITUDE, georef) != 0;
 }
 

@@ -29,7 +29,11 @@ typedef struct cogpu_method {
     uint8_t parameters[COGPU_METHOD_PARAMETERS]; /* of cogpu_method_parameter, ended by 0 */
 } cogpu_method;
 
-enum { COGPU_METHOD_EQUIDISTANT_CONIC = 13, COGPU_METHOD_SOUTH_ORIENTED = 27 };
+enum {
+    COGPU_METHOD_EQUIDISTANT_CONIC = 13,
+    COGPU_METHOD_POLAR_STEREOGRAPHIC = 15,
+    COGPU_METHOD_SOUTH_ORIENTED = 27
+};
 
 /* The method that the keys speak of, or NULL. */
 const cogpu_method *cogpu_method_find(const cogpu_georef *georef);
@@ -37,6 +41,9 @@ const cogpu_method *cogpu_method_find(const cogpu_georef *georef);
 /* The method that EPSG has under this code, or else under this name; NULL where GeoTIFF has none.
  */
 const cogpu_method *cogpu_method_named(const char *code, const char *name);
+
+/* The latitude of a polar stereographic projection: of the pole, or of the standard parallel. */
+double cogpu_method_polar_latitude(const cogpu_georef *georef);
 
 /* The key that a parameter is written to. */
 uint16_t cogpu_method_key(const cogpu_method *method, const cogpu_parameter *parameter);

@@ -1,38 +1,25 @@
 /*
- * Takes the keys of a coordinate system, hands on its WKT2 by PROJ. Codes are looked up in PROJ's
- * registry, systems without a code are built from their parameters, and Esri's texts are parsed.
- * PROJ's context neither logs nor uses the network.
+ * The CRS of a file's GeoKeys as WKT2, by PROJ. Codes come from PROJ's registry, a CRS without a
+ * code is built from its parameters, Esri's WKT is parsed, and keys that name no model make an
+ * engineering CRS (WKT1's LOCAL_CS), as in GDAL. PROJ's context neither logs nor uses the network.
  */
-#include "image/crs_method.h"
+#include "image/crs_builder.h"
 
-#include <proj.h>
 #include <proj_experimental.h>
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_CHARS = 128, OBJECTS_MAX = 16, UNIT_METRE = 9001, UNIT_DEGREE = 9102 };
+enum { NAME_CHARS = COGPU_CRS_NAME_CHARS, UNIT_METRE = 9001, UNIT_DEGREE = 9102 };
 
-typedef struct unit {
-    char name[NAME_CHARS];
-    double factor; /* to radians or metres */
-} unit;
-
-/* Objects of PROJ that one call makes, to be freed together. */
-typedef struct builder {
-    PJ_CONTEXT *context;
-    const cogpu_georef *georef;
-    unit angle, length;
-    PJ *objects[OBJECTS_MAX];
-    uint32_t object_count;
-} builder;
+typedef cogpu_crs_builder builder;
+typedef cogpu_crs_unit unit;
 
 static const double degree = 0.017453292519943295;
 
-/* NULL passes through: PROJ's functions return it where they fail. */
-static PJ *own(builder *in, PJ *object) {
-    if (object && in->object_count == OBJECTS_MAX) {
+PJ *cogpu_crs_own(builder *in, PJ *object) {
+    if (object && in->object_count == COGPU_CRS_OBJECTS_MAX) {
         proj_destroy(object);
         return NULL;
     }
@@ -41,27 +28,34 @@ static PJ *own(builder *in, PJ *object) {
     return object;
 }
 
-static bool is_code(uint32_t code) {
+bool cogpu_crs_is_code(uint32_t code) {
     return code != 0 && code != KEY_USER_DEFINED;
 }
 
-static PJ *from_registry(builder *in, const char *authority, uint32_t code, PJ_CATEGORY category) {
+PJ *cogpu_crs_registered(builder *in, const char *authority, uint32_t code, PJ_CATEGORY category) {
     char text[16];
-    if (!is_code(code))
+    if (!cogpu_crs_is_code(code))
         return NULL;
     snprintf(text, sizeof text, "%u", code);
-    return own(in, proj_create_from_database(in->context, authority, text, category, 0, NULL));
+    return cogpu_crs_own(
+        in, proj_create_from_database(in->context, authority, text, category, 0, NULL));
 }
 
-static PJ *from_key(builder *in, uint32_t key, PJ_CATEGORY category) {
-    return from_registry(in, "EPSG", cogpu_geokey_short(in->georef, key), category);
+PJ *cogpu_crs_from_key(builder *in, uint32_t key, PJ_CATEGORY category) {
+    return cogpu_crs_registered(in, "EPSG", cogpu_geokey_short(in->georef, key), category);
+}
+
+PJ *cogpu_crs_with_code(builder *in, PJ *object, uint32_t code) {
+    char text[16];
+    snprintf(text, sizeof text, "%u", code);
+    PJ *coded = cogpu_crs_own(in, proj_alter_id(in->context, object, "EPSG", text));
+    return coded ? coded : object;
 }
 
 /* ---- names and units ----------------------------------------------------------------------- */
 
-/* What a citation says after a label, up to the next bar: "GCS Name = WGS 84|Datum = ...". */
-static const char *cited(const builder *in, uint32_t key, const char *label, const char *otherwise,
-                         char name[NAME_CHARS]) {
+const char *cogpu_crs_cited(const builder *in, uint32_t key, const char *label,
+                            const char *otherwise, char name[NAME_CHARS]) {
     const char *text = cogpu_geokey_text(in->georef, key);
     const char *start = text ? strstr(text, label) : NULL;
     if (!start)
@@ -95,106 +89,6 @@ static void read_unit(const builder *in, uint32_t key, uint32_t size_key, uint32
     }
 }
 
-/* ---- geographic and geocentric ------------------------------------------------------------- */
-
-typedef struct ellipsoid {
-    char name[NAME_CHARS];
-    double semi_major, inverse_flattening; /* 0: a sphere */
-} ellipsoid;
-
-/* The axes that the keys state come before the ellipsoid that they name; WGS 84 without either. */
-static void read_ellipsoid(builder *in, ellipsoid *found) {
-    double minor;
-    PJ *named = from_key(in, KEY_ELLIPSOID, PJ_CATEGORY_ELLIPSOID);
-    *found = (ellipsoid){"WGS 84", 6378137, 298.257223563};
-    if (named) {
-        proj_ellipsoid_get_parameters(in->context, named, &found->semi_major, NULL, NULL,
-                                      &found->inverse_flattening);
-        snprintf(found->name, sizeof found->name, "%s", proj_get_name(named));
-    }
-    if (!cogpu_geokey_double(in->georef, KEY_SEMI_MAJOR_AXIS, &found->semi_major))
-        return;
-    if (!named) {
-        char name[NAME_CHARS];
-        snprintf(found->name, sizeof found->name, "%s",
-                 cited(in, KEY_GEODETIC_CITATION, "Ellipsoid = ", "unknown", name));
-        found->inverse_flattening = 0;
-    }
-    if (cogpu_geokey_double(in->georef, KEY_INVERSE_FLATTENING, &found->inverse_flattening))
-        return;
-    if (cogpu_geokey_double(in->georef, KEY_SEMI_MINOR_AXIS, &minor))
-        found->inverse_flattening =
-            minor == found->semi_major ? 0 : found->semi_major / (found->semi_major - minor);
-}
-
-typedef struct meridian {
-    char name[NAME_CHARS];
-    double longitude;
-    unit angle;
-} meridian;
-
-static void read_meridian(builder *in, meridian *found) {
-    char name[NAME_CHARS];
-    const char *unit_name = NULL;
-    PJ *named = from_key(in, KEY_PRIME_MERIDIAN, PJ_CATEGORY_PRIME_MERIDIAN);
-    *found = (meridian){.name = "Greenwich", .angle = in->angle};
-    if (named) {
-        proj_prime_meridian_get_parameters(in->context, named, &found->longitude,
-                                           &found->angle.factor, &unit_name);
-        snprintf(found->angle.name, sizeof found->angle.name, "%s",
-                 unit_name ? unit_name : "degree");
-        snprintf(found->name, sizeof found->name, "%s", proj_get_name(named));
-    } else if (cogpu_geokey_double(in->georef, KEY_PRIME_MERIDIAN_LONGITUDE, &found->longitude)) {
-        const char *otherwise = found->longitude == 0 ? "Greenwich" : "unknown";
-        snprintf(found->name, sizeof found->name, "%s",
-                 cited(in, KEY_GEODETIC_CITATION, "Primem = ", otherwise, name));
-    }
-}
-
-static PJ *read_datum(builder *in) {
-    PJ *datum = from_key(in, KEY_DATUM, PJ_CATEGORY_DATUM);
-    return datum ? datum : from_key(in, KEY_DATUM, PJ_CATEGORY_DATUM_ENSEMBLE);
-}
-
-static PJ *geographic_of_parameters(builder *in) {
-    char name[NAME_CHARS], datum_name[NAME_CHARS];
-    const char *citation = cogpu_geokey_text(in->georef, KEY_GEODETIC_CITATION);
-    const char *title =
-        cited(in, KEY_GEODETIC_CITATION,
-              "GCS Name = ", citation && !strchr(citation, '|') ? citation : "unknown", name);
-    PJ *axes = own(in, proj_create_ellipsoidal_2D_cs(in->context, PJ_ELLPS2D_LATITUDE_LONGITUDE,
-                                                     in->angle.name, in->angle.factor));
-    PJ *datum = read_datum(in);
-    if (datum)
-        return own(in, proj_create_geographic_crs_from_datum(in->context, title, datum, axes));
-    ellipsoid shape;
-    meridian zero;
-    read_ellipsoid(in, &shape);
-    read_meridian(in, &zero);
-    return own(in, proj_create_geographic_crs(
-                       in->context, title,
-                       cited(in, KEY_GEODETIC_CITATION, "Datum = ", "unknown", datum_name),
-                       shape.name, shape.semi_major, shape.inverse_flattening, zero.name,
-                       zero.longitude, zero.angle.name, zero.angle.factor, axes));
-}
-
-static PJ *geographic(builder *in) {
-    PJ *coded = from_key(in, KEY_GEODETIC_CRS, PJ_CATEGORY_CRS);
-    return coded ? coded : geographic_of_parameters(in);
-}
-
-static PJ *geocentric(builder *in) {
-    PJ *coded = from_key(in, KEY_GEODETIC_CRS, PJ_CATEGORY_CRS);
-    if (coded && proj_get_type(coded) == PJ_TYPE_GEOCENTRIC_CRS)
-        return coded;
-    PJ *base = coded ? coded : geographic_of_parameters(in);
-    PJ *datum = base ? own(in, proj_crs_get_datum_forced(in->context, base)) : NULL;
-    const char *name = in->georef->crs.name[0] ? in->georef->crs.name : "unknown";
-    return datum ? own(in,
-                       proj_create_geocentric_crs_from_datum(in->context, name, datum, "metre", 1))
-                 : NULL;
-}
-
 /* ---- projected ----------------------------------------------------------------------------- */
 
 static PJ_PARAM_DESCRIPTION describe(const builder *in, const cogpu_parameter *parameter) {
@@ -221,7 +115,7 @@ static PJ_PARAM_DESCRIPTION describe(const builder *in, const cogpu_parameter *p
 
 static PJ *conversion(builder *in) {
     PJ_PARAM_DESCRIPTION stated[COGPU_METHOD_PARAMETERS];
-    PJ *coded = from_key(in, KEY_PROJECTION, PJ_CATEGORY_COORDINATE_OPERATION);
+    PJ *coded = cogpu_crs_from_key(in, KEY_PROJECTION, PJ_CATEGORY_COORDINATE_OPERATION);
     if (coded)
         return coded;
     const cogpu_method *method = cogpu_method_find(in->georef);
@@ -232,45 +126,116 @@ static PJ *conversion(builder *in) {
         stated[count] = describe(in, cogpu_method_parameter(method->parameters[count]));
     /* The registry took this method in late: PROJ knows how its own version describes it. */
     if (method->id == COGPU_METHOD_EQUIDISTANT_CONIC)
-        return own(in, proj_create_conversion_equidistant_conic(
-                           in->context, stated[0].value, stated[1].value, stated[2].value,
-                           stated[3].value, stated[4].value, stated[5].value, in->angle.name,
-                           in->angle.factor, in->length.name, in->length.factor));
-    return own(in,
-               proj_create_conversion(in->context, "unknown", NULL, NULL, method->name,
-                                      method->code ? "EPSG" : NULL, method->code, count, stated));
+        return cogpu_crs_own(in,
+                             proj_create_conversion_equidistant_conic(
+                                 in->context, stated[0].value, stated[1].value, stated[2].value,
+                                 stated[3].value, stated[4].value, stated[5].value, in->angle.name,
+                                 in->angle.factor, in->length.name, in->length.factor));
+    return cogpu_crs_own(in, proj_create_conversion(in->context, "unknown", NULL, NULL,
+                                                    method->name, method->code ? "EPSG" : NULL,
+                                                    method->code, count, stated));
 }
 
 /* A file may give its coordinates in another unit than the system that it names. */
 static PJ *in_stated_unit(builder *in, PJ *coded) {
     double factor;
-    PJ *axes = own(in, proj_crs_get_coordinate_system(in->context, coded));
+    PJ *axes = cogpu_crs_own(in, proj_crs_get_coordinate_system(in->context, coded));
     if (!cogpu_geokey_short(in->georef, KEY_LINEAR_UNIT) || !axes ||
         !proj_cs_get_axis_info(in->context, axes, 0, NULL, NULL, NULL, &factor, NULL, NULL, NULL) ||
         fabs(factor - in->length.factor) <= 1e-9 * factor)
         return coded;
-    return own(in, proj_crs_alter_cs_linear_unit(in->context, coded, in->length.name,
-                                                 in->length.factor, NULL, NULL));
+    return cogpu_crs_own(in, proj_crs_alter_cs_linear_unit(in->context, coded, in->length.name,
+                                                           in->length.factor, NULL, NULL));
+}
+
+/* The axes of a polar projection both point along meridians. */
+static PJ_CARTESIAN_CS_2D_TYPE axes_of(const builder *in) {
+    double latitude;
+    switch (cogpu_geokey_short(in->georef, KEY_METHOD)) {
+    case COGPU_METHOD_SOUTH_ORIENTED:
+        return PJ_CART2D_WESTING_SOUTHING;
+    case COGPU_METHOD_POLAR_STEREOGRAPHIC:
+        latitude = cogpu_method_polar_latitude(in->georef);
+        return latitude > 0 ? PJ_CART2D_NORTH_POLE_EASTING_SOUTH_NORTHING_SOUTH
+                            : PJ_CART2D_SOUTH_POLE_EASTING_NORTH_NORTHING_NORTH;
+    default:
+        return PJ_CART2D_EASTING_NORTHING;
+    }
+}
+
+/* The registry's CRS of the same name and definition, or else the CRS itself. Without a name the
+ * registry may hold several equal ones. */
+static PJ *identify(builder *in, PJ *crs) {
+    int *confidence = NULL;
+    PJ_OBJ_LIST *list = crs ? proj_identify(in->context, crs, "EPSG", NULL, &confidence) : NULL;
+    bool is_sure = list && proj_list_get_count(list) > 0 && confidence[0] == 100;
+    PJ *found = is_sure ? cogpu_crs_own(in, proj_list_get(in->context, list, 0)) : NULL;
+    proj_int_list_destroy(confidence);
+    proj_list_destroy(list);
+    return found ? found : crs;
+}
+
+/* A projected citation names the CRS, unless it has only the unit ("LUnits = ..."). */
+static const char *projected_name(const builder *in, char name[NAME_CHARS]) {
+    const char *own = cogpu_geokey_text(in->georef, KEY_PROJECTED_CITATION);
+    const char *general = cogpu_geokey_text(in->georef, KEY_CITATION);
+    if (own && strncmp(own, "LUnits = ", 9) != 0)
+        return cogpu_crs_cited(in, KEY_PROJECTED_CITATION, "PCS Name = ", own, name);
+    return general ? cogpu_crs_cited(in, KEY_CITATION, "PCS Name = ", general, name) : "unnamed";
 }
 
 static PJ *projected_of_parameters(builder *in) {
-    const char *name = in->georef->crs.name;
-    bool is_south = cogpu_geokey_short(in->georef, KEY_METHOD) == COGPU_METHOD_SOUTH_ORIENTED;
-    PJ *base = geographic(in), *operation = conversion(in);
-    PJ *axes =
-        own(in, proj_create_cartesian_2D_cs(
-                    in->context, is_south ? PJ_CART2D_WESTING_SOUTHING : PJ_CART2D_EASTING_NORTHING,
-                    in->length.name, in->length.factor));
+    char name[NAME_CHARS];
+    PJ *base = cogpu_crs_geographic(in), *operation = conversion(in);
+    PJ *axes = cogpu_crs_own(in, proj_create_cartesian_2D_cs(in->context, axes_of(in),
+                                                             in->length.name, in->length.factor));
     if (!base || !operation || !axes)
         return NULL;
-    return own(in, proj_create_projected_crs(in->context, name[0] ? name : "unknown", base,
-                                             operation, axes));
+    return identify(
+        in, cogpu_crs_own(in, proj_create_projected_crs(in->context, projected_name(in, name), base,
+                                                        operation, axes)));
 }
 
 static PJ *projected(builder *in) {
     const cogpu_crs *crs = &in->georef->crs;
-    PJ *coded = from_registry(in, crs->authority, crs->code, PJ_CATEGORY_CRS);
-    return coded ? in_stated_unit(in, coded) : projected_of_parameters(in);
+    PJ *coded = cogpu_crs_registered(in, crs->authority, crs->code, PJ_CATEGORY_CRS);
+    return coded ? in_stated_unit(in, cogpu_crs_on_stated_base(in, coded))
+                 : projected_of_parameters(in);
+}
+
+/* ---- engineering --------------------------------------------------------------------------- */
+
+/* WKT doubles a quote inside a quoted text. */
+static void quote(const char *text, char *to, size_t capacity) {
+    size_t used = 0;
+    for (; *text && used + 3 < capacity; text++) {
+        to[used++] = *text;
+        if (*text == '"')
+            to[used++] = '"';
+    }
+    to[used] = '\0';
+}
+
+/* Keys that describe no other CRS: WKT1's LOCAL_CS, a plane with a name and a unit. PROJ's own
+ * function for it knows metres alone. */
+static PJ *engineering(builder *in, const unit *length) {
+    char name[4 * NAME_CHARS], unit_name[2 * NAME_CHARS], wkt[12 * NAME_CHARS];
+    quote(in->georef->crs.name[0] ? in->georef->crs.name : "unnamed", name, sizeof name);
+    quote(length->name, unit_name, sizeof unit_name);
+    snprintf(wkt, sizeof wkt,
+             "ENGCRS[\"%s\",EDATUM[\"Unknown engineering datum\"],CS[Cartesian,2],"
+             "AXIS[\"easting\",east,ORDER[1],LENGTHUNIT[\"%s\",%.17g]],"
+             "AXIS[\"northing\",north,ORDER[2],LENGTHUNIT[\"%s\",%.17g]]]",
+             name, unit_name, length->factor, unit_name, length->factor);
+    return cogpu_crs_own(in, proj_create_from_wkt(in->context, wkt, NULL, NULL, NULL));
+}
+
+static PJ *engineering_of_keys(builder *in) {
+    unit length = {"unknown", 1};
+    uint32_t key = cogpu_geokey_short(in->georef, KEY_LINEAR_UNIT) ? KEY_LINEAR_UNIT
+                                                                   : KEY_GEODETIC_LINEAR_UNIT;
+    read_unit(in, key, KEY_LINEAR_UNIT_SIZE, 0, &length);
+    return engineering(in, &length);
 }
 
 /* ---- the whole ----------------------------------------------------------------------------- */
@@ -281,19 +246,24 @@ static PJ *from_esri_text(builder *in) {
     const char *text = cogpu_geokey_text(in->georef, KEY_PROJECTED_CITATION);
     if (!text || strncmp(text, label, sizeof label - 1) != 0)
         return NULL;
-    return own(in, proj_create_from_wkt(in->context, text + sizeof label - 1, NULL, NULL, NULL));
+    return cogpu_crs_own(
+        in, proj_create_from_wkt(in->context, text + sizeof label - 1, NULL, NULL, NULL));
 }
 
 static PJ *horizontal(builder *in) {
+    static const unit metre = {"metre", 1};
     const char *model = in->georef->crs.model;
-    PJ *esri = in->georef->crs.code ? NULL : from_esri_text(in);
-    if (esri)
-        return esri;
-    if (strcmp(model, "projected") == 0)
-        return projected(in);
+    PJ *crs = in->georef->crs.code ? NULL : from_esri_text(in);
+    if (crs)
+        return crs;
     if (strcmp(model, "geocentric") == 0)
-        return geocentric(in);
-    return strcmp(model, "geographic") == 0 ? geographic(in) : NULL;
+        return cogpu_crs_geocentric(in);
+    if (strcmp(model, "geographic") == 0)
+        return cogpu_crs_geographic(in);
+    if (strcmp(model, "projected") != 0)
+        return engineering_of_keys(in);
+    crs = projected(in);
+    return crs || conversion(in) ? crs : engineering(in, &metre); /* GDAL ignores the unit here */
 }
 
 /* The shift to WGS 84 that a system of parameters may have: 3 translations, or 3 rotations and a
@@ -305,7 +275,7 @@ static PJ *with_shift(builder *in, PJ *crs) {
     static const char *const codes[] = {"8605", "8606", "8607", "8608", "8609", "8610", "8611"};
     const cogpu_geokey *key = cogpu_geokey_find(in->georef, KEY_TO_WGS84);
     bool is_coded =
-        in->georef->crs.code || is_code(cogpu_geokey_short(in->georef, KEY_GEODETIC_CRS));
+        in->georef->crs.code || cogpu_crs_is_code(cogpu_geokey_short(in->georef, KEY_GEODETIC_CRS));
     if (!crs || !key || is_coded || (key->count != 3 && key->count != 7))
         return crs;
     PJ_PARAM_DESCRIPTION shifts[7];
@@ -319,16 +289,17 @@ static PJ *with_shift(builder *in, PJ *crs) {
         }
     }
     bool is_whole = key->count == 7;
-    PJ *from = own(in, proj_crs_get_geodetic_crs(in->context, crs));
-    PJ *to = from_registry(in, "EPSG", 4326, PJ_CATEGORY_CRS);
+    PJ *from = cogpu_crs_own(in, proj_crs_get_geodetic_crs(in->context, crs));
+    PJ *to = cogpu_crs_registered(in, "EPSG", 4326, PJ_CATEGORY_CRS);
     if (!from || !to)
         return crs;
-    PJ *shift = own(in, proj_create_transformation(
-                            in->context, "Transformation to WGS84", NULL, NULL, from, to, NULL,
-                            is_whole ? "Position Vector transformation (geog2D domain)"
-                                     : "Geocentric translations (geog2D domain)",
-                            "EPSG", is_whole ? "9606" : "9603", (int)key->count, shifts, -1));
-    return shift ? own(in, proj_crs_create_bound_crs(in->context, crs, to, shift)) : crs;
+    PJ *shift =
+        cogpu_crs_own(in, proj_create_transformation(
+                              in->context, "Transformation to WGS84", NULL, NULL, from, to, NULL,
+                              is_whole ? "Position Vector transformation (geog2D domain)"
+                                       : "Geocentric translations (geog2D domain)",
+                              "EPSG", is_whole ? "9606" : "9603", (int)key->count, shifts, -1));
+    return shift ? cogpu_crs_own(in, proj_crs_create_bound_crs(in->context, crs, to, shift)) : crs;
 }
 
 /* A vertical system has a code, or a citation with a datum and a unit. */
@@ -336,33 +307,32 @@ static PJ *vertical(builder *in) {
     char name[NAME_CHARS], datum[NAME_CHARS];
     unit height = {"metre", 1};
     const char *citation = cogpu_geokey_text(in->georef, KEY_VERTICAL_CITATION);
-    PJ *coded = from_registry(in, "EPSG", in->georef->crs.vertical, PJ_CATEGORY_CRS);
+    PJ *coded = cogpu_crs_registered(in, "EPSG", in->georef->crs.vertical, PJ_CATEGORY_CRS);
     if (coded || !citation)
         return coded;
     read_unit(in, KEY_VERTICAL_UNIT, 0, UNIT_METRE, &height);
-    return own(in, proj_create_vertical_crs(
-                       in->context,
-                       cited(in, KEY_VERTICAL_CITATION,
-                             "VCS Name = ", strchr(citation, '|') ? "unknown" : citation, name),
-                       cited(in, KEY_VERTICAL_CITATION, "Datum Name = ", "unknown", datum),
-                       height.name, height.factor));
+    return cogpu_crs_own(
+        in, proj_create_vertical_crs(
+                in->context,
+                cogpu_crs_cited(in, KEY_VERTICAL_CITATION,
+                                "VCS Name = ", strchr(citation, '|') ? "unknown" : citation, name),
+                cogpu_crs_cited(in, KEY_VERTICAL_CITATION, "Datum Name = ", "unknown", datum),
+                height.name, height.factor));
 }
 
 /* A vertical code may also name a system of three dimensions: then the heights are its own. */
 static PJ *with_vertical(builder *in, PJ *flat) {
     char name[2 * NAME_CHARS];
-    PJ *height = vertical(in);
-    if (!flat)
-        return in->georef->crs.model[0] ? NULL : height;
-    if (!height)
+    PJ *height = flat ? vertical(in) : NULL;
+    if (!height || strcmp(in->georef->crs.model, "engineering") == 0)
         return flat;
     PJ_TYPE type = proj_get_type(height);
     if (type == PJ_TYPE_GEOGRAPHIC_3D_CRS)
-        return own(in, proj_crs_promote_to_3D(in->context, NULL, flat));
+        return cogpu_crs_own(in, proj_crs_promote_to_3D(in->context, NULL, flat));
     if (type != PJ_TYPE_VERTICAL_CRS)
         return flat;
     snprintf(name, sizeof name, "%s + %s", proj_get_name(flat), proj_get_name(height));
-    return own(in, proj_create_compound_crs(in->context, name, flat, height));
+    return cogpu_crs_own(in, proj_create_compound_crs(in->context, name, flat, height));
 }
 
 static cogpu_status write_wkt(builder *in, char *text, size_t capacity, size_t *needed,

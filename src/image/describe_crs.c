@@ -499,16 +499,42 @@ static cogpu_status add_unprojected(describer *in, PJ *crs, const PJ *known, boo
     return same ? COGPU_OK : cannot(in, "there are no keys for its datum");
 }
 
+/* An engineering CRS, WKT1's LOCAL_CS. PROJ has no type for it before 9.2, but its WKT tells. */
+static bool is_engineering(describer *in, const PJ *crs) {
+    const char *wkt = proj_as_wkt(in->context, crs, PJ_WKT2_2019, NULL);
+    return wkt && strncmp(wkt, "ENGCRS[", 7) == 0;
+}
+
+/* By its name and unit, without a model type, as GDAL writes it. */
+static cogpu_status add_engineering(describer *in, const PJ *crs) {
+    unit length;
+    const char *unit_name = NULL;
+    PJ *axes = own(in, proj_crs_get_coordinate_system(in->context, crs));
+    if (!axes || !read_unit(in, crs, &length) ||
+        !proj_cs_get_axis_info(in->context, axes, 0, NULL, NULL, NULL, NULL, &unit_name, NULL,
+                               NULL))
+        return cannot(in, "its axes have no unit");
+    TRY(add_name(in, KEY_CITATION, crs));
+    if (length.code == KEY_USER_DEFINED && unit_name)
+        TRY(add_text(in, KEY_PROJECTED_CITATION,
+                     (const char *const[]){"LUnits = ", unit_name, NULL}));
+    add_unit(in, KEY_LINEAR_UNIT, KEY_LINEAR_UNIT_SIZE, &length);
+    return COGPU_OK;
+}
+
 /* `briefly`: by its code alone where there is one, as GDAL does beside a vertical system. */
 static cogpu_status add_flat(describer *in, PJ *crs, bool briefly, bool *is_known) {
     PJ_TYPE type = proj_get_type(crs);
+    *is_known = false;
+    if (is_engineering(in, crs))
+        return add_engineering(in, crs);
     PJ *known = registered(in, crs);
     *is_known = known != NULL;
     if (type == PJ_TYPE_PROJECTED_CRS)
         return known ? add_known_projected(in, known, briefly) : add_user_projected(in, crs);
     if ((type != PJ_TYPE_GEOGRAPHIC_2D_CRS && type != PJ_TYPE_GEOCENTRIC_CRS) ||
         proj_is_derived_crs(in->context, crs))
-        return cannot(in, "it is not a plain geographic, projected or geocentric system");
+        return cannot(in, "it is not a plain geographic, projected, geocentric or engineering CRS");
     return add_unprojected(in, crs, known, briefly);
 }
 

@@ -583,7 +583,6 @@ static void systems_without_keys(void) {
     CHECK(crs_refused("EPSG:999999", COGPU_ARGUMENT));
     CHECK(crs_refused("+proj=utm", COGPU_ARGUMENT));
     CHECK(crs_refused("EPSG:5773", COGPU_UNSUPPORTED));
-    CHECK(crs_refused("LOCAL_CS[\"x\",UNIT[\"metre\",1]]", COGPU_UNSUPPORTED));
     CHECK(crs_refused("+proj=lcca +lat_0=46 +ellps=bessel", COGPU_UNSUPPORTED));
     CHECK(crs_refused("+proj=ob_tran +o_proj=longlat +o_lat_p=39 +lon_0=18", COGPU_UNSUPPORTED));
     CHECK(crs_refused("+proj=utm +zone=33 +ellps=bessel +nadgrids=x.gsb", COGPU_UNSUPPORTED));
