@@ -65,13 +65,15 @@
 #include <stdio.h>
 
 #include <jpeglib.h>
-#define JPEG_DECODE  cogpu_decode_jpeg
-#define JPEG_ENCODER &cogpu_encoder_jpeg
-#define JPEG_STREAM  &cogpu_stream_jpeg
+#define JPEG_DECODE     cogpu_decode_jpeg
+#define JPEG_OLD_DECODE cogpu_decode_jpeg_old
+#define JPEG_ENCODER    &cogpu_encoder_jpeg
+#define JPEG_STREAM     &cogpu_stream_jpeg
 #else
-#define JPEG_DECODE  NULL
-#define JPEG_ENCODER NULL
-#define JPEG_STREAM  NULL
+#define JPEG_DECODE     NULL
+#define JPEG_OLD_DECODE NULL
+#define JPEG_ENCODER    NULL
+#define JPEG_STREAM     NULL
 #endif
 #ifdef LIBJPEG_TURBO_VERSION
 #define JPEG_TEXT "libjpeg-turbo " TEXT(LIBJPEG_TURBO_VERSION)
@@ -146,7 +148,7 @@ static const listed codecs[] = {
     CCITT(COMPRESSION_CCITT_G4, "ccitt_g4"),
     {{COMPRESSION_LZW, "lzw", "own", cogpu_decode_lzw, &cogpu_stream_lzw, true, false, &cogpu_encoder_lzw, false},
      "own"},
-    NAME_ONLY(COMPRESSION_OLD_JPEG, "old_jpeg"),
+    {{COMPRESSION_OLD_JPEG, "old_jpeg", "libjpeg", JPEG_OLD_DECODE, NULL, false, true, NULL, false}, JPEG_TEXT},
     {{COMPRESSION_JPEG, "jpeg", "libjpeg", JPEG_DECODE, JPEG_STREAM, false, true, JPEG_ENCODER, false}, JPEG_TEXT},
     DEFLATE(COMPRESSION_DEFLATE),
     NAME_ONLY(COMPRESSION_NEXT, "next"),

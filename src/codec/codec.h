@@ -186,7 +186,8 @@ const char *cogpu_codec_library(const cogpu_codec_row *row);
 
 cogpu_decode cogpu_decode_none, cogpu_decode_packbits, cogpu_decode_lzw, cogpu_decode_ccitt,
     cogpu_decode_deflate, cogpu_decode_zstd, cogpu_decode_lzma, cogpu_decode_jpeg,
-    cogpu_decode_webp, cogpu_decode_lerc, cogpu_decode_jpeg2000, cogpu_decode_jpegxl;
+    cogpu_decode_webp, cogpu_decode_lerc, cogpu_decode_jpeg2000, cogpu_decode_jpegxl,
+    cogpu_decode_jpeg_old;
 
 /* Memory for stream->decoder, zeroed. */
 cogpu_status cogpu_stream_open(cogpu_stream *stream, size_t bytes, cogpu_error *error);

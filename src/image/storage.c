@@ -315,7 +315,10 @@ cogpu_status cogpu_storage_read(const cogpu_tiff *tiff, uint32_t directory, cogp
     TRY(read_depth(storage, error));
     storage->offsets = either(storage, TAG_TILE_OFFSETS, TAG_STRIP_OFFSETS);
     storage->counts = either(storage, TAG_TILE_BYTE_COUNTS, TAG_STRIP_BYTE_COUNTS);
-    return COGPU_OK;
+    if (storage->format.compression != COMPRESSION_OLD_JPEG)
+        return COGPU_OK;
+    TRY(cogpu_old_jpeg_read(storage, arena, error));
+    return size_of_block(storage, error);
 }
 
 /* Integers of 24 bits are streams of bits too, but GDAL, which is nearly alone in writing them,

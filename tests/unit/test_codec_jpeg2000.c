@@ -245,7 +245,7 @@ static uint8_t *find_marker(uint8_t marker) {
     for (size_t i = 0; i + 1 < stream_bytes; i++)
         if (stream[i] == 0xFF && stream[i + 1] == marker)
             return stream + i;
-    return NULL;
+    abort();
 }
 
 static int refused_with(const char *text) {
