@@ -149,7 +149,7 @@ static const listed codecs[] = {
     {{COMPRESSION_LZW, "lzw", "own", cogpu_decode_lzw, &cogpu_stream_lzw, true, false, &cogpu_encoder_lzw, false},
      "own"},
     {{COMPRESSION_OLD_JPEG, "old_jpeg", "libjpeg", JPEG_OLD_DECODE, NULL, false, true, NULL, false}, JPEG_TEXT},
-    {{COMPRESSION_JPEG, "jpeg", "libjpeg", JPEG_DECODE, JPEG_STREAM, false, true, JPEG_ENCODER, false}, JPEG_TEXT},
+    {{COMPRESSION_JPEG, "jpeg", "libjpeg", JPEG_DECODE, JPEG_STREAM, false, true, JPEG_ENCODER, true}, JPEG_TEXT},
     DEFLATE(COMPRESSION_DEFLATE),
     NAME_ONLY(COMPRESSION_NEXT, "next"),
     CCITT(COMPRESSION_CCITT_RLEW, "ccitt_rlew"),

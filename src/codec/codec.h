@@ -172,7 +172,7 @@ typedef struct cogpu_codec_row {
     bool own_bit_order;               /* FillOrder 2 is not for us to undo */
     const cogpu_encoder *encoder;     /* NULL: reads only, or built without the library */
     /* Streams hold numbers, not bytes: decoded samples are in the machine's byte order, whatever
-     * the file's is, and YCbCr comes as whole pixels. */
+     * the file's is, and YCbCr comes as whole pixels (of JPEG as RGB). */
     bool holds_numbers;
 } cogpu_codec_row;
 

@@ -3,9 +3,12 @@
  *
  * Tables that all blocks share stand in tag 347 and are loaded first. What the samples mean is told
  * by the photometric tag, never by markers in the stream: YCbCr becomes RGB, all else is left as it
- * is, which is what libtiff and GDAL do.
+ * is, which is what libtiff and GDAL do. libjpeg-turbo 3 and later decode 12 bits, and 8 to 16 bits
+ * of lossless JPEG.
  */
+#include "base/checked.h"
 #include "codec/jpeg_reader.h"
+#include "codec/samples.h"
 
 #include <string.h>
 
@@ -36,14 +39,50 @@ static void set_colours(cogpu_jpeg_reader *d, const cogpu_block_format *format) 
     d->codec.out_color_space = ycbcr ? JCS_RGB : JCS_UNKNOWN;
 }
 
-static void read_rows(cogpu_jpeg_reader *d, uint32_t rows, size_t row_bytes, uint8_t *out,
-                      size_t *got) {
+#if COGPU_HAVE_JPEG12
+enum { BITS_MAX = 16, BITS_12 = 12 };
+
+/* A row of samples of more than 8 bits, packed as the block has them. Returns the rows read. */
+static uint32_t read_wide_row(cogpu_jpeg_reader *d, const cogpu_block_format *format,
+                              size_t row_bytes, uint8_t *out) {
+    size_t samples = (size_t)format->width * format->samples;
+    uint32_t done;
+    if (!d->wide)
+        d->wide = d->codec.mem->alloc_large((j_common_ptr)&d->codec, JPOOL_IMAGE,
+                                            samples * sizeof *d->wide);
+    if (format->bits <= BITS_12) {
+        J12SAMPROW row = (J12SAMPROW)d->wide;
+        done = jpeg12_read_scanlines(&d->codec, &row, 1);
+    } else {
+        J16SAMPROW row = (J16SAMPROW)d->wide;
+        done = jpeg16_read_scanlines(&d->codec, &row, 1);
+    }
+    memset(out, 0, row_bytes);
+    for (size_t i = 0; i < samples; i++)
+        cogpu_put_sample(out, i, format->bits, d->wide[i]);
+    return done;
+}
+#else
+enum { BITS_MAX = 8 };
+
+static uint32_t read_wide_row(cogpu_jpeg_reader *d, const cogpu_block_format *format,
+                              size_t row_bytes, uint8_t *out) {
+    (void)format;
+    (void)row_bytes;
+    (void)out;
+    cogpu_jpeg_leave(d, COGPU_UNSUPPORTED, "samples of more than 8 bits");
+}
+#endif
+
+static void read_rows(cogpu_jpeg_reader *d, const cogpu_block_format *format, uint32_t rows,
+                      size_t row_bytes, uint8_t *out, size_t *got) {
     while (rows > 0) {
         JSAMPROW targets[ROWS_AT_ONCE];
         uint32_t count = rows < ROWS_AT_ONCE ? rows : ROWS_AT_ONCE;
         for (uint32_t i = 0; i < count; i++)
             targets[i] = out + *got + i * row_bytes;
-        uint32_t done = jpeg_read_scanlines(&d->codec, targets, count);
+        uint32_t done = format->bits == 8 ? jpeg_read_scanlines(&d->codec, targets, count)
+                                          : read_wide_row(d, format, row_bytes, out + *got);
         *got += done * row_bytes;
         rows -= done;
     }
@@ -71,9 +110,10 @@ static cogpu_status guarded(cogpu_jpeg_reader *d, const cogpu_block_format *form
         return d->status;
     if (!d->is_started)
         start_rows(d, format, feed);
-    size_t row_bytes = (size_t)format->width * format->samples, rows = out_bytes / row_bytes;
+    size_t row_bits = (size_t)format->width * format->samples * format->bits;
+    size_t row_bytes = (size_t)divide_up(row_bits, 8), rows = out_bytes / row_bytes;
     uint32_t left = format->height - d->codec.output_scanline;
-    read_rows(d, rows < left ? (uint32_t)rows : left, row_bytes, out, got);
+    read_rows(d, format, rows < left ? (uint32_t)rows : left, row_bytes, out, got);
     return COGPU_OK;
 }
 
@@ -83,9 +123,13 @@ static cogpu_status decode(cogpu_jpeg_reader *d, const cogpu_block_format *forma
     *got = 0;
     if (format->width == 0 || format->height == 0 || format->samples == 0)
         return cogpu_fail(error, COGPU_CORRUPT, "JPEG: the block has no pixels");
-    if (format->bits != 8)
+    if (format->bits < 8 || format->bits > 16)
         return cogpu_fail(error, COGPU_UNSUPPORTED,
-                          "JPEG with samples of %u bits: only 8 bits are read", format->bits);
+                          "JPEG with samples of %u bits: only 8 to 16 bits are read", format->bits);
+    if (format->bits > BITS_MAX)
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "JPEG with samples of %u bits needs libjpeg-turbo 3, this build has %s",
+                          format->bits, cogpu_codec_library(cogpu_codec_find(COMPRESSION_JPEG)));
     cogpu_status status = guarded(d, format, feed, out, out_bytes, got);
     return status == COGPU_OK ? COGPU_OK : cogpu_fail(error, status, "JPEG stream: %s", d->reason);
 }

@@ -38,6 +38,13 @@ static cogpu_status status_of(int code) {
 static _Noreturn void on_error(j_common_ptr codec) {
     char text[JMSG_LENGTH_MAX];
     codec->err->format_message(codec, text);
+    int code = codec->err->msg_code;
+    if (code == JERR_BAD_PRECISION || code == JERR_SOF_UNSUPPORTED) {
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used,
+                 "; 12-bit and lossless JPEG need libjpeg-turbo 3, this build has %s",
+                 cogpu_codec_library(cogpu_codec_find(COMPRESSION_JPEG)));
+    }
     cogpu_jpeg_leave(codec->client_data, status_of(codec->err->msg_code), text);
 }
 
@@ -133,8 +140,11 @@ void cogpu_jpeg_check_header(cogpu_jpeg_reader *d, const cogpu_block_format *for
                              uint64_t stored) {
     char text[JMSG_LENGTH_MAX];
     const struct jpeg_decompress_struct *codec = &d->codec;
-    if (codec->data_precision != 8)
-        cogpu_jpeg_leave(d, COGPU_UNSUPPORTED, "samples of more than 8 bits");
+    if ((uint32_t)codec->data_precision != format->bits) {
+        snprintf(text, sizeof text, "samples of %d bits where the block has %u",
+                 codec->data_precision, format->bits);
+        cogpu_jpeg_leave(d, COGPU_CORRUPT, text);
+    }
     if ((uint32_t)codec->num_components != format->samples) {
         snprintf(text, sizeof text, "%d bands where the block has %u", codec->num_components,
                  format->samples);

@@ -22,6 +22,7 @@ typedef struct cogpu_jpeg_reader {
     cogpu_feed *feed; /* where the block's bytes come from; NULL where the source has them all */
     bool ran_dry;     /* the library asked for bytes after the last */
     bool is_started;  /* rows can be read */
+    uint16_t *wide;   /* a row of samples of more than 8 bits */
     cogpu_status status;
     char reason[JMSG_LENGTH_MAX];
 } cogpu_jpeg_reader;
