@@ -6,10 +6,12 @@ Made and not kept, because they are GDAL's output. Replayed in every build, and 
 
 import json
 import pathlib
+import struct
 import subprocess
 import sys
 import warnings
 
+import imagecodecs
 import numpy as np
 import rasterio
 import rasterio.shutil
@@ -74,6 +76,37 @@ def make_tiffs(folder):
     (folder / "cut_off.tif").write_bytes(data[:len(data) // 2])
     with rasterio.open(base) as file:
         rasterio.shutil.copy(file, folder / "cog.tif", driver="COG", blocksize=128, compress="deflate")
+
+
+# Codecs that GDAL lacks, as tifffile writes them: name, compression, options of the encoder, sample types, bands.
+IMAGE_CODECS = [("jpeg2000", "jpeg2000", {}, ["uint8", "uint16"], 3),
+                ("jp2", "jpeg2000", {"codecformat": "jp2"}, ["uint8"], 1),
+                ("jpegxl", "jpegxl", {"lossless": True}, ["uint8", "uint16", "float32"], 3),
+                ("jpegxl_lossy", "jpegxl", {"distance": 2.0}, ["uint8"], 3)]
+
+
+def make_image_tiffs(folder):
+    for name, compression, options, kinds, bands in IMAGE_CODECS:
+        for kind in kinds:
+            array = pixels(name, kind, bands) / (97 if kind == "float32" else 1)
+            for layout, grid in (("strips", {"rowsperstrip": 16}), ("tiles", {"tile": (16, 16)})):
+                tifffile.imwrite(folder / f"{name}_{kind}_{layout}.tif", array.transpose(1, 2, 0).astype(kind).squeeze(),
+                                 compression=compression, compressionargs=options, metadata=None,
+                                 photometric="rgb" if bands == 3 else "minisblack", **grid)
+
+
+def make_old_jpeg(folder):
+    """Old-style JPEG: the strip is a stream, with and without the tag that says where it is."""
+    array = pixels("old_jpeg", "uint8", 3).transpose(1, 2, 0).copy()
+    stream = bytes(imagecodecs.jpeg8_encode(array, level=80, subsampling="420"))
+    for name, tags in (("stream", []), ("tag", [(513, 4, 8), (514, 4, len(stream))])):
+        path = folder / f"old_jpeg_{name}.tif"
+        entries = [(256, 3, 41), (257, 3, 37), (258, 3, 8), (259, 3, 6), (262, 3, 6), (273, 4, 8), (277, 3, 3),
+                   (278, 3, 37), (279, 4, len(stream))] + tags
+        directory = struct.pack("<H", len(entries)) + b"".join(struct.pack("<HHII", *entry[:2], 1, entry[2])
+                                                                for entry in entries) + bytes(4)
+        start = 8 + len(stream) + len(stream) % 2
+        path.write_bytes(b"II*\0" + struct.pack("<I", start) + stream.ljust(start - 8, b"\0") + directory)
 
 
 def make_streams(folder, tiffs):
@@ -167,6 +200,8 @@ def main():
         folder.mkdir(parents=True, exist_ok=True)
     tiffs, streams, metadata, nodata, urls, answers, stores = folders
     make_tiffs(tiffs)
+    make_image_tiffs(tiffs)
+    make_old_jpeg(tiffs)
     make_streams(streams, tiffs)
     make_kernel_streams(pathlib.Path(sys.argv[1]), tiffs)
     make_texts(metadata, nodata)

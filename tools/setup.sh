@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 packages=(cmake ninja-build gcc g++ clang clang-format-14 pkg-config python3-venv python3-dev
           libdeflate-dev libisal-dev libzstd-dev liblzma-dev libjpeg-dev libwebp-dev liblerc-dev
-          libproj-dev proj-data libpng-dev zlib1g-dev nginx curl)
+          libopenjp2-7-dev libjxl-dev libproj-dev proj-data libpng-dev zlib1g-dev nginx curl)
 # Any flavour of libcurl will do, and Debian lets but one be installed: its curl-config tells.
 command -v curl-config >/dev/null || packages+=(libcurl4-openssl-dev)
 

@@ -138,6 +138,10 @@ static cogpu_status need_codec(const cogpu_storage *storage, cogpu_error *error)
     if (!storage->codec->decode)
         return cogpu_fail(error, COGPU_UNSUPPORTED, "compression %u (%s) is not supported",
                           compression, storage->codec->name);
+    if (compression == COMPRESSION_OLD_JPEG && storage->planes > 1)
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "compression %u (%s) with a plane for each band is not supported",
+                          compression, storage->codec->name);
     return COGPU_OK;
 }
 

@@ -65,13 +65,15 @@
 #include <stdio.h>
 
 #include <jpeglib.h>
-#define JPEG_DECODE  cogpu_decode_jpeg
-#define JPEG_ENCODER &cogpu_encoder_jpeg
-#define JPEG_STREAM  &cogpu_stream_jpeg
+#define JPEG_DECODE     cogpu_decode_jpeg
+#define JPEG_OLD_DECODE cogpu_decode_jpeg_old
+#define JPEG_ENCODER    &cogpu_encoder_jpeg
+#define JPEG_STREAM     &cogpu_stream_jpeg
 #else
-#define JPEG_DECODE  NULL
-#define JPEG_ENCODER NULL
-#define JPEG_STREAM  NULL
+#define JPEG_DECODE     NULL
+#define JPEG_OLD_DECODE NULL
+#define JPEG_ENCODER    NULL
+#define JPEG_STREAM     NULL
 #endif
 #ifdef LIBJPEG_TURBO_VERSION
 #define JPEG_TEXT "libjpeg-turbo " TEXT(LIBJPEG_TURBO_VERSION)
@@ -102,6 +104,27 @@
 #define LERC_TEXT "lerc"
 #endif
 
+#if COGPU_HAVE_OPENJPEG
+#include <openjpeg.h>
+#define JPEG2000_TEXT                                                                              \
+    "openjpeg " TEXT(OPJ_VERSION_MAJOR) "." TEXT(OPJ_VERSION_MINOR) "." TEXT(OPJ_VERSION_BUILD)
+#define JPEG2000_DECODE cogpu_decode_jpeg2000
+#else
+#define JPEG2000_TEXT   "openjpeg"
+#define JPEG2000_DECODE NULL
+#endif
+
+#if COGPU_HAVE_JXL
+#include <jxl/version.h>
+#define JXL_TEXT                                                                                   \
+    "libjxl " TEXT(JPEGXL_MAJOR_VERSION) "." TEXT(JPEGXL_MINOR_VERSION) "." TEXT(                  \
+        JPEGXL_PATCH_VERSION)
+#define JXL_DECODE cogpu_decode_jpegxl
+#else
+#define JXL_TEXT   "libjxl"
+#define JXL_DECODE NULL
+#endif
+
 typedef struct listed {
     cogpu_codec_row row;
     const char *library; /* with its version */
@@ -109,40 +132,46 @@ typedef struct listed {
 
 /* clang-format off */
 #define CCITT(number, name) \
-    {{number, name, "own", cogpu_decode_ccitt, &cogpu_stream_ccitt, false, false, NULL}, "own"}
+    {{number, name, "own", cogpu_decode_ccitt, &cogpu_stream_ccitt, false, false, NULL, false}, "own"}
 #define DEFLATE(number) \
-    {{number, "deflate", DEFLATE_LIBRARY, DEFLATE_DECODE, DEFLATE_STREAM, true, false, DEFLATE_ENCODER}, \
+    {{number, "deflate", DEFLATE_LIBRARY, DEFLATE_DECODE, DEFLATE_STREAM, true, false, DEFLATE_ENCODER, false}, \
      DEFLATE_VERSION}
-#define NAME_ONLY(number, name) {{number, name, "", NULL, NULL, false, false, NULL}, ""}
+#define JPEG2000(number, name) \
+    {{number, name, "openjpeg", JPEG2000_DECODE, NULL, false, true, NULL, true}, JPEG2000_TEXT}
+#define JXL(number) {{number, "jpegxl", "libjxl", JXL_DECODE, NULL, false, true, NULL, true}, JXL_TEXT}
+#define NAME_ONLY(number, name) {{number, name, "", NULL, NULL, false, false, NULL, false}, ""}
 
 static const listed codecs[] = {
-    {{COMPRESSION_NONE, "none", "own", cogpu_decode_none, NULL, false, false, &cogpu_encoder_none}, "own"},
+    {{COMPRESSION_NONE, "none", "own", cogpu_decode_none, NULL, false, false, &cogpu_encoder_none, false}, "own"},
     CCITT(COMPRESSION_CCITT_RLE, "ccitt_rle"),
     CCITT(COMPRESSION_CCITT_G3, "ccitt_g3"),
     CCITT(COMPRESSION_CCITT_G4, "ccitt_g4"),
-    {{COMPRESSION_LZW, "lzw", "own", cogpu_decode_lzw, &cogpu_stream_lzw, true, false, &cogpu_encoder_lzw},
+    {{COMPRESSION_LZW, "lzw", "own", cogpu_decode_lzw, &cogpu_stream_lzw, true, false, &cogpu_encoder_lzw, false},
      "own"},
-    NAME_ONLY(COMPRESSION_OLD_JPEG, "old_jpeg"),
-    {{COMPRESSION_JPEG, "jpeg", "libjpeg", JPEG_DECODE, JPEG_STREAM, false, true, JPEG_ENCODER}, JPEG_TEXT},
+    {{COMPRESSION_OLD_JPEG, "old_jpeg", "libjpeg", JPEG_OLD_DECODE, NULL, false, true, NULL, false}, JPEG_TEXT},
+    {{COMPRESSION_JPEG, "jpeg", "libjpeg", JPEG_DECODE, JPEG_STREAM, false, true, JPEG_ENCODER, true}, JPEG_TEXT},
     DEFLATE(COMPRESSION_DEFLATE),
     NAME_ONLY(COMPRESSION_NEXT, "next"),
     CCITT(COMPRESSION_CCITT_RLEW, "ccitt_rlew"),
     {{COMPRESSION_PACKBITS, "packbits", "own", cogpu_decode_packbits, &cogpu_stream_packbits, false, false,
-      &cogpu_encoder_packbits},
+      &cogpu_encoder_packbits, false},
      "own"},
     NAME_ONLY(COMPRESSION_THUNDERSCAN, "thunderscan"),
     NAME_ONLY(COMPRESSION_PIXARLOG, "pixarlog"),
     DEFLATE(COMPRESSION_DEFLATE_OLD),
+    JPEG2000(COMPRESSION_APERIO_YCBCR, "aperio_ycbcr"),
+    JPEG2000(COMPRESSION_APERIO_LOSSY, "aperio_lossy"),
+    JPEG2000(COMPRESSION_APERIO_RGB, "aperio_rgb"),
     NAME_ONLY(COMPRESSION_JBIG, "jbig"),
     NAME_ONLY(COMPRESSION_SGILOG, "sgilog"),
     NAME_ONLY(COMPRESSION_SGILOG24, "sgilog24"),
-    NAME_ONLY(COMPRESSION_JPEG2000, "jpeg2000"),
-    {{COMPRESSION_LERC, "lerc", "lerc", LERC_DECODE, NULL, false, false, LERC_ENCODER}, LERC_TEXT},
-    {{COMPRESSION_LZMA, "lzma", "liblzma", LZMA_DECODE, LZMA_STREAM, true, false, LZMA_ENCODER}, LZMA_TEXT},
-    {{COMPRESSION_ZSTD, "zstd", "zstd", ZSTD_DECODE, ZSTD_STREAM, true, false, ZSTD_ENCODER}, ZSTD_TEXT},
-    {{COMPRESSION_WEBP, "webp", "libwebp", WEBP_DECODE, NULL, false, false, WEBP_ENCODER}, "libwebp"},
-    NAME_ONLY(COMPRESSION_JXL_OLD, "jpegxl"),
-    NAME_ONLY(COMPRESSION_JXL, "jpegxl"),
+    JPEG2000(COMPRESSION_JPEG2000, "jpeg2000"),
+    {{COMPRESSION_LERC, "lerc", "lerc", LERC_DECODE, NULL, false, false, LERC_ENCODER, false}, LERC_TEXT},
+    {{COMPRESSION_LZMA, "lzma", "liblzma", LZMA_DECODE, LZMA_STREAM, true, false, LZMA_ENCODER, false}, LZMA_TEXT},
+    {{COMPRESSION_ZSTD, "zstd", "zstd", ZSTD_DECODE, ZSTD_STREAM, true, false, ZSTD_ENCODER, false}, ZSTD_TEXT},
+    {{COMPRESSION_WEBP, "webp", "libwebp", WEBP_DECODE, NULL, false, false, WEBP_ENCODER, false}, "libwebp"},
+    JXL(COMPRESSION_JXL_OLD),
+    JXL(COMPRESSION_JXL),
 };
 /* clang-format on */
 

@@ -147,6 +147,9 @@ enum {
     COMPRESSION_THUNDERSCAN = 32809,
     COMPRESSION_PIXARLOG = 32909,
     COMPRESSION_DEFLATE_OLD = 32946,
+    COMPRESSION_APERIO_YCBCR = 33003,
+    COMPRESSION_APERIO_LOSSY = 33004,
+    COMPRESSION_APERIO_RGB = 33005,
     COMPRESSION_JBIG = 34661,
     COMPRESSION_SGILOG = 34676,
     COMPRESSION_SGILOG24 = 34677,
@@ -168,6 +171,9 @@ typedef struct cogpu_codec_row {
     bool takes_predictor;             /* predictors 2 and 3 may be combined with it */
     bool own_bit_order;               /* FillOrder 2 is not for us to undo */
     const cogpu_encoder *encoder;     /* NULL: reads only, or built without the library */
+    /* Streams hold numbers, not bytes: decoded samples are in the machine's byte order, whatever
+     * the file's is, and YCbCr comes as whole pixels (of JPEG as RGB). */
+    bool holds_numbers;
 } cogpu_codec_row;
 
 /* The row of a codec; NULL for a number that nobody knows. */
@@ -180,7 +186,8 @@ const char *cogpu_codec_library(const cogpu_codec_row *row);
 
 cogpu_decode cogpu_decode_none, cogpu_decode_packbits, cogpu_decode_lzw, cogpu_decode_ccitt,
     cogpu_decode_deflate, cogpu_decode_zstd, cogpu_decode_lzma, cogpu_decode_jpeg,
-    cogpu_decode_webp, cogpu_decode_lerc;
+    cogpu_decode_webp, cogpu_decode_lerc, cogpu_decode_jpeg2000, cogpu_decode_jpegxl,
+    cogpu_decode_jpeg_old;
 
 /* Memory for stream->decoder, zeroed. */
 cogpu_status cogpu_stream_open(cogpu_stream *stream, size_t bytes, cogpu_error *error);

@@ -12,6 +12,11 @@
 /* Colours that GDAL turns into RGB on reading, and we with it. */
 typedef enum cogpu_colour { COGPU_AS_STORED = 0, COGPU_FROM_YCBCR, COGPU_FROM_CMYK } cogpu_colour;
 
+/* Where a block's bytes are. bytes 0: the block is sparse. */
+typedef struct cogpu_span {
+    uint64_t offset, bytes;
+} cogpu_span;
+
 /* How one directory stores its pixels: all that is needed to find and decode a block. */
 typedef struct cogpu_storage {
     const cogpu_tiff *tiff;
@@ -32,6 +37,7 @@ typedef struct cogpu_storage {
     cogpu_block_format format;    /* of a full block */
     size_t block_bytes;           /* of a full decoded block, all slices of a volume's tile */
     const cogpu_entry *offsets, *counts; /* either may be NULL: see locate.c */
+    cogpu_span scan; /* old-style JPEG: the one block of the image; bytes 0 where offsets count */
 } cogpu_storage;
 
 /* GeoTIFF's part of a directory. */
@@ -77,14 +83,12 @@ typedef struct cogpu_picture {
 cogpu_status cogpu_storage_read(const cogpu_tiff *tiff, uint32_t directory, cogpu_arena *arena,
                                 cogpu_storage *storage, cogpu_error *error);
 
-/* Where a block's bytes are. bytes 0: the block is sparse. */
-typedef struct cogpu_span {
-    uint64_t offset, bytes;
-} cogpu_span;
-
 /* locate.c: the spans of blocks first .. first+count-1. */
 cogpu_status cogpu_storage_locate(const cogpu_storage *storage, uint64_t first, uint32_t count,
                                   cogpu_span *spans, cogpu_error *error);
+/* old_jpeg.c: the header of compression 6, and its scan. What is unsound is left out; only memory
+ * fails. */
+cogpu_status cogpu_old_jpeg_read(cogpu_storage *storage, cogpu_arena *arena, cogpu_error *error);
 /* Rows that a block holds: the last strip may have fewer. */
 uint32_t cogpu_storage_rows(const cogpu_storage *storage, uint64_t index);
 

@@ -104,6 +104,11 @@ cogpu_status cogpu_storage_locate(const cogpu_storage *storage, uint64_t first, 
                                   cogpu_span *spans, cogpu_error *error) {
     enum { PIECE = 512 };
     uint64_t offsets[PIECE], bytes[PIECE];
+    if (storage->scan.bytes > 0) {
+        for (uint32_t i = 0; i < count; i++)
+            spans[i] = storage->scan;
+        return COGPU_OK;
+    }
     if (!storage->offsets)
         return cogpu_fail(error, COGPU_CORRUPT, "the directory does not say where its blocks are");
     for (uint32_t done = 0; done < count;) {

@@ -5,6 +5,7 @@
  */
 #include "image/image.h"
 
+#include "base/bytes.h"
 #include "base/checked.h"
 
 #include <string.h>
@@ -199,6 +200,8 @@ static cogpu_status read_ycbcr(cogpu_storage *storage, cogpu_error *error) {
         cogpu_tiff_find(storage->tiff, storage->directory, TAG_YCBCR_SUBSAMPLING);
     if (entry)
         TRY(cogpu_tiff_u64s(storage->tiff, entry, 0, 2, ratio, error));
+    if (storage->codec && storage->codec->holds_numbers)
+        ratio[0] = ratio[1] = 1;
     for (int i = 0; i < 2; i++)
         if (ratio[i] != 1 && ratio[i] != 2 && ratio[i] != 4)
             return cogpu_fail(error, COGPU_CORRUPT, "YCbCrSubSampling %llu is not 1, 2 or 4",
@@ -219,8 +222,10 @@ static cogpu_status read_colour(cogpu_storage *storage, cogpu_error *error) {
     storage->format.subsampling_x = storage->format.subsampling_y = 1;
     if (bytes && storage->photometric == PHOTOMETRIC_CMYK && storage->bands == 4)
         storage->colour = COGPU_FROM_CMYK;
-    if (bytes && storage->photometric == PHOTOMETRIC_YCBCR && storage->bands == 3 &&
-        storage->planes == 1 && storage->format.compression != COMPRESSION_JPEG)
+    bool is_ycbcr = storage->photometric == PHOTOMETRIC_YCBCR ||
+                    storage->format.compression == COMPRESSION_APERIO_YCBCR;
+    if (bytes && is_ycbcr && storage->bands == 3 && storage->planes == 1 &&
+        storage->format.compression != COMPRESSION_JPEG)
         return read_ycbcr(storage, error);
     return COGPU_OK;
 }
@@ -301,7 +306,8 @@ cogpu_status cogpu_storage_read(const cogpu_tiff *tiff, uint32_t directory, cogp
     storage->photometric = (uint32_t)photometric;
     storage->orientation = orientation >= 1 && orientation <= 8 ? (uint32_t)orientation : 1;
     storage->codec = cogpu_codec_find(storage->format.compression);
-    storage->big_endian = tiff->big_endian;
+    storage->big_endian =
+        storage->codec && storage->codec->holds_numbers ? COGPU_HOST_BIG_ENDIAN : tiff->big_endian;
     TRY(read_grid(storage, error));
     TRY(read_predictor(storage, error));
     TRY(read_codec_tags(storage, arena, error));
@@ -309,7 +315,10 @@ cogpu_status cogpu_storage_read(const cogpu_tiff *tiff, uint32_t directory, cogp
     TRY(read_depth(storage, error));
     storage->offsets = either(storage, TAG_TILE_OFFSETS, TAG_STRIP_OFFSETS);
     storage->counts = either(storage, TAG_TILE_BYTE_COUNTS, TAG_STRIP_BYTE_COUNTS);
-    return COGPU_OK;
+    if (storage->format.compression != COMPRESSION_OLD_JPEG)
+        return COGPU_OK;
+    TRY(cogpu_old_jpeg_read(storage, arena, error));
+    return size_of_block(storage, error);
 }
 
 /* Integers of 24 bits are streams of bits too, but GDAL, which is nearly alone in writing them,
