@@ -11,6 +11,7 @@
 
 enum { FORMAT_UINT = 1, FORMAT_INT, FORMAT_FLOAT, FORMAT_VOID, FORMAT_COMPLEX_INT, FORMAT_COMPLEX };
 enum { PHOTOMETRIC_CMYK = 5, PHOTOMETRIC_YCBCR = 6, SIDE_MAX = INT32_MAX };
+enum { RGB_BANDS = 3, RGBA_BANDS = 4 };
 
 /* One value that all bands share. The tag may state it once or once a band. */
 static cogpu_status shared_value(const cogpu_tiff *tiff, uint32_t directory, uint16_t tag,
@@ -191,7 +192,8 @@ static cogpu_status optional_floats(const cogpu_storage *storage, uint16_t tag, 
     return COGPU_OK;
 }
 
-/* YCbCr that JPEG does not convert itself, and how many pixels share a colour in it. */
+/* YCbCr that JPEG does not convert itself, and how many pixels share a colour in it. GDAL converts
+ * samples of 8 bits, signed or not, and returns wider ones as stored. */
 static cogpu_status read_ycbcr(cogpu_storage *storage, cogpu_error *error) {
     cogpu_block_format *format = &storage->format;
     uint64_t ratio[2] = {2, 2};
@@ -203,26 +205,53 @@ static cogpu_status read_ycbcr(cogpu_storage *storage, cogpu_error *error) {
         if (ratio[i] != 1 && ratio[i] != 2 && ratio[i] != 4)
             return cogpu_fail(error, COGPU_CORRUPT, "YCbCrSubSampling %llu is not 1, 2 or 4",
                               (unsigned long long)ratio[i]);
-    if (storage->predictor != 1)
-        return cogpu_fail(error, COGPU_UNSUPPORTED, "YCbCr with a predictor is not supported");
     format->subsampling_x = (uint32_t)ratio[0];
     format->subsampling_y = (uint32_t)ratio[1];
+    if (storage->bits != 8)
+        return COGPU_OK;
     storage->colour = COGPU_FROM_YCBCR;
+    storage->type = COGPU_U8;
     storage->ycbcr = cogpu_ycbcr_default();
     TRY(optional_floats(storage, TAG_YCBCR_COEFFICIENTS, 3, storage->ycbcr.luma, error));
     return optional_floats(storage, TAG_REFERENCE_BLACK_WHITE, 6, storage->ycbcr.reference, error);
 }
 
+/* Inks of 8 bits, signed or not, become RGBA of the first four, unless InkSet says that they are
+ * not cyan, magenta, yellow and black. */
+static cogpu_status read_cmyk(cogpu_storage *storage, cogpu_error *error) {
+    enum { INK_SET_CMYK = 1 };
+    uint64_t ink_set;
+    TRY(cogpu_tiff_u64(storage->tiff, storage->directory, TAG_INK_SET, INK_SET_CMYK, &ink_set,
+                       error));
+    if (storage->bits != 8 || storage->bands < RGBA_BANDS || ink_set != INK_SET_CMYK)
+        return COGPU_OK;
+    storage->colour = COGPU_FROM_CMYK;
+    storage->type = COGPU_U8;
+    storage->bands = RGBA_BANDS;
+    return COGPU_OK;
+}
+
 /* Which colours are not returned as stored: GDAL's rules. */
 static cogpu_status read_colour(cogpu_storage *storage, cogpu_error *error) {
-    bool bytes = storage->type == COGPU_U8 && storage->bits == 8;
     storage->format.subsampling_x = storage->format.subsampling_y = 1;
-    if (bytes && storage->photometric == PHOTOMETRIC_CMYK && storage->bands == 4)
-        storage->colour = COGPU_FROM_CMYK;
-    if (bytes && storage->photometric == PHOTOMETRIC_YCBCR && storage->bands == 3 &&
-        storage->planes == 1 && storage->format.compression != COMPRESSION_JPEG)
+    storage->format.samples = storage->planes > 1 ? 1 : storage->bands;
+    if (storage->photometric == PHOTOMETRIC_CMYK)
+        return read_cmyk(storage, error);
+    if (storage->photometric == PHOTOMETRIC_YCBCR && storage->bands == RGB_BANDS &&
+        storage->format.compression != COMPRESSION_JPEG)
         return read_ycbcr(storage, error);
     return COGPU_OK;
+}
+
+bool cogpu_storage_has_units(const cogpu_storage *storage) {
+    return storage->colour == COGPU_FROM_YCBCR && storage->planes == 1;
+}
+
+bool cogpu_storage_is_rgb_of_ycbcr(const cogpu_storage *storage) {
+    bool by_jpeg = storage->format.compression == COMPRESSION_JPEG && storage->planes == 1 &&
+                   storage->bands == RGB_BANDS;
+    return storage->photometric == PHOTOMETRIC_YCBCR &&
+           (by_jpeg || storage->colour == COGPU_FROM_YCBCR);
 }
 
 static cogpu_status read_codec_tags(cogpu_storage *storage, cogpu_arena *arena,
@@ -249,7 +278,6 @@ static cogpu_status size_of_block(cogpu_storage *storage, cogpu_error *error) {
     cogpu_block_format *format = &storage->format;
     format->width = storage->block_width;
     format->height = storage->block_height;
-    format->samples = storage->planes > 1 ? 1 : storage->bands;
     format->bits = storage->bits;
     format->type = storage->type;
     format->photometric = storage->photometric;
