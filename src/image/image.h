@@ -74,9 +74,10 @@ typedef struct cogpu_picture {
     cogpu_validity unmasked; /* what tells valid pixels of levels without a mask */
 } cogpu_picture;
 
-/* storage.c: the directory's structure, checked as a whole. */
+/* storage.c: the directory's structure, checked as a whole. Tags that have a default are named in
+ * *warning where they are unsound, and the default is used. */
 cogpu_status cogpu_storage_read(const cogpu_tiff *tiff, uint32_t directory, cogpu_arena *arena,
-                                cogpu_storage *storage, cogpu_error *error);
+                                cogpu_storage *storage, const char **warning, cogpu_error *error);
 
 /* Where a block's bytes are. bytes 0: the block is sparse. */
 typedef struct cogpu_span {
