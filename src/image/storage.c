@@ -136,29 +136,12 @@ static cogpu_status read_samples(cogpu_storage *storage, cogpu_error *error) {
     return COGPU_OK;
 }
 
-/* One band lies the same way whatever this tag says. */
-static cogpu_status read_planar(const cogpu_storage *storage, const struct notes *notes,
-                                uint32_t *planar, cogpu_error *error) {
-    uint64_t value;
-    if (storage->bands == 1)
-        return optional_choice(storage, notes, TAG_PLANAR_CONFIGURATION, 1, 2, 1, planar, error);
-    TRY(cogpu_tiff_u64(storage->tiff, storage->directory, TAG_PLANAR_CONFIGURATION, 1, &value,
-                       error));
-    if (value != 1 && value != 2)
-        return cogpu_fail(error, COGPU_CORRUPT, "PlanarConfiguration %llu is neither 1 nor 2",
-                          (unsigned long long)value);
-    *planar = (uint32_t)value;
-    return COGPU_OK;
-}
-
-static cogpu_status read_grid(cogpu_storage *storage, const struct notes *notes,
-                              cogpu_error *error) {
+static cogpu_status read_grid(cogpu_storage *storage, cogpu_error *error) {
     const cogpu_tiff *tiff = storage->tiff;
     uint32_t directory = storage->directory;
     bool has_width = cogpu_tiff_find(tiff, directory, TAG_TILE_WIDTH) != NULL;
     bool has_length = cogpu_tiff_find(tiff, directory, TAG_TILE_LENGTH) != NULL;
-    uint64_t width = storage->width, height;
-    uint32_t planar;
+    uint64_t width = storage->width, height, planar;
     if (has_width != has_length)
         return cogpu_fail(error, COGPU_CORRUPT, "of TileWidth and TileLength only one is there");
     storage->layout = has_width ? COGPU_TILES : COGPU_STRIPS;
@@ -173,7 +156,10 @@ static cogpu_status read_grid(cogpu_storage *storage, const struct notes *notes,
     if (width == 0 || height == 0 || width > SIDE_MAX || height > SIDE_MAX)
         return cogpu_fail(error, COGPU_CORRUPT, "blocks of %llu x %llu pixels make no sense",
                           (unsigned long long)width, (unsigned long long)height);
-    TRY(read_planar(storage, notes, &planar, error));
+    TRY(cogpu_tiff_u64(tiff, directory, TAG_PLANAR_CONFIGURATION, 1, &planar, error));
+    if (planar != 1 && planar != 2)
+        return cogpu_fail(error, COGPU_CORRUPT, "PlanarConfiguration %llu is neither 1 nor 2",
+                          (unsigned long long)planar);
     storage->block_width = (uint32_t)width;
     storage->block_height = (uint32_t)height;
     storage->across = (uint32_t)divide_up(storage->width, width);
@@ -363,7 +349,7 @@ cogpu_status cogpu_storage_read(const cogpu_tiff *tiff, uint32_t directory, cogp
     storage->format.compression = (uint32_t)compression;
     storage->codec = cogpu_codec_find(storage->format.compression);
     storage->big_endian = tiff->big_endian;
-    TRY(read_grid(storage, &notes, error));
+    TRY(read_grid(storage, error));
     TRY(read_predictor(storage, &notes, error));
     TRY(read_codec_tags(storage, &notes, error));
     TRY(size_of_block(storage, error));
