@@ -121,7 +121,18 @@ static bool has_all_bands(const cogpu_selection *selection) {
     return true;
 }
 
-/* Bands that --band chose from others have no colours yet, and get the default for their number. */
+/* Bands that --band chose from grey or RGB get the default for their number; of other colours they
+ * must not be called RGB. */
+static cogpu_photometric photometric_of_part(const cogpu_selection *selection) {
+    uint32_t stored = selection->image.photometric;
+    if (stored == 0 && cogpu_selection_band(selection, 0) == 1)
+        return COGPU_MIN_IS_WHITE;
+    bool is_plain = stored == COGPU_MIN_IS_BLACK || stored == COGPU_RGB || stored == COGPU_PALETTE;
+    return is_plain ? COGPU_PHOTOMETRIC_DEFAULT : COGPU_MIN_IS_BLACK;
+}
+
+/* Readers take bytes of inks and of YCbCr for samples that are to be converted: those that come as
+ * they are stored keep no such name. */
 static cogpu_photometric photometric_of(const cogpu_selection *selection) {
     const cogpu_image *image = &selection->image;
     uint32_t stored = image->photometric;
@@ -130,11 +141,12 @@ static cogpu_photometric photometric_of(const cogpu_selection *selection) {
         return image->type == COGPU_U8 && selection->bands == 3 ? COGPU_PHOTOMETRIC_DEFAULT
                                                                 : COGPU_RGB;
     if (!has_all_bands(selection))
-        return COGPU_PHOTOMETRIC_DEFAULT;
+        return photometric_of_part(selection);
     if (stored == 0)
         return COGPU_MIN_IS_WHITE;
-    bool is_widened = image->type == COGPU_U8 && image->bits < 8; /* bytes of ink are read as RGB */
-    bool kept = (stored == COGPU_CMYK && selection->bands >= 4 && !is_widened) ||
+    bool is_byte = cogpu_type_bytes(image->type) == 1;
+    bool kept = (stored == COGPU_CMYK && selection->bands >= 4 && !is_byte) ||
+                (stored == COGPU_YCBCR && selection->bands == 3 && !is_byte) ||
                 (stored == COGPU_CIELAB && selection->bands >= 3);
     return kept ? (cogpu_photometric)stored : COGPU_MIN_IS_BLACK;
 }
@@ -152,13 +164,14 @@ static void take_alpha(const cogpu_selection *selection, cogpu_profile *profile)
 static void take_colours(const cogpu_selection *selection, cogpu_profile *profile) {
     const cogpu_image *image = &selection->image;
     bool fits = image->type == COGPU_U8 || image->type == COGPU_U16;
-    if (image->palette && image->palette_entries && selection->bands == 1 && fits) {
+    bool has_indices = cogpu_selection_band(selection, 0) == 1; /* the palette is of band 1 */
+    if (image->palette && image->palette_entries && has_indices && fits) {
         profile->palette = image->palette;
         profile->palette_entries = image->palette_entries;
         profile->photometric = COGPU_PALETTE;
-        return;
+    } else {
+        profile->photometric = photometric_of(selection);
     }
-    profile->photometric = photometric_of(selection);
     take_alpha(selection, profile);
 }
 
@@ -314,9 +327,23 @@ static const uint32_t plain_tags[] = {269, 271, 272, 274, 282, 283,   296,
                                       305, 306, 315, 316, 700, 33432, 34675};
 enum { PLAIN_TAGS = sizeof plain_tags / sizeof *plain_tags };
 
-static bool is_plain(uint32_t id) {
+/* InkSet, InkNames, NumberOfInks; YCbCrCoefficients, ReferenceBlackWhite: of colours that stay. */
+static const struct {
+    cogpu_photometric photometric;
+    uint32_t id;
+} colour_tags[] = {{COGPU_CMYK, 332},
+                   {COGPU_CMYK, 333},
+                   {COGPU_CMYK, 334},
+                   {COGPU_YCBCR, 529},
+                   {COGPU_YCBCR, 532}};
+enum { COLOUR_TAGS = sizeof colour_tags / sizeof *colour_tags };
+
+static bool is_plain(uint32_t id, cogpu_photometric photometric) {
     for (int i = 0; i < PLAIN_TAGS; i++)
         if (plain_tags[i] == id)
+            return true;
+    for (int i = 0; i < COLOUR_TAGS; i++)
+        if (colour_tags[i].photometric == photometric && colour_tags[i].id == id)
             return true;
     return false;
 }
@@ -326,7 +353,8 @@ static void take_tag(const cogpu_selection *selection, const cogpu_tag *tag, cog
     enum { TEXT = 2, LARGEST = 16 << 20 };
     uint32_t *count = &taken->profile.tag_count;
     bool known = *count > 0 && taken->tags[*count - 1].id >= tag->id; /* once is enough */
-    if (!is_plain(tag->id) || known || tag->bytes == 0 || tag->bytes > LARGEST)
+    if (!is_plain(tag->id, taken->profile.photometric) || known || tag->bytes == 0 ||
+        tag->bytes > LARGEST)
         return;
     char *values = malloc(tag->bytes);
     bool sound = values && cogpu_tag_read(selection->file, selection->image.directory, tag->id, 0,
@@ -343,7 +371,7 @@ static cogpu_status take_tags(const cogpu_selection *selection, cogpu_taken *tak
                               cogpu_error *error) {
     uint32_t directory = selection->image.directory;
     cogpu_directory info;
-    taken->tags = calloc(PLAIN_TAGS, sizeof *taken->tags);
+    taken->tags = calloc(PLAIN_TAGS + COLOUR_TAGS, sizeof *taken->tags);
     if (!taken->tags)
         return no_memory(error);
     TRY(cogpu_directory_info(selection->file, directory, &info, error));

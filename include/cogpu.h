@@ -729,7 +729,8 @@ typedef enum cogpu_photometric {
     COGPU_RGB = 2,
     COGPU_PALETTE = 3,
     COGPU_CMYK = 5,
-    COGPU_YCBCR = 6, /* bands are RGB; JPEG alone stores them so */
+    COGPU_YCBCR = 6, /* with JPEG: bands are RGB, which it converts; with other codecs: 3 bands of
+                      * more than 8 bits, stored as they are */
     COGPU_CIELAB = 8,
     COGPU_MIN_IS_WHITE = 256
 } cogpu_photometric;

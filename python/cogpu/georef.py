@@ -177,7 +177,20 @@ def _encoding(file, pixels, attrs):
         encoding["dtype"] = str(file.dtype)
     if file.palette:  # not an attribute: rioxarray would write it as a text, and arithmetic would keep it
         encoding["colormap"] = file.palette
+    kind = _photometric(file)
+    if kind:
+        encoding["photometric"] = kind
     return encoding
+
+
+def _photometric(file):
+    """What samples are to be called in another file, or None where the writer's default is true of them: gray, RGB, a
+    palette. Bytes of CMYK and YCbCr that were not converted keep no such name, since readers would convert them."""
+    code, is_byte = file.info["photometric"], np.dtype(file.dtype).itemsize == 1
+    if code in (1, 2, 3) or file.interpretations[:3] == ("red", "green", "blue"):
+        return None
+    kept = {0: "miniswhite", 8: "cielab"} if is_byte else {0: "miniswhite", 5: "cmyk", 6: "ycbcr", 8: "cielab"}
+    return kept.get(code, "minisblack")
 
 
 def preferred_chunks(pixels):

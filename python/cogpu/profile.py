@@ -110,8 +110,12 @@ def colours(asked, facts, bands, dtype):
     if kind == "rgba" and bands < 4:
         raise ArgumentError(f"photometric='rgba' needs 4 bands, and data has {bands}")
     palette = facts.get("palette")
-    if palette is None and kind in ("auto", "palette") and bands == 1 and dtype.name in ("uint8", "uint16"):
+    if palette is None and kind in ("auto", "palette") and dtype.name in ("uint8", "uint16"):
         palette = facts.get("palette_of_file")
+    if kind == "auto" and palette is None and facts.get("photometric_of_file"):
+        kind = facts["photometric_of_file"]
+        if dtype != facts["dtype_of_file"] or not facts["has_colours_of_file"]:
+            kind = "minisblack"  # one more that is not RGB
     if kind == "auto":
         return {"palette": palette}
     return {"palette": palette, "photometric": PHOTOMETRIC[kind], "alpha_band": 4 if kind == "rgba" else None}
@@ -143,8 +147,26 @@ def facts_of(data, axes, asked):
     _, y, x = (None if axis is None else data.dims[axis] for axis in axes)
     facts = georef.of_array(told(data, y, x, asked), y, x)
     return {**facts, "palette": palette_of(data.attrs.get("colormap")),
-            "palette_of_file": palette_of(data.encoding.get("colormap")),
+            **colours_of_file(data, axes),
             "masked": nan_means_nodata(data.attrs, data.encoding)}
+
+
+COLOURS = {"cmyk": 4, "ycbcr": 3, "cielab": 3}
+
+
+def colours_of_file(data, axes):
+    """The palette of the file that was read, or its photometric interpretation where that is not the default of its
+    bands; and whether the data still begin with the bands that these speak of."""
+    count = 1 if axes[0] is None else data.shape[axes[0]]
+    numbers = np.atleast_1d(data.coords["band"].values).tolist() if "band" in data.coords else [*range(1, count + 1)]
+    kind, stored = data.encoding.get("photometric"), data.encoding.get("rasterio_dtype")
+    palette = palette_of(data.encoding.get("colormap")) if numbers[:1] == [1] else None
+    if kind not in PHOTOMETRIC or stored is None:
+        return {"palette_of_file": palette}
+    needed = [*range(1, COLOURS.get(kind, 1) + 1)]
+    has_colours = numbers[:len(needed)] == needed and (kind != "ycbcr" or count == 3)
+    return {"palette_of_file": palette, "photometric_of_file": kind, "dtype_of_file": np.dtype(str(stored)),
+            "has_colours_of_file": has_colours}
 
 
 def told(data, y, x, asked):

@@ -27,7 +27,8 @@ def open_geotiff(source, *, dtype=None, window=None, bbox=None, overview_level=N
     """Reads a GeoTIFF into an xarray.DataArray with dimensions (band, y, x), by rioxarray's conventions.
 
     What a file states as nodata and no sample can be is left out of the attributes. Its palette is in
-    encoding["colormap"], (red, green, blue) of 16 bits each, from where to_geotiff takes it.
+    encoding["colormap"], (red, green, blue) of 16 bits each, from where to_geotiff takes it. So does
+    encoding["photometric"], "cielab" for one, where samples are neither gray, RGB nor of a palette.
 
     Parameters
     ----------

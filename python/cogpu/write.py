@@ -88,7 +88,9 @@ def to_geotiff(data, path, *, crs=None, nodata=None, transform=None, mask=None, 
     photometric
         "minisblack", "miniswhite", "rgb", "rgba", "palette", "cmyk", "ycbcr", "cielab" or TIFF's number. "auto":
         palette where attrs has a colormap (colours of 16 bits) or the data was read from a file with one, which its
-        encoding keeps; RGB for three bands of uint8, as GDAL; else minisblack. Pixels are stored as they are.
+        encoding keeps; the one in the data's encoding, which a read sets for min-is-white, and for inks, YCbCr and
+        CIELab that it left as they are; RGB for three bands of uint8, as GDAL; else minisblack. Pixels are stored as
+        they are.
     pack
         True: the inverse of a read with unpack: values are divided back by the scale and offset in the data's
         encoding and stored in the type that it names; NaN becomes nodata. Values that do not fit are an error.

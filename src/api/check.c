@@ -137,7 +137,9 @@ static void pair_mask(cogpu_check_run *run, const cogpu_storage *mask) {
 static cogpu_status read_storage(cogpu_check_run *run, uint32_t directory, cogpu_storage *storage,
                                  bool *sound) {
     cogpu_error unsound;
-    cogpu_status status = cogpu_storage_read(run->tiff, directory, &run->arena, storage, &unsound);
+    const char *warning = NULL; /* which opening has told already */
+    cogpu_status status =
+        cogpu_storage_read(run->tiff, directory, &run->arena, storage, &warning, &unsound);
     *sound = status == COGPU_OK;
     if (status == COGPU_MEMORY || status == COGPU_IO) {
         if (run->error)

@@ -145,8 +145,24 @@ static cogpu_status need_codec(const cogpu_storage *storage, cogpu_error *error)
     return COGPU_OK;
 }
 
+/* Chroma that several pixels share has a layout of its own, which only chunky samples of 8 bits are
+ * read from. As libtiff and GDAL do, planes that are not converted are taken to be whole. */
+static cogpu_status check_chroma(const cogpu_storage *storage, cogpu_error *error) {
+    const cogpu_block_format *format = &storage->format;
+    bool is_shared = format->subsampling_x * format->subsampling_y != 1;
+    bool is_chunky = storage->planes == 1, is_converted = storage->colour == COGPU_FROM_YCBCR;
+    if (!is_shared || is_chunky == is_converted)
+        return COGPU_OK;
+    return cogpu_fail(error, COGPU_UNSUPPORTED,
+                      "%s YCbCr of %u bits with YCbCrSubSampling %u, %u is not supported",
+                      storage->planes > 1 ? "planar" : "chunky", storage->bits,
+                      format->subsampling_x, format->subsampling_y);
+}
+
 static cogpu_status check_codec(const cogpu_storage *storage, cogpu_error *error) {
     cogpu_status status = need_codec(storage, error);
+    if (status == COGPU_OK)
+        status = check_chroma(storage, error);
     cogpu_error_place(status == COGPU_OK ? NULL : error, storage->directory, -1, -1);
     return status;
 }
@@ -182,10 +198,10 @@ static bool is_all_valid(const struct cogpu_reading *reading) {
 }
 
 /* Whether pixels need bands that no block has together. */
-static bool is_planar_cmyk(const struct cogpu_reading *reading, const cogpu_picture_level *level) {
+static bool has_bands_apart(const struct cogpu_reading *reading, const cogpu_picture_level *level) {
     const cogpu_storage *storage = reading->plan.storage;
-    return storage == &level->storage && storage->colour == COGPU_FROM_CMYK &&
-           storage->planes > 1 && reading->item->request.part != COGPU_STORED;
+    return storage == &level->storage && cogpu_has_planar_colours(storage) &&
+           reading->item->request.part != COGPU_STORED;
 }
 
 static cogpu_status prepare_for_host(struct cogpu_reading *reading,
@@ -198,9 +214,9 @@ static cogpu_status prepare_for_host(struct cogpu_reading *reading,
         cogpu_mask_all_valid(&reading->raster);
         return COGPU_OK;
     }
-    if (is_planar_cmyk(reading, level))
-        return cogpu_read_planar_cmyk(reading->item->file, request, &reading->plan,
-                                      &reading->raster, error);
+    if (has_bands_apart(reading, level))
+        return cogpu_read_planar_colours(reading->item->file, request, &reading->plan,
+                                         &reading->raster, error);
     reading->plan.count = reading->item->result.blocks = blocks;
     return check_codec(reading->plan.storage, error);
 }
@@ -210,7 +226,7 @@ static cogpu_status prepare_for_device(struct cogpu_reading *reading, cogpu_gpu_
                                        const cogpu_request *request) {
     if (!is_all_valid(reading))
         TRY(check_codec(reading->plan.storage, &reading->error));
-    if (is_all_valid(reading) || is_planar_cmyk(reading, level) ||
+    if (is_all_valid(reading) || has_bands_apart(reading, level) ||
         !cogpu_gpu_reader_takes(reader, &reading->plan))
         return cogpu_read_by_host(reading, reader, request, &reading->error);
     reading->item->result.blocks = reading->plan.count;

@@ -186,8 +186,8 @@ cogpu_status cogpu_read_by_host(struct cogpu_reading *reading, cogpu_gpu_reader 
     uint64_t blocks = reading->plan.count;
     reading->plan.count = 0; /* there is nothing left for the device to do */
     const cogpu_storage *storage = reading->plan.storage;
-    bool has_bands_apart = storage->planes > 1 && storage->colour == COGPU_FROM_CMYK;
-    if (request->part == COGPU_PIXELS && cogpu_cpu_is_streamed(storage) && !has_bands_apart)
+    if (request->part == COGPU_PIXELS && cogpu_cpu_is_streamed(storage) &&
+        !cogpu_has_planar_colours(storage))
         return read_tall(reading, reader, request, blocks, error);
     reading->voids = NULL; /* which the host sees to */
     return read_swaths(reading, reader, *request, &reading->raster, error);

@@ -66,13 +66,14 @@ void cogpu_context_close_devices(cogpu_context *context);
 cogpu_gpu_memory cogpu_context_kept(cogpu_context *context, const cogpu_gpu_reader *reader);
 void cogpu_context_keep(cogpu_context *context, cogpu_gpu_reader *reader, cogpu_gpu_memory *memory);
 
-/* A part that only this room asks for: bands of planar CMYK, not turned into RGBA. */
+/* A part that only this room asks for: bands of planar CMYK or YCbCr, not converted. */
 #define COGPU_STORED ((cogpu_part)2)
 
-/* cmyk.c: RGBA from CMYK whose bands lie apart. */
-cogpu_status cogpu_read_planar_cmyk(const cogpu_file *file, const cogpu_request *request,
-                                    const cogpu_read_plan *plan, const cogpu_raster *raster,
-                                    cogpu_error *error);
+/* planar_colours.c: RGBA from CMYK and RGB from YCbCr whose bands lie apart. */
+bool cogpu_has_planar_colours(const cogpu_storage *storage);
+cogpu_status cogpu_read_planar_colours(const cogpu_file *file, const cogpu_request *request,
+                                       const cogpu_read_plan *plan, const cogpu_raster *raster,
+                                       cogpu_error *error);
 
 /* read.c: a raster without strides is packed. */
 cogpu_status cogpu_raster_set_strides(cogpu_raster *raster, cogpu_error *error);

@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Pixels of cyan, magenta, yellow and black into red, green, blue and an opaque alpha, in place. */
-void cogpu_cmyk_to_rgba(uint8_t *pixels, size_t count);
+/* Pixels of cyan, magenta, yellow and black into red, green, blue and an opaque alpha, in place.
+ * Pixels are `pixel_bytes` apart; samples after the fourth stay as they are. */
+void cogpu_cmyk_to_rgba(uint8_t *pixels, size_t count, size_t pixel_bytes);
 
 #endif

@@ -21,8 +21,8 @@ cogpu_ycbcr cogpu_ycbcr_default(void);
 /* Bytes of a block as it is stored; 0 where the format is not one that we read, or too large. */
 size_t cogpu_ycbcr_bytes(const cogpu_block_format *format);
 
-/* Data units of a block into width * height * 3 bytes of RGB. CORRUPT where `units` is too short.
- */
+/* Data units of a block into width * height * 3 bytes of RGB. `out` may be `units` where a unit is
+ * one pixel. CORRUPT where `units` is too short. */
 cogpu_status cogpu_ycbcr_unpack(const cogpu_block_format *format, const cogpu_ycbcr *ycbcr,
                                 const uint8_t *units, size_t unit_bytes, uint8_t *out,
                                 cogpu_error *error);

@@ -25,7 +25,7 @@ static const colours *colours_of(uint32_t photometric) {
         {RGB, 3, {"red", "green", "blue"}},
         {PALETTE, 1, {"palette"}},
         {SEPARATED, 4, {"cyan", "magenta", "yellow", "black"}},
-        {YCBCR, 3, {"red", "green", "blue"}}, /* decoded to RGB */
+        {YCBCR, 3, {"Y", "Cb", "Cr"}},
         {CIELAB, 3, {"undefined", "undefined", "undefined"}},
     };
     static const colours unknown = {0};
@@ -66,8 +66,11 @@ static uint32_t first_extra_band(const colours *known, uint32_t bands, uint32_t 
 static void set_colours(const cogpu_storage *storage, const uint16_t *extras, uint32_t count,
                         cogpu_image *info, cogpu_band *bands) {
     static const colours from_cmyk = {SEPARATED, 4, {"red", "green", "blue", "alpha"}};
-    const colours *known =
-        storage->colour == COGPU_FROM_CMYK ? &from_cmyk : colours_of(storage->photometric);
+    const colours *known = colours_of(storage->photometric);
+    if (storage->colour == COGPU_FROM_CMYK)
+        known = &from_cmyk;
+    if (cogpu_storage_is_rgb_of_ycbcr(storage))
+        known = colours_of(RGB);
     if (known->count == 1)
         known = colours_of(info->palette ? PALETTE : MIN_IS_BLACK);
     uint32_t first = first_extra_band(known, storage->bands, count);
@@ -90,9 +93,10 @@ static cogpu_status read_colours(const cogpu_tiff *tiff, const cogpu_storage *st
     TRY(cogpu_values_shorts(tiff, storage->directory, TAG_EXTRA_SAMPLES, arena, &extras, &count,
                             warning, error));
     uint32_t known = colours_of(storage->photometric)->count;
-    if (count && known && storage->bands != known + count)
+    uint32_t samples = storage->planes > 1 ? storage->planes : storage->format.samples;
+    if (count && known && samples != known + count)
         cogpu_warn(arena, warning, "ExtraSamples has %u values for %u bands of %u colours", count,
-                   storage->bands, known);
+                   samples, known);
     set_colours(storage, extras, count, info, bands);
     return COGPU_OK;
 }

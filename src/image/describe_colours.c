@@ -46,11 +46,18 @@ static cogpu_photometric default_of(const cogpu_profile *profile, uint32_t compr
     return as_ycbcr ? COGPU_YCBCR : COGPU_RGB;
 }
 
+/* JPEG makes YCbCr of RGB. With other codecs samples are stored as they come: of 8 bits readers
+ * would take them for converted and convert them back. */
 static cogpu_status check_ycbcr(const cogpu_profile *profile, uint32_t compression,
                                 cogpu_error *error) {
-    if (compression != COMPRESSION_JPEG)
+    if (compression != COMPRESSION_JPEG && cogpu_type_bytes(profile->type) == 1)
         return cogpu_fail(error, COGPU_ARGUMENT,
-                          "COGPU_YCBCR goes with the codec \"jpeg\" alone; ask for COGPU_RGB");
+                          "COGPU_YCBCR of 8 bits goes with the codec \"jpeg\" alone; ask for "
+                          "COGPU_RGB");
+    if (compression != COMPRESSION_JPEG)
+        return profile->bands == 3
+                   ? COGPU_OK
+                   : cogpu_fail(error, COGPU_ARGUMENT, "COGPU_YCBCR needs exactly 3 bands");
     if (profile->type != COGPU_U8 || profile->bands != 3 || profile->planar)
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "COGPU_YCBCR needs exactly 3 bands of uint8 that are not planar");
@@ -69,10 +76,9 @@ static cogpu_status check_palette(const cogpu_profile *profile, uint32_t compres
     if (!profile->palette || !profile->palette_entries)
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "COGPU_PALETTE needs a palette of at least one entry");
-    if (profile->bands != 1 || (profile->type != COGPU_U8 && profile->type != COGPU_U16))
-        return cogpu_fail(error, COGPU_ARGUMENT,
-                          "a palette needs one band of uint8 or uint16, not %u of %s",
-                          profile->bands, cogpu_type_name(profile->type));
+    if (profile->type != COGPU_U8 && profile->type != COGPU_U16)
+        return cogpu_fail(error, COGPU_ARGUMENT, "a palette needs bands of uint8 or uint16, not %s",
+                          cogpu_type_name(profile->type));
     if (profile->palette_entries > room)
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "the palette has %u entries; samples have values for %u at most",
@@ -144,10 +150,14 @@ static cogpu_status add_extras(const cogpu_profile *profile, uint32_t coloured, 
     return cogpu_tag_add(list, arena, TAG_EXTRA_SAMPLES, TYPE_SHORT, count, extras, error);
 }
 
-/* Colours at half the resolution, over the whole range of a byte: JPEG's usual ones. */
-static cogpu_status add_ycbcr(cogpu_arena *arena, cogpu_tag_list *list, cogpu_error *error) {
-    static const uint16_t subsampling[2] = {2, 2};
+/* JPEG: colours at half the resolution, over the whole range of a byte, as is usual. Else each
+ * pixel has its own. */
+static cogpu_status add_ycbcr(uint32_t compression, cogpu_arena *arena, cogpu_tag_list *list,
+                              cogpu_error *error) {
+    static const uint16_t subsampling[2] = {2, 2}, whole[2] = {1, 1};
     static const uint32_t black_and_white[12] = {0, 1, 255, 1, 128, 1, 255, 1, 128, 1, 255, 1};
+    if (compression != COMPRESSION_JPEG)
+        return cogpu_tag_add(list, arena, TAG_YCBCR_SUBSAMPLING, TYPE_SHORT, 2, whole, error);
     TRY(cogpu_tag_add(list, arena, TAG_YCBCR_SUBSAMPLING, TYPE_SHORT, 2, subsampling, error));
     return cogpu_tag_add(list, arena, TAG_REFERENCE_BLACK_WHITE, TYPE_RATIONAL, 6, black_and_white,
                          error);
@@ -163,6 +173,6 @@ cogpu_status cogpu_describe_colours(const cogpu_profile *profile, uint32_t compr
     if (chosen->asked == COGPU_PALETTE)
         TRY(add_palette(profile, arena, list, error));
     if (chosen->asked == COGPU_YCBCR)
-        TRY(add_ycbcr(arena, list, error));
+        TRY(add_ycbcr(compression, arena, list, error));
     return add_extras(profile, chosen->bands, arena, list, error);
 }

@@ -247,7 +247,7 @@ static bool is_ours(uint32_t id) {
     static const id_range ours[] = {
         {254, 259},     {262, 262},     {266, 266},     {270, 270},     {273, 273},
         {277, 281},     {284, 284},     {292, 293},     {317, 317},     {320, 320},
-        {322, 325},     {338, 339},     {347, 347},     {512, 521},     {529, 532},
+        {322, 325},     {338, 339},     {347, 347},     {512, 521},     {530, 531},
         {559, 559},     {32995, 32998}, {33550, 33550}, {33920, 33920}, {33922, 33922},
         {34264, 34264}, {34735, 34737}, {42112, 42113}, {50674, 50674}, {50844, 50844}};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
@@ -272,12 +272,20 @@ static bool is_of_each_band(uint32_t id) {
     return id == S_MIN_SAMPLE_VALUE || id == S_MAX_SAMPLE_VALUE;
 }
 
-static cogpu_status check_tag(const cogpu_extra_tag *tag, uint32_t bands, cogpu_error *error) {
+/* Of YCbCr that is stored as it comes, the caller may say what it means. */
+static bool is_of_jpeg(const cogpu_profile *profile, uint32_t id) {
+    bool is_meaning = id == TAG_YCBCR_COEFFICIENTS || id == TAG_REFERENCE_BLACK_WHITE;
+    return is_meaning && (profile->photometric != COGPU_YCBCR ||
+                          (profile->codec && strcmp(profile->codec, "jpeg") == 0));
+}
+
+static cogpu_status check_tag(const cogpu_profile *profile, const cogpu_extra_tag *tag,
+                              cogpu_error *error) {
     uint64_t bytes, width = cogpu_tiff_type_bytes(tag->type);
     if (tag->id > UINT16_MAX)
         return cogpu_fail(error, COGPU_ARGUMENT, "there is no tag %u; they go from 0 to 65535",
                           tag->id);
-    if (is_ours(tag->id))
+    if (is_ours(tag->id) || is_of_jpeg(profile, tag->id))
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "tag %u (%s) is made by the writer; set what it says in the profile",
                           tag->id, cogpu_tag_name(tag->id));
@@ -291,9 +299,9 @@ static cogpu_status check_tag(const cogpu_extra_tag *tag, uint32_t bands, cogpu_
                           tag->id, tag->type);
     if (!tag->count || !tag->values)
         return cogpu_fail(error, COGPU_ARGUMENT, "tag %u has no values", tag->id);
-    if (is_of_each_band(tag->id) && tag->count != bands)
+    if (is_of_each_band(tag->id) && tag->count != profile->bands)
         return cogpu_fail(error, COGPU_ARGUMENT, "tag %u (%s) has a value for each of %u bands",
-                          tag->id, cogpu_tag_name(tag->id), bands);
+                          tag->id, cogpu_tag_name(tag->id), profile->bands);
     if (!checked_mul(tag->count, width, &bytes) || bytes > UINT32_MAX)
         return cogpu_fail(error, COGPU_ARGUMENT, "tag %u has more than 4 GiB of values", tag->id);
     if (tag->type == TYPE_ASCII && ((const char *)tag->values)[tag->count - 1] != '\0')
@@ -310,7 +318,7 @@ static cogpu_status add_extra_tags(const cogpu_profile *profile, cogpu_arena *ar
                           profile->tag_count);
     for (uint32_t i = 0; i < profile->tag_count; i++) {
         const cogpu_extra_tag *tag = &profile->tags[i];
-        TRY(check_tag(tag, profile->bands, error));
+        TRY(check_tag(profile, tag, error));
         TRY(cogpu_tag_add(list, arena, (uint16_t)tag->id, (uint16_t)tag->type, tag->count,
                           tag->values, error));
     }

@@ -21,18 +21,19 @@ typedef struct cogpu_span {
 typedef struct cogpu_storage {
     const cogpu_tiff *tiff;
     uint32_t directory;
-    uint32_t width, height, bands;
+    uint32_t width, height;
+    uint32_t bands; /* that a read returns: RGBA from CMYK has 4, whatever is stored */
     cogpu_layout layout;
     uint32_t block_width, block_height; /* strips are as wide as the image */
     uint32_t across, down;              /* blocks of one plane */
-    uint32_t planes;                    /* bands in a planar file, else 1 */
+    uint32_t planes;                    /* stored samples of a pixel in a planar file, else 1 */
     uint64_t blocks;                    /* across * down * planes */
     cogpu_type type;
     uint32_t bits, sample_format;
     uint32_t predictor, photometric, orientation;
     bool big_endian;              /* samples have to be swapped after decoding */
     const cogpu_codec_row *codec; /* NULL for an unknown number */
-    cogpu_colour colour;          /* planar CMYK is converted by api/cmyk.c, all else in restore */
+    cogpu_colour colour;          /* planar: api/planar_colours.c; chunky: cpu_decode.c, restore */
     cogpu_ycbcr ycbcr;            /* for COGPU_FROM_YCBCR */
     cogpu_block_format format;    /* of a full block */
     size_t block_bytes;           /* of a full decoded block, all slices of a volume's tile */
@@ -79,9 +80,10 @@ typedef struct cogpu_picture {
     cogpu_validity unmasked; /* what tells valid pixels of levels without a mask */
 } cogpu_picture;
 
-/* storage.c: the directory's structure, checked as a whole. */
+/* storage.c: the directory's structure, checked as a whole. Tags that have a default are named in
+ * *warning where they are unsound, and the default is used. */
 cogpu_status cogpu_storage_read(const cogpu_tiff *tiff, uint32_t directory, cogpu_arena *arena,
-                                cogpu_storage *storage, cogpu_error *error);
+                                cogpu_storage *storage, const char **warning, cogpu_error *error);
 
 /* locate.c: the spans of blocks first .. first+count-1. */
 cogpu_status cogpu_storage_locate(const cogpu_storage *storage, uint64_t first, uint32_t count,
@@ -91,6 +93,11 @@ cogpu_status cogpu_storage_locate(const cogpu_storage *storage, uint64_t first, 
 cogpu_status cogpu_old_jpeg_read(cogpu_storage *storage, cogpu_arena *arena, cogpu_error *error);
 /* Rows that a block holds: the last strip may have fewer. */
 uint32_t cogpu_storage_rows(const cogpu_storage *storage, uint64_t index);
+
+/* Whether blocks are data units of YCbCr (codec/ycbcr.h) rather than rows of samples. */
+bool cogpu_storage_has_units(const cogpu_storage *storage);
+/* Whether YCbCr reaches the caller as RGB, converted here or by the JPEG codec. */
+bool cogpu_storage_is_rgb_of_ycbcr(const cogpu_storage *storage);
 
 /* Bytes of the unit that byte order applies to; 1 for packed depths, which are streams of bits with
  * the most significant first. */

@@ -35,7 +35,7 @@ static uint64_t size_from_leader(const cogpu_storage *storage, uint64_t offset) 
 }
 
 static bool is_plain(const cogpu_storage *storage) {
-    return storage->format.compression == COMPRESSION_NONE && storage->colour != COGPU_FROM_YCBCR;
+    return storage->format.compression == COMPRESSION_NONE && !cogpu_storage_has_units(storage);
 }
 
 /* Bytes of a block by its size in pixels, or by what is left of the file; 0 where nobody can tell.

@@ -102,7 +102,7 @@ static cogpu_status cast_directories(struct cast *cast, const cogpu_tiff *tiff, 
         member->external = external;
         member->owner = owner;
         cogpu_status status =
-            cogpu_storage_read(tiff, i, cast->arena, &member->storage, cast->error);
+            cogpu_storage_read(tiff, i, cast->arena, &member->storage, &cast->warning, cast->error);
         bool needed = i == 0 && !external;
         if (status != COGPU_OK && (needed || status == COGPU_MEMORY || status == COGPU_IO)) {
             cogpu_error_place(cast->error, i, -1,
@@ -275,6 +275,8 @@ cogpu_status cogpu_pictures_read(const cogpu_tiff *tiff, const cogpu_tiff *overv
     TRY(cogpu_arena_take(arena, members, sizeof *cast.image, &cast.image, error));
     TRY(cogpu_arena_take(arena, members, sizeof *cast.last, &cast.last, error));
     TRY(cast_directories(&cast, tiff, false));
+    if (cast.images == 0) /* a mask without an image is one to look at, as GDAL has it */
+        found(&cast, &cast.members[0]);
     if (overviews)
         TRY(cast_directories(&cast, overviews, true));
     TRY(check_bands(&cast, tiff));

@@ -7,11 +7,41 @@
 
 #include "base/bytes.h"
 #include "base/checked.h"
+#include "image/values.h"
 
 #include <string.h>
 
 enum { FORMAT_UINT = 1, FORMAT_INT, FORMAT_FLOAT, FORMAT_VOID, FORMAT_COMPLEX_INT, FORMAT_COMPLEX };
 enum { PHOTOMETRIC_CMYK = 5, PHOTOMETRIC_YCBCR = 6, SIDE_MAX = INT32_MAX };
+enum { RGB_BANDS = 3, RGBA_BANDS = 4 };
+
+/* Where tags that a file can do without are complained of. */
+struct notes {
+    cogpu_arena *arena;
+    const char **warning;
+};
+
+/* One number up to `most` of a tag that has a default. */
+static cogpu_status optional_whole(const cogpu_storage *storage, const struct notes *notes,
+                                   uint16_t tag, uint32_t most, uint32_t fallback, uint32_t *value,
+                                   cogpu_error *error) {
+    *value = fallback;
+    return cogpu_values_wholes(storage->tiff, storage->directory, tag, 1, most, notes->arena, value,
+                               notes->warning, error);
+}
+
+/* The same of a tag of which only first .. last mean something. */
+static cogpu_status optional_choice(const cogpu_storage *storage, const struct notes *notes,
+                                    uint16_t tag, uint32_t first, uint32_t last, uint32_t fallback,
+                                    uint32_t *value, cogpu_error *error) {
+    TRY(optional_whole(storage, notes, tag, UINT16_MAX, fallback, value, error));
+    if (*value >= first && *value <= last)
+        return COGPU_OK;
+    cogpu_warn(notes->arena, notes->warning, "%s %u of directory %u means nothing; %u is used",
+               cogpu_tag_name(tag), *value, storage->directory, fallback);
+    *value = fallback;
+    return COGPU_OK;
+}
 
 /* One value that all bands share. The tag may state it once or once a band. */
 static cogpu_status shared_value(const cogpu_tiff *tiff, uint32_t directory, uint16_t tag,
@@ -148,113 +178,127 @@ static cogpu_status read_grid(cogpu_storage *storage, cogpu_error *error) {
     return COGPU_OK;
 }
 
-static cogpu_status read_predictor(cogpu_storage *storage, cogpu_error *error) {
-    uint64_t predictor = 1;
+static cogpu_status read_predictor(cogpu_storage *storage, const struct notes *notes,
+                                   cogpu_error *error) {
+    uint32_t predictor = 1;
     /* With other codecs the tag means nothing. */
     if (storage->codec && storage->codec->takes_predictor)
-        TRY(cogpu_tiff_u64(storage->tiff, storage->directory, TAG_PREDICTOR, 1, &predictor, error));
+        TRY(optional_whole(storage, notes, TAG_PREDICTOR, UINT16_MAX, 1, &predictor, error));
     uint32_t bits = storage->bits;
     bool whole = bits == 8 || bits == 16 || bits == 32 || bits == 64;
     bool is_float = storage->sample_format == FORMAT_FLOAT;
     if (predictor < 1 || predictor > 3)
-        return cogpu_fail(error, COGPU_UNSUPPORTED, "predictor %llu is not supported",
-                          (unsigned long long)predictor);
+        return cogpu_fail(error, COGPU_UNSUPPORTED, "predictor %u is not supported", predictor);
     if ((predictor == 2 && !whole) || (predictor == 3 && !is_float))
         return cogpu_fail(error, COGPU_CORRUPT,
-                          "predictor %llu does not go with samples of %u bits and format %u",
-                          (unsigned long long)predictor, bits, storage->sample_format);
-    storage->predictor = (uint32_t)predictor;
+                          "predictor %u does not go with samples of %u bits and format %u",
+                          predictor, bits, storage->sample_format);
+    storage->predictor = predictor;
     return COGPU_OK;
 }
 
-/* Tag 347, which the JPEG blocks of the directory share. */
-static cogpu_status read_jpeg_tables(cogpu_storage *storage, cogpu_arena *arena,
+/* Tag 347, which the JPEG blocks of the directory share. Blocks that need it will say so. */
+static cogpu_status read_jpeg_tables(cogpu_storage *storage, const struct notes *notes,
                                      cogpu_error *error) {
-    const cogpu_entry *entry = cogpu_tiff_find(storage->tiff, storage->directory, TAG_JPEG_TABLES);
-    if (!entry || storage->format.compression != COMPRESSION_JPEG)
-        return COGPU_OK;
     const char *tables = NULL;
-    TRY(cogpu_tiff_text(storage->tiff, storage->directory, TAG_JPEG_TABLES, arena, &tables, error));
-    storage->format.jpeg_tables = (const uint8_t *)tables;
-    storage->format.jpeg_table_bytes = (size_t)entry->count;
-    return COGPU_OK;
-}
-
-static cogpu_status optional_floats(const cogpu_storage *storage, uint16_t tag, uint32_t count,
-                                    float *values, cogpu_error *error) {
-    const cogpu_entry *entry = cogpu_tiff_find(storage->tiff, storage->directory, tag);
-    double numbers[6];
-    if (!entry)
+    uint32_t bytes = 0;
+    if (storage->format.compression != COMPRESSION_JPEG)
         return COGPU_OK;
-    TRY(cogpu_tiff_doubles(storage->tiff, entry, 0, count, numbers, error));
-    for (uint32_t i = 0; i < count; i++)
-        values[i] = (float)numbers[i];
+    TRY(cogpu_values_chars(storage->tiff, storage->directory, TAG_JPEG_TABLES, notes->arena,
+                           &tables, &bytes, notes->warning, error));
+    storage->format.jpeg_tables = (const uint8_t *)tables;
+    storage->format.jpeg_table_bytes = bytes;
     return COGPU_OK;
 }
 
-/* YCbCr that JPEG does not convert itself, and how many pixels share a colour in it. */
-static cogpu_status read_ycbcr(cogpu_storage *storage, cogpu_error *error) {
+/* YCbCr that JPEG does not convert itself, and how many pixels share a colour in it. GDAL converts
+ * samples of 8 bits, signed or not, and returns wider ones as stored. */
+static cogpu_status read_ycbcr(cogpu_storage *storage, const struct notes *notes,
+                               cogpu_error *error) {
+    const cogpu_tiff *tiff = storage->tiff;
     cogpu_block_format *format = &storage->format;
-    uint64_t ratio[2] = {2, 2};
-    const cogpu_entry *entry =
-        cogpu_tiff_find(storage->tiff, storage->directory, TAG_YCBCR_SUBSAMPLING);
-    if (entry)
-        TRY(cogpu_tiff_u64s(storage->tiff, entry, 0, 2, ratio, error));
+    uint32_t ratio[2] = {2, 2};
+    TRY(cogpu_values_wholes(tiff, storage->directory, TAG_YCBCR_SUBSAMPLING, 2, UINT16_MAX,
+                            notes->arena, ratio, notes->warning, error));
     if (storage->codec && storage->codec->holds_numbers)
         ratio[0] = ratio[1] = 1;
     for (int i = 0; i < 2; i++)
         if (ratio[i] != 1 && ratio[i] != 2 && ratio[i] != 4)
-            return cogpu_fail(error, COGPU_CORRUPT, "YCbCrSubSampling %llu is not 1, 2 or 4",
-                              (unsigned long long)ratio[i]);
-    if (storage->predictor != 1)
-        return cogpu_fail(error, COGPU_UNSUPPORTED, "YCbCr with a predictor is not supported");
-    format->subsampling_x = (uint32_t)ratio[0];
-    format->subsampling_y = (uint32_t)ratio[1];
+            return cogpu_fail(error, COGPU_CORRUPT, "YCbCrSubSampling %u is not 1, 2 or 4",
+                              ratio[i]);
+    format->subsampling_x = ratio[0];
+    format->subsampling_y = ratio[1];
+    if (storage->bits != 8)
+        return COGPU_OK;
     storage->colour = COGPU_FROM_YCBCR;
+    storage->type = COGPU_U8;
     storage->ycbcr = cogpu_ycbcr_default();
-    TRY(optional_floats(storage, TAG_YCBCR_COEFFICIENTS, 3, storage->ycbcr.luma, error));
-    return optional_floats(storage, TAG_REFERENCE_BLACK_WHITE, 6, storage->ycbcr.reference, error);
+    TRY(cogpu_values_floats(tiff, storage->directory, TAG_YCBCR_COEFFICIENTS, 3, notes->arena,
+                            storage->ycbcr.luma, notes->warning, error));
+    return cogpu_values_floats(tiff, storage->directory, TAG_REFERENCE_BLACK_WHITE, 6, notes->arena,
+                               storage->ycbcr.reference, notes->warning, error);
 }
 
-/* Which colours are not returned as stored: GDAL's rules. */
-static cogpu_status read_colour(cogpu_storage *storage, cogpu_error *error) {
-    bool bytes = storage->type == COGPU_U8 && storage->bits == 8;
-    storage->format.subsampling_x = storage->format.subsampling_y = 1;
-    if (bytes && storage->photometric == PHOTOMETRIC_CMYK && storage->bands == 4)
-        storage->colour = COGPU_FROM_CMYK;
-    bool is_ycbcr = storage->photometric == PHOTOMETRIC_YCBCR ||
-                    storage->format.compression == COMPRESSION_APERIO_YCBCR;
-    if (bytes && is_ycbcr && storage->bands == 3 && storage->planes == 1 &&
-        storage->format.compression != COMPRESSION_JPEG)
-        return read_ycbcr(storage, error);
+/* Inks of 8 bits, signed or not, become RGBA of the first four, unless InkSet says that they are
+ * not cyan, magenta, yellow and black. */
+static cogpu_status read_cmyk(cogpu_storage *storage, const struct notes *notes,
+                              cogpu_error *error) {
+    enum { INK_SET_CMYK = 1 };
+    uint32_t ink_set;
+    TRY(optional_whole(storage, notes, TAG_INK_SET, UINT16_MAX, INK_SET_CMYK, &ink_set, error));
+    if (storage->bits != 8 || storage->bands < RGBA_BANDS || ink_set != INK_SET_CMYK)
+        return COGPU_OK;
+    storage->colour = COGPU_FROM_CMYK;
+    storage->type = COGPU_U8;
+    storage->bands = RGBA_BANDS;
     return COGPU_OK;
 }
 
-static cogpu_status read_codec_tags(cogpu_storage *storage, cogpu_arena *arena,
+/* Which colours are not returned as stored: GDAL's rules. */
+static cogpu_status read_colour(cogpu_storage *storage, const struct notes *notes,
+                                cogpu_error *error) {
+    storage->format.subsampling_x = storage->format.subsampling_y = 1;
+    storage->format.samples = storage->planes > 1 ? 1 : storage->bands;
+    if (storage->photometric == PHOTOMETRIC_CMYK)
+        return read_cmyk(storage, notes, error);
+    bool is_ycbcr = storage->photometric == PHOTOMETRIC_YCBCR ||
+                    storage->format.compression == COMPRESSION_APERIO_YCBCR;
+    if (is_ycbcr && storage->bands == RGB_BANDS && storage->format.compression != COMPRESSION_JPEG)
+        return read_ycbcr(storage, notes, error);
+    return COGPU_OK;
+}
+
+bool cogpu_storage_has_units(const cogpu_storage *storage) {
+    return storage->colour == COGPU_FROM_YCBCR && storage->planes == 1;
+}
+
+bool cogpu_storage_is_rgb_of_ycbcr(const cogpu_storage *storage) {
+    bool by_jpeg = storage->format.compression == COMPRESSION_JPEG && storage->planes == 1 &&
+                   storage->bands == RGB_BANDS;
+    return storage->photometric == PHOTOMETRIC_YCBCR &&
+           (by_jpeg || storage->colour == COGPU_FROM_YCBCR);
+}
+
+static cogpu_status read_codec_tags(cogpu_storage *storage, const struct notes *notes,
                                     cogpu_error *error) {
-    const cogpu_tiff *tiff = storage->tiff;
     cogpu_block_format *format = &storage->format;
-    uint64_t fill_order, t4_options = 0;
-    TRY(cogpu_tiff_u64(tiff, storage->directory, TAG_FILL_ORDER, 1, &fill_order, error));
-    format->fill_order = fill_order == 2 ? 2 : 1;
+    uint32_t lerc[2] = {0}; /* version, packing */
+    TRY(optional_choice(storage, notes, TAG_FILL_ORDER, 1, 2, 1, &format->fill_order, error));
     if (format->compression == COMPRESSION_CCITT_G3)
-        TRY(cogpu_tiff_u64(tiff, storage->directory, TAG_T4_OPTIONS, 0, &t4_options, error));
-    format->t4_options = (uint32_t)t4_options;
-    const cogpu_entry *lerc = cogpu_tiff_find(tiff, storage->directory, TAG_LERC_PARAMETERS);
-    if (format->compression == COMPRESSION_LERC && lerc) {
-        uint64_t parameters[2];
-        TRY(cogpu_tiff_u64s(tiff, lerc, 0, 2, parameters, error));
-        format->lerc_packing = (uint32_t)parameters[1];
-    }
-    TRY(read_jpeg_tables(storage, arena, error));
-    return read_colour(storage, error);
+        TRY(optional_whole(storage, notes, TAG_T4_OPTIONS, UINT32_MAX, 0, &format->t4_options,
+                           error));
+    if (format->compression == COMPRESSION_LERC)
+        TRY(cogpu_values_wholes(storage->tiff, storage->directory, TAG_LERC_PARAMETERS, 2,
+                                UINT32_MAX, notes->arena, lerc, notes->warning, error));
+    format->lerc_packing = lerc[1];
+    TRY(read_jpeg_tables(storage, notes, error));
+    return read_colour(storage, notes, error);
 }
 
 static cogpu_status size_of_block(cogpu_storage *storage, cogpu_error *error) {
     cogpu_block_format *format = &storage->format;
     format->width = storage->block_width;
     format->height = storage->block_height;
-    format->samples = storage->planes > 1 ? 1 : storage->bands;
     format->bits = storage->bits;
     format->type = storage->type;
     format->photometric = storage->photometric;
@@ -272,8 +316,10 @@ static cogpu_status size_of_block(cogpu_storage *storage, cogpu_error *error) {
 /* Tiles of a volume hold several slices, of which the first is the image, as GDAL has it. */
 static cogpu_status read_depth(cogpu_storage *storage, cogpu_error *error) {
     uint64_t depth, block_bytes;
+    if (storage->layout != COGPU_TILES)
+        return COGPU_OK;
     TRY(cogpu_tiff_u64(storage->tiff, storage->directory, TAG_TILE_DEPTH, 1, &depth, error));
-    if (storage->layout != COGPU_TILES || depth <= 1)
+    if (depth <= 1)
         return COGPU_OK;
     if (!checked_mul(storage->block_bytes, depth, &block_bytes) || block_bytes > INT64_MAX)
         return cogpu_fail(error, COGPU_LIMIT, "tiles with a depth of %llu are too large",
@@ -293,24 +339,24 @@ static const cogpu_entry *either(const cogpu_storage *storage, uint16_t tiles, u
 }
 
 cogpu_status cogpu_storage_read(const cogpu_tiff *tiff, uint32_t directory, cogpu_arena *arena,
-                                cogpu_storage *storage, cogpu_error *error) {
-    uint64_t compression, photometric, orientation;
+                                cogpu_storage *storage, const char **warning, cogpu_error *error) {
+    const struct notes notes = {arena, warning};
+    uint64_t compression;
     *storage = (cogpu_storage){.tiff = tiff, .directory = directory};
     TRY(read_size(storage, error));
     TRY(read_samples(storage, error));
     TRY(shared_value(tiff, directory, TAG_COMPRESSION, storage->bands, COMPRESSION_NONE,
                      &compression, error));
-    TRY(cogpu_tiff_u64(tiff, directory, TAG_PHOTOMETRIC, 1, &photometric, error));
-    TRY(cogpu_tiff_u64(tiff, directory, TAG_ORIENTATION, 1, &orientation, error));
+    TRY(optional_whole(storage, &notes, TAG_PHOTOMETRIC, UINT16_MAX, 1, &storage->photometric,
+                       error));
+    TRY(optional_choice(storage, &notes, TAG_ORIENTATION, 1, 8, 1, &storage->orientation, error));
     storage->format.compression = (uint32_t)compression;
-    storage->photometric = (uint32_t)photometric;
-    storage->orientation = orientation >= 1 && orientation <= 8 ? (uint32_t)orientation : 1;
     storage->codec = cogpu_codec_find(storage->format.compression);
     storage->big_endian =
         storage->codec && storage->codec->holds_numbers ? COGPU_HOST_BIG_ENDIAN : tiff->big_endian;
     TRY(read_grid(storage, error));
-    TRY(read_predictor(storage, error));
-    TRY(read_codec_tags(storage, arena, error));
+    TRY(read_predictor(storage, &notes, error));
+    TRY(read_codec_tags(storage, &notes, error));
     TRY(size_of_block(storage, error));
     TRY(read_depth(storage, error));
     storage->offsets = either(storage, TAG_TILE_OFFSETS, TAG_STRIP_OFFSETS);

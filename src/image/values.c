@@ -98,6 +98,74 @@ cogpu_status cogpu_values_shorts(const cogpu_tiff *tiff, uint32_t directory, uin
     return COGPU_OK;
 }
 
+/* ---- tags with a default -------------------------------------------------------------------- */
+
+/* Values that such a tag has at most. */
+enum { FIXED_MAX = 6 };
+
+static bool is_whole_type(uint16_t type) {
+    return type == TYPE_BYTE || type == TYPE_SHORT || type == TYPE_LONG || type == TYPE_LONG8 ||
+           type == TYPE_SBYTE || type == TYPE_SSHORT || type == TYPE_SLONG || type == TYPE_SLONG8;
+}
+
+static bool is_number_type(uint16_t type) {
+    return is_whole_type(type) || type == TYPE_RATIONAL || type == TYPE_SRATIONAL ||
+           type == TYPE_FLOAT || type == TYPE_DOUBLE;
+}
+
+static void warn_default(const cogpu_entry *entry, uint32_t directory, uint32_t count,
+                         cogpu_arena *arena, const char **warning) {
+    cogpu_warn(arena, warning,
+               "%s of directory %u (%llu values of type %u) is not the %u number%s that it should "
+               "be; its default is used",
+               cogpu_tag_name(entry->tag), directory, (unsigned long long)entry->count, entry->type,
+               count, count == 1 ? "" : "s");
+}
+
+cogpu_status cogpu_values_wholes(const cogpu_tiff *tiff, uint32_t directory, uint16_t tag,
+                                 uint32_t count, uint32_t most, cogpu_arena *arena,
+                                 uint32_t *values, const char **warning, cogpu_error *error) {
+    const cogpu_entry *entry = cogpu_tiff_find(tiff, directory, tag);
+    uint64_t found[FIXED_MAX];
+    if (!entry)
+        return COGPU_OK;
+    bool is_sound = entry->count == count && is_whole_type(entry->type);
+    cogpu_status status =
+        is_sound ? cogpu_tiff_u64s(tiff, entry, 0, count, found, error) : COGPU_OK;
+    if (status != COGPU_OK && !is_soft(status))
+        return status;
+    is_sound = is_sound && status == COGPU_OK;
+    cogpu_error_clear(error);
+    for (uint32_t i = 0; is_sound && i < count; i++)
+        is_sound = found[i] <= most;
+    if (!is_sound)
+        warn_default(entry, directory, count, arena, warning);
+    for (uint32_t i = 0; is_sound && i < count; i++)
+        values[i] = (uint32_t)found[i];
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_values_floats(const cogpu_tiff *tiff, uint32_t directory, uint16_t tag,
+                                 uint32_t count, cogpu_arena *arena, float *values,
+                                 const char **warning, cogpu_error *error) {
+    const cogpu_entry *entry = cogpu_tiff_find(tiff, directory, tag);
+    double found[FIXED_MAX];
+    if (!entry)
+        return COGPU_OK;
+    bool is_sound = entry->count == count && is_number_type(entry->type);
+    cogpu_status status =
+        is_sound ? cogpu_tiff_doubles(tiff, entry, 0, count, found, error) : COGPU_OK;
+    if (status != COGPU_OK && !is_soft(status))
+        return status;
+    is_sound = is_sound && status == COGPU_OK;
+    cogpu_error_clear(error);
+    if (!is_sound)
+        warn_default(entry, directory, count, arena, warning);
+    for (uint32_t i = 0; is_sound && i < count; i++)
+        values[i] = (float)found[i];
+    return COGPU_OK;
+}
+
 cogpu_status cogpu_values_chars(const cogpu_tiff *tiff, uint32_t directory, uint16_t tag,
                                 cogpu_arena *arena, const char **values, uint32_t *count,
                                 const char **warning, cogpu_error *error) {

@@ -12,6 +12,16 @@ cogpu_status cogpu_values_doubles(const cogpu_tiff *tiff, uint32_t directory, ui
 cogpu_status cogpu_values_shorts(const cogpu_tiff *tiff, uint32_t directory, uint16_t tag,
                                  cogpu_arena *arena, const uint16_t **values, uint32_t *count,
                                  const char **warning, cogpu_error *error);
+/* The `count` numbers of a tag that has a default, which is in `values` already and stays there
+ * where the tag is absent. So it does where the tag holds another number of values, is of a type
+ * that libtiff does not take for it, or holds a number beyond `most`: then it is named in *warning.
+ */
+cogpu_status cogpu_values_wholes(const cogpu_tiff *tiff, uint32_t directory, uint16_t tag,
+                                 uint32_t count, uint32_t most, cogpu_arena *arena,
+                                 uint32_t *values, const char **warning, cogpu_error *error);
+cogpu_status cogpu_values_floats(const cogpu_tiff *tiff, uint32_t directory, uint16_t tag,
+                                 uint32_t count, cogpu_arena *arena, float *values,
+                                 const char **warning, cogpu_error *error);
 /* The characters of a tag, NULs among them. */
 cogpu_status cogpu_values_chars(const cogpu_tiff *tiff, uint32_t directory, uint16_t tag,
                                 cogpu_arena *arena, const char **values, uint32_t *count,

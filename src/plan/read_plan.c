@@ -11,7 +11,7 @@ enum { SLICE_BYTES = 1 << 20, RUN_BYTES = 1 << 20, GAP_BYTES = 4096 };
 /* Rows of a slice: all of a block that has to be decoded as a whole. */
 static uint32_t rows_of_slice(const cogpu_storage *storage) {
     size_t row_bytes = storage->format.row_bytes;
-    if (storage->format.compression != COMPRESSION_NONE || storage->colour == COGPU_FROM_YCBCR ||
+    if (storage->format.compression != COMPRESSION_NONE || cogpu_storage_has_units(storage) ||
         storage->block_bytes <= SLICE_BYTES)
         return storage->block_height;
     return row_bytes >= SLICE_BYTES ? 1 : (uint32_t)(SLICE_BYTES / row_bytes);

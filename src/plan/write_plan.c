@@ -462,7 +462,8 @@ cogpu_status cogpu_plan_write(const cogpu_profile *profile, cogpu_write_plan *pl
 void cogpu_plan_set_photometric(cogpu_write_plan *plan, uint32_t photometric) {
     cogpu_block_format *format = &plan->encoding.format;
     format->photometric = photometric;
-    format->subsampling_x = format->subsampling_y = photometric == COGPU_YCBCR ? 2 : 1;
+    bool shares_chroma = photometric == COGPU_YCBCR && plan->codec->compression == COMPRESSION_JPEG;
+    format->subsampling_x = format->subsampling_y = shares_chroma ? 2 : 1;
 }
 
 /* ---- blocks -------------------------------------------------------------------------------- */

@@ -20,6 +20,7 @@ from cogpu.lazy import Pixels
 from conftest import Pipe
 
 rasterio = pytest.importorskip("rasterio")
+tifffile = pytest.importorskip("tifffile")
 xr = pytest.importorskip("xarray")
 pytest.importorskip("rioxarray")
 from rasterio.transform import Affine  # noqa: E402
@@ -260,6 +261,43 @@ def test_photometric(tmp_path, photometric, bands, seen):
     with opened(tmp_path / "a.tif") as file:
         assert [meaning.name for meaning in file.colorinterp] == seen
         np.testing.assert_array_equal(file.read(), data)
+
+
+@pytest.mark.parametrize("photometric, dtype, bands", [
+    ("cielab", "uint8", 3), ("cielab", "uint16", 3), ("ycbcr", "uint16", 3), ("cmyk", "uint16", 4), ("miniswhite", "uint8", 1),
+    ("miniswhite", "uint8", 3), ("separated", "uint8", 4)])
+def test_colours_of_a_file_stay_what_they_are(tmp_path, photometric, dtype, bands):
+    """No samples of other colours come under RGB's name; what a read converts, InkSet 1 for one, is RGB."""
+    source, out = tmp_path / "a.tif", tmp_path / "b.tif"
+    kind = {"miniswhite": 0, "cmyk": 5, "separated": 5, "ycbcr": 6, "cielab": 8}[photometric]
+    tags = [(530, 3, 2, (1, 1))] if kind == 6 else [(332, 3, 1, 2)] if photometric == "separated" else []
+    data = noise((bands, 20, 30), dtype)
+    tifffile.imwrite(source, np.ascontiguousarray(data.transpose(1, 2, 0)), photometric="minisblack", planarconfig="contig",
+                     extratags=tags, metadata=None)
+    with tifffile.TiffFile(source, mode="r+") as file:
+        file.pages[0].tags[262].overwrite(kind)
+    read = cogpu.open_geotiff(source)
+    np.testing.assert_array_equal(read.values, data)
+    for chosen, expected in ((read, 1 if photometric == "separated" else kind),
+                             (read[::-1], kind if bands == 1 else 1)):
+        cogpu.to_geotiff(chosen, out)
+        with tifffile.TiffFile(out) as file:
+            assert file.pages[0].photometric == expected
+        np.testing.assert_array_equal(cogpu.open_geotiff(out).values, chosen.values)
+
+
+def test_palette_with_an_alpha_band(tmp_path):
+    data = noise((2, 20, 30), "uint8")
+    palette = [(257 * i, 0, 65535 - 257 * i) for i in range(256)]
+    array = xr.DataArray(data, dims=("band", "y", "x"), attrs={"colormap": palette})
+    cogpu.to_geotiff(array, tmp_path / "a.tif")
+    read = cogpu.open_geotiff(tmp_path / "a.tif")
+    cogpu.to_geotiff(read, tmp_path / "b.tif")
+    cogpu.to_geotiff(read[1:], tmp_path / "c.tif")
+    for name, seen in ("a", ["palette", "undefined"]), ("b", ["palette", "undefined"]), ("c", ["gray"]):
+        with opened(tmp_path / f"{name}.tif") as file:
+            assert [meaning.name for meaning in file.colorinterp] == seen
+            np.testing.assert_array_equal(file.read(), data[-file.count:])
 
 
 # ------------------------------------------------------------------------------------------------ COG

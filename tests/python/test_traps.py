@@ -719,10 +719,17 @@ def test_T058_subsampled_ycbcr_without_jpeg(ratio, codec, encode):
     assert judge.same(found, judge.read(data))
 
 
-@pytest.mark.parametrize("ratio", [[0, 0], [0, 1], [1, 0], [3, 1], [2], [65535, 65535]])
+@pytest.mark.parametrize("ratio", [[0, 0], [0, 1], [1, 0], [3, 1], [65535, 65535]])
 def test_T058_T215_impossible_subsampling(ratio):
     data = tb.image(np.zeros((3, 13, 21), "u1"), photometric=6, tags=tags((530, SHORT, ratio)))
     refused(data, CORRUPT, UNSUPPORTED)
+
+
+def test_T058_subsampling_of_one_number():
+    """It is left out, and the default holds: 2, 2."""
+    data = tb.image((np.arange(360) % 251).astype("u1").reshape(3, 12, 10),
+                    photometric=6, tags=tags((530, SHORT, [2])))
+    assert judge.same(pixels(data), judge.read(data))
 
 
 @pytest.mark.parametrize("orientation", [1, 2, 3, 4, 5, 6, 7, 8])

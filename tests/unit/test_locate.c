@@ -18,10 +18,11 @@ static cogpu_error error;
 static void finish(void) {
     cogpu_limits limits = cogpu_limits_complete(NULL);
     build_directory(&file, true);
+    const char *warning = NULL;
     cogpu_arena_open(&arena, 1 << 20);
     CHECK(cogpu_io_open_memory(file.bytes, file.size, &io, &error) == COGPU_OK);
     CHECK(cogpu_tiff_open(&tiff, io, &limits, &arena, &error) == COGPU_OK);
-    CHECK(cogpu_storage_read(&tiff, 0, &arena, &storage, &error) == COGPU_OK);
+    CHECK(cogpu_storage_read(&tiff, 0, &arena, &storage, &warning, &error) == COGPU_OK);
 }
 
 static void close_file(void) {

@@ -29,11 +29,12 @@ static cogpu_status finish_with(cogpu_limits limits) {
     cogpu_io *io = NULL;
     limits = cogpu_limits_complete(&limits);
     build_directory(&file, true);
+    const char *warning = NULL;
     cogpu_arena_open(&arena, 1 << 20);
     CHECK(cogpu_io_open_memory(file.bytes, file.size, &io, &error) == COGPU_OK);
     CHECK(cogpu_tiff_open(&tiff, io, &limits, &arena, &error) == COGPU_OK);
     cogpu_error_clear(&error);
-    cogpu_status status = cogpu_storage_read(&tiff, 0, &arena, &storage, &error);
+    cogpu_status status = cogpu_storage_read(&tiff, 0, &arena, &storage, &warning, &error);
     CHECK(status == error.status);
     cogpu_io_close(io);
     cogpu_arena_close(&arena);

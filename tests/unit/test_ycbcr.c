@@ -156,7 +156,7 @@ static void cmyk(void) {
     uint8_t pixels[] = {214, 66, 27, 76, 0, 0, 0, 0, 255, 255, 255, 0, 0, 0, 0, 255};
     static const uint8_t expected[] = {28, 132, 160, 255, 255, 255, 255, 255,
                                        0,  0,   0,   255, 0,   0,   0,   255};
-    cogpu_cmyk_to_rgba(pixels, 4);
+    cogpu_cmyk_to_rgba(pixels, 4, 4);
     CHECK(memcmp(pixels, expected, sizeof expected) == 0);
 }
 

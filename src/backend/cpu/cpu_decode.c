@@ -83,6 +83,13 @@ static cogpu_status decode_with(cogpu_seat *seat, const cogpu_storage *storage,
     return got < needed ? too_short(error, got, needed) : COGPU_OK;
 }
 
+/* Undoes predictor 2 over units of one pixel, three bytes. */
+static void sum_units(uint8_t *units, size_t row_bytes, uint32_t rows) {
+    for (uint32_t y = 0; y < rows; y++, units += row_bytes)
+        for (size_t i = 3; i < row_bytes; i++)
+            units[i] = (uint8_t)(units[i] + units[i - 3]);
+}
+
 /* YCbCr that is not JPEG: units of several pixels that share their colour, spread to pixels. */
 static cogpu_status decode_units(cogpu_seat *seat, const cogpu_storage *storage,
                                  const cogpu_block_format *format, const uint8_t *stored,
@@ -92,12 +99,18 @@ static cogpu_status decode_units(cogpu_seat *seat, const cogpu_storage *storage,
         return cogpu_fail(error, COGPU_UNSUPPORTED,
                           "YCbCr with subsampling %u, %u is not supported", format->subsampling_x,
                           format->subsampling_y);
+    if (storage->predictor != 1 && format->subsampling_x * format->subsampling_y != 1)
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "YCbCr with subsampling %u, %u and a predictor is not supported",
+                          format->subsampling_x, format->subsampling_y);
     TRY(check_sizes(storage, stored_bytes, unit_bytes, error));
     TRY(check_sizes(storage, stored_bytes, bytes, error));
     TRY(cogpu_seat_room(&seat->units, &seat->units_bytes, unit_bytes, error));
     TRY(cogpu_seat_room(&seat->decoded, &seat->decoded_bytes, bytes, error));
     TRY(decode_with(seat, storage, format, stored, stored_bytes, unit_bytes, unit_bytes,
                     seat->units, error));
+    if (storage->predictor == 2)
+        sum_units(seat->units, format->row_bytes, format->height);
     *decoded = seat->decoded;
     return cogpu_ycbcr_unpack(format, &storage->ycbcr, seat->units, unit_bytes, seat->decoded,
                               error);
@@ -138,7 +151,7 @@ cogpu_status cogpu_cpu_decode(cogpu_seat *seat, const cogpu_storage *storage,
     size_t needed = format.row_bytes * block->needed_rows;
     if (format.fill_order == 2 && !storage->codec->own_bit_order)
         TRY(undo_fill_order(seat, &stored, stored_bytes, error));
-    if (storage->colour == COGPU_FROM_YCBCR)
+    if (cogpu_storage_has_units(storage))
         return decode_units(seat, storage, &format, stored, stored_bytes, decoded, error);
     if (format.compression == COMPRESSION_NONE)
         return stored_bytes < needed ? too_short(error, stored_bytes, needed)

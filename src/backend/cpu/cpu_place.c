@@ -213,8 +213,10 @@ static uint8_t *target_of(const cogpu_block *block, const cogpu_raster *raster, 
 
 /* The raster takes pixels as the file has them: all bands, in order, side by side. */
 static bool same_interleave(const cogpu_read_plan *plan, const cogpu_raster *raster, size_t size) {
-    return plan->planes == 1 && !plan->bands && raster->stride_band == (int64_t)size &&
-           raster->stride_x == (int64_t)(size * plan->storage->bands);
+    const cogpu_storage *storage = plan->storage;
+    return plan->planes == 1 && !plan->bands && storage->format.samples == storage->bands &&
+           raster->stride_band == (int64_t)size &&
+           raster->stride_x == (int64_t)(size * storage->bands);
 }
 
 static void place_row(const cogpu_read_plan *plan, const cogpu_block *block,

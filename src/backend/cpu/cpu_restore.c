@@ -329,13 +329,18 @@ static bool is_cmyk(const cogpu_storage *storage) {
     return storage->colour == COGPU_FROM_CMYK && storage->planes == 1;
 }
 
+/* The sums of data units are undone with them, in decode. */
+static uint32_t predictor_left(const cogpu_storage *storage) {
+    return cogpu_storage_has_units(storage) ? 1 : storage->predictor;
+}
+
 static bool needs_swap(const cogpu_storage *storage) {
     return storage->big_endian != COGPU_HOST_BIG_ENDIAN && storage->predictor != 3 &&
            cogpu_storage_order_unit(storage) > 1;
 }
 
 bool cogpu_cpu_needs_restore(const cogpu_storage *storage) {
-    return storage->predictor != 1 || needs_swap(storage) || is_cmyk(storage);
+    return predictor_left(storage) != 1 || needs_swap(storage) || is_cmyk(storage);
 }
 
 void cogpu_cpu_restore(const cogpu_storage *storage, uint8_t *from, uint32_t rows, uint32_t pixels,
@@ -354,13 +359,13 @@ void cogpu_cpu_restore(const cogpu_storage *storage, uint8_t *from, uint32_t row
         if (planes) {
             sum_row(&summer, from, from, sum_bytes, false);
             gather(from, samples, row_bytes / size, size, to, stream_row);
-        } else if (storage->predictor == 2) {
+        } else if (predictor_left(storage) == 2) {
             sum_row(&summer, from, to, sum_bytes, stream_row);
         } else {
             memcpy(to, from, bytes);
         }
         if (is_cmyk(storage))
-            cogpu_cmyk_to_rgba(to, pixels);
+            cogpu_cmyk_to_rgba(to, pixels, format->samples);
     }
     if (streams)
         settle_streams();

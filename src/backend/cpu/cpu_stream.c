@@ -14,7 +14,7 @@ enum { PART_BYTES = 1 << 20, ROWS_BYTES = 1 << 20 };
 
 bool cogpu_cpu_is_streamed(const cogpu_storage *storage) {
     return storage->codec && storage->codec->stream && storage->block_bytes > HELD_BYTES &&
-           storage->colour != COGPU_FROM_YCBCR;
+           !cogpu_storage_has_units(storage);
 }
 
 static uint32_t rows_at_once(const cogpu_storage *storage) {

@@ -270,7 +270,9 @@ const cogpu_gpu_decoder *cogpu_gpu_decoder_of(uint32_t compression) {
 bool cogpu_gpu_reader_takes(const cogpu_gpu_reader *reader, const cogpu_read_plan *plan) {
     const cogpu_storage *storage = plan->storage;
     bool is_plain = storage->format.compression == COMPRESSION_NONE;
-    return storage->colour != COGPU_FROM_YCBCR &&
+    bool has_ink_samples = storage->colour == COGPU_FROM_CMYK && storage->planes == 1 &&
+                           storage->format.samples != storage->bands;
+    return !cogpu_storage_has_units(storage) && !has_ink_samples &&
            (is_plain || storage->block_bytes <= storage->tiff->limits.block_bytes) &&
            cogpu_slot_holds(reader->budget / COGPU_BERTHS, plan) &&
            storage->format.row_bytes <= COGPU_GPU_BLOCK_MAX &&

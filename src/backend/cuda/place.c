@@ -186,7 +186,7 @@ cogpu_status cogpu_gpu_pixels_of(const cogpu_read_plan *plan, const cogpu_raster
                                  struct cogpu_gpu_pixels *pixels, cogpu_error *error) {
     const cogpu_storage *storage = plan->storage;
     *pixels = (struct cogpu_gpu_pixels){.decoded = decoded, .verdicts = verdicts};
-    if (storage->colour == COGPU_FROM_YCBCR)
+    if (cogpu_storage_has_units(storage))
         return cogpu_fail(error, COGPU_UNSUPPORTED,
                           "YCbCr that is not JPEG is turned into RGB by the host");
     if (storage->format.row_bytes > COGPU_GPU_BLOCK_MAX)

@@ -1,7 +1,7 @@
 /*
- * CMYK whose bands lie apart in the file, as RGBA: a pixel needs all four bands at once, which no
- * block has. So they are read side by side a swath at a time, converted, and the wanted bands
- * copied on.
+ * CMYK and YCbCr whose bands lie apart in the file, as RGBA and RGB: a pixel needs all bands at
+ * once, which no block has. So they are read side by side some rows at a time, converted, and the
+ * wanted bands copied on.
  */
 #include "api/room.h"
 
@@ -9,11 +9,9 @@
 
 #include <string.h>
 
-enum { BANDS = 4 };
-
 /* A swath on its way. */
 struct swath {
-    uint32_t rows;
+    uint32_t rows, bands;
     uint8_t *pixels;           /* of all rows, chunky */
     uint8_t *band, *converted; /* a row of one band, as it is and converted */
 };
@@ -22,9 +20,9 @@ struct swath {
 static const uint8_t *row_of_band(const struct swath *swath, const cogpu_read_plan *plan,
                                   uint32_t p, uint32_t row, cogpu_type type) {
     const uint8_t *sample =
-        swath->pixels + (size_t)row * plan->width * BANDS + cogpu_plan_band(plan, p);
+        swath->pixels + (size_t)row * plan->width * swath->bands + cogpu_plan_band(plan, p);
     for (uint32_t x = 0; x < plan->width; x++)
-        swath->band[x] = sample[(size_t)x * BANDS];
+        swath->band[x] = sample[(size_t)x * swath->bands];
     if (!plan->conversion)
         return swath->band;
     cogpu_cpu_convert(plan, p, swath->band, plan->width, type, swath->converted);
@@ -45,6 +43,25 @@ static void copy_bands(const struct swath *swath, const cogpu_read_plan *plan, u
         }
 }
 
+bool cogpu_has_planar_colours(const cogpu_storage *storage) {
+    return storage->colour != COGPU_AS_STORED && storage->planes > 1;
+}
+
+static cogpu_status convert_colours(const cogpu_storage *storage, uint8_t *pixels, uint32_t width,
+                                    uint32_t rows, cogpu_error *error) {
+    size_t count = (size_t)width * rows;
+    if (storage->colour == COGPU_FROM_CMYK) {
+        cogpu_cmyk_to_rgba(pixels, count, storage->bands);
+        return COGPU_OK;
+    }
+    cogpu_block_format chunky = storage->format;
+    chunky.samples = storage->bands;
+    chunky.width = width;
+    chunky.height = rows;
+    return cogpu_ycbcr_unpack(&chunky, &storage->ycbcr, pixels, count * storage->bands, pixels,
+                              error);
+}
+
 static cogpu_status read_swaths(const cogpu_file *file, const cogpu_request *request,
                                 const struct swath *swath, const cogpu_read_plan *plan,
                                 const cogpu_raster *raster, cogpu_error *error) {
@@ -58,29 +75,30 @@ static cogpu_status read_swaths(const cogpu_file *file, const cogpu_request *req
         part.height = rows;
         cogpu_raster target = {.data = swath->pixels,
                                .type = COGPU_U8,
-                               .bands = BANDS,
+                               .bands = swath->bands,
                                .width = raster->width,
                                .height = rows,
                                .stride_band = 1,
-                               .stride_x = BANDS,
-                               .stride_y = (int64_t)BANDS * raster->width};
+                               .stride_x = swath->bands,
+                               .stride_y = (int64_t)swath->bands * raster->width};
         TRY(cogpu_read(file, &part, &target, NULL, error));
-        cogpu_cmyk_to_rgba(swath->pixels, (size_t)raster->width * rows);
+        TRY(convert_colours(plan->storage, swath->pixels, raster->width, rows, error));
         copy_bands(swath, plan, y, rows, raster);
     }
     return COGPU_OK;
 }
 
-cogpu_status cogpu_read_planar_cmyk(const cogpu_file *file, const cogpu_request *request,
-                                    const cogpu_read_plan *plan, const cogpu_raster *raster,
-                                    cogpu_error *error) {
-    uint64_t width = raster->width, row_bytes = width * BANDS;
-    struct swath swath = {.rows = cogpu_swath_rows(plan->storage, row_bytes, raster->height)};
+cogpu_status cogpu_read_planar_colours(const cogpu_file *file, const cogpu_request *request,
+                                       const cogpu_read_plan *plan, const cogpu_raster *raster,
+                                       cogpu_error *error) {
+    uint64_t width = raster->width, row_bytes = width * plan->storage->bands;
+    struct swath swath = {.rows = cogpu_swath_rows(plan->storage, row_bytes, raster->height),
+                          .bands = plan->storage->bands};
     uint64_t pixel_bytes = swath.rows * row_bytes;
     swath.pixels =
         cogpu_allocate((size_t)(pixel_bytes + width + width * cogpu_type_bytes(raster->type)));
     if (!swath.pixels)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a swath of CMYK");
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory to convert planar colours");
     swath.band = swath.pixels + pixel_bytes;
     swath.converted = swath.band + width;
     cogpu_status status = read_swaths(file, request, &swath, plan, raster, error);
