@@ -92,18 +92,19 @@ static inline size_t prefixes_taken(cogpu_decode *codec, const uint8_t *in, size
     return taken;
 }
 
-/* Of each stream with one bit turned: how many decoded to as many other bytes without a complaint.
- */
-static inline size_t flips_unnoticed(cogpu_decode *codec, const uint8_t *in, size_t in_bytes,
-                                     const uint8_t *expected, size_t bytes) {
+/* Of each stream with one bit turned: how many decoded to as many other bytes without a complaint,
+ * in a block of `room`. With more room than `bytes`, a stream that the flip makes longer is decoded
+ * to its end, where its checksum is. */
+static inline size_t flips_unnoticed_in(cogpu_decode *codec, const uint8_t *in, size_t in_bytes,
+                                        const uint8_t *expected, size_t bytes, size_t room) {
     size_t unnoticed = 0;
     uint8_t *flipped = malloc(in_bytes);
     memcpy(flipped, in, in_bytes);
     for (size_t bit = 0; bit < 8 * in_bytes; bit++) {
         flipped[bit / 8] ^= (uint8_t)(1u << bit % 8);
-        decoded result = decode(codec, flipped, in_bytes, bytes);
+        decoded result = decode(codec, flipped, in_bytes, room);
         if (result.status == COGPU_OK) {
-            CHECK(result.got <= bytes);
+            CHECK(result.got <= room);
             unnoticed += result.got == bytes && memcmp(result.out, expected, bytes) != 0;
         } else {
             CHECK(result.status == COGPU_CORRUPT || result.status == COGPU_UNSUPPORTED);
@@ -114,6 +115,36 @@ static inline size_t flips_unnoticed(cogpu_decode *codec, const uint8_t *in, siz
     }
     free(flipped);
     return unnoticed;
+}
+
+static inline size_t flips_unnoticed(cogpu_decode *codec, const uint8_t *in, size_t in_bytes,
+                                     const uint8_t *expected, size_t bytes) {
+    return flips_unnoticed_in(codec, in, in_bytes, expected, bytes, bytes);
+}
+
+/* Whether a block that is smaller than the stream's content gets its bytes: of `count` sizes, and
+ * of a few bytes less than all. */
+static inline int longer_than_block(cogpu_decode *codec, const uint8_t *in, size_t in_bytes,
+                                    const uint8_t *expected, size_t bytes, size_t count) {
+    int same = 1;
+    for (size_t i = 0; i < count && bytes > 0; i++)
+        same &= decodes_to(codec, in, in_bytes, expected, bytes * i / count, bytes * i / count);
+    for (size_t less = 1; less < 20 && less <= bytes; less++)
+        same &= decodes_to(codec, in, in_bytes, expected, bytes - less, bytes - less);
+    return same;
+}
+
+/* Whether a block of `room` gets its bytes where the stream, which is longer, is cut off after
+ * `kept` bytes, or damaged from there on. */
+static inline int rest_ignored(cogpu_decode *codec, const uint8_t *in, size_t in_bytes,
+                               const uint8_t *expected, size_t room, size_t kept) {
+    uint8_t *damaged = malloc(in_bytes);
+    memcpy(damaged, in, in_bytes);
+    memset(damaged + kept, 0xFF, in_bytes - kept);
+    int same = decodes_to(codec, in, kept, expected, room, room) &&
+               decodes_to(codec, damaged, in_bytes, expected, room, room);
+    free(damaged);
+    return same;
 }
 
 /* The same bytes in every run. `spread` is how many values they take; of each `period` bytes the

@@ -31,8 +31,8 @@ static inline void test_feed_more(cogpu_feed *feed) {
     f->next += part;
 }
 
-/* Decodes all of the block that `out` has room for; with codecs that check their end, also that it
- * is the end. Each call asks for `out_part` bytes. */
+/* Decodes all of the block that `out` has room for; with codecs that check their end, also one byte
+ * more, if there is one. Each call asks for `out_part` bytes. */
 static inline cogpu_status decode_in_parts(const cogpu_stream_codec *codec,
                                            const cogpu_block_format *format, const uint8_t *in,
                                            size_t in_bytes, size_t in_part, uint8_t *out,
@@ -47,16 +47,16 @@ static inline cogpu_status decode_in_parts(const cogpu_stream_codec *codec,
     size_t last = 1;
     uint8_t *part = malloc(out_part);
     *got = 0;
-    while (status == COGPU_OK && last > 0 && (*got < out_bytes || codec->ends_itself)) {
+    while (status == COGPU_OK && last > 0 && *got < out_bytes) {
         size_t room = out_bytes - *got < out_part ? out_bytes - *got : out_part;
-        status = codec->decode(&stream, part, room > 0 ? room : 1, &last, error);
-        if (status == COGPU_OK && last > room)
-            status = cogpu_fail(error, COGPU_CORRUPT, "more than the block has room for");
-        else if (status == COGPU_OK)
+        status = codec->decode(&stream, part, room, &last, error);
+        if (status == COGPU_OK)
             memcpy(out + *got, part, last);
         if (status == COGPU_OK)
             *got += last;
     }
+    if (status == COGPU_OK && codec->ends_itself && *got == out_bytes)
+        status = codec->decode(&stream, part, 1, &last, error);
     *needs_whole = stream.needs_whole;
     codec->close(&stream);
     free(part);

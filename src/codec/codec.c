@@ -254,3 +254,17 @@ void cogpu_stream_close(cogpu_stream *stream) {
     cogpu_release(stream->decoder);
     stream->decoder = NULL;
 }
+
+cogpu_status cogpu_stream_whole(const cogpu_stream_codec *codec, const cogpu_block_format *format,
+                                const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
+                                size_t *got, cogpu_error *error) {
+    uint8_t extra;
+    size_t more;
+    cogpu_feed feed = {.at = in, .bytes = in_bytes};
+    cogpu_stream stream = {.format = format, .feed = &feed, .block_bytes = out_bytes};
+    cogpu_status status = codec->decode(&stream, out, out_bytes, got, error);
+    if (status == COGPU_OK && *got == out_bytes)
+        status = codec->decode(&stream, &extra, 1, &more, error);
+    codec->close(&stream);
+    return status;
+}

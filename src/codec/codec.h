@@ -4,10 +4,10 @@
  * Contract of every decode function. The input is hostile. It writes at most `out_bytes` bytes,
  * reads at most `in_bytes`, ends in time proportional to both, and takes no memory beyond its own
  * tables that the block's format does not justify. It sets *got to the bytes written, always from
- * the start of `out`. Output beyond out_bytes and input after the end of the stream are ignored or
- * refused, as the codec allows; fewer than the caller needs is judged by the caller. It fails with
- * CORRUPT or UNSUPPORTED and a message that says what is wrong with the stream; block and offset
- * are added by the caller.
+ * the start of `out`. Output beyond out_bytes and input after the end of the stream are ignored,
+ * sound or not. The caller checks whether there are fewer bytes than it needs. It fails with
+ * CORRUPT or UNSUPPORTED and a message that says what is wrong with the stream, or with MEMORY; the
+ * caller adds block and offset.
  */
 #ifndef COGPU_CODEC_CODEC_H
 #define COGPU_CODEC_CODEC_H
@@ -36,7 +36,7 @@ enum { DEFLATE_LEVEL_MAX = 12 };
 
 /* Objects that a codec keeps from block to block. One a thread; zeroed at the start. */
 typedef struct cogpu_codec_state {
-    void *deflate;                                 /* a libdeflate decompressor, or a z_stream */
+    void *deflate;                                 /* a libdeflate decompressor */
     void *deflate_encoders[DEFLATE_LEVEL_MAX + 1]; /* compressors, by level */
     void *deflate_own;                             /* the memory of our own encoder */
     void *zstd;                                    /* a ZSTD_DCtx */
@@ -95,7 +95,7 @@ typedef struct cogpu_stream_codec {
     cogpu_status (*decode)(cogpu_stream *stream, uint8_t *out, size_t out_bytes, size_t *got,
                            cogpu_error *error);
     void (*close)(cogpu_stream *stream);
-    bool ends_itself; /* more than the block has room for is an error */
+    bool ends_itself; /* it tells its end, where there may be a checksum to compare */
 } cogpu_stream_codec;
 
 /*
@@ -193,6 +193,11 @@ cogpu_decode cogpu_decode_none, cogpu_decode_packbits, cogpu_decode_lzw, cogpu_d
 cogpu_status cogpu_stream_open(cogpu_stream *stream, size_t bytes, cogpu_error *error);
 /* Releases it; the `close` of a codec that holds nothing else. */
 void cogpu_stream_close(cogpu_stream *stream);
+/* A whole block by a codec that ends itself: a cogpu_decode. The block is full where the stream
+ * ends, or where it goes on with at least one byte more. */
+cogpu_status cogpu_stream_whole(const cogpu_stream_codec *codec, const cogpu_block_format *format,
+                                const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
+                                size_t *got, cogpu_error *error);
 
 extern const cogpu_stream_codec cogpu_stream_packbits, cogpu_stream_lzw, cogpu_stream_ccitt,
     cogpu_stream_deflate, cogpu_stream_zstd, cogpu_stream_lzma, cogpu_stream_jpeg;

@@ -5,8 +5,12 @@
  * of line (EOL) before each row, which is coded by itself or, with bit 0 of T4Options, against the
  * row above; 4 (T.6) codes all rows against the row above. A row is kept as the list of the columns
  * where its colour changes. FillOrder is undone by the caller.
+ *
+ * A stream may code runs of length zero. Such a run changes no pixel, but it is a changing element
+ * of the row, which the row below is coded against: it stays in the list, as in libtiff.
  */
 #include "base/bytes.h"
+#include "base/checked.h"
 #include "codec/codec.h"
 
 typedef struct code {
@@ -65,23 +69,25 @@ typedef struct bit_reader {
     uint64_t taken;
 } bit_reader;
 
-/* Columns where the colour changes, ascending: white to black, black to white, ... */
+/* Columns where the colour changes: white to black, black to white, ... They ascend; the same
+ * column twice is an empty run. */
 typedef struct line {
-    uint32_t *changes; /* room for all that the row or the input can have, and three more */
-    uint32_t count;
+    uint32_t *changes; /* room for changes_max, and LINE_ENDS more */
+    size_t count;
 } line;
 
 typedef struct decoder {
     bit_reader bits;
     uint32_t width;
-    uint32_t row; /* that comes next */
-    bool is_done; /* the stream says so */
+    size_t changes_max; /* of a row */
+    uint32_t row;       /* that comes next */
+    bool is_done;       /* the stream says so */
     line current, above;
     bool has_eols;
     run_tables tables;
 } decoder;
 
-typedef enum outcome { ROW_DONE, ROW_BAD, ROW_UNCOMPRESSED, STREAM_END } outcome;
+typedef enum outcome { ROW_DONE, ROW_BAD, ROW_TOO_MANY, ROW_UNCOMPRESSED, STREAM_END } outcome;
 
 /* ---- bits ----------------------------------------------------------------------------------- */
 
@@ -153,19 +159,37 @@ static bool take_eol(bit_reader *r) {
 
 /* ---- lines ---------------------------------------------------------------------------------- */
 
-/* A change where the last one stands undoes it: the run between them is empty. */
-static void change_at(line *l, uint32_t column) {
-    if (l->count > 0 && l->changes[l->count - 1] == column)
-        l->count--;
-    else
-        l->changes[l->count++] = column;
+enum { LINE_ENDS = 3, RUNS_UNIT = 32 };
+
+/* Changes that a row may have. Empty runs have no natural bound: libtiff's is taken, which refuses
+ * a row with more. A change costs a bit at least, so a short stream needs no memory for all
+ * columns.
+ */
+static size_t most_changes(uint32_t width, uint64_t in_bytes) {
+    uint64_t most = 2 * divide_up((uint64_t)width + 1, RUNS_UNIT) * RUNS_UNIT - 1;
+    return (size_t)(in_bytes < most / 8 ? in_bytes * 8 : most);
 }
 
-/* Whoever looks for a change of either colour, and the one after, finds the line's end. */
+static bool add_change(decoder *d, uint32_t column) {
+    line *l = &d->current;
+    if (l->count == d->changes_max)
+        return false;
+    l->changes[l->count++] = column;
+    return true;
+}
+
+/* A row that is coded by itself keeps no pair of an empty white and an empty black run. */
+static void drop_empty_pair(line *l) {
+    uint32_t before = l->count > 2 ? l->changes[l->count - 3] : 0;
+    if (l->changes[l->count - 1] == before)
+        l->count -= 2;
+}
+
+/* A search for a change of either colour, and for the one after it, ends at the line's end. */
 static void finish_line(line *l, uint32_t width) {
     while (l->count > 0 && l->changes[l->count - 1] >= width)
         l->count--;
-    for (uint32_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < LINE_ENDS; i++)
         l->changes[l->count + i] = width;
 }
 
@@ -188,7 +212,7 @@ static size_t row_bytes_of(const cogpu_block_format *format) {
 
 static void paint(const line *l, uint8_t *row, size_t row_bytes) {
     memset(row, 0, row_bytes);
-    for (uint32_t i = 0; i < l->count; i += 2)
+    for (size_t i = 0; i < l->count; i += 2)
         blacken(row, l->changes[i], l->changes[i + 1]);
 }
 
@@ -237,7 +261,10 @@ static outcome read_row_1d(decoder *d) {
     for (bool black = false; column < d->width; black = !black) {
         if (!read_run(d, black, &column))
             return ROW_BAD;
-        change_at(&d->current, column);
+        if (!add_change(d, column))
+            return ROW_TOO_MANY;
+        if (black && column < d->width)
+            drop_empty_pair(&d->current);
     }
     return ROW_DONE;
 }
@@ -265,25 +292,27 @@ static mode read_mode(bit_reader *r, int32_t *shift) {
 }
 
 /* a0, b1 and b2 are T.4's names: where we stand, the next change above to the other colour, and the
- * one after it. At the start of a row we stand before its first pixel. */
+ * one after it. Until the row has a change, we stand before its first pixel, and b1 is the first
+ * change that no pass mode has gone past, even where it is at a0. */
 static outcome read_row_2d(decoder *d) {
     const uint32_t *above = d->above.changes;
-    uint32_t next = 0; /* index of b1; even while the current colour is white */
+    size_t next = 0; /* index of b1; even while the current colour is white */
     uint32_t a0 = 0;
-    bool started = false;
     while (a0 < d->width) {
         int32_t shift = 0;
-        while (above[next] < d->width && (above[next] < a0 || (above[next] == a0 && started)))
+        while (d->current.count > 0 && above[next] <= a0)
             next += 2;
         switch (read_mode(&d->bits, &shift)) {
         case PASS:
             a0 = above[next + 1];
+            next += a0 < d->width ? 2 : 0;
             break;
         case HORIZONTAL:
             for (uint32_t i = 0; i < 2; i++) {
                 if (!read_run(d, (next + i) % 2 == 1, &a0))
                     return ROW_BAD;
-                change_at(&d->current, a0);
+                if (!add_change(d, a0))
+                    return ROW_TOO_MANY;
             }
             break;
         case VERTICAL: {
@@ -291,7 +320,8 @@ static outcome read_row_2d(decoder *d) {
             if (a1 < a0 || a1 > d->width)
                 return ROW_BAD;
             a0 = (uint32_t)a1;
-            change_at(&d->current, a0);
+            if (!add_change(d, a0))
+                return ROW_TOO_MANY;
             next = next > 0 ? next - 1 : 1;
             break;
         }
@@ -300,7 +330,6 @@ static outcome read_row_2d(decoder *d) {
         case NO_MODE:
             return ROW_BAD;
         }
-        started = true;
     }
     return ROW_DONE;
 }
@@ -355,6 +384,10 @@ static cogpu_status decode_rows(decoder *d, const cogpu_block_format *format, si
         if (result == ROW_UNCOMPRESSED)
             return cogpu_fail(error, COGPU_UNSUPPORTED,
                               "CCITT stream: uncompressed mode in row %u is not read", d->row);
+        if (result == ROW_TOO_MANY)
+            return cogpu_fail(error, COGPU_CORRUPT,
+                              "CCITT stream: more than %zu runs in row %u of %u pixels",
+                              d->changes_max, d->row, d->width);
         if (past_end(&d->bits) || (result == ROW_BAD && near_end(&d->bits)))
             return cogpu_fail(error, COGPU_CORRUPT, "CCITT stream: it ends in row %u", d->row);
         if (result == ROW_BAD)
@@ -370,13 +403,6 @@ static cogpu_status decode_rows(decoder *d, const cogpu_block_format *format, si
     return COGPU_OK;
 }
 
-/* Changes that a line needs room for. One costs a bit at least, so a short stream needs no memory
- * for all columns. */
-static size_t line_length(const cogpu_block_format *format, uint64_t in_bytes) {
-    size_t most = in_bytes < format->width / 8 ? (size_t)in_bytes * 8 : format->width;
-    return most + 8;
-}
-
 static cogpu_status check_format(const cogpu_block_format *format, cogpu_error *error) {
     if (format->bits != 1 || format->samples != 1 || format->width == 0)
         return cogpu_fail(error, COGPU_UNSUPPORTED,
@@ -385,15 +411,20 @@ static cogpu_status check_format(const cogpu_block_format *format, cogpu_error *
     return COGPU_OK;
 }
 
-/* `lines` has room for two lines. */
+static size_t lines_bytes(size_t changes_max) {
+    return 2 * (changes_max + LINE_ENDS) * sizeof(uint32_t);
+}
+
+/* `lines` has lines_bytes. */
 static void open_decoder(decoder *d, const cogpu_block_format *format, cogpu_feed *feed,
-                         uint32_t *lines, size_t length) {
+                         uint32_t *lines, size_t changes_max) {
     d->bits = (bit_reader){.feed = feed};
     d->width = format->width;
+    d->changes_max = changes_max;
     d->row = 0;
     d->has_eols = d->is_done = false;
     d->current = (line){.changes = lines};
-    d->above = (line){.changes = lines + length};
+    d->above = (line){.changes = lines + changes_max + LINE_ENDS};
     finish_line(&d->above, d->width);
     build_tables(&d->tables);
 }
@@ -405,12 +436,12 @@ cogpu_status cogpu_decode_ccitt(cogpu_codec_state *state, const cogpu_block_form
     cogpu_feed feed = {.at = in, .bytes = in_bytes};
     *got = 0;
     TRY(check_format(format, error));
-    size_t length = line_length(format, in_bytes);
-    uint32_t *lines = cogpu_codec_work(state, 2 * length * sizeof *lines);
+    size_t changes_max = most_changes(format->width, in_bytes);
+    uint32_t *lines = cogpu_codec_work(state, lines_bytes(changes_max));
     if (!lines)
         return cogpu_fail(error, COGPU_MEMORY, "CCITT: no memory for rows of %u pixels",
                           format->width);
-    open_decoder(&d, format, &feed, lines, length);
+    open_decoder(&d, format, &feed, lines, changes_max);
     return decode_rows(&d, format, out_bytes / row_bytes_of(format), out, got, error);
 }
 
@@ -420,10 +451,11 @@ static cogpu_status stream_decode(cogpu_stream *stream, uint8_t *out, size_t out
     *got = 0;
     if (!stream->decoder) {
         TRY(check_format(format, error));
-        size_t length = line_length(format, stream->feed->bytes + stream->feed->left);
-        TRY(cogpu_stream_open(stream, sizeof(decoder) + 2 * length * sizeof(uint32_t), error));
+        uint64_t stored = stream->feed->bytes + stream->feed->left;
+        size_t changes_max = most_changes(format->width, stored);
+        TRY(cogpu_stream_open(stream, sizeof(decoder) + lines_bytes(changes_max), error));
         decoder *d = stream->decoder;
-        open_decoder(d, format, stream->feed, (uint32_t *)(d + 1), length);
+        open_decoder(d, format, stream->feed, (uint32_t *)(d + 1), changes_max);
     }
     return decode_rows(stream->decoder, format, out_bytes / row_bytes_of(format), out, got, error);
 }

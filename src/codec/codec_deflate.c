@@ -2,7 +2,9 @@
  * Takes a block as a zlib stream, hands on its bytes, and makes such a stream, by libdeflate.
  * codec_deflate_zlib.c does the same where libdeflate is missing.
  *
- * Decoding: the whole stream is read, to its Adler-32, which must match.
+ * Decoding: the whole stream is read, to its Adler-32, which must match. Of a stream that is longer
+ * than the block, only the block's bytes are decoded, and no sum is compared: by the decoder of
+ * streams, since libdeflate leaves out the last token that does not fit.
  *
  * Encoding: `level` is libdeflate's, or our own encoder's where that does as well, in half the
  * time. libdeflate's levels grow by searching longer for matches, of which the noise of a measured
@@ -27,7 +29,7 @@ void cogpu_deflate_close(cogpu_codec_state *state) {
 cogpu_status cogpu_decode_deflate(cogpu_codec_state *state, const cogpu_block_format *format,
                                   const uint8_t *in, size_t in_bytes, uint8_t *out,
                                   size_t out_bytes, size_t *got, cogpu_error *error) {
-    (void)format;
+    (void)format; /* where there is no decoder of streams */
     if (!state->deflate)
         state->deflate = libdeflate_alloc_decompressor();
     if (!state->deflate)
@@ -38,9 +40,15 @@ cogpu_status cogpu_decode_deflate(cogpu_codec_state *state, const cogpu_block_fo
     case LIBDEFLATE_SUCCESS:
         return COGPU_OK;
     case LIBDEFLATE_INSUFFICIENT_SPACE:
-        return cogpu_fail(error, COGPU_CORRUPT,
-                          "the zlib stream decodes to more than the %zu bytes of the block",
+#if COGPU_HAVE_ISAL || COGPU_HAVE_ZLIB
+        return cogpu_stream_whole(&cogpu_stream_deflate, format, in, in_bytes, out, out_bytes, got,
+                                  error);
+#else
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "the zlib stream decodes to more than the %zu bytes of the block; a "
+                          "build with ISA-L or zlib reads it",
                           out_bytes);
+#endif
     default:
         return cogpu_fail(error, COGPU_CORRUPT,
                           "the zlib stream of %zu bytes is damaged, cut off, or fails its Adler-32",

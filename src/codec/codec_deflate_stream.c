@@ -1,41 +1,73 @@
 /*
  * Takes a zlib stream part by part, hands on its bytes, by ISA-L: libdeflate, which codec_deflate.c
  * uses, wants whole blocks.
+ *
+ * ISA-L decodes ahead of what it is asked for, into a buffer of its state. Damage that it meets
+ * there is reported only after the bytes before it were handed on: they may be all that the block
+ * needs.
  */
 #include "codec/codec.h"
 
 #include <isa-l/igzip_lib.h>
 #include <limits.h>
+#include <string.h>
+
+typedef struct inflater {
+    struct inflate_state isal;
+    bool has_failed;
+} inflater;
 
 static unsigned portion(size_t bytes) {
     return bytes < UINT_MAX ? (unsigned)bytes : UINT_MAX;
 }
 
+static cogpu_status open_inflater(cogpu_stream *stream, cogpu_error *error) {
+    TRY(cogpu_stream_open(stream, sizeof(inflater), error));
+    struct inflate_state *isal = &((inflater *)stream->decoder)->isal;
+    isal_inflate_init(isal);
+    isal->crc_flag = ISAL_ZLIB;
+    return COGPU_OK;
+}
+
+/* Decodes up to `bytes` bytes; returns how many. */
+static size_t decode_some(inflater *d, cogpu_feed *feed, uint8_t *out, size_t bytes) {
+    struct inflate_state *isal = &d->isal;
+    const bool has_input = cogpu_feed_has(feed, 1);
+    const unsigned in_part = portion(feed->bytes), out_part = portion(bytes);
+    isal->next_in = (uint8_t *)(uintptr_t)feed->at;
+    isal->avail_in = in_part;
+    isal->next_out = out;
+    isal->avail_out = out_part;
+    const int result = isal_inflate(isal);
+    cogpu_feed_take(feed, in_part - isal->avail_in);
+    const bool is_stuck = !has_input && isal->avail_out == out_part;
+    d->has_failed =
+        result != ISAL_DECOMP_OK || (is_stuck && isal->block_state != ISAL_BLOCK_FINISH);
+    return out_part - isal->avail_out;
+}
+
+/* After a failure: the bytes that were decoded before it. */
+static size_t take_decoded(struct inflate_state *isal, uint8_t *out, size_t bytes) {
+    const size_t left = (size_t)(isal->tmp_out_valid - isal->tmp_out_processed);
+    const size_t part = left < bytes ? left : bytes;
+    memcpy(out, isal->tmp_out_buffer + isal->tmp_out_processed, part);
+    isal->tmp_out_processed += (int32_t)part;
+    return part;
+}
+
 static cogpu_status stream_decode(cogpu_stream *stream, uint8_t *out, size_t out_bytes, size_t *got,
                                   cogpu_error *error) {
-    if (!stream->decoder) {
-        TRY(cogpu_stream_open(stream, sizeof(struct inflate_state), error));
-        isal_inflate_init(stream->decoder);
-        ((struct inflate_state *)stream->decoder)->crc_flag = ISAL_ZLIB;
-    }
-    struct inflate_state *isal = stream->decoder;
-    cogpu_feed *feed = stream->feed;
     *got = 0;
-    while (*got < out_bytes && isal->block_state != ISAL_BLOCK_FINISH) {
-        const bool has_input = cogpu_feed_has(feed, 1);
-        const unsigned in_part = portion(feed->bytes), out_part = portion(out_bytes - *got);
-        isal->next_in = (uint8_t *)(uintptr_t)feed->at;
-        isal->avail_in = in_part;
-        isal->next_out = out + *got;
-        isal->avail_out = out_part;
-        const int result = isal_inflate(isal);
-        cogpu_feed_take(feed, in_part - isal->avail_in);
-        *got += out_part - isal->avail_out;
-        const bool is_stuck = !has_input && isal->avail_out == out_part;
-        if (result != ISAL_DECOMP_OK || (is_stuck && isal->block_state != ISAL_BLOCK_FINISH))
-            return cogpu_fail(error, COGPU_CORRUPT,
-                              "the zlib stream is damaged, cut off, or fails its Adler-32");
-    }
+    if (!stream->decoder)
+        TRY(open_inflater(stream, error));
+    inflater *d = stream->decoder;
+    while (*got < out_bytes && d->isal.block_state != ISAL_BLOCK_FINISH && !d->has_failed)
+        *got += decode_some(d, stream->feed, out + *got, out_bytes - *got);
+    if (*got < out_bytes && d->has_failed)
+        *got += take_decoded(&d->isal, out + *got, out_bytes - *got);
+    if (*got < out_bytes && d->has_failed)
+        return cogpu_fail(error, COGPU_CORRUPT,
+                          "the zlib stream is damaged, cut off, or fails its Adler-32");
     return COGPU_OK;
 }
 

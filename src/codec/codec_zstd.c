@@ -3,6 +3,7 @@
  *
  * Decoding: each frame goes in one go straight into the block: a window, however large the frame
  * says it is, then needs no memory, and no frame can write past the block whatever size it states.
+ * A frame that holds more than the block is decoded in parts, as far as the block goes.
  *
  * Encoding: `level` is zstd's, or a faster way that does as well. Levels 8 and 9 look at two
  * further places before they take a match. In measured and predicted rasters matches are few: there
@@ -48,6 +49,76 @@ static cogpu_status explain(size_t code, size_t out_bytes, cogpu_error *error) {
     }
 }
 
+/* A frame's header: its magic number, a byte of flags, then fields that these announce. */
+enum { HEADER_MIN = 5, PLAIN_HEADER = 6, WINDOW_LOG_MIN = 10, WINDOW_LOG_MAX = 31 };
+
+static size_t header_bytes(uint8_t flags) {
+    static const uint8_t dictionary_bytes[] = {0, 1, 2, 4}, content_bytes[] = {0, 2, 4, 8};
+    const bool is_one_segment = flags >> 5 & 1; /* its window is its content */
+    const size_t content = flags >> 6 ? content_bytes[flags >> 6] : (size_t)is_one_segment;
+    return HEADER_MIN + (size_t)!is_one_segment + dictionary_bytes[flags & 3] + content;
+}
+
+/* The header of the same frame without any of these fields, but with a window that the first
+ * `bytes` bytes need and no more, whatever the frame says. */
+static void write_plain_header(size_t bytes, uint8_t header[PLAIN_HEADER]) {
+    int log = WINDOW_LOG_MIN;
+    while (log < WINDOW_LOG_MAX && (size_t)1 << log < bytes + ZSTD_BLOCKSIZE_MAX)
+        log++;
+    store_little(ZSTD_MAGICNUMBER, header, 4);
+    header[4] = 0;
+    header[5] = (uint8_t)((log - WINDOW_LOG_MIN) << 3);
+}
+
+/* Fills `out`, and says whether the frame has at least one byte more. A failure is told by zstd's
+ * code. */
+static size_t fill_from(ZSTD_DStream *zstd, const uint8_t *in, size_t in_bytes, uint8_t *out,
+                        size_t out_bytes, bool *is_longer) {
+    uint8_t header[PLAIN_HEADER], extra;
+    const size_t skipped = header_bytes(in[4]);
+    ZSTD_inBuffer parts[] = {{header, sizeof header, 0}, {in + skipped, in_bytes - skipped, 0}};
+    ZSTD_outBuffer targets[] = {{out, out_bytes, 0}, {&extra, 1, 0}};
+    write_plain_header(out_bytes, header);
+    size_t result = ZSTD_DCtx_setParameter(zstd, ZSTD_d_windowLogMax, WINDOW_LOG_MAX);
+    for (size_t i = 0; i < 2 && !ZSTD_isError(result); i++)
+        result = ZSTD_decompressStream(zstd, &targets[0], &parts[i]);
+    if (!ZSTD_isError(result) && targets[0].pos == out_bytes && result != 0)
+        result = ZSTD_decompressStream(zstd, &targets[1], &parts[1]);
+    *is_longer = !ZSTD_isError(result) && targets[1].pos == 1;
+    return result;
+}
+
+/* A frame that says that it fits the block is not longer, but damaged. One with a dictionary cannot
+ * be decoded at all. */
+static bool may_be_longer(const uint8_t *in, size_t in_bytes, size_t out_bytes) {
+    if (in_bytes < HEADER_MIN || load_u32(in, false) != ZSTD_MAGICNUMBER ||
+        in_bytes < header_bytes(in[4]) || (in[4] & 3) != 0)
+        return false;
+    const unsigned long long content = ZSTD_getFrameContentSize(in, in_bytes);
+    return content == ZSTD_CONTENTSIZE_UNKNOWN ||
+           (content != ZSTD_CONTENTSIZE_ERROR && content > out_bytes);
+}
+
+/* After a failure of a whole frame: where it holds more than the block, the block's bytes are all
+ * that is needed of it, and what follows them does not matter. */
+static cogpu_status decode_start(size_t failure, const uint8_t *in, size_t in_bytes, uint8_t *out,
+                                 size_t out_bytes, size_t *got, cogpu_error *error) {
+    bool is_longer = false;
+    if (!may_be_longer(in, in_bytes, out_bytes))
+        return explain(failure, out_bytes, error);
+    ZSTD_DStream *zstd = ZSTD_createDStream();
+    if (!zstd)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the zstd decoder");
+    const size_t result = fill_from(zstd, in, in_bytes, out, out_bytes, &is_longer);
+    ZSTD_freeDStream(zstd);
+    if (ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation)
+        return explain(result, out_bytes, error);
+    if (!is_longer)
+        return explain(failure, out_bytes, error);
+    *got = out_bytes;
+    return COGPU_OK;
+}
+
 cogpu_status cogpu_decode_zstd(cogpu_codec_state *state, const cogpu_block_format *format,
                                const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
                                size_t *got, cogpu_error *error) {
@@ -58,23 +129,28 @@ cogpu_status cogpu_decode_zstd(cogpu_codec_state *state, const cogpu_block_forma
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for the zstd decoder");
     *got = 0;
     do {
-        const size_t frame = ZSTD_findFrameCompressedSize(in, in_bytes);
-        if (ZSTD_isError(frame))
-            return explain(frame, out_bytes, error);
-        const size_t written =
-            ZSTD_decompressDCtx(state->zstd, out + *got, out_bytes - *got, in, frame);
-        if (ZSTD_isError(written))
+        const size_t frame = ZSTD_findFrameCompressedSize(in, in_bytes), room = out_bytes - *got;
+        size_t written = frame, filled = 0;
+        if (!ZSTD_isError(frame))
+            written = ZSTD_decompressDCtx(state->zstd, out + *got, room, in, frame);
+        if (ZSTD_getErrorCode(written) == ZSTD_error_memory_allocation)
             return explain(written, out_bytes, error);
+        if (ZSTD_isError(written)) {
+            TRY(decode_start(written, in, in_bytes, out + *got, room, &filled, error));
+            *got += filled;
+            return COGPU_OK;
+        }
         *got += written;
         in += frame;
         in_bytes -= frame;
-    } while (is_frame(in, in_bytes));
+    } while (*got < out_bytes && is_frame(in, in_bytes));
     return COGPU_OK;
 }
 
 struct zstd_stream {
     ZSTD_DStream *zstd;
-    bool is_done; /* after the last frame */
+    uint64_t done; /* bytes, before the present call */
+    bool is_done;  /* after the last frame, or the one that fills the block */
 };
 
 static cogpu_status open_stream(cogpu_stream *stream, cogpu_error *error) {
@@ -87,6 +163,20 @@ static cogpu_status open_stream(cogpu_stream *stream, cogpu_error *error) {
     return COGPU_OK;
 }
 
+/* What zstd has decoded already comes first, and alone: where zstd finds damage in its input, as a
+ * wrong checksum, it does not say how many bytes it has written in the same call. */
+static size_t decode_some(ZSTD_DStream *zstd, cogpu_feed *feed, ZSTD_outBuffer *to) {
+    const size_t before = to->pos;
+    ZSTD_inBuffer from = {feed->at, 0, 0};
+    size_t result = ZSTD_decompressStream(zstd, to, &from);
+    if (ZSTD_isError(result) || to->pos > before)
+        return result;
+    from.size = feed->bytes;
+    result = ZSTD_decompressStream(zstd, to, &from);
+    cogpu_feed_take(feed, from.pos);
+    return result;
+}
+
 static cogpu_status stream_decode(cogpu_stream *stream, uint8_t *out, size_t out_bytes, size_t *got,
                                   cogpu_error *error) {
     if (!stream->decoder)
@@ -97,10 +187,7 @@ static cogpu_status stream_decode(cogpu_stream *stream, uint8_t *out, size_t out
     *got = 0;
     while (*got < out_bytes && !d->is_done) {
         const bool has_input = cogpu_feed_has(feed, 1);
-        const size_t before = to.pos;
-        ZSTD_inBuffer from = {feed->at, feed->bytes, 0};
-        const size_t result = ZSTD_decompressStream(d->zstd, &to, &from);
-        cogpu_feed_take(feed, from.pos);
+        const size_t before = to.pos, result = decode_some(d->zstd, feed, &to);
         *got = to.pos;
         if (ZSTD_isError(result)) {
             stream->needs_whole =
@@ -108,11 +195,13 @@ static cogpu_status stream_decode(cogpu_stream *stream, uint8_t *out, size_t out
             return explain(result, out_bytes, error);
         }
         if (result == 0)
-            d->is_done =
-                !cogpu_feed_has(feed, sizeof(uint32_t)) || !is_frame(feed->at, feed->bytes);
+            d->is_done = d->done + *got >= stream->block_bytes ||
+                         !cogpu_feed_has(feed, sizeof(uint32_t)) ||
+                         !is_frame(feed->at, feed->bytes);
         else if (!has_input && to.pos == before)
             return cogpu_fail(error, COGPU_CORRUPT, "the zstd stream is cut off");
     }
+    d->done += *got;
     return COGPU_OK;
 }
 

@@ -630,17 +630,12 @@ def test_T052_block_too_short(codec, encode):
     assert judge.same(pixels(data, window=(0, 0, 10, 6))[0], PIXELS[:6])
 
 
-@pytest.mark.parametrize("codec,encode,verdict", [
-    (tb.DEFLATE, zlib.compress, CORRUPT), (tb.ZSTD, imagecodecs.zstd_encode, CORRUPT),
-    (tb.LZW, tb.lzw_encode, OK),
-    (tb.PACKBITS, tb.packbits_encode, OK), (tb.NONE, bytes, OK)])
-def test_T052_block_too_long(codec, encode, verdict):
+@pytest.mark.parametrize("codec,encode", [
+    (tb.DEFLATE, zlib.compress), (tb.ZSTD, imagecodecs.zstd_encode), (tb.LZMA, imagecodecs.lzma_encode),
+    (tb.LZW, tb.lzw_encode), (tb.PACKBITS, tb.packbits_encode), (tb.NONE, bytes)])
+def test_T052_block_too_long(codec, encode):
     halves = [encode(PIXELS[:6].tobytes()), encode(PIXELS[6:].tobytes() + b"more")]
-    data = tb.image(PIXELS, rows=6, compression=codec, blocks=halves)
-    if verdict == OK:
-        reads(data)
-    else:
-        assert refused(data, verdict, at="read").block == 1
+    reads(tb.image(PIXELS, rows=6, compression=codec, blocks=halves))
 
 
 def test_T053_bad_block_is_filled_when_asked():
@@ -1365,7 +1360,7 @@ BOMB = np.zeros((1 << 10, 1 << 10), "u1")
                                           (tb.LZMA, imagecodecs.lzma_encode)])
 def test_T209_bombs_stop_at_the_block(codec, encode):
     raw = encode(BOMB.tobytes() * 64)
-    refused(stream(codec, raw), CORRUPT)
+    reads(stream(codec, raw), np.zeros_like(BYTES))
 
 
 def test_T210_lerc_that_states_a_huge_size():

@@ -2,118 +2,8 @@
  * The CCITT codecs, against an encoder of the test's own that follows T.4 and T.6 to the letter:
  * codes as text, a byte a pixel. Trap T103.
  */
+#include "ccitt_codes.h"
 #include "codec_test.h"
-
-/* T.4, tables 2 and 3: runs of 0 to 63, then 64, 128, ... 1728; and 1792, ... 2560 for both. */
-static const char *const white_runs[] = {
-    "00110101",  "000111",    "0111",      "1000",      "1011",      "1100",      "1110",
-    "1111",      "10011",     "10100",     "00111",     "01000",     "001000",    "000011",
-    "110100",    "110101",    "101010",    "101011",    "0100111",   "0001100",   "0001000",
-    "0010111",   "0000011",   "0000100",   "0101000",   "0101011",   "0010011",   "0100100",
-    "0011000",   "00000010",  "00000011",  "00011010",  "00011011",  "00010010",  "00010011",
-    "00010100",  "00010101",  "00010110",  "00010111",  "00101000",  "00101001",  "00101010",
-    "00101011",  "00101100",  "00101101",  "00000100",  "00000101",  "00001010",  "00001011",
-    "01010010",  "01010011",  "01010100",  "01010101",  "00100100",  "00100101",  "01011000",
-    "01011001",  "01011010",  "01011011",  "01001010",  "01001011",  "00110010",  "00110011",
-    "00110100",  "11011",     "10010",     "010111",    "0110111",   "00110110",  "00110111",
-    "01100100",  "01100101",  "01101000",  "01100111",  "011001100", "011001101", "011010010",
-    "011010011", "011010100", "011010101", "011010110", "011010111", "011011000", "011011001",
-    "011011010", "011011011", "010011000", "010011001", "010011010", "011000",    "010011011"};
-static const char *const black_runs[] = {"0000110111",
-                                         "010",
-                                         "11",
-                                         "10",
-                                         "011",
-                                         "0011",
-                                         "0010",
-                                         "00011",
-                                         "000101",
-                                         "000100",
-                                         "0000100",
-                                         "0000101",
-                                         "0000111",
-                                         "00000100",
-                                         "00000111",
-                                         "000011000",
-                                         "0000010111",
-                                         "0000011000",
-                                         "0000001000",
-                                         "00001100111",
-                                         "00001101000",
-                                         "00001101100",
-                                         "00000110111",
-                                         "00000101000",
-                                         "00000010111",
-                                         "00000011000",
-                                         "000011001010",
-                                         "000011001011",
-                                         "000011001100",
-                                         "000011001101",
-                                         "000001101000",
-                                         "000001101001",
-                                         "000001101010",
-                                         "000001101011",
-                                         "000011010010",
-                                         "000011010011",
-                                         "000011010100",
-                                         "000011010101",
-                                         "000011010110",
-                                         "000011010111",
-                                         "000001101100",
-                                         "000001101101",
-                                         "000011011010",
-                                         "000011011011",
-                                         "000001010100",
-                                         "000001010101",
-                                         "000001010110",
-                                         "000001010111",
-                                         "000001100100",
-                                         "000001100101",
-                                         "000001010010",
-                                         "000001010011",
-                                         "000000100100",
-                                         "000000110111",
-                                         "000000111000",
-                                         "000000100111",
-                                         "000000101000",
-                                         "000001011000",
-                                         "000001011001",
-                                         "000000101011",
-                                         "000000101100",
-                                         "000001011010",
-                                         "000001100110",
-                                         "000001100111",
-                                         "0000001111",
-                                         "000011001000",
-                                         "000011001001",
-                                         "000001011011",
-                                         "000000110011",
-                                         "000000110100",
-                                         "000000110101",
-                                         "0000001101100",
-                                         "0000001101101",
-                                         "0000001001010",
-                                         "0000001001011",
-                                         "0000001001100",
-                                         "0000001001101",
-                                         "0000001110010",
-                                         "0000001110011",
-                                         "0000001110100",
-                                         "0000001110101",
-                                         "0000001110110",
-                                         "0000001110111",
-                                         "0000001010010",
-                                         "0000001010011",
-                                         "0000001010100",
-                                         "0000001010101",
-                                         "0000001011010",
-                                         "0000001011011",
-                                         "0000001100100",
-                                         "0000001100101"};
-static const char *const long_runs[] = {
-    "00000001000",  "00000001100",  "00000001101",  "000000010010", "000000010011",
-    "000000010100", "000000010101", "000000010110", "000000010111", "000000011100",
-    "000000011101", "000000011110", "000000011111"};
 
 enum { WIDTH_MAX = 6000, ROWS = 24, BYTES_MAX = 200000 };
 
@@ -181,9 +71,10 @@ static uint32_t next_change_above(const uint8_t *above, int64_t a0, bool black) 
     return format.width;
 }
 
+/* The vertical modes: 3 left, ... 3 right. */
+static const char *const shifts[] = {"0000010", "000010", "010", "1", "011", "000011", "0000011"};
+
 static void put_row_2d(const uint8_t *row, const uint8_t *above) {
-    static const char *const shifts[] = {"0000010", "000010", "010",    "1",
-                                         "011",     "000011", "0000011"};
     int64_t a0 = -1;
     bool black = false;
     while (a0 < format.width) {
@@ -448,8 +339,144 @@ static void bad_codes(void) {
             "0000110111");
     decoded result = decode(ccitt, stream, (stream_bits + 7) / 8, 26);
     CHECK(result.status == COGPU_CORRUPT);
-    CHECK_TEXT(result.error.message, "CCITT stream: it ends in row 0");
+    CHECK_TEXT(result.error.message, "CCITT stream: more than 255 runs in row 0 of 100 pixels");
     free(result.out);
+}
+
+/* ---- empty runs ----------------------------------------------------------------------------- */
+
+/* Changes of colour in the row that is written and in the one above, empty runs with them. */
+static uint32_t changes[2][2 * WIDTH_MAX + 100], change_count;
+static uint32_t chance_state;
+
+/* 0 to `below` - 1. */
+static uint32_t chance(uint32_t below) {
+    chance_state = chance_state * 1664525u + 1013904223u;
+    return (chance_state >> 8) % below;
+}
+
+/* The length of a run that begins at `column`: mostly short, often empty. */
+static uint32_t chosen_run(uint32_t column) {
+    uint32_t left = format.width - column, run = chance(3) ? chance(4) : chance(left + 1);
+    if (chance(3) == 0)
+        run = 0;
+    return run < left ? run : left;
+}
+
+static void add_runs(uint32_t *row, bool black, uint32_t *column, uint32_t count, bool to_end) {
+    for (uint32_t i = 0; i < count; i++, black = !black) {
+        uint32_t run = to_end ? format.width - *column : chosen_run(*column);
+        put_run(black, run);
+        row[change_count++] = *column += run;
+    }
+}
+
+/* A row of any runs, of which libtiff deletes pairs of empty ones. */
+static void put_any_row_1d(uint32_t *row) {
+    uint32_t column = 0;
+    while (column < format.width) {
+        add_runs(row, change_count % 2, &column, 1, change_count > format.width);
+        uint32_t before = change_count > 2 ? row[change_count - 3] : 0;
+        if (change_count % 2 == 0 && column < format.width && column == before)
+            change_count -= 2;
+    }
+}
+
+/* A row of any modes that are valid where they stand. b1 and b2 are looked up as libtiff does. */
+static void put_any_row_2d(uint32_t *row, const uint32_t *above) {
+    uint32_t a0 = 0, b1 = 0;
+    while (a0 < format.width) {
+        while (change_count > 0 && above[b1] <= a0)
+            b1 += 2;
+        int64_t a1 = (int64_t)above[b1] + chance(7) - 3;
+        bool is_late = change_count > format.width;
+        if (!is_late && chance(5) == 0 && above[b1] < format.width) {
+            put("0001");
+            a0 = above[b1 + 1];
+            b1 += 2;
+        } else if (!is_late && chance(3) && a1 >= a0 && a1 <= format.width) {
+            put(shifts[a1 - above[b1] + 3]);
+            b1 = a1 < above[b1] ? (b1 > 0 ? b1 - 1 : 1) : b1 + 1;
+            row[change_count++] = a0 = (uint32_t)a1;
+        } else {
+            put("001");
+            add_runs(row, change_count % 2, &a0, 2, is_late);
+        }
+    }
+}
+
+static void paint_changes(uint8_t *pixels, const uint32_t *row) {
+    memset(pixels, 0, format.width);
+    for (uint32_t i = 0; i < change_count; i += 2)
+        for (uint32_t x = row[i]; x < row[i + 1]; x++)
+            pixels[x] = 1;
+}
+
+/* Draws a page and writes its stream in one go. */
+static void encode_any_runs(uint32_t seed) {
+    bool g3 = format.compression == COMPRESSION_CCITT_G3;
+    chance_state = seed;
+    clear_stream();
+    for (uint32_t i = 0; i < 3; i++)
+        changes[1][i] = format.width;
+    for (uint32_t y = 0; y < format.height; y++) {
+        bool one = g3 && y % 3 == 0;
+        uint32_t *row = changes[y % 2];
+        change_count = 0;
+        if (g3) {
+            put_eol(0);
+            put(one ? "1" : "0");
+        }
+        if (one)
+            put_any_row_1d(row);
+        else
+            put_any_row_2d(row, changes[1 - y % 2]);
+        for (uint32_t i = 0; i < 3; i++)
+            row[change_count + i] = format.width;
+        paint_changes(page[y], row);
+    }
+    pack_page();
+}
+
+static void empty_runs(void) {
+    for (uint32_t i = 0; i < 2 * WIDTHS * 40; i++) {
+        expect_block(i % 2 ? COMPRESSION_CCITT_G3 : COMPRESSION_CCITT_G4, widths[i / 2 % WIDTHS],
+                     ROWS);
+        format.t4_options = i % 2;
+        encode_any_runs(i);
+        CHECK(gives_page());
+    }
+}
+
+static void put_runs(uint32_t white, uint32_t black) {
+    put("001");
+    put_run(false, white);
+    put_run(true, black);
+}
+
+/* As many runs as a row may have, and one more. */
+static void most_runs(void) {
+    for (uint32_t i = 0; i < WIDTHS; i++) {
+        uint32_t width = widths[i], most = 2 * ((width + 32) / 32 * 32) - 1;
+        for (uint32_t runs = most - 1; runs <= most + 1; runs++) {
+            expect_block(COMPRESSION_CCITT_G4, width, 2);
+            memset(page, 0, sizeof page);
+            pack_page();
+            clear_stream();
+            for (uint32_t k = 0; k + 3 <= runs; k += 2)
+                put_runs(0, 0);
+            if (runs % 2)
+                put("1");
+            else
+                put_runs(width, 0);
+            put_runs(width, 0);
+            if (runs <= most)
+                CHECK(gives_page());
+            else
+                CHECK(decode_status(ccitt, stream, (stream_bits + 7) / 8, block_bytes()) ==
+                      COGPU_CORRUPT);
+        }
+    }
 }
 
 /* One bit makes a white row of any width: memory goes by the input then. */
@@ -529,6 +556,8 @@ int main(void) {
     RUN(ended_early);
     RUN(not_ours);
     RUN(bad_codes);
+    RUN(empty_runs);
+    RUN(most_runs);
     RUN(wide_row_of_one_bit);
     RUN(zeros_to_the_end);
     RUN(truncated);

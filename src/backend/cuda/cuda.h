@@ -35,7 +35,7 @@ typedef enum cogpu_gpu_verdict {
     COGPU_GPU_DECODED = 0,
     COGPU_GPU_DAMAGED,  /* no stream of this codec */
     COGPU_GPU_CUT_OFF,  /* the stored bytes end before the stream */
-    COGPU_GPU_TOO_LONG, /* it decodes to more than the block has room for */
+    COGPU_GPU_TOO_LONG, /* more than the block has room for, which the host ignores */
     COGPU_GPU_TOO_SHORT,
     COGPU_GPU_BAD_SUM,
     COGPU_GPU_UNUSUAL, /* legal, and not for this decoder */
