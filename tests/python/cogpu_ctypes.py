@@ -215,7 +215,8 @@ COMMIT = CFUNCTYPE(c_int, c_void_p)
 
 
 class Sink(Structure):
-    _fields_ = [("path", c_char_p), ("keep_sidecars", c_int), ("memory", POINTER(Memory)), ("buffer", c_void_p),
+    _fields_ = [("path", c_char_p), ("keep_sidecars", c_int), ("no_replace", c_int), ("inputs", POINTER(c_char_p)),
+                ("input_count", c_uint32), ("memory", POINTER(Memory)), ("buffer", c_void_p),
                 ("buffer_bytes", c_size_t), ("user", c_void_p), ("write", WRITE), ("commit", COMMIT), ("abort", CLOSE), ("append_only", c_int)]
 
 
