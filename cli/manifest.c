@@ -73,6 +73,8 @@ static bool read_all(int file, char *to, size_t bytes) {
             return false;
         done += (size_t)got;
     }
+    for (size_t i = 0; i < bytes; i++) /* a NUL would hide the lines behind it */
+        to[i] = to[i] ? to[i] : ' ';
     to[bytes] = '\0';
     return true;
 }

@@ -220,6 +220,11 @@ class Sink(Structure):
                 ("buffer_bytes", c_size_t), ("user", c_void_p), ("write", WRITE), ("commit", COMMIT), ("abort", CLOSE), ("append_only", c_int)]
 
 
+class Resample(Structure):
+    _fields_ = [("method", c_int), ("type", c_int), ("bands", c_uint32), ("from_width", c_uint32), ("from_height", c_uint32),
+                ("width", c_uint32), ("height", c_uint32), ("nodata", c_char_p), ("alpha_band", c_uint32), ("mask", c_int)]
+
+
 class ExtraTag(Structure):
     _fields_ = [("id", c_uint32), ("type", c_uint32), ("count", c_uint64), ("values", c_void_p)]
 
@@ -297,7 +302,7 @@ STRUCTS = {
     "cogpu_context_options": ContextOptions, "cogpu_request": Request, "cogpu_stages": Stages,
     "cogpu_result": Result,
     "cogpu_read_item": ReadItem, "cogpu_codec": Codec, "cogpu_device": Device,
-    "cogpu_memory": Memory, "cogpu_sink": Sink, "cogpu_extra_tag": ExtraTag, "cogpu_profile": Profile,
+    "cogpu_memory": Memory, "cogpu_sink": Sink, "cogpu_resample": Resample, "cogpu_extra_tag": ExtraTag, "cogpu_profile": Profile,
     "cogpu_written": Written, "cogpu_outline": Outline, "cogpu_s3_part": S3Part, "cogpu_window": Window,
     "cogpu_finding": Finding, "cogpu_check_options": CheckOptions, "cogpu_checked": Checked,
 }
