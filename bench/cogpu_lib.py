@@ -42,7 +42,8 @@ Request = struct("Request", ("image", u32), ("level", u32), ("x", u32), ("y", u3
                  ("height", u32), ("bands", pointer), ("band_count", u32), ("part", c.c_int),
                  ("fill_bad_blocks", c.c_int), ("nan_where_invalid", c.c_int), ("scaled", c.c_int),
                  ("threads", u32), ("context", pointer), ("pending", pointer))
-Sink = struct("Sink", ("path", text), ("keep_sidecars", c.c_int), ("memory", pointer), ("buffer", pointer),
+Sink = struct("Sink", ("path", text), ("keep_sidecars", c.c_int), ("no_replace", c.c_int), ("inputs", pointer),
+              ("input_count", u32), ("memory", pointer), ("buffer", pointer),
               ("buffer_bytes", c.c_size_t), ("user", pointer), ("write", pointer), ("commit", pointer),
               ("abort", pointer), ("append_only", c.c_int))
 Profile = struct("Profile", ("width", u32), ("height", u32), ("bands", u32), ("type", c.c_int),

@@ -15,7 +15,9 @@ enum { PLACES = 2 };
 
 struct cogpu_ahead {
     cogpu_selection selection;
-    cogpu_swath swath; /* the thread's alone, as is what it reads into */
+    cogpu_derivation *derivation;
+    cogpu_selection made; /* the selection, but as it is written: size, type, where it lies */
+    cogpu_swath swath;    /* the thread's alone, as is what it reads into */
     bool with_mask;
     void *data[PLACES], *masks[PLACES];
     cogpu_ahead_swath swaths[PLACES];
@@ -52,7 +54,16 @@ static cogpu_status read_mask(const cogpu_ahead *ahead, cogpu_raster *mask, cogp
 
 static cogpu_status read_swath(cogpu_ahead *ahead, uint64_t place) {
     cogpu_ahead_swath *swath = &ahead->swaths[place];
-    swath->rows = cogpu_swath_raster(&ahead->swath, &ahead->selection, ahead->data[place]);
+    swath->rows = cogpu_swath_raster(&ahead->swath, &ahead->made, ahead->data[place]);
+    if (ahead->derivation->is_needed) {
+        swath->mask = (cogpu_raster){.data = ahead->masks[place],
+                                     .type = COGPU_U8,
+                                     .bands = 1,
+                                     .width = swath->rows.width,
+                                     .height = swath->rows.height};
+        return cogpu_derivation_read(ahead->derivation, &ahead->selection, ahead->swath.row,
+                                     &swath->rows, &swath->mask, &ahead->result, &ahead->error);
+    }
     TRY(cogpu_swath_read(&ahead->swath, &ahead->selection, ahead->data[place], &ahead->result,
                          &ahead->error));
     swath->mask = (cogpu_raster){.data = ahead->masks[place]};
@@ -109,7 +120,7 @@ static void release(const cogpu_selection *selection, void *memory) {
 }
 
 static cogpu_status make_places(cogpu_ahead *ahead, cogpu_error *error) {
-    const cogpu_selection *selection = &ahead->selection;
+    const cogpu_selection *selection = &ahead->made;
     size_t pixels = (size_t)selection->request.width * ahead->swath.rows_at_once;
     for (int i = 0; i < PLACES; i++) {
         TRY(allocate(selection, ahead->swath.bytes, &ahead->data[i], error));
@@ -127,8 +138,29 @@ static uint32_t written_height(const cogpu_profile *profile) {
     return profile->strips ? 1 : USUAL_TILE;
 }
 
+/* Derived pixels lie in host memory. Resampled rows have no blocks of the source to end at. */
+static void set_made(cogpu_ahead *ahead) {
+    cogpu_selection *made = &ahead->made;
+    *made = ahead->selection;
+    if (!ahead->derivation->is_needed)
+        return;
+    made->request.width = made->written_width;
+    made->request.height = made->written_height;
+    made->type = made->written;
+    made->device = COGPU_CPU;
+    if (ahead->derivation->is_resampled) {
+        enum { UNCOMPRESSED = 1 };
+        made->request.y = 0;
+        made->level.compression = UNCOMPRESSED;
+    }
+}
+
 static cogpu_status start(cogpu_ahead *ahead, const cogpu_profile *profile, cogpu_error *error) {
-    TRY(cogpu_swath_open_stream(&ahead->selection, written_height(profile), &ahead->swath, error));
+    set_made(ahead);
+    TRY(cogpu_swath_open_stream(&ahead->made, written_height(profile), &ahead->swath, error));
+    uint32_t most_rows = cogpu_derivation_rows(ahead->derivation, &ahead->selection);
+    if (ahead->swath.rows_at_once > most_rows)
+        ahead->swath.rows_at_once = most_rows;
     TRY(make_places(ahead, error));
     ahead->has_locks = pthread_mutex_init(&ahead->lock, NULL) == 0 &&
                        pthread_cond_init(&ahead->changed, NULL) == 0;
@@ -139,12 +171,14 @@ static cogpu_status start(cogpu_ahead *ahead, const cogpu_profile *profile, cogp
                : cogpu_refuse(error, COGPU_MEMORY, "no thread can be started to read ahead");
 }
 
-cogpu_status cogpu_ahead_open(const cogpu_selection *selection, const cogpu_profile *profile,
-                              cogpu_ahead **ahead, cogpu_error *error) {
+cogpu_status cogpu_ahead_open(const cogpu_selection *selection, cogpu_derivation *derivation,
+                              const cogpu_profile *profile, cogpu_ahead **ahead,
+                              cogpu_error *error) {
     *ahead = calloc(1, sizeof **ahead);
     if (!*ahead)
         return cogpu_refuse(error, COGPU_MEMORY, "no memory to read ahead");
     (*ahead)->selection = *selection;
+    (*ahead)->derivation = derivation;
     (*ahead)->with_mask = profile->mask;
     cogpu_status status = start(*ahead, profile, error);
     if (status != COGPU_OK) {
@@ -185,8 +219,8 @@ void cogpu_ahead_close(cogpu_ahead *ahead) {
         pthread_mutex_destroy(&ahead->lock);
     }
     for (int i = 0; i < PLACES; i++) {
-        release(&ahead->selection, ahead->data[i]);
-        release(&ahead->selection, ahead->masks[i]);
+        release(&ahead->made, ahead->data[i]);
+        release(&ahead->made, ahead->masks[i]);
     }
     free(ahead);
 }

@@ -2,7 +2,7 @@
  * A selection read ahead, for a writer: while that works on one swath, a thread reads the next.
  * Memory is that of two swaths, on the selection's device.
  *
- *     TRY(cogpu_ahead_open(&selection, &profile, &ahead, error));
+ *     TRY(cogpu_ahead_open(&selection, &derivation, &profile, &ahead, error));
  *     for (;;) {
  *         TRY(cogpu_ahead_next(ahead, &swath, error));
  *         if (!swath) break;
@@ -13,7 +13,7 @@
 #ifndef COGPU_CLI_AHEAD_H
 #define COGPU_CLI_AHEAD_H
 
-#include "selection.h"
+#include "derive.h"
 
 typedef struct cogpu_ahead cogpu_ahead;
 
@@ -23,9 +23,11 @@ typedef struct cogpu_ahead_swath {
 } cogpu_ahead_swath;
 
 /* By the context of the selection's request, which a device needs and the writer shares. The
- * profile says whether there is a mask, and how high blocks are. */
-cogpu_status cogpu_ahead_open(const cogpu_selection *selection, const cogpu_profile *profile,
-                              cogpu_ahead **ahead, cogpu_error *error);
+ * profile says whether there is a mask, and how high blocks are. The derivation is the reader's
+ * until cogpu_ahead_close. */
+cogpu_status cogpu_ahead_open(const cogpu_selection *selection, cogpu_derivation *derivation,
+                              const cogpu_profile *profile, cogpu_ahead **ahead,
+                              cogpu_error *error);
 
 /* The next swath from the top; NULL at the end. What was begun on the default stream of a GPU with
  * the one before is waited for by the read that comes in its place. */

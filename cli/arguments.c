@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* Each `take_` stores an option's value and returns NULL, or what is wrong with the value. */
 typedef const char *take_function(cogpu_arguments *arguments, const char *value);
@@ -105,7 +106,7 @@ static const char *take_mask(cogpu_arguments *arguments, const char *value) {
 
 static const char *take_type(cogpu_arguments *arguments, const char *value) {
     for (int type = COGPU_F16; type <= COGPU_F64; type++)
-        if (strcmp(value, cogpu_type_name((cogpu_type)type)) == 0)
+        if (strcasecmp(value, cogpu_type_name((cogpu_type)type)) == 0)
             arguments->type = (cogpu_type)type;
     return arguments->type ? NULL : "expected float16, float32 or float64";
 }
@@ -116,9 +117,35 @@ static const char *take_nan(cogpu_arguments *arguments, const char *value) {
     return NULL;
 }
 
-static const char *take_scale(cogpu_arguments *arguments, const char *value) {
+static const char *take_unscale(cogpu_arguments *arguments, const char *value) {
     (void)value;
-    arguments->scaled = true;
+    arguments->unscaled = true;
+    return NULL;
+}
+
+static const char *take_format(cogpu_arguments *arguments, const char *value) {
+    static const char *const names[] = {"npy", "raw", "png"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcasecmp(value, names[i]) == 0)
+            arguments->format = names[i];
+    return arguments->format ? NULL : "expected npy, raw or png";
+}
+
+static const char *take_no_clobber(cogpu_arguments *arguments, const char *value) {
+    (void)value;
+    arguments->no_clobber = true;
+    return NULL;
+}
+
+static const char *take_quiet(cogpu_arguments *arguments, const char *value) {
+    (void)value;
+    arguments->quiet = true;
+    return NULL;
+}
+
+static const char *take_verbose(cogpu_arguments *arguments, const char *value) {
+    (void)value;
+    arguments->verbose = true;
     return NULL;
 }
 
@@ -221,78 +248,105 @@ static const char *take_help(cogpu_arguments *arguments, const char *value) {
 }
 
 static const option options[] = {
-    {OPTION_OUTPUT, "--output", "OUT", "the file to write; short: -o OUT", take_output},
-    {OPTION_IMAGE, "--image", "N", "an image of the file, from 0", take_image},
-    {OPTION_LEVEL, "--level", "N", "a level of the pyramid; 0 is full resolution", take_level},
-    {OPTION_WINDOW, "--window", "X,Y,W,H", "a part, in pixels of the level", take_window},
+    {OPTION_OUTPUT, "--output", "OUT", "file to write, - for stdout; short: -o OUT", take_output},
+    {OPTION_FORMAT, "--format", "NAME", "npy, raw or png (default: by the ending of OUT)",
+     take_format},
+    {OPTION_IMAGE, "--image", "N", "image of the file (default: 0, the first)", take_image},
+    {OPTION_LEVEL, "--level", "N", "overview level (default: 0, full resolution)", take_level},
+    {OPTION_WINDOW, "--window", "X,Y,W,H", "part of the image, in pixels of the level",
+     take_window},
     {OPTION_BBOX, "--bbox", "XMIN,YMIN,XMAX,YMAX",
-     "the pixels that a box touches, in coordinates of the image", take_bbox},
-    {OPTION_BAND, "--band", "N[,N...]", "bands, from 1, in this order; otherwise all", take_band},
+     "pixels that a box touches, in coordinates of the image", take_bbox},
+    {OPTION_BAND, "--band", "N[,N...]", "bands, from 1, in this order (default: all)", take_band},
     {OPTION_MASK, "--mask", NULL, "the mask instead: 255 where a pixel is valid, else 0",
      take_mask},
     {OPTION_TYPE, "--type", "NAME", "samples as float16, float32 or float64", take_type},
     {OPTION_NAN, "--nan", NULL, "NaN where the mask says that a sample is not valid", take_nan},
-    {OPTION_SCALE, "--scale", NULL, "samples by the scale and offset of their band", take_scale},
+    {OPTION_UNSCALE, "--unscale", NULL, "apply the scale and offset of each band", take_unscale},
     {OPTION_FILL, "--fill-bad-blocks", NULL,
-     "go on where a block cannot be read, with nodata (or 0) in its place", take_fill},
+     "fill blocks that cannot be read with nodata (or 0) and go on", take_fill},
     {OPTION_TAGS, "--tags", NULL, "every tag of every directory too, and the GeoKeys", take_tags},
     {OPTION_WKT, "--wkt", NULL, "the coordinate system as WKT, and nothing else", take_wkt},
     {OPTION_STRICT, "--strict", NULL, "the rules of the standard are faults too", take_strict},
-    {OPTION_FAST, "--fast", NULL, "without the look at each block", take_fast},
-    {OPTION_THREADS, "--threads", "N", "threads at work; otherwise one for each processor",
+    {OPTION_FAST, "--fast", NULL, "do not look at each block", take_fast},
+    {OPTION_THREADS, "--threads", "N", "number of threads (default: one per CPU core)",
      take_threads},
     {OPTION_DEVICE, "--device", "NAME",
-     "where to decode and encode: cpu, cuda, cuda:N, emu; see cogpu devices", take_device},
-    {OPTION_PICTURE, "--size", "N", "pixels of the longest side at most; otherwise 1024",
+     "device that decodes and encodes: cpu, cuda, cuda:N, emu (default: cpu)", take_device},
+    {OPTION_PICTURE, "--size", "N", "length of the longest side in pixels (default: 1024)",
      take_size},
     {OPTION_PICTURE, "--percent", "LOW,HIGH",
-     "stretch between these percentiles of each band; otherwise 2,98", take_percent},
+     "stretch between these percentiles of each band (default: 2,98)", take_percent},
     {OPTION_PICTURE, "--stretch", "LOW,HIGH", "stretch between these values, in stored units",
      take_stretch},
+    {OPTION_MANY, "--to", "DIR", "convert each IN to a file of the same name in this folder",
+     cogpu_take_folder},
+    {OPTION_MANY, "--jobs", "N", "files that --to converts at once (default: 1)", cogpu_take_jobs},
+    {OPTION_MANY, "--resume", NULL, "skip files that an earlier run with --to has finished",
+     cogpu_take_resume},
     {OPTION_PROFILE, "--cog", NULL, "a Cloud Optimized GeoTIFF, with overviews", cogpu_take_cog},
     {OPTION_PROFILE, "--codec", "NAME",
-     "none, packbits, lzw, deflate, zstd, lzma, jpeg, webp, lerc, lerc_deflate or lerc_zstd",
+     "none, packbits, lzw, deflate, zstd, lzma, jpeg, webp, lerc, lerc_deflate or lerc_zstd "
+     "(default: deflate)",
      cogpu_take_codec},
-    {OPTION_PROFILE, "--level", "N", "effort: deflate 1 to 12, zstd 1 to 22, lzma 1 to 9",
+    {OPTION_PROFILE, "--level", "N",
+     "effort: deflate 1 to 12 (default: 6), zstd 1 to 22 (9), lzma 1 to 9 (6)",
      cogpu_take_codec_level},
-    {OPTION_PROFILE, "--quality", "N", "of JPEG and WebP, 1 to 100; otherwise 75",
-     cogpu_take_quality},
-    {OPTION_PROFILE, "--lossless", NULL, "WebP without loss", cogpu_take_lossless},
-    {OPTION_PROFILE, "--max-error", "X", "of LERC; otherwise 0: without loss",
+    {OPTION_PROFILE, "--quality", "N", "JPEG and WebP, 1 to 100 (default: 75)", cogpu_take_quality},
+    {OPTION_PROFILE, "--lossless", NULL, "lossless WebP", cogpu_take_lossless},
+    {OPTION_PROFILE, "--max-error", "X", "maximum error of LERC (default: 0, lossless)",
      cogpu_take_max_error},
-    {OPTION_PROFILE, "--predictor", "P", "auto, 1 (none), 2 (horizontal) or 3 (floating point)",
-     cogpu_take_predictor},
-    {OPTION_PROFILE, "--block", "N or WxH", "size of tiles, multiples of 16; otherwise 512",
+    {OPTION_PROFILE, "--predictor", "P",
+     "auto, 1 (none), 2 (horizontal) or 3 (floating point) (default: auto)", cogpu_take_predictor},
+    {OPTION_PROFILE, "--block", "N or WxH", "tile size, multiples of 16 (default: 512)",
      cogpu_take_block},
     {OPTION_PROFILE, "--strips", "ROWS", "strips of so many rows, not tiles; 0: as fits",
      cogpu_take_strips},
-    {OPTION_PROFILE, "--bits", "N", "of a sample: 1 to 8, or 9 to 16; otherwise as in the input",
+    {OPTION_PROFILE, "--bits", "N", "bits of a sample: 1 to 8, or 9 to 16 (default: as in IN)",
      cogpu_take_bits},
     {OPTION_PROFILE, "--planar", NULL, "each band has blocks of its own", cogpu_take_planar},
     {OPTION_PROFILE, "--overviews", "LIST", "auto, none, or factors as 2,4,8",
      cogpu_take_overviews},
     {OPTION_PROFILE, "--resampling", "NAME",
-     "of overviews: nearest, average, rms, bilinear, cubic, mode, min, max or median",
+     "for overviews and --size: nearest, average, rms, bilinear, cubic, mode, min, max or median",
      cogpu_take_resampling},
-    {OPTION_PROFILE, "--nodata", "V", "another nodata value than IN has; none: without",
+    {OPTION_PROFILE, "--nodata", "V", "nodata value of OUT, or none (default: that of IN)",
      cogpu_take_nodata},
-    {OPTION_PROFILE, "--bigtiff", "WHEN", "auto, yes or no", cogpu_take_bigtiff},
+    {OPTION_PROFILE, "--crs", "TEXT", "coordinate system: EPSG:N, WKT, a PROJ string, or none",
+     cogpu_take_crs},
+    {OPTION_PROFILE, "--transform", "X0,DX,RX,Y0,RY,DY",
+     "geotransform, in GDAL's order, as info --json shows it", cogpu_take_transform},
+    {OPTION_PROFILE, "--bounds", "XMIN,YMIN,XMAX,YMAX",
+     "geotransform from the outer edges of OUT, north up", cogpu_take_bounds},
+    {OPTION_PROFILE, "--metadata", "[BAND:][DOMAIN:]KEY=VALUE",
+     "set a metadata item; KEY= removes it; may be repeated", cogpu_take_metadata},
+    {OPTION_PROFILE, "--dtype", "NAME",
+     "sample type, uint8 to float64: values are rounded and clamped", cogpu_take_dtype},
+    {OPTION_PROFILE, "--scale", "[SMIN,SMAX[,DMIN,DMAX]]",
+     "map SMIN..SMAX (default: each band's range) to DMIN..DMAX (default: 0,255.999)",
+     cogpu_take_scale},
+    {OPTION_PROFILE, "--size", "W,H",
+     "resample to W x H pixels from the best overview; 0: keep the proportions",
+     cogpu_take_out_size},
+    {OPTION_PROFILE, "--bigtiff", "WHEN", "auto, yes or no (default: auto)", cogpu_take_bigtiff},
     {OPTION_PROFILE, "--sparse", NULL, "leave out blocks that hold nothing but nodata, or 0",
      cogpu_take_sparse},
-    {OPTION_PROFILE, "--from-level", "N", "a level of IN's pyramid; otherwise 0, full resolution",
+    {OPTION_PROFILE, "--from-level", "N", "overview level of IN (default: 0, full resolution)",
      take_level},
+    {OPTION_NO_CLOBBER, "--no-clobber", NULL, "fail where OUT exists", take_no_clobber},
     {OPTION_NETWORK, "--private-addresses", NULL,
      "URLs may lead to this machine and to local networks", take_private_addresses},
     {OPTION_NETWORK, "--anonymous", NULL, "s3:// without credentials", take_anonymous},
-    {OPTION_NETWORK, "--region", "NAME", "of s3://; otherwise AWS_REGION's", take_region},
-    {OPTION_NETWORK, "--endpoint", "URL", "of s3://, for other stores than Amazon's",
+    {OPTION_NETWORK, "--region", "NAME", "region of s3:// (default: AWS_REGION)", take_region},
+    {OPTION_NETWORK, "--endpoint", "URL", "endpoint of s3://, for stores other than Amazon's",
      take_endpoint},
-    {OPTION_NETWORK, "--retries", "N", "tries more of a request that failed; otherwise 4",
-     take_retries},
-    {OPTION_NETWORK, "--timeout", "SECONDS", "for a request with all its tries; otherwise 300",
+    {OPTION_NETWORK, "--retries", "N", "retries per request (default: 4)", take_retries},
+    {OPTION_NETWORK, "--timeout", "SECONDS", "time per request with its retries (default: 300)",
      take_timeout},
     {OPTION_JSON, "--json", NULL, "print JSON, for errors too", take_json},
-    {OPTION_HELP, "--help", NULL, "this text; short: -h", take_help},
+    {OPTION_COMMON, "--quiet", NULL, "print errors and results only", take_quiet},
+    {OPTION_COMMON, "--verbose", NULL, "print details on stderr", take_verbose},
+    {OPTION_COMMON, "--help", NULL, "this text; short: -h", take_help},
 };
 
 enum { OPTION_COUNT = sizeof options / sizeof options[0] };
@@ -319,7 +373,7 @@ static void refuse_unknown(const cogpu_command *command, const char *word, size_
     const char *names[OPTION_COUNT];
     int count = 0;
     for (int i = 0; i < OPTION_COUNT; i++)
-        if (options[i].id & (command->options | OPTION_HELP))
+        if (options[i].id & (command->options | OPTION_COMMON))
             names[count++] = options[i].name;
     char name[64]; /* without its value, which may be a secret */
     snprintf(name, sizeof name, "%.*s", (int)length, word);
@@ -331,13 +385,27 @@ static void refuse_unknown(const cogpu_command *command, const char *word, size_
                            name, command->name);
 }
 
+/* FNV-1a, with the closing NUL. */
+static void add_to_hash(uint64_t *hash, const char *text) {
+    for (const char *at = text;; at++) {
+        *hash = (*hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
+        if (!*at)
+            return;
+    }
+}
+
+/* The value of an option that may go without one is told from a file's name by its characters. */
+static bool is_number_list(const char *word) {
+    return word[strspn(word, "0123456789+-.,eE")] == '\0' && strpbrk(word, "0123456789");
+}
+
 /* Takes the option at words[*index] and moves *index past its value. */
 static bool parse_option(const cogpu_command *command, int count, char **words, int *index,
                          cogpu_arguments *arguments) {
     const char *word = full_name(words[*index]);
     size_t length = strcspn(word, "=");
     const char *value = word[length] == '=' ? word + length + 1 : NULL;
-    const option *found = find_option(command->options | OPTION_HELP, word, length);
+    const option *found = find_option(command->options | OPTION_COMMON, word, length);
     if (!found) {
         refuse_unknown(command, word, length);
         return false;
@@ -346,21 +414,28 @@ static bool parse_option(const cogpu_command *command, int count, char **words, 
         cogpu_report_usage("%s takes no value", found->name);
         return false;
     }
-    if (!value && found->value) {
+    bool is_optional = found->value && found->value[0] == '[' && strchr(found->value, '=') == NULL;
+    if (!value && is_optional && *index + 1 < count && is_number_list(words[*index + 1])) {
+        value = words[++*index];
+    } else if (!value && found->value && !is_optional) {
         if (*index + 1 == count) {
             cogpu_report_usage("%s wants a value: %s %s", found->name, found->name, found->value);
             return false;
         }
         value = words[++*index];
     }
+    if (found->id & OPTIONS_OF_OUTPUT) {
+        add_to_hash(&arguments->output_options, found->name);
+        add_to_hash(&arguments->output_options, value ? value : "");
+    }
     const char *wrong = found->take(arguments, value);
     if (wrong)
-        cogpu_report_usage("%s %s: %s", found->name, value, wrong);
+        cogpu_report_usage("%s %s: %s", found->name, value ? value : "", wrong);
     return wrong == NULL;
 }
 
 static bool check_files(const cogpu_command *command, int given) {
-    if (given == command->files)
+    if (given >= command->files && (given <= command->files || command->has_more_files))
         return true;
     if (given < command->files)
         cogpu_report_usage("%s wants %s; see cogpu %s --help", command->name, command->operands,
@@ -371,8 +446,8 @@ static bool check_files(const cogpu_command *command, int given) {
     return false;
 }
 
-static bool make_names(const cogpu_command *command, cogpu_arguments *arguments) {
-    for (int i = 0; i < command->files; i++) {
+static bool make_names(cogpu_arguments *arguments) {
+    for (int i = 0; i < arguments->file_count; i++) {
         arguments->names[i] = cogpu_name_shown(arguments->files[i]);
         if (!arguments->names[i]) {
             cogpu_report_usage("no memory for the names of files");
@@ -382,9 +457,8 @@ static bool make_names(const cogpu_command *command, cogpu_arguments *arguments)
     return true;
 }
 
-bool cogpu_arguments_parse(const cogpu_command *command, int count, char **words,
-                           cogpu_arguments *arguments) {
-    int files = 0;
+static bool parse_words(const cogpu_command *command, int count, char **words,
+                        cogpu_arguments *arguments) {
     bool only_files = false; /* after "--" */
     for (int i = 0; i < count; i++) {
         if (!only_files && strcmp(words[i], "--") == 0) {
@@ -393,24 +467,43 @@ bool cogpu_arguments_parse(const cogpu_command *command, int count, char **words
             if (!parse_option(command, count, words, &i, arguments))
                 return false;
         } else {
-            if (files < command->files)
-                arguments->files[files] = words[i];
-            files++;
+            arguments->files[arguments->file_count++] = words[i];
         }
     }
-    return arguments->help || (check_files(command, files) && make_names(command, arguments));
+    return true;
+}
+
+bool cogpu_arguments_parse(const cogpu_command *command, int count, char **words,
+                           cogpu_arguments *arguments) {
+    arguments->output_options = UINT64_C(0xcbf29ce484222325);
+    add_to_hash(&arguments->output_options, cogpu_version());
+    arguments->files = calloc((size_t)count + 1, sizeof *arguments->files);
+    arguments->names = calloc((size_t)count + 1, sizeof *arguments->names);
+    if (!arguments->files || !arguments->names) {
+        cogpu_report_usage("no memory for the names of files");
+        return false;
+    }
+    if (!parse_words(command, count, words, arguments))
+        return false;
+    return arguments->help ||
+           (check_files(command, arguments->file_count) && make_names(arguments));
 }
 
 void cogpu_arguments_free(cogpu_arguments *arguments) {
-    free(arguments->names[0]);
-    free(arguments->names[1]);
+    for (int i = 0; i < arguments->file_count; i++)
+        free(arguments->names[i]);
+    for (uint32_t i = 0; i < arguments->metadata_count; i++)
+        free(arguments->metadata[i].memory);
+    free(arguments->files);
+    free(arguments->names);
+    free(arguments->metadata);
     free(arguments->bands);
     free(arguments->factors);
 }
 
 void cogpu_arguments_help(uint32_t allowed) {
     for (int i = 0; i < OPTION_COUNT; i++) {
-        if (!(options[i].id & (allowed | OPTION_HELP)))
+        if (!(options[i].id & (allowed | OPTION_COMMON)))
             continue;
         char left[48];
         snprintf(left, sizeof left, "%s %s", options[i].name,

@@ -26,22 +26,47 @@ enum {
     OPTION_THREADS = 1 << 10,
     OPTION_DEVICE = 1 << 11,
     OPTION_JSON = 1 << 12,
-    OPTION_HELP = 1 << 13,
+    OPTION_COMMON = 1 << 13, /* what every command has: --quiet, --verbose, --help */
     OPTION_TYPE = 1 << 14,
     OPTION_NAN = 1 << 15,
-    OPTION_SCALE = 1 << 16,
+    OPTION_UNSCALE = 1 << 16,
     OPTION_STRICT = 1 << 17,
     OPTION_FAST = 1 << 18,
     OPTION_PICTURE = 1 << 19, /* all that a picture has: --size, --percent, --stretch */
     OPTION_PROFILE = 1 << 20, /* all that a file to be written has; --level is the codec's then, and
                                * that of the pyramid is --from-level */
-    OPTION_NETWORK = 1 << 21  /* all that reading from URLs has */
+    OPTION_NETWORK = 1 << 21, /* all that reading from URLs has */
+    OPTION_FORMAT = 1 << 22,
+    OPTION_NO_CLOBBER = 1 << 23,
+    OPTION_MANY = 1 << 24, /* all that a run over many files has */
+    /* What the new file depends on. */
+    OPTIONS_OF_OUTPUT = OPTION_PROFILE | OPTION_IMAGE | OPTION_WINDOW | OPTION_BBOX | OPTION_BAND |
+                        OPTION_FILL | OPTION_DEVICE
 };
 
+/* One --metadata [BAND:][DOMAIN:]KEY=VALUE. */
+typedef struct cogpu_metadata_option {
+    char *memory; /* that the texts lie in */
+    int32_t band; /* 0 = of the whole image */
+    const char *domain, *name, *value;
+} cogpu_metadata_option;
+
+/* What --scale says, as gdal_translate's -scale. */
+typedef struct cogpu_scale_option {
+    bool is_given, has_source;
+    double source[2], target[2];
+} cogpu_scale_option;
+
 typedef struct cogpu_arguments {
-    const char *files[2];
-    char *names[2];     /* of the files, as they are shown */
+    const char **files;
+    char **names; /* of the files, as they are shown */
+    int file_count;
     const char *output; /* NULL where not given */
+    const char *format;
+    const char *folder; /* of --to; NULL where not given */
+    uint32_t jobs;
+    uint64_t output_options; /* hash of those that the new file depends on */
+    bool resume, no_clobber, quiet, verbose;
     uint32_t image, level, threads;
     bool has_level;
     cogpu_device_kind device;
@@ -51,16 +76,23 @@ typedef struct cogpu_arguments {
     bool has_bbox;
     double bbox[4]; /* xmin, ymin, xmax, ymax */
     uint32_t *bands;
-    uint32_t band_count; /* 0 = all */
-    cogpu_type type;     /* COGPU_TYPE_NONE where not given */
-    uint32_t size;       /* of a picture; 0 where not given */
+    uint32_t band_count;          /* 0 = all */
+    cogpu_type type;              /* COGPU_TYPE_NONE where not given */
+    uint32_t size;                /* of a picture; 0 where not given */
+    uint32_t to_width, to_height; /* of --size W,H; 0 where not given */
+    cogpu_type dtype;             /* of the file to be written; COGPU_TYPE_NONE: as is */
+    cogpu_scale_option scale;
+    bool without_crs, has_transform, has_bounds;
+    double transform[6], bounds[4];
+    cogpu_metadata_option *metadata;
+    uint32_t metadata_count;
     bool has_stretch, has_percent;
     double stretch[2], percent[2];
     cogpu_profile profile; /* what the options say of a file to be written, the rest 0 */
     uint32_t *factors;     /* of profile.factors */
     bool without_nodata;
     cogpu_network network; /* what the options say of it, the rest 0 */
-    bool mask, nan_where_invalid, scaled, fill_bad_blocks, tags, wkt, strict, fast, json, help;
+    bool mask, nan_where_invalid, unscaled, fill_bad_blocks, tags, wkt, strict, fast, json, help;
 } cogpu_arguments;
 
 /* Reads what follows the command's name. On a mistake says so on stderr and returns false. */

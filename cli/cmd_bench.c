@@ -159,10 +159,10 @@ static int run(const cogpu_arguments *arguments) {
     cogpu_error error;
     int code = EXIT_DONE;
     if (cogpu_input_open(arguments, 0, NULL, &input, &error) != COGPU_OK)
-        return cogpu_report_error(arguments, arguments->names[0], &error);
+        return cogpu_report_error(arguments->names[0], &error);
     if (cogpu_selection_make(&input, arguments, &selection, &error) != COGPU_OK ||
         measure(&selection, &measured, &error) != COGPU_OK)
-        code = cogpu_report_error(arguments, input.name, &error);
+        code = cogpu_report_error(input.name, &error);
     else if (arguments->json)
         code = print_json(&input, &selection, &measured, median_of(&measured));
     else

@@ -158,40 +158,41 @@ static bool print_json(const char *file, const cogpu_checked *checked, const fin
     return cogpu_json_print(&json);
 }
 
-static int check(const cogpu_arguments *arguments, const cogpu_input *input, findings *list) {
+static int report(const cogpu_arguments *arguments, const cogpu_input *input,
+                  const cogpu_checked *checked, const findings *list) {
+    bool printed = true;
+    if (arguments->json)
+        printed = print_json(input->name, checked, list);
+    else
+        print_for_person(input->name, checked, list);
+    return printed && checked->verdict != COGPU_INVALID ? EXIT_DONE : EXIT_FAILED;
+}
+
+static int check(const cogpu_arguments *arguments, const cogpu_input *input, int index) {
     const cogpu_check_options options = {.strict = arguments->strict,
                                          .skip_blocks = arguments->fast};
     cogpu_checked checked;
     cogpu_error error;
-    cogpu_status status = cogpu_check(input->file, &options, keep, list, &checked, &error);
-    if (status == COGPU_OK && list->failed)
-        status = cogpu_refuse(&error, COGPU_MEMORY, "no memory for the findings");
-    if (status != COGPU_OK)
-        return cogpu_report_error(arguments, input->name, &error);
-    bool printed = true;
-    if (arguments->json)
-        printed = print_json(input->name, &checked, list);
-    else
-        print_for_person(input->name, &checked, list);
-    return printed && checked.verdict != COGPU_INVALID ? EXIT_DONE : EXIT_FAILED;
-}
-
-static int run(const cogpu_arguments *arguments) {
-    cogpu_input input;
-    cogpu_error error;
     findings list = {0};
-    if (cogpu_input_open(arguments, 0, NULL, &input, &error) != COGPU_OK)
-        return cogpu_report_error(arguments, arguments->names[0], &error);
-    int code = check(arguments, &input, &list);
-    cogpu_input_close(&input);
+    (void)index;
+    cogpu_status status = cogpu_check(input->file, &options, keep, &list, &checked, &error);
+    if (status == COGPU_OK && list.failed)
+        status = cogpu_refuse(&error, COGPU_MEMORY, "no memory for the findings");
+    int code = status == COGPU_OK ? report(arguments, input, &checked, &list)
+                                  : cogpu_report_error(input->name, &error);
     free(list.items);
     return code;
 }
 
+static int run(const cogpu_arguments *arguments) {
+    return cogpu_input_each(arguments, check);
+}
+
 const cogpu_command cogpu_cmd_check = {
     .name = "check",
-    .operands = "FILE",
+    .operands = "FILE...",
     .files = 1,
+    .has_more_files = true,
     .options = OPTION_STRICT | OPTION_FAST | OPTION_NETWORK | OPTION_JSON,
     .summary = "a valid Cloud Optimized GeoTIFF or not, and why",
     .details =

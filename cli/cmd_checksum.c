@@ -60,32 +60,31 @@ static int print_json(const cogpu_input *input, const cogpu_selection *selection
     return cogpu_json_print(&json) ? EXIT_DONE : EXIT_FAILED;
 }
 
-static int run(const cogpu_arguments *arguments) {
-    cogpu_input input;
+static int checksum(const cogpu_arguments *arguments, const cogpu_input *input, int index) {
     cogpu_selection selection;
     cogpu_error error;
     char text[65];
-    int code = EXIT_DONE;
-    if (cogpu_input_open(arguments, 0, NULL, &input, &error) != COGPU_OK)
-        return cogpu_report_error(arguments, arguments->names[0], &error);
-    if (cogpu_selection_make(&input, arguments, &selection, &error) != COGPU_OK ||
-        sum(&selection, text, &error) != COGPU_OK) {
-        code = cogpu_report_error(arguments, input.name, &error);
-    } else if (arguments->json) {
-        code = print_json(&input, &selection, text);
-    } else {
-        printf("%s  ", text);
-        cogpu_text_print(stdout, input.name, SIZE_MAX);
-        putchar('\n');
-    }
-    cogpu_input_close(&input);
-    return code;
+    (void)index;
+    if (cogpu_selection_make(input, arguments, &selection, &error) != COGPU_OK ||
+        sum(&selection, text, &error) != COGPU_OK)
+        return cogpu_report_error(input->name, &error);
+    if (arguments->json)
+        return print_json(input, &selection, text);
+    printf("%s  ", text);
+    cogpu_text_print(stdout, input->name, SIZE_MAX);
+    putchar('\n');
+    return EXIT_DONE;
+}
+
+static int run(const cogpu_arguments *arguments) {
+    return cogpu_input_each(arguments, checksum);
 }
 
 const cogpu_command cogpu_cmd_checksum = {
     .name = "checksum",
-    .operands = "FILE",
+    .operands = "FILE...",
     .files = 1,
+    .has_more_files = true,
     .options = OPTION_IMAGE | OPTION_LEVEL | OPTION_WINDOW | OPTION_BAND | OPTION_MASK |
                OPTION_THREADS | OPTION_DEVICE | OPTION_NETWORK | OPTION_JSON,
     .summary = "SHA-256 of the pixels",

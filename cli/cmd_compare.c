@@ -192,10 +192,10 @@ static int compare(const cogpu_arguments *arguments, const cogpu_input inputs[2]
     int culprit;
     for (int i = 0; i < 2; i++)
         if (cogpu_selection_make(&inputs[i], arguments, &selections[i], &error) != COGPU_OK)
-            return cogpu_report_error(arguments, inputs[i].name, &error);
+            return cogpu_report_error(inputs[i].name, &error);
     bool comparable = same_shape(selections) && selections[0].type == selections[1].type;
     if (comparable && compare_pixels(selections, &found, &culprit, &error) != COGPU_OK)
-        return cogpu_report_error(arguments, inputs[culprit].name, &error);
+        return cogpu_report_error(inputs[culprit].name, &error);
     bool printed = true;
     if (arguments->json)
         printed = print_json(arguments, selections, comparable, &found);
@@ -210,13 +210,13 @@ static int run(const cogpu_arguments *arguments) {
     if (strcmp(arguments->files[0], "-") == 0 && strcmp(arguments->files[1], "-") == 0)
         return cogpu_report_usage("only one of the two files can come by stdin");
     if (cogpu_input_open(arguments, 0, NULL, &inputs[0], &error) != COGPU_OK)
-        return cogpu_report_error(arguments, arguments->names[0], &error);
+        return cogpu_report_error(arguments->names[0], &error);
     int code;
     if (cogpu_input_open(arguments, 1, &inputs[0], &inputs[1], &error) == COGPU_OK) {
         code = compare(arguments, inputs);
         cogpu_input_close(&inputs[1]);
     } else {
-        code = cogpu_report_error(arguments, arguments->names[1], &error);
+        code = cogpu_report_error(arguments->names[1], &error);
     }
     cogpu_input_close(&inputs[0]);
     return code;

@@ -155,27 +155,30 @@ static cogpu_status print(const cogpu_arguments *arguments, const cogpu_details 
     return COGPU_OK;
 }
 
-static int run(const cogpu_arguments *arguments) {
-    cogpu_input input;
+static int show(const cogpu_arguments *arguments, const cogpu_input *input, int index) {
     cogpu_details details;
     cogpu_error error;
     int code = EXIT_DONE;
-    if (cogpu_input_open(arguments, 0, NULL, &input, &error) != COGPU_OK)
-        return cogpu_report_error(arguments, arguments->names[0], &error);
-    if (gather(arguments, &input, &details, &error) != COGPU_OK ||
+    if (index > 0 && !arguments->json && !arguments->wkt)
+        putchar('\n');
+    if (gather(arguments, input, &details, &error) != COGPU_OK ||
         print(arguments, &details, &error) != COGPU_OK)
-        code = cogpu_report_error(arguments, input.name, &error);
+        code = cogpu_report_error(input->name, &error);
     free(details.wkt);
-    cogpu_input_close(&input);
     return code;
+}
+
+static int run(const cogpu_arguments *arguments) {
+    return cogpu_input_each(arguments, show);
 }
 
 const cogpu_command cogpu_cmd_info = {
     .name = "info",
-    .operands = "FILE",
+    .operands = "FILE...",
     .files = 1,
+    .has_more_files = true,
     .options = OPTION_IMAGE | OPTION_TAGS | OPTION_WKT | OPTION_NETWORK | OPTION_JSON,
-    .summary = "what is in a file",
+    .summary = "what is in files",
     .details =
         "Shows an image of the file: size, samples, blocks, codec, levels, bands, mask, nodata,\n"
         "place on the ground, coordinate system and metadata. No pixel is read.\n"

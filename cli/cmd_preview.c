@@ -4,14 +4,15 @@
  * to what an eye can see. Memory is that of the picture and of a swath, for an image of any size.
  */
 #include "command.h"
+#include "interrupt.h"
 #include "name.h"
-#include "output.h"
 #include "png_file.h"
 #include "progress.h"
 #include "reduce.h"
 #include "report.h"
 #include "stretch.h"
 #include "swath.h"
+#include "target.h"
 #include "text.h"
 
 #include <inttypes.h>
@@ -39,7 +40,7 @@ struct job {
     cogpu_swath swath;
     cogpu_progress progress;
     cogpu_result result;
-    cogpu_output output;
+    cogpu_output *output;
     cogpu_png *png;
     uint64_t transparent; /* pixels of the picture */
     char *data;
@@ -272,6 +273,7 @@ static cogpu_status reduce(struct job *job, cogpu_error *error) {
     size_t row_bytes = job->reduction.from_width * cogpu_type_bytes(job->selection.type);
     while (cogpu_swath_next(&job->swath)) {
         const cogpu_swath *swath = &job->swath;
+        TRY(cogpu_interrupt_check(error));
         TRY(cogpu_swath_read(swath, &job->selection, job->data, &job->result, error));
         if (job->mask_data)
             TRY(cogpu_swath_read(swath, &job->mask, job->mask_data, NULL, error));
@@ -376,14 +378,20 @@ static cogpu_status paint(struct job *job, cogpu_error *error) {
                                    .type = COGPU_U8};
     uint8_t *row = (uint8_t *)job->row; /* its bytes are of no use any more, and are enough */
     job->culprit = job->arguments->names[1];
-    TRY(cogpu_output_open(job->arguments->files[1], &job->output, error));
-    TRY(cogpu_png_open(&shape, &job->output, &job->png, error));
+    cogpu_target target;
+    cogpu_target_open(job->arguments, job->arguments->files[1], job->arguments->files[0], &target);
+    target.sink.keep_sidecars = 1;
+    TRY(cogpu_output_open(&target.sink, &job->output, error));
+    TRY(cogpu_png_open(&shape, job->output, &job->png, error));
     for (uint32_t i = 0; i < shape.height; i++) {
+        TRY(cogpu_interrupt_check(error));
         paint_row(job, i, opaque, row);
         TRY(cogpu_png_write(job->png, row, 1, error));
     }
     TRY(cogpu_png_finish(job->png, error));
-    return cogpu_output_commit(&job->output, error);
+    cogpu_output *output = job->output;
+    job->output = NULL; /* a commit frees it, whatever it returns */
+    return cogpu_output_commit(output, error);
 }
 
 /* ---- the command ------------------------------------------------------------------------------
@@ -430,31 +438,36 @@ static cogpu_status make_picture(struct job *job, cogpu_error *error) {
 
 static cogpu_status preview(struct job *job, const cogpu_input *input, cogpu_error *error) {
     job->culprit = input->name;
-    job->output.descriptor = -1;
+    cogpu_interrupt_catch();
     cogpu_status status = prepare(job, input, error);
     if (status == COGPU_OK)
         status = make_picture(job, error);
     cogpu_swath_close(&job->swath, &job->selection);
     cogpu_png_close(job->png);
-    cogpu_output_close(&job->output);
+    cogpu_output_abort(job->output);
     cogpu_reduction_close(&job->reduction);
     free(job->data);
     free(job->mask_data);
     free(job->row);
     free(job->shade);
+    if (status != COGPU_OK)
+        cogpu_interrupt_end();
     return status;
 }
 
 static void print_for_person(const struct job *job) {
     const cogpu_selection *selection = &job->selection;
-    cogpu_text_print(stdout, job->arguments->names[1], SIZE_MAX);
-    printf(": %" PRIu32 " x %" PRIu32 " pixels, %s, of level %" PRIu32 " (%" PRIu32 " x %" PRIu32
-           ")",
-           job->reduction.width, job->reduction.height, kind_names[job->kind],
-           selection->request.level, selection->level.width, selection->level.height);
+    FILE *to = cogpu_report_stream();
+    cogpu_text_print(to, job->arguments->names[1], SIZE_MAX);
+    fprintf(to,
+            ": %" PRIu32 " x %" PRIu32 " pixels, %s, of level %" PRIu32 " (%" PRIu32 " x %" PRIu32
+            ")",
+            job->reduction.width, job->reduction.height, kind_names[job->kind],
+            selection->request.level, selection->level.width, selection->level.height);
     for (uint32_t i = 0; job->stretched && i < job->colours; i++)
-        printf("%s %g to %g", i ? "," : "; stretched", job->ranges[i].low, job->ranges[i].high);
-    putchar('\n');
+        fprintf(to, "%s %g to %g", i ? "," : "; stretched", job->ranges[i].low,
+                job->ranges[i].high);
+    fputc('\n', to);
 }
 
 static bool print_json(const struct job *job) {
@@ -487,7 +500,8 @@ static int print_result(const struct job *job) {
                           job->result.bad_blocks, job->result.first_bad.message);
     if (job->arguments->json)
         return print_json(job) ? EXIT_DONE : EXIT_FAILED;
-    print_for_person(job);
+    if (!job->arguments->quiet)
+        print_for_person(job);
     return EXIT_DONE;
 }
 
@@ -505,16 +519,20 @@ static int run(const cogpu_arguments *arguments) {
         return cogpu_report_usage("--band: a picture has one band, or three for red, green, blue");
     if (cogpu_name_is_url(arguments->files[1]))
         return cogpu_report_usage("OUT cannot be a URL; write a file, and upload that");
-    if (!is_png(arguments->files[1]))
-        return cogpu_report_usage("%s: expected a name that ends in .png", arguments->files[1]);
+    if (cogpu_target_is_stdout(arguments->files[1]))
+        cogpu_target_use_stdout();
+    else if (!is_png(arguments->files[1]))
+        return cogpu_report_usage("%s: expected a name that ends in .png, or -",
+                                  arguments->files[1]);
+    if (!cogpu_target_check(arguments->files[1]))
+        return EXIT_USAGE;
     struct job job = {.arguments = arguments};
     cogpu_input input;
     cogpu_error error;
     if (cogpu_input_open(arguments, 0, NULL, &input, &error) != COGPU_OK)
-        return cogpu_report_error(arguments, arguments->names[0], &error);
-    int code = preview(&job, &input, &error) == COGPU_OK
-                   ? print_result(&job)
-                   : cogpu_report_error(arguments, job.culprit, &error);
+        return cogpu_report_error(arguments->names[0], &error);
+    int code = preview(&job, &input, &error) == COGPU_OK ? print_result(&job)
+                                                         : cogpu_report_error(job.culprit, &error);
     cogpu_input_close(&input);
     return code;
 }
@@ -524,8 +542,8 @@ const cogpu_command cogpu_cmd_preview = {
     .operands = "FILE OUT.png",
     .files = 2,
     .options = OPTION_IMAGE | OPTION_LEVEL | OPTION_WINDOW | OPTION_BBOX | OPTION_BAND |
-               OPTION_PICTURE | OPTION_FILL | OPTION_THREADS | OPTION_DEVICE | OPTION_NETWORK |
-               OPTION_JSON,
+               OPTION_PICTURE | OPTION_FILL | OPTION_THREADS | OPTION_DEVICE | OPTION_NO_CLOBBER |
+               OPTION_NETWORK | OPTION_JSON,
     .summary = "a picture, from the level that fits",
     .details =
         "Writes a PNG of 8 bits: in colours where the image has a palette, bands that are called\n"

@@ -3,14 +3,15 @@
  * .raw or .png, a swath at a time, so that memory does not grow with the image.
  */
 #include "command.h"
+#include "interrupt.h"
 #include "name.h"
 #include "npy.h"
-#include "output.h"
 #include "png_file.h"
 #include "progress.h"
 #include "report.h"
 #include "sample.h"
 #include "swath.h"
+#include "target.h"
 #include "text.h"
 
 #include <inttypes.h>
@@ -36,7 +37,7 @@ struct job {
     const cogpu_arguments *arguments;
     cogpu_selection selection;
     format format;
-    cogpu_output output;
+    cogpu_output *output;
     cogpu_png_shape shape;
     cogpu_png *png;
     cogpu_swath swath;
@@ -61,7 +62,7 @@ static cogpu_status write_bands(struct job *job, cogpu_error *error) {
                          (size_t)request->width * swath->rows * swath->bands);
     for (uint32_t i = 0; i < swath->bands; i++) {
         uint64_t rows_before = (uint64_t)(swath->band + i) * request->height + swath->row;
-        TRY(cogpu_output_write(&job->output, start + rows_before * row_bytes, job->data + piece * i,
+        TRY(cogpu_output_write(job->output, start + rows_before * row_bytes, job->data + piece * i,
                                piece, error));
     }
     return COGPU_OK;
@@ -76,25 +77,32 @@ static cogpu_status write_start(struct job *job, cogpu_error *error) {
     const cogpu_selection *selection = &job->selection;
     char header[NPY_HEADER];
     if (job->format == FORMAT_PNG)
-        return cogpu_png_open(&job->shape, &job->output, &job->png, error);
+        return cogpu_png_open(&job->shape, job->output, &job->png, error);
     if (job->format == FORMAT_RAW)
         return COGPU_OK;
     cogpu_npy_header(selection->type, selection->bands, selection->request.height,
                      selection->request.width, header);
-    return cogpu_output_write(&job->output, 0, header, sizeof header, error);
+    return cogpu_output_write(job->output, 0, header, sizeof header, error);
 }
 
 static cogpu_status write_end(struct job *job, cogpu_error *error) {
     if (job->png)
         TRY(cogpu_png_finish(job->png, error));
-    return cogpu_output_commit(&job->output, error);
+    cogpu_output *output = job->output;
+    job->output = NULL; /* a commit frees it, whatever it returns */
+    return cogpu_output_commit(output, error);
 }
 
 static cogpu_status copy(struct job *job, cogpu_error *error) {
-    job->culprit = job->arguments->output;
-    TRY(cogpu_output_open(job->arguments->output, &job->output, error));
+    const cogpu_arguments *arguments = job->arguments;
+    cogpu_target target;
+    cogpu_target_open(arguments, arguments->output, arguments->files[0], &target);
+    target.sink.keep_sidecars = 1;
+    job->culprit = arguments->output;
+    TRY(cogpu_output_open(&target.sink, &job->output, error));
     TRY(write_start(job, error));
     while (cogpu_swath_next(&job->swath)) {
+        TRY(cogpu_interrupt_check(error));
         const cogpu_swath *swath = &job->swath;
         job->culprit = job->arguments->names[0];
         TRY(cogpu_swath_read(swath, &job->selection, job->data, &job->result, error));
@@ -112,8 +120,10 @@ static cogpu_status prepare(struct job *job, const cogpu_input *input, cogpu_err
     TRY(cogpu_selection_make(input, job->arguments, &job->selection, error));
     if (picture)
         TRY(cogpu_png_fit(&job->selection, &job->shape, error));
-    TRY(cogpu_swath_open(&job->selection, picture ? SWATH_CHUNKY : SWATH_ANY_ORDER, &job->swath,
-                         error));
+    cogpu_swath_order order = picture ? SWATH_CHUNKY : SWATH_ANY_ORDER;
+    if (!picture && cogpu_target_is_stdout(job->arguments->output))
+        order = SWATH_BY_BAND; /* bytes come in order */
+    TRY(cogpu_swath_open(&job->selection, order, &job->swath, error));
     job->data = malloc(job->swath.bytes);
     if (!job->data)
         return cogpu_refuse(error, COGPU_MEMORY, "no memory for %zu bytes of pixels",
@@ -123,7 +133,7 @@ static cogpu_status prepare(struct job *job, const cogpu_input *input, cogpu_err
 
 static cogpu_status read_into_file(struct job *job, const cogpu_input *input, cogpu_error *error) {
     job->culprit = input->name;
-    job->output.descriptor = -1;
+    cogpu_interrupt_catch();
     cogpu_status status = prepare(job, input, error);
     if (status == COGPU_OK) {
         cogpu_progress_open(&job->progress, sample_bytes(job));
@@ -132,8 +142,10 @@ static cogpu_status read_into_file(struct job *job, const cogpu_input *input, co
     }
     cogpu_swath_close(&job->swath, &job->selection);
     cogpu_png_close(job->png);
-    cogpu_output_close(&job->output);
+    cogpu_output_abort(job->output);
     free(job->data);
+    if (status != COGPU_OK)
+        cogpu_interrupt_end();
     return status;
 }
 
@@ -154,10 +166,11 @@ static void print_notes(const struct job *job) {
 
 static void print_for_person(const struct job *job) {
     const cogpu_selection *selection = &job->selection;
-    cogpu_text_print(stdout, job->arguments->output, SIZE_MAX);
-    printf(": %" PRIu32 " x %" PRIu32 " pixels, %" PRIu32 " band%s of %s\n",
-           selection->request.width, selection->request.height, selection->bands,
-           selection->bands == 1 ? "" : "s", cogpu_type_name(selection->type));
+    FILE *to = cogpu_report_stream();
+    cogpu_text_print(to, job->arguments->output, SIZE_MAX);
+    fprintf(to, ": %" PRIu32 " x %" PRIu32 " pixels, %" PRIu32 " band%s of %s\n",
+            selection->request.width, selection->request.height, selection->bands,
+            selection->bands == 1 ? "" : "s", cogpu_type_name(selection->type));
 }
 
 static bool print_json(const struct job *job) {
@@ -173,34 +186,58 @@ static bool print_json(const struct job *job) {
     return cogpu_json_print(&json);
 }
 
-static int run(const cogpu_arguments *arguments) {
+static int report(const struct job *job) {
+    print_notes(job);
+    cogpu_report_detail(job->arguments->names[0],
+                        "%" PRIu64 " blocks, %" PRIu64 " of them sparse, %" PRIu64 " bytes read",
+                        job->result.blocks, job->result.sparse_blocks, job->result.bytes_read);
+    if (job->arguments->json)
+        return print_json(job) ? EXIT_DONE : EXIT_FAILED;
+    if (!job->arguments->quiet)
+        print_for_person(job);
+    return EXIT_DONE;
+}
+
+/* --format, or the ending of OUT; stdout has none, and is .npy then. */
+static format choose_format(const cogpu_arguments *arguments) {
+    for (int i = FORMAT_NPY; arguments->format && i <= FORMAT_PNG; i++)
+        if (strcmp(arguments->format, format_names[i]) == 0)
+            return (format)i;
+    return cogpu_target_is_stdout(arguments->output) ? FORMAT_NPY : format_of(arguments->output);
+}
+
+static bool check(const cogpu_arguments *arguments) {
+    const char *wrong = NULL;
     if (!arguments->output)
-        return cogpu_report_usage("read wants -o OUT: a file that ends in .npy, .raw or .png");
-    if (arguments->has_bbox && arguments->has_window)
-        return cogpu_report_usage("--bbox and --window exclude each other");
-    if (arguments->mask && (arguments->type || arguments->nan_where_invalid || arguments->scaled))
-        return cogpu_report_usage("--mask goes without --type, --nan and --scale");
-    if (cogpu_name_is_url(arguments->output))
-        return cogpu_report_usage("OUT cannot be a URL; write a file, and upload that");
-    struct job job = {.arguments = arguments, .format = format_of(arguments->output)};
+        wrong = "read wants -o OUT: a file that ends in .npy, .raw or .png, or -";
+    else if (arguments->has_bbox && arguments->has_window)
+        wrong = "--bbox and --window exclude each other";
+    else if (arguments->mask &&
+             (arguments->type || arguments->nan_where_invalid || arguments->unscaled))
+        wrong = "--mask goes without --type, --nan and --unscale";
+    else if (cogpu_name_is_url(arguments->output))
+        wrong = "OUT cannot be a URL; write a file, and upload that";
+    if (wrong)
+        cogpu_report_usage("%s", wrong);
+    return !wrong && cogpu_target_check(arguments->output);
+}
+
+static int run(const cogpu_arguments *arguments) {
+    if (!check(arguments))
+        return EXIT_USAGE;
+    struct job job = {.arguments = arguments, .format = choose_format(arguments)};
     if (job.format == FORMAT_NONE)
         return cogpu_report_usage("-o %s: expected a name that ends in .npy, .raw or .png",
                                   arguments->output);
+    if (cogpu_target_is_stdout(arguments->output))
+        cogpu_target_use_stdout();
     cogpu_input input;
     cogpu_error error;
     if (cogpu_input_open(arguments, 0, NULL, &input, &error) != COGPU_OK)
-        return cogpu_report_error(arguments, arguments->names[0], &error);
-    cogpu_status status = read_into_file(&job, &input, &error);
-    int code = EXIT_DONE;
-    if (status != COGPU_OK) {
-        code = cogpu_report_error(arguments, job.culprit, &error);
-    } else {
-        print_notes(&job);
-        if (!arguments->json)
-            print_for_person(&job);
-        else if (!print_json(&job))
-            code = EXIT_FAILED;
-    }
+        return cogpu_report_error(arguments->names[0], &error);
+    int code = read_into_file(&job, &input, &error) == COGPU_OK
+                   ? report(&job)
+                   : cogpu_report_error(job.culprit, &error);
     cogpu_input_close(&input);
     return code;
 }
@@ -209,18 +246,21 @@ const cogpu_command cogpu_cmd_read = {
     .name = "read",
     .operands = "FILE -o OUT",
     .files = 1,
-    .options = OPTION_OUTPUT | OPTION_IMAGE | OPTION_LEVEL | OPTION_WINDOW | OPTION_BBOX |
-               OPTION_BAND | OPTION_MASK | OPTION_TYPE | OPTION_NAN | OPTION_SCALE | OPTION_FILL |
-               OPTION_THREADS | OPTION_DEVICE | OPTION_NETWORK | OPTION_JSON,
+    .options = OPTION_OUTPUT | OPTION_FORMAT | OPTION_NO_CLOBBER | OPTION_IMAGE | OPTION_LEVEL |
+               OPTION_WINDOW | OPTION_BBOX | OPTION_BAND | OPTION_MASK | OPTION_TYPE | OPTION_NAN |
+               OPTION_UNSCALE | OPTION_FILL | OPTION_THREADS | OPTION_DEVICE | OPTION_NETWORK |
+               OPTION_JSON,
     .summary = "pixels into a .npy, .raw or .png file",
     .details =
-        "Writes pixels as they are stored, unless --type, --nan or --scale ask for floats "
+        "Writes pixels as they are stored, unless --type, --nan or --unscale ask for floats "
         "(without\n"
         "--type: float32 for integers of up to 16 bits, float64 for larger ones, and floats as\n"
         "they are). The ending of OUT says how:\n"
         "  .npy  NumPy array of shape (band, row, column); complex integers as records re, im\n"
         "  .raw  the same samples without a header, little endian, one band after the other\n"
         "  .png  1, 3 or 4 bands of uint8 or uint16, not stretched, with the palette if any\n"
-        "OUT appears when it is whole; on an error what was there before stays.",
+        "OUT appears when it is complete; on an error what was there before stays. To stdout (-o "
+        "-)\n"
+        "goes .npy unless --format says otherwise; what is told then goes to stderr.",
     .run = run,
 };

@@ -7,13 +7,15 @@
 
 #include "arguments.h"
 
-/* Whether a failure is wrong usage can be told without opening any file. */
+/* Wrong usage is what the command line is wrong about, be it that it cannot be understood, or that
+ * it asks for what the file cannot give (COGPU_ARGUMENT): a window outside the image. */
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 struct cogpu_command {
     const char *name;
     const char *operands; /* as the usage line shows them: "FILE" */
-    int files;            /* how many of them there are */
+    int files;            /* how many of them there are at least */
+    bool has_more_files;  /* there may be more */
     uint32_t options;     /* OPTION_... of arguments.h */
     const char *summary;  /* a line for the list of commands */
     const char *details;  /* what its own help says beyond that */

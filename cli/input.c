@@ -4,6 +4,8 @@
  */
 #include "input.h"
 
+#include "command.h"
+#include "json.h"
 #include "name.h"
 #include "report.h"
 
@@ -49,8 +51,8 @@ static cogpu_status read_stdin(void **memory, size_t *bytes, cogpu_error *error)
 }
 
 static bool has_url(const cogpu_arguments *arguments) {
-    for (int i = 0; i < 2; i++)
-        if (arguments->files[i] && cogpu_name_is_url(arguments->files[i]))
+    for (int i = 0; i < arguments->file_count; i++)
+        if (cogpu_name_is_url(arguments->files[i]))
             return true;
     return false;
 }
@@ -76,6 +78,45 @@ static cogpu_status open_input(const char *file, cogpu_input *input, cogpu_error
     size_t bytes;
     TRY(read_stdin(&input->memory, &bytes, error));
     return cogpu_open_memory(input->memory, bytes, &options, &input->file, error);
+}
+
+cogpu_status cogpu_input_share(const cogpu_arguments *arguments, cogpu_input *shared,
+                               cogpu_error *error) {
+    *shared = (cogpu_input){0};
+    return choose_context(arguments, NULL, shared, error);
+}
+
+/* Stdin has one file, however often it is named. */
+int cogpu_input_each(const cogpu_arguments *arguments, cogpu_input_command *command) {
+    int code = EXIT_DONE;
+    bool is_list = arguments->json && arguments->file_count > 1;
+    for (int i = 0, stdins = 0; i < arguments->file_count; i++) {
+        stdins += strcmp(arguments->files[i], "-") == 0;
+        if (stdins > 1)
+            return cogpu_report_usage("only one of the files can come by stdin");
+    }
+    cogpu_input shared;
+    cogpu_error error;
+    if (cogpu_input_share(arguments, &shared, &error) != COGPU_OK)
+        return cogpu_report_error(arguments->names[0], &error);
+    if (is_list)
+        cogpu_json_list_open();
+    for (int i = 0; i < arguments->file_count; i++) {
+        cogpu_input input;
+        int one;
+        if (cogpu_input_open(arguments, i, &shared, &input, &error) == COGPU_OK) {
+            one = command(arguments, &input, i);
+            cogpu_input_close(&input);
+        } else {
+            one = cogpu_report_error(arguments->names[i], &error);
+        }
+        if (one > code)
+            code = one;
+    }
+    cogpu_input_close(&shared);
+    if (is_list)
+        cogpu_json_list_close();
+    return code;
 }
 
 cogpu_status cogpu_input_open(const cogpu_arguments *arguments, int index, const cogpu_input *first,

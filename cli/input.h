@@ -21,4 +21,17 @@ cogpu_status cogpu_input_open(const cogpu_arguments *arguments, int index, const
                               cogpu_input *input, cogpu_error *error);
 void cogpu_input_close(cogpu_input *input);
 
+/* An input without a file, that has the context which all files of the command share, if they need
+ * one: `first` of cogpu_input_open. */
+cogpu_status cogpu_input_share(const cogpu_arguments *arguments, cogpu_input *shared,
+                               cogpu_error *error);
+
+/* A command on one of several inputs, by index; returns an exit code. */
+typedef int cogpu_input_command(const cogpu_arguments *arguments, const cogpu_input *input,
+                                int index);
+
+/* Opens each file of the command line, which share a context, and runs the command on it; the
+ * largest exit code counts. Where several are asked for, JSON is a list. */
+int cogpu_input_each(const cogpu_arguments *arguments, cogpu_input_command *command);
+
 #endif

@@ -3,6 +3,7 @@
  */
 #include "json.h"
 
+#include "report.h"
 #include "text.h"
 
 #include <assert.h>
@@ -140,11 +141,26 @@ void cogpu_json_numbers(cogpu_json *json, const char *key, const double *values,
     cogpu_json_close(json);
 }
 
+static enum { NO_LIST, EMPTY_LIST, LIST } list;
+
+void cogpu_json_list_open(void) {
+    list = EMPTY_LIST;
+}
+
+void cogpu_json_list_close(void) {
+    fputs(list == EMPTY_LIST ? "[]\n" : "]\n", cogpu_report_stream());
+    list = NO_LIST;
+}
+
 bool cogpu_json_print(cogpu_json *json) {
     bool sound = !json->failed;
     if (sound) {
-        fwrite(json->text, 1, json->bytes, stdout);
-        fputc('\n', stdout);
+        FILE *to = cogpu_report_stream();
+        if (list != NO_LIST)
+            fputs(list == LIST ? ",\n" : "[\n", to);
+        list = list == NO_LIST ? NO_LIST : LIST;
+        fwrite(json->text, 1, json->bytes, to);
+        fputc('\n', to);
     } else {
         fputs("cogpu: not enough memory for the JSON text\n", stderr);
     }

@@ -36,8 +36,11 @@ void cogpu_json_null(cogpu_json *json, const char *key);
 /* A list of `count` numbers on a line. */
 void cogpu_json_numbers(cogpu_json *json, const char *key, const double *values, size_t count);
 
-/* Prints to stdout and frees; false when there was no memory for it. */
+/* Prints where results go (report.h) and frees; false when there was no memory for it. Between
+ * the next two calls what is printed becomes a list. */
 bool cogpu_json_print(cogpu_json *json);
+void cogpu_json_list_open(void);
+void cogpu_json_list_close(void);
 void cogpu_json_free(cogpu_json *json);
 
 #endif

@@ -21,13 +21,12 @@ static void print_help(FILE *to) {
     fprintf(to, "Usage: cogpu COMMAND ...\n\n"
                 "Reads and writes GeoTIFF and Cloud Optimized GeoTIFF rasters.\n\n");
     for (int i = 0; i < COMMAND_COUNT; i++)
-        fprintf(to, "  %-9s %-12s %s\n", commands[i]->name, commands[i]->operands,
+        fprintf(to, "  %-9s %-14s %s\n", commands[i]->name, commands[i]->operands,
                 commands[i]->summary);
-    fprintf(to,
-            "\ncogpu COMMAND --help tells more of one, cogpu --version the version.\n"
-            "FILE and IN are paths, URLs (https://, http://, s3://), or - for what comes by stdin\n"
-            "(1 GiB at most).\n"
-            "Exit codes: 0 done, 1 the input or the check failed, 2 wrong usage.\n");
+    fprintf(to, "\ncogpu help COMMAND shows its options, cogpu --version the version.\n"
+                "FILE and IN are paths, URLs (https://, http://, s3://), or - for stdin (1 GiB at\n"
+                "most). OUT may be - for stdout.\n"
+                "Exit codes: 0 done, 1 the input or the check failed, 2 wrong usage.\n");
 }
 
 static void print_command_help(const cogpu_command *command) {
@@ -50,10 +49,25 @@ static int refuse_command(const char *given) {
     return code;
 }
 
+/* Mistakes in the command line are told as JSON too, so this is known before it is parsed. */
+static bool has_json(int count, char **words) {
+    for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++)
+        if (strcmp(words[i], "--json") == 0)
+            return true;
+    return false;
+}
+
+static void set_manner(const cogpu_arguments *arguments) {
+    const cogpu_report_manner manner = {
+        .json = arguments->json, .quiet = arguments->quiet, .verbose = arguments->verbose};
+    cogpu_report_set(&manner);
+}
+
 static int run_command(const cogpu_command *command, int count, char **words) {
     cogpu_arguments arguments = {0};
     int code = EXIT_USAGE;
     if (cogpu_arguments_parse(command, count, words, &arguments)) {
+        set_manner(&arguments);
         if (arguments.help) {
             print_command_help(command);
             code = EXIT_DONE;
@@ -65,7 +79,30 @@ static int run_command(const cogpu_command *command, int count, char **words) {
     return code;
 }
 
+static const cogpu_command *find_command(const char *name) {
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(name, commands[i]->name) == 0)
+            return commands[i];
+    return NULL;
+}
+
+/* "cogpu help", "cogpu help COMMAND". */
+static int run_help(int count, char **words) {
+    if (count > 1)
+        return cogpu_report_usage("help takes one COMMAND and nothing more");
+    if (count == 0) {
+        print_help(stdout);
+        return EXIT_DONE;
+    }
+    const cogpu_command *command = find_command(words[0]);
+    if (!command)
+        return refuse_command(words[0]);
+    print_command_help(command);
+    return EXIT_DONE;
+}
+
 static int run(int count, char **words) {
+    cogpu_report_set(&(cogpu_report_manner){.json = has_json(count, words)});
     if (count == 0) {
         print_help(stderr);
         return EXIT_USAGE;
@@ -78,10 +115,10 @@ static int run(int count, char **words) {
         printf("cogpu %s\n", cogpu_version());
         return EXIT_DONE;
     }
-    for (int i = 0; i < COMMAND_COUNT; i++)
-        if (strcmp(words[0], commands[i]->name) == 0)
-            return run_command(commands[i], count - 1, words + 1);
-    return refuse_command(words[0]);
+    if (strcmp(words[0], "help") == 0)
+        return run_help(count - 1, words + 1);
+    const cogpu_command *command = find_command(words[0]);
+    return command ? run_command(command, count - 1, words + 1) : refuse_command(words[0]);
 }
 
 int main(int count, char **words) {

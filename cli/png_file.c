@@ -16,7 +16,7 @@
 #include <string.h>
 
 struct cogpu_png {
-    const cogpu_output *output;
+    cogpu_output *output;
     uint64_t offset; /* where the next bytes go */
     size_t row_bytes;
     png_structp writer;
@@ -137,8 +137,8 @@ static cogpu_status open_png(cogpu_png *png, const cogpu_png_shape *shape) {
     return COGPU_OK;
 }
 
-cogpu_status cogpu_png_open(const cogpu_png_shape *shape, const cogpu_output *output,
-                            cogpu_png **png, cogpu_error *error) {
+cogpu_status cogpu_png_open(const cogpu_png_shape *shape, cogpu_output *output, cogpu_png **png,
+                            cogpu_error *error) {
     *png = calloc(1, sizeof **png);
     if (!*png)
         return cogpu_refuse(error, COGPU_MEMORY, "no memory for the picture");
@@ -210,8 +210,8 @@ cogpu_status cogpu_png_fit(const cogpu_selection *selection, cogpu_png_shape *sh
     return absent(error);
 }
 
-cogpu_status cogpu_png_open(const cogpu_png_shape *shape, const cogpu_output *output,
-                            cogpu_png **png, cogpu_error *error) {
+cogpu_status cogpu_png_open(const cogpu_png_shape *shape, cogpu_output *output, cogpu_png **png,
+                            cogpu_error *error) {
     (void)shape;
     (void)output;
     *png = NULL;

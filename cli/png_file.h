@@ -4,7 +4,6 @@
 #ifndef COGPU_CLI_PNG_FILE_H
 #define COGPU_CLI_PNG_FILE_H
 
-#include "output.h"
 #include "selection.h"
 
 typedef struct cogpu_png cogpu_png;
@@ -27,8 +26,8 @@ cogpu_status cogpu_png_fit(const cogpu_selection *selection, cogpu_png_shape *sh
                            cogpu_error *error);
 
 /* Writes the picture's head; rows follow from the top, samples of a pixel side by side. */
-cogpu_status cogpu_png_open(const cogpu_png_shape *shape, const cogpu_output *output,
-                            cogpu_png **png, cogpu_error *error);
+cogpu_status cogpu_png_open(const cogpu_png_shape *shape, cogpu_output *output, cogpu_png **png,
+                            cogpu_error *error);
 cogpu_status cogpu_png_write(cogpu_png *png, const void *rows, uint32_t count, cogpu_error *error);
 /* Writes the picture's end. */
 cogpu_status cogpu_png_finish(cogpu_png *png, cogpu_error *error);

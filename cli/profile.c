@@ -5,6 +5,8 @@
  */
 #include "profile.h"
 
+#include "convert_samples.h"
+#include "metadata.h"
 #include "report.h"
 
 #include <inttypes.h>
@@ -34,16 +36,50 @@ static bool is_sound(const double t[6]) {
     return isfinite(t[0]) && isfinite(t[3]) && isfinite(area) && area != 0;
 }
 
-static void take_transform(const cogpu_selection *selection, cogpu_profile *profile) {
+/* Pixels of the new file to those of the level. */
+static double width_ratio(const cogpu_selection *selection) {
+    return (double)selection->written_width / selection->request.width;
+}
+
+static double height_ratio(const cogpu_selection *selection) {
+    return (double)selection->written_height / selection->request.height;
+}
+
+static void set_bounds(const cogpu_selection *selection, const double bounds[4],
+                       double transform[6]) {
+    const double made[6] = {bounds[0], (bounds[2] - bounds[0]) / selection->written_width,
+                            0,         bounds[3],
+                            0,         (bounds[1] - bounds[3]) / selection->written_height};
+    memcpy(transform, made, sizeof made);
+}
+
+/* What the options say takes the place of all that the input says of its place. */
+static bool take_given_transform(const cogpu_selection *selection, const cogpu_arguments *arguments,
+                                 cogpu_profile *profile) {
+    profile->has_transform = arguments->has_transform || arguments->has_bounds;
+    if (arguments->has_bounds)
+        set_bounds(selection, arguments->bounds, profile->transform);
+    else if (arguments->has_transform)
+        memcpy(profile->transform, arguments->transform, sizeof profile->transform);
+    return profile->has_transform;
+}
+
+static void take_transform(const cogpu_selection *selection, const cogpu_arguments *arguments,
+                           cogpu_profile *profile) {
     const double *t = selection->level.transform;
     double x = selection->request.x, y = selection->request.y;
     profile->pixel_is_point = selection->image.pixel_is_point;
+    if (take_given_transform(selection, arguments, profile))
+        return;
     profile->has_transform = selection->level.has_transform && is_sound(t);
     if (!profile->has_transform)
         return;
-    memcpy(profile->transform, t, sizeof profile->transform);
     profile->transform[0] = t[0] + x * t[1] + y * t[2];
+    profile->transform[1] = t[1] / width_ratio(selection);
+    profile->transform[2] = t[2] / height_ratio(selection);
     profile->transform[3] = t[3] + x * t[4] + y * t[5];
+    profile->transform[4] = t[4] / width_ratio(selection);
+    profile->transform[5] = t[5] / height_ratio(selection);
 }
 
 static cogpu_status take_gcps(const cogpu_selection *selection, cogpu_taken *taken,
@@ -59,13 +95,18 @@ static cogpu_status take_gcps(const cogpu_selection *selection, cogpu_taken *tak
         return no_memory(error);
     for (uint32_t i = 0; i < image->gcp_count; i++) {
         cogpu_gcp gcp = image->gcps[i];
-        gcp.column = gcp.column * across - selection->request.x;
-        gcp.row = gcp.row * down - selection->request.y;
+        gcp.column = (gcp.column * across - selection->request.x) * width_ratio(selection);
+        gcp.row = (gcp.row * down - selection->request.y) * height_ratio(selection);
         taken->gcps[i] = gcp;
     }
     taken->profile.gcps = taken->gcps;
     taken->profile.gcp_count = image->gcp_count;
     return COGPU_OK;
+}
+
+/* A coordinate of a pixel's centre, moved by `shift` and then scaled. */
+static double move_centre(double coordinate, double shift, double ratio) {
+    return (coordinate - shift + 0.5) * ratio - 0.5;
 }
 
 /* Its offsets are those of pixel centres, which scaling moves. */
@@ -79,16 +120,20 @@ static void take_rpc(const cogpu_selection *selection, cogpu_taken *taken) {
         return;
     double *rpc = taken->rpc;
     memcpy(rpc, image->rpc, sizeof taken->rpc);
-    rpc[ROW_OFFSET] = rpc[ROW_OFFSET] * down + (down - 1) / 2 - selection->request.y;
-    rpc[COLUMN_OFFSET] = rpc[COLUMN_OFFSET] * across + (across - 1) / 2 - selection->request.x;
-    rpc[ROW_SCALE] *= down;
-    rpc[COLUMN_SCALE] *= across;
+    rpc[ROW_OFFSET] = move_centre(move_centre(rpc[ROW_OFFSET], 0, down), selection->request.y,
+                                  height_ratio(selection));
+    rpc[COLUMN_OFFSET] = move_centre(move_centre(rpc[COLUMN_OFFSET], 0, across),
+                                     selection->request.x, width_ratio(selection));
+    rpc[ROW_SCALE] *= down * height_ratio(selection);
+    rpc[COLUMN_SCALE] *= across * width_ratio(selection);
     taken->profile.rpc = rpc;
 }
 
-static cogpu_status take_keys(const cogpu_selection *selection, cogpu_taken *taken,
-                              cogpu_error *error) {
+static cogpu_status take_keys(const cogpu_selection *selection, const cogpu_arguments *arguments,
+                              cogpu_taken *taken, cogpu_error *error) {
     uint32_t count = selection->image.geokeys;
+    if (arguments->profile.crs || arguments->without_crs)
+        return COGPU_OK;
     taken->keys = calloc(count + 1u, sizeof *taken->keys);
     if (!taken->keys)
         return no_memory(error);
@@ -138,13 +183,13 @@ static cogpu_photometric photometric_of(const cogpu_selection *selection) {
     uint32_t stored = image->photometric;
     bool was_rgb = stored == COGPU_RGB || stored == COGPU_YCBCR || stored == COGPU_CMYK;
     if (was_rgb && is_rgb(selection)) /* pixels of JPEG's colours, and of some inks, come as RGB */
-        return image->type == COGPU_U8 && selection->bands == 3 ? COGPU_PHOTOMETRIC_DEFAULT
-                                                                : COGPU_RGB;
+        return selection->written == COGPU_U8 && selection->bands == 3 ? COGPU_PHOTOMETRIC_DEFAULT
+                                                                       : COGPU_RGB;
     if (!has_all_bands(selection))
         return photometric_of_part(selection);
     if (stored == 0)
         return COGPU_MIN_IS_WHITE;
-    bool is_byte = cogpu_type_bytes(image->type) == 1;
+    bool is_byte = cogpu_type_bytes(selection->written) == 1;
     bool kept = (stored == COGPU_CMYK && selection->bands >= 4 && !is_byte) ||
                 (stored == COGPU_YCBCR && selection->bands == 3 && !is_byte) ||
                 (stored == COGPU_CIELAB && selection->bands >= 3);
@@ -161,9 +206,12 @@ static void take_alpha(const cogpu_selection *selection, cogpu_profile *profile)
     profile->premultiplied = profile->alpha_band && selection->image.premultiplied;
 }
 
-static void take_colours(const cogpu_selection *selection, cogpu_profile *profile) {
+/* A palette belongs to the values that it gives colours to. */
+static void take_colours(const cogpu_selection *selection, const cogpu_arguments *arguments,
+                         cogpu_profile *profile) {
     const cogpu_image *image = &selection->image;
-    bool fits = image->type == COGPU_U8 || image->type == COGPU_U16;
+    bool fits = (selection->written == COGPU_U8 || selection->written == COGPU_U16) &&
+                !arguments->scale.is_given;
     bool has_indices = cogpu_selection_band(selection, 0) == 1; /* the palette is of band 1 */
     if (image->palette && image->palette_entries && has_indices && fits) {
         profile->palette = image->palette;
@@ -186,6 +234,13 @@ static void put_digits(double value, cogpu_digits text) {
     while (digits++ < 17 && strtod(text, NULL) != value);
 }
 
+/* As samples of that value are converted: gdal_translate clamps both. */
+static double convert_nodata(cogpu_type type, double value) {
+    if (type == COGPU_F32)
+        return (float)value;
+    return type < COGPU_F16 ? cogpu_sample_clamp(type, value) : value;
+}
+
 /* The value, since readers take texts for numbers that no file may be written with. One that no
  * sample can have says nothing. */
 static void take_nodata(const cogpu_selection *selection, const cogpu_arguments *arguments,
@@ -193,7 +248,9 @@ static void take_nodata(const cogpu_selection *selection, const cogpu_arguments 
     const cogpu_nodata *nodata = &selection->image.nodata;
     if (taken->profile.nodata || arguments->without_nodata || !nodata->text || !nodata->matches)
         return;
-    if (selection->type == COGPU_I64)
+    if (selection->written != selection->image.type)
+        put_digits(convert_nodata(selection->written, nodata->value), taken->nodata);
+    else if (selection->type == COGPU_I64)
         snprintf(taken->nodata, sizeof taken->nodata, "%" PRId64, nodata->i64);
     else if (selection->type == COGPU_U64)
         snprintf(taken->nodata, sizeof taken->nodata, "%" PRIu64, nodata->u64);
@@ -203,12 +260,14 @@ static void take_nodata(const cogpu_selection *selection, const cogpu_arguments 
 }
 
 /* Samples of few bits stay so, unless something of the new file needs whole ones. */
-static void take_bits(const cogpu_selection *selection, cogpu_profile *profile) {
+static void take_bits(const cogpu_selection *selection, const cogpu_arguments *arguments,
+                      cogpu_profile *profile) {
     const char *codec = profile->codec ? profile->codec : "deflate";
     uint32_t bits = selection->image.bits;
     bool is_packed = (profile->type == COGPU_U8 && bits < 8) ||
                      (profile->type == COGPU_U16 && bits > 8 && bits < 16);
-    if (profile->bits || !is_packed)
+    bool is_changed = arguments->scale.is_given || selection->written != selection->image.type;
+    if (profile->bits || !is_packed || is_changed)
         return;
     uint32_t values = 1u << bits;
     bool fits = profile->predictor <= 1 && profile->palette_entries <= values &&
@@ -219,7 +278,7 @@ static void take_bits(const cogpu_selection *selection, cogpu_profile *profile) 
         profile->bits = bits;
 }
 
-static bool is_lossy(const cogpu_profile *profile) {
+bool cogpu_profile_is_lossy(const cogpu_profile *profile) {
     const char *codec = profile->codec ? profile->codec : "deflate";
     return strcmp(codec, "jpeg") == 0 || (strcmp(codec, "webp") == 0 && !profile->lossless) ||
            profile->max_error > 0;
@@ -229,8 +288,11 @@ static bool is_lossy(const cogpu_profile *profile) {
 static bool keeps_statistics(const cogpu_selection *selection, const cogpu_arguments *arguments) {
     const cogpu_image *image = &selection->image;
     bool same_nodata = !arguments->profile.nodata && !arguments->without_nodata;
-    return selection->request.width == image->width && selection->request.height == image->height &&
-           same_nodata && !is_lossy(&arguments->profile);
+    bool same_size =
+        selection->request.width == image->width && selection->request.height == image->height &&
+        selection->written_width == image->width && selection->written_height == image->height;
+    bool same_values = selection->written == image->type && !arguments->scale.is_given;
+    return same_size && same_values && same_nodata && !cogpu_profile_is_lossy(&arguments->profile);
 }
 
 /* Inks that are read as RGB are no inks any more. */
@@ -302,7 +364,8 @@ static cogpu_status take_items(const cogpu_selection *selection, const cogpu_arg
     if (selection->request.bands)
         copies = selection->bands; /* of a band that --band names more than once */
     taken->items =
-        calloc((size_t)count * copies + (size_t)2 * selection->bands, sizeof *taken->items);
+        calloc((size_t)count * copies + (size_t)2 * selection->bands + arguments->metadata_count,
+               sizeof *taken->items);
     taken->scales = calloc((size_t)2 * selection->bands, sizeof *taken->scales);
     if (!taken->items || !taken->scales)
         return no_memory(error);
@@ -388,21 +451,22 @@ cogpu_status cogpu_profile_take(const cogpu_selection *selection, const cogpu_ar
                                 cogpu_taken *taken, cogpu_error *error) {
     *taken = (cogpu_taken){.profile = arguments->profile};
     cogpu_profile *profile = &taken->profile;
-    profile->width = selection->request.width;
-    profile->height = selection->request.height;
+    profile->width = selection->written_width;
+    profile->height = selection->written_height;
     profile->bands = selection->bands;
-    profile->type = selection->type;
+    profile->type = selection->written;
     profile->threads = arguments->threads;
     profile->mask = selection->level.has_mask;
-    take_transform(selection, profile);
+    take_transform(selection, arguments, profile);
     TRY(take_gcps(selection, taken, error));
     take_rpc(selection, taken);
-    TRY(take_keys(selection, taken, error));
-    take_colours(selection, profile);
+    TRY(take_keys(selection, arguments, taken, error));
+    take_colours(selection, arguments, profile);
     take_nodata(selection, arguments, taken);
-    take_bits(selection, profile);
+    take_bits(selection, arguments, profile);
     TRY(take_items(selection, arguments, taken, error));
-    return take_tags(selection, taken, error);
+    TRY(take_tags(selection, taken, error));
+    return cogpu_metadata_apply(arguments, taken, error);
 }
 
 void cogpu_profile_free(cogpu_taken *taken) {

@@ -26,6 +26,9 @@ typedef struct cogpu_taken {
 cogpu_status cogpu_profile_take(const cogpu_selection *selection, const cogpu_arguments *arguments,
                                 cogpu_taken *taken, cogpu_error *error);
 
+/* Whether pixels of the file differ from those that it is made of. */
+bool cogpu_profile_is_lossy(const cogpu_profile *profile);
+
 /* Also after a failure. */
 void cogpu_profile_free(cogpu_taken *taken);
 

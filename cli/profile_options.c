@@ -7,11 +7,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* The index of a word among names, or -1. */
 static int index_of(const char *word, const char *const *names, int count) {
     for (int i = 0; i < count; i++)
-        if (strcmp(word, names[i]) == 0)
+        if (strcasecmp(word, names[i]) == 0)
             return i;
     return -1;
 }
@@ -34,8 +35,14 @@ const char *cogpu_take_cog(cogpu_arguments *arguments, const char *value) {
 }
 
 const char *cogpu_take_codec(cogpu_arguments *arguments, const char *value) {
-    arguments->profile.codec = value;
-    return NULL;
+    static const char *const names[] = {"none", "packbits",     "lzw",      "deflate",
+                                        "zstd", "lzma",         "jpeg",     "webp",
+                                        "lerc", "lerc_deflate", "lerc_zstd"};
+    int index = INDEX_OF(value, names);
+    arguments->profile.codec = index >= 0 ? names[index] : NULL;
+    return index >= 0 ? NULL
+                      : "expected none, packbits, lzw, deflate, zstd, lzma, jpeg, webp, lerc, "
+                        "lerc_deflate or lerc_zstd";
 }
 
 const char *cogpu_take_codec_level(cogpu_arguments *arguments, const char *value) {
@@ -119,7 +126,7 @@ const char *cogpu_take_resampling(cogpu_arguments *arguments, const char *value)
 }
 
 const char *cogpu_take_nodata(cogpu_arguments *arguments, const char *value) {
-    arguments->without_nodata = strcmp(value, "none") == 0;
+    arguments->without_nodata = strcasecmp(value, "none") == 0;
     arguments->profile.nodata = arguments->without_nodata ? NULL : value;
     return *value ? NULL : "expected a number, nan, or none";
 }
@@ -135,4 +142,115 @@ const char *cogpu_take_sparse(cogpu_arguments *arguments, const char *value) {
     (void)value;
     arguments->profile.sparse = 1;
     return NULL;
+}
+
+const char *cogpu_take_folder(cogpu_arguments *arguments, const char *value) {
+    arguments->folder = value;
+    return *value ? NULL : "expected the name of a folder";
+}
+
+const char *cogpu_take_jobs(cogpu_arguments *arguments, const char *value) {
+    bool sound = cogpu_parse_wholes(value, &arguments->jobs, 1) && arguments->jobs >= 1 &&
+                 arguments->jobs <= 256;
+    return sound ? NULL : "expected a number from 1 to 256";
+}
+
+const char *cogpu_take_resume(cogpu_arguments *arguments, const char *value) {
+    (void)value;
+    arguments->resume = true;
+    return NULL;
+}
+
+const char *cogpu_take_crs(cogpu_arguments *arguments, const char *value) {
+    arguments->without_crs = strcasecmp(value, "none") == 0;
+    arguments->profile.crs = arguments->without_crs ? NULL : value;
+    return *value ? NULL : "expected EPSG:N, WKT, a PROJ string, or none";
+}
+
+const char *cogpu_take_transform(cogpu_arguments *arguments, const char *value) {
+    double *t = arguments->transform;
+    arguments->has_transform = true;
+    bool sound = cogpu_parse_numbers(value, t, 6) && t[1] * t[5] - t[2] * t[4] != 0;
+    return sound ? NULL
+                 : "expected six numbers: x of the upper left corner, pixel width, row rotation, "
+                   "y of the corner, column rotation, pixel height (negative for north up)";
+}
+
+const char *cogpu_take_bounds(cogpu_arguments *arguments, const char *value) {
+    double *b = arguments->bounds;
+    arguments->has_bounds = true;
+    bool sound = cogpu_parse_numbers(value, b, 4) && b[0] < b[2] && b[1] < b[3];
+    return sound ? NULL : "expected xmin,ymin,xmax,ymax with xmin < xmax and ymin < ymax";
+}
+
+/* A number before the first colon is a band, what stands before the next one a domain. */
+static bool split_metadata(char *text, cogpu_metadata_option *option) {
+    char *equals = strchr(text, '=');
+    if (!equals || equals == text)
+        return false;
+    *equals = '\0';
+    option->value = equals + 1;
+    char *colon = strchr(text, ':');
+    size_t digits = strspn(text, "0123456789");
+    if (colon && digits > 0 && text + digits == colon) {
+        uint32_t band;
+        *colon = '\0';
+        if (!cogpu_parse_wholes(text, &band, 1) || band == 0 || band > INT32_MAX)
+            return false;
+        option->band = (int32_t)band;
+        text = colon + 1;
+        colon = strchr(text, ':');
+    }
+    option->domain = "";
+    if (colon) {
+        *colon = '\0';
+        option->domain = text;
+        text = colon + 1;
+    }
+    option->name = text;
+    return *text != '\0';
+}
+
+const char *cogpu_take_metadata(cogpu_arguments *arguments, const char *value) {
+    cogpu_metadata_option option = {.memory = strdup(value)};
+    cogpu_metadata_option *all =
+        realloc(arguments->metadata, (arguments->metadata_count + 1) * sizeof *all);
+    if (all)
+        arguments->metadata = all;
+    if (!all || !option.memory || !split_metadata(option.memory, &option)) {
+        free(option.memory);
+        return "expected KEY=VALUE, DOMAIN:KEY=VALUE, BAND:KEY=VALUE or BAND:DOMAIN:KEY=VALUE";
+    }
+    all[arguments->metadata_count++] = option;
+    return NULL;
+}
+
+const char *cogpu_take_dtype(cogpu_arguments *arguments, const char *value) {
+    for (int type = COGPU_U8; type <= COGPU_F64; type++)
+        if (strcasecmp(value, cogpu_type_name((cogpu_type)type)) == 0)
+            arguments->dtype = (cogpu_type)type;
+    return arguments->dtype ? NULL
+                            : "expected uint8, int8, uint16, int16, uint32, int32, uint64, int64, "
+                              "float16, float32 or float64";
+}
+
+const char *cogpu_take_scale(cogpu_arguments *arguments, const char *value) {
+    double numbers[4] = {0, 0, 0, 255.999};
+    cogpu_scale_option *scale = &arguments->scale;
+    bool has_two = value && cogpu_parse_numbers(value, numbers, 2);
+    bool has_four = value && !has_two && cogpu_parse_numbers(value, numbers, 4);
+    scale->is_given = true;
+    scale->has_source = has_two || has_four;
+    memcpy(scale->source, numbers, sizeof scale->source);
+    memcpy(scale->target, numbers + 2, sizeof scale->target);
+    bool sound = !value || has_two || has_four;
+    return sound ? NULL : "expected SMIN,SMAX or SMIN,SMAX,DMIN,DMAX";
+}
+
+const char *cogpu_take_out_size(cogpu_arguments *arguments, const char *value) {
+    uint32_t size[2] = {0, 0};
+    bool sound = cogpu_parse_wholes(value, size, 2) && (size[0] > 0 || size[1] > 0);
+    arguments->to_width = size[0];
+    arguments->to_height = size[1];
+    return sound ? NULL : "expected W,H in pixels; 0 for one of them keeps the proportions";
 }

@@ -24,5 +24,15 @@ const char *cogpu_take_resampling(cogpu_arguments *arguments, const char *value)
 const char *cogpu_take_nodata(cogpu_arguments *arguments, const char *value);
 const char *cogpu_take_bigtiff(cogpu_arguments *arguments, const char *value);
 const char *cogpu_take_sparse(cogpu_arguments *arguments, const char *value);
+const char *cogpu_take_folder(cogpu_arguments *arguments, const char *value);
+const char *cogpu_take_jobs(cogpu_arguments *arguments, const char *value);
+const char *cogpu_take_resume(cogpu_arguments *arguments, const char *value);
+const char *cogpu_take_crs(cogpu_arguments *arguments, const char *value);
+const char *cogpu_take_transform(cogpu_arguments *arguments, const char *value);
+const char *cogpu_take_bounds(cogpu_arguments *arguments, const char *value);
+const char *cogpu_take_metadata(cogpu_arguments *arguments, const char *value);
+const char *cogpu_take_dtype(cogpu_arguments *arguments, const char *value);
+const char *cogpu_take_scale(cogpu_arguments *arguments, const char *value);
+const char *cogpu_take_out_size(cogpu_arguments *arguments, const char *value);
 
 #endif

@@ -13,6 +13,20 @@
 #include <stdio.h>
 #include <string.h>
 
+static cogpu_report_manner manner;
+
+void cogpu_report_set(const cogpu_report_manner *set) {
+    manner = *set;
+}
+
+const cogpu_report_manner *cogpu_report_get(void) {
+    return &manner;
+}
+
+FILE *cogpu_report_stream(void) {
+    return manner.to ? manner.to : stdout;
+}
+
 cogpu_status cogpu_refuse(cogpu_error *error, cogpu_status status, const char *format, ...) {
     *error = (cogpu_error){.status = status, .directory = -1, .block = -1, .offset = -1};
     va_list values;
@@ -56,12 +70,13 @@ static void json_place(cogpu_json *json, const char *key, int64_t place) {
         cogpu_json_null(json, key);
 }
 
-static void print_json(const char *file, const cogpu_error *error) {
+/* `status` is the library's word, or "usage". */
+static void print_json(const char *file, const char *status, const cogpu_error *error) {
     cogpu_json json = {0};
     cogpu_json_open(&json, NULL, '{');
     cogpu_json_open(&json, "error", '{');
     cogpu_json_text(&json, "file", file);
-    cogpu_json_text(&json, "status", cogpu_status_name(error->status));
+    cogpu_json_text(&json, "status", status);
     cogpu_json_text(&json, "message", error->message);
     json_place(&json, "directory", error->directory);
     json_place(&json, "block", error->block);
@@ -80,33 +95,49 @@ static bool names(const char *message, const char *file) {
            (strncmp(message, file, name) == 0 && message[name] == ':');
 }
 
-int cogpu_report_error(const cogpu_arguments *arguments, const char *file,
-                       const cogpu_error *error) {
+int cogpu_report_error(const char *file, const cogpu_error *error) {
     print_line(names(error->message, file) ? NULL : file, error->message);
     print_place(error);
     fputc('\n', stderr);
-    if (arguments->json)
-        print_json(file, error);
-    return EXIT_FAILED;
+    if (manner.json)
+        print_json(file, cogpu_status_name(error->status), error);
+    return error->status == COGPU_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
 }
 
-void cogpu_report_note(const char *file, const char *format, ...) {
+static void print_message(const char *file, const char *format, va_list values) {
     char message[512];
-    va_list values;
-    va_start(values, format);
     vsnprintf(message, sizeof message, format, values);
-    va_end(values);
     print_line(file, message);
     fputc('\n', stderr);
 }
 
-int cogpu_report_usage(const char *format, ...) {
-    char message[512];
+void cogpu_report_note(const char *file, const char *format, ...) {
     va_list values;
     va_start(values, format);
-    vsnprintf(message, sizeof message, format, values);
+    if (!manner.quiet)
+        print_message(file, format, values);
     va_end(values);
-    print_line(NULL, message);
-    fputc('\n', stderr);
+}
+
+void cogpu_report_detail(const char *file, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    if (manner.verbose && !manner.quiet)
+        print_message(file, format, values);
+    va_end(values);
+}
+
+int cogpu_report_usage(const char *format, ...) {
+    cogpu_error error = {.directory = -1, .block = -1, .offset = -1};
+    va_list values;
+    va_start(values, format);
+    if (manner.json)
+        vsnprintf(error.message, sizeof error.message, format, values);
+    va_end(values);
+    va_start(values, format);
+    print_message(NULL, format, values);
+    va_end(values);
+    if (manner.json)
+        print_json(NULL, "usage", &error);
     return EXIT_USAGE;
 }

@@ -7,6 +7,22 @@
 
 #include "arguments.h"
 
+#include <stdio.h>
+
+/* How much is told, and where; before anything is told. */
+typedef struct cogpu_report_manner {
+    bool json;    /* errors as JSON too */
+    bool quiet;   /* no notes, no summaries, no progress */
+    bool verbose; /* details too */
+    FILE *to;     /* results; NULL: stdout */
+} cogpu_report_manner;
+
+void cogpu_report_set(const cogpu_report_manner *manner);
+const cogpu_report_manner *cogpu_report_get(void);
+
+/* Where results go: stdout, or stderr where stdout gets the file. */
+FILE *cogpu_report_stream(void);
+
 /* Leaves the function with the status of `expression` unless it is COGPU_OK. */
 #define TRY(expression)                                                                            \
     do {                                                                                           \
@@ -19,12 +35,15 @@
 cogpu_status cogpu_refuse(cogpu_error *error, cogpu_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Tells what happened to `file`; returns EXIT_FAILED. */
-int cogpu_report_error(const cogpu_arguments *arguments, const char *file,
-                       const cogpu_error *error);
+/* Tells what happened to `file`; returns EXIT_USAGE for COGPU_ARGUMENT, else EXIT_FAILED. */
+int cogpu_report_error(const char *file, const cogpu_error *error);
 
 /* A line about `file` that is no failure. */
 void cogpu_report_note(const char *file, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The same, with --verbose only. */
+void cogpu_report_detail(const char *file, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* A mistake in the command line; returns EXIT_USAGE. */

@@ -31,7 +31,7 @@ static size_t part_count(cogpu_type type) {
     return part_type(type) == type ? 1 : 2;
 }
 
-static double half_value(const void *sample) {
+double cogpu_sample_half(const void *sample) {
     uint16_t bits;
     memcpy(&bits, sample, sizeof bits);
     int exponent = bits >> 10 & 31, fraction = bits & 1023;
@@ -75,7 +75,7 @@ static long double part_value(cogpu_type type, const void *sample) {
     case COGPU_F64:
         LOAD(double);
     default:
-        return half_value(sample);
+        return cogpu_sample_half(sample);
     }
 }
 

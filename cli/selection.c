@@ -96,7 +96,7 @@ static cogpu_status use_bands(const cogpu_arguments *arguments, cogpu_selection 
 
 /* The type to read: as asked for, or, where only floats will do, one that holds each sample. */
 static cogpu_type type_for(const cogpu_arguments *arguments, cogpu_type type) {
-    bool needs_float = arguments->nan_where_invalid || arguments->scaled;
+    bool needs_float = arguments->nan_where_invalid || arguments->unscaled;
     if (arguments->mask)
         return COGPU_U8;
     if (arguments->type)
@@ -118,7 +118,7 @@ cogpu_status cogpu_selection_make(const cogpu_input *input, const cogpu_argument
     request->part = arguments->mask ? COGPU_MASK : COGPU_PIXELS;
     request->fill_bad_blocks = arguments->fill_bad_blocks;
     request->nan_where_invalid = arguments->nan_where_invalid;
-    request->scaled = arguments->scaled;
+    request->scaled = arguments->unscaled;
     TRY(cogpu_info(input->file, arguments->image, &selection->image, error));
     TRY(cogpu_level_info(input->file, arguments->image, arguments->level, &selection->level,
                          error));
@@ -142,7 +142,10 @@ uint64_t cogpu_selection_samples(const cogpu_selection *selection) {
 void cogpu_selection_json(const cogpu_selection *selection, cogpu_json *json) {
     const cogpu_request *request = &selection->request;
     const uint32_t window[] = {request->x, request->y, request->width, request->height};
-    const uint32_t shape[] = {selection->bands, request->height, request->width};
+    bool is_derived = selection->written_width > 0;
+    const uint32_t shape[] = {selection->bands,
+                              is_derived ? selection->written_height : request->height,
+                              is_derived ? selection->written_width : request->width};
     cogpu_json_unsigned(json, "image", request->image);
     cogpu_json_unsigned(json, "level", request->level);
     cogpu_json_open(json, "window", '-');
@@ -157,5 +160,6 @@ void cogpu_selection_json(const cogpu_selection *selection, cogpu_json *json) {
     for (int i = 0; i < 3; i++)
         cogpu_json_unsigned(json, NULL, shape[i]);
     cogpu_json_close(json);
-    cogpu_json_text(json, "type", cogpu_type_name(selection->type));
+    cogpu_json_text(json, "type",
+                    cogpu_type_name(is_derived ? selection->written : selection->type));
 }

@@ -16,6 +16,8 @@ typedef struct cogpu_selection {
     cogpu_level level;
     cogpu_type type;
     uint32_t bands;
+    uint32_t written_width, written_height; /* of what convert makes of it: see derive.h */
+    cogpu_type written;
     cogpu_device_kind device; /* that reads it */
     uint32_t device_index;
 } cogpu_selection;

@@ -132,10 +132,14 @@ bool cogpu_swath_next(cogpu_swath *swath) {
     return true;
 }
 
-static void count_bad_blocks(const cogpu_result *part, cogpu_result *result) {
+void cogpu_swath_count(const cogpu_result *part, cogpu_result *result) {
     if (result->bad_blocks == 0)
         result->first_bad = part->first_bad;
     result->bad_blocks += part->bad_blocks;
+    result->blocks += part->blocks;
+    result->sparse_blocks += part->sparse_blocks;
+    result->device_blocks += part->device_blocks;
+    result->bytes_read += part->bytes_read;
 }
 
 cogpu_raster cogpu_swath_raster(const cogpu_swath *swath, const cogpu_selection *selection,
@@ -177,7 +181,7 @@ cogpu_status cogpu_swath_read(const cogpu_swath *swath, const cogpu_selection *s
     }
     TRY(cogpu_read(selection->file, &request, &raster, &part, error));
     if (result)
-        count_bad_blocks(&part, result);
+        cogpu_swath_count(&part, result);
     if (!swath->device_memory)
         return COGPU_OK;
     uint64_t bytes =

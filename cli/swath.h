@@ -51,8 +51,11 @@ bool cogpu_swath_next(cogpu_swath *swath);
 cogpu_raster cogpu_swath_raster(const cogpu_swath *swath, const cogpu_selection *selection,
                                 void *data);
 
-/* Reads the swath's part of the selection, which may be another one of the same shape. Bad blocks
- * that were filled are added to *result. */
+/* Adds what a read of a part says to that of the whole. */
+void cogpu_swath_count(const cogpu_result *part, cogpu_result *result);
+
+/* Reads the swath's part of the selection, which may be another one of the same shape. What it says
+ * is added to *result. */
 cogpu_status cogpu_swath_read(const cogpu_swath *swath, const cogpu_selection *selection,
                               void *data, cogpu_result *result, cogpu_error *error);
 

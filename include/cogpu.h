@@ -660,8 +660,10 @@ COGPU_API void cogpu_memory_release(cogpu_memory *memory);
  * fails or the process ends before: the writer fills a file beside it (PATH.HEX.cogpu-part), which
  * takes its place at the end. What a process that was killed has left of such files, the next
  * writer of the same path removes. What stood beside an old file and would be read with the new one
- * (PATH.ovr, .aux.xml, .msk, .msk.ovr) goes with it, as GDAL does. What cannot be put in order
- * before the end goes to files without a name beside it, or in TMPDIR where there is no path.
+ * (PATH.ovr, .aux.xml, .msk, .msk.ovr) goes with it, as GDAL does. Owner, group and permissions of
+ * an old file are kept where the process may set them; one that it may not write is not replaced.
+ * What cannot be put in order before the end goes to files without a name beside it, or in TMPDIR
+ * where there is no path.
  *
  * An object of S3, "s3://bucket/key", goes up in parts while rows come: level 0 first, header and
  * overviews last. It is there when all of it is; an old one stands until then. At most four parts
@@ -671,8 +673,12 @@ COGPU_API void cogpu_memory_release(cogpu_memory *memory);
  * are those of the profile's context, or defaults without one. What stands beside an old object
  * stays. http:// and https:// are for reading alone. */
 typedef struct cogpu_sink {
-    const char *path;     /* or an s3:// address */
-    int keep_sidecars;    /* non-zero: what stands beside an old file still holds, and stays */
+    const char *path;          /* or an s3:// address */
+    int keep_sidecars;         /* non-zero: what stands beside an old file still holds, and stays */
+    int no_replace;            /* non-zero: COGPU_IO where the path has a file, at the end too */
+    const char *const *inputs; /* paths that are read for the new file: COGPU_ARGUMENT where one of
+                                * them, by whatever name, or a sidecar of one would be removed */
+    uint32_t input_count;
     cogpu_memory *memory; /* filled when the writer is closed; untouched on failure */
     void *buffer;         /* the caller's, of `buffer_bytes`: COGPU_LIMIT where the file needs more;
                            * holds anything after a failure, and behind the file. Where it is pinned
@@ -923,6 +929,55 @@ COGPU_API COGPU_MUST_CHECK cogpu_status
 cogpu_overview_make(const cogpu_profile *profile, uint32_t level, const cogpu_window *window,
                     const cogpu_raster *pixels, const cogpu_raster *mask, cogpu_raster *to,
                     cogpu_raster *to_mask, cogpu_error *error);
+
+/* Resampling of whole rows to a smaller size, by the methods of overviews. */
+typedef struct cogpu_resample {
+    cogpu_resampling method; /* COGPU_RESAMPLE_DEFAULT: nearest for complex samples, else average */
+    cogpu_type type;
+    uint32_t bands;
+    uint32_t from_width, from_height;
+    uint32_t width, height; /* of the result: at most those before, at least a 1,024th of them */
+    const char *nodata;     /* "-9999", "nan": samples without weight; NULL = none */
+    uint32_t alpha_band;    /* 1-based, 0 where invalid; 0 = none */
+    int mask;               /* non-zero: rows come with a mask, as in cogpu_writer_push */
+} cogpu_resample;
+
+/* The rows of the source, from *begin up to *end, that rows `row` up to row + count of the result
+ * are made of. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_resample_needs(const cogpu_resample *how,
+                                                             uint32_t row, uint32_t count,
+                                                             uint32_t *begin, uint32_t *end,
+                                                             cogpu_error *error);
+/* Makes rows of the result from `row` on, as many as `to` is high, of source rows from `from_row`
+ * on, which must include those of cogpu_resample_needs. All memory is the host's. Any thread. */
+COGPU_API COGPU_MUST_CHECK cogpu_status
+cogpu_resample_rows(const cogpu_resample *how, uint32_t from_row, const cogpu_raster *from,
+                    const cogpu_raster *from_mask, uint32_t row, cogpu_raster *to,
+                    cogpu_raster *to_mask, cogpu_error *error);
+
+/* ---------------------------------------------------------------------------------------------
+ * Files of other formats
+ *
+ * A plain file that is written as the writer writes a TIFF: see cogpu_sink. Its path appears when
+ * all bytes are on the disk. One thread at a time.
+ */
+
+typedef struct cogpu_output cogpu_output;
+
+/* COGPU_UNSUPPORTED for s3:// addresses. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_output_open(const cogpu_sink *sink,
+                                                          cogpu_output **output,
+                                                          cogpu_error *error);
+/* Bytes may come in any order, but in sequence where the sink is append-only. What was never
+ * written below the end reads as zeros. After a failure only cogpu_output_abort is left. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_output_write(cogpu_output *output, uint64_t offset,
+                                                           const void *from, size_t bytes,
+                                                           cogpu_error *error);
+/* Completes the file and frees the output, whatever it returns. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_output_commit(cogpu_output *output,
+                                                            cogpu_error *error);
+/* Frees the output and leaves no file. NULL is allowed. */
+COGPU_API void cogpu_output_abort(cogpu_output *output);
 
 /* ---------------------------------------------------------------------------------------------
  * Objects of S3 that several machines write

@@ -68,9 +68,10 @@ def read_many(requests: list[tuple[File, dict[str, Any]]]) -> list[Array]:
     """One batch. A request is a file and the keywords of its read, without wait and threads."""
 
 class Writer:
-    def __init__(self, target: object, profile: dict[str, Any]) -> None:
+    def __init__(self, target: object, profile: dict[str, Any], inputs: list[Any] = ...) -> None:
         """A path or s3:// address, None for memory, or an object with write (and seek, where it has one and seekable() is true; else in order). The profile has the fields of
-        cogpu_profile by name; enums as words; `nodata` a text; items as in File.items; `device` as above."""
+        cogpu_profile by name; enums as words; `nodata` a text; items as in File.items; `device` as above. `inputs` are paths that are read for the file: ArgumentError where one of
+        them would be removed as a sidecar of the file that it replaces."""
     def push(self, rows: object, mask: object = None, stream: int | None = None) -> None: ...
     def put(self, level: int, part: str, block: int, data: object) -> None:
         """`data` is a buffer; or an int, of all blocks of level 0 of a COG: so many bytes stay elsewhere, and the target gets the file up to

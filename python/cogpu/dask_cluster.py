@@ -48,7 +48,7 @@ def write(plan, array, target, client, streaming_buffer_bytes, report):
 
 
 def _put_together(work, target, client, report):
-    writer = _cogpu.Writer(target, work.profile)
+    writer = _cogpu.Writer(target, work.profile, work.inputs)
     try:
         with _outside_the_pool():
             _put_all(writer, target, work, client, report)
@@ -127,7 +127,7 @@ class Work:
     """All tasks of a file: `graph`, and for each step what it encodes and what it makes ready for later ones."""
 
     def __init__(self, plan, profile, array, limit, upload=None):
-        self.profile, self.levels = profile, _cogpu.outline(profile)
+        self.profile, self.levels, self.inputs = profile, _cogpu.outline(profile), plan.inputs
         self.token = uuid.uuid4().hex
         self.profile_key = f"profile-{self.token}"
         self.step_of, self.results = {}, set()

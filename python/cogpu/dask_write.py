@@ -49,7 +49,7 @@ def write(plan, target, *, streaming_buffer_bytes, report=None):
         from . import dask_cluster
         return dask_cluster.write(plan, array, target, client, streaming_buffer_bytes, report)
     swaths = _swaths(plan, array, get, streaming_buffer_bytes // HELD_AT_ONCE)
-    writer = _cogpu.Writer(target, plan.profile)
+    writer = _cogpu.Writer(target, plan.profile, plan.inputs)
     try:
         _push_all(writer, swaths, plan.shape[1], report)
     except BaseException:

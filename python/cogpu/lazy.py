@@ -110,6 +110,29 @@ def opened(source, image=0):
     return _open_files.get(absolute(source), image) if is_path(source) else source
 
 
+def paths_of(array):
+    """The paths of local files that an array of Dask or xarray reads when it is computed."""
+    if array is None:
+        return []
+    if hasattr(array, "__dask_graph__") and array.__dask_graph__() is not None:
+        entries = array.__dask_graph__().values()
+    else:
+        entries = [getattr(array, "_data", None)]  # of an xarray Variable, which `data` would read
+    found = {_source_in(entry) for entry in entries}
+    return sorted(path for path in found if path and not is_url(path))
+
+
+def _source_in(entry):
+    """The path of the Pixels that xarray's and Dask's wrappers hold; None where they hold none."""
+    for _ in range(16):
+        if isinstance(entry, Pixels):
+            return entry.source if isinstance(entry.source, str) else None
+        entry = next((getattr(entry, name) for name in ("pixels", "array", "value") if hasattr(entry, name)), None)
+        if entry is None:
+            return None
+    return None
+
+
 def release(source):
     """Lets go of the files of a path or URL; reads that are under way keep theirs."""
     _open_files.drop(absolute(source))

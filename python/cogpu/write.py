@@ -17,6 +17,7 @@ from .arguments import flag, whole
 from .arrays import arrange, is_dask, is_xarray, mask_of, permuted, type_of
 from .conversion import Conversion, Packing, fill_of, packed_of
 from .errors import ArgumentError
+from .lazy import paths_of
 from .profile import coding, colours, device_of, facts_of, grid, items_of, nodata_of, place, pyramid
 from .progress import reporter
 
@@ -31,6 +32,7 @@ def to_geotiff(data, path, *, crs=None, nodata=None, transform=None, mask=None, 
     """Writes an array as a GeoTIFF or a Cloud Optimized GeoTIFF, and returns `path`.
 
     The file takes the place of an old one when it is complete, not before; where writing fails, the old one stands.
+    Sidecars of the old file (.ovr, .msk, .aux.xml) are removed with it; ArgumentError where `data` reads one of them.
     The array is never changed. Dask arrays, and arrays that xarray opened lazily, are read and written a few rows at
     a time.
 
@@ -134,7 +136,7 @@ def push_all(planned, target, budget, report):
     step = planned.swath_rows(budget)
     if report:
         step = min(step, planned.swath_rows(math.ceil(planned.nbytes / PROGRESS_STEPS)))
-    writer = _cogpu.Writer(target, planned.profile)
+    writer = _cogpu.Writer(target, planned.profile, planned.inputs)
     try:
         for start in range(0, height, step):
             stop = min(start + step, height)
@@ -195,6 +197,11 @@ class Plan:
     @property
     def nbytes(self):
         return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def inputs(self):
+        """Paths of files that are read while this is written, of which none may be removed as a sidecar."""
+        return [path for array in (self.array, self.mask) for path in paths_of(array)]
 
     @property
     def block_rows(self):

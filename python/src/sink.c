@@ -128,6 +128,24 @@ static bool open_any(PyObject *given, struct target *target) {
     return false;
 }
 
+bool target_set_inputs(struct target *target, PyObject *paths) {
+    target->inputs = PySequence_List(paths);
+    Py_ssize_t count = target->inputs ? PyList_Size(target->inputs) : 0;
+    target->input_paths = PyMem_Calloc((size_t)count + 1, sizeof *target->input_paths);
+    if (!target->inputs || !target->input_paths)
+        return PyErr_Occurred() ? false : (PyErr_NoMemory(), false);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *path = NULL;
+        if (!PyUnicode_FSConverter(PyList_GetItem(target->inputs, i), &path))
+            return false;
+        target->input_paths[i] = PyBytes_AsString(path);
+        PyList_SetItem(target->inputs, i, path); /* which owns it now */
+    }
+    target->sink.inputs = target->input_paths;
+    target->sink.input_count = (uint32_t)count;
+    return true;
+}
+
 struct target *target_open(PyObject *given) {
     struct target *target = PyMem_Calloc(1, sizeof *target);
     if (!target)
@@ -143,6 +161,8 @@ void target_release(struct target *target) {
         return;
     cogpu_memory_release(&target->memory);
     Py_XDECREF(target->path);
+    Py_XDECREF(target->inputs);
+    PyMem_Free(target->input_paths);
     Py_XDECREF(target->object);
     Py_XDECREF(target->failure);
     PyMem_Free(target);

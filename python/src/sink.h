@@ -13,6 +13,8 @@ struct target {
     cogpu_sink sink;
     cogpu_memory memory; /* of None: the file */
     PyObject *path;      /* bytes */
+    PyObject *inputs;    /* list of bytes: paths that are read for the file */
+    const char **input_paths;
     PyObject *object;
     PyObject *failure;    /* what the object has raised; nothing more is written to it then */
     uint64_t start;       /* of the file in the object, which may hold something before */
@@ -22,6 +24,8 @@ struct target {
 /* NULL with an exception. Objects that can seek are written to where they stand and in any order,
  * others from the first byte to the last. */
 struct target *target_open(PyObject *given);
+/* Paths that are read for the file: cogpu_sink.inputs. False with an exception. */
+bool target_set_inputs(struct target *target, PyObject *paths);
 void target_release(struct target *target); /* NULL is allowed */
 int target_visit(struct target *target, visitproc visit, void *arg);
 

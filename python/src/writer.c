@@ -96,17 +96,19 @@ static bool open_writer(writer_object *self, PyObject *dict) {
 }
 
 static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
-    static char *names[] = {"target", "profile", NULL};
+    static char *names[] = {"target", "profile", "inputs", NULL};
     writer_object *self = (writer_object *)object;
-    PyObject *target, *profile;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO:Writer", names, &target, &profile))
+    PyObject *target, *profile, *inputs = NULL;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO|O:Writer", names, &target, &profile,
+                                     &inputs))
         return -1;
     if (self->process || self->target) {
         raise_argument("the writer was opened before");
         return -1;
     }
     self->target = target_open(target);
-    if (self->target && open_writer(self, profile))
+    if (self->target && (!inputs || target_set_inputs(self->target, inputs)) &&
+        open_writer(self, profile))
         return 0;
     let_go(self);
     return -1;
@@ -268,7 +270,8 @@ static bool add_type(PyObject *module) {
         {Py_tp_clear, clear},
         {Py_tp_dealloc, dealloc},
         {Py_tp_methods, methods},
-        {Py_tp_doc, "Writer(target, profile): a file that is written from the top down."},
+        {Py_tp_doc,
+         "Writer(target, profile, inputs=[]): a file that is written from the top down."},
         {0, NULL}};
     static PyType_Spec spec = {.name = "cogpu._cogpu.Writer",
                                .basicsize = sizeof(writer_object),

@@ -30,6 +30,7 @@ struct cogpu_out {
     const char *name;            /* its last name, in `path` */
     char part[COGPU_NAME_BYTES]; /* in `folder`; "" once it has its name */
     bool clears_sidecars;        /* what stands beside `name` is of a file that is replaced */
+    bool no_replace;             /* the path had no file, and must have none at the end */
 
     cogpu_memory *memory; /* the caller's; NULL for a buffer */
     uint8_t *data;        /* that it will get, or the buffer */
@@ -50,6 +51,12 @@ cogpu_status cogpu_out_to_s3(cogpu_out *out, const char *address, cogpu_http *ht
 void cogpu_out_to_memory(cogpu_out *out, cogpu_memory *memory);
 void cogpu_out_to_buffer(cogpu_out *out, void *buffer, size_t bytes);
 void cogpu_out_to_user(cogpu_out *out, const cogpu_sink *sink);
+
+/* sidecars.c: files beside a file of this name that readers take for a part of it. The check
+ * fails where one of them is read for the new file (cogpu_sink.inputs). */
+cogpu_status cogpu_sidecars_check(int folder, const char *name, const cogpu_sink *sink,
+                                  cogpu_error *error);
+void cogpu_sidecars_remove(int folder, const char *name);
 
 /* part.c. These set errno where they return false.
  *

@@ -5,7 +5,7 @@
  *
  * The folder is held open, so that a process that changes its own does no harm.
  */
-#define _GNU_SOURCE /* O_PATH, AT_EACCESS */
+#define _GNU_SOURCE /* O_PATH, AT_EACCESS, renameat2 */
 #include "io/io.h"
 #include "io/out.h"
 
@@ -56,26 +56,24 @@ static bool flush_folder(int folder) {
     return is_flushed;
 }
 
-/* Overviews, statistics and masks that readers would take for the new file's. Those that cannot be
- * removed are no reason to fail for a file that is there. */
-static void remove_sidecars(const cogpu_out *out) {
-    static const char *const endings[] = {".ovr", ".aux.xml", ".msk", ".msk.ovr"};
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-        char beside[COGPU_NAME_BYTES];
-        int bytes = snprintf(beside, sizeof beside, "%s%s", out->name, endings[i]);
-        if (bytes < (int)sizeof beside)
-            unlinkat(out->folder, beside, 0);
-    }
+/* Without replacing anything, where the sink asks for that: not every file system has the flag. */
+static bool give_name(const cogpu_out *out) {
+    if (!out->no_replace)
+        return renameat(out->folder, out->part, out->folder, out->name) == 0;
+    if (renameat2(out->folder, out->part, out->folder, out->name, RENAME_NOREPLACE) == 0)
+        return true;
+    return errno == EINVAL && linkat(out->folder, out->part, out->folder, out->name, 0) == 0 &&
+           unlinkat(out->folder, out->part, 0) == 0;
 }
 
 static cogpu_status publish(cogpu_out *out, cogpu_error *error) {
     if (fsync(out->file) != 0 || !close_copy(out->file))
         return cogpu_fail_errno(error, "cannot write the file", out->path);
-    if (renameat(out->folder, out->part, out->folder, out->name) != 0)
+    if (!give_name(out))
         return cogpu_fail_errno(error, "cannot put the new file in its place", out->path);
     out->part[0] = '\0';
     if (out->clears_sidecars)
-        remove_sidecars(out);
+        cogpu_sidecars_remove(out->folder, out->name);
     if (!flush_folder(out->folder))
         return cogpu_fail_errno(error, "the file is written, but a crash may undo it", out->path);
     return COGPU_OK;
@@ -89,23 +87,40 @@ static cogpu_status file_commit(cogpu_out *out, cogpu_error *error) {
 
 /* ---- opening ---- */
 
-/* Is the path free, or a file that may be replaced? *mode is that of the new file. */
-static cogpu_status look_at(const char *path, bool *is_new, mode_t *mode, cogpu_error *error) {
+/* The file that the new one replaces, if there is one. */
+struct old_file {
+    bool exists;
     struct stat about;
-    *mode = NEW_FILE_MODE;
-    *is_new = stat(path, &about) != 0;
-    if (*is_new && errno == ENOENT)
+};
+
+static cogpu_status look_at(const cogpu_sink *sink, struct old_file *old, cogpu_error *error) {
+    const char *path = sink->path;
+    old->exists = stat(path, &old->about) == 0;
+    if (!old->exists && errno == ENOENT)
         return COGPU_OK;
-    if (*is_new)
+    if (!old->exists)
         return cogpu_fail_errno(error, "cannot write the file", path);
-    if (!S_ISREG(about.st_mode))
+    if (!S_ISREG(old->about.st_mode))
         return cogpu_fail(error, COGPU_IO, "cannot write the file: it is a %s: %s",
-                          S_ISDIR(about.st_mode) ? "folder" : "device or a pipe", path);
+                          S_ISDIR(old->about.st_mode) ? "folder" : "device or a pipe", path);
+    if (sink->no_replace)
+        return fail_with(EEXIST, error, "cannot write the file", path);
     /* A rename would not ask. */
     if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0)
         return cogpu_fail_errno(error, "cannot replace the file", path);
-    *mode = about.st_mode & MODE_BITS;
     return COGPU_OK;
+}
+
+/* Owner, group and permissions of the old file, as far as the process may set them. A group that
+ * cannot be kept would give the permissions of the old group to another one. */
+static void keep_owner(int file, const struct stat *old) {
+    mode_t mode = old->st_mode & MODE_BITS;
+    struct stat about;
+    if (fchown(file, old->st_uid, old->st_gid) != 0)
+        (void)!fchown(file, (uid_t)-1, old->st_gid);
+    if (fstat(file, &about) != 0 || about.st_gid != old->st_gid)
+        mode &= ~(mode_t)S_IRWXG | (mode & S_IRWXO) << 3;
+    (void)!fchmod(file, mode);
 }
 
 static char *last_name(char *path) {
@@ -151,22 +166,22 @@ static cogpu_status open_folder(cogpu_out *out, cogpu_error *error) {
 }
 
 cogpu_status cogpu_out_to_file(cogpu_out *out, const cogpu_sink *sink, cogpu_error *error) {
-    const char *path = sink->path;
-    bool is_new;
-    mode_t mode;
+    struct old_file old;
     out->write = file_write;
     out->commit = file_commit;
     out->abort = file_abort;
-    TRY(look_at(path, &is_new, &mode, error));
-    TRY(follow_links(out, path, error));
+    TRY(look_at(sink, &old, error));
+    TRY(follow_links(out, sink->path, error));
     TRY(open_folder(out, error));
+    out->no_replace = sink->no_replace;
+    out->clears_sidecars = old.exists && !sink->keep_sidecars;
+    if (out->clears_sidecars)
+        TRY(cogpu_sidecars_check(out->folder, out->name, sink, error));
     cogpu_parts_clear(out->folder, out->name);
+    mode_t mode = old.exists ? old.about.st_mode & MODE_BITS : NEW_FILE_MODE;
     if (!cogpu_part_make(out->folder, out->name, mode, out->part, &out->file))
         return cogpu_fail_errno(error, "cannot make a file beside it", out->path);
-    /* What the umask took from the old file's mode. Where that cannot be, it is the stricter one.
-     */
-    if (!is_new)
-        (void)!fchmod(out->file, mode);
-    out->clears_sidecars = !is_new && !sink->keep_sidecars;
+    if (old.exists)
+        keep_owner(out->file, &old.about);
     return COGPU_OK;
 }

@@ -149,7 +149,7 @@ def test_what_is_not_there(nginx):
 
 def test_addresses_that_are_not_public(nginx):
     url = f"{nginx.http}/files/bigtiff.tif"
-    line = failed("info", url)
+    line = failed("info", url, code=2)
     assert "not public" in line and line.count(url) == 1
     assert nginx.requests() == []
 

@@ -59,7 +59,7 @@ def test_nothing_is_made_here(s3, image, tmp_path, monkeypatch):
 
 def test_addresses_that_are_not_public(s3, image):
     variables = s3.environment() | {"AWS_ENDPOINT_URL": s3.endpoint}
-    assert "not public" in failed("convert", image, f"s3://{s3.closed}/{KEY}", **variables)
+    assert "not public" in failed("convert", image, f"s3://{s3.closed}/{KEY}", code=2, **variables)
     done("convert", image, f"s3://{s3.closed}/{KEY}", NEAR, **variables)
 
 

@@ -215,8 +215,14 @@ COMMIT = CFUNCTYPE(c_int, c_void_p)
 
 
 class Sink(Structure):
-    _fields_ = [("path", c_char_p), ("keep_sidecars", c_int), ("memory", POINTER(Memory)), ("buffer", c_void_p),
+    _fields_ = [("path", c_char_p), ("keep_sidecars", c_int), ("no_replace", c_int), ("inputs", POINTER(c_char_p)),
+                ("input_count", c_uint32), ("memory", POINTER(Memory)), ("buffer", c_void_p),
                 ("buffer_bytes", c_size_t), ("user", c_void_p), ("write", WRITE), ("commit", COMMIT), ("abort", CLOSE), ("append_only", c_int)]
+
+
+class Resample(Structure):
+    _fields_ = [("method", c_int), ("type", c_int), ("bands", c_uint32), ("from_width", c_uint32), ("from_height", c_uint32),
+                ("width", c_uint32), ("height", c_uint32), ("nodata", c_char_p), ("alpha_band", c_uint32), ("mask", c_int)]
 
 
 class ExtraTag(Structure):
@@ -296,7 +302,7 @@ STRUCTS = {
     "cogpu_context_options": ContextOptions, "cogpu_request": Request, "cogpu_stages": Stages,
     "cogpu_result": Result,
     "cogpu_read_item": ReadItem, "cogpu_codec": Codec, "cogpu_device": Device,
-    "cogpu_memory": Memory, "cogpu_sink": Sink, "cogpu_extra_tag": ExtraTag, "cogpu_profile": Profile,
+    "cogpu_memory": Memory, "cogpu_sink": Sink, "cogpu_resample": Resample, "cogpu_extra_tag": ExtraTag, "cogpu_profile": Profile,
     "cogpu_written": Written, "cogpu_outline": Outline, "cogpu_s3_part": S3Part, "cogpu_window": Window,
     "cogpu_finding": Finding, "cogpu_check_options": CheckOptions, "cogpu_checked": Checked,
 }

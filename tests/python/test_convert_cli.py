@@ -322,7 +322,7 @@ def test_nodata_that_no_sample_has(tmp_path):
     with rasterio.open(out) as file:
         assert file.nodata is None
     convert(path, "--nodata", 3)
-    assert "nodata" in failed(path, tmp_path / "b.tif", "--nodata", "-1")
+    assert "nodata" in failed(path, tmp_path / "b.tif", "--nodata", "-1", code=2)
 
 
 @pytest.mark.parametrize("dtype, text, value", [
@@ -392,7 +392,7 @@ def test_colours(tmp_path, bands, options, dtype):
 def test_colours_of_printers_and_cameras(tmp_path, photometric, compress):
     """What GDAL reads as RGB, JPEG's YCbCr, is written as RGB; inks stay inks where they are read as such."""
     path = write(tmp_path / "a.tif", samples((3 if photometric == "ycbcr" else 4, 64, 64), "u1"), photometric=photometric, compress=compress)
-    out, _ = convert(path)
+    out, _ = convert(path, notes=compress == "jpeg")
     assert (read(out) == read(path)).all()
     with rasterio.open(path) as a, rasterio.open(out) as b:
         assert a.colorinterp == b.colorinterp
@@ -495,7 +495,7 @@ def test_what_fails_leaves_the_old_file(tmp_path):
     out = tmp_path / "out.tif"
     out.write_bytes(b"old")
     assert "a.tif" in failed(path, out)
-    assert "17" in failed(path, out, "--block", 17)
+    assert "17" in failed(path, out, "--block", 17, code=2)
     assert out.read_bytes() == b"old" and sorted(os.listdir(tmp_path)) == ["a.tif", "out.tif"]
     assert convert(path, "--fill-bad-blocks", notes=1)[1]["bad_blocks"] > 0
     assert (read(out)[0, :900] == pixels[0, :900]).all()
@@ -559,7 +559,7 @@ def test_memory_does_not_grow_with_the_image(tmp_path, run):
 @pytest.mark.parametrize("words, message", [
     (["{}"], "convert wants IN OUT"),
     (["{}", "b.tif", "c.tif"], "convert takes IN OUT and nothing more"),
-    (["{}", "-"], "OUT cannot be stdout"), (["{}", "https://a.b/c.tif"], "OUT cannot be a URL"),
+    (["{}", "https://a.b/c.tif"], "OUT cannot be a URL"),
     (["{}", "b.tif", "--level", "0"], "--level 0: expected a number from 1 on"),
     (["{}", "b.tif", "--quality", "101"], "--quality 101: expected a number from 1 to 100"),
     (["{}", "b.tif", "--max-error", "-1"], "--max-error -1: expected a number of at least 0"),
@@ -590,7 +590,7 @@ def test_wrong_usage(tmp_path, words, message):
 ])
 def test_what_cannot_be_is_refused_in_a_line(tmp_path, words, message):
     path = write(tmp_path / "a.tif", np.zeros((1, 4, 4), "u1"), tiled=False)
-    assert message in failed(path, tmp_path / "b.tif", *words)
+    assert message in failed(path, tmp_path / "b.tif", *words, code=1 if words[0] in ("--band", "--from-level", "--image") else 2)
     assert os.listdir(tmp_path) == ["a.tif"]
 
 

@@ -344,6 +344,90 @@ static void test_what_stands_beside_the_old_file(void) {
     }
 }
 
+static cogpu_status open_with_input(const char *input, bool keeps) {
+    const char *inputs[] = {in_folder("absent"), input};
+    cogpu_sink sink = {
+        .path = in_folder("file"), .keep_sidecars = keeps, .inputs = inputs, .input_count = 2};
+    cogpu_out *out = NULL;
+    cogpu_status status = cogpu_out_open(&sink, NULL, &out, &error);
+    if (status == COGPU_OK)
+        cogpu_out_abort(out);
+    return status;
+}
+
+/* A sidecar of the old file that is read for the new one is not removed: the sink is refused. */
+static void test_inputs_are_not_removed(void) {
+    static const char *const beside[] = {"file.ovr", "file.aux.xml", "file.msk", "file.msk.ovr"};
+    put_file(in_folder("file"), "old");
+    put_file(in_folder("other"), "old");
+    for (int i = 0; i < 4; i++) {
+        put_file(in_folder(beside[i]), "old");
+        CHECK(symlink(beside[i], in_folder("symbolic")) == 0);
+        CHECK(link(in_folder(beside[i]), in_folder("hard")) == 0);
+        CHECK(open_with_input(in_folder(beside[i]), false) == COGPU_ARGUMENT);
+        CHECK(error_says(beside[i]) && error_says("is read"));
+        CHECK(open_with_input(in_folder("symbolic"), false) == COGPU_ARGUMENT);
+        CHECK(open_with_input(in_folder("hard"), false) == COGPU_ARGUMENT);
+        CHECK(open_with_input(in_folder(beside[i]), true) == COGPU_OK);
+        CHECK(open_with_input(in_folder("other"), false) == COGPU_OK);
+        CHECK(open_with_input(in_folder("file"), false) == COGPU_OK);
+        CHECK(rename(in_folder("symbolic"), in_folder("other.ovr")) == 0);
+        CHECK(open_with_input(in_folder("other"), false) == COGPU_ARGUMENT); /* its overviews */
+        remove(in_folder("other.ovr"));
+        remove(in_folder("hard"));
+    }
+    remove(in_folder("file"));
+    CHECK(open_with_input(in_folder("file.ovr"), false) == COGPU_OK); /* nothing is replaced */
+    CHECK(entries("") == 5);
+    empty_folder();
+}
+
+static void test_no_replace(void) {
+    cogpu_sink sink = {.path = path, .no_replace = 1};
+    cogpu_out *out = NULL;
+    put_file(path, "old");
+    CHECK(cogpu_out_open(&sink, NULL, &out, &error) == COGPU_IO && error_says("exists"));
+    remove(path);
+    CHECK(cogpu_out_open(&sink, NULL, &out, &error) == COGPU_OK);
+    CHECK(cogpu_out_write(out, 0, "new", 3, &error) == COGPU_OK);
+    put_file(path, "of another process");
+    CHECK(cogpu_out_commit(out, &error) == COGPU_IO && error_says("exists"));
+    CHECK(holds_text(path, "of another process") && entries("") == 1);
+    remove(path);
+    CHECK(cogpu_out_open(&sink, NULL, &out, &error) == COGPU_OK);
+    CHECK(cogpu_out_write(out, 0, "new", 3, &error) == COGPU_OK);
+    CHECK(cogpu_out_commit(out, &error) == COGPU_OK);
+    CHECK(holds_text(path, "new") && entries("") == 1);
+    empty_folder();
+}
+
+/* What root may set, and what a user may not: then the group's permissions are those of all. */
+static void test_owner_of_the_old_file(void) {
+    enum { SOMEBODY = 4321 };
+    struct stat about;
+    if (geteuid() != 0)
+        return;
+    put_file(path, "old");
+    CHECK(chown(path, SOMEBODY, SOMEBODY + 1) == 0 && chmod(path, 0664) == 0);
+    CHECK(write_path(path) == COGPU_OK && stat(path, &about) == 0);
+    CHECK(about.st_uid == SOMEBODY && about.st_gid == SOMEBODY + 1);
+    CHECK((about.st_mode & 07777) == 0664);
+    CHECK(chmod(path, 0672) == 0 && chmod(folder, 0777) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        bool is_kept = setgid(99) == 0 && setuid(SOMEBODY) == 0 && write_path(path) == COGPU_OK &&
+                       stat(path, &about) == 0 && about.st_gid == 99 &&
+                       (about.st_mode & 07777) == 0622;
+        bool is_refused = chmod(path, 0444) == 0 && write_path(path) == COGPU_IO &&
+                          error_says("cannot replace") && entries("") == 1;
+        _exit(is_kept && is_refused ? 0 : 1);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    chmod(folder, 0700);
+    empty_folder();
+}
+
 static void test_an_empty_file(void) {
     CHECK(cogpu_out_commit(open_path(path), &error) == COGPU_OK);
     CHECK(holds_text(path, ""));
@@ -964,6 +1048,9 @@ int main(void) {
     RUN(test_a_new_file);
     RUN(test_the_old_file_stands_until_the_end);
     RUN(test_what_stands_beside_the_old_file);
+    RUN(test_inputs_are_not_removed);
+    RUN(test_no_replace);
+    RUN(test_owner_of_the_old_file);
     RUN(test_an_empty_file);
     RUN(test_links);
     RUN(test_what_is_no_file);

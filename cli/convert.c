@@ -1,0 +1,231 @@
+/*
+ * Copies a selection of a file into a new one: pixels and all that the input says of them,
+ * streamed. While the writer takes some rows, another thread reads the next. With a device rows lie
+ * there, so that it decodes, resamples and encodes, and nothing but stored bytes comes and goes.
+ */
+#include "convert.h"
+
+#include "command.h"
+#include "interrupt.h"
+#include "lossy.h"
+#include "name.h"
+#include "report.h"
+#include "target.h"
+#include "text.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Files beside OUT that speak of what it was before. */
+static const struct {
+    const char *ending, *holds;
+} sidecars[SIDECARS] = {{".ovr", "overviews"},
+                        {".aux.xml", "metadata"},
+                        {".msk", "a mask"},
+                        {".msk.ovr", "overviews of a mask"}};
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
+}
+
+static uint64_t row_bytes(const cogpu_convert_job *job) {
+    const cogpu_selection *selection = &job->selection;
+    return (uint64_t)selection->written_width * selection->bands *
+           cogpu_type_bytes(selection->written);
+}
+
+static cogpu_status copy(cogpu_convert_job *job, cogpu_error *error) {
+    for (;;) {
+        const cogpu_ahead_swath *swath;
+        job->culprit = job->in_name;
+        TRY(cogpu_interrupt_check(error));
+        TRY(cogpu_ahead_next(job->ahead, &swath, error));
+        if (!swath)
+            return COGPU_OK;
+        job->culprit = job->out_name;
+        TRY(cogpu_writer_push(job->writer, &swath->rows, swath->mask.data ? &swath->mask : NULL,
+                              error));
+        if (!job->is_silent)
+            cogpu_progress_add(&job->progress, row_bytes(job) * swath->rows.height);
+    }
+}
+
+/* A file that is converted in its place keeps what stands beside it: of masks and metadata there,
+ * nothing comes into the new file. */
+static bool is_in_place(const cogpu_convert_job *job) {
+    struct stat in, out;
+    return !cogpu_name_is_url(job->in_path) && !cogpu_name_is_url(job->out_path) &&
+           stat(job->in_path, &in) == 0 && stat(job->out_path, &out) == 0 &&
+           in.st_dev == out.st_dev && in.st_ino == out.st_ino;
+}
+
+static bool has_sidecar(const cogpu_convert_job *job, int index, char name[PATH_MAX]) {
+    int length = snprintf(name, PATH_MAX, "%s%s", job->out_path, sidecars[index].ending);
+    return !cogpu_name_is_url(job->out_path) && !cogpu_target_is_stdout(job->out_path) &&
+           length < PATH_MAX && access(name, F_OK) == 0;
+}
+
+static cogpu_status write_file(cogpu_convert_job *job, cogpu_error *error) {
+    cogpu_target target;
+    char name[PATH_MAX];
+    cogpu_target_open(job->arguments, job->out_path, job->in_path, &target);
+    target.sink.keep_sidecars = is_in_place(job);
+    for (int i = 0; i < SIDECARS; i++)
+        job->had_sidecar[i] = has_sidecar(job, i, name);
+    job->culprit = job->out_name;
+    TRY(cogpu_writer_open(&target.sink, &job->taken.profile, &job->writer, error));
+    job->culprit = job->in_name;
+    TRY(cogpu_ahead_open(&job->selection, &job->derivation, &job->taken.profile, &job->ahead,
+                         error));
+    TRY(copy(job, error));
+    job->result = *cogpu_ahead_result(job->ahead);
+    job->culprit = job->out_name;
+    cogpu_writer *writer = job->writer;
+    job->writer = NULL; /* closing frees it, whatever comes of it */
+    return cogpu_writer_close(writer, &job->written, error);
+}
+
+/* Reader and writer share connections and devices. */
+static void use_context(cogpu_convert_job *job) {
+    job->taken.profile.context = job->selection.request.context;
+    job->taken.profile.device = job->selection.device;
+    job->taken.profile.device_index = job->selection.device_index;
+}
+
+static cogpu_status prepare(cogpu_convert_job *job, const cogpu_input *input, cogpu_error *error) {
+    job->culprit = job->in_name;
+    TRY(cogpu_selection_make(input, job->arguments, &job->selection, error));
+    TRY(cogpu_derivation_plan(job->arguments, &job->selection, error));
+    TRY(cogpu_profile_take(&job->selection, job->arguments, &job->taken, error));
+    use_context(job);
+    job->lossy_codec = cogpu_lossy_codec(&job->selection, job->in_path);
+    return cogpu_derivation_open(job->arguments, &job->selection, &job->taken.profile,
+                                 &job->derivation, error);
+}
+
+cogpu_status cogpu_convert_run(cogpu_convert_job *job, const cogpu_input *input,
+                               cogpu_error *error) {
+    double begin = now();
+    cogpu_status status = prepare(job, input, error);
+    if (status == COGPU_OK) {
+        cogpu_progress_open(&job->progress, row_bytes(job) * job->selection.written_height);
+        status = write_file(job, error);
+        cogpu_progress_close(&job->progress);
+    }
+    cogpu_writer_abort(job->writer);
+    cogpu_ahead_close(job->ahead);
+    cogpu_derivation_close(&job->derivation);
+    cogpu_profile_free(&job->taken);
+    job->milliseconds = now() - begin;
+    return status;
+}
+
+/* ---- what is told of it -----------------------------------------------------------------------
+ */
+
+static void note_sidecars(const cogpu_convert_job *job) {
+    for (int i = 0; i < SIDECARS; i++) {
+        char name[PATH_MAX];
+        const char *holds = sidecars[i].holds;
+        if (has_sidecar(job, i, name))
+            cogpu_report_note(name, "holds %s of the file before; remove it unless they hold",
+                              holds);
+        else if (job->had_sidecar[i])
+            cogpu_report_note(name, "removed, since it held %s of the file before", holds);
+    }
+}
+
+static void note_nodata(const cogpu_convert_job *job) {
+    const cogpu_nodata *nodata = &job->selection.image.nodata;
+    cogpu_type written = job->selection.written;
+    bool is_given = job->arguments->profile.nodata || job->arguments->without_nodata;
+    if (!nodata->text || is_given)
+        return;
+    if (!nodata->matches)
+        cogpu_report_note(job->in_name,
+                          "nodata %s is no value of %s and was left out; --nodata gives another",
+                          nodata->text, cogpu_type_name(job->selection.image.type));
+    else if (written < COGPU_F16 && cogpu_sample_clamp(written, nodata->value) != nodata->value)
+        cogpu_report_note(job->in_name, "nodata %s is no value of %s and became %.15g; %s",
+                          nodata->text, cogpu_type_name(written),
+                          cogpu_sample_clamp(written, nodata->value), "--nodata gives another");
+}
+
+static void note_loss(const cogpu_convert_job *job) {
+    const char *codec = job->lossy_codec;
+    if (codec && !cogpu_profile_is_lossy(&job->arguments->profile))
+        cogpu_report_note(job->in_name,
+                          "is compressed with loss (%s), and the new file without: it is larger, "
+                          "and no better; --codec %s keeps it small",
+                          codec, codec);
+}
+
+static void print_notes(const cogpu_convert_job *job) {
+    const cogpu_result *result = &job->result;
+    if (result->bad_blocks > 0)
+        cogpu_report_note(job->in_name,
+                          "%" PRIu64 " blocks could not be read and were filled; the first: %s",
+                          result->bad_blocks, result->first_bad.message);
+    note_nodata(job);
+    note_loss(job);
+    note_sidecars(job);
+    cogpu_report_detail(job->in_name,
+                        "%" PRIu64 " blocks read, %" PRIu64 " of them sparse, %" PRIu64
+                        " decoded by the device, %" PRIu64 " bytes",
+                        result->blocks, result->sparse_blocks, result->device_blocks,
+                        result->bytes_read);
+    cogpu_report_detail(job->out_name,
+                        "%" PRIu64 " blocks written, %" PRIu64 " of them left out as sparse, %s",
+                        job->written.blocks, job->written.sparse_blocks,
+                        job->written.bigtiff ? "BigTIFF" : "classic TIFF");
+}
+
+static void print_for_person(const cogpu_convert_job *job) {
+    const cogpu_selection *selection = &job->selection;
+    const cogpu_written *written = &job->written;
+    uint64_t pixels = row_bytes(job) * selection->written_height;
+    FILE *to = cogpu_report_stream();
+    cogpu_text_print(to, job->out_name, SIZE_MAX);
+    fprintf(to,
+            ": %" PRIu32 " x %" PRIu32 " pixels, %" PRIu32 " band%s of %s, %" PRIu32
+            " level%s; %" PRIu64 " bytes, %.1f %% of the pixels', in %.2f s\n",
+            selection->written_width, selection->written_height, selection->bands,
+            selection->bands == 1 ? "" : "s", cogpu_type_name(selection->written), written->levels,
+            written->levels == 1 ? "" : "s", written->bytes,
+            (double)written->bytes * 100 / (double)pixels, job->milliseconds / 1e3);
+}
+
+static bool print_json(const cogpu_convert_job *job) {
+    const cogpu_written *written = &job->written;
+    cogpu_json json = {0};
+    cogpu_json_open(&json, NULL, '{');
+    cogpu_json_text(&json, "file", job->in_name);
+    cogpu_json_text(&json, "output", job->out_name);
+    cogpu_selection_json(&job->selection, &json);
+    cogpu_json_unsigned(&json, "bytes", written->bytes);
+    cogpu_json_unsigned(&json, "blocks", written->blocks);
+    cogpu_json_unsigned(&json, "sparse_blocks", written->sparse_blocks);
+    cogpu_json_unsigned(&json, "levels", written->levels);
+    cogpu_json_boolean(&json, "cog", job->arguments->profile.cog);
+    cogpu_json_boolean(&json, "bigtiff", written->bigtiff);
+    cogpu_json_unsigned(&json, "bad_blocks", job->result.bad_blocks);
+    cogpu_json_number(&json, "milliseconds", job->milliseconds);
+    cogpu_json_close(&json);
+    return cogpu_json_print(&json);
+}
+
+int cogpu_convert_report(const cogpu_convert_job *job) {
+    print_notes(job);
+    if (job->arguments->json)
+        return print_json(job) ? EXIT_DONE : EXIT_FAILED;
+    if (!job->arguments->quiet)
+        print_for_person(job);
+    return EXIT_DONE;
+}

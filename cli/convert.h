@@ -1,0 +1,38 @@
+/* One file converted to another, and what is told of it: for cogpu convert. */
+#ifndef COGPU_CLI_CONVERT_H
+#define COGPU_CLI_CONVERT_H
+
+#include "ahead.h"
+#include "profile.h"
+#include "progress.h"
+
+enum { SIDECARS = 4 };
+
+typedef struct cogpu_convert_job {
+    const cogpu_arguments *arguments;
+    const char *in_path, *in_name;   /* as given, and as shown */
+    const char *out_path, *out_name; /* "-": stdout */
+    bool is_silent;                  /* no progress bar */
+
+    cogpu_selection selection;
+    cogpu_derivation derivation;
+    cogpu_taken taken;
+    cogpu_ahead *ahead;
+    cogpu_writer *writer;
+    cogpu_progress progress;
+    cogpu_result result;
+    cogpu_written written;
+    double milliseconds;
+    const char *lossy_codec; /* of the input; NULL where it is lossless */
+    const char *culprit;     /* the file that an error is about */
+    bool had_sidecar[SIDECARS];
+} cogpu_convert_job;
+
+/* Fills all but the first lines of the job. */
+cogpu_status cogpu_convert_run(cogpu_convert_job *job, const cogpu_input *input,
+                               cogpu_error *error);
+
+/* Notes, and a line or a JSON object, while the input is open. Returns an exit code. */
+int cogpu_convert_report(const cogpu_convert_job *job);
+
+#endif

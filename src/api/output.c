@@ -1,0 +1,50 @@
+/* Files of other formats: cogpu_output, a thin cover over the sinks that the writer uses. */
+#include "base/memory.h"
+#include "io/sink.h"
+#include "io/url.h"
+
+struct cogpu_output {
+    cogpu_out *out;
+};
+
+cogpu_status cogpu_output_open(const cogpu_sink *sink, cogpu_output **output, cogpu_error *error) {
+    if (output)
+        *output = NULL;
+    if (!sink || !output)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "cogpu_output_open needs a sink and a place for the output");
+    if (sink->path && cogpu_url_is(sink->path))
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "plain files are not written to URLs; write a file and upload it");
+    cogpu_output *made = cogpu_allocate(sizeof *made);
+    if (!made)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory opening the output");
+    cogpu_status status = cogpu_out_open(sink, NULL, &made->out, error);
+    if (status == COGPU_OK)
+        *output = made;
+    else
+        cogpu_release(made);
+    return status;
+}
+
+cogpu_status cogpu_output_write(cogpu_output *output, uint64_t offset, const void *from,
+                                size_t bytes, cogpu_error *error) {
+    if (!output || (!from && bytes))
+        return cogpu_fail(error, COGPU_ARGUMENT, "cogpu_output_write needs an output and bytes");
+    return cogpu_out_write(output->out, offset, from, bytes, error);
+}
+
+cogpu_status cogpu_output_commit(cogpu_output *output, cogpu_error *error) {
+    if (!output)
+        return cogpu_fail(error, COGPU_ARGUMENT, "cogpu_output_commit needs an output");
+    cogpu_status status = cogpu_out_commit(output->out, error);
+    cogpu_release(output);
+    return status;
+}
+
+void cogpu_output_abort(cogpu_output *output) {
+    if (!output)
+        return;
+    cogpu_out_abort(output->out);
+    cogpu_release(output);
+}
