@@ -44,6 +44,7 @@ struct job {
     double milliseconds;
     const char *culprit; /* the file that an error is about */
     bool had_sidecar[SIDECARS];
+    bool has_mixed_nodata;
 };
 
 static double now(void) {
@@ -106,8 +107,7 @@ static cogpu_status copy(struct job *job, cogpu_error *error) {
     return cogpu_refuse(error, COGPU_IO, "interrupted");
 }
 
-/* A file that is converted in its place keeps what stands beside it: of masks and metadata there,
- * nothing comes into the new file. */
+/* A file that is converted in its place keeps what stands beside it, which it was read with. */
 static bool is_in_place(const cogpu_arguments *arguments) {
     struct stat in, out;
     return !cogpu_name_is_url(arguments->files[0]) && !cogpu_name_is_url(arguments->files[1]) &&
@@ -160,6 +160,7 @@ static cogpu_status convert(struct job *job, const cogpu_input *input, cogpu_err
     }
     cogpu_writer_abort(job->writer);
     cogpu_ahead_close(job->ahead);
+    job->has_mixed_nodata = job->taken.has_mixed_nodata;
     cogpu_profile_free(&job->taken);
     job->milliseconds = now() - begin;
     if (status != COGPU_OK)
@@ -193,6 +194,10 @@ static void print_notes(const struct job *job) {
         cogpu_report_note(job->arguments->names[0],
                           "nodata %s is no value of %s and was left out; --nodata gives another",
                           nodata->text, cogpu_type_name(job->selection.type));
+    if (job->has_mixed_nodata)
+        cogpu_report_note(job->arguments->names[0],
+                          "bands have different nodata values, of which a GeoTIFF can hold one; "
+                          "they were left out; --nodata gives one");
     note_sidecars(job);
 }
 
