@@ -143,16 +143,18 @@ static void apply_world(cogpu_beside *beside, cogpu_arena *arena, cogpu_georef *
     }
 }
 
+/* Control points of PAM leave a transform of the TIFF as it is. */
 static cogpu_status apply_pam(cogpu_beside *beside, const cogpu_pam *pam, cogpu_arena *arena,
                               cogpu_georef *georef, const char **warning, cogpu_error *error) {
     if (pam->has_transform) {
         georef->has_transform = true;
         memcpy(georef->transform, pam->transform, sizeof georef->transform);
+        for (int i = SIDECAR_WORLD_SHORT; i <= SIDECAR_WORLD_WLD; i++)
+            beside->texts[i].is_used = false;
     }
     if (pam->gcp_count) {
         georef->gcps = pam->gcps;
         georef->gcp_count = pam->gcp_count;
-        georef->has_transform = pam->has_transform;
     }
     const char *srs = pam->gcp_count && pam->gcp_srs && pam->gcp_srs[0] ? pam->gcp_srs : pam->srs;
     if (!srs)

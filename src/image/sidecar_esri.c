@@ -35,36 +35,26 @@ static cogpu_status read_numbers(xml_slice content, const char *name, cogpu_aren
     return COGPU_OK;
 }
 
-/* Positions in the source are inches from the lower left where the TIFF states its resolution; else
- * pixels, with y upwards where none is positive. */
-static void place_point(const cogpu_pam_image *image, const double *source, bool is_upwards,
-                        cogpu_gcp *gcp) {
-    const double *per_inch = image->pixels_per_inch;
-    gcp->column = source[0];
-    gcp->row = is_upwards ? -source[1] : source[1];
-    if (per_inch[0] != 0 && per_inch[1] != 0) {
-        gcp->column = source[0] * per_inch[0];
-        gcp->row = image->height - source[1] * per_inch[1];
-    }
-}
-
+/* Positions in the source are inches from the lower left, and count where the TIFF states its
+ * resolution: GDAL's driver takes no others. *has_points is whether there are any at all. */
 static cogpu_status read_points(xml_slice content, const cogpu_pam_image *image, cogpu_arena *arena,
-                                cogpu_pam *pam, cogpu_error *error) {
+                                cogpu_pam *pam, bool *has_points, cogpu_error *error) {
+    const double *per_inch = image->pixels_per_inch;
     numbers source, target;
     cogpu_gcp *gcps = NULL;
     TRY(read_numbers(content, "SourceGCPs", arena, &source, error));
     TRY(read_numbers(content, "TargetGCPs", arena, &target, error));
-    if (source.count == 0 || source.count % 2 || source.count != target.count)
+    *has_points = source.count > 0 && source.count % 2 == 0 && source.count == target.count;
+    if (!*has_points || per_inch[0] == 0 || per_inch[1] == 0)
         return COGPU_OK;
     uint32_t count = source.count / 2;
-    bool is_upwards = true;
-    for (uint32_t i = 0; i < count; i++)
-        is_upwards = is_upwards && source.values[(size_t)2 * i + 1] <= 0;
     TRY(cogpu_arena_take(arena, count, sizeof *gcps, &gcps, error));
     for (uint32_t i = 0; i < count; i++) {
-        place_point(image, &source.values[(size_t)2 * i], is_upwards, &gcps[i]);
-        gcps[i].x = target.values[(size_t)2 * i];
-        gcps[i].y = target.values[(size_t)2 * i + 1];
+        const double *from = &source.values[(size_t)2 * i], *to = &target.values[(size_t)2 * i];
+        gcps[i] = (cogpu_gcp){.column = from[0] * per_inch[0],
+                              .row = image->height - from[1] * per_inch[1],
+                              .x = to[0],
+                              .y = to[1]};
     }
     pam->gcps = gcps;
     pam->gcp_count = count;
@@ -100,8 +90,11 @@ cogpu_status cogpu_geodata_xform_parse(xml_slice content, const cogpu_pam_image 
         TRY(cogpu_pam_text(arena, wkt.content, &pam->srs, error));
     if (pam->has_transform)
         return COGPU_OK;
-    TRY(read_points(content, image, arena, pam, error));
-    return pam->gcp_count ? COGPU_OK : read_polynomial(content, arena, pam, error);
+    bool has_points;
+    TRY(read_points(content, image, arena, pam, &has_points, error));
+    if (has_points && !pam->gcp_count)
+        pam->srs = NULL; /* it is the points' system, and goes with them */
+    return has_points ? COGPU_OK : read_polynomial(content, arena, pam, error);
 }
 
 /* ---- x.xml ---- */
