@@ -201,6 +201,18 @@ static const char *take_percent(cogpu_arguments *arguments, const char *value) {
     return sound ? NULL : "expected LOW,HIGH with 0 <= LOW < HIGH <= 100";
 }
 
+static const char *take_sidecars(cogpu_arguments *arguments, const char *value) {
+    (void)value;
+    arguments->sidecars = COGPU_SIDECARS_ALL;
+    return NULL;
+}
+
+static const char *take_no_sidecars(cogpu_arguments *arguments, const char *value) {
+    (void)value;
+    arguments->sidecars = COGPU_SIDECARS_NONE;
+    return NULL;
+}
+
 static const char *take_private_addresses(cogpu_arguments *arguments, const char *value) {
     (void)value;
     arguments->network.private_addresses = 1;
@@ -334,6 +346,11 @@ static const option options[] = {
     {OPTION_PROFILE, "--from-level", "N", "overview level of IN (default: 0, full resolution)",
      take_level},
     {OPTION_NO_CLOBBER, "--no-clobber", NULL, "fail where OUT exists", take_no_clobber},
+    {OPTION_NETWORK, "--no-sidecars", NULL,
+     "ignore files beside the input: .ovr, .msk, .aux.xml, world files, RPC files",
+     take_no_sidecars},
+    {OPTION_NETWORK, "--sidecars", NULL, "read them beside a URL, too: one request for each name",
+     take_sidecars},
     {OPTION_NETWORK, "--private-addresses", NULL,
      "URLs may lead to this machine and to local networks", take_private_addresses},
     {OPTION_NETWORK, "--anonymous", NULL, "s3:// without credentials", take_anonymous},

@@ -35,7 +35,7 @@ enum {
     OPTION_PICTURE = 1 << 19, /* all that a picture has: --size, --percent, --stretch */
     OPTION_PROFILE = 1 << 20, /* all that a file to be written has; --level is the codec's then, and
                                * that of the pyramid is --from-level */
-    OPTION_NETWORK = 1 << 21, /* all that reading from URLs has */
+    OPTION_NETWORK = 1 << 21, /* all that opening an input has: sidecars, and URLs */
     OPTION_FORMAT = 1 << 22,
     OPTION_NO_CLOBBER = 1 << 23,
     OPTION_MANY = 1 << 24, /* all that a run over many files has */
@@ -92,6 +92,7 @@ typedef struct cogpu_arguments {
     uint32_t *factors;     /* of profile.factors */
     bool without_nodata;
     cogpu_network network; /* what the options say of it, the rest 0 */
+    cogpu_sidecars sidecars;
     bool mask, nan_where_invalid, unscaled, fill_bad_blocks, tags, wkt, strict, fast, json, help;
 } cogpu_arguments;
 

@@ -57,8 +57,7 @@ static cogpu_status copy(cogpu_convert_job *job, cogpu_error *error) {
     }
 }
 
-/* A file that is converted in its place keeps what stands beside it: of masks and metadata there,
- * nothing comes into the new file. */
+/* A file that is converted in its place keeps its sidecars, which it was read with. */
 static bool is_in_place(const cogpu_convert_job *job) {
     struct stat in, out;
     return !cogpu_name_is_url(job->in_path) && !cogpu_name_is_url(job->out_path) &&
@@ -122,6 +121,7 @@ cogpu_status cogpu_convert_run(cogpu_convert_job *job, const cogpu_input *input,
     cogpu_writer_abort(job->writer);
     cogpu_ahead_close(job->ahead);
     cogpu_derivation_close(&job->derivation);
+    job->has_mixed_nodata = job->taken.has_mixed_nodata;
     cogpu_profile_free(&job->taken);
     job->milliseconds = now() - begin;
     return status;
@@ -173,7 +173,12 @@ static void print_notes(const cogpu_convert_job *job) {
         cogpu_report_note(job->in_name,
                           "%" PRIu64 " blocks could not be read and were filled; the first: %s",
                           result->bad_blocks, result->first_bad.message);
-    note_nodata(job);
+    if (job->has_mixed_nodata)
+        cogpu_report_note(job->in_name,
+                          "bands have different nodata values, of which a GeoTIFF can hold one; "
+                          "they were left out; --nodata gives one");
+    else
+        note_nodata(job);
     note_loss(job);
     note_sidecars(job);
     cogpu_report_detail(job->in_name,

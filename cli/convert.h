@@ -26,6 +26,7 @@ typedef struct cogpu_convert_job {
     const char *lossy_codec; /* of the input; NULL where it is lossless */
     const char *culprit;     /* the file that an error is about */
     bool had_sidecar[SIDECARS];
+    bool has_mixed_nodata;
 } cogpu_convert_job;
 
 /* Fills all but the first lines of the job. */

@@ -29,8 +29,7 @@ static void add_ghost(cogpu_json *json, uint32_t ghost) {
     cogpu_json_close(json);
 }
 
-static void add_nodata(cogpu_json *json, const cogpu_image *image) {
-    const cogpu_nodata *nodata = &image->nodata;
+static void add_nodata(cogpu_json *json, const cogpu_nodata *nodata, cogpu_type type) {
     if (!nodata->text) {
         cogpu_json_null(json, "nodata");
         return;
@@ -40,9 +39,9 @@ static void add_nodata(cogpu_json *json, const cogpu_image *image) {
     cogpu_json_boolean(json, "matches", nodata->matches);
     if (!nodata->matches)
         cogpu_json_null(json, "value");
-    else if (image->type == COGPU_I64)
+    else if (type == COGPU_I64)
         cogpu_json_integer(json, "value", nodata->i64);
-    else if (image->type == COGPU_U64)
+    else if (type == COGPU_U64)
         cogpu_json_unsigned(json, "value", nodata->u64);
     else
         cogpu_json_number(json, "value", nodata->value);
@@ -65,9 +64,18 @@ static void add_palette(cogpu_json *json, const cogpu_image *image) {
     cogpu_json_close(json);
 }
 
+static void add_sidecars(cogpu_json *json, const cogpu_file *file) {
+    const char *path;
+    cogpu_json_open(json, "sidecars", '[');
+    for (uint32_t i = 0; (path = cogpu_sidecar_path(file, i)) != NULL; i++)
+        cogpu_json_text(json, NULL, path);
+    cogpu_json_close(json);
+}
+
 static void add_image(cogpu_json *json, const cogpu_details *details) {
     const cogpu_image *image = &details->image;
     cogpu_json_text(json, "file", details->name);
+    add_sidecars(json, details->file);
     cogpu_json_unsigned(json, "image", details->number);
     cogpu_json_unsigned(json, "images", image->images);
     cogpu_json_unsigned(json, "directory", image->directory);
@@ -94,7 +102,7 @@ static void add_image(cogpu_json *json, const cogpu_details *details) {
     add_ghost(json, image->ghost);
     cogpu_json_text(json, "description", image->description);
     cogpu_json_text(json, "validity", cogpu_validity_name(image->validity));
-    add_nodata(json, image);
+    add_nodata(json, &image->nodata, image->type);
     if (image->alpha_band)
         cogpu_json_unsigned(json, "alpha_band", image->alpha_band);
     else
@@ -114,6 +122,8 @@ static void add_gcps(cogpu_json *json, const cogpu_image *image) {
         cogpu_json_number(json, "x", gcp->x);
         cogpu_json_number(json, "y", gcp->y);
         cogpu_json_number(json, "z", gcp->z);
+        cogpu_json_text(json, "id", gcp->id);
+        cogpu_json_text(json, "info", gcp->info);
         cogpu_json_close(json);
     }
     cogpu_json_close(json);
@@ -132,6 +142,7 @@ static void add_crs(cogpu_json *json, const cogpu_details *details) {
     cogpu_json_unsigned(json, "vertical", crs->vertical);
     cogpu_json_text(json, "name", crs->name);
     cogpu_json_number(json, "epoch", crs->epoch);
+    cogpu_json_boolean(json, "external", crs->external);
     cogpu_json_close(json);
 }
 
@@ -198,6 +209,7 @@ static cogpu_status add_levels(cogpu_json *json, const cogpu_details *details, c
             cogpu_json_unsigned(json, "mask_directory", level.mask_directory);
         else
             cogpu_json_null(json, "mask_directory");
+        cogpu_json_boolean(json, "mask_external", level.mask_external);
         add_transform(json, level.has_transform, level.transform);
         cogpu_json_close(json);
     }
@@ -217,6 +229,7 @@ static cogpu_status add_bands(cogpu_json *json, const cogpu_details *details, co
         cogpu_json_boolean(json, "has_scale", band.has_scale);
         cogpu_json_number(json, "scale", band.scale);
         cogpu_json_number(json, "offset", band.offset);
+        add_nodata(json, &band.nodata, details->image.type);
         cogpu_json_close(json);
     }
     cogpu_json_close(json);

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { TEXT_LIMIT = 200 }; /* characters of a text that are shown; JSON has all of them */
 
@@ -96,8 +97,8 @@ static void print_ghost(uint32_t ghost) {
 }
 
 static void print_validity(const cogpu_image *image) {
-    static const char *const meanings[] = {"all pixels", "by the mask in the file",
-                                           "all but nodata", "by the alpha band"};
+    static const char *const meanings[] = {"all pixels", "by the mask", "all but nodata",
+                                           "by the alpha band"};
     field("valid", "%s", meanings[image->validity]);
     if (image->nodata.text) {
         printf("  %-13s ", "nodata");
@@ -107,6 +108,15 @@ static void print_validity(const cogpu_image *image) {
     if (image->alpha_band)
         field("alpha", "band %" PRIu32 "%s", image->alpha_band,
               image->premultiplied ? ", colours are multiplied by it" : "");
+}
+
+static void print_sidecars(const cogpu_file *file) {
+    const char *path;
+    for (uint32_t i = 0; (path = cogpu_sidecar_path(file, i)) != NULL; i++) {
+        printf("  %-13s ", i ? "" : "sidecars");
+        cogpu_text_print(stdout, path, SIZE_MAX);
+        putchar('\n');
+    }
 }
 
 static void print_image(const cogpu_details *details) {
@@ -120,6 +130,7 @@ static void print_image(const cogpu_details *details) {
     print_storage(image);
     field("cog", "%s: %s", details->cog ? "yes" : "no", details->cog_reason);
     print_ghost(image->ghost);
+    print_sidecars(details->file);
     print_validity(image);
     if (image->description)
         text_field("description", image->description);
@@ -151,6 +162,8 @@ static void print_crs(const cogpu_details *details) {
               crs->model);
     else
         field("system", "without a code%s%s", crs->model[0] ? ", " : "", crs->model);
+    if (crs->external)
+        field("", "stated by a sidecar");
     if (crs->name[0])
         text_field("name", crs->name);
     if (crs->vertical)
@@ -210,7 +223,8 @@ static cogpu_status print_levels(const cogpu_details *details, cogpu_error *erro
         printf("  %-12" PRIu32 " %-16s %-16s %-10s %-2s %" PRIu32 "%s", i, size, blocks,
                level.codec, predictor, level.directory, level.external ? " of the .ovr file" : "");
         if (level.has_mask)
-            printf(", mask %" PRIu32, level.mask_directory);
+            printf(", mask %" PRIu32 "%s", level.mask_directory,
+                   level.mask_external ? " of the .msk file" : "");
         putchar('\n');
     }
     return COGPU_OK;
@@ -231,6 +245,12 @@ static cogpu_status print_bands(const cogpu_details *details, cogpu_error *error
         if (band.unit) {
             printf(", in ");
             cogpu_text_print(stdout, band.unit, TEXT_LIMIT);
+        }
+        if (band.nodata.text &&
+            strcmp(band.nodata.text,
+                   details->image.nodata.text ? details->image.nodata.text : "") != 0) {
+            printf(", nodata ");
+            cogpu_text_print(stdout, band.nodata.text, TEXT_LIMIT);
         }
         if (band.has_scale)
             printf(", stored x %s + %s", cogpu_text_number(band.scale, n[0]),

@@ -71,8 +71,9 @@ static cogpu_status choose_context(const cogpu_arguments *arguments, const cogpu
     return cogpu_context_open(&options, &input->context, error);
 }
 
-static cogpu_status open_input(const char *file, cogpu_input *input, cogpu_error *error) {
-    const cogpu_open_options options = {.context = input->context};
+static cogpu_status open_input(const char *file, cogpu_sidecars sidecars, cogpu_input *input,
+                               cogpu_error *error) {
+    const cogpu_open_options options = {.context = input->context, .sidecars = sidecars};
     if (strcmp(file, "-") != 0)
         return cogpu_open(file, &options, &input->file, error);
     size_t bytes;
@@ -125,7 +126,7 @@ cogpu_status cogpu_input_open(const cogpu_arguments *arguments, int index, const
     *input = (cogpu_input){.name = arguments->names[index]};
     cogpu_status status = choose_context(arguments, first, input, error);
     if (status == COGPU_OK)
-        status = open_input(file, input, error);
+        status = open_input(file, arguments->sidecars, input, error);
     if (status != COGPU_OK)
         cogpu_input_close(input);
     return status;

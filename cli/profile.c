@@ -129,11 +129,31 @@ static void take_rpc(const cogpu_selection *selection, cogpu_taken *taken) {
     taken->profile.rpc = rpc;
 }
 
+/* A system that a sidecar states is told in words: the keys say another, or none. */
+static cogpu_status take_words(const cogpu_selection *selection, const cogpu_crs *crs,
+                               cogpu_taken *taken, cogpu_error *error) {
+    uint32_t image = selection->request.image;
+    cogpu_context *context = selection->request.context;
+    size_t bytes;
+    TRY(cogpu_crs_wkt(selection->file, image, context, NULL, 0, &bytes, error));
+    taken->crs = malloc(bytes);
+    if (!taken->crs)
+        return no_memory(error);
+    TRY(cogpu_crs_wkt(selection->file, image, context, taken->crs, bytes, &bytes, error));
+    taken->profile.crs = taken->crs;
+    taken->profile.epoch = crs->epoch;
+    return COGPU_OK;
+}
+
 static cogpu_status take_keys(const cogpu_selection *selection, const cogpu_arguments *arguments,
                               cogpu_taken *taken, cogpu_error *error) {
     uint32_t count = selection->image.geokeys;
     if (arguments->profile.crs || arguments->without_crs)
         return COGPU_OK;
+    cogpu_crs crs = {0};
+    if (cogpu_crs_info(selection->file, selection->request.image, &crs, NULL) == COGPU_OK &&
+        crs.external)
+        return take_words(selection, &crs, taken, error);
     taken->keys = calloc(count + 1u, sizeof *taken->keys);
     if (!taken->keys)
         return no_memory(error);
@@ -241,22 +261,47 @@ static double convert_nodata(cogpu_type type, double value) {
     return type < COGPU_F16 ? cogpu_sample_clamp(type, value) : value;
 }
 
+static bool same_nodata(const cogpu_nodata *one, const cogpu_nodata *other) {
+    bool is_same = one->value == other->value || (isnan(one->value) && isnan(other->value));
+    return one->matches == other->matches && is_same && one->i64 == other->i64 &&
+           one->u64 == other->u64;
+}
+
+/* Of the bands selected, if they have the same: a GeoTIFF has one for all. */
+static cogpu_status find_nodata(const cogpu_selection *selection, cogpu_taken *taken,
+                                cogpu_nodata *nodata, cogpu_error *error) {
+    cogpu_band band;
+    for (uint32_t i = 0; i < selection->bands; i++) {
+        TRY(cogpu_band_info(selection->file, selection->request.image,
+                            cogpu_selection_band(selection, i), &band, error));
+        if (i == 0)
+            *nodata = band.nodata;
+        else if (!same_nodata(nodata, &band.nodata))
+            taken->has_mixed_nodata = true;
+    }
+    return COGPU_OK;
+}
+
 /* The value, since readers take texts for numbers that no file may be written with. One that no
  * sample can have says nothing. */
-static void take_nodata(const cogpu_selection *selection, const cogpu_arguments *arguments,
-                        cogpu_taken *taken) {
-    const cogpu_nodata *nodata = &selection->image.nodata;
-    if (taken->profile.nodata || arguments->without_nodata || !nodata->text || !nodata->matches)
-        return;
+static cogpu_status take_nodata(const cogpu_selection *selection, const cogpu_arguments *arguments,
+                                cogpu_taken *taken, cogpu_error *error) {
+    cogpu_nodata nodata = {0};
+    if (taken->profile.nodata || arguments->without_nodata)
+        return COGPU_OK;
+    TRY(find_nodata(selection, taken, &nodata, error));
+    if (!nodata.text || !nodata.matches || taken->has_mixed_nodata)
+        return COGPU_OK;
     if (selection->written != selection->image.type)
-        put_digits(convert_nodata(selection->written, nodata->value), taken->nodata);
+        put_digits(convert_nodata(selection->written, nodata.value), taken->nodata);
     else if (selection->type == COGPU_I64)
-        snprintf(taken->nodata, sizeof taken->nodata, "%" PRId64, nodata->i64);
+        snprintf(taken->nodata, sizeof taken->nodata, "%" PRId64, nodata.i64);
     else if (selection->type == COGPU_U64)
-        snprintf(taken->nodata, sizeof taken->nodata, "%" PRIu64, nodata->u64);
+        snprintf(taken->nodata, sizeof taken->nodata, "%" PRIu64, nodata.u64);
     else
-        put_digits(nodata->value, taken->nodata);
+        put_digits(nodata.value, taken->nodata);
     taken->profile.nodata = taken->nodata;
+    return COGPU_OK;
 }
 
 /* Samples of few bits stay so, unless something of the new file needs whole ones. */
@@ -462,7 +507,7 @@ cogpu_status cogpu_profile_take(const cogpu_selection *selection, const cogpu_ar
     take_rpc(selection, taken);
     TRY(take_keys(selection, arguments, taken, error));
     take_colours(selection, arguments, profile);
-    take_nodata(selection, arguments, taken);
+    TRY(take_nodata(selection, arguments, taken, error));
     take_bits(selection, arguments, profile);
     TRY(take_items(selection, arguments, taken, error));
     TRY(take_tags(selection, taken, error));
@@ -475,6 +520,7 @@ void cogpu_profile_free(cogpu_taken *taken) {
     free(taken->tags);
     free(taken->gcps);
     free(taken->keys);
+    free(taken->crs);
     free(taken->items);
     free(taken->scales);
 }

@@ -17,10 +17,12 @@ typedef struct cogpu_taken {
     cogpu_gcp *gcps;
     double rpc[RPC_NUMBERS];
     cogpu_geokey *keys;
+    char *crs; /* of a sidecar, which has no keys */
     cogpu_digits nodata;
     cogpu_item *items;
     cogpu_digits *scales; /* scale and offset of each band */
     cogpu_extra_tag *tags;
+    bool has_mixed_nodata; /* bands have other values than each other: none is written */
 } cogpu_taken;
 
 cogpu_status cogpu_profile_take(const cogpu_selection *selection, const cogpu_arguments *arguments,

@@ -66,7 +66,7 @@ optional(WEBP webp/decode.h webp codec/codec_webp.c codec/codec_webp_encode.c)
 optional(LERC Lerc_c_api.h Lerc codec/codec_lerc.c codec/codec_lerc_encode.c)
 optional(OPENJPEG openjpeg.h openjp2 codec/codec_jpeg2000.c)
 optional(JXL jxl/decode.h jxl codec/codec_jpegxl.c)
-optional(PROJ proj.h proj image/crs_proj.c image/crs_geodetic.c image/describe_crs.c)
+optional(PROJ proj.h proj image/crs_proj.c image/crs_geodetic.c image/crs_text.c image/describe_crs.c)
 if(COGPU_HAVE_PROJ)
   list(APPEND cogpu_left_out ${CMAKE_SOURCE_DIR}/src/image/crs_absent.c
        ${CMAKE_SOURCE_DIR}/src/image/describe_crs_absent.c)

@@ -170,9 +170,17 @@ typedef struct cogpu_network {
     int s3_anonymous; /* non-zero: without credentials */
 } cogpu_network;
 
+/* Whether files beside PATH are read, as GDAL reads them: PATH.ovr, PATH.msk, PATH.aux.xml, world
+ * files, RPC files; docs/sidecars.md lists them. What cannot be read of them becomes a warning. */
+typedef enum cogpu_sidecars {
+    COGPU_SIDECARS_DEFAULT = 0, /* of local files, not of URLs */
+    COGPU_SIDECARS_NONE,
+    COGPU_SIDECARS_ALL /* of URLs too: one request for each possible name */
+} cogpu_sidecars;
+
 typedef struct cogpu_open_options {
     cogpu_limits limits;
-    int no_sidecar;         /* non-zero: do not look for overviews in PATH.ovr */
+    cogpu_sidecars sidecars;
     cogpu_context *context; /* whose connections and settings of the network serve URLs, and which
                              * is closed after the file; may be NULL: the file has its own then.
                              * Connections do not live on in the child of a fork: there files
@@ -222,6 +230,9 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_open_source(const cogpu_source *so
  */
 COGPU_API const char *cogpu_state(const cogpu_file *file);
 
+/* The paths or URLs of the sidecars in use, from 0 on; NULL past the last. */
+COGPU_API const char *cogpu_sidecar_path(const cogpu_file *file, uint32_t index);
+
 /* Frees the file and all it handed out. NULL is allowed. */
 COGPU_API void cogpu_close(cogpu_file *file);
 
@@ -237,7 +248,7 @@ typedef enum cogpu_layout { COGPU_STRIPS = 0, COGPU_TILES } cogpu_layout;
 /* The mask of an image: what tells valid pixels from others, in GDAL's order of precedence. */
 typedef enum cogpu_validity {
     COGPU_ALL_VALID = 0,
-    COGPU_BY_MASK,   /* a mask directory inside the file */
+    COGPU_BY_MASK,   /* a mask directory inside the file, or PATH.msk */
     COGPU_BY_NODATA, /* a nodata value */
     COGPU_BY_ALPHA   /* an alpha band */
 } cogpu_validity;
@@ -268,6 +279,7 @@ typedef struct cogpu_nodata {
 typedef struct cogpu_gcp {
     double column, row, level; /* I, J, K of the file; the upper left corner of the image is 0, 0 */
     double x, y, z;
+    const char *id, *info; /* of points in PATH.aux.xml; else NULL. Not written */
 } cogpu_gcp;
 
 typedef struct cogpu_image {
@@ -292,8 +304,8 @@ typedef struct cogpu_image {
     uint32_t ghost;          /* COGPU_GHOST_... */
     const char *description; /* ImageDescription, or NULL */
 
-    cogpu_validity validity;
-    cogpu_nodata nodata;
+    cogpu_validity validity; /* of band 1: PATH.aux.xml can give bands nodata of their own */
+    cogpu_nodata nodata;     /* of band 1; see cogpu_band */
     uint32_t alpha_band;     /* 1-based; 0 = none */
     int premultiplied;       /* the alpha is associated: colours are multiplied by it */
     const uint16_t *palette; /* palette_entries reds, then greens, then blues; NULL without one */
@@ -307,7 +319,8 @@ typedef struct cogpu_image {
     int pixel_is_point; /* the file's coordinates mean centres; `transform` is corrected */
     const cogpu_gcp *gcps;
     uint32_t gcp_count;
-    const double *rpc;   /* the 92 numbers of tag 50844, or NULL */
+    const double *rpc;   /* the 92 numbers of tag 50844, or NULL. The first two are NaN where a
+                          * sidecar does not state them */
     uint32_t geokeys;    /* see cogpu_geokey_info */
     uint32_t items;      /* see cogpu_item_info */
     const char *warning; /* what in the file was not sound and was left out, a line each; or NULL */
@@ -324,6 +337,7 @@ typedef struct cogpu_level {
     const char *codec;
     uint32_t predictor;
     int has_mask;
+    int mask_external; /* the mask lies in the .msk file, or in its .ovr file */
     uint32_t mask_directory;
     int has_transform;
     double transform[6]; /* of level 0, scaled by the ratio of the sizes */
@@ -336,9 +350,11 @@ typedef struct cogpu_band {
         *interpretation;  /* "gray", "red", "green", "blue", "alpha", "palette", ... "undefined" */
     double scale, offset; /* value = stored * scale + offset; 1 and 0 where none is stated */
     int has_scale;        /* non-zero where the file states scale or offset */
+    cogpu_nodata nodata;  /* the image's, unless PATH.aux.xml states another for the band */
 } cogpu_band;
 
-/* One item of GDAL_METADATA. */
+/* One item of metadata: of GDAL_METADATA or PATH.aux.xml. A document (of the domains "xml:..." and
+ * "json:...") is one item, called "doc". */
 typedef struct cogpu_item {
     const char *domain; /* "" for the default domain */
     const char *name;
@@ -372,6 +388,7 @@ typedef struct cogpu_crs {
     uint32_t vertical;     /* EPSG code of the vertical part; 0 = none */
     const char *name;      /* a citation of the file, or "" */
     double epoch;          /* coordinate epoch; 0 = none */
+    int external;          /* non-zero: a sidecar states it, not the GeoKeys */
 } cogpu_crs;
 
 /* Images and levels count from 0; COGPU_ABSENT past the last. */
@@ -794,7 +811,7 @@ typedef struct cogpu_profile {
     int pixel_is_point;
     const cogpu_gcp *gcps;
     uint32_t gcp_count;
-    const double *rpc; /* 92 numbers, or NULL */
+    const double *rpc; /* 92 numbers, or NULL; the first two may be NaN: not known */
     const char *crs;   /* "EPSG:4326", WKT, PROJ's words; needs PROJ but for EPSG codes; or */
     const cogpu_geokey *geokeys; /* keys as a file has them, but for GTRasterType */
     uint32_t geokey_count;

@@ -35,15 +35,17 @@ class Array:
     # __array_interface__ of host and emulated memory, __cuda_array_interface__ of a GPU's; both show complex integers as pairs.
 
 class File:
-    def __init__(self, source: object, *, sidecar: bool = True, limits: dict[str, int] | None = None) -> None:
+    def __init__(self, source: object, *, sidecars: bool | None = None, limits: dict[str, int] | None = None) -> None:
         """A path (str, bytes, os.PathLike) or a URL, which the context's connections serve, or the whole file as a
         buffer (not bytes), or an object with read and seek, which is read under a lock, or with size and
         read_many(starts, ends), which gives a buffer for each range, and which threads call at once."""
     def state(self) -> str | None:
         """What tells a file behind a URL from what stood there before; None for others."""
+    def sidecars(self) -> list[str]:
+        """Paths of the sidecars in use."""
     def info(self, image: int = 0) -> dict[str, Any]:
-        """Fields of cogpu_image by name; types and enums as words; nodata None or an int, float; gcps a list of tuples; rpc a tuple or
-        None; palette a list of (r, g, b) or None."""
+        """Fields of cogpu_image by name; types and enums as words; nodata None or an int, float; gcps a list of tuples, and
+        gcp_names of (id, info); rpc a tuple or None; palette a list of (r, g, b) or None."""
     def level(self, image: int, level: int) -> dict[str, Any]: ...
     def band(self, image: int, band: int) -> dict[str, Any]: ...
     def items(self, image: int = 0) -> list[dict[str, Any]]: ...

@@ -27,7 +27,7 @@ class Engine(BackendEntrypoint):
     description = "GeoTIFF and COG, decoded by the processor or by a GPU"
     supports_groups = True
     open_dataset_parameters = ("drop_variables", "mask_and_scale", "masked", "decode_coords", "overview_level", "image",
-                               "gpu", "on_gpu_failure", "parse_coordinates", "default_name")
+                               "gpu", "on_gpu_failure", "parse_coordinates", "default_name", "sidecars")
 
     def guess_can_open(self, filename_or_obj):
         """Modest: where rioxarray is installed, a .tif that is opened without an engine's name stays rioxarray's."""
@@ -37,7 +37,7 @@ class Engine(BackendEntrypoint):
 
     def open_dataset(self, filename_or_obj, *, drop_variables=None, mask_and_scale=True, masked=False,
                      decode_coords="all", overview_level=None, image=0, gpu=False, on_gpu_failure="auto",
-                     parse_coordinates=True, default_name="band_data"):
+                     parse_coordinates=True, default_name="band_data", sidecars=None):
         """One level of an image as a Dataset.
 
         Parameters
@@ -47,19 +47,19 @@ class Engine(BackendEntrypoint):
         decode_coords : for the sake of code that was written for other engines; `spatial_ref` is always a coordinate.
         gpu : True gives CuPy arrays, with `chunks` a Dask array of them; coordinates are NumPy's.
         """
-        file, path = _open(filename_or_obj, image)
+        file, path = _open(filename_or_obj, image, sidecars)
         return self._dataset(file, path, level_of(file, overview_level), drop_variables, default_name,
                              parse_coordinates, masked=masked, unpack=mask_and_scale, gpu=gpu,
                              on_gpu_failure=on_gpu_failure)
 
     def open_groups_as_dict(self, filename_or_obj, *, drop_variables=None, mask_and_scale=True, masked=False,
                             decode_coords="all", image=0, gpu=False, on_gpu_failure="auto", parse_coordinates=True,
-                            default_name="band_data"):
+                            default_name="band_data", sidecars=None):
         """All levels: groups /level_0 (full resolution), /level_1, ... below an empty root.
 
         The root is empty since xarray hands its coordinates down to the groups, and theirs are others.
         """
-        file, path = _open(filename_or_obj, image)
+        file, path = _open(filename_or_obj, image, sidecars)
         groups = {"/": xr.Dataset()}
         for level in range(len(file.levels)):
             groups[f"/level_{level}"] = self._dataset(
@@ -89,11 +89,11 @@ class Engine(BackendEntrypoint):
         return dataset
 
 
-def _open(source, image):
+def _open(source, image, sidecars):
     """The File, and its path where there is one. To xarray bytes are a file's content."""
     if isinstance(source, bytes):
         source = memoryview(source)
-    return file_of(source, image), lazy.absolute(source) if lazy.is_path(source) else None
+    return file_of(source, image, sidecars), lazy.absolute(source) if lazy.is_path(source) else None
 
 
 class Lazy(BackendArray):

@@ -52,8 +52,9 @@ class Level(NamedTuple):
     codec: str
     predictor: int
     has_mask: bool
-    external: bool
+    external: bool  # in the .ovr file
     directory: int
+    mask_external: bool = False  # in the .msk file
 
 
 def dtype_of(name):
@@ -125,19 +126,20 @@ class File:
     block_shape, codec, predictor, interleave
     transform             a Transform, or None (see has_transform); bounds: (left, bottom, right, top), or None
     crs                   "EPSG:32633", or WKT, or None; wkt: WKT, or None
-    nodata                int or float that samples can be, or None
+    nodata                int or float that samples can be, or None; nodatavals: of each band
+    files                 paths of the file and of the sidecars in use
     tags, items           metadata: of the image by name, and all of it
     descriptions, units, scales, offsets, interpretations    of bands, a tuple each
     palette, gcps, rpc, area_or_point, images, warning, name, state, info (the engine's own words)
     """
 
-    def __init__(self, source, *, image=0, sidecar=True, limits=None):
+    def __init__(self, source, *, image=0, sidecars=None, limits=None):
         if isinstance(source, bytes) and b"\0" in source:
             raise TypeError("source: bytes are a path; give the content of a file as memoryview(...)")
         source = source_of(source)
-        self._arguments = dict(source=source, image=whole("image", image), sidecar=sidecar, limits=limits)
-        self._file = _cogpu.File(source, sidecar=sidecar, limits=limits)
-        self.image = self._arguments["image"]
+        self._arguments = dict(source=source, image=whole("image", image), sidecars=sidecars, limits=limits)
+        self._file = _cogpu.File(source, sidecars=sidecars, limits=limits)
+        self.image, self.sidecars = self._arguments["image"], sidecars
         try:
             self.info = self._file.info(self.image)
         except BaseException:
@@ -181,6 +183,11 @@ class File:
         return self._file.state()
 
     @property
+    def files(self) -> list[str]:
+        """The file, where it has a name, and the sidecars that something was taken from (.ovr, .msk, .aux.xml, ...)."""
+        return [name for name in (self.name, *map(shown, self._file.sidecars())) if name]
+
+    @property
     def shape(self) -> tuple[int, int, int]:
         return self.info["bands"], self.info["height"], self.info["width"]
 
@@ -196,7 +203,8 @@ class File:
         facts = self._file.level(self.image, index)
         transform = Transform.from_gdal(facts["transform"]) if facts["has_transform"] else None
         return Level((facts["height"], facts["width"]), transform, (facts["block_height"], facts["block_width"]),
-                     facts["codec"], facts["predictor"], facts["has_mask"], facts["external"], facts["directory"])
+                     facts["codec"], facts["predictor"], facts["has_mask"], facts["external"], facts["directory"],
+                     facts["mask_external"])
 
     @property
     def block_shape(self) -> tuple[int, int]:
@@ -254,9 +262,14 @@ class File:
         for uint8, is None too: info["nodata_text"] has what is stated."""
         return self.info["nodata"] if self.info["nodata_matches"] else None
 
+    @property
+    def nodatavals(self) -> tuple[int | float | None, ...]:
+        """`nodata` of each band: a file has one for all, but its .aux.xml can state others."""
+        return tuple(band["nodata"] if band["nodata_matches"] else None for band in self._bands)
+
     @functools.cached_property
     def items(self) -> list[dict[str, Any]]:
-        """GDAL_METADATA: dicts of domain, name, value, role, band (0: of the image)."""
+        """GDAL_METADATA and metadata of .aux.xml: dicts of domain, name, value, role, band (0: of the image)."""
         return self._file.items(self.image)
 
     @property
@@ -290,7 +303,8 @@ class File:
 
     @property
     def rpc(self) -> tuple[float, ...] | None:
-        """The 92 numbers of rational polynomial coefficients, or None."""
+        """The 92 numbers of rational polynomial coefficients, or None. The first two, errors, are NaN where a sidecar
+        does not state them."""
         return self.info["rpc"]
 
     @property
@@ -384,16 +398,17 @@ def _open_again(arguments):
     return File(**arguments)
 
 
-def open(source, *, image=0, sidecar=True, limits=None) -> File:
+def open(source, *, image=0, sidecars=None, limits=None) -> File:
     """Opens a file; no pixel is read.
 
     source   a path, a URL (https, http, s3), the whole file as a buffer (other than bytes, which are a path), a Stored,
              what fsspec.open gives, or an object with read and seek, which is asked for one range after the other
     image    of several in a file, from 0 on
-    sidecar  False: overviews beside the file (PATH.ovr) are not looked for
+    sidecars whether files beside it are read, as GDAL does (.ovr, .msk, .aux.xml, world files, RPC files). None: of
+             local files alone; True: of URLs too, with a request for each possible name; False: no
     limits   what a file may ask for at most: directories, tags, tag_bytes, blocks, block_bytes, bands, call_bytes
     """
-    return File(source, image=image, sidecar=sidecar, limits=limits)
+    return File(source, image=image, sidecars=sidecars, limits=limits)
 
 
 def read_many(requests) -> list[Array]:

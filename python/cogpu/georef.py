@@ -73,16 +73,18 @@ def _mapping_attrs(file, transform):
     attrs["GeoTransform"] = " ".join(str(float(number)) for number in transform)
     if file.gcps:
         attrs["gcps"] = json.dumps({"type": "FeatureCollection", "features": [
-            {"type": "Feature", "properties": {"id": str(number), "info": "", "row": row, "col": column},
+            {"type": "Feature",
+             "properties": {"id": str(number) if id is None else id, "info": info or "", "row": row, "col": column},
              "geometry": {"type": "Point", "coordinates": [x, y, z]}}
-            for number, (column, row, _, x, y, z) in enumerate(file.gcps, 1)]})
+            for number, ((column, row, _, x, y, z), (id, info)) in enumerate(
+                zip(file.gcps, file.info["gcp_names"]), 1)]})
     if file.rpc:
         attrs["rpcs"] = json.dumps(_rpc_by_name(file.rpc))
     return attrs
 
 
 def _rpc_by_name(numbers):
-    singles = dict(zip(RPC_NAMES[:12], numbers))
+    singles = {name: None if math.isnan(number) else number for name, number in zip(RPC_NAMES[:12], numbers)}
     return singles | {name: list(numbers[12 + 20 * i:32 + 20 * i]) for i, name in enumerate(RPC_NAMES[12:])}
 
 
@@ -90,7 +92,8 @@ _systems = {}  # what _crs_attrs found, by geokeys: many files have their system
 
 
 def _crs_attrs(file):
-    keys = tuple(file._file.geokeys(file.image))
+    crs = file._file.crs(file.image)
+    keys = file.wkt if crs and crs["external"] else tuple(file._file.geokeys(file.image))
     attrs = _systems.get(keys)
     if attrs is None:
         wkt = "".join(map(str.lstrip, (file.wkt or file.crs or "").split("\n")))
@@ -447,4 +450,6 @@ def _rpc_of(mapping):
         return None
     stated = json.loads(mapping["rpcs"])
     values = [stated.get(name) for name in RPC_NAMES]
-    return tuple(float(number or 0) for value in values for number in (value if isinstance(value, list) else [value]))
+    numbers = [number for value in values for number in (value if isinstance(value, list) else [value])]
+    errors = [math.nan if number is None else float(number) for number in numbers[:2]]
+    return (*errors, *(float(number or 0) for number in numbers[2:]))

@@ -33,11 +33,12 @@ class _OpenFiles:
         self.opening = {}  # a lock for each that is being opened, so that many threads read its header once
         self.lock = threading.Lock()
 
-    def get(self, path, image):
+    def get(self, path, image, sidecars):
+        how = path, image, sidecars
         try:
-            key = (path, image) if is_url(path) else (path, image, *_state(path))
+            key = how if is_url(path) else (*how, *_state(path), *_sidecar_states(path))
         except OSError:
-            return open_file(path, image=image)  # which says it in our words
+            return open_file(path, image=image, sidecars=sidecars)  # which says it in our words
         with self.lock:
             file = self._kept(key)
             opening = None if file else self.opening.setdefault(key, threading.Lock())
@@ -55,7 +56,7 @@ class _OpenFiles:
             if file:
                 return file
             try:
-                file = open_file(key[0], image=key[1])
+                file = open_file(key[0], image=key[1], sidecars=key[2])
                 with self.lock:
                     self._keep(key, file)
             finally:
@@ -77,6 +78,18 @@ class _OpenFiles:
 def _state(path):
     state = os.stat(path)
     return state.st_size, state.st_mtime_ns, state.st_ino, state.st_dev
+
+
+def _sidecar_states(path):
+    """Of files beside it that change what it means, None where there is none: one may come or go while it is open."""
+    stem = os.path.splitext(path)[0]
+    states = []
+    for name in (path + ".ovr", path + ".msk", path + ".aux.xml", stem + ".tfw", stem + ".wld"):
+        try:
+            states.append(_state(name))
+        except OSError:
+            states.append(None)
+    return states
 
 
 _open_files = _OpenFiles()
@@ -105,9 +118,9 @@ def absolute(source):
     return os.fsdecode(source) if is_url(source) else os.path.abspath(os.fsdecode(source))
 
 
-def opened(source, image=0):
+def opened(source, image=0, sidecars=None):
     """The File of a path or URL, kept open for the next who asks. A File is handed back as it is."""
-    return _open_files.get(absolute(source), image) if is_path(source) else source
+    return _open_files.get(absolute(source), image, sidecars) if is_path(source) else source
 
 
 def paths_of(array):
@@ -200,6 +213,7 @@ class Pixels:
     source: object = dataclasses.field(repr=False)  # a URL may hold secrets
     state: object
     image: int
+    sidecars: bool | None
     level: int
     bands: tuple
     dtype: np.dtype
@@ -239,10 +253,10 @@ class Pixels:
             raise
 
     def _file(self):
-        file = opened(self.source, self.image)
+        file = opened(self.source, self.image, self.sidecars)
         if file.state != self.state:
             release(self.source)  # one that was kept may be older than this
-            file = opened(self.source, self.image)
+            file = opened(self.source, self.image, self.sidecars)
             if file.state != self.state:
                 raise IOError(f"{file.name}: the file changed since the array was made; open it again")
         return file
@@ -353,7 +367,8 @@ def pixels_of(file, *, source=None, level=0, bands=None, dtype=None, masked=Fals
     gpu = _usable(gpu, on_gpu_failure)
     bands = tuple(range(1, file.shape[0] + 1)) if bands is None else tuple(bands)
     height, width = file.levels[level].shape
-    return Pixels(source=file if source is None else absolute(source), state=file.state, image=file.image, level=level,
+    return Pixels(source=file if source is None else absolute(source), state=file.state, image=file.image,
+                  sidecars=file.sidecars, level=level,
                   bands=bands, dtype=_result_dtype(file.dtype, dtype, masked), masked=masked, unpack=bool(unpack),
                   gpu=gpu, on_gpu_failure=on_gpu_failure, shape=(len(bands), height, width),
                   block_shape=tuple(file.levels[level].block_shape), interleave=file.interleave)

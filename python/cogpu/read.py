@@ -23,7 +23,7 @@ EDGE = 1e-6  # of a pixel: what a bounding box may miss an edge by and still mea
 
 def open_geotiff(source, *, dtype=None, window=None, bbox=None, overview_level=None, band=None, image=0,
                  default_name=None, chunks=None, gpu=False, max_pixels=MAX_PIXELS, on_gpu_failure="auto", masked=False,
-                 unpack=False, parse_coordinates=True):
+                 unpack=False, parse_coordinates=True, sidecars=None):
     """Reads a GeoTIFF into an xarray.DataArray with dimensions (band, y, x), by rioxarray's conventions.
 
     What a file states as nodata and no sample can be is left out of the attributes. Its palette is in
@@ -51,12 +51,14 @@ def open_geotiff(source, *, dtype=None, window=None, bbox=None, overview_level=N
     masked : pixels that nodata, the mask or the alpha band call invalid become NaN, and integers floats.
     unpack : applies scale and offset of each band; implies `masked`.
     parse_coordinates : False leaves the coordinates x and y out.
+    sidecars : whether files beside it are read (.ovr, .msk, .aux.xml, world files, RPC files). None: of local files
+        alone; True: of URLs too, with a request for each possible name; False: no.
     """
     if window is not None and bbox is not None:
         raise ArgumentError("window and bbox: give one of them")
     flag("parse_coordinates", parse_coordinates)
     whole("max_pixels", max_pixels, 1)
-    file = file_of(source, image)
+    file = file_of(source, image, sidecars)
     level = level_of(file, overview_level)
     pixels = lazy.pixels_of(file, source=source if lazy.is_path(source) else None, level=level,
                             bands=_bands(file, band), dtype=dtype, masked=masked, unpack=unpack, gpu=gpu,
@@ -70,7 +72,7 @@ def open_geotiff(source, *, dtype=None, window=None, bbox=None, overview_level=N
     return _array(data, coords, default_name or _stem(file.name), attrs, encoding)
 
 
-def file_of(source, image):
+def file_of(source, image, sidecars=None):
     """The File of a source, kept open where it is a path or URL."""
     if isinstance(source, File):
         if image not in (0, source.image):
@@ -79,7 +81,11 @@ def file_of(source, image):
     whole("image", image, 0)
     if is_url(source):
         lazy.release(source)  # it may have changed meanwhile; the engine knows how long a header is good
-    return lazy.opened(source, image) if lazy.is_path(source) else open_file(source, image=image)
+    if sidecars is not None:
+        flag("sidecars", sidecars)
+    if lazy.is_path(source):
+        return lazy.opened(source, image, sidecars)
+    return open_file(source, image=image, sidecars=sidecars)
 
 
 def level_of(file, overview_level):

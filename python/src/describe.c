@@ -55,18 +55,16 @@ static PyObject *numbers_tuple(const double *numbers, size_t count) {
 }
 
 /* An int for images of integers, where it is one of them. */
-static PyObject *nodata_object(const cogpu_image *image) {
-    const cogpu_nodata *nodata = &image->nodata;
+static PyObject *nodata_object(const cogpu_nodata *nodata, cogpu_type type) {
     if (!nodata->text)
         return Py_NewRef(Py_None);
     if (!nodata->matches)
         return PyFloat_FromDouble(nodata->value);
-    if (image->type == COGPU_I64)
+    if (type == COGPU_I64)
         return PyLong_FromLongLong(nodata->i64);
-    if (image->type == COGPU_U64)
+    if (type == COGPU_U64)
         return PyLong_FromUnsignedLongLong(nodata->u64);
-    return image->type < COGPU_U64 ? PyLong_FromDouble(nodata->value)
-                                   : PyFloat_FromDouble(nodata->value);
+    return type < COGPU_U64 ? PyLong_FromDouble(nodata->value) : PyFloat_FromDouble(nodata->value);
 }
 
 static PyObject *palette_object(const cogpu_image *image) {
@@ -92,6 +90,20 @@ static PyObject *gcps_object(const cogpu_image *image) {
     return list;
 }
 
+/* (id, info) of each point, None where the file has no such text. */
+static PyObject *gcp_names_object(const cogpu_image *image) {
+    PyObject *list = PyList_New(0);
+    for (uint32_t i = 0; list && i < image->gcp_count; i++) {
+        PyObject *id = text_object(image->gcps[i].id), *info = text_object(image->gcps[i].info);
+        PyObject *pair = id && info ? PyTuple_Pack(2, id, info) : NULL;
+        Py_XDECREF(id);
+        Py_XDECREF(info);
+        if (!list_add(list, pair))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
 static const char *layout_word(cogpu_layout layout) {
     return layout == COGPU_TILES ? "tiles" : "strips";
 }
@@ -100,12 +112,13 @@ static bool add_image(PyObject *dict, const cogpu_image *image) {
     static const char *const validities[] = {"all", "mask", "nodata", "alpha"};
     return dict_add(dict, "layout", text_object(layout_word(image->layout))) &&
            dict_add(dict, "validity", text_object(validities[image->validity])) &&
-           dict_add(dict, "nodata", nodata_object(image)) &&
+           dict_add(dict, "nodata", nodata_object(&image->nodata, image->type)) &&
            dict_add(dict, "nodata_text", text_object(image->nodata.text)) &&
            dict_add(dict, "nodata_matches", PyBool_FromLong(image->nodata.matches)) &&
            dict_add(dict, "palette", palette_object(image)) &&
            dict_add(dict, "transform", numbers_tuple(image->transform, 6)) &&
            dict_add(dict, "gcps", gcps_object(image)) &&
+           dict_add(dict, "gcp_names", gcp_names_object(image)) &&
            dict_add(dict, "rpc", image->rpc ? numbers_tuple(image->rpc, 92) : Py_NewRef(Py_None));
 }
 
@@ -153,14 +166,20 @@ PyObject *file_info(PyObject *file, PyObject *arguments, PyObject *words) {
 }
 
 PyObject *file_level(PyObject *file, PyObject *arguments, PyObject *words) {
-    static const struct field fields[] = {
-        FIELD(cogpu_level, directory, FIELD_U32),     FIELD(cogpu_level, external, FIELD_FLAG),
-        FIELD(cogpu_level, width, FIELD_U32),         FIELD(cogpu_level, height, FIELD_U32),
-        FIELD(cogpu_level, block_width, FIELD_U32),   FIELD(cogpu_level, block_height, FIELD_U32),
-        FIELD(cogpu_level, blocks, FIELD_U64),        FIELD(cogpu_level, compression, FIELD_U32),
-        FIELD(cogpu_level, codec, FIELD_TEXT),        FIELD(cogpu_level, predictor, FIELD_U32),
-        FIELD(cogpu_level, has_mask, FIELD_FLAG),     FIELD(cogpu_level, mask_directory, FIELD_U32),
-        FIELD(cogpu_level, has_transform, FIELD_FLAG)};
+    static const struct field fields[] = {FIELD(cogpu_level, directory, FIELD_U32),
+                                          FIELD(cogpu_level, external, FIELD_FLAG),
+                                          FIELD(cogpu_level, width, FIELD_U32),
+                                          FIELD(cogpu_level, height, FIELD_U32),
+                                          FIELD(cogpu_level, block_width, FIELD_U32),
+                                          FIELD(cogpu_level, block_height, FIELD_U32),
+                                          FIELD(cogpu_level, blocks, FIELD_U64),
+                                          FIELD(cogpu_level, compression, FIELD_U32),
+                                          FIELD(cogpu_level, codec, FIELD_TEXT),
+                                          FIELD(cogpu_level, predictor, FIELD_U32),
+                                          FIELD(cogpu_level, has_mask, FIELD_FLAG),
+                                          FIELD(cogpu_level, mask_external, FIELD_FLAG),
+                                          FIELD(cogpu_level, mask_directory, FIELD_U32),
+                                          FIELD(cogpu_level, has_transform, FIELD_FLAG)};
     static char *names[] = {"image", "level", NULL};
     uint32_t image = 0, index = 0;
     cogpu_level level;
@@ -189,9 +208,15 @@ PyObject *file_band(PyObject *file, PyObject *arguments, PyObject *words) {
     struct handle *handle = take_numbers(file, arguments, words, names, &image, &index);
     if (!handle)
         return NULL;
-    bool is_there = cogpu_band_info(handle_file(handle), image, index, &band, &error) == COGPU_OK;
-    return drop_after(handle, is_there ? fields_dict(fields, FIELD_COUNT(fields), &band)
-                                       : raise_error(&error));
+    cogpu_image about;
+    if (cogpu_band_info(handle_file(handle), image, index, &band, &error) != COGPU_OK ||
+        cogpu_info(handle_file(handle), image, &about, &error) != COGPU_OK)
+        return drop_after(handle, raise_error(&error));
+    PyObject *dict = fields_dict(fields, FIELD_COUNT(fields), &band);
+    if (dict && (!dict_add(dict, "nodata", nodata_object(&band.nodata, about.type)) ||
+                 !dict_add(dict, "nodata_matches", PyBool_FromLong(band.nodata.matches))))
+        Py_CLEAR(dict);
+    return drop_after(handle, dict);
 }
 
 /* What comes one by one until the library says that it is absent: a list of what `describe` makes
@@ -249,9 +274,10 @@ PyObject *file_items(PyObject *file, PyObject *arguments, PyObject *words) {
 
 PyObject *file_crs(PyObject *file, PyObject *arguments, PyObject *words) {
     static const struct field fields[] = {
-        FIELD(cogpu_crs, model, FIELD_TEXT), FIELD(cogpu_crs, authority, FIELD_TEXT),
-        FIELD(cogpu_crs, code, FIELD_U32),   FIELD(cogpu_crs, vertical, FIELD_U32),
-        FIELD(cogpu_crs, name, FIELD_TEXT),  FIELD(cogpu_crs, epoch, FIELD_DOUBLE)};
+        FIELD(cogpu_crs, model, FIELD_TEXT),   FIELD(cogpu_crs, authority, FIELD_TEXT),
+        FIELD(cogpu_crs, code, FIELD_U32),     FIELD(cogpu_crs, vertical, FIELD_U32),
+        FIELD(cogpu_crs, name, FIELD_TEXT),    FIELD(cogpu_crs, epoch, FIELD_DOUBLE),
+        FIELD(cogpu_crs, external, FIELD_FLAG)};
     uint32_t image = 0;
     cogpu_crs crs;
     cogpu_error error;
@@ -356,6 +382,17 @@ PyObject *file_state(PyObject *file, PyObject *unused) {
     (void)unused;
     struct handle *handle = file_take(file);
     return handle ? drop_after(handle, text_object(cogpu_state(handle_file(handle)))) : NULL;
+}
+
+PyObject *file_sidecars(PyObject *file, PyObject *unused) {
+    (void)unused;
+    struct handle *handle = file_take(file);
+    PyObject *list = handle ? PyList_New(0) : NULL;
+    const char *path;
+    for (uint32_t i = 0; list && (path = cogpu_sidecar_path(handle_file(handle), i)); i++)
+        if (!list_add(list, PyUnicode_DecodeFSDefault(path)))
+            Py_CLEAR(list);
+    return handle ? drop_after(handle, list) : NULL;
 }
 
 PyObject *file_directories(PyObject *file, PyObject *unused) {

@@ -51,16 +51,27 @@ static bool parse_limits(PyObject *given, cogpu_limits *limits) {
     return true;
 }
 
+/* None: the default; True: of URLs too; False: none. */
+static bool parse_sidecars(PyObject *given, cogpu_sidecars *sidecars) {
+    if (given == Py_None)
+        return true;
+    if (!PyBool_Check(given)) {
+        PyErr_Format(PyExc_TypeError, "sidecars must be True, False or None, not %R", given);
+        return false;
+    }
+    *sidecars = given == Py_True ? COGPU_SIDECARS_ALL : COGPU_SIDECARS_NONE;
+    return true;
+}
+
 static int file_init(PyObject *object, PyObject *arguments, PyObject *words) {
-    static char *names[] = {"source", "sidecar", "limits", NULL};
-    PyObject *source, *limits = Py_None;
-    int sidecar = 1;
+    static char *names[] = {"source", "sidecars", "limits", NULL};
+    PyObject *source, *sidecars = Py_None, *limits = Py_None;
     cogpu_open_options options = {0};
-    if (!PyArg_ParseTupleAndKeywords(arguments, words, "O|$pO", names, &source, &sidecar,
+    if (!PyArg_ParseTupleAndKeywords(arguments, words, "O|$OO", names, &source, &sidecars,
                                      &limits) ||
+        !parse_sidecars(sidecars, &options.sidecars) ||
         (limits != Py_None && !parse_limits(limits, &options.limits)))
         return -1;
-    options.no_sidecar = !sidecar;
     struct handle *opened = handle_open(source, &options);
     if (!opened)
         return -1;
@@ -93,6 +104,7 @@ bool file_add_type(PyObject *module) {
         {"read", WITH_WORDS(file_read), PyDoc_STR("Reads a window into an Array.")},
         {"close", file_close, METH_NOARGS, PyDoc_STR("close()\n--\n\nAfter the last who reads.")},
         {"state", file_state, METH_NOARGS, PyDoc_STR("cogpu_state, or None.")},
+        {"sidecars", file_sidecars, METH_NOARGS, PyDoc_STR("Paths of the sidecars in use.")},
         {"info", WITH_WORDS(file_info), PyDoc_STR("Fields of cogpu_image.")},
         {"level", WITH_WORDS(file_level), PyDoc_STR("Fields of cogpu_level.")},
         {"band", WITH_WORDS(file_band), PyDoc_STR("Fields of cogpu_band.")},

@@ -25,6 +25,7 @@ PyObject *file_crs(PyObject *file, PyObject *arguments, PyObject *words);
 PyObject *file_wkt(PyObject *file, PyObject *arguments, PyObject *words);
 PyObject *file_geokeys(PyObject *file, PyObject *arguments, PyObject *words);
 PyObject *file_state(PyObject *file, PyObject *unused);
+PyObject *file_sidecars(PyObject *file, PyObject *unused);
 PyObject *file_directories(PyObject *file, PyObject *unused);
 PyObject *file_tags(PyObject *file, PyObject *arguments, PyObject *words);
 PyObject *file_tag(PyObject *file, PyObject *arguments, PyObject *words);

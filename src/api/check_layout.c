@@ -37,7 +37,7 @@ static void check_file_as_a_whole(cogpu_check_run *run) {
     if (tiff->ghost & COGPU_GHOST_BROKEN)
         cogpu_check_note(run, RULE_EDITED, -1, -1, tiff->bigtiff ? 16 : 8,
                          "it was a COG and was edited since (KNOWN_INCOMPATIBLE_EDITION=YES)");
-    if (run->file->overview_io)
+    if (run->file->beside.overview_count)
         cogpu_check_note(run, RULE_EXTERNAL_OVERVIEWS, -1, -1, NO_OFFSET,
                          "there is an .ovr file beside it; overviews belong into the file");
     if (bytes > UINT32_MAX && !tiff->bigtiff)
@@ -156,7 +156,7 @@ static void check_pyramid(cogpu_check_run *run) {
     for (uint32_t i = 0; i < run->level_count; i++)
         if (run->levels[i].has_mask)
             check_georeference(run, &run->levels[i].mask);
-    if (run->file->overview_io)
+    if (run->file->beside.overview_count)
         return;
     if (run->level_count == 1 && (full->width > SMALL || full->height > SMALL))
         cogpu_check_note(run, RULE_NO_OVERVIEWS, full->directory, -1, NO_OFFSET,

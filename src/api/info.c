@@ -66,6 +66,7 @@ cogpu_status cogpu_level_info(const cogpu_file *file, uint32_t image, uint32_t l
                           .codec = storage->codec ? storage->codec->name : "unknown",
                           .predictor = storage->predictor,
                           .has_mask = from->has_mask,
+                          .mask_external = from->mask_external,
                           .mask_directory = from->has_mask ? from->mask.directory : 0,
                           .has_transform = picture->info.has_transform};
     scale_transform(&picture->info, storage, info->transform);

@@ -17,6 +17,8 @@ struct cogpu_reading {
     cogpu_conversion conversion; /* of the plan, if it has one */
     const cogpu_storage *voids;  /* what says of whole pixels that they become NaN, a mask or the
                                   * image with its alpha; NULL where nothing does */
+    bool is_void_shared;         /* one band of it stands for all */
+    uint8_t fill[16];            /* of the plan, where the band has nodata of its own */
     cogpu_raster raster;         /* with all strides set */
     uint64_t planned;            /* blocks of the plan that are in a batch or done */
     uint64_t failed_number;      /* of the first bad block, UINT64_MAX while there is none */
@@ -85,6 +87,9 @@ void cogpu_job_forget(struct cogpu_job *job);
 cogpu_status cogpu_mask_plan(const cogpu_picture *picture, const cogpu_picture_level *level,
                              cogpu_arena *arena, struct cogpu_reading *reading, cogpu_error *error);
 void cogpu_mask_all_valid(const cogpu_raster *raster);
+/* Whether all bands of the plan have one band of the same mask. */
+bool cogpu_mask_is_shared(const cogpu_picture *picture, const cogpu_picture_level *level,
+                          const cogpu_read_plan *plan);
 /* Pixels of the raster that reading->voids calls invalid become NaN. */
 cogpu_status cogpu_mask_void(struct cogpu_reading *reading, cogpu_gpu_reader *reader,
                              cogpu_error *error);

@@ -8,15 +8,36 @@
 #include <math.h>
 #include <string.h>
 
-/* One band of the storage for all of the raster's. */
-static cogpu_status list_one_band(uint32_t band, uint32_t count, cogpu_arena *arena,
-                                  const uint32_t **list, cogpu_error *error) {
+/* The storage's band for each of the plan's. */
+static cogpu_status list_bands(const cogpu_picture *picture, const cogpu_picture_level *level,
+                               const cogpu_read_plan *plan, cogpu_arena *arena,
+                               const uint32_t **list, cogpu_error *error) {
     uint32_t *bands = NULL;
-    TRY(cogpu_arena_take(arena, count, sizeof *bands, &bands, error));
-    for (uint32_t i = 0; i < count; i++)
-        bands[i] = band;
+    TRY(cogpu_arena_take(arena, plan->band_count, sizeof *bands, &bands, error));
+    for (uint32_t p = 0; p < plan->band_count; p++)
+        bands[p] = cogpu_picture_rule(picture, level, cogpu_plan_band(plan, p) + 1).band;
     *list = bands;
     return COGPU_OK;
+}
+
+bool cogpu_mask_is_shared(const cogpu_picture *picture, const cogpu_picture_level *level,
+                          const cogpu_read_plan *plan) {
+    uint32_t first = cogpu_picture_rule(picture, level, cogpu_plan_band(plan, 0) + 1).band;
+    for (uint32_t p = 1; p < plan->band_count; p++)
+        if (cogpu_picture_rule(picture, level, cogpu_plan_band(plan, p) + 1).band != first)
+            return false;
+    return true;
+}
+
+/* A mask beside the file may be smaller than the image. */
+static cogpu_status check_size(const cogpu_storage *mask, const cogpu_read_plan *plan,
+                               cogpu_error *error) {
+    if (plan->x + plan->width <= mask->width && plan->y + plan->height <= mask->height)
+        return COGPU_OK;
+    return cogpu_fail(error, COGPU_CORRUPT,
+                      "the .msk file has %u x %u pixels, fewer than the image; remove it, or open "
+                      "the file without sidecars",
+                      mask->width, mask->height);
 }
 
 cogpu_status cogpu_mask_plan(const cogpu_picture *picture, const cogpu_picture_level *level,
@@ -24,19 +45,19 @@ cogpu_status cogpu_mask_plan(const cogpu_picture *picture, const cogpu_picture_l
                              cogpu_error *error) {
     static const cogpu_nodata zero = {.value = 0};
     const cogpu_read_plan plan = reading->plan;
-    const cogpu_storage *storage = level->has_mask ? &level->mask : &level->storage;
-    bool by_nodata = !level->has_mask && picture->unmasked == COGPU_BY_NODATA;
-    bool by_alpha = !level->has_mask && picture->unmasked == COGPU_BY_ALPHA;
+    cogpu_band_rule rule = cogpu_picture_rule(picture, level, cogpu_plan_band(&plan, 0) + 1);
+    bool by_nodata = rule.validity == COGPU_BY_NODATA;
     const uint32_t *bands = plan.bands;
-    if (by_alpha || storage->bands < level->storage.bands)
-        TRY(list_one_band(by_alpha ? picture->info.alpha_band : 1, plan.band_count, arena, &bands,
-                          error));
-    cogpu_plan_read(storage, plan.x, plan.y, plan.width, plan.height, bands, plan.band_count,
+    if (!by_nodata)
+        TRY(list_bands(picture, level, &plan, arena, &bands, error));
+    TRY(check_size(rule.storage, &plan, error));
+    cogpu_plan_read(rule.storage, plan.x, plan.y, plan.width, plan.height, bands, plan.band_count,
                     &reading->plan);
+    reading->plan.fill = rule.storage == plan.storage ? plan.fill : reading->plan.fill;
     reading->conversion.is_mask = true;
-    cogpu_conversion_nodata(by_nodata ? &picture->info.nodata : &zero, storage->type,
+    cogpu_conversion_nodata(by_nodata ? rule.nodata : &zero, rule.storage->type,
                             &reading->conversion);
-    if (level->has_mask || by_nodata || by_alpha)
+    if (rule.validity != COGPU_ALL_VALID)
         reading->plan.conversion = &reading->conversion;
     return COGPU_OK;
 }
@@ -95,7 +116,7 @@ static void void_on_host(const struct veil *veil, uint32_t y, uint32_t rows,
 static cogpu_status void_swaths(struct cogpu_reading *reading, cogpu_gpu_reader *reader,
                                 const struct veil *veil, cogpu_error *error) {
     const cogpu_raster *raster = &reading->raster;
-    const uint32_t any_band = 1;
+    const uint32_t any_band = cogpu_plan_band(&reading->plan, 0) + 1;
     for (uint32_t y = 0, rows; y < raster->height; y += rows) {
         cogpu_request request = reading->item->request;
         cogpu_result result = {0};
@@ -129,8 +150,7 @@ cogpu_status cogpu_mask_void(struct cogpu_reading *reading, cogpu_gpu_reader *re
                              cogpu_error *error) {
     const cogpu_raster *raster = &reading->raster;
     const cogpu_storage *mask = reading->voids;
-    bool is_image = mask == reading->plan.storage; /* which has its alpha for all */
-    struct veil veil = {.is_shared = is_image || mask->bands == 1};
+    struct veil veil = {.is_shared = reading->is_void_shared};
     uint64_t row_bytes = (uint64_t)raster->width * (veil.is_shared ? 1 : raster->bands);
     veil.rows = cogpu_tall_swath_rows(mask, row_bytes, raster->height);
     if (reader)

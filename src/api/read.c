@@ -170,19 +170,54 @@ static cogpu_status check_codec(const cogpu_storage *storage, cogpu_error *error
 /* What the request has done to samples on their way into the raster, and to pixels afterwards. */
 static void plan_conversion(const cogpu_picture *picture, const cogpu_picture_level *level,
                             const cogpu_request *request, struct cogpu_reading *reading) {
-    const cogpu_storage *storage = &level->storage;
-    cogpu_validity validity = level->has_mask ? COGPU_BY_MASK : picture->unmasked;
-    bool by_nodata = request->nan_where_invalid && validity == COGPU_BY_NODATA;
-    if (request->nan_where_invalid && validity == COGPU_BY_MASK)
-        reading->voids = &level->mask;
-    if (request->nan_where_invalid && validity == COGPU_BY_ALPHA)
-        reading->voids = storage;
+    cogpu_band_rule rule =
+        cogpu_picture_rule(picture, level, cogpu_plan_band(&reading->plan, 0) + 1);
+    bool by_nodata = request->nan_where_invalid && rule.validity == COGPU_BY_NODATA;
+    if (request->nan_where_invalid &&
+        (rule.validity == COGPU_BY_MASK || rule.validity == COGPU_BY_ALPHA)) {
+        reading->voids = rule.storage;
+        reading->is_void_shared = cogpu_mask_is_shared(picture, level, &reading->plan);
+    }
     if (by_nodata)
-        cogpu_conversion_nodata(&picture->info.nodata, storage->type, &reading->conversion);
+        cogpu_conversion_nodata(rule.nodata, level->storage.type, &reading->conversion);
     if (request->scaled)
         reading->conversion.bands = picture->bands;
-    if (by_nodata || request->scaled || reading->raster.type != storage->type)
+    if (by_nodata || request->scaled || reading->raster.type != level->storage.type)
         reading->plan.conversion = &reading->conversion;
+}
+
+/* ---- bands with rules of their own ---- */
+
+/* Whether bands have to be read one by one, since what is invalid of them differs. */
+static bool needs_single_bands(const cogpu_picture *picture, const struct cogpu_reading *reading) {
+    return picture->has_band_rules && reading->plan.band_count > 1 &&
+           reading->item->request.part != COGPU_STORED;
+}
+
+static cogpu_status read_single_bands(struct cogpu_reading *reading, const cogpu_request *request) {
+    const cogpu_read_plan plan = reading->plan;
+    reading->plan.count = 0;
+    for (uint32_t p = 0; p < plan.band_count; p++) {
+        const uint32_t band = cogpu_plan_band(&plan, p) + 1;
+        cogpu_request single = *request;
+        cogpu_raster raster = reading->raster;
+        cogpu_result result = {0};
+        single.bands = &band;
+        single.band_count = 1;
+        raster.bands = 1;
+        raster.data = (uint8_t *)raster.data + (int64_t)p * raster.stride_band;
+        TRY(cogpu_read(reading->item->file, &single, &raster, &result, &reading->error));
+        cogpu_result_add(&result, &reading->item->result);
+    }
+    return COGPU_OK;
+}
+
+static void set_band_fill(const cogpu_picture *picture, struct cogpu_reading *reading) {
+    const cogpu_band *band = &picture->bands[cogpu_plan_band(&reading->plan, 0)];
+    if (!picture->has_band_rules)
+        return;
+    cogpu_nodata_sample(&band->nodata, reading->plan.storage->type, reading->fill);
+    reading->plan.fill = reading->fill;
 }
 
 uint32_t cogpu_swath_rows(const cogpu_storage *storage, uint64_t row_bytes, uint32_t height) {
@@ -249,6 +284,9 @@ static cogpu_status prepare(struct cogpu_job *job, struct cogpu_reading *reading
     cogpu_type type = request.part == COGPU_MASK ? COGPU_U8 : storage->type;
     TRY(check_type(&request, type, reading->raster.type, error));
     TRY(check_raster(&reading->plan, &reading->raster, error));
+    if (needs_single_bands(picture, reading))
+        return read_single_bands(reading, &request);
+    set_band_fill(picture, reading);
     if (request.part == COGPU_PIXELS)
         plan_conversion(picture, level, &request, reading);
     if (request.part == COGPU_MASK)

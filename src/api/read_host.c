@@ -35,9 +35,9 @@ static cogpu_status fetch(cogpu_seat *seat, const struct cogpu_task *tasks, uint
 static cogpu_cache_key key_of(const struct cogpu_task *task) {
     const cogpu_storage *storage = task->reading->plan.storage;
     const cogpu_file *file = task->reading->item->file;
-    bool external = storage->tiff == &file->overview_tiff;
     return (cogpu_cache_key){.file = file->number,
-                             .directory = (uint64_t)storage->directory << 1 | external,
+                             .directory =
+                                 (uint64_t)storage->tiff->number << 32 | storage->directory,
                              .block = task->block.index};
 }
 

@@ -7,16 +7,34 @@
 #include "backend/cuda/gpu_read.h"
 #include "backend/cuda/gpu_write.h"
 #include "base/pool.h"
+#include "image/sidecar.h"
 
 #include <pthread.h>
 
+/* A file beside an open one. */
+typedef struct cogpu_sidecar_file {
+    const char *path;
+    cogpu_io *io; /* of a TIFF; NULL for texts, which are read whole */
+    cogpu_tiff tiff;
+    const cogpu_sidecar_text *text;
+    bool is_used;
+} cogpu_sidecar_file;
+
+/* Overviews, mask, its overviews, texts. */
+enum { COGPU_SIDECARS_MAX = COGPU_OVERVIEW_FILES_MAX + 2 + SIDECAR_KINDS };
+
 struct cogpu_file {
-    uint64_t number;            /* no other file of this process has it */
-    cogpu_arena arena;          /* holds all that the file hands out */
-    cogpu_io *io, *overview_io; /* the second of the .ovr file, or NULL */
-    cogpu_tiff tiff, overview_tiff;
+    uint64_t number;   /* no other file of this process has it */
+    cogpu_arena arena; /* holds all that the file hands out */
+    cogpu_io *io;
+    cogpu_tiff tiff;
     cogpu_picture *pictures;
     uint32_t picture_count;
+    cogpu_beside beside;
+    cogpu_sidecar_file *sidecars; /* COGPU_SIDECARS_MAX, or NULL where none are looked for */
+    uint32_t sidecar_count;
+    const char **sidecar_paths; /* of those in use */
+    uint32_t sidecar_path_count;
 };
 
 /* A device that a context has opened. */

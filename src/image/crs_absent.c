@@ -12,6 +12,13 @@ cogpu_status cogpu_crs_to_wkt(const cogpu_georef *georef, cogpu_registry **regis
                       "this build has no PROJ, which WKT needs; install libproj and build again");
 }
 
+cogpu_status cogpu_crs_from_text(const char *text, cogpu_registry **registry, cogpu_arena *arena,
+                                 cogpu_crs *crs, cogpu_error *error) {
+    (void)text, (void)registry, (void)arena, (void)crs;
+    return cogpu_fail(error, COGPU_UNSUPPORTED,
+                      "this build has no PROJ, which reads coordinate systems in words");
+}
+
 void cogpu_registry_close(cogpu_registry *registry) {
     (void)registry; /* never opened */
 }

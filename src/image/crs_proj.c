@@ -4,6 +4,7 @@
  * engineering CRS (WKT1's LOCAL_CS), as in GDAL. PROJ's context neither logs nor uses the network.
  */
 #include "image/crs_builder.h"
+#include "image/crs_text.h"
 
 #include <proj_experimental.h>
 
@@ -335,11 +336,22 @@ static PJ *with_vertical(builder *in, PJ *flat) {
     return cogpu_crs_own(in, proj_create_compound_crs(in->context, name, flat, height));
 }
 
+/* The text of a sidecar takes the place of the keys. */
+static PJ *from_sidecar(builder *in) {
+    cogpu_arena arena;
+    PJ *crs = NULL;
+    cogpu_arena_open(&arena, UINT64_MAX);
+    (void)cogpu_crs_create(in->context, in->georef->crs_text, &arena, &crs, NULL);
+    cogpu_arena_close(&arena);
+    return cogpu_crs_own(in, crs);
+}
+
 static cogpu_status write_wkt(builder *in, char *text, size_t capacity, size_t *needed,
                               cogpu_error *error) {
     read_unit(in, KEY_ANGULAR_UNIT, KEY_ANGULAR_UNIT_SIZE, UNIT_DEGREE, &in->angle);
     read_unit(in, KEY_LINEAR_UNIT, KEY_LINEAR_UNIT_SIZE, UNIT_METRE, &in->length);
-    PJ *crs = with_vertical(in, with_shift(in, horizontal(in)));
+    PJ *crs =
+        in->georef->crs_text ? from_sidecar(in) : with_vertical(in, with_shift(in, horizontal(in)));
     const char *wkt = crs ? proj_as_wkt(in->context, crs, PJ_WKT2_2019, NULL) : NULL;
     if (!wkt)
         return cogpu_fail(error, COGPU_UNSUPPORTED,

@@ -8,9 +8,9 @@
  * in is refused.
  */
 #include "image/crs_method.h"
+#include "image/crs_text.h"
 #include "image/describe.h"
 
-#include <proj.h>
 #include <proj_experimental.h>
 
 #include <assert.h>
@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum { KEYS_MAX = 40, OBJECTS_MAX = 256, CANDIDATES_MAX = 8, SHIFT_NUMBERS = 7 };
 enum { MODEL_PROJECTED = 1, MODEL_GEOGRAPHIC, MODEL_GEOCENTRIC };
@@ -622,29 +621,9 @@ static cogpu_status add_compound(describer *in, PJ *crs) {
     return add_vertical(in, height);
 }
 
-/* PROJ takes any part of a name for the whole, "foo" for Amersfoort: who gives a name must give all
- * of it. */
-static bool is_guessed(const char *words, const PJ *crs) {
-    const char *name = proj_get_name(crs);
-    return !strpbrk(words, ":[={") && (!name || strcasecmp(name, words) != 0);
-}
-
-/* PROJ takes a string of its own for an operation unless it says that it means a system. */
 static cogpu_status parse(describer *in, PJ **crs) {
-    char *text = NULL;
-    size_t bytes = strlen(in->words);
-    bool is_string = strstr(in->words, "proj=") || strstr(in->words, "init=");
-    const char *type =
-        is_string && !strstr(in->words, "type=crs") && !strchr(in->words, '[') ? " +type=crs" : "";
-    TRY(cogpu_arena_take(in->arena, (uint64_t)bytes + strlen(type) + 1, 1, &text, in->error));
-    memcpy(text, in->words, bytes);
-    memcpy(text + bytes, type, strlen(type));
-    *crs = own(in, proj_create(in->context, text));
-    if (!*crs || !proj_is_crs(*crs) || is_guessed(in->words, *crs))
-        return cogpu_fail(in->error, COGPU_ARGUMENT,
-                          "PROJ knows no coordinate system \"%.80s\"; give a code as EPSG:4326, "
-                          "WKT or PROJ's words",
-                          in->words);
+    TRY(cogpu_crs_create(in->context, in->words, in->arena, crs, in->error));
+    *crs = own(in, *crs);
     return COGPU_OK;
 }
 

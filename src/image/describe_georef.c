@@ -11,7 +11,13 @@
 #include <math.h>
 #include <string.h>
 
-enum { TIEPOINT_NUMBERS = 6, MATRIX_NUMBERS = 16, RPC_NUMBERS = 92, PIXEL_IS_POINT = 2 };
+enum {
+    TIEPOINT_NUMBERS = 6,
+    MATRIX_NUMBERS = 16,
+    RPC_NUMBERS = 92,
+    RPC_ERRORS = 2,
+    PIXEL_IS_POINT = 2
+};
 
 /* What fits a count that readers keep in 16 bits. */
 enum { GCPS_MAX = UINT16_MAX / TIEPOINT_NUMBERS };
@@ -98,9 +104,13 @@ static cogpu_status add_places(const cogpu_profile *profile, cogpu_arena *arena,
         TRY(add_gcps(profile, arena, list, error));
     if (!profile->rpc)
         return COGPU_OK;
-    if (!all_finite(profile->rpc, RPC_NUMBERS))
+    double rpc[RPC_NUMBERS];
+    memcpy(rpc, profile->rpc, sizeof rpc);
+    for (int i = 0; i < RPC_ERRORS; i++)
+        rpc[i] = isnan(rpc[i]) ? -1 : rpc[i]; /* not known, as GDAL writes it */
+    if (!all_finite(rpc, RPC_NUMBERS))
         return cogpu_fail(error, COGPU_ARGUMENT, "rpc has a number that is not finite");
-    return add_doubles(list, arena, TAG_RPC_COEFFICIENT, RPC_NUMBERS, profile->rpc, error);
+    return add_doubles(list, arena, TAG_RPC_COEFFICIENT, RPC_NUMBERS, rpc, error);
 }
 
 /* ---- keys ---------------------------------------------------------------------------------- */

@@ -111,8 +111,12 @@ static cogpu_status read_gcps(const place_tags *tags, cogpu_georef *georef, cogp
     TRY(cogpu_arena_take(arena, count, sizeof *gcps, &gcps, error));
     for (uint32_t i = 0; i < count; i++) {
         const double *point = tags->tiepoints + (size_t)i * TIEPOINT_NUMBERS;
-        gcps[i] =
-            (cogpu_gcp){point[0] + shift, point[1] + shift, point[2], point[3], point[4], point[5]};
+        gcps[i] = (cogpu_gcp){.column = point[0] + shift,
+                              .row = point[1] + shift,
+                              .level = point[2],
+                              .x = point[3],
+                              .y = point[4],
+                              .z = point[5]};
     }
     georef->gcps = gcps;
     georef->gcp_count = count;

@@ -53,7 +53,8 @@ typedef struct cogpu_georef {
     uint32_t key_count;
     cogpu_crs crs; /* valid if has_crs */
     bool has_crs;
-    bool has_z_scale; /* one band and a vertical system: value scale and offset */
+    const char *crs_text; /* of a sidecar, which replaces the keys' system; or NULL */
+    bool has_z_scale;     /* one band and a vertical system: value scale and offset */
     double z_scale, z_offset;
 } cogpu_georef;
 
@@ -67,6 +68,7 @@ typedef struct cogpu_picture_level {
     cogpu_storage storage;
     bool external;
     bool has_mask;
+    bool mask_external; /* in the .msk file, which has masks for the bands that mask_bands names */
     cogpu_storage mask;
 } cogpu_picture_level;
 
@@ -77,8 +79,24 @@ typedef struct cogpu_picture {
     cogpu_band *bands;
     cogpu_georef georef;
     cogpu_metadata metadata;
-    cogpu_validity unmasked; /* what tells valid pixels of levels without a mask */
+    cogpu_validity unmasked;    /* what tells valid pixels of levels without a mask: of band 1, and
+                                 * of all where has_band_rules is false */
+    bool has_band_rules;        /* bands have nodata, or masks in the .msk file, of their own */
+    const uint32_t *mask_bands; /* of each band, the band of the .msk file, 1-based; 0 = none; NULL
+                                 * without that file */
 } cogpu_picture;
+
+/* What tells valid samples of a band. */
+typedef struct cogpu_band_rule {
+    cogpu_validity validity;
+    const cogpu_storage *storage; /* of the mask; of the level itself by nodata and alpha */
+    uint32_t band;                /* of that storage, 1-based */
+    const cogpu_nodata *nodata;
+} cogpu_band_rule;
+
+/* pyramid.c: bands count from 1. */
+cogpu_band_rule cogpu_picture_rule(const cogpu_picture *picture, const cogpu_picture_level *level,
+                                   uint32_t band);
 
 /* storage.c: the directory's structure, checked as a whole. Tags that have a default are named in
  * *warning where they are unsound, and the default is used. */
@@ -118,6 +136,9 @@ typedef struct pj_ctx cogpu_registry;
 void cogpu_crs_from_keys(cogpu_georef *georef);
 cogpu_status cogpu_crs_to_wkt(const cogpu_georef *georef, cogpu_registry **registry, char *text,
                               size_t capacity, size_t *needed, cogpu_error *error);
+/* crs_text.c (or crs_absent.c): a system in words, of a file that is not trusted. */
+cogpu_status cogpu_crs_from_text(const char *text, cogpu_registry **registry, cogpu_arena *arena,
+                                 cogpu_crs *crs, cogpu_error *error);
 cogpu_status cogpu_registry_open(cogpu_registry **registry, cogpu_error *error);
 void cogpu_registry_close(cogpu_registry *registry); /* NULL is allowed */
 
@@ -142,9 +163,12 @@ cogpu_status cogpu_bands_read(const cogpu_tiff *tiff, const cogpu_storage *stora
 void cogpu_nodata_parse(const char *text, cogpu_type type, cogpu_nodata *nodata);
 void cogpu_nodata_sample(const cogpu_nodata *nodata, cogpu_type type, uint8_t sample[16]);
 
-/* pyramid.c: directories of a file (and of its .ovr, or NULL) gathered into images and levels. */
-cogpu_status cogpu_pictures_read(const cogpu_tiff *tiff, const cogpu_tiff *overviews,
-                                 cogpu_arena *arena, cogpu_picture **pictures, uint32_t *count,
-                                 cogpu_error *error);
+/* What stands beside a file: see sidecar.h. */
+typedef struct cogpu_beside cogpu_beside;
+
+/* pyramid.c: directories of a file, and what stands beside it, gathered into images and levels.
+ * Sidecars are of image 0. */
+cogpu_status cogpu_pictures_read(const cogpu_tiff *tiff, cogpu_beside *beside, cogpu_arena *arena,
+                                 cogpu_picture **pictures, uint32_t *count, cogpu_error *error);
 
 #endif

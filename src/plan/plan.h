@@ -36,8 +36,9 @@ typedef struct cogpu_read_plan {
     uint32_t x, y, width, height;       /* the window */
     const uint32_t *bands;              /* 1-based; NULL = all in order */
     uint32_t band_count;
-    uint32_t slice_rows;               /* rows of a block, or of a slice of it */
-    uint32_t slices;                   /* of a block */
+    const uint8_t *fill; /* a sample for blocks without data in the file; NULL: the storage's */
+    uint32_t slice_rows; /* rows of a block, or of a slice of it */
+    uint32_t slices;     /* of a block */
     uint32_t first_column, columns;    /* of blocks that the window touches */
     uint32_t first_slice, slice_count; /* rows of slices, counted over all block rows */
     uint32_t planes;                   /* to read: band_count in planar files, else 1 */

@@ -41,6 +41,7 @@ typedef struct cogpu_tiff {
     cogpu_ifd *directories;
     uint32_t directory_count;
     const char *warning; /* what was dropped, a line each; NULL */
+    uint32_t number;     /* among the files of an open one: 0 is itself, others stand beside it */
 } cogpu_tiff;
 
 /* Reads header, ghost area and all directories. Everything is taken from the arena. */
@@ -122,9 +123,11 @@ enum {
     TAG_SAMPLES_PER_PIXEL = 277,
     TAG_ROWS_PER_STRIP = 278,
     TAG_STRIP_BYTE_COUNTS = 279,
+    TAG_X_RESOLUTION = 282,
+    TAG_Y_RESOLUTION = 283,
     TAG_PLANAR_CONFIGURATION = 284,
     TAG_T4_OPTIONS = 292,
-
+    TAG_RESOLUTION_UNIT = 296,
     TAG_PREDICTOR = 317,
     TAG_COLOR_MAP = 320,
     TAG_TILE_WIDTH = 322,

@@ -117,8 +117,9 @@ static const cogpu_geokey keys[] = {
 static const cogpu_item items[] = {
     {.domain = "", .name = "AREA", .value = "here & there", .role = ""},
     {.domain = "", .name = "SCALE", .value = "0.5", .role = "scale", .band = 1}};
-static const cogpu_gcp gcps[] = {
-    {0, 0, 0, 10, 50, 0}, {90, 0, 0, 11, 50, 0}, {0, 80, 0, 10, 49, 0}};
+static const cogpu_gcp gcps[] = {{0, 0, 0, 10, 50, 0, NULL, NULL},
+                                 {90, 0, 0, 11, 50, 0, NULL, NULL},
+                                 {0, 80, 0, 10, 49, 0, NULL, NULL}};
 static const uint16_t palette[3 * 256];
 static const cogpu_extra_tag tags[] = {{.id = 305, .type = 2, .count = 5, .values = "test"}};
 

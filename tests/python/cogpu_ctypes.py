@@ -47,15 +47,18 @@ CONSTANTS |= {
 RESAMPLINGS = ["RESAMPLE_DEFAULT", "NEAREST", "AVERAGE", "RMS", "BILINEAR", "CUBIC", "MODE", "MIN", "MAX", "MEDIAN"]
 OVERVIEWS = ["DEFAULT", "NONE", "AUTO", "LISTED"]
 BIGTIFF = ["AUTO", "YES", "NO"]
+SIDECARS = ["DEFAULT", "NONE", "ALL"]
 CONSTANTS |= {f"COGPU_{name}": value for value, name in enumerate(RESAMPLINGS)}
 CONSTANTS |= {f"COGPU_OVERVIEWS_{name}": value for value, name in enumerate(OVERVIEWS)}
 CONSTANTS |= {f"COGPU_BIGTIFF_{name}": value for value, name in enumerate(BIGTIFF)}
+CONSTANTS |= {f"COGPU_SIDECARS_{name}": value for value, name in enumerate(SIDECARS)}
 OK, ARGUMENT, MEMORY, IO, FORMAT, CORRUPT, UNSUPPORTED, LIMIT, DEVICE, ABSENT = range(10)
 STRIPS, TILES = 0, 1
 CPU, CUDA, EMU = 0, 1, 2
 GPU = CUDA if "cuda" in os.environ.get("COGPU_DEVICES", "") else EMU  # whose kernels the tests run
 ALL_VALID, BY_MASK, BY_NODATA, BY_ALPHA = range(4)
 PIXELS, MASK = 0, 1
+SIDECARS_DEFAULT, SIDECARS_NONE, SIDECARS_ALL = range(3)
 
 # Complex integers have no NumPy type of their own: a pair of fields stands for them.
 CI16 = np.dtype([("re", "<i2"), ("im", "<i2")])
@@ -88,7 +91,7 @@ class Network(Structure):
 
 
 class OpenOptions(Structure):
-    _fields_ = [("limits", Limits), ("no_sidecar", c_int), ("context", c_void_p)]
+    _fields_ = [("limits", Limits), ("sidecars", c_int), ("context", c_void_p)]
 
 
 READ = CFUNCTYPE(c_int, c_void_p, c_uint64, c_size_t, c_void_p, POINTER(c_size_t))
@@ -113,7 +116,8 @@ class Nodata(Structure):
 
 
 class Gcp(Structure):
-    _fields_ = [(name, c_double) for name in ("column", "row", "level", "x", "y", "z")]
+    _fields_ = [*((name, c_double) for name in ("column", "row", "level", "x", "y", "z")), ("id", c_char_p),
+                ("info", c_char_p)]
 
 
 class Image(Structure):
@@ -137,13 +141,14 @@ class Level(Structure):
         ("directory", c_uint32), ("external", c_int), ("width", c_uint32), ("height", c_uint32),
         ("layout", c_int), ("block_width", c_uint32), ("block_height", c_uint32),
         ("blocks", c_uint64), ("compression", c_uint32), ("codec", c_char_p),
-        ("predictor", c_uint32), ("has_mask", c_int), ("mask_directory", c_uint32),
+        ("predictor", c_uint32), ("has_mask", c_int), ("mask_external", c_int),
+        ("mask_directory", c_uint32),
         ("has_transform", c_int), ("transform", c_double * 6)]
 
 
 class Band(Structure):
     _fields_ = [("description", c_char_p), ("unit", c_char_p), ("interpretation", c_char_p),
-                ("scale", c_double), ("offset", c_double), ("has_scale", c_int)]
+                ("scale", c_double), ("offset", c_double), ("has_scale", c_int), ("nodata", Nodata)]
 
 
 class Item(Structure):
@@ -158,7 +163,7 @@ class Geokey(Structure):
 
 class Crs(Structure):
     _fields_ = [("model", c_char_p), ("authority", c_char_p), ("code", c_uint32),
-                ("vertical", c_uint32), ("name", c_char_p), ("epoch", c_double)]
+                ("vertical", c_uint32), ("name", c_char_p), ("epoch", c_double), ("external", c_int)]
 
 
 class Directory(Structure):
@@ -346,6 +351,7 @@ def _load():
     declare("cogpu_open_memory", c_void_p, c_size_t, POINTER(OpenOptions), POINTER(file), error)
     declare("cogpu_open_source", POINTER(Source), POINTER(OpenOptions), POINTER(file), error)
     declare("cogpu_state", file, result=c_char_p)
+    declare("cogpu_sidecar_path", file, c_uint32, result=c_char_p)
     declare("cogpu_close", file, result=None)
     for name, struct in (("level", Level), ("band", Band), ("item", Item), ("geokey", Geokey)):
         declare(f"cogpu_{name}_info", file, c_uint32, c_uint32, POINTER(struct), error)
@@ -458,6 +464,13 @@ class File:
         info.rpc = raw.rpc[:92] if raw.rpc else None
         info.warning = info.warning or ""
         return info
+
+    def sidecars(self):
+        """Paths of the sidecars in use."""
+        paths = []
+        while (path := lib.cogpu_sidecar_path(self.handle, len(paths))) is not None:
+            paths.append(path.decode("utf-8", "surrogateescape"))
+        return paths
 
     def level(self, level, image=0):
         return _plain(self._fill(Level, lib.cogpu_level_info, image, level))

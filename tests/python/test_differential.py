@@ -420,7 +420,7 @@ def test_overviews_of_gdaladdo_T063_T064_T066(tmp_path, options, external):
     if external:
         with cogpu.open(path) as file:
             assert [level.external for level in file.levels()] == [0, 1, 1, 1]
-        with cogpu.open(path, cogpu.OpenOptions(no_sidecar=1)) as file:
+        with cogpu.open(path, cogpu.OpenOptions(sidecars=cogpu.SIDECARS_NONE)) as file:
             assert file.info().levels == 1
 
 

@@ -180,7 +180,8 @@ static void impossible_transforms(void) {
 }
 
 static void control_points(void) {
-    static const cogpu_gcp points[] = {{0, 0, 0, 10, 20, 1}, {4, 2, 0.5, 11, 21, 2}};
+    static const cogpu_gcp points[] = {{0, 0, 0, 10, 20, 1, NULL, NULL},
+                                       {4, 2, 0.5, 11, 21, 2, NULL, NULL}};
     static const double area[] = {0, 0, 0, 10, 20, 1, 4, 2, 0.5, 11, 21, 2};
     static const double centre[] = {-0.5, -0.5, 0, 10, 20, 1, 3.5, 1.5, 0.5, 11, 21, 2};
     cogpu_profile profile = of_one_band();

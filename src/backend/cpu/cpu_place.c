@@ -394,7 +394,7 @@ uint8_t *cogpu_cpu_direct(const cogpu_read_plan *plan, const cogpu_block *block,
 
 void cogpu_cpu_fill(const cogpu_read_plan *plan, const cogpu_block *block,
                     const cogpu_raster *raster) {
-    const uint8_t *fill = plan->storage->format.fill;
+    const uint8_t *fill = plan->fill ? plan->fill : plan->storage->format.fill;
     size_t size = cogpu_type_bytes(raster->type);
     bool planar = plan->storage->planes > 1;
     for (uint32_t b = 0; b < (planar ? 1 : plan->band_count); b++) {

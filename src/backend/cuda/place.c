@@ -76,7 +76,6 @@ static void describe_file(const cogpu_storage *storage, struct cogpu_gpu_pixels 
     pixels->is_planar = storage->planes > 1;
     pixels->is_signed = type == COGPU_I8 || type == COGPU_I16 || type == COGPU_I32;
     pixels->is_float24 = type == COGPU_F32 && storage->bits == 24;
-    memcpy(pixels->fill, storage->format.fill, sizeof pixels->fill);
     pixels->way = (uint32_t)way_of(storage);
     pixels->piece_pixels = pixels->way == COGPU_PLACE_WALK ? 1 : piece_pixels_of(pixels);
     pixels->rows_held = rows_held_of(pixels);
@@ -194,6 +193,7 @@ cogpu_status cogpu_gpu_pixels_of(const cogpu_read_plan *plan, const cogpu_raster
                           "rows of %llu bytes are too long for the device",
                           (unsigned long long)storage->format.row_bytes);
     describe_file(storage, pixels);
+    memcpy(pixels->fill, plan->fill ? plan->fill : storage->format.fill, sizeof pixels->fill);
     describe_raster(plan, raster, pixels);
     TRY(describe_conversion(plan, raster, pixels, error));
     pixels->is_flat = pixels->is_flat && !pixels->scales;
