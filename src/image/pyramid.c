@@ -273,7 +273,8 @@ static cogpu_status attach_masks_of(struct cast *cast, cogpu_picture *picture,
         bool is_first = has_first && i == 0, is_any = true;
         if (tiff->directories[i].subfile_type & MASK)
             continue;
-        cogpu_status status = cogpu_storage_read(tiff, i, cast->arena, &mask, cast->error);
+        cogpu_status status =
+            cogpu_storage_read(tiff, i, cast->arena, &mask, &cast->warning, cast->error);
         if (status == COGPU_MEMORY)
             return status;
         bool is_sound = status == COGPU_OK && mask.type < COGPU_CI16 &&
