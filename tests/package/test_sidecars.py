@@ -158,17 +158,22 @@ def of_corpus():
 
 # ---- the comparison --------------------------------------------------------------------------------------------------
 
+def theirs_of(path, **options):
+    with rioxarray.open_rasterio(path, **options) as array:
+        return array.load()
+
+
 def compare(path):
-    array, expected = open_geotiff(path), rioxarray.open_rasterio(path).load()
+    array, expected = open_geotiff(path), theirs_of(path)
     np.testing.assert_array_equal(array.values, expected.values)
     assert array.dtype == expected.dtype
     assert_same_place(array, expected, set())
     assert_same_names(array.attrs, expected.attrs)
     assert same_value(array.rio.nodata, expected.rio.nodata)
-    masked, expected = open_geotiff(path, masked=True), rioxarray.open_rasterio(path, masked=True).load()
+    masked, expected = open_geotiff(path, masked=True), theirs_of(path, masked=True)
     np.testing.assert_array_equal(masked.values, expected.values)
     assert masked.dtype == expected.dtype
-    unpacked, expected = open_geotiff(path, unpack=True), rioxarray.open_rasterio(path, mask_and_scale=True).load()
+    unpacked, expected = open_geotiff(path, unpack=True), theirs_of(path, mask_and_scale=True)
     np.testing.assert_array_equal(unpacked.values, expected.values)
     with rasterio.open(path) as theirs, cogpu.open(path) as ours:
         assert sorted(ours.files) == sorted(theirs.files)
