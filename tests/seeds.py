@@ -192,13 +192,49 @@ def make_stores(folder):
                                  "</CompleteMultipartUploadResult>")
 
 
+def make_sidecars(folder):
+    """The byte by which fuzz_sidecar chooses a reader, and a text for it."""
+    names = ["ERR_BIAS", "ERR_RAND", "LINE_OFF", "SAMP_OFF", "LAT_OFF", "LONG_OFF", "HEIGHT_OFF", "LINE_SCALE",
+             "SAMP_SCALE", "LAT_SCALE", "LONG_SCALE", "HEIGHT_SCALE"]
+    lists = ["LINE_NUM_COEFF", "LINE_DEN_COEFF", "SAMP_NUM_COEFF", "SAMP_DEN_COEFF"]
+    rpb = ["errBias", "errRand", "lineOffset", "sampOffset", "latOffset", "longOffset", "heightOffset", "lineScale",
+           "sampScale", "latScale", "longScale", "heightScale"]
+    rpb_lists = ["lineNumCoef", "lineDenCoef", "sampNumCoef", "sampDenCoef"]
+    numbers = "(" + ", ".join(f"{i}e-3" for i in range(20)) + ")"
+    pam = ('<PAMDataset><SRS coordinateEpoch="2020">EPSG:4326</SRS><GeoTransform> 1.0, 2, 0, 3, 0, -4</GeoTransform>'
+           '<GCPList Projection="x"><GCP Id="1" Info="i" Pixel="1" Line="2" X="3" Y="4" Z="5"/></GCPList>'
+           '<Metadata><MDI key="a">b &amp; c</MDI></Metadata><Metadata domain="xml:X" format="xml"><q r="s"/></Metadata>'
+           '<PAMRasterBand band="1"><Description>d</Description><NoDataValue le_hex_equiv="000000000000F03F">1'
+           "</NoDataValue><UnitType>m</UnitType><Offset>1</Offset><Scale>2</Scale><ColorInterp>Palette</ColorInterp>"
+           '<ColorTable><Entry c1="1" c2="2" c3="3" c4="255"/></ColorTable><CategoryNames><Category>w</Category>'
+           "</CategoryNames></PAMRasterBand></PAMDataset>")
+    points = "<Double>0</Double><Double>-1</Double>"
+    xform = ("<GeodataXform><SpatialReference><WKT>GEOGCS[]</WKT></SpatialReference><PolynomialOrder>1</PolynomialOrder>"
+             f"<CoeffX>{points}<Double>2</Double></CoeffX><CoeffY>{points}<Double>3</Double></CoeffY>"
+             f"<SourceGCPs>{points}</SourceGCPs><TargetGCPs>{points}</TargetGCPs></GeodataXform>")
+    rpc_pam = '<PAMDataset><Metadata domain="RPC">' + "".join(
+        f'<MDI key="{name}">1</MDI>' for name in names) + "".join(
+        f'<MDI key="{name}">{numbers[1:-1]}</MDI>' for name in lists) + "</Metadata></PAMDataset>"
+    texts = [(0, pam), (0, xform), (0, f'<PAMDataset><Metadata domain="xml:ESRI" format="xml">{xform}</Metadata></PAMDataset>'),
+             (0, rpc_pam), (1, "2,5\n0\n0\n-2\n100\n\n200\n"), (1, "nan\n" * 6),
+             (2, "BEGIN_GROUP = IMAGE\n" + "".join(f"\t{name} = 1.5;\n" for name in rpb) + "".join(
+                 f"{name} = {numbers};\n" for name in rpb_lists) + "END_GROUP = IMAGE\nEND;\n"),
+             (3, "".join(f"{name}: 1 m\r\n" for name in names) + "".join(
+                 f"{name}_{i}: {i}\r\n" for name in lists for i in range(1, 21))),
+             (4, '<metadata><refSysInfo><RefSystem><refSysID><identCode code="25832"/></refSysID></RefSystem></refSysInfo>'
+                 "</metadata>")]
+    for number, (kind, text) in enumerate(texts):
+        (folder / str(number)).write_bytes(bytes([kind]) + text.encode())
+
+
 def main():
     warnings.simplefilter("ignore", NotGeoreferencedWarning)
     folders = [pathlib.Path(sys.argv[1]) / name for name in ("tiff", "fuzz_codec", "fuzz_metadata", "fuzz_nodata",
-                                                            "fuzz_url", "fuzz_answer", "fuzz_s3_xml")]
+                                                            "fuzz_url", "fuzz_answer", "fuzz_s3_xml",
+                                                            "fuzz_sidecar")]
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
-    tiffs, streams, metadata, nodata, urls, answers, stores = folders
+    tiffs, streams, metadata, nodata, urls, answers, stores, sidecars = folders
     make_tiffs(tiffs)
     make_image_tiffs(tiffs)
     make_old_jpeg(tiffs)
@@ -208,6 +244,7 @@ def main():
     make_urls(urls)
     make_answers(answers)
     make_stores(stores)
+    make_sidecars(sidecars)
 
 
 if __name__ == "__main__":

@@ -124,12 +124,17 @@ def _attrs(file, pixels):
 
 def _metadata(file, band):
     """What GDAL has as metadata of the image and of a band, as texts by name."""
-    texts = {item["name"].removeprefix("NC_GLOBAL#"): item["value"] for item in file.items
-             if item["band"] in (0, band) and item["value"] and not item["domain"] and not item["role"]}
-    texts |= _tiff_tags(file)
-    if any(key == RASTER_TYPE_KEY for key, _, _ in file._file.geokeys(file.image)):
+    texts = _tiff_tags(file)
+    if not _has_pam_crs(file) and any(key == RASTER_TYPE_KEY for key, _, _ in file._file.geokeys(file.image)):
         texts["AREA_OR_POINT"] = file.area_or_point
-    return texts
+    return texts | {item["name"].removeprefix("NC_GLOBAL#"): item["value"] for item in file.items
+                    if item["band"] in (0, band) and item["value"] and not item["domain"] and not item["role"]}
+
+
+def _has_pam_crs(file):
+    """Whether GDAL takes the coordinate system from PAM, and then looks at no GeoKeys."""
+    crs = file._file.crs(file.image)
+    return bool(crs and crs["external"]) and any(name.endswith(".aux.xml") for name in file.files)
 
 
 def _tiff_tags(file):

@@ -120,23 +120,24 @@ static void sample_close(void *user) {
     closed++;
 }
 
-enum way { FROM_MEMORY, FROM_SOURCE, FROM_SOURCE_OF_MANY, FROM_PATH, FROM_PATH_WITH_LEVELS_BESIDE };
+enum way { FROM_MEMORY, FROM_SOURCE, FROM_SOURCE_OF_MANY, FROM_PATH, FROM_PATH_WITH_SIDECARS };
 
 static char path[64];
 
-static void write_path(const struct sample *sample, const struct sample *beside) {
+/* A file at the path and an ending, or none where there are no bytes. */
+static void write_beside(const char *ending, const void *bytes, size_t count) {
     char name[80];
-    const struct sample *parts[] = {sample, beside};
-    for (int i = 0; i < 2; i++) {
-        snprintf(name, sizeof name, "%s%s", path, i ? ".ovr" : "");
-        FILE *out = parts[i] ? fopen(name, "wb") : NULL;
-        CHECK(!parts[i] || (out && fwrite(parts[i]->file.bytes, 1, parts[i]->file.size, out) ==
-                                       parts[i]->file.size));
-        if (out)
-            fclose(out);
-        else
-            unlink(name);
-    }
+    snprintf(name, sizeof name, "%s%s", path, ending);
+    FILE *out = bytes ? fopen(name, "wb") : NULL;
+    CHECK(!bytes || (out && fwrite(bytes, 1, count, out) == count));
+    if (out)
+        fclose(out);
+    else
+        unlink(name);
+}
+
+static void write_path(const struct sample *sample) {
+    write_beside("", sample->file.bytes, sample->file.size);
 }
 
 static cogpu_status open_sample(struct sample *sample, enum way way, cogpu_file **file,
@@ -181,9 +182,12 @@ static bool is_complete(const struct sample *sample, const cogpu_file *file, enu
     cogpu_image image;
     cogpu_level level;
     CHECK(cogpu_info(file, 0, &image, NULL) == COGPU_OK);
-    bool beside = way == FROM_PATH_WITH_LEVELS_BESIDE;
-    uint32_t levels = beside ? 3 : 2;
-    bool complete = image.levels == levels && image.width == SIDE;
+    bool beside = way == FROM_PATH_WITH_SIDECARS;
+    bool complete = image.levels == 2 && image.width == SIDE;
+    if (beside)
+        complete = complete && image.validity == COGPU_BY_MASK && image.items == 1 &&
+                   image.has_transform && image.transform[1] == 2;
+    uint32_t levels = 2;
     for (uint32_t i = 0; complete && !beside && i < levels; i++)
         complete = cogpu_level_info(file, 0, i, &level, NULL) == COGPU_OK &&
                    !level.has_mask == !sample->has_masks;
@@ -311,7 +315,7 @@ static void try_all(struct sample *sample, enum way way) {
         went_well(cogpu_tag_read(file, 0, 259, 0, 1, &tag, &error), atomic_load(&fired), &error);
         try_read(file, &sample->full, (cogpu_request){.threads = 1});
         try_read(file, &sample->full, (cogpu_request){.threads = 2, .fill_bad_blocks = 1});
-        if (way != FROM_PATH_WITH_LEVELS_BESIDE)
+        if (way != FROM_PATH_WITH_SIDECARS)
             try_read(file, &sample->half, (cogpu_request){.level = 1});
         try_mask(file, sample);
         try_floats(file, sample);
@@ -355,7 +359,7 @@ static void try_samples(enum way way, enum fault kind) {
 static void test_without_faults(void) {
     for (int i = 0; i < SAMPLES; i++)
         for (int way = FROM_MEMORY; way <= FROM_PATH; way++) {
-            write_path(&samples[i], NULL);
+            write_path(&samples[i]);
             arm(NO_FAULT, 0);
             atomic_store(&live, 0);
             try_all(&samples[i], (enum way)way);
@@ -373,7 +377,7 @@ static void test_allocations_with_a_source(void) {
 }
 
 static void test_allocations_with_a_path(void) {
-    write_path(&samples[0], NULL);
+    write_path(&samples[0]);
     try_faults(&samples[0], FROM_PATH, ALLOCATION, false);
 }
 
@@ -388,24 +392,46 @@ static void test_reads_of_a_source_that_are_short(void) {
 
 static void test_preads(void) {
     for (int i = 0; i < SAMPLES; i++) {
-        write_path(&samples[i], NULL);
+        write_path(&samples[i]);
         try_faults(&samples[i], FROM_PATH, READ_FAILS, false);
         try_faults(&samples[i], FROM_PATH, READ_IS_SHORT, false);
     }
 }
 
-/* A third level beside the file, of which nobody shall say that it is a reason to fail. */
-static void test_levels_beside_the_file(void) {
-    struct sample beside = {.full = {.width = 40, .height = 40, .compression = 5}};
-    build_open(&beside.file, false, false);
-    build_data(&beside.file, NULL, FAR);
-    build_kind(&beside.file, &beside.full);
-    build_directory(&beside.file, true);
-    write_path(&samples[3], &beside);
+static void build_beside(struct sample *sample, const char *metadata) {
+    build_open(&sample->file, false, false);
+    build_data(&sample->file, NULL, FAR);
+    build_kind(&sample->file, &sample->full);
+    if (metadata)
+        build_text(&sample->file, 42112, metadata);
+    build_directory(&sample->file, true);
+}
+
+/* A level, a mask and texts beside the file, none of which is a reason to fail. */
+static void test_sidecars(void) {
+    static const char pam[] =
+        "<PAMDataset><Metadata><MDI key=\"a\">b</MDI></Metadata></PAMDataset>";
+    struct sample main = {.full = {.width = SIDE, .height = SIDE, .compression = 5},
+                          .has_masks = true};
+    struct sample level = {.full = {.width = 40, .height = 40, .compression = 5}};
+    struct sample mask = {.full = {.width = SIDE, .height = SIDE, .compression = 8, .seed = 1}};
+    build_beside(&main, NULL);
+    build_beside(&level, NULL);
+    build_beside(&mask,
+                 "<GDALMetadata><Item name=\"INTERNAL_MASK_FLAGS_1\">2</Item></GDALMetadata>");
+    write_path(&main);
+    write_beside(".ovr", level.file.bytes, level.file.size);
+    write_beside(".msk", mask.file.bytes, mask.file.size);
+    write_beside(".aux.xml", pam, sizeof pam - 1);
+    write_beside(".wld", "2\n0\n0\n-2\n0\n0\n", 14);
     for (int kind = ALLOCATION; kind <= READ_IS_SHORT; kind++)
-        try_faults(&samples[3], FROM_PATH_WITH_LEVELS_BESIDE, (enum fault)kind, false);
-    build_close(&beside.file);
-    write_path(&samples[3], NULL);
+        try_faults(&main, FROM_PATH_WITH_SIDECARS, (enum fault)kind, false);
+    static const char *const endings[] = {".ovr", ".msk", ".aux.xml", ".wld"};
+    for (int i = 0; i < 4; i++)
+        write_beside(endings[i], NULL, 0);
+    build_close(&main.file);
+    build_close(&level.file);
+    build_close(&mask.file);
 }
 
 /* The offset of the next directory is the first thing that is not in the head of the source: not
@@ -481,7 +507,7 @@ int main(void) {
     RUN(test_reads_of_a_source_that_fail);
     RUN(test_reads_of_a_source_that_are_short);
     RUN(test_preads);
-    RUN(test_levels_beside_the_file);
+    RUN(test_sidecars);
     RUN(test_the_link_at_the_edge_of_the_head);
     RUN(test_a_strip_in_parts);
     for (int i = 0; i < SAMPLES; i++)
