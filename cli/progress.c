@@ -14,12 +14,12 @@ static double now(void) {
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-void cogpu_progress_open(cogpu_progress *progress, uint64_t total) {
-    *progress = (cogpu_progress){.total = total, .terminal = isatty(STDERR_FILENO)};
+void cogpu_progress_open(cogpu_progress_bar *progress, uint64_t total) {
+    *progress = (cogpu_progress_bar){.total = total, .terminal = isatty(STDERR_FILENO)};
     progress->begin = now();
 }
 
-static void show(const cogpu_progress *progress, double seconds) {
+static void show(const cogpu_progress_bar *progress, double seconds) {
     enum { BAR = 30 };
     char bar[BAR + 1] = {0};
     double part = (double)progress->done / (double)progress->total;
@@ -31,7 +31,7 @@ static void show(const cogpu_progress *progress, double seconds) {
     fflush(stderr);
 }
 
-void cogpu_progress_add(cogpu_progress *progress, uint64_t bytes) {
+void cogpu_progress_add(cogpu_progress_bar *progress, uint64_t bytes) {
     progress->done += bytes;
     if (!progress->terminal)
         return;
@@ -42,7 +42,7 @@ void cogpu_progress_add(cogpu_progress *progress, uint64_t bytes) {
     }
 }
 
-void cogpu_progress_close(cogpu_progress *progress) {
+void cogpu_progress_close(cogpu_progress_bar *progress) {
     if (progress->shown > 0)
         fputs("\r\x1b[K", stderr);
 }

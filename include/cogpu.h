@@ -68,7 +68,8 @@ typedef enum cogpu_status {
     COGPU_UNSUPPORTED, /* sound, but this build or this library cannot read it */
     COGPU_LIMIT,       /* beyond a limit that the caller may raise: see cogpu_limits */
     COGPU_DEVICE,      /* a GPU failed, or there is none of that number */
-    COGPU_ABSENT       /* what was asked for is not there: no such file, image, level, tag */
+    COGPU_ABSENT,      /* what was asked for is not there: no such file, image, level, tag */
+    COGPU_CANCELLED    /* the caller's progress function cancelled the call */
 } cogpu_status;
 
 /* What went wrong and where; -1 where a place does not apply. Owned by the caller. */
@@ -82,6 +83,10 @@ typedef struct cogpu_error {
 
 /* "ok", "argument", "memory", ... */
 COGPU_API const char *cogpu_status_name(cogpu_status status);
+
+/* Progress of a long call: `done` of `total` blocks. A non-zero result cancels the call, which then
+ * returns COGPU_CANCELLED. Calls come from one thread at a time, not always the same thread. */
+typedef int (*cogpu_progress)(void *user, uint64_t done, uint64_t total);
 
 /* ---------------------------------------------------------------------------------------------
  * Sample types
@@ -569,6 +574,13 @@ typedef struct cogpu_request {
     uint32_t threads;        /* 0 = the context's, or one for each processor */
     cogpu_context *context;  /* may be NULL */
     cogpu_pending **pending; /* not NULL: do not wait for the device; see cogpu_wait */
+    /* Called after each block or few blocks, and every tenth of a second while a server or a large
+     * block keeps the read waiting; NULL: not called. `done` never decreases; the last call of a
+     * read that succeeds has done == total. It must not call functions with the same file or
+     * context. A pending read may call it until cogpu_wait returns, also from other calls with the
+     * same context. */
+    cogpu_progress progress;
+    void *progress_user;
 } cogpu_request;
 
 /* Milliseconds of a read on a device, summed over its batches, whose stages overlap: the host reads
@@ -814,6 +826,12 @@ typedef struct cogpu_profile {
      * a device cannot do, or not with the context's `device_bytes`, the host does. */
     cogpu_device_kind device;
     uint32_t device_index;
+
+    /* Blocks that are encoded, of those of all levels and masks; NULL: not called. A push, put or
+     * close that it cancels returns COGPU_CANCELLED and leaves no file. It must not call functions
+     * with the same writer or context. */
+    cogpu_progress progress;
+    void *progress_user;
 } cogpu_profile;
 
 typedef struct cogpu_written {

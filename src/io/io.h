@@ -11,9 +11,10 @@
 
 struct cogpu_io {
     uint64_t bytes;
-    /* Delivers all `bytes` bytes, which are known to lie inside the source. */
+    /* Delivers all `bytes` bytes, which are known to lie inside the source. A source on the network
+     * polls `meter`, which may be NULL, while it waits; CANCELLED if that is. */
     cogpu_status (*read)(const cogpu_io *io, uint64_t offset, size_t bytes, void *to,
-                         cogpu_error *error);
+                         cogpu_meter *meter, cogpu_error *error);
     /* See cogpu_io_expect; NULL where there is nothing to gain. */
     uint64_t (*expect)(const cogpu_io *io, const cogpu_span_of_source *spans, uint32_t count);
     void (*forget)(const cogpu_io *io, uint64_t ticket);

@@ -39,7 +39,8 @@ struct cogpu_out {
 
     cogpu_sink user;
 
-    uint64_t end; /* of memory and of what functions took */
+    cogpu_meter *meter; /* of the writer; NULL without */
+    uint64_t end;       /* of memory and of what functions took */
 };
 
 /* Each fills an out that is zero but for its descriptors, -1. Where one of the first two fails, the

@@ -30,6 +30,10 @@ cogpu_status cogpu_out_open(const cogpu_sink *sink, cogpu_http *http, cogpu_out 
     return status;
 }
 
+void cogpu_out_set_meter(cogpu_out *out, cogpu_meter *meter) {
+    out->meter = meter;
+}
+
 void cogpu_out_expect(cogpu_out *out, uint64_t most) {
     if (out->expect)
         out->expect(out, most);
@@ -37,6 +41,8 @@ void cogpu_out_expect(cogpu_out *out, uint64_t most) {
 
 cogpu_status cogpu_out_write(cogpu_out *out, uint64_t offset, const void *from, size_t bytes,
                              cogpu_error *error) {
+    if (!cogpu_meter_poll(out->meter))
+        return cogpu_fail_cancelled(error);
     return bytes ? out->write(out, offset, from, bytes, error) : COGPU_OK;
 }
 

@@ -9,6 +9,7 @@
 #define COGPU_IO_SINK_H
 
 #include "base/memory.h"
+#include "base/progress.h"
 
 #include <stdbool.h>
 
@@ -21,6 +22,9 @@ typedef struct cogpu_spill cogpu_spill;
  * which may be NULL: it has its own then, with defaults. */
 cogpu_status cogpu_out_open(const cogpu_sink *sink, cogpu_http *http, cogpu_out **out,
                             cogpu_error *error);
+
+/* Writes poll the meter and return CANCELLED once it is cancelled. Before cogpu_out_expect. */
+void cogpu_out_set_meter(cogpu_out *out, cogpu_meter *meter);
 
 /* So many bytes will come at most: a sink that hands over memory takes it at once where there is so
  * much, and does not have to grow, which may mean copies. What is not written takes no room. That

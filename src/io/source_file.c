@@ -18,7 +18,8 @@ cogpu_status cogpu_fail_errno(cogpu_error *error, const char *doing, const char 
 }
 
 static cogpu_status file_read(const cogpu_io *io, uint64_t offset, size_t bytes, void *to,
-                              cogpu_error *error) {
+                              cogpu_meter *meter, cogpu_error *error) {
+    (void)meter;
     uint8_t *at = to;
     while (bytes > 0) {
         ssize_t got = pread(io->file, at, bytes, (off_t)offset);
