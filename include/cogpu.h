@@ -222,9 +222,10 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_open_source(const cogpu_source *so
                                                           const cogpu_open_options *options,
                                                           cogpu_file **file, cogpu_error *error);
 
-/* What tells a file behind a URL from what stood there before it: ETag, Last-Modified and size, in
- * one text that is another where they are. Reads are of this state, or fail. NULL for other files.
- */
+/* Version identifier of a file: of a URL ETag, Last-Modified and size, of a path size, modification
+ * time and inode. The text differs once the file changed. Reads compare it, a path's at their begin
+ * and end, and fail with COGPU_IO where the file changed since it was opened. A file that took the
+ * path's name meanwhile does not matter to one that is open. NULL for memory and user's sources. */
 COGPU_API const char *cogpu_state(const cogpu_file *file);
 
 /* Frees the file and all it handed out. NULL is allowed. */

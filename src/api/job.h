@@ -42,6 +42,7 @@ struct cogpu_job {
     cogpu_read_item **items;
     struct cogpu_reading *readings;
     size_t count, current;    /* current: the reading that the next batch begins with */
+    const cogpu_io *checked;  /* the last source that was found unchanged */
     cogpu_context *context;   /* may be NULL */
     cogpu_gpu_reader *reader; /* of the rasters' device; NULL for memory of the host */
     cogpu_pool *pool;         /* the context's, or opened for this job */

@@ -42,7 +42,7 @@ static cogpu_status read_meaning(cogpu_file *file, const cogpu_limits *limits, c
     cogpu_io_settle(file->io);
     if (file->overview_io)
         cogpu_io_settle(file->overview_io);
-    return COGPU_OK;
+    return cogpu_io_check(file->io, error);
 }
 
 /* Takes the source over. `path` is where to look for side-cars, or NULL. */

@@ -227,6 +227,17 @@ static cogpu_status prepare_for_device(struct cogpu_reading *reading, cogpu_gpu_
     return COGPU_OK;
 }
 
+/* Whether the file is still what was opened. Several readings of one file are one look at it. */
+static cogpu_status check_source(struct cogpu_job *job, const struct cogpu_reading *reading,
+                                 cogpu_error *error) {
+    const cogpu_io *io = reading->plan.storage->tiff->io;
+    if (io == job->checked)
+        return COGPU_OK;
+    TRY(cogpu_io_check(io, error));
+    job->checked = io;
+    return COGPU_OK;
+}
+
 static cogpu_status prepare(struct cogpu_job *job, struct cogpu_reading *reading) {
     cogpu_read_item *item = reading->item;
     cogpu_request request = item->request;
@@ -247,6 +258,7 @@ static cogpu_status prepare(struct cogpu_job *job, struct cogpu_reading *reading
         plan_conversion(picture, level, &request, reading);
     if (request.part == COGPU_MASK)
         TRY(cogpu_mask_plan(picture, level, &job->arena, reading, error));
+    TRY(check_source(job, reading, error));
     TRY(open_meter(reading, &request, error));
     return job->reader ? prepare_for_device(reading, job->reader, level, &request)
                        : prepare_for_host(reading, level, &request);
@@ -351,13 +363,24 @@ static bool is_going_on(const struct cogpu_reading *reading) {
     return reading->error.status == COGPU_OK && !cogpu_meter_is_cancelled(&reading->meter);
 }
 
+/* A file that changed during the read may have given a mixture of pixels, or what no decoder takes.
+ */
+static bool may_be_of_another(const struct cogpu_reading *reading) {
+    cogpu_status status = reading->error.status;
+    return reading->plan.storage &&
+           (status == COGPU_OK || status == COGPU_CORRUPT || status == COGPU_IO);
+}
+
 static cogpu_status report(struct cogpu_job *job, cogpu_error *error) {
     cogpu_status first = COGPU_OK;
+    job->checked = NULL;
     for (size_t i = 0; i < job->count; i++) {
         struct cogpu_reading *reading = &job->readings[i];
         cogpu_read_item *item = reading->item;
         if (is_going_on(reading) && reading->voids)
             (void)cogpu_mask_void(reading, job->reader, &reading->error);
+        if (may_be_of_another(reading))
+            (void)check_source(job, reading, &reading->error);
         if (is_going_on(reading))
             (void)cogpu_meter_complete(&reading->meter);
         if (cogpu_meter_is_cancelled(&reading->meter))

@@ -60,6 +60,10 @@ const char *cogpu_io_state(const cogpu_io *io) {
     return io->state;
 }
 
+cogpu_status cogpu_io_check(const cogpu_io *io, cogpu_error *error) {
+    return io->check ? io->check(io, error) : COGPU_OK;
+}
+
 cogpu_status cogpu_io_short(cogpu_error *error, uint64_t offset, size_t bytes, uint64_t size) {
     cogpu_status status =
         cogpu_fail(error, COGPU_CORRUPT,

@@ -64,8 +64,12 @@ void cogpu_io_settle(cogpu_io *io);
  */
 const uint8_t *cogpu_io_mapped(const cogpu_io *io, uint64_t offset);
 
-/* Of a source on the network, what tells it from what stood there before; NULL for others. */
+/* Version identifier of a file or a source on the network: another text once its content changed.
+ * NULL for other sources. */
 const char *cogpu_io_state(const cogpu_io *io);
+/* IO where a file has another size or modification time than when it was opened. Sources on the
+ * network compare versions with each request, and always pass here. */
+cogpu_status cogpu_io_check(const cogpu_io *io, cogpu_error *error);
 
 /* The descriptor of a file; -1 for other sources. */
 int cogpu_io_descriptor(const cogpu_io *io);
