@@ -673,7 +673,9 @@ COGPU_API void cogpu_memory_release(cogpu_memory *memory);
  * fails or the process ends before: the writer fills a file beside it (PATH.HEX.cogpu-part), which
  * takes its place at the end. What a process that was killed has left of such files, the next
  * writer of the same path removes. What stood beside an old file and would be read with the new one
- * (PATH.ovr, .aux.xml, .msk, .msk.ovr) goes with it, as GDAL does. What cannot be put in order
+ * (PATH.ovr, .aux.xml, .msk, .msk.ovr) goes with it, as GDAL does. A full disk, and more than the
+ * process may write (RLIMIT_FSIZE), is COGPU_IO; the latter is asked for before each write, so that
+ * no SIGXFSZ is raised. What cannot be put in order
  * before the end goes to files without a name beside it, or in TMPDIR where there is no path.
  *
  * An object of S3, "s3://bucket/key", goes up in parts while rows come: level 0 first, header and

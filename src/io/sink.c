@@ -73,6 +73,10 @@ bool cogpu_out_is_append_only(const cogpu_out *out) {
     return out->user.append_only;
 }
 
+bool cogpu_out_may_have(uint64_t bytes) {
+    return cogpu_part_may_have(bytes);
+}
+
 int cogpu_out_descriptor(const cogpu_out *out) {
     return out->file;
 }

@@ -53,6 +53,8 @@ void cogpu_out_set_end(cogpu_out *out, uint64_t end);
 bool cogpu_out_takes_gap(const cogpu_out *out, uint64_t bytes);
 void cogpu_out_move_down(cogpu_out *out, uint64_t from, uint64_t to);
 
+/* Whether a path's part file may have so many bytes: see cogpu_part_may_have. */
+bool cogpu_out_may_have(uint64_t bytes);
 /* The descriptor of a path's part file, for whoever has another way to write there; -1 for other
  * sinks. */
 int cogpu_out_descriptor(const cogpu_out *out);

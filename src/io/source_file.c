@@ -15,6 +15,10 @@ cogpu_status cogpu_fail_errno(cogpu_error *error, const char *doing, const char 
     if (strerror_r(number, text, sizeof text) != 0)
         text[0] = '\0';
     cogpu_status status = number == ENOENT ? COGPU_ABSENT : COGPU_IO;
+    if (number == EFBIG)
+        snprintf(text, sizeof text,
+                 "File too large: more than this process may write (ulimit -f), or than the file "
+                 "system holds");
     return cogpu_fail(error, status, "%s: %s%s%s", doing, text, path ? ": " : "", path ? path : "");
 }
 
