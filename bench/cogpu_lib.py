@@ -41,7 +41,8 @@ ContextOptions = struct("ContextOptions", ("threads", u32), ("cache_bytes", u64)
 Request = struct("Request", ("image", u32), ("level", u32), ("x", u32), ("y", u32), ("width", u32),
                  ("height", u32), ("bands", pointer), ("band_count", u32), ("part", c.c_int),
                  ("fill_bad_blocks", c.c_int), ("nan_where_invalid", c.c_int), ("scaled", c.c_int),
-                 ("threads", u32), ("context", pointer), ("pending", pointer))
+                 ("threads", u32), ("context", pointer), ("pending", pointer), ("progress", pointer),
+                 ("progress_user", pointer))
 Sink = struct("Sink", ("path", text), ("keep_sidecars", c.c_int), ("no_replace", c.c_int), ("inputs", pointer),
               ("input_count", u32), ("memory", pointer), ("buffer", pointer),
               ("buffer_bytes", c.c_size_t), ("user", pointer), ("write", pointer), ("commit", pointer),
@@ -59,7 +60,7 @@ Profile = struct("Profile", ("width", u32), ("height", u32), ("bands", u32), ("t
                  ("geokey_count", u32), ("epoch", number), ("items", pointer), ("item_count", u32), ("description", text),
                  ("tags", pointer), ("tag_count", u32), ("overviews", c.c_int), ("factors", pointer),
                  ("factor_count", u32), ("resampling", c.c_int), ("threads", u32), ("context", pointer),
-                 ("device", c.c_int), ("device_index", u32))
+                 ("device", c.c_int), ("device_index", u32), ("progress", pointer), ("progress_user", pointer))
 Memory = struct("Memory", ("data", pointer), ("bytes", c.c_size_t))
 Written = struct("Written", ("bytes", u64), ("direct_bytes", u64), ("blocks", u64), ("sparse_blocks", u64), ("levels", u32),
                  ("bigtiff", c.c_int))

@@ -19,9 +19,9 @@ static double now(void) {
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-void cogpu_progress_open(cogpu_progress *progress, uint64_t total) {
-    *progress = (cogpu_progress){.total = total,
-                                 .terminal = isatty(STDERR_FILENO) && !cogpu_report_get()->quiet};
+void cogpu_progress_open(cogpu_progress_bar *progress, uint64_t total) {
+    *progress = (cogpu_progress_bar){
+        .total = total, .terminal = isatty(STDERR_FILENO) && !cogpu_report_get()->quiet};
     progress->begin = now();
 }
 
@@ -40,7 +40,7 @@ static int columns(void) {
 
 /* A line that reached the last column would wrap, and could not be written over: what does not
  * fit is left out, the bar first, then the time, then the speed. */
-static void show(const cogpu_progress *progress, double seconds) {
+static void show(const cogpu_progress_bar *progress, double seconds) {
     enum { BAR = 30, LEAST_BAR = 4 };
     char bar[BAR + 1] = {0}, percent[16], speed[48], rest[48];
     double part = (double)progress->done / (double)progress->total;
@@ -67,7 +67,7 @@ static void show(const cogpu_progress *progress, double seconds) {
     fflush(stderr);
 }
 
-void cogpu_progress_add(cogpu_progress *progress, uint64_t bytes) {
+void cogpu_progress_add(cogpu_progress_bar *progress, uint64_t bytes) {
     progress->done += bytes;
     if (!progress->terminal)
         return;
@@ -78,7 +78,7 @@ void cogpu_progress_add(cogpu_progress *progress, uint64_t bytes) {
     }
 }
 
-void cogpu_progress_close(cogpu_progress *progress) {
+void cogpu_progress_close(cogpu_progress_bar *progress) {
     if (progress->shown > 0)
         fputs("\r\x1b[K", stderr);
 }

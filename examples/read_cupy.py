@@ -22,7 +22,8 @@ Error = struct("Error", status=c_int, directory=c_int32, block=c_int64, offset=c
 Level = struct("Level", directory=c_uint32, external=c_int, width=c_uint32, height=c_uint32, others=c_double * 13)
 Request = struct("Request", image=c_uint32, level=c_uint32, x=c_uint32, y=c_uint32, width=c_uint32, height=c_uint32,
                  bands=c_void_p, band_count=c_uint32, part=c_int, fill_bad_blocks=c_int, nan_where_invalid=c_int,
-                 scaled=c_int, threads=c_uint32, context=c_void_p, pending=c_void_p)
+                 scaled=c_int, threads=c_uint32, context=c_void_p, pending=c_void_p, progress=c_void_p,
+                 progress_user=c_void_p)
 Raster = struct("Raster", data=c_void_p, type=c_int, bands=c_uint32, height=c_uint32, width=c_uint32,
                 stride_band=c_int64, stride_y=c_int64, stride_x=c_int64, device=c_int, device_index=c_uint32,
                 stream=c_void_p)

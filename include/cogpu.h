@@ -68,7 +68,8 @@ typedef enum cogpu_status {
     COGPU_UNSUPPORTED, /* sound, but this build or this library cannot read it */
     COGPU_LIMIT,       /* beyond a limit that the caller may raise: see cogpu_limits */
     COGPU_DEVICE,      /* a GPU failed, or there is none of that number */
-    COGPU_ABSENT       /* what was asked for is not there: no such file, image, level, tag */
+    COGPU_ABSENT,      /* what was asked for is not there: no such file, image, level, tag */
+    COGPU_CANCELLED    /* the caller's progress function cancelled the call */
 } cogpu_status;
 
 /* What went wrong and where; -1 where a place does not apply. Owned by the caller. */
@@ -82,6 +83,10 @@ typedef struct cogpu_error {
 
 /* "ok", "argument", "memory", ... */
 COGPU_API const char *cogpu_status_name(cogpu_status status);
+
+/* Progress of a long call: `done` of `total` blocks. A non-zero result cancels the call, which then
+ * returns COGPU_CANCELLED. Calls come from one thread at a time, not always the same thread. */
+typedef int (*cogpu_progress)(void *user, uint64_t done, uint64_t total);
 
 /* ---------------------------------------------------------------------------------------------
  * Sample types
@@ -225,9 +230,10 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_open_source(const cogpu_source *so
                                                           const cogpu_open_options *options,
                                                           cogpu_file **file, cogpu_error *error);
 
-/* What tells a file behind a URL from what stood there before it: ETag, Last-Modified and size, in
- * one text that is another where they are. Reads are of this state, or fail. NULL for other files.
- */
+/* Version identifier of a file: of a URL ETag, Last-Modified and size, of a path size, modification
+ * time and inode. The text differs once the file changed. Reads compare it, a path's at their begin
+ * and end, and fail with COGPU_IO where the file changed since it was opened. A file that took the
+ * path's name meanwhile does not matter to one that is open. NULL for memory and user's sources. */
 COGPU_API const char *cogpu_state(const cogpu_file *file);
 
 /* The paths or URLs of the sidecars in use, from 0 on; NULL past the last. */
@@ -586,6 +592,13 @@ typedef struct cogpu_request {
     uint32_t threads;        /* 0 = the context's, or one for each processor */
     cogpu_context *context;  /* may be NULL */
     cogpu_pending **pending; /* not NULL: do not wait for the device; see cogpu_wait */
+    /* Called after each block or few blocks, and every tenth of a second while a server or a large
+     * block keeps the read waiting; NULL: not called. `done` never decreases; the last call of a
+     * read that succeeds has done == total. It must not call functions with the same file or
+     * context. A pending read may call it until cogpu_wait returns, also from other calls with the
+     * same context. */
+    cogpu_progress progress;
+    void *progress_user;
 } cogpu_request;
 
 /* Milliseconds of a read on a device, summed over its batches, whose stages overlap: the host reads
@@ -679,6 +692,8 @@ COGPU_API void cogpu_memory_release(cogpu_memory *memory);
  * writer of the same path removes. What stood beside an old file and would be read with the new one
  * (PATH.ovr, .aux.xml, .msk, .msk.ovr) goes with it, as GDAL does. Owner, group and permissions of
  * an old file are kept where the process may set them; one that it may not write is not replaced.
+ * A full disk, or a file beyond RLIMIT_FSIZE, is COGPU_IO; the limit is compared before each write,
+ * so that no SIGXFSZ is raised.
  * What cannot be put in order before the end goes to files without a name beside it, or in TMPDIR
  * where there is no path.
  *
@@ -838,6 +853,12 @@ typedef struct cogpu_profile {
      * a device cannot do, or not with the context's `device_bytes`, the host does. */
     cogpu_device_kind device;
     uint32_t device_index;
+
+    /* Blocks that are encoded, of those of all levels and masks; NULL: not called. A push, put or
+     * close that it cancels returns COGPU_CANCELLED and leaves no file. It must not call functions
+     * with the same writer or context. */
+    cogpu_progress progress;
+    void *progress_user;
 } cogpu_profile;
 
 typedef struct cogpu_written {

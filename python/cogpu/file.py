@@ -179,7 +179,9 @@ class File:
 
     @functools.cached_property
     def state(self) -> str | None:
-        """Of a URL, what tells the file from what stood there before: ETag, Last-Modified and size. Else None."""
+        """Version identifier of the file, which differs once the file changed: of a URL ETag, Last-Modified and size, of
+        a path size, modification time and inode. None for other sources. Reads of a file that changed since it was
+        opened raise IOError."""
         return self._file.state()
 
     @property

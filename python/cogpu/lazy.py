@@ -206,8 +206,8 @@ def _result_dtype(stored, dtype, floats):
 class Pixels:
     """Bands of a level of a file, as they are to be read. Made by `pixels_of`.
 
-    `source` is a path or URL, or a File where there is neither, and can be pickled where that can. `state` is that of a
-    URL's file: pixels of another are an error, so that no array is a mixture. `gpu` is False, True or "emu".
+    `source` is a path or URL, or a File where there is neither, and can be pickled where that can. `state` is the File's:
+    pixels of another version of it are an error, so that no array is a mixture. `gpu` is False, True or "emu".
     """
 
     source: object = dataclasses.field(repr=False)  # a URL may hold secrets

@@ -116,7 +116,8 @@ static void group_runs(struct cogpu_job *job) {
 }
 
 static bool is_through(const struct cogpu_reading *reading) {
-    return reading->planned == reading->plan.count || reading->error.status != COGPU_OK;
+    return reading->planned == reading->plan.count || reading->error.status != COGPU_OK ||
+           cogpu_meter_is_cancelled(&reading->meter);
 }
 
 bool cogpu_job_has_more(const struct cogpu_job *job) {
@@ -147,6 +148,15 @@ bool cogpu_job_gather(struct cogpu_job *job) {
     cogpu_job_order(job);
     group_runs(job);
     return true;
+}
+
+void cogpu_tasks_count(const struct cogpu_task *tasks, uint32_t count) {
+    for (uint32_t first = 0, end; first < count; first = end) {
+        struct cogpu_reading *reading = tasks[first].reading;
+        for (end = first + 1; end < count && tasks[end].reading == reading;)
+            end++;
+        (void)cogpu_meter_add(&reading->meter, end - first);
+    }
 }
 
 void cogpu_task_fail(struct cogpu_job *job, struct cogpu_task *task, cogpu_error *error) {

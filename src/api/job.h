@@ -23,6 +23,7 @@ struct cogpu_reading {
     uint64_t planned;            /* blocks of the plan that are in a batch or done */
     uint64_t failed_number;      /* of the first bad block, UINT64_MAX while there is none */
     cogpu_error error;
+    cogpu_meter meter; /* the plan's; zero where the request has no progress function */
 };
 
 struct cogpu_task {
@@ -43,6 +44,7 @@ struct cogpu_job {
     cogpu_read_item **items;
     struct cogpu_reading *readings;
     size_t count, current;    /* current: the reading that the next batch begins with */
+    const cogpu_io *checked;  /* the last source that was found unchanged */
     cogpu_context *context;   /* may be NULL */
     cogpu_gpu_reader *reader; /* of the rasters' device; NULL for memory of the host */
     cogpu_pool *pool;         /* the context's, or opened for this job */
@@ -73,6 +75,8 @@ bool cogpu_task_is_same(const struct cogpu_task *task, const struct cogpu_task *
 bool cogpu_job_has_more(const struct cogpu_job *job);
 /* Whether a block that failed so is to be filled. */
 bool cogpu_is_fillable(const struct cogpu_reading *reading, cogpu_status status);
+/* So many tasks are through: their readings' progress. */
+void cogpu_tasks_count(const struct cogpu_task *tasks, uint32_t count);
 /* A block could not be read: it is filled, or the first such fails the item. Places the error. */
 void cogpu_task_fail(struct cogpu_job *job, struct cogpu_task *task, cogpu_error *error);
 
@@ -81,6 +85,9 @@ void cogpu_task_fail(struct cogpu_job *job, struct cogpu_task *task, cogpu_error
 void cogpu_job_order(struct cogpu_job *job);
 void cogpu_job_expect(struct cogpu_job *job);
 void cogpu_job_forget(struct cogpu_job *job);
+
+/* A read inside a reading, which stands for `share` of the reading's blocks, reports to it. */
+void cogpu_request_share(cogpu_request *request, cogpu_share *share);
 
 /* mask.c: the plan of a window becomes that of its mask; without a conversion where all pixels are
  * valid. */
@@ -93,6 +100,9 @@ bool cogpu_mask_is_shared(const cogpu_picture *picture, const cogpu_picture_leve
 /* Pixels of the raster that reading->voids calls invalid become NaN. */
 cogpu_status cogpu_mask_void(struct cogpu_reading *reading, cogpu_gpu_reader *reader,
                              cogpu_error *error);
+
+/* Blocks of the mask that cogpu_mask_void reads; 0 where it has nothing to do. */
+uint64_t cogpu_mask_void_blocks(const struct cogpu_reading *reading);
 
 /* read.c: what part of a read came to, added to the rest of it. */
 void cogpu_result_add(const cogpu_result *part, cogpu_result *result);

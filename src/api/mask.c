@@ -113,10 +113,21 @@ static void void_on_host(const struct veil *veil, uint32_t y, uint32_t rows,
     }
 }
 
+uint64_t cogpu_mask_void_blocks(const struct cogpu_reading *reading) {
+    const cogpu_read_plan *plan = &reading->plan;
+    cogpu_read_plan mask = {0};
+    if (reading->voids)
+        cogpu_plan_read(reading->voids, plan->x, plan->y, plan->width, plan->height, NULL, 0,
+                        &mask);
+    return mask.count;
+}
+
 static cogpu_status void_swaths(struct cogpu_reading *reading, cogpu_gpu_reader *reader,
                                 const struct veil *veil, cogpu_error *error) {
     const cogpu_raster *raster = &reading->raster;
     const uint32_t any_band = cogpu_plan_band(&reading->plan, 0) + 1;
+    cogpu_meter *meter = &reading->meter;
+    uint64_t first = meter->total - cogpu_mask_void_blocks(reading);
     for (uint32_t y = 0, rows; y < raster->height; y += rows) {
         cogpu_request request = reading->item->request;
         cogpu_result result = {0};
@@ -125,6 +136,9 @@ static cogpu_status void_swaths(struct cogpu_reading *reading, cogpu_gpu_reader 
         request.nan_where_invalid = request.scaled = 0;
         request.y = reading->plan.y + y;
         request.height = rows;
+        cogpu_share share =
+            cogpu_share_of_rows(meter, first, meter->total, y, rows, raster->height);
+        cogpu_request_share(&request, &share);
         if (veil->is_shared) {
             request.bands = &any_band;
             request.band_count = 1;

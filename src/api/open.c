@@ -26,7 +26,8 @@ static cogpu_status read_meaning(cogpu_file *file, const cogpu_limits *limits, c
     cogpu_context_keep_registry(context, registry);
     TRY(status);
     cogpu_io_settle(file->io);
-    return cogpu_sidecars_settle(file, error);
+    TRY(cogpu_sidecars_settle(file, error));
+    return cogpu_io_check(file->io, error);
 }
 
 /* Takes the source over. `path` is where to look for sidecars, or NULL. */

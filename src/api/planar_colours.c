@@ -3,7 +3,7 @@
  * once, which no block has. So they are read side by side some rows at a time, converted, and the
  * wanted bands copied on.
  */
-#include "api/room.h"
+#include "api/job.h"
 
 #include "codec/cmyk.h"
 
@@ -65,6 +65,7 @@ static cogpu_status convert_colours(const cogpu_storage *storage, uint8_t *pixel
 static cogpu_status read_swaths(const cogpu_file *file, const cogpu_request *request,
                                 const struct swath *swath, const cogpu_read_plan *plan,
                                 const cogpu_raster *raster, cogpu_error *error) {
+    cogpu_meter *meter = plan->meter;
     for (uint32_t y = 0, rows; y < raster->height; y += rows) {
         cogpu_request part = *request;
         rows = raster->height - y < swath->rows ? raster->height - y : swath->rows;
@@ -73,6 +74,8 @@ static cogpu_status read_swaths(const cogpu_file *file, const cogpu_request *req
         part.nan_where_invalid = part.scaled = 0;
         part.y += y;
         part.height = rows;
+        cogpu_share share = cogpu_share_of_rows(meter, 0, meter->total, y, rows, raster->height);
+        cogpu_request_share(&part, &share);
         cogpu_raster target = {.data = swath->pixels,
                                .type = COGPU_U8,
                                .bands = swath->bands,

@@ -227,6 +227,20 @@ uint32_t cogpu_swath_rows(const cogpu_storage *storage, uint64_t row_bytes, uint
     return rows < 1 ? 1 : rows < height ? (uint32_t)rows : height;
 }
 
+void cogpu_request_share(cogpu_request *request, cogpu_share *share) {
+    request->progress = cogpu_share_progress(share);
+    request->progress_user = share;
+}
+
+/* Reports the first 0 of all blocks, those of a mask that is read afterwards counted. */
+static cogpu_status open_meter(struct cogpu_reading *reading, const cogpu_request *request,
+                               cogpu_error *error) {
+    uint64_t total = reading->plan.count + cogpu_mask_void_blocks(reading);
+    cogpu_meter_open(&reading->meter, request->progress, request->progress_user, total);
+    reading->plan.meter = &reading->meter;
+    return cogpu_meter_move_to(&reading->meter, 0) ? COGPU_OK : cogpu_fail_cancelled(error);
+}
+
 /* Whether there is nothing to read: the mask of an image that has none. */
 static bool is_all_valid(const struct cogpu_reading *reading) {
     return reading->item->request.part == COGPU_MASK && !reading->plan.conversion;
@@ -268,6 +282,17 @@ static cogpu_status prepare_for_device(struct cogpu_reading *reading, cogpu_gpu_
     return COGPU_OK;
 }
 
+/* Whether the file is still what was opened. Several readings of one file are one look at it. */
+static cogpu_status check_source(struct cogpu_job *job, const struct cogpu_reading *reading,
+                                 cogpu_error *error) {
+    const cogpu_io *io = reading->plan.storage->tiff->io;
+    if (io == job->checked)
+        return COGPU_OK;
+    TRY(cogpu_io_check(io, error));
+    job->checked = io;
+    return COGPU_OK;
+}
+
 static cogpu_status prepare(struct cogpu_job *job, struct cogpu_reading *reading) {
     cogpu_read_item *item = reading->item;
     cogpu_request request = item->request;
@@ -291,6 +316,8 @@ static cogpu_status prepare(struct cogpu_job *job, struct cogpu_reading *reading
         plan_conversion(picture, level, &request, reading);
     if (request.part == COGPU_MASK)
         TRY(cogpu_mask_plan(picture, level, &job->arena, reading, error));
+    TRY(check_source(job, reading, error));
+    TRY(open_meter(reading, &request, error));
     return job->reader ? prepare_for_device(reading, job->reader, level, &request)
                        : prepare_for_host(reading, level, &request);
 }
@@ -390,13 +417,33 @@ void cogpu_result_add(const cogpu_result *part, cogpu_result *result) {
     result->stages.place += part->stages.place;
 }
 
+static bool is_going_on(const struct cogpu_reading *reading) {
+    return reading->error.status == COGPU_OK && !cogpu_meter_is_cancelled(&reading->meter);
+}
+
+/* A file that changed during the read may have given a mixture of pixels, or what no decoder takes.
+ */
+static bool may_be_of_another(const struct cogpu_reading *reading) {
+    cogpu_status status = reading->error.status;
+    return reading->plan.storage &&
+           (status == COGPU_OK || status == COGPU_CORRUPT || status == COGPU_IO);
+}
+
 static cogpu_status report(struct cogpu_job *job, cogpu_error *error) {
     cogpu_status first = COGPU_OK;
+    job->checked = NULL;
     for (size_t i = 0; i < job->count; i++) {
         struct cogpu_reading *reading = &job->readings[i];
         cogpu_read_item *item = reading->item;
-        if (reading->error.status == COGPU_OK && reading->voids)
+        if (is_going_on(reading) && reading->voids)
             (void)cogpu_mask_void(reading, job->reader, &reading->error);
+        if (may_be_of_another(reading))
+            (void)check_source(job, reading, &reading->error);
+        if (is_going_on(reading))
+            (void)cogpu_meter_complete(&reading->meter);
+        if (cogpu_meter_is_cancelled(&reading->meter))
+            (void)cogpu_fail_cancelled(&reading->error);
+        cogpu_meter_close(&reading->meter);
         item->status = reading->error.status;
         if (first == COGPU_OK && reading->error.status != COGPU_OK) {
             first = reading->error.status;
@@ -430,6 +477,15 @@ static cogpu_status start_job(struct cogpu_job *job, cogpu_error *error) {
     return run_batches(job, error);
 }
 
+/* There may be no readings yet. */
+static void fail_all(struct cogpu_job *job, cogpu_status status) {
+    for (size_t i = 0; i < job->count; i++) {
+        job->items[i]->status = status;
+        if (job->readings)
+            cogpu_meter_close(&job->readings[i].meter);
+    }
+}
+
 /* What is left to do, and what came of it all. `status` is that of the start. */
 static cogpu_status end_job(struct cogpu_job *job, cogpu_status status, cogpu_error *error) {
     if (job->is_under_way)
@@ -438,8 +494,7 @@ static cogpu_status end_job(struct cogpu_job *job, cogpu_status status, cogpu_er
     if (status == COGPU_OK)
         status = report(job, error);
     else
-        for (size_t i = 0; i < job->count; i++)
-            job->items[i]->status = status;
+        fail_all(job, status);
     pthread_mutex_destroy(&job->lock);
     cogpu_arena_close(&job->arena);
     return status;
@@ -470,7 +525,8 @@ static cogpu_status read_pending(const cogpu_read_item *item, cogpu_pending **pe
                                    .threads = item->request.threads,
                                    .is_pending = true}};
     cogpu_status status = start_job(&own->job, error);
-    if (status == COGPU_OK && own->job.is_under_way) {
+    if (status == COGPU_OK && own->job.is_under_way &&
+        !cogpu_meter_is_cancelled(&own->job.readings[0].meter)) {
         *pending = own;
         return COGPU_OK;
     }

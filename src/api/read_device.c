@@ -78,10 +78,10 @@ uint32_t cogpu_tall_swath_rows(const cogpu_storage *storage, uint64_t row_bytes,
 }
 
 /* Reads a window into memory of the host and from there into the raster on the device, swath by
- * swath. */
+ * swath. Its progress stands for the reading's blocks from `first` to `end`. */
 static cogpu_status read_swaths(struct cogpu_reading *reading, cogpu_gpu_reader *reader,
-                                cogpu_request request, const cogpu_raster *raster,
-                                cogpu_error *error) {
+                                cogpu_request request, const cogpu_raster *raster, uint64_t first,
+                                uint64_t end, cogpu_error *error) {
     cogpu_read_item *item = reading->item;
     const cogpu_storage *storage = reading->plan.storage;
     uint64_t row_bytes = (uint64_t)raster->width * raster->bands * cogpu_type_bytes(raster->type);
@@ -93,6 +93,9 @@ static cogpu_status read_swaths(struct cogpu_reading *reading, cogpu_gpu_reader 
         cogpu_result part = {0};
         request.y = top + y;
         request.height = raster->height - y < rows ? raster->height - y : rows;
+        cogpu_share share =
+            cogpu_share_of_rows(&reading->meter, first, end, y, request.height, raster->height);
+        cogpu_request_share(&request, &share);
         cogpu_raster host = {.data = swath,
                              .type = raster->type,
                              .bands = raster->bands,
@@ -176,7 +179,9 @@ static cogpu_status read_tall(struct cogpu_reading *reading, cogpu_gpu_reader *r
             part.band_count = 1;
         }
         if (!stream_to_device(reading, reader, &block))
-            TRY(read_swaths(reading, reader, part, &raster, error));
+            TRY(read_swaths(reading, reader, part, &raster, i, i + 1, error));
+        if (!cogpu_meter_move_to(&reading->meter, i + 1))
+            return cogpu_fail_cancelled(error);
     }
     return COGPU_OK;
 }
@@ -190,5 +195,5 @@ cogpu_status cogpu_read_by_host(struct cogpu_reading *reading, cogpu_gpu_reader 
         !cogpu_has_planar_colours(storage))
         return read_tall(reading, reader, request, blocks, error);
     reading->voids = NULL; /* which the host sees to */
-    return read_swaths(reading, reader, *request, &reading->raster, error);
+    return read_swaths(reading, reader, *request, &reading->raster, 0, reading->meter.total, error);
 }

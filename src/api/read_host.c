@@ -29,7 +29,8 @@ static cogpu_status fetch(cogpu_seat *seat, const struct cogpu_task *tasks, uint
     TRY(cogpu_seat_room(&seat->stored, &seat->stored_bytes, (size_t)(end - start), error));
     *bytes = seat->stored;
     *read += end - start;
-    return cogpu_io_read(io, start, (size_t)(end - start), seat->stored, error);
+    return cogpu_io_read_metered(io, start, (size_t)(end - start), seat->stored,
+                                 tasks[0].reading->plan.meter, error);
 }
 
 static cogpu_cache_key key_of(const struct cogpu_task *task) {
@@ -122,6 +123,8 @@ struct tally {
 };
 
 static bool is_wanted(struct cogpu_job *job, const struct cogpu_task *task) {
+    if (cogpu_meter_is_cancelled(&task->reading->meter))
+        return false;
     pthread_mutex_lock(&job->lock);
     bool wanted = !task->is_lost && (task->reading->error.status == COGPU_OK ||
                                      task->number < task->reading->failed_number);
@@ -159,7 +162,8 @@ static bool read_direct(struct cogpu_task *tasks, uint32_t count, struct tally *
         bytes += needed;
     }
     tally->read += bytes;
-    return cogpu_io_read(io_of(tasks), start, (size_t)bytes, to, NULL) == COGPU_OK;
+    return cogpu_io_read_metered(io_of(tasks), start, (size_t)bytes, to, reading->plan.meter,
+                                 NULL) == COGPU_OK;
 }
 
 /* True where the block is through, one way or the other. */
@@ -183,6 +187,8 @@ static void do_blocks(struct cogpu_job *job, cogpu_seat *seat, struct cogpu_task
     const uint8_t *bytes = NULL;
     cogpu_status fetched = COGPU_OK;
     bool streamed = cogpu_job_streams(job, tasks[0].reading->plan.storage);
+    if (!is_any_wanted(job, tasks, count))
+        return;
     if (streamed ? count == 1 && stream_block(job, seat, tasks, tally)
                  : read_direct(tasks, count, tally))
         return;
@@ -198,6 +204,7 @@ static void do_blocks(struct cogpu_job *job, cogpu_seat *seat, struct cogpu_task
         cogpu_status status = fetched;
         for (same = 1; i + same < count && cogpu_task_is_same(&tasks[i + same], &tasks[i]);)
             same++;
+        (void)cogpu_meter_poll(&tasks[i].reading->meter);
         if (!is_any_wanted(job, &tasks[i], same))
             continue;
         if (status == COGPU_OK)
@@ -217,7 +224,7 @@ static void do_run(void *argument, uint32_t seat_number, uint64_t run) {
     struct cogpu_task *tasks = &job->tasks[first];
     struct tally tally = {0};
     /* Cached blocks and sparse ones need no fetch; the rest between them is fetched together. */
-    for (uint32_t i = 0, pending = 0; i <= end - first; i++) {
+    for (uint32_t i = 0, pending = 0, counted = 0; i <= end - first; i++) {
         bool at_end = i == end - first;
         bool ready = !at_end && (tasks[i].is_lost || tasks[i].span.bytes == 0);
         bool cached = !at_end && !ready && place_cached(job, seat, &tasks[i]);
@@ -233,6 +240,9 @@ static void do_run(void *argument, uint32_t seat_number, uint64_t run) {
             cogpu_cpu_fill(&tasks[i].reading->plan, &tasks[i].block, &tasks[i].reading->raster);
             tally.sparse++;
         }
+        uint32_t through = at_end ? i : i + 1;
+        cogpu_tasks_count(&tasks[counted], through - counted);
+        counted = through;
     }
     cogpu_result *result = &tasks[0].reading->item->result;
     pthread_mutex_lock(&job->lock);

@@ -58,7 +58,7 @@ cogpu_status cogpu_upload_send(const char *address, const char *upload, cogpu_co
         return cogpu_fail(error, COGPU_ARGUMENT, "part %u of an upload has no bytes", number);
     TRY(open_object(address, context, &object, error));
     cogpu_s3_part_start(object, upload, number, from, bytes, &sending);
-    cogpu_status status = cogpu_s3_part_wait(object, &sending, part, error);
+    cogpu_status status = cogpu_s3_part_wait(object, &sending, part, NULL, error);
     cogpu_s3_object_close(object);
     return status;
 }

@@ -99,6 +99,15 @@ static cogpu_status open_threads(cogpu_writer *writer, const cogpu_profile *prof
     return COGPU_OK;
 }
 
+/* Of all levels, planes and masks. */
+static uint64_t blocks_of(const cogpu_write_plan *plan) {
+    uint64_t blocks = 0;
+    for (uint32_t i = 0; i < plan->level_count; i++)
+        blocks += (uint64_t)plan->levels[i].across * plan->levels[i].down *
+                  (plan->planes + plan->has_mask);
+    return blocks;
+}
+
 static cogpu_status open_writer(cogpu_writer *writer, const cogpu_sink *sink,
                                 const cogpu_profile *profile, cogpu_error *error) {
     cogpu_http *http = NULL;
@@ -108,11 +117,14 @@ static cogpu_status open_writer(cogpu_writer *writer, const cogpu_sink *sink,
     TRY(cogpu_writer_describe(writer, profile, error));
     TRY(lay_out(writer, profile, error));
     TRY(cogpu_writer_plan_shrinks(writer, profile, error));
+    cogpu_meter_open(&writer->meter, profile->progress, profile->progress_user,
+                     blocks_of(&writer->plan));
     TRY(open_threads(writer, profile, error));
     TRY(cogpu_writer_open_line(writer, error));
     if (sink->path && cogpu_url_is(sink->path))
         TRY(cogpu_context_http(profile->context, &http, error));
     TRY(cogpu_out_open(sink, http, &writer->out, error));
+    cogpu_out_set_meter(writer->out, &writer->meter);
     cogpu_out_expect(writer->out, writer->most);
     return cogpu_writer_open_rows(writer, error);
 }
@@ -425,6 +437,7 @@ void cogpu_writer_abort(cogpu_writer *writer) {
         cogpu_context_give_back(writer->context, writer->seats[i]);
     if (!writer->context)
         cogpu_pool_close(writer->pool);
+    cogpu_meter_close(&writer->meter);
     cogpu_arena_close(&writer->arena);
     cogpu_release(writer);
 }

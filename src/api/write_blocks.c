@@ -133,9 +133,11 @@ static uint64_t bytes_so_far(const cogpu_writer *writer) {
     return bytes;
 }
 
-/* Notes where the bytes of a block are; no bytes: it is left out. */
-static void note(cogpu_writer *writer, struct cogpu_new_level *level, const cogpu_new_block *block,
-                 uint64_t at, uint64_t bytes) {
+/* Notes where the bytes of a block are; no bytes: it is left out. CANCELLED where the progress
+ * function says so. */
+static cogpu_status note(cogpu_writer *writer, struct cogpu_new_level *level,
+                         const cogpu_new_block *block, uint64_t at, uint64_t bytes,
+                         cogpu_error *error) {
     const cogpu_write_plan *plan = &writer->plan;
     struct cogpu_places *places = is_mask(plan, block) ? &level->masks : &level->pixels;
     uint64_t index = cogpu_plan_index(plan, level->grid, block);
@@ -143,6 +145,7 @@ static void note(cogpu_writer *writer, struct cogpu_new_level *level, const cogp
     writer->written.sparse_blocks += bytes == 0;
     places->bytes[index] = bytes;
     places->offsets[index] = bytes ? at : 0;
+    return cogpu_meter_add(&writer->meter, 1) ? COGPU_OK : cogpu_fail_cancelled(error);
 }
 
 static cogpu_status leave(cogpu_writer *writer, struct cogpu_berth *berth, cogpu_error *error) {
@@ -162,7 +165,7 @@ static cogpu_status leave(cogpu_writer *writer, struct cogpu_berth *berth, cogpu
     const uint64_t at = take_place(writer, level, bytes);
     if (bytes > 0)
         TRY(give(writer, level, at, payload - leader, bytes, error));
-    note(writer, level, &berth->block, at + leader, berth->bytes);
+    TRY(note(writer, level, &berth->block, at + leader, berth->bytes, error));
     return cogpu_writer_check_size(writer, bytes_so_far(writer), error);
 }
 
@@ -243,8 +246,8 @@ cogpu_status cogpu_writer_place_all(cogpu_writer *writer, const cogpu_gpu_brough
     for (struct run run = {0}; next_run(writer, batch, &run);) {
         const uint64_t at = take_place(writer, run.level, run.end - run.begin);
         for (uint32_t i = run.first; i < run.next; i++)
-            note(writer, run.level, &batch->blocks[i].block, at + batch->places[i].at - run.begin,
-                 batch->places[i].bytes);
+            TRY(note(writer, run.level, &batch->blocks[i].block,
+                     at + batch->places[i].at - run.begin, batch->places[i].bytes, error));
         *is_straight &= !run.level->spill;
     }
     return cogpu_writer_check_size(writer, bytes_so_far(writer), error);

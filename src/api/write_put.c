@@ -180,6 +180,8 @@ static cogpu_status put(cogpu_writer *writer, uint32_t number, cogpu_part part, 
     places->spilled[index] = 1;
     writer->written.blocks++;
     writer->written.sparse_blocks += bytes == 0;
+    if (!cogpu_meter_add(&writer->meter, 1))
+        return cogpu_fail_cancelled(error);
     if (bytes == 0)
         return COGPU_OK;
     TRY(check_elsewhere(writer, number, !encoded, error));

@@ -126,6 +126,7 @@ struct cogpu_writer {
         is_elsewhere; /* of these, where those of level 0 are whose bytes count: not both */
     cogpu_written written;
     cogpu_status failed; /* what a push came to: nothing goes on after a failure */
+    cogpu_meter meter;   /* zero where the profile has no progress function */
 };
 
 /* Fails where a file that ends there would have to be a BigTIFF, and is none. */

@@ -565,7 +565,11 @@ cogpu_status cogpu_http_open(const cogpu_network *network, cogpu_http **out, cog
     curl_multi_setopt(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)http->network.connections);
     curl_multi_setopt(multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
     pthread_mutex_init(&http->lock, NULL);
-    pthread_cond_init(&http->some_through, NULL);
+    pthread_condattr_t by_clock;
+    pthread_condattr_init(&by_clock);
+    pthread_condattr_setclock(&by_clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&http->some_through, &by_clock);
+    pthread_condattr_destroy(&by_clock);
     if (pthread_create(&http->thread, NULL, ask, http) != 0) {
         pthread_cond_destroy(&http->some_through);
         pthread_mutex_destroy(&http->lock);
@@ -650,6 +654,38 @@ void cogpu_http_start(cogpu_http *http, cogpu_http_request *requests, uint32_t c
     }
     pthread_mutex_unlock(&http->lock);
     curl_multi_wakeup(http->multi);
+}
+
+/* Called under the lock. */
+static void wait_a_while(cogpu_http *http) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += COGPU_POLL_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    pthread_cond_timedwait(&http->some_through, &http->lock, &until);
+}
+
+/* False where the meter is cancelled before the request is through. */
+static bool wait_polling(cogpu_http *http, const cogpu_http_request *request, cogpu_meter *meter) {
+    bool goes_on = true;
+    pthread_mutex_lock(&http->lock);
+    while (!request->is_through && goes_on) {
+        wait_a_while(http);
+        pthread_mutex_unlock(&http->lock);
+        goes_on = cogpu_meter_poll(meter);
+        pthread_mutex_lock(&http->lock);
+    }
+    goes_on = goes_on || request->is_through;
+    pthread_mutex_unlock(&http->lock);
+    return goes_on;
+}
+
+cogpu_status cogpu_http_wait_metered(cogpu_http *http, cogpu_http_request *request,
+                                     cogpu_meter *meter, cogpu_error *error) {
+    if (meter && meter->report && !wait_polling(http, request, meter))
+        return cogpu_fail_cancelled(error);
+    return cogpu_http_wait(http, request, error);
 }
 
 cogpu_status cogpu_http_wait(cogpu_http *http, cogpu_http_request *request, cogpu_error *error) {

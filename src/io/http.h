@@ -85,6 +85,10 @@ void cogpu_http_let_go(cogpu_http *http, uint64_t bytes);
 /* All of them are under way, as far as the settings allow, before the first is waited for. */
 void cogpu_http_start(cogpu_http *http, cogpu_http_request *requests, uint32_t count);
 cogpu_status cogpu_http_wait(cogpu_http *http, cogpu_http_request *request, cogpu_error *error);
+/* The same, polling `meter`, which may be NULL; CANCELLED if that is cancelled. The request is
+ * still under way then. */
+cogpu_status cogpu_http_wait_metered(cogpu_http *http, cogpu_http_request *request,
+                                     cogpu_meter *meter, cogpu_error *error);
 /* Ends what is under way; `to` is not written to afterwards. */
 void cogpu_http_cancel(cogpu_http *http, cogpu_http_request *request);
 

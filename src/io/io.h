@@ -8,24 +8,30 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
+#include <time.h>
 
 struct cogpu_io {
     uint64_t bytes;
-    /* Delivers all `bytes` bytes, which are known to lie inside the source. */
+    /* Delivers all `bytes` bytes, which are known to lie inside the source. A source on the network
+     * polls `meter`, which may be NULL, while it waits; CANCELLED if that is. */
     cogpu_status (*read)(const cogpu_io *io, uint64_t offset, size_t bytes, void *to,
-                         cogpu_error *error);
+                         cogpu_meter *meter, cogpu_error *error);
     /* See cogpu_io_expect; NULL where there is nothing to gain. */
     uint64_t (*expect)(const cogpu_io *io, const cogpu_span_of_source *spans, uint32_t count);
     void (*forget)(const cogpu_io *io, uint64_t ticket);
+    /* See cogpu_io_check; NULL where reads notice by themselves, or nothing can. */
+    cogpu_status (*check)(const cogpu_io *io, cogpu_error *error);
     void (*close)(cogpu_io *io);
-    int file;            /* descriptor */
-    const uint8_t *data; /* memory */
+    int file;                 /* descriptor */
+    struct timespec modified; /* when it was opened */
+    char file_state[80];      /* its `state` */
+    const uint8_t *data;      /* memory */
     cogpu_source user;
     cogpu_many *many;      /* of a user's source with read_many */
     struct remote *remote; /* behind HTTP */
     bool is_far;           /* each read is a request: peeks go by the shelf */
     pid_t process;         /* that has its connections */
-    const char *state;     /* of what is far, see cogpu_io_state */
+    const char *state;     /* see cogpu_io_state */
     cogpu_shelf *shelf;
     uint8_t *head; /* the first bytes of the source */
     size_t head_bytes;

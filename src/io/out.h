@@ -40,7 +40,8 @@ struct cogpu_out {
 
     cogpu_sink user;
 
-    uint64_t end; /* of memory and of what functions took */
+    cogpu_meter *meter; /* of the writer; NULL without */
+    uint64_t end;       /* of memory and of what functions took */
 };
 
 /* Each fills an out that is zero but for its descriptors, -1. Where one of the first two fails, the
@@ -66,6 +67,10 @@ bool cogpu_part_make(int folder, const char *name, mode_t mode, char part[COGPU_
                      int *file);
 /* Removes the parts of this name that dead processes have left, as far as it can. */
 void cogpu_parts_clear(int folder, const char *name);
+/* Whether this process may write a file of so many bytes (RLIMIT_FSIZE). A write beyond that would
+ * raise SIGXFSZ, which ends a process that does not handle it: so all writes ask first. Where it
+ * returns false, errno is EFBIG. */
+bool cogpu_part_may_have(uint64_t bytes);
 /* All bytes, in as many writes as that takes. */
 bool cogpu_part_write(int file, uint64_t offset, const void *from, size_t bytes);
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -96,12 +97,23 @@ void cogpu_parts_clear(int folder, const char *name) {
     closedir(list);
 }
 
+bool cogpu_part_may_have(uint64_t bytes) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+        bytes <= limit.rlim_cur)
+        return true;
+    errno = EFBIG;
+    return false;
+}
+
 bool cogpu_part_write(int file, uint64_t offset, const void *from, size_t bytes) {
     const uint8_t *at = from;
     if (bytes > INT64_MAX || offset > INT64_MAX - bytes) {
         errno = EFBIG;
         return false;
     }
+    if (!cogpu_part_may_have(offset + bytes))
+        return false;
     while (bytes > 0) {
         ssize_t put = pwrite(file, at, bytes, (off_t)offset);
         if (put < 0 && errno == EINTR)

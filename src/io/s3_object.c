@@ -108,9 +108,12 @@ void cogpu_s3_part_start(cogpu_s3_object *object, const char *upload, uint32_t n
 }
 
 cogpu_status cogpu_s3_part_wait(cogpu_s3_object *object, cogpu_s3_sending *sending,
-                                cogpu_s3_part *part, cogpu_error *error) {
+                                cogpu_s3_part *part, cogpu_meter *meter, cogpu_error *error) {
     const char *etag = sending->request.answer.etag;
-    TRY(cogpu_http_wait(object->http, &sending->request, error));
+    cogpu_status status = cogpu_http_wait_metered(object->http, &sending->request, meter, error);
+    if (status == COGPU_CANCELLED)
+        cogpu_s3_part_cancel(object, sending);
+    TRY(status);
     if (!*etag || strlen(etag) >= sizeof part->etag)
         return cogpu_fail(
             error, COGPU_IO,

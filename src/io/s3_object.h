@@ -37,9 +37,10 @@ typedef struct cogpu_s3_sending {
 
 void cogpu_s3_part_start(cogpu_s3_object *object, const char *upload, uint32_t number,
                          const void *from, size_t bytes, cogpu_s3_sending *sending);
-/* Fills what it takes to complete the upload. */
+/* Fills what it takes to complete the upload. `meter`, which may be NULL, is polled; if it is
+ * cancelled, so is the part. */
 cogpu_status cogpu_s3_part_wait(cogpu_s3_object *object, cogpu_s3_sending *sending,
-                                cogpu_s3_part *part, cogpu_error *error);
+                                cogpu_s3_part *part, cogpu_meter *meter, cogpu_error *error);
 void cogpu_s3_part_cancel(cogpu_s3_object *object, cogpu_s3_sending *sending);
 
 /* Of parts in the order of their numbers, `bytes` in all. Where it fails, the upload is aborted. */

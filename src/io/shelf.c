@@ -137,7 +137,7 @@ static uint64_t first_missing(const cogpu_shelf *shelf, const cogpu_io *io,
 /* Of a piece that this thread has added. It is gone where its bytes do not come. */
 static cogpu_status bring(cogpu_shelf *shelf, const cogpu_io *io, struct piece *piece,
                           cogpu_error *error) {
-    cogpu_status status = io->read(io, piece->offset, piece->bytes, piece->data, error);
+    cogpu_status status = io->read(io, piece->offset, piece->bytes, piece->data, NULL, error);
     pthread_mutex_lock(&shelf->lock);
     piece->is_coming = false;
     if (status != COGPU_OK)
@@ -170,14 +170,14 @@ static cogpu_status copy_some(cogpu_shelf *shelf, const cogpu_io *io, uint64_t o
     if (piece)
         return COGPU_OK;
     *copied = bytes;
-    return io->read(io, offset, bytes, to, error);
+    return io->read(io, offset, bytes, to, NULL, error);
 }
 
 cogpu_status cogpu_shelf_read(cogpu_shelf *shelf, const cogpu_io *io, uint64_t offset, size_t bytes,
                               void *to, cogpu_error *error) {
     uint8_t *at = to;
     if (bytes > COGPU_PIECE_MOST)
-        return io->read(io, offset, bytes, to, error);
+        return io->read(io, offset, bytes, to, NULL, error);
     while (bytes) {
         size_t some = 0;
         if (offset < io->head_bytes) {

@@ -30,6 +30,10 @@ cogpu_status cogpu_out_open(const cogpu_sink *sink, cogpu_http *http, cogpu_out 
     return status;
 }
 
+void cogpu_out_set_meter(cogpu_out *out, cogpu_meter *meter) {
+    out->meter = meter;
+}
+
 void cogpu_out_expect(cogpu_out *out, uint64_t most) {
     if (out->expect)
         out->expect(out, most);
@@ -37,6 +41,8 @@ void cogpu_out_expect(cogpu_out *out, uint64_t most) {
 
 cogpu_status cogpu_out_write(cogpu_out *out, uint64_t offset, const void *from, size_t bytes,
                              cogpu_error *error) {
+    if (!cogpu_meter_poll(out->meter))
+        return cogpu_fail_cancelled(error);
     return bytes ? out->write(out, offset, from, bytes, error) : COGPU_OK;
 }
 
@@ -65,6 +71,10 @@ void cogpu_out_move_down(cogpu_out *out, uint64_t from, uint64_t to) {
 
 bool cogpu_out_is_append_only(const cogpu_out *out) {
     return out->user.append_only;
+}
+
+bool cogpu_out_may_have(uint64_t bytes) {
+    return cogpu_part_may_have(bytes);
 }
 
 int cogpu_out_descriptor(const cogpu_out *out) {

@@ -9,6 +9,7 @@
 #define COGPU_IO_SINK_H
 
 #include "base/memory.h"
+#include "base/progress.h"
 
 #include <stdbool.h>
 
@@ -21,6 +22,9 @@ typedef struct cogpu_spill cogpu_spill;
  * which may be NULL: it has its own then, with defaults. */
 cogpu_status cogpu_out_open(const cogpu_sink *sink, cogpu_http *http, cogpu_out **out,
                             cogpu_error *error);
+
+/* Writes poll the meter and return CANCELLED once it is cancelled. Before cogpu_out_expect. */
+void cogpu_out_set_meter(cogpu_out *out, cogpu_meter *meter);
 
 /* So many bytes will come at most: a sink that hands over memory takes it at once where there is so
  * much, and does not have to grow, which may mean copies. What is not written takes no room. That
@@ -49,6 +53,8 @@ void cogpu_out_set_end(cogpu_out *out, uint64_t end);
 bool cogpu_out_takes_gap(const cogpu_out *out, uint64_t bytes);
 void cogpu_out_move_down(cogpu_out *out, uint64_t from, uint64_t to);
 
+/* Whether a path's part file may have so many bytes: see cogpu_part_may_have. */
+bool cogpu_out_may_have(uint64_t bytes);
 /* The descriptor of a path's part file, for whoever has another way to write there; -1 for other
  * sinks. */
 int cogpu_out_descriptor(const cogpu_out *out);

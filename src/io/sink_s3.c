@@ -44,6 +44,7 @@ struct cogpu_upload {
     cogpu_spill *held; /* the first bytes of the body; NULL without */
     size_t held_bytes;
     struct slot slots[SLOTS];
+    cogpu_meter *meter; /* the out's */
     uint64_t sent;
     char id[COGPU_S3_UPLOAD_BYTES]; /* "" while it is not begun */
     cogpu_s3_part *parts; /* by their numbers, from 1; those without number are not there */
@@ -53,7 +54,8 @@ struct cogpu_upload {
 
 static cogpu_status wait_for(struct cogpu_upload *upload, struct slot *slot, cogpu_error *error) {
     cogpu_s3_part *part = &upload->parts[slot->sending.number - 1];
-    cogpu_status status = cogpu_s3_part_wait(upload->object, &slot->sending, part, error);
+    cogpu_status status =
+        cogpu_s3_part_wait(upload->object, &slot->sending, part, upload->meter, error);
     slot->sent = 0;
     slot->is_taken = false;
     return status;
@@ -206,6 +208,7 @@ static void s3_move_down(cogpu_out *out, uint64_t from, uint64_t to) {
 
 /* Sizes stay what they are: so the writer's bound is divided among the parts that there may be. */
 static void s3_expect(cogpu_out *out, uint64_t most) {
+    out->upload->meter = out->meter;
     out->upload->part_bytes = (size_t)cogpu_s3_part_bytes(most);
 }
 

@@ -29,7 +29,7 @@ cogpu_status cogpu_io_open(const cogpu_io *kind, cogpu_io **out, cogpu_error *er
     io->process = getpid();
     io->shelf = shelf;
     if (head_bytes) {
-        cogpu_status status = io->read(io, 0, head_bytes, head, error);
+        cogpu_status status = io->read(io, 0, head_bytes, head, NULL, error);
         if (status != COGPU_OK) {
             cogpu_release(head);
             cogpu_io_close(io);
@@ -60,6 +60,10 @@ const char *cogpu_io_state(const cogpu_io *io) {
     return io->state;
 }
 
+cogpu_status cogpu_io_check(const cogpu_io *io, cogpu_error *error) {
+    return io->check ? io->check(io, error) : COGPU_OK;
+}
+
 cogpu_status cogpu_io_short(cogpu_error *error, uint64_t offset, size_t bytes, uint64_t size) {
     cogpu_status status =
         cogpu_fail(error, COGPU_CORRUPT,
@@ -80,6 +84,11 @@ static cogpu_status check_process(const cogpu_io *io, cogpu_error *error) {
 
 cogpu_status cogpu_io_read(const cogpu_io *io, uint64_t offset, size_t bytes, void *to,
                            cogpu_error *error) {
+    return cogpu_io_read_metered(io, offset, bytes, to, NULL, error);
+}
+
+cogpu_status cogpu_io_read_metered(const cogpu_io *io, uint64_t offset, size_t bytes, void *to,
+                                   cogpu_meter *meter, cogpu_error *error) {
     if (bytes == 0)
         return COGPU_OK;
     if (offset > io->bytes || bytes > io->bytes - offset)
@@ -89,7 +98,7 @@ cogpu_status cogpu_io_read(const cogpu_io *io, uint64_t offset, size_t bytes, vo
         return COGPU_OK;
     }
     TRY(check_process(io, error));
-    return io->read(io, offset, bytes, to, error);
+    return io->read(io, offset, bytes, to, meter, error);
 }
 
 bool cogpu_io_expects(const cogpu_io *io) {
@@ -126,7 +135,7 @@ cogpu_status cogpu_io_peek(cogpu_io *io, uint64_t offset, size_t bytes, void *to
             return cogpu_io_read(io, offset, bytes, to, error);
         io->window_bytes = 0;
         size_t span = smaller(io->bytes - offset, WINDOW_BYTES);
-        TRY(io->read(io, offset, span, io->window, error));
+        TRY(io->read(io, offset, span, io->window, NULL, error));
         io->window_offset = offset;
         io->window_bytes = span;
         if (bytes > span)

@@ -10,6 +10,7 @@
 #define COGPU_IO_SOURCE_H
 
 #include "base/memory.h"
+#include "base/progress.h"
 #include "io/merge.h"
 
 #include <stdbool.h>
@@ -37,6 +38,10 @@ uint64_t cogpu_io_bytes(const cogpu_io *io);
 /* Any thread, any time. */
 cogpu_status cogpu_io_read(const cogpu_io *io, uint64_t offset, size_t bytes, void *to,
                            cogpu_error *error);
+/* As cogpu_io_read, for a call with progress: CANCELLED if that is cancelled while the source waits
+ * for the network. `meter` may be NULL. */
+cogpu_status cogpu_io_read_metered(const cogpu_io *io, uint64_t offset, size_t bytes, void *to,
+                                   cogpu_meter *meter, cogpu_error *error);
 
 /* These spans will be read, each in one go, by any threads: a source on the network asks for all of
  * them before the first is waited for. Whoever said so says when nobody reads them any more. */
@@ -59,8 +64,12 @@ void cogpu_io_settle(cogpu_io *io);
  */
 const uint8_t *cogpu_io_mapped(const cogpu_io *io, uint64_t offset);
 
-/* Of a source on the network, what tells it from what stood there before; NULL for others. */
+/* Version identifier of a file or a source on the network: another text once its content changed.
+ * NULL for other sources. */
 const char *cogpu_io_state(const cogpu_io *io);
+/* IO where a file has another size or modification time than when it was opened. Sources on the
+ * network compare versions with each request, and always pass here. */
+cogpu_status cogpu_io_check(const cogpu_io *io, cogpu_error *error);
 
 /* The descriptor of a file; -1 for other sources. */
 int cogpu_io_descriptor(const cogpu_io *io);

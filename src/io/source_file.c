@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,11 +15,16 @@ cogpu_status cogpu_fail_errno(cogpu_error *error, const char *doing, const char 
     if (strerror_r(number, text, sizeof text) != 0)
         text[0] = '\0';
     cogpu_status status = number == ENOENT ? COGPU_ABSENT : COGPU_IO;
+    if (number == EFBIG)
+        snprintf(text, sizeof text,
+                 "File too large: more than this process may write (ulimit -f), or than the file "
+                 "system holds");
     return cogpu_fail(error, status, "%s: %s%s%s", doing, text, path ? ": " : "", path ? path : "");
 }
 
 static cogpu_status file_read(const cogpu_io *io, uint64_t offset, size_t bytes, void *to,
-                              cogpu_error *error) {
+                              cogpu_meter *meter, cogpu_error *error) {
+    (void)meter;
     uint8_t *at = to;
     while (bytes > 0) {
         ssize_t got = pread(io->file, at, bytes, (off_t)offset);
@@ -39,8 +45,27 @@ static void file_close(cogpu_io *io) {
     close(io->file);
 }
 
+/* Of the open file: one that takes its name does not change what is read. */
+static cogpu_status file_check(const cogpu_io *io, cogpu_error *error) {
+    struct stat about;
+    if (fstat(io->file, &about) != 0)
+        return cogpu_fail_errno(error, "cannot read the file", NULL);
+    if ((uint64_t)about.st_size == io->bytes && about.st_mtim.tv_sec == io->modified.tv_sec &&
+        about.st_mtim.tv_nsec == io->modified.tv_nsec)
+        return COGPU_OK;
+    return cogpu_fail(error, COGPU_IO, "the file changed since it was opened; open it again");
+}
+
+/* Without the device's number, which differs between machines that share a file system. */
+static void write_state(const struct stat *about, cogpu_io *io) {
+    snprintf(io->file_state, sizeof io->file_state, "%llu %lld.%09ld %llu",
+             (unsigned long long)about->st_size, (long long)about->st_mtim.tv_sec,
+             about->st_mtim.tv_nsec, (unsigned long long)about->st_ino);
+    io->state = io->file_state;
+}
+
 cogpu_status cogpu_io_open_file(const char *path, cogpu_io **io, cogpu_error *error) {
-    cogpu_io kind = {.read = file_read, .close = file_close};
+    cogpu_io kind = {.read = file_read, .check = file_check, .close = file_close};
     /* O_NONBLOCK: a pipe without a writer would keep us waiting for ever; files do not mind. */
     kind.file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (kind.file < 0)
@@ -51,7 +76,10 @@ cogpu_status cogpu_io_open_file(const char *path, cogpu_io **io, cogpu_error *er
         return cogpu_fail(error, COGPU_IO, "cannot open the file: it is a folder or a pipe");
     }
     kind.bytes = (uint64_t)about.st_size;
-    return cogpu_io_open(&kind, io, error);
+    kind.modified = about.st_mtim;
+    TRY(cogpu_io_open(&kind, io, error));
+    write_state(&about, *io);
+    return COGPU_OK;
 }
 
 int cogpu_io_descriptor(const cogpu_io *io) {

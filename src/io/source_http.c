@@ -128,40 +128,41 @@ static void give_back(struct remote *remote, struct piece *used, size_t bytes) {
 /* ---- reads ---- */
 
 /* After a failure the file is met anew when it is opened again: it may have changed. */
-static cogpu_status wait_for(struct remote *remote, cogpu_http_request *request,
+static cogpu_status wait_for(struct remote *remote, cogpu_http_request *request, cogpu_meter *meter,
                              cogpu_error *error) {
-    cogpu_status status = cogpu_http_wait(remote->http, request, error);
-    if (status != COGPU_OK)
+    cogpu_status status = cogpu_http_wait_metered(remote->http, request, meter, error);
+    if (status != COGPU_OK && status != COGPU_CANCELLED)
         cogpu_heads_drop(cogpu_http_heads(remote->http), remote->name);
     return status;
 }
 
 static cogpu_status take(struct remote *remote, const struct piece *piece, uint64_t offset,
-                         size_t bytes, void *to, cogpu_error *error) {
+                         size_t bytes, void *to, cogpu_meter *meter, cogpu_error *error) {
     uint64_t skip = offset - piece->range.offset, most = remote->network.request_bytes;
     for (uint64_t i = skip / most; i < piece->asked.count && i * most < skip + bytes; i++)
-        TRY(wait_for(remote, &piece->asked.requests[i], error));
+        TRY(wait_for(remote, &piece->asked.requests[i], meter, error));
     memcpy(to, piece->range.data + skip, bytes);
     return COGPU_OK;
 }
 
 static cogpu_status read_alone(struct remote *remote, uint64_t offset, size_t bytes, void *to,
-                               cogpu_error *error) {
+                               cogpu_meter *meter, cogpu_error *error) {
     struct asked asked;
     cogpu_status status = COGPU_OK;
     if (!ask(remote, offset, bytes, to, &asked))
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for a request");
-    for (uint32_t i = 0; i < asked.count; i++)
+    for (uint32_t i = 0; i < asked.count; i++) {
         if (status == COGPU_OK)
-            status = wait_for(remote, &asked.requests[i], error);
-        else
+            status = wait_for(remote, &asked.requests[i], meter, error);
+        if (status != COGPU_OK)
             cogpu_http_cancel(remote->http, &asked.requests[i]);
+    }
     cogpu_release(asked.requests);
     return status;
 }
 
 static cogpu_status http_read(const cogpu_io *io, uint64_t offset, size_t bytes, void *to,
-                              cogpu_error *error) {
+                              cogpu_meter *meter, cogpu_error *error) {
     struct remote *remote = io->remote;
     pthread_mutex_lock(&remote->lock);
     struct piece *piece = (struct piece *)cogpu_pieces_find(&remote->pieces, offset, bytes);
@@ -169,8 +170,8 @@ static cogpu_status http_read(const cogpu_io *io, uint64_t offset, size_t bytes,
     if (piece)
         piece->range.users++;
     pthread_mutex_unlock(&remote->lock);
-    cogpu_status status = is_asked_for ? take(remote, piece, offset, bytes, to, error)
-                                       : read_alone(remote, offset, bytes, to, error);
+    cogpu_status status = is_asked_for ? take(remote, piece, offset, bytes, to, meter, error)
+                                       : read_alone(remote, offset, bytes, to, meter, error);
     if (!piece)
         return status;
     pthread_mutex_lock(&remote->lock);

@@ -4,8 +4,8 @@
 #include <string.h>
 
 static cogpu_status memory_read(const cogpu_io *io, uint64_t offset, size_t bytes, void *to,
-                                cogpu_error *error) {
-    (void)error;
+                                cogpu_meter *meter, cogpu_error *error) {
+    (void)meter, (void)error;
     memcpy(to, io->data + offset, bytes);
     return COGPU_OK;
 }

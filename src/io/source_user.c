@@ -9,7 +9,8 @@ static cogpu_status fail_read(cogpu_error *error, cogpu_status status, uint64_t 
 }
 
 static cogpu_status user_read(const cogpu_io *io, uint64_t offset, size_t bytes, void *to,
-                              cogpu_error *error) {
+                              cogpu_meter *meter, cogpu_error *error) {
+    (void)meter;
     size_t got = 0;
     cogpu_status status = io->user.read(io->user.user, offset, bytes, to, &got);
     if (status != COGPU_OK)
@@ -20,7 +21,8 @@ static cogpu_status user_read(const cogpu_io *io, uint64_t offset, size_t bytes,
 }
 
 static cogpu_status far_read(const cogpu_io *io, uint64_t offset, size_t bytes, void *to,
-                             cogpu_error *error) {
+                             cogpu_meter *meter, cogpu_error *error) {
+    (void)meter;
     cogpu_status status = cogpu_many_read(io->many, offset, bytes, to);
     return status == COGPU_OK ? status : fail_read(error, status, offset, bytes);
 }

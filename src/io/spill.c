@@ -150,7 +150,10 @@ static uint64_t copy_by_kernel(const cogpu_spill *spill, uint64_t from, uint64_t
                                const cogpu_out *out, uint64_t offset) {
     off_t at = (off_t)from, to = (off_t)offset;
     uint64_t done = 0;
-    while (out->file >= 0 && offset <= INT64_MAX && done < bytes) {
+    if (out->file < 0 || offset > INT64_MAX || bytes > INT64_MAX - offset ||
+        !cogpu_part_may_have(offset + bytes))
+        return 0;
+    while (done < bytes) {
         ssize_t put = copy_file_range(spill->file, &at, out->file, &to, (size_t)(bytes - done), 0);
         if (put <= 0)
             break;

@@ -9,6 +9,7 @@
 #ifndef COGPU_PLAN_PLAN_H
 #define COGPU_PLAN_PLAN_H
 
+#include "base/progress.h"
 #include "image/image.h"
 
 /*
@@ -43,6 +44,7 @@ typedef struct cogpu_read_plan {
     uint32_t first_slice, slice_count; /* rows of slices, counted over all block rows */
     uint32_t planes;                   /* to read: band_count in planar files, else 1 */
     uint64_t count;                    /* of slices in the plan */
+    cogpu_meter *meter;                /* of the read; NULL without progress */
 } cogpu_read_plan;
 
 /* One block, or slice of a block, of a plan. */

@@ -259,6 +259,8 @@ def test_names_of_a_graph_are_those_of_the_files_state(changing, nginx, cog):
     assert array.data.name != names[0]
     np.testing.assert_array_equal(array, cog["bigtiff"].pixels)
     with cogpu.open(path) as file:
+        assert file.state.startswith(f"{path.stat().st_size} ")
+    with cogpu.open(memoryview(path.read_bytes())) as file:
         assert file.state is None
 
 

@@ -4,6 +4,8 @@ import collections
 import math
 import os
 import pickle
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -191,6 +193,39 @@ def test_graphs_travel(raster):
     path, pixels = raster
     array = cloudpickle.loads(cloudpickle.dumps(cogpu.dask.blocks(pixels_of(path), 100) + 1))
     np.testing.assert_array_equal(array.compute(), pixels + 1)
+
+
+@pytest.mark.parametrize("how", ["in place", "by another", "in another process"])
+def test_a_local_file_that_changed_is_noticed(raster, tmp_path, how):
+    """Since the graph was made: no chunk is of the new file."""
+    path = tmp_path / "changing.tif"
+    path.write_bytes(raster[0].read_bytes())
+    array = cogpu.dask.blocks(pixels_of(path), 64)
+    np.testing.assert_array_equal(array[:, :64, :64].compute(), raster[1][:, :64, :64])
+    if how == "by another":
+        (tmp_path / "new.tif").write_bytes(path.read_bytes())
+        (tmp_path / "new.tif").replace(path)
+    os.utime(path, ns=(1, 1))
+    if how == "in another process":
+        program = "import sys, cloudpickle; cloudpickle.load(sys.stdin.buffer).compute()"
+        done = subprocess.run([sys.executable, "-c", program], input=cloudpickle.dumps(array), capture_output=True)
+        assert done.returncode == 1 and b"cogpu.errors.IOError" in done.stderr and b"changed" in done.stderr
+    else:
+        with pytest.raises(cogpu.IOError, match="changing.tif: the file changed"):
+            array.compute()
+    again = cogpu.dask.blocks(pixels_of(path), 64)
+    assert again.name != array.name
+    np.testing.assert_array_equal(again.compute(), raster[1])
+
+
+def test_an_open_local_file_that_changed_is_noticed(raster, tmp_path):
+    path = tmp_path / "changing.tif"
+    path.write_bytes(raster[0].read_bytes())
+    with cogpu.open(path) as file:
+        file.read(window=(0, 0, 10, 10))
+        os.utime(path, ns=(1, 1))
+        with pytest.raises(cogpu.IOError, match="changed"):
+            file.read(window=(0, 0, 10, 10))
 
 
 def test_nothing_is_read_before_it_is_computed(raster, decoded):

@@ -24,7 +24,7 @@ LIBRARY = pathlib.Path(os.environ.get("COGPU_LIB", ROOT / "build" / "libcogpu.so
 # ---- constants: C name -> value; the values are compared with the header -----------------------
 
 STATUSES = ["OK", "ARGUMENT", "MEMORY", "IO", "FORMAT", "CORRUPT", "UNSUPPORTED", "LIMIT", "DEVICE",
-            "ABSENT"]
+            "ABSENT", "CANCELLED"]
 TYPES = ["TYPE_NONE", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64", "F16", "F32", "F64",
          "CI16",
          "CI32", "CF32", "CF64"]
@@ -52,7 +52,7 @@ CONSTANTS |= {f"COGPU_{name}": value for value, name in enumerate(RESAMPLINGS)}
 CONSTANTS |= {f"COGPU_OVERVIEWS_{name}": value for value, name in enumerate(OVERVIEWS)}
 CONSTANTS |= {f"COGPU_BIGTIFF_{name}": value for value, name in enumerate(BIGTIFF)}
 CONSTANTS |= {f"COGPU_SIDECARS_{name}": value for value, name in enumerate(SIDECARS)}
-OK, ARGUMENT, MEMORY, IO, FORMAT, CORRUPT, UNSUPPORTED, LIMIT, DEVICE, ABSENT = range(10)
+OK, ARGUMENT, MEMORY, IO, FORMAT, CORRUPT, UNSUPPORTED, LIMIT, DEVICE, ABSENT, CANCELLED = range(11)
 STRIPS, TILES = 0, 1
 CPU, CUDA, EMU = 0, 1, 2
 GPU = CUDA if "cuda" in os.environ.get("COGPU_DEVICES", "") else EMU  # whose kernels the tests run
@@ -188,12 +188,15 @@ class ContextOptions(Structure):
                 ("jpeg_engines", c_int), ("network", POINTER(Network))]
 
 
+PROGRESS = CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64)
+
+
 class Request(Structure):
     _fields_ = [("image", c_uint32), ("level", c_uint32), ("x", c_uint32), ("y", c_uint32),
                 ("width", c_uint32), ("height", c_uint32), ("bands", POINTER(c_uint32)),
                 ("band_count", c_uint32), ("part", c_int), ("fill_bad_blocks", c_int),
                 ("nan_where_invalid", c_int), ("scaled", c_int), ("threads", c_uint32),
-                ("context", c_void_p), ("pending", c_void_p)]
+                ("context", c_void_p), ("pending", c_void_p), ("progress", PROGRESS), ("progress_user", c_void_p)]
 
 
 class Stages(Structure):
@@ -248,7 +251,7 @@ class Profile(Structure):
         ("item_count", c_uint32), ("description", c_char_p), ("tags", POINTER(ExtraTag)),
         ("tag_count", c_uint32), ("overviews", c_int), ("factors", POINTER(c_uint32)),
         ("factor_count", c_uint32), ("resampling", c_int), ("threads", c_uint32), ("context", c_void_p),
-        ("device", c_int), ("device_index", c_uint32)]
+        ("device", c_int), ("device_index", c_uint32), ("progress", PROGRESS), ("progress_user", c_void_p)]
 
 
 class Written(Structure):
@@ -527,12 +530,14 @@ class File:
         return values
 
     def request(self, *, window=None, level=0, bands=None, image=0, part=PIXELS, threads=0,
-                fill_bad_blocks=False, nan=False, scaled=False, context=None):
+                fill_bad_blocks=False, nan=False, scaled=False, context=None, progress=None):
+        """`progress` is called with done and total, and returns whether to cancel."""
         x, y, width, height = window or (0, 0, 0, 0)
         picked = (c_uint32 * len(bands))(*bands) if bands is not None else None
         return Request(image, level, x, y, width, height, picked, len(bands) if bands else 0, part,
                        int(fill_bad_blocks), int(nan), int(scaled), threads,
-                       context.handle if context else None)
+                       context.handle if context else None, None,
+                       PROGRESS(lambda _, done, total: int(bool(progress(done, total)))) if progress else PROGRESS())
 
     def shape(self, request):
         """Bands, height and width of what a request returns."""

@@ -15,7 +15,8 @@ static atomic_uint_fast64_t bytes_read;
 static int expected;
 
 static cogpu_status read_content(const cogpu_io *io, uint64_t offset, size_t bytes, void *to,
-                                 cogpu_error *error) {
+                                 cogpu_meter *meter, cogpu_error *error) {
+    (void)meter;
     (void)io;
     if (atomic_load(&failures) > 0) {
         atomic_fetch_sub(&failures, 1);

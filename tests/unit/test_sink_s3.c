@@ -101,7 +101,8 @@ void cogpu_s3_part_start(cogpu_s3_object *object, const char *upload, uint32_t n
 
 /* Bytes are taken as late as can be. */
 cogpu_status cogpu_s3_part_wait(cogpu_s3_object *object, cogpu_s3_sending *sending,
-                                cogpu_s3_part *part, cogpu_error *error) {
+                                cogpu_s3_part *part, cogpu_meter *meter, cogpu_error *error) {
+    (void)meter;
     (void)object;
     CHECK(store.order[sending->number] == ++store.waited);
     store.under_way--;

@@ -63,9 +63,9 @@ void cogpu_cpu_fill(const cogpu_read_plan *plan, const cogpu_block *block,
                     const cogpu_raster *raster);
 
 /* stream: decode, restore and place of a block that is too large to be held, as its stored bytes
- * are read. *read grows by what is read. With `sink` the rows do not go into the raster, of which
- * only type and bands are looked at, but to it: packed, band after band, with what of the window
- * they are. */
+ * are read. Polls the plan's meter; CANCELLED if that is cancelled. *read grows by what is read.
+ * With `sink` the rows do not go into the raster, of which only type and bands are looked at, but
+ * to it: packed, band after band, with what of the window they are. */
 typedef struct cogpu_row_sink {
     cogpu_status (*put)(void *user, const uint8_t *pixels, const cogpu_block *part,
                         cogpu_error *error);

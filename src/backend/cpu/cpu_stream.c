@@ -31,6 +31,7 @@ struct feeding {
     cogpu_feed feed; /* first: the codec hands its address back */
     const cogpu_io *io;
     uint64_t offset; /* of the next part */
+    cogpu_meter *meter;
     uint8_t *memory;
     bool reverses; /* the bits of each byte */
     uint64_t read;
@@ -42,8 +43,8 @@ static void feed_more(cogpu_feed *feed) {
     size_t part = feed->left < room ? (size_t)feed->left : room;
     memmove(f->memory, feed->at, feed->bytes);
     feed->at = f->memory;
-    if (cogpu_io_read(f->io, f->offset, part, f->memory + feed->bytes, &feed->failure) !=
-        COGPU_OK) {
+    if (cogpu_io_read_metered(f->io, f->offset, part, f->memory + feed->bytes, f->meter,
+                              &feed->failure) != COGPU_OK) {
         feed->left = 0;
         return;
     }
@@ -55,9 +56,10 @@ static void feed_more(cogpu_feed *feed) {
     f->read += part;
 }
 
-static cogpu_status open_feed(cogpu_seat *seat, const cogpu_storage *storage, cogpu_span span,
+static cogpu_status open_feed(cogpu_seat *seat, const cogpu_read_plan *plan, cogpu_span span,
                               struct feeding *f, cogpu_error *error) {
-    *f = (struct feeding){.io = storage->tiff->io, .offset = span.offset};
+    const cogpu_storage *storage = plan->storage;
+    *f = (struct feeding){.io = storage->tiff->io, .offset = span.offset, .meter = plan->meter};
     f->reverses = storage->format.fill_order == 2 && !storage->codec->own_bit_order;
     cogpu_error_clear(&f->feed.failure);
     f->feed.at = f->reverses ? NULL : cogpu_io_mapped(f->io, span.offset);
@@ -153,6 +155,8 @@ static cogpu_status stream_rows(cogpu_seat *seat, const cogpu_read_plan *plan,
     for (uint32_t row = 0; row < end; row += step) {
         uint32_t rows = end - row < step ? end - row : step;
         size_t got = 0;
+        if (!cogpu_meter_add(plan->meter, 0)) /* a step is long enough to ask each time */
+            return cogpu_fail_cancelled(error);
         TRY(decode_some(stream, storage, seat->decoded, rows * row_bytes, &got, error));
         if (got < rows * row_bytes)
             return cogpu_fail(error, COGPU_CORRUPT, "the block holds %llu bytes where %llu are due",
@@ -175,7 +179,7 @@ cogpu_status cogpu_cpu_stream(cogpu_seat *seat, const cogpu_read_plan *plan,
     uint64_t needed = (uint64_t)block->needed_rows * format.row_bytes;
     struct feeding feeding;
     TRY(cogpu_cpu_check_expansion(span.bytes, needed, error));
-    TRY(open_feed(seat, storage, span, &feeding, error));
+    TRY(open_feed(seat, plan, span, &feeding, error));
     TRY(cogpu_seat_room(&seat->decoded, &seat->decoded_bytes,
                         rows_at_once(storage) * format.row_bytes, error));
     cogpu_stream stream = {

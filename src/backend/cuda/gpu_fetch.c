@@ -86,7 +86,8 @@ static cogpu_status stored_of(const cogpu_gpu_task *task, cogpu_seat *worker,
         return COGPU_OK;
     TRY(cogpu_seat_room(&worker->stored, &worker->stored_bytes, (size_t)task->span.bytes, error));
     *stored = worker->stored;
-    return cogpu_io_read(io, task->span.offset, (size_t)task->span.bytes, worker->stored, error);
+    return cogpu_io_read_metered(io, task->span.offset, (size_t)task->span.bytes, worker->stored,
+                                 task->plan->meter, error);
 }
 
 /* The engines decode it. Fails where its bytes cannot be had; the host then finds out why. */
@@ -127,6 +128,10 @@ static void fetch_for_host(struct cogpu_slot *slot, cogpu_seat *worker,
                            struct cogpu_seated *seated) {
     cogpu_gpu_work *work = slot->work;
     cogpu_error error;
+    if (cogpu_meter_is_cancelled(seated->task->plan->meter)) {
+        seated->task->is_out = true;
+        return;
+    }
     if (decode_on_host(slot, worker, seated, &error) == COGPU_OK)
         return;
     bool fills = work->failed(work->user, (uint32_t)(seated->task - work->tasks), &error);
@@ -141,19 +146,42 @@ static void fetch_stored(struct cogpu_slot *slot, const struct cogpu_slot_piece 
     struct cogpu_seated *seated = &slot->seated[run->first];
     const cogpu_gpu_task *task = seated->task;
     uint8_t *to = slot->pinned + COGPU_STAGING + seated->staging + piece->skip;
-    bool failed = cogpu_io_read(task->plan->storage->tiff->io, task->span.offset + piece->skip,
-                                (size_t)piece->bytes, to, NULL) != COGPU_OK;
+    bool failed =
+        cogpu_io_read_metered(task->plan->storage->tiff->io, task->span.offset + piece->skip,
+                              (size_t)piece->bytes, to, task->plan->meter, NULL) != COGPU_OK;
     for (uint32_t i = 0; failed && i < run->count; i++)
         __atomic_store_n(&seated[i].is_bad, true, __ATOMIC_RELAXED);
 }
 
+/* Whether the reads of all these tasks are cancelled, so that no bytes are needed. */
+static bool are_cancelled(const struct cogpu_seated *seated, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        if (!cogpu_meter_is_cancelled(seated[i].task->plan->meter))
+            return false;
+    return true;
+}
+
+/* Without their bytes tasks are not placed. Several threads may have pieces of one run. */
+static void leave_out(struct cogpu_seated *seated, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        __atomic_store_n(seated[i].is_coded ? &seated[i].is_bad : &seated[i].task->is_out, true,
+                         __ATOMIC_RELAXED);
+}
+
 void cogpu_fetch_piece(struct cogpu_slot *slot, uint32_t seat, uint32_t number) {
     const struct cogpu_slot_piece *piece = &slot->pieces[number];
+    const struct cogpu_slot_run *run = slot->is_direct ? NULL : &slot->runs[piece->run];
+    struct cogpu_seated *seated = run ? &slot->seated[run->first] : slot->seated;
+    const uint32_t count = run ? run->count : slot->count;
+    (void)cogpu_meter_poll(seated->task->plan->meter);
+    if (are_cancelled(seated, count)) {
+        leave_out(seated, count);
+        return;
+    }
     if (slot->is_direct) {
         fetch_directly(slot);
         return;
     }
-    struct cogpu_seated *seated = &slot->seated[slot->runs[piece->run].first];
     if (seated->is_jpeg)
         seated->is_bad = rewrite(slot, slot->work->seats[seat], seated) != COGPU_OK;
     else if (seated->is_coded || seated->is_plain)

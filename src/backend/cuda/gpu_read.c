@@ -517,6 +517,19 @@ static cogpu_status leave_berth(cogpu_gpu_reader *reader, const struct cogpu_slo
     return COGPU_OK;
 }
 
+/* Counts the blocks of a batch that are through; those that the device refused count later. */
+static void count_done(const struct cogpu_slot *slot) {
+    for (uint32_t first = 0, end; first < slot->count; first = end) {
+        cogpu_meter *meter = slot->seated[first].task->plan->meter;
+        uint64_t done = 0;
+        end = cogpu_slot_end_of_plan(slot, first);
+        for (uint32_t i = first; meter && i < end; i++)
+            done += !slot->seated[i].is_coded || slot->seated[i].task->is_decoded;
+        if (done > 0)
+            (void)cogpu_meter_add(meter, done);
+    }
+}
+
 /* Waits for the slot's batch; what the device refused is the host's from here on. */
 static cogpu_status collect(cogpu_gpu_reader *reader, struct cogpu_slot *slot, cogpu_error *error) {
     cogpu_gpu_work *work = slot->work;
@@ -534,6 +547,7 @@ static cogpu_status collect(cogpu_gpu_reader *reader, struct cogpu_slot *slot, c
         seated->task->is_late = seated->task->is_for_host = !good;
         work->refused += !good;
     }
+    count_done(slot);
     if (slot->is_direct)
         TRY(bring_back(reader->gpu, slot, error));
     slot->work = NULL;

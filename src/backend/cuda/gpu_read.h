@@ -79,7 +79,8 @@ bool cogpu_gpu_reader_takes(const cogpu_gpu_reader *reader, const cogpu_read_pla
 
 /* A read in two steps, which fail only where the device does. After the first all is on its way to
  * the rasters, and, if it is pending, what their streams get from here on waits for it; after the
- * second it is there, what the device refused with it. `work` and its tasks stay until then, and
+ * second it is there, what the device refused with it. Both report to the plans' meters; tasks of
+ * a plan whose meter is cancelled are left out. `work` and its tasks stay until then, and
  * other reads may come in between. When the first fails there is nothing to finish. */
 cogpu_status cogpu_gpu_start(cogpu_gpu_reader *reader, cogpu_gpu_work *work, cogpu_error *error);
 cogpu_status cogpu_gpu_finish(cogpu_gpu_reader *reader, cogpu_gpu_work *work, cogpu_error *error);

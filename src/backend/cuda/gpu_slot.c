@@ -326,6 +326,8 @@ uint32_t cogpu_slot_choose(struct cogpu_slot *slot, cogpu_gpu_work *work, cogpu_
            slot->used < most_bytes(slot, left)) {
         cogpu_gpu_task *task = &tasks[slot->count];
         uint64_t lists = slot->lists;
+        if (cogpu_meter_is_cancelled(task->plan->meter))
+            task->is_out = true;
         if (!seat_list(slot, task) || !seat(slot, work, task)) {
             slot->lists = lists;
             break;

@@ -598,8 +598,10 @@ static cogpu_status place(const cogpu_gpu_writer *writer, struct berth *berth, c
     berth->file_end = *writer->options.end;
     const cogpu_gpu_brought batch = batch_of(writer, berth);
     TRY(writer->options.place(writer->options.user, &batch, &is_straight, error));
+    const bool may_be_direct =
+        writer->file && cogpu_out_may_have(berth->file_end + bytes_of(writer, berth));
     berth->way = !is_straight        ? BY_RING
-                 : writer->file      ? BY_CUFILE
+                 : may_be_direct     ? BY_CUFILE
                  : writer->is_pinned ? TO_BUFFER
                                      : BY_RING;
     return COGPU_OK;
