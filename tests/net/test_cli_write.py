@@ -71,7 +71,7 @@ def test_messages(s3, s3_faults, image):
     line = failed("convert", image, f"s3://no-such-bucket/{KEY}", *words(s3), **s3.environment())
     assert "NoSuchBucket" in line
     result = run("convert", image, f"s3://someone:open-sesame@{s3.closed}/{KEY}?hush", *words(s3), **s3.environment())
-    assert result.returncode == 1 and not {"someone", "open-sesame", "hush"} & set(result.stderr.replace("/", " ").split())
+    assert result.returncode == 2 and not {"someone", "open-sesame", "hush"} & set(result.stderr.replace("/", " ").split())
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -235,7 +235,7 @@ class Watched:
     def __init__(self, pushed, next_begun):
         self.pushed, self.next_begun, self.aborted = pushed, next_begun, False
 
-    def __call__(self, target, profile):
+    def __call__(self, target, profile, inputs):
         return self
 
     def push(self, rows, mask=None):
