@@ -272,12 +272,19 @@ static bool is_of_each_band(uint32_t id) {
     return id == S_MIN_SAMPLE_VALUE || id == S_MAX_SAMPLE_VALUE;
 }
 
-static cogpu_status check_tag(const cogpu_extra_tag *tag, uint32_t bands, cogpu_error *error) {
+/* The profile's nodata must be a value that samples can have. The tag may state another one, as
+ * files of other writers do: a reader then finds no sample that is nodata. */
+static bool may_be_given(const cogpu_extra_tag *tag, const cogpu_profile *profile) {
+    return tag->id == TAG_GDAL_NODATA && tag->type == TYPE_ASCII && !profile->nodata;
+}
+
+static cogpu_status check_tag(const cogpu_extra_tag *tag, const cogpu_profile *profile,
+                              cogpu_error *error) {
     uint64_t bytes, width = cogpu_tiff_type_bytes(tag->type);
     if (tag->id > UINT16_MAX)
         return cogpu_fail(error, COGPU_ARGUMENT, "there is no tag %u; they go from 0 to 65535",
                           tag->id);
-    if (is_ours(tag->id))
+    if (is_ours(tag->id) && !may_be_given(tag, profile))
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "tag %u (%s) is made by the writer; set what it says in the profile",
                           tag->id, cogpu_tag_name(tag->id));
@@ -291,9 +298,9 @@ static cogpu_status check_tag(const cogpu_extra_tag *tag, uint32_t bands, cogpu_
                           tag->id, tag->type);
     if (!tag->count || !tag->values)
         return cogpu_fail(error, COGPU_ARGUMENT, "tag %u has no values", tag->id);
-    if (is_of_each_band(tag->id) && tag->count != bands)
+    if (is_of_each_band(tag->id) && tag->count != profile->bands)
         return cogpu_fail(error, COGPU_ARGUMENT, "tag %u (%s) has a value for each of %u bands",
-                          tag->id, cogpu_tag_name(tag->id), bands);
+                          tag->id, cogpu_tag_name(tag->id), profile->bands);
     if (!checked_mul(tag->count, width, &bytes) || bytes > UINT32_MAX)
         return cogpu_fail(error, COGPU_ARGUMENT, "tag %u has more than 4 GiB of values", tag->id);
     if (tag->type == TYPE_ASCII && ((const char *)tag->values)[tag->count - 1] != '\0')
@@ -310,7 +317,7 @@ static cogpu_status add_extra_tags(const cogpu_profile *profile, cogpu_arena *ar
                           profile->tag_count);
     for (uint32_t i = 0; i < profile->tag_count; i++) {
         const cogpu_extra_tag *tag = &profile->tags[i];
-        TRY(check_tag(tag, profile->bands, error));
+        TRY(check_tag(tag, profile, error));
         TRY(cogpu_tag_add(list, arena, (uint16_t)tag->id, (uint16_t)tag->type, tag->count,
                           tag->values, error));
     }
