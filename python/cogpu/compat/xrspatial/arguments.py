@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ArgumentError
+from ...errors import ArgumentError, FormatError
 from ...file import File
 from ...lazy import is_path
 from ...urls import shown
@@ -44,8 +44,9 @@ def check_combinations(source: Any, *, gpu: Any, chunks: Any, parse_coordinates:
     if on_gpu_failure is not NOT_GIVEN and not gpu:
         raise ArgumentError("on_gpu_failure only applies with gpu=True")
     if not is_path(source) and not isinstance(source, File) and (chunks is not None or gpu):
-        raise ArgumentError("chunks and gpu need a path or a URL, not a file-like object: other threads and processes "
-                            "cannot share it")
+        what = "chunks=... (dask)" if chunks is not None else "gpu=True"
+        raise ArgumentError(f"{what} is not supported for file-like objects, which threads and processes cannot share: give "
+                            "a path or a URL")
     if max_cloud_bytes is not NOT_GIVEN and (chunks is not None or gpu):
         raise ArgumentError("max_cloud_bytes only applies to reads that are neither chunked nor on a GPU: leave it out")
     if not parse_coordinates and gpu:
@@ -90,10 +91,10 @@ def check_overview_level(level: Any, file: File) -> None:
     if isinstance(level, (bool, np.bool_)) or not isinstance(level, (int, np.integer)):
         raise TypeError(f"overview_level must be an int from 0 on, not {type(level).__name__} {level!r}")
     if not 0 <= level < len(file.levels):
-        note = ArgumentError(f"external sidecar did not parse: {file.warning}") if is_sidecar_broken(file) else None
-        range_text = f"overview_level={level} is out of range: {file.name} has {len(file.levels)} pyramid IFDs"
-        message = range_text if note is None else f"{file.name}: overview_level={level} needs the {note}"
-        raise ArgumentError(message) from note
+        if is_sidecar_broken(file):
+            cause = FormatError(f"external sidecar did not parse: {file.warning}")
+            raise ArgumentError(f"{file.name}: there is no overview_level={level}: FormatError: {cause}") from cause
+        raise ArgumentError(f"overview_level={level} is out of range: {file.name} has {len(file.levels)} pyramid IFDs")
 
 
 def is_sidecar_broken(file: File) -> bool:
@@ -108,7 +109,7 @@ def check_band(band: Any, file: File) -> None:
     if not isinstance(band, (int, np.integer)):
         raise TypeError(f"band must be a non-negative int, not {type(band).__name__} {band!r}")
     if not 0 <= band < file.shape[0]:
-        raise BandIndexError(f"band={band} is out of range: {file.name} has {file.shape[0]} bands, counted from 0")
+        raise BandIndexError(f"band={band} out of range: {file.name} has {file.shape[0]} bands, counted from 0")
 
 
 def check_window(window: Any, shape: tuple[int, int]) -> None:

@@ -49,7 +49,8 @@ def check_coordinates(data: "xr.DataArray", axes: tuple[str, str]) -> None:
             continue
         steps = np.diff(data.coords[axis].values.astype("float64"))
         if len(steps) and (not steps.mean() or abs(steps - steps.mean()).max() > 1e-3 * abs(steps.mean())):
-            raise NonUniformCoordsError(f"the coordinates of {axis!r} are non-uniform: a GeoTIFF cannot hold coordinates "
+            what = "non-uniform" if steps.any() else "constant"
+            raise NonUniformCoordsError(f"the coordinates of {axis!r} are {what}: a GeoTIFF cannot hold coordinates "
                                         "that are not evenly spaced; resample, or drop them")
 
 
@@ -57,7 +58,7 @@ def transform_of(data: "xr.DataArray", axes: tuple[str, str], drop_rotation: boo
     """Six numbers a, b, c, d, e, f of the corner, or None for none.
 
     The transform in the attributes counts wherever the coordinates lie on its grid, and against integer coordinates,
-    which number pixels. An identity transform is written too: None would say that there is no georeferencing.
+    which number pixels (floats 0, 1, 2 ... too). An identity transform is written too: None would say that there is no georeferencing.
     """
     attrs, (y, x) = data.attrs, axes
     rotated = attrs.get("rotated_affine")
@@ -74,9 +75,15 @@ def transform_of(data: "xr.DataArray", axes: tuple[str, str], drop_rotation: boo
         return stated
     if stated is None and not any(axis in data.coords for axis in axes):
         return transform_of_mapping(data, y, x)
-    if stated is not None and (not is_on_axes or any(data.coords[axis].dtype.kind in "iu" for axis in axes)):
+    if stated is not None and (not is_on_axes or any(has_pixel_numbers(data.coords[axis]) for axis in axes)):
         return stated
     return of_coordinates(data, axes, stated)
+
+
+def has_pixel_numbers(coordinate: "xr.DataArray") -> bool:
+    """Whether a coordinate numbers pixels, and says nothing of their place."""
+    return coordinate.dtype.kind in "iu" or coordinate.size > 1 and bool(
+        (coordinate.values == np.arange(coordinate.size)).all())
 
 
 def six(values: Any) -> tuple[float, ...]:
@@ -93,7 +100,9 @@ def six(values: Any) -> tuple[float, ...]:
 
 def transform_of_mapping(data: "xr.DataArray", y: str, x: str) -> "tuple[float, ...] | None":
     """From a coordinate spatial_ref, as rioxarray has it."""
-    return affine_order(georef.of_array(data, y, x)["transform"])
+    plain = data.copy(deep=False)
+    plain.attrs = {}
+    return affine_order(georef.of_array(plain, y, x)["transform"])
 
 
 def of_coordinates(data: "xr.DataArray", axes: tuple[str, str], stated: "tuple[float, ...] | None") -> Any:

@@ -86,7 +86,7 @@ def opened(source: Any) -> File:
             raise UnsafeURLError(str(error)) from error
         raise
     if arguments.is_sidecar_broken(file):
-        warnings.warn(f"{file.name}: {file.warning}", RuntimeWarning, stacklevel=3)
+        warnings.warn(f"Ignoring unreadable sidecar of {file.name}: {file.warning}", RuntimeWarning, stacklevel=3)
     return file
 
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from ... import arrays, georef, write
 from ...errors import ArgumentError
+from ...profile import PHOTOMETRIC, PHOTOMETRIC_NUMBERS
 from . import georeferencing
 from .arguments import refuse_vrt
-from .attributes import NOT_EXTRA, RESOLUTION_UNIT, RESOLUTION_UNITS, TEXT, UNDEFINED, X_RESOLUTION, Y_RESOLUTION
+from .attributes import IMAGE_DESCRIPTION, NOT_EXTRA, RESOLUTION_UNIT, RESOLUTION_UNITS, TEXT, UNDEFINED, X_RESOLUTION, Y_RESOLUTION
 from .errors import ConflictingNodataError
 from .metadata_xml import items_of_xml
 from .packing import packed_encoding
@@ -75,9 +76,10 @@ def to_geotiff(data: Any, path: Any, *, crs: Any = None, nodata: "float | int | 
                "overview_levels": overview_levels if cog else None,
                "overview_resampling": overview_resampling if cog else None,
                "photometric": "minisblack" if photometric == "auto" and "colormap" not in attrs else photometric}
+    check_photometric(photometric, data.size // (data.sizes[axes[0]] * data.sizes[axes[1]]))
     planned = write.plan(bare, **options)
     profile = {**planned.profile, "nan_is_nodata": planned.dtype.kind == "f" and bool(attrs.get("masked_nodata", True)),
-               "items": items_of(attrs, pack, dtype), "description": attrs.get("image_description"),
+               "items": items_of(attrs, pack, planned.shape[0]), "description": attrs.get("image_description"),
                "tags": [*tags_of(attrs), *([] if fits else [nodata_tag(stated)])]}
     profile = {name: value for name, value in profile.items() if value is not None}
     if hasattr(path, "write") and hasattr(path, "seek") and hasattr(path, "truncate"):
@@ -132,6 +134,15 @@ def check_tile_size(tile_size: Any) -> None:
         raise ArgumentError(f"tile_size={tile_size} must be a multiple of 16, such as {near}")
 
 
+def check_photometric(photometric: Any, bands: int) -> None:
+    kind = PHOTOMETRIC_NUMBERS.get(photometric, photometric) if isinstance(photometric, int) else photometric
+    needed = {"rgb": 3, "rgba": 4}.get(kind.lower(), 1) if isinstance(kind, str) else 1
+    if bands < needed:
+        raise ArgumentError(f"photometric={photometric!r} needs at least {needed} bands, and data has {bands}")
+    if isinstance(kind, str) and kind.lower() not in ("auto", *PHOTOMETRIC):
+        raise ArgumentError(f"photometric={photometric!r} is not a valid name: give auto, {', '.join(PHOTOMETRIC)}")
+
+
 def check_number(name: str, value: Any) -> None:
     if isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be numeric, not the bool {value!r}")
@@ -178,9 +189,8 @@ def axes_of(data: "xr.DataArray") -> tuple[str, str]:
     if unknown and len(dims) == 3:
         raise ArgumentError(dims_message(dims, unknown[0]))
     y, x = dims if unknown else (dims[axis] for axis in arrays.axes_by_name(dims)[1:])
-    for role, dim in (("height", y), ("width", x)):
-        if not data.sizes[dim]:
-            raise ArgumentError(f"to_geotiff: data is empty: {role}=0 (dimension {dim!r} of {data.shape})")
+    if not data.sizes[y] * data.sizes[x]:
+        raise ArgumentError(f"to_geotiff: data is empty: height={data.sizes[y]}, width={data.sizes[x]}")
     if not data.size:
         raise ArgumentError(f"to_geotiff: data has no bands: 0 bands in shape {data.shape}")
     return y, x
@@ -232,17 +242,22 @@ def without_attrs(data: "xr.DataArray", axes: tuple[str, str], pack: bool, nodat
     return bare
 
 
-def items_of(attrs: dict[Any, Any], pack: bool, dtype: np.dtype) -> list[dict[str, Any]]:
+def items_of(attrs: dict[Any, Any], pack: bool, bands: int) -> list[dict[str, Any]]:
     """GDAL_METADATA: items of the image, and those of bands, which GDAL knows by their roles."""
-    items = metadata_of(attrs)
-    is_unpacked = attrs.get("scale_factor") is not None  # and must not be scaled again by those who read it
-    found = [item(name, value) for name, value in items.items()]
-    kept = [each for each in found if pack or not is_unpacked or each["name"] not in ("SCALE", "OFFSET")]
-    if not pack or not is_unpacked:
-        return kept
-    # What was read as one band, or with one scale for all, is scaled as a whole.
-    return [each for each in kept if each["name"] not in ("SCALE", "OFFSET")] + [
-        item("SCALE", repr(float(attrs["scale_factor"]))), item("OFFSET", repr(float(attrs.get("add_offset") or 0.0)))]
+    is_unpacked = attrs.get("scale_factor") is not None
+    items = [item(name, value) for name, value in metadata_of(attrs).items()]
+    items = [each for each in items if each["band"] <= bands]  # others are of bands that were not read
+    if not is_unpacked and not pack:
+        return items
+    # Values that were unpacked must not be scaled again by those who read them; packed ones have one scale for all, of
+    # the image where the file had it there, else of each band, where GDAL looks for it.
+    of_image = any(each["name"] in ("SCALE", "OFFSET") and not each["band"] for each in items)
+    items = [each for each in items if each["name"] not in ("SCALE", "OFFSET")]
+    if not (is_unpacked and pack):
+        return items
+    for name, value in (("SCALE", attrs["scale_factor"]), ("OFFSET", attrs.get("add_offset") or 0.0)):
+        items += [item(name if of_image else (name, band), repr(float(value))) for band in range(1 if of_image else bands)]
+    return items
 
 
 def metadata_of(attrs: dict[Any, Any]) -> dict[Any, Any]:
@@ -266,7 +281,7 @@ def tags_of(attrs: dict[Any, Any]) -> list[tuple[int, int, int, Any]]:
         unit = attrs["resolution_unit"]
         tags[RESOLUTION_UNIT] = (RESOLUTION_UNIT, SHORT, 1, (units.get(unit, unit) if isinstance(unit, str) else unit,))
     for number, kind, count, value in attrs.get("extra_tags") or ():
-        if number not in NOT_EXTRA and number != 270:
+        if number not in NOT_EXTRA and number != IMAGE_DESCRIPTION and (not np.iterable(value) or len(value)):
             tags[number] = extra_tag(number, kind, count, value)
     return [tags[number] for number in sorted(tags)]
 
