@@ -14,16 +14,15 @@ What differs on purpose:
   interchangeable here, and so are metadata and extra tags.
 - More is written: rotated grids (unless drop_rotation=True), COGs to file-like objects, overview factors that are no
   powers of two, complex samples, WebP and LZMA; a COG has GDAL's ghost area.
-- A file that can be read in spite of a damaged optional tag, or a table that is longer or shorter than it should be, is
-  read.
+- A file that can be read in spite of a damaged optional tag or a table of blocks that is too short is read.
 - gdal_metadata_xml is parsed and written anew; a text that is not well-formed is an error. extra_tags that the writer
   makes itself (photometric interpretation, extra samples) are ignored.
 - XRSPATIAL_... environment variables have no effect: cogpu.configure has the settings of the network.
 - max_cloud_bytes counts only where it is given: of an object in a store the blocks are read, not all of it.
 
 What is missing: VRT; the codecs lz4 and jpeg2000 for writing; colour ramps and tables of classes beside a file
-(color_ramp, category_names, category_colors); overviews beside a URL; reprojection by the accessor; allow_unparseable_crs
-for writing. What we do not have is refused by name, or left out where it is an attribute.
+(color_ramp, category_names, category_colors); overviews beside a URL; reprojection by the accessor;
+allow_unparseable_crs for writing. What we do not have is refused by name, or left out where it is an attribute.
 """
 
 from .contract import (GEOREF_STATUS_CRS_ONLY, GEOREF_STATUS_FULL, GEOREF_STATUS_NONE, GEOREF_STATUS_ROTATED_DROPPED,

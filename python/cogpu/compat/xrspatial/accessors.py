@@ -42,8 +42,8 @@ class DataArrayAccessor:
             from matplotlib.colors import BoundaryNorm, ListedColormap
 
             colours = np.asarray(palette, dtype="float64").reshape(3, -1).T / 65535
-            options = {"cmap": ListedColormap(colours), "norm": BoundaryNorm(np.arange(len(colours) + 1) - 0.5, len(colours)),
-                       **options}
+            edges = np.arange(len(colours) + 1) - 0.5
+            options = {"cmap": ListedColormap(colours), "norm": BoundaryNorm(edges, len(colours)), **options}
         return array.plot(**options)
 
 
@@ -71,7 +71,8 @@ class DatasetAccessor:
         return open_around(self._dataset, self._variable(var), source, auto_reproject, options)
 
 
-def open_around(grid: Any, like: xr.DataArray, source: Any, auto_reproject: bool, options: dict[str, Any]) -> xr.DataArray:
+def open_around(grid: Any, like: xr.DataArray, source: Any, auto_reproject: bool,
+                options: dict[str, Any]) -> xr.DataArray:
     for name in ("window", "bbox"):
         if name in options:
             raise TypeError(f"{name}: the array says which part is read; call open_geotiff(source, {name}=...)")

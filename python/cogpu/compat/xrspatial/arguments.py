@@ -1,5 +1,5 @@
-"""Parameters of xarray-spatial's open_geotiff: aliases, combinations that it refuses, and values out of range, each with
-its class of error."""
+"""Parameters of xarray-spatial's open_geotiff: aliases, combinations that it refuses, and values out of range, each
+with its class of error."""
 
 import os
 import warnings
@@ -38,15 +38,16 @@ def check_combinations(source: Any, *, gpu: Any, chunks: Any, parse_coordinates:
                        missing_sources: Any, band_nodata: Any, max_cloud_bytes: Any) -> None:
     if not isinstance(gpu, (bool, np.bool_)):
         raise TypeError(f"gpu must be a bool, not {gpu!r}")
-    for name, is_given in (("missing_sources", missing_sources is not NOT_GIVEN), ("band_nodata", band_nodata is not None)):
+    for name, is_given in (("missing_sources", missing_sources is not NOT_GIVEN),
+                           ("band_nodata", band_nodata is not None)):
         if is_given:
             raise ArgumentError(f"{name} only applies to VRT, which is not read here: leave it out")
     if on_gpu_failure is not NOT_GIVEN and not gpu:
         raise ArgumentError("on_gpu_failure only applies with gpu=True")
     if not is_path(source) and not isinstance(source, File) and (chunks is not None or gpu):
         what = "chunks=... (dask)" if chunks is not None else "gpu=True"
-        raise ArgumentError(f"{what} is not supported for file-like objects, which threads and processes cannot share: give "
-                            "a path or a URL")
+        raise ArgumentError(f"{what} is not supported for file-like objects, which threads and processes cannot share: "
+                            "give a path or a URL")
     if max_cloud_bytes is not NOT_GIVEN and (chunks is not None or gpu):
         raise ArgumentError("max_cloud_bytes only applies to reads that are neither chunked nor on a GPU: leave it out")
     if not parse_coordinates and gpu:
@@ -59,8 +60,8 @@ def refuse_vrt(path: Any, stable_only: bool = False) -> None:
     text = os.fspath(path)
     if text.lower().endswith(".vrt"):
         kind = VRTStableSourcesOnlyError if stable_only else VRTUnsupportedError
-        raise kind(f"{shown(text)}: VRT is not supported{only_stable(stable_only)}; read its sources one by one, or convert "
-                   "it with gdal_translate")
+        raise kind(f"{shown(text)}: VRT is not supported{only_stable(stable_only)}; read its sources one by one, or "
+                   "convert it with gdal_translate")
     if stable_only and "://" in text:
         raise RemoteStableSourcesOnlyError(f"{shown(text)}: URLs are refused{only_stable(True)}")
 
@@ -71,9 +72,10 @@ def only_stable(stable_only: bool) -> str:
 
 
 def check_cloud_size(source: Any, most: Any) -> None:
-    """The size of an object in a store, where the caller sets a limit. Without one there is none: blocks are read one by
-    one, not the whole object."""
-    if most is NOT_GIVEN or most is None or not isinstance(source, str) or "://" not in source or source.startswith(HTTP):
+    """The size of an object in a store, where the caller sets a limit. Without one there is none: blocks are read one
+    by one, not the whole object."""
+    is_object = isinstance(source, str) and "://" in source and not source.startswith(HTTP)
+    if most is NOT_GIVEN or most is None or not is_object:
         return
     try:
         from fsspec.core import url_to_fs
@@ -122,8 +124,8 @@ def check_window(window: Any, shape: tuple[int, int]) -> None:
     except (TypeError, ValueError):
         return  # the reader says what it expects
     if not is_inside:
-        raise ArgumentError(f"window={tuple(window)} is outside the source extent of {shape[0]} rows and {shape[1]} columns, "
-                            "or has a non-positive size")
+        raise ArgumentError(f"window={tuple(window)} is outside the source extent of {shape[0]} rows and {shape[1]} "
+                            "columns, or has a non-positive size")
 
 
 def check_bbox(bbox: Any, window: Any, file: File) -> None:

@@ -14,30 +14,32 @@ X_RESOLUTION, Y_RESOLUTION, RESOLUTION_UNIT, EXTRA_SAMPLES, GDAL_METADATA = 282,
 IMAGE_DESCRIPTION, PIXEL_SCALE, TRANSFORMATION = 270, 33550, 34264
 RESOLUTION_UNITS = {1: "none", 2: "inch", 3: "centimeter"}
 # Tags that have attributes of their own, that the writer makes, or that point into the file.
-NOT_EXTRA = {*range(254, 260), 262, 266, 273, *range(277, 285), 288, 289, 292, 293, 296, 317, 320, *range(322, 326), 330,
-             *range(338, 342), 347, 400, *range(512, 522), *range(529, 533), 559, *range(32995, 32999), 33424, 33550,
-             33920, 33922, 34264, 34665, *range(34735, 34738), 34853, 40965, 42112, 42113, 50674, 50844}
+NOT_EXTRA = {*range(254, 260), 262, 266, 273, *range(277, 285), 288, 289, 292, 293, 296, 317, 320, *range(322, 326),
+             330, *range(338, 342), 347, 400, *range(512, 522), *range(529, 533), 559, *range(32995, 32999), 33424,
+             33550, 33920, 33922, 34264, 34665, *range(34735, 34738), 34853, 40965, 42112, 42113, 50674, 50844}
 MODEL_TYPE, GEOGRAPHIC_TYPE, PROJECTED_TYPE = 1024, 2048, 3072
 PROJECTED, GEOGRAPHIC = 1, 2
 TEXT, UNDEFINED = 2, 7
 
 
-# ---- checks ------------------------------------------------------------------------------------------------------------
+# ---- checks ----------------------------------------------------------------------------------------------------------
 
 
 def check_header(file: File, allow_rotated: bool, allow_invalid_nodata: bool) -> None:
     """Refuses what xarray-spatial refuses of a header, by its classes of errors."""
     check_pixel_size(file)
     check_geokeys(file)
-    if is_rotated(file) and not allow_rotated:
+    transform = file.transform
+    if transform is not None and (transform.b or transform.d) and not allow_rotated:
         raise RotatedTransformError(
-            f"{file.name}: the grid has a rotation or shear ({tuple(file.transform)}), which the stable readers do not "
+            f"{file.name}: the grid has a rotation or shear ({tuple(transform)}), which the stable readers do not "
             "take: allow_rotated=True reads it without georeferencing, cogpu.open_geotiff with it")
     check_nodata(file, allow_invalid_nodata)
 
 
 def is_rotated(file: File) -> bool:
-    return bool(file.has_transform and (file.transform.b or file.transform.d))
+    transform = file.transform
+    return transform is not None and bool(transform.b or transform.d)
 
 
 def check_pixel_size(file: File) -> None:
@@ -50,19 +52,19 @@ def check_pixel_size(file: File) -> None:
     else:
         return
     if not all(side and math.isfinite(side) for side in sides):
-        raise DegeneratePixelSizeError(f"{file.name}: {name}Tag states pixels of {sides[0]} x {sides[1]}: no coordinates "
-                                       "follow from that; cogpu.open_geotiff reads the pixels")
+        raise DegeneratePixelSizeError(f"{file.name}: {name}Tag states pixels of {sides[0]} x {sides[1]}: no "
+                                       "coordinates follow from that; cogpu.open_geotiff reads the pixels")
 
 
 def check_geokeys(file: File) -> None:
-    keys = {key: value for key, _, value in file._file.geokeys(file.image)}
+    keys = {key: value for key, _, value in file._file.geokeys(file.image or 0)}
     model = keys.get(MODEL_TYPE)
     model = model[0] if isinstance(model, tuple) and model else model
     if model == GEOGRAPHIC and PROJECTED_TYPE in keys or (
             model == PROJECTED and GEOGRAPHIC_TYPE in keys and not any(3072 <= key < 4096 for key in keys)):
         kind = "geographic" if model == GEOGRAPHIC else "projected"
-        raise InconsistentGeoKeysError(f"{file.name}: GTModelType says {kind}, and the other GeoKeys describe another kind "
-                                       "of coordinate system; cogpu.open_geotiff reads it as GDAL does")
+        raise InconsistentGeoKeysError(f"{file.name}: GTModelType says {kind}, and the other GeoKeys describe another "
+                                       "kind of coordinate system; cogpu.open_geotiff reads it as GDAL does")
 
 
 def check_nodata(file: File, allow_invalid_nodata: bool) -> None:
@@ -71,11 +73,11 @@ def check_nodata(file: File, allow_invalid_nodata: bool) -> None:
         return
     if not math.isfinite(nodata) or nodata != int(nodata):
         what = "fractional" if math.isfinite(nodata) else "non-finite"
-        raise InvalidIntegerNodataError(f"{file.name}: nodata {nodata} is {what}, which no sample of {file.dtype} can be: "
-                                        "allow_invalid_nodata=True ignores it")
+        raise InvalidIntegerNodataError(f"{file.name}: nodata {nodata} is {what}, which no sample of {file.dtype} can "
+                                        "be: allow_invalid_nodata=True ignores it")
 
 
-# ---- attributes --------------------------------------------------------------------------------------------------------
+# ---- attributes ------------------------------------------------------------------------------------------------------
 
 
 def attrs_of(file: File, transform: "tuple[float, ...] | None") -> dict[str, Any]:
@@ -126,7 +128,7 @@ def tag_attrs(file: File) -> dict[str, Any]:
     xml = metadata_xml(file)
     if xml is not None:
         attrs["gdal_metadata_xml"] = xml
-    extra = [tag for tag in map(lambda each: extra_tag(file, each), file._file.tags(file.info["directory"])) if tag]
+    extra = [tag for entry in file._file.tags(file.info["directory"]) if (tag := extra_tag(file, entry))]
     if extra:
         attrs["extra_tags"] = extra
     return attrs | resolution_attrs(file)
@@ -144,15 +146,17 @@ def metadata_xml(file: File) -> "str | None":
 
 
 def resolution_attrs(file: File) -> dict[str, Any]:
-    tags = {number: georef.tiff_tag(file, number, tuple)
-            for number in (X_RESOLUTION, Y_RESOLUTION, RESOLUTION_UNIT, EXTRA_SAMPLES)}
-    attrs: dict[str, Any] = {name: float(tags[number][0]) for name, number in (
-        ("x_resolution", X_RESOLUTION), ("y_resolution", Y_RESOLUTION)) if tags[number]}
-    if tags[RESOLUTION_UNIT]:
-        unit = tags[RESOLUTION_UNIT][0]
-        attrs["resolution_unit"] = RESOLUTION_UNITS.get(unit, str(unit))
-    if tags[EXTRA_SAMPLES]:
-        attrs["extra_samples"] = tags[EXTRA_SAMPLES]
+    attrs: dict[str, Any] = {}
+    for name, number in (("x_resolution", X_RESOLUTION), ("y_resolution", Y_RESOLUTION)):
+        values = georef.tiff_tag(file, number, tuple)
+        if values:
+            attrs[name] = float(values[0])
+    unit = georef.tiff_tag(file, RESOLUTION_UNIT, tuple)
+    if unit:
+        attrs["resolution_unit"] = RESOLUTION_UNITS.get(unit[0], str(unit[0]))
+    samples = georef.tiff_tag(file, EXTRA_SAMPLES, tuple)
+    if samples:
+        attrs["extra_samples"] = samples
     return attrs
 
 

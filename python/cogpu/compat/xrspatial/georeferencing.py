@@ -23,15 +23,16 @@ def check_crs(attrs: dict[Any, Any]) -> None:
         return
     try:
         import pyproj
+        from pyproj.exceptions import CRSError
     except ImportError:
         return
     try:
         code, text = (pyproj.CRS.from_user_input(georef.crs_text(attrs[name])) for name in ("crs", "crs_wkt"))
-    except pyproj.exceptions.CRSError:
+    except CRSError:
         return  # check_known says which one
     if code != text and text.to_epsg() != code.to_epsg():
-        raise ConflictingCRSError(f"attrs['crs'] is {code.name}, and attrs['crs_wkt'] is {text.name}: reconcile them, or "
-                                  "remove one")
+        raise ConflictingCRSError(f"attrs['crs'] is {code.name}, and attrs['crs_wkt'] is {text.name}: reconcile them, "
+                                  "or remove one")
 
 
 def check_known(crs: Any) -> None:
@@ -58,7 +59,8 @@ def transform_of(data: "xr.DataArray", axes: tuple[str, str], drop_rotation: boo
     """Six numbers a, b, c, d, e, f of the corner, or None for none.
 
     The transform in the attributes counts wherever the coordinates lie on its grid, and against integer coordinates,
-    which number pixels (floats 0, 1, 2 ... too). An identity transform is written too: None would say that there is no georeferencing.
+    which number pixels (floats 0, 1, 2 ... too). An identity transform is written too: None would say that there is no
+    georeferencing.
     """
     attrs, (y, x) = data.attrs, axes
     rotated = attrs.get("rotated_affine")
@@ -121,7 +123,7 @@ def with_resolution(data: "xr.DataArray", axis: str, other: str, is_needed: bool
     coordinate = data.coords[axis]
     if not is_needed or coordinate.size != 1 or coordinate.attrs.get("resolution"):
         return coordinate
-    steps = np.diff(data.coords[other].values.astype("float64")) if other in data.coords else ()
+    steps = np.diff(data.coords[other].values.astype("float64") if other in data.coords else np.zeros(0))
     if data.attrs.get(SQUARE) is not True or not len(steps):
         raise ArgumentError(f"coordinates: {axis!r} has one value, which does not tell the pixel size: set "
                             f"attrs['transform'], or attrs[{SQUARE!r}] = True to take that of {other!r}")

@@ -58,7 +58,8 @@ def open_geotiff(source: Any, *, dtype: "DTypeLike | None" = None, window: "tupl
     is_masked, is_scaled = bool(masked or unpack) and file.nodata is not None, (scale, offset) != (1, 0)
     stored, result = types_of(file, dtype, is_masked or is_scaled)
     where = {"window": window, "bbox": bbox, "overview_level": overview_level, "band": band, "max_pixels": max_pixels}
-    options = {**where, "dtype": stored, "chunks": chunks, "gpu": gpu, "masked": is_masked, "default_name": default_name,
+    options = {**where, "dtype": stored, "chunks": chunks, "gpu": gpu, "masked": is_masked,
+               "default_name": default_name,
                "on_gpu_failure": None if on_gpu_failure is NOT_GIVEN else on_gpu_failure}
     origin = source if lazy.is_path(source) else file
     array = read(origin, options)
