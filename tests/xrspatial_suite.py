@@ -34,7 +34,7 @@ ASIDE = re.compile(r"gpu|vrt", re.IGNORECASE)
 SURVEY, REPLACED = "survey", "replaced"
 
 
-# ---- the plugin: this file is loaded by pytest as well ----------------------------------------------------------------
+# ---- the plugin: this file is loaded by pytest as well ---------------------------------------------------------------
 
 
 class Survey:
@@ -159,7 +159,7 @@ def pytest_configure(config):
     config.pluginmanager.register(Outcomes(out, chosen))
 
 
-# ---- the two runs -----------------------------------------------------------------------------------------------------
+# ---- the two runs ----------------------------------------------------------------------------------------------------
 
 
 def run(python, mode, out, jobs, more):

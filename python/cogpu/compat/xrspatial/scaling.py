@@ -35,7 +35,8 @@ def chosen(file: File, items: dict[Any, str], name: str, stated: "tuple[float, .
     values = values if band is None else values[band:band + 1]
     if len(set(values)) > 1:
         raise MixedBandMetadataError(f"{file.name}: unpack=True with per-band {name} values that differ ({values}): "
-                                     "read one with band=, drop unpack=True, or use cogpu.open_geotiff, which unpacks each band")
+                                     "read one with band=, drop unpack=True, or use cogpu.open_geotiff, which unpacks "
+                                     "each band")
     return values[0] if values else USUAL[name]
 
 

@@ -25,8 +25,8 @@ def nodata_stated(attrs: dict[Any, Any]) -> Any:
         check_number(f"attrs[{name!r}]: {name}", value)
     bands = tuple(value for value in bands if value is not None and value == value)
     if len(set(bands)) > 1:
-        raise ConflictingNodataError(f"attrs['nodatavals'] has distinct per-band values {bands}, and a file has one for "
-                                     "all: give nodata=")
+        raise ConflictingNodataError(f"attrs['nodatavals'] has distinct per-band values {bands}, and a file has one "
+                                     "for all: give nodata=")
     stated = [value for value in (attrs.get("nodata"), *bands[:1], attrs.get("_FillValue")) if value is not None]
     if len({"nan" if value != value else value for value in stated}) > 1:
         raise ConflictingNodataError(f"attrs name several nodata values, {stated}: give nodata=, or remove some")
