@@ -9,7 +9,7 @@ and dask; the package under test is in build/python, or where COGPU_PACKAGE says
    In scope is a test that passes there, calls open_geotiff or to_geotiff, replaces nothing inside xarray-spatial, and
    calls none of its private functions. Two kinds of private functions are allowed, because they only prepare or inspect
    files: _writer._write, and the header parser _header. Tests of GPUs and of VRT are out of scope.
-2. The replaced run gives the public names of xrspatial.geotiff to cogpu.compat.xrspatial, before a test is imported, and
+2. The replaced run gives xrspatial.geotiff the public names of cogpu.compat.xrspatial, before a test is imported, and
    runs the tests in scope.
 
 Prints a line for each class of failures with its reason, and "N of M passed". The exit code is 1 where a failure is in
@@ -163,12 +163,15 @@ def pytest_configure(config):
 
 
 def run(python, mode, out, jobs, more):
-    where = [python, "-c", "import xrspatial.geotiff as g, os; print(os.path.join(os.path.dirname(g.__file__), 'tests'))"]
-    tests = subprocess.run(where, check=True, capture_output=True, text=True).stdout.strip()
-    environment = {**os.environ, "COGPU_SUITE": mode, "COGPU_SUITE_OUT": out,
+    where = [python, "-c", "import xrspatial.geotiff as g; print(g.__file__)"]
+    module = subprocess.run(where, check=True, capture_output=True, text=True).stdout.strip()
+    tests = pathlib.Path(module).parent / "tests"
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment = {**inherited, "COGPU_SUITE": mode, "COGPU_SUITE_OUT": out,
                    "PYTHONPATH": os.pathsep.join([PACKAGE, str(pathlib.Path(__file__).parent)])}
-    command = [python, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", "-p", "xrspatial_suite", "-W", "ignore",
-               "-n", str(jobs), "--timeout=300", f"--ignore={tests}/gpu", f"--ignore={tests}/vrt", tests, *more]
+    command = [python, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", "-p", "xrspatial_suite",
+               "-W", "ignore", "-n", str(jobs), "--timeout=300", f"--ignore={tests}/gpu", f"--ignore={tests}/vrt",
+               str(tests), *more]
     done = subprocess.run(command, env=environment, cwd=pathlib.Path(out).parent, stdout=open(f"{out}.log", "w"),
                           stderr=subprocess.STDOUT)
     if done.returncode not in (0, 1):
@@ -215,7 +218,8 @@ def main():
         run(asked.python, REPLACED, f"{folder}/replaced", asked.jobs, ["-k", asked.select] if asked.select else [])
         found = outcomes(f"{folder}/replaced")
         if asked.failures:
-            asked.failures.write_text(json.dumps({test: text for test, (how, text) in found.items() if how == "failed"}))
+            failed = {test: message for test, (outcome, message) in found.items() if outcome == "failed"}
+            asked.failures.write_text(json.dumps(failed))
         return report(found, asked.list)
 
 
