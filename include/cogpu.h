@@ -774,7 +774,8 @@ typedef enum cogpu_photometric {
 } cogpu_photometric;
 
 /* A tag to be written as it is, into the directory of level 0. Tags that the writer makes itself
- * and tags that point to other places of a file are refused. */
+ * and tags that point to other places of a file are refused; GDAL_NODATA is taken where the profile
+ * has no nodata, for a value that no sample can have. */
 typedef struct cogpu_extra_tag {
     uint32_t id;
     uint32_t type; /* TIFF's: 1 BYTE ... 12 DOUBLE, 16 LONG8, 17 SLONG8 */

@@ -86,8 +86,9 @@ class Packing:
         info = np.iinfo(self.dtype)
         packed = np.where(invalid, 0, np.rint(packed))
         if self.nodata is None and invalid.any():
-            raise ArgumentError(f"pack=True: there are NaN, and no nodata that they could become in {self.dtype}: "
-                                "give nodata")
+            raise ArgumentError(f"pack=True cannot restore integer dtype {self.dtype}: there are NaN, and no nodata that "
+                                "they could become: give nodata")
         if not ((packed >= info.min) & (packed < float(info.max + 1))).all():
-            raise ArgumentError(f"pack=True: values are infinite or, divided by the scale, beyond {self.dtype}")
+            raise ArgumentError(f"pack=True: {self.dtype} cannot represent all values: some are infinite or, divided by "
+                                "the scale, beyond its range")
         return packed

@@ -272,6 +272,12 @@ static bool is_of_each_band(uint32_t id) {
     return id == S_MIN_SAMPLE_VALUE || id == S_MAX_SAMPLE_VALUE;
 }
 
+/* The profile's nodata must be a value that samples can have. The tag may state another one, as
+ * files of other writers do: a reader then finds no sample that is nodata. */
+static bool may_be_given(const cogpu_extra_tag *tag, const cogpu_profile *profile) {
+    return tag->id == TAG_GDAL_NODATA && tag->type == TYPE_ASCII && !profile->nodata;
+}
+
 /* Of YCbCr that is stored as it comes, the caller may say what it means. */
 static bool is_of_jpeg(const cogpu_profile *profile, uint32_t id) {
     bool is_meaning = id == TAG_YCBCR_COEFFICIENTS || id == TAG_REFERENCE_BLACK_WHITE;
@@ -285,7 +291,7 @@ static cogpu_status check_tag(const cogpu_profile *profile, const cogpu_extra_ta
     if (tag->id > UINT16_MAX)
         return cogpu_fail(error, COGPU_ARGUMENT, "there is no tag %u; they go from 0 to 65535",
                           tag->id);
-    if (is_ours(tag->id) || is_of_jpeg(profile, tag->id))
+    if ((is_ours(tag->id) && !may_be_given(tag, profile)) || is_of_jpeg(profile, tag->id))
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "tag %u (%s) is made by the writer; set what it says in the profile",
                           tag->id, cogpu_tag_name(tag->id));
