@@ -15,6 +15,7 @@ from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
 from . import georef, lazy
+from .errors import about
 from .read import file_of, level_of
 from .urls import shown
 
@@ -76,8 +77,9 @@ class Engine(BackendEntrypoint):
         return tree
 
     def _dataset(self, file, path, level, drop_variables, name, parse_coordinates, **how):
-        pixels = lazy.pixels_of(file, source=path, level=level, **how)
-        coords, attrs, encoding = georef.describe(file, pixels, None, parse_coordinates)
+        with about(file.name):
+            pixels = lazy.pixels_of(file, source=path, level=level, **how)
+            coords, attrs, encoding = georef.describe(file, pixels, None, parse_coordinates)
         kind = xr.Variable if pixels.gpu is False else DeviceVariable
         data = kind(DIMS, indexing.LazilyIndexedArray(Lazy(pixels)), attrs, encoding)
         dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from . import _cogpu
 from ._cogpu import Array
 from .arguments import whole
-from .errors import ArgumentError, UnsupportedError
+from .errors import ArgumentError, UnsupportedError, about
 from .later import np
 from .stored import Stored, source_of
-from .urls import shown
+from .urls import is_path, source_name
 
 # Complex integers, which NumPy has not, appear as complex floats that hold all of them.
 COMPLEX_INTEGERS = {"complex_int16": "complex64", "complex_int32": "complex128"}
@@ -132,11 +132,12 @@ class File:
     """
 
     def __init__(self, source, *, image=0, sidecar=True, limits=None):
-        if isinstance(source, bytes) and b"\0" in source:
-            raise TypeError("source: bytes are a path; give the content of a file as memoryview(...)")
-        source = source_of(source)
-        self._arguments = dict(source=source, image=whole("image", image), sidecar=sidecar, limits=limits)
-        self._file = _cogpu.File(source, sidecar=sidecar, limits=limits)
+        opened = source_of(source)
+        self._arguments = dict(source=source if is_path(source) else opened, image=whole("image", image),
+                               sidecar=sidecar, limits=limits)
+        if isinstance(opened, bytes) and not is_path(opened):
+            opened = memoryview(opened)  # the engine takes bytes for a path
+        self._file = _cogpu.File(opened, sidecar=sidecar, limits=limits)
         self.image = self._arguments["image"]
         try:
             self.info = self._file.info(self.image)
@@ -170,10 +171,7 @@ class File:
     @property
     def name(self) -> str:
         """The path, the URL without user info and query, or what the object that is read from calls itself; else ""."""
-        source = self._arguments["source"]
-        if isinstance(source, (str, bytes, os.PathLike)):
-            return shown(source)
-        return str(getattr(source, "name", ""))
+        return source_name(self._arguments["source"])
 
     @functools.cached_property
     def state(self) -> str | None:
@@ -325,17 +323,19 @@ class File:
         wait             False: comes back while a GPU still decodes; see Array.wait
         threads          of the host; 0: one for each processor
         """
-        request = self._request(window, level, bands, device=device, out=out, stream=stream, dtype=dtype, masked=masked,
-                                scaled=scaled, fill_bad_blocks=fill_bad_blocks)
-        if self.info["type"] in COMPLEX_INTEGERS:
-            return self._read_complex_integers(request, threads)
-        return self._file.read(**request, wait=wait, threads=threads)
+        with about(self.name):
+            request = self._request(window, level, bands, device=device, out=out, stream=stream, dtype=dtype,
+                                    masked=masked, scaled=scaled, fill_bad_blocks=fill_bad_blocks)
+            if self.info["type"] in COMPLEX_INTEGERS:
+                return self._read_complex_integers(request, threads)
+            return self._file.read(**request, wait=wait, threads=threads)
 
     def read_mask(self, window=None, level=0, bands=None, *, device=None, out=None, stream=None, wait=True,
                   threads=0) -> Array:
         """Reads the mask into an Array of uint8: 255 where a pixel is valid, else 0. Parameters are those of read."""
-        request = self._request(window, level, bands, device=device, out=out, stream=stream)
-        return self._file.read(**request, part="mask", wait=wait, threads=threads)
+        with about(self.name):
+            request = self._request(window, level, bands, device=device, out=out, stream=stream)
+            return self._file.read(**request, part="mask", wait=wait, threads=threads)
 
     def _read_complex_integers(self, request, threads):
         """Pairs of integers, converted here, since DLPack and NumPy have no such samples."""
@@ -387,8 +387,10 @@ def _open_again(arguments):
 def open(source, *, image=0, sidecar=True, limits=None) -> File:
     """Opens a file; no pixel is read.
 
-    source   a path, a URL (https, http, s3), the whole file as a buffer (other than bytes, which are a path), a Stored,
-             what fsspec.open gives, or an object with read and seek, which is asked for one range after the other
+    source   a path, a URL (https, http, s3, file; gs, az, abfs by obstore or fsspec, all others, as memory, by fsspec,
+             where these are installed), the whole file as bytes or another buffer (bytes without a NUL are a path), a
+             Stored, what fsspec.open gives, or an object with read and seek, which is asked for one range after the
+             other
     image    of several in a file, from 0 on
     sidecar  False: overviews beside the file (PATH.ovr) are not looked for
     limits   what a file may ask for at most: directories, tags, tag_bytes, blocks, block_bytes, bands, call_bytes

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import georef, lazy
 from .arguments import flag, whole
-from .errors import ArgumentError, LimitError
+from .errors import ArgumentError, LimitError, about
 from .file import File, engine_window
 from .file import open as open_file
 from .urls import is_url
@@ -56,16 +56,17 @@ def open_geotiff(source, *, dtype=None, window=None, bbox=None, overview_level=N
     flag("parse_coordinates", parse_coordinates)
     whole("max_pixels", max_pixels, 1)
     file = file_of(source, image)
-    level = level_of(file, overview_level)
-    pixels = lazy.pixels_of(file, source=source if lazy.is_path(source) else None, level=level,
-                            bands=_bands(file, band), dtype=dtype, masked=masked, unpack=unpack, gpu=gpu,
-                            on_gpu_failure=on_gpu_failure)
-    if bbox is not None:
-        window = _window_of(file, level, bbox)
-    elif window is not None:
-        window = _inside(window, file.levels[level].shape)
-    data = _data(pixels, window, chunks, max_pixels)
-    coords, attrs, encoding = georef.describe(file, pixels, window, parse_coordinates)
+    with about(file.name):
+        level = level_of(file, overview_level)
+        pixels = lazy.pixels_of(file, source=source if lazy.is_path(source) else None, level=level,
+                                bands=_bands(file, band), dtype=dtype, masked=masked, unpack=unpack, gpu=gpu,
+                                on_gpu_failure=on_gpu_failure)
+        if bbox is not None:
+            window = _window_of(file, level, bbox)
+        elif window is not None:
+            window = _inside(window, file.levels[level].shape)
+        data = _data(pixels, window, chunks, max_pixels)
+        coords, attrs, encoding = georef.describe(file, pixels, window, parse_coordinates)
     return _array(data, coords, default_name or _stem(file.name), attrs, encoding)
 
 
@@ -73,7 +74,7 @@ def file_of(source, image):
     """The File of a source, kept open where it is a path or URL."""
     if isinstance(source, File):
         if image not in (0, source.image):
-            raise ArgumentError(f"image: the File is of image {source.image}")
+            raise ArgumentError(f"{source.name or 'source'}: image={image}, and the File is of image {source.image}")
         return source
     whole("image", image, 0)
     if is_url(source):
@@ -83,7 +84,8 @@ def file_of(source, image):
 
 def level_of(file, overview_level):
     """The level that `overview_level` means, which the file must have."""
-    return 0 if overview_level is None else whole("overview_level", overview_level, 0, len(file.levels) - 1)
+    with about(file.name):
+        return 0 if overview_level is None else whole("overview_level", overview_level, 0, len(file.levels) - 1)
 
 
 def _data(pixels, window, chunks, max_pixels):

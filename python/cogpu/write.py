@@ -16,9 +16,11 @@ from . import _cogpu
 from .arguments import flag, whole
 from .arrays import arrange, is_dask, is_xarray, mask_of, permuted, type_of
 from .conversion import Conversion, Packing, fill_of, packed_of
-from .errors import ArgumentError
+from .errors import ArgumentError, UnsupportedError, about
 from .profile import coding, colours, device_of, facts_of, grid, items_of, nodata_of, place, pyramid
 from .progress import reporter
+from .stored import ENGINE_SCHEMES, path_of
+from .urls import is_path, scheme_of, shown, source_name
 
 SWATH_BYTES = 256 << 20
 PROGRESS_STEPS = 50
@@ -103,14 +105,15 @@ def to_geotiff(data, path, *, crs=None, nodata=None, transform=None, mask=None, 
         True: a bar of tqdm; or a function that is called with (rows done, rows in all).
     """
     asked = {name: value for name, value in locals().items() if name not in ("data", "path")}
-    return carry_out(plan(data, **asked), path, streaming_buffer_bytes, progress)
+    with about(source_name(path)):
+        return carry_out(plan(data, **asked), path, streaming_buffer_bytes, progress)
 
 
 def carry_out(planned, path, streaming_buffer_bytes=SWATH_BYTES, progress=None):
     """Writes what was planned; returns `path`, or the file's bytes where it is None."""
     report = reporter(progress)
     budget = whole("streaming_buffer_bytes", streaming_buffer_bytes, 1, 1 << 62)
-    target = path if path is None or hasattr(path, "write") else path_of(path)
+    target = path if path is None or hasattr(path, "write") else target_of(path)
     if is_dask(planned.array):
         from . import dask
         written = dask.write(planned, target, streaming_buffer_bytes=budget, report=report)
@@ -119,11 +122,14 @@ def carry_out(planned, path, streaming_buffer_bytes=SWATH_BYTES, progress=None):
     return bytes(written["memory"]) if path is None else path
 
 
-def path_of(path):
-    try:
-        return os.fspath(path)
-    except TypeError:
-        raise TypeError(f"path must be a path, an object with write, or None, not {type(path).__name__}") from None
+def target_of(path):
+    """A path or URL as the engine takes it; file:// URLs are paths."""
+    if not is_path(path):
+        raise TypeError(f"path must be a path, an object with write, or None, not {type(path).__name__}")
+    if scheme_of(path) not in (None, "file", *ENGINE_SCHEMES):
+        raise UnsupportedError(f"{shown(path)}: files are written to paths and to s3:// addresses; give an object with "
+                               "write for others: with fsspec.open(url, 'wb') as target: ...")
+    return os.fspath(path_of(path))
 
 
 def push_all(planned, target, budget, report):
