@@ -13,21 +13,32 @@ import os
 from . import _cogpu
 from ._cogpu import Array
 from .errors import (AbsentError, ArgumentError, CorruptError, DeviceError, Error, FallbackWarning, FormatError,
-                     IOError, LimitError, MissingFileError, OutOfMemoryError, UnsupportedError)
+                     IOError, LimitError, MetadataWarning, MissingFileError, OutOfMemoryError, UnsupportedError)
 from .file import File, Level, Transform, check, open, read_many
-from .stored import Stored
+from .stored import Stored, allow_schemes
 
 __version__ = _cogpu.version()
-codecs, configure, devices = _cogpu.codecs, _cogpu.configure, _cogpu.devices
+codecs, devices = _cogpu.codecs, _cogpu.devices
 
 # Names that bring other packages with them, and the modules that have them.
 _LATER = {"open_geotiff": "read", "to_geotiff": "write"}
 _MODULES = {"compat", "dask", "engine", "georef", "lazy", "torch"}
 
 __all__ = ["AbsentError", "ArgumentError", "Array", "CorruptError", "DeviceError", "Error", "FallbackWarning", "File",
-           "FormatError", "IOError", "Level", "LimitError", "MissingFileError", "OutOfMemoryError", "Stored",
-           "Transform", "UnsupportedError", "check", "codecs", "configure", "devices", "open", "open_geotiff",
+           "FormatError", "IOError", "Level", "LimitError", "MetadataWarning", "MissingFileError",
+           "OutOfMemoryError", "Stored", "Transform", "UnsupportedError", "check", "codecs", "configure", "devices",
+           "open", "open_geotiff",
            "read_many", "to_geotiff"]
+
+
+def configure(*, threads=0, cache_bytes=0, device_bytes=0, jpeg_engines=False, network=None) -> None:
+    """Of the one context of the process, which the first read makes; a new one from then on. A file opened by its URL
+    keeps the one that it was opened with. `network` has the fields of cogpu_network by name; what is left out, None or
+    0 is the default. Its `schemes` hold for URLs that obstore and fsspec open too."""
+    _cogpu.configure(threads=threads, cache_bytes=cache_bytes, device_bytes=device_bytes, jpeg_engines=jpeg_engines,
+                     network=network)
+    allow_schemes(network)
+
 
 os.register_at_fork(after_in_child=_cogpu.forget_context)
 

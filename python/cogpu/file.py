@@ -3,19 +3,26 @@ and pixels as arrays. The engine below (_cogpu) checks what reaches it; here its
 """
 
 import functools
+import math
 import os
+import re
+import warnings
 from typing import Any, NamedTuple
 
 from . import _cogpu
 from ._cogpu import Array
 from .arguments import whole
-from .errors import ArgumentError, UnsupportedError, about
+from .errors import ArgumentError, MetadataWarning, UnsupportedError, about
 from .later import np
 from .stored import Stored, source_of
 from .urls import is_path, source_name
 
 # Complex integers, which NumPy has not, appear as complex floats that hold all of them.
 COMPLEX_INTEGERS = {"complex_int16": "complex64", "complex_int32": "complex128"}
+
+
+# A number at the beginning of a text, as GDAL and the engine take it.
+NUMBER = re.compile(r"\s*[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?")
 
 
 class Transform(NamedTuple):
@@ -77,6 +84,12 @@ def float_for(dtype):
     return np.dtype("float32" if dtype.itemsize <= 2 else "float64")
 
 
+def _is_scaling(role, text):
+    found = NUMBER.match(text)
+    number = float(found[0].replace(",", ".")) if found else math.nan
+    return math.isfinite(number) and (role == "offset" or number != 0)
+
+
 def engine_window(window):
     """(row0, column0, row1, column1), or rasterio's Window, as the engine's (x, y, width, height)."""
     if window is None:
@@ -126,7 +139,7 @@ class File:
     transform             a Transform, or None (see has_transform); bounds: (left, bottom, right, top), or None
     crs                   "EPSG:32633", or WKT, or None; wkt: WKT, or None
     nodata                int or float that samples can be, or None
-    tags, items           metadata: of the image by name, and all of it
+    tags, items           metadata: of the image by name, and all of it; metadata(band, domain): of a band, a domain
     descriptions, units, scales, offsets, interpretations    of bands, a tuple each
     palette, gcps, rpc, area_or_point, images, warning, name, state, info (the engine's own words)
     """
@@ -259,9 +272,34 @@ class File:
 
     @property
     def tags(self) -> dict[str, str]:
-        """Metadata of the image itself, the default domain, by name."""
+        """Metadata of the image itself, the default domain, by name. See `metadata` for those of bands and domains."""
+        return self.metadata()
+
+    def metadata(self, band=0, domain="") -> dict[str, str]:
+        """Metadata of a band, or of the image (0), in one domain, by name: what rasterio calls tags(band, ns=domain).
+        The document of a domain as "xml:NAME" is called "doc"."""
         return {item["name"]: item["value"] for item in self.items
-                if not item["domain"] and not item["role"] and item["band"] == 0}
+                if item["domain"] == domain and not item["role"] and item["band"] == whole("band", band, 0)}
+
+    def domains(self, band=0) -> tuple[str, ...]:
+        """The domains that have metadata of a band, or of the image (0); "" is the default one."""
+        return tuple(dict.fromkeys(item["domain"] for item in self.items
+                                   if item["band"] == whole("band", band, 0) and not item["role"]))
+
+    @functools.cached_property
+    def _malformed_scales(self):
+        """(band, "scale" or "offset", text) of items that the engine does not apply."""
+        return [(item["band"], item["role"], item["value"]) for item in self.items
+                if item["role"] in ("scale", "offset") and 0 < item["band"] <= self.info["bands"]
+                and not _is_scaling(item["role"], item["value"])]
+
+    def warn_of_scales(self, bands=None, stacklevel=2):
+        """Warns (MetadataWarning) of each scale and offset of some bands, or of all, that is not applied."""
+        for band, role, text in self._malformed_scales:
+            if bands is None or band in bands:
+                finite = "a finite number" if role == "offset" else "a finite number other than 0"
+                warnings.warn(f"{self.name or 'the file'}: the {role} of band {band} is {text!r}, which is not "
+                              f"{finite}: it is not applied", MetadataWarning, stacklevel=stacklevel + 1)
 
     @functools.cached_property
     def _bands(self):
@@ -323,9 +361,15 @@ class File:
         wait             False: comes back while a GPU still decodes; see Array.wait
         threads          of the host; 0: one for each processor
         """
+        if scaled:
+            self.warn_of_scales(stacklevel=2)
+        return self.read_level(window, level, bands, device=device, out=out, stream=stream, dtype=dtype, masked=masked,
+                               scaled=scaled, fill_bad_blocks=fill_bad_blocks, wait=wait, threads=threads)
+
+    def read_level(self, window=None, level=0, bands=None, *, wait=True, threads=0, **how):
+        # What `read` does to pixels of a window inside a level, without a word about malformed scales.
         with about(self.name):
-            request = self._request(window, level, bands, device=device, out=out, stream=stream, dtype=dtype,
-                                    masked=masked, scaled=scaled, fill_bad_blocks=fill_bad_blocks)
+            request = self._request(window, level, bands, **how)
             if self.info["type"] in COMPLEX_INTEGERS:
                 return self._read_complex_integers(request, threads)
             return self._file.read(**request, wait=wait, threads=threads)

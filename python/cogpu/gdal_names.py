@@ -12,7 +12,8 @@ VIRTUAL_STORES = {"vsis3": "s3", "vsis3_streaming": "s3", "vsigs": "gs", "vsigs_
 ARCHIVES = {"vsizip": "zip", "vsitar": "tar", "vsi7z": "libarchive", "vsirar": "libarchive"}
 VIRTUAL = re.compile(r"/(vsi\w+)(?:/|\?)(.*)", re.DOTALL)
 SUBDATASET = re.compile(r"([A-Z][A-Z0-9_]+):(.+)", re.DOTALL)
-NOT_TIFF = ("NETCDF", "HDF4_SDS", "HDF4_EOS", "HDF5", "ZARR", "GPKG", "NITF_IM", "SENTINEL2_L1C", "SENTINEL2_L2A", "VRT")
+NOT_TIFF = ("NETCDF", "HDF4_SDS", "HDF4_EOS", "HDF5", "ZARR", "GPKG", "NITF_IM", "SENTINEL2_L1C", "SENTINEL2_L2A",
+            "VRT")
 
 
 def refuse_gdal_name(path):

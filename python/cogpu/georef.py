@@ -12,7 +12,7 @@ import re
 
 import numpy as np
 
-from . import cf
+from . import cf, metadata
 from .errors import ArgumentError, Error, LimitError
 
 GRID_MAPPING = "spatial_ref"
@@ -63,6 +63,7 @@ def describe(file, pixels, window=None, parse_coordinates=True):
         coords["y"] = "y", np.arange(row0, row1) * e + (e * 0.5 + f), {}
     corner = (c + column0 * a + row0 * b, a, b, f + column0 * d + row0 * e, d, e)
     coords[GRID_MAPPING] = (), 0, _mapping_attrs(file, corner)
+    file.warn_of_scales(pixels.bands, stacklevel=3)
     attrs = _attrs(file, pixels)
     return coords, attrs, _encoding(file, pixels, attrs)
 
@@ -116,7 +117,7 @@ def _attrs(file, pixels):
     units = tuple(file.units[band] for band in bands)
     if any(units):
         attrs["units"] = units[0] if len(units) == 1 else units
-    return attrs
+    return attrs | metadata.kept_items(file, pixels.bands, lambda text: _tag_text(_tag_value(text)))
 
 
 def _metadata(file, band):
@@ -193,9 +194,10 @@ def preferred_chunks(pixels):
 # ---- from a DataArray --------------------------------------------------------------------------------------------
 
 # Attributes that have a place of their own in a file, or that describe the array that was read and not this one.
-NOT_TAGS = (*NODATA_NAMES, "nodatavals", "masked_nodata", "nodata_pixels_present", "scales", "scale_factor", "offsets",
-            "add_offset", "long_name", "units", "AREA_OR_POINT", "raster_type", "grid_mapping", "crs", "crs_wkt",
-            "transform", "rotated_affine", "res", "is_tiled", "gdal_metadata", "gdal_metadata_xml", "extra_tags")
+NOT_TAGS = (*NODATA_NAMES, metadata.BAND_TAGS, metadata.TAG_DOMAINS, "nodatavals", "masked_nodata",
+            "nodata_pixels_present", "scales", "scale_factor", "offsets", "add_offset", "long_name", "units",
+            "AREA_OR_POINT", "raster_type", "grid_mapping", "crs", "crs_wkt", "transform", "rotated_affine", "res",
+            "is_tiled", "gdal_metadata", "gdal_metadata_xml", "extra_tags")
 
 
 def of_array(array, y="y", x="x"):
@@ -219,6 +221,7 @@ def of_array(array, y="y", x="x"):
         gcps : list of (column, row, level, x, y, z), or None.
         rpc : tuple of 92 numbers, or None.
         tags : dict of texts, for the default domain of GDAL_METADATA.
+        items : list of dicts as File.items has them: tags of bands, and of other domains.
     """
     attrs, encoding = array.attrs, array.encoding
     mapping = _grid_mapping(array)
@@ -236,7 +239,8 @@ def of_array(array, y="y", x="x"):
                        "offsets": _per_band(encoding, "offsets", "add_offset", bands)},
             "gcps": _gcps_of(mapping),
             "rpc": _rpc_of(mapping),
-            "tags": _tags_of(attrs)}
+            "tags": metadata.image_tags(attrs, _tags_of(attrs), _tag_value),
+            "items": metadata.stated_items(attrs, metadata.band_numbers(array, y, x, bands))}
 
 
 def crs_text(crs):

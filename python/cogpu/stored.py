@@ -83,8 +83,20 @@ def path_of(source):
         raise ArgumentError(f"{shown(source)}: {error}") from None
 
 
+_allowed = None  # schemes that configure(network={"schemes": ...}) names; None: all
+
+
+def allow_schemes(network):
+    """Takes the schemes from network settings, so that they hold for what other packages open too."""
+    global _allowed
+    schemes = (network or {}).get("schemes")
+    _allowed = {scheme.strip().lower() for scheme in schemes.split(",")} if schemes else None
+
+
 def _stored_at(url, scheme):
     """The Stored that a URL means."""
+    if _allowed is not None and scheme not in _allowed:
+        raise UnsupportedError(f"{shown(url)}: {scheme} is not among the allowed schemes: {', '.join(sorted(_allowed))}")
     obstore = _module("obstore.store") if scheme in CLOUD_SCHEMES else None
     if obstore:
         return _in_obstore(obstore, url)

@@ -175,6 +175,17 @@ def test_an_unknown_scheme():
         cogpu.to_geotiff(np.zeros((4, 4), "u1"), "gs://a/b.tif")
 
 
+def test_schemes_that_are_not_allowed(stored_file):
+    cogpu.configure(network={"schemes": "https,gs"})
+    try:
+        for url in (stored_file, f"simplecache::{stored_file}"):
+            with pytest.raises(cogpu.UnsupportedError, match="allowed schemes: gs, https"):
+                cogpu.open(url)
+    finally:
+        cogpu.configure()
+    cogpu.open(stored_file)
+
+
 # ---- GDAL's names ----------------------------------------------------------------------------------------------------
 
 
