@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from . import _cogpu
 from ._cogpu import Array
-from .arguments import whole
+from .arguments import flag, whole
 from .errors import ArgumentError, MetadataWarning, UnsupportedError, about
+from .grids import window_bounds
 from .later import np
 from .stored import Stored, source_of
 from .urls import is_path, source_name
@@ -21,7 +22,8 @@ from .urls import is_path, source_name
 COMPLEX_INTEGERS = {"complex_int16": "complex64", "complex_int32": "complex128"}
 
 
-# A number at the beginning of a text, as GDAL and the engine take it.
+BEYOND = {"boundless", "fill_value", "out_shape", "resampling"}  # words of read that are not the engine's
+# A number at the beginning of a text, as GDAL and the engine take one.
 NUMBER = re.compile(r"\s*[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?")
 
 
@@ -90,24 +92,9 @@ def _is_scaling(role, text):
     return math.isfinite(number) and (role == "offset" or number != 0)
 
 
-def engine_window(window):
-    """(row0, column0, row1, column1), or rasterio's Window, as the engine's (x, y, width, height)."""
-    if window is None:
-        return None
-    if hasattr(window, "col_off"):
-        sides = []
-        for side in (window.col_off, window.row_off, window.width, window.height):
-            if int(side) != side:
-                raise ArgumentError(f"window must have whole numbers, not {side}")
-            sides.append(int(side))
-        return tuple(sides)
-    try:
-        row0, column0, row1, column1 = window
-    except (TypeError, ValueError):
-        raise TypeError(f"window must be (row0, col0, row1, col1), not {window!r}") from None
-    row0, column0, row1, column1 = (whole("window", side) for side in (row0, column0, row1, column1))
-    if min(row0, column0) < 0 or row1 <= row0 or column1 <= column0:
-        raise ArgumentError(f"window must be (row0, col0, row1, col1) with row0 < row1 and col0 < col1, not {window!r}")
+def engine_window(bounds):
+    """(row0, col0, row1, col1) as the engine's (x, y, width, height)."""
+    row0, column0, row1, column1 = bounds
     return column0, row0, column1 - column0, row1 - row0
 
 
@@ -151,7 +138,7 @@ class File:
         if isinstance(opened, bytes) and not is_path(opened):
             opened = memoryview(opened)  # the engine takes bytes for a path
         self._file = _cogpu.File(opened, sidecar=sidecar, limits=limits)
-        self.image = self._arguments["image"]
+        self.image, self._has_warned = self._arguments["image"], False
         try:
             self.info = self._file.info(self.image)
         except BaseException:
@@ -294,7 +281,9 @@ class File:
                 and not _is_scaling(item["role"], item["value"])]
 
     def warn_of_scales(self, bands=None, stacklevel=2):
-        """Warns (MetadataWarning) of each scale and offset of some bands, or of all, that is not applied."""
+        """Warns (MetadataWarning) of each scale and offset of some bands, or of all, that is not applied. Reads of this
+        File do not warn again."""
+        self._has_warned = True
         for band, role, text in self._malformed_scales:
             if bands is None or band in bands:
                 finite = "a finite number" if role == "offset" else "a finite number other than 0"
@@ -345,10 +334,12 @@ class File:
     # ---- pixels ----------------------------------------------------------------------------------
 
     def read(self, window=None, level=0, bands=None, *, device=None, out=None, stream=None, dtype=None, masked=False,
-             scaled=False, fill_bad_blocks=False, wait=True, threads=0) -> Array:
+             scaled=False, fill_bad_blocks=False, wait=True, threads=0, boundless=False, fill_value=None,
+             out_shape=None, resampling="nearest") -> Array:
         """Reads pixels into an Array, shaped (band, y, x).
 
-        window           (row0, col0, row1, col1), half-open, inside the level, or rasterio's Window; None: all
+        window           (row0, col0, row1, col1), half-open, inside the level; ((row0, row1), (col0, col1)); two
+                         slices; or rasterio's Window; None: all
         level            of the pyramid; 0 is the full resolution
         bands            a band or several, from 1 on, in any order; None: all
         device           "cpu", "cuda", "cuda:1", "emu"; None: where `out` lies, or the host
@@ -360,26 +351,52 @@ class File:
         fill_bad_blocks  blocks that cannot be read become nodata, or 0, and are counted in Array.result
         wait             False: comes back while a GPU still decodes; see Array.wait
         threads          of the host; 0: one for each processor
+        boundless        the window may reach beyond the level; pixels outside become fill_value
+        fill_value       None: NaN where masked, else nodata, or 0
+        out_shape        (height, width) of the output, as in rasterio: the level is chosen by GDAL's rule, and its
+                         pixels are resampled; the window is of level 0
+        resampling       "nearest", "average", "rms", "bilinear", "cubic", "cubic_spline", "lanczos" or "mode", or
+                         rasterio's Resampling; invalid pixels have no weight
         """
-        if scaled:
+        if scaled and not self._has_warned:
             self.warn_of_scales(stacklevel=2)
+        if boundless or out_shape is not None:
+            return self._read_beyond(window, level, bands, device, out, stream, dtype, masked, scaled, boundless,
+                                     fill_value, out_shape, resampling, fill_bad_blocks=fill_bad_blocks,
+                                     threads=threads)
         return self.read_level(window, level, bands, device=device, out=out, stream=stream, dtype=dtype, masked=masked,
                                scaled=scaled, fill_bad_blocks=fill_bad_blocks, wait=wait, threads=threads)
 
-    def read_level(self, window=None, level=0, bands=None, *, wait=True, threads=0, **how):
-        # What `read` does to pixels of a window inside a level, without a word about malformed scales.
+    def read_level(self, window=None, level=0, bands=None, *, part="pixels", wait=True, threads=0, **how):
+        # What `read` and `read_mask` do to a window inside a level, without a word about malformed scales.
         with about(self.name):
             request = self._request(window, level, bands, **how)
-            if self.info["type"] in COMPLEX_INTEGERS:
+            if part == "pixels" and self.info["type"] in COMPLEX_INTEGERS:
                 return self._read_complex_integers(request, threads)
-            return self._file.read(**request, wait=wait, threads=threads)
+            return self._file.read(**request, part=part, wait=wait, threads=threads)
+
+    def _read_beyond(self, window, level, bands, device, out, stream, dtype, masked, scaled, *beyond, **how):
+        """What `read` does where the window may reach beyond the level, or the output has another size."""
+        from .beyond import read_beyond
+        boundless, fill_value, out_shape, resampling = beyond
+        with about(self.name):
+            flag("boundless", boundless)
+            dtype = self._result_dtype(dtype, out, masked, scaled)
+            bands = _engine_bands(bands) or tuple(range(1, self.info["bands"] + 1))
+            return read_beyond(self, window, whole("level", level), bands, boundless=boundless, fill_value=fill_value,
+                               out_shape=out_shape, resampling=resampling, dtype=dtype, device=device,
+                               out=out, stream=_engine_stream(stream), masked=masked, scaled=scaled,
+                               **how)
 
     def read_mask(self, window=None, level=0, bands=None, *, device=None, out=None, stream=None, wait=True,
-                  threads=0) -> Array:
-        """Reads the mask into an Array of uint8: 255 where a pixel is valid, else 0. Parameters are those of read."""
-        with about(self.name):
-            request = self._request(window, level, bands, device=device, out=out, stream=stream)
-            return self._file.read(**request, part="mask", wait=wait, threads=threads)
+                  threads=0, boundless=False, out_shape=None) -> Array:
+        """Reads the mask into an Array of uint8: 255 where a pixel is valid, else 0. Parameters are those of read;
+        pixels outside of the level are not valid, and another size takes the nearest pixel."""
+        if boundless or out_shape is not None:
+            return self._read_beyond(window, level, bands, device, out, stream, "uint8", False, False, boundless, None,
+                                     out_shape, "nearest", part="mask")
+        return self.read_level(window, level, bands, part="mask", device=device, out=out, stream=stream, wait=wait,
+                               threads=threads)
 
     def _read_complex_integers(self, request, threads):
         """Pairs of integers, converted here, since DLPack and NumPy have no such samples."""
@@ -397,14 +414,34 @@ class File:
         _fill(target, values, request["stream"])
         return target
 
+    def _batched(self, **keywords):
+        """The engine's keywords of a request of read_many."""
+        if keywords.get("scaled") and not self._has_warned:
+            self.warn_of_scales(stacklevel=4)
+        with about(self.name):
+            return self._request(**keywords)
+
+    def level_shape(self, level):
+        """(height, width) of a level; AbsentError where there is none of that number."""
+        if not 0 <= whole("level", level) < self.info["levels"]:
+            self._file.level(self.image, level)
+        return self.levels[level].shape
+
+    def _result_dtype(self, dtype, out, masked, scaled):
+        """The dtype that is asked for; None: the file's, or that of `out`."""
+        if dtype is not None:
+            return named_dtype(dtype)
+        return float_for(self.dtype) if out is None and (masked or scaled) else None
+
     def _request(self, window=None, level=0, bands=None, *, device=None, out=None, stream=None, dtype=None,
                  masked=False, scaled=False, fill_bad_blocks=False):
         """The engine's keywords for those of read."""
-        if dtype is None and out is None and (masked or scaled):
-            dtype = float_for(self.dtype)
-        return dict(image=self.image, level=whole("level", level), window=engine_window(window),
+        dtype = self._result_dtype(dtype, out, masked, scaled)
+        if window is not None:
+            window = engine_window(window_bounds(window, self.level_shape(level)))
+        return dict(image=self.image, level=whole("level", level), window=window,
                     bands=_engine_bands(bands), device=device, out=out, stream=_engine_stream(stream),
-                    dtype=None if dtype is None else named_dtype(dtype).name, nan_where_invalid=masked, scaled=scaled,
+                    dtype=None if dtype is None else dtype.name, nan_where_invalid=masked, scaled=scaled,
                     fill_bad_blocks=fill_bad_blocks)
 
 
@@ -444,17 +481,18 @@ def open(source, *, image=0, sidecar=True, limits=None) -> File:
 
 def read_many(requests) -> list[Array]:
     """Reads many windows, of one file or of many, as one piece of work: a list of (file, keywords of its read, but
-    for wait and threads). Returns an Array for each."""
+    for wait and threads). Returns an Array for each. Requests with boundless or out_shape are read one by one."""
     requests = [_checked_request(request) for request in requests]
-    arrays = [file.read(**keywords) if file.info["type"] in COMPLEX_INTEGERS else None for file, keywords in requests]
-    batch = [(file._file, file._request(**keywords)) for (file, keywords), array in zip(requests, arrays)
+    arrays = [file.read(**keywords) if file.info["type"] in COMPLEX_INTEGERS or keywords.keys() & BEYOND else None
+              for file, keywords in requests]
+    batch = [(file._file, file._batched(**keywords)) for (file, keywords), array in zip(requests, arrays)
              if array is None]
     read = iter(_cogpu.read_many(batch))
     return [next(read) if array is None else array for array in arrays]
 
 
 def _checked_request(request):
-    words = {"window", "level", "bands", *File._request.__kwdefaults__}
+    words = {"window", "level", "bands", *File._request.__kwdefaults__, *BEYOND}
     is_pair = isinstance(request, (tuple, list)) and len(request) == 2
     if not (is_pair and isinstance(request[0], File) and isinstance(request[1], dict) and request[1].keys() <= words):
         raise TypeError(f"requests must be pairs of a File and a dict of {', '.join(sorted(words))}, not {request!r}")

@@ -256,15 +256,15 @@ class Pixels:
         return out
 
     def _read_real(self, file, where, dtype, out, fetch):
-        out = fetch(file.read_level, where, dtype, out, masked=self.masked, scaled=self.unpack)
+        out = fetch(file.read, where, dtype, out, masked=self.masked, scaled=self.unpack)
         if self.masked and file.info["validity"] == "alpha":
             for plane, band in zip(out, where["bands"]):  # alpha says what is valid, and is so itself everywhere
                 if band == file.info["alpha_band"]:
-                    fetch(file.read_level, {**where, "bands": (band,)}, dtype, plane[None], scaled=self.unpack)
+                    fetch(file.read, {**where, "bands": (band,)}, dtype, plane[None], scaled=self.unpack)
         return out
 
     def _read_complex(self, file, where, fetch):
-        pixels = fetch(file.read_level, where, file.dtype, None)
+        pixels = fetch(file.read, where, file.dtype, None)
         if self.masked:
             pixels[fetch(file.read_mask, where, np.dtype("uint8"), None) == 0] = complex(np.nan, np.nan)
         if self.unpack:

@@ -96,7 +96,8 @@ def allow_schemes(network):
 def _stored_at(url, scheme):
     """The Stored that a URL means."""
     if _allowed is not None and scheme not in _allowed:
-        raise UnsupportedError(f"{shown(url)}: {scheme} is not among the allowed schemes: {', '.join(sorted(_allowed))}")
+        raise UnsupportedError(f"{shown(url)}: {scheme} is not among the allowed schemes: "
+                               f"{', '.join(sorted(_allowed))}")
     obstore = _module("obstore.store") if scheme in CLOUD_SCHEMES else None
     if obstore:
         return _in_obstore(obstore, url)
