@@ -125,8 +125,10 @@ def grid_of(levels, bounds, out_shape, resampling, boundless=False):
     height, width = row1 - row0, column1 - column0
     level = best_level([level.shape for level in levels], (height, width), out_shape, resampling == "nearest")
     down, across = (full / less for full, less in zip(levels[0].shape, levels[level].shape))
-    return Grid(level, tuple(levels[level].shape), row0 / down, column0 / across, height / down, width / across,
+    grid = Grid(level, tuple(levels[level].shape), row0 / down, column0 / across, height / down, width / across,
                 tuple(out_shape), resampling, boundless)
+    is_as_stored = (grid.height, grid.width) == grid.shape and grid.top.is_integer() and grid.left.is_integer()
+    return dataclasses.replace(grid, resampling="nearest") if is_as_stored else grid
 
 
 def best_level(shapes, size, out_shape, is_nearest):
