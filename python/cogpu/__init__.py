@@ -9,6 +9,7 @@ It needs NumPy alone; NumPy too, and xarray, Dask, CuPy and PyTorch, are importe
 
 import importlib
 import os
+from typing import TYPE_CHECKING, Any
 
 from . import _cogpu
 from ._cogpu import Array
@@ -31,7 +32,8 @@ __all__ = ["AbsentError", "ArgumentError", "Array", "CorruptError", "DeviceError
            "read_many", "to_geotiff"]
 
 
-def configure(*, threads=0, cache_bytes=0, device_bytes=0, jpeg_engines=False, network=None) -> None:
+def configure(*, threads: int = 0, cache_bytes: int = 0, device_bytes: int = 0, jpeg_engines: bool = False,
+              network: dict[str, Any] | None = None) -> None:
     """Of the one context of the process, which the first read makes; a new one from then on. A file opened by its URL
     keeps the one that it was opened with. `network` has the fields of cogpu_network by name; what is left out, None or
     0 is the default. Its `schemes` hold for URLs that obstore and fsspec open too."""
@@ -43,13 +45,23 @@ def configure(*, threads=0, cache_bytes=0, device_bytes=0, jpeg_engines=False, n
 os.register_at_fork(after_in_child=_cogpu.forget_context)
 
 
-def __getattr__(name):
-    if name in _LATER:
-        return getattr(importlib.import_module("." + _LATER[name], __name__), name)
-    if name in _MODULES:
-        return importlib.import_module("." + name, __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if TYPE_CHECKING:  # to checkers these are there, and no others
+    from . import compat as compat
+    from . import dask as dask
+    from . import engine as engine
+    from . import georef as georef
+    from . import lazy as lazy
+    from . import torch as torch
+    from .read import open_geotiff as open_geotiff
+    from .write import to_geotiff as to_geotiff
+else:
+    def __getattr__(name):
+        if name in _LATER:
+            return getattr(importlib.import_module("." + _LATER[name], __name__), name)
+        if name in _MODULES:
+            return importlib.import_module("." + name, __name__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted({*globals(), *_LATER, *_MODULES})

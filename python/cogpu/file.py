@@ -2,12 +2,14 @@
 and pixels as arrays. The engine below (_cogpu) checks what reaches it; here its plain numbers get names and defaults.
 """
 
+from __future__ import annotations
+
 import functools
 import math
 import os
 import re
 import warnings
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _cogpu
 from ._cogpu import Array
@@ -17,6 +19,13 @@ from .grids import window_bounds
 from .later import np
 from .stored import Stored, source_of
 from .urls import is_path, source_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import numpy.typing as npt
+
+    from ._types import Bands, Resampling, Source, SourceOrFile, Window
 
 # Complex integers, which NumPy has not, appear as complex floats that hold all of them.
 COMPLEX_INTEGERS = {"complex_int16": "complex64", "complex_int32": "complex128"}
@@ -39,15 +48,15 @@ class Transform(NamedTuple):
     f: float
 
     @classmethod
-    def from_gdal(cls, numbers):
+    def from_gdal(cls, numbers: Iterable[float]) -> Transform:
         c, a, b, f, d, e = numbers
         return cls(a, b, c, d, e, f)
 
-    def to_gdal(self):
+    def to_gdal(self) -> tuple[float, float, float, float, float, float]:
         """In GDAL's order: (c, a, b, f, d, e)."""
         return self.c, self.a, self.b, self.f, self.d, self.e
 
-    def at(self, column, row):
+    def at(self, column: float, row: float) -> tuple[float, float]:
         """The coordinates (x, y) of a place in the image."""
         return self.a * column + self.b * row + self.c, self.d * column + self.e * row + self.f
 
@@ -131,10 +140,11 @@ class File:
     palette, gcps, rpc, area_or_point, images, warning, name, state, info (the engine's own words)
     """
 
-    def __init__(self, source, *, image=0, sidecar=True, limits=None):
+    def __init__(self, source: Source, *, image: int = 0, sidecar: bool = True,
+                 limits: dict[str, int] | None = None) -> None:
         opened = source_of(source)
-        self._arguments = dict(source=source if is_path(source) else opened, image=whole("image", image),
-                               sidecar=sidecar, limits=limits)
+        self._arguments: dict[str, Any] = dict(source=source if is_path(source) else opened,
+                                               image=whole("image", image), sidecar=sidecar, limits=limits)
         if isinstance(opened, bytes) and not is_path(opened):
             opened = memoryview(opened)  # the engine takes bytes for a path
         self._file = _cogpu.File(opened, sidecar=sidecar, limits=limits)
@@ -147,10 +157,10 @@ class File:
 
     # ---- life ------------------------------------------------------------------------------------
 
-    def __enter__(self):
+    def __enter__(self) -> File:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -183,7 +193,7 @@ class File:
         return self.info["bands"], self.info["height"], self.info["width"]
 
     @property
-    def dtype(self) -> "np.dtype":
+    def dtype(self) -> np.dtype[Any]:
         return dtype_of(self.info["type"])
 
     @functools.cached_property
@@ -224,10 +234,11 @@ class File:
     @property
     def bounds(self) -> tuple[float, float, float, float] | None:
         """(left, bottom, right, top) of all pixels, or None without a transform."""
-        if not self.has_transform:
+        transform = self.transform
+        if transform is None:
             return None
         _, height, width = self.shape
-        corners = [self.transform.at(column, row) for column in (0, width) for row in (0, height)]
+        corners = [transform.at(column, row) for column in (0, width) for row in (0, height)]
         xs, ys = zip(*corners)
         return min(xs), min(ys), max(xs), max(ys)
 
@@ -262,13 +273,13 @@ class File:
         """Metadata of the image itself, the default domain, by name. See `metadata` for those of bands and domains."""
         return self.metadata()
 
-    def metadata(self, band=0, domain="") -> dict[str, str]:
+    def metadata(self, band: int = 0, domain: str = "") -> dict[str, str]:
         """Metadata of a band, or of the image (0), in one domain, by name: what rasterio calls tags(band, ns=domain).
         The document of a domain as "xml:NAME" is called "doc"."""
         return {item["name"]: item["value"] for item in self.items
                 if item["domain"] == domain and not item["role"] and item["band"] == whole("band", band, 0)}
 
-    def domains(self, band=0) -> tuple[str, ...]:
+    def domains(self, band: int = 0) -> tuple[str, ...]:
         """The domains that have metadata of a band, or of the image (0); "" is the default one."""
         return tuple(dict.fromkeys(item["domain"] for item in self.items
                                    if item["band"] == whole("band", band, 0) and not item["role"]))
@@ -280,7 +291,7 @@ class File:
                 if item["role"] in ("scale", "offset") and 0 < item["band"] <= self.info["bands"]
                 and not _is_scaling(item["role"], item["value"])]
 
-    def warn_of_scales(self, bands=None, stacklevel=2):
+    def warn_of_scales(self, bands: Iterable[int] | None = None, stacklevel: int = 2) -> None:
         """Warns (MetadataWarning) of each scale and offset of some bands, or of all, that is not applied. Reads of this
         File do not warn again."""
         self._has_warned = True
@@ -297,11 +308,30 @@ class File:
     def _of_bands(self, name):
         return tuple(band[name] for band in self._bands)
 
-    descriptions = property(lambda self: self._of_bands("description"), doc="A text or None for each band.")
-    units = property(lambda self: self._of_bands("unit"), doc="A text or None for each band.")
-    scales = property(lambda self: self._of_bands("scale"), doc="value = stored * scale + offset; 1 if none is stated.")
-    offsets = property(lambda self: self._of_bands("offset"), doc="0 where none is stated.")
-    interpretations = property(lambda self: self._of_bands("interpretation"), doc='"gray", "red", "undefined", ...')
+    @property
+    def descriptions(self) -> tuple[str | None, ...]:
+        """A text or None for each band."""
+        return self._of_bands("description")
+
+    @property
+    def units(self) -> tuple[str | None, ...]:
+        """A text or None for each band."""
+        return self._of_bands("unit")
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """value = stored * scale + offset; 1 if none is stated."""
+        return self._of_bands("scale")
+
+    @property
+    def offsets(self) -> tuple[float, ...]:
+        """0 where none is stated."""
+        return self._of_bands("offset")
+
+    @property
+    def interpretations(self) -> tuple[str, ...]:
+        """ "gray", "red", "undefined", ..."""
+        return self._of_bands("interpretation")
 
     @property
     def palette(self) -> list[tuple[int, int, int]] | None:
@@ -333,9 +363,11 @@ class File:
 
     # ---- pixels ----------------------------------------------------------------------------------
 
-    def read(self, window=None, level=0, bands=None, *, device=None, out=None, stream=None, dtype=None, masked=False,
-             scaled=False, fill_bad_blocks=False, wait=True, threads=0, boundless=False, fill_value=None,
-             out_shape=None, resampling="nearest") -> Array:
+    def read(self, window: Window | None = None, level: int = 0, bands: Bands | None = None, *,
+             device: str | None = None, out: Any = None, stream: Any = None, dtype: npt.DTypeLike | None = None,
+             masked: bool = False, scaled: bool = False, fill_bad_blocks: bool = False, wait: bool = True,
+             threads: int = 0, boundless: bool = False, fill_value: float | None = None,
+             out_shape: Sequence[int] | None = None, resampling: Resampling = "nearest") -> Array:
         """Reads pixels into an Array, shaped (band, y, x).
 
         window           (row0, col0, row1, col1), half-open, inside the level; ((row0, row1), (col0, col1)); two
@@ -388,8 +420,9 @@ class File:
                                out=out, stream=_engine_stream(stream), masked=masked, scaled=scaled,
                                **how)
 
-    def read_mask(self, window=None, level=0, bands=None, *, device=None, out=None, stream=None, wait=True,
-                  threads=0, boundless=False, out_shape=None) -> Array:
+    def read_mask(self, window: Window | None = None, level: int = 0, bands: Bands | None = None, *,
+                  device: str | None = None, out: Any = None, stream: Any = None, wait: bool = True, threads: int = 0,
+                  boundless: bool = False, out_shape: Sequence[int] | None = None) -> Array:
         """Reads the mask into an Array of uint8: 255 where a pixel is valid, else 0. Parameters are those of read;
         pixels outside of the level are not valid, and another size takes the nearest pixel."""
         if boundless or out_shape is not None:
@@ -404,7 +437,7 @@ class File:
         if dtype.kind != "c":
             raise ArgumentError(f"dtype must be complex for complex samples, not {dtype}")
         pairs = np.asarray(self._file.read(**request, threads=threads))
-        values = pairs.astype(np.empty(0, dtype).real.dtype).view(dtype)[..., 0]
+        values = pairs.astype(f"f{dtype.itemsize // 2}").view(dtype)[..., 0]
         if out is None:
             return _cogpu.place(values, device or "cpu")
         target = _cogpu.place(out, device or "cpu")
@@ -434,7 +467,7 @@ class File:
         return float_for(self.dtype) if out is None and (masked or scaled) else None
 
     def _request(self, window=None, level=0, bands=None, *, device=None, out=None, stream=None, dtype=None,
-                 masked=False, scaled=False, fill_bad_blocks=False):
+                 masked=False, scaled=False, fill_bad_blocks=False) -> dict[str, Any]:
         """The engine's keywords for those of read."""
         dtype = self._result_dtype(dtype, out, masked, scaled)
         if window is not None:
@@ -465,7 +498,7 @@ def _open_again(arguments):
     return File(**arguments)
 
 
-def open(source, *, image=0, sidecar=True, limits=None) -> File:
+def open(source: Source, *, image: int = 0, sidecar: bool = True, limits: dict[str, int] | None = None) -> File:
     """Opens a file; no pixel is read.
 
     source   a path, a URL (https, http, s3, file; gs, az, abfs by obstore or fsspec, all others, as memory, by fsspec,
@@ -479,7 +512,7 @@ def open(source, *, image=0, sidecar=True, limits=None) -> File:
     return File(source, image=image, sidecar=sidecar, limits=limits)
 
 
-def read_many(requests) -> list[Array]:
+def read_many(requests: Iterable[tuple[File, dict[str, Any]]]) -> list[Array]:
     """Reads many windows, of one file or of many, as one piece of work: a list of (file, keywords of its read, but
     for wait and threads). Returns an Array for each. Requests with boundless or out_shape are read one by one."""
     requests = [_checked_request(request) for request in requests]
@@ -492,14 +525,14 @@ def read_many(requests) -> list[Array]:
 
 
 def _checked_request(request):
-    words = {"window", "level", "bands", *File._request.__kwdefaults__, *BEYOND}
+    words = {"window", "level", "bands", *(File._request.__kwdefaults__ or ()), *BEYOND}
     is_pair = isinstance(request, (tuple, list)) and len(request) == 2
     if not (is_pair and isinstance(request[0], File) and isinstance(request[1], dict) and request[1].keys() <= words):
         raise TypeError(f"requests must be pairs of a File and a dict of {', '.join(sorted(words))}, not {request!r}")
     return request
 
 
-def check(source, *, strict=False) -> dict[str, Any]:
+def check(source: SourceOrFile, *, strict: bool = False) -> dict[str, Any]:
     """Is it a valid Cloud Optimized GeoTIFF? A dict: "verdict" ("valid", "valid with warnings", "invalid"), those of
     "gdal", "rio_cogeo" and "ogc", counts, and "findings".
 

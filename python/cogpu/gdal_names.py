@@ -20,17 +20,19 @@ def refuse_gdal_name(path):
     """Raises UnsupportedError for a name of GDAL's; a file of that very name is a file."""
     text = os.fsdecode(path)
     virtual, subdataset = VIRTUAL.fullmatch(text), SUBDATASET.fullmatch(text)
-    if not (virtual or subdataset) or os.path.lexists(text):
-        return
-    instead = _instead_of_virtual(*virtual.groups()) if virtual else _instead_of_subdataset(*subdataset.groups())
+    instead = None
+    if virtual and not os.path.lexists(text):
+        instead = _instead_of_virtual(*virtual.groups())
+    elif subdataset and not os.path.lexists(text):
+        instead = _instead_of_subdataset(*subdataset.groups())
     if instead:
         raise UnsupportedError(f"{_shown_name(text)}: this is a name of GDAL's; {instead}")
 
 
 def _shown_name(text):
     """Without the secrets of a URL that is part of the name."""
-    before, found, url = re.match(r"(.*?)([A-Za-z][A-Za-z0-9+.-]+://.*)?$", text, re.DOTALL).group(1, 2, 2)
-    return before + shown(url) if found else text
+    url = re.search(r"[A-Za-z][A-Za-z0-9+.-]+://.*", text, re.DOTALL)
+    return text[:url.start()] + shown(url[0]) if url else text
 
 
 def _instead_of_virtual(system, rest):

@@ -38,7 +38,7 @@ RESOLUTION_UNITS = {1: "1 (unitless)", 2: "2 (pixels/inch)", 3: "3 (pixels/cm)"}
 NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+|nan|inf)([eE][+-]?\d+)?\s*", re.IGNORECASE)
 
 
-def describe(file, pixels, window=None, parse_coordinates=True, out_shape=None):
+def describe(file, pixels, window=None, parse_coordinates: object = True, out_shape=None):
     """What xarray is told of `pixels` (lazy.Pixels, or another output of beyond.py) of `file`.
 
     Parameters

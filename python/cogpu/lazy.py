@@ -323,8 +323,8 @@ def _usable(gpu, on_gpu_failure):
     return gpu
 
 
-def pixels_of(file, *, source=None, level=0, bands=None, dtype=None, masked=False, unpack=False, gpu=False,
-              on_gpu_failure="auto"):
+def pixels_of(file, *, source=None, level=0, bands=None, dtype=None, masked=False, unpack=False,
+              gpu: object = False, on_gpu_failure="auto"):
     """The Pixels of `file` that the words mean; all are checked here, and nothing is read.
 
     `source` is the path or URL that `file` was opened from; without one the Pixels hold the file itself. Bands count

@@ -4,8 +4,11 @@ It checks what the caller asks for, has the pixels read (lazy.Pixels) or a Dask 
 puts the names of georef around them.
 """
 
+from __future__ import annotations
+
 import math
 import os
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,16 +20,27 @@ from .file import open as open_file
 from .grids import grid_of, out_sides, resampling_of, window_bounds
 from .urls import is_url
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+    import xarray
+
+    from ._types import Bands, Chunks, Coordinates, Gpu, OnGpuFailure, Resampling, SourceOrFile, Window
+
 MAX_PIXELS = 1_000_000_000
 PIXELS = "pixels"
 MOST_BEYOND = 1e9  # pixels that a box may reach beyond a file
 EDGE = 1e-6  # of a pixel: what a bounding box may miss an edge by and still mean it
 
 
-def open_geotiff(source, *, dtype=None, window=None, bbox=None, overview_level=None, band=None, image=0,
-                 default_name=None, chunks=None, gpu=False, max_pixels=MAX_PIXELS, on_gpu_failure="auto", masked=False,
-                 unpack=False, parse_coordinates=True, boundless=False, fill_value=None, out_shape=None,
-                 resampling="nearest"):
+def open_geotiff(source: SourceOrFile, *, dtype: npt.DTypeLike | None = None, window: Window | None = None,
+                 bbox: Sequence[float] | None = None, overview_level: int | None = None, band: Bands | None = None,
+                 image: int = 0, default_name: str | None = None, chunks: Chunks | None = None, gpu: Gpu = False,
+                 max_pixels: int = MAX_PIXELS, on_gpu_failure: OnGpuFailure = "auto", masked: bool = False,
+                 unpack: bool = False, parse_coordinates: Coordinates = True, boundless: bool = False,
+                 fill_value: float | None = None, out_shape: Sequence[int] | None = None,
+                 resampling: Resampling = "nearest") -> xarray.DataArray:
     """Reads a GeoTIFF into an xarray.DataArray with dimensions (band, y, x), by rioxarray's conventions.
 
     What a file states as nodata and no sample can be is left out of the attributes. Its palette is in

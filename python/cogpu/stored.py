@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 import threading
+from typing import Any
 
 from .errors import ArgumentError, IOError, MissingFileError, UnsupportedError
 from .gdal_names import refuse_gdal_name
@@ -27,7 +28,7 @@ class Stored:
     name   for messages; None: the path
     """
 
-    def __init__(self, store, path, name=None):
+    def __init__(self, store: Any, path: str, name: str | None = None) -> None:
         if not hasattr(store, "get_ranges") and not hasattr(store, "cat_ranges"):
             raise TypeError(f"store must be a store of obstore or a filesystem of fsspec, not {type(store)!r}")
         self.store, self.path, self.name = store, path, path if name is None else name

@@ -5,10 +5,13 @@ of the engine (profile.py) and the rows, (band, y, x), as views wherever that ca
 pushes them to the writer, or has Dask do it.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 import os
 import types
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -22,14 +25,25 @@ from .progress import reporter
 from .stored import ENGINE_SCHEMES, path_of
 from .urls import is_path, scheme_of, shown, source_name
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ._types import Crs, Gpu, Path, Writable
+
+Target = TypeVar("Target", bound="Path | Writable | None")
 SWATH_BYTES = 256 << 20
 PROGRESS_STEPS = 50
 
 
-def to_geotiff(data, path, *, crs=None, nodata=None, transform=None, mask=None, compression="deflate",
-               compression_level=None, max_z_error=0.0, tiled=True, tile_size=None, predictor=None,
-               interleave="pixel", cog=False, overview_levels=None, overview_resampling=None, bigtiff=None,
-               photometric="auto", pack=False, gpu=None, streaming_buffer_bytes=SWATH_BYTES, progress=None):
+def to_geotiff(data: Any, path: Target, *, crs: Crs = None, nodata: float | None = None,
+               transform: Sequence[float] | None = None, mask: Any = None, compression: str | None = "deflate",
+               compression_level: int | None = None, max_z_error: float = 0.0, tiled: bool = True,
+               tile_size: int | tuple[int, int] | None = None, predictor: bool | int | None = None,
+               interleave: Literal["pixel", "band"] = "pixel", cog: bool = False,
+               overview_levels: Sequence[int] | None = None, overview_resampling: str | None = None,
+               bigtiff: bool | None = None, photometric: str | int = "auto", pack: bool = False,
+               gpu: Gpu | None = None, streaming_buffer_bytes: int = SWATH_BYTES,
+               progress: bool | Callable[[int, int], Any] | None = None) -> Target | bytes:
     """Writes an array as a GeoTIFF or a Cloud Optimized GeoTIFF, and returns `path`.
 
     The file takes the place of an old one when it is complete, not before; where writing fails, the old one stands.
@@ -154,10 +168,11 @@ def push_all(planned, target, budget, report):
 
 def plan(data, **parameters):
     """What is to be written, from data and the parameters of to_geotiff: a Plan. Reads no pixel."""
-    unknown = set(parameters) - set(to_geotiff.__kwdefaults__)
+    defaults = to_geotiff.__kwdefaults__ or {}
+    unknown = set(parameters) - set(defaults)
     if unknown:
         raise TypeError(f"unknown parameter {sorted(unknown)[0]!r}")
-    asked = types.SimpleNamespace(**{**to_geotiff.__kwdefaults__, **parameters})
+    asked = types.SimpleNamespace(**{**defaults, **parameters})
     array, axes = arrange(data)
     facts = facts_of(data, axes, asked) if is_xarray(data) else {}
     bands, height, width = (1 if axis is None else int(array.shape[axis]) for axis in axes)
@@ -187,10 +202,10 @@ class Plan:
 
     profile: dict
     shape: tuple  # bands, height, width
-    array: object  # as the user gave it; xarray's are Variables, which may be lazy
+    array: Any  # as the user gave it; xarray's are Variables, which may be lazy
     axes: tuple  # of band (or None), y and x in it
     convert: Conversion
-    mask: object = None  # (y, x), uint8, of NumPy or of Dask
+    mask: Any = None  # (y, x), uint8, of NumPy or of Dask
 
     @property
     def dtype(self):

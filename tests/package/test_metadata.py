@@ -23,7 +23,8 @@ def tags_of(path):
     with rasterio.open(path) as file:
         return {(band, domain): tags for band in range(file.count + 1)
                 for domain in (None, *file.tag_namespaces(band)) if domain not in DERIVED
-                if (tags := {name: text for name, text in file.tags(band, ns=domain).items() if name != "AREA_OR_POINT"})}
+                if (tags := {name: text for name, text in file.tags(band, ns=domain).items()
+                             if name != "AREA_OR_POINT"})}
 
 
 @pytest.fixture
@@ -174,7 +175,8 @@ def test_sound_scales_do_not_warn(tmp_path):
         array = cogpu.open_geotiff(path, unpack=True)
         with cogpu.open(path) as file:
             file.read(scaled=True)
-    np.testing.assert_array_equal(array, np.stack([tifffile.imread(path)[0] * 0.25, tifffile.imread(path)[1] * -3. + .5]))
+    first, second = tifffile.imread(path)
+    np.testing.assert_array_equal(array, [first * 0.25, second * -3. + .5])
     with rasterio.open(path) as judge, cogpu.open(path) as file:
         assert file.scales == judge.scales and file.offsets == judge.offsets
 

@@ -189,7 +189,8 @@ def test_large_images_are_read_in_parts(tmp_path, monkeypatch):
 @pytest.mark.parametrize("how, match", [
     ({"out_shape": 5}, "out_shape"), ({"out_shape": (5,)}, "out_shape"), ({"out_shape": (5, 0)}, "out_shape"),
     ({"out_shape": (7, 5, 5)}, "out_shape"), ({"out_shape": (5, 5.5)}, "out_shape"),
-    ({"out_shape": (5, 5), "resampling": "gauss"}, "resampling"), ({"out_shape": (5, 5), "resampling": 3}, "resampling"),
+    ({"out_shape": (5, 5), "resampling": "gauss"}, "resampling"),
+    ({"out_shape": (5, 5), "resampling": 3}, "resampling"),
     ({"out_shape": (5, 5), "window": (0, 0, 9999, 5)}, "window"), ({"out_shape": (5, 5), "level": 1}, "level"),
     ({"out_shape": (5, 5), "out": np.zeros((2, 5, 6), "u1")}, "out")])
 def test_outputs_that_are_refused(how, match, tmp_path):

@@ -52,7 +52,8 @@ def test_file_urls(path, pixels, tmp_path):
     for url in (path.as_uri(), odd.as_uri(), f"file://localhost{path}", f"FILE://{path}"):
         np.testing.assert_array_equal(ours(url), pixels)
         np.testing.assert_array_equal(cogpu.open_geotiff(url, chunks=100).values, pixels)
-        np.testing.assert_array_equal(xarray.open_dataset(url, engine="cogpu", mask_and_scale=False)["band_data"], pixels)
+        dataset = xarray.open_dataset(url, engine="cogpu", mask_and_scale=False)
+        np.testing.assert_array_equal(dataset["band_data"], pixels)
         assert lazy.opened(url) is lazy.opened(urls.local_path(url))
     with pytest.raises(ValueError, match="elsewhere"):
         cogpu.open("file://user:secret@elsewhere/a.tif")

@@ -71,7 +71,8 @@ def test_boundless(bounds, nodata, pixels, make_file, device):
         mask = host(file.read_mask(bounds, boundless=True, device=device))
         rows, columns = np.mgrid[bounds[0]:bounds[2], bounds[1]:bounds[3]]
         inside = (rows >= 0) & (rows < 150) & (columns >= 0) & (columns < 200)
-        np.testing.assert_array_equal(mask, np.where(inside & ((expected != 7) if nodata else expected == expected), 255, 0))
+        valid = inside & (expected != 7 if nodata else expected == expected)
+        np.testing.assert_array_equal(mask, np.where(valid, 255, 0))
         masked = host(file.read(bounds, boundless=True, masked=True, device=device))
         np.testing.assert_array_equal(masked, np.where(mask == 0, np.nan, expected).astype("float32"))
         many = cogpu.read_many([(file, {"window": (0, 0, 5, 5)}), (file, {"window": bounds, "boundless": True})])
@@ -124,7 +125,8 @@ def test_boundless_scaled_without_a_mask(make_file):
         np.testing.assert_array_equal(array[:, 1:], file.read(scaled=True))
 
 
-@pytest.mark.parametrize("how, match", [({"fill_value": 1e9}, "fill_value"), ({"fill_value": float("nan")}, "fill_value"),
+@pytest.mark.parametrize("how, match", [({"fill_value": 1e9}, "fill_value"),
+                                        ({"fill_value": float("nan")}, "fill_value"),
                                         ({"fill_value": 1.5}, "fill_value"), ({"fill_value": "0"}, "fill_value"),
                                         ({"boundless": 1}, "boundless")])
 def test_boundless_that_is_refused(path, how, match):
