@@ -47,18 +47,18 @@ def kept_nodata(file, masked, scaled):
 def read_beyond(file, window, level, bands, *, boundless, fill_value, out_shape, resampling, dtype, device, out, stream,
                 masked=False, scaled=False, part="pixels", **how):
     """An Array. `bands` is a tuple, `dtype` of the Array, None for that of `out` or of the file, `part` "pixels" or
-    "mask"; `how` are other words of File.read_level."""
+    "mask"; `how` are other words of File._read_level."""
     if out_shape is not None and level:
         raise ArgumentError(f"level={level}: out_shape chooses the level; leave one of them out")
-    bounds = window_bounds(window, file.level_shape(level), boundless)
+    bounds = window_bounds(window, file._level_shape(level), boundless)
     device = device or ("cpu" if out is None else _cogpu.device_of(out))
     sides = (bounds[2] - bounds[0], bounds[3] - bounds[1]) if out_shape is None else out_sides(out_shape, len(bands))
 
     def read_part(level, bounds, part, fill, array):
         words = {"bands": bands, "stream": stream, "device": device if device.startswith("emu") else None}
         words |= {"part": "mask"} if part == "mask" else {"masked": masked, "scaled": scaled, **how}
-        return read_padded(array, bounds, file.level_shape(level), fill,
-                           lambda inner, view: file.read_level(inner, level, out=view, **words))
+        return read_padded(array, bounds, file._level_shape(level), fill,
+                           lambda inner, view: file._read_level(inner, level, out=view, **words))
 
     with _arrays_of(device, stream) as module:
         array = module.empty((len(bands), *sides), dtype or file.dtype) if out is None else \

@@ -89,7 +89,7 @@ class Engine(BackendEntrypoint):
     def _dataset(self, file, path, level, drop_variables, name, parse_coordinates, **how):
         with about(file.name):
             pixels = lazy.pixels_of(file, source=path, level=level, **how)
-            file.warn_of_scales(pixels.bands, stacklevel=4)
+            file._warn_of_scales(pixels.bands, stacklevel=4)
             coords, attrs, encoding = georef.describe(file, pixels, None, parse_coordinates)
         kind = xr.Variable if pixels.gpu is False else DeviceVariable
         data = kind(DIMS, indexing.LazilyIndexedArray(Lazy(pixels)), attrs, encoding)

@@ -291,7 +291,7 @@ class File:
                 if item["role"] in ("scale", "offset") and 0 < item["band"] <= self.info["bands"]
                 and not _is_scaling(item["role"], item["value"])]
 
-    def warn_of_scales(self, bands: Iterable[int] | None = None, stacklevel: int = 2) -> None:
+    def _warn_of_scales(self, bands: Iterable[int] | None = None, stacklevel: int = 2) -> None:
         """Warns (MetadataWarning) of each scale and offset of some bands, or of all, that is not applied. Reads of this
         File do not warn again."""
         self._has_warned = True
@@ -391,15 +391,15 @@ class File:
                          rasterio's Resampling; invalid pixels have no weight
         """
         if scaled and not self._has_warned:
-            self.warn_of_scales(stacklevel=2)
+            self._warn_of_scales(stacklevel=2)
         if boundless or out_shape is not None:
             return self._read_beyond(window, level, bands, device, out, stream, dtype, masked, scaled, boundless,
                                      fill_value, out_shape, resampling, fill_bad_blocks=fill_bad_blocks,
                                      threads=threads)
-        return self.read_level(window, level, bands, device=device, out=out, stream=stream, dtype=dtype, masked=masked,
+        return self._read_level(window, level, bands, device=device, out=out, stream=stream, dtype=dtype, masked=masked,
                                scaled=scaled, fill_bad_blocks=fill_bad_blocks, wait=wait, threads=threads)
 
-    def read_level(self, window=None, level=0, bands=None, *, part="pixels", wait=True, threads=0, **how):
+    def _read_level(self, window=None, level=0, bands=None, *, part="pixels", wait=True, threads=0, **how):
         # What `read` and `read_mask` do to a window inside a level, without a word about malformed scales.
         with about(self.name):
             request = self._request(window, level, bands, **how)
@@ -428,7 +428,7 @@ class File:
         if boundless or out_shape is not None:
             return self._read_beyond(window, level, bands, device, out, stream, "uint8", False, False, boundless, None,
                                      out_shape, "nearest", part="mask")
-        return self.read_level(window, level, bands, part="mask", device=device, out=out, stream=stream, wait=wait,
+        return self._read_level(window, level, bands, part="mask", device=device, out=out, stream=stream, wait=wait,
                                threads=threads)
 
     def _read_complex_integers(self, request, threads):
@@ -450,11 +450,11 @@ class File:
     def _batched(self, **keywords):
         """The engine's keywords of a request of read_many."""
         if keywords.get("scaled") and not self._has_warned:
-            self.warn_of_scales(stacklevel=4)
+            self._warn_of_scales(stacklevel=4)
         with about(self.name):
             return self._request(**keywords)
 
-    def level_shape(self, level):
+    def _level_shape(self, level):
         """(height, width) of a level; AbsentError where there is none of that number."""
         if not 0 <= whole("level", level) < self.info["levels"]:
             self._file.level(self.image, level)
@@ -471,7 +471,7 @@ class File:
         """The engine's keywords for those of read."""
         dtype = self._result_dtype(dtype, out, masked, scaled)
         if window is not None:
-            window = engine_window(window_bounds(window, self.level_shape(level)))
+            window = engine_window(window_bounds(window, self._level_shape(level)))
         return dict(image=self.image, level=whole("level", level), window=window,
                     bands=_engine_bands(bands), device=device, out=out, stream=_engine_stream(stream),
                     dtype=None if dtype is None else dtype.name, nan_where_invalid=masked, scaled=scaled,

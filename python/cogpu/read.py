@@ -50,7 +50,7 @@ def open_geotiff(source: SourceOrFile, *, dtype: npt.DTypeLike | None = None, wi
 
     Parameters
     ----------
-    source : path, URL (https, http, s3), or whatever else `open` takes, or a File.
+    source : path, URL, content of a file, or whatever else `open` takes, or a File.
     dtype : type of the pixels; None for the file's. Casts that lose more than digits (float to int) are refused.
     window : (row0, col0, row1, col1), half-open, inside the level and in its pixels; or ((row0, row1), (col0, col1)),
         two slices, or rasterio's Window.
@@ -95,7 +95,7 @@ def open_geotiff(source: SourceOrFile, *, dtype: npt.DTypeLike | None = None, wi
                                 masked=masked, unpack=unpack, gpu=gpu, on_gpu_failure=on_gpu_failure)
         if boundless or grid:
             pixels = _beyond(file, pixels, bounds, grid, fill_value)
-        file.warn_of_scales(pixels.bands, stacklevel=2)
+        file._warn_of_scales(pixels.bands, stacklevel=2)
         data = _data(pixels, None if boundless or grid else bounds, chunks, max_pixels)
         coords, attrs, encoding = georef.describe(file, pixels, bounds, parse_coordinates, grid and grid.shape)
     return _array(data, coords, default_name or _stem(file.name), attrs, encoding)

@@ -57,7 +57,8 @@ def to_geotiff(data: Any, path: Target, *, crs: Crs = None, nodata: float | None
         with bands: plain arrays are (band, y, x); a DataArray may have its dimensions in any order, called band
         (bands, channel), y (lat, latitude, row) and x (lon, longitude, col). bool is stored as uint8. What a
         DataArray says of its place on the ground, its nodata, scale, units and tags, as our readers, rioxarray and
-        xarray-spatial put it there, is written too.
+        xarray-spatial put it there, is written too; attrs["band_tags"] and attrs["tag_domains"], JSON or dicts,
+        become tags of bands and of other metadata domains.
     path
         Path, or "s3://bucket/key" (which goes up in parts while rows are written, by the settings of
         cogpu.configure(network=); of a COG that a cluster writes the workers send most, each by the settings and
