@@ -354,7 +354,8 @@ typedef struct cogpu_band {
     const char *unit;
     const char
         *interpretation;  /* "gray", "red", "green", "blue", "alpha", "palette", ... "undefined" */
-    double scale, offset; /* value = stored * scale + offset; 1 and 0 where none is stated */
+    double scale, offset; /* value = stored * scale + offset (default: 1 and 0, also for a text that
+                             is no number and for a scale of 0) */
     int has_scale;        /* non-zero where the file states scale or offset */
     cogpu_nodata nodata;  /* the image's, unless PATH.aux.xml states another for the band */
 } cogpu_band;

@@ -9,6 +9,8 @@ first), __cuda_array_interface__ or __array_interface__, or is a buffer; 2-D one
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 class Array:
     """Pixels in memory of the host or of a device, shaped (band, y, x). Memory is freed with the last that refers to it,
     on any thread, also after the interpreter's end."""
@@ -32,7 +34,12 @@ class Array:
     def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None,
                    dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> object: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
-    # __array_interface__ of host and emulated memory, __cuda_array_interface__ of a GPU's; both show complex integers as pairs.
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]: ...
+    # Of host and emulated memory, and of a GPU's; both show complex integers as pairs.
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
 
 class File:
     def __init__(self, source: object, *, sidecars: bool | None = None, limits: dict[str, int] | None = None) -> None:

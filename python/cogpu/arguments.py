@@ -23,7 +23,7 @@ def whole(name, value, least=None, most=None):
         number = operator.index(value)
     except TypeError:
         raise TypeError(f"{name} must be an int, not {value!r}") from None
-    if most is not None and not least <= number <= most:
+    if least is not None and most is not None and not least <= number <= most:
         raise ArgumentError(f"{name}={number} is not from {least} to {most}")
     if least is not None and number < least:
         raise ArgumentError(f"{name}={number} is less than {least}")

@@ -5,9 +5,12 @@ pickled and used by many threads. Names are those of rioxarray's engine: a varia
 coordinate `spatial_ref`.
 """
 
+from __future__ import annotations
+
 import functools
 import importlib.util
 import os
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -15,8 +18,14 @@ from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
 from . import georef, lazy
+from .errors import about
 from .read import file_of, level_of
 from .urls import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ._types import Coordinates, Gpu, OnGpuFailure
 
 DIMS = ("band", "y", "x")
 
@@ -35,9 +44,11 @@ class Engine(BackendEntrypoint):
             return False
         return shown(filename_or_obj).lower().endswith((".tif", ".tiff"))
 
-    def open_dataset(self, filename_or_obj, *, drop_variables=None, mask_and_scale=True, masked=False,
-                     decode_coords="all", overview_level=None, image=0, gpu=False, on_gpu_failure="auto",
-                     parse_coordinates=True, default_name="band_data", sidecars=None):
+    def open_dataset(self, filename_or_obj: Any, *, drop_variables: str | Iterable[str] | None = None,
+                     mask_and_scale: bool = True, masked: bool = False, decode_coords: Any = "all",
+                     overview_level: int | None = None, image: int = 0, gpu: Gpu = False,
+                     on_gpu_failure: OnGpuFailure = "auto", parse_coordinates: Coordinates = True,
+                     default_name: str = "band_data", sidecars: bool | None = None) -> xr.Dataset:
         """One level of an image as a Dataset.
 
         Parameters
@@ -76,8 +87,10 @@ class Engine(BackendEntrypoint):
         return tree
 
     def _dataset(self, file, path, level, drop_variables, name, parse_coordinates, **how):
-        pixels = lazy.pixels_of(file, source=path, level=level, **how)
-        coords, attrs, encoding = georef.describe(file, pixels, None, parse_coordinates)
+        with about(file.name):
+            pixels = lazy.pixels_of(file, source=path, level=level, **how)
+            file._warn_of_scales(pixels.bands, stacklevel=4)
+            coords, attrs, encoding = georef.describe(file, pixels, None, parse_coordinates)
         kind = xr.Variable if pixels.gpu is False else DeviceVariable
         data = kind(DIMS, indexing.LazilyIndexedArray(Lazy(pixels)), attrs, encoding)
         dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())

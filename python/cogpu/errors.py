@@ -1,7 +1,11 @@
 """What can go wrong, a class for each status of the engine.
 
-Each is also the built-in exception that a user would catch for it.
+Each is also the built-in exception that a user would catch for it. A message that is about a file names it.
 """
+
+import re
+
+from .urls import shown
 
 
 class Error(Exception):
@@ -88,12 +92,48 @@ class FallbackWarning(UserWarning):
     """A GPU was asked for, and the processor did the work."""
 
 
+class MetadataWarning(UserWarning):
+    """Metadata of a file are malformed and not applied: a scale of 0, NaN or "abc"."""
+
+
 BY_STATUS = {kind.status: kind for kind in (ArgumentError, OutOfMemoryError, IOError, FormatError, CorruptError,
                                             UnsupportedError, LimitError, DeviceError, AbsentError,
                                             CancelledError)}
 
 
-def make(status, message, directory=-1, block=-1, offset=-1):
-    """The exception for a failure that the engine tells of."""
+def make(status, message, directory=-1, block=-1, offset=-1, name=None, is_missing=False):
+    """The exception for a failure that the engine tells of; `name` is the path or URL of the file, or None."""
     places = (None if place < 0 else place for place in (directory, block, offset))
-    return BY_STATUS[status](message, *places)
+    kind = MissingFileError if is_missing else BY_STATUS[status]
+    return kind(_with_name(message, name), *places)
+
+
+def _with_name(message, name):
+    """The message with the file's name in front, unless it has the name already."""
+    name = shown(name) if name else ""
+    is_named = not name or re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w/-])", message)
+    return message if is_named else f"{name}: {message}"
+
+
+def add_name(error, name):
+    """Names the file in an exception: in the message of ours, in a note to those of others."""
+    if isinstance(error, (Error, TypeError)) and error.args and isinstance(error.args[0], str):
+        error.args = (_with_name(error.args[0], name), *error.args[1:])
+    elif name and isinstance(error, Exception):
+        note = f"file: {shown(name)}"
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
+
+
+class about:
+    """A context whose exceptions name a file: `with about(file.name): ...`"""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        if error is not None:
+            add_name(error, self.name)

@@ -2,20 +2,38 @@
 and pixels as arrays. The engine below (_cogpu) checks what reaches it; here its plain numbers get names and defaults.
 """
 
+from __future__ import annotations
+
 import functools
+import math
 import os
-from typing import Any, NamedTuple
+import re
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _cogpu
 from ._cogpu import Array
-from .arguments import whole
-from .errors import ArgumentError, UnsupportedError
+from .arguments import flag, whole
+from .errors import ArgumentError, MetadataWarning, UnsupportedError, about
+from .grids import window_bounds
 from .later import np
 from .stored import Stored, source_of
-from .urls import shown
+from .urls import is_path, source_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import numpy.typing as npt
+
+    from ._types import Bands, Resampling, Source, SourceOrFile, Window
 
 # Complex integers, which NumPy has not, appear as complex floats that hold all of them.
 COMPLEX_INTEGERS = {"complex_int16": "complex64", "complex_int32": "complex128"}
+
+
+BEYOND = {"boundless", "fill_value", "out_shape", "resampling"}  # words of read that are not the engine's
+# A number at the beginning of a text, as GDAL and the engine take one.
+NUMBER = re.compile(r"\s*[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?")
 
 
 class Transform(NamedTuple):
@@ -30,15 +48,15 @@ class Transform(NamedTuple):
     f: float
 
     @classmethod
-    def from_gdal(cls, numbers):
+    def from_gdal(cls, numbers: Iterable[float]) -> Transform:
         c, a, b, f, d, e = numbers
         return cls(a, b, c, d, e, f)
 
-    def to_gdal(self):
+    def to_gdal(self) -> tuple[float, float, float, float, float, float]:
         """In GDAL's order: (c, a, b, f, d, e)."""
         return self.c, self.a, self.b, self.f, self.d, self.e
 
-    def at(self, column, row):
+    def at(self, column: float, row: float) -> tuple[float, float]:
         """The coordinates (x, y) of a place in the image."""
         return self.a * column + self.b * row + self.c, self.d * column + self.e * row + self.f
 
@@ -78,24 +96,15 @@ def float_for(dtype):
     return np.dtype("float32" if dtype.itemsize <= 2 else "float64")
 
 
-def engine_window(window):
-    """(row0, column0, row1, column1), or rasterio's Window, as the engine's (x, y, width, height)."""
-    if window is None:
-        return None
-    if hasattr(window, "col_off"):
-        sides = []
-        for side in (window.col_off, window.row_off, window.width, window.height):
-            if int(side) != side:
-                raise ArgumentError(f"window must have whole numbers, not {side}")
-            sides.append(int(side))
-        return tuple(sides)
-    try:
-        row0, column0, row1, column1 = window
-    except (TypeError, ValueError):
-        raise TypeError(f"window must be (row0, col0, row1, col1), not {window!r}") from None
-    row0, column0, row1, column1 = (whole("window", side) for side in (row0, column0, row1, column1))
-    if min(row0, column0) < 0 or row1 <= row0 or column1 <= column0:
-        raise ArgumentError(f"window must be (row0, col0, row1, col1) with row0 < row1 and col0 < col1, not {window!r}")
+def _is_scaling(role, text):
+    found = NUMBER.match(text)
+    number = float(found[0].replace(",", ".")) if found else math.nan
+    return math.isfinite(number) and (role == "offset" or number != 0)
+
+
+def engine_window(bounds):
+    """(row0, col0, row1, col1) as the engine's (x, y, width, height)."""
+    row0, column0, row1, column1 = bounds
     return column0, row0, column1 - column0, row1 - row0
 
 
@@ -128,18 +137,20 @@ class File:
     crs                   "EPSG:32633", or WKT, or None; wkt: WKT, or None
     nodata                int or float that samples can be, or None; nodatavals: of each band
     files                 paths of the file and of the sidecars in use
-    tags, items           metadata: of the image by name, and all of it
+    tags, items           metadata: of the image by name, and all of it; metadata(band, domain): of a band, a domain
     descriptions, units, scales, offsets, interpretations    of bands, a tuple each
     palette, gcps, rpc, area_or_point, images, warning, name, state, info (the engine's own words)
     """
 
-    def __init__(self, source, *, image=0, sidecars=None, limits=None):
-        if isinstance(source, bytes) and b"\0" in source:
-            raise TypeError("source: bytes are a path; give the content of a file as memoryview(...)")
-        source = source_of(source)
-        self._arguments = dict(source=source, image=whole("image", image), sidecars=sidecars, limits=limits)
-        self._file = _cogpu.File(source, sidecars=sidecars, limits=limits)
-        self.image, self.sidecars = self._arguments["image"], sidecars
+    def __init__(self, source: Source, *, image: int = 0, sidecars: bool | None = None,
+                 limits: dict[str, int] | None = None) -> None:
+        opened = source_of(source)
+        self._arguments: dict[str, Any] = dict(source=source if is_path(source) else opened,
+                                               image=whole("image", image), sidecars=sidecars, limits=limits)
+        if isinstance(opened, bytes) and not is_path(opened):
+            opened = memoryview(opened)  # the engine takes bytes for a path
+        self._file = _cogpu.File(opened, sidecars=sidecars, limits=limits)
+        self.image, self.sidecars, self._has_warned = self._arguments["image"], sidecars, False
         try:
             self.info = self._file.info(self.image)
         except BaseException:
@@ -148,10 +159,10 @@ class File:
 
     # ---- life ------------------------------------------------------------------------------------
 
-    def __enter__(self):
+    def __enter__(self) -> File:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -172,10 +183,7 @@ class File:
     @property
     def name(self) -> str:
         """The path, the URL without user info and query, or what the object that is read from calls itself; else ""."""
-        source = self._arguments["source"]
-        if isinstance(source, (str, bytes, os.PathLike)):
-            return shown(source)
-        return str(getattr(source, "name", ""))
+        return source_name(self._arguments["source"])
 
     @functools.cached_property
     def state(self) -> str | None:
@@ -194,7 +202,7 @@ class File:
         return self.info["bands"], self.info["height"], self.info["width"]
 
     @property
-    def dtype(self) -> "np.dtype":
+    def dtype(self) -> np.dtype[Any]:
         return dtype_of(self.info["type"])
 
     @functools.cached_property
@@ -236,10 +244,11 @@ class File:
     @property
     def bounds(self) -> tuple[float, float, float, float] | None:
         """(left, bottom, right, top) of all pixels, or None without a transform."""
-        if not self.has_transform:
+        transform = self.transform
+        if transform is None:
             return None
         _, height, width = self.shape
-        corners = [self.transform.at(column, row) for column in (0, width) for row in (0, height)]
+        corners = [transform.at(column, row) for column in (0, width) for row in (0, height)]
         xs, ys = zip(*corners)
         return min(xs), min(ys), max(xs), max(ys)
 
@@ -276,9 +285,36 @@ class File:
 
     @property
     def tags(self) -> dict[str, str]:
-        """Metadata of the image itself, the default domain, by name."""
+        """Metadata of the image itself, the default domain, by name. See `metadata` for those of bands and domains."""
+        return self.metadata()
+
+    def metadata(self, band: int = 0, domain: str = "") -> dict[str, str]:
+        """Metadata of a band, or of the image (0), in one domain, by name: what rasterio calls tags(band, ns=domain).
+        The document of a domain as "xml:NAME" is called "doc"."""
         return {item["name"]: item["value"] for item in self.items
-                if not item["domain"] and not item["role"] and item["band"] == 0}
+                if item["domain"] == domain and not item["role"] and item["band"] == whole("band", band, 0)}
+
+    def domains(self, band: int = 0) -> tuple[str, ...]:
+        """The domains that have metadata of a band, or of the image (0); "" is the default one."""
+        return tuple(dict.fromkeys(item["domain"] for item in self.items
+                                   if item["band"] == whole("band", band, 0) and not item["role"]))
+
+    @functools.cached_property
+    def _malformed_scales(self):
+        """(band, "scale" or "offset", text) of items that the engine does not apply."""
+        return [(item["band"], item["role"], item["value"]) for item in self.items
+                if item["role"] in ("scale", "offset") and 0 < item["band"] <= self.info["bands"]
+                and not _is_scaling(item["role"], item["value"])]
+
+    def _warn_of_scales(self, bands: Iterable[int] | None = None, stacklevel: int = 2) -> None:
+        """Warns (MetadataWarning) of each scale and offset of some bands, or of all, that is not applied. Reads of this
+        File do not warn again."""
+        self._has_warned = True
+        for band, role, text in self._malformed_scales:
+            if bands is None or band in bands:
+                finite = "a finite number" if role == "offset" else "a finite number other than 0"
+                warnings.warn(f"{self.name or 'the file'}: the {role} of band {band} is {text!r}, which is not "
+                              f"{finite}: it is not applied", MetadataWarning, stacklevel=stacklevel + 1)
 
     @functools.cached_property
     def _bands(self):
@@ -287,11 +323,30 @@ class File:
     def _of_bands(self, name):
         return tuple(band[name] for band in self._bands)
 
-    descriptions = property(lambda self: self._of_bands("description"), doc="A text or None for each band.")
-    units = property(lambda self: self._of_bands("unit"), doc="A text or None for each band.")
-    scales = property(lambda self: self._of_bands("scale"), doc="value = stored * scale + offset; 1 if none is stated.")
-    offsets = property(lambda self: self._of_bands("offset"), doc="0 where none is stated.")
-    interpretations = property(lambda self: self._of_bands("interpretation"), doc='"gray", "red", "undefined", ...')
+    @property
+    def descriptions(self) -> tuple[str | None, ...]:
+        """A text or None for each band."""
+        return self._of_bands("description")
+
+    @property
+    def units(self) -> tuple[str | None, ...]:
+        """A text or None for each band."""
+        return self._of_bands("unit")
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """value = stored * scale + offset; 1 if none is stated."""
+        return self._of_bands("scale")
+
+    @property
+    def offsets(self) -> tuple[float, ...]:
+        """0 where none is stated."""
+        return self._of_bands("offset")
+
+    @property
+    def interpretations(self) -> tuple[str, ...]:
+        """ "gray", "red", "undefined", ..."""
+        return self._of_bands("interpretation")
 
     @property
     def palette(self) -> list[tuple[int, int, int]] | None:
@@ -324,11 +379,15 @@ class File:
 
     # ---- pixels ----------------------------------------------------------------------------------
 
-    def read(self, window=None, level=0, bands=None, *, device=None, out=None, stream=None, dtype=None, masked=False,
-             scaled=False, fill_bad_blocks=False, wait=True, threads=0) -> Array:
+    def read(self, window: Window | None = None, level: int = 0, bands: Bands | None = None, *,
+             device: str | None = None, out: Any = None, stream: Any = None, dtype: npt.DTypeLike | None = None,
+             masked: bool = False, scaled: bool = False, fill_bad_blocks: bool = False, wait: bool = True,
+             threads: int = 0, boundless: bool = False, fill_value: float | None = None,
+             out_shape: Sequence[int] | None = None, resampling: Resampling = "nearest") -> Array:
         """Reads pixels into an Array, shaped (band, y, x).
 
-        window           (row0, col0, row1, col1), half-open, inside the level, or rasterio's Window; None: all
+        window           (row0, col0, row1, col1), half-open, inside the level; ((row0, row1), (col0, col1)); two
+                         slices; or rasterio's Window; None: all
         level            of the pyramid; 0 is the full resolution
         bands            a band or several, from 1 on, in any order; None: all
         device           "cpu", "cuda", "cuda:1", "emu"; None: where `out` lies, or the host
@@ -340,18 +399,53 @@ class File:
         fill_bad_blocks  blocks that cannot be read become nodata, or 0, and are counted in Array.result
         wait             False: comes back while a GPU still decodes; see Array.wait
         threads          of the host; 0: one for each processor
+        boundless        the window may reach beyond the level; pixels outside become fill_value
+        fill_value       None: NaN where masked, else nodata, or 0
+        out_shape        (height, width) of the output, as in rasterio: the level is chosen by GDAL's rule, and its
+                         pixels are resampled; the window is of level 0
+        resampling       "nearest", "average", "rms", "bilinear", "cubic", "cubic_spline", "lanczos" or "mode", or
+                         rasterio's Resampling; invalid pixels have no weight
         """
-        request = self._request(window, level, bands, device=device, out=out, stream=stream, dtype=dtype, masked=masked,
-                                scaled=scaled, fill_bad_blocks=fill_bad_blocks)
-        if self.info["type"] in COMPLEX_INTEGERS:
-            return self._read_complex_integers(request, threads)
-        return self._file.read(**request, wait=wait, threads=threads)
+        if scaled and not self._has_warned:
+            self._warn_of_scales(stacklevel=2)
+        if boundless or out_shape is not None:
+            return self._read_beyond(window, level, bands, device, out, stream, dtype, masked, scaled, boundless,
+                                     fill_value, out_shape, resampling, fill_bad_blocks=fill_bad_blocks,
+                                     threads=threads)
+        return self._read_level(window, level, bands, device=device, out=out, stream=stream, dtype=dtype, masked=masked,
+                               scaled=scaled, fill_bad_blocks=fill_bad_blocks, wait=wait, threads=threads)
 
-    def read_mask(self, window=None, level=0, bands=None, *, device=None, out=None, stream=None, wait=True,
-                  threads=0) -> Array:
-        """Reads the mask into an Array of uint8: 255 where a pixel is valid, else 0. Parameters are those of read."""
-        request = self._request(window, level, bands, device=device, out=out, stream=stream)
-        return self._file.read(**request, part="mask", wait=wait, threads=threads)
+    def _read_level(self, window=None, level=0, bands=None, *, part="pixels", wait=True, threads=0, **how):
+        # What `read` and `read_mask` do to a window inside a level, without a word about malformed scales.
+        with about(self.name):
+            request = self._request(window, level, bands, **how)
+            if part == "pixels" and self.info["type"] in COMPLEX_INTEGERS:
+                return self._read_complex_integers(request, threads)
+            return self._file.read(**request, part=part, wait=wait, threads=threads)
+
+    def _read_beyond(self, window, level, bands, device, out, stream, dtype, masked, scaled, *beyond, **how):
+        """What `read` does where the window may reach beyond the level, or the output has another size."""
+        from .beyond import read_beyond
+        boundless, fill_value, out_shape, resampling = beyond
+        with about(self.name):
+            flag("boundless", boundless)
+            dtype = self._result_dtype(dtype, out, masked, scaled)
+            bands = _engine_bands(bands) or tuple(range(1, self.info["bands"] + 1))
+            return read_beyond(self, window, whole("level", level), bands, boundless=boundless, fill_value=fill_value,
+                               out_shape=out_shape, resampling=resampling, dtype=dtype, device=device,
+                               out=out, stream=_engine_stream(stream), masked=masked, scaled=scaled,
+                               **how)
+
+    def read_mask(self, window: Window | None = None, level: int = 0, bands: Bands | None = None, *,
+                  device: str | None = None, out: Any = None, stream: Any = None, wait: bool = True, threads: int = 0,
+                  boundless: bool = False, out_shape: Sequence[int] | None = None) -> Array:
+        """Reads the mask into an Array of uint8: 255 where a pixel is valid, else 0. Parameters are those of read;
+        pixels outside of the level are not valid, and another size takes the nearest pixel."""
+        if boundless or out_shape is not None:
+            return self._read_beyond(window, level, bands, device, out, stream, "uint8", False, False, boundless, None,
+                                     out_shape, "nearest", part="mask")
+        return self._read_level(window, level, bands, part="mask", device=device, out=out, stream=stream, wait=wait,
+                               threads=threads)
 
     def _read_complex_integers(self, request, threads):
         """Pairs of integers, converted here, since DLPack and NumPy have no such samples."""
@@ -359,7 +453,7 @@ class File:
         if dtype.kind != "c":
             raise ArgumentError(f"dtype must be complex for complex samples, not {dtype}")
         pairs = np.asarray(self._file.read(**request, threads=threads))
-        values = pairs.astype(np.empty(0, dtype).real.dtype).view(dtype)[..., 0]
+        values = pairs.astype(f"f{dtype.itemsize // 2}").view(dtype)[..., 0]
         if out is None:
             return _cogpu.place(values, device or "cpu")
         target = _cogpu.place(out, device or "cpu")
@@ -369,14 +463,34 @@ class File:
         _fill(target, values, request["stream"])
         return target
 
+    def _batched(self, **keywords):
+        """The engine's keywords of a request of read_many."""
+        if keywords.get("scaled") and not self._has_warned:
+            self._warn_of_scales(stacklevel=4)
+        with about(self.name):
+            return self._request(**keywords)
+
+    def _level_shape(self, level):
+        """(height, width) of a level; AbsentError where there is none of that number."""
+        if not 0 <= whole("level", level) < self.info["levels"]:
+            self._file.level(self.image, level)
+        return self.levels[level].shape
+
+    def _result_dtype(self, dtype, out, masked, scaled):
+        """The dtype that is asked for; None: the file's, or that of `out`."""
+        if dtype is not None:
+            return named_dtype(dtype)
+        return float_for(self.dtype) if out is None and (masked or scaled) else None
+
     def _request(self, window=None, level=0, bands=None, *, device=None, out=None, stream=None, dtype=None,
-                 masked=False, scaled=False, fill_bad_blocks=False):
+                 masked=False, scaled=False, fill_bad_blocks=False) -> dict[str, Any]:
         """The engine's keywords for those of read."""
-        if dtype is None and out is None and (masked or scaled):
-            dtype = float_for(self.dtype)
-        return dict(image=self.image, level=whole("level", level), window=engine_window(window),
+        dtype = self._result_dtype(dtype, out, masked, scaled)
+        if window is not None:
+            window = engine_window(window_bounds(window, self._level_shape(level)))
+        return dict(image=self.image, level=whole("level", level), window=window,
                     bands=_engine_bands(bands), device=device, out=out, stream=_engine_stream(stream),
-                    dtype=None if dtype is None else named_dtype(dtype).name, nan_where_invalid=masked, scaled=scaled,
+                    dtype=None if dtype is None else dtype.name, nan_where_invalid=masked, scaled=scaled,
                     fill_bad_blocks=fill_bad_blocks)
 
 
@@ -400,11 +514,14 @@ def _open_again(arguments):
     return File(**arguments)
 
 
-def open(source, *, image=0, sidecars=None, limits=None) -> File:
+def open(source: Source, *, image: int = 0, sidecars: bool | None = None,
+         limits: dict[str, int] | None = None) -> File:
     """Opens a file; no pixel is read.
 
-    source    a path, a URL (https, http, s3), the whole file as a buffer (other than bytes, which are a path), a Stored,
-              what fsspec.open gives, or an object with read and seek, which is asked for one range after the other
+    source    a path, a URL (https, http, s3, file; gs, az, abfs by obstore or fsspec, all others, as memory, by
+              fsspec, where these are installed), the whole file as bytes or another buffer (bytes without a NUL are a
+              path), a Stored, what fsspec.open gives, or an object with read and seek, which is asked for one range
+              after the other
     image     of several in a file, from 0 on
     sidecars  whether files beside it are read, as GDAL does (.ovr, .msk, .aux.xml, world files, RPC files). None: of
               local files alone; True: of URLs too, with a request for each possible name; False: no
@@ -413,26 +530,27 @@ def open(source, *, image=0, sidecars=None, limits=None) -> File:
     return File(source, image=image, sidecars=sidecars, limits=limits)
 
 
-def read_many(requests) -> list[Array]:
+def read_many(requests: Iterable[tuple[File, dict[str, Any]]]) -> list[Array]:
     """Reads many windows, of one file or of many, as one piece of work: a list of (file, keywords of its read, but
-    for wait and threads). Returns an Array for each."""
+    for wait and threads). Returns an Array for each. Requests with boundless or out_shape are read one by one."""
     requests = [_checked_request(request) for request in requests]
-    arrays = [file.read(**keywords) if file.info["type"] in COMPLEX_INTEGERS else None for file, keywords in requests]
-    batch = [(file._file, file._request(**keywords)) for (file, keywords), array in zip(requests, arrays)
+    arrays = [file.read(**keywords) if file.info["type"] in COMPLEX_INTEGERS or keywords.keys() & BEYOND else None
+              for file, keywords in requests]
+    batch = [(file._file, file._batched(**keywords)) for (file, keywords), array in zip(requests, arrays)
              if array is None]
     read = iter(_cogpu.read_many(batch))
     return [next(read) if array is None else array for array in arrays]
 
 
 def _checked_request(request):
-    words = {"window", "level", "bands", *File._request.__kwdefaults__}
+    words = {"window", "level", "bands", *(File._request.__kwdefaults__ or ()), *BEYOND}
     is_pair = isinstance(request, (tuple, list)) and len(request) == 2
     if not (is_pair and isinstance(request[0], File) and isinstance(request[1], dict) and request[1].keys() <= words):
         raise TypeError(f"requests must be pairs of a File and a dict of {', '.join(sorted(words))}, not {request!r}")
     return request
 
 
-def check(source, *, strict=False) -> dict[str, Any]:
+def check(source: SourceOrFile, *, strict: bool = False) -> dict[str, Any]:
     """Is it a valid Cloud Optimized GeoTIFF? A dict: "verdict" ("valid", "valid with warnings", "invalid"), those of
     "gdal", "rio_cogeo" and "ogc", counts, and "findings".
 

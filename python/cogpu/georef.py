@@ -12,12 +12,13 @@ import re
 
 import numpy as np
 
-from . import cf
+from . import cf, metadata
 from .errors import ArgumentError, Error, LimitError
 
 GRID_MAPPING = "spatial_ref"
 SYSTEMS_KEPT = 256
 CHUNK_BYTES = 16 << 20  # of strips that a Dask chunk gathers
+IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
 MOST_COORDINATES = 1 << 26  # a header can claim any size; this many take a gigabyte
 NODATA_NAMES = ("_FillValue", "missing_value", "fill_value", "nodata")
 RPC_NAMES = ("err_bias", "err_rand", "line_off", "samp_off", "lat_off", "long_off", "height_off", "line_scale",
@@ -37,34 +38,62 @@ RESOLUTION_UNITS = {1: "1 (unitless)", 2: "2 (pixels/inch)", 3: "3 (pixels/cm)"}
 NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+|nan|inf)([eE][+-]?\d+)?\s*", re.IGNORECASE)
 
 
-def describe(file, pixels, window=None, parse_coordinates=True):
-    """What xarray is told of `pixels` (lazy.Pixels) of `file`.
+def describe(file, pixels, window=None, parse_coordinates: object = True, out_shape=None):
+    """What xarray is told of `pixels` (lazy.Pixels, or another output of beyond.py) of `file`.
 
     Parameters
     ----------
-    window : (row0, col0, row1, col1) in pixels of the level; None for all.
-    parse_coordinates : False leaves x and y out.
+    window : (row0, col0, row1, col1) in pixels of the level, or with `out_shape` of the full resolution; None for all.
+    parse_coordinates : False leaves x and y out; "2d" gives rotated grids xc and yc.
+    out_shape : (height, width) that the window was resampled to; None where it was not.
 
     Returns
     -------
     coords : dict of name -> (dimensions, values, attributes)
     attrs, encoding : dicts
     """
+    if parse_coordinates not in (True, False, "2d"):
+        raise TypeError(f'parse_coordinates must be True, False or "2d", not {parse_coordinates!r}')
     row0, column0, row1, column1 = window or (0, 0, *pixels.shape[1:])
-    transform = file.levels[pixels.level].transform if file.has_transform else (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+    transform = file.levels[0 if out_shape else pixels.level].transform if file.has_transform else IDENTITY
+    if out_shape:
+        transform = _resized(transform, (row0, column0, row1, column1), out_shape)
+        row0, column0, row1, column1 = 0, 0, *out_shape
     a, b, c, d, e, f = transform
     coords = {"band": ("band", np.asarray(pixels.bands, dtype="int64"), {})}
-    # Coordinates of a rotated grid would be two more rasters, in float64; its GeoTransform says as much.
-    if parse_coordinates and not (b or d or file.gcps or file.rpc):
-        if row1 - row0 + column1 - column0 > MOST_COORDINATES:
-            raise LimitError(f"parse_coordinates: {row1 - row0} rows and {column1 - column0} columns are too many for "
-                             "coordinates; give False")
-        coords["x"] = "x", np.arange(column0, column1) * a + (a * 0.5 + c), {}
-        coords["y"] = "y", np.arange(row0, row1) * e + (e * 0.5 + f), {}
+    if parse_coordinates and not (file.gcps or file.rpc):
+        coords |= _coordinates(transform, (row0, row1), (column0, column1), parse_coordinates == "2d")
     corner = (c + column0 * a + row0 * b, a, b, f + column0 * d + row0 * e, d, e)
     coords[GRID_MAPPING] = (), 0, _mapping_attrs(file, corner)
     attrs = _attrs(file, pixels)
     return coords, attrs, _encoding(file, pixels, attrs)
+
+
+def _resized(transform, window, shape):
+    """The transform of an output of `shape` over a window."""
+    a, b, c, d, e, f = transform
+    row0, column0, row1, column1 = window
+    across, down = (column1 - column0) / shape[1], (row1 - row0) / shape[0]
+    return (a * across, b * down, c + column0 * a + row0 * b, d * across, e * down, f + column0 * d + row0 * e)
+
+
+def _coordinates(transform, rows, columns, may_have_two):
+    """Of the centres of pixels. Those of a rotated grid are two more rasters, in float64, which its GeoTransform says
+    as well: they are made on request."""
+    a, b, c, d, e, f = transform
+    is_rotated = b or d
+    if is_rotated and not may_have_two:
+        return {}
+    height, width = rows[1] - rows[0], columns[1] - columns[0]
+    if (height * width if is_rotated else height + width) > MOST_COORDINATES:
+        raise LimitError(f"parse_coordinates: {height} rows and {width} columns are too many for coordinates; give "
+                         "False")
+    across, down = np.arange(*columns), np.arange(*rows)
+    if not is_rotated:
+        return {"x": ("x", across * a + (a * 0.5 + c), {}), "y": ("y", down * e + (e * 0.5 + f), {})}
+    down = down[:, None]
+    return {"xc": (("y", "x"), across * a + down * b + (a * 0.5 + b * 0.5 + c), {}),
+            "yc": (("y", "x"), across * d + down * e + (d * 0.5 + e * 0.5 + f), {})}
 
 
 def _mapping_attrs(file, transform):
@@ -119,7 +148,7 @@ def _attrs(file, pixels):
     units = tuple(file.units[band] for band in bands)
     if any(units):
         attrs["units"] = units[0] if len(units) == 1 else units
-    return attrs
+    return attrs | metadata.kept_items(file, pixels.bands, lambda text: _tag_text(_tag_value(text)))
 
 
 def _metadata(file, band):
@@ -214,9 +243,10 @@ def preferred_chunks(pixels):
 # ---- from a DataArray --------------------------------------------------------------------------------------------
 
 # Attributes that have a place of their own in a file, or that describe the array that was read and not this one.
-NOT_TAGS = (*NODATA_NAMES, "nodatavals", "masked_nodata", "nodata_pixels_present", "scales", "scale_factor", "offsets",
-            "add_offset", "long_name", "units", "AREA_OR_POINT", "raster_type", "grid_mapping", "crs", "crs_wkt",
-            "transform", "rotated_affine", "res", "is_tiled", "gdal_metadata", "gdal_metadata_xml", "extra_tags")
+NOT_TAGS = (*NODATA_NAMES, metadata.BAND_TAGS, metadata.TAG_DOMAINS, "nodatavals", "masked_nodata",
+            "nodata_pixels_present", "scales", "scale_factor", "offsets", "add_offset", "long_name", "units",
+            "AREA_OR_POINT", "raster_type", "grid_mapping", "crs", "crs_wkt", "transform", "rotated_affine", "res",
+            "is_tiled", "gdal_metadata", "gdal_metadata_xml", "extra_tags")
 
 
 def of_array(array, y="y", x="x"):
@@ -240,6 +270,7 @@ def of_array(array, y="y", x="x"):
         gcps : list of (column, row, level, x, y, z), or None.
         rpc : tuple of 92 numbers, or None.
         tags : dict of texts, for the default domain of GDAL_METADATA.
+        items : list of dicts as File.items has them: tags of bands, and of other domains.
     """
     attrs, encoding = array.attrs, array.encoding
     mapping = _grid_mapping(array)
@@ -257,7 +288,8 @@ def of_array(array, y="y", x="x"):
                        "offsets": _per_band(encoding, "offsets", "add_offset", bands)},
             "gcps": _gcps_of(mapping),
             "rpc": _rpc_of(mapping),
-            "tags": _tags_of(attrs)}
+            "tags": metadata.image_tags(attrs, _tags_of(attrs), _tag_value),
+            "items": metadata.stated_items(attrs, metadata.band_numbers(array, y, x, bands))}
 
 
 def crs_text(crs):
@@ -374,7 +406,7 @@ def _tag_text(value):
 def _transform_of(array, mapping, y, x):
     stated = _stated_transform(array.attrs, mapping)
     if stated and (stated[2] or stated[4]):
-        return stated
+        return _rotated_transform(array, stated, y, x)
     present = [name for name in (y, x) if name in array.coords and array.coords[name].dims == (name,)]
     if len(present) == 1:
         raise ArgumentError(f"coordinates: {present[0]!r} has some, the other axis has none; drop them or give both")
@@ -383,6 +415,21 @@ def _transform_of(array, mapping, y, x):
         top, height = _axis(array.coords[y], stated and stated[3], stated and stated[5])
         stated = (left, width, 0.0, top, 0.0, height)
     return None if stated == (0, 1, 0, 0, 0, 1) else stated
+
+
+def _rotated_transform(array, stated, y, x):
+    """What 2-D coordinates say, where there are such, of an array that may be a slice; else what is stated."""
+    centres = [array.coords[name] for name in ("xc", "yc") if name in array.coords]
+    if len(centres) != 2 or any(set(centre.dims) != {y, x} for centre in centres):
+        return stated
+    sides = []
+    for centre, (edge, across, down) in zip(centres, (stated[:3], stated[3:])):
+        values = centre.transpose(y, x).values
+        across, down = (float(values[0, -1] - values[0, 0]) / (values.shape[1] - 1) if values.shape[1] > 1 else across,
+                        float(values[-1, 0] - values[0, 0]) / (values.shape[0] - 1) if values.shape[0] > 1 else down)
+        sides.append((float(values[0, 0]) - (across + down) / 2, across, down))
+    found = (*sides[0], *sides[1])
+    return stated if np.allclose(found, stated, rtol=1e-9, atol=0) else found
 
 
 def _stated_transform(attrs, mapping):

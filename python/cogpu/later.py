@@ -1,10 +1,13 @@
 """NumPy as `np`, imported when it is first used: it takes longer to import than the rest of this package."""
 
+from typing import TYPE_CHECKING
 
-class _NumPy:
-    def __getattr__(self, name):
-        import numpy
-        return getattr(numpy, name)
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    class _NumPy:
+        def __getattr__(self, name):
+            import numpy
+            return getattr(numpy, name)
 
-
-np = _NumPy()
+    np = _NumPy()

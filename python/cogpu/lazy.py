@@ -14,10 +14,13 @@ import warnings
 
 import numpy as np
 
+from . import urls
 from .arguments import flag
 from .errors import ArgumentError, DeviceError, FallbackWarning, IOError
 from .file import float_for, named_dtype
 from .file import open as open_file
+from .gdal_names import refuse_gdal_name
+from .stored import path_of
 from .urls import is_url
 
 FILES_KEPT = 32
@@ -107,7 +110,7 @@ if hasattr(os, "register_at_fork"):
 
 def is_path(source):
     """Or a URL."""
-    return isinstance(source, (str, bytes, os.PathLike))
+    return urls.is_path(source)
 
 
 def absolute(source):
@@ -115,12 +118,15 @@ def absolute(source):
     is."""
     if not is_path(source):
         return source
-    return os.fsdecode(source) if is_url(source) else os.path.abspath(os.fsdecode(source))
+    return os.fsdecode(source) if is_url(source) else os.path.abspath(os.fsdecode(path_of(source)))
 
 
 def opened(source, image=0, sidecars=None):
     """The File of a path or URL, kept open for the next who asks. A File is handed back as it is."""
-    return _open_files.get(absolute(source), image, sidecars) if is_path(source) else source
+    if not is_path(source):
+        return source
+    refuse_gdal_name(source)  # here, where it has not become a part of an absolute path
+    return _open_files.get(absolute(source), image, sidecars)
 
 
 def paths_of(array):
@@ -354,8 +360,8 @@ def _usable(gpu, on_gpu_failure):
     return gpu
 
 
-def pixels_of(file, *, source=None, level=0, bands=None, dtype=None, masked=False, unpack=False, gpu=False,
-              on_gpu_failure="auto"):
+def pixels_of(file, *, source=None, level=0, bands=None, dtype=None, masked=False, unpack=False,
+              gpu: object = False, on_gpu_failure="auto"):
     """The Pixels of `file` that the words mean; all are checked here, and nothing is read.
 
     `source` is the path or URL that `file` was opened from; without one the Pixels hold the file itself. Bands count

@@ -229,8 +229,8 @@ def gdal_order(transform):
 
 
 def items_of(facts, scaling):
-    """GDAL_METADATA: the tags, and of each band what it has."""
-    items = [item(name, value) for name, value in (facts.get("tags") or {}).items()]
+    """GDAL_METADATA: the tags, those of bands and other domains, and of each band what it has."""
+    items = [item(name, value) for name, value in (facts.get("tags") or {}).items()] + facts.get("items", [])
     for name, role, values, usual in (("DESCRIPTION", "description", facts.get("descriptions"), None),
                                       ("UNITTYPE", "unittype", facts.get("units"), None),
                                       ("SCALE", "scale", scaling.get("scales"), 1),

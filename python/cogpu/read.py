@@ -4,37 +4,57 @@ It checks what the caller asks for, has the pixels read (lazy.Pixels) or a Dask 
 puts the names of georef around them.
 """
 
+from __future__ import annotations
+
 import math
 import os
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from . import georef, lazy
 from .arguments import flag, whole
-from .errors import ArgumentError, LimitError
-from .file import File, engine_window
+from .errors import ArgumentError, LimitError, about
+from .file import File
 from .file import open as open_file
+from .grids import grid_of, out_sides, resampling_of, window_bounds
 from .urls import is_url
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+    import xarray
+
+    from ._types import Bands, Chunks, Coordinates, Gpu, OnGpuFailure, Resampling, SourceOrFile, Window
 
 MAX_PIXELS = 1_000_000_000
 PIXELS = "pixels"
+MOST_BEYOND = 1e9  # pixels that a box may reach beyond a file
 EDGE = 1e-6  # of a pixel: what a bounding box may miss an edge by and still mean it
 
 
-def open_geotiff(source, *, dtype=None, window=None, bbox=None, overview_level=None, band=None, image=0,
-                 default_name=None, chunks=None, gpu=False, max_pixels=MAX_PIXELS, on_gpu_failure="auto", masked=False,
-                 unpack=False, parse_coordinates=True, sidecars=None):
+def open_geotiff(source: SourceOrFile, *, dtype: npt.DTypeLike | None = None, window: Window | None = None,
+                 bbox: Sequence[float] | None = None, overview_level: int | None = None, band: Bands | None = None,
+                 image: int = 0, default_name: str | None = None, chunks: Chunks | None = None, gpu: Gpu = False,
+                 max_pixels: int = MAX_PIXELS, on_gpu_failure: OnGpuFailure = "auto", masked: bool = False,
+                 unpack: bool = False, parse_coordinates: Coordinates = True, boundless: bool = False,
+                 fill_value: float | None = None, out_shape: Sequence[int] | None = None,
+                 resampling: Resampling = "nearest", sidecars: bool | None = None) -> xarray.DataArray:
     """Reads a GeoTIFF into an xarray.DataArray with dimensions (band, y, x), by rioxarray's conventions.
 
     What a file states as nodata and no sample can be is left out of the attributes. Its palette is in
     encoding["colormap"], (red, green, blue) of 16 bits each, from where to_geotiff takes it. So does
-    encoding["photometric"], "cielab" for one, where samples are neither gray, RGB nor of a palette.
+    encoding["photometric"], "cielab" for one, where samples are neither gray, RGB nor of a palette. Tags of bands and of
+    other metadata domains are in attrs["band_tags"] and attrs["tag_domains"], as JSON by number of the band, and to_geotiff
+    writes them again; File.metadata has them as dicts.
 
     Parameters
     ----------
-    source : path, URL (https, http, s3), or whatever else `open` takes, or a File.
+    source : path, URL, content of a file, or whatever else `open` takes, or a File.
     dtype : type of the pixels; None for the file's. Casts that lose more than digits (float to int) are refused.
-    window : (row0, col0, row1, col1), half-open, inside the level and in its pixels; or rasterio's Window.
+    window : (row0, col0, row1, col1), half-open, inside the level and in its pixels; or ((row0, row1), (col0, col1)),
+        two slices, or rasterio's Window.
     bbox : (xmin, ymin, xmax, ymax) in the file's coordinate system; all pixels that it touches. Not with `window`.
     overview_level : None or 0 for full resolution, 1 for the first overview, and so on, as in xarray-spatial;
         rasterio counts the overviews alone, from 0.
@@ -50,25 +70,37 @@ def open_geotiff(source, *, dtype=None, window=None, bbox=None, overview_level=N
     on_gpu_failure : "auto" warns (FallbackWarning) and lets the processor decode, "strict" raises DeviceError.
     masked : pixels that nodata, the mask or the alpha band call invalid become NaN, and integers floats.
     unpack : applies scale and offset of each band; implies `masked`.
-    parse_coordinates : False leaves the coordinates x and y out.
+    parse_coordinates : False leaves the coordinates x and y out. "2d" gives a rotated grid, which has no x and y, the
+        coordinates xc and yc (y, x), as rioxarray does: two rasters of float64 more.
+    boundless : the window, or bbox, may reach beyond the file: pixels outside become `fill_value`, and coordinates go
+        on.
+    fill_value : of pixels outside; None for NaN where masked, else nodata, or 0.
+    out_shape : (height, width) of the array, as in rasterio: the level is chosen by GDAL's rule, and its pixels are
+        resampled. `window` is of the full resolution. Not with `overview_level`.
+    resampling : how: "nearest", "average", "rms", "bilinear", "cubic", "cubic_spline", "lanczos" or "mode", or
+        rasterio's Resampling. Nearest is what rasterio gives; the others are by GDAL's definitions, in double
+        precision, with weights exact at the window's edges. Invalid pixels have no weight; what has no valid pixel
+        becomes nodata, or NaN where masked.
     sidecars : whether files beside it are read (.ovr, .msk, .aux.xml, world files, RPC files). None: of local files
         alone; True: of URLs too, with a request for each possible name; False: no.
     """
     if window is not None and bbox is not None:
         raise ArgumentError("window and bbox: give one of them")
-    flag("parse_coordinates", parse_coordinates)
     whole("max_pixels", max_pixels, 1)
     file = file_of(source, image, sidecars)
-    level = level_of(file, overview_level)
-    pixels = lazy.pixels_of(file, source=source if lazy.is_path(source) else None, level=level,
-                            bands=_bands(file, band), dtype=dtype, masked=masked, unpack=unpack, gpu=gpu,
-                            on_gpu_failure=on_gpu_failure)
-    if bbox is not None:
-        window = _window_of(file, level, bbox)
-    elif window is not None:
-        window = _inside(window, file.levels[level].shape)
-    data = _data(pixels, window, chunks, max_pixels)
-    coords, attrs, encoding = georef.describe(file, pixels, window, parse_coordinates)
+    with about(file.name):
+        level = level_of(file, overview_level)
+        bounds = _window_of(file, level, bbox, boundless) if bbox is not None else \
+            window_bounds(window, file.levels[level].shape, flag("boundless", boundless))
+        grid = _grid(file, level, bounds, out_shape, resampling, boundless, band)
+        pixels = lazy.pixels_of(file, source=source if lazy.is_path(source) else None,
+                                level=grid.level if grid else level, bands=_bands(file, band), dtype=dtype,
+                                masked=masked, unpack=unpack, gpu=gpu, on_gpu_failure=on_gpu_failure)
+        if boundless or grid:
+            pixels = _beyond(file, pixels, bounds, grid, fill_value)
+        file._warn_of_scales(pixels.bands, stacklevel=2)
+        data = _data(pixels, None if boundless or grid else bounds, chunks, max_pixels)
+        coords, attrs, encoding = georef.describe(file, pixels, bounds, parse_coordinates, grid and grid.shape)
     return _array(data, coords, default_name or _stem(file.name), attrs, encoding)
 
 
@@ -76,7 +108,7 @@ def file_of(source, image, sidecars=None):
     """The File of a source, kept open where it is a path or URL."""
     if isinstance(source, File):
         if image not in (0, source.image):
-            raise ArgumentError(f"image: the File is of image {source.image}")
+            raise ArgumentError(f"{source.name or 'source'}: image={image}, and the File is of image {source.image}")
         return source
     whole("image", image, 0)
     if is_url(source):
@@ -90,7 +122,29 @@ def file_of(source, image, sidecars=None):
 
 def level_of(file, overview_level):
     """The level that `overview_level` means, which the file must have."""
-    return 0 if overview_level is None else whole("overview_level", overview_level, 0, len(file.levels) - 1)
+    with about(file.name):
+        return 0 if overview_level is None else whole("overview_level", overview_level, 0, len(file.levels) - 1)
+
+
+def _grid(file, level, bounds, out_shape, resampling, boundless, band):
+    """The Grid that `out_shape` means, or None."""
+    method = resampling_of(resampling)
+    if out_shape is None:
+        return None
+    if level:
+        raise ArgumentError(f"overview_level={level}: out_shape chooses the level; leave one of them out")
+    return grid_of(file.levels, bounds, out_sides(out_shape, len(_bands(file, band) or range(file.shape[0]))), method,
+                   boundless)
+
+
+def _beyond(file, pixels, bounds, grid, fill_value):
+    """The pixels of a window that may reach beyond the level, or of an output of another size."""
+    from .beyond import Padded, Resampled, fill_for, kept_nodata
+
+    fill = fill_for(file, pixels.bands, pixels.dtype, fill_value, pixels.masked, pixels.unpack)
+    if grid:
+        return Resampled(pixels, grid, fill, kept_nodata(file, pixels.masked, pixels.unpack))
+    return Padded(pixels, bounds, fill)
 
 
 def _data(pixels, window, chunks, max_pixels):
@@ -114,7 +168,7 @@ def _array(data, coords, name, attrs, encoding):
 
     variables, indexes = {PIXELS: xarray.Variable(("band", "y", "x"), data, attrs, encoding)}, {}
     for key, (dims, values, facts) in coords.items():
-        if dims:
+        if isinstance(dims, str):
             indexes[key] = PandasIndex(pandas.Index(values, name=key), dims)
             variables |= indexes[key].create_variables()
         else:
@@ -139,18 +193,8 @@ def _bands(file, band):
     return tuple(whole("band", number, 0, file.shape[0] - 1) + 1 for number in chosen)
 
 
-def _inside(window, shape):
-    """(row0, col0, row1, col1) of a window, which must lie inside the level."""
-    column0, row0, width, height = engine_window(window)
-    row1, column1 = row0 + height, column0 + width
-    if min(row0, column0) < 0 or row1 > shape[0] or column1 > shape[1]:
-        raise ArgumentError(f"window: {(row0, column0, row1, column1)} is not inside the level, which has {shape[0]} "
-                            f"rows and {shape[1]} columns")
-    return row0, column0, row1, column1
-
-
-def _window_of(file, level, bbox):
-    """The pixels that a box in the file's coordinates touches, cut to the level."""
+def _window_of(file, level, bbox, boundless):
+    """The pixels that a box in the file's coordinates touches, cut to the level unless `boundless`."""
     left, bottom, right, top = _box(bbox)
     if not file.has_transform:
         raise ArgumentError("bbox: the file has no transform; give window")
@@ -158,8 +202,8 @@ def _window_of(file, level, bbox):
     if b or d or not a or not e:
         raise ArgumentError("bbox: the file's grid is rotated, or its pixels have no size; give window")
     height, width = file.levels[level].shape
-    columns = _touched((left - c) / a, (right - c) / a, width)
-    rows = _touched((top - f) / e, (bottom - f) / e, height)
+    columns = _touched((left - c) / a, (right - c) / a, None if boundless else width)
+    rows = _touched((top - f) / e, (bottom - f) / e, None if boundless else height)
     if columns[0] >= columns[1] or rows[0] >= rows[1]:
         raise ArgumentError(f"bbox: {tuple(bbox)} lies outside of the file's bounds {tuple(file.bounds)}")
     return rows[0], columns[0], rows[1], columns[1]
@@ -176,8 +220,13 @@ def _box(bbox):
 
 
 def _touched(one, other, count):
-    """First and end of the pixels between two places on an axis; cut before rounded, as places may be infinite."""
-    low, high = (min(max(place, 0.0), float(count)) for place in sorted((one, other)))
+    """First and end of the pixels between two places on an axis; cut before rounded, as places may be infinite. None as
+    `count` does not cut them to the level."""
+    low, high = sorted((one, other))
+    if count is None:
+        low, high = max(low, -MOST_BEYOND), min(high, MOST_BEYOND)
+    else:
+        low, high = (min(max(place, 0.0), float(count)) for place in (low, high))
     return math.floor(low + EDGE), math.ceil(high - EDGE)
 
 

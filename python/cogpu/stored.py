@@ -1,11 +1,22 @@
-"""Files in stores of obstore and filesystems of fsspec, as sources whose ranges are asked for many at once."""
+"""Files in stores of obstore and filesystems of fsspec, as sources whose ranges are asked for many at once; and what of
+these a URL means whose scheme is not the engine's own."""
 
 import contextlib
 import functools
+import importlib
+import os
 import sys
 import threading
+from typing import Any
 
-from .errors import UnsupportedError
+from .errors import ArgumentError, IOError, MissingFileError, UnsupportedError
+from .gdal_names import refuse_gdal_name
+from .urls import is_path, local_path, scheme_of, shown
+
+ENGINE_SCHEMES = ("http", "https", "s3")
+# Schemes of object stores that obstore knows, and the package that has them for fsspec.
+CLOUD_SCHEMES = {"gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "azure": "adlfs", "adl": "adlfs", "abfs": "adlfs",
+                 "abfss": "adlfs"}
 
 
 class Stored:
@@ -14,17 +25,18 @@ class Stored:
 
     store  a store of obstore, or a filesystem of fsspec
     path   of the file in it
+    name   for messages; None: the path
     """
 
-    def __init__(self, store, path):
+    def __init__(self, store: Any, path: str, name: str | None = None) -> None:
         if not hasattr(store, "get_ranges") and not hasattr(store, "cat_ranges"):
             raise TypeError(f"store must be a store of obstore or a filesystem of fsspec, not {type(store)!r}")
-        self.store, self.name = store, path
+        self.store, self.path, self.name = store, path, path if name is None else name
         is_asked_by_many = hasattr(store, "get_ranges") or getattr(store, "async_impl", False)
         self._turn = contextlib.nullcontext() if is_asked_by_many else threading.Lock()
 
     def __reduce__(self):
-        return Stored, (self.store, self.name)
+        return Stored, (self.store, self.path, self.name)
 
     def __repr__(self):
         return f"<cogpu.Stored {self.name!r} in {type(self.store).__name__}>"
@@ -32,10 +44,12 @@ class Stored:
     @functools.cached_property
     def size(self) -> int:
         """In bytes."""
-        if hasattr(self.store, "get_ranges"):
-            return self.store.head(self.name)["size"]
-        with self._turn:
-            size = self.store.size(self.name)
+        try:
+            with self._turn:
+                is_obstore = hasattr(self.store, "get_ranges")
+                size = self.store.head(self.path)["size"] if is_obstore else self.store.size(self.path)
+        except FileNotFoundError as error:
+            raise MissingFileError(f"{self.name}: there is no such file in {type(self.store).__name__}") from error
         if size is None:
             raise UnsupportedError(f"{self.name}: the filesystem does not say how long the file is")
         return size
@@ -43,14 +57,87 @@ class Stored:
     def read_many(self, starts, ends):
         """A buffer for each range of bytes. Any thread may ask."""
         if hasattr(self.store, "get_ranges"):
-            return self.store.get_ranges(self.name, starts=starts, ends=ends, coalesce=0)  # the engine has done so
+            return self.store.get_ranges(self.path, starts=starts, ends=ends, coalesce=0)  # the engine has done so
         with self._turn:
-            return self.store.cat_ranges([self.name] * len(starts), starts, ends, on_error="raise")
+            return self.store.cat_ranges([self.path] * len(starts), starts, ends, on_error="raise")
 
 
 def source_of(source):
-    """What fsspec.open gives says which file of which filesystem it is; other sources stay as they are."""
+    """A source as the engine takes it: URLs of files become paths, URLs of other schemes than its own and what
+    fsspec.open gives become a Stored. Other sources stay as they are."""
+    if is_path(source):
+        source, scheme = path_of(source), scheme_of(source)
+        if scheme in (None, "file"):
+            refuse_gdal_name(source)
+        return source if scheme in (None, "file", *ENGINE_SCHEMES) else _stored_at(os.fsdecode(source), scheme)
     fsspec = sys.modules.get("fsspec")
     if fsspec and isinstance(source, fsspec.core.OpenFile) and source.mode == "rb" and not source.compression:
         return Stored(source.fs, source.path)
     return source
+
+
+def path_of(source):
+    """The path of a file:// URL; other sources as they are."""
+    try:
+        return local_path(source)
+    except ValueError as error:
+        raise ArgumentError(f"{shown(source)}: {error}") from None
+
+
+_allowed = None  # schemes that configure(network={"schemes": ...}) names; None: all
+
+
+def allow_schemes(network):
+    """Takes the schemes from network settings, so that they hold for what other packages open too."""
+    global _allowed
+    schemes = (network or {}).get("schemes")
+    _allowed = {scheme.strip().lower() for scheme in schemes.split(",")} if schemes else None
+
+
+def _stored_at(url, scheme):
+    """The Stored that a URL means."""
+    if _allowed is not None and scheme not in _allowed:
+        raise UnsupportedError(f"{shown(url)}: {scheme} is not among the allowed schemes: "
+                               f"{', '.join(sorted(_allowed))}")
+    obstore = _module("obstore.store") if scheme in CLOUD_SCHEMES else None
+    if obstore:
+        return _in_obstore(obstore, url)
+    fsspec = _module("fsspec.core")
+    if fsspec:
+        return _in_fsspec(fsspec, url, scheme)
+    packages = f"obstore, or fsspec and {CLOUD_SCHEMES[scheme]}" if scheme in CLOUD_SCHEMES else "fsspec"
+    raise UnsupportedError(f"{shown(url)}: {scheme}:// is opened by other packages: pip install {packages}")
+
+
+def _module(name):
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+def _in_obstore(obstore, url):
+    """By settings and credentials of the environment. A URL's first part is the bucket or container."""
+    scheme, _, rest = url.partition("://")
+    bucket, _, path = rest.partition("/")
+    if not path:
+        raise ArgumentError(f"{shown(url)}: the URL names no file: {scheme}://bucket/path")
+    try:
+        store = obstore.from_url(f"{scheme}://{bucket}")
+    except Exception as error:  # its own classes, by kind of store
+        raise IOError(f"{shown(url)}: obstore cannot open the store: {error}; give cogpu.Stored(store, path) for a "
+                      "store with settings of your own") from error
+    return Stored(store, path, shown(url))
+
+
+def _in_fsspec(fsspec, url, scheme):
+    try:
+        filesystem, path = fsspec.url_to_fs(url)
+    except ImportError as error:  # fsspec knows the scheme, and says which package has it
+        raise UnsupportedError(f"{shown(url)}: {scheme}:// needs a package that is not installed: {error}") from error
+    except OSError as error:
+        raise IOError(f"{shown(url)}: fsspec cannot open the filesystem: {error}") from error
+    except ValueError as error:
+        raise UnsupportedError(f"{shown(url)}: neither cogpu nor fsspec knows {scheme}://; there are https, http, s3 "
+                               "and file, and what packages for fsspec bring") from error
+    return Stored(filesystem, path, shown(url))

@@ -1,21 +1,61 @@
-"""What tells URLs from paths, and a URL as it may be shown: without user info and query, which may be secrets."""
+"""Paths and URLs: which of them a source is, and a URL as it may be shown: without user info and query, which may be
+secrets."""
 
 import os
 import re
+import urllib.parse
 
-# As the engine tells them: a scheme of two letters or more, and "://".
-_PARTS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+://)([^/?#]*)([^?#]*)")
+# As the engine tells them: a scheme of two letters or more, and "://". fsspec's chains may begin without the latter:
+# simplecache::https://host/file.tif.
+_PARTS = re.compile(r"((?:[A-Za-z][A-Za-z0-9+.-]+::)*([A-Za-z][A-Za-z0-9+.-]+)://)([^/?#]*)([^?#]*)")
+
+
+def is_path(source):
+    """A path or URL. No path has a NUL byte, and every TIFF has one among its first four: such bytes are content."""
+    return isinstance(source, (str, os.PathLike)) or isinstance(source, bytes) and b"\0" not in source
+
+
+def scheme_of(source):
+    """The scheme of a URL in small letters, "::" for a chain of fsspec's, None for a path and for what is neither."""
+    parts = _PARTS.match(os.fsdecode(source)) if is_path(source) else None
+    if not parts:
+        return None
+    return "::" if "::" in os.fsdecode(source) else parts[2].lower()
 
 
 def is_url(source):
-    return isinstance(source, (str, bytes, os.PathLike)) and bool(_PARTS.match(os.fsdecode(source)))
+    """A URL that is not a local file's."""
+    return scheme_of(source) not in (None, "file")
+
+
+def local_path(source):
+    """The path that a file:// URL names; other sources as they are. ValueError where it names another host."""
+    if scheme_of(source) != "file":
+        return source
+    parts = urllib.parse.urlsplit(os.fsdecode(source).replace("?", "%3F").replace("#", "%23"))
+    if parts.netloc.lower() not in ("", "localhost"):
+        raise ValueError(f"a file:// URL names a file of this host, as file:///{parts.path.lstrip('/')}, and this one "
+                         f"names {parts.netloc.rpartition('@')[2]}")
+    return os.fsdecode(urllib.parse.unquote_to_bytes(parts.path))
 
 
 def shown(source):
     """A path or URL as a str for names and messages; of what is neither, what it says of itself."""
-    text = os.fsdecode(source) if isinstance(source, (str, bytes, os.PathLike)) else str(source)
+    if not is_path(source):
+        return str(source)
+    text = os.fsdecode(source)
+    return "::".join(map(_shown_part, text.split("::"))) if "::" in text else _shown_part(text)
+
+
+def _shown_part(text):
     parts = _PARTS.match(text)
     if not parts:
         return text
-    scheme, host, path = parts.groups()
+    scheme, _, host, path = parts.groups()
     return scheme + host.rpartition("@")[2] + path
+
+
+def source_name(source):
+    """How messages call a source: the path, the URL without secrets, or what the object calls itself; else ""."""
+    name = source if is_path(source) else getattr(source, "name", "")
+    return shown(name) if is_path(name) else ""

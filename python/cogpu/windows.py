@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from .arguments import whole
-from .errors import ArgumentError, Error
+from .errors import ArgumentError, about
 from .urls import shown
 
 __all__ = ["Places", "survey"]
@@ -73,12 +73,8 @@ def survey(files, bands=None, level=0):
     level, shapes, common = whole("level", level, 0), [], None
     for source in files:
         name = shown(source)
-        try:
+        with about(name):
             file = opened(source)
-        except Error as error:
-            if name not in str(error):
-                error.args = (f"{name}: {error}",)
-            raise
         if level >= len(file.levels):
             raise ArgumentError(f"{name} has {len(file.levels)} levels: there is no level {level}")
         count, *_ = file.shape

@@ -5,10 +5,13 @@ of the engine (profile.py) and the rows, (band, y, x), as views wherever that ca
 pushes them to the writer, or has Dask do it.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 import os
 import types
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -16,19 +19,32 @@ from . import _cogpu
 from .arguments import flag, whole
 from .arrays import arrange, is_dask, is_xarray, mask_of, permuted, type_of
 from .conversion import Conversion, Packing, fill_of, packed_of
-from .errors import ArgumentError
+from .errors import ArgumentError, UnsupportedError, about
 from .lazy import paths_of
 from .profile import coding, colours, device_of, facts_of, grid, items_of, nodata_of, place, pyramid
 from .progress import reporter
+from .stored import ENGINE_SCHEMES, path_of
+from .urls import is_path, scheme_of, shown, source_name
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ._types import Crs, Gpu, Path, Writable
+
+Target = TypeVar("Target", bound="Path | Writable | None")
 SWATH_BYTES = 256 << 20
 PROGRESS_STEPS = 50
 
 
-def to_geotiff(data, path, *, crs=None, nodata=None, transform=None, mask=None, compression="deflate",
-               compression_level=None, max_z_error=0.0, tiled=True, tile_size=None, predictor=None,
-               interleave="pixel", cog=False, overview_levels=None, overview_resampling=None, bigtiff=None,
-               photometric="auto", pack=False, gpu=None, streaming_buffer_bytes=SWATH_BYTES, progress=None):
+def to_geotiff(data: Any, path: Target, *, crs: Crs = None, nodata: float | None = None,
+               transform: Sequence[float] | None = None, mask: Any = None, compression: str | None = "deflate",
+               compression_level: int | None = None, max_z_error: float = 0.0, tiled: bool = True,
+               tile_size: int | tuple[int, int] | None = None, predictor: bool | int | None = None,
+               interleave: Literal["pixel", "band"] = "pixel", cog: bool = False,
+               overview_levels: Sequence[int] | None = None, overview_resampling: str | None = None,
+               bigtiff: bool | None = None, photometric: str | int = "auto", pack: bool = False,
+               gpu: Gpu | None = None, streaming_buffer_bytes: int = SWATH_BYTES,
+               progress: bool | Callable[[int, int], Any] | None = None) -> Target | bytes:
     """Writes an array as a GeoTIFF or a Cloud Optimized GeoTIFF, and returns `path`.
 
     The file takes the place of an old one when it is complete, not before; where writing fails, the old one stands.
@@ -43,7 +59,8 @@ def to_geotiff(data, path, *, crs=None, nodata=None, transform=None, mask=None, 
         with bands: plain arrays are (band, y, x); a DataArray may have its dimensions in any order, called band
         (bands, channel), y (lat, latitude, row) and x (lon, longitude, col). bool is stored as uint8. What a
         DataArray says of its place on the ground, its nodata, scale, units and tags, as our readers, rioxarray and
-        xarray-spatial put it there, is written too.
+        xarray-spatial put it there, is written too; attrs["band_tags"] and attrs["tag_domains"], JSON or dicts,
+        become tags of bands and of other metadata domains.
     path
         Path, or "s3://bucket/key" (which goes up in parts while rows are written, by the settings of
         cogpu.configure(network=); of a COG that a cluster writes the workers send most, each by the settings and
@@ -107,14 +124,15 @@ def to_geotiff(data, path, *, crs=None, nodata=None, transform=None, mask=None, 
         True: a bar of tqdm; or a function that is called with (rows done, rows in all).
     """
     asked = {name: value for name, value in locals().items() if name not in ("data", "path")}
-    return carry_out(plan(data, **asked), path, streaming_buffer_bytes, progress)
+    with about(source_name(path)):
+        return carry_out(plan(data, **asked), path, streaming_buffer_bytes, progress)
 
 
 def carry_out(planned, path, streaming_buffer_bytes=SWATH_BYTES, progress=None):
     """Writes what was planned; returns `path`, or the file's bytes where it is None."""
     report = reporter(progress)
     budget = whole("streaming_buffer_bytes", streaming_buffer_bytes, 1, 1 << 62)
-    target = path if path is None or hasattr(path, "write") else path_of(path)
+    target = path if path is None or hasattr(path, "write") else target_of(path)
     if is_dask(planned.array):
         from . import dask
         written = dask.write(planned, target, streaming_buffer_bytes=budget, report=report)
@@ -123,11 +141,14 @@ def carry_out(planned, path, streaming_buffer_bytes=SWATH_BYTES, progress=None):
     return bytes(written["memory"]) if path is None else path
 
 
-def path_of(path):
-    try:
-        return os.fspath(path)
-    except TypeError:
-        raise TypeError(f"path must be a path, an object with write, or None, not {type(path).__name__}") from None
+def target_of(path):
+    """A path or URL as the engine takes it; file:// URLs are paths."""
+    if not is_path(path):
+        raise TypeError(f"path must be a path, an object with write, or None, not {type(path).__name__}")
+    if scheme_of(path) not in (None, "file", *ENGINE_SCHEMES):
+        raise UnsupportedError(f"{shown(path)}: files are written to paths and to s3:// addresses; give an object with "
+                               "write for others: with fsspec.open(url, 'wb') as target: ...")
+    return os.fspath(path_of(path))
 
 
 def push_all(planned, target, budget, report):
@@ -152,10 +173,11 @@ def push_all(planned, target, budget, report):
 
 def plan(data, **parameters):
     """What is to be written, from data and the parameters of to_geotiff: a Plan. Reads no pixel."""
-    unknown = set(parameters) - set(to_geotiff.__kwdefaults__)
+    defaults = to_geotiff.__kwdefaults__ or {}
+    unknown = set(parameters) - set(defaults)
     if unknown:
         raise TypeError(f"unknown parameter {sorted(unknown)[0]!r}")
-    asked = types.SimpleNamespace(**{**to_geotiff.__kwdefaults__, **parameters})
+    asked = types.SimpleNamespace(**{**defaults, **parameters})
     array, axes = arrange(data)
     facts = facts_of(data, axes, asked) if is_xarray(data) else {}
     bands, height, width = (1 if axis is None else int(array.shape[axis]) for axis in axes)
@@ -185,10 +207,10 @@ class Plan:
 
     profile: dict
     shape: tuple  # bands, height, width
-    array: object  # as the user gave it; xarray's are Variables, which may be lazy
+    array: Any  # as the user gave it; xarray's are Variables, which may be lazy
     axes: tuple  # of band (or None), y and x in it
     convert: Conversion
-    mask: object = None  # (y, x), uint8, of NumPy or of Dask
+    mask: Any = None  # (y, x), uint8, of NumPy or of Dask
 
     @property
     def dtype(self):

@@ -82,7 +82,8 @@ static bool settle(PyObject *object) {
     Py_BEGIN_ALLOW_THREADS
         store_settle(store);
     Py_END_ALLOW_THREADS
-    return store->status == COGPU_OK || raise_error(&store->error);
+    return store->status == COGPU_OK ||
+           (store->file ? handle_raise(store->file, &store->error) : raise_error(&store->error));
 }
 
 static PyObject *get_result(PyObject *object, void *closure) {

@@ -39,7 +39,7 @@ static struct handle *take_described(PyObject *file, PyObject *arguments, PyObje
     struct handle *handle = take_image(file, arguments, words, index);
     if (!handle || cogpu_info(handle_file(handle), *index, image, &error) == COGPU_OK)
         return handle;
-    return (void *)drop_after(handle, raise_error(&error));
+    return (void *)drop_after(handle, handle_raise(handle, &error));
 }
 
 /* ---- images ---------------------------------------------------------------------------------- */
@@ -188,7 +188,7 @@ PyObject *file_level(PyObject *file, PyObject *arguments, PyObject *words) {
     if (!handle)
         return NULL;
     if (cogpu_level_info(handle_file(handle), image, index, &level, &error) != COGPU_OK)
-        return drop_after(handle, raise_error(&error));
+        return drop_after(handle, handle_raise(handle, &error));
     PyObject *dict = fields_dict(fields, FIELD_COUNT(fields), &level);
     if (dict && (!dict_add(dict, "layout", text_object(layout_word(level.layout))) ||
                  !dict_add(dict, "transform", numbers_tuple(level.transform, 6))))
@@ -211,7 +211,7 @@ PyObject *file_band(PyObject *file, PyObject *arguments, PyObject *words) {
     cogpu_image about;
     if (cogpu_band_info(handle_file(handle), image, index, &band, &error) != COGPU_OK ||
         cogpu_info(handle_file(handle), image, &about, &error) != COGPU_OK)
-        return drop_after(handle, raise_error(&error));
+        return drop_after(handle, handle_raise(handle, &error));
     PyObject *dict = fields_dict(fields, FIELD_COUNT(fields), &band);
     if (dict && (!dict_add(dict, "nodata", nodata_object(&band.nodata, about.type)) ||
                  !dict_add(dict, "nodata_matches", PyBool_FromLong(band.nodata.matches))))
@@ -235,7 +235,7 @@ static PyObject *list_all(struct handle *handle, uint32_t of, list_entry *entry)
         if (status != COGPU_OK || !list_add(list, made)) {
             Py_CLEAR(list);
             if (status != COGPU_OK)
-                raise_error(&error);
+                handle_raise(handle, &error);
         }
     }
     return drop_after(handle, list);
@@ -288,7 +288,7 @@ PyObject *file_crs(PyObject *file, PyObject *arguments, PyObject *words) {
     if (status == COGPU_ABSENT)
         return drop_after(handle, Py_NewRef(Py_None));
     return drop_after(handle, status == COGPU_OK ? fields_dict(fields, FIELD_COUNT(fields), &crs)
-                                                 : raise_error(&error));
+                                                 : handle_raise(handle, &error));
 }
 
 /* NULL with the status in `error`, else text to be freed. PROJ does its work each time that it is
@@ -328,7 +328,7 @@ PyObject *file_wkt(PyObject *file, PyObject *arguments, PyObject *words) {
     Py_END_ALLOW_THREADS
     PyObject *made = text || error.status == COGPU_ABSENT || error.status == COGPU_UNSUPPORTED
                          ? text_object(text)
-                         : raise_error(&error);
+                         : handle_raise(handle, &error);
     free(text);
     return drop_after(handle, made);
 }
@@ -491,20 +491,20 @@ static bool read_tag(struct handle *handle, uint32_t directory, const cogpu_tag 
     return true;
 }
 
-static bool find_tag(const cogpu_file *file, uint32_t directory, uint32_t id, cogpu_tag *tag) {
+static bool find_tag(struct handle *handle, uint32_t directory, uint32_t id, cogpu_tag *tag) {
+    const cogpu_file *file = handle_file(handle);
     cogpu_error error;
     for (uint32_t i = 0; cogpu_tag_info(file, directory, i, tag, &error) == COGPU_OK; i++)
         if (tag->id == id)
             return true;
-    return error.status != COGPU_ABSENT ? raise_error(&error)
+    return error.status != COGPU_ABSENT ? handle_raise(handle, &error)
                                         : raise_status(COGPU_ABSENT, "directory %u has no tag %u",
                                                        (unsigned)directory, (unsigned)id);
 }
 
 static PyObject *tag_object(struct handle *handle, uint32_t directory, uint32_t id) {
     cogpu_tag tag;
-    PyObject *list = find_tag(handle_file(handle), directory, id, &tag) ? PyList_New(0) : NULL,
-             *made = NULL;
+    PyObject *list = find_tag(handle, directory, id, &tag) ? PyList_New(0) : NULL, *made = NULL;
     if (list && read_tag(handle, directory, &tag, list)) {
         PyObject *empty = PyBytes_FromStringAndSize(NULL, 0);
         bool is_text = tag.type == TIFF_ASCII || tag.type == TIFF_UNDEFINED;

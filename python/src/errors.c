@@ -4,17 +4,26 @@
 #include "errors.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <string.h>
 
-static PyObject *make(const char *status, PyObject *message, int32_t directory, int64_t block,
-                      int64_t offset) {
-    PyObject *errors = PyImport_ImportModule("cogpu.errors");
-    if (!errors)
-        return NULL;
-    PyObject *error = PyObject_CallMethod(errors, "make", "sOiLL", status, message, (int)directory,
-                                          (long long)block, (long long)offset);
-    Py_DECREF(errors);
-    return error;
+/* A path or URL as str; None where there is none. */
+static PyObject *name_object(const char *name) {
+    return name ? PyUnicode_DecodeFSDefault(name) : Py_NewRef(Py_None);
+}
+
+/* An error without a message of the library's has its words in `message`. */
+static PyObject *make(const cogpu_error *error, PyObject *message, const char *name,
+                      bool is_missing) {
+    PyObject *errors = PyImport_ImportModule("cogpu.errors"), *file = name_object(name);
+    PyObject *made = NULL;
+    if (errors && file)
+        made = PyObject_CallMethod(errors, "make", "sOiLLOi", cogpu_status_name(error->status),
+                                   message, (int)error->directory, (long long)error->block,
+                                   (long long)error->offset, file, (int)is_missing);
+    Py_XDECREF(file);
+    Py_XDECREF(errors);
+    return made;
 }
 
 static PyObject *raise(PyObject *exception) {
@@ -24,19 +33,41 @@ static PyObject *raise(PyObject *exception) {
     return NULL;
 }
 
-PyObject *error_object(const cogpu_error *error) {
+static PyObject *make_of(const cogpu_error *error, const char *name, bool is_missing) {
     PyObject *message =
         PyUnicode_DecodeUTF8(error->message, (Py_ssize_t)strlen(error->message), "surrogateescape");
-    if (!message)
-        return NULL;
-    PyObject *made = make(cogpu_status_name(error->status), message, error->directory, error->block,
-                          error->offset);
-    Py_DECREF(message);
+    PyObject *made = message ? make(error, message, name, is_missing) : NULL;
+    Py_XDECREF(message);
     return made;
 }
 
+PyObject *error_object(const cogpu_error *error) {
+    return make_of(error, NULL, false);
+}
+
 PyObject *raise_error(const cogpu_error *error) {
-    return raise(error_object(error));
+    return raise(make_of(error, NULL, false));
+}
+
+PyObject *raise_file_error(const cogpu_error *error, const char *name) {
+    return raise(make_of(error, name, false));
+}
+
+PyObject *raise_missing(const cogpu_error *error, const char *name) {
+    return raise(make_of(error, name, true));
+}
+
+PyObject *name_raised(const char *name) {
+    PyObject *raised = keep_raised(), *errors = PyImport_ImportModule("cogpu.errors");
+    PyObject *file = name_object(name), *done = NULL;
+    if (raised && errors && file)
+        done = PyObject_CallMethod(errors, "add_name", "OO", raised, file);
+    Py_XDECREF(file);
+    Py_XDECREF(errors);
+    if (done)
+        return Py_DECREF(done), raise(raised);
+    Py_XDECREF(raised);
+    return NULL;
 }
 
 PyObject *keep_raised(void) {
@@ -53,16 +84,17 @@ PyObject *keep_raised(void) {
 PyObject *raise_kept(PyObject *kept, const cogpu_error *error) {
     PyObject *context = PyException_GetContext(kept);
     if (!context)
-        PyException_SetContext(kept, error_object(error));
+        PyException_SetContext(kept, make_of(error, NULL, false));
     Py_XDECREF(context);
     return raise(kept);
 }
 
-static PyObject *raise_words(const char *status, const char *format, va_list words) {
+static PyObject *raise_words(cogpu_status status, const char *format, va_list words) {
+    const cogpu_error error = {.status = status, .directory = -1, .block = -1, .offset = -1};
     PyObject *message = PyUnicode_FromFormatV(format, words);
     if (!message)
         return NULL;
-    PyObject *exception = make(status, message, -1, -1, -1);
+    PyObject *exception = make(&error, message, NULL, false);
     Py_DECREF(message);
     return raise(exception);
 }
@@ -70,7 +102,7 @@ static PyObject *raise_words(const char *status, const char *format, va_list wor
 PyObject *raise_argument(const char *format, ...) {
     va_list words;
     va_start(words, format);
-    raise_words("argument", format, words);
+    raise_words(COGPU_ARGUMENT, format, words);
     va_end(words);
     return NULL;
 }
@@ -78,21 +110,8 @@ PyObject *raise_argument(const char *format, ...) {
 PyObject *raise_status(cogpu_status status, const char *format, ...) {
     va_list words;
     va_start(words, format);
-    raise_words(cogpu_status_name(status), format, words);
+    raise_words(status, format, words);
     va_end(words);
-    return NULL;
-}
-
-PyObject *raise_missing(const char *format, ...) {
-    PyObject *errors = PyImport_ImportModule("cogpu.errors");
-    PyObject *missing = errors ? PyObject_GetAttrString(errors, "MissingFileError") : NULL;
-    va_list words;
-    va_start(words, format);
-    if (missing)
-        PyErr_FormatV(missing, format, words);
-    va_end(words);
-    Py_XDECREF(missing);
-    Py_XDECREF(errors);
     return NULL;
 }
 

@@ -6,9 +6,13 @@
 
 #include "fields.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 typedef struct file {
     PyObject ob_base;
     struct handle *handle; /* NULL when closed; under the GIL */
+    char *name;            /* the last handle's, for messages, also when closed */
 } file;
 
 static PyTypeObject *file_type;
@@ -17,8 +21,10 @@ struct handle *file_take(PyObject *object) {
     if (!PyObject_TypeCheck(object, file_type))
         return (void *)PyErr_Format(PyExc_TypeError, "file must be a File, not %R",
                                     Py_TYPE(object));
+    static const cogpu_error closed = {COGPU_ARGUMENT, -1, -1, -1, "the file is closed"};
     struct handle *handle = ((file *)object)->handle;
-    return handle ? handle_share(handle) : (void *)raise_argument("the file is closed");
+    return handle ? handle_share(handle)
+                  : (void *)raise_file_error(&closed, ((file *)object)->name);
 }
 
 static bool parse_limits(PyObject *given, cogpu_limits *limits) {
@@ -76,6 +82,8 @@ static int file_init(PyObject *object, PyObject *arguments, PyObject *words) {
     if (!opened)
         return -1;
     struct handle *last = ((file *)object)->handle;
+    free(((file *)object)->name);
+    ((file *)object)->name = handle_name(opened) ? strdup(handle_name(opened)) : NULL;
     ((file *)object)->handle = opened;
     handle_drop(last);
     return 0;
@@ -93,6 +101,7 @@ static void file_dealloc(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     handle_drop(((file *)object)->handle);
+    free(((file *)object)->name);
     release(object);
     Py_DECREF(type);
 }

@@ -16,6 +16,8 @@ struct handle *handle_share(struct handle *handle);
 /* On any thread, with or without the GIL. NULL is allowed. */
 void handle_drop(struct handle *handle);
 const cogpu_file *handle_file(const struct handle *handle);
+/* The path, the URL or what the object calls itself, for messages; NULL where there is none. */
+const char *handle_name(const struct handle *handle);
 /* The file is read by calls into Python: who waits for a read must not hold the GIL. */
 bool handle_needs_python(const struct handle *handle);
 

@@ -197,10 +197,11 @@ static bool prepare(PyObject *file, PyObject *arguments, PyObject *words, struct
     const cogpu_file *opened = handle_file(reading->handle);
     if (cogpu_info(opened, request->image, &image, &error) != COGPU_OK ||
         cogpu_level_info(opened, request->image, request->level, &level, &error) != COGPU_OK)
-        return raise_error(&error);
+        return handle_raise(reading->handle, &error);
     cogpu_type type = request->part == COGPU_MASK ? COGPU_U8 : given.type ? given.type : image.type;
-    return parse_window(given.window, &level, request) &&
-           parse_bands(given.bands, image.bands, reading) && make_raster(&given, type, reading);
+    return (parse_window(given.window, &level, request) &&
+            parse_bands(given.bands, image.bands, reading) && make_raster(&given, type, reading)) ||
+           name_raised(handle_name(reading->handle));
 }
 
 /* The store keeps what the library looks at until the read is through. */

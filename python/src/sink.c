@@ -177,8 +177,9 @@ int target_visit(struct target *target, visitproc visit, void *arg) {
 PyObject *target_raise(struct target *target, const cogpu_error *error) {
     if (target->failure)
         return raise_kept(Py_NewRef(target->failure), error);
-    return target->path && error->status == COGPU_ABSENT ? raise_missing("%s", error->message)
-                                                         : raise_error(error);
+    return target->path && error->status == COGPU_ABSENT
+               ? raise_missing(error, target->sink.path)
+               : raise_file_error(error, target->sink.path);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */

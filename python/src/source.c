@@ -27,6 +27,7 @@ struct handle {
     cogpu_file *file;
     struct engine *engine; /* of a URL: whose connections the file uses */
     Py_buffer view;        /* of a file in memory */
+    char *name; /* path, URL, or the object's attribute `name`; NULL where there is none */
     struct object_source *object;
 };
 
@@ -197,18 +198,15 @@ static struct object_source *object_open(PyObject *object) {
 
 /* ---- handles --------------------------------------------------------------------------------- */
 
-/* Where nothing is at the path, who catches FileNotFoundError should get it. */
-static PyObject *raise_no_file(PyObject *path, const cogpu_error *error) {
-    PyObject *name = PyUnicode_DecodeFSDefault(PyBytes_AsString(path));
-    if (name)
-        raise_missing("%U: %s", name, error->message);
-    Py_XDECREF(name);
-    return NULL;
-}
-
 /* A URL, as the library says in its own way; where that differs an engine is taken for nothing. */
 static bool may_be_url(const char *text) {
     return strstr(text, "://");
+}
+
+/* Where nothing is at the path, who catches FileNotFoundError should get it. */
+static PyObject *raise_no_file(const struct handle *handle, const cogpu_error *error) {
+    return error->status == COGPU_ABSENT ? raise_missing(error, handle->name)
+                                         : raise_file_error(error, handle->name);
 }
 
 static bool open_by_engine(struct handle *handle, const char *url,
@@ -223,9 +221,7 @@ static bool open_by_engine(struct handle *handle, const char *url,
     Py_BEGIN_ALLOW_THREADS
         status = cogpu_open(url, &own, &handle->file, &error);
     Py_END_ALLOW_THREADS
-    if (status == COGPU_ABSENT) /* the message has the URL, without what is secret in it */
-        return raise_missing("%s", error.message);
-    return status == COGPU_OK || raise_error(&error);
+    return status == COGPU_OK || raise_no_file(handle, &error);
 }
 
 static bool open_file(struct handle *handle, PyObject *path, const cogpu_open_options *options) {
@@ -237,15 +233,32 @@ static bool open_file(struct handle *handle, PyObject *path, const cogpu_open_op
     Py_BEGIN_ALLOW_THREADS
         status = cogpu_open(text, options, &handle->file, &error);
     Py_END_ALLOW_THREADS
-    return status == COGPU_OK ||
-           (status == COGPU_ABSENT ? raise_no_file(path, &error) : raise_error(&error));
+    return status == COGPU_OK || raise_no_file(handle, &error);
+}
+
+/* `name` is bytes. */
+static bool keep_name(struct handle *handle, PyObject *name) {
+    handle->name = strdup(PyBytes_AsString(name));
+    return handle->name || PyErr_NoMemory();
+}
+
+/* What an object calls itself, where that is a text, as that of Python's files. */
+static bool keep_name_of_object(struct handle *handle, PyObject *source) {
+    PyObject *name = PyObject_GetAttrString(source, "name"), *bytes = NULL;
+    bool is_text = name && PyUnicode_Check(name) && PyUnicode_FSConverter(name, &bytes);
+    bool is_kept = !is_text || keep_name(handle, bytes);
+    if (is_kept)
+        PyErr_Clear(); /* an object without a name is one all the same */
+    Py_XDECREF(bytes);
+    Py_XDECREF(name);
+    return is_kept;
 }
 
 static bool open_path(struct handle *handle, PyObject *source, const cogpu_open_options *options) {
     PyObject *path = NULL;
     if (!PyUnicode_FSConverter(source, &path))
         return false;
-    bool is_open = open_file(handle, path, options);
+    bool is_open = keep_name(handle, path) && open_file(handle, path, options);
     Py_DECREF(path);
     return is_open;
 }
@@ -267,9 +280,11 @@ static bool open_object(struct handle *handle, PyObject *source,
                         const cogpu_open_options *options) {
     cogpu_error error;
     cogpu_status status;
+    if (!keep_name_of_object(handle, source))
+        return false;
     handle->object = object_open(source);
     if (!handle->object)
-        return false;
+        return name_raised(handle->name);
     cogpu_source functions = {.user = handle->object, .read = read_object, .size = size_object};
     if (has_read_many(source))
         functions.read_many = read_many_of_object;
@@ -326,11 +341,16 @@ void handle_drop(struct handle *handle) {
         PyBuffer_Release(&handle->view);
         gil_give(state);
     }
+    free(handle->name);
     free(handle);
 }
 
 const cogpu_file *handle_file(const struct handle *handle) {
     return handle->file;
+}
+
+const char *handle_name(const struct handle *handle) {
+    return handle->name;
 }
 
 bool handle_needs_python(const struct handle *handle) {
@@ -340,7 +360,8 @@ bool handle_needs_python(const struct handle *handle) {
 PyObject *handle_raise(struct handle *handle, const cogpu_error *error) {
     PyObject *raised = handle->object && error->status == COGPU_IO ? handle->object->raised : NULL;
     if (!raised)
-        return raise_error(error);
+        return raise_file_error(error, handle->name);
     handle->object->raised = NULL;
-    return raise_kept(raised, error);
+    raise_kept(raised, error);
+    return name_raised(handle->name);
 }

@@ -36,8 +36,9 @@ static bool begin(struct asking *asking, PyObject *address, PyObject *upload) {
     return true;
 }
 
-static PyObject *raise_of(const cogpu_error *error) {
-    return error->status == COGPU_ABSENT ? raise_missing("%s", error->message) : raise_error(error);
+static PyObject *raise_of(const struct asking *asking, const cogpu_error *error) {
+    return error->status == COGPU_ABSENT ? raise_missing(error, asking->address)
+                                         : raise_file_error(error, asking->address);
 }
 
 static PyObject *upload_plan(PyObject *module, PyObject *bytes_given) {
@@ -63,8 +64,9 @@ static PyObject *upload_begin(PyObject *module, PyObject *address) {
     Py_BEGIN_ALLOW_THREADS
         status = cogpu_upload_begin(asking.address, asking.context, upload, &error);
     Py_END_ALLOW_THREADS
+    PyObject *made = status == COGPU_OK ? PyUnicode_FromString(upload) : raise_of(&asking, &error);
     finish(&asking);
-    return status == COGPU_OK ? PyUnicode_FromString(upload) : raise_of(&error);
+    return made;
 }
 
 static PyObject *send_bytes(const struct asking *asking, uint32_t number, const Py_buffer *data) {
@@ -75,7 +77,7 @@ static PyObject *send_bytes(const struct asking *asking, uint32_t number, const 
         status = cogpu_upload_send(asking->address, asking->upload, asking->context, number,
                                    data->buf, (size_t)data->len, &part, &error);
     Py_END_ALLOW_THREADS
-    return status == COGPU_OK ? text_object(part.etag) : raise_of(&error);
+    return status == COGPU_OK ? text_object(part.etag) : raise_of(asking, &error);
 }
 
 static PyObject *upload_send(PyObject *module, PyObject *arguments) {
@@ -131,7 +133,7 @@ static PyObject *complete(struct asking *asking, PyObject *given, uint64_t bytes
         status = cogpu_upload_complete(asking->address, asking->upload, asking->context, parts,
                                        count, bytes, &error);
     Py_END_ALLOW_THREADS
-    return status == COGPU_OK ? Py_NewRef(Py_None) : raise_of(&error);
+    return status == COGPU_OK ? Py_NewRef(Py_None) : raise_of(asking, &error);
 }
 
 static PyObject *upload_complete(PyObject *module, PyObject *arguments) {

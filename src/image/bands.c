@@ -127,6 +127,11 @@ static void set_number(const cogpu_item *item, cogpu_band *band, double *number,
                    (int)item->band);
         return;
     }
+    if (value == 0 &&
+        number == &band->scale) { /* GDAL keeps it, and makes every pixel the offset */
+        cogpu_warn(arena, warning, "the scale of band %d is 0; it is not applied", (int)item->band);
+        return;
+    }
     *number = value;
     band->has_scale = 1;
 }

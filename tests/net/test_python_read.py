@@ -356,8 +356,8 @@ def test_addresses_and_schemes_by_default(url, nginx):
     cogpu.configure()
     with pytest.raises(cogpu.Error, match="not public"):
         cogpu.open(url)
-    with pytest.raises(cogpu.UnsupportedError, match="ftp"):
-        cogpu.open("ftp://host/x.tif")
+    with pytest.raises(cogpu.UnsupportedError, match="gopher"):
+        cogpu.open("gopher://host/x.tif")
     assert nginx.requests() == []
 
 

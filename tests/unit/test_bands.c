@@ -147,11 +147,23 @@ static void items_speak_of_bands(void) {
     close_built(&opened);
 }
 
+/* A scale of 0 makes every pixel the same, and is taken for a mistake; an offset of 0 is sound. */
+static void a_scale_of_zero_is_not_applied(void) {
+    colours(1, 2, 8, NULL, 0, NULL, 0,
+            "<GDALMetadata>" ITEM("name='a' sample='0' role='scale'", "0.0")
+                ITEM("name='b' sample='0' role='offset'", "0")
+                    ITEM("name='c' sample='1' role='scale'", "-2") "</GDALMetadata>");
+    CHECK(bands[0].scale == 1 && bands[0].offset == 0 && bands[1].scale == -2);
+    CHECK(opened.warning && strstr(opened.warning, "the scale of band 1 is 0"));
+    close_built(&opened);
+}
+
 int main(void) {
     RUN(colours_by_photometric);
     RUN(alpha_bands);
     RUN(wrong_number_of_extra_samples);
     RUN(palettes);
     RUN(items_speak_of_bands);
+    RUN(a_scale_of_zero_is_not_applied);
     return FINISH();
 }
