@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import rasterio
+import rioxarray  # noqa: F401  (for .rio)
 from conftest import host, pixels_of, write_file
 from rasterio.enums import Resampling
 from rasterio.windows import Window
