@@ -103,10 +103,12 @@ def _combined(resampling, pixels, valid, down, across, fill, nodata, dtype):
         out, has_any = _modes(module, pixels, valid, down, across)
     else:
         out, has_any = _weighted(module, resampling, pixels, valid, down, across)
-    if dtype.kind in "iu":
+    if dtype.kind in "iu" and resampling != "mode":
         info = np.iinfo(dtype)
-        rounded = module.floor(out + 0.5) if resampling != "mode" else out
-        out = module.where(rounded >= float(info.max), info.max, module.clip(rounded, info.min, None).astype(dtype))
+        rounded = module.clip(module.floor(out + 0.5), info.min, None)
+        is_most = rounded >= float(info.max)  # which a double may exceed, and a cast not survive
+        out = module.where(is_most, module.asarray(info.max, dtype=dtype),
+                           module.where(is_most, 0, rounded).astype(dtype))
     out = out.astype(dtype)
     if nodata is not None and nodata == nodata:  # a valid pixel that comes out as nodata would be called invalid
         out = module.where(has_any & (out == nodata), module.asarray(_beside(nodata, dtype)), out)

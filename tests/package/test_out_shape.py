@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import rasterio
+import rioxarray  # noqa: F401  (for .rio)
 from conftest import host, pixels_of, write_file
 from rasterio.enums import Resampling
 from rasterio.windows import Window
@@ -146,6 +147,19 @@ def test_rounding_does_not_make_nodata_of_valid_pixels(tmp_path):
     path = write_file(tmp_path / "a.tif", pixels, nodata=17, tiled=False)
     with cogpu.open(path) as file:  # rasterio's read gives 17; overviews that GDAL builds have 18
         assert np.asarray(file.read(out_shape=(1, 1), resampling="average")).item() == 18
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "int8", "complex64", "float64"])
+def test_outputs_of_types(dtype, tmp_path):
+    """At the ends of what a type holds, too."""
+    kind = np.dtype(dtype).kind
+    edge = np.iinfo(dtype).max if kind in "iu" else 1e300 if dtype == "float64" else 3 - 4j
+    with cogpu.open(write_file(tmp_path / "a.tif", np.full((1, 64, 64), edge, dtype))) as file:
+        for method in ("average", "bilinear", "cubic", "nearest") + (("mode",) if kind != "c" else ()):
+            array = np.asarray(file.read(out_shape=(20, 30), resampling=method))
+            assert array.dtype == dtype and np.allclose(array, np.dtype(dtype).type(edge), rtol=1e-6)
+            is_exact = method in ("nearest", "mode") or dtype == "int8"  # the others reckon in double precision
+            assert not is_exact or (array == np.dtype(dtype).type(edge)).all()
 
 
 def test_nan_stays_where_it_is(tmp_path):
