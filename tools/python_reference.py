@@ -16,7 +16,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "python" / "cogpu"
 PAGE = ROOT / "docs" / "python-reference.md"
 MODULES = {"cogpu": None, "cogpu.torch": None, "cogpu.windows": None, "cogpu.engine": ["Engine"],
-           "cogpu.compat.xrspatial": ["open_geotiff", "to_geotiff"]}  # and their public names; None: those of __all__
+           # and their public names; None: those of __all__
+           "cogpu.compat.xrspatial": ["open_geotiff", "plot_geotiff", "to_geotiff"]}
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 ITEM = re.compile(r"(\w[\w, ]*?)(?: : |\s{2,})(\S.*)")
 HEAD = """# Python reference
@@ -136,7 +137,8 @@ def rank(name, node):
 def page():
     parts = [HEAD]
     for module, names in MODULES.items():
-        path = PACKAGE.joinpath(*module.split(".")[1:] or ["__init__"]).with_suffix(".py")
+        path = PACKAGE.joinpath(*module.split(".")[1:])
+        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
         tree = parsed(path)
         parts.append(f"## `{module}`\n\n{prose(text(tree))}\n")
         names = names or constant(tree, "__all__")

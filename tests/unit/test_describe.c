@@ -801,6 +801,18 @@ static void extra_tags(void) {
     CHECK(refuses(metadata, &profile, "NULL"));
 }
 
+/* A value that no sample can have, as other writers store it. */
+static void nodata_as_an_extra_tag(void) {
+    cogpu_extra_tag tag = {42113, TYPE_ASCII, 6, "-9999"};
+    cogpu_profile profile = of_one_band();
+    profile.tags = &tag;
+    profile.tag_count = 1;
+    CHECK(accepts(metadata, &profile) && list.count == 1);
+    CHECK_TEXT(text_of(42113), "-9999");
+    profile.nodata = "7";
+    CHECK(refuses(metadata, &profile, "made by the writer"));
+}
+
 /* T147, and what would point into the void. */
 static void extra_tags_that_are_refused(void) {
     static const uint16_t ours[] = {254,   255,   256,   257,   258,   259,   262,   266,   270,
@@ -1029,6 +1041,7 @@ int main(void) {
     RUN(locale_does_not_matter);
     RUN(description);
     RUN(extra_tags);
+    RUN(nodata_as_an_extra_tag);
     RUN(extra_tags_that_are_refused);
     RUN(colours_by_default);
     RUN(colours_as_asked);

@@ -18,6 +18,8 @@ What differs on purpose:
 - gdal_metadata_xml is parsed and written anew; a text that is not well-formed is an error. extra_tags that the writer
   makes itself (photometric interpretation, extra samples) are ignored.
 - XRSPATIAL_... environment variables have no effect: cogpu.configure has the settings of the network.
+- max_pixels is checked when a chunked array is made, not when it is computed. A packed band keeps its scale as an item
+  of the band, where GDAL looks for it. s3:// is written to.
 - max_cloud_bytes counts only where it is given: of an object in a store the blocks are read, not all of it.
 
 What is missing: VRT; the codecs lz4 and jpeg2000 for writing; colour ramps and tables of classes beside a file

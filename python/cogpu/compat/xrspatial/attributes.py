@@ -14,9 +14,10 @@ X_RESOLUTION, Y_RESOLUTION, RESOLUTION_UNIT, EXTRA_SAMPLES, GDAL_METADATA = 282,
 IMAGE_DESCRIPTION, PIXEL_SCALE, TRANSFORMATION = 270, 33550, 34264
 RESOLUTION_UNITS = {1: "none", 2: "inch", 3: "centimeter"}
 # Tags that have attributes of their own, that the writer makes, or that point into the file.
-NOT_EXTRA = {*range(254, 260), 262, 266, 273, 274, *range(277, 285), 288, 289, 292, 293, 296, 317, 320, *range(322, 326),
-             330, *range(338, 342), 347, 400, *range(512, 522), *range(529, 533), 559, *range(32995, 32999), 33424,
-             33550, 33920, 33922, 34264, 34665, *range(34735, 34738), 34853, 40965, 42112, 42113, 50674, 50844}
+NOT_EXTRA = {*range(254, 260), 262, 266, 273, 274, *range(277, 285), 288, 289, 292, 293, 296, 317, 320,
+             *range(322, 326), 330, *range(338, 342), 347, 400, *range(512, 522), *range(529, 533), 559,
+             *range(32995, 32999), 33424, 33550, 33920, 33922, 34264, 34665, *range(34735, 34738), 34853, 40965, 42112,
+             42113, 50674, 50844}
 MODEL_TYPE, GEOGRAPHIC_TYPE, PROJECTED_TYPE = 1024, 2048, 3072
 PROJECTED, GEOGRAPHIC = 1, 2
 TEXT, UNDEFINED = 2, 7
