@@ -127,7 +127,7 @@ def test_as_stored(name):
     if "dtype" not in but:
         assert same_value(array.rio.nodata, expected.rio.nodata)
     assert_same_names(array.encoding, expected.encoding,
-                      {"preferred_chunks", "source", "colormap"} | ({"rasterio_dtype"} if "dtype" in but else set()))
+                      {"preferred_chunks", "source", "colormap", "photometric"} | ({"rasterio_dtype"} if "dtype" in but else set()))
 
 
 def assert_same_place(array, expected, but):
@@ -169,7 +169,7 @@ def test_masked(name):
     if "masked" not in but:
         assert_same_pixels(name, array, expected)
     if "dtype" not in but:
-        assert_same_names(array.encoding, expected.encoding, {"preferred_chunks", "source", "colormap"})
+        assert_same_names(array.encoding, expected.encoding, {"preferred_chunks", "source", "colormap", "photometric"})
         assert same_value(array.rio.nodata, expected.rio.nodata)
         assert "_FillValue" not in array.attrs
 
@@ -178,7 +178,7 @@ def test_masked(name):
 def test_unpacked(name):
     array, expected = pair(name, {"unpack": True}, {"mask_and_scale": True})
     assert_same_pixels(name, array, expected)
-    assert_same_names(array.encoding, expected.encoding, {"preferred_chunks", "source", "colormap"})
+    assert_same_names(array.encoding, expected.encoding, {"preferred_chunks", "source", "colormap", "photometric"})
     assert not {"scale_factor", "scales", "add_offset", "offsets", "_FillValue"} & set(array.attrs)
 
 
