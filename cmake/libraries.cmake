@@ -51,7 +51,7 @@ if(COGPU_HAVE_JPEG)
   list(APPEND cogpu_left_out ${CMAKE_SOURCE_DIR}/src/codec/codec_jpeg_absent.c)
 endif()
 optional(WEBP webp/decode.h webp codec/codec_webp.c codec/codec_webp_encode.c)
-optional(LERC Lerc_c_api.h Lerc codec/codec_lerc.c codec/codec_lerc_encode.c)
+optional(LERC Lerc_c_api.h Lerc codec/codec_lerc.c codec/codec_lerc_encode.c codec/lerc_shim.cpp)
 optional(PROJ proj.h proj image/crs_proj.c image/describe_crs.c)
 if(COGPU_HAVE_PROJ)
   list(APPEND cogpu_left_out ${CMAKE_SOURCE_DIR}/src/image/crs_absent.c
