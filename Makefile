@@ -6,7 +6,7 @@ FILE   ?=
 
 generator := $(if $(shell command -v ninja),-G Ninja)
 python    := .venv/bin/python
-c_files   := git ls-files -co --exclude-standard '*.c' '*.h'
+c_files   := git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp'
 
 .PHONY: all setup demo test test-gpu sanitize-gpu bench bench-gpu bench-python bench-network races fuzz mutations format install clean
 

@@ -139,7 +139,7 @@ def check_format(group):
         group.skip("format", "no clang-format 14")
         return
     folders = [ROOT / name for name in ("include", "src", "cli", "python", "tests", "bench", "examples")]
-    files = [path for folder in folders for path in sorted(folder.rglob("*.[ch]"))]
+    files = [path for folder in folders for kind in ("*.[ch]", "*.cpp") for path in sorted(folder.rglob(kind))]
     done = run(formatter, "--dry-run", "--Werror", *files)
     done.stdout = "\n".join(sorted(set(re.findall(r"^(.*?):\d+:\d+: error", done.stdout, re.M))))
     group.check("format (make format mends it)", done)
@@ -245,6 +245,7 @@ def check_install(group):
     words = run("pkg-config", "--cflags", "--libs", "cogpu", env=places)
     library = run("pkg-config", "--variable=libdir", "cogpu", env=places).stdout.strip()
     group.check("pkg-config", words)
+    check_static(group, library, places)
     has_gpu = "cuda:0" in run(RELEASE / "cogpu", "devices", "--json").stdout
     environment = {**os.environ, "LD_LIBRARY_PATH": library}
     written = RELEASE / "example.tif"
@@ -262,6 +263,15 @@ def check_install(group):
         group.skip(script.name, "no GPU, or no CuPy; tests/python has it on the emulated device")
     else:
         group.check(script.name, run(sys.executable, script, raster, env=environment))
+
+
+def check_static(group, library, places):
+    """A compiler of C links the static library by what pkg-config says, though a part of it is C++."""
+    words = run("pkg-config", "--static", "--cflags", "--libs", "cogpu", env=places).stdout.split()
+    archive = [f"{library}/libcogpu.a" if word == "-lcogpu" else word for word in words]
+    program = RELEASE / "example-static"
+    group.check("static build of read.c", run("cc", "-std=c11", ROOT / "examples" / "read.c", *archive, "-o", program))
+    group.check("static read.c", run(program, SEEDS / "tiff" / "georeferenced_float32_tiles.tif"))
 
 
 def run_pytest(group, folder, log, *chosen, **variables):

@@ -14,8 +14,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-# What linkers and sanitizers add to every shared library.
-NOT_OURS = re.compile(r"_init$|_fini$|_edata$|_end$|__bss_start$|__(asan|ubsan|odr_asan|sancov)\w*")
+# What linkers and sanitizers add to every shared library, and the compiler of C++ to an object that catches exceptions.
+NOT_OURS = re.compile(r"_init$|_fini$|_edata$|_end$|__bss_start$|__(asan|ubsan|odr_asan|sancov)\w*|DW\.ref\.\w+$")
 
 # Functions behind macros of Python's limited API.
 LIMITED_API_INNER = {"_Py_NoneStruct", "_Py_TrueStruct", "_Py_FalseStruct", "_Py_Dealloc", "_PyObject_New"}

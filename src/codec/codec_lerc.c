@@ -14,8 +14,6 @@
 
 #include <string.h>
 
-#include <Lerc_c_api.h>
-
 /* The fields that lerc_getBlobInfo fills. */
 enum {
     INFO_VERSION,
@@ -80,6 +78,15 @@ uint64_t cogpu_lerc_bound(const cogpu_block_format *format, uint64_t block_bytes
     return block_bytes + samples / 4 + 1024 * (1 + (uint64_t)format->samples);
 }
 
+cogpu_status cogpu_lerc_explain(uint32_t answer, cogpu_status otherwise, const char *reason,
+                                cogpu_error *error) {
+    if (answer == 0)
+        return COGPU_OK;
+    if (answer == COGPU_LERC_MEMORY)
+        return cogpu_fail(error, COGPU_MEMORY, "LERC: out of memory for a block");
+    return cogpu_fail(error, otherwise, "%s (LERC status %u)", reason, answer);
+}
+
 static cogpu_status open_workspace(cogpu_codec_state *state, const cogpu_block_format *format,
                                    size_t block_bytes, workspace *work, cogpu_error *error) {
     uint64_t mask_bytes = block_bytes / cogpu_type_bytes(format->type);
@@ -124,22 +131,20 @@ static cogpu_status unpack(cogpu_codec_state *state, const cogpu_block_format *f
 }
 
 /* Only the second generation: the library reads the first one whole to tell its size. */
-static cogpu_status read_info(const blob *b, unsigned int info[INFO_FIELDS], cogpu_error *error) {
+static cogpu_status read_info(const blob *b, uint32_t info[INFO_FIELDS], cogpu_error *error) {
     static const char key[] = "Lerc2 ";
     memset(info, 0, INFO_FIELDS * sizeof *info);
     if (b->in_bytes < sizeof key - 1 || memcmp(b->in, key, sizeof key - 1) != 0 ||
         b->in_bytes > UINT32_MAX)
         return cogpu_fail(error, COGPU_CORRUPT, "LERC blob: it does not begin with Lerc2");
-    lerc_status status =
-        lerc_getBlobInfo(b->in, (unsigned int)b->in_bytes, info, NULL, INFO_FIELDS, 0);
-    if (status != 0 || info[INFO_BYTES] > b->in_bytes)
-        return cogpu_fail(error, COGPU_CORRUPT, "LERC blob: damaged or cut off (LERC status %u)",
-                          status);
-    return COGPU_OK;
+    TRY(cogpu_lerc_explain(cogpu_lerc_info(b->in, (uint32_t)b->in_bytes, info, INFO_FIELDS),
+                           COGPU_CORRUPT, "LERC blob: damaged or cut off", error));
+    return info[INFO_BYTES] <= b->in_bytes ? COGPU_OK
+                                           : cogpu_fail(error, COGPU_CORRUPT, "LERC blob: cut off");
 }
 
-static cogpu_status check_shape(const cogpu_block_format *format,
-                                const unsigned int info[INFO_FIELDS], blob *b, cogpu_error *error) {
+static cogpu_status check_shape(const cogpu_block_format *format, const uint32_t info[INFO_FIELDS],
+                                blob *b, cogpu_error *error) {
     if (info[INFO_WIDTH] != format->width || info[INFO_HEIGHT] != format->height)
         return cogpu_fail(error, COGPU_CORRUPT,
                           "LERC blob: %u x %u pixels where the block has %u x %u", info[INFO_WIDTH],
@@ -223,12 +228,16 @@ static void arrange(const cogpu_block_format *format, const blob *b, const works
 static cogpu_status decode_blob(const cogpu_block_format *format, const blob *b,
                                 const workspace *work, uint8_t *out, cogpu_error *error) {
     bool straight = b->depth == format->samples;
-    lerc_status status =
-        lerc_decode(b->in, (unsigned int)b->in_bytes, (int)b->masks,
-                    b->masks != 0 ? work->masks : NULL, (int)b->depth, (int)format->width,
-                    (int)format->height, (int)b->bands, b->type, straight ? out : work->samples);
-    if (status != 0)
-        return cogpu_fail(error, COGPU_CORRUPT, "LERC blob: damaged (LERC status %u)", status);
+    const cogpu_lerc_shape shape = {.type = b->type,
+                                    .depth = b->depth,
+                                    .width = format->width,
+                                    .height = format->height,
+                                    .bands = b->bands,
+                                    .masks = b->masks};
+    TRY(cogpu_lerc_explain(cogpu_lerc_read(&shape, b->in, (uint32_t)b->in_bytes,
+                                           b->masks != 0 ? work->masks : NULL,
+                                           straight ? out : work->samples),
+                           COGPU_CORRUPT, "LERC blob: damaged", error));
     arrange(format, b, work, out);
     return COGPU_OK;
 }
@@ -236,7 +245,7 @@ static cogpu_status decode_blob(const cogpu_block_format *format, const blob *b,
 cogpu_status cogpu_decode_lerc(cogpu_codec_state *state, const cogpu_block_format *format,
                                const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
                                size_t *got, cogpu_error *error) {
-    unsigned int info[INFO_FIELDS];
+    uint32_t info[INFO_FIELDS];
     workspace work = {0};
     blob b = {.in = in, .in_bytes = in_bytes, .type = cogpu_lerc_type(format->type)};
     uint64_t pixels = (uint64_t)format->width * format->height, bytes = 0;

@@ -10,9 +10,6 @@
  * pass it where the steps of floats are not small beside it. So it is allowed a little less. Where
  * nodata would become a number beside it, and so valid, or such a number nodata, the block is
  * written without loss.
- *
- * The library is C++ and throws through its C functions where memory ends, which ends the process:
- * C cannot catch that.
  */
 #include "codec/codec.h"
 #include "codec/lerc.h"
@@ -22,8 +19,6 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
-
-#include <Lerc_c_api.h>
 
 enum { BLOB_VERSION = 4 };
 
@@ -176,45 +171,55 @@ static picture arrange(const cogpu_encoding *encoding, const uint8_t *in, const 
     return p;
 }
 
+static cogpu_lerc_shape shape_of(const cogpu_block_format *format, const picture *p) {
+    return (cogpu_lerc_shape){.type = cogpu_lerc_type(format->type),
+                              .depth = p->depth,
+                              .width = format->width,
+                              .height = format->height,
+                              .bands = p->bands,
+                              .masks = p->mask_count};
+}
+
 /* The library leaves the last bytes of some blobs as they are, so they are made 0 before. */
 static cogpu_status write_blob(const cogpu_block_format *format, const picture *p, uint8_t *out,
                                size_t out_bytes, size_t *got, cogpu_error *error) {
-    unsigned int written = 0;
-    unsigned int room = out_bytes < UINT_MAX ? (unsigned int)out_bytes : UINT_MAX;
+    const cogpu_lerc_shape shape = shape_of(format, p);
+    uint32_t written = 0, room = out_bytes < UINT32_MAX ? (uint32_t)out_bytes : UINT32_MAX;
     memset(out, 0, room);
-    lerc_status status =
-        lerc_encodeForVersion(p->samples, BLOB_VERSION, cogpu_lerc_type(format->type),
-                              (int)p->depth, (int)format->width, (int)format->height, (int)p->bands,
-                              (int)p->mask_count, p->masks, p->max_error, out, room, &written);
-    if (status != 0)
-        return cogpu_fail(error, COGPU_UNSUPPORTED,
-                          "LERC refuses a block of %u x %u pixels of %u bands (LERC status %u)",
-                          format->width, format->height, format->samples, status);
+    TRY(cogpu_lerc_explain(cogpu_lerc_write(&shape, BLOB_VERSION, p->samples, p->masks,
+                                            p->max_error, out, room, &written),
+                           COGPU_UNSUPPORTED, "LERC refuses a block", error));
     *got = written;
     return COGPU_OK;
 }
 
-static bool keeps_nodata(const cogpu_encoding *encoding, const picture *p, const workspace *work,
-                         const uint8_t *blob, size_t blob_bytes) {
+static cogpu_status check_nodata(const cogpu_encoding *encoding, const picture *p,
+                                 const workspace *work, const uint8_t *blob, size_t blob_bytes,
+                                 bool *is_kept, cogpu_error *error) {
     const cogpu_block_format *format = &encoding->format;
+    const cogpu_lerc_shape shape = shape_of(format, p);
     size_t bytes = cogpu_type_bytes(format->type);
-    if (lerc_decode(blob, (unsigned int)blob_bytes, (int)p->mask_count,
-                    p->masks ? work->masks : NULL, (int)p->depth, (int)format->width,
-                    (int)format->height, (int)p->bands, cogpu_lerc_type(format->type),
-                    work->decoded) != 0)
-        return false;
-    for (size_t i = 0; i < format->height * format->row_bytes; i += bytes)
+    uint32_t answer = cogpu_lerc_read(&shape, blob, (uint32_t)blob_bytes,
+                                      p->masks ? work->masks : NULL, work->decoded);
+    *is_kept = answer == 0;
+    if (answer != 0)
+        return answer == COGPU_LERC_MEMORY ? cogpu_lerc_explain(answer, COGPU_MEMORY, "", error)
+                                           : COGPU_OK;
+    for (size_t i = 0; *is_kept && i < format->height * format->row_bytes; i += bytes)
         if ((memcmp(p->samples + i, encoding->nodata, bytes) == 0) !=
             (memcmp(work->decoded + i, encoding->nodata, bytes) == 0))
-            return false;
-    return true;
+            *is_kept = false;
+    return COGPU_OK;
 }
 
 static cogpu_status write_checked(const cogpu_encoding *encoding, const survey *found, picture *p,
                                   const workspace *work, uint8_t *out, size_t out_bytes,
                                   size_t *got, cogpu_error *error) {
+    bool is_kept = true;
     TRY(write_blob(&encoding->format, p, out, out_bytes, got, error));
-    if (!found->risks_nodata || keeps_nodata(encoding, p, work, out, *got))
+    if (found->risks_nodata)
+        TRY(check_nodata(encoding, p, work, out, *got, &is_kept, error));
+    if (is_kept)
         return COGPU_OK;
     p->max_error = 0;
     return write_blob(&encoding->format, p, out, out_bytes, got, error);

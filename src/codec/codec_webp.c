@@ -3,6 +3,10 @@
  *
  * Encoders leave the alpha of an opaque picture out, so a block of four bands may come without: it
  * is then opaque. Anything else that differs from the block is refused before a pixel is decoded.
+ *
+ * libwebp reports most allocations that fail as damage, and (1.2.4) crashes after some. So it is
+ * tried first whether there is memory, and once more where libwebp reports damage. If there is,
+ * libwebp is called again, and its second answer holds.
  */
 #include "codec/codec.h"
 
@@ -10,7 +14,7 @@
 
 static cogpu_status check_header(const cogpu_block_format *format, const uint8_t *in,
                                  size_t in_bytes, cogpu_error *error) {
-    WebPBitstreamFeatures features;
+    WebPBitstreamFeatures features; /* read without any allocation */
     if (WebPGetFeatures(in, in_bytes, &features) != VP8_STATUS_OK)
         return cogpu_fail(error, COGPU_CORRUPT, "WebP stream: its header cannot be read");
     if (features.has_animation)
@@ -22,6 +26,31 @@ static cogpu_status check_header(const cogpu_block_format *format, const uint8_t
     if (features.has_alpha && format->samples == 3)
         return cogpu_fail(error, COGPU_CORRUPT, "WebP stream: 4 bands where the block has 3");
     return COGPU_OK;
+}
+
+static VP8StatusCode decode_into(const cogpu_block_format *format, const uint8_t *in,
+                                 size_t in_bytes, uint8_t *out, size_t row_bytes) {
+    WebPDecoderConfig config;
+    if (!WebPInitDecoderConfig(&config))
+        return VP8_STATUS_INVALID_PARAM; /* a libwebp other than the one of the build */
+    config.output.colorspace = format->samples == 3 ? MODE_RGB : MODE_RGBA;
+    config.output.is_external_memory = 1;
+    config.output.u.RGBA =
+        (WebPRGBABuffer){.rgba = out, .stride = (int)row_bytes, .size = row_bytes * format->height};
+    VP8StatusCode code = WebPDecode(in, in_bytes, &config);
+    WebPFreeDecBuffer(&config.output);
+    return code;
+}
+
+static bool has_memory(size_t bytes) {
+    void *memory = cogpu_allocate(bytes);
+    cogpu_release(memory);
+    return memory != NULL;
+}
+
+/* More than libwebp takes for a picture: its pixels, of 4 bytes, a few times over. */
+static size_t most_memory(const cogpu_block_format *format) {
+    return (size_t)format->width * format->height * 16 + (1 << 20);
 }
 
 cogpu_status cogpu_decode_webp(cogpu_codec_state *state, const cogpu_block_format *format,
@@ -40,11 +69,15 @@ cogpu_status cogpu_decode_webp(cogpu_codec_state *state, const cogpu_block_forma
     size_t bytes = row_bytes * format->height;
     if (bytes > out_bytes)
         return cogpu_fail(error, COGPU_CORRUPT, "WebP stream: more pixels than the block has");
-    const uint8_t *done = format->samples == 3
-                              ? WebPDecodeRGBInto(in, in_bytes, out, bytes, (int)row_bytes)
-                              : WebPDecodeRGBAInto(in, in_bytes, out, bytes, (int)row_bytes);
-    if (!done)
-        return cogpu_fail(error, COGPU_CORRUPT, "WebP stream: damaged or cut off");
+    VP8StatusCode code = VP8_STATUS_NOT_ENOUGH_DATA;
+    for (int i = 0; i < 2 && code != VP8_STATUS_OK && code != VP8_STATUS_OUT_OF_MEMORY; i++)
+        code = has_memory(most_memory(format)) ? decode_into(format, in, in_bytes, out, row_bytes)
+                                               : VP8_STATUS_OUT_OF_MEMORY;
+    if (code == VP8_STATUS_OUT_OF_MEMORY)
+        return cogpu_fail(error, COGPU_MEMORY, "WebP: out of memory for a block");
+    if (code != VP8_STATUS_OK)
+        return cogpu_fail(error, COGPU_CORRUPT, "WebP stream: damaged or cut off (status %d)",
+                          (int)code);
     *got = bytes;
     return COGPU_OK;
 }

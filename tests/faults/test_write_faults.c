@@ -7,86 +7,12 @@
 #include "cogpu.h"
 
 #include "codec/codec.h"
+#include "faults/libraries.h"
 #include "faults/old_file.h"
-#include "faults/world.h"
 #include "test.h"
 
-#include <dlfcn.h>
-#include <link.h>
 #include <math.h>
 #include <stdio.h>
-
-/* ---- memory of libraries ---- */
-
-/* With clang the sanitizer is a part of the program, and its functions cannot be replaced. */
-#ifndef __clang__
-
-/* The functions below take the place of the C library's. They fail for the libraries that encode;
- * cogpu's own calls were wrapped before. LERC is not among them: it ends the process. */
-static const char *const encoders[] = {"libdeflate", "libzstd", "libjpeg", "libwebp"};
-enum { ENCODERS = sizeof encoders / sizeof *encoders };
-
-/* Where their code is. */
-static struct { uintptr_t begin, end; } code[ENCODERS];
-
-static int find_code(struct dl_phdr_info *info, size_t bytes, void *user) {
-    (void)bytes, (void)user;
-    for (int i = 0; i < ENCODERS; i++)
-        for (int part = 0; strstr(info->dlpi_name, encoders[i]) && part < info->dlpi_phnum; part++)
-            if (info->dlpi_phdr[part].p_flags & PF_X) {
-                code[i].begin = info->dlpi_addr + info->dlpi_phdr[part].p_vaddr;
-                code[i].end = code[i].begin + info->dlpi_phdr[part].p_memsz;
-            }
-    return 0;
-}
-
-static bool is_encoder(const void *caller) {
-    for (int i = 0; i < ENCODERS; i++)
-        if ((uintptr_t)caller >= code[i].begin && (uintptr_t)caller < code[i].end)
-            return true;
-    return false;
-}
-
-/* Some are called before the sanitizer is ready. */
-#define PLAIN __attribute__((no_sanitize_address))
-#define SEEN  PLAIN __attribute__((visibility("default")))
-
-PLAIN static bool library_fails(const void *caller) {
-    return fault == ALLOCATION && is_encoder(caller) && fails(ALLOCATION);
-}
-
-/* The function that is hidden by the one here. */
-PLAIN static void find_next(const char *name, void *function) {
-    void *found = dlsym(RTLD_NEXT, name);
-    memcpy(function, &found, sizeof found);
-}
-
-SEEN void *library_malloc(size_t bytes) __asm__("malloc");
-SEEN void *library_malloc(size_t bytes) {
-    static void *(*next)(size_t);
-    if (!next)
-        find_next("malloc", &next);
-    return library_fails(__builtin_return_address(0)) ? NULL : next(bytes);
-}
-
-SEEN void *library_calloc(size_t count, size_t bytes) __asm__("calloc");
-SEEN void *library_calloc(size_t count, size_t bytes) {
-    static void *(*next)(size_t, size_t);
-    if (!next)
-        find_next("calloc", &next);
-    return library_fails(__builtin_return_address(0)) ? NULL : next(count, bytes);
-}
-
-static void find_encoders(void) {
-    dl_iterate_phdr(find_code, NULL);
-}
-
-#else
-
-static void find_encoders(void) {
-}
-
-#endif
 
 /* libwebp 1.2.4 survives no failure while it reads, so there is none while a block is looked at
  * again. */
@@ -453,7 +379,7 @@ static void test_a_system_in_words(void) {
 }
 
 int main(void) {
-    find_encoders();
+    find_libraries();
     make_folder();
     RUN(test_every_profile_in_memory);
     RUN(test_every_sink);

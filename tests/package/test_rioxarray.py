@@ -68,6 +68,7 @@ DIFFERENT = {
 }
 
 
+ENCODING_OF_OURS = {"preferred_chunks", "source", "colormap", "photometric"}  # that rioxarray has not, or otherwise
 OURS_ALONE = {"band_tags", "tag_domains"}  # attributes for what rioxarray does not keep
 
 
@@ -127,7 +128,7 @@ def test_as_stored(name):
     if "dtype" not in but:
         assert same_value(array.rio.nodata, expected.rio.nodata)
     assert_same_names(array.encoding, expected.encoding,
-                      {"preferred_chunks", "source", "colormap", "photometric"} | ({"rasterio_dtype"} if "dtype" in but else set()))
+                      ENCODING_OF_OURS | ({"rasterio_dtype"} if "dtype" in but else set()))
 
 
 def assert_same_place(array, expected, but):
@@ -169,7 +170,7 @@ def test_masked(name):
     if "masked" not in but:
         assert_same_pixels(name, array, expected)
     if "dtype" not in but:
-        assert_same_names(array.encoding, expected.encoding, {"preferred_chunks", "source", "colormap", "photometric"})
+        assert_same_names(array.encoding, expected.encoding, ENCODING_OF_OURS)
         assert same_value(array.rio.nodata, expected.rio.nodata)
         assert "_FillValue" not in array.attrs
 
@@ -178,7 +179,7 @@ def test_masked(name):
 def test_unpacked(name):
     array, expected = pair(name, {"unpack": True}, {"mask_and_scale": True})
     assert_same_pixels(name, array, expected)
-    assert_same_names(array.encoding, expected.encoding, {"preferred_chunks", "source", "colormap", "photometric"})
+    assert_same_names(array.encoding, expected.encoding, ENCODING_OF_OURS)
     assert not {"scale_factor", "scales", "add_offset", "offsets", "_FillValue"} & set(array.attrs)
 
 

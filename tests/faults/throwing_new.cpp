@@ -1,0 +1,61 @@
+/*
+ * Memory of C++ that ends on demand: in the place of the C++ library's, for the program and all of
+ * its libraries. libraries.h says which of the calls fail.
+ */
+#ifndef __clang__ /* as in libraries.h */
+
+#include <cstddef>
+#include <new>
+
+#pragma GCC visibility push(default)
+
+extern "C" {
+bool new_fails(const void *caller);
+void *__real_malloc(std::size_t bytes);
+void __real_free(void *memory);
+}
+
+static void *take(std::size_t bytes, const void *caller) {
+    return new_fails(caller) ? nullptr : __real_malloc(bytes ? bytes : 1);
+}
+
+static void *take_or_throw(std::size_t bytes, const void *caller) {
+    void *memory = take(bytes, caller);
+    if (!memory)
+        throw std::bad_alloc();
+    return memory;
+}
+
+void *operator new(std::size_t bytes) {
+    return take_or_throw(bytes, __builtin_return_address(0));
+}
+
+void *operator new[](std::size_t bytes) {
+    return take_or_throw(bytes, __builtin_return_address(0));
+}
+
+void *operator new(std::size_t bytes, const std::nothrow_t &) noexcept {
+    return take(bytes, __builtin_return_address(0));
+}
+
+void *operator new[](std::size_t bytes, const std::nothrow_t &) noexcept {
+    return take(bytes, __builtin_return_address(0));
+}
+
+void operator delete(void *memory) noexcept {
+    __real_free(memory);
+}
+
+void operator delete[](void *memory) noexcept {
+    __real_free(memory);
+}
+
+void operator delete(void *memory, std::size_t) noexcept {
+    __real_free(memory);
+}
+
+void operator delete[](void *memory, std::size_t) noexcept {
+    __real_free(memory);
+}
+
+#endif
