@@ -14,7 +14,8 @@
 #include <stdlib.h>
 
 static cogpu_status add_swaths(const cogpu_selection *selection, cogpu_swath *swath, void *data,
-                               cogpu_sha256 *hash, cogpu_progress *progress, cogpu_error *error) {
+                               cogpu_sha256 *hash, cogpu_progress_bar *progress,
+                               cogpu_error *error) {
     size_t row_samples = selection->request.width;
     while (cogpu_swath_next(swath)) {
         size_t samples = row_samples * swath->rows * swath->bands;
@@ -30,7 +31,7 @@ static cogpu_status add_swaths(const cogpu_selection *selection, cogpu_swath *sw
 static cogpu_status sum(const cogpu_selection *selection, char text[65], cogpu_error *error) {
     cogpu_swath swath;
     cogpu_sha256 hash;
-    cogpu_progress progress;
+    cogpu_progress_bar progress;
     cogpu_status status = cogpu_swath_open(selection, SWATH_BY_BAND, &swath, error);
     void *data = status == COGPU_OK ? malloc(swath.bytes) : NULL;
     if (status == COGPU_OK && !data)

@@ -66,7 +66,7 @@ static cogpu_status compare_swaths(const cogpu_selection selections[2], cogpu_sw
                                    char *data, difference *found, int *culprit,
                                    cogpu_error *error) {
     size_t row_bytes = selections[0].request.width * cogpu_type_bytes(selections[0].type);
-    cogpu_progress progress;
+    cogpu_progress_bar progress;
     cogpu_status status = COGPU_OK;
     cogpu_progress_open(&progress, cogpu_selection_samples(&selections[0]) *
                                        cogpu_type_bytes(selections[0].type));

@@ -38,7 +38,7 @@ struct job {
     cogpu_taken taken;
     cogpu_ahead *ahead;
     cogpu_writer *writer;
-    cogpu_progress progress;
+    cogpu_progress_bar progress;
     cogpu_result result;
     cogpu_written written;
     double milliseconds;

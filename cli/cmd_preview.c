@@ -37,7 +37,7 @@ struct job {
     cogpu_range ranges[MOST_COLOURS];
     cogpu_reduction reduction;
     cogpu_swath swath;
-    cogpu_progress progress;
+    cogpu_progress_bar progress;
     cogpu_result result;
     cogpu_output output;
     cogpu_png *png;

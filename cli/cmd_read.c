@@ -40,7 +40,7 @@ struct job {
     cogpu_png_shape shape;
     cogpu_png *png;
     cogpu_swath swath;
-    cogpu_progress progress;
+    cogpu_progress_bar progress;
     cogpu_result result;
     const char *culprit; /* the file that an error is about */
     char *data;

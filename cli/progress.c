@@ -1,5 +1,5 @@
 /*
- * Takes in how many bytes are done, hands on a line that is written over itself.
+ * Takes in how many bytes or blocks are done, hands on a line that is written over itself.
  */
 #include "progress.h"
 
@@ -14,24 +14,25 @@ static double now(void) {
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-void cogpu_progress_open(cogpu_progress *progress, uint64_t total) {
-    *progress = (cogpu_progress){.total = total, .terminal = isatty(STDERR_FILENO)};
+void cogpu_progress_open(cogpu_progress_bar *progress, uint64_t total) {
+    *progress =
+        (cogpu_progress_bar){.total = total, .unit = "MB/s", .terminal = isatty(STDERR_FILENO)};
     progress->begin = now();
 }
 
-static void show(const cogpu_progress *progress, double seconds) {
+static void show(const cogpu_progress_bar *progress, double seconds) {
     enum { BAR = 30 };
     char bar[BAR + 1] = {0};
     double part = (double)progress->done / (double)progress->total;
     long left = part > 0 ? (long)(seconds / part - seconds) : 0;
     memset(bar, '.', BAR);
     memset(bar, '#', (size_t)(part * BAR));
-    fprintf(stderr, "\r[%s] %3.0f %%  %.0f MB/s  %ld:%02ld left \x1b[K", bar, part * 100,
-            (double)progress->done / 1e6 / seconds, left / 60, left % 60);
+    fprintf(stderr, "\r[%s] %3.0f %%  %.0f %s  %ld:%02ld left \x1b[K", bar, part * 100,
+            (double)progress->done / 1e6 / seconds, progress->unit, left / 60, left % 60);
     fflush(stderr);
 }
 
-void cogpu_progress_add(cogpu_progress *progress, uint64_t bytes) {
+void cogpu_progress_add(cogpu_progress_bar *progress, uint64_t bytes) {
     progress->done += bytes;
     if (!progress->terminal)
         return;
@@ -42,7 +43,7 @@ void cogpu_progress_add(cogpu_progress *progress, uint64_t bytes) {
     }
 }
 
-void cogpu_progress_close(cogpu_progress *progress) {
+void cogpu_progress_close(cogpu_progress_bar *progress) {
     if (progress->shown > 0)
         fputs("\r\x1b[K", stderr);
 }

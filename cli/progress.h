@@ -5,16 +5,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef struct cogpu_progress {
-    uint64_t total, done; /* bytes of pixels */
+typedef struct cogpu_progress_bar {
+    uint64_t total, done; /* bytes of pixels, or what `unit` counts */
+    const char *unit;     /* of a million a second; "MB/s" unless it is set after opening */
     double begin, shown;  /* seconds */
     bool terminal;
-} cogpu_progress;
+} cogpu_progress_bar;
 
-void cogpu_progress_open(cogpu_progress *progress, uint64_t total);
-void cogpu_progress_add(cogpu_progress *progress, uint64_t bytes);
+void cogpu_progress_open(cogpu_progress_bar *progress, uint64_t total);
+void cogpu_progress_add(cogpu_progress_bar *progress, uint64_t bytes);
 
 /* Takes the bar away. */
-void cogpu_progress_close(cogpu_progress *progress);
+void cogpu_progress_close(cogpu_progress_bar *progress);
 
 #endif

@@ -68,7 +68,8 @@ typedef enum cogpu_status {
     COGPU_UNSUPPORTED, /* sound, but this build or this library cannot read it */
     COGPU_LIMIT,       /* beyond a limit that the caller may raise: see cogpu_limits */
     COGPU_DEVICE,      /* a GPU failed, or there is none of that number */
-    COGPU_ABSENT       /* what was asked for is not there: no such file, image, level, tag */
+    COGPU_ABSENT,      /* what was asked for is not there: no such file, image, level, tag */
+    COGPU_CANCELLED    /* the caller's progress function cancelled the call */
 } cogpu_status;
 
 /* What went wrong and where; -1 where a place does not apply. Owned by the caller. */
@@ -82,6 +83,10 @@ typedef struct cogpu_error {
 
 /* "ok", "argument", "memory", ... */
 COGPU_API const char *cogpu_status_name(cogpu_status status);
+
+/* Progress of a long call: `done` of `total` blocks. A non-zero result cancels the call, which then
+ * returns COGPU_CANCELLED. Calls come from one thread at a time, not always the same thread. */
+typedef int (*cogpu_progress)(void *user, uint64_t done, uint64_t total);
 
 /* ---------------------------------------------------------------------------------------------
  * Sample types
@@ -1011,6 +1016,8 @@ typedef struct cogpu_check_options {
                       * for is a note */
     int skip_blocks; /* non-zero: without the look at each block, whose order, leader, trailer and
                       * mask's place a ghost area may promise; the file is hardly read then */
+    cogpu_progress progress; /* or NULL */
+    void *progress_user;
 } cogpu_check_options;
 
 typedef enum cogpu_verdict {
@@ -1030,7 +1037,8 @@ typedef struct cogpu_checked {
  * then warnings and notes, at most a few places for a rule. `options` and `found` may be NULL. An
  * external .ovr file is seen where cogpu_open has seen it. A file that is no COG is no failure of
  * this function; what fails it is memory, a limit, I/O, and a file without an image (COGPU_ABSENT).
- * Its time grows with the number of blocks. */
+ * Its time grows with the number of blocks that have data: runs of sparse ones are passed over, at
+ * once where the file itself has a hole there. */
 COGPU_API COGPU_MUST_CHECK cogpu_status
 cogpu_check(const cogpu_file *file, const cogpu_check_options *options,
             void (*found)(void *user, const cogpu_finding *finding), void *user,

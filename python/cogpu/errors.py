@@ -74,6 +74,12 @@ class AbsentError(Error, LookupError):
     status = "absent"
 
 
+class CancelledError(Error):
+    """The caller's progress function cancelled the call."""
+
+    status = "cancelled"
+
+
 class MissingFileError(AbsentError, FileNotFoundError):
     """There is no such file."""
 
@@ -83,7 +89,7 @@ class FallbackWarning(UserWarning):
 
 
 BY_STATUS = {kind.status: kind for kind in (ArgumentError, OutOfMemoryError, IOError, FormatError, CorruptError,
-                                            UnsupportedError, LimitError, DeviceError, AbsentError)}
+                                            UnsupportedError, LimitError, DeviceError, AbsentError, CancelledError)}
 
 
 def make(status, message, directory=-1, block=-1, offset=-1):

@@ -33,7 +33,8 @@ void cogpu_error_place(cogpu_error *error, int64_t directory, int64_t block, int
 }
 
 const char *cogpu_status_name(cogpu_status status) {
-    static const char *const names[] = {"ok",      "argument",    "memory", "io",     "format",
-                                        "corrupt", "unsupported", "limit",  "device", "absent"};
+    static const char *const names[] = {"ok",     "argument", "memory",      "io",
+                                        "format", "corrupt",  "unsupported", "limit",
+                                        "device", "absent",   "cancelled"};
     return (unsigned)status < sizeof names / sizeof *names ? names[status] : "unknown";
 }

@@ -275,8 +275,6 @@ cogpu_status cogpu_pictures_read(const cogpu_tiff *tiff, const cogpu_tiff *overv
     TRY(cogpu_arena_take(arena, members, sizeof *cast.image, &cast.image, error));
     TRY(cogpu_arena_take(arena, members, sizeof *cast.last, &cast.last, error));
     TRY(cast_directories(&cast, tiff, false));
-    if (cast.images == 0) /* a mask without an image is one to look at, as GDAL has it */
-        found(&cast, &cast.members[0]);
     if (overviews)
         TRY(cast_directories(&cast, overviews, true));
     TRY(check_bands(&cast, tiff));

@@ -62,6 +62,11 @@ const uint8_t *cogpu_io_mapped(const cogpu_io *io, uint64_t offset);
 /* Of a source on the network, what tells it from what stood there before; NULL for others. */
 const char *cogpu_io_state(const cogpu_io *io);
 
+/* The first offset from `offset` on where the source may have bytes other than 0: beyond a hole of
+ * a sparse file; `offset` itself for other sources. The size of the source where nothing is left.
+ */
+uint64_t cogpu_io_next_data(const cogpu_io *io, uint64_t offset);
+
 /* The descriptor of a file; -1 for other sources. */
 int cogpu_io_descriptor(const cogpu_io *io);
 

@@ -24,7 +24,7 @@ LIBRARY = pathlib.Path(os.environ.get("COGPU_LIB", ROOT / "build" / "libcogpu.so
 # ---- constants: C name -> value; the values are compared with the header -----------------------
 
 STATUSES = ["OK", "ARGUMENT", "MEMORY", "IO", "FORMAT", "CORRUPT", "UNSUPPORTED", "LIMIT", "DEVICE",
-            "ABSENT"]
+            "ABSENT", "CANCELLED"]
 TYPES = ["TYPE_NONE", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64", "F16", "F32", "F64",
          "CI16",
          "CI32", "CF32", "CF64"]
@@ -50,7 +50,7 @@ BIGTIFF = ["AUTO", "YES", "NO"]
 CONSTANTS |= {f"COGPU_{name}": value for value, name in enumerate(RESAMPLINGS)}
 CONSTANTS |= {f"COGPU_OVERVIEWS_{name}": value for value, name in enumerate(OVERVIEWS)}
 CONSTANTS |= {f"COGPU_BIGTIFF_{name}": value for value, name in enumerate(BIGTIFF)}
-OK, ARGUMENT, MEMORY, IO, FORMAT, CORRUPT, UNSUPPORTED, LIMIT, DEVICE, ABSENT = range(10)
+OK, ARGUMENT, MEMORY, IO, FORMAT, CORRUPT, UNSUPPORTED, LIMIT, DEVICE, ABSENT, CANCELLED = range(11)
 STRIPS, TILES = 0, 1
 CPU, CUDA, EMU = 0, 1, 2
 GPU = CUDA if "cuda" in os.environ.get("COGPU_DEVICES", "") else EMU  # whose kernels the tests run
@@ -278,8 +278,11 @@ class Finding(Structure):
                 ("more", c_uint64), ("message", c_char * 232)]
 
 
+PROGRESS = CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64)
+
+
 class CheckOptions(Structure):
-    _fields_ = [("strict", c_int), ("skip_blocks", c_int)]
+    _fields_ = [("strict", c_int), ("skip_blocks", c_int), ("progress", PROGRESS), ("progress_user", c_void_p)]
 
 
 class Checked(Structure):
@@ -544,14 +547,15 @@ class File:
         _check(status, error)
         return out
 
-    def check(self, strict=False, skip_blocks=False):
-        """(cogpu_checked, [cogpu_finding, ...])."""
+    def check(self, strict=False, skip_blocks=False, progress=None):
+        """(cogpu_checked, [cogpu_finding, ...]). `progress` takes blocks done and in all; a true result cancels."""
         findings, checked, error = [], Checked(), Error()
 
         def found(_, finding):
             findings.append(_plain(Finding.from_address(finding)))
 
-        options = CheckOptions(int(strict), int(skip_blocks))
+        told = PROGRESS(lambda _, done, total: int(bool(progress(done, total)))) if progress else PROGRESS()
+        options = CheckOptions(int(strict), int(skip_blocks), told, None)
         _check(lib.cogpu_check(self.handle, byref(options), FOUND(found), None, byref(checked),
                                byref(error)), error)
         return _plain(checked), findings
