@@ -5,6 +5,7 @@
 #include "command.h"
 #include "input.h"
 #include "json.h"
+#include "progress.h"
 #include "report.h"
 #include "text.h"
 
@@ -168,14 +169,28 @@ static int report(const cogpu_arguments *arguments, const cogpu_input *input,
     return printed && checked->verdict != COGPU_INVALID ? EXIT_DONE : EXIT_FAILED;
 }
 
+static int show_progress(void *user, uint64_t done, uint64_t total) {
+    cogpu_progress_bar *bar = user;
+    if (bar->total == 0) {
+        cogpu_progress_open(bar, total);
+        bar->unit = "million blocks/s";
+    }
+    cogpu_progress_add(bar, done - bar->done);
+    return 0;
+}
+
 static int check(const cogpu_arguments *arguments, const cogpu_input *input, int index) {
+    cogpu_progress_bar bar = {0};
     const cogpu_check_options options = {.strict = arguments->strict,
-                                         .skip_blocks = arguments->fast};
+                                         .skip_blocks = arguments->fast,
+                                         .progress = show_progress,
+                                         .progress_user = &bar};
     cogpu_checked checked;
     cogpu_error error;
     findings list = {0};
     (void)index;
     cogpu_status status = cogpu_check(input->file, &options, keep, &list, &checked, &error);
+    cogpu_progress_close(&bar);
     if (status == COGPU_OK && list.failed)
         status = cogpu_refuse(&error, COGPU_MEMORY, "no memory for the findings");
     int code = status == COGPU_OK ? report(arguments, input, &checked, &list)

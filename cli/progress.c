@@ -1,5 +1,5 @@
 /*
- * Takes in how many bytes are done, hands on a line that is written over itself.
+ * Takes in how many bytes or blocks are done, hands on a line that is written over itself.
  */
 #include "progress.h"
 
@@ -20,8 +20,10 @@ static double now(void) {
 }
 
 void cogpu_progress_open(cogpu_progress_bar *progress, uint64_t total) {
-    *progress = (cogpu_progress_bar){
-        .total = total, .terminal = isatty(STDERR_FILENO) && !cogpu_report_get()->quiet};
+    *progress =
+        (cogpu_progress_bar){.total = total,
+                             .unit = "MB/s",
+                             .terminal = isatty(STDERR_FILENO) && !cogpu_report_get()->quiet};
     progress->begin = now();
 }
 
@@ -47,8 +49,8 @@ static void show(const cogpu_progress_bar *progress, double seconds) {
     long left = part > 0 ? (long)(seconds / part - seconds) : 0;
     int room = columns() - 1;
     room -= snprintf(percent, sizeof percent, "%3.0f %%", part * 100);
-    int speed_size =
-        snprintf(speed, sizeof speed, "  %.0f MB/s", (double)progress->done / 1e6 / seconds);
+    int speed_size = snprintf(speed, sizeof speed, "  %.0f %s",
+                              (double)progress->done / 1e6 / seconds, progress->unit);
     int rest_size = snprintf(rest, sizeof rest, "  %ld:%02ld left ", left / 60, left % 60);
     if (room < 0)
         return;

@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 typedef struct cogpu_progress_bar {
-    uint64_t total, done; /* bytes of pixels */
+    uint64_t total, done; /* bytes of pixels, or what `unit` counts */
+    const char *unit;     /* of a million a second; "MB/s" unless it is set after opening */
     double begin, shown;  /* seconds */
     bool terminal;
 } cogpu_progress_bar;

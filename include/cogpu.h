@@ -1106,6 +1106,8 @@ typedef struct cogpu_check_options {
                       * for is a note */
     int skip_blocks; /* non-zero: without the look at each block, whose order, leader, trailer and
                       * mask's place a ghost area may promise; the file is hardly read then */
+    cogpu_progress progress; /* or NULL */
+    void *progress_user;
 } cogpu_check_options;
 
 typedef enum cogpu_verdict {
@@ -1125,7 +1127,8 @@ typedef struct cogpu_checked {
  * then warnings and notes, at most a few places for a rule. `options` and `found` may be NULL. An
  * external .ovr file is seen where cogpu_open has seen it. A file that is no COG is no failure of
  * this function; what fails it is memory, a limit, I/O, and a file without an image (COGPU_ABSENT).
- * Its time grows with the number of blocks. */
+ * Its time grows with the number of blocks that have data: runs of sparse ones are passed over, at
+ * once where the file itself has a hole there. */
 COGPU_API COGPU_MUST_CHECK cogpu_status
 cogpu_check(const cogpu_file *file, const cogpu_check_options *options,
             void (*found)(void *user, const cogpu_finding *finding), void *user,

@@ -97,8 +97,7 @@ class MetadataWarning(UserWarning):
 
 
 BY_STATUS = {kind.status: kind for kind in (ArgumentError, OutOfMemoryError, IOError, FormatError, CorruptError,
-                                            UnsupportedError, LimitError, DeviceError, AbsentError,
-                                            CancelledError)}
+                                            UnsupportedError, LimitError, DeviceError, AbsentError, CancelledError)}
 
 
 def make(status, message, directory=-1, block=-1, offset=-1, name=None, is_missing=False):

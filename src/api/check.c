@@ -153,6 +153,29 @@ static cogpu_status read_storage(cogpu_check_run *run, uint32_t directory, cogpu
     return COGPU_OK;
 }
 
+cogpu_status cogpu_check_progress(cogpu_check_run *run, uint64_t more, bool for_good) {
+    uint64_t left = run->total - run->done;
+    uint64_t done = run->done + (more < left ? more : left);
+    if (for_good)
+        run->done = done;
+    if (run->progress && run->progress(run->progress_user, done, run->total) != 0)
+        return cogpu_fail(run->error, COGPU_CANCELLED, "the check was cancelled");
+    return COGPU_OK;
+}
+
+/* Validators see what GDAL takes for an overview: a directory of the chain with as many bands as
+ * the image. Of a SubIFD, which may as well be a thumbnail for viewers, the reader decides. */
+static bool is_overview(const cogpu_check_run *run, const cogpu_storage *storage, bool is_sub) {
+    const cogpu_picture *picture = run->picture;
+    if (!is_sub)
+        return storage->bands == picture->info.bands;
+    for (uint32_t i = 1; i < picture->info.levels; i++)
+        if (!picture->levels[i].external &&
+            picture->levels[i].storage.directory == storage->directory)
+            return true;
+    return false;
+}
+
 static cogpu_status gather(cogpu_check_run *run, uint32_t directory, bool masks) {
     const cogpu_ifd *ifd = &run->tiff->directories[directory];
     cogpu_storage storage;
@@ -163,7 +186,7 @@ static cogpu_status gather(cogpu_check_run *run, uint32_t directory, bool masks)
     TRY(read_storage(run, directory, &storage, &sound));
     if (sound && masks)
         pair_mask(run, &storage);
-    else if (sound)
+    else if (sound && is_overview(run, &storage, ifd->parent >= 0))
         run->levels[run->level_count++] =
             (cogpu_check_level){.storage = storage, .directory_offset = ifd->offset};
     return COGPU_OK;
@@ -194,6 +217,9 @@ static cogpu_status check_file(cogpu_check_run *run, bool with_blocks) {
         .directory_offset = run->tiff->directories[run->picture->info.directory].offset};
     TRY(gather_levels(run, false));
     TRY(gather_levels(run, true));
+    for (uint32_t i = 0; i < run->level_count; i++)
+        run->total += run->levels[i].storage.blocks +
+                      (run->levels[i].has_mask ? run->levels[i].mask.blocks : 0);
     TRY(cogpu_check_layout(run));
     return with_blocks ? cogpu_check_blocks(run) : COGPU_OK;
 }
@@ -251,7 +277,11 @@ cogpu_status cogpu_check(const cogpu_file *file, const cogpu_check_options *opti
     if (!file || !checked)
         return cogpu_fail(error, COGPU_ARGUMENT, "cogpu_check needs a file and a place to sum up");
     cogpu_error_clear(error);
-    cogpu_check_run run = {.file = file, .tiff = &file->tiff, .error = error};
+    cogpu_check_run run = {.file = file,
+                           .tiff = &file->tiff,
+                           .error = error,
+                           .progress = options ? options->progress : NULL,
+                           .progress_user = options ? options->progress_user : NULL};
     cogpu_arena_open(&run.arena, file->tiff.limits.call_bytes);
     cogpu_status status = check_file(&run, with_blocks);
     if (status == COGPU_OK) {

@@ -52,8 +52,9 @@ typedef enum cogpu_rule {
 typedef struct cogpu_check_level {
     cogpu_storage storage;
     uint64_t directory_offset;
-    uint64_t first_block; /* offset of the first block that is not sparse; 0 where all are */
-    bool unsound;         /* its block table cannot be read, which has been noted */
+    uint64_t first_block;   /* offset of the first block that is not sparse; 0 where all are */
+    uint64_t sparse_before; /* blocks of the first plane before that one, or all of the plane's */
+    bool unsound;           /* its block table cannot be read, which has been noted */
     bool has_mask;
     cogpu_storage mask;
 } cogpu_check_level;
@@ -69,6 +70,10 @@ typedef struct cogpu_check_run {
     uint32_t level_count;
     cogpu_check_tally *tallies; /* one a rule */
     uint64_t blocks;            /* looked at */
+    cogpu_progress progress;    /* or NULL */
+    void *progress_user;
+    uint64_t done, total; /* blocks, for it */
+    uint8_t *room;        /* of ROOM_BYTES, to look for zeros in */
     cogpu_error *error;
 } cogpu_check_run;
 
@@ -77,6 +82,10 @@ void cogpu_check_note(cogpu_check_run *run, cogpu_rule rule, int64_t directory, 
                       uint64_t offset, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 #define NO_OFFSET UINT64_MAX
+
+/* check.c: `more` further blocks are done, for good or until the next call; fails where the caller
+ * cancels. */
+cogpu_status cogpu_check_progress(cogpu_check_run *run, uint64_t more, bool for_good);
 
 /* check_layout.c: directories, sizes and order. */
 cogpu_status cogpu_check_layout(cogpu_check_run *run);

@@ -2,10 +2,11 @@
  * Every block of an image: is it inside the file, and does it keep what the ghost area promises:
  * order row by row, its size before it, its last bytes again after it, and its mask's block next.
  *
- * Block tables are read in pieces. What stands between blocks is 12 bytes, the trailer of one and
- * the leader of the next: a window reads ahead where blocks are small and follow each other, and
- * only these bytes where they do not, so that neither a large file nor offsets in disorder cost
- * more than a small read a block.
+ * Block tables are read in pieces; where one is all sparse, the run of zeros that it may belong to
+ * is passed over in larger ones, or at once where the file has a hole there. What stands between
+ * blocks is 12 bytes, the trailer of one and the leader of the next: a window reads ahead where
+ * blocks are small and follow each other, and only these bytes where they do not, so that neither a
+ * large file nor offsets in disorder cost more than a small read a block.
  */
 #include "api/check.h"
 
@@ -13,8 +14,9 @@
 
 #include <string.h>
 
-enum { PIECE = 512 }; /* blocks */
-enum { MARK = 4 };    /* bytes of a leader, of a trailer */
+enum { PIECE = 512 };                                /* blocks */
+enum { MARK = 4 };                                   /* bytes of a leader, of a trailer */
+enum { ZEROS_FIRST = 4 << 10, ZEROS_MAX = 1 << 20 }; /* bytes of a table to pass over at once */
 enum { BETWEEN = 12, AHEAD_FIRST = 1 << 10, AHEAD_MAX = 256 << 10, NEAR = 16 << 10 };
 
 /* ---- block tables ---------------------------------------------------------------------------- */
@@ -73,21 +75,52 @@ static uint32_t piece_of(uint64_t left, uint32_t most) {
     return left < most ? (uint32_t)left : most;
 }
 
+/* ---- runs of sparse blocks ------------------------------------------------------------------- */
+
+static bool all_sparse(const struct block *blocks, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        if (!blocks[i].sparse)
+            return false;
+    return true;
+}
+
+/* Moves *first, of the blocks before `end`, past those with the offset 0. */
+static cogpu_status pass_zeros(cogpu_check_run *run, const cogpu_storage *storage, uint64_t end,
+                               uint64_t *first) {
+    uint64_t start = *first, zeros = 1;
+    if (!run->room)
+        TRY(cogpu_arena_take(&run->arena, ZEROS_MAX, 1, &run->room, run->error));
+    for (size_t room = ZEROS_FIRST; *first < end && zeros > 0; *first += zeros) {
+        TRY(cogpu_tiff_zeros(storage->tiff, storage->offsets, *first, end - *first, run->room, room,
+                             &zeros, run->error));
+        room = room < ZEROS_MAX ? room * 2 : ZEROS_MAX;
+        TRY(cogpu_check_progress(run, *first + zeros - start, false));
+    }
+    return COGPU_OK;
+}
+
 /* Of the first band, as GDAL does it. */
 cogpu_status cogpu_check_first_block(cogpu_check_run *run, cogpu_check_level *level) {
     const cogpu_storage *storage = &level->storage;
     uint64_t blocks = storage->blocks / storage->planes;
     struct block piece[PIECE];
-    for (uint64_t first = 0; first < blocks && !level->first_block; first += PIECE) {
-        uint32_t count = piece_of(blocks - first, PIECE);
+    uint64_t first = 0;
+    while (first < blocks && !level->first_block) {
+        uint32_t count = piece_of(blocks - first, PIECE), sparse = 0;
         bool readable;
         TRY(read_blocks(run, storage, first, count, piece, &readable));
         level->unsound = !readable;
         if (!readable)
             return COGPU_OK;
-        for (uint32_t i = 0; i < count && !level->first_block; i++)
-            level->first_block = piece[i].sparse ? 0 : piece[i].offset;
+        while (sparse < count && piece[sparse].sparse)
+            sparse++;
+        if (sparse < count)
+            level->first_block = piece[sparse].offset;
+        first += sparse;
+        if (sparse == count)
+            TRY(pass_zeros(run, storage, blocks, &first));
     }
+    level->sparse_before = first;
     return COGPU_OK;
 }
 
@@ -127,6 +160,8 @@ struct walk {
     const cogpu_storage *mask; /* whose blocks are promised to follow those of the image, or NULL */
     uint32_t promises;         /* COGPU_GHOST_... */
     uint64_t last;             /* offset of the block before */
+    uint64_t sparse_before;    /* blocks of the first plane that are known to be sparse */
+    uint64_t *zero_until;      /* of each plane walked, and the mask: blocks before are sparse */
     struct window window;
 };
 
@@ -211,15 +246,39 @@ static void check_mask_place(struct walk *walk, uint64_t index, const struct blo
                          (unsigned long long)mask->offset, (unsigned long long)wanted);
 }
 
+/* Moves *first past blocks that are sparse in all tables of the walk. What is known of each stays,
+ * so that no table is looked through twice. */
+static cogpu_status pass_sparse(struct walk *walk, uint32_t plane, uint32_t planes, uint64_t places,
+                                uint64_t *first) {
+    uint64_t start = *first, nearest = places;
+    for (uint32_t k = 0; k < planes + (walk->mask ? 1 : 0); k++) {
+        const cogpu_storage *storage = k < planes ? walk->storage : walk->mask;
+        uint64_t base = k < planes ? (plane + k) * places : 0, at = base + start;
+        if (walk->zero_until[k] <= start) {
+            TRY(pass_zeros(walk->run, storage, base + places, &at));
+            walk->zero_until[k] = at - base;
+        }
+        nearest = walk->zero_until[k] < nearest ? walk->zero_until[k] : nearest;
+    }
+    *first = nearest;
+    walk->run->blocks += (nearest - start) * planes;
+    return cogpu_check_progress(walk->run, (nearest - start) * planes, true);
+}
+
 /* Blocks of `planes` planes from `plane` on, all planes of a place before the next place. */
 static cogpu_status walk_planes(struct walk *walk, uint32_t plane, uint32_t planes,
                                 struct block *blocks) {
     struct block masks[PIECE];
     uint64_t places = walk->storage->blocks / walk->storage->planes;
     uint32_t most = planes < PIECE ? PIECE / planes : 1;
+    uint64_t first = plane == 0 && planes == 1 && !walk->mask ? walk->sparse_before : 0;
     walk->last = 0;
-    for (uint64_t first = 0; first < places; first += most) {
+    memset(walk->zero_until, 0, (planes + 1) * sizeof *walk->zero_until);
+    walk->run->blocks += first;
+    TRY(cogpu_check_progress(walk->run, first, true));
+    while (first < places) {
         uint32_t count = piece_of(places - first, most);
+        bool is_sparse = true;
         bool readable = true;
         for (uint32_t k = 0; k < planes && readable; k++)
             TRY(read_blocks(walk->run, walk->storage, (plane + k) * places + first, count,
@@ -236,6 +295,13 @@ static cogpu_status walk_planes(struct walk *walk, uint32_t plane, uint32_t plan
                 check_mask_place(walk, first + i, &blocks[(size_t)(planes - 1) * most + i],
                                  &masks[i]);
         }
+        for (uint32_t k = 0; k < planes; k++)
+            is_sparse = is_sparse && all_sparse(blocks + (size_t)k * most, count);
+        is_sparse = is_sparse && (!walk->mask || all_sparse(masks, count));
+        first += count;
+        TRY(cogpu_check_progress(walk->run, (uint64_t)count * planes, true));
+        if (is_sparse)
+            TRY(pass_sparse(walk, plane, planes, places, &first));
     }
     return COGPU_OK;
 }
@@ -256,17 +322,27 @@ static bool is_mask_interleaved(const cogpu_check_level *level, uint32_t promise
            (level->storage.planes == 1 || promises & COGPU_GHOST_TILE_INTERLEAVED);
 }
 
-/* What the walks share: the window's bytes, and a piece of a table. */
+/* What the walks share: the window's bytes, a piece of a table, and a number for each plane. */
 struct room {
     uint8_t *held;
     struct block *blocks;
+    uint64_t *zero_until;
 };
 
 static cogpu_status walk_level(cogpu_check_run *run, const cogpu_check_level *level,
                                uint32_t promises, const struct room *room) {
     const cogpu_storage *storage = &level->storage, *mask = &level->mask;
-    struct walk walk = {run, storage, NULL, promises, 0, {.held = room->held}};
-    struct walk mask_walk = {run, mask, NULL, promises, 0, {.held = room->held}};
+    struct walk walk = {.run = run,
+                        .storage = storage,
+                        .promises = promises,
+                        .sparse_before = level->sparse_before,
+                        .zero_until = room->zero_until,
+                        .window = {.held = room->held}};
+    struct walk mask_walk = {.run = run,
+                             .storage = mask,
+                             .promises = promises,
+                             .zero_until = room->zero_until,
+                             .window = {.held = room->held}};
     if (is_mask_interleaved(level, promises)) {
         if (mask->block_width == storage->block_width &&
             mask->block_height == storage->block_height)
@@ -318,6 +394,8 @@ cogpu_status cogpu_check_blocks(cogpu_check_run *run) {
     uint32_t planes = most_planes(run);
     struct room room;
     TRY(cogpu_arena_take(&run->arena, AHEAD_MAX, 1, &room.held, run->error));
+    TRY(cogpu_arena_take(&run->arena, (uint64_t)planes + 1, sizeof *room.zero_until,
+                         &room.zero_until, run->error));
     TRY(cogpu_arena_take(&run->arena, planes > PIECE ? planes : PIECE, sizeof *room.blocks,
                          &room.blocks, run->error));
     for (uint32_t i = 0; i < run->level_count; i++)

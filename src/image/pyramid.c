@@ -486,8 +486,6 @@ cogpu_status cogpu_pictures_read(const cogpu_tiff *tiff, cogpu_beside *beside, c
     TRY(cogpu_arena_take(arena, members, sizeof *cast.image, &cast.image, error));
     TRY(cogpu_arena_take(arena, members, sizeof *cast.last, &cast.last, error));
     TRY(cast_directories(&cast, tiff, false));
-    if (cast.images == 0) /* a mask without an image is one to look at, as GDAL has it */
-        found(&cast, &cast.members[0]);
     TRY(cast_overviews(&cast, beside));
     TRY(check_bands(&cast, tiff));
     TRY(cogpu_arena_take(arena, cast.images, sizeof **pictures, pictures, error));

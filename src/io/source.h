@@ -71,6 +71,11 @@ const char *cogpu_io_state(const cogpu_io *io);
  * network compare versions with each request, and always pass here. */
 cogpu_status cogpu_io_check(const cogpu_io *io, cogpu_error *error);
 
+/* The first offset from `offset` on where the source may have bytes other than 0: beyond a hole of
+ * a sparse file; `offset` itself for other sources. The size of the source where nothing is left.
+ */
+uint64_t cogpu_io_next_data(const cogpu_io *io, uint64_t offset);
+
 /* The descriptor of a file; -1 for other sources. */
 int cogpu_io_descriptor(const cogpu_io *io);
 

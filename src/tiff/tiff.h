@@ -74,6 +74,13 @@ cogpu_status cogpu_tiff_doubles(const cogpu_tiff *tiff, const cogpu_entry *entry
  * for a value inside the directory. */
 cogpu_span_of_source cogpu_tiff_span(const cogpu_entry *entry, uint64_t first, uint64_t count);
 
+/* How many elements from `first` on are 0, as far as the next `room_bytes` bytes tell, which are
+ * read to `room`; a hole of the file counts whatever its size. 0 where element `first` is not. At
+ * most `count`. */
+cogpu_status cogpu_tiff_zeros(const cogpu_tiff *tiff, const cogpu_entry *entry, uint64_t first,
+                              uint64_t count, uint8_t *room, size_t room_bytes, uint64_t *zeros,
+                              cogpu_error *error);
+
 /* The first element of an integer tag, or `fallback` where the directory has none. */
 cogpu_status cogpu_tiff_u64(const cogpu_tiff *tiff, uint32_t directory, uint16_t tag,
                             uint64_t fallback, uint64_t *value, cogpu_error *error);

@@ -177,6 +177,34 @@ cogpu_status cogpu_tiff_doubles(const cogpu_tiff *tiff, const cogpu_entry *entry
     return COGPU_OK;
 }
 
+static size_t leading_zeros(const uint8_t *bytes, size_t count) {
+    size_t at = 0;
+    static const uint8_t none[64];
+    while (at + sizeof none <= count && memcmp(bytes + at, none, sizeof none) == 0)
+        at += sizeof none;
+    while (at < count && bytes[at] == 0)
+        at++;
+    return at;
+}
+
+cogpu_status cogpu_tiff_zeros(const cogpu_tiff *tiff, const cogpu_entry *entry, uint64_t first,
+                              uint64_t count, uint8_t *room, size_t room_bytes, uint64_t *zeros,
+                              cogpu_error *error) {
+    size_t width = cogpu_tiff_type_bytes(entry->type);
+    cogpu_span_of_source span = cogpu_tiff_span(entry, first, count);
+    *zeros = 0;
+    if (span.bytes == 0 || !cogpu_tiff_is_inside(tiff, entry))
+        return COGPU_OK; /* inside the directory, or not in the file: for others to read or refuse
+                          */
+    uint64_t data = cogpu_io_next_data(tiff->io, span.offset), hole = data - span.offset;
+    hole = hole < span.bytes ? hole : span.bytes;
+    size_t some = span.bytes - hole < room_bytes ? (size_t)(span.bytes - hole) : room_bytes;
+    if (some > 0)
+        TRY(cogpu_io_read(tiff->io, span.offset + hole, some, room, error));
+    *zeros = (hole + leading_zeros(room, some)) / width;
+    return COGPU_OK;
+}
+
 cogpu_status cogpu_tiff_u64(const cogpu_tiff *tiff, uint32_t directory, uint16_t tag,
                             uint64_t fallback, uint64_t *value, cogpu_error *error) {
     const cogpu_entry *entry = cogpu_tiff_find(tiff, directory, tag);

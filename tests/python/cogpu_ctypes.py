@@ -292,8 +292,11 @@ class Finding(Structure):
                 ("more", c_uint64), ("message", c_char * 232)]
 
 
+PROGRESS = CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64)
+
+
 class CheckOptions(Structure):
-    _fields_ = [("strict", c_int), ("skip_blocks", c_int)]
+    _fields_ = [("strict", c_int), ("skip_blocks", c_int), ("progress", PROGRESS), ("progress_user", c_void_p)]
 
 
 class Checked(Structure):
@@ -568,14 +571,15 @@ class File:
         _check(status, error)
         return out
 
-    def check(self, strict=False, skip_blocks=False):
-        """(cogpu_checked, [cogpu_finding, ...])."""
+    def check(self, strict=False, skip_blocks=False, progress=None):
+        """(cogpu_checked, [cogpu_finding, ...]). `progress` takes blocks done and in all; a true result cancels."""
         findings, checked, error = [], Checked(), Error()
 
         def found(_, finding):
             findings.append(_plain(Finding.from_address(finding)))
 
-        options = CheckOptions(int(strict), int(skip_blocks))
+        told = PROGRESS(lambda _, done, total: int(bool(progress(done, total)))) if progress else PROGRESS()
+        options = CheckOptions(int(strict), int(skip_blocks), told, None)
         _check(lib.cogpu_check(self.handle, byref(options), FOUND(found), None, byref(checked),
                                byref(error)), error)
         return _plain(checked), findings

@@ -4,7 +4,9 @@ GDAL writes the COGs, their bytes are changed here. What GDAL's validator says o
 the corpus (gdal_cog_validate); rio-cogeo is asked, where it is installed.
 """
 
+import errno
 import json
+import os
 import struct
 import warnings
 
@@ -607,3 +609,164 @@ def test_command_refusals(tmp_path, run):
                         (["a", "--level", "1"], 2)):
         done = run(BIN, "check", *words)
         assert done.code == code and not done.stdout and len(done.stderr.splitlines()) == 1
+
+
+# ---- thumbnails --------------------------------------------------------------------------------
+
+def with_sub_directory(shape, dtype="u1", kind=1, photometric=1, tile=None, full=(1, 400, 400)):
+    """An image of one tile with a SubIFD; directories first, as in a COG."""
+    array, small = np.zeros(full, "u1"), np.zeros(shape, dtype)
+    layout = {"tile": tile} if tile else {"rows": shape[1]}
+
+    def build(offsets):
+        writer = tb.Writer()
+        blocks = [(at, size) for at, size in offsets["blocks"]]
+        main = tb.add_image(writer, array, tile=(512, 512), blocks=blocks[:1], photometric=2 if full[0] == 3 else 1,
+                            tags={330: (tb.LONG, [offsets["sub"]])})
+        sub = tb.add_image(writer, small, blocks=blocks[1:], photometric=photometric, chain=False,
+                           tags={254: (tb.LONG, [kind])}, **layout)
+        return writer, main, sub
+    sizes = full[0] * 512 * 512, small.nbytes
+    writer, _, sub = build({"blocks": [(1, sizes[0]), (1, sizes[1])], "sub": 1})
+    start = len(writer.data) + -len(writer.data) % 2
+    writer, _, sub = build({"blocks": [(start + sizes[1], sizes[0]), (start, sizes[1])], "sub": sub})
+    writer.add(bytes(sum(sizes)))
+    return writer.bytes()
+
+
+@pytest.mark.parametrize("shape, dtype, photometric", [
+    ((3, 60, 60), "u1", 2), ((4, 60, 60), "u1", 2), ((1, 60, 60), "u2", 1), ((1, 900, 900), "u1", 1), ((1, 400, 400), "u1", 1)],
+    ids=["RGB", "RGBA", "uint16", "larger", "same size"])
+def test_thumbnail_in_a_sub_directory_is_no_overview(tmp_path, shape, dtype, photometric):
+    """What `info` does not count as a level has no rule of overviews: GIMP's thumbnails, for one."""
+    path = tmp_path / "a.tif"
+    path.write_bytes(with_sub_directory(shape, dtype, photometric=photometric))
+    with cogpu.open(path) as file:
+        assert file.info().levels == 1
+        checked, findings = file.check()
+    assert {finding.rule for finding in findings} <= {"first-directory"} and checked.verdict == checked.gdal
+    if shape[0] != 1 and cog_validate:  # by bands alone GDAL knows an overview
+        with rasterio.open(path) as file:
+            assert file.overviews(1) == []
+        judge_by_rio_cogeo(path, checked)
+
+
+def test_overview_in_a_sub_directory_is_one(tmp_path):
+    path = tmp_path / "a.tif"
+    path.write_bytes(with_sub_directory((1, 200, 200)))
+    with cogpu.open(path) as file:
+        assert file.info().levels == 2
+        checked, findings = file.check()
+    assert "not-tiled" in {finding.rule for finding in findings}
+    if cog_validate:
+        judge_by_rio_cogeo(path, checked)
+
+
+def test_thumbnail_in_the_chain_with_other_bands(tmp_path):
+    """GDAL takes no notice of it."""
+    writer = tb.Writer()
+    tb.add_image(writer, np.zeros((1, 400, 400), "u1"), tile=(512, 512))
+    tb.add_image(writer, np.zeros((3, 60, 60), "u1"), photometric=2, tags={254: (tb.LONG, [1])})
+    (tmp_path / "a.tif").write_bytes(writer.bytes())
+    with cogpu.open(tmp_path / "a.tif") as file:
+        _, findings = file.check()
+    assert not {finding.rule for finding in findings} & {"not-tiled", "data-order", "overview-size", "overview-factor"}
+
+
+# ---- sparse files of very many blocks ----------------------------------------------------------
+
+def sparse_file(path, across, down, bands=1, data=()):
+    """A BigTIFF of sparse 16 x 16 tiles whose tables are holes of the file; `data`: (block, offset, count)."""
+    blocks = across * down * bands
+    entries = [(256, 4, 1, across * 16), (257, 4, 1, down * 16), (258, 3, 1, 8), (259, 3, 1, 8), (262, 3, 1, 1), (277, 3, 1, bands),
+               (284, 3, 1, 2 if bands > 1 else 1), (322, 3, 1, 16), (323, 3, 1, 16)]
+    offsets = 16 + 8 + 20 * (len(entries) + 2) + 8
+    counts = offsets + 8 * blocks
+    entries += [(324, 16, blocks, offsets), (325, 4, blocks, counts)]
+    with open(path, "wb") as file:
+        file.write(struct.pack("<2sHHHQQ", b"II", 43, 8, 0, 16, len(entries)))
+        file.write(b"".join(struct.pack("<HHQQ", *entry) for entry in entries) + bytes(8))
+        for block, offset, count in data:
+            file.seek(offsets + 8 * block)
+            file.write(struct.pack("<Q", offset))
+            file.seek(counts + 4 * block)
+            file.write(struct.pack("<I", count))
+        file.truncate(counts + 4 * blocks + 64)
+    return blocks
+
+
+def has_holes(path):
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        try:
+            return os.lseek(file.fileno(), 1 << 16, os.SEEK_DATA) >= size // 2
+        except OSError as error:
+            return error.errno == errno.ENXIO
+
+
+def bytes_read():
+    with open("/proc/self/io") as file:
+        return int(file.readline().split()[1])
+
+
+@pytest.mark.parametrize("data", [[], [(5, 100, 10), (999_999_000, 110, 10), (999_999_001, 1 << 50, 10)]])
+def test_sparse_file_of_a_milliard_blocks(tmp_path, data):
+    """Its tables have 12 GB, of which the file system stores next to nothing, and the check reads as little."""
+    path = tmp_path / "a.tif"
+    blocks = sparse_file(path, 32768, 30518, data=data)
+    if not has_holes(path):
+        pytest.skip("this file system has no holes")
+    with cogpu.open(path) as file:
+        before, calls = bytes_read(), []
+        checked, findings = file.check(progress=lambda done, total: calls.append((done, total)))
+        assert bytes_read() - before < 32 << 20
+    assert checked.blocks == blocks and blocks > 10 ** 9
+    assert [finding.block for finding in findings if finding.rule == "block-outside"] == ([999_999_001] if data else [])
+    assert calls[-1] == (blocks, blocks) and len(calls) < 1000
+
+
+def test_sparse_tables_without_holes(tmp_path):
+    """A source that knows of no holes is read once, in large pieces, and of the counts only what has data."""
+    blocks = sparse_file(tmp_path / "a.tif", 4096, 2048, data=[(7_000_000, 100, 10), (7_000_001, 1 << 50, 10)])
+    data, reads = (tmp_path / "a.tif").read_bytes(), []
+
+    def read(offset, size):
+        reads.append(size)
+        return data[offset:offset + size]
+    with cogpu.open_source(read, lambda: len(data)) as file:
+        reads.clear()
+        checked, findings = file.check()
+    assert checked.blocks == blocks and [f.block for f in findings if f.rule == "block-outside"] == [7_000_001]
+    assert sum(reads) < 8 * blocks * 1.1 and len(reads) < 200
+
+
+@pytest.mark.parametrize("step", [511, 1024, 5000])
+def test_sparse_planes_are_looked_at_once(tmp_path, step):
+    """Blocks of each plane are told apart, however runs of sparse ones lie to each other."""
+    places = 1024 * 128
+    outside = sorted({*range(3, places, step), *range(places + 700, 2 * places, 2 * step)})
+    blocks = sparse_file(tmp_path / "a.tif", 1024, 128, bands=3, data=[(block, 1 << 50, 10) for block in outside])
+    with cogpu.open(tmp_path / "a.tif") as file:
+        checked, findings = file.check()
+    found = [finding for finding in findings if finding.rule == "block-outside"]
+    assert checked.blocks == blocks and checked.faults == len(outside) == len(found) + found[-1].more
+    assert [finding.block for finding in found] == outside[:len(found)]
+
+
+def test_progress_of_a_check(sound):
+    calls = []
+    with cogpu.open_memory(sound(mask=True)) as file:
+        checked, _ = file.check(progress=lambda done, total: calls.append((done, total)))
+        again, _ = file.check()
+    assert vars(checked) == vars(again)
+    assert calls == sorted(calls) and calls[-1] == (checked.blocks, checked.blocks)
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_check_that_is_cancelled(sound, after):
+    calls = []
+    with cogpu.open_memory(sound(mask=True)) as file:
+        with pytest.raises(cogpu.CogpuError) as error:
+            file.check(progress=lambda done, total: calls.append(done) or len(calls) > after)
+        assert error.value.status == cogpu.CANCELLED and len(calls) == after + 1
+        file.check()

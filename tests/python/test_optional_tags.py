@@ -85,14 +85,6 @@ def test_optional_tag_t4_options():
         assert judge.same(file.read(), bits) and judge.same(judge.read(data), bits)
 
 
-@pytest.mark.parametrize("kind", [4, 5, 65535])
-def test_file_of_a_mask_alone(kind):
-    """GDAL opens its first directory, whatever that is said to be."""
-    data = tb.image(ONE, rows=7, tags={254: (tb.LONG, [kind])})
-    with cogpu.open_memory(data) as file:
-        assert file.info().images == 1 and judge.same(file.read(), judge.read(data))
-
-
 @pytest.mark.parametrize("tag", [256, 257, 258, 259, 277, 284, 322, 339])
 def test_tags_that_pixels_need(tag):
     """GDAL refuses the file, and so do we."""
