@@ -401,8 +401,9 @@ def _open_again(arguments):
 def open(source, *, image=0, sidecars=None, limits=None) -> File:
     """Opens a file; no pixel is read.
 
-    source    a path, a URL (https, http, s3), the whole file as a buffer (other than bytes, which are a path), a Stored,
-              what fsspec.open gives, or an object with read and seek, which is asked for one range after the other
+    source    a path, a URL (https, http, s3), the whole file as a buffer (other than bytes, which are a path), a
+              Stored, what fsspec.open gives, or an object with read and seek, which is asked for one range after the
+              other
     image     of several in a file, from 0 on
     sidecars  whether files beside it are read, as GDAL does (.ovr, .msk, .aux.xml, world files, RPC files). None: of
               local files alone; True: of URLs too, with a request for each possible name; False: no
