@@ -19,7 +19,7 @@ def struct(name, **fields):
 
 
 Error = struct("Error", status=c_int, directory=c_int32, block=c_int64, offset=c_int64, message=c_char * 232)
-Level = struct("Level", directory=c_uint32, external=c_int, width=c_uint32, height=c_uint32, others=c_double * 13)
+Level = struct("Level", directory=c_uint32, external=c_int, width=c_uint32, height=c_uint32, others=c_double * 14)
 Request = struct("Request", image=c_uint32, level=c_uint32, x=c_uint32, y=c_uint32, width=c_uint32, height=c_uint32,
                  bands=c_void_p, band_count=c_uint32, part=c_int, fill_bad_blocks=c_int, nan_where_invalid=c_int,
                  scaled=c_int, threads=c_uint32, context=c_void_p, pending=c_void_p, progress=c_void_p,

@@ -203,26 +203,28 @@ def make_sidecars(folder):
     numbers = "(" + ", ".join(f"{i}e-3" for i in range(20)) + ")"
     pam = ('<PAMDataset><SRS coordinateEpoch="2020">EPSG:4326</SRS><GeoTransform> 1.0, 2, 0, 3, 0, -4</GeoTransform>'
            '<GCPList Projection="x"><GCP Id="1" Info="i" Pixel="1" Line="2" X="3" Y="4" Z="5"/></GCPList>'
-           '<Metadata><MDI key="a">b &amp; c</MDI></Metadata><Metadata domain="xml:X" format="xml"><q r="s"/></Metadata>'
+           '<Metadata><MDI key="a">b &amp; c</MDI></Metadata>'
+           '<Metadata domain="xml:X" format="xml"><q r="s"/></Metadata>'
            '<PAMRasterBand band="1"><Description>d</Description><NoDataValue le_hex_equiv="000000000000F03F">1'
            "</NoDataValue><UnitType>m</UnitType><Offset>1</Offset><Scale>2</Scale><ColorInterp>Palette</ColorInterp>"
            '<ColorTable><Entry c1="1" c2="2" c3="3" c4="255"/></ColorTable><CategoryNames><Category>w</Category>'
            "</CategoryNames></PAMRasterBand></PAMDataset>")
     points = "<Double>0</Double><Double>-1</Double>"
-    xform = ("<GeodataXform><SpatialReference><WKT>GEOGCS[]</WKT></SpatialReference><PolynomialOrder>1</PolynomialOrder>"
-             f"<CoeffX>{points}<Double>2</Double></CoeffX><CoeffY>{points}<Double>3</Double></CoeffY>"
+    xform = ("<GeodataXform><SpatialReference><WKT>GEOGCS[]</WKT></SpatialReference>"
+             f"<PolynomialOrder>1</PolynomialOrder><CoeffX>{points}<Double>2</Double></CoeffX>"
+             f"<CoeffY>{points}<Double>3</Double></CoeffY>"
              f"<SourceGCPs>{points}</SourceGCPs><TargetGCPs>{points}</TargetGCPs></GeodataXform>")
     rpc_pam = '<PAMDataset><Metadata domain="RPC">' + "".join(
         f'<MDI key="{name}">1</MDI>' for name in names) + "".join(
         f'<MDI key="{name}">{numbers[1:-1]}</MDI>' for name in lists) + "</Metadata></PAMDataset>"
-    texts = [(0, pam), (0, xform), (0, f'<PAMDataset><Metadata domain="xml:ESRI" format="xml">{xform}</Metadata></PAMDataset>'),
-             (0, rpc_pam), (1, "2,5\n0\n0\n-2\n100\n\n200\n"), (1, "nan\n" * 6),
+    in_pam = f'<PAMDataset><Metadata domain="xml:ESRI" format="xml">{xform}</Metadata></PAMDataset>'
+    texts = [(0, pam), (0, xform), (0, in_pam), (0, rpc_pam), (1, "2,5\n0\n0\n-2\n100\n\n200\n"), (1, "nan\n" * 6),
              (2, "BEGIN_GROUP = IMAGE\n" + "".join(f"\t{name} = 1.5;\n" for name in rpb) + "".join(
                  f"{name} = {numbers};\n" for name in rpb_lists) + "END_GROUP = IMAGE\nEND;\n"),
              (3, "".join(f"{name}: 1 m\r\n" for name in names) + "".join(
                  f"{name}_{i}: {i}\r\n" for name in lists for i in range(1, 21))),
-             (4, '<metadata><refSysInfo><RefSystem><refSysID><identCode code="25832"/></refSysID></RefSystem></refSysInfo>'
-                 "</metadata>")]
+             (4, '<metadata><refSysInfo><RefSystem><refSysID><identCode code="25832"/></refSysID></RefSystem>'
+                 "</refSysInfo></metadata>")]
     for number, (kind, text) in enumerate(texts):
         (folder / str(number)).write_bytes(bytes([kind]) + text.encode())
 

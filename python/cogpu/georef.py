@@ -33,6 +33,7 @@ TEXT_TAGS = {269: "TIFFTAG_DOCUMENTNAME", 270: "TIFFTAG_IMAGEDESCRIPTION", 305: 
              306: "TIFFTAG_DATETIME", 315: "TIFFTAG_ARTIST", 316: "TIFFTAG_HOSTCOMPUTER", 33432: "TIFFTAG_COPYRIGHT"}
 NUMBER_TAGS = {280: "TIFFTAG_MINSAMPLEVALUE", 281: "TIFFTAG_MAXSAMPLEVALUE", 282: "TIFFTAG_XRESOLUTION",
                283: "TIFFTAG_YRESOLUTION"}
+RPC_READERS = {".rpb": "DG", "_rpc.txt": "GE", ".rpc": "EROS"}  # GDAL's names, by the file of RPC that each finds
 RESOLUTION_UNIT, RASTER_TYPE_KEY = 296, 1025
 RESOLUTION_UNITS = {1: "1 (unitless)", 2: "2 (pixels/inch)", 3: "3 (pixels/cm)"}
 NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+|nan|inf)([eE][+-]?\d+)?\s*", re.IGNORECASE)
@@ -156,6 +157,8 @@ def _metadata(file, band):
     texts = _tiff_tags(file)
     if not _has_pam_crs(file) and any(key == RASTER_TYPE_KEY for key, _, _ in file._file.geokeys(file.image)):
         texts["AREA_OR_POINT"] = file.area_or_point
+    texts |= {"METADATATYPE": kind for name in file.files for ending, kind in RPC_READERS.items()
+              if name.lower().endswith(ending)}
     return texts | {item["name"].removeprefix("NC_GLOBAL#"): item["value"] for item in file.items
                     if item["band"] in (0, band) and item["value"] and not item["domain"] and not item["role"]}
 

@@ -435,9 +435,8 @@ static cogpu_status describe(struct cast *cast, cogpu_picture *picture, cogpu_be
     describe_georef(&picture->georef, info);
     TRY(cogpu_metadata_read(tiff, directory, cast->arena, &picture->metadata, warning,
                             cast->error));
-    if (beside)
-        TRY(cogpu_beside_metadata(beside, &pam, info->rpc != NULL, cast->arena, &picture->metadata,
-                                  cast->error));
+    TRY(cogpu_beside_metadata(&pam, info->rpc != NULL, cast->arena, &picture->metadata,
+                              cast->error));
     info->items = picture->metadata.item_count;
     TRY(cogpu_bands_read(tiff, storage, &picture->georef, &picture->metadata, cast->arena, info,
                          &picture->bands, warning, cast->error));

@@ -54,8 +54,8 @@ static uint32_t sort_items(const cogpu_metadata *metadata, const cogpu_item **so
 
 /* Items of PAM replace those of the TIFF with the same key, in their place, and follow the others.
  */
-static cogpu_status merge_pam(const cogpu_pam *pam, bool has_rpc, cogpu_arena *arena,
-                              cogpu_metadata *metadata, cogpu_error *error) {
+cogpu_status cogpu_beside_metadata(const cogpu_pam *pam, bool has_rpc, cogpu_arena *arena,
+                                   cogpu_metadata *metadata, cogpu_error *error) {
     const cogpu_item **sorted = NULL;
     bool *is_placed = NULL;
     cogpu_item *items = NULL;
@@ -82,33 +82,6 @@ static cogpu_status merge_pam(const cogpu_pam *pam, bool has_rpc, cogpu_arena *a
     }
     *metadata = (cogpu_metadata){.items = items, .item_count = count};
     return COGPU_OK;
-}
-
-/* GDAL says by which of its readers it found an RPC file. */
-static cogpu_status add_metadata_type(const cogpu_beside *beside, cogpu_arena *arena,
-                                      cogpu_metadata *metadata, cogpu_error *error) {
-    static const char *const types[SIDECAR_KINDS] = {
-        [SIDECAR_RPB] = "DG", [SIDECAR_RPC_TEXT] = "GE", [SIDECAR_RPC] = "EROS"};
-    cogpu_item *items = NULL;
-    for (int i = SIDECAR_RPB; i <= SIDECAR_RPC; i++) {
-        if (!beside->texts[i].is_used)
-            continue;
-        TRY(cogpu_arena_take(arena, (uint64_t)metadata->item_count + 1, sizeof *items, &items,
-                             error));
-        if (metadata->item_count)
-            memcpy(items, metadata->items, metadata->item_count * sizeof *items);
-        items[metadata->item_count++] =
-            (cogpu_item){.domain = "", .name = "METADATATYPE", .value = types[i], .role = ""};
-        metadata->items = items;
-    }
-    return COGPU_OK;
-}
-
-cogpu_status cogpu_beside_metadata(const cogpu_beside *beside, const cogpu_pam *pam, bool has_rpc,
-                                   cogpu_arena *arena, cogpu_metadata *metadata,
-                                   cogpu_error *error) {
-    TRY(merge_pam(pam, has_rpc, arena, metadata, error));
-    return add_metadata_type(beside, arena, metadata, error);
 }
 
 /* ---- coordinate system ---- */

@@ -104,8 +104,7 @@ struct cogpu_beside {
 cogpu_status cogpu_beside_georef(cogpu_beside *beside, const cogpu_pam *pam, cogpu_arena *arena,
                                  cogpu_georef *georef, const char **warning, cogpu_error *error);
 /* Items of the domain "RPC" are left out where the image has rational polynomials. */
-cogpu_status cogpu_beside_metadata(const cogpu_beside *beside, const cogpu_pam *pam, bool has_rpc,
-                                   cogpu_arena *arena, cogpu_metadata *metadata,
-                                   cogpu_error *error);
+cogpu_status cogpu_beside_metadata(const cogpu_pam *pam, bool has_rpc, cogpu_arena *arena,
+                                   cogpu_metadata *metadata, cogpu_error *error);
 
 #endif

@@ -47,7 +47,6 @@ static void check_pam(const cogpu_pam *pam, size_t size) {
 
 static void read_pam(xml_slice text, cogpu_arena *arena) {
     const cogpu_pam_image image = {.height = 100, .bands = BANDS, .pixels_per_inch = {10, 20}};
-    cogpu_beside beside = {0};
     cogpu_pam pam;
     cogpu_error error;
     const char *fault;
@@ -59,7 +58,7 @@ static void read_pam(xml_slice text, cogpu_arena *arena) {
         return;
     check_pam(&pam, text.bytes);
     check_rpc(cogpu_rpc_items_parse(&pam.metadata, rpc), rpc);
-    if (cogpu_beside_metadata(&beside, &pam, false, arena, &metadata, &error) == COGPU_OK)
+    if (cogpu_beside_metadata(&pam, false, arena, &metadata, &error) == COGPU_OK)
         need(metadata.item_count >= 1 && metadata.item_count <= pam.metadata.item_count + 1);
 }
 

@@ -1,5 +1,5 @@
-"""Files with sidecars: what we hand to xarray beside what rioxarray hands to it, of files made by GDAL and of those of the
-corpus that have some."""
+"""Files with sidecars: what we hand to xarray beside what rioxarray hands to it, of files made by GDAL and of those of
+the corpus that have some."""
 
 import pickle
 

@@ -282,7 +282,8 @@ def test_info_json(dem):
     assert [(v["width"], v["height"]) for v in info["levels"]] == [(200, 300), (100, 150), (50, 75)]
     assert info["levels"][1]["transform"][1] == 20
     assert info["bands"] == [{"interpretation": "gray", "description": "elevation", "unit": None,
-                              "has_scale": False, "scale": 1, "offset": 0}]
+                              "has_scale": False, "scale": 1, "offset": 0, "nodata": info["nodata"]}]
+    assert info["sidecars"] == []
     items = {(item["domain"], item["name"]): item["value"] for item in info["metadata"]}
     assert items["", "SURVEY"] == "spring \N{EURO SIGN}"
     assert any(key["id"] == 3072 and key["value"] == [32632] for key in info["geokeys"])

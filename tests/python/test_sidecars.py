@@ -184,9 +184,9 @@ def test_arcgis_metadata_code(tmp_path, code, internal):
 
 
 WKT_ESRI = CRS.from_epsg(25832).to_wkt(version="WKT1_ESRI")
-POINTS = ("<SourceGCPs><Double>0</Double><Double>{0}0</Double><Double>50</Double><Double>{0}0</Double><Double>0</Double>"
-          "<Double>{0}40</Double></SourceGCPs><TargetGCPs><Double>1</Double><Double>2</Double><Double>3</Double>"
-          "<Double>4</Double><Double>5</Double><Double>6</Double></TargetGCPs>")
+POINTS = ("<SourceGCPs><Double>0</Double><Double>{0}0</Double><Double>50</Double><Double>{0}0</Double>"
+          "<Double>0</Double><Double>{0}40</Double></SourceGCPs><TargetGCPs><Double>1</Double><Double>2</Double>"
+          "<Double>3</Double><Double>4</Double><Double>5</Double><Double>6</Double></TargetGCPs>")
 POLYNOMIAL = ("<PolynomialOrder>1</PolynomialOrder><CoeffX><Double>100</Double><Double>2</Double><Double>0.25</Double>"
               "</CoeffX><CoeffY><Double>500</Double><Double>0.5</Double><Double>3</Double></CoeffY>")
 
@@ -310,8 +310,9 @@ def test_pam_nodata(tmp_path, dtype, text, internal):
     with rasterio.open(path) as theirs, cogpu.open(path) as ours:
         nodata = ours.info().nodata
         ours_value = {"int64": nodata.i64, "uint64": nodata.u64}.get(dtype, nodata.value)
-        stated = theirs.nodata if array.itemsize < 8 or array.dtype.kind == "f" else int(nodata.text)  # rasterio's is a float
-        expected = float(np.dtype(dtype).type(stated)) if array.dtype.kind == "f" else stated
+        is_float = array.dtype.kind == "f"
+        stated = theirs.nodata if array.itemsize < 8 or is_float else int(nodata.text)  # rasterio's is a float
+        expected = float(np.dtype(dtype).type(stated)) if is_float else stated
         assert nodata.matches and (ours_value == expected or np.isnan(ours_value) and np.isnan(expected))
         assert np.array_equal(ours.read(part=cogpu.MASK), theirs.read_masks())
 
@@ -621,7 +622,8 @@ def test_rpc_lines(tmp_path, text):
 
 @pytest.mark.parametrize("text", [
     "", "<", "<PAMDataset>", "<PAMDataset><SRS></PAMDataset>", "<Other/>", "plain text", "<PAMDataset/><", "\0" * 100,
-    '<!DOCTYPE a [<!ENTITY b "c"><!ENTITY d "&b;&b;">]><PAMDataset><Metadata><MDI key="A">&d;</MDI></Metadata></PAMDataset>',
+    '<!DOCTYPE a [<!ENTITY b "c"><!ENTITY d "&b;&b;">]>'
+    '<PAMDataset><Metadata><MDI key="A">&d;</MDI></Metadata></PAMDataset>',
     "<a>" * 100000, "<PAMDataset>" + "<a>" * 70 + "</a>" * 70 + "</PAMDataset>",
     "<PAMDataset><GeoTransform>nan,1,0,0,0,1</GeoTransform><PAMRasterBand band='nan'/></PAMDataset>",
     "<PAMDataset><GeoTransform>0,0,0,0,0,0</GeoTransform><GCPList><GCP Pixel='inf'/></GCPList></PAMDataset>",
