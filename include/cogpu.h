@@ -144,29 +144,35 @@ typedef struct cogpu_limits {
 /* How files on the network are read and written; 0 or NULL in a field means the default named
  * beside it. */
 typedef struct cogpu_network {
-    uint32_t connections;   /* 16       that are open at once */
-    uint32_t requests;      /* 64       that are under way at once: HTTP/2 has several on one
-                             * connection */
-    uint64_t header_bytes;  /* 16 KiB   of a file, that the first request asks for */
-    uint64_t gap_bytes;     /* 64 KiB   between blocks, that are read along in one request */
-    uint64_t request_bytes; /* 8 MiB    that one request asks for */
-    uint64_t held_bytes;    /* 48 MiB   that have come and wait to be decoded */
-    uint64_t whole_bytes;   /* 16 MiB   of a file whose server knows no ranges, so that all of it
-                             * has to come */
-    uint32_t retries;       /* 4        of a request that the network or the server has failed */
-    double connect_seconds; /* 10       until a connection stands */
-    double stall_seconds;   /* 30       with fewer than least_bytes a second */
-    uint32_t least_bytes;   /* 100 */
-    double total_seconds;   /* 300      for a request, all its tries counted */
-    double header_seconds;  /* 30       for which the header of a file that was opened is kept, so
-                             * that opening it again asks nobody; negative: never. A file that has
-                             * changed meanwhile is an error when its pixels are read, and is right
-                             * when it is opened after that */
-    int private_addresses;  /* non-zero: addresses of this machine and of local networks may be
-                             * read from and written to. Without it a URL from who knows where cannot
-                             * reach what only this machine can */
-    const char *schemes;    /* "https,http,s3" that are allowed */
-    const char *ca_file;    /* of certificates that are trusted; the system's */
+    uint32_t connections;     /* 16       that are open at once */
+    uint32_t requests;        /* 64       that are under way at once: HTTP/2 has several on one
+                               * connection */
+    uint64_t header_bytes;    /* 16 KiB   of a file, that the first request asks for */
+    uint64_t gap_bytes;       /* 64 KiB   between blocks, that are read along in one request */
+    uint64_t request_bytes;   /* 8 MiB    that one request asks for */
+    uint64_t held_bytes;      /* 48 MiB   that have come and wait to be decoded */
+    uint64_t whole_bytes;     /* 16 MiB   of a file whose server knows no ranges, so that all of it
+                               * has to come */
+    uint32_t retries;         /* 4        of a request that the network or the server has failed */
+    double connect_seconds;   /* 10       until a connection stands */
+    double stall_seconds;     /* 30       with fewer than least_bytes a second */
+    uint32_t least_bytes;     /* 100 */
+    double total_seconds;     /* 300      for a request, all its tries counted */
+    double header_seconds;    /* 30       for which the header of a file that was opened is kept, so
+                               * that opening it again asks nobody; negative: never. A file that has
+                               * changed meanwhile is an error when its pixels are read, and is right
+                               * when it is opened after that */
+    int private_addresses;    /* non-zero: addresses of this machine and of local networks may be
+                               * read from and written to. Without it a URL from who knows where cannot
+                               * reach what only this machine can */
+    int link_local_addresses; /* non-zero: link-local addresses, and others at which clouds serve
+                               * metadata and credentials (169.254.169.254, fd00:ec2::254), may be
+                               * read from; private_addresses does not allow them */
+    const char *private_hosts; /* "host1,host2" that may have private addresses. Where a public
+                                * server redirects to a private address, the host must be one of
+                                * these, or that of the URL, also with private_addresses */
+    const char *schemes;       /* "https,http,s3" that are allowed */
+    const char *ca_file;       /* of certificates that are trusted; the system's */
     /* Of s3:// addresses. What is NULL comes from AWS_REGION, AWS_ENDPOINT_URL, AWS_PROFILE,
      * AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and the files of the AWS command
      * line. */
@@ -673,10 +679,10 @@ COGPU_API void cogpu_memory_release(cogpu_memory *memory);
  * fails or the process ends before: the writer fills a file beside it (PATH.HEX.cogpu-part), which
  * takes its place at the end. What a process that was killed has left of such files, the next
  * writer of the same path removes. What stood beside an old file and would be read with the new one
- * (PATH.ovr, .aux.xml, .msk, .msk.ovr) goes with it, as GDAL does. A full disk, and more than the
- * process may write (RLIMIT_FSIZE), is COGPU_IO; the latter is asked for before each write, so that
- * no SIGXFSZ is raised. What cannot be put in order
+ * (PATH.ovr, .aux.xml, .msk, .msk.ovr) goes with it, as GDAL does. What cannot be put in order
  * before the end goes to files without a name beside it, or in TMPDIR where there is no path.
+ * A full disk and a file beyond RLIMIT_FSIZE are COGPU_IO; each write asks for that limit first, so
+ * that no SIGXFSZ is raised.
  *
  * An object of S3, "s3://bucket/key", goes up in parts while rows come: level 0 first, header and
  * overviews last. It is there when all of it is; an old one stands until then. At most four parts
