@@ -12,10 +12,23 @@ def is_url(source):
 
 
 def shown(source):
-    """A path or URL as a str for names and messages; of what is neither, what it says of itself."""
+    """A path or URL as a str for names and messages; of what is neither, what it says of itself. A URL that was misspelt,
+    as "http:/user:password@host", is no URL, and shows its secrets as little."""
     text = os.fsdecode(source) if isinstance(source, (str, bytes, os.PathLike)) else str(source)
     parts = _PARTS.match(text)
     if not parts:
-        return text
+        return _shown_path(text)
     scheme, host, path = parts.groups()
+    if ":" in host and "@" in text[parts.end(2):]:  # perhaps a user and a part of a password with "/" or "?" in it
+        return scheme + "..."
     return scheme + host.rpartition("@")[2] + path
+
+
+def _shown_path(text):
+    before, at, after = text.rpartition("@")
+    if at and ":" in before:
+        if "?" in before:  # what is user and what is query cannot be told
+            return "..."
+        text = "..." + after
+    path, _, query = text.partition("?")
+    return path + "?..." if "=" in query else text

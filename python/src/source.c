@@ -199,10 +199,12 @@ static struct object_source *object_open(PyObject *object) {
 
 /* Where nothing is at the path, who catches FileNotFoundError should get it. */
 static PyObject *raise_no_file(PyObject *path, const cogpu_error *error) {
-    PyObject *name = PyUnicode_DecodeFSDefault(PyBytes_AsString(path));
+    PyObject *urls = PyImport_ImportModule("cogpu.urls");
+    PyObject *name = urls ? PyObject_CallMethod(urls, "shown", "O", path) : NULL;
     if (name)
         raise_missing("%U: %s", name, error->message);
     Py_XDECREF(name);
+    Py_XDECREF(urls);
     return NULL;
 }
 
