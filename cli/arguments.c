@@ -219,6 +219,17 @@ static const char *take_private_addresses(cogpu_arguments *arguments, const char
     return NULL;
 }
 
+static const char *take_link_local_addresses(cogpu_arguments *arguments, const char *value) {
+    (void)value;
+    arguments->network.link_local_addresses = 1;
+    return NULL;
+}
+
+static const char *take_private_hosts(cogpu_arguments *arguments, const char *value) {
+    arguments->network.private_hosts = value;
+    return NULL;
+}
+
 static const char *take_anonymous(cogpu_arguments *arguments, const char *value) {
     (void)value;
     arguments->network.s3_anonymous = 1;
@@ -353,6 +364,12 @@ static const option options[] = {
      take_sidecars},
     {OPTION_NETWORK, "--private-addresses", NULL,
      "URLs may lead to this machine and to local networks", take_private_addresses},
+    {OPTION_NETWORK, "--link-local-addresses", NULL,
+     "URLs may lead to link-local addresses, where clouds serve metadata and credentials",
+     take_link_local_addresses},
+    {OPTION_NETWORK, "--private-hosts", "HOSTS",
+     "host1,host2 that may have private addresses, also when a public server redirects there",
+     take_private_hosts},
     {OPTION_NETWORK, "--anonymous", NULL, "s3:// without credentials", take_anonymous},
     {OPTION_NETWORK, "--region", "NAME", "region of s3:// (default: AWS_REGION)", take_region},
     {OPTION_NETWORK, "--endpoint", "URL", "endpoint of s3://, for stores other than Amazon's",

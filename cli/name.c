@@ -38,17 +38,39 @@ static bool is_host(const char *host, const char *end) {
     return host[name] == ':' && strspn(port, DIGITS) == (size_t)(end - port);
 }
 
+/* A path, or a URL that was misspelt, as "http:/user:password@host". */
+static void show_path(const char *name, char *shown, size_t room) {
+    if (strchr("/.~", *name)) {
+        snprintf(shown, room, "%s", name);
+        return;
+    }
+    const char *query = strchr(name, '?'), *at = strrchr(name, '@'), *colon = strchr(name, ':');
+    bool has_query = query && strchr(query, '=');
+    bool has_user = at && colon && colon < at;
+    if (has_user && query && query < at) /* what is user and what is query cannot be told */
+        name = "";
+    else if (has_user)
+        name = at + 1;
+    snprintf(shown, room, "%s%.*s%s", has_user ? "..." : "",
+             (int)(has_query ? strcspn(name, "?") : strlen(name)), name,
+             has_query && *name ? "?..." : "");
+}
+
 char *cogpu_name_shown(const char *name) {
-    size_t scheme = scheme_length(name), room = strlen(name) + sizeof "?...";
+    size_t scheme = scheme_length(name), room = strlen(name) + sizeof "...?...";
     char *shown = malloc(room);
     if (!shown)
         return NULL;
-    if (scheme == 0)
-        return memcpy(shown, name, strlen(name) + 1);
+    if (scheme == 0) {
+        show_path(name, shown, room);
+        return shown;
+    }
     const char *begin = name + scheme + 3, *end = begin + strcspn(begin, "/?#");
     const char *host = host_in(begin, end);
     size_t length = strcspn(host, "?#");
-    if (is_host(host, end))
+    /* What looks like a host and a port may be a user and a part of a password. */
+    bool is_ambiguous = memchr(begin, ':', (size_t)(end - begin)) && strchr(end, '@');
+    if (is_host(host, end) && !is_ambiguous)
         snprintf(shown, room, "%.*s%.*s%s", (int)(scheme + 3), name, (int)length, host,
                  host[length] == '?' ? "?..." : "");
     else

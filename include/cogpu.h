@@ -144,29 +144,35 @@ typedef struct cogpu_limits {
 /* How files on the network are read and written; 0 or NULL in a field means the default named
  * beside it. */
 typedef struct cogpu_network {
-    uint32_t connections;   /* 16       that are open at once */
-    uint32_t requests;      /* 64       that are under way at once: HTTP/2 has several on one
-                             * connection */
-    uint64_t header_bytes;  /* 16 KiB   of a file, that the first request asks for */
-    uint64_t gap_bytes;     /* 64 KiB   between blocks, that are read along in one request */
-    uint64_t request_bytes; /* 8 MiB    that one request asks for */
-    uint64_t held_bytes;    /* 48 MiB   that have come and wait to be decoded */
-    uint64_t whole_bytes;   /* 16 MiB   of a file whose server knows no ranges, so that all of it
-                             * has to come */
-    uint32_t retries;       /* 4        of a request that the network or the server has failed */
-    double connect_seconds; /* 10       until a connection stands */
-    double stall_seconds;   /* 30       with fewer than least_bytes a second */
-    uint32_t least_bytes;   /* 100 */
-    double total_seconds;   /* 300      for a request, all its tries counted */
-    double header_seconds;  /* 30       for which the header of a file that was opened is kept, so
-                             * that opening it again asks nobody; negative: never. A file that has
-                             * changed meanwhile is an error when its pixels are read, and is right
-                             * when it is opened after that */
-    int private_addresses;  /* non-zero: addresses of this machine and of local networks may be
-                             * read from and written to. Without it a URL from who knows where cannot
-                             * reach what only this machine can */
-    const char *schemes;    /* "https,http,s3" that are allowed */
-    const char *ca_file;    /* of certificates that are trusted; the system's */
+    uint32_t connections;     /* 16       that are open at once */
+    uint32_t requests;        /* 64       that are under way at once: HTTP/2 has several on one
+                               * connection */
+    uint64_t header_bytes;    /* 16 KiB   of a file, that the first request asks for */
+    uint64_t gap_bytes;       /* 64 KiB   between blocks, that are read along in one request */
+    uint64_t request_bytes;   /* 8 MiB    that one request asks for */
+    uint64_t held_bytes;      /* 48 MiB   that have come and wait to be decoded */
+    uint64_t whole_bytes;     /* 16 MiB   of a file whose server knows no ranges, so that all of it
+                               * has to come */
+    uint32_t retries;         /* 4        of a request that the network or the server has failed */
+    double connect_seconds;   /* 10       until a connection stands */
+    double stall_seconds;     /* 30       with fewer than least_bytes a second */
+    uint32_t least_bytes;     /* 100 */
+    double total_seconds;     /* 300      for a request, all its tries counted */
+    double header_seconds;    /* 30       for which the header of a file that was opened is kept, so
+                               * that opening it again asks nobody; negative: never. A file that has
+                               * changed meanwhile is an error when its pixels are read, and is right
+                               * when it is opened after that */
+    int private_addresses;    /* non-zero: addresses of this machine and of local networks may be
+                               * read from and written to. Without it a URL from who knows where cannot
+                               * reach what only this machine can */
+    int link_local_addresses; /* non-zero: link-local addresses, and others at which clouds serve
+                               * metadata and credentials (169.254.169.254, fd00:ec2::254), may be
+                               * read from; private_addresses does not allow them */
+    const char *private_hosts; /* "host1,host2" that may have private addresses. Where a public
+                                * server redirects to a private address, the host must be one of
+                                * these, or that of the URL, also with private_addresses */
+    const char *schemes;       /* "https,http,s3" that are allowed */
+    const char *ca_file;       /* of certificates that are trusted; the system's */
     /* Of s3:// addresses. What is NULL comes from AWS_REGION, AWS_ENDPOINT_URL, AWS_PROFILE,
      * AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and the files of the AWS command
      * line. */

@@ -40,7 +40,8 @@ def local_path(source):
 
 
 def shown(source):
-    """A path or URL as a str for names and messages; of what is neither, what it says of itself."""
+    """A path or URL as a str for names and messages; of what is neither, what it says of itself. A URL that was misspelt,
+    as "http:/user:password@host", is no URL, and shows its secrets as little."""
     if not is_path(source):
         return str(source)
     text = os.fsdecode(source)
@@ -50,8 +51,10 @@ def shown(source):
 def _shown_part(text):
     parts = _PARTS.match(text)
     if not parts:
-        return text
+        return _shown_path(text)
     scheme, _, host, path = parts.groups()
+    if ":" in host and "@" in text[parts.end(3):]:  # perhaps a user and a part of a password with "/" or "?" in it
+        return scheme + "..."
     return scheme + host.rpartition("@")[2] + path
 
 
@@ -59,3 +62,16 @@ def source_name(source):
     """How messages call a source: the path, the URL without secrets, or what the object calls itself; else ""."""
     name = source if is_path(source) else getattr(source, "name", "")
     return shown(name) if is_path(name) else ""
+
+
+def _shown_path(text):
+    """A path as it is. What does not begin as one may be a URL that was misspelt."""
+    if text.startswith(("/", ".", "~")):
+        return text
+    before, at, after = text.rpartition("@")
+    if at and ":" in before:
+        if "?" in before:  # what is user and what is query cannot be told
+            return "..."
+        text = "..." + after
+    path, _, query = text.partition("?")
+    return path + "?..." if "=" in query else text

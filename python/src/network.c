@@ -37,6 +37,8 @@ const cogpu_network *network_read(PyObject *dict, struct arena *arena) {
                                            ENTRY(total_seconds, entry_seconds),
                                            ENTRY(header_seconds, entry_finite),
                                            ENTRY(private_addresses, entry_flag),
+                                           ENTRY(link_local_addresses, entry_flag),
+                                           ENTRY(private_hosts, entry_text),
                                            ENTRY(schemes, entry_text),
                                            ENTRY(ca_file, entry_text),
                                            ENTRY(s3_region, entry_text),

@@ -15,9 +15,9 @@ static cogpu_status copy_network(cogpu_context *context, const cogpu_network *ne
     cogpu_network *own = &context->network;
     TRY(cogpu_network_check(network, error));
     *own = *network;
-    const char **texts[] = {&own->schemes,       &own->ca_file,         &own->s3_region,
-                            &own->s3_endpoint,   &own->s3_profile,      &own->s3_access_key,
-                            &own->s3_secret_key, &own->s3_session_token};
+    const char **texts[] = {&own->private_hosts, &own->schemes,       &own->ca_file,
+                            &own->s3_region,     &own->s3_endpoint,   &own->s3_profile,
+                            &own->s3_access_key, &own->s3_secret_key, &own->s3_session_token};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         TRY(copy_text(&context->arena, texts[i], error));
     return COGPU_OK;

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "io/address.h"
 #include "io/url.h"
 
 #include <curl/curl.h>
@@ -20,7 +21,8 @@ enum {
     REDIRECTS_MOST = 5,
     POLL_MS = 1000,
     HEADER_BYTES = 1200,
-    PAGE_BYTES = 64 << 10 /* of what is no file */
+    PAGE_BYTES = 64 << 10, /* of what is no file */
+    SHOWN_BYTES = 136      /* of URLs in a message, which has to have room for more */
 };
 
 /* What the thread holds for a request: a handle of libcurl, and how far it is. */
@@ -36,8 +38,11 @@ typedef struct cogpu_http_try {
     size_t from;                  /* bytes of the request that tries before have brought */
     size_t page;                  /* bytes of what is no file */
     cogpu_answer_verdict verdict; /* of the headers, if is_judged */
-    bool is_judged, is_running, is_forbidden, is_over;
-    bool is_ahead; /* it began where redirects led others before */
+    bool is_judged, is_running, is_over;
+    bool is_ahead;       /* it began where redirects led others before */
+    bool is_from_public; /* a server with a public address has led to `url` */
+    enum { ALLOWED, NOT_PUBLIC, LINK_LOCAL, FROM_PUBLIC } refusal; /* of the address */
+    char shown[SHOWN_BYTES]; /* for messages: the request's URL, and `url` where it is another */
 } http_try;
 
 struct cogpu_http {
@@ -58,10 +63,34 @@ struct cogpu_http {
 
 /* ---- what libcurl calls ---- */
 
+/* Whether the user named the host that is asked now: in the URL, or among `private_hosts`. */
+static bool is_named(const http_try *self) {
+    return cogpu_url_has_host_of(self->url, self->request->target->url) ||
+           cogpu_url_has_host_in(self->url, self->http->network.private_hosts);
+}
+
 static bool may_be_private(const http_try *self) {
+    const cogpu_network *network = &self->http->network;
     const cogpu_http_target *target = self->request->target;
-    return self->http->network.private_addresses ||
-           (target->may_be_private && cogpu_url_same_host(self->url, target->url));
+    return network->private_addresses ||
+           (target->may_be_private && cogpu_url_same_host(self->url, target->url)) ||
+           cogpu_url_has_host_in(self->url, network->private_hosts);
+}
+
+/* Notes why an address may not be connected to. */
+static bool is_allowed(http_try *self, const struct sockaddr *address) {
+    cogpu_address_class class = cogpu_address_class_of(address);
+    if (class == COGPU_ADDRESS_PUBLIC)
+        return true;
+    if (class == COGPU_ADDRESS_LINK_LOCAL && !self->http->network.link_local_addresses)
+        self->refusal = LINK_LOCAL;
+    else if (class == COGPU_ADDRESS_PRIVATE && !may_be_private(self))
+        self->refusal = NOT_PUBLIC;
+    else if (self->is_from_public && !is_named(self))
+        self->refusal = FROM_PUBLIC;
+    else
+        return true;
+    return false;
 }
 
 /* Of names it is only known here where they lead, so that no server of a name can say one address
@@ -70,26 +99,34 @@ static curl_socket_t open_socket(void *argument, curlsocktype purpose,
                                  struct curl_sockaddr *address) {
     http_try *self = argument;
     (void)purpose;
-    if (!may_be_private(self) && !cogpu_address_is_public(&address->addr)) {
-        self->is_forbidden = true;
+    if (!is_allowed(self, &address->addr))
         return CURL_SOCKET_BAD;
-    }
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
-/* A connection may be one that another request, which was allowed more, has opened. */
-static bool is_allowed_peer(const http_try *self) {
+/* The address that is connected to; false where it is not known. */
+static bool peer_of(const http_try *self, struct sockaddr_storage *address) {
     char *text = NULL;
     struct sockaddr_in6 six = {.sin6_family = AF_INET6};
     struct sockaddr_in four = {.sin_family = AF_INET};
-    if (may_be_private(self))
-        return true;
     if (curl_easy_getinfo(self->easy, CURLINFO_PRIMARY_IP, &text) != CURLE_OK || !text)
         return false;
     if (inet_pton(AF_INET, text, &four.sin_addr) == 1)
-        return cogpu_address_is_public((struct sockaddr *)&four);
-    return inet_pton(AF_INET6, text, &six.sin6_addr) == 1 &&
-           cogpu_address_is_public((struct sockaddr *)&six);
+        memcpy(address, &four, sizeof four);
+    else if (inet_pton(AF_INET6, text, &six.sin6_addr) == 1)
+        memcpy(address, &six, sizeof six);
+    else
+        return false;
+    return true;
+}
+
+/* A connection may be one that another request, which was allowed more, has opened. */
+static void check_peer(http_try *self) {
+    struct sockaddr_storage peer;
+    if (!peer_of(self, &peer))
+        self->refusal = may_be_private(self) ? self->refusal : NOT_PUBLIC;
+    else
+        (void)is_allowed(self, (const struct sockaddr *)&peer);
 }
 
 static cogpu_asked asked_of(const http_try *self) {
@@ -101,7 +138,7 @@ static cogpu_asked asked_of(const http_try *self) {
                          .size = target->size,
                          .etag = target->etag,
                          .modified = target->modified,
-                         .url = target->shown};
+                         .url = self->shown};
 }
 
 /* Sets how many bytes are due. A whole file in place of its first part is welcome if it has room.
@@ -113,7 +150,7 @@ static void judge(http_try *self) {
     if (self->is_judged)
         return;
     self->is_judged = true;
-    self->is_forbidden = self->is_forbidden || !is_allowed_peer(self);
+    check_peer(self);
     if (request->call) {
         self->verdict = cogpu_answer_judge_call(&request->answer, asked.url, &request->error);
         return;
@@ -155,7 +192,7 @@ static size_t take_body(char *data, size_t size, size_t count, void *argument) {
     cogpu_http_request *request = self->request;
     size_t bytes = size * count;
     judge(self);
-    if (self->is_forbidden || self->is_over)
+    if (self->refusal != ALLOWED || self->is_over)
         return 0;
     if (request->call)
         take_text(request, data, bytes);
@@ -166,7 +203,7 @@ static size_t take_body(char *data, size_t size, size_t count, void *argument) {
     if (bytes > request->due - request->got) {
         self->verdict = COGPU_ANSWER_BAD;
         cogpu_fail(&request->error, COGPU_IO, "%s: the server sent more than it was asked for",
-                   request->target->shown);
+                   self->shown);
         return 0;
     }
     memcpy(request->to + request->got, data, bytes);
@@ -175,6 +212,19 @@ static size_t take_body(char *data, size_t size, size_t count, void *argument) {
 }
 
 /* ---- one try ---- */
+
+/* The request's URL, and after redirects also where they led. */
+static void show(http_try *self) {
+    const char *first = self->request->target->shown;
+    const bool has_moved = !cogpu_url_has_same_place(self->url, self->request->target->url);
+    const size_t most = has_moved ? SHOWN_BYTES / 2 - 8 : SHOWN_BYTES - 4;
+    char second[SHOWN_BYTES / 2 - 8];
+    cogpu_url url;
+    bool is_sound = has_moved && cogpu_url_parse(self->url, NULL, &url, NULL) == COGPU_OK;
+    snprintf(self->shown, sizeof self->shown, "%.*s%s%s%s", (int)most, first,
+             strlen(first) > most ? "..." : "", is_sound ? ", redirected to " : "",
+             is_sound ? cogpu_url_shown(&url, second, sizeof second) : "");
+}
 
 static bool add_line(http_try *self, const char *line) {
     struct curl_slist *longer = curl_slist_append(self->headers, line);
@@ -265,8 +315,10 @@ static bool set_up(http_try *self) {
     curl_easy_reset(easy);
     curl_slist_free_all(self->headers);
     self->headers = NULL;
-    self->is_judged = self->is_forbidden = false;
+    self->is_judged = false;
+    self->refusal = ALLOWED;
     self->page = 0;
+    show(self);
     /* Before the file is known, what has come may be of another one than what will come. */
     if (self->request->call || !self->request->target->has_size)
         self->request->got = 0;
@@ -311,7 +363,7 @@ static void begin(http_try *self) {
         self->http->running++;
     } else {
         cogpu_fail(&self->request->error, COGPU_MEMORY, "%s: libcurl could not begin a request",
-                   self->request->target->shown);
+                   self->shown);
         self->is_over = true;
     }
 }
@@ -329,15 +381,22 @@ static bool again(http_try *self) {
 
 static bool follow(http_try *self) {
     cogpu_http_request *request = self->request;
+    struct sockaddr_storage peer;
+    cogpu_error reason;
     char next[COGPU_URL_BYTES];
     if (++self->redirects > REDIRECTS_MOST) {
-        cogpu_fail(&request->error, COGPU_IO, "%s: more than %d redirects", request->target->shown,
+        cogpu_fail(&request->error, COGPU_IO, "%s: more than %d redirects", self->shown,
                    REDIRECTS_MOST);
         return false;
     }
-    if (cogpu_url_resolve(self->url, request->answer.location, next, sizeof next,
-                          &request->error) != COGPU_OK)
+    if (cogpu_url_resolve(self->url, request->answer.location, next, sizeof next, &reason) !=
+        COGPU_OK) {
+        cogpu_fail(&request->error, reason.status, "%s: %s", self->shown, reason.message);
         return false;
+    }
+    if (peer_of(self, &peer) &&
+        cogpu_address_class_of((const struct sockaddr *)&peer) == COGPU_ADDRESS_PUBLIC)
+        self->is_from_public = true;
     memcpy(self->url, next, sizeof next);
     self->begin_at = 0;
     self->tries--; /* another place, not another try */
@@ -349,7 +408,7 @@ static bool begins_anew(http_try *self) {
     if (!self->is_ahead)
         return false;
     snprintf(self->url, sizeof self->url, "%s", self->request->target->url);
-    self->is_ahead = false;
+    self->is_ahead = self->is_from_public = false;
     self->redirects = 0;
     self->begin_at = 0;
     self->tries--;
@@ -383,22 +442,50 @@ static void judge_text(http_try *self, bool is_complete) {
     if (!cogpu_s3_fault_read((const char *)request->to, request->got, &fault))
         return;
     cogpu_s3_fault_fail(&fault, (long)request->answer.status, &told);
-    cogpu_fail(&request->error, told.status, "%s: %s", told.message, request->target->shown);
+    cogpu_fail(&request->error, told.status, "%s: %s", told.message, self->shown);
     if (self->verdict != COGPU_ANSWER_RETRY)
         self->verdict = cogpu_s3_fault_passes(&fault) ? COGPU_ANSWER_RETRY : COGPU_ANSWER_BAD;
+}
+
+static void refuse(http_try *self) {
+    static const char *const reasons[] = {
+        [NOT_PUBLIC] = "its address is not public; private_addresses (--private-addresses) allows "
+                       "that",
+        [LINK_LOCAL] = "its address is link-local, not public; link_local_addresses "
+                       "(--link-local-addresses) allows that",
+        [FROM_PUBLIC] = "redirects from public to private addresses need private_hosts "
+                        "(--private-hosts)",
+    };
+    cogpu_fail(&self->request->error, COGPU_ARGUMENT, "%s: %s", self->shown,
+               reasons[self->refusal]);
+}
+
+/* What libcurl's code means here. It tells of our own refusal to take more as a failed write, and
+ * of headers that are too long for it as memory that is out. */
+static void fail_by_code(http_try *self, CURLcode code) {
+    cogpu_error *error = &self->request->error;
+    bool is_in_headers = !self->request->answer.has_ended;
+    if (code == CURLE_OUT_OF_MEMORY && !is_in_headers) {
+        cogpu_fail(error, COGPU_MEMORY, "%s: out of memory for an answer", self->shown);
+        return;
+    }
+    const char *what = curl_easy_strerror(code);
+    if (code == CURLE_OUT_OF_MEMORY)
+        what = "the server's headers are too long";
+    if (code == CURLE_WRITE_ERROR)
+        what = is_in_headers ? "the server's headers are too long"
+                             : "the server's answer is longer than it should be";
+    cogpu_fail(error, COGPU_IO, "%s: %s, at try %u", self->shown, what, self->tries);
 }
 
 /* Whether the request goes on; else its error says why not, or all its bytes are there. */
 static bool goes_on(http_try *self, CURLcode code) {
     cogpu_http_request *request = self->request;
-    const char *shown = request->target->shown;
-    if (request->answer.has_ended)
+    const char *shown = self->shown;
+    if (request->answer.has_ended || request->answer.header_bytes == COGPU_HEADERS_BYTES_MAX)
         judge(self);
-    if (self->is_forbidden) {
-        cogpu_fail(&request->error, COGPU_ARGUMENT,
-                   "%s: its address, or one that it leads to, is not public; the setting "
-                   "private_addresses (--private-addresses) allows that",
-                   shown);
+    if (self->refusal != ALLOWED) {
+        refuse(self);
         return false;
     }
     if (request->call && self->is_judged)
@@ -419,8 +506,7 @@ static bool goes_on(http_try *self, CURLcode code) {
             &request->answer, &asked, request->got - self->from, &request->error);
         return verdict == COGPU_ANSWER_RETRY && again(self);
     }
-    cogpu_fail(&request->error, COGPU_IO, "%s: %s, at try %u", shown, curl_easy_strerror(code),
-               self->tries);
+    fail_by_code(self, code);
     return is_passing(code) && again(self);
 }
 
@@ -430,10 +516,11 @@ static void end_request(cogpu_http *http, http_try *self) {
     cogpu_http_request *request = self->request;
     if (request->moved)
         snprintf(request->moved, COGPU_URL_BYTES, "%s", self->redirects ? self->url : "");
+    request->moved_from_public = self->is_from_public;
     if (self->is_judged && self->verdict == COGPU_ANSWER_GOOD && request->got == request->due)
         cogpu_error_clear(&request->error);
     else if (request->error.status == COGPU_OK)
-        cogpu_fail(&request->error, COGPU_IO, "%s: ended early", request->target->shown);
+        cogpu_fail(&request->error, COGPU_IO, "%s: ended early", self->shown);
     curl_slist_free_all(self->headers);
     curl_easy_cleanup(self->easy);
     cogpu_release(self);
@@ -495,7 +582,11 @@ static http_try *new_try(cogpu_http *http, cogpu_http_request *request) {
     const cogpu_http_target *target = request->target;
     const bool is_ahead = target->moved && target->moved[0];
     const char *query = request->call ? request->call->query : "";
-    *self = (http_try){.http = http, .request = request, .easy = easy, .is_ahead = is_ahead};
+    *self = (http_try){.http = http,
+                       .request = request,
+                       .easy = easy,
+                       .is_ahead = is_ahead,
+                       .is_from_public = is_ahead && target->moved_from_public};
     snprintf(self->url, sizeof self->url, "%s%s%s", is_ahead ? target->moved : target->url,
              *query ? "?" : "", query);
     return self;

@@ -31,8 +31,9 @@ typedef struct cogpu_http_target {
     bool etag_is_strong;
     bool has_size;
     uint64_t size;       /* of the file */
-    bool may_be_private; /* its host may have an address that is not public; those that it sends us
-                          * to may not, unless the settings say so */
+    bool may_be_private; /* its host may have a private address; those that it sends us to may not,
+                          * unless the settings say so */
+    bool moved_from_public; /* a server with a public address led to `moved` */
 } cogpu_http_target;
 
 /* One range of bytes, or a call. The caller fills the first seven and keeps all of it, and what it
@@ -50,6 +51,7 @@ typedef struct cogpu_http_request {
     const cogpu_s3_request *call; /* instead of a range; NULL without */
     char *moved; /* room for COGPU_URL_BYTES: where redirects led to, "" without any; NULL where
                   * nobody asks */
+    bool moved_from_public; /* as the target's, of where redirects led to */
     uint32_t tries;
     size_t got; /* bytes that have come, for good */
     size_t due; /* bytes that will have: fewer than `bytes` where the file ends */

@@ -2,6 +2,7 @@
  * cuts off while it is read would end this process by a signal. */
 #define _GNU_SOURCE /* SEEK_DATA */
 #include "io/io.h"
+#include "io/url.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,9 @@ cogpu_status cogpu_fail_errno(cogpu_error *error, const char *doing, const char 
         snprintf(text, sizeof text,
                  "File too large: more than this process may write (ulimit -f), or than the file "
                  "system holds");
-    return cogpu_fail(error, status, "%s: %s%s%s", doing, text, path ? ": " : "", path ? path : "");
+    char shown[160];
+    return cogpu_fail(error, status, "%s: %s%s%s", doing, text, path ? ": " : "",
+                      path ? cogpu_path_shown(path, shown, sizeof shown) : "");
 }
 
 static cogpu_status file_read(const cogpu_io *io, uint64_t offset, size_t bytes, void *to,

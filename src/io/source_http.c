@@ -237,6 +237,7 @@ static cogpu_status read_head(struct remote *remote, size_t bytes, bool *is_too_
     cogpu_http_start(remote->http, &request, 1);
     cogpu_status status = cogpu_http_wait(remote->http, &request, error);
     remote->first = request.answer;
+    remote->target.moved_from_public = request.moved_from_public;
     remote->head_bytes = request.due;
     *is_too_long = request.is_too_long;
     return status;

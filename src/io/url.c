@@ -1,13 +1,11 @@
-/* Takes the text of a URL, hands on its parts and its normal form; and says which addresses are
- * public. In doubt a URL is refused: what one reader takes for the host and another for the path is
- * how requests are led astray. */
+/* Takes the text of a URL, hands on its parts and its normal form. In doubt a URL is refused: what
+ * one reader takes for the host and another for the path is how requests are led astray. */
 #include "io/url.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 enum { HOST_NAME_BYTES = 253, PORT_MOST = 65535, SHOWN_BYTES = 96 };
 
@@ -293,6 +291,7 @@ cogpu_status cogpu_url_parse(const char *text, const char *schemes, cogpu_url *u
     TRY(check_text(text, error));
     const char *authority = text + strlen(url->scheme) + 3;
     size_t bytes = strcspn(authority, "/?#");
+    url->is_ambiguous = memchr(authority, ':', bytes) && strchr(authority + bytes, '@');
     TRY(take_authority(authority, bytes, url, error));
     return write_text(authority + bytes, url, error);
 }
@@ -362,10 +361,11 @@ static const char *why_not_follow(const cogpu_url *from, const cogpu_url *to) {
     return strcmp(from->scheme, "http") == 0 ? NULL : "it leads from https to http";
 }
 
-static cogpu_status refuse_redirect(const cogpu_url *from, const char *why, cogpu_error *error) {
+/* `to` is NULL where it is no sound URL: it could have secrets anywhere. */
+static cogpu_status refuse_redirect(const cogpu_url *to, const char *why, cogpu_error *error) {
     char shown[SHOWN_BYTES];
-    return cogpu_fail(error, COGPU_IO, "%s: cannot follow its redirect: %s",
-                      cogpu_url_shown(from, shown, sizeof shown), why);
+    return cogpu_fail(error, COGPU_IO, "cannot follow its redirect%s%s: %s", to ? " to " : "",
+                      to ? cogpu_url_shown(to, shown, sizeof shown) : "", why);
 }
 
 cogpu_status cogpu_url_resolve(const char *base, const char *location, char *text, size_t capacity,
@@ -377,15 +377,15 @@ cogpu_status cogpu_url_resolve(const char *base, const char *location, char *tex
     int bytes = snprintf(joined, sizeof joined, "%.*s%s", (int)kept_of_base(&from, location),
                          from.text, location);
     if (bytes < 0 || (size_t)bytes >= sizeof joined)
-        return refuse_redirect(&from, "the URL is too long", error);
+        return refuse_redirect(NULL, "the URL is too long", error);
     if (cogpu_url_parse(joined, NULL, &to, &reason) != COGPU_OK)
-        return refuse_redirect(&from, reason.message, error);
+        return refuse_redirect(NULL, reason.message, error);
     const char *why = why_not_follow(&from, &to);
     if (why)
-        return refuse_redirect(&from, why, error);
+        return refuse_redirect(&to, why, error);
     remove_dots(&to);
     if (strlen(to.text) >= capacity)
-        return refuse_redirect(&from, "the URL is too long", error);
+        return refuse_redirect(&to, "the URL is too long", error);
     memcpy(text, to.text, strlen(to.text) + 1);
     return COGPU_OK;
 }
@@ -398,102 +398,57 @@ bool cogpu_url_same_host(const char *a, const char *b) {
            one.port == other.port;
 }
 
+bool cogpu_url_has_same_place(const char *a, const char *b) {
+    size_t bytes = strcspn(a, "?");
+    return bytes == strcspn(b, "?") && strncmp(a, b, bytes) == 0;
+}
+
+bool cogpu_url_has_host_of(const char *url, const char *other) {
+    cogpu_url one, two;
+    return cogpu_url_parse(url, NULL, &one, NULL) == COGPU_OK &&
+           cogpu_url_parse(other, NULL, &two, NULL) == COGPU_OK && strcmp(one.host, two.host) == 0;
+}
+
+bool cogpu_url_has_host_in(const char *url, const char *hosts) {
+    cogpu_url one;
+    return hosts && cogpu_url_parse(url, NULL, &one, NULL) == COGPU_OK &&
+           is_listed(one.host, hosts);
+}
+
+/* What found no room ends in dots. */
+static const char *end_shown(const pen *out) {
+    size_t dots = out->bytes < 3 ? out->bytes : 3;
+    if (out->is_full)
+        memset(out->text + out->bytes - dots, '.', dots);
+    return out->text;
+}
+
 const char *cogpu_url_shown(const cogpu_url *url, char *text, size_t capacity) {
     pen out = {.text = text, .capacity = capacity};
     assert(capacity > 0);
     text[0] = '\0';
-    put_text(&out, url->text, url->query);
-    if (url->text[url->query])
+    put_text(&out, url->text, url->is_ambiguous ? strlen(url->scheme) + 3 : url->query);
+    if (url->is_ambiguous)
+        put_text(&out, "...", 3);
+    else if (url->text[url->query])
         put_text(&out, "?...", 4);
-    size_t dots = out.bytes < 3 ? out.bytes : 3;
-    if (out.is_full)
-        memset(text + out.bytes - dots, '.', dots);
-    return text;
+    return end_shown(&out);
 }
 
-/* ---- addresses ---- */
-
-typedef struct range4 {
-    uint8_t first[4];
-    unsigned bits;
-} range4;
-
-/* IANA's special purposes, and what a cloud keeps for itself among the addresses of others. */
-static const range4 closed4[] = {
-    {{0, 0, 0, 0}, 8},        /* this network */
-    {{10, 0, 0, 0}, 8},       /* private */
-    {{100, 64, 0, 0}, 10},    /* of providers behind their NAT */
-    {{127, 0, 0, 0}, 8},      /* this machine */
-    {{168, 63, 129, 16}, 32}, /* what serves Azure's machines */
-    {{169, 254, 0, 0}, 16},   /* of a link; metadata of most clouds */
-    {{172, 16, 0, 0}, 12},    /* private */
-    {{192, 0, 0, 0}, 24},     /* protocols */
-    {{192, 0, 2, 0}, 24},     /* documents */
-    {{192, 88, 99, 0}, 24},   /* relays of 6to4, given up */
-    {{192, 168, 0, 0}, 16},   /* private */
-    {{198, 18, 0, 0}, 15},    /* benchmarks */
-    {{198, 51, 100, 0}, 24},  /* documents */
-    {{203, 0, 113, 0}, 24},   /* documents */
-    {{224, 0, 0, 0}, 3},      /* groups, what is kept back, broadcast */
-};
-
-typedef struct range6 {
-    uint8_t first[12];
-    unsigned bits;
-    enum { CLOSED, OPEN, CARRIES } kind;
-    unsigned at;  /* byte of the IPv4 address that it carries */
-    uint8_t flip; /* by which the bits of that address are turned */
-} range6;
-
-/* The first range that has an address decides; what is in none is closed. */
-static const range6 ranges6[] = {
-    {{0}, 96, CARRIES, 12, 0},                                        /* IPv4-compatible, ::, ::1 */
-    {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, 96, CARRIES, 12, 0}, /* IPv4-mapped */
-    {{0, 0x64, 0xff, 0x9b}, 96, CARRIES, 12, 0},                      /* NAT64 */
-    {{0x20, 0x02}, 16, CARRIES, 2, 0},                                /* 6to4 */
-    {{0x20, 0x01, 0, 0}, 32, CARRIES, 12, 0xff},                      /* Teredo */
-    {{0x20, 0x01, 0, 0}, 23, CLOSED, 0, 0},       /* protocols, benchmarks, ORCHID */
-    {{0x20, 0x01, 0x0d, 0xb8}, 32, CLOSED, 0, 0}, /* documents */
-    {{0x3f, 0xff}, 20, CLOSED, 0, 0},             /* documents */
-    {{0x20}, 3, OPEN, 0, 0},                      /* all unicast that was ever given out */
-};
-
-static bool begins_alike(const uint8_t *a, const uint8_t *b, unsigned bits) {
-    unsigned bytes = bits / 8, rest = bits % 8;
-    return memcmp(a, b, bytes) == 0 && (rest == 0 || ((a[bytes] ^ b[bytes]) >> (8 - rest)) == 0);
-}
-
-static bool is_public4(const uint8_t *address) {
-    for (size_t i = 0; i < sizeof closed4 / sizeof *closed4; i++)
-        if (begins_alike(address, closed4[i].first, closed4[i].bits))
-            return false;
-    return true;
-}
-
-static bool is_public6(const uint8_t *address) {
-    for (size_t i = 0; i < sizeof ranges6 / sizeof *ranges6; i++) {
-        const range6 *range = &ranges6[i];
-        uint8_t inside[4];
-        if (!begins_alike(address, range->first, range->bits))
-            continue;
-        for (size_t k = 0; k < sizeof inside; k++)
-            inside[k] = address[range->at + k] ^ range->flip;
-        return range->kind == OPEN || (range->kind == CARRIES && is_public4(inside));
-    }
-    return false;
-}
-
-bool cogpu_address_is_public(const struct sockaddr *address) {
-    struct sockaddr_in four;
-    struct sockaddr_in6 six;
-    switch (address->sa_family) {
-    case AF_INET:
-        memcpy(&four, address, sizeof four);
-        return is_public4((const uint8_t *)&four.sin_addr);
-    case AF_INET6:
-        memcpy(&six, address, sizeof six);
-        return is_public6(six.sin6_addr.s6_addr);
-    default:
-        return false;
-    }
+const char *cogpu_path_shown(const char *path, char *text, size_t capacity) {
+    pen out = {.text = text, .capacity = capacity};
+    const char *query = strchr(path, '?'), *at = strrchr(path, '@'), *colon = strchr(path, ':');
+    bool has_query = query && strchr(query, '=');
+    bool has_user = at && colon && colon < at;
+    assert(capacity > 0);
+    text[0] = '\0';
+    if (has_user)
+        put_text(&out, "...", 3);
+    if (has_user && query && query < at) /* what is user and what is query cannot be told */
+        return end_shown(&out);
+    path = has_user ? at + 1 : path;
+    put_text(&out, path, has_query ? strcspn(path, "?") : strlen(path));
+    if (has_query)
+        put_text(&out, "?...", 4);
+    return end_shown(&out);
 }

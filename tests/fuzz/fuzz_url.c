@@ -3,6 +3,7 @@
  * the normal form that url.h promises and mean the same when it is read again; no redirect leaves
  * TLS; an IPv4 address is judged alike alone and inside of IPv6.
  */
+#include "io/address.h"
 #include "io/url.h"
 
 #include <arpa/inet.h>
@@ -82,9 +83,9 @@ static void check_address(const uint8_t *data) {
     memcpy(&six.sin6_addr, data, 16);
     memset(mapped.sin6_addr.s6_addr + 10, 0xff, 2);
     memcpy(mapped.sin6_addr.s6_addr + 12, data, 4);
-    must(cogpu_address_is_public((struct sockaddr *)&four) ==
-         cogpu_address_is_public((struct sockaddr *)&mapped));
-    cogpu_address_is_public((struct sockaddr *)&six);
+    must(cogpu_address_class_of((struct sockaddr *)&four) ==
+         cogpu_address_class_of((struct sockaddr *)&mapped));
+    cogpu_address_class_of((struct sockaddr *)&six);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -32,10 +32,13 @@ def test_an_endpoint_is_trusted(nginx, cog):
                 np.testing.assert_array_equal(file.read(), cog["bigtiff"].pixels)
 
 
-@pytest.mark.parametrize("where", ["host", "private", "metadata"])
-def test_those_it_leads_to_are_not(where, nginx):
-    error = refused(by_endpoint(nginx, s3_anonymous=1), f"s3://moved/{where}/bigtiff.tif")
-    assert error.name == "argument" and "not public" in error.message and "private_addresses" in error.message
+@pytest.mark.parametrize("where, network, setting", [
+    ("host", {}, "private_addresses"), ("private", {}, "private_addresses"), ("metadata", {}, "link_local_addresses"),
+    ("metadata", {"private_addresses": 1}, "link_local_addresses")])
+def test_those_it_leads_to_are_not(where, network, setting, nginx):
+    error = refused(by_endpoint(nginx, s3_anonymous=1, **network), f"s3://moved/{where}/bigtiff.tif")
+    assert error.name == "argument" and "not public" in error.message and setting in error.message
+    assert error.message.startswith(f"s3://moved/{where}/bigtiff.tif, redirected to http://")
     assert [request.path for request in nginx.requests()] == [f"/moved/{where}/bigtiff.tif"]
 
 

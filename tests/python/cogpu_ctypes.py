@@ -84,7 +84,8 @@ class Network(Structure):
                 ("gap_bytes", c_uint64), ("request_bytes", c_uint64), ("held_bytes", c_uint64),
                 ("whole_bytes", c_uint64), ("retries", c_uint32), ("connect_seconds", c_double),
                 ("stall_seconds", c_double), ("least_bytes", c_uint32), ("total_seconds", c_double),
-                ("header_seconds", c_double), ("private_addresses", c_int), ("schemes", c_char_p), ("ca_file", c_char_p),
+                ("header_seconds", c_double), ("private_addresses", c_int), ("link_local_addresses", c_int),
+                ("private_hosts", c_char_p), ("schemes", c_char_p), ("ca_file", c_char_p),
                 ("s3_region", c_char_p), ("s3_endpoint", c_char_p), ("s3_profile", c_char_p),
                 ("s3_access_key", c_char_p), ("s3_secret_key", c_char_p),
                 ("s3_session_token", c_char_p), ("s3_anonymous", c_int)]

@@ -2,6 +2,7 @@
  * public, each range at both its ends and one beyond. */
 #include "test.h"
 
+#include "io/address.h"
 #include "io/url.h"
 
 #include <arpa/inet.h>
@@ -404,12 +405,19 @@ static void redirects_have_a_limit(void) {
     CHECK(cogpu_url_resolve("b", "/", text, sizeof text, &error) == COGPU_ARGUMENT);
 }
 
-static void a_refused_redirect_says_from_where(void) {
+static void a_refused_redirect_says_where_to(void) {
     char text[64];
     cogpu_error error;
     CHECK(cogpu_url_resolve("https://a/b?SECRET", "http://c", text, sizeof text, &error) ==
           COGPU_IO);
-    CHECK(strstr(error.message, "https://a/b?...: ") && strstr(error.message, "https to http"));
+    CHECK(strstr(error.message, "http://c/: ") && strstr(error.message, "https to http"));
+    CHECK(!strstr(error.message, "SECRET"));
+    CHECK(cogpu_url_resolve("https://a/b", "http://u:SECRET@c/d?SECRET", text, sizeof text,
+                            &error) == COGPU_IO);
+    CHECK(strstr(error.message, "http://c/d?...: ") && !strstr(error.message, "SECRET"));
+    CHECK(cogpu_url_resolve("https://a/b", "http://u:SECRET@:x", text, sizeof text, &error) ==
+          COGPU_IO);
+    CHECK(!strstr(error.message, "SECRET"));
 }
 
 static void credentials_stay_with_their_host(void) {
@@ -449,6 +457,42 @@ static const char *encoded(const char *text, bool keep_slashes) {
     return to;
 }
 
+/* Paths, and URLs that were misspelt. */
+static void paths_are_shown_without_secrets(void) {
+    static const char *const shown[][2] = {
+        {"/data/a.tif", "/data/a.tif"},
+        {"C:/data/a.tif", "C:/data/a.tif"},
+        {"what?.tif", "what?.tif"},
+        {"me@home.tif", "me@home.tif"},
+        {"http:/user:SECRET@host/a.tif", "...host/a.tif"},
+        {"http:user:SECRET@host/a.tif", "...host/a.tif"},
+        {"https//user:SECRET@host", "...host"},
+        {"user:SECRET@host/a.tif", "...host/a.tif"},
+        {"http:/user:SEC@RET@host/a.tif?token=SECRET", "...host/a.tif?..."},
+        {"http:/host/a.tif?X-Amz-Signature=SECRET", "http:/host/a.tif?..."},
+        {"http:/host/a.tif?token=SECRET@SECRET", "..."},
+        {"http:/user:SEC?RET=1@host/a.tif", "..."},
+    };
+    char text[64];
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
+        CHECK_TEXT(cogpu_path_shown(shown[i][0], text, sizeof text), shown[i][1]);
+    CHECK_TEXT(cogpu_path_shown("/a/long/path.tif", text, 8), "/a/l...");
+    CHECK_TEXT(cogpu_path_shown("http:/user:SECRET@host", text, 3), "..");
+}
+
+/* A "/" or "?" in a password ends what is read as the host. */
+static void ambiguous_urls_are_shown_without_secrets(void) {
+    static const char *const urls[] = {
+        "https://user:12/SECRET@host/x", "https://user:443/SECRET@host/x",
+        "https://user:12?SECRET@host/x", "https://user:12#SECRET@host/x"};
+    for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
+        cogpu_url url;
+        char text[64];
+        CHECK(cogpu_url_parse(urls[i], NULL, &url, NULL) == COGPU_OK && url.is_ambiguous);
+        CHECK_TEXT(cogpu_url_shown(&url, text, sizeof text), "https://...");
+    }
+}
+
 static void names_are_encoded_for_signatures(void) {
     CHECK_TEXT(encoded("", true), "");
     CHECK_TEXT(encoded("/key with spaces/\xc3\xa9.tif", true), "/key%20with%20spaces/%C3%A9.tif");
@@ -476,16 +520,20 @@ static void encoding_keeps_to_its_room(void) {
 
 /* ---- addresses ---- */
 
+static bool is_public(const struct sockaddr *address) {
+    return cogpu_address_class_of(address) == COGPU_ADDRESS_PUBLIC;
+}
+
 static bool is_public4(const char *text) {
     struct sockaddr_in address = {.sin_family = AF_INET};
     CHECK(inet_pton(AF_INET, text, &address.sin_addr) == 1);
-    return cogpu_address_is_public((const struct sockaddr *)&address);
+    return is_public((const struct sockaddr *)&address);
 }
 
 static bool is_public6(const char *text) {
     struct sockaddr_in6 address = {.sin6_family = AF_INET6};
     CHECK(inet_pton(AF_INET6, text, &address.sin6_addr) == 1);
-    return cogpu_address_is_public((const struct sockaddr *)&address);
+    return is_public((const struct sockaddr *)&address);
 }
 
 /* One before, first, last, one beyond; NULL where that is of another closed range, or nothing. */
@@ -608,12 +656,87 @@ static void ranges_of_ipv6(void) {
         CHECK(!is_public6(closed_ones[i]));
 }
 
+static bool is_link4(const char *text) {
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    CHECK(inet_pton(AF_INET, text, &address.sin_addr) == 1);
+    return cogpu_address_class_of((const struct sockaddr *)&address) == COGPU_ADDRESS_LINK_LOCAL;
+}
+
+static bool is_link6(const char *text) {
+    struct sockaddr_in6 address = {.sin6_family = AF_INET6};
+    CHECK(inet_pton(AF_INET6, text, &address.sin6_addr) == 1);
+    return cogpu_address_class_of((const struct sockaddr *)&address) == COGPU_ADDRESS_LINK_LOCAL;
+}
+
+/* What private_addresses does not open: links, and where clouds serve metadata. */
+static void link_local_and_metadata_addresses(void) {
+    static const char *const links4[] = {"169.254.0.0",     "169.254.169.254", "169.254.170.2",
+                                         "169.254.255.255", "168.63.129.16",   "100.100.100.200",
+                                         "192.0.0.192"};
+    static const char *const others4[] = {
+        "169.253.255.255", "169.255.0.0", "168.63.129.15",   "168.63.129.17", "100.100.100.199",
+        "100.100.100.201", "127.0.0.1",   "192.0.0.191",     "192.0.0.193",   "10.0.0.1",
+        "172.16.0.1",      "192.168.0.1", "255.255.255.255", "8.8.8.8"};
+    static const char *const links6[] = {"fe80::",
+                                         "fe80::1",
+                                         "febf:ffff:" ONES6,
+                                         "fd00:ec2::254",
+                                         "fd00:ec2::23",
+                                         "fd20:ce::254",
+                                         "fd00:c1::a9fe:a9fe",
+                                         "fd00:42::42",
+                                         "64:ff9b:1:a9fe:a9:fe00::",
+                                         "64:ff9b:1:00a9:fe:a9fe::",
+                                         "64:ff9b:1:0:a9:fea9:fe00::"};
+    static const char *const others6[] = {
+        "fe7f:ffff:" ONES6,     "fec0::",       "fd00:ec1:ffff:" ONES3 ":ffff:ffff",
+        "fd00:ec3::",           "fd20:cf::254", "fd00:c2::1",
+        "fd00:43::42",          "::1",          "64:ff9b:1::a00:1",
+        "2606:4700:4700::1111", "ff02::1"};
+    for (size_t i = 0; i < sizeof links4 / sizeof *links4; i++) {
+        uint8_t a[4];
+        char six[INET6_ADDRSTRLEN];
+        static const char *const forms[] = {"::%s", "::ffff:%s", "::ffff:0:%s", "64:ff9b::%s",
+                                            "64:ff9b:1::%s"};
+        CHECK(is_link4(links4[i]));
+        for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
+            size_t bytes = strlen(forms[k]) - 2;
+            memcpy(six, forms[k], bytes);
+            snprintf(six + bytes, sizeof six - bytes, "%s", links4[i]);
+            CHECK(is_link6(six));
+        }
+        CHECK(inet_pton(AF_INET, links4[i], a) == 1);
+        snprintf(six, sizeof six, "2002:%02x%02x:%02x%02x::1", a[0], a[1], a[2], a[3]);
+        CHECK(is_link6(six));
+        snprintf(six, sizeof six, "2001:0:808:808:0:1:%02x%02x:%02x%02x", 255 - a[0], 255 - a[1],
+                 255 - a[2], 255 - a[3]);
+        CHECK(is_link6(six));
+    }
+    for (size_t i = 0; i < sizeof others4 / sizeof *others4; i++)
+        CHECK(!is_link4(others4[i]));
+    for (size_t i = 0; i < sizeof links6 / sizeof *links6; i++)
+        CHECK(is_link6(links6[i]));
+    for (size_t i = 0; i < sizeof others6 / sizeof *others6; i++)
+        CHECK(!is_link6(others6[i]));
+}
+
+static void hosts_are_found_in_lists(void) {
+    CHECK(cogpu_url_has_host_of("https://a.example/x", "http://A.EXAMPLE:81/y"));
+    CHECK(!cogpu_url_has_host_of("https://a.example/x", "https://b.a.example/x"));
+    CHECK(!cogpu_url_has_host_of("https://a.example/x", "nothing"));
+    CHECK(cogpu_url_has_host_in("http://store.local:9000/x", "other, Store.Local"));
+    CHECK(cogpu_url_has_host_in("http://[::0001]/x", "[::1]"));
+    CHECK(!cogpu_url_has_host_in("http://store.local/x", "xstore.local,store.locally,local"));
+    CHECK(!cogpu_url_has_host_in("http://store.local/x", "") &&
+          !cogpu_url_has_host_in("http://store.local/x", NULL));
+}
+
 static void other_families_are_closed(void) {
     struct sockaddr_un local = {.sun_family = AF_UNIX, .sun_path = "/tmp/x"};
     struct sockaddr_in nowhere = {.sin_family = AF_UNSPEC};
     inet_pton(AF_INET, "8.8.8.8", &nowhere.sin_addr);
-    CHECK(!cogpu_address_is_public((const struct sockaddr *)&local));
-    CHECK(!cogpu_address_is_public((const struct sockaddr *)&nowhere));
+    CHECK(!is_public((const struct sockaddr *)&local));
+    CHECK(!is_public((const struct sockaddr *)&nowhere));
 }
 
 int main(void) {
@@ -630,13 +753,17 @@ int main(void) {
     RUN(redirects_are_resolved_as_the_rfc_says);
     RUN(redirects_stay_safe);
     RUN(redirects_have_a_limit);
-    RUN(a_refused_redirect_says_from_where);
+    RUN(a_refused_redirect_says_where_to);
     RUN(credentials_stay_with_their_host);
     RUN(what_is_shown_has_no_secrets);
+    RUN(paths_are_shown_without_secrets);
+    RUN(ambiguous_urls_are_shown_without_secrets);
     RUN(names_are_encoded_for_signatures);
     RUN(encoding_keeps_to_its_room);
     RUN(closed_ranges_of_ipv4);
     RUN(ipv4_inside_ipv6_is_judged);
+    RUN(link_local_and_metadata_addresses);
+    RUN(hosts_are_found_in_lists);
     RUN(ranges_of_ipv6);
     RUN(other_families_are_closed);
     return FINISH();
