@@ -150,17 +150,19 @@ static cogpu_status check_info(decoding *d, cogpu_error *error) {
     return COGPU_OK;
 }
 
-/* At the first frame: it must be the only one for libraries whose memory has no limit. */
-static cogpu_status check_frame(const decoding *d, size_t left, cogpu_error *error) {
+/* At the first frame: libraries whose memory has no limit must not see frames larger than the
+ * picture. */
+static cogpu_status check_frames(const decoding *d, size_t left, cogpu_error *error) {
+    const cogpu_jpegxl_image image = {d->info.xsize, d->info.ysize, d->info.num_extra_channels,
+                                      !d->info.uses_original_profile};
     if (TAKES_ALL_BY_MANAGER)
         return COGPU_OK;
     if (!d->info.have_preview && left <= d->in_bytes &&
-        cogpu_jpegxl_is_single(d->in + d->in_bytes - left, left, d->info.num_extra_channels,
-                               !d->info.uses_original_profile))
+        cogpu_jpegxl_is_bounded(d->in + d->in_bytes - left, left, &image))
         return COGPU_OK;
     return cogpu_fail(
         error, COGPU_UNSUPPORTED,
-        "JPEG XL stream of several frames: needs libjxl 0.11 or later, this build has "
+        "JPEG XL stream of several layers: needs libjxl 0.11 or later, this build has "
         "%d.%d",
         JPEGXL_MAJOR_VERSION, JPEGXL_MINOR_VERSION);
 }
@@ -212,7 +214,7 @@ static void interleave(const decoding *d) {
 
 static cogpu_status start_frame(decoding *d, cogpu_error *error) {
     size_t left = JxlDecoderReleaseInput(d->decoder);
-    TRY(check_frame(d, left, error));
+    TRY(check_frames(d, left, error));
     TRY(check_memory(d, error));
     if (left > d->in_bytes ||
         JxlDecoderSetInput(d->decoder, d->in + d->in_bytes - left, left) != JXL_DEC_SUCCESS)

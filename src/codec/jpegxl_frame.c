@@ -1,6 +1,6 @@
 /*
- * Takes the bytes of a frame header of JPEG XL (ISO/IEC 18181-1), hands on whether the image is
- * this one frame.
+ * Takes the frames of a JPEG XL codestream (ISO/IEC 18181-1), hands on whether they are few and
+ * none is larger than the image.
  *
  * A codestream may hold frames that are never shown and are larger than the image, at a few bytes
  * each. libjxl before 0.11 ends the process where it gets no memory for one, so they are found
@@ -8,7 +8,8 @@
  */
 #include "codec/jpegxl_frame.h"
 
-enum { FRAME_REGULAR = 0, FLAG_USES_DC_FRAME = 32, BLEND_REPLACE = 0, BLEND_BLEND = 2 };
+enum { FRAMES_MAX = 8, FRAME_REGULAR = 0, FRAME_REFERENCE = 2 };
+enum { FLAG_USES_DC_FRAME = 32, BLEND_REPLACE = 0, BLEND_BLEND = 2 };
 enum { BLEND_MULTIPLY_ADD = 3, BLEND_MULTIPLY = 4 };
 
 /* Bits, the least significant of a byte first. Past the end they are 0, and `is_short` is set. */
@@ -91,30 +92,112 @@ static void skip_blending(bits *b, bool has_extras) {
         take(b, 2);
 }
 
-bool cogpu_jpegxl_is_single(const uint8_t *in, size_t in_bytes, uint32_t extras, bool is_xyb) {
-    bits b = {.in = in, .end = 8 * (uint64_t)in_bytes};
-    if (take(&b, 1)) /* all values are the default ones */
-        return !b.is_short;
-    if (take(&b, 2) != FRAME_REGULAR)
+/* What one frame says of itself. */
+typedef struct frame {
+    bool is_sound; /* it was read, and is no larger than the image */
+    bool is_last;
+    uint64_t parts; /* of its data, whose sizes follow the header */
+} frame;
+
+/* A size of its own, of a frame that is not shown. */
+static uint32_t take_side(bits *b) {
+    static const way sides[4] = {{8, 0}, {11, 256}, {14, 2304}, {30, 18688}};
+    return take_number(b, sides);
+}
+
+static uint64_t groups_of(uint32_t side, uint32_t group) {
+    return ((uint64_t)side + group - 1) / group;
+}
+
+/* The rest of the header of a frame that is not shown: its name and the filters after decoding.
+ * False where filters have values of their own. */
+static bool skip_rest(bits *b) {
+    static const way names[4] = {{0, 0}, {4, 0}, {5, 16}, {10, 48}};
+    take(b, 2 + 1); /* where it is kept; before or after the colour transform */
+    for (uint32_t left = take_number(b, names); left > 0 && !b->is_short; left--)
+        take(b, 8);
+    bool filters_are_default = take(b, 1);
+    if (!filters_are_default && ((take(b, 1) && take(b, 1)) || take(b, 2) || take_long(b)))
         return false;
-    bool is_modular = take(&b, 1), is_ycbcr = false;
-    uint32_t flags = take_long(&b);
-    if (!is_xyb)
-        is_ycbcr = take(&b, 1);
+    return take_long(b) == 0 && !b->is_short; /* no extensions */
+}
+
+/* A frame that others refer to and that is not shown, as patches are kept. */
+static frame take_reference(bits *b, const cogpu_jpegxl_image *image, uint32_t group) {
+    uint32_t width = image->width, height = image->height;
+    if (take(b, 1)) {
+        width = take_side(b);
+        height = take_side(b);
+    }
+    if (!skip_rest(b) || width == 0 || height == 0 || width > image->width ||
+        height > image->height)
+        return (frame){0};
+    uint64_t groups = groups_of(width, group) * groups_of(height, group);
+    uint64_t large = groups_of(width, 8 * group) * groups_of(height, 8 * group);
+    return (frame){.is_sound = true, .parts = groups == 1 ? 1 : 2 + large + groups};
+}
+
+static frame take_frame(bits *b, const cogpu_jpegxl_image *image) {
+    const frame refused = {0};
+    if (take(b, 1)) /* all values are the default ones */
+        return (frame){.is_sound = !b->is_short, .is_last = true};
+    uint32_t kind = take(b, 2);
+    if (kind != FRAME_REGULAR && kind != FRAME_REFERENCE)
+        return refused;
+    bool is_modular = take(b, 1), is_ycbcr = false;
+    uint32_t flags = take_long(b), upsampling = 0, group = 256;
+    if (!image->is_xyb)
+        is_ycbcr = take(b, 1);
     if (flags & FLAG_USES_DC_FRAME)
-        return false;
+        return refused;
     if (is_ycbcr)
-        take(&b, 6); /* subsampling */
-    for (uint32_t i = 0; i <= extras && !b.is_short; i++)
-        take(&b, 2); /* upsampling, of the colours and of each extra channel */
+        take(b, 6); /* subsampling */
+    for (uint32_t i = 0; i <= image->extras && !b->is_short; i++)
+        upsampling |= take(b, 2); /* of the colours and of each extra channel */
     if (is_modular)
-        take(&b, 2); /* size of groups */
-    else if (is_xyb)
-        take(&b, 6); /* scales of the quantisation */
-    skip_passes(&b);
-    if (take(&b, 1)) /* a size or an origin of its own */
+        group = 128u << take(b, 2);
+    else if (image->is_xyb)
+        take(b, 6); /* scales of the quantisation */
+    if (kind == FRAME_REFERENCE)
+        return upsampling ? refused : take_reference(b, image, group);
+    skip_passes(b);
+    if (take(b, 1)) /* a size or an origin of its own */
+        return refused;
+    for (uint32_t i = 0; i <= image->extras && !b->is_short; i++)
+        skip_blending(b, image->extras > 0);
+    bool is_last = take(b, 1);
+    return (frame){.is_sound = is_last && !b->is_short, .is_last = is_last};
+}
+
+static void skip_to_byte(bits *b) {
+    b->at = (b->at + 7) / 8 * 8;
+}
+
+/* Moves on past the data of a frame. False where its parts do not stand in order, or end too
+ * early. */
+static bool skip_data(bits *b, uint64_t parts) {
+    static const way sizes[4] = {{10, 0}, {14, 1024}, {22, 17408}, {30, 4211712}};
+    uint64_t bytes = 0;
+    if (take(b, 1))
         return false;
-    for (uint32_t i = 0; i <= extras && !b.is_short; i++)
-        skip_blending(&b, extras > 0);
-    return take(&b, 1) && !b.is_short; /* it is the last */
+    skip_to_byte(b);
+    for (uint64_t i = 0; i < parts && !b->is_short; i++)
+        bytes += take_number(b, sizes);
+    skip_to_byte(b);
+    if (b->is_short || bytes > (b->end - b->at) / 8)
+        return false;
+    b->at += 8 * bytes;
+    return true;
+}
+
+bool cogpu_jpegxl_is_bounded(const uint8_t *in, size_t in_bytes, const cogpu_jpegxl_image *image) {
+    bits b = {.in = in, .end = 8 * (uint64_t)in_bytes};
+    for (int i = 0; i < FRAMES_MAX; i++) {
+        frame next = take_frame(&b, image);
+        if (!next.is_sound || next.is_last)
+            return next.is_sound;
+        if (!skip_data(&b, next.parts))
+            return false;
+    }
+    return false;
 }

@@ -2,8 +2,7 @@
  * An xz stream for which memory ends: each allocation of liblzma, which makes them all by our
  * allocator, fails in turn, and all from it on. That is told as such, and leaks nothing.
  */
-#include "codec_test.h"
-#include "faults/world.h"
+#include "faults/codec_faults.h"
 
 #if COGPU_HAVE_LZMA
 #include <lzma.h>
@@ -65,25 +64,9 @@ static cogpu_status encode(size_t *got, cogpu_error *error) {
     return status;
 }
 
-/* The n-th allocation fails, for n = 1, 2, ... until none does. */
 static void try_faults(cogpu_status (*attempt)(size_t *got, cogpu_error *error), bool for_good) {
-    long n = 0;
-    bool is_through = false;
     fails_for_good = for_good;
-    while (!is_through && ++n < 1000) {
-        size_t got = 0;
-        cogpu_error error;
-        memset(out, 0, BYTES);
-        atomic_store(&live, 0);
-        arm(ALLOCATION, n);
-        cogpu_status status = attempt(&got, &error);
-        is_through = atomic_load(&fired) == 0;
-        arm(NO_FAULT, 0);
-        CHECK(atomic_load(&live) == 0);
-        CHECK(is_through ? status == COGPU_OK && got == BYTES && memcmp(out, raw, BYTES) == 0
-                         : status == COGPU_MEMORY && strstr(error.message, "out of memory"));
-    }
-    CHECK(is_through && n > 3);
+    try_each_allocation(attempt, out, raw, BYTES);
 }
 
 static void decoding(void) {

@@ -78,6 +78,20 @@ def test_as_tifffile_reads_it(compression, options, dtype):
     assert differences.max() <= (0 if "lossless" in options or "reversible" in options else 2 if dtype == "u1" else 64)
 
 
+@pytest.mark.parametrize("effort", [1, 3, 5, 7, 9])
+@pytest.mark.parametrize("bands", [1, 3, 4])
+def test_jpegxl_with_patches(effort, bands):
+    """Glyphs that repeat, which the encoder keeps once, in a hidden frame."""
+    rng = np.random.default_rng(0)
+    glyphs = [(rng.random((9, 7)) > .5) * 255 for _ in range(6)]
+    array = np.full((bands, 400, 400), 255, "u1")
+    for y, x in rng.integers(0, 33, (500, 2)) * (12, 10):
+        array[:, y:y + 9, x:x + 7] = glyphs[rng.integers(6)]
+    encode = lambda block: imagecodecs.jpegxl_encode(block, lossless=True, effort=effort)
+    with cogpu.open_memory(tiff(array, JXL, encode)) as file:
+        assert judge.same(file.read(), array)
+
+
 @pytest.mark.parametrize("codec,dtype", [(JPEG2000, "u2"), (JXL, "f4"), (JXL_OLD, "u1")])
 def test_on_a_device(codec, dtype):
     """The processor decodes what the GPU cannot, on the way there."""

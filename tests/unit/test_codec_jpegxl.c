@@ -223,20 +223,55 @@ static void animation(void) {
  * not see these. */
 static void frame_headers(void) {
     static const uint8_t is_default[] = {1}, is_reference[] = {2 << 1}, is_dc[] = {1 << 1};
-    CHECK(cogpu_jpegxl_is_single(is_default, 1, 0, true));
-    CHECK(!cogpu_jpegxl_is_single(is_reference, 1, 0, true));
-    CHECK(!cogpu_jpegxl_is_single(is_dc, 1, 0, true));
-    CHECK(!cogpu_jpegxl_is_single(is_default, 0, 0, true));
+    const cogpu_jpegxl_image xyb = {WIDTH, HEIGHT, 0, true}, plain = {WIDTH, HEIGHT, 0, false};
+    const cogpu_jpegxl_image many = {WIDTH, HEIGHT, UINT32_MAX, false};
+    CHECK(cogpu_jpegxl_is_bounded(is_default, 1, &xyb));
+    CHECK(!cogpu_jpegxl_is_bounded(is_reference, 1, &xyb));
+    CHECK(!cogpu_jpegxl_is_bounded(is_dc, 1, &xyb));
+    CHECK(!cogpu_jpegxl_is_bounded(is_default, 0, &xyb));
     /* Modular, no flags, no YCbCr, no upsampling, the smallest groups, one pass, no blending: bit
      * 13 is a size of its own, bit 16 the last frame. */
     for (int is_last = 0; is_last < 2; is_last++) {
         for (int has_size = 0; has_size < 2; has_size++) {
             const uint8_t header[] = {1 << 3, (uint8_t)(has_size << 5), (uint8_t)is_last};
-            CHECK(cogpu_jpegxl_is_single(header, sizeof header, 0, false) ==
-                  (is_last && !has_size));
-            CHECK(!cogpu_jpegxl_is_single(header, 2, 0, false));
-            CHECK(!cogpu_jpegxl_is_single(header, sizeof header, UINT32_MAX, false));
+            CHECK(cogpu_jpegxl_is_bounded(header, sizeof header, &plain) == (is_last && !has_size));
+            CHECK(!cogpu_jpegxl_is_bounded(header, 2, &plain));
+            CHECK(!cogpu_jpegxl_is_bounded(header, sizeof header, &many));
         }
+    }
+}
+
+/* Frames that are not shown, each of one byte of data, before one of default values. A size of its
+ * own has bit 11, its width bits 14 to 21, its height bits 24 to 31; then, after 3 bits, no name,
+ * default filters (bit 37), no extensions, and (bit 40 on) a table of one part, of one byte. */
+static size_t add_hidden(uint8_t *to, uint8_t width, uint8_t height) {
+    uint64_t header = 2u << 1 | 1u << 3 | 1u << 11;
+    header |= (uint64_t)width << 14 | (uint64_t)height << 24 | 1ull << 37;
+    for (int i = 0; i < 6; i++)
+        to[i] = (uint8_t)(header >> 8 * i);
+    to[6] = 1 << 2; /* ten bits: one byte */
+    to[7] = 0;
+    to[8] = 0xFF; /* the data */
+    return 9;
+}
+
+static void hidden_frames(void) {
+    const cogpu_jpegxl_image image = {WIDTH, HEIGHT, 0, false};
+    const struct {
+        int count;
+        uint8_t width, height;
+        bool is_bounded;
+    } cases[] = {{0, 1, 1, true},      {1, WIDTH, HEIGHT, true},      {7, 3, 3, true},
+                 {8, 3, 3, false},     {1, WIDTH + 1, HEIGHT, false}, {1, WIDTH, HEIGHT + 1, false},
+                 {1, 0, HEIGHT, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint8_t frames[100];
+        size_t bytes = 0;
+        for (int k = 0; k < cases[i].count; k++)
+            bytes += add_hidden(frames + bytes, cases[i].width, cases[i].height);
+        frames[bytes] = 1;
+        CHECK(cogpu_jpegxl_is_bounded(frames, bytes + 1, &image) == cases[i].is_bounded);
+        CHECK(!cogpu_jpegxl_is_bounded(frames, bytes, &image));
     }
 }
 
@@ -270,6 +305,7 @@ int main(void) {
     RUN(other_shapes);
     RUN(animation);
     RUN(frame_headers);
+    RUN(hidden_frames);
     RUN(truncated);
     RUN(bits_flipped);
     RUN(no_jpegxl);
