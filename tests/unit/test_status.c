@@ -7,7 +7,8 @@ static void test_names(void) {
     CHECK_TEXT(cogpu_status_name(COGPU_OK), "ok");
     CHECK_TEXT(cogpu_status_name(COGPU_CORRUPT), "corrupt");
     CHECK_TEXT(cogpu_status_name(COGPU_ABSENT), "absent");
-    CHECK_TEXT(cogpu_status_name((cogpu_status)10), "unknown");
+    CHECK_TEXT(cogpu_status_name(COGPU_CANCELLED), "cancelled");
+    CHECK_TEXT(cogpu_status_name((cogpu_status)(COGPU_CANCELLED + 1)), "unknown");
     CHECK_TEXT(cogpu_status_name((cogpu_status)-1), "unknown");
 }
 
