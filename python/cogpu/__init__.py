@@ -12,8 +12,8 @@ import os
 
 from . import _cogpu
 from ._cogpu import Array
-from .errors import (AbsentError, ArgumentError, CorruptError, DeviceError, Error, FallbackWarning, FormatError,
-                     IOError, LimitError, MissingFileError, OutOfMemoryError, UnsupportedError)
+from .errors import (AbsentError, ArgumentError, CancelledError, CorruptError, DeviceError, Error, FallbackWarning,
+                     FormatError, IOError, LimitError, MissingFileError, OutOfMemoryError, UnsupportedError)
 from .file import File, Level, Transform, check, open, read_many
 from .stored import Stored
 
@@ -24,8 +24,8 @@ codecs, configure, devices = _cogpu.codecs, _cogpu.configure, _cogpu.devices
 _LATER = {"open_geotiff": "read", "to_geotiff": "write"}
 _MODULES = {"compat", "dask", "engine", "georef", "lazy", "torch"}
 
-__all__ = ["AbsentError", "ArgumentError", "Array", "CorruptError", "DeviceError", "Error", "FallbackWarning", "File",
-           "FormatError", "IOError", "Level", "LimitError", "MissingFileError", "OutOfMemoryError", "Stored",
+__all__ = ["AbsentError", "ArgumentError", "Array", "CancelledError", "CorruptError", "DeviceError", "Error", "FallbackWarning",
+           "File", "FormatError", "IOError", "Level", "LimitError", "MissingFileError", "OutOfMemoryError", "Stored",
            "Transform", "UnsupportedError", "check", "codecs", "configure", "devices", "open", "open_geotiff",
            "read_many", "to_geotiff"]
 
