@@ -24,10 +24,10 @@ codecs, configure, devices = _cogpu.codecs, _cogpu.configure, _cogpu.devices
 _LATER = {"open_geotiff": "read", "to_geotiff": "write"}
 _MODULES = {"compat", "dask", "engine", "georef", "lazy", "torch"}
 
-__all__ = ["AbsentError", "ArgumentError", "Array", "CancelledError", "CorruptError", "DeviceError", "Error", "FallbackWarning",
-           "File", "FormatError", "IOError", "Level", "LimitError", "MissingFileError", "OutOfMemoryError", "Stored",
-           "Transform", "UnsupportedError", "check", "codecs", "configure", "devices", "open", "open_geotiff",
-           "read_many", "to_geotiff"]
+__all__ = ["AbsentError", "ArgumentError", "Array", "CancelledError", "CorruptError", "DeviceError", "Error",
+           "FallbackWarning", "File", "FormatError", "IOError", "Level", "LimitError", "MissingFileError",
+           "OutOfMemoryError", "Stored", "Transform", "UnsupportedError", "check", "codecs", "configure", "devices",
+           "open", "open_geotiff", "read_many", "to_geotiff"]
 
 os.register_at_fork(after_in_child=_cogpu.forget_context)
 

@@ -17,6 +17,8 @@ from cogpu.read import open_geotiff
 xr = pytest.importorskip("xarray")
 rioxarray = pytest.importorskip("rioxarray")
 
+OURS = {"preferred_chunks", "source", "colormap", "photometric"}  # of the encoding: what rioxarray has otherwise, or not
+
 
 def table():
     """Rows of the corpus's list, without rasters that take long."""
@@ -123,7 +125,7 @@ def test_as_stored(name):
     if "dtype" not in but:
         assert same_value(array.rio.nodata, expected.rio.nodata)
     assert_same_names(array.encoding, expected.encoding,
-                      {"preferred_chunks", "source", "colormap"} | ({"rasterio_dtype"} if "dtype" in but else set()))
+                      OURS | ({"rasterio_dtype"} if "dtype" in but else set()))
 
 
 def assert_same_place(array, expected, but):
@@ -162,7 +164,7 @@ def test_masked(name):
     if "masked" not in but:
         assert_same_pixels(name, array, expected)
     if "dtype" not in but:
-        assert_same_names(array.encoding, expected.encoding, {"preferred_chunks", "source", "colormap"})
+        assert_same_names(array.encoding, expected.encoding, OURS)
         assert same_value(array.rio.nodata, expected.rio.nodata)
         assert "_FillValue" not in array.attrs
 
@@ -171,7 +173,7 @@ def test_masked(name):
 def test_unpacked(name):
     array, expected = pair(name, {"unpack": True}, {"mask_and_scale": True})
     assert_same_pixels(name, array, expected)
-    assert_same_names(array.encoding, expected.encoding, {"preferred_chunks", "source", "colormap"})
+    assert_same_names(array.encoding, expected.encoding, OURS)
     assert not {"scale_factor", "scales", "add_offset", "offsets", "_FillValue"} & set(array.attrs)
 
 
