@@ -17,7 +17,7 @@ from cogpu.read import open_geotiff
 xr = pytest.importorskip("xarray")
 rioxarray = pytest.importorskip("rioxarray")
 
-OURS = {"preferred_chunks", "source", "colormap", "photometric"}  # of the encoding: what rioxarray has otherwise, or not
+OURS = {"preferred_chunks", "source", "colormap", "photometric"}  # of the encoding: rioxarray has others, or none
 
 
 def table():
