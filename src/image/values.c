@@ -113,33 +113,40 @@ static bool is_number_type(uint16_t type) {
            type == TYPE_FLOAT || type == TYPE_DOUBLE;
 }
 
-static void warn_default(const cogpu_entry *entry, uint32_t directory, uint32_t count,
-                         cogpu_arena *arena, const char **warning) {
-    cogpu_warn(arena, warning,
-               "%s of directory %u (%llu values of type %u) is not the %u number%s that it should "
-               "be; its default is used",
-               cogpu_tag_name(entry->tag), directory, (unsigned long long)entry->count, entry->type,
-               count, count == 1 ? "" : "s");
+/* The tag's numbers, and whether it has all of them, from 0 to `most` where they are to be whole.
+ */
+static cogpu_status read_fixed(const cogpu_tiff *tiff, uint32_t directory, const cogpu_entry *entry,
+                               uint32_t count, bool is_whole, uint32_t most, cogpu_arena *arena,
+                               double found[FIXED_MAX], bool *is_sound, const char **warning,
+                               cogpu_error *error) {
+    *is_sound = entry->count == count &&
+                (is_whole ? is_whole_type(entry->type) : is_number_type(entry->type));
+    cogpu_status status =
+        *is_sound ? cogpu_tiff_doubles(tiff, entry, 0, count, found, error) : COGPU_OK;
+    if (status != COGPU_OK && !is_soft(status))
+        return status;
+    *is_sound = *is_sound && status == COGPU_OK;
+    cogpu_error_clear(error);
+    for (uint32_t i = 0; *is_sound && is_whole && i < count; i++)
+        *is_sound = found[i] >= 0 && found[i] <= most;
+    if (!*is_sound)
+        cogpu_warn(arena, warning,
+                   "%s of directory %u (%llu values of type %u) is not the %u number%s that it "
+                   "should be; its default is used",
+                   cogpu_tag_name(entry->tag), directory, (unsigned long long)entry->count,
+                   entry->type, count, count == 1 ? "" : "s");
+    return COGPU_OK;
 }
 
 cogpu_status cogpu_values_wholes(const cogpu_tiff *tiff, uint32_t directory, uint16_t tag,
                                  uint32_t count, uint32_t most, cogpu_arena *arena,
                                  uint32_t *values, const char **warning, cogpu_error *error) {
     const cogpu_entry *entry = cogpu_tiff_find(tiff, directory, tag);
-    uint64_t found[FIXED_MAX];
-    if (!entry)
-        return COGPU_OK;
-    bool is_sound = entry->count == count && is_whole_type(entry->type);
-    cogpu_status status =
-        is_sound ? cogpu_tiff_u64s(tiff, entry, 0, count, found, error) : COGPU_OK;
-    if (status != COGPU_OK && !is_soft(status))
-        return status;
-    is_sound = is_sound && status == COGPU_OK;
-    cogpu_error_clear(error);
-    for (uint32_t i = 0; is_sound && i < count; i++)
-        is_sound = found[i] <= most;
-    if (!is_sound)
-        warn_default(entry, directory, count, arena, warning);
+    double found[FIXED_MAX];
+    bool is_sound = false;
+    if (entry)
+        TRY(read_fixed(tiff, directory, entry, count, true, most, arena, found, &is_sound, warning,
+                       error));
     for (uint32_t i = 0; is_sound && i < count; i++)
         values[i] = (uint32_t)found[i];
     return COGPU_OK;
@@ -150,17 +157,10 @@ cogpu_status cogpu_values_floats(const cogpu_tiff *tiff, uint32_t directory, uin
                                  const char **warning, cogpu_error *error) {
     const cogpu_entry *entry = cogpu_tiff_find(tiff, directory, tag);
     double found[FIXED_MAX];
-    if (!entry)
-        return COGPU_OK;
-    bool is_sound = entry->count == count && is_number_type(entry->type);
-    cogpu_status status =
-        is_sound ? cogpu_tiff_doubles(tiff, entry, 0, count, found, error) : COGPU_OK;
-    if (status != COGPU_OK && !is_soft(status))
-        return status;
-    is_sound = is_sound && status == COGPU_OK;
-    cogpu_error_clear(error);
-    if (!is_sound)
-        warn_default(entry, directory, count, arena, warning);
+    bool is_sound = false;
+    if (entry)
+        TRY(read_fixed(tiff, directory, entry, count, false, 0, arena, found, &is_sound, warning,
+                       error));
     for (uint32_t i = 0; is_sound && i < count; i++)
         values[i] = (float)found[i];
     return COGPU_OK;

@@ -18,6 +18,7 @@ xr = pytest.importorskip("xarray")
 rioxarray = pytest.importorskip("rioxarray")
 
 
+
 def table():
     """Rows of the corpus's list, without rasters that take long."""
     if not (CORPUS / "good.tsv").exists():

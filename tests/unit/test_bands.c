@@ -6,6 +6,7 @@
 static opened_tiff opened;
 static cogpu_image info;
 static cogpu_band *bands;
+static cogpu_colour colour; /* that the pixels are converted from */
 
 /* Colours of an image as one text; `metadata` may be NULL, extras and map empty. */
 static const char *colours(uint16_t photometric, uint16_t count, uint16_t bits,
@@ -23,8 +24,13 @@ static const char *colours(uint16_t photometric, uint16_t count, uint16_t bits,
     if (xml)
         build_text(&opened.file, TAG_GDAL_METADATA, xml);
     CHECK(open_built(&opened) == COGPU_OK);
-    cogpu_storage storage = {
-        .tiff = &opened.tiff, .bands = count, .bits = bits, .photometric = photometric};
+    cogpu_storage storage = {.tiff = &opened.tiff,
+                             .bands = count,
+                             .planes = 1,
+                             .bits = bits,
+                             .photometric = photometric,
+                             .colour = colour,
+                             .format = {.samples = count}};
     info = (cogpu_image){0};
     CHECK(cogpu_metadata_read(&opened.tiff, 0, &opened.arena, &metadata, &opened.warning,
                               &opened.error) == COGPU_OK);
@@ -59,8 +65,12 @@ static void colours_by_photometric(void) {
     close_built(&opened);
     CHECK_TEXT(plain(5, 5, NULL, 0), "cyan magenta yellow black undefined");
     close_built(&opened);
+    CHECK_TEXT(plain(6, 3, NULL, 0), "Y Cb Cr");
+    close_built(&opened);
+    colour = COGPU_FROM_YCBCR;
     CHECK_TEXT(plain(6, 3, NULL, 0), "red green blue");
     close_built(&opened);
+    colour = COGPU_AS_STORED;
     CHECK_TEXT(plain(8, 3, NULL, 0), "undefined undefined undefined");
     close_built(&opened);
     CHECK_TEXT(plain(34892, 2, NULL, 0), "undefined undefined");
