@@ -12,8 +12,8 @@ def is_url(source):
 
 
 def shown(source):
-    """A path or URL as a str for names and messages; of what is neither, what it says of itself. A URL that was misspelt,
-    as "http:/user:password@host", is no URL, and shows its secrets as little."""
+    """A path or URL as a str for names and messages; of what is neither, what it says of itself. A misspelt URL, as
+    "http:/user:password@host", is no URL; its secrets are left out all the same."""
     text = os.fsdecode(source) if isinstance(source, (str, bytes, os.PathLike)) else str(source)
     parts = _PARTS.match(text)
     if not parts:
