@@ -34,8 +34,8 @@ TREES = {
 }
 # Programs whose threads, or those of the kernels that they run, may race; and of programs and functions those that
 # take long, or show nothing that others do not: make races runs them too.
-RACING = [f"test_{name}" for name in ("pool", "source", "http", "shelf", "writer", "gpu_read", "gpu_pass", "cuda_void",
-                                      "cuda_packbits", "cuda_place", "cuda_lzw", "cuda_inflate", "cuda_zstd")]
+RACING = [f"test_{name}" for name in ("pool", "progress", "source", "http", "shelf", "writer", "gpu_read", "gpu_pass",
+                                      "cuda_void", "cuda_packbits", "cuda_place", "cuda_lzw", "cuda_inflate", "cuda_zstd")]
 RACING_LONG = [f"test_cuda_{name}" for name in ("cut", "pack", "shrink", "deflate", "zstd_encode", "lzw_encode",
                                                      "packbits_encode")] + ["test_gpu_write_direct", "test_writer_memory"]
 LONG = {"test_cuda_inflate cut_off", "test_cuda_inflate finders", "test_cuda_inflate libdeflate_levels",

@@ -28,8 +28,8 @@ _MODULES = {"compat", "dask", "engine", "georef", "lazy", "torch"}
 
 __all__ = ["AbsentError", "ArgumentError", "Array", "CancelledError", "CorruptError", "DeviceError", "Error",
            "FallbackWarning", "File", "FormatError", "IOError", "Level", "LimitError", "MetadataWarning",
-           "MissingFileError", "OutOfMemoryError", "Stored", "Transform", "UnsupportedError", "check", "codecs", "configure", "devices",
-           "open", "open_geotiff", "read_many", "to_geotiff"]
+           "MissingFileError", "OutOfMemoryError", "Stored", "Transform", "UnsupportedError", "check", "codecs",
+           "configure", "devices", "open", "open_geotiff", "read_many", "to_geotiff"]
 
 
 def configure(*, threads: int = 0, cache_bytes: int = 0, device_bytes: int = 0, jpeg_engines: bool = False,

@@ -40,8 +40,8 @@ def local_path(source):
 
 
 def shown(source):
-    """A path or URL as a str for names and messages; of what is neither, what it says of itself. A URL that was misspelt,
-    as "http:/user:password@host", is no URL, and shows its secrets as little."""
+    """A path or URL as a str for names and messages; of what is neither, what it says of itself. A misspelt URL, as
+    "http:/user:password@host", is no URL; its secrets are left out all the same."""
     if not is_path(source):
         return str(source)
     text = os.fsdecode(source)

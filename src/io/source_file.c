@@ -1,6 +1,5 @@
 /* A file by path: pread, which threads may share. A file is not mapped: one that another process
  * cuts off while it is read would end this process by a signal. */
-#define _GNU_SOURCE /* SEEK_DATA */
 #include "io/io.h"
 #include "io/url.h"
 
@@ -84,19 +83,6 @@ cogpu_status cogpu_io_open_file(const char *path, cogpu_io **io, cogpu_error *er
     TRY(cogpu_io_open(&kind, io, error));
     write_state(&about, *io);
     return COGPU_OK;
-}
-
-/* pread has no use for the place that lseek moves, so threads may do this too. */
-uint64_t cogpu_io_next_data(const cogpu_io *io, uint64_t offset) {
-#ifdef SEEK_DATA
-    if (io->read == file_read && offset < io->bytes) {
-        off_t data = lseek(io->file, (off_t)offset, SEEK_DATA);
-        if (data >= 0)
-            return (uint64_t)data < io->bytes ? (uint64_t)data : io->bytes;
-        return errno == ENXIO ? io->bytes : offset;
-    }
-#endif
-    return offset;
 }
 
 int cogpu_io_descriptor(const cogpu_io *io) {

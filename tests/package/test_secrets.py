@@ -38,7 +38,9 @@ NAMES = [
 
 def messages(error):
     while error is not None:
-        yield f"{error} {error!r} {pickle.loads(pickle.dumps(error))!r}" if isinstance(error, cogpu.Error) else repr(error)
+        yield repr(error)
+        if isinstance(error, cogpu.Error):
+            yield f"{error} {pickle.loads(pickle.dumps(error))!r}"
         error = error.__cause__ or error.__context__
 
 
@@ -59,8 +61,8 @@ def test_messages_of_the_package(name, tmp_path, monkeypatch):
 @pytest.mark.skipif(not os.access(BINARY, os.X_OK), reason=f"{BINARY} is not built")
 @pytest.mark.parametrize("name", NAMES)
 def test_messages_of_the_command_line(name, tmp_path):
-    for words in (["info", name], ["convert", name, "out.tif"], ["convert", "in.tif", name], ["read", name, "-o", "a.npy"],
-                  ["checksum", name, "--json"], [name]):
+    for words in (["info", name], ["convert", name, "out.tif"], ["convert", "in.tif", name],
+                  ["read", name, "-o", "a.npy"], ["checksum", name, "--json"], [name]):
         result = subprocess.run([BINARY, *words], capture_output=True, text=True, cwd=tmp_path, timeout=60)
         assert result.returncode in (1, 2) and SECRET not in result.stdout + result.stderr, words
 
