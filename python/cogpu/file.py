@@ -18,7 +18,7 @@ from .errors import ArgumentError, MetadataWarning, UnsupportedError, about
 from .grids import window_bounds
 from .later import np
 from .stored import Stored, source_of
-from .urls import is_path, source_name
+from .urls import is_path, shown, source_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

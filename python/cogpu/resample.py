@@ -5,7 +5,6 @@ much of each. Pixels that are not valid have no weight. Arrays stay where they a
 do the same to them.
 """
 
-import math
 
 from .grids import inner_part
 from .later import np
