@@ -168,7 +168,7 @@ typedef struct cogpu_network {
     int link_local_addresses; /* non-zero: link-local addresses, and others at which clouds serve
                                * metadata and credentials (169.254.169.254, fd00:ec2::254), may be
                                * read from; private_addresses does not allow them */
-    const char *private_hosts; /* "host1,host2" that may have private addresses. Where a public
+    const char *private_hosts; /* that may have private addresses: "host1,host2". Where a public
                                 * server redirects to a private address, the host must be one of
                                 * these, or that of the URL, also with private_addresses */
     const char *schemes;       /* "https,http,s3" that are allowed */

@@ -88,15 +88,34 @@ static size_t fill_from(ZSTD_DStream *zstd, const uint8_t *in, size_t in_bytes, 
     return result;
 }
 
-/* A frame that says that it fits the block is not longer, but damaged. One with a dictionary cannot
- * be decoded at all. */
+/* At most so many bytes come of a frame, by the headers of its blocks (RFC 8878, 3.1.1.2), as far
+ * as the input goes. */
+static uint64_t most_content(const uint8_t *in, size_t in_bytes) {
+    enum { BLOCK_HEADER = 3, RAW = 0, RLE, COMPRESSED };
+    uint64_t most = 0;
+    size_t at = header_bytes(in[4]);
+    for (bool is_last = false; !is_last && at <= in_bytes && in_bytes - at >= BLOCK_HEADER;) {
+        const uint32_t header = in[at] | (uint32_t)in[at + 1] << 8 | (uint32_t)in[at + 2] << 16;
+        const uint32_t type = header >> 1 & 3, bytes = header >> 3;
+        if (type > COMPRESSED)
+            return most;
+        is_last = header & 1;
+        most += type == COMPRESSED ? ZSTD_BLOCKSIZE_MAX : bytes;
+        at += BLOCK_HEADER + (type == RLE ? 1 : bytes);
+    }
+    return most;
+}
+
+/* A frame that says that it fits the block is not longer, but damaged. So is one whose blocks have
+ * too little: it costs no memory to see that. One with a dictionary cannot be decoded at all. */
 static bool may_be_longer(const uint8_t *in, size_t in_bytes, size_t out_bytes) {
     if (in_bytes < HEADER_MIN || load_u32(in, false) != ZSTD_MAGICNUMBER ||
         in_bytes < header_bytes(in[4]) || (in[4] & 3) != 0)
         return false;
     const unsigned long long content = ZSTD_getFrameContentSize(in, in_bytes);
-    return content == ZSTD_CONTENTSIZE_UNKNOWN ||
-           (content != ZSTD_CONTENTSIZE_ERROR && content > out_bytes);
+    const bool is_open = content == ZSTD_CONTENTSIZE_UNKNOWN ||
+                         (content != ZSTD_CONTENTSIZE_ERROR && content > out_bytes);
+    return is_open && most_content(in, in_bytes) > out_bytes;
 }
 
 /* After a failure of a whole frame: where it holds more than the block, the block's bytes are all
