@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS  "0123456789"
@@ -38,9 +39,10 @@ static bool is_host(const char *host, const char *end) {
     return host[name] == ':' && strspn(port, DIGITS) == (size_t)(end - port);
 }
 
-/* A path, or a URL that was misspelt, as "http:/user:password@host". */
+/* The path of a file as it is. What is no file may be a misspelt URL, as
+ * "http:/user:password@host". */
 static void show_path(const char *name, char *shown, size_t room) {
-    if (strchr("/.~", *name)) {
+    if (access(name, F_OK) == 0) {
         snprintf(shown, room, "%s", name);
         return;
     }

@@ -65,8 +65,8 @@ def source_name(source):
 
 
 def _shown_path(text):
-    """A path as it is. What does not begin as one may be a URL that was misspelt."""
-    if text.startswith(("/", ".", "~")):
+    """A path of a file as it is. What is no file may be a misspelt URL."""
+    if os.path.exists(text):
         return text
     before, at, after = text.rpartition("@")
     if at and ":" in before:

@@ -100,7 +100,7 @@ def check_overview_level(level: Any, file: File) -> None:
 
 
 def is_sidecar_broken(file: File) -> bool:
-    return ".ovr file" in (file.warning or "")
+    return ".ovr was ignored" in (file.warning or "")
 
 
 def check_band(band: Any, file: File) -> None:
