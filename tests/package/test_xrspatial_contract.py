@@ -392,3 +392,9 @@ def test_the_suite_of_xarray_spatial(tmp_path):
     done = subprocess.run([sys.executable, str(script), "--python", sys.executable, "--scope", str(scope)],
                           capture_output=True, text=True)
     assert done.stdout.splitlines()[-1:] == ["2 of 2 passed"], done.stdout + done.stderr
+
+
+def test_errors_of_writing_name_the_file(tmp_path):
+    data = xr.DataArray(np.ones((5, 6), "f4"), dims=("y", "x"), attrs={"gdal_metadata_xml": "<GDALMetadata><Item>"})
+    with pytest.raises(ValueError, match=r"named\.tif: gdal_metadata_xml is not well-formed"):
+        ours.to_geotiff(data, str(tmp_path / "named.tif"))

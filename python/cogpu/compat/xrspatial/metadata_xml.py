@@ -34,7 +34,7 @@ def items_of_xml(text: str) -> dict[Any, str]:
         if text.strip():
             parser.Parse(text, True)
     except expat.ExpatError as error:
-        raise ArgumentError(f"its XML is not well-formed ({error})") from error
+        raise ArgumentError(f"gdal_metadata_xml is not well-formed XML ({error})") from error
     return items
 
 

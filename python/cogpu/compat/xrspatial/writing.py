@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import arrays, georef, write
-from ...errors import ArgumentError
+from ...errors import ArgumentError, about
+from ...urls import source_name
 from . import georeferencing
 from .arguments import refuse_vrt
 from .packing import packed_encoding
@@ -56,11 +57,12 @@ def to_geotiff(data: Any, path: Any, *, crs: Any = None, nodata: "float | int | 
                "overview_levels": overview_levels if cog else None,
                "overview_resampling": overview_resampling if cog else None,
                "photometric": "minisblack" if is_plain else photometric}
-    planned = plan(data, axes, nodata_stated(data.attrs) if nodata is None else nodata, pack, options)
-    if hasattr(path, "write") and hasattr(path, "seek") and hasattr(path, "truncate"):
-        path.seek(0)  # xarray-spatial replaces what a buffer holds
-        path.truncate()
-    written = write.carry_out(planned, path, streaming_buffer_bytes)
+    with about(source_name(path)):
+        planned = plan(data, axes, nodata_stated(data.attrs) if nodata is None else nodata, pack, options)
+        if hasattr(path, "write") and hasattr(path, "seek") and hasattr(path, "truncate"):
+            path.seek(0)  # xarray-spatial replaces what a buffer holds
+            path.truncate()
+        written = write.carry_out(planned, path, streaming_buffer_bytes)
     remove_stale_sidecar(path)
     return written
 
