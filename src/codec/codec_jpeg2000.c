@@ -111,7 +111,7 @@ static bool has_all_samples(const decoding *d, const cogpu_block_format *format)
     for (uint32_t i = 0; i < image->numcomps; i++) {
         const opj_image_comp_t *band = &image->comps[i];
         if (!band->data || band->dx == 0 || band->dy == 0 || band->w == 0 || band->h == 0 ||
-            band->prec > format->bits)
+            (band->dx == 1 && band->w < format->width) || band->prec > format->bits)
             return false;
     }
     return true;
