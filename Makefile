@@ -8,7 +8,7 @@ generator := $(if $(shell command -v ninja),-G Ninja)
 python    := .venv/bin/python
 c_files   := git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp'
 
-.PHONY: all setup demo test test-gpu sanitize-gpu bench bench-gpu bench-python bench-network races fuzz mutations format install clean
+.PHONY: all setup demo check test test-gpu sanitize-gpu bench bench-gpu bench-python bench-network races fuzz mutations format install clean
 
 # build/cogpu, build/libcogpu.so, build/libcogpu.a
 all: build/CMakeCache.txt
@@ -29,6 +29,30 @@ demo: setup
 # Every test; the last line is "N passed, N failed".
 test: setup
 	@$(python) tests/run.py
+
+# The contributor's loop: one tree with sanitizers, the quick test programs, kernels on the emulator among them.
+# T=name: builds and runs one program (tests/unit/test_name.c), or the Python tests whose names have it.
+check: build-san/CMakeCache.txt
+ifdef T
+	@if ls tests/*/test_$(T).c >/dev/null 2>&1; then \
+	    cmake --build build-san --target test_$(T) && ctest --test-dir build-san -R '^test_$(T)$$' --output-on-failure; \
+	else \
+	    $(MAKE) --no-print-directory build/with-python && for folder in tests/python tests/package; do \
+	        $(python) -m pytest -q -k '$(T)' $$folder || [ $$? = 5 ] || exit 1; \
+	    done; \
+	fi
+else
+	@cmake --build build-san
+	@ctest --test-dir build-san -L quick -j $$(nproc) --output-on-failure --quiet && echo "make check: all quick programs pass"
+endif
+
+build-san/CMakeCache.txt:
+	@cmake -S . -B build-san $(generator) -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-O1 -DCOGPU_SANITIZE=ON -DCOGPU_TESTS=ON -DCOGPU_CUDA=OFF
+
+.PHONY: build/with-python
+build/with-python:
+	@cmake -S . -B build $(generator) -DCMAKE_BUILD_TYPE=Release -DCOGPU_PYTHON=ON >/dev/null
+	@cmake --build build --target cogpu_python cogpu_cli cogpu
 
 # On a machine with a GPU: the tests of the CUDA backend there, and under compute-sanitizer.
 test-gpu:
