@@ -41,19 +41,21 @@ static bool is_integer(cogpu_type type) {
     return type <= COGPU_I64;
 }
 
-static void load_doubles(cogpu_type type, const char *from, int64_t step, double *values,
-                         uint32_t count) {
-    switch (type) {
+/* Samples of one type, as the `loaded` type of the function. */
 #define LOAD(TYPE, ctype)                                                                          \
     case TYPE:                                                                                     \
         for (uint32_t i = 0; i < count; i++) {                                                     \
             ctype value;                                                                           \
             memcpy(&value, from + step * i, sizeof value);                                         \
-            values[i] = (double)value;                                                             \
+            values[i] = (loaded)value;                                                             \
         }                                                                                          \
         break;
+
+static void load_doubles(cogpu_type type, const char *from, int64_t step, double *values,
+                         uint32_t count) {
+    typedef double loaded;
+    switch (type) {
         FOR_REAL_TYPES(LOAD)
-#undef LOAD
     default:
         for (uint32_t i = 0; i < count; i++)
             values[i] = cogpu_sample_half(from + step * i);
@@ -64,17 +66,9 @@ static void load_doubles(cogpu_type type, const char *from, int64_t step, double
  * a signed one, holds. */
 static void load_integers(cogpu_type type, const char *from, int64_t step, int64_t *values,
                           uint32_t count) {
+    typedef int64_t loaded;
     switch (type) {
-#define LOAD(TYPE, ctype)                                                                          \
-    case TYPE:                                                                                     \
-        for (uint32_t i = 0; i < count; i++) {                                                     \
-            ctype value;                                                                           \
-            memcpy(&value, from + step * i, sizeof value);                                         \
-            values[i] = (int64_t)value;                                                            \
-        }                                                                                          \
-        break;
         FOR_SIGNED_64_BITS(LOAD)
-#undef LOAD
     default:
         for (uint32_t i = 0; i < count; i++) {
             uint64_t value;
@@ -83,6 +77,8 @@ static void load_integers(cogpu_type type, const char *from, int64_t step, int64
         }
     }
 }
+
+#undef LOAD
 
 static int64_t clamp_integer(cogpu_type type, int64_t value) {
     int64_t low = bounds[type].low, high = bounds[type].high;

@@ -1,6 +1,6 @@
 /*
- * Takes a zlib stream part by part, hands on its bytes, by zlib. It is built in the place of
- * codec_deflate_stream.c where ISA-L is missing.
+ * Streamed inflate (RFC 1950) by zlib. Built in place of codec_deflate_stream.c where ISA-L is
+ * missing.
  */
 #include "codec/codec.h"
 #include "codec/zlib_memory.h"

@@ -1,4 +1,4 @@
-/* Takes the stored bytes of a JPEG 2000 block, hands on its codestream if the block can hold it. */
+/* Finds the codestream in a JPEG 2000 block, and checks its headers against the block. */
 #include "codec/jpeg2000_header.h"
 
 #include "base/bytes.h"

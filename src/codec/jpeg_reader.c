@@ -1,5 +1,5 @@
 /*
- * Takes a feed of JPEG bytes, hands on libjpeg ready to give rows.
+ * Sets libjpeg up to decode rows from a feed of JPEG bytes.
  *
  * libjpeg goes on with invented pixels where the data is damaged; we do not.
  */

@@ -1,6 +1,6 @@
 /*
- * Takes the frames of a JPEG XL codestream (ISO/IEC 18181-1), hands on whether they are few and
- * none is larger than the image.
+ * Walks the frame headers of a JPEG XL codestream (ISO/IEC 18181-1): the frames must be few, and
+ * none larger than the image.
  *
  * A codestream may hold frames that are never shown and are larger than the image, at a few bytes
  * each. libjxl before 0.11 ends the process where it gets no memory for one, so they are found

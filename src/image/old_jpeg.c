@@ -1,6 +1,6 @@
 /*
- * Old-style JPEG (compression 6): takes the tags of a directory, hands on the header that its
- * blocks lack and where their scans are.
+ * Old-style JPEG (compression 6): finds the JPEG header that the blocks lack, and their scans, from
+ * the tags of a directory.
  *
  * A JPEG stream as a whole may stand in the file (JPEGInterchangeFormat), and the strips then point
  * somewhere into it: the image is one block, the stream's scan. Or only its header does, or the
