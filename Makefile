@@ -8,7 +8,7 @@ generator := $(if $(shell command -v ninja),-G Ninja)
 python    := .venv/bin/python
 c_files   := git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp'
 
-.PHONY: all setup demo check test test-gpu sanitize-gpu bench bench-gpu bench-python bench-network races fuzz mutations format install clean
+.PHONY: all setup demo check test test-deep test-gpu sanitize-gpu bench bench-gpu bench-python bench-network fuzz mutations format install clean
 
 # build/cogpu, build/libcogpu.so, build/libcogpu.a
 all: build/CMakeCache.txt
@@ -30,20 +30,24 @@ demo: setup
 test: setup
 	@$(python) tests/run.py
 
-# The contributor's loop: one tree with sanitizers, the quick test programs, kernels on the emulator among them.
-# T=name: builds and runs one program (tests/unit/test_name.c), or the Python tests whose names have it.
+# The contributor's loop: one tree with sanitizers, the quick suites, kernels on the emulator among them.
+# T=name: builds and runs one suite (tests/unit/MODULE/test_name.c, tests/faults/test_name.c), the suites of a module,
+# or the Python tests whose names have it.
+suite  := $(firstword $(wildcard tests/unit/*/test_$(T).c tests/faults/test_$(T).c))
+module := $(firstword $(wildcard tests/unit/$(T)/. $(if $(filter faults,$(T)),tests/faults/.)))
 check: build-san/CMakeCache.txt
-ifdef T
-	@if ls tests/*/test_$(T).c >/dev/null 2>&1; then \
-	    cmake --build build-san --target test_$(T) && ctest --test-dir build-san -R '^test_$(T)$$' --output-on-failure; \
-	else \
-	    $(MAKE) --no-print-directory build/with-python && for folder in tests/python tests/package; do \
-	        $(python) -m pytest -q -k '$(T)' $$folder || [ $$? = 5 ] || exit 1; \
-	    done; \
-	fi
-else
+ifndef T
 	@cmake --build build-san
-	@ctest --test-dir build-san -L quick -j $$(nproc) --output-on-failure --quiet && echo "make check: all quick programs pass"
+	@ctest --test-dir build-san -L quick -j $$(nproc) --output-on-failure --quiet && echo "make check: all quick suites pass"
+else ifneq ($(module),)
+	@cmake --build build-san --target module_$(T)
+	@ctest --test-dir build-san -L '^$(T)$$' -j $$(nproc) --output-on-failure
+else ifneq ($(suite),)
+	@cmake --build build-san --target suite_$(T)
+	@ctest --test-dir build-san -R '/$(T)$$' --output-on-failure
+else
+	@$(MAKE) --no-print-directory build/with-python
+	@for folder in tests/python tests/package; do $(python) -m pytest -q -k '$(T)' $$folder || [ $$? = 5 ] || exit 1; done
 endif
 
 build-san/CMakeCache.txt:
@@ -52,7 +56,7 @@ build-san/CMakeCache.txt:
 .PHONY: build/with-python
 build/with-python:
 	@cmake -S . -B build $(generator) -DCMAKE_BUILD_TYPE=Release -DCOGPU_PYTHON=ON >/dev/null
-	@cmake --build build --target cogpu_python cogpu_cli cogpu
+	@cmake --build build
 
 # On a machine with a GPU: the tests of the CUDA backend there, and under compute-sanitizer.
 test-gpu:
@@ -88,9 +92,11 @@ bench-network:
 	@cmake --build build --target cogpu_python
 	@$(python) bench/bench_network.py --readme
 
-# Races between threads, and between those of kernels on the emulator.
-races: setup
-	@$(python) tests/run.py --only races --all-races
+# What takes longer than a change should wait for: all races, TIME seconds for each fuzz target, COUNT mutated streams
+# of each codec, the test programs without sanitizers.
+test-deep: setup
+	@$(python) tests/run.py --deep --fuzz-seconds $(TIME)
+	@$(MAKE) --no-print-directory mutations
 
 # Each fuzz target for TIME seconds.
 fuzz: setup
@@ -99,10 +105,10 @@ fuzz: setup
 # COUNT mutated streams of each codec through the decoders of the emulated GPU, a part on each core.
 mutations:
 	@cmake -S . -B build $(generator) -DCMAKE_BUILD_TYPE=Release -DCOGPU_TESTS=ON >/dev/null
-	@cmake --build build --target test_cuda_mutations
+	@cmake --build build --target test_kernels
 	@for codec in zstd deflate lzw packbits; do for seed in $$(seq 20); do \
 	    echo --codec $$codec --count $$((($(COUNT) + 19) / 20)) --seed $$seed; \
-	done; done | xargs -P $$(nproc) -L 1 build/tests/test_cuda_mutations
+	done; done | xargs -P $$(nproc) -L 1 build/tests/test_kernels kernel_mutations
 
 format:
 	@$(c_files) | xargs clang-format-14 -i
@@ -111,4 +117,4 @@ install: all
 	@cmake --install build --prefix $(PREFIX)
 
 clean:
-	rm -rf build build-san build-fuzz build-races build-gpu demo
+	rm -rf build build-san build-fuzz build-races build-deep build-gpu demo

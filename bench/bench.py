@@ -4,7 +4,7 @@ Every repeat goes through all contenders, in an order that rotates, so that a sl
 machine meets all alike. A whole read is open, read and close; windows are 200 of 512 x 512 at random
 places from one open file. All write into a fresh array of their own, whose page faults count. Files lie
 in the page cache. Before each whole read as much memory as its array takes is touched and given back,
-since a virtual machine may have lent it to others, and getting it back is nobody's merit. Figures are
+since a virtual machine may have lent it to others, and getting it back is not a reader's merit. Figures are
 medians with the smallest and largest; ratios are medians of the ratios within each repeat.
 Pixels of every contender are compared with the source before anything is measured.
 
@@ -196,7 +196,7 @@ def main():
                          "by commas; 'opens' and 'peak' are rows too")
     options.add_argument("--readme", action="store_true", help="put the tables into docs/bench.md, a summary into README.md")
     options.add_argument("--cpu-time", action="store_true",
-                         help="one thread only, by processor time: for a machine that is not idle")
+                         help="one thread only, by CPU time: for a machine that is not idle")
     chosen = options.parse_args()
     clock = time.process_time if chosen.cpu_time else time.perf_counter
     if chosen.cpu_time:
@@ -206,7 +206,7 @@ def main():
     wanted = lambda name: any(part in name for part in chosen.rows.split(","))
     CodecAlone.build(rasters.DATA)
     outcome = {"machine": machine(), "side": side, "repeats": repeats, "windows": count,
-               "clock": "processor time" if chosen.cpu_time else "time passed",
+               "clock": "CPU time" if chosen.cpu_time else "time passed",
                "cache_bytes": CACHE, "rows": [], "peak": {}, "opens": None}
     picked = [row for row in rasters.rows() if wanted(row.name)]
     for row in picked:

@@ -4,15 +4,15 @@ On rasters of 10,000 x 10,000 and one of 3600 x 3600, stored in every way of gpu
 - decode alone: all blocks of a file from device memory to device memory, by events on the stream;
   gpu_decode.c, which compares every byte with what the host's codec gives;
 - memory to raster and file to raster: open, read, close, until the pixels are in the GPU's memory; from the
-  file's bytes in page-locked memory of the host, and from a file in the page cache; gpu_readers.py, which
+  file's bytes in page-locked host memory, and from a file in the page cache; gpu_readers.py, which
   compares every pixel with the source;
-- a bare ring: the file's bytes to the device as file to raster takes them, without decoding; gpu_ring.c;
-- the wire: the file's bytes copied up from page-locked memory, and nothing else.
+- raw upload: the file's bytes to the device as file to raster takes them, without decoding; gpu_ring.c;
+- H2D copy: the file's bytes copied from page-locked memory, and nothing else.
 And writing, a raster of 8192 x 8192:
-- encode alone, and cut and pack beside it: from device memory to device memory; gpu_encode.c, which has the
+- encode alone, and pack and compact beside it: from device memory to device memory; gpu_encode.c, which has the
   host's codec decode every stream, and sets sizes beside those of zlib 6, zstd 9 and libtiff's LZW;
 - raster to memory and raster to file, beside a bare write of the same bytes: gpu_writers.py, which reads every
-  file back; and the memory that a COG by swaths takes.
+  file back; and the memory that a COG by chunks takes.
 Those measured together take turns. Figures are medians. A peer that is not installed, or refuses a file, is
 named below the table.
 
@@ -36,7 +36,7 @@ import gpu_report
 import rasters
 
 SECONDS = 90  # that one file may take
-STREAM_BYTES = 64 << 20  # of the device, that a writer by swaths is given beside its default
+STREAM_BYTES = 64 << 20  # of the device, that a writer by chunks is given beside its default
 BENCH = Path(__file__).resolve().parent
 PARTS = ("decode", "reads", "encode", "writes")  # methods of Run
 
@@ -104,7 +104,7 @@ def alone(program, words, path, variables):
 
 
 def lines_of(program, words, items, variables):
-    """The lines of gpu_readers.py or gpu_writers.py over items, each of one or more words: who is there, then one
+    """The lines of gpu_readers.py or gpu_writers.py over items, each of one or more words: the libraries present, then one
     for each item. Where it ends early, the item that it was at has failed, and the next ones get a new process."""
     items = list(items)
     while items:
@@ -160,7 +160,7 @@ class Run:
         self.write_side = min(picked.side, gpu_files.WRITE_SIDE)
         self.outcome = {"machine": "the emulator" if picked.emu else machine(), "side": picked.side,
                         "write_side": self.write_side, "repeats": picked.repeats, "written_by": gpu_files.writer(),
-                        "processors": gpu_files.WORKERS, "versions": {}, "decode": [], "reads": [], "encode": [],
+                        "cpu_cores": gpu_files.WORKERS, "versions": {}, "decode": [], "reads": [], "encode": [],
                         "writes": [], "peaks": [], "missing": without_nvcomp(picked, self.variables)}
 
     def keep(self, what, lines):

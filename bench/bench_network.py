@@ -77,12 +77,12 @@ def expected(path, job, spots):
 
 
 def run_here(name, job, url, path, spots):
-    """Seconds of a job by a contender, those of processors, and what is wrong with its pixels, or None."""
+    """Seconds of a job by a contender, those of CPU cores, and what is wrong with its pixels, or None."""
     act = getattr(next(kind for kind in CONTENDERS if kind.name == name)(), job)
     given = LEVEL if job == "overview" else spots
     start, started = time.perf_counter(), time.process_time()
     made = act(url, given)
-    seconds = {"seconds": time.perf_counter() - start, "processor": time.process_time() - started}
+    seconds = {"seconds": time.perf_counter() - start, "cpu": time.process_time() - started}
     made = np.squeeze(made) if job == "overview" else [np.squeeze(window) for window in made]
     return seconds | {"wrong": None if np.array_equal(made, expected(path, job, spots)) else "wrong pixels"}
 
@@ -118,13 +118,13 @@ def table(outcome):
     lines = []
     for found in outcome["jobs"]:
         runs = found["runs"]
-        seconds, processor, requests, sent = ({name: [run[what] for run in each] for name, each in runs.items()}
-                                              for what in ("seconds", "processor", "requests", "bytes"))
+        seconds, cpu, requests, sent = ({name: [run[what] for run in each] for name, each in runs.items()}
+                                              for what in ("seconds", "cpu", "requests", "bytes"))
         what = JOBS[found["job"]].format(**outcome)
         lines += [[f"{what}: {name}", f"{median(seconds[name]):.3f}", ratio(seconds, "cogpu", name),
-                   f"{median(processor[name]):.2f}", f"{median(requests[name]):.0f}",
+                   f"{median(cpu[name]):.2f}", f"{median(requests[name]):.0f}",
                    f"{median(sent[name]) / 1e6:.1f}"] for name in runs]
-    return markdown(["who", "seconds", "x cogpu's", "seconds of processors", "requests", "MB"], lines)
+    return markdown(["who", "seconds", "x cogpu's", "CPU seconds", "requests", "MB"], lines)
 
 
 def report(outcome):

@@ -136,7 +136,7 @@ def eager_overhead(cogpu):
         file = _cogpu.File(os.fspath(path))
         file.read(out=out)
         file.close()
-    for path in paths:  # whoever comes second has the file in the processor's cache: each is second once
+    for path in paths:  # the second reader finds the file in the CPU's cache: each is second once
         pair = [lambda path=path: bare.append(timed(lambda: engine(path))),
                 lambda path=path: ours.append(timed(lambda: cogpu.open_geotiff(path)))]
         for act in pair if len(bare) % 2 else pair[::-1]:
@@ -186,7 +186,7 @@ def system_file(code):
 
 
 def graph_overhead(cogpu, repeats):
-    """Median of making an array of 100 x 100 chunks and its graph, by processor time: it is one thread's work alone."""
+    """Median of making an array of 100 x 100 chunks and its graph, by CPU time: it is one thread's work alone."""
     path = rasters.DATA / "python-grid.tif"
     if not path.exists():
         rasters.write(path, np.broadcast_to(np.uint8(0), (1, 6400, 6400)),
@@ -231,7 +231,7 @@ def overhead_table(found):
              ["open lazily, with chunks", f"{lazy['open_ms']:.2f} ms", "2 ms"],
              ["the same, a coordinate system not met before", f"{lazy['new_system_ms']:.2f} ms", "2 ms"],
              ["reads of the file at a lazy open", f"{lazy['reads']}", "1"],
-             ["graph of 100 x 100 chunks, processor time", f"{found['graph']['seconds']:.3f} s", "0.5 s"]]
+             ["graph of 100 x 100 chunks, CPU time", f"{found['graph']['seconds']:.3f} s", "0.5 s"]]
     side, workers = found["cluster"]["side"], found["cluster"]["worker_bytes"]
     lines.append([f"COG of {side} x {side} by {len(workers)} workers of a cluster: memory of the largest, all of it",
                   f"{max(workers) / 1e6:.0f} MB", "512 MB"])

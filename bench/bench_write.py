@@ -3,12 +3,12 @@
 Every repeat goes through all writers, in an order that rotates, so that a slow moment of the machine meets
 all alike. Each write is a process of its own (writers.py): an array in memory becomes a file, from open to
 close, and the most memory that this takes is counted beyond the array. Files go to a file system in
-memory where there is one: a disk is nobody's merit, and of these writers cogpu alone waits until the file
+memory where there is one: a disk is not a writer's merit, and of these writers cogpu alone waits until the file
 is on it. Each file is read back by GDAL, and has to have the array's pixels, the tiles, codec and predictor
 that were asked for, and in a COG overviews, before its time counts. Figures are medians with the smallest
 and largest; ratios are medians of the ratios within each repeat.
 
-A last row is a COG of 20,000 x 20,000 from a stream, to the disk: swaths of 256 rows, made as they pass.
+A last row is a COG of 20,000 x 20,000 from a stream, to the disk: chunks of 256 rows, made as they pass.
 
 Writes bench/results/write.md and write.json; --readme also puts the tables into docs/bench.md and a summary
 into README.md.
@@ -30,7 +30,7 @@ from rasterio.windows import Window
 
 import rasters
 from common import ALL, RESULTS, best, machine, markdown, not_measured, put_into, ratio, speed
-from writers import BLOCK, SWATH, cases, cogpu_lib, stream_case, writers
+from writers import BLOCK, CHUNK, cases, cogpu_lib, stream_case, writers
 
 STREAM_SIDE = 20000
 THREADS = sorted({1, ALL})
@@ -40,7 +40,7 @@ warnings.simplefilter("ignore", NotGeoreferencedWarning)  # tifffile writes pixe
 
 def in_process(*arguments):
     """What one write in a process of its own comes to."""
-    os.sync()  # nobody's time has others' pages in it
+    os.sync()  # so that no writer flushes the pages of another
     done = subprocess.run([sys.executable, Path(__file__).parent / "writers.py", *map(str, arguments)],
                           capture_output=True, text=True)
     if done.returncode != 0:
@@ -49,9 +49,9 @@ def in_process(*arguments):
 
 
 def rows_of(source, side):
-    """Swaths of (first, pixels) of an array, or of one that is too large to be made."""
-    for first in range(0, side, SWATH):
-        count = min(SWATH, side - first)
+    """Chunks of (first, pixels) of an array, or of one that is too large to be made."""
+    for first in range(0, side, CHUNK):
+        count = min(CHUNK, side - first)
         yield first, (source[:, first:first + count] if source.shape[1] == side else
                       rasters.enlarge(source, side, first, count))
 
@@ -152,9 +152,9 @@ def memories(results, threads):
 
 def stream_report(stream):
     side = stream["side"]
-    return (f"\nA COG of {side} x {side} float32 ({stream['levels']} levels, deflate 6) from swaths of {SWATH} rows, "
+    return (f"\nA COG of {side} x {side} float32 ({stream['levels']} levels, deflate 6) from chunks of {CHUNK} rows, "
             f"{stream['threads']} threads, to the disk and flushed:\n\n" + markdown(
-                ["who", "MB/s", "file, MB", "memory beyond the swath, MiB", "allowed: 64 + 3 rows of blocks a level, MiB"],
+                ["who", "MB/s", "file, MB", "memory beyond the chunk, MiB", "allowed: 64 + 3 rows of blocks a level, MiB"],
                 [["cogpu", f"{side * side * 4 / 1e6 / stream['seconds']:.0f}", f"{stream['bytes'] / 1e6:.0f}",
                   mebibytes([stream["memory"]]), mebibytes([stream["allowed"]])]]))
 
@@ -210,12 +210,12 @@ def main():
     options.add_argument("--folder", type=Path, default=MEMORY_DISK if MEMORY_DISK.is_dir() else rasters.DATA,
                          help="where files go, but for the stream's (%(default)s)")
     options.add_argument("--readme", action="store_true", help="put the tables into docs/bench.md, a summary into README.md")
-    options.add_argument("--cpu-time", action="store_true", help="by processor time: for a machine that is not idle")
+    options.add_argument("--cpu-time", action="store_true", help="by CPU time: for a machine that is not idle")
     chosen = options.parse_args()
     seconds = "cpu_seconds" if chosen.cpu_time else "seconds"
     wanted = lambda name: any(part in name for part in chosen.rows.split(","))
     outcome = {"machine": machine(), "side": chosen.side, "repeats": chosen.repeats,
-               "clock": "processor time" if chosen.cpu_time else "time passed", "rows": [], "stream": None}
+               "clock": "CPU time" if chosen.cpu_time else "time passed", "rows": [], "stream": None}
     rasters.DATA.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="cogpu-bench-", dir=chosen.folder) as folder:
         for case in cases():

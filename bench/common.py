@@ -1,4 +1,4 @@
-"""What the benchmarks of the processor share: memory of this process, tables, and pages that hold them."""
+"""What the benchmarks of the CPU share: memory of this process, tables, and pages that hold them."""
 import os
 import platform
 import re
@@ -12,7 +12,7 @@ RESULTS = rasters.ROOT / "bench" / "results"
 
 def machine():
     models = re.findall(r"model name\s*: (.*)", open("/proc/cpuinfo").read()) or [platform.machine()]
-    return f"{models[0]}, {ALL} processors"
+    return f"{models[0]}, {ALL} CPU cores"
 
 
 def memory(field):

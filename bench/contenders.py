@@ -120,7 +120,7 @@ def tifffile_info(path):
 
 
 class AsyncGeotiff:
-    """async-geotiff with its own threads, one for each processor: it has no parameter for them."""
+    """async-geotiff with its own threads, one for each CPU core: it has no parameter for them."""
     loop = asyncio.new_event_loop()
 
     def __init__(self, path, threads):

@@ -5,16 +5,16 @@
 #ifndef COGPU_BENCH_GPU_BENCH_H
 #define COGPU_BENCH_GPU_BENCH_H
 
-#include "backend/cuda/cuda.h"
 #include "base/pool.h"
 #include "codec/codec.h"
+#include "kernels/decoder.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUARD = 0xC3, SEATS_MAX = 256 };
+enum { GUARD = 0xC3, WORKERS_MAX = 256 };
 
 static cogpu_error error;
 
@@ -76,11 +76,11 @@ static inline const char *name_of(const char *path) {
     return strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 }
 
-/* The GPU or the emulator, and a thread for each processor. */
+/* The GPU or the emulator, and a thread for each CPU core. */
 static inline void open_device(cogpu_gpu **gpu, cogpu_pool **pool) {
-    uint32_t threads = cogpu_processors() < SEATS_MAX ? cogpu_processors() : SEATS_MAX;
-    need(options.is_emu ? cogpu_gpu_open_emu(1, 8ULL << 30, gpu, &error)
-                        : cogpu_gpu_open_driver(0, gpu, &error));
+    uint32_t threads = cogpu_cpu_cores() < WORKERS_MAX ? cogpu_cpu_cores() : WORKERS_MAX;
+    need(options.is_emu ? cogpu_gpu_open_emulator(1, 8ULL << 30, gpu, &error)
+                        : cogpu_gpu_open_cuda(0, gpu, &error));
     need(cogpu_pool_open(threads, pool, &error));
 }
 
@@ -174,7 +174,7 @@ static inline void print_times(const struct turn *turn, uint64_t bytes) {
 enum { KERNELS_MAX = 32, KERNEL_RUNS = 3 };
 
 static struct watch {
-    const cogpu_gpu_calls *calls; /* the device's own */
+    const cogpu_gpu_driver *calls; /* the device's own */
     cogpu_gpu_event *from, *to;
     uint32_t count;
     struct {
@@ -208,7 +208,7 @@ static inline cogpu_status watched_launch(cogpu_gpu *gpu, const cogpu_kernel *ke
 /* Part of a line of JSON, with the comma before it. */
 static inline void print_kernels(cogpu_gpu *gpu, cogpu_gpu_stream *stream,
                                  const struct turn *turn) {
-    cogpu_gpu_calls watched = *gpu->calls;
+    cogpu_gpu_driver watched = *gpu->calls;
     watch = (struct watch){.calls = gpu->calls};
     watched.launch = watched_launch;
     need(gpu->calls->event_open(gpu, &watch.from, &error));

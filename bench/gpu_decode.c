@@ -24,16 +24,16 @@ struct bench {
     const cogpu_codec_row *codec;
     size_t row_bytes;
     cogpu_gpu_batch batch;
-    cogpu_coded *blocks;                  /* largest stored size first */
+    cogpu_encoded_block *blocks;          /* largest stored size first */
     uint64_t stored_bytes, decoded_bytes; /* of all blocks together */
-    uint64_t stored_room, decoded_room;   /* with what lies between them */
+    uint64_t stored_room, decoded_room;   /* gaps included */
     uint8_t *stored, *decoded;            /* the latter as the device gave it */
-    uint32_t *verdicts;
+    uint32_t *statuses;
     uint8_t *expected; /* as the host's codec gives it, laid out as on the device */
     uint8_t *accepted; /* by the host's codec, a flag for each block */
     cogpu_pool *pool;
-    cogpu_codec_state states[SEATS_MAX];
-    uint32_t wrong[SEATS_MAX]; /* blocks that differ, as each thread found */
+    cogpu_codec_state states[WORKERS_MAX];
+    uint32_t wrong[WORKERS_MAX]; /* blocks that differ, as each thread found */
     struct nvcomp *nvcomp;
 };
 
@@ -80,33 +80,36 @@ static uint32_t block_bytes(const struct bench *bench, uint64_t index) {
         uint64_t strips = (image->height + rows - 1) / rows, first = index % strips * rows;
         rows = image->height - first < rows ? image->height - first : rows;
     }
-    if (rows * bench->row_bytes > COGPU_GPU_BLOCK_MAX)
+    if (rows * bench->row_bytes > COGPU_GPU_BLOCK_BYTES_MAX)
         need(cogpu_fail(&error, COGPU_LIMIT, "blocks are too large"));
     return (uint32_t)(rows * bench->row_bytes);
 }
 
 /* Puts the blocks one behind the other, as they are in most files. */
 static void lay_out(struct bench *bench, const uint64_t *sizes) {
-    uint64_t in = COGPU_GPU_SLACK, out = COGPU_GPU_ALIGN;
+    uint64_t in = COGPU_GPU_SLACK_BYTES, out = COGPU_GPU_ALIGN;
     for (uint64_t i = 0; i < bench->image.blocks; i++) {
-        if (sizes[i] == 0 || sizes[i] > COGPU_GPU_BLOCK_MAX)
+        if (sizes[i] == 0 || sizes[i] > COGPU_GPU_BLOCK_BYTES_MAX)
             need(cogpu_fail(&error, COGPU_LIMIT, "a block is empty or too large"));
         uint32_t room = block_bytes(bench, i);
-        bench->blocks[i] = (cogpu_coded){
-            .in = in, .out = out, .in_bytes = (uint32_t)sizes[i], .room = room, .needed = room};
+        bench->blocks[i] = (cogpu_encoded_block){.in = in,
+                                                 .out = out,
+                                                 .in_bytes = (uint32_t)sizes[i],
+                                                 .capacity = room,
+                                                 .required = room};
         in += sizes[i];
         out += align(room, COGPU_GPU_ALIGN) + COGPU_GPU_ALIGN;
         bench->stored_bytes += sizes[i];
         bench->decoded_bytes += room;
     }
-    bench->stored_room = in + COGPU_GPU_SLACK;
+    bench->stored_room = in + COGPU_GPU_SLACK_BYTES;
     bench->decoded_room = out;
 }
 
 static void read_stored(const struct bench *bench, const char *path, const uint64_t *offsets) {
     int file = open(path, O_RDONLY | O_CLOEXEC);
     for (uint64_t i = 0; i < bench->image.blocks; i++) {
-        const cogpu_coded *block = &bench->blocks[i];
+        const cogpu_encoded_block *block = &bench->blocks[i];
         ssize_t got = pread(file, bench->stored + block->in, block->in_bytes, (off_t)offsets[i]);
         if (got != (ssize_t)block->in_bytes)
             need(cogpu_fail(&error, COGPU_IO, "%s cannot be read", path));
@@ -115,7 +118,7 @@ static void read_stored(const struct bench *bench, const char *path, const uint6
 }
 
 static int larger_first(const void *left, const void *right) {
-    const cogpu_coded *a = left, *b = right;
+    const cogpu_encoded_block *a = left, *b = right;
     if (a->in_bytes != b->in_bytes)
         return a->in_bytes < b->in_bytes ? 1 : -1;
     return a->in < b->in ? -1 : 1;
@@ -138,8 +141,9 @@ static void load(struct bench *bench, const char *path) {
                                   is_tiled ? TAG_TILE_BYTES : TAG_STRIP_BYTES, image->blocks);
     lay_out(bench, sizes);
     bench->stored = pinned(bench->batch.gpu, bench->stored_room);
-    memset(bench->stored, GUARD, COGPU_GPU_SLACK);
-    memset(bench->stored + bench->stored_room - COGPU_GPU_SLACK, GUARD, COGPU_GPU_SLACK);
+    memset(bench->stored, GUARD, COGPU_GPU_SLACK_BYTES);
+    memset(bench->stored + bench->stored_room - COGPU_GPU_SLACK_BYTES, GUARD,
+           COGPU_GPU_SLACK_BYTES);
     read_stored(bench, path, offsets);
     qsort(bench->blocks, image->blocks, sizeof *bench->blocks, larger_first);
     free(offsets);
@@ -149,12 +153,12 @@ static void load(struct bench *bench, const char *path) {
 
 /* ---- the host's bytes, and whether the device's are the same ------------------------------- */
 
-static void decode_on_host(void *argument, uint32_t seat, uint64_t index) {
+static void decode_on_host(void *argument, uint32_t worker, uint64_t index) {
     struct bench *bench = argument;
-    const cogpu_coded *block = &bench->blocks[index];
+    const cogpu_encoded_block *block = &bench->blocks[index];
     const cogpu_image *image = &bench->image;
     cogpu_block_format format = {.width = image->block_width,
-                                 .height = (uint32_t)(block->room / bench->row_bytes),
+                                 .height = (uint32_t)(block->capacity / bench->row_bytes),
                                  .samples = image->planar ? 1 : image->bands,
                                  .bits = image->bits,
                                  .type = image->type,
@@ -166,33 +170,33 @@ static void decode_on_host(void *argument, uint32_t seat, uint64_t index) {
                                  .subsampling_y = 1};
     size_t got = 0;
     cogpu_status status = bench->codec->decode(
-        &bench->states[seat], &format, bench->stored + block->in, block->in_bytes,
-        bench->expected + block->out, block->room, &got, NULL);
-    bench->accepted[index] = status == COGPU_OK && got >= block->needed;
+        &bench->states[worker], &format, bench->stored + block->in, block->in_bytes,
+        bench->expected + block->out, block->capacity, &got, NULL);
+    bench->accepted[index] = status == COGPU_OK && got >= block->required;
 }
 
 /* A block that the decoder took for decoded has the host's bytes, and none has bytes after it. */
-static void compare(void *argument, uint32_t seat, uint64_t index) {
+static void compare(void *argument, uint32_t worker, uint64_t index) {
     struct bench *bench = argument;
-    const cogpu_coded *block = &bench->blocks[index];
+    const cogpu_encoded_block *block = &bench->blocks[index];
     const uint8_t *decoded = bench->decoded + block->out;
-    uint64_t span = align(block->room, COGPU_GPU_ALIGN) + COGPU_GPU_ALIGN;
-    bool is_right =
-        bench->verdicts[index] != COGPU_GPU_DECODED ||
-        (bench->accepted[index] && memcmp(decoded, bench->expected + block->out, block->room) == 0);
-    for (uint64_t i = block->room; i < span; i++)
+    uint64_t span = align(block->capacity, COGPU_GPU_ALIGN) + COGPU_GPU_ALIGN;
+    bool is_right = bench->statuses[index] != COGPU_GPU_DECODED ||
+                    (bench->accepted[index] &&
+                     memcmp(decoded, bench->expected + block->out, block->capacity) == 0);
+    for (uint64_t i = block->capacity; i < span; i++)
         is_right &= decoded[i] == GUARD;
-    bench->wrong[seat] += !is_right;
+    bench->wrong[worker] += !is_right;
 }
 
-static void poison(void *argument, uint32_t seat, uint64_t index) {
+static void poison(void *argument, uint32_t worker, uint64_t index) {
     struct bench *bench = argument;
-    (void)seat;
+    (void)worker;
     memset(bench->decoded + bench->blocks[index].out, GUARD,
-           align(bench->blocks[index].room, COGPU_GPU_ALIGN) + COGPU_GPU_ALIGN);
+           align(bench->blocks[index].capacity, COGPU_GPU_ALIGN) + COGPU_GPU_ALIGN);
 }
 
-static void for_each_block(struct bench *bench, cogpu_work *work) {
+static void for_each_block(struct bench *bench, cogpu_pool_function *work) {
     cogpu_pool_run(bench->pool, cogpu_pool_threads(bench->pool), bench->batch.count, work, bench);
 }
 
@@ -212,7 +216,7 @@ enum { NVCOMP_ALIGN = 16, NVCOMP_LISTS = 5 };
 /* The stored bytes as nvCOMP wants them: aligned, and deflate without what zlib puts round it. */
 static void nvcomp_load(struct bench *bench, struct nvcomp *nvcomp) {
     const cogpu_gpu_batch *batch = &bench->batch;
-    const cogpu_gpu_calls *calls = batch->gpu->calls;
+    const cogpu_gpu_driver *calls = batch->gpu->calls;
     bool is_zlib = bench->image.compression == COMPRESSION_DEFLATE;
     uint64_t head = is_zlib ? ZLIB_HEAD : 0, round = is_zlib ? ZLIB_HEAD + ZLIB_TAIL : 0;
     uint64_t count = batch->count, bytes = bench->stored_bytes + count * NVCOMP_ALIGN, at = 0;
@@ -222,12 +226,12 @@ static void nvcomp_load(struct bench *bench, struct nvcomp *nvcomp) {
     nvcomp->stored = on_device(batch->gpu, bytes);
     nvcomp->lists = on_device(batch->gpu, list_bytes);
     for (uint64_t i = 0; i < count; i++) {
-        const cogpu_coded *block = &bench->blocks[i];
+        const cogpu_encoded_block *block = &bench->blocks[i];
         uint64_t in_bytes = block->in_bytes > round ? block->in_bytes - round : 0;
         memcpy(stored + at, bench->stored + block->in + head, in_bytes);
         lists[i] = (uintptr_t)nvcomp->stored + at;
         lists[count + i] = in_bytes;
-        lists[2 * count + i] = block->room;
+        lists[2 * count + i] = block->capacity;
         lists[3 * count + i] = 0; /* what it decodes to goes here */
         lists[4 * count + i] = (uintptr_t)batch->decoded + block->out;
         at += align(in_bytes, NVCOMP_ALIGN);
@@ -242,7 +246,7 @@ static void nvcomp_load(struct bench *bench, struct nvcomp *nvcomp) {
 static uint64_t nvcomp_scratch(const struct bench *bench) {
     size_t bytes = 0, room_max = 0;
     for (uint32_t i = 0; i < bench->batch.count; i++)
-        room_max = bench->blocks[i].room > room_max ? bench->blocks[i].room : room_max;
+        room_max = bench->blocks[i].capacity > room_max ? bench->blocks[i].capacity : room_max;
     int status = bench->nvcomp->scratch(bench->batch.count, room_max, (struct nvcomp_options){0},
                                         &bytes, bench->decoded_bytes);
     if (status != 0)
@@ -258,7 +262,7 @@ static cogpu_status nvcomp_decode(struct bench *bench) {
     void *const *out = (void *const *)nvcomp->lists + 4 * count;
     int status = nvcomp->decode(in, numbers + count, numbers + 2 * count, numbers + 3 * count,
                                 count, batch->scratch, batch->scratch_bytes, out,
-                                (struct nvcomp_options){0}, (int *)batch->verdicts, batch->stream);
+                                (struct nvcomp_options){0}, (int *)batch->statuses, batch->stream);
     return status == 0 ? COGPU_OK
                        : cogpu_fail(&error, COGPU_DEVICE, "nvCOMP fails with status %d", status);
 }
@@ -267,13 +271,13 @@ static cogpu_status nvcomp_decode(struct bench *bench) {
 
 static uint64_t our_scratch(const struct bench *bench) {
     uint64_t least, best;
-    cogpu_gpu_decoder_of(bench->image.compression)
+    cogpu_gpu_find_decoder(bench->image.compression)
         ->scratch(bench->blocks, bench->batch.count, &least, &best);
     return options.least_scratch ? least : best;
 }
 
 static cogpu_status our_decode(struct bench *bench) {
-    return cogpu_gpu_decoder_of(bench->image.compression)->decode(&bench->batch, &error);
+    return cogpu_gpu_find_decoder(bench->image.compression)->decode(&bench->batch, &error);
 }
 
 /* ---- contenders ---------------------------------------------------------------------------- */
@@ -309,27 +313,27 @@ static cogpu_status decode(void *subject) {
 /* Decodes into poisoned memory, and notes what is wrong, and what is left to the host. */
 static void check(struct bench *bench, struct run *run) {
     const cogpu_gpu_batch *batch = &bench->batch;
-    const cogpu_gpu_calls *calls = batch->gpu->calls;
-    uint64_t verdict_bytes = batch->count * sizeof *bench->verdicts;
+    const cogpu_gpu_driver *calls = batch->gpu->calls;
+    uint64_t status_bytes = batch->count * sizeof *bench->statuses;
     uint32_t wrong = 0, refused = 0;
     for_each_block(bench, poison);
-    memset(bench->verdicts, COGPU_GPU_UNTOUCHED, verdict_bytes);
+    memset(bench->statuses, COGPU_GPU_NOT_DECODED, status_bytes);
     need(calls->copy_up(batch->gpu, batch->decoded, bench->decoded, bench->decoded_room,
                         batch->stream, &error));
-    need(calls->copy_up(batch->gpu, batch->verdicts, bench->verdicts, verdict_bytes, batch->stream,
+    need(calls->copy_up(batch->gpu, batch->statuses, bench->statuses, status_bytes, batch->stream,
                         &error));
     need(decode(run));
     need(calls->copy_down(batch->gpu, bench->decoded, batch->decoded, bench->decoded_room,
                           batch->stream, &error));
-    need(calls->copy_down(batch->gpu, bench->verdicts, batch->verdicts, verdict_bytes,
-                          batch->stream, &error));
+    need(calls->copy_down(batch->gpu, bench->statuses, batch->statuses, status_bytes, batch->stream,
+                          &error));
     finish(batch);
     memset(bench->wrong, 0, sizeof bench->wrong);
     for_each_block(bench, compare);
-    for (uint32_t i = 0; i < SEATS_MAX; i++)
+    for (uint32_t i = 0; i < WORKERS_MAX; i++)
         wrong += bench->wrong[i];
     for (uint32_t i = 0; i < batch->count; i++)
-        refused += bench->verdicts[i] != COGPU_GPU_DECODED;
+        refused += bench->statuses[i] != COGPU_GPU_DECODED;
     run->wrong = wrong > run->wrong ? wrong : run->wrong;
     run->refused = refused > run->refused ? refused : run->refused;
 }
@@ -376,7 +380,7 @@ static void measure(struct bench *bench, struct run *runs, uint32_t count) {
 static void open_batch(struct bench *bench) {
     cogpu_gpu_batch *batch = &bench->batch;
     cogpu_gpu *gpu = batch->gpu;
-    const cogpu_gpu_calls *calls = gpu->calls;
+    const cogpu_gpu_driver *calls = gpu->calls;
     batch->count = (uint32_t)bench->image.blocks;
     batch->blocks = bench->blocks;
     void *stored = on_device(gpu, bench->stored_room);
@@ -384,7 +388,7 @@ static void open_batch(struct bench *bench) {
     batch->stored = stored;
     batch->device_blocks = blocks;
     batch->decoded = on_device(gpu, bench->decoded_room);
-    batch->verdicts = on_device(gpu, batch->count * sizeof *batch->verdicts);
+    batch->statuses = on_device(gpu, batch->count * sizeof *batch->statuses);
     need(calls->stream_open(gpu, true, &batch->stream, &error));
     need(calls->copy_up(gpu, stored, bench->stored, bench->stored_room, batch->stream, &error));
     need(calls->copy_up(gpu, blocks, bench->blocks, batch->count * sizeof *bench->blocks,
@@ -392,7 +396,7 @@ static void open_batch(struct bench *bench) {
     finish(batch);
     bench->decoded = pinned(gpu, bench->decoded_room);
     memset(bench->decoded, GUARD, COGPU_GPU_ALIGN); /* before the first block */
-    bench->verdicts = pinned(gpu, batch->count * sizeof *bench->verdicts);
+    bench->statuses = pinned(gpu, batch->count * sizeof *bench->statuses);
     bench->expected = need_memory(malloc(bench->decoded_room));
     bench->accepted = need_memory(calloc(batch->count, 1));
 }
@@ -400,16 +404,16 @@ static void open_batch(struct bench *bench) {
 static void close_batch(struct bench *bench) {
     cogpu_gpu_batch *batch = &bench->batch;
     cogpu_gpu *gpu = batch->gpu;
-    const cogpu_gpu_calls *calls = gpu->calls;
+    const cogpu_gpu_driver *calls = gpu->calls;
     calls->stream_close(gpu, batch->stream);
     calls->release(gpu, (void *)(uintptr_t)batch->stored);
     calls->release(gpu, (void *)(uintptr_t)batch->device_blocks);
     calls->release(gpu, batch->decoded);
-    calls->release(gpu, batch->verdicts);
+    calls->release(gpu, batch->statuses);
     calls->release_pinned(gpu, bench->stored);
     calls->release_pinned(gpu, bench->decoded);
-    calls->release_pinned(gpu, bench->verdicts);
-    for (uint32_t i = 0; i < SEATS_MAX; i++)
+    calls->release_pinned(gpu, bench->statuses);
+    for (uint32_t i = 0; i < WORKERS_MAX; i++)
         cogpu_codec_state_close(&bench->states[i]);
     free(bench->expected);
     free(bench->accepted);
@@ -422,7 +426,7 @@ static bool measure_file(cogpu_gpu *gpu, cogpu_pool *pool, const char *path) {
     bench->batch.gpu = gpu;
     bench->pool = pool;
     load(bench, path);
-    if (!cogpu_gpu_decoder_of(bench->image.compression) || !bench->codec->decode)
+    if (!cogpu_gpu_find_decoder(bench->image.compression) || !bench->codec->decode)
         need(cogpu_fail(&error, COGPU_UNSUPPORTED, "%s: no decoder for it", path));
     open_batch(bench);
     for_each_block(bench, decode_on_host);

@@ -1,21 +1,22 @@
 /*
- * The writing steps of the CUDA backend alone, measured: cut, encode, pack. Takes raster files,
+ * The writing steps of the CUDA backend alone, measured: pack, encode, compact. Takes raster files,
  * enlarges each (or crops it) to --side pixels, and prints a line of JSON for each step and
  * contender: our encoders, and nvCOMP's of deflate and zstd where libnvcomp.so.5 is found (or the
  * library that COGPU_NVCOMP names).
  *
- * The raster is cut into tiles of 512, which make one batch and stay on the device, so what is
+ * The raster is packed into tiles of 512, which make one batch and stay on the device, so what is
  * timed, by events on the stream, is the step and nothing else; contenders take turns. Before and
  * after the timed runs the host's codec decodes every stream, from memory that held other bytes
- * before, and the device's cut and pack are compared with what the host makes. Sizes stand beside
- * those of zlib 6, zstd 9 and, for the others, of the host's own encoder, for the same bytes.
+ * before, and the device's pack and compact are compared with what the host makes. Sizes stand
+ * beside those of zlib 6, zstd 9 and, for the others, of the host's own encoder, for the same
+ * bytes.
  */
 #include "gpu_bench.h"
 
-#include "backend/cpu/cpu_cut.h"
-#include "backend/cuda/cuda_cut.h"
-#include "backend/cuda/cuda_pack.h"
 #include "base/bytes.h"
+#include "cpu/pack.h"
+#include "kernels/compact/compact_args.h"
+#include "kernels/pack/pack_args.h"
 
 enum { TILE = 512, CHECKS = 3, RUNS_MAX = 4 };
 
@@ -42,8 +43,8 @@ static const struct job {
     {COMPRESSION_PACKBITS, 0, "host packbits", 0, 0},
 };
 
-/* A raster cut with a predictor. All tiles have the same size, decoded bytes lie `in_stride` apart.
- * Memory on the host that is copied to and from the device is pinned. */
+/* A raster packed with a predictor. All tiles have the same size, decoded bytes lie `in_stride`
+ * apart. Memory on the host that is copied to and from the device is pinned. */
 struct bench {
     const char *name;
     cogpu_gpu *gpu;
@@ -54,12 +55,12 @@ struct bench {
     uint32_t count, wrong; /* tiles; `wrong` in all steps together */
     uint64_t tile_bytes, in_stride;
     cogpu_new_block *tiles;
-    struct cogpu_gpu_cutting cutting;
-    struct cogpu_cut_block *cuts, *device_cuts;
-    uint8_t *expected, *device_decoded; /* the latter by the device's cut */
+    struct cogpu_gpu_packing packing;
+    struct cogpu_pack_block *packs, *device_packs;
+    uint8_t *expected, *device_decoded; /* the latter by the device's pack */
     uint32_t *sizes, *device_sizes;
-    int *device_verdicts; /* nvCOMP's */
-    cogpu_codec_state states[SEATS_MAX];
+    int *device_statuses; /* nvCOMP's */
+    cogpu_codec_state states[WORKERS_MAX];
 };
 
 static void finish(const struct bench *bench) {
@@ -78,7 +79,7 @@ static uint64_t in_of(const struct bench *bench, uint64_t index) {
     return COGPU_GPU_ALIGN + index * bench->in_stride;
 }
 
-static void for_each_tile(struct bench *bench, cogpu_work *work, void *argument) {
+static void for_each_tile(struct bench *bench, cogpu_pool_function *work, void *argument) {
     cogpu_pool_run(bench->pool, cogpu_pool_threads(bench->pool), bench->count, work, argument);
 }
 
@@ -99,9 +100,9 @@ struct enlarging {
 };
 
 /* A row of the large raster, as rasters.py makes it: no tile holds a row of the file twice. */
-static void enlarge_row(void *argument, uint32_t seat, uint64_t row) {
+static void enlarge_row(void *argument, uint32_t worker, uint64_t row) {
     const struct enlarging *e = argument;
-    (void)seat;
+    (void)worker;
     for (uint32_t column = 0; column < side; column++) {
         uint32_t j = column / e->width, x = column % e->width;
         uint64_t down = row + (uint64_t)j * (e->height / 9), i = down / e->height;
@@ -145,50 +146,51 @@ static void load(struct bench *bench, const char *path) {
     finish(bench);
 }
 
-/* ---- cut ----------------------------------------------------------------------------------- */
+/* ---- pack ----------------------------------------------------------------------------------- */
 
-static void cut_on_host(void *argument, uint32_t seat, uint64_t index) {
+static void cut_on_host(void *argument, uint32_t worker, uint64_t index) {
     struct bench *bench = argument;
     const cogpu_write_plan *plan = &bench->plan;
-    const struct cogpu_cut_block *cut = &bench->cuts[index];
+    const struct cogpu_pack_block *pack = &bench->packs[index];
     cogpu_raster from = bench->raster;
-    uint8_t *to = bench->expected + cut->to;
+    uint8_t *to = bench->expected + pack->to;
     size_t row_bytes = bench->tile_bytes / TILE;
     uint8_t *spare = need_memory(malloc(row_bytes));
-    (void)seat;
-    from.data = (uint8_t *)from.data + cut->y * from.stride_y + cut->x * from.stride_x;
-    from.width = cut->width;
-    from.height = cut->height;
-    cogpu_cpu_cut(plan, &plan->levels[0], &bench->tiles[index], &from, to);
+    (void)worker;
+    from.data = (uint8_t *)from.data + pack->y * from.stride_y + pack->x * from.stride_x;
+    from.width = pack->width;
+    from.height = pack->height;
+    cogpu_cpu_pack_block(plan, &plan->levels[0], &bench->tiles[index], &from, to);
     cogpu_cpu_predict(plan, to, TILE, row_bytes, spare);
     memset(to + bench->tile_bytes, GUARD, bench->in_stride - bench->tile_bytes);
     free(spare);
 }
 
-static cogpu_status cut(void *subject) {
+static cogpu_status pack(void *subject) {
     struct bench *bench = subject;
-    return cogpu_gpu_cut(bench->gpu, &bench->cutting, bench->device_cuts, bench->cuts, bench->count,
-                         bench->device_decoded, bench->device_sizes, bench->stream, &error);
+    return cogpu_gpu_pack(bench->gpu, &bench->packing, bench->device_packs, bench->packs,
+                          bench->count, bench->device_decoded, bench->device_sizes, bench->stream,
+                          &error);
 }
 
 static void lay_out_tiles(struct bench *bench) {
-    const cogpu_grid *grid = &bench->plan.levels[0];
+    const cogpu_block_grid *grid = &bench->plan.levels[0];
     size_t bytes = 0;
     bench->count = grid->across * grid->down;
     bench->tiles = need_memory(calloc(bench->count, sizeof *bench->tiles));
-    bench->cuts = pinned(bench->gpu, bench->count * sizeof *bench->cuts);
+    bench->packs = pinned(bench->gpu, bench->count * sizeof *bench->packs);
     for (uint32_t i = 0; i < bench->count; i++) {
         bench->tiles[i] =
             cogpu_plan_new_block(&bench->plan, grid, i / grid->across, i % grid->across, 0);
         cogpu_plan_encoding(&bench->plan, grid, &bench->tiles[i], &bytes);
         bench->tile_bytes = bytes;
         bench->in_stride = align(bytes, COGPU_GPU_ALIGN) + COGPU_GPU_ALIGN;
-        bench->cuts[i] = cogpu_gpu_cut_block_of(&bench->plan, grid, &bench->tiles[i], 0,
-                                                in_of(bench, i), COGPU_GPU_TO_ENCODE);
+        bench->packs[i] = cogpu_gpu_pack_block_of(&bench->plan, grid, &bench->tiles[i], 0,
+                                                  in_of(bench, i), COGPU_GPU_TO_ENCODE);
     }
 }
 
-/* Cuts on the device into memory full of guards, and compares it with what the host cuts, which is
+/* Cuts on the device into memory full of guards, and compares it with what the host packs, which is
  * put into `expected`. Hands back how many tiles are wrong. */
 static uint32_t check_cut(struct bench *bench) {
     uint64_t bytes = in_of(bench, bench->count);
@@ -198,7 +200,7 @@ static uint32_t check_cut(struct bench *bench) {
     memset(bench->expected, GUARD, COGPU_GPU_ALIGN);
     for_each_tile(bench, cut_on_host, bench);
     copy_up(bench, bench->device_decoded, got, bytes);
-    need(cut(bench));
+    need(pack(bench));
     copy_down(bench, got, bench->device_decoded, bytes);
     finish(bench);
     for (uint32_t i = 0; i < bench->count; i++)
@@ -222,34 +224,34 @@ static void open_cut(struct bench *bench, uint32_t predictor) {
     lay_out_tiles(bench);
     bench->expected = need_memory(malloc(in_of(bench, bench->count)));
     bench->device_decoded = on_device(gpu, in_of(bench, bench->count));
-    bench->device_cuts = on_device(gpu, bench->count * sizeof *bench->cuts);
+    bench->device_packs = on_device(gpu, bench->count * sizeof *bench->packs);
     bench->sizes = pinned(gpu, bench->count * sizeof *bench->sizes);
     bench->device_sizes = on_device(gpu, bench->count * sizeof *bench->sizes);
-    bench->device_verdicts = on_device(gpu, bench->count * sizeof *bench->device_verdicts);
-    copy_up(bench, bench->device_cuts, bench->cuts, bench->count * sizeof *bench->cuts);
-    need(cogpu_gpu_cutting_of(&bench->plan, &bench->plan.levels[0], &bench->device_raster, NULL,
-                              &bench->cutting, &error));
+    bench->device_statuses = on_device(gpu, bench->count * sizeof *bench->device_statuses);
+    copy_up(bench, bench->device_packs, bench->packs, bench->count * sizeof *bench->packs);
+    need(cogpu_gpu_describe_packing(&bench->plan, &bench->plan.levels[0], &bench->device_raster,
+                                    NULL, &bench->packing, &error));
 }
 
 static void close_cut(struct bench *bench) {
-    const cogpu_gpu_calls *calls = bench->gpu->calls;
+    const cogpu_gpu_driver *calls = bench->gpu->calls;
     calls->release(bench->gpu, bench->device_decoded);
-    calls->release(bench->gpu, bench->device_cuts);
+    calls->release(bench->gpu, bench->device_packs);
     calls->release(bench->gpu, bench->device_sizes);
-    calls->release(bench->gpu, bench->device_verdicts);
+    calls->release(bench->gpu, bench->device_statuses);
     calls->release_pinned(bench->gpu, bench->sizes);
-    calls->release_pinned(bench->gpu, bench->cuts);
+    calls->release_pinned(bench->gpu, bench->packs);
     free(bench->expected);
     free(bench->tiles);
 }
 
 static void measure_cut(struct bench *bench) {
     float *times = need_memory(calloc(options.repeats, sizeof *times));
-    struct turn turn = {.work = cut, .subject = bench, .times = times};
+    struct turn turn = {.work = pack, .subject = bench, .times = times};
     uint32_t wrong = check_cut(bench);
     bench->wrong += wrong;
     time_all(bench->gpu, bench->stream, &turn, 1);
-    print_head(bench, "cogpu", "cut");
+    print_head(bench, "cogpu", "pack");
     print_times(&turn, bench->count * bench->tile_bytes);
     printf(", \"wrong\": %u}\n", wrong);
     free(times);
@@ -276,12 +278,12 @@ struct run {
     struct nvcomp *nvcomp; /* NULL: ours */
     uint64_t room, stride; /* of slots */
     uint8_t *slots, *device_slots;
-    cogpu_uncoded *blocks, *device_blocks;
+    cogpu_raw_block *blocks, *device_blocks;
     void *scratch;
     uint64_t scratch_bytes, stored_bytes;
     uint64_t *prints; /* of streams: the same in each check */
     bool is_first;
-    uint32_t wrong[SEATS_MAX], unsteady[SEATS_MAX]; /* tiles, as each thread found */
+    uint32_t wrong[WORKERS_MAX], unsteady[WORKERS_MAX]; /* tiles, as each thread found */
 };
 
 static uint64_t out_of(const struct run *run, uint64_t index) {
@@ -317,7 +319,7 @@ static cogpu_status nvcomp_encode(void *subject) {
     int status = nvcomp->encode(
         (const void *const *)nvcomp->lists, nvcomp->lists + count, bench->tile_bytes, count,
         run->scratch, run->scratch_bytes, (void *const *)(nvcomp->lists + 2 * count),
-        nvcomp->lists + 3 * count, nvcomp->options, bench->device_verdicts, bench->stream);
+        nvcomp->lists + 3 * count, nvcomp->options, bench->device_statuses, bench->stream);
     return status == 0 ? COGPU_OK
                        : cogpu_fail(&error, COGPU_DEVICE, "nvCOMP fails with status %d", status);
 }
@@ -341,12 +343,12 @@ static void open_ours(struct run *run) {
     open_slots(run, encoder->bound(bench->tile_bytes, row_bytes));
     run->blocks = pinned(bench->gpu, list_bytes);
     for (uint32_t i = 0; i < bench->count; i++)
-        run->blocks[i] = (cogpu_uncoded){.in = in_of(bench, i),
-                                         .out = out_of(run, i),
-                                         .in_bytes = (uint32_t)bench->tile_bytes,
-                                         .room = (uint32_t)run->room,
-                                         .step = step,
-                                         .row_bytes = (uint32_t)row_bytes};
+        run->blocks[i] = (cogpu_raw_block){.in = in_of(bench, i),
+                                           .out = out_of(run, i),
+                                           .in_bytes = (uint32_t)bench->tile_bytes,
+                                           .capacity = (uint32_t)run->room,
+                                           .step = step,
+                                           .row_bytes = (uint32_t)row_bytes};
     encoder->scratch(run->blocks, bench->count, run->job->level, &least, &best);
     run->scratch_bytes = options.least_scratch ? least : best;
     run->scratch = on_device(bench->gpu, run->scratch_bytes + 1);
@@ -427,16 +429,16 @@ static uint8_t *as_zlib(const uint8_t *stream, uint32_t bytes, const uint8_t *de
 }
 
 /* Whether the host's codec makes of a stream the decoded bytes of its tile. */
-static bool decodes(struct run *run, uint32_t seat, const uint8_t *stream, uint32_t bytes,
+static bool decodes(struct run *run, uint32_t worker, const uint8_t *stream, uint32_t bytes,
                     const uint8_t *decoded) {
     struct bench *bench = run->bench;
-    const cogpu_grid *grid = &bench->plan.levels[0];
+    const cogpu_block_grid *grid = &bench->plan.levels[0];
     cogpu_encoding encoding = cogpu_plan_encoding(&bench->plan, grid, bench->tiles, &(size_t){0});
     uint8_t *got = need_memory(malloc(bench->tile_bytes));
     size_t got_bytes = 0;
     encoding.format.compression = run->job->compression;
     bool is_right = cogpu_codec_find(run->job->compression)
-                            ->decode(&bench->states[seat], &encoding.format, stream, bytes, got,
+                            ->decode(&bench->states[worker], &encoding.format, stream, bytes, got,
                                      bench->tile_bytes, &got_bytes, NULL) == COGPU_OK &&
                     got_bytes == bench->tile_bytes && memcmp(got, decoded, bench->tile_bytes) == 0;
     free(got);
@@ -452,7 +454,7 @@ static uint64_t print_of(const uint8_t *bytes, uint64_t count) {
 
 /* The stream fits, decodes to the tile, has nothing written behind its slot, and is the one of the
  * first time. */
-static void check_stream(void *argument, uint32_t seat, uint64_t index) {
+static void check_stream(void *argument, uint32_t worker, uint64_t index) {
     struct run *run = argument;
     struct bench *bench = run->bench;
     const uint8_t *slot = run->slots + out_of(run, index);
@@ -461,17 +463,17 @@ static void check_stream(void *argument, uint32_t seat, uint64_t index) {
     bool is_right = bytes > 0 && bytes <= run->room;
     if (is_right && run->nvcomp && run->job->compression == COMPRESSION_DEFLATE) {
         uint8_t *whole = as_zlib(slot, bytes, decoded, bench->tile_bytes);
-        is_right = decodes(run, seat, whole, ZLIB_HEAD + bytes + ZLIB_TAIL, decoded);
+        is_right = decodes(run, worker, whole, ZLIB_HEAD + bytes + ZLIB_TAIL, decoded);
         free(whole);
     } else if (is_right) {
-        is_right = decodes(run, seat, slot, bytes, decoded);
+        is_right = decodes(run, worker, slot, bytes, decoded);
     }
     for (uint64_t i = run->room; i < run->stride; i++)
         is_right &= slot[i] == GUARD;
     uint64_t print = print_of(slot, is_right ? bytes : 0);
-    run->unsteady[seat] += !run->is_first && print != run->prints[index];
+    run->unsteady[worker] += !run->is_first && print != run->prints[index];
     run->prints[index] = print;
-    run->wrong[seat] += !is_right;
+    run->wrong[worker] += !is_right;
 }
 
 /* nvCOMP's sizes are wider, and without what zlib puts round. */
@@ -518,10 +520,10 @@ struct host_sizes {
     int (*zlib)(uint8_t *to, unsigned long *room, const uint8_t *from, unsigned long bytes,
                 int level);
     size_t (*zstd)(void *to, size_t room, const void *from, size_t bytes, int level);
-    uint64_t bytes[SEATS_MAX];
+    uint64_t bytes[WORKERS_MAX];
 };
 
-static void encode_on_host(void *argument, uint32_t seat, uint64_t index) {
+static void encode_on_host(void *argument, uint32_t worker, uint64_t index) {
     struct host_sizes *host = argument;
     struct bench *bench = host->bench;
     const uint8_t *decoded = bench->expected + in_of(bench, index);
@@ -536,10 +538,10 @@ static void encode_on_host(void *argument, uint32_t seat, uint64_t index) {
     } else if (host->zstd) {
         got = host->zstd(to, room, decoded, bench->tile_bytes, 9);
     } else {
-        need(own->encode(&bench->states[seat], &encoding, decoded, bench->tile_bytes, to, room,
+        need(own->encode(&bench->states[worker], &encoding, decoded, bench->tile_bytes, to, room,
                          &got, &error));
     }
-    host->bytes[seat] += got;
+    host->bytes[worker] += got;
     free(to);
 }
 
@@ -554,53 +556,55 @@ static uint64_t host_bytes(struct bench *bench, const struct job *job) {
         !find_function(dlopen("libzstd.so.1", RTLD_NOW), "ZSTD_compress", (void *)&host.zstd))
         return 0;
     for_each_tile(bench, encode_on_host, &host);
-    for (uint32_t i = 0; i < SEATS_MAX; i++)
+    for (uint32_t i = 0; i < WORKERS_MAX; i++)
         bytes += host.bytes[i];
     return bytes;
 }
 
-/* ---- pack ---------------------------------------------------------------------------------- */
+/* ---- compact ----------------------------------------------------------------------------------
+ */
 
 struct packing {
     cogpu_gpu_encoding encoding;
     uint32_t *device_order; /* one tile after the other */
-    struct cogpu_packed *device_places;
+    struct cogpu_compacted_block *device_places;
     uint8_t *device_packed;
 };
 
-static cogpu_status pack(void *subject) {
+static cogpu_status compact(void *subject) {
     const struct packing *packing = subject;
-    return cogpu_gpu_pack(&packing->encoding, packing->device_order, true, packing->device_places,
-                          packing->device_packed, &error);
+    return cogpu_gpu_compact(&packing->encoding, packing->device_order, true,
+                             packing->device_places, packing->device_packed, &error);
 }
 
 /* Whether a block is where it should be, with what a COG has around it. */
-static bool is_packed(const struct run *run, uint32_t index, const struct cogpu_packed *place,
-                      uint64_t at, const uint8_t *packed) {
+static bool is_packed(const struct run *run, uint32_t index,
+                      const struct cogpu_compacted_block *place, uint64_t at,
+                      const uint8_t *packed) {
     uint32_t bytes = run->bench->sizes[index];
     const uint8_t *slot = run->slots + out_of(run, index);
-    return place->at == at + COGPU_PACK_AROUND && place->bytes == bytes &&
+    return place->at == at + COGPU_LEADER_BYTES && place->bytes == bytes &&
            load_u32(packed + at, false) == bytes && memcmp(packed + place->at, slot, bytes) == 0 &&
-           memcmp(packed + place->at + bytes, slot + bytes - COGPU_PACK_AROUND,
-                  COGPU_PACK_AROUND) == 0;
+           memcmp(packed + place->at + bytes, slot + bytes - COGPU_TRAILER_BYTES,
+                  COGPU_TRAILER_BYTES) == 0;
 }
 
 /* Takes our run as its last check left it. */
 static void measure_pack(struct run *run) {
     struct bench *bench = run->bench;
     cogpu_gpu *gpu = bench->gpu;
-    uint64_t room = cogpu_gpu_pack_bound(run->blocks, bench->count, true), at = 0;
-    uint64_t place_bytes = (bench->count + 1) * sizeof(struct cogpu_packed);
+    uint64_t room = cogpu_gpu_compact_bound(run->blocks, bench->count, true), at = 0;
+    uint64_t place_bytes = (bench->count + 1) * sizeof(struct cogpu_compacted_block);
     uint64_t order_bytes = bench->count * sizeof(uint32_t);
     struct packing packing = {.encoding = encoding_of(run),
                               .device_order = on_device(gpu, order_bytes),
                               .device_places = on_device(gpu, place_bytes),
                               .device_packed = on_device(gpu, room)};
     uint8_t *packed = pinned(gpu, room);
-    struct cogpu_packed *places = pinned(gpu, place_bytes);
+    struct cogpu_compacted_block *places = pinned(gpu, place_bytes);
     uint32_t *order = pinned(gpu, order_bytes);
     float *times = need_memory(calloc(options.repeats, sizeof *times));
-    struct turn turn = {.work = pack, .subject = &packing, .times = times};
+    struct turn turn = {.work = compact, .subject = &packing, .times = times};
     uint32_t wrong = 0;
     for (uint32_t i = 0; i < bench->count; i++)
         order[i] = i;
@@ -609,11 +613,11 @@ static void measure_pack(struct run *run) {
     copy_down(bench, packed, packing.device_packed, room);
     copy_down(bench, places, packing.device_places, place_bytes);
     finish(bench);
-    for (uint32_t i = 0; i < bench->count; at += bench->sizes[i++] + 2 * COGPU_PACK_AROUND)
+    for (uint32_t i = 0; i < bench->count; at += bench->sizes[i++] + COGPU_BLOCK_OVERHEAD_BYTES)
         wrong += !is_packed(run, i, &places[i], at, packed);
     wrong += places[bench->count].at != at;
     bench->wrong += wrong;
-    print_head(bench, "cogpu", "pack");
+    print_head(bench, "cogpu", "compact");
     printf("\"codec\": \"%s\", \"level\": %d, \"stored_bytes\": %llu, ",
            cogpu_codec_find(run->job->compression)->name, run->job->level, (unsigned long long)at);
     print_times(&turn, bench->count * bench->tile_bytes);
@@ -632,7 +636,7 @@ static void measure_pack(struct run *run) {
 static void print_run(const struct run *run, const struct turn *turn, uint64_t beside_bytes) {
     struct bench *bench = run->bench;
     uint32_t wrong = 0, unsteady = 0;
-    for (uint32_t i = 0; i < SEATS_MAX; i++) {
+    for (uint32_t i = 0; i < WORKERS_MAX; i++) {
         wrong += run->wrong[i];
         unsteady += run->unsteady[i];
     }
@@ -697,7 +701,7 @@ static void measure_job(struct bench *bench, const struct job *job, uint64_t bes
 /* Whether a codec is asked for, there is an encoder, and it goes with the predictor. */
 static bool is_wanted(const struct job *job, uint32_t predictor) {
     const cogpu_codec_row *codec = cogpu_codec_find(job->compression);
-    return cogpu_gpu_encoder_of(job->compression) && codec->takes_predictor == (predictor > 1) &&
+    return cogpu_gpu_encoder_of(job->compression) && codec->allows_predictor == (predictor > 1) &&
            (!only_codec || strcmp(only_codec, codec->name) == 0) &&
            (only_level < 0 || only_level == job->level) &&
            (only_predictor < 0 || only_predictor == (int)predictor);
@@ -730,13 +734,13 @@ static bool measure_raster(cogpu_gpu *gpu, cogpu_pool *pool, const char *path) {
     bench->pool = pool;
     need(gpu->calls->stream_open(gpu, true, &bench->stream, &error));
     load(bench, path);
-    bool is_float = bench->raster.type >= COGPU_F16 && bench->raster.type <= COGPU_F64;
+    bool is_float = cogpu_type_is_float(bench->raster.type);
     for (uint32_t predictor = is_float ? 3 : 2; predictor > 0; predictor--)
         measure_predictor(bench, predictor);
     gpu->calls->release(gpu, bench->device_raster.data);
     gpu->calls->release_pinned(gpu, bench->raster.data);
     gpu->calls->stream_close(gpu, bench->stream);
-    for (uint32_t i = 0; i < SEATS_MAX; i++)
+    for (uint32_t i = 0; i < WORKERS_MAX; i++)
         cogpu_codec_state_close(&bench->states[i]);
     bool is_right = bench->wrong == 0;
     free(bench);

@@ -125,7 +125,7 @@ def write_by_gdal(path, pixels, case):
 # ---- by ourselves ------------------------------------------------------------------------------
 
 def streamed(frame):
-    """A zstd frame of known size as libtiff writes it, who does not tell zstd the size beforehand: a window
+    """A zstd frame of known size as libtiff writes it, without the size in advance: a window
     (4 MiB) in the place of the size, and an empty last block."""
     flags = frame[4]
     assert flags & 0x27 == 0x20, "a single segment without check sum and dictionary"

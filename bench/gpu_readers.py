@@ -1,12 +1,12 @@
-"""Who reads a raster into memory of the GPU: cogpu, nvTIFF and xarray-spatial; measured, in turns.
+"""Who reads a raster into GPU memory: cogpu, nvTIFF and xarray-spatial; measured, in turns.
 
 A reader is made once, with what it keeps between reads (cogpu's context, nvTIFF's decoder). Its `file` takes
-a path, its `memory` the same file's bytes in page-locked memory of the host; each opens, reads all and
+a path, its `memory` the same file's bytes in page-locked host memory; each opens, reads all and
 closes, and returns where the pixels lie on the device when they are all there. cogpu and nvTIFF write into
 memory that was allocated before, xarray-spatial allocates its own, from CuPy's pool.
 
 As a program it takes files and their pixels (PATH PATH.npy ...) and prints a line of JSON for each, after
-one that says who is there. A program of its own, so that a reader which hangs or breaks the GPU's context
+one that lists the libraries present. A program of its own, so that a reader which hangs or breaks the GPU's context
 does not take the benchmark with it.
 """
 import argparse
@@ -30,13 +30,6 @@ TYPES = {name: number for number, name in cogpu_lib.TYPES.items()}
 TURN, LONG_MS = 3, 1000  # reads of a turn; a reader that took so long has had its turns
 NO_PIXEL = 0xC3C3  # what is in the raster's memory before a read that is checked
 WORKERS = len(os.sched_getaffinity(0))
-
-cogpu.cogpu_device_allocate.argtypes = [pointer, c.c_int, u32, u64, pointer, pointer]
-cogpu.cogpu_device_release.argtypes = [pointer, c.c_int, u32, pointer]
-cogpu.cogpu_device_release.restype = None
-cogpu.cogpu_device_download.argtypes = cogpu.cogpu_device_upload.argtypes = [
-    pointer, c.c_int, u32, pointer, u64, pointer, pointer]
-cogpu.cogpu_open_memory.argtypes = [pointer, c.c_size_t, pointer, pointer, pointer]
 
 
 def load(variable, folder, name):
@@ -180,8 +173,8 @@ class Cogpu:
 
 
 class Processor(Cogpu):
-    """cogpu's processor backend with a thread for each processor, into page-locked memory, then one copy."""
-    name = "processor + upload"
+    """cogpu's CPU backend with a thread for each CPU core, into page-locked memory, then one copy."""
+    name = "CPU + upload"
     memory = None
 
     def read_into(self, file, memory, kind):
@@ -192,7 +185,7 @@ class Processor(Cogpu):
 class NvTiff:
     """By its interface of 0.8."""
     name = "nvTIFF"
-    STATUSES = {3: "not a sound TIFF", 4: "not supported", 5: "no memory", 6: "a kernel failed",
+    STATUSES = {3: "not a valid TIFF", 4: "not supported", 5: "no memory", 6: "a kernel failed",
                 8: "internal error", 9: "nvCOMP was not found"}
 
     class Image(c.Structure):
@@ -254,7 +247,7 @@ def xarray_spatial(device):
 
 
 def noting(work):
-    """What a call of xarray-spatial's returns, and its warning that it fell back to the processor, if any."""
+    """What a call of xarray-spatial's returns, and its warning that it fell back to the CPU, if any."""
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         result = work()
@@ -263,7 +256,7 @@ def noting(work):
 
 
 class XarraySpatial:
-    """Its open_geotiff(gpu=True), which falls back to the processor where it cannot decode on the GPU: a
+    """Its open_geotiff(gpu=True), which falls back to the CPU where it cannot decode on the GPU: a
     warning tells, and is kept as `note`."""
     name = "xarray-spatial"
     memory = note = None
@@ -307,8 +300,8 @@ class Wire(Bare):
 
 
 class Ring(Bare):
-    """A file through a small ring of page-locked memory, by a thread for each processor: what the host and
-    the wire allow without decoding (gpu_ring.c)."""
+    """A file through a small ring of page-locked memory, by a thread for each CPU core: what the host and
+    PCIe allow without decoding (gpu_ring.c)."""
     name = "ring"
 
     def __init__(self, device):

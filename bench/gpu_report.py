@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-READERS = ["cogpu", "nvTIFF", "xarray-spatial", "processor + upload"]
+READERS = ["cogpu", "nvTIFF", "xarray-spatial", "CPU + upload"]
 TO_BUFFER = "cogpu, to a buffer"
-COLOURS = {"cogpu": "#12803f", "nvTIFF": "#d29a00", "xarray-spatial": "#5b7aa8", "processor + upload": "#a9c7b3",
+COLOURS = {"cogpu": "#12803f", "nvTIFF": "#d29a00", "xarray-spatial": "#5b7aa8", "CPU + upload": "#a9c7b3",
            TO_BUFFER: "#a9c7b3"}
 MARK_COLOUR = "#c1121f"
 LISTS = ("decode", "reads", "encode", "writes", "peaks")
@@ -106,7 +106,7 @@ def times_as_fast(found):
 def main_table(files, outcome):
     header = ["file", "stored MB", "**decode**, GB/s", "nvCOMP", "**memory to raster**, ms", "nvTIFF",
               "**file to raster**, ms", "nvTIFF", "xarray-spatial", "x best peer",
-              f"{outcome['processors']} processors + upload", "a bare ring", "the wire"]
+              f"{outcome['cpu_cores']} CPU cores + upload", "raw upload", "H2D copy"]
     lines = []
     for name, found in files.items():
         decode, file, memory = found["decode"], found["from_file"], found["from_memory"]
@@ -141,8 +141,8 @@ def kernel_table(lines):
 # ---- writing -----------------------------------------------------------------------------------
 
 def encoded(outcome):
-    """{case: {"cogpu": line, "nvcomp": [a line for each algorithm], "cut": line, "pack": line}}."""
-    cases = defaultdict(lambda: {"cogpu": {}, "nvcomp": [], "cut": {}, "pack": {}})
+    """{case: {"cogpu": line, "nvcomp": [a line for each algorithm], "pack": line, "compact": line}}."""
+    cases = defaultdict(lambda: {"cogpu": {}, "nvcomp": [], "pack": {}, "compact": {}})
     for line in (line for line in outcome["encode"] if "ms" in line):
         if line["step"] != "encode":
             cases[line["case"]][line["step"]] = line
@@ -171,11 +171,11 @@ def encoder_table(outcome):
     cells = [[name.removeprefix("write-"), our.get("level", "-"), number(our, "gb_s"), size(our),
               ", ".join(f"{line['level']}: {speed_and_size(line)}" for line in sorted(
                   found["nvcomp"], key=lambda line: line["level"])) or "-",
-              number(found["cut"], "gb_s"), number(found["pack"], "gb_s"), megabytes(our, "scratch_bytes"),
+              number(found["pack"], "gb_s"), number(found["compact"], "gb_s"), megabytes(our, "scratch_bytes"),
               our.get("unsteady", "-")]
              for name, found in encoded(outcome).items() for our in [found["cogpu"]]]
     return "\nEncode alone, GB/s of decoded bytes:\n\n" + markdown(
-        ["case", "level", "**encode**", "size", "nvCOMP, by algorithm (size)", "cut", "pack", "scratch MB",
+        ["case", "level", "**encode**", "size", "nvCOMP, by algorithm (size)", "pack", "compact", "scratch MB",
          "unsteady blocks"], cells)
 
 
@@ -194,7 +194,7 @@ def write_table(outcome):
             *(megabytes(cache.get(who, {})) for who in ("cogpu", "xarray-spatial"))])
     side = outcome["write_side"]
     return f"\nRaster of {side} x {side} to a file, ms:\n\n" + markdown(
-        ["file", "**to memory**", "**to a buffer**", "the wire down", "**to a file**", "bare write", "xarray-spatial",
+        ["file", "**to memory**", "**to a buffer**", "D2H copy", "**to a file**", "bare write", "xarray-spatial",
          "**to a file, flushed**", "bare write, flushed", "file, MB", "xarray-spatial's, MB"], cells)
 
 
@@ -202,7 +202,7 @@ def peak_table(outcome):
     cells = [[line["who"], f"{line['allowed'] >> 20} MiB" if line["allowed"] else "default", number(line),
               *(megabytes(line, key) for key in ("device_bytes", "host_bytes"))] for line in outcome["peaks"]]
     side = outcome["write_side"]
-    return (f"\nA COG with overviews of {side} x {side} float32, deflate p3: memory beyond its input, which is a swath of "
+    return (f"\nA COG with overviews of {side} x {side} float32, deflate p3: memory beyond its input, which is a chunk of "
             "512 rows at a time for cogpu, and the whole raster for xarray-spatial:\n\n" + markdown(
                 ["who", "device memory allowed", "ms", "**device, MB**", "**host, MB**"], cells))
 
@@ -239,7 +239,7 @@ def remarks(outcome, files):
 
 def head(outcome):
     versions = ", ".join(f"{who} {version}" for who, version in outcome["versions"].items() if who in READERS[:3])
-    return (f"{outcome['machine']}; {outcome['processors']} processors; {outcome['side']} x {outcome['side']}, written "
+    return (f"{outcome['machine']}; {outcome['cpu_cores']} CPU cores; {outcome['side']} x {outcome['side']}, written "
             f"{outcome['write_side']} x {outcome['write_side']}; medians of up to {outcome['repeats']}; files by "
             f"{outcome['written_by']}; {versions}.\n")
 
@@ -289,7 +289,7 @@ def readme_reads(outcome):
                       bold(number(file["cogpu"])), *(number(file.get(who, {})) for who in READERS[1:]),
                       number(file.get("ring", {})), number(line["from_memory"].get("wire", {}))])
     return markdown(["file", "decode, GB/s", "nvCOMP", "file to raster, ms", "nvTIFF", "xarray-spatial",
-                     f"{outcome['processors']} processors + upload", "a bare ring", "the wire"], lines)
+                     f"{outcome['cpu_cores']} CPU cores + upload", "raw upload", "H2D copy"], lines)
 
 
 def readme_writes(outcome):
@@ -359,22 +359,22 @@ def draw(outcome, folder, name="gpu"):
     gpu, side, write_side = outcome["machine"].split(",")[0], outcome["side"], outcome["write_side"]
     pictures = {
         f"{name}.png": (read_rows(outcome), f"File to raster in GPU memory: milliseconds, {side:,} x {side:,} pixels in "
-                        f"tiles of 512 ({gpu})", "the wire: the stored bytes copied up, no more"),
+                        f"tiles of 512 ({gpu})", "H2D copy of the stored bytes alone"),
         f"{name}-write.png": (write_rows(outcome), f"Raster in GPU memory to file: milliseconds, {write_side:,} x "
                               f"{write_side:,} pixels ({gpu})", "a bare write of the file's bytes")}
     drawn = {folder / picture: parts for picture, parts in pictures.items() if parts[0]}
     for path, parts in drawn.items():
-        draw_picture(path, *parts, outcome["processors"])
+        draw_picture(path, *parts, outcome["cpu_cores"])
     return list(drawn)
 
 
-def draw_picture(path, rows, heading, mark, processors):
+def draw_picture(path, rows, heading, mark, cores):
     from matplotlib import pyplot
     figure, axes = pyplot.subplots(figsize=(10, 1.2 + 0.36 * len(rows)))
     for y, row in enumerate(rows):
         draw_row(axes, y, row)
     finish_axes(axes, rows)
-    add_head(figure, heading, mark, [name for name in COLOURS if any(name in row.times for row in rows)], processors)
+    add_head(figure, heading, mark, [name for name in COLOURS if any(name in row.times for row in rows)], cores)
     figure.savefig(path, dpi=150)
     pyplot.close(figure)
 
@@ -405,10 +405,10 @@ def finish_axes(axes, rows):
         axes.spines[side].set_visible(False)
 
 
-def add_head(figure, heading, mark, names, processors):
+def add_head(figure, heading, mark, names, cores):
     """Title and legend, over the whole width."""
     from matplotlib.lines import Line2D
-    words = {READERS[3]: f"cogpu on {processors} processors, then upload"}
+    words = {READERS[3]: f"cogpu on {cores} CPU cores, then upload"}
     marks = [Line2D([], [], color=MARK_COLOUR, marker="|", ms=9, mew=2, ls="", label=mark)]
     marks += [Line2D([], [], color=COLOURS[name], marker="o", ls="", label=words.get(name, name)) for name in names]
     inch = 1 / figure.get_figheight()

@@ -1,13 +1,13 @@
 /*
- * A bare ring: what the host and the wire allow a reader of files without any decoding. Takes a
+ * Raw upload: what the host and PCIe allow a reader of files without any decoding. Takes a
  * file in the page cache, reads it by all threads into a few pieces of pinned memory, and copies
  * each piece to the device while others are filled. gpu_readers.py calls it as a shared library.
  *
  * Threads run ahead over the pieces, as far as there are free ones; the caller sends pieces off in
  * their order and is the only one to talk to the device.
  */
-#include "backend/cuda/gpu.h"
 #include "base/pool.h"
+#include "gpu/driver/gpu.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -33,7 +33,7 @@ struct ring {
 };
 
 COGPU_API void bench_ring_close(struct ring *ring) {
-    const cogpu_gpu_calls *calls = ring->gpu->calls;
+    const cogpu_gpu_driver *calls = ring->gpu->calls;
     for (uint32_t i = 0; i < PIECES; i++)
         calls->event_close(ring->gpu, ring->sent[i]);
     calls->stream_close(ring->gpu, ring->stream);
@@ -45,21 +45,21 @@ COGPU_API void bench_ring_close(struct ring *ring) {
 }
 
 static cogpu_status open_parts(struct ring *ring, cogpu_error *error) {
-    const cogpu_gpu_calls *calls = ring->gpu->calls;
-    uint32_t processors = cogpu_processors();
+    const cogpu_gpu_driver *calls = ring->gpu->calls;
+    uint32_t cores = cogpu_cpu_cores();
     void *memory;
     TRY(calls->stream_open(ring->gpu, true, &ring->stream, error));
     for (uint32_t i = 0; i < PIECES; i++)
         TRY(calls->event_open(ring->gpu, &ring->sent[i], error));
     TRY(calls->allocate_pinned(ring->gpu, PIECES * (uint64_t)PIECE_BYTES, &memory, error));
     ring->pinned = memory;
-    return cogpu_pool_open(processors > 1 ? processors : 2, &ring->pool, error);
+    return cogpu_pool_open(cores > 1 ? cores : 2, &ring->pool, error);
 }
 
 COGPU_API cogpu_status bench_ring_open(int is_emu, struct ring **opened, cogpu_error *error) {
     cogpu_gpu *gpu;
-    TRY(is_emu ? cogpu_gpu_open_emu(1, 8ULL << 30, &gpu, error)
-               : cogpu_gpu_open_driver(0, &gpu, error));
+    TRY(is_emu ? cogpu_gpu_open_emulator(1, 8ULL << 30, &gpu, error)
+               : cogpu_gpu_open_cuda(0, &gpu, error));
     struct ring *ring = cogpu_allocate(sizeof *ring);
     if (!ring) {
         gpu->calls->close(gpu);
@@ -78,12 +78,12 @@ static uint64_t smaller(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-static void read_part(void *argument, uint32_t seat, uint64_t index) {
+static void read_part(void *argument, uint32_t worker, uint64_t index) {
     struct ring *ring = argument;
     uint64_t at = index * READ_BYTES, piece = at / PIECE_BYTES;
     uint64_t bytes = smaller(READ_BYTES, ring->bytes - at);
     uint8_t *to = ring->pinned + piece % PIECES * PIECE_BYTES + at % PIECE_BYTES;
-    (void)seat;
+    (void)worker;
     while (piece >= atomic_load(&ring->free_until))
         sched_yield();
     for (uint64_t done = 0; done < bytes;) {
@@ -100,7 +100,7 @@ static void read_part(void *argument, uint32_t seat, uint64_t index) {
 /* Sends a piece off once it is full, and frees the one whose place it takes among those that are on
  * their way. */
 static cogpu_status send(struct ring *ring, uint64_t piece, cogpu_error *error) {
-    const cogpu_gpu_calls *calls = ring->gpu->calls;
+    const cogpu_gpu_driver *calls = ring->gpu->calls;
     uint64_t at = piece * PIECE_BYTES, bytes = smaller(PIECE_BYTES, ring->bytes - at);
     uint64_t place = piece % PIECES;
     while (atomic_load(&ring->filled[place]) < bytes)
@@ -127,7 +127,7 @@ static cogpu_status take(struct ring *ring, cogpu_error *error) {
     cogpu_pool_add(job, (ring->bytes + READ_BYTES - 1) / READ_BYTES);
     for (uint64_t piece = 0; piece * PIECE_BYTES < ring->bytes && status == COGPU_OK; piece++)
         status = send(ring, piece, error);
-    atomic_store(&ring->free_until, UINT64_MAX); /* nobody waits, whatever happened */
+    atomic_store(&ring->free_until, UINT64_MAX); /* no thread waits, whatever happened */
     cogpu_pool_end(job);
     if (status == COGPU_OK && atomic_load(&ring->failed))
         status = cogpu_fail(error, COGPU_IO, "the file cannot be read");
@@ -158,7 +158,7 @@ COGPU_API cogpu_status bench_ring_take(struct ring *ring, const char *path, cogp
 
 /* What it took last, back from the device. */
 COGPU_API cogpu_status bench_ring_give(struct ring *ring, void *to, cogpu_error *error) {
-    const cogpu_gpu_calls *calls = ring->gpu->calls;
+    const cogpu_gpu_driver *calls = ring->gpu->calls;
     TRY(calls->copy_down(ring->gpu, to, ring->device, ring->bytes, ring->stream, error));
     return calls->finish_stream(ring->gpu, ring->stream, error);
 }

@@ -1,4 +1,4 @@
-"""Who writes a raster that lies in memory of the GPU: cogpu and xarray-spatial; measured, in turns.
+"""Who writes a raster that lies in GPU memory: cogpu and xarray-spatial; measured, in turns.
 
 A writer's jobs are methods; each opens, writes all and closes, and returns the path or the bytes:
 - `memory`: into the library's own, whose pages stay warm from write to write, as malloc keeps what is freed;
@@ -8,11 +8,11 @@ A writer's jobs are methods; each opens, writes all and closes, and returns the 
 - `file`: to a path, flushed.
 Beside them, with the bytes of cogpu's file: a bare write to the same place, in both ways, and a bare copy down
 from the device. What was there is removed before, outside of the time. Before and after, every file is compared
-with the pixels as others read them: cogpu on the processor, and GDAL where rasterio is installed, else tifffile;
+with the pixels as others read them: cogpu on the CPU, and GDAL where rasterio is installed, else tifffile;
 what cogpu writes again has to be the same bytes.
 
 As a program it takes names of cases (gpu_files.py) and prints a line of JSON for each, after one that says who
-is there; --peak prints what a COG by swaths of 512 rows takes of the device's and the host's memory, in a
+is there; --peak prints what a COG by chunks of 512 rows takes of the device's and the host's memory, in a
 process that has done nothing else.
 """
 import argparse
@@ -33,11 +33,10 @@ from cogpu_lib import AVERAGE, cogpu, pointer, u64
 from common import memory
 from gpu_readers import LONG_MS, TYPES, Device, find, noting, spread, time_all, xarray_spatial
 
-SWATH, BLOCK = 512, 512
+CHUNK, BLOCK = 512, 512
 CRS, CORNER = 32632, (356000, 5700000)
 OK, IO = 0, 3  # cogpu_status
 JOBS = ("memory", "buffer", "cache", "file")
-TAKE = c.CFUNCTYPE(c.c_int, pointer, u64, pointer, c.c_size_t)  # of cogpu_sink
 libc = c.CDLL(None)
 libc.pwrite.argtypes, libc.pwrite.restype = [c.c_int, pointer, c.c_size_t, cogpu_lib.i64], c.c_ssize_t
 
@@ -124,7 +123,7 @@ class Cogpu(Writer):
 
     def memory(self, _):
         cogpu.cogpu_memory_release(c.byref(self.kept))
-        self.write(cogpu_lib.Sink(memory=c.addressof(self.kept)))
+        self.write(cogpu_lib.Sink(memory=c.pointer(self.kept)))
         return as_array(self.kept.data, self.kept.bytes)
 
     def buffer(self, _):
@@ -134,8 +133,8 @@ class Cogpu(Writer):
     def cache(self, path):
         with open(path, "xb", buffering=0) as file:
             put = lambda _, at, start, size: OK if libc.pwrite(file.fileno(), start, size, at) == size else IO
-            take = TAKE(put)
-            self.write(cogpu_lib.Sink(write=c.cast(take, pointer)))
+            take = cogpu_lib.WRITE(put)
+            self.write(cogpu_lib.Sink(write=take))
         return path
 
     def file(self, path):
@@ -145,7 +144,7 @@ class Cogpu(Writer):
     def is_by_host(self):
         """Whether the file is the one that the host makes of the same pixels: then the device encoded nothing."""
         found = cogpu_lib.Memory()
-        self.write_rows(cogpu_lib.Sink(memory=c.addressof(found)), np.array(self.bench.device.pixels)[None], device=0)
+        self.write_rows(cogpu_lib.Sink(memory=c.pointer(found)), np.array(self.bench.device.pixels)[None], device=0)
         is_same = np.array_equal(as_array(found.data, found.bytes), self.bench.stored)
         cogpu.cogpu_memory_release(c.byref(found))
         return is_same
@@ -251,8 +250,8 @@ def need_layout(bench, levels, *shape):
 def rows_by_cogpu(path, bench):
     file = cogpu_lib.File(path)
     need_layout(bench, file.image.levels, file.image.height, file.image.width)
-    for first in range(0, file.image.height, SWATH):
-        yield first, file.read((0, first, file.image.width, min(SWATH, file.image.height - first)))[0]
+    for first in range(0, file.image.height, CHUNK):
+        yield first, file.read((0, first, file.image.width, min(CHUNK, file.image.height - first)))[0]
     file.close()
 
 
@@ -261,8 +260,8 @@ def rows_by_gdal(path, bench):
     from rasterio.windows import Window
     with rasterio.open(path, num_threads=gpu_files.WORKERS) as file:
         need_layout(bench, 1 + len(file.overviews(1)), file.height, file.width)
-        for first in range(0, file.height, SWATH):
-            yield first, file.read(1, window=Window(0, first, file.width, min(SWATH, file.height - first)))
+        for first in range(0, file.height, CHUNK):
+            yield first, file.read(1, window=Window(0, first, file.width, min(CHUNK, file.height - first)))
 
 
 def rows_by_tifffile(path, bench):
@@ -318,7 +317,7 @@ class Peak:
         Path("/proc/self/clear_refs").write_text("5")  # the host's peak begins anew
         self.host, self.free = memory("VmRSS"), driver.free_bytes()
         self.least = self.free
-        self.thread = threading.Thread(target=self.watch, daemon=True)  # where the writer fails, nobody ends it
+        self.thread = threading.Thread(target=self.watch, daemon=True)  # it must not outlive a writer that fails
         self.thread.start()
 
     def watch(self):
@@ -333,17 +332,17 @@ class Peak:
         return device | {"host_bytes": max(memory("VmHWM") - self.host, 0)}
 
 
-def write_swaths(bench, path, source):
-    """By cogpu, through one swath's memory on the device. Milliseconds of the writer's calls."""
+def write_chunks(bench, path, source):
+    """By cogpu, through one chunk's memory on the device. Milliseconds of the writer's calls."""
     device, spent = bench.device, 0
     height, width = device.pixels.shape
-    swath = np.ones((SWATH, width), device.pixels.dtype)  # so that its pages are there
+    chunk = np.ones((CHUNK, width), device.pixels.dtype)  # so that its pages are there
     peak = Peak(device.driver)
     start = time.perf_counter()
     writer = cogpu_lib.Writer(path, (1, height, width), device.pixels.dtype.name, **bench.profile())
     spent += time.perf_counter() - start
-    for first in range(0, height, SWATH):
-        rows = swath[:min(SWATH, height - first)]
+    for first in range(0, height, CHUNK):
+        rows = chunk[:min(CHUNK, height - first)]
         source.readinto(rows)
         device.upload(rows)
         start = time.perf_counter()
@@ -356,12 +355,12 @@ def write_swaths(bench, path, source):
 
 
 def peak_of_cogpu(bench, path):
-    """Beyond a swath. The pixels come from the array's file, since pages that are mapped count as memory, too."""
+    """Beyond a chunk. The pixels come from the array's file, since pages that are mapped count as memory, too."""
     pixels = bench.device.pixels
-    bench.device.allocate(SWATH * pixels[0].nbytes)
+    bench.device.allocate(CHUNK * pixels[0].nbytes)
     with open(pixels.filename, "rb", buffering=0) as source:
         source.seek(pixels.offset)
-        return write_swaths(bench, path, source)
+        return write_chunks(bench, path, source)
 
 
 def peak_of_xarray_spatial(bench, path):

@@ -20,7 +20,7 @@ GDAL_ADVICE = {"GDAL_DISABLE_READDIR_ON_OPEN": "EMPTY_DIR", "CPL_VSIL_CURL_ALLOW
                "GDAL_HTTP_MERGE_CONSECUTIVE_RANGES": "YES", "GDAL_HTTP_MULTIPLEX": "YES", "GDAL_HTTP_VERSION": "2",
                "VSI_CACHE": "TRUE", "VSI_CACHE_SIZE": str(64 << 20), "CPL_VSIL_CURL_CACHE_SIZE": str(512 << 20),
                "GDAL_CACHEMAX": "1024"}
-GDAL_THREADS = 8  # with 2 processors: 4, 12, 16, 32 and 64 were slower, and so were its own threads beside these
+GDAL_THREADS = 8  # with 2 CPU cores: 4, 12, 16, 32 and 64 were slower, and so were its own threads beside these
 THREADS = 32
 
 

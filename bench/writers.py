@@ -8,7 +8,7 @@ As a program: one write in a process of its own, so that its memory is known. A 
 before, which loads and starts what libraries leave until they are needed. Prints JSON.
 
     writers.py NAME CASE THREADS SIDE PATH      one of the writers, the whole array
-    writers.py stream THREADS SIDE PATH         a COG of cogpu's by swaths that are made as they pass
+    writers.py stream THREADS SIDE PATH         a COG of cogpu's by chunks that are made as they pass
 """
 import json
 import os
@@ -32,7 +32,7 @@ try:
 except OSError:  # not built: the peers can be measured alone
     cogpu_lib = None
 
-BLOCK, SWATH = 512, 256
+BLOCK, CHUNK = 512, 256
 CRS, CORNER = "EPSG:32632", (356000, 5700000)
 
 
@@ -127,7 +127,7 @@ def writers(case):
 
 
 class Measured:
-    """Time and processor time between enter and leave, several times if need be, and the most memory beyond
+    """Time and CPU time between enter and leave, several times if need be, and the most memory beyond
     what the process has when it is made."""
 
     def __init__(self):
@@ -162,21 +162,21 @@ def stream_case():
 
 
 def stream_once(threads, side, path):
-    """Memory is what there is beyond one swath; its making is not in the time."""
+    """Memory is what there is beyond one chunk; its making is not in the time."""
     source = rasters.small("float32")
-    rasters.enlarge(source, side, 0, SWATH)
+    rasters.enlarge(source, side, 0, CHUNK)
     measured = Measured()
     with measured:
         writer = open_cogpu(path, (1, side, side), stream_case(), threads)
-    for first in range(0, side, SWATH):
-        swath = rasters.enlarge(source, side, first, min(SWATH, side - first))
+    for first in range(0, side, CHUNK):
+        chunk = rasters.enlarge(source, side, first, min(CHUNK, side - first))
         with measured:
-            writer.push(swath)
-        del swath
+            writer.push(chunk)
+        del chunk
     with measured:
         writer.close()
     found = measured.found()
-    return found | {"memory": found["memory"] - SWATH * side * source.itemsize}
+    return found | {"memory": found["memory"] - CHUNK * side * source.itemsize}
 
 
 def main(arguments):

@@ -1,12 +1,12 @@
 /*
- * Takes in a selection, hands on its swaths, each read while the one before is worked on. Reader
- * and caller share two places: the reader waits for an empty one, the caller for a full one. Places
- * are memory of the host or of a device.
+ * Reads a selection ahead: a thread reads the next chunk while the caller processes the one before.
+ * They share two buffers in host or device memory: the thread waits for an empty one, the caller
+ * for a full one.
  */
 #include "ahead.h"
 
+#include "chunk.h"
 #include "report.h"
-#include "swath.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -16,18 +16,18 @@ enum { PLACES = 2 };
 struct cogpu_ahead {
     cogpu_selection selection;
     cogpu_derivation *derivation;
-    cogpu_selection made; /* the selection, but as it is written: size, type, where it lies */
-    cogpu_swath swath;    /* the thread's alone, as is what it reads into */
+    cogpu_selection made; /* the selection, but as it is written: size, type, georeferencing */
+    cogpu_chunk chunk;    /* the thread's alone, as is what it reads into */
     bool with_mask;
     void *data[PLACES], *masks[PLACES];
-    cogpu_ahead_swath swaths[PLACES];
+    cogpu_ahead_chunk chunks[PLACES];
 
     pthread_t thread;
     bool has_thread, has_locks;
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t changed;
-    uint64_t read, taken; /* swaths, counted from the first */
-    bool holding;         /* the caller works on swath `taken` */
+    uint64_t read, taken; /* chunks, counted from the first */
+    bool holding;         /* the caller works on chunk `taken` */
     bool ended, stopped;
     cogpu_status status; /* of the reader, with its error */
     cogpu_error error;
@@ -38,8 +38,8 @@ static cogpu_status read_mask(const cogpu_ahead *ahead, cogpu_raster *mask, cogp
     cogpu_request request = ahead->selection.request;
     uint32_t band = cogpu_selection_band(&ahead->selection, 0);
     request.part = COGPU_MASK;
-    request.y += ahead->swath.row;
-    request.height = ahead->swath.rows;
+    request.y += ahead->chunk.row;
+    request.height = ahead->chunk.rows;
     request.bands = &band;
     request.band_count = 1;
     *mask = (cogpu_raster){.data = mask->data,
@@ -52,26 +52,26 @@ static cogpu_status read_mask(const cogpu_ahead *ahead, cogpu_raster *mask, cogp
     return cogpu_read(ahead->selection.file, &request, mask, NULL, error);
 }
 
-static cogpu_status read_swath(cogpu_ahead *ahead, uint64_t place) {
-    cogpu_ahead_swath *swath = &ahead->swaths[place];
-    swath->rows = cogpu_swath_raster(&ahead->swath, &ahead->made, ahead->data[place]);
+static cogpu_status read_chunk(cogpu_ahead *ahead, uint64_t place) {
+    cogpu_ahead_chunk *chunk = &ahead->chunks[place];
+    chunk->rows = cogpu_chunk_raster(&ahead->chunk, &ahead->made, ahead->data[place]);
     if (ahead->derivation->is_needed) {
-        swath->mask = (cogpu_raster){.data = ahead->masks[place],
+        chunk->mask = (cogpu_raster){.data = ahead->masks[place],
                                      .type = COGPU_U8,
                                      .bands = 1,
-                                     .width = swath->rows.width,
-                                     .height = swath->rows.height};
-        return cogpu_derivation_read(ahead->derivation, &ahead->selection, ahead->swath.row,
-                                     &swath->rows, &swath->mask, &ahead->result, &ahead->error);
+                                     .width = chunk->rows.width,
+                                     .height = chunk->rows.height};
+        return cogpu_derivation_read(ahead->derivation, &ahead->selection, ahead->chunk.row,
+                                     &chunk->rows, &chunk->mask, &ahead->result, &ahead->error);
     }
-    TRY(cogpu_swath_read(&ahead->swath, &ahead->selection, ahead->data[place], &ahead->result,
+    TRY(cogpu_chunk_read(&ahead->chunk, &ahead->selection, ahead->data[place], &ahead->result,
                          &ahead->error));
-    swath->mask = (cogpu_raster){.data = ahead->masks[place]};
-    return ahead->with_mask ? read_mask(ahead, &swath->mask, &ahead->error) : COGPU_OK;
+    chunk->mask = (cogpu_raster){.data = ahead->masks[place]};
+    return ahead->with_mask ? read_mask(ahead, &chunk->mask, &ahead->error) : COGPU_OK;
 }
 
 /* Waits for an empty place; false where nothing more is wanted. */
-static bool wait_for_room(cogpu_ahead *ahead) {
+static bool wait_for_buffer(cogpu_ahead *ahead) {
     pthread_mutex_lock(&ahead->lock);
     while (!ahead->stopped && ahead->read - ahead->taken == PLACES)
         pthread_cond_wait(&ahead->changed, &ahead->lock);
@@ -80,7 +80,7 @@ static bool wait_for_room(cogpu_ahead *ahead) {
     return wanted;
 }
 
-static void tell(cogpu_ahead *ahead, cogpu_status status, bool ended) {
+static void publish_chunk(cogpu_ahead *ahead, cogpu_status status, bool ended) {
     pthread_mutex_lock(&ahead->lock);
     ahead->status = status;
     ahead->ended = ended;
@@ -89,20 +89,20 @@ static void tell(cogpu_ahead *ahead, cogpu_status status, bool ended) {
     pthread_mutex_unlock(&ahead->lock);
 }
 
-static void *read_all(void *user) {
+static void *read_ahead_chunks(void *user) {
     cogpu_ahead *ahead = user;
     cogpu_status status = COGPU_OK;
-    while (status == COGPU_OK && wait_for_room(ahead) && cogpu_swath_next(&ahead->swath)) {
-        status = read_swath(ahead, ahead->read % PLACES);
+    while (status == COGPU_OK && wait_for_buffer(ahead) && cogpu_chunk_next(&ahead->chunk)) {
+        status = read_chunk(ahead, ahead->read % PLACES);
         if (status == COGPU_OK)
-            tell(ahead, COGPU_OK, false);
+            publish_chunk(ahead, COGPU_OK, false);
     }
-    tell(ahead, status, true);
+    publish_chunk(ahead, status, true);
     return NULL;
 }
 
-static cogpu_status allocate(const cogpu_selection *selection, size_t bytes, void **memory,
-                             cogpu_error *error) {
+static cogpu_status allocate_rows(const cogpu_selection *selection, size_t bytes, void **memory,
+                                  cogpu_error *error) {
     if (selection->device != COGPU_CPU)
         return cogpu_device_allocate(selection->request.context, selection->device,
                                      selection->device_index, bytes, memory, error);
@@ -111,7 +111,7 @@ static cogpu_status allocate(const cogpu_selection *selection, size_t bytes, voi
                    : cogpu_refuse(error, COGPU_MEMORY, "no memory for %zu bytes of pixels", bytes);
 }
 
-static void release(const cogpu_selection *selection, void *memory) {
+static void free_rows(const cogpu_selection *selection, void *memory) {
     if (selection->device == COGPU_CPU)
         free(memory);
     else
@@ -121,11 +121,11 @@ static void release(const cogpu_selection *selection, void *memory) {
 
 static cogpu_status make_places(cogpu_ahead *ahead, cogpu_error *error) {
     const cogpu_selection *selection = &ahead->made;
-    size_t pixels = (size_t)selection->request.width * ahead->swath.rows_at_once;
+    size_t pixels = (size_t)selection->request.width * ahead->chunk.rows_at_once;
     for (int i = 0; i < PLACES; i++) {
-        TRY(allocate(selection, ahead->swath.bytes, &ahead->data[i], error));
+        TRY(allocate_rows(selection, ahead->chunk.bytes, &ahead->data[i], error));
         if (ahead->with_mask)
-            TRY(allocate(selection, pixels, &ahead->masks[i], error));
+            TRY(allocate_rows(selection, pixels, &ahead->masks[i], error));
     }
     return COGPU_OK;
 }
@@ -155,17 +155,18 @@ static void set_made(cogpu_ahead *ahead) {
     }
 }
 
-static cogpu_status start(cogpu_ahead *ahead, const cogpu_profile *profile, cogpu_error *error) {
+static cogpu_status start_reading(cogpu_ahead *ahead, const cogpu_profile *profile,
+                                  cogpu_error *error) {
     set_made(ahead);
-    TRY(cogpu_swath_open_stream(&ahead->made, written_height(profile), &ahead->swath, error));
+    TRY(cogpu_chunk_open_stream(&ahead->made, written_height(profile), &ahead->chunk, error));
     uint32_t most_rows = cogpu_derivation_rows(ahead->derivation, &ahead->selection);
-    if (ahead->swath.rows_at_once > most_rows)
-        ahead->swath.rows_at_once = most_rows;
+    if (ahead->chunk.rows_at_once > most_rows)
+        ahead->chunk.rows_at_once = most_rows;
     TRY(make_places(ahead, error));
     ahead->has_locks = pthread_mutex_init(&ahead->lock, NULL) == 0 &&
                        pthread_cond_init(&ahead->changed, NULL) == 0;
     ahead->has_thread =
-        ahead->has_locks && pthread_create(&ahead->thread, NULL, read_all, ahead) == 0;
+        ahead->has_locks && pthread_create(&ahead->thread, NULL, read_ahead_chunks, ahead) == 0;
     return ahead->has_thread
                ? COGPU_OK
                : cogpu_refuse(error, COGPU_MEMORY, "no thread can be started to read ahead");
@@ -180,7 +181,7 @@ cogpu_status cogpu_ahead_open(const cogpu_selection *selection, cogpu_derivation
     (*ahead)->selection = *selection;
     (*ahead)->derivation = derivation;
     (*ahead)->with_mask = profile->mask;
-    cogpu_status status = start(*ahead, profile, error);
+    cogpu_status status = start_reading(*ahead, profile, error);
     if (status != COGPU_OK) {
         cogpu_ahead_close(*ahead);
         *ahead = NULL;
@@ -188,7 +189,7 @@ cogpu_status cogpu_ahead_open(const cogpu_selection *selection, cogpu_derivation
     return status;
 }
 
-cogpu_status cogpu_ahead_next(cogpu_ahead *ahead, const cogpu_ahead_swath **swath,
+cogpu_status cogpu_ahead_next(cogpu_ahead *ahead, const cogpu_ahead_chunk **chunk,
                               cogpu_error *error) {
     pthread_mutex_lock(&ahead->lock);
     ahead->taken += ahead->holding;
@@ -197,7 +198,7 @@ cogpu_status cogpu_ahead_next(cogpu_ahead *ahead, const cogpu_ahead_swath **swat
         pthread_cond_wait(&ahead->changed, &ahead->lock);
     ahead->holding = ahead->read > ahead->taken;
     cogpu_status status = ahead->holding ? COGPU_OK : ahead->status;
-    *swath = ahead->holding ? &ahead->swaths[ahead->taken % PLACES] : NULL;
+    *chunk = ahead->holding ? &ahead->chunks[ahead->taken % PLACES] : NULL;
     pthread_mutex_unlock(&ahead->lock);
     if (status != COGPU_OK)
         *error = ahead->error;
@@ -219,8 +220,8 @@ void cogpu_ahead_close(cogpu_ahead *ahead) {
         pthread_mutex_destroy(&ahead->lock);
     }
     for (int i = 0; i < PLACES; i++) {
-        release(&ahead->made, ahead->data[i]);
-        release(&ahead->made, ahead->masks[i]);
+        free_rows(&ahead->made, ahead->data[i]);
+        free_rows(&ahead->made, ahead->masks[i]);
     }
     free(ahead);
 }

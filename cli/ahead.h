@@ -1,12 +1,12 @@
 /*
- * A selection read ahead, for a writer: while that works on one swath, a thread reads the next.
- * Memory is that of two swaths, on the selection's device.
+ * A selection read ahead, for a writer: while that works on one chunk, a thread reads the next.
+ * Memory is that of two chunks, on the selection's device.
  *
  *     TRY(cogpu_ahead_open(&selection, &derivation, &profile, &ahead, error));
  *     for (;;) {
- *         TRY(cogpu_ahead_next(ahead, &swath, error));
- *         if (!swath) break;
- *         ... swath->rows, and swath->mask, until the next call ...
+ *         TRY(cogpu_ahead_next(ahead, &chunk, error));
+ *         if (!chunk) break;
+ *         ... chunk->rows, and chunk->mask, until the next call ...
  *     }
  *     cogpu_ahead_close(ahead);
  */
@@ -17,10 +17,10 @@
 
 typedef struct cogpu_ahead cogpu_ahead;
 
-typedef struct cogpu_ahead_swath {
+typedef struct cogpu_ahead_chunk {
     cogpu_raster rows; /* all bands */
     cogpu_raster mask; /* one band of COGPU_U8; its data is NULL where none was asked for */
-} cogpu_ahead_swath;
+} cogpu_ahead_chunk;
 
 /* By the context of the selection's request, which a device needs and the writer shares. The
  * profile says whether there is a mask, and how high blocks are. The derivation is the reader's
@@ -29,9 +29,9 @@ cogpu_status cogpu_ahead_open(const cogpu_selection *selection, cogpu_derivation
                               const cogpu_profile *profile, cogpu_ahead **ahead,
                               cogpu_error *error);
 
-/* The next swath from the top; NULL at the end. What was begun on the default stream of a GPU with
+/* The next chunk from the top; NULL at the end. What was begun on the default stream of a GPU with
  * the one before is waited for by the read that comes in its place. */
-cogpu_status cogpu_ahead_next(cogpu_ahead *ahead, const cogpu_ahead_swath **swath,
+cogpu_status cogpu_ahead_next(cogpu_ahead *ahead, const cogpu_ahead_chunk **chunk,
                               cogpu_error *error);
 
 /* Waits for the thread. NULL is allowed. */

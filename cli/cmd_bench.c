@@ -1,7 +1,7 @@
 /*
- * cogpu bench: takes a selection, reads it again and again into one piece of memory on the chosen
- * device, and hands on how long that took and where the time went.
+ * `cogpu bench`: measures read throughput of a file on one device, by pipeline stage.
  */
+#include "clock.h"
 #include "command.h"
 #include "input.h"
 #include "json.h"
@@ -11,7 +11,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { WARM_UPS = 2, REPEATS = 9 };
 
@@ -26,12 +25,6 @@ struct target {
     cogpu_context *context;
     cogpu_raster raster;
 };
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
-}
 
 static cogpu_status open_target(const cogpu_selection *selection, uint64_t bytes,
                                 struct target *target, cogpu_error *error) {
@@ -64,8 +57,8 @@ static void close_target(struct target *target) {
     cogpu_context_close(target->own);
 }
 
-static cogpu_status measure(const cogpu_selection *selection, struct measured *measured,
-                            cogpu_error *error) {
+static cogpu_status measure_reads(const cogpu_selection *selection, struct measured *measured,
+                                  cogpu_error *error) {
     struct target target;
     cogpu_request request = selection->request;
     *measured = (struct measured){0};
@@ -74,18 +67,18 @@ static cogpu_status measure(const cogpu_selection *selection, struct measured *m
     request.context = target.context;
     for (int i = -WARM_UPS; status == COGPU_OK && i < REPEATS; i++) {
         cogpu_result result;
-        double start = now();
+        double start = cogpu_clock_milliseconds();
         status = cogpu_read(selection->file, &request, &target.raster, &result, error);
         if (i < 0)
             continue;
-        measured->milliseconds[i] = now() - start;
+        measured->milliseconds[i] = cogpu_clock_milliseconds() - start;
         measured->results[i] = result;
     }
     close_target(&target);
     return status;
 }
 
-/* The repeat with the median time stands for all. */
+/* The repeat with the median time is reported. */
 static int median_of(const struct measured *measured) {
     for (int i = 0; i < REPEATS; i++) {
         int below = 0, same = 0;
@@ -111,8 +104,8 @@ static void stages_json(const cogpu_stages *stages, bool is_emulated, cogpu_json
     cogpu_json_close(json);
 }
 
-static int print_json(const cogpu_input *input, const cogpu_selection *selection,
-                      const struct measured *measured, int median) {
+static int print_bench_json(const cogpu_input *input, const cogpu_selection *selection,
+                            const struct measured *measured, int median) {
     const cogpu_result *result = &measured->results[median];
     cogpu_json json = {0};
     cogpu_json_open(&json, NULL, '{');
@@ -129,7 +122,7 @@ static int print_json(const cogpu_input *input, const cogpu_selection *selection
     return cogpu_json_print(&json) ? EXIT_DONE : EXIT_FAILED;
 }
 
-static void print_for_person(const cogpu_selection *selection, const struct measured *measured,
+static void print_bench_text(const cogpu_selection *selection, const struct measured *measured,
                              int median) {
     const cogpu_result *result = &measured->results[median];
     double milliseconds = measured->milliseconds[median];
@@ -152,7 +145,7 @@ static void print_for_person(const cogpu_selection *selection, const struct meas
     printf("  place   %7.2f ms\n", result->stages.place);
 }
 
-static int run(const cogpu_arguments *arguments) {
+static int run_bench(const cogpu_arguments *arguments) {
     cogpu_input input;
     cogpu_selection selection;
     struct measured measured;
@@ -161,12 +154,12 @@ static int run(const cogpu_arguments *arguments) {
     if (cogpu_input_open(arguments, 0, NULL, &input, &error) != COGPU_OK)
         return cogpu_report_error(arguments->names[0], &error);
     if (cogpu_selection_make(&input, arguments, &selection, &error) != COGPU_OK ||
-        measure(&selection, &measured, &error) != COGPU_OK)
+        measure_reads(&selection, &measured, &error) != COGPU_OK)
         code = cogpu_report_error(input.name, &error);
     else if (arguments->json)
-        code = print_json(&input, &selection, &measured, median_of(&measured));
+        code = print_bench_json(&input, &selection, &measured, median_of(&measured));
     else
-        print_for_person(&selection, &measured, median_of(&measured));
+        print_bench_text(&selection, &measured, median_of(&measured));
     cogpu_input_close(&input);
     return code;
 }
@@ -177,9 +170,9 @@ const cogpu_command cogpu_cmd_bench = {
     .files = 1,
     .options = OPTION_IMAGE | OPTION_LEVEL | OPTION_WINDOW | OPTION_BAND | OPTION_MASK |
                OPTION_THREADS | OPTION_DEVICE | OPTION_NETWORK | OPTION_JSON,
-    .summary = "how fast a file is read, by stage",
+    .summary = "measure read throughput, by pipeline stage",
     .details =
-        "Reads the selection eleven times into memory of the device and shows the median of the\n"
-        "last nine. The stages of a device overlap: their sum may be more than the whole.",
-    .run = run,
+        "Reads the selection eleven times into device memory and prints the median of the last\n"
+        "nine. Stages on a GPU overlap: their sum may exceed the total.",
+    .run = run_bench,
 };

@@ -1,6 +1,6 @@
 /*
- * cogpu check: is a file a valid COG, and if not, why? Takes in a file, hands on the verdict and
- * what was found, each with its rule, its place and what to do.
+ * `cogpu check`: validates a COG and prints each finding with its rule, its position and what to
+ * do.
  */
 #include "command.h"
 #include "input.h"
@@ -20,7 +20,7 @@ typedef struct findings {
     bool failed; /* no memory */
 } findings;
 
-static void keep(void *user, const cogpu_finding *finding) {
+static void keep_finding(void *user, const cogpu_finding *finding) {
     findings *list = user;
     if (list->count == list->capacity && !list->failed) {
         size_t capacity = list->capacity ? list->capacity * 2 : 16;
@@ -65,24 +65,6 @@ static void print_verdict(const char *file, const cogpu_checked *checked) {
     putchar('\n');
 }
 
-static void print_place(const cogpu_finding *finding) {
-    const char *before = " (";
-    if (finding->directory >= 0) {
-        printf("%sdirectory %" PRId32, before, finding->directory);
-        before = ", ";
-    }
-    if (finding->block >= 0) {
-        printf("%sblock %" PRId64, before, finding->block);
-        before = ", ";
-    }
-    if (finding->offset >= 0) {
-        printf("%soffset %" PRId64, before, finding->offset);
-        before = ", ";
-    }
-    if (before[0] == ',')
-        putchar(')');
-}
-
 /* Whose rule it is and what to do, once for all places of a rule. */
 static void print_rule(const cogpu_finding *finding) {
     const char *before = "a rule of ";
@@ -97,13 +79,13 @@ static void print_rule(const cogpu_finding *finding) {
     printf("%s%s\n", finding->who ? "; " : "", finding->advice);
 }
 
-static void print_for_person(const char *file, const cogpu_checked *checked, const findings *list) {
+static void print_check_text(const char *file, const cogpu_checked *checked, const findings *list) {
     print_verdict(file, checked);
     for (size_t i = 0; i < list->count; i++) {
         const cogpu_finding *finding = &list->items[i];
         printf("  %-8s %s: ", cogpu_severity_name(finding->severity), finding->rule);
         cogpu_text_print(stdout, finding->message, SIZE_MAX);
-        print_place(finding);
+        cogpu_report_position(stdout, finding->directory, finding->block, finding->offset);
         putchar('\n');
         if (i + 1 == list->count || list->items[i + 1].rule != finding->rule)
             print_rule(finding);
@@ -113,13 +95,6 @@ static void print_for_person(const char *file, const cogpu_checked *checked, con
 }
 
 /* ---- for a program --------------------------------------------------------------------------- */
-
-static void json_place(cogpu_json *json, const char *key, int64_t place) {
-    if (place >= 0)
-        cogpu_json_integer(json, key, place);
-    else
-        cogpu_json_null(json, key);
-}
 
 static void json_finding(cogpu_json *json, const cogpu_finding *finding) {
     cogpu_json_open(json, NULL, '{');
@@ -132,14 +107,14 @@ static void json_finding(cogpu_json *json, const cogpu_finding *finding) {
     cogpu_json_close(json);
     cogpu_json_text(json, "message", finding->message);
     cogpu_json_text(json, "advice", finding->advice);
-    json_place(json, "directory", finding->directory);
-    json_place(json, "block", finding->block);
-    json_place(json, "offset", finding->offset);
+    cogpu_json_index(json, "directory", finding->directory);
+    cogpu_json_index(json, "block", finding->block);
+    cogpu_json_index(json, "offset", finding->offset);
     cogpu_json_unsigned(json, "more", finding->more);
     cogpu_json_close(json);
 }
 
-static bool print_json(const char *file, const cogpu_checked *checked, const findings *list) {
+static bool print_check_json(const char *file, const cogpu_checked *checked, const findings *list) {
     cogpu_json json = {0};
     cogpu_json_open(&json, NULL, '{');
     cogpu_json_text(&json, "file", file);
@@ -159,13 +134,13 @@ static bool print_json(const char *file, const cogpu_checked *checked, const fin
     return cogpu_json_print(&json);
 }
 
-static int report(const cogpu_arguments *arguments, const cogpu_input *input,
-                  const cogpu_checked *checked, const findings *list) {
+static int print_check_result(const cogpu_arguments *arguments, const cogpu_input *input,
+                              const cogpu_checked *checked, const findings *list) {
     bool printed = true;
     if (arguments->json)
-        printed = print_json(input->name, checked, list);
+        printed = print_check_json(input->name, checked, list);
     else
-        print_for_person(input->name, checked, list);
+        print_check_text(input->name, checked, list);
     return printed && checked->verdict != COGPU_INVALID ? EXIT_DONE : EXIT_FAILED;
 }
 
@@ -179,7 +154,7 @@ static int show_progress(void *user, uint64_t done, uint64_t total) {
     return 0;
 }
 
-static int check(const cogpu_arguments *arguments, const cogpu_input *input, int index) {
+static int check_file(const cogpu_arguments *arguments, const cogpu_input *input, int index) {
     cogpu_progress_bar bar = {0};
     const cogpu_check_options options = {.strict = arguments->strict,
                                          .skip_blocks = arguments->fast,
@@ -189,18 +164,14 @@ static int check(const cogpu_arguments *arguments, const cogpu_input *input, int
     cogpu_error error;
     findings list = {0};
     (void)index;
-    cogpu_status status = cogpu_check(input->file, &options, keep, &list, &checked, &error);
+    cogpu_status status = cogpu_check(input->file, &options, keep_finding, &list, &checked, &error);
     cogpu_progress_close(&bar);
     if (status == COGPU_OK && list.failed)
         status = cogpu_refuse(&error, COGPU_MEMORY, "no memory for the findings");
-    int code = status == COGPU_OK ? report(arguments, input, &checked, &list)
+    int code = status == COGPU_OK ? print_check_result(arguments, input, &checked, &list)
                                   : cogpu_report_error(input->name, &error);
     free(list.items);
     return code;
-}
-
-static int run(const cogpu_arguments *arguments) {
-    return cogpu_input_each(arguments, check);
 }
 
 const cogpu_command cogpu_cmd_check = {
@@ -209,11 +180,11 @@ const cogpu_command cogpu_cmd_check = {
     .files = 1,
     .has_more_files = true,
     .options = OPTION_STRICT | OPTION_FAST | OPTION_NETWORK | OPTION_JSON,
-    .summary = "a valid Cloud Optimized GeoTIFF or not, and why",
+    .summary = "validate Cloud Optimized GeoTIFFs",
     .details =
-        "Says whether a file is a valid COG: the rules of GDAL's validator, of rio-cogeo's and of\n"
-        "the standard (OGC 21-026), each finding with its rule, its place and what to do. Faults\n"
-        "make it invalid; what the standard alone asks for is a note, and a fault with --strict.\n"
-        "Exits with 0 when the file is valid, with 1 when not.",
-    .run = run,
+        "Validates a COG by the rules of GDAL's validator, rio-cogeo and the standard\n"
+        "(OGC 21-026). Each finding has its rule, its position and what to do. A file with faults\n"
+        "is invalid. Rules of the standard alone give notes, or faults with --strict.\n"
+        "Exit code: 0 if the file is valid, 1 if not.",
+    .run_each = check_file,
 };

@@ -1,12 +1,12 @@
 /*
- * cogpu compare: are the pixels of two files the same? Takes in two files, hands on what differs:
- * shape and type first, then the samples, a swath of each file at a time.
+ * `cogpu compare`: compares the pixels of two files: shape and type first, then samples, chunk by
+ * chunk.
  */
+#include "chunk.h"
 #include "command.h"
 #include "progress.h"
 #include "report.h"
 #include "sample.h"
-#include "swath.h"
 #include "text.h"
 
 #include <inttypes.h>
@@ -26,9 +26,9 @@ static bool is_before(const difference *found, uint32_t band, uint32_t row) {
     return band < found->band || (band == found->band && row < found->row);
 }
 
-/* Rows come band by band within a swath, so a later swath may hold what is first by band. */
-static void note(difference *found, cogpu_type type, const char *a, const char *b, uint32_t band,
-                 uint32_t row, uint32_t column) {
+/* Rows come band by band within a chunk, so a later chunk may hold what is first by band. */
+static void note_difference(difference *found, cogpu_type type, const char *a, const char *b,
+                            uint32_t band, uint32_t row, uint32_t column) {
     if (found->samples == 0 || is_before(found, band, row)) {
         found->band = band;
         found->row = row;
@@ -49,20 +49,20 @@ static void compare_row(difference *found, cogpu_type type, uint32_t width, cons
         return;
     for (uint32_t column = 0; column < width; column++, a += size, b += size)
         if (memcmp(a, b, size) != 0 && !cogpu_sample_equal(type, a, b))
-            note(found, type, a, b, band, row, column);
+            note_difference(found, type, a, b, band, row, column);
 }
 
-static void compare_swath(const cogpu_swath *swath, const cogpu_selection *selection, const char *a,
+static void compare_chunk(const cogpu_chunk *chunk, const cogpu_selection *selection, const char *a,
                           const char *b, difference *found) {
     size_t row_bytes = selection->request.width * cogpu_type_bytes(selection->type);
-    for (uint32_t band = 0; band < swath->bands; band++)
-        for (uint32_t row = 0; row < swath->rows; row++, a += row_bytes, b += row_bytes)
-            compare_row(found, selection->type, selection->request.width, a, b, swath->band + band,
-                        swath->row + row);
+    for (uint32_t band = 0; band < chunk->bands; band++)
+        for (uint32_t row = 0; row < chunk->rows; row++, a += row_bytes, b += row_bytes)
+            compare_row(found, selection->type, selection->request.width, a, b, chunk->band + band,
+                        chunk->row + row);
 }
 
-/* Which of the two files failed is told by *culprit. */
-static cogpu_status compare_swaths(const cogpu_selection selections[2], cogpu_swath *swath,
+/* *culprit is the file that failed. */
+static cogpu_status compare_chunks(const cogpu_selection selections[2], cogpu_chunk *chunk,
                                    char *data, difference *found, int *culprit,
                                    cogpu_error *error) {
     size_t row_bytes = selections[0].request.width * cogpu_type_bytes(selections[0].type);
@@ -70,15 +70,15 @@ static cogpu_status compare_swaths(const cogpu_selection selections[2], cogpu_sw
     cogpu_status status = COGPU_OK;
     cogpu_progress_open(&progress, cogpu_selection_samples(&selections[0]) *
                                        cogpu_type_bytes(selections[0].type));
-    while (status == COGPU_OK && cogpu_swath_next(swath)) {
+    while (status == COGPU_OK && cogpu_chunk_next(chunk)) {
         for (int i = 0; i < 2 && status == COGPU_OK; i++) {
             *culprit = i;
-            status = cogpu_swath_read(swath, &selections[i], data + swath->bytes * (size_t)i, NULL,
+            status = cogpu_chunk_read(chunk, &selections[i], data + chunk->bytes * (size_t)i, NULL,
                                       error);
         }
         if (status == COGPU_OK)
-            compare_swath(swath, &selections[0], data, data + swath->bytes, found);
-        cogpu_progress_add(&progress, row_bytes * swath->rows * swath->bands);
+            compare_chunk(chunk, &selections[0], data, data + chunk->bytes, found);
+        cogpu_progress_add(&progress, row_bytes * chunk->rows * chunk->bands);
     }
     cogpu_progress_close(&progress);
     return status;
@@ -86,16 +86,16 @@ static cogpu_status compare_swaths(const cogpu_selection selections[2], cogpu_sw
 
 static cogpu_status compare_pixels(const cogpu_selection selections[2], difference *found,
                                    int *culprit, cogpu_error *error) {
-    cogpu_swath swath;
+    cogpu_chunk chunk;
     *culprit = 0;
-    cogpu_status status = cogpu_swath_open(&selections[0], SWATH_ANY_ORDER, &swath, error);
-    char *data = status == COGPU_OK ? malloc(swath.bytes * 2) : NULL;
+    cogpu_status status = cogpu_chunk_open(&selections[0], CHUNK_ANY_ORDER, &chunk, error);
+    char *data = status == COGPU_OK ? malloc(chunk.bytes * 2) : NULL;
     if (status == COGPU_OK && !data)
         status =
-            cogpu_refuse(error, COGPU_MEMORY, "no memory for %zu bytes of pixels", swath.bytes * 2);
+            cogpu_refuse(error, COGPU_MEMORY, "no memory for %zu bytes of pixels", chunk.bytes * 2);
     if (status == COGPU_OK)
-        status = compare_swaths(selections, &swath, data, found, culprit, error);
-    cogpu_swath_close(&swath, &selections[0]);
+        status = compare_chunks(selections, &chunk, data, found, culprit, error);
+    cogpu_chunk_close(&chunk, &selections[0]);
     free(data);
     return status;
 }
@@ -113,8 +113,8 @@ static void print_shape(const char *name, const cogpu_selection *selection) {
            selection->bands == 1 ? "" : "s", cogpu_type_name(selection->type));
 }
 
-static void print_for_person(const cogpu_arguments *arguments, const cogpu_selection s[2],
-                             bool comparable, const difference *found) {
+static void print_comparison_text(const cogpu_arguments *arguments, const cogpu_selection s[2],
+                                  bool comparable, const difference *found) {
     if (comparable && found->samples == 0) {
         printf("same pixels: %" PRIu32 " x %" PRIu32 ", %" PRIu32 " band%s of %s\n",
                s[0].request.width, s[0].request.height, s[0].bands, s[0].bands == 1 ? "" : "s",
@@ -169,8 +169,9 @@ static void json_largest(cogpu_json *json, const difference *found) {
         cogpu_json_number(json, "largest_difference", (double)found->largest);
 }
 
-static bool print_json(const cogpu_arguments *arguments, const cogpu_selection selections[2],
-                       bool comparable, const difference *found) {
+static bool print_comparison_json(const cogpu_arguments *arguments,
+                                  const cogpu_selection selections[2], bool comparable,
+                                  const difference *found) {
     cogpu_json json = {0};
     cogpu_json_open(&json, NULL, '{');
     cogpu_json_boolean(&json, "same", comparable && found->samples == 0);
@@ -185,7 +186,7 @@ static bool print_json(const cogpu_arguments *arguments, const cogpu_selection s
     return cogpu_json_print(&json);
 }
 
-static int compare(const cogpu_arguments *arguments, const cogpu_input inputs[2]) {
+static int compare_inputs(const cogpu_arguments *arguments, const cogpu_input inputs[2]) {
     cogpu_selection selections[2];
     cogpu_error error;
     difference found = {0};
@@ -198,22 +199,22 @@ static int compare(const cogpu_arguments *arguments, const cogpu_input inputs[2]
         return cogpu_report_error(inputs[culprit].name, &error);
     bool printed = true;
     if (arguments->json)
-        printed = print_json(arguments, selections, comparable, &found);
+        printed = print_comparison_json(arguments, selections, comparable, &found);
     else
-        print_for_person(arguments, selections, comparable, &found);
+        print_comparison_text(arguments, selections, comparable, &found);
     return printed && comparable && found.samples == 0 ? EXIT_DONE : EXIT_FAILED;
 }
 
-static int run(const cogpu_arguments *arguments) {
+static int run_compare(const cogpu_arguments *arguments) {
     cogpu_input inputs[2];
     cogpu_error error;
     if (strcmp(arguments->files[0], "-") == 0 && strcmp(arguments->files[1], "-") == 0)
-        return cogpu_report_usage("only one of the two files can come by stdin");
+        return cogpu_report_usage("only one of the two files can be stdin");
     if (cogpu_input_open(arguments, 0, NULL, &inputs[0], &error) != COGPU_OK)
         return cogpu_report_error(arguments->names[0], &error);
     int code;
     if (cogpu_input_open(arguments, 1, &inputs[0], &inputs[1], &error) == COGPU_OK) {
-        code = compare(arguments, inputs);
+        code = compare_inputs(arguments, inputs);
         cogpu_input_close(&inputs[1]);
     } else {
         code = cogpu_report_error(arguments->names[1], &error);
@@ -228,11 +229,10 @@ const cogpu_command cogpu_cmd_compare = {
     .files = 2,
     .options = OPTION_IMAGE | OPTION_LEVEL | OPTION_WINDOW | OPTION_BAND | OPTION_THREADS |
                OPTION_DEVICE | OPTION_NETWORK | OPTION_JSON,
-    .summary = "same pixels or not, and what differs",
+    .summary = "compare the pixels of two files",
     .details =
-        "Says whether two files have the same pixels: shape, sample type and every value; nan\n"
-        "equals nan. If not, tells how many samples differ, the first by band, row and column, "
-        "and\n"
-        "the largest absolute difference. Exits with 0 when they are the same, with 1 when not.",
-    .run = run,
+        "Compares the pixels of two files: size, sample type and all values; NaN equals NaN. If\n"
+        "they differ, prints the number of different samples, the first one by band, row and\n"
+        "column, and the maximum absolute difference. Exit code: 0 if equal, 1 if not.",
+    .run = run_compare,
 };

@@ -17,11 +17,11 @@
 static const char *find_conflict(const cogpu_arguments *arguments) {
     const cogpu_profile *profile = &arguments->profile;
     if (arguments->has_bbox && arguments->has_window)
-        return "--bbox and --window exclude each other";
+        return "--bbox and --window cannot be combined";
     if (arguments->has_transform && arguments->has_bounds)
-        return "--transform and --bounds exclude each other";
+        return "--transform and --bounds cannot be combined";
     if (profile->strips && profile->block_width)
-        return "--strips and --block exclude each other";
+        return "--strips and --block cannot be combined";
     if (profile->strips && profile->cog)
         return "--strips: a COG has tiles; leave out one of --strips and --cog";
     if (!arguments->folder && (arguments->jobs || arguments->resume))
@@ -36,20 +36,20 @@ static const char *find_wrong_file(const cogpu_arguments *arguments) {
         return "--to: DIR cannot be a URL";
     for (int i = 0; arguments->folder && i < count; i++)
         if (strcmp(arguments->files[i], "-") == 0)
-            return "--to: a file that comes by stdin has no name";
+            return "--to: stdin has no file name";
     if (arguments->folder)
         return NULL;
     if (count < 2)
-        return "convert wants IN OUT, or IN... --to DIR; see cogpu convert --help";
+        return "convert needs IN OUT, or IN... --to DIR; see cogpu convert --help";
     if (count > 2)
-        return "convert takes IN OUT and nothing more, unless --to DIR says where many files go";
+        return "convert accepts IN OUT only; use --to DIR for several files";
     const char *out = arguments->files[1];
     if (cogpu_name_is_url(out) && strncasecmp(out, "s3://", 5) != 0)
         return "OUT cannot be a URL but s3://BUCKET/KEY; write a file, and upload that";
     return NULL;
 }
 
-static int convert_one(const cogpu_arguments *arguments) {
+static int convert_single_file(const cogpu_arguments *arguments) {
     cogpu_convert_job job = {.arguments = arguments,
                              .in_path = arguments->files[0],
                              .in_name = arguments->names[0],
@@ -71,7 +71,7 @@ static int convert_one(const cogpu_arguments *arguments) {
     return code;
 }
 
-static int run(const cogpu_arguments *arguments) {
+static int run_convert(const cogpu_arguments *arguments) {
     const char *wrong = find_conflict(arguments);
     if (!wrong)
         wrong = find_wrong_file(arguments);
@@ -79,7 +79,7 @@ static int run(const cogpu_arguments *arguments) {
         return cogpu_report_usage("%s", wrong);
     if (arguments->folder)
         return cogpu_convert_many(arguments);
-    return cogpu_target_check(arguments->files[1]) ? convert_one(arguments) : EXIT_USAGE;
+    return cogpu_target_check(arguments->files[1]) ? convert_single_file(arguments) : EXIT_USAGE;
 }
 
 const cogpu_command cogpu_cmd_convert = {
@@ -90,21 +90,25 @@ const cogpu_command cogpu_cmd_convert = {
     .options = OPTION_PROFILE | OPTION_MANY | OPTION_NO_CLOBBER | OPTION_IMAGE | OPTION_WINDOW |
                OPTION_BBOX | OPTION_BAND | OPTION_FILL | OPTION_THREADS | OPTION_DEVICE |
                OPTION_NETWORK | OPTION_JSON,
-    .summary = "to another GeoTIFF or, with --cog, a COG",
+    .summary = "convert to GeoTIFF or, with --cog, to a COG",
     .details =
-        "Also: cogpu convert IN... --to DIR\n\n"
-        "Writes IN, or a part of it, as a GeoTIFF with tiles or strips, or as a COG with\n"
-        "overviews. Pixels, coordinates, nodata, masks, colours and metadata stay; they are\n"
-        "streamed, so that memory does not grow with the image. With --device cuda pixels stay on\n"
-        "the GPU from decoding to encoding, and are the same in OUT; what it has no way for, the\n"
-        "host does. --size, --scale and --dtype to integers work on the host.\n\n"
-        "OUT appears when it is complete; on an error what was there before stays. It may be IN.\n"
-        "Another file that it replaces takes with it its sidecars OUT.ovr, OUT.msk and\n"
-        "OUT.aux.xml; where one of them is read, convert fails. OUT may be - for stdout, or\n"
-        "s3://BUCKET/KEY: it goes up in parts while it is made, and takes no room here but for\n"
-        "overviews, in TMPDIR.\n\n"
-        "With --to, files that are finished are listed in DIR/cogpu-manifest.tsv. --resume skips\n"
-        "those whose input has the same size and time of change, with the same options. The exit\n"
-        "code is 1 where one of them failed; the others are converted all the same.",
-    .run = run,
+        "Also: cogpu convert IN... --to DIR\n"
+        "\n"
+        "Writes IN, or a part of it, as a tiled or striped GeoTIFF, or as a COG with overviews.\n"
+        "Pixels, georeferencing, nodata, masks, color interpretation and metadata are kept.\n"
+        "Pixels are streamed: memory does not grow with the image. With --device cuda they stay\n"
+        "on the GPU from decoding to encoding, and OUT has the same pixels. Codecs and types that\n"
+        "the GPU does not support are processed on the CPU, as are --size, --scale and --dtype to\n"
+        "integers.\n"
+        "\n"
+        "OUT appears when it is complete; after an error the previous file is still there. OUT\n"
+        "may be IN. If OUT replaces another file, its sidecars OUT.ovr, OUT.msk and OUT.aux.xml\n"
+        "are deleted; convert fails if it reads one of them. OUT may be - for stdout, or\n"
+        "s3://BUCKET/KEY: parts are uploaded while the file is written, and only overviews need\n"
+        "temporary disk space, in TMPDIR.\n"
+        "\n"
+        "With --to, converted files are listed in DIR/cogpu-manifest.tsv. --resume skips files\n"
+        "whose options, input size and modification time are unchanged. The exit code is 1 if a\n"
+        "file failed; the others are still converted.",
+    .run = run_convert,
 };

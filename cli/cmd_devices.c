@@ -1,5 +1,5 @@
 /*
- * cogpu devices: what this build has. Takes in nothing, hands on the library's tables.
+ * `cogpu devices`: devices, codecs and libraries of this build.
  */
 #include "command.h"
 #include "json.h"
@@ -17,7 +17,7 @@ static void print_libraries(void) {
     printf("  libpng   %s\n", png ? png : "not built in: read cannot write .png");
 }
 
-static int print_for_person(void) {
+static int print_devices_text(void) {
     cogpu_device device;
     cogpu_codec codec;
     printf("cogpu %s\n\ndevices\n", cogpu_version());
@@ -64,7 +64,7 @@ static void json_codecs(cogpu_json *json) {
     cogpu_json_close(json);
 }
 
-static int print_json(void) {
+static int print_devices_json(void) {
     cogpu_json json = {0};
     cogpu_json_open(&json, NULL, '{');
     cogpu_json_text(&json, "version", cogpu_version());
@@ -81,8 +81,8 @@ static int print_json(void) {
     return cogpu_json_print(&json) ? EXIT_DONE : EXIT_FAILED;
 }
 
-static int run(const cogpu_arguments *arguments) {
-    return arguments->json ? print_json() : print_for_person();
+static int run_devices(const cogpu_arguments *arguments) {
+    return arguments->json ? print_devices_json() : print_devices_text();
 }
 
 const cogpu_command cogpu_cmd_devices = {
@@ -90,7 +90,7 @@ const cogpu_command cogpu_cmd_devices = {
     .operands = "",
     .files = 0,
     .options = OPTION_JSON,
-    .summary = "devices, codecs and libraries of this build",
-    .details = "Shows where this build can decode, which codecs it has and by which library.",
-    .run = run,
+    .summary = "list devices, codecs and libraries of this build",
+    .details = "Lists the devices that can decode and encode, and the codecs with their libraries.",
+    .run = run_devices,
 };

@@ -1,6 +1,5 @@
 /*
- * cogpu info: what is in a file. Takes in a file, gathers what the library says of one image of it,
- * and hands that to the printers.
+ * `cogpu info`: gathers the description of one image for the printers info_text.c and info_json.c.
  */
 #include "command.h"
 #include "info.h"
@@ -62,21 +61,21 @@ static bool directories_come_first(const cogpu_file *file) {
     return last_directory < first_block;
 }
 
-static void judge_cog(cogpu_details *details) {
+static void detect_cog(cogpu_details *details) {
     const cogpu_image *image = &details->image;
     details->cog = false;
     if (image->ghost & COGPU_GHOST_BROKEN) {
-        details->cog_reason = "it was one and was edited since";
+        details->cog_reason = "the file was edited after it was written as a COG";
     } else if (image->ghost & COGPU_GHOST_IFDS_BEFORE_DATA) {
         details->cog = true;
         details->cog_reason = "its ghost area says so";
     } else if (image->layout != COGPU_TILES) {
-        details->cog_reason = "it is in strips";
+        details->cog_reason = "striped, not tiled";
     } else if (!directories_come_first(details->file)) {
-        details->cog_reason = "a directory stands behind data";
+        details->cog_reason = "a directory follows data";
     } else {
         details->cog = true;
-        details->cog_reason = "it is in tiles, directories before data";
+        details->cog_reason = "tiled, directories before data";
     }
 }
 
@@ -107,8 +106,8 @@ static cogpu_status gather_wkt(cogpu_details *details, cogpu_error *error) {
                          error);
 }
 
-static cogpu_status gather(const cogpu_arguments *arguments, const cogpu_input *input,
-                           cogpu_details *details, cogpu_error *error) {
+static cogpu_status gather_details(const cogpu_arguments *arguments, const cogpu_input *input,
+                                   cogpu_details *details, cogpu_error *error) {
     *details = (cogpu_details){.file = input->file,
                                .name = input->name,
                                .number = arguments->image,
@@ -121,14 +120,14 @@ static cogpu_status gather(const cogpu_arguments *arguments, const cogpu_input *
         free(details->wkt);
         details->wkt = NULL;
     }
-    judge_cog(details);
+    detect_cog(details);
     return COGPU_OK;
 }
 
 /* ---- the command -------------------------------------------------------------------------------
  */
 
-static cogpu_status print_json(const cogpu_details *details, cogpu_error *error) {
+static cogpu_status print_info_json(const cogpu_details *details, cogpu_error *error) {
     cogpu_json json = {0};
     cogpu_json_open(&json, NULL, '{');
     cogpu_status status = cogpu_info_add_json(details, &json, error);
@@ -141,10 +140,10 @@ static cogpu_status print_json(const cogpu_details *details, cogpu_error *error)
     return status;
 }
 
-static cogpu_status print(const cogpu_arguments *arguments, const cogpu_details *details,
-                          cogpu_error *error) {
+static cogpu_status print_details(const cogpu_arguments *arguments, const cogpu_details *details,
+                                  cogpu_error *error) {
     if (arguments->json)
-        return print_json(details, error);
+        return print_info_json(details, error);
     if (!arguments->wkt)
         return cogpu_info_print_text(details, error);
     if (!details->wkt) {
@@ -155,21 +154,17 @@ static cogpu_status print(const cogpu_arguments *arguments, const cogpu_details 
     return COGPU_OK;
 }
 
-static int show(const cogpu_arguments *arguments, const cogpu_input *input, int index) {
+static int show_input(const cogpu_arguments *arguments, const cogpu_input *input, int index) {
     cogpu_details details;
     cogpu_error error;
     int code = EXIT_DONE;
     if (index > 0 && !arguments->json && !arguments->wkt)
         putchar('\n');
-    if (gather(arguments, input, &details, &error) != COGPU_OK ||
-        print(arguments, &details, &error) != COGPU_OK)
+    if (gather_details(arguments, input, &details, &error) != COGPU_OK ||
+        print_details(arguments, &details, &error) != COGPU_OK)
         code = cogpu_report_error(input->name, &error);
     free(details.wkt);
     return code;
-}
-
-static int run(const cogpu_arguments *arguments) {
-    return cogpu_input_each(arguments, show);
 }
 
 const cogpu_command cogpu_cmd_info = {
@@ -178,12 +173,11 @@ const cogpu_command cogpu_cmd_info = {
     .files = 1,
     .has_more_files = true,
     .options = OPTION_IMAGE | OPTION_TAGS | OPTION_WKT | OPTION_NETWORK | OPTION_JSON,
-    .summary = "what is in files",
+    .summary = "describe files",
     .details =
-        "Shows an image of the file: size, samples, blocks, codec, levels, bands, mask, nodata,\n"
-        "place on the ground, coordinate system and metadata. No pixel is read.\n"
-        "\"cog\" is what is cheap to see: the ghost area's word, or else that the image is in "
-        "tiles\n"
-        "and all directories stand before the data.",
-    .run = run,
+        "Describes one image of each file: size, sample type, blocks, codec, overview levels,\n"
+        "bands, mask, nodata, georeferencing, CRS and metadata. It reads no pixels.\n"
+        "\"cog\" is a quick check: the ghost area says so, or the image is tiled and all\n"
+        "directories come before the data. See cogpu check for a full one.",
+    .run_each = show_input,
 };

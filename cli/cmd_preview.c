@@ -1,8 +1,9 @@
 /*
- * cogpu preview: a picture of an image. Takes in a selection, hands on a PNG of the size asked for:
- * the level that fits is read a swath at a time, averaged into the picture's pixels, and stretched
- * to what an eye can see. Memory is that of the picture and of a swath, for an image of any size.
+ * `cogpu preview`: a PNG of the requested size. The best overview level is read chunk by chunk,
+ * averaged into the pixels of the picture and stretched. Memory: the picture and one chunk, for an
+ * image of any size.
  */
+#include "chunk.h"
 #include "command.h"
 #include "interrupt.h"
 #include "name.h"
@@ -10,8 +11,8 @@
 #include "progress.h"
 #include "reduce.h"
 #include "report.h"
+#include "sample.h"
 #include "stretch.h"
-#include "swath.h"
 #include "target.h"
 #include "text.h"
 
@@ -28,7 +29,7 @@ static const char *const kind_names[] = {"gray", "rgb", "palette"};
 
 enum { MOST_COLOURS = 3, MOST_BANDS = MOST_COLOURS + 1 };
 
-struct job {
+struct preview_job {
     const cogpu_arguments *arguments;
     cogpu_selection selection, mask; /* the mask's is for complex samples, which hold no NaN */
     kind kind;
@@ -37,7 +38,7 @@ struct job {
     bool alpha, stretched;
     cogpu_range ranges[MOST_COLOURS];
     cogpu_reduction reduction;
-    cogpu_swath swath;
+    cogpu_chunk chunk;
     cogpu_progress_bar progress;
     cogpu_result result;
     cogpu_output *output;
@@ -53,7 +54,7 @@ struct job {
  */
 
 /* The bands that are called red, green and blue; false where one is missing. */
-static bool find_colours(const struct job *job, uint32_t bands[MOST_COLOURS]) {
+static bool find_colours(const struct preview_job *job, uint32_t bands[MOST_COLOURS]) {
     static const char *const names[] = {"red", "green", "blue"};
     const cogpu_request *request = &job->selection.request;
     for (uint32_t i = 0; i < MOST_COLOURS; i++) {
@@ -82,7 +83,7 @@ static bool first_three(const cogpu_image *image, uint32_t *bands) {
     return found == 3;
 }
 
-static void choose_kind(struct job *job) {
+static void choose_kind(struct preview_job *job) {
     const cogpu_arguments *arguments = job->arguments;
     const cogpu_image *image = &job->selection.image;
     bool palette = image->palette && image->palette_entries > 0;
@@ -102,12 +103,10 @@ static void choose_kind(struct job *job) {
 
 /* A type of which NaN is a value; complex samples have none and are read as they are. */
 static cogpu_type type_to_read(cogpu_type type) {
-    if (type >= COGPU_CI16)
-        return type;
-    return type <= COGPU_I16 || type == COGPU_F16 || type == COGPU_F32 ? COGPU_F32 : COGPU_F64;
+    return cogpu_sample_is_complex(type) ? type : cogpu_sample_float_type(type);
 }
 
-static void choose_bands(struct job *job) {
+static void choose_bands(struct preview_job *job) {
     cogpu_selection *selection = &job->selection;
     const cogpu_image *image = &selection->image;
     choose_kind(job);
@@ -119,7 +118,7 @@ static void choose_bands(struct job *job) {
     selection->request.bands = job->bands;
     selection->request.band_count = count;
     selection->type = type_to_read(image->type);
-    selection->request.nan_where_invalid = selection->type < COGPU_CI16;
+    selection->request.nan_where_invalid = !cogpu_sample_is_complex(selection->type);
     job->mask = *selection;
     job->mask.type = COGPU_U8;
     job->mask.request.part = COGPU_MASK;
@@ -128,7 +127,7 @@ static void choose_bands(struct job *job) {
 /* ---- the level that fits ----------------------------------------------------------------------
  */
 
-static uint32_t longest(const cogpu_request *request) {
+static uint32_t longest_side(const cogpu_request *request) {
     return request->width > request->height ? request->width : request->height;
 }
 
@@ -141,7 +140,8 @@ static void scale_axis(uint32_t full, uint32_t size, uint32_t *first, uint32_t *
 }
 
 /* The smallest level whose pixels are not fewer than the picture's. */
-static cogpu_status choose_level(struct job *job, uint32_t size, cogpu_error *error) {
+static cogpu_status choose_preview_level(struct preview_job *job, uint32_t size,
+                                         cogpu_error *error) {
     cogpu_selection *selection = &job->selection;
     const cogpu_request full = selection->request;
     for (uint32_t i = 1; i < selection->image.levels; i++) {
@@ -151,7 +151,8 @@ static cogpu_status choose_level(struct job *job, uint32_t size, cogpu_error *er
         request.level = i;
         scale_axis(selection->image.width, level.width, &request.x, &request.width);
         scale_axis(selection->image.height, level.height, &request.y, &request.height);
-        if (longest(&request) >= size && longest(&request) < longest(&selection->request)) {
+        if (longest_side(&request) >= size &&
+            longest_side(&request) < longest_side(&selection->request)) {
             selection->request = request;
             selection->level = level;
         }
@@ -164,12 +165,12 @@ static uint32_t scaled_side(uint32_t side, uint32_t size, uint32_t largest) {
     return scaled > 0 ? (uint32_t)scaled : 1;
 }
 
-static cogpu_status choose_size(struct job *job, cogpu_error *error) {
+static cogpu_status choose_size(struct preview_job *job, cogpu_error *error) {
     const cogpu_request *request = &job->selection.request;
     uint32_t size = job->arguments->size ? job->arguments->size : 1024;
     if (!job->arguments->has_level)
-        TRY(choose_level(job, size, error));
-    uint32_t largest = longest(request);
+        TRY(choose_preview_level(job, size, error));
+    uint32_t largest = longest_side(request);
     if (size > largest)
         size = largest;
     job->reduction = (cogpu_reduction){.from_width = request->width,
@@ -232,7 +233,7 @@ static int palette_shift(const cogpu_image *image) {
 }
 
 /* Colours can be averaged, their numbers cannot. A number without a colour is not valid. */
-static void add_palette_row(struct job *job, uint32_t row) {
+static void add_palette_row(struct preview_job *job, uint32_t row) {
     const cogpu_image *image = &job->selection.image;
     uint32_t entries = image->palette_entries;
     int shift = palette_shift(image);
@@ -247,15 +248,15 @@ static void add_palette_row(struct job *job, uint32_t row) {
     }
 }
 
-static void add_swath(struct job *job) {
-    const cogpu_swath *swath = &job->swath;
+static void add_chunk(struct preview_job *job) {
+    const cogpu_chunk *chunk = &job->chunk;
     uint32_t width = job->reduction.from_width;
     size_t row_bytes = width * cogpu_type_bytes(job->selection.type);
     const char *samples = job->data;
     const uint8_t *mask = job->mask_data;
-    for (uint32_t i = 0; i < swath->bands; i++) {
-        uint32_t band = swath->band + i;
-        for (uint32_t row = swath->row; row < swath->row + swath->rows; row++) {
+    for (uint32_t i = 0; i < chunk->bands; i++) {
+        uint32_t band = chunk->band + i;
+        for (uint32_t row = chunk->row; row < chunk->row + chunk->rows; row++) {
             load_row(job->selection.type, samples, mask, width, job->row);
             if (job->kind == KIND_PALETTE && band == 0)
                 add_palette_row(job, row);
@@ -269,16 +270,16 @@ static void add_swath(struct job *job) {
     }
 }
 
-static cogpu_status reduce(struct job *job, cogpu_error *error) {
+static cogpu_status average_pixels(struct preview_job *job, cogpu_error *error) {
     size_t row_bytes = job->reduction.from_width * cogpu_type_bytes(job->selection.type);
-    while (cogpu_swath_next(&job->swath)) {
-        const cogpu_swath *swath = &job->swath;
+    while (cogpu_chunk_next(&job->chunk)) {
+        const cogpu_chunk *chunk = &job->chunk;
         TRY(cogpu_interrupt_check(error));
-        TRY(cogpu_swath_read(swath, &job->selection, job->data, &job->result, error));
+        TRY(cogpu_chunk_read(chunk, &job->selection, job->data, &job->result, error));
         if (job->mask_data)
-            TRY(cogpu_swath_read(swath, &job->mask, job->mask_data, NULL, error));
-        add_swath(job);
-        cogpu_progress_add(&job->progress, (uint64_t)row_bytes * swath->rows * swath->bands);
+            TRY(cogpu_chunk_read(chunk, &job->mask, job->mask_data, NULL, error));
+        add_chunk(job);
+        cogpu_progress_add(&job->progress, (uint64_t)row_bytes * chunk->rows * chunk->bands);
     }
     return COGPU_OK;
 }
@@ -286,7 +287,7 @@ static cogpu_status reduce(struct job *job, cogpu_error *error) {
 /* ---- from planes to grays and colours ---------------------------------------------------------
  */
 
-static size_t pixel_count(const struct job *job) {
+static size_t pixel_count(const struct preview_job *job) {
     return (size_t)job->reduction.width * job->reduction.height;
 }
 
@@ -295,7 +296,7 @@ static double largest_sample(const cogpu_image *image) {
 }
 
 /* Colours that were multiplied by their alpha become as bright as they are without it. */
-static void divide_by_alpha(struct job *job) {
+static void divide_by_alpha(struct preview_job *job) {
     const double *alpha = cogpu_reduction_plane(&job->reduction, job->colours);
     double largest = largest_sample(&job->selection.image);
     for (uint32_t colour = 0; colour < job->colours; colour++) {
@@ -307,13 +308,13 @@ static void divide_by_alpha(struct job *job) {
 }
 
 /* What is a picture already is shown as it is. */
-static bool is_shown_as_it_is(const struct job *job) {
+static bool is_shown_as_it_is(const struct preview_job *job) {
     const cogpu_image *image = &job->selection.image;
     return job->kind == KIND_PALETTE || image->bits == 1 ||
            (job->kind == KIND_RGB && image->type == COGPU_U8);
 }
 
-static cogpu_status choose_ranges(struct job *job, cogpu_error *error) {
+static cogpu_status choose_ranges(struct preview_job *job, cogpu_error *error) {
     static const double usual[2] = {2, 98};
     const cogpu_arguments *arguments = job->arguments;
     bool asked = arguments->has_stretch || arguments->has_percent;
@@ -332,8 +333,8 @@ static cogpu_status choose_ranges(struct job *job, cogpu_error *error) {
     return COGPU_OK;
 }
 
-/* A pixel shows where one of its bands is valid; how much, the alpha says. */
-static uint8_t opacity(const struct job *job, size_t pixel) {
+/* A pixel is visible if one of its bands is valid; the alpha band gives its opacity. */
+static uint8_t pixel_opacity(const struct preview_job *job, size_t pixel) {
     static const cogpu_range whole = {0, 1};
     bool valid = false;
     for (uint32_t i = 0; i < job->colours; i++)
@@ -346,18 +347,18 @@ static uint8_t opacity(const struct job *job, size_t pixel) {
                : cogpu_stretch_apply(&whole, alpha / largest_sample(&job->selection.image));
 }
 
-static bool is_opaque(const struct job *job) {
+static bool is_opaque(const struct preview_job *job) {
     for (size_t i = 0; i < pixel_count(job); i++)
-        if (opacity(job, i) < 255)
+        if (pixel_opacity(job, i) < 255)
             return false;
     return true;
 }
 
-static void paint_row(struct job *job, uint32_t row, bool opaque, uint8_t *to) {
+static void paint_row(struct preview_job *job, uint32_t row, bool opaque, uint8_t *to) {
     bool inverted = job->kind == KIND_GRAY && job->selection.image.photometric == 0;
     for (uint32_t column = 0; column < job->reduction.width; column++) {
         size_t pixel = (size_t)row * job->reduction.width + column;
-        uint8_t alpha = opacity(job, pixel);
+        uint8_t alpha = pixel_opacity(job, pixel);
         for (uint32_t i = 0; i < job->colours; i++) {
             double value = cogpu_reduction_plane(&job->reduction, i)[pixel];
             bool shown = alpha > 0 && !isnan(value);
@@ -370,13 +371,13 @@ static void paint_row(struct job *job, uint32_t row, bool opaque, uint8_t *to) {
     }
 }
 
-static cogpu_status paint(struct job *job, cogpu_error *error) {
+static cogpu_status write_picture(struct preview_job *job, cogpu_error *error) {
     bool opaque = is_opaque(job);
     const cogpu_png_shape shape = {.width = job->reduction.width,
                                    .height = job->reduction.height,
                                    .bands = job->colours + !opaque,
                                    .type = COGPU_U8};
-    uint8_t *row = (uint8_t *)job->row; /* its bytes are of no use any more, and are enough */
+    uint8_t *row = (uint8_t *)job->row; /* reused: no longer needed, and large enough */
     job->culprit = job->arguments->names[1];
     cogpu_target target;
     cogpu_target_open(job->arguments, job->arguments->files[1], job->arguments->files[0], &target);
@@ -397,52 +398,55 @@ static cogpu_status paint(struct job *job, cogpu_error *error) {
 /* ---- the command ------------------------------------------------------------------------------
  */
 
-static cogpu_status allocate(struct job *job, cogpu_error *error) {
-    bool masked = job->selection.type >= COGPU_CI16 && job->mask.image.validity != COGPU_ALL_VALID;
-    size_t samples = job->swath.bytes / cogpu_type_bytes(job->selection.type);
-    job->data = malloc(job->swath.bytes);
+static cogpu_status allocate_preview(struct preview_job *job, cogpu_error *error) {
+    bool masked =
+        cogpu_sample_is_complex(job->selection.type) && job->mask.image.validity != COGPU_ALL_VALID;
+    size_t samples = job->chunk.bytes / cogpu_type_bytes(job->selection.type);
+    job->data = malloc(job->chunk.bytes);
     job->mask_data = masked ? malloc(samples) : NULL;
     job->row = malloc(job->reduction.from_width * sizeof *job->row);
     job->shade = malloc(job->reduction.from_width * sizeof *job->shade);
     if (!job->data || (masked && !job->mask_data) || !job->row || !job->shade)
         return cogpu_refuse(error, COGPU_MEMORY, "no memory for %zu bytes of pixels",
-                            job->swath.bytes);
+                            job->chunk.bytes);
     return cogpu_reduction_open(&job->reduction, error);
 }
 
-static cogpu_status prepare(struct job *job, const cogpu_input *input, cogpu_error *error) {
+static cogpu_status prepare_preview(struct preview_job *job, const cogpu_input *input,
+                                    cogpu_error *error) {
     TRY(cogpu_selection_make(input, job->arguments, &job->selection, error));
     choose_bands(job);
     if (job->kind == KIND_PALETTE && (job->arguments->has_stretch || job->arguments->has_percent))
         return cogpu_refuse(error, COGPU_ARGUMENT,
-                            "the image has a palette, which gives its colours; leave out "
+                            "the image has a palette, which defines its colors; omit "
                             "--stretch and --percent");
     TRY(choose_size(job, error));
     job->mask.request = job->selection.request;
     job->mask.request.part = COGPU_MASK;
-    TRY(cogpu_swath_open(&job->selection, SWATH_ANY_ORDER, &job->swath, error));
-    return allocate(job, error);
+    TRY(cogpu_chunk_open(&job->selection, CHUNK_ANY_ORDER, &job->chunk, error));
+    return allocate_preview(job, error);
 }
 
-static cogpu_status make_picture(struct job *job, cogpu_error *error) {
+static cogpu_status make_picture(struct preview_job *job, cogpu_error *error) {
     cogpu_progress_open(&job->progress, cogpu_selection_samples(&job->selection) *
                                             cogpu_type_bytes(job->selection.type));
-    cogpu_status status = reduce(job, error);
+    cogpu_status status = average_pixels(job, error);
     cogpu_progress_close(&job->progress);
     TRY(status);
     if (job->alpha && job->selection.image.premultiplied)
         divide_by_alpha(job);
     TRY(choose_ranges(job, error));
-    return paint(job, error);
+    return write_picture(job, error);
 }
 
-static cogpu_status preview(struct job *job, const cogpu_input *input, cogpu_error *error) {
+static cogpu_status write_preview(struct preview_job *job, const cogpu_input *input,
+                                  cogpu_error *error) {
     job->culprit = input->name;
     cogpu_interrupt_catch();
-    cogpu_status status = prepare(job, input, error);
+    cogpu_status status = prepare_preview(job, input, error);
     if (status == COGPU_OK)
         status = make_picture(job, error);
-    cogpu_swath_close(&job->swath, &job->selection);
+    cogpu_chunk_close(&job->chunk, &job->selection);
     cogpu_png_close(job->png);
     cogpu_output_abort(job->output);
     cogpu_reduction_close(&job->reduction);
@@ -455,7 +459,7 @@ static cogpu_status preview(struct job *job, const cogpu_input *input, cogpu_err
     return status;
 }
 
-static void print_for_person(const struct job *job) {
+static void print_preview_text(const struct preview_job *job) {
     const cogpu_selection *selection = &job->selection;
     FILE *to = cogpu_report_stream();
     cogpu_text_print(to, job->arguments->names[1], SIZE_MAX);
@@ -470,7 +474,7 @@ static void print_for_person(const struct job *job) {
     fputc('\n', to);
 }
 
-static bool print_json(const struct job *job) {
+static bool print_preview_json(const struct preview_job *job) {
     cogpu_selection stored = job->selection;
     stored.type = stored.image.type;
     cogpu_json json = {0};
@@ -493,15 +497,12 @@ static bool print_json(const struct job *job) {
     return cogpu_json_print(&json);
 }
 
-static int print_result(const struct job *job) {
-    if (job->result.bad_blocks > 0)
-        cogpu_report_note(job->arguments->names[0],
-                          "%" PRIu64 " blocks could not be read and were filled; the first: %s",
-                          job->result.bad_blocks, job->result.first_bad.message);
+static int print_result(const struct preview_job *job) {
+    cogpu_report_bad_blocks(job->arguments->names[0], &job->result);
     if (job->arguments->json)
-        return print_json(job) ? EXIT_DONE : EXIT_FAILED;
+        return print_preview_json(job) ? EXIT_DONE : EXIT_FAILED;
     if (!job->arguments->quiet)
-        print_for_person(job);
+        print_preview_text(job);
     return EXIT_DONE;
 }
 
@@ -510,29 +511,30 @@ static bool is_png(const char *path) {
     return dot && strcasecmp(dot, ".png") == 0;
 }
 
-static int run(const cogpu_arguments *arguments) {
+static int run_preview(const cogpu_arguments *arguments) {
     if (arguments->has_bbox && arguments->has_window)
-        return cogpu_report_usage("--bbox and --window exclude each other");
+        return cogpu_report_usage("--bbox and --window cannot be combined");
     if (arguments->has_stretch && arguments->has_percent)
-        return cogpu_report_usage("--stretch and --percent exclude each other");
+        return cogpu_report_usage("--stretch and --percent cannot be combined");
     if (arguments->band_count != 0 && arguments->band_count != 1 && arguments->band_count != 3)
-        return cogpu_report_usage("--band: a picture has one band, or three for red, green, blue");
+        return cogpu_report_usage("--band: expected one band, or three for red, green and blue");
     if (cogpu_name_is_url(arguments->files[1]))
-        return cogpu_report_usage("OUT cannot be a URL; write a file, and upload that");
+        return cogpu_report_usage("OUT cannot be a URL; write a file and upload it");
     if (cogpu_target_is_stdout(arguments->files[1]))
         cogpu_target_use_stdout();
     else if (!is_png(arguments->files[1]))
-        return cogpu_report_usage("%s: expected a name that ends in .png, or -",
+        return cogpu_report_usage("%s: expected a file name that ends in .png, or -",
                                   arguments->files[1]);
     if (!cogpu_target_check(arguments->files[1]))
         return EXIT_USAGE;
-    struct job job = {.arguments = arguments};
+    struct preview_job job = {.arguments = arguments};
     cogpu_input input;
     cogpu_error error;
     if (cogpu_input_open(arguments, 0, NULL, &input, &error) != COGPU_OK)
         return cogpu_report_error(arguments->names[0], &error);
-    int code = preview(&job, &input, &error) == COGPU_OK ? print_result(&job)
-                                                         : cogpu_report_error(job.culprit, &error);
+    int code = write_preview(&job, &input, &error) == COGPU_OK
+                   ? print_result(&job)
+                   : cogpu_report_error(job.culprit, &error);
     cogpu_input_close(&input);
     return code;
 }
@@ -544,14 +546,13 @@ const cogpu_command cogpu_cmd_preview = {
     .options = OPTION_IMAGE | OPTION_LEVEL | OPTION_WINDOW | OPTION_BBOX | OPTION_BAND |
                OPTION_PICTURE | OPTION_FILL | OPTION_THREADS | OPTION_DEVICE | OPTION_NO_CLOBBER |
                OPTION_NETWORK | OPTION_JSON,
-    .summary = "a picture, from the level that fits",
+    .summary = "write a PNG from the best overview level",
     .details =
-        "Writes a PNG of 8 bits: in colours where the image has a palette, bands that are called\n"
-        "red, green and blue, or three or more of uint8 or uint16; else the first band in gray.\n"
-        "Each pixel is the mean of the valid ones in its place; where there is none (nodata, "
-        "mask,\n"
-        "NaN, infinity) it is transparent. Values are stretched, each band between its 2nd and\n"
-        "98th percentile, but for palettes and colours of uint8; of complex ones the magnitude is\n"
-        "shown. --window is in pixels of full resolution, unless --level chooses another one.",
-    .run = run,
+        "Writes an 8-bit PNG: in color if the image has a palette, bands named red, green and\n"
+        "blue, or at least three bands of uint8 or uint16; otherwise the first band in gray.\n"
+        "Each pixel is the mean of the valid pixels that it covers, and transparent if there are\n"
+        "none (nodata, mask, NaN, infinity). Each band is stretched between its 2nd and 98th\n"
+        "percentile, except for palettes and uint8 colors. Complex samples are shown by their\n"
+        "magnitude. --window is in pixels of full resolution, or of the level that --level names.",
+    .run = run_preview,
 };

@@ -5,10 +5,10 @@
 #ifndef COGPU_CLI_COMMAND_H
 #define COGPU_CLI_COMMAND_H
 
-#include "arguments.h"
+#include "input.h"
 
-/* Wrong usage is what the command line is wrong about, be it that it cannot be understood, or that
- * it asks for what the file cannot give (COGPU_ARGUMENT): a window outside the image. */
+/* EXIT_USAGE: the command line cannot be parsed, or asks for something that the file does not have
+ * (COGPU_ARGUMENT), such as a window outside the image. */
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 struct cogpu_command {
@@ -19,7 +19,9 @@ struct cogpu_command {
     uint32_t options;     /* OPTION_... of arguments.h */
     const char *summary;  /* a line for the list of commands */
     const char *details;  /* what its own help says beyond that */
+    /* One of the two: the whole command, or what it does with each file. */
     int (*run)(const cogpu_arguments *arguments);
+    cogpu_input_command *run_each;
 };
 
 extern const cogpu_command cogpu_cmd_info;

@@ -1,15 +1,17 @@
 /*
- * Copies a selection of a file into a new one: pixels and all that the input says of them,
- * streamed. While the writer takes some rows, another thread reads the next. With a device rows lie
- * there, so that it decodes, resamples and encodes, and nothing but stored bytes comes and goes.
+ * Copies a selection of a file into a new one, with its metadata. Rows are streamed: while the
+ * writer encodes some, another thread reads the next. With a GPU they stay in device memory, and
+ * only stored bytes are transferred.
  */
 #include "convert.h"
+#include "clock.h"
 
 #include "command.h"
 #include "interrupt.h"
 #include "lossy.h"
 #include "name.h"
 #include "report.h"
+#include "sample.h"
 #include "target.h"
 #include "text.h"
 
@@ -18,7 +20,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Files beside OUT that speak of what it was before. */
@@ -29,31 +30,25 @@ static const struct {
                         {".msk", "a mask"},
                         {".msk.ovr", "overviews of a mask"}};
 
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
-}
-
 static uint64_t row_bytes(const cogpu_convert_job *job) {
     const cogpu_selection *selection = &job->selection;
     return (uint64_t)selection->written_width * selection->bands *
            cogpu_type_bytes(selection->written);
 }
 
-static cogpu_status copy(cogpu_convert_job *job, cogpu_error *error) {
+static cogpu_status copy_image(cogpu_convert_job *job, cogpu_error *error) {
     for (;;) {
-        const cogpu_ahead_swath *swath;
+        const cogpu_ahead_chunk *chunk;
         job->culprit = job->in_name;
         TRY(cogpu_interrupt_check(error));
-        TRY(cogpu_ahead_next(job->ahead, &swath, error));
-        if (!swath)
+        TRY(cogpu_ahead_next(job->ahead, &chunk, error));
+        if (!chunk)
             return COGPU_OK;
         job->culprit = job->out_name;
-        TRY(cogpu_writer_push(job->writer, &swath->rows, swath->mask.data ? &swath->mask : NULL,
+        TRY(cogpu_writer_push(job->writer, &chunk->rows, chunk->mask.data ? &chunk->mask : NULL,
                               error));
         if (!job->is_silent)
-            cogpu_progress_add(&job->progress, row_bytes(job) * swath->rows.height);
+            cogpu_progress_add(&job->progress, row_bytes(job) * chunk->rows.height);
     }
 }
 
@@ -83,7 +78,7 @@ static cogpu_status write_file(cogpu_convert_job *job, cogpu_error *error) {
     job->culprit = job->in_name;
     TRY(cogpu_ahead_open(&job->selection, &job->derivation, &job->taken.profile, &job->ahead,
                          error));
-    TRY(copy(job, error));
+    TRY(copy_image(job, error));
     job->result = *cogpu_ahead_result(job->ahead);
     job->culprit = job->out_name;
     cogpu_writer *writer = job->writer;
@@ -98,11 +93,12 @@ static void use_context(cogpu_convert_job *job) {
     job->taken.profile.device_index = job->selection.device_index;
 }
 
-static cogpu_status prepare(cogpu_convert_job *job, const cogpu_input *input, cogpu_error *error) {
+static cogpu_status prepare_conversion(cogpu_convert_job *job, const cogpu_input *input,
+                                       cogpu_error *error) {
     job->culprit = job->in_name;
     TRY(cogpu_selection_make(input, job->arguments, &job->selection, error));
     TRY(cogpu_derivation_plan(job->arguments, &job->selection, error));
-    TRY(cogpu_profile_take(&job->selection, job->arguments, &job->taken, error));
+    TRY(cogpu_output_profile_make(&job->selection, job->arguments, &job->taken, error));
     use_context(job);
     job->lossy_codec = cogpu_lossy_codec(&job->selection, job->in_path);
     return cogpu_derivation_open(job->arguments, &job->selection, &job->taken.profile,
@@ -111,8 +107,8 @@ static cogpu_status prepare(cogpu_convert_job *job, const cogpu_input *input, co
 
 cogpu_status cogpu_convert_run(cogpu_convert_job *job, const cogpu_input *input,
                                cogpu_error *error) {
-    double begin = now();
-    cogpu_status status = prepare(job, input, error);
+    double begin = cogpu_clock_milliseconds();
+    cogpu_status status = prepare_conversion(job, input, error);
     if (status == COGPU_OK) {
         cogpu_progress_open(&job->progress, row_bytes(job) * job->selection.written_height);
         status = write_file(job, error);
@@ -123,11 +119,11 @@ cogpu_status cogpu_convert_run(cogpu_convert_job *job, const cogpu_input *input,
     cogpu_derivation_close(&job->derivation);
     job->has_mixed_nodata = job->taken.has_mixed_nodata;
     cogpu_profile_free(&job->taken);
-    job->milliseconds = now() - begin;
+    job->milliseconds = cogpu_clock_milliseconds() - begin;
     return status;
 }
 
-/* ---- what is told of it -----------------------------------------------------------------------
+/* ---- report -----------------------------------------------------------------------------------
  */
 
 static void note_sidecars(const cogpu_convert_job *job) {
@@ -135,10 +131,11 @@ static void note_sidecars(const cogpu_convert_job *job) {
         char name[PATH_MAX];
         const char *holds = sidecars[i].holds;
         if (has_sidecar(job, i, name))
-            cogpu_report_note(name, "holds %s of the file before; remove it unless they hold",
-                              holds);
+            cogpu_report_note(
+                name, "contains stale %s of the previous file; delete it if it no longer applies",
+                holds);
         else if (job->had_sidecar[i])
-            cogpu_report_note(name, "removed, since it held %s of the file before", holds);
+            cogpu_report_note(name, "removed: it contained %s of the previous file", holds);
     }
 }
 
@@ -149,34 +146,34 @@ static void note_nodata(const cogpu_convert_job *job) {
     if (!nodata->text || is_given)
         return;
     if (!nodata->matches)
-        cogpu_report_note(job->in_name,
-                          "nodata %s is no value of %s and was left out; --nodata gives another",
-                          nodata->text, cogpu_type_name(job->selection.image.type));
-    else if (written < COGPU_F16 && cogpu_sample_clamp(written, nodata->value) != nodata->value)
-        cogpu_report_note(job->in_name, "nodata %s is no value of %s and became %.15g; %s",
+        cogpu_report_note(
+            job->in_name,
+            "nodata %s is not a value of %s and was dropped; use --nodata to set another",
+            nodata->text, cogpu_type_name(job->selection.image.type));
+    else if (!cogpu_sample_is_float(written) && !cogpu_sample_is_complex(written) &&
+             cogpu_sample_clamp(written, nodata->value) != nodata->value)
+        cogpu_report_note(job->in_name, "nodata %s is not a value of %s and became %.15g; %s",
                           nodata->text, cogpu_type_name(written),
-                          cogpu_sample_clamp(written, nodata->value), "--nodata gives another");
+                          cogpu_sample_clamp(written, nodata->value),
+                          "use --nodata to set another");
 }
 
 static void note_loss(const cogpu_convert_job *job) {
     const char *codec = job->lossy_codec;
     if (codec && !cogpu_profile_is_lossy(&job->arguments->profile))
         cogpu_report_note(job->in_name,
-                          "is compressed with loss (%s), and the new file without: it is larger, "
-                          "and no better; --codec %s keeps it small",
+                          "uses lossy compression (%s), and the new file is lossless: larger "
+                          "but not better; --codec %s keeps it small",
                           codec, codec);
 }
 
-static void print_notes(const cogpu_convert_job *job) {
+static void print_conversion_notes(const cogpu_convert_job *job) {
     const cogpu_result *result = &job->result;
-    if (result->bad_blocks > 0)
-        cogpu_report_note(job->in_name,
-                          "%" PRIu64 " blocks could not be read and were filled; the first: %s",
-                          result->bad_blocks, result->first_bad.message);
+    cogpu_report_bad_blocks(job->in_name, result);
     if (job->has_mixed_nodata)
         cogpu_report_note(job->in_name,
-                          "bands have different nodata values, of which a GeoTIFF can hold one; "
-                          "they were left out; --nodata gives one");
+                          "the bands have different nodata values, but a GeoTIFF has only one; "
+                          "they were dropped; use --nodata to set one");
     else
         note_nodata(job);
     note_loss(job);
@@ -192,7 +189,7 @@ static void print_notes(const cogpu_convert_job *job) {
                         job->written.bigtiff ? "BigTIFF" : "classic TIFF");
 }
 
-static void print_for_person(const cogpu_convert_job *job) {
+static void print_conversion_text(const cogpu_convert_job *job) {
     const cogpu_selection *selection = &job->selection;
     const cogpu_written *written = &job->written;
     uint64_t pixels = row_bytes(job) * selection->written_height;
@@ -207,7 +204,7 @@ static void print_for_person(const cogpu_convert_job *job) {
             (double)written->bytes * 100 / (double)pixels, job->milliseconds / 1e3);
 }
 
-static bool print_json(const cogpu_convert_job *job) {
+static bool print_conversion_json(const cogpu_convert_job *job) {
     const cogpu_written *written = &job->written;
     cogpu_json json = {0};
     cogpu_json_open(&json, NULL, '{');
@@ -227,10 +224,10 @@ static bool print_json(const cogpu_convert_job *job) {
 }
 
 int cogpu_convert_report(const cogpu_convert_job *job) {
-    print_notes(job);
+    print_conversion_notes(job);
     if (job->arguments->json)
-        return print_json(job) ? EXIT_DONE : EXIT_FAILED;
+        return print_conversion_json(job) ? EXIT_DONE : EXIT_FAILED;
     if (!job->arguments->quiet)
-        print_for_person(job);
+        print_conversion_text(job);
     return EXIT_DONE;
 }

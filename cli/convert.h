@@ -1,4 +1,4 @@
-/* One file converted to another, and what is told of it: for cogpu convert. */
+/* Converts one file to another and reports the result: for `cogpu convert`. */
 #ifndef COGPU_CLI_CONVERT_H
 #define COGPU_CLI_CONVERT_H
 
@@ -16,7 +16,7 @@ typedef struct cogpu_convert_job {
 
     cogpu_selection selection;
     cogpu_derivation derivation;
-    cogpu_taken taken;
+    cogpu_output_profile taken;
     cogpu_ahead *ahead;
     cogpu_writer *writer;
     cogpu_progress_bar progress;

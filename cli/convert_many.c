@@ -49,9 +49,9 @@ static char *last_name(const char *input) {
 
 static char *output_path(const char *folder, const char *input) {
     char *name = last_name(input), *path = NULL;
-    size_t room = name ? strlen(folder) + strlen(name) + 2 : 0;
-    if (name && (path = malloc(room)))
-        snprintf(path, room, "%s/%s", folder, name);
+    size_t bytes = name ? strlen(folder) + strlen(name) + 2 : 0;
+    if (name && (path = malloc(bytes)))
+        snprintf(path, bytes, "%s/%s", folder, name);
     free(name);
     return path;
 }
@@ -97,7 +97,7 @@ static bool name_outputs(struct batch *batch) {
 /* ---- one of them ------------------------------------------------------------------------------
  */
 
-/* What tells a file from what it was before; of a URL when it is open. */
+/* Version identifier of a file; of a URL once it is open. */
 static void describe_state(const char *input, const cogpu_file *file, char state[256]) {
     struct stat about;
     const char *version = file ? cogpu_state(file) : NULL;
@@ -159,8 +159,8 @@ static void count_failure(struct batch *batch, const char *name, const cogpu_err
     pthread_mutex_unlock(&batch->lock);
 }
 
-static cogpu_status finish(struct batch *batch, const cogpu_convert_job *job,
-                           cogpu_manifest_entry *entry, cogpu_error *error) {
+static cogpu_status finish_entry(struct batch *batch, const cogpu_convert_job *job,
+                                 cogpu_manifest_entry *entry, cogpu_error *error) {
     entry->bytes = job->written.bytes;
     cogpu_status status =
         *entry->state ? cogpu_manifest_add(batch->manifest, entry, error) : COGPU_OK;
@@ -183,11 +183,11 @@ static void convert_open(struct batch *batch, int index, const cogpu_input *inpu
     cogpu_error error;
     if (cogpu_convert_run(&job, input, &error) != COGPU_OK)
         count_failure(batch, job.culprit, &error);
-    else if (finish(batch, &job, entry, &error) != COGPU_OK)
+    else if (finish_entry(batch, &job, entry, &error) != COGPU_OK)
         count_failure(batch, arguments->folder, &error);
 }
 
-static void convert_one(struct batch *batch, int index) {
+static void convert_entry(struct batch *batch, int index) {
     const cogpu_arguments *arguments = &batch->arguments;
     const char *path = arguments->files[index];
     char state[256];
@@ -203,7 +203,8 @@ static void convert_one(struct batch *batch, int index) {
         return;
     }
     if (is_same_file(path, batch->outputs[index])) {
-        cogpu_refuse(&error, COGPU_ARGUMENT, "lies in the folder of --to; choose another folder");
+        cogpu_refuse(&error, COGPU_ARGUMENT,
+                     "is in the directory of --to; choose another directory");
         count_failure(batch, arguments->names[index], &error);
         return;
     }
@@ -233,10 +234,10 @@ static int take_next(struct batch *batch) {
     return index;
 }
 
-static void *work(void *user) {
+static void *convert_entries(void *user) {
     struct batch *batch = user;
     for (int index; (index = take_next(batch)) >= 0;)
-        convert_one(batch, index);
+        convert_entry(batch, index);
     return NULL;
 }
 
@@ -244,9 +245,10 @@ static void *work(void *user) {
 static void work_at_once(struct batch *batch) {
     uint32_t jobs = batch->arguments.jobs, count = 0;
     pthread_t *threads = calloc(jobs, sizeof *threads);
-    while (threads && count + 1 < jobs && pthread_create(&threads[count], NULL, work, batch) == 0)
+    while (threads && count + 1 < jobs &&
+           pthread_create(&threads[count], NULL, convert_entries, batch) == 0)
         count++;
-    work(batch);
+    convert_entries(batch);
     for (uint32_t i = 0; i < count; i++)
         pthread_join(threads[i], NULL);
     free(threads);
@@ -262,11 +264,11 @@ static void set_jobs(cogpu_arguments *arguments) {
             cores > (long)arguments->jobs ? (uint32_t)(cores / (long)arguments->jobs) : 1;
 }
 
-static int run(struct batch *batch) {
+static int run_batch(struct batch *batch) {
     const cogpu_arguments *arguments = &batch->arguments;
     cogpu_error error;
     if (mkdir(arguments->folder, 0777) != 0 && errno != EEXIST) {
-        cogpu_refuse(&error, COGPU_IO, "cannot make the folder: %s", strerror(errno));
+        cogpu_refuse(&error, COGPU_IO, "cannot create the directory: %s", strerror(errno));
         return cogpu_report_error(arguments->folder, &error);
     }
     if (cogpu_manifest_open(arguments->folder, arguments->resume, &batch->manifest, &error) !=
@@ -291,7 +293,7 @@ int cogpu_convert_many(const cogpu_arguments *arguments) {
     set_jobs(&batch.arguments);
     pthread_mutex_init(&batch.lock, NULL);
     if (name_outputs(&batch))
-        code = run(&batch);
+        code = run_batch(&batch);
     cogpu_manifest_close(batch.manifest);
     cogpu_input_close(&batch.shared);
     for (int i = 0; batch.outputs && i < arguments->file_count; i++)

@@ -104,19 +104,22 @@ static uint64_t clamp_to_bits(cogpu_type type, double value) {
     return type == COGPU_U64 ? (uint64_t)clamped : (uint64_t)(int64_t)clamped;
 }
 
-static void store_doubles(cogpu_type type, const double *values, char *to, int64_t step,
-                          uint32_t count) {
-    switch (type) {
-#define STORE(TYPE, ctype)                                                                         \
+#define STORE_SAMPLES(TYPE, ctype, sample)                                                         \
     case TYPE:                                                                                     \
         for (uint32_t i = 0; i < count; i++) {                                                     \
-            ctype value =                                                                          \
-                is_integer(TYPE) ? (ctype)clamp_to_bits(TYPE, values[i]) : (ctype)values[i];       \
+            ctype value = (ctype)(sample);                                                         \
             memcpy(to + step * i, &value, sizeof value);                                           \
         }                                                                                          \
         break;
-        FOR_REAL_TYPES(STORE)
-#undef STORE
+#define STORE_DOUBLES(TYPE, ctype)                                                                 \
+    STORE_SAMPLES(TYPE, ctype,                                                                     \
+                  is_integer(TYPE) ? (ctype)clamp_to_bits(TYPE, values[i]) : (ctype)values[i])
+#define STORE_INTEGERS(TYPE, ctype) STORE_SAMPLES(TYPE, ctype, clamp_integer(TYPE, values[i]))
+
+static void store_doubles(cogpu_type type, const double *values, char *to, int64_t step,
+                          uint32_t count) {
+    switch (type) {
+        FOR_REAL_TYPES(STORE_DOUBLES)
     default:
         break;
     }
@@ -125,21 +128,13 @@ static void store_doubles(cogpu_type type, const double *values, char *to, int64
 static void store_integers(cogpu_type type, const int64_t *values, char *to, int64_t step,
                            uint32_t count) {
     switch (type) {
-#define STORE(TYPE, ctype)                                                                         \
-    case TYPE:                                                                                     \
-        for (uint32_t i = 0; i < count; i++) {                                                     \
-            ctype value = (ctype)clamp_integer(TYPE, values[i]);                                   \
-            memcpy(to + step * i, &value, sizeof value);                                           \
-        }                                                                                          \
-        break;
-        FOR_REAL_TYPES(STORE)
-#undef STORE
+        FOR_REAL_TYPES(STORE_INTEGERS)
     default:
         break;
     }
 }
 
-static void scale(const cogpu_sample_map *map, double *values, uint32_t count) {
+static void scale_values(const cogpu_sample_map *map, double *values, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         bool is_nodata = map->has_nodata &&
                          (values[i] == map->nodata || (isnan(values[i]) && isnan(map->nodata)));
@@ -159,7 +154,7 @@ static void convert_run(const cogpu_sample_map *map, const char *from, int64_t f
     double values[RUN];
     load_doubles(map->from, from, from_step, values, count);
     if (map->is_scaled)
-        scale(map, values, count);
+        scale_values(map, values, count);
     store_doubles(map->to, values, to, to_step, count);
 }
 

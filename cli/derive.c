@@ -3,8 +3,9 @@
  */
 #include "derive.h"
 
+#include "chunk.h"
 #include "report.h"
-#include "swath.h"
+#include "sample.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -49,7 +50,7 @@ static bool fits_level(const cogpu_selection *selection, const cogpu_level *leve
 }
 
 /* The smallest level that has as many pixels as are wanted. */
-static cogpu_status choose_level(cogpu_selection *selection, cogpu_error *error) {
+static cogpu_status choose_source_level(cogpu_selection *selection, cogpu_error *error) {
     for (uint32_t i = selection->image.levels; i-- > 1;) {
         cogpu_level level;
         cogpu_request request = selection->request;
@@ -71,31 +72,27 @@ static cogpu_status plan_size(const cogpu_arguments *arguments, cogpu_selection 
     if (selection->written_width > request->width || selection->written_height > request->height)
         return cogpu_refuse(error, COGPU_ARGUMENT,
                             "--size: %" PRIu32 " x %" PRIu32 " pixels are more than the %" PRIu32
-                            " x %" PRIu32 " to convert; --size makes images smaller, not larger",
+                            " x %" PRIu32 " to convert; --size can only make images smaller",
                             selection->written_width, selection->written_height, request->width,
                             request->height);
-    return arguments->has_level ? COGPU_OK : choose_level(selection, error);
+    return arguments->has_level ? COGPU_OK : choose_source_level(selection, error);
 }
 
 /* ---- type -------------------------------------------------------------------------------------
  */
 
-static bool is_complex(cogpu_type type) {
-    return type >= COGPU_CI16;
-}
-
 static cogpu_status plan_type(const cogpu_arguments *arguments, cogpu_selection *selection,
                               cogpu_error *error) {
     cogpu_type wanted = arguments->dtype ? arguments->dtype : selection->type;
-    if (is_complex(selection->type))
+    if (cogpu_sample_is_complex(selection->type))
         return cogpu_refuse(error, COGPU_UNSUPPORTED,
-                            "samples are %s: --dtype and --scale are for real ones",
+                            "samples are %s: --dtype and --scale need real samples",
                             cogpu_type_name(selection->type));
     if (wanted == COGPU_F16 && arguments->scale.is_given)
         return cogpu_refuse(error, COGPU_UNSUPPORTED,
-                            "--scale cannot make float16; add --dtype float32");
+                            "--scale cannot write float16; add --dtype float32");
     selection->written = wanted;
-    if (!arguments->scale.is_given && wanted >= COGPU_F16)
+    if (!arguments->scale.is_given && cogpu_sample_is_float(wanted))
         selection->type = wanted; /* the reader converts to floats */
     return COGPU_OK;
 }
@@ -124,13 +121,13 @@ static void add_range(const double *values, size_t count, double range[2]) {
     }
 }
 
-static cogpu_status find_ranges(cogpu_selection *all, cogpu_swath *swath, double *data,
+static cogpu_status find_ranges(cogpu_selection *all, cogpu_chunk *chunk, double *data,
                                 double (*ranges)[2], cogpu_error *error) {
-    while (cogpu_swath_next(swath)) {
-        size_t count = (size_t)all->request.width * swath->rows;
-        TRY(cogpu_swath_read(swath, all, data, NULL, error));
-        for (uint32_t i = 0; i < swath->bands; i++)
-            add_range(data + count * i, count, ranges[swath->band + i]);
+    while (cogpu_chunk_next(chunk)) {
+        size_t count = (size_t)all->request.width * chunk->rows;
+        TRY(cogpu_chunk_read(chunk, all, data, NULL, error));
+        for (uint32_t i = 0; i < chunk->bands; i++)
+            add_range(data + count * i, count, ranges[chunk->band + i]);
     }
     return COGPU_OK;
 }
@@ -139,7 +136,7 @@ static cogpu_status find_ranges(cogpu_selection *all, cogpu_swath *swath, double
 static cogpu_status measure_ranges(const cogpu_selection *selection, double (*ranges)[2],
                                    cogpu_error *error) {
     cogpu_selection all = *selection;
-    cogpu_swath swath;
+    cogpu_chunk chunk;
     all.request.x = all.request.y = 0;
     all.request.width = all.level.width;
     all.request.height = all.level.height;
@@ -148,14 +145,14 @@ static cogpu_status measure_ranges(const cogpu_selection *selection, double (*ra
     all.device = COGPU_CPU;
     for (uint32_t i = 0; i < selection->bands; i++)
         ranges[i][0] = INFINITY, ranges[i][1] = -INFINITY;
-    cogpu_status status = cogpu_swath_open(&all, SWATH_ANY_ORDER, &swath, error);
-    double *data = status == COGPU_OK ? malloc(swath.bytes) : NULL;
+    cogpu_status status = cogpu_chunk_open(&all, CHUNK_ANY_ORDER, &chunk, error);
+    double *data = status == COGPU_OK ? malloc(chunk.bytes) : NULL;
     if (status == COGPU_OK && !data)
         status =
-            cogpu_refuse(error, COGPU_MEMORY, "no memory for %zu bytes of pixels", swath.bytes);
+            cogpu_refuse(error, COGPU_MEMORY, "no memory for %zu bytes of pixels", chunk.bytes);
     if (status == COGPU_OK)
-        status = find_ranges(&all, &swath, data, ranges, error);
-    cogpu_swath_close(&swath, &all);
+        status = find_ranges(&all, &chunk, data, ranges, error);
+    cogpu_chunk_close(&chunk, &all);
     free(data);
     return status;
 }
@@ -208,7 +205,8 @@ static cogpu_status open_maps(const cogpu_arguments *arguments, const cogpu_sele
 /* ---- opening ----------------------------------------------------------------------------------
  */
 
-static cogpu_resample resampling(const cogpu_selection *selection, const cogpu_profile *profile) {
+static cogpu_resample plan_resampling(const cogpu_selection *selection,
+                                      const cogpu_profile *profile) {
     const cogpu_nodata *nodata = &selection->image.nodata;
     cogpu_resample how = {.method = profile->resampling,
                           .type = selection->type,
@@ -229,7 +227,7 @@ cogpu_status cogpu_derivation_open(const cogpu_arguments *arguments,
                                    const cogpu_selection *selection, const cogpu_profile *profile,
                                    cogpu_derivation *derivation, cogpu_error *error) {
     const cogpu_request *request = &selection->request;
-    *derivation = (cogpu_derivation){.resample = resampling(selection, profile)};
+    *derivation = (cogpu_derivation){.resample = plan_resampling(selection, profile)};
     derivation->is_resampled =
         selection->written_width != request->width || selection->written_height != request->height;
     derivation->is_converted = arguments->scale.is_given || selection->written != selection->type;
@@ -331,7 +329,7 @@ static cogpu_status read_part(const cogpu_selection *selection, cogpu_part part,
     }
     TRY(cogpu_read(selection->file, &request, raster, &done, error));
     if (part == COGPU_PIXELS)
-        cogpu_swath_count(&done, result);
+        cogpu_chunk_count(&done, result);
     return COGPU_OK;
 }
 

@@ -21,7 +21,7 @@ typedef struct cogpu_derivation {
 cogpu_status cogpu_derivation_plan(const cogpu_arguments *arguments, cogpu_selection *selection,
                                    cogpu_error *error);
 
-/* Before the first rows: takes what the new file says of its pixels, and finds the range of values
+/* Before the first rows: copies the type and size of the new file, and finds the range of values
  * that --scale maps where it names none. */
 cogpu_status cogpu_derivation_open(const cogpu_arguments *arguments,
                                    const cogpu_selection *selection, const cogpu_profile *profile,

@@ -1,6 +1,6 @@
 /*
- * What cogpu info tells of an image, gathered by cmd_info.c and printed by info_text.c for a person
- * and by info_json.c for a program.
+ * The description of an image for `cogpu info`, gathered by cmd_info.c and printed by info_text.c
+ * for a person and by info_json.c for a program.
  */
 #ifndef COGPU_CLI_INFO_H
 #define COGPU_CLI_INFO_H

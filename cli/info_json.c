@@ -1,5 +1,5 @@
 /*
- * Takes in the details of an image, hands on all of them as members of an open JSON object. What
+ * Prints the details of an image as members of an open JSON object. What
  * the file does not have is null, so that every member is always there.
  */
 #include "info.h"
@@ -262,7 +262,7 @@ static void add_warnings(cogpu_json *json, const char *lines) {
     cogpu_json_close(json);
 }
 
-/* A value that cannot be read is null: the others may still tell what is wrong with the file. */
+/* A value that cannot be read is null: the others may still show what is wrong with the file. */
 static void add_tag(cogpu_json *json, const cogpu_file *file, uint32_t directory,
                     const cogpu_tag *tag) {
     enum { SHOWN = 64 };

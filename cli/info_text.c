@@ -1,5 +1,5 @@
 /*
- * Takes in the details of an image, hands on a page for a person: short, aligned, in groups that
+ * Prints the details of an image as text: short, aligned, in groups that
  * are left out where they would be empty.
  */
 #include "info.h"
@@ -14,9 +14,10 @@
 
 enum { TEXT_LIMIT = 200 }; /* characters of a text that are shown; JSON has all of them */
 
-static void field(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void print_field(const char *name, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
-static void field(const char *name, const char *format, ...) {
+static void print_field(const char *name, const char *format, ...) {
     va_list values;
     printf("  %-13s ", name);
     va_start(values, format);
@@ -31,7 +32,7 @@ static void text_field(const char *name, const char *text) {
     putchar('\n');
 }
 
-static const char *plural(uint64_t count) {
+static const char *plural_ending(uint64_t count) {
     return count == 1 ? "" : "s";
 }
 
@@ -53,33 +54,33 @@ static const char *predictor_name(uint32_t predictor) {
 }
 
 static void print_samples(const cogpu_image *image) {
-    field("size", "%" PRIu32 " x %" PRIu32 " pixels, %" PRIu32 " band%s", image->width,
-          image->height, image->bands, plural(image->bands));
+    print_field("size", "%" PRIu32 " x %" PRIu32 " pixels, %" PRIu32 " band%s", image->width,
+                image->height, image->bands, plural_ending(image->bands));
     if (image->bits == cogpu_type_bytes(image->type) * 8)
-        field("samples", "%s", cogpu_type_name(image->type));
+        print_field("samples", "%s", cogpu_type_name(image->type));
     else
-        field("samples", "%s, stored in %" PRIu32 " bit%s", cogpu_type_name(image->type),
-              image->bits, plural(image->bits));
-    field("photometric", "%s (%" PRIu32 ")", photometric_name(image->photometric),
-          image->photometric);
+        print_field("samples", "%s, stored in %" PRIu32 " bit%s", cogpu_type_name(image->type),
+                    image->bits, plural_ending(image->bits));
+    print_field("photometric", "%s (%" PRIu32 ")", photometric_name(image->photometric),
+                image->photometric);
     if (image->palette)
-        field("palette", "%" PRIu32 " colours", image->palette_entries);
+        print_field("palette", "%" PRIu32 " colours", image->palette_entries);
     if (image->orientation != 1)
-        field("orientation", "%" PRIu32 " (pixels are read as stored)", image->orientation);
+        print_field("orientation", "%" PRIu32 " (pixels are read as stored)", image->orientation);
 }
 
 static void print_storage(const cogpu_image *image) {
-    field("blocks", "%" PRIu64 " %s%s of %" PRIu32 " x %" PRIu32 ", %s", image->blocks,
-          image->layout == COGPU_TILES ? "tile" : "strip", plural(image->blocks),
-          image->block_width, image->block_height,
-          image->bands == 1 ? "one band"
-          : image->planar   ? "bands apart"
-                            : "bands together");
-    field("codec", "%s (%" PRIu32 ")%s", image->codec, image->compression,
-          predictor_name(image->predictor));
-    field("file", "%s, %s endian%s", image->bigtiff ? "BigTIFF" : "classic TIFF",
-          image->big_endian ? "big" : "little",
-          image->fill_order == 2 ? ", bits of each byte reversed" : "");
+    print_field("blocks", "%" PRIu64 " %s%s of %" PRIu32 " x %" PRIu32 ", %s", image->blocks,
+                image->layout == COGPU_TILES ? "tile" : "strip", plural_ending(image->blocks),
+                image->block_width, image->block_height,
+                image->bands == 1 ? "one band"
+                : image->planar   ? "bands apart"
+                                  : "bands together");
+    print_field("codec", "%s (%" PRIu32 ")%s", image->codec, image->compression,
+                predictor_name(image->predictor));
+    print_field("file", "%s, %s endian%s", image->bigtiff ? "BigTIFF" : "classic TIFF",
+                image->big_endian ? "big" : "little",
+                image->fill_order == 2 ? ", bits of each byte reversed" : "");
 }
 
 static void print_ghost(uint32_t ghost) {
@@ -99,15 +100,15 @@ static void print_ghost(uint32_t ghost) {
 static void print_validity(const cogpu_image *image) {
     static const char *const meanings[] = {"all pixels", "by the mask", "all but nodata",
                                            "by the alpha band"};
-    field("valid", "%s", meanings[image->validity]);
+    print_field("valid", "%s", meanings[image->validity]);
     if (image->nodata.text) {
         printf("  %-13s ", "nodata");
         cogpu_text_print(stdout, image->nodata.text, TEXT_LIMIT);
         puts(image->nodata.matches ? "" : " (no sample of this type can equal it)");
     }
     if (image->alpha_band)
-        field("alpha", "band %" PRIu32 "%s", image->alpha_band,
-              image->premultiplied ? ", colours are multiplied by it" : "");
+        print_field("alpha", "band %" PRIu32 "%s", image->alpha_band,
+                    image->premultiplied ? ", colours are multiplied by it" : "");
 }
 
 static void print_sidecars(const cogpu_file *file) {
@@ -124,11 +125,11 @@ static void print_image(const cogpu_details *details) {
     cogpu_text_print(stdout, details->name, SIZE_MAX);
     putchar('\n');
     if (image->images > 1)
-        field("image", "%" PRIu32 " of 0 to %" PRIu32 "; --image N shows another", details->number,
-              image->images - 1);
+        print_field("image", "%" PRIu32 " of 0 to %" PRIu32 "; --image N shows another",
+                    details->number, image->images - 1);
     print_samples(image);
     print_storage(image);
-    field("cog", "%s: %s", details->cog ? "yes" : "no", details->cog_reason);
+    print_field("cog", "%s: %s", details->cog ? "yes" : "no", details->cog_reason);
     print_ghost(image->ghost);
     print_sidecars(details->file);
     print_validity(image);
@@ -136,7 +137,7 @@ static void print_image(const cogpu_details *details) {
         text_field("description", image->description);
 }
 
-/* ---- the ground --------------------------------------------------------------------------------
+/* ---- georeferencing-----------------------------------------------------------------------------
  */
 
 static void print_transform(const cogpu_details *details) {
@@ -144,49 +145,50 @@ static void print_transform(const cogpu_details *details) {
     char n[6][NUMBER_TEXT];
     for (int i = 0; i < 6; i++)
         cogpu_text_number(t[i], n[i]);
-    field("origin", "%s, %s", n[0], n[3]);
+    print_field("origin", "%s, %s", n[0], n[3]);
     if (t[2] == 0 && t[4] == 0)
-        field("pixel", "%s x %s", n[1], n[5]);
+        print_field("pixel", "%s x %s", n[1], n[5]);
     else
-        field("pixel", "x by column %s, row %s; y by column %s, row %s", n[1], n[2], n[4], n[5]);
+        print_field("pixel", "x by column %s, row %s; y by column %s, row %s", n[1], n[2], n[4],
+                    n[5]);
     for (int i = 0; i < 4; i++)
         cogpu_text_number(b[i], n[i]);
-    field("bounds", "%s, %s, %s, %s", n[0], n[1], n[2], n[3]);
+    print_field("bounds", "%s, %s, %s, %s", n[0], n[1], n[2], n[3]);
 }
 
 static void print_crs(const cogpu_details *details) {
     const cogpu_crs *crs = &details->crs;
     char epoch[NUMBER_TEXT];
     if (crs->code)
-        field("system", "%s:%" PRIu32 "%s%s", crs->authority, crs->code, crs->model[0] ? ", " : "",
-              crs->model);
+        print_field("system", "%s:%" PRIu32 "%s%s", crs->authority, crs->code,
+                    crs->model[0] ? ", " : "", crs->model);
     else
-        field("system", "without a code%s%s", crs->model[0] ? ", " : "", crs->model);
+        print_field("system", "without a code%s%s", crs->model[0] ? ", " : "", crs->model);
     if (crs->external)
-        field("", "stated by a sidecar");
+        print_field("", "stated by a sidecar");
     if (crs->name[0])
         text_field("name", crs->name);
     if (crs->vertical)
-        field("vertical", "EPSG:%" PRIu32, crs->vertical);
+        print_field("vertical", "EPSG:%" PRIu32, crs->vertical);
     if (crs->epoch != 0)
-        field("epoch", "%s", cogpu_text_number(crs->epoch, epoch));
+        print_field("epoch", "%s", cogpu_text_number(crs->epoch, epoch));
     if (!details->wkt)
         text_field("wkt", details->wkt_error.message);
 }
 
 static void print_gcps(const cogpu_image *image) {
     enum { SHOWN = 8 };
-    field("points", "%" PRIu32 " ground control point%s", image->gcp_count,
-          plural(image->gcp_count));
+    print_field("points", "%" PRIu32 " ground control point%s", image->gcp_count,
+                plural_ending(image->gcp_count));
     for (uint32_t i = 0; i < image->gcp_count && i < SHOWN; i++) {
         const cogpu_gcp *gcp = &image->gcps[i];
         char n[5][NUMBER_TEXT];
-        field("", "column %s, row %s: %s, %s, %s", cogpu_text_number(gcp->column, n[0]),
-              cogpu_text_number(gcp->row, n[1]), cogpu_text_number(gcp->x, n[2]),
-              cogpu_text_number(gcp->y, n[3]), cogpu_text_number(gcp->z, n[4]));
+        print_field("", "column %s, row %s: %s, %s, %s", cogpu_text_number(gcp->column, n[0]),
+                    cogpu_text_number(gcp->row, n[1]), cogpu_text_number(gcp->x, n[2]),
+                    cogpu_text_number(gcp->y, n[3]), cogpu_text_number(gcp->z, n[4]));
     }
     if (image->gcp_count > SHOWN)
-        field("", "... --json shows all");
+        print_field("", "... --json shows all");
 }
 
 static void print_ground(const cogpu_details *details) {
@@ -197,13 +199,13 @@ static void print_ground(const cogpu_details *details) {
     if (image->has_transform)
         print_transform(details);
     if (image->pixel_is_point)
-        field("points", "the file's coordinates mean centres of pixels; these here corners");
+        print_field("points", "the file's coordinates mean centres of pixels; these here corners");
     if (details->has_crs)
         print_crs(details);
     if (image->gcp_count)
         print_gcps(image);
     if (image->rpc)
-        field("rpc", "rational polynomials, 92 numbers; --json shows them");
+        print_field("rpc", "rational polynomials, 92 numbers; --json shows them");
 }
 
 /* ---- levels, bands, metadata -------------------------------------------------------------------

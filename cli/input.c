@@ -1,5 +1,5 @@
 /*
- * Takes in the name of a file, hands on the open file, with what its reads need. A TIFF is read
+ * Opens the file of a name, with what its reads need. A TIFF is read
  * here and there, so stdin is taken whole into memory first.
  */
 #include "input.h"
@@ -17,8 +17,8 @@
 
 static const size_t stdin_limit = (size_t)1 << 30;
 
-/* Room for one byte more than the limit shows whether there is more. */
-static cogpu_status grow(void **memory, size_t *capacity, cogpu_error *error) {
+/* One byte more than the limit shows whether there is more. */
+static cogpu_status grow_buffer(void **memory, size_t *capacity, cogpu_error *error) {
     size_t wanted = *capacity ? *capacity * 2 : (size_t)1 << 20;
     if (wanted > stdin_limit)
         wanted = stdin_limit + 1;
@@ -35,7 +35,7 @@ static cogpu_status read_stdin(void **memory, size_t *bytes, cogpu_error *error)
     *bytes = 0;
     for (;;) {
         if (*bytes == capacity)
-            TRY(grow(memory, &capacity, error));
+            TRY(grow_buffer(memory, &capacity, error));
         ssize_t got = read(STDIN_FILENO, (char *)*memory + *bytes, capacity - *bytes);
         if (got < 0 && errno == EINTR)
             continue;
@@ -45,8 +45,7 @@ static cogpu_status read_stdin(void **memory, size_t *bytes, cogpu_error *error)
             return COGPU_OK;
         *bytes += (size_t)got;
         if (*bytes > stdin_limit)
-            return cogpu_refuse(error, COGPU_LIMIT,
-                                "more than 1 GiB comes by stdin; save it and give its path");
+            return cogpu_refuse(error, COGPU_LIMIT, "stdin has more than 1 GiB; save it to a file");
     }
 }
 
@@ -94,7 +93,7 @@ int cogpu_input_each(const cogpu_arguments *arguments, cogpu_input_command *comm
     for (int i = 0, stdins = 0; i < arguments->file_count; i++) {
         stdins += strcmp(arguments->files[i], "-") == 0;
         if (stdins > 1)
-            return cogpu_report_usage("only one of the files can come by stdin");
+            return cogpu_report_usage("only one of the files can be stdin");
     }
     cogpu_input shared;
     cogpu_error error;

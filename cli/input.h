@@ -1,5 +1,5 @@
 /*
- * The FILE of a command line, open: a path, a URL, or "-" for what comes by stdin.
+ * The FILE of a command line, open: a path, a URL, or "-" for stdin.
  */
 #ifndef COGPU_CLI_INPUT_H
 #define COGPU_CLI_INPUT_H

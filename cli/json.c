@@ -1,5 +1,5 @@
 /*
- * Takes in values one by one, hands on indented JSON on stdout.
+ * Writes values one by one as indented JSON to stdout.
  */
 #include "json.h"
 
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void add(cogpu_json *json, const char *text, size_t bytes) {
+static void append_json(cogpu_json *json, const char *text, size_t bytes) {
     if (json->failed)
         return;
     if (json->capacity - json->bytes < bytes) {
@@ -31,7 +31,7 @@ static void add(cogpu_json *json, const char *text, size_t bytes) {
 }
 
 static void add_plain(cogpu_json *json, const char *text) {
-    add(json, text, strlen(text));
+    append_json(json, text, strlen(text));
 }
 
 static void add_quoted(cogpu_json *json, const char *text) {
@@ -42,11 +42,12 @@ static void add_quoted(cogpu_json *json, const char *text) {
         if (code == '"' || code == '\\') {
             bytes[0] = '\\';
             bytes[1] = (char)code;
-            add(json, bytes, 2);
+            append_json(json, bytes, 2);
         } else if (code < 0x20 || (code >= 0x7f && code < 0xa0)) {
-            add(json, bytes, (size_t)snprintf(bytes, sizeof bytes, "\\u%04x", (unsigned)code));
+            append_json(json, bytes,
+                        (size_t)snprintf(bytes, sizeof bytes, "\\u%04x", (unsigned)code));
         } else {
-            add(json, bytes, cogpu_text_encode(code, bytes));
+            append_json(json, bytes, cogpu_text_encode(code, bytes));
         }
     }
     add_plain(json, "\"");
@@ -58,7 +59,7 @@ static void add_new_line(cogpu_json *json) {
         add_plain(json, "  ");
 }
 
-/* What stands before a value: the comma, the place, the key. */
+/* The text before a value: comma, indentation, key. */
 static void begin_value(cogpu_json *json, const char *key) {
     if (json->more)
         add_plain(json, json->line_depth ? ", " : ",");
@@ -87,7 +88,7 @@ void cogpu_json_close(cogpu_json *json) {
         add_new_line(json);
     if (json->line_depth > json->depth)
         json->line_depth = 0;
-    add(json, &json->closing[json->depth], 1);
+    append_json(json, &json->closing[json->depth], 1);
     json->more = true;
 }
 
@@ -134,6 +135,13 @@ void cogpu_json_null(cogpu_json *json, const char *key) {
     cogpu_json_plain(json, key, "null");
 }
 
+void cogpu_json_index(cogpu_json *json, const char *key, int64_t value) {
+    if (value >= 0)
+        cogpu_json_integer(json, key, value);
+    else
+        cogpu_json_null(json, key);
+}
+
 void cogpu_json_numbers(cogpu_json *json, const char *key, const double *values, size_t count) {
     cogpu_json_open(json, key, '-');
     for (size_t i = 0; i < count; i++)
@@ -153,8 +161,8 @@ void cogpu_json_list_close(void) {
 }
 
 bool cogpu_json_print(cogpu_json *json) {
-    bool sound = !json->failed;
-    if (sound) {
+    bool is_complete = !json->failed;
+    if (is_complete) {
         FILE *to = cogpu_report_stream();
         if (list != NO_LIST)
             fputs(list == LIST ? ",\n" : "[\n", to);
@@ -165,7 +173,7 @@ bool cogpu_json_print(cogpu_json *json) {
         fputs("cogpu: not enough memory for the JSON text\n", stderr);
     }
     cogpu_json_free(json);
-    return sound;
+    return is_complete;
 }
 
 void cogpu_json_free(cogpu_json *json) {

@@ -32,6 +32,8 @@ void cogpu_json_unsigned(cogpu_json *json, const char *key, uint64_t value);
 void cogpu_json_number(cogpu_json *json, const char *key, double value);
 void cogpu_json_boolean(cogpu_json *json, const char *key, bool value);
 void cogpu_json_null(cogpu_json *json, const char *key);
+/* An index or offset; null if it is negative. */
+void cogpu_json_index(cogpu_json *json, const char *key, int64_t value);
 
 /* A list of `count` numbers on a line. */
 void cogpu_json_numbers(cogpu_json *json, const char *key, const double *values, size_t count);

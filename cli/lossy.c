@@ -1,5 +1,5 @@
 /*
- * JPEG always loses. WebP and LERC do so or not, which the head of a block tells:
+ * JPEG always loses. WebP and LERC do so or not, as the header of a block says:
  *
  *   WebP   "RIFF" size "WEBP" and a chunk: "VP8 " is lossy, "VP8L" lossless, "VP8X" has more chunks
  *   LERC2  "Lerc2 " version, then up to six numbers of 4 bytes by version, the data type, and the
@@ -16,7 +16,7 @@
 
 enum { JPEG_OLD = 6, JPEG = 7, LERC = 34887, WEBP = 50001, HEAD = 256 };
 
-/* Where the first block that has data stands; 0 where there is none. */
+/* Offset of the first block with data; 0 if there is none. */
 static uint64_t first_block(const cogpu_selection *selection) {
     enum { STRIP_OFFSETS = 273, TILE_OFFSETS = 324, LOOKED_AT = 64 };
     uint32_t directory = selection->level.directory;

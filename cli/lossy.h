@@ -4,7 +4,7 @@
 
 #include "selection.h"
 
-/* The codec's name where it was lossy, else NULL; also where that cannot be told: WebP and LERC say
+/* The codec's name if it was lossy; NULL if not, or if unknown: WebP and LERC say
  * it in their blocks, of which one is looked at where the input is a local file. */
 const char *cogpu_lossy_codec(const cogpu_selection *selection, const char *path);
 

@@ -1,5 +1,5 @@
 /*
- * Takes in a command line, hands it to the command that it names.
+ * Entry point: finds the command that the command line names, and runs it.
  */
 #include "command.h"
 #include "name.h"
@@ -17,16 +17,17 @@ static const cogpu_command *const commands[] = {
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 
-static void print_help(FILE *to) {
+static void print_commands(FILE *to) {
     fprintf(to, "Usage: cogpu COMMAND ...\n\n"
                 "Reads and writes GeoTIFF and Cloud Optimized GeoTIFF rasters.\n\n");
     for (int i = 0; i < COMMAND_COUNT; i++)
         fprintf(to, "  %-9s %-14s %s\n", commands[i]->name, commands[i]->operands,
                 commands[i]->summary);
-    fprintf(to, "\ncogpu help COMMAND shows its options, cogpu --version the version.\n"
-                "FILE and IN are paths, URLs (https://, http://, s3://), or - for stdin (1 GiB at\n"
-                "most). OUT may be - for stdout.\n"
-                "Exit codes: 0 done, 1 the input or the check failed, 2 wrong usage.\n");
+    fprintf(to,
+            "\ncogpu help COMMAND prints the options of a command, cogpu --version the version.\n"
+            "FILE and IN are paths, URLs (https://, http://, s3://), or - for stdin (at\n"
+            "most 1 GiB). OUT may be - for stdout.\n"
+            "Exit codes: 0 success, 1 the input or the check failed, 2 usage error.\n");
 }
 
 static void print_command_help(const cogpu_command *command) {
@@ -36,20 +37,19 @@ static void print_command_help(const cogpu_command *command) {
 }
 
 static int refuse_command(const char *given) {
-    char *shown = cogpu_name_shown(given); /* a URL may stand where the command was forgotten */
+    char *shown = cogpu_name_shown(given); /* the command may be missing before a URL */
     const char *word = shown ? shown : "of that name";
     const char *names[COMMAND_COUNT];
     for (int i = 0; i < COMMAND_COUNT; i++)
         names[i] = commands[i]->name;
     const char *nearest = cogpu_nearest_name(word, names, COMMAND_COUNT);
-    int code = nearest
-                   ? cogpu_report_usage("there is no command %s; did you mean %s?", word, nearest)
-                   : cogpu_report_usage("there is no command %s; cogpu --help lists them", word);
+    int code = nearest ? cogpu_report_usage("no such command: %s; did you mean %s?", word, nearest)
+                       : cogpu_report_usage("no such command: %s; see cogpu --help", word);
     free(shown);
     return code;
 }
 
-/* Mistakes in the command line are told as JSON too, so this is known before it is parsed. */
+/* Usage errors are JSON, too, so this is known before it is parsed. */
 static bool has_json(int count, char **words) {
     for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++)
         if (strcmp(words[i], "--json") == 0)
@@ -72,7 +72,8 @@ static int run_command(const cogpu_command *command, int count, char **words) {
             print_command_help(command);
             code = EXIT_DONE;
         } else {
-            code = command->run(&arguments);
+            code = command->run ? command->run(&arguments)
+                                : cogpu_input_each(&arguments, command->run_each);
         }
     }
     cogpu_arguments_free(&arguments);
@@ -89,9 +90,9 @@ static const cogpu_command *find_command(const char *name) {
 /* "cogpu help", "cogpu help COMMAND". */
 static int run_help(int count, char **words) {
     if (count > 1)
-        return cogpu_report_usage("help takes one COMMAND and nothing more");
+        return cogpu_report_usage("help accepts one COMMAND only");
     if (count == 0) {
-        print_help(stdout);
+        print_commands(stdout);
         return EXIT_DONE;
     }
     const cogpu_command *command = find_command(words[0]);
@@ -101,14 +102,14 @@ static int run_help(int count, char **words) {
     return EXIT_DONE;
 }
 
-static int run(int count, char **words) {
+static int run_words(int count, char **words) {
     cogpu_report_set(&(cogpu_report_manner){.json = has_json(count, words)});
     if (count == 0) {
-        print_help(stderr);
+        print_commands(stderr);
         return EXIT_USAGE;
     }
     if (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0) {
-        print_help(stdout);
+        print_commands(stdout);
         return EXIT_DONE;
     }
     if (strcmp(words[0], "--version") == 0) {
@@ -122,10 +123,10 @@ static int run(int count, char **words) {
 }
 
 int main(int count, char **words) {
-    /* NVIDIA's driver has four queues for all streams unless told otherwise before it starts, and a
-     * read uses seven streams side by side. */
+    /* NVIDIA's driver has four queues for all streams unless CUDA_DEVICE_MAX_CONNECTIONS says
+     * otherwise before it starts, and a read uses seven streams side by side. */
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "8", 0);
-    int code = run(count - 1, words + 1);
+    int code = run_words(count - 1, words + 1);
     /* A full disk behind a pipe or a redirection shows only here. */
     if (fflush(stdout) != 0 || ferror(stdout)) {
         cogpu_report_note("stdout", "cannot be written: %s", strerror(errno));

@@ -33,7 +33,7 @@ struct cogpu_manifest {
 /* ---- reading ----------------------------------------------------------------------------------
  */
 
-static bool split(char *line, struct line *split) {
+static bool split_line(char *line, struct line *split) {
     for (int i = 0; i < FIELDS; i++) {
         split->fields[i] = line;
         char *tab = strchr(line, '\t');
@@ -59,12 +59,12 @@ static void split_lines(cogpu_manifest *manifest) {
         *end = '\0';
         struct line *made = &manifest->lines[manifest->count];
         made->number = manifest->count;
-        manifest->count += split(line, made);
+        manifest->count += split_line(line, made);
     }
     qsort(manifest->lines, manifest->count, sizeof *manifest->lines, compare_lines);
 }
 
-static bool read_all(int file, char *to, size_t bytes) {
+static bool read_manifest_bytes(int file, char *to, size_t bytes) {
     for (size_t done = 0; done < bytes;) {
         ssize_t got = pread(file, to + done, bytes - done, (off_t)done);
         if (got < 0 && errno == EINTR)
@@ -85,7 +85,7 @@ static cogpu_status read_lines(cogpu_manifest *manifest, size_t bytes, cogpu_err
     manifest->text = malloc(bytes + 1);
     if (!manifest->text)
         return cogpu_refuse(error, COGPU_MEMORY, "no memory for %s", file_name);
-    if (!read_all(manifest->file, manifest->text, bytes))
+    if (!read_manifest_bytes(manifest->file, manifest->text, bytes))
         return cogpu_refuse(error, COGPU_IO, "%s cannot be read: %s", file_name, strerror(errno));
     size_t count = 0;
     for (const char *at = manifest->text; (at = strchr(at, '\n')); at++)
@@ -117,7 +117,7 @@ static cogpu_status open_file(cogpu_manifest *manifest, const char *folder, bool
         return cogpu_refuse(error, COGPU_IO, "%s cannot be written: %s", file_name,
                             strerror(errno));
     if (!S_ISREG(about.st_mode))
-        return cogpu_refuse(error, COGPU_IO, "%s is no regular file", file_name);
+        return cogpu_refuse(error, COGPU_IO, "%s is not a regular file", file_name);
     return resume ? read_lines(manifest, (size_t)about.st_size, error) : COGPU_OK;
 }
 
@@ -196,7 +196,7 @@ bool cogpu_manifest_has(const cogpu_manifest *manifest, const cogpu_manifest_ent
     if (text) {
         text[strlen(text) - 1] = '\0';
         const struct line *found =
-            split(text, &wanted) ? last_of(manifest, wanted.fields[0]) : NULL;
+            split_line(text, &wanted) ? last_of(manifest, wanted.fields[0]) : NULL;
         is_same = found != NULL;
         for (int i = 0; is_same && i < FIELDS; i++)
             is_same = strcmp(found->fields[i], wanted.fields[i]) == 0;

@@ -37,7 +37,7 @@ static uint32_t tag_of(const char *name) {
     return 0;
 }
 
-static void remove_tag(cogpu_taken *taken, uint32_t id) {
+static void remove_tag(cogpu_output_profile *taken, uint32_t id) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < taken->profile.tag_count; i++) {
         if (taken->tags[i].id == id)
@@ -48,7 +48,7 @@ static void remove_tag(cogpu_taken *taken, uint32_t id) {
     taken->profile.tag_count = kept;
 }
 
-static cogpu_status set_tag(cogpu_taken *taken, uint32_t id, const char *value,
+static cogpu_status set_tag(cogpu_output_profile *taken, uint32_t id, const char *value,
                             cogpu_error *error) {
     enum { TEXT = 2 };
     remove_tag(taken, id);
@@ -70,7 +70,7 @@ static bool is_item(const cogpu_item *item, const cogpu_metadata_option *option)
            strcmp(item->name, option->name) == 0;
 }
 
-static void set_item(cogpu_taken *taken, const cogpu_metadata_option *option) {
+static void set_item(cogpu_output_profile *taken, const cogpu_metadata_option *option) {
     cogpu_profile *profile = &taken->profile;
     cogpu_item made = {.domain = option->domain,
                        .name = option->name,
@@ -98,8 +98,8 @@ static cogpu_status set_raster_type(cogpu_profile *profile, const char *value, c
     return COGPU_OK;
 }
 
-static cogpu_status apply(const cogpu_metadata_option *option, cogpu_taken *taken,
-                          cogpu_error *error) {
+static cogpu_status apply_option(const cogpu_metadata_option *option, cogpu_output_profile *taken,
+                                 cogpu_error *error) {
     cogpu_profile *profile = &taken->profile;
     bool is_plain = option->band == 0 && !*option->domain;
     if (option->band > 0 && (uint32_t)option->band > profile->bands)
@@ -118,9 +118,9 @@ static cogpu_status apply(const cogpu_metadata_option *option, cogpu_taken *take
     return COGPU_OK;
 }
 
-cogpu_status cogpu_metadata_apply(const cogpu_arguments *arguments, cogpu_taken *taken,
+cogpu_status cogpu_metadata_apply(const cogpu_arguments *arguments, cogpu_output_profile *taken,
                                   cogpu_error *error) {
     for (uint32_t i = 0; i < arguments->metadata_count; i++)
-        TRY(apply(&arguments->metadata[i], taken, error));
+        TRY(apply_option(&arguments->metadata[i], taken, error));
     return COGPU_OK;
 }

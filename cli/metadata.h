@@ -4,9 +4,9 @@
 
 #include "profile.h"
 
-/* Sets, replaces and removes items of the profile, whose arrays have room for one item and, of the
- * tags that hold text, one tag each. */
-cogpu_status cogpu_metadata_apply(const cogpu_arguments *arguments, cogpu_taken *taken,
+/* Sets, replaces and removes items of the profile, whose arrays have capacity for one item and, of
+ * the tags that hold text, one tag each. */
+cogpu_status cogpu_metadata_apply(const cogpu_arguments *arguments, cogpu_output_profile *taken,
                                   cogpu_error *error);
 
 #endif

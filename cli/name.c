@@ -1,5 +1,5 @@
 /*
- * Takes in a name from the command line, hands on whether it is a URL, and what may be shown of it.
+ * Names from the command line: whether one is a URL, and the form without secrets for messages.
  */
 #include "name.h"
 
@@ -41,30 +41,30 @@ static bool is_host(const char *host, const char *end) {
 
 /* The path of a file as it is. What is no file may be a misspelt URL, as
  * "http:/user:password@host". */
-static void show_path(const char *name, char *shown, size_t room) {
+static void show_path(const char *name, char *shown, size_t bytes) {
     if (access(name, F_OK) == 0) {
-        snprintf(shown, room, "%s", name);
+        snprintf(shown, bytes, "%s", name);
         return;
     }
     const char *query = strchr(name, '?'), *at = strrchr(name, '@'), *colon = strchr(name, ':');
     bool has_query = query && strchr(query, '=');
     bool has_user = at && colon && colon < at;
-    if (has_user && query && query < at) /* what is user and what is query cannot be told */
+    if (has_user && query && query < at) /* user and query cannot be separated */
         name = "";
     else if (has_user)
         name = at + 1;
-    snprintf(shown, room, "%s%.*s%s", has_user ? "..." : "",
+    snprintf(shown, bytes, "%s%.*s%s", has_user ? "..." : "",
              (int)(has_query ? strcspn(name, "?") : strlen(name)), name,
              has_query && *name ? "?..." : "");
 }
 
 char *cogpu_name_shown(const char *name) {
-    size_t scheme = scheme_length(name), room = strlen(name) + sizeof "...?...";
-    char *shown = malloc(room);
+    size_t scheme = scheme_length(name), bytes = strlen(name) + sizeof "...?...";
+    char *shown = malloc(bytes);
     if (!shown)
         return NULL;
     if (scheme == 0) {
-        show_path(name, shown, room);
+        show_path(name, shown, bytes);
         return shown;
     }
     const char *begin = name + scheme + 3, *end = begin + strcspn(begin, "/?#");
@@ -73,9 +73,9 @@ char *cogpu_name_shown(const char *name) {
     /* What looks like a host and a port may be a user and a part of a password. */
     bool is_ambiguous = memchr(begin, ':', (size_t)(end - begin)) && strchr(end, '@');
     if (is_host(host, end) && !is_ambiguous)
-        snprintf(shown, room, "%.*s%.*s%s", (int)(scheme + 3), name, (int)length, host,
+        snprintf(shown, bytes, "%.*s%.*s%s", (int)(scheme + 3), name, (int)length, host,
                  host[length] == '?' ? "?..." : "");
     else
-        snprintf(shown, room, "%.*s...", (int)(scheme + 3), name);
+        snprintf(shown, bytes, "%.*s...", (int)(scheme + 3), name);
     return shown;
 }

@@ -1,5 +1,5 @@
 /*
- * Names of files as they stand on the command line: paths, "-", or URLs.
+ * File names of the command line: paths, "-", or URLs.
  */
 #ifndef COGPU_CLI_NAME_H
 #define COGPU_CLI_NAME_H

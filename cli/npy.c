@@ -1,5 +1,5 @@
 /*
- * Takes in type and shape, hands on the header of a .npy file of version 1.0.
+ * The header of a .npy file of version 1.0.
  */
 #include "npy.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* NumPy has no complex integers: they become records of two. */
-static const char *descr(cogpu_type type) {
+static const char *dtype_descr(cogpu_type type) {
     switch (type) {
     case COGPU_U8:
         return "'|u1'";
@@ -52,7 +52,7 @@ void cogpu_npy_header(cogpu_type type, uint32_t bands, uint32_t height, uint32_t
     int length = snprintf(header + PREFIX, TEXT,
                           "{'descr': %s, 'fortran_order': False, "
                           "'shape': (%" PRIu32 ", %" PRIu32 ", %" PRIu32 "), }",
-                          descr(type), bands, height, width);
+                          dtype_descr(type), bands, height, width);
     header[PREFIX + length] = ' ';
     header[NPY_HEADER - 1] = '\n';
 }

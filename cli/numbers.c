@@ -1,5 +1,5 @@
 /*
- * Takes in the value of an option, hands on the numbers in it.
+ * Parses the numbers in the value of an option.
  */
 #include "numbers.h"
 

@@ -1,5 +1,5 @@
 /*
- * Takes in a picture's shape and its rows, hands on a PNG with the samples as they come: nothing is
+ * Writes rows as a PNG, samples unchanged: nothing is
  * scaled or inverted, so the samples can be read back from it.
  */
 #include "png_file.h"
@@ -39,22 +39,22 @@ cogpu_status cogpu_png_fit(const cogpu_selection *selection, cogpu_png_shape *sh
     uint32_t bands = selection->bands;
     if (selection->type != COGPU_U8 && selection->type != COGPU_U16)
         return cogpu_refuse(error, COGPU_UNSUPPORTED,
-                            "a PNG holds uint8 or uint16, and the samples are %s; write .npy or "
+                            "PNG supports uint8 and uint16, but the samples are %s; write .npy or "
                             ".raw",
                             cogpu_type_name(selection->type));
     if (bands != 1 && bands != 3 && bands != 4)
         return cogpu_refuse(error, COGPU_UNSUPPORTED,
-                            "a PNG has 1, 3 or 4 bands, not %" PRIu32
-                            "; choose some, as --band %s, or write .npy or .raw",
+                            "PNG supports 1, 3 or 4 bands, not %" PRIu32
+                            "; select bands, such as --band %s, or write .npy or .raw",
                             bands, bands == 2 ? "1" : "1,2,3");
     if (palette && (selection->type != COGPU_U8 || selection->image.palette_entries > 256))
         return cogpu_refuse(error, COGPU_UNSUPPORTED,
-                            "a PNG's palette has 256 colours at most, this one %" PRIu32
+                            "a PNG palette has at most 256 colors, this one has %" PRIu32
                             "; write .npy or .raw",
                             selection->image.palette_entries);
     if (selection->request.width > PNG_UINT_31_MAX || selection->request.height > PNG_UINT_31_MAX)
         return cogpu_refuse(error, COGPU_UNSUPPORTED,
-                            "a PNG has less than 2^31 rows and columns; choose a part with "
+                            "a PNG has fewer than 2^31 rows and columns; select a part with "
                             "--window");
     *shape = (cogpu_png_shape){.width = selection->request.width,
                                .height = selection->request.height,
@@ -170,7 +170,7 @@ cogpu_status cogpu_png_write(cogpu_png *png, const void *rows, uint32_t count, c
     return COGPU_OK;
 }
 
-static cogpu_status write_end(cogpu_png *png) {
+static cogpu_status write_png_end(cogpu_png *png) {
     if (setjmp(png_jmpbuf(png->writer)))
         return png->error.status;
     png_write_end(png->writer, NULL);
@@ -178,7 +178,7 @@ static cogpu_status write_end(cogpu_png *png) {
 }
 
 cogpu_status cogpu_png_finish(cogpu_png *png, cogpu_error *error) {
-    cogpu_status status = write_end(png);
+    cogpu_status status = write_png_end(png);
     if (status != COGPU_OK)
         *error = png->error;
     return status;
@@ -196,18 +196,18 @@ const char *cogpu_png_version(void) {
     return NULL;
 }
 
-static cogpu_status absent(cogpu_error *error) {
+static cogpu_status fail_without_libpng(cogpu_error *error) {
     return cogpu_refuse(
         error, COGPU_UNSUPPORTED,
-        "this build has no libpng, so it cannot write pictures; build with libpng, or "
-        "let cogpu read write .npy or .raw");
+        "this build has no libpng and cannot write PNG files; build with libpng, or "
+        "use cogpu read to write .npy or .raw");
 }
 
 cogpu_status cogpu_png_fit(const cogpu_selection *selection, cogpu_png_shape *shape,
                            cogpu_error *error) {
     (void)selection;
     (void)shape;
-    return absent(error);
+    return fail_without_libpng(error);
 }
 
 cogpu_status cogpu_png_open(const cogpu_png_shape *shape, cogpu_output *output, cogpu_png **png,
@@ -215,19 +215,19 @@ cogpu_status cogpu_png_open(const cogpu_png_shape *shape, cogpu_output *output, 
     (void)shape;
     (void)output;
     *png = NULL;
-    return absent(error);
+    return fail_without_libpng(error);
 }
 
 cogpu_status cogpu_png_write(cogpu_png *png, const void *rows, uint32_t count, cogpu_error *error) {
     (void)png;
     (void)rows;
     (void)count;
-    return absent(error);
+    return fail_without_libpng(error);
 }
 
 cogpu_status cogpu_png_finish(cogpu_png *png, cogpu_error *error) {
     (void)png;
-    return absent(error);
+    return fail_without_libpng(error);
 }
 
 void cogpu_png_close(cogpu_png *png) {

@@ -1,13 +1,15 @@
 /*
- * Takes in a selection and the options, hands on a profile. What the input says is moved with the
- * window, scaled with the level and numbered by the bands that are selected; what holds no more is
- * left out: statistics of pixels that are not all there, a tiling scheme of other blocks.
+ * The profile of an output file: the options, and for the rest what the input says of itself. That
+ * is moved with the window, scaled with the level and renumbered by the selected bands. What no
+ * longer holds is left out: statistics of other pixels, a tiling scheme of other blocks.
  */
 #include "profile.h"
 
 #include "convert_samples.h"
 #include "metadata.h"
+#include "name_lists.h"
 #include "report.h"
+#include "sample.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -20,7 +22,7 @@ static cogpu_status no_memory(cogpu_error *error) {
     return cogpu_refuse(error, COGPU_MEMORY, "no memory for the description of the image");
 }
 
-static const char *interpretation(const cogpu_selection *selection, uint32_t index) {
+static const char *band_interpretation(const cogpu_selection *selection, uint32_t index) {
     cogpu_band band = {.interpretation = ""};
     uint32_t number = cogpu_selection_band(selection, index);
     cogpu_status status =
@@ -28,10 +30,10 @@ static const char *interpretation(const cogpu_selection *selection, uint32_t ind
     return status == COGPU_OK ? band.interpretation : "";
 }
 
-/* ---- place ------------------------------------------------------------------------------------
+/* ---- georeferencing ---------------------------------------------------------------------------
  */
 
-static bool is_sound(const double t[6]) {
+static bool is_invertible(const double t[6]) {
     double area = t[1] * t[5] - t[2] * t[4];
     return isfinite(t[0]) && isfinite(t[3]) && isfinite(area) && area != 0;
 }
@@ -53,9 +55,9 @@ static void set_bounds(const cogpu_selection *selection, const double bounds[4],
     memcpy(transform, made, sizeof made);
 }
 
-/* What the options say takes the place of all that the input says of its place. */
-static bool take_given_transform(const cogpu_selection *selection, const cogpu_arguments *arguments,
-                                 cogpu_profile *profile) {
+/* Options replace all georeferencing of the input. */
+static bool set_given_transform(const cogpu_selection *selection, const cogpu_arguments *arguments,
+                                cogpu_profile *profile) {
     profile->has_transform = arguments->has_transform || arguments->has_bounds;
     if (arguments->has_bounds)
         set_bounds(selection, arguments->bounds, profile->transform);
@@ -64,14 +66,14 @@ static bool take_given_transform(const cogpu_selection *selection, const cogpu_a
     return profile->has_transform;
 }
 
-static void take_transform(const cogpu_selection *selection, const cogpu_arguments *arguments,
-                           cogpu_profile *profile) {
+static void set_transform(const cogpu_selection *selection, const cogpu_arguments *arguments,
+                          cogpu_profile *profile) {
     const double *t = selection->level.transform;
     double x = selection->request.x, y = selection->request.y;
     profile->pixel_is_point = selection->image.pixel_is_point;
-    if (take_given_transform(selection, arguments, profile))
+    if (set_given_transform(selection, arguments, profile))
         return;
-    profile->has_transform = selection->level.has_transform && is_sound(t);
+    profile->has_transform = selection->level.has_transform && is_invertible(t);
     if (!profile->has_transform)
         return;
     profile->transform[0] = t[0] + x * t[1] + y * t[2];
@@ -82,7 +84,7 @@ static void take_transform(const cogpu_selection *selection, const cogpu_argumen
     profile->transform[5] = t[5] / height_ratio(selection);
 }
 
-static cogpu_status take_gcps(const cogpu_selection *selection, cogpu_taken *taken,
+static cogpu_status copy_gcps(const cogpu_selection *selection, cogpu_output_profile *taken,
                               cogpu_error *error) {
     const cogpu_image *image = &selection->image;
     const cogpu_level *level = &selection->level;
@@ -110,7 +112,7 @@ static double move_centre(double coordinate, double shift, double ratio) {
 }
 
 /* Its offsets are those of pixel centres, which scaling moves. */
-static void take_rpc(const cogpu_selection *selection, cogpu_taken *taken) {
+static void copy_rpc(const cogpu_selection *selection, cogpu_output_profile *taken) {
     enum { ROW_OFFSET = 2, COLUMN_OFFSET = 3, ROW_SCALE = 7, COLUMN_SCALE = 8 };
     const cogpu_image *image = &selection->image;
     const cogpu_level *level = &selection->level;
@@ -129,9 +131,9 @@ static void take_rpc(const cogpu_selection *selection, cogpu_taken *taken) {
     taken->profile.rpc = rpc;
 }
 
-/* A system that a sidecar states is told in words: the keys say another, or none. */
-static cogpu_status take_words(const cogpu_selection *selection, const cogpu_crs *crs,
-                               cogpu_taken *taken, cogpu_error *error) {
+/* A CRS that a sidecar states is written as WKT: the GeoKeys state another, or none. */
+static cogpu_status set_crs_text(const cogpu_selection *selection, const cogpu_crs *crs,
+                                 cogpu_output_profile *taken, cogpu_error *error) {
     uint32_t image = selection->request.image;
     cogpu_context *context = selection->request.context;
     size_t bytes;
@@ -145,15 +147,15 @@ static cogpu_status take_words(const cogpu_selection *selection, const cogpu_crs
     return COGPU_OK;
 }
 
-static cogpu_status take_keys(const cogpu_selection *selection, const cogpu_arguments *arguments,
-                              cogpu_taken *taken, cogpu_error *error) {
+static cogpu_status copy_keys(const cogpu_selection *selection, const cogpu_arguments *arguments,
+                              cogpu_output_profile *taken, cogpu_error *error) {
     uint32_t count = selection->image.geokeys;
     if (arguments->profile.crs || arguments->without_crs)
         return COGPU_OK;
     cogpu_crs crs = {0};
     if (cogpu_crs_info(selection->file, selection->request.image, &crs, NULL) == COGPU_OK &&
         crs.external)
-        return take_words(selection, &crs, taken, error);
+        return set_crs_text(selection, &crs, taken, error);
     taken->keys = calloc(count + 1u, sizeof *taken->keys);
     if (!taken->keys)
         return no_memory(error);
@@ -172,7 +174,7 @@ static cogpu_status take_keys(const cogpu_selection *selection, const cogpu_argu
 static bool is_rgb(const cogpu_selection *selection) {
     static const char *const names[] = {"red", "green", "blue"};
     for (uint32_t i = 0; i < 3; i++)
-        if (i >= selection->bands || strcmp(interpretation(selection, i), names[i]) != 0)
+        if (i >= selection->bands || strcmp(band_interpretation(selection, i), names[i]) != 0)
             return false;
     return true;
 }
@@ -186,8 +188,8 @@ static bool has_all_bands(const cogpu_selection *selection) {
     return true;
 }
 
-/* Bands that --band chose from grey or RGB get the default for their number; of other colours they
- * must not be called RGB. */
+/* Bands that --band selects from grey or RGB get the default for their number; bands of other
+ * colours must not be called RGB. */
 static cogpu_photometric photometric_of_part(const cogpu_selection *selection) {
     uint32_t stored = selection->image.photometric;
     if (stored == 0 && cogpu_selection_band(selection, 0) == 1)
@@ -196,8 +198,8 @@ static cogpu_photometric photometric_of_part(const cogpu_selection *selection) {
     return is_plain ? COGPU_PHOTOMETRIC_DEFAULT : COGPU_MIN_IS_BLACK;
 }
 
-/* Readers take bytes of inks and of YCbCr for samples that are to be converted: those that come as
- * they are stored keep no such name. */
+/* Readers convert bytes of CMYK and of YCbCr: bytes that were read unconverted keep no such
+ * interpretation. */
 static cogpu_photometric photometric_of(const cogpu_selection *selection) {
     const cogpu_image *image = &selection->image;
     uint32_t stored = image->photometric;
@@ -216,7 +218,7 @@ static cogpu_photometric photometric_of(const cogpu_selection *selection) {
     return kept ? (cogpu_photometric)stored : COGPU_MIN_IS_BLACK;
 }
 
-static void take_alpha(const cogpu_selection *selection, cogpu_profile *profile) {
+static void set_alpha(const cogpu_selection *selection, cogpu_profile *profile) {
     for (uint32_t i = 1; i < selection->bands; i++)
         if (cogpu_selection_band(selection, i) == selection->image.alpha_band)
             profile->alpha_band = i + 1;
@@ -227,8 +229,8 @@ static void take_alpha(const cogpu_selection *selection, cogpu_profile *profile)
 }
 
 /* A palette belongs to the values that it gives colours to. */
-static void take_colours(const cogpu_selection *selection, const cogpu_arguments *arguments,
-                         cogpu_profile *profile) {
+static void set_colours(const cogpu_selection *selection, const cogpu_arguments *arguments,
+                        cogpu_profile *profile) {
     const cogpu_image *image = &selection->image;
     bool fits = (selection->written == COGPU_U8 || selection->written == COGPU_U16) &&
                 !arguments->scale.is_given;
@@ -240,14 +242,14 @@ static void take_colours(const cogpu_selection *selection, const cogpu_arguments
     } else {
         profile->photometric = photometric_of(selection);
     }
-    take_alpha(selection, profile);
+    set_alpha(selection, profile);
 }
 
 /* ---- nodata and metadata ----------------------------------------------------------------------
  */
 
-/* With no more digits than it takes. */
-static void put_digits(double value, cogpu_digits text) {
+/* The shortest text that reads back as the same number. */
+static void format_number(double value, cogpu_digits text) {
     int digits = 15;
     do
         snprintf(text, sizeof(cogpu_digits), "%.*g", digits, value);
@@ -258,7 +260,8 @@ static void put_digits(double value, cogpu_digits text) {
 static double convert_nodata(cogpu_type type, double value) {
     if (type == COGPU_F32)
         return (float)value;
-    return type < COGPU_F16 ? cogpu_sample_clamp(type, value) : value;
+    bool is_integer = !cogpu_sample_is_float(type) && !cogpu_sample_is_complex(type);
+    return is_integer ? cogpu_sample_clamp(type, value) : value;
 }
 
 static bool same_nodata(const cogpu_nodata *one, const cogpu_nodata *other) {
@@ -268,7 +271,7 @@ static bool same_nodata(const cogpu_nodata *one, const cogpu_nodata *other) {
 }
 
 /* Of the bands selected, if they have the same: a GeoTIFF has one for all. */
-static cogpu_status find_nodata(const cogpu_selection *selection, cogpu_taken *taken,
+static cogpu_status find_nodata(const cogpu_selection *selection, cogpu_output_profile *taken,
                                 cogpu_nodata *nodata, cogpu_error *error) {
     cogpu_band band;
     for (uint32_t i = 0; i < selection->bands; i++) {
@@ -282,10 +285,10 @@ static cogpu_status find_nodata(const cogpu_selection *selection, cogpu_taken *t
     return COGPU_OK;
 }
 
-/* The value, since readers take texts for numbers that no file may be written with. One that no
- * sample can have says nothing. */
-static cogpu_status take_nodata(const cogpu_selection *selection, const cogpu_arguments *arguments,
-                                cogpu_taken *taken, cogpu_error *error) {
+/* The value, not the text: readers accept texts that may not be written. A value that no sample can
+ * have is left out. */
+static cogpu_status set_nodata(const cogpu_selection *selection, const cogpu_arguments *arguments,
+                               cogpu_output_profile *taken, cogpu_error *error) {
     cogpu_nodata nodata = {0};
     if (taken->profile.nodata || arguments->without_nodata)
         return COGPU_OK;
@@ -293,21 +296,26 @@ static cogpu_status take_nodata(const cogpu_selection *selection, const cogpu_ar
     if (!nodata.text || !nodata.matches || taken->has_mixed_nodata)
         return COGPU_OK;
     if (selection->written != selection->image.type)
-        put_digits(convert_nodata(selection->written, nodata.value), taken->nodata);
+        format_number(convert_nodata(selection->written, nodata.value), taken->nodata);
     else if (selection->type == COGPU_I64)
         snprintf(taken->nodata, sizeof taken->nodata, "%" PRId64, nodata.i64);
     else if (selection->type == COGPU_U64)
         snprintf(taken->nodata, sizeof taken->nodata, "%" PRIu64, nodata.u64);
     else
-        put_digits(nodata.value, taken->nodata);
+        format_number(nodata.value, taken->nodata);
     taken->profile.nodata = taken->nodata;
     return COGPU_OK;
 }
 
-/* Samples of few bits stay so, unless something of the new file needs whole ones. */
-static void take_bits(const cogpu_selection *selection, const cogpu_arguments *arguments,
-                      cogpu_profile *profile) {
-    const char *codec = profile->codec ? profile->codec : "deflate";
+static cogpu_codec codec_of(const cogpu_profile *profile) {
+    cogpu_codec codec = {0};
+    cogpu_find_codec(profile->codec ? profile->codec : "deflate", &codec);
+    return codec;
+}
+
+/* Packed samples stay packed, unless something of the new file needs whole bytes. */
+static void set_bits(const cogpu_selection *selection, const cogpu_arguments *arguments,
+                     cogpu_profile *profile) {
     uint32_t bits = selection->image.bits;
     bool is_packed = (profile->type == COGPU_U8 && bits < 8) ||
                      (profile->type == COGPU_U16 && bits > 8 && bits < 16);
@@ -317,16 +325,14 @@ static void take_bits(const cogpu_selection *selection, const cogpu_arguments *a
     uint32_t values = 1u << bits;
     bool fits = profile->predictor <= 1 && profile->palette_entries <= values &&
                 !(profile->nodata && strtod(profile->nodata, NULL) >= values);
-    bool takes_bits =
-        strcmp(codec, "jpeg") != 0 && strcmp(codec, "webp") != 0 && strncmp(codec, "lerc", 4) != 0;
-    if (fits && takes_bits)
+    /* Codecs that may change pixels store whole samples. */
+    cogpu_codec codec = codec_of(profile);
+    if (fits && !codec.is_lossy && !codec.has_max_error)
         profile->bits = bits;
 }
 
 bool cogpu_profile_is_lossy(const cogpu_profile *profile) {
-    const char *codec = profile->codec ? profile->codec : "deflate";
-    return strcmp(codec, "jpeg") == 0 || (strcmp(codec, "webp") == 0 && !profile->lossless) ||
-           profile->max_error > 0;
+    return (codec_of(profile).is_lossy && !profile->lossless) || profile->max_error > 0;
 }
 
 /* Whether what is known of all valid pixels holds for the new file too. */
@@ -340,7 +346,7 @@ static bool keeps_statistics(const cogpu_selection *selection, const cogpu_argum
     return same_size && same_values && same_nodata && !cogpu_profile_is_lossy(&arguments->profile);
 }
 
-/* Inks that are read as RGB are no inks any more. */
+/* CMYK that is read as RGB has no inks. */
 static bool keeps_colours(const cogpu_selection *selection) {
     return selection->image.photometric != COGPU_CMYK || !is_rgb(selection);
 }
@@ -364,8 +370,8 @@ static bool is_item_kept(const cogpu_item *item, bool statistics, bool colours) 
     return item->name[0] && !is_scale && !is_odd;
 }
 
-/* An item of a band follows it to each of its new places. */
-static uint32_t put_item(const cogpu_selection *selection, cogpu_item item, cogpu_item *to) {
+/* An item of a band is copied to each new band that is made of it. */
+static uint32_t copy_item(const cogpu_selection *selection, cogpu_item item, cogpu_item *to) {
     uint32_t count = 0;
     if (item.band == 0) {
         to[0] = item;
@@ -380,8 +386,8 @@ static uint32_t put_item(const cogpu_selection *selection, cogpu_item item, cogp
     return count;
 }
 
-/* Scale and offset as readers have them, wherever they are told. */
-static cogpu_status take_scales(const cogpu_selection *selection, cogpu_taken *taken,
+/* Scale and offset as the reader reports them, wherever the file states them. */
+static cogpu_status copy_scales(const cogpu_selection *selection, cogpu_output_profile *taken,
                                 cogpu_error *error) {
     cogpu_profile *profile = &taken->profile;
     for (uint32_t i = 0; i < selection->bands; i++) {
@@ -391,8 +397,8 @@ static cogpu_status take_scales(const cogpu_selection *selection, cogpu_taken *t
         TRY(cogpu_band_info(selection->file, selection->request.image, number, &band, error));
         if (!band.has_scale)
             continue;
-        put_digits(band.scale, digits[0]);
-        put_digits(band.offset, digits[1]);
+        format_number(band.scale, digits[0]);
+        format_number(band.offset, digits[1]);
         cogpu_item item = {.domain = "", .band = (int32_t)i + 1};
         item.name = "SCALE", item.role = "scale", item.value = digits[0];
         taken->items[profile->item_count++] = item;
@@ -402,8 +408,8 @@ static cogpu_status take_scales(const cogpu_selection *selection, cogpu_taken *t
     return COGPU_OK;
 }
 
-static cogpu_status take_items(const cogpu_selection *selection, const cogpu_arguments *arguments,
-                               cogpu_taken *taken, cogpu_error *error) {
+static cogpu_status copy_items(const cogpu_selection *selection, const cogpu_arguments *arguments,
+                               cogpu_output_profile *taken, cogpu_error *error) {
     bool statistics = keeps_statistics(selection, arguments), colours = keeps_colours(selection);
     uint32_t count = selection->image.items, copies = 1;
     if (selection->request.bands)
@@ -419,14 +425,14 @@ static cogpu_status take_items(const cogpu_selection *selection, const cogpu_arg
         cogpu_item item;
         TRY(cogpu_item_info(selection->file, selection->request.image, i, &item, error));
         if (is_item_kept(&item, statistics, colours))
-            profile->item_count += put_item(selection, item, taken->items + profile->item_count);
+            profile->item_count += copy_item(selection, item, taken->items + profile->item_count);
     }
     profile->items = taken->items;
     profile->description = selection->image.description;
-    return take_scales(selection, taken, error);
+    return copy_scales(selection, taken, error);
 }
 
-/* ---- tags that speak of the image and point nowhere -------------------------------------------
+/* ---- tags about the image, without offsets ----------------------------------------------------
  */
 
 /* DocumentName, Make, Model, Orientation, XResolution, YResolution, ResolutionUnit, Software,
@@ -456,8 +462,9 @@ static bool is_plain(uint32_t id, cogpu_photometric photometric) {
     return false;
 }
 
-/* One that cannot be read, or is text without an end, is left out, as readers do. */
-static void take_tag(const cogpu_selection *selection, const cogpu_tag *tag, cogpu_taken *taken) {
+/* A tag that cannot be read, or a text without NUL, is left out, as readers do. */
+static void copy_tag(const cogpu_selection *selection, const cogpu_tag *tag,
+                     cogpu_output_profile *taken) {
     enum { TEXT = 2, LARGEST = 16 << 20 };
     uint32_t *count = &taken->profile.tag_count;
     bool known = *count > 0 && taken->tags[*count - 1].id >= tag->id; /* once is enough */
@@ -465,9 +472,9 @@ static void take_tag(const cogpu_selection *selection, const cogpu_tag *tag, cog
         tag->bytes > LARGEST)
         return;
     char *values = malloc(tag->bytes);
-    bool sound = values && cogpu_tag_read(selection->file, selection->image.directory, tag->id, 0,
-                                          tag->count, values, NULL) == COGPU_OK;
-    if (!sound || (tag->type == TEXT && values[tag->bytes - 1] != '\0')) {
+    bool is_read = values && cogpu_tag_read(selection->file, selection->image.directory, tag->id, 0,
+                                            tag->count, values, NULL) == COGPU_OK;
+    if (!is_read || (tag->type == TEXT && values[tag->bytes - 1] != '\0')) {
         free(values);
         return;
     }
@@ -475,7 +482,7 @@ static void take_tag(const cogpu_selection *selection, const cogpu_tag *tag, cog
         (cogpu_extra_tag){.id = tag->id, .type = tag->type, .count = tag->count, .values = values};
 }
 
-static cogpu_status take_tags(const cogpu_selection *selection, cogpu_taken *taken,
+static cogpu_status copy_tags(const cogpu_selection *selection, cogpu_output_profile *taken,
                               cogpu_error *error) {
     uint32_t directory = selection->image.directory;
     cogpu_directory info;
@@ -486,15 +493,16 @@ static cogpu_status take_tags(const cogpu_selection *selection, cogpu_taken *tak
     for (uint32_t i = 0; i < info.tags; i++) {
         cogpu_tag tag;
         TRY(cogpu_tag_info(selection->file, directory, i, &tag, error));
-        take_tag(selection, &tag, taken);
+        copy_tag(selection, &tag, taken);
     }
     taken->profile.tags = taken->tags;
     return COGPU_OK;
 }
 
-cogpu_status cogpu_profile_take(const cogpu_selection *selection, const cogpu_arguments *arguments,
-                                cogpu_taken *taken, cogpu_error *error) {
-    *taken = (cogpu_taken){.profile = arguments->profile};
+cogpu_status cogpu_output_profile_make(const cogpu_selection *selection,
+                                       const cogpu_arguments *arguments,
+                                       cogpu_output_profile *taken, cogpu_error *error) {
+    *taken = (cogpu_output_profile){.profile = arguments->profile};
     cogpu_profile *profile = &taken->profile;
     profile->width = selection->written_width;
     profile->height = selection->written_height;
@@ -502,19 +510,19 @@ cogpu_status cogpu_profile_take(const cogpu_selection *selection, const cogpu_ar
     profile->type = selection->written;
     profile->threads = arguments->threads;
     profile->mask = selection->level.has_mask;
-    take_transform(selection, arguments, profile);
-    TRY(take_gcps(selection, taken, error));
-    take_rpc(selection, taken);
-    TRY(take_keys(selection, arguments, taken, error));
-    take_colours(selection, arguments, profile);
-    TRY(take_nodata(selection, arguments, taken, error));
-    take_bits(selection, arguments, profile);
-    TRY(take_items(selection, arguments, taken, error));
-    TRY(take_tags(selection, taken, error));
+    set_transform(selection, arguments, profile);
+    TRY(copy_gcps(selection, taken, error));
+    copy_rpc(selection, taken);
+    TRY(copy_keys(selection, arguments, taken, error));
+    set_colours(selection, arguments, profile);
+    TRY(set_nodata(selection, arguments, taken, error));
+    set_bits(selection, arguments, profile);
+    TRY(copy_items(selection, arguments, taken, error));
+    TRY(copy_tags(selection, taken, error));
     return cogpu_metadata_apply(arguments, taken, error);
 }
 
-void cogpu_profile_free(cogpu_taken *taken) {
+void cogpu_profile_free(cogpu_output_profile *taken) {
     for (uint32_t i = 0; i < taken->profile.tag_count; i++)
         free((void *)taken->tags[i].values);
     free(taken->tags);

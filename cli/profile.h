@@ -1,7 +1,4 @@
-/*
- * The profile of a file that is to hold a selection of another one: what the options say of it, and
- * for the rest what the input says of itself.
- */
+/* The profile of an output file: from the options, and for the rest from the input. */
 #ifndef COGPU_CLI_PROFILE_H
 #define COGPU_CLI_PROFILE_H
 
@@ -12,8 +9,8 @@ enum { RPC_NUMBERS = 92 };
 /* A number as text, exact. */
 typedef char cogpu_digits[32];
 
-typedef struct cogpu_taken {
-    cogpu_profile profile; /* what it points to lies here, in the arguments and in the input */
+typedef struct cogpu_output_profile {
+    cogpu_profile profile; /* points into this struct, the arguments and the input */
     cogpu_gcp *gcps;
     double rpc[RPC_NUMBERS];
     cogpu_geokey *keys;
@@ -22,16 +19,17 @@ typedef struct cogpu_taken {
     cogpu_item *items;
     cogpu_digits *scales; /* scale and offset of each band */
     cogpu_extra_tag *tags;
-    bool has_mixed_nodata; /* bands have other values than each other: none is written */
-} cogpu_taken;
+    bool has_mixed_nodata; /* bands have different values: none is written */
+} cogpu_output_profile;
 
-cogpu_status cogpu_profile_take(const cogpu_selection *selection, const cogpu_arguments *arguments,
-                                cogpu_taken *taken, cogpu_error *error);
+cogpu_status cogpu_output_profile_make(const cogpu_selection *selection,
+                                       const cogpu_arguments *arguments,
+                                       cogpu_output_profile *taken, cogpu_error *error);
 
 /* Whether pixels of the file differ from those that it is made of. */
 bool cogpu_profile_is_lossy(const cogpu_profile *profile);
 
 /* Also after a failure. */
-void cogpu_profile_free(cogpu_taken *taken);
+void cogpu_profile_free(cogpu_output_profile *taken);
 
 #endif

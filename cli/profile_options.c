@@ -1,10 +1,11 @@
-/*
- * Takes in the words of a command line about a file to be written, hands on a part of its profile.
- */
+/* Options about the file to be written, stored in its profile. */
 #include "profile_options.h"
 
+#include "name_lists.h"
 #include "numbers.h"
+#include "sample.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -20,7 +21,7 @@ static int index_of(const char *word, const char *const *names, int count) {
 #define INDEX_OF(word, names) index_of(word, names, (int)(sizeof(names) / sizeof *(names)))
 
 /* A whole number from 1 to `most`. */
-static bool parse_effort(const char *value, int most, int *number) {
+static bool parse_from_one(const char *value, int most, int *number) {
     uint32_t whole;
     if (!cogpu_parse_wholes(value, &whole, 1) || whole == 0 || whole > (uint32_t)most)
         return false;
@@ -28,80 +29,73 @@ static bool parse_effort(const char *value, int most, int *number) {
     return true;
 }
 
-const char *cogpu_take_cog(cogpu_arguments *arguments, const char *value) {
-    (void)value;
-    arguments->profile.cog = 1;
-    return NULL;
+const char *cogpu_set_codec(cogpu_arguments *arguments, const char *value) {
+    static char message[NAMES_TEXT + 16];
+    char names[NAMES_TEXT];
+    cogpu_codec codec;
+    /* If the library of a codec is missing, the writer fails and names the library. */
+    if (cogpu_find_codec(value, &codec) && (codec.can_encode || !codec.available)) {
+        arguments->profile.codec = codec.name;
+        return NULL;
+    }
+    cogpu_list_codecs(names);
+    snprintf(message, sizeof message, "expected %s", names);
+    return message;
 }
 
-const char *cogpu_take_codec(cogpu_arguments *arguments, const char *value) {
-    static const char *const names[] = {"none", "packbits",     "lzw",      "deflate",
-                                        "zstd", "lzma",         "jpeg",     "webp",
-                                        "lerc", "lerc_deflate", "lerc_zstd"};
-    int index = INDEX_OF(value, names);
-    arguments->profile.codec = index >= 0 ? names[index] : NULL;
-    return index >= 0 ? NULL
-                      : "expected none, packbits, lzw, deflate, zstd, lzma, jpeg, webp, lerc, "
-                        "lerc_deflate or lerc_zstd";
+const char *cogpu_set_codec_level(cogpu_arguments *arguments, const char *value) {
+    static char message[NAMES_TEXT + 64];
+    char names[NAMES_TEXT];
+    int most = 0;
+    cogpu_codec codec;
+    for (uint32_t i = 0; cogpu_codec_info(i, &codec) == COGPU_OK; i++)
+        most = codec.max_level > most ? codec.max_level : most;
+    if (parse_from_one(value, most, &arguments->profile.level))
+        return NULL;
+    cogpu_list_levels(names);
+    snprintf(message, sizeof message, "expected a level of the codec: %s", names);
+    return message;
 }
 
-const char *cogpu_take_codec_level(cogpu_arguments *arguments, const char *value) {
-    return parse_effort(value, 22, &arguments->profile.level)
-               ? NULL
-               : "expected a number from 1 on: deflate has 12 levels, zstd 22, lzma 9";
-}
-
-const char *cogpu_take_quality(cogpu_arguments *arguments, const char *value) {
-    return parse_effort(value, 100, &arguments->profile.quality)
+const char *cogpu_set_quality(cogpu_arguments *arguments, const char *value) {
+    return parse_from_one(value, 100, &arguments->profile.quality)
                ? NULL
                : "expected a number from 1 to 100";
 }
 
-const char *cogpu_take_lossless(cogpu_arguments *arguments, const char *value) {
-    (void)value;
-    arguments->profile.lossless = 1;
-    return NULL;
-}
-
-const char *cogpu_take_max_error(cogpu_arguments *arguments, const char *value) {
+const char *cogpu_set_max_error(cogpu_arguments *arguments, const char *value) {
     double *most = &arguments->profile.max_error;
-    bool sound = cogpu_parse_numbers(value, most, 1) && *most >= 0;
-    return sound ? NULL : "expected a number of at least 0";
+    bool is_valid = cogpu_parse_numbers(value, most, 1) && *most >= 0;
+    return is_valid ? NULL : "expected a number of at least 0";
 }
 
-const char *cogpu_take_predictor(cogpu_arguments *arguments, const char *value) {
+const char *cogpu_set_predictor(cogpu_arguments *arguments, const char *value) {
     static const char *const names[] = {"auto", "1", "2", "3"};
     arguments->profile.predictor = INDEX_OF(value, names);
     return arguments->profile.predictor >= 0 ? NULL : "expected auto, 1, 2 or 3";
 }
 
-const char *cogpu_take_block(cogpu_arguments *arguments, const char *value) {
+const char *cogpu_set_block(cogpu_arguments *arguments, const char *value) {
     cogpu_profile *profile = &arguments->profile;
-    bool sound = cogpu_parse_size(value, &profile->block_width, &profile->block_height) &&
-                 profile->block_width > 0 && profile->block_height > 0;
-    return sound ? NULL : "expected a size, as 512, or width and height, as 512x256";
+    bool is_valid = cogpu_parse_size(value, &profile->block_width, &profile->block_height) &&
+                    profile->block_width > 0 && profile->block_height > 0;
+    return is_valid ? NULL : "expected a size such as 512, or width and height such as 512x256";
 }
 
-const char *cogpu_take_strips(cogpu_arguments *arguments, const char *value) {
+const char *cogpu_set_strips(cogpu_arguments *arguments, const char *value) {
     arguments->profile.strips = 1;
     return cogpu_parse_wholes(value, &arguments->profile.block_height, 1)
                ? NULL
-               : "expected a number of rows; 0: as fits";
+               : "expected a number of rows; 0: choose automatically";
 }
 
-const char *cogpu_take_bits(cogpu_arguments *arguments, const char *value) {
+const char *cogpu_set_bits(cogpu_arguments *arguments, const char *value) {
     uint32_t *bits = &arguments->profile.bits;
-    bool sound = cogpu_parse_wholes(value, bits, 1) && *bits >= 1 && *bits <= 16;
-    return sound ? NULL : "expected a number from 1 to 16";
+    bool is_valid = cogpu_parse_wholes(value, bits, 1) && *bits >= 1 && *bits <= 16;
+    return is_valid ? NULL : "expected a number from 1 to 16";
 }
 
-const char *cogpu_take_planar(cogpu_arguments *arguments, const char *value) {
-    (void)value;
-    arguments->profile.planar = 1;
-    return NULL;
-}
-
-const char *cogpu_take_overviews(cogpu_arguments *arguments, const char *value) {
+const char *cogpu_set_overviews(cogpu_arguments *arguments, const char *value) {
     cogpu_profile *profile = &arguments->profile;
     static const char *const names[] = {"none", "auto"};
     int named = INDEX_OF(value, names);
@@ -113,77 +107,67 @@ const char *cogpu_take_overviews(cogpu_arguments *arguments, const char *value) 
     arguments->factors = cogpu_parse_list(value, &profile->factor_count);
     profile->factors = arguments->factors;
     profile->overviews = COGPU_OVERVIEWS_LISTED;
-    return arguments->factors ? NULL : "expected auto, none, or factors as 2,4,8";
+    return arguments->factors ? NULL : "expected auto, none, or factors such as 2,4,8";
 }
 
-const char *cogpu_take_resampling(cogpu_arguments *arguments, const char *value) {
-    static const char *const names[] = {"nearest", "average", "rms", "bilinear", "cubic",
-                                        "mode",    "min",     "max", "median"};
-    int index = INDEX_OF(value, names);
-    arguments->profile.resampling = (cogpu_resampling)(COGPU_NEAREST + index);
-    return index >= 0 ? NULL
-                      : "expected nearest, average, rms, bilinear, cubic, mode, min, max or median";
+const char *cogpu_set_resampling(cogpu_arguments *arguments, const char *value) {
+    static char message[NAMES_TEXT + 16];
+    char names[NAMES_TEXT];
+    if (cogpu_resampling_parse(value, &arguments->profile.resampling) == COGPU_OK)
+        return NULL;
+    cogpu_list_resamplings(names);
+    snprintf(message, sizeof message, "expected %s", names);
+    return message;
 }
 
-const char *cogpu_take_nodata(cogpu_arguments *arguments, const char *value) {
+const char *cogpu_set_nodata(cogpu_arguments *arguments, const char *value) {
     arguments->without_nodata = strcasecmp(value, "none") == 0;
     arguments->profile.nodata = arguments->without_nodata ? NULL : value;
     return *value ? NULL : "expected a number, nan, or none";
 }
 
-const char *cogpu_take_bigtiff(cogpu_arguments *arguments, const char *value) {
+const char *cogpu_set_bigtiff(cogpu_arguments *arguments, const char *value) {
     static const char *const names[] = {"auto", "yes", "no"};
     int index = INDEX_OF(value, names);
     arguments->profile.bigtiff = (cogpu_bigtiff)(COGPU_BIGTIFF_AUTO + index);
     return index >= 0 ? NULL : "expected auto, yes or no";
 }
 
-const char *cogpu_take_sparse(cogpu_arguments *arguments, const char *value) {
-    (void)value;
-    arguments->profile.sparse = 1;
-    return NULL;
-}
-
-const char *cogpu_take_folder(cogpu_arguments *arguments, const char *value) {
+const char *cogpu_set_folder(cogpu_arguments *arguments, const char *value) {
     arguments->folder = value;
-    return *value ? NULL : "expected the name of a folder";
+    return *value ? NULL : "expected the name of a directory";
 }
 
-const char *cogpu_take_jobs(cogpu_arguments *arguments, const char *value) {
-    bool sound = cogpu_parse_wholes(value, &arguments->jobs, 1) && arguments->jobs >= 1 &&
-                 arguments->jobs <= 256;
-    return sound ? NULL : "expected a number from 1 to 256";
+const char *cogpu_set_jobs(cogpu_arguments *arguments, const char *value) {
+    bool is_valid = cogpu_parse_wholes(value, &arguments->jobs, 1) && arguments->jobs >= 1 &&
+                    arguments->jobs <= 256;
+    return is_valid ? NULL : "expected a number from 1 to 256";
 }
 
-const char *cogpu_take_resume(cogpu_arguments *arguments, const char *value) {
-    (void)value;
-    arguments->resume = true;
-    return NULL;
-}
-
-const char *cogpu_take_crs(cogpu_arguments *arguments, const char *value) {
+const char *cogpu_set_crs(cogpu_arguments *arguments, const char *value) {
     arguments->without_crs = strcasecmp(value, "none") == 0;
     arguments->profile.crs = arguments->without_crs ? NULL : value;
     return *value ? NULL : "expected EPSG:N, WKT, a PROJ string, or none";
 }
 
-const char *cogpu_take_transform(cogpu_arguments *arguments, const char *value) {
+const char *cogpu_set_transform(cogpu_arguments *arguments, const char *value) {
     double *t = arguments->transform;
     arguments->has_transform = true;
-    bool sound = cogpu_parse_numbers(value, t, 6) && t[1] * t[5] - t[2] * t[4] != 0;
-    return sound ? NULL
-                 : "expected six numbers: x of the upper left corner, pixel width, row rotation, "
-                   "y of the corner, column rotation, pixel height (negative for north up)";
+    bool is_valid = cogpu_parse_numbers(value, t, 6) && t[1] * t[5] - t[2] * t[4] != 0;
+    return is_valid
+               ? NULL
+               : "expected six numbers: x of the upper left corner, pixel width, row rotation, "
+                 "y of the corner, column rotation, pixel height (negative for north up)";
 }
 
-const char *cogpu_take_bounds(cogpu_arguments *arguments, const char *value) {
+const char *cogpu_set_bounds(cogpu_arguments *arguments, const char *value) {
     double *b = arguments->bounds;
     arguments->has_bounds = true;
-    bool sound = cogpu_parse_numbers(value, b, 4) && b[0] < b[2] && b[1] < b[3];
-    return sound ? NULL : "expected xmin,ymin,xmax,ymax with xmin < xmax and ymin < ymax";
+    bool is_valid = cogpu_parse_numbers(value, b, 4) && b[0] < b[2] && b[1] < b[3];
+    return is_valid ? NULL : "expected xmin,ymin,xmax,ymax with xmin < xmax and ymin < ymax";
 }
 
-/* A number before the first colon is a band, what stands before the next one a domain. */
+/* A number before the first colon is a band, a text before the next one a domain. */
 static bool split_metadata(char *text, cogpu_metadata_option *option) {
     char *equals = strchr(text, '=');
     if (!equals || equals == text)
@@ -211,7 +195,7 @@ static bool split_metadata(char *text, cogpu_metadata_option *option) {
     return *text != '\0';
 }
 
-const char *cogpu_take_metadata(cogpu_arguments *arguments, const char *value) {
+const char *cogpu_set_metadata(cogpu_arguments *arguments, const char *value) {
     cogpu_metadata_option option = {.memory = strdup(value)};
     cogpu_metadata_option *all =
         realloc(arguments->metadata, (arguments->metadata_count + 1) * sizeof *all);
@@ -225,16 +209,15 @@ const char *cogpu_take_metadata(cogpu_arguments *arguments, const char *value) {
     return NULL;
 }
 
-const char *cogpu_take_dtype(cogpu_arguments *arguments, const char *value) {
-    for (int type = COGPU_U8; type <= COGPU_F64; type++)
-        if (strcasecmp(value, cogpu_type_name((cogpu_type)type)) == 0)
-            arguments->dtype = (cogpu_type)type;
-    return arguments->dtype ? NULL
-                            : "expected uint8, int8, uint16, int16, uint32, int32, uint64, int64, "
-                              "float16, float32 or float64";
+const char *cogpu_set_dtype(cogpu_arguments *arguments, const char *value) {
+    bool is_type = cogpu_type_parse(value, &arguments->dtype) == COGPU_OK;
+    return is_type && !cogpu_sample_is_complex(arguments->dtype)
+               ? NULL
+               : "expected uint8, int8, uint16, int16, uint32, int32, uint64, int64, "
+                 "float16, float32 or float64";
 }
 
-const char *cogpu_take_scale(cogpu_arguments *arguments, const char *value) {
+const char *cogpu_set_scale(cogpu_arguments *arguments, const char *value) {
     double numbers[4] = {0, 0, 0, 255.999};
     cogpu_scale_option *scale = &arguments->scale;
     bool has_two = value && cogpu_parse_numbers(value, numbers, 2);
@@ -243,14 +226,14 @@ const char *cogpu_take_scale(cogpu_arguments *arguments, const char *value) {
     scale->has_source = has_two || has_four;
     memcpy(scale->source, numbers, sizeof scale->source);
     memcpy(scale->target, numbers + 2, sizeof scale->target);
-    bool sound = !value || has_two || has_four;
-    return sound ? NULL : "expected SMIN,SMAX or SMIN,SMAX,DMIN,DMAX";
+    bool is_valid = !value || has_two || has_four;
+    return is_valid ? NULL : "expected SMIN,SMAX or SMIN,SMAX,DMIN,DMAX";
 }
 
-const char *cogpu_take_out_size(cogpu_arguments *arguments, const char *value) {
+const char *cogpu_set_out_size(cogpu_arguments *arguments, const char *value) {
     uint32_t size[2] = {0, 0};
-    bool sound = cogpu_parse_wholes(value, size, 2) && (size[0] > 0 || size[1] > 0);
+    bool is_valid = cogpu_parse_wholes(value, size, 2) && (size[0] > 0 || size[1] > 0);
     arguments->to_width = size[0];
     arguments->to_height = size[1];
-    return sound ? NULL : "expected W,H in pixels; 0 for one of them keeps the proportions";
+    return is_valid ? NULL : "expected W,H in pixels; 0 for one of them keeps the aspect ratio";
 }

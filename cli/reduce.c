@@ -1,5 +1,5 @@
 /*
- * Takes in rows, hands on a smaller picture; memory is that of the result.
+ * Averages rows into a smaller picture. Memory: that of the result.
  */
 #include "reduce.h"
 
@@ -35,8 +35,8 @@ static uint32_t box_row(const cogpu_reduction *reduction, uint32_t row) {
     return (uint32_t)((((uint64_t)row + 1) * reduction->height - 1) / reduction->from_height);
 }
 
-static void gather(const cogpu_reduction *reduction, const double *values, double *sums,
-                   uint64_t *counts) {
+static void sum_columns(const cogpu_reduction *reduction, const double *values, double *sums,
+                        uint64_t *counts) {
     uint64_t column = 0;
     for (uint32_t i = 0; i < reduction->width; i++) {
         uint64_t end = ((uint64_t)i + 1) * reduction->from_width / reduction->width;
@@ -49,7 +49,8 @@ static void gather(const cogpu_reduction *reduction, const double *values, doubl
     }
 }
 
-static void settle(const cogpu_reduction *reduction, double *sums, uint64_t *counts, double *to) {
+static void finish_row(const cogpu_reduction *reduction, double *sums, uint64_t *counts,
+                       double *to) {
     for (uint32_t i = 0; i < reduction->width; i++)
         to[i] = counts[i] ? sums[i] / (double)counts[i] : NAN;
     memset(sums, 0, reduction->width * sizeof *sums);
@@ -61,8 +62,8 @@ void cogpu_reduction_add(cogpu_reduction *reduction, uint32_t plane, uint32_t ro
     double *sums = reduction->sums + (size_t)plane * reduction->width;
     uint64_t *counts = reduction->counts + (size_t)plane * reduction->width;
     uint32_t box = box_row(reduction, row);
-    gather(reduction, values, sums, counts);
+    sum_columns(reduction, values, sums, counts);
     if (row + 1 == reduction->from_height || box_row(reduction, row + 1) != box)
-        settle(reduction, sums, counts,
-               cogpu_reduction_plane(reduction, plane) + (size_t)box * reduction->width);
+        finish_row(reduction, sums, counts,
+                   cogpu_reduction_plane(reduction, plane) + (size_t)box * reduction->width);
 }

@@ -1,6 +1,6 @@
 /*
  * Planes made smaller as their rows pass: each pixel of the result is the mean of the valid ones in
- * its box, and NaN where there is none. Every pixel lies in one box. Rows of a plane come from the
+ * its box, and NaN where there is none. Every pixel is in one box. Rows of a plane come from the
  * top; planes may come side by side or one after the other.
  */
 #ifndef COGPU_CLI_REDUCE_H

@@ -1,5 +1,5 @@
 /*
- * Takes in errors, hands on text. A name or a message may hold what a hostile file put there, so
+ * Prints errors. A name or a message may hold what a hostile file put there, so
  * all of it passes through text.h before a terminal sees it.
  */
 #include "report.h"
@@ -45,49 +45,38 @@ static void print_line(const char *file, const char *message) {
     cogpu_text_print(stderr, message, SIZE_MAX);
 }
 
-static void print_place(const cogpu_error *error) {
+void cogpu_report_position(FILE *to, int32_t directory, int64_t block, int64_t offset) {
+    static const char *const names[] = {"directory", "block", "offset"};
+    const int64_t numbers[] = {directory, block, offset};
     const char *before = " (";
-    if (error->directory >= 0) {
-        fprintf(stderr, "%sdirectory %" PRId32, before, error->directory);
-        before = ", ";
-    }
-    if (error->block >= 0) {
-        fprintf(stderr, "%sblock %" PRId64, before, error->block);
-        before = ", ";
-    }
-    if (error->offset >= 0) {
-        fprintf(stderr, "%soffset %" PRId64, before, error->offset);
+    for (int i = 0; i < 3; i++) {
+        if (numbers[i] < 0)
+            continue;
+        fprintf(to, "%s%s %" PRId64, before, names[i], numbers[i]);
         before = ", ";
     }
     if (before[0] == ',')
-        fputc(')', stderr);
-}
-
-static void json_place(cogpu_json *json, const char *key, int64_t place) {
-    if (place >= 0)
-        cogpu_json_integer(json, key, place);
-    else
-        cogpu_json_null(json, key);
+        fputc(')', to);
 }
 
 /* `status` is the library's word, or "usage". */
-static void print_json(const char *file, const char *status, const cogpu_error *error) {
+static void print_error_json(const char *file, const char *status, const cogpu_error *error) {
     cogpu_json json = {0};
     cogpu_json_open(&json, NULL, '{');
     cogpu_json_open(&json, "error", '{');
     cogpu_json_text(&json, "file", file);
     cogpu_json_text(&json, "status", status);
     cogpu_json_text(&json, "message", error->message);
-    json_place(&json, "directory", error->directory);
-    json_place(&json, "block", error->block);
-    json_place(&json, "offset", error->offset);
+    cogpu_json_index(&json, "directory", error->directory);
+    cogpu_json_index(&json, "block", error->block);
+    cogpu_json_index(&json, "offset", error->offset);
     cogpu_json_close(&json);
     cogpu_json_close(&json);
     cogpu_json_print(&json);
 }
 
-/* Some messages name the file themselves: at their end, or, those about URLs, before all else. */
-static bool names(const char *message, const char *file) {
+/* Whether a message already names the file: at its end or, with URLs, at its start. */
+static bool names_file(const char *message, const char *file) {
     size_t all = strlen(message), name = file ? strlen(file) : 0;
     if (name == 0 || name >= all)
         return false;
@@ -96,11 +85,11 @@ static bool names(const char *message, const char *file) {
 }
 
 int cogpu_report_error(const char *file, const cogpu_error *error) {
-    print_line(names(error->message, file) ? NULL : file, error->message);
-    print_place(error);
+    print_line(names_file(error->message, file) ? NULL : file, error->message);
+    cogpu_report_position(stderr, error->directory, error->block, error->offset);
     fputc('\n', stderr);
     if (manner.json)
-        print_json(file, cogpu_status_name(error->status), error);
+        print_error_json(file, cogpu_status_name(error->status), error);
     return error->status == COGPU_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
 }
 
@@ -117,6 +106,13 @@ void cogpu_report_note(const char *file, const char *format, ...) {
     if (!manner.quiet)
         print_message(file, format, values);
     va_end(values);
+}
+
+void cogpu_report_bad_blocks(const char *file, const cogpu_result *result) {
+    if (result->bad_blocks > 0)
+        cogpu_report_note(file,
+                          "%" PRIu64 " blocks could not be read and were filled; the first: %s",
+                          result->bad_blocks, result->first_bad.message);
 }
 
 void cogpu_report_detail(const char *file, const char *format, ...) {
@@ -138,6 +134,6 @@ int cogpu_report_usage(const char *format, ...) {
     print_message(NULL, format, values);
     va_end(values);
     if (manner.json)
-        print_json(NULL, "usage", &error);
+        print_error_json(NULL, "usage", &error);
     return EXIT_USAGE;
 }

@@ -1,5 +1,5 @@
 /*
- * How a command tells that something is wrong: one line on stderr, and JSON on stdout where asked
+ * How a command reports an error: one line on stderr, and JSON on stdout where asked
  * for. Inside a command errors travel as in the library: a status returned, a cogpu_error filled.
  */
 #ifndef COGPU_CLI_REPORT_H
@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-/* How much is told, and where; before anything is told. */
+/* Sets verbosity and format, before the first message. */
 typedef struct cogpu_report_manner {
     bool json;    /* errors as JSON too */
     bool quiet;   /* no notes, no summaries, no progress */
@@ -35,14 +35,20 @@ FILE *cogpu_report_stream(void);
 cogpu_status cogpu_refuse(cogpu_error *error, cogpu_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Tells what happened to `file`; returns EXIT_USAGE for COGPU_ARGUMENT, else EXIT_FAILED. */
+/* " (directory 1, block 2, offset 3)", without those that are negative. */
+void cogpu_report_position(FILE *to, int32_t directory, int64_t block, int64_t offset);
+
+/* Prints the error of `file`; returns EXIT_USAGE for COGPU_ARGUMENT, else EXIT_FAILED. */
 int cogpu_report_error(const char *file, const cogpu_error *error);
 
 /* A line about `file` that is no failure. */
 void cogpu_report_note(const char *file, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The same, with --verbose only. */
+/* The note about blocks that could not be read, if there are any. */
+void cogpu_report_bad_blocks(const char *file, const cogpu_result *result);
+
+/* As cogpu_report_note, with --verbose only. */
 void cogpu_report_detail(const char *file, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -1,5 +1,5 @@
 /*
- * Takes in samples by their type, hands on numbers and text. A complex sample is two parts of a
+ * Samples of any type as numbers and text. A complex sample is two parts of a
  * plain type, so all that follows is about parts.
  */
 #include "sample.h"
@@ -29,6 +29,18 @@ static cogpu_type part_type(cogpu_type type) {
 
 static size_t part_count(cogpu_type type) {
     return part_type(type) == type ? 1 : 2;
+}
+
+bool cogpu_sample_is_float(cogpu_type type) {
+    return type == COGPU_F16 || type == COGPU_F32 || type == COGPU_F64;
+}
+
+bool cogpu_sample_is_complex(cogpu_type type) {
+    return part_count(type) == 2;
+}
+
+cogpu_type cogpu_sample_float_type(cogpu_type type) {
+    return cogpu_type_bytes(type) <= 2 || type == COGPU_F32 ? COGPU_F32 : COGPU_F64;
 }
 
 double cogpu_sample_half(const void *sample) {
@@ -83,7 +95,7 @@ static const void *part_of(cogpu_type type, const void *sample, size_t part) {
     return (const char *)sample + part * cogpu_type_bytes(part_type(type));
 }
 
-/* Nine digits tell any two floats apart, five any two halves; doubles take up to seventeen. */
+/* Nine digits distinguish any two floats, five any two halves; doubles take up to seventeen. */
 static void float_text(cogpu_type type, double value, char text[NUMBER_TEXT]) {
     if (type == COGPU_F64 || isnan(value)) {
         cogpu_text_number(value, text);
@@ -98,7 +110,7 @@ static void float_text(cogpu_type type, double value, char text[NUMBER_TEXT]) {
 
 static void part_text(cogpu_type type, const void *sample, char text[NUMBER_TEXT]) {
     long double value = part_value(type, sample);
-    if (type == COGPU_F16 || type == COGPU_F32 || type == COGPU_F64)
+    if (cogpu_sample_is_float(type))
         float_text(type, (double)value, text);
     else
         snprintf(text, NUMBER_TEXT, "%.0Lf", value);

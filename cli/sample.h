@@ -8,6 +8,12 @@
 
 enum { SAMPLE_TEXT = 80 };
 
+/* float16, float32 or float64. */
+bool cogpu_sample_is_float(cogpu_type type);
+bool cogpu_sample_is_complex(cogpu_type type);
+/* The smallest float type, from float32 on, that holds each value of a real type. */
+cogpu_type cogpu_sample_float_type(cogpu_type type);
+
 /* "-12", "0.25", "1.5-2i"; floats in the shortest form that reads back the same. */
 void cogpu_sample_text(cogpu_type type, const void *sample, char text[SAMPLE_TEXT]);
 

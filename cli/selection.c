@@ -1,10 +1,11 @@
 /*
- * Takes in the options and an open file, hands on a request whose window lies inside the level and
+ * Makes a read request from options and an open file. Its window is inside the level and
  * whose bands exist, so that the rest of a command need not ask again.
  */
 #include "selection.h"
 
 #include "report.h"
+#include "sample.h"
 #include "text.h"
 
 #include <inttypes.h>
@@ -94,16 +95,15 @@ static cogpu_status use_bands(const cogpu_arguments *arguments, cogpu_selection 
     return COGPU_OK;
 }
 
-/* The type to read: as asked for, or, where only floats will do, one that holds each sample. */
+/* The type to read: that of --type, or a float type if NaN or scaling needs one. */
 static cogpu_type type_for(const cogpu_arguments *arguments, cogpu_type type) {
     bool needs_float = arguments->nan_where_invalid || arguments->unscaled;
     if (arguments->mask)
         return COGPU_U8;
     if (arguments->type)
         return arguments->type;
-    if (!needs_float || type >= COGPU_F16)
-        return type;
-    return type <= COGPU_I16 ? COGPU_F32 : COGPU_F64;
+    bool is_kept = cogpu_sample_is_float(type) || cogpu_sample_is_complex(type);
+    return !needs_float || is_kept ? type : cogpu_sample_float_type(type);
 }
 
 cogpu_status cogpu_selection_make(const cogpu_input *input, const cogpu_arguments *arguments,

@@ -1,5 +1,5 @@
 /*
- * Takes in bytes, hands on their SHA-256. Two ways to mix a block: portable C, and the SHA
+ * SHA-256 (FIPS 180-4). Two ways to process a block: portable C, and the SHA
  * extension of x86, some six times as fast, which is looked for when a sum begins.
  */
 #include "sha256.h"
@@ -18,7 +18,7 @@ static const uint32_t constants[64] = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-static uint32_t rotate(uint32_t value, int bits) {
+static uint32_t rotate_right(uint32_t value, int bits) {
     return value >> bits | value << (32 - bits);
 }
 
@@ -27,13 +27,13 @@ static uint32_t load_big_endian(const uint8_t *from) {
 }
 
 /* The 16 words of a block and the 48 that follow from them. */
-static void expand(const uint8_t *data, uint32_t words[64]) {
+static void expand_schedule(const uint8_t *data, uint32_t words[64]) {
     for (int i = 0; i < 16; i++)
         words[i] = load_big_endian(data + 4 * i);
     for (int i = 16; i < 64; i++) {
         uint32_t a = words[i - 15], b = words[i - 2];
-        uint32_t small0 = rotate(a, 7) ^ rotate(a, 18) ^ a >> 3;
-        uint32_t small1 = rotate(b, 17) ^ rotate(b, 19) ^ b >> 10;
+        uint32_t small0 = rotate_right(a, 7) ^ rotate_right(a, 18) ^ a >> 3;
+        uint32_t small1 = rotate_right(b, 17) ^ rotate_right(b, 19) ^ b >> 10;
         words[i] = words[i - 16] + small0 + words[i - 7] + small1;
     }
 }
@@ -41,13 +41,13 @@ static void expand(const uint8_t *data, uint32_t words[64]) {
 static void mix_portable(uint32_t state[8], const uint8_t *data, size_t blocks) {
     for (; blocks > 0; blocks--, data += 64) {
         uint32_t words[64], s[8];
-        expand(data, words);
+        expand_schedule(data, words);
         memcpy(s, state, sizeof s);
         for (int i = 0; i < 64; i++) {
-            uint32_t big1 = rotate(s[4], 6) ^ rotate(s[4], 11) ^ rotate(s[4], 25);
+            uint32_t big1 = rotate_right(s[4], 6) ^ rotate_right(s[4], 11) ^ rotate_right(s[4], 25);
             uint32_t choice = (s[4] & s[5]) ^ (~s[4] & s[6]);
             uint32_t first = s[7] + big1 + choice + constants[i] + words[i];
-            uint32_t big0 = rotate(s[0], 2) ^ rotate(s[0], 13) ^ rotate(s[0], 22);
+            uint32_t big0 = rotate_right(s[0], 2) ^ rotate_right(s[0], 13) ^ rotate_right(s[0], 22);
             uint32_t majority = (s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]);
             memmove(s + 1, s, 7 * sizeof *s);
             s[4] += first;

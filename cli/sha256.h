@@ -1,4 +1,4 @@
-/* SHA-256 (FIPS 180-4), with the processor's instructions for it where it has them. */
+/* SHA-256 (FIPS 180-4), with the CPU's SHA instructions where present. */
 #ifndef COGPU_CLI_SHA256_H
 #define COGPU_CLI_SHA256_H
 

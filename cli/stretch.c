@@ -1,5 +1,5 @@
 /*
- * Takes in pixels, hands on the range that a picture of them shows.
+ * The value range that a picture of pixels shows.
  */
 #include "stretch.h"
 
@@ -15,7 +15,7 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static double percentile(const double *sorted, size_t count, double percent) {
+static double percentile_of(const double *sorted, size_t count, double percent) {
     double place = percent / 100 * (double)(count - 1);
     size_t below = (size_t)place;
     if (below + 1 >= count)
@@ -39,8 +39,8 @@ cogpu_status cogpu_stretch_find(const double *pixels, size_t count, const double
     qsort(sorted, samples, sizeof *sorted, by_value);
     *range = (cogpu_range){0, 0};
     if (samples > 0) {
-        range->low = percentile(sorted, samples, percent[0]);
-        range->high = percentile(sorted, samples, percent[1]);
+        range->low = percentile_of(sorted, samples, percent[0]);
+        range->high = percentile_of(sorted, samples, percent[1]);
         if (range->low == range->high)
             *range = (cogpu_range){sorted[0], sorted[samples - 1]};
     }

@@ -1,5 +1,5 @@
 /*
- * Takes in a tag, hands on its first values for people and for programs.
+ * The first values of a tag, as text and as JSON.
  */
 #include "tag_value.h"
 
@@ -46,10 +46,10 @@ cogpu_status cogpu_tag_value_read(const cogpu_file *file, uint32_t directory, co
     value->type = tag->type;
     if (!is_known(tag->type) || tag->count == 0)
         return COGPU_OK;
-    uint64_t room = TAG_BYTES / value_bytes(tag->type);
-    if (tag->type != TYPE_ASCII && limit < room)
-        room = limit;
-    uint64_t count = tag->count < room ? tag->count : room;
+    uint64_t most = TAG_BYTES / value_bytes(tag->type);
+    if (tag->type != TYPE_ASCII && limit < most)
+        most = limit;
+    uint64_t count = tag->count < most ? tag->count : most;
     value->count = (uint32_t)count;
     return cogpu_tag_read(file, directory, tag->id, 0, count, value->bytes, error);
 }

@@ -16,7 +16,7 @@ typedef struct cogpu_tag_value {
 /* "SHORT", "RATIONAL", ...; "unknown". */
 const char *cogpu_tag_type_name(uint32_t type);
 
-/* Takes at most `limit` values; of text always as many as there is room for. None of an unknown
+/* Takes at most `limit` values; of text as many as fit. None of an unknown
  * type. */
 cogpu_status cogpu_tag_value_read(const cogpu_file *file, uint32_t directory, const cogpu_tag *tag,
                                   uint32_t limit, cogpu_tag_value *value, cogpu_error *error);

@@ -1,5 +1,5 @@
 /*
- * Takes in text of any bytes, hands on UTF-8 that is safe to print; and numbers in their shortest
+ * Text of any bytes as UTF-8 that is safe to print; numbers in their shortest
  * form.
  */
 #include "text.h"

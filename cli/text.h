@@ -1,5 +1,5 @@
 /*
- * Text and numbers as they are printed. Text comes from files that nobody vouches for: it may be no
+ * Text and numbers as they are printed. Text comes from untrusted files: it may be no
  * UTF-8, and it may hold what a terminal would obey.
  */
 #ifndef COGPU_CLI_TEXT_H

@@ -1,14 +1,14 @@
-# The kernels, src/backend/cuda/cuda_*.cu, are compiled twice: by the C compiler for the emulator, always; and
+# The kernels, src/kernels/*/*.cu, are compiled twice: by the C compiler for the emulator, always; and
 # by nvcc, where it is found, into one fatbin a file that the library carries inside. No CUDA library is linked.
 # Products are rounded before they are added to (-fmad=false), as on the host: so both give the same bits.
 set(COGPU_CUDA AUTO CACHE STRING "Compile kernels for GPUs with nvcc: AUTO, ON or OFF")
 set(COGPU_CUDA_ARCHITECTURES 80 90 CACHE STRING "Compute capabilities to compile for; PTX of the last serves later ones")
 
-file(GLOB kernel_sources CONFIGURE_DEPENDS src/backend/cuda/cuda_*.cu)
+file(GLOB kernel_sources CONFIGURE_DEPENDS src/kernels/*/*.cu)
 # What only some lanes set and use looks uninitialised to the C compiler.
 set_source_files_properties(${kernel_sources} PROPERTIES LANGUAGE C COMPILE_OPTIONS "-xc;-Wno-maybe-uninitialized")
-list(APPEND cogpu_left_out ${CMAKE_SOURCE_DIR}/src/backend/cuda/modules.c
-     ${CMAKE_SOURCE_DIR}/src/backend/cuda/modules_absent.c)
+list(APPEND cogpu_left_out ${CMAKE_SOURCE_DIR}/src/gpu/driver/modules.c
+     ${CMAKE_SOURCE_DIR}/src/gpu/driver/modules_absent.c)
 
 find_program(COGPU_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
 if(COGPU_CUDA STREQUAL "ON" AND NOT COGPU_NVCC)
@@ -16,10 +16,10 @@ if(COGPU_CUDA STREQUAL "ON" AND NOT COGPU_NVCC)
 endif()
 if(COGPU_CUDA STREQUAL "OFF" OR NOT COGPU_NVCC OR NOT kernel_sources)
   message(STATUS "nvcc: FALSE")
-  set(module_source src/backend/cuda/modules_absent.c)
+  set(module_source src/gpu/driver/modules_absent.c)
 else()
   message(STATUS "nvcc: ${COGPU_NVCC}")
-  set(module_source src/backend/cuda/modules.c)
+  set(module_source src/gpu/driver/modules.c)
   set(fatbins ${CMAKE_BINARY_DIR}/fatbins)
   file(MAKE_DIRECTORY ${fatbins})
   foreach(architecture ${COGPU_CUDA_ARCHITECTURES})

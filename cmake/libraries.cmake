@@ -48,9 +48,9 @@ if(COGPU_HAVE_ISAL)
 endif()
 optional(ZSTD zstd.h zstd codec/codec_zstd.c)
 optional(LZMA lzma.h lzma codec/codec_lzma.c)
-optional(JPEG jpeglib.h jpeg codec/codec_jpeg.c codec/codec_jpeg_old.c codec/jpeg_reader.c codec/codec_jpeg_encode.c)
+optional(JPEG jpeglib.h jpeg codec/codec_jpeg.c codec/codec_jpeg_old.c codec/jpeg_reader.c codec/jpeg_errors.c
+         codec/codec_jpeg_encode.c)
 if(COGPU_HAVE_JPEG)
-  list(APPEND cogpu_left_out ${CMAKE_SOURCE_DIR}/src/codec/codec_jpeg_absent.c)
   # libjpeg-turbo 3 and later decode more than 8 bits, and lossless JPEG.
   include(CheckSymbolExists)
   set(CMAKE_REQUIRED_INCLUDES ${JPEG_INCLUDE})
@@ -66,16 +66,16 @@ optional(WEBP webp/decode.h webp codec/codec_webp.c codec/codec_webp_encode.c)
 optional(LERC Lerc_c_api.h Lerc codec/codec_lerc.c codec/codec_lerc_encode.c codec/lerc_shim.cpp)
 optional(OPENJPEG openjpeg.h openjp2 codec/codec_jpeg2000.c)
 optional(JXL jxl/decode.h jxl codec/codec_jpegxl.c)
-optional(PROJ proj.h proj image/crs_proj.c image/crs_geodetic.c image/crs_text.c image/describe_crs.c)
+optional(PROJ proj.h proj image/crs_proj.c image/crs_geodetic.c image/crs_text.c image/write_crs.c
+         image/write_crs_keys.c)
 if(COGPU_HAVE_PROJ)
   list(APPEND cogpu_left_out ${CMAKE_SOURCE_DIR}/src/image/crs_absent.c
-       ${CMAKE_SOURCE_DIR}/src/image/describe_crs_absent.c)
+       ${CMAKE_SOURCE_DIR}/src/image/write_crs_absent.c)
 endif()
 
-optional(CURL curl/curl.h curl io/http.c io/source_http.c io/s3_object.c io/sink_s3.c api/upload.c)
+optional(CURL curl/curl.h curl io/http/client.c io/http/transfer.c io/http/retry.c io/http/peer.c)
 if(COGPU_HAVE_CURL)
-  list(APPEND cogpu_left_out ${CMAKE_SOURCE_DIR}/src/io/source_http_absent.c
-       ${CMAKE_SOURCE_DIR}/src/io/sink_s3_absent.c ${CMAKE_SOURCE_DIR}/src/api/upload_absent.c)
+  list(APPEND cogpu_left_out ${CMAKE_SOURCE_DIR}/src/io/http/client_absent.c)
 endif()
 
 set(cli_libraries "")

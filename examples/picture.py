@@ -1,6 +1,6 @@
 """Pictures of rasters for the examples, with NumPy alone: heights as shaded relief, curves, and PNG files.
 
-Takes arrays (y, x); hands on arrays of colours (y, x, 3), which `save` writes. Here, so that an example is about its
+Turns arrays (y, x) into colors (y, x, 3), which `save` writes. Here, so that an example is about its
 idea.
 """
 

@@ -13,7 +13,7 @@ import xarray
 
 
 def dunes(side=1024):
-    """Heights of a made-up desert, with a pond that nobody measured."""
+    """Heights of a made-up desert, with a pond that was not measured."""
     y, x = numpy.mgrid[:side, :side] / side
     ridge = 90 * numpy.sin(40 * x + 6 * numpy.sin(5 * y + 3 * x)) + 40 * numpy.sin(23 * y - 14 * x)
     heights = (560 + 290 * x - 160 * y + ridge).astype("float32")

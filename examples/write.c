@@ -1,5 +1,5 @@
 /*
- * Takes the name of a file, writes a COG of a made-up hill to it, row by row: open, push swaths
+ * Takes the name of a file, writes a COG of a made-up hill to it, row by row: open, push chunks
  * as they are made, close. Memory does not grow with the height, overviews included.
  *
  *     cc examples/write.c $(pkg-config --cflags --libs cogpu) -o write && ./write dem.tif
@@ -44,9 +44,9 @@ int main(int count, char **words) {
     if (cogpu_writer_open(&sink, &profile, &writer, &error) != COGPU_OK)
         return fail(writer, error.message);
     for (uint32_t y = 0; y < HEIGHT; y += ROWS) {
-        cogpu_raster swath = {
+        cogpu_raster chunk = {
             .data = make_rows(y), .type = COGPU_F32, .bands = 1, .width = WIDTH, .height = ROWS};
-        if (cogpu_writer_push(writer, &swath, NULL, &error) != COGPU_OK)
+        if (cogpu_writer_push(writer, &chunk, NULL, &error) != COGPU_OK)
             return fail(writer, error.message);
     }
     if (cogpu_writer_close(writer, &written, &error) != COGPU_OK)

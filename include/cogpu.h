@@ -65,7 +65,7 @@ typedef enum cogpu_status {
     COGPU_IO,          /* the operating system or a user's source failed */
     COGPU_FORMAT,      /* not a TIFF at all */
     COGPU_CORRUPT,     /* a TIFF whose content contradicts itself or is cut off */
-    COGPU_UNSUPPORTED, /* sound, but this build or this library cannot read it */
+    COGPU_UNSUPPORTED, /* valid, but this build or this library cannot read it */
     COGPU_LIMIT,       /* beyond a limit that the caller may raise: see cogpu_limits */
     COGPU_DEVICE,      /* a GPU failed, or there is none of that number */
     COGPU_ABSENT,      /* what was asked for is not there: no such file, image, level, tag */
@@ -116,6 +116,9 @@ COGPU_API size_t cogpu_type_bytes(cogpu_type type);
 
 /* "uint8", "float32", "complex_int16", "complex64", ... (NumPy's name where NumPy has the type). */
 COGPU_API const char *cogpu_type_name(cogpu_type type);
+/* The type of such a name, or of GDAL's ("Byte", "UInt16", "CInt16", "CFloat32"), in any case of
+ * letters. COGPU_ARGUMENT for a name that is no type. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_type_parse(const char *name, cogpu_type *type);
 
 /* ---------------------------------------------------------------------------------------------
  * Opening
@@ -124,9 +127,9 @@ COGPU_API const char *cogpu_type_name(cogpu_type type);
 typedef struct cogpu_file cogpu_file;
 
 /* Memory, threads, devices, cached blocks and the registry of coordinate systems, which several
- * calls share; made by cogpu_context_open. Optional for reads into memory of the host: such a read
- * without one takes what it needs for itself. A read into memory of a device needs one, which keeps
- * the device's working memory. Several threads may use it. */
+ * calls share; made by cogpu_context_open. Optional for reads into host memory: such a read
+ * without one takes what it needs for itself. A read into device memory needs one, which keeps the
+ * device's working memory. Several threads may use it. */
 typedef struct cogpu_context cogpu_context;
 
 /* What a file may ask of us at most; 0 in a field means the default named beside it. A file that
@@ -159,9 +162,9 @@ typedef struct cogpu_network {
     uint32_t least_bytes;     /* 100 */
     double total_seconds;     /* 300      for a request, all its tries counted */
     double header_seconds;    /* 30       for which the header of a file that was opened is kept, so
-                               * that opening it again asks nobody; negative: never. A file that has
-                               * changed meanwhile is an error when its pixels are read, and is right
-                               * when it is opened after that */
+                               * that opening it again sends no request; negative: never. A file that
+                               * has    changed meanwhile is an error when its pixels are read, and is
+                               * right    when it is opened after that */
     int private_addresses;    /* non-zero: addresses of this machine and of local networks may be
                                * read from and written to. Without it a URL from who knows where cannot
                                * reach what only this machine can */
@@ -287,7 +290,7 @@ typedef struct cogpu_nodata {
     uint64_t u64;     /* exact value of a U64 image's nodata */
 } cogpu_nodata;
 
-/* A point known in the image and on the ground. */
+/* A ground control point (GCP). */
 typedef struct cogpu_gcp {
     double column, row, level; /* I, J, K of the file; the upper left corner of the image is 0, 0 */
     double x, y, z;
@@ -335,7 +338,7 @@ typedef struct cogpu_image {
                           * sidecar does not state them */
     uint32_t geokeys;    /* see cogpu_geokey_info */
     uint32_t items;      /* see cogpu_item_info */
-    const char *warning; /* what in the file was not sound and was left out, a line each; or NULL */
+    const char *warning; /* malformed parts of the file that were ignored, a line each; or NULL */
 } cogpu_image;
 
 typedef struct cogpu_level {
@@ -464,7 +467,7 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_tag_info(const cogpu_file *file, u
                                                        uint32_t index, cogpu_tag *info,
                                                        cogpu_error *error);
 /* `count` elements of a tag from the `first` on, in the machine's byte order and the width of the
- * tag's type (a RATIONAL is two u32), into `to`, which has room for count elements. COGPU_ABSENT
+ * tag's type (a RATIONAL is two u32), into `to`, an array of count elements. COGPU_ABSENT
  * without such a tag, COGPU_ARGUMENT past its last element. */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_tag_read(const cogpu_file *file, uint32_t directory,
                                                        uint32_t id, uint64_t first, uint64_t count,
@@ -473,7 +476,7 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_tag_read(const cogpu_file *file, u
 /* ---------------------------------------------------------------------------------------------
  * Devices
  *
- * A raster may lie in memory of a GPU. The library uses the GPU's primary context, as the CUDA
+ * A raster may be in device memory. The library uses the GPU's primary context, as the CUDA
  * runtime, CuPy and PyTorch do: memory and streams of theirs can be used as they are. GPUs have the
  * numbers that CUDA gives them. It takes NVIDIA's driver, a GPU of compute capability 8.0 or more,
  * and a build for which nvcc was found.
@@ -487,18 +490,24 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_tag_read(const cogpu_file *file, u
 typedef enum cogpu_device_kind {
     COGPU_CPU = 0,
     COGPU_CUDA, /* a GPU of NVIDIA's */
-    COGPU_EMU   /* a GPU emulated by the processor, slow and strict, for tests; it takes memory
+    COGPU_EMU   /* a GPU emulated by the CPU, slow and strict, for tests; it takes memory
                  * of the host for its own */
 } cogpu_device_kind;
 
+/* "cpu", "cuda", "emu"; NULL for a value that is no kind. */
+COGPU_API const char *cogpu_device_kind_name(cogpu_device_kind kind);
+/* The kind of such a name, without the index of a device. COGPU_ARGUMENT for another name. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_device_kind_parse(const char *name,
+                                                                cogpu_device_kind *kind);
+
 typedef struct cogpu_context_options {
-    uint32_t threads;      /* that read and decode; 0 = one for each processor */
+    uint32_t threads;      /* that read and decode; 0 = one for each CPU core */
     uint64_t cache_bytes;  /* decoded blocks to keep for later reads by the host; 0 = none */
-    uint64_t device_bytes; /* memory of a device that reads may take beside the caller's raster;
+    uint64_t device_bytes; /* device memory that reads may take beside the caller's raster;
                             * 0 = 512 MB. Blocks for which that is too little are decoded by the
                             * host; with a few megabytes reads end with COGPU_LIMIT */
     int jpeg_engines;      /* non-zero: a GPU's JPEG engines may decode JPEG, where it has any and
-                            * nvJPEG is installed. Sound blocks have the same pixels, but damaged
+                            * nvJPEG is installed. Valid blocks have the same pixels, but damaged
                             * ones may go unnoticed */
     const cogpu_network *network; /* NULL means its defaults; copied */
 } cogpu_context_options;
@@ -509,7 +518,7 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_context_open(const cogpu_context_o
 /* After the last read with it was waited for, and memory from it was released. NULL is allowed. */
 COGPU_API void cogpu_context_close(cogpu_context *context);
 
-/* Memory of a device, for those who have no other way to get some; none of the host's (COGPU_CPU).
+/* Device memory, for programs without another allocator; not host memory (COGPU_CPU).
  * `index` counts the devices of a kind from 0. Copies are done when the call returns. COGPU_DEVICE
  * where there is no such device. */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_device_allocate(cogpu_context *context,
@@ -529,15 +538,15 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_device_upload(cogpu_context *conte
                                                             uint64_t bytes, void *to,
                                                             cogpu_error *error);
 
-/* For those who hand on memory and streams of others, as the Python package does.
+/* For programs that pass memory and streams of other libraries, as the Python package does.
  *
  * The device of a kind that is the calling thread's now: of GPUs that of its CUDA context (CuPy's
  * and PyTorch's current one), 0 where it has none; of emulated ones, of which there are
  * COGPU_EMU_DEVICES in the environment (1 to 16, else 1), the number in COGPU_EMU_DEVICE (0). */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_device_current(cogpu_device_kind device,
                                                              uint32_t *index, cogpu_error *error);
-/* Where memory lies: on a GPU, whoever allocated it; on an emulated one, if cogpu_device_allocate
- * did with this context; else COGPU_CPU. */
+/* The device of a pointer: a GPU, whatever library allocated it; an emulated one, if
+ * cogpu_device_allocate did with this context; else COGPU_CPU. */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_device_of(cogpu_context *context, const void *memory,
                                                         cogpu_device_kind *device, uint32_t *index,
                                                         cogpu_error *error);
@@ -561,7 +570,7 @@ typedef struct cogpu_raster {
                       * COGPU_U8 for masks */
     uint32_t bands, height, width;
     int64_t stride_band, stride_y, stride_x;
-    cogpu_device_kind device; /* where `data` lies: COGPU_CPU for memory of the host */
+    cogpu_device_kind device; /* of `data`: COGPU_CPU for host memory */
     uint32_t device_index;    /* which of its kind */
     void *stream; /* of a GPU: a CUstream or cudaStream_t, NULL for the default one; NULL for
                    * others. What it holds already is done before the raster is written */
@@ -580,7 +589,7 @@ typedef struct cogpu_pending cogpu_pending;
 /* What to read; NULL or all zero: every pixel of level 0 of image 0.
  *
  * Samples other than complex ones can be converted on the way into a raster of type F16, F32 or
- * F64. They are rounded to the nearest value of that type; scaled, they are reckoned in double for
+ * F64. They are rounded to the nearest value of that type; scaled, they are computed in double for
  * F64 and in float for the others, product and sum each rounded, as NumPy does. A NaN that comes of
  * a conversion is the quiet one without sign and payload. All devices give the same bits. */
 typedef struct cogpu_request {
@@ -596,7 +605,7 @@ typedef struct cogpu_request {
                             * nodata samples, with a mask directory or an alpha band pixels */
     int scaled; /* non-zero: samples are multiplied by the scale of their band and its offset is
                  * added: see cogpu_band. Nodata is compared before. */
-    uint32_t threads;        /* 0 = the context's, or one for each processor */
+    uint32_t threads;        /* 0 = the context's, or one for each CPU core */
     cogpu_context *context;  /* may be NULL */
     cogpu_pending **pending; /* not NULL: do not wait for the device; see cogpu_wait */
     /* Called after each block or few blocks, and every tenth of a second while a server or a large
@@ -636,7 +645,7 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_read(const cogpu_file *file,
                                                    cogpu_raster *raster, cogpu_result *result,
                                                    cogpu_error *error);
 
-/* With `pending` in its request, cogpu_read into memory of a GPU returns when all blocks are on
+/* With `pending` in its request, cogpu_read into device memory returns when all blocks are on
  * their way: what the raster's stream gets from then on runs after them, and the host need not
  * wait. The request's bands, the file, the context, and the raster's memory and stream must stay
  * until cogpu_wait, which waits, says how it went, and frees `pending`. Blocks that the device
@@ -661,7 +670,7 @@ typedef struct cogpu_read_item {
 } cogpu_read_item;
 
 /* Many windows, of one file or of many, as one piece of work for the threads of the context (NULL:
- * one thread for each processor, and no devices). Rasters may lie on different devices. Each item
+ * one thread for each CPU core, and no devices). Rasters may lie on different devices. Each item
  * gets a status; the first that failed, by index, is the status and the error of the call, and the
  * others are read all the same. */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_read_many(cogpu_read_item *items, size_t count,
@@ -670,9 +679,9 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_read_many(cogpu_read_item *items, 
 /* ---------------------------------------------------------------------------------------------
  * Writing
  *
- * A writer takes rows from the top down, in swaths of any height, encodes each row of blocks when
+ * A writer takes rows from the top down, in chunks of any height, encodes each row of blocks when
  * it is full, and forgets it: memory does not grow with the height of the image, overviews
- * included. The file's bytes depend on the pixels and the profile alone, not on swaths, threads or
+ * included. The file's bytes depend on the pixels and the profile alone, not on chunks, threads or
  * strides.
  *
  *     cogpu_profile profile = {.width = w, .height = h, .bands = 1, .type = COGPU_F32, .cog = 1,
@@ -713,7 +722,7 @@ COGPU_API void cogpu_memory_release(cogpu_memory *memory);
  * stays. http:// and https:// are for reading alone. */
 typedef struct cogpu_sink {
     const char *path;          /* or an s3:// address */
-    int keep_sidecars;         /* non-zero: what stands beside an old file still holds, and stays */
+    int keep_sidecars;         /* non-zero: sidecars of the old file still apply, and stay */
     int no_replace;            /* non-zero: COGPU_IO where the path has a file, at the end too */
     const char *const *inputs; /* paths that are read for the new file: COGPU_ARGUMENT where one of
                                 * them, by whatever name, or a sidecar of one would be removed */
@@ -750,6 +759,14 @@ typedef enum cogpu_resampling {
     COGPU_MEDIAN
 } cogpu_resampling;
 
+/* "default", "nearest", "average", "rms", "bilinear", "cubic", "mode", "min", "max", "median"; NULL
+ * past the last. */
+COGPU_API const char *cogpu_resampling_name(cogpu_resampling method);
+/* The method of such a name, or of "near", "mean" and "med", in any case of letters. COGPU_ARGUMENT
+ * for another name. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_resampling_parse(const char *name,
+                                                               cogpu_resampling *method);
+
 typedef enum cogpu_overviews {
     COGPU_OVERVIEWS_DEFAULT = 0, /* as LISTED with `factors`, else AUTO for a COG, else NONE */
     COGPU_OVERVIEWS_NONE,
@@ -780,6 +797,13 @@ typedef enum cogpu_photometric {
     COGPU_MIN_IS_WHITE = 256
 } cogpu_photometric;
 
+/* "default", "minisblack", "miniswhite", "rgb", "palette", "cmyk", "ycbcr", "cielab"; NULL for a
+ * value that is none. */
+COGPU_API const char *cogpu_photometric_name(cogpu_photometric photometric);
+/* The interpretation of such a name, in any case of letters. COGPU_ARGUMENT for another name. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_photometric_parse(const char *name,
+                                                                cogpu_photometric *photometric);
+
 /* A tag to be written as it is, into the directory of level 0. Tags that the writer makes itself
  * and tags that point to other places of a file are refused; GDAL_NODATA is taken where the profile
  * has no nodata, for a value that no sample can have. */
@@ -790,8 +814,8 @@ typedef struct cogpu_extra_tag {
     const void *values; /* in the machine's byte order; a RATIONAL is two u32 */
 } cogpu_extra_tag;
 
-/* What is to be written; the first four are due, for all else 0 means the default. What the profile
- * points to must stay until the writer is open. */
+/* What is to be written; the first four are required, for all else 0 means the default. What the
+ * profile points to must stay until the writer is open. */
 typedef struct cogpu_profile {
     uint32_t width, height, bands;
     cogpu_type type;
@@ -827,7 +851,7 @@ typedef struct cogpu_profile {
     int premultiplied;       /* of the alpha band */
     const uint16_t *palette; /* palette_entries reds, then greens, then blues */
     uint32_t palette_entries;
-    int mask; /* non-zero: each swath comes with a mask, stored as a mask directory */
+    int mask; /* non-zero: rows come with a mask, stored as a mask directory */
 
     int has_transform;
     double transform[6]; /* of corners, as cogpu_image has it, also with `pixel_is_point` */
@@ -835,7 +859,7 @@ typedef struct cogpu_profile {
     const cogpu_gcp *gcps;
     uint32_t gcp_count;
     const double *rpc; /* 92 numbers, or NULL; the first two may be NaN: not known */
-    const char *crs;   /* "EPSG:4326", WKT, PROJ's words; needs PROJ but for EPSG codes; or */
+    const char *crs;   /* "EPSG:4326", WKT, PROJ string; needs PROJ except for EPSG codes; or */
     const cogpu_geokey *geokeys; /* keys as a file has them, but for GTRasterType */
     uint32_t geokey_count;
     double epoch; /* of coordinates in a system that moves, as 2010.5; 0 = none */
@@ -851,14 +875,14 @@ typedef struct cogpu_profile {
     uint32_t factor_count;
     cogpu_resampling resampling;
 
-    uint32_t threads;       /* 0 = the context's, or one for each processor */
+    uint32_t threads;       /* 0 = the context's, or one for each CPU core */
     cogpu_context *context; /* may be NULL, but not with a device */
 
-    /* Who cuts, shrinks and encodes: COGPU_CPU leaves it to the first swath: the device where it
-     * lies. Swaths may lie elsewhere, and are brought there. A device's encoders are not those of
-     * the host, so the bytes of the file are others, and its pixels the same; but for JPEG of one
-     * band or as YCbCr, which nvJPEG encodes where it is installed, and rounds in its own way. What
-     * a device cannot do, or not with the context's `device_bytes`, the host does. */
+    /* The device that packs, downsamples and encodes. COGPU_CPU: the device of the first rows. Rows
+     * elsewhere are copied there. Encoders of a device and of the host give different bytes and the
+     * same pixels, except JPEG of one band or as YCbCr, which nvJPEG encodes with its own rounding
+     * if it is installed. The host does what a device cannot do, or cannot do within the context's
+     * `device_bytes`. */
     cogpu_device_kind device;
     uint32_t device_index;
 
@@ -890,7 +914,7 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_writer_open(const cogpu_sink *sink
  * is NULL, or for a profile with a mask one band of COGPU_U8, 0 where a pixel is invalid. The
  * memory is the caller's again when this returns; that of a device is so for all that the raster's
  * stream gets from then on, which waits until the rows are cut; blocks may still be encoded and
- * written then, and what fails of that is told by a later push or by close. After a failure only
+ * written then, and a failure of that is reported by a later push or by close. After a failure only
  * cogpu_writer_abort is left. */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_writer_push(cogpu_writer *writer,
                                                           const cogpu_raster *rows,
@@ -1029,7 +1053,7 @@ COGPU_API void cogpu_output_abort(cogpu_output *output);
  * Objects of S3 that several machines write
  *
  * A writer to an s3:// address needs none of this. Here one begins an upload and tells others its
- * id. Each of them sends parts of the object, in any order, whose numbers tell where they belong,
+ * id. Each of them sends parts of the object, in any order, whose numbers give their order,
  * and tells what the store calls them. One completes the upload: then the object is there, or takes
  * the place of an old one, and not before. All parts but the last have 5 MiB or more. The store
  * keeps the parts of an upload that is neither completed nor aborted, and wants to be paid.
@@ -1075,9 +1099,9 @@ COGPU_API void cogpu_upload_abort(const char *address, const char *upload, cogpu
  *
  * Is a file a valid COG? GDAL's validator, rio-cogeo's and the standard (OGC 21-026) do not ask the
  * same: GDAL and rio-cogeo take a small file of strips for a COG, the standard does not. All of
- * their rules are looked at, and who has a rule is told with each finding, so that one call gives
- * the verdict of each. Where GDAL or rio-cogeo raise a false alarm, it counts in their verdict and
- * not in ours.
+ * their rules are looked at, and each finding names the validators that have its rule, so that one
+ * call gives the verdict of each. Where GDAL or rio-cogeo raise a false alarm, it counts in their
+ * verdict and not in ours.
  *
  *     cogpu_checked checked;
  *     status = cogpu_check(file, NULL, print_finding, stdout, &checked, &error);
@@ -1102,7 +1126,7 @@ typedef struct cogpu_finding {
     int32_t directory;
     int64_t block;
     int64_t offset;
-    uint64_t more;     /* in the last finding of a rule: places beyond it that are not told */
+    uint64_t more;     /* in the last finding of a rule: further places, which are not reported */
     char message[232]; /* what is wrong, with numbers */
 } cogpu_finding;
 
@@ -1125,7 +1149,7 @@ typedef enum cogpu_verdict {
 typedef struct cogpu_checked {
     cogpu_verdict verdict;              /* by the options */
     cogpu_verdict gdal, rio_cogeo, ogc; /* by the rules of each, whatever the options */
-    uint64_t faults, warnings, notes;   /* all of them, those that are not told too */
+    uint64_t faults, warnings, notes;   /* all of them, those that are not reported too */
     uint64_t blocks;                    /* that were looked at one by one */
 } cogpu_checked;
 
@@ -1170,22 +1194,34 @@ cogpu_dlpack_versioned(const cogpu_raster *raster, void (*release)(void *user), 
  * What this build can do
  */
 
+/* A codec. Several names may share a compression number: lerc, lerc_deflate and lerc_zstd do. */
 typedef struct cogpu_codec {
     uint32_t compression; /* TIFF's number */
     const char *name;
     const char *library; /* that decodes it, with its version where known; "own" for our code */
     int available;       /* 0: known by name, but this build cannot decode it */
+    int can_encode;      /* non-zero: this build can write it */
+    int min_level, max_level, default_level; /* of `cogpu_profile.level`; all 0: no levels */
+    int has_quality;                         /* non-zero: `cogpu_profile.quality` applies */
+    int has_max_error;                       /* non-zero: `cogpu_profile.max_error` applies */
+    int is_lossy;          /* non-zero: pixels change when they are written, unless `lossless` */
+    uint32_t predictors;   /* that can be written: bit 1 << predictor */
+    uint32_t encode_types; /* sample types that can be written: bit 1 << cogpu_type */
+    int gpu_decode, gpu_encode; /* non-zero: there are GPU kernels, or nvJPEG, for it */
 } cogpu_codec;
 
 /* COGPU_ABSENT past the last. */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_codec_info(uint32_t index, cogpu_codec *info);
+/* TIFF's compression number of a codec's name, as cogpu_codec_info has it, or of GDAL's name where
+ * that differs ("CCITTFAX4", "JXL"), in any case of letters. COGPU_ARGUMENT for another name. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_codec_parse(const char *name, uint32_t *compression);
 
 typedef struct cogpu_device {
     cogpu_device_kind kind;
     uint32_t index;        /* of its kind */
     char name[16];         /* "cpu", "cuda:0", "emu", or with more of them "emu:0": what
                             * --device takes */
-    char description[160]; /* processors and vector units; the GPU's name and memory */
+    char description[160]; /* CPU cores and vector units; the GPU's name and memory */
 } cogpu_device;
 
 /* COGPU_ABSENT past the last. */

@@ -1,6 +1,6 @@
 """Every test of the project, group by group: builds four trees, checks the rules of the code, runs the test
-programs in C, those with threads under ThreadSanitizer, the fuzz targets for a short while, the judges in Python, the
-tests of the Python package, and those with servers.
+programs in C, those with threads under ThreadSanitizer, the fuzz targets for a short while, the reference
+comparisons in Python, the tests of the Python package, and those with servers. tests/README.md is the guide.
 
 Prints a line for each group when it is done, what failed, what was left out and why; the last line is
 "N passed, N failed", and the exit code is 0 if none failed. The environment is that of tests/python/conftest.py.
@@ -18,30 +18,35 @@ from concurrent.futures import ThreadPoolExecutor
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 CORPUS = pathlib.Path(os.environ.get("COGPU_CORPUS", ROOT.parent / "shared" / "corpus"))
-RELEASE, SANITIZED, FUZZ, RACES = (ROOT / name for name in ("build", "build-san", "build-fuzz", "build-races"))
+RELEASE, SANITIZED, FUZZ, RACES, DEEP = (ROOT / name for name in ("build", "build-san", "build-fuzz", "build-races",
+                                                                   "build-deep"))
 SEEDS = FUZZ / "seeds"
+KEPT = ROOT / "tests" / "fuzz" / "kept"
 CORES = len(os.sched_getaffinity(0))
 LINES = 60  # of a failed program's output
 COUNTS = re.compile(r"(\d+) (passed|failed|skipped|error)")
 # nvcc, where it is installed, compiles the kernels once, in the release tree: the others run them on the emulator.
 TREES = {
-    RELEASE: ["-DCMAKE_BUILD_TYPE=Release", "-DCOGPU_TESTS=ON", "-DCOGPU_PYTHON=ON"],
+    RELEASE: ["-DCMAKE_BUILD_TYPE=Release", "-DCOGPU_TESTS=LIBRARIES", "-DCOGPU_PYTHON=ON"],
     SANITIZED: ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS=-O1", "-DCOGPU_SANITIZE=ON", "-DCOGPU_TESTS=ON",
                 "-DCOGPU_CUDA=OFF"],
     FUZZ: ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS=-O1", "-DCOGPU_FUZZ=ON", "-DCMAKE_C_COMPILER=clang",
            "-DCMAKE_CXX_COMPILER=clang++", "-DCOGPU_CUDA=OFF"],
+    DEEP: ["-DCMAKE_BUILD_TYPE=Release", "-DCOGPU_CUDA=OFF"],
     RACES: ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS=-O1", "-DCOGPU_RACES=ON", "-DCOGPU_CUDA=OFF"],
 }
-# Programs whose threads, or those of the kernels that they run, may race; and of programs and functions those that
-# take long, or show nothing that others do not: make races runs them too.
-RACING = [f"test_{name}" for name in ("pool", "progress", "source", "http", "shelf", "writer", "gpu_read", "gpu_pass",
-                                      "cuda_void", "cuda_packbits", "cuda_place", "cuda_lzw", "cuda_inflate", "cuda_zstd")]
-RACING_LONG = [f"test_cuda_{name}" for name in ("cut", "pack", "shrink", "deflate", "zstd_encode", "lzw_encode",
-                                                     "packbits_encode")] + ["test_gpu_write_direct", "test_writer_memory"]
-LONG = {"test_cuda_inflate cut_off", "test_cuda_inflate finders", "test_cuda_inflate libdeflate_levels",
-        "test_cuda_lzw long_runs", "test_cuda_place test_whole_samples", "test_cuda_zstd flipped",
-        "test_cuda_zstd large_sizes", "test_cuda_zstd small_sizes", "test_gpu_read test_direct_reads",
-        "test_writer every_layout_gives_the_same_file"}
+# Suites whose threads, or those of the kernels that they run, may race; and of suites and functions those that take
+# long, or show nothing that others do not: make test-deep runs them too.
+RACING = ["pool", "progress", "source", "http_client", "range_cache", "writer", "read_pipeline",
+          "read_streams", "read_cufile", "read_threads", "device_convert",
+          "kernel_apply_mask", "kernel_packbits_decode", "kernel_unpack", "kernel_lzw_decode", "kernel_inflate",
+          "kernel_zstd_decode"]
+RACING_LONG = ["kernel_pack", "kernel_compact", "kernel_downsample", "kernel_deflate", "kernel_zstd_encode",
+               "kernel_lzw_encode", "kernel_packbits_encode", "write_direct", "writer_memory"]
+LONG = {"kernel_inflate truncated", "kernel_inflate encoder_styles", "kernel_inflate libdeflate_levels",
+        "kernel_lzw_decode long_runs", "kernel_unpack test_whole_samples", "kernel_zstd_decode flipped",
+        "kernel_zstd_decode large_sizes", "kernel_zstd_decode small_sizes", "read_cufile test_reads_by_cufile",
+        "writer every_layout_gives_the_same_file"}
 
 
 class Group:
@@ -107,15 +112,27 @@ def side_by_side(jobs):
         return zip([name for name, _ in jobs], pool.map(lambda job: job[1](), jobs))
 
 
-def programs(tree, pattern):
-    """Test programs by the sources that they are made from: what was once built may be no test any more."""
-    return sorted(tree / "tests" / path.stem for path in (ROOT / "tests").glob(pattern))
+def fuzz_targets(tree):
+    return sorted(tree / "tests" / path.stem for path in (ROOT / "tests").glob("fuzz/fuzz_*.c"))
 
 
-def test_programs(tree):
-    """All with sanitizers. In the release tree, kernels on the emulator are left to the judges, which run them too."""
-    return [path for kind in ("unit", "faults") for path in programs(tree, f"{kind}/test_*.c")
-            if tree == SANITIZED or not path.name.startswith(("test_cuda_", "test_gpu_"))]
+def suites():
+    """Suite -> its source: tests/unit/MODULE/test_SUITE.c, tests/faults/test_SUITE.c."""
+    found = [path for pattern in ("unit/*/test_*.c", "faults/test_*.c") for path in (ROOT / "tests").glob(pattern)]
+    return {path.stem.removeprefix("test_"): path for path in sorted(found)}
+
+
+def command_of(tree, suite):
+    """A suite's program, that of its module or its own, and its name."""
+    module = suites()[suite].parent.name
+    own = tree / "tests" / f"test_{module}_{suite}"
+    return [own if own.exists() else tree / "tests" / f"test_{module}", suite]
+
+
+def suites_to_run(tree):
+    """All with sanitizers; without them no kernels on the emulator, which tests/python runs too."""
+    return [suite for suite, source in suites().items()
+            if tree == SANITIZED or source.parent.name not in ("gpu", "kernels")]
 
 
 # ---- the groups --------------------------------------------------------------------------------
@@ -142,43 +159,47 @@ def check_format(group):
     files = [path for folder in folders for kind in ("*.[ch]", "*.cpp") for path in sorted(folder.rglob(kind))]
     done = run(formatter, "--dry-run", "--Werror", *files)
     done.stdout = "\n".join(sorted(set(re.findall(r"^(.*?):\d+:\d+: error", done.stdout, re.M))))
-    group.check("format (make format mends it)", done)
+    group.check("format (make format fixes it)", done)
 
 
 def check_rules(group):
     group.check("includes", run(sys.executable, "tools/include_check.py", ROOT))
     group.check("symbols", run(sys.executable, "tools/symbol_check.py", RELEASE))
+    group.check("words", run(sys.executable, "tools/word_check.py"))
     check_format(group)
 
 
-def check_programs(group):
-    found = test_programs(SANITIZED) + test_programs(RELEASE)
-    jobs = [(f"{path.parts[-3]}/{path.name}", lambda path=path: run(path, timeout=300)) for path in found]
+def check_programs(group, deep):
+    if deep:
+        group.check("build of the release tree's tests", build(DEEP))
+    found = [(tree, suite) for tree in [SANITIZED] + [DEEP] * deep for suite in suites_to_run(tree)]
+    jobs = [(f"{tree.name} {suite}", lambda tree=tree, suite=suite: run(*command_of(tree, suite), timeout=300))
+            for tree, suite in found]
     for name, done in side_by_side(jobs):
         group.count(name, done)
 
 
-def functions_of(program):
-    """A test program's functions, by its source: run one by one, the long ones do not keep the others waiting."""
-    source = (ROOT / "tests" / "unit" / f"{program}.c").read_text()
-    return sorted({f"{program} {name}" for name in re.findall(r"\bRUN\((\w+)\)", source)})
+def functions_of(suite):
+    """A suite's functions, by its source: run one by one, the long ones do not keep the others waiting."""
+    return sorted({f"{suite} {name}" for name in re.findall(r"\bRUN\((\w+)\)", suites()[suite].read_text())})
 
 
 def check_races(group, with_long):
-    programs = RACING + RACING_LONG * with_long
-    built = build(RACES, "test_emu", *programs)
+    racing = RACING + RACING_LONG * with_long
+    modules = sorted({suites()[suite].parent.name for suite in ["emulator", *racing]})
+    built = build(RACES, *(f"test_{module}" for module in modules))
     group.check("build with ThreadSanitizer", built)
     if built.returncode != 0:
         return
     # It cannot live with addresses that are all too random.
     plain = ["setarch", "-R"] if run("setarch", "-R", "true").returncode == 0 else []
     options = {**os.environ, "TSAN_OPTIONS": f"suppressions={ROOT}/tests/races.supp"}
-    blind = run(*plain, RACES / "tests" / "test_emu", env={**options, "COGPU_TEST": "missing_barrier"}, timeout=300)
+    blind = run(*plain, *command_of(RACES, "emulator"), env={**options, "COGPU_TEST": "missing_barrier"}, timeout=300)
     group.check("a missing barrier is seen",
                 run("true") if "data race" in blind.stdout else subprocess.CompletedProcess([], 1, blind.stdout))
-    jobs = [(name, lambda name=name: run(*plain, RACES / "tests" / name.split()[0], timeout=300,
+    jobs = [(name, lambda name=name: run(*plain, *command_of(RACES, name.split()[0]), timeout=300,
                                          env={**options, "COGPU_TEST": name.split()[1]}))
-            for program in programs for name in functions_of(program) if with_long or name not in LONG]
+            for suite in racing for name in functions_of(suite) if with_long or name not in LONG]
     for name, done in side_by_side(jobs):
         group.count(f"races in {name}", done)
 
@@ -186,15 +207,23 @@ def check_races(group, with_long):
 def seeds_of(target):
     """Folders of inputs for a target: made ones, real files, and those kept because they once broke it."""
     made = SEEDS / target
-    folders = [made if made.exists() else SEEDS / "tiff", ROOT / "tests" / "fuzz" / "kept" / target]
+    folders = [made if made.exists() else SEEDS / "tiff", KEPT / target]
     if not made.exists():
         folders += [CORPUS / "bad", CORPUS / "good"]
     return [folder for folder in folders if folder.exists()]
 
 
+def check_kept(group, targets):
+    """Each target has kept inputs under its own name: a renamed target must not lose them silently."""
+    names, kept = {target.name for target in targets}, {path.parent.name for path in KEPT.glob("*/*")}
+    text = "\n".join(f"no tests/fuzz/{name}.c, or nothing in tests/fuzz/kept/{name}" for name in sorted(names ^ kept))
+    group.check("kept inputs", subprocess.CompletedProcess([], 1 if text else 0, text))
+
+
 def replay(group):
+    check_kept(group, fuzz_targets(SANITIZED))
     jobs = []
-    for target in programs(SANITIZED, "fuzz/fuzz_*.c"):
+    for target in fuzz_targets(SANITIZED):
         inputs = [path for folder in seeds_of(target.name) for path in sorted(folder.rglob("*"))
                   if path.is_file() and path.stat().st_size < 1 << 16]
         jobs.append((f"{target.name} on {len(inputs)} seeds",
@@ -215,7 +244,7 @@ def fuzz(target, seconds, is_long):
 
 
 def check_fuzz(group, seconds):
-    sources = programs(FUZZ, "fuzz/fuzz_*.c")
+    sources = fuzz_targets(FUZZ)
     group.check("seeds", run(sys.executable, "tests/seeds.py", SEEDS))
     if not CORPUS.exists():
         group.skip("seeds from real files", f"no corpus at {CORPUS}")
@@ -258,11 +287,6 @@ def check_install(group):
         else:
             group.check(source.name, run(program, written if source.stem == "write" else raster, env=environment))
     group.check(f"check of {written.name}", run(RELEASE / "cogpu", "check", written, "--strict"))
-    script = ROOT / "examples" / "read_cupy.py"
-    if not has_gpu or run(sys.executable, "-c", "import cupy").returncode != 0:
-        group.skip(script.name, "no GPU, or no CuPy; tests/python has it on the emulated device")
-    else:
-        group.check(script.name, run(sys.executable, script, raster, env=environment))
 
 
 def check_static(group, library, places):
@@ -311,7 +335,7 @@ def check_wheel(group):
     shutil.rmtree(folder, ignore_errors=True)
     done = run(sys.executable, "-m", "pip", "wheel", ".", "--no-build-isolation", "--no-deps", "--quiet",
                "--disable-pip-version-check", "-C", f"build-dir={RELEASE}",
-               "-C", "cmake.define.COGPU_TESTS=ON", "-w", folder)
+               "-C", "cmake.define.COGPU_TESTS=LIBRARIES", "-w", folder)
     group.check("pip wheel", done)
     wheels = list(folder.glob("cogpu-*-cp311-abi3-*.whl"))
     group.check("pip install of the wheel", run(sys.executable, "-m", "pip", "install", "--no-deps", "--quiet", "--target",
@@ -339,9 +363,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=GROUPS, default=GROUPS, help="groups to run")
     parser.add_argument("--fuzz-seconds", type=int, help="for each fuzz target")
-    parser.add_argument("--all-races", action="store_true", help="also where it takes long")
+    parser.add_argument("--deep", action="store_true",
+                        help="also what takes long: all races, and the test programs of the release tree")
     chosen = parser.parse_args()
-    options = {"fuzz": [chosen.fuzz_seconds], "races": [chosen.all_races]}
+    options = {"fuzz": [chosen.fuzz_seconds], "races": [chosen.deep], "programs": [chosen.deep]}
 
     def check(name, function):
         group = Group(name)

@@ -1,7 +1,7 @@
 """Runs what needs a GPU: the tests of the CUDA backend on it, or under compute-sanitizer.
 
-    run_gpu.py              tests of the backend on the GPU; the judges, those of the Python package and those with
-                            servers, with COGPU_DEVICES=cuda; --only runs one of the four
+    run_gpu.py              tests of the backend on the GPU; the reference comparisons, those of the Python package and
+                            those with servers, with COGPU_DEVICES=cuda; --only runs one of the four
     run_gpu.py --sanitize   the backend's under memcheck, racecheck and synccheck; --only runs one tool
 """
 
@@ -21,31 +21,34 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build-gpu"
 FOUND = 9  # exit status of compute-sanitizer where it has something to report
 TOOLS = ["racecheck", "memcheck", "synccheck"]
-JUDGES = ["corpus", "differential", "convert", "stream", "convert_device", "write_device", "write_jpeg"]
+REFERENCE_TESTS = ["corpus", "differential", "convert", "stream", "convert_device", "write_device", "write_jpeg"]
 NETWORK = ["http_read", "many_windows", "cli_read", "cli_write", "s3_write", "readme"]
 # Races that racecheck reports and that are none, by the two functions: those of tests/races.supp.
-FOLLOWED = [{"store_words4", "follow"}, {"follow_links", "word_at"}, {"follow_links"}]
-# It loses count at barriers that some of a block's warps have among themselves, and from there on reports what stands
-# on two sides of a plain barrier. Programs that run kernels with such barriers are for ThreadSanitizer alone: make
-# races.
-NOT_FOR_RACECHECK = ("test_cuda_inflate", "test_cuda_deflate", "test_gpu_read")
+FOLLOWED = [{"store_words4", "follow_matches"}, {"follow_links", "word_at"}, {"follow_links"}]
+# It loses count at barriers that some of a block's warps have among themselves, and from there on reports accesses
+# on the two sides of a plain barrier. Suites that run kernels with such barriers are for ThreadSanitizer alone: make
+# test-deep.
+NOT_FOR_RACECHECK = ("kernel_inflate", "kernel_deflate", "read_pipeline", "read_streams", "read_cufile", "read_threads")
 UNUSED = "terminated before first instrumented API call"  # by a test that launches nothing
-MUTATIONS = "test_cuda_mutations"
+MUTATIONS = "kernel_mutations"
 PLAIN_COUNT, SANITIZED_COUNT = "100000", "300"  # of mutated streams a codec: what there is time for
 AT_ONCE, WORKERS = 8, 10  # programs that run at once; processes of pytest
-GROUPS = ["programs", "judges", "package", "network"]
+GROUPS = ["programs", "references", "package", "network"]
 
 
 def build():
-    names = [path.stem for path in sorted((ROOT / "tests").glob("*/test_cuda_*.c"))]
-    names += [f"test_{name}" for name in ("device", "gpu_read", "gpu_write", "gpu_write_faults", "gpu_pass", "nvjpeg",
-                                          "nvjpeg_encode")]
+    """Suite -> the command that runs it."""
+    kernels = (ROOT / "tests" / "unit" / "kernels").glob("test_*.c")
+    suites = {path.stem.removeprefix("test_"): "test_kernels" for path in kernels}
+    suites |= {name: "test_gpu" for name in ("device", "read_pipeline", "read_streams", "read_cufile", "read_threads",
+                                             "write_pipeline", "device_convert", "nvjpeg", "nvjpeg_encode")}
+    suites |= {name: "test_faults" for name in ("gpu_write_faults", "gpu_read_faults")}
     subprocess.run(["cmake", "-S", ROOT, "-B", BUILD, "-DCMAKE_BUILD_TYPE=Release", "-DCOGPU_CUDA=ON",
                     "-DCOGPU_PYTHON=ON", f"-DPython3_EXECUTABLE={sys.executable}"],
                    check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(["cmake", "--build", BUILD, "-j", "--target", "cogpu", "cogpu_cli", "cogpu_python", *names],
-                   check=True, stdout=subprocess.DEVNULL)
-    return [BUILD / "tests" / name for name in names]
+    subprocess.run(["cmake", "--build", BUILD, "-j", "--target", "cogpu", "cogpu_cli", "cogpu_python",
+                    *sorted(set(suites.values()))], check=True, stdout=subprocess.DEVNULL)
+    return {name: [BUILD / "tests" / program, name] for name, program in sorted(suites.items())}
 
 
 def races(text):
@@ -78,36 +81,36 @@ def run(name, command, environment):
     return bool(good)
 
 
-def parts(program):
-    """The test functions of a program, by its source."""
-    source = next((ROOT / "tests").glob(f"*/{program.name}.c")).read_text()
-    return dict.fromkeys(re.findall(r"\bRUN\((\w+)\)", source))
+def parts(suite):
+    """The test functions of a suite, by its source."""
+    source = next((ROOT / "tests").glob(f"**/test_{suite}.c"))
+    return dict.fromkeys(re.findall(r"\bRUN\((\w+)\)", source.read_text()))
 
 
-def plain(programs):
-    for program in programs:
-        yield program.name, [program, *(["--count", PLAIN_COUNT] if program.name == MUTATIONS else [])], {}
+def plain(suites):
+    for name, command in suites.items():
+        yield name, [*command, *(["--count", PLAIN_COUNT] if name == MUTATIONS else [])], {}
 
 
-def sanitized(programs, tools):
-    """Each program under each tool; under racecheck, which takes long, one of its functions at a time."""
+def sanitized(suites, tools):
+    """Each suite under each tool; under racecheck, which takes long, one of its functions at a time."""
     for tool in tools:
         with_tool = ["compute-sanitizer", "--tool", tool, "--error-exitcode", str(FOUND), "--print-limit", "10000"]
         with_tool += ["--report-api-errors", "no"] if tool == "memcheck" else []  # those are statuses
-        for program in programs:
-            if tool == "racecheck" and program.name in (*NOT_FOR_RACECHECK, MUTATIONS):
+        for name, command in suites.items():
+            if tool == "racecheck" and name in (*NOT_FOR_RACECHECK, MUTATIONS):
                 continue
-            count = ["--count", SANITIZED_COUNT] if program.name == MUTATIONS else []
-            for part in parts(program) if tool == "racecheck" else [None]:
-                yield (f"{tool} {program.name} {part or ''}".strip(), [*with_tool, program, *count],
+            count = ["--count", SANITIZED_COUNT] if name == MUTATIONS else []
+            for part in parts(name) if tool == "racecheck" else [None]:
+                yield (f"{tool} {name} {part or ''}".strip(), [*with_tool, *command, *count],
                        {"COGPU_TEST": part} if part else {})
 
 
 @contextlib.contextmanager
 def shared_gpu():
     """What lets processes use the GPU side by side, rather than by turns, where CUDA's MPS is installed: the small
-    kernels of tests leave most of it idle, and racecheck takes long for each. Not for the judges: they start more
-    processes than MPS has connections, and measure memory."""
+    kernels of tests leave most of it idle, and racecheck takes long for each. Not for the reference comparisons: they
+    start more processes than MPS has connections, and measure memory."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         environment = {"CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
         control = functools.partial(subprocess.run, env=os.environ | environment, stdout=subprocess.DEVNULL)
@@ -128,13 +131,13 @@ def run_all(commands, environment):
 
 
 def run_pytests(group, on_gpu):
-    """The judges, the package, or what servers have part in. What looks at the GPU's free memory runs by itself, since
-    others there change it."""
+    """The references, the package, or what servers have part in. What looks at the GPU's free memory runs by itself,
+    since others there change it."""
     environment = on_gpu | {"COGPU_DEVICES": "cuda", "COGPU_BIN": str(BUILD / "cogpu"),
                             "COGPU_LIB": str(BUILD / "libcogpu.so"), "COGPU_PACKAGE": str(BUILD / "python"),
                             "COGPU_TIME_FACTOR": "30"}  # CUDA starts slowly, in many processes more so
     alone, at_once = "tests/package/test_cuda.py", ["-n", str(min(WORKERS, len(os.sched_getaffinity(0))))]
-    sets = {"judges": {"judges": [*at_once, *(f"tests/python/test_{name}.py" for name in JUDGES)]},
+    sets = {"references": {"references": [*at_once, *(f"tests/python/test_{name}.py" for name in REFERENCE_TESTS)]},
             "network": {"network": [*at_once, *(f"tests/net/test_{name}.py" for name in NETWORK)]},
             "package": {"package": [*at_once, "tests/package", f"--ignore={alone}"], "package with CuPy": [alone]}}
     return [run(name, [sys.executable, "-m", "pytest", "-q", *words], environment)

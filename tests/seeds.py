@@ -111,8 +111,8 @@ def make_old_jpeg(folder):
 
 def make_streams(folder, tiffs):
     """A first block of each file after the 12 bytes by which fuzz_codec chooses codec and format."""
-    told = subprocess.run([ROOT / "build" / "cogpu", "devices", "--json"], capture_output=True, check=True).stdout
-    numbers = [codec["compression"] for codec in json.loads(told)["codecs"]]
+    devices = subprocess.run([ROOT / "build" / "cogpu", "devices", "--json"], capture_output=True, check=True).stdout
+    numbers = [codec["compression"] for codec in json.loads(devices)["codecs"]]
     depths = [8, 1, 2, 4, 12, 16, 32, 64]
     for path in sorted(tiffs.glob("*_*_*.tif")):
         with tifffile.TiffFile(path) as file:
@@ -132,7 +132,7 @@ def make_streams(folder, tiffs):
 
 def make_kernel_streams(folder, tiffs):
     """The first block of each file whose codec a kernel decodes, for the target of that kernel."""
-    targets = {8: "fuzz_cuda_inflate", 50000: "fuzz_cuda_zstd", 5: "fuzz_cuda_lzw", 32773: "fuzz_cuda_packbits"}
+    targets = {8: "fuzz_kernel_inflate", 50000: "fuzz_kernel_zstd", 5: "fuzz_kernel_lzw", 32773: "fuzz_kernel_packbits"}
     for target in targets.values():
         (folder / target).mkdir(parents=True, exist_ok=True)
     for path in sorted(tiffs.glob("*_*_*.tif")):
@@ -144,8 +144,8 @@ def make_kernel_streams(folder, tiffs):
             stream = path.read_bytes()[page.dataoffsets[0]:][:page.databytecounts[0]]
             rows = page.tilelength if page.is_tiled else page.rowsperstrip
             samples = page.samplesperpixel if page.planarconfig == 1 else 1
-            room = rows * (page.tilewidth if page.is_tiled else page.imagewidth) * samples * page.bitspersample // 8
-        choice = bytes([0, (room - 1) % 256, (room - 1) // 256, 255])  # see tests/fuzz/fuzz_cuda.h
+            capacity = rows * (page.tilewidth if page.is_tiled else page.imagewidth) * samples * page.bitspersample // 8
+        choice = bytes([0, (capacity - 1) % 256, (capacity - 1) // 256, 255])  # see tests/fuzz/kernel_target.h
         (folder / target / path.stem).write_bytes(choice + stream)
 
 
@@ -166,10 +166,10 @@ def make_urls(folder):
         (folder / str(number)).write_text(text)
 
 
-def make_answers(folder):
-    """Lines of servers, after the 4 bytes by which fuzz_answer chooses: bytes 100 to 199 are asked for."""
+def make_responses(folder):
+    """Lines of servers, after the 4 bytes by which fuzz_response chooses: bytes 100 to 199 are requested."""
     part = "HTTP/1.1 206 Partial Content\r\n"
-    answers = [part + 'Content-Range: bytes 100-199/1000\r\nContent-Length: 100\r\nETag: "a1"\r\n\r\n',
+    responses = [part + 'Content-Range: bytes 100-199/1000\r\nContent-Length: 100\r\nETag: "a1"\r\n\r\n',
                part + "Content-Range: bytes 100-149/150\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n",
                'HTTP/2 200 \r\ncontent-length: 1000\r\netag: W/"a1"\r\ncontent-type: text/html; charset=utf-8\r\n\r\n',
                "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 302 Found\r\nLocation: https://host/b.tif\r\n\r\n",
@@ -177,13 +177,13 @@ def make_answers(folder):
                "HTTP/1.1 416 X\r\nContent-Range: bytes */1000\r\n\r\n",
                part + "Content-Range: bytes 100-299/300\r\nContent-Length: 200\r\n\r\n",
                part + "Content-Range: bytes 100-199/9223372036854775807\r\nContent-Encoding: gzip\r\n\r\n"]
-    for number, answer in enumerate(answers):
+    for number, response in enumerate(responses):
         for known in (0, 7):
-            (folder / f"{number}_{known}").write_bytes(bytes([known, 1, 99, 0]) + answer.encode())
+            (folder / f"{number}_{known}").write_bytes(bytes([known, 1, 99, 0]) + response.encode())
 
 
-def make_stores(folder):
-    """What stores say of a request that failed, of an upload that begins, and of its end."""
+def make_s3_bodies(folder):
+    """Response bodies of S3: a request that failed, an upload that begins, and its end."""
     (folder / "error").write_text('<?xml version="1.0"?>\n<Error><Code>AuthorizationHeaderMalformed</Code><Message>'
                                   "region 'a' &lt; <![CDATA[b]]>; expecting 'c'</Message><Region>c</Region></Error>")
     (folder / "begun").write_text('<InitiateMultipartUploadResult xmlns="u"><!-- --><Bucket/><UploadId>a&#65;b'
@@ -232,11 +232,11 @@ def make_sidecars(folder):
 def main():
     warnings.simplefilter("ignore", NotGeoreferencedWarning)
     folders = [pathlib.Path(sys.argv[1]) / name for name in ("tiff", "fuzz_codec", "fuzz_metadata", "fuzz_nodata",
-                                                            "fuzz_url", "fuzz_answer", "fuzz_s3_xml",
+                                                            "fuzz_url", "fuzz_response", "fuzz_s3_xml",
                                                             "fuzz_sidecar")]
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
-    tiffs, streams, metadata, nodata, urls, answers, stores, sidecars = folders
+    tiffs, streams, metadata, nodata, urls, responses, s3_bodies, sidecars = folders
     make_tiffs(tiffs)
     make_image_tiffs(tiffs)
     make_old_jpeg(tiffs)
@@ -244,8 +244,8 @@ def main():
     make_kernel_streams(pathlib.Path(sys.argv[1]), tiffs)
     make_texts(metadata, nodata)
     make_urls(urls)
-    make_answers(answers)
-    make_stores(stores)
+    make_responses(responses)
+    make_s3_bodies(s3_bodies)
     make_sidecars(sidecars)
 
 

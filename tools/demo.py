@@ -105,16 +105,16 @@ def compare(source, path):
     speed("cogpu", pixels.nbytes, ours)
     try:
         theirs, _ = best(lambda: read_rasterio(path, window))
-        judged = read_rasterio(source, window)
+        expected = read_rasterio(source, window)
     except rasterio.errors.RasterioError as error:
         print(f"          rasterio cannot read it: {error}")
         return True
     speed("rasterio", pixels.nbytes, theirs)
-    if judged.dtype != pixels.dtype:
-        print(f"          rasterio gives {judged.dtype} for {info.dtype}: not compared")
+    if expected.dtype != pixels.dtype:
+        print(f"          rasterio gives {expected.dtype} for {info.dtype}: not compared")
         return True
     found = command("checksum", path, "--window", ",".join(map(str, window))).split()[0]
-    same = found == hashlib.sha256(np.ascontiguousarray(judged)).hexdigest()
+    same = found == hashlib.sha256(np.ascontiguousarray(expected)).hexdigest()
     print(f"pixels    {'the same as' if same else 'NOT those of'} the source's by rasterio, sha256 {found[:16]}...\n")
     return same
 

@@ -47,7 +47,7 @@ install_packages() {
     apt_install "${wanted[@]}" || echo "setup: could not install all of: ${wanted[*]}" >&2
 }
 
-# The newest Python that the judges have packages for and that can make an environment.
+# The newest Python that the reference libraries have packages for and that can make an environment.
 find_python() {
     local python
     for python in python3.13 python3.12 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.1[32].*/bin/python3 python3; do

@@ -1,4 +1,4 @@
-"""GeoTIFF and Cloud Optimized GeoTIFF, read and written from memory of the host or of a GPU.
+"""GeoTIFF and Cloud Optimized GeoTIFF, read and written from host memory or of a GPU.
 
     import cogpu, numpy as np
     with cogpu.open("dem.tif") as file:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 class Array:
-    """Pixels in memory of the host or of a device, shaped (band, y, x). Memory is freed with the last that refers to it,
+    """Pixels in host memory or of a device, shaped (band, y, x). Memory is freed with the last that refers to it,
     on any thread, also after the interpreter's end."""
 
     @property
@@ -69,7 +69,7 @@ class File:
              nan_where_invalid: bool = False, scaled: bool = False, fill_bad_blocks: bool = False,
              threads: int = 0, device: str | None = None, out: object = None, stream: int | None = None, wait: bool = True) -> Array:
         """Bands are 1-based. With `out` the pixels go there, and the Array that comes back is a view of it that keeps it alive; `device` is needed with
-        `out` only to say that memory of the host is to be an emulated GPU's."""
+        `out` only to say that host memory is to be an emulated GPU's."""
     def close(self) -> None:
         """Safe while others read: the file is closed after the last of them."""
 
@@ -109,6 +109,8 @@ def upload_abort(address: str, upload: str) -> None: ...
 def version() -> str: ...
 def devices() -> list[dict[str, Any]]: ...
 def codecs() -> list[dict[str, Any]]: ...
+def resamplings() -> list[str]: ...
+def photometrics() -> dict[str, int]: ...
 def device_of(array: object) -> str: ...
 def place(array: object, device: str) -> Array:
     """An Array over an array of the host's; for a GPU, of a copy there."""

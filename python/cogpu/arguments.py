@@ -1,5 +1,5 @@
-"""What callers may give: takes a parameter's name and value, hands on the value as one plain type, or raises by the
-name. One wording for the whole package.
+"""Checks of parameters: each returns the value as one plain type, or raises an error that names the parameter. One wording
+for the whole package.
 """
 
 import operator

@@ -1,7 +1,6 @@
-"""What an array is, whoever made it.
+"""Properties of arrays of NumPy, CuPy, torch, Dask and xarray: axes of bands, rows and columns, sample type, device.
 
-Takes arrays of NumPy, CuPy, torch, Dask and xarray, hands on where their bands, rows and columns are, of which type
-their samples, and where they lie. No library is imported that the array did not bring.
+No library is imported that the array did not bring.
 """
 
 import sys
@@ -69,7 +68,7 @@ def wrapped(data):
 
 
 def is_xarray(data):
-    """Asked without importing xarray: who has none of its arrays need not have it."""
+    """Checked without importing xarray, which need not be installed."""
     xarray = sys.modules.get("xarray")
     return xarray is not None and isinstance(data, (xarray.DataArray, xarray.Dataset, xarray.Variable))
 

@@ -1,6 +1,6 @@
-"""Takes a coordinate system in WKT 2, as PROJ writes it, hands on its parameters under the names of the CF conventions
-(appendix F), with the spellings that pyproj gives them. pyproj takes milliseconds for each system that it has not met,
-more than all else of opening a file.
+"""Parameters of a WKT 2 CRS under the names of the CF conventions (appendix F), spelled as pyproj spells them.
+
+pyproj takes milliseconds for each new CRS, more than all else of opening a file.
 """
 
 import re

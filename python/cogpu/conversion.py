@@ -1,6 +1,5 @@
-"""Rows in memory to rows as the engine stores them: takes a swath (band, y, x), hands on one of the file's type, on the
-host where that is asked for, packed where values were unpacked before. What stands here is pickled into tasks of Dask,
-so it knows no array.
+"""Converts rows (band, y, x) to the file's sample type: on the host if requested, packed by scale and offset if values were
+unpacked. Objects of this module are pickled into Dask tasks, so they hold no array.
 """
 
 import dataclasses

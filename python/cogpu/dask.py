@@ -1,4 +1,4 @@
-"""Pixels of a file as a Dask array: takes a `lazy.Pixels`, hands on (band, y, x) chunks that are read when tasks run.
+"""Pixels of a file as a Dask array of (band, y, x) chunks, read when tasks run.
 
 A chunk is a window of the file. Where chunks are multiples of the file's blocks, their borders lie on borders of
 blocks, so that no block is decoded twice. Neither file nor device is bound here: the worker that runs a task opens the
@@ -100,13 +100,13 @@ def _sizes(chunks, part):
     """For each dimension the size of its chunks, or a tuple of all of them where the caller gave that."""
     bands, height, width = (_size(chunks, *one) for one in zip(_by_dimension(chunks), part.shape, strict=True))
     bands = part.shape[0] if bands == "auto" else bands
-    room = _bytes(chunks) // (part.dtype.itemsize * _largest(bands))
+    pixels = _bytes(chunks) // (part.dtype.itemsize * _largest(bands))
     block_height, block_width = part.pixels.block_shape
     if width == "auto":
-        side = math.isqrt(room) if height == "auto" else room // _largest(height)
+        side = math.isqrt(pixels) if height == "auto" else pixels // _largest(height)
         width = _whole(side, block_width, part.width)
     if height == "auto":
-        height = _whole(room // _largest(width), block_height, part.height)
+        height = _whole(pixels // _largest(width), block_height, part.height)
     return bands, height, width
 
 

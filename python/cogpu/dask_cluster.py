@@ -181,7 +181,7 @@ class Work:
         outline = self.levels[level]
         height, width = outline["height"], outline["width"]
         by = max(round(before.rows[-1].stop / height), round(before.columns[-1].stop / width), 1)
-        pieces = Grid(self._name("piece", level), _shrunk(before.rows, by, height), _shrunk(before.columns, by, width))
+        pieces = Grid(self._name("piece", level), _downsampled(before.rows, by, height), _downsampled(before.columns, by, width))
         for key, down, across in pieces.cells():
             window = (across.start, down.start, across.stop - across.start, down.stop - down.start)
             x, y, needed_width, needed_height = _cogpu.overview_needs(self.profile, level, window)
@@ -267,7 +267,7 @@ def _spans(length, size):
     return (slice(start, min(start + size, length)) for start in range(0, length, size))
 
 
-def _shrunk(cuts, by, length):
+def _downsampled(cuts, by, length):
     """The cuts of a level for the next one, which is that many times smaller."""
     stops = sorted({min(span.stop // by, length) for span in cuts[:-1]} - {0, length})
     return tuple(slice(start, stop) for start, stop in zip([0, *stops], [*stops, length]))
@@ -278,7 +278,7 @@ def _inside(span, cell):
     return slice(max(span.start, cell.start) - cell.start, min(span.stop, cell.stop) - cell.start)
 
 
-# ---- what tasks do: regions, pieces and cuts are (pixels, mask or None), in memory of the host -----------------------
+# ---- what tasks do: regions, pieces and cuts are (pixels, mask or None), in host memory -----------------------
 
 
 def pair(pixels, mask=None):

@@ -1,4 +1,4 @@
-"""A Dask graph that is computed a step at a time: takes the graph and what each step is to yield, hands on its results.
+"""Computes a Dask graph step by step, in bounded memory.
 
 Computing the parts of an array one after the other by themselves would run what they share (an input that two parts
 overlap, a mean over all) once for each. Here such results are kept for the steps that still need them, and no longer.

@@ -1,4 +1,4 @@
-"""A COG that a cluster uploads to S3: workers send level 0, and the caller what stands before it.
+"""A COG that a cluster uploads to S3: workers send level 0, and the caller sends all bytes before it.
 
 Level 0 is the end of a COG, and all of it but its first bytes goes from the workers straight to the store. Blocks are
 framed where they are encoded. A chain of packs, one for each row of blocks, cuts them into parts: each takes what the
@@ -22,7 +22,7 @@ from . import _cogpu
 from .errors import IOError, LimitError
 
 LEAST_BYTES = _cogpu.PART_BYTES_MIN
-DIRECTORY_PARTS = 500  # at most: what stands in the head beside overviews
+DIRECTORY_PARTS = 500  # at most: for the head without overviews
 SENT_AT_ONCE = 3  # by the caller, who fills a fourth meanwhile
 
 Part = collections.namedtuple("Part", "number etag data")  # `data` of the first part of level 0, which has no ETag yet
@@ -30,7 +30,7 @@ Part = collections.namedtuple("Part", "number etag data")  # `data` of the first
 
 @dataclasses.dataclass(frozen=True)
 class Upload:
-    """What all must know of it: whoever sends has credentials of his own."""
+    """Properties that all workers need. Each worker finds its own credentials."""
 
     address: str
     id: str
@@ -90,7 +90,7 @@ class Head:
     def _send(self, size):
         self.number += 1
         if self.number > self.upload.first:
-            raise LimitError(f"what stands before level 0 takes more than {self.upload.first} parts of an upload")
+            raise LimitError(f"header, directories and overviews need more than {self.upload.first} parts of the upload")
         if len(self.under_way) == SENT_AT_ONCE:
             self._wait()
         data = bytes(self.pending[:size])

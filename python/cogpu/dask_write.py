@@ -1,7 +1,7 @@
-"""Dask arrays to files: takes a `write.Plan` over a Dask array, hands its rows to the writer, a swath at a time.
+"""Writes Dask arrays to files, chunk of rows by chunk of rows.
 
-While one swath is written the next is computed, by the scheduler that the user has set; the whole array is never there.
-Swaths end where chunks end, since a chunk is computed once and as a whole; what of a row of blocks is not full
+While one rows is written the next is computed, by the scheduler that the user has set; the whole array is never there.
+Chunks of rows end where chunks end, since a chunk is computed once and as a whole; what of a row of blocks is not full
 by then, the writer keeps. On a cluster the workers encode: see dask_cluster.py.
 """
 
@@ -21,7 +21,7 @@ from . import _cogpu
 from .arrays import is_dask
 from .dask_steps import Steps
 
-# A swath that is written, the chunks of the next one, and that one when it is put together.
+# A chunk that is written, the chunks of the next one, and that one when it is put together.
 HELD_AT_ONCE = 3
 
 
@@ -41,27 +41,27 @@ def write(plan, target, *, streaming_buffer_bytes, report=None):
     With a `distributed` client as Dask's scheduler the workers encode, and this process, which may itself be a task of
     the cluster, puts the file together.
     """
-    array = plan.swath(0, plan.shape[1])
+    array = plan.rows(0, plan.shape[1])
     report = report or (lambda done, total: None)
     get = dask.base.get_scheduler(collections=[array])
     client = _client_of(get)
     if client is not None:
         from . import dask_cluster
         return dask_cluster.write(plan, array, target, client, streaming_buffer_bytes, report)
-    swaths = _swaths(plan, array, get, streaming_buffer_bytes // HELD_AT_ONCE)
+    chunks_of_rows = _chunks_of_rows(plan, array, get, streaming_buffer_bytes // HELD_AT_ONCE)
     writer = _cogpu.Writer(target, plan.profile, plan.inputs)
     try:
-        _push_all(writer, swaths, plan.shape[1], report)
+        _push_all(writer, chunks_of_rows, plan.shape[1], report)
     except BaseException:
         writer.abort()
         raise
     return writer.close()
 
 
-def _push_all(writer, swaths, height, report):
-    with contextlib.closing(_ahead(swaths)) as swaths:
-        for stop, swath, mask in swaths:
-            writer.push(swath, mask)
+def _push_all(writer, chunks_of_rows, height, report):
+    with contextlib.closing(_ahead(chunks_of_rows)) as chunks_of_rows:
+        for stop, rows, mask in chunks_of_rows:
+            writer.push(rows, mask)
             report(stop, height)
 
 
@@ -99,7 +99,7 @@ def _client_of(get):
     return owner if distributed and isinstance(owner, distributed.Client) else None
 
 
-def _swaths(plan, array, get, limit):
+def _chunks_of_rows(plan, array, get, limit):
     """(last row + 1, rows, mask or None) from the top down."""
     steps = rows_by_step(array.chunks[1], array.nbytes // array.shape[1], limit, plan.block_rows)
     arrays = dask.optimize(*with_mask(plan, array))
@@ -108,9 +108,9 @@ def _swaths(plan, array, get, limit):
     with _one_pool(get) as get:
         for parts in Steps(merged_graph(arrays), wanted).results(get):
             parts = list(parts)
-            swath = [_together([[list(row) for row in band] for band in parts.pop(0)]) for _ in arrays]
-            stop += swath[0].shape[1]
-            yield stop, swath.pop(0), swath.pop()[0] if swath else None  # and nothing is held here meanwhile
+            rows = [_together([[list(row) for row in band] for band in parts.pop(0)]) for _ in arrays]
+            stop += rows[0].shape[1]
+            yield stop, rows.pop(0), rows.pop()[0] if rows else None  # and nothing is held here meanwhile
 
 
 @contextlib.contextmanager
@@ -151,7 +151,7 @@ def spans(lengths):
 
 def _ahead(items):
     """The items of a generator; while one is used, another thread makes the next."""
-    with ThreadPoolExecutor(1, thread_name_prefix="cogpu-swath") as thread:
+    with ThreadPoolExecutor(1, thread_name_prefix="cogpu-rows") as thread:
         coming = thread.submit(next, items, None)
         while (item := coming.result()) is not None:
             coming = thread.submit(next, items, None)

@@ -33,7 +33,7 @@ DIMS = ("band", "y", "x")
 class Engine(BackendEntrypoint):
     """Opens GeoTIFF and COG; parameters are those of `open_geotiff` where they have the same name."""
 
-    description = "GeoTIFF and COG, decoded by the processor or by a GPU"
+    description = "GeoTIFF and COG, decoded by the CPU or by a GPU"
     supports_groups = True
     open_dataset_parameters = ("drop_variables", "mask_and_scale", "masked", "decode_coords", "overview_level", "image",
                                "gpu", "on_gpu_failure", "parse_coordinates", "default_name", "sidecars")

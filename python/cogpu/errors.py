@@ -55,7 +55,7 @@ class CorruptError(Error, ValueError):
 
 
 class UnsupportedError(Error, ValueError):
-    """Sound, but this build or the engine cannot do it."""
+    """Valid, but this build or the engine cannot do it."""
 
     status = "unsupported"
 
@@ -89,7 +89,7 @@ class MissingFileError(AbsentError, FileNotFoundError):
 
 
 class FallbackWarning(UserWarning):
-    """A GPU was asked for, and the processor did the work."""
+    """A GPU was asked for, and the CPU did the work."""
 
 
 class MetadataWarning(UserWarning):

@@ -1,5 +1,6 @@
-"""Files as Python likes them: takes paths, URLs, buffers and objects that are read from, hands on facts as attributes
-and pixels as arrays. The engine below (_cogpu) checks what reaches it; here its plain numbers get names and defaults.
+"""File: an open raster. Metadata are attributes, pixels are arrays.
+
+The extension module (_cogpu) checks its arguments; this module adds names and defaults.
 """
 
 from __future__ import annotations
@@ -374,7 +375,7 @@ class File:
 
     @property
     def warning(self) -> str | None:
-        """What in the file was not sound and was left out, or None."""
+        """What in the file was not valid and was left out, or None."""
         return self.info["warning"]
 
     # ---- pixels ----------------------------------------------------------------------------------
@@ -398,7 +399,7 @@ class File:
         scaled           scale and offset of the bands are applied
         fill_bad_blocks  blocks that cannot be read become nodata, or 0, and are counted in Array.result
         wait             False: comes back while a GPU still decodes; see Array.wait
-        threads          of the host; 0: one for each processor
+        threads          of the host; 0: one for each CPU core
         boundless        the window may reach beyond the level; pixels outside become fill_value
         fill_value       None: NaN where masked, else nodata, or 0
         out_shape        (height, width) of the output, as in rasterio: the level is chosen by GDAL's rule, and its
@@ -503,7 +504,7 @@ def _fill(target, values, stream):
     try:
         import cupy
     except ImportError:
-        raise UnsupportedError("out: complex integers are put into memory of a GPU by CuPy, which is not installed; "
+        raise UnsupportedError("out: complex integers are put into GPU memory by CuPy, which is not installed; "
                                "without out they are read into new memory") from None
     with cupy.cuda.Device(int(number)), cupy.cuda.ExternalStream(stream) if stream else cupy.cuda.Stream.null as used:
         cupy.asarray(target)[...] = cupy.asarray(values)

@@ -1,8 +1,8 @@
 """Where pixels lie and what they mean: the way from a file's header to the names that xarray's users know, and back.
 
-`describe` takes a File and hands on coordinates, attributes and encoding as rioxarray has them, so that the accessors
-`.rio` and `.odc` work on what we read. `of_array` takes a DataArray that follows rioxarray's or xarray-spatial's
-conventions and hands on what a writer needs. It all rests on the header: no pixel is read here.
+`describe` returns coordinates, attributes and encoding of a File as rioxarray has them, so that the accessors `.rio` and
+`.odc` work. `of_array` returns what a writer needs from a DataArray that follows rioxarray's or xarray-spatial's
+conventions. No pixel is read here.
 """
 
 import copy
@@ -265,7 +265,7 @@ def of_array(array, y="y", x="x"):
         transform : six numbers in GDAL's order, of the corner, or None. What the attributes state is taken wherever the
             coordinates lie on that grid, a slice of it included, so that nothing drifts; else evenly spaced
             coordinates say it.
-        crs : "EPSG:32633", WKT or PROJ's words, or None.
+        crs : "EPSG:32633", WKT or a PROJ string, or None.
         nodata : a number, or None; also where the array was masked, and its nodata is in the encoding.
         pixel_is_point : bool
         scales, offsets, descriptions, units : a tuple with an entry a band, or None.

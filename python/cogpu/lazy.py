@@ -122,7 +122,7 @@ def absolute(source):
 
 
 def opened(source, image=0, sidecars=None):
-    """The File of a path or URL, kept open for the next who asks. A File is handed back as it is."""
+    """The File of a path or URL, kept open for the next caller. A File is returned unchanged."""
     if not is_path(source):
         return source
     refuse_gdal_name(source)  # here, where it has not become a part of an absolute path
@@ -255,7 +255,7 @@ class Pixels:
             return self._read_by(self._file(), where, out)
         except IOError:
             if is_url(self.source):
-                release(self.source)  # it may have changed, and whoever opens it again is to see that
+                release(self.source)  # it may have changed: the next open must see that
             raise
 
     def _file(self):
@@ -268,7 +268,7 @@ class Pixels:
         return file
 
     def _read_by(self, file, where, out):
-        """By the device that is asked for, or by the processor where that may take its place."""
+        """By the device that is asked for, or by the CPU where that may take its place."""
         if self.gpu is False:
             return self._read(file, where, out, _from_host)
         try:
@@ -276,8 +276,8 @@ class Pixels:
         except _failures() as error:
             if self.on_gpu_failure == "strict":
                 raise
-            warnings.warn(f"the GPU failed ({error}); the processor reads instead", FallbackWarning, stacklevel=3)
-        return self._brought_up(self._read(file, where, None, _from_host), out)
+            warnings.warn(f"the GPU failed ({error}); the CPU reads instead", FallbackWarning, stacklevel=3)
+        return self._uploaded(self._read(file, where, None, _from_host), out)
 
     def _read(self, file, where, out, fetch):
         """The engine converts to floats on the way; what else is asked for is done to what it gave."""
@@ -310,8 +310,8 @@ class Pixels:
                 plane += file.offsets[band - 1]
         return pixels
 
-    def _brought_up(self, host, out):
-        """What the processor read, where the caller expects it; as it is where there is no GPU at all."""
+    def _uploaded(self, host, out):
+        """What the CPU read, where the caller expects it; as it is where there is no GPU at all."""
         if out is not None:
             out[...] = array_module(self.gpu).asarray(host)
             return out
@@ -349,13 +349,13 @@ def _from_gpu(read, where, dtype, out, **how):
 
 
 def _usable(gpu, on_gpu_failure):
-    """`gpu`, or False where its arrays cannot be had in this process, which no task elsewhere could mend."""
+    """`gpu`, or False where its arrays cannot be had in this process, which no task elsewhere could fix."""
     try:
         array_module(gpu)
     except DeviceError as error:
         if on_gpu_failure == "strict":
             raise
-        warnings.warn(f"{error}; the processor reads instead", FallbackWarning, stacklevel=4)
+        warnings.warn(f"{error}; the CPU reads instead", FallbackWarning, stacklevel=4)
         return False
     return gpu
 

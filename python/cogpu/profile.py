@@ -1,6 +1,6 @@
-"""The engine's profile, of the words that users know: takes what to_geotiff was asked and what the data says of itself
-(georef), hands on fields of cogpu_profile. All that needs no pixel is checked here, so that a wrong call fails before a
-file is touched, by the name of the parameter.
+"""Creation options: parameters of to_geotiff and what the data says of itself (georef) become fields of cogpu_profile.
+All that needs no pixel is checked here, so that a wrong call fails before a file is touched, by the name of the
+parameter.
 """
 
 import functools
@@ -13,13 +13,11 @@ from . import _cogpu, georef
 from .arguments import flag, number, whole, word
 from .errors import ArgumentError, Error
 
-CODECS = ("none", "packbits", "lzw", "deflate", "zstd", "lzma", "jpeg", "webp", "lerc", "lerc_deflate", "lerc_zstd")
-LEVELS = {"deflate": 12, "zstd": 22, "lzma": 9, "jpeg": 100, "webp": 100}
-RESAMPLING = {"nearest": "nearest", "average": "average", "mean": "average", "rms": "rms", "bilinear": "bilinear",
-              "cubic": "cubic", "mode": "mode", "min": "min", "max": "max", "median": "median"}
-PHOTOMETRIC = {"minisblack": "min_is_black", "miniswhite": "min_is_white", "rgb": "rgb", "rgba": "rgb",
-               "palette": "palette", "cmyk": "cmyk", "ycbcr": "ycbcr", "cielab": "cielab"}
-PHOTOMETRIC_NUMBERS = {0: "miniswhite", 1: "minisblack", 2: "rgb", 3: "palette", 5: "cmyk", 6: "ycbcr", 8: "cielab"}
+CODECS = {codec["name"]: codec for codec in _cogpu.codecs() if codec["can_encode"]}
+QUALITY_MAX = 100
+RESAMPLING = (*_cogpu.resamplings(), "mean")  # NumPy's name of average
+PHOTOMETRIC_NUMBERS = {number: name for name, number in _cogpu.photometrics().items()}
+PHOTOMETRIC = (*PHOTOMETRIC_NUMBERS.values(), "rgba")
 
 
 # ---- what is asked ---------------------------------------------------------------------------------------------------
@@ -35,16 +33,19 @@ def device_of(gpu):
 
 
 def coding(asked):
-    codec = "none" if asked.compression is None else word("compression", asked.compression, CODECS)
-    fields = {"codec": codec, "predictor": predictor_of(asked.predictor)}
+    """Codec, level or quality, maximum error and predictor. What a codec has is in its row of the engine's table."""
+    name = "none" if asked.compression is None else word("compression", asked.compression, CODECS)
+    codec = CODECS[name]
+    fields = {"codec": name, "predictor": predictor_of(asked.predictor)}
     if asked.compression_level is not None:
-        if codec not in LEVELS:
-            raise ArgumentError(f"compression_level={asked.compression_level}: {codec} has no levels")
-        level = whole(f"{codec}: compression_level", asked.compression_level, 1, LEVELS[codec])
-        fields["quality" if codec in ("jpeg", "webp") else "level"] = level
+        most = QUALITY_MAX if codec["has_quality"] else codec["max_level"]
+        if not most:
+            raise ArgumentError(f"compression_level={asked.compression_level}: {name} has no levels")
+        level = whole(f"{name}: compression_level", asked.compression_level, codec["min_level"] or 1, most)
+        fields["quality" if codec["has_quality"] else "level"] = level
     if number("max_z_error", asked.max_z_error, least=0):
-        if not codec.startswith("lerc"):
-            raise ArgumentError(f"max_z_error={asked.max_z_error}: only compression='lerc' has one, not {codec!r}")
+        if not codec["has_max_error"]:
+            raise ArgumentError(f"max_z_error={asked.max_z_error}: only compression='lerc' has one, not {name!r}")
         fields["max_error"] = float(asked.max_z_error)
     return fields
 
@@ -93,7 +94,7 @@ def pyramid(asked):
     if kind == "none":
         raise ArgumentError(f"overview_resampling={asked.overview_resampling!r} is given, but there are no overviews: "
                             "give cog=True or overview_levels")
-    resampling = RESAMPLING[word("overview_resampling", asked.overview_resampling, RESAMPLING)]
+    resampling = word("overview_resampling", asked.overview_resampling, RESAMPLING)
     return {"overviews": kind, "factors": factors or None, "resampling": resampling}
 
 
@@ -118,7 +119,9 @@ def colours(asked, facts, bands, dtype):
             kind = "minisblack"  # one more that is not RGB
     if kind == "auto":
         return {"palette": palette}
-    return {"palette": palette, "photometric": PHOTOMETRIC[kind], "alpha_band": 4 if kind == "rgba" else None}
+    if kind == "rgba":
+        return {"palette": palette, "photometric": "rgb", "alpha_band": 4}
+    return {"palette": palette, "photometric": kind}
 
 
 def nodata_of(asked, stated, dtype):

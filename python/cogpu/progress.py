@@ -1,4 +1,4 @@
-"""Progress of long work: takes what the user gave as `progress`, hands on a callable (done, total) or None."""
+"""The `progress` parameter of long calls as a callable (done, total), or None."""
 
 from .errors import ArgumentError
 
@@ -24,7 +24,7 @@ class Bar:
 
 
 def reporter(progress, unit="rows"):
-    """What to call as callback(done, total) while work goes on; None where nobody asked.
+    """What to call as callback(done, total) while work goes on; None without `progress`.
 
     `progress` is None or False for silence, True for tqdm's bar, or a function.
     """

@@ -59,7 +59,7 @@ def open_geotiff(source: SourceOrFile, *, dtype: npt.DTypeLike | None = None, wi
     overview_level : None or 0 for full resolution, 1 for the first overview, and so on, as in xarray-spatial;
         rasterio counts the overviews alone, from 0.
     band : number of a band from 0, or several; None for all. The dimension `band` stays, with a length of one for one
-        band: code that was written for all bands works on one, and `.sel(band=1)` is there for who wants it gone.
+        band: code that was written for all bands works on one, and `.sel(band=1)` removes the dimension.
     image : which image of a file with several (GDAL calls them subdatasets), from 0.
     default_name : name of the array; None for the file's without its ending.
     chunks : None reads now. Else a Dask array: an int, (rows, columns), a dict by dimension, "auto" or {}: see
@@ -67,7 +67,7 @@ def open_geotiff(source: SourceOrFile, *, dtype: npt.DTypeLike | None = None, wi
     gpu : True gives CuPy arrays, decoded by the GPU that is current where the pixels are read; with `chunks` a Dask
         array of them.
     max_pixels : most pixels, times bands, that may be read at once; with `chunks` into one of them.
-    on_gpu_failure : "auto" warns (FallbackWarning) and lets the processor decode, "strict" raises DeviceError.
+    on_gpu_failure : "auto" warns (FallbackWarning) and lets the CPU decode, "strict" raises DeviceError.
     masked : pixels that nodata, the mask or the alpha band call invalid become NaN, and integers floats.
     unpack : applies scale and offset of each band; implies `masked`.
     parse_coordinates : False leaves the coordinates x and y out. "2d" gives a rotated grid, which has no x and y, the

@@ -1,6 +1,6 @@
 """Random windows of many files as batches for PyTorch, decoded on the device that trains.
 
-Takes files; hands on tensors (batch, band, y, x). A batch is one tensor of torch's own memory, its windows are slices
+Yields tensors (batch, band, y, x). A batch is one tensor of torch's own memory, its windows are slices
 of it into which one `read_many` decodes: no copy, and the whole batch in one piece of work. Where windows lie is
 decided by windows.py. Needs PyTorch; `import cogpu` does not import this.
 """

@@ -1,7 +1,7 @@
 """Random windows of many files, without the pixels: which files go together, and where a batch of windows lies.
 
-Takes files, a size and a seed; hands on places (file, row, column). Here, apart from torch.py, because drawing needs
-NumPy alone, and whoever feeds another framework can use it too.
+Draws positions (file, row, column) from files, a size and a seed. It needs NumPy alone, so that other frameworks than
+PyTorch can use it.
 """
 
 import math

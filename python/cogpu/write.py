@@ -1,8 +1,7 @@
-"""to_geotiff: any array with names becomes a profile and rows.
+"""to_geotiff: writes arrays of NumPy, CuPy, torch, Dask and xarray.
 
-Takes arrays of NumPy, CuPy, torch, Dask and xarray, with the words that users know, and hands on a Plan: the profile
-of the engine (profile.py) and the rows, (band, y, x), as views wherever that can be (arrays.py, conversion.py). Then it
-pushes them to the writer, or has Dask do it.
+A Plan holds the engine's profile (profile.py) and the rows (band, y, x), as views if possible (arrays.py, conversion.py).
+The rows then go to the writer, here or by Dask.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from ._types import Crs, Gpu, Path, Writable
 
 Target = TypeVar("Target", bound="Path | Writable | None")
-SWATH_BYTES = 256 << 20
+CHUNK_BYTES = 256 << 20
 PROGRESS_STEPS = 50
 
 
@@ -43,7 +42,7 @@ def to_geotiff(data: Any, path: Target, *, crs: Crs = None, nodata: float | None
                interleave: Literal["pixel", "band"] = "pixel", cog: bool = False,
                overview_levels: Sequence[int] | None = None, overview_resampling: str | None = None,
                bigtiff: bool | None = None, photometric: str | int = "auto", pack: bool = False,
-               gpu: Gpu | None = None, streaming_buffer_bytes: int = SWATH_BYTES,
+               gpu: Gpu | None = None, streaming_buffer_bytes: int = CHUNK_BYTES,
                progress: bool | Callable[[int, int], Any] | None = None) -> Target | bytes:
     """Writes an array as a GeoTIFF or a Cloud Optimized GeoTIFF, and returns `path`.
 
@@ -58,7 +57,7 @@ def to_geotiff(data: Any, path: Target, *, crs: Crs = None, nodata: float | None
         Array of NumPy, CuPy or torch, cogpu.Array, anything with DLPack, xarray.DataArray, or a Dask array. 2-D, or
         with bands: plain arrays are (band, y, x); a DataArray may have its dimensions in any order, called band
         (bands, channel), y (lat, latitude, row) and x (lon, longitude, col). bool is stored as uint8. What a
-        DataArray says of its place on the ground, its nodata, scale, units and tags, as our readers, rioxarray and
+        DataArray says of its georeferencing, its nodata, scale, units and tags, as our readers, rioxarray and
         xarray-spatial put it there, is written too; attrs["band_tags"] and attrs["tag_domains"], JSON or dicts,
         become tags of bands and of other metadata domains.
     path
@@ -68,7 +67,7 @@ def to_geotiff(data: Any, path: Target, *, crs: Crs = None, nodata: float | None
         written to from where it stands; without seek nothing is written before all is known), or None: the file's
         bytes are returned.
     crs
-        EPSG code, "EPSG:32633", WKT, PROJ's words, or an object with to_wkt; None: the one of the data.
+        EPSG code, "EPSG:32633", WKT, a PROJ string, or an object with to_wkt; None: the one of the data.
     nodata
         Number that the sample type can hold, NaN for floats; None: the one of the data (encoding _FillValue; attrs
         _FillValue, missing_value, fill_value, nodata, which must agree; nodatavals, one for all bands). One of the data
@@ -114,9 +113,9 @@ def to_geotiff(data: Any, path: Target, *, crs: Crs = None, nodata: float | None
         True: the inverse of a read with unpack: values are divided back by the scale and offset in the data's
         encoding and stored in the type that it names; NaN becomes nodata. Values that do not fit are an error.
     gpu
-        None: what lies on a GPU is encoded there, all else by the host. True: rows go up to the current GPU and are
+        None: arrays on a GPU are encoded there, all others by the host. True: rows go up to the current GPU and are
         encoded there; False: by the host, a few rows at a time; "emu": an emulated GPU, for tests. Of Dask arrays on a
-        cluster (a `distributed` client) the processors of the workers encode, also with True, and this process puts the
+        cluster (a `distributed` client) the CPU cores of the workers encode, also with True, and this process puts the
         file together: its bytes are those of a local write with False.
     streaming_buffer_bytes
         Bytes of rows that are taken at a time (256 MiB), but at least a row of blocks; on a cluster by each worker.
@@ -128,7 +127,7 @@ def to_geotiff(data: Any, path: Target, *, crs: Crs = None, nodata: float | None
         return carry_out(plan(data, **asked), path, streaming_buffer_bytes, progress)
 
 
-def carry_out(planned, path, streaming_buffer_bytes=SWATH_BYTES, progress=None):
+def carry_out(planned, path, streaming_buffer_bytes=CHUNK_BYTES, progress=None):
     """Writes what was planned; returns `path`, or the file's bytes where it is None."""
     report = reporter(progress)
     budget = whole("streaming_buffer_bytes", streaming_buffer_bytes, 1, 1 << 62)
@@ -152,17 +151,17 @@ def target_of(path):
 
 
 def push_all(planned, target, budget, report):
-    """Pushes an array that is there, or is read when it is indexed, in swaths of at most `budget` bytes."""
+    """Pushes an array that is there, or is read when it is indexed, in chunks of at most `budget` bytes."""
     _, height, _ = planned.shape
-    step = planned.swath_rows(budget)
+    step = planned.rows_per_chunk(budget)
     if report:
-        step = min(step, planned.swath_rows(math.ceil(planned.nbytes / PROGRESS_STEPS)))
+        step = min(step, planned.rows_per_chunk(math.ceil(planned.nbytes / PROGRESS_STEPS)))
     writer = _cogpu.Writer(target, planned.profile, planned.inputs)
     try:
         for start in range(0, height, step):
             stop = min(start + step, height)
-            mask = planned.mask_swath(start, stop)
-            writer.push(planned.swath(start, stop), None if mask is None else np.asarray(mask))
+            mask = planned.mask_rows(start, stop)
+            writer.push(planned.rows(start, stop), None if mask is None else np.asarray(mask))
             if report:
                 report(stop, height)
     except BaseException:
@@ -231,17 +230,17 @@ class Plan:
 
     @property
     def can_be_cut(self):
-        """All can, but for memory of a GPU where there is no CuPy: that is pushed as a whole."""
+        """All can, but for GPU memory where there is no CuPy: that is pushed as a whole."""
         return hasattr(self.array, "__getitem__")
 
-    def swath_rows(self, budget):
+    def rows_per_chunk(self, budget):
         """Rows that `budget` bytes hold: whole rows of blocks, one at least; all of what cannot be cut."""
         if not self.can_be_cut:
             return self.shape[1]
         rows = budget // (self.nbytes // self.shape[1])
         return max(rows // self.block_rows, 1) * self.block_rows
 
-    def swath(self, start, stop):
+    def rows(self, start, stop):
         """Rows from start to stop, (band, y, x), as they are to be stored: views where that can be; lazy of Dask."""
         if not self.can_be_cut:
             return self.array
@@ -260,5 +259,5 @@ class Plan:
             rows = rows.rechunk({0: -1})  # bands have scales of their own
         return rows.map_blocks(self.convert, dtype=self.dtype)
 
-    def mask_swath(self, start, stop):
+    def mask_rows(self, start, stop):
         return None if self.mask is None else self.mask[start:stop]

@@ -1,7 +1,7 @@
 /*
- * Takes a store and a raster over it, hands on cogpu.Array: to NumPy, CuPy, PyTorch and others by
- * DLPack and by the array interfaces. Nothing is copied unless it is asked for, and no stream of a
- * GPU is waited for by the host: the consumer's stream is made to follow ours.
+ * cogpu.Array: a raster for NumPy, CuPy, PyTorch and others, by DLPack and the array interfaces. No
+ * copy is made unless requested, and the host waits for no CUDA stream: the consumer's stream waits
+ * for ours.
  */
 #include "array.h"
 
@@ -22,7 +22,7 @@ enum { NO_SYNCHRONISATION = -1 };
 
 static PyTypeObject *array_type;
 
-static size_t count_bytes(const cogpu_raster *raster) {
+static size_t raster_bytes(const cogpu_raster *raster) {
     return (size_t)raster->bands * raster->height * raster->width * cogpu_type_bytes(raster->type);
 }
 
@@ -30,7 +30,7 @@ PyObject *array_new(struct store *store, const cogpu_raster *raster) {
     allocfunc allocate = (allocfunc)PyType_GetSlot(array_type, Py_tp_alloc);
     array *made = (array *)allocate(array_type, 0);
     if (!made) {
-        store_drop(store);
+        store_drop_with_gil(store);
         return NULL;
     }
     made->store = store;
@@ -44,9 +44,7 @@ static void array_dealloc(PyObject *object) {
     struct store *store = ((array *)object)->store;
     release(object);
     Py_DECREF(type);
-    Py_BEGIN_ALLOW_THREADS
-        store_drop(store);
-    Py_END_ALLOW_THREADS
+    store_drop_with_gil(store);
 }
 
 /* ---- facts ----------------------------------------------------------------------------------- */
@@ -68,7 +66,7 @@ static PyObject *get_dtype(PyObject *object, void *closure) {
 
 static PyObject *get_nbytes(PyObject *object, void *closure) {
     (void)closure;
-    return PyLong_FromSize_t(count_bytes(&((array *)object)->raster));
+    return PyLong_FromSize_t(raster_bytes(&((array *)object)->raster));
 }
 
 static PyObject *get_device(PyObject *object, void *closure) {
@@ -77,10 +75,10 @@ static PyObject *get_device(PyObject *object, void *closure) {
     return device_name(raster->device, raster->device_index);
 }
 
-static bool settle(PyObject *object) {
+static bool finish_read(PyObject *object) {
     struct store *store = ((array *)object)->store;
     Py_BEGIN_ALLOW_THREADS
-        store_settle(store);
+        store_finish_read(store);
     Py_END_ALLOW_THREADS
     return store->status == COGPU_OK ||
            (store->file ? handle_raise(store->file, &store->error) : raise_error(&store->error));
@@ -101,7 +99,7 @@ static PyObject *get_result(PyObject *object, void *closure) {
         FIELD(cogpu_stages, fetch, FIELD_DOUBLE), FIELD(cogpu_stages, copy, FIELD_DOUBLE),
         FIELD(cogpu_stages, decode, FIELD_DOUBLE), FIELD(cogpu_stages, place, FIELD_DOUBLE)};
     (void)closure;
-    if (!settle(object))
+    if (!finish_read(object))
         return NULL;
     const cogpu_result *result = &((array *)object)->store->result;
     PyObject *dict = fields_dict(fields, FIELD_COUNT(fields), result);
@@ -117,7 +115,7 @@ static PyObject *get_result(PyObject *object, void *closure) {
 static PyObject *array_wait(PyObject *object, PyObject *unused) {
     (void)unused;
     struct store *store = ((array *)object)->store;
-    if (!settle(object))
+    if (!finish_read(object))
         return NULL;
     if (store->was_pending && store->result.late_blocks)
         return raise_status(
@@ -168,10 +166,10 @@ static bool add_pairs(PyObject *dict, const cogpu_raster *raster) {
                         type_string(raster->type == COGPU_CI16 ? COGPU_I16 : COGPU_I32)));
 }
 
-static PyObject *interface(PyObject *object, bool is_cuda) {
+static PyObject *array_interface(PyObject *object, bool is_cuda) {
     const cogpu_raster *raster = &((array *)object)->raster;
     if ((raster->device == COGPU_CUDA) != is_cuda) {
-        PyErr_SetString(PyExc_AttributeError, "the array lies on another device");
+        PyErr_SetString(PyExc_AttributeError, "the array is on another device");
         return NULL;
     }
     PyObject *dict = PyDict_New();
@@ -185,8 +183,8 @@ static PyObject *interface(PyObject *object, bool is_cuda) {
 
 static PyObject *get_array_interface(PyObject *object, void *closure) {
     (void)closure;
-    PyObject *dict = interface(object, false);
-    if (dict && !settle(object))
+    PyObject *dict = array_interface(object, false);
+    if (dict && !finish_read(object))
         Py_CLEAR(dict);
     return dict;
 }
@@ -195,7 +193,7 @@ static PyObject *get_array_interface(PyObject *object, void *closure) {
 static PyObject *get_cuda_array_interface(PyObject *object, void *closure) {
     (void)closure;
     array *self = (array *)object;
-    PyObject *dict = interface(object, true);
+    PyObject *dict = array_interface(object, true);
     void *stream = self->raster.stream;
     PyObject *named = self->store->pending
                           ? PyLong_FromUnsignedLongLong(stream ? (uintptr_t)stream : 1)
@@ -229,7 +227,7 @@ static void find_span(const cogpu_raster *raster, char **start, size_t *bytes) {
     int64_t last[] = {(int64_t)raster->bands - 1, (int64_t)raster->height - 1,
                       (int64_t)raster->width - 1};
     if (is_packed(raster))
-        high = (int64_t)count_bytes(raster);
+        high = (int64_t)raster_bytes(raster);
     for (int i = 0; i < 3; i++)
         *(steps[i] < 0 ? &low : &high) += steps[i] * last[i];
     *start = (char *)raster->data + low;
@@ -259,10 +257,10 @@ static cogpu_status copy_bytes(cogpu_context *context, const cogpu_raster *from,
     return status;
 }
 
-/* A store of the same bytes in memory of the host or of the same device, and the raster over it. */
+/* A store of the same bytes in host memory or of the same device, and the raster over it. */
 static struct store *copy_array(PyObject *object, bool is_to_host, cogpu_raster *raster) {
     const cogpu_raster *from = &((array *)object)->raster;
-    struct engine *engine = settle(object) ? engine_take() : NULL;
+    struct engine *engine = finish_read(object) ? engine_take() : NULL;
     char *start;
     size_t bytes;
     cogpu_error error;
@@ -280,7 +278,7 @@ static struct store *copy_array(PyObject *object, bool is_to_host, cogpu_raster 
     engine_drop(engine);
     if (status != COGPU_OK) {
         raise_error(&error);
-        store_drop(copy);
+        store_drop_with_gil(copy);
         return NULL;
     }
     if (copy) {
@@ -298,21 +296,27 @@ static void release_store(void *user) {
     store_drop(user);
 }
 
-/* A capsule that nobody has taken frees what it holds. */
+/* A capsule that was not consumed frees its tensor, without the GIL (store_drop_with_gil). */
 static void drop_legacy(PyObject *capsule) {
     struct dl_legacy *tensor = PyCapsule_IsValid(capsule, DL_LEGACY_NAME)
                                    ? PyCapsule_GetPointer(capsule, DL_LEGACY_NAME)
                                    : NULL;
-    if (tensor)
+    if (!tensor)
+        return;
+    Py_BEGIN_ALLOW_THREADS
         tensor->deleter(tensor);
+    Py_END_ALLOW_THREADS
 }
 
 static void drop_versioned(PyObject *capsule) {
     struct dl_versioned *tensor = PyCapsule_IsValid(capsule, DL_VERSIONED_NAME)
                                       ? PyCapsule_GetPointer(capsule, DL_VERSIONED_NAME)
                                       : NULL;
-    if (tensor)
+    if (!tensor)
+        return;
+    Py_BEGIN_ALLOW_THREADS
         tensor->deleter(tensor);
+    Py_END_ALLOW_THREADS
 }
 
 /* Both take a reference to the store, also on failure. */
@@ -320,7 +324,7 @@ static PyObject *legacy_capsule(struct store *store, const cogpu_raster *raster)
     struct DLManagedTensor *made = NULL;
     cogpu_error error;
     if (cogpu_dlpack(raster, release_store, store, &made, &error) != COGPU_OK) {
-        store_drop(store);
+        store_drop_with_gil(store);
         return raise_buffer_error("%s", error.message);
     }
     struct dl_legacy *tensor = (struct dl_legacy *)made;
@@ -334,7 +338,7 @@ static PyObject *versioned_capsule(struct store *store, const cogpu_raster *rast
     struct DLManagedTensorVersioned *made = NULL;
     cogpu_error error;
     if (cogpu_dlpack_versioned(raster, release_store, store, &made, &error) != COGPU_OK) {
-        store_drop(store);
+        store_drop_with_gil(store);
         return raise_buffer_error("%s", error.message);
     }
     struct dl_versioned *tensor = (struct dl_versioned *)made;
@@ -385,7 +389,7 @@ static void device_numbers(const cogpu_raster *raster, int *kind, int *index) {
 }
 
 /* The array's own device, or the host's, to which it is copied down. */
-static bool parse_device(PyObject *device, const cogpu_raster *raster, struct wish *wish) {
+static bool parse_dlpack_device(PyObject *device, const cogpu_raster *raster, struct wish *wish) {
     int kind, index, own_kind, own_index;
     if (device == Py_None)
         return true;
@@ -402,13 +406,13 @@ static bool parse_device(PyObject *device, const cogpu_raster *raster, struct wi
            raise_buffer_error("copy=False: an array of a GPU comes to the host by a copy alone");
 }
 
-/* The consumer's stream follows ours; memory of the host has no streams, so that the host waits. */
+/* The consumer's stream follows ours; host memory has no streams, so that the host waits. */
 static bool make_ready(PyObject *object, const struct wish *wish) {
     array *self = (array *)object;
     cogpu_error error;
     cogpu_status status;
     if (self->raster.device != COGPU_CUDA)
-        return settle(object);
+        return finish_read(object);
     if (!self->store->pending || !wish->is_synchronised || wish->stream == self->raster.stream)
         return true;
     Py_BEGIN_ALLOW_THREADS
@@ -428,7 +432,7 @@ static PyObject *array_dlpack(PyObject *object, PyObject *arguments, PyObject *w
     if (!PyArg_ParseTupleAndKeywords(arguments, words, "|$OOOO", names, &stream, &version, &device,
                                      &copy) ||
         !parse_stream(stream, &wish) || !parse_version(version, &wish) ||
-        !parse_copy(copy, &wish) || !parse_device(device, &raster, &wish))
+        !parse_copy(copy, &wish) || !parse_dlpack_device(device, &raster, &wish))
         return NULL;
     if (!type_string(raster.type))
         return raise_buffer_error("DLPack has no samples of type %s", cogpu_type_name(raster.type));
@@ -452,13 +456,13 @@ static PyObject *array_dlpack_device(PyObject *object, PyObject *unused) {
 
 /* ---- arrays of others ------------------------------------------------------------------------ */
 
-static struct store *upload(const struct taken *taken, cogpu_raster *raster) {
+static struct store *upload_array(const struct taken *taken, cogpu_raster *raster) {
     size_t bytes;
     char *start;
     cogpu_error error;
     cogpu_status status;
     find_span(&taken->raster, &start, &bytes);
-    if (bytes != count_bytes(&taken->raster))
+    if (bytes != raster_bytes(&taken->raster))
         return (void *)raise_argument("array must be packed to go to another device");
     struct store *store = store_new(raster);
     if (!store)
@@ -469,7 +473,7 @@ static struct store *upload(const struct taken *taken, cogpu_raster *raster) {
     Py_END_ALLOW_THREADS
     if (status == COGPU_OK)
         return store;
-    store_drop(store);
+    store_drop_with_gil(store);
     return (void *)raise_error(&error);
 }
 
@@ -490,7 +494,7 @@ PyObject *array_place(PyObject *module, PyObject *arguments) {
     raster.stride_band = raster.stride_y = raster.stride_x = 0;
     raster.device = taking.device;
     raster.device_index = taking.device_index;
-    struct store *copy = upload(&taken, &raster);
+    struct store *copy = upload_array(&taken, &raster);
     raster_drop(&taken);
     return copy ? array_new(copy, &raster) : NULL;
 }
@@ -519,7 +523,7 @@ bool array_add_type(PyObject *module) {
         {"__array_interface__", get_array_interface, NULL, NULL, NULL},
         {"__cuda_array_interface__", get_cuda_array_interface, NULL, NULL, NULL},
         {0}};
-    static PyType_Slot slots[] = {{Py_tp_doc, "Pixels in memory of the host or of a device, shaped "
+    static PyType_Slot slots[] = {{Py_tp_doc, "Pixels in host memory or of a device, shaped "
                                               "(band, y, x). Memory is freed with the last that "
                                               "refers to it, on any thread."},
                                   {Py_tp_dealloc, array_dealloc},

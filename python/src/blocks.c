@@ -42,7 +42,7 @@ static PyObject *outline_list(const cogpu_profile *profile) {
     return list;
 }
 
-static PyObject *outline(PyObject *module, PyObject *dict) {
+static PyObject *compute_outline(PyObject *module, PyObject *dict) {
     (void)module;
     struct given_profile given;
     if (!profile_read(dict, &given))
@@ -70,7 +70,7 @@ static PyObject *encode_raster(const cogpu_profile *profile, const struct block 
     return bytes;
 }
 
-static PyObject *encode(PyObject *module, PyObject *arguments, PyObject *keywords) {
+static PyObject *encode_block(PyObject *module, PyObject *arguments, PyObject *keywords) {
     (void)module;
     static char *names[] = {"profile", "level", "part", "block", "pixels", NULL};
     PyObject *dict, *level, *part, *index, *pixels;
@@ -112,7 +112,7 @@ static PyObject *frame_all(PyObject *blocks) {
     return framed;
 }
 
-static PyObject *frame(PyObject *module, PyObject *given) {
+static PyObject *frame_block(PyObject *module, PyObject *given) {
     (void)module;
     PyObject *blocks = members_of(given, "blocks", -1);
     PyObject *framed = blocks ? frame_all(blocks) : NULL;
@@ -152,9 +152,9 @@ static PyObject *overview_needs(PyObject *module, PyObject *arguments, PyObject 
     return Py_BuildValue("(IIII)", needs.x, needs.y, needs.width, needs.height);
 }
 
-/* New memory of the host, of the window's size. */
-static struct store *make_room(const cogpu_window *window, cogpu_type type, uint32_t bands,
-                               cogpu_raster *raster) {
+/* New host memory, of the window's size. */
+static struct store *make_buffer(const cogpu_window *window, cogpu_type type, uint32_t bands,
+                                 cogpu_raster *raster) {
     *raster = (cogpu_raster){
         .type = type, .bands = bands, .width = window->width, .height = window->height};
     return store_new(raster);
@@ -168,11 +168,11 @@ struct making {
     struct store *store, *mask_store;
 };
 
-static bool make_rooms(const cogpu_profile *profile, const cogpu_window *window,
-                       struct making *making) {
-    making->store = make_room(window, profile->type, profile->bands, &making->to);
+static bool make_buffers(const cogpu_profile *profile, const cogpu_window *window,
+                         struct making *making) {
+    making->store = make_buffer(window, profile->type, profile->bands, &making->to);
     if (making->store && making->has_mask)
-        making->mask_store = make_room(window, COGPU_U8, 1, &making->to_mask);
+        making->mask_store = make_buffer(window, COGPU_U8, 1, &making->to_mask);
     return making->store && (making->mask_store || !making->has_mask);
 }
 
@@ -221,11 +221,11 @@ static PyObject *overview_make(PyObject *module, PyObject *arguments, PyObject *
     making.has_mask = mask != Py_None;
     if (raster_take(pixels, &(struct taking){.name = "pixels"}, &making.pixels) &&
         (!making.has_mask || raster_take(mask, &(struct taking){.name = "mask"}, &making.mask)) &&
-        make_rooms(&given.profile, &window, &making) &&
+        make_buffers(&given.profile, &window, &making) &&
         make_pixels(&given.profile, level, &window, &making))
         arrays = make_arrays(&making);
-    store_drop(making.store);
-    store_drop(making.mask_store);
+    store_drop_with_gil(making.store);
+    store_drop_with_gil(making.mask_store);
     raster_drop(&making.mask);
     raster_drop(&making.pixels);
     profile_release(&given);
@@ -237,10 +237,11 @@ static PyObject *overview_make(PyObject *module, PyObject *arguments, PyObject *
 #define KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
 
 static PyMethodDef functions[] = {
-    {"outline", outline, METH_O, "outline(profile): the grid of blocks of each level."},
-    {"encode", KEYWORDS(encode),
+    {"outline", compute_outline, METH_O, "outline(profile): the grid of blocks of each level."},
+    {"encode", KEYWORDS(encode_block),
      "encode(profile, level, part, block, pixels): the stored bytes of one block."},
-    {"frame", frame, METH_O, "frame(blocks): their bytes as they follow each other in a COG."},
+    {"frame", frame_block, METH_O,
+     "frame(blocks): their bytes as they follow each other in a COG."},
     {"overview_needs", KEYWORDS(overview_needs),
      "overview_needs(profile, level, window): the window of the level before that it is made of."},
     {"overview_make", KEYWORDS(overview_make),

@@ -1,6 +1,6 @@
 /*
- * Takes an open file, hands on dicts, lists and tuples of what is in it: images, levels, bands,
- * coordinate systems, raw tags, and what a check of it found.
+ * Metadata of an open file as dicts, lists and tuples: images, levels, bands, CRS, raw tags, and
+ * the findings of a check.
  */
 #include "engine.h"
 #include "fields.h"
@@ -219,8 +219,7 @@ PyObject *file_band(PyObject *file, PyObject *arguments, PyObject *words) {
     return drop_after(handle, dict);
 }
 
-/* What comes one by one until the library says that it is absent: a list of what `describe` makes
- * of each. */
+/* Makes one entry of a list. The list ends where the library returns COGPU_ABSENT. */
 typedef cogpu_status list_entry(const cogpu_file *file, uint32_t of, uint32_t index,
                                 PyObject **made, cogpu_error *error);
 
@@ -254,7 +253,7 @@ static cogpu_status item_entry(const cogpu_file *file, uint32_t image, uint32_t 
     return status;
 }
 
-/* Lists that may be empty are asked for only where the image has so many. */
+/* A list that may be empty is read only if the image has entries. */
 static PyObject *list_of_image(PyObject *file, PyObject *arguments, PyObject *words,
                                list_entry *entry, size_t count_at) {
     uint32_t index = 0;
@@ -292,7 +291,7 @@ PyObject *file_crs(PyObject *file, PyObject *arguments, PyObject *words) {
 }
 
 /* NULL with the status in `error`, else text to be freed. PROJ does its work each time that it is
- * asked: so the first guess has room for what is usual. */
+ * asked: so the first buffer fits the usual size. */
 static char *make_wkt(const cogpu_file *file, uint32_t image, cogpu_context *context,
                       cogpu_error *error) {
     size_t capacity = 0, needed = 16 << 10;
@@ -423,7 +422,7 @@ PyObject *file_tags(PyObject *file, PyObject *arguments, PyObject *words) {
 
 enum { TIFF_ASCII = 2, TIFF_UNDEFINED = 7, PIECE = 1 << 16 };
 
-/* One element, as cogpu_tag_read hands it out. */
+/* One element of cogpu_tag_read. */
 static PyObject *element_object(uint32_t type, const void *at) {
     switch (type) {
     case 1: /* BYTE */
@@ -468,8 +467,8 @@ static bool add_elements(PyObject *list, const cogpu_tag *tag, const char *piece
 
 /* In pieces, so that memory grows with what the file has, and not with what it claims to have.
  * Without the GIL, since an object that is read from may be in use by a thread that needs it. */
-static bool read_tag(struct handle *handle, uint32_t directory, const cogpu_tag *tag,
-                     PyObject *list) {
+static bool append_tag_value(struct handle *handle, uint32_t directory, const cogpu_tag *tag,
+                             PyObject *list) {
     static _Thread_local union {
         char bytes[PIECE];
         double aligned;
@@ -505,7 +504,7 @@ static bool find_tag(struct handle *handle, uint32_t directory, uint32_t id, cog
 static PyObject *tag_object(struct handle *handle, uint32_t directory, uint32_t id) {
     cogpu_tag tag;
     PyObject *list = find_tag(handle, directory, id, &tag) ? PyList_New(0) : NULL, *made = NULL;
-    if (list && read_tag(handle, directory, &tag, list)) {
+    if (list && append_tag_value(handle, directory, &tag, list)) {
         PyObject *empty = PyBytes_FromStringAndSize(NULL, 0);
         bool is_text = tag.type == TIFF_ASCII || tag.type == TIFF_UNDEFINED;
         made =

@@ -1,5 +1,5 @@
 /*
- * Takes nothing, hands on the one context of the process. Nothing here holds the GIL while it waits
+ * The process-wide context. Nothing here holds the GIL while it waits
  * for the lock, since making a context takes a while and others need the GIL meanwhile.
  */
 #include "engine.h"
@@ -21,7 +21,7 @@ static struct engine *current; /* under the lock, as the next two lines */
 static cogpu_context_options options;
 static struct arena kept; /* what the options point to */
 
-static struct engine *make(cogpu_error *error) {
+static struct engine *make_engine(cogpu_error *error) {
     struct engine *made = calloc(1, sizeof *made);
     if (!made) {
         *error = (cogpu_error){COGPU_MEMORY, -1, -1, -1, "out of memory for a context"};
@@ -35,7 +35,7 @@ static struct engine *make(cogpu_error *error) {
     return NULL;
 }
 
-/* Mostly nobody holds the lock, and there is no need to let go of the GIL, which may take long to
+/* The lock is mostly free, so there is no need to release the GIL, which may take long to
  * come back. */
 static struct engine *take_at_once(bool *is_known) {
     struct engine *taken = NULL;
@@ -56,7 +56,7 @@ struct engine *engine_take(void) {
     Py_BEGIN_ALLOW_THREADS
         pthread_mutex_lock(&lock);
         if (!current)
-            current = make(&error);
+            current = make_engine(&error);
         taken = current ? engine_share(current) : NULL;
         pthread_mutex_unlock(&lock);
     Py_END_ALLOW_THREADS
@@ -125,9 +125,6 @@ void engine_forget(void) {
 
 /* ---- devices --------------------------------------------------------------------------------- */
 
-static const char *const kinds[] = {
-    [COGPU_CPU] = "cpu", [COGPU_CUDA] = "cuda", [COGPU_EMU] = "emu"};
-
 /* The number behind "cuda:"; false where it is none. */
 static bool parse_index(const char *text, uint32_t *index) {
     char *end = NULL;
@@ -136,21 +133,22 @@ static bool parse_index(const char *text, uint32_t *index) {
     return *text >= '0' && *text <= '9' && !*end && number <= INT32_MAX;
 }
 
-static bool parse(const char *name, cogpu_device_kind *kind, uint32_t *index, bool *is_current) {
-    for (int i = COGPU_CPU; i <= COGPU_EMU; i++) {
-        size_t length = strlen(kinds[i]);
-        if (strncmp(name, kinds[i], length) != 0)
-            continue;
-        *kind = (cogpu_device_kind)i;
-        *index = 0;
-        *is_current = !name[length] && i != COGPU_CPU;
-        return !name[length] ||
-               (i != COGPU_CPU && name[length] == ':' && parse_index(name + length + 1, index));
-    }
-    return false;
+/* "cpu", "cuda" for the current device, "cuda:1". */
+static bool parse_device_name(const char *name, cogpu_device_kind *kind, uint32_t *index,
+                              bool *is_current) {
+    char word[16] = "";
+    size_t length = strcspn(name, ":");
+    if (length >= sizeof word)
+        return false;
+    memcpy(word, name, length);
+    if (cogpu_device_kind_parse(word, kind) != COGPU_OK)
+        return false;
+    *index = 0;
+    *is_current = !name[length] && *kind != COGPU_CPU;
+    return !name[length] || (*kind != COGPU_CPU && parse_index(name + length + 1, index));
 }
 
-/* The first question to CUDA may take a while. */
+/* The first call of CUDA may take a while. */
 static bool find_current(cogpu_device_kind kind, uint32_t *index) {
     cogpu_error error;
     cogpu_status status;
@@ -170,7 +168,7 @@ bool device_parse(PyObject *name, cogpu_device_kind *kind, uint32_t *index) {
     bool is_current = false;
     if (!text)
         return false;
-    if (!parse(text, kind, index, &is_current))
+    if (!parse_device_name(text, kind, index, &is_current))
         return raise_argument("device must be 'cpu', 'cuda', 'cuda:N', 'emu' or 'emu:N', not %R",
                               name);
     return !is_current || find_current(*kind, index);
@@ -178,6 +176,6 @@ bool device_parse(PyObject *name, cogpu_device_kind *kind, uint32_t *index) {
 
 PyObject *device_name(cogpu_device_kind kind, uint32_t index) {
     if (kind == COGPU_CPU)
-        return PyUnicode_FromString(kinds[COGPU_CPU]);
-    return PyUnicode_FromFormat("%s:%u", kinds[kind], (unsigned)index);
+        return PyUnicode_FromString(cogpu_device_kind_name(kind));
+    return PyUnicode_FromFormat("%s:%u", cogpu_device_kind_name(kind), (unsigned)index);
 }

@@ -1,5 +1,5 @@
 /*
- * Takes a status, hands on an exception of cogpu.errors, which knows the classes.
+ * Raises the exception of cogpu.errors for a status.
  */
 #include "errors.h"
 
@@ -13,8 +13,8 @@ static PyObject *name_object(const char *name) {
 }
 
 /* An error without a message of the library's has its words in `message`. */
-static PyObject *make(const cogpu_error *error, PyObject *message, const char *name,
-                      bool is_missing) {
+static PyObject *make_exception(const cogpu_error *error, PyObject *message, const char *name,
+                                bool is_missing) {
     PyObject *errors = PyImport_ImportModule("cogpu.errors"), *file = name_object(name);
     PyObject *made = NULL;
     if (errors && file)
@@ -26,7 +26,7 @@ static PyObject *make(const cogpu_error *error, PyObject *message, const char *n
     return made;
 }
 
-static PyObject *raise(PyObject *exception) {
+static PyObject *set_exception(PyObject *exception) {
     if (exception)
         PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
     Py_XDECREF(exception);
@@ -36,7 +36,7 @@ static PyObject *raise(PyObject *exception) {
 static PyObject *make_of(const cogpu_error *error, const char *name, bool is_missing) {
     PyObject *message =
         PyUnicode_DecodeUTF8(error->message, (Py_ssize_t)strlen(error->message), "surrogateescape");
-    PyObject *made = message ? make(error, message, name, is_missing) : NULL;
+    PyObject *made = message ? make_exception(error, message, name, is_missing) : NULL;
     Py_XDECREF(message);
     return made;
 }
@@ -46,15 +46,15 @@ PyObject *error_object(const cogpu_error *error) {
 }
 
 PyObject *raise_error(const cogpu_error *error) {
-    return raise(make_of(error, NULL, false));
+    return set_exception(make_of(error, NULL, false));
 }
 
 PyObject *raise_file_error(const cogpu_error *error, const char *name) {
-    return raise(make_of(error, name, false));
+    return set_exception(make_of(error, name, false));
 }
 
 PyObject *raise_missing(const cogpu_error *error, const char *name) {
-    return raise(make_of(error, name, true));
+    return set_exception(make_of(error, name, true));
 }
 
 PyObject *name_raised(const char *name) {
@@ -65,7 +65,7 @@ PyObject *name_raised(const char *name) {
     Py_XDECREF(file);
     Py_XDECREF(errors);
     if (done)
-        return Py_DECREF(done), raise(raised);
+        return Py_DECREF(done), set_exception(raised);
     Py_XDECREF(raised);
     return NULL;
 }
@@ -86,7 +86,7 @@ PyObject *raise_kept(PyObject *kept, const cogpu_error *error) {
     if (!context)
         PyException_SetContext(kept, make_of(error, NULL, false));
     Py_XDECREF(context);
-    return raise(kept);
+    return set_exception(kept);
 }
 
 static PyObject *raise_words(cogpu_status status, const char *format, va_list words) {
@@ -94,9 +94,9 @@ static PyObject *raise_words(cogpu_status status, const char *format, va_list wo
     PyObject *message = PyUnicode_FromFormatV(format, words);
     if (!message)
         return NULL;
-    PyObject *exception = make(&error, message, NULL, false);
+    PyObject *exception = make_exception(&error, message, NULL, false);
     Py_DECREF(message);
-    return raise(exception);
+    return set_exception(exception);
 }
 
 PyObject *raise_argument(const char *format, ...) {

@@ -1,5 +1,5 @@
 /*
- * Takes structs of the library, hands on dicts; takes numbers and words of Python, hands on C's.
+ * Converts structs of the library to dicts, and Python numbers and strings to C values.
  */
 #include "fields.h"
 
@@ -116,11 +116,11 @@ bool type_parse(PyObject *name, const char *parameter, cogpu_type *type) {
                      Py_TYPE(name));
         return false;
     }
-    for (int i = COGPU_U8; i <= COGPU_CF64; i++)
-        if (PyUnicode_CompareWithASCIIString(name, cogpu_type_name((cogpu_type)i)) == 0) {
-            *type = (cogpu_type)i;
-            return true;
-        }
+    const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
+    if (!text)
+        return false;
+    if (cogpu_type_parse(text, type) == COGPU_OK)
+        return true;
     return raise_argument(
         "%s has no type %R; there are uint8 to uint64, int8 to int64, float16 to float64, "
         "complex64 and complex128",

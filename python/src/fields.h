@@ -20,7 +20,7 @@ enum field_kind {
     FIELD_TYPE
 };
 
-/* A field of a struct: what Python calls it, what it is, where it stands. */
+/* A field of a struct: its name in Python, its type and its offset. */
 struct field {
     const char *name;
     enum field_kind kind;

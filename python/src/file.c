@@ -1,6 +1,5 @@
 /*
- * Takes a source, hands on cogpu._cogpu.File, whose methods stand in read.c and describe.c. Here it
- * is opened and closed.
+ * cogpu._cogpu.File: open and close. Its other methods are in read.c and describe.c.
  */
 #include "file.h"
 

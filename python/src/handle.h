@@ -1,5 +1,5 @@
 /*
- * An open file, counted: whoever reads holds it, so that it can be closed while others read.
+ * An open file, counted: each read holds a reference, so that it can be closed during reads.
  */
 #ifndef COGPU_PYTHON_HANDLE_H
 #define COGPU_PYTHON_HANDLE_H

@@ -1,6 +1,6 @@
 /*
  * cogpu._cogpu, the extension module: its functions, and the types that other files add. The
- * contract stands in cogpu/_cogpu.pyi.
+ * contract is in cogpu/_cogpu.pyi.
  */
 #include "module.h"
 #include "array.h"
@@ -8,7 +8,7 @@
 #include "file.h"
 #include "network.h"
 
-static PyObject *version(PyObject *module, PyObject *unused) {
+static PyObject *get_version(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
     return PyUnicode_FromString(cogpu_version());
 }
@@ -22,7 +22,7 @@ static PyObject *device_object(const cogpu_device *device) {
     return NULL;
 }
 
-static PyObject *devices(PyObject *module, PyObject *unused) {
+static PyObject *list_devices(PyObject *module, PyObject *unused) {
     PyObject *list = PyList_New(0);
     (void)module, (void)unused;
     for (uint32_t i = 0; list; i++) {
@@ -39,10 +39,16 @@ static PyObject *devices(PyObject *module, PyObject *unused) {
     return list;
 }
 
-static PyObject *codecs(PyObject *module, PyObject *unused) {
+static PyObject *list_codecs(PyObject *module, PyObject *unused) {
     static const struct field fields[] = {
-        FIELD(cogpu_codec, compression, FIELD_U32), FIELD(cogpu_codec, name, FIELD_TEXT),
-        FIELD(cogpu_codec, library, FIELD_TEXT), FIELD(cogpu_codec, available, FIELD_FLAG)};
+        FIELD(cogpu_codec, compression, FIELD_U32),  FIELD(cogpu_codec, name, FIELD_TEXT),
+        FIELD(cogpu_codec, library, FIELD_TEXT),     FIELD(cogpu_codec, available, FIELD_FLAG),
+        FIELD(cogpu_codec, can_encode, FIELD_FLAG),  FIELD(cogpu_codec, min_level, FIELD_I32),
+        FIELD(cogpu_codec, max_level, FIELD_I32),    FIELD(cogpu_codec, default_level, FIELD_I32),
+        FIELD(cogpu_codec, has_quality, FIELD_FLAG), FIELD(cogpu_codec, has_max_error, FIELD_FLAG),
+        FIELD(cogpu_codec, is_lossy, FIELD_FLAG),    FIELD(cogpu_codec, predictors, FIELD_U32),
+        FIELD(cogpu_codec, encode_types, FIELD_U32), FIELD(cogpu_codec, gpu_decode, FIELD_FLAG),
+        FIELD(cogpu_codec, gpu_encode, FIELD_FLAG)};
     PyObject *list = PyList_New(0);
     cogpu_codec codec;
     (void)module, (void)unused;
@@ -50,6 +56,31 @@ static PyObject *codecs(PyObject *module, PyObject *unused) {
         if (!list_add(list, fields_dict(fields, FIELD_COUNT(fields), &codec)))
             Py_CLEAR(list);
     return list;
+}
+
+static PyObject *list_resamplings(PyObject *module, PyObject *unused) {
+    PyObject *list = PyList_New(0);
+    (void)module, (void)unused;
+    for (int i = COGPU_RESAMPLE_DEFAULT + 1; list; i++) {
+        const char *name = cogpu_resampling_name((cogpu_resampling)i);
+        if (!name)
+            break;
+        if (!list_add(list, text_object(name)))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* TIFF's 0 is not the library's, whose 0 is the default. */
+static PyObject *list_photometrics(PyObject *module, PyObject *unused) {
+    PyObject *dict = PyDict_New();
+    (void)module, (void)unused;
+    for (int i = COGPU_PHOTOMETRIC_DEFAULT + 1; dict && i <= COGPU_MIN_IS_WHITE; i++) {
+        const char *name = cogpu_photometric_name((cogpu_photometric)i);
+        if (name && !dict_add(dict, name, PyLong_FromLong(i == COGPU_MIN_IS_WHITE ? 0 : i)))
+            Py_CLEAR(dict);
+    }
+    return dict;
 }
 
 static PyObject *device_of(PyObject *module, PyObject *array) {
@@ -70,7 +101,7 @@ static PyObject *current_device(PyObject *module, PyObject *name) {
     return device_parse(name, &kind, &index) ? device_name(kind, index) : NULL;
 }
 
-static PyObject *configure(PyObject *module, PyObject *arguments, PyObject *words) {
+static PyObject *configure_context(PyObject *module, PyObject *arguments, PyObject *words) {
     static char *names[] = {"threads",      "cache_bytes", "device_bytes",
                             "jpeg_engines", "network",     NULL};
     PyObject *threads = NULL, *cache = NULL, *device = NULL, *network = Py_None;
@@ -99,12 +130,18 @@ static PyObject *forget_context(PyObject *module, PyObject *unused) {
 
 PyMODINIT_FUNC PyInit__cogpu(void) {
     static PyMethodDef methods[] = {
-        {"version", version, METH_NOARGS, PyDoc_STR("version()\n--\n\nOf the engine.")},
-        {"devices", devices, METH_NOARGS,
+        {"version", get_version, METH_NOARGS, PyDoc_STR("version()\n--\n\nOf the engine.")},
+        {"devices", list_devices, METH_NOARGS,
          PyDoc_STR("devices()\n--\n\nName and description of each.")},
-        {"codecs", codecs, METH_NOARGS,
+        {"codecs", list_codecs, METH_NOARGS,
          PyDoc_STR("codecs()\n--\n\nFields of cogpu_codec, of each.")},
-        {"device_of", device_of, METH_O, PyDoc_STR("device_of(array)\n--\n\nWhere an array lies.")},
+        {"resamplings", list_resamplings, METH_NOARGS,
+         PyDoc_STR("resamplings()\n--\n\nNames of the resampling methods of overviews.")},
+        {"photometrics", list_photometrics, METH_NOARGS,
+         PyDoc_STR("photometrics()\n--\n\nNames of photometric interpretations that can be "
+                   "written, and TIFF's numbers.")},
+        {"device_of", device_of, METH_O,
+         PyDoc_STR("device_of(array)\n--\n\nThe device of an array.")},
         {"place", array_place, METH_VARARGS,
          PyDoc_STR("place(array, device)\n--\n\nAn Array over an array of the host's, or of a copy "
                    "on a GPU.")},
@@ -113,7 +150,7 @@ PyMODINIT_FUNC PyInit__cogpu(void) {
         {"check", (PyCFunction)(void (*)(void))file_check, METH_VARARGS | METH_KEYWORDS,
          PyDoc_STR(
              "check(file, *, strict=False)\n--\n\nIs it a COG? Verdicts, and what was found.")},
-        {"configure", (PyCFunction)(void (*)(void))configure, METH_VARARGS | METH_KEYWORDS,
+        {"configure", (PyCFunction)(void (*)(void))configure_context, METH_VARARGS | METH_KEYWORDS,
          PyDoc_STR("configure(*, threads=0, cache_bytes=0, device_bytes=0, jpeg_engines=False, "
                    "network=None)\n--\n\n"
                    "A new context for the reads from now on.")},

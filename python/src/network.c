@@ -1,5 +1,5 @@
 /*
- * Takes a dict of settings, hands on cogpu_network.
+ * Converts a dict of settings to cogpu_network.
  */
 #include "network.h"
 

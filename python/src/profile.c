@@ -1,5 +1,4 @@
-/*
- * Takes a dict, hands on a cogpu_profile: a table says which entry goes where and who reads it.
+/* A dict becomes a cogpu_profile: a table maps each key to a member and a function that reads it.
  */
 #include "profile.h"
 
@@ -83,7 +82,7 @@ static bool entry_palette(const struct entry *entry, PyObject *value, void *reco
     return planes != NULL;
 }
 
-/* ---- places on the ground -------------------------------------------------------------------- */
+/* ---- georeferencing -------------------------------------------------------------------------- */
 
 static bool entry_transform(const struct entry *entry, PyObject *value, void *record,
                             struct arena *arena) {
@@ -282,8 +281,8 @@ static bool read_bytes(const char *name, PyObject *value, uint64_t due, cogpu_ex
     return to && memcpy(to, from, due);
 }
 
-static bool read_numbers(const char *name, PyObject *value, const struct tag_type *type,
-                         uint64_t count, cogpu_extra_tag *tag, struct arena *arena) {
+static bool parse_tag_numbers(const char *name, PyObject *value, const struct tag_type *type,
+                              uint64_t count, cogpu_extra_tag *tag, struct arena *arena) {
     PyObject *members = members_of(value, name, (Py_ssize_t)count);
     char *to = members ? arena_take(arena, count, type->size) : NULL;
     bool is_read = to != NULL;
@@ -306,10 +305,10 @@ static bool read_values(const char *name, PyObject *value, cogpu_extra_tag *tag,
                               (unsigned long long)tag->count);
     uint64_t numbers = tag->count * type->numbers;
     return PyBytes_Check(value) ? read_bytes(name, value, numbers * type->size, tag, arena)
-                                : read_numbers(name, value, type, numbers, tag, arena);
+                                : parse_tag_numbers(name, value, type, numbers, tag, arena);
 }
 
-static bool read_tag(const char *name, PyObject *member, void *to, struct arena *arena) {
+static bool parse_extra_tag(const char *name, PyObject *member, void *to, struct arena *arena) {
     cogpu_extra_tag *tag = to;
     PyObject *parts = members_of(member, name, 4);
     bool is_read = parts && number_u32(PyTuple_GetItem(parts, 0), name, &tag->id) &&
@@ -322,7 +321,7 @@ static bool read_tag(const char *name, PyObject *member, void *to, struct arena 
 
 static bool entry_tags(const struct entry *entry, PyObject *value, void *record,
                        struct arena *arena) {
-    return read_list(entry, value, record, arena, sizeof(cogpu_extra_tag), read_tag);
+    return read_list(entry, value, record, arena, sizeof(cogpu_extra_tag), parse_extra_tag);
 }
 
 /* ---- the profile ----------------------------------------------------------------------------- */
@@ -340,17 +339,47 @@ static bool entry_device(const struct entry *entry, PyObject *value, void *recor
     return device_parse(value, &profile->device, &profile->device_index);
 }
 
-static const struct word resampling_words[] = {{"default", COGPU_RESAMPLE_DEFAULT},
-                                               {"nearest", COGPU_NEAREST},
-                                               {"average", COGPU_AVERAGE},
-                                               {"rms", COGPU_RMS},
-                                               {"bilinear", COGPU_BILINEAR},
-                                               {"cubic", COGPU_CUBIC},
-                                               {"mode", COGPU_MODE},
-                                               {"min", COGPU_MIN},
-                                               {"max", COGPU_MAX},
-                                               {"median", COGPU_MEDIAN},
-                                               {NULL, 0}};
+/* Raises an ArgumentError with the names of the values from 0 to `last` that have one. */
+static bool raise_unknown_name(const struct entry *entry, PyObject *value,
+                               const char *(*name_of)(int value), int last) {
+    PyObject *known = PyUnicode_FromString(name_of(0));
+    for (int i = 1; known && i <= last; i++) {
+        PyObject *shorter = known;
+        if (!name_of(i))
+            continue;
+        known = PyUnicode_FromFormat("%U, %s", shorter, name_of(i));
+        Py_DECREF(shorter);
+    }
+    if (known)
+        raise_argument("%s must be one of %U, not %.60R", entry->name, known, value);
+    Py_XDECREF(known);
+    return false;
+}
+
+static const char *resampling_name(int value) {
+    return cogpu_resampling_name((cogpu_resampling)value);
+}
+
+static bool entry_resampling(const struct entry *entry, PyObject *value, void *record,
+                             struct arena *arena) {
+    const char *text = arena_text(arena, value, entry->name);
+    if (!text || cogpu_resampling_parse(text, entry_place(entry, record)) == COGPU_OK)
+        return text != NULL;
+    return raise_unknown_name(entry, value, resampling_name, COGPU_MEDIAN);
+}
+
+static const char *photometric_name(int value) {
+    return cogpu_photometric_name((cogpu_photometric)value);
+}
+
+static bool entry_photometric(const struct entry *entry, PyObject *value, void *record,
+                              struct arena *arena) {
+    const char *text = arena_text(arena, value, entry->name);
+    if (!text || cogpu_photometric_parse(text, entry_place(entry, record)) == COGPU_OK)
+        return text != NULL;
+    return raise_unknown_name(entry, value, photometric_name, COGPU_MIN_IS_WHITE);
+}
+
 static const struct word overviews_words[] = {{"default", COGPU_OVERVIEWS_DEFAULT},
                                               {"none", COGPU_OVERVIEWS_NONE},
                                               {"auto", COGPU_OVERVIEWS_AUTO},
@@ -358,16 +387,6 @@ static const struct word overviews_words[] = {{"default", COGPU_OVERVIEWS_DEFAUL
                                               {NULL, 0}};
 static const struct word bigtiff_words[] = {
     {"auto", COGPU_BIGTIFF_AUTO}, {"yes", COGPU_BIGTIFF_YES}, {"no", COGPU_BIGTIFF_NO}, {NULL, 0}};
-static const struct word photometric_words[] = {{"default", COGPU_PHOTOMETRIC_DEFAULT},
-                                                {"min_is_black", COGPU_MIN_IS_BLACK},
-                                                {"rgb", COGPU_RGB},
-                                                {"palette", COGPU_PALETTE},
-                                                {"cmyk", COGPU_CMYK},
-                                                {"ycbcr", COGPU_YCBCR},
-                                                {"cielab", COGPU_CIELAB},
-                                                {"min_is_white", COGPU_MIN_IS_WHITE},
-                                                {NULL, 0}};
-
 #define AT(member) #member, #member, offsetof(cogpu_profile, member)
 #define ENTRY(member, read)                                                                        \
     { AT(member), read, NULL, 0 }
@@ -397,7 +416,7 @@ static const struct entry entries[] = {
     ENTRY(sparse, entry_flag),
     ENTRY(nodata, entry_text),
     ENTRY(nan_is_nodata, entry_flag),
-    WORDS(photometric),
+    ENTRY(photometric, entry_photometric),
     ENTRY(alpha_band, entry_u32),
     ENTRY(premultiplied, entry_flag),
     LIST(palette, palette_entries),
@@ -414,7 +433,7 @@ static const struct entry entries[] = {
     LIST(tags, tag_count),
     WORDS(overviews),
     LIST(factors, factor_count),
-    WORDS(resampling),
+    ENTRY(resampling, entry_resampling),
     ENTRY(threads, entry_u32),
     ENTRY(device, entry_device),
 };

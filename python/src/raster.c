@@ -1,7 +1,6 @@
 /*
- * Takes an array of anybody's, by the protocol it speaks, hands on a raster over its memory. DLPack
- * goes first, versioned and then as it was before; then the interface of CUDA arrays, buffers, and
- * NumPy's interface. What one of them cannot say, a later one may.
+ * A raster over the memory of any array. Protocols are tried in this order: DLPack (versioned, then
+ * unversioned), the CUDA array interface, the buffer protocol, the NumPy array interface.
  */
 #include "raster.h"
 
@@ -147,10 +146,9 @@ static bool take_tensor(const struct dl_tensor *tensor, const struct taking *tak
         raster->stream = taking->stream;
         break;
     default:
-        return raise_argument(
-            "%s lies on a device of DLPack's kind %d, which is neither the host nor "
-            "a CUDA device",
-            taking->name, (int)tensor->device_kind);
+        return raise_argument("%s is on a device of DLPack kind %d, which is neither the host nor "
+                              "a CUDA device",
+                              taking->name, (int)tensor->device_kind);
     }
     if (!set_shape(raster, taking->name, tensor->dimensions, tensor->shape, tensor->strides,
                    (int64_t)cogpu_type_bytes(raster->type)))
@@ -235,7 +233,7 @@ static enum attempt take_dlpack(PyObject *array, const struct taking *taking, st
 /* ---- the array interfaces -------------------------------------------------------------------- */
 
 /* A tuple of numbers into `to`; their count, or -1 with an exception. */
-static int read_numbers(PyObject *tuple, const char *name, int64_t to[3]) {
+static int parse_tuple_numbers(PyObject *tuple, const char *name, int64_t to[3]) {
     Py_ssize_t count = PyTuple_Check(tuple) ? PyTuple_Size(tuple) : -1;
     if (count < 0) {
         PyErr_Format(PyExc_TypeError, "%s has an array interface without a shape", name);
@@ -266,9 +264,9 @@ static bool take_description(PyObject *dict, const struct taking *taking, struct
         return refuse_type(taking->name, text);
     int64_t sizes[3], steps[3];
     bool is_strided = strides && strides != Py_None;
-    int dimensions = read_numbers(shape, taking->name, sizes);
+    int dimensions = parse_tuple_numbers(shape, taking->name, sizes);
     if (dimensions < 0 ||
-        (is_strided && read_numbers(strides, taking->name, steps) != dimensions)) {
+        (is_strided && parse_tuple_numbers(strides, taking->name, steps) != dimensions)) {
         return PyErr_Occurred()
                    ? false
                    : raise_argument("%s has as many strides as dimensions", taking->name);
@@ -309,8 +307,8 @@ static bool place_cuda(PyObject *dict, const struct taking *taking, cogpu_raster
                                      &raster->device_index, &error) == COGPU_OK ||
                      raise_error(&error);
     if (is_placed && raster->device != COGPU_CUDA)
-        is_placed = raise_argument("%s has a __cuda_array_interface__, but no memory of a GPU",
-                                   taking->name);
+        is_placed =
+            raise_argument("%s has a __cuda_array_interface__, but no GPU memory", taking->name);
     raster->stream = taking->stream;
     is_placed = is_placed && follow_owner(dict, taking, raster, engine_context(engine));
     engine_drop(engine);
@@ -357,32 +355,32 @@ static enum attempt take_buffer(PyObject *array, const struct taking *taking, st
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* What a protocol could not say is told only where none could. */
-static enum attempt forget_failure(enum attempt attempt, PyObject **told) {
+/* The error of a protocol is raised only if no protocol works. */
+static enum attempt forget_failure(enum attempt attempt, PyObject **failure) {
     if (attempt != NOT_SPOKEN || !PyErr_Occurred())
         return attempt;
     PyObject *type, *traceback;
-    Py_CLEAR(*told);
-    PyErr_Fetch(&type, told, &traceback);
+    Py_CLEAR(*failure);
+    PyErr_Fetch(&type, failure, &traceback);
     Py_XDECREF(type);
     Py_XDECREF(traceback);
     return attempt;
 }
 
 static bool take_any(PyObject *array, const struct taking *taking, struct taken *taken) {
-    PyObject *told = NULL;
-    enum attempt attempt = forget_failure(take_dlpack(array, taking, taken), &told);
+    PyObject *failure = NULL;
+    enum attempt attempt = forget_failure(take_dlpack(array, taking, taken), &failure);
     if (attempt == NOT_SPOKEN)
         attempt = take_interface(array, "__cuda_array_interface__", true, taking, taken);
     if (attempt == NOT_SPOKEN)
-        attempt = forget_failure(take_buffer(array, taking, taken), &told);
+        attempt = forget_failure(take_buffer(array, taking, taken), &failure);
     if (attempt == NOT_SPOKEN)
         attempt = take_interface(array, "__array_interface__", false, taking, taken);
-    if (attempt == NOT_SPOKEN && told)
-        raise_argument("%s cannot be taken as it is: %S", taking->name, told);
+    if (attempt == NOT_SPOKEN && failure)
+        raise_argument("%s cannot be taken as it is: %S", taking->name, failure);
     else if (attempt == NOT_SPOKEN)
         PyErr_Format(PyExc_TypeError, "%s must be an array, not %R", taking->name, Py_TYPE(array));
-    Py_XDECREF(told);
+    Py_XDECREF(failure);
     return attempt == TAKEN;
 }
 
@@ -396,7 +394,7 @@ static bool check_written(const struct taken *taken, const char *name) {
     return true;
 }
 
-/* Memory of the host may be an emulated GPU's, because the caller says so or because it came from
+/* Host memory may be an emulated GPU's, because the caller says so or because it came from
  * there. */
 static bool place_host(const struct taking *taking, cogpu_raster *raster) {
     if (raster->device != COGPU_CPU)

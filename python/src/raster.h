@@ -24,7 +24,7 @@ struct taken {
 struct taking {
     const char *name; /* the parameter's, for messages */
     bool is_written;  /* read-only arrays are refused */
-    /* COGPU_EMU: memory of the host is to be this device's. COGPU_CPU: what it is. */
+    /* COGPU_EMU: host memory is to be this device's. COGPU_CPU: what it is. */
     cogpu_device_kind device;
     uint32_t device_index;
     void *stream; /* the array is used on: it follows what the array's owner has under way */

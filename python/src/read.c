@@ -1,5 +1,5 @@
 /*
- * Takes keywords, hands on an Array that the library has filled: one read, or many as one batch.
+ * Reads into an Array from keyword arguments: one window, or many as one batch.
  */
 #include "array.h"
 #include "fields.h"
@@ -134,7 +134,7 @@ static bool check_device(const cogpu_raster *out, const struct keywords *given) 
         return true;
     PyObject *name = device_name(out->device, out->device_index);
     if (name)
-        raise_argument("out lies on %U, not on the device %R", name, given->device);
+        raise_argument("out is on %U, not on the device %R", name, given->device);
     Py_XDECREF(name);
     return false;
 }
@@ -179,12 +179,13 @@ static bool make_raster(const struct keywords *given, cogpu_type type, struct re
 /* ---- one read -------------------------------------------------------------------------------- */
 
 static void reading_drop(struct reading *reading) {
-    store_drop(reading->store);
+    store_drop_with_gil(reading->store);
     handle_drop(reading->handle);
     free(reading->bands);
 }
 
-static bool prepare(PyObject *file, PyObject *arguments, PyObject *words, struct reading *reading) {
+static bool prepare_reading(PyObject *file, PyObject *arguments, PyObject *words,
+                            struct reading *reading) {
     struct keywords given = {0};
     cogpu_image image;
     cogpu_level level;
@@ -216,7 +217,7 @@ static void hand_over(struct reading *reading, struct engine *engine, cogpu_pend
     store->pending = pending;
 }
 
-static bool run(struct reading *reading, struct engine *engine) {
+static bool run_reading(struct reading *reading, struct engine *engine) {
     struct store *store = reading->store;
     cogpu_request *request = &reading->request;
     cogpu_pending *pending = NULL;
@@ -234,7 +235,7 @@ static bool run(struct reading *reading, struct engine *engine) {
 }
 
 /* The Array of a read that is through or under way. */
-static PyObject *finish(struct reading *reading) {
+static PyObject *finish_reading(struct reading *reading) {
     PyObject *array = array_new(reading->store, &reading->raster);
     reading->store = NULL;
     return array;
@@ -250,9 +251,9 @@ PyObject *file_read(PyObject *file, PyObject *arguments, PyObject *words) {
     struct reading reading = {0};
     PyObject *array = NULL;
     struct engine *engine = NULL;
-    if (prepare(file, arguments, words, &reading) && (engine = engine_for(&reading)) &&
-        run(&reading, engine))
-        array = finish(&reading);
+    if (prepare_reading(file, arguments, words, &reading) && (engine = engine_for(&reading)) &&
+        run_reading(&reading, engine))
+        array = finish_reading(&reading);
     reading_drop(&reading);
     engine_drop(engine);
     return array;
@@ -271,7 +272,7 @@ static bool prepare_item(PyObject *request, PyObject *none, struct reading *read
     file = PyTuple_GetItem(request, 0);
     if (PyDict_GetItemString(words, "wait") || PyDict_GetItemString(words, "threads"))
         return raise_argument("wait and threads are not for reads in a batch");
-    return prepare(file, none, words, reading);
+    return prepare_reading(file, none, words, reading);
 }
 
 static bool run_items(struct reading *readings, cogpu_read_item *items, size_t count,
@@ -296,7 +297,7 @@ static bool run_items(struct reading *readings, cogpu_read_item *items, size_t c
 static PyObject *finish_items(struct reading *readings, size_t count) {
     PyObject *arrays = PyList_New(0);
     for (size_t i = 0; arrays && i < count; i++)
-        if (!list_add(arrays, finish(&readings[i])))
+        if (!list_add(arrays, finish_reading(&readings[i])))
             Py_CLEAR(arrays);
     return arrays;
 }
@@ -319,8 +320,8 @@ PyObject *file_read_many(PyObject *module, PyObject *requests) {
     (void)module;
     if (!PyList_Check(requests))
         return PyErr_Format(PyExc_TypeError, "requests must be a list, not %R", Py_TYPE(requests));
-    requests =
-        PyList_GetSlice(requests, 0, PyList_Size(requests)); /* which nobody else can change */
+    requests = PyList_GetSlice(requests, 0,
+                               PyList_Size(requests)); /* a copy: no other code can change it */
     if (!requests)
         return NULL;
     size_t count = (size_t)PyList_Size(requests);

@@ -1,6 +1,5 @@
 /*
- * Takes dicts, numbers, words and texts of Python, hands on structs and memory that is released at
- * once.
+ * Converts Python dicts, numbers and strings to C structs, in memory that is released at once.
  */
 #include "record.h"
 

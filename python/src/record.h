@@ -24,7 +24,7 @@ bool number_between(PyObject *value, const char *name, int64_t least, uint64_t m
 bool number_real(PyObject *value, const char *name, double *to);
 /* The members of a sequence, be it an array; as many as `count`, unless that is negative. */
 PyObject *members_of(PyObject *value, const char *name, Py_ssize_t count);
-/* Raises a TypeError that says what is due. */
+/* Raises a TypeError that names the expected type. */
 bool raise_type(const char *name, const char *due, PyObject *value);
 
 /* A word that stands for a number of C; a list of them ends with a name that is NULL. */

@@ -1,7 +1,7 @@
 /*
- * Takes what a user names as a target, hands on a cogpu_sink. The engine's threads write to an
- * object under the GIL, each piece as bytes, which the object may keep. The first exception that it
- * raises ends the file, and is kept until the thread that writes can raise it.
+ * A cogpu_sink for the target of a write: path, URL or Python object. The library's threads write
+ * to an object under the GIL, each piece as bytes, which the object may keep. The first exception
+ * that it raises ends the file, and is kept until the thread that writes can raise it.
  */
 #include "sink.h"
 
@@ -9,7 +9,7 @@
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
-static bool seek_to(struct target *target, uint64_t position) {
+static bool seek_target(struct target *target, uint64_t position) {
     if (target->sink.append_only)
         return true;
     PyObject *answer =
@@ -40,7 +40,7 @@ static bool write_some(struct target *target, const char *from, size_t bytes, si
 }
 
 static bool write_all(struct target *target, uint64_t offset, const char *from, size_t bytes) {
-    if (!seek_to(target, target->start + offset))
+    if (!seek_target(target, target->start + offset))
         return false;
     while (bytes > 0) {
         size_t taken = 0;
@@ -91,7 +91,7 @@ static bool find_start(struct target *target) {
     return !PyErr_Occurred();
 }
 
-static bool open_object(PyObject *given, struct target *target) {
+static bool open_sink_object(PyObject *given, struct target *target) {
     int is_seekable = can_seek(given);
     if (is_seekable < 0)
         return false;
@@ -107,22 +107,22 @@ static bool is_path(PyObject *given) {
            PyObject_HasAttrString(given, "__fspath__");
 }
 
-static bool open_path(PyObject *given, struct target *target) {
+static bool open_sink_path(PyObject *given, struct target *target) {
     if (!PyUnicode_FSConverter(given, &target->path))
         return false;
     target->sink.path = PyBytes_AsString(target->path);
     return true;
 }
 
-static bool open_any(PyObject *given, struct target *target) {
+static bool open_any_sink(PyObject *given, struct target *target) {
     if (given == Py_None) {
         target->sink.memory = &target->memory;
         return true;
     }
     if (is_path(given))
-        return open_path(given, target);
+        return open_sink_path(given, target);
     if (PyObject_HasAttrString(given, "write"))
-        return open_object(given, target);
+        return open_sink_object(given, target);
     PyErr_Format(PyExc_TypeError, "target must be a path, None or an object with write, not %R",
                  Py_TYPE(given));
     return false;
@@ -150,7 +150,7 @@ struct target *target_open(PyObject *given) {
     struct target *target = PyMem_Calloc(1, sizeof *target);
     if (!target)
         return (struct target *)PyErr_NoMemory();
-    if (open_any(given, target))
+    if (open_any_sink(given, target))
         return target;
     target_release(target);
     return NULL;

@@ -1,5 +1,5 @@
 /*
- * Takes what a file may come from, hands on an open file. An object of Python's is read with the
+ * Opens a file from a path, URL, buffer or Python object. A Python object is read with the
  * GIL, one thread at a time, since seek and read are two calls; one with read_many is asked by any
  * threads at once. Its exceptions are kept until the library has come back, and raised then as they
  * were.
@@ -33,7 +33,7 @@ struct handle {
 
 /* ---- objects with read and seek -------------------------------------------------------------- */
 
-static bool seek_to(PyObject *object, uint64_t offset) {
+static bool seek_source(PyObject *object, uint64_t offset) {
     PyObject *done = PyObject_CallMethod(object, "seek", "L", (long long)offset);
     Py_XDECREF(done);
     return done != NULL;
@@ -67,7 +67,7 @@ static bool read_some(PyObject *object, size_t bytes, char *to, size_t *got) {
 static bool read_all(PyObject *object, uint64_t offset, size_t bytes, char *to, size_t *got) {
     size_t more = 1;
     *got = 0;
-    if (!seek_to(object, offset))
+    if (!seek_source(object, offset))
         return false;
     while (*got < bytes && more) {
         if (!read_some(object, bytes - *got, to + *got, &more))
@@ -161,7 +161,7 @@ static cogpu_status size_object(void *user, uint64_t *bytes) {
 
 /* Its attribute `size`, or where seek(0, 2) arrives; what returns nothing there is asked by tell().
  */
-static bool measure(PyObject *object, uint64_t *bytes) {
+static bool measure_object(PyObject *object, uint64_t *bytes) {
     PyObject *end = has_read_many(object) ? PyObject_GetAttrString(object, "size")
                                           : PyObject_CallMethod(object, "seek", "ii", 0, 2);
     if (end == Py_None) {
@@ -190,7 +190,7 @@ static struct object_source *object_open(PyObject *object) {
         return (void *)PyErr_NoMemory();
     pthread_mutex_init(&source->lock, NULL);
     source->object = Py_NewRef(object);
-    if (measure(object, &source->bytes))
+    if (measure_object(object, &source->bytes))
         return source;
     object_close(source);
     return NULL;
@@ -254,7 +254,8 @@ static bool keep_name_of_object(struct handle *handle, PyObject *source) {
     return is_kept;
 }
 
-static bool open_path(struct handle *handle, PyObject *source, const cogpu_open_options *options) {
+static bool open_source_path(struct handle *handle, PyObject *source,
+                             const cogpu_open_options *options) {
     PyObject *path = NULL;
     if (!PyUnicode_FSConverter(source, &path))
         return false;
@@ -276,8 +277,8 @@ static bool open_memory(struct handle *handle, PyObject *source,
     return status == COGPU_OK || handle_raise(handle, &error);
 }
 
-static bool open_object(struct handle *handle, PyObject *source,
-                        const cogpu_open_options *options) {
+static bool open_source_object(struct handle *handle, PyObject *source,
+                               const cogpu_open_options *options) {
     cogpu_error error;
     cogpu_status status;
     if (!keep_name_of_object(handle, source))
@@ -294,15 +295,16 @@ static bool open_object(struct handle *handle, PyObject *source,
     return status == COGPU_OK || handle_raise(handle, &error);
 }
 
-static bool open_any(struct handle *handle, PyObject *source, const cogpu_open_options *options) {
+static bool open_any_source(struct handle *handle, PyObject *source,
+                            const cogpu_open_options *options) {
     if (PyUnicode_Check(source) || PyBytes_Check(source) ||
         PyObject_HasAttrString(source, "__fspath__"))
-        return open_path(handle, source, options);
+        return open_source_path(handle, source, options);
     if (PyObject_CheckBuffer(source))
         return open_memory(handle, source, options);
     if (has_read_many(source) ||
         (PyObject_HasAttrString(source, "read") && PyObject_HasAttrString(source, "seek")))
-        return open_object(handle, source, options);
+        return open_source_object(handle, source, options);
     PyErr_Format(PyExc_TypeError,
                  "source must be a path, a URL, a buffer that holds the file, a cogpu.Stored, or "
                  "an object with "
@@ -316,7 +318,7 @@ struct handle *handle_open(PyObject *source, const cogpu_open_options *options) 
     if (!handle)
         return (void *)PyErr_NoMemory();
     handle->users = 1;
-    if (open_any(handle, source, options))
+    if (open_any_source(handle, source, options))
         return handle;
     PyObject *type, *value, *traceback; /* dropping may run code of others */
     PyErr_Fetch(&type, &value, &traceback);

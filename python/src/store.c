@@ -1,5 +1,5 @@
 /*
- * Takes a raster without memory, hands on memory that is counted and freed without Python.
+ * Reference-counted memory of rasters, which is freed without Python.
  */
 #include "store.h"
 
@@ -19,7 +19,7 @@ static void *allocate_host(size_t bytes) {
     return memory;
 }
 
-static struct store *make(void) {
+static struct store *make_store(void) {
     struct store *made = calloc(1, sizeof *made);
     if (!made)
         return (void *)PyErr_NoMemory();
@@ -28,7 +28,7 @@ static struct store *make(void) {
     return made;
 }
 
-static bool allocate(struct store *store, size_t bytes) {
+static bool allocate_store(struct store *store, size_t bytes) {
     cogpu_error error;
     cogpu_status status = COGPU_OK;
     if (store->device != COGPU_CPU && !(store->engine = engine_take()))
@@ -47,7 +47,7 @@ static bool allocate(struct store *store, size_t bytes) {
 }
 
 /* False where no memory holds it. */
-static bool count_bytes(const cogpu_raster *raster, size_t *bytes) {
+static bool checked_raster_bytes(const cogpu_raster *raster, size_t *bytes) {
     return !__builtin_mul_overflow((size_t)raster->bands, (size_t)raster->height, bytes) &&
            !__builtin_mul_overflow(*bytes, (size_t)raster->width, bytes) &&
            !__builtin_mul_overflow(*bytes, cogpu_type_bytes(raster->type), bytes) &&
@@ -55,20 +55,20 @@ static bool count_bytes(const cogpu_raster *raster, size_t *bytes) {
 }
 
 struct store *store_of_bytes(size_t bytes, cogpu_device_kind device, uint32_t index) {
-    struct store *made = make();
+    struct store *made = make_store();
     if (!made)
         return NULL;
     made->device = device;
     made->device_index = index;
-    if (allocate(made, bytes))
+    if (allocate_store(made, bytes))
         return made;
-    store_drop(made);
+    store_drop_with_gil(made);
     return NULL;
 }
 
 struct store *store_new(cogpu_raster *raster) {
     size_t bytes;
-    if (!count_bytes(raster, &bytes))
+    if (!checked_raster_bytes(raster, &bytes))
         return (void *)raise_status(COGPU_MEMORY, "no memory holds an array of %u x %u x %u",
                                     raster->bands, raster->height, raster->width);
     struct store *made = store_of_bytes(bytes, raster->device, raster->device_index);
@@ -78,7 +78,7 @@ struct store *store_new(cogpu_raster *raster) {
 }
 
 struct store *store_over(struct taken *taken) {
-    struct store *made = make();
+    struct store *made = make_store();
     if (!made) {
         raster_drop(taken);
         return NULL;
@@ -93,7 +93,7 @@ struct store *store_share(struct store *store) {
     return store;
 }
 
-void store_settle(struct store *store) {
+void store_finish_read(struct store *store) {
     pthread_mutex_lock(&store->lock);
     cogpu_pending *pending = store->pending;
     if (pending && !engine_is_forgotten(store->engine))
@@ -110,10 +110,8 @@ static void release_memory(struct store *store) {
                              store->memory);
 }
 
-void store_drop(struct store *store) {
-    if (!store || atomic_fetch_sub(&store->users, 1) != 1)
-        return;
-    store_settle(store);
+static void destroy(struct store *store) {
+    store_finish_read(store);
     release_memory(store);
     raster_drop(&store->taken);
     handle_drop(store->file);
@@ -121,4 +119,21 @@ void store_drop(struct store *store) {
     pthread_mutex_destroy(&store->lock);
     free(store->bands);
     free(store);
+}
+
+static bool is_last_user(struct store *store) {
+    return store && atomic_fetch_sub(&store->users, 1) == 1;
+}
+
+void store_drop(struct store *store) {
+    if (is_last_user(store))
+        destroy(store);
+}
+
+void store_drop_with_gil(struct store *store) {
+    if (!is_last_user(store))
+        return;
+    Py_BEGIN_ALLOW_THREADS
+        destroy(store);
+    Py_END_ALLOW_THREADS
 }

@@ -21,7 +21,7 @@ struct store {
 
     /* The read that fills it. While it goes on, the library looks at `bands` and `file`. */
     pthread_mutex_t lock; /* of those who wait; each field below is the reader's before */
-    _Atomic(cogpu_pending *) pending; /* who asks whether there is one need not wait for it */
+    _Atomic(cogpu_pending *) pending; /* atomic: a check need not wait for it */
     bool was_pending;
     struct handle *file;
     uint32_t *bands;
@@ -30,7 +30,7 @@ struct store {
     cogpu_error error;
 };
 
-/* Memory of the host or of a device, 256-byte aligned. These three return NULL with an exception.
+/* Host or device memory, 256-byte aligned. These three return NULL with an exception.
  */
 struct store *store_of_bytes(size_t bytes, cogpu_device_kind device, uint32_t index);
 /* Packed memory for a raster whose type, size and device are set; sets its data. */
@@ -38,10 +38,14 @@ struct store *store_new(cogpu_raster *raster);
 /* A store over memory of others, which it takes over from *taken, also on failure. */
 struct store *store_over(struct taken *taken);
 struct store *store_share(struct store *store);
-/* Waits for a pending read first. NULL is allowed. */
+/* Waits for a pending read first. NULL is allowed. For callers without the GIL, or that do not know
+ * whether they have it: deleters of tensors. */
 void store_drop(struct store *store);
+/* The same for callers with the GIL. It is released meanwhile: freeing device memory waits for the
+ * device, which may be at work for other threads. */
+void store_drop_with_gil(struct store *store);
 
 /* Waits for a pending read, without the GIL; its outcome is in status, result and error then. */
-void store_settle(struct store *store);
+void store_finish_read(struct store *store);
 
 #endif

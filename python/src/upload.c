@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Text of the caller, and who asks. */
+/* The caller's text, and the function for messages. */
 struct asking {
     struct arena arena;
     struct engine *engine;
@@ -16,12 +16,12 @@ struct asking {
     const char *address, *upload; /* the latter NULL before there is one */
 };
 
-static void finish(struct asking *asking) {
+static void close_request(struct asking *asking) {
     engine_drop(asking->engine);
     arena_release(&asking->arena);
 }
 
-static bool begin(struct asking *asking, PyObject *address, PyObject *upload) {
+static bool begin_request(struct asking *asking, PyObject *address, PyObject *upload) {
     *asking = (struct asking){0};
     asking->address = arena_text(&asking->arena, address, "address");
     if (asking->address && upload)
@@ -59,13 +59,13 @@ static PyObject *upload_begin(PyObject *module, PyObject *address) {
     cogpu_error error;
     cogpu_status status;
     (void)module;
-    if (!begin(&asking, address, NULL))
+    if (!begin_request(&asking, address, NULL))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
         status = cogpu_upload_begin(asking.address, asking.context, upload, &error);
     Py_END_ALLOW_THREADS
     PyObject *made = status == COGPU_OK ? PyUnicode_FromString(upload) : raise_of(&asking, &error);
-    finish(&asking);
+    close_request(&asking);
     return made;
 }
 
@@ -90,9 +90,9 @@ static PyObject *upload_send(PyObject *module, PyObject *arguments) {
         !number_u32(number_given, "number", &number) ||
         PyObject_GetBuffer(data, &view, PyBUF_SIMPLE) < 0)
         return NULL;
-    if (begin(&asking, address, upload)) {
+    if (begin_request(&asking, address, upload)) {
         etag = send_bytes(&asking, number, &view);
-        finish(&asking);
+        close_request(&asking);
     }
     PyBuffer_Release(&view);
     return etag;
@@ -122,7 +122,7 @@ static cogpu_s3_part *parts_read(PyObject *given, struct arena *arena, size_t *c
     return parts;
 }
 
-static PyObject *complete(struct asking *asking, PyObject *given, uint64_t bytes) {
+static PyObject *complete_upload(struct asking *asking, PyObject *given, uint64_t bytes) {
     size_t count;
     const cogpu_s3_part *parts = parts_read(given, &asking->arena, &count);
     cogpu_error error;
@@ -143,10 +143,10 @@ static PyObject *upload_complete(PyObject *module, PyObject *arguments) {
     (void)module;
     if (!PyArg_ParseTuple(arguments, "OOOO:upload_complete", &address, &upload, &parts,
                           &bytes_given) ||
-        !number_u64(bytes_given, "bytes", &bytes) || !begin(&asking, address, upload))
+        !number_u64(bytes_given, "bytes", &bytes) || !begin_request(&asking, address, upload))
         return NULL;
-    answer = complete(&asking, parts, bytes);
-    finish(&asking);
+    answer = complete_upload(&asking, parts, bytes);
+    close_request(&asking);
     return answer;
 }
 
@@ -155,12 +155,12 @@ static PyObject *upload_abort(PyObject *module, PyObject *arguments) {
     struct asking asking;
     (void)module;
     if (!PyArg_ParseTuple(arguments, "OO:upload_abort", &address, &upload) ||
-        !begin(&asking, address, upload))
+        !begin_request(&asking, address, upload))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
         cogpu_upload_abort(asking.address, asking.upload, asking.context);
     Py_END_ALLOW_THREADS
-    finish(&asking);
+    close_request(&asking);
     return Py_NewRef(Py_None);
 }
 

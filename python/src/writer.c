@@ -1,6 +1,6 @@
 /*
- * cogpu.Writer: takes a target, a profile, and rows or blocks, hands on a file. The engine's writer
- * belongs to one thread; this one tells a second thread so. What fails ends it, and leaves no file.
+ * cogpu.Writer: writes rows or blocks. The library's writer belongs to one thread; this one raises
+ * an error in a second thread. A failure ends it and leaves no file.
  */
 #include "blocks.h"
 #include "gil.h"
@@ -29,7 +29,7 @@ static bool is_in_reach(const writer_object *self) {
 }
 
 /* Makes it the calling thread's, until is_busy is taken back. False with an exception. */
-static bool begin(writer_object *self) {
+static bool lock_writer(writer_object *self) {
     if (self->is_busy)
         return raise_argument("the writer is in use: another thread, or the target's own write");
     if (!self->writer)
@@ -54,7 +54,7 @@ static void let_go(writer_object *self) {
 }
 
 /* Leaves no file. A writer that is out of reach is left lying: it cannot be ended from here. */
-static void discard(writer_object *self) {
+static void discard_writer(writer_object *self) {
     if (!self->writer || !is_in_reach(self))
         return;
     self->is_busy = true;
@@ -65,11 +65,11 @@ static void discard(writer_object *self) {
 }
 
 /* Ends the writer by an error, which is raised. */
-static PyObject *fail(writer_object *self, const cogpu_error *error) {
+static PyObject *fail_writer(writer_object *self, const cogpu_error *error) {
     target_raise(self->target, error);
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    discard(self);
+    discard_writer(self);
     PyErr_Restore(type, value, traceback);
     return NULL;
 }
@@ -95,7 +95,7 @@ static bool open_writer(writer_object *self, PyObject *dict) {
     return status == COGPU_OK;
 }
 
-static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
+static int writer_init(PyObject *object, PyObject *arguments, PyObject *keywords) {
     static char *names[] = {"target", "profile", "inputs", NULL};
     writer_object *self = (writer_object *)object;
     PyObject *target, *profile, *inputs = NULL;
@@ -120,18 +120,18 @@ static PyObject *push_rasters(writer_object *self, const cogpu_raster *rows,
                               const cogpu_raster *mask) {
     cogpu_error error;
     cogpu_status status;
-    if (!begin(self))
+    if (!lock_writer(self))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
         status = cogpu_writer_push(self->writer, rows, mask, &error);
     Py_END_ALLOW_THREADS
     if (status != COGPU_OK)
-        return fail(self, &error);
+        return fail_writer(self, &error);
     self->is_busy = false;
     return Py_NewRef(Py_None);
 }
 
-static PyObject *push(PyObject *object, PyObject *arguments, PyObject *keywords) {
+static PyObject *writer_push(PyObject *object, PyObject *arguments, PyObject *keywords) {
     static char *names[] = {"rows", "mask", "stream", NULL};
     PyObject *rows, *mask = Py_None, *stream = Py_None;
     struct taken taken_rows = {0}, taken_mask = {0};
@@ -158,19 +158,19 @@ static PyObject *put_bytes(writer_object *self, const struct block *block, const
                            size_t bytes) {
     cogpu_error error;
     cogpu_status status;
-    if (!begin(self))
+    if (!lock_writer(self))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
         status = cogpu_writer_put(self->writer, block->level, block->part, block->index, data,
                                   bytes, &error);
     Py_END_ALLOW_THREADS
     if (status != COGPU_OK)
-        return fail(self, &error);
+        return fail_writer(self, &error);
     self->is_busy = false;
     return Py_NewRef(Py_None);
 }
 
-static PyObject *put(PyObject *object, PyObject *arguments, PyObject *keywords) {
+static PyObject *writer_put(PyObject *object, PyObject *arguments, PyObject *keywords) {
     static char *names[] = {"level", "part", "block", "data", NULL};
     PyObject *level, *part, *index, *data;
     struct block block;
@@ -210,7 +210,7 @@ static PyObject *close_writer(PyObject *object, PyObject *nothing) {
     cogpu_written written;
     cogpu_error error;
     cogpu_status status;
-    if (!begin(self))
+    if (!lock_writer(self))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
         status = cogpu_writer_close(self->writer, &written, &error);
@@ -224,27 +224,27 @@ static PyObject *close_writer(PyObject *object, PyObject *nothing) {
 static PyObject *abort_writer(PyObject *object, PyObject *nothing) {
     (void)nothing;
     writer_object *self = (writer_object *)object;
-    if (self->writer && !begin(self))
+    if (self->writer && !lock_writer(self))
         return NULL;
-    discard(self);
+    discard_writer(self);
     return Py_NewRef(Py_None);
 }
 
-static int traverse(PyObject *object, visitproc visit, void *arg) {
+static int writer_traverse(PyObject *object, visitproc visit, void *arg) {
     writer_object *self = (writer_object *)object;
     Py_VISIT(Py_TYPE(object));
     return self->target ? target_visit(self->target, visit, arg) : 0;
 }
 
-static int clear(PyObject *object) {
-    discard((writer_object *)object);
+static int writer_clear(PyObject *object) {
+    discard_writer((writer_object *)object);
     return 0;
 }
 
-static void dealloc(PyObject *object) {
+static void writer_dealloc(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     PyObject_GC_UnTrack(object);
-    discard((writer_object *)object);
+    discard_writer((writer_object *)object);
     PyObject_GC_Del(object);
     Py_DECREF(type);
 }
@@ -254,8 +254,9 @@ static void dealloc(PyObject *object) {
 #define KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
 
 static PyMethodDef methods[] = {
-    {"push", KEYWORDS(push), "push(rows, mask=None, stream=None): the next rows, (band, y, x)."},
-    {"put", KEYWORDS(put),
+    {"push", KEYWORDS(writer_push),
+     "push(rows, mask=None, stream=None): the next rows, (band, y, x)."},
+    {"put", KEYWORDS(writer_put),
      "put(level, part, block, data): a block that encode has made, or its size where it "
      "stays there."},
     {"close", close_writer, METH_NOARGS, "Completes the file and says what was written."},
@@ -264,11 +265,11 @@ static PyMethodDef methods[] = {
 
 static bool add_type(PyObject *module) {
     static PyType_Slot slots[] = {
-        {Py_tp_init, init},
+        {Py_tp_init, writer_init},
         {Py_tp_new, PyType_GenericNew},
-        {Py_tp_traverse, traverse},
-        {Py_tp_clear, clear},
-        {Py_tp_dealloc, dealloc},
+        {Py_tp_traverse, writer_traverse},
+        {Py_tp_clear, writer_clear},
+        {Py_tp_dealloc, writer_dealloc},
         {Py_tp_methods, methods},
         {Py_tp_doc,
          "Writer(target, profile, inputs=[]): a file that is written from the top down."},

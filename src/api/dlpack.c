@@ -1,12 +1,9 @@
-/*
- * Takes a raster, hands on a tensor of DLPack over the same memory, shaped (band, row, column), for
- * NumPy, CuPy, PyTorch and whoever else speaks it.
- */
+/* DLPack: exports a raster as a tensor over the same memory, shaped (band, row, column). */
 #include "base/memory.h"
 
 #include <stdbool.h>
 
-/* DLPack's types and numbers, which its interface fixes. */
+/* Types and numbers of the DLPack ABI. */
 struct dl_tensor {
     void *data;
     struct {
@@ -41,8 +38,8 @@ enum { DL_CPU = 1, DL_CUDA = 2 };
 enum { DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_COMPLEX = 5 };
 enum { DL_MAJOR = 1, DL_MINOR = 2 };
 
-/* What a tensor of either kind lives on. */
-struct exported {
+/* A tensor of either version, with the memory that it points to. */
+struct exported_tensor {
     union {
         struct DLManagedTensor plain;
         struct DLManagedTensorVersioned versioned;
@@ -52,22 +49,22 @@ struct exported {
     void *user;
 };
 
-static void end(struct exported *exported) {
+static void release_tensor(struct exported_tensor *exported) {
     if (exported->release)
         exported->release(exported->user);
     cogpu_release(exported);
 }
 
 static void delete_plain(struct DLManagedTensor *self) {
-    end(self->manager);
+    release_tensor(self->manager);
 }
 
 static void delete_versioned(struct DLManagedTensorVersioned *self) {
-    end(self->manager);
+    release_tensor(self->manager);
 }
 
-/* -1 for types that DLPack has not. */
-static int code_of(cogpu_type type) {
+/* -1 for types that DLPack does not have. */
+static int type_code_of(cogpu_type type) {
     switch (type) {
     case COGPU_U8:
     case COGPU_U16:
@@ -91,7 +88,7 @@ static int code_of(cogpu_type type) {
     }
 }
 
-static cogpu_status set_strides(const cogpu_raster *raster, struct exported *exported,
+static cogpu_status set_strides(const cogpu_raster *raster, struct exported_tensor *exported,
                                 cogpu_error *error) {
     int64_t size = (int64_t)cogpu_type_bytes(raster->type);
     int64_t given[] = {raster->stride_band, raster->stride_y, raster->stride_x};
@@ -100,32 +97,35 @@ static cogpu_status set_strides(const cogpu_raster *raster, struct exported *exp
     exported->strides[1] = raster->width;
     if (is_packed && __builtin_mul_overflow((int64_t)raster->width, (int64_t)raster->height,
                                             &exported->strides[0]))
-        return cogpu_fail(error, COGPU_ARGUMENT, "no memory holds a raster of this size");
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "a raster of %u x %u pixels exceeds the address space", raster->width,
+                          raster->height);
     for (uint32_t i = 0; i < 3 && !is_packed; i++) {
         if (given[i] % size != 0)
-            return cogpu_fail(error, COGPU_ARGUMENT,
-                              "a tensor has strides of whole samples, and %lld bytes are not",
-                              (long long)given[i]);
+            return cogpu_fail(
+                error, COGPU_ARGUMENT,
+                "strides of a tensor must be multiples of the sample size, got %lld bytes",
+                (long long)given[i]);
         exported->strides[i] = given[i] / size;
     }
     return COGPU_OK;
 }
 
-static cogpu_status describe(const cogpu_raster *raster, struct exported *exported,
-                             struct dl_tensor *tensor, cogpu_error *error) {
-    int code = code_of(raster->type);
+static cogpu_status fill_tensor(const cogpu_raster *raster, struct exported_tensor *exported,
+                                struct dl_tensor *tensor, cogpu_error *error) {
+    int code = type_code_of(raster->type);
     if (code < 0)
         return cogpu_fail(error, COGPU_UNSUPPORTED, "DLPack has no samples of type %s",
                           cogpu_type_name(raster->type));
     if (!raster->data)
-        return cogpu_fail(error, COGPU_ARGUMENT, "the raster has no memory");
+        return cogpu_fail(error, COGPU_ARGUMENT, "the raster has no memory: `data` is NULL");
     TRY(set_strides(raster, exported, error));
     exported->shape[0] = raster->bands;
     exported->shape[1] = raster->height;
     exported->shape[2] = raster->width;
     *tensor = (struct dl_tensor){
         .data = raster->data,
-        /* The emulated device has memory of the host. */
+        /* Memory of the emulator is host memory. */
         .device = {raster->device == COGPU_CUDA ? DL_CUDA : DL_CPU,
                    raster->device == COGPU_CUDA ? (int32_t)raster->device_index : 0},
         .dimensions = 3,
@@ -136,18 +136,19 @@ static cogpu_status describe(const cogpu_raster *raster, struct exported *export
 }
 
 static cogpu_status export_raster(const cogpu_raster *raster, void (*release)(void *), void *user,
-                                  bool is_versioned, const void *place, struct exported **out,
-                                  cogpu_error *error) {
+                                  bool is_versioned, const void *result,
+                                  struct exported_tensor **out, cogpu_error *error) {
     cogpu_error_clear(error);
-    if (!raster || !place)
-        return cogpu_fail(error, COGPU_ARGUMENT, "a tensor needs a raster, and a place for it");
-    struct exported *exported = cogpu_allocate(sizeof *exported);
+    if (!raster || !result)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "a tensor needs a raster and a pointer for the result");
+    struct exported_tensor *exported = cogpu_allocate(sizeof *exported);
     if (!exported)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for a tensor");
-    *exported = (struct exported){.release = release, .user = user};
+    *exported = (struct exported_tensor){.release = release, .user = user};
     struct dl_tensor *tensor =
         is_versioned ? &exported->as.versioned.tensor : &exported->as.plain.tensor;
-    cogpu_status status = describe(raster, exported, tensor, error);
+    cogpu_status status = fill_tensor(raster, exported, tensor, error);
     if (status == COGPU_OK)
         *out = exported;
     else
@@ -157,7 +158,7 @@ static cogpu_status export_raster(const cogpu_raster *raster, void (*release)(vo
 
 cogpu_status cogpu_dlpack(const cogpu_raster *raster, void (*release)(void *user), void *user,
                           struct DLManagedTensor **tensor, cogpu_error *error) {
-    struct exported *exported = NULL;
+    struct exported_tensor *exported = NULL;
     TRY(export_raster(raster, release, user, false, tensor, &exported, error));
     exported->as.plain.manager = exported;
     exported->as.plain.deleter = delete_plain;
@@ -168,7 +169,7 @@ cogpu_status cogpu_dlpack(const cogpu_raster *raster, void (*release)(void *user
 cogpu_status cogpu_dlpack_versioned(const cogpu_raster *raster, void (*release)(void *user),
                                     void *user, struct DLManagedTensorVersioned **tensor,
                                     cogpu_error *error) {
-    struct exported *exported = NULL;
+    struct exported_tensor *exported = NULL;
     TRY(export_raster(raster, release, user, true, tensor, &exported, error));
     exported->as.versioned.version.major = DL_MAJOR;
     exported->as.versioned.version.minor = DL_MINOR;

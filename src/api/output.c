@@ -1,7 +1,8 @@
-/* Files of other formats: cogpu_output, a thin cover over the sinks that the writer uses. */
+/* Public cogpu_output: files of other formats, written through the sinks of the writer (io/sink.h).
+ */
 #include "base/memory.h"
+#include "io/http/url.h"
 #include "io/sink.h"
-#include "io/url.h"
 
 struct cogpu_output {
     cogpu_out *out;
@@ -12,10 +13,11 @@ cogpu_status cogpu_output_open(const cogpu_sink *sink, cogpu_output **output, co
         *output = NULL;
     if (!sink || !output)
         return cogpu_fail(error, COGPU_ARGUMENT,
-                          "cogpu_output_open needs a sink and a place for the output");
+                          "cogpu_output_open needs a sink and a pointer for the output");
     if (sink->path && cogpu_url_is(sink->path))
-        return cogpu_fail(error, COGPU_UNSUPPORTED,
-                          "plain files are not written to URLs; write a file and upload it");
+        return cogpu_fail(
+            error, COGPU_UNSUPPORTED,
+            "%s: outputs cannot be written to a URL; write a local file and upload it", sink->path);
     cogpu_output *made = cogpu_allocate(sizeof *made);
     if (!made)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory opening the output");

@@ -1,17 +1,15 @@
 /*
- * Rows resampled to a smaller size, for callers that decimate what they read. The kernel is that of
- * overviews (backend/cpu/cpu_shrink.c); here the caller's description is checked.
+ * Public resampling of rows to a smaller size, for callers that decimate what they read. The
+ * caller's description is checked here; cpu/downsample.c, which also makes overviews, does the
+ * work.
  */
-#include "api/writer.h"
+#include "base/resampling.h"
+#include "write/writer.h"
 
-static bool is_method(cogpu_resampling method) {
-    return method >= COGPU_RESAMPLE_DEFAULT && method <= COGPU_MEDIAN;
-}
-
-static cogpu_status plan_resampling(const cogpu_resample *how, cogpu_shrink *shrink,
+static cogpu_status plan_resampling(const cogpu_resample *how, cogpu_downsample *downsample,
                                     cogpu_error *error) {
-    if (!how || !is_method(how->method) || !cogpu_type_bytes(how->type) || !how->bands ||
-        how->alpha_band > how->bands)
+    if (!how || !cogpu_resampling_is_valid(how->method) || !cogpu_type_bytes(how->type) ||
+        !how->bands || how->alpha_band > how->bands)
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "resampling needs a method, a sample type and a number of bands");
     if (!how->width || !how->height || how->width > how->from_width ||
@@ -20,39 +18,40 @@ static cogpu_status plan_resampling(const cogpu_resample *how, cogpu_shrink *shr
                           "cannot resample %u x %u pixels to %u x %u: each side must be at least 1 "
                           "and no larger than before",
                           how->from_width, how->from_height, how->width, how->height);
-    cogpu_resampling natural = how->type >= COGPU_CI16 ? COGPU_NEAREST : COGPU_AVERAGE;
-    *shrink = (cogpu_shrink){.method = how->method ? how->method : natural,
-                             .type = how->type,
-                             .bands = how->bands,
-                             .from_width = how->from_width,
-                             .from_height = how->from_height,
-                             .to_width = how->width,
-                             .to_height = how->height,
-                             .alpha_band = how->alpha_band,
-                             .has_mask = how->mask};
-    cogpu_nodata_parse(how->nodata, how->type, &shrink->nodata);
-    return cogpu_shrink_check(shrink, error);
+    cogpu_resampling default_method = cogpu_resampling_default(how->type, false);
+    *downsample = (cogpu_downsample){.method = how->method ? how->method : default_method,
+                                     .type = how->type,
+                                     .bands = how->bands,
+                                     .from_width = how->from_width,
+                                     .from_height = how->from_height,
+                                     .to_width = how->width,
+                                     .to_height = how->height,
+                                     .alpha_band = how->alpha_band,
+                                     .has_mask = how->mask};
+    cogpu_nodata_parse(how->nodata, how->type, &downsample->nodata);
+    return cogpu_downsample_check(downsample, error);
 }
 
-static cogpu_status check_rows(const cogpu_resample *how, uint32_t row, uint32_t count,
-                               cogpu_error *error) {
+static cogpu_status check_resample_rows(const cogpu_resample *how, uint32_t row, uint32_t count,
+                                        cogpu_error *error) {
     if (count > 0 && row < how->height && count <= how->height - row)
         return COGPU_OK;
-    return cogpu_fail(error, COGPU_ARGUMENT, "rows %u to %u are not inside a result of %u rows",
-                      row, row + count, how->height);
+    return cogpu_fail(error, COGPU_ARGUMENT, "rows %u to %u exceed the %u rows of the result", row,
+                      row + count, how->height);
 }
 
 cogpu_status cogpu_resample_needs(const cogpu_resample *how, uint32_t row, uint32_t count,
                                   uint32_t *begin, uint32_t *end, cogpu_error *error) {
-    cogpu_shrink shrink;
-    TRY(plan_resampling(how, &shrink, error));
-    TRY(check_rows(how, row, count, error));
-    cogpu_shrink_needs(&shrink, row, count, begin, end);
+    cogpu_downsample downsample;
+    TRY(plan_resampling(how, &downsample, error));
+    TRY(check_resample_rows(how, row, count, error));
+    cogpu_downsample_source_rows(&downsample, row, count, begin, end);
     return COGPU_OK;
 }
 
-static cogpu_status check_raster(const cogpu_resample *how, uint32_t width, uint32_t height,
-                                 cogpu_raster *pixels, cogpu_raster *mask, cogpu_error *error) {
+static cogpu_status check_resample_raster(const cogpu_resample *how, uint32_t width,
+                                          uint32_t height, cogpu_raster *pixels, cogpu_raster *mask,
+                                          cogpu_error *error) {
     TRY(cogpu_check_pixels(pixels, how->type, how->bands, width, height, error));
     return how->mask ? cogpu_check_pixels(mask, COGPU_U8, 1, width, height, error) : COGPU_OK;
 }
@@ -61,31 +60,33 @@ cogpu_status cogpu_resample_rows(const cogpu_resample *how, uint32_t from_row,
                                  const cogpu_raster *from, const cogpu_raster *from_mask,
                                  uint32_t row, cogpu_raster *to, cogpu_raster *to_mask,
                                  cogpu_error *error) {
-    cogpu_shrink shrink;
+    cogpu_downsample downsample;
     uint32_t begin, end;
-    TRY(plan_resampling(how, &shrink, error));
+    TRY(plan_resampling(how, &downsample, error));
     if (!from || !to || (how->mask && (!from_mask || !to_mask)))
         return cogpu_fail(error, COGPU_ARGUMENT,
-                          "resampling needs rasters, and masks where `mask` is set");
-    TRY(check_rows(how, row, to->height, error));
-    cogpu_shrink_needs(&shrink, row, to->height, &begin, &end);
-    cogpu_raster rows = *from, made = *to, guard = {0}, made_guard = {0};
+                          "resampling needs rasters, and masks if `mask` is set");
+    TRY(check_resample_rows(how, row, to->height, error));
+    cogpu_downsample_source_rows(&downsample, row, to->height, &begin, &end);
+    cogpu_raster rows = *from, made = *to, mask = {0}, made_mask = {0};
     if (how->mask) {
-        guard = *from_mask;
-        made_guard = *to_mask;
+        mask = *from_mask;
+        made_mask = *to_mask;
     }
-    TRY(check_raster(how, how->from_width, rows.height, &rows, &guard, error));
-    TRY(check_raster(how, how->width, made.height, &made, &made_guard, error));
+    TRY(check_resample_raster(how, how->from_width, rows.height, &rows, &mask, error));
+    TRY(check_resample_raster(how, how->width, made.height, &made, &made_mask, error));
     if (begin < from_row || end - from_row > rows.height)
-        return cogpu_fail(error, COGPU_ARGUMENT,
-                          "rows %u to %u of the source are needed, and the raster has %u to %u",
-                          begin, end, from_row, from_row + rows.height);
-    cogpu_seat *seat = cogpu_context_seat(NULL);
-    if (!seat)
+        return cogpu_fail(
+            error, COGPU_ARGUMENT,
+            "rows %u to %u of the source are needed, but the raster has rows %u to %u", begin, end,
+            from_row, from_row + rows.height);
+    cogpu_worker *worker = cogpu_context_take_worker(NULL);
+    if (!worker)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory to resample rows");
-    const cogpu_shrink_place place = {.from_y = from_row, .y = row};
-    cogpu_status status = cogpu_cpu_shrink(seat, &shrink, &place, &rows, how->mask ? &guard : NULL,
-                                           &made, how->mask ? &made_guard : NULL, error);
-    cogpu_context_give_back(NULL, seat);
+    const cogpu_downsample_position position = {.from_y = from_row, .y = row};
+    cogpu_status status =
+        cogpu_cpu_downsample(worker, &downsample, &position, &rows, how->mask ? &mask : NULL, &made,
+                             how->mask ? &made_mask : NULL, error);
+    cogpu_context_return_worker(NULL, worker);
     return status;
 }

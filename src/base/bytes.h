@@ -1,4 +1,4 @@
-/* Numbers in byte arrays of either byte order; no alignment is assumed. */
+/* Integers in byte arrays of either byte order, without alignment. */
 #ifndef COGPU_BASE_BYTES_H
 #define COGPU_BASE_BYTES_H
 
@@ -31,7 +31,7 @@ static inline uint64_t load_u64(const uint8_t *from, bool big_endian) {
     return big_endian == COGPU_HOST_BIG_ENDIAN ? value : __builtin_bswap64(value);
 }
 
-/* The low `bytes` bytes of a number, as we write files. */
+/* The low `bytes` bytes of a number, little-endian, as this library writes files. */
 static inline void store_little(uint64_t value, uint8_t *to, size_t bytes) {
     for (size_t i = 0; i < bytes; i++)
         to[i] = (uint8_t)(value >> 8 * i);

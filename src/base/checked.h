@@ -1,5 +1,4 @@
-/* Arithmetic on sizes that come from a file: each returns false where the true result does not fit.
- */
+/* Arithmetic on sizes from a file: each returns false if the result overflows. */
 #ifndef COGPU_BASE_CHECKED_H
 #define COGPU_BASE_CHECKED_H
 
@@ -15,7 +14,7 @@ static inline bool checked_mul(uint64_t a, uint64_t b, uint64_t *product) {
     return !__builtin_mul_overflow(a, b, product);
 }
 
-/* a / unit rounded up: bytes of a row of bits, blocks across an image. */
+/* a / unit, rounded up. */
 static inline uint64_t divide_up(uint64_t a, uint64_t unit) {
     return a / unit + (a % unit != 0);
 }

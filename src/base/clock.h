@@ -1,4 +1,4 @@
-/* Time that never goes back, for how long something took or may take. */
+/* A monotonic clock, for durations and deadlines. */
 #ifndef COGPU_BASE_CLOCK_H
 #define COGPU_BASE_CLOCK_H
 

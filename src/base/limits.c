@@ -1,4 +1,4 @@
-/* Takes the caller's limits, hands on complete ones. */
+/* Defaults of the limits. */
 #include "base/limits.h"
 
 cogpu_limits cogpu_limits_complete(const cogpu_limits *limits) {

@@ -1,4 +1,4 @@
-/* Takes requests for memory, hands out slabs of malloc's. An arena's slabs form a list. */
+/* See memory.h. An arena is a list of slabs. */
 #include "base/memory.h"
 
 #include "base/checked.h"
@@ -26,9 +26,9 @@ void cogpu_release(void *memory) {
     free(memory);
 }
 
-/* The system gives memory page by page as it is touched, which takes longer than to fill it: large
- * pages are asked for, where there is room for whole ones and the system has such. */
-static void ask_for_large_pages(uint8_t *memory, size_t bytes) {
+/* The system maps memory page by page on first touch, which takes longer than filling it: so large
+ * pages are requested for what is aligned to them. */
+static void request_large_pages(uint8_t *memory, size_t bytes) {
 #ifdef MADV_HUGEPAGE
     const uintptr_t at = (uintptr_t)memory, page = LARGE_PAGE;
     const uintptr_t first = (at + page - 1) / page, end = (at + bytes) / page;
@@ -42,7 +42,7 @@ static void ask_for_large_pages(uint8_t *memory, size_t bytes) {
 void *cogpu_reserve(size_t bytes) {
     void *memory = cogpu_allocate(bytes);
     if (memory)
-        ask_for_large_pages(memory, bytes);
+        request_large_pages(memory, bytes);
     return memory;
 }
 
@@ -80,23 +80,23 @@ static struct cogpu_arena_slab *slab_with(cogpu_arena *arena, size_t bytes) {
     struct cogpu_arena_slab *slab = arena->slabs;
     if (slab && slab->bytes - slab->used >= bytes)
         return slab;
-    size_t room = bytes > SLAB_BYTES ? bytes : SLAB_BYTES;
-    slab = room <= SIZE_MAX - sizeof *slab ? malloc(sizeof *slab + room) : NULL;
+    size_t capacity = bytes > SLAB_BYTES ? bytes : SLAB_BYTES;
+    slab = capacity <= SIZE_MAX - sizeof *slab ? malloc(sizeof *slab + capacity) : NULL;
     if (!slab)
         return NULL;
-    *slab = (struct cogpu_arena_slab){.next = arena->slabs, .bytes = room};
+    *slab = (struct cogpu_arena_slab){.next = arena->slabs, .bytes = capacity};
     arena->slabs = slab;
     return slab;
 }
 
-cogpu_status cogpu_arena_take(cogpu_arena *arena, uint64_t count, size_t size, void *memory,
-                              cogpu_error *error) {
+cogpu_status cogpu_arena_allocate(cogpu_arena *arena, uint64_t count, size_t size, void *memory,
+                                  cogpu_error *error) {
     uint64_t bytes, total;
     if (!checked_mul(count, size, &bytes) || !checked_add(bytes, TAKE_ALIGNMENT - 1, &bytes) ||
         !checked_add(arena->used, bytes, &total) || total > arena->limit)
         return cogpu_fail(error, COGPU_LIMIT,
-                          "%llu elements of %zu bytes are beyond the limit of %llu bytes a call; "
-                          "raise call_bytes to go on",
+                          "%llu elements of %zu bytes exceed the limit of %llu bytes a call; "
+                          "raise call_bytes",
                           (unsigned long long)count, size, (unsigned long long)arena->limit);
     bytes &= ~(uint64_t)(TAKE_ALIGNMENT - 1);
     struct cogpu_arena_slab *slab = slab_with(arena, (size_t)bytes);
@@ -113,9 +113,9 @@ cogpu_status cogpu_arena_take(cogpu_arena *arena, uint64_t count, size_t size, v
 
 cogpu_status cogpu_arena_text(cogpu_arena *arena, const char *text, size_t bytes, const char **copy,
                               cogpu_error *error) {
-    char *room = NULL;
-    TRY(cogpu_arena_take(arena, (uint64_t)bytes + 1, 1, &room, error));
-    memcpy(room, text, bytes);
-    *copy = room;
+    char *text_copy = NULL;
+    TRY(cogpu_arena_allocate(arena, (uint64_t)bytes + 1, 1, &text_copy, error));
+    memcpy(text_copy, text, bytes);
+    *copy = text_copy;
     return COGPU_OK;
 }

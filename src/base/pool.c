@@ -1,7 +1,7 @@
 /*
- * A list of running jobs under one lock. A thread with nothing to do takes a seat in the first job
- * that has work and a free seat, and keeps it until the job has no index left, for now or for good.
- * Indices are drawn from an atomic counter, so the lock is not taken a piece.
+ * A list of running jobs under one lock. An idle thread becomes a worker of the first job that has
+ * work and a free worker, and stays until the job has no index left. Indices come from an atomic
+ * counter, so the lock is not taken for each.
  */
 #define _GNU_SOURCE
 #include "base/pool.h"
@@ -14,17 +14,17 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-/* Nobody has more processors; a caller's slip must not start a million threads. */
+/* More than any machine has cores: a wrong argument must not start a million threads. */
 enum { THREADS_MAX = 1024 };
 
 struct cogpu_pool_job {
     struct cogpu_pool_job *next;
     cogpu_pool *pool; /* NULL: the caller works alone */
-    cogpu_work *work;
+    cogpu_pool_function *work;
     void *argument;
     atomic_uint_fast64_t count, drawn;
-    uint32_t seats, busy;       /* of the pool's threads; these two are under its lock */
-    bool is_taken[THREADS_MAX]; /* by seat; the first is the caller's */
+    uint32_t workers, busy; /* threads of the pool that work on it; under its lock, as the next */
+    bool is_used[THREADS_MAX]; /* by worker; 0 is the caller */
 };
 
 struct cogpu_pool {
@@ -41,50 +41,50 @@ static bool has_work(const struct cogpu_pool_job *job) {
            atomic_load_explicit(&job->count, memory_order_acquire);
 }
 
-/* Does a piece, if there is one. */
-static bool work_once(struct cogpu_pool_job *job, uint32_t seat) {
+/* Works on one index, if there is one. */
+static bool work_on_next(struct cogpu_pool_job *job, uint32_t worker) {
     uint64_t index = atomic_load_explicit(&job->drawn, memory_order_relaxed);
     do {
         if (index >= atomic_load_explicit(&job->count, memory_order_acquire))
             return false;
     } while (!atomic_compare_exchange_weak_explicit(&job->drawn, &index, index + 1,
                                                     memory_order_relaxed, memory_order_relaxed));
-    job->work(job->argument, seat, index);
+    job->work(job->argument, worker, index);
     return true;
 }
 
-static struct cogpu_pool_job *job_with_free_seat(cogpu_pool *pool) {
+static struct cogpu_pool_job *job_with_free_worker(cogpu_pool *pool) {
     for (struct cogpu_pool_job *job = pool->jobs; job; job = job->next)
-        if (job->busy + 1 < job->seats && has_work(job))
+        if (job->busy + 1 < job->workers && has_work(job))
             return job;
     return NULL;
 }
 
-/* There are at most as many seats taken as threads. */
-static uint32_t free_seat(const struct cogpu_pool_job *job) {
-    uint32_t seat = 1;
-    while (job->is_taken[seat])
-        seat++;
-    return seat;
+/* There is one: job_with_free_worker has checked it. */
+static uint32_t free_worker(const struct cogpu_pool_job *job) {
+    uint32_t worker = 1;
+    while (job->is_used[worker])
+        worker++;
+    return worker;
 }
 
-static void *serve(void *argument) {
+static void *run_thread(void *argument) {
     cogpu_pool *pool = argument;
     pthread_mutex_lock(&pool->lock);
     while (!pool->closing) {
-        struct cogpu_pool_job *job = job_with_free_seat(pool);
+        struct cogpu_pool_job *job = job_with_free_worker(pool);
         if (!job) {
             pthread_cond_wait(&pool->work_came, &pool->lock);
             continue;
         }
-        uint32_t seat = free_seat(job);
-        job->is_taken[seat] = true;
+        uint32_t worker = free_worker(job);
+        job->is_used[worker] = true;
         job->busy++;
         pthread_mutex_unlock(&pool->lock);
-        while (work_once(job, seat))
+        while (work_on_next(job, worker))
             ;
         pthread_mutex_lock(&pool->lock);
-        job->is_taken[seat] = false;
+        job->is_used[worker] = false;
         if (--job->busy == 0)
             pthread_cond_broadcast(&pool->job_ended);
     }
@@ -103,10 +103,9 @@ cogpu_status cogpu_pool_open(uint32_t threads, cogpu_pool **pool_out, cogpu_erro
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->work_came, NULL);
     pthread_cond_init(&pool->job_ended, NULL);
-    /* A machine that gives fewer threads than asked serves with those: the caller works in any
-     * case. */
+    /* Fewer threads than requested are no error: the caller works in any case. */
     while (pool->started < members &&
-           pthread_create(&pool->members[pool->started], NULL, serve, pool) == 0)
+           pthread_create(&pool->members[pool->started], NULL, run_thread, pool) == 0)
         pool->started++;
     *pool_out = pool;
     return COGPU_OK;
@@ -146,10 +145,10 @@ static void list_remove(const struct cogpu_pool_job *gone) {
         }
 }
 
-static void begin(cogpu_pool *pool, uint32_t seats, cogpu_work *work, void *argument,
-                  struct cogpu_pool_job *job) {
-    *job = (struct cogpu_pool_job){.work = work, .argument = argument, .seats = seats};
-    if (pool && pool->started > 0 && seats > 1) {
+static void begin_job(cogpu_pool *pool, uint32_t workers, cogpu_pool_function *work, void *argument,
+                      struct cogpu_pool_job *job) {
+    *job = (struct cogpu_pool_job){.work = work, .argument = argument, .workers = workers};
+    if (pool && pool->started > 0 && workers > 1) {
         job->pool = pool;
         list_add(job);
     }
@@ -170,12 +169,12 @@ void cogpu_pool_add(cogpu_pool_job *job, uint64_t count) {
 }
 
 bool cogpu_pool_help(cogpu_pool_job *job) {
-    return work_once(job, 0);
+    return work_on_next(job, 0);
 }
 
-/* Returns when all is done. */
-static void end(struct cogpu_pool_job *job) {
-    while (work_once(job, 0))
+/* Returns when all indices are done. */
+static void end_job(struct cogpu_pool_job *job) {
+    while (work_on_next(job, 0))
         ;
     if (!job->pool)
         return;
@@ -186,30 +185,30 @@ static void end(struct cogpu_pool_job *job) {
     pthread_mutex_unlock(&job->pool->lock);
 }
 
-void cogpu_pool_run(cogpu_pool *pool, uint32_t seats, uint64_t count, cogpu_work *work,
+void cogpu_pool_run(cogpu_pool *pool, uint32_t workers, uint64_t count, cogpu_pool_function *work,
                     void *argument) {
     struct cogpu_pool_job job;
-    begin(count > 1 ? pool : NULL, seats, work, argument, &job);
+    begin_job(count > 1 ? pool : NULL, workers, work, argument, &job);
     cogpu_pool_add(&job, count);
-    end(&job);
+    end_job(&job);
 }
 
-cogpu_status cogpu_pool_begin(cogpu_pool *pool, uint32_t seats, cogpu_work *work, void *argument,
-                              cogpu_pool_job **job, cogpu_error *error) {
+cogpu_status cogpu_pool_begin(cogpu_pool *pool, uint32_t workers, cogpu_pool_function *work,
+                              void *argument, cogpu_pool_job **job, cogpu_error *error) {
     *job = cogpu_allocate(sizeof **job);
     if (!*job)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the work of threads");
-    begin(pool, seats, work, argument, *job);
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a job of the thread pool");
+    begin_job(pool, workers, work, argument, *job);
     return COGPU_OK;
 }
 
 void cogpu_pool_end(cogpu_pool_job *job) {
     if (job)
-        end(job);
+        end_job(job);
     cogpu_release(job);
 }
 
-uint32_t cogpu_processors(void) {
+uint32_t cogpu_cpu_cores(void) {
     cpu_set_t mine;
     if (sched_getaffinity(0, sizeof mine, &mine) == 0 && CPU_COUNT(&mine) > 0)
         return (uint32_t)CPU_COUNT(&mine);

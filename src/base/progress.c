@@ -25,8 +25,8 @@ bool cogpu_meter_is_cancelled(const cogpu_meter *meter) {
     return meter && meter->report && __atomic_load_n(&meter->is_cancelled, __ATOMIC_RELAXED);
 }
 
-/* Called under the lock. */
-static void call(cogpu_meter *meter) {
+/* Under the lock. */
+static void call_report(cogpu_meter *meter) {
     if (cogpu_meter_is_cancelled(meter))
         return;
     if (meter->report(meter->user, meter->done, meter->total))
@@ -35,9 +35,9 @@ static void call(cogpu_meter *meter) {
     meter->polled_at = clock_now();
 }
 
-static bool advance(cogpu_meter *meter, uint64_t done) {
+static bool report_and_unlock(cogpu_meter *meter, uint64_t done) {
     meter->done = done < meter->total ? done : meter->total;
-    call(meter);
+    call_report(meter);
     pthread_mutex_unlock(&meter->lock);
     return !cogpu_meter_is_cancelled(meter);
 }
@@ -46,10 +46,10 @@ bool cogpu_meter_add(cogpu_meter *meter, uint64_t blocks) {
     if (!meter || !meter->report)
         return true;
     pthread_mutex_lock(&meter->lock);
-    return advance(meter, meter->done + blocks);
+    return report_and_unlock(meter, meter->done + blocks);
 }
 
-static bool is_due(const cogpu_meter *meter) {
+static bool is_time_to_poll(const cogpu_meter *meter) {
     return clock_now() - meter->polled_at >= COGPU_POLL_MS * 1e-3;
 }
 
@@ -57,8 +57,8 @@ bool cogpu_meter_move_to(cogpu_meter *meter, uint64_t done) {
     if (!meter || !meter->report)
         return true;
     pthread_mutex_lock(&meter->lock);
-    if (done > meter->done || is_due(meter))
-        return advance(meter, done > meter->done ? done : meter->done);
+    if (done > meter->done || is_time_to_poll(meter))
+        return report_and_unlock(meter, done > meter->done ? done : meter->done);
     pthread_mutex_unlock(&meter->lock);
     return !cogpu_meter_is_cancelled(meter);
 }
@@ -72,7 +72,7 @@ bool cogpu_meter_complete(cogpu_meter *meter) {
         return true;
     pthread_mutex_lock(&meter->lock);
     if (!meter->is_complete)
-        return advance(meter, meter->total);
+        return report_and_unlock(meter, meter->total);
     pthread_mutex_unlock(&meter->lock);
     return !cogpu_meter_is_cancelled(meter);
 }

@@ -1,4 +1,4 @@
-/* Takes what failed, hands on a filled cogpu_error. The only place that formats messages. */
+/* See status.h. The only file that formats messages. */
 #include "base/status.h"
 
 #include <stdarg.h>
@@ -21,7 +21,7 @@ cogpu_status cogpu_fail(cogpu_error *error, cogpu_status status, const char *for
     return status;
 }
 
-void cogpu_error_place(cogpu_error *error, int64_t directory, int64_t block, int64_t offset) {
+void cogpu_error_locate(cogpu_error *error, int64_t directory, int64_t block, int64_t offset) {
     if (!error)
         return;
     if (error->directory < 0 && directory >= 0)

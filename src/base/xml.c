@@ -1,5 +1,6 @@
 /* See xml.h. */
 #include "base/xml.h"
+#include "base/text.h"
 
 #include <string.h>
 
@@ -16,7 +17,7 @@ bool cogpu_xml_looking_at(const xml_text *in, const char *word) {
     return (size_t)(in->end - in->at) >= bytes && memcmp(in->at, word, bytes) == 0;
 }
 
-bool cogpu_xml_pass(xml_text *in, const char *word, xml_slice *before) {
+bool cogpu_xml_skip_past(xml_text *in, const char *word, xml_slice *before) {
     const char *start = in->at;
     bool is_there = false;
     while (in->at < in->end && !is_there) {
@@ -30,25 +31,21 @@ bool cogpu_xml_pass(xml_text *in, const char *word, xml_slice *before) {
     return is_there;
 }
 
-/* "#65", "#x41": the character; 0 where it is none. */
-static uint32_t numbered(xml_slice name) {
+/* "#65", "#x41": the character; 0 if it is invalid. */
+static uint32_t parse_numeric_reference(xml_slice name) {
     bool is_hex = name.bytes > 1 && (name.at[1] == 'x' || name.at[1] == 'X');
     uint32_t base = is_hex ? 16 : 10, code = 0;
     for (size_t i = is_hex ? 2 : 1; i < name.bytes; i++) {
-        char c = name.at[i];
-        uint32_t digit = c >= '0' && c <= '9'   ? (uint32_t)(c - '0')
-                         : c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a' + 10)
-                         : c >= 'A' && c <= 'F' ? (uint32_t)(c - 'A' + 10)
-                                                : 16;
-        if (digit >= base || code > 0x10ffff)
+        int digit = ascii_hex_value(name.at[i]);
+        if (digit < 0 || (uint32_t)digit >= base || code > 0x10ffff)
             return 0;
-        code = code * base + digit;
+        code = code * base + (uint32_t)digit;
     }
     bool is_surrogate = code >= 0xd800 && code < 0xe000;
     return code > 0x10ffff || is_surrogate ? 0 : code;
 }
 
-static uint32_t named(xml_slice name) {
+static uint32_t find_named_reference(xml_slice name) {
     static const struct {
         const char *name;
         char is;
@@ -70,26 +67,22 @@ uint32_t cogpu_xml_character(xml_slice text, size_t *bytes) {
         return 0;
     xml_slice name = {text.at + 1, length};
     *bytes = length + 2;
-    return name.at[0] == '#' ? numbered(name) : named(name);
+    return name.at[0] == '#' ? parse_numeric_reference(name) : find_named_reference(name);
 }
 
-static bool fail(xml_reader *in, const char *why) {
+static bool set_fault(xml_reader *in, const char *why) {
     in->fault = why;
     return false;
 }
 
-static bool pass(xml_reader *in, const char *word, xml_slice *before) {
-    return cogpu_xml_pass(&in->text, word, before) || fail(in, "it ends too early");
-}
-
-static char lower(char c) {
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+static bool skip_past(xml_reader *in, const char *word, xml_slice *before) {
+    return cogpu_xml_skip_past(&in->text, word, before) || set_fault(in, "it ends too early");
 }
 
 static bool is_same_slice(xml_slice one, xml_slice other) {
     bool is_same = one.bytes == other.bytes;
     for (size_t i = 0; is_same && i < one.bytes; i++)
-        is_same = lower(one.at[i]) == lower(other.at[i]);
+        is_same = ascii_lower(one.at[i]) == ascii_lower(other.at[i]);
     return is_same;
 }
 
@@ -99,7 +92,7 @@ bool cogpu_xml_is_same(xml_slice text, const char *word) {
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-static size_t put_utf8(uint32_t code, char *to) {
+static size_t write_utf8(uint32_t code, char *to) {
     if (code < 0x80)
         return to[0] = (char)code, 1;
     size_t bytes = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
@@ -115,7 +108,7 @@ size_t cogpu_xml_unescape(xml_slice text, char *to) {
     for (size_t i = 0, bytes; i < text.bytes; i += bytes) {
         uint32_t code = cogpu_xml_character((xml_slice){text.at + i, text.bytes - i}, &bytes);
         if (code) {
-            written += put_utf8(code, to + written);
+            written += write_utf8(code, to + written);
         } else {
             to[written++] = text.at[i];
             bytes = 1;
@@ -163,11 +156,11 @@ bool cogpu_xml_read_tag(xml_reader *in, xml_tag *found) {
             break;
     }
     if (in->text.at == in->text.end)
-        return fail(in, "a tag is not closed");
+        return set_fault(in, "a tag is not closed");
     found->is_empty = in->text.at > start && in->text.at[-1] == '/';
     found->attributes = (xml_slice){start, (size_t)(in->text.at - start) - found->is_empty};
     in->text.at++;
-    return found->name.bytes ? true : fail(in, "a tag has no name");
+    return found->name.bytes ? true : set_fault(in, "a tag has no name");
 }
 
 bool cogpu_xml_skip_other(xml_reader *in, bool *skipped, xml_slice *text) {
@@ -175,13 +168,13 @@ bool cogpu_xml_skip_other(xml_reader *in, bool *skipped, xml_slice *text) {
     *text = (xml_slice){in->text.at, 0};
     *skipped = true;
     if (cogpu_xml_looking_at(&in->text, "!--"))
-        return in->text.at += 3, pass(in, "-->", &ignored);
+        return in->text.at += 3, skip_past(in, "-->", &ignored);
     if (cogpu_xml_looking_at(&in->text, "![CDATA["))
-        return in->text.at += 8, pass(in, "]]>", text);
+        return in->text.at += 8, skip_past(in, "]]>", text);
     if (cogpu_xml_looking_at(&in->text, "?"))
-        return pass(in, "?>", &ignored);
+        return skip_past(in, "?>", &ignored);
     if (cogpu_xml_looking_at(&in->text, "!"))
-        return fail(in, "it has a DOCTYPE or the like");
+        return set_fault(in, "it has a DOCTYPE or another declaration");
     *skipped = false;
     return true;
 }
@@ -218,7 +211,7 @@ bool cogpu_xml_read_content(xml_reader *in, xml_slice opened, xml_slice *content
         xml_slice text;
         xml_tag found;
         bool skipped;
-        if (!pass(in, "<", &text))
+        if (!skip_past(in, "<", &text))
             return false;
         const char *tag = in->text.at - 1;
         if (!cogpu_xml_skip_other(in, &skipped, &text))
@@ -232,18 +225,20 @@ bool cogpu_xml_read_content(xml_reader *in, xml_slice opened, xml_slice *content
             depth += !found.is_empty;
         } else if (--depth == 0) {
             *content = (xml_slice){start, (size_t)(tag - start)};
-            return is_same_slice(found.name, opened) ? true : fail(in, "an end tag does not fit");
+            return is_same_slice(found.name, opened) ? true
+                                                     : set_fault(in, "an end tag does not match");
         }
         if (depth > XML_DEPTH_MAX)
-            return fail(in, "its elements are nested too deeply");
+            return set_fault(in, "its elements are nested too deeply");
     }
 }
 
-/* Behind the '<' of the next tag, over comments and the like; false at the end of the text. */
+/* Moves past the '<' of the next tag; false at the end of the text. */
 static bool find_tag(xml_reader *in) {
     for (bool skipped = true; skipped;) {
         xml_slice text;
-        if (!cogpu_xml_pass(&in->text, "<", &text) || !cogpu_xml_skip_other(in, &skipped, &text))
+        if (!cogpu_xml_skip_past(&in->text, "<", &text) ||
+            !cogpu_xml_skip_other(in, &skipped, &text))
             return false;
     }
     return true;
@@ -273,14 +268,14 @@ bool cogpu_xml_is_whole(xml_text document, const char **fault) {
         if (!cogpu_xml_read_tag(&in, &tag))
             break;
         if (tag.closes && (depth == 0 || !is_same_slice(tag.name, open[--depth])))
-            fail(&in, "an end tag does not fit");
+            set_fault(&in, "an end tag does not match");
         else if (!tag.closes && !tag.is_empty && depth == XML_DEPTH_MAX)
-            fail(&in, "its elements are nested too deeply");
+            set_fault(&in, "its elements are nested too deeply");
         else if (!tag.closes && !tag.is_empty)
             open[depth++] = tag.name;
     }
     if (!in.fault && depth > 0)
-        fail(&in, "it ends too early");
+        set_fault(&in, "it ends too early");
     *fault = in.fault;
     return !in.fault;
 }

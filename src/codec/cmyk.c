@@ -1,6 +1,6 @@
 /*
- * Takes decoded CMYK pixels, hands on RGBA in their place. GDAL reads such files through libtiff's
- * RGBA interface, so a reader that is to return the same pixels has to convert them the same way.
+ * CMYK to RGBA, in place. GDAL reads such files through libtiff's RGBA interface; the arithmetic is
+ * the same, so that pixels are.
  */
 #include "codec/cmyk.h"
 

@@ -1,4 +1,4 @@
-/* CMYK as GDAL returns it: RGBA. Only for one byte a sample; wider samples GDAL leaves as they are.
+/* CMYK as GDAL returns it: RGBA. Only for one byte per sample; GDAL does not convert wider samples.
  */
 #ifndef COGPU_CODEC_CMYK_H
 #define COGPU_CODEC_CMYK_H

@@ -1,213 +1,331 @@
 /*
- * The table of codecs: takes TIFF's number of a compression, hands on who decodes and encodes it.
- * The only file that asks which libraries the build has; a row without its function is a codec that
- * we know by name only.
+ * The table of codecs: one row per name, with all that is known of the codec. The only file that
+ * depends on which libraries the build has.
  */
 #include "codec/codec.h"
 
-#include <string.h>
+#include "base/text.h"
 
-#define TEXT_OF(token) #token
-#define TEXT(macro)    TEXT_OF(macro)
+#include <stdio.h>
 
 #if COGPU_HAVE_LIBDEFLATE
 #include <libdeflate.h>
 #define DEFLATE_LIBRARY "libdeflate"
 #define DEFLATE_VERSION "libdeflate " LIBDEFLATE_VERSION_STRING
-#define DEFLATE_DECODE  cogpu_decode_deflate
-#define DEFLATE_ENCODER &cogpu_encoder_deflate
+#define HAVE_DEFLATE    1
 #elif COGPU_HAVE_ZLIB
 #include <zlib.h>
 #define DEFLATE_LIBRARY "zlib"
 #define DEFLATE_VERSION "zlib " ZLIB_VERSION
-#define DEFLATE_DECODE  cogpu_decode_deflate
-#define DEFLATE_ENCODER &cogpu_encoder_deflate
+#define HAVE_DEFLATE    1
 #else
 #define DEFLATE_LIBRARY "libdeflate"
-#define DEFLATE_VERSION DEFLATE_LIBRARY
-#define DEFLATE_DECODE  NULL
-#define DEFLATE_ENCODER NULL
 #endif
-
-#if COGPU_HAVE_ISAL
-#define DEFLATE_STREAM &cogpu_stream_deflate
-#else
-#define DEFLATE_STREAM NULL
-#endif
-
 #if COGPU_HAVE_ZSTD
 #include <zstd.h>
-#define ZSTD_TEXT    "zstd " ZSTD_VERSION_STRING
-#define ZSTD_DECODE  cogpu_decode_zstd
-#define ZSTD_STREAM  &cogpu_stream_zstd
-#define ZSTD_ENCODER &cogpu_encoder_zstd
-#else
-#define ZSTD_TEXT    "zstd"
-#define ZSTD_DECODE  NULL
-#define ZSTD_STREAM  NULL
-#define ZSTD_ENCODER NULL
 #endif
-
 #if COGPU_HAVE_LZMA
 #include <lzma.h>
-#define LZMA_TEXT    "liblzma " LZMA_VERSION_STRING
-#define LZMA_DECODE  cogpu_decode_lzma
-#define LZMA_STREAM  &cogpu_stream_lzma
-#define LZMA_ENCODER &cogpu_encoder_lzma
-#else
-#define LZMA_TEXT    "liblzma"
-#define LZMA_DECODE  NULL
-#define LZMA_STREAM  NULL
-#define LZMA_ENCODER NULL
 #endif
-
 #if COGPU_HAVE_JPEG
-#include <stdio.h>
-
 #include <jpeglib.h>
-#define JPEG_DECODE     cogpu_decode_jpeg
-#define JPEG_OLD_DECODE cogpu_decode_jpeg_old
-#define JPEG_ENCODER    &cogpu_encoder_jpeg
-#define JPEG_STREAM     &cogpu_stream_jpeg
-#else
-#define JPEG_DECODE     NULL
-#define JPEG_OLD_DECODE NULL
-#define JPEG_ENCODER    NULL
-#define JPEG_STREAM     NULL
 #endif
-#ifdef LIBJPEG_TURBO_VERSION
-#define JPEG_TEXT "libjpeg-turbo " TEXT(LIBJPEG_TURBO_VERSION)
-#else
-#define JPEG_TEXT "libjpeg"
-#endif
-
-#if COGPU_HAVE_WEBP
-#define WEBP_DECODE  cogpu_decode_webp
-#define WEBP_ENCODER &cogpu_encoder_webp
-#else
-#define WEBP_DECODE  NULL
-#define WEBP_ENCODER NULL
-#endif
-
 #if COGPU_HAVE_LERC
 #include <Lerc_c_api.h>
-#define LERC_DECODE  cogpu_decode_lerc
-#define LERC_ENCODER &cogpu_encoder_lerc
-#else
-#define LERC_DECODE  NULL
-#define LERC_ENCODER NULL
+#if HAVE_DEFLATE
+#define HAVE_LERC_DEFLATE 1
 #endif
-#ifdef LERC_VERSION_MAJOR
-#define LERC_TEXT                                                                                  \
-    "lerc " TEXT(LERC_VERSION_MAJOR) "." TEXT(LERC_VERSION_MINOR) "." TEXT(LERC_VERSION_PATCH)
-#else
-#define LERC_TEXT "lerc"
+#if COGPU_HAVE_ZSTD
+#define HAVE_LERC_ZSTD 1
 #endif
-
+#endif
 #if COGPU_HAVE_OPENJPEG
 #include <openjpeg.h>
-#define JPEG2000_TEXT                                                                              \
-    "openjpeg " TEXT(OPJ_VERSION_MAJOR) "." TEXT(OPJ_VERSION_MINOR) "." TEXT(OPJ_VERSION_BUILD)
-#define JPEG2000_DECODE cogpu_decode_jpeg2000
-#else
-#define JPEG2000_TEXT   "openjpeg"
-#define JPEG2000_DECODE NULL
 #endif
-
 #if COGPU_HAVE_JXL
 #include <jxl/version.h>
-#define JXL_TEXT                                                                                   \
-    "libjxl " TEXT(JPEGXL_MAJOR_VERSION) "." TEXT(JPEGXL_MINOR_VERSION) "." TEXT(                  \
-        JPEGXL_PATCH_VERSION)
-#define JXL_DECODE cogpu_decode_jpegxl
-#else
-#define JXL_TEXT   "libjxl"
-#define JXL_DECODE NULL
 #endif
 
-typedef struct listed {
-    cogpu_codec_row row;
-    const char *library; /* with its version */
-} listed;
+/* WITH(COGPU_HAVE_X, item): the item if COGPU_HAVE_X is 1, else NULL. An undefined macro does not
+ * form the name CHOICE_1, which alone adds the comma that makes the item the second argument. */
+#define CHOICE_1                   ,
+#define SECOND(first, second, ...) second
+#define CHOOSE(comma, item)        SECOND(comma item, NULL, )
+#define CHOOSE_BY(value, item)     CHOOSE(CHOICE_##value, item)
+#define WITH(library, item)        CHOOSE_BY(library, item)
 
-/* clang-format off */
-#define CCITT(number, name) \
-    {{number, name, "own", cogpu_decode_ccitt, &cogpu_stream_ccitt, false, false, NULL, false}, "own"}
-#define DEFLATE(number) \
-    {{number, "deflate", DEFLATE_LIBRARY, DEFLATE_DECODE, DEFLATE_STREAM, true, false, DEFLATE_ENCODER, false}, \
-     DEFLATE_VERSION}
-#define JPEG2000(number, name) \
-    {{number, name, "openjpeg", JPEG2000_DECODE, NULL, false, true, NULL, true}, JPEG2000_TEXT}
-#define JXL(number) {{number, "jpegxl", "libjxl", JXL_DECODE, NULL, false, true, NULL, true}, JXL_TEXT}
-#define NAME_ONLY(number, name) {{number, name, "", NULL, NULL, false, false, NULL, false}, ""}
+#define TEXT_OF(token)         #token
+#define TEXT(macro)            TEXT_OF(macro)
+#define VERSION(name, a, b, c) name " " TEXT(a) "." TEXT(b) "." TEXT(c)
 
-static const listed codecs[] = {
-    {{COMPRESSION_NONE, "none", "own", cogpu_decode_none, NULL, false, false, &cogpu_encoder_none, false}, "own"},
-    CCITT(COMPRESSION_CCITT_RLE, "ccitt_rle"),
-    CCITT(COMPRESSION_CCITT_G3, "ccitt_g3"),
-    CCITT(COMPRESSION_CCITT_G4, "ccitt_g4"),
-    {{COMPRESSION_LZW, "lzw", "own", cogpu_decode_lzw, &cogpu_stream_lzw, true, false, &cogpu_encoder_lzw, false},
-     "own"},
-    {{COMPRESSION_OLD_JPEG, "old_jpeg", "libjpeg", JPEG_OLD_DECODE, NULL, false, true, NULL, false}, JPEG_TEXT},
-    {{COMPRESSION_JPEG, "jpeg", "libjpeg", JPEG_DECODE, JPEG_STREAM, false, true, JPEG_ENCODER, true}, JPEG_TEXT},
+#ifdef LIBJPEG_TURBO_VERSION
+#define JPEG_VERSION "libjpeg-turbo " TEXT(LIBJPEG_TURBO_VERSION)
+#else
+#define JPEG_VERSION "libjpeg"
+#endif
+#ifdef LERC_VERSION_MAJOR
+#define LERC_VERSION VERSION("lerc", LERC_VERSION_MAJOR, LERC_VERSION_MINOR, LERC_VERSION_PATCH)
+#else
+#define LERC_VERSION "lerc"
+#endif
+#define OPENJPEG_VERSION                                                                           \
+    VERSION("openjpeg", OPJ_VERSION_MAJOR, OPJ_VERSION_MINOR, OPJ_VERSION_BUILD)
+#define JXL_VERSION                                                                                \
+    VERSION("libjxl", JPEGXL_MAJOR_VERSION, JPEGXL_MINOR_VERSION, JPEGXL_PATCH_VERSION)
+
+#define TYPE(name) (UINT32_C(1) << COGPU_##name)
+enum {
+    BYTES_ONLY = TYPE(U8),
+    LERC_TYPES =
+        TYPE(U8) | TYPE(I8) | TYPE(U16) | TYPE(I16) | TYPE(U32) | TYPE(I32) | TYPE(F32) | TYPE(F64),
+    ALL_TYPES = LERC_TYPES | TYPE(U64) | TYPE(I64) | TYPE(F16) | TYPE(CI16) | TYPE(CI32) |
+                TYPE(CF32) | TYPE(CF64)
+};
+
+/* ---- rows that several codecs share -------------------------------------------------------- */
+
+#define NAME_ONLY(number, word)                                                                    \
+    { .compression = number, .name = word, .library = "" }
+
+#define CCITT(number, word, gdal_word)                                                             \
+    {                                                                                              \
+        .compression = number, .name = word, .alias = gdal_word, .library = "own",                 \
+        .decode = cogpu_decode_ccitt, .stream = &cogpu_stream_ccitt,                               \
+    }
+
+#define DEFLATE(number)                                                                            \
+    {                                                                                              \
+        .compression = number, .name = "deflate", .alias = "adobe_deflate",                        \
+        .library = DEFLATE_LIBRARY, .library_version = WITH(HAVE_DEFLATE, DEFLATE_VERSION),        \
+        .decode = WITH(HAVE_DEFLATE, cogpu_decode_deflate),                                        \
+        .stream = WITH(COGPU_HAVE_ISAL, &cogpu_stream_deflate),                                    \
+        .encoder = WITH(HAVE_DEFLATE, &cogpu_encoder_deflate), .allows_predictor = true,           \
+        .min_level = 1, .max_level = DEFLATE_LEVEL_MAX, .default_level = DEFLATE_LEVEL_DEFAULT,    \
+        .allows_packed_samples = true, .encode_types = ALL_TYPES, .gpu_decode = true,              \
+        .gpu_encode = true,                                                                        \
+    }
+
+#define LERC(word, have, needed, packing, lowest_level, highest_level, usual_level)                \
+    {                                                                                              \
+        .compression = COMPRESSION_LERC, .name = word, .library = needed,                          \
+        .library_version = WITH(COGPU_HAVE_LERC, LERC_VERSION),                                    \
+        .decode = WITH(have, cogpu_decode_lerc), .encoder = WITH(have, &cogpu_encoder_lerc),       \
+        .has_max_error = true, .min_level = lowest_level, .max_level = highest_level,              \
+        .default_level = usual_level, .encode_types = LERC_TYPES, .lerc_packing = packing,         \
+    }
+
+#define JPEG2000(number, word, gdal_word)                                                          \
+    {                                                                                              \
+        .compression = number, .name = word, .alias = gdal_word, .library = "openjpeg",            \
+        .library_version = WITH(COGPU_HAVE_OPENJPEG, OPENJPEG_VERSION),                            \
+        .decode = WITH(COGPU_HAVE_OPENJPEG, cogpu_decode_jpeg2000), .own_bit_order = true,         \
+        .holds_numbers = true,                                                                     \
+    }
+
+#define JPEGXL(number)                                                                             \
+    {                                                                                              \
+        .compression = number, .name = "jpegxl", .alias = "jxl", .library = "libjxl",              \
+        .library_version = WITH(COGPU_HAVE_JXL, JXL_VERSION),                                      \
+        .decode = WITH(COGPU_HAVE_JXL, cogpu_decode_jpegxl), .own_bit_order = true,                \
+        .holds_numbers = true,                                                                     \
+    }
+
+/* ---- the table ----------------------------------------------------------------------------- */
+
+/* Those that can be written come first, in the order of help texts and messages. Of rows with the
+ * same number or name, the first is found. */
+static const cogpu_codec_row codecs[] = {
+    {
+        .compression = COMPRESSION_NONE,
+        .name = "none",
+        .library = "own",
+        .decode = cogpu_decode_none,
+        .encoder = &cogpu_encoder_none,
+        .allows_packed_samples = true,
+        .encode_types = ALL_TYPES,
+        .gpu_decode = true,
+        .gpu_encode = true,
+    },
+    {
+        .compression = COMPRESSION_PACKBITS,
+        .name = "packbits",
+        .library = "own",
+        .decode = cogpu_decode_packbits,
+        .stream = &cogpu_stream_packbits,
+        .encoder = &cogpu_encoder_packbits,
+        .allows_packed_samples = true,
+        .encode_types = ALL_TYPES,
+        .gpu_decode = true,
+        .gpu_encode = true,
+    },
+    {
+        .compression = COMPRESSION_LZW,
+        .name = "lzw",
+        .library = "own",
+        .decode = cogpu_decode_lzw,
+        .stream = &cogpu_stream_lzw,
+        .encoder = &cogpu_encoder_lzw,
+        .allows_predictor = true,
+        .allows_packed_samples = true,
+        .encode_types = ALL_TYPES,
+        .gpu_decode = true,
+        .gpu_encode = true,
+    },
     DEFLATE(COMPRESSION_DEFLATE),
+    {
+        .compression = COMPRESSION_ZSTD,
+        .name = "zstd",
+        .library = "zstd",
+        .library_version = WITH(COGPU_HAVE_ZSTD, "zstd " ZSTD_VERSION_STRING),
+        .decode = WITH(COGPU_HAVE_ZSTD, cogpu_decode_zstd),
+        .stream = WITH(COGPU_HAVE_ZSTD, &cogpu_stream_zstd),
+        .encoder = WITH(COGPU_HAVE_ZSTD, &cogpu_encoder_zstd),
+        .allows_predictor = true,
+        .min_level = 1,
+        .max_level = ZSTD_LEVEL_MAX,
+        .default_level = ZSTD_LEVEL_DEFAULT,
+        .allows_packed_samples = true,
+        .encode_types = ALL_TYPES,
+        .gpu_decode = true,
+        .gpu_encode = true,
+    },
+    {
+        .compression = COMPRESSION_LZMA,
+        .name = "lzma",
+        .library = "liblzma",
+        .library_version = WITH(COGPU_HAVE_LZMA, "liblzma " LZMA_VERSION_STRING),
+        .decode = WITH(COGPU_HAVE_LZMA, cogpu_decode_lzma),
+        .stream = WITH(COGPU_HAVE_LZMA, &cogpu_stream_lzma),
+        .encoder = WITH(COGPU_HAVE_LZMA, &cogpu_encoder_lzma),
+        .allows_predictor = true,
+        .avoids_predictor = true,
+        .min_level = 1,
+        .max_level = 9,
+        .default_level = 6,
+        .allows_packed_samples = true,
+        .encode_types = ALL_TYPES,
+    },
+    {
+        .compression = COMPRESSION_JPEG,
+        .name = "jpeg",
+        .library = "libjpeg",
+        .library_version = WITH(COGPU_HAVE_JPEG, JPEG_VERSION),
+        .decode = WITH(COGPU_HAVE_JPEG, cogpu_decode_jpeg),
+        .stream = WITH(COGPU_HAVE_JPEG, &cogpu_stream_jpeg),
+        .encoder = WITH(COGPU_HAVE_JPEG, &cogpu_encoder_jpeg),
+        .own_bit_order = true,
+        .holds_numbers = true,
+        .has_quality = true,
+        .is_lossy = true,
+        .converts_to_ycbcr = true,
+        .encode_types = BYTES_ONLY,
+        .encode_samples = 1 << 1 | 1 << 3 | 1 << 4,
+        .max_side = 65500,
+        .strip_rows_multiple = 16, /* two rows of 8 x 8 blocks, if chroma is subsampled */
+        .gpu_decode = true,
+        .gpu_encode = true,
+    },
+    {
+        .compression = COMPRESSION_WEBP,
+        .name = "webp",
+        .library = "libwebp",
+        .decode = WITH(COGPU_HAVE_WEBP, cogpu_decode_webp),
+        .encoder = WITH(COGPU_HAVE_WEBP, &cogpu_encoder_webp),
+        .has_quality = true,
+        .is_lossy = true,
+        .has_lossless = true,
+        .encode_types = BYTES_ONLY,
+        .encode_samples = 1 << 3 | 1 << 4,
+        .max_side = 16383,
+    },
+    LERC("lerc", COGPU_HAVE_LERC, "lerc", 0, 0, 0, 0),
+    LERC("lerc_deflate", HAVE_LERC_DEFLATE, "lerc or " DEFLATE_LIBRARY, 1, 1, DEFLATE_LEVEL_MAX,
+         DEFLATE_LEVEL_DEFAULT),
+    LERC("lerc_zstd", HAVE_LERC_ZSTD, "lerc or zstd", 2, 1, ZSTD_LEVEL_MAX, ZSTD_LEVEL_DEFAULT),
+    CCITT(COMPRESSION_CCITT_RLE, "ccitt_rle", "ccittrle"),
+    CCITT(COMPRESSION_CCITT_G3, "ccitt_g3", "ccittfax3"),
+    CCITT(COMPRESSION_CCITT_G4, "ccitt_g4", "ccittfax4"),
+    {
+        .compression = COMPRESSION_OLD_JPEG,
+        .name = "old_jpeg",
+        .alias = "ojpeg",
+        .library = "libjpeg",
+        .library_version = WITH(COGPU_HAVE_JPEG, JPEG_VERSION),
+        .decode = WITH(COGPU_HAVE_JPEG, cogpu_decode_jpeg_old),
+        .own_bit_order = true,
+    },
     NAME_ONLY(COMPRESSION_NEXT, "next"),
-    CCITT(COMPRESSION_CCITT_RLEW, "ccitt_rlew"),
-    {{COMPRESSION_PACKBITS, "packbits", "own", cogpu_decode_packbits, &cogpu_stream_packbits, false, false,
-      &cogpu_encoder_packbits, false},
-     "own"},
+    CCITT(COMPRESSION_CCITT_RLEW, "ccitt_rlew", "ccittrlew"),
     NAME_ONLY(COMPRESSION_THUNDERSCAN, "thunderscan"),
     NAME_ONLY(COMPRESSION_PIXARLOG, "pixarlog"),
     DEFLATE(COMPRESSION_DEFLATE_OLD),
-    JPEG2000(COMPRESSION_APERIO_YCBCR, "aperio_ycbcr"),
-    JPEG2000(COMPRESSION_APERIO_LOSSY, "aperio_lossy"),
-    JPEG2000(COMPRESSION_APERIO_RGB, "aperio_rgb"),
+    JPEG2000(COMPRESSION_APERIO_YCBCR, "aperio_ycbcr", NULL),
+    JPEG2000(COMPRESSION_APERIO_LOSSY, "aperio_lossy", NULL),
+    JPEG2000(COMPRESSION_APERIO_RGB, "aperio_rgb", NULL),
     NAME_ONLY(COMPRESSION_JBIG, "jbig"),
     NAME_ONLY(COMPRESSION_SGILOG, "sgilog"),
     NAME_ONLY(COMPRESSION_SGILOG24, "sgilog24"),
-    JPEG2000(COMPRESSION_JPEG2000, "jpeg2000"),
-    {{COMPRESSION_LERC, "lerc", "lerc", LERC_DECODE, NULL, false, false, LERC_ENCODER, false}, LERC_TEXT},
-    {{COMPRESSION_LZMA, "lzma", "liblzma", LZMA_DECODE, LZMA_STREAM, true, false, LZMA_ENCODER, false}, LZMA_TEXT},
-    {{COMPRESSION_ZSTD, "zstd", "zstd", ZSTD_DECODE, ZSTD_STREAM, true, false, ZSTD_ENCODER, false}, ZSTD_TEXT},
-    {{COMPRESSION_WEBP, "webp", "libwebp", WEBP_DECODE, NULL, false, false, WEBP_ENCODER, false}, "libwebp"},
-    JXL(COMPRESSION_JXL_OLD),
-    JXL(COMPRESSION_JXL),
+    JPEG2000(COMPRESSION_JPEG2000, "jpeg2000", "jp2000"),
+    JPEGXL(COMPRESSION_JXL_OLD),
+    JPEGXL(COMPRESSION_JXL),
 };
-/* clang-format on */
 
 enum { CODECS = sizeof codecs / sizeof *codecs };
 
 const cogpu_codec_row *cogpu_codec_find(uint32_t compression) {
     for (size_t i = 0; i < CODECS; i++)
-        if (codecs[i].row.compression == compression)
-            return &codecs[i].row;
+        if (codecs[i].compression == compression)
+            return &codecs[i];
     return NULL;
 }
 
 const cogpu_codec_row *cogpu_codec_named(const char *name) {
     for (size_t i = 0; i < CODECS; i++)
-        if (strcmp(codecs[i].row.name, name) == 0)
-            return &codecs[i].row;
+        if (is_same_name(name, codecs[i].name) || is_same_name(name, codecs[i].alias))
+            return &codecs[i];
     return NULL;
 }
 
-const char *cogpu_codec_library(const cogpu_codec_row *row) {
-    for (size_t i = 0; i < CODECS; i++)
-        if (&codecs[i].row == row)
-            return codecs[i].library;
-    return row->library;
+void cogpu_codec_list_names(bool (*has)(const cogpu_codec_row *row), char *text, size_t bytes) {
+    size_t used = 0;
+    text[0] = 0;
+    for (size_t i = 0; i < CODECS && used < bytes; i++)
+        if (has(&codecs[i]) && cogpu_codec_named(codecs[i].name) == &codecs[i])
+            used += (size_t)snprintf(text + used, bytes - used, "%s%s", used ? ", " : "",
+                                     codecs[i].name);
+}
+
+cogpu_status cogpu_codec_parse(const char *name, uint32_t *compression) {
+    const cogpu_codec_row *row = name ? cogpu_codec_named(name) : NULL;
+    if (!row)
+        return COGPU_ARGUMENT;
+    *compression = row->compression;
+    return COGPU_OK;
 }
 
 cogpu_status cogpu_codec_info(uint32_t index, cogpu_codec *info) {
+    enum { WITHOUT = 1 << 1, HORIZONTAL = 1 << 2, FLOATING_POINT = 1 << 3 };
     if (!info)
         return COGPU_ARGUMENT;
     if (index >= CODECS)
         return COGPU_ABSENT;
-    const cogpu_codec_row *row = &codecs[index].row;
-    *info = (cogpu_codec){.compression = row->compression,
-                          .name = row->name,
-                          .library = cogpu_codec_library(row),
-                          .available = row->decode != NULL};
+    const cogpu_codec_row *row = &codecs[index];
+    *info = (cogpu_codec){
+        .compression = row->compression,
+        .name = row->name,
+        .library = row->library_version ? row->library_version : row->library,
+        .available = row->decode != NULL,
+        .can_encode = row->encoder != NULL,
+        .min_level = row->min_level,
+        .max_level = row->max_level,
+        .default_level = row->default_level,
+        .has_quality = row->has_quality,
+        .has_max_error = row->has_max_error,
+        .is_lossy = row->is_lossy,
+        .predictors = row->allows_predictor ? WITHOUT | HORIZONTAL | FLOATING_POINT : WITHOUT,
+        .encode_types = row->encode_types,
+        .gpu_decode = row->gpu_decode,
+        .gpu_encode = row->gpu_encode};
     return COGPU_OK;
 }
 
@@ -229,42 +347,4 @@ void *cogpu_codec_work(cogpu_codec_state *state, size_t bytes) {
         state->work_bytes = state->work ? bytes : 0;
     }
     return state->work;
-}
-
-bool cogpu_feed_has(cogpu_feed *feed, size_t bytes) {
-    while (feed->bytes < bytes && feed->left > 0)
-        feed->more(feed);
-    return feed->bytes >= bytes;
-}
-
-void cogpu_feed_take(cogpu_feed *feed, size_t bytes) {
-    feed->at += bytes;
-    feed->bytes -= bytes;
-}
-
-cogpu_status cogpu_stream_open(cogpu_stream *stream, size_t bytes, cogpu_error *error) {
-    stream->decoder = cogpu_allocate(bytes);
-    if (!stream->decoder)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory: %zu bytes for a decoder", bytes);
-    memset(stream->decoder, 0, bytes);
-    return COGPU_OK;
-}
-
-void cogpu_stream_close(cogpu_stream *stream) {
-    cogpu_release(stream->decoder);
-    stream->decoder = NULL;
-}
-
-cogpu_status cogpu_stream_whole(const cogpu_stream_codec *codec, const cogpu_block_format *format,
-                                const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
-                                size_t *got, cogpu_error *error) {
-    uint8_t extra;
-    size_t more;
-    cogpu_feed feed = {.at = in, .bytes = in_bytes};
-    cogpu_stream stream = {.format = format, .feed = &feed, .block_bytes = out_bytes};
-    cogpu_status status = codec->decode(&stream, out, out_bytes, got, error);
-    if (status == COGPU_OK && *got == out_bytes)
-        status = codec->decode(&stream, &extra, 1, &more, error);
-    codec->close(&stream);
-    return status;
 }

@@ -1,27 +1,29 @@
 /*
- * The codecs: stored bytes of one block in, decoded bytes out. One file a codec, one table of all.
+ * Codecs: encoded bytes of one block to decoded bytes, and back. One file per codec, one table
+ * (codec.c) with all that the planner, the command line and Python need to know of them.
  *
- * Contract of every decode function. The input is hostile. It writes at most `out_bytes` bytes,
- * reads at most `in_bytes`, ends in time proportional to both, and takes no memory beyond its own
- * tables that the block's format does not justify. It sets *got to the bytes written, always from
- * the start of `out`. Output beyond out_bytes and input after the end of the stream are ignored,
- * sound or not. The caller checks whether there are fewer bytes than it needs. It fails with
- * CORRUPT or UNSUPPORTED and a message that says what is wrong with the stream, or with MEMORY; the
- * caller adds block and offset.
+ * Contract of every decode function. The input is untrusted. The function writes at most
+ * `out_bytes` bytes, reads at most `in_bytes`, and ends in time proportional to both. It allocates
+ * no more than its own tables and what the block's format justifies. It sets *got to the bytes
+ * written, always from the start of `out`. It ignores output beyond `out_bytes` and input after the
+ * end of the stream, valid or not. The caller checks whether there are fewer bytes than it needs.
+ * A failure is COGPU_CORRUPT or COGPU_UNSUPPORTED with a message that says what is wrong with the
+ * stream, or COGPU_MEMORY; the caller adds block and offset.
  */
 #ifndef COGPU_CODEC_CODEC_H
 #define COGPU_CODEC_CODEC_H
 
 #include "base/memory.h"
+#include "base/type.h"
 
 #include <stdbool.h>
 
-/* What a codec may need to know of a block beside its bytes. */
+/* What a codec may need to know of a block besides its bytes. */
 typedef struct cogpu_block_format {
-    uint32_t width, height; /* of the block in pixels; a short last strip has fewer rows */
-    uint32_t samples;       /* a pixel has in this block: 1 in planar files */
+    uint32_t width, height; /* of the block in pixels; the last strip may have fewer rows */
+    uint32_t samples;       /* per pixel in this block: 1 in planar files */
     uint32_t bits;          /* of a sample */
-    cogpu_type type;        /* what the samples become */
+    cogpu_type type;        /* of decoded samples */
     size_t row_bytes;       /* of a decoded row */
     uint32_t compression, photometric, fill_order;
     uint32_t subsampling_x, subsampling_y; /* YCbCr; 1 otherwise */
@@ -32,13 +34,19 @@ typedef struct cogpu_block_format {
     uint8_t fill[16]; /* a sample of nodata (0 without), in the machine's byte order */
 } cogpu_block_format;
 
-enum { DEFLATE_LEVEL_MAX = 12 };
+/* Compression levels that code depends on; the others are in the table alone. */
+enum {
+    DEFLATE_LEVEL_MAX = 12,
+    DEFLATE_LEVEL_DEFAULT = 6,
+    ZSTD_LEVEL_MAX = 22,
+    ZSTD_LEVEL_DEFAULT = 9
+};
 
-/* Objects that a codec keeps from block to block. One a thread; zeroed at the start. */
+/* Objects that a codec keeps from block to block. One per thread; zeroed at the start. */
 typedef struct cogpu_codec_state {
     void *deflate;                                 /* a libdeflate decompressor */
     void *deflate_encoders[DEFLATE_LEVEL_MAX + 1]; /* compressors, by level */
-    void *deflate_own;                             /* the memory of our own encoder */
+    void *deflate_own;                             /* working memory of our own encoder */
     void *zstd;                                    /* a ZSTD_DCtx */
     void *zstd_encoder;                            /* a ZSTD_CCtx */
     void *work; /* untyped memory for one block, kept by cogpu_codec_work */
@@ -47,8 +55,8 @@ typedef struct cogpu_codec_state {
 
 void cogpu_codec_state_close(cogpu_codec_state *state);
 
-/* At least `bytes` bytes of working memory, uninitialised, valid until the next call; NULL without.
- */
+/* At least `bytes` bytes of working memory, uninitialised, valid until the next call; NULL if there
+ * is no memory. */
 void *cogpu_codec_work(cogpu_codec_state *state, size_t bytes);
 
 typedef cogpu_status cogpu_decode(cogpu_codec_state *state, const cogpu_block_format *format,
@@ -56,82 +64,86 @@ typedef cogpu_status cogpu_decode(cogpu_codec_state *state, const cogpu_block_fo
                                   size_t out_bytes, size_t *got, cogpu_error *error);
 
 /*
- * Streams: blocks that are too large to be held are decoded as their stored bytes come, a part at a
- * time.
+ * Streamed decoding: blocks too large for memory are decoded while their encoded bytes arrive.
  *
- * A feed hands them over: `at` and `bytes` are what is at hand, which the decoder moves on past
- * what it has taken.
+ * A feed is the input buffer: `at` and `bytes` are available now; the decoder advances past what it
+ * has consumed.
  */
 typedef struct cogpu_feed {
     const uint8_t *at;
     size_t bytes;
-    uint64_t left; /* to come after those at hand */
-    /* Adds to what is at hand, which may move; sets `left`. NULL where nothing is left. After a
-     * failure `failure` says why, and the bytes seem to end here. */
+    uint64_t left; /* bytes after those in the buffer */
+    /* Appends to the buffer, which may move; sets `left`. NULL if nothing is left. After a failure
+     * `failure` has the reason, and the input ends here. */
     void (*more)(struct cogpu_feed *feed);
     cogpu_error failure;
 } cogpu_feed;
 
-/* Has at least `bytes` bytes at hand; false where the input ends before. At most FEED_MIN. */
+/* Fills the buffer to at least `bytes` bytes, at most FEED_MIN; false if the input ends before. */
 enum { FEED_MIN = 64 << 10 };
-bool cogpu_feed_has(cogpu_feed *feed, size_t bytes);
-void cogpu_feed_take(cogpu_feed *feed, size_t bytes);
+bool cogpu_feed_fill(cogpu_feed *feed, size_t bytes);
+void cogpu_feed_consume(cogpu_feed *feed, size_t bytes);
 
 /* Zeroed at the start but for what the caller sets. */
-typedef struct cogpu_stream {
+typedef struct cogpu_stream_decoder {
     const cogpu_block_format *format;
     cogpu_feed *feed;
-    uint64_t block_bytes; /* that the block has room for */
+    uint64_t block_bytes; /* of the whole decoded block */
     void *decoder;        /* the codec's own, released by `close` */
-    bool needs_whole;     /* it failed since it would take more memory than a stream may */
-} cogpu_stream;
+    bool needs_whole;     /* it failed because a stream may not use that much memory */
+} cogpu_stream_decoder;
 
-/* What a stream may hold of decoded bytes to refer back to. */
+/* Decoded bytes that a stream may keep as its window. */
 enum { STREAM_WINDOW_MAX = 16 << 20 };
 
 typedef struct cogpu_stream_codec {
     /* The next `out_bytes` bytes of the block; fewer only where the stream ends. Fails as a
      * cogpu_decode does. */
-    cogpu_status (*decode)(cogpu_stream *stream, uint8_t *out, size_t out_bytes, size_t *got,
-                           cogpu_error *error);
-    void (*close)(cogpu_stream *stream);
-    bool ends_itself; /* it tells its end, where there may be a checksum to compare */
+    cogpu_status (*decode)(cogpu_stream_decoder *stream, uint8_t *out, size_t out_bytes,
+                           size_t *got, cogpu_error *error);
+    void (*close)(cogpu_stream_decoder *stream);
+    bool ends_itself; /* the stream marks its end, where a checksum may follow */
 } cogpu_stream_codec;
 
 /*
- * Encoders: decoded bytes of one block in (predicted already, in the file's byte order), stored
- * bytes out.
+ * Encoders: decoded bytes of one block (with the predictor applied, in the file's byte order) to
+ * encoded bytes.
  *
- * What one is told: the block's format, whose height is that of this block, and the numbers of the
- * profile, which were checked against the codec's range.
+ * Parameters of an encoder: the block's format, with the height of this block, and the profile's
+ * values, already checked against the codec's row.
  */
 typedef struct cogpu_encoding {
     cogpu_block_format format;
-    int level;             /* deflate (by zlib, 10 to 12 are 9), zstd, lzma */
-    int quality;           /* JPEG, WebP */
-    bool lossless;         /* WebP */
-    double max_error;      /* LERC */
-    const uint8_t *nodata; /* LERC: a sample that must stay as it is; NULL = none */
+    int level;             /* of codecs with levels; zlib treats 10 to 12 as 9 */
+    int quality;           /* of codecs with a quality */
+    bool lossless;         /* of codecs with a lossless mode */
+    double max_error;      /* of codecs with a maximum error */
+    const uint8_t *nodata; /* LERC: a sample that must not change; NULL = none */
 } cogpu_encoding;
 
+/* A tag that readers need to decode the blocks; values in the machine's byte order. */
+enum { CODEC_TAG_BYTES_MAX = 1024 };
+typedef struct cogpu_codec_tag {
+    uint16_t id, type; /* TIFF's */
+    uint64_t count;
+    uint8_t values[CODEC_TAG_BYTES_MAX]; /* aligned as a uint64_t by what precedes them */
+} cogpu_codec_tag;
+
 typedef struct cogpu_encoder {
-    /* `in_bytes` is the format's height times its row_bytes; `out_bytes` is at least what `bound`
-     * says. Sets *got. The same input gives the same output, whatever the state has seen. */
+    /* `in_bytes` is the format's height times its row_bytes; `out_bytes` is at least `bound`. Sets
+     * *got. Equal input gives equal output, whatever was encoded with the state before. */
     cogpu_status (*encode)(cogpu_codec_state *state, const cogpu_encoding *encoding,
                            const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
                            size_t *got, cogpu_error *error);
-    /* Bytes that a block may take when it is encoded, at most; by a device, too, so that what is
-     * planned by them, as whether a file has to be a BigTIFF, is the same wherever it is written.
-     */
+    /* Upper bound of the bytes of an encoded block. GPU encoders keep to it too, so that the plan
+     * (as whether a file must be a BigTIFF) does not depend on the device that writes. */
     uint64_t (*bound)(const cogpu_encoding *encoding, uint64_t in_bytes);
-    int least_level, most_level, usual_level; /* 0: it has none */
+    /* The tag of a file with such blocks; NULL: none. */
+    cogpu_status (*make_tag)(const cogpu_encoding *encoding, cogpu_codec_tag *tag,
+                             cogpu_error *error);
 } cogpu_encoder;
 
-/* What all JPEG streams of a file share, for tag 347: 1024 bytes are room enough. Of the encoding,
- * samples, photometric and quality count. */
-cogpu_status cogpu_jpeg_tables(const cogpu_encoding *encoding, uint8_t *to, size_t room,
-                               size_t *bytes, cogpu_error *error);
-
+/* Values of tag 259. */
 enum {
     COMPRESSION_NONE = 1,
     COMPRESSION_CCITT_RLE = 2,
@@ -162,27 +174,52 @@ enum {
     COMPRESSION_JXL = 52546
 };
 
+/* All facts about a codec. Zero means "no" or "no limit". */
 typedef struct cogpu_codec_row {
-    uint32_t compression;
+    uint32_t compression; /* tag 259 */
     const char *name;
-    const char *library;              /* "own", or the library's name */
+    const char *alias;           /* GDAL's name where it differs; NULL: none */
+    const char *library;         /* "own", or the library's name; "": known by name only */
+    const char *library_version; /* "zstd 1.5.4"; NULL: not known */
+
+    /* Decoding */
     cogpu_decode *decode;             /* NULL: known by name only, or built without the library */
     const cogpu_stream_codec *stream; /* NULL: decodes whole blocks only */
-    bool takes_predictor;             /* predictors 2 and 3 may be combined with it */
-    bool own_bit_order;               /* FillOrder 2 is not for us to undo */
-    const cogpu_encoder *encoder;     /* NULL: reads only, or built without the library */
+    bool allows_predictor;            /* predictors 2 and 3 may be combined with it */
+    bool own_bit_order;               /* the codec handles FillOrder 2 itself */
     /* Streams hold numbers, not bytes: decoded samples are in the machine's byte order, whatever
      * the file's is, and YCbCr comes as whole pixels (of JPEG as RGB). */
     bool holds_numbers;
+
+    /* Encoding */
+    const cogpu_encoder *encoder;            /* NULL: read only, or built without the library */
+    int min_level, max_level, default_level; /* 0: no levels */
+    bool has_quality, has_max_error;         /* 1 to 100; from 0 on */
+    bool is_lossy, has_lossless;             /* by default; if the profile sets `lossless` */
+    bool avoids_predictor;                   /* default 1: GDAL misreads others in threads */
+    bool allows_packed_samples;              /* fewer bits than the sample type has */
+    bool converts_to_ycbcr;                  /* RGB to YCbCr 4:2:0, if the photometric says so */
+    uint32_t encode_types;                   /* bits 1 << cogpu_type */
+    uint32_t encode_samples;                 /* per pixel: bits 1 << count; 0: any number */
+    uint32_t max_side;                       /* of a block, in pixels */
+    uint32_t strip_rows_multiple;            /* of all strips but the last */
+    uint32_t lerc_packing;                   /* see cogpu_block_format */
+
+    bool gpu_decode, gpu_encode; /* as kernels/ has it: tests/unit/kernels/test_codec_gpu_flags.c */
 } cogpu_codec_row;
 
-/* The row of a codec; NULL for a number that nobody knows. */
+/* The row of a compression number, the first if several have it; NULL for an unknown number. */
 const cogpu_codec_row *cogpu_codec_find(uint32_t compression);
-/* By name: the first that has it. NULL for a name that nobody has. */
+/* By name or alias, in any case of letters. NULL for an unknown name. */
 const cogpu_codec_row *cogpu_codec_named(const char *name);
 
-/* "zstd 1.5.4" where the library tells its version. For `library` of a row that is available. */
-const char *cogpu_codec_library(const cogpu_codec_row *row);
+/* Names of the rows for which `has` is true, "a, b, c", for messages; cut off at `bytes`. */
+void cogpu_codec_list_names(bool (*has)(const cogpu_codec_row *row), char *text, size_t bytes);
+
+/* The tables that all JPEG streams of a file share, as tag 347 has them: at most 1024 bytes.
+ * Depends on samples, photometric and quality of the encoding. */
+cogpu_status cogpu_jpeg_tables(const cogpu_encoding *encoding, uint8_t *to, size_t capacity,
+                               size_t *bytes, cogpu_error *error);
 
 cogpu_decode cogpu_decode_none, cogpu_decode_packbits, cogpu_decode_lzw, cogpu_decode_ccitt,
     cogpu_decode_deflate, cogpu_decode_zstd, cogpu_decode_lzma, cogpu_decode_jpeg,
@@ -190,14 +227,16 @@ cogpu_decode cogpu_decode_none, cogpu_decode_packbits, cogpu_decode_lzw, cogpu_d
     cogpu_decode_jpeg_old;
 
 /* Memory for stream->decoder, zeroed. */
-cogpu_status cogpu_stream_open(cogpu_stream *stream, size_t bytes, cogpu_error *error);
-/* Releases it; the `close` of a codec that holds nothing else. */
-void cogpu_stream_close(cogpu_stream *stream);
-/* A whole block by a codec that ends itself: a cogpu_decode. The block is full where the stream
- * ends, or where it goes on with at least one byte more. */
-cogpu_status cogpu_stream_whole(const cogpu_stream_codec *codec, const cogpu_block_format *format,
-                                const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
-                                size_t *got, cogpu_error *error);
+cogpu_status cogpu_stream_decoder_open(cogpu_stream_decoder *stream, size_t bytes,
+                                       cogpu_error *error);
+/* Releases it: the `close` of a codec that allocates nothing else. */
+void cogpu_stream_decoder_close(cogpu_stream_decoder *stream);
+/* Decodes a whole block with a streaming codec that ends itself: a cogpu_decode. Also accepts a
+ * stream that goes on beyond the block. */
+cogpu_status cogpu_stream_decode_whole(const cogpu_stream_codec *codec,
+                                       const cogpu_block_format *format, const uint8_t *in,
+                                       size_t in_bytes, uint8_t *out, size_t out_bytes, size_t *got,
+                                       cogpu_error *error);
 
 extern const cogpu_stream_codec cogpu_stream_packbits, cogpu_stream_lzw, cogpu_stream_ccitt,
     cogpu_stream_deflate, cogpu_stream_zstd, cogpu_stream_lzma, cogpu_stream_jpeg;
@@ -206,7 +245,7 @@ extern const cogpu_encoder cogpu_encoder_none, cogpu_encoder_packbits, cogpu_enc
     cogpu_encoder_deflate, cogpu_encoder_zstd, cogpu_encoder_lzma, cogpu_encoder_jpeg,
     cogpu_encoder_webp, cogpu_encoder_lerc;
 
-/* What cogpu_codec_state_close asks of the files that keep something in the state. */
+/* Called by cogpu_codec_state_close: each file frees what it keeps in the state. */
 void cogpu_deflate_close(cogpu_codec_state *state);
 void cogpu_zstd_close(cogpu_codec_state *state);
 

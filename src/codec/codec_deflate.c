@@ -1,20 +1,22 @@
 /*
- * Takes a block as a zlib stream, hands on its bytes, and makes such a stream, by libdeflate.
- * codec_deflate_zlib.c does the same where libdeflate is missing.
+ * Deflate (compression 8 and 32946): zlib streams (RFC 1950, RFC 1951) by libdeflate.
+ * codec_deflate_zlib.c replaces this file if libdeflate is missing.
  *
- * Decoding: the whole stream is read, to its Adler-32, which must match. Of a stream that is longer
- * than the block, only the block's bytes are decoded, and no sum is compared: by the decoder of
- * streams, since libdeflate leaves out the last token that does not fit.
+ * Decoding reads the whole stream, up to its Adler-32, which must match. If the stream is longer
+ * than the block, the streaming decoder decodes the block's bytes and no checksum is compared:
+ * libdeflate drops the last token if it does not fit.
  *
- * Encoding: `level` is libdeflate's, or our own encoder's where that does as well, in half the
- * time. libdeflate's levels grow by searching longer for matches, of which the noise of a measured
- * and predicted raster has few. Where there are many, as with classes, our own loses. So each block
- * is asked: a sample of it is encoded by both. Level 1 and those above the usual one are taken at
- * their word.
+ * Encoding: `level` is libdeflate's, but our own encoder (deflate_encode.c) takes half the time
+ * where it compresses as well. Higher levels of libdeflate search longer for matches; measured and
+ * predicted rasters, which are noisy, have few. Where there are many, as in land cover classes,
+ * libdeflate wins. So both encode a sample of each block, and the better one encodes the block.
+ * Level 1 and levels above the default always use libdeflate.
  */
 #include "base/bytes.h"
+#include "base/math.h"
 #include "codec/codec.h"
 #include "codec/deflate_encode.h"
+#include "codec/deflate_errors.h"
 
 #include <libdeflate.h>
 #include <string.h>
@@ -29,11 +31,11 @@ void cogpu_deflate_close(cogpu_codec_state *state) {
 cogpu_status cogpu_decode_deflate(cogpu_codec_state *state, const cogpu_block_format *format,
                                   const uint8_t *in, size_t in_bytes, uint8_t *out,
                                   size_t out_bytes, size_t *got, cogpu_error *error) {
-    (void)format; /* where there is no decoder of streams */
+    (void)format; /* unused in builds without a streaming decoder */
     if (!state->deflate)
         state->deflate = libdeflate_alloc_decompressor();
     if (!state->deflate)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the deflate decoder");
+        return deflate_out_of_memory("decoder", error);
     size_t used;
     switch (
         libdeflate_zlib_decompress_ex(state->deflate, in, in_bytes, out, out_bytes, &used, got)) {
@@ -41,8 +43,8 @@ cogpu_status cogpu_decode_deflate(cogpu_codec_state *state, const cogpu_block_fo
         return COGPU_OK;
     case LIBDEFLATE_INSUFFICIENT_SPACE:
 #if COGPU_HAVE_ISAL || COGPU_HAVE_ZLIB
-        return cogpu_stream_whole(&cogpu_stream_deflate, format, in, in_bytes, out, out_bytes, got,
-                                  error);
+        return cogpu_stream_decode_whole(&cogpu_stream_deflate, format, in, in_bytes, out,
+                                         out_bytes, got, error);
 #else
         return cogpu_fail(error, COGPU_UNSUPPORTED,
                           "the zlib stream decodes to more than the %zu bytes of the block; a "
@@ -50,36 +52,33 @@ cogpu_status cogpu_decode_deflate(cogpu_codec_state *state, const cogpu_block_fo
                           out_bytes);
 #endif
     default:
-        return cogpu_fail(error, COGPU_CORRUPT,
-                          "the zlib stream of %zu bytes is damaged, cut off, or fails its Adler-32",
-                          in_bytes);
+        return deflate_is_corrupt(error);
     }
 }
 
 enum {
     FAST_LEVEL = 1,
-    USUAL_LEVEL = 6,
-    ZLIB_BYTES = 2 + 4, /* around the stream: a header and the Adler-32 */
+    ZLIB_BYTES = 2 + 4, /* header and Adler-32 (RFC 1950 2.2) */
 
-    SAMPLE_PIECES = 4, /* from all over the block: a part of it may be nodata */
-    PIECE_BYTES_MAX = 4 << 10,
-    PIECE_OF_BLOCK = 128,          /* a piece is so small a part of the block */
-    SAMPLED_BLOCK_MIN = 128 << 10, /* below it, a sample says too little */
-    LOSS_OF_SAMPLE = 80,           /* that we may be larger by a part in so many */
-    SEARCH_PAYS = 4 /* shrunk by so much, the block is of a kind whose every match counts */
+    SAMPLE_PARTS = 4, /* spread over the block: part of it may be nodata */
+    PART_BYTES_MAX = 4 << 10,
+    BLOCK_TO_PART = 128,           /* ratio of a block to a part of its sample */
+    SAMPLED_BLOCK_MIN = 128 << 10, /* a sample of a smaller block says too little */
+    TOLERATED_LOSS = 80,           /* our output may be larger by 1/80 */
+    SEARCH_PAYS = 4                /* with this compression ratio every match counts */
 };
 
-static cogpu_status encode_at(cogpu_codec_state *state, int level, const uint8_t *in,
-                              size_t in_bytes, uint8_t *out, size_t out_bytes, size_t *got,
-                              cogpu_error *error) {
+static cogpu_status encode_by_libdeflate(cogpu_codec_state *state, int level, const uint8_t *in,
+                                         size_t in_bytes, uint8_t *out, size_t out_bytes,
+                                         size_t *got, cogpu_error *error) {
     void **encoder = &state->deflate_encoders[level];
     if (!*encoder)
         *encoder = libdeflate_alloc_compressor(level);
     if (!*encoder)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the deflate encoder");
+        return deflate_out_of_memory("encoder", error);
     *got = libdeflate_zlib_compress(*encoder, in, in_bytes, out, out_bytes);
     return *got ? COGPU_OK
-                : cogpu_fail(error, COGPU_LIMIT, "the zlib stream is larger than its room");
+                : cogpu_fail(error, COGPU_LIMIT, "the zlib stream is larger than its buffer");
 }
 
 static cogpu_status encode_own(cogpu_codec_state *state, const uint8_t *in, size_t in_bytes,
@@ -87,9 +86,9 @@ static cogpu_status encode_own(cogpu_codec_state *state, const uint8_t *in, size
     if (!state->deflate_own)
         state->deflate_own = cogpu_allocate(cogpu_deflate_memory_bytes);
     if (!state->deflate_own)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the deflate encoder");
+        return deflate_out_of_memory("encoder", error);
     out[0] = 0x78; /* deflate, a window of 32 KiB */
-    out[1] = 0x9C; /* as by the usual level */
+    out[1] = 0x9C; /* default compression */
     const size_t bytes = cogpu_deflate_encode(state->deflate_own, in, in_bytes, out + 2);
     const uint32_t adler = libdeflate_adler32(1, in, in_bytes);
     store_little(__builtin_bswap32(adler), out + 2 + bytes, 4);
@@ -98,51 +97,49 @@ static cogpu_status encode_own(cogpu_codec_state *state, const uint8_t *in, size
 }
 
 /* Returns the sample's bytes. */
-static size_t take_sample(const uint8_t *in, size_t in_bytes, uint8_t *sample) {
-    const size_t step = in_bytes / SAMPLE_PIECES, part = in_bytes / PIECE_OF_BLOCK;
-    const size_t piece = part < PIECE_BYTES_MAX ? part : PIECE_BYTES_MAX;
-    for (size_t i = 0; i < SAMPLE_PIECES; i++)
-        memcpy(sample + i * piece, in + i * step + (step - piece) / 2, piece);
-    return SAMPLE_PIECES * piece;
+static size_t copy_deflate_sample(const uint8_t *in, size_t in_bytes, uint8_t *sample) {
+    const size_t step = in_bytes / SAMPLE_PARTS, part = in_bytes / BLOCK_TO_PART;
+    const size_t part_bytes = min_size(part, PART_BYTES_MAX);
+    for (size_t i = 0; i < SAMPLE_PARTS; i++)
+        memcpy(sample + i * part_bytes, in + i * step + (step - part_bytes) / 2, part_bytes);
+    return SAMPLE_PARTS * part_bytes;
 }
 
-/* The sample is not in the state's working memory: LERC has what is to be packed there. */
-static cogpu_status ask_sample(cogpu_codec_state *state, int level, const uint8_t *in,
-                               size_t in_bytes, uint8_t *out, size_t out_bytes, bool *own_will_do,
-                               cogpu_error *error) {
-    uint8_t sample[SAMPLE_PIECES * PIECE_BYTES_MAX];
-    const size_t bytes = take_sample(in, in_bytes, sample);
-    size_t asked, own = 0;
-    *own_will_do = false;
-    TRY(encode_at(state, level, sample, bytes, out, out_bytes, &asked, error));
-    if (asked < bytes / SEARCH_PAYS)
+/* The sample is not in the working memory of the state: LERC keeps its blob there. */
+static cogpu_status compare_on_sample(cogpu_codec_state *state, int level, const uint8_t *in,
+                                      size_t in_bytes, uint8_t *out, size_t out_bytes,
+                                      bool *own_is_better, cogpu_error *error) {
+    uint8_t sample[SAMPLE_PARTS * PART_BYTES_MAX];
+    const size_t bytes = copy_deflate_sample(in, in_bytes, sample);
+    size_t theirs, own = 0;
+    *own_is_better = false;
+    TRY(encode_by_libdeflate(state, level, sample, bytes, out, out_bytes, &theirs, error));
+    if (theirs < bytes / SEARCH_PAYS)
         return COGPU_OK;
     TRY(encode_own(state, sample, bytes, out, &own, error));
-    *own_will_do = own <= asked + asked / LOSS_OF_SAMPLE;
+    *own_is_better = own <= theirs + theirs / TOLERATED_LOSS;
     return COGPU_OK;
 }
 
-static uint64_t bound(const cogpu_encoding *encoding, uint64_t in_bytes) {
+static uint64_t bound_deflate(const cogpu_encoding *encoding, uint64_t in_bytes) {
     (void)encoding;
-    const uint64_t asked = libdeflate_zlib_compress_bound(NULL, (size_t)in_bytes);
+    const uint64_t theirs = libdeflate_zlib_compress_bound(NULL, (size_t)in_bytes);
     const uint64_t own = cogpu_deflate_bound(in_bytes) + ZLIB_BYTES;
-    return own > asked ? own : asked;
+    return max_u64(own, theirs);
 }
 
-static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encoding,
-                           const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
-                           size_t *got, cogpu_error *error) {
+static cogpu_status encode_deflate(cogpu_codec_state *state, const cogpu_encoding *encoding,
+                                   const uint8_t *in, size_t in_bytes, uint8_t *out,
+                                   size_t out_bytes, size_t *got, cogpu_error *error) {
     const int level = encoding->level;
-    bool own_will_do = false;
-    if (level > FAST_LEVEL && level <= USUAL_LEVEL && in_bytes >= SAMPLED_BLOCK_MIN &&
-        out_bytes >= bound(encoding, in_bytes)) /* our own does not look where its room ends */
-        TRY(ask_sample(state, level, in, in_bytes, out, out_bytes, &own_will_do, error));
-    return own_will_do ? encode_own(state, in, in_bytes, out, got, error)
-                       : encode_at(state, level, in, in_bytes, out, out_bytes, got, error);
+    bool own_is_better = false;
+    if (level > FAST_LEVEL && level <= DEFLATE_LEVEL_DEFAULT && in_bytes >= SAMPLED_BLOCK_MIN &&
+        out_bytes >=
+            bound_deflate(encoding, in_bytes)) /* our own encoder does not check its buffer */
+        TRY(compare_on_sample(state, level, in, in_bytes, out, out_bytes, &own_is_better, error));
+    return own_is_better
+               ? encode_own(state, in, in_bytes, out, got, error)
+               : encode_by_libdeflate(state, level, in, in_bytes, out, out_bytes, got, error);
 }
 
-const cogpu_encoder cogpu_encoder_deflate = {.encode = encode,
-                                             .bound = bound,
-                                             .least_level = 1,
-                                             .most_level = DEFLATE_LEVEL_MAX,
-                                             .usual_level = USUAL_LEVEL};
+const cogpu_encoder cogpu_encoder_deflate = {.encode = encode_deflate, .bound = bound_deflate};

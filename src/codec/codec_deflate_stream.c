@@ -1,15 +1,13 @@
 /*
- * Takes a zlib stream part by part, hands on its bytes, by ISA-L: libdeflate, which codec_deflate.c
- * uses, wants whole blocks.
+ * Streamed inflate (RFC 1950) by ISA-L: libdeflate, which codec_deflate.c uses, needs whole blocks.
  *
- * ISA-L decodes ahead of what it is asked for, into a buffer of its state. Damage that it meets
- * there is reported only after the bytes before it were handed on: they may be all that the block
- * needs.
+ * ISA-L decodes ahead, into a buffer of its state. Damage found there is reported only after the
+ * bytes before it are delivered: they may be all that the block needs.
  */
 #include "codec/codec.h"
+#include "codec/deflate_errors.h"
 
 #include <isa-l/igzip_lib.h>
-#include <limits.h>
 #include <string.h>
 
 typedef struct inflater {
@@ -17,12 +15,8 @@ typedef struct inflater {
     bool has_failed;
 } inflater;
 
-static unsigned portion(size_t bytes) {
-    return bytes < UINT_MAX ? (unsigned)bytes : UINT_MAX;
-}
-
-static cogpu_status open_inflater(cogpu_stream *stream, cogpu_error *error) {
-    TRY(cogpu_stream_open(stream, sizeof(inflater), error));
+static cogpu_status open_inflater(cogpu_stream_decoder *stream, cogpu_error *error) {
+    TRY(cogpu_stream_decoder_open(stream, sizeof(inflater), error));
     struct inflate_state *isal = &((inflater *)stream->decoder)->isal;
     isal_inflate_init(isal);
     isal->crc_flag = ISAL_ZLIB;
@@ -30,16 +24,16 @@ static cogpu_status open_inflater(cogpu_stream *stream, cogpu_error *error) {
 }
 
 /* Decodes up to `bytes` bytes; returns how many. */
-static size_t decode_some(inflater *d, cogpu_feed *feed, uint8_t *out, size_t bytes) {
+static size_t inflate_part(inflater *d, cogpu_feed *feed, uint8_t *out, size_t bytes) {
     struct inflate_state *isal = &d->isal;
-    const bool has_input = cogpu_feed_has(feed, 1);
-    const unsigned in_part = portion(feed->bytes), out_part = portion(bytes);
+    const bool has_input = cogpu_feed_fill(feed, 1);
+    const unsigned in_part = deflate_portion(feed->bytes), out_part = deflate_portion(bytes);
     isal->next_in = (uint8_t *)(uintptr_t)feed->at;
     isal->avail_in = in_part;
     isal->next_out = out;
     isal->avail_out = out_part;
     const int result = isal_inflate(isal);
-    cogpu_feed_take(feed, in_part - isal->avail_in);
+    cogpu_feed_consume(feed, in_part - isal->avail_in);
     const bool is_stuck = !has_input && isal->avail_out == out_part;
     d->has_failed =
         result != ISAL_DECOMP_OK || (is_stuck && isal->block_state != ISAL_BLOCK_FINISH);
@@ -47,7 +41,7 @@ static size_t decode_some(inflater *d, cogpu_feed *feed, uint8_t *out, size_t by
 }
 
 /* After a failure: the bytes that were decoded before it. */
-static size_t take_decoded(struct inflate_state *isal, uint8_t *out, size_t bytes) {
+static size_t copy_decoded(struct inflate_state *isal, uint8_t *out, size_t bytes) {
     const size_t left = (size_t)(isal->tmp_out_valid - isal->tmp_out_processed);
     const size_t part = left < bytes ? left : bytes;
     memcpy(out, isal->tmp_out_buffer + isal->tmp_out_processed, part);
@@ -55,20 +49,20 @@ static size_t take_decoded(struct inflate_state *isal, uint8_t *out, size_t byte
     return part;
 }
 
-static cogpu_status stream_decode(cogpu_stream *stream, uint8_t *out, size_t out_bytes, size_t *got,
-                                  cogpu_error *error) {
+static cogpu_status decode_deflate_stream(cogpu_stream_decoder *stream, uint8_t *out,
+                                          size_t out_bytes, size_t *got, cogpu_error *error) {
     *got = 0;
     if (!stream->decoder)
         TRY(open_inflater(stream, error));
     inflater *d = stream->decoder;
     while (*got < out_bytes && d->isal.block_state != ISAL_BLOCK_FINISH && !d->has_failed)
-        *got += decode_some(d, stream->feed, out + *got, out_bytes - *got);
+        *got += inflate_part(d, stream->feed, out + *got, out_bytes - *got);
     if (*got < out_bytes && d->has_failed)
-        *got += take_decoded(&d->isal, out + *got, out_bytes - *got);
+        *got += copy_decoded(&d->isal, out + *got, out_bytes - *got);
     if (*got < out_bytes && d->has_failed)
-        return cogpu_fail(error, COGPU_CORRUPT,
-                          "the zlib stream is damaged, cut off, or fails its Adler-32");
+        return deflate_is_corrupt(error);
     return COGPU_OK;
 }
 
-const cogpu_stream_codec cogpu_stream_deflate = {stream_decode, cogpu_stream_close, true};
+const cogpu_stream_codec cogpu_stream_deflate = {decode_deflate_stream, cogpu_stream_decoder_close,
+                                                 true};

@@ -1,7 +1,6 @@
 /*
- * Takes a block as a zlib stream, hands on its bytes, by the decoder of streams, and makes such a
- * stream, by zlib. It is built in the place of codec_deflate.c, which is two to three times faster,
- * where libdeflate is missing.
+ * Deflate (compression 8 and 32946, RFC 1950) by zlib. Built instead of codec_deflate.c, which is
+ * two to three times faster, if libdeflate is missing.
  */
 #include "codec/codec.h"
 #include "codec/zlib_memory.h"
@@ -29,19 +28,18 @@ cogpu_status cogpu_decode_deflate(cogpu_codec_state *state, const cogpu_block_fo
                                   const uint8_t *in, size_t in_bytes, uint8_t *out,
                                   size_t out_bytes, size_t *got, cogpu_error *error) {
     (void)state;
-    return cogpu_stream_whole(&cogpu_stream_deflate, format, in, in_bytes, out, out_bytes, got,
-                              error);
+    return cogpu_stream_decode_whole(&cogpu_stream_deflate, format, in, in_bytes, out, out_bytes,
+                                     got, error);
 }
 
-/* zlib counts in unsigned int: of more, a part at a time. */
 static int deflate_all(z_stream *zlib, const uint8_t *in, size_t in_bytes, uint8_t *out,
                        size_t out_bytes, size_t *got) {
     size_t in_done = 0;
     int result;
     *got = 0;
     do {
-        const unsigned in_part = zlib_portion(in_bytes - in_done);
-        const unsigned out_part = zlib_portion(out_bytes - *got);
+        const unsigned in_part = deflate_portion(in_bytes - in_done);
+        const unsigned out_part = deflate_portion(out_bytes - *got);
         zlib->next_in = in + in_done;
         zlib->avail_in = in_part;
         zlib->next_out = out + *got;
@@ -53,27 +51,24 @@ static int deflate_all(z_stream *zlib, const uint8_t *in, size_t in_bytes, uint8
     return result;
 }
 
-static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encoding,
-                           const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
-                           size_t *got, cogpu_error *error) {
-    /* The levels above are libdeflate's: the best of zlib is the nearest. */
+static cogpu_status encode_deflate_zlib(cogpu_codec_state *state, const cogpu_encoding *encoding,
+                                        const uint8_t *in, size_t in_bytes, uint8_t *out,
+                                        size_t out_bytes, size_t *got, cogpu_error *error) {
+    /* Levels 10 to 12 are libdeflate's. */
     const int level = encoding->level < Z_BEST_COMPRESSION ? encoding->level : Z_BEST_COMPRESSION;
     void **encoder = &state->deflate_encoders[level];
     if (!*encoder)
         *encoder = open_deflate(level);
     if (!*encoder || deflateReset(*encoder) != Z_OK ||
         deflate_all(*encoder, in, in_bytes, out, out_bytes, got) != Z_STREAM_END)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the deflate encoder");
+        return deflate_out_of_memory("encoder", error);
     return COGPU_OK;
 }
 
-static uint64_t bound(const cogpu_encoding *encoding, uint64_t in_bytes) {
+static uint64_t bound_deflate_zlib(const cogpu_encoding *encoding, uint64_t in_bytes) {
     (void)encoding;
     return compressBound((uLong)in_bytes);
 }
 
-const cogpu_encoder cogpu_encoder_deflate = {.encode = encode,
-                                             .bound = bound,
-                                             .least_level = 1,
-                                             .most_level = DEFLATE_LEVEL_MAX,
-                                             .usual_level = 6};
+const cogpu_encoder cogpu_encoder_deflate = {.encode = encode_deflate_zlib,
+                                             .bound = bound_deflate_zlib};

@@ -1,11 +1,10 @@
 /*
- * JPEG 2000 (compression 34712; 33003, 33004 and 33005 of Aperio's scanners) through OpenJPEG: one
- * codestream or JP2 file a block, to 31 bits a sample.
+ * JPEG 2000 decoder (compression 34712; 33003, 33004 and 33005 of Aperio scanners; ITU-T T.800) by
+ * OpenJPEG: one codestream or JP2 file per block, up to 31 bits per sample.
  *
- * What the samples mean is told by the tags, so palettes and channel definitions of a JP2 file are
- * not applied. Components with fewer samples than pixels are repeated. Headers are checked before
- * the library sees them (jpeg2000_header.c); it works without threads, since blocks are decoded in
- * parallel.
+ * TIFF's tags say what the samples mean, so palettes and channel definitions of a JP2 file are
+ * ignored. Subsampled components are repeated. jpeg2000_header.c checks headers before OpenJPEG
+ * sees them. OpenJPEG uses no threads: blocks are decoded in parallel.
  */
 #include "base/checked.h"
 #include "codec/codec.h"
@@ -21,7 +20,7 @@
 enum { BUFFER_BYTES = 64 << 10 };
 
 /* The block's bytes as the library reads them, and the first thing that it complained of. */
-typedef struct decoding {
+typedef struct jpeg2000_decode {
     const uint8_t *in;
     size_t in_bytes, at;
     opj_codec_t *codec;
@@ -29,10 +28,10 @@ typedef struct decoding {
     opj_image_t *image;
     bool is_damaged; /* it went on after a warning that pixels are missing */
     char reason[128];
-} decoding;
+} jpeg2000_decode;
 
 static OPJ_SIZE_T on_read(void *to, OPJ_SIZE_T bytes, void *user) {
-    decoding *d = user;
+    jpeg2000_decode *d = user;
     size_t left = d->in_bytes - d->at;
     if (left == 0)
         return (OPJ_SIZE_T)-1;
@@ -43,7 +42,7 @@ static OPJ_SIZE_T on_read(void *to, OPJ_SIZE_T bytes, void *user) {
 }
 
 static OPJ_OFF_T on_skip(OPJ_OFF_T bytes, void *user) {
-    decoding *d = user;
+    jpeg2000_decode *d = user;
     if (bytes < 0 || (uint64_t)bytes > d->in_bytes - d->at)
         return -1;
     d->at += (size_t)bytes;
@@ -51,7 +50,7 @@ static OPJ_OFF_T on_skip(OPJ_OFF_T bytes, void *user) {
 }
 
 static OPJ_BOOL on_seek(OPJ_OFF_T offset, void *user) {
-    decoding *d = user;
+    jpeg2000_decode *d = user;
     if (offset < 0 || (uint64_t)offset > d->in_bytes)
         return OPJ_FALSE;
     d->at = (size_t)offset;
@@ -59,8 +58,8 @@ static OPJ_BOOL on_seek(OPJ_OFF_T offset, void *user) {
 }
 
 /* Keeps the first message, without the end of its line. */
-static void on_error(const char *text, void *user) {
-    decoding *d = user;
+static void keep_openjpeg_error(const char *text, void *user) {
+    jpeg2000_decode *d = user;
     if (d->reason[0])
         return;
     snprintf(d->reason, sizeof d->reason, "%s", text);
@@ -68,24 +67,24 @@ static void on_error(const char *text, void *user) {
 }
 
 static void on_warning(const char *text, void *user) {
-    ((decoding *)user)->is_damaged = true;
-    on_error(text, user);
+    ((jpeg2000_decode *)user)->is_damaged = true;
+    keep_openjpeg_error(text, user);
 }
 
-static void ignore_message(const char *text, void *user) {
+static void ignore_openjpeg_message(const char *text, void *user) {
     (void)text;
     (void)user;
 }
 
-static bool open_decoder(decoding *d) {
+static bool open_openjpeg(jpeg2000_decode *d) {
     opj_dparameters_t parameters;
     d->codec = opj_create_decompress(OPJ_CODEC_J2K);
     d->stream = opj_stream_create(BUFFER_BYTES, OPJ_TRUE);
     if (!d->codec || !d->stream)
         return false;
-    opj_set_info_handler(d->codec, ignore_message, NULL);
+    opj_set_info_handler(d->codec, ignore_openjpeg_message, NULL);
     opj_set_warning_handler(d->codec, on_warning, d);
-    opj_set_error_handler(d->codec, on_error, d);
+    opj_set_error_handler(d->codec, keep_openjpeg_error, d);
     opj_stream_set_read_function(d->stream, on_read);
     opj_stream_set_skip_function(d->stream, on_skip);
     opj_stream_set_seek_function(d->stream, on_seek);
@@ -95,8 +94,8 @@ static bool open_decoder(decoding *d) {
     return opj_setup_decoder(d->codec, &parameters);
 }
 
-/* The library reports that memory is out by a message in some places, by errno alone in others. */
-static cogpu_status failed(const decoding *d, cogpu_error *error) {
+/* OpenJPEG reports a lack of memory by a message in some functions, by errno alone in others. */
+static cogpu_status fail_jpeg2000(const jpeg2000_decode *d, cogpu_error *error) {
     if (errno == ENOMEM || strstr(d->reason, "memory"))
         return cogpu_fail(error, COGPU_MEMORY, "JPEG 2000: out of memory for a block");
     return cogpu_fail(error, COGPU_CORRUPT, "JPEG 2000 stream: %s",
@@ -104,7 +103,7 @@ static cogpu_status failed(const decoding *d, cogpu_error *error) {
 }
 
 /* What the header said must be what came of it. */
-static bool has_all_samples(const decoding *d, const cogpu_block_format *format) {
+static bool has_all_samples(const jpeg2000_decode *d, const cogpu_block_format *format) {
     const opj_image_t *image = d->image;
     if (image->numcomps != format->samples)
         return false;
@@ -117,7 +116,7 @@ static bool has_all_samples(const decoding *d, const cogpu_block_format *format)
     return true;
 }
 
-/* Of each pixel of a side the sample that it takes: the one at it or before it. */
+/* The sample of each pixel along a side: the one at it or before it. */
 static uint32_t sample_at(uint32_t origin, uint32_t pixel, uint32_t step, uint32_t count) {
     uint32_t first = (uint32_t)divide_up(origin, step), at = (origin + pixel) / step;
     at = at > first ? at - first : 0;
@@ -139,15 +138,15 @@ static void place_row(const opj_image_t *image, const cogpu_block_format *format
     }
 }
 
-static cogpu_status decode_image(decoding *d, const cogpu_block_format *format, uint8_t *out,
+static cogpu_status decode_image(jpeg2000_decode *d, const cogpu_block_format *format, uint8_t *out,
                                  cogpu_error *error) {
     errno = 0;
-    if (!open_decoder(d) || !opj_read_header(d->stream, d->codec, &d->image))
-        return failed(d, error);
-    d->is_damaged = false; /* warnings of headers are of no account, such as unknown markers */
+    if (!open_openjpeg(d) || !opj_read_header(d->stream, d->codec, &d->image))
+        return fail_jpeg2000(d, error);
+    d->is_damaged = false; /* warnings about headers do not matter, such as unknown markers */
     d->reason[0] = '\0';
     if (!opj_decode(d->codec, d->stream, d->image) || d->is_damaged)
-        return failed(d, error);
+        return fail_jpeg2000(d, error);
     if (!has_all_samples(d, format))
         return cogpu_fail(error, COGPU_CORRUPT,
                           "JPEG 2000 stream: some of its samples are missing");
@@ -160,7 +159,7 @@ cogpu_status cogpu_decode_jpeg2000(cogpu_codec_state *state, const cogpu_block_f
                                    const uint8_t *in, size_t in_bytes, uint8_t *out,
                                    size_t out_bytes, size_t *got, cogpu_error *error) {
     (void)state;
-    decoding d = {0};
+    jpeg2000_decode d = {0};
     uint64_t bytes = 0;
     *got = 0;
     if (format->type == COGPU_TYPE_NONE || format->type >= COGPU_U64)

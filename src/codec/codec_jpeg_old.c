@@ -1,10 +1,9 @@
 /*
- * Old-style JPEG (compression 6) through libjpeg-turbo: a block's scan in, data units or rows out.
+ * Old-style JPEG decoder (compression 6, TIFF 6.0 section 22) by libjpeg-turbo.
  *
- * The header that the blocks share was gathered from the tags and the file (image/old_jpeg.c): the
- * scan of a block follows it. A block that is a JPEG stream of its own has its own header. YCbCr
- * with subsampling leaves as the data units of ycbcr.h, not interpolated, which is what libtiff
- * does.
+ * image/old_jpeg.c has collected the header that the blocks share from tags and file; the scan of a
+ * block follows it. A block that is a complete JPEG stream has its own header. Subsampled YCbCr is
+ * returned as the data units of ycbcr.h, not interpolated, as in libtiff.
  */
 #include "codec/jpeg_reader.h"
 
@@ -22,7 +21,8 @@ static bool is_stream(const uint8_t *in, size_t in_bytes) {
     return in_bytes >= 2 && in[0] == 0xFF && in[1] == 0xD8;
 }
 
-static void start(cogpu_jpeg_reader *d, const cogpu_block_format *format, cogpu_feed *feed) {
+static void start_old_jpeg(cogpu_jpeg_reader *d, const cogpu_block_format *format,
+                           cogpu_feed *feed) {
     uint64_t stored = feed->bytes;
     cogpu_jpeg_open(d);
     if (is_stream(feed->at, feed->bytes)) {
@@ -32,7 +32,7 @@ static void start(cogpu_jpeg_reader *d, const cogpu_block_format *format, cogpu_
         cogpu_jpeg_source(d, format->jpeg_tables, format->jpeg_table_bytes);
         jpeg_read_header(&d->codec, TRUE);
         cogpu_jpeg_source(d, feed->at, feed->bytes);
-        cogpu_feed_take(feed, feed->bytes);
+        cogpu_feed_consume(feed, feed->bytes);
         d->feed = feed;
     }
     cogpu_jpeg_check_header(d, format, stored);
@@ -57,7 +57,7 @@ static void set_planes(cogpu_jpeg_reader *d, cogpu_codec_state *state, planes *p
                  (size_t)d->codec.comp_info[i].v_samp_factor;
     uint8_t *memory = cogpu_codec_work(state, total);
     if (!memory)
-        cogpu_jpeg_leave(d, COGPU_MEMORY, "out of memory for a row");
+        cogpu_jpeg_fail(&d->errors, COGPU_MEMORY, "out of memory for a row");
     for (int i = 0; i < BANDS; i++) {
         size_t row_bytes = (size_t)d->codec.comp_info[i].width_in_blocks * SIDE;
         p->bands[i] = p->rows[i];
@@ -88,46 +88,47 @@ static void read_units(cogpu_jpeg_reader *d, const cogpu_block_format *format,
         (format->subsampling_x * down + 2);
     planes p;
     if (row_bytes * rows > out_bytes)
-        cogpu_jpeg_leave(d, COGPU_CORRUPT, "more pixels than the block has");
+        cogpu_jpeg_fail(&d->errors, COGPU_CORRUPT, "more pixels than the block has");
     d->codec.raw_data_out = TRUE;
     jpeg_start_decompress(&d->codec);
     set_planes(d, state, &p);
     for (uint32_t done = 0; done < rows;) {
         if (jpeg_read_raw_data(&d->codec, p.bands, down * SIDE) == 0)
-            cogpu_jpeg_leave(d, COGPU_CORRUPT, "it is cut off");
+            cogpu_jpeg_fail(&d->errors, COGPU_CORRUPT, "it is cut off");
         for (uint32_t row = 0; row < SIDE && done < rows; row++, done++)
             *got += put_units(format, &p, row, out + *got);
     }
 }
 
 /* Components of one size, or such as libjpeg interpolates. */
-static void read_rows(cogpu_jpeg_reader *d, const cogpu_block_format *format, uint8_t *out,
-                      size_t out_bytes, size_t *got) {
+static void read_old_jpeg_rows(cogpu_jpeg_reader *d, const cogpu_block_format *format, uint8_t *out,
+                               size_t out_bytes, size_t *got) {
     size_t row_bytes = (size_t)format->width * format->samples;
     if (row_bytes > ROW_BYTES_MAX || row_bytes * (uint64_t)format->height > out_bytes)
-        cogpu_jpeg_leave(d, COGPU_CORRUPT, "more pixels than the block has");
+        cogpu_jpeg_fail(&d->errors, COGPU_CORRUPT, "more pixels than the block has");
     jpeg_start_decompress(&d->codec);
     for (uint32_t y = 0; y < format->height; y++) {
         JSAMPROW row = out + *got;
         if (jpeg_read_scanlines(&d->codec, &row, 1) == 0)
-            cogpu_jpeg_leave(d, COGPU_CORRUPT, "it is cut off");
+            cogpu_jpeg_fail(&d->errors, COGPU_CORRUPT, "it is cut off");
         *got += row_bytes;
     }
 }
 
-/* setjmp stands in a function of its own that changes none of its variables. */
-static cogpu_status guarded(cogpu_jpeg_reader *d, cogpu_codec_state *state,
-                            const cogpu_block_format *format, cogpu_feed *feed, uint8_t *out,
-                            size_t out_bytes, size_t *got) {
-    if (setjmp(d->escape) != 0)
-        return d->status;
-    start(d, format, feed);
+/* setjmp is in a function of its own that changes none of its variables (C11 7.13.2.1). */
+static cogpu_status decode_old_jpeg_guarded(cogpu_jpeg_reader *d, cogpu_codec_state *state,
+                                            const cogpu_block_format *format, cogpu_feed *feed,
+                                            uint8_t *out, size_t out_bytes, size_t *got) {
+    if (setjmp(d->errors.escape) != 0)
+        return d->errors.status;
+    start_old_jpeg(d, format, feed);
     if (format->subsampling_x <= 1 && format->subsampling_y <= 1)
-        read_rows(d, format, out, out_bytes, got);
+        read_old_jpeg_rows(d, format, out, out_bytes, got);
     else if (has_units(d, format))
         read_units(d, format, state, out, out_bytes, got);
     else
-        cogpu_jpeg_leave(d, COGPU_CORRUPT, "its subsampling is not that of the first block");
+        cogpu_jpeg_fail(&d->errors, COGPU_CORRUPT,
+                        "its subsampling is not that of the first block");
     return COGPU_OK;
 }
 
@@ -149,10 +150,10 @@ cogpu_status cogpu_decode_jpeg_old(cogpu_codec_state *state, const cogpu_block_f
                           "old-style JPEG: neither the tags nor the block hold a header that can "
                           "be read");
     memset(&d, 0, sizeof d);
-    cogpu_status status = guarded(&d, state, format, &feed, out, out_bytes, got);
+    cogpu_status status = decode_old_jpeg_guarded(&d, state, format, &feed, out, out_bytes, got);
     jpeg_destroy_decompress(&d.codec);
     if (status == COGPU_OK)
         return COGPU_OK;
     *got = 0;
-    return cogpu_fail(error, status, "old-style JPEG stream: %s", d.reason);
+    return cogpu_fail(error, status, "old-style JPEG stream: %s", d.errors.reason);
 }

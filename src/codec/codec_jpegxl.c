@@ -1,11 +1,11 @@
 /*
- * JPEG XL (compression 50002, which GDAL wrote first, and 52546, which DNG has) through libjxl: one
- * still picture a block, of 8 or 16 bits, float16 or float32.
+ * JPEG XL decoder (compression 50002, GDAL's first number, and 52546, DNG's; ISO/IEC 18181) by
+ * libjxl: one still image per block, of 8 or 16 bits, float16 or float32.
  *
- * Bands are the colours of the picture, then its extra channels. Alpha comes with the colours where
- * libjxl can interleave it; each other extra channel is a plane that is interleaved here. The
- * picture's size, channels and depth are compared with the block before a pixel is decoded. The
- * library works without threads, since blocks are decoded in parallel.
+ * Bands are the colours of the image, then its extra channels. libjxl interleaves alpha with the
+ * colours if it can; this file interleaves each other extra channel. Size, channels and depth of
+ * the image are compared with the block before a pixel is decoded. libjxl uses no threads: blocks
+ * are decoded in parallel.
  */
 #include "base/checked.h"
 #include "codec/codec.h"
@@ -15,9 +15,9 @@
 
 #include <jxl/decode.h>
 
-/* libjxl 0.11 and later take all memory by the memory manager, which has a limit here. Those before
- * end the process where memory is out: a block is decoded only if there is as much as it may need.
- */
+/* libjxl 0.11 and later allocate all memory by the memory manager, which has a limit here. Earlier
+ * ones end the process if memory runs out: a block is decoded only if there is as much as it may
+ * need. */
 #define TAKES_ALL_BY_MANAGER (JPEGXL_NUMERIC_VERSION >= JPEGXL_COMPUTE_NUMERIC_VERSION(0, 11, 0))
 
 /* Memory of the library: planes of floats, and more where frames refer to each other. */
@@ -32,7 +32,7 @@ typedef struct account {
     bool is_out, is_over; /* of memory; of the limit */
 } account;
 
-typedef struct decoding {
+typedef struct jpegxl_decode {
     JxlDecoder *decoder;
     account memory;
     const cogpu_block_format *format;
@@ -42,7 +42,7 @@ typedef struct decoding {
     JxlPixelFormat pixels; /* of what comes interleaved */
     uint8_t *out, *work;
     size_t sample_bytes, pixel_count;
-} decoding;
+} jpegxl_decode;
 
 static void *on_allocate(void *user, size_t bytes) {
     account *memory = user;
@@ -76,14 +76,14 @@ static cogpu_status out_of_memory(cogpu_error *error) {
     return cogpu_fail(error, COGPU_MEMORY, "JPEG XL: out of memory for a block");
 }
 
-static cogpu_status failed(const decoding *d, const char *reason, cogpu_error *error) {
+static cogpu_status fail_jpegxl(const jpegxl_decode *d, const char *reason, cogpu_error *error) {
     if (d->memory.is_out)
         return out_of_memory(error);
     return cogpu_fail(error, COGPU_CORRUPT, "JPEG XL stream: %s",
                       d->memory.is_over ? "it takes far more memory than its pixels" : reason);
 }
 
-/* Sets the type of the samples; false for a block that JPEG XL cannot stand for. */
+/* Sets the type of the samples; false for a block that JPEG XL cannot hold. */
 static bool choose_type(const cogpu_block_format *format, JxlPixelFormat *pixels) {
     *pixels = (JxlPixelFormat){.endianness = JXL_NATIVE_ENDIAN};
     switch (format->type) {
@@ -119,7 +119,7 @@ static cogpu_status check_depth(const cogpu_block_format *format, uint32_t bits,
 }
 
 /* Sets how many channels come interleaved: GDAL's rule. */
-static cogpu_status check_info(decoding *d, cogpu_error *error) {
+static cogpu_status check_info(jpegxl_decode *d, cogpu_error *error) {
     const cogpu_block_format *format = d->format;
     const JxlBasicInfo *info = &d->info;
     if (info->xsize != format->width || info->ysize != format->height)
@@ -138,7 +138,7 @@ static cogpu_status check_info(decoding *d, cogpu_error *error) {
     for (uint32_t i = 0; i < info->num_extra_channels; i++) {
         JxlExtraChannelInfo extra;
         if (JxlDecoderGetExtraChannelInfo(d->decoder, i, &extra) != JXL_DEC_SUCCESS)
-            return failed(d, "its channels cannot be told", error);
+            return fail_jpegxl(d, "its channels cannot be read", error);
         TRY(check_depth(format, extra.bits_per_sample, extra.exponent_bits_per_sample, error));
         if (i == 0)
             first = extra;
@@ -152,7 +152,7 @@ static cogpu_status check_info(decoding *d, cogpu_error *error) {
 
 /* At the first frame: libraries whose memory has no limit must not see frames larger than the
  * picture. */
-static cogpu_status check_frames(const decoding *d, size_t left, cogpu_error *error) {
+static cogpu_status check_frames(const jpegxl_decode *d, size_t left, cogpu_error *error) {
     const cogpu_jpegxl_image image = {d->info.xsize, d->info.ysize, d->info.num_extra_channels,
                                       !d->info.uses_original_profile};
     if (TAKES_ALL_BY_MANAGER)
@@ -167,7 +167,7 @@ static cogpu_status check_frames(const decoding *d, size_t left, cogpu_error *er
         JPEGXL_MAJOR_VERSION, JPEGXL_MINOR_VERSION);
 }
 
-static cogpu_status check_memory(const decoding *d, cogpu_error *error) {
+static cogpu_status check_memory(const jpegxl_decode *d, cogpu_error *error) {
     uint64_t bytes =
         NEEDED_BASE + (uint64_t)d->pixel_count * d->format->samples * NEEDED_PER_SAMPLE;
     if (TAKES_ALL_BY_MANAGER)
@@ -180,7 +180,7 @@ static cogpu_status check_memory(const decoding *d, cogpu_error *error) {
 }
 
 /* Where pixels go: into the block, or one after the other into working memory. */
-static cogpu_status set_outputs(decoding *d, cogpu_error *error) {
+static cogpu_status set_outputs(jpegxl_decode *d, cogpu_error *error) {
     uint32_t together = d->pixels.num_channels, samples = d->format->samples;
     size_t plane = d->pixel_count * d->sample_bytes;
     uint8_t *to = together == samples ? d->out : d->work;
@@ -192,43 +192,45 @@ static cogpu_status set_outputs(decoding *d, cogpu_error *error) {
     for (uint32_t i = together; i < samples && status == JXL_DEC_SUCCESS; i++)
         status = JxlDecoderSetExtraChannelBuffer(d->decoder, &single, to + plane * i, plane,
                                                  first + i - together);
-    return status == JXL_DEC_SUCCESS ? COGPU_OK : failed(d, "its channels cannot be read", error);
+    return status == JXL_DEC_SUCCESS ? COGPU_OK
+                                     : fail_jpegxl(d, "its channels cannot be read", error);
 }
 
 /* Interleaves what came in planes: `from` holds `count` samples a pixel. */
-static void spread(const decoding *d, const uint8_t *from, uint32_t count, uint32_t band) {
+static void scatter_plane(const jpegxl_decode *d, const uint8_t *from, uint32_t count,
+                          uint32_t band) {
     size_t bytes = count * d->sample_bytes, step = d->format->samples * d->sample_bytes;
     uint8_t *to = d->out + band * d->sample_bytes;
     for (size_t i = 0; i < d->pixel_count; i++)
         memcpy(to + i * step, from + i * bytes, bytes);
 }
 
-static void interleave(const decoding *d) {
+static void interleave_channels(const jpegxl_decode *d) {
     uint32_t together = d->pixels.num_channels, samples = d->format->samples;
     if (together == samples)
         return;
-    spread(d, d->work, together, 0);
+    scatter_plane(d, d->work, together, 0);
     for (uint32_t i = together; i < samples; i++)
-        spread(d, d->work + d->pixel_count * d->sample_bytes * i, 1, i);
+        scatter_plane(d, d->work + d->pixel_count * d->sample_bytes * i, 1, i);
 }
 
-static cogpu_status start_frame(decoding *d, cogpu_error *error) {
+static cogpu_status start_frame(jpegxl_decode *d, cogpu_error *error) {
     size_t left = JxlDecoderReleaseInput(d->decoder);
     TRY(check_frames(d, left, error));
     TRY(check_memory(d, error));
     if (left > d->in_bytes ||
         JxlDecoderSetInput(d->decoder, d->in + d->in_bytes - left, left) != JXL_DEC_SUCCESS)
-        return failed(d, "it cannot be read on", error);
+        return fail_jpegxl(d, "it cannot be read on", error);
     JxlDecoderCloseInput(d->decoder);
     return COGPU_OK;
 }
 
-static cogpu_status run(decoding *d, cogpu_error *error) {
+static cogpu_status decode_frame(jpegxl_decode *d, cogpu_error *error) {
     for (;;) {
         switch (JxlDecoderProcessInput(d->decoder)) {
         case JXL_DEC_BASIC_INFO:
             if (JxlDecoderGetBasicInfo(d->decoder, &d->info) != JXL_DEC_SUCCESS)
-                return failed(d, "its header cannot be read", error);
+                return fail_jpegxl(d, "its header cannot be read", error);
             TRY(check_info(d, error));
             break;
         case JXL_DEC_COLOR_ENCODING:
@@ -238,17 +240,17 @@ static cogpu_status run(decoding *d, cogpu_error *error) {
             TRY(set_outputs(d, error));
             break;
         case JXL_DEC_FULL_IMAGE:
-            interleave(d);
+            interleave_channels(d);
             return COGPU_OK;
         case JXL_DEC_NEED_MORE_INPUT:
-            return failed(d, "it is cut off", error);
+            return fail_jpegxl(d, "it is cut off", error);
         default:
-            return failed(d, "damaged", error);
+            return fail_jpegxl(d, "damaged", error);
         }
     }
 }
 
-static cogpu_status open_decoder(decoding *d, cogpu_error *error) {
+static cogpu_status open_jpegxl_decoder(jpegxl_decode *d, cogpu_error *error) {
     const JxlMemoryManager manager = {&d->memory, on_allocate, on_release};
     d->decoder = JxlDecoderCreate(&manager);
     if (!d->decoder)
@@ -258,14 +260,14 @@ static cogpu_status open_decoder(decoding *d, cogpu_error *error) {
         JxlDecoderSetKeepOrientation(d->decoder, JXL_TRUE) != JXL_DEC_SUCCESS ||
         JxlDecoderSetRenderSpotcolors(d->decoder, JXL_FALSE) != JXL_DEC_SUCCESS ||
         JxlDecoderSetInput(d->decoder, d->in, d->in_bytes) != JXL_DEC_SUCCESS)
-        return failed(d, "the decoder does not take it", error);
+        return fail_jpegxl(d, "the decoder does not take it", error);
     return COGPU_OK;
 }
 
 cogpu_status cogpu_decode_jpegxl(cogpu_codec_state *state, const cogpu_block_format *format,
                                  const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
                                  size_t *got, cogpu_error *error) {
-    decoding d = {.format = format, .in = in, .in_bytes = in_bytes, .out = out};
+    jpegxl_decode d = {.format = format, .in = in, .in_bytes = in_bytes, .out = out};
     uint64_t pixels = (uint64_t)format->width * format->height, bytes = 0;
     *got = 0;
     if (!choose_type(format, &d.pixels))
@@ -282,9 +284,9 @@ cogpu_status cogpu_decode_jpegxl(cogpu_codec_state *state, const cogpu_block_for
     d.memory.limit = HELD_BASE + bytes / d.sample_bytes * HELD_PER_SAMPLE;
     if (format->samples > 1 && !(d.work = cogpu_codec_work(state, (size_t)bytes)))
         return out_of_memory(error);
-    cogpu_status status = open_decoder(&d, error);
+    cogpu_status status = open_jpegxl_decoder(&d, error);
     if (status == COGPU_OK)
-        status = run(&d, error);
+        status = decode_frame(&d, error);
     if (d.decoder)
         JxlDecoderDestroy(d.decoder);
     if (status == COGPU_OK)

@@ -1,12 +1,12 @@
 /*
- * LERC (compression 34887) through the LERC library: one blob a block, bare or packed once more
- * with deflate or zstd (tag 50674).
+ * LERC decoder (compression 34887) by the LERC library: one blob per block, possibly packed with
+ * deflate or zstd (tag 50674).
  *
- * A blob of a hundred bytes may claim gigabytes, so its header is compared with the block before
- * anything is decoded. Three shapes of a blob can stand for a block of n bands: n values a pixel; n
- * bands of one value, which is how libtiff writes masks that differ between bands; and, with 8
- * bits, n - 1 values a pixel whose mask is the alpha band. Pixels that the mask leaves out become
- * NaN in floats, as in GDAL, and nodata in integers, where GDAL refuses the file.
+ * A blob of a hundred bytes may declare gigabytes, so its header is compared with the block before
+ * anything is decoded. A block of n bands may be stored as a blob of n values per pixel; of n bands
+ * of one value, as libtiff writes masks that differ between bands; or, with 8 bits, of n - 1 values
+ * per pixel whose mask is the alpha band. Masked pixels become NaN in floats, as in GDAL, and
+ * nodata in integers, where GDAL refuses the file.
  */
 #include "base/checked.h"
 #include "codec/codec.h"
@@ -43,12 +43,12 @@ typedef struct blob {
 
 /* Where a decode works: the unpacked blob, one byte of mask a sample, samples in the blob's order.
  */
-typedef struct workspace {
+typedef struct lerc_decode_buffers {
     uint8_t *unpacked;
     size_t unpacked_bytes;
     uint8_t *masks;
     uint8_t *samples;
-} workspace;
+} lerc_decode_buffers;
 
 uint32_t cogpu_lerc_type(cogpu_type type) {
     switch (type) {
@@ -78,17 +78,18 @@ uint64_t cogpu_lerc_bound(const cogpu_block_format *format, uint64_t block_bytes
     return block_bytes + samples / 4 + 1024 * (1 + (uint64_t)format->samples);
 }
 
-cogpu_status cogpu_lerc_explain(uint32_t answer, cogpu_status otherwise, const char *reason,
+cogpu_status cogpu_lerc_explain(uint32_t result, cogpu_status otherwise, const char *reason,
                                 cogpu_error *error) {
-    if (answer == 0)
+    if (result == 0)
         return COGPU_OK;
-    if (answer == COGPU_LERC_MEMORY)
+    if (result == COGPU_LERC_MEMORY)
         return cogpu_fail(error, COGPU_MEMORY, "LERC: out of memory for a block");
-    return cogpu_fail(error, otherwise, "%s (LERC status %u)", reason, answer);
+    return cogpu_fail(error, otherwise, "%s (LERC status %u)", reason, result);
 }
 
-static cogpu_status open_workspace(cogpu_codec_state *state, const cogpu_block_format *format,
-                                   size_t block_bytes, workspace *work, cogpu_error *error) {
+static cogpu_status allocate_decode_buffers(cogpu_codec_state *state,
+                                            const cogpu_block_format *format, size_t block_bytes,
+                                            lerc_decode_buffers *work, cogpu_error *error) {
     uint64_t mask_bytes = block_bytes / cogpu_type_bytes(format->type);
     uint64_t unpacked = format->lerc_packing != 0 ? cogpu_lerc_bound(format, block_bytes) : 0;
     uint64_t sample_bytes = format->samples > 1 ? block_bytes : 0, total = 0;
@@ -105,8 +106,8 @@ static cogpu_status open_workspace(cogpu_codec_state *state, const cogpu_block_f
     return COGPU_OK;
 }
 
-static cogpu_status unpack(cogpu_codec_state *state, const cogpu_block_format *format,
-                           const workspace *work, blob *b, cogpu_error *error) {
+static cogpu_status unpack_blob(cogpu_codec_state *state, const cogpu_block_format *format,
+                                const lerc_decode_buffers *work, blob *b, cogpu_error *error) {
     size_t got = 0;
     switch (format->lerc_packing) {
     case 0:
@@ -130,7 +131,7 @@ static cogpu_status unpack(cogpu_codec_state *state, const cogpu_block_format *f
     }
 }
 
-/* Only the second generation: the library reads the first one whole to tell its size. */
+/* Lerc2 only: to find the size of a Lerc1 blob, the library would decode all of it. */
 static cogpu_status read_info(const blob *b, uint32_t info[INFO_FIELDS], cogpu_error *error) {
     static const char key[] = "Lerc2 ";
     memset(info, 0, INFO_FIELDS * sizeof *info);
@@ -143,8 +144,9 @@ static cogpu_status read_info(const blob *b, uint32_t info[INFO_FIELDS], cogpu_e
                                            : cogpu_fail(error, COGPU_CORRUPT, "LERC blob: cut off");
 }
 
-static cogpu_status check_shape(const cogpu_block_format *format, const uint32_t info[INFO_FIELDS],
-                                blob *b, cogpu_error *error) {
+static cogpu_status check_blob_shape(const cogpu_block_format *format,
+                                     const uint32_t info[INFO_FIELDS], blob *b,
+                                     cogpu_error *error) {
     if (info[INFO_WIDTH] != format->width || info[INFO_HEIGHT] != format->height)
         return cogpu_fail(error, COGPU_CORRUPT,
                           "LERC blob: %u x %u pixels where the block has %u x %u", info[INFO_WIDTH],
@@ -183,7 +185,7 @@ static void invalid_sample(const cogpu_block_format *format, uint8_t sample[16])
         memcpy(sample, &nan_double, sizeof nan_double);
 }
 
-/* Samples of the blob stand depth by depth in a pixel; `out` takes them at its own step. */
+/* The blob has all values of a pixel together; `out` has a stride of its own. */
 static void spread_band(const uint8_t *from, size_t from_bytes, uint8_t *out, size_t step,
                         size_t pixels) {
     for (size_t i = 0; i < pixels; i++)
@@ -206,8 +208,8 @@ static void alpha_from_mask(const blob *b, const uint8_t *mask, uint8_t *alpha, 
         alpha[i * step] = b->masks == 0 || mask[i] ? 255 : 0;
 }
 
-static void arrange(const cogpu_block_format *format, const blob *b, const workspace *work,
-                    uint8_t *out) {
+static void arrange_block(const cogpu_block_format *format, const blob *b,
+                          const lerc_decode_buffers *work, uint8_t *out) {
     uint8_t invalid[16];
     size_t value_bytes = b->depth * b->sample_bytes;
     size_t pixel_bytes = format->samples * b->sample_bytes;
@@ -226,7 +228,7 @@ static void arrange(const cogpu_block_format *format, const blob *b, const works
 }
 
 static cogpu_status decode_blob(const cogpu_block_format *format, const blob *b,
-                                const workspace *work, uint8_t *out, cogpu_error *error) {
+                                const lerc_decode_buffers *work, uint8_t *out, cogpu_error *error) {
     bool straight = b->depth == format->samples;
     const cogpu_lerc_shape shape = {.type = b->type,
                                     .depth = b->depth,
@@ -238,7 +240,7 @@ static cogpu_status decode_blob(const cogpu_block_format *format, const blob *b,
                                            b->masks != 0 ? work->masks : NULL,
                                            straight ? out : work->samples),
                            COGPU_CORRUPT, "LERC blob: damaged", error));
-    arrange(format, b, work, out);
+    arrange_block(format, b, work, out);
     return COGPU_OK;
 }
 
@@ -246,7 +248,7 @@ cogpu_status cogpu_decode_lerc(cogpu_codec_state *state, const cogpu_block_forma
                                const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
                                size_t *got, cogpu_error *error) {
     uint32_t info[INFO_FIELDS];
-    workspace work = {0};
+    lerc_decode_buffers work = {0};
     blob b = {.in = in, .in_bytes = in_bytes, .type = cogpu_lerc_type(format->type)};
     uint64_t pixels = (uint64_t)format->width * format->height, bytes = 0;
     *got = 0;
@@ -258,10 +260,10 @@ cogpu_status cogpu_decode_lerc(cogpu_codec_state *state, const cogpu_block_forma
     if (!checked_mul(pixels, (uint64_t)format->samples * b.sample_bytes, &bytes) ||
         bytes > out_bytes)
         return cogpu_fail(error, COGPU_CORRUPT, "LERC: more pixels than the block has");
-    TRY(open_workspace(state, format, (size_t)bytes, &work, error));
-    TRY(unpack(state, format, &work, &b, error));
+    TRY(allocate_decode_buffers(state, format, (size_t)bytes, &work, error));
+    TRY(unpack_blob(state, format, &work, &b, error));
     TRY(read_info(&b, info, error));
-    TRY(check_shape(format, info, &b, error));
+    TRY(check_blob_shape(format, info, &b, error));
     TRY(decode_blob(format, &b, &work, out, error));
     *got = (size_t)bytes;
     return COGPU_OK;

@@ -1,15 +1,14 @@
 /*
- * LERC (compression 34887), written through the LERC library: samples in, one blob a block out,
- * bare or packed once more with deflate or zstd (tag 50674).
+ * LERC encoder (compression 34887) by the LERC library: one blob per block, possibly packed with
+ * deflate or zstd (tag 50674).
  *
- * The blob is of version 4, which is what libtiff writes and every reader knows: n values a pixel.
- * NaN is not a number to LERC, it is a pixel outside the mask. Where bands of a pixel differ in it,
- * one mask cannot tell, and the block becomes n bands of one value with a mask each, as in libtiff.
+ * The blob has version 4, as libtiff writes it: n values per pixel. LERC has no NaN; such a pixel
+ * is outside the mask. If the bands of a pixel differ in it, one mask is not enough, and the block
+ * becomes n bands of one value with a mask each, as in libtiff.
  *
- * The library keeps to the error that it is allowed and then rounds to the sample's type, which may
- * pass it where the steps of floats are not small beside it. So it is allowed a little less. Where
- * nodata would become a number beside it, and so valid, or such a number nodata, the block is
- * written without loss.
+ * The library keeps to the maximum error and then rounds to the sample's type, which may exceed it
+ * if the steps of floats are not small beside it. So the library gets a little less. If nodata
+ * could change into a valid number, or a valid number into nodata, the block is written lossless.
  */
 #include "codec/codec.h"
 #include "codec/lerc.h"
@@ -23,12 +22,12 @@
 enum { BLOB_VERSION = 4 };
 
 /* A block as it is given to the library. */
-typedef struct picture {
+typedef struct lerc_image {
     const uint8_t *samples;
     const uint8_t *masks; /* a byte a pixel, 0 = invalid */
     uint32_t depth, bands, mask_count;
     double max_error;
-} picture;
+} lerc_image;
 
 /* What a block is like; all but nodata is of floats alone. */
 enum { OCTAVES = 2048, OCTAVE_OF_1 = 1023, OCTAVE_SPECIAL = OCTAVES - 1 };
@@ -38,10 +37,6 @@ typedef struct survey {
     bool bands_differ;    /* some pixel is NaN in some of its bands, not in all */
     bool octave[OCTAVES]; /* some value has this exponent, as doubles count it */
 } survey;
-
-static bool is_float(cogpu_type type) {
-    return type == COGPU_F32 || type == COGPU_F64;
-}
 
 static double float_at(const uint8_t *in, cogpu_type type, size_t index) {
     float single;
@@ -77,14 +72,15 @@ static void survey_floats(const cogpu_block_format *format, const uint8_t *in, s
 /* NaN has the masks. */
 static bool risks_nodata(const cogpu_encoding *encoding) {
     cogpu_type type = encoding->format.type;
-    bool is_nan = encoding->nodata && is_float(type) && isnan(float_at(encoding->nodata, type, 0));
+    bool is_nan =
+        encoding->nodata && cogpu_type_is_float(type) && isnan(float_at(encoding->nodata, type, 0));
     return encoding->nodata && encoding->max_error > 0 && !is_nan;
 }
 
 static void survey_block(const cogpu_encoding *encoding, const uint8_t *in, survey *found) {
     const cogpu_block_format *format = &encoding->format;
     found->risks_nodata = risks_nodata(encoding);
-    if (is_float(format->type))
+    if (cogpu_type_is_float(format->type))
         survey_floats(format, in, (size_t)format->width * format->height, found);
 }
 
@@ -125,14 +121,15 @@ static void part_bands(const cogpu_block_format *format, const uint8_t *in, size
 
 /* Where an encode works: bands one after the other and a byte of mask a sample, where there are
  * NaN; the block decoded again, where nodata is at risk; a blob that is to be packed. */
-typedef struct workspace {
+typedef struct lerc_encode_buffers {
     uint8_t *samples, *decoded, *masks, *blob;
     size_t blob_bytes;
-} workspace;
+} lerc_encode_buffers;
 
-static cogpu_status open_workspace(cogpu_codec_state *state, const cogpu_block_format *format,
-                                   size_t block_bytes, const survey *found, workspace *work,
-                                   cogpu_error *error) {
+static cogpu_status allocate_encode_buffers(cogpu_codec_state *state,
+                                            const cogpu_block_format *format, size_t block_bytes,
+                                            const survey *found, lerc_encode_buffers *work,
+                                            cogpu_error *error) {
     size_t sample_bytes = found->bands_differ ? block_bytes : 0;
     size_t decoded_bytes = found->risks_nodata ? block_bytes : 0;
     size_t mask_bytes = found->has_nan ? block_bytes / cogpu_type_bytes(format->type) : 0;
@@ -149,12 +146,12 @@ static cogpu_status open_workspace(cogpu_codec_state *state, const cogpu_block_f
     return COGPU_OK;
 }
 
-static picture arrange(const cogpu_encoding *encoding, const uint8_t *in, const survey *found,
-                       const workspace *work) {
+static lerc_image arrange_image(const cogpu_encoding *encoding, const uint8_t *in,
+                                const survey *found, const lerc_encode_buffers *work) {
     const cogpu_block_format *format = &encoding->format;
     size_t pixels = (size_t)format->width * format->height;
-    picture p = {in, NULL, format->samples, 1, 0, encoding->max_error};
-    if (is_float(format->type))
+    lerc_image p = {in, NULL, format->samples, 1, 0, encoding->max_error};
+    if (cogpu_type_is_float(format->type))
         p.max_error = allowed_error(encoding, found);
     if (!found->has_nan)
         return p;
@@ -171,7 +168,7 @@ static picture arrange(const cogpu_encoding *encoding, const uint8_t *in, const 
     return p;
 }
 
-static cogpu_lerc_shape shape_of(const cogpu_block_format *format, const picture *p) {
+static cogpu_lerc_shape shape_of(const cogpu_block_format *format, const lerc_image *p) {
     return (cogpu_lerc_shape){.type = cogpu_lerc_type(format->type),
                               .depth = p->depth,
                               .width = format->width,
@@ -180,30 +177,30 @@ static cogpu_lerc_shape shape_of(const cogpu_block_format *format, const picture
                               .masks = p->mask_count};
 }
 
-/* The library leaves the last bytes of some blobs as they are, so they are made 0 before. */
-static cogpu_status write_blob(const cogpu_block_format *format, const picture *p, uint8_t *out,
+/* The library does not write the last bytes of some blobs, so they are zeroed before. */
+static cogpu_status write_blob(const cogpu_block_format *format, const lerc_image *p, uint8_t *out,
                                size_t out_bytes, size_t *got, cogpu_error *error) {
     const cogpu_lerc_shape shape = shape_of(format, p);
-    uint32_t written = 0, room = out_bytes < UINT32_MAX ? (uint32_t)out_bytes : UINT32_MAX;
-    memset(out, 0, room);
+    uint32_t written = 0, capacity = out_bytes < UINT32_MAX ? (uint32_t)out_bytes : UINT32_MAX;
+    memset(out, 0, capacity);
     TRY(cogpu_lerc_explain(cogpu_lerc_write(&shape, BLOB_VERSION, p->samples, p->masks,
-                                            p->max_error, out, room, &written),
+                                            p->max_error, out, capacity, &written),
                            COGPU_UNSUPPORTED, "LERC refuses a block", error));
     *got = written;
     return COGPU_OK;
 }
 
-static cogpu_status check_nodata(const cogpu_encoding *encoding, const picture *p,
-                                 const workspace *work, const uint8_t *blob, size_t blob_bytes,
-                                 bool *is_kept, cogpu_error *error) {
+static cogpu_status check_nodata(const cogpu_encoding *encoding, const lerc_image *p,
+                                 const lerc_encode_buffers *work, const uint8_t *blob,
+                                 size_t blob_bytes, bool *is_kept, cogpu_error *error) {
     const cogpu_block_format *format = &encoding->format;
     const cogpu_lerc_shape shape = shape_of(format, p);
     size_t bytes = cogpu_type_bytes(format->type);
-    uint32_t answer = cogpu_lerc_read(&shape, blob, (uint32_t)blob_bytes,
+    uint32_t result = cogpu_lerc_read(&shape, blob, (uint32_t)blob_bytes,
                                       p->masks ? work->masks : NULL, work->decoded);
-    *is_kept = answer == 0;
-    if (answer != 0)
-        return answer == COGPU_LERC_MEMORY ? cogpu_lerc_explain(answer, COGPU_MEMORY, "", error)
+    *is_kept = result == 0;
+    if (result != 0)
+        return result == COGPU_LERC_MEMORY ? cogpu_lerc_explain(result, COGPU_MEMORY, "", error)
                                            : COGPU_OK;
     for (size_t i = 0; *is_kept && i < format->height * format->row_bytes; i += bytes)
         if ((memcmp(p->samples + i, encoding->nodata, bytes) == 0) !=
@@ -212,9 +209,9 @@ static cogpu_status check_nodata(const cogpu_encoding *encoding, const picture *
     return COGPU_OK;
 }
 
-static cogpu_status write_checked(const cogpu_encoding *encoding, const survey *found, picture *p,
-                                  const workspace *work, uint8_t *out, size_t out_bytes,
-                                  size_t *got, cogpu_error *error) {
+static cogpu_status write_checked(const cogpu_encoding *encoding, const survey *found,
+                                  lerc_image *p, const lerc_encode_buffers *work, uint8_t *out,
+                                  size_t out_bytes, size_t *got, cogpu_error *error) {
     bool is_kept = true;
     TRY(write_blob(&encoding->format, p, out, out_bytes, got, error));
     if (found->risks_nodata)
@@ -225,25 +222,25 @@ static cogpu_status write_checked(const cogpu_encoding *encoding, const survey *
     return write_blob(&encoding->format, p, out, out_bytes, got, error);
 }
 
-/* Who packs; NULL where the build lacks it. */
-static const cogpu_encoder *packer_of(const cogpu_block_format *format) {
-    const cogpu_codec_row *row = cogpu_codec_find(
-        format->lerc_packing == PACKED_ZSTD ? COMPRESSION_ZSTD : COMPRESSION_DEFLATE);
-    return row ? row->encoder : NULL;
+/* The codec that compresses the blob. */
+static const cogpu_codec_row *packer_of(const cogpu_block_format *format) {
+    return cogpu_codec_find(format->lerc_packing == PACKED_ZSTD ? COMPRESSION_ZSTD
+                                                                : COMPRESSION_DEFLATE);
 }
 
-/* The packers have no use for the state's working memory, where the blob stands. */
-static cogpu_status pack(cogpu_codec_state *state, const cogpu_encoding *encoding,
-                         const uint8_t *blob, size_t blob_bytes, uint8_t *out, size_t out_bytes,
-                         size_t *got, cogpu_error *error) {
-    const cogpu_encoder *packer = packer_of(&encoding->format);
+/* The packers do not use the working memory of the state, which holds the blob. */
+static cogpu_status pack_blob(cogpu_codec_state *state, const cogpu_encoding *encoding,
+                              const uint8_t *blob, size_t blob_bytes, uint8_t *out,
+                              size_t out_bytes, size_t *got, cogpu_error *error) {
+    const cogpu_codec_row *packer = packer_of(&encoding->format);
     cogpu_encoding packing = *encoding;
     if (packing.level == 0)
-        packing.level = packer->usual_level;
-    return packer->encode(state, &packing, blob, blob_bytes, out, out_bytes, got, error);
+        packing.level = packer->default_level;
+    return packer->encoder->encode(state, &packing, blob, blob_bytes, out, out_bytes, got, error);
 }
 
-static cogpu_status check(const cogpu_encoding *encoding, size_t block_bytes, cogpu_error *error) {
+static cogpu_status check_lerc_block(const cogpu_encoding *encoding, size_t block_bytes,
+                                     cogpu_error *error) {
     const cogpu_block_format *format = &encoding->format;
     if (cogpu_lerc_type(format->type) == LERC_NONE)
         return cogpu_fail(error, COGPU_UNSUPPORTED, "LERC has no samples of %s",
@@ -252,37 +249,51 @@ static cogpu_status check(const cogpu_encoding *encoding, size_t block_bytes, co
         return cogpu_fail(error, COGPU_UNSUPPORTED,
                           "LERC: a block of %zu bytes; it ends at 2 GiB, take smaller ones",
                           block_bytes);
-    if (format->lerc_packing != PACKED_NOT && !packer_of(format))
+    if (format->lerc_packing != PACKED_NOT && !packer_of(format)->encoder)
         return cogpu_fail(error, COGPU_UNSUPPORTED,
                           "LERC packed with a codec that this build lacks");
     return COGPU_OK;
 }
 
-static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encoding,
-                           const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
-                           size_t *got, cogpu_error *error) {
+static cogpu_status encode_lerc(cogpu_codec_state *state, const cogpu_encoding *encoding,
+                                const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
+                                size_t *got, cogpu_error *error) {
     const cogpu_block_format *format = &encoding->format;
     bool packed = format->lerc_packing != PACKED_NOT;
     survey found = {0};
-    workspace work = {0};
+    lerc_encode_buffers work = {0};
     size_t blob_bytes = 0;
     assert(in_bytes == format->height * format->row_bytes);
     *got = 0;
-    TRY(check(encoding, in_bytes, error));
+    TRY(check_lerc_block(encoding, in_bytes, error));
     survey_block(encoding, in, &found);
-    TRY(open_workspace(state, format, in_bytes, &found, &work, error));
-    picture p = arrange(encoding, in, &found, &work);
+    TRY(allocate_encode_buffers(state, format, in_bytes, &found, &work, error));
+    lerc_image p = arrange_image(encoding, in, &found, &work);
     if (!packed)
         return write_checked(encoding, &found, &p, &work, out, out_bytes, got, error);
     TRY(write_checked(encoding, &found, &p, &work, work.blob, work.blob_bytes, &blob_bytes, error));
-    return pack(state, encoding, work.blob, blob_bytes, out, out_bytes, got, error);
+    return pack_blob(state, encoding, work.blob, blob_bytes, out, out_bytes, got, error);
 }
 
-static uint64_t bound(const cogpu_encoding *encoding, uint64_t in_bytes) {
+static uint64_t bound_lerc(const cogpu_encoding *encoding, uint64_t in_bytes) {
     uint64_t bytes = cogpu_lerc_bound(&encoding->format, in_bytes);
     const cogpu_encoder *packer =
-        encoding->format.lerc_packing != PACKED_NOT ? packer_of(&encoding->format) : NULL;
+        encoding->format.lerc_packing != PACKED_NOT ? packer_of(&encoding->format)->encoder : NULL;
     return packer ? packer->bound(encoding, bytes) : bytes;
 }
 
-const cogpu_encoder cogpu_encoder_lerc = {.encode = encode, .bound = bound};
+/* LercParameters: version of the blob, and how it is packed. */
+static cogpu_status make_parameters_tag(const cogpu_encoding *encoding, cogpu_codec_tag *tag,
+                                        cogpu_error *error) {
+    enum { TAG_LERC_PARAMETERS = 50674, TYPE_LONG = 4 };
+    (void)error;
+    const uint32_t parameters[] = {BLOB_VERSION, encoding->format.lerc_packing};
+    tag->id = TAG_LERC_PARAMETERS;
+    tag->type = TYPE_LONG;
+    tag->count = 2;
+    memcpy(tag->values, parameters, sizeof parameters);
+    return COGPU_OK;
+}
+
+const cogpu_encoder cogpu_encoder_lerc = {
+    .encode = encode_lerc, .bound = bound_lerc, .make_tag = make_parameters_tag};

@@ -1,11 +1,10 @@
 /*
- * Takes a block as an .xz stream, hands on its content, filters undone and checksums compared; and
- * makes such a stream.
+ * LZMA2 (compression 34925): .xz streams by liblzma.
  *
- * The stream's parts are walked by us instead of liblzma's stream decoder, for one reason: a stream
- * written with a high preset asks for a dictionary of 64 MiB and more, whatever it holds. No
- * dictionary need be larger than what it decodes to, so we give the decoder one of the size of the
- * TIFF block.
+ * We walk the parts of the stream instead of liblzma's stream decoder, for one reason: a stream
+ * written with a high preset declares a dictionary of 64 MiB and more, whatever its content. No
+ * dictionary need be larger than the decoded data, so the decoder gets one of the size of the TIFF
+ * block.
  */
 #include "codec/codec.h"
 
@@ -13,19 +12,19 @@
 
 enum { DICTIONARY_MIN = 4096 };
 
-static void *allocate(void *user, size_t count, size_t size) {
+static void *allocate_for_lzma(void *user, size_t count, size_t size) {
     (void)user;
-    return cogpu_allocate(count * size); /* liblzma asks for single objects: count is 1 */
+    return cogpu_allocate(count * size); /* liblzma allocates single objects: count is 1 */
 }
 
-static void release(void *user, void *memory) {
+static void free_for_lzma(void *user, void *memory) {
     (void)user;
     cogpu_release(memory);
 }
 
-static const lzma_allocator allocator = {.alloc = allocate, .free = release};
+static const lzma_allocator allocator = {.alloc = allocate_for_lzma, .free = free_for_lzma};
 
-static cogpu_status explain(lzma_ret result, cogpu_error *error) {
+static cogpu_status fail_lzma(lzma_ret result, cogpu_error *error) {
     switch (result) {
     case LZMA_OK:
     case LZMA_STREAM_END:
@@ -41,11 +40,11 @@ static cogpu_status explain(lzma_ret result, cogpu_error *error) {
     }
 }
 
-/* Where we stand in the stream. */
-enum place { AT_START, AT_BLOCK, IN_BLOCK, AT_DAMAGE, AT_END };
+/* Position in the stream. */
+enum xz_position { AT_START, AT_BLOCK, IN_BLOCK, AT_DAMAGE, AT_END };
 
 struct xz {
-    enum place place;
+    enum xz_position position;
     lzma_stream stream;
     lzma_stream_flags flags;
     lzma_block block;
@@ -72,11 +71,11 @@ static void close_xz(struct xz *d) {
 }
 
 static cogpu_status start_stream(struct xz *d, cogpu_feed *feed, cogpu_error *error) {
-    if (!cogpu_feed_has(feed, LZMA_STREAM_HEADER_SIZE))
-        return explain(LZMA_BUF_ERROR, error);
-    TRY(explain(lzma_stream_header_decode(&d->flags, feed->at), error));
-    cogpu_feed_take(feed, LZMA_STREAM_HEADER_SIZE);
-    d->place = AT_BLOCK;
+    if (!cogpu_feed_fill(feed, LZMA_STREAM_HEADER_SIZE))
+        return fail_lzma(LZMA_BUF_ERROR, error);
+    TRY(fail_lzma(lzma_stream_header_decode(&d->flags, feed->at), error));
+    cogpu_feed_consume(feed, LZMA_STREAM_HEADER_SIZE);
+    d->position = AT_BLOCK;
     return COGPU_OK;
 }
 
@@ -101,61 +100,60 @@ static cogpu_status start_block(struct xz *d, cogpu_feed *feed, uint64_t *dictio
     release_filters(d);
     d->block = (lzma_block){.version = 1, .check = d->flags.check, .filters = d->filters};
     d->block.header_size = lzma_block_header_size_decode(feed->at[0]);
-    if (!cogpu_feed_has(feed, d->block.header_size))
-        return explain(LZMA_BUF_ERROR, error);
-    TRY(explain(lzma_block_header_decode(&d->block, &allocator, feed->at), error));
-    cogpu_feed_take(feed, d->block.header_size);
+    if (!cogpu_feed_fill(feed, d->block.header_size))
+        return fail_lzma(LZMA_BUF_ERROR, error);
+    TRY(fail_lzma(lzma_block_header_decode(&d->block, &allocator, feed->at), error));
+    cogpu_feed_consume(feed, d->block.header_size);
     *dictionary = limit_dictionary(d);
-    d->place = IN_BLOCK;
+    d->position = IN_BLOCK;
     return COGPU_OK;
 }
 
-/* Data of a block of the xz stream, as much as there is room for. Damage behind the last byte that
- * was asked for, as a wrong checksum, is for the next call. */
+/* Data of a block of the xz stream, up to the capacity. Damage after the last byte that fits, as a
+ * wrong checksum, is for the next call. */
 static cogpu_status continue_block(struct xz *d, cogpu_feed *feed, cogpu_error *error) {
-    const bool has_input = cogpu_feed_has(feed, 1);
-    const size_t room = d->stream.avail_out;
+    const bool has_input = cogpu_feed_fill(feed, 1);
+    const size_t capacity = d->stream.avail_out;
     d->stream.next_in = feed->at;
     d->stream.avail_in = feed->bytes;
     const lzma_ret result = lzma_code(&d->stream, LZMA_RUN);
-    cogpu_feed_take(feed, feed->bytes - d->stream.avail_in);
+    cogpu_feed_consume(feed, feed->bytes - d->stream.avail_in);
     if (result == LZMA_STREAM_END) {
-        d->place = AT_BLOCK;
-    } else if (result == LZMA_DATA_ERROR && room > 0 && d->stream.avail_out == 0) {
-        d->place = AT_DAMAGE;
+        d->position = AT_BLOCK;
+    } else if (result == LZMA_DATA_ERROR && capacity > 0 && d->stream.avail_out == 0) {
+        d->position = AT_DAMAGE;
         return COGPU_OK;
     }
-    if (result == LZMA_OK && !has_input && d->stream.avail_out == room)
-        return explain(LZMA_BUF_ERROR, error);
-    return explain(result, error);
+    if (result == LZMA_OK && !has_input && d->stream.avail_out == capacity)
+        return fail_lzma(LZMA_BUF_ERROR, error);
+    return fail_lzma(result, error);
 }
 
 /* The next `out_bytes` bytes; fewer at the end of the stream. With a `dictionary_max` fails with
  * LIMIT where a dictionary is larger. */
-static cogpu_status decode(struct xz *d, cogpu_feed *feed, uint64_t dictionary_max, uint8_t *out,
-                           size_t out_bytes, size_t *got, cogpu_error *error) {
+static cogpu_status decode_xz(struct xz *d, cogpu_feed *feed, uint64_t dictionary_max, uint8_t *out,
+                              size_t out_bytes, size_t *got, cogpu_error *error) {
     cogpu_status status = COGPU_OK;
     d->stream.next_out = out;
     d->stream.avail_out = out_bytes;
-    if (d->place == AT_START)
+    if (d->position == AT_START)
         TRY(start_stream(d, feed, error));
-    while (status == COGPU_OK && d->stream.avail_out > 0 && d->place != AT_END) {
+    while (status == COGPU_OK && d->stream.avail_out > 0 && d->position != AT_END) {
         uint64_t dictionary = 0;
-        if (d->place == IN_BLOCK) {
+        if (d->position == IN_BLOCK) {
             status = continue_block(d, feed, error);
-        } else if (d->place == AT_DAMAGE) {
-            status = explain(LZMA_DATA_ERROR, error);
-        } else if (!cogpu_feed_has(feed, 1) || feed->at[0] == 0) {
-            /* A zero byte stands where the blocks end and their index begins, which we have no use
-             * for. */
-            d->place = AT_END;
+        } else if (d->position == AT_DAMAGE) {
+            status = fail_lzma(LZMA_DATA_ERROR, error);
+        } else if (!cogpu_feed_fill(feed, 1) || feed->at[0] == 0) {
+            /* A zero byte marks the end of the blocks; the index after it is not needed. */
+            d->position = AT_END;
         } else {
             status = start_block(d, feed, &dictionary, error);
             if (status == COGPU_OK && dictionary > dictionary_max)
                 status = cogpu_fail(error, COGPU_LIMIT,
                                     "the xz stream refers back too far to be read in parts");
             if (status == COGPU_OK)
-                status = explain(lzma_block_decoder(&d->stream, &d->block), error);
+                status = fail_lzma(lzma_block_decoder(&d->stream, &d->block), error);
         }
     }
     *got = out_bytes - d->stream.avail_out;
@@ -166,7 +164,7 @@ static cogpu_status decode(struct xz *d, cogpu_feed *feed, uint64_t dictionary_m
 static cogpu_status check_end(struct xz *d, cogpu_feed *feed, cogpu_error *error) {
     uint8_t extra;
     size_t more;
-    return decode(d, feed, UINT64_MAX, &extra, 1, &more, error);
+    return decode_xz(d, feed, UINT64_MAX, &extra, 1, &more, error);
 }
 
 cogpu_status cogpu_decode_lzma(cogpu_codec_state *state, const cogpu_block_format *format,
@@ -176,40 +174,40 @@ cogpu_status cogpu_decode_lzma(cogpu_codec_state *state, const cogpu_block_forma
     struct xz d;
     cogpu_feed feed = {.at = in, .bytes = in_bytes};
     open_xz(&d, out_bytes);
-    cogpu_status status = decode(&d, &feed, UINT64_MAX, out, out_bytes, got, error);
+    cogpu_status status = decode_xz(&d, &feed, UINT64_MAX, out, out_bytes, got, error);
     if (status == COGPU_OK && *got == out_bytes)
         status = check_end(&d, &feed, error);
     close_xz(&d);
     return status;
 }
 
-static cogpu_status stream_decode(cogpu_stream *stream, uint8_t *out, size_t out_bytes, size_t *got,
-                                  cogpu_error *error) {
+static cogpu_status decode_lzma_stream(cogpu_stream_decoder *stream, uint8_t *out, size_t out_bytes,
+                                       size_t *got, cogpu_error *error) {
     if (!stream->decoder) {
-        TRY(cogpu_stream_open(stream, sizeof(struct xz), error));
+        TRY(cogpu_stream_decoder_open(stream, sizeof(struct xz), error));
         open_xz(stream->decoder, stream->block_bytes);
     }
     cogpu_status status =
-        decode(stream->decoder, stream->feed, STREAM_WINDOW_MAX, out, out_bytes, got, error);
+        decode_xz(stream->decoder, stream->feed, STREAM_WINDOW_MAX, out, out_bytes, got, error);
     stream->needs_whole = status == COGPU_LIMIT;
     return status;
 }
 
-static void stream_close(cogpu_stream *stream) {
+static void close_lzma_stream(cogpu_stream_decoder *stream) {
     if (stream->decoder)
         close_xz(stream->decoder);
-    cogpu_stream_close(stream);
+    cogpu_stream_decoder_close(stream);
 }
 
-const cogpu_stream_codec cogpu_stream_lzma = {stream_decode, stream_close, true};
+const cogpu_stream_codec cogpu_stream_lzma = {decode_lzma_stream, close_lzma_stream, true};
 
 /*
  * LZMA2 alone and no checksum: what libtiff writes, but for the delta filter that it puts in front
  * of it, which makes predicted bytes worse.
  */
-static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encoding,
-                           const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
-                           size_t *got, cogpu_error *error) {
+static cogpu_status encode_lzma(cogpu_codec_state *state, const cogpu_encoding *encoding,
+                                const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
+                                size_t *got, cogpu_error *error) {
     (void)state;
     lzma_options_lzma options;
     lzma_filter filters[] = {{LZMA_FILTER_LZMA2, &options}, {LZMA_VLI_UNKNOWN, NULL}};
@@ -218,15 +216,15 @@ static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encod
         options.dict_size = in_bytes < DICTIONARY_MIN ? DICTIONARY_MIN : (uint32_t)in_bytes;
     *got = 0;
     if (lzma_stream_buffer_encode(filters, LZMA_CHECK_NONE, &allocator, in, in_bytes, out, got,
-                                  out_bytes) != LZMA_OK) /* with this much room and sound options */
+                                  out_bytes) !=
+        LZMA_OK) /* impossible with this capacity and valid options */
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for the xz encoder");
     return COGPU_OK;
 }
 
-static uint64_t bound(const cogpu_encoding *encoding, uint64_t in_bytes) {
+static uint64_t bound_lzma(const cogpu_encoding *encoding, uint64_t in_bytes) {
     (void)encoding;
     return lzma_stream_buffer_bound((size_t)in_bytes);
 }
 
-const cogpu_encoder cogpu_encoder_lzma = {
-    .encode = encode, .bound = bound, .least_level = 1, .most_level = 9, .usual_level = 6};
+const cogpu_encoder cogpu_encoder_lzma = {.encode = encode_lzma, .bound = bound_lzma};

@@ -1,22 +1,22 @@
 /*
- * Takes a block in TIFF's LZW, hands on its bytes.
+ * LZW decoder (compression 5, TIFF 6.0 section 13).
  *
- * The code that an encoder adds to the table is always "the string of the last code, plus the byte
- * that follows it in the output". So no chain of prefixes is kept: a table entry holds either the
- * bytes of a short string, ready to be stored as one word, or the place and length of a long one in
- * the output of this segment (what lies between two Clear codes).
+ * Each code adds "the string of the previous code, plus the byte that follows it in the output" to
+ * the table. So no chain of prefixes is kept: a table entry holds the bytes of a short string,
+ * ready to be stored as one word, or start and length of a long string in the output of this
+ * segment (what is between two Clear codes).
  *
- * Short:  bits 0-55 the bytes, the first lowest;      bits 56-63 the length, 1 to 7.
- * Long:   bits 0-7 the first byte, 8-15 noise, 16-39 the start, 40-55 the length; bits 56-63 LONG.
+ *   short   bits 0-55 bytes, first one lowest          bits 56-63 length, 1 to 7
+ *   long    bits 0-7 first byte, 8-15 unused, 16-39 start, 40-55 length     bits 56-63 LONG
+ *
  * A start fits: the strings of a full table have 1 + 2 + ... + 3838 < 2^23 bytes together.
  *
- * `grow` and `shift` prepare the next entry from the last string before the byte after it is known:
- * entry = grow | byte << shift. For a long string the byte is already in the output, and `shift`
- * leads it into the noise.
+ * `grow` and `shift` prepare the next entry before its last byte is known: entry = grow | byte <<
+ * shift. The last byte of a long string is in the output already, and `shift` moves it into the
+ * unused bits.
  *
- * The fast loop takes several codes from each word of input, has a copy for each code width, and
- * runs where wide loads and stores stay inside the block. All else, one code at a time, is done by
- * `step`.
+ * The fast loop reads several codes from each 64-bit word, is compiled once for each code width,
+ * and runs where wide loads and stores stay inside the block. decode_code handles all else.
  */
 #include "base/bytes.h"
 #include "codec/codec.h"
@@ -31,7 +31,7 @@ enum { CLEAR = 256, END = 257, FIRST = 258, TABLE_FULL = 4096 };
 #define LONG_LENGTH 40
 #define COPY_BYTES  64 /* that a long string is copied by */
 
-typedef struct lzw {
+typedef struct lzw_decoder {
     const uint8_t *in;
     size_t in_bytes;
     size_t bit;             /* of the input that comes next */
@@ -43,7 +43,7 @@ typedef struct lzw {
     unsigned shift;
     unsigned next;  /* the entry that the next code adds; END where it adds none yet */
     bool old_style; /* least significant bit first, and no early change of the width */
-} lzw;
+} lzw_decoder;
 
 static inline void store_short(uint8_t *out, uint64_t entry) {
     if (COGPU_HOST_BIG_ENDIAN)
@@ -76,7 +76,7 @@ static inline void grow_from(uint64_t entry, size_t start, uint64_t *grow, unsig
 }
 
 /* Writes up to COPY_BYTES more than the string has. */
-static inline void put_wide(uint8_t *out, const uint8_t *segment, uint64_t entry) {
+static inline void append_wide(uint8_t *out, const uint8_t *segment, uint64_t entry) {
     if (entry < LONG) {
         store_short(out, entry);
         return;
@@ -90,8 +90,9 @@ static inline void put_wide(uint8_t *out, const uint8_t *segment, uint64_t entry
     }
 }
 
-/* Decodes codes of `width` bits until one needs the care of `step`. */
-static inline __attribute__((always_inline)) void run(lzw *d, const unsigned width) {
+/* Decodes codes of `width` bits until one needs `decode_code`. */
+static inline __attribute__((always_inline)) void decode_codes(lzw_decoder *d,
+                                                               const unsigned width) {
     const unsigned group = 57 / width; /* a load has 57 bits or more from any bit on */
     const unsigned limit = width == 12 ? TABLE_FULL : (1u << width) - 1;
     uint64_t *const table = d->table;
@@ -130,7 +131,7 @@ static inline __attribute__((always_inline)) void run(lzw *d, const unsigned wid
         if (code > next || entry >= CONTROL || out_end - out < (ptrdiff_t)length + COPY_BYTES)
             break;
         table[next] = entry_after(grow, shift, entry);
-        put_wide(out, segment, entry);
+        append_wide(out, segment, entry);
         if (code == next) /* its last byte is its first, which a wide copy may have missed */
             out[length - 1] = (uint8_t)entry;
         grow_from(entry, (size_t)(out - segment), &grow, &shift);
@@ -145,14 +146,14 @@ static inline __attribute__((always_inline)) void run(lzw *d, const unsigned wid
     d->bit = bit;
 }
 
-/* Of the code that comes next. */
-static unsigned code_width(const lzw *d) {
+/* Of the next code; it changes one code early (TIFF 6.0 section 13). */
+static unsigned code_width(const lzw_decoder *d) {
     const unsigned reach = d->old_style ? d->next : d->next + 1;
     return reach < 512 ? 9 : reach < 1024 ? 10 : reach < 2048 ? 11 : 12;
 }
 
 /* The `width` bits that come next, from the at most three bytes that hold them. */
-static unsigned take_code(lzw *d, unsigned width) {
+static unsigned read_code(lzw_decoder *d, unsigned width) {
     const size_t first = d->bit >> 3, last = (d->bit + width - 1) >> 3;
     const unsigned skip = d->bit & 7;
     uint32_t bits = 0;
@@ -164,28 +165,28 @@ static unsigned take_code(lzw *d, unsigned width) {
     return (d->old_style ? bits >> skip : bits >> (24 - width - skip)) & ((1u << width) - 1);
 }
 
-/* As much of the string as the block has room for, byte by byte: a string may reach into itself. */
-static void put_careful(lzw *d, uint64_t entry) {
-    const size_t room = (size_t)(d->out_end - d->out), length = string_length(entry);
-    const size_t count = length < room ? length : room;
+/* As much of the string as fits, byte by byte: a string may overlap its copy. */
+static void append_string(lzw_decoder *d, uint64_t entry) {
+    const size_t capacity = (size_t)(d->out_end - d->out), length = string_length(entry);
+    const size_t count = length < capacity ? length : capacity;
     const uint8_t *from = long_string(d->segment, entry);
     for (size_t i = 0; i < count; i++)
         d->out[i] = (uint8_t)(entry < LONG ? entry >> 8 * i : from[i]);
     d->out += count;
 }
 
-static void start_segment(lzw *d) {
+static void start_segment(lzw_decoder *d) {
     d->segment = d->out;
     d->next = END;
 }
 
 /* Decodes one code, whatever it is, with every check. `*more` becomes false at the stream's end. */
-static cogpu_status step(lzw *d, bool *more, cogpu_error *error) {
+static cogpu_status decode_code(lzw_decoder *d, bool *more, cogpu_error *error) {
     const unsigned width = code_width(d);
     *more = d->out < d->out_end && d->in_bytes * 8 - d->bit >= width;
     if (!*more)
         return COGPU_OK;
-    const unsigned code = take_code(d, width);
+    const unsigned code = read_code(d, width);
     if (code == CLEAR) {
         start_segment(d);
         return COGPU_OK;
@@ -206,33 +207,33 @@ static cogpu_status step(lzw *d, bool *more, cogpu_error *error) {
     if (d->next < TABLE_FULL)
         d->next++;
     grow_from(entry, (size_t)(d->out - d->segment), &d->grow, &d->shift);
-    put_careful(d, entry);
+    append_string(d, entry);
     return COGPU_OK;
 }
 
-static void run_at_width(lzw *d) {
+static void decode_at_width(lzw_decoder *d) {
     if (d->next == END || d->old_style)
         return;
     switch (code_width(d)) {
     case 9:
-        run(d, 9);
+        decode_codes(d, 9);
         break;
     case 10:
-        run(d, 10);
+        decode_codes(d, 10);
         break;
     case 11:
-        run(d, 11);
+        decode_codes(d, 11);
         break;
     default:
-        run(d, 12);
+        decode_codes(d, 12);
     }
 }
 
-static void open_lzw(lzw *d, const uint8_t *in, size_t in_bytes) {
+static void open_lzw(lzw_decoder *d, const uint8_t *in, size_t in_bytes) {
     for (unsigned byte = 0; byte < CLEAR; byte++)
         d->table[byte] = LENGTH_ONE | byte;
     d->table[CLEAR] = d->table[END] = CONTROL;
-    /* A Clear of the files before TIFF 5; no other stream should begin so. */
+    /* Clear in the bit order of files before TIFF 5; no other stream begins with it. */
     d->old_style = in_bytes >= 2 && in[0] == 0 && (in[1] & 1);
     start_segment(d);
 }
@@ -241,20 +242,20 @@ cogpu_status cogpu_decode_lzw(cogpu_codec_state *state, const cogpu_block_format
                               const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
                               size_t *got, cogpu_error *error) {
     (void)format;
-    lzw d = {.in = in, .in_bytes = in_bytes, .out = out, .out_end = out + out_bytes};
+    lzw_decoder d = {.in = in, .in_bytes = in_bytes, .out = out, .out_end = out + out_bytes};
     d.table = cogpu_codec_work(state, TABLE_FULL * sizeof *d.table);
     if (!d.table)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for the LZW table");
     open_lzw(&d, in, in_bytes);
     for (bool more = true; more;) {
-        run_at_width(&d);
-        TRY(step(&d, &more, error));
+        decode_at_width(&d);
+        TRY(decode_code(&d, &more, error));
     }
     *got = (size_t)(d.out - out);
     return COGPU_OK;
 }
 
-/* ---- by parts: decoded into memory of our own, since the strings of a segment refer to it ---- */
+/* ---- streamed: decoded into memory of our own, to which the strings of a segment refer ---- */
 
 enum {
     SEGMENT_BYTES = 1 << 23, /* more than the strings of a full table have together */
@@ -264,28 +265,28 @@ enum {
 };
 
 struct lzw_stream {
-    lzw d;
-    const uint8_t *given; /* decoded bytes before this are with the caller */
+    lzw_decoder d;
+    const uint8_t *given; /* decoded bytes before this are delivered */
     bool more;
     uint64_t table[TABLE_FULL];
     uint8_t memory[SEGMENT_BYTES + TAIL_BYTES];
 };
 
-static cogpu_status open_stream(cogpu_stream *stream, cogpu_error *error) {
+static cogpu_status open_lzw_stream(cogpu_stream_decoder *stream, cogpu_error *error) {
     struct lzw_stream *s = stream->decoder = cogpu_allocate(sizeof *s);
     if (!s)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for the LZW decoder");
-    cogpu_feed_has(stream->feed, INPUT_MIN);
-    s->d = (lzw){.table = s->table, .out = s->memory};
+    cogpu_feed_fill(stream->feed, INPUT_MIN);
+    s->d = (lzw_decoder){.table = s->table, .out = s->memory};
     s->given = s->memory;
     s->more = true;
     open_lzw(&s->d, stream->feed->at, stream->feed->bytes);
     return COGPU_OK;
 }
 
-/* With all decoded bytes given, the next go where they overwrite none that a string refers to. */
+/* All decoded bytes are delivered: the next ones overwrite none that a string refers to. */
 static void rewind_output(struct lzw_stream *s) {
-    lzw *d = &s->d;
+    lzw_decoder *d = &s->d;
     if (d->next == END) {
         d->out = s->memory;
         start_segment(d);
@@ -295,45 +296,45 @@ static void rewind_output(struct lzw_stream *s) {
     s->given = d->out;
 }
 
-/* Decodes up to the next Clear, or as far as input and room go. */
-static cogpu_status decode_part(struct lzw_stream *s, cogpu_feed *feed, cogpu_error *error) {
-    lzw *d = &s->d;
+/* Decodes up to the next Clear, or until input or capacity ends. */
+static cogpu_status decode_lzw_part(struct lzw_stream *s, cogpu_feed *feed, cogpu_error *error) {
+    lzw_decoder *d = &s->d;
     uint8_t *end = s->memory + sizeof s->memory, *soft_end = end - STRING_MAX;
     rewind_output(s);
-    cogpu_feed_has(feed, INPUT_MIN);
+    cogpu_feed_fill(feed, INPUT_MIN);
     d->in = feed->at;
     const size_t soft_bytes = feed->left == 0 ? feed->bytes : feed->bytes - INPUT_MIN / 2;
     cogpu_status status = COGPU_OK;
     do {
-        /* `step` takes the end of the input for that of the stream, and cuts a string at the end of
-         * the room: `run` stops well before. */
+        /* `decode_code` treats the end of the input as the end of the stream, and truncates a
+         * string at the end of the output: `decode_codes` stops well before. */
         d->in_bytes = soft_bytes;
         d->out_end = soft_end;
-        run_at_width(d);
+        decode_at_width(d);
         d->in_bytes = feed->bytes;
         d->out_end = end;
-        status = step(d, &s->more, error);
+        status = decode_code(d, &s->more, error);
     } while (status == COGPU_OK && s->more && d->next != END && d->out < soft_end &&
              (feed->left == 0 || d->in_bytes - (d->bit >> 3) >= INPUT_MIN));
-    cogpu_feed_take(feed, d->bit >> 3);
+    cogpu_feed_consume(feed, d->bit >> 3);
     d->bits_before += d->bit & ~(size_t)7;
     d->bit &= 7;
     return status;
 }
 
-static cogpu_status stream_decode(cogpu_stream *stream, uint8_t *out, size_t out_bytes, size_t *got,
-                                  cogpu_error *error) {
+static cogpu_status decode_lzw_stream(cogpu_stream_decoder *stream, uint8_t *out, size_t out_bytes,
+                                      size_t *got, cogpu_error *error) {
     if (!stream->decoder)
-        TRY(open_stream(stream, error));
+        TRY(open_lzw_stream(stream, error));
     struct lzw_stream *s = stream->decoder;
     *got = 0;
     while (*got < out_bytes) {
-        const size_t ready = (size_t)(s->d.out - s->given), room = out_bytes - *got;
-        const size_t count = ready < room ? ready : room;
+        const size_t ready = (size_t)(s->d.out - s->given), capacity = out_bytes - *got;
+        const size_t count = ready < capacity ? ready : capacity;
         if (count == 0 && !s->more)
             break;
         if (count == 0)
-            TRY(decode_part(s, stream->feed, error));
+            TRY(decode_lzw_part(s, stream->feed, error));
         memcpy(out + *got, s->given, count);
         s->given += count;
         *got += count;
@@ -341,4 +342,4 @@ static cogpu_status stream_decode(cogpu_stream *stream, uint8_t *out, size_t out
     return COGPU_OK;
 }
 
-const cogpu_stream_codec cogpu_stream_lzw = {stream_decode, cogpu_stream_close, false};
+const cogpu_stream_codec cogpu_stream_lzw = {decode_lzw_stream, cogpu_stream_decoder_close, false};

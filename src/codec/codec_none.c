@@ -1,4 +1,4 @@
-/* Takes a block that is stored as it is, hands on its bytes; and the other way round. */
+/* No compression (1): the block is its bytes. */
 #include "codec/codec.h"
 
 #include <string.h>
@@ -13,15 +13,15 @@ cogpu_status cogpu_decode_none(cogpu_codec_state *state, const cogpu_block_forma
     return COGPU_OK;
 }
 
-static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encoding,
-                           const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
-                           size_t *got, cogpu_error *error) {
+static cogpu_status encode_none(cogpu_codec_state *state, const cogpu_encoding *encoding,
+                                const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
+                                size_t *got, cogpu_error *error) {
     return cogpu_decode_none(state, &encoding->format, in, in_bytes, out, out_bytes, got, error);
 }
 
-static uint64_t bound(const cogpu_encoding *encoding, uint64_t in_bytes) {
+static uint64_t bound_none(const cogpu_encoding *encoding, uint64_t in_bytes) {
     (void)encoding;
     return in_bytes;
 }
 
-const cogpu_encoder cogpu_encoder_none = {.encode = encode, .bound = bound};
+const cogpu_encoder cogpu_encoder_none = {.encode = encode_none, .bound = bound_none};

@@ -1,12 +1,12 @@
 /*
- * WebP (compression 50001) through libwebp: one still picture a block, 8 bits, 3 or 4 bands.
+ * WebP decoder (compression 50001) by libwebp: one still image per block, 8 bits, 3 or 4 bands.
  *
- * Encoders leave the alpha of an opaque picture out, so a block of four bands may come without: it
- * is then opaque. Anything else that differs from the block is refused before a pixel is decoded.
+ * Encoders omit the alpha of an opaque image, so a block of four bands may come without alpha: it
+ * is opaque then. Any other difference to the block fails before a pixel is decoded.
  *
- * libwebp reports most allocations that fail as damage, and (1.2.4) crashes after some. So it is
- * tried first whether there is memory, and once more where libwebp reports damage. If there is,
- * libwebp is called again, and its second answer holds.
+ * libwebp reports most failed allocations as damage, and (1.2.4) crashes after some. So we check
+ * first whether there is memory, and again if libwebp reports damage. If there is, we call libwebp
+ * again, and its second result counts.
  */
 #include "codec/codec.h"
 
@@ -48,7 +48,7 @@ static bool has_memory(size_t bytes) {
     return memory != NULL;
 }
 
-/* More than libwebp takes for a picture: its pixels, of 4 bytes, a few times over. */
+/* More than libwebp allocates for an image: its pixels, of 4 bytes, a few times. */
 static size_t most_memory(const cogpu_block_format *format) {
     return (size_t)format->width * format->height * 16 + (1 << 20);
 }

@@ -1,8 +1,8 @@
 /*
- * WebP (compression 50001), written through libwebp: RGB or RGBA of 8 bits in, one picture out.
+ * WebP encoder (compression 50001) by libwebp: RGB or RGBA of 8 bits to one image per block.
  *
- * Without loss every sample comes back, also the colours of pixels that alpha hides; with loss the
- * library may change those as it likes. The alpha of an opaque block is left out by the library.
+ * Lossless images keep every sample, also the colours of transparent pixels; in lossy images
+ * libwebp may change those. libwebp omits the alpha of an opaque block.
  */
 #include "codec/codec.h"
 
@@ -11,30 +11,30 @@
 
 #include <webp/encode.h>
 
-/* Of libwebp's presets, the one that takes as long as its default. */
+/* The libwebp preset that is as fast as its default. */
 enum { LOSSLESS_PRESET = 6 };
 
-/* Noise takes its own size without loss and half of it with; a quarter more is reserve. */
+/* Noise needs its own size lossless and half of it lossy; a quarter more is reserve. */
 enum { HEADERS_MAX = 16 << 10 };
 
 typedef struct target {
     uint8_t *at;
-    size_t room;
+    size_t capacity;
     bool is_full; /* of which libwebp's error code says nothing */
 } target;
 
-static int take(const uint8_t *data, size_t bytes, const WebPPicture *picture) {
+static int append_encoded(const uint8_t *data, size_t bytes, const WebPPicture *picture) {
     target *to = picture->custom_ptr;
-    to->is_full = bytes > to->room;
+    to->is_full = bytes > to->capacity;
     if (to->is_full)
         return 0;
     memcpy(to->at, data, bytes);
     to->at += bytes;
-    to->room -= bytes;
+    to->capacity -= bytes;
     return 1;
 }
 
-static cogpu_status check(const cogpu_block_format *format, cogpu_error *error) {
+static cogpu_status check_webp_format(const cogpu_block_format *format, cogpu_error *error) {
     if (format->bits != 8 || (format->samples != 3 && format->samples != 4))
         return cogpu_fail(error, COGPU_UNSUPPORTED,
                           "WebP with %u bands of %u bits: it has 3 or 4 of 8 bits, stored together",
@@ -58,11 +58,11 @@ static cogpu_status set_up(const cogpu_encoding *encoding, WebPConfig *config, W
     picture->use_argb = encoding->lossless;
     picture->width = (int)encoding->format.width;
     picture->height = (int)encoding->format.height;
-    picture->writer = take;
+    picture->writer = append_encoded;
     return COGPU_OK;
 }
 
-static cogpu_status explain(WebPEncodingError code, cogpu_error *error) {
+static cogpu_status fail_webp(WebPEncodingError code, cogpu_error *error) {
     switch (code) {
     case VP8_ENC_OK: /* some of its allocations fail without a code */
     case VP8_ENC_ERROR_OUT_OF_MEMORY:
@@ -78,9 +78,9 @@ static cogpu_status explain(WebPEncodingError code, cogpu_error *error) {
     }
 }
 
-/* Where memory ends while libwebp (1.2.4) writes the coded samples of its way without loss, which
- * alpha takes always, it leaves them out and says that all went well. So those streams are read
- * once: a small part of the time that it took to write them. */
+/* If memory runs out while libwebp (1.2.4) writes lossless data, which alpha always is, it omits
+ * the data and reports success. So we decode those streams once: a small part of the encoding time.
+ */
 static cogpu_status check_stream(cogpu_codec_state *state, const cogpu_encoding *encoding,
                                  const uint8_t *stream, size_t bytes, size_t decoded_bytes,
                                  cogpu_error *error) {
@@ -90,20 +90,20 @@ static cogpu_status check_stream(cogpu_codec_state *state, const cogpu_encoding 
     uint8_t *decoded = cogpu_codec_work(state, decoded_bytes);
     if (!decoded || cogpu_decode_webp(state, &encoding->format, stream, bytes, decoded,
                                       decoded_bytes, &got, error) != COGPU_OK)
-        return explain(VP8_ENC_ERROR_OUT_OF_MEMORY, error);
+        return fail_webp(VP8_ENC_ERROR_OUT_OF_MEMORY, error);
     return COGPU_OK;
 }
 
-static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encoding,
-                           const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
-                           size_t *got, cogpu_error *error) {
+static cogpu_status encode_webp(cogpu_codec_state *state, const cogpu_encoding *encoding,
+                                const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
+                                size_t *got, cogpu_error *error) {
     const cogpu_block_format *format = &encoding->format;
     WebPConfig config;
     WebPPicture picture;
     target to = {out, out_bytes, false};
     assert(in_bytes == format->height * format->row_bytes);
     *got = 0;
-    TRY(check(format, error));
+    TRY(check_webp_format(format, error));
     TRY(set_up(encoding, &config, &picture, error));
     picture.custom_ptr = &to;
     int stride = (int)format->row_bytes; /* of at most 4 * WEBP_MAX_DIMENSION bytes */
@@ -113,16 +113,16 @@ static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encod
     WebPEncodingError code = picture.error_code;
     WebPPictureFree(&picture);
     if (to.is_full)
-        return cogpu_fail(error, COGPU_LIMIT, "WebP: the stream is larger than its room");
+        return cogpu_fail(error, COGPU_LIMIT, "WebP: the stream is larger than its buffer");
     if (!done)
-        return explain(code, error);
-    *got = out_bytes - to.room;
+        return fail_webp(code, error);
+    *got = out_bytes - to.capacity;
     return check_stream(state, encoding, out, *got, in_bytes, error);
 }
 
-static uint64_t bound(const cogpu_encoding *encoding, uint64_t in_bytes) {
+static uint64_t bound_webp(const cogpu_encoding *encoding, uint64_t in_bytes) {
     (void)encoding;
     return in_bytes + in_bytes / 4 + HEADERS_MAX;
 }
 
-const cogpu_encoder cogpu_encoder_webp = {.encode = encode, .bound = bound};
+const cogpu_encoder cogpu_encoder_webp = {.encode = encode_webp, .bound = bound_webp};

@@ -1,15 +1,15 @@
 /*
- * Takes a block as one or more zstd frames, hands on their content; and makes such a frame.
+ * Zstandard (compression 50000): frames of RFC 8878 by libzstd.
  *
- * Decoding: each frame goes in one go straight into the block: a window, however large the frame
- * says it is, then needs no memory, and no frame can write past the block whatever size it states.
- * A frame that holds more than the block is decoded in parts, as far as the block goes.
+ * Decoding: a frame is decoded in one call, straight into the block. So a window, however large the
+ * frame declares it, needs no memory, and no frame can write past the block. A frame with more
+ * content than the block is decoded as a stream, up to the end of the block.
  *
- * Encoding: `level` is zstd's, or a faster way that does as well. Levels 8 and 9 look at two
- * further places before they take a match. In measured and predicted rasters matches are few: there
- * one place is enough, and a table of half the places, which stays in the caches. Blocks without
- * any match need no search at all. Where matches are many, as with classes, the level stays as it
- * is. So each block is asked: a sample of it is encoded in each way in question.
+ * Encoding: `level` is zstd's, or a faster strategy that compresses as well. Levels 8 and 9 try two
+ * later positions before they accept a match. Measured and predicted rasters have few matches:
+ * there one position is enough, and a table of half the size, which stays in the CPU caches. Blocks
+ * without matches need no search. With many matches, as in land cover classes, the level is used
+ * unchanged. A sample of each block, encoded by each candidate, decides.
  */
 #include "base/bytes.h"
 #include "codec/codec.h"
@@ -32,7 +32,7 @@ static bool is_frame(const uint8_t *in, size_t in_bytes) {
            (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
 }
 
-static cogpu_status explain(size_t code, size_t out_bytes, cogpu_error *error) {
+static cogpu_status fail_zstd(size_t code, size_t out_bytes, cogpu_error *error) {
     switch (ZSTD_getErrorCode(code)) {
     case ZSTD_error_dstSize_tooSmall:
         return cogpu_fail(error, COGPU_CORRUPT,
@@ -49,7 +49,7 @@ static cogpu_status explain(size_t code, size_t out_bytes, cogpu_error *error) {
     }
 }
 
-/* A frame's header: its magic number, a byte of flags, then fields that these announce. */
+/* Frame header (RFC 8878 3.1.1.1): magic number, descriptor byte, then the fields it declares. */
 enum { HEADER_MIN = 5, PLAIN_HEADER = 6, WINDOW_LOG_MIN = 10, WINDOW_LOG_MAX = 31 };
 
 static size_t header_bytes(uint8_t flags) {
@@ -59,8 +59,8 @@ static size_t header_bytes(uint8_t flags) {
     return HEADER_MIN + (size_t)!is_one_segment + dictionary_bytes[flags & 3] + content;
 }
 
-/* The header of the same frame without any of these fields, but with a window that the first
- * `bytes` bytes need and no more, whatever the frame says. */
+/* A header for the same frame without these fields, but with the window that the first `bytes`
+ * bytes need and no more. */
 static void write_plain_header(size_t bytes, uint8_t header[PLAIN_HEADER]) {
     int log = WINDOW_LOG_MIN;
     while (log < WINDOW_LOG_MAX && (size_t)1 << log < bytes + ZSTD_BLOCKSIZE_MAX)
@@ -70,8 +70,7 @@ static void write_plain_header(size_t bytes, uint8_t header[PLAIN_HEADER]) {
     header[5] = (uint8_t)((log - WINDOW_LOG_MIN) << 3);
 }
 
-/* Fills `out`, and says whether the frame has at least one byte more. A failure is told by zstd's
- * code. */
+/* Fills `out`; also reports whether the frame has at least one more byte. Returns zstd's code. */
 static size_t fill_from(ZSTD_DStream *zstd, const uint8_t *in, size_t in_bytes, uint8_t *out,
                         size_t out_bytes, bool *is_longer) {
     uint8_t header[PLAIN_HEADER], extra;
@@ -88,9 +87,9 @@ static size_t fill_from(ZSTD_DStream *zstd, const uint8_t *in, size_t in_bytes, 
     return result;
 }
 
-/* At most so many bytes come of a frame, by the headers of its blocks (RFC 8878, 3.1.1.2), as far
- * as the input goes. */
-static uint64_t most_content(const uint8_t *in, size_t in_bytes) {
+/* Upper bound of a frame's content, by the headers of its blocks (RFC 8878 3.1.1.2), as far as the
+ * input goes. */
+static uint64_t max_content_bytes(const uint8_t *in, size_t in_bytes) {
     enum { BLOCK_HEADER = 3, RAW = 0, RLE, COMPRESSED };
     uint64_t most = 0;
     size_t at = header_bytes(in[4]);
@@ -106,8 +105,8 @@ static uint64_t most_content(const uint8_t *in, size_t in_bytes) {
     return most;
 }
 
-/* A frame that says that it fits the block is not longer, but damaged. So is one whose blocks have
- * too little: it costs no memory to see that. One with a dictionary cannot be decoded at all. */
+/* A frame that declares to fit the block is not longer, but damaged. So is one whose blocks hold
+ * too little, which costs no memory to find out. One with a dictionary cannot be decoded at all. */
 static bool may_be_longer(const uint8_t *in, size_t in_bytes, size_t out_bytes) {
     if (in_bytes < HEADER_MIN || load_u32(in, false) != ZSTD_MAGICNUMBER ||
         in_bytes < header_bytes(in[4]) || (in[4] & 3) != 0)
@@ -115,25 +114,25 @@ static bool may_be_longer(const uint8_t *in, size_t in_bytes, size_t out_bytes) 
     const unsigned long long content = ZSTD_getFrameContentSize(in, in_bytes);
     const bool is_open = content == ZSTD_CONTENTSIZE_UNKNOWN ||
                          (content != ZSTD_CONTENTSIZE_ERROR && content > out_bytes);
-    return is_open && most_content(in, in_bytes) > out_bytes;
+    return is_open && max_content_bytes(in, in_bytes) > out_bytes;
 }
 
-/* After a failure of a whole frame: where it holds more than the block, the block's bytes are all
- * that is needed of it, and what follows them does not matter. */
+/* Called after a whole frame failed: if it holds more than the block, the block's bytes are enough,
+ * and what follows them does not matter. */
 static cogpu_status decode_start(size_t failure, const uint8_t *in, size_t in_bytes, uint8_t *out,
                                  size_t out_bytes, size_t *got, cogpu_error *error) {
     bool is_longer = false;
     if (!may_be_longer(in, in_bytes, out_bytes))
-        return explain(failure, out_bytes, error);
+        return fail_zstd(failure, out_bytes, error);
     ZSTD_DStream *zstd = ZSTD_createDStream();
     if (!zstd)
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for the zstd decoder");
     const size_t result = fill_from(zstd, in, in_bytes, out, out_bytes, &is_longer);
     ZSTD_freeDStream(zstd);
     if (ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation)
-        return explain(result, out_bytes, error);
+        return fail_zstd(result, out_bytes, error);
     if (!is_longer)
-        return explain(failure, out_bytes, error);
+        return fail_zstd(failure, out_bytes, error);
     *got = out_bytes;
     return COGPU_OK;
 }
@@ -148,14 +147,15 @@ cogpu_status cogpu_decode_zstd(cogpu_codec_state *state, const cogpu_block_forma
         return cogpu_fail(error, COGPU_MEMORY, "out of memory for the zstd decoder");
     *got = 0;
     do {
-        const size_t frame = ZSTD_findFrameCompressedSize(in, in_bytes), room = out_bytes - *got;
+        const size_t frame = ZSTD_findFrameCompressedSize(in, in_bytes),
+                     capacity = out_bytes - *got;
         size_t written = frame, filled = 0;
         if (!ZSTD_isError(frame))
-            written = ZSTD_decompressDCtx(state->zstd, out + *got, room, in, frame);
+            written = ZSTD_decompressDCtx(state->zstd, out + *got, capacity, in, frame);
         if (ZSTD_getErrorCode(written) == ZSTD_error_memory_allocation)
-            return explain(written, out_bytes, error);
+            return fail_zstd(written, out_bytes, error);
         if (ZSTD_isError(written)) {
-            TRY(decode_start(written, in, in_bytes, out + *got, room, &filled, error));
+            TRY(decode_start(written, in, in_bytes, out + *got, capacity, &filled, error));
             *got += filled;
             return COGPU_OK;
         }
@@ -172,8 +172,8 @@ struct zstd_stream {
     bool is_done;  /* after the last frame, or the one that fills the block */
 };
 
-static cogpu_status open_stream(cogpu_stream *stream, cogpu_error *error) {
-    TRY(cogpu_stream_open(stream, sizeof(struct zstd_stream), error));
+static cogpu_status open_zstd_stream(cogpu_stream_decoder *stream, cogpu_error *error) {
+    TRY(cogpu_stream_decoder_open(stream, sizeof(struct zstd_stream), error));
     struct zstd_stream *d = stream->decoder;
     d->zstd = ZSTD_createDStream();
     if (!d->zstd)
@@ -182,9 +182,9 @@ static cogpu_status open_stream(cogpu_stream *stream, cogpu_error *error) {
     return COGPU_OK;
 }
 
-/* What zstd has decoded already comes first, and alone: where zstd finds damage in its input, as a
- * wrong checksum, it does not say how many bytes it has written in the same call. */
-static size_t decode_some(ZSTD_DStream *zstd, cogpu_feed *feed, ZSTD_outBuffer *to) {
+/* Delivers what zstd has decoded already, before new input: if zstd finds damage, as a wrong
+ * checksum, it does not report how many bytes it has written in the same call. */
+static size_t decode_zstd_part(ZSTD_DStream *zstd, cogpu_feed *feed, ZSTD_outBuffer *to) {
     const size_t before = to->pos;
     ZSTD_inBuffer from = {feed->at, 0, 0};
     size_t result = ZSTD_decompressStream(zstd, to, &from);
@@ -192,30 +192,30 @@ static size_t decode_some(ZSTD_DStream *zstd, cogpu_feed *feed, ZSTD_outBuffer *
         return result;
     from.size = feed->bytes;
     result = ZSTD_decompressStream(zstd, to, &from);
-    cogpu_feed_take(feed, from.pos);
+    cogpu_feed_consume(feed, from.pos);
     return result;
 }
 
-static cogpu_status stream_decode(cogpu_stream *stream, uint8_t *out, size_t out_bytes, size_t *got,
-                                  cogpu_error *error) {
+static cogpu_status decode_zstd_stream(cogpu_stream_decoder *stream, uint8_t *out, size_t out_bytes,
+                                       size_t *got, cogpu_error *error) {
     if (!stream->decoder)
-        TRY(open_stream(stream, error));
+        TRY(open_zstd_stream(stream, error));
     struct zstd_stream *d = stream->decoder;
     cogpu_feed *feed = stream->feed;
     ZSTD_outBuffer to = {out, out_bytes, 0};
     *got = 0;
     while (*got < out_bytes && !d->is_done) {
-        const bool has_input = cogpu_feed_has(feed, 1);
-        const size_t before = to.pos, result = decode_some(d->zstd, feed, &to);
+        const bool has_input = cogpu_feed_fill(feed, 1);
+        const size_t before = to.pos, result = decode_zstd_part(d->zstd, feed, &to);
         *got = to.pos;
         if (ZSTD_isError(result)) {
             stream->needs_whole =
                 ZSTD_getErrorCode(result) == ZSTD_error_frameParameter_windowTooLarge;
-            return explain(result, out_bytes, error);
+            return fail_zstd(result, out_bytes, error);
         }
         if (result == 0)
             d->is_done = d->done + *got >= stream->block_bytes ||
-                         !cogpu_feed_has(feed, sizeof(uint32_t)) ||
+                         !cogpu_feed_fill(feed, sizeof(uint32_t)) ||
                          !is_frame(feed->at, feed->bytes);
         else if (!has_input && to.pos == before)
             return cogpu_fail(error, COGPU_CORRUPT, "the zstd stream is cut off");
@@ -224,52 +224,53 @@ static cogpu_status stream_decode(cogpu_stream *stream, uint8_t *out, size_t out
     return COGPU_OK;
 }
 
-static void stream_close(cogpu_stream *stream) {
+static void close_zstd_stream(cogpu_stream_decoder *stream) {
     if (stream->decoder)
         ZSTD_freeDStream(((struct zstd_stream *)stream->decoder)->zstd);
-    cogpu_stream_close(stream);
+    cogpu_stream_decoder_close(stream);
 }
 
-const cogpu_stream_codec cogpu_stream_zstd = {stream_decode, stream_close, true};
+const cogpu_stream_codec cogpu_stream_zstd = {decode_zstd_stream, close_zstd_stream, true};
 
 enum {
-    SAMPLE_PIECES = 5, /* from all over the block: a part of it may be nodata */
-    PIECE_BYTES = 4 << 10,
-    SAMPLE_BYTES = SAMPLE_PIECES * PIECE_BYTES,
-    SAMPLED_BLOCK_MIN = 8 * SAMPLE_BYTES, /* below it, sampling takes longer than it saves */
-    SAMPLED_BLOCK_MAX = 2 << 20,          /* above it, much may repeat far away */
-    SEARCH_PAYS = 4,      /* shrunk by so much, the block is of a kind whose every match counts */
-    FIRST_SLOW_LEVEL = 8, /* those below are as fast as what could stand in for them */
-    USUAL_LEVEL = 9
+    SAMPLE_PARTS = 5, /* spread over the block: part of it may be nodata */
+    PART_BYTES = 4 << 10,
+    SAMPLE_BYTES = SAMPLE_PARTS * PART_BYTES,
+    SAMPLED_BLOCK_MIN = 8 * SAMPLE_BYTES, /* below it, sampling costs more than it saves */
+    SAMPLED_BLOCK_MAX = 2 << 20,          /* above it, distant repetitions matter */
+    SEARCH_PAYS = 4,                      /* with this compression ratio every match counts */
+    FIRST_SLOW_LEVEL = 8                  /* lower levels are as fast as the alternatives */
 };
 
-/* A way to look for matches, in zstd's terms; 0 is what the level says. */
-struct way {
+/* A match finder, in zstd's parameters; 0 means the level's own. */
+struct match_finder {
     int level, strategy, attempts_log, match_min;
-    bool half_table; /* room for every other place of the block */
-    size_t loss;     /* parts in 10000 by which a sample may be larger than in a sounder way */
+    bool half_table; /* one entry for every other position of the block */
+    size_t loss;     /* in 1/10000: how much larger a sample may get */
 };
 
-static const struct way quick = {.level = 1, .loss = 20},
-                        lazy = {USUAL_LEVEL, ZSTD_lazy, 4, 5, true, 0},
-                        deep = {USUAL_LEVEL, ZSTD_lazy, 5, 5, true, 0},
-                        deep_short = {USUAL_LEVEL, ZSTD_lazy, 5, 4, true, 0};
+static const struct match_finder quick = {.level = 1, .loss = 20},
+                                 lazy = {ZSTD_LEVEL_DEFAULT, ZSTD_lazy, 4, 5, true, 0},
+                                 deep = {ZSTD_LEVEL_DEFAULT, ZSTD_lazy, 5, 5, true, 0},
+                                 deep_short = {ZSTD_LEVEL_DEFAULT, ZSTD_lazy, 5, 4, true, 0};
 
-static int table_log(const struct way *way, size_t in_bytes) {
-    return way->half_table ? 63 - __builtin_clzll(in_bytes - 1) : 0;
+static int table_log(const struct match_finder *finder, size_t in_bytes) {
+    return finder->half_table ? 63 - __builtin_clzll(in_bytes - 1) : 0;
 }
 
 /* As libtiff writes: one frame, which says its content's size, without a checksum. */
-static cogpu_status encode_by(cogpu_codec_state *state, const struct way *way, const uint8_t *in,
-                              size_t in_bytes, uint8_t *out, size_t out_bytes, size_t *got,
-                              cogpu_error *error) {
+static cogpu_status encode_by_finder(cogpu_codec_state *state, const struct match_finder *finder,
+                                     const uint8_t *in, size_t in_bytes, uint8_t *out,
+                                     size_t out_bytes, size_t *got, cogpu_error *error) {
     const struct {
         ZSTD_cParameter parameter;
         int value;
-    } settings[] = {
-        {ZSTD_c_compressionLevel, way->level},      {ZSTD_c_strategy, way->strategy},
-        {ZSTD_c_searchLog, way->attempts_log},      {ZSTD_c_minMatch, way->match_min},
-        {ZSTD_c_hashLog, table_log(way, in_bytes)}, {ZSTD_c_chainLog, table_log(way, in_bytes)}};
+    } settings[] = {{ZSTD_c_compressionLevel, finder->level},
+                    {ZSTD_c_strategy, finder->strategy},
+                    {ZSTD_c_searchLog, finder->attempts_log},
+                    {ZSTD_c_minMatch, finder->match_min},
+                    {ZSTD_c_hashLog, table_log(finder, in_bytes)},
+                    {ZSTD_c_chainLog, table_log(finder, in_bytes)}};
     if (!state->zstd_encoder)
         state->zstd_encoder = ZSTD_createCCtx();
     if (!state->zstd_encoder)
@@ -277,21 +278,22 @@ static cogpu_status encode_by(cogpu_codec_state *state, const struct way *way, c
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         ZSTD_CCtx_setParameter(state->zstd_encoder, settings[i].parameter, settings[i].value);
     const size_t written = ZSTD_compress2(state->zstd_encoder, out, out_bytes, in, in_bytes);
-    if (ZSTD_isError(written)) /* with this much room nothing else can fail */
+    if (ZSTD_isError(written)) /* with this capacity nothing else can fail */
         return cogpu_fail(error, COGPU_MEMORY, "the zstd encoder failed: %s",
                           ZSTD_getErrorName(written));
     *got = written;
     return COGPU_OK;
 }
 
-/* Has the block matches that a sample is too small to show: more than one place in 64 whose next
- * `match_min` bytes were there before? Some 4000 places are looked at, chosen by what those bytes
- * are, so that equal ones are chosen together; but never zeros, whose runs any way finds. */
-static bool repeats(const uint8_t *in, size_t in_bytes, int match_min) {
+/* Whether the block has matches that a sample is too small to show: more than one position in 64
+ * whose next `match_min` bytes occurred before. Looks at about 4000 positions, selected by a hash
+ * of those bytes so that equal ones are selected together; never zeros, which every strategy finds.
+ */
+static bool has_repetitions(const uint8_t *in, size_t in_bytes, int match_min) {
     enum { PLACES_LOG = 12, SLOTS = 2 << PLACES_LOG };
     const uint64_t least_hash = UINT64_MAX << (PLACES_LOG + __builtin_clzll(in_bytes) + 1);
     uint32_t slots[SLOTS] = {0};
-    size_t places = 0, repeated = 0;
+    size_t positions = 0, repeated = 0;
     for (size_t i = 0; i + sizeof(uint64_t) <= in_bytes; i++) {
         const uint64_t next = load_u64(in + i, false) << (64 - 8 * match_min);
         const uint64_t hash = next * 0x9FB21C651E98DF25;
@@ -300,72 +302,68 @@ static bool repeats(const uint8_t *in, size_t in_bytes, int match_min) {
         uint32_t *slot = &slots[(hash >> 32) % SLOTS];
         repeated += *slot == (uint32_t)(hash >> 24);
         *slot = (uint32_t)(hash >> 24);
-        places++;
+        positions++;
     }
-    return repeated > places / 64;
+    return repeated > positions / 64;
 }
 
-/* From the first byte to the last, so that the pieces lie anywhere in a row. */
-static void take_sample(const uint8_t *in, size_t in_bytes, uint8_t *sample) {
-    const size_t step = (in_bytes - PIECE_BYTES) / (SAMPLE_PIECES - 1);
-    for (size_t i = 0; i < SAMPLE_PIECES; i++)
-        memcpy(sample + i * PIECE_BYTES, in + i * step, PIECE_BYTES);
+/* Evenly over the block, so that parts begin anywhere in a row. */
+static void copy_zstd_sample(const uint8_t *in, size_t in_bytes, uint8_t *sample) {
+    const size_t step = (in_bytes - PART_BYTES) / (SAMPLE_PARTS - 1);
+    for (size_t i = 0; i < SAMPLE_PARTS; i++)
+        memcpy(sample + i * PART_BYTES, in + i * step, PART_BYTES);
 }
 
-/* Encodes the sample: is it no larger than `bytes`, but for what may be lost? */
-static cogpu_status is_as_good(cogpu_codec_state *state, const struct way *way,
+/* Encodes the sample; true if it is no larger than `bytes` plus the tolerated loss. */
+static cogpu_status is_as_good(cogpu_codec_state *state, const struct match_finder *finder,
                                const uint8_t *sample, size_t bytes, uint8_t *out, size_t out_bytes,
                                bool *is_good, cogpu_error *error) {
     size_t got = 0;
-    TRY(encode_by(state, way, sample, SAMPLE_BYTES, out, out_bytes, &got, error));
-    *is_good = got <= bytes + bytes * way->loss / 10000;
+    TRY(encode_by_finder(state, finder, sample, SAMPLE_BYTES, out, out_bytes, &got, error));
+    *is_good = got <= bytes + bytes * finder->loss / 10000;
     return COGPU_OK;
 }
 
-/* The sample is not in the state's working memory: LERC has what is to be packed there. */
-static cogpu_status choose_way(cogpu_codec_state *state, const uint8_t *in, size_t in_bytes,
-                               uint8_t *out, size_t out_bytes, struct way *way,
-                               cogpu_error *error) {
-    enum { SMALL_BLOCK_MAX = 256 << 10 }; /* up to here the levels look longer, and for 4 bytes */
+/* The sample is not in the working memory of the state: LERC keeps its blob there. */
+static cogpu_status choose_finder(cogpu_codec_state *state, const uint8_t *in, size_t in_bytes,
+                                  uint8_t *out, size_t out_bytes, struct match_finder *finder,
+                                  cogpu_error *error) {
+    enum { SMALL_BLOCK_MAX = 256 << 10 }; /* up to here zstd searches longer, and for 4 bytes */
     const bool is_small = in_bytes <= SMALL_BLOCK_MAX;
-    const struct way *sound = is_small ? &deep : &lazy;
+    const struct match_finder *safe = is_small ? &deep : &lazy;
     uint8_t sample[SAMPLE_BYTES];
     size_t bytes = 0;
     bool is_good = false;
-    take_sample(in, in_bytes, sample);
-    TRY(encode_by(state, sound, sample, SAMPLE_BYTES, out, out_bytes, &bytes, error));
+    copy_zstd_sample(in, in_bytes, sample);
+    TRY(encode_by_finder(state, safe, sample, SAMPLE_BYTES, out, out_bytes, &bytes, error));
     if (bytes < SAMPLE_BYTES / SEARCH_PAYS)
         return COGPU_OK;
-    *way = *sound;
+    *finder = *safe;
     TRY(is_as_good(state, &quick, sample, bytes, out, out_bytes, &is_good, error));
-    if (is_good && !repeats(in, in_bytes, is_small ? 4 : 5)) {
-        *way = quick;
+    if (is_good && !has_repetitions(in, in_bytes, is_small ? 4 : 5)) {
+        *finder = quick;
     } else if (is_small) {
         TRY(is_as_good(state, &deep_short, sample, bytes, out, out_bytes, &is_good, error));
-        *way = is_good ? deep_short : deep;
+        *finder = is_good ? deep_short : deep;
     }
     return COGPU_OK;
 }
 
-static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encoding,
-                           const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
-                           size_t *got, cogpu_error *error) {
-    struct way way = {.level = encoding->level};
-    if (way.level >= FIRST_SLOW_LEVEL && way.level <= USUAL_LEVEL &&
+static cogpu_status encode_zstd(cogpu_codec_state *state, const cogpu_encoding *encoding,
+                                const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes,
+                                size_t *got, cogpu_error *error) {
+    struct match_finder finder = {.level = encoding->level};
+    if (finder.level >= FIRST_SLOW_LEVEL && finder.level <= ZSTD_LEVEL_DEFAULT &&
         in_bytes >= SAMPLED_BLOCK_MIN && in_bytes <= SAMPLED_BLOCK_MAX) {
-        way.half_table = true;
-        TRY(choose_way(state, in, in_bytes, out, out_bytes, &way, error));
+        finder.half_table = true;
+        TRY(choose_finder(state, in, in_bytes, out, out_bytes, &finder, error));
     }
-    return encode_by(state, &way, in, in_bytes, out, out_bytes, got, error);
+    return encode_by_finder(state, &finder, in, in_bytes, out, out_bytes, got, error);
 }
 
-static uint64_t bound(const cogpu_encoding *encoding, uint64_t in_bytes) {
+static uint64_t bound_zstd(const cogpu_encoding *encoding, uint64_t in_bytes) {
     (void)encoding;
     return ZSTD_COMPRESSBOUND(in_bytes);
 }
 
-const cogpu_encoder cogpu_encoder_zstd = {.encode = encode,
-                                          .bound = bound,
-                                          .least_level = 1,
-                                          .most_level = 22,
-                                          .usual_level = USUAL_LEVEL};
+const cogpu_encoder cogpu_encoder_zstd = {.encode = encode_zstd, .bound = bound_zstd};

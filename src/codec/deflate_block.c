@@ -1,8 +1,8 @@
 /*
- * Takes sequences of literals and matches, hands on a block of a deflate stream (RFC 1951).
+ * Writes sequences of literals and matches as one block of a deflate stream (RFC 1951 3.2).
  *
- * Its codes are Huffman's for the symbols that are in it, none longer than SYMBOL_BITS_MAX. Bits
- * are gathered in 64 and stored without a branch, four literals at a time.
+ * Codes are Huffman codes of the block's own symbols, none longer than SYMBOL_BITS_MAX. Bits are
+ * collected in 64-bit words and stored without a branch, four literals at a time.
  */
 #include "codec/deflate_block.h"
 
@@ -19,13 +19,13 @@ enum {
 
 /* ---- codes ---- */
 
-typedef struct code {
+typedef struct huffman_code {
     uint16_t bits[LITLENS]; /* as they are stored, from the lowest on */
     uint8_t lengths[LITLENS];
-} code;
+} huffman_code;
 
-/* Shell's way: there are few, and often half in order. */
-static void sort(uint64_t *keys, size_t count) {
+/* Shell sort: there are few, often half sorted. */
+static void sort_keys(uint64_t *keys, size_t count) {
     static const size_t gaps[] = {132, 57, 23, 10, 4, 1};
     for (size_t g = 0; g < sizeof gaps / sizeof *gaps; g++)
         for (size_t i = gaps[g]; i < count; i++) {
@@ -37,9 +37,9 @@ static void sort(uint64_t *keys, size_t count) {
         }
 }
 
-/* How many symbols have each length by Huffman's rule: weights come in rising order, the sums that
- * are made of them too, and the two least of both are joined until one is left. Those that are too
- * deep are raised to `most`, and others lowered to pay for it. */
+/* Number of symbols of each code length. Huffman's algorithm with two queues: weights and sums are
+ * both ascending, and the two smallest of both are joined until one is left. Codes that are too
+ * long are shortened to `most`, and others lengthened until Kraft's sum is 1 again. */
 static void count_lengths(const uint64_t *sorted, unsigned count, unsigned most,
                           unsigned *of_length) {
     uint64_t weights[2 * LITLENS];
@@ -59,16 +59,16 @@ static void count_lengths(const uint64_t *sorted, unsigned count, unsigned most,
         }
     }
     depths[2 * count - 2] = 0;
-    uint32_t room = 1u << most; /* that the codes leave of all bit patterns; wraps below 0 */
+    uint32_t unused = 1u << most; /* unused bit patterns of length `most`; wraps below 0 */
     for (unsigned i = 2 * count - 2; i-- > 0;) {
         depths[i] = depths[parents[i]] + 1;
         if (i < count) {
             const unsigned length = depths[i] < most ? depths[i] : most;
             of_length[length]++;
-            room -= 1u << (most - length);
+            unused -= 1u << (most - length);
         }
     }
-    for (; room != 0; room++) {
+    for (; unused != 0; unused++) {
         unsigned shorter = most - 1;
         while (of_length[shorter] == 0)
             shorter--;
@@ -78,15 +78,15 @@ static void count_lengths(const uint64_t *sorted, unsigned count, unsigned most,
     }
 }
 
-static uint16_t reversed(unsigned bits, unsigned count) {
+static uint16_t reverse_bits(unsigned bits, unsigned count) {
     unsigned result = 0;
     for (; count > 0; count--, bits >>= 1)
         result = result << 1 | (bits & 1);
     return (uint16_t)result;
 }
 
-/* Codes of at least two symbols, though none of them may be used: others may refuse fewer. */
-static void make_code(code *c, const uint32_t *uses, unsigned symbols, unsigned most) {
+/* Codes of at least two symbols, used or not: some decoders refuse fewer. */
+static void make_code(huffman_code *c, const uint32_t *uses, unsigned symbols, unsigned most) {
     uint64_t sorted[LITLENS];
     unsigned count = 0, of_length[SYMBOL_BITS_MAX + 1] = {0}, next[SYMBOL_BITS_MAX + 2] = {0};
     for (unsigned i = 0; i < symbols; i++)
@@ -95,7 +95,7 @@ static void make_code(code *c, const uint32_t *uses, unsigned symbols, unsigned 
     for (unsigned i = 0; count < 2; i++)
         if (!uses[i])
             sorted[count++] = i;
-    sort(sorted, count);
+    sort_keys(sorted, count);
     count_lengths(sorted, count, most, of_length);
     memset(c->lengths, 0, symbols);
     for (unsigned length = most, i = 0; length > 0; length--)
@@ -105,16 +105,15 @@ static void make_code(code *c, const uint32_t *uses, unsigned symbols, unsigned 
         next[length + 1] = (next[length] + of_length[length]) << 1;
     for (unsigned i = 0; i < symbols; i++)
         if (c->lengths[i])
-            c->bits[i] = reversed(next[c->lengths[i]]++, c->lengths[i]);
+            c->bits[i] = reverse_bits(next[c->lengths[i]]++, c->lengths[i]);
 }
 
-/* The lengths of both codes as a block's header has them: symbols, of which some stand for
- * repetitions. */
-typedef struct header {
+/* Both lists of code lengths, run-length encoded (RFC 1951 3.2.7). */
+typedef struct code_header {
     unsigned litlens, distances, code_lengths, count;
     uint8_t symbols[LITLENS + DISTANCES], repeats[LITLENS + DISTANCES];
-    code code;
-} header;
+    huffman_code code;
+} code_header;
 
 static const uint8_t code_length_order[CODE_LENGTHS] = {16, 17, 18, 0, 8,  7, 9,  6, 10, 5,
                                                         11, 4,  12, 3, 13, 2, 14, 1, 15};
@@ -129,13 +128,13 @@ static unsigned without_zeros(const uint8_t *lengths, unsigned count, unsigned l
     return count;
 }
 
-static void add_to_header(header *h, unsigned number, size_t repeats) {
+static void add_to_header(code_header *h, unsigned number, size_t repeats) {
     h->symbols[h->count] = (uint8_t)number;
     h->repeats[h->count++] = (uint8_t)repeats;
 }
 
-/* A code length that stands `run` times. */
-static void add_run(header *h, unsigned length, size_t run) {
+/* A code length that occurs `run` times. */
+static void add_run(code_header *h, unsigned length, size_t run) {
     for (size_t part; length == 0 && run >= 3; run -= part) {
         part = run < 138 ? run : 138;
         if (part < 11)
@@ -156,7 +155,8 @@ static void add_run(header *h, unsigned length, size_t run) {
 }
 
 /* Returns the header's bits. */
-static uint64_t make_header(header *h, const code *litlens, const code *distances) {
+static uint64_t build_code_header(code_header *h, const huffman_code *litlens,
+                                  const huffman_code *distances) {
     uint8_t lengths[LITLENS + DISTANCES], ordered[CODE_LENGTHS];
     uint32_t uses[CODE_LENGTHS] = {0};
     h->count = 0;
@@ -183,13 +183,13 @@ static uint64_t make_header(header *h, const code *litlens, const code *distance
 
 /* ---- bits ---- */
 
-static inline void add_bits(writer *w, uint64_t bits, unsigned count) {
+static inline void add_bits(bit_writer *w, uint64_t bits, unsigned count) {
     w->bits |= bits << w->count;
     w->count += count;
 }
 
-/* Leaves 7 bits at most. Stores 8 bytes, of which the next store overwrites what is not due. */
-static inline void store_bits(writer *w) {
+/* Keeps 7 bits at most. Stores 8 bytes; the next store overwrites the unused ones. */
+static inline void flush_bits(bit_writer *w) {
     const uint64_t bits = COGPU_HOST_BIG_ENDIAN ? __builtin_bswap64(w->bits) : w->bits;
     memcpy(w->out, &bits, sizeof bits);
     w->out += w->count >> 3;
@@ -197,18 +197,18 @@ static inline void store_bits(writer *w) {
     w->count &= 7;
 }
 
-static void put_bits(writer *w, uint64_t bits, unsigned count) {
+static void put_bits(bit_writer *w, uint64_t bits, unsigned count) {
     add_bits(w, bits, count);
-    store_bits(w);
+    flush_bits(w);
 }
 
-void cogpu_deflate_fill_byte(writer *w) {
+void cogpu_deflate_fill_byte(bit_writer *w) {
     w->out += w->count > 0;
     w->bits = w->count = 0;
 }
 
-/* As several, where they are more than one can have. */
-static void put_stored(writer *w, const uint8_t *in, size_t bytes, bool is_last) {
+/* As several stored blocks (RFC 1951 3.2.4) if they exceed one. */
+static void put_stored(bit_writer *w, const uint8_t *in, size_t bytes, bool is_last) {
     size_t part;
     do {
         part = bytes < STORED_BYTES ? bytes : STORED_BYTES;
@@ -223,11 +223,11 @@ static void put_stored(writer *w, const uint8_t *in, size_t bytes, bool is_last)
     } while (bytes > 0);
 }
 
-static inline void add_symbol(writer *w, const code *c, unsigned number) {
+static inline void add_symbol(bit_writer *w, const huffman_code *c, unsigned number) {
     add_bits(w, c->bits[number], c->lengths[number]);
 }
 
-static void put_header(writer *w, const header *h, bool is_last) {
+static void put_header(bit_writer *w, const code_header *h, bool is_last) {
     put_bits(w, is_last | 2 << 1, 3);
     put_bits(w, h->litlens - FIRST_LENGTH, 5);
     put_bits(w, h->distances - 1, 5);
@@ -240,20 +240,21 @@ static void put_header(writer *w, const header *h, bool is_last) {
     }
 }
 
-static inline void put_match(writer *w, const sequence *s, const code *litlens,
-                             const code *distances) {
+static inline void put_match(bit_writer *w, const sequence *s, const huffman_code *litlens,
+                             const huffman_code *distances) {
     const symbol length = length_symbol(s->length), distance = distance_symbol(s->distance);
     add_symbol(w, litlens, length.number);
     add_bits(w, length.extra, length.extra_bits);
     add_symbol(w, distances, distance.number);
     add_bits(w, distance.extra, distance.extra_bits);
-    store_bits(w);
+    flush_bits(w);
 }
 
-/* A copy of the writer is worked on, so that the compiler keeps it in registers. */
-static void put_sequences(writer *to, const sequence *sequences, size_t count, const uint8_t *in,
-                          const code *litlens, const code *distances) {
-    writer w = *to;
+/* Works on a copy of the writer, which the compiler keeps in registers. */
+static void put_sequences(bit_writer *to, const sequence *sequences, size_t count,
+                          const uint8_t *in, const huffman_code *litlens,
+                          const huffman_code *distances) {
+    bit_writer w = *to;
     for (const sequence *s = sequences; s < sequences + count; s++) {
         size_t left = s->literals;
         for (; left >= 4; left -= 4, in += 4) {
@@ -261,17 +262,17 @@ static void put_sequences(writer *to, const sequence *sequences, size_t count, c
             add_symbol(&w, litlens, in[1]);
             add_symbol(&w, litlens, in[2]);
             add_symbol(&w, litlens, in[3]);
-            store_bits(&w);
+            flush_bits(&w);
         }
         for (; left > 0; left--)
             add_symbol(&w, litlens, *in++);
-        store_bits(&w);
+        flush_bits(&w);
         if (s->length > 0)
             put_match(&w, s, litlens, distances);
         in += s->length;
     }
     add_symbol(&w, litlens, END);
-    store_bits(&w);
+    flush_bits(&w);
     *to = w;
 }
 
@@ -279,7 +280,8 @@ static unsigned length_extra_bits(unsigned litlen) {
     return litlen < FIRST_LENGTH + 8 || litlen == LITLENS - 1 ? 0 : (litlen - FIRST_LENGTH) / 4 - 1;
 }
 
-static uint64_t symbol_bits(const counts *uses, const code *litlens, const code *distances) {
+static uint64_t symbol_bits(const counts *uses, const huffman_code *litlens,
+                            const huffman_code *distances) {
     uint64_t bits = 0;
     for (unsigned i = 0; i < LITLENS; i++)
         bits += (uint64_t)uses->litlens[i] * (litlens->lengths[i] + length_extra_bits(i));
@@ -288,16 +290,17 @@ static uint64_t symbol_bits(const counts *uses, const code *litlens, const code 
     return bits;
 }
 
-void cogpu_deflate_put_block(writer *to, const uint8_t *in, size_t bytes, const sequence *sequences,
-                             size_t count, const counts *uses, bool is_last) {
-    code litlens, distances;
-    header h;
+void cogpu_deflate_put_block(bit_writer *to, const uint8_t *in, size_t bytes,
+                             const sequence *sequences, size_t count, const counts *uses,
+                             bool is_last) {
+    huffman_code litlens, distances;
+    code_header h;
     counts all = *uses;
     all.litlens[END]++;
     make_code(&litlens, all.litlens, LITLENS, SYMBOL_BITS_MAX);
     make_code(&distances, all.distances, DISTANCES, SYMBOL_BITS_MAX);
     const uint64_t bits =
-        make_header(&h, &litlens, &distances) + symbol_bits(&all, &litlens, &distances);
+        build_code_header(&h, &litlens, &distances) + symbol_bits(&all, &litlens, &distances);
     if (bits < 8 * (uint64_t)bytes + STORED_HEADER_BITS * divide_up(bytes, STORED_BYTES)) {
         put_header(to, &h, is_last);
         put_sequences(to, sequences, count, in, &litlens, &distances);

@@ -1,4 +1,4 @@
-/* A block of a deflate stream: what our encoder has found, as bits. */
+/* A block of a deflate stream, from the sequences of deflate_encode.c. */
 #ifndef COGPU_CODEC_DEFLATE_BLOCK_H
 #define COGPU_CODEC_DEFLATE_BLOCK_H
 
@@ -28,19 +28,19 @@ typedef struct counts {
     uint32_t litlens[LITLENS], distances[DISTANCES];
 } counts;
 
-/* What comes next of the stream: bits, from the lowest on. */
-typedef struct writer {
+/* The end of the stream so far: bits, lowest first. */
+typedef struct bit_writer {
     uint8_t *out;
     uint64_t bits;
     unsigned count;
-} writer;
+} bit_writer;
 
 static inline unsigned log2_floor(uint32_t value) {
     return 31 - (unsigned)__builtin_clz(value | 1);
 }
 
-/* Lengths and distances become symbols alike: the highest bits of the number, 3 of a length and 2
- * of a distance, are in the symbol, the others follow it. */
+/* Lengths and distances become symbols alike (RFC 1951 3.2.5): the symbol has the highest bits of
+ * the number, 3 of a length and 2 of a distance, and the others follow as extra bits. */
 typedef struct symbol {
     unsigned number, extra_bits, extra;
 } symbol;
@@ -66,13 +66,13 @@ static inline unsigned distance_extra_bits(unsigned distance) {
     return distance < 4 ? 0 : distance / 2 - 1;
 }
 
-/* Puts a block of these bytes with the codes that are best for it, or as they are where that is
- * shorter. `uses` counts the symbols of the sequences. Nothing is stored beyond 8 bytes after what
- * is put. */
-void cogpu_deflate_put_block(writer *to, const uint8_t *in, size_t bytes, const sequence *sequences,
-                             size_t count, const counts *uses, bool is_last);
+/* Writes a block of these bytes with the best codes for it, or stored if that is shorter. `uses`
+ * counts the symbols of the sequences. Writes at most 8 bytes beyond the block. */
+void cogpu_deflate_put_block(bit_writer *to, const uint8_t *in, size_t bytes,
+                             const sequence *sequences, size_t count, const counts *uses,
+                             bool is_last);
 
-/* The stream ends with a whole byte. */
-void cogpu_deflate_fill_byte(writer *w);
+/* Pads the stream to a whole byte. */
+void cogpu_deflate_fill_byte(bit_writer *w);
 
 #endif

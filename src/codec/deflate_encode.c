@@ -1,20 +1,19 @@
 /*
- * Takes bytes, hands on a deflate stream (RFC 1951): smaller or larger than libdeflate's level 6 by
- * parts in a thousand where the bytes are a predicted raster of measured values, and made in about
- * half the time.
+ * Our own deflate encoder (RFC 1951), for predicted rasters of measured values: as small as
+ * libdeflate's level 6 within some per mille, in about half the time.
  *
- * Such bytes are noise for the most part. Where they are, a match is rare and saves a bit or two;
- * where they are not, as in the high bytes of floating-point numbers, literals cost 1 to 3 bits and
- * most matches cost more than what they replace. So a match is weighed: it is worth the price of
- * its literals less its own, by the codes that the last tens of kilobytes would have had.
+ * Such bytes are mostly noise. In noise a match is rare and saves a bit or two; elsewhere, as in
+ * the high bytes of floating-point numbers, literals cost 1 to 3 bits and most matches cost more
+ * than the literals they replace. So each match has a gain: the price of its literals minus its
+ * own, by the codes that the last tens of kilobytes would have had.
  *
- * Finding them is cheap. Three places are asked, the last ones with the same 8, 5 and 4 bytes, by
- * one branch. A search has to pay by what its match is worth: while too many do not, positions are
- * passed over, more and more of them, and a match that is found grows backwards over what was
- * passed. A match gives way to one that is worth more and begins a byte later.
+ * The search is cheap. It looks at three positions, the last ones with the same 8, 5 and 4 bytes,
+ * with one branch. While too many searches find no gain, positions are skipped, more and more of
+ * them; a match that is found grows backwards over skipped positions. A match yields to one of
+ * higher gain that begins a byte later (lazy matching).
  *
- * The bytes are taken by segments. After each the prices are set anew. Segments share a block of
- * the stream, until one would save more than a header by having codes of its own.
+ * Input is processed in segments. Prices are updated after each. Segments share a block of the
+ * stream until codes of its own would save a segment more than a header.
  */
 #include "codec/deflate_encode.h"
 
@@ -23,25 +22,24 @@
 
 enum {
     WINDOW = 32 << 10,
-    MATCH_MIN = 4, /* deflate has 3 too: in noise they are worth nothing */
+    MATCH_MIN = 4, /* deflate allows 3, which gain nothing in noise */
     HASH_BITS = 15,
     SEGMENT_BYTES = 16 << 10,
     SEGMENT_SEQUENCES = SEGMENT_BYTES / MATCH_MIN + 1, /* at most */
     BLOCK_BYTES = 512 << 10,                           /* at most, and a segment */
     BLOCK_SEQUENCES = 16 << 10,
 
-    BIT = 1024,                  /* what prices are counted in */
-    SEARCH_COST = BIT / 4,       /* what a search has to bring to pay for itself */
-    DEBT_A_STEP = 128,           /* searches that did not, until positions are passed over */
+    BIT = 1024,                  /* unit of prices */
+    SEARCH_COST = BIT / 4,       /* gain that pays for a search */
+    DEBT_A_STEP = 128,           /* failed searches until positions are skipped */
     DEBT_MAX = 15 * DEBT_A_STEP, /* so that at most 15 are */
-    LAZY_LENGTH = 16,            /* from which on a match is taken as it is */
-    SPLIT_GAIN = 800 * BIT       /* a header, and what a segment seems to save for being short */
+    LAZY_LENGTH = 16,            /* matches of this length are accepted at once */
+    SPLIT_GAIN = 800 * BIT       /* a header, and what short segments seem to save */
 };
 
 typedef struct encoder {
-    /* Where bytes of a hash stood last: the low 16 bits of their position. One that is 64 KiB back
-     * or more seems nearer than it is: no harm, for any place in the window is as good that has the
-     * same bytes, and bytes are compared. */
+    /* Last position of the bytes of a hash: its low 16 bits. One that is 64 KiB or more back seems
+     * nearer than it is. No harm: any position in the window with the same bytes is as good. */
     uint16_t last_8[1 << HASH_BITS], last_5[1 << HASH_BITS], last_4[1 << HASH_BITS];
 
     uint32_t literal_price[LITERALS], length_price[MATCH_MAX + 1], distance_price[DISTANCES];
@@ -51,15 +49,15 @@ typedef struct encoder {
     sequence sequences[BLOCK_SEQUENCES];
     size_t sequence_count;
 
-    writer writer;
+    bit_writer writer;
 } encoder;
 
 const size_t cogpu_deflate_memory_bytes = sizeof(encoder);
 
 /* ---- prices ---- */
 
-/* In BITs; 0 of 0. Between the powers of two it is a cubic that is right to a thousandth, and the
- * same on each machine. */
+/* log2 in BITs; 0 for 0. A cubic between powers of two, exact to a thousandth, and the same on each
+ * machine. */
 static inline uint32_t log2_of(uint32_t value) {
     const unsigned top = log2_floor(value);
     const uint32_t x = (uint32_t)(((uint64_t)value << 16 >> top) & 0xFFFF); /* of 2^16 */
@@ -75,8 +73,8 @@ static uint32_t sum_of(const uint32_t *values, size_t count) {
     return sum;
 }
 
-/* What a symbol takes that is `count` of a total; one that was not seen, a bit more than one that
- * was seen once. */
+/* Price of a symbol that occurs `count` times of a total; of one that never did, a bit more than of
+ * one that occurred once. */
 static uint32_t price_of(uint32_t count, uint32_t total_log2) {
     const uint32_t price = count ? total_log2 - log2_of(count) : total_log2 + BIT;
     return price < BIT ? BIT : price < SYMBOL_BITS_MAX * BIT ? price : SYMBOL_BITS_MAX * BIT;
@@ -97,7 +95,7 @@ static void set_prices(encoder *e) {
             price_of(e->recent.distances[i], distances_log2) + distance_extra_bits(i) * BIT;
 }
 
-/* Before anything is known: the segment's bytes, and matches as they often are. */
+/* First prices: the segment's bytes, and typical matches. */
 static void guess_prices(encoder *e, const uint8_t *in, size_t bytes) {
     e->recent = (counts){0};
     for (size_t i = 0; i < bytes; i++)
@@ -109,20 +107,20 @@ static void guess_prices(encoder *e, const uint8_t *in, size_t bytes) {
     set_prices(e);
 }
 
-static void fade(uint32_t *values, const uint32_t *more, size_t count) {
+static void decay_counts(uint32_t *values, const uint32_t *more, size_t count) {
     for (size_t i = 0; i < count; i++)
         values[i] = values[i] - values[i] / 4 + more[i];
 }
 
 static void update_prices(encoder *e) {
-    fade(e->recent.litlens, e->segment.litlens, LITLENS);
-    fade(e->recent.distances, e->segment.distances, DISTANCES);
+    decay_counts(e->recent.litlens, e->segment.litlens, LITLENS);
+    decay_counts(e->recent.distances, e->segment.distances, DISTANCES);
     set_prices(e);
 }
 
 /* ---- matches ---- */
 
-/* A part of the input. `searched` = where positions end at which a match may begin. */
+/* A part of the input. Matches may begin before `searched`. */
 typedef struct segment {
     const uint8_t *in;
     size_t first, bytes, searched;
@@ -133,12 +131,11 @@ typedef struct match {
     int32_t gain; /* 0 or less: none */
 } match;
 
-/* Puts a position where the hash of `bytes` says, and returns how far back the one was that stood
- * there. */
+/* Records a position under the hash of `bytes`; returns the distance to the one it replaces. */
 static inline uint16_t swap_last(uint16_t *last, uint64_t bytes, uint16_t here) {
-    uint16_t *place = &last[bytes * UINT64_C(0x9E3779B185EBCA87) >> (64 - HASH_BITS)];
-    const uint16_t distance = (uint16_t)(here - *place);
-    *place = here;
+    uint16_t *last_position = &last[bytes * UINT64_C(0x9E3779B185EBCA87) >> (64 - HASH_BITS)];
+    const uint16_t distance = (uint16_t)(here - *last_position);
+    *last_position = here;
     return distance;
 }
 
@@ -146,7 +143,7 @@ typedef struct distances {
     uint16_t of_8, of_5, of_4;
 } distances;
 
-static inline distances remember(encoder *e, const segment *s, size_t at) {
+static inline distances record_position(encoder *e, const segment *s, size_t at) {
     const uint64_t bytes = load_u64(s->in + at, false);
     const uint16_t here = (uint16_t)(s->first + at);
     return (distances){.of_8 = swap_last(e->last_8, bytes, here),
@@ -155,7 +152,7 @@ static inline distances remember(encoder *e, const segment *s, size_t at) {
 }
 
 static inline unsigned equal_bytes(const uint8_t *a, const uint8_t *b, unsigned most) {
-    unsigned equal = MATCH_MIN; /* the caller has seen them */
+    unsigned equal = MATCH_MIN; /* the caller has compared them */
     for (; equal + 8 <= most; equal += 8) {
         const uint64_t difference = load_u64(a + equal, false) ^ load_u64(b + equal, false);
         if (difference)
@@ -176,12 +173,12 @@ static inline bool begins_match(const uint8_t *in, uint16_t distance) {
            (load_u32(in - distance, false) == load_u32(in, false));
 }
 
-/* The match at a position, which is remembered. A distance is at most the position: in the first
- * 64 KiB positions are what they seem, and none is higher; later no distance of 16 bits is too
- * long. So all places may be read before it is known whether they are within the window. */
-static inline match search(encoder *e, const segment *s, size_t at) {
+/* The best match at a position, which is recorded. A distance is at most the position: in the first
+ * 64 KiB recorded positions are exact and none is higher; later every 16-bit distance is valid. So
+ * all candidates may be read before it is known whether they are within the window. */
+static inline match find_match(encoder *e, const segment *s, size_t at) {
     const uint8_t *in = s->in + at;
-    const distances back = remember(e, s, at);
+    const distances back = record_position(e, s, at);
     const bool has_8 = begins_match(in, back.of_8), has_5 = begins_match(in, back.of_5),
                has_4 = begins_match(in, back.of_4);
     if (!(has_8 | has_5 | has_4))
@@ -213,12 +210,12 @@ static void sum_prices(encoder *e, const segment *s) {
 }
 
 /* Divides a segment into sequences and counts their symbols. */
-static void parse(encoder *e, const segment *s) {
+static void parse_segment(encoder *e, const segment *s) {
     size_t at = 0, done = 0, debt = 0;
     e->segment = (counts){0};
     sum_prices(e, s);
     while (at < s->searched) {
-        match found = search(e, s, at);
+        match found = find_match(e, s, at);
         if (found.gain <= 0) {
             debt += debt < DEBT_MAX;
             at += 1 + debt / DEBT_A_STEP;
@@ -226,7 +223,7 @@ static void parse(encoder *e, const segment *s) {
         }
         size_t remembered = at + 1;
         while (found.length < LAZY_LENGTH && remembered < s->searched) {
-            const match later = search(e, s, remembered++);
+            const match later = find_match(e, s, remembered++);
             if (later.gain <= found.gain)
                 break;
             found = later;
@@ -241,7 +238,7 @@ static void parse(encoder *e, const segment *s) {
         count_literals(e, s->in + done, at - done);
         add_match(e, at - done, &found);
         for (; remembered < end && remembered < s->searched; remembered++)
-            remember(e, s, remembered);
+            record_position(e, s, remembered);
         at = done = end;
     }
     count_literals(e, s->in + done, s->bytes - done);
@@ -261,17 +258,17 @@ static uint64_t entropy_of(const uint32_t *uses, const uint32_t *more, size_t sy
     return total * log2_of((uint32_t)total) - saved;
 }
 
-static uint64_t entropy(const counts *uses, const counts *more) {
+static uint64_t entropy_bits(const counts *uses, const counts *more) {
     return entropy_of(uses->litlens, more ? more->litlens : NULL, LITLENS) +
            entropy_of(uses->distances, more ? more->distances : NULL, DISTANCES);
 }
 
 static bool needs_own_block(const encoder *e) {
-    return entropy(&e->block, &e->segment) >
-           entropy(&e->block, NULL) + entropy(&e->segment, NULL) + SPLIT_GAIN;
+    return entropy_bits(&e->block, &e->segment) >
+           entropy_bits(&e->block, NULL) + entropy_bits(&e->segment, NULL) + SPLIT_GAIN;
 }
 
-/* The block has the first `count` sequences, which are forgotten. */
+/* Writes the first `count` sequences as a block and drops them. */
 static void put_block(encoder *e, const uint8_t *in, size_t bytes, size_t count, bool is_last) {
     cogpu_deflate_put_block(&e->writer, in, bytes, e->sequences, count, &e->block, is_last);
     e->block = (counts){0};
@@ -297,12 +294,12 @@ static void forget_places(encoder *e) {
     memset(e->last_4, 0, sizeof e->last_4);
 }
 
-/* The first segment is divided twice: at first by prices that are a guess. */
+/* The first segment is parsed twice: the first prices are a guess. */
 static void learn_prices(encoder *e, const segment *s) {
     forget_places(e);
     e->sequence_count = 0;
     guess_prices(e, s->in, s->bytes);
-    parse(e, s);
+    parse_segment(e, s);
     e->sequence_count = 0;
     for (unsigned i = 0; i < LITLENS; i++)
         e->recent.litlens[i] = i < LITERALS ? 0 : 1;
@@ -314,13 +311,13 @@ size_t cogpu_deflate_encode(void *memory, const uint8_t *in, size_t in_bytes, ui
     encoder *e = memory;
     size_t block_first = 0, done = 0;
     segment s = segment_at(in, in_bytes, 0);
-    e->writer = (writer){out, 0, 0};
+    e->writer = (bit_writer){out, 0, 0};
     e->block = (counts){0};
     learn_prices(e, &s);
     while (done < in_bytes) {
         s = segment_at(in, in_bytes, done);
         const size_t before = e->sequence_count;
-        parse(e, &s);
+        parse_segment(e, &s);
         update_prices(e);
         if (before > 0 && (needs_own_block(e) || done - block_first >= BLOCK_BYTES ||
                            before > BLOCK_SEQUENCES - 2 * SEGMENT_SEQUENCES)) {
@@ -336,7 +333,7 @@ size_t cogpu_deflate_encode(void *memory, const uint8_t *in, size_t in_bytes, ui
     return (size_t)(e->writer.out - out);
 }
 
-/* Nothing is larger than stored blocks, a segment each; and the last store. */
+/* Stored blocks are the worst case, one per segment; and the last store. */
 uint64_t cogpu_deflate_bound(uint64_t in_bytes) {
     return in_bytes + STORED_HEADER_BITS / 8 * (in_bytes / SEGMENT_BYTES + 1) +
            2 * sizeof(uint64_t);

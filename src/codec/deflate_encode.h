@@ -1,18 +1,18 @@
-/* Our own encoder of deflate, for rasters of measured values. It never fails. */
+/* Our own deflate encoder, for rasters of measured values. It never fails. */
 #ifndef COGPU_CODEC_DEFLATE_ENCODE_H
 #define COGPU_CODEC_DEFLATE_ENCODE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* What it keeps while it encodes: less than half a mebibyte, of the caller, with anything in it. */
+/* Size of its working memory, which the caller provides uninitialised: less than 512 KiB. */
 extern const size_t cogpu_deflate_memory_bytes;
 
-/* Bytes that a stream may take, at most. */
+/* Upper bound of a stream's bytes. */
 uint64_t cogpu_deflate_bound(uint64_t in_bytes);
 
-/* Makes a deflate stream without a wrapper; returns its bytes. `out` has room for those that the
- * bound says. */
+/* Writes a deflate stream without zlib header; returns its bytes. `out` has the bound's capacity.
+ */
 size_t cogpu_deflate_encode(void *memory, const uint8_t *in, size_t in_bytes, uint8_t *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* What reading and writing of LERC share. */
+/* Shared by LERC's decoder and encoder. */
 #ifndef COGPU_CODEC_LERC_H
 #define COGPU_CODEC_LERC_H
 
@@ -9,12 +9,12 @@
 enum { LERC_I8, LERC_U8, LERC_I16, LERC_U16, LERC_I32, LERC_U32, LERC_F32, LERC_F64, LERC_NONE };
 uint32_t cogpu_lerc_type(cogpu_type type);
 
-/* What stands around a blob: the second number of tag 50674. */
+/* How a blob is packed: the second number of tag 50674. */
 enum { PACKED_NOT = 0, PACKED_DEFLATE = 1, PACKED_ZSTD = 2 };
 
-/* What the library said of a block, unless it is success: no memory, or `otherwise`, with `reason`
+/* A status of the library other than success as ours: COGPU_MEMORY, or `otherwise` with `reason`
  * and the library's number. */
-cogpu_status cogpu_lerc_explain(uint32_t answer, cogpu_status otherwise, const char *reason,
+cogpu_status cogpu_lerc_explain(uint32_t result, cogpu_status otherwise, const char *reason,
                                 cogpu_error *error);
 
 /* A blob is never larger than its samples, their masks and a header for each band. */

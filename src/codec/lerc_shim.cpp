@@ -2,9 +2,9 @@
  * The LERC library behind functions that throw nothing: std::bad_alloc becomes a status, and so
  * does any other exception.
  *
- * The library catches some of its own exceptions, and then says no more than that it failed. So
- * does a damaged blob. Where it says that, it is tried whether there is memory. If so, the library
- * is called again, and its second answer holds.
+ * The library catches some of its own exceptions and then reports a plain failure, as for a damaged
+ * blob. In that case we check whether there is memory. If so, we call the library again, and its
+ * second result counts.
  */
 #include "codec/lerc_shim.h"
 
@@ -17,7 +17,7 @@ namespace {
 enum : std::size_t { BYTES_OF_SAMPLE = 16, BYTES_OF_TABLES = 1 << 20 };
 enum : unsigned int { LERC_FAILED = 1 };
 
-/* More than the library takes at once for such a picture. */
+/* More than the library allocates at once for such an image. */
 std::size_t most_memory(const cogpu_lerc_shape &shape) {
     return static_cast<std::size_t>(shape.width) * shape.height * shape.depth * shape.bands *
                BYTES_OF_SAMPLE +
@@ -66,13 +66,13 @@ uint32_t cogpu_lerc_read(const cogpu_lerc_shape *shape, const uint8_t *blob, uin
 }
 
 uint32_t cogpu_lerc_write(const cogpu_lerc_shape *shape, int version, const void *samples,
-                          const uint8_t *masks, double max_error, uint8_t *blob, uint32_t room,
+                          const uint8_t *masks, double max_error, uint8_t *blob, uint32_t capacity,
                           uint32_t *bytes) {
     return guarded(most_memory(*shape), [&] {
         return lerc_encodeForVersion(samples, version, shape->type, static_cast<int>(shape->depth),
                                      static_cast<int>(shape->width),
                                      static_cast<int>(shape->height),
                                      static_cast<int>(shape->bands), static_cast<int>(shape->masks),
-                                     masks, max_error, blob, room, bytes);
+                                     masks, max_error, blob, capacity, bytes);
     });
 }

@@ -1,6 +1,6 @@
 /*
  * The functions of the LERC library that C may call. The library is C++, and its C functions let
- * exceptions pass, as where memory ends; here none leaves.
+ * exceptions pass, as when memory runs out; these catch them.
  */
 #ifndef COGPU_CODEC_LERC_SHIM_H
 #define COGPU_CODEC_LERC_SHIM_H
@@ -14,8 +14,8 @@ extern "C" {
 /* What they return beside the library's own status, of which 0 is success. */
 enum { COGPU_LERC_MEMORY = 1000, COGPU_LERC_EXCEPTION = 1001 };
 
-/* A picture as the library takes it: `depth` values a pixel, `bands` of such pixels one after the
- * other, and a mask of a byte a pixel for none, all or each of the bands. */
+/* An image in the library's layout: `depth` values per pixel, `bands` of such pixels in sequence,
+ * and a mask of a byte per pixel for none, all or each of the bands. */
 typedef struct cogpu_lerc_shape {
     uint32_t type; /* the library's number */
     uint32_t depth, width, height, bands, masks;
@@ -27,7 +27,7 @@ uint32_t cogpu_lerc_read(const cogpu_lerc_shape *shape, const uint8_t *blob, uin
                          uint8_t *masks, void *samples);
 
 uint32_t cogpu_lerc_write(const cogpu_lerc_shape *shape, int version, const void *samples,
-                          const uint8_t *masks, double max_error, uint8_t *blob, uint32_t room,
+                          const uint8_t *masks, double max_error, uint8_t *blob, uint32_t capacity,
                           uint32_t *bytes);
 
 #ifdef __cplusplus

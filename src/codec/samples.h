@@ -1,4 +1,4 @@
-/* Samples of decoders that hand out whole numbers, as the rows of a block store them. */
+/* Stores samples of decoders that return integers, as the rows of a block have them. */
 #ifndef COGPU_CODEC_SAMPLES_H
 #define COGPU_CODEC_SAMPLES_H
 

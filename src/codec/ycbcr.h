@@ -1,8 +1,8 @@
 /*
- * YCbCr that a codec did not turn into RGB itself (anything but JPEG), as GDAL returns it: RGB.
+ * YCbCr (TIFF 6.0 section 21) of codecs other than JPEG, converted to RGB as by GDAL.
  *
- * Such a block is stored as data units: subsampling_x * subsampling_y luma samples, row by row,
- * then one Cb and one Cr for all of them. Units at the right and lower edge reach over it.
+ * Such a block consists of data units: subsampling_x * subsampling_y luma samples, row by row, then
+ * one Cb and one Cr for all of them. Units at the right and lower edge extend beyond it.
  */
 #ifndef COGPU_CODEC_YCBCR_H
 #define COGPU_CODEC_YCBCR_H
@@ -18,7 +18,7 @@ typedef struct cogpu_ycbcr {
 
 cogpu_ycbcr cogpu_ycbcr_default(void);
 
-/* Bytes of a block as it is stored; 0 where the format is not one that we read, or too large. */
+/* Decoded bytes of a block of data units; 0 for a format that is not supported, or too large. */
 size_t cogpu_ycbcr_bytes(const cogpu_block_format *format);
 
 /* Data units of a block into width * height * 3 bytes of RGB. `out` may be `units` where a unit is

@@ -1,8 +1,11 @@
 /*
- * Takes photometric interpretation, extra samples, colour map and metadata items of a directory,
- * hands on what each band is: its colour, name, unit, scale. The rules are GDAL's, but for
- * MinIsWhite and for images of 1 bit, which GDAL calls palettes and which are gray here.
+ * Color interpretation, description, unit, scale and offset of each band: from the photometric
+ * interpretation, extra samples, color map and GDAL_METADATA items.
+ *
+ * The rules are GDAL's, with two exceptions: MinIsWhite, and 1-bit images, which are gray here and
+ * palettes in GDAL.
  */
+#include "base/text.h"
 #include "image/image.h"
 #include "image/values.h"
 
@@ -12,14 +15,14 @@
 enum { MIN_IS_WHITE = 0, MIN_IS_BLACK, RGB, PALETTE, SEPARATED = 5, YCBCR = 6, CIELAB = 8 };
 enum { ASSOCIATED_ALPHA = 1, UNASSOCIATED_ALPHA = 2 };
 
-/* Bands that a photometric interpretation speaks of, and their colours; 0 where it is not known. */
-typedef struct colours {
+/* Number of color bands of a photometric interpretation, and their colors; 0 if unknown. */
+typedef struct tiff_colours {
     uint32_t photometric, count;
     const char *names[4];
-} colours;
+} tiff_colours;
 
-static const colours *colours_of(uint32_t photometric) {
-    static const colours known[] = {
+static const tiff_colours *find_tiff_colours(uint32_t photometric) {
+    static const tiff_colours known[] = {
         {MIN_IS_WHITE, 1, {"gray"}},
         {MIN_IS_BLACK, 1, {"gray"}},
         {RGB, 3, {"red", "green", "blue"}},
@@ -28,17 +31,17 @@ static const colours *colours_of(uint32_t photometric) {
         {YCBCR, 3, {"Y", "Cb", "Cr"}},
         {CIELAB, 3, {"undefined", "undefined", "undefined"}},
     };
-    static const colours unknown = {0};
+    static const tiff_colours unknown = {0};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].photometric == photometric)
             return &known[i];
     return &unknown;
 }
 
-/* A palette without a colour map of the right size is no palette. */
-static cogpu_status read_palette(const cogpu_tiff *tiff, const cogpu_storage *storage,
-                                 cogpu_arena *arena, cogpu_image *info, const char **warning,
-                                 cogpu_error *error) {
+/* A palette needs a color map of the right size. */
+static cogpu_status read_color_map(const cogpu_tiff *tiff, const cogpu_storage *storage,
+                                   cogpu_arena *arena, cogpu_image *info, const char **warning,
+                                   cogpu_error *error) {
     uint32_t count;
     const uint16_t *map;
     if (storage->photometric > PALETTE || storage->photometric == RGB || storage->bits > 16)
@@ -49,30 +52,30 @@ static cogpu_status read_palette(const cogpu_tiff *tiff, const cogpu_storage *st
         info->palette = map;
         info->palette_entries = count / 3;
     } else if (count || storage->photometric == PALETTE) {
-        cogpu_warn(arena, warning, "ColorMap has %u values, not 3 for each of %u; it is left out",
+        cogpu_warn(arena, warning, "ColorMap has %u values, expected 3 for each of %u; ignored",
                    count, 1u << storage->bits);
     }
     return COGPU_OK;
 }
 
-/* The band that the first extra sample speaks of. Extra samples are the last bands; where there are
- * too few of them for bands that have no colour, they follow the coloured ones. */
-static uint32_t first_extra_band(const colours *known, uint32_t bands, uint32_t extras) {
+/* The band that the first extra sample describes. Extra samples describe the last bands. If there
+ * are more bands without a color than extra samples, they follow the color bands. */
+static uint32_t first_extra_band(const tiff_colours *known, uint32_t bands, uint32_t extras) {
     if (known->count && known->count + extras < bands)
         return known->count;
     return extras < bands ? bands - extras : 0;
 }
 
-static void set_colours(const cogpu_storage *storage, const uint16_t *extras, uint32_t count,
-                        cogpu_image *info, cogpu_band *bands) {
-    static const colours from_cmyk = {SEPARATED, 4, {"red", "green", "blue", "alpha"}};
-    const colours *known = colours_of(storage->photometric);
+static void set_band_colours(const cogpu_storage *storage, const uint16_t *extras, uint32_t count,
+                             cogpu_image *info, cogpu_band *bands) {
+    static const tiff_colours from_cmyk = {SEPARATED, 4, {"red", "green", "blue", "alpha"}};
+    const tiff_colours *known = find_tiff_colours(storage->photometric);
     if (storage->colour == COGPU_FROM_CMYK)
         known = &from_cmyk;
     if (cogpu_storage_is_rgb_of_ycbcr(storage))
-        known = colours_of(RGB);
+        known = find_tiff_colours(RGB);
     if (known->count == 1)
-        known = colours_of(info->palette ? PALETTE : MIN_IS_BLACK);
+        known = find_tiff_colours(info->palette ? PALETTE : MIN_IS_BLACK);
     uint32_t first = first_extra_band(known, storage->bands, count);
     for (uint32_t i = 0; i < storage->bands; i++) {
         bands[i].interpretation = i < known->count ? known->names[i] : "undefined";
@@ -92,16 +95,16 @@ static cogpu_status read_colours(const cogpu_tiff *tiff, const cogpu_storage *st
     uint32_t count;
     TRY(cogpu_values_shorts(tiff, storage->directory, TAG_EXTRA_SAMPLES, arena, &extras, &count,
                             warning, error));
-    uint32_t known = colours_of(storage->photometric)->count;
+    uint32_t known = find_tiff_colours(storage->photometric)->count;
     uint32_t samples = storage->planes > 1 ? storage->planes : storage->format.samples;
     if (count && known && samples != known + count)
         cogpu_warn(arena, warning, "ExtraSamples has %u values for %u bands of %u colours", count,
                    samples, known);
-    set_colours(storage, extras, count, info, bands);
+    set_band_colours(storage, extras, count, info, bands);
     return COGPU_OK;
 }
 
-/* GDAL's name of a colour as rasterio spells it. */
+/* GDAL's color interpretation as rasterio spells it. */
 static const char *colour_named(const char *text) {
     static const char *const names[] = {
         "undefined",  "gray",      "palette", "red",     "green",  "blue",  "alpha",  "hue",
@@ -111,10 +114,10 @@ static const char *colour_named(const char *text) {
     static const char *const others[][2] = {
         {"ycbcr_y", "Y"}, {"ycbcr_cb", "Cb"}, {"ycbcr_cr", "Cr"}, {"otherir", "other_ir"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (cogpu_text_same(text, names[i]))
+        if (is_same_name(text, names[i]))
             return names[i];
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (cogpu_text_same(text, others[i][0]))
+        if (is_same_name(text, others[i][0]))
             return others[i][1];
     return "undefined";
 }
@@ -129,7 +132,7 @@ static void set_number(const cogpu_item *item, cogpu_band *band, double *number,
     }
     if (value == 0 &&
         number == &band->scale) { /* GDAL keeps it, and makes every pixel the offset */
-        cogpu_warn(arena, warning, "the scale of band %d is 0; it is not applied", (int)item->band);
+        cogpu_warn(arena, warning, "the scale of band %d is 0; not applied", (int)item->band);
         return;
     }
     *number = value;
@@ -138,15 +141,15 @@ static void set_number(const cogpu_item *item, cogpu_band *band, double *number,
 
 static void apply_item(const cogpu_item *item, cogpu_band *band, cogpu_arena *arena,
                        const char **warning) {
-    if (cogpu_text_same(item->role, "scale"))
+    if (is_same_name(item->role, "scale"))
         set_number(item, band, &band->scale, arena, warning);
-    else if (cogpu_text_same(item->role, "offset"))
+    else if (is_same_name(item->role, "offset"))
         set_number(item, band, &band->offset, arena, warning);
-    else if (cogpu_text_same(item->role, "description"))
+    else if (is_same_name(item->role, "description"))
         band->description = item->value;
-    else if (cogpu_text_same(item->role, "unittype"))
+    else if (is_same_name(item->role, "unittype"))
         band->unit = item->value;
-    else if (cogpu_text_same(item->role, "colorinterp"))
+    else if (is_same_name(item->role, "colorinterp"))
         band->interpretation = colour_named(item->value);
 }
 
@@ -162,10 +165,10 @@ cogpu_status cogpu_bands_read(const cogpu_tiff *tiff, const cogpu_storage *stora
                               const cogpu_georef *georef, const cogpu_metadata *metadata,
                               cogpu_arena *arena, cogpu_image *info, cogpu_band **bands,
                               const char **warning, cogpu_error *error) {
-    TRY(cogpu_arena_take(arena, storage->bands, sizeof **bands, bands, error));
+    TRY(cogpu_arena_allocate(arena, storage->bands, sizeof **bands, bands, error));
     for (uint32_t i = 0; i < storage->bands; i++)
         (*bands)[i] = (cogpu_band){.scale = 1};
-    TRY(read_palette(tiff, storage, arena, info, warning, error));
+    TRY(read_color_map(tiff, storage, arena, info, warning, error));
     TRY(read_colours(tiff, storage, arena, info, *bands, warning, error));
     if (georef->has_z_scale && storage->bands == 1) {
         (*bands)[0].scale = georef->z_scale;
@@ -174,9 +177,9 @@ cogpu_status cogpu_bands_read(const cogpu_tiff *tiff, const cogpu_storage *stora
     }
     for (uint32_t i = 0; i < metadata->item_count; i++) {
         const cogpu_item *item = &metadata->items[i];
-        /* Colours that we turn into RGBA are not what the writer called them. */
+        /* CMYK is converted to RGBA, so its stored names no longer apply. */
         bool renamed =
-            storage->colour == COGPU_FROM_CMYK && cogpu_text_same(item->role, "colorinterp");
+            storage->colour == COGPU_FROM_CMYK && is_same_name(item->role, "colorinterp");
         if (item->band > 0 && (uint32_t)item->band <= storage->bands && !renamed)
             apply_item(item, &(*bands)[item->band - 1], arena, warning);
     }

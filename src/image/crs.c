@@ -11,7 +11,7 @@
 
 enum { MODEL_ENGINEERING, MODEL_PROJECTED, MODEL_GEOGRAPHIC, MODEL_GEOCENTRIC };
 
-static uint32_t model_of(const cogpu_georef *georef) {
+static uint32_t model_of_georef(const cogpu_georef *georef) {
     uint32_t model = cogpu_geokey_short(georef, KEY_MODEL_TYPE);
     if (model >= MODEL_PROJECTED && model <= MODEL_GEOCENTRIC)
         return model;
@@ -21,7 +21,7 @@ static uint32_t model_of(const cogpu_georef *georef) {
                                                                           : MODEL_ENGINEERING;
 }
 
-/* Codes of Esri's own stand where EPSG has none, among the projected systems. */
+/* Projected codes beyond EPSG's range are Esri's. */
 static const char *authority_of(uint32_t code, uint32_t model) {
     if (code == 0 || code == KEY_USER_DEFINED)
         return "";
@@ -37,7 +37,7 @@ static const char *first_text(const cogpu_georef *georef, uint32_t id, uint32_t 
 
 void cogpu_crs_from_keys(cogpu_georef *georef) {
     static const char *const models[] = {"engineering", "projected", "geographic", "geocentric"};
-    uint32_t model = model_of(georef);
+    uint32_t model = model_of_georef(georef);
     uint32_t vertical = cogpu_geokey_short(georef, KEY_VERTICAL_CRS);
     bool is_projected = model == MODEL_PROJECTED;
     bool is_engineering = model == MODEL_ENGINEERING;

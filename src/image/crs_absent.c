@@ -1,8 +1,7 @@
-/* Stands in for crs_proj.c in a build without PROJ: codes can be told, systems cannot be described.
- */
+/* Replaces crs_proj.c and crs_text.c in a build without PROJ: codes are known, WKT is not. */
 #include "image/image.h"
 
-cogpu_status cogpu_crs_to_wkt(const cogpu_georef *georef, cogpu_registry **registry, char *text,
+cogpu_status cogpu_crs_to_wkt(const cogpu_georef *georef, cogpu_crs_database **registry, char *text,
                               size_t capacity, size_t *needed, cogpu_error *error) {
     (void)georef, (void)registry;
     *needed = 0;
@@ -12,14 +11,14 @@ cogpu_status cogpu_crs_to_wkt(const cogpu_georef *georef, cogpu_registry **regis
                       "this build has no PROJ, which WKT needs; install libproj and build again");
 }
 
-cogpu_status cogpu_crs_from_text(const char *text, cogpu_registry **registry, cogpu_arena *arena,
-                                 cogpu_crs *crs, cogpu_error *error) {
+cogpu_status cogpu_crs_from_text(const char *text, cogpu_crs_database **registry,
+                                 cogpu_arena *arena, cogpu_crs *crs, cogpu_error *error) {
     (void)text, (void)registry, (void)arena, (void)crs;
     return cogpu_fail(error, COGPU_UNSUPPORTED,
-                      "this build has no PROJ, which reads coordinate systems in words");
+                      "this build has no PROJ, which parses WKT and PROJ strings");
 }
 
-void cogpu_registry_close(cogpu_registry *registry) {
+void cogpu_crs_database_close(cogpu_crs_database *registry) {
     (void)registry; /* never opened */
 }
 

@@ -4,27 +4,22 @@
 #define COGPU_IMAGE_CRS_BUILDER_H
 
 #include "image/crs_method.h"
+#include "image/proj_objects.h"
 
-#include <proj.h>
-
-enum { COGPU_CRS_NAME_CHARS = 128, COGPU_CRS_OBJECTS_MAX = 32 };
+enum { COGPU_CRS_NAME_CHARS = 128 };
 
 typedef struct cogpu_crs_unit {
     char name[COGPU_CRS_NAME_CHARS];
     double factor; /* to radians or metres */
 } cogpu_crs_unit;
 
-/* PROJ objects of one call, to be freed together. */
+/* One call: the keys, the units that they state, and its PROJ objects. */
 typedef struct cogpu_crs_builder {
     PJ_CONTEXT *context;
     const cogpu_georef *georef;
     cogpu_crs_unit angle, length;
-    PJ *objects[COGPU_CRS_OBJECTS_MAX];
-    uint32_t object_count;
+    cogpu_proj_objects objects;
 } cogpu_crs_builder;
-
-/* The builder frees the object. NULL passes through: PROJ functions return it where they fail. */
-PJ *cogpu_crs_own(cogpu_crs_builder *in, PJ *object);
 
 /* NULL where the code is undefined, user-defined or not in the registry. */
 PJ *cogpu_crs_registered(cogpu_crs_builder *in, const char *authority, uint32_t code,

@@ -44,7 +44,7 @@ static void copy_name(char to[NAME_CHARS], const char *name) {
     snprintf(to, NAME_CHARS, "%s", name && *name ? name : "unknown");
 }
 
-static bool is_near(double a, double b) {
+static bool is_near_angle(double a, double b) {
     return fabs(a - b) <= 1e-10 * fmax(fabs(a), fabs(b));
 }
 
@@ -57,7 +57,7 @@ static void read_shape(cogpu_crs_builder *in, const PJ *named, ellipsoid *found)
 }
 
 static void read_ellipsoid(cogpu_crs_builder *in, const PJ *object, ellipsoid *found) {
-    read_shape(in, cogpu_crs_own(in, proj_get_ellipsoid(in->context, object)), found);
+    read_shape(in, cogpu_proj_own(&in->objects, proj_get_ellipsoid(in->context, object)), found);
 }
 
 static void read_meridian(cogpu_crs_builder *in, const PJ *named, meridian *found) {
@@ -70,11 +70,12 @@ static void read_meridian(cogpu_crs_builder *in, const PJ *named, meridian *foun
 }
 
 static void read_crs(cogpu_crs_builder *in, const PJ *crs, geodetic *found) {
-    PJ *datum = cogpu_crs_own(in, proj_crs_get_datum_forced(in->context, crs));
+    PJ *datum = cogpu_proj_own(&in->objects, proj_crs_get_datum_forced(in->context, crs));
     copy_name(found->name, proj_get_name(crs));
     copy_name(found->datum, datum ? proj_get_name(datum) : NULL);
     read_ellipsoid(in, crs, &found->shape);
-    read_meridian(in, cogpu_crs_own(in, proj_get_prime_meridian(in->context, crs)), &found->zero);
+    read_meridian(in, cogpu_proj_own(&in->objects, proj_get_prime_meridian(in->context, crs)),
+                  &found->zero);
 }
 
 /* ---- what the keys state on top of it ------------------------------------------------------ */
@@ -129,25 +130,25 @@ static void state_keys(cogpu_crs_builder *in, geodetic *found) {
 }
 
 static PJ *create_axes(cogpu_crs_builder *in) {
-    return cogpu_crs_own(in,
-                         proj_create_ellipsoidal_2D_cs(in->context, PJ_ELLPS2D_LATITUDE_LONGITUDE,
-                                                       in->angle.name, in->angle.factor));
+    return cogpu_proj_own(&in->objects,
+                          proj_create_ellipsoidal_2D_cs(in->context, PJ_ELLPS2D_LATITUDE_LONGITUDE,
+                                                        in->angle.name, in->angle.factor));
 }
 
-static PJ *create(cogpu_crs_builder *in, const geodetic *of) {
-    return cogpu_crs_own(in, proj_create_geographic_crs(in->context, of->name, of->datum,
-                                                        of->shape.name, of->shape.semi_major,
-                                                        of->shape.inverse_flattening, of->zero.name,
-                                                        of->zero.longitude, of->zero.angle.name,
-                                                        of->zero.angle.factor, create_axes(in)));
+static PJ *create_geodetic(cogpu_crs_builder *in, const geodetic *of) {
+    return cogpu_proj_own(&in->objects, proj_create_geographic_crs(
+                                            in->context, of->name, of->datum, of->shape.name,
+                                            of->shape.semi_major, of->shape.inverse_flattening,
+                                            of->zero.name, of->zero.longitude, of->zero.angle.name,
+                                            of->zero.angle.factor, create_axes(in)));
 }
 
 /* ---- a CRS with a code --------------------------------------------------------------------- */
 
-static bool is_same(const geodetic *one, const geodetic *other) {
+static bool is_same_geodetic(const geodetic *one, const geodetic *other) {
     return strcmp(one->datum, other->datum) == 0 &&
-           is_near(one->shape.semi_major, other->shape.semi_major) &&
-           is_near(one->shape.inverse_flattening, other->shape.inverse_flattening) &&
+           is_near_angle(one->shape.semi_major, other->shape.semi_major) &&
+           is_near_angle(one->shape.inverse_flattening, other->shape.inverse_flattening) &&
            fabs(one->zero.longitude * one->zero.angle.factor -
                 other->zero.longitude * other->zero.angle.factor) <= 1e-11;
 }
@@ -158,30 +159,30 @@ static PJ *with_stated_keys(cogpu_crs_builder *in, PJ *coded, uint32_t code) {
     read_crs(in, coded, &registered);
     stated = registered;
     state_keys(in, &stated);
-    if (is_same(&registered, &stated))
+    if (is_same_geodetic(&registered, &stated))
         return coded;
-    PJ *changed = create(in, &stated);
+    PJ *changed = create_geodetic(in, &stated);
     return changed ? cogpu_crs_with_code(in, changed, code) : NULL;
 }
 
 /* ETRS89 has become an ensemble in later releases of the registry. */
 static bool is_ensemble_or_dynamic(cogpu_crs_builder *in, const PJ *crs, uint32_t code) {
-    PJ *ensemble = cogpu_crs_own(in, proj_crs_get_datum_ensemble(in->context, crs));
-    PJ *datum = cogpu_crs_own(in, proj_crs_get_datum(in->context, crs));
+    PJ *ensemble = cogpu_proj_own(&in->objects, proj_crs_get_datum_ensemble(in->context, crs));
+    PJ *datum = cogpu_proj_own(&in->objects, proj_crs_get_datum(in->context, crs));
     return ensemble || code == GCS_ETRS89 ||
            (datum && proj_get_type(datum) == PJ_TYPE_DYNAMIC_GEODETIC_REFERENCE_FRAME);
 }
 
 static PJ *in_stated_angle(cogpu_crs_builder *in, PJ *coded, uint32_t code) {
     double factor;
-    PJ *axes = cogpu_crs_own(in, proj_crs_get_coordinate_system(in->context, coded));
+    PJ *axes = cogpu_proj_own(&in->objects, proj_crs_get_coordinate_system(in->context, coded));
     if (!cogpu_geokey_short(in->georef, KEY_ANGULAR_UNIT) || !axes ||
         !proj_cs_get_axis_info(in->context, axes, 0, NULL, NULL, NULL, &factor, NULL, NULL, NULL) ||
-        is_near(factor, in->angle.factor))
+        is_near_angle(factor, in->angle.factor))
         return coded;
-    PJ *changed =
-        cogpu_crs_own(in, proj_crs_alter_cs_angular_unit(in->context, coded, in->angle.name,
-                                                         in->angle.factor, NULL, NULL));
+    PJ *changed = cogpu_proj_own(&in->objects,
+                                 proj_crs_alter_cs_angular_unit(in->context, coded, in->angle.name,
+                                                                in->angle.factor, NULL, NULL));
     return changed ? cogpu_crs_with_code(in, changed, code) : coded;
 }
 
@@ -192,13 +193,14 @@ static PJ *of_datum(cogpu_crs_builder *in, geodetic *found, PJ *datum) {
     geodetic registered;
     copy_name(found->datum, proj_get_name(datum));
     read_ellipsoid(in, datum, &found->shape);
-    read_meridian(in, cogpu_crs_own(in, proj_get_prime_meridian(in->context, datum)), &found->zero);
+    read_meridian(in, cogpu_proj_own(&in->objects, proj_get_prime_meridian(in->context, datum)),
+                  &found->zero);
     registered = *found;
     state_keys(in, found);
-    if (!is_same(&registered, found))
-        return create(in, found);
-    return cogpu_crs_own(in, proj_create_geographic_crs_from_datum(in->context, found->name, datum,
-                                                                   create_axes(in)));
+    if (!is_same_geodetic(&registered, found))
+        return create_geodetic(in, found);
+    return cogpu_proj_own(&in->objects, proj_create_geographic_crs_from_datum(
+                                            in->context, found->name, datum, create_axes(in)));
 }
 
 static PJ *geographic_of_parameters(cogpu_crs_builder *in) {
@@ -220,7 +222,7 @@ static PJ *geographic_of_parameters(cogpu_crs_builder *in) {
                   cogpu_crs_cited(in, KEY_GEODETIC_CITATION, "Ellipsoid = ", "unknown", name));
     }
     state_keys(in, &found);
-    return create(in, &found);
+    return create_geodetic(in, &found);
 }
 
 PJ *cogpu_crs_geographic(cogpu_crs_builder *in) {
@@ -232,7 +234,7 @@ PJ *cogpu_crs_geographic(cogpu_crs_builder *in) {
     if (!is_base && is_ensemble_or_dynamic(in, coded, code))
         return coded;
     if (proj_get_type(coded) == PJ_TYPE_GEOGRAPHIC_3D_CRS)
-        return cogpu_crs_own(in, proj_crs_demote_to_2D(in->context, NULL, coded));
+        return cogpu_proj_own(&in->objects, proj_crs_demote_to_2D(in->context, NULL, coded));
     coded = with_stated_keys(in, coded, code);
     return !coded || is_base ? coded : in_stated_angle(in, coded, code);
 }
@@ -243,7 +245,8 @@ PJ *cogpu_crs_on_stated_base(cogpu_crs_builder *in, PJ *projected) {
     bool is_detailed = false;
     for (size_t i = 0; i < sizeof detailed / sizeof *detailed; i++)
         is_detailed = is_detailed || cogpu_geokey_short(in->georef, detailed[i]);
-    PJ *registered = cogpu_crs_own(in, proj_crs_get_geodetic_crs(in->context, projected));
+    PJ *registered =
+        cogpu_proj_own(&in->objects, proj_crs_get_geodetic_crs(in->context, projected));
     const char *text = registered ? proj_get_id_code(registered, 0) : NULL;
     if (!is_detailed || !text)
         return projected;
@@ -253,7 +256,8 @@ PJ *cogpu_crs_on_stated_base(cogpu_crs_builder *in, PJ *projected) {
     PJ *base = with_stated_keys(in, named ? named : registered, code);
     if (!base || base == registered || (base == named && code == own_code))
         return projected;
-    PJ *changed = cogpu_crs_own(in, proj_crs_alter_geodetic_crs(in->context, projected, base));
+    PJ *changed =
+        cogpu_proj_own(&in->objects, proj_crs_alter_geodetic_crs(in->context, projected, base));
     return changed ? cogpu_crs_with_code(in, changed, in->georef->crs.code) : projected;
 }
 
@@ -262,9 +266,10 @@ PJ *cogpu_crs_geocentric(cogpu_crs_builder *in) {
     if (coded && proj_get_type(coded) == PJ_TYPE_GEOCENTRIC_CRS)
         return coded;
     PJ *base = coded ? coded : geographic_of_parameters(in);
-    PJ *datum = base ? cogpu_crs_own(in, proj_crs_get_datum_forced(in->context, base)) : NULL;
+    PJ *datum =
+        base ? cogpu_proj_own(&in->objects, proj_crs_get_datum_forced(in->context, base)) : NULL;
     const char *name = in->georef->crs.name[0] ? in->georef->crs.name : "unknown";
-    return datum ? cogpu_crs_own(in, proj_create_geocentric_crs_from_datum(in->context, name, datum,
-                                                                           "metre", 1))
+    return datum ? cogpu_proj_own(&in->objects, proj_create_geocentric_crs_from_datum(
+                                                    in->context, name, datum, "metre", 1))
                  : NULL;
 }

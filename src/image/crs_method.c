@@ -1,8 +1,9 @@
 /*
- * Takes the number of a projection method and the keys of its parameters, hands on the method as
- * the EPSG registry describes it. It is here so that crs_proj.c, and describe_crs.c backwards, have
- * one way for all methods.
- * Writers put a parameter into several keys (natural origin, false origin, centre); all are asked.
+ * Projection methods: GeoTIFF's number and parameter keys against EPSG's method and parameter
+ * codes. crs_proj.c reads the table forward, write_crs.c backward.
+ *
+ * Writers store one parameter under different keys (natural origin, false origin, centre): each
+ * parameter lists its keys in the order of preference.
  */
 #include "image/crs_method.h"
 
@@ -191,7 +192,7 @@ double cogpu_method_polar_latitude(const cogpu_georef *georef) {
     return value_of(POLAR_LATITUDE, georef);
 }
 
-/* Three numbers stand for two forms each; the parameters that are set tell which is meant. */
+/* Three numbers have two variants each; the parameters that are set decide which one. */
 static bool means_variant(uint32_t id, const cogpu_georef *georef) {
     if (id == MERCATOR)
         return value_of(PARALLEL_1, georef) != 0;
@@ -209,8 +210,8 @@ const cogpu_method *cogpu_method_find(const cogpu_georef *georef) {
     return NULL;
 }
 
-/* Codes under which PROJ may know a method, which GeoTIFF does not tell from the second: formulas
- * for a sphere, and what the registry took in later. */
+/* Method codes that GeoTIFF does not distinguish from another: spherical formulas, and methods that
+ * EPSG added later. */
 static const char *usual_code(const char *code) {
     static const char *const usual[][2] = {
         {"1026", "9804"}, {"1027", "9820"}, {"1029", "1028"}, {"9834", "9835"}, {"1125", "9832"}};
@@ -220,7 +221,7 @@ static const char *usual_code(const char *code) {
     return code;
 }
 
-/* Of rows with one code the last has the number that GDAL writes and the most parameters. */
+/* Of rows with the same code the last has the number that GDAL writes, and the most parameters. */
 const cogpu_method *cogpu_method_named(const char *code, const char *name) {
     for (size_t i = sizeof methods / sizeof *methods; i > 0; i--) {
         const cogpu_method *method = &methods[i - 1];
@@ -231,8 +232,8 @@ const cogpu_method *cogpu_method_named(const char *code, const char *name) {
     return NULL;
 }
 
-/* The first of the keys that are asked; but azimuthal and world-wide methods are written by their
- * centre, cones with areas or distances by their natural origin, as all writers do. */
+/* The preferred key. Writers agree on two exceptions: azimuthal and global methods use the centre,
+ * equal-area and equidistant conics the natural origin. */
 uint16_t cogpu_method_key(const cogpu_method *method, const cogpu_parameter *parameter) {
     static const uint16_t centred[] = {10, 12, 14, 17, 19, 20, 21, 23, 24, 25};
     int turn = 0;

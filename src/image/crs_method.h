@@ -11,7 +11,7 @@ typedef enum cogpu_parameter_kind {
 } cogpu_parameter_kind;
 
 /* A parameter of a method: EPSG's code and name, the keys that may hold it in the order in which
- * they are asked, and its value where none does: degrees, metres or a factor. */
+ * preference, and the default value: degrees, metres or a factor. */
 typedef struct cogpu_parameter {
     const char *code, *name;
     cogpu_parameter_kind kind;
@@ -23,7 +23,7 @@ enum { COGPU_METHOD_PARAMETERS = 7 };
 
 typedef struct cogpu_method {
     uint32_t id;      /* of key 3075 */
-    bool is_variant;  /* the second of the two forms that a number may have */
+    bool is_variant;  /* the second of the two variants of a number */
     const char *code; /* EPSG's, or NULL where the registry has none */
     const char *name;
     uint8_t parameters[COGPU_METHOD_PARAMETERS]; /* of cogpu_method_parameter, ended by 0 */
@@ -35,7 +35,7 @@ enum {
     COGPU_METHOD_SOUTH_ORIENTED = 27
 };
 
-/* The method that the keys speak of, or NULL. */
+/* The method that the keys name, or NULL. */
 const cogpu_method *cogpu_method_find(const cogpu_georef *georef);
 
 /* The method that EPSG has under this code, or else under this name; NULL where GeoTIFF has none.
@@ -45,7 +45,7 @@ const cogpu_method *cogpu_method_named(const char *code, const char *name);
 /* The latitude of a polar stereographic projection: of the pole, or of the standard parallel. */
 double cogpu_method_polar_latitude(const cogpu_georef *georef);
 
-/* The key that a parameter is written to. */
+/* The key under which a parameter is written. */
 uint16_t cogpu_method_key(const cogpu_method *method, const cogpu_parameter *parameter);
 
 const cogpu_parameter *cogpu_method_parameter(uint8_t index);

@@ -15,19 +15,7 @@
 enum { NAME_CHARS = COGPU_CRS_NAME_CHARS, UNIT_METRE = 9001, UNIT_DEGREE = 9102 };
 
 typedef cogpu_crs_builder builder;
-typedef cogpu_crs_unit unit;
-
-static const double degree = 0.017453292519943295;
-
-PJ *cogpu_crs_own(builder *in, PJ *object) {
-    if (object && in->object_count == COGPU_CRS_OBJECTS_MAX) {
-        proj_destroy(object);
-        return NULL;
-    }
-    if (object)
-        in->objects[in->object_count++] = object;
-    return object;
-}
+typedef cogpu_crs_unit crs_unit;
 
 bool cogpu_crs_is_code(uint32_t code) {
     return code != 0 && code != KEY_USER_DEFINED;
@@ -38,8 +26,8 @@ PJ *cogpu_crs_registered(builder *in, const char *authority, uint32_t code, PJ_C
     if (!cogpu_crs_is_code(code))
         return NULL;
     snprintf(text, sizeof text, "%u", code);
-    return cogpu_crs_own(
-        in, proj_create_from_database(in->context, authority, text, category, 0, NULL));
+    return cogpu_proj_own(
+        &in->objects, proj_create_from_database(in->context, authority, text, category, 0, NULL));
 }
 
 PJ *cogpu_crs_from_key(builder *in, uint32_t key, PJ_CATEGORY category) {
@@ -49,7 +37,7 @@ PJ *cogpu_crs_from_key(builder *in, uint32_t key, PJ_CATEGORY category) {
 PJ *cogpu_crs_with_code(builder *in, PJ *object, uint32_t code) {
     char text[16];
     snprintf(text, sizeof text, "%u", code);
-    PJ *coded = cogpu_crs_own(in, proj_alter_id(in->context, object, "EPSG", text));
+    PJ *coded = cogpu_proj_own(&in->objects, proj_alter_id(in->context, object, "EPSG", text));
     return coded ? coded : object;
 }
 
@@ -69,10 +57,10 @@ const char *cogpu_crs_cited(const builder *in, uint32_t key, const char *label,
     return name;
 }
 
-/* `found` holds the unit of code `usual`, which nearly all files name: the registry is spared that
- * question. `size_key` is where a file says the size of a unit that the registry does not know. */
-static void read_unit(const builder *in, uint32_t key, uint32_t size_key, uint32_t usual,
-                      unit *found) {
+/* On entry `found` holds the unit of code `usual`, which nearly all files use: no database query
+ * then. `size_key` holds the size of a unit that has no code. */
+static void read_unit_key(const builder *in, uint32_t key, uint32_t size_key, uint32_t usual,
+                          crs_unit *found) {
     char code[16];
     const char *name;
     double factor, size;
@@ -92,7 +80,8 @@ static void read_unit(const builder *in, uint32_t key, uint32_t size_key, uint32
 
 /* ---- projected ----------------------------------------------------------------------------- */
 
-static PJ_PARAM_DESCRIPTION describe(const builder *in, const cogpu_parameter *parameter) {
+static PJ_PARAM_DESCRIPTION describe_parameter(const builder *in,
+                                               const cogpu_parameter *parameter) {
     double value;
     bool is_stated = cogpu_parameter_read(parameter, in->georef, &value);
     PJ_PARAM_DESCRIPTION description = {.name = parameter->name,
@@ -105,7 +94,7 @@ static PJ_PARAM_DESCRIPTION describe(const builder *in, const cogpu_parameter *p
     if (parameter->kind == COGPU_PARAMETER_ANGLE) {
         description.unit_type = PJ_UT_ANGULAR;
         description.unit_name = is_stated ? in->angle.name : "degree";
-        description.unit_conv_factor = is_stated ? in->angle.factor : degree;
+        description.unit_conv_factor = is_stated ? in->angle.factor : COGPU_DEGREE;
     } else if (parameter->kind == COGPU_PARAMETER_LENGTH) {
         description.unit_type = PJ_UT_LINEAR;
         description.unit_name = in->length.name;
@@ -114,7 +103,7 @@ static PJ_PARAM_DESCRIPTION describe(const builder *in, const cogpu_parameter *p
     return description;
 }
 
-static PJ *conversion(builder *in) {
+static PJ *create_conversion(builder *in) {
     PJ_PARAM_DESCRIPTION stated[COGPU_METHOD_PARAMETERS];
     PJ *coded = cogpu_crs_from_key(in, KEY_PROJECTION, PJ_CATEGORY_COORDINATE_OPERATION);
     if (coded)
@@ -124,29 +113,31 @@ static PJ *conversion(builder *in) {
         return NULL;
     int count = 0;
     for (; count < COGPU_METHOD_PARAMETERS && method->parameters[count]; count++)
-        stated[count] = describe(in, cogpu_method_parameter(method->parameters[count]));
-    /* The registry took this method in late: PROJ knows how its own version describes it. */
+        stated[count] = describe_parameter(in, cogpu_method_parameter(method->parameters[count]));
+    /* EPSG added this method late: PROJ's own version describes it. */
     if (method->id == COGPU_METHOD_EQUIDISTANT_CONIC)
-        return cogpu_crs_own(in,
-                             proj_create_conversion_equidistant_conic(
-                                 in->context, stated[0].value, stated[1].value, stated[2].value,
-                                 stated[3].value, stated[4].value, stated[5].value, in->angle.name,
-                                 in->angle.factor, in->length.name, in->length.factor));
-    return cogpu_crs_own(in, proj_create_conversion(in->context, "unknown", NULL, NULL,
-                                                    method->name, method->code ? "EPSG" : NULL,
-                                                    method->code, count, stated));
+        return cogpu_proj_own(&in->objects,
+                              proj_create_conversion_equidistant_conic(
+                                  in->context, stated[0].value, stated[1].value, stated[2].value,
+                                  stated[3].value, stated[4].value, stated[5].value, in->angle.name,
+                                  in->angle.factor, in->length.name, in->length.factor));
+    return cogpu_proj_own(&in->objects,
+                          proj_create_conversion(in->context, "unknown", NULL, NULL, method->name,
+                                                 method->code ? "EPSG" : NULL, method->code, count,
+                                                 stated));
 }
 
-/* A file may give its coordinates in another unit than the system that it names. */
+/* The file's coordinates may be in another unit than that of the CRS. */
 static PJ *in_stated_unit(builder *in, PJ *coded) {
     double factor;
-    PJ *axes = cogpu_crs_own(in, proj_crs_get_coordinate_system(in->context, coded));
+    PJ *axes = cogpu_proj_own(&in->objects, proj_crs_get_coordinate_system(in->context, coded));
     if (!cogpu_geokey_short(in->georef, KEY_LINEAR_UNIT) || !axes ||
         !proj_cs_get_axis_info(in->context, axes, 0, NULL, NULL, NULL, &factor, NULL, NULL, NULL) ||
         fabs(factor - in->length.factor) <= 1e-9 * factor)
         return coded;
-    return cogpu_crs_own(in, proj_crs_alter_cs_linear_unit(in->context, coded, in->length.name,
-                                                           in->length.factor, NULL, NULL));
+    return cogpu_proj_own(&in->objects,
+                          proj_crs_alter_cs_linear_unit(in->context, coded, in->length.name,
+                                                        in->length.factor, NULL, NULL));
 }
 
 /* The axes of a polar projection both point along meridians. */
@@ -166,11 +157,11 @@ static PJ_CARTESIAN_CS_2D_TYPE axes_of(const builder *in) {
 
 /* The registry's CRS of the same name and definition, or else the CRS itself. Without a name the
  * registry may hold several equal ones. */
-static PJ *identify(builder *in, PJ *crs) {
+static PJ *identify_crs(builder *in, PJ *crs) {
     int *confidence = NULL;
     PJ_OBJ_LIST *list = crs ? proj_identify(in->context, crs, "EPSG", NULL, &confidence) : NULL;
     bool is_sure = list && proj_list_get_count(list) > 0 && confidence[0] == 100;
-    PJ *found = is_sure ? cogpu_crs_own(in, proj_list_get(in->context, list, 0)) : NULL;
+    PJ *found = is_sure ? cogpu_proj_own(&in->objects, proj_list_get(in->context, list, 0)) : NULL;
     proj_int_list_destroy(confidence);
     proj_list_destroy(list);
     return found ? found : crs;
@@ -187,17 +178,18 @@ static const char *projected_name(const builder *in, char name[NAME_CHARS]) {
 
 static PJ *projected_of_parameters(builder *in) {
     char name[NAME_CHARS];
-    PJ *base = cogpu_crs_geographic(in), *operation = conversion(in);
-    PJ *axes = cogpu_crs_own(in, proj_create_cartesian_2D_cs(in->context, axes_of(in),
-                                                             in->length.name, in->length.factor));
+    PJ *base = cogpu_crs_geographic(in), *operation = create_conversion(in);
+    PJ *axes = cogpu_proj_own(
+        &in->objects,
+        proj_create_cartesian_2D_cs(in->context, axes_of(in), in->length.name, in->length.factor));
     if (!base || !operation || !axes)
         return NULL;
-    return identify(
-        in, cogpu_crs_own(in, proj_create_projected_crs(in->context, projected_name(in, name), base,
-                                                        operation, axes)));
+    return identify_crs(in, cogpu_proj_own(&in->objects, proj_create_projected_crs(
+                                                             in->context, projected_name(in, name),
+                                                             base, operation, axes)));
 }
 
-static PJ *projected(builder *in) {
+static PJ *create_projected(builder *in) {
     const cogpu_crs *crs = &in->georef->crs;
     PJ *coded = cogpu_crs_registered(in, crs->authority, crs->code, PJ_CATEGORY_CRS);
     return coded ? in_stated_unit(in, cogpu_crs_on_stated_base(in, coded))
@@ -207,7 +199,7 @@ static PJ *projected(builder *in) {
 /* ---- engineering --------------------------------------------------------------------------- */
 
 /* WKT doubles a quote inside a quoted text. */
-static void quote(const char *text, char *to, size_t capacity) {
+static void quote_wkt(const char *text, char *to, size_t capacity) {
     size_t used = 0;
     for (; *text && used + 3 < capacity; text++) {
         to[used++] = *text;
@@ -219,24 +211,24 @@ static void quote(const char *text, char *to, size_t capacity) {
 
 /* Keys that describe no other CRS: WKT1's LOCAL_CS, a plane with a name and a unit. PROJ's own
  * function for it knows metres alone. */
-static PJ *engineering(builder *in, const unit *length) {
+static PJ *create_engineering(builder *in, const crs_unit *length) {
     char name[4 * NAME_CHARS], unit_name[2 * NAME_CHARS], wkt[12 * NAME_CHARS];
-    quote(in->georef->crs.name[0] ? in->georef->crs.name : "unnamed", name, sizeof name);
-    quote(length->name, unit_name, sizeof unit_name);
+    quote_wkt(in->georef->crs.name[0] ? in->georef->crs.name : "unnamed", name, sizeof name);
+    quote_wkt(length->name, unit_name, sizeof unit_name);
     snprintf(wkt, sizeof wkt,
              "ENGCRS[\"%s\",EDATUM[\"Unknown engineering datum\"],CS[Cartesian,2],"
              "AXIS[\"easting\",east,ORDER[1],LENGTHUNIT[\"%s\",%.17g]],"
              "AXIS[\"northing\",north,ORDER[2],LENGTHUNIT[\"%s\",%.17g]]]",
              name, unit_name, length->factor, unit_name, length->factor);
-    return cogpu_crs_own(in, proj_create_from_wkt(in->context, wkt, NULL, NULL, NULL));
+    return cogpu_proj_own(&in->objects, proj_create_from_wkt(in->context, wkt, NULL, NULL, NULL));
 }
 
 static PJ *engineering_of_keys(builder *in) {
-    unit length = {"unknown", 1};
+    crs_unit length = {"unknown", 1};
     uint32_t key = cogpu_geokey_short(in->georef, KEY_LINEAR_UNIT) ? KEY_LINEAR_UNIT
                                                                    : KEY_GEODETIC_LINEAR_UNIT;
-    read_unit(in, key, KEY_LINEAR_UNIT_SIZE, 0, &length);
-    return engineering(in, &length);
+    read_unit_key(in, key, KEY_LINEAR_UNIT_SIZE, 0, &length);
+    return create_engineering(in, &length);
 }
 
 /* ---- the whole ----------------------------------------------------------------------------- */
@@ -247,12 +239,12 @@ static PJ *from_esri_text(builder *in) {
     const char *text = cogpu_geokey_text(in->georef, KEY_PROJECTED_CITATION);
     if (!text || strncmp(text, label, sizeof label - 1) != 0)
         return NULL;
-    return cogpu_crs_own(
-        in, proj_create_from_wkt(in->context, text + sizeof label - 1, NULL, NULL, NULL));
+    return cogpu_proj_own(
+        &in->objects, proj_create_from_wkt(in->context, text + sizeof label - 1, NULL, NULL, NULL));
 }
 
-static PJ *horizontal(builder *in) {
-    static const unit metre = {"metre", 1};
+static PJ *create_horizontal(builder *in) {
+    static const crs_unit metre = {"metre", 1};
     const char *model = in->georef->crs.model;
     PJ *crs = in->georef->crs.code ? NULL : from_esri_text(in);
     if (crs)
@@ -263,12 +255,13 @@ static PJ *horizontal(builder *in) {
         return cogpu_crs_geographic(in);
     if (strcmp(model, "projected") != 0)
         return engineering_of_keys(in);
-    crs = projected(in);
-    return crs || conversion(in) ? crs : engineering(in, &metre); /* GDAL ignores the unit here */
+    crs = create_projected(in);
+    return crs || create_conversion(in)
+               ? crs
+               : create_engineering(in, &metre); /* GDAL ignores the unit here */
 }
 
-/* The shift to WGS 84 that a system of parameters may have: 3 translations, or 3 rotations and a
- * scale as well. */
+/* Shift to WGS 84 of a user-defined CRS (TOWGS84): 3 translations, or 7 Helmert parameters. */
 static PJ *with_shift(builder *in, PJ *crs) {
     static const char *const names[] = {
         "X-axis translation", "Y-axis translation", "Z-axis translation", "X-axis rotation",
@@ -285,113 +278,115 @@ static PJ *with_shift(builder *in, PJ *crs) {
                                            "metre",  1,      PJ_UT_LINEAR};
         if (i >= 3) {
             shifts[i].unit_name = i == 6 ? "parts per million" : "arc-second";
-            shifts[i].unit_conv_factor = i == 6 ? 1e-6 : degree / 3600;
+            shifts[i].unit_conv_factor = i == 6 ? 1e-6 : COGPU_DEGREE / 3600;
             shifts[i].unit_type = i == 6 ? PJ_UT_SCALE : PJ_UT_ANGULAR;
         }
     }
     bool is_whole = key->count == 7;
-    PJ *from = cogpu_crs_own(in, proj_crs_get_geodetic_crs(in->context, crs));
+    PJ *from = cogpu_proj_own(&in->objects, proj_crs_get_geodetic_crs(in->context, crs));
     PJ *to = cogpu_crs_registered(in, "EPSG", 4326, PJ_CATEGORY_CRS);
     if (!from || !to)
         return crs;
-    PJ *shift =
-        cogpu_crs_own(in, proj_create_transformation(
-                              in->context, "Transformation to WGS84", NULL, NULL, from, to, NULL,
-                              is_whole ? "Position Vector transformation (geog2D domain)"
-                                       : "Geocentric translations (geog2D domain)",
-                              "EPSG", is_whole ? "9606" : "9603", (int)key->count, shifts, -1));
-    return shift ? cogpu_crs_own(in, proj_crs_create_bound_crs(in->context, crs, to, shift)) : crs;
+    PJ *shift = cogpu_proj_own(
+        &in->objects, proj_create_transformation(
+                          in->context, "Transformation to WGS84", NULL, NULL, from, to, NULL,
+                          is_whole ? "Position Vector transformation (geog2D domain)"
+                                   : "Geocentric translations (geog2D domain)",
+                          "EPSG", is_whole ? "9606" : "9603", (int)key->count, shifts, -1));
+    return shift ? cogpu_proj_own(&in->objects,
+                                  proj_crs_create_bound_crs(in->context, crs, to, shift))
+                 : crs;
 }
 
-/* A vertical system has a code, or a citation with a datum and a unit. */
-static PJ *vertical(builder *in) {
+/* A vertical CRS has a code, or a citation with a datum and a unit. */
+static PJ *create_vertical(builder *in) {
     char name[NAME_CHARS], datum[NAME_CHARS];
-    unit height = {"metre", 1};
+    crs_unit height = {"metre", 1};
     const char *citation = cogpu_geokey_text(in->georef, KEY_VERTICAL_CITATION);
     PJ *coded = cogpu_crs_registered(in, "EPSG", in->georef->crs.vertical, PJ_CATEGORY_CRS);
     if (coded || !citation)
         return coded;
-    read_unit(in, KEY_VERTICAL_UNIT, 0, UNIT_METRE, &height);
-    return cogpu_crs_own(
-        in, proj_create_vertical_crs(
-                in->context,
-                cogpu_crs_cited(in, KEY_VERTICAL_CITATION,
-                                "VCS Name = ", strchr(citation, '|') ? "unknown" : citation, name),
-                cogpu_crs_cited(in, KEY_VERTICAL_CITATION, "Datum Name = ", "unknown", datum),
-                height.name, height.factor));
+    read_unit_key(in, KEY_VERTICAL_UNIT, 0, UNIT_METRE, &height);
+    return cogpu_proj_own(
+        &in->objects,
+        proj_create_vertical_crs(
+            in->context,
+            cogpu_crs_cited(in, KEY_VERTICAL_CITATION,
+                            "VCS Name = ", strchr(citation, '|') ? "unknown" : citation, name),
+            cogpu_crs_cited(in, KEY_VERTICAL_CITATION, "Datum Name = ", "unknown", datum),
+            height.name, height.factor));
 }
 
-/* A vertical code may also name a system of three dimensions: then the heights are its own. */
+/* A vertical code may name a 3D geographic CRS: heights are ellipsoidal then. */
 static PJ *with_vertical(builder *in, PJ *flat) {
     char name[2 * NAME_CHARS];
-    PJ *height = flat ? vertical(in) : NULL;
+    PJ *height = flat ? create_vertical(in) : NULL;
     if (!height || strcmp(in->georef->crs.model, "engineering") == 0)
         return flat;
     PJ_TYPE type = proj_get_type(height);
     if (type == PJ_TYPE_GEOGRAPHIC_3D_CRS)
-        return cogpu_crs_own(in, proj_crs_promote_to_3D(in->context, NULL, flat));
+        return cogpu_proj_own(&in->objects, proj_crs_promote_to_3D(in->context, NULL, flat));
     if (type != PJ_TYPE_VERTICAL_CRS)
         return flat;
     snprintf(name, sizeof name, "%s + %s", proj_get_name(flat), proj_get_name(height));
-    return cogpu_crs_own(in, proj_create_compound_crs(in->context, name, flat, height));
+    return cogpu_proj_own(&in->objects, proj_create_compound_crs(in->context, name, flat, height));
 }
 
-/* The text of a sidecar takes the place of the keys. */
+/* A sidecar's CRS replaces that of the keys. */
 static PJ *from_sidecar(builder *in) {
     cogpu_arena arena;
     PJ *crs = NULL;
     cogpu_arena_open(&arena, UINT64_MAX);
     (void)cogpu_crs_create(in->context, in->georef->crs_text, &arena, &crs, NULL);
     cogpu_arena_close(&arena);
-    return cogpu_crs_own(in, crs);
+    return cogpu_proj_own(&in->objects, crs);
 }
 
 static cogpu_status write_wkt(builder *in, char *text, size_t capacity, size_t *needed,
                               cogpu_error *error) {
-    read_unit(in, KEY_ANGULAR_UNIT, KEY_ANGULAR_UNIT_SIZE, UNIT_DEGREE, &in->angle);
-    read_unit(in, KEY_LINEAR_UNIT, KEY_LINEAR_UNIT_SIZE, UNIT_METRE, &in->length);
-    PJ *crs =
-        in->georef->crs_text ? from_sidecar(in) : with_vertical(in, with_shift(in, horizontal(in)));
+    read_unit_key(in, KEY_ANGULAR_UNIT, KEY_ANGULAR_UNIT_SIZE, UNIT_DEGREE, &in->angle);
+    read_unit_key(in, KEY_LINEAR_UNIT, KEY_LINEAR_UNIT_SIZE, UNIT_METRE, &in->length);
+    PJ *crs = in->georef->crs_text ? from_sidecar(in)
+                                   : with_vertical(in, with_shift(in, create_horizontal(in)));
     const char *wkt = crs ? proj_as_wkt(in->context, crs, PJ_WKT2_2019, NULL) : NULL;
     if (!wkt)
         return cogpu_fail(error, COGPU_UNSUPPORTED,
-                          "PROJ cannot make a coordinate system of the file's GeoKeys");
+                          "PROJ cannot build a CRS from the file's GeoKeys");
     *needed = strlen(wkt) + 1;
     if (*needed <= capacity)
         memcpy(text, wkt, *needed);
     return COGPU_OK;
 }
 
-cogpu_status cogpu_registry_open(cogpu_registry **registry, cogpu_error *error) {
+cogpu_status cogpu_crs_database_open(cogpu_crs_database **registry, cogpu_error *error) {
     *registry = proj_context_create();
     if (!*registry)
-        return cogpu_fail(error, COGPU_MEMORY, "PROJ gave no context");
+        return cogpu_fail(error, COGPU_MEMORY, "PROJ could not create a context");
     proj_log_level(*registry, PJ_LOG_NONE);
     proj_context_set_enable_network(*registry, 0);
     return COGPU_OK;
 }
 
-void cogpu_registry_close(cogpu_registry *registry) {
+void cogpu_crs_database_close(cogpu_crs_database *registry) {
     if (registry)
         proj_context_destroy(registry);
 }
 
-cogpu_status cogpu_crs_to_wkt(const cogpu_georef *georef, cogpu_registry **registry, char *text,
+cogpu_status cogpu_crs_to_wkt(const cogpu_georef *georef, cogpu_crs_database **registry, char *text,
                               size_t capacity, size_t *needed, cogpu_error *error) {
     *needed = 0;
     if (capacity)
         text[0] = '\0';
     if (!georef->has_crs)
-        return cogpu_fail(error, COGPU_ABSENT, "the image has no coordinate system");
+        return cogpu_fail(error, COGPU_ABSENT, "the image has no CRS");
     if (!*registry)
-        TRY(cogpu_registry_open(registry, error));
+        TRY(cogpu_crs_database_open(registry, error));
     builder in = {.context = *registry,
                   .georef = georef,
-                  .angle = {"degree", degree},
+                  .angle = {"degree", COGPU_DEGREE},
                   .length = {"metre", 1}};
     cogpu_status status = write_wkt(&in, text, capacity, needed, error);
-    for (uint32_t i = in.object_count; i > 0; i--)
-        proj_destroy(in.objects[i - 1]);
+    cogpu_proj_destroy_all(&in.objects);
     return status;
 }
 

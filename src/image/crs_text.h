@@ -1,4 +1,4 @@
-/* Coordinate systems in words, as objects of PROJ. */
+/* CRS definitions as text, parsed into PROJ objects. */
 #ifndef COGPU_IMAGE_CRS_TEXT_H
 #define COGPU_IMAGE_CRS_TEXT_H
 
@@ -6,8 +6,8 @@
 
 #include <proj.h>
 
-/* The caller destroys *crs. ARGUMENT where PROJ knows no such system. */
-cogpu_status cogpu_crs_create(cogpu_registry *registry, const char *words, cogpu_arena *arena,
+/* The caller destroys *crs. ARGUMENT if PROJ does not know the CRS. */
+cogpu_status cogpu_crs_create(cogpu_crs_database *registry, const char *words, cogpu_arena *arena,
                               PJ **crs, cogpu_error *error);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Takes the three GeoKey tags, hands on typed keys in ascending order. It is here so that whoever
- * needs a key never sees an index into another tag: those are checked once. A key that points
- * outside its tag, has no value, is of the wrong kind or comes a second time is dropped.
+ * Parses the GeoKey directory (GeoTIFF 1.1 section 7.1) into typed keys in ascending order. Indices
+ * into the double and ASCII tags are checked here, once. A key that points outside its tag, has no
+ * value, has the wrong type or occurs a second time is dropped.
  */
 #include "image/geokey.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The tags, and how far they go. */
+/* The three tags and their lengths. */
 typedef struct key_tags {
     const uint16_t *shorts;
     const double *doubles;
@@ -25,7 +25,7 @@ typedef struct known_key {
     const char *name;
 } known_key;
 
-/* GeoTIFF 1.1's names without their ending, ascending. */
+/* Names of GeoTIFF 1.1 without the suffix GeoKey, ascending by id. */
 static const known_key known_keys[] = {
     {1024, COGPU_KEY_SHORT, "GTModelType"},
     {1025, COGPU_KEY_SHORT, "GTRasterType"},
@@ -101,13 +101,13 @@ bool cogpu_geokey_takes(uint32_t id, cogpu_key_kind kind) {
     return !known || known->kind == (uint16_t)kind;
 }
 
-static bool inside(uint32_t index, uint32_t count, uint32_t bound) {
+static bool is_range_inside(uint32_t index, uint32_t count, uint32_t bound) {
     return count > 0 && index < bound && count <= bound - index;
 }
 
-/* The text of a key ends with a bar; writers that end it with a NUL, or not at all, exist. */
-static cogpu_status take_text(const char *text, uint32_t bytes, cogpu_arena *arena,
-                              cogpu_geokey *key, cogpu_error *error) {
+/* A key's text ends with '|'. Some writers end it with NUL, or not at all. */
+static cogpu_status copy_key_text(const char *text, uint32_t bytes, cogpu_arena *arena,
+                                  cogpu_geokey *key, cogpu_error *error) {
     size_t length = strnlen(text, bytes);
     if (length && text[length - 1] == '|')
         length--;
@@ -115,33 +115,34 @@ static cogpu_status take_text(const char *text, uint32_t bytes, cogpu_arena *are
     return cogpu_arena_text(arena, text, length, &key->text, error);
 }
 
-/* One entry of the directory: id, place, count, value or index. *sound is whether it is a key. */
+/* One entry of the directory: id, place, count, value or index. *is_valid: the entry is a key. */
 static cogpu_status read_key(const key_tags *tags, const uint16_t entry[4], cogpu_arena *arena,
-                             cogpu_geokey *key, bool *sound, cogpu_error *error) {
+                             cogpu_geokey *key, bool *is_valid, cogpu_error *error) {
     uint16_t place = entry[1], count = entry[2], index = entry[3];
     const known_key *known = find_known(entry[0]);
     *key = (cogpu_geokey){.id = entry[0], .name = known ? known->name : "unknown", .count = count};
-    *sound = false;
+    *is_valid = false;
     if (place == 0 && count > 0) {
-        key->count = 1; /* there is room for no more, whatever the count says */
+        key->count = 1; /* no more fit, whatever the count says */
         key->shorts = &entry[3];
-        *sound = true;
-    } else if (place == TAG_GEO_KEY_DIRECTORY && inside(index, count, tags->short_count)) {
+        *is_valid = true;
+    } else if (place == TAG_GEO_KEY_DIRECTORY && is_range_inside(index, count, tags->short_count)) {
         key->shorts = tags->shorts + index;
-        *sound = true;
-    } else if (place == TAG_GEO_DOUBLE_PARAMS && inside(index, count, tags->double_count)) {
+        *is_valid = true;
+    } else if (place == TAG_GEO_DOUBLE_PARAMS &&
+               is_range_inside(index, count, tags->double_count)) {
         key->kind = COGPU_KEY_DOUBLE;
         key->doubles = tags->doubles + index;
-        *sound = true;
-    } else if (place == TAG_GEO_ASCII_PARAMS && inside(index, count, tags->char_count)) {
-        *sound = true;
-        TRY(take_text(tags->chars + index, count, arena, key, error));
+        *is_valid = true;
+    } else if (place == TAG_GEO_ASCII_PARAMS && is_range_inside(index, count, tags->char_count)) {
+        *is_valid = true;
+        TRY(copy_key_text(tags->chars + index, count, arena, key, error));
     }
-    *sound = *sound && (!known || known->kind == (uint16_t)key->kind);
+    *is_valid = *is_valid && (!known || known->kind == (uint16_t)key->kind);
     return COGPU_OK;
 }
 
-/* True the first time that it is asked for an id. */
+/* True the first time for an id. */
 static bool is_new(uint8_t seen[8192], uint16_t id) {
     bool was_seen = seen[id / 8] >> id % 8 & 1;
     seen[id / 8] |= (uint8_t)(1 << id % 8);
@@ -153,18 +154,18 @@ static cogpu_status read_keys(const key_tags *tags, uint32_t entries, cogpu_aren
     uint8_t seen[8192] = {0};
     cogpu_geokey *keys = NULL;
     uint32_t count = 0, dropped = 0;
-    TRY(cogpu_arena_take(arena, entries, sizeof *keys, &keys, error));
+    TRY(cogpu_arena_allocate(arena, entries, sizeof *keys, &keys, error));
     for (uint32_t i = 0; i < entries; i++) {
         const uint16_t *entry = tags->shorts + 4 + (size_t)i * 4;
-        bool sound;
-        TRY(read_key(tags, entry, arena, &keys[count], &sound, error));
-        sound = sound && is_new(seen, entry[0]);
-        if (!sound && !dropped++)
-            cogpu_warn(arena, warning, "GeoKey %u is not sound and was left out", entry[0]);
-        count += sound;
+        bool is_valid;
+        TRY(read_key(tags, entry, arena, &keys[count], &is_valid, error));
+        is_valid = is_valid && is_new(seen, entry[0]);
+        if (!is_valid && !dropped++)
+            cogpu_warn(arena, warning, "GeoKey %u is malformed and was ignored", entry[0]);
+        count += is_valid;
     }
     if (dropped > 1)
-        cogpu_warn(arena, warning, "and so were %u more GeoKeys", dropped - 1);
+        cogpu_warn(arena, warning, "%u more GeoKeys were ignored", dropped - 1);
     cogpu_geokeys_sort(keys, count);
     georef->keys = keys;
     georef->key_count = count;
@@ -190,7 +191,7 @@ cogpu_status cogpu_geokeys_read(const cogpu_tiff *tiff, uint32_t directory, cogp
                            &tags.char_count, warning, error));
     uint32_t stated = tags.shorts[3], present = tags.short_count / 4 - 1;
     if (stated > present)
-        cogpu_warn(arena, warning, "GeoKeyDirectory states %u keys and has room for %u", stated,
+        cogpu_warn(arena, warning, "GeoKeyDirectory declares %u keys but holds %u", stated,
                    present);
     return read_keys(&tags, stated < present ? stated : present, arena, georef, warning, error);
 }

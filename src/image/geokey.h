@@ -1,4 +1,4 @@
-/* GeoKeys by number, for those who make a coordinate system of them. */
+/* GeoKeys by number, for building a CRS. */
 #ifndef COGPU_IMAGE_GEOKEY_H
 #define COGPU_IMAGE_GEOKEY_H
 
@@ -55,22 +55,22 @@ enum {
     KEY_USER_DEFINED = 32767
 };
 
-/* NULL where there is none. */
+/* NULL if there is none. */
 const cogpu_geokey *cogpu_geokey_find(const cogpu_georef *georef, uint32_t id);
 
-/* 0 where there is none, which is GeoTIFF's "undefined". */
+/* 0 if there is none: GeoTIFF's "undefined". */
 uint32_t cogpu_geokey_short(const cogpu_georef *georef, uint32_t id);
 
-/* The first number of a key; false where there is none. */
+/* The first number of a key; false if there is none. */
 bool cogpu_geokey_double(const cogpu_georef *georef, uint32_t id, double *value);
 
-/* NULL where there is none. */
+/* NULL if there is none. */
 const char *cogpu_geokey_text(const cogpu_georef *georef, uint32_t id);
 
-/* Is this the kind of value that GeoTIFF gives the key? Any is, for a key that it does not know. */
+/* Whether GeoTIFF allows this kind of value for the key. Unknown keys allow any. */
 bool cogpu_geokey_takes(uint32_t id, cogpu_key_kind kind);
 
-/* By ascending ids, as the functions above and files have them. */
+/* Sorts keys by id, as the functions above and files need them. */
 void cogpu_geokeys_sort(cogpu_geokey *keys, uint32_t count);
 
 #endif

@@ -1,7 +1,6 @@
 /*
- * Takes GeoTIFF's tags of a directory, hands on where its pixels lie: a transform, or control
- * points, or neither; the keys, the coordinate system, the RPC. It is here to apply GDAL's rules
- * once, so that everyone else has six numbers that mean the corner of a pixel.
+ * Georeferencing of a directory: geotransform or GCPs, GeoKeys, CRS, RPC. GDAL's rules for
+ * contradicting tags apply here, so that all other code sees a geotransform of pixel corners.
  */
 #include "image/geokey.h"
 #include "image/values.h"
@@ -25,27 +24,20 @@ static cogpu_status read_tags(const cogpu_tiff *tiff, uint32_t directory, cogpu_
                                 &tags->matrix_count, warning, error);
 }
 
-static bool all_finite(const double *numbers, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++)
-        if (!isfinite(numbers[i]))
-            return false;
-    return true;
-}
-
 static bool has_scale(const place_tags *tags) {
     return tags->scale_count >= 2 && isfinite(tags->scale[0]) && isfinite(tags->scale[1]) &&
            tags->scale[0] != 0 && tags->scale[1] != 0;
 }
 
-/* A scale needs a tiepoint, which may be any pixel of the image and even lie outside of it. */
+/* ModelPixelScale needs a tiepoint: any pixel, even outside the image. */
 static bool from_scale(const place_tags *tags, double transform[6], cogpu_arena *arena,
                        const char **warning) {
     if (tags->tiepoint_count < TIEPOINT_NUMBERS) {
-        cogpu_warn(arena, warning, "ModelPixelScale without ModelTiepoint was left out");
+        cogpu_warn(arena, warning, "ModelPixelScale without ModelTiepoint was ignored");
         return false;
     }
     if (tags->scale[1] < 0)
-        cogpu_warn(arena, warning, "the scale of y is negative; it is taken as positive");
+        cogpu_warn(arena, warning, "the y scale is negative; its absolute value is used");
     const double *point = tags->tiepoints;
     double a = tags->scale[0], e = -fabs(tags->scale[1]);
     double found[6] = {point[3] - point[0] * a, a, 0, point[4] - point[1] * e, 0, e};
@@ -60,7 +52,7 @@ static void from_matrix(const double matrix[MATRIX_NUMBERS], double transform[6]
         transform[i] = matrix[order[i]];
 }
 
-/* The file's numbers hold for the centre of a pixel; ours hold for its corner. */
+/* PixelIsPoint: the tags refer to the pixel centre, a geotransform to its corner. */
 static void shift_to_corner(double transform[6]) {
     transform[0] -= 0.5 * transform[1] + 0.5 * transform[2];
     transform[3] -= 0.5 * transform[4] + 0.5 * transform[5];
@@ -70,7 +62,7 @@ static void find_transform(const place_tags *tags, cogpu_georef *georef, cogpu_a
                            const char **warning) {
     double transform[6];
     if (tags->scale_count && !has_scale(tags))
-        cogpu_warn(arena, warning, "ModelPixelScale is zero, not finite or too short: left out");
+        cogpu_warn(arena, warning, "ModelPixelScale is zero, not finite or too short: ignored");
     if (has_scale(tags)) {
         if (!from_scale(tags, transform, arena, warning))
             return;
@@ -78,7 +70,7 @@ static void find_transform(const place_tags *tags, cogpu_georef *georef, cogpu_a
         from_matrix(tags->matrix, transform);
     } else {
         if (tags->matrix_count)
-            cogpu_warn(arena, warning, "ModelTransformation has %u numbers, not 16: left out",
+            cogpu_warn(arena, warning, "ModelTransformation has %u numbers, expected 16: ignored",
                        tags->matrix_count);
         return;
     }
@@ -86,7 +78,8 @@ static void find_transform(const place_tags *tags, cogpu_georef *georef, cogpu_a
         shift_to_corner(transform);
     double area = transform[1] * transform[5] - transform[2] * transform[4];
     if (!all_finite(transform, 6) || area == 0) {
-        cogpu_warn(arena, warning, "the transform gives pixels no finite place or size: left out");
+        cogpu_warn(arena, warning,
+                   "the transform gives pixels no finite position or size: ignored");
         return;
     }
     georef->has_transform = true;
@@ -94,8 +87,8 @@ static void find_transform(const place_tags *tags, cogpu_georef *georef, cogpu_a
         georef->transform[i] = transform[i];
 }
 
-static cogpu_status read_gcps(const place_tags *tags, cogpu_georef *georef, cogpu_arena *arena,
-                              const char **warning, cogpu_error *error) {
+static cogpu_status read_gcp_tags(const place_tags *tags, cogpu_georef *georef, cogpu_arena *arena,
+                                  const char **warning, cogpu_error *error) {
     uint32_t count = tags->tiepoint_count / TIEPOINT_NUMBERS;
     double shift = georef->pixel_is_point ? 0.5 : 0;
     cogpu_gcp *gcps = NULL;
@@ -105,10 +98,10 @@ static cogpu_status read_gcps(const place_tags *tags, cogpu_georef *georef, cogp
     if (!count)
         return COGPU_OK;
     if (!all_finite(tags->tiepoints, count * TIEPOINT_NUMBERS)) {
-        cogpu_warn(arena, warning, "ModelTiepoint has numbers that are not finite: left out");
+        cogpu_warn(arena, warning, "ModelTiepoint has numbers that are not finite: ignored");
         return COGPU_OK;
     }
-    TRY(cogpu_arena_take(arena, count, sizeof *gcps, &gcps, error));
+    TRY(cogpu_arena_allocate(arena, count, sizeof *gcps, &gcps, error));
     for (uint32_t i = 0; i < count; i++) {
         const double *point = tags->tiepoints + (size_t)i * TIEPOINT_NUMBERS;
         gcps[i] = (cogpu_gcp){.column = point[0] + shift,
@@ -123,14 +116,14 @@ static cogpu_status read_gcps(const place_tags *tags, cogpu_georef *georef, cogp
     return COGPU_OK;
 }
 
-/* GeoTIFF 1.1 gave vertical systems their present meaning. */
+/* Vertical CRSs have their present meaning since GeoTIFF 1.1. */
 static bool is_version_1_1(const cogpu_tiff *tiff, uint32_t directory) {
     const cogpu_entry *entry = cogpu_tiff_find(tiff, directory, TAG_GEO_KEY_DIRECTORY);
     uint64_t minor;
     return entry && cogpu_tiff_u64s(tiff, entry, 2, 1, &minor, NULL) == COGPU_OK && minor > 0;
 }
 
-/* With a vertical system the third axis of scale and tiepoint speaks of the samples themselves. */
+/* With a vertical CRS the third axis of scale and tiepoint applies to the sample values. */
 static void find_z_scale(const place_tags *tags, uint32_t bands, cogpu_georef *georef) {
     if (bands != 1 || !georef->has_crs || !georef->crs.vertical || !has_scale(tags) ||
         tags->scale_count < 3 || tags->tiepoint_count < TIEPOINT_NUMBERS)
@@ -152,7 +145,7 @@ static cogpu_status read_rpc(const cogpu_tiff *tiff, uint32_t directory, cogpu_a
     if (count == RPC_NUMBERS && all_finite(rpc, count))
         georef->rpc = rpc;
     else if (count)
-        cogpu_warn(arena, warning, "RPCCoefficient is not 92 finite numbers: left out");
+        cogpu_warn(arena, warning, "RPCCoefficient does not hold 92 finite numbers: ignored");
     return COGPU_OK;
 }
 
@@ -167,7 +160,7 @@ cogpu_status cogpu_georef_read(const cogpu_tiff *tiff, uint32_t directory, uint3
     georef->pixel_is_point = cogpu_geokey_short(georef, KEY_RASTER_TYPE) == PIXEL_IS_POINT;
     find_transform(&tags, georef, arena, warning);
     if (!georef->has_transform)
-        TRY(read_gcps(&tags, georef, arena, warning, error));
+        TRY(read_gcp_tags(&tags, georef, arena, warning, error));
     if (is_version_1_1(tiff, directory))
         find_z_scale(&tags, bands, georef);
     return read_rpc(tiff, directory, arena, georef, warning, error);

@@ -1,28 +1,24 @@
 /*
- * What directories mean: images, their levels, how each stores its pixels, and what is said of
- * them. No pixel bytes here.
+ * Semantics of directories: images, levels, masks, block layout, georeferencing, metadata. No
+ * pixels are read here.
  */
 #ifndef COGPU_IMAGE_IMAGE_H
 #define COGPU_IMAGE_IMAGE_H
 
+#include "base/span.h"
 #include "codec/codec.h"
 #include "codec/ycbcr.h"
 #include "tiff/tiff.h"
 
-/* Colours that GDAL turns into RGB on reading, and we with it. */
+/* Color conversion on read, as in GDAL. */
 typedef enum cogpu_colour { COGPU_AS_STORED = 0, COGPU_FROM_YCBCR, COGPU_FROM_CMYK } cogpu_colour;
-
-/* Where a block's bytes are. bytes 0: the block is sparse. */
-typedef struct cogpu_span {
-    uint64_t offset, bytes;
-} cogpu_span;
 
 /* How one directory stores its pixels: all that is needed to find and decode a block. */
 typedef struct cogpu_storage {
     const cogpu_tiff *tiff;
     uint32_t directory;
     uint32_t width, height;
-    uint32_t bands; /* that a read returns: RGBA from CMYK has 4, whatever is stored */
+    uint32_t bands; /* that a read returns: CMYK becomes RGBA, 4 bands */
     cogpu_layout layout;
     uint32_t block_width, block_height; /* strips are as wide as the image */
     uint32_t across, down;              /* blocks of one plane */
@@ -31,9 +27,9 @@ typedef struct cogpu_storage {
     cogpu_type type;
     uint32_t bits, sample_format;
     uint32_t predictor, photometric, orientation;
-    bool big_endian;              /* samples have to be swapped after decoding */
+    bool big_endian;              /* swap the bytes of samples after decoding */
     const cogpu_codec_row *codec; /* NULL for an unknown number */
-    cogpu_colour colour;          /* planar: api/planar_colours.c; chunky: cpu_decode.c, restore */
+    cogpu_colour colour;          /* planar: read/planar_colours.c; chunky: cpu/decode.c, restore */
     cogpu_ycbcr ycbcr;            /* for COGPU_FROM_YCBCR */
     cogpu_block_format format;    /* of a full block */
     size_t block_bytes;           /* of a full decoded block, all slices of a volume's tile */
@@ -41,7 +37,7 @@ typedef struct cogpu_storage {
     cogpu_span scan; /* old-style JPEG: the one block of the image; bytes 0 where offsets count */
 } cogpu_storage;
 
-/* GeoTIFF's part of a directory. */
+/* Georeferencing of a directory. */
 typedef struct cogpu_georef {
     bool has_transform;
     double transform[6]; /* GDAL's geotransform: corner, PixelIsPoint corrected */
@@ -53,8 +49,8 @@ typedef struct cogpu_georef {
     uint32_t key_count;
     cogpu_crs crs; /* valid if has_crs */
     bool has_crs;
-    const char *crs_text; /* of a sidecar, which replaces the keys' system; or NULL */
-    bool has_z_scale;     /* one band and a vertical system: value scale and offset */
+    const char *crs_text; /* of a sidecar: replaces the CRS of the keys; or NULL */
+    bool has_z_scale;     /* one band and a vertical CRS: value scale and offset */
     double z_scale, z_offset;
 } cogpu_georef;
 
@@ -64,29 +60,29 @@ typedef struct cogpu_metadata {
     uint32_t item_count;
 } cogpu_metadata;
 
-typedef struct cogpu_picture_level {
+typedef struct cogpu_pyramid_level {
     cogpu_storage storage;
     bool external;
     bool has_mask;
     bool mask_external; /* in the .msk file, which has masks for the bands that mask_bands names */
     cogpu_storage mask;
-} cogpu_picture_level;
+} cogpu_pyramid_level;
 
-/* An image with all that the file says of it. */
-typedef struct cogpu_picture {
+/* An image with its levels and metadata. */
+typedef struct cogpu_pyramid {
     cogpu_image info; /* what cogpu_info returns */
-    cogpu_picture_level *levels;
+    cogpu_pyramid_level *levels;
     cogpu_band *bands;
     cogpu_georef georef;
     cogpu_metadata metadata;
-    cogpu_validity unmasked;    /* what tells valid pixels of levels without a mask: of band 1, and
-                                 * of all where has_band_rules is false */
+    cogpu_validity unmasked;    /* where validity comes from for levels without a mask: of band 1,
+                                 * and of all bands if has_band_rules is false */
     bool has_band_rules;        /* bands have nodata, or masks in the .msk file, of their own */
     const uint32_t *mask_bands; /* of each band, the band of the .msk file, 1-based; 0 = none; NULL
                                  * without that file */
-} cogpu_picture;
+} cogpu_pyramid;
 
-/* What tells valid samples of a band. */
+/* Where the validity of a band's samples comes from. */
 typedef struct cogpu_band_rule {
     cogpu_validity validity;
     const cogpu_storage *storage; /* of the mask; of the level itself by nodata and alpha */
@@ -95,18 +91,18 @@ typedef struct cogpu_band_rule {
 } cogpu_band_rule;
 
 /* pyramid.c: bands count from 1. */
-cogpu_band_rule cogpu_picture_rule(const cogpu_picture *picture, const cogpu_picture_level *level,
-                                   uint32_t band);
+cogpu_band_rule cogpu_nodata_rule_of_pyramid(const cogpu_pyramid *pyramid,
+                                             const cogpu_pyramid_level *level, uint32_t band);
 
 /* storage.c: the directory's structure, checked as a whole. Tags that have a default are named in
- * *warning where they are unsound, and the default is used. */
+ * *warning if they are malformed, and the default is used. */
 cogpu_status cogpu_storage_read(const cogpu_tiff *tiff, uint32_t directory, cogpu_arena *arena,
                                 cogpu_storage *storage, const char **warning, cogpu_error *error);
 
 /* locate.c: the spans of blocks first .. first+count-1. */
 cogpu_status cogpu_storage_locate(const cogpu_storage *storage, uint64_t first, uint32_t count,
                                   cogpu_span *spans, cogpu_error *error);
-/* old_jpeg.c: the header of compression 6, and its scan. What is unsound is left out; only memory
+/* old_jpeg.c: the header of compression 6, and its scan. Malformed parts are ignored; only memory
  * fails. */
 cogpu_status cogpu_old_jpeg_read(cogpu_storage *storage, cogpu_arena *arena, cogpu_error *error);
 /* Rows that a block holds: the last strip may have fewer. */
@@ -121,28 +117,29 @@ bool cogpu_storage_is_rgb_of_ycbcr(const cogpu_storage *storage);
  * the most significant first. */
 uint32_t cogpu_storage_order_unit(const cogpu_storage *storage);
 
-/* georef.c, geokey.c: unsound tags are left out and named in *warning; only memory and I/O fail. */
+/* georef.c, geokey.c: malformed tags are ignored and named in *warning; only memory and I/O fail.
+ */
 cogpu_status cogpu_georef_read(const cogpu_tiff *tiff, uint32_t directory, uint32_t bands,
                                cogpu_arena *arena, cogpu_georef *georef, const char **warning,
                                cogpu_error *error);
 cogpu_status cogpu_geokeys_read(const cogpu_tiff *tiff, uint32_t directory, cogpu_arena *arena,
                                 cogpu_georef *georef, const char **warning, cogpu_error *error);
 
-/* PROJ's context, which holds its registry open. One thread at a time may use it. */
-typedef struct pj_ctx cogpu_registry;
+/* PROJ context with its open database. One thread at a time may use it. */
+typedef struct pj_ctx cogpu_crs_database;
 
-/* crs.c: the keys as a system; crs_proj.c (or crs_absent.c without PROJ): the system as WKT2. A
- * *registry that is NULL is opened, and stays open for the caller. */
+/* crs.c: the CRS that the keys name; crs_proj.c (crs_absent.c without PROJ): the CRS as WKT2. If
+ * *registry is NULL it is opened, and stays open for the caller. */
 void cogpu_crs_from_keys(cogpu_georef *georef);
-cogpu_status cogpu_crs_to_wkt(const cogpu_georef *georef, cogpu_registry **registry, char *text,
+cogpu_status cogpu_crs_to_wkt(const cogpu_georef *georef, cogpu_crs_database **registry, char *text,
                               size_t capacity, size_t *needed, cogpu_error *error);
-/* crs_text.c (or crs_absent.c): a system in words, of a file that is not trusted. */
-cogpu_status cogpu_crs_from_text(const char *text, cogpu_registry **registry, cogpu_arena *arena,
-                                 cogpu_crs *crs, cogpu_error *error);
-cogpu_status cogpu_registry_open(cogpu_registry **registry, cogpu_error *error);
-void cogpu_registry_close(cogpu_registry *registry); /* NULL is allowed */
+/* crs_text.c (or crs_absent.c): a CRS as text from an untrusted file. */
+cogpu_status cogpu_crs_from_text(const char *text, cogpu_crs_database **registry,
+                                 cogpu_arena *arena, cogpu_crs *crs, cogpu_error *error);
+cogpu_status cogpu_crs_database_open(cogpu_crs_database **registry, cogpu_error *error);
+void cogpu_crs_database_close(cogpu_crs_database *registry); /* NULL is allowed */
 
-/* metadata.c: GDAL_METADATA's XML. Malformed XML is left out and named in *warning. */
+/* metadata.c: GDAL_METADATA's XML. Malformed XML is ignored and named in *warning. */
 cogpu_status cogpu_metadata_read(const cogpu_tiff *tiff, uint32_t directory, cogpu_arena *arena,
                                  cogpu_metadata *metadata, const char **warning,
                                  cogpu_error *error);
@@ -163,12 +160,12 @@ cogpu_status cogpu_bands_read(const cogpu_tiff *tiff, const cogpu_storage *stora
 void cogpu_nodata_parse(const char *text, cogpu_type type, cogpu_nodata *nodata);
 void cogpu_nodata_sample(const cogpu_nodata *nodata, cogpu_type type, uint8_t sample[16]);
 
-/* What stands beside a file: see sidecar.h. */
-typedef struct cogpu_beside cogpu_beside;
+/* Sidecars of a file: see sidecar.h. */
+typedef struct cogpu_sidecar_data cogpu_sidecar_data;
 
-/* pyramid.c: directories of a file, and what stands beside it, gathered into images and levels.
- * Sidecars are of image 0. */
-cogpu_status cogpu_pictures_read(const cogpu_tiff *tiff, cogpu_beside *beside, cogpu_arena *arena,
-                                 cogpu_picture **pictures, uint32_t *count, cogpu_error *error);
+/* pyramid.c: groups directories and sidecars into images and levels. Sidecars belong to image 0. */
+cogpu_status cogpu_pyramids_read(const cogpu_tiff *tiff, cogpu_sidecar_data *beside,
+                                 cogpu_arena *arena, cogpu_pyramid **pyramids, uint32_t *count,
+                                 cogpu_error *error);
 
 #endif

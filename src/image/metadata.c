@@ -1,7 +1,7 @@
 /*
- * Takes the XML of GDAL_METADATA, hands on its items. It is a reader of that one document and not
- * of XML: elements, attributes, comments, CDATA, the five entities and numeric ones; no DOCTYPE.
- * One pass, no recursion, and the items found before a fault are kept.
+ * Parses the XML of GDAL_METADATA (tag 42112) into items. It parses this document, not XML in
+ * general: elements, attributes, comments, CDATA, the five entities and numeric ones; no DOCTYPE.
+ * One pass without recursion. Items before a syntax error are kept.
  *
  * GDAL escapes the text of an item twice, others once; so it is unescaped twice, as GDAL does. An
  * item that holds elements (a domain "xml:...") has their text as its value, untouched.
@@ -15,20 +15,21 @@
 
 enum { ITEMS_MAX = 1 << 20, BANDS_MAX = 65536 };
 
-typedef struct reader {
+typedef struct gdal_metadata_reader {
     xml_reader xml;
     cogpu_arena *arena;
-} reader;
+} gdal_metadata_reader;
 
-static cogpu_status keep(reader *in, xml_slice text, const char **kept, cogpu_error *error) {
-    char *room = NULL;
-    TRY(cogpu_arena_take(in->arena, (uint64_t)text.bytes + 1, 1, &room, error));
-    room[cogpu_xml_unescape(text, room)] = '\0';
-    *kept = room;
+static cogpu_status keep_text(gdal_metadata_reader *in, xml_slice text, const char **kept,
+                              cogpu_error *error) {
+    char *buffer = NULL;
+    TRY(cogpu_arena_allocate(in->arena, (uint64_t)text.bytes + 1, 1, &buffer, error));
+    buffer[cogpu_xml_unescape(text, buffer)] = '\0';
+    *kept = buffer;
     return COGPU_OK;
 }
 
-/* 0-based in the file; the whole image where it is absent or no number. */
+/* 0-based in the file; the whole image if absent or not a number. */
 static bool read_sample(xml_slice text, int32_t *band) {
     int32_t sample = 0;
     if (cogpu_xml_is_word(text, "-1"))
@@ -42,44 +43,44 @@ static bool read_sample(xml_slice text, int32_t *band) {
     return text.bytes > 0 && sample < BANDS_MAX;
 }
 
-/* *sound is false for an item without a name or of no possible band. */
-static cogpu_status read_attributes(reader *in, xml_slice attributes, cogpu_item *item, bool *sound,
-                                    cogpu_error *error) {
+/* *is_valid is false for an item without a name or with an impossible band. */
+static cogpu_status read_attributes(gdal_metadata_reader *in, xml_slice attributes,
+                                    cogpu_item *item, bool *is_valid, cogpu_error *error) {
     xml_slice name, value;
     *item = (cogpu_item){.domain = "", .role = "", .value = ""};
-    *sound = true;
+    *is_valid = true;
     while (cogpu_xml_attribute(&attributes, &name, &value)) {
         if (cogpu_xml_is_word(name, "name"))
-            TRY(keep(in, value, &item->name, error));
+            TRY(keep_text(in, value, &item->name, error));
         else if (cogpu_xml_is_word(name, "domain"))
-            TRY(keep(in, value, &item->domain, error));
+            TRY(keep_text(in, value, &item->domain, error));
         else if (cogpu_xml_is_word(name, "role"))
-            TRY(keep(in, value, &item->role, error));
+            TRY(keep_text(in, value, &item->role, error));
         else if (cogpu_xml_is_word(name, "sample"))
-            *sound = *sound && read_sample(value, &item->band);
+            *is_valid = *is_valid && read_sample(value, &item->band);
     }
-    *sound = *sound && item->name;
+    *is_valid = *is_valid && item->name;
     return COGPU_OK;
 }
 
-/* Text is unescaped twice; elements stay as they are. */
-static cogpu_status keep_content(reader *in, const xml_element *element, const char **kept,
-                                 cogpu_error *error) {
+/* Text is unescaped twice; nested elements stay unchanged. */
+static cogpu_status keep_content(gdal_metadata_reader *in, const xml_element *element,
+                                 const char **kept, cogpu_error *error) {
     xml_slice content = element->content;
     if (element->has_elements)
         return cogpu_arena_text(in->arena, content.at, content.bytes, kept, error);
-    char *room = NULL;
-    TRY(cogpu_arena_take(in->arena, (uint64_t)content.bytes + 1, 1, &room, error));
-    size_t bytes = cogpu_xml_join(content, room);
-    room[cogpu_xml_unescape((xml_slice){room, bytes}, room)] = '\0';
-    *kept = room;
+    char *buffer = NULL;
+    TRY(cogpu_arena_allocate(in->arena, (uint64_t)content.bytes + 1, 1, &buffer, error));
+    size_t bytes = cogpu_xml_join(content, buffer);
+    buffer[cogpu_xml_unescape((xml_slice){buffer, bytes}, buffer)] = '\0';
+    *kept = buffer;
     return COGPU_OK;
 }
 
-/* What is no item is passed over. */
-static cogpu_status read_child(reader *in, const xml_element *child, cogpu_item *items,
-                               uint32_t *count, cogpu_error *error) {
-    bool sound;
+/* Skips elements other than Item. */
+static cogpu_status read_item_element(gdal_metadata_reader *in, const xml_element *child,
+                                      cogpu_item *items, uint32_t *count, cogpu_error *error) {
+    bool is_valid;
     if (!cogpu_xml_is_word(child->name, "Item"))
         return COGPU_OK;
     if (*count == ITEMS_MAX) {
@@ -87,20 +88,20 @@ static cogpu_status read_child(reader *in, const xml_element *child, cogpu_item 
         return COGPU_OK;
     }
     cogpu_item *item = &items[*count];
-    TRY(read_attributes(in, child->attributes, item, &sound, error));
-    if (!sound)
+    TRY(read_attributes(in, child->attributes, item, &is_valid, error));
+    if (!is_valid)
         return COGPU_OK;
     TRY(keep_content(in, child, &item->value, error));
     (*count)++;
     return COGPU_OK;
 }
 
-/* Goes behind the root's tag, over what may stand before it. */
-static bool enter_root(xml_reader *in, bool *is_empty) {
+/* Skips the prologue and the root's start tag. */
+static bool enter_gdal_metadata(xml_reader *in, bool *is_empty) {
     xml_tag root;
     for (bool skipped = true; skipped;) {
         xml_slice text;
-        if (!cogpu_xml_pass(&in->text, "<", &text)) {
+        if (!cogpu_xml_skip_past(&in->text, "<", &text)) {
             in->fault = "it ends too early";
             return false;
         }
@@ -115,21 +116,21 @@ static bool enter_root(xml_reader *in, bool *is_empty) {
     return !in->fault;
 }
 
-static cogpu_status read_children(reader *in, cogpu_item *items, uint32_t *count,
+static cogpu_status read_children(gdal_metadata_reader *in, cogpu_item *items, uint32_t *count,
                                   cogpu_error *error) {
     xml_element child;
     while (!in->xml.fault && cogpu_xml_next(&in->xml, &child))
-        TRY(read_child(in, &child, items, count, error));
+        TRY(read_item_element(in, &child, items, count, error));
     if (!in->xml.fault && !in->xml.is_closed)
         in->xml.fault = "it ends too early";
     return COGPU_OK;
 }
 
-/* No more items than this are in the text: what the array has to hold. */
+/* Upper bound of the number of items, for the array. */
 static uint32_t count_items(xml_text text) {
     uint32_t count = 0;
     xml_slice ignored;
-    while (count < ITEMS_MAX && cogpu_xml_pass(&text, "<Item", &ignored))
+    while (count < ITEMS_MAX && cogpu_xml_skip_past(&text, "<Item", &ignored))
         count++;
     return count;
 }
@@ -140,16 +141,16 @@ cogpu_status cogpu_metadata_parse(const char *xml, size_t bytes, cogpu_arena *ar
     *metadata = (cogpu_metadata){0};
     if (!bytes)
         return COGPU_OK;
-    reader in = {.xml.text = {xml, xml + bytes}, .arena = arena};
+    gdal_metadata_reader in = {.xml.text = {xml, xml + bytes}, .arena = arena};
     cogpu_item *items = NULL;
     bool is_empty = false;
-    TRY(cogpu_arena_take(arena, count_items(in.xml.text), sizeof *items, &items, error));
+    TRY(cogpu_arena_allocate(arena, count_items(in.xml.text), sizeof *items, &items, error));
     metadata->items = items;
-    if (enter_root(&in.xml, &is_empty) && !is_empty)
+    if (enter_gdal_metadata(&in.xml, &is_empty) && !is_empty)
         TRY(read_children(&in, items, &metadata->item_count, error));
     if (in.xml.fault)
         cogpu_warn(arena, warning,
-                   "GDAL_METADATA is not sound (%s); the %u items before the fault are kept",
+                   "GDAL_METADATA is malformed (%s); the %u items before the error are kept",
                    in.xml.fault, metadata->item_count);
     return COGPU_OK;
 }

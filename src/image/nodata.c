@@ -1,15 +1,16 @@
 /*
- * Takes the text of GDAL_NODATA and a sample type, hands on the value it means, whether a sample
- * can have it, and the sample that fills blocks without data. It is here because the text is
- * written by people and by many programs, and says more than a sample type can hold.
+ * Parses GDAL_NODATA (tag 42113) for a sample type: the value, whether a sample can have it, and
+ * the sample that fills sparse blocks. People and many programs write this text, and it may hold
+ * values that the sample type cannot.
  *
- * As GDAL: trailing text is passed over, ',' is a point, a value outside an integer type fills
- * sparse blocks with the nearest value of the type, NaN with 0. Unlike GDAL: a text that is no
- * number matches nothing (GDAL: 0), a fraction on an integer type matches nothing (GDAL: sometimes
- * its whole part), "1e2" on a 64-bit integer is 100 (GDAL: 1), and floats of 16 bits are rounded
- * before they are compared as those of 32 bits are.
+ * As GDAL: trailing text is ignored, ',' is a point, a value outside an integer type fills
+ * sparse blocks with the nearest value of the type, NaN with 0. Unlike GDAL: text that is not
+ * a number matches nothing (GDAL: 0), a fraction on an integer type matches nothing (GDAL:
+ * sometimes its whole part), "1e2" on a 64-bit integer is 100 (GDAL: 1), and floats of 16 bits are
+ * rounded before they are compared as those of 32 bits are.
  */
 #include "base/bytes.h"
+#include "base/text.h"
 #include "image/image.h"
 #include "image/values.h"
 
@@ -17,7 +18,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Of an integer type, and of the parts of a complex one. */
+/* Range of an integer type, and of the parts of a complex one. */
 typedef struct integer_range {
     double low, high;
 } integer_range;
@@ -82,7 +83,7 @@ static bool parse_whole(const char *text, bool *negative, uint64_t *size) {
     if (*text == '-' || *text == '+')
         text++;
     const char *first = text;
-    for (*size = 0; *text >= '0' && *text <= '9'; text++)
+    for (*size = 0; ascii_is_digit(*text); text++)
         if (__builtin_mul_overflow(*size, 10, size) ||
             __builtin_add_overflow(*size, (uint64_t)(*text - '0'), size))
             return false;
@@ -123,7 +124,7 @@ static uint64_t nearest_u64(double value) {
     return value >= 0x1p64 ? UINT64_MAX : (uint64_t)round(value);
 }
 
-static bool fits(double value, cogpu_type type) {
+static bool fits_type(double value, cogpu_type type) {
     const integer_range *range = range_of(type);
     if (!range)
         return true;
@@ -148,40 +149,39 @@ void cogpu_nodata_parse(const char *text, cogpu_type type, cogpu_nodata *nodata)
     if (type == COGPU_F16)
         value = round_to_f16(value);
     nodata->value = value;
-    nodata->matches = fits(value, type);
+    nodata->matches = fits_type(value, type);
     nodata->i64 = type == COGPU_I64 ? nearest_i64(value) : 0;
     nodata->u64 = type == COGPU_U64 ? nearest_u64(value) : 0;
 }
 
-/* The low bytes of `bits`, as the machine orders them in a number of that many bytes. */
-static void put(uint64_t bits, size_t bytes, uint8_t *sample) {
+/* The low bytes of `bits` in native byte order. */
+static void store_low_bytes(uint64_t bits, size_t bytes, uint8_t *sample) {
     size_t skip = COGPU_HOST_BIG_ENDIAN ? sizeof bits - bytes : 0;
     memcpy(sample, (const uint8_t *)&bits + skip, bytes);
 }
 
 static void put_integer(double value, cogpu_type type, uint8_t *sample) {
     const integer_range *range = range_of(type);
-    bool is_complex = type == COGPU_CI16 || type == COGPU_CI32;
     if (!range || isnan(value))
         return;
     int64_t nearest = nearest_i64(fmin(fmax(value, range->low), range->high));
-    put((uint64_t)nearest, cogpu_type_bytes(type) / (is_complex ? 2 : 1), sample);
+    store_low_bytes((uint64_t)nearest, cogpu_type_number_bytes(type), sample);
 }
 
-/* Of a complex sample the nodata value is the real part, and the imaginary part is 0. */
+/* A complex nodata value has imaginary part 0. */
 void cogpu_nodata_sample(const cogpu_nodata *nodata, cogpu_type type, uint8_t sample[16]) {
     memset(sample, 0, 16);
     if (type == COGPU_F16) {
-        put(bits_of_f16(nodata->value), sizeof(uint16_t), sample);
+        store_low_bytes(bits_of_f16(nodata->value), sizeof(uint16_t), sample);
     } else if (type == COGPU_F32 || type == COGPU_CF32) {
         float value = (float)nodata->value; /* which was rounded when it was parsed */
         memcpy(sample, &value, sizeof value);
     } else if (type == COGPU_F64 || type == COGPU_CF64) {
         memcpy(sample, &nodata->value, sizeof nodata->value);
     } else if (type == COGPU_U64) {
-        put(nodata->u64, sizeof nodata->u64, sample);
+        store_low_bytes(nodata->u64, sizeof nodata->u64, sample);
     } else if (type == COGPU_I64) {
-        put((uint64_t)nodata->i64, sizeof nodata->i64, sample);
+        store_low_bytes((uint64_t)nodata->i64, sizeof nodata->i64, sample);
     } else {
         put_integer(nodata->value, type, sample);
     }

@@ -1,12 +1,12 @@
 /*
- * Old-style JPEG (compression 6): finds the JPEG header that the blocks lack, and their scans, from
- * the tags of a directory.
+ * Old-style JPEG (compression 6, TIFF 6.0 section 22): builds the JPEG header that the blocks lack,
+ * and finds their scans, from the tags of a directory.
  *
- * A JPEG stream as a whole may stand in the file (JPEGInterchangeFormat), and the strips then point
- * somewhere into it: the image is one block, the stream's scan. Or only its header does, or the
- * tables stand alone (JPEGQTables, JPEGDCTables, JPEGACTables), and each strip or tile is a scan
- * that follows this header. What is not sound here is left out; the codec then says so when a block
- * is read.
+ * Three layouts exist. (1) The file holds a complete JPEG stream (JPEGInterchangeFormat) and the
+ * strips point into it: the image is one block, the stream's scan. (2) JPEGInterchangeFormat is
+ * only a header. (3) The tables are separate (JPEGQTables, JPEGDCTables, JPEGACTables). In (2) and
+ * (3) each strip or tile is a scan that follows the header. Malformed parts are ignored here; the
+ * codec reports them when a block is read.
  */
 #include "image/image.h"
 
@@ -31,16 +31,16 @@ enum {
 
 enum { HEADER_MAX = 64 << 10, SEGMENTS_MAX = 1000, BANDS_MAX = 3, QUANTA = 64, CODE_LENGTHS = 16 };
 
-/* A header as it grows. */
-typedef struct header {
+/* The header being built. */
+typedef struct jpeg_header {
     uint8_t *bytes;
     size_t used;
     bool has_frame, has_scan;
     uint32_t across, down; /* subsampling; 1 where the frame has one of another kind */
     uint64_t end;          /* where the scan begins in the file */
-} header;
+} jpeg_header;
 
-static bool put(header *h, const void *bytes, size_t count) {
+static bool append_header(jpeg_header *h, const void *bytes, size_t count) {
     if (count > HEADER_MAX - h->used)
         return false;
     memcpy(h->bytes + h->used, bytes, count);
@@ -59,7 +59,7 @@ static bool is_skipped(uint8_t marker) {
 
 /* The frame's subsampling: units are whole numbers of pixels, and only the first component has
  * several samples in one. */
-static void note_frame(const uint8_t *segment, size_t bytes, header *h) {
+static void note_frame(const uint8_t *segment, size_t bytes, jpeg_header *h) {
     uint32_t count = bytes > 9 ? segment[9] : 0;
     h->has_frame = true;
     h->across = h->down = 1;
@@ -74,8 +74,8 @@ static void note_frame(const uint8_t *segment, size_t bytes, header *h) {
     }
 }
 
-/* Markers from `at` on, to the scan. False where something else stands there. */
-static bool gather(const cogpu_tiff *tiff, uint64_t at, uint64_t end, header *h) {
+/* Copies marker segments from `at` up to the scan. False if something else is there. */
+static bool copy_segments(const cogpu_tiff *tiff, uint64_t at, uint64_t end, jpeg_header *h) {
     uint8_t head[4];
     for (int i = 0; i < SEGMENTS_MAX && end - at >= 4; i++) {
         if (cogpu_io_peek(tiff->io, at, 4, head, NULL) != COGPU_OK || head[0] != 0xFF)
@@ -108,11 +108,11 @@ static bool gather(const cogpu_tiff *tiff, uint64_t at, uint64_t end, header *h)
     return false;
 }
 
-static void begin(header *h) {
+static void begin_header(jpeg_header *h) {
     static const uint8_t start[2] = {0xFF, MARKER_SOI};
     uint8_t *bytes = h->bytes;
-    *h = (header){.bytes = bytes, .across = 1, .down = 1};
-    (void)put(h, start, sizeof start);
+    *h = (jpeg_header){.bytes = bytes, .across = 1, .down = 1};
+    (void)append_header(h, start, sizeof start);
 }
 
 /* Offsets of one table a component; components with the same offset share a table. */
@@ -128,14 +128,14 @@ static bool read_offsets(const cogpu_storage *storage, uint16_t tag, uint64_t of
     return true;
 }
 
-static bool put_segment(header *h, uint8_t marker, uint8_t first, const uint8_t *bytes,
+static bool put_segment(jpeg_header *h, uint8_t marker, uint8_t first, const uint8_t *bytes,
                         size_t count) {
     const uint8_t head[5] = {0xFF, marker, (uint8_t)((count + 3) >> 8), (uint8_t)(count + 3),
                              first};
-    return put(h, head, sizeof head) && put(h, bytes, count);
+    return append_header(h, head, sizeof head) && append_header(h, bytes, count);
 }
 
-static bool put_quanta(const cogpu_storage *storage, header *h, uint8_t numbers[BANDS_MAX]) {
+static bool put_quanta(const cogpu_storage *storage, jpeg_header *h, uint8_t numbers[BANDS_MAX]) {
     uint64_t offsets[BANDS_MAX];
     uint8_t table[QUANTA];
     if (!read_offsets(storage, TAG_JPEG_Q_TABLES, offsets, numbers))
@@ -149,7 +149,7 @@ static bool put_quanta(const cogpu_storage *storage, header *h, uint8_t numbers[
 }
 
 /* Huffman tables of DC (class 0) or AC (class 1): how many codes each length has, then symbols. */
-static bool put_codes(const cogpu_storage *storage, uint16_t tag, uint8_t class, header *h,
+static bool put_codes(const cogpu_storage *storage, uint16_t tag, uint8_t class, jpeg_header *h,
                       uint8_t numbers[BANDS_MAX]) {
     uint64_t offsets[BANDS_MAX];
     uint8_t table[CODE_LENGTHS + 256];
@@ -173,7 +173,8 @@ static bool put_codes(const cogpu_storage *storage, uint16_t tag, uint8_t class,
 }
 
 /* A frame of the size of a block. */
-static bool put_frame(const cogpu_storage *storage, header *h, const uint8_t quanta[BANDS_MAX]) {
+static bool put_frame(const cogpu_storage *storage, jpeg_header *h,
+                      const uint8_t quanta[BANDS_MAX]) {
     uint32_t width = storage->block_width, height = storage->block_height;
     uint8_t frame[5 + 3 * BANDS_MAX] = {(uint8_t)(height >> 8), (uint8_t)height,
                                         (uint8_t)(width >> 8), (uint8_t)width,
@@ -188,7 +189,7 @@ static bool put_frame(const cogpu_storage *storage, header *h, const uint8_t qua
     return put_segment(h, MARKER_SOF0, 8, frame, 5 + 3 * (size_t)storage->bands);
 }
 
-static bool put_scan(const cogpu_storage *storage, header *h, const uint8_t dc[BANDS_MAX],
+static bool put_scan(const cogpu_storage *storage, jpeg_header *h, const uint8_t dc[BANDS_MAX],
                      const uint8_t ac[BANDS_MAX]) {
     uint8_t scan[2 * BANDS_MAX + 3] = {0};
     size_t count = 0;
@@ -200,7 +201,7 @@ static bool put_scan(const cogpu_storage *storage, header *h, const uint8_t dc[B
     return put_segment(h, MARKER_SOS, (uint8_t)storage->bands, scan, count + 3);
 }
 
-static bool put_restarts(const cogpu_storage *storage, header *h) {
+static bool put_restarts(const cogpu_storage *storage, jpeg_header *h) {
     uint64_t interval = 0;
     (void)cogpu_tiff_u64(storage->tiff, storage->directory, TAG_JPEG_RESTART_INTERVAL, 0, &interval,
                          NULL);
@@ -210,9 +211,9 @@ static bool put_restarts(const cogpu_storage *storage, header *h) {
 }
 
 /* The header of files that have tables and no stream. */
-static bool compose(const cogpu_storage *storage, header *h) {
+static bool compose_header(const cogpu_storage *storage, jpeg_header *h) {
     uint8_t quanta[BANDS_MAX], dc[BANDS_MAX], ac[BANDS_MAX];
-    begin(h);
+    begin_header(h);
     h->across = storage->format.subsampling_x;
     h->down = storage->format.subsampling_y;
     return put_quanta(storage, h, quanta) && put_codes(storage, TAG_JPEG_DC_TABLES, 0, h, dc) &&
@@ -220,7 +221,7 @@ static bool compose(const cogpu_storage *storage, header *h) {
            put_frame(storage, h, quanta) && put_scan(storage, h, dc, ac);
 }
 
-/* Where the stream of JPEGInterchangeFormat is; an empty span without one. */
+/* The span of JPEGInterchangeFormat; empty without one. */
 static cogpu_span find_stream(const cogpu_storage *storage) {
     const cogpu_tiff *tiff = storage->tiff;
     uint64_t offset = 0, bytes = 0, file_bytes = cogpu_io_bytes(tiff->io);
@@ -234,7 +235,7 @@ static cogpu_span find_stream(const cogpu_storage *storage) {
 }
 
 /* The image is one strip, the scan of the stream, to where the strips end that lie in it. */
-static void take_whole(cogpu_storage *storage, const header *h, uint64_t end) {
+static void use_whole_stream(cogpu_storage *storage, const jpeg_header *h, uint64_t end) {
     storage->scan = (cogpu_span){h->end, end - h->end};
     storage->block_height = storage->height;
     storage->down = 1;
@@ -245,26 +246,26 @@ cogpu_status cogpu_old_jpeg_read(cogpu_storage *storage, cogpu_arena *arena, cog
     const cogpu_tiff *tiff = storage->tiff;
     cogpu_block_format *format = &storage->format;
     cogpu_span stream = find_stream(storage), first = {0};
-    header h = {0};
+    jpeg_header h = {0};
     if (storage->bands > BANDS_MAX || storage->planes > 1 || storage->bits != 8)
-        return COGPU_OK; /* which the codec refuses */
-    TRY(cogpu_arena_take(arena, HEADER_MAX, 1, &h.bytes, error));
+        return COGPU_OK; /* which the codec rejects */
+    TRY(cogpu_arena_allocate(arena, HEADER_MAX, 1, &h.bytes, error));
     bool has_first = cogpu_storage_locate(storage, 0, 1, &first, NULL) == COGPU_OK;
-    begin(&h);
-    bool is_sound =
-        stream.bytes > 0 && gather(tiff, stream.offset, stream.offset + stream.bytes, &h);
+    begin_header(&h);
+    bool is_valid =
+        stream.bytes > 0 && copy_segments(tiff, stream.offset, stream.offset + stream.bytes, &h);
     bool is_inside = has_first && first.offset - stream.offset < stream.bytes;
-    if (is_sound && is_inside && storage->across == 1) {
+    if (is_valid && is_inside && storage->across == 1) {
         uint64_t end = stream.offset + stream.bytes, other = first.offset + first.bytes;
-        take_whole(storage, &h, storage->blocks == 1 && other > end ? other : end);
+        use_whole_stream(storage, &h, storage->blocks == 1 && other > end ? other : end);
     }
-    if (!is_sound && has_first) {
-        begin(&h);
-        is_sound = gather(tiff, first.offset, first.offset + first.bytes, &h);
+    if (!is_valid && has_first) {
+        begin_header(&h);
+        is_valid = copy_segments(tiff, first.offset, first.offset + first.bytes, &h);
     }
-    if (!is_sound)
-        is_sound = compose(storage, &h);
-    if (!is_sound)
+    if (!is_valid)
+        is_valid = compose_header(storage, &h);
+    if (!is_valid)
         return COGPU_OK;
     format->jpeg_tables = h.bytes;
     format->jpeg_table_bytes = h.used;

@@ -1,9 +1,9 @@
 /*
- * What sidecars change of an image, by GDAL's default order of sources: PAM before the tags of the
- * TIFF, these before world files. The coordinate system in ArcGIS's x.xml comes after the GeoKeys
- * and replaces them, which is GDAL's way, too.
+ * Applies sidecars to an image in GDAL's default order of precedence: PAM before TIFF tags, tags
+ * before world files. As in GDAL, the CRS in ArcGIS's x.xml replaces that of the GeoKeys.
  */
 #include "image/sidecar.h"
+#include "base/text.h"
 #include "image/values.h"
 
 #include <math.h>
@@ -14,21 +14,20 @@
 
 static int compare_texts(const char *one, const char *other) {
     for (;; one++, other++) {
-        int a = *one >= 'A' && *one <= 'Z' ? *one + 32 : (unsigned char)*one;
-        int b = *other >= 'A' && *other <= 'Z' ? *other + 32 : (unsigned char)*other;
+        int a = (unsigned char)ascii_lower(*one), b = (unsigned char)ascii_lower(*other);
         if (a != b || a == '\0')
             return a - b;
     }
 }
 
-/* By what tells items apart: band, domain, role, name. */
+/* The key of an item: band, domain, role, name. */
 static int compare_items(const void *one, const void *other) {
     const cogpu_item *a = *(const cogpu_item *const *)one, *b = *(const cogpu_item *const *)other;
     if (a->band != b->band)
         return a->band < b->band ? -1 : 1;
     int by_domain = compare_texts(a->domain, b->domain);
     int by_role = by_domain ? by_domain : compare_texts(a->role, b->role);
-    /* A role has one value, whatever its item is called. */
+    /* A role has one value, whatever the item's name. */
     return by_role || a->role[0] ? by_role : compare_texts(a->name, b->name);
 }
 
@@ -54,17 +53,18 @@ static uint32_t sort_items(const cogpu_metadata *metadata, const cogpu_item **so
 
 /* Items of PAM replace those of the TIFF with the same key, in their place, and follow the others.
  */
-cogpu_status cogpu_beside_metadata(const cogpu_pam *pam, bool has_rpc, cogpu_arena *arena,
-                                   cogpu_metadata *metadata, cogpu_error *error) {
+cogpu_status cogpu_sidecar_metadata(const cogpu_pam *pam, bool has_rpc, cogpu_arena *arena,
+                                    cogpu_metadata *metadata, cogpu_error *error) {
     const cogpu_item **sorted = NULL;
     bool *is_placed = NULL;
     cogpu_item *items = NULL;
     uint64_t most = (uint64_t)metadata->item_count + pam->metadata.item_count;
     if (!pam->metadata.item_count)
         return COGPU_OK;
-    TRY(cogpu_arena_take(arena, pam->metadata.item_count, sizeof *sorted, &sorted, error));
-    TRY(cogpu_arena_take(arena, pam->metadata.item_count, sizeof *is_placed, &is_placed, error));
-    TRY(cogpu_arena_take(arena, most, sizeof *items, &items, error));
+    TRY(cogpu_arena_allocate(arena, pam->metadata.item_count, sizeof *sorted, &sorted, error));
+    TRY(cogpu_arena_allocate(arena, pam->metadata.item_count, sizeof *is_placed, &is_placed,
+                             error));
+    TRY(cogpu_arena_allocate(arena, most, sizeof *items, &items, error));
     uint32_t distinct = sort_items(&pam->metadata, sorted), count = 0;
     for (uint32_t i = 0; i < metadata->item_count; i++) {
         const cogpu_item *item = &metadata->items[i];
@@ -76,7 +76,7 @@ cogpu_status cogpu_beside_metadata(const cogpu_pam *pam, bool has_rpc, cogpu_are
     for (uint32_t i = 0; i < pam->metadata.item_count; i++) {
         const cogpu_item *item = &pam->metadata.items[i];
         const cogpu_item **found = bsearch(&item, sorted, distinct, sizeof *sorted, compare_items);
-        bool is_rpc = has_rpc && item->band == 0 && cogpu_text_same(item->domain, "RPC");
+        bool is_rpc = has_rpc && item->band == 0 && is_same_name(item->domain, "RPC");
         if (found && *found == item && !is_placed[i] && !is_rpc)
             items[count++] = *item;
     }
@@ -84,10 +84,10 @@ cogpu_status cogpu_beside_metadata(const cogpu_pam *pam, bool has_rpc, cogpu_are
     return COGPU_OK;
 }
 
-/* ---- coordinate system ---- */
+/* ---- CRS ---- */
 
-/* Leaves the GeoKeys' system where PROJ cannot make one of the text. */
-static cogpu_status set_crs(cogpu_beside *beside, const char *text, const char *where,
+/* Keeps the CRS of the GeoKeys if PROJ cannot parse the text. */
+static cogpu_status set_crs(cogpu_sidecar_data *beside, const char *text, const char *where,
                             cogpu_arena *arena, cogpu_georef *georef, const char **warning,
                             cogpu_error *error) {
     cogpu_crs crs;
@@ -97,8 +97,7 @@ static cogpu_status set_crs(cogpu_beside *beside, const char *text, const char *
     if (status == COGPU_MEMORY)
         return cogpu_fail(error, COGPU_MEMORY, "%s", why.message);
     if (status != COGPU_OK) {
-        cogpu_warn(arena, warning, "the coordinate system of the %s was ignored: %s", where,
-                   why.message);
+        cogpu_warn(arena, warning, "the CRS of the %s was ignored: %s", where, why.message);
         return COGPU_OK;
     }
     georef->crs = crs;
@@ -107,8 +106,8 @@ static cogpu_status set_crs(cogpu_beside *beside, const char *text, const char *
     return COGPU_OK;
 }
 
-static cogpu_status apply_arcgis(cogpu_beside *beside, cogpu_arena *arena, cogpu_georef *georef,
-                                 const char **warning, cogpu_error *error) {
+static cogpu_status apply_arcgis(cogpu_sidecar_data *beside, cogpu_arena *arena,
+                                 cogpu_georef *georef, const char **warning, cogpu_error *error) {
     cogpu_sidecar_text *file = &beside->texts[SIDECAR_ARCGIS];
     char code[COGPU_CODE_CHARS];
     const char *text;
@@ -119,10 +118,10 @@ static cogpu_status apply_arcgis(cogpu_beside *beside, cogpu_arena *arena, cogpu
     return set_crs(beside, text, "file .xml", arena, georef, warning, error);
 }
 
-/* ---- place ---- */
+/* ---- georeferencing ---- */
 
-/* A world file counts where the TIFF has no transform, and then before its control points. */
-static void apply_world(cogpu_beside *beside, cogpu_arena *arena, cogpu_georef *georef,
+/* A world file applies if the TIFF has no transform, and takes precedence over GCPs. */
+static void apply_world(cogpu_sidecar_data *beside, cogpu_arena *arena, cogpu_georef *georef,
                         const char **warning) {
     for (int i = SIDECAR_WORLD_SHORT; i <= SIDECAR_WORLD_WLD && !georef->has_transform; i++) {
         cogpu_sidecar_text *file = &beside->texts[i];
@@ -130,9 +129,10 @@ static void apply_world(cogpu_beside *beside, cogpu_arena *arena, cogpu_georef *
         if (!file->text.bytes)
             continue;
         if (!cogpu_world_parse(file->text, transform)) {
-            cogpu_warn(arena, warning,
-                       "a world file was ignored: it has no six numbers that give pixels a finite "
-                       "place and size");
+            cogpu_warn(
+                arena, warning,
+                "a world file was ignored: its six numbers give pixels no finite position and "
+                "size");
             continue;
         }
         file->is_used = true;
@@ -143,8 +143,8 @@ static void apply_world(cogpu_beside *beside, cogpu_arena *arena, cogpu_georef *
     }
 }
 
-/* Control points of PAM leave a transform of the TIFF as it is. */
-static cogpu_status apply_pam(cogpu_beside *beside, const cogpu_pam *pam, cogpu_arena *arena,
+/* GCPs of PAM do not replace a transform of the TIFF. */
+static cogpu_status apply_pam(cogpu_sidecar_data *beside, const cogpu_pam *pam, cogpu_arena *arena,
                               cogpu_georef *georef, const char **warning, cogpu_error *error) {
     if (pam->has_transform) {
         georef->has_transform = true;
@@ -165,24 +165,25 @@ static cogpu_status apply_pam(cogpu_beside *beside, const cogpu_pam *pam, cogpu_
     return COGPU_OK;
 }
 
-/* ---- rational polynomials ---- */
+/* ---- RPC ---- */
 
-/* The first file that is there counts; one that is bad leaves what the tag says. */
-static cogpu_status apply_rpc_files(cogpu_beside *beside, cogpu_arena *arena, cogpu_georef *georef,
-                                    const char **warning, cogpu_error *error) {
+/* The first file that exists counts; a malformed one keeps the tag's values. */
+static cogpu_status apply_rpc_files(cogpu_sidecar_data *beside, cogpu_arena *arena,
+                                    cogpu_georef *georef, const char **warning,
+                                    cogpu_error *error) {
     double rpc[COGPU_RPC_NUMBERS], *kept = NULL;
     for (int i = SIDECAR_RPB; i <= SIDECAR_RPC; i++) {
         cogpu_sidecar_text *file = &beside->texts[i];
         if (!file->text.bytes)
             continue;
-        bool is_sound = i == SIDECAR_RPB ? cogpu_rpb_parse(file->text, rpc)
+        bool is_valid = i == SIDECAR_RPB ? cogpu_rpb_parse(file->text, rpc)
                                          : cogpu_rpc_text_parse(file->text, rpc);
         file->is_used = true;
-        if (!is_sound) {
-            cogpu_warn(arena, warning, "the file of RPC was ignored: a coefficient is missing");
+        if (!is_valid) {
+            cogpu_warn(arena, warning, "the RPC file was ignored: a coefficient is missing");
             return COGPU_OK;
         }
-        TRY(cogpu_arena_take(arena, COGPU_RPC_NUMBERS, sizeof *kept, &kept, error));
+        TRY(cogpu_arena_allocate(arena, COGPU_RPC_NUMBERS, sizeof *kept, &kept, error));
         memcpy(kept, rpc, sizeof rpc);
         georef->rpc = kept;
         return COGPU_OK;
@@ -195,14 +196,15 @@ static cogpu_status apply_rpc_items(const cogpu_pam *pam, cogpu_arena *arena, co
     double rpc[COGPU_RPC_NUMBERS], *kept = NULL;
     if (georef->rpc || !cogpu_rpc_items_parse(&pam->metadata, rpc))
         return COGPU_OK;
-    TRY(cogpu_arena_take(arena, COGPU_RPC_NUMBERS, sizeof *kept, &kept, error));
+    TRY(cogpu_arena_allocate(arena, COGPU_RPC_NUMBERS, sizeof *kept, &kept, error));
     memcpy(kept, rpc, sizeof rpc);
     georef->rpc = kept;
     return COGPU_OK;
 }
 
-cogpu_status cogpu_beside_georef(cogpu_beside *beside, const cogpu_pam *pam, cogpu_arena *arena,
-                                 cogpu_georef *georef, const char **warning, cogpu_error *error) {
+cogpu_status cogpu_sidecar_georef(cogpu_sidecar_data *beside, const cogpu_pam *pam,
+                                  cogpu_arena *arena, cogpu_georef *georef, const char **warning,
+                                  cogpu_error *error) {
     apply_world(beside, arena, georef, warning);
     TRY(apply_arcgis(beside, arena, georef, warning, error));
     TRY(apply_pam(beside, pam, arena, georef, warning, error));

@@ -1,9 +1,9 @@
 /*
- * Files beside a TIFF (GDAL's sidecars): PAM, world file, RPC text, ArcGIS metadata. Their texts
- * come in, values go out; api/sidecars.c finds and reads the files.
+ * Files beside a TIFF (GDAL's sidecars): PAM, world file, RPC text, ArcGIS metadata. Parsers of
+ * their texts; context/sidecars.c finds and reads the files.
  *
- * A sidecar is never a reason to fail: what cannot be read is ignored, with a line in a warning
- * where the user would want to know. Only memory fails.
+ * A sidecar never makes a read fail: an unreadable one is ignored, with a warning. Only memory
+ * fails.
  */
 #ifndef COGPU_IMAGE_SIDECAR_H
 #define COGPU_IMAGE_SIDECAR_H
@@ -14,8 +14,8 @@
 /* The numbers of tag 50844. */
 enum { COGPU_RPC_NUMBERS = 92 };
 
-/* sidecar_world.c: six lines A D B E C F as a geotransform. False where GDAL would take the file
- * for missing, or where the pixels get no finite place or size. */
+/* sidecar_world.c: six lines A D B E C F as a geotransform. False if GDAL would ignore the
+ * file, or if pixels get no finite position or size. */
 bool cogpu_world_parse(xml_slice text, double transform[6]);
 
 /* sidecar_rpc.c: DigitalGlobe's RPB, and the lines "KEY: value" of _RPC.TXT and .rpc files. False
@@ -25,7 +25,7 @@ bool cogpu_rpc_text_parse(xml_slice text, double rpc[COGPU_RPC_NUMBERS]);
 /* The same from metadata items of the domain "RPC". */
 bool cogpu_rpc_items_parse(const cogpu_metadata *metadata, double rpc[COGPU_RPC_NUMBERS]);
 
-/* What a PAM file says of an image. */
+/* Contents of a PAM file. */
 typedef struct cogpu_pam {
     const char *srs; /* as the file has it: WKT, "EPSG:4326", a PROJ string; NULL without one */
     double epoch;
@@ -41,7 +41,7 @@ typedef struct cogpu_pam {
     uint32_t palette_entries;
 } cogpu_pam;
 
-/* What the meaning of a PAM file depends on. */
+/* Properties of the image that PAM refers to. */
 typedef struct cogpu_pam_image {
     uint32_t height, bands;
     double pixels_per_inch[2]; /* across and down; 0 where the TIFF does not state both */
@@ -68,8 +68,8 @@ cogpu_status cogpu_pam_text(cogpu_arena *arena, xml_slice content, const char **
 /* Numbers at the start of short texts; false where there is none or it is not finite. */
 bool cogpu_pam_number(xml_slice text, double *value);
 
-/* A transform that gives pixels a finite place and size. */
-bool cogpu_transform_is_sound(const double transform[6]);
+/* A transform that gives pixels a finite position and size. */
+bool cogpu_transform_is_valid(const double transform[6]);
 
 /* Text sidecars, in the order in which GDAL prefers those of one purpose. */
 typedef enum cogpu_sidecar_kind {
@@ -91,20 +91,21 @@ typedef struct cogpu_sidecar_text {
 
 enum { COGPU_OVERVIEW_FILES_MAX = 32 };
 
-/* All that stands beside a file. */
-struct cogpu_beside {
+/* All sidecars of a file. */
+struct cogpu_sidecar_data {
     const cogpu_tiff *overviews[COGPU_OVERVIEW_FILES_MAX]; /* x.tif.ovr, x.tif.ovr.ovr, ... */
     uint32_t overview_count;
     const cogpu_tiff *mask, *mask_overviews; /* x.tif.msk, x.tif.msk.ovr; NULL without one */
     cogpu_sidecar_text texts[SIDECAR_KINDS];
-    cogpu_registry **registry; /* for coordinate systems in words */
+    cogpu_crs_database **registry; /* for CRSs as text */
 };
 
 /* sidecar.c: the parts of an image that sidecars change, in GDAL's order of precedence. */
-cogpu_status cogpu_beside_georef(cogpu_beside *beside, const cogpu_pam *pam, cogpu_arena *arena,
-                                 cogpu_georef *georef, const char **warning, cogpu_error *error);
+cogpu_status cogpu_sidecar_georef(cogpu_sidecar_data *beside, const cogpu_pam *pam,
+                                  cogpu_arena *arena, cogpu_georef *georef, const char **warning,
+                                  cogpu_error *error);
 /* Items of the domain "RPC" are left out where the image has rational polynomials. */
-cogpu_status cogpu_beside_metadata(const cogpu_pam *pam, bool has_rpc, cogpu_arena *arena,
-                                   cogpu_metadata *metadata, cogpu_error *error);
+cogpu_status cogpu_sidecar_metadata(const cogpu_pam *pam, bool has_rpc, cogpu_arena *arena,
+                                    cogpu_metadata *metadata, cogpu_error *error);
 
 #endif

@@ -1,6 +1,5 @@
 /*
- * Georeferencing in XML of ArcGIS: GeodataXform in or instead of PAM, and the code of the
- * coordinate system in x.xml.
+ * Georeferencing in ArcGIS XML: GeodataXform in or instead of PAM, and the CRS code in x.xml.
  */
 #include "image/sidecar.h"
 
@@ -20,23 +19,23 @@ typedef struct numbers {
 static cogpu_status read_numbers(xml_slice content, const char *name, cogpu_arena *arena,
                                  numbers *found, cogpu_error *error) {
     xml_element list, child;
-    uint32_t room = 0;
+    uint32_t capacity = 0;
     *found = (numbers){0};
     if (!cogpu_pam_child(content, name, &list))
         return COGPU_OK;
     const xml_reader start = {.text = {list.content.at, list.content.at + list.content.bytes}};
-    for (xml_reader in = start; room < 2 * POINTS_MAX && cogpu_xml_next(&in, &child);)
-        room += cogpu_xml_is_same(child.name, "Double");
-    TRY(cogpu_arena_take(arena, room, sizeof *found->values, &found->values, error));
-    for (xml_reader in = start; found->count < room && cogpu_xml_next(&in, &child);)
+    for (xml_reader in = start; capacity < 2 * POINTS_MAX && cogpu_xml_next(&in, &child);)
+        capacity += cogpu_xml_is_same(child.name, "Double");
+    TRY(cogpu_arena_allocate(arena, capacity, sizeof *found->values, &found->values, error));
+    for (xml_reader in = start; found->count < capacity && cogpu_xml_next(&in, &child);)
         if (cogpu_xml_is_same(child.name, "Double") &&
             !cogpu_pam_number(child.content, &found->values[found->count++]))
             found->values[found->count - 1] = 0;
     return COGPU_OK;
 }
 
-/* Positions in the source are inches from the lower left, and count where the TIFF states its
- * resolution: GDAL's driver takes no others. *has_points is whether there are any at all. */
+/* Source positions are in inches from the lower left. As in GDAL they need the TIFF's resolution
+ * tags. *has_points is whether there are any at all. */
 static cogpu_status read_points(xml_slice content, const cogpu_pam_image *image, cogpu_arena *arena,
                                 cogpu_pam *pam, bool *has_points, cogpu_error *error) {
     const double *per_inch = image->pixels_per_inch;
@@ -48,7 +47,7 @@ static cogpu_status read_points(xml_slice content, const cogpu_pam_image *image,
     if (!*has_points || per_inch[0] == 0 || per_inch[1] == 0)
         return COGPU_OK;
     uint32_t count = source.count / 2;
-    TRY(cogpu_arena_take(arena, count, sizeof *gcps, &gcps, error));
+    TRY(cogpu_arena_allocate(arena, count, sizeof *gcps, &gcps, error));
     for (uint32_t i = 0; i < count; i++) {
         const double *from = &source.values[(size_t)2 * i], *to = &target.values[(size_t)2 * i];
         gcps[i] = (cogpu_gcp){.column = from[0] * per_inch[0],
@@ -77,7 +76,7 @@ static cogpu_status read_polynomial(xml_slice content, cogpu_arena *arena, cogpu
     double a = x.values[1], b = -x.values[2], d = y.values[1], e = -y.values[2];
     double corner[6] = {x.values[0] - 0.5 * a - 0.5 * b, a, b,
                         y.values[0] - 0.5 * d - 0.5 * e, d, e};
-    pam->has_transform = cogpu_transform_is_sound(corner);
+    pam->has_transform = cogpu_transform_is_valid(corner);
     memcpy(pam->transform, corner, sizeof corner);
     return COGPU_OK;
 }
@@ -93,7 +92,7 @@ cogpu_status cogpu_geodata_xform_parse(xml_slice content, const cogpu_pam_image 
     bool has_points;
     TRY(read_points(content, image, arena, pam, &has_points, error));
     if (has_points && !pam->gcp_count)
-        pam->srs = NULL; /* it is the points' system, and goes with them */
+        pam->srs = NULL; /* the CRS of the points */
     return has_points ? COGPU_OK : read_polynomial(content, arena, pam, error);
 }
 

@@ -5,6 +5,7 @@
  * What PAM says of bands that GDAL_METADATA can say as well (description, unit, scale, offset,
  * colour) becomes items with a role, so that readers and writers need to know of one form only.
  */
+#include "base/text.h"
 #include "image/sidecar.h"
 #include "image/values.h"
 
@@ -16,30 +17,31 @@ enum { ITEMS_MAX = 1 << 20, GCPS_MAX = 1 << 20, COLOURS_MAX = 65536, TEXT_NUMBER
 /* An array of the arena that grows. */
 typedef struct growing {
     void *entries;
-    uint32_t count, room;
+    uint32_t count, capacity;
 } growing;
 
-typedef struct reader {
+typedef struct pam_reader {
     const cogpu_pam_image *image;
     cogpu_arena *arena;
     cogpu_pam *pam;
     cogpu_error *error;
     growing items, gcps;
-} reader;
+} pam_reader;
 
 /* Space for one more entry, or NULL in *entry beyond `most`. */
-static cogpu_status grow(reader *in, growing *list, size_t size, uint32_t most, void *entry) {
+static cogpu_status grow_pam_list(pam_reader *in, growing *list, size_t size, uint32_t most,
+                                  void *entry) {
     void *found = NULL;
-    if (list->count == list->room && list->room < most) {
-        uint32_t room = list->room ? 2 * list->room : 16;
+    if (list->count == list->capacity && list->capacity < most) {
+        uint32_t capacity = list->capacity ? 2 * list->capacity : 16;
         void *larger = NULL;
-        TRY(cogpu_arena_take(in->arena, room, size, &larger, in->error));
+        TRY(cogpu_arena_allocate(in->arena, capacity, size, &larger, in->error));
         if (list->count)
             memcpy(larger, list->entries, list->count * size);
         list->entries = larger;
-        list->room = room;
+        list->capacity = capacity;
     }
-    if (list->count < list->room)
+    if (list->count < list->capacity)
         found = (char *)list->entries + list->count++ * size;
     memcpy(entry, &found, sizeof found);
     return COGPU_OK;
@@ -65,12 +67,12 @@ xml_slice cogpu_pam_attribute(xml_slice attributes, const char *name) {
 
 cogpu_status cogpu_pam_text(cogpu_arena *arena, xml_slice content, const char **text,
                             cogpu_error *error) {
-    char *room = NULL;
+    char *buffer = NULL;
     while (content.bytes && cogpu_xml_is_blank(*content.at))
         content.at++, content.bytes--;
-    TRY(cogpu_arena_take(arena, (uint64_t)content.bytes + 1, 1, &room, error));
-    room[cogpu_xml_join(content, room)] = '\0';
-    *text = room;
+    TRY(cogpu_arena_allocate(arena, (uint64_t)content.bytes + 1, 1, &buffer, error));
+    buffer[cogpu_xml_join(content, buffer)] = '\0';
+    *text = buffer;
     return COGPU_OK;
 }
 
@@ -86,16 +88,16 @@ bool cogpu_pam_number(xml_slice text, double *value) {
 
 /* ---- metadata ---- */
 
-static cogpu_status add_item(reader *in, cogpu_item item) {
+static cogpu_status add_item(pam_reader *in, cogpu_item item) {
     cogpu_item *place;
-    TRY(grow(in, &in->items, sizeof item, ITEMS_MAX, &place));
+    TRY(grow_pam_list(in, &in->items, sizeof item, ITEMS_MAX, &place));
     if (place)
         *place = item;
     return COGPU_OK;
 }
 
 /* The first attribute is the key, whatever it is called. */
-static cogpu_status read_item(reader *in, const xml_element *child, cogpu_item item) {
+static cogpu_status read_item(pam_reader *in, const xml_element *child, cogpu_item item) {
     xml_slice attributes = child->attributes, name, key;
     if (!cogpu_xml_is_same(child->name, "MDI") || !cogpu_xml_attribute(&attributes, &name, &key))
         return COGPU_OK;
@@ -115,7 +117,7 @@ static xml_slice without_blanks(xml_slice text) {
 }
 
 /* A document is one item, which GDAL calls "doc" in GDAL_METADATA. */
-static cogpu_status read_document(reader *in, const xml_element *metadata, cogpu_item item,
+static cogpu_status read_document(pam_reader *in, const xml_element *metadata, cogpu_item item,
                                   bool is_xml) {
     xml_slice text = without_blanks(metadata->content);
     if (!text.bytes)
@@ -128,13 +130,13 @@ static cogpu_status read_document(reader *in, const xml_element *metadata, cogpu
     return add_item(in, item);
 }
 
-static cogpu_status read_metadata(reader *in, const xml_element *metadata, uint32_t band) {
+static cogpu_status read_pam_metadata(pam_reader *in, const xml_element *metadata, uint32_t band) {
     cogpu_item item = {.role = "", .band = (int32_t)band};
     xml_slice format = cogpu_pam_attribute(metadata->attributes, "format");
     bool is_xml = cogpu_xml_is_same(format, "xml");
     TRY(cogpu_pam_text(in->arena, cogpu_pam_attribute(metadata->attributes, "domain"), &item.domain,
                        in->error));
-    if (band == 0 && cogpu_text_same(item.domain, "IMAGE_STRUCTURE"))
+    if (band == 0 && is_same_name(item.domain, "IMAGE_STRUCTURE"))
         return COGPU_OK;
     if (is_xml || cogpu_xml_is_same(format, "json"))
         return read_document(in, metadata, item, is_xml);
@@ -148,7 +150,7 @@ static cogpu_status read_metadata(reader *in, const xml_element *metadata, uint3
 
 /* ---- georeferencing ---- */
 
-static cogpu_status read_srs(reader *in, const xml_element *srs) {
+static cogpu_status read_srs(pam_reader *in, const xml_element *srs) {
     double epoch;
     if (cogpu_pam_number(cogpu_pam_attribute(srs->attributes, "coordinateEpoch"), &epoch))
         in->pam->epoch = epoch;
@@ -159,7 +161,7 @@ static cogpu_status read_srs(reader *in, const xml_element *srs) {
 }
 
 /* Six numbers with commas between them. */
-static void read_transform(reader *in, xml_slice text) {
+static void read_transform(pam_reader *in, xml_slice text) {
     const char *at = text.at, *end = at + text.bytes;
     double numbers[6];
     for (int i = 0; i < 6; i++) {
@@ -170,13 +172,13 @@ static void read_transform(reader *in, xml_slice text) {
             return;
         at += bytes + 1;
     }
-    if (!cogpu_transform_is_sound(numbers))
+    if (!cogpu_transform_is_valid(numbers))
         return;
     in->pam->has_transform = true;
     memcpy(in->pam->transform, numbers, sizeof numbers);
 }
 
-static cogpu_status read_gcp(reader *in, const xml_element *child) {
+static cogpu_status read_gcp(pam_reader *in, const xml_element *child) {
     cogpu_gcp gcp = {0}, *place;
     xml_slice all = child->attributes, z = cogpu_pam_attribute(all, "Z");
     if (!cogpu_xml_is_same(child->name, "GCP") ||
@@ -189,13 +191,13 @@ static cogpu_status read_gcp(reader *in, const xml_element *child) {
         gcp.z = 0;
     TRY(cogpu_pam_text(in->arena, cogpu_pam_attribute(all, "Id"), &gcp.id, in->error));
     TRY(cogpu_pam_text(in->arena, cogpu_pam_attribute(all, "Info"), &gcp.info, in->error));
-    TRY(grow(in, &in->gcps, sizeof gcp, GCPS_MAX, &place));
+    TRY(grow_pam_list(in, &in->gcps, sizeof gcp, GCPS_MAX, &place));
     if (place)
         *place = gcp;
     return COGPU_OK;
 }
 
-static cogpu_status read_gcps(reader *in, const xml_element *list) {
+static cogpu_status read_pam_gcps(pam_reader *in, const xml_element *list) {
     xml_reader children = {.text = {list->content.at, list->content.at + list->content.bytes}};
     xml_slice srs = cogpu_pam_attribute(list->attributes, "Projection");
     xml_element child;
@@ -210,20 +212,13 @@ static cogpu_status read_gcps(reader *in, const xml_element *list) {
 
 /* ---- bands ---- */
 
-static int hex_digit(char c) {
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 /* 16 digits: the bytes of a double, the least significant first. */
 static bool read_hex_double(xml_slice text, double *value) {
     uint64_t bits = 0;
     if (text.bytes != 16)
         return false;
     for (int i = 7; i >= 0; i--) {
-        int high = hex_digit(text.at[2 * i]), low = hex_digit(text.at[2 * i + 1]);
+        int high = ascii_hex_value(text.at[2 * i]), low = ascii_hex_value(text.at[2 * i + 1]);
         if (high < 0 || low < 0)
             return false;
         bits = bits << 8 | (uint64_t)(high * 16 + low);
@@ -232,7 +227,7 @@ static bool read_hex_double(xml_slice text, double *value) {
     return true;
 }
 
-static cogpu_status read_nodata(reader *in, const xml_element *element, uint32_t band) {
+static cogpu_status read_nodata(pam_reader *in, const xml_element *element, uint32_t band) {
     char digits[COGPU_NUMBER_CHARS];
     double value;
     const char **text = &in->pam->nodata[band - 1];
@@ -250,14 +245,14 @@ static uint16_t colour_of(xml_slice attributes, const char *name) {
     return (uint16_t)((uint16_t)value * 257);
 }
 
-static cogpu_status read_palette(reader *in, xml_slice content) {
+static cogpu_status read_pam_palette(pam_reader *in, xml_slice content) {
     xml_reader children = {.text = {content.at, content.at + content.bytes}};
     xml_element child;
     uint32_t count = 0;
     uint16_t *palette = NULL;
     while (count < COLOURS_MAX && cogpu_xml_next(&children, &child))
         count += cogpu_xml_is_same(child.name, "Entry");
-    TRY(cogpu_arena_take(in->arena, (uint64_t)3 * count, sizeof *palette, &palette, in->error));
+    TRY(cogpu_arena_allocate(in->arena, (uint64_t)3 * count, sizeof *palette, &palette, in->error));
     children = (xml_reader){.text = {content.at, content.at + content.bytes}};
     for (uint32_t i = 0; i < count && cogpu_xml_next(&children, &child);) {
         if (!cogpu_xml_is_same(child.name, "Entry"))
@@ -272,7 +267,7 @@ static cogpu_status read_palette(reader *in, xml_slice content) {
 }
 
 /* Names of classes have no place of their own in a TIFF: items named by the value of the class. */
-static cogpu_status read_categories(reader *in, xml_slice content, uint32_t band) {
+static cogpu_status read_categories(pam_reader *in, xml_slice content, uint32_t band) {
     xml_reader children = {.text = {content.at, content.at + content.bytes}};
     xml_element child;
     for (uint32_t i = 0; cogpu_xml_next(&children, &child);) {
@@ -290,7 +285,7 @@ static cogpu_status read_categories(reader *in, xml_slice content, uint32_t band
 }
 
 /* Elements of a band that are items with a role in GDAL_METADATA. */
-static const struct role {
+static const struct band_role {
     const char *element, *name, *role;
 } roles[] = {{"Description", "DESCRIPTION", "description"},
              {"UnitType", "UNITTYPE", "unittype"},
@@ -299,7 +294,7 @@ static const struct role {
              {"Offset", "OFFSET", "offset"}};
 enum { ROLES = sizeof roles / sizeof *roles, SCALE = 3, OFFSET = 4 };
 
-static cogpu_status add_role(reader *in, uint32_t band, int role, const char *value) {
+static cogpu_status add_role(pam_reader *in, uint32_t band, int role, const char *value) {
     return add_item(in, (cogpu_item){.domain = "",
                                      .name = roles[role].name,
                                      .value = value,
@@ -307,8 +302,8 @@ static cogpu_status add_role(reader *in, uint32_t band, int role, const char *va
                                      .band = (int32_t)band});
 }
 
-static cogpu_status read_role(reader *in, const xml_element *child, uint32_t band, bool has[ROLES],
-                              bool *is_role) {
+static cogpu_status read_role(pam_reader *in, const xml_element *child, uint32_t band,
+                              bool has[ROLES], bool *is_role) {
     *is_role = false;
     for (int i = 0; i < ROLES; i++) {
         const char *text;
@@ -316,9 +311,9 @@ static cogpu_status read_role(reader *in, const xml_element *child, uint32_t ban
             continue;
         *is_role = true;
         TRY(cogpu_pam_text(in->arena, child->content, &text, in->error));
-        if (!text[0] || cogpu_text_same(text, "Undefined"))
+        if (!text[0] || is_same_name(text, "Undefined"))
             continue;
-        if (cogpu_text_same(text, "grey"))
+        if (is_same_name(text, "grey"))
             text = "Gray";
         has[i] = true;
         TRY(add_role(in, band, i, text));
@@ -326,7 +321,7 @@ static cogpu_status read_role(reader *in, const xml_element *child, uint32_t ban
     return COGPU_OK;
 }
 
-static cogpu_status read_band_child(reader *in, const xml_element *child, uint32_t band,
+static cogpu_status read_band_child(pam_reader *in, const xml_element *child, uint32_t band,
                                     bool has[ROLES]) {
     bool is_role;
     TRY(read_role(in, child, band, has, &is_role));
@@ -335,16 +330,16 @@ static cogpu_status read_band_child(reader *in, const xml_element *child, uint32
     if (cogpu_xml_is_same(child->name, "NoDataValue"))
         return read_nodata(in, child, band);
     if (cogpu_xml_is_same(child->name, "Metadata"))
-        return read_metadata(in, child, band);
+        return read_pam_metadata(in, child, band);
     if (cogpu_xml_is_same(child->name, "CategoryNames"))
         return read_categories(in, child->content, band);
     if (cogpu_xml_is_same(child->name, "ColorTable") && band == 1)
-        return read_palette(in, child->content);
+        return read_pam_palette(in, child->content);
     return COGPU_OK;
 }
 
 /* Scale and offset replace those of the TIFF together, where either is stated. */
-static cogpu_status read_band(reader *in, const xml_element *element) {
+static cogpu_status read_band(pam_reader *in, const xml_element *element) {
     xml_reader children = {
         .text = {element->content.at, element->content.at + element->content.bytes}};
     xml_element child;
@@ -365,22 +360,22 @@ static cogpu_status read_band(reader *in, const xml_element *element) {
 
 /* ---- the whole ---- */
 
-static cogpu_status read_child(reader *in, const xml_element *child) {
+static cogpu_status read_pam_child(pam_reader *in, const xml_element *child) {
     if (cogpu_xml_is_same(child->name, "SRS"))
         return read_srs(in, child);
     if (cogpu_xml_is_same(child->name, "GeoTransform"))
         read_transform(in, child->content);
     if (cogpu_xml_is_same(child->name, "GCPList"))
-        return read_gcps(in, child);
+        return read_pam_gcps(in, child);
     if (cogpu_xml_is_same(child->name, "Metadata"))
-        return read_metadata(in, child, 0);
+        return read_pam_metadata(in, child, 0);
     if (cogpu_xml_is_same(child->name, "PAMRasterBand"))
         return read_band(in, child);
     return COGPU_OK;
 }
 
 /* ArcGIS 10 puts its own document into a domain. */
-static cogpu_status read_esri(reader *in, const xml_element *child) {
+static cogpu_status read_esri(pam_reader *in, const xml_element *child) {
     xml_element xform;
     if (!cogpu_xml_is_same(child->name, "Metadata") ||
         !cogpu_xml_is_same(cogpu_pam_attribute(child->attributes, "domain"), "xml:ESRI") ||
@@ -390,18 +385,18 @@ static cogpu_status read_esri(reader *in, const xml_element *child) {
     return cogpu_geodata_xform_parse(xform.content, in->image, in->arena, in->pam, in->error);
 }
 
-static cogpu_status read_pam(reader *in, xml_slice content) {
+static cogpu_status read_pam_content(pam_reader *in, xml_slice content) {
     xml_reader children = {.text = {content.at, content.at + content.bytes}}, again = children;
     xml_element child;
     while (cogpu_xml_next(&children, &child))
-        TRY(read_child(in, &child));
+        TRY(read_pam_child(in, &child));
     while (cogpu_xml_next(&again, &child)) /* which depends on what the others said */
         TRY(read_esri(in, &child));
     return COGPU_OK;
 }
 
 /* ArcGIS 9.3 has no PAM around its document. */
-static cogpu_status read_lone_xform(reader *in, const xml_element *root) {
+static cogpu_status read_lone_xform(pam_reader *in, const xml_element *root) {
     cogpu_item item = {.domain = "xml:ESRI", .name = "doc", .role = ""};
     const char *start = root->name.at - 1;
     xml_slice whole = {start, (size_t)(root->content.at + root->content.bytes - start)};
@@ -413,17 +408,17 @@ static cogpu_status read_lone_xform(reader *in, const xml_element *root) {
 
 cogpu_status cogpu_pam_parse(xml_slice text, const cogpu_pam_image *image, cogpu_arena *arena,
                              cogpu_pam *pam, const char **fault, cogpu_error *error) {
-    reader in = {.image = image, .arena = arena, .pam = pam, .error = error};
+    pam_reader in = {.image = image, .arena = arena, .pam = pam, .error = error};
     xml_reader document = {.text = {text.at, text.at + text.bytes}};
     xml_element root;
     *pam = (cogpu_pam){0};
-    TRY(cogpu_arena_take(arena, image->bands, sizeof *pam->nodata, &pam->nodata, error));
+    TRY(cogpu_arena_allocate(arena, image->bands, sizeof *pam->nodata, &pam->nodata, error));
     if (!cogpu_xml_is_whole(document.text, fault))
         return COGPU_OK;
     bool is_found = cogpu_xml_next(&document, &root);
     *fault = is_found ? NULL : "it has no elements";
     if (is_found && cogpu_xml_is_same(root.name, "PAMDataset"))
-        TRY(read_pam(&in, root.content));
+        TRY(read_pam_content(&in, root.content));
     else if (is_found && cogpu_xml_is_same(root.name, "GeodataXform") && root.content.bytes)
         TRY(read_lone_xform(&in, &root));
     else if (is_found)

@@ -3,6 +3,7 @@
  * IMAGE) and lines "KEY: value" (_RPC.TXT of GeoEye, .rpc of EROS), and in metadata of GDAL. All
  * give the 92 numbers of tag 50844.
  */
+#include "base/text.h"
 #include "image/sidecar.h"
 #include "image/values.h"
 
@@ -31,12 +32,12 @@ static const struct {
                              {"LINE_NUM_COEFF", "lineNumCoef"}, {"LINE_DEN_COEFF", "lineDenCoef"},
                              {"SAMP_NUM_COEFF", "sampNumCoef"}, {"SAMP_DEN_COEFF", "sampDenCoef"}};
 
-static void clear(double rpc[COGPU_RPC_NUMBERS]) {
+static void clear_rpc(double rpc[COGPU_RPC_NUMBERS]) {
     for (int i = 0; i < COGPU_RPC_NUMBERS; i++)
         rpc[i] = NAN;
 }
 
-static bool is_complete(const double rpc[COGPU_RPC_NUMBERS]) {
+static bool is_complete_rpc(const double rpc[COGPU_RPC_NUMBERS]) {
     for (int i = ERRORS; i < COGPU_RPC_NUMBERS; i++)
         if (!isfinite(rpc[i]))
             return false;
@@ -126,7 +127,7 @@ bool cogpu_rpb_parse(xml_slice text, double rpc[COGPU_RPC_NUMBERS]) {
     xml_text in = {text.at, text.at + text.bytes};
     xml_slice name, value;
     bool is_inside = false;
-    clear(rpc);
+    clear_rpc(rpc);
     while (next_assignment(&in, &name, &value)) {
         if (cogpu_xml_is_same(name, "BEGIN_GROUP"))
             is_inside = is_value(value, "IMAGE");
@@ -135,7 +136,7 @@ bool cogpu_rpb_parse(xml_slice text, double rpc[COGPU_RPC_NUMBERS]) {
         else if (is_inside)
             take_rpb_field(name, value, rpc);
     }
-    return is_complete(rpc);
+    return is_complete_rpc(rpc);
 }
 
 /* ---- lines "KEY: value" ---- */
@@ -171,7 +172,7 @@ static void take_line(xml_slice line, double rpc[COGPU_RPC_NUMBERS]) {
 
 bool cogpu_rpc_text_parse(xml_slice text, double rpc[COGPU_RPC_NUMBERS]) {
     const char *at = text.at, *end = at + text.bytes;
-    clear(rpc);
+    clear_rpc(rpc);
     for (int lines = 0; at < end && lines < LINES_MAX; lines++) {
         const char *stop = at;
         while (stop < end && *stop != '\n' && *stop != '\r')
@@ -183,20 +184,20 @@ bool cogpu_rpc_text_parse(xml_slice text, double rpc[COGPU_RPC_NUMBERS]) {
             stop++;
         at = stop + (stop < end && *stop == '\n');
     }
-    return is_complete(rpc);
+    return is_complete_rpc(rpc);
 }
 
 /* ---- metadata ---- */
 
 bool cogpu_rpc_items_parse(const cogpu_metadata *metadata, double rpc[COGPU_RPC_NUMBERS]) {
-    clear(rpc);
+    clear_rpc(rpc);
     for (uint32_t k = 0; k < metadata->item_count; k++) {
         const cogpu_item *item = &metadata->items[k];
-        if (item->band != 0 || !cogpu_text_same(item->domain, "RPC"))
+        if (item->band != 0 || !is_same_name(item->domain, "RPC"))
             continue;
         xml_slice value = {item->value, strlen(item->value)};
         for (int i = 0; i < SINGLES + LISTS; i++) {
-            if (!cogpu_text_same(item->name, fields[i].key))
+            if (!is_same_name(item->name, fields[i].key))
                 continue;
             if (i < SINGLES)
                 rpc[i] = number_of(value);
@@ -204,5 +205,5 @@ bool cogpu_rpc_items_parse(const cogpu_metadata *metadata, double rpc[COGPU_RPC_
                 *place_of(rpc, i) = NAN;
         }
     }
-    return is_complete(rpc);
+    return is_complete_rpc(rpc);
 }

@@ -1,7 +1,6 @@
 /*
- * Takes a directory, hands on how its pixels are stored: sizes, grid of blocks, sample type, codec.
- * All later steps trust these numbers, so everything that could overflow or divide by zero is
- * refused here.
+ * How a directory stores its pixels: size, block grid, sample type, codec, predictor. All later
+ * steps trust these numbers, so everything that could overflow or divide by zero is rejected here.
  */
 #include "image/image.h"
 
@@ -15,13 +14,13 @@ enum { FORMAT_UINT = 1, FORMAT_INT, FORMAT_FLOAT, FORMAT_VOID, FORMAT_COMPLEX_IN
 enum { PHOTOMETRIC_CMYK = 5, PHOTOMETRIC_YCBCR = 6, SIDE_MAX = INT32_MAX };
 enum { RGB_BANDS = 3, RGBA_BANDS = 4 };
 
-/* Where tags that a file can do without are complained of. */
+/* Collects warnings about optional tags. */
 struct notes {
     cogpu_arena *arena;
     const char **warning;
 };
 
-/* One number up to `most` of a tag that has a default. */
+/* One number up to `most`, of a tag with a default. */
 static cogpu_status optional_whole(const cogpu_storage *storage, const struct notes *notes,
                                    uint16_t tag, uint32_t most, uint32_t fallback, uint32_t *value,
                                    cogpu_error *error) {
@@ -30,20 +29,20 @@ static cogpu_status optional_whole(const cogpu_storage *storage, const struct no
                                notes->warning, error);
 }
 
-/* The same of a tag of which only first .. last mean something. */
+/* The same for a tag whose defined values are first .. last. */
 static cogpu_status optional_choice(const cogpu_storage *storage, const struct notes *notes,
                                     uint16_t tag, uint32_t first, uint32_t last, uint32_t fallback,
                                     uint32_t *value, cogpu_error *error) {
     TRY(optional_whole(storage, notes, tag, UINT16_MAX, fallback, value, error));
     if (*value >= first && *value <= last)
         return COGPU_OK;
-    cogpu_warn(notes->arena, notes->warning, "%s %u of directory %u means nothing; %u is used",
+    cogpu_warn(notes->arena, notes->warning, "%s %u of directory %u is undefined; %u is used",
                cogpu_tag_name(tag), *value, storage->directory, fallback);
     *value = fallback;
     return COGPU_OK;
 }
 
-/* One value that all bands share. The tag may state it once or once a band. */
+/* One value for all bands. The tag may hold it once, or once for each band. */
 static cogpu_status shared_value(const cogpu_tiff *tiff, uint32_t directory, uint16_t tag,
                                  uint32_t bands, uint64_t fallback, uint64_t *value,
                                  cogpu_error *error) {
@@ -70,7 +69,7 @@ static cogpu_status shared_value(const cogpu_tiff *tiff, uint32_t directory, uin
     return COGPU_OK;
 }
 
-/* What GDAL returns samples as: packed depths widened to the next of 8, 16, 32 bits. */
+/* GDAL's sample type: odd depths are widened to the next of 8, 16, 32 bits. */
 static cogpu_type sample_type(uint64_t format, uint64_t bits) {
     bool is_int = format == FORMAT_INT;
     switch (format) {
@@ -144,7 +143,7 @@ static cogpu_status read_grid(cogpu_storage *storage, cogpu_error *error) {
     bool has_length = cogpu_tiff_find(tiff, directory, TAG_TILE_LENGTH) != NULL;
     uint64_t width = storage->width, height, planar;
     if (has_width != has_length)
-        return cogpu_fail(error, COGPU_CORRUPT, "of TileWidth and TileLength only one is there");
+        return cogpu_fail(error, COGPU_CORRUPT, "TileWidth or TileLength is missing");
     storage->layout = has_width ? COGPU_TILES : COGPU_STRIPS;
     if (has_width) {
         TRY(cogpu_tiff_u64(tiff, directory, TAG_TILE_WIDTH, 0, &width, error));
@@ -181,8 +180,8 @@ static cogpu_status read_grid(cogpu_storage *storage, cogpu_error *error) {
 static cogpu_status read_predictor(cogpu_storage *storage, const struct notes *notes,
                                    cogpu_error *error) {
     uint32_t predictor = 1;
-    /* With other codecs the tag means nothing. */
-    if (storage->codec && storage->codec->takes_predictor)
+    /* Other codecs ignore the tag. */
+    if (storage->codec && storage->codec->allows_predictor)
         TRY(optional_whole(storage, notes, TAG_PREDICTOR, UINT16_MAX, 1, &predictor, error));
     uint32_t bits = storage->bits;
     bool whole = bits == 8 || bits == 16 || bits == 32 || bits == 64;
@@ -191,13 +190,14 @@ static cogpu_status read_predictor(cogpu_storage *storage, const struct notes *n
         return cogpu_fail(error, COGPU_UNSUPPORTED, "predictor %u is not supported", predictor);
     if ((predictor == 2 && !whole) || (predictor == 3 && !is_float))
         return cogpu_fail(error, COGPU_CORRUPT,
-                          "predictor %u does not go with samples of %u bits and format %u",
+                          "predictor %u does not support samples of %u bits and format %u",
                           predictor, bits, storage->sample_format);
     storage->predictor = predictor;
     return COGPU_OK;
 }
 
-/* Tag 347, which the JPEG blocks of the directory share. Blocks that need it will say so. */
+/* JPEGTables (tag 347), shared by the JPEG blocks. A block that needs missing tables fails when
+ * read. */
 static cogpu_status read_jpeg_tables(cogpu_storage *storage, const struct notes *notes,
                                      cogpu_error *error) {
     const char *tables = NULL;
@@ -211,8 +211,8 @@ static cogpu_status read_jpeg_tables(cogpu_storage *storage, const struct notes 
     return COGPU_OK;
 }
 
-/* YCbCr that JPEG does not convert itself, and how many pixels share a colour in it. GDAL converts
- * samples of 8 bits, signed or not, and returns wider ones as stored. */
+/* YCbCr that the JPEG codec does not convert, and its chroma subsampling. GDAL converts 8-bit
+ * samples and returns wider ones as stored. */
 static cogpu_status read_ycbcr(cogpu_storage *storage, const struct notes *notes,
                                cogpu_error *error) {
     const cogpu_tiff *tiff = storage->tiff;
@@ -239,8 +239,7 @@ static cogpu_status read_ycbcr(cogpu_storage *storage, const struct notes *notes
                                storage->ycbcr.reference, notes->warning, error);
 }
 
-/* Inks of 8 bits, signed or not, become RGBA of the first four, unless InkSet says that they are
- * not cyan, magenta, yellow and black. */
+/* 8-bit inks: the first four become RGBA, unless InkSet says that they are not CMYK. */
 static cogpu_status read_cmyk(cogpu_storage *storage, const struct notes *notes,
                               cogpu_error *error) {
     enum { INK_SET_CMYK = 1 };
@@ -254,7 +253,7 @@ static cogpu_status read_cmyk(cogpu_storage *storage, const struct notes *notes,
     return COGPU_OK;
 }
 
-/* Which colours are not returned as stored: GDAL's rules. */
+/* Colors that are converted on read: GDAL's rules. */
 static cogpu_status read_colour(cogpu_storage *storage, const struct notes *notes,
                                 cogpu_error *error) {
     storage->format.subsampling_x = storage->format.subsampling_y = 1;
@@ -313,7 +312,7 @@ static cogpu_status size_of_block(cogpu_storage *storage, cogpu_error *error) {
     return COGPU_OK;
 }
 
-/* Tiles of a volume hold several slices, of which the first is the image, as GDAL has it. */
+/* A tile with TileDepth holds several slices; as in GDAL, the first is the image. */
 static cogpu_status read_depth(cogpu_storage *storage, cogpu_error *error) {
     uint64_t depth, block_bytes;
     if (storage->layout != COGPU_TILES)
@@ -328,9 +327,9 @@ static cogpu_status read_depth(cogpu_storage *storage, cogpu_error *error) {
     return COGPU_OK;
 }
 
-/* A tile directory with strip tags, or the reverse, is read as libtiff does: either pair will do.
- */
-static const cogpu_entry *either(const cogpu_storage *storage, uint16_t tiles, uint16_t strips) {
+/* As in libtiff, tiles may use the strip tags and the reverse. */
+static const cogpu_entry *find_either_tag(const cogpu_storage *storage, uint16_t tiles,
+                                          uint16_t strips) {
     bool tiled = storage->layout == COGPU_TILES;
     const cogpu_entry *entry =
         cogpu_tiff_find(storage->tiff, storage->directory, tiled ? tiles : strips);
@@ -359,26 +358,18 @@ cogpu_status cogpu_storage_read(const cogpu_tiff *tiff, uint32_t directory, cogp
     TRY(read_codec_tags(storage, &notes, error));
     TRY(size_of_block(storage, error));
     TRY(read_depth(storage, error));
-    storage->offsets = either(storage, TAG_TILE_OFFSETS, TAG_STRIP_OFFSETS);
-    storage->counts = either(storage, TAG_TILE_BYTE_COUNTS, TAG_STRIP_BYTE_COUNTS);
+    storage->offsets = find_either_tag(storage, TAG_TILE_OFFSETS, TAG_STRIP_OFFSETS);
+    storage->counts = find_either_tag(storage, TAG_TILE_BYTE_COUNTS, TAG_STRIP_BYTE_COUNTS);
     if (storage->format.compression != COMPRESSION_OLD_JPEG)
         return COGPU_OK;
     TRY(cogpu_old_jpeg_read(storage, arena, error));
     return size_of_block(storage, error);
 }
 
-/* Integers of 24 bits are streams of bits too, but GDAL, which is nearly alone in writing them,
- * swaps their bytes in big-endian files. */
+/* 24-bit integers are bit streams, too, but GDAL, nearly the only writer of them, swaps their bytes
+ * in big-endian files. */
 uint32_t cogpu_storage_order_unit(const cogpu_storage *storage) {
-    switch (storage->type) {
-    case COGPU_CI16:
-        return 2;
-    case COGPU_CI32:
-    case COGPU_CF32:
-        return 4;
-    case COGPU_CF64:
-        return 8;
-    default:
-        return storage->bits % 8 == 0 ? storage->bits / 8 : 1;
-    }
+    if (cogpu_type_is_complex(storage->type))
+        return (uint32_t)cogpu_type_number_bytes(storage->type);
+    return storage->bits % 8 == 0 ? storage->bits / 8 : 1;
 }

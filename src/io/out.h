@@ -1,4 +1,4 @@
-/* What the kinds of sinks and the spills share; for the files of this room only. */
+/* What all kinds of sinks share, and spills with them; for the files of this module only. */
 #ifndef COGPU_IO_OUT_H
 #define COGPU_IO_OUT_H
 
@@ -6,72 +6,70 @@
 
 #include <sys/types.h>
 
-/* What Linux takes at most, with the NUL. */
+/* The longest that Linux allows, with the NUL. */
 enum { COGPU_PATH_BYTES = 4096, COGPU_NAME_BYTES = 256 };
 
-struct cogpu_upload; /* of sink_s3.c */
-
-struct cogpu_out {
+/* The operations of a kind of sink. */
+typedef struct cogpu_out_kind {
     cogpu_status (*write)(cogpu_out *out, uint64_t offset, const void *from, size_t bytes,
                           cogpu_error *error);
-    /* NULL where it changes nothing. */
-    void (*expect)(cogpu_out *out, uint64_t most);
-    /* Of sinks in memory; else NULL. */
-    cogpu_status (*room_for)(cogpu_out *out, uint64_t offset, size_t bytes, uint8_t **room,
-                             cogpu_error *error);
-    /* Of S3; else NULL. */
+    /* See cogpu_out_reserve; NULL if it changes nothing. */
+    void (*reserve)(cogpu_out *out, uint64_t most);
+    /* Of sinks in memory; NULL for others. See cogpu_out_buffer_at, cogpu_out_set_end. */
+    cogpu_status (*buffer_at)(cogpu_out *out, uint64_t offset, size_t bytes, uint8_t **buffer,
+                              cogpu_error *error);
+    size_t (*capacity)(const cogpu_out *out); /* bytes that are allocated */
+    void (*set_end)(cogpu_out *out, uint64_t end);
+    void *(*fixed_buffer)(const cogpu_out *out); /* NULL if the memory may move */
+    /* Of remote sinks; NULL for others. See cogpu_out_move_down. */
     void (*move_down)(cogpu_out *out, uint64_t from, uint64_t to);
-    /* Where it fails, nothing stays, as after abort, which is not called then. */
+    /* Each frees what the kind has, but not the struct. If commit fails, nothing stays, as after
+     * abort, which is not called then. */
     cogpu_status (*commit)(cogpu_out *out, cogpu_error *error);
     void (*abort)(cogpu_out *out);
+} cogpu_out_kind;
 
-    int file, folder;            /* descriptors of the part and of where it is; else -1 */
-    char path[COGPU_PATH_BYTES]; /* that the part takes the place of; links are followed */
-    const char *name;            /* its last name, in `path` */
-    char part[COGPU_NAME_BYTES]; /* in `folder`; "" once it has its name */
-    bool clears_sidecars;        /* what stands beside `name` is of a file that is replaced */
-    bool no_replace;             /* the path had no file, and must have none at the end */
-
-    cogpu_memory *memory; /* the caller's; NULL for a buffer */
-    uint8_t *data;        /* that it will get, or the buffer */
-    size_t room;
-
-    struct cogpu_upload *upload;
-
-    cogpu_sink user;
-
+/* The common part. Each kind has a struct of its own that begins with it. */
+struct cogpu_out {
+    const cogpu_out_kind *kind;
     cogpu_meter *meter; /* of the writer; NULL without */
-    uint64_t end;       /* of memory and of what functions took */
+    bool is_append_only;
+    int descriptor; /* of a path's part file; -1 for other sinks */
+    /* The file that is written; NULL for other sinks. Spills go beside it. */
+    const char *path, *name; /* as a whole, and in `folder` */
+    int folder;              /* a descriptor */
 };
 
-/* Each fills an out that is zero but for its descriptors, -1. Where one of the first two fails, the
- * out is to be aborted. */
-cogpu_status cogpu_out_to_file(cogpu_out *out, const cogpu_sink *sink, cogpu_error *error);
-cogpu_status cogpu_out_to_s3(cogpu_out *out, const char *address, cogpu_http *http,
-                             cogpu_error *error);
-void cogpu_out_to_memory(cogpu_out *out, cogpu_memory *memory);
-void cogpu_out_to_buffer(cogpu_out *out, void *buffer, size_t bytes);
-void cogpu_out_to_user(cogpu_out *out, const cogpu_sink *sink);
+/* Each opens a sink of its kind. */
+cogpu_status cogpu_out_open_file(const cogpu_sink *sink, cogpu_out **out, cogpu_error *error);
+cogpu_status cogpu_out_open_remote(const char *address, cogpu_http *http, cogpu_out **out,
+                                   cogpu_error *error);
+cogpu_status cogpu_out_open_memory(cogpu_memory *memory, cogpu_out **out, cogpu_error *error);
+cogpu_status cogpu_out_open_buffer(void *buffer, size_t bytes, cogpu_out **out, cogpu_error *error);
+cogpu_status cogpu_out_open_user(const cogpu_sink *sink, cogpu_out **out, cogpu_error *error);
+/* A zeroed struct of `bytes` bytes that begins with a cogpu_out of this kind. */
+cogpu_status cogpu_out_allocate(size_t bytes, const cogpu_out_kind *kind, void *out,
+                                cogpu_error *error);
 
-/* sidecars.c: files beside a file of this name that readers take for a part of it. The check
- * fails where one of them is read for the new file (cogpu_sink.inputs). */
+/* sidecar_files.c: sidecars, files beside a file of this name that readers take for a part of it.
+ * The check fails if the new file is made from one of them (cogpu_sink.inputs). */
 cogpu_status cogpu_sidecars_check(int folder, const char *name, const cogpu_sink *sink,
                                   cogpu_error *error);
 void cogpu_sidecars_remove(int folder, const char *name);
 
-/* part.c. These set errno where they return false.
+/* part_file.c: files that are being written. These set errno if they return false.
  *
- * A part is a file NAME.HEX.cogpu-part in the making, which its process keeps locked: so a part
- * that is not locked was left by a process that is dead. */
+ * A part file is NAME.HEX.cogpu-part, which its process keeps locked. One that is not locked was
+ * left by a process that is dead. */
 bool cogpu_part_make(int folder, const char *name, mode_t mode, char part[COGPU_NAME_BYTES],
                      int *file);
-/* Removes the parts of this name that dead processes have left, as far as it can. */
+/* Removes the part files of this name that dead processes have left, as far as it can. */
 void cogpu_parts_clear(int folder, const char *name);
-/* Whether this process may write a file of so many bytes (RLIMIT_FSIZE). A write beyond that would
- * raise SIGXFSZ, which ends a process that does not handle it: so all writes ask first. Where it
- * returns false, errno is EFBIG. */
-bool cogpu_part_may_have(uint64_t bytes);
-/* All bytes, in as many writes as that takes. */
+/* Whether this process may write a file of so many bytes (RLIMIT_FSIZE). A write beyond that raises
+ * SIGXFSZ, which ends a process that does not handle it: so all writes check first. Sets errno to
+ * EFBIG if not. */
+bool cogpu_part_may_grow_to(uint64_t bytes);
+/* Writes all bytes, in as many calls as that takes. */
 bool cogpu_part_write(int file, uint64_t offset, const void *from, size_t bytes);
 
 #endif

@@ -1,6 +1,19 @@
-/* Takes the caller's sink, hands on an out of its kind. */
+/* Opens a sink of the kind that the caller chose, and calls it. */
+#include "io/http/url.h"
 #include "io/out.h"
-#include "io/url.h"
+
+#include <string.h>
+
+cogpu_status cogpu_out_allocate(size_t bytes, const cogpu_out_kind *kind, void *out,
+                                cogpu_error *error) {
+    cogpu_out *made = cogpu_allocate(bytes);
+    if (!made)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory opening the sink");
+    memset(made, 0, bytes);
+    *made = (cogpu_out){.kind = kind, .descriptor = -1, .folder = -1};
+    memcpy(out, &made, sizeof made);
+    return COGPU_OK;
+}
 
 cogpu_status cogpu_out_open(const cogpu_sink *sink, cogpu_http *http, cogpu_out **out,
                             cogpu_error *error) {
@@ -8,86 +21,77 @@ cogpu_status cogpu_out_open(const cogpu_sink *sink, cogpu_http *http, cogpu_out 
         return cogpu_fail(
             error, COGPU_ARGUMENT,
             "a sink is either a path, or memory, or a buffer, or has a write function");
-    cogpu_out *made = cogpu_allocate(sizeof *made);
-    if (!made)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory opening the sink");
-    *made = (cogpu_out){.file = -1, .folder = -1};
-    cogpu_status status = COGPU_OK;
     if (sink->path && cogpu_url_is(sink->path))
-        status = cogpu_out_to_s3(made, sink->path, http, error);
-    else if (sink->path)
-        status = cogpu_out_to_file(made, sink, error);
-    else if (sink->memory)
-        cogpu_out_to_memory(made, sink->memory);
-    else if (sink->buffer)
-        cogpu_out_to_buffer(made, sink->buffer, sink->buffer_bytes);
-    else
-        cogpu_out_to_user(made, sink);
-    if (status == COGPU_OK)
-        *out = made;
-    else
-        cogpu_out_abort(made);
-    return status;
+        return cogpu_out_open_remote(sink->path, http, out, error);
+    if (sink->path)
+        return cogpu_out_open_file(sink, out, error);
+    if (sink->memory)
+        return cogpu_out_open_memory(sink->memory, out, error);
+    if (sink->buffer)
+        return cogpu_out_open_buffer(sink->buffer, sink->buffer_bytes, out, error);
+    return cogpu_out_open_user(sink, out, error);
 }
 
 void cogpu_out_set_meter(cogpu_out *out, cogpu_meter *meter) {
     out->meter = meter;
 }
 
-void cogpu_out_expect(cogpu_out *out, uint64_t most) {
-    if (out->expect)
-        out->expect(out, most);
+void cogpu_out_reserve(cogpu_out *out, uint64_t most) {
+    if (out->kind->reserve)
+        out->kind->reserve(out, most);
 }
 
 cogpu_status cogpu_out_write(cogpu_out *out, uint64_t offset, const void *from, size_t bytes,
                              cogpu_error *error) {
     if (!cogpu_meter_poll(out->meter))
         return cogpu_fail_cancelled(error);
-    return bytes ? out->write(out, offset, from, bytes, error) : COGPU_OK;
+    return bytes ? out->kind->write(out, offset, from, bytes, error) : COGPU_OK;
 }
 
-cogpu_status cogpu_out_room(cogpu_out *out, uint64_t offset, size_t bytes, uint8_t **room,
-                            cogpu_error *error) {
-    *room = NULL;
-    return out->room_for && bytes ? out->room_for(out, offset, bytes, room, error) : COGPU_OK;
+cogpu_status cogpu_out_buffer_at(cogpu_out *out, uint64_t offset, size_t bytes, uint8_t **buffer,
+                                 cogpu_error *error) {
+    *buffer = NULL;
+    return out->kind->buffer_at && bytes ? out->kind->buffer_at(out, offset, bytes, buffer, error)
+                                         : COGPU_OK;
 }
 
-bool cogpu_out_holds(const cogpu_out *out, uint64_t bytes) {
-    return out->room_for && bytes <= out->room;
+bool cogpu_out_has_memory_for(const cogpu_out *out, uint64_t bytes) {
+    return out->kind->capacity && bytes <= out->kind->capacity(out);
 }
 
 void cogpu_out_set_end(cogpu_out *out, uint64_t end) {
-    out->end = end;
+    if (out->kind->set_end)
+        out->kind->set_end(out, end);
 }
 
-bool cogpu_out_takes_gap(const cogpu_out *out, uint64_t bytes) {
-    return out->move_down || cogpu_out_holds(out, bytes);
+bool cogpu_out_allows_gap(const cogpu_out *out, uint64_t bytes) {
+    return out->kind->move_down || cogpu_out_has_memory_for(out, bytes);
 }
 
 void cogpu_out_move_down(cogpu_out *out, uint64_t from, uint64_t to) {
-    if (out->move_down)
-        out->move_down(out, from, to);
+    if (out->kind->move_down)
+        out->kind->move_down(out, from, to);
 }
 
 bool cogpu_out_is_append_only(const cogpu_out *out) {
-    return out->user.append_only;
+    return out->is_append_only;
 }
 
-bool cogpu_out_may_have(uint64_t bytes) {
-    return cogpu_part_may_have(bytes);
+bool cogpu_out_may_grow_to(uint64_t bytes) {
+    return cogpu_part_may_grow_to(bytes);
 }
 
 int cogpu_out_descriptor(const cogpu_out *out) {
-    return out->file;
+    return out->descriptor;
 }
 
 void *cogpu_out_buffer(const cogpu_out *out, size_t *bytes) {
-    *bytes = out->room;
-    return out->memory ? NULL : out->data;
+    *bytes = out->kind->capacity ? out->kind->capacity(out) : 0;
+    return out->kind->fixed_buffer ? out->kind->fixed_buffer(out) : NULL;
 }
 
 cogpu_status cogpu_out_commit(cogpu_out *out, cogpu_error *error) {
-    cogpu_status status = out->commit(out, error);
+    cogpu_status status = out->kind->commit(out, error);
     cogpu_release(out);
     return status;
 }
@@ -95,6 +99,6 @@ cogpu_status cogpu_out_commit(cogpu_out *out, cogpu_error *error) {
 void cogpu_out_abort(cogpu_out *out) {
     if (!out)
         return;
-    out->abort(out);
+    out->kind->abort(out);
     cogpu_release(out);
 }

@@ -1,9 +1,9 @@
 /*
- * A path as a sink. Bytes go to a part beside the file; when all are there and on the disk, the
- * part takes the file's name, which is one step for whoever looks. So the path has its old content
- * or the new one, whatever happens to this process.
+ * A path as a sink. Bytes go to a part file beside it; when all are on the disk, the part file is
+ * renamed, which is atomic. So the path has its old content or the new one, whatever happens to
+ * this process.
  *
- * The folder is held open, so that a process that changes its own does no harm.
+ * The folder stays open, so that the process may change its working directory meanwhile.
  */
 #define _GNU_SOURCE /* O_PATH, AT_EACCESS, renameat2 */
 #include "io/io.h"
@@ -18,35 +18,44 @@
 
 enum { LINKS_MAX = 40, NEW_FILE_MODE = 0666, MODE_BITS = 0777 };
 
+struct file_sink {
+    cogpu_out out;               /* its `name` is in `path`, below */
+    char path[COGPU_PATH_BYTES]; /* links followed */
+    char part[COGPU_NAME_BYTES]; /* in the folder; "" once it is renamed */
+    bool clears_sidecars;        /* they belong to the file that is replaced */
+    bool no_replace;             /* the path had no file, and must have none at the end */
+};
+
 static cogpu_status fail_with(int number, cogpu_error *error, const char *doing, const char *path) {
     errno = number;
     return cogpu_fail_errno(error, doing, path);
 }
 
-static cogpu_status file_write(cogpu_out *out, uint64_t offset, const void *from, size_t bytes,
+static cogpu_status write_file(cogpu_out *out, uint64_t offset, const void *from, size_t bytes,
                                cogpu_error *error) {
-    if (!cogpu_part_write(out->file, offset, from, bytes))
+    if (!cogpu_part_write(out->descriptor, offset, from, bytes))
         return cogpu_fail_errno(error, "cannot write the file", out->path);
     return COGPU_OK;
 }
 
-static void file_abort(cogpu_out *out) {
-    if (out->part[0])
-        unlinkat(out->folder, out->part, 0);
-    if (out->file >= 0)
-        close(out->file);
+static void abort_file(cogpu_out *out) {
+    const struct file_sink *self = (struct file_sink *)out;
+    if (self->part[0])
+        unlinkat(out->folder, self->part, 0);
+    if (out->descriptor >= 0)
+        close(out->descriptor);
     if (out->folder >= 0)
         close(out->folder);
 }
 
-/* Some file systems tell of failed writes only when a file is closed. The part must stay open, as
- * its lock goes with it, so a copy of the descriptor is closed. */
+/* Some file systems report failed writes only when a file is closed. The part file must stay open,
+ * because it is locked: so a copy of the descriptor is closed. */
 static bool close_copy(int file) {
     int copy = fcntl(file, F_DUPFD_CLOEXEC, 0);
     return copy >= 0 && close(copy) == 0;
 }
 
-/* Some folders cannot be read, and some cannot be flushed: not worth failing for. */
+/* Some folders cannot be read, and some cannot be flushed: that is no error. */
 static bool flush_folder(int folder) {
     int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (copy < 0)
@@ -56,32 +65,35 @@ static bool flush_folder(int folder) {
     return is_flushed;
 }
 
-/* Without replacing anything, where the sink asks for that: not every file system has the flag. */
-static bool give_name(const cogpu_out *out) {
-    if (!out->no_replace)
-        return renameat(out->folder, out->part, out->folder, out->name) == 0;
-    if (renameat2(out->folder, out->part, out->folder, out->name, RENAME_NOREPLACE) == 0)
+/* Not every file system has RENAME_NOREPLACE. */
+static bool rename_part(const struct file_sink *self) {
+    const int folder = self->out.folder;
+    const char *name = self->out.name;
+    if (!self->no_replace)
+        return renameat(folder, self->part, folder, name) == 0;
+    if (renameat2(folder, self->part, folder, name, RENAME_NOREPLACE) == 0)
         return true;
-    return errno == EINVAL && linkat(out->folder, out->part, out->folder, out->name, 0) == 0 &&
-           unlinkat(out->folder, out->part, 0) == 0;
+    return errno == EINVAL && linkat(folder, self->part, folder, name, 0) == 0 &&
+           unlinkat(folder, self->part, 0) == 0;
 }
 
-static cogpu_status publish(cogpu_out *out, cogpu_error *error) {
-    if (fsync(out->file) != 0 || !close_copy(out->file))
+static cogpu_status publish_file(struct file_sink *self, cogpu_error *error) {
+    const cogpu_out *out = &self->out;
+    if (fsync(out->descriptor) != 0 || !close_copy(out->descriptor))
         return cogpu_fail_errno(error, "cannot write the file", out->path);
-    if (!give_name(out))
-        return cogpu_fail_errno(error, "cannot put the new file in its place", out->path);
-    out->part[0] = '\0';
-    if (out->clears_sidecars)
+    if (!rename_part(self))
+        return cogpu_fail_errno(error, "cannot rename the new file", out->path);
+    self->part[0] = '\0';
+    if (self->clears_sidecars)
         cogpu_sidecars_remove(out->folder, out->name);
     if (!flush_folder(out->folder))
         return cogpu_fail_errno(error, "the file is written, but a crash may undo it", out->path);
     return COGPU_OK;
 }
 
-static cogpu_status file_commit(cogpu_out *out, cogpu_error *error) {
-    cogpu_status status = publish(out, error);
-    file_abort(out);
+static cogpu_status commit_file(cogpu_out *out, cogpu_error *error) {
+    cogpu_status status = publish_file((struct file_sink *)out, error);
+    abort_file(out);
     return status;
 }
 
@@ -93,7 +105,8 @@ struct old_file {
     struct stat about;
 };
 
-static cogpu_status look_at(const cogpu_sink *sink, struct old_file *old, cogpu_error *error) {
+static cogpu_status check_old_file(const cogpu_sink *sink, struct old_file *old,
+                                   cogpu_error *error) {
     const char *path = sink->path;
     old->exists = stat(path, &old->about) == 0;
     if (!old->exists && errno == ENOENT)
@@ -105,7 +118,7 @@ static cogpu_status look_at(const cogpu_sink *sink, struct old_file *old, cogpu_
                           S_ISDIR(old->about.st_mode) ? "folder" : "device or a pipe", path);
     if (sink->no_replace)
         return fail_with(EEXIST, error, "cannot write the file", path);
-    /* A rename would not ask. */
+    /* A rename does not need write permission. */
     if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0)
         return cogpu_fail_errno(error, "cannot replace the file", path);
     return COGPU_OK;
@@ -113,7 +126,7 @@ static cogpu_status look_at(const cogpu_sink *sink, struct old_file *old, cogpu_
 
 /* Owner, group and permissions of the old file, as far as the process may set them. A group that
  * cannot be kept would give the permissions of the old group to another one. */
-static void keep_owner(int file, const struct stat *old) {
+static void copy_owner(int file, const struct stat *old) {
     mode_t mode = old->st_mode & MODE_BITS;
     struct stat about;
     if (fchown(file, old->st_uid, old->st_gid) != 0)
@@ -128,19 +141,20 @@ static char *last_name(char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* Sets out->path to what the path means in the end; a link may well point to no file yet. */
-static cogpu_status follow_links(cogpu_out *out, const char *path, cogpu_error *error) {
+/* Sets self->path to what the path means in the end. A link may point to no file yet. */
+static cogpu_status follow_links(struct file_sink *self, const char *path, cogpu_error *error) {
     char link[COGPU_PATH_BYTES];
     size_t bytes = strlen(path);
-    if (bytes >= sizeof out->path)
+    if (bytes >= sizeof self->path)
         return fail_with(ENAMETOOLONG, error, "cannot write the file", path);
-    memcpy(out->path, path, bytes + 1);
+    memcpy(self->path, path, bytes + 1);
+    self->out.path = self->path;
     for (int i = 0; i < LINKS_MAX; i++) {
-        ssize_t got = readlink(out->path, link, sizeof link);
+        ssize_t got = readlink(self->path, link, sizeof link);
         if (got < 0)
             return COGPU_OK;
-        char *to = link[0] == '/' ? out->path : last_name(out->path);
-        if ((size_t)got >= sizeof out->path - (size_t)(to - out->path))
+        char *to = link[0] == '/' ? self->path : last_name(self->path);
+        if ((size_t)got >= sizeof self->path - (size_t)(to - self->path))
             return fail_with(ENAMETOOLONG, error, "cannot follow the link", path);
         memcpy(to, link, (size_t)got);
         to[got] = '\0';
@@ -148,40 +162,52 @@ static cogpu_status follow_links(cogpu_out *out, const char *path, cogpu_error *
     return fail_with(ELOOP, error, "cannot follow the link", path);
 }
 
-static cogpu_status open_folder(cogpu_out *out, cogpu_error *error) {
+static cogpu_status open_folder(struct file_sink *self, cogpu_error *error) {
     char folder[COGPU_PATH_BYTES] = ".";
-    char *name = last_name(out->path);
+    char *name = last_name(self->path);
     if (!*name)
         return cogpu_fail(error, COGPU_IO, "cannot write the file: no file is named by \"%s\"",
-                          out->path);
-    if (name > out->path) {
-        memcpy(folder, out->path, (size_t)(name - out->path));
-        folder[name - out->path] = '\0';
+                          self->path);
+    if (name > self->path) {
+        memcpy(folder, self->path, (size_t)(name - self->path));
+        folder[name - self->path] = '\0';
     }
-    out->name = name;
-    out->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (out->folder < 0)
-        return cogpu_fail_errno(error, "cannot open the file's folder", out->path);
+    self->out.name = name;
+    self->out.folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (self->out.folder < 0)
+        return cogpu_fail_errno(error, "cannot open the file's folder", self->path);
     return COGPU_OK;
 }
 
-cogpu_status cogpu_out_to_file(cogpu_out *out, const cogpu_sink *sink, cogpu_error *error) {
+static cogpu_status make_part_file(struct file_sink *self, const cogpu_sink *sink,
+                                   cogpu_error *error) {
+    cogpu_out *out = &self->out;
     struct old_file old;
-    out->write = file_write;
-    out->commit = file_commit;
-    out->abort = file_abort;
-    TRY(look_at(sink, &old, error));
-    TRY(follow_links(out, sink->path, error));
-    TRY(open_folder(out, error));
-    out->no_replace = sink->no_replace;
-    out->clears_sidecars = old.exists && !sink->keep_sidecars;
-    if (out->clears_sidecars)
+    TRY(check_old_file(sink, &old, error));
+    TRY(follow_links(self, sink->path, error));
+    TRY(open_folder(self, error));
+    self->no_replace = sink->no_replace;
+    self->clears_sidecars = old.exists && !sink->keep_sidecars;
+    if (self->clears_sidecars)
         TRY(cogpu_sidecars_check(out->folder, out->name, sink, error));
     cogpu_parts_clear(out->folder, out->name);
     mode_t mode = old.exists ? old.about.st_mode & MODE_BITS : NEW_FILE_MODE;
-    if (!cogpu_part_make(out->folder, out->name, mode, out->part, &out->file))
-        return cogpu_fail_errno(error, "cannot make a file beside it", out->path);
+    if (!cogpu_part_make(out->folder, out->name, mode, self->part, &out->descriptor))
+        return cogpu_fail_errno(error, "cannot create a file beside it", out->path);
     if (old.exists)
-        keep_owner(out->file, &old.about);
+        copy_owner(out->descriptor, &old.about);
     return COGPU_OK;
+}
+
+cogpu_status cogpu_out_open_file(const cogpu_sink *sink, cogpu_out **out, cogpu_error *error) {
+    static const cogpu_out_kind file_kind = {
+        .write = write_file, .commit = commit_file, .abort = abort_file};
+    struct file_sink *self;
+    TRY(cogpu_out_allocate(sizeof *self, &file_kind, &self, error));
+    cogpu_status status = make_part_file(self, sink, error);
+    if (status == COGPU_OK)
+        *out = &self->out;
+    else
+        cogpu_out_abort(&self->out);
+    return status;
 }

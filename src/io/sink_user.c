@@ -1,36 +1,49 @@
 /* A sink behind the caller's functions. */
 #include "io/out.h"
 
-static cogpu_status user_write(cogpu_out *out, uint64_t offset, const void *from, size_t bytes,
+struct user_sink {
+    cogpu_out out;
+    cogpu_sink user;
+    uint64_t end; /* of what was written last */
+};
+
+static cogpu_status write_user(cogpu_out *out, uint64_t offset, const void *from, size_t bytes,
                                cogpu_error *error) {
-    if (out->user.append_only && offset != out->end)
+    struct user_sink *self = (struct user_sink *)out;
+    if (self->user.append_only && offset != self->end)
         return cogpu_fail(error, COGPU_ARGUMENT,
                           "the sink is append-only: after %llu bytes there are some for offset "
                           "%llu; use one that is not",
-                          (unsigned long long)out->end, (unsigned long long)offset);
-    cogpu_status status = out->user.write(out->user.user, offset, from, bytes);
+                          (unsigned long long)self->end, (unsigned long long)offset);
+    cogpu_status status = self->user.write(self->user.user, offset, from, bytes);
     if (status != COGPU_OK)
         return cogpu_fail(error, status,
                           "the sink's write function failed for %zu bytes at offset %llu", bytes,
                           (unsigned long long)offset);
-    out->end = offset + bytes;
+    self->end = offset + bytes;
     return COGPU_OK;
 }
 
-static cogpu_status user_commit(cogpu_out *out, cogpu_error *error) {
-    cogpu_status status = out->user.commit ? out->user.commit(out->user.user) : COGPU_OK;
+static cogpu_status commit_user(cogpu_out *out, cogpu_error *error) {
+    const cogpu_sink *user = &((struct user_sink *)out)->user;
+    cogpu_status status = user->commit ? user->commit(user->user) : COGPU_OK;
     return status == COGPU_OK ? COGPU_OK
                               : cogpu_fail(error, status, "the sink's commit function failed");
 }
 
-static void user_abort(cogpu_out *out) {
-    if (out->user.abort)
-        out->user.abort(out->user.user);
+static void abort_user(cogpu_out *out) {
+    const cogpu_sink *user = &((struct user_sink *)out)->user;
+    if (user->abort)
+        user->abort(user->user);
 }
 
-void cogpu_out_to_user(cogpu_out *out, const cogpu_sink *sink) {
-    out->write = user_write;
-    out->commit = user_commit;
-    out->abort = user_abort;
-    out->user = *sink;
+cogpu_status cogpu_out_open_user(const cogpu_sink *sink, cogpu_out **out, cogpu_error *error) {
+    static const cogpu_out_kind user_kind = {
+        .write = write_user, .commit = commit_user, .abort = abort_user};
+    struct user_sink *self;
+    TRY(cogpu_out_allocate(sizeof *self, &user_kind, &self, error));
+    self->user = *sink;
+    self->out.is_append_only = sink->append_only;
+    *out = &self->out;
+    return COGPU_OK;
 }

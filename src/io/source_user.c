@@ -1,5 +1,18 @@
-/* A source behind the caller's functions. What they answer is checked like a file's content. */
+/*
+ * A source behind the caller's functions. What they return is checked as a file's content is.
+ *
+ * If it has read_many, each call is taken for a request over a network: reads go through a range
+ * cache, which reads many ranges in one call.
+ */
 #include "io/io.h"
+
+enum { MAX_INFLIGHT_BYTES = 32 << 20 }; /* memory of prefetched ranges */
+
+struct user_source {
+    cogpu_io io;
+    cogpu_source user;
+    uint64_t inflight_bytes; /* under the cache's lock */
+};
 
 static cogpu_status fail_read(cogpu_error *error, cogpu_status status, uint64_t offset,
                               size_t bytes) {
@@ -8,11 +21,12 @@ static cogpu_status fail_read(cogpu_error *error, cogpu_status status, uint64_t 
                       (unsigned long long)offset);
 }
 
-static cogpu_status user_read(const cogpu_io *io, uint64_t offset, size_t bytes, void *to,
+static cogpu_status read_user(const cogpu_io *io, uint64_t offset, size_t bytes, void *to,
                               cogpu_meter *meter, cogpu_error *error) {
     (void)meter;
+    const cogpu_source *user = &((const struct user_source *)io)->user;
     size_t got = 0;
-    cogpu_status status = io->user.read(io->user.user, offset, bytes, to, &got);
+    cogpu_status status = user->read(user->user, offset, bytes, to, &got);
     if (status != COGPU_OK)
         return fail_read(error, status, offset, bytes);
     if (got < bytes)
@@ -20,47 +34,75 @@ static cogpu_status user_read(const cogpu_io *io, uint64_t offset, size_t bytes,
     return COGPU_OK;
 }
 
-static cogpu_status far_read(const cogpu_io *io, uint64_t offset, size_t bytes, void *to,
-                             cogpu_meter *meter, cogpu_error *error) {
+static void close_user(cogpu_io *io) {
+    const cogpu_source *user = &((struct user_source *)io)->user;
+    if (user->close)
+        user->close(user->user);
+    cogpu_release(io);
+}
+
+/* ---- read_many ---- */
+
+static bool reserve_user_range(void *source, const cogpu_range *range) {
+    struct user_source *self = source;
+    if (range->bytes > MAX_INFLIGHT_BYTES - self->inflight_bytes)
+        return false;
+    self->inflight_bytes += range->bytes;
+    return true;
+}
+
+static void unreserve_user_range(void *source, const cogpu_range *range) {
+    ((struct user_source *)source)->inflight_bytes -= range->bytes;
+}
+
+static cogpu_status load_ranges(void *source, cogpu_range *const *ranges, size_t count) {
+    const cogpu_source *user = &((struct user_source *)source)->user;
+    cogpu_source_read reads[COGPU_RANGE_GROUP_COUNT];
+    for (size_t i = 0; i < count; i++)
+        reads[i] = (cogpu_source_read){ranges[i]->offset, ranges[i]->bytes, ranges[i]->data};
+    return user->read_many(user->user, reads, count);
+}
+
+static cogpu_status read_one_range(void *source, uint64_t offset, size_t bytes, void *to,
+                                   cogpu_meter *meter, cogpu_error *error) {
     (void)meter;
-    cogpu_status status = cogpu_many_read(io->many, offset, bytes, to);
+    const cogpu_source *user = &((struct user_source *)source)->user;
+    const cogpu_source_read read = {offset, bytes, to};
+    cogpu_status status = user->read_many(user->user, &read, 1);
     return status == COGPU_OK ? status : fail_read(error, status, offset, bytes);
 }
 
-static uint64_t far_expect(const cogpu_io *io, const cogpu_span_of_source *spans, uint32_t count) {
-    return cogpu_many_expect(io->many, spans, count);
-}
-
-static void far_forget(const cogpu_io *io, uint64_t ticket) {
-    cogpu_many_forget(io->many, ticket);
-}
-
-static void user_close(cogpu_io *io) {
-    cogpu_many_close(io->many);
-    if (io->user.close)
-        io->user.close(io->user.user);
-}
-
-static cogpu_status open_far(cogpu_io *kind, cogpu_error *error) {
-    kind->is_far = true;
-    kind->read = far_read;
-    kind->expect = far_expect;
-    kind->forget = far_forget;
-    kind->many = cogpu_many_open(&kind->user, kind->bytes);
-    return kind->many ? COGPU_OK
-                      : cogpu_fail(error, COGPU_MEMORY, "out of memory opening the source");
+static cogpu_status open_user_range_cache(struct user_source *self, cogpu_error *error) {
+    static const cogpu_range_loader loader = {.range_bytes = sizeof(cogpu_range),
+                                              .reserve = reserve_user_range,
+                                              .unreserve = unreserve_user_range,
+                                              .load = load_ranges,
+                                              .read = read_one_range};
+    const cogpu_coalesce_limits limits = {COGPU_GAP_BYTES, COGPU_REQUEST_BYTES};
+    self->io.cache = cogpu_range_cache_open(&loader, self, self->io.bytes, limits);
+    return self->io.cache ? COGPU_OK
+                          : cogpu_fail(error, COGPU_MEMORY, "out of memory opening the source");
 }
 
 cogpu_status cogpu_io_open_user(const cogpu_source *source, cogpu_io **io, cogpu_error *error) {
-    cogpu_io kind = {.read = user_read, .close = user_close, .user = *source};
-    cogpu_status status = source->size(source->user, &kind.bytes);
+    static const cogpu_io_kind single_kind = {.read = read_user, .close = close_user};
+    static const cogpu_io_kind many_kind = {.read = cogpu_io_read_cached, .close = close_user};
+    struct user_source *self = cogpu_allocate(sizeof *self);
+    if (!self) {
+        if (source->close)
+            source->close(source->user);
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory opening the source");
+    }
+    *self = (struct user_source){.io.kind = source->read_many ? &many_kind : &single_kind,
+                                 .user = *source};
+    cogpu_status status = source->size(source->user, &self->io.bytes);
     if (status != COGPU_OK)
         cogpu_fail(error, status, "the source's size function failed");
     else if (source->read_many)
-        status = open_far(&kind, error);
+        status = open_user_range_cache(self, error);
     if (status != COGPU_OK) {
-        user_close(&kind);
+        close_user(&self->io);
         return status;
     }
-    return cogpu_io_open(&kind, io, error);
+    return cogpu_io_open(&self->io, io, error);
 }

@@ -1,10 +1,10 @@
 /*
- * A spill: bytes that come before their place in the file is known.
+ * A spill: bytes that are written before their offset in the file is known.
  *
- * Its memory holds the last of them. What does not fit any more goes on to a file, so that a small
- * spill needs none, and many small blocks cost one write. The file has no name, so that it is gone
- * with the process; it is beside the file that is written, where there must be room anyway. Where
- * all goes to memory in the end, the spill's memory has room for all.
+ * The last of them stay in memory. The others go to a temporary file, so that a small spill needs
+ * none, and many small blocks cost one write. The file has no name, so that it disappears with the
+ * process. It is beside the file that is written, where the space is needed anyway. For a sink in
+ * memory the spill stays in memory, too.
  */
 #define _GNU_SOURCE /* O_TMPFILE, copy_file_range */
 #include "io/io.h"
@@ -17,31 +17,31 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MEMORY_BYTES = 256 << 10, FILE_MODE = 0600 };
+enum { BUFFER_BYTES = 256 << 10, FILE_MODE = 0600 };
 
 struct cogpu_spill {
     const cogpu_out *out;
-    int file; /* -1 where there is none yet */
+    int file; /* -1 while there is none */
     uint64_t in_file;
-    size_t in_memory; /* after those in the file */
+    size_t in_memory; /* they follow those in the file */
     uint8_t *memory;
-    size_t room; /* of it */
+    size_t capacity;
 };
 
 cogpu_status cogpu_spill_open(const cogpu_out *out, uint64_t most, cogpu_spill **spill,
                               cogpu_error *error) {
     cogpu_spill *made = cogpu_allocate(sizeof *made);
-    bool is_large = out->room_for && most > MEMORY_BYTES && most <= PTRDIFF_MAX;
+    bool is_large = out->kind->buffer_at && most > BUFFER_BYTES && most <= PTRDIFF_MAX;
     uint8_t *memory = is_large ? cogpu_reserve((size_t)most) : NULL;
-    size_t room = memory ? (size_t)most : MEMORY_BYTES;
+    size_t capacity = memory ? (size_t)most : BUFFER_BYTES;
     if (!memory)
-        memory = cogpu_allocate(room);
+        memory = cogpu_allocate(capacity);
     if (!made || !memory) {
         cogpu_release(made);
         cogpu_release(memory);
         return cogpu_fail(error, COGPU_MEMORY, "out of memory opening a spill");
     }
-    *made = (cogpu_spill){.out = out, .file = -1, .memory = memory, .room = room};
+    *made = (cogpu_spill){.out = out, .file = -1, .memory = memory, .capacity = capacity};
     *spill = made;
     return COGPU_OK;
 }
@@ -55,30 +55,30 @@ void cogpu_spill_close(cogpu_spill *spill) {
     cogpu_release(spill);
 }
 
-void cogpu_spill_hold(cogpu_spill *spill, uint64_t bytes) {
+void cogpu_spill_reserve(cogpu_spill *spill, uint64_t bytes) {
     const bool is_empty = spill->in_file + spill->in_memory == 0;
-    uint8_t *memory = is_empty && bytes > spill->room && bytes <= PTRDIFF_MAX
+    uint8_t *memory = is_empty && bytes > spill->capacity && bytes <= PTRDIFF_MAX
                           ? cogpu_reserve((size_t)bytes)
                           : NULL;
     if (!memory)
         return;
     cogpu_release(spill->memory);
     spill->memory = memory;
-    spill->room = (size_t)bytes;
+    spill->capacity = (size_t)bytes;
 }
 
 /* ---- the file ---- */
 
-/* Where the spill's file is, in words. */
-static const char *whereabouts(const cogpu_spill *spill) {
+/* Where the temporary file is, for messages. */
+static const char *shown_path(const cogpu_spill *spill) {
     const char *folder = getenv("TMPDIR");
     if (spill->out->name)
         return spill->out->path;
     return folder && *folder ? folder : "/tmp";
 }
 
-/* File systems that have no files without a name get one whose name is taken away. */
-static int make_file(int folder, const char *name) {
+/* On file systems without O_TMPFILE: a file that is unlinked at once. */
+static int make_unnamed_file(int folder, const char *name) {
     char part[COGPU_NAME_BYTES];
     int file = openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, FILE_MODE);
     if (file < 0 && cogpu_part_make(folder, name, FILE_MODE, part, &file))
@@ -86,32 +86,33 @@ static int make_file(int folder, const char *name) {
     return file;
 }
 
-static cogpu_status open_file(cogpu_spill *spill, cogpu_error *error) {
+static cogpu_status open_spill_file(cogpu_spill *spill, cogpu_error *error) {
     if (spill->out->name) {
-        spill->file = make_file(spill->out->folder, spill->out->name);
+        spill->file = make_unnamed_file(spill->out->folder, spill->out->name);
     } else {
-        int folder = open(whereabouts(spill), O_PATH | O_DIRECTORY | O_CLOEXEC);
-        spill->file = folder < 0 ? -1 : make_file(folder, "spill");
+        int folder = open(shown_path(spill), O_PATH | O_DIRECTORY | O_CLOEXEC);
+        spill->file = folder < 0 ? -1 : make_unnamed_file(folder, "spill");
         if (folder >= 0)
             close(folder);
     }
     if (spill->file < 0)
-        return cogpu_fail_errno(error, "cannot make a temporary file", whereabouts(spill));
+        return cogpu_fail_errno(error, "cannot create a temporary file", shown_path(spill));
     return COGPU_OK;
 }
 
-static cogpu_status append(cogpu_spill *spill, const void *from, size_t bytes, cogpu_error *error) {
+static cogpu_status append_to_file(cogpu_spill *spill, const void *from, size_t bytes,
+                                   cogpu_error *error) {
     if (spill->file < 0)
-        TRY(open_file(spill, error));
+        TRY(open_spill_file(spill, error));
     if (!cogpu_part_write(spill->file, spill->in_file, from, bytes))
-        return cogpu_fail_errno(error, "cannot write a temporary file", whereabouts(spill));
+        return cogpu_fail_errno(error, "cannot write a temporary file", shown_path(spill));
     spill->in_file += bytes;
     return COGPU_OK;
 }
 
-static cogpu_status flush(cogpu_spill *spill, cogpu_error *error) {
+static cogpu_status flush_memory(cogpu_spill *spill, cogpu_error *error) {
     if (spill->in_memory)
-        TRY(append(spill, spill->memory, spill->in_memory, error));
+        TRY(append_to_file(spill, spill->memory, spill->in_memory, error));
     spill->in_memory = 0;
     return COGPU_OK;
 }
@@ -121,40 +122,41 @@ static cogpu_status flush(cogpu_spill *spill, cogpu_error *error) {
 cogpu_status cogpu_spill_add(cogpu_spill *spill, const void *from, size_t bytes, uint64_t *offset,
                              cogpu_error *error) {
     *offset = spill->in_file + spill->in_memory;
-    if (bytes > spill->room - spill->in_memory)
-        TRY(flush(spill, error));
-    if (bytes > spill->room)
-        return append(spill, from, bytes, error);
+    if (bytes > spill->capacity - spill->in_memory)
+        TRY(flush_memory(spill, error));
+    if (bytes > spill->capacity)
+        return append_to_file(spill, from, bytes, error);
     if (bytes)
         memcpy(spill->memory + spill->in_memory, from, bytes);
     spill->in_memory += bytes;
     return COGPU_OK;
 }
 
-uint8_t *cogpu_spill_room(cogpu_spill *spill, size_t bytes, uint64_t *offset) {
-    uint8_t *room = spill->memory + spill->in_memory;
-    if (spill->file >= 0 || bytes > spill->room - spill->in_memory)
+uint8_t *cogpu_spill_buffer(cogpu_spill *spill, size_t bytes, uint64_t *offset) {
+    uint8_t *buffer = spill->memory + spill->in_memory;
+    if (spill->file >= 0 || bytes > spill->capacity - spill->in_memory)
         return NULL;
     *offset = spill->in_memory;
     spill->in_memory += bytes;
-    return room;
+    return buffer;
 }
 
 const uint8_t *cogpu_spill_memory(const cogpu_spill *spill) {
     return spill->file < 0 ? spill->memory : NULL;
 }
 
-/* As much as the kernel copies from file to file; returns the bytes. What it leaves, because it
- * cannot or because something fails, is left to reads and writes, which say why. */
+/* Copies as much as the kernel can from file to file, and returns the bytes. Reads and writes copy
+ * the rest, and report errors. */
 static uint64_t copy_by_kernel(const cogpu_spill *spill, uint64_t from, uint64_t bytes,
                                const cogpu_out *out, uint64_t offset) {
     off_t at = (off_t)from, to = (off_t)offset;
     uint64_t done = 0;
-    if (out->file < 0 || offset > INT64_MAX || bytes > INT64_MAX - offset ||
-        !cogpu_part_may_have(offset + bytes))
+    if (out->descriptor < 0 || offset > INT64_MAX || bytes > INT64_MAX - offset ||
+        !cogpu_part_may_grow_to(offset + bytes))
         return 0;
     while (done < bytes) {
-        ssize_t put = copy_file_range(spill->file, &at, out->file, &to, (size_t)(bytes - done), 0);
+        ssize_t put =
+            copy_file_range(spill->file, &at, out->descriptor, &to, (size_t)(bytes - done), 0);
         if (put <= 0)
             break;
         done += (uint64_t)put;
@@ -162,7 +164,8 @@ static uint64_t copy_by_kernel(const cogpu_spill *spill, uint64_t from, uint64_t
     return done;
 }
 
-static cogpu_status read_back(cogpu_spill *spill, uint64_t from, size_t bytes, cogpu_error *error) {
+static cogpu_status read_spilled_bytes(cogpu_spill *spill, uint64_t from, size_t bytes,
+                                       cogpu_error *error) {
     for (size_t done = 0; done < bytes;) {
         ssize_t got = pread(spill->file, spill->memory + done, bytes - done, (off_t)(from + done));
         if (got < 0 && errno == EINTR)
@@ -170,7 +173,7 @@ static cogpu_status read_back(cogpu_spill *spill, uint64_t from, size_t bytes, c
         if (got == 0)
             errno = EIO;
         if (got <= 0)
-            return cogpu_fail_errno(error, "cannot read a temporary file", whereabouts(spill));
+            return cogpu_fail_errno(error, "cannot read a temporary file", shown_path(spill));
         done += (size_t)got;
     }
     return COGPU_OK;
@@ -182,12 +185,12 @@ cogpu_status cogpu_spill_copy(cogpu_spill *spill, uint64_t from, uint64_t bytes,
            bytes <= spill->in_file + spill->in_memory - from);
     if (spill->file < 0)
         return cogpu_out_write(out, offset, spill->memory + from, (size_t)bytes, error);
-    TRY(flush(spill, error)); /* which makes the memory free for pieces */
+    TRY(flush_memory(spill, error)); /* so that the memory is free */
     for (uint64_t done = copy_by_kernel(spill, from, bytes, out, offset); done < bytes;) {
-        size_t piece = bytes - done < spill->room ? (size_t)(bytes - done) : spill->room;
-        TRY(read_back(spill, from + done, piece, error));
-        TRY(cogpu_out_write(out, offset + done, spill->memory, piece, error));
-        done += piece;
+        size_t chunk = bytes - done < spill->capacity ? (size_t)(bytes - done) : spill->capacity;
+        TRY(read_spilled_bytes(spill, from + done, chunk, error));
+        TRY(cogpu_out_write(out, offset + done, spill->memory, chunk, error));
+        done += chunk;
     }
     return COGPU_OK;
 }

@@ -1,8 +1,10 @@
-/* Takes a window, hands on its blocks by number, and what its samples are compared with. */
+/* The read plan: the blocks of a window by number, runs of blocks, and nodata as samples. */
 #include "plan/plan.h"
 
 #include "base/bytes.h"
 #include "base/checked.h"
+#include "base/coalesce.h"
+#include "base/math.h"
 
 #include <string.h>
 
@@ -48,21 +50,12 @@ uint32_t cogpu_plan_band(const cogpu_read_plan *plan, uint32_t p) {
 
 void cogpu_conversion_nodata(const cogpu_nodata *nodata, cogpu_type type,
                              cogpu_conversion *conversion) {
-    bool is_float = type == COGPU_F16 || type == COGPU_F32 || type == COGPU_F64;
     conversion->has_nodata = true;
     conversion->nodata_is_nan = nodata->value != nodata->value;
     cogpu_nodata_sample(nodata, type, conversion->nodata[0]);
     memcpy(conversion->nodata[1], conversion->nodata[0], sizeof conversion->nodata[1]);
-    if (is_float && nodata->value == 0)
+    if (cogpu_type_is_float(type) && nodata->value == 0)
         conversion->nodata[1][COGPU_HOST_BIG_ENDIAN ? 0 : cogpu_type_bytes(type) - 1] ^= 0x80;
-}
-
-static uint32_t larger(uint32_t a, uint32_t b) {
-    return a > b ? a : b;
-}
-
-static uint32_t smaller(uint32_t a, uint32_t b) {
-    return a < b ? a : b;
 }
 
 cogpu_block cogpu_plan_block(const cogpu_read_plan *plan, uint64_t number) {
@@ -79,18 +72,18 @@ cogpu_block cogpu_plan_block(const cogpu_read_plan *plan, uint64_t number) {
     block.index =
         band * storage->across * storage->down + (uint64_t)block_row * storage->across + column;
     block.skip = (uint64_t)skipped_rows * storage->format.row_bytes;
-    block.rows = smaller(plan->slice_rows, cogpu_storage_rows(storage, block.index) - skipped_rows);
+    block.rows = min_u32(plan->slice_rows, cogpu_storage_rows(storage, block.index) - skipped_rows);
 
     uint32_t left = column * storage->block_width;
     uint32_t top = block_row * storage->block_height + skipped_rows;
-    block.needed_rows = smaller(block.rows, storage->height - top);
-    uint32_t first_x = larger(left, plan->x), first_y = larger(top, plan->y);
+    block.needed_rows = min_u32(block.rows, storage->height - top);
+    uint32_t first_x = max_u32(left, plan->x), first_y = max_u32(top, plan->y);
     block.source_x = first_x - left;
     block.source_y = first_y - top;
     block.target_x = first_x - plan->x;
     block.target_y = first_y - plan->y;
-    block.width = smaller(storage->block_width - block.source_x, plan->x + plan->width - first_x);
-    block.height = smaller(block.rows - block.source_y, plan->y + plan->height - first_y);
+    block.width = min_u32(storage->block_width - block.source_x, plan->x + plan->width - first_x);
+    block.height = min_u32(block.rows - block.source_y, plan->y + plan->height - first_y);
     return block;
 }
 
@@ -101,15 +94,17 @@ uint32_t cogpu_plan_run(const cogpu_span *spans, uint32_t count) {
             run++;
         return run;
     }
-    uint64_t start = spans[0].offset, end, next;
-    /* A span that goes beyond the last offset there is stays alone: whoever reads it will refuse
-     * it. */
-    if (!checked_add(start, spans[0].bytes, &end))
+    static const cogpu_coalesce_limits limits = {.gap_bytes = GAP_BYTES,
+                                                 .request_bytes = RUN_BYTES};
+    cogpu_joined_range joined = {.offset = spans[0].offset};
+    uint64_t end;
+    /* A span beyond the last possible offset forms a run of its own, whose read fails. */
+    if (!checked_add(joined.offset, spans[0].bytes, &joined.end))
         return 1;
-    while (run < count && spans[run].bytes != 0 && spans[run].offset >= end &&
-           spans[run].offset - end <= GAP_BYTES &&
-           checked_add(spans[run].offset, spans[run].bytes, &next) && next - start <= RUN_BYTES) {
-        end = next;
+    while (run < count && spans[run].bytes != 0 && spans[run].offset >= joined.end &&
+           checked_add(spans[run].offset, spans[run].bytes, &end) &&
+           cogpu_coalesce_allows(&joined, spans[run].offset, end, &limits)) {
+        joined.end = end;
         run++;
     }
     return run;

@@ -1,12 +1,12 @@
 /*
- * The walk over all directories: the main chain, then SubIFDs level by level, without recursion.
+ * Reads all directories: the main chain, then SubIFDs level by level, without recursion.
  *
- * The first directory must be sound. A later one that is not (cut off, met before, beyond a limit)
- * ends its chain with a warning, since the images before it can be read all the same. Sound files
- * have directories that do not overlap, so together they are not longer than the file, and hardly
- * any that share the values of their tags: that bounds time and memory whatever the offsets say.
+ * The first directory must be valid. A later malformed one (truncated, visited before, beyond a
+ * limit) ends its chain with a warning, because the images before it are readable. In a valid file
+ * directories do not overlap, so together they are no longer than the file, and hardly any share
+ * the values of their tags. Both bound time and memory, whatever the offsets say.
  */
-#include "tiff/room.h"
+#include "tiff/internal.h"
 
 #include "base/bytes.h"
 #include "base/checked.h"
@@ -18,8 +18,8 @@ enum { CLASSIC_ENTRY = 12, BIG_ENTRY = 20, TAGS_ALL = 65536 };
 /* The values of all tags together: this much, and so many times the file. */
 enum { VALUES_BASE = 1 << 20, VALUES_PER_FILE_BYTE = 16 };
 
-/* Offsets of directories already met: a table with open addressing, half full at most. */
-struct seen {
+/* Offsets of visited directories: a hash table with open addressing, at most half full. */
+struct visited {
     uint64_t *slots;
     uint64_t size, used;
 };
@@ -28,35 +28,37 @@ struct walk {
     cogpu_tiff *tiff;
     cogpu_arena *arena;
     cogpu_error *error;
-    struct seen seen;
+    struct visited seen;
     uint32_t capacity;
     uint64_t entry_bytes; /* of all directories so far */
     uint64_t value_bytes; /* of their tags, as far as they lie in the file */
     uint64_t sub_ifds;    /* offsets of SubIFDs followed so far */
 };
 
-static uint64_t *seen_slot(const struct seen *seen, uint64_t offset) {
+static uint64_t *find_visited_slot(const struct visited *seen, uint64_t offset) {
     uint64_t i = (offset * 0x9E3779B97F4A7C15ULL) & (seen->size - 1);
     while (seen->slots[i] && seen->slots[i] != offset)
         i = (i + 1) & (seen->size - 1);
     return &seen->slots[i];
 }
 
-static cogpu_status seen_grow(struct walk *walk) {
-    struct seen old = walk->seen, grown = {.size = old.size ? old.size * 2 : 16, .used = old.used};
-    TRY(cogpu_arena_take(walk->arena, grown.size, sizeof *grown.slots, &grown.slots, walk->error));
+static cogpu_status grow_visited(struct walk *walk) {
+    struct visited old = walk->seen,
+                   grown = {.size = old.size ? old.size * 2 : 16, .used = old.used};
+    TRY(cogpu_arena_allocate(walk->arena, grown.size, sizeof *grown.slots, &grown.slots,
+                             walk->error));
     for (uint64_t i = 0; i < old.size; i++)
         if (old.slots[i])
-            *seen_slot(&grown, old.slots[i]) = old.slots[i];
+            *find_visited_slot(&grown, old.slots[i]) = old.slots[i];
     walk->seen = grown;
     return COGPU_OK;
 }
 
-/* Offset 0 is no directory, so it can mark a free slot. */
-static cogpu_status seen_add(struct walk *walk, uint64_t offset, bool *was_new) {
+/* Offset 0 is never a directory, so it marks a free slot. */
+static cogpu_status add_visited(struct walk *walk, uint64_t offset, bool *was_new) {
     if (walk->seen.used * 2 >= walk->seen.size)
-        TRY(seen_grow(walk));
-    uint64_t *slot = seen_slot(&walk->seen, offset);
+        TRY(grow_visited(walk));
+    uint64_t *slot = find_visited_slot(&walk->seen, offset);
     *was_new = *slot == 0;
     *slot = offset;
     walk->seen.used += *was_new;
@@ -69,7 +71,7 @@ static cogpu_status directories_grow(struct walk *walk) {
         return COGPU_OK;
     uint32_t capacity = walk->capacity ? walk->capacity * 2 : 8;
     cogpu_ifd *grown = NULL;
-    TRY(cogpu_arena_take(walk->arena, capacity, sizeof *grown, &grown, walk->error));
+    TRY(cogpu_arena_allocate(walk->arena, capacity, sizeof *grown, &grown, walk->error));
     if (tiff->directory_count)
         memcpy(grown, tiff->directories, tiff->directory_count * sizeof *grown);
     tiff->directories = grown;
@@ -77,7 +79,7 @@ static cogpu_status directories_grow(struct walk *walk) {
     return COGPU_OK;
 }
 
-/* False for a type that TIFF does not have. An absurd count is kept and fails when it is read. */
+/* False for an unknown type. A huge count is kept and fails when it is read. */
 static bool parse_entry(const cogpu_tiff *tiff, const uint8_t *raw, uint64_t raw_offset,
                         cogpu_entry *entry) {
     bool big = tiff->big_endian;
@@ -111,13 +113,13 @@ static void parse_entries(struct walk *walk, const uint8_t *raw, uint64_t raw_of
         cogpu_entry entry;
         if (!parse_entry(walk->tiff, raw, raw_offset, &entry)) {
             cogpu_warn(walk->arena, &walk->tiff->warning,
-                       "directory %u: tag %u has the unknown type %u and was left out",
+                       "directory %u: tag %u has the unknown type %u and was ignored",
                        walk->tiff->directory_count, entry.tag, entry.type);
             continue;
         }
         if (met[entry.tag / 8] & (1U << entry.tag % 8)) {
             cogpu_warn(walk->arena, &walk->tiff->warning,
-                       "directory %u: tag %u stands there twice; the first counts",
+                       "directory %u: tag %u occurs twice; the first is used",
                        walk->tiff->directory_count, entry.tag);
             continue;
         }
@@ -128,7 +130,7 @@ static void parse_entries(struct walk *walk, const uint8_t *raw, uint64_t raw_of
     directory->entry_count = kept;
 }
 
-/* Many directories that share one large value would cost its size each. */
+/* Many directories that share one large value would each cost its size. */
 static cogpu_status count_values(struct walk *walk, const cogpu_ifd *directory) {
     uint64_t file_bytes = cogpu_io_bytes(walk->tiff->io);
     for (uint32_t i = 0; i < directory->entry_count; i++)
@@ -137,7 +139,7 @@ static cogpu_status count_values(struct walk *walk, const cogpu_ifd *directory) 
     if (walk->value_bytes > VALUES_BASE &&
         (walk->value_bytes - VALUES_BASE) / VALUES_PER_FILE_BYTE > file_bytes)
         return cogpu_fail(walk->error, COGPU_CORRUPT,
-                          "the tags of the directories are together far longer than the file");
+                          "the tag values of all directories are far larger than the file");
     return COGPU_OK;
 }
 
@@ -166,7 +168,7 @@ static cogpu_status entry_count(struct walk *walk, uint64_t offset, uint64_t *co
     return COGPU_OK;
 }
 
-/* One directory into the list; *next is what its chain goes on with. */
+/* Appends one directory; *next is the offset of the next in its chain. */
 static cogpu_status read_directory(struct walk *walk, uint64_t offset, int32_t parent,
                                    uint64_t *next) {
     cogpu_tiff *tiff = walk->tiff;
@@ -177,7 +179,7 @@ static cogpu_status read_directory(struct walk *walk, uint64_t offset, int32_t p
         return cogpu_fail(walk->error, COGPU_LIMIT,
                           "the file has more than %llu directories; raise `directories` to go on",
                           (unsigned long long)tiff->limits.directories);
-    TRY(seen_add(walk, offset, &is_new));
+    TRY(add_visited(walk, offset, &is_new));
     if (!is_new)
         return cogpu_fail(walk->error, COGPU_CORRUPT, "the directories form a loop");
     TRY(entry_count(walk, offset, &count));
@@ -192,10 +194,10 @@ static cogpu_status read_directory(struct walk *walk, uint64_t offset, int32_t p
     uint8_t *raw = NULL;
     cogpu_entry *entries = NULL;
     size_t raw_bytes = (size_t)(count * entry_bytes);
-    TRY(cogpu_arena_take(walk->arena, raw_bytes + next_bytes, 1, &raw, walk->error));
-    TRY(cogpu_arena_take(walk->arena, count, sizeof *entries, &entries, walk->error));
+    TRY(cogpu_arena_allocate(walk->arena, raw_bytes + next_bytes, 1, &raw, walk->error));
+    TRY(cogpu_arena_allocate(walk->arena, count, sizeof *entries, &entries, walk->error));
     TRY(cogpu_io_peek(tiff->io, offset + count_bytes, raw_bytes, raw, walk->error));
-    /* Some writers end the file with the last entry: no next directory then. */
+    /* Some writers end the file with the last entry, without the next offset. */
     *next = 0;
     uint64_t link = offset + count_bytes + raw_bytes;
     if (file_bytes - link >= next_bytes) {
@@ -213,7 +215,7 @@ static cogpu_status read_directory(struct walk *walk, uint64_t offset, int32_t p
     return COGPU_OK;
 }
 
-/* A failure that concerns this directory alone, once the first is there. */
+/* A failure of this directory alone, if the first could be read. */
 static bool is_tolerable(const struct walk *walk, cogpu_status status) {
     return walk->tiff->directory_count > 0 && (status == COGPU_CORRUPT || status == COGPU_LIMIT);
 }
@@ -225,13 +227,13 @@ static cogpu_status read_chain(struct walk *walk, uint64_t offset, int32_t paren
         if (status != COGPU_OK && is_tolerable(walk, status)) {
             cogpu_warn(
                 walk->arena, &walk->tiff->warning,
-                "directory %u at offset %llu is not sound; it and what follows it was left out",
+                "directory %u at offset %llu is malformed; it and its successors were ignored",
                 walk->tiff->directory_count, (unsigned long long)offset);
             return COGPU_OK;
         }
         if (status != COGPU_OK)
-            cogpu_error_place(walk->error, walk->tiff->directory_count, -1,
-                              (int64_t)(offset & INT64_MAX));
+            cogpu_error_locate(walk->error, walk->tiff->directory_count, -1,
+                               (int64_t)(offset & INT64_MAX));
         TRY(status);
         offset = next;
     }
@@ -249,7 +251,7 @@ static cogpu_status read_sub_directories(struct walk *walk, uint32_t directory) 
         cogpu_status status = cogpu_tiff_u64s(tiff, entry, i, 1, &offset, walk->error);
         if (status == COGPU_CORRUPT) {
             cogpu_warn(walk->arena, &tiff->warning,
-                       "directory %u: its SubIFDs tag is not sound and was left out", directory);
+                       "directory %u: its SubIFDs tag is malformed and was ignored", directory);
             return COGPU_OK;
         }
         TRY(status);
@@ -264,7 +266,7 @@ cogpu_status cogpu_directories_read(cogpu_tiff *tiff, uint64_t first, cogpu_aren
     if (first == 0)
         return cogpu_fail(error, COGPU_CORRUPT, "the file has no directory");
     TRY(read_chain(&walk, first, -1));
-    /* Each round goes one level deeper: directories found in the last round are looked into next.
+    /* Each round goes one level deeper: it visits the directories found in the last round.
      */
     uint32_t from = 0;
     for (int depth = 0; depth < COGPU_SUBIFD_DEPTH_MAX; depth++) {

@@ -1,10 +1,9 @@
 /*
- * GDAL's ghost area: lines of text between header and first directory by which a writer promises
- * how the file is laid out. As GDAL does, the text is searched for the promises, so that unknown
- * lines and blanks do no harm; it is written byte by byte as GDAL does it, since others look for
- * its lines at fixed places.
+ * GDAL's ghost area: lines of text between the header and the first directory that declare the
+ * layout of a COG. As in GDAL, parsing searches for known lines, so that unknown lines and blanks
+ * do no harm. Writing reproduces GDAL's bytes, because readers expect lines at fixed offsets.
  */
-#include "tiff/room.h"
+#include "tiff/internal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,10 +24,10 @@ static const struct {
     {"INTERLEAVE=TILE", COGPU_GHOST_TILE_INTERLEAVED},
 };
 
-/* Those that GDAL writes before the line on editions. */
+/* Lines before KNOWN_INCOMPATIBLE_EDITION. */
 enum { FIRST_PROMISES = 4 };
 
-/* The six digits after the opening; 0 where they are no number. */
+/* The six digits after the prefix; 0 if they are not a number. */
 static size_t stated_bytes(const char *digits) {
     size_t bytes = 0;
     for (int i = 0; i < DIGITS; i++) {
@@ -61,7 +60,7 @@ cogpu_status cogpu_ghost_read(cogpu_tiff *tiff, cogpu_error *error) {
     return COGPU_OK;
 }
 
-static char *add(char *to, const char *text) {
+static char *append_ghost_text(char *to, const char *text) {
     size_t bytes = strlen(text);
     memcpy(to, text, bytes);
     return to + bytes;
@@ -72,13 +71,14 @@ size_t cogpu_ghost_write(uint32_t ghost, char *to) {
     char digits[OPENING_BYTES];
     for (size_t i = 0; i < FIRST_PROMISES; i++)
         if (ghost & promises[i].promise)
-            end = add(add(end, promises[i].text), "\n");
+            end = append_ghost_text(append_ghost_text(end, promises[i].text), "\n");
     if (ghost & COGPU_GHOST_TILE_INTERLEAVED)
-        end = add(end, "INTERLEAVE=TILE\n");
-    end = add(end, "KNOWN_INCOMPATIBLE_EDITION=NO\n "); /* the blank: room for YES */
+        end = append_ghost_text(end, "INTERLEAVE=TILE\n");
+    end = append_ghost_text(
+        end, "KNOWN_INCOMPATIBLE_EDITION=NO\n "); /* the blank leaves space for YES */
     if (ghost & COGPU_GHOST_MASK_INTERLEAVED)
-        end = add(end, "MASK_INTERLEAVED_WITH_IMAGERY=YES\n");
+        end = append_ghost_text(end, "MASK_INTERLEAVED_WITH_IMAGERY=YES\n");
     snprintf(digits, sizeof digits, "%0*d bytes\n", DIGITS, (int)(end - text));
-    add(add(to, opening), digits);
+    append_ghost_text(append_ghost_text(to, opening), digits);
     return (size_t)(end - to);
 }

@@ -1,9 +1,8 @@
 /*
- * The syntax of a TIFF file: header, ghost area, directories, tags. What tags mean is the business
- * of image/.
+ * TIFF syntax: header, ghost area, directories, tags. image/ has the semantics.
  *
- * Offsets and counts of a file are checked here against its size and the limits; whoever reads a
- * tag through these functions cannot read past its value.
+ * Offsets and counts are checked here against the file size and the limits. These functions never
+ * read past the value of a tag.
  */
 #ifndef COGPU_TIFF_TIFF_H
 #define COGPU_TIFF_TIFF_H
@@ -29,7 +28,7 @@ typedef struct cogpu_ifd {
     int32_t parent;        /* directory that names it as SubIFD, or -1 */
     uint32_t subfile_type; /* NewSubfileType, or what the old SubfileType says */
     uint32_t entry_count;
-    const cogpu_entry *entries; /* in file order; of duplicates only the first is kept */
+    const cogpu_entry *entries; /* in file order; only the first of duplicates is kept */
 } cogpu_ifd;
 
 typedef struct cogpu_tiff {
@@ -41,23 +40,23 @@ typedef struct cogpu_tiff {
     cogpu_ifd *directories;
     uint32_t directory_count;
     const char *warning; /* what was dropped, a line each; NULL */
-    uint32_t number;     /* among the files of an open one: 0 is itself, others stand beside it */
+    uint32_t number;     /* 0: the file itself; others are its sidecars */
 } cogpu_tiff;
 
 /* Reads header, ghost area and all directories. Everything is taken from the arena. */
 cogpu_status cogpu_tiff_open(cogpu_tiff *tiff, cogpu_io *io, const cogpu_limits *limits,
                              cogpu_arena *arena, cogpu_error *error);
 
-/* NULL where the directory has no such tag. */
+/* NULL if the directory has no such tag. */
 const cogpu_entry *cogpu_tiff_find(const cogpu_tiff *tiff, uint32_t directory, uint16_t tag);
 
-/* Bytes of one element of a type; 0 for a type that TIFF does not have. */
+/* Bytes of one element of a type; 0 for an unknown type. */
 size_t cogpu_tiff_type_bytes(uint32_t type);
 
 /* "ImageWidth"; "unknown". */
 const char *cogpu_tag_name(uint32_t tag);
 
-/* Does the whole value lie inside the file? To be asked before memory is taken for it. */
+/* Whether the whole value is inside the file. Check before allocating memory for it. */
 bool cogpu_tiff_is_inside(const cogpu_tiff *tiff, const cogpu_entry *entry);
 
 /* Elements first .. first+count-1 of a tag, in three readings. All fail with COGPU_CORRUPT where
@@ -70,15 +69,14 @@ cogpu_status cogpu_tiff_u64s(const cogpu_tiff *tiff, const cogpu_entry *entry, u
 cogpu_status cogpu_tiff_doubles(const cogpu_tiff *tiff, const cogpu_entry *entry, uint64_t first,
                                 uint64_t count, double *to, cogpu_error *error);
 
-/* Where elements first .. first+count-1 lie in the file, as far as the tag has them; an empty span
- * for a value inside the directory. */
-cogpu_span_of_source cogpu_tiff_span(const cogpu_entry *entry, uint64_t first, uint64_t count);
+/* The span of elements first .. first+count-1, as far as the tag has them; empty for an inline
+ * value. */
+cogpu_byte_range cogpu_tiff_span(const cogpu_entry *entry, uint64_t first, uint64_t count);
 
-/* How many elements from `first` on are 0, as far as the next `room_bytes` bytes tell, which are
- * read to `room`; a hole of the file counts whatever its size. 0 where element `first` is not. At
- * most `count`. */
+/* Number of zero elements from `first` on, at most `count`: within the next `buffer_bytes` bytes,
+ * which are read to `buffer`, or within a hole of a sparse file of any size. */
 cogpu_status cogpu_tiff_zeros(const cogpu_tiff *tiff, const cogpu_entry *entry, uint64_t first,
-                              uint64_t count, uint8_t *room, size_t room_bytes, uint64_t *zeros,
+                              uint64_t count, uint8_t *buffer, size_t buffer_bytes, uint64_t *zeros,
                               cogpu_error *error);
 
 /* The first element of an integer tag, or `fallback` where the directory has none. */
@@ -90,7 +88,7 @@ cogpu_status cogpu_tiff_u64(const cogpu_tiff *tiff, uint32_t directory, uint16_t
 cogpu_status cogpu_tiff_text(const cogpu_tiff *tiff, uint32_t directory, uint16_t tag,
                              cogpu_arena *arena, const char **text, cogpu_error *error);
 
-/* Appends a line to a warning text. Failing to do so is not worth failing for. */
+/* Appends a line to a warning text. Out of memory is ignored. */
 void cogpu_warn(cogpu_arena *arena, const char **warning, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -1,4 +1,4 @@
-/* Takes an entry, hands on its elements in the machine's byte order, never past the value's end. */
+/* Values of tags in native byte order. No function reads past the end of a value. */
 #include "tiff/tiff.h"
 
 #include "base/bytes.h"
@@ -29,15 +29,15 @@ bool cogpu_tiff_is_inside(const cogpu_tiff *tiff, const cogpu_entry *entry) {
            (entry->value_offset <= file_bytes && entry->bytes <= file_bytes - entry->value_offset);
 }
 
-cogpu_span_of_source cogpu_tiff_span(const cogpu_entry *entry, uint64_t first, uint64_t count) {
+cogpu_byte_range cogpu_tiff_span(const cogpu_entry *entry, uint64_t first, uint64_t count) {
     uint64_t width = cogpu_tiff_type_bytes(entry->type);
     uint64_t left = first < entry->count ? entry->count - first : 0, offset;
     count = count < left ? count : left;
-    /* Of a sound entry count * width does not overflow: it is `bytes`. */
+    /* count * width of a valid entry does not overflow: it is `bytes`. */
     if (entry->is_inline || count == 0 || entry->bytes / width != entry->count ||
         !checked_add(entry->value_offset, first * width, &offset))
-        return (cogpu_span_of_source){0, 0};
-    return (cogpu_span_of_source){offset, count * width};
+        return (cogpu_byte_range){0, 0};
+    return (cogpu_byte_range){offset, count * width};
 }
 
 static void swap_units(uint8_t *data, uint64_t bytes, size_t unit) {
@@ -58,7 +58,7 @@ cogpu_status cogpu_tiff_raw(const cogpu_tiff *tiff, const cogpu_entry *entry, ui
                           (unsigned long long)(first + count));
     uint64_t bytes, skip;
     if (!checked_mul(count, width, &bytes) || !checked_mul(first, width, &skip) || bytes > SIZE_MAX)
-        return cogpu_fail(error, COGPU_CORRUPT, "tag %s has an absurd count of %llu",
+        return cogpu_fail(error, COGPU_CORRUPT, "tag %s has an impossible count of %llu",
                           cogpu_tag_name(entry->tag), (unsigned long long)entry->count);
     if (bytes > tiff->limits.tag_bytes)
         return cogpu_fail(error, COGPU_LIMIT,
@@ -81,7 +81,7 @@ cogpu_status cogpu_tiff_raw(const cogpu_tiff *tiff, const cogpu_entry *entry, ui
     return COGPU_OK;
 }
 
-/* One integer of machine order; false where the type is none or the value negative. */
+/* One integer; false if the type is not an integer or the value is negative. */
 static bool integer_at(const uint8_t *at, uint16_t type, uint64_t *value) {
     int64_t number = 0;
     switch (type) {
@@ -153,7 +153,7 @@ cogpu_status cogpu_tiff_u64s(const cogpu_tiff *tiff, const cogpu_entry *entry, u
         for (uint64_t i = 0; i < some; i++)
             if (!integer_at(piece + i * width, entry->type, &to[done + i]))
                 return cogpu_fail(error, COGPU_CORRUPT,
-                                  "tag %s (type %u) must hold whole numbers that are not negative",
+                                  "tag %s (type %u) must hold non-negative integers",
                                   cogpu_tag_name(entry->tag), entry->type);
         done += some;
     }
@@ -188,20 +188,20 @@ static size_t leading_zeros(const uint8_t *bytes, size_t count) {
 }
 
 cogpu_status cogpu_tiff_zeros(const cogpu_tiff *tiff, const cogpu_entry *entry, uint64_t first,
-                              uint64_t count, uint8_t *room, size_t room_bytes, uint64_t *zeros,
+                              uint64_t count, uint8_t *buffer, size_t buffer_bytes, uint64_t *zeros,
                               cogpu_error *error) {
     size_t width = cogpu_tiff_type_bytes(entry->type);
-    cogpu_span_of_source span = cogpu_tiff_span(entry, first, count);
+    cogpu_byte_range span = cogpu_tiff_span(entry, first, count);
     *zeros = 0;
     if (span.bytes == 0 || !cogpu_tiff_is_inside(tiff, entry))
         return COGPU_OK; /* inside the directory, or not in the file: for others to read or refuse
                           */
     uint64_t data = cogpu_io_next_data(tiff->io, span.offset), hole = data - span.offset;
     hole = hole < span.bytes ? hole : span.bytes;
-    size_t some = span.bytes - hole < room_bytes ? (size_t)(span.bytes - hole) : room_bytes;
+    size_t some = span.bytes - hole < buffer_bytes ? (size_t)(span.bytes - hole) : buffer_bytes;
     if (some > 0)
-        TRY(cogpu_io_read(tiff->io, span.offset + hole, some, room, error));
-    *zeros = (hole + leading_zeros(room, some)) / width;
+        TRY(cogpu_io_read(tiff->io, span.offset + hole, some, buffer, error));
+    *zeros = (hole + leading_zeros(buffer, some)) / width;
     return COGPU_OK;
 }
 
@@ -212,7 +212,7 @@ cogpu_status cogpu_tiff_u64(const cogpu_tiff *tiff, uint32_t directory, uint16_t
     if (!entry)
         return COGPU_OK;
     if (entry->count != 1)
-        return cogpu_fail(error, COGPU_CORRUPT, "tag %s has %llu values where one is due",
+        return cogpu_fail(error, COGPU_CORRUPT, "tag %s has %llu values, expected one",
                           cogpu_tag_name(tag), (unsigned long long)entry->count);
     return cogpu_tiff_u64s(tiff, entry, 0, 1, value, error);
 }
@@ -226,12 +226,12 @@ cogpu_status cogpu_tiff_text(const cogpu_tiff *tiff, uint32_t directory, uint16_
     if (cogpu_tiff_type_bytes(entry->type) != 1)
         return cogpu_fail(error, COGPU_CORRUPT, "tag %s must hold text", cogpu_tag_name(tag));
     if (!cogpu_tiff_is_inside(tiff, entry))
-        return cogpu_fail(error, COGPU_CORRUPT, "tag %s lies beyond the end of the file",
+        return cogpu_fail(error, COGPU_CORRUPT, "tag %s is beyond the end of the file",
                           cogpu_tag_name(tag));
-    char *room = NULL;
-    TRY(cogpu_arena_take(arena, entry->count + 1, 1, &room, error));
-    TRY(cogpu_tiff_raw(tiff, entry, 0, entry->count, room, error));
-    *text = room;
+    char *buffer = NULL;
+    TRY(cogpu_arena_allocate(arena, entry->count + 1, 1, &buffer, error));
+    TRY(cogpu_tiff_raw(tiff, entry, 0, entry->count, buffer, error));
+    *text = buffer;
     return COGPU_OK;
 }
 
@@ -243,9 +243,9 @@ void cogpu_warn(cogpu_arena *arena, const char **warning, const char *format, ..
     va_end(arguments);
     size_t before = *warning ? strlen(*warning) : 0, added = strlen(line);
     char *text = NULL;
-    /* A hostile file can give cause for any number of warnings: a few tell enough. */
+    /* A hostile file can cause any number of warnings: keep a few. */
     if (before > WARNING_BYTES_MAX ||
-        cogpu_arena_take(arena, before + added + 2, 1, &text, NULL) != COGPU_OK)
+        cogpu_arena_allocate(arena, before + added + 2, 1, &text, NULL) != COGPU_OK)
         return;
     if (before) {
         memcpy(text, *warning, before);

@@ -1,16 +1,15 @@
-/* Takes what a file promises and where its first directory stands, hands on the file's first bytes.
- */
+/* Serialises the header of a TIFF or BigTIFF file, and the ghost area of a COG behind it. */
 #include "tiff/write.h"
 
 #include "base/bytes.h"
-#include "tiff/room.h"
+#include "tiff/internal.h"
 
 #include <string.h>
 
-enum { CLASSIC_HEADER = 8, BIG_HEADER = 16 };
+enum { CLASSIC_HEADER_BYTES = 8, BIGTIFF_HEADER_BYTES = 16 };
 
 size_t cogpu_header_write(bool bigtiff, uint32_t ghost, uint64_t first_directory, uint8_t *to) {
-    size_t bytes = bigtiff ? BIG_HEADER : CLASSIC_HEADER;
+    size_t bytes = bigtiff ? BIGTIFF_HEADER_BYTES : CLASSIC_HEADER_BYTES;
     memcpy(to, bigtiff ? "II+\0\x08\0\0" : "II*", bigtiff ? 8 : 4);
     store_little(first_directory, to + bytes / 2, bytes / 2);
     if (ghost)

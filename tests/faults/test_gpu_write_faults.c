@@ -1,18 +1,17 @@
 /*
- * What a device, the host and the sink can refuse while a file is written from a device: the n-th
- * call of each kind, for every n until all goes well; all calls from the n-th on, which is a device
- * that is lost; the n-th allocation of the host; the n-th write of the sink. Whatever fails says so
- * by the right status, leaves the old file as it was, and keeps nothing but what a context keeps:
- * the next write with the same context gives the same file, but for one on a device that is lost,
- * and the host goes on writing in any case.
+ * Faults while a file is written from a device: the n-th call of each kind fails, for every n until
+ * none is left; all calls from the n-th on fail, as on a lost device; the n-th host allocation; the
+ * n-th write of the sink. Each failure has the right status, keeps the old file, and keeps only the
+ * memory of the context. The next write with the same context gives the same file, unless the
+ * device is lost; the CPU can write in any case.
  */
 #include "faults/faulty_gpu.h"
 #include "faults/old_file.h"
 
-#include "api/room.h"
-#include "fake_cufile.h"
-#include "gpu_test.h"
-#include "stand_in.h"
+#include "context/context.h"
+#include "support/fake_cufile.h"
+#include "support/gpu_test.h"
+#include "support/stand_in.h"
 
 /* ---- what is written ---- */
 
@@ -21,21 +20,21 @@ enum { WIDE = 256, HIGH = 130 }; /* of a file that has whole pages */
 /* Of the emulated device; and no write has so many calls. */
 enum { EMULATED = 1 << 30, ENDLESS = 3000 };
 
-/* Where rows lie: all on the device; all on the host, while the profile names the device; the first
- * swath on the host, whose writer then is the host's; or by turns, on the device's writer. */
+/* Where rows are: all on the device; all in host memory, while the profile names the device; the
+ * first chunk in host memory, so that the CPU writes; or alternating, while the device writes. */
 enum where { ON_DEVICE, FROM_HOST, TO_HOST, BY_TURNS };
 
 struct sample {
     cogpu_profile profile;
     enum where where;
-    uint32_t rows;      /* of a swath */
-    long step;          /* only each so-many-th fault, where writes take long; 0: all */
+    uint32_t rows;      /* of a chunk */
+    long step;          /* only each so-many-th fault, if writes are slow; 0: all */
     uint64_t budget;    /* where BUDGET is not right */
     cogpu_memory whole; /* the file without faults */
     long calls;         /* that the device gets for it */
 };
 
-/* The first has so few blocks to a batch that it takes more than one. */
+/* The budget of the first allows so few blocks a batch that it needs several batches. */
 static struct sample samples[] = {
     {{.type = COGPU_U8, .bands = 2, .planar = 1, .codec = "none"}, .rows = HEIGHT, .budget = 18000},
     {{.type = COGPU_U16, .bands = 2, .cog = 1, .codec = "none", .mask = 1},
@@ -111,11 +110,11 @@ static void add_device(cogpu_context *context, faulty_gpu *faulty, uint32_t inde
     if (gpu_test_is_real())
         behind = gpu_test_open(seed);
     else
-        CHECK(cogpu_gpu_open_emu(seed, EMULATED, &behind, NULL) == COGPU_OK);
+        CHECK(cogpu_gpu_open_emulator(seed, EMULATED, &behind, NULL) == COGPU_OK);
     faulty_open(faulty, behind);
     *device =
         (cogpu_opened_device){.next = context->devices, .kind = device_kind(), .index = index};
-    CHECK(cogpu_gpu_reader_open(&faulty->base, context->device_bytes, false, &device->reader,
+    CHECK(cogpu_gpu_device_open(&faulty->base, context->device_bytes, false, &device->device,
                                 NULL) == COGPU_OK);
     context->devices = device;
 }
@@ -131,28 +130,28 @@ static cogpu_context *open_context(const struct sample *sample, uint64_t seed) {
 
 static void close_context(cogpu_context *context) {
     cogpu_context_close(context);
-    CHECK(gpu.is_closed && gpu.thing_count == 0 && gpu.bytes == 0);
+    CHECK(gpu.is_closed && gpu.resource_count == 0 && gpu.bytes == 0);
 }
 
 /* What is open of a kind. */
-static uint32_t open_things(gpu_thing kind) {
+static uint32_t open_resources(gpu_resource kind) {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < gpu.thing_count; i++)
-        count += gpu.things[i].kind == kind;
+    for (uint32_t i = 0; i < gpu.resource_count; i++)
+        count += gpu.resources[i].kind == kind;
     return count;
 }
 
 /* ---- a write ---- */
 
-/* Rows and their mask, on the device, in memory of their own. */
-struct swath {
+/* Rows and their mask, in device memory. */
+struct chunk {
     void *rows, *mask;
 };
 
-static void release_swath(cogpu_context *context, struct swath *swath) {
-    cogpu_device_release(context, device_kind(), 0, swath->rows);
-    cogpu_device_release(context, device_kind(), 0, swath->mask);
-    *swath = (struct swath){0};
+static void release_chunk(cogpu_context *context, struct chunk *chunk) {
+    cogpu_device_release(context, device_kind(), 0, chunk->rows);
+    cogpu_device_release(context, device_kind(), 0, chunk->mask);
+    *chunk = (struct chunk){0};
 }
 
 static void *upload(cogpu_context *context, uint32_t index, const void *from, size_t bytes) {
@@ -163,8 +162,8 @@ static void *upload(cogpu_context *context, uint32_t index, const void *from, si
     return memory;
 }
 
-static struct swath upload_all(cogpu_context *context, const cogpu_profile *profile) {
-    return (struct swath){upload(context, 0, pixels, row_bytes_of(profile) * profile->height),
+static struct chunk upload_all(cogpu_context *context, const cogpu_profile *profile) {
+    return (struct chunk){upload(context, 0, pixels, row_bytes_of(profile) * profile->height),
                           upload(context, 0, mask, sizeof mask)};
 }
 
@@ -173,9 +172,9 @@ static bool is_on_device(enum where where, uint32_t number) {
            (where == BY_TURNS && number % 2 == 0);
 }
 
-/* Masks lie elsewhere at times. */
-static cogpu_status push_swath(cogpu_writer *writer, const struct sample *sample,
-                               const struct swath *device, uint32_t number, cogpu_error *error) {
+/* Some masks are not where their rows are. */
+static cogpu_status push_chunk(cogpu_writer *writer, const struct sample *sample,
+                               const struct chunk *device, uint32_t number, cogpu_error *error) {
     const cogpu_profile *profile = &sample->profile;
     uint32_t y = number * sample->rows, left = profile->height - y;
     bool is_here = is_on_device(sample->where, number);
@@ -197,10 +196,9 @@ static cogpu_status push_swath(cogpu_writer *writer, const struct sample *sample
     return cogpu_writer_push(writer, &rows, profile->mask ? &valid : NULL, error);
 }
 
-/* The caller's memory of the device is gone as soon as a push has failed, so that whoever is late
- * is found out. */
+/* The caller's device memory is released as soon as a push has failed: late accesses show. */
 static cogpu_status write_rows(const cogpu_sink *sink, const struct sample *sample,
-                               cogpu_context *context, struct swath *device, cogpu_error *error) {
+                               cogpu_context *context, struct chunk *device, cogpu_error *error) {
     cogpu_profile profile = sample->profile;
     cogpu_writer *writer = NULL;
     profile.context = context;
@@ -208,17 +206,17 @@ static cogpu_status write_rows(const cogpu_sink *sink, const struct sample *samp
         sample->where == FROM_HOST || sample->where == BY_TURNS ? device_kind() : COGPU_CPU;
     cogpu_status status = cogpu_writer_open(sink, &profile, &writer, error);
     for (uint32_t i = 0; status == COGPU_OK && i * sample->rows < profile.height; i++)
-        status = push_swath(writer, sample, device, i, error);
+        status = push_chunk(writer, sample, device, i, error);
     if (status == COGPU_OK)
         return cogpu_writer_close(writer, NULL, error);
-    release_swath(context, device);
+    release_chunk(context, device);
     cogpu_writer_abort(writer);
     return status;
 }
 
 /* Without faults. */
 static void write_well(const struct sample *sample, cogpu_context *context) {
-    struct swath device = upload_all(context, &sample->profile);
+    struct chunk device = upload_all(context, &sample->profile);
     cogpu_memory memory = {0};
     cogpu_error error = {0};
     cogpu_status status =
@@ -229,7 +227,7 @@ static void write_well(const struct sample *sample, cogpu_context *context) {
     CHECK(memory.bytes == sample->whole.bytes &&
           !memcmp(memory.data, sample->whole.data, memory.bytes));
     cogpu_memory_release(&memory);
-    release_swath(context, &device);
+    release_chunk(context, &device);
 }
 
 /* By the host, with a context whose device is lost. */
@@ -238,14 +236,14 @@ static void write_by_host(const struct sample *sample, cogpu_context *context) {
     cogpu_memory memory = {0};
     by_host.where = TO_HOST;
     by_host.rows = sample->profile.height;
-    CHECK(write_rows(&(cogpu_sink){.memory = &memory}, &by_host, context, &(struct swath){0},
+    CHECK(write_rows(&(cogpu_sink){.memory = &memory}, &by_host, context, &(struct chunk){0},
                      NULL) == COGPU_OK);
     cogpu_memory_release(&memory);
 }
 
 /* With whatever fault there is: the path has the old file, or the new one. */
 static cogpu_status write_to_path(const struct sample *sample, cogpu_context *context,
-                                  struct swath *device) {
+                                  struct chunk *device) {
     cogpu_error error = {0};
     put_old_file();
     cogpu_status status = write_rows(&(cogpu_sink){.path = path}, sample, context, device, &error);
@@ -260,30 +258,30 @@ static cogpu_status write_to_path(const struct sample *sample, cogpu_context *co
 /* ---- faults, one by one ---- */
 
 /* A write with the n-th fault of a kind: true where there was none any more. */
-typedef bool survives(const struct sample *sample, cogpu_context *context, struct swath *device,
+typedef bool survives(const struct sample *sample, cogpu_context *context, struct chunk *device,
                       long n);
 
-/* Only what the context keeps is open: of the device's memory and of pinned one piece each. */
+/* Only what the context keeps is open: one device allocation and one pinned allocation. */
 static void check_kept(void) {
-    CHECK(open_things(GPU_MEMORY) <= 1 && open_things(GPU_PINNED) <= 1);
-    CHECK(open_things(GPU_STREAM) == 0 && open_things(GPU_EVENT) == 0);
+    CHECK(open_resources(GPU_MEMORY) <= 1 && open_resources(GPU_PINNED) <= 1);
+    CHECK(open_resources(GPU_STREAM) == 0 && open_resources(GPU_EVENT) == 0);
 }
 
 /* Each with a context that has kept nothing; now and then followed by a write without. */
 static void try_sample(const struct sample *sample, survives *survives_it) {
     bool is_through = false;
     for (long n = 1; !is_through && !test_broken; n += step_of(sample)) {
-        atomic_store(&live, 0);
+        atomic_store(&live_allocations, 0);
         cogpu_context *context = open_context(sample, (uint64_t)n);
-        struct swath device = upload_all(context, &sample->profile);
+        struct chunk device = upload_all(context, &sample->profile);
         is_through = survives_it(sample, context, &device, n);
         faulty_disarm(&gpu);
-        release_swath(context, &device);
+        release_chunk(context, &device);
         check_kept();
         if (n % 3 == 0 && !gpu.is_lost)
             write_well(sample, context);
         close_context(context);
-        CHECK(atomic_load(&live) == 0);
+        CHECK(atomic_load(&live_allocations) == 0);
         CHECK(n < ENDLESS);
         if (test_broken)
             printf("... with %s, %u wide, and fault %ld\n", sample->profile.codec,
@@ -299,13 +297,13 @@ static void try_all(survives *survives_it) {
 
 /* ---- calls of the device ---- */
 
-/* When a writer is closed it waits for its streams, and all has been told by then. */
+/* A writer that is closed waits for its streams, and has reported all failures by then. */
 static bool is_late(const struct sample *sample, long n) {
     enum { STREAMS = 4 };
     return sample->where != TO_HOST && n > sample->calls - STREAMS;
 }
 
-static bool survives_call(const struct sample *sample, cogpu_context *context, struct swath *device,
+static bool survives_call(const struct sample *sample, cogpu_context *context, struct chunk *device,
                           long n) {
     faulty_arm(&gpu, CALL_FAILS, ANY_CALL, n);
     cogpu_status status = write_to_path(sample, context, device);
@@ -323,7 +321,7 @@ static void calls_fail(void) {
 
 /* ---- a device that is lost ---- */
 
-static bool survives_loss(const struct sample *sample, cogpu_context *context, struct swath *device,
+static bool survives_loss(const struct sample *sample, cogpu_context *context, struct chunk *device,
                           long n) {
     faulty_arm(&gpu, DEVICE_IS_LOST, ANY_CALL, n);
     cogpu_status status = write_to_path(sample, context, device);
@@ -341,7 +339,7 @@ static void device_is_lost(void) {
 }
 
 static bool survives_kernel(const struct sample *sample, cogpu_context *context,
-                            struct swath *device, long n) {
+                            struct chunk *device, long n) {
     faulty_arm(&gpu, KERNEL_BREAKS, CALL_LAUNCH, n);
     CHECK(write_to_path(sample, context, device) == (gpu.fired ? COGPU_DEVICE : COGPU_OK));
     gpu.is_lost = gpu.fired > 0;
@@ -355,15 +353,15 @@ static void kernel_breaks_the_device(void) {
         try_all(survives_kernel);
 }
 
-/* ---- memory of the host ---- */
+/* ---- host memory ---- */
 
 static bool survives_allocation(const struct sample *sample, cogpu_context *context,
-                                struct swath *device, long n) {
+                                struct chunk *device, long n) {
     fails_for_good = n % 2;
-    arm(ALLOCATION, n);
+    arm_fault(ALLOCATION, n);
     cogpu_status status = write_to_path(sample, context, device);
-    bool is_through = atomic_load(&fired) == 0;
-    arm(NO_FAULT, 0);
+    bool is_through = atomic_load(&faults_fired) == 0;
+    arm_fault(NO_FAULT, 0);
     CHECK(status == COGPU_OK || (status == COGPU_MEMORY && !is_through));
     return is_through;
 }
@@ -379,7 +377,7 @@ static struct {
     int commits, aborts;
 } taken;
 
-static cogpu_status take(void *user, uint64_t offset, const void *from, size_t bytes) {
+static cogpu_status store_bytes(void *user, uint64_t offset, const void *from, size_t bytes) {
     (void)user, (void)offset, (void)from, (void)bytes;
     return ++taken.writes == taken.failing ? COGPU_IO : COGPU_OK;
 }
@@ -397,10 +395,10 @@ static void abort_it(void *user) {
 
 static bool is_append_only;
 
-static bool survives_sink(const struct sample *sample, cogpu_context *context, struct swath *device,
+static bool survives_sink(const struct sample *sample, cogpu_context *context, struct chunk *device,
                           long n) {
     const cogpu_sink sink = {
-        .write = take, .commit = commit, .abort = abort_it, .append_only = is_append_only};
+        .write = store_bytes, .commit = commit, .abort = abort_it, .append_only = is_append_only};
     cogpu_error error = {0};
     memset(&taken, 0, sizeof taken);
     taken.failing = n;
@@ -424,8 +422,8 @@ static void sink_that_only_appends_fails(void) {
 
 /* ---- another device ---- */
 
-/* Rows of one device, the writer's own mask, and the other way round: what it cannot reach comes by
- * way of the host, as that device tells. */
+/* Rows of one device and a mask of the writer's, and vice versa: what the backend cannot access is
+ * downloaded, as the counters of that device show. */
 static void rows_of_another_device(void) {
     const struct sample *sample = &samples[1];
     cogpu_profile profile = sample->profile;
@@ -468,7 +466,7 @@ static void rows_of_another_device(void) {
         cogpu_device_release(context, rows.device, rows.device_index, rows.data);
         cogpu_device_release(context, valid.device, valid.device_index, valid.data);
         close_context(context);
-        CHECK(other.is_closed && other.thing_count == 0);
+        CHECK(other.is_closed && other.resource_count == 0);
     }
 }
 
@@ -479,12 +477,12 @@ static fake_cufile *fake;
 /* Without faults, and by cuFile. */
 static void count_calls(struct sample *sample) {
     cogpu_context *context = open_context(sample, 1);
-    struct swath device = upload_all(context, &sample->profile);
+    struct chunk device = upload_all(context, &sample->profile);
     faulty_disarm(&gpu);
     fake->writes = 0;
     CHECK(write_to_path(sample, context, &device) == COGPU_OK && fake->writes > 1);
     sample->calls = gpu.made[ANY_CALL];
-    release_swath(context, &device);
+    release_chunk(context, &device);
     close_context(context);
 }
 
@@ -533,14 +531,14 @@ static void rows_that_do_not_fit(void) {
                                 .budget = 64 << 20};
         cogpu_context *context = open_context(&sample, 1);
         faulty_disarm(&gpu);
-        CHECK(write_to_path(&sample, context, &(struct swath){0}) == COGPU_MEMORY);
+        CHECK(write_to_path(&sample, context, &(struct chunk){0}) == COGPU_MEMORY);
         CHECK(gpu.made[CALL_MEMORY] == 1 && gpu.made[CALL_LAUNCH] == 0);
         check_kept();
         close_context(context);
     }
 }
 
-/* What a block takes is more than the budget: the host writes, and brings rows down. */
+/* A block exceeds the budget: the CPU writes, and rows are downloaded. */
 static void blocks_that_do_not_fit(void) {
     struct sample sample = samples[0];
     sample.budget = 1000;
@@ -553,13 +551,13 @@ static void blocks_that_do_not_fit(void) {
 
 /* ---- the tests ---- */
 
-/* Without faults: the file, and what it takes. */
+/* Without faults: the file, and the number of calls. */
 static void write_whole(struct sample *sample) {
     cogpu_profile *profile = &sample->profile;
     cogpu_error error;
     profile->threads = 2;
     cogpu_context *context = open_context(sample, 1);
-    struct swath device = upload_all(context, profile);
+    struct chunk device = upload_all(context, profile);
     faulty_disarm(&gpu);
     cogpu_status status =
         write_rows(&(cogpu_sink){.memory = &sample->whole}, sample, context, &device, &error);
@@ -569,7 +567,7 @@ static void write_whole(struct sample *sample) {
     /* by the device, or its faults would not matter */
     CHECK(status != COGPU_OK || gpu.made[CALL_MEMORY] == (sample->where != TO_HOST));
     sample->calls = gpu.made[ANY_CALL];
-    release_swath(context, &device);
+    release_chunk(context, &device);
     close_context(context);
 }
 
@@ -591,7 +589,8 @@ static void make_direct_sample(struct sample *sample) {
     write_whole(sample);
 }
 
-int main(void) {
+TESTS(gpu_write_faults) {
+    reset_faults();
     fill_pixels();
     make_folder();
     for (int i = 0; i < SAMPLES; i++)

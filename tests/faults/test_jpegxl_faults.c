@@ -4,7 +4,7 @@
  * before 0.11 take most of their memory elsewhere: tests/python/test_image_codecs.py has the case
  * where that ends.
  */
-#include "faults/codec_faults.h"
+#include "faults/allocation_faults.h"
 
 #if COGPU_HAVE_JXL
 #include <jxl/encode.h>
@@ -55,14 +55,15 @@ static void decoding(void) {
     try_each_allocation(decode_block, out, raw, BYTES);
 }
 
-int main(void) {
+TESTS(jpegxl_faults) {
+    reset_faults();
     RUN(pack);
     RUN(decoding);
     return FINISH();
 }
 
 #else
-int main(void) {
+TESTS(jpegxl_faults) {
     return FINISH();
 }
 #endif

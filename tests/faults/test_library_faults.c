@@ -3,12 +3,11 @@
  * allocation fails, for every n until none does, alone or with all that follow. That is told as a
  * lack of memory, and never as damage, which `fill_bad_blocks` would fill; or it does not matter.
  */
-#define _GNU_SOURCE /* RTLD_NEXT */
 #include "cogpu.h"
 
 #include "codec/codec.h"
-#include "faults/libraries.h"
-#include "test.h"
+#include "faults/library_faults.h"
+#include "support/test.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -93,14 +92,14 @@ static void set_up(const block_kind *kind) {
     }
     row = cogpu_codec_find(kind->compression);
     if (row->encoder)
-        encoding.level = row->encoder->usual_level;
+        encoding.level = row->default_level;
 }
 
 /* ---- what is tried ---- */
 
 static uint8_t stream[2 * BYTES_MAX], out[2 * BYTES_MAX], expected[2 * BYTES_MAX];
 static size_t stream_bytes;
-static uint8_t tables[1024];
+static cogpu_codec_tag tables;
 
 static size_t block_bytes(void) {
     return encoding.format.height * encoding.format.row_bytes;
@@ -134,7 +133,7 @@ static cogpu_status decode_start(size_t *got, cogpu_error *error) {
 static cogpu_status decode_parts(size_t *got, cogpu_error *error) {
     const size_t bytes = block_bytes(), part = 10 * encoding.format.row_bytes;
     cogpu_feed feed = {.at = stream, .bytes = stream_bytes};
-    cogpu_stream parts = {.format = &encoding.format, .feed = &feed, .block_bytes = bytes};
+    cogpu_stream_decoder parts = {.format = &encoding.format, .feed = &feed, .block_bytes = bytes};
     cogpu_status status = COGPU_OK;
     size_t last = 1;
     for (*got = 0; status == COGPU_OK && last > 0 && *got < bytes; *got += last)
@@ -150,17 +149,17 @@ typedef cogpu_status try_block(size_t *got, cogpu_error *error);
 static bool try_fault(try_block *attempt, long n, size_t bytes) {
     size_t got = 0;
     cogpu_error error = {0};
-    atomic_store(&live, 0);
-    arm(ALLOCATION, n);
+    atomic_store(&live_allocations, 0);
+    arm_fault(ALLOCATION, n);
     cogpu_status status = attempt(&got, &error);
-    bool has_failed = atomic_load(&fired) > 0;
-    arm(NO_FAULT, 0);
+    bool has_failed = atomic_load(&faults_fired) > 0;
+    arm_fault(NO_FAULT, 0);
     bool is_right = status == COGPU_OK && got == bytes && memcmp(out, expected, bytes) == 0;
     if (!is_right && status != COGPU_MEMORY)
         printf("%s, allocation %ld: %s, %s\n", row->name, n, cogpu_status_name(status),
                error.message);
     CHECK(is_right || (has_failed && status == COGPU_MEMORY && error.message[0]));
-    CHECK(atomic_load(&live) == 0);
+    CHECK(atomic_load(&live_allocations) == 0);
     return has_failed;
 }
 
@@ -207,9 +206,9 @@ static void try_kind(const block_kind *kind) {
     if (!row->encoder)
         return;
     if (kind->compression == COMPRESSION_JPEG) {
-        encoding.format.jpeg_tables = tables;
-        CHECK(cogpu_jpeg_tables(&encoding, tables, sizeof tables, &encoding.format.jpeg_table_bytes,
-                                &error) == COGPU_OK);
+        CHECK(row->encoder->make_tag(&encoding, &tables, &error) == COGPU_OK);
+        encoding.format.jpeg_tables = tables.values;
+        encoding.format.jpeg_table_bytes = tables.count;
     }
     try_faults(encode);
     CHECK(encode(&stream_bytes, &error) == COGPU_OK);
@@ -288,8 +287,9 @@ KIND_TEST(jpeg, COMPRESSION_JPEG)
 KIND_TEST(webp, COMPRESSION_WEBP)
 KIND_TEST(lerc, COMPRESSION_LERC)
 
-int main(void) {
-    find_libraries();
+TESTS(library_faults) {
+    reset_faults();
+    turn_library_faults_on();
     RUN(deflate);
     RUN(zstd);
     RUN(lzma);
@@ -298,5 +298,6 @@ int main(void) {
     RUN(webp);
     RUN(lerc);
     RUN(nothing_is_filled);
+    turn_library_faults_off();
     return FINISH();
 }

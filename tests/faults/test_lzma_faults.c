@@ -2,7 +2,7 @@
  * An xz stream for which memory ends: each allocation of liblzma, which makes them all by our
  * allocator, fails in turn, and all from it on. That is told as such, and leaks nothing.
  */
-#include "faults/codec_faults.h"
+#include "faults/allocation_faults.h"
 
 #if COGPU_HAVE_LZMA
 #include <lzma.h>
@@ -37,7 +37,7 @@ static cogpu_status decode_whole(size_t *got, cogpu_error *error) {
 static cogpu_status decode_parts(size_t *got, cogpu_error *error) {
     const cogpu_block_format format = {0};
     cogpu_feed feed = {.at = packed, .bytes = packed_bytes};
-    cogpu_stream stream = {.format = &format, .feed = &feed, .block_bytes = BYTES};
+    cogpu_stream_decoder stream = {.format = &format, .feed = &feed, .block_bytes = BYTES};
     cogpu_status status = COGPU_OK;
     size_t last = 1;
     for (*got = 0; status == COGPU_OK && last > 0 && *got < BYTES; *got += last)
@@ -55,11 +55,11 @@ static cogpu_status encode(size_t *got, cogpu_error *error) {
     size_t stream_bytes = 0;
     cogpu_status status = cogpu_encoder_lzma.encode(&state, &encoding, raw, BYTES, stream,
                                                     sizeof stream, &stream_bytes, error);
-    is_safe = true;
+    faults_are_off = true;
     if (status == COGPU_OK)
         status = cogpu_decode_lzma(&state, &encoding.format, stream, stream_bytes, out, BYTES, got,
                                    error);
-    is_safe = false;
+    faults_are_off = false;
     cogpu_codec_state_close(&state);
     return status;
 }
@@ -81,7 +81,8 @@ static void encoding(void) {
         try_faults(encode, for_good);
 }
 
-int main(void) {
+TESTS(lzma_faults) {
+    reset_faults();
     RUN(pack);
     RUN(decoding);
     RUN(encoding);
@@ -89,7 +90,7 @@ int main(void) {
 }
 
 #else
-int main(void) {
+TESTS(lzma_faults) {
     return FINISH();
 }
 #endif

@@ -1,35 +1,17 @@
 /*
- * A write for which memory ends: the n-th allocation fails, for every n until none does, those of
- * the libraries that encode too. What fails says so, leaks nothing, and leaves the target as it
- * was, without a file beside it; what goes well in spite of it gives the same file.
+ * The n-th allocation of a write fails, for every n, in the library and in the libraries that
+ * encode. A failure is reported, leaks nothing, keeps the target, and no part file is left. A write
+ * that succeeds all the same gives the same file.
  */
-#define _GNU_SOURCE /* RTLD_NEXT */
 #include "cogpu.h"
 
 #include "codec/codec.h"
-#include "faults/libraries.h"
+#include "faults/library_faults.h"
 #include "faults/old_file.h"
-#include "test.h"
+#include "support/test.h"
 
 #include <math.h>
 #include <stdio.h>
-
-/* libwebp 1.2.4 survives no failure while it reads, so there is none while a block is looked at
- * again. */
-#if COGPU_HAVE_WEBP
-cogpu_decode __real_cogpu_decode_webp;
-cogpu_decode __wrap_cogpu_decode_webp;
-
-cogpu_status __wrap_cogpu_decode_webp(cogpu_codec_state *state, const cogpu_block_format *format,
-                                      const uint8_t *in, size_t in_bytes, uint8_t *out,
-                                      size_t out_bytes, size_t *got, cogpu_error *error) {
-    is_safe = true;
-    cogpu_status status =
-        __real_cogpu_decode_webp(state, format, in, in_bytes, out, out_bytes, got, error);
-    is_safe = false;
-    return status;
-}
-#endif
 
 /* ---- what is written ---- */
 
@@ -98,7 +80,7 @@ static const cogpu_profile profiles[] = {
 
 enum { PROFILES = sizeof profiles / sizeof *profiles };
 
-/* One that spills more than memory takes. */
+/* One whose spill does not fit memory. */
 enum { LARGE = 900 };
 static const cogpu_profile large = {.type = COGPU_U16, .bands = 1, .cog = 1, .codec = "none"};
 
@@ -124,28 +106,28 @@ static cogpu_memory memory;
 
 static struct {
     uint8_t *bytes;
-    size_t room;
+    size_t capacity;
     uint64_t end;
     int commits, aborts;
-} taken;
+} stored_file;
 
-static cogpu_status take(void *user, uint64_t offset, const void *from, size_t bytes) {
+static cogpu_status store_bytes(void *user, uint64_t offset, const void *from, size_t bytes) {
     (void)user;
-    CHECK(offset + bytes <= taken.room);
-    memcpy(taken.bytes + offset, from, bytes);
-    taken.end = offset + bytes > taken.end ? offset + bytes : taken.end;
+    CHECK(offset + bytes <= stored_file.capacity);
+    memcpy(stored_file.bytes + offset, from, bytes);
+    stored_file.end = offset + bytes > stored_file.end ? offset + bytes : stored_file.end;
     return COGPU_OK;
 }
 
 static cogpu_status commit(void *user) {
     (void)user;
-    taken.commits++;
+    stored_file.commits++;
     return COGPU_OK;
 }
 
 static void abort_it(void *user) {
     (void)user;
-    taken.aborts++;
+    stored_file.aborts++;
 }
 
 static cogpu_sink sink_of(enum way way) {
@@ -155,17 +137,19 @@ static cogpu_sink sink_of(enum way way) {
     case TO_PATH:
         return (cogpu_sink){.path = path};
     default:
-        return (cogpu_sink){
-            .write = take, .commit = commit, .abort = abort_it, .append_only = way == TO_THE_END};
+        return (cogpu_sink){.write = store_bytes,
+                            .commit = commit,
+                            .abort = abort_it,
+                            .append_only = way == TO_THE_END};
     }
 }
 
 static void reset(void) {
     put_old_file();
     cogpu_memory_release(&memory);
-    memset(taken.bytes, 0, taken.room);
-    taken.end = 0;
-    taken.commits = taken.aborts = 0;
+    memset(stored_file.bytes, 0, stored_file.capacity);
+    stored_file.end = 0;
+    stored_file.commits = stored_file.aborts = 0;
 }
 
 /* ---- what is tried ---- */
@@ -173,7 +157,7 @@ static void reset(void) {
 typedef cogpu_status write_function(const cogpu_sink *sink, const cogpu_profile *profile,
                                     cogpu_error *error);
 
-/* In swaths that fit nothing. */
+/* In chunks that fit nothing. */
 static cogpu_status push_rows(const cogpu_sink *sink, const cogpu_profile *profile,
                               cogpu_error *error) {
     enum { ROWS = 25 };
@@ -183,7 +167,7 @@ static cogpu_status push_rows(const cogpu_sink *sink, const cogpu_profile *profi
     CHECK((status == COGPU_OK) == (writer != NULL));
     for (uint32_t y = 0; status == COGPU_OK && y < profile->height; y += ROWS) {
         uint32_t left = profile->height - y, rows = left < ROWS ? left : ROWS;
-        cogpu_raster swath = {.data = pixels + y * profile->width * profile->bands * sample,
+        cogpu_raster chunk = {.data = pixels + y * profile->width * profile->bands * sample,
                               .type = profile->type,
                               .bands = profile->bands,
                               .width = profile->width,
@@ -193,7 +177,7 @@ static cogpu_status push_rows(const cogpu_sink *sink, const cogpu_profile *profi
                               .bands = 1,
                               .width = profile->width,
                               .height = rows};
-        status = cogpu_writer_push(writer, &swath, profile->mask ? &valid : NULL, error);
+        status = cogpu_writer_push(writer, &chunk, profile->mask ? &valid : NULL, error);
     }
     if (status == COGPU_OK)
         return cogpu_writer_close(writer, NULL, error);
@@ -237,14 +221,15 @@ static void check_written(enum way way, const cogpu_memory *whole) {
     else if (way == TO_PATH)
         CHECK(path_has(whole->data, whole->bytes));
     else
-        CHECK(taken.commits == 1 && taken.aborts == 0 && taken.end == whole->bytes &&
-              !memcmp(taken.bytes, whole->data, whole->bytes));
+        CHECK(stored_file.commits == 1 && stored_file.aborts == 0 &&
+              stored_file.end == whole->bytes &&
+              !memcmp(stored_file.bytes, whole->data, whole->bytes));
 }
 
 static void check_untouched(enum way way) {
     CHECK(way != TO_PATH || path_has(old, sizeof old));
     CHECK(!memory.data && memory.bytes == 0);
-    CHECK(taken.commits == 0 && taken.aborts == (way > TO_PATH));
+    CHECK(stored_file.commits == 0 && stored_file.aborts == (way > TO_PATH));
 }
 
 static bool try_once(write_function *write_it, const cogpu_profile *profile, enum way way,
@@ -252,12 +237,12 @@ static bool try_once(write_function *write_it, const cogpu_profile *profile, enu
     cogpu_error error = {0};
     cogpu_sink sink = sink_of(way);
     reset();
-    atomic_store(&live, 0);
-    arm(ALLOCATION, n);
+    atomic_store(&live_allocations, 0);
+    arm_fault(ALLOCATION, n);
     cogpu_status status = write_it(&sink, profile, &error);
-    bool through = atomic_load(&fired) == 0;
-    arm(NO_FAULT, 0);
-    CHECK(atomic_load(&live) == (status == COGPU_OK && way == TO_MEMORY));
+    bool through = atomic_load(&faults_fired) == 0;
+    arm_fault(NO_FAULT, 0);
+    CHECK(atomic_load(&live_allocations) == (status == COGPU_OK && way == TO_MEMORY));
     CHECK(status == COGPU_OK || (status == COGPU_MEMORY && !through && error.message[0]));
     if (status == COGPU_OK)
         check_written(way, whole);
@@ -273,15 +258,15 @@ static void try_profile(write_function *write_it, const cogpu_profile *profile, 
     cogpu_memory whole = {0};
     cogpu_error error = {0};
     fill(profile);
-    arm(NO_FAULT, 0);
+    arm_fault(NO_FAULT, 0);
     cogpu_status status = write_it(&(cogpu_sink){.memory = &whole}, profile, &error);
     if (status == COGPU_UNSUPPORTED) /* by this build */
         return;
     CHECK(status == COGPU_OK);
     if (status != COGPU_OK)
         printf("... %s\n", error.message);
-    taken.room = whole.bytes + 1;
-    taken.bytes = malloc(taken.room);
+    stored_file.capacity = whole.bytes + 1;
+    stored_file.bytes = malloc(stored_file.capacity);
     for (int way = TO_MEMORY; way < WAYS; way++)
         for (int i = 0; (ways >> way & 1) && i < 2 && !test_broken; i++) {
             fails_for_good = i;
@@ -294,7 +279,7 @@ static void try_profile(write_function *write_it, const cogpu_profile *profile, 
         }
     cogpu_memory_release(&memory);
     cogpu_memory_release(&whole);
-    free(taken.bytes);
+    free(stored_file.bytes);
 }
 
 static void try_small(uint32_t first, uint32_t end, uint32_t ways) {
@@ -343,12 +328,12 @@ static bool make_overview(const cogpu_profile *profile, long n) {
         .data = pixels, .type = COGPU_U8, .bands = 1, .width = WIDTH, .height = HEIGHT};
     cogpu_raster to = {
         .data = made, .type = COGPU_U8, .bands = 1, .width = all.width, .height = all.height};
-    atomic_store(&live, 0);
-    arm(ALLOCATION, n);
+    atomic_store(&live_allocations, 0);
+    arm_fault(ALLOCATION, n);
     cogpu_status status = cogpu_overview_make(profile, 1, &all, &from, NULL, &to, NULL, &error);
-    bool fails = atomic_load(&fired) != 0;
-    arm(NO_FAULT, 0);
-    CHECK(atomic_load(&live) == 0);
+    bool fails = atomic_load(&faults_fired) != 0;
+    arm_fault(NO_FAULT, 0);
+    CHECK(atomic_load(&live_allocations) == 0);
     CHECK(status == (fails ? COGPU_MEMORY : COGPU_OK) && (error.message[0] != 0) == fails);
     return fails;
 }
@@ -378,8 +363,10 @@ static void test_a_system_in_words(void) {
     try_profile(push_rows, &profile, 1 << TO_MEMORY);
 }
 
-int main(void) {
-    find_libraries();
+TESTS(write_faults) {
+    reset_faults();
+    turn_library_faults_on();
+    webp_decodes_without_faults = true;
     make_folder();
     RUN(test_every_profile_in_memory);
     RUN(test_every_sink);
@@ -388,5 +375,7 @@ int main(void) {
     RUN(test_an_overview_that_others_make);
     RUN(test_a_system_in_words);
     remove_folder();
+    turn_library_faults_off();
+    webp_decodes_without_faults = false;
     return FINISH();
 }

@@ -1,8 +1,8 @@
 /*
- * Memory of C++ that ends on demand: in the place of the C++ library's, for the program and all of
- * its libraries. libraries.h says which of the calls fail.
+ * operator new that fails on demand, for the program and all of its libraries, in the place of
+ * the one of libstdc++. library_faults.c decides which calls fail.
  */
-#ifndef __clang__ /* as in libraries.h */
+#ifndef __clang__ /* as in library_faults.c */
 
 #include <cstddef>
 #include <new>
@@ -15,31 +15,31 @@ void *__real_malloc(std::size_t bytes);
 void __real_free(void *memory);
 }
 
-static void *take(std::size_t bytes, const void *caller) {
+static void *allocate(std::size_t bytes, const void *caller) {
     return new_fails(caller) ? nullptr : __real_malloc(bytes ? bytes : 1);
 }
 
-static void *take_or_throw(std::size_t bytes, const void *caller) {
-    void *memory = take(bytes, caller);
+static void *allocate_or_throw(std::size_t bytes, const void *caller) {
+    void *memory = allocate(bytes, caller);
     if (!memory)
         throw std::bad_alloc();
     return memory;
 }
 
 void *operator new(std::size_t bytes) {
-    return take_or_throw(bytes, __builtin_return_address(0));
+    return allocate_or_throw(bytes, __builtin_return_address(0));
 }
 
 void *operator new[](std::size_t bytes) {
-    return take_or_throw(bytes, __builtin_return_address(0));
+    return allocate_or_throw(bytes, __builtin_return_address(0));
 }
 
 void *operator new(std::size_t bytes, const std::nothrow_t &) noexcept {
-    return take(bytes, __builtin_return_address(0));
+    return allocate(bytes, __builtin_return_address(0));
 }
 
 void *operator new[](std::size_t bytes, const std::nothrow_t &) noexcept {
-    return take(bytes, __builtin_return_address(0));
+    return allocate(bytes, __builtin_return_address(0));
 }
 
 void operator delete(void *memory) noexcept {

@@ -8,7 +8,7 @@
  * stream of two frames, LZW streams of both bit orders (the old one begins with the bytes 0 and 1),
  * JPEG with its tables apart, LERC blobs inside deflate and zstd.
  */
-#include "stream_test.h"
+#include "support/stream_test.h"
 
 #include <stdlib.h>
 #include <string.h>

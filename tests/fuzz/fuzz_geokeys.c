@@ -3,8 +3,8 @@
  * first tags are; then the GeoKey directory, its doubles, the other numbers, its text. All that is
  * made of them is made: transform, control points, system, WKT.
  */
-#include "../unit/tiff_builder.h"
 #include "image/image.h"
+#include "support/tiff_builder.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -26,7 +26,7 @@ static void read_all(const tiff_builder *file) {
     cogpu_georef georef;
     cogpu_error error;
     const char *warning = NULL;
-    static cogpu_registry *registry; /* kept: opening it would take most of the time */
+    static cogpu_crs_database *registry; /* kept: opening it would take most of the time */
     char wkt[4096];
     size_t needed;
     cogpu_arena_open(&arena, 64 << 20);

@@ -1,6 +1,6 @@
 /*
  * Header, ghost area and directories of any bytes, from a source that is read in pieces: what
- * tiff/ hands on must be inside the file and inside the limits.
+ * tiff/ returns must be inside the file and inside the limits.
  */
 #include "tiff/tiff.h"
 
@@ -74,7 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     cogpu_arena_open(&arena, 16 << 20);
     if (cogpu_tiff_open(&tiff, io, &limits, &arena, &error) == COGPU_OK) {
         require(tiff.directory_count > 0 && tiff.directory_count <= limits.directories);
-        cogpu_io_settle(io);
+        cogpu_io_seal(io);
         check_directories(&tiff, &arena);
     }
     cogpu_io_close(io);

@@ -1,6 +1,6 @@
 /*
- * Plans of any geometry: every pixel of the window is taken exactly once for each band asked for,
- * from a block that exists and has it.
+ * Plans of any geometry: each pixel of the window comes exactly once for each requested band, from
+ * a block that exists and contains it.
  *
  * Input: 16 bytes of geometry, see `choose`, then the list of bands.
  */

@@ -1,7 +1,7 @@
 /*
- * From any bytes to pixels: the whole of every level, then a window of it, its mask, the same with
- * two threads and a cache, and as floats; what is read twice must be the same. Limits are low, and
- * a level whose raster would be large is left out, as a careful caller would do.
+ * Reads pixels from any bytes: each level as a whole, a window of it, its mask, the same with two
+ * threads and a cache, and as floats. Pixels that are read twice must be equal. Limits are low, and
+ * levels with a large raster are skipped, as a careful caller would do.
  */
 #include "cogpu.h"
 
@@ -66,7 +66,7 @@ static cogpu_status read_into(const cogpu_file *file, const cogpu_request *reque
     return status;
 }
 
-/* The window of `part` must be what the whole raster has at that place. */
+/* The window of `part` must have the pixels of the whole raster there. */
 static void compare_window(const cogpu_raster *whole, const cogpu_raster *part, uint32_t x,
                            uint32_t y) {
     size_t size = cogpu_type_bytes(whole->type), row_bytes = part->width * size;
@@ -153,7 +153,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     const cogpu_source source = {.user = &input, .read = input_read, .size = input_size};
     cogpu_file *file = NULL;
     cogpu_image image;
-    /* Blocks lie in the caller's memory, or in memory of the library's own: both have a way. */
+    /* Blocks are in the caller's memory, or read into scratch memory: both paths are run. */
     bool from_source = bytes > 0 && data[bytes - 1] & 2;
     if ((from_source ? cogpu_open_source(&source, &options, &file, NULL)
                      : cogpu_open_memory(data, bytes, &options, &file, NULL)) != COGPU_OK)

@@ -23,8 +23,8 @@ static void check_transform(const double transform[6]) {
         need(isfinite(transform[i]));
 }
 
-static void check_rpc(bool is_sound, const double *rpc) {
-    for (int i = 2; is_sound && i < COGPU_RPC_NUMBERS; i++)
+static void check_rpc(bool is_valid, const double *rpc) {
+    for (int i = 2; is_valid && i < COGPU_RPC_NUMBERS; i++)
         need(isfinite(rpc[i]));
 }
 
@@ -58,7 +58,7 @@ static void read_pam(xml_slice text, cogpu_arena *arena) {
         return;
     check_pam(&pam, text.bytes);
     check_rpc(cogpu_rpc_items_parse(&pam.metadata, rpc), rpc);
-    if (cogpu_beside_metadata(&pam, false, arena, &metadata, &error) == COGPU_OK)
+    if (cogpu_sidecar_metadata(&pam, false, arena, &metadata, &error) == COGPU_OK)
         need(metadata.item_count >= 1 && metadata.item_count <= pam.metadata.item_count + 1);
 }
 

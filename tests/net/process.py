@@ -28,7 +28,7 @@ def stop(process):
 
 def held_port():
     """A socket on a port of this machine that the kernel chose. It does not listen, but lets another of ours do so with
-    SO_REUSEPORT, and nobody else."""
+    SO_REUSEPORT, and no other process."""
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     held.bind(("127.0.0.1", 0))

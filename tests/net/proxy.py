@@ -194,7 +194,7 @@ class Proxy:
             self.done[kind] += 1
         if kind == "delay":
             await asyncio.sleep(fault["seconds"])
-            if reader.at_eof():  # nobody waits any more: the server need not know
+            if reader.at_eof():  # no client waits any more: the server need not know
                 raise Ended
         elif kind == "status":
             wait = f"Retry-After: {fault['after']}\r\n" if "after" in fault else ""

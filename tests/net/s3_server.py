@@ -84,7 +84,7 @@ class Checked:
         return self.application(environ, answer)
 
     def write(self, request, status, refused):
-        """Before the answer: who has it finds its line."""
+        """Before the response: a client that has it finds its line."""
         line = {"method": request.method, "path": request.path, "query": dict(request.query),
                 "range": request.headers.get("range", ""), "if_match": request.headers.get("if-match", ""),
                 "signed_by": request.signed_by, "body": len(request.body), "status": int(status.split()[0]),

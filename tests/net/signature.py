@@ -1,4 +1,4 @@
-"""AWS Signature Version 4, as a store that trusts nobody checks it: in the header, or in the query of a presigned URL.
+"""AWS Signature Version 4, as a strict store checks it: in the header, or in the query of a presigned URL.
 
 Written from AWS's documentation, and not with AWS's own code: that is what the tests compare it with.
 """

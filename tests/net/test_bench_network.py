@@ -16,7 +16,7 @@ import bench_network  # noqa: E402
 
 
 def runs(*seconds, requests=3, sent=2_500_000):
-    return [{"seconds": each, "processor": 0.5, "requests": requests, "bytes": sent, "wrong": None} for each in seconds]
+    return [{"seconds": each, "cpu": 0.5, "requests": requests, "bytes": sent, "wrong": None} for each in seconds]
 
 
 OUTCOME = {"machine": "a machine", "side": 64, "repeats": 3, "windows": 5, "delay": 0.03, "absent": ["third"],

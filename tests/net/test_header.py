@@ -59,7 +59,7 @@ def test_windows_among_many_tiles(reader, nginx, many_tiles):  # noqa: F811
         assert len(asked(nginx, below=arrays_end)) <= 3
 
 
-def test_opening_again_asks_nobody(reader, nginx, cog):  # noqa: F811
+def test_opening_again_sends_no_request(reader, nginx, cog):  # noqa: F811
     url, pixels = f"{nginx.http}/files/masked.tif", cog["masked"].pixels[0]
     for turn in range(3):
         with reader.open(url) as file:
@@ -105,7 +105,7 @@ def test_what_cannot_be_found_out_of_date_is_not_kept(reader, nginx, faults):  #
         assert len(nginx.requests()) == once > 0
 
 
-def test_s3_headers_are_kept_for_whom_they_were_read(s3, monkeypatch):
+def test_s3_headers_are_kept_by_credentials(s3, monkeypatch):
     reader, url = reader_of(s3), f"s3://{s3.closed}/masked.tif"  # noqa: F811
     for name, value in s3.environment("TESTKEY").items():
         monkeypatch.setenv(name, value)

@@ -251,7 +251,7 @@ def test_names_of_a_graph_are_those_of_the_files_state(changing, nginx, cog):
     assert len(nginx.requests()) == 1 and names[0] == names[1]
     os.utime(path, (1e9, 1e9))
     lazy._forget_files()
-    assert cogpu.open_geotiff(url, chunks=256).data.name == names[0]  # nobody was asked, so nobody knows
+    assert cogpu.open_geotiff(url, chunks=256).data.name == names[0]  # no request was sent, so the version is unknown
     cogpu.configure(network=LOCAL | {"header_seconds": -1})
     with cogpu.open(url) as file:
         assert str(path.stat().st_size) in file.state

@@ -44,7 +44,7 @@ def test_an_array(options, kind, url, s3, tmp_path, monkeypatch):
     assert s3.uploads(s3.closed) == NO_UPLOAD
 
 
-def test_swaths(url, s3, tmp_path):
+def test_chunks(url, s3, tmp_path):
     array = noise(4096, 4096)
     cogpu.to_geotiff(array, url, streaming_buffer_bytes=4 << 20, **OPTIONS)
     cogpu.to_geotiff(array, tmp_path / "local.tif", **OPTIONS)

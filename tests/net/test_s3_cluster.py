@@ -47,7 +47,7 @@ def configure(client, network, caller=None):
 
 @pytest.fixture
 def client(cluster, s3):
-    """All know where the store is, and whoever fails leaves nothing."""
+    """All know where the store is, and one that fails leaves nothing."""
     configure(cluster, settings(s3))
     s3.put(s3.closed, KEY, b"old")
     s3.requests()
@@ -451,7 +451,7 @@ def test_secrets_stay_here(client, s3):
     """What goes to the scheduler and the workers has none."""
     made = dask_upload.begin(address(s3), {"width": 9999, "height": 9999, "bands": 2, "type": "uint16", "cog": True})
     plan = write.plan(da.from_array(PIXELS, (2, 512, 512)), **COG)
-    work = dask_cluster.Work(plan, plan.profile, plan.swath(0, 2048), 1 << 20, made)
+    work = dask_cluster.Work(plan, plan.profile, plan.rows(0, 2048), 1 << 20, made)
     cogpu._cogpu.upload_abort(made.address, made.id)
     packed = pickle.dumps([task for key, task in work.graph.items() if "array" not in str(key)])
     assert made.id.encode() in packed

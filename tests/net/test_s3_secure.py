@@ -81,7 +81,7 @@ def test_command_line(server, convert, s3, s3_secure, tmp_path):
 @pytest.mark.parametrize("array", [ARRAY[:64, :64], ARRAY], ids=["at once", "in parts"])
 @pytest.mark.parametrize("server", ["untrusted", "expired", "misnamed", "https"])
 def test_python_refuses(server, array, to_geotiff, s3, s3_secure):
-    """The last is sound, and its authority is none of the system's."""
+    """The last is valid, and its authority is none of the system's."""
     with pytest.raises(OSError, match="certificate"):
         to_geotiff(array, getattr(s3_secure, server), None if server == "https" else s3_secure.ca)
     check_nothing(s3)

@@ -45,9 +45,9 @@ def clean(request):
         s3.client.abort_multipart_upload(Bucket=s3.closed, Key=upload["Key"], UploadId=upload["UploadId"])
 
 
-def write(s3, array, swaths=None, endpoint=None, network=None, key=KEY, mask=None, **options):
+def write(s3, array, chunks=None, endpoint=None, network=None, key=KEY, mask=None, **options):
     with cogpu.Context(network=settings(s3, endpoint, **(network or {}))) as context:
-        cogpu.write(array, mask, swaths, f"s3://{s3.closed}/{key}", context=context, **options)
+        cogpu.write(array, mask, chunks, f"s3://{s3.closed}/{key}", context=context, **options)
 
 
 def locally(path, array, mask=None, **options):
@@ -96,11 +96,11 @@ PROFILES = {
 }
 
 
-@pytest.mark.parametrize("swaths", [None, [100, 1500, 96, 2400]], ids=["at once", "in swaths"])
+@pytest.mark.parametrize("chunks", [None, [100, 1500, 96, 2400]], ids=["at once", "in chunks"])
 @pytest.mark.parametrize("options", PROFILES.values(), ids=PROFILES)
-def test_the_bytes_are_those_of_a_local_file(options, swaths, s3, tmp_path):
+def test_the_bytes_are_those_of_a_local_file(options, chunks, s3, tmp_path):
     array = noise(2, 4096, 2048)
-    write(s3, array, swaths, **options)
+    write(s3, array, chunks, **options)
     asked = s3.requests()
     assert s3.get(s3.closed, KEY) == locally(tmp_path / "local.tif", array, **options)
     assert s3.uploads(s3.closed) == NO_UPLOAD
@@ -285,7 +285,7 @@ def test_parts_are_longer_where_the_file_may_be(s3):
 # ---- what goes wrong ---------------------------------------------------------------------------------------
 
 
-ARRAY = {"array": noise(1, 4096, 4096), "swaths": [2048, 2048]} | COG
+ARRAY = {"array": noise(1, 4096, 4096), "chunks": [2048, 2048]} | COG
 
 
 @pytest.fixture
@@ -327,7 +327,7 @@ def test_for_good_leaves_nothing(only, fault, old, s3, s3_faults):
 
 
 def test_a_beginning_whose_answer_is_lost(s3, s3_faults, tmp_path):
-    """The upload that nobody knows stays, without parts: it could be one of another writer's."""
+    """The unknown upload stays, without parts: it could be one of another writer's."""
     s3_faults.plan(at={1: {"kind": "lost"}}, only=r"POST .*uploads=")
     write(s3, endpoint=s3_faults.http, **ARRAY)
     assert s3_faults.done() == {"lost": 1}

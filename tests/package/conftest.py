@@ -26,7 +26,7 @@ import numpy as np  # noqa: E402
 import rasterio  # noqa: E402
 from rasterio.transform import from_origin  # noqa: E402
 
-# What GDAL before 3.11, and rioxarray of its time, cannot judge, by test. Python 3.11, Debian 12's, gets rasterio 1.4.
+# What GDAL before 3.11, and rioxarray of its time, cannot reference, by test. Python 3.11, Debian 12's, gets rasterio 1.4.
 OLD_GDAL = tuple(map(int, rasterio.__gdal_version__.split(".")[:2])) < (3, 11)
 NOT_FOR_OLD_GDAL = {
     r"test_(as_stored|window)\[.*(fp16|float16|\.f2\.)": "it has no float16",

@@ -147,7 +147,7 @@ def test_a_strided_target_is_handed_on_with_its_strides(file, pixels):
 
 
 @pytest.mark.parametrize("version", [None, (1, 0)])
-def test_capsules_that_nobody_takes(file, version):
+def test_capsules_that_are_not_consumed(file, version):
     array = file.read()
     for _ in range(100):
         array.__dlpack__(max_version=version)
@@ -291,7 +291,7 @@ sys.kept_until_the_very_end = globals()
 ], ids=["window", "steps", "backwards", "transposed", "chunky"])
 def test_out(file, pixels, device, speak, shape, view, request):
     if device == "cuda" and "buffer" in request.node.name:
-        pytest.skip("memory of a GPU is no buffer")
+        pytest.skip("GPU memory is no buffer")
     if device == "cuda" and re.search("backwards-(legacy|dlpack)", request.node.name):
         pytest.skip("CuPy's DLPack has no negative strides")
     base = array_module(device).full(shape, -1, "i2")
@@ -405,7 +405,7 @@ def test_targets_that_are_no_arrays(file, out):
 
 
 def test_a_target_on_another_device(file):
-    with pytest.raises(cogpu.ArgumentError, match="out lies on emu:0"):
+    with pytest.raises(cogpu.ArgumentError, match="out is on emu:0"):
         file.read(out=file.read(device="emu"), device="cpu")
     with pytest.raises(cogpu.ArgumentError, match="dtype"):
         file.read(out=np.zeros(file.shape, "f4"), dtype="float64")

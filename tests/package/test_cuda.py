@@ -50,7 +50,7 @@ def file(path):
 
 
 def slow(stream, array, value):
-    """Work that takes some milliseconds and then sets the array: whoever does not wait for it is found out."""
+    """Work that takes some milliseconds and then sets the array: a reader that does not wait for it is found out."""
     with stream:
         a = cupy.ones((2048, 2048), "f4")
         for _ in range(20):

@@ -230,7 +230,7 @@ def test_memory_is_bounded_by_the_budget(tmp_path, cog):
 
 
 class Watched:
-    """A writer that takes rows and says so; each push waits until the next swath is being computed."""
+    """A writer that takes rows and says so; each push waits until the next chunk is being computed."""
 
     def __init__(self, pushed, next_begun):
         self.pushed, self.next_begun, self.aborted = pushed, next_begun, False
@@ -240,7 +240,7 @@ class Watched:
 
     def push(self, rows, mask=None):
         number = len(self.pushed)
-        assert self.next_begun(number + 1), "the next swath was not computed while this one was written"
+        assert self.next_begun(number + 1), "the next chunk was not computed while this one was written"
         self.pushed.append(rows)
 
     def close(self):
@@ -250,12 +250,12 @@ class Watched:
         self.aborted = True
 
 
-def test_the_next_swath_is_computed_while_one_is_written(monkeypatch):
+def test_the_next_chunk_is_computed_while_one_is_written(monkeypatch):
     pixels, pushed, begun, count = terrain(1, 160, 20), [], [threading.Event() for _ in range(6)], 5
     begun[count].set()
 
     def chunk(block_id=None):
-        assert len(pushed) >= block_id[1] - 1, "a swath was computed before the last but one was written"
+        assert len(pushed) >= block_id[1] - 1, "a chunk was computed before the last but one was written"
         begun[block_id[1]].set()
         return pixels[:, 32 * block_id[1]:32 * (block_id[1] + 1)]
 

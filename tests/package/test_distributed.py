@@ -98,7 +98,7 @@ def test_many_small_steps(client, tmp_path):
         return chunk
 
     def progress(done, total):
-        with open(rows_done, "a") as file:  # whose size is what is done: it only grows, whoever looks
+        with open(rows_done, "a") as file:  # whose size is what is done: it only grows
             file.write("." * 16)
         told.append((done, total))
 

@@ -229,7 +229,7 @@ def test_preferred_chunks_of_strips_gather_them(tmp_path, interleave, chunks):
 
 
 class DeviceArray(np.ndarray):
-    """Stands in for an array of a GPU: whoever makes NumPy's of it is found out."""
+    """Stands in for an array of a GPU: code that makes a NumPy array of it is found out."""
 
 
 @pytest.fixture

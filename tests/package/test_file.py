@@ -41,17 +41,17 @@ def test_importing_brings_no_other_package():
 # ---- facts ---------------------------------------------------------------------------------------
 
 def test_facts_are_those_of_rasterio(path, file):
-    with rasterio.open(path) as judge:
-        assert file.shape == (judge.count, judge.height, judge.width)
-        assert file.dtype == judge.dtypes[0] and file.nodata == judge.nodata
-        assert tuple(file.transform) == tuple(judge.transform)[:6]
-        assert file.transform.to_gdal() == judge.transform.to_gdal()
-        assert file.bounds == tuple(judge.bounds)
-        assert file.crs == judge.crs.to_string() and rasterio.crs.CRS.from_wkt(file.wkt) == judge.crs
-        assert file.block_shape == judge.block_shapes[0]
-        assert file.interleave == judge.interleaving.value.lower() and file.codec == judge.compression.value.lower()
+    with rasterio.open(path) as reference:
+        assert file.shape == (reference.count, reference.height, reference.width)
+        assert file.dtype == reference.dtypes[0] and file.nodata == reference.nodata
+        assert tuple(file.transform) == tuple(reference.transform)[:6]
+        assert file.transform.to_gdal() == reference.transform.to_gdal()
+        assert file.bounds == tuple(reference.bounds)
+        assert file.crs == reference.crs.to_string() and rasterio.crs.CRS.from_wkt(file.wkt) == reference.crs
+        assert file.block_shape == reference.block_shapes[0]
+        assert file.interleave == reference.interleaving.value.lower() and file.codec == reference.compression.value.lower()
         assert [level.shape for level in file.levels] == [(150, 200), (75, 100)]
-        assert file.area_or_point == judge.tags()["AREA_OR_POINT"]
+        assert file.area_or_point == reference.tags()["AREA_OR_POINT"]
     assert file.levels[0].transform == file.transform and file.levels[1].transform.a == 20
     assert file.name == str(path) and "three.tif" in repr(file)
     assert file.images == 1 and file.palette is None and file.gcps == [] and file.rpc is None and file.warning is None
@@ -73,12 +73,12 @@ def test_bands_and_metadata(make_file):
         made.descriptions = ("first", None)
         made.units = ("m", "")
         made.scales, made.offsets = (0.5, 1.0), (3.0, 0.0)
-    with cogpu.open(path) as file, rasterio.open(path) as judge:
-        assert file.tags == {name: value for name, value in judge.tags().items() if name != "AREA_OR_POINT"}
-        assert file.descriptions == judge.descriptions
-        assert [unit or "" for unit in file.units] == [unit or "" for unit in judge.units]
-        assert file.scales == judge.scales and file.offsets == judge.offsets
-        assert file.interpretations == tuple(colour.name for colour in judge.colorinterp)
+    with cogpu.open(path) as file, rasterio.open(path) as reference:
+        assert file.tags == {name: value for name, value in reference.tags().items() if name != "AREA_OR_POINT"}
+        assert file.descriptions == reference.descriptions
+        assert [unit or "" for unit in file.units] == [unit or "" for unit in reference.units]
+        assert file.scales == reference.scales and file.offsets == reference.offsets
+        assert file.interpretations == tuple(colour.name for colour in reference.colorinterp)
         assert ("scale", 1, "0.5") in [(item["role"], item["band"], item["value"]) for item in file.items]
         assert isinstance(file.nodata, int)
 
@@ -131,8 +131,8 @@ def test_nodata_is_exact(tmp_path, dtype, nodata):
 def test_nodata_that_no_sample_can_be(tmp_path, text):
     path = tmp_path / "nodata.tif"
     tifffile.imwrite(path, np.zeros((20, 20), "uint8"), extratags=[(42113, 2, 0, text, True)])
-    with cogpu.open(path) as file, rasterio.open(path) as judge:
-        assert file.nodata is None is judge.nodata
+    with cogpu.open(path) as file, rasterio.open(path) as reference:
+        assert file.nodata is None is reference.nodata
         assert file.info["nodata_text"] == text
 
 
@@ -179,18 +179,18 @@ def write_complex_integers(path, pairs):
 def test_complex_integers(tmp_path, dtype, part, wide, device):
     pairs = np.stack([pixels_of((2, 70, 90), part), -pixels_of((2, 70, 90), part, seed=2)], -1)
     path = write_complex_integers(tmp_path / "complex.tif", pairs)
-    with cogpu.open(path) as file, rasterio.open(path) as judge:
+    with cogpu.open(path) as file, rasterio.open(path) as reference:
         assert file.info["type"] == dtype and file.dtype == wide
         array = file.read(device=device)
         assert array.device.split(":")[0] == device and array.dtype == wide
-        assert np.array_equal(judge.read(), pairs[..., 0] + 1j * pairs[..., 1])
-        assert np.array_equal(host(array), judge.read())
+        assert np.array_equal(reference.read(), pairs[..., 0] + 1j * pairs[..., 1])
+        assert np.array_equal(host(array), reference.read())
         target = array_module(device).zeros((70, 90, 1), wide)
         file.read(bands=2, out=target.transpose(2, 0, 1), device="emu" if device == "emu" else None)
-        assert np.array_equal(host(target[..., 0]), judge.read(2))
-        assert np.array_equal(host(file.read(dtype="complex128")), judge.read())
+        assert np.array_equal(host(target[..., 0]), reference.read(2))
+        assert np.array_equal(host(file.read(dtype="complex128")), reference.read())
         first, second = cogpu.read_many([(file, {"bands": 1}), (file, {"bands": 2, "device": device})])
-        assert np.array_equal(host(second)[0], judge.read(2)) and first.shape == (1, 70, 90)
+        assert np.array_equal(host(second)[0], reference.read(2)) and first.shape == (1, 70, 90)
         with pytest.raises(cogpu.ArgumentError, match="dtype"):
             file.read(dtype="float32")
         with pytest.raises(cogpu.ArgumentError, match="out"):
@@ -209,11 +209,11 @@ def test_complex_integers(tmp_path, dtype, part, wide, device):
 ], ids=range(7))
 def test_windows(path, file, device, window, level, bands):
     array = host(file.read(window, level, bands, device=device))
-    with rasterio.open(path, **({"overview_level": level - 1} if level else {})) as judge:
+    with rasterio.open(path, **({"overview_level": level - 1} if level else {})) as reference:
         if window is not None and not isinstance(window, rasterio.windows.Window):
             row0, column0, row1, column1 = map(int, window)
             window = rasterio.windows.Window(column0, row0, column1 - column0, row1 - row0)
-        expected = judge.read(None if bands is None else np.atleast_1d(bands).tolist(), window=window)
+        expected = reference.read(None if bands is None else np.atleast_1d(bands).tolist(), window=window)
     assert np.array_equal(array, expected)
 
 

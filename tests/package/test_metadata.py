@@ -45,13 +45,13 @@ def tagged(tmp_path):
 
 
 def test_tags_of_bands_and_domains(tagged):
-    with cogpu.open(tagged) as file, rasterio.open(tagged) as judge:
+    with cogpu.open(tagged) as file, rasterio.open(tagged) as reference:
         for band in range(4):
-            assert file.metadata(band) == {name: text for name, text in judge.tags(band).items()
+            assert file.metadata(band) == {name: text for name, text in reference.tags(band).items()
                                            if name != "AREA_OR_POINT"}
-            assert file.metadata(band, "MINE") == judge.tags(band, ns="MINE")
-            assert set(file.domains(band)) - {""} == set(judge.tag_namespaces(band)) - set(DERIVED)
-        assert file.metadata(domain="xml:THING") == {"doc": judge.tags(ns="xml:THING")["xml:THING"]}
+            assert file.metadata(band, "MINE") == reference.tags(band, ns="MINE")
+            assert set(file.domains(band)) - {""} == set(reference.tag_namespaces(band)) - set(DERIVED)
+        assert file.metadata(domain="xml:THING") == {"doc": reference.tags(ns="xml:THING")["xml:THING"]}
         assert file.tags == file.metadata(0, "") and file.metadata(2, "absent") == {}
 
 
@@ -168,7 +168,7 @@ def test_a_malformed_offset_warns_and_is_not_applied(text, tmp_path):
         np.testing.assert_array_equal(np.asarray(file.read(scaled=True))[1], tifffile.imread(path)[1] * 3.0 + 1)
 
 
-def test_sound_scales_do_not_warn(tmp_path):
+def test_valid_scales_do_not_warn(tmp_path):
     path = scaled_file(tmp_path / "scaled.tif", scales=(" 2.5e-1 m", "-3"), offsets=("0", ".5"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -177,8 +177,8 @@ def test_sound_scales_do_not_warn(tmp_path):
             file.read(scaled=True)
     first, second = tifffile.imread(path)
     np.testing.assert_array_equal(array, [first * 0.25, second * -3. + .5])
-    with rasterio.open(path) as judge, cogpu.open(path) as file:
-        assert file.scales == judge.scales and file.offsets == judge.offsets
+    with rasterio.open(path) as reference, cogpu.open(path) as file:
+        assert file.scales == reference.scales and file.offsets == reference.offsets
 
 
 def test_malformed_scales_of_bands_that_are_not_read_do_not_warn(tmp_path):

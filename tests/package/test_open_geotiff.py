@@ -1,4 +1,4 @@
-"""open_geotiff: what comes back, by rasterio and rioxarray as judges, and what is refused, by the parameter's name."""
+"""open_geotiff: what comes back, by rasterio and rioxarray as references, and what is refused, by the parameter's name."""
 
 import importlib.util
 import io
@@ -205,7 +205,7 @@ def test_the_gpu_reads_from_objects(scene, keywords):
 
 
 def test_a_gpu_that_fails(scene, monkeypatch):
-    """T182: what the processor does instead is what was asked for."""
+    """T182: what the CPU does instead is what was asked for."""
     monkeypatch.setenv("COGPU_EMU_DEVICE", "7")  # there is one, number 0
     with pytest.raises(DeviceError):
         open_geotiff(scene, gpu="emu", on_gpu_failure="strict")

@@ -51,9 +51,9 @@ def by_rasterio(file, bounds, shape, method="nearest", **how):
 @pytest.mark.parametrize("interleave", ["pixel", "band"])
 def test_nearest_is_rasterios(overviews, interleave, tmp_path):
     path = made(tmp_path / "a.tif", overviews=overviews, interleave=interleave)
-    with cogpu.open(path) as file, rasterio.open(path) as judge:
+    with cogpu.open(path) as file, rasterio.open(path) as reference:
         for bounds, shape in requests(60):
-            np.testing.assert_array_equal(file.read(bounds, out_shape=shape), by_rasterio(judge, bounds, shape))
+            np.testing.assert_array_equal(file.read(bounds, out_shape=shape), by_rasterio(reference, bounds, shape))
 
 
 @pytest.mark.parametrize("is_nearest", [True, False])
@@ -65,11 +65,11 @@ def test_the_level_is_gdals(is_nearest, tmp_path):
             file.write(np.full((1, file.height, file.width), level + 1, "u1"))
     with rasterio.open(path, "r+") as file:
         file.write(np.zeros((1, HEIGHT, WIDTH), "u1"))
-    with cogpu.open(path) as file, rasterio.open(path) as judge:
+    with cogpu.open(path) as file, rasterio.open(path) as reference:
         for bounds, shape in requests(300):
             size = bounds[2] - bounds[0], bounds[3] - bounds[1]
             found = grids.best_level([level.shape for level in file.levels], size, shape, is_nearest)
-            expected = by_rasterio(judge, bounds, shape, "nearest" if is_nearest else "bilinear")
+            expected = by_rasterio(reference, bounds, shape, "nearest" if is_nearest else "bilinear")
             assert np.unique(expected).tolist() == [found]
 
 
@@ -79,10 +79,10 @@ def test_methods_are_gdals(method, dtype, nodata, tmp_path):
     """Of whole images all pixels; of windows all but some at the edges, where GDAL cuts kernels to whole pixels."""
     path = made(tmp_path / "a.tif", dtype, nodata)
     count = differing = 0
-    with cogpu.open(path) as file, rasterio.open(path) as judge:
+    with cogpu.open(path) as file, rasterio.open(path) as reference:
         for number, (bounds, shape) in enumerate(requests(20)):
             ours = np.asarray(file.read(bounds, out_shape=shape, resampling=method)).astype("float64")
-            theirs = by_rasterio(judge, bounds, shape, method).astype("float64")
+            theirs = by_rasterio(reference, bounds, shape, method).astype("float64")
             differ = abs(ours - theirs) > (1 if dtype != "float32" else 1e-3)
             assert number > 2 or not differ.any()
             count, differing = count + differ.size, differing + differ.sum()
@@ -136,10 +136,10 @@ def test_an_output_of_a_mask_or_alpha(tmp_path):
         path = write_file(tmp_path / "mask.tif", pixels)
         with rasterio.open(path, "r+") as file:
             file.write_mask(np.arange(128 * 128).reshape(128, 128) % 5 != 0)
-    with cogpu.open(path) as file, rasterio.open(path) as judge:
+    with cogpu.open(path) as file, rasterio.open(path) as reference:
         for shape in ((64, 64), (50, 33)):
             ours = np.asarray(file.read(out_shape=shape, resampling="average")).astype(int)
-            assert abs(ours - by_rasterio(judge, (0, 0, 128, 128), shape, "average")).max() <= 1
+            assert abs(ours - by_rasterio(reference, (0, 0, 128, 128), shape, "average")).max() <= 1
 
 
 def test_rounding_does_not_make_nodata_of_valid_pixels(tmp_path):
@@ -158,7 +158,7 @@ def test_outputs_of_types(dtype, tmp_path):
         for method in ("average", "bilinear", "cubic", "nearest") + (("mode",) if kind != "c" else ()):
             array = np.asarray(file.read(out_shape=(20, 30), resampling=method))
             assert array.dtype == dtype and np.allclose(array, np.dtype(dtype).type(edge), rtol=1e-6)
-            is_exact = method in ("nearest", "mode") or dtype == "int8"  # the others reckon in double precision
+            is_exact = method in ("nearest", "mode") or dtype == "int8"  # the others compute in double precision
             assert not is_exact or (array == np.dtype(dtype).type(edge)).all()
 
 

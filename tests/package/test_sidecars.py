@@ -194,7 +194,7 @@ def test_sidecars_of_the_corpus_as_rioxarray(name):
 
 
 def test_sidecars_of_the_corpus_are_found():
-    """The search above sees what stands beside a file: a list that is empty by mistake compares nothing."""
+    """The search above sees the files beside a file: a list that is empty by mistake compares nothing."""
     folder = CORPUS / "good"
     if not folder.exists():
         pytest.skip(f"no corpus at {CORPUS}")
@@ -202,7 +202,7 @@ def test_sidecars_of_the_corpus_are_found():
     assert bool([entry for entry in folder.iterdir() if entry.name.lower().endswith(endings)]) <= bool(of_corpus())
 
 
-# ---- who asks for them -----------------------------------------------------------------------------------------------
+# ---- callers of sidecars --------------------------------------------------------------------------------------------
 
 def test_sidecars_can_be_left_out(tmp_path):
     path = tmp_path / "x.tif"

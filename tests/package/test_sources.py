@@ -230,8 +230,8 @@ def test_gtiff_dir_shows_the_image_or_the_level(tmp_path):
         with pytest.raises(cogpu.UnsupportedError) as raised:
             cogpu.open(f"GTIFF_DIR:{number}:{made}")
         image = int(re.search(r"image=(\d+)", str(raised.value))[1])
-        with rasterio.open(f"GTIFF_DIR:{number}:{made}") as judge:
-            np.testing.assert_array_equal(ours(made, image=image), judge.read())
+        with rasterio.open(f"GTIFF_DIR:{number}:{made}") as reference:
+            np.testing.assert_array_equal(ours(made, image=image), reference.read())
     levels = write_file(tmp_path / "levels.tif", pixels_of((1, 128, 128)), overviews=[2])
     with pytest.raises(cogpu.UnsupportedError, match=r"image=0, overview_level=1"):
         cogpu.open(f"GTIFF_DIR:2:{levels}")

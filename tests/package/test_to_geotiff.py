@@ -1,4 +1,4 @@
-"""to_geotiff, judged by rasterio (GDAL), rioxarray and rio-cogeo: pixels, tags and layout, not our own reader."""
+"""to_geotiff, compared by rasterio (GDAL), rioxarray and rio-cogeo: pixels, tags and layout, not our own reader."""
 
 import contextlib
 import io
@@ -160,7 +160,7 @@ def test_memory_of_a_gpu_without_cupy(monkeypatch):
     there.shape, there.dtype, there.__class__ = (2, 40, 50), "float32", type("There", (OnlyDLPack,), {
         "__dlpack_device__": lambda self: (2, 0)})
     planned = write.plan(there, tile_size=16)
-    assert planned.swath_rows(1) == 40 and planned.swath(0, 40) is there
+    assert planned.rows_per_chunk(1) == 40 and planned.rows(0, 40) is there
 
 
 def test_torch(tmp_path):
@@ -651,12 +651,12 @@ def test_progress_bar(tmp_path, capsys):
     assert "200/200" in capsys.readouterr().err
 
 
-# ------------------------------------------------------------------------------------------------ swaths, devices
+# ------------------------------------------------------------------------------------------------ chunks, devices
 
 
 @pytest.mark.parametrize("gpu", [None, "emu"])
 @pytest.mark.parametrize("cog", [False, True])
-def test_swaths_do_not_show(tmp_path, gpu, cog):
+def test_chunks_do_not_show(tmp_path, gpu, cog):
     data = noise((2, 130, 100))
     options = {"gpu": gpu, "cog": cog, "tile_size": 32, "nodata": -1.0}
     assert cogpu.to_geotiff(data, None, **options) == cogpu.to_geotiff(data, None, streaming_buffer_bytes=1, **options)
@@ -678,7 +678,7 @@ def test_emulated_gpu(tmp_path):
 def test_rows_are_views():
     whole = noise((64, 80, 3))
     for data in (whole.transpose(2, 0, 1), xr.DataArray(whole, dims=("y", "x", "band"))):
-        rows = write.plan(data).swath(10, 30)
+        rows = write.plan(data).rows(10, 30)
         assert rows.shape == (3, 20, 80) and np.shares_memory(rows, whole)
 
 
@@ -788,7 +788,7 @@ def test_bad_targets(tmp_path):
         cogpu.to_geotiff(np.zeros((2, 2)), pathlib.Path(tmp_path) / "missing" / "a.tif")
 
 
-@pytest.mark.parametrize("crs", ["foo", "EPSG:999999", "nobody:1", "+proj=nothing"])
+@pytest.mark.parametrize("crs", ["foo", "EPSG:999999", "UNKNOWN:1", "+proj=nothing"])
 def test_systems_that_are_none(crs):
     """PROJ would take "foo" for Amersfoort."""
     with pytest.raises(ArgumentError, match="crs: "):

@@ -17,7 +17,7 @@ from cogpu import _cogpu
 FOLDER = pathlib.Path(cogpu.__file__).parent
 PUBLIC = ["__init__", "arguments", "errors", "file", "gdal_names", "grids", "later", "metadata", "progress", "read",
           "stored", "urls", "write"]
-SOUND = '''
+VALID = '''
 import io
 import pathlib
 
@@ -75,7 +75,7 @@ WRONG_LINES = [number for number, line in enumerate(WRONG.splitlines(), 1) if li
 
 @pytest.fixture
 def project(tmp_path):
-    (tmp_path / "sound.py").write_text(SOUND)
+    (tmp_path / "valid.py").write_text(VALID)
     (tmp_path / "wrong.py").write_text(WRONG)
     return tmp_path
 
@@ -102,8 +102,8 @@ def pyright(folder, include, mode="standard"):
 
 
 def test_pyright_accepts_and_rejects(project):
-    errors = pyright(project, ["sound.py", "wrong.py"])
-    assert "sound.py" not in errors, errors["sound.py"]
+    errors = pyright(project, ["valid.py", "wrong.py"])
+    assert "valid.py" not in errors, errors["valid.py"]
     assert sorted({line for line, _ in errors["wrong.py"]}) == WRONG_LINES
 
 
@@ -111,14 +111,14 @@ def test_mypy_accepts_and_rejects(project):
     pytest.importorskip("mypy")
     environment = {**os.environ, "MYPYPATH": "" if PACKAGE == "installed" else PACKAGE}
     run = subprocess.run([sys.executable, "-m", "mypy", "--follow-imports=silent", "--ignore-missing-imports",
-                          "--no-error-summary", "--cache-dir", project / "cache", "sound.py", "wrong.py"],
+                          "--no-error-summary", "--cache-dir", project / "cache", "valid.py", "wrong.py"],
                          cwd=project, env=environment, capture_output=True, text=True)
     errors = [line.split(":")[:2] for line in run.stdout.splitlines() if ": error:" in line]
     expected = [("wrong.py", line) for line in WRONG_LINES]
     assert sorted({(name, int(line)) for name, line in errors}) == expected, run.stdout
 
 
-def test_public_modules_are_sound_to_pyright(tmp_path):
+def test_public_modules_are_valid_to_pyright(tmp_path):
     include = [*((FOLDER / f"{name}.py").resolve() for name in PUBLIC), (FOLDER / "_cogpu.pyi").resolve(),
                (FOLDER / "_types.pyi").resolve()]
     assert pyright(tmp_path, include, "basic") == {}

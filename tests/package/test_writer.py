@@ -35,29 +35,29 @@ def profile_of(array, **fields):
     return {"width": width, "height": height, "bands": bands, "type": array.dtype.name, **fields}
 
 
-def push_all(writer, array, swaths=None, mask=None):
+def push_all(writer, array, chunks=None, mask=None):
     first = 0
-    for rows in swaths or [array.shape[1]]:
+    for rows in chunks or [array.shape[1]]:
         part = slice(first, first + rows)
         writer.push(array[:, part], None if mask is None else mask[part])
         first += rows
     return writer.close()
 
 
-def write(array, swaths=None, mask=None, **fields):
+def write(array, chunks=None, mask=None, **fields):
     """The bytes of a file."""
     fields |= {"mask": mask is not None}
-    return bytes(push_all(_cogpu.Writer(None, profile_of(array, **fields)), array, swaths, mask)["memory"])
+    return bytes(push_all(_cogpu.Writer(None, profile_of(array, **fields)), array, chunks, mask)["memory"])
 
 
 @contextlib.contextmanager
-def judged(data):
+def compared(data):
     with MemoryFile(data) as memory, memory.open() as file:
         yield file
 
 
 def read_by_gdal(data):
-    with judged(data) as file:
+    with compared(data) as file:
         return file.read()
 
 
@@ -122,17 +122,17 @@ def test_words_are_the_names_of_c():
 
 
 def test_overviews_listed():
-    with judged(write(pixels(), factors=[3, 9], overviews="listed")) as file:
+    with compared(write(pixels(), factors=[3, 9], overviews="listed")) as file:
         assert file.overviews(1) == [3, 9]
-    with judged(write(pixels(), factors=np.array([2, 4], "uint16"))) as file:
+    with compared(write(pixels(), factors=np.array([2, 4], "uint16"))) as file:
         assert file.overviews(1) == [2, 4]
 
 
 def test_georeference():
-    with judged(write(pixels(), **GEO)) as file:
+    with compared(write(pixels(), **GEO)) as file:
         assert file.crs == rasterio.crs.CRS.from_epsg(32633)
         assert file.transform.to_gdal() == tuple(GEO["transform"]) and file.tags()["AREA_OR_POINT"] == "Area"
-    with judged(write(pixels(), pixel_is_point=True, **GEO)) as file:
+    with compared(write(pixels(), pixel_is_point=True, **GEO)) as file:
         assert file.transform.to_gdal() == tuple(GEO["transform"]) and file.tags()["AREA_OR_POINT"] == "Point"
 
 
@@ -143,7 +143,7 @@ def test_geokeys():
     tags = tifffile.TiffFile(io.BytesIO(data)).pages[0].geotiff_tags
     assert tags["GTModelTypeGeoKey"] == 1 and tags["GTCitationGeoKey"] == "somewhere"
     assert tags["ProjectedCSTypeGeoKey"] == 32633 and tags["GeogSemiMajorAxisGeoKey"] == 6378137
-    with judged(data) as file:
+    with compared(data) as file:
         assert file.crs.to_epsg() == 32633
 
 
@@ -152,7 +152,7 @@ def test_geokeys():
     [(0, 0, 10, 20, 5), (70, 0, 80, 20, 5), (0, 90, 10, 110, 5)],
     [(0, 0, 0, 10, 20, 5), (70, 0, 0, 80, 20, 5), (0, 90, 0, 10, 110, 5)]], ids=["4", "5", "6"])
 def test_gcps(points):
-    with judged(write(pixels(), gcps=points, crs="EPSG:4326")) as file:
+    with compared(write(pixels(), gcps=points, crs="EPSG:4326")) as file:
         found, crs = file.gcps
     assert crs.to_epsg() == 4326
     height = 0 if len(points[0]) == 4 else 5
@@ -161,7 +161,7 @@ def test_gcps(points):
 
 
 def test_rpc():
-    with judged(write(pixels(), rpc=np.arange(1.0, 93))) as file:
+    with compared(write(pixels(), rpc=np.arange(1.0, 93))) as file:
         found = file.rpcs
     assert (found.err_bias, found.err_rand, found.line_off) == (1, 2, 3) and found.samp_den_coeff[-1] == 92
 
@@ -173,7 +173,7 @@ def test_nodata_and_nan():
     data = write(array, nodata="-9999", nan_is_nodata=True, **COG)
     assert same(array, before)
     assert same(read_by_gdal(data), np.where(np.isnan(array), np.float32(-9999), array))
-    with judged(data) as file:
+    with compared(data) as file:
         assert file.nodata == -9999
     assert same(read_by_gdal(write(array, nodata="nan")), array)
 
@@ -181,8 +181,8 @@ def test_nodata_and_nan():
 def test_mask():
     array, mask = pixels("uint8", 3), np.zeros((90, 70), "uint8")
     mask[20:60, 10:50] = 255
-    data = write(array, mask=mask, swaths=[1, 40, 49], **COG)
-    with judged(data) as file:
+    data = write(array, mask=mask, chunks=[1, 40, 49], **COG)
+    with compared(data) as file:
         assert same(file.read_masks(), np.broadcast_to(mask, array.shape)) and same(file.read(), array)
     assert write(array, mask=mask // 255 * 7, **COG) == data
     with pytest.raises(errors.ArgumentError, match="mask"):
@@ -193,7 +193,7 @@ def test_mask():
 @pytest.mark.parametrize("kind", [list, lambda colours: np.array(colours, "uint16"), tuple])
 def test_palette(kind):
     colours = [(i * 257, (255 - i) * 257, i // 2 * 257) for i in range(256)]
-    with judged(write(pixels("uint8"), palette=kind(colours))) as file:
+    with compared(write(pixels("uint8"), palette=kind(colours))) as file:
         assert file.colormap(1) == {i: (i, 255 - i, i // 2, 255) for i in range(256)}
 
 
@@ -205,7 +205,7 @@ def test_items_and_description():
              {"name": "UNITTYPE", "value": "m", "role": "unittype", "band": 1},
              {"name": "DESCRIPTION", "value": "height", "role": "description", "band": 1}]
     data = write(pixels("int16", 2), items=items, description="a text")
-    with judged(data) as file:
+    with compared(data) as file:
         assert file.tags()["place"] == "Zürich <&>" and file.tags(ns="other") == {"a": "b"}
         assert file.scales == (1, 0.5) and file.offsets == (0, 7)
         assert file.units[0] == "m" and file.descriptions == ("height", None)
@@ -213,7 +213,7 @@ def test_items_and_description():
 
 
 def test_alpha():
-    with judged(write(pixels("uint8", 4), alpha_band=4)) as file:
+    with compared(write(pixels("uint8", 4), alpha_band=4)) as file:
         assert [c.name for c in file.colorinterp] == ["red", "green", "blue", "alpha"]
 
 
@@ -248,7 +248,7 @@ def test_what_a_file_tells_can_be_written(tmp_path):
     info = source.info()
     fields = {name: info[name] for name in ("palette", "gcps", "rpc", "description")}
     data = write(pixels("uint8"), items=source.items(), geokeys=source.geokeys(), **fields)
-    with judged(data) as found, rasterio.open(tmp_path / "a.tif") as expected:
+    with compared(data) as found, rasterio.open(tmp_path / "a.tif") as expected:
         assert found.crs == expected.crs and found.colormap(1) == expected.colormap(1)
         assert [p.asdict() | {"id": 0} for p in found.gcps[0]] == [p.asdict() | {"id": 0} for p in expected.gcps[0]]
         assert found.tags() == expected.tags() and found.units == expected.units and found.scales == expected.scales
@@ -261,11 +261,11 @@ FIELDS = [COG, COG | {"planar": True}, {"strips": True, "block_height": 9}, COG 
 
 
 @pytest.mark.parametrize("fields", FIELDS, ids=["cog", "planar", "strips", "sparse"])
-@pytest.mark.parametrize("swaths", [[1] * 90, [32, 32, 26], [7, 50, 33]], ids=["1", "32", "ragged"])
-def test_swaths_of_any_height_give_the_same_bytes(swaths, fields):
+@pytest.mark.parametrize("chunks", [[1] * 90, [32, 32, 26], [7, 50, 33]], ids=["1", "32", "ragged"])
+def test_chunks_of_any_height_give_the_same_bytes(chunks, fields):
     array = pixels(bands=2)
     array[:, 20:70] = np.nan
-    assert write(array, swaths, **fields) == write(array, **fields)
+    assert write(array, chunks, **fields) == write(array, **fields)
 
 
 def test_rows_of_any_strides_give_the_same_bytes():

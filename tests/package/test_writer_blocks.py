@@ -156,7 +156,7 @@ def test_put_refuses():
         with pytest.raises(TypeError):
             writer.put(level, part, index, data)
     writer.put(0, "pixels", 0, memoryview(bytearray(encoded)))
-    with pytest.raises(errors.ArgumentError, match="put before"):
+    with pytest.raises(errors.ArgumentError, match="written before"):
         writer.put(0, "pixels", 0, encoded)
     with pytest.raises(errors.ArgumentError, match="closed"):
         writer.put(0, "pixels", 1, encoded)

@@ -23,7 +23,7 @@ BAD_VALUES = {"width": [-1, 2**32, 0], "height": [10**30], "bands": [-5], "type"
               "cog": [2], "level": [2**31, -2**63, 99],
               "predictor": [7], "bits": [99],
               "bigtiff": ["YES", "maybe"], "nodata": ["abc", "1\x002"],
-              "photometric": ["minisblack"],
+              "photometric": ["minblack"],
               "palette": [[(1, 2)], [(65536, 0, 0)], [(-1, 0, 0)]], "transform": [[1, 2, 3], [np.nan] * 6],
               "gcps": [[(1, 2, 3)], [(1,) * 7]],
               "rpc": [[0.0] * 91], "crs": ["EPSG:none"],
@@ -137,5 +137,5 @@ def test_streams():
     for stream in "0", 1.5, True, -1:
         with pytest.raises((TypeError, errors.ArgumentError), match="stream"):
             writer.push(array, stream=stream)
-    writer.push(array, stream=7)  # of memory of the host nothing is asked
+    writer.push(array, stream=7)  # of host memory nothing is asked
     writer.close()

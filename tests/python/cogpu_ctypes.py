@@ -1,63 +1,49 @@
-"""The C API of libcogpu for the tests: takes paths, bytes or callbacks, hands on NumPy arrays.
+"""The C API of libcogpu for the tests, with NumPy arrays in place of rasters.
 
-It mirrors the structs of include/cogpu.h field by field; test_mirror.py compares the mirror with what
-a C compiler says of the header, so that the two cannot drift apart.
+Structs, constants and prototypes are generated from include/cogpu.h when this module is imported
+(tools/header_mirror.py); test_mirror.py compares them with what a C compiler says of the header.
 """
 
 import contextlib
 import ctypes
 import functools
+import itertools
 import os
 import pathlib
-from ctypes import (
-    CFUNCTYPE, POINTER, Structure, byref, c_char, c_char_p, c_double, c_int, c_int32, c_int64,
-    c_size_t,
-    c_uint16, c_uint32, c_uint64, c_void_p,
-)
+import sys
+from ctypes import Structure, byref, c_double, c_size_t, c_uint16, c_uint32, c_void_p
 from types import SimpleNamespace
 
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import header_mirror  # noqa: E402
+
 LIBRARY = pathlib.Path(os.environ.get("COGPU_LIB", ROOT / "build" / "libcogpu.so"))
 
-# ---- constants: C name -> value; the values are compared with the header -----------------------
+# ---- what the header declares: structs become classes, cogpu_open_options OpenOptions -----------
 
-STATUSES = ["OK", "ARGUMENT", "MEMORY", "IO", "FORMAT", "CORRUPT", "UNSUPPORTED", "LIMIT", "DEVICE",
-            "ABSENT", "CANCELLED"]
-TYPES = ["TYPE_NONE", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64", "F16", "F32", "F64",
-         "CI16",
-         "CI32", "CF32", "CF64"]
-CONSTANTS = {f"COGPU_{name}": value for names in (STATUSES, TYPES) for value,
-             name in enumerate(names)}
-CONSTANTS |= {
-    "COGPU_STRIPS": 0, "COGPU_TILES": 1, "COGPU_CPU": 0, "COGPU_CUDA": 1, "COGPU_EMU": 2,
-    "COGPU_ALL_VALID": 0, "COGPU_BY_MASK": 1, "COGPU_BY_NODATA": 2, "COGPU_BY_ALPHA": 3,
-    "COGPU_KEY_SHORT": 0, "COGPU_KEY_DOUBLE": 1, "COGPU_KEY_TEXT": 2,
-    "COGPU_PIXELS": 0, "COGPU_MASK": 1,
-    "COGPU_GHOST_PRESENT": 1, "COGPU_GHOST_IFDS_BEFORE_DATA": 2, "COGPU_GHOST_ROW_MAJOR": 4,
-    "COGPU_GHOST_LEADER": 8, "COGPU_GHOST_TRAILER": 16, "COGPU_GHOST_MASK_INTERLEAVED": 32,
-    "COGPU_MIN_IS_BLACK": 1, "COGPU_RGB": 2, "COGPU_PALETTE": 3, "COGPU_CMYK": 5, "COGPU_YCBCR": 6,
-    "COGPU_CIELAB": 8, "COGPU_MIN_IS_WHITE": 256, "COGPU_PHOTOMETRIC_DEFAULT": 0,
-    "COGPU_GHOST_BROKEN": 64, "COGPU_GHOST_TILE_INTERLEAVED": 128,
-    "COGPU_NOTE": 1, "COGPU_WARNING": 2, "COGPU_FAULT": 3,
-    "COGPU_SAYS_GDAL": 1, "COGPU_SAYS_RIO_COGEO": 2, "COGPU_SAYS_OGC": 4,
-    "COGPU_INVALID": 0, "COGPU_VALID_WITH_WARNINGS": 1, "COGPU_VALID": 2,
-}
+MIRROR = header_mirror.read(ROOT / "include" / "cogpu.h")
+CONSTANTS, STRUCTS = MIRROR.constants, MIRROR.structs
+globals().update({struct.__name__: struct for struct in STRUCTS.values()})
+PROGRESS = MIRROR.callbacks["cogpu_progress"]
+READ, SIZE, CLOSE, READ_MANY = (MIRROR.field("cogpu_source", name) for name in ("read", "size", "close", "read_many"))
+WRITE, COMMIT = (MIRROR.field("cogpu_sink", name) for name in ("write", "commit"))
+FOUND = MIRROR.functions["cogpu_check"][1][2]
+
+STATUSES = ["OK", "ARGUMENT", "MEMORY", "IO", "FORMAT", "CORRUPT", "UNSUPPORTED", "LIMIT", "DEVICE", "ABSENT", "CANCELLED"]
 RESAMPLINGS = ["RESAMPLE_DEFAULT", "NEAREST", "AVERAGE", "RMS", "BILINEAR", "CUBIC", "MODE", "MIN", "MAX", "MEDIAN"]
 OVERVIEWS = ["DEFAULT", "NONE", "AUTO", "LISTED"]
 BIGTIFF = ["AUTO", "YES", "NO"]
-SIDECARS = ["DEFAULT", "NONE", "ALL"]
-CONSTANTS |= {f"COGPU_{name}": value for value, name in enumerate(RESAMPLINGS)}
-CONSTANTS |= {f"COGPU_OVERVIEWS_{name}": value for value, name in enumerate(OVERVIEWS)}
-CONSTANTS |= {f"COGPU_BIGTIFF_{name}": value for value, name in enumerate(BIGTIFF)}
-CONSTANTS |= {f"COGPU_SIDECARS_{name}": value for value, name in enumerate(SIDECARS)}
 OK, ARGUMENT, MEMORY, IO, FORMAT, CORRUPT, UNSUPPORTED, LIMIT, DEVICE, ABSENT, CANCELLED = range(11)
 STRIPS, TILES = 0, 1
 CPU, CUDA, EMU = 0, 1, 2
 GPU = CUDA if "cuda" in os.environ.get("COGPU_DEVICES", "") else EMU  # whose kernels the tests run
 ALL_VALID, BY_MASK, BY_NODATA, BY_ALPHA = range(4)
 PIXELS, MASK = 0, 1
+INVALID, VALID_WITH_WARNINGS, VALID = range(3)
 SIDECARS_DEFAULT, SIDECARS_NONE, SIDECARS_ALL = range(3)
 
 # Complex integers have no NumPy type of their own: a pair of fields stands for them.
@@ -65,259 +51,6 @@ CI16 = np.dtype([("re", "<i2"), ("im", "<i2")])
 CI32 = np.dtype([("re", "<i4"), ("im", "<i4")])
 DTYPES = [None] + [np.dtype(t) for t in (
     "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8", CI16, CI32, "c8", "c16")]
-
-
-# ---- structs -----------------------------------------------------------------------------------
-
-class Error(Structure):
-    _fields_ = [("status", c_int), ("directory", c_int32), ("block", c_int64), ("offset", c_int64),
-                ("message", c_char * 232)]
-
-
-class Limits(Structure):
-    _fields_ = [(name, c_uint64) for name in (
-        "directories", "tags", "tag_bytes", "blocks", "block_bytes", "bands", "call_bytes")]
-
-
-class Network(Structure):
-    _fields_ = [("connections", c_uint32), ("requests", c_uint32), ("header_bytes", c_uint64),
-                ("gap_bytes", c_uint64), ("request_bytes", c_uint64), ("held_bytes", c_uint64),
-                ("whole_bytes", c_uint64), ("retries", c_uint32), ("connect_seconds", c_double),
-                ("stall_seconds", c_double), ("least_bytes", c_uint32), ("total_seconds", c_double),
-                ("header_seconds", c_double), ("private_addresses", c_int), ("link_local_addresses", c_int),
-                ("private_hosts", c_char_p), ("schemes", c_char_p), ("ca_file", c_char_p),
-                ("s3_region", c_char_p), ("s3_endpoint", c_char_p), ("s3_profile", c_char_p),
-                ("s3_access_key", c_char_p), ("s3_secret_key", c_char_p),
-                ("s3_session_token", c_char_p), ("s3_anonymous", c_int)]
-
-
-class OpenOptions(Structure):
-    _fields_ = [("limits", Limits), ("sidecars", c_int), ("context", c_void_p)]
-
-
-READ = CFUNCTYPE(c_int, c_void_p, c_uint64, c_size_t, c_void_p, POINTER(c_size_t))
-SIZE = CFUNCTYPE(c_int, c_void_p, POINTER(c_uint64))
-CLOSE = CFUNCTYPE(None, c_void_p)
-
-
-class SourceRead(Structure):
-    _fields_ = [("offset", c_uint64), ("bytes", c_size_t), ("to", c_void_p)]
-
-
-READ_MANY = CFUNCTYPE(c_int, c_void_p, POINTER(SourceRead), c_size_t)
-
-
-class Source(Structure):
-    _fields_ = [("user", c_void_p), ("read", READ), ("size", SIZE), ("close", CLOSE), ("read_many", READ_MANY)]
-
-
-class Nodata(Structure):
-    _fields_ = [("text", c_char_p), ("matches", c_int), ("value", c_double), ("i64", c_int64),
-                ("u64", c_uint64)]
-
-
-class Gcp(Structure):
-    _fields_ = [*((name, c_double) for name in ("column", "row", "level", "x", "y", "z")), ("id", c_char_p),
-                ("info", c_char_p)]
-
-
-class Image(Structure):
-    _fields_ = [
-        ("images", c_uint32), ("directory", c_uint32), ("width", c_uint32), ("height", c_uint32),
-        ("bands", c_uint32), ("type", c_int), ("bits", c_uint32), ("levels", c_uint32),
-        ("layout", c_int), ("block_width", c_uint32), ("block_height", c_uint32),
-        ("blocks", c_uint64), ("planar", c_int), ("compression", c_uint32), ("codec", c_char_p),
-        ("predictor", c_uint32), ("photometric", c_uint32), ("orientation", c_uint32),
-        ("fill_order", c_uint32), ("big_endian", c_int), ("bigtiff", c_int), ("ghost", c_uint32),
-        ("description", c_char_p), ("validity", c_int), ("nodata", Nodata),
-        ("alpha_band", c_uint32), ("premultiplied", c_int), ("palette", POINTER(c_uint16)),
-        ("palette_entries", c_uint32), ("has_transform", c_int), ("transform", c_double * 6),
-        ("pixel_is_point", c_int), ("gcps", POINTER(Gcp)), ("gcp_count", c_uint32),
-        ("rpc", POINTER(c_double)), ("geokeys", c_uint32), ("items", c_uint32),
-        ("warning", c_char_p)]
-
-
-class Level(Structure):
-    _fields_ = [
-        ("directory", c_uint32), ("external", c_int), ("width", c_uint32), ("height", c_uint32),
-        ("layout", c_int), ("block_width", c_uint32), ("block_height", c_uint32),
-        ("blocks", c_uint64), ("compression", c_uint32), ("codec", c_char_p),
-        ("predictor", c_uint32), ("has_mask", c_int), ("mask_external", c_int),
-        ("mask_directory", c_uint32),
-        ("has_transform", c_int), ("transform", c_double * 6)]
-
-
-class Band(Structure):
-    _fields_ = [("description", c_char_p), ("unit", c_char_p), ("interpretation", c_char_p),
-                ("scale", c_double), ("offset", c_double), ("has_scale", c_int), ("nodata", Nodata)]
-
-
-class Item(Structure):
-    _fields_ = [("domain", c_char_p), ("name", c_char_p), ("value", c_char_p), ("role", c_char_p),
-                ("band", c_int32)]
-
-
-class Geokey(Structure):
-    _fields_ = [("id", c_uint32), ("name", c_char_p), ("kind", c_int), ("count", c_uint32),
-                ("shorts", POINTER(c_uint16)), ("doubles", POINTER(c_double)), ("text", c_char_p)]
-
-
-class Crs(Structure):
-    _fields_ = [("model", c_char_p), ("authority", c_char_p), ("code", c_uint32),
-                ("vertical", c_uint32), ("name", c_char_p), ("epoch", c_double), ("external", c_int)]
-
-
-class Directory(Structure):
-    _fields_ = [("directories", c_uint32), ("offset", c_uint64), ("tags", c_uint32),
-                ("parent", c_int32), ("subfile_type", c_uint32)]
-
-
-class Tag(Structure):
-    _fields_ = [("id", c_uint32), ("name", c_char_p), ("type", c_uint32), ("count", c_uint64),
-                ("value_offset", c_uint64), ("bytes", c_uint64)]
-
-
-class Raster(Structure):
-    _fields_ = [("data", c_void_p), ("type", c_int), ("bands", c_uint32), ("height", c_uint32),
-                ("width", c_uint32), ("stride_band", c_int64), ("stride_y", c_int64),
-                ("stride_x", c_int64), ("device", c_int), ("device_index", c_uint32),
-                ("stream", c_void_p)]
-
-
-class ContextOptions(Structure):
-    _fields_ = [("threads", c_uint32), ("cache_bytes", c_uint64), ("device_bytes", c_uint64),
-                ("jpeg_engines", c_int), ("network", POINTER(Network))]
-
-
-PROGRESS = CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64)
-
-
-class Request(Structure):
-    _fields_ = [("image", c_uint32), ("level", c_uint32), ("x", c_uint32), ("y", c_uint32),
-                ("width", c_uint32), ("height", c_uint32), ("bands", POINTER(c_uint32)),
-                ("band_count", c_uint32), ("part", c_int), ("fill_bad_blocks", c_int),
-                ("nan_where_invalid", c_int), ("scaled", c_int), ("threads", c_uint32),
-                ("context", c_void_p), ("pending", c_void_p), ("progress", PROGRESS), ("progress_user", c_void_p)]
-
-
-class Stages(Structure):
-    _fields_ = [(name, c_double) for name in ("fetch", "copy", "decode", "place")]
-
-
-class Result(Structure):
-    _fields_ = [("blocks", c_uint64), ("sparse_blocks", c_uint64), ("bad_blocks", c_uint64),
-                ("cached_blocks", c_uint64), ("device_blocks", c_uint64), ("late_blocks", c_uint64),
-                ("bytes_read", c_uint64), ("direct_bytes", c_uint64), ("stages", Stages), ("first_bad", Error)]
-
-
-class ReadItem(Structure):
-    _fields_ = [("file", c_void_p), ("request", Request), ("raster", Raster), ("result", Result),
-                ("status", c_int)]
-
-
-class Memory(Structure):
-    _fields_ = [("data", c_void_p), ("bytes", c_size_t)]
-
-
-WRITE = CFUNCTYPE(c_int, c_void_p, c_uint64, c_void_p, c_size_t)
-COMMIT = CFUNCTYPE(c_int, c_void_p)
-
-
-class Sink(Structure):
-    _fields_ = [("path", c_char_p), ("keep_sidecars", c_int), ("no_replace", c_int), ("inputs", POINTER(c_char_p)),
-                ("input_count", c_uint32), ("memory", POINTER(Memory)), ("buffer", c_void_p),
-                ("buffer_bytes", c_size_t), ("user", c_void_p), ("write", WRITE), ("commit", COMMIT), ("abort", CLOSE), ("append_only", c_int)]
-
-
-class Resample(Structure):
-    _fields_ = [("method", c_int), ("type", c_int), ("bands", c_uint32), ("from_width", c_uint32), ("from_height", c_uint32),
-                ("width", c_uint32), ("height", c_uint32), ("nodata", c_char_p), ("alpha_band", c_uint32), ("mask", c_int)]
-
-
-class ExtraTag(Structure):
-    _fields_ = [("id", c_uint32), ("type", c_uint32), ("count", c_uint64), ("values", c_void_p)]
-
-
-class Profile(Structure):
-    _fields_ = [
-        ("width", c_uint32), ("height", c_uint32), ("bands", c_uint32), ("type", c_int), ("cog", c_int),
-        ("strips", c_int), ("block_width", c_uint32), ("block_height", c_uint32), ("planar", c_int),
-        ("codec", c_char_p), ("level", c_int), ("quality", c_int), ("lossless", c_int),
-        ("max_error", c_double), ("predictor", c_int), ("bits", c_uint32), ("bigtiff", c_int), ("sparse", c_int),
-        ("nodata", c_char_p), ("nan_is_nodata", c_int), ("photometric", c_int), ("alpha_band", c_uint32), ("premultiplied", c_int),
-        ("palette", POINTER(c_uint16)), ("palette_entries", c_uint32), ("mask", c_int),
-        ("has_transform", c_int), ("transform", c_double * 6), ("pixel_is_point", c_int),
-        ("gcps", POINTER(Gcp)), ("gcp_count", c_uint32), ("rpc", POINTER(c_double)), ("crs", c_char_p),
-        ("geokeys", POINTER(Geokey)), ("geokey_count", c_uint32), ("epoch", c_double), ("items", POINTER(Item)),
-        ("item_count", c_uint32), ("description", c_char_p), ("tags", POINTER(ExtraTag)),
-        ("tag_count", c_uint32), ("overviews", c_int), ("factors", POINTER(c_uint32)),
-        ("factor_count", c_uint32), ("resampling", c_int), ("threads", c_uint32), ("context", c_void_p),
-        ("device", c_int), ("device_index", c_uint32), ("progress", PROGRESS), ("progress_user", c_void_p)]
-
-
-class Written(Structure):
-    _fields_ = [("bytes", c_uint64), ("direct_bytes", c_uint64), ("blocks", c_uint64),
-                ("sparse_blocks", c_uint64), ("levels", c_uint32), ("bigtiff", c_int)]
-
-
-class Outline(Structure):
-    _fields_ = [("levels", c_uint32), ("width", c_uint32), ("height", c_uint32), ("block_width", c_uint32),
-                ("block_height", c_uint32), ("blocks", c_uint64), ("most_bytes", c_uint64)]
-
-
-class S3Part(Structure):
-    _fields_ = [("number", c_uint32), ("etag", c_char * 128)]
-
-
-class Window(Structure):
-    _fields_ = [("x", c_uint32), ("y", c_uint32), ("width", c_uint32), ("height", c_uint32)]
-
-
-class Codec(Structure):
-    _fields_ = [("compression", c_uint32), ("name", c_char_p), ("library", c_char_p),
-                ("available", c_int)]
-
-
-class Device(Structure):
-    _fields_ = [("kind", c_int), ("index", c_uint32), ("name", c_char * 16),
-                ("description", c_char * 160)]
-
-
-FOUND = CFUNCTYPE(None, c_void_p, c_void_p)
-INVALID, VALID_WITH_WARNINGS, VALID = range(3)
-
-
-class Finding(Structure):
-    _fields_ = [("severity", c_int), ("rule", c_char_p), ("advice", c_char_p), ("who", c_uint32),
-                ("directory", c_int32), ("block", c_int64), ("offset", c_int64),
-                ("more", c_uint64), ("message", c_char * 232)]
-
-
-PROGRESS = CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64)
-
-
-class CheckOptions(Structure):
-    _fields_ = [("strict", c_int), ("skip_blocks", c_int), ("progress", PROGRESS), ("progress_user", c_void_p)]
-
-
-class Checked(Structure):
-    _fields_ = [("verdict", c_int), ("gdal", c_int), ("rio_cogeo", c_int), ("ogc", c_int),
-                ("faults", c_uint64), ("warnings", c_uint64), ("notes", c_uint64),
-                ("blocks", c_uint64)]
-
-
-STRUCTS = {
-    "cogpu_error": Error, "cogpu_limits": Limits, "cogpu_network": Network,
-    "cogpu_open_options": OpenOptions, "cogpu_source_read": SourceRead, "cogpu_source": Source, "cogpu_nodata": Nodata, "cogpu_gcp": Gcp, "cogpu_image": Image,
-    "cogpu_level": Level, "cogpu_band": Band, "cogpu_item": Item, "cogpu_geokey": Geokey,
-    "cogpu_crs": Crs, "cogpu_directory": Directory, "cogpu_tag": Tag, "cogpu_raster": Raster,
-    "cogpu_context_options": ContextOptions, "cogpu_request": Request, "cogpu_stages": Stages,
-    "cogpu_result": Result,
-    "cogpu_read_item": ReadItem, "cogpu_codec": Codec, "cogpu_device": Device,
-    "cogpu_memory": Memory, "cogpu_sink": Sink, "cogpu_resample": Resample, "cogpu_extra_tag": ExtraTag, "cogpu_profile": Profile,
-    "cogpu_written": Written, "cogpu_outline": Outline, "cogpu_s3_part": S3Part, "cogpu_window": Window,
-    "cogpu_finding": Finding, "cogpu_check_options": CheckOptions, "cogpu_checked": Checked,
-}
 
 
 # ---- the library -------------------------------------------------------------------------------
@@ -334,55 +67,7 @@ class CogpuError(Exception):
 
 def _load():
     """The library with the types of its functions; None where it has not been built."""
-    if not LIBRARY.exists():
-        return None
-    library = ctypes.CDLL(str(LIBRARY))
-    file, error = c_void_p, POINTER(Error)
-
-    def declare(name, *arguments, result=c_int):
-        function = getattr(library, name)
-        function.argtypes, function.restype = arguments, result
-
-    declare("cogpu_version", result=c_char_p)
-    declare("cogpu_status_name", c_int, result=c_char_p)
-    declare("cogpu_type_bytes", c_int, result=c_size_t)
-    declare("cogpu_type_name", c_int, result=c_char_p)
-    declare("cogpu_proj_version", result=c_char_p)
-    declare("cogpu_curl_version", result=c_char_p)
-    device = (c_void_p, c_int, c_uint32)
-    declare("cogpu_device_allocate", *device, c_uint64, POINTER(c_void_p), error)
-    declare("cogpu_device_release", *device, c_void_p, result=None)
-    for name in "upload", "download":
-        declare(f"cogpu_device_{name}", *device, c_void_p, c_uint64, c_void_p, error)
-    declare("cogpu_open", c_char_p, POINTER(OpenOptions), POINTER(file), error)
-    declare("cogpu_open_memory", c_void_p, c_size_t, POINTER(OpenOptions), POINTER(file), error)
-    declare("cogpu_open_source", POINTER(Source), POINTER(OpenOptions), POINTER(file), error)
-    declare("cogpu_state", file, result=c_char_p)
-    declare("cogpu_sidecar_path", file, c_uint32, result=c_char_p)
-    declare("cogpu_close", file, result=None)
-    for name, struct in (("level", Level), ("band", Band), ("item", Item), ("geokey", Geokey)):
-        declare(f"cogpu_{name}_info", file, c_uint32, c_uint32, POINTER(struct), error)
-    declare("cogpu_info", file, c_uint32, POINTER(Image), error)
-    declare("cogpu_crs_info", file, c_uint32, POINTER(Crs), error)
-    declare("cogpu_crs_wkt", file, c_uint32, c_void_p, c_void_p, c_size_t, POINTER(c_size_t), error)
-    declare("cogpu_directory_info", file, c_uint32, POINTER(Directory), error)
-    declare("cogpu_tag_info", file, c_uint32, c_uint32, POINTER(Tag), error)
-    declare("cogpu_tag_read", file, c_uint32, c_uint32, c_uint64, c_uint64, c_void_p, error)
-    declare("cogpu_context_open", POINTER(ContextOptions), POINTER(c_void_p), error)
-    declare("cogpu_context_close", c_void_p, result=None)
-    declare("cogpu_read", file, POINTER(Request), POINTER(Raster), POINTER(Result), error)
-    declare("cogpu_read_many", POINTER(ReadItem), c_size_t, c_void_p, error)
-    declare("cogpu_writer_open", POINTER(Sink), POINTER(Profile), POINTER(c_void_p), error)
-    declare("cogpu_writer_push", c_void_p, POINTER(Raster), POINTER(Raster), error)
-    declare("cogpu_writer_close", c_void_p, POINTER(Written), error)
-    declare("cogpu_writer_abort", c_void_p, result=None)
-    declare("cogpu_write", POINTER(Sink), POINTER(Profile), POINTER(Raster), POINTER(Raster),
-            POINTER(Written), error)
-    declare("cogpu_memory_release", POINTER(Memory), result=None)
-    declare("cogpu_check", file, POINTER(CheckOptions), FOUND, c_void_p, POINTER(Checked), error)
-    declare("cogpu_codec_info", c_uint32, POINTER(Codec))
-    declare("cogpu_device_info", c_uint32, POINTER(Device))
-    return library
+    return MIRROR.declare(ctypes.CDLL(str(LIBRARY))) if LIBRARY.exists() else None
 
 
 lib = _load()
@@ -409,12 +94,12 @@ def _plain(struct):
 
 
 def codecs():
-    """TIFF's compression numbers -> cogpu_codec, of all that the library knows by name."""
+    """TIFF's compression numbers -> cogpu_codec, the first of those that share a number (lerc, lerc_zstd)."""
     found, row = {}, Codec()
-    while lib.cogpu_codec_info(len(found), byref(row)) == OK:
-        plain = _plain(row)
-        found[plain.compression] = plain
-    return found
+    for index in itertools.count():
+        if lib.cogpu_codec_info(index, byref(row)) != OK:
+            return found
+        found.setdefault(row.compression, _plain(row))
 
 
 class Context:
@@ -577,7 +262,7 @@ class File:
         findings, checked, error = [], Checked(), Error()
 
         def found(_, finding):
-            findings.append(_plain(Finding.from_address(finding)))
+            findings.append(_plain(finding.contents))
 
         told = PROGRESS(lambda _, done, total: int(bool(progress(done, total)))) if progress else PROGRESS()
         options = CheckOptions(int(strict), int(skip_blocks), told, None)
@@ -598,7 +283,7 @@ def raster_of(array):
 
 @contextlib.contextmanager
 def placed(array, device):
-    """A raster in the memory of a device that has the array's bytes before and gives them back after.
+    """A raster in the device memory that has the array's bytes before and gives them back after.
     The emulated device's memory is the host's."""
     raster = raster_of(array)
     raster.device = device
@@ -746,15 +431,15 @@ class Writer:
         lib.cogpu_writer_abort(self.handle)
 
 
-def write(array, mask=None, swaths=None, path=None, lies=CPU, **options):
-    """The bytes of a file (None for one with a path), pushed in swaths of these heights from where they lie."""
+def write(array, mask=None, chunks=None, path=None, lies=CPU, **options):
+    """The bytes of a file (None for one with a path), pushed in chunks of these heights from where they lie."""
     options |= {"mask": int(mask is not None)}
     if lies != CPU or options.get("device"):
         options = {"context": shared_context()} | options
     writer = Writer(profile_of(array, **options), path)
     height, first = array.shape[1], 0
     try:
-        for rows in swaths or [height]:
+        for rows in chunks or [height]:
             part = slice(first, first + rows)
             writer.push(array[:, part], mask[part] if mask is not None else None, lies)
             first += rows

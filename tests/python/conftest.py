@@ -1,4 +1,4 @@
-"""What all judges share: where the programs and the corpus lie, and on which devices to run.
+"""What all tests share: paths of the programs and of the corpus, and the devices to run on.
 
 Environment: COGPU_LIB, COGPU_BIN, COGPU_SAN_BIN name what is tested (default: build/ and build-san/),
 COGPU_CORPUS the folder of real files, COGPU_DEVICES where to read, COGPU_TIME_FACTOR stretches time limits on slow machines.
@@ -26,7 +26,7 @@ CORPUS = pathlib.Path(os.environ.get("COGPU_CORPUS", ROOT.parent / "shared" / "c
 TIME_FACTOR = float(os.environ.get("COGPU_TIME_FACTOR", "1"))
 DEVICES = os.environ.get("COGPU_DEVICES", "cpu emu").split()
 
-# What GDAL before 3.11 cannot judge, by test. Python 3.11, Debian 12's, gets it with rasterio 1.4.
+# Tests that GDAL before 3.11 cannot serve as a reference for. Python 3.11, Debian 12's, gets it with rasterio 1.4.
 OLD_GDAL = tuple(map(int, rasterio.__gdal_version__.split(".")[:2])) < (3, 11)
 NOT_FOR_OLD_GDAL = {
     r"float16|\bf2\b": "it has no float16",
@@ -42,6 +42,7 @@ warnings.filterwarnings("ignore", message="Dataset has no geotransform")
 def pytest_configure(config):
     config.addinivalue_line("filterwarnings", "ignore::rasterio.errors.NotGeoreferencedWarning")
     config.addinivalue_line("markers", "no_library: needs neither the library nor the programs")
+    config.addinivalue_line("markers", "slow: compiles sources; leave out by -m 'not slow'")
 
 
 def pytest_collection_modifyitems(items):
@@ -53,7 +54,7 @@ def pytest_collection_modifyitems(items):
 
 
 def skip_without_library(items):
-    """Without a library there is nothing to judge: say so once per test instead of failing on None."""
+    """Without a library there is nothing to test: say so once per test instead of failing on None."""
     if cogpu_ctypes.lib is not None:
         return
     absent = pytest.mark.skip(reason=f"{cogpu_ctypes.LIBRARY} has not been built (set COGPU_LIB)")

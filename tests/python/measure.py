@@ -1,6 +1,6 @@
 """Runs a program and says how it went: "CODE SECONDS KIB STDOUT_BYTES", then its stdout and stderr.
 
-A process of its own, and a small one, because the kernel counts the memory of whoever starts a program
+A process of its own, and a small one, because the kernel counts the memory of the process that starts a program
 as the program's until it has started. It is started a thousand times, so it imports little.
 """
 

@@ -1,5 +1,5 @@
 """The GPU's benchmark, without a GPU: its files hold the pixels, its checks see a wrong one, its tables name
-who is missing and who is wrong."""
+what is missing and what is wrong."""
 
 import copy
 import json
@@ -62,7 +62,7 @@ def test_a_wrong_pixel_is_seen(tmp_path, device, job):
     source = path if job == "file" else device.stored
     found = gpu_readers.measure(device, readers, job, source, repeats=1)
     assert found["cogpu"]["wrong"] == 0 and found["cogpu"]["ms"] > 0
-    assert set(found) == {"cogpu", "processor + upload" if job == "file" else "wire"}
+    assert set(found) == {"cogpu", "CPU + upload" if job == "file" else "wire"}
     device.pixels = pixels.copy()
     device.pixels[70, 3] += 1
     assert gpu_readers.measure(device, readers[:1], job, source, repeats=1)["cogpu"]["wrong"] == 1
@@ -178,7 +178,7 @@ def test_a_reader_that_ends_or_hangs_spoils_its_own_file_alone(tmp_path, monkeyp
     files = [line for line in lines if "file" in line]
     assert [line["file"] for line in files] == names
     assert ["failed" in line for line in files] == [False, True, False, True, False]
-    assert len(lines) - len(files) == 3  # each process says who is there
+    assert len(lines) - len(files) == 3  # each process lists the libraries present
 
 
 def encode_line(who, level, gb_s, ratio):
@@ -192,18 +192,18 @@ def written(ms, **beside):
 
 
 FOUND = {
-    "machine": "a GPU, 1.2", "side": 10000, "write_side": 8192, "repeats": 9, "written_by": "GDAL", "processors": 16,
+    "machine": "a GPU, 1.2", "side": 10000, "write_side": 8192, "repeats": 9, "written_by": "GDAL", "cpu_cores": 16,
     "versions": {"cogpu": "1.0", "nvTIFF": "0.8.0"}, "missing": {"xarray-spatial": "No module named 'cupy'"},
     "decode": [{"file": "gpu-float32-lzw-p2-512-10000.tif", "who": "cogpu", "blocks": 400, "stored_bytes": 10**8,
                 "decoded_bytes": 4 * 10**8, "scratch_bytes": 0, "ms": 2.0, "gb_s": 200.0, "refused": 0, "wrong": 0}],
     "reads": [{"file": "gpu-float32-lzw-p2-512-10000.tif", "file_bytes": 10**8, "pixel_bytes": 4 * 10**8,
                "from_file": {"cogpu": {"ms": 6.0, "wrong": 0}, "nvTIFF": {"ms": 54.0, "wrong": 0},
-                             "processor + upload": {"ms": 80.0, "wrong": 0}, "ring": {"ms": 4.0, "wrong": 0}},
+                             "CPU + upload": {"ms": 80.0, "wrong": 0}, "ring": {"ms": 4.0, "wrong": 0}},
                "from_memory": {"cogpu": {"ms": 5.0, "wrong": 0}, "nvTIFF": {"refused": "not supported"},
                                "wire": {"ms": 2.0}}}],
     "encode": [encode_line("nvcomp", 1, 3.2, 1.123), encode_line("nvcomp", 2, 2.2, 1.023),
                encode_line("cogpu", 6, 81.5, 1.013),
-               {"case": "write-float32-deflate-p3", "who": "cogpu", "step": "cut", "ms": 0.3, "gb_s": 890.0, "wrong": 0}],
+               {"case": "write-float32-deflate-p3", "who": "cogpu", "step": "pack", "ms": 0.3, "gb_s": 890.0, "wrong": 0}],
     "writes": [{"file": "write-float32-deflate-p3", "level": 6, "pixel_bytes": 268_435_456,
                 "to_memory": {"cogpu": written(11.0), "wire": written(3.0)}, "to_buffer": {"cogpu": written(10.5)},
                 "to_cache": {"cogpu": written(50.25), "bare": written(44.0), "xarray-spatial": written(823.4)},
@@ -252,7 +252,7 @@ def test_tables_of_the_readme(tmp_path):
 
 @pytest.mark.no_library
 @pytest.mark.parametrize("part, job, who, fails", [
-    ("reads", "from_file", "cogpu", True), ("reads", "from_file", "processor + upload", True),
+    ("reads", "from_file", "cogpu", True), ("reads", "from_file", "CPU + upload", True),
     ("reads", "from_file", "nvTIFF", False), ("writes", "to_cache", "cogpu", True),
     ("writes", "to_cache", "xarray-spatial", False)])
 def test_wrong_pixels_are_reported(part, job, who, fails):

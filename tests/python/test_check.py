@@ -33,8 +33,8 @@ GDAL, RIO_COGEO, OGC = 1, 2, 4
 # ---- COGs, and what is in them -----------------------------------------------------------------
 
 @pytest.fixture(scope="session")
-def sound(tmp_path_factory):
-    """Makes a COG of GDAL's and hands on its bytes; each kind is made once."""
+def valid(tmp_path_factory):
+    """The bytes of a COG that GDAL writes; each kind is written once."""
     made = {}
     folder = tmp_path_factory.mktemp("cogs")
 
@@ -153,7 +153,7 @@ def rules(findings):
     return sorted({finding.rule for finding in findings})
 
 
-def judge_by_rio_cogeo(path, checked):
+def validate_by_rio_cogeo(path, checked):
     if cog_validate is None:
         return
     with warnings.catch_warnings():
@@ -178,7 +178,7 @@ def test_corpus_rio_cogeo(row):
     path = CORPUS / "good" / row["file"]
     with cogpu.open(path) as file:
         checked, _ = file.check(skip_blocks=True)
-    judge_by_rio_cogeo(path, checked)
+    validate_by_rio_cogeo(path, checked)
 
 
 @pytest.mark.parametrize("row", table("bad.tsv"))
@@ -194,7 +194,7 @@ def test_corpus_bad(row):
         checked.faults + checked.warnings + checked.notes)
 
 
-# ---- sound COGs --------------------------------------------------------------------------------
+# ---- valid COGs --------------------------------------------------------------------------------
 
 KINDS = {
     "plain": {}, "mask": {"mask": True}, "three bands": {"bands": 3}, "jpeg": {"bands": 3, "COMPRESS": "JPEG"},
@@ -210,8 +210,8 @@ NEW_KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS if OLD_GDAL else KINDS | NEW_KINDS)
-def test_sound(sound, kind, tmp_path):
-    data = sound(**(KINDS | NEW_KINDS)[kind])
+def test_valid(valid, kind, tmp_path):
+    data = valid(**(KINDS | NEW_KINDS)[kind])
     checked, findings = check(data, strict=True)
     assert findings == []
     assert checked.verdict == checked.gdal == checked.rio_cogeo == checked.ogc == cogpu.VALID
@@ -219,7 +219,7 @@ def test_sound(sound, kind, tmp_path):
         tables = [file.tags(i)[324].count for i in range(file.directory(0).directories)]
         assert checked.blocks == sum(tables)
     (tmp_path / "cog.tif").write_bytes(data)
-    judge_by_rio_cogeo(tmp_path / "cog.tif", checked)
+    validate_by_rio_cogeo(tmp_path / "cog.tif", checked)
 
 
 # ---- COGs broken on purpose, one rule each -----------------------------------------------------
@@ -360,7 +360,7 @@ def georeferenced_mask(cog):
     return cog
 
 
-def unsound_overview(cog):
+def malformed_overview(cog):
     return cog.put(len(cog.offsets) - 1, 256, [0])
 
 
@@ -398,7 +398,7 @@ BROKEN = [
     (broken_trailer, {}, "block-trailer", GDAL, FAULT, FAULT),
     (trailer_cut_off, {}, "block-trailer", GDAL, FAULT, FAULT),
     (broken_mask_leader, {"mask": True}, "block-leader", GDAL, FAULT, FAULT),
-    (broken_mask_place, {"mask": True}, "mask-place", GDAL, FAULT, FAULT),
+    (broken_mask_place, {"mask": True}, "mask-offset", GDAL, FAULT, FAULT),
     (broken_mask_size, {"mask": True}, "mask-block-size", GDAL, FAULT, FAULT),
     (broken_directory_order, {}, "directory-order", GDAL | RIO_COGEO | OGC, FAULT, FAULT),
     (broken_data_order, {}, "data-order", GDAL | RIO_COGEO | OGC, FAULT, FAULT),
@@ -418,7 +418,7 @@ BROKEN = [
     (georeferenced_mask, {"mask": True}, "georeference-in-overview", OGC, NOTE, FAULT),
     (cut_off, {}, "block-outside", 0, FAULT, FAULT),
     (table_cut_off, {}, "block-table", 0, FAULT, FAULT),
-    (unsound_overview, {"size": (700, 100)}, "unsound-directory", 0, WARNING, WARNING),
+    (malformed_overview, {"size": (700, 100)}, "malformed-directory", 0, WARNING, WARNING),
 ]
 if not OLD_GDAL:
     BROKEN.append((broken_tile_order, NEW_KINDS["tile"], "block-order", GDAL, FAULT, FAULT))
@@ -427,13 +427,13 @@ if not OLD_GDAL:
 
 @pytest.mark.parametrize("breaks,kind,rule,who,plain,strict", BROKEN,
                          ids=[row[0].__name__ for row in BROKEN])
-def test_broken(sound, tmp_path, breaks, kind, rule, who, plain, strict):
+def test_broken(valid, tmp_path, breaks, kind, rule, who, plain, strict):
     path = tmp_path / "broken.tif"
-    path.write_bytes(breaks(Cog(sound(**kind))).data)
-    judge_file(path, rule, who, plain, strict)
+    path.write_bytes(breaks(Cog(valid(**kind))).data)
+    check_file(path, rule, who, plain, strict)
 
 
-def judge_file(path, rule, who, plain, strict):
+def check_file(path, rule, who, plain, strict):
     """That rule alone, as grave as it should be, and rio-cogeo's own verdict."""
     for is_strict, severity in ((False, plain), (True, strict)):
         with cogpu.open(path) as file:
@@ -446,7 +446,7 @@ def judge_file(path, rule, who, plain, strict):
         for verdict, bit in ((checked.gdal, GDAL), (checked.rio_cogeo, RIO_COGEO), (checked.ogc, OGC)):
             assert (verdict == cogpu.VALID) == (not who & bit)
     if who:  # the others end with an error where the file is damaged
-        judge_by_rio_cogeo(path, checked)
+        validate_by_rio_cogeo(path, checked)
 
 
 # ---- files that never were COGs ----------------------------------------------------------------
@@ -485,7 +485,7 @@ PLAIN = {
 def test_plain(tmp_path, name):
     size, factors, options, *expected = PLAIN[name]
     plain_file(tmp_path / "plain.tif", size, factors, **options)
-    judge_file(tmp_path / "plain.tif", *expected)
+    check_file(tmp_path / "plain.tif", *expected)
 
 
 def test_external_overviews(tmp_path):
@@ -494,7 +494,7 @@ def test_external_overviews(tmp_path):
     with rasterio.Env(TIFF_USE_OVR=True), rasterio.open(path, "r+", IGNORE_COG_LAYOUT_BREAK=True) as file:
         file.build_overviews([2, 4])
     assert path.with_suffix(".tif.ovr").exists()
-    judge_file(path, "external-overviews", GDAL | RIO_COGEO, FAULT, FAULT)
+    check_file(path, "external-overviews", GDAL | RIO_COGEO, FAULT, FAULT)
 
 
 def test_other_images(tmp_path):
@@ -504,21 +504,21 @@ def test_other_images(tmp_path):
                            tiled=True, blockxsize=128, blockysize=128,
                            APPEND_SUBDATASET=append) as file:
             file.write(np.ones((1, 80, 100), "u1"))
-    judge_file(path, "other-images", 0, NOTE, NOTE)
+    check_file(path, "other-images", 0, NOTE, NOTE)
 
 
-def test_classic_beyond_4_gib(sound, tmp_path):
+def test_classic_beyond_4_gib(valid, tmp_path):
     path = tmp_path / "long.tif"
-    path.write_bytes(sound(size=(100, 80)))
+    path.write_bytes(valid(size=(100, 80)))
     with path.open("r+b") as file:
         file.truncate((1 << 32) + 10)
-    judge_file(path, "not-bigtiff", OGC, NOTE, FAULT)
+    check_file(path, "not-bigtiff", OGC, NOTE, FAULT)
 
 
 # ---- how it is told ----------------------------------------------------------------------------
 
-def test_places_are_counted_and_the_first_told(sound):
-    cog = Cog(sound())
+def test_places_are_counted_and_the_first_told(valid):
+    cog = Cog(valid())
     blocks = len(cog.get(0, 324))
     for index in range(blocks):
         cog.data[cog.block(0, index)[0] - 4] ^= 1
@@ -531,23 +531,23 @@ def test_places_are_counted_and_the_first_told(sound):
     assert findings == [] and checked.verdict == cogpu.VALID and checked.blocks == 0
 
 
-def test_after_an_edit_no_promise_is_held(sound):
-    checked, findings = check(edited(broken_leader(Cog(sound()))).data)
+def test_after_an_edit_no_promise_is_held(valid):
+    checked, findings = check(edited(broken_leader(Cog(valid()))).data)
     assert rules(findings) == ["edited"] and checked.faults == 1
 
 
-def test_zero_counts_are_sparse(sound):
+def test_zero_counts_are_sparse(valid):
     """GDAL's rule: a block of no bytes is not there, whatever its offset says."""
-    cog = Cog(sound())
+    cog = Cog(valid())
     counts = cog.get(0, 325)
     counts[4] = 0
     assert check(cog.put(0, 325, counts).data)[1] == []
 
 
-def test_few_reads(sound):
+def test_few_reads(valid):
     """Small blocks are looked at through a window; large ones by a read each, of the bytes between."""
     for options, most in (({"size": (1024, 1024)}, 0.5), ({"size": (1024, 1024), "BLOCKSIZE": 256, "COMPRESS": "NONE"}, 1.5)):
-        data, reads = sound(**options), []
+        data, reads = valid(**options), []
 
         def read(offset, count):
             reads.append(count)
@@ -576,12 +576,12 @@ def test_argument():
 
 # ---- the command -------------------------------------------------------------------------------
 
-def test_command(sound, tmp_path, run):
+def test_command(valid, tmp_path, run):
     path = tmp_path / "dem.tif"
-    path.write_bytes(sound())
+    path.write_bytes(valid())
     done = run(BIN, "check", path)
     assert done.code == 0 and done.stdout.splitlines()[0] == f"{path}: a valid COG" and not done.stderr
-    path.write_bytes(broken_leader(Cog(sound())).data)
+    path.write_bytes(broken_leader(Cog(valid())).data)
     done = run(BIN, "check", path)
     first, second, *_ = done.stdout.splitlines()
     assert done.code == 1 and first == f"{path}: not a valid COG: 1 fault" and not done.stderr
@@ -648,7 +648,7 @@ def test_thumbnail_in_a_sub_directory_is_no_overview(tmp_path, shape, dtype, pho
     if shape[0] != 1 and cog_validate:  # by bands alone GDAL knows an overview
         with rasterio.open(path) as file:
             assert file.overviews(1) == []
-        judge_by_rio_cogeo(path, checked)
+        validate_by_rio_cogeo(path, checked)
 
 
 def test_overview_in_a_sub_directory_is_one(tmp_path):
@@ -659,7 +659,7 @@ def test_overview_in_a_sub_directory_is_one(tmp_path):
         checked, findings = file.check()
     assert "not-tiled" in {finding.rule for finding in findings}
     if cog_validate:
-        judge_by_rio_cogeo(path, checked)
+        validate_by_rio_cogeo(path, checked)
 
 
 def test_thumbnail_in_the_chain_with_other_bands(tmp_path):
@@ -753,9 +753,9 @@ def test_sparse_planes_are_looked_at_once(tmp_path, step):
     assert [finding.block for finding in found] == outside[:len(found)]
 
 
-def test_progress_of_a_check(sound):
+def test_progress_of_a_check(valid):
     calls = []
-    with cogpu.open_memory(sound(mask=True)) as file:
+    with cogpu.open_memory(valid(mask=True)) as file:
         checked, _ = file.check(progress=lambda done, total: calls.append((done, total)))
         again, _ = file.check()
     assert vars(checked) == vars(again)
@@ -763,9 +763,9 @@ def test_progress_of_a_check(sound):
 
 
 @pytest.mark.parametrize("after", [0, 1, 3])
-def test_check_that_is_cancelled(sound, after):
+def test_check_that_is_cancelled(valid, after):
     calls = []
-    with cogpu.open_memory(sound(mask=True)) as file:
+    with cogpu.open_memory(valid(mask=True)) as file:
         with pytest.raises(cogpu.CogpuError) as error:
             file.check(progress=lambda done, total: calls.append(done) or len(calls) > after)
         assert error.value.status == cogpu.CANCELLED and len(calls) == after + 1

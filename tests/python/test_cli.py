@@ -1,4 +1,4 @@
-"""The command line, judged from outside: exit codes, messages, JSON, pixels as rasterio reads them.
+"""The command line, compared from outside: exit codes, messages, JSON, pixels as rasterio reads them.
 
 The binary comes from COGPU_BIN, or is build/cogpu of the repository. Every file is made here.
 """
@@ -122,21 +122,21 @@ def test_no_command_is_wrong_usage():
 
 
 @pytest.mark.parametrize("words, message", [
-    (["inof", "a.tif"], "no command inof; did you mean info?"),
-    (["frobnicate"], "no command frobnicate; cogpu --help lists them"),
-    (["info"], "info wants FILE...; see cogpu info --help"),
-    (["info", "-", "a.tif", "-"], "only one of the files can come by stdin"),
-    (["bench", "a.tif", "b.tif"], "bench takes FILE and nothing more"),
-    (["help", "frobnicate"], "no command frobnicate"),
-    (["help", "info", "read"], "help takes one COMMAND"),
-    (["devices", "a.tif"], "devices takes no file and nothing more"),
-    (["compare", "a.tif"], "compare wants A B"),
-    (["compare", "-", "-"], "only one of the two files can come by stdin"),
+    (["inof", "a.tif"], "no such command: inof; did you mean info?"),
+    (["frobnicate"], "no such command: frobnicate; see cogpu --help"),
+    (["info"], "info needs FILE...; see cogpu info --help"),
+    (["info", "-", "a.tif", "-"], "only one of the files can be stdin"),
+    (["bench", "a.tif", "b.tif"], "bench accepts FILE only"),
+    (["help", "frobnicate"], "no such command: frobnicate"),
+    (["help", "info", "read"], "help accepts one COMMAND only"),
+    (["devices", "a.tif"], "devices accepts options only"),
+    (["compare", "a.tif"], "compare needs A B"),
+    (["compare", "-", "-"], "only one of the two files can be stdin"),
     (["info", "--jsn", "a.tif"], "info has no option --jsn; did you mean --json?"),
     (["info", "--window", "0,0,1,1", "a.tif"], "info has no option --window"),
-    (["info", "-x", "a.tif"], "info has no option -x; cogpu info --help lists"),
+    (["info", "-x", "a.tif"], "info has no option -x; see cogpu info --help"),
     (["info", "--json=yes", "a.tif"], "--json takes no value"),
-    (["info", "a.tif", "--image"], "--image wants a value: --image N"),
+    (["info", "a.tif", "--image"], "--image needs a value: --image N"),
     (["info", "a.tif", "--image", "first"], "--image first: expected a number"),
     (["info", "a.tif", "--image", "-1"], "--image -1: expected a number"),
     (["checksum", "a.tif", "--level", "4294967296"], "--level 4294967296: expected a number"),
@@ -144,23 +144,23 @@ def test_no_command_is_wrong_usage():
     (["checksum", "a.tif", "--window", "1,2,3,0"], "--window 1,2,3,0: expected"),
     (["checksum", "a.tif", "--window", "1,2,3,4,5"], "--window 1,2,3,4,5: expected"),
     (["checksum", "a.tif", "--window=-1,2,3,4"], "--window -1,2,3,4: expected"),
-    (["checksum", "a.tif", "--band", "0"], "--band 0: bands count from 1"),
+    (["checksum", "a.tif", "--band", "0"], "--band 0: the first band is 1"),
     (["checksum", "a.tif", "--band", "1,,2"], "--band 1,,2: expected a band"),
     (["checksum", "a.tif", "--band", ""], "--band : expected a band"),
     (["checksum", "a.tif", "--threads", "many"], "--threads many: expected"),
     (["checksum", "a.tif", "--device", "tpu"], "--device tpu: no such device"),
     (["checksum", "a.tif", "--device", "emu:x"], "--device emu:x: no such device"),
-    (["read", "a.tif"], "read wants -o OUT"),
-    (["read", "a.tif", "-o", "out.jpg"], "-o out.jpg: expected a name that ends in .npy"),
-    (["read", "a.tif", "-o", "out"], "-o out: expected a name"),
-    (["read", "a.tif", "-o"], "--output wants a value"),
+    (["read", "a.tif"], "read needs -o OUT"),
+    (["read", "a.tif", "-o", "out.jpg"], "-o out.jpg: expected a file name that ends in .npy"),
+    (["read", "a.tif", "-o", "out"], "-o out: expected a file name"),
+    (["read", "a.tif", "-o"], "--output needs a value"),
     (["read", "a.tif", "-o", "o.npy", "--bbox", "1,2,3"], "--bbox 1,2,3: expected xmin"),
     (["read", "a.tif", "-o", "o.npy", "--bbox", "3,2,1,4"], "--bbox 3,2,1,4: expected xmin"),
     (["read", "a.tif", "-o", "o.npy", "--bbox", "nan,2,3,4"], "--bbox nan,2,3,4: expected"),
     (["read", "a.tif", "-o", "o.npy", "--bbox", "1,2,3,4", "--window", "0,0,1,1"],
-     "--bbox and --window exclude each other"),
+     "--bbox and --window cannot be combined"),
     (["read", "a.tif", "-o", "o.npy", "--type", "uint8"], "--type uint8: expected float16, float32"),
-    (["read", "a.tif", "-o", "o.npy", "--mask", "--nan"], "--mask goes without --type, --nan and --unscale"),
+    (["read", "a.tif", "-o", "o.npy", "--mask", "--nan"], "--mask cannot be combined with --type, --nan or --unscale"),
     (["checksum", "a.tif", "--nan"], "checksum has no option --nan"),
     (["info", "a.tif", "--retries", "0"], "--retries 0: expected a number from 1 to 100"),
     (["info", "a.tif", "--retries", "101"], "--retries 101: expected a number"),
@@ -302,7 +302,7 @@ def test_info_knows_a_cog(tmp_path):
     assert "cog           yes: its ghost area says so" in text
     assert "ghost area    directories before data" in text
     strips = write(tmp_path / "strips.tif", pixels, tiled=False, blockysize=16)
-    assert "cog           no: it is in strips" in done("info", strips)
+    assert "cog           no: striped, not tiled" in done("info", strips)
 
 
 def test_info_tags(dem):
@@ -540,10 +540,10 @@ def test_read_png_of_a_palette(tmp_path):
 def test_png_that_cannot_be(dem, tmp_path):
     needs_png()
     out = tmp_path / "a.png"
-    assert "a PNG holds uint8 or uint16, and the samples are float32; write .npy or .raw" in \
+    assert "PNG supports uint8 and uint16, but the samples are float32; write .npy or .raw" in \
         failed("read", dem[0], "-o", out)
     five = write(tmp_path / "five.tif", samples((5, 20, 20), "u1"))
-    assert "not 5; choose some, as --band 1,2,3" in failed("read", five, "-o", out)
+    assert "not 5; select bands, such as --band 1,2,3" in failed("read", five, "-o", out)
     assert not out.exists()
     done("read", five, "-o", out, "--band", "5,4,3")
 
@@ -553,7 +553,7 @@ def test_a_fourth_band_that_is_no_alpha_is_told(tmp_path):
     path = write(tmp_path / "a.tif", samples((4, 20, 20), "u2"), photometric="minisblack",
                  alpha="no")
     result = run("read", path, "-o", tmp_path / "a.png")
-    assert result.returncode == 0 and b"band 4 became the alpha" in result.stderr
+    assert result.returncode == 0 and b"band 4 is used as alpha" in result.stderr
 
 
 @pytest.mark.parametrize("words, dtype", [(["--nan"], "f4"), (["--unscale"], "f4"), (["--type", "float64"], "f8"),
@@ -705,9 +705,9 @@ def test_compare_complex(tmp_path):
 
 
 def test_compare_names_the_file_that_fails(rgb, truncated, tmp_path):
-    sound = write(tmp_path / "sound.tif", samples((1, 256, 256), "u2"))
-    assert f"cogpu: {truncated}: " in failed("compare", sound, truncated)
-    assert f"cogpu: {truncated}: " in failed("compare", truncated, sound)
+    valid = write(tmp_path / "valid.tif", samples((1, 256, 256), "u2"))
+    assert f"cogpu: {truncated}: " in failed("compare", valid, truncated)
+    assert f"cogpu: {truncated}: " in failed("compare", truncated, valid)
     assert "cogpu: /no/such.tif: " in failed("compare", rgb[0], "/no/such.tif")
 
 
@@ -814,7 +814,7 @@ def test_memory_is_bounded(sparse, tmp_path):
     dict(interleave="pixel", tiled=False, blockysize=3000),
     dict(interleave="pixel", tiled=False, blockysize=7, compress="none"),
 ])
-def test_swaths_make_no_difference(tmp_path, profile):
+def test_chunks_make_no_difference(tmp_path, profile):
     """72 MB: past what is read at once; a window that begins inside a block."""
     pixels = np.arange(3 * 4000 * 6000, dtype="u4").astype("u1").reshape(3, 4000, 6000)
     pixels[1] += 77

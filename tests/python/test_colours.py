@@ -5,7 +5,7 @@ import zlib
 
 import cogpu_ctypes as cogpu
 import imagecodecs
-import judge
+import reference
 import numpy as np
 import pytest
 import rasterio
@@ -21,17 +21,17 @@ MEANINGS = {"usual": {}, "range": {532: (tb.RATIONAL, [16, 1, 235, 1, 128, 1, 24
 
 
 def noise(bands, dtype="u1", bits=None, size=(20, 33)):
-    return judge.noise(np.random.default_rng(bands), (bands, *size), dtype, bits)
+    return reference.noise(np.random.default_rng(bands), (bands, *size), dtype, bits)
 
 
 def check(data, device="cpu"):
     """Pixels, their type and the names of the bands are GDAL's, as a whole and for a few bands of a window."""
-    expected = judge.read(data)
-    with judge.opened(data) as theirs, cogpu.open_memory(data) as file:
-        assert judge.same(file.read(device=DEVICES[device]), expected)
+    expected = reference.read(data)
+    with reference.opened(data) as theirs, cogpu.open_memory(data) as file:
+        assert reference.same(file.read(device=DEVICES[device]), expected)
         chosen = [len(expected), 1]
         part = file.read(device=DEVICES[device], window=(3, 2, 11, 9), bands=chosen)
-        assert judge.same(part, expected[[band - 1 for band in chosen], 2:11, 3:14])
+        assert reference.same(part, expected[[band - 1 for band in chosen], 2:11, 3:14])
         assert [file.band(i + 1).interpretation for i in range(len(expected))] == [c.name for c in theirs.colorinterp]
 
 
@@ -56,7 +56,7 @@ def test_planar_ycbcr_in_one_tile(planar, device):
 def test_planar_ycbcr_with_shared_chroma_is_refused(ratio):
     """As by GDAL: its planes are not of one size, and it does not tell of what size."""
     data = tb.image(noise(3), photometric=YCBCR, planar=True, tags={530: (tb.SHORT, ratio)} if ratio else {})
-    assert judge.refuses(data)
+    assert reference.refuses(data)
     with cogpu.open_memory(data) as file, pytest.raises(cogpu.CogpuError, match="YCbCrSubSampling") as error:
         file.read()
     assert error.value.status == cogpu.UNSUPPORTED
@@ -64,7 +64,7 @@ def test_planar_ycbcr_with_shared_chroma_is_refused(ratio):
 
 def test_ycbcr_of_16_bits_with_shared_chroma_is_refused():
     data = tb.image(noise(3, "u2"), photometric=YCBCR, tags={530: (tb.SHORT, [2, 2])})
-    assert judge.refuses(data)
+    assert reference.refuses(data)
     with cogpu.open_memory(data) as file, pytest.raises(cogpu.CogpuError, match="YCbCrSubSampling") as error:
         file.read()
     assert error.value.status == cogpu.UNSUPPORTED
@@ -92,9 +92,9 @@ def test_five_inks_apart(layout, device):
     """GDAL reads no such file: what it makes of the same inks side by side."""
     array = noise(5)
     data = tb.image(array, photometric=CMYK, planar=True, **layout)
-    assert judge.refuses(data)
+    assert reference.refuses(data)
     with cogpu.open_memory(data) as file:
-        assert judge.same(file.read(device=DEVICES[device]), judge.read(tb.image(array, photometric=CMYK, rows=7)))
+        assert reference.same(file.read(device=DEVICES[device]), reference.read(tb.image(array, photometric=CMYK, rows=7)))
 
 
 @pytest.mark.parametrize("bands", [4, 5])
@@ -161,12 +161,12 @@ def test_converted_colours(tmp_path, photometric, kind, planar):
                         bits=bits, tile=(32, 32), tags=tags)
         after = converted(tmp_path, data, "--block", "32")
         with cogpu.open_memory(data) as old, cogpu.open_memory(after) as new:
-            assert judge.same(old.read(), new.read()), bands
+            assert reference.same(old.read(), new.read()), bands
         assert photometric_of(after) == true_name(data), bands
-        if not judge.refuses(data):
-            assert judge.same(judge.read(data), judge.read(after)), bands
+        if not reference.refuses(data):
+            assert reference.same(reference.read(data), reference.read(after)), bands
         if photometric == PALETTE and dtype[0] == "u":
-            with judge.opened(data) as old, judge.opened(after) as new:
+            with reference.opened(data) as old, reference.opened(after) as new:
                 assert old.colormap(1) == new.colormap(1)
 
 
@@ -179,7 +179,7 @@ def test_chosen_bands_are_not_called_rgb(tmp_path, photometric, dtype, tags, ban
     after = converted(tmp_path, data, "--band", bands)
     assert photometric_of(after) == MIN_IS_BLACK
     with cogpu.open_memory(data) as old, cogpu.open_memory(after) as new:
-        assert judge.same(old.read(bands=[int(band) for band in bands.split(",")]), new.read())
+        assert reference.same(old.read(bands=[int(band) for band in bands.split(",")]), new.read())
 
 
 @pytest.mark.parametrize("bands, photometric", [("1", MIN_IS_WHITE), ("2", MIN_IS_BLACK), ("1,2", MIN_IS_WHITE)])
@@ -194,7 +194,7 @@ def test_chosen_bands_of_a_palette(tmp_path, bands, photometric):
     data = tb.image(noise(2), photometric=PALETTE, tags=tags)
     after = converted(tmp_path, data, "--band", bands)
     assert photometric_of(after) == photometric
-    with judge.opened(after) as file:
+    with reference.opened(after) as file:
         assert file.colorinterp[-1] == rasterio.enums.ColorInterp.alpha or len(bands) == 1
 
 
@@ -205,10 +205,10 @@ def test_planar_jpeg_of_ycbcr_is_not_called_rgb(tmp_path):
     data = tb.image(np.stack(planes), photometric=YCBCR, planar=True, compression=tb.JPEG, tags=WHOLE,
                     blocks=[imagecodecs.jpeg_encode(np.ascontiguousarray(plane)) for plane in planes])
     with cogpu.open_memory(data) as file:
-        assert judge.same(file.read(), judge.read(data))
+        assert reference.same(file.read(), reference.read(data))
     assert interpretations(data) == ["Y", "Cb", "Cr"]
     after = converted(tmp_path, data)
-    assert photometric_of(after) == MIN_IS_BLACK and judge.same(judge.read(after), judge.read(data))
+    assert photometric_of(after) == MIN_IS_BLACK and reference.same(reference.read(after), reference.read(data))
 
 
 def test_what_wide_ycbcr_means_is_kept(tmp_path):
@@ -217,7 +217,7 @@ def test_what_wide_ycbcr_means_is_kept(tmp_path):
     with cogpu.open_memory(data) as old, cogpu.open_memory(after) as new:
         for tag, count, dtype in (529, 3, "2u4"), (530, 2, "u2"), (532, 6, "2u4"):
             assert np.array_equal(*(file.tag_read(0, tag, 0, count, dtype) for file in (old, new)))
-    assert photometric_of(after) == YCBCR and judge.same(judge.read(after), judge.read(data))
+    assert photometric_of(after) == YCBCR and reference.same(reference.read(after), reference.read(data))
 
 
 @pytest.mark.parametrize("options", [{"photometric": 6}, {"photometric": 6, "codec": "zstd"}])

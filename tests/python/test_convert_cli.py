@@ -1,6 +1,6 @@
-"""cogpu convert, judged by GDAL (rasterio) and rio-cogeo: pixels, and all that a file says of them.
+"""cogpu convert, compared by GDAL (rasterio) and rio-cogeo: pixels, and all that a file says of them.
 
-What the writer makes of a profile is judged elsewhere; here, that the profile is the input's and the options'. Every file is made here.
+What the writer makes of a profile is compared elsewhere; here, that the profile is the input's and the options'. Every file is made here.
 """
 
 import json
@@ -99,8 +99,8 @@ def test_layouts_of_the_input(tmp_path, options):
 
 
 @pytest.mark.parametrize("interleave", ["pixel", "band"])
-def test_many_swaths_and_a_mask(tmp_path, interleave):
-    """40 MB of pixels are more than one swath."""
+def test_many_chunks_and_a_mask(tmp_path, interleave):
+    """40 MB of pixels are more than one chunk."""
     pixels = np.tile(samples((2, 500, 1000), "f4"), (1, 10, 1))
     mask = np.tile(RNG.integers(0, 2, (500, 1000), dtype="u1") * 255, (10, 1))
     with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True):
@@ -318,7 +318,7 @@ def test_nodata_that_no_sample_has(tmp_path):
     path = tmp_path / "a.tif"
     tifffile.imwrite(path, samples((30, 30), "u2"), extratags=[(42113, "s", 0, "-9999", True)])
     out, told = convert(path, notes=1)
-    assert "nodata -9999 is no value of uint16" in told["notes"][0]
+    assert "nodata -9999 is not a value of uint16" in told["notes"][0]
     with rasterio.open(out) as file:
         assert file.nodata is None
     convert(path, "--nodata", 3)
@@ -502,7 +502,7 @@ def test_what_fails_leaves_the_old_file(tmp_path):
 
 
 def test_files_beside_the_old_one(tmp_path):
-    """GDAL would read them with the new one: they go with the old one, but for a file that is converted in its place. One that nobody
+    """GDAL would read them with the new one: they go with the old one, but for a file that is converted in its place. One that no program
     replaces stays, and is told of."""
     path, out, old = write(tmp_path / "a.tif", samples((1, 300, 300), "u2")), tmp_path / "out.tif", samples((1, 300, 300), "u2") // 2
     with rasterio.Env(TIFF_USE_OVR=True, GDAL_TIFF_INTERNAL_MASK=False):
@@ -513,7 +513,7 @@ def test_files_beside_the_old_one(tmp_path):
     beside = ["out.tif.msk", "out.tif.msk.ovr", "out.tif.ovr"]
     assert sorted(os.listdir(tmp_path)) == ["a.tif", "out.tif", *beside]
     notes = run(out, out).stderr.decode().splitlines()
-    assert len(notes) == 3 and all("holds" in note for note in notes) and sorted(os.listdir(tmp_path)) == ["a.tif", "out.tif", *beside]
+    assert len(notes) == 3 and all("contains stale" in note for note in notes) and sorted(os.listdir(tmp_path)) == ["a.tif", "out.tif", *beside]
     _, told = convert(path, notes=3)
     assert all("removed" in note for note in told["notes"]) and all(any(f"{name}:" in note for note in told["notes"]) for name in beside)
     assert sorted(os.listdir(tmp_path)) == ["a.tif", "out.tif"]
@@ -521,7 +521,7 @@ def test_files_beside_the_old_one(tmp_path):
         assert file.overviews(1) == [] and file.mask_flag_enums == ([MaskFlags.all_valid],)
     out.unlink()
     (tmp_path / "out.tif.aux.xml").write_text("<PAMDataset/>")
-    assert "out.tif.aux.xml: holds" in convert(path, notes=1)[1]["notes"][0]
+    assert "out.tif.aux.xml: contains stale" in convert(path, notes=1)[1]["notes"][0]
 
 
 @pytest.mark.parametrize("ignored", [None, signal.SIGHUP])
@@ -557,10 +557,10 @@ def test_memory_does_not_grow_with_the_image(tmp_path, run):
 
 
 @pytest.mark.parametrize("words, message", [
-    (["{}"], "convert wants IN OUT"),
-    (["{}", "b.tif", "c.tif"], "convert takes IN OUT and nothing more"),
+    (["{}"], "convert needs IN OUT"),
+    (["{}", "b.tif", "c.tif"], "convert accepts IN OUT only"),
     (["{}", "https://a.b/c.tif"], "OUT cannot be a URL"),
-    (["{}", "b.tif", "--level", "0"], "--level 0: expected a number from 1 on"),
+    (["{}", "b.tif", "--level", "0"], "--level 0: expected a level of the codec"),
     (["{}", "b.tif", "--quality", "101"], "--quality 101: expected a number from 1 to 100"),
     (["{}", "b.tif", "--max-error", "-1"], "--max-error -1: expected a number of at least 0"),
     (["{}", "b.tif", "--predictor", "4"], "--predictor 4: expected auto, 1, 2 or 3"),
@@ -572,9 +572,9 @@ def test_memory_does_not_grow_with_the_image(tmp_path, run):
     (["{}", "b.tif", "--resampling", "best"], "--resampling best: expected nearest"),
     (["{}", "b.tif", "--bigtiff", "maybe"], "--bigtiff maybe: expected auto, yes or no"),
     (["{}", "b.tif", "--nodata", ""], "--nodata : expected a number"),
-    (["{}", "b.tif", "--strips", "9", "--block", "64"], "--strips and --block exclude each other"),
+    (["{}", "b.tif", "--strips", "9", "--block", "64"], "--strips and --block cannot be combined"),
     (["{}", "b.tif", "--strips", "9", "--cog"], "a COG has tiles"),
-    (["{}", "b.tif", "--window", "0,0,1,1", "--bbox", "0,0,1,1"], "exclude each other"),
+    (["{}", "b.tif", "--window", "0,0,1,1", "--bbox", "0,0,1,1"], "cannot be combined"),
     (["{}", "b.tif", "--codek", "lzw"], "did you mean --codec?"),
     (["{}", "b.tif", "--cog=yes"], "--cog takes no value"),
 ])

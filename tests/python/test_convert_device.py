@@ -1,7 +1,7 @@
 """cogpu convert through a device: the emulated GPU, unless COGPU_DEVICES says cuda.
 
-Its file has the pixels, overviews and masks of the processor's, and says the same of them; GDAL reads it, and the validators
-find a COG. On the emulated device swaths are small, so that all but the smallest images have many of them.
+Its file has the pixels, overviews and masks of the CPU's, and says the same of them; GDAL reads it, and the validators
+find a COG. On the emulated device chunks are small, so that all but the smallest images have many of them.
 """
 
 import csv
@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 
-import judge
+import reference
 import numpy as np
 import pytest
 import rasterio
@@ -46,7 +46,7 @@ def check(folder, path, *words, seed=1):
     ours, theirs = folder / "device.tif", folder / "host.tif"
     assert convert(path, ours, *words, "--device", DEVICE, seed=seed) == convert(path, theirs, *words)
     assert info(ours) == info(theirs)
-    assert judge.same_levels(ours.read_bytes(), theirs.read_bytes())
+    assert reference.same_levels(ours.read_bytes(), theirs.read_bytes())
     if "--cog" in words:
         assert cogpu("check", "--strict", ours).returncode == cogpu("check", "--strict", theirs).returncode == 0
         valid, errors, warnings = cog_validate(ours, strict=True, quiet=True)
@@ -73,7 +73,7 @@ def write(path, pixels, mask=None, **options):
 
 
 def noise(shape, dtype, seed=1):
-    return judge.noise(np.random.default_rng(seed), shape, dtype)
+    return reference.noise(np.random.default_rng(seed), shape, dtype)
 
 
 # ---- real files ----------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ def test_real_files(tmp_path, row, words):
     assert checksum(cogpu("checksum", out).stdout) == row["sha256_of_pixels"]
 
 
-# ---- swaths --------------------------------------------------------------------------------------
+# ---- chunks --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("words, options", [
@@ -120,8 +120,8 @@ def test_real_files(tmp_path, row, words):
     (["--strips", 29, "--planar"], {"compress": None, "blockxsize": 32, "blockysize": 112}),
     (["--cog"], {"compress": "lzw", "tiled": False, "blockysize": 7}),
 ], ids=["tiles", "cog", "strips", "one row of blocks"])
-def test_many_swaths(tmp_path, words, options):
-    """A swath is read into the place of one that the writer has cut, and no sooner, in whatever order the device works."""
+def test_many_chunks(tmp_path, words, options):
+    """A chunk is read into the place of one that the writer has cut, and no sooner, in whatever order the device works."""
     pixels = noise((2, 600, 250), "u2")
     mask = np.random.default_rng(2).integers(0, 2, (600, 250), "u1") * 255
     path = write(tmp_path / "a.tif", pixels, mask, **options)
@@ -132,7 +132,7 @@ def test_many_swaths(tmp_path, words, options):
     check(tmp_path, path, "--codec", "none", *words, seed=3)
 
 
-def test_blocks_larger_than_a_swath(tmp_path):
+def test_blocks_larger_than_a_chunk(tmp_path):
     path = write(tmp_path / "a.tif", noise((1, 300, 700), "f4"), tiled=False, blockysize=170, compress="zstd")
     check(tmp_path, path, "--cog", "--block", 256)
 
@@ -166,13 +166,13 @@ def test_a_level_and_its_mask(tmp_path):
 def test_codecs_of_the_device(tmp_path, codec, dtype, bands):
     pixels = noise((bands, 150, 170), dtype)
     path = write(tmp_path / "a.tif", pixels)
-    assert judge.same(pixels_of(check(tmp_path, path, "--cog", "--block", 64, "--codec", codec)), pixels)
+    assert reference.same(pixels_of(check(tmp_path, path, "--cog", "--block", 64, "--codec", codec)), pixels)
 
 
 @pytest.mark.parametrize("words", [["jpeg"], ["jpeg", "--quality", 90, "--planar"], ["lerc"], ["lerc_zstd", "--max-error", 2], ["lzma"],
                                    ["webp"]], ids=lambda words: words[0])
 def test_codecs_of_the_host(tmp_path, words):
-    """The device cuts and shrinks, and the host's encoder makes the same bytes of the same blocks."""
+    """The device cuts and downsamples, and the host's encoder makes the same bytes of the same blocks."""
     if words[0] == "jpeg" and DEVICE != "emu":
         pytest.skip("a GPU may have nvJPEG: test_write_jpeg")
     mask = np.full((150, 170), 255, "u1")
@@ -206,12 +206,12 @@ def test_palette_sparse_and_few_bits(tmp_path):
 
 
 def test_bad_input_leaves_the_old_file(tmp_path):
-    """GDAL has written the last blocks last; the first swaths are sound."""
+    """GDAL has written the last blocks last; the first chunks are valid."""
     path, out = write(tmp_path / "a.tif", noise((1, 700, 200), "u2")), tmp_path / "b.tif"
     data = bytearray(path.read_bytes())
     data[-3000:-500] = bytes(2500)
     path.write_bytes(data)
-    assert judge.refuses(bytes(data))
+    assert reference.refuses(bytes(data))
     out.write_text("old")
     done = cogpu("convert", path, out, "--device", DEVICE, "--cog")
     assert done.returncode == 1 and str(path) in done.stderr and out.read_text() == "old"

@@ -130,7 +130,7 @@ def test_names_that_cannot_be(inputs, tmp_path):
     twin.write_bytes(inputs[0].read_bytes())
     out = tmp_path / "out"
     assert "two inputs would become" in failed("convert", inputs[0], twin, "--to", out, code=2)
-    assert "no name" in failed("convert", "-", "--to", out, code=2)
+    assert "no file name" in failed("convert", "-", "--to", out, code=2)
     assert "no name" in failed("convert", f"{tmp_path}/", "--to", out, code=2)
     assert "--to" in failed("convert", *inputs, code=2)
     assert "many files" in failed("convert", inputs[0], out, "--resume", code=2)
@@ -138,7 +138,7 @@ def test_names_that_cannot_be(inputs, tmp_path):
     assert not out.exists()
     before = inputs[0].read_bytes()
     result = run("convert", *inputs, "--to", inputs[0].parent)
-    assert result.returncode == 1 and result.stderr.count(b"choose another folder") == 5 and inputs[0].read_bytes() == before
+    assert result.returncode == 1 and result.stderr.count(b"choose another directory") == 5 and inputs[0].read_bytes() == before
 
 
 def test_no_clobber_of_many(inputs, tmp_path):

@@ -16,7 +16,7 @@ EXCEPTIONS = {
     "gdal__autotest_gcore_data_thunder.tif": "ThunderScan, a scanner's codec of 1986, is not read",
     "imagecodecs__tests_data_tiff_rgb.tiled.jpeg.u2.tif": "JPEG of 12 bits needs another libjpeg",
     "gdal__autotest_gcore_data_cog_strile_arrays_zeroified_when_possible.tif":
-        "byte counts of 0 behind sound leaders: the leaders count here, GDAL's ordinary path reads zeros",
+        "byte counts of 0 behind valid leaders: the leaders count here, GDAL's ordinary path reads zeros",
     "gdal__autotest_gcore_data_size_of_stripbytecount_at_1_and_lower_than_stripcount.tif":
         "one offset for two strips: the second strip is corrupt here and zeros in GDAL",
 }
@@ -127,7 +127,7 @@ def gdal_crs(path):
         return file.crs or file.gcps[1]
 
 
-def judge_codes(row, crs):
+def reference_codes(row, crs):
     """A code that the keys state is the one that GDAL finds; compound systems have codes of their own."""
     if crs.authority and not crs.vertical and row["file"] not in OVERRIDDEN and row["epsg"].startswith("EPSG"):
         assert f"{crs.authority}:{crs.code}" == row["epsg"]
@@ -139,7 +139,7 @@ def test_good_crs(row):
     expected = gdal_crs(path)
     with cogpu.open(path) as file:
         try:
-            judge_codes(row, file.crs())
+            reference_codes(row, file.crs())
         except cogpu.CogpuError as error:
             assert error.status == cogpu.ABSENT and not expected
             return
@@ -173,7 +173,7 @@ def gdal_checksum(path):
     return checksum(done.stdout) if done.returncode == 0 else None
 
 
-def judge_refusal(done):
+def expected_refusal(done):
     lines = done.stderr.strip().splitlines()
     assert len(lines) == 1, done.stderr
     assert len(lines[0]) > 20 and re.search(r"[a-z]{3}", lines[0]), "an error that says nothing"
@@ -183,12 +183,12 @@ def judge_refusal(done):
 @pytest.fixture(scope="module")
 def most_mib(run):
     """What a bad file may take, by device. A GPU's driver takes 200 MiB and more before the first byte is read:
-    there it is what a small sound file takes, and little beside."""
+    there it is what a small valid file takes, and little beside."""
     if "cuda" not in DEVICES:
         return dict.fromkeys(DEVICES, 256)
-    sound = run(BIN, "checksum", CORPUS / "good" / "gdal__autotest_gdrivers_data_utm.tif", *on_device("cuda"))
-    assert sound.code == 0, sound.stderr
-    return dict.fromkeys(DEVICES, 256) | {"cuda": sound.mib + 64}
+    valid = run(BIN, "checksum", CORPUS / "good" / "gdal__autotest_gdrivers_data_utm.tif", *on_device("cuda"))
+    assert valid.code == 0, valid.stderr
+    return dict.fromkeys(DEVICES, 256) | {"cuda": valid.mib + 64}
 
 
 @pytest.mark.parametrize("row", table("bad.tsv"))
@@ -199,7 +199,7 @@ def test_bad_file_is_refused_or_read_as_gdal_does(row, device, run, most_mib):
     assert done.seconds < 2 * TIME_FACTOR
     assert done.mib < most_mib[device]
     if done.code == 1:
-        judge_refusal(done)
+        expected_refusal(done)
     else:
         assert checksum(done.stdout) == gdal_checksum(path)
 
@@ -232,7 +232,7 @@ def mutated(data, seed):
 @pytest.mark.parametrize("row", [row for row in table("good.tsv")
                                  if row.values[0] is None or int(row.values[0]["bytes"]) < 40_000])
 def test_mutated_good_file_survives(row):
-    """In this process: a crash here is a crash of the test run, which nobody overlooks."""
+    """In this process: a crash here is a crash of the test run, which cannot be overlooked."""
     data = (CORPUS / "good" / row["file"]).read_bytes()
     options = cogpu.OpenOptions(limits=cogpu.Limits(block_bytes=1 << 24, call_bytes=1 << 26))
     for seed in range(6):

@@ -9,7 +9,7 @@ import sys
 
 import cogpu_ctypes as cogpu
 import imagecodecs
-import judge
+import reference
 import numpy as np
 import pytest
 import tiff_bytes as tb
@@ -58,8 +58,8 @@ def test_lossless(codec, dtype, bands, planar, layout, order):
     data = tiff(array, codec, CODECS[codec][1], order, planar, **LAYOUTS[layout])
     with cogpu.open_memory(data) as file:
         assert file.info().dtype == array.dtype
-        assert judge.same(file.read(), array)
-        assert judge.same(file.read(window=(30, 17, 40, 50), bands=[bands, 1]), array[[bands - 1, 0], 17:67, 30:70])
+        assert reference.same(file.read(), array)
+        assert reference.same(file.read(window=(30, 17, 40, 50), bands=[bands, 1]), array[[bands - 1, 0], 17:67, 30:70])
 
 
 @pytest.mark.parametrize("compression,options", [("jpeg2000", {"codecformat": "jp2"}), ("jpeg2000", {"level": 40}),
@@ -89,16 +89,16 @@ def test_jpegxl_with_patches(effort, bands):
         array[:, y:y + 9, x:x + 7] = glyphs[rng.integers(6)]
     encode = lambda block: imagecodecs.jpegxl_encode(block, lossless=True, effort=effort)
     with cogpu.open_memory(tiff(array, JXL, encode)) as file:
-        assert judge.same(file.read(), array)
+        assert reference.same(file.read(), array)
 
 
 @pytest.mark.parametrize("codec,dtype", [(JPEG2000, "u2"), (JXL, "f4"), (JXL_OLD, "u1")])
 def test_on_a_device(codec, dtype):
-    """The processor decodes what the GPU cannot, on the way there."""
+    """The CPU decodes what the GPU cannot, on the way there."""
     array = picture(dtype, 3)
     with cogpu.open_memory(tiff(array, codec, CODECS[codec][1], tile=(32, 48))) as file:
-        assert judge.same(file.read(device=cogpu.GPU), array)
-        assert judge.same(file.read(device=cogpu.GPU, window=(5, 6, 70, 60)), array[:, 6:66, 5:75])
+        assert reference.same(file.read(device=cogpu.GPU), array)
+        assert reference.same(file.read(device=cogpu.GPU, window=(5, 6, 70, 60)), array[:, 6:66, 5:75])
 
 
 @pytest.mark.parametrize("bits", [4, 10, 12])
@@ -108,12 +108,12 @@ def test_jpeg2000_of_odd_depths(bits, order):
     encode = lambda block: imagecodecs.jpeg2k_encode(block, level=0, bitspersample=bits)
     with cogpu.open_memory(tb.image(array, order=order, compression=JPEG2000, bits=bits, photometric=2, rows=20,
                                     blocks=blocks_of(array, encode, rows=20))) as file:
-        assert judge.same(file.read(), array)
+        assert reference.same(file.read(), array)
 
 
 def to_rgb(ycbcr):
     """The reference is GDAL's reading of the same samples, uncompressed."""
-    return judge.read(tb.image(ycbcr, photometric=6, rows=20, tags={530: (tb.SHORT, [1, 1])}))
+    return reference.read(tb.image(ycbcr, photometric=6, rows=20, tags={530: (tb.SHORT, [1, 1])}))
 
 
 @pytest.mark.parametrize("codec,photometric", [(JPEG2000, 6), (APERIO_YCBCR, 2), (APERIO_YCBCR, 6)])
@@ -121,14 +121,14 @@ def test_jpeg2000_of_ycbcr(codec, photometric):
     array = picture("u1", 3)
     encode = lambda block: imagecodecs.jpeg2k_encode(block, level=0, mct=False)
     with cogpu.open_memory(tiff(array, codec, encode, photometric=photometric, rows=20)) as file:
-        assert judge.same(file.read(), to_rgb(array))
+        assert reference.same(file.read(), to_rgb(array))
 
 
 @pytest.mark.parametrize("codec", [APERIO_RGB, APERIO_LOSSY])
 def test_jpeg2000_of_aperio(codec):
     array = picture("u1", 3)
     with cogpu.open_memory(tiff(array, codec, CODECS[JPEG2000][1], tile=(32, 48))) as file:
-        assert judge.same(file.read(), array)
+        assert reference.same(file.read(), array)
 
 
 def test_overviews_and_masks():
@@ -141,8 +141,8 @@ def test_overviews_and_masks():
                      photometric=4 if kind == 4 else 1, blocks=blocks_of(pixels, CODECS[codec][1], rows=20))
     with cogpu.open_memory(writer.bytes()) as file:
         assert file.info().levels == 2
-        assert judge.same(file.read(level=1), small)
-        assert judge.same(file.read(part=cogpu.MASK)[0], mask)
+        assert reference.same(file.read(level=1), small)
+        assert reference.same(file.read(part=cogpu.MASK)[0], mask)
 
 
 # ---- hostile files -----------------------------------------------------------------------------
@@ -187,7 +187,7 @@ def test_cut_off_and_garbage(codec):
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_small_stream_of_a_huge_block(codec):
-    """The stream is sound and small; the directory states a block of gigabytes around it."""
+    """The stream is valid and small; the directory states a block of gigabytes around it."""
     array = picture("u1", 1, 8, 8)
     whole = blocks_of(array, CODECS[codec][1])[0]
     sides = {256: (tb.LONG, [60000]), 257: (tb.LONG, [60000]), 278: (tb.LONG, [60000])}

@@ -1,4 +1,4 @@
-"""JPEG by the engines of a GPU, whose part a stand-in for nvJPEG plays: the pixels are the processor's."""
+"""JPEG by the engines of a GPU, whose part a stand-in for nvJPEG plays: the pixels are the CPU's."""
 
 import os
 import subprocess
@@ -14,13 +14,13 @@ FAKE = next((path for path in FAKES if path.exists()), None)
 
 READ = """
 import sys
-import cogpu_ctypes as cogpu, judge
+import cogpu_ctypes as cogpu, reference
 with cogpu.open(sys.argv[1]) as file, cogpu.Context(jpeg_engines=1, device_bytes=64 << 20) as context:
     expected = file.read()
-    assert judge.same(file.read(device=cogpu.EMU, context=context), expected)
+    assert reference.same(file.read(device=cogpu.EMU, context=context), expected)
     print(file.last_result.device_blocks, file.last_result.blocks)
     window = dict(window=(30, 9, 90, 50), bands=[1])
-    assert judge.same(file.read(device=cogpu.EMU, context=context, **window), file.read(**window))
+    assert reference.same(file.read(device=cogpu.EMU, context=context, **window), file.read(**window))
 """
 
 
@@ -49,7 +49,7 @@ def test_same_pixels(bands, options, taken, tmp_path):
 
 
 @pytest.mark.skipif(FAKE is None, reason="the stand-in for nvJPEG has not been built")
-def test_a_damaged_block_is_the_processors(tmp_path):
+def test_a_damaged_block_is_decoded_by_the_cpu(tmp_path):
     """Without its end marker a stream is refused, and read as ever."""
     with rasterio.open(tmp_path / "x.tif", "w", driver="GTiff", count=1, height=64, width=128, dtype="uint8",
                        compress="jpeg", tiled=True, blockxsize=64, blockysize=64) as out:

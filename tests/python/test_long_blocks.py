@@ -1,4 +1,4 @@
-"""Streams that decode to more than their block: the rest is ignored, sound or not, as GDAL ignores it.
+"""Streams that decode to more than their block: the rest is ignored, valid or not, as GDAL ignores it.
 
 Decision 5 has the rule (docs/decisions/0005-short-blocks.md).
 """
@@ -8,7 +8,7 @@ import zlib
 
 import cogpu_ctypes as cogpu
 import imagecodecs
-import judge
+import reference
 import numpy as np
 import pytest
 import tiff_bytes as tb
@@ -38,8 +38,8 @@ NOISE = np.random.default_rng(1).integers(0, 256, 2_000_000, dtype="u1").tobytes
 
 def check_gdal(data, expected, codec):
     """GDAL reads the file. Of a deflate token that the block's end cuts, its libdeflate leaves out all bytes."""
-    pixels = judge.read(data)
-    assert codec == "deflate_across" or judge.same(pixels, expected)
+    pixels = reference.read(data)
+    assert codec == "deflate_across" or reference.same(pixels, expected)
 
 
 @pytest.mark.parametrize("rest", [b"\0", NOISE[:5000]], ids=len)
@@ -51,7 +51,7 @@ def check_gdal(data, expected, codec):
     if predictor == 1 or codec not in ("packbits", "none")])
 def test_long_blocks(codec, dtype, predictor, layout, rest):
     compression, encode = CODECS[codec]
-    array = judge.noise(np.random.default_rng(3), (3, 37, 41), dtype)
+    array = reference.noise(np.random.default_rng(3), (3, 37, 41), dtype)
     data = tb.image(array, compression=compression, predictor=predictor, 
                     encode=lambda block: encode(block, rest), **layout)
     check_file(data, array)
@@ -111,5 +111,5 @@ def test_long_blocks_read_in_parts(codec, tmp_path):
         path = tmp_path / "long.tif"
         path.write_bytes(tb.image(array, compression=compression, blocks=[raw]))
         with cogpu.open(path) as file:
-            assert judge.same(file.read(), array)
-            assert judge.same(file.read(window=(0, SHAPE[0] - 5, SHAPE[1], 5)), array[:, -5:])
+            assert reference.same(file.read(), array)
+            assert reference.same(file.read(window=(0, SHAPE[0] - 5, SHAPE[1], 5)), array[:, -5:])

@@ -48,8 +48,11 @@ def test_defaults_are_those_of_the_header():
 
 
 def test_the_library_has_them_too():
-    usual = re.search(r"cogpu_network usual = \{(.*?)\};", (ROOT / "src" / "io" / "network.c").read_text(), re.S)[1]
-    has = {name: eval(value) for name, value in re.findall(r"\.(\w+) = (\"[^\"]*\"|[^,]+)", usual)}
+    source = (ROOT / "src/io/http/network.c").read_text()
+    usual = re.search(r"cogpu_network defaults = \{(.*?)\};", source, re.S)[1]
+    kinds = re.search(r"kinds\[\] = \{(.*?)\};", (ROOT / "src/io/store/store.c").read_text(), re.S)[1]
+    has = {name: eval(value) for name, value in re.findall(r"\.(\w+) = ([^,]+)", usual)}
+    has["schemes"] = ",".join(re.findall(r"&cogpu_store_(\w+)", kinds))
 
     def value(default):
         number, _, unit = default.partition(" ")

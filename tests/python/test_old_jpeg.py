@@ -4,7 +4,7 @@ import struct
 
 import cogpu_ctypes as cogpu
 import imagecodecs
-import judge
+import reference
 import numpy as np
 import pytest
 import tiff_bytes as tb
@@ -161,12 +161,12 @@ WAYS = [one_strip, one_strip_scan, no_length, only_strip, header_and_strips, str
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 def test_old_jpeg_ycbcr(way, subsampling):
     data = way(picture(), subsampling)
-    expected = judge.read(data)
+    expected = reference.read(data)
     assert expected.shape == (3, ROWS * STRIPS, WIDTH)
     with cogpu.open_memory(data) as file:
-        assert judge.same(file.read(), expected)
-        assert judge.same(file.read(window=(7, 30, 40, 20)), expected[:, 30:50, 7:47])
-        assert judge.same(file.read(device=cogpu.GPU), expected)
+        assert reference.same(file.read(), expected)
+        assert reference.same(file.read(window=(7, 30, 40, 20)), expected[:, 30:50, 7:47])
+        assert reference.same(file.read(device=cogpu.GPU), expected)
         assert [file.band(i).interpretation for i in (1, 2, 3)] == ["red", "green", "blue"]
 
 
@@ -175,7 +175,7 @@ def test_old_jpeg_ycbcr(way, subsampling):
 def test_old_jpeg_of_odd_heights(way, height):
     data = way(picture(height)[:, :77], "420")
     with cogpu.open_memory(data) as file:
-        assert judge.same(file.read(), judge.read(data))
+        assert reference.same(file.read(), reference.read(data))
 
 
 def test_old_jpeg_subsampling_of_the_stream_counts():
@@ -185,7 +185,7 @@ def test_old_jpeg_subsampling_of_the_stream_counts():
     for told in ("420", None):
         data = tiff(array, [stream], len(array), told)
         with cogpu.open_memory(data) as file:
-            assert judge.same(file.read(), judge.read(data))
+            assert reference.same(file.read(), reference.read(data))
 
 
 def test_old_jpeg_of_grey_and_rgb():
@@ -193,11 +193,11 @@ def test_old_jpeg_of_grey_and_rgb():
     grey = picture()[..., :1]
     stream = bytes(imagecodecs.jpeg8_encode(np.ascontiguousarray(grey[..., 0]), level=90))
     with cogpu.open_memory(tiff(grey, [stream], len(grey), None, photometric=1)) as file:
-        assert judge.same(file.read()[0], imagecodecs.jpeg8_decode(stream))
+        assert reference.same(file.read()[0], imagecodecs.jpeg8_decode(stream))
     stream = bytes(imagecodecs.jpeg8_encode(picture(), level=90, colorspace="RGB", outcolorspace="RGB"))
     with cogpu.open_memory(tiff(picture(), [stream], ROWS * STRIPS, None, photometric=2)) as file:
         expected = imagecodecs.jpeg8_decode(stream, colorspace="RGB", outcolorspace="RGB")
-        assert judge.same(file.read(), np.ascontiguousarray(expected.transpose(2, 0, 1)))
+        assert reference.same(file.read(), np.ascontiguousarray(expected.transpose(2, 0, 1)))
 
 
 def refused(data, status, text):

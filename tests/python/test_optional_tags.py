@@ -9,7 +9,7 @@ import zlib
 
 import cogpu_ctypes as cogpu
 import imagecodecs
-import judge
+import reference
 import numpy as np
 import pytest
 import tiff_bytes as tb
@@ -22,7 +22,7 @@ RAMP = (np.add.outer(np.arange(16), np.arange(32)) * 4 % 256).astype("u1")
 DEFLATE = {"compression": tb.DEFLATE, "encode": zlib.compress}
 WHOLE = {530: (tb.SHORT, [1, 1])}
 
-# Tag: its sound value, and an image that has or could have it.
+# Tag: its valid value, and an image that has or could have it.
 OPTIONAL = {
     254: (0, ONE, {}), 255: (1, ONE, {}), 262: (2, THREE, {"photometric": 2}), 266: (1, ONE, {}), 274: (1, ONE, {}), 282: (72, ONE, {}),
     296: (2, ONE, {}), 317: (2, ONE, {"predictor": 2, **DEFLATE}), 332: (1, FOUR, {"photometric": 5}),
@@ -41,7 +41,7 @@ VARIANTS = {
     "large": lambda _: (tb.LONG, [65536 + 1]),
     "byte": lambda value: (tb.BYTE, [value]), "long": lambda value: (tb.LONG, [value]), "short": lambda value: (tb.SHORT, [value]),
 }
-SOUND = "byte", "long", "short"
+VALID = "byte", "long", "short"
 NUMBERS = {262: 1, 266: 1, 274: 1, 317: 1, 332: 1, 529: 3, 530: 2, 532: 6}  # that they hold, where we read them
 
 
@@ -57,9 +57,9 @@ def test_optional_tag(tag, variant):
     data = made(tag, VARIANTS[variant](OPTIONAL[tag][0]))
     with cogpu.open_memory(data) as file:
         info = file.info()
-        if not judge.refuses(data):
-            assert judge.same(file.read(), judge.read(data))
-    numbers = {"two values": 2, "three values": 3}.get(variant, 1 if variant in SOUND else 0)
+        if not reference.refuses(data):
+            assert reference.same(file.read(), reference.read(data))
+    numbers = {"two values": 2, "three values": 3}.get(variant, 1 if variant in VALID else 0)
     if tag in NUMBERS:
         assert (info.warning == "") == (numbers == NUMBERS[tag]), info.warning
 
@@ -68,28 +68,28 @@ def test_optional_tag(tag, variant):
 def test_optional_tag_out_of_range(tag, value, default):
     with cogpu.open_memory(tb.image(ONE, rows=7, tags={tag: (tb.SHORT, [value])})) as file:
         info = file.info()
-        assert judge.same(file.read(), ONE)
+        assert reference.same(file.read(), ONE)
     assert f"{default} is used" in info.warning and info.orientation == 1 and info.fill_order == 1
 
 
 def test_optional_tag_t4_options():
     """One-dimensional lines, which is the default: as libtiff's own reader has it."""
     bits = (RANDOM.random((1, 20, 33)) < 0.3).astype("u1")
-    with tifffile.TiffFile(io.BytesIO(judge.write(bits, compress="ccittfax3", nbits=1))) as file:
+    with tifffile.TiffFile(io.BytesIO(reference.write(bits, compress="ccittfax3", nbits=1))) as file:
         page = file.pages[0]
         blocks = [file.filehandle.read_array("u1", size, offset=at).tobytes() for at, size in zip(page.dataoffsets, page.databytecounts)]
         rows = page.rowsperstrip
     data = tb.image(bits, compression=3, bits=1, rows=rows, blocks=blocks, tags={292: (tb.ASCII, b"\0")})
     with cogpu.open_memory(data) as file:
         assert "T4Options" in file.info().warning
-        assert judge.same(file.read(), bits) and judge.same(judge.read(data), bits)
+        assert reference.same(file.read(), bits) and reference.same(reference.read(data), bits)
 
 
 @pytest.mark.parametrize("tag", [256, 257, 258, 259, 277, 284, 322, 339])
 def test_tags_that_pixels_need(tag):
     """GDAL refuses the file, and so do we."""
     data = tb.image(ONE, tile=(16, 16), tags={tag: (tb.ASCII, b"16")})
-    assert judge.refuses(data)
+    assert reference.refuses(data)
     with pytest.raises(cogpu.CogpuError) as error:
         cogpu.open_memory(data)
     assert error.value.status == cogpu.CORRUPT

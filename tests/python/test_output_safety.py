@@ -55,13 +55,13 @@ def test_no_command_deletes_its_input(tmp_path, ending, name):
         target = tmp_path / "there" / "x.tif"
     before = {path: path.read_bytes() for path in (old, beside)}
     line = failed("convert", source, target, code=2)
-    assert f"x.tif{ending} is read" in line and "another path" in line
+    assert f"x.tif{ending} is an input" in line and "another path" in line
     assert {path: path.read_bytes() for path in (old, beside)} == before
     done("convert", source, tmp_path / "fine.tif", "--quiet")
 
 
 def test_overviews_of_another_input_are_not_deleted(tmp_path):
-    """y.tif reads its overviews from what stands beside x.tif."""
+    """y.tif reads its overviews from the sidecars of x.tif."""
     pixels = samples((1, 200, 200), "u1")
     write(tmp_path / "x.tif", pixels)
     with rasterio.Env(TIFF_USE_OVR=True), rasterio.open(tmp_path / "x.tif", "r+") as file:
@@ -70,7 +70,7 @@ def test_overviews_of_another_input_are_not_deleted(tmp_path):
     (tmp_path / "y.tif.ovr").symlink_to("x.tif.ovr")
     before = state(tmp_path)
     for words in [], ["--from-level", 1]:
-        assert "x.tif.ovr is read" in failed("convert", tmp_path / "y.tif", tmp_path / "x.tif", *words, code=2)
+        assert "x.tif.ovr is an input" in failed("convert", tmp_path / "y.tif", tmp_path / "x.tif", *words, code=2)
     assert state(tmp_path) == before
 
 

@@ -5,7 +5,7 @@ import pathlib
 import tempfile
 
 import cogpu_ctypes as cogpu
-import judge
+import reference
 import numpy as np
 import pytest
 import rasterio
@@ -27,7 +27,7 @@ def gdals(array, method, mask=None, **options):
     """GDAL's overviews by 2, 4 and 8, each made of the last."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "a.tif"
-        path.write_bytes(judge.write(array, **options))
+        path.write_bytes(reference.write(array, **options))
         with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True), rasterio.open(path, "r+") as file:
             if mask is not None:
                 file.write_mask(mask > 0)
@@ -59,7 +59,7 @@ def test_equal(method, dtype, size):
     array = samples(dtype, size, 2 if method == "mode" else 1)
     levels = 1 if size[1] == 1 else 3  # GDAL makes all levels of a column of level 0
     for found, expected in zip(ours(array, method)[:levels], gdals(array, method)):
-        assert judge.same(found, expected)
+        assert reference.same(found, expected)
 
 
 @pytest.mark.parametrize("size", SIZES[:3])
@@ -81,7 +81,7 @@ def test_nodata(method, dtype, nodata):
     array[:, ::17, ::5] = nodata
     found = ours(array, method, nodata=str(nodata))[0]
     expected = gdals(array, method, nodata=nodata)[0]
-    assert judge.same(found, expected) if method in EQUAL else within_rounding(found, expected)
+    assert reference.same(found, expected) if method in EQUAL else within_rounding(found, expected)
 
 
 @pytest.mark.parametrize("method", ["average", "cubic"])
@@ -101,7 +101,7 @@ def test_of_squares(method, reduce):
     """Sides that are even: each pixel is made of four."""
     array = samples("f4", (200, 300))
     squares = array.reshape(1, 100, 2, 150, 2).swapaxes(2, 3).reshape(1, 100, 150, 4)
-    assert judge.same(ours(array, method)[0], reduce(squares, axis=-1).astype("f4"))
+    assert reference.same(ours(array, method)[0], reduce(squares, axis=-1).astype("f4"))
 
 
 def test_bands_and_planes():
@@ -109,7 +109,7 @@ def test_bands_and_planes():
     expected = gdals(array, "average")
     for planar in 0, 1:
         for found, right in zip(ours(array, "average", planar=planar), expected):
-            assert judge.same(found, right)
+            assert reference.same(found, right)
 
 
 @pytest.mark.parametrize("dtype, options", [(cogpu.CI16, {}), ("c8", {}), ("c16", {"nodata": "-9999"})])

@@ -1,4 +1,4 @@
-"""cogpu preview, judged by NumPy: what rasterio reads, reduced and stretched the way the command's help says.
+"""cogpu preview, compared by NumPy: what rasterio reads, reduced and stretched the way the command's help says.
 
 Pictures are read back by GDAL. Every file is made here.
 """
@@ -335,17 +335,17 @@ def test_what_a_person_reads(tmp_path):
 
 
 @pytest.mark.parametrize("words, message", [
-    ([], "preview wants FILE OUT.png"),
-    (["{}"], "preview wants FILE OUT.png"),
-    (["{}", "a.jpg"], "a.jpg: expected a name that ends in .png"),
+    ([], "preview needs FILE OUT.png"),
+    (["{}"], "preview needs FILE OUT.png"),
+    (["{}", "a.jpg"], "a.jpg: expected a file name that ends in .png"),
     (["{}", "a.png", "--size", "0"], "--size 0: expected a number of pixels from 1 to 8192"),
     (["{}", "a.png", "--size", "8193"], "from 1 to 8192"),
     (["{}", "a.png", "--percent", "98,2"], "--percent 98,2: expected LOW,HIGH with 0 <= LOW < HIGH <= 100"),
     (["{}", "a.png", "--percent", "2,101"], "<= 100"),
     (["{}", "a.png", "--stretch", "5,5"], "--stretch 5,5: expected LOW,HIGH with LOW < HIGH"),
     (["{}", "a.png", "--stretch", "5,nan"], "--stretch"),
-    (["{}", "a.png", "--stretch", "1,2", "--percent", "1,2"], "exclude each other"),
-    (["{}", "a.png", "--window", "0,0,1,1", "--bbox", "0,0,1,1"], "exclude each other"),
+    (["{}", "a.png", "--stretch", "1,2", "--percent", "1,2"], "cannot be combined"),
+    (["{}", "a.png", "--window", "0,0,1,1", "--bbox", "0,0,1,1"], "cannot be combined"),
     (["{}", "a.png", "--band", "1,2"], "one band, or three"),
     (["{}", "a.png", "--sice", "3"], "did you mean --size?"),
 ])

@@ -104,7 +104,7 @@ def test_world_file_texts(tmp_path, text):
 
 @pytest.mark.parametrize("text", ["1\n0\n0\n-1\nnan\n200\n", "1\n0\n0\n-1\ninf\n0\n", "1\n2\n2\n4\n1\n1\n"])
 def test_world_file_without_place_is_ignored(tmp_path, text):
-    """GDAL hands on such transforms, which give pixels no finite place or size."""
+    """GDAL returns such transforms, which give pixels no finite place or size."""
     path = save(tmp_path / "x.tif")
     (tmp_path / "x.tfw").write_text(text)
     with cogpu.open(path) as file:
@@ -167,7 +167,7 @@ def test_pam_crs_that_is_none(tmp_path, text):
     path = save(tmp_path / "x.tif", crs="EPSG:32633")
     pam(path, f"<SRS>{text}</SRS>")
     with cogpu.open(path) as file:
-        assert file.crs().code == 32633 and "coordinate system" in file.info().warning
+        assert file.crs().code == 32633 and "the CRS of" in file.info().warning
 
 
 ARCGIS = "<metadata><refSysInfo><RefSystem><refSysID>{}</refSysID></RefSystem></refSysInfo></metadata>"

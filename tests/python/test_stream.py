@@ -7,7 +7,7 @@ import sys
 import zlib
 
 import cogpu_ctypes as cogpu
-import judge
+import reference
 import numpy as np
 import pytest
 import rasterio
@@ -52,13 +52,13 @@ def test_one_strip(options, tmp_path):
     with cogpu.open(path) as file:
         check_reads(file, expected)
         data = path.read_bytes()
-        assert judge.same(file.read(device=cogpu.GPU), expected)
+        assert reference.same(file.read(device=cogpu.GPU), expected)
         if options.get("zstd_level") != 22:  # whose window is too large to be streamed
             assert file.last_result.bytes_read < len(data), "it is decoded once"
     with cogpu.open_memory(data) as file, cogpu.Context(cache_bytes=1 << 30) as context:
-        assert judge.same(file.read(), expected)
-        assert judge.same(file.read(context=context), expected)
-        assert judge.same(file.read(context=context, window=(5, 70, 800, 900)),
+        assert reference.same(file.read(), expected)
+        assert reference.same(file.read(context=context), expected)
+        assert reference.same(file.read(context=context, window=(5, 70, 800, 900)),
                           expected[:, 70:970, 5:805])
         assert file.last_result.cached_blocks == 1
 
@@ -88,15 +88,15 @@ def test_bits(compress, tmp_path):
     pixels = (terrain(1, "u2", (8500, 8005)) > 500).astype("u1")
     expected = write(tmp_path / "bits.tif", pixels, compress=compress, nbits=1)
     with cogpu.open(tmp_path / "bits.tif") as file:
-        assert judge.same(file.read(), expected)
-        assert judge.same(file.read(window=(70, 1000, 80, 90)), expected[:, 1000:1090, 70:150])
+        assert reference.same(file.read(), expected)
+        assert reference.same(file.read(window=(70, 1000, 80, 90)), expected[:, 1000:1090, 70:150])
 
 
 def test_lzw_of_one_value(tmp_path):
     """The longest strings there are: 7 MB between two Clear codes."""
     expected = write(tmp_path / "flat.tif", np.full((1, 6000, 4001), 9, "u1"), compress="lzw")
     with cogpu.open(tmp_path / "flat.tif") as file:
-        assert judge.same(file.read(), expected)
+        assert reference.same(file.read(), expected)
 
 
 def test_bits_turned():
@@ -106,7 +106,7 @@ def test_bits_turned():
     data = tb.image(pixels, compression=tb.DEFLATE, tags={266: (tb.SHORT, [2])},
                     blocks=[zlib.compress(pixels.tobytes(), 1).translate(turn)])
     with cogpu.open_memory(data) as file:
-        assert judge.same(file.read(), pixels)
+        assert reference.same(file.read(), pixels)
 
 
 def stored(path):
@@ -126,7 +126,7 @@ def test_damage_in_the_middle(compress, tmp_path):
     data[offset + bytes_ // 2:offset + bytes_ // 2 + 60000] = b"\xff" * 60000
     path.write_bytes(data)
     with cogpu.open(path) as file:
-        assert judge.same(file.read(window=(0, 0, SHAPE[1], 10)), expected[:, :10])
+        assert reference.same(file.read(window=(0, 0, SHAPE[1], 10)), expected[:, :10])
         with pytest.raises(cogpu.CogpuError) as caught:
             file.read()
         assert caught.value.status == cogpu.CORRUPT and caught.value.block == 0
@@ -146,7 +146,7 @@ def test_more_and_less_than_the_block(compress, tmp_path):
             file.read()
         assert caught.value.status == cogpu.CORRUPT
     with cogpu.open_memory(with_rows(path, data, SHAPE[0] - 1)) as file:
-        assert judge.same(file.read(), expected[:, :-1])
+        assert reference.same(file.read(), expected[:, :-1])
 
 
 def with_rows(path, data, rows):

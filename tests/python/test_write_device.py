@@ -1,6 +1,6 @@
 """Files that a device writes: the emulated GPU, unless COGPU_DEVICES says cuda.
 
-Three readers have the pixels that were pushed: we, GDAL and tifffile. Overviews and masks are the host's, COGs are valid, and neither swaths
+Three readers have the pixels that were pushed: we, GDAL and tifffile. Overviews and masks are the host's, COGs are valid, and neither chunks
 nor batches nor where rows lie change a byte. What the device takes of its memory does not depend on the height of the image.
 """
 
@@ -9,7 +9,7 @@ import itertools
 import threading
 
 import cogpu_ctypes as cogpu
-import judge
+import reference
 import numpy as np
 import pytest
 from rio_cogeo import cog_validate
@@ -24,17 +24,17 @@ def small(dtype, bands=1, height=70, width=90):
     return pixels(dtype, bands, height, width)
 
 
-def write(array, mask=None, swaths=None, **options):
-    """Swaths are pushed from memory of the device that holds something else as soon as they are."""
+def write(array, mask=None, chunks=None, **options):
+    """Chunks are pushed from device memory that holds something else as soon as they are."""
     options = {"context": cogpu.shared_context()} | options
     writer = cogpu.Writer(cogpu.profile_of(array, mask=int(mask is not None), **options))
     first = 0
-    for rows in swaths or [array.shape[1]]:
+    for rows in chunks or [array.shape[1]]:
         part = slice(first, first + rows)
-        swath = array[:, part].copy("K")
-        swath_mask = mask[part].copy() if mask is not None else None
-        writer.push(swath, swath_mask, cogpu.GPU)
-        for pushed in (swath, swath_mask)[:2 - (mask is None)]:
+        chunk = array[:, part].copy("K")
+        chunk_mask = mask[part].copy() if mask is not None else None
+        writer.push(chunk, chunk_mask, cogpu.GPU)
+        for pushed in (chunk, chunk_mask)[:2 - (mask is None)]:
             pushed[...] = 85
         first += rows
     return writer.close()
@@ -84,7 +84,7 @@ def test_few_bits(bits, dtype):
     array = small(dtype, 3) % (1 << bits)
     for layout in LAYOUTS[0], LAYOUTS[2]:
         data = write(array, bits=bits, predictor=1, **layout)
-        assert judge.same(judge.read(data), array)
+        assert reference.same(reference.read(data), array)
 
 
 def test_strides():
@@ -95,7 +95,7 @@ def test_strides():
     wide = np.zeros((6, 140, 180), "i2")
     wide[::2, ::2, ::2] = array
     for view in np.moveaxis(chunky, -1, 0), backwards[:, ::-1, ::-1], wide[::2, ::2, ::2]:
-        assert judge.same(view, array)
+        assert reference.same(view, array)
         assert cogpu.write(view, lies=cogpu.GPU) == expected
 
 
@@ -140,14 +140,14 @@ def test_levels(dtype, bands, options, masked, tmp_path):
     expected = cogpu.write(array, mask, **options)
     data = write(array, mask, [1, 40, 32, 27], **options)
     check(array, data)
-    assert judge.same_levels(data, expected)
+    assert reference.same_levels(data, expected)
     if options["cog"]:
         check_cog(data, tmp_path)
 
 
 # ---- splits --------------------------------------------------------------------------------------
 
-SWATHS = [[1] * 35, [1, 15, 16, 1, 2], [16, 16, 3], [24, 11]]
+CHUNKS = [[1] * 35, [1, 15, 16, 1, 2], [16, 16, 3], [24, 11]]
 
 
 @pytest.mark.parametrize("options", [
@@ -160,10 +160,10 @@ def test_splits(options):
     expected = write(array, mask, **options)
     check(array, expected)
     chunky = np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 0, -1)), -1, 0)
-    for swaths in SWATHS:
-        assert write(array, mask, swaths, **options) == expected
-    assert write(chunky, mask, SWATHS[1], **options) == expected
-    assert cogpu.write(array, mask, SWATHS[1], device=cogpu.GPU, **options) == expected
+    for chunks in CHUNKS:
+        assert write(array, mask, chunks, **options) == expected
+    assert write(chunky, mask, CHUNKS[1], **options) == expected
+    assert cogpu.write(array, mask, CHUNKS[1], device=cogpu.GPU, **options) == expected
     writer = cogpu.Writer(cogpu.profile_of(array, mask=1, device=cogpu.GPU, context=cogpu.shared_context(), **options))
     for turn, rows in enumerate(range(0, 35, 10)):
         part = slice(rows, rows + 10)
@@ -183,7 +183,7 @@ def test_batches(codec):
         with cogpu.Context(device_bytes=device_bytes) as context:
             assert write(array, mask, [50, 50, 30], context=context, **options) == data
     check(array, expected)
-    assert judge.same_levels(expected, by_host)
+    assert reference.same_levels(expected, by_host)
 
 
 def test_writers_and_readers_at_once():
@@ -196,7 +196,7 @@ def test_writers_and_readers_at_once():
         for _ in range(2):
             if number % 2:
                 with cogpu.open_memory(expected) as file:
-                    same = judge.same(file.read(device=cogpu.GPU), array)
+                    same = reference.same(file.read(device=cogpu.GPU), array)
             else:
                 same = write(array, None, [33] * 3 + [31], **options) == expected
             if not same:
@@ -243,7 +243,7 @@ def test_memory_of_a_device_does_not_grow_with_the_height():
             except cogpu.CogpuError as error:
                 assert error.status == cogpu.MEMORY
                 return False
-        assert judge.same(judge.read(data), array)
+        assert reference.same(reference.read(data), array)
         return True
 
     enough = next(size for size in itertools.accumulate(itertools.repeat(1 << 18)) if is_enough(size, 128))
@@ -263,7 +263,7 @@ def test_without_a_context():
 
 @pytest.mark.parametrize("options", [{"cog": 1, "block_width": 32}, {"block_width": 32}])
 def test_failing_sink(options):
-    """Whatever write fails, its status is the writer's, and the next one has a sound device."""
+    """Whatever write fails, its status is the writer's, and the next one has a valid device."""
     array = small("f4")
     for fails in range(1, 6):
         calls = []

@@ -1,6 +1,6 @@
 """JPEG that nvJPEG encodes, whose part a stand-in plays on the emulated GPU; on a GPU (COGPU_DEVICES=cuda) it is the true one.
 
-A process in which nvJPEG is there writes all files. Here, where the host encodes, they are judged: streams are whole JPEGs, GDAL and tifffile
+A process in which nvJPEG is there writes all files. Here, where the host encodes, they are compared: streams are whole JPEGs, GDAL and tifffile
 read what we read, and that is what the host's own file has; to the last bit where the stand-in was at work, which is libjpeg as the host is.
 """
 
@@ -11,7 +11,7 @@ import sys
 
 import cogpu_ctypes as cogpu
 import imagecodecs
-import judge
+import reference
 import numpy as np
 import pytest
 import tifffile
@@ -42,8 +42,8 @@ BY_THE_HOST = {
 CASES = BY_NVJPEG | BY_THE_HOST
 
 
-def write(name, swaths=None, device=cogpu.CPU):
-    """The file of a case, from swaths that lie on a device or not."""
+def write(name, chunks=None, device=cogpu.CPU):
+    """The file of a case, from chunks that lie on a device or not."""
     bands, height, width, options = CASES[name]
     array, mask = pixels("u1", bands, height, width), None
     options = {"codec": "jpeg"} | options
@@ -53,14 +53,14 @@ def write(name, swaths=None, device=cogpu.CPU):
     if "sparse" in options:
         array[:, 20:70, 30:] = 0
     with cogpu.Context(device_bytes=device_bytes) as context:
-        return cogpu.write(array, mask, swaths, lies=device, context=context, **options)
+        return cogpu.write(array, mask, chunks, lies=device, context=context, **options)
 
 
 def write_all(folder):
     for name, (_, height, *_) in CASES.items():
         data = write(name, None, cogpu.GPU)
         if height > 1:
-            assert write(name, [1, height // 3, height - 1 - height // 3], cogpu.GPU) == data, f"{name}: swaths matter"
+            assert write(name, [1, height // 3, height - 1 - height // 3], cogpu.GPU) == data, f"{name}: chunks matter"
         with open(f"{folder}/{name}.tif", "wb") as file:
             file.write(data)
 
@@ -131,7 +131,7 @@ def test_streams(written, name):
 
 def close(left, right):
     if cogpu.GPU == cogpu.EMU:
-        return judge.same(left, right)
+        return reference.same(left, right)
     return left.shape == right.shape and np.abs(left.astype(int) - right).mean() < 1
 
 
@@ -152,8 +152,8 @@ def test_tables_of_the_file_do_not_matter(written, name):
     assert data.count(tables) == 1 and other != tables
     changed = data.replace(tables, other)
     with cogpu.open_memory(changed) as file:
-        assert judge.same(file.read(), judge.read(data))
-    assert judge.same(judge.read(changed), judge.read(data)) and judge.same(by_tifffile(changed), by_tifffile(data))
+        assert reference.same(file.read(), reference.read(data))
+    assert reference.same(reference.read(changed), reference.read(data)) and reference.same(by_tifffile(changed), by_tifffile(data))
 
 
 @pytest.mark.parametrize("name", BY_NVJPEG)
@@ -164,12 +164,12 @@ def test_pixels(written, name, tmp_path):
         ours = file.read()
         if CASES[name][3].get("cog"):
             assert file.check(strict=True)[0].faults == 0
-    assert judge.same(ours, judge.read(data))
-    assert judge.same(by_tifffile(data), ours)
-    left, right = list(judge.levels(data)), list(judge.levels(by_host))
+    assert reference.same(ours, reference.read(data))
+    assert reference.same(by_tifffile(data), ours)
+    left, right = list(reference.levels(data)), list(reference.levels(by_host))
     assert len(left) == len(right)
     for (level, mask), (expected, expected_mask) in zip(left, right):
-        assert close(level, expected) and judge.same(mask, expected_mask)
+        assert close(level, expected) and reference.same(mask, expected_mask)
     if CASES[name][3].get("cog"):
         (tmp_path / "a.tif").write_bytes(data)
         valid, errors, warnings = cog_validate(tmp_path / "a.tif", strict=True, quiet=True)

@@ -1,6 +1,6 @@
-"""TIFF files byte by byte: takes tags and blocks, hands on the bytes of a file, sound or not.
+"""TIFF files byte by byte, from tags and blocks, valid or not.
 
-A writer that shares nothing with the library or with GDAL: the judges of both. `Writer` places what it
+A writer that shares nothing with the library or with GDAL: the reference for both. `Writer` places what it
 is told where it is told; `image` writes an array as a plain file with it, any tag of which may be
 replaced or dropped.
 """

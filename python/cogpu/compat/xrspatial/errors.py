@@ -81,7 +81,7 @@ class DuplicateIFDTagError(CorruptError):
 
 
 class UnsupportedGeoTIFFFeatureError(UnsupportedError):
-    """Sound, but not supported."""
+    """Valid, but not supported."""
 
 
 class PixelSafetyLimitError(LimitError):

@@ -20,7 +20,7 @@ def scaling_of(file: File, band: "int | None") -> tuple[float, float]:
 
 
 def check_xml(file: File) -> None:
-    """The engine takes what it can from a text that is not well-formed; who asks for scales must not miss one."""
+    """The engine takes what it can from a text that is not well-formed; a caller that needs scales must not miss one."""
     xml = metadata_xml(file)
     try:
         items_of_xml(xml or "")

@@ -1,0 +1,200 @@
+/* Devices of this machine, and those that a context has opened. */
+#include "base/text.h"
+#include "context/context.h"
+#include "gpu/driver/gds.h"
+#include "gpu/driver/modules.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define EMULATOR_BYTES (UINT64_C(4) << 30)
+enum { EMULATORS_MAX = 16 };
+
+/* ---- devices of this machine --------------------------------------------------------------- */
+
+static bool parse_number(const char *text, unsigned long *number) {
+    char *end = NULL;
+    *number = ascii_is_digit(text[0]) ? strtoul(text, &end, 10) : 0;
+    return end && *end == 0;
+}
+
+static uint32_t emulator_count(void) {
+    const char *text = getenv("COGPU_EMU_DEVICES");
+    unsigned long count = 0;
+    return text && parse_number(text, &count) && count >= 1 && count <= EMULATORS_MAX
+               ? (uint32_t)count
+               : 1;
+}
+
+static cogpu_status fail_no_emulator(unsigned long index, cogpu_error *error) {
+    uint32_t count = emulator_count();
+    return count == 1 ? cogpu_fail(error, COGPU_DEVICE,
+                                   "there is no emulated GPU %lu: there is one", index)
+                      : cogpu_fail(error, COGPU_DEVICE,
+                                   "there is no emulated GPU %lu: there are %u", index, count);
+}
+
+static cogpu_status describe_cpu(cogpu_device *info) {
+    *info = (cogpu_device){.kind = COGPU_CPU, .name = "cpu"};
+    snprintf(info->description, sizeof info->description, "%u CPU cores, %s", cogpu_cpu_cores(),
+             cogpu_cpu_vectors());
+    return COGPU_OK;
+}
+
+static cogpu_status describe_gpu(uint32_t index, cogpu_device *info) {
+    cogpu_gpu *gpu = NULL;
+    *info = (cogpu_device){.kind = COGPU_CUDA, .index = index};
+    snprintf(info->name, sizeof info->name, "cuda:%u", index);
+    TRY(cogpu_gpu_open_cuda(index, &gpu, NULL));
+    snprintf(info->description, sizeof info->description,
+             "%.50s, %u multiprocessors, %llu MiB, compute capability %u.%u%s", gpu->name,
+             gpu->multiprocessors, (unsigned long long)(gpu->total_bytes >> 20),
+             gpu->capability / 10, gpu->capability % 10,
+             cogpu_module_count > 0 ? "" : "; no kernels: built without nvcc");
+    gpu->calls->close(gpu);
+    return COGPU_OK;
+}
+
+static cogpu_status describe_emulator(uint32_t index, cogpu_device *info) {
+    *info = (cogpu_device){.kind = COGPU_EMU, .index = index, .name = "emu"};
+    if (emulator_count() > 1)
+        snprintf(info->name, sizeof info->name, "emu:%u", index);
+    snprintf(info->description, sizeof info->description,
+             "a GPU emulated by the CPU, slow and strict, for tests");
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_devices_describe(uint32_t index, cogpu_device *info) {
+    uint32_t gpus = cogpu_gpu_count(NULL);
+    if (index == 0)
+        return describe_cpu(info);
+    if (index <= gpus)
+        return describe_gpu(index - 1, info);
+    return index - gpus - 1 < emulator_count() ? describe_emulator(index - gpus - 1, info)
+                                               : COGPU_ABSENT;
+}
+
+cogpu_status cogpu_devices_current_emulator(uint32_t *index, cogpu_error *error) {
+    const char *text = getenv("COGPU_EMU_DEVICE");
+    unsigned long chosen = 0;
+    *index = 0;
+    if (text && !parse_number(text, &chosen))
+        return cogpu_fail(error, COGPU_DEVICE, "COGPU_EMU_DEVICE must be a number, got \"%.40s\"",
+                          text);
+    if (chosen >= emulator_count())
+        return fail_no_emulator(chosen, error);
+    *index = (uint32_t)chosen;
+    return COGPU_OK;
+}
+
+/* ---- devices of a context ------------------------------------------------------------------ */
+
+static cogpu_status open_gpu(cogpu_device_kind kind, uint32_t index, cogpu_gpu **gpu,
+                             cogpu_error *error) {
+    const char *seed = getenv("COGPU_EMU_SEED");
+    switch (kind) {
+    case COGPU_CUDA:
+        return cogpu_gpu_open_cuda(index, gpu, error);
+    case COGPU_EMU:
+        if (index >= emulator_count())
+            return fail_no_emulator(index, error);
+        return cogpu_gpu_open_emulator(seed ? strtoull(seed, NULL, 10) : 1, EMULATOR_BYTES, gpu,
+                                       error);
+    default:
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "device kind %d has no device memory: use COGPU_CUDA or COGPU_EMU",
+                          (int)kind);
+    }
+}
+
+static cogpu_status open_device(cogpu_context *context, cogpu_device_kind kind, uint32_t index,
+                                cogpu_gpu_device **device, cogpu_error *error) {
+    cogpu_gpu *gpu = NULL;
+    cogpu_opened_device *opened = cogpu_allocate(sizeof *opened);
+    if (!opened)
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a device");
+    cogpu_status status = open_gpu(kind, index, &gpu, error);
+    if (status == COGPU_OK)
+        status =
+            cogpu_gpu_device_open(gpu, context->device_bytes, context->jpeg_engines, device, error);
+    if (status != COGPU_OK) {
+        cogpu_release(opened);
+        return status;
+    }
+    *opened = (cogpu_opened_device){context->devices, kind, index, *device, {0}};
+    context->devices = opened;
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_context_device(cogpu_context *context, cogpu_device_kind kind, uint32_t index,
+                                  cogpu_gpu_device **device, cogpu_error *error) {
+    cogpu_status status = COGPU_OK;
+    if (!context)
+        return cogpu_fail(error, COGPU_ARGUMENT,
+                          "device memory needs a context, which keeps the device open");
+    *device = NULL;
+    pthread_mutex_lock(&context->lock);
+    for (cogpu_opened_device *opened = context->devices; opened; opened = opened->next)
+        if (opened->kind == kind && opened->index == index)
+            *device = opened->device;
+    if (!*device)
+        status = open_device(context, kind, index, device, error);
+    pthread_mutex_unlock(&context->lock);
+    return status;
+}
+
+void cogpu_context_close_devices(cogpu_context *context) {
+    while (context->devices) {
+        cogpu_opened_device *opened = context->devices;
+        context->devices = opened->next;
+        cogpu_gpu_memory_release(cogpu_gpu_device_gpu(opened->device), &opened->kept);
+        cogpu_gpu_device_close(opened->device);
+        cogpu_release(opened);
+    }
+}
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+static cogpu_opened_device *find_opened_device(cogpu_context *context,
+                                               const cogpu_gpu_device *device) {
+    cogpu_opened_device *opened = context->devices;
+    while (opened->device != device)
+        opened = opened->next;
+    return opened;
+}
+
+cogpu_gpu_memory cogpu_context_take_memory(cogpu_context *context, const cogpu_gpu_device *device) {
+    pthread_mutex_lock(&context->lock);
+    cogpu_opened_device *opened = find_opened_device(context, device);
+    cogpu_gpu_memory kept = opened->kept;
+    opened->kept = (cogpu_gpu_memory){0};
+    pthread_mutex_unlock(&context->lock);
+    return kept;
+}
+
+void cogpu_context_keep_memory(cogpu_context *context, cogpu_gpu_device *device,
+                               cogpu_gpu_memory *memory) {
+    pthread_mutex_lock(&context->lock);
+    cogpu_opened_device *opened = find_opened_device(context, device);
+    cogpu_gpu_memory spare = *memory;
+    if (!opened->kept.device) {
+        spare = opened->kept;
+        opened->kept = *memory;
+    }
+    pthread_mutex_unlock(&context->lock);
+    cogpu_gpu_memory_release(cogpu_gpu_device_gpu(device), &spare);
+    *memory = (cogpu_gpu_memory){0};
+}
+
+bool cogpu_context_emulator_owns(cogpu_context *context, const void *memory, uint32_t *index) {
+    bool is_found = false;
+    pthread_mutex_lock(&context->lock);
+    for (cogpu_opened_device *opened = context->devices; opened && !is_found; opened = opened->next)
+        if (opened->kind == COGPU_EMU &&
+            cogpu_gpu_emulator_owns_memory(cogpu_gpu_device_gpu(opened->device), memory)) {
+            *index = opened->index;
+            is_found = true;
+        }
+    pthread_mutex_unlock(&context->lock);
+    return is_found;
+}

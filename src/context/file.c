@@ -1,0 +1,133 @@
+/* Opens a file: source, TIFF directories, sidecars, images. */
+#include "context/file_object.h"
+
+#include "context/context.h"
+#include "io/http/url.h"
+
+#include <stdatomic.h>
+
+static uint64_t next_file_number(void) {
+    static atomic_uint_fast64_t last;
+    return atomic_fetch_add(&last, 1) + 1;
+}
+
+static cogpu_status read_images(cogpu_file *file, cogpu_context *context, cogpu_error *error) {
+    cogpu_crs_database *database = cogpu_context_take_crs_database(context);
+    file->beside.registry = &database;
+    cogpu_status status = cogpu_pyramids_read(&file->tiff, &file->beside, &file->arena,
+                                              &file->pyramids, &file->pyramid_count, error);
+    file->beside.registry = NULL;
+    cogpu_context_return_crs_database(context, database);
+    return status;
+}
+
+/* `sidecar_base` is the path that sidecars are looked for beside, or NULL. */
+static cogpu_status read_file_structure(cogpu_file *file, const cogpu_limits *limits,
+                                        const char *sidecar_base, cogpu_context *context,
+                                        cogpu_http *http, cogpu_error *error) {
+    TRY(cogpu_tiff_open(&file->tiff, file->io, limits, &file->arena, error));
+    if (sidecar_base) {
+        TRY(cogpu_arena_allocate(&file->arena, COGPU_SIDECARS_MAX, sizeof *file->sidecars,
+                                 &file->sidecars, error));
+        TRY(cogpu_sidecars_open(file, sidecar_base, http, error));
+    }
+    TRY(read_images(file, context, error));
+    cogpu_io_seal(file->io);
+    TRY(cogpu_sidecars_seal(file, error));
+    return cogpu_io_check(file->io, error);
+}
+
+static cogpu_status open_io(cogpu_io *io, const char *sidecar_base, cogpu_http *http,
+                            const cogpu_open_options *options, cogpu_file **out,
+                            cogpu_error *error) {
+    cogpu_limits limits = cogpu_limits_complete(options ? &options->limits : NULL);
+    cogpu_file *file = cogpu_allocate(sizeof *file);
+    if (!file) {
+        cogpu_io_close(io);
+        return cogpu_fail(error, COGPU_MEMORY, "out of memory opening the file");
+    }
+    *file = (cogpu_file){.number = next_file_number(), .io = io};
+    cogpu_arena_open(&file->arena, limits.call_bytes);
+    cogpu_status status = read_file_structure(file, &limits, sidecar_base,
+                                              options ? options->context : NULL, http, error);
+    if (status != COGPU_OK) {
+        cogpu_file_close(file);
+        return status;
+    }
+    cogpu_error_clear(error);
+    *out = file;
+    return COGPU_OK;
+}
+
+static cogpu_status open_url(const char *url, const cogpu_open_options *options,
+                             cogpu_sidecars sidecars, cogpu_file **file, cogpu_error *error) {
+    cogpu_http *http = NULL;
+    cogpu_io *io = NULL;
+    TRY(cogpu_context_http(options ? options->context : NULL, &http, error));
+    TRY(cogpu_io_open_url(url, http, &io, error));
+    return open_io(io, sidecars == COGPU_SIDECARS_ALL ? url : NULL, http, options, file, error);
+}
+
+cogpu_status cogpu_file_open_path(const char *path, const cogpu_open_options *options,
+                                  cogpu_file **file, cogpu_error *error) {
+    cogpu_sidecars sidecars = options ? options->sidecars : COGPU_SIDECARS_DEFAULT;
+    cogpu_io *io = NULL;
+    if (cogpu_url_is(path))
+        return open_url(path, options, sidecars, file, error);
+    TRY(cogpu_io_open_file(path, &io, error));
+    return open_io(io, sidecars == COGPU_SIDECARS_NONE ? NULL : path, NULL, options, file, error);
+}
+
+cogpu_status cogpu_file_open_source(cogpu_io *io, const cogpu_open_options *options,
+                                    cogpu_file **file, cogpu_error *error) {
+    return open_io(io, NULL, NULL, options, file, error);
+}
+
+void cogpu_file_close(cogpu_file *file) {
+    if (!file)
+        return;
+    cogpu_io_close(file->io);
+    cogpu_sidecars_close(file);
+    cogpu_arena_close(&file->arena);
+    cogpu_release(file);
+}
+
+uint64_t cogpu_file_number(const cogpu_file *file) {
+    return file->number;
+}
+
+const cogpu_tiff *cogpu_file_tiff(const cogpu_file *file) {
+    return &file->tiff;
+}
+
+const char *cogpu_file_version(const cogpu_file *file) {
+    return cogpu_io_version(file->io);
+}
+
+cogpu_status cogpu_fail_absent(cogpu_error *error, const char *what, uint64_t index,
+                               const char *owner, uint64_t count, unsigned first) {
+    return cogpu_fail(error, COGPU_ABSENT, "there is no %s %llu: the %s has %llu, counted from %u",
+                      what, (unsigned long long)index, owner, (unsigned long long)count, first);
+}
+
+cogpu_status cogpu_file_pyramid(const cogpu_file *file, uint32_t image,
+                                const cogpu_pyramid **pyramid, cogpu_error *error) {
+    if (!file)
+        return cogpu_fail(error, COGPU_ARGUMENT, "no file was given");
+    if (image >= file->pyramid_count)
+        return cogpu_fail_absent(error, "image", image, "file", file->pyramid_count, 0);
+    *pyramid = &file->pyramids[image];
+    return COGPU_OK;
+}
+
+uint32_t cogpu_file_pyramid_count(const cogpu_file *file) {
+    return file->pyramid_count;
+}
+
+bool cogpu_file_has_external_overviews(const cogpu_file *file) {
+    return file->beside.overview_count > 0;
+}
+
+const char *cogpu_file_sidecar_path(const cogpu_file *file, uint32_t index) {
+    return index < file->sidecar_path_count ? file->sidecar_paths[index] : NULL;
+}

@@ -1,0 +1,45 @@
+/*
+ * LRU cache of restored blocks, which several reads share. Its bytes stay within a budget. Any
+ * thread may use it.
+ */
+#ifndef COGPU_CPU_BLOCK_CACHE_H
+#define COGPU_CPU_BLOCK_CACHE_H
+
+#include "base/memory.h"
+
+#include <stdbool.h>
+
+typedef struct cogpu_block_cache cogpu_block_cache;
+
+/* `file` is unique in the process: cogpu_file_number. */
+typedef struct cogpu_block_cache_key {
+    uint64_t file, directory, block;
+} cogpu_block_cache_key;
+
+typedef struct cogpu_cached_block {
+    struct cogpu_cached_block *next_in_bucket, *newer, *older;
+    cogpu_block_cache_key key;
+    uint32_t pins; /* a pinned block is not evicted */
+    size_t bytes;
+    uint8_t data[];
+} cogpu_cached_block;
+
+cogpu_status cogpu_block_cache_open(uint64_t budget_bytes, cogpu_block_cache **cache,
+                                    cogpu_error *error);
+void cogpu_block_cache_close(cogpu_block_cache *cache);
+
+/* Finds and pins a block, which the caller unpins after use. NULL if it is not cached. */
+cogpu_cached_block *cogpu_block_cache_find(cogpu_block_cache *cache, cogpu_block_cache_key key);
+void cogpu_block_cache_unpin(cogpu_block_cache *cache, cogpu_cached_block *cached);
+
+/* Whether a block of this size fits the budget. */
+bool cogpu_block_cache_could_insert(const cogpu_block_cache *cache, uint64_t bytes);
+
+/* Memory for a block, which the caller fills and then inserts. NULL if it exceeds the budget or
+ * there is no memory. */
+cogpu_cached_block *cogpu_block_cache_reserve(const cogpu_block_cache *cache,
+                                              cogpu_block_cache_key key, size_t bytes);
+/* Inserts a reserved block, which the cache owns from then on. */
+void cogpu_block_cache_insert(cogpu_block_cache *cache, cogpu_cached_block *cached);
+
+#endif

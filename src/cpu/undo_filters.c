@@ -1,0 +1,413 @@
+/*
+ * Undoes what the file did to samples before compression: byte order, then the predictor, then CMYK
+ * becomes RGBA. Bytes are swapped before the sums of predictor 2; predictor 3 stores planes of
+ * bytes, always the most significant first, and needs no swap. pixel/predictor.h shows the layouts.
+ *
+ * Both predictors are undone by prefix sums at the distance of a pixel. A vector holds several
+ * pixels: they are summed by shifting it by 1, 2, 4 ... pixels, and the total of all vectors before
+ * is added. Only that total passes from vector to vector, so the sums run at memory speed.
+ *
+ *   x            a     b     c     d           four pixels of a vector
+ *   + x >> 1     a    a+b   b+c   c+d
+ *   + x >> 2     a    a+b  a+b+c a+b+c+d       plus the last pixel of the vector before, in each
+ */
+#include "cpu/cpu.h"
+#include "cpu/samples.h"
+#include "cpu/vector.h"
+
+#include "base/bytes.h"
+#include "codec/cmyk.h"
+#include "pixel/predictor.h"
+
+#include <string.h>
+
+#if HAVE_VECTORS
+#define TARGET_SSSE3 __attribute__((target("ssse3")))
+#define TARGET_AVX2  __attribute__((target("avx2")))
+#endif
+
+/* ---- byte order ---- */
+
+#define SWAP_EACH(type, swap)                                                                      \
+    for (size_t i = 0; i + sizeof(type) <= bytes; i += sizeof(type)) {                             \
+        type value;                                                                                \
+        memcpy(&value, row + i, sizeof value);                                                     \
+        value = swap(value);                                                                       \
+        memcpy(row + i, &value, sizeof value);                                                     \
+    }
+
+static void swap_3_bytes(uint8_t *row, size_t bytes) {
+    for (size_t i = 0; i + 3 <= bytes; i += 3) {
+        uint8_t first = row[i];
+        row[i] = row[i + 2];
+        row[i + 2] = first;
+    }
+}
+
+#if HAVE_VECTORS
+/* Units of 2, 4 or 8 bytes. Returns the bytes done; the rest does not fill a vector. */
+TARGET_SSSE3 static size_t swap_vectors(uint8_t *row, size_t bytes, size_t unit) {
+    uint8_t control[VECTOR];
+    size_t at = 0;
+    for (size_t i = 0; i < VECTOR; i++)
+        control[i] = (uint8_t)(i ^ (unit - 1)); /* reverses bytes within a unit */
+    const __m128i shuffle = load_vector(control);
+    for (; at + VECTOR <= bytes; at += VECTOR)
+        store_vector(row + at, _mm_shuffle_epi8(load_vector(row + at), shuffle), false);
+    return at;
+}
+#endif
+
+static void swap_row(uint8_t *row, size_t bytes, size_t unit) {
+    size_t done = 0;
+#if HAVE_VECTORS
+    if (unit != 3 && __builtin_cpu_supports("ssse3"))
+        done = swap_vectors(row, bytes, unit);
+#endif
+    row += done;
+    bytes -= done;
+    if (unit == 2) {
+        SWAP_EACH(uint16_t, __builtin_bswap16)
+    } else if (unit == 3) {
+        swap_3_bytes(row, bytes);
+    } else if (unit == 4) {
+        SWAP_EACH(uint32_t, __builtin_bswap32)
+    } else if (unit == 8) {
+        SWAP_EACH(uint64_t, __builtin_bswap64)
+    }
+}
+
+/* ---- prefix sums ---- */
+
+#define SUM_FROM(type)                                                                             \
+    for (; at + sizeof(type) <= bytes; at += sizeof(type)) {                                       \
+        type before, value;                                                                        \
+        memcpy(&before, to + at - pixel, sizeof before);                                           \
+        memcpy(&value, from + at, sizeof value);                                                   \
+        value = (type)(value + before);                                                            \
+        memcpy(to + at, &value, sizeof value);                                                     \
+    }
+
+/* Elements of `unit` bytes from byte `at` on; each becomes the sum with the one a pixel before. */
+static void sum_scalar(const uint8_t *from, uint8_t *to, size_t at, size_t bytes, size_t pixel,
+                       size_t unit) {
+    if (at == 0) {
+        at = pixel < bytes ? pixel : bytes;
+        memmove(to, from, at);
+    }
+    if (unit == 1) {
+        SUM_FROM(uint8_t)
+    } else if (unit == 2) {
+        SUM_FROM(uint16_t)
+    } else if (unit == 4) {
+        SUM_FROM(uint32_t)
+    } else {
+        SUM_FROM(uint64_t)
+    }
+}
+
+#if HAVE_VECTORS
+/* Shuffles for a pixel of a certain size: by one pixel, two, four, eight; the last one to all. */
+struct shuffles {
+    __m128i shift[4], carry;
+    size_t step; /* bytes of the whole pixels in a vector */
+    int shifts;
+};
+
+#endif
+
+/* The loop for pixels of this size, selected once for many rows. */
+struct summer {
+    size_t pixel, unit;
+    enum { SCALAR, VECTORS_OF_16, VECTORS_OF_32 } loop;
+#if HAVE_VECTORS
+    struct shuffles shuffles;
+#endif
+};
+
+#if HAVE_VECTORS
+static struct shuffles shuffles_for(size_t pixel) {
+    /* Sixteen bytes of `ramp`, begun n before its 0, shift a vector by n bytes. */
+    static const uint8_t ramp[2 * VECTOR] = {0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
+                                             0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
+                                             0,    1,    2,    3,    4,    5,    6,    7,
+                                             8,    9,    10,   11,   12,   13,   14,   15};
+#define MODULO(n)                                                                                  \
+    {                                                                                              \
+        0 % n, 1 % n, 2 % n, 3 % n, 4 % n, 5 % n, 6 % n, 7 % n, 8 % n, 9 % n, 10 % n, 11 % n,      \
+            12 % n, 13 % n, 14 % n, 15 % n                                                         \
+    }
+    static const uint8_t modulo[VECTOR][VECTOR] = {MODULO(1),  MODULO(2),  MODULO(3),  MODULO(4),
+                                                   MODULO(5),  MODULO(6),  MODULO(7),  MODULO(8),
+                                                   MODULO(9),  MODULO(10), MODULO(11), MODULO(12),
+                                                   MODULO(13), MODULO(14), MODULO(15), MODULO(16)};
+    struct shuffles s = {.step = VECTOR / pixel * pixel};
+    for (size_t by = pixel; by < s.step; by *= 2)
+        s.shift[s.shifts++] = load_vector(ramp + VECTOR - by);
+    s.carry = _mm_add_epi8(load_vector(modulo[pixel - 1]), _mm_set1_epi8((char)(s.step - pixel)));
+    return s;
+}
+
+/* One loop for each width of element and number of shifts, so that both are constants inside. */
+#define FOR_EACH_SHIFTS(loop, add)                                                                 \
+    switch (s->shifts) {                                                                           \
+    case 0:                                                                                        \
+        loop(add, 0) break;                                                                        \
+    case 1:                                                                                        \
+        loop(add, 1) break;                                                                        \
+    case 2:                                                                                        \
+        loop(add, 2) break;                                                                        \
+    case 3:                                                                                        \
+        loop(add, 3) break;                                                                        \
+    default:                                                                                       \
+        loop(add, 4) break;                                                                        \
+    }
+
+/* A vector may hold more than whole pixels. Its store then overwrites bytes that are not summed yet
+ * if `from` and `to` are the same. So the next vector is loaded before the store, and the last
+ * store has no more bytes than its pixels. */
+#define SUM_16(add, shifts)                                                                        \
+    while (at + VECTOR <= bytes) {                                                                 \
+        __m128i sum = next;                                                                        \
+        uint8_t *target = to + at;                                                                 \
+        at += s->step;                                                                             \
+        bool is_last = at + VECTOR > bytes;                                                        \
+        if (!is_last)                                                                              \
+            next = load_vector(from + at);                                                         \
+        for (int k = 0; k < (shifts); k++)                                                         \
+            sum = add(sum, _mm_shuffle_epi8(sum, s->shift[k]));                                    \
+        __m128i whole = add(sum, total);                                                           \
+        total = add(total, _mm_shuffle_epi8(sum, s->carry));                                       \
+        if (is_last)                                                                               \
+            memcpy(target, &whole, s->step);                                                       \
+        else                                                                                       \
+            _mm_storeu_si128((__m128i *)(void *)target, whole);                                    \
+    }
+
+/* Returns the bytes that were summed: whole pixels. */
+TARGET_SSSE3 static size_t sum_16(const uint8_t *from, uint8_t *to, size_t bytes, size_t unit,
+                                  const struct shuffles *s) {
+    __m128i total = _mm_setzero_si128(), next = load_vector(from);
+    size_t at = 0;
+    if (unit == 1) {
+        FOR_EACH_SHIFTS(SUM_16, _mm_add_epi8)
+    } else if (unit == 2) {
+        FOR_EACH_SHIFTS(SUM_16, _mm_add_epi16)
+    } else if (unit == 4) {
+        FOR_EACH_SHIFTS(SUM_16, _mm_add_epi32)
+    } else {
+        FOR_EACH_SHIFTS(SUM_16, _mm_add_epi64)
+    }
+    return at;
+}
+
+/* The same with two vectors side by side, for pixels that fill a vector: the last pixel of the
+ * lower one is added to the higher one. */
+#define SUM_32(add, shifts)                                                                        \
+    for (; at + 2 * VECTOR <= bytes; at += 2 * VECTOR) {                                           \
+        __m256i sum = _mm256_loadu_si256((const __m256i *)(const void *)(from + at));              \
+        for (int k = 0; k < (shifts); k++)                                                         \
+            sum = add(sum, _mm256_shuffle_epi8(sum, shift[k]));                                    \
+        __m256i lower = _mm256_permute2x128_si256(sum, sum, 0x08);                                 \
+        sum = add(sum, _mm256_shuffle_epi8(lower, carry));                                         \
+        __m256i whole = add(sum, total);                                                           \
+        __m256i higher = _mm256_permute4x64_epi64(sum, 0xEE);                                      \
+        total = add(total, _mm256_shuffle_epi8(higher, carry));                                    \
+        store_vector(to + at, _mm256_castsi256_si128(whole), streams);                             \
+        store_vector(to + at + VECTOR, _mm256_extracti128_si256(whole, 1), streams);               \
+    }
+
+TARGET_AVX2 static size_t sum_32(const uint8_t *from, uint8_t *to, size_t bytes, size_t unit,
+                                 const struct shuffles *s, bool streams) {
+    __m256i total = _mm256_setzero_si256(), carry = _mm256_broadcastsi128_si256(s->carry);
+    __m256i shift[4];
+    for (int k = 0; k < s->shifts; k++)
+        shift[k] = _mm256_broadcastsi128_si256(s->shift[k]);
+    size_t at = 0;
+    if (unit == 1) {
+        FOR_EACH_SHIFTS(SUM_32, _mm256_add_epi8)
+    } else if (unit == 2) {
+        FOR_EACH_SHIFTS(SUM_32, _mm256_add_epi16)
+    } else if (unit == 4) {
+        FOR_EACH_SHIFTS(SUM_32, _mm256_add_epi32)
+    } else {
+        FOR_EACH_SHIFTS(SUM_32, _mm256_add_epi64)
+    }
+    return at;
+}
+
+static struct summer summer_for(size_t pixel, size_t unit, size_t bytes) {
+    struct summer summer = {.pixel = pixel, .unit = unit};
+    if (pixel > VECTOR || bytes < 2 * VECTOR || !__builtin_cpu_supports("ssse3"))
+        return summer;
+    summer.shuffles = shuffles_for(pixel);
+    bool filled = summer.shuffles.step == VECTOR;
+    summer.loop = filled && __builtin_cpu_supports("avx2") ? VECTORS_OF_32 : VECTORS_OF_16;
+    return summer;
+}
+
+static size_t sum_vectors(const struct summer *summer, const uint8_t *from, uint8_t *to,
+                          size_t bytes, bool streams) {
+    if (summer->loop == VECTORS_OF_32)
+        return sum_32(from, to, bytes, summer->unit, &summer->shuffles, streams);
+    if (summer->loop == VECTORS_OF_16)
+        return sum_16(from, to, bytes, summer->unit, &summer->shuffles);
+    return 0;
+}
+#else
+static struct summer summer_for(size_t pixel, size_t unit, size_t bytes) {
+    (void)bytes;
+    return (struct summer){.pixel = pixel, .unit = unit};
+}
+
+static size_t sum_vectors(const struct summer *summer, const uint8_t *from, uint8_t *to,
+                          size_t bytes, bool streams) {
+    (void)summer, (void)from, (void)to, (void)bytes, (void)streams;
+    return 0;
+}
+#endif
+
+static void sum_row(const struct summer *summer, const uint8_t *from, uint8_t *to, size_t bytes,
+                    bool streams) {
+    size_t done = sum_vectors(summer, from, to, bytes, streams);
+    sum_scalar(from, to, done, bytes, summer->pixel, summer->unit);
+}
+
+/* ---- predictor 3: planes of bytes back to samples ---- */
+
+static void interleave_scalar(const uint8_t *planes, size_t first, size_t count, size_t samples,
+                              size_t size, uint8_t *to) {
+    for (size_t k = 0; k < size; k++) {
+        const uint8_t *plane = planes + k * samples;
+        uint8_t *byte = to + plane_byte((uint32_t)k, (uint32_t)size, COGPU_HOST_BIG_ENDIAN);
+        UNROLL_4 for (size_t i = first; i < count; i++) byte[i * size] = plane[i];
+    }
+}
+
+#if HAVE_VECTORS
+static size_t interleave_planes2(const uint8_t *planes, size_t count, size_t samples, uint8_t *to,
+                                 bool streams) {
+    size_t i = 0;
+    for (; i + VECTOR <= count; i += VECTOR) {
+        __m128i high = load_vector(planes + i), low = load_vector(planes + samples + i);
+        store_vector(to + 2 * i, _mm_unpacklo_epi8(low, high), streams);
+        store_vector(to + 2 * i + 16, _mm_unpackhi_epi8(low, high), streams);
+    }
+    return i;
+}
+
+static size_t interleave_planes4(const uint8_t *planes, size_t count, size_t samples, uint8_t *to,
+                                 bool streams) {
+    size_t i = 0;
+    for (; i + VECTOR <= count; i += VECTOR) {
+        __m128i b3 = load_vector(planes + i), b2 = load_vector(planes + samples + i);
+        __m128i b1 = load_vector(planes + 2 * samples + i),
+                b0 = load_vector(planes + 3 * samples + i);
+        __m128i low_l = _mm_unpacklo_epi8(b0, b1), low_h = _mm_unpackhi_epi8(b0, b1);
+        __m128i high_l = _mm_unpacklo_epi8(b2, b3), high_h = _mm_unpackhi_epi8(b2, b3);
+        store_vector(to + 4 * i, _mm_unpacklo_epi16(low_l, high_l), streams);
+        store_vector(to + 4 * i + 16, _mm_unpackhi_epi16(low_l, high_l), streams);
+        store_vector(to + 4 * i + 32, _mm_unpacklo_epi16(low_h, high_h), streams);
+        store_vector(to + 4 * i + 48, _mm_unpackhi_epi16(low_h, high_h), streams);
+    }
+    return i;
+}
+
+static size_t interleave_planes8(const uint8_t *planes, size_t count, size_t samples, uint8_t *to,
+                                 bool streams) {
+    size_t i = 0;
+    for (; i + VECTOR <= count; i += VECTOR) {
+        __m128i pair[4][2];
+        for (size_t k = 0; k < 4; k++) {
+            __m128i high = load_vector(planes + (6 - 2 * k) * samples + i);
+            __m128i low = load_vector(planes + (7 - 2 * k) * samples + i);
+            pair[k][0] = _mm_unpacklo_epi8(low, high);
+            pair[k][1] = _mm_unpackhi_epi8(low, high);
+        }
+        for (size_t half = 0; half < 2; half++) {
+            uint8_t *out = to + 8 * i + 64 * half;
+            __m128i low_l = _mm_unpacklo_epi16(pair[0][half], pair[1][half]);
+            __m128i low_h = _mm_unpackhi_epi16(pair[0][half], pair[1][half]);
+            __m128i high_l = _mm_unpacklo_epi16(pair[2][half], pair[3][half]);
+            __m128i high_h = _mm_unpackhi_epi16(pair[2][half], pair[3][half]);
+            store_vector(out, _mm_unpacklo_epi32(low_l, high_l), streams);
+            store_vector(out + 16, _mm_unpackhi_epi32(low_l, high_l), streams);
+            store_vector(out + 32, _mm_unpacklo_epi32(low_h, high_h), streams);
+            store_vector(out + 48, _mm_unpackhi_epi32(low_h, high_h), streams);
+        }
+    }
+    return i;
+}
+#endif
+
+/* The first `count` samples of a row of `samples`. */
+static void interleave_planes(const uint8_t *planes, size_t count, size_t samples, size_t size,
+                              uint8_t *to, bool streams) {
+    size_t done = 0;
+#if HAVE_VECTORS
+    done = size == 2   ? interleave_planes2(planes, count, samples, to, streams)
+           : size == 4 ? interleave_planes4(planes, count, samples, to, streams)
+           : size == 8 ? interleave_planes8(planes, count, samples, to, streams)
+                       : 0;
+#endif
+    interleave_scalar(planes, done, count, samples, size, to);
+}
+
+/* ---- rows ---- */
+
+/* A block of a planar file holds one of the four bands, which alone is no colour. */
+static bool is_cmyk(const cogpu_storage *storage) {
+    return storage->colour == COGPU_FROM_CMYK && storage->planes == 1;
+}
+
+/* The predictor of YCbCr data units is undone by decode. */
+static uint32_t remaining_predictor(const cogpu_storage *storage) {
+    return cogpu_storage_has_units(storage) ? 1 : storage->predictor;
+}
+
+static bool needs_swap(const cogpu_storage *storage) {
+    return storage->big_endian != COGPU_HOST_BIG_ENDIAN && storage->predictor != 3 &&
+           cogpu_storage_order_unit(storage) > 1;
+}
+
+bool cogpu_cpu_has_filters(const cogpu_storage *storage) {
+    return remaining_predictor(storage) != 1 || needs_swap(storage) || is_cmyk(storage);
+}
+
+void cogpu_cpu_undo_filters(const cogpu_storage *storage, uint8_t *from, uint32_t rows,
+                            uint32_t pixels, uint8_t *to, int64_t to_stride, bool streams) {
+    const cogpu_block_format *format = &storage->format;
+    size_t size = format->bits / 8, row_bytes = format->row_bytes;
+    size_t samples = (size_t)pixels * format->samples, bytes = samples * size;
+    bool swap = needs_swap(storage), planes = storage->predictor == 3;
+    /* The sum of predictor 3 runs over all planes, so it cannot stop at the last pixel wanted. */
+    size_t unit = planes ? 1 : size, sum_bytes = planes ? row_bytes : bytes;
+    struct summer summer = summer_for(format->samples * unit, unit, sum_bytes);
+    for (uint32_t i = 0; i < rows; i++, from += row_bytes, to += to_stride) {
+        bool stream_row = streams && (uintptr_t)to % VECTOR == 0;
+        if (swap)
+            swap_row(from, bytes, cogpu_storage_order_unit(storage));
+        if (planes) {
+            sum_row(&summer, from, from, sum_bytes, false);
+            interleave_planes(from, samples, row_bytes / size, size, to, stream_row);
+        } else if (remaining_predictor(storage) == 2) {
+            sum_row(&summer, from, to, sum_bytes, stream_row);
+        } else {
+            memcpy(to, from, bytes);
+        }
+        if (is_cmyk(storage))
+            cogpu_cmyk_to_rgba(to, pixels, format->samples);
+    }
+    if (streams)
+        fence_streamed_stores();
+}
+
+const char *cogpu_cpu_vectors(void) {
+#if HAVE_VECTORS
+    return __builtin_cpu_supports("avx2")    ? "AVX2"
+           : __builtin_cpu_supports("ssse3") ? "SSSE3"
+                                             : "SSE2";
+#else
+    return "no vector code";
+#endif
+}

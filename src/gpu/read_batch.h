@@ -1,0 +1,173 @@
+/*
+ * A batch of blocks on its way through the device: a slot (pinned host memory, events, tables) and
+ * a buffer (device memory and a stream). read_batch.c lays blocks out in that memory, read_fetch.c
+ * fills it, read_launch.c queues the device's work.
+ *
+ * Memory of a batch; offsets up to the statuses are the same in both:
+ *
+ *     slot      | page | staged bytes | slack | tables: encoded, unpack, bands, statuses |
+ *     buffer    | page | staged bytes | slack | tables | slack | decoded blocks | slack | scratch |
+ *
+ * Staged bytes are the stored bytes of blocks that the device decodes, and decoded bytes of others.
+ * With COGPU_TRANSFER_SLOT one copy moves all of the slot's memory into the buffer, else the
+ * tables.
+ */
+#ifndef COGPU_GPU_READ_BATCH_H
+#define COGPU_GPU_READ_BATCH_H
+
+#include "gpu/driver/gds.h"
+#include "gpu/nvjpeg.h"
+#include "gpu/read_pipeline.h"
+#include "kernels/decoder.h"
+#include "kernels/unpack/unpack_args.h"
+#include "plan/fetch.h"
+
+enum { COGPU_SLOT_TASKS = 2048 };
+
+/* Maximum pinned memory of a slot. Pinning takes long, and this much keeps the PCIe bus busy. */
+#define COGPU_PINNED_MAX (UINT64_C(32) << 20)
+
+/* Offset of staged bytes in the memory of a batch: cuFile needs them at a page boundary, decoders
+ * need slack before them. */
+enum { COGPU_STAGING = COGPU_GDS_PAGE };
+
+/* Maximum bytes of a batch for other things than blocks and band lists. */
+enum { COGPU_SLOT_OVERHEAD = 1 << 18 };
+
+#define COGPU_NO_STATUS UINT32_MAX
+
+struct cogpu_batch_block {
+    cogpu_gpu_read_task *task;
+    uint64_t staging;      /* offset of stored bytes, or of decoded bytes if the CPU decodes */
+    uint64_t decoded;      /* offset of the output of the device's decoder */
+    uint32_t status_index; /* of its status word; COGPU_NO_STATUS if no decoder has it */
+    uint32_t request;      /* of the slot's cuFile requests, the one that reads it */
+};
+
+/* Bytes of a group that one thread fetches. */
+struct cogpu_fetch_range {
+    uint32_t group;
+    uint64_t skip, bytes;
+};
+
+/* Scratch memory of a decoder: the minimum for its largest block, and the sum for full speed. */
+struct cogpu_scratch_need {
+    uint64_t least, best;
+};
+
+/* Offsets of a batch's tables, the same in pinned and in device memory. */
+struct cogpu_slot_tables {
+    uint64_t encoded, unpacked, bands, statuses, end;
+};
+
+enum cogpu_slot_event {
+    COGPU_EVENT_STARTED,
+    COGPU_EVENT_COPIED,
+    COGPU_EVENT_DECODED,
+    COGPU_EVENT_DONE,
+    COGPU_SLOT_EVENTS
+};
+
+/* README.md has the diagram. */
+enum cogpu_slot_state {
+    COGPU_SLOT_FREE,
+    COGPU_SLOT_FETCHING,  /* threads fetch its bytes */
+    COGPU_SLOT_WAITING,   /* all bytes are there; an older batch of the read has the buffer */
+    COGPU_SLOT_DECODING,  /* copy and decoder are queued */
+    COGPU_SLOT_UNPACKING, /* all work is queued */
+    COGPU_SLOT_COLLECTING /* a thread waits for the batch and reads its statuses */
+};
+
+/* How the bytes of all blocks of a batch reach the device. */
+enum cogpu_slot_transfer {
+    COGPU_TRANSFER_SLOT,   /* one copy of the slot's pinned memory */
+    COGPU_TRANSFER_CALLER, /* one copy per group, from pinned memory of the caller */
+    COGPU_TRANSFER_CUFILE  /* cuFile reads from the file into the buffer */
+};
+
+/* Device memory: staging, slack, tables, decoded blocks, scratch. */
+struct cogpu_device_buffer {
+    uint8_t *device;
+    void *allocated; /* `device` is its first page boundary */
+    uint64_t bytes;
+    cogpu_gpu_stream *stream;
+    bool is_registered; /* with cuFile */
+};
+
+struct cogpu_slot {
+    uint8_t *pinned;
+    cogpu_gpu_event *events[COGPU_SLOT_EVENTS];
+    struct cogpu_batch_block *blocks; /* all arrays have COGPU_SLOT_TASKS entries */
+    cogpu_nvjpeg_block *jpegs;        /* one a block */
+    cogpu_fetch *groups; /* neighbours in a file that are read together, or one block for nvJPEG or
+                          * the CPU */
+    struct cogpu_fetch_range *ranges;
+
+    /* The batch. */
+    enum cogpu_slot_state state;
+    struct cogpu_read_run *run;         /* the read that has the slot */
+    struct cogpu_device_buffer *buffer; /* NULL while an older batch of the read has it */
+    uint64_t pinned_capacity, device_capacity;
+    const cogpu_gpu_decoder *decoder; /* of all blocks that the device decodes; NULL: none */
+    cogpu_gds_plan cufile;
+    enum cogpu_slot_transfer transfer;
+    uint32_t count, encoded_count, group_count, range_count;
+    uint32_t ranges_left;                 /* to fetch */
+    uint64_t staged_bytes, decoded_bytes; /* of the blocks added so far */
+    uint64_t band_bytes;                  /* of their band lists */
+    struct cogpu_scratch_need scratch;
+    struct cogpu_slot_tables tables;
+    cogpu_status status; /* of fetching and launching */
+    cogpu_error error;
+};
+
+/* Marks a slot whose blocks nvJPEG decodes. Only its address is used. */
+extern const cogpu_gpu_decoder cogpu_slot_nvjpeg;
+
+/* Memory of a buffer and of a slot. If open fails, close releases what there is. */
+cogpu_status cogpu_device_buffer_open(cogpu_gpu *gpu, uint64_t bytes,
+                                      struct cogpu_device_buffer *buffer, cogpu_error *error);
+void cogpu_device_buffer_close(cogpu_gpu *gpu, struct cogpu_device_buffer *buffer);
+cogpu_status cogpu_slot_open(cogpu_gpu *gpu, uint64_t pinned_bytes, struct cogpu_slot *slot,
+                             cogpu_error *error);
+void cogpu_slot_close(cogpu_gpu *gpu, struct cogpu_slot *slot);
+
+/* Whether the device decodes the block. */
+bool cogpu_block_is_encoded(const struct cogpu_batch_block *block);
+
+/* Whether blocks of this plan fit a slot with a buffer of so many bytes. */
+bool cogpu_slot_holds(uint64_t buffer_bytes, const cogpu_read_plan *plan);
+
+/* Bytes of a plan's band list. A slot has one list for each plan of its blocks. */
+uint64_t cogpu_slot_band_bytes(const cogpu_read_plan *plan);
+/* Index of the first block of the next plan. */
+uint32_t cogpu_slot_end_of_plan(const struct cogpu_slot *slot, uint32_t first);
+
+/* Bytes of a task's block when decoded, and those of them that the image needs. */
+uint64_t cogpu_task_decoded_bytes(const cogpu_gpu_read_task *task);
+uint64_t cogpu_task_needed_bytes(const cogpu_gpu_read_task *task);
+
+/* Adds tasks from the first on while they fit the slot together, and lays them out. Returns how
+ * many: 0 if the first does not fit. */
+uint32_t cogpu_slot_choose(struct cogpu_slot *slot, cogpu_gpu_read_task *tasks, uint32_t count);
+
+/* Splits the groups into ranges, which threads fetch in parallel. */
+void cogpu_slot_split(cogpu_gpu *gpu, struct cogpu_slot *slot);
+
+/* Writes the tables of the kernels into pinned memory, after all bytes are fetched. */
+void cogpu_slot_write_tables(struct cogpu_slot *slot);
+/* Offset of decoded blocks in device memory. */
+uint64_t cogpu_slot_decoded_offset(const struct cogpu_slot *slot);
+
+/* read_fetch.c: fetches one range, on any thread. After the last one cogpu_fetch_complete lets the
+ * CPU read again what failed and needs no decoder. */
+void cogpu_fetch_one_range(struct cogpu_slot *slot, uint32_t worker, uint32_t range);
+void cogpu_fetch_complete(struct cogpu_slot *slot, uint32_t worker);
+/* Bytes of a group in host memory in the form that the device needs; NULL if there are none. */
+const uint8_t *cogpu_fetch_mapped(const struct cogpu_slot *slot, const cogpu_fetch *group);
+/* The file for cuFile reads of a task; NULL if they go through pinned memory. */
+const cogpu_gds_file *cogpu_fetch_cufile(struct cogpu_read_run *run,
+                                         const cogpu_gpu_read_task *task);
+void cogpu_fetch_close_files(struct cogpu_read_run *run);
+
+#endif

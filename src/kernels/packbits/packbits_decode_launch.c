@@ -1,0 +1,23 @@
+/* PackBits decoder on the host side: one thread block per TIFF block, no scratch memory. */
+#include "kernels/packbits/packbits_decode_args.h"
+
+extern const cogpu_kernel cogpu_kernel_packbits;
+
+static void packbits_scratch(const cogpu_encoded_block *blocks, uint32_t count, uint64_t *least,
+                             uint64_t *best) {
+    (void)blocks, (void)count;
+    *least = *best = 0;
+}
+
+static cogpu_status packbits_decode(const cogpu_gpu_batch *batch, cogpu_error *error) {
+    const struct cogpu_packbits_args args = {.blocks = batch->device_blocks,
+                                             .stored = batch->stored,
+                                             .decoded = batch->decoded,
+                                             .statuses = batch->statuses};
+    if (batch->count == 0)
+        return COGPU_OK;
+    return batch->gpu->calls->launch(batch->gpu, &cogpu_kernel_packbits, batch->count, &args,
+                                     batch->stream, error);
+}
+
+const cogpu_gpu_decoder cogpu_gpu_packbits = {0.8, 2.0, packbits_scratch, packbits_decode};

@@ -1,0 +1,298 @@
+/*
+ * A batch decoded by the CPU: threads share its runs. For each run a thread unpacks cached blocks,
+ * fills sparse ones, fetches the bytes of the others, decodes them and unpacks them into the
+ * rasters (src/cpu).
+ */
+#include "read/job.h"
+
+#include <string.h>
+
+/* What became of the blocks of a run. */
+struct run_counts {
+    uint64_t sparse, cached, bytes_read;
+};
+
+/* ---- cache --------------------------------------------------------------------------------- */
+
+static cogpu_block_cache_key cache_key_of(const struct cogpu_read_task *task) {
+    const cogpu_storage *storage = task->window->plan.storage;
+    return (cogpu_block_cache_key){.file = cogpu_file_number(task->window->file),
+                                   .directory =
+                                       (uint64_t)storage->tiff->number << 32 | storage->directory,
+                                   .block = task->block.index};
+}
+
+/* Uncompressed blocks are not worth a copy. */
+static cogpu_block_cache *cache_for(const struct cogpu_read_job *job,
+                                    const cogpu_storage *storage) {
+    bool is_compressed = storage->format.compression != COMPRESSION_NONE;
+    return job->context && is_compressed ? job->context->cache : NULL;
+}
+
+bool cogpu_task_is_cached(struct cogpu_read_job *job, const struct cogpu_read_task *task) {
+    cogpu_block_cache *cache = cache_for(job, task->window->plan.storage);
+    cogpu_cached_block *cached = cache ? cogpu_block_cache_find(cache, cache_key_of(task)) : NULL;
+    if (cached)
+        cogpu_block_cache_unpin(cache, cached);
+    return cached;
+}
+
+/* False if the cache does not have the block. */
+static bool unpack_cached(struct cogpu_read_job *job, cogpu_worker *worker,
+                          struct cogpu_read_task *task) {
+    cogpu_block_cache *cache = cache_for(job, task->window->plan.storage);
+    cogpu_cached_block *cached = cache ? cogpu_block_cache_find(cache, cache_key_of(task)) : NULL;
+    if (!cached)
+        return false;
+    cogpu_status status = cogpu_cpu_unpack(worker, &task->window->plan, &task->block, cached->data,
+                                           true, &task->window->raster, NULL);
+    cogpu_block_cache_unpin(cache, cached);
+    return status == COGPU_OK;
+}
+
+bool cogpu_job_streams(const struct cogpu_read_job *job, const cogpu_storage *storage) {
+    cogpu_block_cache *cache = cache_for(job, storage);
+    return cogpu_cpu_is_streamed(storage) &&
+           !(cache && cogpu_block_cache_could_insert(cache, storage->block_bytes));
+}
+
+/* ---- decode -------------------------------------------------------------------------------- */
+
+/* All rows of a decoded block, restored. */
+static void restore_block(const cogpu_storage *storage, const cogpu_block *block, uint8_t *decoded,
+                          uint8_t *to) {
+    size_t row_bytes = storage->format.row_bytes;
+    if (!cogpu_cpu_has_filters(storage))
+        memcpy(to, decoded, block->needed_rows * row_bytes);
+    else
+        cogpu_cpu_undo_filters(storage, decoded, block->needed_rows, storage->block_width, to,
+                               (int64_t)row_bytes, false);
+}
+
+/* Decodes a block and unpacks it into the rasters of all tasks that need it. It is restored into
+ * memory of its own for the cache, or if several tasks need it: unpacking changes what it restores.
+ */
+static cogpu_status decode_shared_block(struct cogpu_read_job *job, cogpu_worker *worker,
+                                        struct cogpu_read_task *tasks, uint32_t count,
+                                        const uint8_t *stored, cogpu_error *error) {
+    const cogpu_storage *storage = tasks[0].window->plan.storage;
+    const cogpu_block *block = &tasks[0].block;
+    cogpu_block_cache *cache = cache_for(job, storage);
+    uint8_t *decoded = NULL, *restored = NULL;
+    TRY(cogpu_cpu_decode(worker, storage, block, stored, (size_t)tasks[0].span.bytes, &decoded,
+                         error));
+    bool filters_undone = !cogpu_cpu_has_filters(storage);
+    size_t bytes = block->needed_rows * storage->format.row_bytes;
+    cogpu_cached_block *cached =
+        cache ? cogpu_block_cache_reserve(cache, cache_key_of(tasks), bytes) : NULL;
+    if (cached) {
+        restored = cached->data;
+    } else if (count > 1 && !filters_undone) {
+        TRY(cogpu_worker_reserve(&worker->shared, &worker->shared_bytes, bytes, error));
+        restored = worker->shared;
+    }
+    if (restored)
+        restore_block(storage, block, decoded, restored);
+    cogpu_status status = COGPU_OK;
+    for (uint32_t i = 0; status == COGPU_OK && i < count; i++)
+        status = cogpu_cpu_unpack(worker, &tasks[i].window->plan, &tasks[i].block,
+                                  restored ? restored : decoded, restored || filters_undone,
+                                  &tasks[i].window->raster, error);
+    if (cached)
+        cogpu_block_cache_insert(cache, cached);
+    return status;
+}
+
+/* Whether the block can still matter: its window is neither cancelled nor failed at an earlier
+ * block. */
+static bool is_wanted(struct cogpu_read_job *job, const struct cogpu_read_task *task) {
+    const struct cogpu_read_window *window = task->window;
+    if (cogpu_meter_is_cancelled(&window->meter))
+        return false;
+    pthread_mutex_lock(&job->lock);
+    bool is_needed = !task->is_lost &&
+                     (window->error.status == COGPU_OK || task->number < window->failed_number);
+    pthread_mutex_unlock(&job->lock);
+    return is_needed;
+}
+
+static bool is_any_wanted(struct cogpu_read_job *job, const struct cogpu_read_task *tasks,
+                          uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        if (is_wanted(job, &tasks[i]))
+            return true;
+    return false;
+}
+
+/* `bytes` begin with those of the first task. */
+static void decode_blocks(struct cogpu_read_job *job, cogpu_worker *worker,
+                          struct cogpu_read_task *tasks, uint32_t count, const uint8_t *bytes) {
+    for (uint32_t i = 0, same; i < count; i += same) {
+        cogpu_error error;
+        for (same = 1; i + same < count && cogpu_task_is_same_block(&tasks[i + same], &tasks[i]);)
+            same++;
+        (void)cogpu_meter_poll(&tasks[i].window->meter);
+        if (!is_any_wanted(job, &tasks[i], same))
+            continue;
+        const uint8_t *stored = bytes + (tasks[i].span.offset - tasks[0].span.offset);
+        if (decode_shared_block(job, worker, &tasks[i], same, stored, &error) == COGPU_OK)
+            continue;
+        for (uint32_t k = 0; k < same; k++)
+            cogpu_task_fail(job, &tasks[i + k], &error);
+    }
+}
+
+/* ---- fetch --------------------------------------------------------------------------------- */
+
+/* The bytes of a fetch: in memory already, or read in one go. */
+static cogpu_status fetch_bytes(cogpu_worker *worker, const struct cogpu_read_task *first,
+                                const cogpu_fetch *fetch, const uint8_t **bytes, uint64_t *read,
+                                cogpu_error *error) {
+    const cogpu_read_plan *plan = &first->window->plan;
+    const cogpu_io *io = cogpu_task_io(first);
+    if (fetch->bytes == first->span.bytes)
+        TRY(cogpu_cpu_check_block_bytes(plan->storage, fetch->bytes, 0, error));
+    *bytes = cogpu_io_mapped(io, fetch->offset);
+    if (*bytes)
+        return COGPU_OK;
+    size_t count = (size_t)fetch->bytes;
+    TRY(cogpu_worker_reserve(&worker->stored, &worker->stored_bytes, count, error));
+    *bytes = worker->stored;
+    *read += count;
+    return cogpu_io_read_metered(io, fetch->offset, count, worker->stored, plan->meter, error);
+}
+
+/* Reads uncompressed blocks straight into the raster, if they follow each other there as in the
+ * file. False if they do not, or the read failed. */
+static bool read_into_raster(struct cogpu_read_task *tasks, uint32_t count, uint64_t *read) {
+    const struct cogpu_read_window *window = tasks[0].window;
+    size_t row_bytes = window->plan.storage->format.row_bytes;
+    uint64_t bytes = 0, start = 0;
+    uint8_t *to = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        const cogpu_block *block = &tasks[i].block;
+        uint8_t *here = cogpu_cpu_direct_target(&window->plan, block, &window->raster);
+        uint64_t skip = block->source_y * row_bytes, offset = tasks[i].span.offset + skip;
+        uint64_t needed = block->height * row_bytes;
+        if (!here || tasks[i].window != window || skip + needed > tasks[i].span.bytes ||
+            (i > 0 && (here != to + bytes || offset != start + bytes)))
+            return false;
+        if (i == 0) {
+            to = here;
+            start = offset;
+        }
+        bytes += needed;
+    }
+    *read += bytes;
+    return cogpu_io_read_metered(cogpu_task_io(tasks), start, (size_t)bytes, to, window->plan.meter,
+                                 NULL) == COGPU_OK;
+}
+
+/* Decodes a block as it is read. False if the codec needs all of its bytes at once. */
+static bool decode_block_stream(struct cogpu_read_job *job, cogpu_worker *worker,
+                                struct cogpu_read_task *task, uint64_t *read) {
+    cogpu_error error;
+    bool needs_whole = false;
+    cogpu_status status = cogpu_cpu_stream(worker, &task->window->plan, &task->block, task->span,
+                                           &task->window->raster, NULL, &needs_whole, read, &error);
+    if (status != COGPU_OK && !needs_whole)
+        cogpu_task_fail(job, task, &error);
+    return !needs_whole;
+}
+
+static void read_single_block(struct cogpu_read_job *job, cogpu_worker *worker,
+                              struct cogpu_read_task *task, uint64_t *read) {
+    cogpu_error error;
+    const uint8_t *bytes = NULL;
+    const cogpu_fetch fetch = cogpu_fetch_start(0, task->span);
+    if (fetch_bytes(worker, task, &fetch, &bytes, read, &error) == COGPU_OK) {
+        decode_blocks(job, worker, task, 1, bytes);
+        return;
+    }
+    (void)cogpu_meter_poll(&task->window->meter);
+    if (is_wanted(job, task))
+        cogpu_task_fail(job, task, &error);
+}
+
+static void read_streamed_blocks(struct cogpu_read_job *job, cogpu_worker *worker,
+                                 struct cogpu_read_task *tasks, uint32_t count, uint64_t *read) {
+    for (uint32_t i = 0; i < count; i++)
+        if (is_wanted(job, &tasks[i]) && !decode_block_stream(job, worker, &tasks[i], read))
+            read_single_block(job, worker, &tasks[i], read);
+}
+
+/* The blocks of one fetch. If it fails, each block is read alone, so that only those fail whose
+ * bytes are missing. */
+static void read_fetched_blocks(struct cogpu_read_job *job, cogpu_worker *worker,
+                                struct cogpu_read_task *tasks, const cogpu_fetch *fetch,
+                                uint64_t *read) {
+    const uint8_t *bytes = NULL;
+    if (!is_any_wanted(job, tasks, fetch->count))
+        return;
+    if (cogpu_job_streams(job, tasks[0].window->plan.storage)) {
+        read_streamed_blocks(job, worker, tasks, fetch->count, read);
+        return;
+    }
+    if (read_into_raster(tasks, fetch->count, read))
+        return;
+    if (fetch->count == 1) {
+        read_single_block(job, worker, tasks, read);
+        return;
+    }
+    if (fetch_bytes(worker, tasks, fetch, &bytes, read, NULL) == COGPU_OK) {
+        decode_blocks(job, worker, tasks, fetch->count, bytes);
+        return;
+    }
+    for (uint32_t i = 0; i < fetch->count; i++)
+        if (is_wanted(job, &tasks[i]) && !read_into_raster(&tasks[i], 1, read))
+            read_single_block(job, worker, &tasks[i], read);
+}
+
+/* ---- runs ---------------------------------------------------------------------------------- */
+
+/* Unpacks a block that is cached and fills a sparse one. True if its bytes have to be fetched. */
+static bool needs_fetch(struct cogpu_read_job *job, cogpu_worker *worker,
+                        struct cogpu_read_task *task, struct run_counts *counts) {
+    if (task->is_lost)
+        return false;
+    if (task->span.bytes == 0) {
+        cogpu_cpu_fill(&task->window->plan, &task->block, &task->window->raster);
+        counts->sparse++;
+        return false;
+    }
+    if (!unpack_cached(job, worker, task))
+        return true;
+    counts->cached++;
+    return false;
+}
+
+static void read_block_run(void *argument, uint32_t worker_number, uint64_t run) {
+    struct cogpu_read_job *job = argument;
+    const struct cogpu_read_batch *batch = &job->batch;
+    cogpu_worker *worker = job->workers[worker_number];
+    struct cogpu_read_task *tasks = &batch->tasks[batch->runs[run]];
+    uint32_t count = cogpu_batch_run_end(batch, (uint32_t)run) - batch->runs[run];
+    struct run_counts counts = {0};
+    cogpu_fetch fetch = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        tasks[i].needs_fetch = needs_fetch(job, worker, &tasks[i], &counts);
+        if (!tasks[i].needs_fetch)
+            cogpu_tasks_report_done(&tasks[i], 1);
+    }
+    while (cogpu_tasks_next_fetch(tasks, count, false, &fetch)) {
+        read_fetched_blocks(job, worker, &tasks[fetch.first], &fetch, &counts.bytes_read);
+        cogpu_tasks_report_done(&tasks[fetch.first], fetch.count);
+    }
+    cogpu_result *result = tasks[0].window->result;
+    pthread_mutex_lock(&job->lock);
+    result->sparse_blocks += counts.sparse;
+    result->cached_blocks += counts.cached;
+    result->bytes_read += counts.bytes_read;
+    pthread_mutex_unlock(&job->lock);
+}
+
+void cogpu_batch_read_on_host(struct cogpu_read_job *job) {
+    cogpu_batch_start_prefetch(job);
+    cogpu_pool_run(job->pool, job->worker_count, job->batch.run_count, read_block_run, job);
+    cogpu_batch_end_prefetch(&job->batch);
+}

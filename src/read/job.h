@@ -1,0 +1,242 @@
+/*
+ * A read in progress, as the files of this module share it.
+ *
+ * A job reads windows. A window is planned first (plan_window.c, arithmetic only) and read later.
+ * Most windows are read in batches of blocks. Some need sub-reads: of a mask, of colour components,
+ * of single bands, or of host memory that is uploaded. Those are windows too, planned together with
+ * their parent and read by the same workers (part.c).
+ */
+#ifndef COGPU_READ_JOB_H
+#define COGPU_READ_JOB_H
+
+#include "context/context.h"
+#include "context/file.h"
+#include "plan/fetch.h"
+
+enum { COGPU_BATCH_BLOCKS = 2048 };
+
+/* What a window delivers. */
+enum cogpu_read_content {
+    COGPU_READ_PIXELS,
+    COGPU_READ_MASK,
+    COGPU_READ_COMPONENTS /* bands of planar CMYK or YCbCr, before their conversion to RGB */
+};
+
+/* How pixels get into the raster of a window. */
+enum cogpu_read_method {
+    COGPU_READ_BLOCKS,    /* batches of blocks, decoded by the CPU or by the raster's device */
+    COGPU_READ_ALL_VALID, /* a mask of 255 everywhere; nothing is read */
+    COGPU_READ_EACH_BAND, /* one sub-read for each band, since bands differ in nodata or mask */
+    COGPU_READ_PLANAR_COLOURS, /* rows of all components are read and converted to RGB */
+    COGPU_READ_VIA_HOST,       /* rows are read into host memory and uploaded */
+    COGPU_READ_STREAMED        /* each block is decoded by the CPU a few rows at a time, which are
+                                * uploaded */
+};
+
+struct cogpu_read_window {
+    const cogpu_file *file;
+    enum cogpu_read_content content;
+    enum cogpu_read_method method;
+    bool fills_bad_blocks;
+    cogpu_read_plan plan;
+    cogpu_conversion conversion;     /* plan.conversion points here, if there is one */
+    uint8_t fill[16];                /* plan.fill points here, if the band has nodata of its own */
+    cogpu_raster raster;             /* with all strides set; of a sub-read when it is read */
+    cogpu_gpu_device *device;        /* of the raster; NULL for host memory */
+    struct cogpu_read_window *mask;  /* sub-read whose zeros become NaN in the raster; or NULL */
+    bool is_mask_shared;             /* the mask has one band, which applies to all bands */
+    struct cogpu_read_window *parts; /* sub-reads of the method: one, or one for each band */
+    uint32_t part_count;
+    uint64_t planned;       /* blocks of the plan that are in a batch or done */
+    uint64_t failed_number; /* of the first bad block; UINT64_MAX while there is none */
+    cogpu_error error;
+    cogpu_result *result;
+    cogpu_meter meter; /* zero without a progress function */
+};
+
+/* What to read: a request that was checked, or a sub-read derived from one. */
+struct cogpu_read_spec {
+    const cogpu_file *file;
+    const cogpu_pyramid *pyramid;
+    const cogpu_pyramid_level *level;
+    enum cogpu_read_content content;
+    uint32_t x, y, width, height;
+    const uint32_t *bands; /* 1-based; NULL for all */
+    uint32_t band_count;
+    bool fills_bad_blocks;
+    bool is_scaled; /* scale and offset of the bands are applied */
+    bool nan_where_invalid;
+    bool skips_mask; /* a mask directory or alpha band is not applied */
+    cogpu_raster raster;
+    cogpu_gpu_device *device; /* of the raster; NULL for host memory */
+};
+
+/* A block of a window in a batch. */
+struct cogpu_read_task {
+    struct cogpu_read_window *window;
+    uint64_t number; /* in the window's plan */
+    cogpu_block block;
+    cogpu_span span;
+    bool is_lost;     /* its span is unknown: window->error says why */
+    bool needs_fetch; /* its bytes have to be read: it is neither lost, sparse nor cached */
+};
+
+/* Windows whose blocks share batches; all rasters are on one device or in host memory. */
+struct cogpu_read_queue {
+    struct cogpu_read_window **windows;
+    size_t count, current; /* current: the window that the next batch begins with */
+    cogpu_gpu_device *device;
+    bool may_stay_pending; /* the last batch may still be on the device when the call returns */
+};
+
+/* Byte ranges that a source prefetches. */
+struct cogpu_read_prefetch {
+    const cogpu_io *io;
+    uint64_t ticket;
+};
+
+/* The blocks that are read at once. A run is neighbouring blocks in the file. */
+struct cogpu_read_batch {
+    struct cogpu_read_task *tasks;
+    uint32_t task_count;
+    uint32_t *runs; /* first task of each run */
+    uint32_t run_count;
+    cogpu_gpu_device *device; /* NULL: decoded by the CPU */
+    bool can_prefetch;        /* at least one source can */
+    struct cogpu_read_prefetch *prefetches;
+    uint32_t prefetch_count;
+    bool is_on_device; /* started, not finished */
+    cogpu_gpu_read_job device_job;
+    cogpu_gpu_read_task *device_tasks;
+};
+
+struct cogpu_read_job {
+    cogpu_read_item **items;
+    struct cogpu_read_window *windows; /* one for each item */
+    size_t count;
+    cogpu_context *context;     /* may be NULL */
+    cogpu_gpu_device *device;   /* of the rasters; NULL for host memory */
+    const cogpu_io *checked_io; /* the last source that was found unchanged */
+    cogpu_pool *pool;           /* the context's, or opened for this job */
+    uint32_t threads;
+    cogpu_worker **workers; /* scratch memory, one for each thread */
+    uint32_t worker_count;
+    struct cogpu_read_batch batch;
+    struct cogpu_read_queue queue; /* of the items' windows */
+    pthread_mutex_t lock;          /* of results and errors */
+    cogpu_arena arena;
+    bool is_pending;      /* the caller does not wait for the device */
+    cogpu_read_item item; /* of a pending read, which own_items points to */
+    cogpu_read_item *own_items[1];
+};
+
+/* ---- check_request.c ---- */
+
+/* Checks a request and its raster, and completes both: window to the edges, strides. */
+cogpu_status cogpu_check_request(const cogpu_read_item *item, struct cogpu_read_spec *spec,
+                                 cogpu_error *error);
+/* Whether this build can decode the storage's blocks. */
+cogpu_status cogpu_check_codec(const cogpu_storage *storage, cogpu_error *error);
+
+/* ---- plan_window.c: arithmetic only; sub-reads come from the arena ---- */
+
+cogpu_status cogpu_plan_window(const struct cogpu_read_spec *spec, cogpu_arena *arena,
+                               struct cogpu_read_window *window, cogpu_error *error);
+/* Blocks of the window in the progress of a read, those of its mask included. */
+uint64_t cogpu_window_blocks(const struct cogpu_read_window *window);
+/* Rows of a window that are read at a time, through bounded memory: about 4 MiB, whole rows of
+ * blocks if these fit, so that no block is decoded twice. At least 1. */
+uint32_t cogpu_chunk_rows(const cogpu_storage *storage, uint64_t row_bytes, uint32_t height);
+/* The same with more memory for blocks that are taller than a chunk, which are decoded again for
+ * each chunk that they overlap. */
+uint32_t cogpu_tall_chunk_rows(const cogpu_storage *storage, uint64_t row_bytes, uint32_t height);
+
+/* ---- workers.c ---- */
+
+/* Opens workers for the planned windows, and the memory of the batch. */
+cogpu_status cogpu_job_open_workers(struct cogpu_read_job *job, cogpu_error *error);
+void cogpu_job_close_workers(struct cogpu_read_job *job);
+
+/* ---- part.c: sub-reads ---- */
+
+/* The read of a smaller window of the same level, planned as `whole` is. The caller sets the
+ * raster's memory; without strides it is packed. */
+struct cogpu_read_window cogpu_window_part(const struct cogpu_read_window *whole, uint32_t x,
+                                           uint32_t y, uint32_t width, uint32_t height);
+/* Reads a part. Its progress is reported as `share`, its counts are added to `result`. */
+cogpu_status cogpu_read_part(struct cogpu_read_job *job, struct cogpu_read_window *part,
+                             cogpu_share share, cogpu_result *result, cogpu_error *error);
+/* Reads a window by its method, without its mask. */
+cogpu_status cogpu_execute_window(struct cogpu_read_job *job, struct cogpu_read_window *window,
+                                  cogpu_error *error);
+
+/* ---- batch.c ---- */
+
+/* Reads the blocks of all windows of the queue, batch after batch. Fails only if the device does;
+ * bad blocks are in the windows' errors. */
+cogpu_status cogpu_read_batches(struct cogpu_read_job *job, struct cogpu_read_queue *queue,
+                                cogpu_error *error);
+cogpu_status cogpu_batch_finish_on_device(struct cogpu_read_job *job, cogpu_error *error);
+/* Whether two tasks need the same block, which is decoded once for both. */
+bool cogpu_task_is_same_block(const struct cogpu_read_task *task,
+                              const struct cogpu_read_task *other);
+const cogpu_io *cogpu_task_io(const struct cogpu_read_task *task);
+uint32_t cogpu_batch_run_end(const struct cogpu_read_batch *batch, uint32_t run);
+/* The next fetch of a run after `fetch`, which is zero at first: tasks that need it and that no
+ * other task separates. With `repeats`, each task that needs a block fetches it again. False at the
+ * end of the run. */
+bool cogpu_tasks_next_fetch(const struct cogpu_read_task *tasks, uint32_t count, bool repeats,
+                            cogpu_fetch *fetch);
+/* Whether a block that failed with this status is filled with nodata. */
+bool cogpu_is_fillable(const struct cogpu_read_window *window, cogpu_status status);
+/* Adds tasks that are done to the progress of their windows. */
+void cogpu_tasks_report_done(const struct cogpu_read_task *tasks, uint32_t count);
+/* Handles a block that cannot be read: fills it, or makes it the window's error. */
+void cogpu_task_fail(struct cogpu_read_job *job, struct cogpu_read_task *task, cogpu_error *error);
+
+/* ---- prefetch.c ---- */
+
+/* Sorts the batch by offset if a source can prefetch: such a source is read in the file's order. */
+void cogpu_batch_sort_for_prefetch(struct cogpu_read_batch *batch);
+/* Tells sources which byte ranges the batch reads, and that it has read them. */
+void cogpu_batch_start_prefetch(struct cogpu_read_job *job);
+void cogpu_batch_end_prefetch(struct cogpu_read_batch *batch);
+
+/* ---- host.c ---- */
+
+void cogpu_batch_read_on_host(struct cogpu_read_job *job);
+bool cogpu_task_is_cached(struct cogpu_read_job *job, const struct cogpu_read_task *task);
+/* Whether blocks are decoded a few rows at a time as they are read, instead of as a whole. */
+bool cogpu_job_streams(const struct cogpu_read_job *job, const cogpu_storage *storage);
+
+/* ---- device.c ---- */
+
+/* Starts and finishes a batch on its device, as cogpu_gpu_read_start and _finish do. */
+cogpu_status cogpu_batch_start_on_device(struct cogpu_read_job *job, bool is_pending,
+                                         cogpu_error *error);
+
+/* ---- via_host.c ---- */
+
+cogpu_status cogpu_read_via_host(struct cogpu_read_job *job, struct cogpu_read_window *window,
+                                 cogpu_error *error);
+cogpu_status cogpu_read_streamed(struct cogpu_read_job *job, struct cogpu_read_window *window,
+                                 cogpu_error *error);
+
+/* ---- planar_colours.c ---- */
+
+bool cogpu_has_planar_colours(const cogpu_storage *storage);
+cogpu_status cogpu_read_planar_colours(struct cogpu_read_job *job, struct cogpu_read_window *window,
+                                       cogpu_error *error);
+
+/* ---- mask.c ---- */
+
+/* Turns the plan of a window into that of its mask; without a conversion if all pixels are valid.
+ */
+cogpu_status cogpu_plan_mask(const struct cogpu_read_spec *spec, cogpu_arena *arena,
+                             struct cogpu_read_window *window, cogpu_error *error);
+void cogpu_mask_fill_valid(const cogpu_raster *raster);
+/* Reads window->mask and turns invalid pixels of the raster into NaN. */
+cogpu_status cogpu_apply_mask(struct cogpu_read_job *job, struct cogpu_read_window *window,
+                              cogpu_error *error);
+
+#endif

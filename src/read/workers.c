@@ -1,0 +1,81 @@
+/* How many threads a job uses, and the scratch memory of each. */
+#include "read/job.h"
+
+/* Scratch memory of all workers together: this much, and more for larger files. */
+enum { WORKERS_BASE_BYTES = 48 << 20, WORKERS_BYTES_PER_FILE_BYTE = 64 };
+
+/* More workers than any machine has threads would only take memory. */
+enum { WORKERS_MAX = 1024 };
+
+/* Less work than this is done before a second thread has started. */
+enum { THREAD_WORK_BYTES = 256 << 10 };
+
+/* Scratch memory that a worker needs for the largest block of a window. */
+static uint64_t worker_bytes(const struct cogpu_read_job *job, const cogpu_read_plan *plan) {
+    const cogpu_storage *storage = plan->storage;
+    uint64_t decoded = (uint64_t)plan->slice_rows * storage->format.row_bytes;
+    uint64_t most =
+        COGPU_EXPANSION_BASE + cogpu_io_bytes(storage->tiff->io) * (uint64_t)COGPU_EXPANSION_FACTOR;
+    if (cogpu_job_streams(job, storage))
+        return cogpu_cpu_stream_bytes(storage);
+    if (storage->format.compression == COMPRESSION_NONE)
+        return decoded;
+    return 2 * (decoded < most ? decoded : most);
+}
+
+struct work_estimate {
+    uint64_t workers; /* that memory allows */
+    uint64_t blocks, bytes;
+};
+
+static void add_work(const struct cogpu_read_job *job, const cogpu_read_plan *plan,
+                     struct work_estimate *work) {
+    const cogpu_tiff *tiff = plan->storage->tiff;
+    uint64_t needed = worker_bytes(job, plan) + 1;
+    uint64_t allowed = WORKERS_BASE_BYTES + cogpu_io_bytes(tiff->io) * WORKERS_BYTES_PER_FILE_BYTE;
+    allowed = allowed < tiff->limits.call_bytes ? allowed : tiff->limits.call_bytes;
+    work->workers = work->workers < allowed / needed ? work->workers : allowed / needed;
+    work->blocks += plan->count;
+    work->bytes += plan->count * (needed < THREAD_WORK_BYTES ? needed : THREAD_WORK_BYTES);
+}
+
+/* As many as there are threads, as there is work for, and as memory allows. */
+static uint32_t choose_worker_count(const struct cogpu_read_job *job) {
+    struct work_estimate work = {.workers =
+                                     job->threads < WORKERS_MAX ? job->threads : WORKERS_MAX};
+    for (size_t i = 0; i < job->count; i++) {
+        const struct cogpu_read_window *window = &job->windows[i];
+        if (window->error.status != COGPU_OK || window->method == COGPU_READ_ALL_VALID)
+            continue;
+        add_work(job, &window->plan, &work);
+        if (window->mask)
+            add_work(job, &window->mask->plan, &work);
+    }
+    uint64_t workers = work.workers < work.blocks ? work.workers : work.blocks;
+    return work.bytes <= THREAD_WORK_BYTES || workers < 1 ? 1 : (uint32_t)workers;
+}
+
+cogpu_status cogpu_job_open_workers(struct cogpu_read_job *job, cogpu_error *error) {
+    struct cogpu_read_batch *batch = &job->batch;
+    cogpu_arena *arena = &job->arena;
+    job->worker_count = choose_worker_count(job);
+    TRY(cogpu_arena_allocate(arena, COGPU_BATCH_BLOCKS, sizeof *batch->tasks, &batch->tasks,
+                             error));
+    TRY(cogpu_arena_allocate(arena, COGPU_BATCH_BLOCKS, sizeof *batch->runs, &batch->runs, error));
+    TRY(cogpu_arena_allocate(arena, job->worker_count, sizeof *job->workers, &job->workers, error));
+    for (uint32_t i = 0; i < job->worker_count; i++)
+        if (!(job->workers[i] = cogpu_context_take_worker(job->context)))
+            return cogpu_fail(error, COGPU_MEMORY, "out of memory for %u threads",
+                              job->worker_count);
+    job->pool = job->context ? job->context->pool : NULL;
+    if (!job->context && job->worker_count > 1)
+        TRY(cogpu_pool_open(job->worker_count, &job->pool, error));
+    return COGPU_OK;
+}
+
+void cogpu_job_close_workers(struct cogpu_read_job *job) {
+    for (uint32_t i = 0; job->workers && i < job->worker_count && job->workers[i]; i++)
+        cogpu_context_return_worker(job->context, job->workers[i]);
+    if (!job->context)
+        cogpu_pool_close(job->pool);
+}

@@ -1,0 +1,26 @@
+/* The GPU flags of the codec table agree with the tables of kernels, which codec/ cannot see. */
+#include "codec/codec.h"
+#include "kernels/decoder.h"
+#include "kernels/encoder.h"
+
+#include "support/test.h"
+
+static void flags_agree_with_kernels(void) {
+    cogpu_codec info;
+    for (uint32_t i = 0; cogpu_codec_info(i, &info) == COGPU_OK; i++) {
+        bool needs_no_codec = info.compression == COMPRESSION_NONE;
+        bool has_nvjpeg_decoder = info.compression == COMPRESSION_JPEG; /* not in the table */
+        bool decodes = needs_no_codec || has_nvjpeg_decoder ||
+                       cogpu_gpu_find_decoder(info.compression) != NULL;
+        bool encodes = needs_no_codec || cogpu_gpu_encoder_of(info.compression) != NULL;
+        CHECK(!info.gpu_decode == !decodes);
+        CHECK(!info.gpu_encode == !encodes);
+        if (!info.gpu_decode != !decodes || !info.gpu_encode != !encodes)
+            printf("... codec %s\n", info.name);
+    }
+}
+
+TESTS(codec_gpu_flags) {
+    RUN(flags_agree_with_kernels);
+    return FINISH();
+}
