@@ -7,6 +7,7 @@ import io
 import json
 import re
 import sys
+import threading
 
 from moto.backends import get_backend
 from moto.core import DEFAULT_ACCOUNT_ID
@@ -62,6 +63,7 @@ class Checked:
 
     def __init__(self, application, log):
         self.application, self.log = application, log
+        self.lock = threading.Lock()  # moto's dictionaries change under its own loops otherwise
 
     def __call__(self, environ, start_response):
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
@@ -75,13 +77,15 @@ class Checked:
         try:
             if not is_open(request):
                 signature.check(request, KEYS, REGION)
-                check_upload(request)
+            with self.lock:
+                if not is_open(request):
+                    check_upload(request)
+                return list(self.application(environ, answer))
         except signature.Refused as error:
             text = ERROR.format(error.code, error.message).encode()
             answer(f"{error.status} Refused", [("Content-Type", "application/xml"), ("Content-Length", str(len(text)))],
                    refused=error.code)
             return [] if request.method == "HEAD" else [text]
-        return self.application(environ, answer)
 
     def write(self, request, status, refused):
         """Before the response: a client that has it finds its line."""
