@@ -8,7 +8,7 @@ generator := $(if $(shell command -v ninja),-G Ninja)
 python    := .venv/bin/python
 c_files   := git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp'
 
-.PHONY: all setup demo check test test-deep test-gpu sanitize-gpu bench bench-gpu bench-python bench-network fuzz mutations format install clean
+.PHONY: all setup demo check test test-deep test-gpu sanitize-gpu bench bench-gpu bench-python bench-network fuzz mutations docs docs-examples docs-picture format install clean
 
 # build/cogpu, build/libcogpu.so, build/libcogpu.a
 all: build/CMakeCache.txt
@@ -66,12 +66,12 @@ test-gpu:
 sanitize-gpu: setup
 	@$(python) tests/run_gpu.py --sanitize
 
-# The reader and the writer beside their peers; the tables go into README.md.
+# The reader and the writer beside their peers; the tables go into docs/bench.md.
 bench:
 	@tools/setup.sh bench/requirements.txt
 	@$(MAKE) --no-print-directory all
-	@$(python) bench/bench.py --readme
-	@$(python) bench/bench_write.py --readme
+	@$(python) bench/bench.py --docs
+	@$(python) bench/bench_write.py --docs
 
 # Reading into a GPU's memory and writing from it beside nvCOMP, nvTIFF and xarray-spatial: docs/bench-gpu.md.
 bench-gpu:
@@ -83,14 +83,35 @@ bench-python:
 	@tools/setup.sh bench/requirements-python.txt
 	@cmake -S . -B build $(generator) -DCMAKE_BUILD_TYPE=Release -DCOGPU_PYTHON=ON >/dev/null
 	@cmake --build build --target cogpu_python
-	@$(python) bench/bench_python.py --readme
+	@$(python) bench/bench_python.py --docs
 
 # Reading by HTTP from a server that is 30 ms away, beside GDAL and async-geotiff: docs/bench-network.md.
 bench-network:
 	@tools/setup.sh bench/requirements.txt
 	@cmake -S . -B build $(generator) -DCMAKE_BUILD_TYPE=Release -DCOGPU_PYTHON=ON >/dev/null
 	@cmake --build build --target cogpu_python
-	@$(python) bench/bench_network.py --readme
+	@$(python) bench/bench_network.py --docs
+
+# The documentation site: build-docs/site/index.html, from docs/, README.md, the headers and the option table.
+docs: all build-docs/venv/made
+	@NO_MKDOCS_2_WARNING=1 build-docs/venv/bin/mkdocs build --strict --quiet
+	@echo "build-docs/site/index.html"
+
+# Runs the worked examples of docs/examples and writes their pages and pictures.
+docs-examples: build/with-python build-docs/examples/made
+	@PYTHONPATH=$(CURDIR)/build/python build-docs/examples/bin/python tools/docs/run_examples.py
+
+# The picture of README.md, from the table of docs/bench-gpu.md.
+docs-picture: build-docs/examples/made
+	@build-docs/examples/bin/python tools/docs/speed_picture.py
+
+# Environments of their own: `made` is newer than the requirements that were installed.
+build-docs/venv/made: docs/requirements.txt
+build-docs/examples/made: docs/requirements-examples.txt
+build-docs/%/made:
+	@python3 -m venv build-docs/$*
+	@build-docs/$*/bin/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
 
 # What takes longer than a change should wait for: all races, TIME seconds for each fuzz target, COUNT mutated streams
 # of each codec, the test programs without sanitizers.
@@ -117,4 +138,4 @@ install: all
 	@cmake --install build --prefix $(PREFIX)
 
 clean:
-	rm -rf build build-san build-fuzz build-races build-deep build-gpu demo
+	rm -rf build build-san build-fuzz build-races build-deep build-gpu build-docs demo

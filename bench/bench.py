@@ -8,8 +8,7 @@ since a virtual machine may have lent it to others, and getting it back is not a
 medians with the smallest and largest; ratios are medians of the ratios within each repeat.
 Pixels of every contender are compared with the source before anything is measured.
 
-Writes bench/results/read.md and read.json; --readme also puts the tables into docs/bench.md and a summary into
-README.md.
+Writes bench/results/read.md and read.json; --docs also puts the tables and their summary into docs/bench.md.
 """
 import argparse
 import gc
@@ -194,7 +193,7 @@ def main():
     options.add_argument("--repeats", type=int, help="5 if not given")
     options.add_argument("--rows", default="", help="only rows whose name contains one of these, "
                          "by commas; 'opens' and 'peak' are rows too")
-    options.add_argument("--readme", action="store_true", help="put the tables into docs/bench.md, a summary into README.md")
+    options.add_argument("--docs", action="store_true", help="put the tables and their summary into docs/bench.md")
     options.add_argument("--cpu-time", action="store_true",
                          help="one thread only, by CPU time: for a machine that is not idle")
     chosen = options.parse_args()
@@ -221,9 +220,9 @@ def main():
             outcome["peak"][row.name] = {name: peak(name, rasters.file(row, side)) for name in who}
     save(outcome)
     print(report(outcome, spread=False))
-    if chosen.readme:
-        put_into("README.md", "read", summary(outcome))
-        put_into("docs/bench.md", "read", report(outcome, spread=False))
+    if chosen.docs:
+        put_into("bench.md", "read-summary", summary(outcome))
+        put_into("bench.md", "read", report(outcome, spread=False))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ named below the table.
 
 Cases are chosen by parts of their names, with * for anything: "deflate-p3", "uint16-*-512", "write". Writes gpu.json,
 gpu.md and, where matplotlib is installed, pictures into bench/results (--out), and prints the tables; gpu_report.py
-makes of gpu.json what README.md shows.
+makes of gpu.json what docs/bench-gpu.md shows.
 """
 import argparse
 import ctypes

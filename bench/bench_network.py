@@ -6,8 +6,7 @@ connections or bytes of before. The clock runs from the opening of the URL to th
 has sent is what its log says. All pixels of each run are compared. Figures are medians; ratios are medians of the
 ratios within each repeat.
 
-Writes bench/results/network.json and network.md; --readme also puts the table into docs/bench-network.md and
-README.md.
+Writes bench/results/network.json and network.md; --docs also puts the table into docs/bench-network.md.
 """
 import argparse
 import importlib
@@ -166,7 +165,7 @@ def main():
     options.add_argument("--delay", type=float, default=0.03, help="of each answer, in seconds; 0.03 if not given")
     options.add_argument("--repeats", type=int, default=7, help="7 if not given")
     options.add_argument("--run", nargs=3, help=argparse.SUPPRESS)
-    options.add_argument("--readme", action="store_true", help="put the table into docs/bench-network.md and README.md")
+    options.add_argument("--docs", action="store_true", help="put the table into docs/bench-network.md")
     chosen = options.parse_args()
     use_build()
     if chosen.run:
@@ -175,8 +174,8 @@ def main():
         return
     outcome = measure_all(chosen)
     print(report(outcome))
-    for page in ("docs/bench-network.md", "README.md") if chosen.readme else ():
-        put_into(page, "network", report(outcome))
+    if chosen.docs:
+        put_into("bench-network.md", "network", report(outcome))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import, an eager read over the bare call, a lazy open and how often it reads, a 
 memory of the workers of a cluster that writes a COG. Figures are medians; ratios are medians of the ratios within each
 repeat.
 
-Writes bench/results/python.json and python.md; --readme also puts the tables into docs/bench-python.md.
+Writes bench/results/python.json and python.md; --docs also puts the tables into docs/bench-python.md.
 """
 import argparse
 import gc
@@ -275,7 +275,7 @@ def main():
     options.add_argument("--windows", type=int, default=200, help="200 if not given")
     options.add_argument("--repeats", type=int, default=5, help="5 if not given")
     options.add_argument("--only", action="append", help="a job: " + ", ".join([*JOBS, "overheads"]))
-    options.add_argument("--readme", action="store_true", help="put the tables into docs/bench-python.md")
+    options.add_argument("--docs", action="store_true", help="put the tables into docs/bench-python.md")
     chosen = options.parse_args()
     side, repeats, count = chosen.side, chosen.repeats, chosen.windows
     use_build()
@@ -293,8 +293,8 @@ def main():
             outcome["jobs"].append(course.measure(contenders, job, repeats))
             save(outcome)  # a long run that is stopped leaves what it has
     print(report(outcome))
-    if chosen.readme:
-        put_into("docs/bench-python.md", "python", report(outcome))
+    if chosen.docs:
+        put_into("bench-python.md", "python", report(outcome))
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ and largest; ratios are medians of the ratios within each repeat.
 
 A last row is a COG of 20,000 x 20,000 from a stream, to the disk: chunks of 256 rows, made as they pass.
 
-Writes bench/results/write.md and write.json; --readme also puts the tables into docs/bench.md and a summary
-into README.md.
+Writes bench/results/write.md and write.json; --docs also puts the tables and their summary into
+docs/bench.md.
 """
 import argparse
 import json
@@ -209,7 +209,7 @@ def main():
                          "'stream' is a row too")
     options.add_argument("--folder", type=Path, default=MEMORY_DISK if MEMORY_DISK.is_dir() else rasters.DATA,
                          help="where files go, but for the stream's (%(default)s)")
-    options.add_argument("--readme", action="store_true", help="put the tables into docs/bench.md, a summary into README.md")
+    options.add_argument("--docs", action="store_true", help="put the tables and their summary into docs/bench.md")
     options.add_argument("--cpu-time", action="store_true", help="by CPU time: for a machine that is not idle")
     chosen = options.parse_args()
     seconds = "cpu_seconds" if chosen.cpu_time else "seconds"
@@ -228,9 +228,9 @@ def main():
         outcome["stream"] = measure_stream(chosen.stream_side, rasters.DATA, seconds)
     save(outcome)
     print(report(outcome, spread=False))
-    if chosen.readme:
-        put_into("README.md", "write", summary(outcome))
-        put_into("docs/bench.md", "write", report(outcome, spread=False))
+    if chosen.docs:
+        put_into("bench.md", "write-summary", summary(outcome))
+        put_into("bench.md", "write", report(outcome, spread=False))
 
 
 if __name__ == "__main__":

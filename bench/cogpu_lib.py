@@ -21,7 +21,7 @@ TYPES = {1: "uint8", 2: "int8", 3: "uint16", 4: "int16", 5: "uint32", 6: "int32"
 
 MIRROR = header_mirror.read(ROOT / "include" / "cogpu.h")
 globals().update({struct.__name__: struct for struct in MIRROR.structs.values()})
-AVERAGE = MIRROR.constants["COGPU_AVERAGE"]
+AVERAGE = MIRROR.constants["COGPU_RESAMPLE_AVERAGE"]
 WRITE = MIRROR.field("cogpu_sink", "write")
 
 cogpu = MIRROR.declare(c.CDLL(str(LIBRARY)))
@@ -39,7 +39,7 @@ class File:
     def __init__(self, path, threads=0, cache_bytes=0):
         self.file, self.context, self.image = pointer(), pointer(), Image()
         call(cogpu.cogpu_open, str(path).encode(), None, c.byref(self.file))
-        call(cogpu.cogpu_info, self.file, 0, c.byref(self.image))
+        call(cogpu.cogpu_image_info, self.file, 0, c.byref(self.image))
         call(cogpu.cogpu_context_open, c.byref(ContextOptions(threads, cache_bytes)),
              c.byref(self.context))
 
@@ -60,7 +60,7 @@ def open_info(path, wkt=False):
     """What an indexer wants of a file: the transform and the EPSG code, or the whole WKT."""
     file, image, crs = pointer(), Image(), Crs()
     call(cogpu.cogpu_open, str(path).encode(), None, c.byref(file))
-    call(cogpu.cogpu_info, file, 0, c.byref(image))
+    call(cogpu.cogpu_image_info, file, 0, c.byref(image))
     call(cogpu.cogpu_crs_info, file, 0, c.byref(crs))
     found = crs.code, tuple(image.transform)
     if wkt:
@@ -85,7 +85,7 @@ class Writer:
     def push(self, pixels):
         raster = pixels if isinstance(pixels, Raster) else Raster(pixels.ctypes.data, self.type, *pixels.shape)
         try:
-            call(cogpu.cogpu_writer_push, self.writer, c.byref(raster), None)
+            call(cogpu.cogpu_writer_write_rows, self.writer, c.byref(raster), None)
         except RuntimeError:
             cogpu.cogpu_writer_abort(self.writer)
             raise

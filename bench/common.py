@@ -52,7 +52,10 @@ def not_measured(outcome, row, title):
 
 
 def put_into(name, mark, text):
-    """Puts text between the marks of a page."""
-    page = rasters.ROOT / name
+    """Puts text between the marks of a page in docs."""
+    page = rasters.ROOT / "docs" / name
     marked = re.compile(rf"(<!-- bench:{mark} -->\n).*?(<!-- /bench -->)", re.S)
-    page.write_text(marked.sub(lambda m: m[1] + text + m[2], page.read_text()))
+    whole, found = marked.subn(lambda m: m[1] + text + m[2], page.read_text())
+    if not found:
+        raise ValueError(f"{page}: no mark <!-- bench:{mark} -->")
+    page.write_text(whole)

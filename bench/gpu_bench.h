@@ -52,7 +52,7 @@ static inline void need(cogpu_status status) {
 
 static inline void *need_memory(void *memory) {
     if (!memory)
-        need(cogpu_fail(&error, COGPU_MEMORY, "out of memory"));
+        need(cogpu_fail(&error, COGPU_OUT_OF_MEMORY, "out of memory"));
     return memory;
 }
 

@@ -46,7 +46,7 @@ static void finish(const cogpu_gpu_batch *batch) {
 /* All numbers of a tag; the caller frees them. */
 static uint64_t *tag_numbers(const cogpu_file *file, uint32_t directory, uint32_t id,
                              uint64_t count) {
-    cogpu_tag tag;
+    cogpu_tag tag = COGPU_TAG_INIT;
     uint32_t index = 0;
     do
         need(cogpu_tag_info(file, directory, index++, &tag, &error));
@@ -76,12 +76,12 @@ static uint64_t *tag_numbers(const cogpu_file *file, uint32_t directory, uint32_
 static uint32_t block_bytes(const struct bench *bench, uint64_t index) {
     const cogpu_image *image = &bench->image;
     uint64_t rows = image->block_height;
-    if (image->layout == COGPU_STRIPS) {
+    if (image->layout == COGPU_LAYOUT_STRIPS) {
         uint64_t strips = (image->height + rows - 1) / rows, first = index % strips * rows;
         rows = image->height - first < rows ? image->height - first : rows;
     }
     if (rows * bench->row_bytes > COGPU_GPU_BLOCK_BYTES_MAX)
-        need(cogpu_fail(&error, COGPU_LIMIT, "blocks are too large"));
+        need(cogpu_fail(&error, COGPU_LIMIT_EXCEEDED, "blocks are too large"));
     return (uint32_t)(rows * bench->row_bytes);
 }
 
@@ -90,7 +90,7 @@ static void lay_out(struct bench *bench, const uint64_t *sizes) {
     uint64_t in = COGPU_GPU_SLACK_BYTES, out = COGPU_GPU_ALIGN;
     for (uint64_t i = 0; i < bench->image.blocks; i++) {
         if (sizes[i] == 0 || sizes[i] > COGPU_GPU_BLOCK_BYTES_MAX)
-            need(cogpu_fail(&error, COGPU_LIMIT, "a block is empty or too large"));
+            need(cogpu_fail(&error, COGPU_LIMIT_EXCEEDED, "a block is empty or too large"));
         uint32_t room = block_bytes(bench, i);
         bench->blocks[i] = (cogpu_encoded_block){.in = in,
                                                  .out = out,
@@ -112,7 +112,7 @@ static void read_stored(const struct bench *bench, const char *path, const uint6
         const cogpu_encoded_block *block = &bench->blocks[i];
         ssize_t got = pread(file, bench->stored + block->in, block->in_bytes, (off_t)offsets[i]);
         if (got != (ssize_t)block->in_bytes)
-            need(cogpu_fail(&error, COGPU_IO, "%s cannot be read", path));
+            need(cogpu_fail(&error, COGPU_IO_ERROR, "%s cannot be read", path));
     }
     close(file);
 }
@@ -128,8 +128,8 @@ static void load(struct bench *bench, const char *path) {
     cogpu_file *file;
     cogpu_image *image = &bench->image;
     need(cogpu_open(path, NULL, &file, &error));
-    need(cogpu_info(file, 0, image, &error));
-    bool is_tiled = image->layout == COGPU_TILES;
+    need(cogpu_image_info(file, 0, image, &error));
+    bool is_tiled = image->layout == COGPU_LAYOUT_TILES;
     uint64_t samples = image->planar ? 1 : image->bands;
     bench->name = name_of(path);
     bench->codec = cogpu_codec_find(image->compression);
@@ -250,7 +250,7 @@ static uint64_t nvcomp_scratch(const struct bench *bench) {
     int status = bench->nvcomp->scratch(bench->batch.count, room_max, (struct nvcomp_options){0},
                                         &bytes, bench->decoded_bytes);
     if (status != 0)
-        need(cogpu_fail(&error, COGPU_DEVICE, "nvCOMP tells no scratch: status %d", status));
+        need(cogpu_fail(&error, COGPU_DEVICE_ERROR, "nvCOMP tells no scratch: status %d", status));
     return bytes;
 }
 
@@ -264,7 +264,7 @@ static cogpu_status nvcomp_decode(struct bench *bench) {
                                 count, batch->scratch, batch->scratch_bytes, out,
                                 (struct nvcomp_options){0}, (int *)batch->statuses, batch->stream);
     return status == 0 ? COGPU_OK
-                       : cogpu_fail(&error, COGPU_DEVICE, "nvCOMP fails with status %d", status);
+                       : cogpu_fail(&error, COGPU_DEVICE_ERROR, "nvCOMP fails with status %d", status);
 }
 
 /* ---- our decoder --------------------------------------------------------------------------- */

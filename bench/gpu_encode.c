@@ -113,15 +113,15 @@ static void enlarge_row(void *argument, uint32_t worker, uint64_t row) {
 
 static void load(struct bench *bench, const char *path) {
     cogpu_file *file;
-    cogpu_image image;
+    cogpu_image image = COGPU_IMAGE_INIT;
     need(cogpu_open(path, NULL, &file, &error));
-    need(cogpu_info(file, 0, &image, &error));
+    need(cogpu_image_info(file, 0, &image, &error));
     struct enlarging e = {.width = image.width,
                           .height = image.height,
                           .pixel = image.bands * cogpu_type_bytes(image.type)};
     uint64_t bytes = (uint64_t)side * side * e.pixel;
     uint8_t *from = need_memory(malloc((size_t)image.width * image.height * e.pixel));
-    cogpu_raster small = {.data = from,
+    cogpu_raster small = {.struct_size = sizeof(cogpu_raster), .data = from,
                           .type = image.type,
                           .bands = image.bands,
                           .width = image.width,
@@ -212,7 +212,7 @@ static uint32_t check_cut(struct bench *bench) {
 
 static void open_cut(struct bench *bench, uint32_t predictor) {
     cogpu_gpu *gpu = bench->gpu;
-    cogpu_profile profile = {.width = side,
+    cogpu_profile profile = {.struct_size = sizeof(cogpu_profile), .width = side,
                              .height = side,
                              .bands = bench->raster.bands,
                              .type = bench->raster.type,
@@ -321,7 +321,7 @@ static cogpu_status nvcomp_encode(void *subject) {
         run->scratch, run->scratch_bytes, (void *const *)(nvcomp->lists + 2 * count),
         nvcomp->lists + 3 * count, nvcomp->options, bench->device_statuses, bench->stream);
     return status == 0 ? COGPU_OK
-                       : cogpu_fail(&error, COGPU_DEVICE, "nvCOMP fails with status %d", status);
+                       : cogpu_fail(&error, COGPU_DEVICE_ERROR, "nvCOMP fails with status %d", status);
 }
 
 static void open_slots(struct run *run, uint64_t room) {

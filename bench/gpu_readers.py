@@ -116,7 +116,7 @@ class Device:
             file.readinto(self.stored)
 
     def end(self):
-        cogpu.cogpu_device_release(self.context, self.kind, 0, self.raster)
+        cogpu.cogpu_device_free(self.context, self.kind, 0, self.raster)
 
     def upload(self, array):
         call(cogpu.cogpu_device_upload, self.context, self.kind, 0, array.ctypes.data, array.nbytes,

@@ -1,10 +1,10 @@
 """What bench_gpu.py found, as tables and as pictures. Takes the content of gpu.json.
 
-As a program it prints the tables that README.md shows, of one run or of several that did a part each:
+As a program it prints the tables of docs/bench-gpu.md, of one run or of several that did a part each:
 
-    gpu_report.py GPU.JSON ... [--readme]
+    gpu_report.py GPU.JSON ... [--docs]
 
---readme puts them into README.md, with the pictures, which go to docs.
+--docs puts them into that page, with the pictures beside it.
 """
 import argparse
 import json
@@ -20,7 +20,7 @@ COLOURS = {"cogpu": "#12803f", "nvTIFF": "#d29a00", "xarray-spatial": "#5b7aa8",
            TO_BUFFER: "#a9c7b3"}
 MARK_COLOUR = "#c1121f"
 LISTS = ("decode", "reads", "encode", "writes", "peaks")
-README_ROWS = ("float32-deflate-p3-256", "float32-zstd-p2-256", "float32-deflate-p3-s64")  # beside tiles of 512
+PAGE_ROWS = ("float32-deflate-p3-256", "float32-zstd-p2-256", "float32-deflate-p3-s64")  # beside tiles of 512
 PICTURE = "bench-gpu"  # in docs
 NVCOMP_DEFAULT = 1  # of the algorithms of its deflate
 
@@ -265,14 +265,14 @@ def has_failed(outcome):
                for line in ours)
 
 
-# ---- README.md ---------------------------------------------------------------------------------
+# ---- docs/bench-gpu.md -------------------------------------------------------------------------
 
 def shown(outcome):
-    """The files that README.md shows, as they were read: tiles, then strips, then the small raster; of tiles of 256
+    """The files that the page shows, as they were read: tiles, then strips, then the small raster; of tiles of 256
     and strips only some, and neither what older programs wrote nor PackBits."""
     lines = [line for line in outcome["reads"] if "ms" in line.get("from_file", {}).get("cogpu", {})]
     names = {line["file"]: short(line["file"]) for line in lines}
-    return sorted((line for line in lines if names[line["file"]].startswith(README_ROWS) or (
+    return sorted((line for line in lines if names[line["file"]].startswith(PAGE_ROWS) or (
         "-512-" in line["file"] and not {"zlib", "packbits"} & {*names[line["file"]].split("-")})),
         key=lambda line: (not names[line["file"]].endswith(f"-{outcome['side']}"), "-s64-" in line["file"]))
 
@@ -281,7 +281,7 @@ def bold(text):
     return text if text == "-" else f"**{text}**"
 
 
-def readme_reads(outcome):
+def page_reads(outcome):
     files, lines = by_file(outcome), []
     for line in shown(outcome):
         decode, file = files[line["file"]]["decode"], line["from_file"]
@@ -292,7 +292,7 @@ def readme_reads(outcome):
                      f"{outcome['cpu_cores']} CPU cores + upload", "raw upload", "H2D copy"], lines)
 
 
-def readme_writes(outcome):
+def page_writes(outcome):
     encoders, lines = encoded(outcome), []
     for line in whole_writes(outcome):
         found, cache, file = encoders[line["file"]], line["to_cache"], line["to_file"]
@@ -304,17 +304,17 @@ def readme_writes(outcome):
                      "bare write", "xarray-spatial", "flushed, ms", "bare write, flushed", "MB"], lines)
 
 
-def readme_parts(outcome):
-    """{mark in README.md: what belongs there}, of what was measured."""
+def page_parts(outcome):
+    """{mark in the page: what belongs there}, of what was measured."""
     missing = "".join(f"\nNot measured: {who} ({why}).\n" for who, why in outcome["missing"].items())
     parts = {}
     if outcome["reads"]:
-        parts["gpu-read"] = (head(outcome) + "\n" + readme_reads(outcome) + missing +
-                             f"\n![File to raster, milliseconds, of cogpu and its peers](docs/{PICTURE}.png)\n")
+        parts["gpu-read"] = (head(outcome) + "\n" + page_reads(outcome) + missing +
+                             f"\n![File to raster, milliseconds, of cogpu and its peers]({PICTURE}.png)\n")
     if outcome["writes"]:
-        parts["gpu-write"] = (head(outcome) + "\n" + readme_writes(outcome) +
+        parts["gpu-write"] = (head(outcome) + "\n" + page_writes(outcome) +
                               (peak_table(outcome) if outcome["peaks"] else "") + missing +
-                              f"\n![Raster to file, milliseconds, of cogpu and xarray-spatial](docs/{PICTURE}-write.png)\n")
+                              f"\n![Raster to file, milliseconds, of cogpu and xarray-spatial]({PICTURE}-write.png)\n")
     return parts
 
 
@@ -430,15 +430,15 @@ def joined(outcomes):
 def main():
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("outcomes", nargs="+", type=Path, metavar="GPU.JSON")
-    options.add_argument("--readme", action="store_true", help="put the tables into README.md, and pictures into docs")
+    options.add_argument("--docs", action="store_true", help="put the tables into docs/bench-gpu.md, and pictures beside it")
     picked = options.parse_args()
     outcome = joined([json.loads(path.read_text()) for path in picked.outcomes])
-    parts = readme_parts(outcome)
+    parts = page_parts(outcome)
     print("\n".join(parts.values()))
-    if picked.readme:
+    if picked.docs:
         from common import put_into
         for mark, text in parts.items():
-            put_into("README.md", mark, text)
+            put_into("bench-gpu.md", mark, text)
         draw(outcome, ROOT / "docs", PICTURE)
 
 

@@ -63,7 +63,7 @@ COGPU_API cogpu_status bench_ring_open(int is_emu, struct ring **opened, cogpu_e
     struct ring *ring = cogpu_allocate(sizeof *ring);
     if (!ring) {
         gpu->calls->close(gpu);
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory");
     }
     *ring = (struct ring){.gpu = gpu};
     cogpu_status status = open_parts(ring, error);
@@ -130,7 +130,7 @@ static cogpu_status take(struct ring *ring, cogpu_error *error) {
     atomic_store(&ring->free_until, UINT64_MAX); /* no thread waits, whatever happened */
     cogpu_pool_end(job);
     if (status == COGPU_OK && atomic_load(&ring->failed))
-        status = cogpu_fail(error, COGPU_IO, "the file cannot be read");
+        status = cogpu_fail(error, COGPU_IO_ERROR, "the file cannot be read");
     TRY(status);
     return ring->gpu->calls->finish_stream(ring->gpu, ring->stream, error);
 }
@@ -140,7 +140,7 @@ COGPU_API cogpu_status bench_ring_take(struct ring *ring, const char *path, cogp
     struct stat about;
     ring->file = open(path, O_RDONLY | O_CLOEXEC);
     if (ring->file < 0 || fstat(ring->file, &about) != 0)
-        return cogpu_fail(error, COGPU_IO, "%s cannot be opened", path);
+        return cogpu_fail(error, COGPU_IO_ERROR, "%s cannot be opened", path);
     ring->bytes = (uint64_t)about.st_size;
     cogpu_status status = COGPU_OK;
     if (ring->bytes > ring->device_bytes) {

@@ -77,7 +77,7 @@ class Bench:
     def profile(self):
         case = self.case
         return {"cog": case.cog, "block_width": BLOCK, "block_height": BLOCK, "codec": case.codec.encode(),
-                "level": case.level, "predictor": case.predictor, "resampling": AVERAGE, "has_transform": 1,
+                "compression_level": case.level, "predictor": case.predictor, "resampling": AVERAGE, "has_transform": 1,
                 "crs": f"EPSG:{CRS}".encode(), "transform": (CORNER[0], 1, 0, CORNER[1], 0, -1),
                 "context": self.device.context, "device": self.device.kind}
 
@@ -122,7 +122,7 @@ class Cogpu(Writer):
         return writer.close()
 
     def memory(self, _):
-        cogpu.cogpu_memory_release(c.byref(self.kept))
+        cogpu.cogpu_memory_free(c.byref(self.kept))
         self.write(cogpu_lib.Sink(memory=c.pointer(self.kept)))
         return as_array(self.kept.data, self.kept.bytes)
 
@@ -146,7 +146,7 @@ class Cogpu(Writer):
         found = cogpu_lib.Memory()
         self.write_rows(cogpu_lib.Sink(memory=c.pointer(found)), np.array(self.bench.device.pixels)[None], device=0)
         is_same = np.array_equal(as_array(found.data, found.bytes), self.bench.stored)
-        cogpu.cogpu_memory_release(c.byref(found))
+        cogpu.cogpu_memory_free(c.byref(found))
         return is_same
 
     def wrong(self, written):

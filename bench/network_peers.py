@@ -30,7 +30,7 @@ class Cogpu:
 
     def __init__(self):
         self.cogpu = importlib.import_module(self.needs)
-        self.cogpu.configure(network={"private_addresses": True})
+        self.cogpu.configure(network={"allow_private_addresses": True})
 
     def windows(self, url, places):
         with self.cogpu.open(url) as file:

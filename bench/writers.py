@@ -72,7 +72,7 @@ def write_cogpu(pixels, path, case, threads):
 
 def open_cogpu(path, shape, case, threads):
     return cogpu_lib.Writer(path, shape, case.raster, cog=case.cog, block_width=BLOCK, block_height=BLOCK,
-                            codec=case.codec.encode(), level=case.level, predictor=case.predictor,
+                            codec=case.codec.encode(), compression_level=case.level, predictor=case.predictor,
                             resampling=cogpu_lib.AVERAGE, crs=CRS.encode(), has_transform=1,
                             transform=(CORNER[0], 1, 0, CORNER[1], 0, -1), threads=threads)
 

@@ -37,13 +37,14 @@ struct cogpu_ahead {
 static cogpu_status read_mask(const cogpu_ahead *ahead, cogpu_raster *mask, cogpu_error *error) {
     cogpu_request request = ahead->selection.request;
     uint32_t band = cogpu_selection_band(&ahead->selection, 0);
-    request.part = COGPU_MASK;
+    request.content = COGPU_CONTENT_MASK;
     request.y += ahead->chunk.row;
     request.height = ahead->chunk.rows;
     request.bands = &band;
     request.band_count = 1;
-    *mask = (cogpu_raster){.data = mask->data,
-                           .type = COGPU_U8,
+    *mask = (cogpu_raster){.struct_size = sizeof(cogpu_raster),
+                           .data = mask->data,
+                           .type = COGPU_TYPE_U8,
                            .bands = 1,
                            .width = request.width,
                            .height = request.height,
@@ -56,8 +57,9 @@ static cogpu_status read_chunk(cogpu_ahead *ahead, uint64_t place) {
     cogpu_ahead_chunk *chunk = &ahead->chunks[place];
     chunk->rows = cogpu_chunk_raster(&ahead->chunk, &ahead->made, ahead->data[place]);
     if (ahead->derivation->is_needed) {
-        chunk->mask = (cogpu_raster){.data = ahead->masks[place],
-                                     .type = COGPU_U8,
+        chunk->mask = (cogpu_raster){.struct_size = sizeof(cogpu_raster),
+                                     .data = ahead->masks[place],
+                                     .type = COGPU_TYPE_U8,
                                      .bands = 1,
                                      .width = chunk->rows.width,
                                      .height = chunk->rows.height};
@@ -66,7 +68,7 @@ static cogpu_status read_chunk(cogpu_ahead *ahead, uint64_t place) {
     }
     TRY(cogpu_chunk_read(&ahead->chunk, &ahead->selection, ahead->data[place], &ahead->result,
                          &ahead->error));
-    chunk->mask = (cogpu_raster){.data = ahead->masks[place]};
+    chunk->mask = (cogpu_raster){.struct_size = sizeof(cogpu_raster), .data = ahead->masks[place]};
     return ahead->with_mask ? read_mask(ahead, &chunk->mask, &ahead->error) : COGPU_OK;
 }
 
@@ -103,20 +105,21 @@ static void *read_ahead_chunks(void *user) {
 
 static cogpu_status allocate_rows(const cogpu_selection *selection, size_t bytes, void **memory,
                                   cogpu_error *error) {
-    if (selection->device != COGPU_CPU)
+    if (selection->device != COGPU_DEVICE_CPU)
         return cogpu_device_allocate(selection->request.context, selection->device,
                                      selection->device_index, bytes, memory, error);
     *memory = malloc(bytes);
     return *memory ? COGPU_OK
-                   : cogpu_refuse(error, COGPU_MEMORY, "no memory for %zu bytes of pixels", bytes);
+                   : cogpu_refuse(error, COGPU_OUT_OF_MEMORY, "no memory for %zu bytes of pixels",
+                                  bytes);
 }
 
 static void free_rows(const cogpu_selection *selection, void *memory) {
-    if (selection->device == COGPU_CPU)
+    if (selection->device == COGPU_DEVICE_CPU)
         free(memory);
     else
-        cogpu_device_release(selection->request.context, selection->device, selection->device_index,
-                             memory);
+        cogpu_device_free(selection->request.context, selection->device, selection->device_index,
+                          memory);
 }
 
 static cogpu_status make_places(cogpu_ahead *ahead, cogpu_error *error) {
@@ -147,7 +150,7 @@ static void set_made(cogpu_ahead *ahead) {
     made->request.width = made->written_width;
     made->request.height = made->written_height;
     made->type = made->written;
-    made->device = COGPU_CPU;
+    made->device = COGPU_DEVICE_CPU;
     if (ahead->derivation->is_resampled) {
         enum { UNCOMPRESSED = 1 };
         made->request.y = 0;
@@ -169,7 +172,7 @@ static cogpu_status start_reading(cogpu_ahead *ahead, const cogpu_profile *profi
         ahead->has_locks && pthread_create(&ahead->thread, NULL, read_ahead_chunks, ahead) == 0;
     return ahead->has_thread
                ? COGPU_OK
-               : cogpu_refuse(error, COGPU_MEMORY, "no thread can be started to read ahead");
+               : cogpu_refuse(error, COGPU_OUT_OF_MEMORY, "no thread can be started to read ahead");
 }
 
 cogpu_status cogpu_ahead_open(const cogpu_selection *selection, cogpu_derivation *derivation,
@@ -177,7 +180,7 @@ cogpu_status cogpu_ahead_open(const cogpu_selection *selection, cogpu_derivation
                               cogpu_error *error) {
     *ahead = calloc(1, sizeof **ahead);
     if (!*ahead)
-        return cogpu_refuse(error, COGPU_MEMORY, "no memory to read ahead");
+        return cogpu_refuse(error, COGPU_OUT_OF_MEMORY, "no memory to read ahead");
     (*ahead)->selection = *selection;
     (*ahead)->derivation = derivation;
     (*ahead)->with_mask = profile->mask;

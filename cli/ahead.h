@@ -19,7 +19,7 @@ typedef struct cogpu_ahead cogpu_ahead;
 
 typedef struct cogpu_ahead_chunk {
     cogpu_raster rows; /* all bands */
-    cogpu_raster mask; /* one band of COGPU_U8; its data is NULL where none was asked for */
+    cogpu_raster mask; /* one band of COGPU_TYPE_U8; its data is NULL where none was asked for */
 } cogpu_ahead_chunk;
 
 /* By the context of the selection's request, which a device needs and the writer shares. The

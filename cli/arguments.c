@@ -17,22 +17,18 @@
 /* Names that a suggestion is chosen from. */
 enum { OPTIONS_MAX = 128 };
 
-/* Long names of the table, and their short forms. */
-static const char *full_name(const char *word) {
-    if (strcmp(word, "-o") == 0)
-        return "--output";
-    if (strcmp(word, "-h") == 0)
-        return "--help";
-    return word;
+static bool is_name(const char *name, const char *word, size_t length) {
+    return strlen(name) == length && !memcmp(name, word, length);
 }
 
+/* The option of a name or alias, of which `word` has `length` characters. */
 static const cogpu_option *find_option(uint32_t allowed, const char *word, size_t length) {
-    for (int i = 0; i < cogpu_option_count; i++) {
-        bool same =
-            strlen(cogpu_options[i].name) == length && !memcmp(cogpu_options[i].name, word, length);
-        if (same && (cogpu_options[i].id & allowed))
+    for (const cogpu_option_alias *alias = cogpu_option_aliases; alias->alias; alias++)
+        if (is_name(alias->alias, word, length))
+            return find_option(allowed, alias->name, strlen(alias->name));
+    for (int i = 0; i < cogpu_option_count; i++)
+        if (is_name(cogpu_options[i].name, word, length) && (cogpu_options[i].id & allowed))
             return &cogpu_options[i];
-    }
     return NULL;
 }
 
@@ -81,7 +77,7 @@ static const char *store_value(const cogpu_option *option, cogpu_arguments *argu
 /* Parses the option at words[*index] and moves *index past its value. */
 static bool parse_option(const cogpu_command *command, int count, char **words, int *index,
                          cogpu_arguments *arguments) {
-    const char *word = full_name(words[*index]);
+    const char *word = words[*index];
     size_t length = strcspn(word, "=");
     const char *value = word[length] == '=' ? word + length + 1 : NULL;
     const cogpu_option *found = find_option(command->options | OPTION_COMMON, word, length);
@@ -189,30 +185,30 @@ static const struct {
              {"@levels", cogpu_list_levels},
              {"@resamplings", cogpu_list_resamplings}};
 
-/* The text, with a list in place of its mark. */
-static void print_option_help(const char *help) {
+void cogpu_option_help(const cogpu_option *option, char text[OPTION_HELP_TEXT]) {
+    const char *help = option->help;
     char names[NAMES_TEXT];
+    snprintf(text, OPTION_HELP_TEXT, "%s", help);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         const char *mark = strstr(help, lists[i].mark);
         if (!mark)
             continue;
         lists[i].list(names);
-        printf("%.*s%s%s", (int)(mark - help), help, names, mark + strlen(lists[i].mark));
+        snprintf(text, OPTION_HELP_TEXT, "%.*s%s%s", (int)(mark - help), help, names,
+                 mark + strlen(lists[i].mark));
         return;
     }
-    fputs(help, stdout);
 }
 
 void cogpu_arguments_help(uint32_t allowed) {
     for (int i = 0; i < cogpu_option_count; i++) {
         if (!(cogpu_options[i].id & (allowed | OPTION_COMMON)))
             continue;
-        char left[48];
+        char left[48], help[OPTION_HELP_TEXT];
         snprintf(left, sizeof left, "%s %s", cogpu_options[i].name,
                  cogpu_options[i].value ? cogpu_options[i].value : "");
-        printf("  %-28s ", left);
-        print_option_help(cogpu_options[i].help);
-        putchar('\n');
+        cogpu_option_help(&cogpu_options[i], help);
+        printf("  %-28s %s\n", left, help);
     }
 }
 

@@ -41,7 +41,7 @@ enum {
     OPTION_MANY = 1 << 24, /* all that a run over many files has */
     /* What the new file depends on. */
     OPTIONS_OF_OUTPUT = OPTION_PROFILE | OPTION_IMAGE | OPTION_WINDOW | OPTION_BBOX | OPTION_BAND |
-                        OPTION_FILL | OPTION_DEVICE
+                        OPTION_FILL | OPTION_DEVICE | OPTION_LEVEL
 };
 
 /* One --metadata [BAND:][DOMAIN:]KEY=VALUE. */
@@ -89,11 +89,11 @@ typedef struct cogpu_arguments {
     bool has_stretch, has_percent;
     double stretch[2], percent[2];
     cogpu_profile profile; /* what the options say of a file to be written, the rest 0 */
-    uint32_t *factors;     /* of profile.factors */
+    uint32_t *factors;     /* of profile.overview_factors */
     bool without_nodata;
     cogpu_network network; /* what the options say of it, the rest 0 */
     cogpu_sidecars sidecars;
-    bool mask, nan_where_invalid, unscaled, fill_bad_blocks, tags, wkt, strict, fast, json, help;
+    bool mask, masked, unscaled, fill_bad_blocks, tags, wkt, strict, fast, json, help;
 } cogpu_arguments;
 
 /* Reads what follows the command's name. On a mistake says so on stderr and returns false. */

@@ -66,7 +66,7 @@ static cogpu_status lay_out(const cogpu_selection *selection, uint64_t whole, ui
         chunk->rows_at_once = rows_for(row_bytes * bands, size, chunk->edge);
     }
     if (row_bytes * chunk->bands_at_once > row_limit)
-        return cogpu_refuse(error, COGPU_LIMIT,
+        return cogpu_refuse(error, COGPU_LIMIT_EXCEEDED,
                             "one row needs %" PRIu64
                             " bytes, more than 1 GiB; choose a part with --window or --band",
                             row_bytes * chunk->bands_at_once);
@@ -78,17 +78,18 @@ static cogpu_status lay_out(const cogpu_selection *selection, uint64_t whole, ui
 
 cogpu_status cogpu_chunk_open(const cogpu_selection *selection, cogpu_chunk_order order,
                               cogpu_chunk *chunk, cogpu_error *error) {
-    bool alone = order == CHUNK_BY_BAND || (selection->image.planar && order == CHUNK_ANY_ORDER);
+    bool alone = order == CHUNK_BY_BAND ||
+                 (selection->image.interleave == COGPU_INTERLEAVE_BAND && order == CHUNK_ANY_ORDER);
     *chunk =
         (cogpu_chunk){.chunky = order == CHUNK_CHUNKY, .edge = decoded_height(&selection->level)};
     TRY(lay_out(selection, whole_limit, chunk_size, alone ? 1 : selection->bands, chunk, error));
-    return selection->device == COGPU_CPU ? COGPU_OK : open_device(selection, chunk, error);
+    return selection->device == COGPU_DEVICE_CPU ? COGPU_OK : open_device(selection, chunk, error);
 }
 
 static uint64_t stream_size(cogpu_device_kind device) {
-    if (device == COGPU_EMU)
+    if (device == COGPU_DEVICE_EMULATOR)
         return emu_chunk_size;
-    return device == COGPU_CUDA ? gpu_chunk_size : chunk_size;
+    return device == COGPU_DEVICE_CUDA ? gpu_chunk_size : chunk_size;
 }
 
 cogpu_status cogpu_chunk_open_stream(const cogpu_selection *selection, uint32_t written_height,
@@ -97,14 +98,14 @@ cogpu_status cogpu_chunk_open_stream(const cogpu_selection *selection, uint32_t 
     uint64_t most_rows = size / (band_row_bytes(selection) * selection->bands);
     *chunk = (cogpu_chunk){
         .is_stream = true,
-        .chunky = !selection->image.planar,
+        .chunky = selection->image.interleave == COGPU_INTERLEAVE_PIXEL,
         .edge = common_edge(decoded_height(&selection->level), written_height, most_rows)};
     return lay_out(selection, size, size, selection->bands, chunk, error);
 }
 
 void cogpu_chunk_close(cogpu_chunk *chunk, const cogpu_selection *selection) {
-    cogpu_device_release(selection->request.context, selection->device, selection->device_index,
-                         chunk->device_memory);
+    cogpu_device_free(selection->request.context, selection->device, selection->device_index,
+                      chunk->device_memory);
 }
 
 /* Rows from `row` on, to an edge where there is one. */
@@ -143,7 +144,8 @@ void cogpu_chunk_count(const cogpu_result *part, cogpu_result *result) {
 
 cogpu_raster cogpu_chunk_raster(const cogpu_chunk *chunk, const cogpu_selection *selection,
                                 void *data) {
-    cogpu_raster raster = {.data = data,
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                           .data = data,
                            .type = selection->type,
                            .bands = chunk->bands,
                            .width = selection->request.width,
@@ -172,7 +174,7 @@ cogpu_status cogpu_chunk_read(const cogpu_chunk *chunk, const cogpu_selection *s
         request.band_count = 1;
     }
     cogpu_raster raster = cogpu_chunk_raster(chunk, selection, data);
-    cogpu_result part = {0};
+    cogpu_result part = COGPU_RESULT_INIT;
     if (chunk->device_memory) {
         raster.data = chunk->device_memory;
         raster.device = selection->device;

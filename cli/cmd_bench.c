@@ -28,9 +28,11 @@ struct target {
 
 static cogpu_status open_target(const cogpu_selection *selection, uint64_t bytes,
                                 struct target *target, cogpu_error *error) {
-    const cogpu_context_options options = {.threads = selection->request.threads};
+    const cogpu_context_options options = {.struct_size = sizeof(cogpu_context_options),
+                                           .threads = selection->request.threads};
     cogpu_raster *raster = &target->raster;
-    *target = (struct target){.raster = {.type = selection->type,
+    *target = (struct target){.raster = {.struct_size = sizeof(cogpu_raster),
+                                         .type = selection->type,
                                          .bands = selection->bands,
                                          .height = selection->request.height,
                                          .width = selection->request.width,
@@ -39,21 +41,21 @@ static cogpu_status open_target(const cogpu_selection *selection, uint64_t bytes
     if (!selection->request.context)
         TRY(cogpu_context_open(&options, &target->own, error));
     target->context = target->own ? target->own : selection->request.context;
-    if (selection->device != COGPU_CPU)
+    if (selection->device != COGPU_DEVICE_CPU)
         return cogpu_device_allocate(target->context, selection->device, selection->device_index,
                                      bytes, &raster->data, error);
     raster->data = malloc((size_t)bytes);
     return raster->data ? COGPU_OK
-                        : cogpu_refuse(error, COGPU_MEMORY,
+                        : cogpu_refuse(error, COGPU_OUT_OF_MEMORY,
                                        "no memory for %" PRIu64 " bytes of pixels", bytes);
 }
 
 static void close_target(struct target *target) {
-    if (target->raster.device == COGPU_CPU)
+    if (target->raster.device == COGPU_DEVICE_CPU)
         free(target->raster.data);
     else
-        cogpu_device_release(target->context, target->raster.device, target->raster.device_index,
-                             target->raster.data);
+        cogpu_device_free(target->context, target->raster.device, target->raster.device_index,
+                          target->raster.data);
     cogpu_context_close(target->own);
 }
 
@@ -66,7 +68,7 @@ static cogpu_status measure_reads(const cogpu_selection *selection, struct measu
     cogpu_status status = open_target(selection, measured->bytes, &target, error);
     request.context = target.context;
     for (int i = -WARM_UPS; status == COGPU_OK && i < REPEATS; i++) {
-        cogpu_result result;
+        cogpu_result result = COGPU_RESULT_INIT;
         double start = cogpu_clock_milliseconds();
         status = cogpu_read(selection->file, &request, &target.raster, &result, error);
         if (i < 0)
@@ -93,13 +95,13 @@ static int median_of(const struct measured *measured) {
 }
 
 /* The emulated device has no times of its own. */
-static void stages_json(const cogpu_stages *stages, bool is_emulated, cogpu_json *json) {
+static void stages_json(const cogpu_result *result, bool is_emulated, cogpu_json *json) {
     cogpu_json_open(json, "stages", '{');
-    cogpu_json_number(json, "fetch", stages->fetch);
+    cogpu_json_number(json, "fetch", result->fetch_ms);
     if (!is_emulated) {
-        cogpu_json_number(json, "copy", stages->copy);
-        cogpu_json_number(json, "decode", stages->decode);
-        cogpu_json_number(json, "place", stages->place);
+        cogpu_json_number(json, "copy", result->copy_ms);
+        cogpu_json_number(json, "decode", result->decode_ms);
+        cogpu_json_number(json, "unpack", result->unpack_ms);
     }
     cogpu_json_close(json);
 }
@@ -116,8 +118,8 @@ static int print_bench_json(const cogpu_input *input, const cogpu_selection *sel
     cogpu_json_unsigned(&json, "blocks", result->blocks);
     cogpu_json_unsigned(&json, "device_blocks", result->device_blocks);
     cogpu_json_number(&json, "milliseconds", measured->milliseconds[median]);
-    if (selection->device != COGPU_CPU)
-        stages_json(&result->stages, selection->device == COGPU_EMU, &json);
+    if (selection->device != COGPU_DEVICE_CPU)
+        stages_json(result, selection->device == COGPU_DEVICE_EMULATOR, &json);
     cogpu_json_close(&json);
     return cogpu_json_print(&json) ? EXIT_DONE : EXIT_FAILED;
 }
@@ -129,20 +131,20 @@ static void print_bench_text(const cogpu_selection *selection, const struct meas
     printf("%.2f ms, %.2f GB/s of pixels, %.2f GB/s of the file (median of %d)\n", milliseconds,
            (double)measured->bytes / milliseconds * 1e-6,
            (double)result->bytes_read / milliseconds * 1e-6, REPEATS);
-    if (selection->device == COGPU_CPU)
+    if (selection->device == COGPU_DEVICE_CPU)
         return;
-    printf("  fetch   %7.2f ms  by the host, while the device works on the batch before\n",
-           result->stages.fetch);
-    if (selection->device == COGPU_EMU) {
-        printf("  The device has decoded %" PRIu64 " of %" PRIu64
+    printf("  fetch   %7.2f ms  by the CPU, while the device works on the batch before\n",
+           result->fetch_ms);
+    if (selection->device == COGPU_DEVICE_EMULATOR) {
+        printf("  The device decoded %" PRIu64 " of %" PRIu64
                " blocks. It is emulated, and has no times of its own.\n",
                result->device_blocks, result->blocks);
         return;
     }
     printf("  copy    %7.2f ms\n  decode  %7.2f ms  %" PRIu64 " of %" PRIu64
            " blocks on the device\n",
-           result->stages.copy, result->stages.decode, result->device_blocks, result->blocks);
-    printf("  place   %7.2f ms\n", result->stages.place);
+           result->copy_ms, result->decode_ms, result->device_blocks, result->blocks);
+    printf("  unpack  %7.2f ms\n", result->unpack_ms);
 }
 
 static int run_bench(const cogpu_arguments *arguments) {

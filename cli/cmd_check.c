@@ -39,9 +39,9 @@ static const struct {
     uint32_t bit;
     const char *key, *name;
 } validators[] = {
-    {COGPU_SAYS_GDAL, "gdal", "GDAL"},
-    {COGPU_SAYS_RIO_COGEO, "rio_cogeo", "rio-cogeo"},
-    {COGPU_SAYS_OGC, "ogc", "OGC 21-026"},
+    {COGPU_RULE_OF_GDAL, "gdal", "GDAL"},
+    {COGPU_RULE_OF_RIO_COGEO, "rio_cogeo", "rio-cogeo"},
+    {COGPU_RULE_OF_OGC, "ogc", "OGC 21-026"},
 };
 
 enum { VALIDATORS = sizeof validators / sizeof *validators };
@@ -58,8 +58,9 @@ static void print_count(const char **before, uint64_t count, const char *what) {
 static void print_verdict(const char *file, const cogpu_checked *checked) {
     const char *before = ": ";
     cogpu_text_print(stdout, file, SIZE_MAX);
-    fputs(checked->verdict == COGPU_INVALID ? ": not a valid COG" : ": a valid COG", stdout);
-    print_count(&before, checked->faults, "fault");
+    fputs(checked->verdict == COGPU_VERDICT_INVALID ? ": not a valid COG" : ": a valid COG",
+          stdout);
+    print_count(&before, checked->errors, "error");
     print_count(&before, checked->warnings, "warning");
     print_count(&before, checked->notes, "note");
     putchar('\n');
@@ -72,11 +73,11 @@ static void print_rule(const cogpu_finding *finding) {
         printf("           and %" PRIu64 " more\n", finding->more);
     printf("           ");
     for (int i = 0; i < VALIDATORS; i++)
-        if (finding->who & validators[i].bit) {
+        if (finding->validators & validators[i].bit) {
             printf("%s%s", before, validators[i].name);
             before = ", ";
         }
-    printf("%s%s\n", finding->who ? "; " : "", finding->advice);
+    printf("%s%s\n", finding->validators ? "; " : "", finding->advice);
 }
 
 static void print_check_text(const char *file, const cogpu_checked *checked, const findings *list) {
@@ -100,9 +101,9 @@ static void json_finding(cogpu_json *json, const cogpu_finding *finding) {
     cogpu_json_open(json, NULL, '{');
     cogpu_json_text(json, "severity", cogpu_severity_name(finding->severity));
     cogpu_json_text(json, "rule", finding->rule);
-    cogpu_json_open(json, "who", '-');
+    cogpu_json_open(json, "validators", '-');
     for (int i = 0; i < VALIDATORS; i++)
-        if (finding->who & validators[i].bit)
+        if (finding->validators & validators[i].bit)
             cogpu_json_text(json, NULL, validators[i].key);
     cogpu_json_close(json);
     cogpu_json_text(json, "message", finding->message);
@@ -122,7 +123,7 @@ static bool print_check_json(const char *file, const cogpu_checked *checked, con
     cogpu_json_text(&json, "gdal", cogpu_verdict_name(checked->gdal));
     cogpu_json_text(&json, "rio_cogeo", cogpu_verdict_name(checked->rio_cogeo));
     cogpu_json_text(&json, "ogc", cogpu_verdict_name(checked->ogc));
-    cogpu_json_unsigned(&json, "faults", checked->faults);
+    cogpu_json_unsigned(&json, "errors", checked->errors);
     cogpu_json_unsigned(&json, "warnings", checked->warnings);
     cogpu_json_unsigned(&json, "notes", checked->notes);
     cogpu_json_unsigned(&json, "blocks", checked->blocks);
@@ -141,7 +142,7 @@ static int print_check_result(const cogpu_arguments *arguments, const cogpu_inpu
         printed = print_check_json(input->name, checked, list);
     else
         print_check_text(input->name, checked, list);
-    return printed && checked->verdict != COGPU_INVALID ? EXIT_DONE : EXIT_FAILED;
+    return printed && checked->verdict != COGPU_VERDICT_INVALID ? EXIT_DONE : EXIT_FAILED;
 }
 
 static int show_progress(void *user, uint64_t done, uint64_t total) {
@@ -156,18 +157,19 @@ static int show_progress(void *user, uint64_t done, uint64_t total) {
 
 static int check_file(const cogpu_arguments *arguments, const cogpu_input *input, int index) {
     cogpu_progress_bar bar = {0};
-    const cogpu_check_options options = {.strict = arguments->strict,
+    const cogpu_check_options options = {.struct_size = sizeof(cogpu_check_options),
+                                         .strict = arguments->strict,
                                          .skip_blocks = arguments->fast,
                                          .progress = show_progress,
                                          .progress_user = &bar};
-    cogpu_checked checked;
+    cogpu_checked checked = COGPU_CHECKED_INIT;
     cogpu_error error;
     findings list = {0};
     (void)index;
     cogpu_status status = cogpu_check(input->file, &options, keep_finding, &list, &checked, &error);
     cogpu_progress_close(&bar);
     if (status == COGPU_OK && list.failed)
-        status = cogpu_refuse(&error, COGPU_MEMORY, "no memory for the findings");
+        status = cogpu_refuse(&error, COGPU_OUT_OF_MEMORY, "no memory for the findings");
     int code = status == COGPU_OK ? print_check_result(arguments, input, &checked, &list)
                                   : cogpu_report_error(input->name, &error);
     free(list.items);
@@ -183,8 +185,8 @@ const cogpu_command cogpu_cmd_check = {
     .summary = "validate Cloud Optimized GeoTIFFs",
     .details =
         "Validates a COG by the rules of GDAL's validator, rio-cogeo and the standard\n"
-        "(OGC 21-026). Each finding has its rule, its position and what to do. A file with faults\n"
-        "is invalid. Rules of the standard alone give notes, or faults with --strict.\n"
+        "(OGC 21-026). Each finding has its rule, its position and what to do. A file with errors\n"
+        "is invalid. Rules of the standard alone give notes, or errors with --strict.\n"
         "Exit code: 0 if the file is valid, 1 if not.",
     .run_each = check_file,
 };

@@ -36,8 +36,8 @@ static cogpu_status hash_selection(const cogpu_selection *selection, char text[6
     cogpu_status status = cogpu_chunk_open(selection, CHUNK_BY_BAND, &chunk, error);
     void *data = status == COGPU_OK ? malloc(chunk.bytes) : NULL;
     if (status == COGPU_OK && !data)
-        status =
-            cogpu_refuse(error, COGPU_MEMORY, "no memory for %zu bytes of pixels", chunk.bytes);
+        status = cogpu_refuse(error, COGPU_OUT_OF_MEMORY, "no memory for %zu bytes of pixels",
+                              chunk.bytes);
     cogpu_sha256_open(&hash);
     if (status == COGPU_OK) {
         cogpu_progress_open(&progress,

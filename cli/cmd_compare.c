@@ -91,8 +91,8 @@ static cogpu_status compare_pixels(const cogpu_selection selections[2], differen
     cogpu_status status = cogpu_chunk_open(&selections[0], CHUNK_ANY_ORDER, &chunk, error);
     char *data = status == COGPU_OK ? malloc(chunk.bytes * 2) : NULL;
     if (status == COGPU_OK && !data)
-        status =
-            cogpu_refuse(error, COGPU_MEMORY, "no memory for %zu bytes of pixels", chunk.bytes * 2);
+        status = cogpu_refuse(error, COGPU_OUT_OF_MEMORY, "no memory for %zu bytes of pixels",
+                              chunk.bytes * 2);
     if (status == COGPU_OK)
         status = compare_chunks(selections, &chunk, data, found, culprit, error);
     cogpu_chunk_close(&chunk, &selections[0]);

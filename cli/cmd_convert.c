@@ -87,9 +87,9 @@ const cogpu_command cogpu_cmd_convert = {
     .operands = "IN OUT",
     .files = 1,
     .has_more_files = true,
-    .options = OPTION_PROFILE | OPTION_MANY | OPTION_NO_CLOBBER | OPTION_IMAGE | OPTION_WINDOW |
-               OPTION_BBOX | OPTION_BAND | OPTION_FILL | OPTION_THREADS | OPTION_DEVICE |
-               OPTION_NETWORK | OPTION_JSON,
+    .options = OPTION_LEVEL | OPTION_PROFILE | OPTION_MANY | OPTION_NO_CLOBBER | OPTION_IMAGE |
+               OPTION_WINDOW | OPTION_BBOX | OPTION_BAND | OPTION_FILL | OPTION_THREADS |
+               OPTION_DEVICE | OPTION_NETWORK | OPTION_JSON,
     .summary = "convert to GeoTIFF or, with --cog, to a COG",
     .details =
         "Also: cogpu convert IN... --to DIR\n"

@@ -18,20 +18,20 @@ static void print_libraries(void) {
 }
 
 static int print_devices_text(void) {
-    cogpu_device device;
-    cogpu_codec codec;
+    cogpu_device device = COGPU_DEVICE_INIT;
+    cogpu_codec codec = COGPU_CODEC_INIT;
     printf("cogpu %s\n\ndevices\n", cogpu_version());
-    for (uint32_t i = 0; cogpu_device_info(i, &device) == COGPU_OK; i++)
+    for (uint32_t i = 0; cogpu_device_info(i, &device, NULL) == COGPU_OK; i++)
         printf("  %-6s  %s\n", device.name, device.description);
-    if (cogpu_no_cuda())
-        printf("  %-6s  none: %s\n", "cuda", cogpu_no_cuda());
+    if (cogpu_cuda_unavailable_reason())
+        printf("  %-6s  none: %s\n", "cuda", cogpu_cuda_unavailable_reason());
     else
         printf("  %-6s  GPUDirect Storage: %s\n", "",
-               cogpu_no_direct_storage() ? cogpu_no_direct_storage() : "yes");
+               cogpu_gds_unavailable_reason() ? cogpu_gds_unavailable_reason() : "yes");
     printf("\ncodecs\n");
-    for (uint32_t i = 0; cogpu_codec_info(i, &codec) == COGPU_OK; i++)
+    for (uint32_t i = 0; cogpu_codec_info(i, &codec, NULL) == COGPU_OK; i++)
         printf("  %5" PRIu32 "  %-14s  %s\n", codec.compression, codec.name,
-               codec.available  ? codec.library
+               codec.can_decode ? codec.library
                : *codec.library ? "not built in"
                                 : "not supported");
     print_libraries();
@@ -39,9 +39,9 @@ static int print_devices_text(void) {
 }
 
 static void json_devices(cogpu_json *json) {
-    cogpu_device device;
+    cogpu_device device = COGPU_DEVICE_INIT;
     cogpu_json_open(json, "devices", '[');
-    for (uint32_t i = 0; cogpu_device_info(i, &device) == COGPU_OK; i++) {
+    for (uint32_t i = 0; cogpu_device_info(i, &device, NULL) == COGPU_OK; i++) {
         cogpu_json_open(json, NULL, '{');
         cogpu_json_text(json, "name", device.name);
         cogpu_json_text(json, "description", device.description);
@@ -51,14 +51,14 @@ static void json_devices(cogpu_json *json) {
 }
 
 static void json_codecs(cogpu_json *json) {
-    cogpu_codec codec;
+    cogpu_codec codec = COGPU_CODEC_INIT;
     cogpu_json_open(json, "codecs", '[');
-    for (uint32_t i = 0; cogpu_codec_info(i, &codec) == COGPU_OK; i++) {
+    for (uint32_t i = 0; cogpu_codec_info(i, &codec, NULL) == COGPU_OK; i++) {
         cogpu_json_open(json, NULL, '{');
         cogpu_json_unsigned(json, "compression", codec.compression);
         cogpu_json_text(json, "name", codec.name);
         cogpu_json_text(json, "library", codec.library);
-        cogpu_json_boolean(json, "available", codec.available);
+        cogpu_json_boolean(json, "can_decode", codec.can_decode);
         cogpu_json_close(json);
     }
     cogpu_json_close(json);
@@ -69,8 +69,8 @@ static int print_devices_json(void) {
     cogpu_json_open(&json, NULL, '{');
     cogpu_json_text(&json, "version", cogpu_version());
     json_devices(&json);
-    cogpu_json_text(&json, "no_cuda", cogpu_no_cuda());
-    cogpu_json_text(&json, "no_direct_storage", cogpu_no_direct_storage());
+    cogpu_json_text(&json, "cuda_unavailable_reason", cogpu_cuda_unavailable_reason());
+    cogpu_json_text(&json, "gds_unavailable_reason", cogpu_gds_unavailable_reason());
     json_codecs(&json);
     cogpu_json_open(&json, "libraries", '{');
     cogpu_json_text(&json, "proj", cogpu_proj_version());

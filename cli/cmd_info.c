@@ -21,11 +21,6 @@ const cogpu_ghost_word cogpu_ghost_words[] = {
     {0, NULL, NULL},
 };
 
-const char *cogpu_validity_name(cogpu_validity validity) {
-    static const char *const names[] = {"all", "mask", "nodata", "alpha"};
-    return names[validity];
-}
-
 /* ---- COG or not, as far as it is cheap to see -------------------------------------------------
  */
 
@@ -33,7 +28,7 @@ const char *cogpu_validity_name(cogpu_validity validity) {
 static uint64_t first_block_offset(const cogpu_file *file, uint32_t directory) {
     enum { STRIP_OFFSETS = 273, TILE_OFFSETS = 324, LOOKED_AT = 256 };
     uint64_t first = UINT64_MAX;
-    cogpu_tag tag;
+    cogpu_tag tag = COGPU_TAG_INIT;
     for (uint32_t i = 0; cogpu_tag_info(file, directory, i, &tag, NULL) == COGPU_OK; i++) {
         cogpu_tag_value value;
         if ((tag.id != STRIP_OFFSETS && tag.id != TILE_OFFSETS) ||
@@ -50,7 +45,7 @@ static uint64_t first_block_offset(const cogpu_file *file, uint32_t directory) {
 
 static bool directories_come_first(const cogpu_file *file) {
     uint64_t last_directory = 0, first_block = UINT64_MAX;
-    cogpu_directory directory;
+    cogpu_directory directory = COGPU_DIRECTORY_INIT;
     for (uint32_t i = 0; cogpu_directory_info(file, i, &directory, NULL) == COGPU_OK; i++) {
         uint64_t block = first_block_offset(file, i);
         if (directory.offset > last_directory)
@@ -69,7 +64,7 @@ static void detect_cog(cogpu_details *details) {
     } else if (image->ghost & COGPU_GHOST_IFDS_BEFORE_DATA) {
         details->cog = true;
         details->cog_reason = "its ghost area says so";
-    } else if (image->layout != COGPU_TILES) {
+    } else if (image->layout != COGPU_LAYOUT_TILES) {
         details->cog_reason = "striped, not tiled";
     } else if (!directories_come_first(details->file)) {
         details->cog_reason = "a directory follows data";
@@ -101,7 +96,7 @@ static cogpu_status gather_wkt(cogpu_details *details, cogpu_error *error) {
     TRY(cogpu_crs_wkt(details->file, details->number, NULL, NULL, 0, &needed, error));
     details->wkt = malloc(needed);
     if (!details->wkt)
-        return cogpu_refuse(error, COGPU_MEMORY, "no memory for the WKT");
+        return cogpu_refuse(error, COGPU_OUT_OF_MEMORY, "no memory for the WKT");
     return cogpu_crs_wkt(details->file, details->number, NULL, details->wkt, needed, &needed,
                          error);
 }
@@ -111,8 +106,12 @@ static cogpu_status gather_details(const cogpu_arguments *arguments, const cogpu
     *details = (cogpu_details){.file = input->file,
                                .name = input->name,
                                .number = arguments->image,
-                               .tags = arguments->tags};
-    TRY(cogpu_info(input->file, arguments->image, &details->image, error));
+                               .tags = arguments->tags,
+                               .image = COGPU_IMAGE_INIT,
+                               .first_band = COGPU_BAND_INIT,
+                               .crs = COGPU_CRS_INIT};
+    TRY(cogpu_image_info(input->file, arguments->image, &details->image, error));
+    TRY(cogpu_band_info(input->file, arguments->image, 1, &details->first_band, error));
     find_bounds(&details->image, details->bounds);
     details->has_crs =
         cogpu_crs_info(input->file, arguments->image, &details->crs, error) == COGPU_OK;
@@ -133,7 +132,7 @@ static cogpu_status print_info_json(const cogpu_details *details, cogpu_error *e
     cogpu_status status = cogpu_info_add_json(details, &json, error);
     cogpu_json_close(&json);
     if (status == COGPU_OK && json.failed)
-        status = cogpu_refuse(error, COGPU_MEMORY, "no memory for the JSON text");
+        status = cogpu_refuse(error, COGPU_OUT_OF_MEMORY, "no memory for the JSON text");
     if (status == COGPU_OK)
         cogpu_json_print(&json);
     cogpu_json_free(&json);

@@ -60,7 +60,7 @@ static bool find_colours(const struct preview_job *job, uint32_t bands[MOST_COLO
     for (uint32_t i = 0; i < MOST_COLOURS; i++) {
         bands[i] = 0;
         for (uint32_t b = job->selection.image.bands; b > 0; b--) {
-            cogpu_band band;
+            cogpu_band band = COGPU_BAND_INIT;
             if (cogpu_band_info(job->selection.file, request->image, b, &band, NULL) == COGPU_OK &&
                 strcmp(band.interpretation, names[i]) == 0)
                 bands[i] = b;
@@ -74,8 +74,8 @@ static bool find_colours(const struct preview_job *job, uint32_t bands[MOST_COLO
 /* Bands without names are taken for colours where their type is one of pictures. */
 static bool first_three(const cogpu_image *image, uint32_t *bands) {
     uint32_t found = 0;
-    bool lab = image->photometric == COGPU_CIELAB;
-    if ((image->type != COGPU_U8 && image->type != COGPU_U16) || lab)
+    bool lab = image->photometric == COGPU_PHOTOMETRIC_CIELAB;
+    if ((image->type != COGPU_TYPE_U8 && image->type != COGPU_TYPE_U16) || lab)
         return false;
     for (uint32_t b = 1; b <= image->bands && found < 3; b++)
         if (b != image->alpha_band)
@@ -111,17 +111,18 @@ static void choose_bands(struct preview_job *job) {
     const cogpu_image *image = &selection->image;
     choose_kind(job);
     uint32_t count = job->kind == KIND_PALETTE ? 1 : job->colours;
-    job->alpha = image->alpha_band > 0 && (image->type == COGPU_U8 || image->type == COGPU_U16);
+    job->alpha =
+        image->alpha_band > 0 && (image->type == COGPU_TYPE_U8 || image->type == COGPU_TYPE_U16);
     if (job->alpha)
         job->bands[count++] = image->alpha_band;
     selection->bands = count;
     selection->request.bands = job->bands;
     selection->request.band_count = count;
     selection->type = type_to_read(image->type);
-    selection->request.nan_where_invalid = !cogpu_sample_is_complex(selection->type);
+    selection->request.masked = !cogpu_sample_is_complex(selection->type);
     job->mask = *selection;
-    job->mask.type = COGPU_U8;
-    job->mask.request.part = COGPU_MASK;
+    job->mask.type = COGPU_TYPE_U8;
+    job->mask.request.content = COGPU_CONTENT_MASK;
 }
 
 /* ---- the level that fits ----------------------------------------------------------------------
@@ -146,7 +147,7 @@ static cogpu_status choose_preview_level(struct preview_job *job, uint32_t size,
     const cogpu_request full = selection->request;
     for (uint32_t i = 1; i < selection->image.levels; i++) {
         cogpu_request request = full;
-        cogpu_level level;
+        cogpu_level level = COGPU_LEVEL_INIT;
         TRY(cogpu_level_info(selection->file, full.image, i, &level, error));
         request.level = i;
         scale_axis(selection->image.width, level.width, &request.x, &request.width);
@@ -201,19 +202,19 @@ static cogpu_status choose_size(struct preview_job *job, cogpu_error *error) {
 static void load_row(cogpu_type type, const void *samples, const uint8_t *mask, uint32_t width,
                      double *values) {
     switch (type) {
-    case COGPU_F32:
+    case COGPU_TYPE_F32:
         LOAD_REAL(float);
         break;
-    case COGPU_F64:
+    case COGPU_TYPE_F64:
         LOAD_REAL(double);
         break;
-    case COGPU_CI16:
+    case COGPU_TYPE_CI16:
         LOAD_COMPLEX(int16_t);
         break;
-    case COGPU_CI32:
+    case COGPU_TYPE_CI32:
         LOAD_COMPLEX(int32_t);
         break;
-    case COGPU_CF32:
+    case COGPU_TYPE_CF32:
         LOAD_COMPLEX(float);
         break;
     default:
@@ -311,7 +312,7 @@ static void divide_by_alpha(struct preview_job *job) {
 static bool is_shown_as_it_is(const struct preview_job *job) {
     const cogpu_image *image = &job->selection.image;
     return job->kind == KIND_PALETTE || image->bits == 1 ||
-           (job->kind == KIND_RGB && image->type == COGPU_U8);
+           (job->kind == KIND_RGB && image->type == COGPU_TYPE_U8);
 }
 
 static cogpu_status choose_ranges(struct preview_job *job, cogpu_error *error) {
@@ -376,7 +377,7 @@ static cogpu_status write_picture(struct preview_job *job, cogpu_error *error) {
     const cogpu_png_shape shape = {.width = job->reduction.width,
                                    .height = job->reduction.height,
                                    .bands = job->colours + !opaque,
-                                   .type = COGPU_U8};
+                                   .type = COGPU_TYPE_U8};
     uint8_t *row = (uint8_t *)job->row; /* reused: no longer needed, and large enough */
     job->culprit = job->arguments->names[1];
     cogpu_target target;
@@ -399,15 +400,15 @@ static cogpu_status write_picture(struct preview_job *job, cogpu_error *error) {
  */
 
 static cogpu_status allocate_preview(struct preview_job *job, cogpu_error *error) {
-    bool masked =
-        cogpu_sample_is_complex(job->selection.type) && job->mask.image.validity != COGPU_ALL_VALID;
+    bool masked = cogpu_sample_is_complex(job->selection.type) &&
+                  job->mask.image.mask_source != COGPU_MASK_SOURCE_NONE;
     size_t samples = job->chunk.bytes / cogpu_type_bytes(job->selection.type);
     job->data = malloc(job->chunk.bytes);
     job->mask_data = masked ? malloc(samples) : NULL;
     job->row = malloc(job->reduction.from_width * sizeof *job->row);
     job->shade = malloc(job->reduction.from_width * sizeof *job->shade);
     if (!job->data || (masked && !job->mask_data) || !job->row || !job->shade)
-        return cogpu_refuse(error, COGPU_MEMORY, "no memory for %zu bytes of pixels",
+        return cogpu_refuse(error, COGPU_OUT_OF_MEMORY, "no memory for %zu bytes of pixels",
                             job->chunk.bytes);
     return cogpu_reduction_open(&job->reduction, error);
 }
@@ -417,12 +418,12 @@ static cogpu_status prepare_preview(struct preview_job *job, const cogpu_input *
     TRY(cogpu_selection_make(input, job->arguments, &job->selection, error));
     choose_bands(job);
     if (job->kind == KIND_PALETTE && (job->arguments->has_stretch || job->arguments->has_percent))
-        return cogpu_refuse(error, COGPU_ARGUMENT,
+        return cogpu_refuse(error, COGPU_INVALID_ARGUMENT,
                             "the image has a palette, which defines its colors; omit "
-                            "--stretch and --percent");
+                            "--stretch and --percentiles");
     TRY(choose_size(job, error));
     job->mask.request = job->selection.request;
-    job->mask.request.part = COGPU_MASK;
+    job->mask.request.content = COGPU_CONTENT_MASK;
     TRY(cogpu_chunk_open(&job->selection, CHUNK_ANY_ORDER, &job->chunk, error));
     return allocate_preview(job, error);
 }
@@ -515,7 +516,7 @@ static int run_preview(const cogpu_arguments *arguments) {
     if (arguments->has_bbox && arguments->has_window)
         return cogpu_report_usage("--bbox and --window cannot be combined");
     if (arguments->has_stretch && arguments->has_percent)
-        return cogpu_report_usage("--stretch and --percent cannot be combined");
+        return cogpu_report_usage("--stretch and --percentiles cannot be combined");
     if (arguments->band_count != 0 && arguments->band_count != 1 && arguments->band_count != 3)
         return cogpu_report_usage("--band: expected one band, or three for red, green and blue");
     if (cogpu_name_is_url(arguments->files[1]))

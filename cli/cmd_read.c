@@ -127,7 +127,7 @@ static cogpu_status prepare_read(struct read_job *job, const cogpu_input *input,
     TRY(cogpu_chunk_open(&job->selection, order, &job->chunk, error));
     job->data = malloc(job->chunk.bytes);
     if (!job->data)
-        return cogpu_refuse(error, COGPU_MEMORY, "no memory for %zu bytes of pixels",
+        return cogpu_refuse(error, COGPU_OUT_OF_MEMORY, "no memory for %zu bytes of pixels",
                             job->chunk.bytes);
     return COGPU_OK;
 }
@@ -211,9 +211,8 @@ static bool check_read_options(const cogpu_arguments *arguments) {
         wrong = "read needs -o OUT: a .npy, .raw or .png file, or -";
     else if (arguments->has_bbox && arguments->has_window)
         wrong = "--bbox and --window cannot be combined";
-    else if (arguments->mask &&
-             (arguments->type || arguments->nan_where_invalid || arguments->unscaled))
-        wrong = "--mask cannot be combined with --type, --nan or --unscale";
+    else if (arguments->mask && (arguments->type || arguments->masked || arguments->unscaled))
+        wrong = "--mask cannot be combined with --type, --masked or --unscale";
     else if (cogpu_name_is_url(arguments->output))
         wrong = "OUT cannot be a URL; write a file and upload it";
     if (wrong)
@@ -251,7 +250,8 @@ const cogpu_command cogpu_cmd_read = {
                OPTION_JSON,
     .summary = "write pixels to a .npy, .raw or .png file",
     .details =
-        "Writes pixels as they are stored, or as floats with --type, --nan or --unscale (default\n"
+        "Writes pixels as they are stored, or as floats with --type, --masked or --unscale "
+        "(default\n"
         "type: float32 for integers of up to 16 bits, float64 for larger ones, the stored type\n"
         "for floats). The file extension of OUT selects the format:\n"
         "  .npy  NumPy array of shape (band, row, column); complex integers as records re, im\n"

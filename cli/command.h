@@ -8,7 +8,7 @@
 #include "input.h"
 
 /* EXIT_USAGE: the command line cannot be parsed, or asks for something that the file does not have
- * (COGPU_ARGUMENT), such as a window outside the image. */
+ * (COGPU_INVALID_ARGUMENT), such as a window outside the image. */
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 struct cogpu_command {

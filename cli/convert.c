@@ -45,8 +45,8 @@ static cogpu_status copy_image(cogpu_convert_job *job, cogpu_error *error) {
         if (!chunk)
             return COGPU_OK;
         job->culprit = job->out_name;
-        TRY(cogpu_writer_push(job->writer, &chunk->rows, chunk->mask.data ? &chunk->mask : NULL,
-                              error));
+        TRY(cogpu_writer_write_rows(job->writer, &chunk->rows,
+                                    chunk->mask.data ? &chunk->mask : NULL, error));
         if (!job->is_silent)
             cogpu_progress_add(&job->progress, row_bytes(job) * chunk->rows.height);
     }
@@ -83,6 +83,7 @@ static cogpu_status write_file(cogpu_convert_job *job, cogpu_error *error) {
     job->culprit = job->out_name;
     cogpu_writer *writer = job->writer;
     job->writer = NULL; /* closing frees it, whatever comes of it */
+    job->written = (cogpu_written)COGPU_WRITTEN_INIT;
     return cogpu_writer_close(writer, &job->written, error);
 }
 
@@ -140,21 +141,21 @@ static void note_sidecars(const cogpu_convert_job *job) {
 }
 
 static void note_nodata(const cogpu_convert_job *job) {
-    const cogpu_nodata *nodata = &job->selection.image.nodata;
+    const cogpu_band *band = &job->selection.first_band;
     cogpu_type written = job->selection.written;
     bool is_given = job->arguments->profile.nodata || job->arguments->without_nodata;
-    if (!nodata->text || is_given)
+    if (!band->nodata || is_given)
         return;
-    if (!nodata->matches)
+    if (!band->nodata_matches)
         cogpu_report_note(
             job->in_name,
             "nodata %s is not a value of %s and was dropped; use --nodata to set another",
-            nodata->text, cogpu_type_name(job->selection.image.type));
+            band->nodata, cogpu_type_name(job->selection.image.type));
     else if (!cogpu_sample_is_float(written) && !cogpu_sample_is_complex(written) &&
-             cogpu_sample_clamp(written, nodata->value) != nodata->value)
+             cogpu_sample_clamp(written, band->nodata_value) != band->nodata_value)
         cogpu_report_note(job->in_name, "nodata %s is not a value of %s and became %.15g; %s",
-                          nodata->text, cogpu_type_name(written),
-                          cogpu_sample_clamp(written, nodata->value),
+                          band->nodata, cogpu_type_name(written),
+                          cogpu_sample_clamp(written, band->nodata_value),
                           "use --nodata to set another");
 }
 

@@ -100,7 +100,7 @@ static bool name_outputs(struct batch *batch) {
 /* Version identifier of a file; of a URL once it is open. */
 static void describe_state(const char *input, const cogpu_file *file, char state[256]) {
     struct stat about;
-    const char *version = file ? cogpu_state(file) : NULL;
+    const char *version = file ? cogpu_file_version_id(file) : NULL;
     state[0] = '\0';
     if (version)
         snprintf(state, 256, "%s", version);
@@ -203,7 +203,7 @@ static void convert_entry(struct batch *batch, int index) {
         return;
     }
     if (is_same_file(path, batch->outputs[index])) {
-        cogpu_refuse(&error, COGPU_ARGUMENT,
+        cogpu_refuse(&error, COGPU_INVALID_ARGUMENT,
                      "is in the directory of --to; choose another directory");
         count_failure(batch, arguments->names[index], &error);
         return;
@@ -268,7 +268,7 @@ static int run_batch(struct batch *batch) {
     const cogpu_arguments *arguments = &batch->arguments;
     cogpu_error error;
     if (mkdir(arguments->folder, 0777) != 0 && errno != EEXIST) {
-        cogpu_refuse(&error, COGPU_IO, "cannot create the directory: %s", strerror(errno));
+        cogpu_refuse(&error, COGPU_IO_ERROR, "cannot create the directory: %s", strerror(errno));
         return cogpu_report_error(arguments->folder, &error);
     }
     if (cogpu_manifest_open(arguments->folder, arguments->resume, &batch->manifest, &error) !=

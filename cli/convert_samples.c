@@ -12,33 +12,37 @@
 enum { RUN = 512 };
 
 #define FOR_SIGNED_64_BITS(DO)                                                                     \
-    DO(COGPU_U8, uint8_t)                                                                          \
-    DO(COGPU_I8, int8_t)                                                                           \
-    DO(COGPU_U16, uint16_t)                                                                        \
-    DO(COGPU_I16, int16_t)                                                                         \
-    DO(COGPU_U32, uint32_t)                                                                        \
-    DO(COGPU_I32, int32_t)                                                                         \
-    DO(COGPU_I64, int64_t)
+    DO(COGPU_TYPE_U8, uint8_t)                                                                     \
+    DO(COGPU_TYPE_I8, int8_t)                                                                      \
+    DO(COGPU_TYPE_U16, uint16_t)                                                                   \
+    DO(COGPU_TYPE_I16, int16_t)                                                                    \
+    DO(COGPU_TYPE_U32, uint32_t)                                                                   \
+    DO(COGPU_TYPE_I32, int32_t)                                                                    \
+    DO(COGPU_TYPE_I64, int64_t)
 
 #define FOR_REAL_TYPES(DO)                                                                         \
     FOR_SIGNED_64_BITS(DO)                                                                         \
-    DO(COGPU_U64, uint64_t)                                                                        \
-    DO(COGPU_F32, float)                                                                           \
-    DO(COGPU_F64, double)
+    DO(COGPU_TYPE_U64, uint64_t)                                                                   \
+    DO(COGPU_TYPE_F32, float)                                                                      \
+    DO(COGPU_TYPE_F64, double)
 
 /* What an integer type holds; the upper end is the first value beyond it, which doubles hold. */
 static const struct {
     double least, beyond;
     int64_t low, high; /* in 64 signed bits */
 } bounds[] = {
-    [COGPU_U8] = {0, 0x1p8, 0, UINT8_MAX},    [COGPU_I8] = {-0x1p7, 0x1p7, INT8_MIN, INT8_MAX},
-    [COGPU_U16] = {0, 0x1p16, 0, UINT16_MAX}, [COGPU_I16] = {-0x1p15, 0x1p15, INT16_MIN, INT16_MAX},
-    [COGPU_U32] = {0, 0x1p32, 0, UINT32_MAX}, [COGPU_I32] = {-0x1p31, 0x1p31, INT32_MIN, INT32_MAX},
-    [COGPU_U64] = {0, 0x1p64, 0, INT64_MAX},  [COGPU_I64] = {-0x1p63, 0x1p63, INT64_MIN, INT64_MAX},
+    [COGPU_TYPE_U8] = {0, 0x1p8, 0, UINT8_MAX},
+    [COGPU_TYPE_I8] = {-0x1p7, 0x1p7, INT8_MIN, INT8_MAX},
+    [COGPU_TYPE_U16] = {0, 0x1p16, 0, UINT16_MAX},
+    [COGPU_TYPE_I16] = {-0x1p15, 0x1p15, INT16_MIN, INT16_MAX},
+    [COGPU_TYPE_U32] = {0, 0x1p32, 0, UINT32_MAX},
+    [COGPU_TYPE_I32] = {-0x1p31, 0x1p31, INT32_MIN, INT32_MAX},
+    [COGPU_TYPE_U64] = {0, 0x1p64, 0, INT64_MAX},
+    [COGPU_TYPE_I64] = {-0x1p63, 0x1p63, INT64_MIN, INT64_MAX},
 };
 
 static bool is_integer(cogpu_type type) {
-    return type <= COGPU_I64;
+    return type <= COGPU_TYPE_I64;
 }
 
 /* Samples of one type, as the `loaded` type of the function. */
@@ -93,15 +97,15 @@ double cogpu_sample_clamp(cogpu_type type, double value) {
         return bounds[type].least;
     if (value < bounds[type].beyond)
         return value;
-    return type >= COGPU_U64 ? nextafter(bounds[type].beyond, 0) : bounds[type].beyond - 1;
+    return type >= COGPU_TYPE_U64 ? nextafter(bounds[type].beyond, 0) : bounds[type].beyond - 1;
 }
 
 /* The largest 64-bit integers are no doubles. */
 static uint64_t clamp_to_bits(cogpu_type type, double value) {
-    if (type >= COGPU_U64 && value >= bounds[type].beyond)
-        return type == COGPU_U64 ? UINT64_MAX : (uint64_t)INT64_MAX;
+    if (type >= COGPU_TYPE_U64 && value >= bounds[type].beyond)
+        return type == COGPU_TYPE_U64 ? UINT64_MAX : (uint64_t)INT64_MAX;
     double clamped = cogpu_sample_clamp(type, value);
-    return type == COGPU_U64 ? (uint64_t)clamped : (uint64_t)(int64_t)clamped;
+    return type == COGPU_TYPE_U64 ? (uint64_t)clamped : (uint64_t)(int64_t)clamped;
 }
 
 #define STORE_SAMPLES(TYPE, ctype, sample)                                                         \

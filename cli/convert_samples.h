@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 typedef struct cogpu_sample_map {
-    cogpu_type from, to; /* real ones; `to` is not COGPU_F16 */
+    cogpu_type from, to; /* real ones; `to` is not COGPU_TYPE_F16 */
     bool is_scaled;
     double ratio, offset; /* value * ratio + offset */
     bool has_nodata;

@@ -52,7 +52,7 @@ static bool fits_level(const cogpu_selection *selection, const cogpu_level *leve
 /* The smallest level that has as many pixels as are wanted. */
 static cogpu_status choose_source_level(cogpu_selection *selection, cogpu_error *error) {
     for (uint32_t i = selection->image.levels; i-- > 1;) {
-        cogpu_level level;
+        cogpu_level level = COGPU_LEVEL_INIT;
         cogpu_request request = selection->request;
         TRY(cogpu_level_info(selection->file, request.image, i, &level, error));
         request.level = i;
@@ -70,7 +70,7 @@ static cogpu_status plan_size(const cogpu_arguments *arguments, cogpu_selection 
     const cogpu_request *request = &selection->request;
     find_size(arguments, selection);
     if (selection->written_width > request->width || selection->written_height > request->height)
-        return cogpu_refuse(error, COGPU_ARGUMENT,
+        return cogpu_refuse(error, COGPU_INVALID_ARGUMENT,
                             "--size: %" PRIu32 " x %" PRIu32 " pixels are more than the %" PRIu32
                             " x %" PRIu32 " to convert; --size can only make images smaller",
                             selection->written_width, selection->written_height, request->width,
@@ -88,7 +88,7 @@ static cogpu_status plan_type(const cogpu_arguments *arguments, cogpu_selection 
         return cogpu_refuse(error, COGPU_UNSUPPORTED,
                             "samples are %s: --dtype and --scale need real samples",
                             cogpu_type_name(selection->type));
-    if (wanted == COGPU_F16 && arguments->scale.is_given)
+    if (wanted == COGPU_TYPE_F16 && arguments->scale.is_given)
         return cogpu_refuse(error, COGPU_UNSUPPORTED,
                             "--scale cannot write float16; add --dtype float32");
     selection->written = wanted;
@@ -140,16 +140,16 @@ static cogpu_status measure_ranges(const cogpu_selection *selection, double (*ra
     all.request.x = all.request.y = 0;
     all.request.width = all.level.width;
     all.request.height = all.level.height;
-    all.request.nan_where_invalid = 1;
-    all.type = COGPU_F64;
-    all.device = COGPU_CPU;
+    all.request.masked = 1;
+    all.type = COGPU_TYPE_F64;
+    all.device = COGPU_DEVICE_CPU;
     for (uint32_t i = 0; i < selection->bands; i++)
         ranges[i][0] = INFINITY, ranges[i][1] = -INFINITY;
     cogpu_status status = cogpu_chunk_open(&all, CHUNK_ANY_ORDER, &chunk, error);
     double *data = status == COGPU_OK ? malloc(chunk.bytes) : NULL;
     if (status == COGPU_OK && !data)
-        status =
-            cogpu_refuse(error, COGPU_MEMORY, "no memory for %zu bytes of pixels", chunk.bytes);
+        status = cogpu_refuse(error, COGPU_OUT_OF_MEMORY, "no memory for %zu bytes of pixels",
+                              chunk.bytes);
     if (status == COGPU_OK)
         status = find_ranges(&all, &chunk, data, ranges, error);
     cogpu_chunk_close(&chunk, &all);
@@ -174,7 +174,7 @@ static cogpu_status set_scales(const cogpu_arguments *arguments, const cogpu_sel
     const cogpu_scale_option *option = &arguments->scale;
     double(*ranges)[2] = calloc(selection->bands, sizeof *ranges);
     if (!ranges)
-        return cogpu_refuse(error, COGPU_MEMORY, "no memory for the range of values");
+        return cogpu_refuse(error, COGPU_OUT_OF_MEMORY, "no memory for the range of values");
     cogpu_status status = option->has_source ? COGPU_OK : measure_ranges(selection, ranges, error);
     for (uint32_t i = 0; status == COGPU_OK && i < selection->bands; i++) {
         set_scale(&derivation->maps[i], option->has_source ? option->source : ranges[i],
@@ -189,15 +189,15 @@ static cogpu_status set_scales(const cogpu_arguments *arguments, const cogpu_sel
 
 static cogpu_status open_maps(const cogpu_arguments *arguments, const cogpu_selection *selection,
                               cogpu_derivation *derivation, cogpu_error *error) {
-    const cogpu_nodata *nodata = &selection->image.nodata;
+    const cogpu_band *band = &selection->first_band;
     derivation->maps = calloc(selection->bands, sizeof *derivation->maps);
     if (!derivation->maps)
-        return cogpu_refuse(error, COGPU_MEMORY, "no memory for the range of values");
+        return cogpu_refuse(error, COGPU_OUT_OF_MEMORY, "no memory for the range of values");
     for (uint32_t i = 0; i < selection->bands; i++)
         derivation->maps[i] = (cogpu_sample_map){.from = selection->type,
                                                  .to = selection->written,
-                                                 .has_nodata = nodata->text && nodata->matches,
-                                                 .nodata = nodata->value};
+                                                 .has_nodata = band->nodata && band->nodata_matches,
+                                                 .nodata = band->nodata_value};
     return arguments->scale.is_given ? set_scales(arguments, selection, derivation, error)
                                      : COGPU_OK;
 }
@@ -207,19 +207,20 @@ static cogpu_status open_maps(const cogpu_arguments *arguments, const cogpu_sele
 
 static cogpu_resample plan_resampling(const cogpu_selection *selection,
                                       const cogpu_profile *profile) {
-    const cogpu_nodata *nodata = &selection->image.nodata;
-    cogpu_resample how = {.method = profile->resampling,
+    const cogpu_band *band = &selection->first_band;
+    cogpu_resample how = {.struct_size = sizeof(cogpu_resample),
+                          .method = profile->resampling,
                           .type = selection->type,
                           .bands = selection->bands,
                           .from_width = selection->request.width,
                           .from_height = selection->request.height,
                           .width = selection->written_width,
                           .height = selection->written_height,
-                          .nodata = nodata->matches ? nodata->text : NULL,
+                          .nodata = band->nodata_matches ? band->nodata : NULL,
                           .alpha_band = profile->alpha_band,
                           .mask = profile->mask};
     if (!how.method && profile->palette)
-        how.method = COGPU_NEAREST; /* indices have no mean */
+        how.method = COGPU_RESAMPLE_NEAREST; /* indices have no mean */
     return how;
 }
 
@@ -234,7 +235,7 @@ cogpu_status cogpu_derivation_open(const cogpu_arguments *arguments,
     derivation->is_needed = derivation->is_resampled || derivation->is_converted;
     if (derivation->is_resampled) {
         uint32_t begin, end;
-        TRY(cogpu_resample_needs(&derivation->resample, 0, 1, &begin, &end, error));
+        TRY(cogpu_resample_source_rows(&derivation->resample, 0, 1, &begin, &end, error));
         cogpu_report_detail(NULL, "resampling from level %" PRIu32 ", %" PRIu32 " x %" PRIu32,
                             request->level, request->width, request->height);
     }
@@ -273,7 +274,7 @@ static cogpu_status get_memory(cogpu_derivation *derivation, int which, uint64_t
     derivation->memory_bytes[which] = 0;
     derivation->memory[which] = bytes <= most ? malloc((size_t)bytes) : NULL;
     if (!derivation->memory[which])
-        return cogpu_refuse(error, COGPU_MEMORY,
+        return cogpu_refuse(error, COGPU_OUT_OF_MEMORY,
                             "no memory for %" PRIu64 " bytes of pixels; choose a part or some "
                             "bands, or a --size that is not so much smaller",
                             bytes);
@@ -288,7 +289,8 @@ static cogpu_status get_raster(cogpu_derivation *derivation, int which, const co
     int64_t size = (int64_t)cogpu_type_bytes(type);
     bool is_chunky = like->stride_x != 0 && like->stride_band < like->stride_y;
     TRY(get_memory(derivation, which, (uint64_t)size * like->bands * width * height, error));
-    *raster = (cogpu_raster){.data = derivation->memory[which],
+    *raster = (cogpu_raster){.struct_size = sizeof(cogpu_raster),
+                             .data = derivation->memory[which],
                              .type = type,
                              .bands = like->bands,
                              .width = width,
@@ -315,20 +317,20 @@ static void convert_rows(const cogpu_derivation *derivation, const cogpu_raster 
                 to->width);
 }
 
-static cogpu_status read_part(const cogpu_selection *selection, cogpu_part part, uint32_t first,
+static cogpu_status read_part(const cogpu_selection *selection, cogpu_content part, uint32_t first,
                               cogpu_raster *raster, cogpu_result *result, cogpu_error *error) {
     cogpu_request request = selection->request;
     uint32_t band = cogpu_selection_band(selection, 0);
-    cogpu_result done = {0};
+    cogpu_result done = COGPU_RESULT_INIT;
     request.y += first;
     request.height = raster->height;
-    request.part = part;
-    if (part == COGPU_MASK) {
+    request.content = part;
+    if (part == COGPU_CONTENT_MASK) {
         request.bands = &band;
         request.band_count = 1;
     }
     TRY(cogpu_read(selection->file, &request, raster, &done, error));
-    if (part == COGPU_PIXELS)
+    if (part == COGPU_CONTENT_PIXELS)
         cogpu_chunk_count(&done, result);
     return COGPU_OK;
 }
@@ -338,14 +340,14 @@ static cogpu_status resample_rows(cogpu_derivation *derivation, const cogpu_sele
                                   cogpu_result *result, cogpu_error *error) {
     cogpu_raster source, source_mask = {.bands = 1};
     uint32_t begin, end, width = selection->request.width;
-    TRY(cogpu_resample_needs(&derivation->resample, row, rows->height, &begin, &end, error));
+    TRY(cogpu_resample_source_rows(&derivation->resample, row, rows->height, &begin, &end, error));
     TRY(get_raster(derivation, SOURCE_ROWS, rows, selection->type, width, end - begin, &source,
                    error));
-    TRY(read_part(selection, COGPU_PIXELS, begin, &source, result, error));
+    TRY(read_part(selection, COGPU_CONTENT_PIXELS, begin, &source, result, error));
     if (mask->data) {
-        TRY(get_raster(derivation, SOURCE_MASK, mask, COGPU_U8, width, end - begin, &source_mask,
-                       error));
-        TRY(read_part(selection, COGPU_MASK, begin, &source_mask, result, error));
+        TRY(get_raster(derivation, SOURCE_MASK, mask, COGPU_TYPE_U8, width, end - begin,
+                       &source_mask, error));
+        TRY(read_part(selection, COGPU_CONTENT_MASK, begin, &source_mask, result, error));
     }
     return cogpu_resample_rows(&derivation->resample, begin, &source,
                                mask->data ? &source_mask : NULL, row, rows,
@@ -354,8 +356,9 @@ static cogpu_status resample_rows(cogpu_derivation *derivation, const cogpu_sele
 
 static cogpu_status read_rows(const cogpu_selection *selection, uint32_t row, cogpu_raster *rows,
                               cogpu_raster *mask, cogpu_result *result, cogpu_error *error) {
-    TRY(read_part(selection, COGPU_PIXELS, row, rows, result, error));
-    return mask->data ? read_part(selection, COGPU_MASK, row, mask, result, error) : COGPU_OK;
+    TRY(read_part(selection, COGPU_CONTENT_PIXELS, row, rows, result, error));
+    return mask->data ? read_part(selection, COGPU_CONTENT_MASK, row, mask, result, error)
+                      : COGPU_OK;
 }
 
 cogpu_status cogpu_derivation_read(cogpu_derivation *derivation, const cogpu_selection *selection,

@@ -14,6 +14,7 @@ typedef struct cogpu_details {
     const char *name;
     uint32_t number; /* of the image */
     cogpu_image image;
+    cogpu_band first_band;
     double bounds[4]; /* xmin, ymin, xmax, ymax, where there is a transform */
     bool has_crs;
     cogpu_crs crs;
@@ -32,8 +33,6 @@ typedef struct cogpu_ghost_word {
 
 /* Ends with a bit of 0. */
 extern const cogpu_ghost_word cogpu_ghost_words[];
-
-const char *cogpu_validity_name(cogpu_validity validity);
 
 cogpu_status cogpu_info_print_text(const cogpu_details *details, cogpu_error *error);
 cogpu_status cogpu_info_add_json(const cogpu_details *details, cogpu_json *json,

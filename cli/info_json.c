@@ -8,7 +8,7 @@
 #include "text.h"
 
 static const char *layout_name(cogpu_layout layout) {
-    return layout == COGPU_TILES ? "tiles" : "strips";
+    return layout == COGPU_LAYOUT_TILES ? "tiles" : "strips";
 }
 
 static void add_transform(cogpu_json *json, bool present, const double *transform) {
@@ -29,22 +29,22 @@ static void add_ghost(cogpu_json *json, uint32_t ghost) {
     cogpu_json_close(json);
 }
 
-static void add_nodata(cogpu_json *json, const cogpu_nodata *nodata, cogpu_type type) {
-    if (!nodata->text) {
+static void add_nodata(cogpu_json *json, const cogpu_band *band, cogpu_type type) {
+    if (!band->nodata) {
         cogpu_json_null(json, "nodata");
         return;
     }
     cogpu_json_open(json, "nodata", '{');
-    cogpu_json_text(json, "text", nodata->text);
-    cogpu_json_boolean(json, "matches", nodata->matches);
-    if (!nodata->matches)
+    cogpu_json_text(json, "text", band->nodata);
+    cogpu_json_boolean(json, "matches", band->nodata_matches);
+    if (!band->nodata_matches)
         cogpu_json_null(json, "value");
-    else if (type == COGPU_I64)
-        cogpu_json_integer(json, "value", nodata->i64);
-    else if (type == COGPU_U64)
-        cogpu_json_unsigned(json, "value", nodata->u64);
+    else if (type == COGPU_TYPE_I64)
+        cogpu_json_integer(json, "value", band->nodata_i64);
+    else if (type == COGPU_TYPE_U64)
+        cogpu_json_unsigned(json, "value", band->nodata_u64);
     else
-        cogpu_json_number(json, "value", nodata->value);
+        cogpu_json_number(json, "value", band->nodata_value);
     cogpu_json_close(json);
 }
 
@@ -77,7 +77,7 @@ static void add_image(cogpu_json *json, const cogpu_details *details) {
     cogpu_json_text(json, "file", details->name);
     add_sidecars(json, details->file);
     cogpu_json_unsigned(json, "image", details->number);
-    cogpu_json_unsigned(json, "images", image->images);
+    cogpu_json_unsigned(json, "images", cogpu_image_count(details->file));
     cogpu_json_unsigned(json, "directory", image->directory);
     cogpu_json_unsigned(json, "width", image->width);
     cogpu_json_unsigned(json, "height", image->height);
@@ -88,7 +88,7 @@ static void add_image(cogpu_json *json, const cogpu_details *details) {
     cogpu_json_unsigned(json, "block_width", image->block_width);
     cogpu_json_unsigned(json, "block_height", image->block_height);
     cogpu_json_unsigned(json, "blocks", image->blocks);
-    cogpu_json_boolean(json, "planar", image->planar);
+    cogpu_json_text(json, "interleave", cogpu_interleave_name(image->interleave));
     cogpu_json_unsigned(json, "compression", image->compression);
     cogpu_json_text(json, "codec", image->codec);
     cogpu_json_unsigned(json, "predictor", image->predictor);
@@ -101,8 +101,8 @@ static void add_image(cogpu_json *json, const cogpu_details *details) {
     cogpu_json_text(json, "cog_reason", details->cog_reason);
     add_ghost(json, image->ghost);
     cogpu_json_text(json, "description", image->description);
-    cogpu_json_text(json, "validity", cogpu_validity_name(image->validity));
-    add_nodata(json, &image->nodata, image->type);
+    cogpu_json_text(json, "mask_source", cogpu_mask_source_name(image->mask_source));
+    add_nodata(json, &details->first_band, image->type);
     if (image->alpha_band)
         cogpu_json_unsigned(json, "alpha_band", image->alpha_band);
     else
@@ -111,22 +111,24 @@ static void add_image(cogpu_json *json, const cogpu_details *details) {
     add_palette(json, image);
 }
 
-static void add_gcps(cogpu_json *json, const cogpu_image *image) {
+static cogpu_status add_gcps(cogpu_json *json, const cogpu_details *details, cogpu_error *error) {
     cogpu_json_open(json, "gcps", '[');
-    for (uint32_t i = 0; i < image->gcp_count; i++) {
-        const cogpu_gcp *gcp = &image->gcps[i];
+    for (uint32_t i = 0; i < details->image.gcp_count; i++) {
+        cogpu_gcp gcp = COGPU_GCP_INIT;
+        TRY(cogpu_gcp_info(details->file, details->number, i, &gcp, error));
         cogpu_json_open(json, NULL, '{');
-        cogpu_json_number(json, "column", gcp->column);
-        cogpu_json_number(json, "row", gcp->row);
-        cogpu_json_number(json, "level", gcp->level);
-        cogpu_json_number(json, "x", gcp->x);
-        cogpu_json_number(json, "y", gcp->y);
-        cogpu_json_number(json, "z", gcp->z);
-        cogpu_json_text(json, "id", gcp->id);
-        cogpu_json_text(json, "info", gcp->info);
+        cogpu_json_number(json, "column", gcp.column);
+        cogpu_json_number(json, "row", gcp.row);
+        cogpu_json_number(json, "pixel_z", gcp.pixel_z);
+        cogpu_json_number(json, "x", gcp.x);
+        cogpu_json_number(json, "y", gcp.y);
+        cogpu_json_number(json, "z", gcp.z);
+        cogpu_json_text(json, "id", gcp.id);
+        cogpu_json_text(json, "info", gcp.info);
         cogpu_json_close(json);
     }
     cogpu_json_close(json);
+    return COGPU_OK;
 }
 
 static void add_crs(cogpu_json *json, const cogpu_details *details) {
@@ -149,19 +151,19 @@ static void add_crs(cogpu_json *json, const cogpu_details *details) {
 static cogpu_status add_geokeys(cogpu_json *json, const cogpu_details *details,
                                 cogpu_error *error) {
     cogpu_json_open(json, "geokeys", '[');
-    for (uint32_t i = 0; i < details->image.geokeys; i++) {
-        cogpu_geokey key;
+    for (uint32_t i = 0; i < details->image.geokey_count; i++) {
+        cogpu_geokey key = COGPU_GEOKEY_INIT;
         TRY(cogpu_geokey_info(details->file, details->number, i, &key, error));
         cogpu_json_open(json, NULL, '{');
         cogpu_json_unsigned(json, "id", key.id);
         cogpu_json_text(json, "name", key.name);
-        if (key.kind == COGPU_KEY_TEXT) {
+        if (key.kind == COGPU_GEOKEY_TEXT) {
             cogpu_json_text(json, "value", key.text);
         } else {
             cogpu_json_open(json, "value", '-');
             for (uint32_t k = 0; k < key.count; k++)
                 cogpu_json_number(json, NULL,
-                                  key.kind == COGPU_KEY_SHORT ? key.shorts[k] : key.doubles[k]);
+                                  key.kind == COGPU_GEOKEY_SHORT ? key.shorts[k] : key.doubles[k]);
             cogpu_json_close(json);
         }
         cogpu_json_close(json);
@@ -170,7 +172,8 @@ static cogpu_status add_geokeys(cogpu_json *json, const cogpu_details *details,
     return COGPU_OK;
 }
 
-static cogpu_status add_ground(cogpu_json *json, const cogpu_details *details, cogpu_error *error) {
+static cogpu_status add_georeferencing(cogpu_json *json, const cogpu_details *details,
+                                       cogpu_error *error) {
     const cogpu_image *image = &details->image;
     add_transform(json, image->has_transform, image->transform);
     if (image->has_transform)
@@ -178,7 +181,7 @@ static cogpu_status add_ground(cogpu_json *json, const cogpu_details *details, c
     else
         cogpu_json_null(json, "bounds");
     cogpu_json_boolean(json, "pixel_is_point", image->pixel_is_point);
-    add_gcps(json, image);
+    TRY(add_gcps(json, details, error));
     if (image->rpc)
         cogpu_json_numbers(json, "rpc", image->rpc, 92);
     else
@@ -191,7 +194,7 @@ static cogpu_status add_ground(cogpu_json *json, const cogpu_details *details, c
 static cogpu_status add_levels(cogpu_json *json, const cogpu_details *details, cogpu_error *error) {
     cogpu_json_open(json, "levels", '[');
     for (uint32_t i = 0; i < details->image.levels; i++) {
-        cogpu_level level;
+        cogpu_level level = COGPU_LEVEL_INIT;
         TRY(cogpu_level_info(details->file, details->number, i, &level, error));
         cogpu_json_open(json, NULL, '{');
         cogpu_json_unsigned(json, "directory", level.directory);
@@ -220,7 +223,7 @@ static cogpu_status add_levels(cogpu_json *json, const cogpu_details *details, c
 static cogpu_status add_bands(cogpu_json *json, const cogpu_details *details, cogpu_error *error) {
     cogpu_json_open(json, "bands", '[');
     for (uint32_t i = 1; i <= details->image.bands; i++) {
-        cogpu_band band;
+        cogpu_band band = COGPU_BAND_INIT;
         TRY(cogpu_band_info(details->file, details->number, i, &band, error));
         cogpu_json_open(json, NULL, '{');
         cogpu_json_text(json, "interpretation", band.interpretation);
@@ -229,7 +232,7 @@ static cogpu_status add_bands(cogpu_json *json, const cogpu_details *details, co
         cogpu_json_boolean(json, "has_scale", band.has_scale);
         cogpu_json_number(json, "scale", band.scale);
         cogpu_json_number(json, "offset", band.offset);
-        add_nodata(json, &band.nodata, details->image.type);
+        add_nodata(json, &band, details->image.type);
         cogpu_json_close(json);
     }
     cogpu_json_close(json);
@@ -239,9 +242,9 @@ static cogpu_status add_bands(cogpu_json *json, const cogpu_details *details, co
 static cogpu_status add_metadata(cogpu_json *json, const cogpu_details *details,
                                  cogpu_error *error) {
     cogpu_json_open(json, "metadata", '[');
-    for (uint32_t i = 0; i < details->image.items; i++) {
-        cogpu_item item;
-        TRY(cogpu_item_info(details->file, details->number, i, &item, error));
+    for (uint32_t i = 0; i < details->image.metadata_count; i++) {
+        cogpu_metadata_item item = COGPU_METADATA_ITEM_INIT;
+        TRY(cogpu_metadata_info(details->file, details->number, i, &item, error));
         cogpu_json_open(json, NULL, '{');
         cogpu_json_text(json, "domain", item.domain);
         cogpu_json_text(json, "name", item.name);
@@ -285,16 +288,16 @@ static cogpu_status add_directories(cogpu_json *json, const cogpu_details *detai
     uint32_t count = 1;
     cogpu_json_open(json, "directories", '[');
     for (uint32_t i = 0; i < count; i++) {
-        cogpu_directory directory;
+        cogpu_directory directory = COGPU_DIRECTORY_INIT;
         TRY(cogpu_directory_info(details->file, i, &directory, error));
-        count = directory.directories;
+        count = directory.directory_count;
         cogpu_json_open(json, NULL, '{');
         cogpu_json_unsigned(json, "offset", directory.offset);
         cogpu_json_integer(json, "parent", directory.parent);
         cogpu_json_unsigned(json, "subfile_type", directory.subfile_type);
         cogpu_json_open(json, "tags", '[');
-        for (uint32_t k = 0; k < directory.tags; k++) {
-            cogpu_tag tag;
+        for (uint32_t k = 0; k < directory.tag_count; k++) {
+            cogpu_tag tag = COGPU_TAG_INIT;
             TRY(cogpu_tag_info(details->file, i, k, &tag, error));
             add_tag(json, details->file, i, &tag);
         }
@@ -308,7 +311,7 @@ static cogpu_status add_directories(cogpu_json *json, const cogpu_details *detai
 cogpu_status cogpu_info_add_json(const cogpu_details *details, cogpu_json *json,
                                  cogpu_error *error) {
     add_image(json, details);
-    TRY(add_ground(json, details, error));
+    TRY(add_georeferencing(json, details, error));
     TRY(add_levels(json, details, error));
     TRY(add_bands(json, details, error));
     TRY(add_metadata(json, details, error));

@@ -71,11 +71,11 @@ static void print_samples(const cogpu_image *image) {
 
 static void print_storage(const cogpu_image *image) {
     print_field("blocks", "%" PRIu64 " %s%s of %" PRIu32 " x %" PRIu32 ", %s", image->blocks,
-                image->layout == COGPU_TILES ? "tile" : "strip", plural_ending(image->blocks),
-                image->block_width, image->block_height,
-                image->bands == 1 ? "one band"
-                : image->planar   ? "bands apart"
-                                  : "bands together");
+                image->layout == COGPU_LAYOUT_TILES ? "tile" : "strip",
+                plural_ending(image->blocks), image->block_width, image->block_height,
+                image->bands == 1                            ? "one band"
+                : image->interleave == COGPU_INTERLEAVE_BAND ? "band interleaved"
+                                                             : "pixel interleaved");
     print_field("codec", "%s (%" PRIu32 ")%s", image->codec, image->compression,
                 predictor_name(image->predictor));
     print_field("file", "%s, %s endian%s", image->bigtiff ? "BigTIFF" : "classic TIFF",
@@ -97,14 +97,14 @@ static void print_ghost(uint32_t ghost) {
     printf("%s\n", before[0] ? "" : "no promise that we know");
 }
 
-static void print_validity(const cogpu_image *image) {
-    static const char *const meanings[] = {"all pixels", "by the mask", "all but nodata",
-                                           "by the alpha band"};
-    print_field("valid", "%s", meanings[image->validity]);
-    if (image->nodata.text) {
+static void print_mask(const cogpu_image *image, const cogpu_band *band) {
+    static const char *const meanings[] = {"none: all pixels are valid", "mask directory", "nodata",
+                                           "alpha band"};
+    print_field("mask", "%s", meanings[image->mask_source]);
+    if (band->nodata) {
         printf("  %-13s ", "nodata");
-        cogpu_text_print(stdout, image->nodata.text, TEXT_LIMIT);
-        puts(image->nodata.matches ? "" : " (no sample of this type can equal it)");
+        cogpu_text_print(stdout, band->nodata, TEXT_LIMIT);
+        puts(band->nodata_matches ? "" : " (no sample of this type can equal it)");
     }
     if (image->alpha_band)
         print_field("alpha", "band %" PRIu32 "%s", image->alpha_band,
@@ -124,15 +124,16 @@ static void print_image(const cogpu_details *details) {
     const cogpu_image *image = &details->image;
     cogpu_text_print(stdout, details->name, SIZE_MAX);
     putchar('\n');
-    if (image->images > 1)
+    uint32_t images = cogpu_image_count(details->file);
+    if (images > 1)
         print_field("image", "%" PRIu32 " of 0 to %" PRIu32 "; --image N shows another",
-                    details->number, image->images - 1);
+                    details->number, images - 1);
     print_samples(image);
     print_storage(image);
     print_field("cog", "%s: %s", details->cog ? "yes" : "no", details->cog_reason);
     print_ghost(image->ghost);
     print_sidecars(details->file);
-    print_validity(image);
+    print_mask(image, &details->first_band);
     if (image->description)
         text_field("description", image->description);
 }
@@ -160,10 +161,10 @@ static void print_crs(const cogpu_details *details) {
     const cogpu_crs *crs = &details->crs;
     char epoch[NUMBER_TEXT];
     if (crs->code)
-        print_field("system", "%s:%" PRIu32 "%s%s", crs->authority, crs->code,
+        print_field("CRS", "%s:%" PRIu32 "%s%s", crs->authority, crs->code,
                     crs->model[0] ? ", " : "", crs->model);
     else
-        print_field("system", "without a code%s%s", crs->model[0] ? ", " : "", crs->model);
+        print_field("CRS", "without a code%s%s", crs->model[0] ? ", " : "", crs->model);
     if (crs->external)
         print_field("", "stated by a sidecar");
     if (crs->name[0])
@@ -176,36 +177,39 @@ static void print_crs(const cogpu_details *details) {
         text_field("wkt", details->wkt_error.message);
 }
 
-static void print_gcps(const cogpu_image *image) {
+static cogpu_status print_gcps(const cogpu_details *details, cogpu_error *error) {
     enum { SHOWN = 8 };
-    print_field("points", "%" PRIu32 " ground control point%s", image->gcp_count,
-                plural_ending(image->gcp_count));
+    const cogpu_image *image = &details->image;
+    print_field("GCPs", "%" PRIu32, image->gcp_count);
     for (uint32_t i = 0; i < image->gcp_count && i < SHOWN; i++) {
-        const cogpu_gcp *gcp = &image->gcps[i];
+        cogpu_gcp gcp = COGPU_GCP_INIT;
         char n[5][NUMBER_TEXT];
-        print_field("", "column %s, row %s: %s, %s, %s", cogpu_text_number(gcp->column, n[0]),
-                    cogpu_text_number(gcp->row, n[1]), cogpu_text_number(gcp->x, n[2]),
-                    cogpu_text_number(gcp->y, n[3]), cogpu_text_number(gcp->z, n[4]));
+        TRY(cogpu_gcp_info(details->file, details->number, i, &gcp, error));
+        print_field("", "column %s, row %s: %s, %s, %s", cogpu_text_number(gcp.column, n[0]),
+                    cogpu_text_number(gcp.row, n[1]), cogpu_text_number(gcp.x, n[2]),
+                    cogpu_text_number(gcp.y, n[3]), cogpu_text_number(gcp.z, n[4]));
     }
     if (image->gcp_count > SHOWN)
         print_field("", "... --json shows all");
+    return COGPU_OK;
 }
 
-static void print_ground(const cogpu_details *details) {
+static cogpu_status print_georeferencing(const cogpu_details *details, cogpu_error *error) {
     const cogpu_image *image = &details->image;
     if (!image->has_transform && !details->has_crs && !image->gcp_count && !image->rpc)
-        return;
-    puts("\nground");
+        return COGPU_OK;
+    puts("\ngeoreferencing");
     if (image->has_transform)
         print_transform(details);
     if (image->pixel_is_point)
-        print_field("points", "the file's coordinates mean centres of pixels; these here corners");
+        print_field("raster type", "PixelIsPoint; coordinates here are those of pixel corners");
     if (details->has_crs)
         print_crs(details);
     if (image->gcp_count)
-        print_gcps(image);
+        TRY(print_gcps(details, error));
     if (image->rpc)
-        print_field("rpc", "rational polynomials, 92 numbers; --json shows them");
+        print_field("RPC", "rational polynomials, 92 numbers; --json shows them");
+    return COGPU_OK;
 }
 
 /* ---- levels, bands, metadata -------------------------------------------------------------------
@@ -214,7 +218,7 @@ static void print_ground(const cogpu_details *details) {
 static cogpu_status print_levels(const cogpu_details *details, cogpu_error *error) {
     puts("\nlevels         size             blocks           codec         directory");
     for (uint32_t i = 0; i < details->image.levels; i++) {
-        cogpu_level level;
+        cogpu_level level = COGPU_LEVEL_INIT;
         char size[32], blocks[32], predictor[16] = "";
         TRY(cogpu_level_info(details->file, details->number, i, &level, error));
         snprintf(size, sizeof size, "%" PRIu32 " x %" PRIu32, level.width, level.height);
@@ -236,7 +240,7 @@ static cogpu_status print_bands(const cogpu_details *details, cogpu_error *error
     enum { SHOWN = 64 };
     puts("\nbands");
     for (uint32_t i = 1; i <= details->image.bands && i <= SHOWN; i++) {
-        cogpu_band band;
+        cogpu_band band = COGPU_BAND_INIT;
         char n[2][NUMBER_TEXT];
         TRY(cogpu_band_info(details->file, details->number, i, &band, error));
         printf("  %-12" PRIu32 "  %s", i, band.interpretation);
@@ -248,11 +252,10 @@ static cogpu_status print_bands(const cogpu_details *details, cogpu_error *error
             printf(", in ");
             cogpu_text_print(stdout, band.unit, TEXT_LIMIT);
         }
-        if (band.nodata.text &&
-            strcmp(band.nodata.text,
-                   details->image.nodata.text ? details->image.nodata.text : "") != 0) {
+        const char *of_first = details->first_band.nodata;
+        if (band.nodata && strcmp(band.nodata, of_first ? of_first : "") != 0) {
             printf(", nodata ");
-            cogpu_text_print(stdout, band.nodata.text, TEXT_LIMIT);
+            cogpu_text_print(stdout, band.nodata, TEXT_LIMIT);
         }
         if (band.has_scale)
             printf(", stored x %s + %s", cogpu_text_number(band.scale, n[0]),
@@ -264,7 +267,7 @@ static cogpu_status print_bands(const cogpu_details *details, cogpu_error *error
     return COGPU_OK;
 }
 
-static void print_item(const cogpu_item *item) {
+static void print_item(const cogpu_metadata_item *item) {
     printf("  ");
     if (item->domain[0]) {
         cogpu_text_print(stdout, item->domain, TEXT_LIMIT);
@@ -279,11 +282,11 @@ static void print_item(const cogpu_item *item) {
 }
 
 static cogpu_status print_metadata(const cogpu_details *details, cogpu_error *error) {
-    if (details->image.items > 0)
+    if (details->image.metadata_count > 0)
         puts("\nmetadata");
-    for (uint32_t i = 0; i < details->image.items; i++) {
-        cogpu_item item;
-        TRY(cogpu_item_info(details->file, details->number, i, &item, error));
+    for (uint32_t i = 0; i < details->image.metadata_count; i++) {
+        cogpu_metadata_item item = COGPU_METADATA_ITEM_INIT;
+        TRY(cogpu_metadata_info(details->file, details->number, i, &item, error));
         print_item(&item);
     }
     return COGPU_OK;
@@ -305,21 +308,21 @@ static void print_warnings(const char *lines) {
 
 static void print_key_value(const cogpu_geokey *key) {
     char text[NUMBER_TEXT];
-    if (key->kind == COGPU_KEY_TEXT) {
+    if (key->kind == COGPU_GEOKEY_TEXT) {
         cogpu_text_print(stdout, key->text, TEXT_LIMIT);
         return;
     }
     for (uint32_t i = 0; i < key->count; i++) {
-        double number = key->kind == COGPU_KEY_SHORT ? key->shorts[i] : key->doubles[i];
+        double number = key->kind == COGPU_GEOKEY_SHORT ? key->shorts[i] : key->doubles[i];
         printf("%s%s", i > 0 ? " " : "", cogpu_text_number(number, text));
     }
 }
 
 static cogpu_status print_geokeys(const cogpu_details *details, cogpu_error *error) {
-    if (details->image.geokeys > 0)
+    if (details->image.geokey_count > 0)
         puts("\nGeoKeys");
-    for (uint32_t i = 0; i < details->image.geokeys; i++) {
-        cogpu_geokey key;
+    for (uint32_t i = 0; i < details->image.geokey_count; i++) {
+        cogpu_geokey key = COGPU_GEOKEY_INIT;
         TRY(cogpu_geokey_info(details->file, details->number, i, &key, error));
         printf("  %5" PRIu32 "  %-28s ", key.id, key.name);
         print_key_value(&key);
@@ -349,15 +352,15 @@ static void print_tag(const cogpu_file *file, uint32_t directory, const cogpu_ta
 static cogpu_status print_directories(const cogpu_details *details, cogpu_error *error) {
     uint32_t count = 1;
     for (uint32_t i = 0; i < count; i++) {
-        cogpu_directory directory;
+        cogpu_directory directory = COGPU_DIRECTORY_INIT;
         TRY(cogpu_directory_info(details->file, i, &directory, error));
-        count = directory.directories;
+        count = directory.directory_count;
         printf("\ndirectory %" PRIu32 " at %" PRIu64, i, directory.offset);
         if (directory.parent >= 0)
             printf(", below directory %" PRId32, directory.parent);
         putchar('\n');
-        for (uint32_t k = 0; k < directory.tags; k++) {
-            cogpu_tag tag;
+        for (uint32_t k = 0; k < directory.tag_count; k++) {
+            cogpu_tag tag = COGPU_TAG_INIT;
             TRY(cogpu_tag_info(details->file, i, k, &tag, error));
             print_tag(details->file, i, &tag);
         }
@@ -367,7 +370,7 @@ static cogpu_status print_directories(const cogpu_details *details, cogpu_error 
 
 cogpu_status cogpu_info_print_text(const cogpu_details *details, cogpu_error *error) {
     print_image(details);
-    print_ground(details);
+    TRY(print_georeferencing(details, error));
     TRY(print_levels(details, error));
     TRY(print_bands(details, error));
     TRY(print_metadata(details, error));

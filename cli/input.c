@@ -24,7 +24,7 @@ static cogpu_status grow_buffer(void **memory, size_t *capacity, cogpu_error *er
         wanted = stdin_limit + 1;
     void *grown = realloc(*memory, wanted);
     if (!grown)
-        return cogpu_refuse(error, COGPU_MEMORY, "no memory for %zu bytes of stdin", wanted);
+        return cogpu_refuse(error, COGPU_OUT_OF_MEMORY, "no memory for %zu bytes of stdin", wanted);
     *memory = grown;
     *capacity = wanted;
     return COGPU_OK;
@@ -40,12 +40,13 @@ static cogpu_status read_stdin(void **memory, size_t *bytes, cogpu_error *error)
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return cogpu_refuse(error, COGPU_IO, "stdin cannot be read: %s", strerror(errno));
+            return cogpu_refuse(error, COGPU_IO_ERROR, "stdin cannot be read: %s", strerror(errno));
         if (got == 0)
             return COGPU_OK;
         *bytes += (size_t)got;
         if (*bytes > stdin_limit)
-            return cogpu_refuse(error, COGPU_LIMIT, "stdin has more than 1 GiB; save it to a file");
+            return cogpu_refuse(error, COGPU_LIMIT_EXCEEDED,
+                                "stdin has more than 1 GiB; save it to a file");
     }
 }
 
@@ -58,21 +59,23 @@ static bool has_url(const cogpu_arguments *arguments) {
 
 static cogpu_status choose_context(const cogpu_arguments *arguments, const cogpu_input *first,
                                    cogpu_input *input, cogpu_error *error) {
-    const cogpu_context_options options = {.threads = arguments->threads,
+    const cogpu_context_options options = {.struct_size = sizeof(cogpu_context_options),
+                                           .threads = arguments->threads,
                                            .network = &arguments->network};
     if (first && first->context) {
         input->context = first->context;
         input->shares_context = true;
         return COGPU_OK;
     }
-    if (arguments->device == COGPU_CPU && !has_url(arguments))
+    if (arguments->device == COGPU_DEVICE_CPU && !has_url(arguments))
         return COGPU_OK;
     return cogpu_context_open(&options, &input->context, error);
 }
 
 static cogpu_status open_input(const char *file, cogpu_sidecars sidecars, cogpu_input *input,
                                cogpu_error *error) {
-    const cogpu_open_options options = {.context = input->context, .sidecars = sidecars};
+    const cogpu_open_options options = {
+        .struct_size = sizeof(cogpu_open_options), .context = input->context, .sidecars = sidecars};
     if (strcmp(file, "-") != 0)
         return cogpu_open(file, &options, &input->file, error);
     size_t bytes;

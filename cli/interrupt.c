@@ -22,7 +22,7 @@ void cogpu_interrupt_catch(void) {
 }
 
 cogpu_status cogpu_interrupt_check(cogpu_error *error) {
-    return interrupted ? cogpu_refuse(error, COGPU_IO, "interrupted") : COGPU_OK;
+    return interrupted ? cogpu_refuse(error, COGPU_IO_ERROR, "interrupted") : COGPU_OK;
 }
 
 void cogpu_interrupt_end(void) {

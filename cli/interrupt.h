@@ -11,7 +11,7 @@
 /* Signals that are ignored, as by nohup, stay ignored. A second signal ends the process at once. */
 void cogpu_interrupt_catch(void);
 
-/* COGPU_IO once a signal came. */
+/* COGPU_IO_ERROR once a signal came. */
 cogpu_status cogpu_interrupt_check(cogpu_error *error);
 
 /* Ends the process by the signal that came, if one did. */

@@ -20,7 +20,7 @@ enum { JPEG_OLD = 6, JPEG = 7, LERC = 34887, WEBP = 50001, HEAD = 256 };
 static uint64_t first_block(const cogpu_selection *selection) {
     enum { STRIP_OFFSETS = 273, TILE_OFFSETS = 324, LOOKED_AT = 64 };
     uint32_t directory = selection->level.directory;
-    cogpu_tag tag;
+    cogpu_tag tag = COGPU_TAG_INIT;
     if (selection->level.external)
         return 0;
     for (uint32_t i = 0; cogpu_tag_info(selection->file, directory, i, &tag, NULL) == COGPU_OK;

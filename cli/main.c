@@ -3,6 +3,7 @@
  */
 #include "command.h"
 #include "name.h"
+#include "reference.h"
 #include "report.h"
 
 #include <errno.h>
@@ -64,7 +65,7 @@ static void set_manner(const cogpu_arguments *arguments) {
 }
 
 static int run_command(const cogpu_command *command, int count, char **words) {
-    cogpu_arguments arguments = {0};
+    cogpu_arguments arguments = {.profile = COGPU_PROFILE_INIT, .network = COGPU_NETWORK_INIT};
     int code = EXIT_USAGE;
     if (cogpu_arguments_parse(command, count, words, &arguments)) {
         set_manner(&arguments);
@@ -102,6 +103,12 @@ static int run_help(int count, char **words) {
     return EXIT_DONE;
 }
 
+/* "cogpu reference FORMAT", for the build and the documentation; the help does not list it. */
+static int run_reference(int count, char **words) {
+    return count == 1 ? cogpu_reference_print(words[0], commands, COMMAND_COUNT)
+                      : cogpu_report_usage("reference needs a format: markdown, man, bash or zsh");
+}
+
 static int run_words(int count, char **words) {
     cogpu_report_set(&(cogpu_report_manner){.json = has_json(count, words)});
     if (count == 0) {
@@ -118,6 +125,8 @@ static int run_words(int count, char **words) {
     }
     if (strcmp(words[0], "help") == 0)
         return run_help(count - 1, words + 1);
+    if (strcmp(words[0], "reference") == 0)
+        return run_reference(count - 1, words + 1);
     const cogpu_command *command = find_command(words[0]);
     return command ? run_command(command, count - 1, words + 1) : refuse_command(words[0]);
 }

@@ -81,18 +81,20 @@ static bool read_manifest_bytes(int file, char *to, size_t bytes) {
 
 static cogpu_status read_lines(cogpu_manifest *manifest, size_t bytes, cogpu_error *error) {
     if (bytes > largest_file)
-        return cogpu_refuse(error, COGPU_LIMIT, "%s has more than 1 GiB; remove it", file_name);
+        return cogpu_refuse(error, COGPU_LIMIT_EXCEEDED, "%s has more than 1 GiB; remove it",
+                            file_name);
     manifest->text = malloc(bytes + 1);
     if (!manifest->text)
-        return cogpu_refuse(error, COGPU_MEMORY, "no memory for %s", file_name);
+        return cogpu_refuse(error, COGPU_OUT_OF_MEMORY, "no memory for %s", file_name);
     if (!read_manifest_bytes(manifest->file, manifest->text, bytes))
-        return cogpu_refuse(error, COGPU_IO, "%s cannot be read: %s", file_name, strerror(errno));
+        return cogpu_refuse(error, COGPU_IO_ERROR, "%s cannot be read: %s", file_name,
+                            strerror(errno));
     size_t count = 0;
     for (const char *at = manifest->text; (at = strchr(at, '\n')); at++)
         count++;
     manifest->lines = calloc(count + 1, sizeof *manifest->lines);
     if (!manifest->lines)
-        return cogpu_refuse(error, COGPU_MEMORY, "no memory for %s", file_name);
+        return cogpu_refuse(error, COGPU_OUT_OF_MEMORY, "no memory for %s", file_name);
     split_lines(manifest);
     return COGPU_OK;
 }
@@ -110,14 +112,14 @@ static cogpu_status open_file(cogpu_manifest *manifest, const char *folder, bool
     struct stat about;
     int length = snprintf(path, sizeof path, "%s/%s", folder, file_name);
     if (length >= (int)sizeof path)
-        return cogpu_refuse(error, COGPU_ARGUMENT, "the folder's name is too long");
+        return cogpu_refuse(error, COGPU_INVALID_ARGUMENT, "the folder's name is too long");
     manifest->file = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
     if (manifest->file < 0 || fstat(manifest->file, &about) != 0 ||
         (S_ISREG(about.st_mode) && !end_last_line(manifest->file, about.st_size)))
-        return cogpu_refuse(error, COGPU_IO, "%s cannot be written: %s", file_name,
+        return cogpu_refuse(error, COGPU_IO_ERROR, "%s cannot be written: %s", file_name,
                             strerror(errno));
     if (!S_ISREG(about.st_mode))
-        return cogpu_refuse(error, COGPU_IO, "%s is not a regular file", file_name);
+        return cogpu_refuse(error, COGPU_IO_ERROR, "%s is not a regular file", file_name);
     return resume ? read_lines(manifest, (size_t)about.st_size, error) : COGPU_OK;
 }
 
@@ -125,7 +127,7 @@ cogpu_status cogpu_manifest_open(const char *folder, bool resume, cogpu_manifest
                                  cogpu_error *error) {
     *manifest = calloc(1, sizeof **manifest);
     if (!*manifest)
-        return cogpu_refuse(error, COGPU_MEMORY, "no memory for %s", file_name);
+        return cogpu_refuse(error, COGPU_OUT_OF_MEMORY, "no memory for %s", file_name);
     (*manifest)->file = -1;
     cogpu_status status = open_file(*manifest, folder, resume, error);
     if (status != COGPU_OK) {
@@ -209,12 +211,12 @@ cogpu_status cogpu_manifest_add(cogpu_manifest *manifest, const cogpu_manifest_e
                                 cogpu_error *error) {
     char *line = make_line(entry);
     if (!line)
-        return cogpu_refuse(error, COGPU_MEMORY, "no memory for %s", file_name);
+        return cogpu_refuse(error, COGPU_OUT_OF_MEMORY, "no memory for %s", file_name);
     size_t bytes = strlen(line);
     bool is_written =
         write(manifest->file, line, bytes) == (ssize_t)bytes && fdatasync(manifest->file) == 0;
     free(line);
     return is_written ? COGPU_OK
-                      : cogpu_refuse(error, COGPU_IO, "%s cannot be written: %s", file_name,
+                      : cogpu_refuse(error, COGPU_IO_ERROR, "%s cannot be written: %s", file_name,
                                      strerror(errno));
 }

@@ -56,43 +56,47 @@ static cogpu_status set_tag(cogpu_output_profile *taken, uint32_t id, const char
         return COGPU_OK;
     char *copy = strdup(value);
     if (!copy)
-        return cogpu_refuse(error, COGPU_MEMORY, "no memory for the metadata");
+        return cogpu_refuse(error, COGPU_OUT_OF_MEMORY, "no memory for the metadata");
     uint32_t at = taken->profile.tag_count++;
     for (; at > 0 && taken->tags[at - 1].id > id; at--)
         taken->tags[at] = taken->tags[at - 1];
-    taken->tags[at] =
-        (cogpu_extra_tag){.id = id, .type = TEXT, .count = strlen(copy) + 1, .values = copy};
+    taken->tags[at] = (cogpu_extra_tag){.struct_size = sizeof(cogpu_extra_tag),
+                                        .id = id,
+                                        .type = TEXT,
+                                        .count = strlen(copy) + 1,
+                                        .values = copy};
     return COGPU_OK;
 }
 
-static bool is_item(const cogpu_item *item, const cogpu_metadata_option *option) {
+static bool is_item(const cogpu_metadata_item *item, const cogpu_metadata_option *option) {
     return item->band == option->band && strcmp(item->domain, option->domain) == 0 &&
            strcmp(item->name, option->name) == 0;
 }
 
 static void set_item(cogpu_output_profile *taken, const cogpu_metadata_option *option) {
     cogpu_profile *profile = &taken->profile;
-    cogpu_item made = {.domain = option->domain,
-                       .name = option->name,
-                       .value = option->value,
-                       .role = "",
-                       .band = option->band};
+    cogpu_metadata_item made = {.struct_size = sizeof(cogpu_metadata_item),
+                                .domain = option->domain,
+                                .name = option->name,
+                                .value = option->value,
+                                .role = "",
+                                .band = option->band};
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < profile->item_count; i++)
+    for (uint32_t i = 0; i < profile->metadata_count; i++)
         if (!is_item(&taken->items[i], option))
             taken->items[kept++] = taken->items[i];
-    profile->item_count = kept;
+    profile->metadata_count = kept;
     for (size_t i = 0; option->band && !*option->domain && i < sizeof roles / sizeof *roles; i++)
         if (strcmp(option->name, roles[i].name) == 0)
             made.role = roles[i].role;
     if (*option->value)
-        taken->items[profile->item_count++] = made;
+        taken->items[profile->metadata_count++] = made;
 }
 
 static cogpu_status set_raster_type(cogpu_profile *profile, const char *value, cogpu_error *error) {
     bool is_point = strcasecmp(value, "Point") == 0;
     if (!is_point && strcasecmp(value, "Area") != 0)
-        return cogpu_refuse(error, COGPU_ARGUMENT,
+        return cogpu_refuse(error, COGPU_INVALID_ARGUMENT,
                             "--metadata AREA_OR_POINT=%s: expected Area or Point", value);
     profile->pixel_is_point = is_point;
     return COGPU_OK;
@@ -103,9 +107,10 @@ static cogpu_status apply_option(const cogpu_metadata_option *option, cogpu_outp
     cogpu_profile *profile = &taken->profile;
     bool is_plain = option->band == 0 && !*option->domain;
     if (option->band > 0 && (uint32_t)option->band > profile->bands)
-        return cogpu_refuse(
-            error, COGPU_ARGUMENT, "--metadata %" PRId32 ":%s: the new file has %" PRIu32 " band%s",
-            option->band, option->name, profile->bands, profile->bands == 1 ? "" : "s");
+        return cogpu_refuse(error, COGPU_INVALID_ARGUMENT,
+                            "--metadata %" PRId32 ":%s: the new file has %" PRIu32 " band%s",
+                            option->band, option->name, profile->bands,
+                            profile->bands == 1 ? "" : "s");
     if (is_plain && strcasecmp(option->name, "AREA_OR_POINT") == 0)
         return set_raster_type(profile, option->value, error);
     if (is_plain && strcasecmp(option->name, "TIFFTAG_IMAGEDESCRIPTION") == 0) {

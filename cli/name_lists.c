@@ -33,12 +33,12 @@ static void add_name(struct name_list *list, const char *item) {
 
 bool cogpu_find_codec(const char *name, cogpu_codec *codec) {
     uint32_t compression = 0;
-    for (uint32_t i = 0; cogpu_codec_info(i, codec) == COGPU_OK; i++)
+    for (uint32_t i = 0; cogpu_codec_info(i, codec, NULL) == COGPU_OK; i++)
         if (strcasecmp(name, codec->name) == 0)
             return true;
-    if (cogpu_codec_parse(name, &compression) != COGPU_OK)
+    if (cogpu_codec_parse(name, &compression, NULL) != COGPU_OK)
         return false;
-    for (uint32_t i = 0; cogpu_codec_info(i, codec) == COGPU_OK; i++)
+    for (uint32_t i = 0; cogpu_codec_info(i, codec, NULL) == COGPU_OK; i++)
         if (codec->compression == compression)
             return true;
     return false;
@@ -46,8 +46,8 @@ bool cogpu_find_codec(const char *name, cogpu_codec *codec) {
 
 void cogpu_list_codecs(char text[NAMES_TEXT]) {
     struct name_list names = {.count = 0};
-    cogpu_codec codec;
-    for (uint32_t i = 0; cogpu_codec_info(i, &codec) == COGPU_OK; i++)
+    cogpu_codec codec = COGPU_CODEC_INIT;
+    for (uint32_t i = 0; cogpu_codec_info(i, &codec, NULL) == COGPU_OK; i++)
         if (codec.can_encode)
             add_name(&names, codec.name);
     join_names(&names, " or ", text);
@@ -55,8 +55,8 @@ void cogpu_list_codecs(char text[NAMES_TEXT]) {
 
 void cogpu_list_quality_codecs(char text[NAMES_TEXT]) {
     struct name_list names = {.count = 0};
-    cogpu_codec codec;
-    for (uint32_t i = 0; cogpu_codec_info(i, &codec) == COGPU_OK; i++)
+    cogpu_codec codec = COGPU_CODEC_INIT;
+    for (uint32_t i = 0; cogpu_codec_info(i, &codec, NULL) == COGPU_OK; i++)
         if (codec.can_encode && codec.has_quality)
             add_name(&names, codec.name);
     join_names(&names, " or ", text);
@@ -64,8 +64,8 @@ void cogpu_list_quality_codecs(char text[NAMES_TEXT]) {
 
 void cogpu_list_levels(char text[NAMES_TEXT]) {
     struct name_list names = {.count = 0};
-    cogpu_codec codec;
-    for (uint32_t i = 0; cogpu_codec_info(i, &codec) == COGPU_OK; i++) {
+    cogpu_codec codec = COGPU_CODEC_INIT;
+    for (uint32_t i = 0; cogpu_codec_info(i, &codec, NULL) == COGPU_OK; i++) {
         char item[ITEM_TEXT];
         if (!codec.can_encode || codec.max_level == 0)
             continue;

@@ -10,33 +10,33 @@
 /* NumPy has no complex integers: they become records of two. */
 static const char *dtype_descr(cogpu_type type) {
     switch (type) {
-    case COGPU_U8:
+    case COGPU_TYPE_U8:
         return "'|u1'";
-    case COGPU_I8:
+    case COGPU_TYPE_I8:
         return "'|i1'";
-    case COGPU_U16:
+    case COGPU_TYPE_U16:
         return "'<u2'";
-    case COGPU_I16:
+    case COGPU_TYPE_I16:
         return "'<i2'";
-    case COGPU_U32:
+    case COGPU_TYPE_U32:
         return "'<u4'";
-    case COGPU_I32:
+    case COGPU_TYPE_I32:
         return "'<i4'";
-    case COGPU_U64:
+    case COGPU_TYPE_U64:
         return "'<u8'";
-    case COGPU_I64:
+    case COGPU_TYPE_I64:
         return "'<i8'";
-    case COGPU_F16:
+    case COGPU_TYPE_F16:
         return "'<f2'";
-    case COGPU_F32:
+    case COGPU_TYPE_F32:
         return "'<f4'";
-    case COGPU_F64:
+    case COGPU_TYPE_F64:
         return "'<f8'";
-    case COGPU_CI16:
+    case COGPU_TYPE_CI16:
         return "[('re', '<i2'), ('im', '<i2')]";
-    case COGPU_CI32:
+    case COGPU_TYPE_CI32:
         return "[('re', '<i4'), ('im', '<i4')]";
-    case COGPU_CF32:
+    case COGPU_TYPE_CF32:
         return "'<c8'";
     default:
         return "'<c16'";

@@ -72,15 +72,15 @@ static const char *set_device(cogpu_arguments *arguments, const char *value) {
     bool has_index = value[length] == ':';
     snprintf(kind, sizeof kind, "%.*s", (int)length, value);
     bool is_kind =
-        length < sizeof kind && cogpu_device_kind_parse(kind, &arguments->device) == COGPU_OK;
+        length < sizeof kind && cogpu_device_kind_parse(kind, &arguments->device, NULL) == COGPU_OK;
     bool has_wrong_index =
-        has_index && (arguments->device == COGPU_CPU ||
+        has_index && (arguments->device == COGPU_DEVICE_CPU ||
                       !cogpu_parse_wholes(value + length + 1, &arguments->device_index, 1));
     return is_kind && !has_wrong_index ? NULL : "no such device; expected cpu, cuda, cuda:N or emu";
 }
 
 static const char *set_type(cogpu_arguments *arguments, const char *value) {
-    bool is_type = cogpu_type_parse(value, &arguments->type) == COGPU_OK;
+    bool is_type = cogpu_type_parse(value, &arguments->type, NULL) == COGPU_OK;
     return is_type && cogpu_sample_is_float(arguments->type)
                ? NULL
                : "expected float16, float32 or float64";
@@ -143,14 +143,21 @@ static const char *set_endpoint(cogpu_arguments *arguments, const char *value) {
     return *value ? NULL : "expected the URL of an S3 endpoint";
 }
 
+static const char *set_interleave(cogpu_arguments *arguments, const char *value) {
+    bool is_known = cogpu_interleave_parse(value, &arguments->profile.interleave, NULL) == COGPU_OK;
+    return is_known ? NULL : "expected pixel or band";
+}
+
 static const char *set_retries(cogpu_arguments *arguments, const char *value) {
-    uint32_t *retries = &arguments->network.retries;
-    bool is_valid = cogpu_parse_wholes(value, retries, 1) && *retries >= 1 && *retries <= 100;
-    return is_valid ? NULL : "expected a number from 1 to 100";
+    uint32_t retries;
+    if (!cogpu_parse_wholes(value, &retries, 1) || retries > 100)
+        return "expected a number from 0 to 100";
+    arguments->network.max_retries = (int32_t)retries;
+    return NULL;
 }
 
 static const char *set_timeout(cogpu_arguments *arguments, const char *value) {
-    double *seconds = &arguments->network.total_seconds;
+    double *seconds = &arguments->network.timeout_seconds;
     bool is_valid = cogpu_parse_numbers(value, seconds, 1) && *seconds > 0 && *seconds <= 86400;
     return is_valid ? NULL : "expected seconds, more than 0 and up to 86400";
 }
@@ -177,22 +184,23 @@ const cogpu_option cogpu_options[] = {
     FLAG(OPTION_MASK, "--mask", "read the mask instead: 255 where a pixel is valid, else 0", mask),
     {OPTION_TYPE, "--type", "NAME", "convert samples to float16, float32 or float64", set_type, 0,
      0},
-    FLAG(OPTION_NAN, "--nan", "replace invalid samples by NaN", nan_where_invalid),
+    FLAG(OPTION_NAN, "--masked", "replace invalid samples by NaN", masked),
     FLAG(OPTION_UNSCALE, "--unscale", "apply the scale and offset of each band", unscaled),
     FLAG(OPTION_FILL, "--fill-bad-blocks", "fill unreadable blocks with nodata (or 0) and continue",
          fill_bad_blocks),
     FLAG(OPTION_TAGS, "--tags", "print all tags of all directories, and the GeoKeys", tags),
     FLAG(OPTION_WKT, "--wkt", "print only the CRS, as WKT", wkt),
-    FLAG(OPTION_STRICT, "--strict", "report violations of OGC 21-026 as faults, not as notes",
+    FLAG(OPTION_STRICT, "--strict", "report violations of OGC 21-026 as errors, not as notes",
          strict),
-    FLAG(OPTION_FAST, "--fast", "do not check leaders, trailers and order of the blocks", fast),
+    FLAG(OPTION_FAST, "--skip-blocks", "do not verify leaders, trailers and order of the blocks",
+         fast),
     {OPTION_THREADS, "--threads", "N", "number of threads (default: one per CPU core)", set_threads,
      0, 0},
     {OPTION_DEVICE, "--device", "NAME",
      "device that decodes and encodes: cpu, cuda, cuda:N, emu (default: cpu)", set_device, 0, 0},
     {OPTION_PICTURE, "--size", "N", "length of the longest side in pixels (default: 1024)",
      set_size, 0, 0},
-    {OPTION_PICTURE, "--percent", "LOW,HIGH",
+    {OPTION_PICTURE, "--percentiles", "LOW,HIGH",
      "stretch between these percentiles of each band (default: 2,98)", set_percent, 0, 0},
     {OPTION_PICTURE, "--stretch", "LOW,HIGH", "stretch between these values, in stored units",
      set_stretch, 0, 0},
@@ -204,12 +212,12 @@ const cogpu_option cogpu_options[] = {
     FLAG(OPTION_PROFILE, "--cog", "write a Cloud Optimized GeoTIFF, with overviews", profile.cog),
     {OPTION_PROFILE, "--codec", "NAME", "compression: @codecs (default: deflate)", cogpu_set_codec,
      0, 0},
-    {OPTION_PROFILE, "--level", "N", "compression level (default in parentheses): @levels",
-     cogpu_set_codec_level, 0, 0},
+    {OPTION_PROFILE, "--compression-level", "N",
+     "compression level (default in parentheses): @levels", cogpu_set_codec_level, 0, 0},
     {OPTION_PROFILE, "--quality", "N", "quality of @quality_codecs, 1 to 100 (default: 75)",
      cogpu_set_quality, 0, 0},
     FLAG(OPTION_PROFILE, "--lossless", "use lossless WebP", profile.lossless),
-    {OPTION_PROFILE, "--max-error", "X", "maximum error of LERC (default: 0, lossless)",
+    {OPTION_PROFILE, "--max-z-error", "X", "maximum error of LERC (default: 0, lossless)",
      cogpu_set_max_error, 0, 0},
     {OPTION_PROFILE, "--predictor", "P",
      "auto, 1 (none), 2 (horizontal) or 3 (floating point) (default: auto)", cogpu_set_predictor, 0,
@@ -221,7 +229,8 @@ const cogpu_option cogpu_options[] = {
      0, 0},
     {OPTION_PROFILE, "--bits", "N", "bits per sample, 1 to 16 (default: as in IN)", cogpu_set_bits,
      0, 0},
-    FLAG(OPTION_PROFILE, "--planar", "store bands separately (INTERLEAVE=BAND)", profile.planar),
+    {OPTION_PROFILE, "--interleave", "NAME", "pixel or band (default: pixel)", set_interleave, 0,
+     0},
     {OPTION_PROFILE, "--overviews", "LIST",
      "auto, none, or factors such as 2,4,8 (default: auto with --cog, else none)",
      cogpu_set_overviews, 0, 0},
@@ -249,18 +258,16 @@ const cogpu_option cogpu_options[] = {
      0},
     FLAG(OPTION_PROFILE, "--sparse", "do not store blocks that contain only nodata (or 0)",
          profile.sparse),
-    {OPTION_PROFILE, "--from-level", "N", "overview level of IN (default: 0, full resolution)",
-     set_level, 0, 0},
     FLAG(OPTION_NO_CLOBBER, "--no-clobber", "fail if OUT exists", no_clobber),
     {OPTION_NETWORK, "--no-sidecars", NULL,
      "ignore sidecar files: .ovr, .msk, .aux.xml, world files, RPC files", set_no_sidecars, 0, 0},
     {OPTION_NETWORK, "--sidecars", NULL,
      "look for sidecar files of URLs too, with one request per name", set_sidecars, 0, 0},
     FLAG(OPTION_NETWORK, "--private-addresses", "allow URLs on this machine and on local networks",
-         network.private_addresses),
+         network.allow_private_addresses),
     FLAG(OPTION_NETWORK, "--link-local-addresses",
          "allow URLs with link-local addresses, where clouds serve metadata and credentials",
-         network.link_local_addresses),
+         network.allow_link_local_addresses),
     {OPTION_NETWORK, "--private-hosts", "HOSTS",
      "HOST1,HOST2: hosts that may have private addresses, even after a redirect", set_private_hosts,
      0, 0},
@@ -268,7 +275,7 @@ const cogpu_option cogpu_options[] = {
     {OPTION_NETWORK, "--region", "NAME", "S3 region (default: AWS_REGION)", set_region, 0, 0},
     {OPTION_NETWORK, "--endpoint", "URL", "S3 endpoint of a store other than Amazon's",
      set_endpoint, 0, 0},
-    {OPTION_NETWORK, "--retries", "N", "retries per request (default: 4)", set_retries, 0, 0},
+    {OPTION_NETWORK, "--max-retries", "N", "retries per request (default: 4)", set_retries, 0, 0},
     {OPTION_NETWORK, "--timeout", "SECONDS",
      "time limit per request, including retries (default: 300)", set_timeout, 0, 0},
     FLAG(OPTION_JSON, "--json", "print JSON, errors included", json),
@@ -278,3 +285,15 @@ const cogpu_option cogpu_options[] = {
 };
 
 const int cogpu_option_count = sizeof cogpu_options / sizeof *cogpu_options;
+
+const cogpu_option_alias cogpu_option_aliases[] = {
+    {"-o", "--output"},
+    {"-h", "--help"},
+    {"--compress", "--codec"},
+    {"--blocksize", "--block"},
+    {"--overview-level", "--level"},
+    {"--nbits", "--bits"},
+    {"--overview-resampling", "--resampling"},
+    {"--retries", "--max-retries"},
+    {NULL, NULL},
+};

@@ -18,7 +18,20 @@ typedef struct cogpu_option {
     size_t flag_offset, flag_bytes; /* a bool, or an int of the public structs */
 } cogpu_option;
 
+/* Another word for an option: a short form, or GDAL's word. */
+typedef struct cogpu_option_alias {
+    const char *alias, *name;
+} cogpu_option_alias;
+
+/* Ends with NULL. */
+extern const cogpu_option_alias cogpu_option_aliases[];
+
 extern const cogpu_option cogpu_options[];
 extern const int cogpu_option_count;
+
+enum { OPTION_HELP_TEXT = 512 };
+
+/* The help of an option, with names from the library's tables in place of marks such as @codecs. */
+void cogpu_option_help(const cogpu_option *option, char text[OPTION_HELP_TEXT]);
 
 #endif

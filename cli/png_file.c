@@ -30,14 +30,14 @@ const char *cogpu_png_version(void) {
 
 static bool has_palette(const cogpu_selection *selection) {
     return selection->image.palette && selection->bands == 1 &&
-           selection->request.part == COGPU_PIXELS;
+           selection->request.content == COGPU_CONTENT_PIXELS;
 }
 
 cogpu_status cogpu_png_fit(const cogpu_selection *selection, cogpu_png_shape *shape,
                            cogpu_error *error) {
     bool palette = has_palette(selection);
     uint32_t bands = selection->bands;
-    if (selection->type != COGPU_U8 && selection->type != COGPU_U16)
+    if (selection->type != COGPU_TYPE_U8 && selection->type != COGPU_TYPE_U16)
         return cogpu_refuse(error, COGPU_UNSUPPORTED,
                             "PNG supports uint8 and uint16, but the samples are %s; write .npy or "
                             ".raw",
@@ -47,7 +47,7 @@ cogpu_status cogpu_png_fit(const cogpu_selection *selection, cogpu_png_shape *sh
                             "PNG supports 1, 3 or 4 bands, not %" PRIu32
                             "; select bands, such as --band %s, or write .npy or .raw",
                             bands, bands == 2 ? "1" : "1,2,3");
-    if (palette && (selection->type != COGPU_U8 || selection->image.palette_entries > 256))
+    if (palette && (selection->type != COGPU_TYPE_U8 || selection->image.palette_entries > 256))
         return cogpu_refuse(error, COGPU_UNSUPPORTED,
                             "a PNG palette has at most 256 colors, this one has %" PRIu32
                             "; write .npy or .raw",
@@ -68,7 +68,7 @@ cogpu_status cogpu_png_fit(const cogpu_selection *selection, cogpu_png_shape *sh
 static void on_error(png_structp writer, png_const_charp message) {
     cogpu_png *png = png_get_error_ptr(writer);
     if (png->error.status == COGPU_OK)
-        cogpu_refuse(&png->error, COGPU_IO, "libpng: %s", message);
+        cogpu_refuse(&png->error, COGPU_IO_ERROR, "libpng: %s", message);
     png_longjmp(writer, 1);
 }
 
@@ -127,12 +127,12 @@ static void write_head(cogpu_png *png, const cogpu_png_shape *shape) {
 static cogpu_status open_png(cogpu_png *png, const cogpu_png_shape *shape) {
     png->writer = png_create_write_struct(PNG_LIBPNG_VER_STRING, png, on_error, on_warning);
     if (!png->writer)
-        return cogpu_refuse(&png->error, COGPU_MEMORY, "no memory for the picture");
+        return cogpu_refuse(&png->error, COGPU_OUT_OF_MEMORY, "no memory for the picture");
     if (setjmp(png_jmpbuf(png->writer)))
         return png->error.status;
     png->info = png_create_info_struct(png->writer);
     if (!png->info)
-        return cogpu_refuse(&png->error, COGPU_MEMORY, "no memory for the picture");
+        return cogpu_refuse(&png->error, COGPU_OUT_OF_MEMORY, "no memory for the picture");
     write_head(png, shape);
     return COGPU_OK;
 }
@@ -141,7 +141,7 @@ cogpu_status cogpu_png_open(const cogpu_png_shape *shape, cogpu_output *output, 
                             cogpu_error *error) {
     *png = calloc(1, sizeof **png);
     if (!*png)
-        return cogpu_refuse(error, COGPU_MEMORY, "no memory for the picture");
+        return cogpu_refuse(error, COGPU_OUT_OF_MEMORY, "no memory for the picture");
     (*png)->output = output;
     (*png)->row_bytes = (size_t)shape->width * shape->bands * cogpu_type_bytes(shape->type);
     cogpu_status status = open_png(*png, shape);

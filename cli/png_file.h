@@ -12,7 +12,7 @@ typedef struct cogpu_png cogpu_png;
 typedef struct cogpu_png_shape {
     uint32_t width, height;
     uint32_t bands;          /* 1 to 4 */
-    cogpu_type type;         /* COGPU_U8 or COGPU_U16 */
+    cogpu_type type;         /* COGPU_TYPE_U8 or COGPU_TYPE_U16 */
     const uint16_t *palette; /* palette_entries reds, then greens, then blues; NULL without one */
     uint32_t palette_entries;
 } cogpu_png_shape;

@@ -19,11 +19,11 @@
 #include <strings.h>
 
 static cogpu_status no_memory(cogpu_error *error) {
-    return cogpu_refuse(error, COGPU_MEMORY, "no memory for the description of the image");
+    return cogpu_refuse(error, COGPU_OUT_OF_MEMORY, "no memory for the description of the image");
 }
 
 static const char *band_interpretation(const cogpu_selection *selection, uint32_t index) {
-    cogpu_band band = {.interpretation = ""};
+    cogpu_band band = {.struct_size = sizeof(cogpu_band), .interpretation = ""};
     uint32_t number = cogpu_selection_band(selection, index);
     cogpu_status status =
         cogpu_band_info(selection->file, selection->request.image, number, &band, NULL);
@@ -96,7 +96,8 @@ static cogpu_status copy_gcps(const cogpu_selection *selection, cogpu_output_pro
     if (!taken->gcps)
         return no_memory(error);
     for (uint32_t i = 0; i < image->gcp_count; i++) {
-        cogpu_gcp gcp = image->gcps[i];
+        cogpu_gcp gcp = COGPU_GCP_INIT;
+        TRY(cogpu_gcp_info(selection->file, selection->request.image, i, &gcp, error));
         gcp.column = (gcp.column * across - selection->request.x) * width_ratio(selection);
         gcp.row = (gcp.row * down - selection->request.y) * height_ratio(selection);
         taken->gcps[i] = gcp;
@@ -149,10 +150,10 @@ static cogpu_status set_crs_text(const cogpu_selection *selection, const cogpu_c
 
 static cogpu_status copy_keys(const cogpu_selection *selection, const cogpu_arguments *arguments,
                               cogpu_output_profile *taken, cogpu_error *error) {
-    uint32_t count = selection->image.geokeys;
+    uint32_t count = selection->image.geokey_count;
     if (arguments->profile.crs || arguments->without_crs)
         return COGPU_OK;
-    cogpu_crs crs = {0};
+    cogpu_crs crs = COGPU_CRS_INIT;
     if (cogpu_crs_info(selection->file, selection->request.image, &crs, NULL) == COGPU_OK &&
         crs.external)
         return set_crs_text(selection, &crs, taken, error);
@@ -161,6 +162,7 @@ static cogpu_status copy_keys(const cogpu_selection *selection, const cogpu_argu
         return no_memory(error);
     for (uint32_t i = 0; i < count; i++) {
         cogpu_geokey *key = &taken->keys[taken->profile.geokey_count];
+        *key = (cogpu_geokey)COGPU_GEOKEY_INIT;
         TRY(cogpu_geokey_info(selection->file, selection->request.image, i, key, error));
         taken->profile.geokey_count += key->id > 0; /* there is no key 0 */
     }
@@ -193,9 +195,10 @@ static bool has_all_bands(const cogpu_selection *selection) {
 static cogpu_photometric photometric_of_part(const cogpu_selection *selection) {
     uint32_t stored = selection->image.photometric;
     if (stored == 0 && cogpu_selection_band(selection, 0) == 1)
-        return COGPU_MIN_IS_WHITE;
-    bool is_plain = stored == COGPU_MIN_IS_BLACK || stored == COGPU_RGB || stored == COGPU_PALETTE;
-    return is_plain ? COGPU_PHOTOMETRIC_DEFAULT : COGPU_MIN_IS_BLACK;
+        return COGPU_PHOTOMETRIC_MIN_IS_WHITE;
+    bool is_plain = stored == COGPU_PHOTOMETRIC_MIN_IS_BLACK || stored == COGPU_PHOTOMETRIC_RGB ||
+                    stored == COGPU_PHOTOMETRIC_PALETTE;
+    return is_plain ? COGPU_PHOTOMETRIC_DEFAULT : COGPU_PHOTOMETRIC_MIN_IS_BLACK;
 }
 
 /* Readers convert bytes of CMYK and of YCbCr: bytes that were read unconverted keep no such
@@ -203,26 +206,28 @@ static cogpu_photometric photometric_of_part(const cogpu_selection *selection) {
 static cogpu_photometric photometric_of(const cogpu_selection *selection) {
     const cogpu_image *image = &selection->image;
     uint32_t stored = image->photometric;
-    bool was_rgb = stored == COGPU_RGB || stored == COGPU_YCBCR || stored == COGPU_CMYK;
+    bool was_rgb = stored == COGPU_PHOTOMETRIC_RGB || stored == COGPU_PHOTOMETRIC_YCBCR ||
+                   stored == COGPU_PHOTOMETRIC_CMYK;
     if (was_rgb && is_rgb(selection)) /* pixels of JPEG's colours, and of some inks, come as RGB */
-        return selection->written == COGPU_U8 && selection->bands == 3 ? COGPU_PHOTOMETRIC_DEFAULT
-                                                                       : COGPU_RGB;
+        return selection->written == COGPU_TYPE_U8 && selection->bands == 3
+                   ? COGPU_PHOTOMETRIC_DEFAULT
+                   : COGPU_PHOTOMETRIC_RGB;
     if (!has_all_bands(selection))
         return photometric_of_part(selection);
     if (stored == 0)
-        return COGPU_MIN_IS_WHITE;
+        return COGPU_PHOTOMETRIC_MIN_IS_WHITE;
     bool is_byte = cogpu_type_bytes(selection->written) == 1;
-    bool kept = (stored == COGPU_CMYK && selection->bands >= 4 && !is_byte) ||
-                (stored == COGPU_YCBCR && selection->bands == 3 && !is_byte) ||
-                (stored == COGPU_CIELAB && selection->bands >= 3);
-    return kept ? (cogpu_photometric)stored : COGPU_MIN_IS_BLACK;
+    bool kept = (stored == COGPU_PHOTOMETRIC_CMYK && selection->bands >= 4 && !is_byte) ||
+                (stored == COGPU_PHOTOMETRIC_YCBCR && selection->bands == 3 && !is_byte) ||
+                (stored == COGPU_PHOTOMETRIC_CIELAB && selection->bands >= 3);
+    return kept ? (cogpu_photometric)stored : COGPU_PHOTOMETRIC_MIN_IS_BLACK;
 }
 
 static void set_alpha(const cogpu_selection *selection, cogpu_profile *profile) {
     for (uint32_t i = 1; i < selection->bands; i++)
         if (cogpu_selection_band(selection, i) == selection->image.alpha_band)
             profile->alpha_band = i + 1;
-    bool among_colours = profile->photometric == COGPU_RGB && profile->alpha_band <= 3;
+    bool among_colours = profile->photometric == COGPU_PHOTOMETRIC_RGB && profile->alpha_band <= 3;
     if (among_colours)
         profile->alpha_band = 0;
     profile->premultiplied = profile->alpha_band && selection->image.premultiplied;
@@ -232,13 +237,13 @@ static void set_alpha(const cogpu_selection *selection, cogpu_profile *profile) 
 static void set_colours(const cogpu_selection *selection, const cogpu_arguments *arguments,
                         cogpu_profile *profile) {
     const cogpu_image *image = &selection->image;
-    bool fits = (selection->written == COGPU_U8 || selection->written == COGPU_U16) &&
+    bool fits = (selection->written == COGPU_TYPE_U8 || selection->written == COGPU_TYPE_U16) &&
                 !arguments->scale.is_given;
     bool has_indices = cogpu_selection_band(selection, 0) == 1; /* the palette is of band 1 */
     if (image->palette && image->palette_entries && has_indices && fits) {
         profile->palette = image->palette;
         profile->palette_entries = image->palette_entries;
-        profile->photometric = COGPU_PALETTE;
+        profile->photometric = COGPU_PHOTOMETRIC_PALETTE;
     } else {
         profile->photometric = photometric_of(selection);
     }
@@ -258,28 +263,30 @@ static void format_number(double value, cogpu_digits text) {
 
 /* As samples of that value are converted: gdal_translate clamps both. */
 static double convert_nodata(cogpu_type type, double value) {
-    if (type == COGPU_F32)
+    if (type == COGPU_TYPE_F32)
         return (float)value;
     bool is_integer = !cogpu_sample_is_float(type) && !cogpu_sample_is_complex(type);
     return is_integer ? cogpu_sample_clamp(type, value) : value;
 }
 
-static bool same_nodata(const cogpu_nodata *one, const cogpu_nodata *other) {
-    bool is_same = one->value == other->value || (isnan(one->value) && isnan(other->value));
-    return one->matches == other->matches && is_same && one->i64 == other->i64 &&
-           one->u64 == other->u64;
+static bool same_nodata(const cogpu_band *one, const cogpu_band *other) {
+    bool is_same = one->nodata_value == other->nodata_value ||
+                   (isnan(one->nodata_value) && isnan(other->nodata_value));
+    return one->nodata_matches == other->nodata_matches && is_same &&
+           one->nodata_i64 == other->nodata_i64 && one->nodata_u64 == other->nodata_u64;
 }
 
-/* Of the bands selected, if they have the same: a GeoTIFF has one for all. */
+/* The first of the bands selected; its nodata counts if all have the same, since a GeoTIFF has one
+ * for all. */
 static cogpu_status find_nodata(const cogpu_selection *selection, cogpu_output_profile *taken,
-                                cogpu_nodata *nodata, cogpu_error *error) {
-    cogpu_band band;
+                                cogpu_band *first, cogpu_error *error) {
+    cogpu_band band = COGPU_BAND_INIT;
     for (uint32_t i = 0; i < selection->bands; i++) {
         TRY(cogpu_band_info(selection->file, selection->request.image,
                             cogpu_selection_band(selection, i), &band, error));
         if (i == 0)
-            *nodata = band.nodata;
-        else if (!same_nodata(nodata, &band.nodata))
+            *first = band;
+        else if (!same_nodata(first, &band))
             taken->has_mixed_nodata = true;
     }
     return COGPU_OK;
@@ -289,26 +296,26 @@ static cogpu_status find_nodata(const cogpu_selection *selection, cogpu_output_p
  * have is left out. */
 static cogpu_status set_nodata(const cogpu_selection *selection, const cogpu_arguments *arguments,
                                cogpu_output_profile *taken, cogpu_error *error) {
-    cogpu_nodata nodata = {0};
+    cogpu_band band = COGPU_BAND_INIT;
     if (taken->profile.nodata || arguments->without_nodata)
         return COGPU_OK;
-    TRY(find_nodata(selection, taken, &nodata, error));
-    if (!nodata.text || !nodata.matches || taken->has_mixed_nodata)
+    TRY(find_nodata(selection, taken, &band, error));
+    if (!band.nodata || !band.nodata_matches || taken->has_mixed_nodata)
         return COGPU_OK;
     if (selection->written != selection->image.type)
-        format_number(convert_nodata(selection->written, nodata.value), taken->nodata);
-    else if (selection->type == COGPU_I64)
-        snprintf(taken->nodata, sizeof taken->nodata, "%" PRId64, nodata.i64);
-    else if (selection->type == COGPU_U64)
-        snprintf(taken->nodata, sizeof taken->nodata, "%" PRIu64, nodata.u64);
+        format_number(convert_nodata(selection->written, band.nodata_value), taken->nodata);
+    else if (selection->type == COGPU_TYPE_I64)
+        snprintf(taken->nodata, sizeof taken->nodata, "%" PRId64, band.nodata_i64);
+    else if (selection->type == COGPU_TYPE_U64)
+        snprintf(taken->nodata, sizeof taken->nodata, "%" PRIu64, band.nodata_u64);
     else
-        format_number(nodata.value, taken->nodata);
+        format_number(band.nodata_value, taken->nodata);
     taken->profile.nodata = taken->nodata;
     return COGPU_OK;
 }
 
 static cogpu_codec codec_of(const cogpu_profile *profile) {
-    cogpu_codec codec = {0};
+    cogpu_codec codec = COGPU_CODEC_INIT;
     cogpu_find_codec(profile->codec ? profile->codec : "deflate", &codec);
     return codec;
 }
@@ -317,8 +324,8 @@ static cogpu_codec codec_of(const cogpu_profile *profile) {
 static void set_bits(const cogpu_selection *selection, const cogpu_arguments *arguments,
                      cogpu_profile *profile) {
     uint32_t bits = selection->image.bits;
-    bool is_packed = (profile->type == COGPU_U8 && bits < 8) ||
-                     (profile->type == COGPU_U16 && bits > 8 && bits < 16);
+    bool is_packed = (profile->type == COGPU_TYPE_U8 && bits < 8) ||
+                     (profile->type == COGPU_TYPE_U16 && bits > 8 && bits < 16);
     bool is_changed = arguments->scale.is_given || selection->written != selection->image.type;
     if (profile->bits || !is_packed || is_changed)
         return;
@@ -327,12 +334,12 @@ static void set_bits(const cogpu_selection *selection, const cogpu_arguments *ar
                 !(profile->nodata && strtod(profile->nodata, NULL) >= values);
     /* Codecs that may change pixels store whole samples. */
     cogpu_codec codec = codec_of(profile);
-    if (fits && !codec.is_lossy && !codec.has_max_error)
+    if (fits && !codec.is_lossy && !codec.has_max_z_error)
         profile->bits = bits;
 }
 
 bool cogpu_profile_is_lossy(const cogpu_profile *profile) {
-    return (codec_of(profile).is_lossy && !profile->lossless) || profile->max_error > 0;
+    return (codec_of(profile).is_lossy && !profile->lossless) || profile->max_z_error > 0;
 }
 
 /* Whether what is known of all valid pixels holds for the new file too. */
@@ -348,7 +355,7 @@ static bool keeps_statistics(const cogpu_selection *selection, const cogpu_argum
 
 /* CMYK that is read as RGB has no inks. */
 static bool keeps_colours(const cogpu_selection *selection) {
-    return selection->image.photometric != COGPU_CMYK || !is_rgb(selection);
+    return selection->image.photometric != COGPU_PHOTOMETRIC_CMYK || !is_rgb(selection);
 }
 
 static bool has_control(const char *text) {
@@ -358,7 +365,7 @@ static bool has_control(const char *text) {
     return false;
 }
 
-static bool is_item_kept(const cogpu_item *item, bool statistics, bool colours) {
+static bool is_item_kept(const cogpu_metadata_item *item, bool statistics, bool colours) {
     bool is_scale = strcasecmp(item->role, "scale") == 0 || strcasecmp(item->role, "offset") == 0;
     bool is_odd = has_control(item->name) || has_control(item->domain) || has_control(item->role);
     if (strncmp(item->name, "STATISTICS_", 11) == 0)
@@ -371,7 +378,8 @@ static bool is_item_kept(const cogpu_item *item, bool statistics, bool colours) 
 }
 
 /* An item of a band is copied to each new band that is made of it. */
-static uint32_t copy_item(const cogpu_selection *selection, cogpu_item item, cogpu_item *to) {
+static uint32_t copy_item(const cogpu_selection *selection, cogpu_metadata_item item,
+                          cogpu_metadata_item *to) {
     uint32_t count = 0;
     if (item.band == 0) {
         to[0] = item;
@@ -391,7 +399,7 @@ static cogpu_status copy_scales(const cogpu_selection *selection, cogpu_output_p
                                 cogpu_error *error) {
     cogpu_profile *profile = &taken->profile;
     for (uint32_t i = 0; i < selection->bands; i++) {
-        cogpu_band band;
+        cogpu_band band = COGPU_BAND_INIT;
         uint32_t number = cogpu_selection_band(selection, i);
         cogpu_digits *digits = &taken->scales[(size_t)2 * i];
         TRY(cogpu_band_info(selection->file, selection->request.image, number, &band, error));
@@ -399,11 +407,12 @@ static cogpu_status copy_scales(const cogpu_selection *selection, cogpu_output_p
             continue;
         format_number(band.scale, digits[0]);
         format_number(band.offset, digits[1]);
-        cogpu_item item = {.domain = "", .band = (int32_t)i + 1};
+        cogpu_metadata_item item = {
+            .struct_size = sizeof(cogpu_metadata_item), .domain = "", .band = (int32_t)i + 1};
         item.name = "SCALE", item.role = "scale", item.value = digits[0];
-        taken->items[profile->item_count++] = item;
+        taken->items[profile->metadata_count++] = item;
         item.name = "OFFSET", item.role = "offset", item.value = digits[1];
-        taken->items[profile->item_count++] = item;
+        taken->items[profile->metadata_count++] = item;
     }
     return COGPU_OK;
 }
@@ -411,7 +420,7 @@ static cogpu_status copy_scales(const cogpu_selection *selection, cogpu_output_p
 static cogpu_status copy_items(const cogpu_selection *selection, const cogpu_arguments *arguments,
                                cogpu_output_profile *taken, cogpu_error *error) {
     bool statistics = keeps_statistics(selection, arguments), colours = keeps_colours(selection);
-    uint32_t count = selection->image.items, copies = 1;
+    uint32_t count = selection->image.metadata_count, copies = 1;
     if (selection->request.bands)
         copies = selection->bands; /* of a band that --band names more than once */
     taken->items =
@@ -422,12 +431,13 @@ static cogpu_status copy_items(const cogpu_selection *selection, const cogpu_arg
         return no_memory(error);
     cogpu_profile *profile = &taken->profile;
     for (uint32_t i = 0; i < count; i++) {
-        cogpu_item item;
-        TRY(cogpu_item_info(selection->file, selection->request.image, i, &item, error));
+        cogpu_metadata_item item = COGPU_METADATA_ITEM_INIT;
+        TRY(cogpu_metadata_info(selection->file, selection->request.image, i, &item, error));
         if (is_item_kept(&item, statistics, colours))
-            profile->item_count += copy_item(selection, item, taken->items + profile->item_count);
+            profile->metadata_count +=
+                copy_item(selection, item, taken->items + profile->metadata_count);
     }
-    profile->items = taken->items;
+    profile->metadata = taken->items;
     profile->description = selection->image.description;
     return copy_scales(selection, taken, error);
 }
@@ -445,11 +455,11 @@ enum { PLAIN_TAGS = sizeof plain_tags / sizeof *plain_tags };
 static const struct {
     cogpu_photometric photometric;
     uint32_t id;
-} colour_tags[] = {{COGPU_CMYK, 332},
-                   {COGPU_CMYK, 333},
-                   {COGPU_CMYK, 334},
-                   {COGPU_YCBCR, 529},
-                   {COGPU_YCBCR, 532}};
+} colour_tags[] = {{COGPU_PHOTOMETRIC_CMYK, 332},
+                   {COGPU_PHOTOMETRIC_CMYK, 333},
+                   {COGPU_PHOTOMETRIC_CMYK, 334},
+                   {COGPU_PHOTOMETRIC_YCBCR, 529},
+                   {COGPU_PHOTOMETRIC_YCBCR, 532}};
 enum { COLOUR_TAGS = sizeof colour_tags / sizeof *colour_tags };
 
 static bool is_plain(uint32_t id, cogpu_photometric photometric) {
@@ -478,20 +488,23 @@ static void copy_tag(const cogpu_selection *selection, const cogpu_tag *tag,
         free(values);
         return;
     }
-    taken->tags[(*count)++] =
-        (cogpu_extra_tag){.id = tag->id, .type = tag->type, .count = tag->count, .values = values};
+    taken->tags[(*count)++] = (cogpu_extra_tag){.struct_size = sizeof(cogpu_extra_tag),
+                                                .id = tag->id,
+                                                .type = tag->type,
+                                                .count = tag->count,
+                                                .values = values};
 }
 
 static cogpu_status copy_tags(const cogpu_selection *selection, cogpu_output_profile *taken,
                               cogpu_error *error) {
     uint32_t directory = selection->image.directory;
-    cogpu_directory info;
+    cogpu_directory info = COGPU_DIRECTORY_INIT;
     taken->tags = calloc(PLAIN_TAGS + COLOUR_TAGS, sizeof *taken->tags);
     if (!taken->tags)
         return no_memory(error);
     TRY(cogpu_directory_info(selection->file, directory, &info, error));
-    for (uint32_t i = 0; i < info.tags; i++) {
-        cogpu_tag tag;
+    for (uint32_t i = 0; i < info.tag_count; i++) {
+        cogpu_tag tag = COGPU_TAG_INIT;
         TRY(cogpu_tag_info(selection->file, directory, i, &tag, error));
         copy_tag(selection, &tag, taken);
     }

@@ -16,7 +16,7 @@ typedef struct cogpu_output_profile {
     cogpu_geokey *keys;
     char *crs; /* of a sidecar, which has no keys */
     cogpu_digits nodata;
-    cogpu_item *items;
+    cogpu_metadata_item *items;
     cogpu_digits *scales; /* scale and offset of each band */
     cogpu_extra_tag *tags;
     bool has_mixed_nodata; /* bands have different values: none is written */

@@ -32,9 +32,9 @@ static bool parse_from_one(const char *value, int most, int *number) {
 const char *cogpu_set_codec(cogpu_arguments *arguments, const char *value) {
     static char message[NAMES_TEXT + 16];
     char names[NAMES_TEXT];
-    cogpu_codec codec;
+    cogpu_codec codec = COGPU_CODEC_INIT;
     /* If the library of a codec is missing, the writer fails and names the library. */
-    if (cogpu_find_codec(value, &codec) && (codec.can_encode || !codec.available)) {
+    if (cogpu_find_codec(value, &codec) && (codec.can_encode || !codec.can_decode)) {
         arguments->profile.codec = codec.name;
         return NULL;
     }
@@ -47,10 +47,10 @@ const char *cogpu_set_codec_level(cogpu_arguments *arguments, const char *value)
     static char message[NAMES_TEXT + 64];
     char names[NAMES_TEXT];
     int most = 0;
-    cogpu_codec codec;
-    for (uint32_t i = 0; cogpu_codec_info(i, &codec) == COGPU_OK; i++)
+    cogpu_codec codec = COGPU_CODEC_INIT;
+    for (uint32_t i = 0; cogpu_codec_info(i, &codec, NULL) == COGPU_OK; i++)
         most = codec.max_level > most ? codec.max_level : most;
-    if (parse_from_one(value, most, &arguments->profile.level))
+    if (parse_from_one(value, most, &arguments->profile.compression_level))
         return NULL;
     cogpu_list_levels(names);
     snprintf(message, sizeof message, "expected a level of the codec: %s", names);
@@ -64,7 +64,7 @@ const char *cogpu_set_quality(cogpu_arguments *arguments, const char *value) {
 }
 
 const char *cogpu_set_max_error(cogpu_arguments *arguments, const char *value) {
-    double *most = &arguments->profile.max_error;
+    double *most = &arguments->profile.max_z_error;
     bool is_valid = cogpu_parse_numbers(value, most, 1) && *most >= 0;
     return is_valid ? NULL : "expected a number of at least 0";
 }
@@ -104,8 +104,8 @@ const char *cogpu_set_overviews(cogpu_arguments *arguments, const char *value) {
         return NULL;
     }
     free(arguments->factors);
-    arguments->factors = cogpu_parse_list(value, &profile->factor_count);
-    profile->factors = arguments->factors;
+    arguments->factors = cogpu_parse_list(value, &profile->overview_factor_count);
+    profile->overview_factors = arguments->factors;
     profile->overviews = COGPU_OVERVIEWS_LISTED;
     return arguments->factors ? NULL : "expected auto, none, or factors such as 2,4,8";
 }
@@ -113,7 +113,7 @@ const char *cogpu_set_overviews(cogpu_arguments *arguments, const char *value) {
 const char *cogpu_set_resampling(cogpu_arguments *arguments, const char *value) {
     static char message[NAMES_TEXT + 16];
     char names[NAMES_TEXT];
-    if (cogpu_resampling_parse(value, &arguments->profile.resampling) == COGPU_OK)
+    if (cogpu_resampling_parse(value, &arguments->profile.resampling, NULL) == COGPU_OK)
         return NULL;
     cogpu_list_resamplings(names);
     snprintf(message, sizeof message, "expected %s", names);
@@ -210,7 +210,7 @@ const char *cogpu_set_metadata(cogpu_arguments *arguments, const char *value) {
 }
 
 const char *cogpu_set_dtype(cogpu_arguments *arguments, const char *value) {
-    bool is_type = cogpu_type_parse(value, &arguments->dtype) == COGPU_OK;
+    bool is_type = cogpu_type_parse(value, &arguments->dtype, NULL) == COGPU_OK;
     return is_type && !cogpu_sample_is_complex(arguments->dtype)
                ? NULL
                : "expected uint8, int8, uint16, int16, uint32, int32, uint64, int64, "

@@ -16,7 +16,7 @@ cogpu_status cogpu_reduction_open(cogpu_reduction *reduction, cogpu_error *error
     reduction->counts = calloc(row, sizeof *reduction->counts);
     if (reduction->pixels && reduction->sums && reduction->counts)
         return COGPU_OK;
-    return cogpu_refuse(error, COGPU_MEMORY,
+    return cogpu_refuse(error, COGPU_OUT_OF_MEMORY,
                         "no memory for a picture of this size; choose a smaller --size");
 }
 

@@ -90,7 +90,7 @@ int cogpu_report_error(const char *file, const cogpu_error *error) {
     fputc('\n', stderr);
     if (manner.json)
         print_error_json(file, cogpu_status_name(error->status), error);
-    return error->status == COGPU_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+    return error->status == COGPU_INVALID_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
 }
 
 static void print_message(const char *file, const char *format, va_list values) {

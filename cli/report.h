@@ -38,7 +38,7 @@ cogpu_status cogpu_refuse(cogpu_error *error, cogpu_status status, const char *f
 /* " (directory 1, block 2, offset 3)", without those that are negative. */
 void cogpu_report_position(FILE *to, int32_t directory, int64_t block, int64_t offset);
 
-/* Prints the error of `file`; returns EXIT_USAGE for COGPU_ARGUMENT, else EXIT_FAILED. */
+/* Prints the error of `file`; returns EXIT_USAGE for COGPU_INVALID_ARGUMENT, else EXIT_FAILED. */
 int cogpu_report_error(const char *file, const cogpu_error *error);
 
 /* A line about `file` that is no failure. */

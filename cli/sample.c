@@ -14,14 +14,14 @@
 
 static cogpu_type part_type(cogpu_type type) {
     switch (type) {
-    case COGPU_CI16:
-        return COGPU_I16;
-    case COGPU_CI32:
-        return COGPU_I32;
-    case COGPU_CF32:
-        return COGPU_F32;
-    case COGPU_CF64:
-        return COGPU_F64;
+    case COGPU_TYPE_CI16:
+        return COGPU_TYPE_I16;
+    case COGPU_TYPE_CI32:
+        return COGPU_TYPE_I32;
+    case COGPU_TYPE_CF32:
+        return COGPU_TYPE_F32;
+    case COGPU_TYPE_CF64:
+        return COGPU_TYPE_F64;
     default:
         return type;
     }
@@ -32,7 +32,7 @@ static size_t part_count(cogpu_type type) {
 }
 
 bool cogpu_sample_is_float(cogpu_type type) {
-    return type == COGPU_F16 || type == COGPU_F32 || type == COGPU_F64;
+    return type == COGPU_TYPE_F16 || type == COGPU_TYPE_F32 || type == COGPU_TYPE_F64;
 }
 
 bool cogpu_sample_is_complex(cogpu_type type) {
@@ -40,7 +40,7 @@ bool cogpu_sample_is_complex(cogpu_type type) {
 }
 
 cogpu_type cogpu_sample_float_type(cogpu_type type) {
-    return cogpu_type_bytes(type) <= 2 || type == COGPU_F32 ? COGPU_F32 : COGPU_F64;
+    return cogpu_type_bytes(type) <= 2 || type == COGPU_TYPE_F32 ? COGPU_TYPE_F32 : COGPU_TYPE_F64;
 }
 
 double cogpu_sample_half(const void *sample) {
@@ -66,25 +66,25 @@ double cogpu_sample_half(const void *sample) {
 
 static long double part_value(cogpu_type type, const void *sample) {
     switch (type) {
-    case COGPU_U8:
+    case COGPU_TYPE_U8:
         LOAD(uint8_t);
-    case COGPU_I8:
+    case COGPU_TYPE_I8:
         LOAD(int8_t);
-    case COGPU_U16:
+    case COGPU_TYPE_U16:
         LOAD(uint16_t);
-    case COGPU_I16:
+    case COGPU_TYPE_I16:
         LOAD(int16_t);
-    case COGPU_U32:
+    case COGPU_TYPE_U32:
         LOAD(uint32_t);
-    case COGPU_I32:
+    case COGPU_TYPE_I32:
         LOAD(int32_t);
-    case COGPU_U64:
+    case COGPU_TYPE_U64:
         LOAD(uint64_t);
-    case COGPU_I64:
+    case COGPU_TYPE_I64:
         LOAD(int64_t);
-    case COGPU_F32:
+    case COGPU_TYPE_F32:
         LOAD(float);
-    case COGPU_F64:
+    case COGPU_TYPE_F64:
         LOAD(double);
     default:
         return cogpu_sample_half(sample);
@@ -97,7 +97,7 @@ static const void *part_of(cogpu_type type, const void *sample, size_t part) {
 
 /* Nine digits distinguish any two floats, five any two halves; doubles take up to seventeen. */
 static void float_text(cogpu_type type, double value, char text[NUMBER_TEXT]) {
-    if (type == COGPU_F64 || isnan(value)) {
+    if (type == COGPU_TYPE_F64 || isnan(value)) {
         cogpu_text_number(value, text);
         return;
     }

@@ -24,7 +24,7 @@ bool cogpu_sample_equal(cogpu_type type, const void *a, const void *b);
  * holds 64 bits on the machines that we build for. */
 long double cogpu_sample_distance(cogpu_type type, const void *a, const void *b);
 
-/* The value of a COGPU_F16. */
+/* The value of a COGPU_TYPE_F16. */
 double cogpu_sample_half(const void *sample);
 
 /* Turns samples of this machine into little endian ones: nothing to do on most. */

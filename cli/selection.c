@@ -27,7 +27,7 @@ static cogpu_status use_window(const cogpu_arguments *arguments, cogpu_selection
     request->height = arguments->height;
     if ((uint64_t)request->x + request->width > level->width ||
         (uint64_t)request->y + request->height > level->height)
-        return cogpu_refuse(error, COGPU_ARGUMENT,
+        return cogpu_refuse(error, COGPU_INVALID_ARGUMENT,
                             "the window %" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32
                             " reaches beyond level %" PRIu32 ", which has %" PRIu32 " x %" PRIu32
                             " pixels",
@@ -36,49 +36,24 @@ static cogpu_status use_window(const cogpu_arguments *arguments, cogpu_selection
     return COGPU_OK;
 }
 
-/* The pixels from *first on, *count of them, that lie between two coordinates of one axis. A
- * millionth of a pixel is forgiven, so that a box cut along pixel edges does not touch the next
- * ones. */
-static bool cut_axis(double origin, double step, double low, double high, uint32_t size,
-                     uint32_t *first, uint32_t *count) {
-    double a = (low - origin) / step, b = (high - origin) / step;
-    double begin = fmax(floor(fmin(a, b) + 1e-6), 0), end = fmin(ceil(fmax(a, b) - 1e-6), size);
-    if (!(begin < end))
-        return false;
-    *first = (uint32_t)begin;
-    *count = (uint32_t)(end - begin);
-    return true;
-}
-
-static cogpu_status refuse_bbox(const cogpu_level *level, cogpu_error *error) {
-    const double *t = level->transform;
-    double x = t[0] + t[1] * level->width, y = t[3] + t[5] * level->height;
-    char texts[4][NUMBER_TEXT];
-    return cogpu_refuse(
-        error, COGPU_ARGUMENT, "the box does not touch the image, which spans %s,%s,%s,%s",
-        cogpu_text_number(fmin(t[0], x), texts[0]), cogpu_text_number(fmin(t[3], y), texts[1]),
-        cogpu_text_number(fmax(t[0], x), texts[2]), cogpu_text_number(fmax(t[3], y), texts[3]));
-}
-
 static cogpu_status use_bbox(const cogpu_arguments *arguments, cogpu_selection *selection,
                              cogpu_error *error) {
     cogpu_request *request = &selection->request;
     const cogpu_level *level = &selection->level;
-    const double *t = level->transform;
+    cogpu_window window = COGPU_WINDOW_INIT;
     if (!level->has_transform)
-        return cogpu_refuse(error, COGPU_ARGUMENT,
+        return cogpu_refuse(error, COGPU_INVALID_ARGUMENT,
                             "the image has no transform from pixels to coordinates, so --bbox "
                             "cannot be used; use --window");
-    if (t[2] != 0 || t[4] != 0 || t[1] == 0 || t[5] == 0)
-        return cogpu_refuse(error, COGPU_ARGUMENT,
-                            "the image is rotated against its coordinates, so --bbox cannot be "
-                            "used; use --window");
-    if (!cut_axis(t[0], t[1], arguments->bbox[0], arguments->bbox[2], level->width, &request->x,
-                  &request->width) ||
-        !cut_axis(t[3], t[5], arguments->bbox[1], arguments->bbox[3], level->height, &request->y,
-                  &request->height))
-        return refuse_bbox(level, error);
-    return COGPU_OK;
+    cogpu_status status = cogpu_bbox_to_window(level->transform, level->width, level->height,
+                                               arguments->bbox, &window, error);
+    if (status == COGPU_NOT_FOUND) /* wrong usage for a command */
+        error->status = status = COGPU_INVALID_ARGUMENT;
+    request->x = window.x;
+    request->y = window.y;
+    request->width = window.width;
+    request->height = window.height;
+    return status;
 }
 
 static cogpu_status use_bands(const cogpu_arguments *arguments, cogpu_selection *selection,
@@ -86,7 +61,7 @@ static cogpu_status use_bands(const cogpu_arguments *arguments, cogpu_selection 
     uint32_t present = selection->image.bands;
     for (uint32_t i = 0; i < arguments->band_count; i++)
         if (arguments->bands[i] > present)
-            return cogpu_refuse(error, COGPU_ABSENT,
+            return cogpu_refuse(error, COGPU_NOT_FOUND,
                                 "there is no band %" PRIu32 "; the image has %" PRIu32,
                                 arguments->bands[i], present);
     selection->request.bands = arguments->bands;
@@ -97,9 +72,9 @@ static cogpu_status use_bands(const cogpu_arguments *arguments, cogpu_selection 
 
 /* The type to read: that of --type, or a float type if NaN or scaling needs one. */
 static cogpu_type type_for(const cogpu_arguments *arguments, cogpu_type type) {
-    bool needs_float = arguments->nan_where_invalid || arguments->unscaled;
+    bool needs_float = arguments->masked || arguments->unscaled;
     if (arguments->mask)
-        return COGPU_U8;
+        return COGPU_TYPE_U8;
     if (arguments->type)
         return arguments->type;
     bool is_kept = cogpu_sample_is_float(type) || cogpu_sample_is_complex(type);
@@ -108,18 +83,24 @@ static cogpu_type type_for(const cogpu_arguments *arguments, cogpu_type type) {
 
 cogpu_status cogpu_selection_make(const cogpu_input *input, const cogpu_arguments *arguments,
                                   cogpu_selection *selection, cogpu_error *error) {
-    *selection = (cogpu_selection){
-        .file = input->file, .device = arguments->device, .device_index = arguments->device_index};
+    *selection = (cogpu_selection){.file = input->file,
+                                   .device = arguments->device,
+                                   .device_index = arguments->device_index,
+                                   .image = COGPU_IMAGE_INIT,
+                                   .first_band = COGPU_BAND_INIT,
+                                   .level = COGPU_LEVEL_INIT,
+                                   .request = COGPU_REQUEST_INIT};
     cogpu_request *request = &selection->request;
     request->image = arguments->image;
     request->level = arguments->level;
     request->threads = arguments->threads;
     request->context = input->context;
-    request->part = arguments->mask ? COGPU_MASK : COGPU_PIXELS;
+    request->content = arguments->mask ? COGPU_CONTENT_MASK : COGPU_CONTENT_PIXELS;
     request->fill_bad_blocks = arguments->fill_bad_blocks;
-    request->nan_where_invalid = arguments->nan_where_invalid;
-    request->scaled = arguments->unscaled;
-    TRY(cogpu_info(input->file, arguments->image, &selection->image, error));
+    request->masked = arguments->masked;
+    request->unscale = arguments->unscaled;
+    TRY(cogpu_image_info(input->file, arguments->image, &selection->image, error));
+    TRY(cogpu_band_info(input->file, arguments->image, 1, &selection->first_band, error));
     TRY(cogpu_level_info(input->file, arguments->image, arguments->level, &selection->level,
                          error));
     selection->type = type_for(arguments, selection->image.type);

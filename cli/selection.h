@@ -13,6 +13,7 @@ typedef struct cogpu_selection {
     cogpu_request request; /* its width and height are set; its bands may be NULL: all. Its
                             * context is the input's */
     cogpu_image image;
+    cogpu_band first_band; /* of the image */
     cogpu_level level;
     cogpu_type type;
     uint32_t bands;

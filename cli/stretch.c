@@ -32,7 +32,7 @@ cogpu_status cogpu_stretch_find(const double *pixels, size_t count, const double
     size_t step = valid / most_samples + 1;
     double *sorted = malloc((valid / step + 1) * sizeof *sorted);
     if (!sorted)
-        return cogpu_refuse(error, COGPU_MEMORY, "no memory for the range of the pixels");
+        return cogpu_refuse(error, COGPU_OUT_OF_MEMORY, "no memory for the range of the pixels");
     for (size_t i = 0; i < count; i++)
         if (!isnan(pixels[i]) && seen++ % step == 0)
             sorted[samples++] = pixels[i];

@@ -18,14 +18,14 @@ static const struct {
     cogpu_type part;
     uint32_t parts;
 } types[] = {
-    [1] = {"BYTE", COGPU_U8, 1},      [2] = {"ASCII", COGPU_U8, 1},
-    [3] = {"SHORT", COGPU_U16, 1},    [4] = {"LONG", COGPU_U32, 1},
-    [5] = {"RATIONAL", COGPU_U32, 2}, [6] = {"SBYTE", COGPU_I8, 1},
-    [7] = {"UNDEFINED", COGPU_U8, 1}, [8] = {"SSHORT", COGPU_I16, 1},
-    [9] = {"SLONG", COGPU_I32, 1},    [10] = {"SRATIONAL", COGPU_I32, 2},
-    [11] = {"FLOAT", COGPU_F32, 1},   [12] = {"DOUBLE", COGPU_F64, 1},
-    [13] = {"IFD", COGPU_U32, 1},     [16] = {"LONG8", COGPU_U64, 1},
-    [17] = {"SLONG8", COGPU_I64, 1},  [18] = {"IFD8", COGPU_U64, 1},
+    [1] = {"BYTE", COGPU_TYPE_U8, 1},      [2] = {"ASCII", COGPU_TYPE_U8, 1},
+    [3] = {"SHORT", COGPU_TYPE_U16, 1},    [4] = {"LONG", COGPU_TYPE_U32, 1},
+    [5] = {"RATIONAL", COGPU_TYPE_U32, 2}, [6] = {"SBYTE", COGPU_TYPE_I8, 1},
+    [7] = {"UNDEFINED", COGPU_TYPE_U8, 1}, [8] = {"SSHORT", COGPU_TYPE_I16, 1},
+    [9] = {"SLONG", COGPU_TYPE_I32, 1},    [10] = {"SRATIONAL", COGPU_TYPE_I32, 2},
+    [11] = {"FLOAT", COGPU_TYPE_F32, 1},   [12] = {"DOUBLE", COGPU_TYPE_F64, 1},
+    [13] = {"IFD", COGPU_TYPE_U32, 1},     [16] = {"LONG8", COGPU_TYPE_U64, 1},
+    [17] = {"SLONG8", COGPU_TYPE_I64, 1},  [18] = {"IFD8", COGPU_TYPE_U64, 1},
 };
 
 static bool is_known(uint32_t type) {
@@ -67,15 +67,15 @@ uint64_t cogpu_tag_value_unsigned(const cogpu_tag_value *value, uint32_t index) 
         return 0;
     const void *from = part_at(value, index, 0);
     switch (types[value->type].part) {
-    case COGPU_U8:
+    case COGPU_TYPE_U8:
         return *(const uint8_t *)from;
-    case COGPU_U16:
+    case COGPU_TYPE_U16:
         memcpy(&u16, from, sizeof u16);
         return u16;
-    case COGPU_U32:
+    case COGPU_TYPE_U32:
         memcpy(&u32, from, sizeof u32);
         return u32;
-    case COGPU_U64:
+    case COGPU_TYPE_U64:
         memcpy(&u64, from, sizeof u64);
         return u64;
     default:
@@ -102,10 +102,10 @@ static void json_part(cogpu_json *json, cogpu_type type, const void *part) {
     char text[SAMPLE_TEXT];
     double number;
     float small;
-    if (type == COGPU_F64) {
+    if (type == COGPU_TYPE_F64) {
         memcpy(&number, part, sizeof number);
         cogpu_json_number(json, NULL, number);
-    } else if (type == COGPU_F32) {
+    } else if (type == COGPU_TYPE_F32) {
         memcpy(&small, part, sizeof small);
         cogpu_json_number(json, NULL, (double)small);
     } else {

@@ -32,7 +32,7 @@ static cogpu_status write_stdout(void *user, uint64_t offset, const void *from, 
     while (bytes > 0) {
         ssize_t put = write(STDOUT_FILENO, at, bytes);
         if (put < 0 && errno != EINTR)
-            return COGPU_IO;
+            return COGPU_IO_ERROR;
         if (put > 0) {
             at += put;
             bytes -= (size_t)put;
@@ -43,7 +43,7 @@ static cogpu_status write_stdout(void *user, uint64_t offset, const void *from, 
 
 void cogpu_target_open(const cogpu_arguments *arguments, const char *path, const char *input,
                        cogpu_target *target) {
-    *target = (cogpu_target){.input = input};
+    *target = (cogpu_target){.input = input, .sink = COGPU_SINK_INIT};
     if (cogpu_target_is_stdout(path)) {
         target->sink.write = write_stdout;
         target->sink.append_only = 1;

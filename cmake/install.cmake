@@ -1,5 +1,5 @@
-# What `make install` adds to the programs and libraries: the file by which pkg-config finds them. The prefix
-# is known only when installing (cmake --install --prefix), so cogpu.pc goes by its own place.
+# What `make install` adds to the programs and libraries: the file by which pkg-config finds them, the manual page and
+# shell completions. The prefix is known only when installing (cmake --install --prefix), so cogpu.pc goes by its own place.
 include(GNUInstallDirs)
 file(RELATIVE_PATH prefix_from_pc /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 list(JOIN cogpu_libraries " " private_libraries)
@@ -13,3 +13,22 @@ if(COGPU_HAVE_LERC)
 endif()
 configure_file(cmake/cogpu.pc.in cogpu.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/cogpu.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# The manual page and the shell completions, which the program prints from its option table. A program for another
+# machine cannot run here.
+if(NOT CMAKE_CROSSCOMPILING)
+  set(references ${CMAKE_BINARY_DIR}/reference)
+  file(MAKE_DIRECTORY ${references})
+  foreach(file man:cogpu.1 bash:cogpu.bash zsh:_cogpu)
+    string(REPLACE ":" ";" parts ${file})
+    list(GET parts 0 format)
+    list(GET parts 1 name)
+    add_custom_command(OUTPUT ${references}/${name} COMMAND cogpu_cli reference ${format} > ${references}/${name}
+                       DEPENDS cogpu_cli)
+    list(APPEND reference_files ${references}/${name})
+  endforeach()
+  add_custom_target(cogpu_reference ALL DEPENDS ${reference_files})
+  install(FILES ${references}/cogpu.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  install(FILES ${references}/cogpu.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME cogpu)
+  install(FILES ${references}/_cogpu DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+endif()

@@ -33,7 +33,7 @@ def main(target, drawing):
     with cogpu.open(target) as file:
         print(f"{file.crs}, {file.bounds}, nodata {file.nodata}")
         levels = range(1, len(file.levels))
-    small = [cogpu.open_geotiff(target, overview_level=level, masked=True).sel(band=1) for level in levels]
+    small = [cogpu.open_geotiff(target, level=level, masked=True).sel(band=1) for level in levels]
     picture.save(drawing, picture.beside(*(picture.relief(one.values, 10 * 2**(n + 1)) for n, one in enumerate(small))))
 
 

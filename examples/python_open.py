@@ -18,7 +18,7 @@ def main(path, drawing, side=512):
         enough = [number for number, level in enumerate(file.levels) if max(level.shape) >= side]
         level = max(enough, default=0)
 
-    heights = cogpu.open_geotiff(path, overview_level=level, masked=True).sel(band=1)
+    heights = cogpu.open_geotiff(path, level=level, masked=True).sel(band=1)
     print(f"  heights {float(heights.min()):.1f} to {float(heights.max()):.1f}")
     pixel = abs(float(heights.x[1] - heights.x[0]))
     step = -(-max(heights.shape) // side)

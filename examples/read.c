@@ -18,12 +18,12 @@ static int fail(cogpu_file *file, const char *message) {
 
 int main(int count, char **words) {
     cogpu_file *file = NULL;
-    cogpu_image image;
+    cogpu_image image = COGPU_IMAGE_INIT;
     cogpu_error error;
     if (count != 2)
         return fail(NULL, "usage: read FILE");
     if (cogpu_open(words[1], NULL, &file, &error) != COGPU_OK ||
-        cogpu_info(file, 0, &image, &error) != COGPU_OK)
+        cogpu_image_info(file, 0, &image, &error) != COGPU_OK)
         return fail(file, error.message);
 
     size_t pixels = (size_t)image.width * image.height;
@@ -31,9 +31,9 @@ int main(int count, char **words) {
     if (!heights)
         return fail(file, "out of memory");
     const uint32_t first_band = 1;
-    cogpu_request request = {.bands = &first_band, .band_count = 1, .nan_where_invalid = 1};
-    cogpu_raster raster = {.data = heights,
-                           .type = COGPU_F32,
+    cogpu_request request = {.struct_size = sizeof(cogpu_request), .bands = &first_band, .band_count = 1, .masked = 1};
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster), .data = heights,
+                           .type = COGPU_TYPE_F32,
                            .bands = 1,
                            .width = image.width,
                            .height = image.height};

@@ -27,15 +27,15 @@ static int fail(cogpu_writer *writer, const char *message) {
 
 int main(int count, char **words) {
     cogpu_writer *writer = NULL;
-    cogpu_written written;
+    cogpu_written written = COGPU_WRITTEN_INIT;
     cogpu_error error;
     if (count != 2)
         return fail(NULL, "usage: write FILE");
-    cogpu_sink sink = {.path = words[1]};
-    cogpu_profile profile = {.width = WIDTH,
+    cogpu_sink sink = {.struct_size = sizeof(cogpu_sink), .path = words[1]};
+    cogpu_profile profile = {.struct_size = sizeof(cogpu_profile), .width = WIDTH,
                              .height = HEIGHT,
                              .bands = 1,
-                             .type = COGPU_F32,
+                             .type = COGPU_TYPE_F32,
                              .cog = 1,
                              .nodata = "-9999",
                              .crs = "EPSG:32632",
@@ -44,9 +44,9 @@ int main(int count, char **words) {
     if (cogpu_writer_open(&sink, &profile, &writer, &error) != COGPU_OK)
         return fail(writer, error.message);
     for (uint32_t y = 0; y < HEIGHT; y += ROWS) {
-        cogpu_raster chunk = {
-            .data = make_rows(y), .type = COGPU_F32, .bands = 1, .width = WIDTH, .height = ROWS};
-        if (cogpu_writer_push(writer, &chunk, NULL, &error) != COGPU_OK)
+        cogpu_raster chunk = {.struct_size = sizeof(cogpu_raster), 
+            .data = make_rows(y), .type = COGPU_TYPE_F32, .bands = 1, .width = WIDTH, .height = ROWS};
+        if (cogpu_writer_write_rows(writer, &chunk, NULL, &error) != COGPU_OK)
             return fail(writer, error.message);
     }
     if (cogpu_writer_close(writer, &written, &error) != COGPU_OK)

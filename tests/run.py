@@ -270,6 +270,9 @@ def check_install(group):
     if not raster.exists():
         group.check("seeds", run(sys.executable, "tests/seeds.py", SEEDS))
     group.check("install", run("cmake", "--install", RELEASE, "--prefix", prefix))
+    installed = {path.relative_to(prefix).as_posix() for path in prefix.rglob("*")}
+    absent = {"share/man/man1/cogpu.1", "share/bash-completion/completions/cogpu", "share/zsh/site-functions/_cogpu"} - installed
+    group.check("manual page and completions", subprocess.CompletedProcess([], 1 if absent else 0, "\n".join(absent)))
     places = {**os.environ, "PKG_CONFIG_PATH": ":".join(map(str, prefix.rglob("pkgconfig")))}
     words = run("pkg-config", "--cflags", "--libs", "cogpu", env=places)
     library = run("pkg-config", "--variable=libdir", "cogpu", env=places).stdout.strip()

@@ -140,7 +140,7 @@ def with_private_hosts(open_geotiff):
         asked = os.environ.get("XRSPATIAL_GEOTIFF_ALLOW_PRIVATE_HOSTS") == "1"
         if asked != is_allowed:
             is_allowed = asked
-            cogpu.configure(network={"private_addresses": asked})
+            cogpu.configure(network={"allow_private_addresses": asked})
         return open_geotiff(*arguments, **keywords)
 
     return opened

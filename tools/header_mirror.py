@@ -1,12 +1,12 @@
-"""The declarations of a C header as ctypes types: include/cogpu.h for the tests and the benchmarks.
+"""The declarations of C headers as ctypes types: those in include for the tests and the benchmarks.
 
-    mirror = header_mirror.read("include/cogpu.h")
+    mirror = header_mirror.read("include/cogpu.h", "include/cogpu_distributed.h")
     mirror.constants["COGPU_OK"]        0
     mirror.structs["cogpu_error"]       a ctypes.Structure
     mirror.callbacks["cogpu_progress"]  a CFUNCTYPE
     mirror.declare(ctypes.CDLL(path))   sets argtypes and restype of each function
 
-It reads the plain C of that header: enums, structs of scalars, arrays, pointers and function pointers, typedefs of
+It reads the plain C of these headers: enums, structs of scalars, arrays, pointers and function pointers, typedefs of
 function pointers, functions. What it does not understand is an error. test_mirror.py compares sizes and offsets with a
 compiler's.
 """
@@ -40,6 +40,13 @@ def split_list(text):
     return [part.strip() for part in re.split(r",(?![^(]*\))", text) if part.strip()]
 
 
+def initialise(self, *values, **fields):
+    """As the INIT macros of the header do: the struct's size, and the one default that is not 0."""
+    if "max_retries" in dict(self._fields_):
+        fields = {"max_retries": -1} | fields
+    ctypes.Structure.__init__(self, ctypes.sizeof(type(self)), *values, **fields)
+
+
 class Mirror:
     def __init__(self, text):
         self.constants, self.structs, self.callbacks, self.functions = {}, {}, {}, {}
@@ -68,8 +75,10 @@ class Mirror:
             self._add_enum(found["enum"], found["enumerators"] or found["unnamed"])
         elif found["struct"]:
             fields = [self._member(line.strip()) for line in found["fields"].split(";") if line.strip()]
-            self.structs[found["struct"]] = type(class_name(found["struct"]), (ctypes.Structure,),
-                                                 {"_fields_": [field for line in fields for field in line]})
+            members = {"_fields_": [field for line in fields for field in line]}
+            if members["_fields_"][0][0] == "struct_size":
+                members["__init__"] = initialise
+            self.structs[found["struct"]] = type(class_name(found["struct"]), (ctypes.Structure,), members)
         elif found["opaque"]:
             self.opaque.add(found["opaque"])
         elif found["callback"]:
@@ -142,5 +151,6 @@ class Mirror:
         return library
 
 
-def read(header):
-    return Mirror(pathlib.Path(header).read_text())
+def read(*headers):
+    """The declarations of headers, each after those that it includes."""
+    return Mirror("\n".join(pathlib.Path(header).read_text() for header in headers))

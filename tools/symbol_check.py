@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Checks the names that the libraries show to the world.
 
-Takes the shared library, the static library and cogpu.h, and the module of the Python package where it
+Takes the shared library, the static library and the headers, and the module of the Python package where it
 was built; prints one line for each offence, and ends with 1 if there is any. A shared library exports
-what cogpu.h declares and nothing else; a static one cannot hide its inner names, so all of them begin
+what the headers declare and nothing else; a static one cannot hide its inner names, so all of them begin
 with cogpu_. The module exports what Python calls, and asks of Python no more than the limited API has.
 """
 
@@ -29,18 +29,18 @@ def defined_symbols(path, *flags):
     return {name.split("@")[0] for name in names if not NOT_OURS.match(name)}
 
 
-def declared(header):
-    code = re.sub(r"/\*.*?\*/", " ", header.read_text(), flags=re.S)
+def declared(headers):
+    code = re.sub(r"/\*.*?\*/", " ", "".join(header.read_text() for header in headers), flags=re.S)
     return set(re.findall(r"COGPU_API[^;]*?\b(cogpu_\w+)\s*\(", code))
 
 
-def check(shared, static, header):
-    public = declared(header)
+def check(shared, static, headers):
+    public = declared(headers)
     exported = defined_symbols(shared, "--dynamic")
     for name in sorted(exported - public):
-        yield f"{shared.name} exports {name}, which {header.name} does not declare"
+        yield f"{shared.name} exports {name}, which no header declares"
     for name in sorted(public - exported):
-        yield f"{header.name} declares {name}, which {shared.name} does not export"
+        yield f"a header declares {name}, which {shared.name} does not export"
     for name in sorted(defined_symbols(static)):
         if not name.startswith("cogpu_"):
             yield f"{static.name} defines {name}, which does not begin with cogpu_"
@@ -59,10 +59,10 @@ def check_module(module):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", type=pathlib.Path, nargs="?", default=ROOT / "build")
-    parser.add_argument("--header", type=pathlib.Path, default=ROOT / "include" / "cogpu.h")
+    parser.add_argument("--headers", type=pathlib.Path, nargs="+", default=sorted((ROOT / "include").glob("*.h")))
     arguments = parser.parse_args()
     offences = list(check(arguments.build / "libcogpu.so", arguments.build / "libcogpu.a",
-                          arguments.header))
+                          arguments.headers))
     module = arguments.build / "python" / "cogpu" / "_cogpu.abi3.so"
     if module.exists():
         offences += check_module(module)

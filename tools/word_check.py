@@ -41,7 +41,8 @@ WORDS = {
 }
 # Plain English elsewhere, private where it named a thing: only below these folders.
 ONLY_IN = {
-    r"verdicts?": ("src/base", "src/io", "src/cpu", "src/gpu", "src/kernels", "tests/unit"),
+    r"verdicts?": tuple(f"{folder}/{module}" for folder in ("src", "tests/unit")
+                        for module in ("io", "cpu", "gpu", "kernels")),
     r"told|tell": ("src", "cli", "include"),
     r"rooms?": ("src", "cli", "python", "include", "docs", "README.md", "CONTRIBUTING.md"),
 }

@@ -1,10 +1,10 @@
-"""GeoTIFF and Cloud Optimized GeoTIFF, read and written from host memory or of a GPU.
+"""cogpu reads and writes GeoTIFF and Cloud Optimized GeoTIFF (COG), from and to host memory and GPU memory.
 
     import cogpu, numpy as np
     with cogpu.open("dem.tif") as file:
         pixels = np.asarray(file.read(window=(0, 0, 512, 512)))
 
-It needs NumPy alone; NumPy too, and xarray, Dask, CuPy and PyTorch, are imported by what needs them, when it is called.
+NumPy is the only requirement. NumPy, xarray, Dask, CuPy and PyTorch are imported when a function first needs them.
 """
 
 import importlib
@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from . import _cogpu
 from ._cogpu import Array
-from .errors import (AbsentError, ArgumentError, CancelledError, CorruptError, DeviceError, Error, FallbackWarning,
-                     FormatError, IOError, LimitError, MetadataWarning, MissingFileError, OutOfMemoryError,
-                     UnsupportedError)
+from .errors import (CancelledError, CorruptError, DeviceError, Error, FallbackWarning, InvalidArgumentError, IOError,
+                     LimitExceededError, MetadataWarning, MissingFileError, NotFoundError, NotTiffError,
+                     OutOfMemoryError, UnsupportedError)
 from .file import File, Level, Transform, check, open, read_many
+from .keywords import accept_other_names
 from .stored import Stored, allow_schemes
 
 __version__ = _cogpu.version()
@@ -26,19 +27,27 @@ codecs, devices = _cogpu.codecs, _cogpu.devices
 _LATER = {"open_geotiff": "read", "to_geotiff": "write"}
 _MODULES = {"compat", "dask", "engine", "georef", "lazy", "torch"}
 
-__all__ = ["AbsentError", "ArgumentError", "Array", "CancelledError", "CorruptError", "DeviceError", "Error",
-           "FallbackWarning", "File", "FormatError", "IOError", "Level", "LimitError", "MetadataWarning",
-           "MissingFileError", "OutOfMemoryError", "Stored", "Transform", "UnsupportedError", "check", "codecs",
-           "configure", "devices", "open", "open_geotiff", "read_many", "to_geotiff"]
+__all__ = ["Array", "CancelledError", "CorruptError", "DeviceError", "Error", "FallbackWarning", "File", "IOError",
+           "InvalidArgumentError", "Level", "LimitExceededError", "MetadataWarning", "MissingFileError",
+           "NotFoundError", "NotTiffError", "OutOfMemoryError", "Stored", "Transform", "UnsupportedError", "check",
+           "codecs", "configure", "devices", "open", "open_geotiff", "read_many", "to_geotiff"]
 
 
-def configure(*, threads: int = 0, cache_bytes: int = 0, device_bytes: int = 0, jpeg_engines: bool = False,
+@accept_other_names
+def configure(*, threads: int = 0, cache_bytes: int = 0, device_bytes: int = 0, use_nvjpeg_hardware: bool = False,
               network: dict[str, Any] | None = None) -> None:
-    """Of the one context of the process, which the first read makes; a new one from then on. A file opened by its URL
-    keeps the one that it was opened with. `network` has the fields of cogpu_network by name; what is left out, None or
-    0 is the default. Its `schemes` hold for URLs that obstore and fsspec open too."""
-    _cogpu.configure(threads=threads, cache_bytes=cache_bytes, device_bytes=device_bytes, jpeg_engines=jpeg_engines,
-                     network=network)
+    """Sets threads, caches and network of the process. Later reads and writes use a new context with these settings.
+    A File of a URL keeps the connections with which it was opened.
+
+    threads              CPU threads that fetch and decode (default: one per CPU core)
+    cache_bytes          decoded blocks kept for later reads into host memory (default: 0, none)
+    device_bytes         GPU memory of reads besides the caller's array (default: 512 MB)
+    use_nvjpeg_hardware  True: the GPU's JPEG decoder is used, if it has one and nvJPEG is installed
+    network              fields of cogpu_network by name, such as {"max_retries": 0, "timeout_seconds": 60}. A field
+                         that is left out, or None, has its default. `schemes` applies to obstore and fsspec too
+    """
+    _cogpu.configure(threads=threads, cache_bytes=cache_bytes, device_bytes=device_bytes,
+                     use_nvjpeg_hardware=use_nvjpeg_hardware, network=network)
     allow_schemes(network)
 
 

@@ -1,9 +1,9 @@
-"""The engine, as the extension module shows it: files, arrays, writers. It takes plain words and numbers and checks them;
-what is pleasant to use stands in the modules around it. All calls that work release the GIL. All failures are errors.Error.
+"""The extension module over cogpu.h: files, arrays, writers. It takes plain str, int and tuples and checks them. Calls
+that do work release the GIL. Failures are errors.Error.
 
-Devices are named "cpu", "cuda", "cuda:N", "emu", "emu:N"; without a number it is the calling thread's current one
-(cogpu_device_current). Windows are (x, y, width, height) here. Arrays are all that has __dlpack__ (versioned is asked for
-first), __cuda_array_interface__ or __array_interface__, or is a buffer; 2-D ones are one band.
+Devices are "cpu", "cuda", "cuda:N", "emu", "emu:N"; without a number the calling thread's current one
+(cogpu_device_current). Windows are (x, y, width, height). Arrays are all objects with __dlpack__ (the versioned one
+comes first), __cuda_array_interface__, __array_interface__ or the buffer protocol; 2-D arrays are one band.
 """
 
 from collections.abc import Sequence
@@ -11,15 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from ._types import Band, CrsInfo, Image, LevelInfo, MetadataItem
+
 class Array:
-    """Pixels in host memory or of a device, shaped (band, y, x). Memory is freed with the last that refers to it,
-    on any thread, also after the interpreter's end."""
+    """Pixels in host or device memory, shaped (band, y, x). NumPy, CuPy and PyTorch share its memory, which is freed
+    with the last reference."""
 
     @property
     def shape(self) -> tuple[int, int, int]: ...
     @property
     def dtype(self) -> str:
-        """NumPy's name: "float32"; "complex_int16" and "complex_int32" where NumPy has none."""
+        """NumPy's name: "float32"; or "complex_int16", "complex_int32", which NumPy lacks."""
     @property
     def nbytes(self) -> int: ...
     @property
@@ -27,10 +29,10 @@ class Array:
         """ "cpu", "cuda:0", "emu:1" """
     @property
     def result(self) -> dict[str, Any]:
-        """What the read did: fields of cogpu_result."""
+        """Fields of cogpu_result: blocks, bytes and milliseconds of the read."""
     def wait(self) -> None:
-        """Of a read with wait=False: waits, and raises what went wrong; and raises DeviceError where blocks came late, after
-        others may have used the memory."""
+        """Waits for a read with wait=False and raises its error. DeviceError if the CPU decoded blocks late, after
+        other work of the stream may have used the memory."""
     def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None,
                    dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> object: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
@@ -43,63 +45,69 @@ class Array:
 
 class File:
     def __init__(self, source: object, *, sidecars: bool | None = None, limits: dict[str, int] | None = None) -> None:
-        """A path (str, bytes, os.PathLike) or a URL, which the context's connections serve, or the whole file as a
-        buffer (not bytes), or an object with read and seek, which is read under a lock, or with size and
-        read_many(starts, ends), which gives a buffer for each range, and which threads call at once."""
-    def state(self) -> str | None:
-        """What tells a file behind a URL from what stood there before; None for others."""
+        """Source: a path (str, bytes, os.PathLike) or URL; the content of a file as a buffer (not bytes); an object
+        with read and seek, which is read under a lock; or one with size and read_many(starts, ends), which returns a
+        buffer for each range, and which several threads call at a time."""
+    def image_count(self) -> int: ...
+    def version_id(self) -> str | None:
+        """cogpu_file_version_id."""
     def sidecars(self) -> list[str]:
         """Paths of the sidecars in use."""
-    def info(self, image: int = 0) -> dict[str, Any]:
-        """Fields of cogpu_image by name; types and enums as words; nodata None or an int, float; gcps a list of tuples, and
-        gcp_names of (id, info); rpc a tuple or None; palette a list of (r, g, b) or None."""
-    def level(self, image: int, level: int) -> dict[str, Any]: ...
-    def band(self, image: int, band: int) -> dict[str, Any]: ...
-    def items(self, image: int = 0) -> list[dict[str, Any]]: ...
-    def crs(self, image: int = 0) -> dict[str, Any] | None: ...
+    def info(self, image: int = 0) -> Image:
+        """Fields of cogpu_image by name; types and enums by their names. nodata, nodata_text and nodata_matches of band
+        1; gcps: list of tuples; gcp_names: list of (id, info); rpc: tuple or None; palette: list of (r, g, b) or
+        None."""
+    def level(self, image: int, level: int) -> LevelInfo: ...
+    def band(self, image: int, band: int) -> Band: ...
+    def metadata(self, image: int = 0) -> list[MetadataItem]: ...
+    def crs(self, image: int = 0) -> CrsInfo | None: ...
     def wkt(self, image: int = 0) -> str | None:
-        """None where there are no keys, no PROJ, or PROJ cannot name the system."""
+        """None without a CRS, without PROJ, or if PROJ cannot express the CRS."""
     def geokeys(self, image: int = 0) -> list[tuple[int, str, object]]: ...
     def directories(self) -> list[dict[str, Any]]: ...
     def tags(self, directory: int) -> list[dict[str, Any]]: ...
     def tag(self, directory: int, id: int) -> object:
-        """bytes of a text or of UNDEFINED, else a tuple of numbers."""
+        """bytes for ASCII and UNDEFINED, else a tuple of numbers."""
     def read(self, *, image: int = 0, level: int = 0, window: tuple[int, int, int, int] | None = None,
-             bands: tuple[int, ...] | None = None, part: str = "pixels", dtype: str | None = None,
-             nan_where_invalid: bool = False, scaled: bool = False, fill_bad_blocks: bool = False,
-             threads: int = 0, device: str | None = None, out: object = None, stream: int | None = None, wait: bool = True) -> Array:
-        """Bands are 1-based. With `out` the pixels go there, and the Array that comes back is a view of it that keeps it alive; `device` is needed with
-        `out` only to say that host memory is to be an emulated GPU's."""
+             bands: tuple[int, ...] | None = None, content: str = "pixels", dtype: str | None = None,
+             masked: bool = False, unscale: bool = False, fill_bad_blocks: bool = False,
+             threads: int = 0, device: str | None = None, out: object = None, stream: int | None = None,
+             wait: bool = True) -> Array:
+        """Bands count from 1. With `out` the Array is a view of it that keeps it alive; `device` then matters only for
+        host memory that serves as an emulated GPU's."""
     def close(self) -> None:
-        """Safe while others read: the file is closed after the last of them."""
+        """Closes the file after pending reads of other threads."""
 
 def read_many(requests: list[tuple[File, dict[str, Any]]]) -> list[Array]:
     """One batch. A request is a file and the keywords of its read, without wait and threads."""
 
 class Writer:
     def __init__(self, target: object, profile: dict[str, Any], inputs: list[Any] = ...) -> None:
-        """A path or s3:// address, None for memory, or an object with write (and seek, where it has one and seekable() is true; else in order). The profile has the fields of
-        cogpu_profile by name; enums as words; `nodata` a text; items as in File.items; `device` as above. `inputs` are paths that are read for the file: ArgumentError where one of
-        them would be removed as a sidecar of the file that it replaces."""
-    def push(self, rows: object, mask: object = None, stream: int | None = None) -> None: ...
-    def put(self, level: int, part: str, block: int, data: object) -> None:
-        """`data` is a buffer; or an int, of all blocks of level 0 of a COG: so many bytes stay elsewhere, and the target gets the file up to
-        where level 0 begins."""
+        """Target: a path or s3:// URL, None for memory, or an object with write; without seek, or if seekable() is
+        false, it is written in order. The profile has the fields of cogpu_profile by name; enums by their names;
+        `nodata` as str; `metadata` as from File.metadata; `device` as above. `inputs` are paths that the file is made
+        of: InvalidArgumentError if one of them would be removed as a sidecar of the old file."""
+    def write_rows(self, rows: object, mask: object = None, stream: int | None = None) -> None: ...
+    def write_block(self, level: int, content: str, block: int, data: object) -> None:
+        """`data` is a buffer; or an int for all blocks of level 0 of a COG: that many bytes stay elsewhere, and the
+        target gets the file up to level 0."""
     def close(self) -> dict[str, Any]:
-        """Fields of cogpu_written; "memory" a read-only buffer where the target was None."""
+        """Fields of cogpu_written; "memory" is a read-only buffer if the target was None."""
     def abort(self) -> None: ...
 
-def outline(profile: dict[str, Any]) -> list[dict[str, int]]: ...
-def encode(profile: dict[str, Any], level: int, part: str, block: int, pixels: object) -> bytes: ...
-def frame(blocks: Sequence[bytes]) -> bytes:
+def level_layouts(profile: dict[str, Any]) -> list[dict[str, int]]: ...
+def encode_block(profile: dict[str, Any], level: int, content: str, block: int, pixels: object) -> bytes: ...
+def add_leaders_trailers(blocks: Sequence[bytes]) -> bytes:
     """Blocks of a COG as they follow each other in the file."""
-def overview_needs(profile: dict[str, Any], level: int, window: tuple[int, int, int, int]) -> tuple[int, int, int, int]: ...
-def overview_make(profile: dict[str, Any], level: int, window: tuple[int, int, int, int], pixels: object, mask: object = None) -> tuple[Array, Array | None]: ...
+def overview_source_window(profile: dict[str, Any], level: int,
+                           window: tuple[int, int, int, int]) -> tuple[int, int, int, int]: ...
+def overview_compute(profile: dict[str, Any], level: int, window: tuple[int, int, int, int], pixels: object,
+                     mask: object = None) -> tuple[Array, Array | None]: ...
 
-# Objects of S3 that several processes write, each by its own context's settings and credentials: see cogpu.h.
-PART_BYTES_MIN: int  # of an upload's parts, but for the last
+# S3 multipart uploads by several processes, each with its own settings and credentials: see cogpu_distributed.h.
+PART_BYTES_MIN: int  # of all parts but the last
 def upload_plan(bytes: int) -> tuple[int, int]:
-    """(bytes of a part, parts at most) of an object that may get so long."""
+    """(bytes of a part, largest number of parts) of an object of at most so many bytes."""
 def upload_begin(address: str) -> str: ...
 def upload_send(address: str, upload: str, number: int, data: object) -> str:
     """The part's ETag."""
@@ -113,12 +121,15 @@ def resamplings() -> list[str]: ...
 def photometrics() -> dict[str, int]: ...
 def device_of(array: object) -> str: ...
 def place(array: object, device: str) -> Array:
-    """An Array over an array of the host's; for a GPU, of a copy there."""
+    """An Array over a host array; for a GPU, over a copy there."""
 def current_device(kind: str) -> str: ...
+def bbox_to_window(transform: Sequence[float], width: int, height: int,
+                   bbox: Sequence[float]) -> tuple[int, int, int, int]:
+    """cogpu_bbox_to_window: (x, y, width, height). NotFoundError if the box does not touch the level."""
 def check(file: File, *, strict: bool = False) -> dict[str, Any]: ...
-def configure(*, threads: int = 0, cache_bytes: int = 0, device_bytes: int = 0, jpeg_engines: bool = False,
+def configure(*, threads: int = 0, cache_bytes: int = 0, device_bytes: int = 0, use_nvjpeg_hardware: bool = False,
               network: dict[str, Any] | None = None) -> None:
-    """Of the one context of the process, which the first read makes; a new one from then on. A file opened by its URL keeps the
-    one that it was opened with. `network` has the fields of cogpu_network by name; what is left out, None or 0 is the default."""
+    """Settings of the process's context, which the next read creates. `network` has the fields of cogpu_network by
+    name."""
 def forget_context() -> None:
-    """After a fork: its threads are not here."""
+    """After a fork: the child has none of the context's threads."""

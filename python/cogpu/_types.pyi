@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
 import numpy as np
 from typing_extensions import Buffer
@@ -60,3 +60,101 @@ Gpu: TypeAlias = bool | Literal["emu"]
 OnGpuFailure: TypeAlias = Literal["auto", "strict"]
 Coordinates: TypeAlias = bool | Literal["2d"]
 Crs: TypeAlias = Any  # a number of EPSG, a text, or an object with to_wkt
+Sides: TypeAlias = tuple[int, int]  # height, width
+Bounds: TypeAlias = tuple[int, int, int, int]  # row0, col0, row1, col1
+Six: TypeAlias = tuple[float, float, float, float, float, float]
+
+class Image(TypedDict):
+    """File.info: fields of cogpu_image."""
+
+    directory: int
+    width: int
+    height: int
+    bands: int
+    type: str
+    bits: int
+    levels: int
+    layout: str
+    block_width: int
+    block_height: int
+    blocks: int
+    interleave: str
+    compression: int
+    codec: str
+    predictor: int
+    photometric: int
+    orientation: int
+    fill_order: int
+    big_endian: bool
+    bigtiff: bool
+    ghost: int
+    description: str | None
+    mask_source: str
+    alpha_band: int
+    premultiplied: bool
+    palette: list[tuple[int, int, int]] | None
+    has_transform: bool
+    transform: Six
+    pixel_is_point: bool
+    gcps: list[tuple[float, ...]]
+    gcp_names: list[tuple[str | None, str | None]]
+    rpc: tuple[float, ...] | None
+    geokey_count: int
+    metadata_count: int
+    warning: str | None
+    nodata: int | float | None
+    nodata_text: str | None
+    nodata_matches: bool
+
+class LevelInfo(TypedDict):
+    """Fields of cogpu_level."""
+
+    directory: int
+    external: bool
+    width: int
+    height: int
+    layout: str
+    block_width: int
+    block_height: int
+    blocks: int
+    compression: int
+    codec: str
+    predictor: int
+    has_mask: bool
+    mask_external: bool
+    mask_directory: int
+    has_transform: bool
+    transform: Six
+
+class Band(TypedDict):
+    """Fields of cogpu_band."""
+
+    description: str | None
+    unit: str | None
+    interpretation: str
+    scale: float
+    offset: float
+    has_scale: bool
+    nodata: int | float | None
+    nodata_text: str | None
+    nodata_matches: bool
+
+class MetadataItem(TypedDict):
+    """Fields of cogpu_metadata_item."""
+
+    domain: str
+    name: str
+    value: str
+    role: str
+    band: int
+
+class CrsInfo(TypedDict):
+    """Fields of cogpu_crs."""
+
+    model: str
+    authority: str
+    code: int
+    vertical: int
+    name: str
+    epoch: float
+    external: bool

@@ -5,83 +5,95 @@ A `Padded` or `Resampled` stands for the pixels of an output as lazy.Pixels does
 rows and columns, pickled, and made a Dask array of.
 """
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import functools
+from typing import TYPE_CHECKING, Any
 
 from . import _cogpu
 from .arguments import number
-from .errors import ArgumentError
+from .errors import InvalidArgumentError
 from .grids import grid_of, out_sides, resampling_of, window_bounds
 from .later import np
 from .resample import array_module_of, read_padded, resampled
 
+if TYPE_CHECKING:
+    from ._cogpu import Array
+    from ._types import Bounds
+    from .file import File
+    from .grids import Grid
+    from .lazy import Pixels
+
 __all__ = ["Padded", "Resampled", "fill_for", "read_beyond"]
 
 
-def fill_for(file, bands, dtype, fill_value, masked=False, scaled=False):
-    """What pixels outside become: `fill_value`, else NaN where masked, else nodata or 0, scaled as pixels are; a value,
-    or a tuple with one for each band."""
+def fill_for(file: File, bands: tuple[int, ...], dtype: Any, fill_value: Any, masked: bool = False,
+             unscale: bool = False) -> Any:
+    """What pixels outside become: `fill_value`, else NaN where masked, else nodata or 0, scaled as pixels are; a
+    value, or a tuple with one for each band."""
     if fill_value is not None:
         is_nan = isinstance(fill_value, (float, np.floating)) and fill_value != fill_value
         fill = fill_value if is_nan else number("fill_value", fill_value)
         fits = dtype.kind in "fc" or not is_nan and fill == int(fill) and \
             np.iinfo(dtype).min <= int(fill) <= np.iinfo(dtype).max
         if not fits:
-            raise ArgumentError(f"fill_value={fill_value} does not fit pixels of {dtype}")
+            raise InvalidArgumentError(f"fill_value={fill_value} does not fit pixels of {dtype}")
         return fill
     if masked:
         return float("nan")
     fill = 0 if file.nodata is None else file.nodata
-    return tuple(fill * file.scales[band - 1] + file.offsets[band - 1] for band in bands) if scaled else fill
+    return tuple(fill * file.scales[band - 1] + file.offsets[band - 1] for band in bands) if unscale else fill
 
 
-def kept_nodata(file, masked, scaled):
+def kept_nodata(file: File, masked: bool, unscale: bool) -> int | float | None:
     """Nodata, where a valid pixel must not become that by resampling."""
-    return None if masked or scaled or file.info["validity"] != "nodata" else file.nodata
+    return None if masked or unscale or file.info["mask_source"] != "nodata" else file.nodata
 
 
 # ---- File.read -------------------------------------------------------------------------------------------------------
 
 
-def read_beyond(file, window, level, bands, *, boundless, fill_value, out_shape, resampling, dtype, device, out, stream,
-                masked=False, scaled=False, part="pixels", **how):
-    """An Array. `bands` is a tuple, `dtype` of the Array, None for that of `out` or of the file, `part` "pixels" or
+def read_beyond(file: File, window: Any, level: int, bands: tuple[int, ...], *, boundless: bool, fill_value: Any,
+                out_shape: Any, resampling: Any, dtype: Any, device: str | None, out: Any, stream: Any,
+                masked: bool = False, unscale: bool = False, content: str = "pixels", **how: Any) -> Array:
+    """An Array. `bands` is a tuple, `dtype` of the Array, None for that of `out` or of the file, `content` "pixels" or
     "mask"; `how` are other words of File._read_level."""
     if out_shape is not None and level:
-        raise ArgumentError(f"level={level}: out_shape chooses the level; leave one of them out")
+        raise InvalidArgumentError(f"level={level}: out_shape chooses the level; leave one of them out")
     bounds = window_bounds(window, file._level_shape(level), boundless)
     device = device or ("cpu" if out is None else _cogpu.device_of(out))
     sides = (bounds[2] - bounds[0], bounds[3] - bounds[1]) if out_shape is None else out_sides(out_shape, len(bands))
 
-    def read_part(level, bounds, part, fill, array):
+    def read_part(level, bounds, content, fill, array):
         words = {"bands": bands, "stream": stream, "device": device if device.startswith("emu") else None}
-        words |= {"part": "mask"} if part == "mask" else {"masked": masked, "scaled": scaled, **how}
+        words |= {"content": "mask"} if content == "mask" else {"masked": masked, "unscale": unscale, **how}
         return read_padded(array, bounds, file._level_shape(level), fill,
                            lambda inner, view: file._read_level(inner, level, out=view, **words))
 
     with _arrays_of(device, stream) as module:
         array = module.empty((len(bands), *sides), dtype or file.dtype) if out is None else \
             _checked(module, out, (len(bands), *sides), dtype)
-        fill = 0 if part == "mask" else fill_for(file, bands, array.dtype, fill_value, masked, scaled)
+        fill = 0 if content == "mask" else fill_for(file, bands, array.dtype, fill_value, masked, unscale)
         if out_shape is None:
-            read_part(level, bounds, part, fill, array)
+            read_part(level, bounds, content, fill, array)
         else:
             grid = grid_of(file.levels, bounds, sides, resampling_of(resampling), boundless)
-            _resample(grid, file, fill, kept_nodata(file, masked, scaled), masked, array,
-                      functools.partial(read_part, grid.level), part)
+            _resample(grid, file, fill, kept_nodata(file, masked, unscale), masked, array,
+                      functools.partial(read_part, grid.level), content)
         return _cogpu.place(array, device)
 
 
-def _resample(grid, file, fill, nodata, masked, array, read, part="pixels", rows=None, columns=None):
-    """Fills `array` with rows and columns (slices; None: all) of the output; `read(bounds, part, fill, new array)`
+def _resample(grid, file, fill, nodata, masked, array, read, content="pixels", rows=None, columns=None):
+    """Fills `array` with rows and columns (slices; None: all) of the output; `read(bounds, content, fill, new array)`
     reads a window of the level, "pixels" or "mask"."""
     module = array_module_of(array)
-    has_invalid = grid.resampling != "nearest" and not masked and (file.info["validity"] != "all" or grid.boundless)
+    has_invalid = grid.resampling != "nearest" and not masked and (file.info["mask_source"] != "none" or grid.boundless)
 
     def pixels_and_mask(bounds):
         shape = len(array), bounds[2] - bounds[0], bounds[3] - bounds[1]
-        pixels = read(bounds, part, fill, module.empty(shape, array.dtype))
+        pixels = read(bounds, content, fill, module.empty(shape, array.dtype))
         if grid.resampling == "nearest":
             return pixels, None
         if masked:
@@ -96,8 +108,8 @@ def _checked(module, out, shape, dtype):
     out = module.asarray(out)
     out = out[None] if out.ndim == 2 else out
     if out.shape != shape or dtype is not None and out.dtype != dtype:
-        raise ArgumentError(f"out has the shape {out.shape} and dtype {out.dtype}, and the pixels {shape} and "
-                            f"{dtype or out.dtype}")
+        raise InvalidArgumentError(f"out has the shape {out.shape} and dtype {out.dtype}, and the pixels {shape} and "
+                                   f"{dtype or out.dtype}")
     return out
 
 
@@ -135,7 +147,7 @@ class _Derived:
     dtype = property(lambda self: self.pixels.dtype)
     level = property(lambda self: self.pixels.level)
     masked = property(lambda self: self.pixels.masked)
-    unpack = property(lambda self: self.pixels.unpack)
+    unscale = property(lambda self: self.pixels.unscale)
     gpu = property(lambda self: self.pixels.gpu)
     interleave = property(lambda self: self.pixels.interleave)
 
@@ -158,9 +170,9 @@ class _Derived:
 class Padded(_Derived):
     """A window, (row0, col0, row1, col1), that may reach beyond the level."""
 
-    pixels: object
-    bounds: tuple
-    fill: object
+    pixels: Pixels
+    bounds: Bounds
+    fill: Any
 
     @property
     def shape(self):
@@ -180,10 +192,10 @@ class Padded(_Derived):
 class Resampled(_Derived):
     """The output of a Grid, over pixels of its level."""
 
-    pixels: object
-    grid: object
-    fill: object
-    nodata: object
+    pixels: Pixels
+    grid: Grid
+    fill: Any
+    nodata: Any
 
     @property
     def shape(self):
@@ -198,8 +210,8 @@ class Resampled(_Derived):
     def _read_into(self, out, rows, columns, bands):
         file = self.pixels._file()
 
-        def read(bounds, part, fill, new):
-            if part == "pixels":
+        def read(bounds, content, fill, new):
+            if content == "pixels":
                 return read_padded(new, bounds, self.grid.level_shape, fill, _reader(self.pixels, bands))
             mask = read_padded(np.empty(new.shape, "uint8"), bounds, self.grid.level_shape, 0,
                                lambda inner, view: file.read_mask(inner, self.level, bands, out=view))

@@ -79,7 +79,7 @@ def _put_step(writer, target, client, futures):
             if isinstance(result, dask_upload.Part):
                 target.take(result)
             else:
-                writer.put(*result)
+                writer.write_block(*result)
 
 
 @contextlib.contextmanager
@@ -127,7 +127,7 @@ class Work:
     """All tasks of a file: `graph`, and for each step what it encodes and what it makes ready for later ones."""
 
     def __init__(self, plan, profile, array, limit, upload=None):
-        self.profile, self.levels, self.inputs = profile, _cogpu.outline(profile), plan.inputs
+        self.profile, self.levels, self.inputs = profile, _cogpu.level_layouts(profile), plan.inputs
         self.token = uuid.uuid4().hex
         self.profile_key = f"profile-{self.token}"
         self.step_of, self.results = {}, set()
@@ -181,10 +181,11 @@ class Work:
         outline = self.levels[level]
         height, width = outline["height"], outline["width"]
         by = max(round(before.rows[-1].stop / height), round(before.columns[-1].stop / width), 1)
-        pieces = Grid(self._name("piece", level), _downsampled(before.rows, by, height), _downsampled(before.columns, by, width))
+        pieces = Grid(self._name("piece", level), _downsampled(before.rows, by, height),
+                      _downsampled(before.columns, by, width))
         for key, down, across in pieces.cells():
             window = (across.start, down.start, across.stop - across.start, down.stop - down.start)
-            x, y, needed_width, needed_height = _cogpu.overview_needs(self.profile, level, window)
+            x, y, needed_width, needed_height = _cogpu.overview_source_window(self.profile, level, window)
             parts, step = self._parts(before, slice(y, y + needed_height), slice(x, x + needed_width))
             self._add(key, step, make_overview, self.profile_key, level, window, parts)
         regions = Grid(self._name("region", level), *_regions(outline, *self.region_shape))
@@ -310,12 +311,12 @@ def together(parts):
 
 
 def make_overview(profile, level, window, parts):
-    pixels, mask = _cogpu.overview_make(profile, level, window, *together(parts))
+    pixels, mask = _cogpu.overview_compute(profile, level, window, *together(parts))
     return np.asarray(pixels), None if mask is None else np.asarray(mask)[0]
 
 
 def encode(profile, outline, level, first_block, region):
-    """All blocks of a region, of pixels and mask, as (level, part, block, bytes)."""
+    """All blocks of a region, of pixels and mask, as (level, content, block, bytes)."""
     pixels, mask = region
     down, across = (tuple(_spans(length, outline[side]))
                     for length, side in zip(pixels.shape[1:], ("block_height", "block_width"), strict=True))
@@ -333,5 +334,5 @@ def encode(profile, outline, level, first_block, region):
     return encoded
 
 
-def _encoded(profile, level, part, block, pixels):
-    return level, part, block, _cogpu.encode(profile, level, part, block, pixels)
+def _encoded(profile, level, content, block, pixels):
+    return level, content, block, _cogpu.encode_block(profile, level, content, block, pixels)

@@ -19,7 +19,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from . import _cogpu
-from .errors import IOError, LimitError
+from .errors import IOError, LimitExceededError
 
 LEAST_BYTES = _cogpu.PART_BYTES_MIN
 DIRECTORY_PARTS = 500  # at most: for the head without overviews
@@ -43,7 +43,7 @@ def begin(target, profile):
     is_address = isinstance(target, (str, bytes)) and os.fsdecode(target)[:5].lower() == "s3://"
     if not is_address or not profile.get("cog"):
         return None
-    most = [level["most_bytes"] for level in _cogpu.outline(profile)]
+    most = [level["max_bytes"] for level in _cogpu.level_layouts(profile)]
     part_bytes, parts = _cogpu.upload_plan(sum(most))
     if sum(most) <= part_bytes:
         return None
@@ -90,7 +90,8 @@ class Head:
     def _send(self, size):
         self.number += 1
         if self.number > self.upload.first:
-            raise LimitError(f"header, directories and overviews need more than {self.upload.first} parts of the upload")
+            raise LimitExceededError(f"header, directories and overviews need more than {self.upload.first} parts of "
+                                     "the upload")
         if len(self.under_way) == SENT_AT_ONCE:
             self._wait()
         data = bytes(self.pending[:size])
@@ -120,13 +121,13 @@ def aborted_on_failure(upload, client):
 
 def sizes(encoded):
     """What the writer must know of blocks that stay elsewhere."""
-    return [(level, part, block, len(data)) for level, part, block, data in encoded]
+    return [(level, content, block, len(data)) for level, content, block, data in encoded]
 
 
 def framed(encoded, row, rows):
     """A row of a region's blocks as it stands in the file; the region has so many."""
     count = len(encoded) // rows
-    return _cogpu.frame([data for _, _, _, data in encoded[row * count:(row + 1) * count]])
+    return _cogpu.add_leaders_trailers([data for _, _, _, data in encoded[row * count:(row + 1) * count]])
 
 
 def pack(upload, left, pieces, is_last):

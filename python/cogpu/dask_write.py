@@ -1,14 +1,18 @@
-"""Writes Dask arrays to files, chunk of rows by chunk of rows.
+"""Writes Dask arrays to files, a few rows of chunks at a time.
 
-While one rows is written the next is computed, by the scheduler that the user has set; the whole array is never there.
-Chunks of rows end where chunks end, since a chunk is computed once and as a whole; what of a row of blocks is not full
-by then, the writer keeps. On a cluster the workers encode: see dask_cluster.py.
+While some rows are written, the user's scheduler computes the next. Steps end at chunk edges, since a chunk is computed
+once and as a whole; the writer keeps rows of an incomplete row of blocks. On a cluster the workers encode: see
+dask_cluster.py.
 """
+
+from __future__ import annotations
 
 import contextlib
 import functools
 import sys
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 import dask
 import dask.array
@@ -21,25 +25,28 @@ from . import _cogpu
 from .arrays import is_dask
 from .dask_steps import Steps
 
+if TYPE_CHECKING:
+    from .write import Plan
+
 # A chunk that is written, the chunks of the next one, and that one when it is put together.
 HELD_AT_ONCE = 3
 
 
-def write(plan, target, *, streaming_buffer_bytes, report=None):
-    """Writes a plan over a Dask array, and returns what the writer tells of the file.
+def write(plan: Plan, target: Any, *, streaming_buffer_bytes: int,
+          report: Callable[[int, int], Any] | None = None) -> dict[str, Any]:
+    """Writes a plan over a Dask array. Returns the fields of cogpu_written.
 
     plan
         A `write.Plan`.
     target
-        A path or s3:// address, None for memory, or an object with write.
+        A path or s3:// URL, None for memory, or an object with write.
     streaming_buffer_bytes
-        About how many bytes of pixels are held at once, on a cluster by each worker; but at least some rows of chunks
-        and of blocks.
+        Bytes of pixels in memory at a time, on a cluster per worker; at least a row of chunks and of blocks.
     report
-        A function of (done, total), in rows, or None.
+        A function of (done, total), in rows (default: none).
 
-    With a `distributed` client as Dask's scheduler the workers encode, and this process, which may itself be a task of
-    the cluster, puts the file together.
+    With a `distributed` client as Dask's scheduler the workers encode, and this process, which may be a task of the
+    cluster, assembles the file.
     """
     array = plan.rows(0, plan.shape[1])
     report = report or (lambda done, total: None)
@@ -61,7 +68,7 @@ def write(plan, target, *, streaming_buffer_bytes, report=None):
 def _push_all(writer, chunks_of_rows, height, report):
     with contextlib.closing(_ahead(chunks_of_rows)) as chunks_of_rows:
         for stop, rows, mask in chunks_of_rows:
-            writer.push(rows, mask)
+            writer.write_rows(rows, mask)
             report(stop, height)
 
 

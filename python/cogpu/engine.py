@@ -1,8 +1,7 @@
 """xarray's engine "cogpu": `xr.open_dataset(path, engine="cogpu")`; `xr.open_datatree` for a file and its overviews.
 
-At open the header is read and nothing else. Pixels come when they are asked for, by `Lazy`, which can be indexed,
-pickled and used by many threads. Names are those of rioxarray's engine: a variable `band_data` (band, y, x) and a
-coordinate `spatial_ref`.
+Opening reads the header only. `Lazy` reads pixels on access; it can be indexed, pickled and shared by threads. Names
+are those of rioxarray's engine: a variable `band_data` (band, y, x) and a coordinate `spatial_ref`.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from xarray.core import indexing
 
 from . import georef, lazy
 from .errors import about
+from .keywords import accept_other_names
 from .read import file_of, level_of
 from .urls import shown
 
@@ -26,70 +26,77 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ._types import Coordinates, Gpu, OnGpuFailure
+    from .file import File
 
 DIMS = ("band", "y", "x")
 
 
 class Engine(BackendEntrypoint):
-    """Opens GeoTIFF and COG; parameters are those of `open_geotiff` where they have the same name."""
+    """xarray's engine "cogpu" for GeoTIFF and COG."""
 
     description = "GeoTIFF and COG, decoded by the CPU or by a GPU"
     supports_groups = True
-    open_dataset_parameters = ("drop_variables", "mask_and_scale", "masked", "decode_coords", "overview_level", "image",
+    open_dataset_parameters = ("drop_variables", "mask_and_scale", "masked", "decode_coords", "level", "image",
                                "gpu", "on_gpu_failure", "parse_coordinates", "default_name", "sidecars")
 
-    def guess_can_open(self, filename_or_obj):
+    def guess_can_open(self, filename_or_obj: Any) -> bool:
         """Modest: where rioxarray is installed, a .tif that is opened without an engine's name stays rioxarray's."""
         if not isinstance(filename_or_obj, (str, os.PathLike)) or importlib.util.find_spec("rioxarray"):
             return False
         return shown(filename_or_obj).lower().endswith((".tif", ".tiff"))
 
+    @accept_other_names
     def open_dataset(self, filename_or_obj: Any, *, drop_variables: str | Iterable[str] | None = None,
                      mask_and_scale: bool = True, masked: bool = False, decode_coords: Any = "all",
-                     overview_level: int | None = None, image: int = 0, gpu: Gpu = False,
+                     level: int = 0, image: int = 0, gpu: Gpu = False,
                      on_gpu_failure: OnGpuFailure = "auto", parse_coordinates: Coordinates = True,
                      default_name: str = "band_data", sidecars: bool | None = None) -> xr.Dataset:
-        """One level of an image as a Dataset.
+        """Opens one level of an image as a Dataset. Other parameters are those of open_geotiff.
 
         Parameters
         ----------
-        mask_and_scale : invalid pixels become NaN, and scale and offset are applied; False gives pixels as stored.
-        masked : with mask_and_scale=False, invalid pixels become NaN all the same.
-        decode_coords : for the sake of code that was written for other engines; `spatial_ref` is always a coordinate.
-        gpu : True gives CuPy arrays, with `chunks` a Dask array of them; coordinates are NumPy's.
+        mask_and_scale : True: invalid pixels become NaN, and scale and offset are applied (default); False: pixels as
+            stored.
+        masked : True: with mask_and_scale=False, invalid pixels become NaN (default: False).
+        decode_coords : accepted, as in other engines; `spatial_ref` is always a coordinate.
+        level : overview level (default: 0, the full resolution). `overview_level` is accepted.
+        gpu : True: CuPy arrays; with `chunks` a Dask array of them. Coordinates are NumPy arrays (default: False).
         """
         file, path = _open(filename_or_obj, image, sidecars)
-        return self._dataset(file, path, level_of(file, overview_level), drop_variables, default_name,
-                             parse_coordinates, masked=masked, unpack=mask_and_scale, gpu=gpu,
+        return self._dataset(file, path, level_of(file, level), drop_variables, default_name,
+                             parse_coordinates, masked=masked, unscale=mask_and_scale, gpu=gpu,
                              on_gpu_failure=on_gpu_failure)
 
-    def open_groups_as_dict(self, filename_or_obj, *, drop_variables=None, mask_and_scale=True, masked=False,
-                            decode_coords="all", image=0, gpu=False, on_gpu_failure="auto", parse_coordinates=True,
-                            default_name="band_data", sidecars=None):
-        """All levels: groups /level_0 (full resolution), /level_1, ... below an empty root.
+    def open_groups_as_dict(self, filename_or_obj: Any, *, drop_variables: str | Iterable[str] | None = None,
+                            mask_and_scale: bool = True, masked: bool = False, decode_coords: Any = "all",
+                            image: int = 0, gpu: Gpu = False, on_gpu_failure: OnGpuFailure = "auto",
+                            parse_coordinates: Coordinates = True, default_name: str = "band_data",
+                            sidecars: bool | None = None) -> dict[str, xr.Dataset]:
+        """Opens all levels: groups /level_0 (full resolution), /level_1, ... below an empty root.
 
-        The root is empty since xarray hands its coordinates down to the groups, and theirs are others.
+        The root is empty since groups inherit its coordinates, and levels have different ones.
         """
         file, path = _open(filename_or_obj, image, sidecars)
-        groups = {"/": xr.Dataset()}
+        groups: dict[str, xr.Dataset] = {"/": xr.Dataset()}
         for level in range(len(file.levels)):
             groups[f"/level_{level}"] = self._dataset(
                 file, path, level, drop_variables, default_name, parse_coordinates, masked=masked,
-                unpack=mask_and_scale, gpu=gpu, on_gpu_failure=on_gpu_failure)
+                unscale=mask_and_scale, gpu=gpu, on_gpu_failure=on_gpu_failure)
         groups["/"].encoding.update(groups["/level_0"].encoding)
         return groups
 
-    def open_datatree(self, filename_or_obj, **parameters):
+    def open_datatree(self, filename_or_obj: Any, **parameters: Any) -> xr.DataTree:
         groups = self.open_groups_as_dict(filename_or_obj, **parameters)
         tree = xr.DataTree.from_dict(groups)
         for name, dataset in groups.items():
             tree[name].set_close(dataset._close)  # which from_dict forgets
         return tree
 
-    def _dataset(self, file, path, level, drop_variables, name, parse_coordinates, **how):
+    def _dataset(self, file: File, path: str | None, level: int, drop_variables: str | Iterable[str] | None, name: str,
+                 parse_coordinates: Coordinates, **how: Any) -> xr.Dataset:
         with about(file.name):
             pixels = lazy.pixels_of(file, source=path, level=level, **how)
-            file._warn_of_scales(pixels.bands, stacklevel=4)
+            file._warn_of_scales(pixels.bands, stacklevel=5)
             coords, attrs, encoding = georef.describe(file, pixels, None, parse_coordinates)
         kind = xr.Variable if pixels.gpu is False else DeviceVariable
         data = kind(DIMS, indexing.LazilyIndexedArray(Lazy(pixels)), attrs, encoding)
@@ -102,7 +109,7 @@ class Engine(BackendEntrypoint):
         return dataset
 
 
-def _open(source, image, sidecars):
+def _open(source: Any, image: int, sidecars: bool | None) -> tuple[File, str | None]:
     """The File, and its path where there is one. To xarray bytes are a file's content."""
     if isinstance(source, bytes):
         source = memoryview(source)
@@ -112,14 +119,14 @@ def _open(source, image, sidecars):
 class Lazy(BackendArray):
     """Pixels as xarray indexes them: a slice, number or array for each dimension."""
 
-    def __init__(self, pixels):
+    def __init__(self, pixels: lazy.Pixels) -> None:
         self.pixels, self.shape, self.dtype = pixels, pixels.shape, pixels.dtype
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Any) -> Any:
         key = type(key)(tuple(_tidy(part, size) for part, size in zip(key.tuple, self.shape)))
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
 
-    def _read(self, key):
+    def _read(self, key: tuple[Any, ...]) -> Any:
         """Reads the window that the key spans, of the bands that it names alone, and takes from that what it means."""
         band_key, *keys = key
         bands = np.atleast_1d(np.asarray(self.pixels.bands)[band_key])
@@ -129,7 +136,7 @@ class Lazy(BackendArray):
         return out if isinstance(band_key, (slice, np.ndarray)) else out[0]
 
 
-def _tidy(key, size):
+def _tidy(key: Any, size: int) -> Any:
     """xarray stumbles over empty slices with a negative step."""
     return slice(0, 0) if isinstance(key, slice) and not range(*key.indices(size)) else key
 
@@ -143,34 +150,35 @@ class DeviceVariable(xr.Variable):
 
     __slots__ = ()
 
-    def chunk(self, chunks=None, **how):
+    def chunk(self, chunks: Any = None, *arguments: Any, **how: Any) -> Any:
         chunks = {} if chunks is None else chunks
         pixels = _pixels_below(self._data)
         if pixels is None:
-            return super().chunk(chunks, **how)
-        import dask.array
+            return super().chunk(chunks, *arguments, **how)
+        from dask.array import from_array
 
+        make_array: Any = from_array
         if isinstance(chunks, dict):
             chunks = {**chunks, **how}
             chunks = tuple(chunks.get(dim, size) for dim, size in zip(self.dims, self.shape))
         name = (how.get("from_array_kwargs") or how).get("name")
         meta = lazy.array_module(pixels.gpu).empty((0,) * self.ndim, self.dtype)
-        data = dask.array.from_array(_Sliceable(self._data), chunks, name=name, asarray=False, meta=meta)
+        data = make_array(_Sliceable(self._data), chunks, name=name, asarray=False, meta=meta)
         return xr.Variable(self.dims, data, self._attrs, self._encoding)
 
 
 class _Sliceable:
     """A lazy array of xarray's, with all indexing that it has been through, as something that Dask can slice."""
 
-    def __init__(self, lazily):
+    def __init__(self, lazily: Any) -> None:
         self.lazily = lazily
         self.shape, self.dtype, self.ndim = lazily.shape, lazily.dtype, lazily.ndim
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Any) -> Any:
         return indexing.ImplicitToExplicitIndexingAdapter(self.lazily, indexing.OuterIndexer)[key].get_duck_array()
 
 
-def _pixels_below(data):
+def _pixels_below(data: Any) -> lazy.Pixels | None:
     """The Pixels that a lazy array of xarray's rests on; None where it holds pixels already."""
     while isinstance(data, indexing.ExplicitlyIndexed) and not isinstance(data, Lazy):
         data = getattr(data, "array", None)

@@ -6,17 +6,19 @@ The extension module (_cogpu) checks its arguments; this module adds names and d
 from __future__ import annotations
 
 import functools
+import importlib
 import math
 import os
 import re
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from . import _cogpu
 from ._cogpu import Array
 from .arguments import flag, whole
-from .errors import ArgumentError, MetadataWarning, UnsupportedError, about
+from .errors import about, InvalidArgumentError, MetadataWarning, UnsupportedError
 from .grids import window_bounds
+from .keywords import accept_other_names, translated
 from .later import np
 from .stored import Stored, source_of
 from .urls import is_path, shown, source_name
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ._types import Bands, Resampling, Source, SourceOrFile, Window
+    from ._types import Band, Bands, Bounds, Image, MetadataItem, Resampling, Sides, Source, SourceOrFile, Window
 
 # Complex integers, which NumPy has not, appear as complex floats that hold all of them.
 COMPLEX_INTEGERS = {"complex_int16": "complex64", "complex_int32": "complex128"}
@@ -38,8 +40,8 @@ NUMBER = re.compile(r"\s*[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?")
 
 
 class Transform(NamedTuple):
-    """From columns and rows to coordinates, of corners of pixels: x = a * column + b * row + c and
-    y = d * column + e * row + f."""
+    """Affine transform from pixel corners to coordinates: x = a * column + b * row + c, y = d * column + e * row +
+    f."""
 
     a: float
     b: float
@@ -58,7 +60,7 @@ class Transform(NamedTuple):
         return self.c, self.a, self.b, self.f, self.d, self.e
 
     def at(self, column: float, row: float) -> tuple[float, float]:
-        """The coordinates (x, y) of a place in the image."""
+        """Coordinates (x, y) of a position in pixels."""
         return self.a * column + self.b * row + self.c, self.d * column + self.e * row + self.f
 
 
@@ -76,40 +78,41 @@ class Level(NamedTuple):
     mask_external: bool = False  # in the .msk file
 
 
-def dtype_of(name):
+def dtype_of(name: str) -> np.dtype[Any]:
     """NumPy's dtype for the engine's name of a sample type."""
     return np.dtype(COMPLEX_INTEGERS.get(name, name))
 
 
-def named_dtype(dtype):
+def named_dtype(dtype: Any) -> np.dtype[Any]:
     """NumPy's dtype for what a caller gave as `dtype`."""
     try:
-        return np.dtype(dtype)
+        named: np.dtype[Any] = np.dtype(dtype)
     except TypeError as error:
         raise TypeError(f"dtype: {error}") from error
+    return named
 
 
-def float_for(dtype):
+def float_for(dtype: Any) -> np.dtype[Any]:
     """The float dtype in which samples get NaN or a scale: float32 where it holds each of them, as in xarray."""
-    dtype = np.dtype(dtype)
-    if dtype.kind in "fc":
-        return dtype
-    return np.dtype("float32" if dtype.itemsize <= 2 else "float64")
+    stored: np.dtype[Any] = np.dtype(dtype)
+    if stored.kind in "fc":
+        return stored
+    return np.dtype("float32" if stored.itemsize <= 2 else "float64")
 
 
-def _is_scaling(role, text):
+def _is_scaling(role: str, text: str) -> bool:
     found = NUMBER.match(text)
     number = float(found[0].replace(",", ".")) if found else math.nan
     return math.isfinite(number) and (role == "offset" or number != 0)
 
 
-def engine_window(bounds):
+def engine_window(bounds: Bounds) -> tuple[int, int, int, int]:
     """(row0, col0, row1, col1) as the engine's (x, y, width, height)."""
     row0, column0, row1, column1 = bounds
     return column0, row0, column1 - column0, row1 - row0
 
 
-def _engine_bands(bands):
+def _engine_bands(bands: Any) -> tuple[int, ...] | None:
     if bands is None:
         return None
     if isinstance(bands, (str, bytes)):
@@ -117,7 +120,7 @@ def _engine_bands(bands):
     return tuple(whole("bands", band) for band in (bands if np.iterable(bands) else [bands]))
 
 
-def _engine_stream(stream):
+def _engine_stream(stream: Any) -> Any:
     """The address of a stream: a number, or a stream of CuPy, PyTorch or cuda.core."""
     if hasattr(stream, "__cuda_stream__"):
         return stream.__cuda_stream__()[1]
@@ -128,19 +131,21 @@ def _engine_stream(stream):
 
 
 class File:
-    """An open file, made by cogpu.open. Many threads may use it at once; it can be pickled where it came from a path,
-    a URL or a Stored, and is opened again then. What it says of the file:
+    """An open file; create one with cogpu.open. Threads may share it. A File of a path, URL or Stored can be pickled;
+    the copy opens the file again. Attributes:
 
-    shape, dtype          (bands, height, width), NumPy's dtype of samples
-    levels                a list of Level, 0 the full resolution
+    shape, dtype          (bands, height, width); NumPy's dtype of the samples
+    levels                list of Level; 0 is the full resolution, 1 the first overview
     block_shape, codec, predictor, interleave
-    transform             a Transform, or None (see has_transform); bounds: (left, bottom, right, top), or None
-    crs                   "EPSG:32633", or WKT, or None; wkt: WKT, or None
-    nodata                int or float that samples can be, or None; nodatavals: of each band
-    files                 paths of the file and of the sidecars in use
-    tags, items           metadata: of the image by name, and all of it; metadata(band, domain): of a band, a domain
-    descriptions, units, scales, offsets, interpretations    of bands, a tuple each
-    palette, gcps, rpc, area_or_point, images, warning, name, state, info (the engine's own words)
+    transform, bounds     a Transform and (left, bottom, right, top), or None
+    crs, wkt              "EPSG:32633" (WKT if there is no code) and WKT, or None
+    nodata, nodatavals    nodata of band 1 and of each band: an int, a float or None
+    tags, metadata_items  metadata of the image by name; all items of GDAL_METADATA. See metadata(band, domain)
+    descriptions, units, scales, offsets, interpretations    tuples with one entry per band
+    files, name           paths of the file and its sidecars; the file's path or URL
+    version_id            identifies the version of the file: it changes when the file changes
+    palette, gcps, rpc, area_or_point, images, warning
+    info                  fields of cogpu_image by name
     """
 
     def __init__(self, source: Source, *, image: int = 0, sidecars: bool | None = None,
@@ -151,9 +156,10 @@ class File:
         if isinstance(opened, bytes) and not is_path(opened):
             opened = memoryview(opened)  # the engine takes bytes for a path
         self._file = _cogpu.File(opened, sidecars=sidecars, limits=limits)
-        self.image, self.sidecars, self._has_warned = self._arguments["image"], sidecars, False
+        self.image: int = self._arguments["image"]
+        self.sidecars, self._has_warned = sidecars, False
         try:
-            self.info = self._file.info(self.image)
+            self.info: Image = self._file.info(self.image)
         except BaseException:
             self._file.close()
             raise
@@ -167,15 +173,15 @@ class File:
         self.close()
 
     def close(self) -> None:
-        """Closes the file; who still reads from it comes to an end first. Arrays stay."""
+        """Closes the file after pending reads. Arrays stay valid."""
         self._file.close()
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         if not isinstance(self._arguments["source"], (str, bytes, os.PathLike, Stored)):
             raise TypeError("a File can be pickled where it came from a path, a URL or a Stored")
         return _open_again, (self._arguments,)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         bands, height, width = self.shape
         return f"<cogpu.File {self.name!r}: {bands} x {height} x {width} {self.dtype}, {self.codec}>"
 
@@ -183,19 +189,19 @@ class File:
 
     @property
     def name(self) -> str:
-        """The path, the URL without user info and query, or what the object that is read from calls itself; else ""."""
+        """Path, URL without user info and query, or the source object's `name`; else ""."""
         return source_name(self._arguments["source"])
 
     @functools.cached_property
-    def state(self) -> str | None:
-        """Version identifier of the file, which differs once the file changed: of a URL ETag, Last-Modified and size, of
-        a path size, modification time and inode. None for other sources. Reads of a file that changed since it was
-        opened raise IOError."""
-        return self._file.state()
+    def version_id(self) -> str | None:
+        """Version identifier. URL: ETag, Last-Modified and size; path: size, modification time and inode; other
+        sources: None. It changes when the file changes. Reads of a file that changed since it was opened raise
+        IOError."""
+        return self._file.version_id()
 
     @property
     def files(self) -> list[str]:
-        """The file, where it has a name, and the sidecars that something was taken from (.ovr, .msk, .aux.xml, ...)."""
+        """The file, if it has a name, and the sidecars in use (.ovr, .msk, .aux.xml, ...)."""
         return [name for name in (self.name, *map(shown, self._file.sidecars())) if name]
 
     @property
@@ -210,7 +216,7 @@ class File:
     def levels(self) -> list[Level]:
         return [self._level(index) for index in range(self.info["levels"])]
 
-    def _level(self, index):
+    def _level(self, index: int) -> Level:
         facts = self._file.level(self.image, index)
         transform = Transform.from_gdal(facts["transform"]) if facts["has_transform"] else None
         return Level((facts["height"], facts["width"]), transform, (facts["block_height"], facts["block_width"]),
@@ -231,8 +237,8 @@ class File:
 
     @property
     def interleave(self) -> str:
-        """ "band" where each band has blocks of its own, else "pixel"."""
-        return "band" if self.info["planar"] else "pixel"
+        """ "pixel": a block holds all bands; "band": each band has blocks of its own."""
+        return self.info["interleave"]
 
     @property
     def has_transform(self) -> bool:
@@ -255,7 +261,7 @@ class File:
 
     @functools.cached_property
     def crs(self) -> str | None:
-        """ "EPSG:32633" where the file names a code, else WKT, or None."""
+        """ "EPSG:32633" if the file states a code, else WKT, or None."""
         crs = self._file.crs(self.image)
         if crs is None:
             return None
@@ -265,45 +271,45 @@ class File:
 
     @functools.cached_property
     def wkt(self) -> str | None:
-        """WKT2, by PROJ; None where there is no coordinate system, no PROJ, or PROJ cannot name it."""
+        """WKT2, by PROJ. None without a CRS, in a build without PROJ, or if PROJ cannot express the CRS."""
         return self._file.wkt(self.image)
 
     @property
     def nodata(self) -> int | float | None:
-        """The sample that means that there is none, or None. What the file states and no sample can be, as -9999 or NaN
-        for uint8, is None too: info["nodata_text"] has what is stated."""
+        """Nodata value of band 1, or None. A value that no sample can have, such as -9999 or NaN for uint8, is None;
+        info["nodata_text"] has the text of the file."""
         return self.info["nodata"] if self.info["nodata_matches"] else None
 
     @property
     def nodatavals(self) -> tuple[int | float | None, ...]:
-        """`nodata` of each band: a file has one for all, but its .aux.xml can state others."""
+        """Nodata value of each band. A TIFF has one for all bands; its .aux.xml can state others."""
         return tuple(band["nodata"] if band["nodata_matches"] else None for band in self._bands)
 
     @functools.cached_property
-    def items(self) -> list[dict[str, Any]]:
-        """GDAL_METADATA and metadata of .aux.xml: dicts of domain, name, value, role, band (0: of the image)."""
-        return self._file.items(self.image)
+    def metadata_items(self) -> list[MetadataItem]:
+        """Metadata of GDAL_METADATA and .aux.xml: dicts of domain, name, value, role and band (0: the image)."""
+        return self._file.metadata(self.image)
 
     @property
     def tags(self) -> dict[str, str]:
-        """Metadata of the image itself, the default domain, by name. See `metadata` for those of bands and domains."""
+        """Metadata of the image in the default domain, by name. `metadata` has those of bands and other domains."""
         return self.metadata()
 
     def metadata(self, band: int = 0, domain: str = "") -> dict[str, str]:
-        """Metadata of a band, or of the image (0), in one domain, by name: what rasterio calls tags(band, ns=domain).
-        The document of a domain as "xml:NAME" is called "doc"."""
-        return {item["name"]: item["value"] for item in self.items
+        """Metadata of a band, or of the image (0), in one domain, by name: rasterio's tags(band, ns=domain). A domain
+        "xml:NAME" holds one document, named "doc"."""
+        return {item["name"]: item["value"] for item in self.metadata_items
                 if item["domain"] == domain and not item["role"] and item["band"] == whole("band", band, 0)}
 
     def domains(self, band: int = 0) -> tuple[str, ...]:
-        """The domains that have metadata of a band, or of the image (0); "" is the default one."""
-        return tuple(dict.fromkeys(item["domain"] for item in self.items
+        """Domains with metadata of a band, or of the image (0); "" is the default domain."""
+        return tuple(dict.fromkeys(item["domain"] for item in self.metadata_items
                                    if item["band"] == whole("band", band, 0) and not item["role"]))
 
     @functools.cached_property
-    def _malformed_scales(self):
+    def _malformed_scales(self) -> list[tuple[int, str, str]]:
         """(band, "scale" or "offset", text) of items that the engine does not apply."""
-        return [(item["band"], item["role"], item["value"]) for item in self.items
+        return [(item["band"], item["role"], item["value"]) for item in self.metadata_items
                 if item["role"] in ("scale", "offset") and 0 < item["band"] <= self.info["bands"]
                 and not _is_scaling(item["role"], item["value"])]
 
@@ -318,36 +324,33 @@ class File:
                               f"{finite}: it is not applied", MetadataWarning, stacklevel=stacklevel + 1)
 
     @functools.cached_property
-    def _bands(self):
+    def _bands(self) -> list[Band]:
         return [self._file.band(self.image, band) for band in range(1, self.info["bands"] + 1)]
-
-    def _of_bands(self, name):
-        return tuple(band[name] for band in self._bands)
 
     @property
     def descriptions(self) -> tuple[str | None, ...]:
         """A text or None for each band."""
-        return self._of_bands("description")
+        return tuple(band["description"] for band in self._bands)
 
     @property
     def units(self) -> tuple[str | None, ...]:
         """A text or None for each band."""
-        return self._of_bands("unit")
+        return tuple(band["unit"] for band in self._bands)
 
     @property
     def scales(self) -> tuple[float, ...]:
         """value = stored * scale + offset; 1 if none is stated."""
-        return self._of_bands("scale")
+        return tuple(band["scale"] for band in self._bands)
 
     @property
     def offsets(self) -> tuple[float, ...]:
         """0 where none is stated."""
-        return self._of_bands("offset")
+        return tuple(band["offset"] for band in self._bands)
 
     @property
     def interpretations(self) -> tuple[str, ...]:
         """ "gray", "red", "undefined", ..."""
-        return self._of_bands("interpretation")
+        return tuple(band["interpretation"] for band in self._bands)
 
     @property
     def palette(self) -> list[tuple[int, int, int]] | None:
@@ -356,18 +359,19 @@ class File:
 
     @property
     def gcps(self) -> list[tuple[float, ...]]:
-        """Ground control points: (column, row, level, x, y, z)."""
+        """Ground control points: (column, row, pixel_z, x, y, z)."""
         return self.info["gcps"]
 
     @property
     def rpc(self) -> tuple[float, ...] | None:
-        """The 92 numbers of rational polynomial coefficients, or None. The first two, errors, are NaN where a sidecar
+        """The 92 numbers of tag 50844 (rational polynomial coefficients), or None. The first two are NaN if a sidecar
         does not state them."""
         return self.info["rpc"]
 
     @property
     def images(self) -> int:
-        return self.info["images"]
+        """Number of images in the file."""
+        return self._file.image_count()
 
     @property
     def area_or_point(self) -> str:
@@ -375,134 +379,139 @@ class File:
 
     @property
     def warning(self) -> str | None:
-        """What in the file was not valid and was left out, or None."""
+        """Malformed parts of the file that were ignored, a line each, or None."""
         return self.info["warning"]
 
     # ---- pixels ----------------------------------------------------------------------------------
 
+    @accept_other_names
     def read(self, window: Window | None = None, level: int = 0, bands: Bands | None = None, *,
              device: str | None = None, out: Any = None, stream: Any = None, dtype: npt.DTypeLike | None = None,
-             masked: bool = False, scaled: bool = False, fill_bad_blocks: bool = False, wait: bool = True,
+             masked: bool = False, unscale: bool = False, fill_bad_blocks: bool = False, wait: bool = True,
              threads: int = 0, boundless: bool = False, fill_value: float | None = None,
              out_shape: Sequence[int] | None = None, resampling: Resampling = "nearest") -> Array:
         """Reads pixels into an Array, shaped (band, y, x).
 
         window           (row0, col0, row1, col1), half-open, inside the level; ((row0, row1), (col0, col1)); two
-                         slices; or rasterio's Window; None: all
-        level            of the pyramid; 0 is the full resolution
-        bands            a band or several, from 1 on, in any order; None: all
-        device           "cpu", "cuda", "cuda:1", "emu"; None: where `out` lies, or the host
-        out              an array that the pixels go to, of any library, in any strides; None: a new one
-        stream           of a GPU: a number, or a stream of CuPy or PyTorch; None: the default stream
-        dtype            float16, float32 or float64, to convert to; None: the file's, or what NaN or scales need
-        masked           invalid pixels (nodata, mask, alpha) become NaN
-        scaled           scale and offset of the bands are applied
-        fill_bad_blocks  blocks that cannot be read become nodata, or 0, and are counted in Array.result
-        wait             False: comes back while a GPU still decodes; see Array.wait
-        threads          of the host; 0: one for each CPU core
-        boundless        the window may reach beyond the level; pixels outside become fill_value
-        fill_value       None: NaN where masked, else nodata, or 0
-        out_shape        (height, width) of the output, as in rasterio: the level is chosen by GDAL's rule, and its
-                         pixels are resampled; the window is of level 0
-        resampling       "nearest", "average", "rms", "bilinear", "cubic", "cubic_spline", "lanczos" or "mode", or
-                         rasterio's Resampling; invalid pixels have no weight
+                         slices; or rasterio's Window (default: all pixels)
+        level            overview level; 0 is the full resolution (default: 0)
+        bands            a band or several, from 1, in any order (default: all)
+        device           "cpu", "cuda", "cuda:1", "emu" (default: the device of `out`, or "cpu")
+        out              array of any library that is filled, with any strides (default: a new one)
+        stream           CUDA stream: a number, or a stream of CuPy or PyTorch (default: the default stream)
+        dtype            float16, float32 or float64 (default: the file's dtype; with masked or unscale a float)
+        masked           True: invalid pixels (nodata, mask, alpha) become NaN
+        unscale          True: scale and offset of the bands are applied
+        fill_bad_blocks  True: blocks that cannot be read become nodata, or 0, and are counted in Array.result
+        wait             False: returns while the GPU decodes; see Array.wait
+        threads          CPU threads (default: one per CPU core)
+        boundless        True: the window may exceed the level; pixels outside become fill_value
+        fill_value       pixels outside (default: NaN if masked, else nodata, or 0)
+        out_shape        (height, width) of the output, as in rasterio. GDAL's rule chooses the level, whose pixels are
+                         resampled; the window counts pixels of level 0
+        resampling       "nearest" (default), "average", "rms", "bilinear", "cubic", "cubic_spline", "lanczos", "mode",
+                         or rasterio's Resampling. Invalid pixels have no weight
         """
-        if scaled and not self._has_warned:
-            self._warn_of_scales(stacklevel=2)
+        if unscale and not self._has_warned:
+            self._warn_of_scales(stacklevel=3)
         if boundless or out_shape is not None:
-            return self._read_beyond(window, level, bands, device, out, stream, dtype, masked, scaled, boundless,
+            return self._read_beyond(window, level, bands, device, out, stream, dtype, masked, unscale, boundless,
                                      fill_value, out_shape, resampling, fill_bad_blocks=fill_bad_blocks,
                                      threads=threads)
         return self._read_level(window, level, bands, device=device, out=out, stream=stream, dtype=dtype, masked=masked,
-                               scaled=scaled, fill_bad_blocks=fill_bad_blocks, wait=wait, threads=threads)
+                               unscale=unscale, fill_bad_blocks=fill_bad_blocks, wait=wait, threads=threads)
 
-    def _read_level(self, window=None, level=0, bands=None, *, part="pixels", wait=True, threads=0, **how):
+    def _read_level(self, window: Any = None, level: int = 0, bands: Any = None, *, content: str = "pixels",
+                    wait: bool = True, threads: int = 0, **how: Any) -> Array:
         # What `read` and `read_mask` do to a window inside a level, without a word about malformed scales.
         with about(self.name):
             request = self._request(window, level, bands, **how)
-            if part == "pixels" and self.info["type"] in COMPLEX_INTEGERS:
+            if content == "pixels" and self.info["type"] in COMPLEX_INTEGERS:
                 return self._read_complex_integers(request, threads)
-            return self._file.read(**request, part=part, wait=wait, threads=threads)
+            return self._file.read(**request, content=content, wait=wait, threads=threads)
 
-    def _read_beyond(self, window, level, bands, device, out, stream, dtype, masked, scaled, *beyond, **how):
+    def _read_beyond(self, window: Any, level: int, bands: Any, device: str | None, out: Any, stream: Any, dtype: Any,
+                     masked: bool, unscale: bool, *beyond: Any, **how: Any) -> Array:
         """What `read` does where the window may reach beyond the level, or the output has another size."""
         from .beyond import read_beyond
         boundless, fill_value, out_shape, resampling = beyond
         with about(self.name):
             flag("boundless", boundless)
-            dtype = self._result_dtype(dtype, out, masked, scaled)
+            dtype = self._result_dtype(dtype, out, masked, unscale)
             bands = _engine_bands(bands) or tuple(range(1, self.info["bands"] + 1))
             return read_beyond(self, window, whole("level", level), bands, boundless=boundless, fill_value=fill_value,
                                out_shape=out_shape, resampling=resampling, dtype=dtype, device=device,
-                               out=out, stream=_engine_stream(stream), masked=masked, scaled=scaled,
+                               out=out, stream=_engine_stream(stream), masked=masked, unscale=unscale,
                                **how)
 
+    @accept_other_names
     def read_mask(self, window: Window | None = None, level: int = 0, bands: Bands | None = None, *,
                   device: str | None = None, out: Any = None, stream: Any = None, wait: bool = True, threads: int = 0,
                   boundless: bool = False, out_shape: Sequence[int] | None = None) -> Array:
-        """Reads the mask into an Array of uint8: 255 where a pixel is valid, else 0. Parameters are those of read;
-        pixels outside of the level are not valid, and another size takes the nearest pixel."""
+        """Reads the mask into an Array of uint8: 255 for a valid pixel, else 0. Parameters are those of read. Pixels
+        outside the level are invalid. With out_shape the mask is resampled by "nearest"."""
         if boundless or out_shape is not None:
             return self._read_beyond(window, level, bands, device, out, stream, "uint8", False, False, boundless, None,
-                                     out_shape, "nearest", part="mask")
-        return self._read_level(window, level, bands, part="mask", device=device, out=out, stream=stream, wait=wait,
+                                     out_shape, "nearest", content="mask")
+        return self._read_level(window, level, bands, content="mask", device=device, out=out, stream=stream, wait=wait,
                                threads=threads)
 
-    def _read_complex_integers(self, request, threads):
+    def _read_complex_integers(self, request: dict[str, Any], threads: int) -> Array:
         """Pairs of integers, converted here, since DLPack and NumPy have no such samples."""
         device, out, dtype = request.pop("device"), request.pop("out"), np.dtype(request.pop("dtype") or self.dtype)
         if dtype.kind != "c":
-            raise ArgumentError(f"dtype must be complex for complex samples, not {dtype}")
+            raise InvalidArgumentError(f"dtype must be complex for complex samples, not {dtype}")
         pairs = np.asarray(self._file.read(**request, threads=threads))
         values = pairs.astype(f"f{dtype.itemsize // 2}").view(dtype)[..., 0]
         if out is None:
             return _cogpu.place(values, device or "cpu")
         target = _cogpu.place(out, device or "cpu")
         if target.shape != values.shape or target.dtype != dtype.name:
-            raise ArgumentError(f"out has the shape {target.shape} and dtype {target.dtype}, and the pixels "
-                                f"{values.shape} and {dtype}")
+            raise InvalidArgumentError(f"out has the shape {target.shape} and dtype {target.dtype}, and the pixels "
+                                       f"{values.shape} and {dtype}")
         _fill(target, values, request["stream"])
         return target
 
-    def _batched(self, **keywords):
+    def _batched(self, **keywords: Any) -> dict[str, Any]:
         """The engine's keywords of a request of read_many."""
-        if keywords.get("scaled") and not self._has_warned:
+        if keywords.get("unscale") and not self._has_warned:
             self._warn_of_scales(stacklevel=4)
         with about(self.name):
             return self._request(**keywords)
 
-    def _level_shape(self, level):
-        """(height, width) of a level; AbsentError where there is none of that number."""
+    def _level_shape(self, level: int) -> Sides:
+        """(height, width) of a level; NotFoundError if there is no such level."""
         if not 0 <= whole("level", level) < self.info["levels"]:
             self._file.level(self.image, level)
         return self.levels[level].shape
 
-    def _result_dtype(self, dtype, out, masked, scaled):
+    def _result_dtype(self, dtype: Any, out: Any, masked: bool, unscale: bool) -> np.dtype[Any] | None:
         """The dtype that is asked for; None: the file's, or that of `out`."""
         if dtype is not None:
             return named_dtype(dtype)
-        return float_for(self.dtype) if out is None and (masked or scaled) else None
+        return float_for(self.dtype) if out is None and (masked or unscale) else None
 
-    def _request(self, window=None, level=0, bands=None, *, device=None, out=None, stream=None, dtype=None,
-                 masked=False, scaled=False, fill_bad_blocks=False) -> dict[str, Any]:
+    def _request(self, window: Any = None, level: int = 0, bands: Any = None, *, device: str | None = None,
+                 out: Any = None, stream: Any = None, dtype: Any = None, masked: bool = False, unscale: bool = False,
+                 fill_bad_blocks: bool = False) -> dict[str, Any]:
         """The engine's keywords for those of read."""
-        dtype = self._result_dtype(dtype, out, masked, scaled)
+        dtype = self._result_dtype(dtype, out, masked, unscale)
         if window is not None:
             window = engine_window(window_bounds(window, self._level_shape(level)))
         return dict(image=self.image, level=whole("level", level), window=window,
                     bands=_engine_bands(bands), device=device, out=out, stream=_engine_stream(stream),
-                    dtype=None if dtype is None else dtype.name, nan_where_invalid=masked, scaled=scaled,
+                    dtype=None if dtype is None else dtype.name, masked=masked, unscale=unscale,
                     fill_bad_blocks=fill_bad_blocks)
 
 
-def _fill(target, values, stream):
+def _fill(target: Array, values: np.ndarray[Any, Any], stream: Any) -> None:
     """Sets the samples of an Array; those of a GPU by CuPy, which knows strides there."""
     kind, _, number = target.device.partition(":")
     if kind != "cuda":
         np.asarray(target)[...] = values
         return
     try:
-        import cupy
+        cupy: Any = importlib.import_module("cupy")
     except ImportError:
         raise UnsupportedError("out: complex integers are put into GPU memory by CuPy, which is not installed; "
                                "without out they are read into new memory") from None
@@ -511,52 +520,61 @@ def _fill(target, values, stream):
         used.synchronize()
 
 
-def _open_again(arguments):
+def _open_again(arguments: dict[str, Any]) -> File:
     return File(**arguments)
 
 
+@accept_other_names
 def open(source: Source, *, image: int = 0, sidecars: bool | None = None,
          limits: dict[str, int] | None = None) -> File:
-    """Opens a file; no pixel is read.
+    """Opens a file and reads its header.
 
-    source    a path, a URL (https, http, s3, file; gs, az, abfs by obstore or fsspec, all others, as memory, by
-              fsspec, where these are installed), the whole file as bytes or another buffer (bytes without a NUL are a
-              path), a Stored, what fsspec.open gives, or an object with read and seek, which is asked for one range
-              after the other
-    image     of several in a file, from 0 on
+    source    a path; a URL (https, http, s3, file; gs, az and abfs by obstore or fsspec; others by fsspec); the
+              content of a file as bytes or another buffer (bytes without a NUL byte are a path); a Stored; the result
+              of fsspec.open; or an object with read and seek
+    image     index of the image in a file with several, from 0 (default: 0)
     sidecars  whether files beside it are read, as GDAL does (.ovr, .msk, .aux.xml, world files, RPC files). None: of
-              local files alone; True: of URLs too, with a request for each possible name; False: no
-    limits    what a file may ask for at most: directories, tags, tag_bytes, blocks, block_bytes, bands, call_bytes
+              local files (default); True: of URLs too, one request for each possible name; False: no
+    limits    dict of upper limits of what a file may take: directories, tags, tag_bytes, blocks, block_bytes, bands,
+              working_memory_bytes (default: see cogpu_limits)
     """
     return File(source, image=image, sidecars=sidecars, limits=limits)
 
 
 def read_many(requests: Iterable[tuple[File, dict[str, Any]]]) -> list[Array]:
-    """Reads many windows, of one file or of many, as one piece of work: a list of (file, keywords of its read, but
-    for wait and threads). Returns an Array for each. Requests with boundless or out_shape are read one by one."""
-    requests = [_checked_request(request) for request in requests]
+    """Reads many windows, of one file or several, as one batch. Returns an Array for each request.
+
+    requests  pairs of a File and a dict with keywords of File.read, except `wait` and `threads`. Requests with
+              `boundless` or `out_shape` are read one by one
+    """
+    checked = [_checked_request(request) for request in requests]
     arrays = [file.read(**keywords) if file.info["type"] in COMPLEX_INTEGERS or keywords.keys() & BEYOND else None
-              for file, keywords in requests]
-    batch = [(file._file, file._batched(**keywords)) for (file, keywords), array in zip(requests, arrays)
+              for file, keywords in checked]
+    batch = [(file._file, file._batched(**keywords)) for (file, keywords), array in zip(checked, arrays)
              if array is None]
     read = iter(_cogpu.read_many(batch))
     return [next(read) if array is None else array for array in arrays]
 
 
-def _checked_request(request):
+def _checked_request(request: Any) -> tuple[File, dict[str, Any]]:
     words = {"window", "level", "bands", *(File._request.__kwdefaults__ or ()), *BEYOND}
-    is_pair = isinstance(request, (tuple, list)) and len(request) == 2
-    if not (is_pair and isinstance(request[0], File) and isinstance(request[1], dict) and request[1].keys() <= words):
+    try:
+        file, keywords = request
+    except (TypeError, ValueError):
+        file, keywords = None, None
+    if not isinstance(file, File) or type(keywords) is not dict:
         raise TypeError(f"requests must be pairs of a File and a dict of {', '.join(sorted(words))}, not {request!r}")
-    return request
+    return file, translated("File.read", words, cast("dict[str, Any]", keywords))
 
 
 def check(source: SourceOrFile, *, strict: bool = False) -> dict[str, Any]:
-    """Is it a valid Cloud Optimized GeoTIFF? A dict: "verdict" ("valid", "valid with warnings", "invalid"), those of
-    "gdal", "rio_cogeo" and "ogc", counts, and "findings".
+    """Validates a Cloud Optimized GeoTIFF by the rules of GDAL, rio-cogeo and the standard (OGC 21-026).
 
-    source  what `open` takes, or a File
-    strict  rules of the standard and warnings of rio-cogeo are faults too
+    Returns a dict: "verdict" ("valid", "valid with warnings" or "invalid"); the verdicts by the rules of "gdal",
+    "rio_cogeo" and "ogc"; the counts "errors", "warnings", "notes" and "blocks"; and "findings", a list of dicts.
+
+    source  a source of `open`, or a File
+    strict  True: rules of the standard and warnings of rio-cogeo are errors too (default: False)
     """
     if isinstance(source, File):
         return _cogpu.check(source._file, strict=strict)

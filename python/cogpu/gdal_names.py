@@ -1,7 +1,10 @@
 """GDAL's own names of files (/vsicurl/..., GTIFF_DIR:...): an error that says what to give instead."""
 
+from __future__ import annotations
+
 import os
 import re
+from typing import Any
 
 from .errors import Error, UnsupportedError
 from .urls import shown
@@ -16,7 +19,7 @@ NOT_TIFF = ("NETCDF", "HDF4_SDS", "HDF4_EOS", "HDF5", "ZARR", "GPKG", "NITF_IM",
             "VRT")
 
 
-def refuse_gdal_name(path):
+def refuse_gdal_name(path: Any) -> None:
     """Raises UnsupportedError for a name of GDAL's; a file of that very name is a file."""
     text = os.fsdecode(path)
     virtual, subdataset = VIRTUAL.fullmatch(text), SUBDATASET.fullmatch(text)
@@ -29,13 +32,13 @@ def refuse_gdal_name(path):
         raise UnsupportedError(f"{_shown_name(text)}: this is a name of GDAL's; {instead}")
 
 
-def _shown_name(text):
+def _shown_name(text: str) -> str:
     """Without the secrets of a URL that is part of the name."""
     url = re.search(r"[A-Za-z][A-Za-z0-9+.-]+://.*", text, re.DOTALL)
     return text[:url.start()] + shown(url[0]) if url else text
 
 
-def _instead_of_virtual(system, rest):
+def _instead_of_virtual(system: str, rest: str) -> str:
     if system.startswith("vsicurl"):
         url = rest if "://" in rest else "https://host/file.tif"
         return f"give the URL itself: {shown(url)!r}"
@@ -48,7 +51,7 @@ def _instead_of_virtual(system, rest):
     return "give a path, a URL, the file's content as bytes, or an object with read and seek"
 
 
-def _instead_of_subdataset(driver, rest):
+def _instead_of_subdataset(driver: str, rest: str) -> str | None:
     if driver == "GTIFF_DIR":
         return _instead_of_directory(rest)
     if driver == "GTIFF_RAW":
@@ -56,7 +59,7 @@ def _instead_of_subdataset(driver, rest):
     return "cogpu reads TIFF files alone" if driver in NOT_TIFF else None
 
 
-def _instead_of_directory(rest):
+def _instead_of_directory(rest: str) -> str:
     """GTIFF_DIR:number:path counts all directories from 1, overviews and masks too; `image` counts images from 0."""
     number, _, path = rest.partition(":")
     if number == "off":
@@ -65,11 +68,11 @@ def _instead_of_directory(rest):
         return "give the path, and image= for an image other than the first"
     image, level = _place_of_directory(path, int(number) - 1)
     if level:
-        return f"give open_geotiff({path!r}, image={image}, overview_level={level})"
+        return f"give open_geotiff({path!r}, image={image}, level={level})"
     return f"give open({path!r}, image={image}), or open_geotiff({path!r}, image={image})"
 
 
-def _place_of_directory(path, directory):
+def _place_of_directory(path: str, directory: int) -> tuple[int, int]:
     """(image, level) of a directory; its own number where the file does not say."""
     from .file import open as open_file
     try:

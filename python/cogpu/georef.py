@@ -1,19 +1,26 @@
 """Where pixels lie and what they mean: the way from a file's header to the names that xarray's users know, and back.
 
-`describe` returns coordinates, attributes and encoding of a File as rioxarray has them, so that the accessors `.rio` and
-`.odc` work. `of_array` returns what a writer needs from a DataArray that follows rioxarray's or xarray-spatial's
+`describe` returns coordinates, attributes and encoding of a File as rioxarray has them, so that the accessors `.rio`
+and `.odc` work. `of_array` returns what a writer needs from a DataArray that follows rioxarray's or xarray-spatial's
 conventions. No pixel is read here.
 """
+
+from __future__ import annotations
 
 import copy
 import json
 import math
 import re
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import cf, metadata
-from .errors import ArgumentError, Error, LimitError
+from .errors import Error, InvalidArgumentError, LimitExceededError
+
+if TYPE_CHECKING:
+    from ._types import Bounds, Sides
+    from .file import File
 
 GRID_MAPPING = "spatial_ref"
 SYSTEMS_KEPT = 256
@@ -39,7 +46,8 @@ RESOLUTION_UNITS = {1: "1 (unitless)", 2: "2 (pixels/inch)", 3: "3 (pixels/cm)"}
 NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+|nan|inf)([eE][+-]?\d+)?\s*", re.IGNORECASE)
 
 
-def describe(file, pixels, window=None, parse_coordinates: object = True, out_shape=None):
+def describe(file: File, pixels: Any, window: Bounds | None = None, parse_coordinates: object = True,
+             out_shape: Sides | None = None) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """What xarray is told of `pixels` (lazy.Pixels, or another output of beyond.py) of `file`.
 
     Parameters
@@ -87,8 +95,8 @@ def _coordinates(transform, rows, columns, may_have_two):
         return {}
     height, width = rows[1] - rows[0], columns[1] - columns[0]
     if (height * width if is_rotated else height + width) > MOST_COORDINATES:
-        raise LimitError(f"parse_coordinates: {height} rows and {width} columns are too many for coordinates; give "
-                         "False")
+        raise LimitExceededError(f"parse_coordinates: {height} rows and {width} columns are too many for coordinates; "
+                                 "give False")
     across, down = np.arange(*columns), np.arange(*rows)
     if not is_rotated:
         return {"x": ("x", across * a + (a * 0.5 + c), {}), "y": ("y", down * e + (e * 0.5 + f), {})}
@@ -159,7 +167,7 @@ def _metadata(file, band):
         texts["AREA_OR_POINT"] = file.area_or_point
     texts |= {"METADATATYPE": kind for name in file.files for ending, kind in RPC_READERS.items()
               if name.lower().endswith(ending)}
-    return texts | {item["name"].removeprefix("NC_GLOBAL#"): item["value"] for item in file.items
+    return texts | {item["name"].removeprefix("NC_GLOBAL#"): item["value"] for item in file.metadata_items
                     if item["band"] in (0, band) and item["value"] and not item["domain"] and not item["role"]}
 
 
@@ -211,7 +219,7 @@ def _encoding(file, pixels, attrs):
     encoding = {"grid_mapping": GRID_MAPPING, "source": file.name, "rasterio_dtype": file.info["type"],
                 "preferred_chunks": preferred_chunks(pixels)}
     moved = (("_FillValue",) if pixels.masked else ()) + (
-        ("scale_factor", "scales", "add_offset", "offsets") if pixels.unpack else ())
+        ("scale_factor", "scales", "add_offset", "offsets") if pixels.unscale else ())
     encoding |= {name: attrs.pop(name) for name in moved if name in attrs}
     if pixels.masked:
         encoding["dtype"] = str(file.dtype)
@@ -273,7 +281,7 @@ def of_array(array, y="y", x="x"):
         gcps : list of (column, row, level, x, y, z), or None.
         rpc : tuple of 92 numbers, or None.
         tags : dict of texts, for the default domain of GDAL_METADATA.
-        items : list of dicts as File.items has them: tags of bands, and of other domains.
+        items : list of dicts as File.metadata_items has them: tags of bands, and of other domains.
     """
     attrs, encoding = array.attrs, array.encoding
     mapping = _grid_mapping(array)
@@ -326,7 +334,8 @@ def _crs_from_cf(mapping):
     try:
         import pyproj
     except ImportError as error:
-        raise ArgumentError("crs: the grid mapping has CF attributes alone, which need pyproj; give crs=") from error
+        raise InvalidArgumentError("crs: the grid mapping has CF attributes alone, which need pyproj; give "
+                                   "crs=") from error
     return pyproj.CRS.from_cf(mapping).to_wkt()
 
 
@@ -347,8 +356,8 @@ def _nodata_of(attrs, encoding):
                   for band, value in enumerate(attrs.get("nodatavals") or ()) if value is not None}
     distinct = {"nan" if value != value else value for value in stated.values()}
     if len(distinct) > 1:
-        raise ArgumentError(f"nodata: a file has one for all bands, and the attributes state several ({stated}); give "
-                            "nodata=")
+        raise InvalidArgumentError("nodata: a file has one for all bands, and the attributes state several "
+                                   f"({stated}); give nodata=")
     return next(iter(stated.values()), None)
 
 
@@ -379,7 +388,7 @@ def _texts(attrs, name, bands):
 
 def _checked_length(name, values, bands):
     if len(values) != bands:
-        raise ArgumentError(f"{name}: {len(values)} values for {bands} bands")
+        raise InvalidArgumentError(f"{name}: {len(values)} values for {bands} bands")
     return values
 
 
@@ -412,7 +421,8 @@ def _transform_of(array, mapping, y, x):
         return _rotated_transform(array, stated, y, x)
     present = [name for name in (y, x) if name in array.coords and array.coords[name].dims == (name,)]
     if len(present) == 1:
-        raise ArgumentError(f"coordinates: {present[0]!r} has some, the other axis has none; drop them or give both")
+        raise InvalidArgumentError(f"coordinates: {present[0]!r} has some, the other axis has none; drop them or give "
+                                   "both")
     if present and "gcps" not in mapping and "rpcs" not in mapping:
         left, width = _axis(array.coords[x], stated and stated[0], stated and stated[1])
         top, height = _axis(array.coords[y], stated and stated[3], stated and stated[5])
@@ -451,9 +461,9 @@ def _six(name, values):
     try:
         numbers = tuple(float(value) for value in values)
     except (TypeError, ValueError) as error:
-        raise ArgumentError(f"{name}: {values!r} are not six numbers") from error
+        raise InvalidArgumentError(f"{name}: {values!r} are not six numbers") from error
     if len(numbers) != 6 or not all(math.isfinite(number) for number in numbers):
-        raise ArgumentError(f"{name}: {values!r} are not six finite numbers")
+        raise InvalidArgumentError(f"{name}: {values!r} are not six finite numbers")
     return numbers
 
 
@@ -467,21 +477,21 @@ def _axis(coordinate, edge, step):
     if len(centres) == 1:
         step = coordinate.attrs.get("resolution")
         if not step:
-            raise ArgumentError(f"coordinates: {coordinate.name!r} has one value, which does not tell the size of a "
-                                "pixel; set attrs['transform']")
+            raise InvalidArgumentError(f"coordinates: {coordinate.name!r} has one value, which does not tell the size "
+                                       "of a pixel; set attrs['transform']")
         return float(centres[0] - step / 2), float(step)
     step = (centres[-1] - centres[0]) / (len(centres) - 1)
     if not step or not _lies_on(coordinate, centres, centres[0], step):
-        raise ArgumentError(f"coordinates: {coordinate.name!r} is not evenly spaced; a GeoTIFF cannot hold that")
+        raise InvalidArgumentError(f"coordinates: {coordinate.name!r} is not evenly spaced; a GeoTIFF cannot hold that")
     return float(centres[0] - step / 2), float(step)
 
 
 def _centres(coordinate):
     if coordinate.dtype.kind not in "iuf":
-        raise ArgumentError(f"coordinates: {coordinate.name!r} holds {coordinate.dtype}, not numbers")
+        raise InvalidArgumentError(f"coordinates: {coordinate.name!r} holds {coordinate.dtype}, not numbers")
     centres = np.asarray(coordinate.values, dtype="float64")
     if not len(centres) or not np.isfinite(centres).all():
-        raise ArgumentError(f"coordinates: {coordinate.name!r} is empty or not finite")
+        raise InvalidArgumentError(f"coordinates: {coordinate.name!r} is empty or not finite")
     return centres
 
 

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
+
+    __all__ = ["np"]
 else:
     class _NumPy:
         def __getattr__(self, name):

@@ -5,23 +5,29 @@ processes and machines: no handle and no device is in it. The file is opened, an
 `opened` keeps the files of a process open between such reads, so that a graph of many tasks reads a header once.
 """
 
+from __future__ import annotations
+
 import collections
 import dataclasses
 import os
 import sys
 import threading
 import warnings
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import urls
 from .arguments import flag
-from .errors import ArgumentError, DeviceError, FallbackWarning, IOError
+from .errors import DeviceError, FallbackWarning, InvalidArgumentError, IOError
 from .file import float_for, named_dtype
 from .file import open as open_file
 from .gdal_names import refuse_gdal_name
 from .stored import path_of
 from .urls import is_url
+
+if TYPE_CHECKING:
+    from .file import File
 
 FILES_KEPT = 32
 WIDEST = {"i": 8, "u": 8, "f": 8, "c": 16}  # bytes of the samples that arrays may have, by kind
@@ -108,12 +114,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_files)
 
 
-def is_path(source):
+def is_path(source: Any) -> bool:
     """Or a URL."""
     return urls.is_path(source)
 
 
-def absolute(source):
+def absolute(source: Any) -> Any:
     """A path that means the same in a process with another working directory, or a URL; what is neither stays as it
     is."""
     if not is_path(source):
@@ -121,7 +127,7 @@ def absolute(source):
     return os.fsdecode(source) if is_url(source) else os.path.abspath(os.fsdecode(path_of(source)))
 
 
-def opened(source, image=0, sidecars=None):
+def opened(source: Any, image: int = 0, sidecars: bool | None = None) -> File:
     """The File of a path or URL, kept open for the next caller. A File is returned unchanged."""
     if not is_path(source):
         return source
@@ -129,7 +135,7 @@ def opened(source, image=0, sidecars=None):
     return _open_files.get(absolute(source), image, sidecars)
 
 
-def paths_of(array):
+def paths_of(array: Any) -> list[str]:
     """The paths of local files that an array of Dask or xarray reads when it is computed."""
     if array is None:
         return []
@@ -152,12 +158,12 @@ def _source_in(entry):
     return None
 
 
-def release(source):
+def release(source: Any) -> None:
     """Lets go of the files of a path or URL; reads that are under way keep theirs."""
     _open_files.drop(absolute(source))
 
 
-def spanned(index, length):
+def spanned(index: Any, length: int) -> tuple[slice, Any]:
     """The slice of step 1 that holds all that an index of one dimension (a slice, number or array) means, and the index
     within that slice."""
     if isinstance(index, slice):
@@ -169,7 +175,7 @@ def spanned(index, length):
     return slice(int(first), int(last) + 1), picked - first
 
 
-def array_module(gpu):
+def array_module(gpu: Any) -> Any:
     """The module whose arrays `gpu` means: NumPy for False and "emu", CuPy for True.
 
     DeviceError where CuPy is not installed or finds no GPU.
@@ -177,7 +183,7 @@ def array_module(gpu):
     if gpu is False or gpu == "emu":
         return np
     if gpu is not True:
-        raise ArgumentError(f'gpu: {gpu!r} is neither True nor False (nor "emu", the emulated GPU)')
+        raise InvalidArgumentError(f'gpu: {gpu!r} is neither True nor False (nor "emu", the emulated GPU)')
     try:
         import cupy
     except ImportError as error:
@@ -204,34 +210,36 @@ def _result_dtype(stored, dtype, floats):
     rounds = wanted.kind == "f" and natural.kind in "iuf" or wanted.kind == natural.kind == "c"
     if wanted.itemsize <= WIDEST.get(wanted.kind, 0) and (rounds or np.can_cast(natural, wanted, "safe")):
         return wanted
-    why = " (masked and unpacked pixels are floats)" if floats and stored.kind in "iu" else ""
-    raise ArgumentError(f"dtype: {natural} pixels do not fit into {wanted}{why}; read them as they are, and use astype")
+    why = " (masked and unscaled pixels are floats)" if floats and stored.kind in "iu" else ""
+    raise InvalidArgumentError(f"dtype: {natural} pixels do not fit into {wanted}{why}; read them as they are, and use "
+                               "astype")
 
 
 @dataclasses.dataclass(frozen=True)
 class Pixels:
     """Bands of a level of a file, as they are to be read. Made by `pixels_of`.
 
-    `source` is a path or URL, or a File where there is neither, and can be pickled where that can. `state` is the File's:
-    pixels of another version of it are an error, so that no array is a mixture. `gpu` is False, True or "emu".
+    `source` is a path or URL, or a File where there is neither, and can be pickled where that can. `version_id` is that
+    of the File: pixels of another version of it are an error, so that no array is a mixture. `gpu` is False, True or
+    "emu".
     """
 
     source: object = dataclasses.field(repr=False)  # a URL may hold secrets
-    state: object
+    version_id: object
     image: int
     sidecars: bool | None
     level: int
-    bands: tuple
-    dtype: np.dtype
+    bands: tuple[int, ...]
+    dtype: np.dtype[Any]
     masked: bool
-    unpack: bool
+    unscale: bool
     gpu: object
     on_gpu_failure: str
-    shape: tuple
-    block_shape: tuple
+    shape: tuple[int, int, int]
+    block_shape: tuple[int, int]
     interleave: str
 
-    def read(self, rows=slice(None), columns=slice(None), bands=None, out=None):
+    def read(self, rows: slice = slice(None), columns: slice = slice(None), bands: Any = None, out: Any = None) -> Any:
         """Pixels of rows and columns of the level, each a slice of step 1, shaped (band, y, x).
 
         Parameters
@@ -260,10 +268,10 @@ class Pixels:
 
     def _file(self):
         file = opened(self.source, self.image, self.sidecars)
-        if file.state != self.state:
+        if file.version_id != self.version_id:
             release(self.source)  # one that was kept may be older than this
             file = opened(self.source, self.image, self.sidecars)
-            if file.state != self.state:
+            if file.version_id != self.version_id:
                 raise IOError(f"{file.name}: the file changed since the array was made; open it again")
         return file
 
@@ -293,18 +301,18 @@ class Pixels:
         return out
 
     def _read_real(self, file, where, dtype, out, fetch):
-        out = fetch(file.read, where, dtype, out, masked=self.masked, scaled=self.unpack)
-        if self.masked and file.info["validity"] == "alpha":
+        out = fetch(file.read, where, dtype, out, masked=self.masked, unscale=self.unscale)
+        if self.masked and file.info["mask_source"] == "alpha":
             for plane, band in zip(out, where["bands"]):  # alpha says what is valid, and is so itself everywhere
                 if band == file.info["alpha_band"]:
-                    fetch(file.read, {**where, "bands": (band,)}, dtype, plane[None], scaled=self.unpack)
+                    fetch(file.read, {**where, "bands": (band,)}, dtype, plane[None], unscale=self.unscale)
         return out
 
     def _read_complex(self, file, where, fetch):
         pixels = fetch(file.read, where, file.dtype, None)
         if self.masked:
             pixels[fetch(file.read_mask, where, np.dtype("uint8"), None) == 0] = complex(np.nan, np.nan)
-        if self.unpack:
+        if self.unscale:
             for plane, band in zip(pixels, where["bands"]):
                 plane *= file.scales[band - 1]
                 plane += file.offsets[band - 1]
@@ -355,26 +363,26 @@ def _usable(gpu, on_gpu_failure):
     except DeviceError as error:
         if on_gpu_failure == "strict":
             raise
-        warnings.warn(f"{error}; the CPU reads instead", FallbackWarning, stacklevel=4)
+        warnings.warn(f"{error}; the CPU reads instead", FallbackWarning, stacklevel=5)
         return False
     return gpu
 
 
-def pixels_of(file, *, source=None, level=0, bands=None, dtype=None, masked=False, unpack=False,
-              gpu: object = False, on_gpu_failure="auto"):
+def pixels_of(file: File, *, source: Any = None, level: int = 0, bands: Any = None, dtype: Any = None,
+              masked: bool = False, unscale: bool = False, gpu: Any = False, on_gpu_failure: str = "auto") -> Pixels:
     """The Pixels of `file` that the words mean; all are checked here, and nothing is read.
 
     `source` is the path or URL that `file` was opened from; without one the Pixels hold the file itself. Bands count
     from 1.
     """
     if on_gpu_failure not in ("auto", "strict"):
-        raise ArgumentError(f"on_gpu_failure: {on_gpu_failure!r} is neither 'auto' nor 'strict'")
-    masked = flag("unpack", unpack) or flag("masked", masked)
+        raise InvalidArgumentError(f"on_gpu_failure: {on_gpu_failure!r} is neither 'auto' nor 'strict'")
+    masked = flag("unscale", unscale) or flag("masked", masked)
     gpu = _usable(gpu, on_gpu_failure)
     bands = tuple(range(1, file.shape[0] + 1)) if bands is None else tuple(bands)
     height, width = file.levels[level].shape
-    return Pixels(source=file if source is None else absolute(source), state=file.state, image=file.image,
+    return Pixels(source=file if source is None else absolute(source), version_id=file.version_id, image=file.image,
                   sidecars=file.sidecars, level=level,
-                  bands=bands, dtype=_result_dtype(file.dtype, dtype, masked), masked=masked, unpack=bool(unpack),
+                  bands=bands, dtype=_result_dtype(file.dtype, dtype, masked), masked=masked, unscale=bool(unscale),
                   gpu=gpu, on_gpu_failure=on_gpu_failure, shape=(len(bands), height, width),
                   block_shape=tuple(file.levels[level].block_shape), interleave=file.interleave)

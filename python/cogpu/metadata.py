@@ -9,11 +9,20 @@ band_tags    {"2": {"NAME": "text"}}: tags of bands, by the number that the coor
 tag_domains  {"DOMAIN": {"0": {"NAME": "text"}}}: the other domains, by band; "0" is the image.
 """
 
+from __future__ import annotations
+
 import json
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from .errors import ArgumentError
+from .errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ._types import MetadataItem
+    from .file import File
 
 BAND_TAGS, TAG_DOMAINS = "band_tags", "tag_domains"
 IMAGE = 0
@@ -22,13 +31,14 @@ NOT_KEPT = "STATISTICS_"
 NOT_WRITTEN_DOMAINS = ("IMAGE_STRUCTURE", "DERIVED_SUBDATASETS")
 
 
-def kept_items(file, bands, shown):
+def kept_items(file: File, bands: Iterable[int], shown: Callable[[str], Any]) -> dict[str, str]:
     """The attributes band_tags and tag_domains of some bands of a File, as far as they have something to say.
 
     shown : function of a text, which gives what an attribute of that text is and its text when it is written again
     """
-    tags, domains = {}, {}
-    for item in file.items:
+    tags: dict[int, dict[str, str]] = {}
+    domains: dict[str, dict[int, dict[str, str]]] = {}
+    for item in file.metadata_items:
         if item["role"] or item["band"] not in (IMAGE, *bands) or item["name"].startswith(NOT_KEPT):
             continue
         of_band = domains.setdefault(item["domain"], {}) if item["domain"] else tags
@@ -41,20 +51,22 @@ def kept_items(file, bands, shown):
             for name, value in ((BAND_TAGS, tags), (TAG_DOMAINS, domains)) if value}
 
 
-def stated_items(attrs, numbers):
+def stated_items(attrs: dict[Any, Any], numbers: Iterable[int]) -> list[MetadataItem]:
     """The items that the attributes band_tags and tag_domains state, for bands that have `numbers`, in their order:
-    dicts as File.items has them, counting from 1. Those of the image in the default domain are image_tags' to say."""
-    items = []
+    dicts as File.metadata_items has them, counting from 1. Those of the image in the default domain are image_tags' to
+    say."""
+    items: list[MetadataItem] = []
     for domain, of_band in ({"": _parsed(attrs, BAND_TAGS)} | _parsed(attrs, TAG_DOMAINS)).items():
         of_band = _by_number(domain, of_band) if domain not in NOT_WRITTEN_DOMAINS else {}
         for place, number in enumerate((IMAGE, *numbers)):
             named = of_band.get(number, {}) if domain or place != IMAGE else {}
-            items += [{"domain": domain, "name": name, "value": str(text), "role": "", "band": place}
-                      for name, text in named.items() if not name.startswith(NOT_KEPT)]
+            for name, text in named.items():
+                if not name.startswith(NOT_KEPT):
+                    items.append({"domain": domain, "name": name, "value": str(text), "role": "", "band": place})
     return items
 
 
-def image_tags(attrs, tags, value_of):
+def image_tags(attrs: dict[Any, Any], tags: dict[str, str], value_of: Callable[[str], Any]) -> dict[str, str]:
     """`tags`, the texts of attributes by name, without those that stand for the first band's tag, and with the texts
     that the file had for the image. An attribute that was changed since is a tag of the image.
 
@@ -70,37 +82,39 @@ def image_tags(attrs, tags, value_of):
     return tags | {name: text for name, text in image.items() if not text and name not in tags}
 
 
-def band_numbers(array, y, x, bands):
+def band_numbers(array: Any, y: str, x: str, bands: int) -> list[int]:
     """What the bands of a DataArray are called in band_tags: its coordinate, or from 1 on."""
     others = [dim for dim in array.dims if dim not in (y, x)]
     name = others[0] if others else "band"
     labels = array.coords[name] if name in array.coords else None
     if labels is not None and labels.dtype.kind in "iu" and labels.size == bands:
-        return [int(label) for label in np.ravel(labels.values)]
+        return [int(label) for label in labels.values.flat]
     return list(range(1, bands + 1))
 
 
-def _parsed(attrs, name):
+def _parsed(attrs: dict[Any, Any], name: str) -> dict[str, Any]:
     """A dict, given as such or as JSON."""
-    stated = attrs.get(name) or {}
+    stated: Any = attrs.get(name) or {}
     try:
         stated = json.loads(stated) if isinstance(stated, str) else stated
     except ValueError as error:
-        raise ArgumentError(f"attrs[{name!r}] is not JSON: {error}") from error
-    if not isinstance(stated, dict):
-        raise ArgumentError(f"attrs[{name!r}] must be a dict, or one as JSON, not {stated!r}")
-    return stated
+        raise InvalidArgumentError(f"attrs[{name!r}] is not JSON: {error}") from error
+    if isinstance(stated, dict):
+        return cast("dict[str, Any]", stated)
+    raise InvalidArgumentError(f"attrs[{name!r}] must be a dict, or one as JSON, not {stated!r}")
 
 
-def _by_number(domain, stated):
+def _by_number(domain: str, stated: dict[str, Any]) -> dict[int, dict[str, Any]]:
     try:
         return {int(number): dict(named) for number, named in stated.items()}
     except (AttributeError, TypeError, ValueError) as error:
         name = f"{TAG_DOMAINS!r}][{domain!r}" if domain else repr(BAND_TAGS)
-        raise ArgumentError(f"attrs[{name}] must have dicts of tags by number of the band, not {stated!r}") from error
+        raise InvalidArgumentError(f"attrs[{name}] must have dicts of tags by number of the band, not "
+                                   f"{stated!r}") from error
 
 
-def _same(one, other):
+def _same(one: Any, other: Any) -> bool:
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return np.array_equal(one, other)
+        left, right = np.asarray(cast(Any, one)), np.asarray(cast(Any, other))
+        return left.shape == right.shape and bool((left == right).all())
     return type(one) is type(other) and (one == other or one != one and other != other)

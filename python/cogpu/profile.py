@@ -3,15 +3,18 @@ All that needs no pixel is checked here, so that a wrong call fails before a fil
 parameter.
 """
 
+from __future__ import annotations
+
 import functools
 import math
 import warnings
+from typing import Any
 
 import numpy as np
 
 from . import _cogpu, georef
 from .arguments import flag, number, whole, word
-from .errors import ArgumentError, Error
+from .errors import Error, InvalidArgumentError
 
 CODECS = {codec["name"]: codec for codec in _cogpu.codecs() if codec["can_encode"]}
 QUALITY_MAX = 100
@@ -23,7 +26,7 @@ PHOTOMETRIC = (*PHOTOMETRIC_NUMBERS.values(), "rgba")
 # ---- what is asked ---------------------------------------------------------------------------------------------------
 
 
-def device_of(gpu):
+def device_of(gpu: Any) -> str | None:
     """The engine's word for where to encode; None for where the rows lie."""
     if gpu is None or isinstance(gpu, str) and gpu == "emu":
         return gpu
@@ -32,7 +35,7 @@ def device_of(gpu):
     return "cuda" if gpu else "cpu"
 
 
-def coding(asked):
+def coding(asked: Any) -> dict[str, Any]:
     """Codec, level or quality, maximum error and predictor. What a codec has is in its row of the engine's table."""
     name = "none" if asked.compression is None else word("compression", asked.compression, CODECS)
     codec = CODECS[name]
@@ -40,17 +43,18 @@ def coding(asked):
     if asked.compression_level is not None:
         most = QUALITY_MAX if codec["has_quality"] else codec["max_level"]
         if not most:
-            raise ArgumentError(f"compression_level={asked.compression_level}: {name} has no levels")
+            raise InvalidArgumentError(f"compression_level={asked.compression_level}: {name} has no levels")
         level = whole(f"{name}: compression_level", asked.compression_level, codec["min_level"] or 1, most)
-        fields["quality" if codec["has_quality"] else "level"] = level
+        fields["quality" if codec["has_quality"] else "compression_level"] = level
     if number("max_z_error", asked.max_z_error, least=0):
-        if not codec["has_max_error"]:
-            raise ArgumentError(f"max_z_error={asked.max_z_error}: only compression='lerc' has one, not {name!r}")
-        fields["max_error"] = float(asked.max_z_error)
+        if not codec["has_max_z_error"]:
+            raise InvalidArgumentError(f"max_z_error={asked.max_z_error}: only compression='lerc' has one, not "
+                                       f"{name!r}")
+        fields["max_z_error"] = float(asked.max_z_error)
     return fields
 
 
-def predictor_of(predictor):
+def predictor_of(predictor: Any) -> int | None:
     if predictor is None:
         return None
     if isinstance(predictor, (bool, np.bool_)):
@@ -58,58 +62,58 @@ def predictor_of(predictor):
     return whole("predictor", predictor, 0, 3) or 1
 
 
-def grid(asked):
+def grid(asked: Any) -> dict[str, Any]:
     is_cog, is_tiled = flag("cog", asked.cog), flag("tiled", asked.tiled)
     if is_cog and not is_tiled:
-        raise ArgumentError("tiled=False: a COG has tiles")
+        raise InvalidArgumentError("tiled=False: a COG has tiles")
     if asked.tile_size is not None and not is_tiled:
-        raise ArgumentError("tile_size is given, but tiled=False")
+        raise InvalidArgumentError("tile_size is given, but tiled=False")
     height, width = sides(asked.tile_size)
     bigtiff = None if asked.bigtiff is None else "yes" if flag("bigtiff", asked.bigtiff) else "no"
     return {"cog": is_cog, "strips": not is_tiled, "block_height": height, "block_width": width, "bigtiff": bigtiff,
-            "planar": word("interleave", asked.interleave, ("pixel", "band")) == "band"}
+            "interleave": word("interleave", asked.interleave, ("pixel", "band"))}
 
 
-def sides(tile_size):
+def sides(tile_size: Any) -> tuple[int | None, ...]:
     if tile_size is None:
         return None, None
     both = tuple(tile_size) if isinstance(tile_size, (tuple, list)) else (tile_size, tile_size)
     both = tuple(whole("tile_size", side, 16, 1 << 20) for side in both)
     if len(both) != 2 or any(side % 16 for side in both):
-        raise ArgumentError(f"tile_size={tile_size} is not a multiple of 16, or (height, width) of such")
+        raise InvalidArgumentError(f"tile_size={tile_size} is not a multiple of 16, or (height, width) of such")
     return both
 
 
-def pyramid(asked):
+def pyramid(asked: Any) -> dict[str, Any]:
     factors = asked.overview_levels
     if factors is not None:
         if not isinstance(factors, (list, tuple, range, np.ndarray)):
             raise TypeError(f"overview_levels must be a list of factors, as [2, 4, 8], not {factors!r}")
         factors = [whole("overview_levels", factor, 2, 1 << 20) for factor in factors]
         if factors != sorted(set(factors)):
-            raise ArgumentError(f"overview_levels={factors} must ascend")
+            raise InvalidArgumentError(f"overview_levels={factors} must ascend")
     kind = "listed" if factors else "none" if factors is not None or not asked.cog else "auto"
     if asked.overview_resampling is None:
-        return {"overviews": kind, "factors": factors or None}
+        return {"overviews": kind, "overview_factors": factors or None}
     if kind == "none":
-        raise ArgumentError(f"overview_resampling={asked.overview_resampling!r} is given, but there are no overviews: "
-                            "give cog=True or overview_levels")
+        raise InvalidArgumentError(f"overview_resampling={asked.overview_resampling!r} is given, but there are no "
+                                   "overviews: give cog=True or overview_levels")
     resampling = word("overview_resampling", asked.overview_resampling, RESAMPLING)
-    return {"overviews": kind, "factors": factors or None, "resampling": resampling}
+    return {"overviews": kind, "overview_factors": factors or None, "resampling": resampling}
 
 
-def colours(asked, facts, bands, dtype):
+def colours(asked: Any, facts: dict[str, Any], bands: int, dtype: np.dtype[Any]) -> dict[str, Any]:
     """What samples mean to the eye. The palette of the file that was read is kept while samples can be numbers of its
     colours; one in attrs, which somebody put there, must fit."""
     kind = asked.photometric
     if not isinstance(kind, str):
         code = whole("photometric", kind)
         if code not in PHOTOMETRIC_NUMBERS:
-            raise ArgumentError(f"photometric={code} is not one of {', '.join(map(str, PHOTOMETRIC_NUMBERS))}")
+            raise InvalidArgumentError(f"photometric={code} is not one of {', '.join(map(str, PHOTOMETRIC_NUMBERS))}")
         kind = PHOTOMETRIC_NUMBERS[code]
     kind = word("photometric", kind, ("auto", *PHOTOMETRIC))
     if kind == "rgba" and bands < 4:
-        raise ArgumentError(f"photometric='rgba' needs 4 bands, and data has {bands}")
+        raise InvalidArgumentError(f"photometric='rgba' needs 4 bands, and data has {bands}")
     palette = facts.get("palette")
     if palette is None and kind in ("auto", "palette") and dtype.name in ("uint8", "uint16"):
         palette = facts.get("palette_of_file")
@@ -124,7 +128,7 @@ def colours(asked, facts, bands, dtype):
     return {"palette": palette, "photometric": kind}
 
 
-def nodata_of(asked, stated, dtype):
+def nodata_of(asked: Any, stated: Any, dtype: np.dtype[Any]) -> int | float | None:
     """The nodata value as a Python number that the sample type can hold, or None. What is asked for must fit; what the
     data states may have been left behind by a cast, and then says nothing of these samples."""
     nodata = stated if asked is None else asked
@@ -136,16 +140,16 @@ def nodata_of(asked, stated, dtype):
     if not georef.fits(nodata, dtype):
         if asked is None:
             warnings.warn(f"the data states nodata {nodata}, which samples of {dtype} cannot be: the file gets none; "
-                          "give nodata= that fits", stacklevel=4)
+                          "give nodata= that fits", stacklevel=5)
             return None
-        raise ArgumentError(f"nodata={nodata} does not fit samples of {dtype}: give nodata that does")
+        raise InvalidArgumentError(f"nodata={nodata} does not fit samples of {dtype}: give nodata that does")
     return int(nodata) if math.isfinite(nodata) and nodata == int(nodata) else float(nodata)
 
 
 # ---- what the data says ----------------------------------------------------------------------------------------------
 
 
-def facts_of(data, axes, asked):
+def facts_of(data: Any, axes: tuple[int | None, int, int], asked: Any) -> dict[str, Any]:
     """georef's facts of a DataArray, its palette, and whether its NaN stand for nodata."""
     _, y, x = (None if axis is None else data.dims[axis] for axis in axes)
     facts = georef.of_array(told(data, y, x, asked), y, x)
@@ -187,8 +191,8 @@ def palette_of(colormap):
         return None
     parts = np.asarray(colormap)
     if parts.dtype.kind not in "iu" or parts.size == 0 or parts.size % 3 or parts.ndim == 2 and parts.shape[1] != 3:
-        raise ArgumentError("colormap of the data's attrs or encoding must be colours, (red, green, blue), or all "
-                            "reds, greens and blues")
+        raise InvalidArgumentError("colormap of the data's attrs or encoding must be colours, (red, green, blue), or "
+                                   "all reds, greens and blues")
     return (parts if parts.ndim == 2 else parts.reshape(3, -1).T).tolist()
 
 
@@ -201,7 +205,7 @@ def nan_means_nodata(attrs, encoding):
     return any(value is not None for value in stated)
 
 
-def place(asked, facts):
+def place(asked: Any, facts: dict[str, Any]) -> dict[str, Any]:
     """Where the pixels lie."""
     transform = facts.get("transform") if asked.transform is None else gdal_order(asked.transform)
     points = None if transform else facts.get("gcps")
@@ -225,13 +229,13 @@ def gdal_order(transform):
     try:
         a, b, c, d, e, f = (float(value) for value in tuple(transform)[:6])
     except (TypeError, ValueError) as error:
-        raise ArgumentError(f"transform={transform!r} is not six numbers a, b, c, d, e, f") from error
+        raise InvalidArgumentError(f"transform={transform!r} is not six numbers a, b, c, d, e, f") from error
     if not all(map(math.isfinite, (a, b, c, d, e, f))) or a * e == b * d:
-        raise ArgumentError(f"transform={transform!r} does not give pixels an area")
+        raise InvalidArgumentError(f"transform={transform!r} does not give pixels an area")
     return c, a, b, f, d, e
 
 
-def items_of(facts, scaling):
+def items_of(facts: dict[str, Any], scaling: dict[str, Any]) -> list[dict[str, Any]]:
     """GDAL_METADATA: the tags, those of bands and other domains, and of each band what it has."""
     items = [item(name, value) for name, value in (facts.get("tags") or {}).items()] + facts.get("items", [])
     for name, role, values, usual in (("DESCRIPTION", "description", facts.get("descriptions"), None),

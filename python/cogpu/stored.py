@@ -1,5 +1,6 @@
-"""Files in stores of obstore and filesystems of fsspec, as sources whose ranges are asked for many at once; and what of
-these a URL means whose scheme is not the engine's own."""
+"""Files in obstore stores and fsspec filesystems as sources, and URLs of schemes that the library does not have."""
+
+from __future__ import annotations
 
 import contextlib
 import functools
@@ -7,9 +8,10 @@ import importlib
 import os
 import sys
 import threading
+from collections.abc import Sequence
 from typing import Any
 
-from .errors import ArgumentError, IOError, MissingFileError, UnsupportedError
+from .errors import InvalidArgumentError, IOError, MissingFileError, UnsupportedError
 from .gdal_names import refuse_gdal_name
 from .urls import is_path, local_path, scheme_of, shown
 
@@ -20,12 +22,14 @@ CLOUD_SCHEMES = {"gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "azure": "adlfs",
 
 
 class Stored:
-    """A file in a store, to be opened: cogpu.open(cogpu.Stored(store, path)). What a read needs is asked for together,
-    as far as the store can: those of obstore, and of fsspec all that work asynchronously (s3fs, gcsfs, adlfs, HTTP).
+    """A file in an obstore store or fsspec filesystem, as a source: cogpu.open(cogpu.Stored(store, path)).
 
-    store  a store of obstore, or a filesystem of fsspec
-    path   of the file in it
-    name   for messages; None: the path
+    All ranges of a read are requested together if the store can do that: obstore's can, and fsspec's asynchronous ones
+    (s3fs, gcsfs, adlfs, HTTP).
+
+    store  an obstore store or fsspec filesystem
+    path   path of the file in the store
+    name   name in messages (default: the path)
     """
 
     def __init__(self, store: Any, path: str, name: str | None = None) -> None:
@@ -35,15 +39,15 @@ class Stored:
         is_asked_by_many = hasattr(store, "get_ranges") or getattr(store, "async_impl", False)
         self._turn = contextlib.nullcontext() if is_asked_by_many else threading.Lock()
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return Stored, (self.store, self.path, self.name)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<cogpu.Stored {self.name!r} in {type(self.store).__name__}>"
 
     @functools.cached_property
     def size(self) -> int:
-        """In bytes."""
+        """Size of the file in bytes."""
         try:
             with self._turn:
                 is_obstore = hasattr(self.store, "get_ranges")
@@ -52,17 +56,17 @@ class Stored:
             raise MissingFileError(f"{self.name}: there is no such file in {type(self.store).__name__}") from error
         if size is None:
             raise UnsupportedError(f"{self.name}: the filesystem does not say how long the file is")
-        return size
+        return int(size)
 
-    def read_many(self, starts, ends):
-        """A buffer for each range of bytes. Any thread may ask."""
+    def read_many(self, starts: Sequence[int], ends: Sequence[int]) -> Any:
+        """Returns a buffer for each range of bytes. Threads may share it."""
         if hasattr(self.store, "get_ranges"):
             return self.store.get_ranges(self.path, starts=starts, ends=ends, coalesce=0)  # the engine has done so
         with self._turn:
             return self.store.cat_ranges([self.path] * len(starts), starts, ends, on_error="raise")
 
 
-def source_of(source):
+def source_of(source: Any) -> Any:
     """A source as the engine takes it: URLs of files become paths, URLs of other schemes than its own and what
     fsspec.open gives become a Stored. Other sources stay as they are."""
     if is_path(source):
@@ -76,25 +80,25 @@ def source_of(source):
     return source
 
 
-def path_of(source):
+def path_of(source: Any) -> Any:
     """The path of a file:// URL; other sources as they are."""
     try:
         return local_path(source)
     except ValueError as error:
-        raise ArgumentError(f"{shown(source)}: {error}") from None
+        raise InvalidArgumentError(f"{shown(source)}: {error}") from None
 
 
-_allowed = None  # schemes that configure(network={"schemes": ...}) names; None: all
+_allowed: set[str] | None = None  # schemes that configure(network={"schemes": ...}) names; None: all
 
 
-def allow_schemes(network):
+def allow_schemes(network: dict[str, Any] | None) -> None:
     """Takes the schemes from network settings, so that they hold for what other packages open too."""
     global _allowed
     schemes = (network or {}).get("schemes")
     _allowed = {scheme.strip().lower() for scheme in schemes.split(",")} if schemes else None
 
 
-def _stored_at(url, scheme):
+def _stored_at(url: str, scheme: str) -> Stored:
     """The Stored that a URL means."""
     if _allowed is not None and scheme not in _allowed:
         raise UnsupportedError(f"{shown(url)}: {scheme} is not among the allowed schemes: "
@@ -109,19 +113,19 @@ def _stored_at(url, scheme):
     raise UnsupportedError(f"{shown(url)}: {scheme}:// is opened by other packages: pip install {packages}")
 
 
-def _module(name):
+def _module(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
         return None
 
 
-def _in_obstore(obstore, url):
+def _in_obstore(obstore: Any, url: str) -> Stored:
     """By settings and credentials of the environment. A URL's first part is the bucket or container."""
     scheme, _, rest = url.partition("://")
     bucket, _, path = rest.partition("/")
     if not path:
-        raise ArgumentError(f"{shown(url)}: the URL names no file: {scheme}://bucket/path")
+        raise InvalidArgumentError(f"{shown(url)}: the URL names no file: {scheme}://bucket/path")
     try:
         store = obstore.from_url(f"{scheme}://{bucket}")
     except Exception as error:  # its own classes, by kind of store
@@ -130,7 +134,7 @@ def _in_obstore(obstore, url):
     return Stored(store, path, shown(url))
 
 
-def _in_fsspec(fsspec, url, scheme):
+def _in_fsspec(fsspec: Any, url: str, scheme: str) -> Stored:
     try:
         filesystem, path = fsspec.url_to_fs(url)
     except ImportError as error:  # fsspec knows the scheme, and says which package has it

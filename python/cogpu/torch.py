@@ -1,51 +1,61 @@
 """Random windows of many files as batches for PyTorch, decoded on the device that trains.
 
-Yields tensors (batch, band, y, x). A batch is one tensor of torch's own memory, its windows are slices
-of it into which one `read_many` decodes: no copy, and the whole batch in one piece of work. Where windows lie is
-decided by windows.py. Needs PyTorch; `import cogpu` does not import this.
+Yields tensors (batch, band, y, x). One `read_many` decodes all windows of a batch straight into one tensor of torch's
+memory. windows.py chooses the windows. Needs PyTorch; `import cogpu` does not import this module.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from .arguments import whole
-from .errors import ArgumentError, DeviceError
+from .errors import DeviceError, InvalidArgumentError
 from .file import read_many
 from .lazy import opened
 from .urls import shown
 from .windows import Places, survey
 
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ._types import Bands, Path
+
 __all__ = ["Windows"]
 
 
-class Windows(torch.utils.data.IterableDataset):
+class Windows(torch.utils.data.IterableDataset[Any]):
     """Batches of random windows of many files.
 
-    Iterate over it, or give it to `torch.utils.data.DataLoader(windows, batch_size=None, num_workers=...)`, whose
-    workers then share the batches; what comes is the same in number, order and pixels. On a GPU there is no need of
-    workers: the batch is decoded where it is used. Workers that use one must be made by
-    `multiprocessing_context="spawn"`.
+    Iterate over it, or pass it to `torch.utils.data.DataLoader(windows, batch_size=None, num_workers=...)`. Workers
+    share the batches; number, order and pixels stay the same. With a GPU use no workers: batches are decoded where they
+    are used. Workers that use a GPU need `multiprocessing_context="spawn"`.
 
     Parameters
     ----------
-    files : paths or URLs. They must agree in bands and type of pixels, and none may be smaller than a window. A file is
-        drawn as often as its area says.
-    size : 256; side of a window in pixels of the level, or (height, width)
-    batch : 64; windows in a batch
-    bands : None for all; or a band, or several, counted from 1
-    level : 0, the full resolution
-    device : "cuda", on torch's current GPU; "cuda:1", "cpu"; "emu" for the emulated GPU, whose tensors are the host's
-    dtype : None for that of the files; or a float type of torch, into which pixels are turned as they are placed
-    masked : False; True for NaN where pixels are not valid, in float32 where files hold integers and dtype says nothing
-    seed : 0; the same seed gives the same windows. Processes that train together need a seed each.
-    length : None for as many batches as cover the area of the files once; or their number in a pass
-    transform : None; or what is called with each batch's tensor, and whose result is handed on
-    places : False; True for (tensor, places), an int64 tensor (batch, 3) of file, first row, first column on the CPU
+    files : paths or URLs. All have the same bands and dtype, and are at least as large as a window. The probability of
+        a file is its share of the total area.
+    size : side of a window in pixels of the level, or (height, width) (default: 256)
+    batch : windows in a batch (default: 64)
+    bands : a band or several, from 1 (default: all)
+    level : overview level (default: 0, the full resolution)
+    device : "cuda" (default: torch's current GPU), "cuda:1", "cpu"; "emu" for the emulated GPU, with host tensors
+    dtype : a float dtype of torch, to which pixels are converted (default: that of the files)
+    masked : True: invalid pixels become NaN; integers become float32 unless `dtype` is given (default: False)
+    seed : the same seed gives the same windows (default: 0). Processes that train together need different seeds.
+    length : batches in an epoch (default: as many as cover the area of the files once)
+    transform : function of a batch's tensor; its result is yielded instead (default: none)
+    places : True: yields (tensor, places); places is an int64 CPU tensor (batch, 3) of file, first row, first column
+        (default: False)
     """
 
-    def __init__(self, files, size=256, batch=64, bands=None, level=0, device="cuda", dtype=None, masked=False, seed=0,
-                 length=None, transform=None, places=False):
+    def __init__(self, files: Iterable[Path], size: int | Sequence[int] = 256, batch: int = 64,
+                 bands: Bands | None = None, level: int = 0, device: str | torch.device = "cuda",
+                 dtype: torch.dtype | None = None, masked: bool = False, seed: int = 0, length: int | None = None,
+                 transform: Callable[[torch.Tensor], Any] | None = None, places: bool = False) -> None:
         super().__init__()
         self.files, self.batch, self.level = list(files), whole("batch", batch, 1), level
         shapes, self.bands, kind = survey(self.files, bands, level)
@@ -56,26 +66,26 @@ class Windows(torch.utils.data.IterableDataset):
         self._emulated = device == "emu"
         self.device = torch.device("cpu" if self._emulated else device)
 
-    def _type(self, dtype, kind):
+    def _type(self, dtype: torch.dtype | None, kind: np.dtype[Any]) -> torch.dtype:
         own = getattr(torch, kind.name, None)
         if dtype is None:
             dtype = torch.float32 if self.masked and kind.kind in "iu" else own
         if dtype is None:
-            raise ArgumentError(f"{shown(self.files[0])} has pixels of {kind}, which torch has not: choose a float by "
-                                "dtype=")
+            raise InvalidArgumentError(f"{shown(self.files[0])} has pixels of {kind}, which torch has not: choose a "
+                                       "float by dtype=")
         if self.masked and not (dtype.is_floating_point or dtype.is_complex):
-            raise ArgumentError(f"dtype is {dtype}, which has no NaN for pixels that are not valid (masked=True)")
+            raise InvalidArgumentError(f"dtype is {dtype}, which has no NaN for pixels that are not valid "
+                                       "(masked=True)")
         return dtype
 
-    def set_epoch(self, epoch):
-        """Other windows for the next pass, by the number of it. Call it before the pass, as that of torch's
-        DistributedSampler."""
+    def set_epoch(self, epoch: int) -> None:
+        """Sets the epoch, which changes the windows. Call it before each epoch, as with torch's DistributedSampler."""
         self.epoch = whole("epoch", epoch, 0)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.length
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         if self.device.type == "cuda" and torch.cuda._is_in_bad_fork():
             raise DeviceError(f"device is {self.device}, and CUDA does not work in a process that was forked after its "
                               "use: give the DataLoader multiprocessing_context=\"spawn\", or take num_workers=0")
@@ -87,7 +97,7 @@ class Windows(torch.utils.data.IterableDataset):
             tensor = self.transform(tensor) if self.transform else tensor
             yield (tensor, torch.from_numpy(places)) if self.places else tensor
 
-    def _read(self, places):
+    def _read(self, places: np.ndarray[Any, Any]) -> torch.Tensor:
         height, width = self._places.size
         tensor = torch.empty((len(places), len(self.bands), height, width), dtype=self.dtype, device=self.device)
         common = {"level": self.level, "bands": self.bands, "masked": self.masked, **self._where()}
@@ -96,13 +106,13 @@ class Windows(torch.utils.data.IterableDataset):
                    for (file, row, column), out in zip(places.tolist(), self._targets(tensor))])
         return tensor
 
-    def _targets(self, tensor):
-        """The windows of a batch. Those of the host as NumPy's, since torch asks CUDA where memory of its lies, which
-        in a forked worker fails."""
+    def _targets(self, tensor: torch.Tensor) -> Any:
+        """The windows of a batch. Host tensors as NumPy arrays, since torch's own interface calls CUDA, which fails in
+        a forked worker."""
         return tensor if self.device.type == "cuda" else tensor.numpy()
 
-    def _where(self):
-        """Of a GPU the stream on which torch uses the tensor's memory, which others may have had before."""
+    def _where(self) -> dict[str, Any]:
+        """The stream on which torch uses the tensor's memory, which its allocator may have reused."""
         if self.device.type == "cuda":
             return {"stream": torch.cuda.current_stream(self.device).cuda_stream}
         return {"device": "emu"} if self._emulated else {}

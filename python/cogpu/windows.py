@@ -1,90 +1,98 @@
-"""Random windows of many files, without the pixels: which files go together, and where a batch of windows lies.
+"""Positions (file, row, column) of random windows of many files, from a size and a seed; no pixels are read.
 
-Draws positions (file, row, column) from files, a size and a seed. It needs NumPy alone, so that other frameworks than
-PyTorch can use it.
+It needs NumPy only, so other frameworks than PyTorch can use it.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
 import numpy as np
 
 from .arguments import whole
-from .errors import ArgumentError, about
+from .errors import about, InvalidArgumentError
 from .urls import shown
 
 __all__ = ["Places", "survey"]
 
 
-def sides(size):
+def sides(size: Any) -> tuple[int, int]:
     """(height, width) of a window that is given as one number or two."""
-    if isinstance(size, tuple | list):
-        if len(size) != 2:
-            raise ArgumentError(f"size has {len(size)} numbers: one is expected, or (height, width)")
-        return whole("size", size[0], 1), whole("size", size[1], 1)
-    return (whole("size", size, 1),) * 2
+    if not isinstance(size, tuple | list):
+        return whole("size", size, 1), whole("size", size, 1)
+    both: Sequence[Any] = cast(Any, size)
+    if len(both) != 2:
+        raise InvalidArgumentError(f"size has {len(both)} numbers: one is expected, or (height, width)")
+    return whole("size", both[0], 1), whole("size", both[1], 1)
 
 
 class Places:
-    """Where random windows lie.
+    """Positions of random windows.
 
-    Every batch is drawn by itself from the seed, the pass and its number, so that workers can share a pass without a
-    word between them, and the windows are the same however many they are.
+    A batch depends on the seed, the epoch and its number only. Workers share an epoch without communication, and the
+    windows do not depend on the number of workers.
 
     Parameters
     ----------
-    shapes : (height, width) of each raster. A raster is drawn as often as its area says.
+    shapes : (height, width) of each raster. The probability of a raster is its share of the total area.
     size : side of a window in pixels, or (height, width)
-    seed : the same seed gives the same windows
-    names : of the rasters, for messages; their numbers if not given
+    seed : the same seed gives the same windows (default: 0)
+    names : names of the rasters in messages (default: their numbers)
     """
 
-    def __init__(self, shapes, size, seed=0, names=None):
+    def __init__(self, shapes: Iterable[Iterable[int]], size: int | Sequence[int], seed: int = 0,
+                 names: Sequence[str] | None = None) -> None:
         self.size, self.seed = sides(size), whole("seed", seed, 0)
         self.shapes = np.array([tuple(shape) for shape in shapes], "int64").reshape(-1, 2)
         if not len(self.shapes):
-            raise ArgumentError("files is empty: there is nothing to draw windows from")
+            raise InvalidArgumentError("files is empty: there is nothing to draw windows from")
         for index, (height, width) in enumerate(self.shapes.tolist()):
             if height < self.size[0] or width < self.size[1]:
                 name = names[index] if names else f"raster {index}"
-                raise ArgumentError(f"{name} has {height} x {width} pixels (height x width): too few for windows of "
-                                    f"{self.size[0]} x {self.size[1]} (size)")
+                raise InvalidArgumentError(f"{name} has {height} x {width} pixels (height x width): too few for "
+                                           f"windows of {self.size[0]} x {self.size[1]} (size)")
         areas = self.shapes.prod(1).astype("float64")
-        self.total = areas.sum()
+        self.total = float(areas.sum())
         self._shares = areas / self.total
 
-    def windows(self):
-        """How many windows have the area of all rasters."""
+    def windows(self) -> int:
+        """Number of windows with the area of all rasters."""
         return math.ceil(self.total / (self.size[0] * self.size[1]))
 
-    def draw(self, count, number=0, epoch=0):
-        """Batch `number` of pass `epoch`: an int64 array (count, 3) of raster, first row, first column."""
+    def draw(self, count: int, number: int = 0, epoch: int = 0) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Draws batch `number` of an epoch: an int64 array (count, 3) of raster, first row, first column."""
         random = np.random.default_rng((self.seed, epoch, number))
         rasters = random.choice(len(self.shapes), count, p=self._shares)
-        corners = random.integers(0, self.shapes[rasters] - self.size, endpoint=True)
+        corners = random.integers(0, self.shapes[rasters] - np.array(self.size, "int64"), endpoint=True)
         return np.column_stack([rasters, corners])
 
 
-def survey(files, bands=None, level=0):
-    """What files that are to be read together have in common: [(height, width), ...] of the level, the bands
-    (1-based) as a tuple, and the NumPy type. A file that differs from the first, or lacks a band or the level, is
-    refused by its name."""
+def survey(files: Iterable[Any], bands: Any = None,
+           level: int = 0) -> tuple[list[tuple[int, int]], tuple[int, ...], Any]:
+    """Checks that files can be read together. Returns [(height, width), ...] of the level, the bands (from 1) as a
+    tuple, and the NumPy dtype. InvalidArgumentError names a file that differs from the first, or lacks a band or the
+    level."""
     from .lazy import opened
-    bands = bands if bands is None else tuple(whole("bands", band, 1) for band in np.atleast_1d(bands).tolist())
-    level, shapes, common = whole("level", level, 0), [], None
+    numbers = () if bands is None else tuple(whole("bands", band, 1) for band in np.atleast_1d(bands).tolist())
+    level, shapes, common = whole("level", level, 0), list[tuple[int, int]](), None
     for source in files:
         name = shown(source)
         with about(name):
             file = opened(source)
         if level >= len(file.levels):
-            raise ArgumentError(f"{name} has {len(file.levels)} levels: there is no level {level}")
+            raise InvalidArgumentError(f"{name} has {len(file.levels)} levels: there is no level {level}")
         count, *_ = file.shape
-        found = bands or tuple(range(1, count + 1))
+        found = numbers or tuple(range(1, count + 1))
         if max(found) > count:
-            raise ArgumentError(f"{name} has {count} bands: there is no band {max(found)} (bands)")
+            raise InvalidArgumentError(f"{name} has {count} bands: there is no band {max(found)} (bands)")
         common = common or (name, found, file.dtype)
         if found != common[1]:
-            raise ArgumentError(f"{name} has {count} bands, {common[0]} has {len(common[1])}: choose some by bands=")
+            raise InvalidArgumentError(f"{name} has {count} bands, {common[0]} has {len(common[1])}: choose some by "
+                                       "bands=")
         if file.dtype != common[2]:
-            raise ArgumentError(f"{name} has pixels of {file.dtype}, {common[0]} of {common[2]}: they make no batch")
-        shapes.append(tuple(file.levels[level].shape))
-    return (shapes, *(common or (None, bands or (), None))[1:])
+            raise InvalidArgumentError(f"{name} has pixels of {file.dtype}, {common[0]} of {common[2]}: they make no "
+                                       "batch")
+        shapes.append(file.levels[level].shape)
+    return (shapes, common[1], common[2]) if common else (shapes, numbers, None)

@@ -91,20 +91,20 @@ static PyObject *get_result(PyObject *object, void *closure) {
         FIELD(cogpu_result, bad_blocks, FIELD_U64),
         FIELD(cogpu_result, cached_blocks, FIELD_U64),
         FIELD(cogpu_result, device_blocks, FIELD_U64),
-        FIELD(cogpu_result, late_blocks, FIELD_U64),
+        FIELD(cogpu_result, cpu_fallback_blocks, FIELD_U64),
         FIELD(cogpu_result, bytes_read, FIELD_U64),
-        FIELD(cogpu_result, direct_bytes, FIELD_U64),
+        FIELD(cogpu_result, gds_bytes, FIELD_U64),
+        FIELD(cogpu_result, fetch_ms, FIELD_DOUBLE),
+        FIELD(cogpu_result, copy_ms, FIELD_DOUBLE),
+        FIELD(cogpu_result, decode_ms, FIELD_DOUBLE),
+        FIELD(cogpu_result, unpack_ms, FIELD_DOUBLE),
     };
-    static const struct field stages[] = {
-        FIELD(cogpu_stages, fetch, FIELD_DOUBLE), FIELD(cogpu_stages, copy, FIELD_DOUBLE),
-        FIELD(cogpu_stages, decode, FIELD_DOUBLE), FIELD(cogpu_stages, place, FIELD_DOUBLE)};
     (void)closure;
     if (!finish_read(object))
         return NULL;
     const cogpu_result *result = &((array *)object)->store->result;
     PyObject *dict = fields_dict(fields, FIELD_COUNT(fields), result);
     if (dict &&
-        dict_add(dict, "stages", fields_dict(stages, FIELD_COUNT(stages), &result->stages)) &&
         dict_add(dict, "first_bad",
                  result->bad_blocks ? error_object(&result->first_bad) : Py_NewRef(Py_None)))
         return dict;
@@ -117,11 +117,11 @@ static PyObject *array_wait(PyObject *object, PyObject *unused) {
     struct store *store = ((array *)object)->store;
     if (!finish_read(object))
         return NULL;
-    if (store->was_pending && store->result.late_blocks)
+    if (store->was_pending && store->result.cpu_fallback_blocks)
         return raise_status(
-            COGPU_DEVICE,
+            COGPU_DEVICE_ERROR,
             "%llu blocks that the device refused came late, after others may have used the memory",
-            (unsigned long long)store->result.late_blocks);
+            (unsigned long long)store->result.cpu_fallback_blocks);
     return Py_NewRef(Py_None);
 }
 
@@ -162,13 +162,13 @@ static bool add_pairs(PyObject *dict, const cogpu_raster *raster) {
                     Py_BuildValue("(IIIi)", (unsigned)raster->bands, (unsigned)raster->height,
                                   (unsigned)raster->width, 2)) &&
            dict_add(dict, "typestr",
-                    PyUnicode_FromString(
-                        type_string(raster->type == COGPU_CI16 ? COGPU_I16 : COGPU_I32)));
+                    PyUnicode_FromString(type_string(
+                        raster->type == COGPU_TYPE_CI16 ? COGPU_TYPE_I16 : COGPU_TYPE_I32)));
 }
 
 static PyObject *array_interface(PyObject *object, bool is_cuda) {
     const cogpu_raster *raster = &((array *)object)->raster;
-    if ((raster->device == COGPU_CUDA) != is_cuda) {
+    if ((raster->device == COGPU_DEVICE_CUDA) != is_cuda) {
         PyErr_SetString(PyExc_AttributeError, "the array is on another device");
         return NULL;
     }
@@ -236,17 +236,18 @@ static void find_span(const cogpu_raster *raster, char **start, size_t *bytes) {
 
 static cogpu_status copy_bytes(cogpu_context *context, const cogpu_raster *from, const char *start,
                                size_t bytes, const struct store *to, cogpu_error *error) {
-    if (from->device != COGPU_CUDA && to->device != COGPU_CUDA) { /* all of it the host's */
+    if (from->device != COGPU_DEVICE_CUDA &&
+        to->device != COGPU_DEVICE_CUDA) { /* all of it the host's */
         memcpy(to->memory, start, bytes);
         return COGPU_OK;
     }
-    if (to->device == COGPU_CPU)
+    if (to->device == COGPU_DEVICE_CPU)
         return cogpu_device_download(context, from->device, from->device_index, start, bytes,
                                      to->memory, error);
     void *between = malloc(bytes);
     if (!between) {
-        *error = (cogpu_error){COGPU_MEMORY, -1, -1, -1, "no memory for a copy by way of the host"};
-        return COGPU_MEMORY;
+        *error = no_memory("no memory for a copy by way of the host");
+        return COGPU_OUT_OF_MEMORY;
     }
     cogpu_status status = cogpu_device_download(context, from->device, from->device_index, start,
                                                 bytes, between, error);
@@ -268,7 +269,7 @@ static struct store *copy_array(PyObject *object, bool is_to_host, cogpu_raster 
     if (!engine)
         return NULL;
     find_span(from, &start, &bytes);
-    struct store *copy = store_of_bytes(bytes, is_to_host ? COGPU_CPU : from->device,
+    struct store *copy = store_of_bytes(bytes, is_to_host ? COGPU_DEVICE_CPU : from->device,
                                         is_to_host ? 0 : from->device_index);
     if (copy) {
         Py_BEGIN_ALLOW_THREADS
@@ -384,8 +385,8 @@ static bool parse_copy(PyObject *copy, struct wish *wish) {
 }
 
 static void device_numbers(const cogpu_raster *raster, int *kind, int *index) {
-    *kind = raster->device == COGPU_CUDA ? DL_CUDA : DL_CPU;
-    *index = raster->device == COGPU_CUDA ? (int)raster->device_index : 0;
+    *kind = raster->device == COGPU_DEVICE_CUDA ? DL_CUDA : DL_CPU;
+    *index = raster->device == COGPU_DEVICE_CUDA ? (int)raster->device_index : 0;
 }
 
 /* The array's own device, or the host's, to which it is copied down. */
@@ -411,14 +412,14 @@ static bool make_ready(PyObject *object, const struct wish *wish) {
     array *self = (array *)object;
     cogpu_error error;
     cogpu_status status;
-    if (self->raster.device != COGPU_CUDA)
+    if (self->raster.device != COGPU_DEVICE_CUDA)
         return finish_read(object);
     if (!self->store->pending || !wish->is_synchronised || wish->stream == self->raster.stream)
         return true;
     Py_BEGIN_ALLOW_THREADS
-        status = cogpu_stream_follow(engine_context(self->store->engine), self->raster.device,
-                                     self->raster.device_index, wish->stream, self->raster.stream,
-                                     &error);
+        status =
+            cogpu_stream_wait(engine_context(self->store->engine), self->raster.device,
+                              self->raster.device_index, wish->stream, self->raster.stream, &error);
     Py_END_ALLOW_THREADS
     return status == COGPU_OK || raise_error(&error);
 }
@@ -487,7 +488,7 @@ PyObject *array_place(PyObject *module, PyObject *arguments) {
         !raster_take(given, &taking, &taken))
         return NULL;
     cogpu_raster raster = taken.raster;
-    if (taking.device != COGPU_CUDA || raster.device == COGPU_CUDA) {
+    if (taking.device != COGPU_DEVICE_CUDA || raster.device == COGPU_DEVICE_CUDA) {
         struct store *over = store_over(&taken);
         return over ? array_new(over, &raster) : NULL;
     }
@@ -519,7 +520,8 @@ bool array_add_type(PyObject *module) {
         {"dtype", get_dtype, NULL, PyDoc_STR("NumPy's name of the sample type"), NULL},
         {"nbytes", get_nbytes, NULL, PyDoc_STR("Bytes of all samples"), NULL},
         {"device", get_device, NULL, PyDoc_STR("\"cpu\", \"cuda:0\", \"emu:1\""), NULL},
-        {"result", get_result, NULL, PyDoc_STR("What the read did: blocks, bytes, stages"), NULL},
+        {"result", get_result, NULL,
+         PyDoc_STR("Fields of cogpu_result: blocks, bytes, milliseconds"), NULL},
         {"__array_interface__", get_array_interface, NULL, NULL, NULL},
         {"__cuda_array_interface__", get_cuda_array_interface, NULL, NULL, NULL},
         {0}};

@@ -5,36 +5,35 @@
 #include "blocks.h"
 
 #include "array.h"
+#include "cogpu_distributed.h"
 #include "profile.h"
 
-bool block_parse(PyObject *level, PyObject *part, PyObject *index, struct block *block) {
-    static const struct word parts[] = {{"pixels", COGPU_PIXELS}, {"mask", COGPU_MASK}, {NULL, 0}};
-    int value = 0;
-    if (!number_u32(level, "level", &block->level) || !word_parse(part, "part", parts, &value) ||
-        !number_u64(index, "block", &block->index))
-        return false;
-    block->part = (cogpu_part)value;
-    return true;
+bool block_parse(PyObject *level, PyObject *content, PyObject *index, struct block *block) {
+    return number_u32(level, "level", &block->level) && content_parse(content, &block->content) &&
+           number_u64(index, "block", &block->index);
 }
 
-/* ---- outline --------------------------------------------------------------------------------- */
+/* ---- layout ---------------------------------------------------------------------------------- */
 
-static PyObject *outline_dict(const cogpu_outline *outline) {
-    static const struct field fields[] = {
-        FIELD(cogpu_outline, levels, FIELD_U32),       FIELD(cogpu_outline, width, FIELD_U32),
-        FIELD(cogpu_outline, height, FIELD_U32),       FIELD(cogpu_outline, block_width, FIELD_U32),
-        FIELD(cogpu_outline, block_height, FIELD_U32), FIELD(cogpu_outline, blocks, FIELD_U64),
-        FIELD(cogpu_outline, most_bytes, FIELD_U64)};
-    return fields_dict(fields, FIELD_COUNT(fields), outline);
+static PyObject *layout_dict(const cogpu_level_layout *layout) {
+    static const struct field fields[] = {FIELD(cogpu_level_layout, levels, FIELD_U32),
+                                          FIELD(cogpu_level_layout, width, FIELD_U32),
+                                          FIELD(cogpu_level_layout, height, FIELD_U32),
+                                          FIELD(cogpu_level_layout, block_width, FIELD_U32),
+                                          FIELD(cogpu_level_layout, block_height, FIELD_U32),
+                                          FIELD(cogpu_level_layout, blocks, FIELD_U64),
+                                          FIELD(cogpu_level_layout, max_bytes, FIELD_U64)};
+    return fields_dict(fields, FIELD_COUNT(fields), layout);
 }
 
-static PyObject *outline_list(const cogpu_profile *profile) {
+static PyObject *layouts_list(const cogpu_profile *profile) {
     PyObject *list = PyList_New(0);
-    cogpu_outline outline = {.levels = 1};
-    for (uint32_t level = 0; list && level < outline.levels; level++) {
+    cogpu_level_layout layout = COGPU_LEVEL_LAYOUT_INIT;
+    layout.levels = 1;
+    for (uint32_t level = 0; list && level < layout.levels; level++) {
         cogpu_error error;
-        PyObject *dict = cogpu_profile_outline(profile, level, &outline, &error) == COGPU_OK
-                             ? outline_dict(&outline)
+        PyObject *dict = cogpu_profile_level_layout(profile, level, &layout, &error) == COGPU_OK
+                             ? layout_dict(&layout)
                              : raise_error(&error);
         if (!list_add(list, dict))
             Py_CLEAR(list);
@@ -42,12 +41,12 @@ static PyObject *outline_list(const cogpu_profile *profile) {
     return list;
 }
 
-static PyObject *compute_outline(PyObject *module, PyObject *dict) {
+static PyObject *level_layouts(PyObject *module, PyObject *dict) {
     (void)module;
     struct given_profile given;
     if (!profile_read(dict, &given))
         return NULL;
-    PyObject *list = outline_list(&given.profile);
+    PyObject *list = layouts_list(&given.profile);
     profile_release(&given);
     return list;
 }
@@ -56,31 +55,31 @@ static PyObject *compute_outline(PyObject *module, PyObject *dict) {
 
 static PyObject *encode_raster(const cogpu_profile *profile, const struct block *block,
                                const cogpu_raster *pixels) {
-    cogpu_memory encoded = {0};
+    cogpu_memory encoded = COGPU_MEMORY_INIT;
     cogpu_error error;
     cogpu_status status;
     Py_BEGIN_ALLOW_THREADS
-        status = cogpu_encode(profile, block->level, block->part, block->index, pixels, &encoded,
-                              &error);
+        status = cogpu_encode_block(profile, block->level, block->content, block->index, pixels,
+                                    &encoded, &error);
     Py_END_ALLOW_THREADS
     if (status != COGPU_OK)
         return raise_error(&error);
     PyObject *bytes = PyBytes_FromStringAndSize(encoded.data, (Py_ssize_t)encoded.bytes);
-    cogpu_memory_release(&encoded);
+    cogpu_memory_free(&encoded);
     return bytes;
 }
 
 static PyObject *encode_block(PyObject *module, PyObject *arguments, PyObject *keywords) {
     (void)module;
-    static char *names[] = {"profile", "level", "part", "block", "pixels", NULL};
-    PyObject *dict, *level, *part, *index, *pixels;
+    static char *names[] = {"profile", "level", "content", "block", "pixels", NULL};
+    PyObject *dict, *level, *content, *index, *pixels;
     struct given_profile given;
     struct block block;
     struct taken taken = {0};
     PyObject *bytes = NULL;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOOO:encode", names, &dict, &level,
-                                     &part, &index, &pixels) ||
-        !block_parse(level, part, index, &block) || !profile_read(dict, &given))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOOO:encode_block", names, &dict,
+                                     &level, &content, &index, &pixels) ||
+        !block_parse(level, content, index, &block) || !profile_read(dict, &given))
         return NULL;
     if (raster_take(pixels, &(struct taking){.name = "pixels"}, &taken))
         bytes = encode_raster(&given.profile, &block, &taken.raster);
@@ -89,35 +88,36 @@ static PyObject *encode_block(PyObject *module, PyObject *arguments, PyObject *k
     return bytes;
 }
 
-/* ---- frame ----------------------------------------------------------------------------------- */
+/* ---- leaders and trailers ---------------------------------------------------------------------
+ */
 
-static Py_ssize_t framed_bytes(Py_ssize_t bytes) {
-    return bytes ? bytes + COGPU_FRAME_BYTES : 0;
+static Py_ssize_t stored_bytes(Py_ssize_t bytes) {
+    return bytes ? bytes + COGPU_COG_BLOCK_OVERHEAD : 0;
 }
 
-static PyObject *frame_all(PyObject *blocks) {
+static PyObject *add_all(PyObject *blocks) {
     Py_ssize_t bytes = 0, count = PyTuple_Size(blocks), end = 0, size;
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *block = PyTuple_GetItem(blocks, i);
         if (!PyBytes_Check(block))
             return raise_type("a block", "bytes", block), NULL;
-        bytes += framed_bytes(PyBytes_Size(block));
+        bytes += stored_bytes(PyBytes_Size(block));
     }
-    PyObject *framed = PyBytes_FromStringAndSize(NULL, bytes);
-    char *to = framed ? PyBytes_AsString(framed) : NULL, *from;
-    for (Py_ssize_t i = 0; to && i < count; i++, end += framed_bytes(size)) {
+    PyObject *stored = PyBytes_FromStringAndSize(NULL, bytes);
+    char *to = stored ? PyBytes_AsString(stored) : NULL, *from;
+    for (Py_ssize_t i = 0; to && i < count; i++, end += stored_bytes(size)) {
         PyBytes_AsStringAndSize(PyTuple_GetItem(blocks, i), &from, &size);
-        cogpu_frame(from, (size_t)size, to + end);
+        cogpu_cog_add_leader_trailer(from, (size_t)size, to + end);
     }
-    return framed;
+    return stored;
 }
 
-static PyObject *frame_block(PyObject *module, PyObject *given) {
+static PyObject *add_leaders_trailers(PyObject *module, PyObject *given) {
     (void)module;
     PyObject *blocks = members_of(given, "blocks", -1);
-    PyObject *framed = blocks ? frame_all(blocks) : NULL;
+    PyObject *stored = blocks ? add_all(blocks) : NULL;
     Py_XDECREF(blocks);
-    return framed;
+    return stored;
 }
 
 /* ---- overviews ------------------------------------------------------------------------------- */
@@ -132,20 +132,21 @@ static bool window_parse(PyObject *value, cogpu_window *window) {
     return is_parsed;
 }
 
-static PyObject *overview_needs(PyObject *module, PyObject *arguments, PyObject *keywords) {
+static PyObject *overview_source_window(PyObject *module, PyObject *arguments, PyObject *keywords) {
     (void)module;
     static char *names[] = {"profile", "level", "window", NULL};
     PyObject *dict, *number, *value;
     struct given_profile given;
-    cogpu_window window, needs;
+    cogpu_window window = COGPU_WINDOW_INIT, needs = COGPU_WINDOW_INIT;
     cogpu_error error;
     uint32_t level;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOO:overview_needs", names, &dict,
-                                     &number, &value) ||
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOO:overview_source_window", names,
+                                     &dict, &number, &value) ||
         !number_u32(number, "level", &level) || !window_parse(value, &window) ||
         !profile_read(dict, &given))
         return NULL;
-    cogpu_status status = cogpu_overview_needs(&given.profile, level, &window, &needs, &error);
+    cogpu_status status =
+        cogpu_overview_source_window(&given.profile, level, &window, &needs, &error);
     profile_release(&given);
     if (status != COGPU_OK)
         return raise_error(&error);
@@ -155,8 +156,11 @@ static PyObject *overview_needs(PyObject *module, PyObject *arguments, PyObject 
 /* New host memory, of the window's size. */
 static struct store *make_buffer(const cogpu_window *window, cogpu_type type, uint32_t bands,
                                  cogpu_raster *raster) {
-    *raster = (cogpu_raster){
-        .type = type, .bands = bands, .width = window->width, .height = window->height};
+    *raster = (cogpu_raster){.struct_size = sizeof(cogpu_raster),
+                             .type = type,
+                             .bands = bands,
+                             .width = window->width,
+                             .height = window->height};
     return store_new(raster);
 }
 
@@ -172,7 +176,7 @@ static bool make_buffers(const cogpu_profile *profile, const cogpu_window *windo
                          struct making *making) {
     making->store = make_buffer(window, profile->type, profile->bands, &making->to);
     if (making->store && making->has_mask)
-        making->mask_store = make_buffer(window, COGPU_U8, 1, &making->to_mask);
+        making->mask_store = make_buffer(window, COGPU_TYPE_U8, 1, &making->to_mask);
     return making->store && (making->mask_store || !making->has_mask);
 }
 
@@ -182,9 +186,9 @@ static bool make_pixels(const cogpu_profile *profile, uint32_t level, const cogp
     cogpu_status status;
     bool has_mask = making->has_mask;
     Py_BEGIN_ALLOW_THREADS
-        status = cogpu_overview_make(profile, level, window, &making->pixels.raster,
-                                     has_mask ? &making->mask.raster : NULL, &making->to,
-                                     has_mask ? &making->to_mask : NULL, &error);
+        status = cogpu_overview_compute(profile, level, window, &making->pixels.raster,
+                                        has_mask ? &making->mask.raster : NULL, &making->to,
+                                        has_mask ? &making->to_mask : NULL, &error);
     Py_END_ALLOW_THREADS
     return status == COGPU_OK || raise_error(&error);
 }
@@ -205,15 +209,15 @@ static PyObject *make_arrays(struct making *making) {
     return both;
 }
 
-static PyObject *overview_make(PyObject *module, PyObject *arguments, PyObject *keywords) {
+static PyObject *overview_compute(PyObject *module, PyObject *arguments, PyObject *keywords) {
     (void)module;
     static char *names[] = {"profile", "level", "window", "pixels", "mask", NULL};
     PyObject *dict, *number, *value, *pixels, *mask = Py_None, *arrays = NULL;
     struct given_profile given;
     struct making making = {0};
-    cogpu_window window;
+    cogpu_window window = COGPU_WINDOW_INIT;
     uint32_t level;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOO|O:overview_make", names, &dict,
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOO|O:overview_compute", names, &dict,
                                      &number, &value, &pixels, &mask) ||
         !number_u32(number, "level", &level) || !window_parse(value, &window) ||
         !profile_read(dict, &given))
@@ -237,15 +241,17 @@ static PyObject *overview_make(PyObject *module, PyObject *arguments, PyObject *
 #define KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
 
 static PyMethodDef functions[] = {
-    {"outline", compute_outline, METH_O, "outline(profile): the grid of blocks of each level."},
-    {"encode", KEYWORDS(encode_block),
-     "encode(profile, level, part, block, pixels): the stored bytes of one block."},
-    {"frame", frame_block, METH_O,
-     "frame(blocks): their bytes as they follow each other in a COG."},
-    {"overview_needs", KEYWORDS(overview_needs),
-     "overview_needs(profile, level, window): the window of the level before that it is made of."},
-    {"overview_make", KEYWORDS(overview_make),
-     "overview_make(profile, level, window, pixels, mask=None): pixels and mask of a level."},
+    {"level_layouts", level_layouts, METH_O,
+     "level_layouts(profile): the block grid of each level."},
+    {"encode_block", KEYWORDS(encode_block),
+     "encode_block(profile, level, content, block, pixels): the stored bytes of one block."},
+    {"add_leaders_trailers", add_leaders_trailers, METH_O,
+     "add_leaders_trailers(blocks): the blocks as they follow each other in a COG."},
+    {"overview_source_window", KEYWORDS(overview_source_window),
+     "overview_source_window(profile, level, window): the window of the level before that it "
+     "needs."},
+    {"overview_compute", KEYWORDS(overview_compute),
+     "overview_compute(profile, level, window, pixels, mask=None): pixels and mask of a level."},
     {NULL, NULL, 0, NULL}};
 
 bool blocks_add(PyObject *module) {

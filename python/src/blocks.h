@@ -10,14 +10,14 @@
 
 struct block {
     uint32_t level;
-    cogpu_part part;
+    cogpu_content content;
     uint64_t index;
 };
 
 /* Both return false with an exception. */
-bool block_parse(PyObject *level, PyObject *part, PyObject *index, struct block *block);
+bool block_parse(PyObject *level, PyObject *content, PyObject *index, struct block *block);
 
-/* outline, encode, frame, overview_needs, overview_make */
+/* level_layouts, encode_block, add_leaders_trailers, overview_source_window, overview_compute */
 bool blocks_add(PyObject *module);
 
 #endif

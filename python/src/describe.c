@@ -1,11 +1,9 @@
 /*
- * Metadata of an open file as dicts, lists and tuples: images, levels, bands, CRS, raw tags, and
- * the findings of a check.
+ * Metadata of an open file as dicts, lists and tuples: images, levels, bands, CRS, raw tags.
  */
 #include "engine.h"
 #include "fields.h"
 #include "file.h"
-#include "gil.h"
 
 #include <stdlib.h>
 
@@ -37,7 +35,7 @@ static struct handle *take_described(PyObject *file, PyObject *arguments, PyObje
                                      uint32_t *index, cogpu_image *image) {
     cogpu_error error;
     struct handle *handle = take_image(file, arguments, words, index);
-    if (!handle || cogpu_info(handle_file(handle), *index, image, &error) == COGPU_OK)
+    if (!handle || cogpu_image_info(handle_file(handle), *index, image, &error) == COGPU_OK)
         return handle;
     return (void *)drop_after(handle, handle_raise(handle, &error));
 }
@@ -55,16 +53,24 @@ static PyObject *numbers_tuple(const double *numbers, size_t count) {
 }
 
 /* An int for images of integers, where it is one of them. */
-static PyObject *nodata_object(const cogpu_nodata *nodata, cogpu_type type) {
-    if (!nodata->text)
+static PyObject *nodata_object(const cogpu_band *band, cogpu_type type) {
+    if (!band->nodata)
         return Py_NewRef(Py_None);
-    if (!nodata->matches)
-        return PyFloat_FromDouble(nodata->value);
-    if (type == COGPU_I64)
-        return PyLong_FromLongLong(nodata->i64);
-    if (type == COGPU_U64)
-        return PyLong_FromUnsignedLongLong(nodata->u64);
-    return type < COGPU_U64 ? PyLong_FromDouble(nodata->value) : PyFloat_FromDouble(nodata->value);
+    if (!band->nodata_matches)
+        return PyFloat_FromDouble(band->nodata_value);
+    if (type == COGPU_TYPE_I64)
+        return PyLong_FromLongLong(band->nodata_i64);
+    if (type == COGPU_TYPE_U64)
+        return PyLong_FromUnsignedLongLong(band->nodata_u64);
+    return type < COGPU_TYPE_U64 ? PyLong_FromDouble(band->nodata_value)
+                                 : PyFloat_FromDouble(band->nodata_value);
+}
+
+/* nodata, nodata_text and nodata_matches. */
+static bool add_nodata(PyObject *dict, const cogpu_band *band, cogpu_type type) {
+    return dict_add(dict, "nodata", nodata_object(band, type)) &&
+           dict_add(dict, "nodata_text", text_object(band->nodata)) &&
+           dict_add(dict, "nodata_matches", PyBool_FromLong(band->nodata_matches));
 }
 
 static PyObject *palette_object(const cogpu_image *image) {
@@ -79,52 +85,51 @@ static PyObject *palette_object(const cogpu_image *image) {
     return list;
 }
 
-static PyObject *gcps_object(const cogpu_image *image) {
+static PyObject *gcp_place(const cogpu_gcp *gcp) {
+    return Py_BuildValue("(dddddd)", gcp->column, gcp->row, gcp->pixel_z, gcp->x, gcp->y, gcp->z);
+}
+
+/* (id, info), None where the file has no such text. */
+static PyObject *gcp_name(const cogpu_gcp *gcp) {
+    PyObject *id = text_object(gcp->id), *info = text_object(gcp->info);
+    PyObject *pair = id && info ? PyTuple_Pack(2, id, info) : NULL;
+    Py_XDECREF(id);
+    Py_XDECREF(info);
+    return pair;
+}
+
+static PyObject *gcps_list(struct handle *handle, uint32_t image, uint32_t count,
+                           PyObject *(*object_of)(const cogpu_gcp *gcp)) {
     PyObject *list = PyList_New(0);
-    for (uint32_t i = 0; list && i < image->gcp_count; i++) {
-        const cogpu_gcp *gcp = &image->gcps[i];
-        if (!list_add(list, Py_BuildValue("(dddddd)", gcp->column, gcp->row, gcp->level, gcp->x,
-                                          gcp->y, gcp->z)))
+    for (uint32_t i = 0; list && i < count; i++) {
+        cogpu_gcp gcp = COGPU_GCP_INIT;
+        cogpu_error error;
+        bool is_found = cogpu_gcp_info(handle_file(handle), image, i, &gcp, &error) == COGPU_OK;
+        if (!list_add(list, is_found ? object_of(&gcp) : handle_raise(handle, &error)))
             Py_CLEAR(list);
     }
     return list;
 }
 
-/* (id, info) of each point, None where the file has no such text. */
-static PyObject *gcp_names_object(const cogpu_image *image) {
-    PyObject *list = PyList_New(0);
-    for (uint32_t i = 0; list && i < image->gcp_count; i++) {
-        PyObject *id = text_object(image->gcps[i].id), *info = text_object(image->gcps[i].info);
-        PyObject *pair = id && info ? PyTuple_Pack(2, id, info) : NULL;
-        Py_XDECREF(id);
-        Py_XDECREF(info);
-        if (!list_add(list, pair))
-            Py_CLEAR(list);
-    }
-    return list;
-}
-
-static const char *layout_word(cogpu_layout layout) {
-    return layout == COGPU_TILES ? "tiles" : "strips";
-}
-
-static bool add_image(PyObject *dict, const cogpu_image *image) {
-    static const char *const validities[] = {"all", "mask", "nodata", "alpha"};
-    return dict_add(dict, "layout", text_object(layout_word(image->layout))) &&
-           dict_add(dict, "validity", text_object(validities[image->validity])) &&
-           dict_add(dict, "nodata", nodata_object(&image->nodata, image->type)) &&
-           dict_add(dict, "nodata_text", text_object(image->nodata.text)) &&
-           dict_add(dict, "nodata_matches", PyBool_FromLong(image->nodata.matches)) &&
+static bool add_image(PyObject *dict, struct handle *handle, uint32_t index,
+                      const cogpu_image *image) {
+    cogpu_band band = COGPU_BAND_INIT;
+    cogpu_error error;
+    if (cogpu_band_info(handle_file(handle), index, 1, &band, &error) != COGPU_OK)
+        return handle_raise(handle, &error);
+    return dict_add(dict, "layout", text_object(cogpu_layout_name(image->layout))) &&
+           dict_add(dict, "interleave", text_object(cogpu_interleave_name(image->interleave))) &&
+           dict_add(dict, "mask_source", text_object(cogpu_mask_source_name(image->mask_source))) &&
+           add_nodata(dict, &band, image->type) &&
            dict_add(dict, "palette", palette_object(image)) &&
            dict_add(dict, "transform", numbers_tuple(image->transform, 6)) &&
-           dict_add(dict, "gcps", gcps_object(image)) &&
-           dict_add(dict, "gcp_names", gcp_names_object(image)) &&
+           dict_add(dict, "gcps", gcps_list(handle, index, image->gcp_count, gcp_place)) &&
+           dict_add(dict, "gcp_names", gcps_list(handle, index, image->gcp_count, gcp_name)) &&
            dict_add(dict, "rpc", image->rpc ? numbers_tuple(image->rpc, 92) : Py_NewRef(Py_None));
 }
 
 PyObject *file_info(PyObject *file, PyObject *arguments, PyObject *words) {
     static const struct field fields[] = {
-        FIELD(cogpu_image, images, FIELD_U32),
         FIELD(cogpu_image, directory, FIELD_U32),
         FIELD(cogpu_image, width, FIELD_U32),
         FIELD(cogpu_image, height, FIELD_U32),
@@ -135,7 +140,6 @@ PyObject *file_info(PyObject *file, PyObject *arguments, PyObject *words) {
         FIELD(cogpu_image, block_width, FIELD_U32),
         FIELD(cogpu_image, block_height, FIELD_U32),
         FIELD(cogpu_image, blocks, FIELD_U64),
-        FIELD(cogpu_image, planar, FIELD_FLAG),
         FIELD(cogpu_image, compression, FIELD_U32),
         FIELD(cogpu_image, codec, FIELD_TEXT),
         FIELD(cogpu_image, predictor, FIELD_U32),
@@ -150,17 +154,17 @@ PyObject *file_info(PyObject *file, PyObject *arguments, PyObject *words) {
         FIELD(cogpu_image, premultiplied, FIELD_FLAG),
         FIELD(cogpu_image, has_transform, FIELD_FLAG),
         FIELD(cogpu_image, pixel_is_point, FIELD_FLAG),
-        FIELD(cogpu_image, geokeys, FIELD_U32),
-        FIELD(cogpu_image, items, FIELD_U32),
+        FIELD(cogpu_image, geokey_count, FIELD_U32),
+        FIELD(cogpu_image, metadata_count, FIELD_U32),
         FIELD(cogpu_image, warning, FIELD_TEXT),
     };
     uint32_t index = 0;
-    cogpu_image image;
+    cogpu_image image = COGPU_IMAGE_INIT;
     struct handle *handle = take_described(file, arguments, words, &index, &image);
     if (!handle)
         return NULL;
     PyObject *dict = fields_dict(fields, FIELD_COUNT(fields), &image);
-    if (dict && !add_image(dict, &image))
+    if (dict && !add_image(dict, handle, index, &image))
         Py_CLEAR(dict);
     return drop_after(handle, dict);
 }
@@ -182,7 +186,7 @@ PyObject *file_level(PyObject *file, PyObject *arguments, PyObject *words) {
                                           FIELD(cogpu_level, has_transform, FIELD_FLAG)};
     static char *names[] = {"image", "level", NULL};
     uint32_t image = 0, index = 0;
-    cogpu_level level;
+    cogpu_level level = COGPU_LEVEL_INIT;
     cogpu_error error;
     struct handle *handle = take_numbers(file, arguments, words, names, &image, &index);
     if (!handle)
@@ -190,7 +194,7 @@ PyObject *file_level(PyObject *file, PyObject *arguments, PyObject *words) {
     if (cogpu_level_info(handle_file(handle), image, index, &level, &error) != COGPU_OK)
         return drop_after(handle, handle_raise(handle, &error));
     PyObject *dict = fields_dict(fields, FIELD_COUNT(fields), &level);
-    if (dict && (!dict_add(dict, "layout", text_object(layout_word(level.layout))) ||
+    if (dict && (!dict_add(dict, "layout", text_object(cogpu_layout_name(level.layout))) ||
                  !dict_add(dict, "transform", numbers_tuple(level.transform, 6))))
         Py_CLEAR(dict);
     return drop_after(handle, dict);
@@ -203,23 +207,22 @@ PyObject *file_band(PyObject *file, PyObject *arguments, PyObject *words) {
         FIELD(cogpu_band, offset, FIELD_DOUBLE),       FIELD(cogpu_band, has_scale, FIELD_FLAG)};
     static char *names[] = {"image", "band", NULL};
     uint32_t image = 0, index = 0;
-    cogpu_band band;
+    cogpu_band band = COGPU_BAND_INIT;
     cogpu_error error;
     struct handle *handle = take_numbers(file, arguments, words, names, &image, &index);
     if (!handle)
         return NULL;
-    cogpu_image about;
+    cogpu_image about = COGPU_IMAGE_INIT;
     if (cogpu_band_info(handle_file(handle), image, index, &band, &error) != COGPU_OK ||
-        cogpu_info(handle_file(handle), image, &about, &error) != COGPU_OK)
+        cogpu_image_info(handle_file(handle), image, &about, &error) != COGPU_OK)
         return drop_after(handle, handle_raise(handle, &error));
     PyObject *dict = fields_dict(fields, FIELD_COUNT(fields), &band);
-    if (dict && (!dict_add(dict, "nodata", nodata_object(&band.nodata, about.type)) ||
-                 !dict_add(dict, "nodata_matches", PyBool_FromLong(band.nodata.matches))))
+    if (dict && !add_nodata(dict, &band, about.type))
         Py_CLEAR(dict);
     return drop_after(handle, dict);
 }
 
-/* Makes one entry of a list. The list ends where the library returns COGPU_ABSENT. */
+/* Makes one entry of a list. The list ends where the library returns COGPU_NOT_FOUND. */
 typedef cogpu_status list_entry(const cogpu_file *file, uint32_t of, uint32_t index,
                                 PyObject **made, cogpu_error *error);
 
@@ -229,7 +232,7 @@ static PyObject *list_all(struct handle *handle, uint32_t of, list_entry *entry)
         PyObject *made = NULL;
         cogpu_error error;
         cogpu_status status = entry(handle_file(handle), of, i, &made, &error);
-        if (status == COGPU_ABSENT && i > 0)
+        if (status == COGPU_NOT_FOUND && i > 0)
             break;
         if (status != COGPU_OK || !list_add(list, made)) {
             Py_CLEAR(list);
@@ -243,11 +246,11 @@ static PyObject *list_all(struct handle *handle, uint32_t of, list_entry *entry)
 static cogpu_status item_entry(const cogpu_file *file, uint32_t image, uint32_t index,
                                PyObject **made, cogpu_error *error) {
     static const struct field fields[] = {
-        FIELD(cogpu_item, domain, FIELD_TEXT), FIELD(cogpu_item, name, FIELD_TEXT),
-        FIELD(cogpu_item, value, FIELD_TEXT), FIELD(cogpu_item, role, FIELD_TEXT),
-        FIELD(cogpu_item, band, FIELD_I32)};
-    cogpu_item item;
-    cogpu_status status = cogpu_item_info(file, image, index, &item, error);
+        FIELD(cogpu_metadata_item, domain, FIELD_TEXT),
+        FIELD(cogpu_metadata_item, name, FIELD_TEXT), FIELD(cogpu_metadata_item, value, FIELD_TEXT),
+        FIELD(cogpu_metadata_item, role, FIELD_TEXT), FIELD(cogpu_metadata_item, band, FIELD_I32)};
+    cogpu_metadata_item item = COGPU_METADATA_ITEM_INIT;
+    cogpu_status status = cogpu_metadata_info(file, image, index, &item, error);
     if (status == COGPU_OK)
         *made = fields_dict(fields, FIELD_COUNT(fields), &item);
     return status;
@@ -257,7 +260,7 @@ static cogpu_status item_entry(const cogpu_file *file, uint32_t image, uint32_t 
 static PyObject *list_of_image(PyObject *file, PyObject *arguments, PyObject *words,
                                list_entry *entry, size_t count_at) {
     uint32_t index = 0;
-    cogpu_image image;
+    cogpu_image image = COGPU_IMAGE_INIT;
     struct handle *handle = take_described(file, arguments, words, &index, &image);
     if (!handle)
         return NULL;
@@ -265,8 +268,8 @@ static PyObject *list_of_image(PyObject *file, PyObject *arguments, PyObject *wo
     return count ? list_all(handle, index, entry) : drop_after(handle, PyList_New(0));
 }
 
-PyObject *file_items(PyObject *file, PyObject *arguments, PyObject *words) {
-    return list_of_image(file, arguments, words, item_entry, offsetof(cogpu_image, items));
+PyObject *file_metadata(PyObject *file, PyObject *arguments, PyObject *words) {
+    return list_of_image(file, arguments, words, item_entry, offsetof(cogpu_image, metadata_count));
 }
 
 /* ---- coordinate systems ---------------------------------------------------------------------- */
@@ -278,13 +281,13 @@ PyObject *file_crs(PyObject *file, PyObject *arguments, PyObject *words) {
         FIELD(cogpu_crs, name, FIELD_TEXT),    FIELD(cogpu_crs, epoch, FIELD_DOUBLE),
         FIELD(cogpu_crs, external, FIELD_FLAG)};
     uint32_t image = 0;
-    cogpu_crs crs;
+    cogpu_crs crs = COGPU_CRS_INIT;
     cogpu_error error;
     struct handle *handle = take_image(file, arguments, words, &image);
     if (!handle)
         return NULL;
     cogpu_status status = cogpu_crs_info(handle_file(handle), image, &crs, &error);
-    if (status == COGPU_ABSENT)
+    if (status == COGPU_NOT_FOUND)
         return drop_after(handle, Py_NewRef(Py_None));
     return drop_after(handle, status == COGPU_OK ? fields_dict(fields, FIELD_COUNT(fields), &crs)
                                                  : handle_raise(handle, &error));
@@ -301,8 +304,7 @@ static char *make_wkt(const cogpu_file *file, uint32_t image, cogpu_context *con
         free(text);
         text = malloc(capacity);
         if (!text) {
-            *error =
-                (cogpu_error){COGPU_MEMORY, -1, -1, -1, "out of memory for a coordinate system"};
+            *error = no_memory("out of memory for a coordinate system");
             return NULL;
         }
         if (cogpu_crs_wkt(file, image, context, text, capacity, &needed, error) != COGPU_OK) {
@@ -325,7 +327,7 @@ PyObject *file_wkt(PyObject *file, PyObject *arguments, PyObject *words) {
         text = make_wkt(handle_file(handle), image, engine_context(engine), &error);
         engine_drop(engine);
     Py_END_ALLOW_THREADS
-    PyObject *made = text || error.status == COGPU_ABSENT || error.status == COGPU_UNSUPPORTED
+    PyObject *made = text || error.status == COGPU_NOT_FOUND || error.status == COGPU_UNSUPPORTED
                          ? text_object(text)
                          : handle_raise(handle, &error);
     free(text);
@@ -334,9 +336,9 @@ PyObject *file_wkt(PyObject *file, PyObject *arguments, PyObject *words) {
 
 /* One number for itself, several as a tuple. */
 static PyObject *key_value(const cogpu_geokey *key) {
-    if (key->kind == COGPU_KEY_TEXT)
+    if (key->kind == COGPU_GEOKEY_TEXT)
         return text_object(key->text);
-    if (key->kind == COGPU_KEY_DOUBLE)
+    if (key->kind == COGPU_GEOKEY_DOUBLE)
         return key->count == 1 ? PyFloat_FromDouble(key->doubles[0])
                                : numbers_tuple(key->doubles, key->count);
     if (key->count == 1)
@@ -350,7 +352,7 @@ static PyObject *key_value(const cogpu_geokey *key) {
 
 static cogpu_status geokey_entry(const cogpu_file *file, uint32_t image, uint32_t index,
                                  PyObject **made, cogpu_error *error) {
-    cogpu_geokey key;
+    cogpu_geokey key = COGPU_GEOKEY_INIT;
     cogpu_status status = cogpu_geokey_info(file, image, index, &key, error);
     PyObject *value = status == COGPU_OK ? key_value(&key) : NULL;
     if (value)
@@ -359,7 +361,7 @@ static cogpu_status geokey_entry(const cogpu_file *file, uint32_t image, uint32_
 }
 
 PyObject *file_geokeys(PyObject *file, PyObject *arguments, PyObject *words) {
-    return list_of_image(file, arguments, words, geokey_entry, offsetof(cogpu_image, geokeys));
+    return list_of_image(file, arguments, words, geokey_entry, offsetof(cogpu_image, geokey_count));
 }
 
 /* ---- raw tags -------------------------------------------------------------------------------- */
@@ -367,9 +369,9 @@ PyObject *file_geokeys(PyObject *file, PyObject *arguments, PyObject *words) {
 static cogpu_status directory_entry(const cogpu_file *file, uint32_t unused, uint32_t index,
                                     PyObject **made, cogpu_error *error) {
     static const struct field fields[] = {
-        FIELD(cogpu_directory, offset, FIELD_U64), FIELD(cogpu_directory, tags, FIELD_U32),
+        FIELD(cogpu_directory, offset, FIELD_U64), FIELD(cogpu_directory, tag_count, FIELD_U32),
         FIELD(cogpu_directory, parent, FIELD_I32), FIELD(cogpu_directory, subfile_type, FIELD_U32)};
-    cogpu_directory directory;
+    cogpu_directory directory = COGPU_DIRECTORY_INIT;
     (void)unused;
     cogpu_status status = cogpu_directory_info(file, index, &directory, error);
     if (status == COGPU_OK)
@@ -377,10 +379,19 @@ static cogpu_status directory_entry(const cogpu_file *file, uint32_t unused, uin
     return status;
 }
 
-PyObject *file_state(PyObject *file, PyObject *unused) {
+PyObject *file_image_count(PyObject *file, PyObject *unused) {
     (void)unused;
     struct handle *handle = file_take(file);
-    return handle ? drop_after(handle, text_object(cogpu_state(handle_file(handle)))) : NULL;
+    return handle
+               ? drop_after(handle, PyLong_FromUnsignedLong(cogpu_image_count(handle_file(handle))))
+               : NULL;
+}
+
+PyObject *file_version_id(PyObject *file, PyObject *unused) {
+    (void)unused;
+    struct handle *handle = file_take(file);
+    return handle ? drop_after(handle, text_object(cogpu_file_version_id(handle_file(handle))))
+                  : NULL;
 }
 
 PyObject *file_sidecars(PyObject *file, PyObject *unused) {
@@ -406,7 +417,7 @@ static cogpu_status tag_entry(const cogpu_file *file, uint32_t directory, uint32
         FIELD(cogpu_tag, id, FIELD_U32),           FIELD(cogpu_tag, name, FIELD_TEXT),
         FIELD(cogpu_tag, type, FIELD_U32),         FIELD(cogpu_tag, count, FIELD_U64),
         FIELD(cogpu_tag, value_offset, FIELD_U64), FIELD(cogpu_tag, bytes, FIELD_U64)};
-    cogpu_tag tag;
+    cogpu_tag tag = COGPU_TAG_INIT;
     cogpu_status status = cogpu_tag_info(file, directory, index, &tag, error);
     if (status == COGPU_OK)
         *made = fields_dict(fields, FIELD_COUNT(fields), &tag);
@@ -496,13 +507,14 @@ static bool find_tag(struct handle *handle, uint32_t directory, uint32_t id, cog
     for (uint32_t i = 0; cogpu_tag_info(file, directory, i, tag, &error) == COGPU_OK; i++)
         if (tag->id == id)
             return true;
-    return error.status != COGPU_ABSENT ? handle_raise(handle, &error)
-                                        : raise_status(COGPU_ABSENT, "directory %u has no tag %u",
-                                                       (unsigned)directory, (unsigned)id);
+    return error.status != COGPU_NOT_FOUND
+               ? handle_raise(handle, &error)
+               : raise_status(COGPU_NOT_FOUND, "directory %u has no tag %u", (unsigned)directory,
+                              (unsigned)id);
 }
 
 static PyObject *tag_object(struct handle *handle, uint32_t directory, uint32_t id) {
-    cogpu_tag tag;
+    cogpu_tag tag = COGPU_TAG_INIT;
     PyObject *list = find_tag(handle, directory, id, &tag) ? PyList_New(0) : NULL, *made = NULL;
     if (list && append_tag_value(handle, directory, &tag, list)) {
         PyObject *empty = PyBytes_FromStringAndSize(NULL, 0);
@@ -520,78 +532,4 @@ PyObject *file_tag(PyObject *file, PyObject *arguments, PyObject *words) {
     uint32_t directory = 0, id = 0;
     struct handle *handle = take_numbers(file, arguments, words, names, &directory, &id);
     return handle ? drop_after(handle, tag_object(handle, directory, id)) : NULL;
-}
-
-/* ---- checking -------------------------------------------------------------------------------- */
-
-static PyObject *finding_object(const cogpu_finding *finding) {
-    static const struct field fields[] = {
-        FIELD(cogpu_finding, rule, FIELD_TEXT),     FIELD(cogpu_finding, advice, FIELD_TEXT),
-        FIELD(cogpu_finding, directory, FIELD_I32), FIELD(cogpu_finding, block, FIELD_I64),
-        FIELD(cogpu_finding, offset, FIELD_I64),    FIELD(cogpu_finding, more, FIELD_U64)};
-    PyObject *dict = fields_dict(fields, FIELD_COUNT(fields), finding), *who = PyList_New(0);
-    bool is_made =
-        dict && who &&
-        dict_add(dict, "severity", text_object(cogpu_severity_name(finding->severity))) &&
-        dict_add(dict, "message", text_object(finding->message)) &&
-        (!(finding->who & COGPU_SAYS_GDAL) || list_add(who, PyUnicode_FromString("gdal"))) &&
-        (!(finding->who & COGPU_SAYS_RIO_COGEO) ||
-         list_add(who, PyUnicode_FromString("rio_cogeo"))) &&
-        (!(finding->who & COGPU_SAYS_OGC) || list_add(who, PyUnicode_FromString("ogc")));
-    if (is_made && dict_add(dict, "who", who))
-        return dict;
-    if (!is_made)
-        Py_XDECREF(who);
-    Py_XDECREF(dict);
-    return NULL;
-}
-
-/* Failures stay raised, and the check ends with them. */
-static void add_finding(void *user, const cogpu_finding *finding) {
-    PyGILState_STATE state;
-    if (!gil_take(&state))
-        return;
-    if (!PyErr_Occurred())
-        list_add(user, finding_object(finding));
-    gil_give(state);
-}
-
-static PyObject *checked_object(const cogpu_checked *checked, PyObject *findings) {
-    static const struct field fields[] = {
-        FIELD(cogpu_checked, faults, FIELD_U64), FIELD(cogpu_checked, warnings, FIELD_U64),
-        FIELD(cogpu_checked, notes, FIELD_U64), FIELD(cogpu_checked, blocks, FIELD_U64)};
-    PyObject *dict = fields_dict(fields, FIELD_COUNT(fields), checked);
-    if (dict && dict_add(dict, "verdict", text_object(cogpu_verdict_name(checked->verdict))) &&
-        dict_add(dict, "gdal", text_object(cogpu_verdict_name(checked->gdal))) &&
-        dict_add(dict, "rio_cogeo", text_object(cogpu_verdict_name(checked->rio_cogeo))) &&
-        dict_add(dict, "ogc", text_object(cogpu_verdict_name(checked->ogc))) &&
-        dict_add(dict, "findings", Py_NewRef(findings)))
-        return dict;
-    Py_XDECREF(dict);
-    return NULL;
-}
-
-PyObject *file_check(PyObject *module, PyObject *arguments, PyObject *words) {
-    static char *names[] = {"file", "strict", NULL};
-    PyObject *file = NULL, *made = NULL;
-    cogpu_check_options options = {0};
-    cogpu_checked checked;
-    cogpu_error error;
-    cogpu_status status;
-    (void)module;
-    if (!PyArg_ParseTupleAndKeywords(arguments, words, "O|$p", names, &file, &options.strict))
-        return NULL;
-    struct handle *handle = file_take(file);
-    PyObject *findings = handle ? PyList_New(0) : NULL;
-    if (findings) {
-        Py_BEGIN_ALLOW_THREADS
-            status =
-                cogpu_check(handle_file(handle), &options, add_finding, findings, &checked, &error);
-        Py_END_ALLOW_THREADS
-        if (!PyErr_Occurred())
-            made = status == COGPU_OK ? checked_object(&checked, findings)
-                                      : handle_raise(handle, &error);
-    }
-    Py_XDECREF(findings);
-    return drop_after(handle, made);
 }

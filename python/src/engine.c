@@ -18,13 +18,13 @@ struct engine {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct engine *current; /* under the lock, as the next two lines */
-static cogpu_context_options options;
+static cogpu_context_options options = COGPU_CONTEXT_OPTIONS_INIT;
 static struct arena kept; /* what the options point to */
 
 static struct engine *make_engine(cogpu_error *error) {
     struct engine *made = calloc(1, sizeof *made);
     if (!made) {
-        *error = (cogpu_error){COGPU_MEMORY, -1, -1, -1, "out of memory for a context"};
+        *error = no_memory("out of memory for a context");
         return NULL;
     }
     made->users = 1;
@@ -141,11 +141,11 @@ static bool parse_device_name(const char *name, cogpu_device_kind *kind, uint32_
     if (length >= sizeof word)
         return false;
     memcpy(word, name, length);
-    if (cogpu_device_kind_parse(word, kind) != COGPU_OK)
+    if (cogpu_device_kind_parse(word, kind, NULL) != COGPU_OK)
         return false;
     *index = 0;
-    *is_current = !name[length] && *kind != COGPU_CPU;
-    return !name[length] || (*kind != COGPU_CPU && parse_index(name + length + 1, index));
+    *is_current = !name[length] && *kind != COGPU_DEVICE_CPU;
+    return !name[length] || (*kind != COGPU_DEVICE_CPU && parse_index(name + length + 1, index));
 }
 
 /* The first call of CUDA may take a while. */
@@ -175,7 +175,7 @@ bool device_parse(PyObject *name, cogpu_device_kind *kind, uint32_t *index) {
 }
 
 PyObject *device_name(cogpu_device_kind kind, uint32_t index) {
-    if (kind == COGPU_CPU)
+    if (kind == COGPU_DEVICE_CPU)
         return PyUnicode_FromString(cogpu_device_kind_name(kind));
     return PyUnicode_FromFormat("%s:%u", cogpu_device_kind_name(kind), (unsigned)index);
 }

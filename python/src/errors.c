@@ -5,7 +5,14 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+
+cogpu_error no_memory(const char *message) {
+    cogpu_error error = {.status = COGPU_OUT_OF_MEMORY, .directory = -1, .block = -1, .offset = -1};
+    snprintf(error.message, sizeof error.message, "%s", message);
+    return error;
+}
 
 /* A path or URL as str; None where there is none. */
 static PyObject *name_object(const char *name) {
@@ -102,7 +109,7 @@ static PyObject *raise_words(cogpu_status status, const char *format, va_list wo
 PyObject *raise_argument(const char *format, ...) {
     va_list words;
     va_start(words, format);
-    raise_words(COGPU_ARGUMENT, format, words);
+    raise_words(COGPU_INVALID_ARGUMENT, format, words);
     va_end(words);
     return NULL;
 }

@@ -28,6 +28,9 @@ PyObject *name_raised(const char *name);
 PyObject *keep_raised(void);
 PyObject *raise_kept(PyObject *kept, const cogpu_error *error);
 
+/* An error for a failed allocation, without Python: any thread. */
+cogpu_error no_memory(const char *message);
+
 /* Errors that are found out here. The words are PyUnicode_FromFormat's. */
 PyObject *raise_argument(const char *format, ...);
 PyObject *raise_status(cogpu_status status, const char *format, ...);

@@ -119,10 +119,20 @@ bool type_parse(PyObject *name, const char *parameter, cogpu_type *type) {
     const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
     if (!text)
         return false;
-    if (cogpu_type_parse(text, type) == COGPU_OK)
+    if (cogpu_type_parse(text, type, NULL) == COGPU_OK)
         return true;
     return raise_argument(
         "%s has no type %R; there are uint8 to uint64, int8 to int64, float16 to float64, "
         "complex64 and complex128",
         parameter, name);
+}
+
+bool content_parse(PyObject *name, cogpu_content *content) {
+    if (!PyUnicode_Check(name)) {
+        PyErr_Format(PyExc_TypeError, "content must be 'pixels' or 'mask', not %R", name);
+        return false;
+    }
+    const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
+    return text && (cogpu_content_parse(text, content, NULL) == COGPU_OK ||
+                    raise_argument("content must be 'pixels' or 'mask', not %R", name));
 }

@@ -42,8 +42,8 @@ bool list_add(PyObject *list, PyObject *value);
 /* UTF-8, or what a file has in its place; None for NULL. */
 PyObject *text_object(const char *text);
 
-/* Whole numbers, but not bools: TypeError for what is no number, ArgumentError for what is out of
- * range. The name is the parameter's. */
+/* Whole numbers, but not bools: TypeError for what is no number, InvalidArgumentError for what is
+ * out of range. The name is the parameter's. */
 bool number_u32(PyObject *value, const char *name, uint32_t *to);
 bool number_u64(PyObject *value, const char *name, uint64_t *to);
 bool number_i64(PyObject *value, const char *name, int64_t *to);
@@ -51,7 +51,9 @@ bool number_i64(PyObject *value, const char *name, int64_t *to);
 /* A tuple of two, as DLPack has devices and versions. */
 bool number_pair(PyObject *value, const char *name, int *first, int *second);
 
-/* "float32" -> COGPU_F32; ArgumentError for others. */
+/* "float32" -> COGPU_TYPE_F32; InvalidArgumentError for others. */
 bool type_parse(PyObject *name, const char *parameter, cogpu_type *type);
+/* "pixels" or "mask", as `content`. */
+bool content_parse(PyObject *name, cogpu_content *content);
 
 #endif

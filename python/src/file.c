@@ -20,7 +20,11 @@ struct handle *file_take(PyObject *object) {
     if (!PyObject_TypeCheck(object, file_type))
         return (void *)PyErr_Format(PyExc_TypeError, "file must be a File, not %R",
                                     Py_TYPE(object));
-    static const cogpu_error closed = {COGPU_ARGUMENT, -1, -1, -1, "the file is closed"};
+    static const cogpu_error closed = {.status = COGPU_INVALID_ARGUMENT,
+                                       .directory = -1,
+                                       .block = -1,
+                                       .offset = -1,
+                                       .message = "the file is closed"};
     struct handle *handle = ((file *)object)->handle;
     return handle ? handle_share(handle)
                   : (void *)raise_file_error(&closed, ((file *)object)->name);
@@ -36,7 +40,7 @@ static bool parse_limits(PyObject *given, cogpu_limits *limits) {
                  {"blocks", offsetof(cogpu_limits, blocks)},
                  {"block_bytes", offsetof(cogpu_limits, block_bytes)},
                  {"bands", offsetof(cogpu_limits, bands)},
-                 {"call_bytes", offsetof(cogpu_limits, call_bytes)}};
+                 {"working_memory_bytes", offsetof(cogpu_limits, working_memory_bytes)}};
     PyObject *name, *value;
     Py_ssize_t at = 0;
     if (!PyDict_Check(given)) {
@@ -71,11 +75,13 @@ static bool parse_sidecars(PyObject *given, cogpu_sidecars *sidecars) {
 static int file_init(PyObject *object, PyObject *arguments, PyObject *words) {
     static char *names[] = {"source", "sidecars", "limits", NULL};
     PyObject *source, *sidecars = Py_None, *limits = Py_None;
-    cogpu_open_options options = {0};
+    cogpu_limits own = COGPU_LIMITS_INIT;
+    cogpu_open_options options = COGPU_OPEN_OPTIONS_INIT;
+    options.limits = &own;
     if (!PyArg_ParseTupleAndKeywords(arguments, words, "O|$OO", names, &source, &sidecars,
                                      &limits) ||
         !parse_sidecars(sidecars, &options.sidecars) ||
-        (limits != Py_None && !parse_limits(limits, &options.limits)))
+        (limits != Py_None && !parse_limits(limits, &own)))
         return -1;
     struct handle *opened = handle_open(source, &options);
     if (!opened)
@@ -111,12 +117,13 @@ bool file_add_type(PyObject *module) {
     static PyMethodDef methods[] = {
         {"read", WITH_WORDS(file_read), PyDoc_STR("Reads a window into an Array.")},
         {"close", file_close, METH_NOARGS, PyDoc_STR("close()\n--\n\nAfter the last who reads.")},
-        {"state", file_state, METH_NOARGS, PyDoc_STR("cogpu_state, or None.")},
+        {"image_count", file_image_count, METH_NOARGS, PyDoc_STR("Number of images.")},
+        {"version_id", file_version_id, METH_NOARGS, PyDoc_STR("cogpu_file_version_id, or None.")},
         {"sidecars", file_sidecars, METH_NOARGS, PyDoc_STR("Paths of the sidecars in use.")},
         {"info", WITH_WORDS(file_info), PyDoc_STR("Fields of cogpu_image.")},
         {"level", WITH_WORDS(file_level), PyDoc_STR("Fields of cogpu_level.")},
         {"band", WITH_WORDS(file_band), PyDoc_STR("Fields of cogpu_band.")},
-        {"items", WITH_WORDS(file_items), PyDoc_STR("GDAL_METADATA, a dict for each item.")},
+        {"metadata", WITH_WORDS(file_metadata), PyDoc_STR("GDAL_METADATA, a dict for each item.")},
         {"crs", WITH_WORDS(file_crs), PyDoc_STR("Fields of cogpu_crs, or None.")},
         {"wkt", WITH_WORDS(file_wkt), PyDoc_STR("The coordinate system as WKT2, or None.")},
         {"geokeys", WITH_WORDS(file_geokeys), PyDoc_STR("GeoKeys: (id, name, value).")},

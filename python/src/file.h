@@ -20,15 +20,18 @@ PyObject *file_read_many(PyObject *module, PyObject *requests);
 PyObject *file_info(PyObject *file, PyObject *arguments, PyObject *words);
 PyObject *file_level(PyObject *file, PyObject *arguments, PyObject *words);
 PyObject *file_band(PyObject *file, PyObject *arguments, PyObject *words);
-PyObject *file_items(PyObject *file, PyObject *arguments, PyObject *words);
+PyObject *file_metadata(PyObject *file, PyObject *arguments, PyObject *words);
 PyObject *file_crs(PyObject *file, PyObject *arguments, PyObject *words);
 PyObject *file_wkt(PyObject *file, PyObject *arguments, PyObject *words);
 PyObject *file_geokeys(PyObject *file, PyObject *arguments, PyObject *words);
-PyObject *file_state(PyObject *file, PyObject *unused);
+PyObject *file_image_count(PyObject *file, PyObject *unused);
+PyObject *file_version_id(PyObject *file, PyObject *unused);
 PyObject *file_sidecars(PyObject *file, PyObject *unused);
 PyObject *file_directories(PyObject *file, PyObject *unused);
 PyObject *file_tags(PyObject *file, PyObject *arguments, PyObject *words);
 PyObject *file_tag(PyObject *file, PyObject *arguments, PyObject *words);
+
+/* check.c: the module's check. */
 PyObject *file_check(PyObject *module, PyObject *arguments, PyObject *words);
 
 #endif

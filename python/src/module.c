@@ -26,10 +26,10 @@ static PyObject *list_devices(PyObject *module, PyObject *unused) {
     PyObject *list = PyList_New(0);
     (void)module, (void)unused;
     for (uint32_t i = 0; list; i++) {
-        cogpu_device device;
+        cogpu_device device = COGPU_DEVICE_INIT;
         cogpu_status status;
         Py_BEGIN_ALLOW_THREADS
-            status = cogpu_device_info(i, &device);
+            status = cogpu_device_info(i, &device, NULL);
         Py_END_ALLOW_THREADS
         if (status != COGPU_OK)
             break;
@@ -40,19 +40,25 @@ static PyObject *list_devices(PyObject *module, PyObject *unused) {
 }
 
 static PyObject *list_codecs(PyObject *module, PyObject *unused) {
-    static const struct field fields[] = {
-        FIELD(cogpu_codec, compression, FIELD_U32),  FIELD(cogpu_codec, name, FIELD_TEXT),
-        FIELD(cogpu_codec, library, FIELD_TEXT),     FIELD(cogpu_codec, available, FIELD_FLAG),
-        FIELD(cogpu_codec, can_encode, FIELD_FLAG),  FIELD(cogpu_codec, min_level, FIELD_I32),
-        FIELD(cogpu_codec, max_level, FIELD_I32),    FIELD(cogpu_codec, default_level, FIELD_I32),
-        FIELD(cogpu_codec, has_quality, FIELD_FLAG), FIELD(cogpu_codec, has_max_error, FIELD_FLAG),
-        FIELD(cogpu_codec, is_lossy, FIELD_FLAG),    FIELD(cogpu_codec, predictors, FIELD_U32),
-        FIELD(cogpu_codec, encode_types, FIELD_U32), FIELD(cogpu_codec, gpu_decode, FIELD_FLAG),
-        FIELD(cogpu_codec, gpu_encode, FIELD_FLAG)};
+    static const struct field fields[] = {FIELD(cogpu_codec, compression, FIELD_U32),
+                                          FIELD(cogpu_codec, name, FIELD_TEXT),
+                                          FIELD(cogpu_codec, library, FIELD_TEXT),
+                                          FIELD(cogpu_codec, can_decode, FIELD_FLAG),
+                                          FIELD(cogpu_codec, can_encode, FIELD_FLAG),
+                                          FIELD(cogpu_codec, min_level, FIELD_I32),
+                                          FIELD(cogpu_codec, max_level, FIELD_I32),
+                                          FIELD(cogpu_codec, default_level, FIELD_I32),
+                                          FIELD(cogpu_codec, has_quality, FIELD_FLAG),
+                                          FIELD(cogpu_codec, has_max_z_error, FIELD_FLAG),
+                                          FIELD(cogpu_codec, is_lossy, FIELD_FLAG),
+                                          FIELD(cogpu_codec, predictors, FIELD_U32),
+                                          FIELD(cogpu_codec, encode_types, FIELD_U32),
+                                          FIELD(cogpu_codec, gpu_decode, FIELD_FLAG),
+                                          FIELD(cogpu_codec, gpu_encode, FIELD_FLAG)};
     PyObject *list = PyList_New(0);
-    cogpu_codec codec;
+    cogpu_codec codec = COGPU_CODEC_INIT;
     (void)module, (void)unused;
-    for (uint32_t i = 0; list && cogpu_codec_info(i, &codec) == COGPU_OK; i++)
+    for (uint32_t i = 0; list && cogpu_codec_info(i, &codec, NULL) == COGPU_OK; i++)
         if (!list_add(list, fields_dict(fields, FIELD_COUNT(fields), &codec)))
             Py_CLEAR(list);
     return list;
@@ -75,9 +81,10 @@ static PyObject *list_resamplings(PyObject *module, PyObject *unused) {
 static PyObject *list_photometrics(PyObject *module, PyObject *unused) {
     PyObject *dict = PyDict_New();
     (void)module, (void)unused;
-    for (int i = COGPU_PHOTOMETRIC_DEFAULT + 1; dict && i <= COGPU_MIN_IS_WHITE; i++) {
+    for (int i = COGPU_PHOTOMETRIC_DEFAULT + 1; dict && i <= COGPU_PHOTOMETRIC_MIN_IS_WHITE; i++) {
         const char *name = cogpu_photometric_name((cogpu_photometric)i);
-        if (name && !dict_add(dict, name, PyLong_FromLong(i == COGPU_MIN_IS_WHITE ? 0 : i)))
+        if (name &&
+            !dict_add(dict, name, PyLong_FromLong(i == COGPU_PHOTOMETRIC_MIN_IS_WHITE ? 0 : i)))
             Py_CLEAR(dict);
     }
     return dict;
@@ -101,15 +108,33 @@ static PyObject *current_device(PyObject *module, PyObject *name) {
     return device_parse(name, &kind, &index) ? device_name(kind, index) : NULL;
 }
 
+static PyObject *bbox_to_window(PyObject *module, PyObject *arguments) {
+    PyObject *transform_given, *width_given, *height_given, *bbox_given;
+    double transform[6], bbox[4];
+    uint32_t width, height;
+    cogpu_window window = COGPU_WINDOW_INIT;
+    cogpu_error error;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "OOOO:bbox_to_window", &transform_given, &width_given,
+                          &height_given, &bbox_given) ||
+        !numbers_real(transform_given, "transform", 6, transform) ||
+        !number_u32(width_given, "width", &width) || !number_u32(height_given, "height", &height) ||
+        !numbers_real(bbox_given, "bbox", 4, bbox))
+        return NULL;
+    if (cogpu_bbox_to_window(transform, width, height, bbox, &window, &error) != COGPU_OK)
+        return raise_error(&error);
+    return Py_BuildValue("(IIII)", window.x, window.y, window.width, window.height);
+}
+
 static PyObject *configure_context(PyObject *module, PyObject *arguments, PyObject *words) {
-    static char *names[] = {"threads",      "cache_bytes", "device_bytes",
-                            "jpeg_engines", "network",     NULL};
+    static char *names[] = {"threads", "cache_bytes", "device_bytes", "use_nvjpeg_hardware",
+                            "network", NULL};
     PyObject *threads = NULL, *cache = NULL, *device = NULL, *network = Py_None;
-    cogpu_context_options options = {0};
+    cogpu_context_options options = COGPU_CONTEXT_OPTIONS_INIT;
     struct arena texts = {0};
     (void)module;
     if (!PyArg_ParseTupleAndKeywords(arguments, words, "|$OOOpO", names, &threads, &cache, &device,
-                                     &options.jpeg_engines, &network) ||
+                                     &options.use_nvjpeg_hardware, &network) ||
         (threads && !number_u32(threads, "threads", &options.threads)) ||
         (cache && !number_u64(cache, "cache_bytes", &options.cache_bytes)) ||
         (device && !number_u64(device, "device_bytes", &options.device_bytes)))
@@ -150,10 +175,14 @@ PyMODINIT_FUNC PyInit__cogpu(void) {
         {"check", (PyCFunction)(void (*)(void))file_check, METH_VARARGS | METH_KEYWORDS,
          PyDoc_STR(
              "check(file, *, strict=False)\n--\n\nIs it a COG? Verdicts, and what was found.")},
+        {"bbox_to_window", bbox_to_window, METH_VARARGS,
+         PyDoc_STR("bbox_to_window(transform, width, height, bbox)\n--\n\n(x, y, width, height) of "
+                   "the pixels of a level that a bounding box touches.")},
         {"configure", (PyCFunction)(void (*)(void))configure_context, METH_VARARGS | METH_KEYWORDS,
-         PyDoc_STR("configure(*, threads=0, cache_bytes=0, device_bytes=0, jpeg_engines=False, "
-                   "network=None)\n--\n\n"
-                   "A new context for the reads from now on.")},
+         PyDoc_STR(
+             "configure(*, threads=0, cache_bytes=0, device_bytes=0, use_nvjpeg_hardware=False, "
+             "network=None)\n--\n\n"
+             "A new context for the reads from now on.")},
         {"forget_context", forget_context, METH_NOARGS,
          PyDoc_STR("forget_context()\n--\n\nAfter a fork: its threads are not here.")},
         {"read_many", file_read_many, METH_O,

@@ -19,25 +19,36 @@ static bool entry_seconds(const struct entry *entry, PyObject *value, void *reco
            (*seconds >= 0 || raise_argument("%s must be 0 or more, not %R", entry->name, value));
 }
 
+/* 0 is a value of its own; the default is a field that is left out, or None. */
+static bool entry_retries(const struct entry *entry, PyObject *value, void *record,
+                          struct arena *arena) {
+    uint64_t retries = 0;
+    (void)arena;
+    if (!number_between(value, entry->name, 0, INT32_MAX, &retries))
+        return false;
+    *(int32_t *)entry_place(entry, record) = (int32_t)retries;
+    return true;
+}
+
 #define ENTRY(field, reader)                                                                       \
     { .key = #field, .name = #field, .offset = offsetof(cogpu_network, field), .read = reader }
 
 const cogpu_network *network_read(PyObject *dict, struct arena *arena) {
-    static const struct entry entries[] = {ENTRY(connections, entry_u32),
-                                           ENTRY(requests, entry_u32),
+    static const struct entry entries[] = {ENTRY(max_retries, entry_retries),
+                                           ENTRY(max_connections, entry_u32),
+                                           ENTRY(max_requests, entry_u32),
                                            ENTRY(header_bytes, entry_u64),
-                                           ENTRY(gap_bytes, entry_u64),
-                                           ENTRY(request_bytes, entry_u64),
-                                           ENTRY(held_bytes, entry_u64),
-                                           ENTRY(whole_bytes, entry_u64),
-                                           ENTRY(retries, entry_u32),
-                                           ENTRY(connect_seconds, entry_seconds),
-                                           ENTRY(stall_seconds, entry_seconds),
-                                           ENTRY(least_bytes, entry_u32),
-                                           ENTRY(total_seconds, entry_seconds),
-                                           ENTRY(header_seconds, entry_finite),
-                                           ENTRY(private_addresses, entry_flag),
-                                           ENTRY(link_local_addresses, entry_flag),
+                                           ENTRY(coalesce_gap_bytes, entry_u64),
+                                           ENTRY(max_request_bytes, entry_u64),
+                                           ENTRY(max_inflight_bytes, entry_u64),
+                                           ENTRY(max_full_download_bytes, entry_u64),
+                                           ENTRY(connect_timeout_seconds, entry_seconds),
+                                           ENTRY(low_speed_seconds, entry_seconds),
+                                           ENTRY(low_speed_bytes_per_second, entry_u32),
+                                           ENTRY(timeout_seconds, entry_seconds),
+                                           ENTRY(header_cache_seconds, entry_finite),
+                                           ENTRY(allow_private_addresses, entry_flag),
+                                           ENTRY(allow_link_local_addresses, entry_flag),
                                            ENTRY(private_hosts, entry_text),
                                            ENTRY(schemes, entry_text),
                                            ENTRY(ca_file, entry_text),
@@ -49,6 +60,8 @@ const cogpu_network *network_read(PyObject *dict, struct arena *arena) {
                                            ENTRY(s3_session_token, entry_text),
                                            ENTRY(s3_anonymous, entry_flag)};
     cogpu_network *network = arena_take(arena, 1, sizeof *network);
+    if (network)
+        *network = (cogpu_network)COGPU_NETWORK_INIT;
     if (!network || !record_read(entries, FIELD_COUNT(entries), "network", dict, network, arena))
         return NULL;
     return network;

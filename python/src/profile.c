@@ -27,15 +27,6 @@ static bool read_list(const struct entry *entry, PyObject *value, void *record, 
     return is_read;
 }
 
-static bool read_reals(const char *name, PyObject *value, Py_ssize_t count, double *to) {
-    PyObject *members = members_of(value, name, count);
-    bool is_read = members != NULL;
-    for (Py_ssize_t i = 0; is_read && i < count; i++)
-        is_read = number_real(PyTuple_GetItem(members, i), name, &to[i]);
-    Py_XDECREF(members);
-    return is_read;
-}
-
 static bool read_short(PyObject *value, const char *name, uint16_t *to) {
     uint64_t number = 0;
     if (!number_between(value, name, 0, UINT16_MAX, &number))
@@ -49,8 +40,8 @@ static bool read_factor(const char *name, PyObject *member, void *to, struct are
     return number_u32(member, name, to);
 }
 
-static bool entry_factors(const struct entry *entry, PyObject *value, void *record,
-                          struct arena *arena) {
+static bool entry_overview_factors(const struct entry *entry, PyObject *value, void *record,
+                                   struct arena *arena) {
     return read_list(entry, value, record, arena, sizeof(uint32_t), read_factor);
 }
 
@@ -89,7 +80,7 @@ static bool entry_transform(const struct entry *entry, PyObject *value, void *re
     (void)arena;
     cogpu_profile *profile = record;
     profile->has_transform = 1;
-    return read_reals(entry->name, value, 6, profile->transform);
+    return numbers_real(value, entry->name, 6, profile->transform);
 }
 
 static bool entry_rpc(const struct entry *entry, PyObject *value, void *record,
@@ -97,7 +88,7 @@ static bool entry_rpc(const struct entry *entry, PyObject *value, void *record,
     enum { RPC_NUMBERS = 92 };
     double *rpc = arena_take(arena, RPC_NUMBERS, sizeof *rpc);
     ((cogpu_profile *)record)->rpc = rpc;
-    return rpc && read_reals(entry->name, value, RPC_NUMBERS, rpc);
+    return rpc && numbers_real(value, entry->name, RPC_NUMBERS, rpc);
 }
 
 static bool read_gcp(const char *name, PyObject *member, void *to, struct arena *arena) {
@@ -108,11 +99,12 @@ static bool read_gcp(const char *name, PyObject *member, void *to, struct arena 
     bool is_read =
         parts && ((count >= 4 && count <= 6) ||
                   raise_argument("%s must have points of 4 to 6 numbers, not %zd", name, count));
-    is_read = is_read && read_reals(name, parts, count, numbers);
+    is_read = is_read && numbers_real(parts, name, count, numbers);
     const double *ground = &numbers[count == 6 ? 3 : 2];
-    *(cogpu_gcp *)to = (cogpu_gcp){.column = numbers[0],
+    *(cogpu_gcp *)to = (cogpu_gcp){.struct_size = sizeof(cogpu_gcp),
+                                   .column = numbers[0],
                                    .row = numbers[1],
-                                   .level = count == 6 ? numbers[2] : 0,
+                                   .pixel_z = count == 6 ? numbers[2] : 0,
                                    .x = ground[0],
                                    .y = ground[1],
                                    .z = ground[2]};
@@ -140,7 +132,7 @@ static bool read_shorts(const char *name, PyObject *members, cogpu_geokey *key,
     bool is_read = shorts != NULL;
     for (uint32_t i = 0; is_read && i < key->count; i++)
         is_read = read_short(PyTuple_GetItem(members, i), name, &shorts[i]);
-    key->kind = COGPU_KEY_SHORT;
+    key->kind = COGPU_GEOKEY_SHORT;
     key->shorts = shorts;
     return is_read;
 }
@@ -148,16 +140,16 @@ static bool read_shorts(const char *name, PyObject *members, cogpu_geokey *key,
 static bool read_doubles(const char *name, PyObject *members, cogpu_geokey *key,
                          struct arena *arena) {
     double *doubles = arena_take(arena, key->count, sizeof *doubles);
-    key->kind = COGPU_KEY_DOUBLE;
+    key->kind = COGPU_GEOKEY_DOUBLE;
     key->doubles = doubles;
-    return doubles && read_reals(name, members, key->count, doubles);
+    return doubles && numbers_real(members, name, key->count, doubles);
 }
 
 /* A str is a text; whole numbers are shorts, others doubles; one number may stand alone. */
 static bool read_key_value(const char *name, PyObject *value, cogpu_geokey *key,
                            struct arena *arena) {
     if (PyUnicode_Check(value)) {
-        key->kind = COGPU_KEY_TEXT;
+        key->kind = COGPU_GEOKEY_TEXT;
         key->text = arena_text(arena, value, name);
         return key->text != NULL;
     }
@@ -176,10 +168,10 @@ static bool read_key_value(const char *name, PyObject *value, cogpu_geokey *key,
 
 static bool read_geokey(const char *name, PyObject *member, void *to, struct arena *arena) {
     cogpu_geokey *key = to;
+    *key = (cogpu_geokey){.struct_size = sizeof *key, .name = ""};
     PyObject *parts = members_of(member, name, 3);
     bool is_read = parts && number_u32(PyTuple_GetItem(parts, 0), name, &key->id) &&
                    read_key_value(name, PyTuple_GetItem(parts, 2), key, arena);
-    key->name = "";
     Py_XDECREF(parts);
     return is_read;
 }
@@ -189,7 +181,7 @@ static bool entry_geokeys(const struct entry *entry, PyObject *value, void *reco
     return read_list(entry, value, record, arena, sizeof(cogpu_geokey), read_geokey);
 }
 
-/* ---- items ----------------------------------------------------------------------------------- */
+/* ---- metadata -------------------------------------------------------------------------------- */
 
 static bool entry_band(const struct entry *entry, PyObject *value, void *record,
                        struct arena *arena) {
@@ -197,25 +189,29 @@ static bool entry_band(const struct entry *entry, PyObject *value, void *record,
     uint64_t band = 0;
     if (!number_between(value, entry->name, 0, INT32_MAX, &band))
         return false;
-    ((cogpu_item *)record)->band = (int32_t)band;
+    ((cogpu_metadata_item *)record)->band = (int32_t)band;
     return true;
 }
 
 static bool read_item(const char *name, PyObject *member, void *to, struct arena *arena) {
 #define ENTRY(member, read)                                                                        \
-    { #member, "items: " #member, offsetof(cogpu_item, member), read, NULL, 0 }
+    { #member, "metadata: " #member, offsetof(cogpu_metadata_item, member), read, 0 }
     static const struct entry entries[] = {ENTRY(domain, entry_text), ENTRY(name, entry_text),
                                            ENTRY(value, entry_text), ENTRY(role, entry_text),
                                            ENTRY(band, entry_band)};
 #undef ENTRY
-    cogpu_item *item = to;
-    *item = (cogpu_item){.domain = "", .name = "", .value = "", .role = ""};
+    cogpu_metadata_item *item = to;
+    *item = (cogpu_metadata_item){.struct_size = sizeof(cogpu_metadata_item),
+                                  .domain = "",
+                                  .name = "",
+                                  .value = "",
+                                  .role = ""};
     return record_read(entries, FIELD_COUNT(entries), name, member, item, arena);
 }
 
-static bool entry_items(const struct entry *entry, PyObject *value, void *record,
-                        struct arena *arena) {
-    return read_list(entry, value, record, arena, sizeof(cogpu_item), read_item);
+static bool entry_metadata(const struct entry *entry, PyObject *value, void *record,
+                           struct arena *arena) {
+    return read_list(entry, value, record, arena, sizeof(cogpu_metadata_item), read_item);
 }
 
 /* ---- tags ------------------------------------------------------------------------------------ */
@@ -310,6 +306,7 @@ static bool read_values(const char *name, PyObject *value, cogpu_extra_tag *tag,
 
 static bool parse_extra_tag(const char *name, PyObject *member, void *to, struct arena *arena) {
     cogpu_extra_tag *tag = to;
+    tag->struct_size = sizeof *tag;
     PyObject *parts = members_of(member, name, 4);
     bool is_read = parts && number_u32(PyTuple_GetItem(parts, 0), name, &tag->id) &&
                    number_u32(PyTuple_GetItem(parts, 1), name, &tag->type) &&
@@ -339,61 +336,41 @@ static bool entry_device(const struct entry *entry, PyObject *value, void *recor
     return device_parse(value, &profile->device, &profile->device_index);
 }
 
-/* Raises an ArgumentError with the names of the values from 0 to `last` that have one. */
-static bool raise_unknown_name(const struct entry *entry, PyObject *value,
-                               const char *(*name_of)(int value), int last) {
-    PyObject *known = PyUnicode_FromString(name_of(0));
-    for (int i = 1; known && i <= last; i++) {
-        PyObject *shorter = known;
-        if (!name_of(i))
-            continue;
-        known = PyUnicode_FromFormat("%U, %s", shorter, name_of(i));
-        Py_DECREF(shorter);
+/* An enumerator by its name. The library's message lists the names. */
+typedef cogpu_status parse_name(const char *name, int *value, cogpu_error *error);
+
+static bool read_name(const struct entry *entry, PyObject *value, void *record, struct arena *arena,
+                      parse_name *parse) {
+    const char *text = arena_text(arena, value, entry->name);
+    cogpu_error error;
+    if (!text || parse(text, entry_place(entry, record), &error) == COGPU_OK)
+        return text != NULL;
+    return raise_argument("%s: %s", entry->name, error.message);
+}
+
+/* entry_bigtiff and the like: an enum of the library has the size of an int. */
+#define NAME_ENTRY(kind)                                                                           \
+    static cogpu_status parse_##kind(const char *name, int *value, cogpu_error *error) {           \
+        cogpu_##kind parsed = 0;                                                                   \
+        cogpu_status status = cogpu_##kind##_parse(name, &parsed, error);                          \
+        *value = (int)parsed;                                                                      \
+        return status;                                                                             \
+    }                                                                                              \
+    static bool entry_##kind(const struct entry *entry, PyObject *value, void *record,             \
+                             struct arena *arena) {                                                \
+        return read_name(entry, value, record, arena, parse_##kind);                               \
     }
-    if (known)
-        raise_argument("%s must be one of %U, not %.60R", entry->name, known, value);
-    Py_XDECREF(known);
-    return false;
-}
+NAME_ENTRY(resampling)
+NAME_ENTRY(photometric)
+NAME_ENTRY(interleave)
+NAME_ENTRY(overviews)
+NAME_ENTRY(bigtiff)
 
-static const char *resampling_name(int value) {
-    return cogpu_resampling_name((cogpu_resampling)value);
-}
-
-static bool entry_resampling(const struct entry *entry, PyObject *value, void *record,
-                             struct arena *arena) {
-    const char *text = arena_text(arena, value, entry->name);
-    if (!text || cogpu_resampling_parse(text, entry_place(entry, record)) == COGPU_OK)
-        return text != NULL;
-    return raise_unknown_name(entry, value, resampling_name, COGPU_MEDIAN);
-}
-
-static const char *photometric_name(int value) {
-    return cogpu_photometric_name((cogpu_photometric)value);
-}
-
-static bool entry_photometric(const struct entry *entry, PyObject *value, void *record,
-                              struct arena *arena) {
-    const char *text = arena_text(arena, value, entry->name);
-    if (!text || cogpu_photometric_parse(text, entry_place(entry, record)) == COGPU_OK)
-        return text != NULL;
-    return raise_unknown_name(entry, value, photometric_name, COGPU_MIN_IS_WHITE);
-}
-
-static const struct word overviews_words[] = {{"default", COGPU_OVERVIEWS_DEFAULT},
-                                              {"none", COGPU_OVERVIEWS_NONE},
-                                              {"auto", COGPU_OVERVIEWS_AUTO},
-                                              {"listed", COGPU_OVERVIEWS_LISTED},
-                                              {NULL, 0}};
-static const struct word bigtiff_words[] = {
-    {"auto", COGPU_BIGTIFF_AUTO}, {"yes", COGPU_BIGTIFF_YES}, {"no", COGPU_BIGTIFF_NO}, {NULL, 0}};
 #define AT(member) #member, #member, offsetof(cogpu_profile, member)
 #define ENTRY(member, read)                                                                        \
-    { AT(member), read, NULL, 0 }
-#define WORDS(member)                                                                              \
-    { AT(member), entry_word, member##_words, 0 }
+    { AT(member), read, 0 }
 #define LIST(member, count)                                                                        \
-    { AT(member), entry_##member, NULL, offsetof(cogpu_profile, count) }
+    { AT(member), entry_##member, offsetof(cogpu_profile, count) }
 
 static const struct entry entries[] = {
     ENTRY(width, entry_u32),
@@ -404,15 +381,15 @@ static const struct entry entries[] = {
     ENTRY(strips, entry_flag),
     ENTRY(block_width, entry_u32),
     ENTRY(block_height, entry_u32),
-    ENTRY(planar, entry_flag),
+    ENTRY(interleave, entry_interleave),
     ENTRY(codec, entry_text),
-    ENTRY(level, entry_int),
+    ENTRY(compression_level, entry_int),
     ENTRY(quality, entry_int),
     ENTRY(lossless, entry_flag),
-    ENTRY(max_error, entry_real),
+    ENTRY(max_z_error, entry_real),
     ENTRY(predictor, entry_int),
     ENTRY(bits, entry_u32),
-    WORDS(bigtiff),
+    ENTRY(bigtiff, entry_bigtiff),
     ENTRY(sparse, entry_flag),
     ENTRY(nodata, entry_text),
     ENTRY(nan_is_nodata, entry_flag),
@@ -428,18 +405,18 @@ static const struct entry entries[] = {
     ENTRY(crs, entry_text),
     LIST(geokeys, geokey_count),
     ENTRY(epoch, entry_real),
-    LIST(items, item_count),
+    LIST(metadata, metadata_count),
     ENTRY(description, entry_text),
     LIST(tags, tag_count),
-    WORDS(overviews),
-    LIST(factors, factor_count),
+    ENTRY(overviews, entry_overviews),
+    LIST(overview_factors, overview_factor_count),
     ENTRY(resampling, entry_resampling),
     ENTRY(threads, entry_u32),
     ENTRY(device, entry_device),
 };
 
 bool profile_read(PyObject *dict, struct given_profile *given) {
-    *given = (struct given_profile){0};
+    *given = (struct given_profile){.profile = COGPU_PROFILE_INIT};
     given->engine = engine_take();
     if (given->engine && record_read(entries, FIELD_COUNT(entries), "profile", dict,
                                      &given->profile, &given->arena)) {

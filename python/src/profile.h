@@ -2,14 +2,13 @@
  * A profile as Python gives it, a dict with the fields of cogpu_profile by name:
  *
  *     type        NumPy's name, or "complex_int16", "complex_int32"
- *     enums       the names of cogpu.h in lower case: "average", "auto", "min_is_black"
+ *     enums       names of cogpu.h: "average", "auto", "minisblack"
  *     transform   six numbers; no has_transform
  *     palette     a sequence of (red, green, blue), 0 to 65,535
- *     gcps        (column, row, level, x, y, z), (column, row, x, y, z) or (column, row, x, y) each
- *     geokeys     (id, name, value) each, as File.geokeys gives them
- *     items       dicts, as File.items gives them
- *     tags        (id, type, count, values) each; values are bytes as the machine has them, or
- * numbers device      "cpu", "cuda", "cuda:N", "emu", "emu:N"
+ *     gcps        (column, row, pixel_z, x, y, z), (column, row, x, y, z) or (column, row, x, y)
+ * each geokeys     (id, name, value) each, as File.geokeys gives them metadata    dicts, as
+ * File.metadata gives them tags        (id, type, count, values) each; values are bytes in native
+ * order, or numbers device      "cpu", "cuda", "cuda:N", "emu", "emu:N"
  *
  * Lists have no counts beside them, and there is no context: the process has one.
  */

@@ -21,13 +21,13 @@ static const struct {
     uint8_t code, bits;
     char text[4]; /* of the array interfaces, without byte order */
 } types[] = {
-    {COGPU_U8, DL_UINT, 8, "u1"},         {COGPU_I8, DL_INT, 8, "i1"},
-    {COGPU_U16, DL_UINT, 16, "u2"},       {COGPU_I16, DL_INT, 16, "i2"},
-    {COGPU_U32, DL_UINT, 32, "u4"},       {COGPU_I32, DL_INT, 32, "i4"},
-    {COGPU_U64, DL_UINT, 64, "u8"},       {COGPU_I64, DL_INT, 64, "i8"},
-    {COGPU_F16, DL_FLOAT, 16, "f2"},      {COGPU_F32, DL_FLOAT, 32, "f4"},
-    {COGPU_F64, DL_FLOAT, 64, "f8"},      {COGPU_CF32, DL_COMPLEX, 64, "c8"},
-    {COGPU_CF64, DL_COMPLEX, 128, "c16"},
+    {COGPU_TYPE_U8, DL_UINT, 8, "u1"},         {COGPU_TYPE_I8, DL_INT, 8, "i1"},
+    {COGPU_TYPE_U16, DL_UINT, 16, "u2"},       {COGPU_TYPE_I16, DL_INT, 16, "i2"},
+    {COGPU_TYPE_U32, DL_UINT, 32, "u4"},       {COGPU_TYPE_I32, DL_INT, 32, "i4"},
+    {COGPU_TYPE_U64, DL_UINT, 64, "u8"},       {COGPU_TYPE_I64, DL_INT, 64, "i8"},
+    {COGPU_TYPE_F16, DL_FLOAT, 16, "f2"},      {COGPU_TYPE_F32, DL_FLOAT, 32, "f4"},
+    {COGPU_TYPE_F64, DL_FLOAT, 64, "f8"},      {COGPU_TYPE_CF32, DL_COMPLEX, 64, "c8"},
+    {COGPU_TYPE_CF64, DL_COMPLEX, 128, "c16"},
 };
 enum { TYPES = sizeof types / sizeof *types };
 
@@ -141,7 +141,7 @@ static bool take_tensor(const struct dl_tensor *tensor, const struct taking *tak
         break;
     case DL_CUDA:
     case DL_CUDA_MANAGED:
-        raster->device = COGPU_CUDA;
+        raster->device = COGPU_DEVICE_CUDA;
         raster->device_index = (uint32_t)tensor->device_index;
         raster->stream = taking->stream;
         break;
@@ -226,7 +226,7 @@ static enum attempt take_dlpack(PyObject *array, const struct taking *taking, st
     if (is_taken)
         return TAKEN;
     raster_drop(taken);
-    *taken = (struct taken){0};
+    *taken = (struct taken){.raster = COGPU_RASTER_INIT};
     return is_told_elsewhere && PyErr_ExceptionMatches(PyExc_ValueError) ? NOT_SPOKEN : FAILED;
 }
 
@@ -293,8 +293,8 @@ static bool follow_owner(PyObject *dict, const struct taking *taking, cogpu_rast
     if (!theirs)
         return raise_argument("%s names stream 0, which says nothing of which stream is meant",
                               taking->name);
-    return cogpu_stream_follow(context, COGPU_CUDA, raster->device_index, raster->stream, theirs,
-                               &error) == COGPU_OK ||
+    return cogpu_stream_wait(context, COGPU_DEVICE_CUDA, raster->device_index, raster->stream,
+                             theirs, &error) == COGPU_OK ||
            raise_error(&error);
 }
 
@@ -303,10 +303,10 @@ static bool place_cuda(PyObject *dict, const struct taking *taking, cogpu_raster
     struct engine *engine = engine_take();
     if (!engine)
         return false;
-    bool is_placed = cogpu_device_of(engine_context(engine), raster->data, &raster->device,
-                                     &raster->device_index, &error) == COGPU_OK ||
+    bool is_placed = cogpu_pointer_device(engine_context(engine), raster->data, &raster->device,
+                                          &raster->device_index, &error) == COGPU_OK ||
                      raise_error(&error);
-    if (is_placed && raster->device != COGPU_CUDA)
+    if (is_placed && raster->device != COGPU_DEVICE_CUDA)
         is_placed =
             raise_argument("%s has a __cuda_array_interface__, but no GPU memory", taking->name);
     raster->stream = taking->stream;
@@ -397,24 +397,24 @@ static bool check_written(const struct taken *taken, const char *name) {
 /* Host memory may be an emulated GPU's, because the caller says so or because it came from
  * there. */
 static bool place_host(const struct taking *taking, cogpu_raster *raster) {
-    if (raster->device != COGPU_CPU)
+    if (raster->device != COGPU_DEVICE_CPU)
         return true;
-    if (taking->device == COGPU_EMU) {
-        raster->device = COGPU_EMU;
+    if (taking->device == COGPU_DEVICE_EMULATOR) {
+        raster->device = COGPU_DEVICE_EMULATOR;
         raster->device_index = taking->device_index;
-        return stream_check(COGPU_EMU, taking->stream);
+        return stream_check(COGPU_DEVICE_EMULATOR, taking->stream);
     }
     struct engine *engine = engine_if_made();
     if (!engine)
         return true;
-    cogpu_device_kind kind = COGPU_CPU;
+    cogpu_device_kind kind = COGPU_DEVICE_CPU;
     uint32_t index = 0;
     cogpu_error error;
-    bool is_known =
-        cogpu_device_of(engine_context(engine), raster->data, &kind, &index, &error) == COGPU_OK ||
-        raise_error(&error);
+    bool is_known = cogpu_pointer_device(engine_context(engine), raster->data, &kind, &index,
+                                         &error) == COGPU_OK ||
+                    raise_error(&error);
     engine_drop(engine);
-    if (is_known && kind == COGPU_EMU) {
+    if (is_known && kind == COGPU_DEVICE_EMULATOR) {
         raster->device = kind;
         raster->device_index = index;
     }
@@ -422,7 +422,7 @@ static bool place_host(const struct taking *taking, cogpu_raster *raster) {
 }
 
 bool raster_take(PyObject *array, const struct taking *taking, struct taken *taken) {
-    *taken = (struct taken){0};
+    *taken = (struct taken){.raster = COGPU_RASTER_INIT};
     if (take_any(array, taking, taken) &&
         (!taking->is_written || check_written(taken, taking->name)) &&
         place_host(taking, &taken->raster))
@@ -461,6 +461,6 @@ bool stream_parse(PyObject *value, void **stream) {
 
 bool stream_check(cogpu_device_kind device, const void *stream) {
     enum { PER_THREAD = 2 }; /* CUDA's last number that is no address */
-    return device != COGPU_EMU || (uintptr_t)stream <= PER_THREAD ||
+    return device != COGPU_DEVICE_EMULATOR || (uintptr_t)stream <= PER_THREAD ||
            raise_argument("stream must be None, 0, 1 or 2 on an emulated GPU, not %p", stream);
 }

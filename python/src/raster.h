@@ -24,14 +24,14 @@ struct taken {
 struct taking {
     const char *name; /* the parameter's, for messages */
     bool is_written;  /* read-only arrays are refused */
-    /* COGPU_EMU: host memory is to be this device's. COGPU_CPU: what it is. */
+    /* COGPU_DEVICE_EMULATOR: host memory is to be this device's. COGPU_DEVICE_CPU: what it is. */
     cogpu_device_kind device;
     uint32_t device_index;
     void *stream; /* the array is used on: it follows what the array's owner has under way */
 };
 
-/* False with an exception: ArgumentError or TypeError with the parameter's name. Needs the GIL.
- * What was taken must be dropped. */
+/* False with an exception: InvalidArgumentError or TypeError with the parameter's name. Needs the
+ * GIL. What was taken must be dropped. */
 bool raster_take(PyObject *array, const struct taking *taking, struct taken *taken);
 /* On any thread, with or without the GIL, also after the interpreter's end. */
 void raster_drop(struct taken *taken);

@@ -20,7 +20,7 @@ struct reading {
 
 /* Keywords that cannot be used as they come. */
 struct keywords {
-    PyObject *image, *level, *window, *bands, *part, *dtype, *threads, *device, *out, *stream;
+    PyObject *image, *level, *window, *bands, *content, *dtype, *threads, *device, *out, *stream;
     cogpu_device_kind kind;
     uint32_t index;
     cogpu_type type;
@@ -36,14 +36,13 @@ static bool is_given(const PyObject *value) {
 static bool parse_keywords(PyObject *arguments, PyObject *words, struct keywords *given,
                            struct reading *reading) {
     static char *names[] = {
-        "image",  "level",           "window",  "bands",  "part", "dtype",  "nan_where_invalid",
-        "scaled", "fill_bad_blocks", "threads", "device", "out",  "stream", "wait",
-        NULL};
+        "image",           "level",   "window", "bands", "content", "dtype", "masked", "unscale",
+        "fill_bad_blocks", "threads", "device", "out",   "stream",  "wait",  NULL};
     cogpu_request *request = &reading->request;
     int is_waited = 1;
     if (!PyArg_ParseTupleAndKeywords(arguments, words, "|$OOOOOOpppOOOOp", names, &given->image,
-                                     &given->level, &given->window, &given->bands, &given->part,
-                                     &given->dtype, &request->nan_where_invalid, &request->scaled,
+                                     &given->level, &given->window, &given->bands, &given->content,
+                                     &given->dtype, &request->masked, &request->unscale,
                                      &request->fill_bad_blocks, &given->threads, &given->device,
                                      &given->out, &given->stream, &is_waited))
         return false;
@@ -54,15 +53,6 @@ static bool parse_keywords(PyObject *arguments, PyObject *words, struct keywords
            (!is_given(given->dtype) || type_parse(given->dtype, "dtype", &given->type)) &&
            (!is_given(given->device) || device_parse(given->device, &given->kind, &given->index)) &&
            stream_parse(given->stream, &given->cuda_stream);
-}
-
-static bool parse_part(PyObject *part, cogpu_part *to) {
-    *to = COGPU_PIXELS;
-    if (!part || (PyUnicode_Check(part) && PyUnicode_CompareWithASCIIString(part, "pixels") == 0))
-        return true;
-    *to = COGPU_MASK;
-    return (PyUnicode_Check(part) && PyUnicode_CompareWithASCIIString(part, "mask") == 0) ||
-           raise_argument("part must be 'pixels' or 'mask', not %R", part);
 }
 
 static bool parse_window(PyObject *window, const cogpu_level *level, cogpu_request *request) {
@@ -121,7 +111,8 @@ static bool check_shape(const cogpu_raster *out, const cogpu_raster *wanted) {
 
 /* Floats take all samples but complex ones; other types those of the image alone. */
 static bool check_type(const cogpu_raster *out, cogpu_type asked, cogpu_type wanted) {
-    bool is_float = out->type == COGPU_F16 || out->type == COGPU_F32 || out->type == COGPU_F64;
+    bool is_float =
+        out->type == COGPU_TYPE_F16 || out->type == COGPU_TYPE_F32 || out->type == COGPU_TYPE_F64;
     if (out->type == wanted || (asked == COGPU_TYPE_NONE && is_float))
         return true;
     return raise_argument("out has the dtype %s, and the pixels %s", cogpu_type_name(out->type),
@@ -161,7 +152,8 @@ static bool use_out(const struct keywords *given, struct reading *reading) {
 
 static bool make_raster(const struct keywords *given, cogpu_type type, struct reading *reading) {
     const cogpu_request *request = &reading->request;
-    reading->raster = (cogpu_raster){.type = type,
+    reading->raster = (cogpu_raster){.struct_size = sizeof(cogpu_raster),
+                                     .type = type,
                                      .bands = request->band_count,
                                      .height = request->height,
                                      .width = request->width};
@@ -169,7 +161,7 @@ static bool make_raster(const struct keywords *given, cogpu_type type, struct re
         return use_out(given, reading);
     reading->raster.device = given->kind;
     reading->raster.device_index = given->index;
-    reading->raster.stream = given->kind == COGPU_CUDA ? given->cuda_stream : NULL;
+    reading->raster.stream = given->kind == COGPU_DEVICE_CUDA ? given->cuda_stream : NULL;
     if (!stream_check(given->kind, given->cuda_stream))
         return false;
     reading->store = store_new(&reading->raster);
@@ -187,19 +179,21 @@ static void reading_drop(struct reading *reading) {
 static bool prepare_reading(PyObject *file, PyObject *arguments, PyObject *words,
                             struct reading *reading) {
     struct keywords given = {0};
-    cogpu_image image;
-    cogpu_level level;
+    cogpu_image image = COGPU_IMAGE_INIT;
+    cogpu_level level = COGPU_LEVEL_INIT;
     cogpu_error error;
     cogpu_request *request = &reading->request;
     reading->handle = file_take(file);
     if (!reading->handle || !parse_keywords(arguments, words, &given, reading) ||
-        !parse_part(given.part, &request->part))
+        (given.content && !content_parse(given.content, &request->content)))
         return false;
     const cogpu_file *opened = handle_file(reading->handle);
-    if (cogpu_info(opened, request->image, &image, &error) != COGPU_OK ||
+    if (cogpu_image_info(opened, request->image, &image, &error) != COGPU_OK ||
         cogpu_level_info(opened, request->image, request->level, &level, &error) != COGPU_OK)
         return handle_raise(reading->handle, &error);
-    cogpu_type type = request->part == COGPU_MASK ? COGPU_U8 : given.type ? given.type : image.type;
+    cogpu_type type = request->content == COGPU_CONTENT_MASK ? COGPU_TYPE_U8
+                      : given.type                           ? given.type
+                                                             : image.type;
     return (parse_window(given.window, &level, request) &&
             parse_bands(given.bands, image.bands, reading) && make_raster(&given, type, reading)) ||
            name_raised(handle_name(reading->handle));
@@ -217,17 +211,24 @@ static void hand_over(struct reading *reading, struct engine *engine, cogpu_pend
     store->pending = pending;
 }
 
+/* Reads of files that call Python, and reads into host memory, have nothing to wait for later. */
+static bool is_asynchronous(const struct reading *reading) {
+    return !reading->is_waited && !handle_needs_python(reading->handle) &&
+           reading->raster.device != COGPU_DEVICE_CPU;
+}
+
 static bool run_reading(struct reading *reading, struct engine *engine) {
     struct store *store = reading->store;
+    const cogpu_file *file = handle_file(reading->handle);
     cogpu_request *request = &reading->request;
     cogpu_pending *pending = NULL;
     cogpu_status status;
     request->context = engine_context(engine);
-    if (!reading->is_waited && !handle_needs_python(reading->handle))
-        request->pending = &pending;
+    bool is_async = is_asynchronous(reading);
     Py_BEGIN_ALLOW_THREADS
-        status = cogpu_read(handle_file(reading->handle), request, &reading->raster, &store->result,
-                            &store->error);
+        status = is_async
+                     ? cogpu_read_async(file, request, &reading->raster, &pending, &store->error)
+                     : cogpu_read(file, request, &reading->raster, &store->result, &store->error);
     Py_END_ALLOW_THREADS
     if (pending)
         hand_over(reading, engine, pending);
@@ -248,7 +249,7 @@ static struct engine *engine_for(const struct reading *reading) {
 }
 
 PyObject *file_read(PyObject *file, PyObject *arguments, PyObject *words) {
-    struct reading reading = {0};
+    struct reading reading = {.request = COGPU_REQUEST_INIT};
     PyObject *array = NULL;
     struct engine *engine = NULL;
     if (prepare_reading(file, arguments, words, &reading) && (engine = engine_for(&reading)) &&
@@ -280,17 +281,17 @@ static bool run_items(struct reading *readings, cogpu_read_item *items, size_t c
     cogpu_error error;
     cogpu_status status;
     for (size_t i = 0; i < count; i++)
-        items[i] = (cogpu_read_item){.file = handle_file(readings[i].handle),
-                                     .request = readings[i].request,
-                                     .raster = readings[i].raster};
+        items[i] = (cogpu_read_item){.struct_size = sizeof(cogpu_read_item),
+                                     .file = handle_file(readings[i].handle),
+                                     .request = &readings[i].request,
+                                     .raster = &readings[i].raster,
+                                     .result = &readings[i].store->result};
     Py_BEGIN_ALLOW_THREADS
         status = cogpu_read_many(items, count, engine_context(engine), &error);
     Py_END_ALLOW_THREADS
-    for (size_t i = 0; i < count; i++) {
-        readings[i].store->result = items[i].result;
+    for (size_t i = 0; i < count; i++)
         if (items[i].status != COGPU_OK) /* the call's error is that of the first */
             return handle_raise(readings[i].handle, &error);
-    }
     return status == COGPU_OK || raise_error(&error);
 }
 
@@ -306,6 +307,8 @@ static PyObject *read_items(PyObject *requests, struct reading *readings, cogpu_
                             size_t count) {
     PyObject *none = PyTuple_New(0), *arrays = NULL;
     bool is_ready = none;
+    for (size_t i = 0; i < count; i++)
+        readings[i].request = (cogpu_request)COGPU_REQUEST_INIT;
     for (size_t i = 0; is_ready && i < count; i++)
         is_ready = prepare_item(PyList_GetItem(requests, (Py_ssize_t)i), none, &readings[i]);
     Py_XDECREF(none);

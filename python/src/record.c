@@ -101,30 +101,13 @@ const char *arena_text(struct arena *arena, PyObject *text, const char *name) {
     return copy;
 }
 
-static PyObject *words_list(const struct word *words) {
-    PyObject *list = PyUnicode_FromString(words->name);
-    for (words++; list && words->name; words++) {
-        PyObject *longer = PyUnicode_FromFormat("%U, %s", list, words->name);
-        Py_DECREF(list);
-        list = longer;
-    }
-    return list;
-}
-
-bool word_parse(PyObject *text, const char *name, const struct word *words, int *to) {
-    if (!PyUnicode_Check(text))
-        return raise_type(name, "a str", text);
-    for (const struct word *word = words; word->name; word++) {
-        if (PyUnicode_CompareWithASCIIString(text, word->name) == 0) {
-            *to = word->value;
-            return true;
-        }
-    }
-    PyObject *known = words_list(words);
-    if (known)
-        raise_argument("%s must be one of %U, not %.60R", name, known, text);
-    Py_XDECREF(known);
-    return false;
+bool numbers_real(PyObject *value, const char *name, Py_ssize_t count, double *to) {
+    PyObject *members = members_of(value, name, count);
+    bool is_read = members != NULL;
+    for (Py_ssize_t i = 0; is_read && i < count; i++)
+        is_read = number_real(PyTuple_GetItem(members, i), name, &to[i]);
+    Py_XDECREF(members);
+    return is_read;
 }
 
 /* ---- entries --------------------------------------------------------------------------------- */
@@ -170,11 +153,6 @@ bool entry_text(const struct entry *entry, PyObject *value, void *record, struct
     const char *text = arena_text(arena, value, entry->name);
     *(const char **)entry_place(entry, record) = text;
     return text != NULL;
-}
-
-bool entry_word(const struct entry *entry, PyObject *value, void *record, struct arena *arena) {
-    (void)arena;
-    return word_parse(value, entry->name, entry->words, entry_place(entry, record));
 }
 
 /* ---- records --------------------------------------------------------------------------------- */

@@ -24,15 +24,10 @@ bool number_between(PyObject *value, const char *name, int64_t least, uint64_t m
 bool number_real(PyObject *value, const char *name, double *to);
 /* The members of a sequence, be it an array; as many as `count`, unless that is negative. */
 PyObject *members_of(PyObject *value, const char *name, Py_ssize_t count);
+/* As many real numbers as `count`. */
+bool numbers_real(PyObject *value, const char *name, Py_ssize_t count, double *to);
 /* Raises a TypeError that names the expected type. */
 bool raise_type(const char *name, const char *due, PyObject *value);
-
-/* A word that stands for a number of C; a list of them ends with a name that is NULL. */
-struct word {
-    const char *name;
-    int value;
-};
-bool word_parse(PyObject *text, const char *name, const struct word *words, int *to);
 
 /* An entry of a dict: where in the record it goes, and who reads it. */
 struct entry {
@@ -40,8 +35,7 @@ struct entry {
     const char *name; /* in messages */
     size_t offset;
     bool (*read)(const struct entry *entry, PyObject *value, void *record, struct arena *arena);
-    const struct word *words; /* of entry_word */
-    size_t count_offset;      /* of a list: where its count goes, a uint32_t */
+    size_t count_offset; /* of a list: where its count goes, a uint32_t */
 };
 
 /* Defaults stay where a value is None. A key without an entry is refused, with the names that are
@@ -55,7 +49,6 @@ bool entry_u32(const struct entry *entry, PyObject *value, void *record, struct 
 bool entry_u64(const struct entry *entry, PyObject *value, void *record, struct arena *arena);
 bool entry_real(const struct entry *entry, PyObject *value, void *record, struct arena *arena);
 bool entry_text(const struct entry *entry, PyObject *value, void *record, struct arena *arena);
-bool entry_word(const struct entry *entry, PyObject *value, void *record, struct arena *arena);
 
 /* Where the value of an entry goes. */
 void *entry_place(const struct entry *entry, void *record);

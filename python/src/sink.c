@@ -27,7 +27,7 @@ static bool count_taken(PyObject *answer, size_t bytes, size_t *taken) {
     if (!PyErr_Occurred() && *taken > 0 && *taken <= bytes)
         return true;
     PyErr_Clear();
-    return raise_status(COGPU_IO, "the target's write took %R of %zu bytes", answer, bytes);
+    return raise_status(COGPU_IO_ERROR, "the target's write took %R of %zu bytes", answer, bytes);
 }
 
 static bool write_some(struct target *target, const char *from, size_t bytes, size_t *taken) {
@@ -56,12 +56,12 @@ static cogpu_status object_write(void *user, uint64_t offset, const void *from, 
     struct target *target = user;
     PyGILState_STATE state;
     if (!gil_take(&state))
-        return COGPU_IO;
+        return COGPU_IO_ERROR;
     target->writer = PyThread_get_thread_ident();
     if (!target->failure && !write_all(target, offset, from, bytes))
         target->failure = keep_raised();
     target->writer = 0;
-    cogpu_status status = target->failure ? COGPU_IO : COGPU_OK;
+    cogpu_status status = target->failure ? COGPU_IO_ERROR : COGPU_OK;
     gil_give(state);
     return status;
 }
@@ -96,7 +96,10 @@ static bool open_sink_object(PyObject *given, struct target *target) {
     if (is_seekable < 0)
         return false;
     target->object = Py_NewRef(given);
-    target->sink = (cogpu_sink){.user = target, .write = object_write, .append_only = !is_seekable};
+    target->sink = (cogpu_sink){.struct_size = sizeof(cogpu_sink),
+                                .user = target,
+                                .write = object_write,
+                                .append_only = !is_seekable};
     return find_start(target);
 }
 
@@ -150,6 +153,8 @@ struct target *target_open(PyObject *given) {
     struct target *target = PyMem_Calloc(1, sizeof *target);
     if (!target)
         return (struct target *)PyErr_NoMemory();
+    target->sink = (cogpu_sink)COGPU_SINK_INIT;
+    target->memory = (cogpu_memory)COGPU_MEMORY_INIT;
     if (open_any_sink(given, target))
         return target;
     target_release(target);
@@ -159,7 +164,7 @@ struct target *target_open(PyObject *given) {
 void target_release(struct target *target) {
     if (!target)
         return;
-    cogpu_memory_release(&target->memory);
+    cogpu_memory_free(&target->memory);
     Py_XDECREF(target->path);
     Py_XDECREF(target->inputs);
     PyMem_Free(target->input_paths);
@@ -177,7 +182,7 @@ int target_visit(struct target *target, visitproc visit, void *arg) {
 PyObject *target_raise(struct target *target, const cogpu_error *error) {
     if (target->failure)
         return raise_kept(Py_NewRef(target->failure), error);
-    return target->path && error->status == COGPU_ABSENT
+    return target->path && error->status == COGPU_NOT_FOUND
                ? raise_missing(error, target->sink.path)
                : raise_file_error(error, target->sink.path);
 }
@@ -197,7 +202,7 @@ static int memory_get(PyObject *self, Py_buffer *view, int flags) {
 
 static void memory_free(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
-    cogpu_memory_release(&((memory_object *)self)->memory);
+    cogpu_memory_free(&((memory_object *)self)->memory);
     PyObject_Free(self);
     Py_DECREF(type);
 }
@@ -207,7 +212,7 @@ PyObject *memory_view(cogpu_memory *memory) {
     if (!object)
         return NULL;
     object->memory = *memory;
-    *memory = (cogpu_memory){0};
+    *memory = (cogpu_memory)COGPU_MEMORY_INIT;
     PyObject *view = PyMemoryView_FromObject((PyObject *)object);
     Py_DECREF(object);
     return view;

@@ -97,55 +97,56 @@ static cogpu_status read_object(void *user, uint64_t offset, size_t bytes, void 
         gil_give(state);
     }
     pthread_mutex_unlock(&source->lock);
-    return is_read ? COGPU_OK : COGPU_IO;
+    return is_read ? COGPU_OK : COGPU_IO_ERROR;
 }
 
 /* ---- objects with read_many ------------------------------------------------------------------ */
 
-/* Where each read begins, or ends. */
-static PyObject *places_of(const cogpu_source_read *reads, size_t count, bool is_end) {
+/* Where each range begins; with `bytes`, where it ends. */
+static PyObject *places_of(const uint64_t *offsets, const size_t *bytes, size_t count) {
     PyObject *places = PyList_New(0);
     for (size_t i = 0; places && i < count; i++)
-        if (!list_add(places,
-                      PyLong_FromUnsignedLongLong(reads[i].offset + (is_end ? reads[i].bytes : 0))))
+        if (!list_add(places, PyLong_FromUnsignedLongLong(offsets[i] + (bytes ? bytes[i] : 0))))
             Py_CLEAR(places);
     return places;
 }
 
-static bool copy_answer(PyObject *answer, size_t number, const cogpu_source_read *read) {
+static bool copy_answer(PyObject *answer, size_t number, uint64_t offset, size_t bytes, void *to) {
     PyObject *data = PySequence_GetItem(answer, (Py_ssize_t)number);
     size_t got = 0;
-    bool is_read = copy_given(data, read->bytes, read->to, &got);
+    bool is_read = copy_given(data, bytes, to, &got);
     Py_XDECREF(data);
-    if (is_read && got < read->bytes)
+    if (is_read && got < bytes)
         PyErr_Format(PyExc_EOFError, "the source was asked for %zu bytes at %llu and gave %zu",
-                     read->bytes, (unsigned long long)read->offset, got);
-    return is_read && got == read->bytes;
+                     bytes, (unsigned long long)offset, got);
+    return is_read && got == bytes;
 }
 
-static bool ask_many(PyObject *object, const cogpu_source_read *reads, size_t count) {
-    PyObject *starts = places_of(reads, count, false), *ends = places_of(reads, count, true);
+static bool ask_many(PyObject *object, const uint64_t *offsets, const size_t *bytes,
+                     void *const *to, size_t count) {
+    PyObject *starts = places_of(offsets, NULL, count), *ends = places_of(offsets, bytes, count);
     PyObject *answer = NULL;
     if (starts && ends)
         answer = PyObject_CallMethod(object, "read_many", "OO", starts, ends);
     bool is_read = answer != NULL;
     for (size_t i = 0; is_read && i < count; i++)
-        is_read = copy_answer(answer, i, &reads[i]);
+        is_read = copy_answer(answer, i, offsets[i], bytes[i], to[i]);
     Py_XDECREF(answer);
     Py_XDECREF(ends);
     Py_XDECREF(starts);
     return is_read;
 }
 
-static cogpu_status read_many_of_object(void *user, const cogpu_source_read *reads, size_t count) {
+static cogpu_status read_many_of_object(void *user, const uint64_t *offsets, const size_t *bytes,
+                                        void *const *to, size_t count) {
     struct object_source *source = user;
     PyGILState_STATE state;
     bool is_read = false;
     if (gil_take(&state)) {
-        is_read = keep_unless(ask_many(source->object, reads, count), source);
+        is_read = keep_unless(ask_many(source->object, offsets, bytes, to, count), source);
         gil_give(state);
     }
-    return is_read ? COGPU_OK : COGPU_IO;
+    return is_read ? COGPU_OK : COGPU_IO_ERROR;
 }
 
 /* ---- both ------------------------------------------------------------------------------------ */
@@ -205,8 +206,8 @@ static bool may_be_url(const char *text) {
 
 /* Where nothing is at the path, who catches FileNotFoundError should get it. */
 static PyObject *raise_no_file(const struct handle *handle, const cogpu_error *error) {
-    return error->status == COGPU_ABSENT ? raise_missing(error, handle->name)
-                                         : raise_file_error(error, handle->name);
+    return error->status == COGPU_NOT_FOUND ? raise_missing(error, handle->name)
+                                            : raise_file_error(error, handle->name);
 }
 
 static bool open_by_engine(struct handle *handle, const char *url,
@@ -286,7 +287,10 @@ static bool open_source_object(struct handle *handle, PyObject *source,
     handle->object = object_open(source);
     if (!handle->object)
         return name_raised(handle->name);
-    cogpu_source functions = {.user = handle->object, .read = read_object, .size = size_object};
+    cogpu_source functions = {.struct_size = sizeof(cogpu_source),
+                              .user = handle->object,
+                              .read = read_object,
+                              .size = size_object};
     if (has_read_many(source))
         functions.read_many = read_many_of_object;
     Py_BEGIN_ALLOW_THREADS
@@ -360,7 +364,8 @@ bool handle_needs_python(const struct handle *handle) {
 }
 
 PyObject *handle_raise(struct handle *handle, const cogpu_error *error) {
-    PyObject *raised = handle->object && error->status == COGPU_IO ? handle->object->raised : NULL;
+    PyObject *raised =
+        handle->object && error->status == COGPU_IO_ERROR ? handle->object->raised : NULL;
     if (!raised)
         return raise_file_error(error, handle->name);
     handle->object->raised = NULL;

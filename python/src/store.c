@@ -24,6 +24,7 @@ static struct store *make_store(void) {
     if (!made)
         return (void *)PyErr_NoMemory();
     made->users = 1;
+    made->result = (cogpu_result)COGPU_RESULT_INIT;
     pthread_mutex_init(&made->lock, NULL);
     return made;
 }
@@ -31,10 +32,10 @@ static struct store *make_store(void) {
 static bool allocate_store(struct store *store, size_t bytes) {
     cogpu_error error;
     cogpu_status status = COGPU_OK;
-    if (store->device != COGPU_CPU && !(store->engine = engine_take()))
+    if (store->device != COGPU_DEVICE_CPU && !(store->engine = engine_take()))
         return false;
     Py_BEGIN_ALLOW_THREADS
-        if (store->device == COGPU_CPU)
+        if (store->device == COGPU_DEVICE_CPU)
             store->memory = allocate_host(bytes);
         else
             status = cogpu_device_allocate(engine_context(store->engine), store->device,
@@ -43,7 +44,7 @@ static bool allocate_store(struct store *store, size_t bytes) {
     if (status != COGPU_OK)
         return raise_error(&error);
     return store->memory ||
-           raise_status(COGPU_MEMORY, "no memory for an array of %zu bytes", bytes);
+           raise_status(COGPU_OUT_OF_MEMORY, "no memory for an array of %zu bytes", bytes);
 }
 
 /* False where no memory holds it. */
@@ -69,7 +70,7 @@ struct store *store_of_bytes(size_t bytes, cogpu_device_kind device, uint32_t in
 struct store *store_new(cogpu_raster *raster) {
     size_t bytes;
     if (!checked_raster_bytes(raster, &bytes))
-        return (void *)raise_status(COGPU_MEMORY, "no memory holds an array of %u x %u x %u",
+        return (void *)raise_status(COGPU_OUT_OF_MEMORY, "no memory holds an array of %u x %u x %u",
                                     raster->bands, raster->height, raster->width);
     struct store *made = store_of_bytes(bytes, raster->device, raster->device_index);
     if (made)
@@ -103,11 +104,11 @@ void store_finish_read(struct store *store) {
 }
 
 static void release_memory(struct store *store) {
-    if (store->device == COGPU_CPU)
+    if (store->device == COGPU_DEVICE_CPU)
         free(store->memory);
     else if (store->memory && !engine_is_forgotten(store->engine))
-        cogpu_device_release(engine_context(store->engine), store->device, store->device_index,
-                             store->memory);
+        cogpu_device_free(engine_context(store->engine), store->device, store->device_index,
+                          store->memory);
 }
 
 static void destroy(struct store *store) {

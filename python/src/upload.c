@@ -4,6 +4,7 @@
  */
 #include "upload.h"
 
+#include "cogpu_distributed.h"
 #include "engine.h"
 
 #include <string.h>
@@ -37,8 +38,8 @@ static bool begin_request(struct asking *asking, PyObject *address, PyObject *up
 }
 
 static PyObject *raise_of(const struct asking *asking, const cogpu_error *error) {
-    return error->status == COGPU_ABSENT ? raise_missing(error, asking->address)
-                                         : raise_file_error(error, asking->address);
+    return error->status == COGPU_NOT_FOUND ? raise_missing(error, asking->address)
+                                            : raise_file_error(error, asking->address);
 }
 
 static PyObject *upload_plan(PyObject *module, PyObject *bytes_given) {
@@ -70,7 +71,7 @@ static PyObject *upload_begin(PyObject *module, PyObject *address) {
 }
 
 static PyObject *send_bytes(const struct asking *asking, uint32_t number, const Py_buffer *data) {
-    cogpu_s3_part part;
+    cogpu_s3_part part = COGPU_S3_PART_INIT;
     cogpu_error error;
     cogpu_status status;
     Py_BEGIN_ALLOW_THREADS
@@ -100,6 +101,7 @@ static PyObject *upload_send(PyObject *module, PyObject *arguments) {
 
 static bool part_read(PyObject *member, struct arena *arena, cogpu_s3_part *part) {
     PyObject *pair = members_of(member, "parts", 2);
+    part->struct_size = sizeof *part;
     const char *etag = NULL;
     if (pair && number_u32(PyTuple_GetItem(pair, 0), "number", &part->number))
         etag = arena_text(arena, PyTuple_GetItem(pair, 1), "etag");

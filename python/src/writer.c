@@ -3,6 +3,7 @@
  * an error in a second thread. A failure ends it and leaves no file.
  */
 #include "blocks.h"
+#include "cogpu_distributed.h"
 #include "gil.h"
 #include "module.h"
 #include "profile.h"
@@ -116,14 +117,14 @@ static int writer_init(PyObject *object, PyObject *arguments, PyObject *keywords
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static PyObject *push_rasters(writer_object *self, const cogpu_raster *rows,
-                              const cogpu_raster *mask) {
+static PyObject *write_rasters(writer_object *self, const cogpu_raster *rows,
+                               const cogpu_raster *mask) {
     cogpu_error error;
     cogpu_status status;
     if (!lock_writer(self))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-        status = cogpu_writer_push(self->writer, rows, mask, &error);
+        status = cogpu_writer_write_rows(self->writer, rows, mask, &error);
     Py_END_ALLOW_THREADS
     if (status != COGPU_OK)
         return fail_writer(self, &error);
@@ -131,13 +132,13 @@ static PyObject *push_rasters(writer_object *self, const cogpu_raster *rows,
     return Py_NewRef(Py_None);
 }
 
-static PyObject *writer_push(PyObject *object, PyObject *arguments, PyObject *keywords) {
+static PyObject *writer_write_rows(PyObject *object, PyObject *arguments, PyObject *keywords) {
     static char *names[] = {"rows", "mask", "stream", NULL};
     PyObject *rows, *mask = Py_None, *stream = Py_None;
     struct taken taken_rows = {0}, taken_mask = {0};
     struct taking taking = {.name = "rows"}, taking_mask = {.name = "mask"};
     PyObject *answer = NULL;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|OO:push", names, &rows, &mask,
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|OO:write_rows", names, &rows, &mask,
                                      &stream) ||
         !stream_parse(stream, &taking.stream))
         return NULL;
@@ -145,8 +146,8 @@ static PyObject *writer_push(PyObject *object, PyObject *arguments, PyObject *ke
     bool has_mask = mask != Py_None;
     if (raster_take(rows, &taking, &taken_rows) &&
         (!has_mask || raster_take(mask, &taking_mask, &taken_mask)))
-        answer = push_rasters((writer_object *)object, &taken_rows.raster,
-                              has_mask ? &taken_mask.raster : NULL);
+        answer = write_rasters((writer_object *)object, &taken_rows.raster,
+                               has_mask ? &taken_mask.raster : NULL);
     raster_drop(&taken_mask);
     raster_drop(&taken_rows);
     return answer;
@@ -154,15 +155,15 @@ static PyObject *writer_push(PyObject *object, PyObject *arguments, PyObject *ke
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-static PyObject *put_bytes(writer_object *self, const struct block *block, const void *data,
-                           size_t bytes) {
+static PyObject *write_bytes(writer_object *self, const struct block *block, const void *data,
+                             size_t bytes) {
     cogpu_error error;
     cogpu_status status;
     if (!lock_writer(self))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-        status = cogpu_writer_put(self->writer, block->level, block->part, block->index, data,
-                                  bytes, &error);
+        status = cogpu_writer_write_block(self->writer, block->level, block->content, block->index,
+                                          data, bytes, &error);
     Py_END_ALLOW_THREADS
     if (status != COGPU_OK)
         return fail_writer(self, &error);
@@ -170,23 +171,23 @@ static PyObject *put_bytes(writer_object *self, const struct block *block, const
     return Py_NewRef(Py_None);
 }
 
-static PyObject *writer_put(PyObject *object, PyObject *arguments, PyObject *keywords) {
-    static char *names[] = {"level", "part", "block", "data", NULL};
-    PyObject *level, *part, *index, *data;
+static PyObject *writer_write_block(PyObject *object, PyObject *arguments, PyObject *keywords) {
+    static char *names[] = {"level", "content", "block", "data", NULL};
+    PyObject *level, *content, *index, *data;
     struct block block;
     uint64_t bytes;
     Py_buffer view;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOO:put", names, &level, &part, &index,
-                                     &data) ||
-        !block_parse(level, part, index, &block))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOO:write_block", names, &level,
+                                     &content, &index, &data) ||
+        !block_parse(level, content, index, &block))
         return NULL;
     if (PyLong_Check(data)) /* as many stay where they were encoded */
         return number_u64(data, "data", &bytes)
-                   ? put_bytes((writer_object *)object, &block, NULL, (size_t)bytes)
+                   ? write_bytes((writer_object *)object, &block, NULL, (size_t)bytes)
                    : NULL;
     if (PyObject_GetBuffer(data, &view, PyBUF_SIMPLE) < 0)
         return NULL;
-    PyObject *answer = put_bytes((writer_object *)object, &block, view.buf, (size_t)view.len);
+    PyObject *answer = write_bytes((writer_object *)object, &block, view.buf, (size_t)view.len);
     PyBuffer_Release(&view);
     return answer;
 }
@@ -195,7 +196,7 @@ static PyObject *writer_put(PyObject *object, PyObject *arguments, PyObject *key
 
 static PyObject *written_dict(const cogpu_written *written, struct target *target) {
     static const struct field fields[] = {
-        FIELD(cogpu_written, bytes, FIELD_U64),  FIELD(cogpu_written, direct_bytes, FIELD_U64),
+        FIELD(cogpu_written, bytes, FIELD_U64),  FIELD(cogpu_written, gds_bytes, FIELD_U64),
         FIELD(cogpu_written, blocks, FIELD_U64), FIELD(cogpu_written, sparse_blocks, FIELD_U64),
         FIELD(cogpu_written, levels, FIELD_U32), FIELD(cogpu_written, bigtiff, FIELD_FLAG)};
     PyObject *dict = fields_dict(fields, FIELD_COUNT(fields), written);
@@ -207,7 +208,7 @@ static PyObject *written_dict(const cogpu_written *written, struct target *targe
 static PyObject *close_writer(PyObject *object, PyObject *nothing) {
     (void)nothing;
     writer_object *self = (writer_object *)object;
-    cogpu_written written;
+    cogpu_written written = COGPU_WRITTEN_INIT;
     cogpu_error error;
     cogpu_status status;
     if (!lock_writer(self))
@@ -254,10 +255,10 @@ static void writer_dealloc(PyObject *object) {
 #define KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
 
 static PyMethodDef methods[] = {
-    {"push", KEYWORDS(writer_push),
-     "push(rows, mask=None, stream=None): the next rows, (band, y, x)."},
-    {"put", KEYWORDS(writer_put),
-     "put(level, part, block, data): a block that encode has made, or its size where it "
+    {"write_rows", KEYWORDS(writer_write_rows),
+     "write_rows(rows, mask=None, stream=None): the next rows, (band, y, x)."},
+    {"write_block", KEYWORDS(writer_write_block),
+     "write_block(level, content, block, data): what encode_block returned, or its size where it "
      "stays there."},
     {"close", close_writer, METH_NOARGS, "Completes the file and says what was written."},
     {"abort", abort_writer, METH_NOARGS, "Leaves no file. Nothing where the writer is closed."},

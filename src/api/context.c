@@ -1,13 +1,23 @@
 /* Public functions that open and close a context. See context/context.h. */
 #include "context/context.h"
 
-cogpu_status cogpu_context_open(const cogpu_context_options *options, cogpu_context **context,
+#include "api/sized.h"
+
+cogpu_status cogpu_context_open(const cogpu_context_options *given, cogpu_context **context,
                                 cogpu_error *error) {
+    cogpu_context_options options;
+    cogpu_network network;
+    cogpu_error_clear(error);
     if (!context)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "cogpu_context_open needs a pointer for the context");
     *context = NULL;
-    return cogpu_context_create(options, context, error);
+    TRY(TAKE_STRUCT(&options, given, cogpu_context_options, error));
+    if (options.network) {
+        TRY(TAKE_STRUCT(&network, options.network, cogpu_network, error));
+        options.network = &network;
+    }
+    return cogpu_context_create(&options, context, error);
 }
 
 void cogpu_context_close(cogpu_context *context) {

@@ -1,4 +1,5 @@
 /* DLPack: exports a raster as a tensor over the same memory, shaped (band, row, column). */
+#include "api/sized.h"
 #include "base/memory.h"
 
 #include <stdbool.h>
@@ -66,22 +67,22 @@ static void delete_versioned(struct DLManagedTensorVersioned *self) {
 /* -1 for types that DLPack does not have. */
 static int type_code_of(cogpu_type type) {
     switch (type) {
-    case COGPU_U8:
-    case COGPU_U16:
-    case COGPU_U32:
-    case COGPU_U64:
+    case COGPU_TYPE_U8:
+    case COGPU_TYPE_U16:
+    case COGPU_TYPE_U32:
+    case COGPU_TYPE_U64:
         return DL_UINT;
-    case COGPU_I8:
-    case COGPU_I16:
-    case COGPU_I32:
-    case COGPU_I64:
+    case COGPU_TYPE_I8:
+    case COGPU_TYPE_I16:
+    case COGPU_TYPE_I32:
+    case COGPU_TYPE_I64:
         return DL_INT;
-    case COGPU_F16:
-    case COGPU_F32:
-    case COGPU_F64:
+    case COGPU_TYPE_F16:
+    case COGPU_TYPE_F32:
+    case COGPU_TYPE_F64:
         return DL_FLOAT;
-    case COGPU_CF32:
-    case COGPU_CF64:
+    case COGPU_TYPE_CF32:
+    case COGPU_TYPE_CF64:
         return DL_COMPLEX;
     default:
         return -1;
@@ -97,13 +98,13 @@ static cogpu_status set_strides(const cogpu_raster *raster, struct exported_tens
     exported->strides[1] = raster->width;
     if (is_packed && __builtin_mul_overflow((int64_t)raster->width, (int64_t)raster->height,
                                             &exported->strides[0]))
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "a raster of %u x %u pixels exceeds the address space", raster->width,
                           raster->height);
     for (uint32_t i = 0; i < 3 && !is_packed; i++) {
         if (given[i] % size != 0)
             return cogpu_fail(
-                error, COGPU_ARGUMENT,
+                error, COGPU_INVALID_ARGUMENT,
                 "strides of a tensor must be multiples of the sample size, got %lld bytes",
                 (long long)given[i]);
         exported->strides[i] = given[i] / size;
@@ -118,7 +119,8 @@ static cogpu_status fill_tensor(const cogpu_raster *raster, struct exported_tens
         return cogpu_fail(error, COGPU_UNSUPPORTED, "DLPack has no samples of type %s",
                           cogpu_type_name(raster->type));
     if (!raster->data)
-        return cogpu_fail(error, COGPU_ARGUMENT, "the raster has no memory: `data` is NULL");
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                          "the raster has no memory: `data` is NULL");
     TRY(set_strides(raster, exported, error));
     exported->shape[0] = raster->bands;
     exported->shape[1] = raster->height;
@@ -126,8 +128,8 @@ static cogpu_status fill_tensor(const cogpu_raster *raster, struct exported_tens
     *tensor = (struct dl_tensor){
         .data = raster->data,
         /* Memory of the emulator is host memory. */
-        .device = {raster->device == COGPU_CUDA ? DL_CUDA : DL_CPU,
-                   raster->device == COGPU_CUDA ? (int32_t)raster->device_index : 0},
+        .device = {raster->device == COGPU_DEVICE_CUDA ? DL_CUDA : DL_CPU,
+                   raster->device == COGPU_DEVICE_CUDA ? (int32_t)raster->device_index : 0},
         .dimensions = 3,
         .type = {(uint8_t)code, (uint8_t)(8 * cogpu_type_bytes(raster->type)), 1},
         .shape = exported->shape,
@@ -135,20 +137,22 @@ static cogpu_status fill_tensor(const cogpu_raster *raster, struct exported_tens
     return COGPU_OK;
 }
 
-static cogpu_status export_raster(const cogpu_raster *raster, void (*release)(void *), void *user,
+static cogpu_status export_raster(const cogpu_raster *given, void (*release)(void *), void *user,
                                   bool is_versioned, const void *result,
                                   struct exported_tensor **out, cogpu_error *error) {
+    cogpu_raster raster;
     cogpu_error_clear(error);
-    if (!raster || !result)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+    if (!given || !result)
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "a tensor needs a raster and a pointer for the result");
+    TRY(TAKE_STRUCT(&raster, given, cogpu_raster, error));
     struct exported_tensor *exported = cogpu_allocate(sizeof *exported);
     if (!exported)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a tensor");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for a tensor");
     *exported = (struct exported_tensor){.release = release, .user = user};
     struct dl_tensor *tensor =
         is_versioned ? &exported->as.versioned.tensor : &exported->as.plain.tensor;
-    cogpu_status status = fill_tensor(raster, exported, tensor, error);
+    cogpu_status status = fill_tensor(&raster, exported, tensor, error);
     if (status == COGPU_OK)
         *out = exported;
     else

@@ -15,7 +15,7 @@ cogpu_limits cogpu_limits_complete(const cogpu_limits *limits) {
         complete.block_bytes = 1ULL << 30;
     if (!complete.bands)
         complete.bands = 65535;
-    if (!complete.call_bytes)
-        complete.call_bytes = 4ULL << 30;
+    if (!complete.working_memory_bytes)
+        complete.working_memory_bytes = 4ULL << 30;
     return complete;
 }

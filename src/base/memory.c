@@ -94,14 +94,14 @@ cogpu_status cogpu_arena_allocate(cogpu_arena *arena, uint64_t count, size_t siz
     uint64_t bytes, total;
     if (!checked_mul(count, size, &bytes) || !checked_add(bytes, TAKE_ALIGNMENT - 1, &bytes) ||
         !checked_add(arena->used, bytes, &total) || total > arena->limit)
-        return cogpu_fail(error, COGPU_LIMIT,
+        return cogpu_fail(error, COGPU_LIMIT_EXCEEDED,
                           "%llu elements of %zu bytes exceed the limit of %llu bytes a call; "
-                          "raise call_bytes",
+                          "raise working_memory_bytes",
                           (unsigned long long)count, size, (unsigned long long)arena->limit);
     bytes &= ~(uint64_t)(TAKE_ALIGNMENT - 1);
     struct cogpu_arena_slab *slab = slab_with(arena, (size_t)bytes);
     if (!slab)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory: %llu bytes",
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory: %llu bytes",
                           (unsigned long long)bytes);
     void *taken = slab->memory + slab->used;
     memset(taken, 0, (size_t)bytes);

@@ -98,7 +98,7 @@ cogpu_status cogpu_pool_open(uint32_t threads, cogpu_pool **pool_out, cogpu_erro
     uint32_t members = threads ? threads - 1 : 0;
     cogpu_pool *pool = cogpu_allocate(sizeof *pool + members * sizeof pool->members[0]);
     if (!pool)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for %u threads", threads);
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for %u threads", threads);
     *pool = (cogpu_pool){.threads = members + 1};
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->work_came, NULL);
@@ -197,7 +197,7 @@ cogpu_status cogpu_pool_begin(cogpu_pool *pool, uint32_t workers, cogpu_pool_fun
                               void *argument, cogpu_pool_job **job, cogpu_error *error) {
     *job = cogpu_allocate(sizeof **job);
     if (!*job)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a job of the thread pool");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for a job of the thread pool");
     begin_job(pool, workers, work, argument, *job);
     return COGPU_OK;
 }

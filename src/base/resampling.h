@@ -20,7 +20,7 @@ typedef struct cogpu_resampling_row {
     double kernel_radius; /* of RESAMPLING_KERNEL, in new pixels */
 } cogpu_resampling_row;
 
-enum { COGPU_RESAMPLING_COUNT = COGPU_MEDIAN + 1 };
+enum { COGPU_RESAMPLING_COUNT = COGPU_RESAMPLE_MEDIAN + 1 };
 extern const cogpu_resampling_row cogpu_resampling_table[COGPU_RESAMPLING_COUNT];
 
 /* For a method that was checked. */

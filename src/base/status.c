@@ -31,10 +31,3 @@ void cogpu_error_locate(cogpu_error *error, int64_t directory, int64_t block, in
     if (error->offset < 0)
         error->offset = offset;
 }
-
-const char *cogpu_status_name(cogpu_status status) {
-    static const char *const names[] = {"ok",     "argument", "memory",      "io",
-                                        "format", "corrupt",  "unsupported", "limit",
-                                        "device", "absent",   "cancelled"};
-    return (unsigned)status < sizeof names / sizeof *names ? names[status] : "unknown";
-}

@@ -26,7 +26,7 @@ typedef struct cogpu_type_row {
     cogpu_type part; /* of complex types: the type of each of the two numbers */
 } cogpu_type_row;
 
-enum { COGPU_TYPE_COUNT = COGPU_CF64 + 1 };
+enum { COGPU_TYPE_COUNT = COGPU_TYPE_CF64 + 1 };
 extern const cogpu_type_row cogpu_type_table[COGPU_TYPE_COUNT];
 
 static inline cogpu_sample_format cogpu_type_format(cogpu_type type) {

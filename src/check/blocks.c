@@ -44,7 +44,7 @@ static cogpu_status report_unreadable_table(cogpu_check_run *run, uint32_t direc
     *is_readable = status == COGPU_OK;
     if (status == COGPU_OK)
         return COGPU_OK;
-    if (status == COGPU_MEMORY || status == COGPU_IO) {
+    if (status == COGPU_OUT_OF_MEMORY || status == COGPU_IO_ERROR) {
         if (run->error)
             *run->error = *why;
         return status;
@@ -424,7 +424,7 @@ static uint32_t most_planes(const cogpu_check_run *run) {
  * version. */
 static bool is_tile_interleaved(const cogpu_metadata *metadata) {
     for (uint32_t i = 0; i < metadata->item_count; i++) {
-        const cogpu_item *item = &metadata->items[i];
+        const cogpu_metadata_item *item = &metadata->items[i];
         if (strcmp(item->domain, "IMAGE_STRUCTURE") == 0 && strcmp(item->name, "INTERLEAVE") == 0)
             return strcmp(item->value, "TILE") == 0;
     }

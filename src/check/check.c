@@ -16,8 +16,8 @@ struct cogpu_check_findings {
 };
 
 static uint32_t validators_of(const cogpu_check_rule *rule) {
-    return (rule->gdal ? COGPU_SAYS_GDAL : 0) | (rule->rio_cogeo ? COGPU_SAYS_RIO_COGEO : 0) |
-           (rule->ogc ? COGPU_SAYS_OGC : 0);
+    return (rule->gdal ? COGPU_RULE_OF_GDAL : 0) | (rule->rio_cogeo ? COGPU_RULE_OF_RIO_COGEO : 0) |
+           (rule->ogc ? COGPU_RULE_OF_OGC : 0);
 }
 
 void cogpu_check_add_finding(cogpu_check_run *run, cogpu_rule rule, int64_t directory,
@@ -27,9 +27,10 @@ void cogpu_check_add_finding(cogpu_check_run *run, cogpu_rule rule, int64_t dire
     if (findings->count++ >= REPORTED_MAX)
         return;
     cogpu_finding *finding = &findings->first[findings->count - 1];
-    *finding = (cogpu_finding){.rule = broken->name,
+    *finding = (cogpu_finding){.struct_size = sizeof *finding,
+                               .rule = broken->name,
                                .advice = broken->advice,
-                               .who = validators_of(broken),
+                               .validators = validators_of(broken),
                                .directory = (int32_t)directory,
                                .block = block,
                                .offset = offset <= INT64_MAX ? (int64_t)offset : -1};
@@ -63,7 +64,7 @@ static cogpu_status read_storage(cogpu_check_run *run, uint32_t directory, cogpu
     cogpu_status status =
         cogpu_storage_read(run->tiff, directory, &run->arena, storage, &warning, &why);
     *is_valid = status == COGPU_OK;
-    if (status == COGPU_MEMORY || status == COGPU_IO) {
+    if (status == COGPU_OUT_OF_MEMORY || status == COGPU_IO_ERROR) {
         if (run->error)
             *run->error = why;
         return status;
@@ -166,25 +167,25 @@ static void report_rule(cogpu_check_findings *findings, cogpu_severity severity,
 
 static void report_findings(const cogpu_check_run *run, bool is_strict,
                             void (*found)(void *user, const cogpu_finding *finding), void *user) {
-    for (int severity = COGPU_FAULT; severity >= COGPU_NOTE; severity--)
+    for (int severity = COGPU_SEVERITY_ERROR; severity >= COGPU_SEVERITY_NOTE; severity--)
         for (int i = 0; i < RULE_COUNT; i++)
             if ((int)severity_of(&cogpu_check_rules[i], is_strict) == severity)
                 report_rule(&run->findings[i], (cogpu_severity)severity, found, user);
 }
 
 static void lower_verdict(cogpu_verdict *verdict, unsigned severity) {
-    cogpu_verdict lowered = severity == COGPU_FAULT     ? COGPU_INVALID
-                            : severity == COGPU_WARNING ? COGPU_VALID_WITH_WARNINGS
-                                                        : COGPU_VALID;
+    cogpu_verdict lowered = severity == COGPU_SEVERITY_ERROR     ? COGPU_VERDICT_INVALID
+                            : severity == COGPU_SEVERITY_WARNING ? COGPU_VERDICT_VALID_WITH_WARNINGS
+                                                                 : COGPU_VERDICT_VALID;
     if (lowered < *verdict)
         *verdict = lowered;
 }
 
 static void summarise_findings(const cogpu_check_run *run, bool is_strict, cogpu_checked *checked) {
-    *checked = (cogpu_checked){.verdict = COGPU_VALID,
-                               .gdal = COGPU_VALID,
-                               .rio_cogeo = COGPU_VALID,
-                               .ogc = COGPU_VALID,
+    *checked = (cogpu_checked){.verdict = COGPU_VERDICT_VALID,
+                               .gdal = COGPU_VERDICT_VALID,
+                               .rio_cogeo = COGPU_VERDICT_VALID,
+                               .ogc = COGPU_VERDICT_VALID,
                                .blocks = run->blocks};
     for (int i = 0; i < RULE_COUNT; i++) {
         const cogpu_check_rule *rule = &cogpu_check_rules[i];
@@ -192,9 +193,9 @@ static void summarise_findings(const cogpu_check_run *run, bool is_strict, cogpu
         cogpu_severity severity = severity_of(rule, is_strict);
         if (count == 0)
             continue;
-        checked->faults += severity == COGPU_FAULT ? count : 0;
-        checked->warnings += severity == COGPU_WARNING ? count : 0;
-        checked->notes += severity == COGPU_NOTE ? count : 0;
+        checked->errors += severity == COGPU_SEVERITY_ERROR ? count : 0;
+        checked->warnings += severity == COGPU_SEVERITY_WARNING ? count : 0;
+        checked->notes += severity == COGPU_SEVERITY_NOTE ? count : 0;
         lower_verdict(&checked->verdict, severity);
         lower_verdict(&checked->gdal, rule->gdal);
         lower_verdict(&checked->rio_cogeo, rule->rio_cogeo);
@@ -211,7 +212,7 @@ cogpu_status cogpu_check_file(const cogpu_file *file, const cogpu_check_options 
                            .error = error,
                            .progress = options ? options->progress : NULL,
                            .progress_user = options ? options->progress_user : NULL};
-    cogpu_arena_open(&run.arena, run.tiff->limits.call_bytes);
+    cogpu_arena_open(&run.arena, run.tiff->limits.working_memory_bytes);
     cogpu_status status = run_checks(&run, !options || !options->skip_blocks);
     if (status == COGPU_OK) {
         summarise_findings(&run, is_strict, checked);

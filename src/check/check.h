@@ -48,7 +48,7 @@ typedef enum cogpu_rule {
     RULE_COUNT
 } cogpu_rule;
 
-/* Severities are COGPU_NOTE and above, or 0 if a validator has no such rule. */
+/* Severities are COGPU_SEVERITY_NOTE and above, or 0 if a validator has no such rule. */
 typedef struct cogpu_check_rule {
     const char *name;
     uint8_t severity, strict; /* ours */

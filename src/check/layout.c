@@ -165,7 +165,7 @@ static void check_pyramid(cogpu_check_run *run) {
         cogpu_check_add_finding(run, RULE_NO_OVERVIEWS, full->directory, -1, NO_OFFSET,
                                 "the image has %u x %u pixels and no overviews", full->width,
                                 full->height);
-    else if (last->layout == COGPU_TILES && last->across > 1 && last->down > 1)
+    else if (last->layout == COGPU_LAYOUT_TILES && last->across > 1 && last->down > 1)
         cogpu_check_add_finding(run, RULE_COARSEST_LEVEL, last->directory, -1, NO_OFFSET,
                                 "the smallest level, %u x %u pixels, has %u x %u tiles",
                                 last->width, last->height, last->across, last->down);
@@ -197,7 +197,7 @@ cogpu_status cogpu_check_layout(cogpu_check_run *run) {
     check_first_directory(run);
     for (uint32_t i = 0; i < run->level_count; i++) {
         cogpu_check_level *level = &run->levels[i];
-        if (level->storage.layout == COGPU_TILES)
+        if (level->storage.layout == COGPU_LAYOUT_TILES)
             check_tiles(run, &level->storage, i);
         else
             check_strips(run, &level->storage, i);

@@ -3,16 +3,21 @@
  *
  *     for us      GDAL's. What only rio-cogeo rejects is a warning, what only the standard rejects
  *                 a note.
- *     strict      as for us, but what rio-cogeo or the standard rejects is a fault too
+ *     strict      as for us, but what rio-cogeo or the standard rejects is an error too
  *     GDAL        validate_cloud_optimized_geotiff.py and `gdal driver cog validate`
  *     rio-cogeo   cog_validate
- *     OGC         OGC 21-026: "shall" is a fault, a recommendation a warning
+ *     OGC         OGC 21-026: "shall" is an error, a recommendation a warning
  *
  * Rows that deviate from this say why in a comment.
  */
 #include "check/check.h"
 
-enum { NONE = 0, NOTE = COGPU_NOTE, WARN = COGPU_WARNING, FAULT = COGPU_FAULT };
+enum {
+    NONE = 0,
+    NOTE = COGPU_SEVERITY_NOTE,
+    WARN = COGPU_SEVERITY_WARNING,
+    FAULT = COGPU_SEVERITY_ERROR
+};
 
 /* clang-format off */
 const cogpu_check_rule cogpu_check_rules[RULE_COUNT] = {

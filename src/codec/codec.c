@@ -3,6 +3,7 @@
  * depends on which libraries the build has.
  */
 #include "codec/codec.h"
+#include "base/names.h"
 
 #include "base/text.h"
 
@@ -73,7 +74,7 @@
 #define JXL_VERSION                                                                                \
     VERSION("libjxl", JPEGXL_MAJOR_VERSION, JPEGXL_MINOR_VERSION, JPEGXL_PATCH_VERSION)
 
-#define TYPE(name) (UINT32_C(1) << COGPU_##name)
+#define TYPE(name) (UINT32_C(1) << COGPU_TYPE_##name)
 enum {
     BYTES_ONLY = TYPE(U8),
     LERC_TYPES =
@@ -295,38 +296,45 @@ void cogpu_codec_list_names(bool (*has)(const cogpu_codec_row *row), char *text,
                                      codecs[i].name);
 }
 
-cogpu_status cogpu_codec_parse(const char *name, uint32_t *compression) {
+/* "" for the second number of a name. */
+static const char *codec_name_at(unsigned index) {
+    if (index >= CODECS)
+        return NULL;
+    return cogpu_codec_named(codecs[index].name) == &codecs[index] ? codecs[index].name : "";
+}
+
+cogpu_status cogpu_codec_parse(const char *name, uint32_t *compression, cogpu_error *error) {
     const cogpu_codec_row *row = name ? cogpu_codec_named(name) : NULL;
+    cogpu_error_clear(error);
     if (!row)
-        return COGPU_ARGUMENT;
+        return cogpu_fail_unknown_name(error, "codec", name, codec_name_at);
     *compression = row->compression;
     return COGPU_OK;
 }
 
-cogpu_status cogpu_codec_info(uint32_t index, cogpu_codec *info) {
+bool cogpu_codec_describe(uint32_t index, cogpu_codec *info) {
     enum { WITHOUT = 1 << 1, HORIZONTAL = 1 << 2, FLOATING_POINT = 1 << 3 };
-    if (!info)
-        return COGPU_ARGUMENT;
     if (index >= CODECS)
-        return COGPU_ABSENT;
+        return false;
     const cogpu_codec_row *row = &codecs[index];
     *info = (cogpu_codec){
+        .struct_size = sizeof *info,
         .compression = row->compression,
         .name = row->name,
         .library = row->library_version ? row->library_version : row->library,
-        .available = row->decode != NULL,
+        .can_decode = row->decode != NULL,
         .can_encode = row->encoder != NULL,
         .min_level = row->min_level,
         .max_level = row->max_level,
         .default_level = row->default_level,
         .has_quality = row->has_quality,
-        .has_max_error = row->has_max_error,
+        .has_max_z_error = row->has_max_error,
         .is_lossy = row->is_lossy,
         .predictors = row->allows_predictor ? WITHOUT | HORIZONTAL | FLOATING_POINT : WITHOUT,
         .encode_types = row->encode_types,
         .gpu_decode = row->gpu_decode,
         .gpu_encode = row->gpu_encode};
-    return COGPU_OK;
+    return true;
 }
 
 void cogpu_codec_state_close(cogpu_codec_state *state) {

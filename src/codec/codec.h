@@ -8,7 +8,7 @@
  * written, always from the start of `out`. It ignores output beyond `out_bytes` and input after the
  * end of the stream, valid or not. The caller checks whether there are fewer bytes than it needs.
  * A failure is COGPU_CORRUPT or COGPU_UNSUPPORTED with a message that says what is wrong with the
- * stream, or COGPU_MEMORY; the caller adds block and offset.
+ * stream, or COGPU_OUT_OF_MEMORY; the caller adds block and offset.
  */
 #ifndef COGPU_CODEC_CODEC_H
 #define COGPU_CODEC_CODEC_H
@@ -212,6 +212,8 @@ typedef struct cogpu_codec_row {
 const cogpu_codec_row *cogpu_codec_find(uint32_t compression);
 /* By name or alias, in any case of letters. NULL for an unknown name. */
 const cogpu_codec_row *cogpu_codec_named(const char *name);
+/* What cogpu_codec_info returns of the index-th row; false past the last. */
+bool cogpu_codec_describe(uint32_t index, cogpu_codec *info);
 
 /* Names of the rows for which `has` is true, "a, b, c", for messages; cut off at `bytes`. */
 void cogpu_codec_list_names(bool (*has)(const cogpu_codec_row *row), char *text, size_t bytes);

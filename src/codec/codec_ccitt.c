@@ -442,7 +442,7 @@ cogpu_status cogpu_decode_ccitt(cogpu_codec_state *state, const cogpu_block_form
     size_t changes_max = most_changes(format->width, in_bytes);
     uint32_t *lines = cogpu_codec_work(state, lines_bytes(changes_max));
     if (!lines)
-        return cogpu_fail(error, COGPU_MEMORY, "CCITT: no memory for rows of %u pixels",
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "CCITT: no memory for rows of %u pixels",
                           format->width);
     init_fax_decoder(&d, format, &feed, lines, changes_max);
     return decode_rows(&d, format, out_bytes / row_bytes_of(format), out, got, error);

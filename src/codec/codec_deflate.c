@@ -78,7 +78,8 @@ static cogpu_status encode_by_libdeflate(cogpu_codec_state *state, int level, co
         return deflate_out_of_memory("encoder", error);
     *got = libdeflate_zlib_compress(*encoder, in, in_bytes, out, out_bytes);
     return *got ? COGPU_OK
-                : cogpu_fail(error, COGPU_LIMIT, "the zlib stream is larger than its buffer");
+                : cogpu_fail(error, COGPU_LIMIT_EXCEEDED,
+                             "the zlib stream is larger than its buffer");
 }
 
 static cogpu_status encode_own(cogpu_codec_state *state, const uint8_t *in, size_t in_bytes,

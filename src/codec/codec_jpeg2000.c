@@ -97,7 +97,7 @@ static bool open_openjpeg(jpeg2000_decode *d) {
 /* OpenJPEG reports a lack of memory by a message in some functions, by errno alone in others. */
 static cogpu_status fail_jpeg2000(const jpeg2000_decode *d, cogpu_error *error) {
     if (errno == ENOMEM || strstr(d->reason, "memory"))
-        return cogpu_fail(error, COGPU_MEMORY, "JPEG 2000: out of memory for a block");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "JPEG 2000: out of memory for a block");
     return cogpu_fail(error, COGPU_CORRUPT, "JPEG 2000 stream: %s",
                       d->reason[0] ? d->reason : "damaged or cut off");
 }
@@ -162,7 +162,7 @@ cogpu_status cogpu_decode_jpeg2000(cogpu_codec_state *state, const cogpu_block_f
     jpeg2000_decode d = {0};
     uint64_t bytes = 0;
     *got = 0;
-    if (format->type == COGPU_TYPE_NONE || format->type >= COGPU_U64)
+    if (format->type == COGPU_TYPE_NONE || format->type >= COGPU_TYPE_U64)
         return cogpu_fail(error, COGPU_UNSUPPORTED,
                           "JPEG 2000 with samples of type %s: only integers to 32 bits are read",
                           cogpu_type_name(format->type));

@@ -36,7 +36,7 @@ static void ignore_destination(j_compress_ptr codec) {
 
 static boolean on_full_buffer(j_compress_ptr codec) {
     jpeg_writer *w = codec->client_data;
-    cogpu_jpeg_fail(&w->errors, COGPU_LIMIT, "it is larger than its buffer");
+    cogpu_jpeg_fail(&w->errors, COGPU_LIMIT_EXCEEDED, "it is larger than its buffer");
 }
 
 static void open_codec(jpeg_writer *w, uint8_t *out, size_t out_bytes) {

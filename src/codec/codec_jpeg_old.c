@@ -57,7 +57,7 @@ static void set_planes(cogpu_jpeg_reader *d, cogpu_codec_state *state, planes *p
                  (size_t)d->codec.comp_info[i].v_samp_factor;
     uint8_t *memory = cogpu_codec_work(state, total);
     if (!memory)
-        cogpu_jpeg_fail(&d->errors, COGPU_MEMORY, "out of memory for a row");
+        cogpu_jpeg_fail(&d->errors, COGPU_OUT_OF_MEMORY, "out of memory for a row");
     for (int i = 0; i < BANDS; i++) {
         size_t row_bytes = (size_t)d->codec.comp_info[i].width_in_blocks * SIDE;
         p->bands[i] = p->rows[i];

@@ -73,7 +73,7 @@ static void on_release(void *user, void *address) {
 }
 
 static cogpu_status out_of_memory(cogpu_error *error) {
-    return cogpu_fail(error, COGPU_MEMORY, "JPEG XL: out of memory for a block");
+    return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "JPEG XL: out of memory for a block");
 }
 
 static cogpu_status fail_jpegxl(const jpegxl_decode *d, const char *reason, cogpu_error *error) {
@@ -87,16 +87,16 @@ static cogpu_status fail_jpegxl(const jpegxl_decode *d, const char *reason, cogp
 static bool choose_type(const cogpu_block_format *format, JxlPixelFormat *pixels) {
     *pixels = (JxlPixelFormat){.endianness = JXL_NATIVE_ENDIAN};
     switch (format->type) {
-    case COGPU_U8:
+    case COGPU_TYPE_U8:
         pixels->data_type = JXL_TYPE_UINT8;
         return format->bits == 8;
-    case COGPU_U16:
+    case COGPU_TYPE_U16:
         pixels->data_type = JXL_TYPE_UINT16;
         return format->bits == 16;
-    case COGPU_F16:
+    case COGPU_TYPE_F16:
         pixels->data_type = JXL_TYPE_FLOAT16;
         return format->bits == 16;
-    case COGPU_F32:
+    case COGPU_TYPE_F32:
         pixels->data_type = JXL_TYPE_FLOAT;
         return format->bits == 32;
     default:
@@ -106,7 +106,7 @@ static bool choose_type(const cogpu_block_format *format, JxlPixelFormat *pixels
 
 /* Bits of the exponent, which only floats have. */
 static uint32_t exponent_of(cogpu_type type) {
-    return type == COGPU_F16 ? 5 : type == COGPU_F32 ? 8 : 0;
+    return type == COGPU_TYPE_F16 ? 5 : type == COGPU_TYPE_F32 ? 8 : 0;
 }
 
 static cogpu_status check_depth(const cogpu_block_format *format, uint32_t bits, uint32_t exponent,

@@ -52,21 +52,21 @@ typedef struct lerc_decode_buffers {
 
 uint32_t cogpu_lerc_type(cogpu_type type) {
     switch (type) {
-    case COGPU_I8:
+    case COGPU_TYPE_I8:
         return LERC_I8;
-    case COGPU_U8:
+    case COGPU_TYPE_U8:
         return LERC_U8;
-    case COGPU_I16:
+    case COGPU_TYPE_I16:
         return LERC_I16;
-    case COGPU_U16:
+    case COGPU_TYPE_U16:
         return LERC_U16;
-    case COGPU_I32:
+    case COGPU_TYPE_I32:
         return LERC_I32;
-    case COGPU_U32:
+    case COGPU_TYPE_U32:
         return LERC_U32;
-    case COGPU_F32:
+    case COGPU_TYPE_F32:
         return LERC_F32;
-    case COGPU_F64:
+    case COGPU_TYPE_F64:
         return LERC_F64;
     default:
         return LERC_NONE;
@@ -83,7 +83,7 @@ cogpu_status cogpu_lerc_explain(uint32_t result, cogpu_status otherwise, const c
     if (result == 0)
         return COGPU_OK;
     if (result == COGPU_LERC_MEMORY)
-        return cogpu_fail(error, COGPU_MEMORY, "LERC: out of memory for a block");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "LERC: out of memory for a block");
     return cogpu_fail(error, otherwise, "%s (LERC status %u)", reason, result);
 }
 
@@ -95,10 +95,10 @@ static cogpu_status allocate_decode_buffers(cogpu_codec_state *state,
     uint64_t sample_bytes = format->samples > 1 ? block_bytes : 0, total = 0;
     if (!checked_add(unpacked, mask_bytes, &total) || !checked_add(total, sample_bytes, &total) ||
         total > SIZE_MAX)
-        return cogpu_fail(error, COGPU_LIMIT, "LERC: the block is too large");
+        return cogpu_fail(error, COGPU_LIMIT_EXCEEDED, "LERC: the block is too large");
     uint8_t *memory = cogpu_codec_work(state, (size_t)total);
     if (!memory)
-        return cogpu_fail(error, COGPU_MEMORY, "LERC: no memory for a block");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "LERC: no memory for a block");
     work->samples = memory;
     work->masks = memory + sample_bytes;
     work->unpacked = work->masks + mask_bytes;
@@ -179,9 +179,9 @@ static void invalid_sample(const cogpu_block_format *format, uint8_t sample[16])
     const float nan_float = __builtin_nanf("");
     const double nan_double = __builtin_nan("");
     memcpy(sample, format->fill, 16);
-    if (format->type == COGPU_F32)
+    if (format->type == COGPU_TYPE_F32)
         memcpy(sample, &nan_float, sizeof nan_float);
-    else if (format->type == COGPU_F64)
+    else if (format->type == COGPU_TYPE_F64)
         memcpy(sample, &nan_double, sizeof nan_double);
 }
 

@@ -41,7 +41,7 @@ typedef struct survey {
 static double float_at(const uint8_t *in, cogpu_type type, size_t index) {
     float single;
     double real;
-    if (type == COGPU_F32) {
+    if (type == COGPU_TYPE_F32) {
         memcpy(&single, in + index * sizeof single, sizeof single);
         return single;
     }
@@ -89,7 +89,7 @@ static void survey_block(const cogpu_encoding *encoding, const uint8_t *in, surv
  * these numbers, or x' is so close to x that x is next to it. Doubles with few decimals the library
  * takes for multiples of 0.1, 0.01 ..., and then they may be off by a whole step. */
 static double octave_limit(const cogpu_encoding *encoding, int octave) {
-    bool is_double = encoding->format.type == COGPU_F64;
+    bool is_double = encoding->format.type == COGPU_TYPE_F64;
     double step = ldexp(1, octave - OCTAVE_OF_1 + 1 - (is_double ? DBL_MANT_DIG : FLT_MANT_DIG));
     double rounded = encoding->max_error - (is_double ? step : step / 2);
     double exact = is_double && step < 1 ? 0 : step / 4;
@@ -138,7 +138,7 @@ static cogpu_status allocate_encode_buffers(cogpu_codec_state *state,
     uint8_t *memory =
         cogpu_codec_work(state, sample_bytes + decoded_bytes + mask_bytes + work->blob_bytes + 1);
     if (!memory)
-        return cogpu_fail(error, COGPU_MEMORY, "LERC: no memory for a block");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "LERC: no memory for a block");
     work->samples = memory;
     work->decoded = memory + sample_bytes;
     work->masks = work->decoded + decoded_bytes;
@@ -200,8 +200,9 @@ static cogpu_status check_nodata(const cogpu_encoding *encoding, const lerc_imag
                                       p->masks ? work->masks : NULL, work->decoded);
     *is_kept = result == 0;
     if (result != 0)
-        return result == COGPU_LERC_MEMORY ? cogpu_lerc_explain(result, COGPU_MEMORY, "", error)
-                                           : COGPU_OK;
+        return result == COGPU_LERC_MEMORY
+                   ? cogpu_lerc_explain(result, COGPU_OUT_OF_MEMORY, "", error)
+                   : COGPU_OK;
     for (size_t i = 0; *is_kept && i < format->height * format->row_bytes; i += bytes)
         if ((memcmp(p->samples + i, encoding->nodata, bytes) == 0) !=
             (memcmp(work->decoded + i, encoding->nodata, bytes) == 0))

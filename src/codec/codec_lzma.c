@@ -30,7 +30,7 @@ static cogpu_status fail_lzma(lzma_ret result, cogpu_error *error) {
     case LZMA_STREAM_END:
         return COGPU_OK;
     case LZMA_MEM_ERROR:
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the xz decoder");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for the xz decoder");
     case LZMA_FORMAT_ERROR:
         return cogpu_fail(error, COGPU_CORRUPT, "the block does not begin as an xz stream");
     case LZMA_OPTIONS_ERROR:
@@ -150,7 +150,7 @@ static cogpu_status decode_xz(struct xz *d, cogpu_feed *feed, uint64_t dictionar
         } else {
             status = start_block(d, feed, &dictionary, error);
             if (status == COGPU_OK && dictionary > dictionary_max)
-                status = cogpu_fail(error, COGPU_LIMIT,
+                status = cogpu_fail(error, COGPU_LIMIT_EXCEEDED,
                                     "the xz stream refers back too far to be read in parts");
             if (status == COGPU_OK)
                 status = fail_lzma(lzma_block_decoder(&d->stream, &d->block), error);
@@ -189,7 +189,7 @@ static cogpu_status decode_lzma_stream(cogpu_stream_decoder *stream, uint8_t *ou
     }
     cogpu_status status =
         decode_xz(stream->decoder, stream->feed, STREAM_WINDOW_MAX, out, out_bytes, got, error);
-    stream->needs_whole = status == COGPU_LIMIT;
+    stream->needs_whole = status == COGPU_LIMIT_EXCEEDED;
     return status;
 }
 
@@ -218,7 +218,7 @@ static cogpu_status encode_lzma(cogpu_codec_state *state, const cogpu_encoding *
     if (lzma_stream_buffer_encode(filters, LZMA_CHECK_NONE, &allocator, in, in_bytes, out, got,
                                   out_bytes) !=
         LZMA_OK) /* impossible with this capacity and valid options */
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the xz encoder");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for the xz encoder");
     return COGPU_OK;
 }
 

@@ -245,7 +245,7 @@ cogpu_status cogpu_decode_lzw(cogpu_codec_state *state, const cogpu_block_format
     lzw_decoder d = {.in = in, .in_bytes = in_bytes, .out = out, .out_end = out + out_bytes};
     d.table = cogpu_codec_work(state, TABLE_FULL * sizeof *d.table);
     if (!d.table)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the LZW table");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for the LZW table");
     open_lzw(&d, in, in_bytes);
     for (bool more = true; more;) {
         decode_at_width(&d);
@@ -275,7 +275,7 @@ struct lzw_stream {
 static cogpu_status open_lzw_stream(cogpu_stream_decoder *stream, cogpu_error *error) {
     struct lzw_stream *s = stream->decoder = cogpu_allocate(sizeof *s);
     if (!s)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the LZW decoder");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for the LZW decoder");
     cogpu_feed_fill(stream->feed, INPUT_MIN);
     s->d = (lzw_decoder){.table = s->table, .out = s->memory};
     s->given = s->memory;

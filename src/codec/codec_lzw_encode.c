@@ -131,7 +131,7 @@ static cogpu_status encode_lzw(cogpu_codec_state *state, const cogpu_encoding *e
     (void)encoding, (void)out_bytes;
     lzw_encoder e = {.tables = cogpu_codec_work(state, sizeof(struct tables)), .out = out};
     if (!e.tables)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the LZW table");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for the LZW table");
     e.generation = UINT16_MAX & ~CODE_MASK; /* the last: the next one begins anew */
     start_generation(&e);
     put_code(&e, CLEAR);

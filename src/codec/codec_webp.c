@@ -74,7 +74,7 @@ cogpu_status cogpu_decode_webp(cogpu_codec_state *state, const cogpu_block_forma
         code = has_memory(most_memory(format)) ? decode_into(format, in, in_bytes, out, row_bytes)
                                                : VP8_STATUS_OUT_OF_MEMORY;
     if (code == VP8_STATUS_OUT_OF_MEMORY)
-        return cogpu_fail(error, COGPU_MEMORY, "WebP: out of memory for a block");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "WebP: out of memory for a block");
     if (code != VP8_STATUS_OK)
         return cogpu_fail(error, COGPU_CORRUPT, "WebP stream: damaged or cut off (status %d)",
                           (int)code);

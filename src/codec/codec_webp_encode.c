@@ -67,7 +67,7 @@ static cogpu_status fail_webp(WebPEncodingError code, cogpu_error *error) {
     case VP8_ENC_OK: /* some of its allocations fail without a code */
     case VP8_ENC_ERROR_OUT_OF_MEMORY:
     case VP8_ENC_ERROR_BITSTREAM_OUT_OF_MEMORY:
-        return cogpu_fail(error, COGPU_MEMORY, "WebP: out of memory for a block");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "WebP: out of memory for a block");
     case VP8_ENC_ERROR_PARTITION0_OVERFLOW:
     case VP8_ENC_ERROR_PARTITION_OVERFLOW:
         return cogpu_fail(error, COGPU_UNSUPPORTED,
@@ -113,7 +113,8 @@ static cogpu_status encode_webp(cogpu_codec_state *state, const cogpu_encoding *
     WebPEncodingError code = picture.error_code;
     WebPPictureFree(&picture);
     if (to.is_full)
-        return cogpu_fail(error, COGPU_LIMIT, "WebP: the stream is larger than its buffer");
+        return cogpu_fail(error, COGPU_LIMIT_EXCEEDED,
+                          "WebP: the stream is larger than its buffer");
     if (!done)
         return fail_webp(code, error);
     *got = out_bytes - to.capacity;

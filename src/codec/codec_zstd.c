@@ -42,7 +42,7 @@ static cogpu_status fail_zstd(size_t code, size_t out_bytes, cogpu_error *error)
         return cogpu_fail(error, COGPU_UNSUPPORTED,
                           "the zstd stream wants a dictionary, which a TIFF file cannot hold");
     case ZSTD_error_memory_allocation:
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the zstd decoder");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for the zstd decoder");
     default:
         return cogpu_fail(error, COGPU_CORRUPT, "the zstd stream is damaged: %s",
                           ZSTD_getErrorName(code));
@@ -126,7 +126,7 @@ static cogpu_status decode_start(size_t failure, const uint8_t *in, size_t in_by
         return fail_zstd(failure, out_bytes, error);
     ZSTD_DStream *zstd = ZSTD_createDStream();
     if (!zstd)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the zstd decoder");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for the zstd decoder");
     const size_t result = fill_from(zstd, in, in_bytes, out, out_bytes, &is_longer);
     ZSTD_freeDStream(zstd);
     if (ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation)
@@ -144,7 +144,7 @@ cogpu_status cogpu_decode_zstd(cogpu_codec_state *state, const cogpu_block_forma
     if (!state->zstd)
         state->zstd = ZSTD_createDCtx();
     if (!state->zstd)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the zstd decoder");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for the zstd decoder");
     *got = 0;
     do {
         const size_t frame = ZSTD_findFrameCompressedSize(in, in_bytes),
@@ -177,7 +177,7 @@ static cogpu_status open_zstd_stream(cogpu_stream_decoder *stream, cogpu_error *
     struct zstd_stream *d = stream->decoder;
     d->zstd = ZSTD_createDStream();
     if (!d->zstd)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the zstd decoder");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for the zstd decoder");
     ZSTD_DCtx_setParameter(d->zstd, ZSTD_d_windowLogMax, __builtin_ctz(STREAM_WINDOW_MAX));
     return COGPU_OK;
 }
@@ -274,12 +274,12 @@ static cogpu_status encode_by_finder(cogpu_codec_state *state, const struct matc
     if (!state->zstd_encoder)
         state->zstd_encoder = ZSTD_createCCtx();
     if (!state->zstd_encoder)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the zstd encoder");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for the zstd encoder");
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         ZSTD_CCtx_setParameter(state->zstd_encoder, settings[i].parameter, settings[i].value);
     const size_t written = ZSTD_compress2(state->zstd_encoder, out, out_bytes, in, in_bytes);
     if (ZSTD_isError(written)) /* with this capacity nothing else can fail */
-        return cogpu_fail(error, COGPU_MEMORY, "the zstd encoder failed: %s",
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "the zstd encoder failed: %s",
                           ZSTD_getErrorName(written));
     *got = written;
     return COGPU_OK;

@@ -9,7 +9,7 @@
 
 /* `part` is "decoder" or "encoder". */
 static inline cogpu_status deflate_out_of_memory(const char *part, cogpu_error *error) {
-    return cogpu_fail(error, COGPU_MEMORY, "out of memory for the deflate %s", part);
+    return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for the deflate %s", part);
 }
 
 static inline cogpu_status deflate_is_corrupt(cogpu_error *error) {

@@ -88,8 +88,8 @@ cogpu_status cogpu_jpeg2000_find(const uint8_t *in, size_t in_bytes, const uint8
 /* Depth and subsampling of each component. */
 static cogpu_status check_components(const cogpu_block_format *format, const uint8_t *at,
                                      cogpu_error *error) {
-    bool is_signed =
-        format->type == COGPU_I8 || format->type == COGPU_I16 || format->type == COGPU_I32;
+    bool is_signed = format->type == COGPU_TYPE_I8 || format->type == COGPU_TYPE_I16 ||
+                     format->type == COGPU_TYPE_I32;
     for (uint32_t i = 0; i < format->samples; i++, at += SIZ_COMPONENT_BYTES) {
         uint32_t bits = (at[0] & 0x7Fu) + 1;
         if (bits > format->bits || (at[0] >> 7 != 0) != is_signed)

@@ -14,7 +14,7 @@ void cogpu_jpeg_fail(cogpu_jpeg_errors *errors, cogpu_status status, const char 
 static cogpu_status status_of_code(const cogpu_jpeg_errors *errors, int code) {
     switch (code) {
     case JERR_OUT_OF_MEMORY:
-        return COGPU_MEMORY;
+        return COGPU_OUT_OF_MEMORY;
     case JERR_BAD_PRECISION:
     case JERR_SOF_UNSUPPORTED:
     case JERR_ARITH_NOTIMPL:

@@ -12,8 +12,8 @@ uint32_t cogpu_lerc_type(cogpu_type type);
 /* How a blob is packed: the second number of tag 50674. */
 enum { PACKED_NOT = 0, PACKED_DEFLATE = 1, PACKED_ZSTD = 2 };
 
-/* A status of the library other than success as ours: COGPU_MEMORY, or `otherwise` with `reason`
- * and the library's number. */
+/* A status of the library other than success as ours: COGPU_OUT_OF_MEMORY, or `otherwise` with
+ * `reason` and the library's number. */
 cogpu_status cogpu_lerc_explain(uint32_t result, cogpu_status otherwise, const char *reason,
                                 cogpu_error *error);
 

@@ -18,7 +18,8 @@ cogpu_status cogpu_stream_decoder_open(cogpu_stream_decoder *stream, size_t byte
                                        cogpu_error *error) {
     stream->decoder = cogpu_allocate(bytes);
     if (!stream->decoder)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory: %zu bytes for a decoder", bytes);
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory: %zu bytes for a decoder",
+                          bytes);
     memset(stream->decoder, 0, bytes);
     return COGPU_OK;
 }

@@ -28,18 +28,18 @@ cogpu_status cogpu_context_create(const cogpu_context_options *options, cogpu_co
                                   cogpu_error *error) {
     cogpu_context *context = cogpu_allocate(sizeof *context);
     if (!context)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a context");
-    *context =
-        (cogpu_context){.device_bytes = options && options->device_bytes ? options->device_bytes
-                                                                         : DEVICE_BYTES_DEFAULT,
-                        .jpeg_engines = options && options->jpeg_engines};
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for a context");
+    *context = (cogpu_context){.device_bytes = options->device_bytes ? options->device_bytes
+                                                                     : DEVICE_BYTES_DEFAULT,
+                               .use_nvjpeg_hardware = options->use_nvjpeg_hardware,
+                               .network = COGPU_NETWORK_INIT};
     pthread_mutex_init(&context->lock, NULL);
     cogpu_arena_open(&context->arena, NETWORK_TEXT_BYTES);
-    uint32_t threads = options && options->threads ? options->threads : cogpu_cpu_cores();
+    uint32_t threads = options->threads ? options->threads : cogpu_cpu_cores();
     cogpu_status status = cogpu_pool_open(threads, &context->pool, error);
-    if (status == COGPU_OK && options && options->cache_bytes)
+    if (status == COGPU_OK && options->cache_bytes)
         status = cogpu_block_cache_open(options->cache_bytes, &context->cache, error);
-    if (status == COGPU_OK && options && options->network)
+    if (status == COGPU_OK && options->network)
         status = copy_network(context, options->network, error);
     if (status != COGPU_OK) {
         cogpu_context_destroy(context);

@@ -26,7 +26,7 @@ struct cogpu_context {
     cogpu_pool *pool;
     cogpu_block_cache *cache; /* NULL if it has no bytes */
     uint64_t device_bytes;
-    bool jpeg_engines;
+    bool use_nvjpeg_hardware;
     pthread_mutex_t lock;  /* of what follows */
     cogpu_worker *workers; /* free ones */
     cogpu_opened_device *devices;

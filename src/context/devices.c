@@ -28,14 +28,14 @@ static uint32_t emulator_count(void) {
 
 static cogpu_status fail_no_emulator(unsigned long index, cogpu_error *error) {
     uint32_t count = emulator_count();
-    return count == 1 ? cogpu_fail(error, COGPU_DEVICE,
+    return count == 1 ? cogpu_fail(error, COGPU_DEVICE_ERROR,
                                    "there is no emulated GPU %lu: there is one", index)
-                      : cogpu_fail(error, COGPU_DEVICE,
+                      : cogpu_fail(error, COGPU_DEVICE_ERROR,
                                    "there is no emulated GPU %lu: there are %u", index, count);
 }
 
 static cogpu_status describe_cpu(cogpu_device *info) {
-    *info = (cogpu_device){.kind = COGPU_CPU, .name = "cpu"};
+    *info = (cogpu_device){.kind = COGPU_DEVICE_CPU, .name = "cpu"};
     snprintf(info->description, sizeof info->description, "%u CPU cores, %s", cogpu_cpu_cores(),
              cogpu_cpu_vectors());
     return COGPU_OK;
@@ -43,7 +43,7 @@ static cogpu_status describe_cpu(cogpu_device *info) {
 
 static cogpu_status describe_gpu(uint32_t index, cogpu_device *info) {
     cogpu_gpu *gpu = NULL;
-    *info = (cogpu_device){.kind = COGPU_CUDA, .index = index};
+    *info = (cogpu_device){.kind = COGPU_DEVICE_CUDA, .index = index};
     snprintf(info->name, sizeof info->name, "cuda:%u", index);
     TRY(cogpu_gpu_open_cuda(index, &gpu, NULL));
     snprintf(info->description, sizeof info->description,
@@ -56,7 +56,7 @@ static cogpu_status describe_gpu(uint32_t index, cogpu_device *info) {
 }
 
 static cogpu_status describe_emulator(uint32_t index, cogpu_device *info) {
-    *info = (cogpu_device){.kind = COGPU_EMU, .index = index, .name = "emu"};
+    *info = (cogpu_device){.kind = COGPU_DEVICE_EMULATOR, .index = index, .name = "emu"};
     if (emulator_count() > 1)
         snprintf(info->name, sizeof info->name, "emu:%u", index);
     snprintf(info->description, sizeof info->description,
@@ -71,7 +71,7 @@ cogpu_status cogpu_devices_describe(uint32_t index, cogpu_device *info) {
     if (index <= gpus)
         return describe_gpu(index - 1, info);
     return index - gpus - 1 < emulator_count() ? describe_emulator(index - gpus - 1, info)
-                                               : COGPU_ABSENT;
+                                               : COGPU_NOT_FOUND;
 }
 
 cogpu_status cogpu_devices_current_emulator(uint32_t *index, cogpu_error *error) {
@@ -79,8 +79,8 @@ cogpu_status cogpu_devices_current_emulator(uint32_t *index, cogpu_error *error)
     unsigned long chosen = 0;
     *index = 0;
     if (text && !parse_number(text, &chosen))
-        return cogpu_fail(error, COGPU_DEVICE, "COGPU_EMU_DEVICE must be a number, got \"%.40s\"",
-                          text);
+        return cogpu_fail(error, COGPU_DEVICE_ERROR,
+                          "COGPU_EMU_DEVICE must be a number, got \"%.40s\"", text);
     if (chosen >= emulator_count())
         return fail_no_emulator(chosen, error);
     *index = (uint32_t)chosen;
@@ -93,17 +93,18 @@ static cogpu_status open_gpu(cogpu_device_kind kind, uint32_t index, cogpu_gpu *
                              cogpu_error *error) {
     const char *seed = getenv("COGPU_EMU_SEED");
     switch (kind) {
-    case COGPU_CUDA:
+    case COGPU_DEVICE_CUDA:
         return cogpu_gpu_open_cuda(index, gpu, error);
-    case COGPU_EMU:
+    case COGPU_DEVICE_EMULATOR:
         if (index >= emulator_count())
             return fail_no_emulator(index, error);
         return cogpu_gpu_open_emulator(seed ? strtoull(seed, NULL, 10) : 1, EMULATOR_BYTES, gpu,
                                        error);
     default:
-        return cogpu_fail(error, COGPU_ARGUMENT,
-                          "device kind %d has no device memory: use COGPU_CUDA or COGPU_EMU",
-                          (int)kind);
+        return cogpu_fail(
+            error, COGPU_INVALID_ARGUMENT,
+            "device kind %d has no device memory: use COGPU_DEVICE_CUDA or COGPU_DEVICE_EMULATOR",
+            (int)kind);
     }
 }
 
@@ -112,11 +113,11 @@ static cogpu_status open_device(cogpu_context *context, cogpu_device_kind kind, 
     cogpu_gpu *gpu = NULL;
     cogpu_opened_device *opened = cogpu_allocate(sizeof *opened);
     if (!opened)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a device");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for a device");
     cogpu_status status = open_gpu(kind, index, &gpu, error);
     if (status == COGPU_OK)
-        status =
-            cogpu_gpu_device_open(gpu, context->device_bytes, context->jpeg_engines, device, error);
+        status = cogpu_gpu_device_open(gpu, context->device_bytes, context->use_nvjpeg_hardware,
+                                       device, error);
     if (status != COGPU_OK) {
         cogpu_release(opened);
         return status;
@@ -130,7 +131,7 @@ cogpu_status cogpu_context_device(cogpu_context *context, cogpu_device_kind kind
                                   cogpu_gpu_device **device, cogpu_error *error) {
     cogpu_status status = COGPU_OK;
     if (!context)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "device memory needs a context, which keeps the device open");
     *device = NULL;
     pthread_mutex_lock(&context->lock);
@@ -190,7 +191,7 @@ bool cogpu_context_emulator_owns(cogpu_context *context, const void *memory, uin
     bool is_found = false;
     pthread_mutex_lock(&context->lock);
     for (cogpu_opened_device *opened = context->devices; opened && !is_found; opened = opened->next)
-        if (opened->kind == COGPU_EMU &&
+        if (opened->kind == COGPU_DEVICE_EMULATOR &&
             cogpu_gpu_emulator_owns_memory(cogpu_gpu_device_gpu(opened->device), memory)) {
             *index = opened->index;
             is_found = true;

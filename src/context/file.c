@@ -40,16 +40,16 @@ static cogpu_status read_file_structure(cogpu_file *file, const cogpu_limits *li
 static cogpu_status open_io(cogpu_io *io, const char *sidecar_base, cogpu_http *http,
                             const cogpu_open_options *options, cogpu_file **out,
                             cogpu_error *error) {
-    cogpu_limits limits = cogpu_limits_complete(options ? &options->limits : NULL);
+    cogpu_limits limits = cogpu_limits_complete(options->limits);
     cogpu_file *file = cogpu_allocate(sizeof *file);
     if (!file) {
         cogpu_io_close(io);
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory opening the file");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory opening the file");
     }
     *file = (cogpu_file){.number = next_file_number(), .io = io};
-    cogpu_arena_open(&file->arena, limits.call_bytes);
-    cogpu_status status = read_file_structure(file, &limits, sidecar_base,
-                                              options ? options->context : NULL, http, error);
+    cogpu_arena_open(&file->arena, limits.working_memory_bytes);
+    cogpu_status status =
+        read_file_structure(file, &limits, sidecar_base, options->context, http, error);
     if (status != COGPU_OK) {
         cogpu_file_close(file);
         return status;
@@ -63,14 +63,14 @@ static cogpu_status open_url(const char *url, const cogpu_open_options *options,
                              cogpu_sidecars sidecars, cogpu_file **file, cogpu_error *error) {
     cogpu_http *http = NULL;
     cogpu_io *io = NULL;
-    TRY(cogpu_context_http(options ? options->context : NULL, &http, error));
+    TRY(cogpu_context_http(options->context, &http, error));
     TRY(cogpu_io_open_url(url, http, &io, error));
     return open_io(io, sidecars == COGPU_SIDECARS_ALL ? url : NULL, http, options, file, error);
 }
 
 cogpu_status cogpu_file_open_path(const char *path, const cogpu_open_options *options,
                                   cogpu_file **file, cogpu_error *error) {
-    cogpu_sidecars sidecars = options ? options->sidecars : COGPU_SIDECARS_DEFAULT;
+    cogpu_sidecars sidecars = options->sidecars;
     cogpu_io *io = NULL;
     if (cogpu_url_is(path))
         return open_url(path, options, sidecars, file, error);
@@ -106,14 +106,15 @@ const char *cogpu_file_version(const cogpu_file *file) {
 
 cogpu_status cogpu_fail_absent(cogpu_error *error, const char *what, uint64_t index,
                                const char *owner, uint64_t count, unsigned first) {
-    return cogpu_fail(error, COGPU_ABSENT, "there is no %s %llu: the %s has %llu, counted from %u",
-                      what, (unsigned long long)index, owner, (unsigned long long)count, first);
+    return cogpu_fail(error, COGPU_NOT_FOUND,
+                      "there is no %s %llu: the %s has %llu, counted from %u", what,
+                      (unsigned long long)index, owner, (unsigned long long)count, first);
 }
 
 cogpu_status cogpu_file_pyramid(const cogpu_file *file, uint32_t image,
                                 const cogpu_pyramid **pyramid, cogpu_error *error) {
     if (!file)
-        return cogpu_fail(error, COGPU_ARGUMENT, "no file was given");
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "no file was given");
     if (image >= file->pyramid_count)
         return cogpu_fail_absent(error, "image", image, "file", file->pyramid_count, 0);
     *pyramid = &file->pyramids[image];

@@ -19,7 +19,7 @@ void cogpu_file_close(cogpu_file *file);
 /* Unique among the files of this process: a key for caches. */
 uint64_t cogpu_file_number(const cogpu_file *file);
 const cogpu_tiff *cogpu_file_tiff(const cogpu_file *file);
-/* See cogpu_state. */
+/* See cogpu_file_version_id. */
 const char *cogpu_file_version(const cogpu_file *file);
 
 /* The image with this index; ABSENT if there is none. */

@@ -107,10 +107,10 @@ static void warn_ignored(sidecar_search *search, const char *path, const char *w
 static cogpu_status try_path(sidecar_search *search, const char *path, cogpu_io **io) {
     cogpu_error why;
     cogpu_status status = open_sidecar(search, path, io, &why);
-    if (status == COGPU_OK || status == COGPU_ABSENT)
+    if (status == COGPU_OK || status == COGPU_NOT_FOUND)
         return COGPU_OK;
     *io = NULL;
-    if (status == COGPU_MEMORY)
+    if (status == COGPU_OUT_OF_MEMORY)
         return cogpu_fail(search->error, status, "%s", why.message);
     warn_ignored(search, path, why.message);
     return COGPU_OK;
@@ -171,7 +171,7 @@ static cogpu_status find_tiff(sidecar_search *search, size_t keep, const char *e
     TRY(keep_path(search, path, sidecar));
     cogpu_status status =
         cogpu_tiff_open(&sidecar->tiff, sidecar->io, &file->tiff.limits, &file->arena, &why);
-    if (status == COGPU_MEMORY)
+    if (status == COGPU_OUT_OF_MEMORY)
         return cogpu_fail(search->error, status, "%s", why.message);
     if (status != COGPU_OK) {
         warn_ignored(search, path, why.message);
@@ -305,7 +305,7 @@ cogpu_status cogpu_sidecars_open(cogpu_file *file, const char *path, cogpu_http 
     if (search.is_url && strpbrk(path, "?#"))
         return COGPU_OK; /* a query, not part of a name */
     split_path(&search);
-    cogpu_arena_open(&search.arena, file->tiff.limits.call_bytes);
+    cogpu_arena_open(&search.arena, file->tiff.limits.working_memory_bytes);
     cogpu_status status = find_sidecars(&search);
     cogpu_arena_close(&search.arena);
     return status;

@@ -8,7 +8,7 @@ enum { BUCKET_BITS = 12, BUCKETS = 1 << BUCKET_BITS };
 
 struct cogpu_block_cache {
     pthread_mutex_t lock;
-    uint64_t budget_bytes, held_bytes;
+    uint64_t budget_bytes, cached_bytes;
     cogpu_cached_block *newest, *oldest;
     cogpu_cached_block *buckets[BUCKETS];
 };
@@ -17,7 +17,7 @@ cogpu_status cogpu_block_cache_open(uint64_t budget_bytes, cogpu_block_cache **o
                                     cogpu_error *error) {
     cogpu_block_cache *cache = cogpu_allocate(sizeof *cache);
     if (!cache)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the block cache");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for the block cache");
     memset(cache, 0, sizeof *cache);
     cache->budget_bytes = budget_bytes;
     pthread_mutex_init(&cache->lock, NULL);
@@ -77,7 +77,7 @@ static void evict(cogpu_block_cache *cache, cogpu_cached_block *cached) {
         link = &(*link)->next_in_bucket;
     *link = cached->next_in_bucket;
     unlink_from_lru(cache, cached);
-    cache->held_bytes -= cost_bytes(cached);
+    cache->cached_bytes -= cost_bytes(cached);
     cogpu_release(cached);
 }
 
@@ -85,13 +85,13 @@ static void evict(cogpu_block_cache *cache, cogpu_cached_block *cached) {
  * much. */
 static bool evict_until_fits(cogpu_block_cache *cache, uint64_t bytes) {
     cogpu_cached_block *cached = cache->oldest;
-    while (cache->held_bytes + bytes > cache->budget_bytes && cached) {
+    while (cache->cached_bytes + bytes > cache->budget_bytes && cached) {
         cogpu_cached_block *newer = cached->newer;
         if (cached->pins == 0)
             evict(cache, cached);
         cached = newer;
     }
-    return cache->held_bytes + bytes <= cache->budget_bytes;
+    return cache->cached_bytes + bytes <= cache->budget_bytes;
 }
 
 cogpu_cached_block *cogpu_block_cache_find(cogpu_block_cache *cache, cogpu_block_cache_key key) {
@@ -135,7 +135,7 @@ void cogpu_block_cache_insert(cogpu_block_cache *cache, cogpu_cached_block *cach
         cached->next_in_bucket = *bucket;
         *bucket = cached;
         link_newest(cache, cached);
-        cache->held_bytes += cost_bytes(cached);
+        cache->cached_bytes += cost_bytes(cached);
     }
     pthread_mutex_unlock(&cache->lock);
     if (!kept)

@@ -67,16 +67,16 @@ static void scale_doubles(double *values, uint32_t count, double scale, double o
 static void find_nans(cogpu_type type, const uint8_t *restrict from, uint32_t count,
                       uint8_t *restrict is_nodata) {
     switch (type) {
-    case COGPU_F32:
+    case COGPU_TYPE_F32:
         FIND_NAN_CASE(float, 1);
-    case COGPU_F64:
-        FIND_NAN_BITS_CASE(uint64_t, COGPU_F64, UNROLL_4);
-    case COGPU_CF32:
+    case COGPU_TYPE_F64:
+        FIND_NAN_BITS_CASE(uint64_t, COGPU_TYPE_F64, UNROLL_4);
+    case COGPU_TYPE_CF32:
         FIND_NAN_CASE(float, 2);
-    case COGPU_CF64:
+    case COGPU_TYPE_CF64:
         FIND_NAN_CASE(double, 2);
     default:
-        FIND_NAN_BITS_CASE(uint16_t, COGPU_F16, );
+        FIND_NAN_BITS_CASE(uint16_t, COGPU_TYPE_F16, );
     }
 }
 
@@ -159,7 +159,7 @@ static void convert_chunk(const cogpu_band *band, cogpu_type type, const uint8_t
                           uint8_t *to) {
     float singles[CHUNK_SAMPLES];
     double doubles[CHUNK_SAMPLES];
-    bool in_float = to_type == COGPU_F32 || (to_type == COGPU_F16 && band);
+    bool in_float = to_type == COGPU_TYPE_F32 || (to_type == COGPU_TYPE_F16 && band);
     if (in_float)
         load_floats(type, from, count, singles);
     else
@@ -168,11 +168,11 @@ static void convert_chunk(const cogpu_band *band, cogpu_type type, const uint8_t
         scale_floats(singles, count, (float)band->scale, (float)band->offset);
     else if (band)
         scale_doubles(doubles, count, band->scale, band->offset);
-    if (to_type == COGPU_F16 && in_float)
-        cogpu_cpu_load_doubles(COGPU_F32, (const uint8_t *)singles, count, doubles);
-    if (to_type == COGPU_F64)
+    if (to_type == COGPU_TYPE_F16 && in_float)
+        cogpu_cpu_load_doubles(COGPU_TYPE_F32, (const uint8_t *)singles, count, doubles);
+    if (to_type == COGPU_TYPE_F64)
         store_doubles(doubles, is_nodata, count, to);
-    else if (to_type == COGPU_F32)
+    else if (to_type == COGPU_TYPE_F32)
         store_floats(singles, is_nodata, count, to);
     else
         store_halves(doubles, is_nodata, count, to);

@@ -28,7 +28,8 @@ cogpu_status cogpu_worker_reserve(uint8_t **memory, size_t *capacity, size_t byt
     *capacity = 0;
     *memory = cogpu_allocate(bytes + PADDING_BYTES);
     if (!*memory)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory: %zu bytes for a block", bytes);
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory: %zu bytes for a block",
+                          bytes);
     *capacity = bytes;
     return COGPU_OK;
 }
@@ -64,15 +65,15 @@ cogpu_status cogpu_cpu_check_expansion(uint64_t stored, uint64_t decoded, cogpu_
 cogpu_status cogpu_cpu_check_block_bytes(const cogpu_storage *storage, uint64_t stored,
                                          uint64_t decoded, cogpu_error *error) {
     const cogpu_limits *limits = &storage->tiff->limits;
-    bool is_call_limit = limits->call_bytes < limits->block_bytes;
-    uint64_t limit = is_call_limit ? limits->call_bytes : limits->block_bytes;
+    bool is_call_limit = limits->working_memory_bytes < limits->block_bytes;
+    uint64_t limit = is_call_limit ? limits->working_memory_bytes : limits->block_bytes;
     uint64_t bytes = decoded > stored ? decoded : stored;
     if (bytes <= limit)
         return COGPU_OK;
-    return cogpu_fail(error, COGPU_LIMIT,
-                      "the block has %llu bytes%s, the limit is %llu: raise `%s`",
-                      (unsigned long long)bytes, decoded > stored ? " when decoded" : "",
-                      (unsigned long long)limit, is_call_limit ? "call_bytes" : "block_bytes");
+    return cogpu_fail(
+        error, COGPU_LIMIT_EXCEEDED, "the block has %llu bytes%s, the limit is %llu: raise `%s`",
+        (unsigned long long)bytes, decoded > stored ? " when decoded" : "",
+        (unsigned long long)limit, is_call_limit ? "working_memory_bytes" : "block_bytes");
 }
 
 static cogpu_status check_sizes(const cogpu_storage *storage, size_t stored, uint64_t decoded,

@@ -22,11 +22,11 @@ static bool has_nodata(const cogpu_downsample *downsample) {
 /* ---- arguments ---- */
 
 static bool can_be_resampled(const cogpu_downsample *downsample) {
-    if (!cogpu_type_is_complex(downsample->type) || downsample->method == COGPU_NEAREST)
+    if (!cogpu_type_is_complex(downsample->type) || downsample->method == COGPU_RESAMPLE_NEAREST)
         return true;
     bool has_float_parts = cogpu_type_format(downsample->type) == SAMPLE_FORMAT_COMPLEX_FLOAT;
-    return has_float_parts && downsample->method == COGPU_AVERAGE && !has_nodata(downsample) &&
-           !downsample->alpha_band;
+    return has_float_parts && downsample->method == COGPU_RESAMPLE_AVERAGE &&
+           !has_nodata(downsample) && !downsample->alpha_band;
 }
 
 cogpu_status cogpu_downsample_check(const cogpu_downsample *downsample, cogpu_error *error) {
@@ -118,11 +118,11 @@ static struct band_pass pass_of_band(const struct downsample_call *call, uint32_
     struct band_pass pass = {.from = part_plane(downsample, &call->from, p),
                              .to = part_plane(downsample, &call->to, p),
                              .guard = call->guard};
-    if (downsample->method == COGPU_NEAREST)
+    if (downsample->method == COGPU_RESAMPLE_NEAREST)
         return pass;
     pass.nodata = cogpu_downsample_nodata(downsample, pass.from.type);
-    bool is_empty_zero =
-        p + 1 == downsample->alpha_band || (call->guard.data && downsample->method == COGPU_MODE);
+    bool is_empty_zero = p + 1 == downsample->alpha_band ||
+                         (call->guard.data && downsample->method == COGPU_RESAMPLE_MODE);
     if (is_empty_zero && !pass.nodata.has_nodata)
         pass.nodata.empty = 0;
     return pass;
@@ -132,7 +132,7 @@ static struct band_pass pass_of_mask(const struct downsample_call *call) {
     struct band_pass pass = {.from = mask_plane(&call->from),
                              .to = band_plane(&call->to, call->to.mask, 0),
                              .guard = call->guard};
-    if (call->downsample->method == COGPU_MODE)
+    if (call->downsample->method == COGPU_RESAMPLE_MODE)
         pass.guard.data = NULL;
     return pass;
 }
@@ -173,7 +173,8 @@ static void downsample_tile(struct downsample_tile *tile, const struct downsampl
         struct band_pass pass = pass_of_mask(call);
         downsample_band(tile, call, &pass);
     }
-    for (uint32_t p = 0; p < planes && call->guard.data && downsample->method != COGPU_MODE; p++) {
+    for (uint32_t p = 0;
+         p < planes && call->guard.data && downsample->method != COGPU_RESAMPLE_MODE; p++) {
         struct band_pass pass = pass_of_band(call, p);
         if (sample_is_float(pass.to.type) && !pass.nodata.has_nodata)
             zero_masked_pixels(tile, call, &pass.to);

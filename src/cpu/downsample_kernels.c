@@ -64,23 +64,23 @@ static struct resampling_nodata stated_nodata(const cogpu_downsample *downsample
     double value = downsample->nodata.value;
     float single = (float)value;
     switch (type) {
-        INTEGER_NODATA(COGPU_U8, uint8_t, uint8_t, UINT8_MAX, value)
-        INTEGER_NODATA(COGPU_I8, int8_t, uint8_t, INT8_MAX, value)
-        INTEGER_NODATA(COGPU_U16, uint16_t, uint16_t, UINT16_MAX, value)
-        INTEGER_NODATA(COGPU_I16, int16_t, uint16_t, INT16_MAX, value)
-        INTEGER_NODATA(COGPU_U32, uint32_t, uint32_t, UINT32_MAX, value)
-        INTEGER_NODATA(COGPU_I32, int32_t, uint32_t, INT32_MAX, value)
-        INTEGER_NODATA(COGPU_U64, uint64_t, uint64_t, UINT64_MAX, u64)
-        INTEGER_NODATA(COGPU_I64, int64_t, uint64_t, INT64_MAX, i64)
-    case COGPU_F32:
+        INTEGER_NODATA(COGPU_TYPE_U8, uint8_t, uint8_t, UINT8_MAX, value)
+        INTEGER_NODATA(COGPU_TYPE_I8, int8_t, uint8_t, INT8_MAX, value)
+        INTEGER_NODATA(COGPU_TYPE_U16, uint16_t, uint16_t, UINT16_MAX, value)
+        INTEGER_NODATA(COGPU_TYPE_I16, int16_t, uint16_t, INT16_MAX, value)
+        INTEGER_NODATA(COGPU_TYPE_U32, uint32_t, uint32_t, UINT32_MAX, value)
+        INTEGER_NODATA(COGPU_TYPE_I32, int32_t, uint32_t, INT32_MAX, value)
+        INTEGER_NODATA(COGPU_TYPE_U64, uint64_t, uint64_t, UINT64_MAX, u64)
+        INTEGER_NODATA(COGPU_TYPE_I64, int64_t, uint64_t, INT64_MAX, i64)
+    case COGPU_TYPE_F32:
         nodata.nodata = float_bits(single);
         nodata.substitute = float_bits(nextafterf(single, single == FLT_MAX ? 0 : FLT_MAX));
         break;
-    case COGPU_F64:
+    case COGPU_TYPE_F64:
         nodata.nodata = double_bits(value);
         nodata.substitute = double_bits(nextafter(value, value == DBL_MAX ? 0 : DBL_MAX));
         break;
-    default: /* COGPU_F16 */
+    default: /* COGPU_TYPE_F16 */
         nodata.nodata = half_from_double(value);
         nodata.substitute = next_half((uint16_t)nodata.nodata);
     }
@@ -99,7 +99,7 @@ struct resampling_nodata cogpu_downsample_nodata(const cogpu_downsample *downsam
 static void clear_nodata(cogpu_type type, uint64_t nodata, const uint8_t *samples,
                          const double *values, uint32_t count, uint8_t *valid) {
     double value = sample_to_double(type, nodata);
-    if (type == COGPU_I64 || type == COGPU_U64)
+    if (type == COGPU_TYPE_I64 || type == COGPU_TYPE_U64)
         for (uint32_t i = 0; i < count; i++) {
             LOAD_SAMPLE(uint64_t, sample, samples, i);
             valid[i] = sample != nodata ? valid[i] : 0;
@@ -226,17 +226,17 @@ bool cogpu_downsample_squares(cogpu_type type, const uint8_t *restrict upper,
                               const uint8_t *restrict lower, uint32_t count, uint8_t *restrict to) {
     const uint32_t floats = count - count % 4, doubles = count - count % 2; /* by columns */
     switch (type) {
-    case COGPU_U8:
+    case COGPU_TYPE_U8:
         AVERAGE_SQUARES(uint8_t, 0, count, square_average_integer(a, b, c, d))
         return true;
-    case COGPU_U16:
+    case COGPU_TYPE_U16:
         AVERAGE_SQUARES(uint16_t, 0, count, square_average_integer(a, b, c, d))
         return true;
-    case COGPU_F32:
+    case COGPU_TYPE_F32:
         AVERAGE_SQUARES(float, 0, floats, square_average_float(a, b, c, d, true))
         AVERAGE_SQUARES(float, floats, count, square_average_float(a, b, c, d, false))
         return true;
-    case COGPU_F64:
+    case COGPU_TYPE_F64:
         AVERAGE_SQUARES(double, 0, doubles, square_average_double(a, b, c, d, true))
         AVERAGE_SQUARES(double, doubles, count, square_average_double(a, b, c, d, false))
         return true;
@@ -253,14 +253,14 @@ bool cogpu_downsample_squares(cogpu_type type, const uint8_t *restrict upper,
 
 bool cogpu_downsample_has_nan(cogpu_type type, const uint8_t *samples, uint32_t count) {
     int found = 0;
-    if (type == COGPU_F32)
+    if (type == COGPU_TYPE_F32)
         FIND_NAN(float)
-    else if (type == COGPU_F64)
+    else if (type == COGPU_TYPE_F64)
         FIND_NAN(double)
-    else if (type == COGPU_F16)
+    else if (type == COGPU_TYPE_F16)
         for (uint32_t i = 0; i < count; i++) {
             LOAD_SAMPLE(uint16_t, half, samples, i);
-            found |= sample_is_nan(COGPU_F16, half);
+            found |= sample_is_nan(COGPU_TYPE_F16, half);
         }
     return found;
 }
@@ -369,7 +369,7 @@ static uint64_t larger_key(uint64_t a, uint64_t b) {
 static uint64_t extreme_key(cogpu_resampling method, const cogpu_downsample_candidate *candidates,
                             uint32_t count) {
     uint64_t key = candidates[0].key;
-    if (method == COGPU_MIN)
+    if (method == COGPU_RESAMPLE_MIN)
         UNROLL_4 for (uint32_t k = 1; k < count; k++) key = smaller_key(key, candidates[k].key);
     else
         UNROLL_4 for (uint32_t k = 1; k < count; k++) key = larger_key(key, candidates[k].key);
@@ -449,11 +449,11 @@ static uint64_t mode_key(cogpu_downsample_candidate *candidates, uint32_t count)
 void cogpu_downsample_select(cogpu_resampling method, cogpu_type type,
                              const struct resampling_nodata *nodata,
                              cogpu_downsample_candidate *candidates, uint32_t count, uint8_t *to) {
-    if (method == COGPU_MEDIAN)
+    if (method == COGPU_RESAMPLE_MEDIAN)
         store_median(type, nodata, middle_keys(candidates, count), to);
     else
         store_key(type,
-                  method == COGPU_MODE ? mode_key(candidates, count)
-                                       : extreme_key(method, candidates, count),
+                  method == COGPU_RESAMPLE_MODE ? mode_key(candidates, count)
+                                                : extreme_key(method, candidates, count),
                   to);
 }

@@ -22,14 +22,17 @@ void cogpu_downsample_weights(cogpu_resampling method, uint32_t from, uint32_t t
 
 /* Do mask or alpha make pixels invalid? Nearest uses neither, nor does GDAL's mode of uint8. */
 static inline bool cogpu_downsample_has_guard(const cogpu_downsample *downsample) {
-    bool ignores_validity = downsample->method == COGPU_NEAREST ||
-                            (downsample->method == COGPU_MODE && downsample->type == COGPU_U8);
+    bool ignores_validity =
+        downsample->method == COGPU_RESAMPLE_NEAREST ||
+        (downsample->method == COGPU_RESAMPLE_MODE && downsample->type == COGPU_TYPE_U8);
     return !ignores_validity && (downsample->has_mask || downsample->alpha_band);
 }
 
 /* Parts of a complex sample are downsampled one by one, but nearest copies both. */
 static inline uint32_t cogpu_downsample_parts(const cogpu_downsample *downsample) {
-    return cogpu_type_is_complex(downsample->type) && downsample->method != COGPU_NEAREST ? 2 : 1;
+    return cogpu_type_is_complex(downsample->type) && downsample->method != COGPU_RESAMPLE_NEAREST
+               ? 2
+               : 1;
 }
 
 static inline cogpu_type cogpu_downsample_part_type(const cogpu_downsample *downsample) {

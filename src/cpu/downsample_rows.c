@@ -29,10 +29,10 @@ static void weigh_by_alpha(const struct downsample_tile *tile, const struct band
     const cogpu_resampling method = tile->downsample->method;
     const uint32_t count = tile->from_count;
     const bool is_alpha_band = pass->from.data == pass->guard.data;
-    if (pass->guard.type == COGPU_U8)
-        WEIGH_BY_ALPHA(COGPU_U8, uint8_t)
+    if (pass->guard.type == COGPU_TYPE_U8)
+        WEIGH_BY_ALPHA(COGPU_TYPE_U8, uint8_t)
     else
-        WEIGH_BY_ALPHA(COGPU_U16, uint16_t)
+        WEIGH_BY_ALPHA(COGPU_TYPE_U16, uint16_t)
 }
 
 static void weigh_by_guard(struct downsample_tile *tile, const struct band_pass *pass, uint32_t row,
@@ -42,7 +42,7 @@ static void weigh_by_guard(struct downsample_tile *tile, const struct band_pass 
     double *values = tile->values[0];
     const uint8_t *guards = cogpu_downsample_fetch_row(tile, &pass->guard, row, tile->guards);
     if (resampling_has_kernel(tile->downsample->method) && !pass->guard.is_mask &&
-        (type == COGPU_U8 || type == COGPU_U16)) {
+        (type == COGPU_TYPE_U8 || type == COGPU_TYPE_U16)) {
         weigh_by_alpha(tile, pass, guards, valid);
         return;
     }
@@ -95,7 +95,7 @@ static size_t line_of_all(struct downsample_tile *tile, const struct band_pass *
         return at;
     const uint8_t *samples = cogpu_downsample_fetch_row(tile, &pass->from, row, tile->samples[0]);
     cogpu_cpu_load_doubles(pass->from.type, samples, tile->from_count, tile->values[0]);
-    if (tile->downsample->method == COGPU_RMS)
+    if (tile->downsample->method == COGPU_RESAMPLE_RMS)
         square_values(tile->values[0], tile->from_count);
     cogpu_downsample_line(&tile->columns, tile->values[0], tile->all.values + at);
     tile->all.rows[slot] = row + 1;
@@ -110,7 +110,7 @@ static size_t line_of_valid(struct downsample_tile *tile, const struct band_pass
         return at;
     const uint8_t *samples = cogpu_downsample_fetch_row(tile, &pass->from, row, tile->samples[0]);
     load_validated(tile, pass, row, samples, tile->valid);
-    if (tile->downsample->method == COGPU_RMS)
+    if (tile->downsample->method == COGPU_RESAMPLE_RMS)
         square_values(tile->values[0], tile->from_count);
     cogpu_downsample_valid_line(tile->downsample->method, &tile->columns, tile->values[0],
                                 tile->valid, tile->valid_only.values + at,
@@ -159,7 +159,7 @@ static void compute_row_weights(const struct downsample_tile *tile, uint32_t row
 
 static void finish_row(struct downsample_tile *tile, const struct band_pass *pass, uint8_t *made) {
     uint32_t count = tile->columns.count;
-    if (tile->downsample->method == COGPU_RMS)
+    if (tile->downsample->method == COGPU_RESAMPLE_RMS)
         take_roots(tile->results, count);
     cogpu_downsample_finish(pass->from.type, &pass->nodata, tile->results, tile->weights, count,
                             made);
@@ -227,7 +227,7 @@ static void sum_valid(struct downsample_tile *tile, const struct band_pass *pass
             weights[i] += line_weights[i] * weight;
         }
     }
-    if (tile->downsample->method == COGPU_CUBIC)
+    if (tile->downsample->method == COGPU_RESAMPLE_CUBIC)
         drop_short_runs(tile, support);
     for (uint32_t i = 0; i < count; i++)
         results[i] = weights[i] > 0 ? results[i] / weights[i] : 0;
@@ -245,7 +245,7 @@ static void average_squares(struct downsample_tile *tile, const struct band_pass
         return;
     cogpu_cpu_load_doubles(type, upper, 2 * count, tile->values[0]);
     cogpu_cpu_load_doubles(type, lower, 2 * count, tile->values[1]);
-    cogpu_downsample_squares(COGPU_F64, (uint8_t *)tile->values[0], (uint8_t *)tile->values[1],
+    cogpu_downsample_squares(COGPU_TYPE_F64, (uint8_t *)tile->values[0], (uint8_t *)tile->values[1],
                              count, (uint8_t *)tile->results);
     cogpu_downsample_finish(type, &pass->nodata, tile->results, tile->columns.sums, count,
                             tile->made);
@@ -257,7 +257,7 @@ static void sum_row(struct downsample_tile *tile, const struct band_pass *pass, 
         sum_valid(tile, pass, row, tile->made);
         return;
     }
-    if (tile->downsample->method == COGPU_AVERAGE &&
+    if (tile->downsample->method == COGPU_RESAMPLE_AVERAGE &&
         has_squares(tile->downsample, row_support(tile->downsample, row)))
         average_squares(tile, pass, row);
     else
@@ -308,7 +308,7 @@ static void select_row(struct downsample_tile *tile, const struct band_pass *pas
 
 void cogpu_downsample_row(struct downsample_tile *tile, const struct band_pass *pass,
                           uint32_t row) {
-    if (tile->downsample->method == COGPU_NEAREST)
+    if (tile->downsample->method == COGPU_RESAMPLE_NEAREST)
         copy_nearest(tile, pass, row);
     else if (selects_sample(tile->downsample->method))
         select_row(tile, pass, row);

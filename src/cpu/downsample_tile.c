@@ -59,7 +59,7 @@ static size_t carve_tile(struct downsample_tile *tile, uint8_t *scratch) {
     for (int i = 0; i < 2; i++)
         tile->samples[i] = carve(scratch, &used, samples, DOWNSAMPLE_SAMPLE_MAX_BYTES);
     tile->made = carve(scratch, &used, columns, DOWNSAMPLE_SAMPLE_MAX_BYTES);
-    if (tile->downsample->method == COGPU_NEAREST)
+    if (tile->downsample->method == COGPU_RESAMPLE_NEAREST)
         return used;
     tile->guards = carve(scratch, &used, samples, DOWNSAMPLE_SAMPLE_MAX_BYTES);
     tile->patched = carve(scratch, &used, columns, DOWNSAMPLE_SAMPLE_MAX_BYTES);

@@ -60,9 +60,9 @@ void cogpu_cpu_pack_rows(const cogpu_raster *raster, uint32_t first, uint32_t ro
 /* NaN becomes nodata. */
 static void replace_nan(const cogpu_write_plan *plan, uint8_t *samples, size_t bytes) {
     switch (plan->type) {
-        REPLACE_NAN_CASE(COGPU_F16, uint16_t)
-        REPLACE_NAN_CASE(COGPU_F32, uint32_t)
-        REPLACE_NAN_CASE(COGPU_F64, uint64_t)
+        REPLACE_NAN_CASE(COGPU_TYPE_F16, uint16_t)
+        REPLACE_NAN_CASE(COGPU_TYPE_F32, uint32_t)
+        REPLACE_NAN_CASE(COGPU_TYPE_F64, uint64_t)
     default:
         break;
     }
@@ -111,9 +111,9 @@ void cogpu_cpu_pack_mask(const cogpu_block_grid *grid, const cogpu_new_block *bl
 /* Of float types; others have no NaN. */
 static bool are_nan(const uint8_t *samples, size_t bytes, cogpu_type type) {
     switch (type) {
-        ARE_NAN_CASE(COGPU_F16, uint16_t)
-        ARE_NAN_CASE(COGPU_F32, uint32_t)
-        ARE_NAN_CASE(COGPU_F64, uint64_t)
+        ARE_NAN_CASE(COGPU_TYPE_F16, uint16_t)
+        ARE_NAN_CASE(COGPU_TYPE_F32, uint32_t)
+        ARE_NAN_CASE(COGPU_TYPE_F64, uint64_t)
     default:
         return false;
     }

@@ -11,18 +11,18 @@
  * convert 64-bit integers, so their loops stay scalar. */
 #define EACH_SAMPLE_TYPE(X) EACH_VECTOR_TYPE(X) EACH_SCALAR_TYPE(X)
 #define EACH_VECTOR_TYPE(X)                                                                        \
-    X(COGPU_U8, uint8_t)                                                                           \
-    X(COGPU_I8, uint8_t)                                                                           \
-    X(COGPU_U16, uint16_t)                                                                         \
-    X(COGPU_I16, uint16_t)                                                                         \
-    X(COGPU_U32, uint32_t)                                                                         \
-    X(COGPU_I32, uint32_t)                                                                         \
-    X(COGPU_F16, uint16_t)                                                                         \
-    X(COGPU_F32, uint32_t)                                                                         \
-    X(COGPU_F64, uint64_t)
+    X(COGPU_TYPE_U8, uint8_t)                                                                      \
+    X(COGPU_TYPE_I8, uint8_t)                                                                      \
+    X(COGPU_TYPE_U16, uint16_t)                                                                    \
+    X(COGPU_TYPE_I16, uint16_t)                                                                    \
+    X(COGPU_TYPE_U32, uint32_t)                                                                    \
+    X(COGPU_TYPE_I32, uint32_t)                                                                    \
+    X(COGPU_TYPE_F16, uint16_t)                                                                    \
+    X(COGPU_TYPE_F32, uint32_t)                                                                    \
+    X(COGPU_TYPE_F64, uint64_t)
 #define EACH_SCALAR_TYPE(X)                                                                        \
-    X(COGPU_U64, uint64_t)                                                                         \
-    X(COGPU_I64, uint64_t)
+    X(COGPU_TYPE_U64, uint64_t)                                                                    \
+    X(COGPU_TYPE_I64, uint64_t)
 
 /* Before short loops: without it their speed depends on where the linker puts them, by up to a
  * factor of two. clang unrolls on its own. */

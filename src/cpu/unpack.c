@@ -67,7 +67,7 @@ static void unpack_float24(const uint8_t *row, uint64_t first, uint32_t step, ui
 /* Unpacks `count` samples of a row, `step` apart, from sample `first` on: one band. */
 static void unpack_odd_depth(const cogpu_storage *storage, const uint8_t *row, uint64_t first,
                              uint32_t step, uint32_t count, uint8_t *to) {
-    if (storage->type == COGPU_F32)
+    if (storage->type == COGPU_TYPE_F32)
         unpack_float24(row, first, step, count, to);
     else
         unpack_bits(row, storage->format.row_bytes, first, step, count, storage->bits,

@@ -24,12 +24,12 @@ static void close_nvjpeg(cogpu_gpu_device *device) {
     }
 }
 
-cogpu_status cogpu_gpu_device_open(cogpu_gpu *gpu, uint64_t budget_bytes, bool jpeg_engines,
+cogpu_status cogpu_gpu_device_open(cogpu_gpu *gpu, uint64_t budget_bytes, bool use_nvjpeg_hardware,
                                    cogpu_gpu_device **out, cogpu_error *error) {
     cogpu_gpu_device *device = cogpu_allocate(sizeof *device);
     if (!device) {
         gpu->calls->close(gpu);
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a device");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for a device");
     }
     *device = (cogpu_gpu_device){.gpu = gpu,
                                  .budget = budget_bytes,
@@ -39,7 +39,7 @@ cogpu_status cogpu_gpu_device_open(cogpu_gpu *gpu, uint64_t budget_bytes, bool j
     pthread_mutex_init(&device->nvjpeg_lock, NULL);
     cogpu_slot_pool_init(&device->pool, gpu, budget_bytes,
                          device->has_cufile ? &device->gds_context : NULL);
-    if (jpeg_engines)
+    if (use_nvjpeg_hardware)
         open_nvjpeg(device);
     *out = device;
     return COGPU_OK;

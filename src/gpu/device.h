@@ -12,11 +12,11 @@
 typedef struct cogpu_gpu_device cogpu_gpu_device;
 
 /* Owns `gpu` from here on. Reads take at most `budget_bytes` of its memory, on demand. With
- * `jpeg_engines` the nvJPEG hardware decoder is used if the GPU has one.
+ * `use_nvjpeg_hardware` the nvJPEG hardware decoder is used if the GPU has one.
  *
  * The environment variable COGPU_ALWAYS_DEVICE, read here, keeps small reads from being decoded by
  * the CPU where that would be faster. Tests set it, since their files are small. */
-cogpu_status cogpu_gpu_device_open(cogpu_gpu *gpu, uint64_t budget_bytes, bool jpeg_engines,
+cogpu_status cogpu_gpu_device_open(cogpu_gpu *gpu, uint64_t budget_bytes, bool use_nvjpeg_hardware,
                                    cogpu_gpu_device **device, cogpu_error *error);
 void cogpu_gpu_device_close(cogpu_gpu_device *device);
 cogpu_gpu *cogpu_gpu_device_gpu(const cogpu_gpu_device *device);

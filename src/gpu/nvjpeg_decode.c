@@ -363,7 +363,7 @@ static cogpu_status open_nvjpeg_slot(cogpu_gpu *gpu, uint32_t batch, struct nvjp
     slot->lengths = cogpu_allocate(batch * sizeof *slot->lengths);
     slot->images = cogpu_allocate(batch * sizeof *slot->images);
     if (!slot->streams || !slot->lengths || !slot->images)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for nvJPEG");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for nvJPEG");
     TRY(gpu->calls->allocate_pinned(gpu, bytes, (void **)&slot->pictures, error));
     return gpu->calls->allocate(gpu, bytes, (void **)&slot->device_pictures, error);
 }
@@ -376,7 +376,7 @@ static cogpu_status create_handle(cogpu_nvjpeg *nvjpeg, cogpu_error *error) {
     return result == NVJPEG_NO_SUCH_DEVICE
                ? cogpu_fail(error, COGPU_UNSUPPORTED,
                             "no JPEG on the GPU: it has no hardware decoder")
-               : cogpu_fail(error, COGPU_DEVICE, "nvJPEG cannot start: its error %d", result);
+               : cogpu_fail(error, COGPU_DEVICE_ERROR, "nvJPEG cannot start: its error %d", result);
 }
 
 cogpu_status cogpu_nvjpeg_open(cogpu_gpu *gpu, uint32_t slots, uint32_t batch, cogpu_nvjpeg **out,
@@ -390,7 +390,7 @@ cogpu_status cogpu_nvjpeg_open(cogpu_gpu *gpu, uint32_t slots, uint32_t batch, c
     if (!nvjpeg || !all) {
         cogpu_release(nvjpeg);
         cogpu_release(all);
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for nvJPEG");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for nvJPEG");
     }
     memset(all, 0, slots * sizeof *all);
     *nvjpeg = (cogpu_nvjpeg){

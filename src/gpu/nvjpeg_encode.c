@@ -29,14 +29,14 @@ struct nvjpeg_encoder {
 static cogpu_status check_result(int result, const char *what, cogpu_error *error) {
     if (result == NVJPEG_SUCCESS)
         return COGPU_OK;
-    return cogpu_fail(error, result == NVJPEG_NO_MEMORY ? COGPU_MEMORY : COGPU_DEVICE,
+    return cogpu_fail(error, result == NVJPEG_NO_MEMORY ? COGPU_OUT_OF_MEMORY : COGPU_DEVICE_ERROR,
                       "nvJPEG failed %s (error %d)", what, result);
 }
 
 static cogpu_status make_context_current(cogpu_gpu *gpu, cogpu_error *error) {
     return gpu->calls->make_current(gpu)
                ? COGPU_OK
-               : cogpu_fail(error, COGPU_DEVICE, "nvJPEG cannot use the context of the GPU");
+               : cogpu_fail(error, COGPU_DEVICE_ERROR, "nvJPEG cannot use the context of the GPU");
 }
 
 /* ---- open and close ------------------------------------------------------------------------ */
@@ -115,7 +115,7 @@ static cogpu_status jpeg_open(cogpu_gpu *gpu, const cogpu_encoding *encoding, vo
         return cogpu_fail(error, COGPU_UNSUPPORTED, "nvJPEG cannot encode blocks of this format");
     struct nvjpeg_encoder *encoder = cogpu_allocate(sizeof *encoder);
     if (!encoder)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for nvJPEG");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for nvJPEG");
     *encoder = (struct nvjpeg_encoder){
         .gpu = gpu, .library = library, .is_grey = encoding->format.samples == 1};
     cogpu_status status = make_context_current(gpu, error);

@@ -64,7 +64,7 @@ cogpu_status cogpu_slot_open(cogpu_gpu *gpu, uint64_t pinned_bytes, struct cogpu
     slot->ranges = cogpu_allocate(RANGES_MAX * sizeof *slot->ranges);
     slot->cufile.reads = cogpu_allocate(COGPU_SLOT_TASKS * sizeof *slot->cufile.reads);
     if (!slot->blocks || !slot->jpegs || !slot->groups || !slot->ranges || !slot->cufile.reads)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a batch");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for a batch");
     TRY(calls->allocate_pinned(gpu, pinned_bytes, (void **)&slot->pinned, error));
     for (uint32_t i = 0; i < COGPU_SLOT_EVENTS; i++)
         TRY(calls->event_open(gpu, &slot->events[i], error));

@@ -22,12 +22,12 @@ void cogpu_run_release_returned(struct cogpu_read_run *run) {
 static void add_stage_times(cogpu_gpu *gpu, const struct cogpu_slot *slot) {
     const cogpu_gpu_driver *calls = gpu->calls;
     cogpu_gpu_event *const *events = slot->events;
-    cogpu_stages *stages = slot->run->job->stages;
-    stages->copy +=
+    cogpu_result *times = slot->run->job->times;
+    times->copy_ms +=
         calls->milliseconds(gpu, events[COGPU_EVENT_STARTED], events[COGPU_EVENT_COPIED]);
-    stages->decode +=
+    times->decode_ms +=
         calls->milliseconds(gpu, events[COGPU_EVENT_COPIED], events[COGPU_EVENT_DECODED]);
-    stages->place +=
+    times->unpack_ms +=
         calls->milliseconds(gpu, events[COGPU_EVENT_DECODED], events[COGPU_EVENT_DONE]);
 }
 

@@ -73,7 +73,7 @@ static cogpu_status call_nvjpeg(cogpu_gpu_device *device, struct cogpu_slot *slo
     cogpu_gpu *gpu = device->gpu;
     uint32_t index = (uint32_t)(slot->buffer - device->pool.buffers);
     if (!gpu->calls->make_current(gpu))
-        return cogpu_fail(error, COGPU_DEVICE, "the GPU failed to make its context current");
+        return cogpu_fail(error, COGPU_DEVICE_ERROR, "the GPU failed to make its context current");
     pthread_mutex_lock(&device->nvjpeg_lock);
     cogpu_status status = cogpu_nvjpeg_decode(device->nvjpeg, index, slot->jpegs, slot->count,
                                               slot->buffer->stream, error);

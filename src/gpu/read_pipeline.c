@@ -30,7 +30,7 @@ bool cogpu_gpu_device_can_read(const cogpu_gpu_device *device, const cogpu_read_
            (is_plain || storage->block_bytes <= storage->tiff->limits.block_bytes) &&
            cogpu_slot_holds(device->budget / COGPU_READ_BUFFERS, plan) &&
            storage->format.row_bytes <= COGPU_GPU_BLOCK_BYTES_MAX &&
-           !(plan->conversion && storage->type == COGPU_CF64);
+           !(plan->conversion && storage->type == COGPU_TYPE_CF64);
 }
 
 /* CPU threads for one of so many reads that share them: at most the read's own workers. */
@@ -177,7 +177,7 @@ static cogpu_status choose_batches(struct cogpu_read_run *run, cogpu_gpu_read_ta
             break;
         uint32_t taken = cogpu_slot_choose(slot, tasks + *chosen, count - *chosen);
         if (taken == 0)
-            return cogpu_fail(error, COGPU_LIMIT,
+            return cogpu_fail(error, COGPU_LIMIT_EXCEEDED,
                               "a block does not fit the device memory that the read may take: "
                               "raise `device_bytes` of the context");
         cogpu_slot_split(run->device->gpu, slot);
@@ -210,7 +210,7 @@ static cogpu_status fill_batches(struct cogpu_read_run *run, struct slot_filling
     uint32_t workers = share_threads(job, count_fetching(run, 1));
     cogpu_pool_run(job->pool, workers, ranges, fetch_and_launch, filling);
     (void)count_fetching(run, -1);
-    job->stages->fetch += 1e3 * (clock_now() - start);
+    job->times->fetch_ms += 1e3 * (clock_now() - start);
     for (uint32_t i = 0; i < filling->count; i++)
         TRY(cogpu_slot_status(filling->slots[i], error));
     return COGPU_OK;
@@ -308,7 +308,7 @@ static cogpu_status decode_refused(cogpu_gpu_device *device, cogpu_gpu_read_job 
                                .numbers = cogpu_allocate(refused * sizeof *pass.numbers)};
     cogpu_status status = COGPU_OK;
     if (!pass.tasks || !pass.numbers) {
-        status = cogpu_fail(error, COGPU_MEMORY, "out of memory for %u blocks", refused);
+        status = cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for %u blocks", refused);
     } else {
         struct cogpu_read_run run;
         copy_refused(&pass);
@@ -343,7 +343,7 @@ cogpu_status cogpu_gpu_read_start(cogpu_gpu_device *device, cogpu_gpu_read_job *
                                   cogpu_error *error) {
     struct cogpu_read_run *run = cogpu_allocate(sizeof *run);
     if (!run)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a read");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for a read");
     cogpu_run_open(run, device, job);
     job->run = run;
     count_active(device, 1);

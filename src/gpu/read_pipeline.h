@@ -56,8 +56,8 @@ typedef struct cogpu_gpu_read_job {
     /* A task could not be read. Returns true to fill it. Called from any thread. */
     bool (*failed)(void *user, uint32_t task, const cogpu_error *error);
     void *user;
-    cogpu_stages *stages; /* milliseconds of each stage are added here */
-    bool is_pending;      /* the caller does other things between start and finish */
+    cogpu_result *times; /* milliseconds of each stage are added here */
+    bool is_pending;     /* the caller does other things between start and finish */
 
     struct cogpu_read_run *run; /* the pipeline's */
 } cogpu_gpu_read_job;

@@ -195,7 +195,8 @@ cogpu_status cogpu_run_take_slot(struct cogpu_read_run *run, bool may_wait,
     }
     cogpu_status status =
         cogpu_slot_pool_open_claim(&run->device->pool, &run->sizes, &claim, slot, error);
-    if (status == COGPU_MEMORY && run->count > 0) { /* it goes on with the slots that it has */
+    if (status == COGPU_OUT_OF_MEMORY &&
+        run->count > 0) { /* it goes on with the slots that it has */
         run->slot_limit = run->count;
         return cogpu_run_take_slot(run, may_wait, slot, error);
     }

@@ -144,7 +144,7 @@ static cogpu_status check_free(cogpu_gpu *gpu, uint64_t wanted, cogpu_error *err
     TRY(gpu->calls->memory(gpu, &free_bytes, &total, error));
     return wanted <= free_bytes / 10 * 9
                ? COGPU_OK
-               : cogpu_fail(error, COGPU_MEMORY,
+               : cogpu_fail(error, COGPU_OUT_OF_MEMORY,
                             "the read needs %llu MiB of device memory beside the raster, and %llu "
                             "of %llu MiB are free: lower `device_bytes` of the context",
                             (unsigned long long)(wanted >> 20),

@@ -91,7 +91,7 @@ cogpu_status cogpu_gpu_upload_rows(cogpu_gpu_device *device, const uint8_t *from
         raster->bands * (cogpu_gpu_align(chunk * row_bytes) + sizeof(struct cogpu_unpack_block)) +
         4 * COGPU_GPU_SLACK_BYTES + COGPU_STAGING;
     if (needed > most || needed > COGPU_PINNED_MAX)
-        return cogpu_fail(error, COGPU_LIMIT,
+        return cogpu_fail(error, COGPU_LIMIT_EXCEEDED,
                           "a row of %llu bytes does not fit the device memory that reads may take: "
                           "raise `device_bytes` of the context",
                           (unsigned long long)(row_bytes * raster->bands));

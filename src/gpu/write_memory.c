@@ -73,7 +73,7 @@ static cogpu_status scratch_sizes(const cogpu_gpu_writer *writer, uint32_t block
                                   uint64_t *best, cogpu_error *error) {
     cogpu_raw_block *table = cogpu_allocate(blocks * sizeof *table);
     if (!table)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for %u blocks", blocks);
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for %u blocks", blocks);
     *least = *best = 0;
     for (uint32_t is_mask = 0; is_mask <= writer->options.plan->has_mask; is_mask++) {
         const cogpu_gpu_encoder *encoder = cogpu_write_encoder(writer, is_mask);
@@ -146,7 +146,7 @@ static cogpu_status choose_layout(cogpu_gpu_writer *writer, cogpu_error *error) 
     }
     if (writer->layout.end > share)
         return cogpu_fail(
-            error, COGPU_LIMIT,
+            error, COGPU_LIMIT_EXCEEDED,
             "a block needs %llu MiB of device memory, and %llu MiB are allowed: raise "
             "`device_bytes` of the context, or choose smaller blocks",
             (unsigned long long)(COGPU_WRITE_SLOTS * writer->layout.end >> 20),
@@ -171,7 +171,7 @@ static cogpu_status allocate_memory(cogpu_gpu_writer *writer, cogpu_error *error
     TRY(gpu->calls->memory(gpu, &free_bytes, &total, error));
     if (device > free_bytes / 10 * 9)
         return cogpu_fail(
-            error, COGPU_MEMORY,
+            error, COGPU_OUT_OF_MEMORY,
             "the writer needs %llu MiB of device memory, and %llu of %llu MiB are free: "
             "lower `device_bytes` of the context",
             (unsigned long long)(device >> 20), (unsigned long long)(free_bytes >> 20),
@@ -206,7 +206,8 @@ cogpu_status cogpu_gpu_writer_allocate(cogpu_gpu_writer *writer, uint64_t bytes,
         return COGPU_OK;
     }
     if (writer->extra_count == COGPU_EXTRA_ALLOCATIONS)
-        return cogpu_fail(error, COGPU_LIMIT, "the writer has too many device allocations");
+        return cogpu_fail(error, COGPU_LIMIT_EXCEEDED,
+                          "the writer has too many device allocations");
     TRY(writer->gpu->calls->allocate(writer->gpu, bytes, memory, error));
     writer->extras[writer->extra_count++] = *memory;
     return COGPU_OK;

@@ -22,7 +22,7 @@ static cogpu_status allocate_tables(const cogpu_gpu_writer *writer, struct cogpu
         slot->unwritten = cogpu_allocate((requests + 2) * sizeof *slot->unwritten);
     }
     if (!slot->blocks || (writer->file && (!slot->requests || !slot->unwritten)))
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for %u blocks",
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for %u blocks",
                           writer->layout.blocks);
     return COGPU_OK;
 }
@@ -83,7 +83,7 @@ cogpu_status cogpu_gpu_writer_open(cogpu_gpu *gpu, const cogpu_gpu_writer_option
     cogpu_gpu_writer *writer = cogpu_allocate(sizeof *writer);
     *out = NULL;
     if (!writer)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a writer");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for a writer");
     *writer = (cogpu_gpu_writer){.gpu = gpu, .options = *options, .memory = memory};
     writer->pixel_encoder = open_encoder(gpu, plan, &writer->encoder_state);
     if (!cogpu_gpu_writer_needs_cpu_encoding(writer)) {

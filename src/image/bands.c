@@ -122,8 +122,8 @@ static const char *colour_named(const char *text) {
     return "undefined";
 }
 
-static void set_number(const cogpu_item *item, cogpu_band *band, double *number, cogpu_arena *arena,
-                       const char **warning) {
+static void set_number(const cogpu_metadata_item *item, cogpu_band *band, double *number,
+                       cogpu_arena *arena, const char **warning) {
     double value;
     if (!cogpu_number_parse(item->value, &value) || !isfinite(value)) {
         cogpu_warn(arena, warning, "the %s of band %d is not a number", item->role,
@@ -139,7 +139,7 @@ static void set_number(const cogpu_item *item, cogpu_band *band, double *number,
     band->has_scale = 1;
 }
 
-static void apply_item(const cogpu_item *item, cogpu_band *band, cogpu_arena *arena,
+static void apply_item(const cogpu_metadata_item *item, cogpu_band *band, cogpu_arena *arena,
                        const char **warning) {
     if (is_same_name(item->role, "scale"))
         set_number(item, band, &band->scale, arena, warning);
@@ -176,7 +176,7 @@ cogpu_status cogpu_bands_read(const cogpu_tiff *tiff, const cogpu_storage *stora
         (*bands)[0].has_scale = 1;
     }
     for (uint32_t i = 0; i < metadata->item_count; i++) {
-        const cogpu_item *item = &metadata->items[i];
+        const cogpu_metadata_item *item = &metadata->items[i];
         /* CMYK is converted to RGBA, so its stored names no longer apply. */
         bool renamed =
             storage->colour == COGPU_FROM_CMYK && is_same_name(item->role, "colorinterp");

@@ -361,7 +361,7 @@ static cogpu_status write_wkt(builder *in, char *text, size_t capacity, size_t *
 cogpu_status cogpu_crs_database_open(cogpu_crs_database **registry, cogpu_error *error) {
     *registry = proj_context_create();
     if (!*registry)
-        return cogpu_fail(error, COGPU_MEMORY, "PROJ could not create a context");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "PROJ could not create a context");
     proj_log_level(*registry, PJ_LOG_NONE);
     proj_context_set_enable_network(*registry, 0);
     return COGPU_OK;
@@ -378,7 +378,7 @@ cogpu_status cogpu_crs_to_wkt(const cogpu_georef *georef, cogpu_crs_database **r
     if (capacity)
         text[0] = '\0';
     if (!georef->has_crs)
-        return cogpu_fail(error, COGPU_ABSENT, "the image has no CRS");
+        return cogpu_fail(error, COGPU_NOT_FOUND, "the image has no CRS");
     if (!*registry)
         TRY(cogpu_crs_database_open(registry, error));
     builder in = {.context = *registry,

@@ -37,7 +37,7 @@ cogpu_status cogpu_crs_create(cogpu_crs_database *registry, const char *words, c
         proj_destroy(*crs);
     *crs = NULL;
     return cogpu_fail(
-        error, COGPU_ARGUMENT,
+        error, COGPU_INVALID_ARGUMENT,
         "PROJ does not know the CRS \"%.80s\"; use a code such as EPSG:4326, WKT or a "
         "PROJ string",
         words);

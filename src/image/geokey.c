@@ -27,54 +27,54 @@ typedef struct known_key {
 
 /* Names of GeoTIFF 1.1 without the suffix GeoKey, ascending by id. */
 static const known_key known_keys[] = {
-    {1024, COGPU_KEY_SHORT, "GTModelType"},
-    {1025, COGPU_KEY_SHORT, "GTRasterType"},
-    {1026, COGPU_KEY_TEXT, "GTCitation"},
-    {2048, COGPU_KEY_SHORT, "GeodeticCRS"},
-    {2049, COGPU_KEY_TEXT, "GeodeticCitation"},
-    {2050, COGPU_KEY_SHORT, "GeodeticDatum"},
-    {2051, COGPU_KEY_SHORT, "PrimeMeridian"},
-    {2052, COGPU_KEY_SHORT, "GeogLinearUnits"},
-    {2053, COGPU_KEY_DOUBLE, "GeogLinearUnitSize"},
-    {2054, COGPU_KEY_SHORT, "GeogAngularUnits"},
-    {2055, COGPU_KEY_DOUBLE, "GeogAngularUnitSize"},
-    {2056, COGPU_KEY_SHORT, "Ellipsoid"},
-    {2057, COGPU_KEY_DOUBLE, "EllipsoidSemiMajorAxis"},
-    {2058, COGPU_KEY_DOUBLE, "EllipsoidSemiMinorAxis"},
-    {2059, COGPU_KEY_DOUBLE, "EllipsoidInvFlattening"},
-    {2060, COGPU_KEY_SHORT, "GeogAzimuthUnits"},
-    {2061, COGPU_KEY_DOUBLE, "PrimeMeridianLongitude"},
-    {2062, COGPU_KEY_DOUBLE, "GeogTOWGS84"},
-    {3072, COGPU_KEY_SHORT, "ProjectedCRS"},
-    {3073, COGPU_KEY_TEXT, "ProjectedCitation"},
-    {3074, COGPU_KEY_SHORT, "Projection"},
-    {3075, COGPU_KEY_SHORT, "ProjMethod"},
-    {3076, COGPU_KEY_SHORT, "ProjLinearUnits"},
-    {3077, COGPU_KEY_DOUBLE, "ProjLinearUnitSize"},
-    {3078, COGPU_KEY_DOUBLE, "ProjStdParallel1"},
-    {3079, COGPU_KEY_DOUBLE, "ProjStdParallel2"},
-    {3080, COGPU_KEY_DOUBLE, "ProjNatOriginLong"},
-    {3081, COGPU_KEY_DOUBLE, "ProjNatOriginLat"},
-    {3082, COGPU_KEY_DOUBLE, "ProjFalseEasting"},
-    {3083, COGPU_KEY_DOUBLE, "ProjFalseNorthing"},
-    {3084, COGPU_KEY_DOUBLE, "ProjFalseOriginLong"},
-    {3085, COGPU_KEY_DOUBLE, "ProjFalseOriginLat"},
-    {3086, COGPU_KEY_DOUBLE, "ProjFalseOriginEasting"},
-    {3087, COGPU_KEY_DOUBLE, "ProjFalseOriginNorthing"},
-    {3088, COGPU_KEY_DOUBLE, "ProjCenterLong"},
-    {3089, COGPU_KEY_DOUBLE, "ProjCenterLat"},
-    {3090, COGPU_KEY_DOUBLE, "ProjCenterEasting"},
-    {3091, COGPU_KEY_DOUBLE, "ProjCenterNorthing"},
-    {3092, COGPU_KEY_DOUBLE, "ProjScaleAtNatOrigin"},
-    {3093, COGPU_KEY_DOUBLE, "ProjScaleAtCenter"},
-    {3094, COGPU_KEY_DOUBLE, "ProjAzimuthAngle"},
-    {3095, COGPU_KEY_DOUBLE, "ProjStraightVertPoleLong"},
-    {3096, COGPU_KEY_DOUBLE, "ProjRectifiedGridAngle"},
-    {4096, COGPU_KEY_SHORT, "Vertical"},
-    {4097, COGPU_KEY_TEXT, "VerticalCitation"},
-    {4098, COGPU_KEY_SHORT, "VerticalDatum"},
-    {4099, COGPU_KEY_SHORT, "VerticalUnits"},
-    {5120, COGPU_KEY_DOUBLE, "CoordinateEpoch"},
+    {1024, COGPU_GEOKEY_SHORT, "GTModelType"},
+    {1025, COGPU_GEOKEY_SHORT, "GTRasterType"},
+    {1026, COGPU_GEOKEY_TEXT, "GTCitation"},
+    {2048, COGPU_GEOKEY_SHORT, "GeodeticCRS"},
+    {2049, COGPU_GEOKEY_TEXT, "GeodeticCitation"},
+    {2050, COGPU_GEOKEY_SHORT, "GeodeticDatum"},
+    {2051, COGPU_GEOKEY_SHORT, "PrimeMeridian"},
+    {2052, COGPU_GEOKEY_SHORT, "GeogLinearUnits"},
+    {2053, COGPU_GEOKEY_DOUBLE, "GeogLinearUnitSize"},
+    {2054, COGPU_GEOKEY_SHORT, "GeogAngularUnits"},
+    {2055, COGPU_GEOKEY_DOUBLE, "GeogAngularUnitSize"},
+    {2056, COGPU_GEOKEY_SHORT, "Ellipsoid"},
+    {2057, COGPU_GEOKEY_DOUBLE, "EllipsoidSemiMajorAxis"},
+    {2058, COGPU_GEOKEY_DOUBLE, "EllipsoidSemiMinorAxis"},
+    {2059, COGPU_GEOKEY_DOUBLE, "EllipsoidInvFlattening"},
+    {2060, COGPU_GEOKEY_SHORT, "GeogAzimuthUnits"},
+    {2061, COGPU_GEOKEY_DOUBLE, "PrimeMeridianLongitude"},
+    {2062, COGPU_GEOKEY_DOUBLE, "GeogTOWGS84"},
+    {3072, COGPU_GEOKEY_SHORT, "ProjectedCRS"},
+    {3073, COGPU_GEOKEY_TEXT, "ProjectedCitation"},
+    {3074, COGPU_GEOKEY_SHORT, "Projection"},
+    {3075, COGPU_GEOKEY_SHORT, "ProjMethod"},
+    {3076, COGPU_GEOKEY_SHORT, "ProjLinearUnits"},
+    {3077, COGPU_GEOKEY_DOUBLE, "ProjLinearUnitSize"},
+    {3078, COGPU_GEOKEY_DOUBLE, "ProjStdParallel1"},
+    {3079, COGPU_GEOKEY_DOUBLE, "ProjStdParallel2"},
+    {3080, COGPU_GEOKEY_DOUBLE, "ProjNatOriginLong"},
+    {3081, COGPU_GEOKEY_DOUBLE, "ProjNatOriginLat"},
+    {3082, COGPU_GEOKEY_DOUBLE, "ProjFalseEasting"},
+    {3083, COGPU_GEOKEY_DOUBLE, "ProjFalseNorthing"},
+    {3084, COGPU_GEOKEY_DOUBLE, "ProjFalseOriginLong"},
+    {3085, COGPU_GEOKEY_DOUBLE, "ProjFalseOriginLat"},
+    {3086, COGPU_GEOKEY_DOUBLE, "ProjFalseOriginEasting"},
+    {3087, COGPU_GEOKEY_DOUBLE, "ProjFalseOriginNorthing"},
+    {3088, COGPU_GEOKEY_DOUBLE, "ProjCenterLong"},
+    {3089, COGPU_GEOKEY_DOUBLE, "ProjCenterLat"},
+    {3090, COGPU_GEOKEY_DOUBLE, "ProjCenterEasting"},
+    {3091, COGPU_GEOKEY_DOUBLE, "ProjCenterNorthing"},
+    {3092, COGPU_GEOKEY_DOUBLE, "ProjScaleAtNatOrigin"},
+    {3093, COGPU_GEOKEY_DOUBLE, "ProjScaleAtCenter"},
+    {3094, COGPU_GEOKEY_DOUBLE, "ProjAzimuthAngle"},
+    {3095, COGPU_GEOKEY_DOUBLE, "ProjStraightVertPoleLong"},
+    {3096, COGPU_GEOKEY_DOUBLE, "ProjRectifiedGridAngle"},
+    {4096, COGPU_GEOKEY_SHORT, "Vertical"},
+    {4097, COGPU_GEOKEY_TEXT, "VerticalCitation"},
+    {4098, COGPU_GEOKEY_SHORT, "VerticalDatum"},
+    {4099, COGPU_GEOKEY_SHORT, "VerticalUnits"},
+    {5120, COGPU_GEOKEY_DOUBLE, "CoordinateEpoch"},
 };
 
 static int compare_known(const void *id, const void *known) {
@@ -96,7 +96,7 @@ void cogpu_geokeys_sort(cogpu_geokey *keys, uint32_t count) {
         qsort(keys, count, sizeof *keys, compare_keys);
 }
 
-bool cogpu_geokey_takes(uint32_t id, cogpu_key_kind kind) {
+bool cogpu_geokey_takes(uint32_t id, cogpu_geokey_kind kind) {
     const known_key *known = id <= UINT16_MAX ? find_known((uint16_t)id) : NULL;
     return !known || known->kind == (uint16_t)kind;
 }
@@ -111,7 +111,7 @@ static cogpu_status copy_key_text(const char *text, uint32_t bytes, cogpu_arena 
     size_t length = strnlen(text, bytes);
     if (length && text[length - 1] == '|')
         length--;
-    key->kind = COGPU_KEY_TEXT;
+    key->kind = COGPU_GEOKEY_TEXT;
     return cogpu_arena_text(arena, text, length, &key->text, error);
 }
 
@@ -131,7 +131,7 @@ static cogpu_status read_key(const key_tags *tags, const uint16_t entry[4], cogp
         *is_valid = true;
     } else if (place == TAG_GEO_DOUBLE_PARAMS &&
                is_range_inside(index, count, tags->double_count)) {
-        key->kind = COGPU_KEY_DOUBLE;
+        key->kind = COGPU_GEOKEY_DOUBLE;
         key->doubles = tags->doubles + index;
         *is_valid = true;
     } else if (place == TAG_GEO_ASCII_PARAMS && is_range_inside(index, count, tags->char_count)) {
@@ -205,12 +205,12 @@ const cogpu_geokey *cogpu_geokey_find(const cogpu_georef *georef, uint32_t id) {
 
 uint32_t cogpu_geokey_short(const cogpu_georef *georef, uint32_t id) {
     const cogpu_geokey *key = cogpu_geokey_find(georef, id);
-    return key && key->kind == COGPU_KEY_SHORT ? key->shorts[0] : 0;
+    return key && key->kind == COGPU_GEOKEY_SHORT ? key->shorts[0] : 0;
 }
 
 bool cogpu_geokey_double(const cogpu_georef *georef, uint32_t id, double *value) {
     const cogpu_geokey *key = cogpu_geokey_find(georef, id);
-    if (!key || key->kind != COGPU_KEY_DOUBLE || !isfinite(key->doubles[0]))
+    if (!key || key->kind != COGPU_GEOKEY_DOUBLE || !isfinite(key->doubles[0]))
         return false;
     *value = key->doubles[0];
     return true;
@@ -218,5 +218,5 @@ bool cogpu_geokey_double(const cogpu_georef *georef, uint32_t id, double *value)
 
 const char *cogpu_geokey_text(const cogpu_georef *georef, uint32_t id) {
     const cogpu_geokey *key = cogpu_geokey_find(georef, id);
-    return key && key->kind == COGPU_KEY_TEXT ? key->text : NULL;
+    return key && key->kind == COGPU_GEOKEY_TEXT ? key->text : NULL;
 }

@@ -68,7 +68,7 @@ bool cogpu_geokey_double(const cogpu_georef *georef, uint32_t id, double *value)
 const char *cogpu_geokey_text(const cogpu_georef *georef, uint32_t id);
 
 /* Whether GeoTIFF allows this kind of value for the key. Unknown keys allow any. */
-bool cogpu_geokey_takes(uint32_t id, cogpu_key_kind kind);
+bool cogpu_geokey_takes(uint32_t id, cogpu_geokey_kind kind);
 
 /* Sorts keys by id, as the functions above and files need them. */
 void cogpu_geokeys_sort(cogpu_geokey *keys, uint32_t count);

@@ -106,7 +106,7 @@ static cogpu_status read_gcp_tags(const place_tags *tags, cogpu_georef *georef, 
         const double *point = tags->tiepoints + (size_t)i * TIEPOINT_NUMBERS;
         gcps[i] = (cogpu_gcp){.column = point[0] + shift,
                               .row = point[1] + shift,
-                              .level = point[2],
+                              .pixel_z = point[2],
                               .x = point[3],
                               .y = point[4],
                               .z = point[5]};

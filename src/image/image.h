@@ -56,7 +56,7 @@ typedef struct cogpu_georef {
 
 /* GDAL_METADATA of a directory. */
 typedef struct cogpu_metadata {
-    const cogpu_item *items;
+    const cogpu_metadata_item *items;
     uint32_t item_count;
 } cogpu_metadata;
 
@@ -68,15 +68,25 @@ typedef struct cogpu_pyramid_level {
     cogpu_storage mask;
 } cogpu_pyramid_level;
 
+/* A nodata value as a file states it, and what it means for a sample type. */
+typedef struct cogpu_nodata {
+    const char *text; /* as in the file; NULL: none */
+    bool matches;     /* a sample can equal it */
+    double value;     /* rounded to the sample type */
+    int64_t i64;      /* exact value for I64 */
+    uint64_t u64;     /* exact value for U64 */
+} cogpu_nodata;
+
 /* An image with its levels and metadata. */
 typedef struct cogpu_pyramid {
-    cogpu_image info; /* what cogpu_info returns */
+    cogpu_image info; /* what cogpu_image_info returns */
     cogpu_pyramid_level *levels;
-    cogpu_band *bands;
+    cogpu_band *bands;    /* what cogpu_band_info returns */
+    cogpu_nodata *nodata; /* of each band */
     cogpu_georef georef;
     cogpu_metadata metadata;
-    cogpu_validity unmasked;    /* where validity comes from for levels without a mask: of band 1,
-                                 * and of all bands if has_band_rules is false */
+    cogpu_mask_source unmasked; /* mask source of levels without a mask: of band 1, and of all bands
+                                 * if has_band_rules is false */
     bool has_band_rules;        /* bands have nodata, or masks in the .msk file, of their own */
     const uint32_t *mask_bands; /* of each band, the band of the .msk file, 1-based; 0 = none; NULL
                                  * without that file */
@@ -84,7 +94,7 @@ typedef struct cogpu_pyramid {
 
 /* Where the validity of a band's samples comes from. */
 typedef struct cogpu_band_rule {
-    cogpu_validity validity;
+    cogpu_mask_source mask_source;
     const cogpu_storage *storage; /* of the mask; of the level itself by nodata and alpha */
     uint32_t band;                /* of that storage, 1-based */
     const cogpu_nodata *nodata;

@@ -17,7 +17,7 @@ enum { STORED_BASE = 16 << 10, STORED_FACTOR = 16 };
 uint32_t cogpu_storage_rows(const cogpu_storage *storage, uint64_t index) {
     uint64_t block_row = index / storage->across % storage->down;
     uint64_t start = block_row * storage->block_height;
-    if (storage->layout == COGPU_TILES || storage->height - start >= storage->block_height)
+    if (storage->layout == COGPU_LAYOUT_TILES || storage->height - start >= storage->block_height)
         return storage->block_height;
     return (uint32_t)(storage->height - start);
 }

@@ -45,9 +45,9 @@ static bool read_sample(xml_slice text, int32_t *band) {
 
 /* *is_valid is false for an item without a name or with an impossible band. */
 static cogpu_status read_attributes(gdal_metadata_reader *in, xml_slice attributes,
-                                    cogpu_item *item, bool *is_valid, cogpu_error *error) {
+                                    cogpu_metadata_item *item, bool *is_valid, cogpu_error *error) {
     xml_slice name, value;
-    *item = (cogpu_item){.domain = "", .role = "", .value = ""};
+    *item = (cogpu_metadata_item){.domain = "", .role = "", .value = ""};
     *is_valid = true;
     while (cogpu_xml_attribute(&attributes, &name, &value)) {
         if (cogpu_xml_is_word(name, "name"))
@@ -79,7 +79,8 @@ static cogpu_status keep_content(gdal_metadata_reader *in, const xml_element *el
 
 /* Skips elements other than Item. */
 static cogpu_status read_item_element(gdal_metadata_reader *in, const xml_element *child,
-                                      cogpu_item *items, uint32_t *count, cogpu_error *error) {
+                                      cogpu_metadata_item *items, uint32_t *count,
+                                      cogpu_error *error) {
     bool is_valid;
     if (!cogpu_xml_is_word(child->name, "Item"))
         return COGPU_OK;
@@ -87,7 +88,7 @@ static cogpu_status read_item_element(gdal_metadata_reader *in, const xml_elemen
         in->xml.fault = "it has too many items";
         return COGPU_OK;
     }
-    cogpu_item *item = &items[*count];
+    cogpu_metadata_item *item = &items[*count];
     TRY(read_attributes(in, child->attributes, item, &is_valid, error));
     if (!is_valid)
         return COGPU_OK;
@@ -116,8 +117,8 @@ static bool enter_gdal_metadata(xml_reader *in, bool *is_empty) {
     return !in->fault;
 }
 
-static cogpu_status read_children(gdal_metadata_reader *in, cogpu_item *items, uint32_t *count,
-                                  cogpu_error *error) {
+static cogpu_status read_children(gdal_metadata_reader *in, cogpu_metadata_item *items,
+                                  uint32_t *count, cogpu_error *error) {
     xml_element child;
     while (!in->xml.fault && cogpu_xml_next(&in->xml, &child))
         TRY(read_item_element(in, &child, items, count, error));
@@ -142,7 +143,7 @@ cogpu_status cogpu_metadata_parse(const char *xml, size_t bytes, cogpu_arena *ar
     if (!bytes)
         return COGPU_OK;
     gdal_metadata_reader in = {.xml.text = {xml, xml + bytes}, .arena = arena};
-    cogpu_item *items = NULL;
+    cogpu_metadata_item *items = NULL;
     bool is_empty = false;
     TRY(cogpu_arena_allocate(arena, count_items(in.xml.text), sizeof *items, &items, error));
     metadata->items = items;

@@ -25,16 +25,16 @@ typedef struct integer_range {
 
 static const integer_range *range_of(cogpu_type type) {
     static const integer_range ranges[] = {
-        [COGPU_U8] = {0, UINT8_MAX},
-        [COGPU_I8] = {INT8_MIN, INT8_MAX},
-        [COGPU_U16] = {0, UINT16_MAX},
-        [COGPU_I16] = {INT16_MIN, INT16_MAX},
-        [COGPU_U32] = {0, UINT32_MAX},
-        [COGPU_I32] = {INT32_MIN, INT32_MAX},
-        [COGPU_U64] = {0, 0x1p64},
-        [COGPU_I64] = {-0x1p63, 0x1p63},
-        [COGPU_CI16] = {INT16_MIN, INT16_MAX},
-        [COGPU_CI32] = {INT32_MIN, INT32_MAX},
+        [COGPU_TYPE_U8] = {0, UINT8_MAX},
+        [COGPU_TYPE_I8] = {INT8_MIN, INT8_MAX},
+        [COGPU_TYPE_U16] = {0, UINT16_MAX},
+        [COGPU_TYPE_I16] = {INT16_MIN, INT16_MAX},
+        [COGPU_TYPE_U32] = {0, UINT32_MAX},
+        [COGPU_TYPE_I32] = {INT32_MIN, INT32_MAX},
+        [COGPU_TYPE_U64] = {0, 0x1p64},
+        [COGPU_TYPE_I64] = {-0x1p63, 0x1p63},
+        [COGPU_TYPE_CI16] = {INT16_MIN, INT16_MAX},
+        [COGPU_TYPE_CI32] = {INT32_MIN, INT32_MAX},
     };
     if ((size_t)type >= sizeof ranges / sizeof *ranges || ranges[type].high == 0)
         return NULL;
@@ -96,12 +96,12 @@ static bool parse_exactly(const char *text, cogpu_type type, cogpu_nodata *nodat
     uint64_t size;
     if (!parse_whole(text, &negative, &size))
         return false;
-    if (type == COGPU_U64 && (!negative || size == 0)) {
+    if (type == COGPU_TYPE_U64 && (!negative || size == 0)) {
         nodata->u64 = size;
         nodata->value = (double)size;
         return true;
     }
-    if (type == COGPU_I64 && size <= (uint64_t)INT64_MAX + negative) {
+    if (type == COGPU_TYPE_I64 && size <= (uint64_t)INT64_MAX + negative) {
         nodata->i64 = negative ? (int64_t)(0 - size) : (int64_t)size;
         nodata->value = (double)nodata->i64;
         return true;
@@ -128,8 +128,8 @@ static bool fits_type(double value, cogpu_type type) {
     const integer_range *range = range_of(type);
     if (!range)
         return true;
-    bool below_top =
-        type == COGPU_U64 || type == COGPU_I64 ? value < range->high : value <= range->high;
+    bool below_top = type == COGPU_TYPE_U64 || type == COGPU_TYPE_I64 ? value < range->high
+                                                                      : value <= range->high;
     return value >= range->low && below_top && value == floor(value);
 }
 
@@ -144,14 +144,14 @@ void cogpu_nodata_parse(const char *text, cogpu_type type, cogpu_nodata *nodata)
     double value;
     if (!cogpu_number_parse(text, &value))
         return;
-    if (type == COGPU_F32 || type == COGPU_CF32)
+    if (type == COGPU_TYPE_F32 || type == COGPU_TYPE_CF32)
         value = round_to_f32(value);
-    if (type == COGPU_F16)
+    if (type == COGPU_TYPE_F16)
         value = round_to_f16(value);
     nodata->value = value;
     nodata->matches = fits_type(value, type);
-    nodata->i64 = type == COGPU_I64 ? nearest_i64(value) : 0;
-    nodata->u64 = type == COGPU_U64 ? nearest_u64(value) : 0;
+    nodata->i64 = type == COGPU_TYPE_I64 ? nearest_i64(value) : 0;
+    nodata->u64 = type == COGPU_TYPE_U64 ? nearest_u64(value) : 0;
 }
 
 /* The low bytes of `bits` in native byte order. */
@@ -171,16 +171,16 @@ static void put_integer(double value, cogpu_type type, uint8_t *sample) {
 /* A complex nodata value has imaginary part 0. */
 void cogpu_nodata_sample(const cogpu_nodata *nodata, cogpu_type type, uint8_t sample[16]) {
     memset(sample, 0, 16);
-    if (type == COGPU_F16) {
+    if (type == COGPU_TYPE_F16) {
         store_low_bytes(bits_of_f16(nodata->value), sizeof(uint16_t), sample);
-    } else if (type == COGPU_F32 || type == COGPU_CF32) {
+    } else if (type == COGPU_TYPE_F32 || type == COGPU_TYPE_CF32) {
         float value = (float)nodata->value; /* which was rounded when it was parsed */
         memcpy(sample, &value, sizeof value);
-    } else if (type == COGPU_F64 || type == COGPU_CF64) {
+    } else if (type == COGPU_TYPE_F64 || type == COGPU_TYPE_CF64) {
         memcpy(sample, &nodata->value, sizeof nodata->value);
-    } else if (type == COGPU_U64) {
+    } else if (type == COGPU_TYPE_U64) {
         store_low_bytes(nodata->u64, sizeof nodata->u64, sample);
-    } else if (type == COGPU_I64) {
+    } else if (type == COGPU_TYPE_I64) {
         store_low_bytes((uint64_t)nodata->i64, sizeof nodata->i64, sample);
     } else {
         put_integer(nodata->value, type, sample);

@@ -51,7 +51,7 @@ static bool same_size(const cogpu_storage *a, const cogpu_storage *b) {
 
 /* One band for all, or one for each. */
 static bool can_mask(const cogpu_storage *mask, const cogpu_storage *image) {
-    return mask->type == COGPU_U8 && (mask->bits == 1 || mask->bits == 8) &&
+    return mask->type == COGPU_TYPE_U8 && (mask->bits == 1 || mask->bits == 8) &&
            (mask->bands == 1 || mask->bands == image->bands);
 }
 
@@ -107,8 +107,8 @@ static cogpu_status assign_roles(struct role_list *roles, const cogpu_tiff *tiff
         member->owner = owner;
         cogpu_status status = cogpu_storage_read(tiff, i, roles->arena, &member->storage,
                                                  &roles->warning, roles->error);
-        bool needed = i == 0 || status == COGPU_IO;
-        if (status == COGPU_MEMORY || (status != COGPU_OK && needed && !external)) {
+        bool needed = i == 0 || status == COGPU_IO_ERROR;
+        if (status == COGPU_OUT_OF_MEMORY || (status != COGPU_OK && needed && !external)) {
             cogpu_error_locate(roles->error, i, -1,
                                (int64_t)(tiff->directories[i].offset & INT64_MAX));
             return status;
@@ -181,7 +181,7 @@ static void describe_storage(const cogpu_storage *storage, cogpu_image *info) {
     info->block_width = storage->block_width;
     info->block_height = storage->block_height;
     info->blocks = storage->blocks;
-    info->planar = storage->planes > 1;
+    info->interleave = storage->planes > 1 ? COGPU_INTERLEAVE_BAND : COGPU_INTERLEAVE_PIXEL;
     info->compression = storage->format.compression;
     info->codec = storage->codec ? storage->codec->name : "unknown";
     info->predictor = storage->predictor;
@@ -197,10 +197,9 @@ static void describe_georef(const cogpu_georef *georef, cogpu_image *info) {
     info->has_transform = georef->has_transform;
     memcpy(info->transform, georef->transform, sizeof info->transform);
     info->pixel_is_point = georef->pixel_is_point;
-    info->gcps = georef->gcps;
     info->gcp_count = georef->gcp_count;
     info->rpc = georef->rpc;
-    info->geokeys = georef->key_count;
+    info->geokey_count = georef->key_count;
 }
 
 /* A text tag that does not affect pixels: a malformed one is ignored with a warning. */
@@ -208,7 +207,7 @@ static cogpu_status optional_text(const cogpu_tiff *tiff, uint32_t directory, ui
                                   cogpu_arena *arena, const char **text, const char **warning,
                                   cogpu_error *error) {
     cogpu_status status = cogpu_tiff_text(tiff, directory, tag, arena, text, error);
-    if (status != COGPU_CORRUPT && status != COGPU_LIMIT)
+    if (status != COGPU_CORRUPT && status != COGPU_LIMIT_EXCEEDED)
         return status;
     cogpu_warn(arena, warning, "tag %s is malformed and was ignored", cogpu_tag_name(tag));
     *text = NULL;
@@ -237,7 +236,7 @@ static cogpu_status map_mask_bands(struct role_list *roles, const cogpu_storage 
     TRY(cogpu_arena_allocate(roles->arena, bands, sizeof *map, &map, roles->error));
     *is_any = false;
     for (uint32_t i = 0; i < metadata.item_count; i++) {
-        const cogpu_item *item = &metadata.items[i];
+        const cogpu_metadata_item *item = &metadata.items[i];
         if (item->band || item->domain[0] || strncmp(item->name, prefix, sizeof prefix - 1) != 0)
             continue;
         unsigned long band = strtoul(item->name + sizeof prefix - 1, NULL, 10);
@@ -279,7 +278,7 @@ static cogpu_status attach_masks_of(struct role_list *roles, cogpu_pyramid *pyra
             continue;
         cogpu_status status =
             cogpu_storage_read(tiff, i, roles->arena, &mask, &roles->warning, roles->error);
-        if (status == COGPU_MEMORY)
+        if (status == COGPU_OUT_OF_MEMORY)
             return status;
         bool is_valid = status == COGPU_OK && !cogpu_type_is_complex(mask.type) &&
                         (is_first || mask.bands == pyramid->levels[0].mask.bands);
@@ -314,30 +313,30 @@ static cogpu_status attach_masks(struct role_list *roles, cogpu_pyramid *pyramid
 /* Sparse blocks are filled with this sample. */
 static void set_fill_sample(cogpu_pyramid *pyramid) {
     for (uint32_t k = 0; k < pyramid->info.levels; k++)
-        cogpu_nodata_sample(&pyramid->info.nodata, pyramid->info.type,
+        cogpu_nodata_sample(&pyramid->nodata[0], pyramid->info.type,
                             pyramid->levels[k].storage.format.fill);
 }
 
 /* Whether GDAL would use the alpha band as a mask. */
 static bool has_alpha_mask(const cogpu_image *info) {
     return info->alpha_band == info->bands && (info->bands == 2 || info->bands == 4) &&
-           (info->type == COGPU_U8 || info->type == COGPU_U16);
+           (info->type == COGPU_TYPE_U8 || info->type == COGPU_TYPE_U16);
 }
 
 cogpu_band_rule cogpu_nodata_rule_of_pyramid(const cogpu_pyramid *pyramid,
                                              const cogpu_pyramid_level *level, uint32_t band) {
-    const cogpu_nodata *nodata = &pyramid->bands[band - 1].nodata;
+    const cogpu_nodata *nodata = &pyramid->nodata[band - 1];
     cogpu_band_rule rule = {.storage = &level->storage, .band = band, .nodata = nodata};
     uint32_t beside = level->mask_external ? pyramid->mask_bands[band - 1] : 0;
     if (level->has_mask && (beside || !level->mask_external)) {
         bool is_shared = level->mask.bands < level->storage.bands;
-        rule.validity = COGPU_BY_MASK;
+        rule.mask_source = COGPU_MASK_SOURCE_DIRECTORY;
         rule.storage = &level->mask;
         rule.band = beside ? beside : is_shared ? 1 : band;
     } else if (nodata->matches) {
-        rule.validity = COGPU_BY_NODATA;
+        rule.mask_source = COGPU_MASK_SOURCE_NODATA;
     } else if (has_alpha_mask(&pyramid->info)) {
-        rule.validity = COGPU_BY_ALPHA;
+        rule.mask_source = COGPU_MASK_SOURCE_ALPHA;
         rule.band = pyramid->info.alpha_band;
     }
     return rule;
@@ -350,27 +349,39 @@ static bool same_nodata(const cogpu_nodata *one, const cogpu_nodata *other) {
            one->u64 == other->u64;
 }
 
-/* PAM states nodata by band; the TIFF has one for all. */
-static void set_band_nodata(cogpu_pyramid *pyramid, const char *stated, const cogpu_pam *pam) {
-    cogpu_image *info = &pyramid->info;
-    for (uint32_t i = 0; i < info->bands; i++) {
-        const char *text = pam->nodata && pam->nodata[i] ? pam->nodata[i] : stated;
-        cogpu_nodata_parse(text, info->type, &pyramid->bands[i].nodata);
-        if (!same_nodata(&pyramid->bands[i].nodata, &pyramid->bands[0].nodata))
-            pyramid->has_band_rules = true;
-    }
-    info->nodata = pyramid->bands[0].nodata;
-    set_fill_sample(pyramid);
+static void describe_nodata(const cogpu_nodata *nodata, cogpu_band *band) {
+    band->nodata = nodata->text;
+    band->nodata_matches = nodata->matches;
+    band->nodata_value = nodata->value;
+    band->nodata_i64 = nodata->i64;
+    band->nodata_u64 = nodata->u64;
 }
 
-static void set_validity(cogpu_pyramid *pyramid) {
+/* PAM states nodata by band; the TIFF has one for all. */
+static cogpu_status set_band_nodata(struct role_list *roles, cogpu_pyramid *pyramid,
+                                    const char *stated, const cogpu_pam *pam) {
+    const cogpu_image *info = &pyramid->info;
+    TRY(cogpu_arena_allocate(roles->arena, info->bands, sizeof *pyramid->nodata, &pyramid->nodata,
+                             roles->error));
+    for (uint32_t i = 0; i < info->bands; i++) {
+        const char *text = pam->nodata && pam->nodata[i] ? pam->nodata[i] : stated;
+        cogpu_nodata_parse(text, info->type, &pyramid->nodata[i]);
+        describe_nodata(&pyramid->nodata[i], &pyramid->bands[i]);
+        if (!same_nodata(&pyramid->nodata[i], &pyramid->nodata[0]))
+            pyramid->has_band_rules = true;
+    }
+    set_fill_sample(pyramid);
+    return COGPU_OK;
+}
+
+static void set_mask_source(cogpu_pyramid *pyramid) {
     cogpu_pyramid_level full = pyramid->levels[0];
-    pyramid->info.validity = cogpu_nodata_rule_of_pyramid(pyramid, &full, 1).validity;
+    pyramid->info.mask_source = cogpu_nodata_rule_of_pyramid(pyramid, &full, 1).mask_source;
     for (uint32_t i = 0; full.mask_external && i < pyramid->info.bands; i++)
         if (!pyramid->mask_bands[i])
             pyramid->has_band_rules = true;
     full.has_mask = false;
-    pyramid->unmasked = cogpu_nodata_rule_of_pyramid(pyramid, &full, 1).validity;
+    pyramid->unmasked = cogpu_nodata_rule_of_pyramid(pyramid, &full, 1).mask_source;
 }
 
 /* XResolution and YResolution in inches; else zeros. */
@@ -411,8 +422,8 @@ static cogpu_status read_pam_for_image(struct role_list *roles, const cogpu_stor
 }
 
 static void copy_palette(const cogpu_pam *pam, cogpu_image *info) {
-    uint32_t most = info->type == COGPU_U8 ? 1u << info->bits : 65536;
-    if (!pam->palette || (info->type != COGPU_U8 && info->type != COGPU_U16) ||
+    uint32_t most = info->type == COGPU_TYPE_U8 ? 1u << info->bits : 65536;
+    if (!pam->palette || (info->type != COGPU_TYPE_U8 && info->type != COGPU_TYPE_U16) ||
         pam->palette_entries > most)
         return;
     info->palette = pam->palette;
@@ -444,12 +455,12 @@ static cogpu_status read_image_metadata(struct role_list *roles, cogpu_pyramid *
                             roles->error));
     TRY(cogpu_sidecar_metadata(&pam, info->rpc != NULL, roles->arena, &pyramid->metadata,
                                roles->error));
-    info->items = pyramid->metadata.item_count;
+    info->metadata_count = pyramid->metadata.item_count;
     TRY(cogpu_bands_read(tiff, storage, &pyramid->georef, &pyramid->metadata, roles->arena, info,
                          &pyramid->bands, warning, roles->error));
     copy_palette(&pam, info);
-    set_band_nodata(pyramid, nodata, &pam);
-    set_validity(pyramid);
+    TRY(set_band_nodata(roles, pyramid, nodata, &pam));
+    set_mask_source(pyramid);
     return COGPU_OK;
 }
 
@@ -461,7 +472,7 @@ static cogpu_status check_bands(const struct role_list *roles, const cogpu_tiff 
     for (uint32_t i = 0; i < roles->images; i++)
         bands += roles->image[i]->storage.bands;
     if (bands > most)
-        return cogpu_fail(roles->error, COGPU_LIMIT,
+        return cogpu_fail(roles->error, COGPU_LIMIT_EXCEEDED,
                           "the %u images of the file have %llu bands together, the limit is %llu; "
                           "raise `bands` to go on",
                           roles->images, (unsigned long long)bands, (unsigned long long)most);
@@ -499,7 +510,6 @@ cogpu_status cogpu_pyramids_read(const cogpu_tiff *tiff, cogpu_sidecar_data *bes
     TRY(cogpu_arena_allocate(arena, roles.images, sizeof **pyramids, pyramids, error));
     for (uint32_t i = 0; i < roles.images; i++) {
         cogpu_pyramid *pyramid = &(*pyramids)[i];
-        pyramid->info.images = roles.images;
         TRY(gather_levels(&roles, i, pyramid));
         pair_masks(&roles, i, pyramid);
         if (i == 0)

@@ -22,7 +22,8 @@ static int compare_texts(const char *one, const char *other) {
 
 /* The key of an item: band, domain, role, name. */
 static int compare_items(const void *one, const void *other) {
-    const cogpu_item *a = *(const cogpu_item *const *)one, *b = *(const cogpu_item *const *)other;
+    const cogpu_metadata_item *a = *(const cogpu_metadata_item *const *)one,
+                              *b = *(const cogpu_metadata_item *const *)other;
     if (a->band != b->band)
         return a->band < b->band ? -1 : 1;
     int by_domain = compare_texts(a->domain, b->domain);
@@ -34,12 +35,13 @@ static int compare_items(const void *one, const void *other) {
 /* The last of equal items counts. */
 static int compare_in_order(const void *one, const void *other) {
     int by_key = compare_items(one, other);
-    const cogpu_item *a = *(const cogpu_item *const *)one, *b = *(const cogpu_item *const *)other;
+    const cogpu_metadata_item *a = *(const cogpu_metadata_item *const *)one,
+                              *b = *(const cogpu_metadata_item *const *)other;
     return by_key ? by_key : a < b ? 1 : -1;
 }
 
 /* Distinct items in sorted order; returns their count. */
-static uint32_t sort_items(const cogpu_metadata *metadata, const cogpu_item **sorted) {
+static uint32_t sort_items(const cogpu_metadata *metadata, const cogpu_metadata_item **sorted) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < metadata->item_count; i++)
         sorted[i] = &metadata->items[i];
@@ -55,9 +57,9 @@ static uint32_t sort_items(const cogpu_metadata *metadata, const cogpu_item **so
  */
 cogpu_status cogpu_sidecar_metadata(const cogpu_pam *pam, bool has_rpc, cogpu_arena *arena,
                                     cogpu_metadata *metadata, cogpu_error *error) {
-    const cogpu_item **sorted = NULL;
+    const cogpu_metadata_item **sorted = NULL;
     bool *is_placed = NULL;
-    cogpu_item *items = NULL;
+    cogpu_metadata_item *items = NULL;
     uint64_t most = (uint64_t)metadata->item_count + pam->metadata.item_count;
     if (!pam->metadata.item_count)
         return COGPU_OK;
@@ -67,15 +69,17 @@ cogpu_status cogpu_sidecar_metadata(const cogpu_pam *pam, bool has_rpc, cogpu_ar
     TRY(cogpu_arena_allocate(arena, most, sizeof *items, &items, error));
     uint32_t distinct = sort_items(&pam->metadata, sorted), count = 0;
     for (uint32_t i = 0; i < metadata->item_count; i++) {
-        const cogpu_item *item = &metadata->items[i];
-        const cogpu_item **found = bsearch(&item, sorted, distinct, sizeof *sorted, compare_items);
+        const cogpu_metadata_item *item = &metadata->items[i];
+        const cogpu_metadata_item **found =
+            bsearch(&item, sorted, distinct, sizeof *sorted, compare_items);
         items[count++] = found ? **found : *item;
         if (found)
             is_placed[*found - pam->metadata.items] = true;
     }
     for (uint32_t i = 0; i < pam->metadata.item_count; i++) {
-        const cogpu_item *item = &pam->metadata.items[i];
-        const cogpu_item **found = bsearch(&item, sorted, distinct, sizeof *sorted, compare_items);
+        const cogpu_metadata_item *item = &pam->metadata.items[i];
+        const cogpu_metadata_item **found =
+            bsearch(&item, sorted, distinct, sizeof *sorted, compare_items);
         bool is_rpc = has_rpc && item->band == 0 && is_same_name(item->domain, "RPC");
         if (found && *found == item && !is_placed[i] && !is_rpc)
             items[count++] = *item;
@@ -94,8 +98,8 @@ static cogpu_status set_crs(cogpu_sidecar_data *beside, const char *text, const 
     cogpu_error why;
     cogpu_error_clear(&why);
     cogpu_status status = cogpu_crs_from_text(text, beside->registry, arena, &crs, &why);
-    if (status == COGPU_MEMORY)
-        return cogpu_fail(error, COGPU_MEMORY, "%s", why.message);
+    if (status == COGPU_OUT_OF_MEMORY)
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "%s", why.message);
     if (status != COGPU_OK) {
         cogpu_warn(arena, warning, "the CRS of the %s was ignored: %s", where, why.message);
         return COGPU_OK;

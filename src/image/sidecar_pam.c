@@ -88,8 +88,8 @@ bool cogpu_pam_number(xml_slice text, double *value) {
 
 /* ---- metadata ---- */
 
-static cogpu_status add_item(pam_reader *in, cogpu_item item) {
-    cogpu_item *place;
+static cogpu_status add_item(pam_reader *in, cogpu_metadata_item item) {
+    cogpu_metadata_item *place;
     TRY(grow_pam_list(in, &in->items, sizeof item, ITEMS_MAX, &place));
     if (place)
         *place = item;
@@ -97,7 +97,7 @@ static cogpu_status add_item(pam_reader *in, cogpu_item item) {
 }
 
 /* The first attribute is the key, whatever it is called. */
-static cogpu_status read_item(pam_reader *in, const xml_element *child, cogpu_item item) {
+static cogpu_status read_item(pam_reader *in, const xml_element *child, cogpu_metadata_item item) {
     xml_slice attributes = child->attributes, name, key;
     if (!cogpu_xml_is_same(child->name, "MDI") || !cogpu_xml_attribute(&attributes, &name, &key))
         return COGPU_OK;
@@ -117,8 +117,8 @@ static xml_slice without_blanks(xml_slice text) {
 }
 
 /* A document is one item, which GDAL calls "doc" in GDAL_METADATA. */
-static cogpu_status read_document(pam_reader *in, const xml_element *metadata, cogpu_item item,
-                                  bool is_xml) {
+static cogpu_status read_document(pam_reader *in, const xml_element *metadata,
+                                  cogpu_metadata_item item, bool is_xml) {
     xml_slice text = without_blanks(metadata->content);
     if (!text.bytes)
         return COGPU_OK;
@@ -131,7 +131,7 @@ static cogpu_status read_document(pam_reader *in, const xml_element *metadata, c
 }
 
 static cogpu_status read_pam_metadata(pam_reader *in, const xml_element *metadata, uint32_t band) {
-    cogpu_item item = {.role = "", .band = (int32_t)band};
+    cogpu_metadata_item item = {.role = "", .band = (int32_t)band};
     xml_slice format = cogpu_pam_attribute(metadata->attributes, "format");
     bool is_xml = cogpu_xml_is_same(format, "xml");
     TRY(cogpu_pam_text(in->arena, cogpu_pam_attribute(metadata->attributes, "domain"), &item.domain,
@@ -272,7 +272,7 @@ static cogpu_status read_categories(pam_reader *in, xml_slice content, uint32_t 
     xml_element child;
     for (uint32_t i = 0; cogpu_xml_next(&children, &child);) {
         char number[COGPU_NUMBER_CHARS];
-        cogpu_item item = {.domain = "CATEGORY_NAMES", .role = "", .band = (int32_t)band};
+        cogpu_metadata_item item = {.domain = "CATEGORY_NAMES", .role = "", .band = (int32_t)band};
         if (!cogpu_xml_is_same(child.name, "Category"))
             continue;
         cogpu_number_format(i++, number);
@@ -295,11 +295,11 @@ static const struct band_role {
 enum { ROLES = sizeof roles / sizeof *roles, SCALE = 3, OFFSET = 4 };
 
 static cogpu_status add_role(pam_reader *in, uint32_t band, int role, const char *value) {
-    return add_item(in, (cogpu_item){.domain = "",
-                                     .name = roles[role].name,
-                                     .value = value,
-                                     .role = roles[role].role,
-                                     .band = (int32_t)band});
+    return add_item(in, (cogpu_metadata_item){.domain = "",
+                                              .name = roles[role].name,
+                                              .value = value,
+                                              .role = roles[role].role,
+                                              .band = (int32_t)band});
 }
 
 static cogpu_status read_role(pam_reader *in, const xml_element *child, uint32_t band,
@@ -397,7 +397,7 @@ static cogpu_status read_pam_content(pam_reader *in, xml_slice content) {
 
 /* ArcGIS 9.3 has no PAM around its document. */
 static cogpu_status read_lone_xform(pam_reader *in, const xml_element *root) {
-    cogpu_item item = {.domain = "xml:ESRI", .name = "doc", .role = ""};
+    cogpu_metadata_item item = {.domain = "xml:ESRI", .name = "doc", .role = ""};
     const char *start = root->name.at - 1;
     xml_slice whole = {start, (size_t)(root->content.at + root->content.bytes - start)};
     whole.bytes += root->name.bytes + 3; /* the end tag */

@@ -192,7 +192,7 @@ bool cogpu_rpc_text_parse(xml_slice text, double rpc[COGPU_RPC_NUMBERS]) {
 bool cogpu_rpc_items_parse(const cogpu_metadata *metadata, double rpc[COGPU_RPC_NUMBERS]) {
     clear_rpc(rpc);
     for (uint32_t k = 0; k < metadata->item_count; k++) {
-        const cogpu_item *item = &metadata->items[k];
+        const cogpu_metadata_item *item = &metadata->items[k];
         if (item->band != 0 || !is_same_name(item->domain, "RPC"))
             continue;
         xml_slice value = {item->value, strlen(item->value)};

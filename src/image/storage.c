@@ -77,21 +77,21 @@ static cogpu_type sample_type(uint64_t format, uint64_t bits) {
     case FORMAT_INT:
     case FORMAT_VOID:
         if (bits >= 1 && bits <= 8)
-            return is_int ? COGPU_I8 : COGPU_U8;
+            return is_int ? COGPU_TYPE_I8 : COGPU_TYPE_U8;
         if (bits >= 9 && bits <= 16)
-            return is_int ? COGPU_I16 : COGPU_U16;
+            return is_int ? COGPU_TYPE_I16 : COGPU_TYPE_U16;
         if (bits >= 17 && bits <= 32)
-            return is_int ? COGPU_I32 : COGPU_U32;
-        return bits == 64 ? (is_int ? COGPU_I64 : COGPU_U64) : COGPU_TYPE_NONE;
+            return is_int ? COGPU_TYPE_I32 : COGPU_TYPE_U32;
+        return bits == 64 ? (is_int ? COGPU_TYPE_I64 : COGPU_TYPE_U64) : COGPU_TYPE_NONE;
     case FORMAT_FLOAT:
-        return bits == 16                 ? COGPU_F16
-               : bits == 24 || bits == 32 ? COGPU_F32
-               : bits == 64               ? COGPU_F64
+        return bits == 16                 ? COGPU_TYPE_F16
+               : bits == 24 || bits == 32 ? COGPU_TYPE_F32
+               : bits == 64               ? COGPU_TYPE_F64
                                           : COGPU_TYPE_NONE;
     case FORMAT_COMPLEX_INT:
-        return bits == 32 ? COGPU_CI16 : bits == 64 ? COGPU_CI32 : COGPU_TYPE_NONE;
+        return bits == 32 ? COGPU_TYPE_CI16 : bits == 64 ? COGPU_TYPE_CI32 : COGPU_TYPE_NONE;
     case FORMAT_COMPLEX:
-        return bits == 64 ? COGPU_CF32 : bits == 128 ? COGPU_CF64 : COGPU_TYPE_NONE;
+        return bits == 64 ? COGPU_TYPE_CF32 : bits == 128 ? COGPU_TYPE_CF64 : COGPU_TYPE_NONE;
     default:
         return COGPU_TYPE_NONE;
     }
@@ -108,7 +108,7 @@ static cogpu_status read_size(cogpu_storage *storage, cogpu_error *error) {
                           "the image is %llu x %llu pixels; each side must be 1 to 2^31 - 1",
                           (unsigned long long)width, (unsigned long long)height);
     if (bands > tiff->limits.bands)
-        return cogpu_fail(error, COGPU_LIMIT,
+        return cogpu_fail(error, COGPU_LIMIT_EXCEEDED,
                           "the image has %llu bands, the limit is %llu; raise `bands` to go on",
                           (unsigned long long)bands, (unsigned long long)tiff->limits.bands);
     if (bands == 0 || bands > SIDE_MAX)
@@ -144,7 +144,7 @@ static cogpu_status read_grid(cogpu_storage *storage, cogpu_error *error) {
     uint64_t width = storage->width, height, planar;
     if (has_width != has_length)
         return cogpu_fail(error, COGPU_CORRUPT, "TileWidth or TileLength is missing");
-    storage->layout = has_width ? COGPU_TILES : COGPU_STRIPS;
+    storage->layout = has_width ? COGPU_LAYOUT_TILES : COGPU_LAYOUT_STRIPS;
     if (has_width) {
         TRY(cogpu_tiff_u64(tiff, directory, TAG_TILE_WIDTH, 0, &width, error));
         TRY(cogpu_tiff_u64(tiff, directory, TAG_TILE_LENGTH, 0, &height, error));
@@ -169,7 +169,7 @@ static cogpu_status read_grid(cogpu_storage *storage, cogpu_error *error) {
                      &storage->blocks) ||
         storage->blocks > tiff->limits.blocks)
         return cogpu_fail(
-            error, COGPU_LIMIT,
+            error, COGPU_LIMIT_EXCEEDED,
             "the directory has %u x %u x %u blocks, the limit is %llu; raise `blocks` "
             "to go on",
             storage->across, storage->down, storage->planes,
@@ -231,7 +231,7 @@ static cogpu_status read_ycbcr(cogpu_storage *storage, const struct notes *notes
     if (storage->bits != 8)
         return COGPU_OK;
     storage->colour = COGPU_FROM_YCBCR;
-    storage->type = COGPU_U8;
+    storage->type = COGPU_TYPE_U8;
     storage->ycbcr = cogpu_ycbcr_default();
     TRY(cogpu_values_floats(tiff, storage->directory, TAG_YCBCR_COEFFICIENTS, 3, notes->arena,
                             storage->ycbcr.luma, notes->warning, error));
@@ -248,7 +248,7 @@ static cogpu_status read_cmyk(cogpu_storage *storage, const struct notes *notes,
     if (storage->bits != 8 || storage->bands < RGBA_BANDS || ink_set != INK_SET_CMYK)
         return COGPU_OK;
     storage->colour = COGPU_FROM_CMYK;
-    storage->type = COGPU_U8;
+    storage->type = COGPU_TYPE_U8;
     storage->bands = RGBA_BANDS;
     return COGPU_OK;
 }
@@ -305,8 +305,9 @@ static cogpu_status size_of_block(cogpu_storage *storage, cogpu_error *error) {
     if (!checked_mul((uint64_t)format->samples * format->bits, format->width, &row_bits) ||
         !checked_mul(divide_up(row_bits, 8), format->height, &block_bytes) ||
         block_bytes > INT64_MAX)
-        return cogpu_fail(error, COGPU_LIMIT, "a block of %u x %u pixels and %u bands is too large",
-                          format->width, format->height, format->samples);
+        return cogpu_fail(error, COGPU_LIMIT_EXCEEDED,
+                          "a block of %u x %u pixels and %u bands is too large", format->width,
+                          format->height, format->samples);
     format->row_bytes = (size_t)divide_up(row_bits, 8);
     storage->block_bytes = (size_t)block_bytes;
     return COGPU_OK;
@@ -315,13 +316,13 @@ static cogpu_status size_of_block(cogpu_storage *storage, cogpu_error *error) {
 /* A tile with TileDepth holds several slices; as in GDAL, the first is the image. */
 static cogpu_status read_depth(cogpu_storage *storage, cogpu_error *error) {
     uint64_t depth, block_bytes;
-    if (storage->layout != COGPU_TILES)
+    if (storage->layout != COGPU_LAYOUT_TILES)
         return COGPU_OK;
     TRY(cogpu_tiff_u64(storage->tiff, storage->directory, TAG_TILE_DEPTH, 1, &depth, error));
     if (depth <= 1)
         return COGPU_OK;
     if (!checked_mul(storage->block_bytes, depth, &block_bytes) || block_bytes > INT64_MAX)
-        return cogpu_fail(error, COGPU_LIMIT, "tiles with a depth of %llu are too large",
+        return cogpu_fail(error, COGPU_LIMIT_EXCEEDED, "tiles with a depth of %llu are too large",
                           (unsigned long long)depth);
     storage->block_bytes = (size_t)block_bytes;
     return COGPU_OK;
@@ -330,7 +331,7 @@ static cogpu_status read_depth(cogpu_storage *storage, cogpu_error *error) {
 /* As in libtiff, tiles may use the strip tags and the reverse. */
 static const cogpu_entry *find_either_tag(const cogpu_storage *storage, uint16_t tiles,
                                           uint16_t strips) {
-    bool tiled = storage->layout == COGPU_TILES;
+    bool tiled = storage->layout == COGPU_LAYOUT_TILES;
     const cogpu_entry *entry =
         cogpu_tiff_find(storage->tiff, storage->directory, tiled ? tiles : strips);
     return entry ? entry

@@ -15,7 +15,7 @@
 enum { STEP = 256, NUMBER_CHARS = 128 };
 
 static bool is_soft(cogpu_status status) {
-    return status != COGPU_OK && status != COGPU_MEMORY && status != COGPU_IO;
+    return status != COGPU_OK && status != COGPU_OUT_OF_MEMORY && status != COGPU_IO_ERROR;
 }
 
 /* The tag if present and within the limits; else NULL, with a warning if it was present. */

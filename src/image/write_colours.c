@@ -19,13 +19,14 @@ typedef struct profile_colours {
 
 static const profile_colours *find_profile_colours(cogpu_photometric asked) {
     static const profile_colours known[] = {
-        {COGPU_MIN_IS_BLACK, COGPU_MIN_IS_BLACK, 1, "COGPU_MIN_IS_BLACK"},
-        {COGPU_MIN_IS_WHITE, MIN_IS_WHITE, 1, "COGPU_MIN_IS_WHITE"},
-        {COGPU_RGB, COGPU_RGB, 3, "COGPU_RGB"},
-        {COGPU_PALETTE, COGPU_PALETTE, 1, "COGPU_PALETTE"},
-        {COGPU_CMYK, COGPU_CMYK, 4, "COGPU_CMYK"},
-        {COGPU_YCBCR, COGPU_YCBCR, 3, "COGPU_YCBCR"},
-        {COGPU_CIELAB, COGPU_CIELAB, 3, "COGPU_CIELAB"},
+        {COGPU_PHOTOMETRIC_MIN_IS_BLACK, COGPU_PHOTOMETRIC_MIN_IS_BLACK, 1,
+         "COGPU_PHOTOMETRIC_MIN_IS_BLACK"},
+        {COGPU_PHOTOMETRIC_MIN_IS_WHITE, MIN_IS_WHITE, 1, "COGPU_PHOTOMETRIC_MIN_IS_WHITE"},
+        {COGPU_PHOTOMETRIC_RGB, COGPU_PHOTOMETRIC_RGB, 3, "COGPU_PHOTOMETRIC_RGB"},
+        {COGPU_PHOTOMETRIC_PALETTE, COGPU_PHOTOMETRIC_PALETTE, 1, "COGPU_PHOTOMETRIC_PALETTE"},
+        {COGPU_PHOTOMETRIC_CMYK, COGPU_PHOTOMETRIC_CMYK, 4, "COGPU_PHOTOMETRIC_CMYK"},
+        {COGPU_PHOTOMETRIC_YCBCR, COGPU_PHOTOMETRIC_YCBCR, 3, "COGPU_PHOTOMETRIC_YCBCR"},
+        {COGPU_PHOTOMETRIC_CIELAB, COGPU_PHOTOMETRIC_CIELAB, 3, "COGPU_PHOTOMETRIC_CIELAB"},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].asked == asked)
@@ -36,14 +37,16 @@ static const profile_colours *find_profile_colours(cogpu_photometric asked) {
 /* Four bands are not RGBA unless the profile says so. JPEG has no color space for YCbCr with alpha,
  * nor for separate planes. */
 static cogpu_photometric default_of(const cogpu_profile *profile, uint32_t compression) {
-    bool is_rgb = profile->type == COGPU_U8 && ((profile->bands == 3 && !profile->alpha_band) ||
-                                                (profile->bands == 4 && profile->alpha_band == 4));
+    bool is_rgb =
+        profile->type == COGPU_TYPE_U8 && ((profile->bands == 3 && !profile->alpha_band) ||
+                                           (profile->bands == 4 && profile->alpha_band == 4));
     if (profile->palette)
-        return COGPU_PALETTE;
+        return COGPU_PHOTOMETRIC_PALETTE;
     if (!is_rgb)
-        return COGPU_MIN_IS_BLACK;
-    bool as_ycbcr = compression == COMPRESSION_JPEG && profile->bands == 3 && !profile->planar;
-    return as_ycbcr ? COGPU_YCBCR : COGPU_RGB;
+        return COGPU_PHOTOMETRIC_MIN_IS_BLACK;
+    bool as_ycbcr = compression == COMPRESSION_JPEG && profile->bands == 3 &&
+                    profile->interleave != COGPU_INTERLEAVE_BAND;
+    return as_ycbcr ? COGPU_PHOTOMETRIC_YCBCR : COGPU_PHOTOMETRIC_RGB;
 }
 
 /* The JPEG codec converts RGB to YCbCr. Other codecs store samples unchanged: readers would convert
@@ -51,22 +54,24 @@ static cogpu_photometric default_of(const cogpu_profile *profile, uint32_t compr
 static cogpu_status check_ycbcr(const cogpu_profile *profile, uint32_t compression,
                                 cogpu_error *error) {
     if (compression != COMPRESSION_JPEG && cogpu_type_bytes(profile->type) == 1)
-        return cogpu_fail(error, COGPU_ARGUMENT,
-                          "8-bit COGPU_YCBCR needs the codec \"jpeg\"; use "
-                          "COGPU_RGB");
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                          "8-bit COGPU_PHOTOMETRIC_YCBCR needs the codec \"jpeg\"; use "
+                          "COGPU_PHOTOMETRIC_RGB");
     if (compression != COMPRESSION_JPEG)
-        return profile->bands == 3
-                   ? COGPU_OK
-                   : cogpu_fail(error, COGPU_ARGUMENT, "COGPU_YCBCR needs exactly 3 bands");
-    if (profile->type != COGPU_U8 || profile->bands != 3 || profile->planar)
-        return cogpu_fail(error, COGPU_ARGUMENT,
-                          "COGPU_YCBCR needs exactly 3 bands of uint8 that are not planar");
+        return profile->bands == 3 ? COGPU_OK
+                                   : cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                                                "COGPU_PHOTOMETRIC_YCBCR needs exactly 3 bands");
+    if (profile->type != COGPU_TYPE_U8 || profile->bands != 3 ||
+        profile->interleave == COGPU_INTERLEAVE_BAND)
+        return cogpu_fail(
+            error, COGPU_INVALID_ARGUMENT,
+            "COGPU_PHOTOMETRIC_YCBCR needs exactly 3 bands of uint8 that are not planar");
     return COGPU_OK;
 }
 
 /* Number of values that a sample can have. */
 static uint32_t palette_capacity(const cogpu_profile *profile) {
-    uint32_t all = profile->type == COGPU_U8 ? 8 : 16;
+    uint32_t all = profile->type == COGPU_TYPE_U8 ? 8 : 16;
     return 1u << (profile->bits && profile->bits < all ? profile->bits : all);
 }
 
@@ -74,17 +79,18 @@ static cogpu_status check_palette(const cogpu_profile *profile, uint32_t compres
                                   cogpu_error *error) {
     uint32_t capacity = palette_capacity(profile);
     if (!profile->palette || !profile->palette_entries)
-        return cogpu_fail(error, COGPU_ARGUMENT,
-                          "COGPU_PALETTE needs a palette of at least one entry");
-    if (profile->type != COGPU_U8 && profile->type != COGPU_U16)
-        return cogpu_fail(error, COGPU_ARGUMENT, "a palette needs bands of uint8 or uint16, not %s",
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                          "COGPU_PHOTOMETRIC_PALETTE needs a palette of at least one entry");
+    if (profile->type != COGPU_TYPE_U8 && profile->type != COGPU_TYPE_U16)
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                          "a palette needs bands of uint8 or uint16, not %s",
                           cogpu_type_name(profile->type));
     if (profile->palette_entries > capacity)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "the palette has %u entries, but samples have only %u values",
                           profile->palette_entries, capacity);
     if (compression == COMPRESSION_JPEG)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "the codec \"jpeg\" would change the values of a palette; use another");
     return COGPU_OK;
 }
@@ -92,14 +98,14 @@ static cogpu_status check_palette(const cogpu_profile *profile, uint32_t compres
 static cogpu_status check_alpha(const cogpu_profile *profile, const profile_colours *chosen,
                                 cogpu_error *error) {
     if (profile->premultiplied && !profile->alpha_band)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "`premultiplied` needs an alpha band: set `alpha_band`");
     if (profile->alpha_band > profile->bands)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "`alpha_band` is %u, but bands are numbered 1 to %u", profile->alpha_band,
                           profile->bands);
     if (profile->alpha_band && profile->alpha_band <= chosen->bands)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "band %u cannot be alpha: %s uses the first %u bands for color",
                           profile->alpha_band, chosen->name, chosen->bands);
     return COGPU_OK;
@@ -110,20 +116,20 @@ static cogpu_status choose_photometric(const cogpu_profile *profile, uint32_t co
     *chosen = find_profile_colours(profile->photometric ? profile->photometric
                                                         : default_of(profile, compression));
     if (!*chosen)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "photometric %d cannot be written; see "
                           "cogpu_photometric",
                           (int)profile->photometric);
     if (profile->bands < (*chosen)->bands)
-        return cogpu_fail(error, COGPU_ARGUMENT, "%s needs %u bands, got %u", (*chosen)->name,
-                          (*chosen)->bands, profile->bands);
-    if ((*chosen)->asked == COGPU_YCBCR)
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "%s needs %u bands, got %u",
+                          (*chosen)->name, (*chosen)->bands, profile->bands);
+    if ((*chosen)->asked == COGPU_PHOTOMETRIC_YCBCR)
         TRY(check_ycbcr(profile, compression, error));
-    if ((*chosen)->asked == COGPU_PALETTE)
+    if ((*chosen)->asked == COGPU_PHOTOMETRIC_PALETTE)
         TRY(check_palette(profile, compression, error));
     else if (profile->palette || profile->palette_entries)
-        return cogpu_fail(error, COGPU_ARGUMENT, "a palette needs COGPU_PALETTE, not %s",
-                          (*chosen)->name);
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                          "a palette needs COGPU_PHOTOMETRIC_PALETTE, not %s", (*chosen)->name);
     return check_alpha(profile, *chosen, error);
 }
 
@@ -171,9 +177,9 @@ cogpu_status cogpu_write_color_tags(const cogpu_profile *profile, uint32_t compr
     TRY(choose_photometric(profile, compression, &chosen, error));
     *photometric = chosen->stored;
     TRY(cogpu_tag_add_short(list, arena, TAG_PHOTOMETRIC, chosen->stored, error));
-    if (chosen->asked == COGPU_PALETTE)
+    if (chosen->asked == COGPU_PHOTOMETRIC_PALETTE)
         TRY(add_palette(profile, arena, list, error));
-    if (chosen->asked == COGPU_YCBCR)
+    if (chosen->asked == COGPU_PHOTOMETRIC_YCBCR)
         TRY(add_ycbcr(compression, arena, list, error));
     return add_extras(profile, chosen->bands, arena, list, error);
 }

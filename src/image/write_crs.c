@@ -420,7 +420,7 @@ static cogpu_status add_shifted(crs_key_writer *in, PJ *bound) {
     for (uint32_t i = 3; i < COGPU_CRS_SHIFT_NUMBERS; i++)
         if (shift[i] != 0)
             count = COGPU_CRS_SHIFT_NUMBERS;
-    cogpu_geokey *key = cogpu_crs_add_key(in, KEY_TO_WGS84, COGPU_KEY_DOUBLE);
+    cogpu_geokey *key = cogpu_crs_add_key(in, KEY_TO_WGS84, COGPU_GEOKEY_DOUBLE);
     key->doubles = shift;
     key->count = count;
     return COGPU_OK;

@@ -62,7 +62,7 @@ cogpu_status cogpu_write_crs_keys(const char *crs, cogpu_arena *arena, const cog
     made->values[1] = (uint16_t)code;
     for (size_t i = 0; i < 2; i++)
         made->keys[i] = (cogpu_geokey){
-            .kind = COGPU_KEY_SHORT, .count = 1, .shorts = &made->values[i], .name = ""};
+            .kind = COGPU_GEOKEY_SHORT, .count = 1, .shorts = &made->values[i], .name = ""};
     made->keys[0].id = KEY_MODEL_TYPE;
     made->keys[1].id = model == PROJECTED ? KEY_PROJECTED_CRS : KEY_GEODETIC_CRS;
     *keys = made->keys;

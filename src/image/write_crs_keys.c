@@ -14,7 +14,7 @@ enum { CANDIDATES_MAX = 8 };
 
 /* ---- keys ---------------------------------------------------------------------------------- */
 
-cogpu_geokey *cogpu_crs_add_key(cogpu_crs_key_writer *in, uint32_t id, cogpu_key_kind kind) {
+cogpu_geokey *cogpu_crs_add_key(cogpu_crs_key_writer *in, uint32_t id, cogpu_geokey_kind kind) {
     assert(in->list->count < COGPU_CRS_KEYS_MAX);
     cogpu_geokey *key = &in->list->keys[in->list->count++];
     *key = (cogpu_geokey){.id = id, .name = "", .kind = kind, .count = 1};
@@ -24,13 +24,13 @@ cogpu_geokey *cogpu_crs_add_key(cogpu_crs_key_writer *in, uint32_t id, cogpu_key
 void cogpu_crs_add_short(cogpu_crs_key_writer *in, uint32_t id, uint32_t value) {
     uint16_t *slot = &in->list->shorts[in->list->count];
     *slot = (uint16_t)value;
-    cogpu_crs_add_key(in, id, COGPU_KEY_SHORT)->shorts = slot;
+    cogpu_crs_add_key(in, id, COGPU_GEOKEY_SHORT)->shorts = slot;
 }
 
 void cogpu_crs_add_double(cogpu_crs_key_writer *in, uint32_t id, double value) {
     double *slot = &in->list->doubles[in->list->count];
     *slot = value;
-    cogpu_crs_add_key(in, id, COGPU_KEY_DOUBLE)->doubles = slot;
+    cogpu_crs_add_key(in, id, COGPU_GEOKEY_DOUBLE)->doubles = slot;
 }
 
 cogpu_status cogpu_crs_add_text(cogpu_crs_key_writer *in, uint32_t id, const char *const texts[]) {
@@ -45,7 +45,7 @@ cogpu_status cogpu_crs_add_text(cogpu_crs_key_writer *in, uint32_t id, const cha
         memcpy(to, texts[i], length);
         to += length;
     }
-    cogpu_crs_add_key(in, id, COGPU_KEY_TEXT)->text = text;
+    cogpu_crs_add_key(in, id, COGPU_GEOKEY_TEXT)->text = text;
     return COGPU_OK;
 }
 

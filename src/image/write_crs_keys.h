@@ -34,7 +34,7 @@ typedef struct cogpu_crs_epsg_unit {
     double factor; /* to radians or metres */
 } cogpu_crs_epsg_unit;
 
-cogpu_geokey *cogpu_crs_add_key(cogpu_crs_key_writer *in, uint32_t id, cogpu_key_kind kind);
+cogpu_geokey *cogpu_crs_add_key(cogpu_crs_key_writer *in, uint32_t id, cogpu_geokey_kind kind);
 void cogpu_crs_add_short(cogpu_crs_key_writer *in, uint32_t id, uint32_t value);
 void cogpu_crs_add_double(cogpu_crs_key_writer *in, uint32_t id, double value);
 /* The concatenation of texts up to a NULL. */

@@ -34,14 +34,14 @@ static cogpu_status add_doubles(cogpu_tag_list *list, cogpu_arena *arena, uint16
 static cogpu_status check_transform(const double transform[6], cogpu_error *error) {
     double area = transform[1] * transform[5] - transform[2] * transform[4];
     if (!all_finite(transform, 6))
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "the transform has a number that is not finite; leave has_transform 0 "
                           "if there is none");
     if (!isfinite(area))
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "the transform gives pixels an area that overflows");
     if (area == 0)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "the transform gives pixels no area; the width of a pixel is "
                           "transform[1], its height transform[5]");
     return COGPU_OK;
@@ -69,18 +69,20 @@ static cogpu_status add_gcps(const cogpu_profile *profile, cogpu_arena *arena, c
     uint32_t count = profile->gcp_count;
     double *numbers = NULL, shift = profile->pixel_is_point ? 0.5 : 0;
     if (!profile->gcps)
-        return cogpu_fail(error, COGPU_ARGUMENT, "gcp_count is %u, but gcps is NULL", count);
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "gcp_count is %u, but gcps is NULL",
+                          count);
     if (count > GCPS_MAX)
-        return cogpu_fail(error, COGPU_ARGUMENT, "%u GCPs exceed the %d that a GeoTIFF can hold",
-                          count, GCPS_MAX);
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                          "%u GCPs exceed the %d that a GeoTIFF can hold", count, GCPS_MAX);
     TRY(cogpu_arena_allocate(arena, (uint64_t)count * TIEPOINT_NUMBERS, sizeof *numbers, &numbers,
                              error));
     for (uint32_t i = 0; i < count; i++) {
         const cogpu_gcp *gcp = &profile->gcps[i];
         const double point[TIEPOINT_NUMBERS] = {
-            gcp->column - shift, gcp->row - shift, gcp->level, gcp->x, gcp->y, gcp->z};
+            gcp->column - shift, gcp->row - shift, gcp->pixel_z, gcp->x, gcp->y, gcp->z};
         if (!all_finite(point, TIEPOINT_NUMBERS))
-            return cogpu_fail(error, COGPU_ARGUMENT, "GCP %u has a number that is not finite", i);
+            return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                              "GCP %u has a number that is not finite", i);
         memcpy(numbers + (size_t)i * TIEPOINT_NUMBERS, point, sizeof point);
     }
     return add_doubles(list, arena, TAG_MODEL_TIEPOINT, count * TIEPOINT_NUMBERS, numbers, error);
@@ -89,7 +91,7 @@ static cogpu_status add_gcps(const cogpu_profile *profile, cogpu_arena *arena, c
 static cogpu_status add_georeferencing(const cogpu_profile *profile, cogpu_arena *arena,
                                        cogpu_tag_list *list, cogpu_error *error) {
     if (profile->has_transform && profile->gcp_count)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "a GeoTIFF holds a transform or GCPs, not both; leave one out");
     if (profile->has_transform)
         TRY(add_transform(profile, arena, list, error));
@@ -102,26 +104,26 @@ static cogpu_status add_georeferencing(const cogpu_profile *profile, cogpu_arena
     for (int i = 0; i < RPC_ERRORS; i++)
         rpc[i] = isnan(rpc[i]) ? -1 : rpc[i]; /* unknown, as GDAL writes it */
     if (!all_finite(rpc, RPC_NUMBERS))
-        return cogpu_fail(error, COGPU_ARGUMENT, "rpc has a number that is not finite");
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "rpc has a number that is not finite");
     return add_doubles(list, arena, TAG_RPC_COEFFICIENT, RPC_NUMBERS, rpc, error);
 }
 
 /* ---- keys ---------------------------------------------------------------------------------- */
 
 static cogpu_status check_key(const cogpu_geokey *key, cogpu_error *error) {
-    bool is_short = key->kind == COGPU_KEY_SHORT, is_double = key->kind == COGPU_KEY_DOUBLE;
+    bool is_short = key->kind == COGPU_GEOKEY_SHORT, is_double = key->kind == COGPU_GEOKEY_DOUBLE;
     const void *value = is_short    ? (const void *)key->shorts
                         : is_double ? (const void *)key->doubles
                                     : (const void *)key->text;
     if (key->id == 0 || key->id > UINT16_MAX)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "GeoKey %u does not exist; keys are numbered 1 to 65535", key->id);
-    if (!is_short && !is_double && key->kind != COGPU_KEY_TEXT)
-        return cogpu_fail(error, COGPU_ARGUMENT, "GeoKey %u has an unknown kind", key->id);
-    if (!value || (key->count == 0 && key->kind != COGPU_KEY_TEXT))
-        return cogpu_fail(error, COGPU_ARGUMENT, "GeoKey %u has no value", key->id);
+    if (!is_short && !is_double && key->kind != COGPU_GEOKEY_TEXT)
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "GeoKey %u has an unknown kind", key->id);
+    if (!value || (key->count == 0 && key->kind != COGPU_GEOKEY_TEXT))
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "GeoKey %u has no value", key->id);
     if (!cogpu_geokey_takes(key->id, key->kind))
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "GeoKey %u has a value of the wrong type; see the GeoTIFF standard",
                           key->id);
     return COGPU_OK;
@@ -135,9 +137,11 @@ static cogpu_status copy_keys(const cogpu_profile *profile, cogpu_arena *arena, 
     uint32_t stated = profile->geokey_count;
     *count = 0;
     if (stated && !from)
-        return cogpu_fail(error, COGPU_ARGUMENT, "geokey_count is %u, but geokeys is NULL", stated);
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "geokey_count is %u, but geokeys is NULL",
+                          stated);
     if (stated && profile->crs)
-        return cogpu_fail(error, COGPU_ARGUMENT, "crs and geokeys are both set; leave one out");
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                          "crs and geokeys are both set; leave one out");
     if (profile->crs)
         TRY(cogpu_write_crs_keys(profile->crs, arena, &from, &stated, error));
     TRY(cogpu_arena_allocate(arena, (uint64_t)stated + 2, sizeof **keys, keys, error));
@@ -163,9 +167,9 @@ typedef struct key_writer {
 static key_writer measure_keys(const cogpu_geokey *keys, uint32_t count) {
     key_writer sizes = {.short_count = 4 + (uint64_t)count * 4};
     for (uint32_t i = 0; i < count; i++) {
-        if (keys[i].kind == COGPU_KEY_TEXT)
+        if (keys[i].kind == COGPU_GEOKEY_TEXT)
             sizes.char_count += strlen(keys[i].text) + 1;
-        else if (keys[i].kind == COGPU_KEY_DOUBLE)
+        else if (keys[i].kind == COGPU_GEOKEY_DOUBLE)
             sizes.double_count += keys[i].count;
         else if (keys[i].count > 1)
             sizes.short_count += keys[i].count;
@@ -176,14 +180,14 @@ static key_writer measure_keys(const cogpu_geokey *keys, uint32_t count) {
 static void append_key(const cogpu_geokey *key, key_writer *to, uint16_t *entry) {
     uint16_t place = 0;
     uint64_t count = key->count, at = 0;
-    if (key->kind == COGPU_KEY_TEXT) {
+    if (key->kind == COGPU_GEOKEY_TEXT) {
         place = TAG_GEO_ASCII_PARAMS;
         count = strlen(key->text) + 1;
         at = to->char_count;
         memcpy(to->chars + at, key->text, count - 1);
         to->chars[at + count - 1] = '|';
         to->char_count += count;
-    } else if (key->kind == COGPU_KEY_DOUBLE) {
+    } else if (key->kind == COGPU_GEOKEY_DOUBLE) {
         place = TAG_GEO_DOUBLE_PARAMS;
         at = to->double_count;
         memcpy(to->doubles + at, key->doubles, count * sizeof *to->doubles);
@@ -212,7 +216,7 @@ static cogpu_status add_key_tags(const cogpu_geokey *keys, uint32_t count, cogpu
     key_writer sizes = measure_keys(keys, count), to = {.short_count = 4 + (uint64_t)count * 4};
     if (sizes.short_count > UINT16_MAX || sizes.double_count > UINT16_MAX ||
         sizes.char_count > UINT16_MAX)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "the GeoKeys take more than the 65535 numbers or characters that their "
                           "tags can hold");
     TRY(cogpu_arena_allocate(arena, sizes.short_count, sizeof *to.shorts, &to.shorts, error));
@@ -236,10 +240,11 @@ static cogpu_status add_key_tags(const cogpu_geokey *keys, uint32_t count, cogpu
 static cogpu_status check_epoch(double epoch, uint32_t key_count, cogpu_error *error) {
     if (!isfinite(epoch))
         return cogpu_fail(
-            error, COGPU_ARGUMENT,
+            error, COGPU_INVALID_ARGUMENT,
             "`epoch` is not finite: it must be a decimal year such as 2010.5, or 0 for none");
     if (epoch != 0 && key_count == 0)
-        return cogpu_fail(error, COGPU_ARGUMENT, "`epoch` needs a CRS: set `crs` or `geokeys` too");
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                          "`epoch` needs a CRS: set `crs` or `geokeys` too");
     return COGPU_OK;
 }
 
@@ -254,14 +259,14 @@ static cogpu_status add_keys(const cogpu_profile *profile, cogpu_arena *arena, c
     if (!count && !profile->pixel_is_point)
         return COGPU_OK;
     keys[count++] = (cogpu_geokey){
-        .id = KEY_RASTER_TYPE, .kind = COGPU_KEY_SHORT, .count = 1, .shorts = &raster_type};
+        .id = KEY_RASTER_TYPE, .kind = COGPU_GEOKEY_SHORT, .count = 1, .shorts = &raster_type};
     if (profile->epoch != 0)
         keys[count++] = (cogpu_geokey){
-            .id = KEY_EPOCH, .kind = COGPU_KEY_DOUBLE, .count = 1, .doubles = &profile->epoch};
+            .id = KEY_EPOCH, .kind = COGPU_GEOKEY_DOUBLE, .count = 1, .doubles = &profile->epoch};
     cogpu_geokeys_sort(keys, count);
     for (uint32_t i = 1; i < count; i++)
         if (keys[i].id == keys[i - 1].id)
-            return cogpu_fail(error, COGPU_ARGUMENT, "GeoKey %u occurs twice", keys[i].id);
+            return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "GeoKey %u occurs twice", keys[i].id);
     return add_key_tags(keys, count, arena, list, error);
 }
 

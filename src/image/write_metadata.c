@@ -91,29 +91,29 @@ static const char *text_or_none(const char *text) {
     return text ? text : "";
 }
 
-static bool has_role(const cogpu_item *item, const char *role) {
+static bool has_role(const cogpu_metadata_item *item, const char *role) {
     return is_same_name(text_or_none(item->role), role);
 }
 
-static cogpu_status check_item(const cogpu_item *item, uint32_t index, uint32_t bands,
+static cogpu_status check_item(const cogpu_metadata_item *item, uint32_t index, uint32_t bands,
                                cogpu_error *error) {
     double number;
     if (!item->name || !item->name[0])
-        return cogpu_fail(error, COGPU_ARGUMENT, "item %u has no name", index);
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "item %u has no name", index);
     if (item->band < 0 || (uint32_t)item->band > bands)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "item %u (%.40s) names band %d, but bands are numbered 1 to %u", index,
                           item->name, (int)item->band, bands);
     const char *labels[3] = {item->name, text_or_none(item->domain), text_or_none(item->role)};
     const char *value = text_or_none(item->value);
     for (size_t i = 0; i < 3; i++)
         if (has_control(labels[i]))
-            return cogpu_fail(error, COGPU_ARGUMENT,
+            return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                               "item %u has a control character in its name, domain or role", index);
     bool is_number = has_role(item, "scale") || has_role(item, "offset");
     if (is_number && (!cogpu_number_is_whole_text(value) || !cogpu_number_parse(value, &number) ||
                       !isfinite(number)))
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "the %s of band %d is \"%.40s\", which is not a finite number",
                           item->role, (int)item->band, value);
     return COGPU_OK;
@@ -125,7 +125,7 @@ static void put_attribute(xml_writer *out, const char *name, const char *value) 
     append_text(out, "\"");
 }
 
-static void put_item(xml_writer *out, const cogpu_item *item) {
+static void put_item(xml_writer *out, const cogpu_metadata_item *item) {
     char sample[16];
     put_attribute(out, "  <Item name=\"", item->name);
     if (item->band) {
@@ -145,8 +145,8 @@ enum { HAS_SCALE = 1, HAS_OFFSET = 2 };
 
 /* GDAL writes scale and offset together: a band with one gets the other, too. */
 static void append_missing_halves(xml_writer *out, const uint8_t *halves, uint32_t bands) {
-    cogpu_item offset = {.name = "OFFSET", .value = "0", .role = "offset"};
-    cogpu_item scale = {.name = "SCALE", .value = "1", .role = "scale"};
+    cogpu_metadata_item offset = {.name = "OFFSET", .value = "0", .role = "offset"};
+    cogpu_metadata_item scale = {.name = "SCALE", .value = "1", .role = "scale"};
     for (uint32_t band = 1; band <= bands; band++) {
         scale.band = offset.band = (int32_t)band;
         if (halves[band] == HAS_SCALE)
@@ -158,8 +158,8 @@ static void append_missing_halves(xml_writer *out, const uint8_t *halves, uint32
 
 static void put_items(xml_writer *out, const cogpu_profile *profile, const uint8_t *halves) {
     append_text(out, "<GDALMetadata>\n");
-    for (uint32_t i = 0; i < profile->item_count; i++)
-        put_item(out, &profile->items[i]);
+    for (uint32_t i = 0; i < profile->metadata_count; i++)
+        put_item(out, &profile->metadata[i]);
     append_missing_halves(out, halves, profile->bands);
     append_text(out, "</GDALMetadata>\n");
 }
@@ -168,14 +168,14 @@ static cogpu_status add_items(const cogpu_profile *profile, cogpu_arena *arena,
                               cogpu_tag_list *list, cogpu_error *error) {
     xml_writer count = {0}, out = {0};
     uint8_t *halves = NULL;
-    if (!profile->item_count)
+    if (!profile->metadata_count)
         return COGPU_OK;
-    if (!profile->items)
-        return cogpu_fail(error, COGPU_ARGUMENT, "item_count is %u, but items is NULL",
-                          profile->item_count);
+    if (!profile->metadata)
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "item_count is %u, but items is NULL",
+                          profile->metadata_count);
     TRY(cogpu_arena_allocate(arena, (uint64_t)profile->bands + 1, 1, &halves, error));
-    for (uint32_t i = 0; i < profile->item_count; i++) {
-        const cogpu_item *item = &profile->items[i];
+    for (uint32_t i = 0; i < profile->metadata_count; i++) {
+        const cogpu_metadata_item *item = &profile->metadata[i];
         TRY(check_item(item, i, profile->bands, error));
         halves[item->band] |= has_role(item, "scale") ? HAS_SCALE : 0;
         halves[item->band] |= has_role(item, "offset") ? HAS_OFFSET : 0;
@@ -197,23 +197,23 @@ static cogpu_status add_nodata(const cogpu_profile *profile, cogpu_arena *arena,
         return COGPU_OK;
     if (!cogpu_number_is_whole_text(profile->nodata) ||
         !cogpu_number_parse(profile->nodata, &stated))
-        return cogpu_fail(error, COGPU_ARGUMENT, "nodata \"%.40s\" is not a number, nor nan",
-                          profile->nodata);
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                          "nodata \"%.40s\" is not a number, nor nan", profile->nodata);
     cogpu_nodata_parse(profile->nodata, profile->type, &parsed);
     bool is_word = !strpbrk(profile->nodata, "0123456789");
     if (!parsed.matches || (isinf(parsed.value) && !is_word))
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "nodata \"%.40s\" is not a value of type %s: choose another, or "
                           "none",
                           profile->nodata, cogpu_type_name(profile->type));
     if (profile->bits && parsed.value >= ldexp(1, (int)profile->bits))
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "nodata \"%.40s\" does not fit samples of %u bits: choose "
                           "another, or none",
                           profile->nodata, profile->bits);
-    if (profile->type == COGPU_I64)
+    if (profile->type == COGPU_TYPE_I64)
         snprintf(text, sizeof text, "%" PRId64, parsed.i64);
-    else if (profile->type == COGPU_U64)
+    else if (profile->type == COGPU_TYPE_U64)
         snprintf(text, sizeof text, "%" PRIu64, parsed.u64);
     else
         cogpu_number_format(stated, text);
@@ -266,7 +266,7 @@ static bool is_allowed_tag(const cogpu_extra_tag *tag, const cogpu_profile *prof
 /* For YCbCr that is stored unchanged, the caller may describe it. */
 static bool is_of_jpeg(const cogpu_profile *profile, uint32_t id) {
     bool is_meaning = id == TAG_YCBCR_COEFFICIENTS || id == TAG_REFERENCE_BLACK_WHITE;
-    return is_meaning && (profile->photometric != COGPU_YCBCR ||
+    return is_meaning && (profile->photometric != COGPU_PHOTOMETRIC_YCBCR ||
                           (profile->codec && strcmp(profile->codec, "jpeg") == 0));
 }
 
@@ -274,28 +274,30 @@ static cogpu_status check_tag(const cogpu_profile *profile, const cogpu_extra_ta
                               cogpu_error *error) {
     uint64_t bytes, width = cogpu_tiff_type_bytes(tag->type);
     if (tag->id > UINT16_MAX)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "tag %u does not exist; tags are numbered 0 to 65535", tag->id);
     if ((is_writers(tag->id) && !is_allowed_tag(tag, profile)) || is_of_jpeg(profile, tag->id))
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "tag %u (%s) is set by the writer; use the field of the profile", tag->id,
                           cogpu_tag_name(tag->id));
     if (points_elsewhere(tag->id, tag->type))
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "tag %u (%s) holds an offset into another file; leave it out", tag->id,
                           cogpu_tag_name(tag->id));
     if (!width)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "tag %u has the type %u, which TIFF does not define", tag->id, tag->type);
     if (!tag->count || !tag->values)
-        return cogpu_fail(error, COGPU_ARGUMENT, "tag %u has no values", tag->id);
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "tag %u has no values", tag->id);
     if (is_of_each_band(tag->id) && tag->count != profile->bands)
-        return cogpu_fail(error, COGPU_ARGUMENT, "tag %u (%s) needs one value for each of %u bands",
-                          tag->id, cogpu_tag_name(tag->id), profile->bands);
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                          "tag %u (%s) needs one value for each of %u bands", tag->id,
+                          cogpu_tag_name(tag->id), profile->bands);
     if (!checked_mul(tag->count, width, &bytes) || bytes > UINT32_MAX)
-        return cogpu_fail(error, COGPU_ARGUMENT, "tag %u has more than 4 GiB of values", tag->id);
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "tag %u has more than 4 GiB of values",
+                          tag->id);
     if (tag->type == TYPE_ASCII && ((const char *)tag->values)[tag->count - 1] != '\0')
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "tag %u is text without the closing NUL, which its count includes",
                           tag->id);
     return COGPU_OK;
@@ -304,7 +306,7 @@ static cogpu_status check_tag(const cogpu_profile *profile, const cogpu_extra_ta
 static cogpu_status add_extra_tags(const cogpu_profile *profile, cogpu_arena *arena,
                                    cogpu_tag_list *list, cogpu_error *error) {
     if (profile->tag_count && !profile->tags)
-        return cogpu_fail(error, COGPU_ARGUMENT, "tag_count is %u, but tags is NULL",
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "tag_count is %u, but tags is NULL",
                           profile->tag_count);
     for (uint32_t i = 0; i < profile->tag_count; i++) {
         const cogpu_extra_tag *tag = &profile->tags[i];

@@ -11,7 +11,7 @@ cogpu_status cogpu_fail_errno(cogpu_error *error, const char *doing, const char 
     int number = errno;
     if (strerror_r(number, text, sizeof text) != 0)
         text[0] = '\0';
-    cogpu_status status = number == ENOENT ? COGPU_ABSENT : COGPU_IO;
+    cogpu_status status = number == ENOENT ? COGPU_NOT_FOUND : COGPU_IO_ERROR;
     if (number == EFBIG)
         snprintf(text, sizeof text,
                  "File too large: exceeds the limit of this process (ulimit -f) or of the file "

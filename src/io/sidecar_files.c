@@ -49,7 +49,7 @@ static cogpu_status check_input(int folder, const char *name, const char *path, 
     for (int i = 0; i < SUFFIXES; i++)
         if (stat_beside(folder, name, suffixes[i], &about) && is_input(&about, input))
             return cogpu_fail(
-                error, COGPU_ARGUMENT,
+                error, COGPU_INVALID_ARGUMENT,
                 "%s%s is an input, and the new %s would remove it; write to another path", name,
                 suffixes[i], path);
     return COGPU_OK;

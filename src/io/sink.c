@@ -8,7 +8,7 @@ cogpu_status cogpu_out_allocate(size_t bytes, const cogpu_out_kind *kind, void *
                                 cogpu_error *error) {
     cogpu_out *made = cogpu_allocate(bytes);
     if (!made)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory opening the sink");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory opening the sink");
     memset(made, 0, bytes);
     *made = (cogpu_out){.kind = kind, .descriptor = -1, .folder = -1};
     memcpy(out, &made, sizeof made);
@@ -19,7 +19,7 @@ cogpu_status cogpu_out_open(const cogpu_sink *sink, cogpu_http *http, cogpu_out 
                             cogpu_error *error) {
     if (!!sink->path + !!sink->memory + !!sink->buffer + !!sink->write != 1)
         return cogpu_fail(
-            error, COGPU_ARGUMENT,
+            error, COGPU_INVALID_ARGUMENT,
             "a sink is either a path, or memory, or a buffer, or has a write function");
     if (sink->path && cogpu_url_is(sink->path))
         return cogpu_out_open_remote(sink->path, http, out, error);

@@ -114,7 +114,7 @@ static cogpu_status check_old_file(const cogpu_sink *sink, struct old_file *old,
     if (!old->exists)
         return cogpu_fail_errno(error, "cannot write the file", path);
     if (!S_ISREG(old->about.st_mode))
-        return cogpu_fail(error, COGPU_IO, "cannot write the file: it is a %s: %s",
+        return cogpu_fail(error, COGPU_IO_ERROR, "cannot write the file: it is a %s: %s",
                           S_ISDIR(old->about.st_mode) ? "folder" : "device or a pipe", path);
     if (sink->no_replace)
         return fail_with(EEXIST, error, "cannot write the file", path);
@@ -166,8 +166,8 @@ static cogpu_status open_folder(struct file_sink *self, cogpu_error *error) {
     char folder[COGPU_PATH_BYTES] = ".";
     char *name = last_name(self->path);
     if (!*name)
-        return cogpu_fail(error, COGPU_IO, "cannot write the file: no file is named by \"%s\"",
-                          self->path);
+        return cogpu_fail(error, COGPU_IO_ERROR,
+                          "cannot write the file: no file is named by \"%s\"", self->path);
     if (name > self->path) {
         memcpy(folder, self->path, (size_t)(name - self->path));
         folder[name - self->path] = '\0';

@@ -23,14 +23,14 @@ static cogpu_status grow_memory(struct memory_sink *self, uint64_t bytes, cogpu_
     if (bytes <= self->capacity)
         return COGPU_OK;
     if (!self->memory)
-        return cogpu_fail(error, COGPU_LIMIT,
+        return cogpu_fail(error, COGPU_LIMIT_EXCEEDED,
                           "the file needs %llu bytes or more, the buffer has %zu",
                           (unsigned long long)bytes, self->capacity);
     while (capacity < bytes && capacity <= PTRDIFF_MAX / 2)
         capacity *= 2;
     uint8_t *grown = capacity < bytes ? NULL : cogpu_resize(self->data, (size_t)capacity);
     if (!grown)
-        return cogpu_fail(error, COGPU_MEMORY,
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY,
                           "out of memory: the file needs %llu bytes; write it to a path",
                           (unsigned long long)bytes);
     self->data = grown;
@@ -76,8 +76,8 @@ static cogpu_status commit_memory(cogpu_out *out, cogpu_error *error) {
     struct memory_sink *self = (struct memory_sink *)out;
     uint8_t *fitting = self->data ? cogpu_resize(self->data, (size_t)self->end) : NULL;
     (void)error;
-    *self->memory =
-        (cogpu_memory){.data = fitting ? fitting : self->data, .bytes = (size_t)self->end};
+    self->memory->data = fitting ? fitting : self->data;
+    self->memory->bytes = (size_t)self->end;
     return COGPU_OK;
 }
 
@@ -108,11 +108,12 @@ cogpu_status cogpu_out_open_memory(cogpu_memory *memory, cogpu_out **out, cogpu_
     return COGPU_OK;
 }
 
-void cogpu_memory_release(cogpu_memory *memory) {
+void cogpu_memory_free(cogpu_memory *memory) {
     if (!memory)
         return;
     cogpu_release(memory->data);
-    *memory = (cogpu_memory){0};
+    memory->data = NULL;
+    memory->bytes = 0;
 }
 
 /* ---- a buffer of the caller ---- */

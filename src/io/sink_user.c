@@ -11,7 +11,7 @@ static cogpu_status write_user(cogpu_out *out, uint64_t offset, const void *from
                                cogpu_error *error) {
     struct user_sink *self = (struct user_sink *)out;
     if (self->user.append_only && offset != self->end)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "the sink is append-only: after %llu bytes there are some for offset "
                           "%llu; use one that is not",
                           (unsigned long long)self->end, (unsigned long long)offset);

@@ -18,7 +18,7 @@ static cogpu_status read_first_bytes(cogpu_io *io, cogpu_error *error) {
         return COGPU_OK;
     io->header = cogpu_allocate(bytes);
     if (!io->header)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory opening the source");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory opening the source");
     TRY(io->kind->read(io, 0, bytes, io->header, NULL, error));
     io->header_bytes = bytes;
     return COGPU_OK;
@@ -66,7 +66,7 @@ int cogpu_io_descriptor(const cogpu_io *io) {
 static cogpu_status check_process(const cogpu_io *io, cogpu_error *error) {
     if (!io->cache || io->process == getpid())
         return COGPU_OK;
-    return cogpu_fail(error, COGPU_IO,
+    return cogpu_fail(error, COGPU_IO_ERROR,
                       "the file was opened before the process was forked; open it again");
 }
 

@@ -53,7 +53,7 @@ static cogpu_status check_file(const cogpu_io *io, cogpu_error *error) {
     if ((uint64_t)about.st_size == io->bytes && about.st_mtim.tv_sec == self->modified.tv_sec &&
         about.st_mtim.tv_nsec == self->modified.tv_nsec)
         return COGPU_OK;
-    return cogpu_fail(error, COGPU_IO, "the file changed since it was opened; open it again");
+    return cogpu_fail(error, COGPU_IO_ERROR, "the file changed since it was opened; open it again");
 }
 
 static int file_descriptor(const cogpu_io *io) {
@@ -81,12 +81,12 @@ cogpu_status cogpu_io_open_file(const char *path, cogpu_io **io, cogpu_error *er
         return cogpu_fail_errno(error, "cannot open the file", NULL);
     if (fstat(descriptor, &about) != 0 || !S_ISREG(about.st_mode)) {
         close(descriptor);
-        return cogpu_fail(error, COGPU_IO, "cannot open the file: it is a folder or a pipe");
+        return cogpu_fail(error, COGPU_IO_ERROR, "cannot open the file: it is a folder or a pipe");
     }
     struct file_source *self = cogpu_allocate(sizeof *self);
     if (!self) {
         close(descriptor);
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory opening the source");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory opening the source");
     }
     *self = (struct file_source){.io = {.kind = &file_kind, .bytes = (uint64_t)about.st_size},
                                  .descriptor = descriptor,

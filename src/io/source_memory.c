@@ -19,7 +19,7 @@ cogpu_status cogpu_io_open_memory(const void *data, size_t bytes, cogpu_io **io,
     static const cogpu_io_kind memory_kind = {.read = read_memory, .close = close_memory};
     cogpu_io *self = cogpu_allocate(sizeof *self);
     if (!self)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory opening the source");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory opening the source");
     /* An address even for no bytes: `mapped` is NULL for other kinds. */
     *self = (cogpu_io){.kind = &memory_kind,
                        .mapped = data ? data : (const uint8_t *)"",

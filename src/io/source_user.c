@@ -57,18 +57,22 @@ static void unreserve_user_range(void *source, const cogpu_range *range) {
 
 static cogpu_status load_ranges(void *source, cogpu_range *const *ranges, size_t count) {
     const cogpu_source *user = &((struct user_source *)source)->user;
-    cogpu_source_read reads[COGPU_RANGE_GROUP_COUNT];
-    for (size_t i = 0; i < count; i++)
-        reads[i] = (cogpu_source_read){ranges[i]->offset, ranges[i]->bytes, ranges[i]->data};
-    return user->read_many(user->user, reads, count);
+    uint64_t offsets[COGPU_RANGE_GROUP_COUNT];
+    size_t bytes[COGPU_RANGE_GROUP_COUNT];
+    void *to[COGPU_RANGE_GROUP_COUNT];
+    for (size_t i = 0; i < count; i++) {
+        offsets[i] = ranges[i]->offset;
+        bytes[i] = ranges[i]->bytes;
+        to[i] = ranges[i]->data;
+    }
+    return user->read_many(user->user, offsets, bytes, to, count);
 }
 
 static cogpu_status read_one_range(void *source, uint64_t offset, size_t bytes, void *to,
                                    cogpu_meter *meter, cogpu_error *error) {
     (void)meter;
     const cogpu_source *user = &((struct user_source *)source)->user;
-    const cogpu_source_read read = {offset, bytes, to};
-    cogpu_status status = user->read_many(user->user, &read, 1);
+    cogpu_status status = user->read_many(user->user, &offset, &bytes, &to, 1);
     return status == COGPU_OK ? status : fail_read(error, status, offset, bytes);
 }
 
@@ -80,8 +84,9 @@ static cogpu_status open_user_range_cache(struct user_source *self, cogpu_error 
                                               .read = read_one_range};
     const cogpu_coalesce_limits limits = {COGPU_GAP_BYTES, COGPU_REQUEST_BYTES};
     self->io.cache = cogpu_range_cache_open(&loader, self, self->io.bytes, limits);
-    return self->io.cache ? COGPU_OK
-                          : cogpu_fail(error, COGPU_MEMORY, "out of memory opening the source");
+    return self->io.cache
+               ? COGPU_OK
+               : cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory opening the source");
 }
 
 cogpu_status cogpu_io_open_user(const cogpu_source *source, cogpu_io **io, cogpu_error *error) {
@@ -91,7 +96,7 @@ cogpu_status cogpu_io_open_user(const cogpu_source *source, cogpu_io **io, cogpu
     if (!self) {
         if (source->close)
             source->close(source->user);
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory opening the source");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory opening the source");
     }
     *self = (struct user_source){.io.kind = source->read_many ? &many_kind : &single_kind,
                                  .user = *source};

@@ -39,7 +39,7 @@ cogpu_status cogpu_spill_open(const cogpu_out *out, uint64_t most, cogpu_spill *
     if (!made || !memory) {
         cogpu_release(made);
         cogpu_release(memory);
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory opening a spill");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory opening a spill");
     }
     *made = (cogpu_spill){.out = out, .file = -1, .memory = memory, .capacity = capacity};
     *spill = made;

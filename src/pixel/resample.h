@@ -24,7 +24,7 @@ struct support {
 
 /* Bilinear and cubic convolve with a kernel; average and rms weigh by covered area. */
 PIXEL_FN bool resampling_has_kernel(uint32_t method) {
-    return method == COGPU_BILINEAR || method == COGPU_CUBIC;
+    return method == COGPU_RESAMPLE_BILINEAR || method == COGPU_RESAMPLE_CUBIC;
 }
 
 PIXEL_FN uint32_t clamp_index(double value, uint32_t low, uint32_t high) {
@@ -35,12 +35,12 @@ PIXEL_FN struct support resampling_support(uint32_t method, uint32_t from, doubl
                                            uint32_t i) {
     const double tolerance = 1e-8; /* multiples of a ratio miss whole numbers by this little */
     double begin, end;
-    if (method == COGPU_NEAREST) {
+    if (method == COGPU_RESAMPLE_NEAREST) {
         begin = floor(i * ratio + 0.5);
         end = begin + 1;
     } else if (resampling_has_kernel(method)) {
         double middle = (i + 0.5) * ratio;
-        double radius = (method == COGPU_CUBIC ? 2.0 : 1.0) / (1 / ratio);
+        double radius = (method == COGPU_RESAMPLE_CUBIC ? 2.0 : 1.0) / (1 / ratio);
         begin = floor(middle - radius + 0.5);
         end = floor(middle + radius + 0.5);
     } else {
@@ -74,7 +74,7 @@ PIXEL_FN double first_kernel_distance(struct support support, double ratio, uint
 
 /* Triangle, or Catmull-Rom cubic (a = -0.5). `x` is not negative. */
 PIXEL_FN double kernel_weight(uint32_t method, double x) {
-    if (method == COGPU_BILINEAR)
+    if (method == COGPU_RESAMPLE_BILINEAR)
         return x < 1 ? 1 - x : 0;
     if (x <= 1)
         return x * x * (1.5 * x - 2.5) + 1;
@@ -83,13 +83,14 @@ PIXEL_FN double kernel_weight(uint32_t method, double x) {
 
 /* How many valid samples in a row a cubic needs: with fewer its negative weights make nonsense. */
 PIXEL_FN uint32_t valid_run_needed(uint32_t method, uint32_t taps) {
-    return method == COGPU_CUBIC ? taps / 2 : 0;
+    return method == COGPU_RESAMPLE_CUBIC ? taps / 2 : 0;
 }
 
 /* What samples of an average are divided by before they are added, and the sum is multiplied by
  * after, so that no sum overflows: their number. GDAL does not do so with uint8 and uint16. */
 PIXEL_FN double average_divisor(uint32_t method, uint32_t type, uint32_t columns, uint32_t rows) {
-    bool divides = method == COGPU_AVERAGE && type != COGPU_U8 && type != COGPU_U16;
+    bool divides =
+        method == COGPU_RESAMPLE_AVERAGE && type != COGPU_TYPE_U8 && type != COGPU_TYPE_U16;
     return divides ? (double)columns * rows : 1;
 }
 
@@ -97,7 +98,7 @@ PIXEL_FN double average_divisor(uint32_t method, uint32_t type, uint32_t columns
  * rows of a square should not weigh the same; with GDAL they do. */
 PIXEL_FN bool is_made_of_squares(uint32_t method, uint32_t from_width, uint32_t to_width,
                                  uint32_t rows) {
-    return (method == COGPU_AVERAGE || method == COGPU_RMS) &&
+    return (method == COGPU_RESAMPLE_AVERAGE || method == COGPU_RESAMPLE_RMS) &&
            from_width == 2 * (uint64_t)to_width && rows == 2;
 }
 
@@ -132,16 +133,18 @@ PIXEL_FN bool resampling_is_valid(uint32_t type, bool has_nodata, uint64_t nodat
                                   double value) {
     bool is_number = !sample_is_float(type) || value == value;
     /* Doubles cannot hold all 64-bit integers. */
-    bool differs = type == COGPU_I64 || type == COGPU_U64 ? sample != nodata
-                                                          : value != sample_to_double(type, nodata);
+    bool differs = type == COGPU_TYPE_I64 || type == COGPU_TYPE_U64
+                       ? sample != nodata
+                       : value != sample_to_double(type, nodata);
     return is_number & (!has_nodata | differs);
 }
 
 /* With a kernel, a pixel of uint8 or uint16 weighs as much as its alpha, reduced to 8 bits; the
  * alpha band itself is only capped at 255. Otherwise any alpha but 0 weighs 1. */
 PIXEL_FN uint32_t alpha_weight(uint32_t method, uint32_t type, bool is_alpha_band, uint64_t alpha) {
-    uint32_t unit = type == COGPU_U16 && !is_alpha_band ? 257 : 1;
-    if (!resampling_has_kernel(method) || (type != COGPU_U8 && type != COGPU_U16) || alpha < unit)
+    uint32_t unit = type == COGPU_TYPE_U16 && !is_alpha_band ? 257 : 1;
+    if (!resampling_has_kernel(method) || (type != COGPU_TYPE_U8 && type != COGPU_TYPE_U16) ||
+        alpha < unit)
         return sample_to_double(type, alpha) != 0;
     return alpha / unit < 255 ? (uint32_t)alpha / unit : 255;
 }
@@ -187,31 +190,31 @@ PIXEL_FN uint64_t double_to_sample(double value) {
 }
 
 PIXEL_FN uint64_t float_result_to_sample(uint32_t type, double result) {
-    return type == COGPU_F16   ? half_from_double(result)
-           : type == COGPU_F32 ? float_to_sample((float)result)
-                               : double_to_sample(result);
+    return type == COGPU_TYPE_F16   ? half_from_double(result)
+           : type == COGPU_TYPE_F32 ? float_to_sample((float)result)
+                                    : double_to_sample(result);
 }
 
 PIXEL_FN uint64_t result_to_sample(uint32_t type, double result) {
     switch (type) {
-    case COGPU_U8:
+    case COGPU_TYPE_U8:
         return round_unsigned_short(result, UINT8_MAX);
-    case COGPU_U16:
+    case COGPU_TYPE_U16:
         return round_unsigned_short(result, UINT16_MAX);
-    case COGPU_I8:
+    case COGPU_TYPE_I8:
         return round_signed_short((float)result, INT8_MIN, INT8_MAX);
-    case COGPU_I16:
+    case COGPU_TYPE_I16:
         return round_signed_short((float)result, INT16_MIN, INT16_MAX);
-    case COGPU_F16:
-    case COGPU_F32:
-    case COGPU_F64:
+    case COGPU_TYPE_F16:
+    case COGPU_TYPE_F32:
+    case COGPU_TYPE_F64:
         return float_result_to_sample(type, result);
-    case COGPU_U32:
+    case COGPU_TYPE_U32:
         return round_int32(result, 0, UINT32_MAX);
-    case COGPU_I32:
+    case COGPU_TYPE_I32:
         return round_int32(result, INT32_MIN, INT32_MAX);
     default:
-        return round_int64(result, type == COGPU_I64);
+        return round_int64(result, type == COGPU_TYPE_I64);
     }
 }
 
@@ -220,13 +223,13 @@ PIXEL_FN uint64_t result_to_sample(uint32_t type, double result) {
 PIXEL_FN bool result_equals_nodata(uint32_t type, double result, uint64_t sample, uint64_t nodata) {
     double nodata_value = sample_to_double(type, nodata);
     switch (type) {
-    case COGPU_U8:
-    case COGPU_U16:
-    case COGPU_F16:
+    case COGPU_TYPE_U8:
+    case COGPU_TYPE_U16:
+    case COGPU_TYPE_F16:
         return sample == nodata;
-    case COGPU_I8:
-    case COGPU_I16:
-    case COGPU_F32:
+    case COGPU_TYPE_I8:
+    case COGPU_TYPE_I16:
+    case COGPU_TYPE_F32:
         return (float)result == (float)nodata_value;
     default:
         return result == nodata_value;

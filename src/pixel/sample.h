@@ -13,18 +13,19 @@ enum { QUIET_NAN32 = 0x7FC00000 };
 /* ---- types that are not complex ---- */
 
 PIXEL_FN uint32_t sample_bytes(uint32_t type) {
-    return type == COGPU_U8 || type == COGPU_I8                          ? 1
-           : type == COGPU_U16 || type == COGPU_I16 || type == COGPU_F16 ? 2
-           : type == COGPU_U32 || type == COGPU_I32 || type == COGPU_F32 ? 4
-                                                                         : 8;
+    return type == COGPU_TYPE_U8 || type == COGPU_TYPE_I8                               ? 1
+           : type == COGPU_TYPE_U16 || type == COGPU_TYPE_I16 || type == COGPU_TYPE_F16 ? 2
+           : type == COGPU_TYPE_U32 || type == COGPU_TYPE_I32 || type == COGPU_TYPE_F32 ? 4
+                                                                                        : 8;
 }
 
 PIXEL_FN bool sample_is_float(uint32_t type) {
-    return type == COGPU_F16 || type == COGPU_F32 || type == COGPU_F64;
+    return type == COGPU_TYPE_F16 || type == COGPU_TYPE_F32 || type == COGPU_TYPE_F64;
 }
 
 PIXEL_FN bool sample_is_signed(uint32_t type) {
-    return type == COGPU_I8 || type == COGPU_I16 || type == COGPU_I32 || type == COGPU_I64;
+    return type == COGPU_TYPE_I8 || type == COGPU_TYPE_I16 || type == COGPU_TYPE_I32 ||
+           type == COGPU_TYPE_I64;
 }
 
 /* ---- numbers ---- */
@@ -32,21 +33,21 @@ PIXEL_FN bool sample_is_signed(uint32_t type) {
 /* Rounds once, also from 64-bit integers and doubles. */
 PIXEL_FN float sample_to_float(uint32_t type, uint64_t sample) {
     switch (type) {
-    case COGPU_I8:
+    case COGPU_TYPE_I8:
         return (float)(int8_t)sample;
-    case COGPU_I16:
+    case COGPU_TYPE_I16:
         return (float)(int16_t)sample;
-    case COGPU_I32:
+    case COGPU_TYPE_I32:
         return (float)(int32_t)sample;
-    case COGPU_I64:
+    case COGPU_TYPE_I64:
         return (float)(int64_t)sample;
-    case COGPU_U64:
+    case COGPU_TYPE_U64:
         return (float)sample;
-    case COGPU_F16:
+    case COGPU_TYPE_F16:
         return half_to_float((uint16_t)sample);
-    case COGPU_F32:
+    case COGPU_TYPE_F32:
         return float_from_bits((uint32_t)sample);
-    case COGPU_F64:
+    case COGPU_TYPE_F64:
         return (float)double_from_bits(sample);
     default:
         return (float)(uint32_t)sample;
@@ -55,21 +56,21 @@ PIXEL_FN float sample_to_float(uint32_t type, uint64_t sample) {
 
 PIXEL_FN double sample_to_double(uint32_t type, uint64_t sample) {
     switch (type) {
-    case COGPU_I8:
+    case COGPU_TYPE_I8:
         return (int8_t)sample;
-    case COGPU_I16:
+    case COGPU_TYPE_I16:
         return (int16_t)sample;
-    case COGPU_I32:
+    case COGPU_TYPE_I32:
         return (int32_t)sample;
-    case COGPU_I64:
+    case COGPU_TYPE_I64:
         return (double)(int64_t)sample;
-    case COGPU_U64:
+    case COGPU_TYPE_U64:
         return (double)sample;
-    case COGPU_F16:
+    case COGPU_TYPE_F16:
         return (double)half_to_float((uint16_t)sample);
-    case COGPU_F32:
+    case COGPU_TYPE_F32:
         return (double)float_from_bits((uint32_t)sample);
-    case COGPU_F64:
+    case COGPU_TYPE_F64:
         return double_from_bits(sample);
     default:
         return (double)(uint32_t)sample;
@@ -79,17 +80,17 @@ PIXEL_FN double sample_to_double(uint32_t type, uint64_t sample) {
 /* ---- NaN ---- */
 
 PIXEL_FN uint64_t sample_quiet_nan(uint32_t type) {
-    return type == COGPU_F64   ? QUIET_NAN64
-           : type == COGPU_F32 ? (uint64_t)QUIET_NAN32
-                               : (uint64_t)QUIET_NAN16;
+    return type == COGPU_TYPE_F64   ? QUIET_NAN64
+           : type == COGPU_TYPE_F32 ? (uint64_t)QUIET_NAN32
+                                    : (uint64_t)QUIET_NAN16;
 }
 
 /* Infinity of a float type; 0 for others. A larger magnitude is NaN. */
 PIXEL_FN uint64_t sample_infinity(uint32_t type) {
-    return type == COGPU_F16   ? INFINITY16
-           : type == COGPU_F32 ? 0x7F800000u
-           : type == COGPU_F64 ? UINT64_C(0x7FF0000000000000)
-                               : 0;
+    return type == COGPU_TYPE_F16   ? INFINITY16
+           : type == COGPU_TYPE_F32 ? 0x7F800000u
+           : type == COGPU_TYPE_F64 ? UINT64_C(0x7FF0000000000000)
+                                    : 0;
 }
 
 /* All bits of a sample but the sign. */
@@ -101,11 +102,11 @@ PIXEL_FN uint64_t sample_magnitude_mask(uint32_t bytes) {
 PIXEL_FN bool sample_is_nan(uint32_t type, uint64_t sample) {
     uint32_t low = (uint32_t)sample & 0x7FFFFFFFu, high = (uint32_t)(sample >> 32) & 0x7FFFFFFFu;
     switch (type) {
-    case COGPU_F16:
+    case COGPU_TYPE_F16:
         return (low & 0x7FFF) > INFINITY16;
-    case COGPU_F64:
+    case COGPU_TYPE_F64:
         return (sample & 0x7FFFFFFFFFFFFFFFu) > 0x7FF0000000000000u;
-    case COGPU_CF32:
+    case COGPU_TYPE_CF32:
         return low > 0x7F800000u || high > 0x7F800000u;
     default:
         return low > 0x7F800000u;

@@ -8,7 +8,7 @@ cogpu_status cogpu_raster_set_strides(cogpu_raster *raster, cogpu_error *error) 
     raster->stride_x = size;
     raster->stride_y = size * raster->width;
     if (__builtin_mul_overflow(raster->stride_y, raster->height, &raster->stride_band))
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "a raster of %u x %u pixels exceeds the address space", raster->width,
                           raster->height);
     return COGPU_OK;

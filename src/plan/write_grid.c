@@ -30,15 +30,16 @@ static cogpu_status plan_strip(const cogpu_profile *profile, const cogpu_write_p
                                uint32_t *width, uint32_t *height, cogpu_error *error) {
     uint32_t unit = strip_rows_multiple(plan);
     if (profile->cog)
-        return cogpu_fail(error, COGPU_ARGUMENT, "a COG has tiles: leave `strips` out");
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "a COG has tiles: leave `strips` out");
     if (profile->block_width && profile->block_width != profile->width)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "strips are as wide as the image: leave `block_width` out");
     *width = profile->width;
     *height = profile->block_height ? profile->block_height : default_strip_rows(profile, plan);
     if (*height % unit && *height < profile->height)
-        return cogpu_fail(error, COGPU_ARGUMENT, "strips of %s have a multiple of %u rows, not %u",
-                          plan->codec->name, unit, *height);
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                          "strips of %s have a multiple of %u rows, not %u", plan->codec->name,
+                          unit, *height);
     *height = min_u32(*height, profile->height);
     return COGPU_OK;
 }
@@ -61,7 +62,7 @@ static cogpu_status plan_tile(const cogpu_profile *profile, const cogpu_write_pl
     *width = profile->block_width ? profile->block_width : default_tile_side(plan);
     *height = profile->block_height ? profile->block_height : *width;
     if (*width % 16 || *height % 16)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "tiles of %u x %u are not possible: sides are multiples of 16, "
                           "for example %u x %u",
                           *width, *height, next_tile_side(*width), next_tile_side(*height));
@@ -75,13 +76,13 @@ static cogpu_status plan_block_size(const cogpu_profile *profile, const cogpu_wr
     TRY(plan->is_tiled ? plan_tile(profile, plan, width, height, error)
                        : plan_strip(profile, plan, width, height, error));
     if (*width > most || *height > most)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "a block of %u x %u pixels is too large for %s, whose sides end at %u: "
                           "choose smaller tiles",
                           *width, *height, plan->codec->name, most);
     if (!checked_mul((uint64_t)*width * plan->pixel_bytes, *height, &bytes) ||
         bytes > BLOCK_BYTES_MAX)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "blocks of %u x %u are too large, with %zu bytes a pixel: readers take 1 "
                           "GiB at most, so choose smaller ones",
                           *width, *height, plan->pixel_bytes);
@@ -91,7 +92,7 @@ static cogpu_status plan_block_size(const cogpu_profile *profile, const cogpu_wr
 static cogpu_status add_level(cogpu_write_plan *plan, uint32_t width, uint32_t height,
                               uint32_t block_width, uint32_t block_height, cogpu_error *error) {
     if (plan->level_count == COGPU_LEVELS_MAX)
-        return cogpu_fail(error, COGPU_ARGUMENT, "more than %d overviews cannot be written",
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "more than %d overviews cannot be written",
                           COGPU_LEVELS_MAX - 1);
     cogpu_block_grid *grid = &plan->levels[plan->level_count++];
     *grid = (cogpu_block_grid){.width = width,
@@ -101,7 +102,7 @@ static cogpu_status add_level(cogpu_write_plan *plan, uint32_t width, uint32_t h
                                .down = (uint32_t)divide_up(height, block_height)};
     grid->across = (uint32_t)divide_up(width, grid->block_width);
     if ((uint64_t)grid->across * grid->down > INT32_MAX / plan->planes)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "%u x %u blocks of %u planes are too many: choose larger blocks",
                           grid->across, grid->down, plan->planes);
     return COGPU_OK;
@@ -110,23 +111,24 @@ static cogpu_status add_level(cogpu_write_plan *plan, uint32_t width, uint32_t h
 static cogpu_status add_listed_levels(const cogpu_profile *profile, cogpu_write_plan *plan,
                                       uint32_t block_width, uint32_t block_height,
                                       cogpu_error *error) {
-    if (!profile->factors || profile->factor_count == 0)
-        return cogpu_fail(error, COGPU_ARGUMENT,
-                          "overviews are to be as listed, and none is: set `factors`");
-    for (uint32_t i = 0, last = 1; i < profile->factor_count; last = profile->factors[i++]) {
-        uint32_t factor = profile->factors[i];
+    if (!profile->overview_factors || profile->overview_factor_count == 0)
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                          "overviews are to be as listed, and none is: set `overview_factors`");
+    for (uint32_t i = 0, last = 1; i < profile->overview_factor_count;
+         last = profile->overview_factors[i++]) {
+        uint32_t factor = profile->overview_factors[i];
         if (factor < 2)
-            return cogpu_fail(error, COGPU_ARGUMENT,
+            return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                               "overview factors begin with 2: %u is none, leave it out", factor);
         if (factor <= last)
-            return cogpu_fail(error, COGPU_ARGUMENT,
+            return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                               "overview factors must grow, as 2, 4, 8: %u follows %u", factor,
                               last);
         const cogpu_block_grid *before = &plan->levels[plan->level_count - 1];
         uint32_t width = (uint32_t)divide_up(profile->width, factor);
         uint32_t height = (uint32_t)divide_up(profile->height, factor);
         if (width == before->width && height == before->height)
-            return cogpu_fail(error, COGPU_ARGUMENT,
+            return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                               "an overview by %u would be no smaller than the level before it, "
                               "%u x %u: leave it out",
                               factor, width, height);
@@ -143,7 +145,8 @@ cogpu_status cogpu_plan_levels(const cogpu_profile *profile, cogpu_write_plan *p
     bool is_auto = profile->overviews == COGPU_OVERVIEWS_AUTO ||
                    (profile->overviews == COGPU_OVERVIEWS_DEFAULT && profile->cog);
     bool is_open = profile->overviews == COGPU_OVERVIEWS_DEFAULT;
-    if (profile->overviews == COGPU_OVERVIEWS_LISTED || (is_open && profile->factor_count > 0))
+    if (profile->overviews == COGPU_OVERVIEWS_LISTED ||
+        (is_open && profile->overview_factor_count > 0))
         return add_listed_levels(profile, plan, block_width, block_height, error);
     for (uint32_t factor = 2; is_auto; factor *= 2) {
         const cogpu_block_grid *last = &plan->levels[plan->level_count - 1];

@@ -21,21 +21,23 @@ static cogpu_status check_enumerations(const cogpu_profile *profile, cogpu_error
                   {"bigtiff", (int)profile->bigtiff, COGPU_BIGTIFF_NO}};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (fields[i].value < 0 || fields[i].value > fields[i].last)
-            return cogpu_fail(error, COGPU_ARGUMENT, "`%s` must be between 0 and %d, got %d",
-                              fields[i].field, fields[i].last, fields[i].value);
+            return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                              "`%s` must be between 0 and %d, got %d", fields[i].field,
+                              fields[i].last, fields[i].value);
     return COGPU_OK;
 }
 
 static cogpu_status check_shape(const cogpu_profile *profile, cogpu_error *error) {
     if (cogpu_type_bytes(profile->type) == 0)
-        return cogpu_fail(error, COGPU_ARGUMENT, "the profile has no sample type: set `type`");
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                          "the profile has no sample type: set `type`");
     if (profile->width == 0 || profile->height == 0 || profile->width > SIDE_MAX ||
         profile->height > SIDE_MAX)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "an image of %u x %u pixels cannot be written: sides go from 1 to %d",
                           profile->width, profile->height, SIDE_MAX);
     if (profile->bands == 0 || profile->bands > BANDS_MAX)
-        return cogpu_fail(error, COGPU_ARGUMENT, "%u bands cannot be written: 1 to %u can",
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "%u bands cannot be written: 1 to %u can",
                           profile->bands, BANDS_MAX);
     return COGPU_OK;
 }
@@ -66,7 +68,7 @@ static cogpu_status plan_sizes(cogpu_write_plan *plan, cogpu_error *error) {
             const cogpu_codec_row *codec = kind ? plan->mask_codec : plan->codec;
             uint64_t bound = codec->encoder->bound(&encoding, decoded);
             if (bound > UINT32_MAX)
-                return cogpu_fail(error, COGPU_ARGUMENT,
+                return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                                   "a block may need more than 4 GiB: choose smaller blocks");
             plan->max_block_bytes = max_u64(bound, plan->max_block_bytes);
             if (kind)
@@ -74,16 +76,18 @@ static cogpu_status plan_sizes(cogpu_write_plan *plan, cogpu_error *error) {
             bytes = (bound + COGPU_BLOCK_OVERHEAD_BYTES) * (kind ? 1 : plan->planes);
             if (!checked_mul(bytes, count, &all) ||
                 !checked_add(plan->most_bytes, all, &plan->most_bytes))
-                return cogpu_fail(error, COGPU_ARGUMENT, "no file is large enough for this image");
+                return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                                  "no file is large enough for this image");
         }
-        plan->least_bytes += min_level_bytes(plan, grid);
+        plan->min_file_bytes += min_level_bytes(plan, grid);
     }
     return COGPU_OK;
 }
 
 /* In threads, GDAL reads the sparse blocks of such a file as 0. */
 static bool is_misread_sparse(cogpu_type type, const cogpu_nodata *nodata) {
-    return (type == COGPU_I64 && nodata->i64 != 0) || (type == COGPU_U64 && nodata->u64 != 0);
+    return (type == COGPU_TYPE_I64 && nodata->i64 != 0) ||
+           (type == COGPU_TYPE_U64 && nodata->u64 != 0);
 }
 
 static void set_fill(const cogpu_profile *profile, cogpu_write_plan *plan) {
@@ -101,16 +105,18 @@ cogpu_status cogpu_plan_write(const cogpu_profile *profile, cogpu_write_plan *pl
                               cogpu_error *error) {
     TRY(check_enumerations(profile, error));
     TRY(check_shape(profile, error));
-    *plan = (cogpu_write_plan){.bands = profile->bands,
-                               .planes = profile->planar ? profile->bands : 1,
-                               .type = profile->type,
-                               .is_cog = profile->cog,
-                               .is_tiled = !profile->strips,
-                               .is_bigtiff = profile->bigtiff == COGPU_BIGTIFF_YES,
-                               .has_mask = profile->mask,
-                               .mask_codec = cogpu_codec_find(COMPRESSION_DEFLATE)};
+    *plan = (cogpu_write_plan){
+        .bands = profile->bands,
+        .planes = profile->interleave == COGPU_INTERLEAVE_BAND ? profile->bands : 1,
+        .type = profile->type,
+        .is_cog = profile->cog,
+        .is_tiled = !profile->strips,
+        .is_bigtiff = profile->bigtiff == COGPU_BIGTIFF_YES,
+        .has_mask = profile->mask,
+        .mask_codec = cogpu_codec_find(COMPRESSION_DEFLATE)};
     size_t sample = cogpu_type_bytes(profile->type);
-    plan->pixel_bytes = profile->planar ? sample : sample * profile->bands;
+    plan->pixel_bytes =
+        profile->interleave == COGPU_INTERLEAVE_BAND ? sample : sample * profile->bands;
     if (plan->has_mask && !plan->mask_codec->encoder)
         return cogpu_fail(error, COGPU_UNSUPPORTED, "masks cannot be written: this build lacks %s",
                           plan->mask_codec->library);
@@ -126,7 +132,7 @@ cogpu_status cogpu_plan_write(const cogpu_profile *profile, cogpu_write_plan *pl
 void cogpu_plan_set_photometric(cogpu_write_plan *plan, uint32_t photometric) {
     cogpu_block_format *format = &plan->encoding.format;
     format->photometric = photometric;
-    bool is_subsampled = photometric == COGPU_YCBCR && plan->codec->converts_to_ycbcr;
+    bool is_subsampled = photometric == COGPU_PHOTOMETRIC_YCBCR && plan->codec->converts_to_ycbcr;
     format->subsampling_x = format->subsampling_y = is_subsampled ? 2 : 1;
 }
 
@@ -153,7 +159,7 @@ cogpu_encoding cogpu_plan_encoding(const cogpu_write_plan *plan, const cogpu_blo
     if (block->plane == plan->planes) {
         format->compression = plan->mask_codec->compression;
         format->samples = format->bits = 1;
-        format->type = COGPU_U8;
+        format->type = COGPU_TYPE_U8;
         format->row_bytes = (size_t)divide_up(grid->block_width, 8);
         encoding.level = plan->mask_codec->default_level;
     }

@@ -30,7 +30,7 @@ typedef struct cogpu_write_plan {
     uint64_t max_block_bytes; /* upper bound of an encoded block, of pixels or mask */
     uint64_t max_mask_bytes;  /* upper bound of an encoded block of the mask */
     uint64_t most_bytes;      /* upper bound of all blocks, with COG leaders and trailers */
-    uint64_t least_bytes;     /* lower bound of all blocks; 0 for compressed ones */
+    uint64_t min_file_bytes;  /* lower bound of all blocks; 0 for compressed ones */
 } cogpu_write_plan;
 
 /* Checks all of the profile that concerns how pixels are stored. `is_bigtiff` is set only if the

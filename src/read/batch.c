@@ -16,7 +16,7 @@ uint32_t cogpu_batch_run_end(const struct cogpu_read_batch *batch, uint32_t run)
 
 bool cogpu_is_fillable(const struct cogpu_read_window *window, cogpu_status status) {
     return window->fills_bad_blocks &&
-           (status == COGPU_CORRUPT || status == COGPU_LIMIT || status == COGPU_IO);
+           (status == COGPU_CORRUPT || status == COGPU_LIMIT_EXCEEDED || status == COGPU_IO_ERROR);
 }
 
 /* The first bad block of a window, by number, is the one that is reported, whichever thread finds

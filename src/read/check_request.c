@@ -9,7 +9,7 @@ static cogpu_status choose_level(const cogpu_request *request, struct cogpu_read
     TRY(cogpu_file_pyramid(spec->file, request->image, &spec->pyramid, error));
     uint32_t levels = spec->pyramid->info.levels;
     if (request->level >= levels)
-        return cogpu_fail(error, COGPU_ABSENT,
+        return cogpu_fail(error, COGPU_NOT_FOUND,
                           "there is no level %u: the image has %u, counted from 0", request->level,
                           levels);
     spec->level = &spec->pyramid->levels[request->level];
@@ -26,7 +26,7 @@ static cogpu_status choose_window(const cogpu_request *request, struct cogpu_rea
     spec->height = request->height ? request->height : spec->y < height ? height - spec->y : 0;
     if (spec->width == 0 || spec->height == 0 || spec->x > width || spec->y > height ||
         spec->width > width - spec->x || spec->height > height - spec->y)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "window %u,%u,%u,%u exceeds the %u x %u pixels of level %u", spec->x,
                           spec->y, spec->width, spec->height, width, height, request->level);
     return COGPU_OK;
@@ -36,10 +36,10 @@ static cogpu_status choose_bands(const cogpu_request *request, struct cogpu_read
                                  cogpu_error *error) {
     uint32_t bands = spec->level->storage.bands;
     if (request->bands && request->band_count == 0)
-        return cogpu_fail(error, COGPU_ARGUMENT, "the list of bands is empty");
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "the list of bands is empty");
     for (uint32_t i = 0; request->bands && i < request->band_count; i++)
         if (request->bands[i] < 1 || request->bands[i] > bands)
-            return cogpu_fail(error, COGPU_ARGUMENT,
+            return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                               "there is no band %u: the image has %u, counted from 1",
                               request->bands[i], bands);
     spec->bands = request->bands;
@@ -49,23 +49,25 @@ static cogpu_status choose_bands(const cogpu_request *request, struct cogpu_read
 
 static cogpu_status choose_content(const cogpu_request *request, struct cogpu_read_spec *spec,
                                    cogpu_error *error) {
-    if (request->part != COGPU_PIXELS && request->part != COGPU_MASK)
-        return cogpu_fail(error, COGPU_ARGUMENT,
-                          "`part` must be COGPU_PIXELS (0) or COGPU_MASK (1), got %u",
-                          (unsigned)request->part);
-    spec->content = request->part == COGPU_MASK ? COGPU_READ_MASK : COGPU_READ_PIXELS;
+    if (request->content != COGPU_CONTENT_PIXELS && request->content != COGPU_CONTENT_MASK)
+        return cogpu_fail(
+            error, COGPU_INVALID_ARGUMENT,
+            "`content` must be COGPU_CONTENT_PIXELS (0) or COGPU_CONTENT_MASK (1), got %u",
+            (unsigned)request->content);
+    spec->content = request->content == COGPU_CONTENT_MASK ? COGPU_READ_MASK : COGPU_READ_PIXELS;
     spec->fills_bad_blocks = request->fill_bad_blocks;
-    spec->nan_where_invalid = request->nan_where_invalid;
-    spec->is_scaled = request->scaled;
+    spec->masked = request->masked;
+    spec->is_unscaled = request->unscale;
     return COGPU_OK;
 }
 
 static cogpu_status check_mask_type(const struct cogpu_read_spec *spec, cogpu_error *error) {
-    if (spec->nan_where_invalid || spec->is_scaled)
-        return cogpu_fail(error, COGPU_ARGUMENT,
-                          "a mask cannot be scaled or set to NaN; read COGPU_PIXELS for that");
-    if (spec->raster.type != COGPU_U8)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+    if (spec->masked || spec->is_unscaled)
+        return cogpu_fail(
+            error, COGPU_INVALID_ARGUMENT,
+            "a mask cannot be scaled or set to NaN; read COGPU_CONTENT_PIXELS for that");
+    if (spec->raster.type != COGPU_TYPE_U8)
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "a mask needs a raster of type uint8, and this one is of type %s",
                           cogpu_type_name(spec->raster.type));
     return COGPU_OK;
@@ -74,18 +76,19 @@ static cogpu_status check_mask_type(const struct cogpu_read_spec *spec, cogpu_er
 /* The raster has the type of the pixels, or a float type that they are converted to. */
 static cogpu_status check_pixel_type(const struct cogpu_read_spec *spec, cogpu_error *error) {
     cogpu_type type = spec->level->storage.type, wanted = spec->raster.type;
-    bool is_converted = spec->nan_where_invalid || spec->is_scaled;
+    bool is_converted = spec->masked || spec->is_unscaled;
     if (wanted == type && (!is_converted || cogpu_type_is_float(type)))
         return COGPU_OK;
     if (cogpu_type_is_complex(type) && wanted == type)
-        return cogpu_fail(error, COGPU_ARGUMENT, "pixels of type %s cannot be scaled or set to NaN",
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                          "pixels of type %s cannot be scaled or set to NaN",
                           cogpu_type_name(type));
     if (cogpu_type_is_complex(type))
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "pixels of type %s cannot be converted to %s, the type of the raster",
                           cogpu_type_name(type), cogpu_type_name(wanted));
     if (!cogpu_type_is_float(wanted))
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "pixels of type %s cannot be converted to %s, the type of the raster, "
                           "only to float16, float32 or float64",
                           cogpu_type_name(type), cogpu_type_name(wanted));
@@ -97,19 +100,24 @@ static cogpu_status check_request_raster(struct cogpu_read_spec *spec, cogpu_err
     TRY(spec->content == COGPU_READ_MASK ? check_mask_type(spec, error)
                                          : check_pixel_type(spec, error));
     if (!raster->data)
-        return cogpu_fail(error, COGPU_ARGUMENT, "the raster has no memory: `data` is NULL");
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                          "the raster has no memory: `data` is NULL");
     if (raster->width != spec->width || raster->height != spec->height ||
         raster->bands != spec->band_count)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "the raster has %u bands of %u x %u pixels, the request %u of %u x %u",
                           raster->bands, raster->width, raster->height, spec->band_count,
                           spec->width, spec->height);
     return cogpu_raster_set_strides(raster, error);
 }
 
-cogpu_status cogpu_check_request(const cogpu_read_item *item, struct cogpu_read_spec *spec,
+cogpu_status cogpu_check_request(const cogpu_read_call *item, struct cogpu_read_spec *spec,
                                  cogpu_error *error) {
     *spec = (struct cogpu_read_spec){.file = item->file, .raster = item->raster};
+    if (item->refusal.status != COGPU_OK) {
+        *error = item->refusal;
+        return error->status;
+    }
     TRY(choose_level(&item->request, spec, error));
     TRY(choose_window(&item->request, spec, error));
     TRY(choose_bands(&item->request, spec, error));

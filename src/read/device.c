@@ -28,7 +28,8 @@ cogpu_status cogpu_batch_start_on_device(struct cogpu_read_job *job, bool is_pen
     struct cogpu_read_batch *batch = &job->batch;
     cogpu_gpu_read_task *tasks = cogpu_allocate(batch->task_count * sizeof *tasks);
     if (!tasks)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for %u blocks", batch->task_count);
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for %u blocks",
+                          batch->task_count);
     for (uint32_t i = 0; i < batch->task_count; i++)
         tasks[i] = device_task_of(&batch->tasks[i]);
     batch->device_tasks = tasks;
@@ -40,7 +41,7 @@ cogpu_status cogpu_batch_start_on_device(struct cogpu_read_job *job, bool is_pen
                                              .failed = record_device_failure,
                                              .user = job,
                                              .is_pending = is_pending,
-                                             .stages = &batch->tasks[0].window->result->stages};
+                                             .times = batch->tasks[0].window->result};
     cogpu_batch_start_prefetch(job);
     cogpu_status status = cogpu_gpu_read_start(batch->device, &batch->device_job, error);
     batch->is_on_device = status == COGPU_OK;
@@ -64,8 +65,8 @@ cogpu_status cogpu_batch_finish_on_device(struct cogpu_read_job *job, cogpu_erro
         result->bytes_read += task->is_lost ? 0 : task->span.bytes;
         bool is_decoded = done->state == COGPU_BLOCK_DECODED;
         result->device_blocks += is_decoded;
-        result->late_blocks += done->state == COGPU_BLOCK_REFUSED;
-        result->direct_bytes +=
+        result->cpu_fallback_blocks += done->state == COGPU_BLOCK_REFUSED;
+        result->gds_bytes +=
             is_decoded && done->source == COGPU_SOURCE_CUFILE ? task->span.bytes : 0;
     }
     cogpu_release(batch->device_tasks);

@@ -9,9 +9,9 @@
 #ifndef COGPU_READ_JOB_H
 #define COGPU_READ_JOB_H
 
-#include "context/context.h"
 #include "context/file.h"
 #include "plan/fetch.h"
+#include "read/read.h"
 
 enum { COGPU_BATCH_BLOCKS = 2048 };
 
@@ -64,8 +64,8 @@ struct cogpu_read_spec {
     const uint32_t *bands; /* 1-based; NULL for all */
     uint32_t band_count;
     bool fills_bad_blocks;
-    bool is_scaled; /* scale and offset of the bands are applied */
-    bool nan_where_invalid;
+    bool is_unscaled; /* scale and offset of the bands are applied */
+    bool masked;
     bool skips_mask; /* a mask directory or alpha band is not applied */
     cogpu_raster raster;
     cogpu_gpu_device *device; /* of the raster; NULL for host memory */
@@ -111,7 +111,7 @@ struct cogpu_read_batch {
 };
 
 struct cogpu_read_job {
-    cogpu_read_item **items;
+    cogpu_read_call **items;
     struct cogpu_read_window *windows; /* one for each item */
     size_t count;
     cogpu_context *context;     /* may be NULL */
@@ -126,14 +126,15 @@ struct cogpu_read_job {
     pthread_mutex_t lock;          /* of results and errors */
     cogpu_arena arena;
     bool is_pending;      /* the caller does not wait for the device */
-    cogpu_read_item item; /* of a pending read, which own_items points to */
-    cogpu_read_item *own_items[1];
+    bool is_complete;     /* of a pending read: no batch is on the device */
+    cogpu_read_call item; /* of a pending read, which own_items points to */
+    cogpu_read_call *own_items[1];
 };
 
 /* ---- check_request.c ---- */
 
 /* Checks a request and its raster, and completes both: window to the edges, strides. */
-cogpu_status cogpu_check_request(const cogpu_read_item *item, struct cogpu_read_spec *spec,
+cogpu_status cogpu_check_request(const cogpu_read_call *item, struct cogpu_read_spec *spec,
                                  cogpu_error *error);
 /* Whether this build can decode the storage's blocks. */
 cogpu_status cogpu_check_codec(const cogpu_storage *storage, cogpu_error *error);

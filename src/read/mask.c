@@ -1,6 +1,6 @@
 /*
  * Masks. A mask is read like pixels, with a conversion that compares samples: those of a mask
- * directory or an alpha band with 0, all others with nodata. With `nan_where_invalid`, a mask
+ * directory or an alpha band with 0, all others with nodata. With `masked`, a mask
  * directory or alpha band is read after the pixels, some rows at a time, and applied to the raster.
  */
 #include "read/job.h"
@@ -40,7 +40,7 @@ cogpu_status cogpu_plan_mask(const struct cogpu_read_spec *spec, cogpu_arena *ar
     const cogpu_read_plan plan = window->plan;
     cogpu_band_rule rule =
         cogpu_nodata_rule_of_pyramid(spec->pyramid, spec->level, cogpu_plan_band(&plan, 0) + 1);
-    bool is_by_nodata = rule.validity == COGPU_BY_NODATA;
+    bool is_by_nodata = rule.mask_source == COGPU_MASK_SOURCE_NODATA;
     const uint32_t *bands = plan.bands;
     if (!is_by_nodata)
         TRY(list_mask_bands(spec, &plan, arena, &bands, error));
@@ -51,7 +51,7 @@ cogpu_status cogpu_plan_mask(const struct cogpu_read_spec *spec, cogpu_arena *ar
     window->conversion.is_mask = true;
     cogpu_conversion_nodata(is_by_nodata ? rule.nodata : &zero, rule.storage->type,
                             &window->conversion);
-    if (rule.validity != COGPU_ALL_VALID)
+    if (rule.mask_source != COGPU_MASK_SOURCE_NONE)
         window->plan.conversion = &window->conversion;
     return COGPU_OK;
 }
@@ -132,7 +132,8 @@ cogpu_status cogpu_apply_mask(struct cogpu_read_job *job, struct cogpu_read_wind
     if (window->device)
         TRY(cogpu_gpu_device_allocate(window->device, rows * row_bytes, (void **)&memory, error));
     else if (!(memory = cogpu_allocate((size_t)(rows * row_bytes))))
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for %u rows of the mask", rows);
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for %u rows of the mask",
+                          rows);
     cogpu_status status = apply_mask_chunks(job, window, memory, rows, error);
     if (window->device)
         cogpu_gpu_device_release(window->device, memory);

@@ -27,13 +27,13 @@ static void add_result(const cogpu_result *part, cogpu_result *result) {
     result->bad_blocks += part->bad_blocks;
     result->cached_blocks += part->cached_blocks;
     result->device_blocks += part->device_blocks;
-    result->late_blocks += part->late_blocks;
+    result->cpu_fallback_blocks += part->cpu_fallback_blocks;
     result->bytes_read += part->bytes_read;
-    result->direct_bytes += part->direct_bytes;
-    result->stages.fetch += part->stages.fetch;
-    result->stages.copy += part->stages.copy;
-    result->stages.decode += part->stages.decode;
-    result->stages.place += part->stages.place;
+    result->gds_bytes += part->gds_bytes;
+    result->fetch_ms += part->fetch_ms;
+    result->copy_ms += part->copy_ms;
+    result->decode_ms += part->decode_ms;
+    result->unpack_ms += part->unpack_ms;
 }
 
 static cogpu_status read_window_blocks(struct cogpu_read_job *job, struct cogpu_read_window *window,

@@ -74,8 +74,8 @@ static cogpu_status plan_components(const struct cogpu_read_spec *spec, cogpu_ar
     components.content = COGPU_READ_COMPONENTS;
     components.bands = NULL;
     components.band_count = spec->level->storage.bands;
-    components.nan_where_invalid = components.is_scaled = false;
-    components.raster = (cogpu_raster){.type = COGPU_U8, .bands = components.band_count};
+    components.masked = components.is_unscaled = false;
+    components.raster = (cogpu_raster){.type = COGPU_TYPE_U8, .bands = components.band_count};
     window->method = COGPU_READ_PLANAR_COLOURS;
     return plan_parts(&components, arena, window, error);
 }
@@ -116,8 +116,8 @@ static cogpu_status plan_mask_of_pixels(const struct cogpu_read_spec *spec, cogp
         mask.band_count = 1;
     }
     mask.content = COGPU_READ_MASK;
-    mask.nan_where_invalid = mask.is_scaled = false;
-    mask.raster = (cogpu_raster){.type = COGPU_U8,
+    mask.masked = mask.is_unscaled = false;
+    mask.raster = (cogpu_raster){.type = COGPU_TYPE_U8,
                                  .bands = mask.band_count,
                                  .device = spec->raster.device,
                                  .device_index = spec->raster.device_index};
@@ -127,10 +127,10 @@ static cogpu_status plan_mask_of_pixels(const struct cogpu_read_spec *spec, cogp
 /* ---- one window ---------------------------------------------------------------------------- */
 
 static void plan_fill(const struct cogpu_read_spec *spec, struct cogpu_read_window *window) {
-    const cogpu_band *band = &spec->pyramid->bands[cogpu_plan_band(&window->plan, 0)];
+    const cogpu_nodata *nodata = &spec->pyramid->nodata[cogpu_plan_band(&window->plan, 0)];
     if (!spec->pyramid->has_band_rules)
         return;
-    cogpu_nodata_sample(&band->nodata, window->plan.storage->type, window->fill);
+    cogpu_nodata_sample(nodata, window->plan.storage->type, window->fill);
     window->plan.fill = window->fill;
 }
 
@@ -138,12 +138,12 @@ static void plan_fill(const struct cogpu_read_spec *spec, struct cogpu_read_wind
 static void plan_conversion(const struct cogpu_read_spec *spec, const cogpu_band_rule *rule,
                             struct cogpu_read_window *window) {
     cogpu_type type = spec->level->storage.type;
-    bool is_by_nodata = spec->nan_where_invalid && rule->validity == COGPU_BY_NODATA;
+    bool is_by_nodata = spec->masked && rule->mask_source == COGPU_MASK_SOURCE_NODATA;
     if (is_by_nodata)
         cogpu_conversion_nodata(rule->nodata, type, &window->conversion);
-    if (spec->is_scaled)
+    if (spec->is_unscaled)
         window->conversion.bands = spec->pyramid->bands;
-    if (is_by_nodata || spec->is_scaled || spec->raster.type != type)
+    if (is_by_nodata || spec->is_unscaled || spec->raster.type != type)
         window->plan.conversion = &window->conversion;
 }
 
@@ -171,9 +171,10 @@ static cogpu_status plan_method(const struct cogpu_read_spec *spec, cogpu_arena 
 /* The mask is a sub-read of the window, unless the host or the caller applies it. */
 static bool applies_mask(const struct cogpu_read_spec *spec, const cogpu_band_rule *rule,
                          const struct cogpu_read_window *window) {
-    return spec->content == COGPU_READ_PIXELS && spec->nan_where_invalid && !spec->skips_mask &&
+    return spec->content == COGPU_READ_PIXELS && spec->masked && !spec->skips_mask &&
            window->method != COGPU_READ_VIA_HOST &&
-           (rule->validity == COGPU_BY_MASK || rule->validity == COGPU_BY_ALPHA);
+           (rule->mask_source == COGPU_MASK_SOURCE_DIRECTORY ||
+            rule->mask_source == COGPU_MASK_SOURCE_ALPHA);
 }
 
 cogpu_status cogpu_plan_window(const struct cogpu_read_spec *spec, cogpu_arena *arena,

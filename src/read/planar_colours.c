@@ -98,7 +98,7 @@ cogpu_status cogpu_read_planar_colours(struct cogpu_read_job *job, struct cogpu_
     chunk.pixels =
         cogpu_allocate((size_t)(pixel_bytes + width + width * cogpu_type_bytes(raster->type)));
     if (!chunk.pixels)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory to convert planar colours");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory to convert planar colours");
     chunk.band = chunk.pixels + pixel_bytes;
     chunk.converted = chunk.band + width;
     cogpu_status status = read_colour_chunks(job, window, &chunk, error);

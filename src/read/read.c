@@ -24,7 +24,7 @@ static bool is_going_on(const struct cogpu_read_window *window) {
 
 /* ---- check and plan ------------------------------------------------------------------------ */
 
-static cogpu_status plan_item(struct cogpu_read_job *job, const cogpu_read_item *item,
+static cogpu_status plan_item(struct cogpu_read_job *job, const cogpu_read_call *item,
                               struct cogpu_read_window *window) {
     struct cogpu_read_spec spec;
     TRY(cogpu_check_request(item, &spec, &window->error));
@@ -110,7 +110,7 @@ static void apply_masks(struct cogpu_read_job *job) {
 static void check_unchanged(struct cogpu_read_job *job, struct cogpu_read_window *window) {
     cogpu_status status = window->error.status;
     bool has_begun = window->plan.meter;
-    if (has_begun && (status == COGPU_OK || status == COGPU_CORRUPT || status == COGPU_IO))
+    if (has_begun && (status == COGPU_OK || status == COGPU_CORRUPT || status == COGPU_IO_ERROR))
         (void)check_sources(job, window, &window->error);
 }
 
@@ -153,7 +153,7 @@ static cogpu_status open_job(struct cogpu_read_job *job, cogpu_error *error) {
     if (job->threads == 0)
         job->threads = job->context ? cogpu_pool_threads(job->context->pool) : cogpu_cpu_cores();
     TRY(cogpu_arena_allocate(&job->arena, job->count, sizeof *job->windows, &job->windows, error));
-    return raster->device == COGPU_CPU
+    return raster->device == COGPU_DEVICE_CPU
                ? COGPU_OK
                : cogpu_context_device(job->context, raster->device, raster->device_index,
                                       &job->device, error);
@@ -187,12 +187,12 @@ static cogpu_status finish_job(struct cogpu_read_job *job, cogpu_status status,
 
 /* ---- items of several devices -------------------------------------------------------------- */
 
-static void clear_result(cogpu_read_item *item) {
+static void clear_result(cogpu_read_call *item) {
     item->result = (cogpu_result){0};
     cogpu_error_clear(&item->result.first_bad);
 }
 
-static cogpu_status read_on_one_device(cogpu_read_item **items, size_t count, uint32_t threads,
+static cogpu_status read_on_one_device(cogpu_read_call **items, size_t count, uint32_t threads,
                                        cogpu_context *context, cogpu_error *error) {
     struct cogpu_read_job job = {
         .items = items, .count = count, .context = context, .threads = threads};
@@ -201,8 +201,8 @@ static cogpu_status read_on_one_device(cogpu_read_item **items, size_t count, ui
 
 /* Moves the items of one device, in order, to `chosen`. Returns how many; 0 after the last device.
  */
-static size_t choose_items_of_device(cogpu_read_item *items, size_t count, bool *is_chosen,
-                                     cogpu_read_item **chosen) {
+static size_t choose_items_of_device(cogpu_read_call *items, size_t count, bool *is_chosen,
+                                     cogpu_read_call **chosen) {
     const cogpu_raster *first = NULL;
     size_t found = 0;
     for (size_t i = 0; i < count; i++) {
@@ -219,11 +219,11 @@ static size_t choose_items_of_device(cogpu_read_item *items, size_t count, bool 
 }
 
 /* Each device's items are a job. The error is that of the first failed item, by index. */
-static cogpu_status read_by_device(cogpu_read_item *items, size_t count, uint32_t threads,
-                                   bool *is_chosen, cogpu_read_item **chosen,
+static cogpu_status read_by_device(cogpu_read_call *items, size_t count, uint32_t threads,
+                                   bool *is_chosen, cogpu_read_call **chosen,
                                    cogpu_context *context, cogpu_error *error) {
     cogpu_status status = COGPU_OK;
-    const cogpu_read_item *first_failed = NULL;
+    const cogpu_read_call *first_failed = NULL;
     for (size_t part; (part = choose_items_of_device(items, count, is_chosen, chosen)) > 0;) {
         cogpu_error own;
         cogpu_status part_status = read_on_one_device(chosen, part, threads, context, &own);
@@ -240,14 +240,14 @@ static cogpu_status read_by_device(cogpu_read_item *items, size_t count, uint32_
     return status;
 }
 
-cogpu_status cogpu_read_items(cogpu_read_item *items, size_t count, uint32_t threads,
+cogpu_status cogpu_read_items(cogpu_read_call *items, size_t count, uint32_t threads,
                               cogpu_context *context, cogpu_error *error) {
     for (size_t i = 0; i < count; i++)
         clear_result(&items[i]);
     if (count == 1)
-        return read_on_one_device(&(cogpu_read_item *){items}, 1, threads, context, error);
+        return read_on_one_device(&(cogpu_read_call *){items}, 1, threads, context, error);
     cogpu_arena arena;
-    cogpu_read_item **chosen = NULL;
+    cogpu_read_call **chosen = NULL;
     bool *is_chosen = NULL;
     cogpu_arena_open(&arena, UINT64_MAX);
     cogpu_status status = cogpu_arena_allocate(&arena, count, sizeof *chosen, &chosen, error);
@@ -263,21 +263,12 @@ cogpu_status cogpu_read_items(cogpu_read_item *items, size_t count, uint32_t thr
 
 /* ---- pending reads ------------------------------------------------------------------------- */
 
-static cogpu_status finish_and_release(struct cogpu_read_job *job, cogpu_status status,
-                                       cogpu_result *result, cogpu_error *error) {
-    status = finish_job(job, status, error);
-    if (result)
-        *result = job->item.result;
-    cogpu_release(job);
-    return status;
-}
-
-cogpu_status cogpu_read_start(const cogpu_read_item *item, cogpu_read_job **out,
-                              cogpu_result *result, cogpu_error *error) {
+cogpu_status cogpu_read_start(const cogpu_read_call *item, cogpu_read_job **out,
+                              cogpu_error *error) {
     struct cogpu_read_job *job = cogpu_allocate(sizeof *job);
     *out = NULL;
     if (!job)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a read");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for a read");
     *job = (struct cogpu_read_job){.item = *item,
                                    .own_items = {&job->item},
                                    .items = job->own_items,
@@ -287,13 +278,20 @@ cogpu_status cogpu_read_start(const cogpu_read_item *item, cogpu_read_job **out,
                                    .is_pending = true};
     clear_result(&job->item);
     cogpu_status status = start_job(job, error);
-    if (status != COGPU_OK || !job->batch.is_on_device ||
-        cogpu_meter_is_cancelled(&job->windows[0].meter))
-        return finish_and_release(job, status, result, error);
-    *out = job;
-    return COGPU_OK;
+    job->is_complete = status != COGPU_OK || !job->batch.is_on_device ||
+                       cogpu_meter_is_cancelled(&job->windows[0].meter);
+    if (job->is_complete)
+        status = finish_job(job, status, error);
+    if (status == COGPU_OK)
+        *out = job;
+    else
+        cogpu_release(job);
+    return status;
 }
 
 cogpu_status cogpu_read_finish(cogpu_read_job *job, cogpu_result *result, cogpu_error *error) {
-    return finish_and_release(job, COGPU_OK, result, error);
+    cogpu_status status = job->is_complete ? COGPU_OK : finish_job(job, COGPU_OK, error);
+    *result = job->item.result;
+    cogpu_release(job);
+    return status;
 }

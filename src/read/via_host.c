@@ -14,9 +14,9 @@ static cogpu_status read_host_chunks(struct cogpu_read_job *job, struct cogpu_re
     uint64_t row_bytes = (uint64_t)raster->width * raster->bands * cogpu_type_bytes(raster->type);
     uint32_t chunk_rows = cogpu_tall_chunk_rows(window->plan.storage, row_bytes, raster->height);
     uint8_t *memory = cogpu_allocate((size_t)(chunk_rows * row_bytes));
-    cogpu_status status =
-        memory ? COGPU_OK
-               : cogpu_fail(error, COGPU_MEMORY, "out of memory for %u rows of pixels", chunk_rows);
+    cogpu_status status = memory ? COGPU_OK
+                                 : cogpu_fail(error, COGPU_OUT_OF_MEMORY,
+                                              "out of memory for %u rows of pixels", chunk_rows);
     for (uint32_t y = 0, rows; status == COGPU_OK && y < raster->height; y += rows) {
         rows = raster->height - y < chunk_rows ? raster->height - y : chunk_rows;
         struct cogpu_read_window chunk =

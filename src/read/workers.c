@@ -33,7 +33,8 @@ static void add_work(const struct cogpu_read_job *job, const cogpu_read_plan *pl
     const cogpu_tiff *tiff = plan->storage->tiff;
     uint64_t needed = worker_bytes(job, plan) + 1;
     uint64_t allowed = WORKERS_BASE_BYTES + cogpu_io_bytes(tiff->io) * WORKERS_BYTES_PER_FILE_BYTE;
-    allowed = allowed < tiff->limits.call_bytes ? allowed : tiff->limits.call_bytes;
+    allowed =
+        allowed < tiff->limits.working_memory_bytes ? allowed : tiff->limits.working_memory_bytes;
     work->workers = work->workers < allowed / needed ? work->workers : allowed / needed;
     work->blocks += plan->count;
     work->bytes += plan->count * (needed < THREAD_WORK_BYTES ? needed : THREAD_WORK_BYTES);
@@ -65,7 +66,7 @@ cogpu_status cogpu_job_open_workers(struct cogpu_read_job *job, cogpu_error *err
     TRY(cogpu_arena_allocate(arena, job->worker_count, sizeof *job->workers, &job->workers, error));
     for (uint32_t i = 0; i < job->worker_count; i++)
         if (!(job->workers[i] = cogpu_context_take_worker(job->context)))
-            return cogpu_fail(error, COGPU_MEMORY, "out of memory for %u threads",
+            return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for %u threads",
                               job->worker_count);
     job->pool = job->context ? job->context->pool : NULL;
     if (!job->context && job->worker_count > 1)

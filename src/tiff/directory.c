@@ -162,7 +162,7 @@ static cogpu_status entry_count(struct walk *walk, uint64_t offset, uint64_t *co
     if (*count == 0)
         return cogpu_fail(walk->error, COGPU_CORRUPT, "the directory has no tags");
     if (*count > tiff->limits.tags)
-        return cogpu_fail(walk->error, COGPU_LIMIT,
+        return cogpu_fail(walk->error, COGPU_LIMIT_EXCEEDED,
                           "the directory has %llu tags, the limit is %llu; raise `tags` to go on",
                           (unsigned long long)*count, (unsigned long long)tiff->limits.tags);
     return COGPU_OK;
@@ -176,7 +176,7 @@ static cogpu_status read_directory(struct walk *walk, uint64_t offset, int32_t p
     uint64_t count, entry_bytes = tiff->bigtiff ? BIG_ENTRY : CLASSIC_ENTRY;
     size_t count_bytes = tiff->bigtiff ? 8 : 2, next_bytes = tiff->bigtiff ? 8 : 4;
     if (tiff->directory_count >= tiff->limits.directories)
-        return cogpu_fail(walk->error, COGPU_LIMIT,
+        return cogpu_fail(walk->error, COGPU_LIMIT_EXCEEDED,
                           "the file has more than %llu directories; raise `directories` to go on",
                           (unsigned long long)tiff->limits.directories);
     TRY(add_visited(walk, offset, &is_new));
@@ -217,7 +217,8 @@ static cogpu_status read_directory(struct walk *walk, uint64_t offset, int32_t p
 
 /* A failure of this directory alone, if the first could be read. */
 static bool is_tolerable(const struct walk *walk, cogpu_status status) {
-    return walk->tiff->directory_count > 0 && (status == COGPU_CORRUPT || status == COGPU_LIMIT);
+    return walk->tiff->directory_count > 0 &&
+           (status == COGPU_CORRUPT || status == COGPU_LIMIT_EXCEEDED);
 }
 
 static cogpu_status read_chain(struct walk *walk, uint64_t offset, int32_t parent) {

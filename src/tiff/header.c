@@ -5,7 +5,7 @@
 #include "tiff/internal.h"
 
 static cogpu_status not_a_tiff(cogpu_error *error, const char *why) {
-    return cogpu_fail(error, COGPU_FORMAT, "not a TIFF file: %s", why);
+    return cogpu_fail(error, COGPU_NOT_TIFF, "not a TIFF file: %s", why);
 }
 
 static cogpu_status read_tiff_header(cogpu_tiff *tiff, uint64_t *first_directory,

@@ -61,7 +61,7 @@ cogpu_status cogpu_tiff_raw(const cogpu_tiff *tiff, const cogpu_entry *entry, ui
         return cogpu_fail(error, COGPU_CORRUPT, "tag %s has an impossible count of %llu",
                           cogpu_tag_name(entry->tag), (unsigned long long)entry->count);
     if (bytes > tiff->limits.tag_bytes)
-        return cogpu_fail(error, COGPU_LIMIT,
+        return cogpu_fail(error, COGPU_LIMIT_EXCEEDED,
                           "tag %s needs %llu bytes, the limit is %llu; raise `tag_bytes` to go on",
                           cogpu_tag_name(entry->tag), (unsigned long long)bytes,
                           (unsigned long long)tiff->limits.tag_bytes);

@@ -47,11 +47,12 @@ cogpu_status cogpu_tag_add(cogpu_tag_list *list, cogpu_arena *arena, uint16_t id
     uint64_t bytes;
     size_t width = cogpu_tiff_type_bytes(type);
     if (width == 0 || count == 0 || !checked_mul(count, width, &bytes) || bytes > SIZE_MAX)
-        return cogpu_fail(error, COGPU_ARGUMENT, "tag %u cannot have %llu values of type %u", id,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                          "tag %u cannot have %llu values of type %u", id,
                           (unsigned long long)count, type);
     if (cogpu_tag_list_has(list, id))
-        return cogpu_fail(error, COGPU_ARGUMENT, "tag %u (%s) is given twice: remove one", id,
-                          cogpu_tag_name(id));
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "tag %u (%s) is given twice: remove one",
+                          id, cogpu_tag_name(id));
     void *copy = NULL;
     TRY(grow_list(list, arena, error));
     TRY(cogpu_arena_allocate(arena, bytes, 1, &copy, error));
@@ -133,7 +134,7 @@ static struct block_arrays arrays_of(const cogpu_new_directory *directory, bool 
 }
 
 static cogpu_status fail_file_too_long(cogpu_error *error) {
-    return cogpu_fail(error, COGPU_LIMIT,
+    return cogpu_fail(error, COGPU_LIMIT_EXCEEDED,
                       "the directories of the file exceed the offsets of TIFF: write BigTIFF, or "
                       "choose larger blocks");
 }
@@ -151,7 +152,8 @@ cogpu_status cogpu_directories_lay_out(cogpu_new_directory *directories, uint32_
     for (uint32_t i = 0; i < count; i++) {
         directories[i].at = at;
         if (directories[i].tags.count > TAGS_MAX)
-            return cogpu_fail(error, COGPU_LIMIT, "a directory can have at most %d tags", TAGS_MAX);
+            return cogpu_fail(error, COGPU_LIMIT_EXCEEDED, "a directory can have at most %d tags",
+                              TAGS_MAX);
         if (!advance_offset(&at, directory_bytes(&directories[i], &sizes), last))
             return fail_file_too_long(error);
     }

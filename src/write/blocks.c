@@ -45,7 +45,7 @@ static bool is_sparse_block(const struct block_task *task, const uint8_t *packed
     if (!plan->is_sparse)
         return false;
     return cogpu_block_is_mask(plan, task->block)
-               ? cogpu_cpu_is_uniform(packed, bytes, COGPU_U8, invalid)
+               ? cogpu_cpu_is_uniform(packed, bytes, COGPU_TYPE_U8, invalid)
                : cogpu_cpu_is_uniform(packed, bytes, plan->type, plan->fill);
 }
 
@@ -97,10 +97,10 @@ static cogpu_status encode_packed_block(const struct block_task *task, uint8_t *
     return encode_predicted(task, packed, to, capacity, bytes, error);
 }
 
-cogpu_status cogpu_encode_block(cogpu_worker *worker, const cogpu_write_plan *plan,
-                                const cogpu_block_grid *grid, const cogpu_new_block *block,
-                                const cogpu_raster *pixels, uint8_t *to, size_t capacity,
-                                size_t *bytes, cogpu_error *error) {
+cogpu_status cogpu_worker_encode_block(cogpu_worker *worker, const cogpu_write_plan *plan,
+                                       const cogpu_block_grid *grid, const cogpu_new_block *block,
+                                       const cogpu_raster *pixels, uint8_t *to, size_t capacity,
+                                       size_t *bytes, cogpu_error *error) {
     const struct block_task task = {worker, plan, grid, block};
     *bytes = 0;
     TRY(cogpu_worker_reserve(&worker->decoded, &worker->decoded_bytes,

@@ -18,10 +18,10 @@ static inline bool cogpu_block_is_mask(const cogpu_write_plan *plan, const cogpu
 
 /* Packs the pixels of one block and encodes them, by the calling thread. *bytes is 0 if the block
  * is sparse. */
-cogpu_status cogpu_encode_block(cogpu_worker *worker, const cogpu_write_plan *plan,
-                                const cogpu_block_grid *grid, const cogpu_new_block *block,
-                                const cogpu_raster *pixels, uint8_t *to, size_t capacity,
-                                size_t *bytes, cogpu_error *error);
+cogpu_status cogpu_worker_encode_block(cogpu_worker *worker, const cogpu_write_plan *plan,
+                                       const cogpu_block_grid *grid, const cogpu_new_block *block,
+                                       const cogpu_raster *pixels, uint8_t *to, size_t capacity,
+                                       size_t *bytes, cogpu_error *error);
 
 /* A block in the encode queue. */
 struct cogpu_encode_slot {

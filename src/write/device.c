@@ -38,12 +38,12 @@ static cogpu_status add_rows(cogpu_writer *writer, const cogpu_raster *rows,
     const cogpu_raster *both[] = {rows, mask};
     cogpu_status status = COGPU_OK;
     for (uint32_t i = 0; i < 2 && status == COGPU_OK; i++)
-        if (both[i]->device != COGPU_CPU)
+        if (both[i]->device != COGPU_DEVICE_CPU)
             status = cogpu_gpu_writer_begin_rows(pipeline, both[i], error);
     if (status == COGPU_OK)
         status = cogpu_writer_advance_rows(writer, rows, mask, error);
     for (uint32_t i = 0; i < 2 && status == COGPU_OK; i++)
-        if (both[i]->device != COGPU_CPU)
+        if (both[i]->device != COGPU_DEVICE_CPU)
             status = cogpu_gpu_writer_end_rows(pipeline, both[i], error);
     if (status != COGPU_OK)
         cogpu_gpu_writer_wait_rows(pipeline);
@@ -275,5 +275,5 @@ cogpu_status cogpu_writer_open_device(cogpu_writer *writer, cogpu_error *error) 
         writer->backend.calls = &cogpu_device_backend;
     else
         cogpu_context_keep_memory(writer->context, writer->backend.opened, &writer->backend.memory);
-    return status == COGPU_UNSUPPORTED || status == COGPU_LIMIT ? COGPU_OK : status;
+    return status == COGPU_UNSUPPORTED || status == COGPU_LIMIT_EXCEEDED ? COGPU_OK : status;
 }

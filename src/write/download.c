@@ -26,7 +26,7 @@ static cogpu_status rows_on_host(cogpu_writer *writer, const cogpu_raster *raste
     *rows = *raster;
     if (!raster->data)
         return COGPU_OK;
-    if (raster->device == COGPU_CPU) {
+    if (raster->device == COGPU_DEVICE_CPU) {
         rows->data = (uint8_t *)raster->data + (int64_t)first * raster->stride_y;
         rows->height = count;
         return COGPU_OK;
@@ -47,7 +47,8 @@ cogpu_status cogpu_writer_download_rows(cogpu_writer *writer, const cogpu_raster
     const uint32_t capacity = most < rows->height ? most : rows->height;
     uint8_t *memory = cogpu_allocate((size_t)(capacity * row_bytes));
     cogpu_status status =
-        memory ? COGPU_OK : cogpu_fail(error, COGPU_MEMORY, "out of memory for %u rows", capacity);
+        memory ? COGPU_OK
+               : cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for %u rows", capacity);
     for (uint32_t y = 0, count; status == COGPU_OK && y < rows->height; y += count) {
         uint8_t *mask_memory = memory + capacity * pixel_bytes;
         cogpu_raster host_rows, host_mask;

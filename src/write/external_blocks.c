@@ -1,6 +1,7 @@
 /*
- * Blocks encoded elsewhere: cogpu_encode makes the stored bytes of one block, on any machine;
- * cogpu_writer_put accepts them in any order, into spills. layout.c restores the file order.
+ * Blocks encoded elsewhere: cogpu_encode_external makes the stored bytes of one block, on any
+ * machine; cogpu_writer_append_block accepts them in any order, into spills. layout.c restores the
+ * file order.
  */
 #include "write/writer.h"
 
@@ -27,10 +28,10 @@ cogpu_status cogpu_plan_profile(const cogpu_profile *profile, cogpu_write_plan *
 
 cogpu_status cogpu_check_pixels(cogpu_raster *pixels, cogpu_type type, uint32_t bands,
                                 uint32_t width, uint32_t height, cogpu_error *error) {
-    if (!pixels->data || pixels->device != COGPU_CPU || pixels->type != type ||
+    if (!pixels->data || pixels->device != COGPU_DEVICE_CPU || pixels->type != type ||
         pixels->bands != bands || pixels->width != width || pixels->height != height)
         return cogpu_fail(
-            error, COGPU_ARGUMENT,
+            error, COGPU_INVALID_ARGUMENT,
             "expected %u bands of %s, %u x %u pixels, in host memory; the raster has %u "
             "of %s, %u x %u",
             bands, cogpu_type_name(type), width, height, pixels->bands,
@@ -40,19 +41,19 @@ cogpu_status cogpu_check_pixels(cogpu_raster *pixels, cogpu_type type, uint32_t 
 
 /* ---- encode -------------------------------------------------------------------------------- */
 
-static cogpu_status find_block(const cogpu_write_plan *plan, uint32_t level, cogpu_part part,
+static cogpu_status find_block(const cogpu_write_plan *plan, uint32_t level, cogpu_content content,
                                uint64_t index, cogpu_new_block *block, cogpu_error *error) {
     if (level >= plan->level_count)
-        return cogpu_fail(error, COGPU_ARGUMENT, "there is no level %u: the profile has %u", level,
-                          plan->level_count);
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "there is no level %u: the profile has %u",
+                          level, plan->level_count);
     const cogpu_block_grid *grid = &plan->levels[level];
     uint64_t plane_blocks = (uint64_t)grid->across * grid->down;
-    bool is_mask = part == COGPU_MASK;
+    bool is_mask = content == COGPU_CONTENT_MASK;
     uint64_t blocks = is_mask ? plane_blocks * plan->has_mask : plane_blocks * plan->planes;
     if (index >= blocks)
-        return cogpu_fail(error, COGPU_ARGUMENT, "level %u has no %sblock %llu: it has %llu", level,
-                          is_mask ? "mask " : "", (unsigned long long)index,
-                          (unsigned long long)blocks);
+        return cogpu_fail(
+            error, COGPU_INVALID_ARGUMENT, "level %u has no %sblock %llu: it has %llu", level,
+            is_mask ? "mask " : "", (unsigned long long)index, (unsigned long long)blocks);
     uint64_t rest = index % plane_blocks;
     *block = cogpu_plan_new_block(plan, grid, (uint32_t)(rest / grid->across),
                                   (uint32_t)(rest % grid->across),
@@ -60,51 +61,39 @@ static cogpu_status find_block(const cogpu_write_plan *plan, uint32_t level, cog
     return COGPU_OK;
 }
 
-static cogpu_status encode_pixels(const cogpu_profile *profile, uint32_t level, cogpu_part part,
-                                  uint64_t index, const cogpu_raster *given, cogpu_worker *worker,
-                                  cogpu_memory *encoded, cogpu_error *error) {
+static cogpu_status encode_pixels(const cogpu_profile *profile, uint32_t level,
+                                  cogpu_content content, uint64_t index, const cogpu_raster *given,
+                                  cogpu_worker *worker, cogpu_memory *encoded, cogpu_error *error) {
     cogpu_write_plan plan;
     cogpu_new_block block = {0};
     cogpu_raster pixels = *given;
     TRY(cogpu_plan_profile(profile, &plan, error));
-    TRY(find_block(&plan, level, part, index, &block, error));
+    TRY(find_block(&plan, level, content, index, &block, error));
     const bool is_mask = cogpu_block_is_mask(&plan, &block);
-    TRY(cogpu_check_pixels(&pixels, is_mask ? COGPU_U8 : plan.type,
+    TRY(cogpu_check_pixels(&pixels, is_mask ? COGPU_TYPE_U8 : plan.type,
                            is_mask ? 1 : plan.bands / plan.planes, block.width, block.height,
                            error));
     encoded->data = cogpu_allocate((size_t)plan.max_block_bytes);
     if (!encoded->data)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a block");
-    return cogpu_encode_block(worker, &plan, &plan.levels[level], &block, &pixels, encoded->data,
-                              (size_t)plan.max_block_bytes, &encoded->bytes, error);
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for a block");
+    return cogpu_worker_encode_block(worker, &plan, &plan.levels[level], &block, &pixels,
+                                     encoded->data, (size_t)plan.max_block_bytes, &encoded->bytes,
+                                     error);
 }
 
-cogpu_status cogpu_encode(const cogpu_profile *profile, uint32_t level, cogpu_part part,
-                          uint64_t block, const cogpu_raster *pixels, cogpu_memory *encoded,
-                          cogpu_error *error) {
-    if (!profile || !pixels || !encoded)
-        return cogpu_fail(error, COGPU_ARGUMENT,
-                          "cogpu_encode needs a profile, pixels and a pointer for the bytes");
-    *encoded = (cogpu_memory){0};
+cogpu_status cogpu_encode_external(const cogpu_profile *profile, uint32_t level,
+                                   cogpu_content content, uint64_t block,
+                                   const cogpu_raster *pixels, cogpu_memory *encoded,
+                                   cogpu_error *error) {
     cogpu_worker *worker = cogpu_context_take_worker(profile->context);
     if (!worker)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory to encode a block");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory to encode a block");
     cogpu_status status =
-        encode_pixels(profile, level, part, block, pixels, worker, encoded, error);
+        encode_pixels(profile, level, content, block, pixels, worker, encoded, error);
     if (status != COGPU_OK)
-        cogpu_memory_release(encoded);
+        cogpu_memory_free(encoded);
     cogpu_context_return_worker(profile->context, worker);
     return status;
-}
-
-/* ---- leader and trailer -------------------------------------------------------------------- */
-
-void cogpu_frame(const void *encoded, size_t bytes, void *framed) {
-    uint8_t *payload = (uint8_t *)framed + COGPU_LEADER_BYTES;
-    if (bytes == 0)
-        return;
-    memcpy(payload, encoded, bytes);
-    cogpu_add_leader_trailer(payload, bytes);
 }
 
 /* ---- write --------------------------------------------------------------------------------- */
@@ -113,7 +102,7 @@ static cogpu_status begin_blocks(cogpu_writer *writer, cogpu_error *error) {
     if (writer->state == COGPU_WRITER_WRITING_BLOCKS)
         return COGPU_OK;
     if (writer->state == COGPU_WRITER_WRITING_ROWS)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "the writer has rows already: it takes no blocks encoded elsewhere");
     TRY(cogpu_write_output_open_external(writer, error));
     writer->state = COGPU_WRITER_WRITING_BLOCKS;
@@ -127,7 +116,7 @@ static cogpu_status check_elsewhere(cogpu_writer *writer, uint32_t number, bool 
         is_elsewhere ? COGPU_EXTERNAL_ELSEWHERE : COGPU_EXTERNAL_HERE;
     if (is_elsewhere && (number > 0 || !writer->plan.is_cog))
         return cogpu_fail(
-            error, COGPU_ARGUMENT,
+            error, COGPU_INVALID_ARGUMENT,
             "only blocks of level 0 of a COG may stay elsewhere: those of level %u of "
             "this %s need their bytes",
             number, writer->plan.is_cog ? "COG" : "file, which is none,");
@@ -136,7 +125,7 @@ static cogpu_status check_elsewhere(cogpu_writer *writer, uint32_t number, bool 
     if (writer->external == COGPU_EXTERNAL_UNKNOWN)
         writer->external = bytes;
     if (writer->external != bytes)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "some blocks of level 0 came with their bytes and others stay elsewhere: "
                           "all of them, or none");
     return COGPU_OK;
@@ -148,29 +137,30 @@ static cogpu_status check_external_block(const cogpu_writer *writer, uint32_t nu
                                          cogpu_error *error) {
     const cogpu_write_plan *plan = &writer->plan;
     if (is_written)
-        return cogpu_fail(error, COGPU_ARGUMENT, "block %llu of level %u was written before",
-                          (unsigned long long)index, number);
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                          "block %llu of level %u was written before", (unsigned long long)index,
+                          number);
     if (bytes > plan->max_block_bytes)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "a block of this profile has at most %llu bytes, got %zu",
                           (unsigned long long)plan->max_block_bytes, bytes);
     if (bytes == 0 && !plan->is_sparse)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "block %llu of level %u has no bytes: set `sparse` to leave blocks out",
                           (unsigned long long)index, number);
     return COGPU_OK;
 }
 
-static cogpu_status write_external(cogpu_writer *writer, uint32_t number, cogpu_part part,
+static cogpu_status write_external(cogpu_writer *writer, uint32_t number, cogpu_content content,
                                    uint64_t index, const void *encoded, size_t bytes,
                                    cogpu_error *error) {
     cogpu_new_block block;
     uint64_t offset = 0;
     TRY(begin_blocks(writer, error));
-    TRY(find_block(&writer->plan, number, part, index, &block, error));
+    TRY(find_block(&writer->plan, number, content, index, &block, error));
     struct cogpu_write_level *level = &writer->levels[number];
     struct cogpu_block_table *table =
-        part == COGPU_MASK ? &level->mask_blocks : &level->pixel_blocks;
+        content == COGPU_CONTENT_MASK ? &level->mask_blocks : &level->pixel_blocks;
     TRY(check_external_block(writer, number, index, bytes, table->external[index], error));
     table->bytes[index] = bytes;
     table->external[index] = 1;
@@ -188,12 +178,11 @@ static cogpu_status write_external(cogpu_writer *writer, uint32_t number, cogpu_
     return COGPU_OK;
 }
 
-cogpu_status cogpu_writer_put(cogpu_writer *writer, uint32_t level, cogpu_part part, uint64_t block,
-                              const void *encoded, size_t bytes, cogpu_error *error) {
-    if (!writer)
-        return cogpu_fail(error, COGPU_ARGUMENT, "cogpu_writer_put needs a writer");
+cogpu_status cogpu_writer_append_block(cogpu_writer *writer, uint32_t level, cogpu_content content,
+                                       uint64_t block, const void *encoded, size_t bytes,
+                                       cogpu_error *error) {
     if (writer->state == COGPU_WRITER_FAILED)
         return cogpu_fail(error, writer->failure, "the writer failed before: abort it");
     return cogpu_writer_note_failure(
-        writer, write_external(writer, level, part, block, encoded, bytes, error));
+        writer, write_external(writer, level, content, block, encoded, bytes, error));
 }

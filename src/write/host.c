@@ -12,17 +12,17 @@ enum { COPY_BYTES = 256 << 10, DOWNSAMPLE_ROWS = 16 };
 
 static bool can_cpu_access(const cogpu_writer *writer, const cogpu_raster *rows) {
     (void)writer;
-    return rows->device == COGPU_CPU;
+    return rows->device == COGPU_DEVICE_CPU;
 }
 
 static cogpu_status allocate_host_rows(cogpu_writer *writer, uint64_t bytes, void **memory,
                                        cogpu_error *error) {
     (void)writer;
     *memory = cogpu_allocate((size_t)bytes);
-    return *memory
-               ? COGPU_OK
-               : cogpu_fail(error, COGPU_MEMORY, "out of memory: %llu bytes for a row of blocks",
-                            (unsigned long long)bytes);
+    return *memory ? COGPU_OK
+                   : cogpu_fail(error, COGPU_OUT_OF_MEMORY,
+                                "out of memory: %llu bytes for a row of blocks",
+                                (unsigned long long)bytes);
 }
 
 /* ---- copy ---------------------------------------------------------------------------------- */

@@ -49,7 +49,7 @@ cogpu_status cogpu_write_output_check_size(const cogpu_writer *writer, uint64_t 
                                            cogpu_error *error) {
     if (writer->plan.is_bigtiff || end <= UINT32_MAX)
         return COGPU_OK;
-    return cogpu_fail(error, COGPU_LIMIT,
+    return cogpu_fail(error, COGPU_LIMIT_EXCEEDED,
                       "the file exceeds 4 GiB and must be a BigTIFF: set `bigtiff` to auto or yes");
 }
 
@@ -68,12 +68,13 @@ cogpu_status cogpu_write_output_plan(cogpu_writer *writer, const cogpu_profile *
     uint64_t end = 0;
     const bool may_choose = profile->bigtiff == COGPU_BIGTIFF_AUTO;
     cogpu_status status = end_of_directories(writer, &end, error);
-    if (may_choose && (status == COGPU_LIMIT || max_file_bytes(writer, end) > UINT32_MAX)) {
+    if (may_choose &&
+        (status == COGPU_LIMIT_EXCEEDED || max_file_bytes(writer, end) > UINT32_MAX)) {
         writer->plan.is_bigtiff = true;
         status = end_of_directories(writer, &end, error);
     }
     TRY(status);
-    TRY(cogpu_write_output_check_size(writer, end + writer->plan.least_bytes, error));
+    TRY(cogpu_write_output_check_size(writer, end + writer->plan.min_file_bytes, error));
     uint8_t header[COGPU_NEW_HEADER_MAX];
     writer->output.end = writer->plan.is_cog ? end : store_header(writer, 0, header);
     writer->output.max_bytes = max_file_bytes(writer, end);
@@ -266,7 +267,7 @@ static cogpu_status assign_external(cogpu_writer *writer, struct cogpu_write_lev
     const uint64_t leader = writer->plan.is_cog ? COGPU_LEADER_BYTES : 0;
     while (next_external(&walk)) {
         if (!walk.table->external[walk.index])
-            return cogpu_fail(error, COGPU_ARGUMENT,
+            return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                               "%sblock %llu of level %u is missing: write all blocks before the "
                               "writer is closed",
                               walk.is_mask ? "mask " : "", (unsigned long long)walk.index,
@@ -370,7 +371,8 @@ static cogpu_status write_directories(cogpu_writer *writer, uint64_t start, uint
     size_t bytes = (size_t)(*end - start);
     uint8_t *memory = cogpu_allocate(bytes);
     if (!memory)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory: %zu bytes for directories", bytes);
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory: %zu bytes for directories",
+                          bytes);
     cogpu_directories_write(output->directories, count, bigtiff, start, *end, memory);
     cogpu_status status = cogpu_out_write(output->sink, start, memory, bytes, error);
     cogpu_release(memory);

@@ -14,7 +14,7 @@
 /* A small write costs as much as a copy of this many bytes, or more. */
 enum { COALESCED_BYTES = 1 << 20, SMALL_BYTES = COALESCED_BYTES / 4 };
 
-_Static_assert((int)COGPU_FRAME_BYTES == (int)COGPU_BLOCK_OVERHEAD_BYTES,
+_Static_assert((int)COGPU_COG_BLOCK_OVERHEAD == (int)COGPU_BLOCK_OVERHEAD_BYTES,
                "the public constant is leader and trailer");
 
 void cogpu_add_leader_trailer(uint8_t *payload, size_t bytes) {
@@ -42,7 +42,7 @@ static cogpu_status write_coalesced(cogpu_writer *writer, uint64_t offset, const
     if (bytes > SMALL_BYTES)
         return cogpu_out_write(output->sink, offset, from, bytes, error);
     if (!output->coalesced && !(output->coalesced = cogpu_allocate(COALESCED_BYTES)))
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for blocks");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for blocks");
     output->coalesced_offset = offset - output->coalesced_bytes;
     memcpy(output->coalesced + output->coalesced_bytes, from, bytes);
     output->coalesced_bytes += bytes;
@@ -162,7 +162,7 @@ cogpu_status cogpu_write_output_spill_block(cogpu_writer *writer, struct cogpu_w
     if (!writer->plan.is_cog)
         return cogpu_spill_add(level->spill, encoded, bytes, offset, error);
     TRY(cogpu_worker_reserve(&worker->stored, &worker->stored_bytes, all_bytes, error));
-    cogpu_frame(encoded, bytes, worker->stored);
+    cogpu_cog_add_leader_trailer(encoded, bytes, worker->stored);
     return cogpu_spill_add(level->spill, worker->stored, all_bytes, offset, error);
 }
 
@@ -238,7 +238,7 @@ static cogpu_status write_leftovers(cogpu_writer *writer, const cogpu_gpu_write_
         TRY(cogpu_out_write(writer->output.sink, batch->file_offset + span.offset,
                             batch->data + span.offset, (size_t)span.bytes, error));
     }
-    writer->output.written.direct_bytes += batch->cufile_bytes;
+    writer->output.written.gds_bytes += batch->cufile_bytes;
     return COGPU_OK;
 }
 

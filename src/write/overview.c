@@ -4,25 +4,23 @@
  */
 #include "write/writer.h"
 
-cogpu_status cogpu_profile_outline(const cogpu_profile *profile, uint32_t level,
-                                   cogpu_outline *outline, cogpu_error *error) {
+cogpu_status cogpu_plan_level_layout(const cogpu_profile *profile, uint32_t level,
+                                     cogpu_level_layout *layout, cogpu_error *error) {
     cogpu_write_plan plan;
-    if (!profile || !outline)
-        return cogpu_fail(error, COGPU_ARGUMENT,
-                          "cogpu_profile_outline needs a profile and a pointer for the outline");
     TRY(cogpu_plan_profile(profile, &plan, error));
     if (level >= plan.level_count)
-        return cogpu_fail(error, COGPU_ABSENT, "there is no level %u: the profile has %u", level,
+        return cogpu_fail(error, COGPU_NOT_FOUND, "there is no level %u: the profile has %u", level,
                           plan.level_count);
     const cogpu_block_grid *grid = &plan.levels[level];
     const bool is_one_strip = !plan.is_tiled && grid->block_height > grid->height;
-    *outline = (cogpu_outline){.levels = plan.level_count,
-                               .width = grid->width,
-                               .height = grid->height,
-                               .block_width = grid->block_width,
-                               .block_height = is_one_strip ? grid->height : grid->block_height,
-                               .blocks = (uint64_t)grid->across * grid->down * plan.planes,
-                               .most_bytes = cogpu_level_max_bytes(&plan, grid)};
+    *layout = (cogpu_level_layout){.struct_size = sizeof *layout,
+                                   .levels = plan.level_count,
+                                   .width = grid->width,
+                                   .height = grid->height,
+                                   .block_width = grid->block_width,
+                                   .block_height = is_one_strip ? grid->height : grid->block_height,
+                                   .blocks = (uint64_t)grid->across * grid->down * plan.planes,
+                                   .max_bytes = cogpu_level_max_bytes(&plan, grid)};
     return COGPU_OK;
 }
 
@@ -37,39 +35,35 @@ static bool is_window_inside(const cogpu_window *window, const cogpu_block_grid 
 /* How the level is downsampled, and the source window in the level before it. */
 static cogpu_status plan_window(const cogpu_profile *profile, uint32_t level,
                                 const cogpu_window *window, cogpu_write_plan *plan,
-                                cogpu_downsample *downsample, cogpu_window *needs,
+                                cogpu_downsample *downsample, cogpu_window *source,
                                 cogpu_error *error) {
     uint32_t right = 0, below = 0;
     TRY(cogpu_plan_profile(profile, plan, error));
     if (level == 0 || level >= plan->level_count)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "level %u is no overview: the profile has %u, from level 1 on", level,
                           plan->level_count - 1);
     const cogpu_block_grid *grid = &plan->levels[level];
     if (!is_window_inside(window, grid))
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "the window of %u x %u pixels at column %u, row %u is not inside level "
                           "%u, which has %u x %u",
                           window->width, window->height, window->x, window->y, level, grid->width,
                           grid->height);
     TRY(cogpu_plan_downsample(plan, profile, level, downsample, error));
-    cogpu_downsample_source_columns(downsample, window->x, window->width, &needs->x, &right);
-    cogpu_downsample_source_rows(downsample, window->y, window->height, &needs->y, &below);
-    needs->width = right - needs->x;
-    needs->height = below - needs->y;
+    cogpu_downsample_source_columns(downsample, window->x, window->width, &source->x, &right);
+    cogpu_downsample_source_rows(downsample, window->y, window->height, &source->y, &below);
+    source->width = right - source->x;
+    source->height = below - source->y;
     return COGPU_OK;
 }
 
-cogpu_status cogpu_overview_needs(const cogpu_profile *profile, uint32_t level,
-                                  const cogpu_window *window, cogpu_window *needs,
-                                  cogpu_error *error) {
+cogpu_status cogpu_plan_overview_source(const cogpu_profile *profile, uint32_t level,
+                                        const cogpu_window *window, cogpu_window *source,
+                                        cogpu_error *error) {
     cogpu_write_plan plan;
     cogpu_downsample downsample;
-    if (!profile || !window || !needs)
-        return cogpu_fail(
-            error, COGPU_ARGUMENT,
-            "cogpu_overview_needs needs a profile, a window and a pointer for another");
-    return plan_window(profile, level, window, &plan, &downsample, needs, error);
+    return plan_window(profile, level, window, &plan, &downsample, source, error);
 }
 
 /* Pixels and mask of a window. */
@@ -81,7 +75,7 @@ static cogpu_status check_window_pixels(const cogpu_write_plan *plan, const cogp
                                         const cogpu_raster *pixels, const cogpu_raster *mask,
                                         struct masked_pixels *window_pixels, cogpu_error *error) {
     if (!pixels || (mask != NULL) != plan->has_mask)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           plan->has_mask ? "pixels come with a mask, as the profile says"
                                          : "the profile has no mask: set `mask` to make one");
     *window_pixels = (struct masked_pixels){.pixels = *pixels};
@@ -90,7 +84,7 @@ static cogpu_status check_window_pixels(const cogpu_write_plan *plan, const cogp
     if (!mask)
         return COGPU_OK;
     window_pixels->mask = *mask;
-    return cogpu_check_pixels(&window_pixels->mask, COGPU_U8, 1, window->width, window->height,
+    return cogpu_check_pixels(&window_pixels->mask, COGPU_TYPE_U8, 1, window->width, window->height,
                               error);
 }
 
@@ -101,7 +95,7 @@ static cogpu_status downsample_window(const cogpu_profile *profile,
                                       const struct masked_pixels *to, cogpu_error *error) {
     cogpu_worker *worker = cogpu_context_take_worker(profile->context);
     if (!worker)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory to make an overview");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory to make an overview");
     cogpu_status status = cogpu_cpu_downsample(
         worker, downsample, position, &from->pixels, downsample->has_mask ? &from->mask : NULL,
         &to->pixels, downsample->has_mask ? &to->mask : NULL, error);
@@ -109,20 +103,17 @@ static cogpu_status downsample_window(const cogpu_profile *profile,
     return status;
 }
 
-cogpu_status cogpu_overview_make(const cogpu_profile *profile, uint32_t level,
-                                 const cogpu_window *window, const cogpu_raster *pixels,
-                                 const cogpu_raster *mask, cogpu_raster *to, cogpu_raster *to_mask,
-                                 cogpu_error *error) {
+cogpu_status cogpu_downsample_overview(const cogpu_profile *profile, uint32_t level,
+                                       const cogpu_window *window, const cogpu_raster *pixels,
+                                       const cogpu_raster *mask, const cogpu_raster *to,
+                                       const cogpu_raster *to_mask, cogpu_error *error) {
     cogpu_write_plan plan;
     cogpu_downsample downsample;
-    cogpu_window needs;
+    cogpu_window needed;
     struct masked_pixels source, target;
-    if (!profile || !window)
-        return cogpu_fail(error, COGPU_ARGUMENT,
-                          "cogpu_overview_make needs a profile and a window");
-    TRY(plan_window(profile, level, window, &plan, &downsample, &needs, error));
-    TRY(check_window_pixels(&plan, &needs, pixels, mask, &source, error));
+    TRY(plan_window(profile, level, window, &plan, &downsample, &needed, error));
+    TRY(check_window_pixels(&plan, &needed, pixels, mask, &source, error));
     TRY(check_window_pixels(&plan, window, to, to_mask, &target, error));
-    const cogpu_downsample_position position = {needs.x, needs.y, window->x, window->y};
+    const cogpu_downsample_position position = {needed.x, needed.y, window->x, window->y};
     return downsample_window(profile, &downsample, &position, &source, &target, error);
 }

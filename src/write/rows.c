@@ -63,7 +63,7 @@ static cogpu_status plan_level(cogpu_writer *writer, const cogpu_profile *profil
     uint64_t bytes = 0;
     if (!checked_mul((uint64_t)level->row_bytes * plan->planes, level->capacity_rows, &bytes) ||
         bytes > SIZE_MAX / 2)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "a row of blocks is too large: choose a smaller block height");
     return COGPU_OK;
 }
@@ -119,7 +119,7 @@ static cogpu_status use_buffers(cogpu_writer *writer, struct cogpu_write_level *
                        .stride_y = (int64_t)level->row_bytes,
                        .stride_x = (int64_t)plan->pixel_bytes};
     level->mask = (cogpu_raster){.data = level->mask_buffer,
-                                 .type = COGPU_U8,
+                                 .type = COGPU_TYPE_U8,
                                  .bands = 1,
                                  .width = level->grid->width,
                                  .height = level->capacity_rows,

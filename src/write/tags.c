@@ -71,7 +71,8 @@ static cogpu_status describe_level(cogpu_writer *writer, const cogpu_profile *pr
     TRY(add_for_bands(list, arena, TAG_SAMPLE_FORMAT, plan->bands,
                       (uint16_t)cogpu_type_format(plan->type), error));
     TRY(cogpu_tag_add_short(list, arena, TAG_COMPRESSION, (uint16_t)format->compression, error));
-    TRY(cogpu_tag_add_short(list, arena, TAG_PLANAR_CONFIGURATION, profile->planar ? 2 : 1, error));
+    TRY(cogpu_tag_add_short(list, arena, TAG_PLANAR_CONFIGURATION,
+                            profile->interleave == COGPU_INTERLEAVE_BAND ? 2 : 1, error));
     if (plan->predictor > 1)
         TRY(cogpu_tag_add_short(list, arena, TAG_PREDICTOR, (uint16_t)plan->predictor, error));
     TRY(add_codec_tag(writer, list, error));

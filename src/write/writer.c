@@ -2,7 +2,7 @@
  * The writer, step by step. README.md has the data flow.
  *
  *     open    plan (plan/write_plan.c), directories (tags.c), layout and sink (layout.c), threads
- *     push    rows go down the pyramid (rows.c), are packed and encoded by the CPU (host.c,
+ *     rows    go down the pyramid (rows.c), are packed and encoded by the CPU (host.c,
  *             blocks.c) or a device (device.c), and written (output.c)
  *     close   drain the encoder, complete the file (layout.c), commit
  */
@@ -31,7 +31,7 @@ static cogpu_status open_threads(cogpu_writer *writer, const cogpu_profile *prof
     while (writer->threads.count < threads) {
         cogpu_worker *worker = cogpu_context_take_worker(context);
         if (!worker)
-            return cogpu_fail(error, COGPU_MEMORY, "out of memory for the threads");
+            return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for the threads");
         writer->threads.workers[writer->threads.count++] = worker;
     }
     return COGPU_OK;
@@ -73,35 +73,30 @@ static cogpu_status init_writer(cogpu_writer *writer, const cogpu_sink *sink,
 
 static cogpu_status make_writer(const cogpu_sink *sink, const cogpu_profile *profile,
                                 cogpu_writer **made, cogpu_error *error) {
-    if (!sink || !profile)
-        return cogpu_fail(error, COGPU_ARGUMENT, "a writer needs a sink and a profile");
     cogpu_writer *writer = *made = cogpu_allocate(sizeof *writer);
     if (!writer)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a writer");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for a writer");
     memset(writer, 0, sizeof *writer);
     cogpu_arena_open(&writer->arena, UINT64_MAX);
     return init_writer(writer, sink, profile, error);
 }
 
-cogpu_status cogpu_writer_open(const cogpu_sink *sink, const cogpu_profile *profile,
-                               cogpu_writer **out, cogpu_error *error) {
+cogpu_status cogpu_writer_create(const cogpu_sink *sink, const cogpu_profile *profile,
+                                 cogpu_writer **out, cogpu_error *error) {
     cogpu_writer *writer = NULL;
-    cogpu_status status =
-        out ? make_writer(sink, profile, &writer, error)
-            : cogpu_fail(error, COGPU_ARGUMENT, "cogpu_writer_open needs a pointer for the writer");
+    cogpu_status status = make_writer(sink, profile, &writer, error);
     if (status != COGPU_OK) {
         const bool aborts_sink = writer && writer->output.sink;
         cogpu_writer_abort(writer);
-        if (!aborts_sink && sink && sink->abort)
+        if (!aborts_sink && sink->abort)
             sink->abort(sink->user);
         writer = NULL;
     }
-    if (out)
-        *out = writer;
+    *out = writer;
     return status;
 }
 
-/* ---- push ---------------------------------------------------------------------------------- */
+/* ---- rows ---------------------------------------------------------------------------------- */
 
 /* Rows must fit the image and what is left of it. */
 static cogpu_status check_written_rows(const cogpu_writer *writer, const char *what,
@@ -109,15 +104,15 @@ static cogpu_status check_written_rows(const cogpu_writer *writer, const char *w
                                        cogpu_error *error) {
     const cogpu_block_grid *grid = &writer->plan.levels[0];
     if (!rows->data || rows->height == 0)
-        return cogpu_fail(error, COGPU_ARGUMENT, "the %s has no rows", what);
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "the %s has no rows", what);
     if (rows->type != type || rows->bands != bands || rows->width != grid->width)
         return cogpu_fail(
-            error, COGPU_ARGUMENT,
+            error, COGPU_INVALID_ARGUMENT,
             "the %s has %u bands of %s, %u pixels wide; expected %u bands of %s, %u wide", what,
             rows->bands, cogpu_type_name(rows->type), rows->width, bands, cogpu_type_name(type),
             grid->width);
     if (rows->height > grid->height - writer->rows)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "the %s has %u rows, and %u of %u are left to write", what, rows->height,
                           grid->height - writer->rows, grid->height);
     return cogpu_raster_set_strides(rows, error);
@@ -125,10 +120,10 @@ static cogpu_status check_written_rows(const cogpu_writer *writer, const char *w
 
 static cogpu_status check_mask(const cogpu_writer *writer, const cogpu_raster *rows,
                                cogpu_raster *mask, cogpu_error *error) {
-    TRY(check_written_rows(writer, "mask", COGPU_U8, 1, mask, error));
+    TRY(check_written_rows(writer, "mask", COGPU_TYPE_U8, 1, mask, error));
     if (mask->height != rows->height)
-        return cogpu_fail(error, COGPU_ARGUMENT, "the mask has %u rows, the chunk %u", mask->height,
-                          rows->height);
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "the mask has %u rows, the chunk %u",
+                          mask->height, rows->height);
     return COGPU_OK;
 }
 
@@ -136,22 +131,23 @@ static cogpu_status check_mask(const cogpu_writer *writer, const cogpu_raster *r
 static cogpu_status open_backend(cogpu_writer *writer, const cogpu_raster *rows,
                                  cogpu_error *error) {
     writer->backend.calls = &cogpu_host_backend;
-    if (writer->backend.device == COGPU_CPU) {
+    if (writer->backend.device == COGPU_DEVICE_CPU) {
         writer->backend.device = rows->device;
         writer->backend.device_index = rows->device_index;
     }
-    return writer->backend.device == COGPU_CPU ? COGPU_OK : cogpu_writer_open_device(writer, error);
+    return writer->backend.device == COGPU_DEVICE_CPU ? COGPU_OK
+                                                      : cogpu_writer_open_device(writer, error);
 }
 
 static bool needs_download(const cogpu_writer *writer, const cogpu_raster *rows) {
-    return rows->device != COGPU_CPU && !writer->backend.calls->can_access(writer, rows);
+    return rows->device != COGPU_DEVICE_CPU && !writer->backend.calls->can_access(writer, rows);
 }
 
-static cogpu_status push_rows(cogpu_writer *writer, const cogpu_raster *given,
-                              const cogpu_raster *given_mask, cogpu_error *error) {
+static cogpu_status append_rows(cogpu_writer *writer, const cogpu_raster *given,
+                                const cogpu_raster *given_mask, cogpu_error *error) {
     const cogpu_write_plan *plan = &writer->plan;
     if (!given || (given_mask != NULL) != plan->has_mask)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           plan->has_mask ? "each chunk needs a mask, as the profile says"
                                          : "the profile has no mask: set `mask` to write one");
     cogpu_raster rows = *given, mask = given_mask ? *given_mask : (cogpu_raster){0};
@@ -169,16 +165,14 @@ static cogpu_status push_rows(cogpu_writer *writer, const cogpu_raster *given,
     return COGPU_OK;
 }
 
-cogpu_status cogpu_writer_push(cogpu_writer *writer, const cogpu_raster *rows,
-                               const cogpu_raster *mask, cogpu_error *error) {
-    if (!writer)
-        return cogpu_fail(error, COGPU_ARGUMENT, "cogpu_writer_push needs a writer");
+cogpu_status cogpu_writer_append_rows(cogpu_writer *writer, const cogpu_raster *rows,
+                                      const cogpu_raster *mask, cogpu_error *error) {
     if (writer->state == COGPU_WRITER_FAILED)
         return cogpu_fail(error, writer->failure, "the writer failed before: abort it");
     if (writer->state == COGPU_WRITER_WRITING_BLOCKS)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "the writer has encoded blocks already: it takes no rows");
-    return cogpu_writer_note_failure(writer, push_rows(writer, rows, mask, error));
+    return cogpu_writer_note_failure(writer, append_rows(writer, rows, mask, error));
 }
 
 cogpu_status cogpu_writer_note_failure(cogpu_writer *writer, cogpu_status status) {
@@ -197,20 +191,18 @@ static cogpu_status finish_file(cogpu_writer *writer, cogpu_error *error) {
         return cogpu_fail(error, writer->failure, "the writer failed before: there is no file");
     if (writer->state != COGPU_WRITER_WRITING_BLOCKS) {
         if (writer->rows < height)
-            return cogpu_fail(error, COGPU_ARGUMENT,
-                              "%u of %u rows were pushed: push the others before the writer is "
-                              "closed",
+            return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                              "%u of %u rows were written: write the others before the writer "
+                              "is closed",
                               writer->rows, height);
         TRY(writer->backend.calls->drain(writer, error));
     }
     return cogpu_write_output_finish(writer, error);
 }
 
-cogpu_status cogpu_writer_close(cogpu_writer *writer, cogpu_written *written, cogpu_error *error) {
-    if (!writer)
-        return cogpu_fail(error, COGPU_ARGUMENT, "cogpu_writer_close needs a writer");
+cogpu_status cogpu_writer_finish(cogpu_writer *writer, cogpu_written *written, cogpu_error *error) {
     cogpu_status status = finish_file(writer, error);
-    if (status == COGPU_OK && written) {
+    if (status == COGPU_OK) {
         *written = writer->output.written;
         written->bytes = writer->output.end;
         written->levels = writer->plan.level_count;
@@ -231,16 +223,4 @@ void cogpu_writer_abort(cogpu_writer *writer) {
     cogpu_meter_close(&writer->meter);
     cogpu_arena_close(&writer->arena);
     cogpu_release(writer);
-}
-
-cogpu_status cogpu_write(const cogpu_sink *sink, const cogpu_profile *profile,
-                         const cogpu_raster *raster, const cogpu_raster *mask,
-                         cogpu_written *written, cogpu_error *error) {
-    cogpu_writer *writer = NULL;
-    TRY(cogpu_writer_open(sink, profile, &writer, error));
-    cogpu_status status = cogpu_writer_push(writer, raster, mask, error);
-    if (status == COGPU_OK)
-        return cogpu_writer_close(writer, written, error);
-    cogpu_writer_abort(writer);
-    return status;
 }

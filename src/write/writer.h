@@ -5,6 +5,7 @@
 #ifndef COGPU_WRITE_WRITER_H
 #define COGPU_WRITE_WRITER_H
 
+#include "cogpu_distributed.h"
 #include "context/context.h"
 #include "cpu/downsample.h"
 #include "plan/raster.h"
@@ -65,8 +66,8 @@ extern const cogpu_write_backend cogpu_host_backend, cogpu_device_backend;
 
 enum cogpu_writer_state {
     COGPU_WRITER_OPEN,           /* nothing was written yet */
-    COGPU_WRITER_WRITING_ROWS,   /* by cogpu_writer_push */
-    COGPU_WRITER_WRITING_BLOCKS, /* encoded elsewhere, by cogpu_writer_put */
+    COGPU_WRITER_WRITING_ROWS,   /* by cogpu_writer_write_rows */
+    COGPU_WRITER_WRITING_BLOCKS, /* encoded elsewhere, by cogpu_writer_write_block */
     COGPU_WRITER_FAILED          /* only cogpu_writer_abort is left */
 };
 
@@ -99,12 +100,19 @@ struct cogpu_writer {
     } backend;
     struct cogpu_encode_queue queue;
     /* Change with each row. */
-    uint32_t rows; /* that were pushed */
+    uint32_t rows; /* that were written */
     struct cogpu_write_level levels[COGPU_LEVELS_MAX];
     enum cogpu_external_bytes external;
 };
 
-/* writer.c: a failure of a call that changes the file is final. Returns `status`. */
+/* writer.c: the engine behind cogpu_writer_open, _write_rows and _close. */
+cogpu_status cogpu_writer_create(const cogpu_sink *sink, const cogpu_profile *profile,
+                                 cogpu_writer **writer, cogpu_error *error);
+cogpu_status cogpu_writer_append_rows(cogpu_writer *writer, const cogpu_raster *rows,
+                                      const cogpu_raster *mask, cogpu_error *error);
+cogpu_status cogpu_writer_finish(cogpu_writer *writer, cogpu_written *written, cogpu_error *error);
+
+/* A failure of a call that changes the file is final. Returns `status`. */
 cogpu_status cogpu_writer_note_failure(cogpu_writer *writer, cogpu_status status);
 
 /* tags.c: all directories, without offsets and sizes of blocks. */
@@ -146,5 +154,25 @@ cogpu_status cogpu_plan_profile(const cogpu_profile *profile, cogpu_write_plan *
                                 cogpu_error *error);
 cogpu_status cogpu_check_pixels(cogpu_raster *pixels, cogpu_type type, uint32_t bands,
                                 uint32_t width, uint32_t height, cogpu_error *error);
+/* The engine behind cogpu_encode_block and cogpu_writer_write_block. */
+cogpu_status cogpu_encode_external(const cogpu_profile *profile, uint32_t level,
+                                   cogpu_content content, uint64_t block,
+                                   const cogpu_raster *pixels, cogpu_memory *encoded,
+                                   cogpu_error *error);
+cogpu_status cogpu_writer_append_block(cogpu_writer *writer, uint32_t level, cogpu_content content,
+                                       uint64_t block, const void *encoded, size_t bytes,
+                                       cogpu_error *error);
+
+/* overview.c: the engine behind cogpu_profile_level_layout, cogpu_overview_source_window and
+ * cogpu_overview_compute. */
+cogpu_status cogpu_plan_level_layout(const cogpu_profile *profile, uint32_t level,
+                                     cogpu_level_layout *layout, cogpu_error *error);
+cogpu_status cogpu_plan_overview_source(const cogpu_profile *profile, uint32_t level,
+                                        const cogpu_window *window, cogpu_window *source,
+                                        cogpu_error *error);
+cogpu_status cogpu_downsample_overview(const cogpu_profile *profile, uint32_t level,
+                                       const cogpu_window *window, const cogpu_raster *pixels,
+                                       const cogpu_raster *mask, const cogpu_raster *to,
+                                       const cogpu_raster *to_mask, cogpu_error *error);
 
 #endif

@@ -15,7 +15,7 @@ void try_each_allocation(cogpu_status (*attempt)(size_t *got, cogpu_error *error
         arm_fault(NO_FAULT, 0);
         CHECK(atomic_load(&live_allocations) == 0);
         CHECK(is_through ? status == COGPU_OK && got == bytes && memcmp(out, expected, bytes) == 0
-                         : status == COGPU_MEMORY && strstr(error.message, "out of memory"));
+                         : status == COGPU_OUT_OF_MEMORY && strstr(error.message, "out of memory"));
     }
     CHECK(is_through && n > 2);
 }

@@ -6,7 +6,7 @@
 #include "support/codec_test.h"
 
 /* The n-th allocation of the attempt fails, for n = 1, 2, ... until none does. The status is
- * COGPU_MEMORY and nothing leaks; without a fault `out` becomes `expected`. */
+ * COGPU_OUT_OF_MEMORY and nothing leaks; without a fault `out` becomes `expected`. */
 void try_each_allocation(cogpu_status (*attempt)(size_t *got, cogpu_error *error), uint8_t *out,
                          const uint8_t *expected, size_t bytes);
 

@@ -26,7 +26,7 @@ static void faulty_lose(faulty_gpu *self) {
         return;
     CHECK(gpu->calls->stream_open(gpu, false, &stream, NULL) == COGPU_OK);
     CHECK(gpu->calls->launch(gpu, &faulty_breaks, 1, self, stream, NULL) == COGPU_OK);
-    CHECK(gpu->calls->finish_stream(gpu, stream, NULL) == COGPU_DEVICE);
+    CHECK(gpu->calls->finish_stream(gpu, stream, NULL) == COGPU_DEVICE_ERROR);
     gpu->calls->stream_close(gpu, stream);
 }
 
@@ -41,12 +41,13 @@ static cogpu_status faulty_turn(faulty_gpu *self, gpu_call call, cogpu_error *er
             return COGPU_OK;
         if (self->how == CALL_FAILS)
             return cogpu_fail(error,
-                              call == CALL_ALLOCATE || call == CALL_ALLOCATE_PINNED ? COGPU_MEMORY
-                                                                                    : COGPU_DEVICE,
+                              call == CALL_ALLOCATE || call == CALL_ALLOCATE_PINNED
+                                  ? COGPU_OUT_OF_MEMORY
+                                  : COGPU_DEVICE_ERROR,
                               "call %ld of kind %d is made to fail", number, (int)call);
         faulty_lose(self);
     }
-    return self->is_lost ? cogpu_fail(error, COGPU_DEVICE, "the device is lost") : COGPU_OK;
+    return self->is_lost ? cogpu_fail(error, COGPU_DEVICE_ERROR, "the device is lost") : COGPU_OK;
 }
 
 void faulty_arm(faulty_gpu *self, gpu_fault how, gpu_call kind, long n) {

@@ -18,7 +18,7 @@ enum { BUDGET = 2300 << 10, EMULATED = 1 << 30, ENDLESS = 1000 };
 
 struct sample {
     image_kind kind;
-    cogpu_part part;
+    cogpu_content part;
     bool has_damage; /* a block that cannot be decoded */
     uint64_t budget; /* if BUDGET is too small for the device to decode it */
     long step;       /* only every step-th fault, if there are many calls; 0: all */
@@ -45,7 +45,7 @@ static struct sample samples[] = {
     {.kind = {.width = 30, .height = 20, .rows_per_strip = 6, .compression = 8},
      .has_damage = true},
     {.kind = {.width = 30, .height = 20, .rows_per_strip = 6, .compression = 8},
-     .part = COGPU_MASK},
+     .part = COGPU_CONTENT_MASK},
 };
 
 enum { SAMPLES = sizeof samples / sizeof *samples, PLAIN = 4 };
@@ -55,16 +55,19 @@ static uint64_t budget_of(const struct sample *sample) {
 }
 
 static cogpu_raster raster_for(const struct sample *sample) {
-    bool is_wide = sample->kind.bits == 16 && sample->part == COGPU_PIXELS;
-    return (cogpu_raster){.type = is_wide ? COGPU_U16 : COGPU_U8,
+    bool is_wide = sample->kind.bits == 16 && sample->part == COGPU_CONTENT_PIXELS;
+    return (cogpu_raster){.struct_size = sizeof(cogpu_raster),
+                          .type = is_wide ? COGPU_TYPE_U16 : COGPU_TYPE_U8,
                           .bands = kind_bands(&sample->kind),
                           .width = sample->kind.width,
                           .height = sample->kind.height};
 }
 
 static cogpu_request request_for(const struct sample *sample, cogpu_context *context) {
-    return (cogpu_request){
-        .part = sample->part, .fill_bad_blocks = sample->has_damage, .context = context};
+    return (cogpu_request){.struct_size = sizeof(cogpu_request),
+                           .content = sample->part,
+                           .fill_bad_blocks = sample->has_damage,
+                           .context = context};
 }
 
 static cogpu_file *open_file(const struct sample *sample) {
@@ -79,14 +82,14 @@ static void make_sample(struct sample *sample) {
         sample->file.bytes[40] ^= 0x55; /* in the first strip, which begins at 8 */
     cogpu_raster raster = raster_for(sample);
     cogpu_request request = request_for(sample, NULL);
-    cogpu_result result;
+    cogpu_result result = COGPU_RESULT_INIT;
     cogpu_file *file = open_file(sample);
     sample->bytes =
         (size_t)raster.bands * raster.width * raster.height * cogpu_type_bytes(raster.type);
     raster.data = sample->pixels = malloc(sample->bytes);
     CHECK(cogpu_read(file, &request, &raster, &result, NULL) == COGPU_OK);
     CHECK(result.bad_blocks == sample->has_damage);
-    CHECK(sample->has_damage || sample->part == COGPU_MASK ||
+    CHECK(sample->has_damage || sample->part == COGPU_CONTENT_MASK ||
           pixels_match(&sample->kind, sample->pixels, 0, 0, raster.width, raster.height, NULL, 0));
     cogpu_close(file);
 }
@@ -101,7 +104,7 @@ static void free_sample(struct sample *sample) {
 static faulty_gpu gpu;
 
 static cogpu_device_kind device_kind(void) {
-    return gpu_test_is_real() ? COGPU_CUDA : COGPU_EMU;
+    return gpu_test_is_real() ? COGPU_DEVICE_CUDA : COGPU_DEVICE_EMULATOR;
 }
 
 static cogpu_gpu *open_behind(uint64_t seed, uint64_t emulated_bytes) {
@@ -113,7 +116,8 @@ static cogpu_gpu *open_behind(uint64_t seed, uint64_t emulated_bytes) {
 }
 
 static cogpu_context *open_context(uint64_t device_bytes, uint64_t seed, uint64_t emulated_bytes) {
-    const cogpu_context_options options = {.threads = 2, .device_bytes = device_bytes};
+    const cogpu_context_options options = {
+        .struct_size = sizeof(cogpu_context_options), .threads = 2, .device_bytes = device_bytes};
     cogpu_context *context = NULL;
     cogpu_opened_device *device = cogpu_allocate(sizeof *device);
     CHECK(cogpu_context_open(&options, &context, NULL) == COGPU_OK);
@@ -152,7 +156,7 @@ static bool has_pixels(const struct sample *sample, cogpu_context *context,
 static void read_well(const struct sample *sample, const cogpu_file *file, cogpu_context *context) {
     cogpu_raster raster = device_raster(sample, context);
     cogpu_request request = request_for(sample, context);
-    cogpu_result result;
+    cogpu_result result = COGPU_RESULT_INIT;
     cogpu_error error;
     cogpu_status status = cogpu_read(file, &request, &raster, &result, &error);
     CHECK(status == COGPU_OK);
@@ -160,9 +164,9 @@ static void read_well(const struct sample *sample, const cogpu_file *file, cogpu
         printf("%s\n", error.message);
     CHECK(has_pixels(sample, context, &raster));
     /* by the device, or its faults would not matter */
-    bool is_coded = sample->kind.compression && sample->part == COGPU_PIXELS;
+    bool is_coded = sample->kind.compression && sample->part == COGPU_CONTENT_PIXELS;
     CHECK(result.device_blocks == (is_coded ? result.blocks - result.bad_blocks : 0));
-    cogpu_device_release(context, raster.device, 0, raster.data);
+    cogpu_device_free(context, raster.device, 0, raster.data);
 }
 
 static void read_on_host(const struct sample *sample, const cogpu_file *file,
@@ -185,8 +189,7 @@ static bool has_text(const cogpu_error *error, cogpu_status status) {
 static cogpu_status read_in_two_steps(const cogpu_file *file, cogpu_request request,
                                       cogpu_raster *raster, cogpu_error *error) {
     cogpu_pending *pending = NULL;
-    request.pending = &pending;
-    cogpu_status status = cogpu_read(file, &request, raster, NULL, error);
+    cogpu_status status = cogpu_read_async(file, &request, raster, &pending, error);
     CHECK(status == COGPU_OK || !pending);
     return status == COGPU_OK ? cogpu_wait(pending, NULL, error) : status;
 }
@@ -202,8 +205,9 @@ static bool survives_call(const struct sample *sample, const cogpu_file *file, g
     cogpu_context *context = open_context(budget_of(sample), (uint64_t)n, EMULATED);
     cogpu_raster raster = device_raster(sample, context);
     cogpu_request request = request_for(sample, context);
-    cogpu_status expected =
-        kind == CALL_ALLOCATE || kind == CALL_ALLOCATE_PINNED ? COGPU_MEMORY : COGPU_DEVICE;
+    cogpu_status expected = kind == CALL_ALLOCATE || kind == CALL_ALLOCATE_PINNED
+                                ? COGPU_OUT_OF_MEMORY
+                                : COGPU_DEVICE_ERROR;
     cogpu_error error;
     faulty_arm(&gpu, CALL_FAILS, kind, n);
     cogpu_status status = read_in_two_steps(file, request, &raster, &error);
@@ -215,7 +219,7 @@ static bool survives_call(const struct sample *sample, const cogpu_file *file, g
         CHECK(status == expected && has_text(&error, status));
     /* A read that could not begin keeps nothing open: only the raster is left. */
     CHECK(is_through || kind > CALL_EVENT_OPEN || gpu.resource_count == 1);
-    cogpu_device_release(context, raster.device, 0, raster.data);
+    cogpu_device_free(context, raster.device, 0, raster.data);
     /* If that is fast, reads until all slots were used again. */
     int reads = sample == &samples[PLAIN] && kind > CALL_EVENT_OPEN ? 8 : 1;
     for (int i = 0; i < reads; i++)
@@ -252,7 +256,7 @@ static void copies_fail(void) {
     void *memory = NULL;
     CHECK(cogpu_device_allocate(context, device_kind(), 0, 100, &memory, NULL) == COGPU_OK);
     for (int is_up = 1; is_up >= 0; is_up--) {
-        cogpu_status status = COGPU_DEVICE;
+        cogpu_status status = COGPU_DEVICE_ERROR;
         for (long n = 1; status != COGPU_OK; n++) {
             cogpu_error error;
             faulty_arm(&gpu, CALL_FAILS, ANY_CALL, n);
@@ -260,12 +264,12 @@ static void copies_fail(void) {
                 is_up ? cogpu_device_upload(context, device_kind(), 0, up, 100, memory, &error)
                       : cogpu_device_download(context, device_kind(), 0, memory, 100, down, &error);
             CHECK((status == COGPU_OK) == (gpu.fired == 0));
-            CHECK(status == COGPU_OK || (status == COGPU_DEVICE && has_text(&error, status)));
+            CHECK(status == COGPU_OK || (status == COGPU_DEVICE_ERROR && has_text(&error, status)));
             CHECK(gpu.resource_count == 1);
         }
     }
     CHECK(memcmp(up, down, 100) == 0);
-    cogpu_device_release(context, device_kind(), 0, memory);
+    cogpu_device_free(context, device_kind(), 0, memory);
     close_context(context);
 }
 
@@ -273,17 +277,23 @@ static void copies_fail(void) {
 
 static void many_with_a_lost_device(const struct sample *sample, const cogpu_file *file,
                                     cogpu_context *context, const cogpu_raster *raster) {
-    cogpu_read_item items[] = {{.file = file, .raster = *raster},
-                               {.file = file, .raster = raster_for(sample)}};
+    const cogpu_request request = request_for(sample, context);
+    cogpu_raster on_host = raster_for(sample);
+    cogpu_read_item items[] = {{.struct_size = sizeof(cogpu_read_item),
+                                .file = file,
+                                .request = &request,
+                                .raster = raster},
+                               {.struct_size = sizeof(cogpu_read_item),
+                                .file = file,
+                                .request = &request,
+                                .raster = &on_host}};
     cogpu_error error;
-    for (int i = 0; i < 2; i++)
-        items[i].request = request_for(sample, context);
-    items[1].raster.data = malloc(sample->bytes);
-    CHECK(cogpu_read_many(items, 2, context, &error) == COGPU_DEVICE &&
-          has_text(&error, COGPU_DEVICE));
-    CHECK(items[0].status == COGPU_DEVICE && items[1].status == COGPU_OK);
-    CHECK(memcmp(items[1].raster.data, sample->pixels, sample->bytes) == 0);
-    free(items[1].raster.data);
+    on_host.data = malloc(sample->bytes);
+    CHECK(cogpu_read_many(items, 2, context, &error) == COGPU_DEVICE_ERROR &&
+          has_text(&error, COGPU_DEVICE_ERROR));
+    CHECK(items[0].status == COGPU_DEVICE_ERROR && items[1].status == COGPU_OK);
+    CHECK(memcmp(on_host.data, sample->pixels, sample->bytes) == 0);
+    free(on_host.data);
 }
 
 /* The device is lost during a read. Returns true if it was not any more. Except for PLAIN a read
@@ -298,17 +308,17 @@ static bool survives_loss(const struct sample *sample, const cogpu_file *file, g
     cogpu_error error;
     faulty_arm(&gpu, how, how == KERNEL_BREAKS ? CALL_LAUNCH : ANY_CALL, n);
     cogpu_status status = read_in_two_steps(file, request, &raster, &error);
-    cogpu_device_release(context, raster.device, 0, raster.data);
+    cogpu_device_free(context, raster.device, 0, raster.data);
     bool is_lost = gpu.fired > 0;
     if (is_lost) {
-        CHECK(status == COGPU_DEVICE && has_text(&error, status));
-        CHECK(cogpu_read(file, &request, &other, NULL, &error) == COGPU_DEVICE);
+        CHECK(status == COGPU_DEVICE_ERROR && has_text(&error, status));
+        CHECK(cogpu_read(file, &request, &other, NULL, &error) == COGPU_DEVICE_ERROR);
         CHECK(cogpu_device_download(context, other.device, 0, other.data, 1, &(char){0}, &error) ==
-              COGPU_DEVICE);
+              COGPU_DEVICE_ERROR);
         read_on_host(sample, file, context);
         many_with_a_lost_device(sample, file, context, &other);
     }
-    cogpu_device_release(context, other.device, 0, other.data);
+    cogpu_device_free(context, other.device, 0, other.data);
     close_context(context);
     return !is_lost;
 }
@@ -345,18 +355,17 @@ static bool survives_neighbour(const struct sample *sample, const cogpu_file *fi
     cogpu_request request = request_for(sample, context), other_request = request;
     cogpu_pending *pending = NULL;
     cogpu_error error;
-    request.pending = &pending;
-    CHECK(cogpu_read(file, &request, &raster, NULL, NULL) == COGPU_OK && pending);
+    CHECK(cogpu_read_async(file, &request, &raster, &pending, NULL) == COGPU_OK && pending);
     faulty_arm(&gpu, how, ANY_CALL, n);
     cogpu_status status = read_in_two_steps(file, other_request, &other, &error);
     bool is_through = gpu.fired == 0, is_lost = gpu.is_lost;
     faulty_disarm(&gpu);
-    cogpu_device_release(context, other.device, 0, other.data);
+    cogpu_device_free(context, other.device, 0, other.data);
     CHECK(is_through ? status == COGPU_OK : has_text(&error, status) && status != COGPU_OK);
     status = cogpu_wait(pending, NULL, &error);
-    CHECK(is_lost ? status == COGPU_DEVICE && has_text(&error, status)
+    CHECK(is_lost ? status == COGPU_DEVICE_ERROR && has_text(&error, status)
                   : status == COGPU_OK && has_pixels(sample, context, &raster));
-    cogpu_device_release(context, raster.device, 0, raster.data);
+    cogpu_device_free(context, raster.device, 0, raster.data);
     close_context(context);
     return is_through;
 }
@@ -388,8 +397,8 @@ static bool survives_allocation(const struct sample *sample, const cogpu_file *f
     if (is_through)
         CHECK(status == COGPU_OK && has_pixels(sample, context, &raster));
     else
-        CHECK(status == COGPU_MEMORY && has_text(&error, status));
-    cogpu_device_release(context, raster.device, 0, raster.data);
+        CHECK(status == COGPU_OUT_OF_MEMORY && has_text(&error, status));
+    cogpu_device_free(context, raster.device, 0, raster.data);
     return is_through;
 }
 
@@ -435,13 +444,13 @@ static void too_little_is_free(void) {
         cogpu_request request = request_for(&samples[i], context);
         cogpu_error error;
         faulty_disarm(&gpu);
-        CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_MEMORY);
-        CHECK(has_text(&error, COGPU_MEMORY) && strstr(error.message, "device_bytes"));
+        CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_OUT_OF_MEMORY);
+        CHECK(has_text(&error, COGPU_OUT_OF_MEMORY) && strstr(error.message, "device_bytes"));
         CHECK(names(error.message, DEVICE_BYTES >> 20));
         CHECK(names(error.message, (DEVICE_BYTES - samples[i].bytes) >> 20));
         CHECK(gpu.made[CALL_ALLOCATE] == 0 && gpu.made[CALL_ALLOCATE_PINNED] == 0);
         CHECK(gpu.resource_count == 1);
-        cogpu_device_release(context, raster.device, 0, raster.data);
+        cogpu_device_free(context, raster.device, 0, raster.data);
         close_context(context);
 
         context = open_context(budget_of(&samples[i]), 1, DEVICE_BYTES);
@@ -456,15 +465,15 @@ static long batches_within(const struct sample *sample, const cogpu_file *file, 
     cogpu_context *context = open_context(budget, budget, EMULATED);
     cogpu_raster raster = device_raster(sample, context);
     cogpu_request request = request_for(sample, context);
-    cogpu_result result;
+    cogpu_result result = COGPU_RESULT_INIT;
     faulty_disarm(&gpu);
     cogpu_status status = cogpu_read(file, &request, &raster, &result, NULL);
     long batches = gpu.made[CALL_COPY_UP];
     CHECK(gpu.most_bytes - sample->bytes <= budget);
-    CHECK(status == COGPU_OK || status == COGPU_LIMIT);
+    CHECK(status == COGPU_OK || status == COGPU_LIMIT_EXCEEDED);
     CHECK(status != COGPU_OK || has_pixels(sample, context, &raster));
     bool is_decoded = status == COGPU_OK && result.device_blocks == result.blocks;
-    cogpu_device_release(context, raster.device, 0, raster.data);
+    cogpu_device_free(context, raster.device, 0, raster.data);
     close_context(context);
     return is_decoded ? batches : 0;
 }

@@ -36,20 +36,42 @@ struct sample {
 
 /* The budget of the first allows so few blocks a batch that it needs several batches. */
 static struct sample samples[] = {
-    {{.type = COGPU_U8, .bands = 2, .planar = 1, .codec = "none"}, .rows = HEIGHT, .budget = 18000},
-    {{.type = COGPU_U16, .bands = 2, .cog = 1, .codec = "none", .mask = 1},
+    {{.struct_size = sizeof(cogpu_profile),
+      .type = COGPU_TYPE_U8,
+      .bands = 2,
+      .interleave = 1,
+      .codec = "none"},
+     .rows = HEIGHT,
+     .budget = 18000},
+    {{.struct_size = sizeof(cogpu_profile),
+      .type = COGPU_TYPE_U16,
+      .bands = 2,
+      .cog = 1,
+      .codec = "none",
+      .mask = 1},
      .where = TO_HOST,
      .rows = 14},
-    {{.type = COGPU_F32, .bands = 1, .cog = 1, .codec = "lerc", .mask = 1},
+    {{.struct_size = sizeof(cogpu_profile),
+      .type = COGPU_TYPE_F32,
+      .bands = 1,
+      .cog = 1,
+      .codec = "lerc",
+      .mask = 1},
      .rows = HEIGHT,
      .step = 23,
      .budget = 60000},
-    {{.type = COGPU_U8, .bands = 1, .codec = "lzma", .level = 1, .mask = 1},
+    {{.struct_size = sizeof(cogpu_profile),
+      .type = COGPU_TYPE_U8,
+      .bands = 1,
+      .codec = "lzma",
+      .compression_level = 1,
+      .mask = 1},
      .where = BY_TURNS,
      .rows = 9,
      .step = 23,
      .budget = 60000},
-    {{.type = COGPU_U8,
+    {{.struct_size = sizeof(cogpu_profile),
+      .type = COGPU_TYPE_U8,
       .bands = 3,
       .strips = 1,
       .block_height = 16,
@@ -58,7 +80,13 @@ static struct sample samples[] = {
       .mask = 1},
      .rows = 11,
      .step = 26},
-    {{.type = COGPU_U8, .bands = 2, .cog = 1, .planar = 1, .codec = "deflate", .sparse = 1},
+    {{.struct_size = sizeof(cogpu_profile),
+      .type = COGPU_TYPE_U8,
+      .bands = 2,
+      .cog = 1,
+      .interleave = 1,
+      .codec = "deflate",
+      .sparse = 1},
      .where = FROM_HOST,
      .rows = 17,
      .step = 31},
@@ -68,8 +96,15 @@ enum { SAMPLES = sizeof samples / sizeof *samples };
 
 /* Written by cuFile, in several batches; the second has overviews between them. */
 static struct sample direct_samples[] = {
-    {{.type = COGPU_U8, .bands = 1, .codec = "none"}, .rows = 50, .step = 2, .budget = 140000},
-    {{.type = COGPU_U8, .bands = 1, .codec = "none", .overviews = COGPU_OVERVIEWS_AUTO},
+    {{.struct_size = sizeof(cogpu_profile), .type = COGPU_TYPE_U8, .bands = 1, .codec = "none"},
+     .rows = 50,
+     .step = 2,
+     .budget = 140000},
+    {{.struct_size = sizeof(cogpu_profile),
+      .type = COGPU_TYPE_U8,
+      .bands = 1,
+      .codec = "none",
+      .overviews = COGPU_OVERVIEWS_AUTO},
      .rows = HIGH,
      .step = 7,
      .budget = 140000},
@@ -101,7 +136,7 @@ static size_t row_bytes_of(const cogpu_profile *profile) {
 static faulty_gpu gpu;
 
 static cogpu_device_kind device_kind(void) {
-    return gpu_test_is_real() ? COGPU_CUDA : COGPU_EMU;
+    return gpu_test_is_real() ? COGPU_DEVICE_CUDA : COGPU_DEVICE_EMULATOR;
 }
 
 static void add_device(cogpu_context *context, faulty_gpu *faulty, uint32_t index, uint64_t seed) {
@@ -120,8 +155,10 @@ static void add_device(cogpu_context *context, faulty_gpu *faulty, uint32_t inde
 }
 
 static cogpu_context *open_context(const struct sample *sample, uint64_t seed) {
-    const cogpu_context_options options = {
-        .threads = 2, .device_bytes = sample->budget ? sample->budget : BUDGET};
+    const cogpu_context_options options = {.struct_size = sizeof(cogpu_context_options),
+                                           .threads = 2,
+                                           .device_bytes =
+                                               sample->budget ? sample->budget : BUDGET};
     cogpu_context *context = NULL;
     CHECK(cogpu_context_open(&options, &context, NULL) == COGPU_OK);
     add_device(context, &gpu, 0, seed);
@@ -149,8 +186,8 @@ struct chunk {
 };
 
 static void release_chunk(cogpu_context *context, struct chunk *chunk) {
-    cogpu_device_release(context, device_kind(), 0, chunk->rows);
-    cogpu_device_release(context, device_kind(), 0, chunk->mask);
+    cogpu_device_free(context, device_kind(), 0, chunk->rows);
+    cogpu_device_free(context, device_kind(), 0, chunk->mask);
     *chunk = (struct chunk){0};
 }
 
@@ -179,21 +216,23 @@ static cogpu_status push_chunk(cogpu_writer *writer, const struct sample *sample
     uint32_t y = number * sample->rows, left = profile->height - y;
     bool is_here = is_on_device(sample->where, number);
     bool mask_is_here = sample->where == BY_TURNS ? number % 3 == 0 : is_here;
-    cogpu_raster rows = {.data = (uint8_t *)(is_here ? device->rows : pixels) +
+    cogpu_raster rows = {.struct_size = sizeof(cogpu_raster),
+                         .data = (uint8_t *)(is_here ? device->rows : pixels) +
                                  y * row_bytes_of(profile),
                          .type = profile->type,
                          .bands = profile->bands,
                          .width = profile->width,
                          .height = sample->rows < left ? sample->rows : left,
-                         .device = is_here ? device_kind() : COGPU_CPU};
-    cogpu_raster valid = {.data =
+                         .device = is_here ? device_kind() : COGPU_DEVICE_CPU};
+    cogpu_raster valid = {.struct_size = sizeof(cogpu_raster),
+                          .data =
                               (uint8_t *)(mask_is_here ? device->mask : mask) + y * profile->width,
-                          .type = COGPU_U8,
+                          .type = COGPU_TYPE_U8,
                           .bands = 1,
                           .width = profile->width,
                           .height = rows.height,
-                          .device = mask_is_here ? device_kind() : COGPU_CPU};
-    return cogpu_writer_push(writer, &rows, profile->mask ? &valid : NULL, error);
+                          .device = mask_is_here ? device_kind() : COGPU_DEVICE_CPU};
+    return cogpu_writer_write_rows(writer, &rows, profile->mask ? &valid : NULL, error);
 }
 
 /* The caller's device memory is released as soon as a push has failed: late accesses show. */
@@ -203,7 +242,7 @@ static cogpu_status write_rows(const cogpu_sink *sink, const struct sample *samp
     cogpu_writer *writer = NULL;
     profile.context = context;
     profile.device =
-        sample->where == FROM_HOST || sample->where == BY_TURNS ? device_kind() : COGPU_CPU;
+        sample->where == FROM_HOST || sample->where == BY_TURNS ? device_kind() : COGPU_DEVICE_CPU;
     cogpu_status status = cogpu_writer_open(sink, &profile, &writer, error);
     for (uint32_t i = 0; status == COGPU_OK && i * sample->rows < profile.height; i++)
         status = push_chunk(writer, sample, device, i, error);
@@ -217,28 +256,29 @@ static cogpu_status write_rows(const cogpu_sink *sink, const struct sample *samp
 /* Without faults. */
 static void write_well(const struct sample *sample, cogpu_context *context) {
     struct chunk device = upload_all(context, &sample->profile);
-    cogpu_memory memory = {0};
+    cogpu_memory memory = COGPU_MEMORY_INIT;
     cogpu_error error = {0};
     cogpu_status status =
-        write_rows(&(cogpu_sink){.memory = &memory}, sample, context, &device, &error);
+        write_rows(&(cogpu_sink){.struct_size = sizeof(cogpu_sink), .memory = &memory}, sample,
+                   context, &device, &error);
     CHECK(status == COGPU_OK);
     if (status != COGPU_OK)
         printf("... %s\n", error.message);
     CHECK(memory.bytes == sample->whole.bytes &&
           !memcmp(memory.data, sample->whole.data, memory.bytes));
-    cogpu_memory_release(&memory);
+    cogpu_memory_free(&memory);
     release_chunk(context, &device);
 }
 
 /* By the host, with a context whose device is lost. */
 static void write_by_host(const struct sample *sample, cogpu_context *context) {
     struct sample by_host = *sample;
-    cogpu_memory memory = {0};
+    cogpu_memory memory = COGPU_MEMORY_INIT;
     by_host.where = TO_HOST;
     by_host.rows = sample->profile.height;
-    CHECK(write_rows(&(cogpu_sink){.memory = &memory}, &by_host, context, &(struct chunk){0},
-                     NULL) == COGPU_OK);
-    cogpu_memory_release(&memory);
+    CHECK(write_rows(&(cogpu_sink){.struct_size = sizeof(cogpu_sink), .memory = &memory}, &by_host,
+                     context, &(struct chunk){0}, NULL) == COGPU_OK);
+    cogpu_memory_free(&memory);
 }
 
 /* With whatever fault there is: the path has the old file, or the new one. */
@@ -246,7 +286,8 @@ static cogpu_status write_to_path(const struct sample *sample, cogpu_context *co
                                   struct chunk *device) {
     cogpu_error error = {0};
     put_old_file();
-    cogpu_status status = write_rows(&(cogpu_sink){.path = path}, sample, context, device, &error);
+    cogpu_status status = write_rows(&(cogpu_sink){.struct_size = sizeof(cogpu_sink), .path = path},
+                                     sample, context, device, &error);
     if (status == COGPU_OK)
         CHECK(path_has(sample->whole.data, sample->whole.bytes));
     else
@@ -311,7 +352,7 @@ static bool survives_call(const struct sample *sample, cogpu_context *context, s
     if (is_through || is_late(sample, n))
         CHECK(status == COGPU_OK);
     else
-        CHECK(status == COGPU_DEVICE || status == COGPU_MEMORY);
+        CHECK(status == COGPU_DEVICE_ERROR || status == COGPU_OUT_OF_MEMORY);
     return is_through;
 }
 
@@ -328,7 +369,7 @@ static bool survives_loss(const struct sample *sample, cogpu_context *context, s
     if (gpu.fired == 0 || is_late(sample, n))
         CHECK(status == COGPU_OK);
     else
-        CHECK(status == COGPU_DEVICE);
+        CHECK(status == COGPU_DEVICE_ERROR);
     if (gpu.is_lost)
         write_by_host(sample, context);
     return gpu.fired == 0;
@@ -341,7 +382,7 @@ static void device_is_lost(void) {
 static bool survives_kernel(const struct sample *sample, cogpu_context *context,
                             struct chunk *device, long n) {
     faulty_arm(&gpu, KERNEL_BREAKS, CALL_LAUNCH, n);
-    CHECK(write_to_path(sample, context, device) == (gpu.fired ? COGPU_DEVICE : COGPU_OK));
+    CHECK(write_to_path(sample, context, device) == (gpu.fired ? COGPU_DEVICE_ERROR : COGPU_OK));
     gpu.is_lost = gpu.fired > 0;
     if (gpu.is_lost)
         write_by_host(sample, context);
@@ -362,7 +403,7 @@ static bool survives_allocation(const struct sample *sample, cogpu_context *cont
     cogpu_status status = write_to_path(sample, context, device);
     bool is_through = atomic_load(&faults_fired) == 0;
     arm_fault(NO_FAULT, 0);
-    CHECK(status == COGPU_OK || (status == COGPU_MEMORY && !is_through));
+    CHECK(status == COGPU_OK || (status == COGPU_OUT_OF_MEMORY && !is_through));
     return is_through;
 }
 
@@ -379,7 +420,7 @@ static struct {
 
 static cogpu_status store_bytes(void *user, uint64_t offset, const void *from, size_t bytes) {
     (void)user, (void)offset, (void)from, (void)bytes;
-    return ++taken.writes == taken.failing ? COGPU_IO : COGPU_OK;
+    return ++taken.writes == taken.failing ? COGPU_IO_ERROR : COGPU_OK;
 }
 
 static cogpu_status commit(void *user) {
@@ -397,15 +438,18 @@ static bool is_append_only;
 
 static bool survives_sink(const struct sample *sample, cogpu_context *context, struct chunk *device,
                           long n) {
-    const cogpu_sink sink = {
-        .write = store_bytes, .commit = commit, .abort = abort_it, .append_only = is_append_only};
+    const cogpu_sink sink = {.struct_size = sizeof(cogpu_sink),
+                             .write = store_bytes,
+                             .commit = commit,
+                             .abort = abort_it,
+                             .append_only = is_append_only};
     cogpu_error error = {0};
     memset(&taken, 0, sizeof taken);
     taken.failing = n;
     cogpu_status status = write_rows(&sink, sample, context, device, &error);
     bool is_through = taken.writes < n;
-    CHECK(status == (is_through ? COGPU_OK : COGPU_IO));
-    CHECK(is_through || (error.status == COGPU_IO && error.message[0]));
+    CHECK(status == (is_through ? COGPU_OK : COGPU_IO_ERROR));
+    CHECK(is_through || (error.status == COGPU_IO_ERROR && error.message[0]));
     CHECK(taken.commits == is_through && taken.aborts == !is_through);
     return is_through;
 }
@@ -431,8 +475,10 @@ static void rows_of_another_device(void) {
         static faulty_gpu other;
         cogpu_context *context = open_context(sample, 1);
         add_device(context, &other, 1, 2);
-        cogpu_memory files[2] = {{0}, {0}};
+        cogpu_memory files[2] = {{.struct_size = sizeof(cogpu_memory)},
+                                 {.struct_size = sizeof(cogpu_memory)}};
         cogpu_raster rows = {
+            .struct_size = sizeof(cogpu_raster),
             .data = upload(context, index, pixels, row_bytes_of(&profile) * profile.height),
             .type = profile.type,
             .bands = profile.bands,
@@ -440,8 +486,9 @@ static void rows_of_another_device(void) {
             .height = profile.height,
             .device = device_kind(),
             .device_index = index};
-        cogpu_raster valid = {.data = upload(context, !index, mask, sizeof mask),
-                              .type = COGPU_U8,
+        cogpu_raster valid = {.struct_size = sizeof(cogpu_raster),
+                              .data = upload(context, !index, mask, sizeof mask),
+                              .type = COGPU_TYPE_U8,
                               .bands = 1,
                               .width = profile.width,
                               .height = profile.height,
@@ -450,21 +497,21 @@ static void rows_of_another_device(void) {
         cogpu_raster host_rows = rows, host_valid = valid;
         host_rows.data = pixels;
         host_valid.data = mask;
-        host_rows.device = host_valid.device = COGPU_CPU;
+        host_rows.device = host_valid.device = COGPU_DEVICE_CPU;
         profile.context = context;
         profile.device = device_kind();
         faulty_disarm(&other);
-        CHECK(cogpu_write(&(cogpu_sink){.memory = &files[0]}, &profile, &rows, &valid, NULL,
-                          NULL) == COGPU_OK);
+        CHECK(cogpu_write(&(cogpu_sink){.struct_size = sizeof(cogpu_sink), .memory = &files[0]},
+                          &profile, &rows, &valid, NULL, NULL) == COGPU_OK);
         CHECK(other.made[CALL_COPY_DOWN] == 1 && other.made[CALL_FINISH_STREAM] == 1);
-        CHECK(cogpu_write(&(cogpu_sink){.memory = &files[1]}, &profile, &host_rows, &host_valid,
-                          NULL, NULL) == COGPU_OK);
+        CHECK(cogpu_write(&(cogpu_sink){.struct_size = sizeof(cogpu_sink), .memory = &files[1]},
+                          &profile, &host_rows, &host_valid, NULL, NULL) == COGPU_OK);
         CHECK(files[0].bytes == files[1].bytes && files[0].bytes > 0 &&
               !memcmp(files[0].data, files[1].data, files[0].bytes));
         for (int i = 0; i < 2; i++)
-            cogpu_memory_release(&files[i]);
-        cogpu_device_release(context, rows.device, rows.device_index, rows.data);
-        cogpu_device_release(context, valid.device, valid.device_index, valid.data);
+            cogpu_memory_free(&files[i]);
+        cogpu_device_free(context, rows.device, rows.device_index, rows.data);
+        cogpu_device_free(context, valid.device, valid.device_index, valid.data);
         close_context(context);
         CHECK(other.is_closed && other.resource_count == 0);
     }
@@ -519,7 +566,8 @@ static void direct_writes_fail(void) {
  * of them is looked at. */
 static void rows_that_do_not_fit(void) {
     for (int is_cog = 0; is_cog < 2; is_cog++) {
-        struct sample sample = {{.type = COGPU_F64,
+        struct sample sample = {{.struct_size = sizeof(cogpu_profile),
+                                 .type = COGPU_TYPE_F64,
                                  .bands = 4,
                                  .cog = is_cog,
                                  .codec = "none",
@@ -531,7 +579,7 @@ static void rows_that_do_not_fit(void) {
                                 .budget = 64 << 20};
         cogpu_context *context = open_context(&sample, 1);
         faulty_disarm(&gpu);
-        CHECK(write_to_path(&sample, context, &(struct chunk){0}) == COGPU_MEMORY);
+        CHECK(write_to_path(&sample, context, &(struct chunk){0}) == COGPU_OUT_OF_MEMORY);
         CHECK(gpu.made[CALL_MEMORY] == 1 && gpu.made[CALL_LAUNCH] == 0);
         check_kept();
         close_context(context);
@@ -556,11 +604,13 @@ static void write_whole(struct sample *sample) {
     cogpu_profile *profile = &sample->profile;
     cogpu_error error;
     profile->threads = 2;
+    sample->whole = (cogpu_memory)COGPU_MEMORY_INIT;
     cogpu_context *context = open_context(sample, 1);
     struct chunk device = upload_all(context, profile);
     faulty_disarm(&gpu);
     cogpu_status status =
-        write_rows(&(cogpu_sink){.memory = &sample->whole}, sample, context, &device, &error);
+        write_rows(&(cogpu_sink){.struct_size = sizeof(cogpu_sink), .memory = &sample->whole},
+                   sample, context, &device, &error);
     CHECK(status == COGPU_OK || status == COGPU_UNSUPPORTED); /* by this build */
     if (status != COGPU_OK)
         printf("%s: %s\n", profile->codec, error.message);
@@ -610,9 +660,9 @@ TESTS(gpu_write_faults) {
     RUN(rows_that_do_not_fit);
     RUN(blocks_that_do_not_fit);
     for (int i = 0; i < SAMPLES; i++)
-        cogpu_memory_release(&samples[i].whole);
+        cogpu_memory_free(&samples[i].whole);
     for (int i = 0; i < DIRECT_SAMPLES; i++)
-        cogpu_memory_release(&direct_samples[i].whole);
+        cogpu_memory_free(&direct_samples[i].whole);
     remove_folder();
     return FINISH();
 }

@@ -43,7 +43,7 @@ static cogpu_status decode_block(size_t *got, cogpu_error *error) {
                                        .height = SIDE,
                                        .samples = BANDS,
                                        .bits = 8,
-                                       .type = COGPU_U8,
+                                       .type = COGPU_TYPE_U8,
                                        .row_bytes = SIDE * BANDS};
     cogpu_status status =
         cogpu_decode_jpegxl(&state, &format, packed, packed_bytes, out, BYTES, got, error);

@@ -23,30 +23,30 @@ typedef struct block_kind {
 } block_kind;
 
 static const block_kind kinds[] = {
-    {.compression = COMPRESSION_DEFLATE, .samples = 1, .type = COGPU_F32},
-    {.compression = COMPRESSION_ZSTD, .samples = 1, .type = COGPU_F32},
-    {.compression = COMPRESSION_LZMA, .samples = 1, .type = COGPU_F32},
-    {.compression = COMPRESSION_LZW, .samples = 1, .type = COGPU_F32},
-    {.compression = COMPRESSION_JPEG, .samples = 1, .type = COGPU_U8, .photometric = 1},
-    {.compression = COMPRESSION_JPEG, .samples = 3, .type = COGPU_U8, .photometric = 6},
-    {.compression = COMPRESSION_WEBP, .samples = 3, .type = COGPU_U8},
-    {.compression = COMPRESSION_WEBP, .samples = 4, .type = COGPU_U8},
-    {.compression = COMPRESSION_WEBP, .samples = 4, .type = COGPU_U8, .lossless = true},
-    {.compression = COMPRESSION_LERC, .samples = 1, .type = COGPU_U8},
-    {.compression = COMPRESSION_LERC, .samples = 3, .type = COGPU_U16, .lerc_packing = 1},
-    {.compression = COMPRESSION_LERC, .samples = 1, .type = COGPU_F32, .has_nan = true},
+    {.compression = COMPRESSION_DEFLATE, .samples = 1, .type = COGPU_TYPE_F32},
+    {.compression = COMPRESSION_ZSTD, .samples = 1, .type = COGPU_TYPE_F32},
+    {.compression = COMPRESSION_LZMA, .samples = 1, .type = COGPU_TYPE_F32},
+    {.compression = COMPRESSION_LZW, .samples = 1, .type = COGPU_TYPE_F32},
+    {.compression = COMPRESSION_JPEG, .samples = 1, .type = COGPU_TYPE_U8, .photometric = 1},
+    {.compression = COMPRESSION_JPEG, .samples = 3, .type = COGPU_TYPE_U8, .photometric = 6},
+    {.compression = COMPRESSION_WEBP, .samples = 3, .type = COGPU_TYPE_U8},
+    {.compression = COMPRESSION_WEBP, .samples = 4, .type = COGPU_TYPE_U8},
+    {.compression = COMPRESSION_WEBP, .samples = 4, .type = COGPU_TYPE_U8, .lossless = true},
+    {.compression = COMPRESSION_LERC, .samples = 1, .type = COGPU_TYPE_U8},
+    {.compression = COMPRESSION_LERC, .samples = 3, .type = COGPU_TYPE_U16, .lerc_packing = 1},
+    {.compression = COMPRESSION_LERC, .samples = 1, .type = COGPU_TYPE_F32, .has_nan = true},
     {.compression = COMPRESSION_LERC,
      .samples = 2,
-     .type = COGPU_F32,
+     .type = COGPU_TYPE_F32,
      .has_nan = true,
      .max_error = 0.1},
     {.compression = COMPRESSION_LERC,
      .samples = 1,
-     .type = COGPU_F32,
+     .type = COGPU_TYPE_F32,
      .max_error = 0.1,
      .has_nodata = true,
      .lerc_packing = 2},
-    {.compression = COMPRESSION_LERC, .samples = 1, .type = COGPU_F64, .max_error = 0.01},
+    {.compression = COMPRESSION_LERC, .samples = 1, .type = COGPU_TYPE_F64, .max_error = 0.01},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -85,9 +85,9 @@ static void set_up(const block_kind *kind) {
         const float single = (float)value;
         const uint16_t half = (uint16_t)(kind->has_nan ? 0 : value);
         memcpy(raw + i * size,
-               kind->type == COGPU_F64   ? (const void *)&value
-               : kind->type == COGPU_F32 ? (const void *)&single
-                                         : (const void *)&half,
+               kind->type == COGPU_TYPE_F64   ? (const void *)&value
+               : kind->type == COGPU_TYPE_F32 ? (const void *)&single
+                                              : (const void *)&half,
                size);
     }
     row = cogpu_codec_find(kind->compression);
@@ -155,10 +155,10 @@ static bool try_fault(try_block *attempt, long n, size_t bytes) {
     bool has_failed = atomic_load(&faults_fired) > 0;
     arm_fault(NO_FAULT, 0);
     bool is_right = status == COGPU_OK && got == bytes && memcmp(out, expected, bytes) == 0;
-    if (!is_right && status != COGPU_MEMORY)
+    if (!is_right && status != COGPU_OUT_OF_MEMORY)
         printf("%s, allocation %ld: %s, %s\n", row->name, n, cogpu_status_name(status),
                error.message);
-    CHECK(is_right || (has_failed && status == COGPU_MEMORY && error.message[0]));
+    CHECK(is_right || (has_failed && status == COGPU_OUT_OF_MEMORY && error.message[0]));
     CHECK(atomic_load(&live_allocations) == 0);
     return has_failed;
 }
@@ -222,16 +222,21 @@ static void try_kind(const block_kind *kind) {
 
 /* ---- a file of such blocks ---- */
 
-static cogpu_memory file_bytes;
+static cogpu_memory file_bytes = COGPU_MEMORY_INIT;
 static uint8_t pixels[4 * BYTES_MAX];
 
 /* Read with `fill_bad_blocks`: no block for which memory ends is filled. */
 static cogpu_status read_filling(size_t *got, cogpu_error *error) {
     cogpu_file *file = NULL;
-    cogpu_result result = {0};
-    cogpu_raster raster = {
-        .data = out, .type = COGPU_F32, .bands = 1, .width = WIDTH, .height = HEIGHT};
-    const cogpu_request request = {.fill_bad_blocks = 1, .threads = 1};
+    cogpu_result result = COGPU_RESULT_INIT;
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                           .data = out,
+                           .type = COGPU_TYPE_F32,
+                           .bands = 1,
+                           .width = WIDTH,
+                           .height = HEIGHT};
+    const cogpu_request request = {
+        .struct_size = sizeof(cogpu_request), .fill_bad_blocks = 1, .threads = 1};
     cogpu_status status = cogpu_open_memory(file_bytes.data, file_bytes.bytes, NULL, &file, error);
     if (status == COGPU_OK)
         status = cogpu_read(file, &request, &raster, &result, error);
@@ -245,7 +250,8 @@ static void nothing_is_filled(void) {
     static const char *const codecs[] = {"deflate", "zstd", "lzma", "lerc", "lerc_zstd"};
     for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++) {
         cogpu_error error;
-        const cogpu_profile profile = {.type = COGPU_F32,
+        const cogpu_profile profile = {.struct_size = sizeof(cogpu_profile),
+                                       .type = COGPU_TYPE_F32,
                                        .bands = 1,
                                        .width = WIDTH,
                                        .height = HEIGHT,
@@ -254,15 +260,20 @@ static void nothing_is_filled(void) {
                                        .codec = codecs[i]};
         for (uint32_t k = 0; k < WIDTH * HEIGHT; k++)
             ((float *)(void *)pixels)[k] = (float)(k % 97);
-        const cogpu_raster raster = {
-            .data = pixels, .type = COGPU_F32, .bands = 1, .width = WIDTH, .height = HEIGHT};
-        cogpu_status status = cogpu_write(&(cogpu_sink){.memory = &file_bytes}, &profile, &raster,
-                                          NULL, NULL, &error);
+        const cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                                     .data = pixels,
+                                     .type = COGPU_TYPE_F32,
+                                     .bands = 1,
+                                     .width = WIDTH,
+                                     .height = HEIGHT};
+        cogpu_status status =
+            cogpu_write(&(cogpu_sink){.struct_size = sizeof(cogpu_sink), .memory = &file_bytes},
+                        &profile, &raster, NULL, NULL, &error);
         CHECK(status == COGPU_OK || status == COGPU_UNSUPPORTED); /* by this build */
         row = cogpu_codec_named(codecs[i]) ? cogpu_codec_named(codecs[i]) : row;
         if (status == COGPU_OK)
             try_faults(read_filling);
-        cogpu_memory_release(&file_bytes);
+        cogpu_memory_free(&file_bytes);
     }
 }
 

@@ -93,7 +93,7 @@ static cogpu_status sample_read(void *user, uint64_t offset, size_t bytes, void 
     const struct sample *sample = user;
     uint64_t left = offset < sample->file.size ? sample->file.size - offset : 0;
     if (call_fails(READ_FAILS))
-        return COGPU_IO;
+        return COGPU_IO_ERROR;
     *got = bytes < left ? bytes : (size_t)left;
     if (call_fails(READ_IS_SHORT))
         *got /= 2;
@@ -101,11 +101,12 @@ static cogpu_status sample_read(void *user, uint64_t offset, size_t bytes, void 
     return COGPU_OK;
 }
 
-static cogpu_status sample_read_many(void *user, const cogpu_source_read *reads, size_t count) {
+static cogpu_status sample_read_many(void *user, const uint64_t *offsets, const size_t *bytes,
+                                     void *const *to, size_t count) {
     const struct sample *sample = user;
     for (size_t i = 0; i < count; i++)
-        memcpy(reads[i].to, sample->file.bytes + reads[i].offset, reads[i].bytes);
-    return call_fails(READ_FAILS) ? COGPU_IO : COGPU_OK;
+        memcpy(to[i], sample->file.bytes + offsets[i], bytes[i]);
+    return call_fails(READ_FAILS) ? COGPU_IO_ERROR : COGPU_OK;
 }
 
 static cogpu_status sample_size(void *user, uint64_t *bytes) {
@@ -142,8 +143,11 @@ static void write_path(const struct sample *sample) {
 
 static cogpu_status open_sample(struct sample *sample, enum way way, cogpu_file **file,
                                 cogpu_error *error) {
-    cogpu_source source = {
-        .user = sample, .read = sample_read, .size = sample_size, .close = sample_close};
+    cogpu_source source = {.struct_size = sizeof(cogpu_source),
+                           .user = sample,
+                           .read = sample_read,
+                           .size = sample_size,
+                           .close = sample_close};
     switch (way) {
     case FROM_MEMORY:
         return cogpu_open_memory(sample->file.bytes, sample->file.size, NULL, file, error);
@@ -163,8 +167,8 @@ static cogpu_status open_sample(struct sample *sample, enum way way, cogpu_file 
 static bool went_well(cogpu_status status, long fired_before, const cogpu_error *error) {
     if (status == COGPU_OK)
         return true;
-    bool fits = armed_fault == ALLOCATION      ? status == COGPU_MEMORY
-                : armed_fault == READ_FAILS    ? status == COGPU_IO
+    bool fits = armed_fault == ALLOCATION      ? status == COGPU_OUT_OF_MEMORY
+                : armed_fault == READ_FAILS    ? status == COGPU_IO_ERROR
                 : armed_fault == READ_IS_SHORT ? status == COGPU_CORRUPT
                                                : false;
     if (!fits || atomic_load(&faults_fired) == fired_before)
@@ -179,21 +183,22 @@ static bool went_well(cogpu_status status, long fired_before, const cogpu_error 
 /* An open file must be complete. If its source seems to end early, the end may be missing, and a
  * sidecar may be ignored, but not without a warning. */
 static bool is_complete(const struct sample *sample, const cogpu_file *file, enum way way) {
-    cogpu_image image;
-    cogpu_level level;
-    CHECK(cogpu_info(file, 0, &image, NULL) == COGPU_OK);
+    cogpu_image image = COGPU_IMAGE_INIT;
+    cogpu_level level = COGPU_LEVEL_INIT;
+    CHECK(cogpu_image_info(file, 0, &image, NULL) == COGPU_OK);
     bool beside = way == FROM_PATH_WITH_SIDECARS;
     bool complete = image.levels == 2 && image.width == SIDE;
     if (beside)
-        complete = complete && image.validity == COGPU_BY_MASK && image.items == 1 &&
-                   image.has_transform && image.transform[1] == 2;
+        complete = complete && image.mask_source == COGPU_MASK_SOURCE_DIRECTORY &&
+                   image.metadata_count == 1 && image.has_transform && image.transform[1] == 2;
     uint32_t levels = 2;
     for (uint32_t i = 0; complete && !beside && i < levels; i++)
         complete = cogpu_level_info(file, 0, i, &level, NULL) == COGPU_OK &&
                    !level.has_mask == !sample->has_masks;
     if (sample->has_texts)
-        complete = complete && image.items == 2 && image.geokeys == 3 && image.has_transform &&
-                   image.description && strcmp(image.description, "a picture") == 0;
+        complete = complete && image.metadata_count == 2 && image.geokey_count == 3 &&
+                   image.has_transform && image.description &&
+                   strcmp(image.description, "a picture") == 0;
     if (!complete) {
         CHECK(armed_fault == READ_IS_SHORT || beside);
         CHECK(image.warning != NULL);
@@ -205,8 +210,9 @@ static uint8_t pixels[SIDE * SIDE * 3 * 2];
 
 static cogpu_raster raster_for(const image_kind *kind, uint32_t width, uint32_t height) {
     memset(pixels, 0xA5, sizeof pixels);
-    return (cogpu_raster){.data = pixels,
-                          .type = kind->bits == 16 ? COGPU_U16 : COGPU_U8,
+    return (cogpu_raster){.struct_size = sizeof(cogpu_raster),
+                          .data = pixels,
+                          .type = kind->bits == 16 ? COGPU_TYPE_U16 : COGPU_TYPE_U8,
                           .bands = kind_bands(kind),
                           .width = width,
                           .height = height};
@@ -216,7 +222,7 @@ static cogpu_raster raster_for(const image_kind *kind, uint32_t width, uint32_t 
 static void try_read(const cogpu_file *file, const image_kind *kind, cogpu_request request) {
     uint32_t height = request.height ? request.height : kind->height;
     cogpu_raster raster = raster_for(kind, kind->width, height);
-    cogpu_result result;
+    cogpu_result result = COGPU_RESULT_INIT;
     cogpu_error error;
     long before = atomic_load(&faults_fired);
     if (went_well(cogpu_read(file, &request, &raster, &result, &error), before, &error))
@@ -227,10 +233,11 @@ static void try_read(const cogpu_file *file, const image_kind *kind, cogpu_reque
 }
 
 static void try_mask(const cogpu_file *file, const struct sample *sample) {
-    cogpu_request request = {.part = COGPU_MASK, .threads = 2};
+    cogpu_request request = {
+        .struct_size = sizeof(cogpu_request), .content = COGPU_CONTENT_MASK, .threads = 2};
     cogpu_raster raster = raster_for(&sample->full, SIDE, SIDE);
     cogpu_error error;
-    raster.type = COGPU_U8;
+    raster.type = COGPU_TYPE_U8;
     long before = atomic_load(&faults_fired);
     if (!went_well(cogpu_read(file, &request, &raster, NULL, &error), before, &error))
         return;
@@ -243,12 +250,16 @@ static void try_mask(const cogpu_file *file, const struct sample *sample) {
 static void try_floats(const cogpu_file *file, const struct sample *sample) {
     enum { ROWS = 20 };
     static float floats[SIDE * ROWS * 3];
-    cogpu_request request = {.height = ROWS, .scaled = 1, .nan_where_invalid = 1, .threads = 1};
+    cogpu_request request = {.struct_size = sizeof(cogpu_request),
+                             .height = ROWS,
+                             .unscale = 1,
+                             .masked = 1,
+                             .threads = 1};
     cogpu_raster raster = raster_for(&sample->full, SIDE, ROWS);
     image_kind mask = {.width = SIDE, .seed = 1};
     cogpu_error error;
     raster.data = floats;
-    raster.type = COGPU_F32;
+    raster.type = COGPU_TYPE_F32;
     long before = atomic_load(&faults_fired);
     if (!went_well(cogpu_read(file, &request, &raster, NULL, &error), before, &error))
         return;
@@ -262,12 +273,18 @@ static void try_floats(const cogpu_file *file, const struct sample *sample) {
 static void try_many(const cogpu_file *file, const struct sample *sample, cogpu_context *context) {
     static uint8_t parts[3][SIDE * 20 * 6];
     cogpu_read_item items[3];
+    cogpu_request requests[3];
+    cogpu_raster rasters[3];
     cogpu_error error;
     for (uint32_t i = 0; i < 3; i++) {
-        items[i] = (cogpu_read_item){.file = file,
-                                     .request = {.y = 40 * i, .height = 20},
-                                     .raster = raster_for(&sample->full, SIDE, 20)};
-        items[i].raster.data = parts[i];
+        requests[i] =
+            (cogpu_request){.struct_size = sizeof(cogpu_request), .y = 40 * i, .height = 20};
+        rasters[i] = raster_for(&sample->full, SIDE, 20);
+        rasters[i].data = parts[i];
+        items[i] = (cogpu_read_item){.struct_size = sizeof(cogpu_read_item),
+                                     .file = file,
+                                     .request = &requests[i],
+                                     .raster = &rasters[i]};
     }
     long before = atomic_load(&faults_fired);
     cogpu_status status = cogpu_read_many(items, 3, context, &error);
@@ -282,7 +299,8 @@ static void try_many(const cogpu_file *file, const struct sample *sample, cogpu_
 }
 
 static void try_context(const cogpu_file *file, const struct sample *sample) {
-    const cogpu_context_options options = {.threads = 2, .cache_bytes = 1 << 20};
+    const cogpu_context_options options = {
+        .struct_size = sizeof(cogpu_context_options), .threads = 2, .cache_bytes = 1 << 20};
     cogpu_context *context = NULL;
     cogpu_error error;
     long before = atomic_load(&faults_fired);
@@ -291,17 +309,18 @@ static void try_context(const cogpu_file *file, const struct sample *sample) {
         return;
     }
     for (int i = 0; i < 2; i++)
-        try_read(file, &sample->full, (cogpu_request){.context = context});
+        try_read(file, &sample->full,
+                 (cogpu_request){.struct_size = sizeof(cogpu_request), .context = context});
     try_many(file, sample, context);
     cogpu_context_close(context);
 }
 
 static void try_check(const cogpu_file *file) {
-    cogpu_checked checked;
+    cogpu_checked checked = COGPU_CHECKED_INIT;
     cogpu_error error;
     long before = atomic_load(&faults_fired);
     if (went_well(cogpu_check(file, NULL, NULL, NULL, &checked, &error), before, &error))
-        CHECK(checked.blocks > 0 || checked.faults > 0);
+        CHECK(checked.blocks > 0 || checked.errors > 0);
 }
 
 static void try_all(struct sample *sample, enum way way) {
@@ -315,10 +334,14 @@ static void try_all(struct sample *sample, enum way way) {
     if (opened && is_complete(sample, file, way)) {
         went_well(cogpu_tag_read(file, 0, 259, 0, 1, &tag, &error), atomic_load(&faults_fired),
                   &error);
-        try_read(file, &sample->full, (cogpu_request){.threads = 1});
-        try_read(file, &sample->full, (cogpu_request){.threads = 2, .fill_bad_blocks = 1});
+        try_read(file, &sample->full,
+                 (cogpu_request){.struct_size = sizeof(cogpu_request), .threads = 1});
+        try_read(file, &sample->full,
+                 (cogpu_request){
+                     .struct_size = sizeof(cogpu_request), .threads = 2, .fill_bad_blocks = 1});
         if (way != FROM_PATH_WITH_SIDECARS)
-            try_read(file, &sample->half, (cogpu_request){.level = 1});
+            try_read(file, &sample->half,
+                     (cogpu_request){.struct_size = sizeof(cogpu_request), .level = 1});
         try_mask(file, sample);
         try_floats(file, sample);
         try_many(file, sample, NULL);
@@ -472,7 +495,10 @@ static void try_stream(struct sample *sample, enum fault kind) {
         CHECK(open_sample(sample, FROM_SOURCE, &file, NULL) == COGPU_OK);
         arm_fault(kind, n);
         try_read(file, &sample->full,
-                 (cogpu_request){.y = sample->full.height - 5, .height = 5, .threads = 1});
+                 (cogpu_request){.struct_size = sizeof(cogpu_request),
+                                 .y = sample->full.height - 5,
+                                 .height = 5,
+                                 .threads = 1});
         through = atomic_load(&faults_fired) == 0;
         arm_fault(NO_FAULT, 0);
         cogpu_close(file);

@@ -24,22 +24,27 @@ static void fill(void) {
 /* By chunks, so that rows are held too. */
 static cogpu_status write_file(const cogpu_profile *profile, cogpu_memory *file,
                                cogpu_error *error) {
-    cogpu_sink sink = {.memory = file};
+    cogpu_sink sink = {.struct_size = sizeof(cogpu_sink), .memory = file};
     cogpu_writer *writer = NULL;
     cogpu_status status = cogpu_writer_open(&sink, profile, &writer, error);
     for (uint32_t y = 0; status == COGPU_OK && y < SIDE; y += CHUNK) {
         uint32_t rows = SIDE - y < CHUNK ? SIDE - y : CHUNK;
-        cogpu_raster raster = {.data = pixels[0][y],
-                               .type = COGPU_U16,
+        cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                               .data = pixels[0][y],
+                               .type = COGPU_TYPE_U16,
                                .bands = 2,
                                .width = SIDE,
                                .height = rows,
                                .stride_band = sizeof pixels[0],
                                .stride_y = sizeof pixels[0][0],
                                .stride_x = sizeof pixels[0][0][0]};
-        cogpu_raster valid = {
-            .data = mask[y], .type = COGPU_U8, .bands = 1, .width = SIDE, .height = rows};
-        status = cogpu_writer_push(writer, &raster, &valid, error);
+        cogpu_raster valid = {.struct_size = sizeof(cogpu_raster),
+                              .data = mask[y],
+                              .type = COGPU_TYPE_U8,
+                              .bands = 1,
+                              .width = SIDE,
+                              .height = rows};
+        status = cogpu_writer_write_rows(writer, &raster, &valid, error);
     }
     if (status == COGPU_OK)
         return cogpu_writer_close(writer, NULL, error);
@@ -50,17 +55,17 @@ static cogpu_status write_file(const cogpu_profile *profile, cogpu_memory *file,
 static void check_allocations(const cogpu_profile *profile) {
     long made = 0, survived = 0;
     for (long call = 1;; call++) {
-        cogpu_memory file = {0};
+        cogpu_memory file = COGPU_MEMORY_INIT;
         cogpu_error error;
         long before = atomic_load(&live_allocations);
         arm_fault(ALLOCATION, call);
         cogpu_status status = write_file(profile, &file, &error);
         bool has_fired = atomic_load(&faults_fired) > 0;
         arm_fault(NO_FAULT, 0);
-        CHECK(status == COGPU_OK || (has_fired && status == COGPU_MEMORY));
-        CHECK(status == COGPU_OK || error.status == COGPU_MEMORY);
+        CHECK(status == COGPU_OK || (has_fired && status == COGPU_OUT_OF_MEMORY));
+        CHECK(status == COGPU_OK || error.status == COGPU_OUT_OF_MEMORY);
         CHECK((file.data != NULL) == (status == COGPU_OK));
-        cogpu_memory_release(&file);
+        cogpu_memory_free(&file);
         CHECK(atomic_load(&live_allocations) == before);
         if (!has_fired)
             break;
@@ -75,12 +80,13 @@ static void any_allocation_may_fail(void) {
     for (uint32_t threads = 1; threads <= 3; threads += 2)
         for (int cog = 0; cog < 2; cog++)
             for (int planar = 0; planar < 2; planar++) {
-                cogpu_profile profile = {.width = SIDE,
+                cogpu_profile profile = {.struct_size = sizeof(cogpu_profile),
+                                         .width = SIDE,
                                          .height = SIDE,
                                          .bands = 2,
-                                         .type = COGPU_U16,
+                                         .type = COGPU_TYPE_U16,
                                          .cog = cog,
-                                         .planar = planar,
+                                         .interleave = planar,
                                          .mask = 1,
                                          .codec = cog ? "lzw" : "none",
                                          .block_width = 32,

@@ -3,7 +3,7 @@
  * encode. A failure is reported, leaks nothing, keeps the target, and no part file is left. A write
  * that succeeds all the same gives the same file.
  */
-#include "cogpu.h"
+#include "cogpu_distributed.h"
 
 #include "codec/codec.h"
 #include "faults/library_faults.h"
@@ -18,71 +18,158 @@
 enum { WIDTH = 40, HEIGHT = 36, BANDS = 4, SAMPLES = WIDTH * HEIGHT * BANDS };
 
 static const uint16_t utm[] = {32632, 1, 1};
-static const cogpu_geokey keys[] = {
-    {.id = 1024, .kind = COGPU_KEY_SHORT, .count = 1, .shorts = utm + 1},
-    {.id = 1026, .kind = COGPU_KEY_TEXT, .text = "WGS 84 / UTM zone 32N"},
-    {.id = 3072, .kind = COGPU_KEY_SHORT, .count = 1, .shorts = utm}};
-static const cogpu_item items[] = {
-    {.domain = "", .name = "AREA", .value = "here & there", .role = ""},
-    {.domain = "", .name = "SCALE", .value = "0.5", .role = "scale", .band = 1}};
-static const cogpu_gcp gcps[] = {{0, 0, 0, 10, 50, 0, NULL, NULL},
-                                 {90, 0, 0, 11, 50, 0, NULL, NULL},
-                                 {0, 80, 0, 10, 49, 0, NULL, NULL}};
+static const cogpu_geokey keys[] = {{.struct_size = sizeof(cogpu_geokey),
+                                     .id = 1024,
+                                     .kind = COGPU_GEOKEY_SHORT,
+                                     .count = 1,
+                                     .shorts = utm + 1},
+                                    {.struct_size = sizeof(cogpu_geokey),
+                                     .id = 1026,
+                                     .kind = COGPU_GEOKEY_TEXT,
+                                     .text = "WGS 84 / UTM zone 32N"},
+                                    {.struct_size = sizeof(cogpu_geokey),
+                                     .id = 3072,
+                                     .kind = COGPU_GEOKEY_SHORT,
+                                     .count = 1,
+                                     .shorts = utm}};
+static const cogpu_metadata_item items[] = {{.struct_size = sizeof(cogpu_metadata_item),
+                                             .domain = "",
+                                             .name = "AREA",
+                                             .value = "here & there",
+                                             .role = ""},
+                                            {.struct_size = sizeof(cogpu_metadata_item),
+                                             .domain = "",
+                                             .name = "SCALE",
+                                             .value = "0.5",
+                                             .role = "scale",
+                                             .band = 1}};
+static const cogpu_gcp gcps[] = {{sizeof(cogpu_gcp), 0, 0, 0, 10, 50, 0, NULL, NULL},
+                                 {sizeof(cogpu_gcp), 90, 0, 0, 11, 50, 0, NULL, NULL},
+                                 {sizeof(cogpu_gcp), 0, 80, 0, 10, 49, 0, NULL, NULL}};
 static const uint16_t palette[3 * 256];
-static const cogpu_extra_tag tags[] = {{.id = 305, .type = 2, .count = 5, .values = "test"}};
+static const cogpu_extra_tag tags[] = {
+    {.struct_size = sizeof(cogpu_extra_tag), .id = 305, .type = 2, .count = 5, .values = "test"}};
 
 #define WORDS                                                                                      \
     .has_transform = 1, .transform = {4e5, 10, 0, 5e6, 0, -10}, .geokeys = keys,                   \
-    .geokey_count = 3, .items = items, .item_count = 2, .description = "a picture", .tags = tags,  \
-    .tag_count = 1
+    .geokey_count = 3, .metadata = items, .metadata_count = 2, .description = "a picture",         \
+    .tags = tags, .tag_count = 1
 
 static const cogpu_profile profiles[] = {
-    {.type = COGPU_U8, .bands = 3, .strips = 1, .block_height = 16, .codec = "deflate", WORDS},
-    {.type = COGPU_U16, .bands = 1, .strips = 1, .codec = "packbits", .gcps = gcps, .gcp_count = 3},
-    {.type = COGPU_U8,
+    {.struct_size = sizeof(cogpu_profile),
+     .type = COGPU_TYPE_U8,
+     .bands = 3,
+     .strips = 1,
+     .block_height = 16,
+     .codec = "deflate",
+     WORDS},
+    {.struct_size = sizeof(cogpu_profile),
+     .type = COGPU_TYPE_U16,
+     .bands = 1,
+     .strips = 1,
+     .codec = "packbits",
+     .gcps = gcps,
+     .gcp_count = 3},
+    {.struct_size = sizeof(cogpu_profile),
+     .type = COGPU_TYPE_U8,
      .bands = 1,
      .codec = "none",
      .palette = palette,
      .palette_entries = 256,
      .overviews = COGPU_OVERVIEWS_AUTO,
      .mask = 1},
-    {.type = COGPU_I16,
+    {.struct_size = sizeof(cogpu_profile),
+     .type = COGPU_TYPE_I16,
      .bands = 2,
-     .planar = 1,
+     .interleave = 1,
      .codec = "lzw",
      .overviews = COGPU_OVERVIEWS_AUTO,
-     .resampling = COGPU_CUBIC,
+     .resampling = COGPU_RESAMPLE_CUBIC,
      .nodata = "7"},
-    {.type = COGPU_F32, .bands = 1, .cog = 1, .mask = 1, .codec = "zstd", .nodata = "nan", WORDS},
-    {.type = COGPU_F32,
+    {.struct_size = sizeof(cogpu_profile),
+     .type = COGPU_TYPE_F32,
+     .bands = 1,
+     .cog = 1,
+     .mask = 1,
+     .codec = "zstd",
+     .nodata = "nan",
+     WORDS},
+    {.struct_size = sizeof(cogpu_profile),
+     .type = COGPU_TYPE_F32,
      .bands = 2,
      .cog = 1,
-     .planar = 1,
+     .interleave = 1,
      .mask = 1,
      .sparse = 1,
-     .resampling = COGPU_MEDIAN},
-    {.type = COGPU_U16,
+     .resampling = COGPU_RESAMPLE_MEDIAN},
+    {.struct_size = sizeof(cogpu_profile),
+     .type = COGPU_TYPE_U16,
      .bands = 1,
      .cog = 1,
      .codec = "lzma",
-     .level = 1,
-     .resampling = COGPU_MODE},
-    {.type = COGPU_U8, .bands = 3, .cog = 1, .mask = 1, .codec = "jpeg"},
-    {.type = COGPU_U8, .bands = 1, .strips = 1, .codec = "jpeg", .block_height = 16},
-    {.type = COGPU_U8, .bands = 4, .alpha_band = 4, .codec = "webp"},
-    {.type = COGPU_U8, .bands = 3, .codec = "webp", .lossless = 1},
-    {.type = COGPU_F32, .bands = 1, .cog = 1, .codec = "lerc", .max_error = 0.1, .nodata = "3"},
-    {.type = COGPU_F32, .bands = 2, .codec = "lerc_deflate"},
-    {.type = COGPU_U16, .bands = 1, .codec = "lerc_zstd"},
-    {.type = COGPU_U8, .bands = 3, .codec = "deflate", .bits = 1, .cog = 1, .sparse = 1},
-    {.type = COGPU_U16, .bands = 1, .codec = "none", .bits = 12, .strips = 1},
+     .compression_level = 1,
+     .resampling = COGPU_RESAMPLE_MODE},
+    {.struct_size = sizeof(cogpu_profile),
+     .type = COGPU_TYPE_U8,
+     .bands = 3,
+     .cog = 1,
+     .mask = 1,
+     .codec = "jpeg"},
+    {.struct_size = sizeof(cogpu_profile),
+     .type = COGPU_TYPE_U8,
+     .bands = 1,
+     .strips = 1,
+     .codec = "jpeg",
+     .block_height = 16},
+    {.struct_size = sizeof(cogpu_profile),
+     .type = COGPU_TYPE_U8,
+     .bands = 4,
+     .alpha_band = 4,
+     .codec = "webp"},
+    {.struct_size = sizeof(cogpu_profile),
+     .type = COGPU_TYPE_U8,
+     .bands = 3,
+     .codec = "webp",
+     .lossless = 1},
+    {.struct_size = sizeof(cogpu_profile),
+     .type = COGPU_TYPE_F32,
+     .bands = 1,
+     .cog = 1,
+     .codec = "lerc",
+     .max_z_error = 0.1,
+     .nodata = "3"},
+    {.struct_size = sizeof(cogpu_profile),
+     .type = COGPU_TYPE_F32,
+     .bands = 2,
+     .codec = "lerc_deflate"},
+    {.struct_size = sizeof(cogpu_profile),
+     .type = COGPU_TYPE_U16,
+     .bands = 1,
+     .codec = "lerc_zstd"},
+    {.struct_size = sizeof(cogpu_profile),
+     .type = COGPU_TYPE_U8,
+     .bands = 3,
+     .codec = "deflate",
+     .bits = 1,
+     .cog = 1,
+     .sparse = 1},
+    {.struct_size = sizeof(cogpu_profile),
+     .type = COGPU_TYPE_U16,
+     .bands = 1,
+     .codec = "none",
+     .bits = 12,
+     .strips = 1},
 };
 
 enum { PROFILES = sizeof profiles / sizeof *profiles };
 
 /* One whose spill does not fit memory. */
 enum { LARGE = 900 };
-static const cogpu_profile large = {.type = COGPU_U16, .bands = 1, .cog = 1, .codec = "none"};
+static const cogpu_profile large = {.struct_size = sizeof(cogpu_profile),
+                                    .type = COGPU_TYPE_U16,
+                                    .bands = 1,
+                                    .cog = 1,
+                                    .codec = "none"};
 
 static uint8_t pixels[SAMPLES * 4 > LARGE *LARGE * 2 ? SAMPLES * 4 : LARGE *LARGE * 2];
 static uint8_t mask[LARGE * LARGE];
@@ -92,7 +179,7 @@ static void fill(const cogpu_profile *profile) {
     float *floats = (float *)pixels;
     for (size_t i = 0; i < sizeof pixels; i++)
         pixels[i] = (uint8_t)((number = number * 1103515245 + 12345) >> 24) / 8;
-    for (uint32_t i = 0; i < SAMPLES && profile->type == COGPU_F32; i++)
+    for (uint32_t i = 0; i < SAMPLES && profile->type == COGPU_TYPE_F32; i++)
         floats[i] = i % 17 == 5 ? NAN : i % 13 == 2 ? 3 : (float)(i % 1000) / 8;
     for (size_t i = 0; i < sizeof mask; i++)
         mask[i] = i % 7 != 0;
@@ -102,7 +189,7 @@ static void fill(const cogpu_profile *profile) {
 
 enum way { TO_MEMORY, TO_PATH, TO_FUNCTIONS, TO_THE_END, WAYS };
 
-static cogpu_memory memory;
+static cogpu_memory memory = COGPU_MEMORY_INIT;
 
 static struct {
     uint8_t *bytes;
@@ -133,11 +220,12 @@ static void abort_it(void *user) {
 static cogpu_sink sink_of(enum way way) {
     switch (way) {
     case TO_MEMORY:
-        return (cogpu_sink){.memory = &memory};
+        return (cogpu_sink){.struct_size = sizeof(cogpu_sink), .memory = &memory};
     case TO_PATH:
-        return (cogpu_sink){.path = path};
+        return (cogpu_sink){.struct_size = sizeof(cogpu_sink), .path = path};
     default:
-        return (cogpu_sink){.write = store_bytes,
+        return (cogpu_sink){.struct_size = sizeof(cogpu_sink),
+                            .write = store_bytes,
                             .commit = commit,
                             .abort = abort_it,
                             .append_only = way == TO_THE_END};
@@ -146,7 +234,7 @@ static cogpu_sink sink_of(enum way way) {
 
 static void reset(void) {
     put_old_file();
-    cogpu_memory_release(&memory);
+    cogpu_memory_free(&memory);
     memset(stored_file.bytes, 0, stored_file.capacity);
     stored_file.end = 0;
     stored_file.commits = stored_file.aborts = 0;
@@ -167,17 +255,19 @@ static cogpu_status push_rows(const cogpu_sink *sink, const cogpu_profile *profi
     CHECK((status == COGPU_OK) == (writer != NULL));
     for (uint32_t y = 0; status == COGPU_OK && y < profile->height; y += ROWS) {
         uint32_t left = profile->height - y, rows = left < ROWS ? left : ROWS;
-        cogpu_raster chunk = {.data = pixels + y * profile->width * profile->bands * sample,
+        cogpu_raster chunk = {.struct_size = sizeof(cogpu_raster),
+                              .data = pixels + y * profile->width * profile->bands * sample,
                               .type = profile->type,
                               .bands = profile->bands,
                               .width = profile->width,
                               .height = rows};
-        cogpu_raster valid = {.data = mask + y * profile->width,
-                              .type = COGPU_U8,
+        cogpu_raster valid = {.struct_size = sizeof(cogpu_raster),
+                              .data = mask + y * profile->width,
+                              .type = COGPU_TYPE_U8,
                               .bands = 1,
                               .width = profile->width,
                               .height = rows};
-        status = cogpu_writer_push(writer, &chunk, profile->mask ? &valid : NULL, error);
+        status = cogpu_writer_write_rows(writer, &chunk, profile->mask ? &valid : NULL, error);
     }
     if (status == COGPU_OK)
         return cogpu_writer_close(writer, NULL, error);
@@ -189,14 +279,15 @@ static cogpu_status push_rows(const cogpu_sink *sink, const cogpu_profile *profi
 static cogpu_status put_blocks(const cogpu_sink *sink, const cogpu_profile *profile,
                                cogpu_error *error) {
     cogpu_writer *writer = NULL;
-    cogpu_memory block = {0};
+    cogpu_memory block = COGPU_MEMORY_INIT;
     uint32_t side = profile->block_width, across = (profile->width + side - 1) / side;
     int64_t sample = (int64_t)cogpu_type_bytes(profile->type);
     cogpu_status status = cogpu_writer_open(sink, profile, &writer, error);
     for (uint32_t i = 0; status == COGPU_OK && i / across * side < profile->height; i++) {
         uint32_t x = i % across * side, y = i / across * side;
         uint32_t width = profile->width - x, height = profile->height - y;
-        cogpu_raster raster = {.data = pixels + (y * profile->width + x) * sample,
+        cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                               .data = pixels + (y * profile->width + x) * sample,
                                .type = profile->type,
                                .bands = 1,
                                .width = width < side ? width : side,
@@ -204,10 +295,11 @@ static cogpu_status put_blocks(const cogpu_sink *sink, const cogpu_profile *prof
                                .stride_band = sample,
                                .stride_y = profile->width * sample,
                                .stride_x = sample};
-        status = cogpu_encode(profile, 0, COGPU_PIXELS, i, &raster, &block, error);
+        status = cogpu_encode_block(profile, 0, COGPU_CONTENT_PIXELS, i, &raster, &block, error);
         if (status == COGPU_OK)
-            status = cogpu_writer_put(writer, 0, COGPU_PIXELS, i, block.data, block.bytes, error);
-        cogpu_memory_release(&block);
+            status = cogpu_writer_write_block(writer, 0, COGPU_CONTENT_PIXELS, i, block.data,
+                                              block.bytes, error);
+        cogpu_memory_free(&block);
     }
     if (status == COGPU_OK)
         return cogpu_writer_close(writer, NULL, error);
@@ -243,7 +335,7 @@ static bool try_once(write_function *write_it, const cogpu_profile *profile, enu
     bool through = atomic_load(&faults_fired) == 0;
     arm_fault(NO_FAULT, 0);
     CHECK(atomic_load(&live_allocations) == (status == COGPU_OK && way == TO_MEMORY));
-    CHECK(status == COGPU_OK || (status == COGPU_MEMORY && !through && error.message[0]));
+    CHECK(status == COGPU_OK || (status == COGPU_OUT_OF_MEMORY && !through && error.message[0]));
     if (status == COGPU_OK)
         check_written(way, whole);
     else
@@ -255,11 +347,12 @@ static bool try_once(write_function *write_it, const cogpu_profile *profile, enu
 }
 
 static void try_profile(write_function *write_it, const cogpu_profile *profile, uint32_t ways) {
-    cogpu_memory whole = {0};
+    cogpu_memory whole = COGPU_MEMORY_INIT;
     cogpu_error error = {0};
     fill(profile);
     arm_fault(NO_FAULT, 0);
-    cogpu_status status = write_it(&(cogpu_sink){.memory = &whole}, profile, &error);
+    cogpu_status status = write_it(
+        &(cogpu_sink){.struct_size = sizeof(cogpu_sink), .memory = &whole}, profile, &error);
     if (status == COGPU_UNSUPPORTED) /* by this build */
         return;
     CHECK(status == COGPU_OK);
@@ -277,8 +370,8 @@ static void try_profile(write_function *write_it, const cogpu_profile *profile, 
                 printf("... codec %s, way %d, allocation %ld%s\n", profile->codec, way, n,
                        i ? " and all after it" : "");
         }
-    cogpu_memory_release(&memory);
-    cogpu_memory_release(&whole);
+    cogpu_memory_free(&memory);
+    cogpu_memory_free(&whole);
     free(stored_file.bytes);
 }
 
@@ -310,7 +403,8 @@ static void test_spills_in_files(void) {
 }
 
 static void test_blocks_that_are_put(void) {
-    cogpu_profile profile = {.type = COGPU_U16,
+    cogpu_profile profile = {.struct_size = sizeof(cogpu_profile),
+                             .type = COGPU_TYPE_U16,
                              .bands = 1,
                              .width = WIDTH,
                              .height = HEIGHT,
@@ -323,23 +417,32 @@ static void test_blocks_that_are_put(void) {
 static bool make_overview(const cogpu_profile *profile, long n) {
     static uint8_t made[WIDTH * HEIGHT];
     cogpu_error error = {0};
-    const cogpu_window all = {0, 0, (WIDTH + 1) / 2, (HEIGHT + 1) / 2};
-    const cogpu_raster from = {
-        .data = pixels, .type = COGPU_U8, .bands = 1, .width = WIDTH, .height = HEIGHT};
-    cogpu_raster to = {
-        .data = made, .type = COGPU_U8, .bands = 1, .width = all.width, .height = all.height};
+    const cogpu_window all = {sizeof(cogpu_window), 0, 0, (WIDTH + 1) / 2, (HEIGHT + 1) / 2};
+    const cogpu_raster from = {.struct_size = sizeof(cogpu_raster),
+                               .data = pixels,
+                               .type = COGPU_TYPE_U8,
+                               .bands = 1,
+                               .width = WIDTH,
+                               .height = HEIGHT};
+    cogpu_raster to = {.struct_size = sizeof(cogpu_raster),
+                       .data = made,
+                       .type = COGPU_TYPE_U8,
+                       .bands = 1,
+                       .width = all.width,
+                       .height = all.height};
     atomic_store(&live_allocations, 0);
     arm_fault(ALLOCATION, n);
-    cogpu_status status = cogpu_overview_make(profile, 1, &all, &from, NULL, &to, NULL, &error);
+    cogpu_status status = cogpu_overview_compute(profile, 1, &all, &from, NULL, &to, NULL, &error);
     bool fails = atomic_load(&faults_fired) != 0;
     arm_fault(NO_FAULT, 0);
     CHECK(atomic_load(&live_allocations) == 0);
-    CHECK(status == (fails ? COGPU_MEMORY : COGPU_OK) && (error.message[0] != 0) == fails);
+    CHECK(status == (fails ? COGPU_OUT_OF_MEMORY : COGPU_OK) && (error.message[0] != 0) == fails);
     return fails;
 }
 
 static void test_an_overview_that_others_make(void) {
-    const cogpu_profile profile = {.type = COGPU_U8,
+    const cogpu_profile profile = {.struct_size = sizeof(cogpu_profile),
+                                   .type = COGPU_TYPE_U8,
                                    .bands = 1,
                                    .width = WIDTH,
                                    .height = HEIGHT,

@@ -19,21 +19,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 /* The type that a caller would read samples of so many bits as. */
 static cogpu_type type_of(uint32_t bits, unsigned kind) {
-    static const cogpu_type types[4][3] = {{COGPU_U8, COGPU_I8, COGPU_U8},
-                                           {COGPU_U16, COGPU_I16, COGPU_F16},
-                                           {COGPU_U32, COGPU_I32, COGPU_F32},
-                                           {COGPU_U64, COGPU_I64, COGPU_F64}};
+    static const cogpu_type types[4][3] = {{COGPU_TYPE_U8, COGPU_TYPE_I8, COGPU_TYPE_U8},
+                                           {COGPU_TYPE_U16, COGPU_TYPE_I16, COGPU_TYPE_F16},
+                                           {COGPU_TYPE_U32, COGPU_TYPE_I32, COGPU_TYPE_F32},
+                                           {COGPU_TYPE_U64, COGPU_TYPE_I64, COGPU_TYPE_F64}};
     return types[bits <= 8 ? 0 : bits <= 16 ? 1 : bits <= 32 ? 2 : 3][kind % 3];
 }
 
 static const cogpu_codec_row *choose(const uint8_t *choice, cogpu_block_format *format) {
     static const uint32_t bits[] = {8, 1, 2, 4, 12, 16, 32, 64};
     static const uint32_t photometrics[] = {0, 1, 2, 3, 5, 6};
-    cogpu_codec info;
+    cogpu_codec info = COGPU_CODEC_INIT;
     uint32_t rows = 0;
-    while (cogpu_codec_info(rows, &info) == COGPU_OK)
+    while (cogpu_codec_info(rows, &info, NULL) == COGPU_OK)
         rows++;
-    if (cogpu_codec_info(choice[0] % rows, &info) != COGPU_OK)
+    if (cogpu_codec_info(choice[0] % rows, &info, NULL) != COGPU_OK)
         return NULL;
     *format = (cogpu_block_format){.compression = info.compression,
                                    .width = 1 + choice[1] % SIDE_MAX,

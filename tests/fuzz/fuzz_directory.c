@@ -25,7 +25,7 @@ static void require(int holds) {
 }
 
 static void look_at_levels(const cogpu_file *file, uint32_t image, const cogpu_image *info) {
-    cogpu_level level;
+    cogpu_level level = COGPU_LEVEL_INIT;
     uint64_t before = UINT64_MAX;
     for (uint32_t i = 0; i < info->levels; i++) {
         require(cogpu_level_info(file, image, i, &level, NULL) == COGPU_OK);
@@ -35,28 +35,30 @@ static void look_at_levels(const cogpu_file *file, uint32_t image, const cogpu_i
         require(pixels <= before && level.blocks > 0);
         before = pixels;
     }
-    require(cogpu_level_info(file, image, info->levels, &level, NULL) == COGPU_ABSENT);
+    require(cogpu_level_info(file, image, info->levels, &level, NULL) == COGPU_NOT_FOUND);
 }
 
 static void look_at_bands(const cogpu_file *file, uint32_t image, const cogpu_image *info) {
-    cogpu_band band;
+    cogpu_band band = COGPU_BAND_INIT;
     for (uint32_t i = 1; i <= info->bands && i <= LOOKS_MAX; i++) {
         require(cogpu_band_info(file, image, i, &band, NULL) == COGPU_OK);
         look(band.description);
         look(band.unit);
         look(band.interpretation);
+        look(band.nodata);
     }
 }
 
 static void look_at_georeference(const cogpu_file *file, uint32_t image, const cogpu_image *info) {
-    cogpu_item item;
-    cogpu_geokey key;
-    cogpu_crs crs;
-    for (uint32_t i = 0; i < info->items && i < LOOKS_MAX; i++) {
-        require(cogpu_item_info(file, image, i, &item, NULL) == COGPU_OK);
+    cogpu_metadata_item item = COGPU_METADATA_ITEM_INIT;
+    cogpu_geokey key = COGPU_GEOKEY_INIT;
+    cogpu_crs crs = COGPU_CRS_INIT;
+    cogpu_gcp gcp = COGPU_GCP_INIT;
+    for (uint32_t i = 0; i < info->metadata_count && i < LOOKS_MAX; i++) {
+        require(cogpu_metadata_info(file, image, i, &item, NULL) == COGPU_OK);
         look(item.domain), look(item.name), look(item.value), look(item.role);
     }
-    for (uint32_t i = 0; i < info->geokeys && i < LOOKS_MAX; i++) {
+    for (uint32_t i = 0; i < info->geokey_count && i < LOOKS_MAX; i++) {
         require(cogpu_geokey_info(file, image, i, &key, NULL) == COGPU_OK);
         look(key.name), look(key.text);
         for (uint32_t k = 0; k < key.count; k++)
@@ -64,8 +66,10 @@ static void look_at_georeference(const cogpu_file *file, uint32_t image, const c
     }
     if (cogpu_crs_info(file, image, &crs, NULL) == COGPU_OK)
         look(crs.model), look(crs.authority), look(crs.name);
-    for (uint32_t i = 0; i < info->gcp_count; i++)
-        total += info->gcps[i].x > 0;
+    for (uint32_t i = 0; i < info->gcp_count; i++) {
+        require(cogpu_gcp_info(file, image, i, &gcp, NULL) == COGPU_OK);
+        total += gcp.x > 0;
+    }
     for (uint32_t i = 0; info->rpc && i < 92; i++)
         total += info->rpc[i] > 0;
     for (uint32_t i = 0; i < 3 * info->palette_entries; i++)
@@ -73,8 +77,8 @@ static void look_at_georeference(const cogpu_file *file, uint32_t image, const c
 }
 
 static void look_at_tags(const cogpu_file *file) {
-    cogpu_directory directory;
-    cogpu_tag tag;
+    cogpu_directory directory = COGPU_DIRECTORY_INIT;
+    cogpu_tag tag = COGPU_TAG_INIT;
     uint8_t values[64 * 8];
     for (uint32_t i = 0; cogpu_directory_info(file, i, &directory, NULL) == COGPU_OK; i++)
         for (uint32_t k = 0; cogpu_tag_info(file, i, k, &tag, NULL) == COGPU_OK; k++) {
@@ -93,21 +97,24 @@ static void look_at_finding(void *user, const cogpu_finding *finding) {
 }
 
 static void check(const cogpu_file *file, int images) {
-    cogpu_verdict plain = COGPU_VALID;
+    cogpu_verdict plain = COGPU_VERDICT_VALID;
     for (int i = 0; i < 4; i++) {
-        const cogpu_check_options options = {.strict = i & 1, .skip_blocks = i >> 1};
-        uint64_t told[COGPU_FAULT + 1] = {0};
-        cogpu_checked checked;
+        const cogpu_check_options options = {
+            .struct_size = sizeof(cogpu_check_options), .strict = i & 1, .skip_blocks = i >> 1};
+        uint64_t told[COGPU_SEVERITY_ERROR + 1] = {0};
+        cogpu_checked checked = COGPU_CHECKED_INIT;
         cogpu_error error;
         cogpu_status status = cogpu_check(file, &options, look_at_finding, told, &checked, &error);
         require(status == error.status);
         if (status != COGPU_OK) {
-            require(status == (images ? COGPU_LIMIT : COGPU_ABSENT) && error.message[0]);
+            require(status == (images ? COGPU_LIMIT_EXCEEDED : COGPU_NOT_FOUND) &&
+                    error.message[0]);
             return;
         }
-        require(told[COGPU_FAULT] == checked.faults && told[COGPU_WARNING] == checked.warnings &&
-                told[COGPU_NOTE] == checked.notes);
-        require((checked.verdict == COGPU_INVALID) == (checked.faults > 0));
+        require(told[COGPU_SEVERITY_ERROR] == checked.errors &&
+                told[COGPU_SEVERITY_WARNING] == checked.warnings &&
+                told[COGPU_SEVERITY_NOTE] == checked.notes);
+        require((checked.verdict == COGPU_VERDICT_INVALID) == (checked.errors > 0));
         require(options.strict ? checked.verdict <= plain : 1);
         require(checked.blocks == 0 || !options.skip_blocks);
         plain = checked.verdict;
@@ -115,22 +122,25 @@ static void check(const cogpu_file *file, int images) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-    const cogpu_open_options options = {.limits = {.directories = 64, .call_bytes = 32 << 20}};
+    const cogpu_limits limits = {
+        .struct_size = sizeof(cogpu_limits), .directories = 64, .working_memory_bytes = 32 << 20};
+    const cogpu_open_options options = {.struct_size = sizeof(cogpu_open_options),
+                                        .limits = &limits};
     cogpu_file *file = NULL;
     cogpu_error error;
     if (cogpu_open_memory(data, bytes, &options, &file, &error) != COGPU_OK) {
         require(!file && error.status != COGPU_OK && error.message[0]);
         return 0;
     }
-    cogpu_image info;
-    for (uint32_t i = 0; cogpu_info(file, i, &info, &error) == COGPU_OK; i++) {
-        look(info.codec), look(info.description), look(info.nodata.text), look(info.warning);
+    cogpu_image info = COGPU_IMAGE_INIT;
+    for (uint32_t i = 0; cogpu_image_info(file, i, &info, &error) == COGPU_OK; i++) {
+        look(info.codec), look(info.description), look(info.warning);
         look_at_levels(file, i, &info);
         look_at_bands(file, i, &info);
         look_at_georeference(file, i, &info);
     }
     look_at_tags(file);
-    check(file, cogpu_info(file, 0, &info, NULL) == COGPU_OK);
+    check(file, cogpu_image_info(file, 0, &info, NULL) == COGPU_OK);
     cogpu_close(file);
     return 0;
 }

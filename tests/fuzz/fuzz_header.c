@@ -62,8 +62,12 @@ static void check_directories(const cogpu_tiff *tiff, cogpu_arena *arena) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     struct input input = {data, bytes};
-    cogpu_source source = {.user = &input, .read = input_read, .size = input_size};
-    const cogpu_limits low = {.directories = 64, .tags = 256, .tag_bytes = 1 << 20};
+    cogpu_source source = {.struct_size = sizeof(cogpu_source),
+                           .user = &input,
+                           .read = input_read,
+                           .size = input_size};
+    const cogpu_limits low = {
+        .struct_size = sizeof(cogpu_limits), .directories = 64, .tags = 256, .tag_bytes = 1 << 20};
     cogpu_limits limits = cogpu_limits_complete(&low);
     cogpu_arena arena;
     cogpu_io *io = NULL;

@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     cogpu_arena_open(&arena, 64 << 20);
     if (cogpu_metadata_parse(xml, size, &arena, &metadata, &warning, &error) == COGPU_OK)
         for (uint32_t i = 0; i < metadata.item_count; i++) {
-            const cogpu_item *item = &metadata.items[i];
+            const cogpu_metadata_item *item = &metadata.items[i];
             if (strlen(item->name) + strlen(item->value) + strlen(item->domain) > size ||
                 strlen(item->role) > size || item->band < 0)
                 abort();

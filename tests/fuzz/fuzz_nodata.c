@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     cogpu_nodata nodata;
     if (size < 1)
         return 0;
-    cogpu_type type = (cogpu_type)(data[0] % (COGPU_CF64 + 2));
+    cogpu_type type = (cogpu_type)(data[0] % (COGPU_TYPE_CF64 + 2));
     char *text = malloc(size);
     if (!text)
         return 0;
@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     cogpu_nodata_parse(text, type, &nodata);
     cogpu_nodata_sample(&nodata, type, sample);
     if (nodata.text != text ||
-        (type >= COGPU_U8 && type <= COGPU_I64 && nodata.matches && isnan(nodata.value)))
+        (type >= COGPU_TYPE_U8 && type <= COGPU_TYPE_I64 && nodata.matches && isnan(nodata.value)))
         abort();
     free(text);
     return 0;

@@ -25,11 +25,12 @@ static cogpu_storage choose(const uint8_t *choice) {
     cogpu_storage storage = {.width = 1 + choice[0] % 64u,
                              .height = 1 + choice[1] % 64u,
                              .bands = 1 + choice[2] % 5u,
-                             .layout = choice[3] & 1 ? COGPU_TILES : COGPU_STRIPS};
+                             .layout = choice[3] & 1 ? COGPU_LAYOUT_TILES : COGPU_LAYOUT_STRIPS};
     storage.planes = choice[3] & 2 ? storage.bands : 1;
-    storage.block_width = storage.layout == COGPU_TILES ? 1 + choice[4] % 80u : storage.width;
+    storage.block_width =
+        storage.layout == COGPU_LAYOUT_TILES ? 1 + choice[4] % 80u : storage.width;
     storage.block_height = 1 + choice[5] % 80u;
-    if (storage.layout == COGPU_STRIPS && storage.block_height > storage.height)
+    if (storage.layout == COGPU_LAYOUT_STRIPS && storage.block_height > storage.height)
         storage.block_height = storage.height;
     storage.across = (uint32_t)divide_up(storage.width, storage.block_width);
     storage.down = (uint32_t)divide_up(storage.height, storage.block_height);

@@ -38,9 +38,10 @@ static cogpu_status input_size(void *user, uint64_t *bytes) {
 
 /* A raster of its exact size for a request; its data is NULL where it would be too large. */
 static cogpu_raster raster_for(const cogpu_image *image, const cogpu_request *request) {
-    cogpu_raster raster = {.type = request->part == COGPU_MASK ? COGPU_U8
-                                   : request->scaled           ? COGPU_F32
-                                                               : image->type,
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                           .type = request->content == COGPU_CONTENT_MASK ? COGPU_TYPE_U8
+                                   : request->unscale                     ? COGPU_TYPE_F32
+                                                                          : image->type,
                            .bands = request->bands ? request->band_count : image->bands,
                            .width = request->width,
                            .height = request->height};
@@ -56,13 +57,13 @@ static size_t bytes_of(const cogpu_raster *raster) {
 
 static cogpu_status read_into(const cogpu_file *file, const cogpu_request *request,
                               cogpu_raster *raster) {
-    cogpu_result result;
+    cogpu_result result = COGPU_RESULT_INIT;
     cogpu_error error;
     cogpu_status status = cogpu_read(file, request, raster, &result, &error);
     require(status == error.status && (status == COGPU_OK) == (error.message[0] == '\0'));
-    require(status != COGPU_ARGUMENT && status != COGPU_ABSENT);
+    require(status != COGPU_INVALID_ARGUMENT && status != COGPU_NOT_FOUND);
     require(result.bad_blocks + result.sparse_blocks <= result.blocks ||
-            request->part == COGPU_MASK);
+            request->content == COGPU_CONTENT_MASK);
     return status;
 }
 
@@ -93,7 +94,8 @@ static void read_window(const cogpu_file *file, const cogpu_image *image, cogpu_
 
 static void read_again(const cogpu_file *file, const cogpu_image *image, cogpu_request request,
                        const cogpu_raster *whole) {
-    const cogpu_context_options options = {.threads = 2, .cache_bytes = 1 << 20};
+    const cogpu_context_options options = {
+        .struct_size = sizeof(cogpu_context_options), .threads = 2, .cache_bytes = 1 << 20};
     cogpu_context *context = NULL;
     if (cogpu_context_open(&options, &context, NULL) != COGPU_OK)
         return;
@@ -109,7 +111,7 @@ static void read_again(const cogpu_file *file, const cogpu_image *image, cogpu_r
 
 static void read_floats(const cogpu_file *file, const cogpu_image *image, cogpu_request request,
                         uint8_t choice) {
-    request.scaled = request.nan_where_invalid = 1;
+    request.unscale = request.masked = 1;
     cogpu_raster whole = raster_for(image, &request);
     if (whole.data && read_into(file, &request, &whole) == COGPU_OK)
         read_window(file, image, request, &whole, choice);
@@ -118,9 +120,10 @@ static void read_floats(const cogpu_file *file, const cogpu_image *image, cogpu_
 
 static void read_level(const cogpu_file *file, const cogpu_image *image, uint32_t image_index,
                        uint32_t level_index, uint8_t choice) {
-    cogpu_level level;
+    cogpu_level level = COGPU_LEVEL_INIT;
     require(cogpu_level_info(file, image_index, level_index, &level, NULL) == COGPU_OK);
-    cogpu_request request = {.image = image_index,
+    cogpu_request request = {.struct_size = sizeof(cogpu_request),
+                             .image = image_index,
                              .level = level_index,
                              .width = level.width,
                              .height = level.height,
@@ -133,9 +136,9 @@ static void read_level(const cogpu_file *file, const cogpu_image *image, uint32_
             read_again(file, image, request, &whole);
     }
     free(whole.data);
-    if (image->type < COGPU_CI16 && choice % 4 < 2)
+    if (image->type < COGPU_TYPE_CI16 && choice % 4 < 2)
         read_floats(file, image, request, choice);
-    request.part = COGPU_MASK;
+    request.content = COGPU_CONTENT_MASK;
     cogpu_raster mask = raster_for(image, &request);
     if (mask.data && read_into(file, &request, &mask) == COGPU_OK)
         for (size_t i = 0; i < bytes_of(&mask); i++)
@@ -144,21 +147,27 @@ static void read_level(const cogpu_file *file, const cogpu_image *image, uint32_
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-    const cogpu_open_options options = {.limits = {.directories = 16,
-                                                   .bands = 256,
-                                                   .blocks = 1 << 16,
-                                                   .block_bytes = 16 << 20,
-                                                   .call_bytes = 64 << 20}};
+    const cogpu_limits limits = {.struct_size = sizeof(cogpu_limits),
+                                 .directories = 16,
+                                 .bands = 256,
+                                 .blocks = 1 << 16,
+                                 .block_bytes = 16 << 20,
+                                 .working_memory_bytes = 64 << 20};
+    const cogpu_open_options options = {.struct_size = sizeof(cogpu_open_options),
+                                        .limits = &limits};
     struct input input = {data, bytes};
-    const cogpu_source source = {.user = &input, .read = input_read, .size = input_size};
+    const cogpu_source source = {.struct_size = sizeof(cogpu_source),
+                                 .user = &input,
+                                 .read = input_read,
+                                 .size = input_size};
     cogpu_file *file = NULL;
-    cogpu_image image;
+    cogpu_image image = COGPU_IMAGE_INIT;
     /* Blocks are in the caller's memory, or read into scratch memory: both paths are run. */
     bool from_source = bytes > 0 && data[bytes - 1] & 2;
     if ((from_source ? cogpu_open_source(&source, &options, &file, NULL)
                      : cogpu_open_memory(data, bytes, &options, &file, NULL)) != COGPU_OK)
         return 0;
-    for (uint32_t i = 0; i < IMAGES_MAX && cogpu_info(file, i, &image, NULL) == COGPU_OK; i++)
+    for (uint32_t i = 0; i < IMAGES_MAX && cogpu_image_info(file, i, &image, NULL) == COGPU_OK; i++)
         for (uint32_t k = 0; k < image.levels && k < LEVELS_MAX; k++)
             read_level(file, &image, i, k, data[bytes - 1]);
     cogpu_close(file);

@@ -34,7 +34,7 @@ static void check_pam(const cogpu_pam *pam, size_t size) {
     for (uint32_t i = 0; i < pam->gcp_count; i++)
         need(isfinite(pam->gcps[i].x) || pam->gcps[i].id == NULL);
     for (uint32_t i = 0; i < pam->metadata.item_count; i++) {
-        const cogpu_item *item = &pam->metadata.items[i];
+        const cogpu_metadata_item *item = &pam->metadata.items[i];
         need(strlen(item->value) <= size && item->band >= 0 && item->band <= BANDS && item->name &&
              item->domain && item->role);
     }
@@ -50,8 +50,12 @@ static void read_pam(xml_slice text, cogpu_arena *arena) {
     cogpu_pam pam;
     cogpu_error error;
     const char *fault;
-    static const cogpu_item first = {
-        .domain = "", .name = "DESCRIPTION", .value = "v", .role = "description", .band = 1};
+    static const cogpu_metadata_item first = {.struct_size = sizeof(cogpu_metadata_item),
+                                              .domain = "",
+                                              .name = "DESCRIPTION",
+                                              .value = "v",
+                                              .role = "description",
+                                              .band = 1};
     cogpu_metadata metadata = {.items = &first, .item_count = 1};
     double rpc[COGPU_RPC_NUMBERS];
     if (cogpu_pam_parse(text, &image, arena, &pam, &fault, &error) != COGPU_OK)

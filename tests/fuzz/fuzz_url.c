@@ -53,7 +53,7 @@ static void check_redirect(const char *base, const char *location) {
     cogpu_error error;
     cogpu_url url;
     if (cogpu_url_resolve(base, location, text, sizeof text, &error) != COGPU_OK) {
-        must(error.status == COGPU_IO);
+        must(error.status == COGPU_IO_ERROR);
         return;
     }
     must(cogpu_url_parse(text, "http,https", &url, NULL) == COGPU_OK);

@@ -144,7 +144,7 @@ def test_what_is_not_there(nginx):
     assert line.count(url) == 1 and "no such file" in line
     result = run("info", url, NEAR, "--json")
     error = json.loads(result.stdout)["error"]
-    assert result.returncode == 1 and error["file"] == url and error["status"] == "absent"
+    assert result.returncode == 1 and error["file"] == url and error["status"] == "not_found"
 
 
 def test_addresses_that_are_not_public(nginx):

@@ -74,7 +74,7 @@ def test_opening_again_sends_no_request(reader, nginx, cog):  # noqa: F811
 def test_headers_are_kept_for_a_while(nginx):
     url = f"{nginx.http}/files/masked.tif"
     for seconds in (-1, 1e-9):
-        brief = Reader(**PATIENT, header_seconds=seconds)
+        brief = Reader(**PATIENT, header_cache_seconds=seconds)
         with brief.context:
             for _ in range(2):
                 brief.open(url).close()

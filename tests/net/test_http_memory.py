@@ -21,7 +21,7 @@ def memory(name):
     with open("/proc/self/status") as lines:
         return next(int(line.split()[1]) << 10 for line in lines if line.startswith(name))
 
-with cogpu.Context(threads=2, network={"private_addresses": 1}) as context:
+with cogpu.Context(threads=2, network={"allow_private_addresses": 1}) as context:
     files = [cogpu.open(url, cogpu.OpenOptions(context=context.handle)) for url in sys.argv[2:]]
     pixels = [file.read(window=(0, 0, 16, 16), context=context) for file in files]
     pixels = [file.empty(file.request()) for file in files]

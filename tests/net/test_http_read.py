@@ -8,8 +8,8 @@ import cogpu_ctypes as cogpu
 import numpy as np
 import pytest
 
-PATIENT = {"private_addresses": 1}
-HASTY = PATIENT | {"retries": 2, "connect_seconds": 2, "stall_seconds": 1, "total_seconds": 8}
+PATIENT = {"allow_private_addresses": 1}
+HASTY = PATIENT | {"max_retries": 2, "connect_timeout_seconds": 2, "low_speed_seconds": 1, "timeout_seconds": 8}
 
 
 class Reader:
@@ -88,7 +88,7 @@ def test_blocks_of_the_cache_are_not_asked_for(nginx, cog):
 
 
 def test_a_long_file_comes_by_several_requests_at_once(nginx, cog):
-    reader = Reader(**PATIENT, request_bytes=256 << 10)
+    reader = Reader(**PATIENT, max_request_bytes=256 << 10)
     with reader.context, reader.open(f"{nginx.http}/files/masked.tif") as file:
         nginx.requests()
         np.testing.assert_array_equal(file.read(), cog["masked"].pixels)
@@ -129,9 +129,9 @@ def test_a_redirect_is_asked_for_anew_once(code, hasty, faults, cog):
 
 
 @pytest.mark.parametrize("path, status, words", [
-    ("/moved/circle/bigtiff.tif", "io", "redirects"), ("/status/404", "absent", "no such file"),
-    ("/status/403", "io", "403"), ("/files/none.tif", "absent", "no such file"),
-    ("/page/bigtiff.tif", "format", "page"), ("/locked/bigtiff.tif", "io", "401")])
+    ("/moved/circle/bigtiff.tif", "io_error", "redirects"), ("/status/404", "not_found", "no such file"),
+    ("/status/403", "io_error", "403"), ("/files/none.tif", "not_found", "no such file"),
+    ("/page/bigtiff.tif", "not_tiff", "page"), ("/locked/bigtiff.tif", "io_error", "401")])
 def test_what_servers_refuse(path, status, words, hasty, nginx):
     with pytest.raises(cogpu.CogpuError, match=words) as caught:
         hasty.open(nginx.http + path)
@@ -139,7 +139,7 @@ def test_what_servers_refuse(path, status, words, hasty, nginx):
 
 
 def test_addresses_that_are_not_public(nginx):
-    reader = Reader(retries=1)
+    reader = Reader(max_retries=1)
     with reader.context, pytest.raises(cogpu.CogpuError, match="not public"):
         reader.open(f"{nginx.http}/files/bigtiff.tif")
     assert nginx.requests() == []
@@ -148,8 +148,8 @@ def test_addresses_that_are_not_public(nginx):
 def test_a_server_without_ranges(reader, nginx, cog):
     with reader.open(f"{nginx.http}/whole/bigtiff.tif") as file:
         np.testing.assert_array_equal(file.read(), cog["bigtiff"].pixels)
-    little = Reader(**PATIENT, whole_bytes=1000)
-    with little.context, pytest.raises(cogpu.CogpuError, match="whole_bytes"):
+    little = Reader(**PATIENT, max_full_download_bytes=1000)
+    with little.context, pytest.raises(cogpu.CogpuError, match="max_full_download_bytes"):
         little.open(f"{nginx.http}/whole/bigtiff.tif")
 
 
@@ -170,7 +170,7 @@ def test_certificates_are_checked(server, nginx):
     reader = Reader(**HASTY, ca_file=str(nginx.ca).encode())
     with reader.context, pytest.raises(cogpu.CogpuError) as caught:
         reader.open(f"{getattr(nginx, server)}/files/bigtiff.tif")
-    assert caught.value.name == "io" and nginx.requests() == []
+    assert caught.value.name == "io_error" and nginx.requests() == []
 
 
 def in_a_fork(function):
@@ -237,7 +237,7 @@ def test_goes_on_where_it_stopped(reader, faults, cog):
 
 
 def test_a_server_that_falls_silent(faults, cog):
-    impatient = Reader(**PATIENT | {"stall_seconds": 1})
+    impatient = Reader(**PATIENT | {"low_speed_seconds": 1})
     faults.plan(at={2: {"kind": "stall", "after": 1000}})
     with impatient.context, impatient.open(f"{faults.http}/files/masked.tif") as file:
         np.testing.assert_array_equal(file.read(), cog["masked"].pixels)
@@ -245,17 +245,17 @@ def test_a_server_that_falls_silent(faults, cog):
 
 
 def test_the_tries_come_to_an_end(faults):
-    reader = Reader(**PATIENT | {"retries": 2})
+    reader = Reader(**PATIENT | {"max_retries": 2})
     faults.plan(every={"kind": "status", "code": 503, "after": 0})
     with reader.context, pytest.raises(cogpu.CogpuError, match="503"):
         reader.open(f"{faults.http}/files/masked.tif")
     assert len(faults.requests()) == 3
 
 
-WRONG = [({"kind": "shift", "by": 5}, "io"), ({"kind": "header", "name": "ETag", "value": '"other"'}, "io"),
+WRONG = [({"kind": "shift", "by": 5}, "io_error"), ({"kind": "header", "name": "ETag", "value": '"other"'}, "io_error"),
          ({"kind": "header", "name": "Content-Encoding", "value": "gzip"}, "unsupported"),
-         ({"kind": "second", "name": "Content-Range", "value": "bytes 0-1/2"}, "io"),
-         ({"kind": "length", "add": 100}, "io"), ({"kind": "status", "code": 404}, "absent")]
+         ({"kind": "second", "name": "Content-Range", "value": "bytes 0-1/2"}, "io_error"),
+         ({"kind": "length", "add": 100}, "io_error"), ({"kind": "status", "code": 404}, "not_found")]
 
 
 @pytest.mark.parametrize("fault, status", WRONG, ids=lambda fault: str(fault)[:40])
@@ -268,10 +268,10 @@ def test_what_is_wrong_is_an_error(fault, status, hasty, faults):
 
 
 @pytest.mark.parametrize("fault, status", [
-    ({"kind": "shift", "by": 5}, "io"), ({"kind": "header", "name": "Content-Range"}, "io"),
+    ({"kind": "shift", "by": 5}, "io_error"), ({"kind": "header", "name": "Content-Range"}, "io_error"),
     ({"kind": "header", "name": "Content-Encoding", "value": "gzip"}, "unsupported"),
     ({"kind": "header", "name": "Content-Range", "value": "bytes 0-16383/*"}, "unsupported"),
-    ({"kind": "body", "add": -5000}, "io"), ({"kind": "length", "add": -5000}, "io")],
+    ({"kind": "body", "add": -5000}, "io_error"), ({"kind": "length", "add": -5000}, "io_error")],
     ids=lambda fault: str(fault)[:60])
 def test_what_is_wrong_from_the_beginning(fault, status, hasty, faults):
     faults.plan(every=fault)

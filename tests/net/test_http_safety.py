@@ -14,7 +14,7 @@ KEYS = {"s3_access_key": b"AKIDEXAMPLE", "s3_secret_key": b"open-sesame", "s3_re
 
 def by_endpoint(nginx, **network):
     """s3://BUCKET/KEY is nginx's /BUCKET/KEY."""
-    return Reader(s3_endpoint=nginx.http.encode(), retries=1, **network)
+    return Reader(s3_endpoint=nginx.http.encode(), max_retries=1, **network)
 
 
 def refused(reader, url):  # noqa: F811
@@ -33,30 +33,30 @@ def test_an_endpoint_is_trusted(nginx, cog):
 
 
 @pytest.mark.parametrize("where, network, setting", [
-    ("host", {}, "private_addresses"), ("private", {}, "private_addresses"), ("metadata", {}, "link_local_addresses"),
-    ("metadata", {"private_addresses": 1}, "link_local_addresses")])
+    ("host", {}, "allow_private_addresses"), ("private", {}, "allow_private_addresses"), ("metadata", {}, "allow_link_local_addresses"),
+    ("metadata", {"allow_private_addresses": 1}, "allow_link_local_addresses")])
 def test_those_it_leads_to_are_not(where, network, setting, nginx):
     error = refused(by_endpoint(nginx, s3_anonymous=1, **network), f"s3://moved/{where}/bigtiff.tif")
-    assert error.name == "argument" and "not public" in error.message and setting in error.message
+    assert error.name == "invalid_argument" and "not public" in error.message and setting in error.message
     assert error.message.startswith(f"s3://moved/{where}/bigtiff.tif, redirected to http://")
     assert [request.path for request in nginx.requests()] == [f"/moved/{where}/bigtiff.tif"]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "127.1", "2130706433", "0x7f.1", "0.0.0.0"])
 def test_this_machine_by_other_names(host, nginx):
-    error = refused(Reader(retries=1, connect_seconds=2), f"http://{host}:{nginx.ports['http']}/files/bigtiff.tif")
+    error = refused(Reader(max_retries=1, connect_timeout_seconds=2), f"http://{host}:{nginx.ports['http']}/files/bigtiff.tif")
     assert "not public" in error.message
     assert nginx.requests() == []
 
 
 def test_from_https_down_to_http(nginx):
     error = refused(Reader(**HASTY, ca_file=str(nginx.ca).encode()), f"{nginx.https}/moved/http/bigtiff.tif")
-    assert error.name == "io"
+    assert error.name == "io_error"
     assert [request.scheme for request in nginx.requests()] == ["https"]
 
 
 def test_to_the_disk(nginx):
-    assert refused(Reader(**HASTY), f"{nginx.http}/moved/disk/bigtiff.tif").name == "io"
+    assert refused(Reader(**HASTY), f"{nginx.http}/moved/disk/bigtiff.tif").name == "io_error"
 
 
 @pytest.mark.parametrize("length, is_followed", [(5, True), (6, False)])
@@ -90,7 +90,7 @@ def test_names_and_passwords(reader, nginx, cog):  # noqa: F811
 
 
 def test_signatures(nginx):
-    signing = by_endpoint(nginx, private_addresses=1, **KEYS)
+    signing = by_endpoint(nginx, allow_private_addresses=1, **KEYS)
     with signing.context, signing.open("s3://moved/host/bigtiff.tif"):
         first, second = nginx.requests()
     assert first.authorization.startswith("AWS4-HMAC-SHA256") and second.path == "/files/bigtiff.tif"

@@ -4,7 +4,7 @@ import cogpu_ctypes as cogpu
 import numpy as np
 import pytest
 
-LOCAL = {"private_addresses": 1, "retries": 1}
+LOCAL = {"allow_private_addresses": 1, "max_retries": 1}
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_sidecars_of_urls_on_request(nginx, served):
     url, path = served
     with cogpu.Context(network=LOCAL) as context:
         with cogpu.open(url, cogpu.OpenOptions(context=context.handle)) as file:
-            assert not file.sidecars() and file.info().validity == cogpu.ALL_VALID
+            assert not file.sidecars() and file.info().mask_source == cogpu.MASK_NONE
         assert {request.path for request in nginx.requests()} == {"/files/beside.tif"}
         with cogpu.open(path) as local, cogpu.open(url, cogpu.OpenOptions(
                 sidecars=cogpu.SIDECARS_ALL, context=context.handle)) as file:
@@ -40,9 +40,9 @@ def test_sidecars_of_urls_on_request(nginx, served):
                 name.rsplit("/", 1)[1] for name in local.sidecars()]
             assert len(file.sidecars()) == 5 and file.crs().code == 25832 and file.info().levels == 2
             assert list(file.info().transform) == list(local.info().transform)
-            assert np.array_equal(file.read(part=cogpu.MASK), local.read(part=cogpu.MASK))
+            assert np.array_equal(file.read(content=cogpu.MASK), local.read(content=cogpu.MASK))
             assert np.array_equal(file.read(level=1), local.read(level=1))
-            assert not (file.read(part=cogpu.MASK) == 255).all() and not file.info().warning
+            assert not (file.read(content=cogpu.MASK) == 255).all() and not file.info().warning
 
 
 def test_no_sidecars_of_a_url_with_a_query(nginx, served):

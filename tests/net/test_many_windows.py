@@ -46,7 +46,7 @@ def test_windows_that_share_blocks(kind, device, cache_bytes, nginx, many):
 def test_asked_for_in_the_order_of_the_file(faults, many):
     """Whatever the order of windows: what may be held is used up by those that come first. A thread that finds nothing
     held for it asks for itself, so there is one."""
-    reader = Reader(**PATIENT, threads=1, connections=1, requests=1, gap_bytes=1, held_bytes=200 << 10)
+    reader = Reader(**PATIENT, threads=1, max_connections=1, max_requests=1, coalesce_gap_bytes=1, max_inflight_bytes=200 << 10)
     wanted = [window for window in windows(12, seed=6, size=100)]
     with reader.context, reader.open(f"{faults.http}/files/predicted.tif") as file:
         found, failure = cogpu.read_many([(file, {"window": window}) for window in wanted], reader.context)

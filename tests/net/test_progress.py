@@ -4,19 +4,19 @@ import numpy as np
 import pytest
 from test_http_read import PATIENT, Reader, cogpu
 
-PATIENCE = PATIENT | {"stall_seconds": 30}  # much longer than a test takes that can be cancelled
+PATIENCE = PATIENT | {"low_speed_seconds": 30}  # much longer than a test takes that can be cancelled
 
 
 @pytest.mark.parametrize("device", [cogpu.CPU, cogpu.GPU], ids=["cpu", "gpu"])
-@pytest.mark.parametrize("held_bytes", [0, 1], ids=["expected", "each for itself"])
-def test_a_silent_server_can_be_cancelled(device, held_bytes, faults, cog):
+@pytest.mark.parametrize("max_inflight_bytes", [0, 1], ids=["expected", "each for itself"])
+def test_a_silent_server_can_be_cancelled(device, max_inflight_bytes, faults, cog):
     calls = []
 
     def third(done, total):
         calls.append((done, total))
         return len(calls) == 3
 
-    reader = Reader(**PATIENCE, held_bytes=held_bytes)
+    reader = Reader(**PATIENCE, max_inflight_bytes=max_inflight_bytes)
     with reader.context, reader.open(f"{faults.http}/files/masked.tif") as file:
         faults.plan(every={"kind": "stall", "after": 1000})
         with pytest.raises(cogpu.CogpuError) as caught:

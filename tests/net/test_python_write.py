@@ -13,7 +13,7 @@ from cogpu import _cogpu
 @pytest.fixture(autouse=True)
 def network(s3):
     variables = s3.environment()
-    cogpu.configure(network={"s3_endpoint": s3.endpoint, "s3_region": s3.region, "retries": 1,
+    cogpu.configure(network={"s3_endpoint": s3.endpoint, "s3_region": s3.region, "max_retries": 1,
                              "s3_access_key": variables["AWS_ACCESS_KEY_ID"],
                              "s3_secret_key": variables["AWS_SECRET_ACCESS_KEY"]})
     yield
@@ -84,10 +84,10 @@ def test_blocks_in_any_order(options, url, s3, tmp_path):
     for index in np.random.default_rng(0).permutation(16).tolist():
         y, x = index // 4 * 1024, index % 4 * 1024
         pixels = np.ascontiguousarray(array[None, y:y + 1024, x:x + 1024])
-        writer.put(0, "pixels", index, _cogpu.encode(profile, 0, "pixels", index, pixels))
+        writer.write_block(0, "pixels", index, _cogpu.encode_block(profile, 0, "pixels", index, pixels))
     writer.close()
     local = _cogpu.Writer(str(tmp_path / "local.tif"), profile)
-    local.push(array[None])
+    local.write_rows(array[None])
     local.close()
     assert parts(s3) == 2 and s3.get(s3.closed, KEY) == (tmp_path / "local.tif").read_bytes()
 

@@ -1,9 +1,10 @@
-"""The Python of the network, README's and that of its own page, runs as it is written, but for names of servers, and
-for a GPU where COGPU_DEVICES has none."""
+"""Commands and Python with URLs, of README, docs/network.md and docs/command-line.md, run as they are written, but for names
+of servers, and for a GPU where COGPU_DEVICES has none."""
 
 import os
 import pathlib
 import re
+import subprocess
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from test_python_read import cogpu
 
 GPU = f"gpu={'cuda' in os.environ.get('COGPU_DEVICES', '')}"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-README, PAGE = ROOT / "README.md", ROOT / "docs" / "network.md"
+README, PAGE, COMMANDS = ROOT / "README.md", ROOT / "docs" / "network.md", ROOT / "docs" / "command-line.md"
+BINARY = os.environ.get("COGPU_BIN", str(ROOT / "build" / "cogpu"))
 
 
 def adapted(code, *words):
@@ -22,23 +24,27 @@ def adapted(code, *words):
     return code
 
 
-def test_readme_runs_as_written(nginx, s3, cog):
-    code = re.search(r"^```python network\n(.*?)^```", README.read_text(), re.M | re.S)[1]
-    variables = s3.environment()
-    cogpu.configure(network={"private_addresses": True, "s3_endpoint": s3.endpoint, "s3_region": s3.region,
-                             "s3_access_key": variables["AWS_ACCESS_KEY_ID"],
-                             "s3_secret_key": variables["AWS_SECRET_ACCESS_KEY"]})
-    code = adapted(code, ("https://example.org/dem.tif", f"{nginx.http}/files/masked.tif"), ("gpu=True", GPU),
-                   ("s3://bucket/", f"s3://{s3.closed}/"))
-    nginx.requests()
-    try:
-        exec(compile(code, "README.md", "exec"), {"cogpu": cogpu})
-    finally:
-        cogpu.configure()
-    assert len(nginx.requests()) <= 3  # 512 x 512 of tiles of 256: two rows of them
-    with cogpu.open(memoryview(s3.get(s3.closed, "part.tif"))) as file:
-        np.testing.assert_array_equal(np.asarray(file.read()), cog["masked"].pixels[:, :512, :512])
-    assert cogpu.check(memoryview(s3.get(s3.closed, "part.tif")))["verdict"] == "valid"
+def shell_lines(page, mark=""):
+    """Commands of cogpu with URLs in a page's shell blocks."""
+    code = "".join(re.findall(rf"^```sh{mark}\n(.*?)^```", page.read_text(), re.M | re.S))
+    return [line.split(" # ")[0].strip() for line in code.splitlines() if line.startswith("cogpu ") and "://" in line]
+
+
+@pytest.mark.parametrize("page, mark, count", [(README, "", 1), (PAGE, " network", 3), (COMMANDS, " network", 3)])
+def test_commands_run_as_written(page, mark, count, nginx, s3, cog, tmp_path):
+    lines = shell_lines(page, mark)
+    assert len(lines) == count
+    s3.put(s3.closed, "dem.tif", cog["masked"].path.read_bytes())
+    for name in ("dem.tif", "survey.tif"):
+        (tmp_path / name).symlink_to(cog["masked"].path)
+    for line in lines:
+        line = line.replace("https://example.org/dem.tif", f"{nginx.http}/files/masked.tif").replace(
+            "s3://bucket/", f"s3://{s3.closed}/")
+        words = line.split() if GPU == "gpu=True" else line.replace("cuda", "emu").split()
+        done = subprocess.run([BINARY, *words[1:], "--private-addresses"], cwd=tmp_path, capture_output=True, text=True,
+                              env={**os.environ, **s3.environment(), "AWS_ENDPOINT_URL": s3.endpoint})
+        assert done.returncode == 0, (line, done.stderr)
+    s3.client.delete_object(Bucket=s3.closed, Key="dem.tif")
 
 
 def test_the_page_runs_as_written(s3, cog, monkeypatch):
@@ -51,7 +57,7 @@ def test_the_page_runs_as_written(s3, cog, monkeypatch):
     names = {"cogpu": cogpu, "obstore": obstore, "fsspec": fsspec}
     first = cog["masked"].pixels[:, :512, :512]
     try:
-        exec(adapted(by_settings, ("network={", "network={'private_addresses': True, "), ("gpu=True", "gpu=False"),
+        exec(adapted(by_settings, ("network={", "network={'allow_private_addresses': True, "), ("gpu=True", "gpu=False"),
                      ("s3://bucket/", f"s3://{s3.closed}/")), names)
         np.testing.assert_array_equal(names.pop("part"), first)
         with cogpu.open(f"s3://{s3.closed}/part.tif") as file:

@@ -35,7 +35,7 @@ def cluster():
 
 def settings(s3, endpoint=None, **more):
     variables = s3.environment()
-    return {"s3_endpoint": endpoint or s3.endpoint, "s3_region": s3.region, "retries": 1,
+    return {"s3_endpoint": endpoint or s3.endpoint, "s3_region": s3.region, "max_retries": 1,
             "s3_access_key": variables["AWS_ACCESS_KEY_ID"],
             "s3_secret_key": variables["AWS_SECRET_ACCESS_KEY"]} | more
 
@@ -269,15 +269,15 @@ def test_an_upload_that_is_aborted(begun, s3):
 @pytest.mark.parametrize("number, data", [(0, b"a"), (10001, b"a"), (1, b""), (-1, b"a"), (1 << 32, b"a")])
 def test_parts_that_are_refused(number, data, begun, s3):
     s3.requests()
-    with pytest.raises(cogpu.ArgumentError):
+    with pytest.raises(cogpu.InvalidArgumentError):
         begun.send(number, data)
     assert s3.requests() == []
 
 
 @pytest.mark.parametrize("parts, kind", [
-    ([], cogpu.ArgumentError), ([(2, "a"), (1, "a")], cogpu.ArgumentError), ([(1, "a"), (1, "a")], cogpu.ArgumentError),
+    ([], cogpu.InvalidArgumentError), ([(2, "a"), (1, "a")], cogpu.InvalidArgumentError), ([(1, "a"), (1, "a")], cogpu.InvalidArgumentError),
     ([(1, "")], cogpu.IOError), ([(1, "a" * 128)], cogpu.IOError), ([(1, "a\nb")], cogpu.IOError),
-    ([(1, b"a")], TypeError), ([1], TypeError), (5, TypeError), ([(1, "a", 1)], cogpu.ArgumentError)])
+    ([(1, b"a")], TypeError), ([1], TypeError), (5, TypeError), ([(1, "a", 1)], cogpu.InvalidArgumentError)])
 def test_ends_that_are_refused(parts, kind, begun, s3):
     s3.requests()
     with pytest.raises(kind):
@@ -286,9 +286,9 @@ def test_ends_that_are_refused(parts, kind, begun, s3):
 
 
 @pytest.mark.parametrize("path, kind", [
-    ("/tmp/a.tif", cogpu.ArgumentError), ("https://host/a.tif", cogpu.UnsupportedError), (b"s3://bucket/a", TypeError),
-    ("s3://bucket", cogpu.ArgumentError), ("s3://no-such-bucket/a", FileNotFoundError),
-    ("s3://bucket/a\0b", cogpu.ArgumentError)])
+    ("/tmp/a.tif", cogpu.InvalidArgumentError), ("https://host/a.tif", cogpu.UnsupportedError), (b"s3://bucket/a", TypeError),
+    ("s3://bucket", cogpu.InvalidArgumentError), ("s3://no-such-bucket/a", FileNotFoundError),
+    ("s3://bucket/a\0b", cogpu.InvalidArgumentError)])
 def test_addresses_that_are_refused(path, kind, begun):
     with pytest.raises(kind):
         cogpu._cogpu.upload_begin(path)
@@ -299,7 +299,7 @@ def test_ids_that_are_refused(upload_id, begun, s3):
     s3.requests()
     for call in (lambda: cogpu._cogpu.upload_send(address(s3), upload_id, 1, b"a"),
                  lambda: cogpu._cogpu.upload_complete(address(s3), upload_id, [(1, "a")], 1)):
-        with pytest.raises(cogpu.ArgumentError, match="id"):
+        with pytest.raises(cogpu.InvalidArgumentError, match="id"):
             call()
     cogpu._cogpu.upload_abort(address(s3), upload_id)
     assert s3.requests() == []
@@ -341,7 +341,7 @@ def test_numbers_are_enough(side, part_bytes, monkeypatch):
     monkeypatch.setattr(cogpu._cogpu, "upload_begin", lambda address: "id")
     profile = {"width": side, "height": side, "bands": 1, "type": "float32", "cog": True}
     made = dask_upload.begin("s3://bucket/key", profile)
-    level_0, *others = (level["most_bytes"] for level in cogpu._cogpu.outline(profile))
+    level_0, *others = (level["max_bytes"] for level in cogpu._cogpu.level_layouts(profile))
     level_0, others = min(level_0, S3_MOST * 3 // 4), min(sum(others), S3_MOST // 4)
     assert made.part_bytes == part_bytes or not part_bytes and made.part_bytes > PART
     assert others < (made.first - 400) * made.part_bytes
@@ -360,7 +360,7 @@ REFUSED = {"kind": "status", "code": 403, "text": CODE.format("AccessDenied")}
 
 
 def test_a_fault_once_is_made_good(client, s3, s3_faults):
-    configure(client, settings(s3, s3_faults.http, retries=4))
+    configure(client, settings(s3, s3_faults.http, max_retries=4))
     s3_faults.plan(at={2: {"kind": "status", "code": 503, "after": 0}, 3: {"kind": "drop"}}, only="partNumber")
     upload(s3, PIXELS)
     assert s3_faults.done() == {"status": 1, "drop": 1}

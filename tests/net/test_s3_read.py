@@ -6,7 +6,7 @@ from test_http_read import PATIENT, Reader, cogpu
 
 
 def reader_of(s3, **words):
-    return Reader(s3_endpoint=s3.endpoint.encode(), s3_region=s3.region.encode(), retries=1, **words)
+    return Reader(s3_endpoint=s3.endpoint.encode(), s3_region=s3.region.encode(), max_retries=1, **words)
 
 
 @pytest.mark.parametrize("key", ["TESTKEY", "TESTTEMPORARY"])

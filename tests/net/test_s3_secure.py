@@ -23,7 +23,7 @@ def to_geotiff(s3):
     """The package's, for an endpoint and an authority; None: the system's."""
     def to_geotiff(array, endpoint, ca, **options):
         variables = s3.environment()
-        cogpu.configure(network={"s3_endpoint": endpoint, "s3_region": s3.region, "retries": 1,
+        cogpu.configure(network={"s3_endpoint": endpoint, "s3_region": s3.region, "max_retries": 1,
                                  "ca_file": ca and str(ca), "s3_access_key": variables["AWS_ACCESS_KEY_ID"],
                                  "s3_secret_key": variables["AWS_SECRET_ACCESS_KEY"]})
         cogpu.to_geotiff(array, f"s3://{s3.closed}/{KEY}", **OPTIONS, **options)

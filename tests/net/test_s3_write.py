@@ -29,7 +29,7 @@ def settings(s3, endpoint=None, **more):
     variables = s3.environment()
     return {"s3_endpoint": (endpoint or s3.endpoint).encode(), "s3_region": s3.region.encode(),
             "s3_access_key": variables["AWS_ACCESS_KEY_ID"].encode(),
-            "s3_secret_key": variables["AWS_SECRET_ACCESS_KEY"].encode(), "retries": 2} | more
+            "s3_secret_key": variables["AWS_SECRET_ACCESS_KEY"].encode(), "max_retries": 2} | more
 
 
 @pytest.fixture(autouse=True)
@@ -181,10 +181,10 @@ def test_settings_of_the_environment(s3, tmp_path, monkeypatch):
     for name, value in s3.environment().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3.endpoint)
-    with pytest.raises(cogpu.CogpuError, match="private_addresses"):
+    with pytest.raises(cogpu.CogpuError, match="allow_private_addresses"):
         cogpu.write(noise(1, 64, 64), path=f"s3://{s3.closed}/{KEY}")
     assert s3.requests() == []
-    with cogpu.Context(network={"private_addresses": 1}) as context:
+    with cogpu.Context(network={"allow_private_addresses": 1}) as context:
         cogpu.write(noise(1, 64, 64), path=f"s3://{s3.closed}/{KEY}", context=context)
     assert s3.get(s3.closed, KEY) == locally(tmp_path / "local.tif", noise(1, 64, 64))
 
@@ -321,8 +321,8 @@ def test_for_good_leaves_nothing(only, fault, old, s3, s3_faults):
         pytest.skip("only answers to parts have one that is needed")
     s3_faults.plan(every=fault, only=only)
     with pytest.raises(cogpu.CogpuError) as caught:
-        write(s3, endpoint=s3_faults.http, network={"retries": 1}, **ARRAY)
-    assert caught.value.name == "io" and f"s3://{s3.closed}/{KEY}" in str(caught.value)
+        write(s3, endpoint=s3_faults.http, network={"max_retries": 1}, **ARRAY)
+    assert caught.value.name == "io_error" and f"s3://{s3.closed}/{KEY}" in str(caught.value)
     assert fault.get("code", 0) < 300 or str(fault["code"]) in str(caught.value)
 
 
@@ -371,7 +371,7 @@ def test_wrong_credentials(network, words, array, old, s3):
 def test_no_bucket(array, s3):
     with cogpu.Context(network=settings(s3)) as context, pytest.raises(cogpu.CogpuError, match="bucket") as caught:
         cogpu.write(array, path=f"s3://no-such-bucket/{KEY}", context=context, **COG)
-    assert caught.value.name == "absent"
+    assert caught.value.name == "not_found"
 
 
 @pytest.mark.parametrize("path, network, status, words", [

@@ -213,7 +213,7 @@ print("end")
 
 # ---- xarray ----------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("keywords", [{}, {"window": (5, 9, 333, 400)}, {"band": 1}, {"overview_level": 1},
+@pytest.mark.parametrize("keywords", [{}, {"window": (5, 9, 333, 400)}, {"band": 1}, {"level": 1},
                                       {"masked": True},
                                       {"masked": True, "dtype": "float64", "window": (0, 0, 64, 64), "band": 2}])
 def test_open_geotiff(path, keywords):

@@ -154,7 +154,7 @@ def test_the_graph_has_a_task_for_each_chunk_and_one_entry_for_the_file(tmp_path
 
 def test_too_many_tasks_are_refused_with_advice(raster):
     """T185"""
-    with pytest.raises(cogpu.ArgumentError, match=r"chunks=1 makes 126300 tasks.*50000.*raise chunks, to 3"):
+    with pytest.raises(cogpu.InvalidArgumentError, match=r"chunks=1 makes 126300 tasks.*50000.*raise chunks, to 3"):
         cogpu.dask.blocks(pixels_of(raster[0]), 1)
     assert cogpu.dask.blocks(pixels_of(raster[0]), 3).npartitions < 50_000
 
@@ -170,7 +170,7 @@ def test_bad_chunks_are_refused_by_name(raster, chunks, error):
 
 @pytest.mark.parametrize("window", [(0, 0, 301, 10), (-1, 0, 10, 10), (5, 5, 5, 10), (10, 10, 5, 20)])
 def test_bad_windows_are_refused_by_name(raster, window):
-    with pytest.raises(cogpu.ArgumentError, match="window"):
+    with pytest.raises(cogpu.InvalidArgumentError, match="window"):
         cogpu.dask.blocks(pixels_of(raster[0]), 64, window=window)
 
 

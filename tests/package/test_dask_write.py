@@ -230,7 +230,7 @@ def test_memory_is_bounded_by_the_budget(tmp_path, cog):
 
 
 class Watched:
-    """A writer that takes rows and says so; each push waits until the next chunk is being computed."""
+    """A writer that takes rows and says so; each call waits until the next chunk is being computed."""
 
     def __init__(self, pushed, next_begun):
         self.pushed, self.next_begun, self.aborted = pushed, next_begun, False
@@ -238,7 +238,7 @@ class Watched:
     def __call__(self, target, profile, inputs):
         return self
 
-    def push(self, rows, mask=None):
+    def write_rows(self, rows, mask=None):
         number = len(self.pushed)
         assert self.next_begun(number + 1), "the next chunk was not computed while this one was written"
         self.pushed.append(rows)

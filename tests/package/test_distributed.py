@@ -138,7 +138,7 @@ def test_keys_are_those_of_this_write_alone(client, caplog):
 def test_paths_and_file_like_targets_are_this_process_s(client, tmp_path, monkeypatch):
     pixels = terrain(1, 200, 200)
     expected = in_memory(pixels, tile_size=32)
-    monkeypatch.setattr(cogpu._cogpu, "encode", None)  # which is the workers'
+    monkeypatch.setattr(cogpu._cogpu, "encode_block", None)  # which is the workers'
     lazy_pixels, memory = da.from_array(pixels, (1, 64, 64)), io.BytesIO()
     cogpu.to_geotiff(lazy_pixels, tmp_path / "a.tif", tile_size=32)
     cogpu.to_geotiff(lazy_pixels, memory, tile_size=32)

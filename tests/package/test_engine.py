@@ -12,7 +12,7 @@ import rasterio.shutil
 
 import cogpu
 from cogpu import lazy
-from cogpu.errors import ArgumentError
+from cogpu.errors import InvalidArgumentError
 
 xr = pytest.importorskip("xarray")
 
@@ -162,12 +162,12 @@ def test_a_child_process_opens_its_own(path):
 def test_overviews(path):
     for level in (1, 2):
         with rasterio.open(path, overview_level=level - 1) as file:
-            assert np.array_equal(raw(path, overview_level=level).values, file.read())
+            assert np.array_equal(raw(path, level=level).values, file.read())
     tree = xr.open_datatree(path, engine=Engine, mask_and_scale=False)
     assert set(tree.children) == {"level_0", "level_1", "level_2"}
     for level in range(3):
         xr.testing.assert_identical(tree[f"level_{level}"].to_dataset().load(),
-                                    opened(path, mask_and_scale=False, overview_level=level).load())
+                                    opened(path, mask_and_scale=False, level=level).load())
     assert set(xr.open_groups(path, engine=Engine)) == {"/", "/level_0", "/level_1", "/level_2"}
 
 
@@ -179,10 +179,10 @@ def test_drop_variables_and_coordinates(path):
 
 
 @pytest.mark.parametrize("keywords, name", [
-    ({"overview_level": 3}, "overview_level"), ({"overview_level": -1}, "overview_level"), ({"gpu": "yes"}, "gpu"),
+    ({"level": 3}, "level"), ({"level": -1}, "level"), ({"gpu": "yes"}, "gpu"),
     ({"on_gpu_failure": "no"}, "on_gpu_failure")])
 def test_refused_by_name(path, keywords, name):
-    with pytest.raises(ArgumentError, match=name):
+    with pytest.raises(InvalidArgumentError, match=name):
         opened(path, **keywords)
     with pytest.raises(TypeError, match="tile_size"):
         opened(path, tile_size=256)
@@ -204,7 +204,8 @@ def test_guessing_is_modest(monkeypatch):
 
 
 def test_the_emulated_gpu_gives_the_same(path):
-    for keywords in ({}, {"mask_and_scale": False}, {"overview_level": 1}, {"mask_and_scale": False, "masked": True}):
+    for keywords in ({}, {"mask_and_scale": False}, {"level": 1}, {"overview_level": 1},
+                     {"mask_and_scale": False, "masked": True}):
         ours = opened(path, gpu="emu", on_gpu_failure="strict", **keywords)
         xr.testing.assert_identical(ours.load(), opened(path, **keywords).load())
     assert np.array_equal(raw(path, gpu="emu")[[2, 0], ::-3, [5, 1]].values, PIXELS[[2, 0]][:, ::-3][..., [5, 1]])

@@ -47,7 +47,7 @@ def test_lazy_input_is_not_removed(pair, read, name):
         (os.symlink if name == "symlink" else os.link)(beside, source)
     array = read(str(source))
     before = {path: path.read_bytes() for path in pair}
-    with pytest.raises(cogpu.ArgumentError, match="x.tif.ovr is an input"):
+    with pytest.raises(cogpu.InvalidArgumentError, match="x.tif.ovr is an input"):
         cogpu.to_geotiff(array, target)
     assert {path: path.read_bytes() for path in pair} == before
     cogpu.to_geotiff(array, target.parent / "elsewhere.tif")

@@ -1,5 +1,5 @@
 """What we hand to xarray beside what rioxarray hands to it, over the corpus: pixels, dimensions, coordinates,
-attributes, coordinate system, transform and nodata, as stored, masked and unpacked."""
+attributes, coordinate system, transform and nodata, as stored, masked and unscaled."""
 
 import csv
 import functools
@@ -177,8 +177,8 @@ def test_masked(name):
 
 
 @pytest.mark.parametrize("name", [row["file"] for row in ROWS if row["scale"] or row["offset"]])
-def test_unpacked(name):
-    array, expected = pair(name, {"unpack": True}, {"mask_and_scale": True})
+def test_unscaled(name):
+    array, expected = pair(name, {"unscale": True}, {"mask_and_scale": True})
     assert_same_pixels(name, array, expected)
     assert_same_names(array.encoding, expected.encoding, ENCODING_OF_OURS)
     assert not {"scale_factor", "scales", "add_offset", "offsets", "_FillValue"} & set(array.attrs)

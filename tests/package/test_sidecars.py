@@ -173,8 +173,8 @@ def compare(path):
     masked, expected = open_geotiff(path, masked=True), theirs_of(path, masked=True)
     np.testing.assert_array_equal(masked.values, expected.values)
     assert masked.dtype == expected.dtype
-    unpacked, expected = open_geotiff(path, unpack=True), theirs_of(path, mask_and_scale=True)
-    np.testing.assert_array_equal(unpacked.values, expected.values)
+    unscaled, expected = open_geotiff(path, unscale=True), theirs_of(path, mask_and_scale=True)
+    np.testing.assert_array_equal(unscaled.values, expected.values)
     with rasterio.open(path) as theirs, cogpu.open(path) as ours:
         assert sorted(ours.files) == sorted(theirs.files)
         assert [None if np.isnan(value) else value for value in ours.nodatavals if value is not None] == [
@@ -246,5 +246,5 @@ def test_sidecar_metadata_survives_a_round_trip(tmp_path):
     pam(path, "<Metadata domain='OTHER'><MDI key='C'>d</MDI></Metadata>" + band(
         2, "<Metadata><MDI key='STATISTICS_MINIMUM'>3</MDI></Metadata>"))
     with cogpu.open(path) as file:
-        assert {(item["domain"], item["name"], item["value"], item["band"]) for item in file.items} == {
+        assert {(item["domain"], item["name"], item["value"], item["band"]) for item in file.metadata_items} == {
             ("OTHER", "C", "d", 0), ("", "STATISTICS_MINIMUM", "3", 2)}

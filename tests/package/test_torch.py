@@ -9,7 +9,7 @@ from conftest import DEVICES, address, write_file
 from rasterio.windows import Window
 
 torch = pytest.importorskip("torch")
-from cogpu.errors import ArgumentError, DeviceError  # noqa: E402
+from cogpu.errors import InvalidArgumentError, DeviceError  # noqa: E402
 from cogpu.torch import Windows  # noqa: E402
 
 
@@ -119,18 +119,19 @@ def test_pickled_it_draws_the_same(files):
 
 
 @pytest.mark.parametrize("options, error, match", [
-    ({"size": 100}, ArgumentError, "b.tif"), ({"batch": 0}, ArgumentError, "batch"),
+    ({"size": 100}, InvalidArgumentError, "b.tif"), ({"batch": 0}, InvalidArgumentError, "batch"),
     ({"batch": True}, TypeError, "batch"),
-    ({"bands": 3}, ArgumentError, "a.tif has 2 bands"), ({"level": 2}, ArgumentError, "level 2"),
-    ({"dtype": torch.int16, "masked": True}, ArgumentError, "NaN"), ({"length": 0}, ArgumentError, "length"),
-    ({"seed": -1}, ArgumentError, "seed")])
+    ({"bands": 3}, InvalidArgumentError, "a.tif has 2 bands"), ({"level": 2}, InvalidArgumentError, "level 2"),
+    ({"dtype": torch.int16, "masked": True}, InvalidArgumentError, "NaN"),
+    ({"length": 0}, InvalidArgumentError, "length"),
+    ({"seed": -1}, InvalidArgumentError, "seed")])
 def test_bad_arguments(files, options, error, match):
     with pytest.raises(error, match=match):
         Windows(files, **{"size": 32, "device": "cpu", **options})
 
 
 def test_no_files():
-    with pytest.raises(ArgumentError, match="files is empty"):
+    with pytest.raises(InvalidArgumentError, match="files is empty"):
         Windows([], device="cpu")
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from cogpu.errors import ArgumentError
+from cogpu.errors import InvalidArgumentError
 from cogpu.windows import Places, survey
 from conftest import write_file
 
@@ -43,19 +43,20 @@ def test_windows_that_have_the_area():
 
 
 @pytest.mark.parametrize("size, error, match", [
-    (0, ArgumentError, "size"), (True, TypeError, "size"), (2.5, TypeError, "size"), ((1, 2, 3), ArgumentError, "size"),
-    ((4, -1), ArgumentError, "size")])
+    (0, InvalidArgumentError, "size"), (True, TypeError, "size"), (2.5, TypeError, "size"),
+    ((1, 2, 3), InvalidArgumentError, "size"),
+    ((4, -1), InvalidArgumentError, "size")])
 def test_bad_sizes(size, error, match):
     with pytest.raises(error, match=match):
         Places([(10, 10)], size)
 
 
 def test_too_small_a_raster_is_named():
-    with pytest.raises(ArgumentError, match="little.tif has 10 x 200"):
+    with pytest.raises(InvalidArgumentError, match="little.tif has 10 x 200"):
         Places([(64, 64), (10, 200)], 32, names=["large.tif", "little.tif"])
-    with pytest.raises(ArgumentError, match="raster 1"):
+    with pytest.raises(InvalidArgumentError, match="raster 1"):
         Places([(64, 64), (200, 10)], 32)
-    with pytest.raises(ArgumentError, match="empty"):
+    with pytest.raises(InvalidArgumentError, match="empty"):
         Places([], 32)
 
 
@@ -72,7 +73,7 @@ def test_what_files_have_in_common(tmp_path):
     ((1, 40, 60), "uint8", {"bands": 0}, "bands=0")])
 def test_files_that_do_not_go_together_are_named(tmp_path, shape, dtype, options, match):
     files = [make(tmp_path / "a.tif"), make(tmp_path / "b.tif", shape, dtype)]
-    with pytest.raises(ArgumentError, match=match):
+    with pytest.raises(InvalidArgumentError, match=match):
         survey(files, **options)
 
 

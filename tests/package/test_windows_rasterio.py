@@ -43,7 +43,7 @@ def test_open_ends_of_windows(path, pixels):
                                     ((0, 1.5), (0, 9)), (0, True, 5, 5)])
 def test_windows_that_are_refused(path, window):
     for call in (cogpu.open(path).read, lambda window: cogpu.open_geotiff(path, window=window)):
-        with pytest.raises((cogpu.ArgumentError, TypeError), match="window"):
+        with pytest.raises((cogpu.InvalidArgumentError, TypeError), match="window"):
             call(window)
 
 
@@ -120,9 +120,9 @@ def test_boundless_scaled_without_a_mask(make_file):
     with rasterio.open(path, "r+") as file:
         file.scales, file.offsets = (2, 3), (1, 0)
     with cogpu.open(path) as file:
-        array = np.asarray(file.read((-1, 0, 70, 80), boundless=True, scaled=True))
+        array = np.asarray(file.read((-1, 0, 70, 80), boundless=True, unscale=True))
         assert (array[0, 0] == 7).all() and (array[1, 0] == 9).all()
-        np.testing.assert_array_equal(array[:, 1:], file.read(scaled=True))
+        np.testing.assert_array_equal(array[:, 1:], file.read(unscale=True))
 
 
 @pytest.mark.parametrize("how, match", [({"fill_value": 1e9}, "fill_value"),
@@ -132,12 +132,12 @@ def test_boundless_scaled_without_a_mask(make_file):
 def test_boundless_that_is_refused(path, how, match):
     how = {"boundless": True, **how}
     for call in (cogpu.open(path).read, lambda **how: cogpu.open_geotiff(path, **how)):
-        with pytest.raises((cogpu.ArgumentError, TypeError), match=match):
+        with pytest.raises((cogpu.InvalidArgumentError, TypeError), match=match):
             call(window=(-1, 0, 5, 5), **how)
 
 
 def test_boundless_windows_have_a_limit(path):
-    with pytest.raises(cogpu.LimitError, match="max_pixels"):
+    with pytest.raises(cogpu.LimitExceededError, match="max_pixels"):
         cogpu.open_geotiff(path, window=(-10**6, -10**6, 10**6, 10**6), boundless=True)
 
 
@@ -201,5 +201,5 @@ def test_two_dimensional_coordinates_have_a_limit(tmp_path):
     from cogpu import lazy
     file = cogpu.open(path)
     pixels = lazy.pixels_of(file)
-    with pytest.raises(cogpu.LimitError, match="parse_coordinates"):
+    with pytest.raises(cogpu.LimitExceededError, match="parse_coordinates"):
         georef.describe(file, pixels, (0, 0, 1 << 14, 1 << 14), "2d")

@@ -39,7 +39,7 @@ def push_all(writer, array, chunks=None, mask=None):
     first = 0
     for rows in chunks or [array.shape[1]]:
         part = slice(first, first + rows)
-        writer.push(array[:, part], None if mask is None else mask[part])
+        writer.write_rows(array[:, part], None if mask is None else mask[part])
         first += rows
     return writer.close()
 
@@ -91,8 +91,9 @@ def test_types(dtype):
     assert tifffile_agrees(data, array)
 
 
-@pytest.mark.parametrize("fields", [{}, {"planar": True}, {"strips": True, "block_height": 7}, {"bigtiff": "yes"},
-                                    {"codec": "lzw", "predictor": 2}, {"codec": "zstd", "level": 3}, {"codec": "none"},
+@pytest.mark.parametrize("fields", [{}, {"interleave": "band"}, {"strips": True, "block_height": 7}, {"bigtiff": "yes"},
+                                    {"codec": "lzw", "predictor": 2}, {"codec": "zstd", "compression_level": 3},
+                                    {"codec": "none"},
                                     {"threads": 1}, {"bigtiff": "no", "sparse": True, "predictor": 1}],
                          ids=lambda fields: "-".join(fields) or "default")
 def test_layouts(fields):
@@ -100,7 +101,7 @@ def test_layouts(fields):
     data = write(array, **fields)
     assert same(read_by_gdal(data), array)
     page = tifffile.TiffFile(io.BytesIO(data)).pages[0]
-    assert page.planarconfig == (2 if fields.get("planar") else 1)
+    assert page.planarconfig == (2 if fields.get("interleave") else 1)
     assert page.is_tiled != bool(fields.get("strips"))
     assert tifffile.TiffFile(io.BytesIO(data)).is_bigtiff == (fields.get("bigtiff") == "yes")
     names = {"lzw": "LZW", "zstd": "ZSTD", "none": "NONE"}
@@ -122,9 +123,9 @@ def test_words_are_the_names_of_c():
 
 
 def test_overviews_listed():
-    with compared(write(pixels(), factors=[3, 9], overviews="listed")) as file:
+    with compared(write(pixels(), overview_factors=[3, 9], overviews="listed")) as file:
         assert file.overviews(1) == [3, 9]
-    with compared(write(pixels(), factors=np.array([2, 4], "uint16"))) as file:
+    with compared(write(pixels(), overview_factors=np.array([2, 4], "uint16"))) as file:
         assert file.overviews(1) == [2, 4]
 
 
@@ -185,9 +186,9 @@ def test_mask():
     with compared(data) as file:
         assert same(file.read_masks(), np.broadcast_to(mask, array.shape)) and same(file.read(), array)
     assert write(array, mask=mask // 255 * 7, **COG) == data
-    with pytest.raises(errors.ArgumentError, match="mask"):
+    with pytest.raises(errors.InvalidArgumentError, match="mask"):
         writer = _cogpu.Writer(None, profile_of(array, mask=True))
-        writer.push(array)
+        writer.write_rows(array)
 
 
 @pytest.mark.parametrize("kind", [list, lambda colours: np.array(colours, "uint16"), tuple])
@@ -204,7 +205,7 @@ def test_items_and_description():
              {"name": "OFFSET", "value": "7", "role": "offset", "band": np.int64(2)},
              {"name": "UNITTYPE", "value": "m", "role": "unittype", "band": 1},
              {"name": "DESCRIPTION", "value": "height", "role": "description", "band": 1}]
-    data = write(pixels("int16", 2), items=items, description="a text")
+    data = write(pixels("int16", 2), metadata=items, description="a text")
     with compared(data) as file:
         assert file.tags()["place"] == "Zürich <&>" and file.tags(ns="other") == {"a": "b"}
         assert file.scales == (1, 0.5) and file.offsets == (0, 7)
@@ -247,7 +248,7 @@ def test_what_a_file_tells_can_be_written(tmp_path):
     source = _cogpu.File(tmp_path / "a.tif")
     info = source.info()
     fields = {name: info[name] for name in ("palette", "gcps", "rpc", "description")}
-    data = write(pixels("uint8"), items=source.items(), geokeys=source.geokeys(), **fields)
+    data = write(pixels("uint8"), metadata=source.metadata(), geokeys=source.geokeys(), **fields)
     with compared(data) as found, rasterio.open(tmp_path / "a.tif") as expected:
         assert found.crs == expected.crs and found.colormap(1) == expected.colormap(1)
         assert [p.asdict() | {"id": 0} for p in found.gcps[0]] == [p.asdict() | {"id": 0} for p in expected.gcps[0]]
@@ -257,7 +258,8 @@ def test_what_a_file_tells_can_be_written(tmp_path):
 
 # ---- rows --------------------------------------------------------------------------------------
 
-FIELDS = [COG, COG | {"planar": True}, {"strips": True, "block_height": 9}, COG | {"nodata": "nan", "sparse": True}]
+FIELDS = [COG, COG | {"interleave": "band"}, {"strips": True, "block_height": 9},
+          COG | {"nodata": "nan", "sparse": True}]
 
 
 @pytest.mark.parametrize("fields", FIELDS, ids=["cog", "planar", "strips", "sparse"])
@@ -299,7 +301,7 @@ def test_rows_by_any_protocol():
 
     for rows in array[0], memoryview(array), OnlyInterface(), OnlyLegacy():
         writer = _cogpu.Writer(None, fields)
-        writer.push(rows)
+        writer.write_rows(rows)
         assert bytes(writer.close()["memory"]) == expected
 
 
@@ -308,7 +310,7 @@ def test_what_is_written_is_told():
     writer = _cogpu.Writer(None, profile_of(array, sparse=True, **COG))
     written = push_all(writer, array)
     assert written.pop("memory").readonly
-    assert written == {"bytes": written["bytes"], "direct_bytes": 0, "blocks": 14, "sparse_blocks": 14, "levels": 3,
+    assert written == {"bytes": written["bytes"], "gds_bytes": 0, "blocks": 14, "sparse_blocks": 14, "levels": 3,
                        "bigtiff": False}
 
 
@@ -486,20 +488,20 @@ def test_text_file(tmp_path):
 def test_errors_leave_no_file(tmp_path):
     array = pixels()
     path = tmp_path / "a.tif"
-    with pytest.raises(errors.ArgumentError):
+    with pytest.raises(errors.InvalidArgumentError):
         _cogpu.Writer(path, profile_of(array, codec="brotli"))
-    with pytest.raises(errors.ArgumentError, match="rows"):
+    with pytest.raises(errors.InvalidArgumentError, match="rows"):
         writer = _cogpu.Writer(path, profile_of(array))
-        writer.push(array[:, :50])
+        writer.write_rows(array[:, :50])
         writer.close()
     writer = _cogpu.Writer(path, profile_of(array))
-    with pytest.raises(errors.ArgumentError):
-        writer.push(array.astype("float64"))
+    with pytest.raises(errors.InvalidArgumentError):
+        writer.write_rows(array.astype("float64"))
     writer = _cogpu.Writer(path, profile_of(array))
-    writer.push(array)
+    writer.write_rows(array)
     writer.abort()
     writer = _cogpu.Writer(path, profile_of(array))
-    writer.push(array)
+    writer.write_rows(array)
     del writer
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(FileNotFoundError, match="folder"):
@@ -529,7 +531,7 @@ def test_rows_on_the_emulated_gpu(tmp_path):
     on_device = write(array, device="emu", **COG)
     for fields in {}, {"device": "emu"}:
         writer = _cogpu.Writer(None, profile_of(array, **COG, **fields))
-        writer.push(rows)
+        writer.write_rows(rows)
         assert bytes(writer.close()["memory"]) == on_device
 
 
@@ -537,9 +539,9 @@ def test_streams_of_an_emulated_gpu():
     rows = _cogpu.File(memoryview(write(pixels()))).read(device="emu")
     for stream in 3, 1 << 40:
         writer = _cogpu.Writer(None, profile_of(pixels()))
-        with pytest.raises(errors.ArgumentError, match="stream.*emulated"):
-            writer.push(rows, stream=stream)
-        writer.push(rows, stream=2)
+        with pytest.raises(errors.InvalidArgumentError, match="stream.*emulated"):
+            writer.write_rows(rows, stream=stream)
+        writer.write_rows(rows, stream=2)
         assert same(read_by_gdal(bytes(writer.close()["memory"])), pixels())
 
 

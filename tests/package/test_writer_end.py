@@ -21,16 +21,16 @@ def test_after_the_end():
     push_all(closed, array)
     aborted.abort()
     for writer in closed, aborted:
-        for use in (lambda: writer.push(array), lambda: writer.put(0, "pixels", 0, b"x"), writer.close):
-            with pytest.raises(errors.ArgumentError, match="closed"):
+        for use in (lambda: writer.write_rows(array), lambda: writer.write_block(0, "pixels", 0, b"x"), writer.close):
+            with pytest.raises(errors.InvalidArgumentError, match="closed"):
                 use()
         writer.abort()
-        with pytest.raises(errors.ArgumentError, match="opened before"):
+        with pytest.raises(errors.InvalidArgumentError, match="opened before"):
             writer.__init__(None, profile_of(array))
     unborn = _cogpu.Writer.__new__(_cogpu.Writer)
     unborn.abort()
-    with pytest.raises(errors.ArgumentError, match="not open"):
-        unborn.push(array)
+    with pytest.raises(errors.InvalidArgumentError, match="not open"):
+        unborn.write_rows(array)
 
 
 class Waiting(io.BytesIO):
@@ -50,13 +50,14 @@ def test_two_threads_at_once():
     array = pixels()
     target = Waiting()
     writer = _cogpu.Writer(target, profile_of(array, **COG))
-    writer.push(array)
+    writer.write_rows(array)
     written = []
     closing = threading.Thread(target=lambda: written.append(writer.close()))
     closing.start()
     assert target.is_inside.wait(20)
-    for use in lambda: writer.push(array), writer.close, writer.abort, lambda: writer.put(0, "pixels", 0, b"x"):
-        with pytest.raises(errors.ArgumentError, match="in use|closed"):
+    for use in (lambda: writer.write_rows(array), writer.close, writer.abort,
+                lambda: writer.write_block(0, "pixels", 0, b"x")):
+        with pytest.raises(errors.InvalidArgumentError, match="in use|closed"):
             use()
     target.may_go.set()
     closing.join()
@@ -77,8 +78,8 @@ def test_a_target_that_uses_its_writer():
         def write(self, piece):
             is_elsewhere = threading.get_ident() != main
             assert not is_elsewhere or is_pushed.wait(20)
-            for use in lambda: writer.push(array), writer.close, writer.abort:
-                with pytest.raises(errors.ArgumentError, match="writer"):
+            for use in lambda: writer.write_rows(array), writer.close, writer.abort:
+                with pytest.raises(errors.InvalidArgumentError, match="writer"):
                     use()
             raised.append(is_elsewhere)
             is_done.set()
@@ -86,10 +87,10 @@ def test_a_target_that_uses_its_writer():
 
     target = Meddler()
     writer = _cogpu.Writer(target, profile_of(array, **LARGE))
-    writer.push(array[:, :512])
+    writer.write_rows(array[:, :512])
     is_pushed.set()
     assert is_done.wait(20)
-    writer.push(array[:, 512:])
+    writer.write_rows(array[:, 512:])
     writer.close()
     assert len(raised) >= 3 and raised[0] and target.getvalue() == write(array, **LARGE)
 
@@ -118,7 +119,7 @@ def test_a_cycle_is_collected():
 
     target = Holder()
     target.writer = _cogpu.Writer(target, profile_of(pixels()))
-    target.writer.push(pixels()[:, :40])
+    target.writer.write_rows(pixels()[:, :40])
     alive = weakref.ref(target)
     del target
     gc.collect()
@@ -153,8 +154,8 @@ class Target(io.BytesIO):
         return super().write(piece)
 writer = _cogpu.Writer(Target(), profile)
 path_writer = _cogpu.Writer({str(tmp_path / 'a.tif')!r}, profile)
-path_writer.push(array[:, :600])
-writer.push(array[:, :600])
+path_writer.write_rows(array[:, :600])
+writer.write_rows(array[:, :600])
 assert is_inside.wait(20)
 {end}
 """)
@@ -165,17 +166,17 @@ def test_the_child_of_a_fork_leaves_the_file_alone(tmp_path):
     found = run(PROLOGUE + f"""
 path = {str(tmp_path / 'a.tif')!r}
 writer = _cogpu.Writer(path, profile)
-writer.push(array[:, :600])
+writer.write_rows(array[:, :600])
 child = os.fork()
 if not child:
     try:
-        writer.push(array[:, 600:])
+        writer.write_rows(array[:, 600:])
     except ValueError as error:
         print(error, flush=True)
     del writer
     os._exit(0)
 os.waitpid(child, 0)
-writer.push(array[:, 600:])
+writer.write_rows(array[:, 600:])
 writer.close()
 """)
     assert (found.returncode, found.stderr) == (0, "") and "process" in found.stdout
@@ -190,12 +191,12 @@ def memory_of_process():
 def test_nothing_leaks():
     """Neither of what is written nor of what fails."""
     array = pixels(height=512, width=512)
-    profile = profile_of(array, codec="none", items=[{"name": "a", "value": "b" * 1_000_000}], rpc=[1.0] * 92)
+    profile = profile_of(array, codec="none", metadata=[{"name": "a", "value": "b" * 1_000_000}], rpc=[1.0] * 92)
 
     def once():
         push_all(_cogpu.Writer(None, profile), array)
-        for bad in {"factors": [2.5]}, {"codec": "brotli"}:
-            with pytest.raises((TypeError, errors.ArgumentError)):
+        for bad in {"overview_factors": [2.5]}, {"codec": "brotli"}:
+            with pytest.raises((TypeError, errors.InvalidArgumentError)):
                 _cogpu.Writer(None, profile | bad)
         with pytest.raises(ConnectionResetError):
             push_all(_cogpu.Writer(Broken(0, ConnectionResetError()), profile), array)

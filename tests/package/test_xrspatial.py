@@ -11,7 +11,7 @@ xr = pytest.importorskip("xarray")
 from rasterio.transform import Affine  # noqa: E402
 
 from cogpu.compat import xrspatial as ours  # noqa: E402
-from cogpu.errors import ArgumentError, Error, LimitError  # noqa: E402
+from cogpu.errors import InvalidArgumentError, Error, LimitExceededError  # noqa: E402
 from xrspatial_made import files, make, opened  # noqa: E402
 
 LEFT_OUT = {"extra_tags"}  # theirs has the palette and the meaning of extra bands too, which have their own attributes
@@ -179,11 +179,11 @@ def test_limits_and_refusals(made, tmp_path):
     path = made["float"]
     with pytest.raises(ours.PixelSafetyLimitError) as caught:
         ours.open_geotiff(path, max_pixels=5)
-    assert isinstance(caught.value, LimitError) and isinstance(caught.value, ValueError)
+    assert isinstance(caught.value, LimitExceededError) and isinstance(caught.value, ValueError)
     for options in ({"missing_sources": "warn"}, {"band_nodata": "first"},
                     {"on_gpu_failure": "strict"},
                     {"window": (0, 0, 100, 100)}, {"band": 7}, {"dtype": "int16"}, {"overview_level": 3}):
-        with pytest.raises(ArgumentError, match=next(iter(options))):
+        with pytest.raises(InvalidArgumentError, match=next(iter(options))):
             ours.open_geotiff(path, **options)
     with pytest.raises(ours.VRTUnsupportedError):
         ours.open_geotiff("a.vrt")
@@ -195,7 +195,7 @@ def test_limits_and_refusals(made, tmp_path):
         ours.open_geotiff(path, lock=object())
     with pytest.raises(ours.VRTUnsupportedError):
         ours.to_geotiff(np.zeros((2, 2)), str(tmp_path / "a.vrt"))
-    with pytest.raises(ArgumentError, match="color_ramp"):
+    with pytest.raises(InvalidArgumentError, match="color_ramp"):
         ours.to_geotiff(np.zeros((2, 2)), str(tmp_path / "a.tif"), color_ramp="viridis")
 
 

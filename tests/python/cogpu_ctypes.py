@@ -25,7 +25,7 @@ LIBRARY = pathlib.Path(os.environ.get("COGPU_LIB", ROOT / "build" / "libcogpu.so
 
 # ---- what the header declares: structs become classes, cogpu_open_options OpenOptions -----------
 
-MIRROR = header_mirror.read(ROOT / "include" / "cogpu.h")
+MIRROR = header_mirror.read(ROOT / "include" / "cogpu.h", ROOT / "include" / "cogpu_distributed.h")
 CONSTANTS, STRUCTS = MIRROR.constants, MIRROR.structs
 globals().update({struct.__name__: struct for struct in STRUCTS.values()})
 PROGRESS = MIRROR.callbacks["cogpu_progress"]
@@ -33,15 +33,17 @@ READ, SIZE, CLOSE, READ_MANY = (MIRROR.field("cogpu_source", name) for name in (
 WRITE, COMMIT = (MIRROR.field("cogpu_sink", name) for name in ("write", "commit"))
 FOUND = MIRROR.functions["cogpu_check"][1][2]
 
-STATUSES = ["OK", "ARGUMENT", "MEMORY", "IO", "FORMAT", "CORRUPT", "UNSUPPORTED", "LIMIT", "DEVICE", "ABSENT", "CANCELLED"]
-RESAMPLINGS = ["RESAMPLE_DEFAULT", "NEAREST", "AVERAGE", "RMS", "BILINEAR", "CUBIC", "MODE", "MIN", "MAX", "MEDIAN"]
+STATUSES = ["OK", "INVALID_ARGUMENT", "OUT_OF_MEMORY", "IO_ERROR", "NOT_TIFF", "CORRUPT", "UNSUPPORTED", "LIMIT_EXCEEDED",
+            "DEVICE_ERROR", "NOT_FOUND", "CANCELLED"]
+RESAMPLINGS = ["DEFAULT", "NEAREST", "AVERAGE", "RMS", "BILINEAR", "CUBIC", "MODE", "MIN", "MAX", "MEDIAN"]
 OVERVIEWS = ["DEFAULT", "NONE", "AUTO", "LISTED"]
 BIGTIFF = ["AUTO", "YES", "NO"]
-OK, ARGUMENT, MEMORY, IO, FORMAT, CORRUPT, UNSUPPORTED, LIMIT, DEVICE, ABSENT, CANCELLED = range(11)
+(OK, INVALID_ARGUMENT, OUT_OF_MEMORY, IO_ERROR, NOT_TIFF, CORRUPT, UNSUPPORTED, LIMIT_EXCEEDED, DEVICE_ERROR, NOT_FOUND,
+ CANCELLED) = range(11)
 STRIPS, TILES = 0, 1
 CPU, CUDA, EMU = 0, 1, 2
 GPU = CUDA if "cuda" in os.environ.get("COGPU_DEVICES", "") else EMU  # whose kernels the tests run
-ALL_VALID, BY_MASK, BY_NODATA, BY_ALPHA = range(4)
+MASK_NONE, MASK_DIRECTORY, MASK_NODATA, MASK_ALPHA = range(4)  # COGPU_MASK_SOURCE_...
 PIXELS, MASK = 0, 1
 INVALID, VALID_WITH_WARNINGS, VALID = range(3)
 SIDECARS_DEFAULT, SIDECARS_NONE, SIDECARS_ALL = range(3)
@@ -82,6 +84,8 @@ def _plain(struct):
     """A struct as Python values: text decoded, nested structs too; pointers are left as they are."""
     values = {}
     for name, _ in struct._fields_:
+        if name in ("struct_size", "reserved"):
+            continue
         value = getattr(struct, name)
         if isinstance(value, bytes):
             value = value.decode("utf-8", "surrogateescape")
@@ -97,7 +101,7 @@ def codecs():
     """TIFF's compression numbers -> cogpu_codec, the first of those that share a number (lerc, lerc_zstd)."""
     found, row = {}, Codec()
     for index in itertools.count():
-        if lib.cogpu_codec_info(index, byref(row)) != OK:
+        if lib.cogpu_codec_info(index, byref(row), None) != OK:
             return found
         found.setdefault(row.compression, _plain(row))
 
@@ -105,9 +109,9 @@ def codecs():
 class Context:
     """Threads and cached blocks that several reads share."""
 
-    def __init__(self, threads=0, cache_bytes=0, device_bytes=0, jpeg_engines=0, network=None):
+    def __init__(self, threads=0, cache_bytes=0, device_bytes=0, use_nvjpeg_hardware=0, network=None):
         self.handle, error = c_void_p(), Error()
-        options = ContextOptions(threads, cache_bytes, device_bytes, jpeg_engines,
+        options = ContextOptions(threads, cache_bytes, device_bytes, use_nvjpeg_hardware,
                                  ctypes.pointer(Network(**network)) if network else None)
         _check(lib.cogpu_context_open(byref(options), byref(self.handle), byref(error)), error)
 
@@ -148,11 +152,13 @@ class File:
         return value
 
     def info(self, image=0):
-        raw = self._fill(Image, lib.cogpu_info, image)
+        raw = self._fill(Image, lib.cogpu_image_info, image)
         info = _plain(raw)
         info.dtype = DTYPES[info.type]
         info.palette = raw.palette[:3 * raw.palette_entries] if raw.palette else None
-        info.gcps = [_plain(raw.gcps[i]) for i in range(raw.gcp_count)]
+        info.images = lib.cogpu_image_count(self.handle)
+        info.nodata = self.band(1, image).nodata
+        info.gcps = [_plain(self._fill(Gcp, lib.cogpu_gcp_info, image, i)) for i in range(raw.gcp_count)]
         info.rpc = raw.rpc[:92] if raw.rpc else None
         info.warning = info.warning or ""
         return info
@@ -171,18 +177,22 @@ class File:
         return [self.level(i, image) for i in range(self.info(image).levels)]
 
     def band(self, band, image=0):
-        return _plain(self._fill(Band, lib.cogpu_band_info, image, band))
+        """Its nodata fields are one object."""
+        found = _plain(self._fill(Band, lib.cogpu_band_info, image, band))
+        found.nodata = SimpleNamespace(text=found.nodata, matches=found.nodata_matches, value=found.nodata_value,
+                                       i64=found.nodata_i64, u64=found.nodata_u64)
+        return found
 
     def item(self, index, image=0):
-        return _plain(self._fill(Item, lib.cogpu_item_info, image, index))
+        return _plain(self._fill(MetadataItem, lib.cogpu_metadata_info, image, index))
 
     def items(self, image=0):
-        return [self.item(i, image) for i in range(self.info(image).items)]
+        return [self.item(i, image) for i in range(self.info(image).metadata_count)]
 
     def geokeys(self, image=0):
         """Key id -> its numbers as a list, or its text."""
         keys = {}
-        for index in range(self.info(image).geokeys):
+        for index in range(self.info(image).geokey_count):
             key = self._fill(Geokey, lib.cogpu_geokey_info, image, index)
             values = [lambda k: k.shorts[:k.count], lambda k: k.doubles[:k.count],
                       lambda k: k.text.decode("utf-8", "replace")]
@@ -207,7 +217,7 @@ class File:
 
     def tags(self, directory=0):
         """Tag id -> cogpu_tag, in file order."""
-        count = self.directory(directory).tags
+        count = self.directory(directory).tag_count
         rows = (self._fill(Tag, lib.cogpu_tag_info, directory, i) for i in range(count))
         return {row.id: row for row in map(_plain, rows)}
 
@@ -218,14 +228,14 @@ class File:
                                   values.ctypes.data_as(c_void_p), byref(error)), error)
         return values
 
-    def request(self, *, window=None, level=0, bands=None, image=0, part=PIXELS, threads=0,
-                fill_bad_blocks=False, nan=False, scaled=False, context=None, progress=None):
+    def request(self, *, window=None, level=0, bands=None, image=0, content=PIXELS, threads=0,
+                fill_bad_blocks=False, masked=False, unscale=False, context=None, progress=None):
         """`progress` is called with done and total, and returns whether to cancel."""
         x, y, width, height = window or (0, 0, 0, 0)
         picked = (c_uint32 * len(bands))(*bands) if bands is not None else None
-        return Request(image, level, x, y, width, height, picked, len(bands) if bands else 0, part,
-                       int(fill_bad_blocks), int(nan), int(scaled), threads,
-                       context.handle if context else None, None,
+        return Request(image, level, x, y, width, height, picked, len(bands) if bands else 0, content,
+                       int(fill_bad_blocks), int(masked), int(unscale), threads,
+                       context.handle if context else None,
                        PROGRESS(lambda _, done, total: int(bool(progress(done, total)))) if progress else PROGRESS())
 
     def shape(self, request):
@@ -237,7 +247,7 @@ class File:
 
     def empty(self, request, dtype=None):
         """A packed array for the request, filled with what no reader would leave behind."""
-        dtype = dtype or (np.dtype("u1") if request.part == MASK else self.info(request.image).dtype)
+        dtype = dtype or (np.dtype("u1") if request.content == MASK else self.info(request.image).dtype)
         array = np.empty(self.shape(request), dtype)
         array.view("u1").fill(0xA5)
         return array
@@ -272,7 +282,7 @@ class File:
 
     def mask(self, band=1, **request):
         """The mask of a band as (height, width): 255 valid, 0 not."""
-        return self.read(part=MASK, bands=[band], **request)[0]
+        return self.read(content=MASK, bands=[band], **request)[0]
 
 
 def raster_of(array):
@@ -299,7 +309,12 @@ def placed(array, device):
         yield raster
         _check(lib.cogpu_device_download(context, device, 0, memory, high - low, low, byref(error)), error)
     finally:
-        lib.cogpu_device_release(context, device, 0, memory)
+        lib.cogpu_device_free(context, device, 0, memory)
+
+
+def limited(**limits):
+    """Options of `open` with these limits."""
+    return OpenOptions(limits=ctypes.pointer(Limits(**limits)))
 
 
 def open(path, options=None):
@@ -338,12 +353,12 @@ def open_source(read, size, close=None, options=None):
 
 def read_many(requests, context=None, device=CPU, dtype=None):
     """[(file, {request}), ...] -> [(status, array), ...] and the CogpuError of the call, or None."""
-    items, arrays, error = (ReadItem * len(requests))(), [], Error()
+    items, arrays, error = (ReadItem * len(requests))(*(ReadItem() for _ in requests)), [], Error()
     with contextlib.ExitStack() as stack:
         for item, (file, request) in zip(items, requests):
-            item.file, item.request = file.handle, file.request(**request)
-            arrays.append(file.empty(item.request, dtype))
-            item.raster = stack.enter_context(placed(arrays[-1], device))
+            item.file, item.request = file.handle, ctypes.pointer(file.request(**request))
+            arrays.append(file.empty(item.request.contents, dtype))
+            item.raster = ctypes.pointer(stack.enter_context(placed(arrays[-1], device)))
         status = lib.cogpu_read_many(items, len(requests), context.handle if context else None,
                                      byref(error))
     failure = CogpuError(status, error) if status != OK else None
@@ -363,20 +378,20 @@ def array_of(kind, values):
 
 def profile_of(array, **options):
     """The profile for (bands, height, width) with options by the header's names; enumerations by their
-    names in small letters, lists as lists, items as (name, value, domain, role, band), tags as
+    names in small letters, lists as lists, metadata as (name, value, domain, role, band), tags as
     (id, type, array)."""
     bands, height, width = array.shape
     profile = Profile(width, height, bands, DTYPES.index(array.dtype, 1))
-    lists = {"gcps": ("gcp_count", Gcp), "factors": ("factor_count", c_uint32), "rpc": (None, c_double),
+    lists = {"gcps": ("gcp_count", Gcp), "overview_factors": ("overview_factor_count", c_uint32), "rpc": (None, c_double),
              "geokeys": ("geokey_count", Geokey), "palette": ("palette_entries", c_uint16)}
-    names = {"resampling": RESAMPLINGS, "overviews": OVERVIEWS, "bigtiff": BIGTIFF}
+    names = {"resampling": RESAMPLINGS, "overviews": OVERVIEWS, "bigtiff": BIGTIFF, "interleave": ["PIXEL", "BAND"]}
     for name, value in options.items():
         if name == "transform":
             profile.has_transform, profile.transform = 1, (c_double * 6)(*value)
-        elif name == "items":
-            rows = [Item(text(domain), text(key), text(words), text(role), band)
+        elif name == "metadata":
+            rows = [MetadataItem(text(domain), text(key), text(words), text(role), band)
                     for key, words, domain, role, band in value]
-            profile.items, profile.item_count = array_of(Item, rows), len(rows)
+            profile.metadata, profile.metadata_count = array_of(MetadataItem, rows), len(rows)
         elif name == "tags":
             rows = [ExtraTag(number, kind, len(values), values.ctypes.data) for number, kind, values in value]
             profile.tags, profile.tag_count = array_of(ExtraTag, rows), len(rows)
@@ -414,7 +429,7 @@ class Writer:
         error = Error()
         with placed(array, device) as raster, placed(mask[None], device) if mask is not None else \
                 contextlib.nullcontext() as masks:
-            _check(lib.cogpu_writer_push(self.handle, byref(raster), byref(masks) if masks else None, byref(error)),
+            _check(lib.cogpu_writer_write_rows(self.handle, byref(raster), byref(masks) if masks else None, byref(error)),
                    error)
 
     def close(self):
@@ -424,7 +439,7 @@ class Writer:
         _check(lib.cogpu_writer_close(handle, byref(written), byref(error)), error)
         self.written = _plain(written)
         data = ctypes.string_at(self.memory.data, self.memory.bytes) if self.memory.data else None
-        lib.cogpu_memory_release(byref(self.memory))
+        lib.cogpu_memory_free(byref(self.memory))
         return data
 
     def abort(self):

@@ -9,7 +9,7 @@ import reference
 import numpy as np
 import pytest
 import tiff_bytes as tb
-from cogpu_ctypes import ABSENT, ARGUMENT, CORRUPT, IO, OK
+from cogpu_ctypes import CORRUPT, INVALID_ARGUMENT, IO_ERROR, NOT_FOUND, OK
 from tiff_bytes import ASCII, DOUBLE, LONG, LONG8, RATIONAL, SHORT, Raw
 from trap_files import PIXELS, deflated, opened, tags
 
@@ -38,7 +38,7 @@ class CountingSource:
         self.closed += 1
 
     def open(self, **limits):
-        options = cogpu.OpenOptions(limits=cogpu.Limits(**limits)) if limits else None
+        options = cogpu.limited(**limits) if limits else None
         return cogpu.open_source(self.read, self.size, self.close, options)
 
 
@@ -91,17 +91,17 @@ def test_source_that_fails(failing):
     source = CountingSource(len(data), [(0, data)])
     real = source.read
     if failing == "size":
-        source.size = lambda: (IO,)
+        source.size = lambda: (IO_ERROR,)
     elif failing == "read at once":
-        source.read = lambda offset, wanted: IO
+        source.read = lambda offset, wanted: IO_ERROR
     with pytest.raises(cogpu.CogpuError) as caught:
         with cogpu.open_source(lambda o, n: source.read(o, n), source.size, source.close) as file:
             assert failing == "read later"
-            source.read = lambda offset, wanted: IO
+            source.read = lambda offset, wanted: IO_ERROR
             file.read(window=(0, 0, 10, 3))
             source.read = real
             pytest.skip("the whole file was read when it was opened")
-    assert caught.value.status == IO
+    assert caught.value.status == IO_ERROR
     assert source.closed == 1
 
 
@@ -113,7 +113,7 @@ def test_source_that_ends_early():
     with pytest.raises(cogpu.CogpuError) as caught:
         with cogpu.open_source(half, source.size) as file:
             file.read()
-    assert caught.value.status in (IO, CORRUPT)
+    assert caught.value.status in (IO_ERROR, CORRUPT)
 
 
 # ---- several threads, several files ------------------------------------------------------------
@@ -214,8 +214,8 @@ def test_raw_tags(order, big):
         assert file.tag_read(0, 33550, 1, 2, "f8").tolist() == [2.5, 0]
         assert file.tag_read(0, 282, 0, 1, "u4,u4")[0].tolist() == (300, 7)
         assert file.tag_read(0, 270, 0, 5, "u1").tobytes() == b"text\0"
-        for tag, first, count, status in ((999, 0, 1, ABSENT), (40000, 2, 2, ARGUMENT),
-                                          (40000, 2 ** 63, 2 ** 63, ARGUMENT)):
+        for tag, first, count, status in ((999, 0, 1, NOT_FOUND), (40000, 2, 2, INVALID_ARGUMENT),
+                                          (40000, 2 ** 63, 2 ** 63, INVALID_ARGUMENT)):
             with pytest.raises(cogpu.CogpuError) as caught:
                 error = cogpu.Error()
                 room = np.zeros(64, "u1")
@@ -224,4 +224,4 @@ def test_raw_tags(order, big):
             assert caught.value.status == status
         with pytest.raises(cogpu.CogpuError) as caught:
             file.directory(1)
-        assert caught.value.status in (ABSENT, ARGUMENT)
+        assert caught.value.status in (NOT_FOUND, INVALID_ARGUMENT)

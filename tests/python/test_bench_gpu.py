@@ -232,7 +232,7 @@ def test_report():
 
 
 @pytest.mark.no_library
-def test_tables_of_the_readme(tmp_path):
+def test_tables_of_the_page(tmp_path):
     nothing = {part: [] for part in gpu_report.LISTS}
     reads = FOUND | nothing | {part: FOUND[part] for part in ("decode", "reads")}
     writes = FOUND | nothing | {part: FOUND[part] for part in ("encode", "writes", "peaks")}
@@ -245,9 +245,9 @@ def test_tables_of_the_readme(tmp_path):
     assert "| float32 deflate 6 p3, COG | - | - | - | **16.0** | **60.0** | - | - | - | - | 157.0 |" in text
     assert "| cogpu | 64 MiB | 40.0 | 90.0 | 100.0 |" in text
     assert "Not measured: xarray-spatial (No module named 'cupy')." in text
-    assert set(gpu_report.readme_parts(reads)) == {"gpu-read"} and set(gpu_report.readme_parts(writes)) == {"gpu-write"}
-    page = (cogpu.ROOT / "README.md").read_text()
-    assert all(f"<!-- bench:{mark} -->" in page for mark in gpu_report.readme_parts(FOUND))
+    assert set(gpu_report.page_parts(reads)) == {"gpu-read"} and set(gpu_report.page_parts(writes)) == {"gpu-write"}
+    page = (cogpu.ROOT / "docs" / "bench-gpu.md").read_text()
+    assert all(f"<!-- bench:{mark} -->" in page for mark in gpu_report.page_parts(FOUND))
 
 
 @pytest.mark.no_library
@@ -276,7 +276,7 @@ def test_what_cogpu_does_not_do_is_a_failure(broken):
     found = copy.deepcopy(FOUND)
     broken(found)
     gpu_report.report(found)
-    gpu_report.readme_parts(found)
+    gpu_report.page_parts(found)
     assert gpu_report.has_failed(found)
 
 

@@ -110,7 +110,7 @@ def test_help_and_version():
         assert done(command, "-h") == own
     for command in "info", "convert", "check", "preview", "read", "checksum", "compare", "bench":
         own = done(command, "--help")
-        for option in "private-addresses", "anonymous", "region", "endpoint", "retries", "timeout":
+        for option in "private-addresses", "anonymous", "region", "endpoint", "max-retries", "timeout":
             assert re.search(rf"^  --{option} ", own, re.M)
     assert re.fullmatch(r"cogpu \d+\.\d+\.\d+\n", done("--version"))
     assert done("-h") == text
@@ -160,10 +160,10 @@ def test_no_command_is_wrong_usage():
     (["read", "a.tif", "-o", "o.npy", "--bbox", "1,2,3,4", "--window", "0,0,1,1"],
      "--bbox and --window cannot be combined"),
     (["read", "a.tif", "-o", "o.npy", "--type", "uint8"], "--type uint8: expected float16, float32"),
-    (["read", "a.tif", "-o", "o.npy", "--mask", "--nan"], "--mask cannot be combined with --type, --nan or --unscale"),
-    (["checksum", "a.tif", "--nan"], "checksum has no option --nan"),
-    (["info", "a.tif", "--retries", "0"], "--retries 0: expected a number from 1 to 100"),
-    (["info", "a.tif", "--retries", "101"], "--retries 101: expected a number"),
+    (["read", "a.tif", "-o", "o.npy", "--mask", "--masked"], "--mask cannot be combined with --type, --masked or --unscale"),
+    (["checksum", "a.tif", "--masked"], "checksum has no option --masked"),
+    (["info", "a.tif", "--max-retries", "101"], "--max-retries 101: expected a number from 0 to 100"),
+    (["info", "a.tif", "--retries", "-1"], "--max-retries -1: expected a number"),
     (["info", "a.tif", "--timeout", "0"], "--timeout 0: expected seconds"),
     (["info", "a.tif", "--timeout", "86401"], "--timeout 86401: expected seconds"),
     (["info", "a.tif", "--timeout", "inf"], "--timeout inf: expected seconds"),
@@ -233,7 +233,7 @@ def test_errors_have_a_place_and_a_json_form(truncated):
 def test_places_that_do_not_apply_are_null(tmp_path):
     result = run("info", tmp_path / "missing.tif", "--json")
     error = json.loads(result.stdout)["error"]
-    assert error["status"] == "absent"
+    assert error["status"] == "not_found"
     assert error["directory"] is error["block"] is error["offset"] is None
 
 
@@ -278,7 +278,7 @@ def test_info_json(dem):
     assert info["codec"] == "deflate" and info["compression"] == 8 and info["predictor"] == 3
     assert info["images"] == 1 and info["image"] == 0 and info["warnings"] == []
     assert info["nodata"] == {"text": "-9999", "matches": True, "value": -9999}
-    assert info["validity"] == "nodata" and info["palette"] is None and info["rpc"] is None
+    assert info["mask_source"] == "nodata" and info["palette"] is None and info["rpc"] is None
     assert [(v["width"], v["height"]) for v in info["levels"]] == [(200, 300), (100, 150), (50, 75)]
     assert info["levels"][1]["transform"][1] == 20
     assert info["bands"] == [{"interpretation": "gray", "description": "elevation", "unit": None,
@@ -556,8 +556,8 @@ def test_a_fourth_band_that_is_no_alpha_is_told(tmp_path):
     assert result.returncode == 0 and b"band 4 is used as alpha" in result.stderr
 
 
-@pytest.mark.parametrize("words, dtype", [(["--nan"], "f4"), (["--unscale"], "f4"), (["--type", "float64"], "f8"),
-                                          (["--type", "float16", "--nan", "--unscale"], "f2")])
+@pytest.mark.parametrize("words, dtype", [(["--masked"], "f4"), (["--unscale"], "f4"), (["--type", "float64"], "f8"),
+                                          (["--type", "float16", "--masked", "--unscale"], "f2")])
 def test_read_floats(tmp_path, words, dtype):
     pixels = RNG.integers(0, 9, size=(2, 70, 80), dtype="i2")
     path = write(tmp_path / "a.tif", pixels, nodata=3)
@@ -566,7 +566,7 @@ def test_read_floats(tmp_path, words, dtype):
     expected = pixels.astype(dtype)
     if "--unscale" in words:
         expected = expected * np.array([0.25, 2], dtype)[:, None, None] + np.array([-1, 0], dtype)[:, None, None]
-    if "--nan" in words:
+    if "--masked" in words:
         expected[pixels == 3] = np.nan
     done("read", path, "-o", tmp_path / "a.npy", *words)
     array = np.load(tmp_path / "a.npy")
@@ -605,7 +605,7 @@ def test_read_output_that_cannot_be(rgb, tmp_path):
     (tmp_path / "folder.npy").mkdir()
     assert "it is a folder" in failed("read", rgb[0], "-o", tmp_path / "folder.npy")
     result = run("read", rgb[0], "-o", tmp_path / "no" / "a.npy", "--json")
-    assert json.loads(result.stdout)["error"]["status"] == "absent"
+    assert json.loads(result.stdout)["error"]["status"] == "not_found"
 
 
 def test_read_keeps_links_and_obeys_umask(rgb, tmp_path):
@@ -719,7 +719,7 @@ def test_devices():
     assert "cpu" in [device["name"] for device in told["devices"]]
     codecs = {codec["name"]: codec for codec in told["codecs"]}
     for name in "none", "lzw", "packbits":
-        assert codecs[name]["available"] and codecs[name]["library"] == "own"
+        assert codecs[name]["can_decode"] and codecs[name]["library"] == "own"
     assert set(told["libraries"]) == {"proj", "libcurl", "libpng"}
     text = done("devices")
     assert re.search(r"^  cpu ", text, re.M) and re.search(r"^ +5  lzw +own$", text, re.M)

@@ -101,7 +101,7 @@ def test_types(dtype, planar):
                 continue
             scale = (SCALES, OFFSETS) if scaled else (None, None)
             devices = DEVICES if turn % 2 == planar else DEVICES[:1]  # the emulated one takes its time
-            check(file, converted(pixels, target, valid if nan else None, *scale), devices, nan=nan, scaled=scaled)
+            check(file, converted(pixels, target, valid if nan else None, *scale), devices, masked=nan, unscale=scaled)
 
 
 def test_samples_of_the_rasters_type_stay_as_they_are():
@@ -110,7 +110,7 @@ def test_samples_of_the_rasters_type_stay_as_they_are():
     with cogpu.open_memory(tb.image(bits.view("f4"))) as file:
         for device in DEVICES:
             assert same_bits(file.read(dtype="f4", device=device)[0], bits.view("f4"))
-            assert file.read(dtype="f4", device=device, nan=True)[0].tobytes() == bits.tobytes()
+            assert file.read(dtype="f4", device=device, masked=True)[0].tobytes() == bits.tobytes()
 
 
 @pytest.mark.parametrize("bits,dtype", [(1, "u1"), (4, "u1"), (12, "u2"), (24, "u4")])
@@ -118,7 +118,7 @@ def test_packed_depths(bits, dtype):
     array = reference.noise(np.random.default_rng(bits), (3, 17, 29), dtype, bits)
     with cogpu.open_memory(file_of(array, 1, SCALES, OFFSETS, bits=bits)) as file:
         for target in TARGETS:
-            check(file, converted(array, target, array != 1, SCALES, OFFSETS), nan=True, scaled=True)
+            check(file, converted(array, target, array != 1, SCALES, OFFSETS), masked=True, unscale=True)
 
 
 def test_halves():
@@ -155,9 +155,9 @@ def test_long_lists_of_bands_are_placed_by_the_device(scaled, planar):
                 assert file.last_result.device_blocks == file.last_result.blocks > 0
             order = np.array(picked) - 1
             expected = converted(chosen, "f4", None, *((scales[order], offsets[order]) if scaled else (None, None)))
-            assert same_bits(file.read(dtype="f4", scaled=scaled, **how), expected)
+            assert same_bits(file.read(dtype="f4", unscale=scaled, **how), expected)
         whole = converted(array, "f8", None, scales, offsets)
-        check(file, whole, scaled=True)
+        check(file, whole, unscale=True)
 
 
 def test_many_files_with_lists_in_one_batch():
@@ -170,7 +170,7 @@ def test_many_files_with_lists_in_one_batch():
         files.append(cogpu.open_memory(file_of(array, None, scales, [0.5] * 12, tile=(16, 16),
                                                compression=tb.DEFLATE, encode=zlib.compress)))
         bands = [int(b) for b in rng.integers(1, 13, 9 + i)]
-        requests.append((files[-1], {"bands": bands, "scaled": True}))
+        requests.append((files[-1], {"bands": bands, "unscale": True}))
         order = np.array(bands) - 1
         expected.append(converted(array[order], "f4", None, np.array(scales)[order], [0.5] * len(bands)))
     for device in DEVICES:
@@ -190,7 +190,7 @@ def test_cached_blocks():
     expected = converted(array, "f4", array != 5, (2, 3), (0, 1))
     with cogpu.open_memory(data) as file, cogpu.Context(cache_bytes=1 << 20) as context:
         for _ in range(2):
-            assert same_bits(file.read(dtype="f4", nan=True, scaled=True, context=context), expected)
+            assert same_bits(file.read(dtype="f4", masked=True, unscale=True, context=context), expected)
         assert file.last_result.cached_blocks == file.last_result.blocks
 
 
@@ -199,7 +199,7 @@ def test_blocks_too_large_to_be_held():
     data = file_of(array, 7, (0.5,), (1,), rows=3000, compression=tb.DEFLATE, encode=lambda d: zlib.compress(d, 1), predictor=2)
     expected = converted(array, "f4", array != 7, (0.5,), (1,))
     with cogpu.open_memory(data) as file:
-        assert same_bits(file.read(dtype="f4", nan=True, scaled=True), expected)
+        assert same_bits(file.read(dtype="f4", masked=True, unscale=True), expected)
 
 
 @pytest.mark.parametrize("dtype,target", [("f4", "f4"), ("i2", "f2")])
@@ -208,7 +208,7 @@ def test_stored_rows_are_not_read_straight_into_the_raster(dtype, target):
     array = reference.noise(np.random.default_rng(21), (1, 40, 30), dtype)
     array[0, 3:9] = 5
     with cogpu.open_memory(file_of(array, 5, rows=8)) as file:
-        check(file, converted(array, target, array != 5), nan=True)
+        check(file, converted(array, target, array != 5), masked=True)
 
 
 def test_planar_cmyk():
@@ -217,7 +217,7 @@ def test_planar_cmyk():
     with reference.opened(data) as expected, cogpu.open_memory(data) as file:
         pixels = file.read()
         assert reference.same(pixels, expected.read())
-        check(file, converted(pixels, "f4", pixels != 90, SCALES + (2,), OFFSETS + (3,)), nan=True, scaled=True)
+        check(file, converted(pixels, "f4", pixels != 90, SCALES + (2,), OFFSETS + (3,)), masked=True, unscale=True)
 
 
 @pytest.mark.parametrize("compress", ["jpeg", "lerc"])
@@ -237,7 +237,7 @@ def test_bad_blocks_are_filled_with_nodata_and_so_with_nan():
     expected[:, 32:48] = np.nan
     with cogpu.open_memory(data) as file:
         for device in DEVICES:
-            found = file.read(dtype="f4", nan=True, device=device, fill_bad_blocks=True)
+            found = file.read(dtype="f4", masked=True, device=device, fill_bad_blocks=True)
             assert same_bits(found, expected) and file.last_result.bad_blocks == 1
 
 
@@ -251,9 +251,9 @@ def check_voids(path, level=0, bands=None):
             valid[-1] = valid[0]  # the library lets alpha stand for all bands, its own with them
         assert not valid.all() and valid.any()
         for target in TARGETS:
-            check(file, converted(pixels, target, valid), nan=True, level=level)
+            check(file, converted(pixels, target, valid), masked=True, level=level)
         ones, zeros = np.ones(len(pixels)), np.zeros(len(pixels))
-        check(file, converted(pixels, "f4", valid, ones, zeros), nan=True, scaled=True, level=level)
+        check(file, converted(pixels, "f4", valid, ones, zeros), masked=True, unscale=True, level=level)
 
 
 @pytest.mark.parametrize("options", [{}, {"tiled": True, "blockxsize": 32, "blockysize": 32, "compress": "deflate"},
@@ -269,7 +269,7 @@ def test_mask_directory(tmp_path, dtype, options):
             file.write_mask(np.random.default_rng(11).integers(0, 2, (40, 31)).astype("u1") * 255)
             file.build_overviews([2])
     with cogpu.open(path) as file:
-        assert file.info().validity == cogpu.BY_MASK
+        assert file.info().mask_source == cogpu.MASK_DIRECTORY
     check_voids(path)
     check_voids(path, level=1)
 
@@ -285,7 +285,7 @@ def test_mask_with_a_band_for_each_band(tmp_path):
     with cogpu.open(path) as file:
         one = converted(file.read(bands=[3]), "f4", masks[2:] > 0)
         for device in DEVICES:
-            assert same_bits(file.read(dtype="f4", nan=True, bands=[3], device=device), one)
+            assert same_bits(file.read(dtype="f4", masked=True, bands=[3], device=device), one)
 
 
 @pytest.mark.parametrize("bands", [2, 4])
@@ -295,14 +295,14 @@ def test_alpha(tmp_path, bands):
     path = tmp_path / "a.tif"
     path.write_bytes(reference.write(array, compress="deflate", ALPHA="YES", **({"photometric": "RGB"} if bands == 4 else {})))
     with cogpu.open(path) as file:
-        assert file.info().validity == cogpu.BY_ALPHA
+        assert file.info().mask_source == cogpu.MASK_ALPHA
     check_voids(path)
 
 
 def test_all_valid():
     array = reference.noise(np.random.default_rng(15), (2, 20, 30), "i4")
     with cogpu.open_memory(tb.image(array)) as file:
-        check(file, converted(array, "f8"), nan=True)
+        check(file, converted(array, "f8"), masked=True)
 
 
 # ---- masks by the device --------------------------------------------------------------------------
@@ -314,11 +314,11 @@ def check_mask(data, expected, decoded=True, **how):
     part = expected[[b - 1 for b in picked], 3:, 5:]
     with cogpu.open_memory(data) as file:
         for device in DEVICES:
-            assert reference.same(file.read(part=cogpu.MASK, device=device, **how), expected), device
+            assert reference.same(file.read(content=cogpu.MASK, device=device, **how), expected), device
             result = file.last_result
             assert result.blocks > 0 and result.device_blocks == (result.blocks if decoded and device == cogpu.GPU else 0)
             out = np.zeros(part.shape, "u1")[::-1, ::-1, ::-1]
-            file.read(part=cogpu.MASK, out=out, device=device, bands=picked, window=(5, 3, width - 5, height - 3), **how)
+            file.read(content=cogpu.MASK, out=out, device=device, bands=picked, window=(5, 3, width - 5, height - 3), **how)
             assert reference.same(np.ascontiguousarray(out), part), device
 
 
@@ -364,7 +364,7 @@ def test_masks_by_alpha(dtype):
 def test_masks_without_a_reason():
     with cogpu.open_memory(tb.image(np.zeros((2, 9, 7), "f4"))) as file:
         for device in DEVICES:
-            assert (file.read(part=cogpu.MASK, device=device) == 255).all()
+            assert (file.read(content=cogpu.MASK, device=device) == 255).all()
 
 
 def test_mask_of_planar_cmyk():
@@ -373,7 +373,7 @@ def test_mask_of_planar_cmyk():
     with cogpu.open_memory(data) as file:
         expected = np.where(file.read() == 90, 0, 255)
         for device in DEVICES:
-            assert np.array_equal(file.read(part=cogpu.MASK, device=device), expected)
+            assert np.array_equal(file.read(content=cogpu.MASK, device=device), expected)
 
 
 def test_bad_blocks_of_a_mask_are_counted():
@@ -383,11 +383,11 @@ def test_bad_blocks_of_a_mask_are_counted():
     data = tb.image(array, rows=16, compression=tb.DEFLATE, blocks=blocks, tags={42113: (tb.ASCII, b"7\0")})
     with cogpu.open_memory(data) as file:
         for device in DEVICES:
-            mask = file.read(part=cogpu.MASK, device=device, fill_bad_blocks=True)
+            mask = file.read(content=cogpu.MASK, device=device, fill_bad_blocks=True)
             assert not mask[0, 16:32].any() and (mask == 0).sum() == 16 * 16 + 1
             assert (file.last_result.blocks, file.last_result.bad_blocks) == (4, 1)
             with pytest.raises(cogpu.CogpuError) as caught:
-                file.read(part=cogpu.MASK, device=device)
+                file.read(content=cogpu.MASK, device=device)
             assert caught.value.status == cogpu.CORRUPT and caught.value.block == 1
 
 
@@ -398,7 +398,7 @@ def test_T109_T110_T111_T115_nodata_that_no_sample_equals(text):
     """No NaN, and the raster is of floats all the same."""
     array = np.array([[[0, 1, 9999, 55537, 65535]]], "u2")
     with cogpu.open_memory(file_of(array, text)) as file:
-        check(file, converted(array, "f4"), nan=True)
+        check(file, converted(array, "f4"), masked=True)
 
 
 @pytest.mark.parametrize("dtype,value", [("i8", 2**53 + 1), ("u8", 2**64 - 1), ("i8", -2**63), ("i8", 2**63 - 1),
@@ -408,7 +408,7 @@ def test_T112_nodata_is_compared_before_the_cast(dtype, value):
     array = np.array([[[value, near, 5, 0]]], dtype)
     with cogpu.open_memory(file_of(array, value)) as file:
         for target, device in itertools.product(TARGETS, DEVICES):
-            found = file.read(dtype=target, nan=True, device=device)
+            found = file.read(dtype=target, masked=True, device=device)
             assert np.isnan(found).tolist() == [[[True, False, False, False]]]
             assert same_bits(found, converted(array, target, array != np.array(value, dtype)))
 
@@ -417,8 +417,8 @@ def test_T113_min_is_white_is_not_turned_and_neither_is_nodata():
     array = np.array([[[0, 1, 254, 255]]], "u1")
     data = tb.image(array, photometric=0, tags={42113: (tb.ASCII, b"254\0")})
     with reference.opened(data) as expected, cogpu.open_memory(data) as file:
-        check(file, converted(expected.read(), "f4", expected.read_masks() > 0), nan=True)
-        assert np.isnan(file.read(dtype="f4", nan=True)).tolist() == [[[False, False, True, False]]]
+        check(file, converted(expected.read(), "f4", expected.read_masks() > 0), masked=True)
+        assert np.isnan(file.read(dtype="f4", masked=True)).tolist() == [[[False, False, True, False]]]
 
 
 @pytest.mark.parametrize("text,kept", [("nan", 1), ("inf", 2), ("-inf", 3), ("0", 4)])
@@ -429,7 +429,7 @@ def test_T116_nan_infinities_and_both_zeros_as_nodata(dtype, text, kept):
     assert invalid[0, 0, kept]
     with cogpu.open_memory(file_of(array, text)) as file:
         for target in TARGETS:
-            check(file, converted(array, target, ~invalid), nan=True)
+            check(file, converted(array, target, ~invalid), masked=True)
 
 
 def test_T117_the_device_gives_what_the_cpu_gives():
@@ -438,7 +438,7 @@ def test_T117_the_device_gives_what_the_cpu_gives():
     data = file_of(array, -9999, SCALES, OFFSETS, tile=(32, 32), compression=tb.DEFLATE, encode=zlib.compress)
     with cogpu.open_memory(data) as file:
         for target in TARGETS:
-            how = {"dtype": target, "nan": True, "scaled": True}
+            how = {"dtype": target, "masked": True, "unscale": True}
             assert same_bits(file.read(**how, device=cogpu.GPU), file.read(**how))
             assert np.isnan(file.read(**how)).sum() == (array == -9999).sum()
 
@@ -450,7 +450,7 @@ def test_T047_sparse_blocks_become_nan():
             file.write(np.ones((2, 32, 32), "u2"), window=Window(0, 0, 32, 32))
         data = bytes(memory.getbuffer())
     with reference.opened(data) as expected, cogpu.open_memory(data) as file:
-        check(file, converted(expected.read(), "f4", expected.read_masks() > 0), nan=True)
+        check(file, converted(expected.read(), "f4", expected.read_masks() > 0), masked=True)
         assert file.last_result.sparse_blocks > 0
 
 
@@ -460,19 +460,19 @@ def test_T123_scales_that_are_no_numbers_are_left_out(text):
     array = np.arange(12, dtype="u1").reshape(1, 3, 4)
     with cogpu.open_memory(tb.image(array, tags={42112: (tb.ASCII, xml)})) as file:
         band = file.band(1)
-        check(file, converted(array, "f4", None, [band.scale], [band.offset]), scaled=True)
+        check(file, converted(array, "f4", None, [band.scale], [band.offset]), unscale=True)
 
 
 def test_T123_each_band_has_its_own_scale():
     array = np.arange(24, dtype="u1").reshape(2, 3, 4)
     with cogpu.open_memory(file_of(array, None, (0.1, 10), (1, -1))) as file:
-        check(file, converted(array, "f8", None, (0.1, 10), (1, -1)), scaled=True)
+        check(file, converted(array, "f8", None, (0.1, 10), (1, -1)), unscale=True)
 
 
 def test_T195_nodata_0_is_nodata():
     array = np.array([[[0, 1, 2, 0]]], "u1")
     with cogpu.open_memory(file_of(array, 0)) as file:
-        check(file, converted(array, "f4", array != 0), nan=True)
+        check(file, converted(array, "f4", array != 0), masked=True)
 
 
 # ---- what is refused -----------------------------------------------------------------------------
@@ -481,19 +481,19 @@ def refusal(file, message, **how):
     for device in DEVICES:
         with pytest.raises(cogpu.CogpuError) as caught:
             file.read(device=device, **how)
-        assert caught.value.status == cogpu.ARGUMENT and message in caught.value.message
+        assert caught.value.status == cogpu.INVALID_ARGUMENT and message in caught.value.message
 
 
 def test_refusals():
     array = np.ones((1, 4, 5), "u1")
     with cogpu.open_memory(tb.image(array)) as file:
         refusal(file, "only to float16, float32 or float64", dtype=np.dtype("u2"))
-        refusal(file, "only to float16, float32 or float64", nan=True)
-        refusal(file, "only to float16, float32 or float64", scaled=True)
-        refusal(file, "a mask needs", part=cogpu.MASK, dtype=np.dtype("f4"))
-        refusal(file, "a mask cannot be scaled", part=cogpu.MASK, nan=True)
+        refusal(file, "only to float16, float32 or float64", masked=True)
+        refusal(file, "only to float16, float32 or float64", unscale=True)
+        refusal(file, "a mask needs", content=cogpu.MASK, dtype=np.dtype("f4"))
+        refusal(file, "a mask cannot be scaled", content=cogpu.MASK, masked=True)
         refusal(file, "only to float16, float32 or float64", dtype=np.dtype("c8"))
     for dtype in ("c8", "c16", cogpu.CI16):
         with cogpu.open_memory(tb.image(np.zeros((1, 4, 5), dtype), format=5 if dtype is cogpu.CI16 else None)) as file:
             refusal(file, "cannot be converted to float32", dtype=np.dtype("f4"))
-            refusal(file, "cannot be scaled or set to NaN", nan=True)
+            refusal(file, "cannot be scaled or set to NaN", masked=True)

@@ -94,7 +94,7 @@ def test_half_floats(tmp_path):
 def test_layouts_of_the_input(tmp_path, options):
     pixels = RNG.integers(0, 8, (3, 200, 130), dtype="u1")
     path = write(tmp_path / "a.tif", pixels, **options)
-    for words in [], ["--planar"], ["--strips", 30]:
+    for words in [], ["--interleave", "band"], ["--strips", 30]:
         assert (read(convert(path, *words)[0]) == pixels).all()
 
 
@@ -128,7 +128,7 @@ def test_a_level(tmp_path):
     path = write(tmp_path / "a.tif", samples((1, 300, 200), "u2"))
     with rasterio.open(path, "r+") as file:
         file.build_overviews([2, 4], Resampling.average)
-    out, told = convert(path, "--from-level", 1, "--window", "10,20,50,60")
+    out, told = convert(path, "--level", 1, "--window", "10,20,50,60")
     assert told["level"] == 1 and (read(out) == read(path, overview_level=0)[:, 20:80, 10:60]).all()
     with rasterio.open(out) as file:
         assert file.transform == from_origin(500200, 4999600, 20, 20)
@@ -148,7 +148,7 @@ def test_cog(tmp_path):
     cog_validate = pytest.importorskip("rio_cogeo").cog_validate
     pixels = np.cumsum(RNG.integers(0, 5, (1, 700, 1100)), axis=2).astype("u2")
     path = write(tmp_path / "a.tif", pixels)
-    out, told = convert(path, "--cog", "--block", 256, "--codec", "zstd", "--level", 3, "--threads", 2)
+    out, told = convert(path, "--cog", "--block", 256, "--codec", "zstd", "--compression-level", 3, "--threads", 2)
     assert cog_validate(out, strict=True) == (True, [], [])
     with rasterio.open(out) as file:
         assert file.overviews(1) == [2, 4, 8] and file.block_shapes == [(256, 256)] and file.compression.value == "ZSTD"
@@ -174,11 +174,11 @@ def test_overviews_as_listed_and_resampled(tmp_path):
 @pytest.mark.parametrize("words, expected", [
     (["--block", "128x64"], {"blockxsize": 128, "blockysize": 64, "tiled": True}),
     (["--strips", "25"], {"blockysize": 25, "tiled": False}),
-    (["--planar"], {"interleave": "band"}),
+    (["--interleave", "band"], {"interleave": "band"}),
     (["--codec", "none"], {"compress": None}),
     (["--codec", "packbits"], {"compress": "packbits"}),
     (["--codec", "lzw"], {"compress": "lzw"}),
-    (["--codec", "lzma", "--level", "1"], {"compress": "lzma"}),
+    (["--codec", "lzma", "--compression-level", "1"], {"compress": "lzma"}),
     (["--codec", "lerc_zstd"], {"compress": "lerc_zstd"}),
     (["--codec", "webp", "--lossless"], {"compress": "webp"}),
 ])
@@ -195,7 +195,7 @@ def test_level_and_predictor(tmp_path):
     path = write(tmp_path / "a.tif", pixels)
     sizes = {}
     for words in "1", "12":
-        sizes[words] = convert(path, "--level", words, "--predictor", 1)[1]["bytes"]
+        sizes[words] = convert(path, "--compression-level", words, "--predictor", 1)[1]["bytes"]
     assert sizes["12"] < sizes["1"]
     for predictor, stored in ("auto", 2), ("1", 1), ("2", 2):
         out, _ = convert(path, "--predictor", predictor)
@@ -217,7 +217,7 @@ def test_loss_as_asked(tmp_path):
     with tifffile.TiffFile(out) as file:
         assert file.pages[0].photometric.name == "YCBCR"
     path = write(tmp_path / "f.tif", samples((1, 64, 64), "f4"))
-    difference = np.abs(read(convert(path, "--codec", "lerc", "--max-error", 10)[0]) - read(path))
+    difference = np.abs(read(convert(path, "--codec", "lerc", "--max-z-error", 10)[0]) - read(path))
     assert 0 < difference.max() <= 10
 
 
@@ -297,7 +297,7 @@ def test_rpc(tmp_path):
         assert a.rpcs == b.rpcs and b.rpcs.line_off == 150.1
     with rasterio.open(convert(path, "--window", "20,30,50,60")[0]) as file:
         assert (file.rpcs.samp_off, file.rpcs.line_off, file.rpcs.samp_scale) == (80, 120.1, 110)
-    with rasterio.open(convert(path, "--from-level", 1)[0]) as file:
+    with rasterio.open(convert(path, "--level", 1)[0]) as file:
         assert (file.rpcs.samp_off, file.rpcs.line_off, file.rpcs.samp_scale, file.rpcs.line_scale) == (49.75, 74.8, 55, 80)
 
 
@@ -440,7 +440,7 @@ def test_metadata(tmp_path):
     tags, _, own, *rest = told("--band", "3,1,3")
     assert tags == everything and own == [{"NUMBER": b, "STATISTICS_MEAN": b} for b in "313"]
     assert rest == [("three", "one", "three"), ("cm", "m", "cm"), (2, 0.1, 2), (-7, 5, -7)]
-    for words in ["--window", "0,0,40,40"], ["--nodata", "3"], ["--codec", "lerc", "--max-error", "1"]:
+    for words in ["--window", "0,0,40,40"], ["--nodata", "3"], ["--codec", "lerc", "--max-z-error", "1"]:
         assert told(*words)[2] == [{"NUMBER": b} for b in "123"], words
 
 
@@ -531,7 +531,7 @@ def test_interrupts_leave_nothing(tmp_path, ignored):
     with rasterio.open(path, "w", driver="GTiff", count=1, height=20000, width=20000, dtype="uint8", tiled=True, sparse_ok=True):
         pass
     out.write_bytes(b"old")
-    process = subprocess.Popen([BINARY, "convert", path, out, "--codec", "lzma", "--level", "9"],
+    process = subprocess.Popen([BINARY, "convert", path, out, "--codec", "lzma", "--compression-level", "9"],
                                preexec_fn=ignored and (lambda: signal.signal(ignored, signal.SIG_IGN)))
     deadline = time.monotonic() + 60
     while len(os.listdir(tmp_path)) == 2 and process.poll() is None and time.monotonic() < deadline:
@@ -547,7 +547,7 @@ def test_memory_does_not_grow_with_the_image(tmp_path, run):
     path = tmp_path / "a.tif"
     with rasterio.open(path, "w", driver="GTiff", count=1, height=12000, width=10000, dtype="uint8", tiled=True, sparse_ok=True):
         pass
-    done = run(BINARY, "convert", path, tmp_path / "out.tif", "--cog", "--codec", "zstd", "--level", "1", timeout=100)
+    done = run(BINARY, "convert", path, tmp_path / "out.tif", "--cog", "--codec", "zstd", "--compression-level", "1", timeout=100)
     assert done.code == 0, done.stderr
     if "san" not in Path(BINARY).parent.name:
         assert done.mib < 90  # 120 MB of pixels
@@ -560,9 +560,9 @@ def test_memory_does_not_grow_with_the_image(tmp_path, run):
     (["{}"], "convert needs IN OUT"),
     (["{}", "b.tif", "c.tif"], "convert accepts IN OUT only"),
     (["{}", "https://a.b/c.tif"], "OUT cannot be a URL"),
-    (["{}", "b.tif", "--level", "0"], "--level 0: expected a level of the codec"),
+    (["{}", "b.tif", "--compression-level", "0"], "--compression-level 0: expected a level of the codec"),
     (["{}", "b.tif", "--quality", "101"], "--quality 101: expected a number from 1 to 100"),
-    (["{}", "b.tif", "--max-error", "-1"], "--max-error -1: expected a number of at least 0"),
+    (["{}", "b.tif", "--max-z-error", "-1"], "--max-z-error -1: expected a number of at least 0"),
     (["{}", "b.tif", "--predictor", "4"], "--predictor 4: expected auto, 1, 2 or 3"),
     (["{}", "b.tif", "--block", "x"], "--block x: expected a size"),
     (["{}", "b.tif", "--block", "64x"], "--block 64x: expected a size"),
@@ -585,12 +585,12 @@ def test_wrong_usage(tmp_path, words, message):
 
 @pytest.mark.parametrize("words, message", [
     (["--codec", "best"], "best"), (["--block", "17"], "16"), (["--predictor", "3"], "predictor 3"), (["--overviews", "4,2"], "4"),
-    (["--nodata", "300"], "300"), (["--codec", "lzw", "--level", "5"], "level"), (["--band", "2"], "there is no band 2"),
-    (["--window", "0,0,9,9"], "beyond level 0"), (["--from-level", "1"], "level"), (["--image", "1"], "image"),
+    (["--nodata", "300"], "300"), (["--codec", "lzw", "--compression-level", "5"], "level"), (["--band", "2"], "there is no band 2"),
+    (["--window", "0,0,9,9"], "beyond level 0"), (["--level", "1"], "level"), (["--image", "1"], "image"),
 ])
 def test_what_cannot_be_is_refused_in_a_line(tmp_path, words, message):
     path = write(tmp_path / "a.tif", np.zeros((1, 4, 4), "u1"), tiled=False)
-    assert message in failed(path, tmp_path / "b.tif", *words, code=1 if words[0] in ("--band", "--from-level", "--image") else 2)
+    assert message in failed(path, tmp_path / "b.tif", *words, code=1 if words[0] in ("--band", "--level", "--image") else 2)
     assert os.listdir(tmp_path) == ["a.tif"]
 
 

@@ -79,7 +79,7 @@ def noise(shape, dtype, seed=1):
 # ---- real files ----------------------------------------------------------------------------------
 
 TRAITS = ["dtype", "compression", "predictor", "bits", "layout", "planar", "byte_order", "bigtiff", "photometric", "mask", "ghost"]
-WAYS = [["--cog", "--block", 64], ["--codec", "lzw", "--strips", 13], ["--cog", "--codec", "zstd", "--block", 32, "--planar"],
+WAYS = [["--cog", "--block", 64], ["--codec", "lzw", "--strips", 13], ["--cog", "--codec", "zstd", "--block", 32, "--interleave", "band"],
         ["--codec", "packbits", "--block", "32x16", "--sparse"], ["--codec", "none", "--overviews", "2"], ["--predictor", 1]]
 
 
@@ -117,7 +117,7 @@ def test_real_files(tmp_path, row, words):
 @pytest.mark.parametrize("words, options", [
     (["--block", 32], {"compress": None}),
     (["--block", "64x48", "--cog"], {"compress": None, "interleave": "band"}),
-    (["--strips", 29, "--planar"], {"compress": None, "blockxsize": 32, "blockysize": 112}),
+    (["--strips", 29, "--interleave", "band"], {"compress": None, "blockxsize": 32, "blockysize": 112}),
     (["--cog"], {"compress": "lzw", "tiled": False, "blockysize": 7}),
 ], ids=["tiles", "cog", "strips", "one row of blocks"])
 def test_many_chunks(tmp_path, words, options):
@@ -152,7 +152,7 @@ def test_a_level_and_its_mask(tmp_path):
     path = write(tmp_path / "a.tif", noise((3, 300, 200), "u1"), mask)
     with rasterio.open(path, "r+") as file:
         file.build_overviews([2, 4], Resampling.nearest)
-    out = check(tmp_path, path, "--from-level", 1, "--window", "10,20,50,60", "--block", 16)
+    out = check(tmp_path, path, "--level", 1, "--window", "10,20,50,60", "--block", 16)
     with rasterio.open(path, overview_level=0) as expected, rasterio.open(out) as found:
         assert (found.read() == expected.read()[:, 20:80, 10:60]).all()
         assert (found.dataset_mask() == expected.dataset_mask()[20:80, 10:60]).all()
@@ -169,7 +169,7 @@ def test_codecs_of_the_device(tmp_path, codec, dtype, bands):
     assert reference.same(pixels_of(check(tmp_path, path, "--cog", "--block", 64, "--codec", codec)), pixels)
 
 
-@pytest.mark.parametrize("words", [["jpeg"], ["jpeg", "--quality", 90, "--planar"], ["lerc"], ["lerc_zstd", "--max-error", 2], ["lzma"],
+@pytest.mark.parametrize("words", [["jpeg"], ["jpeg", "--quality", 90, "--interleave", "band"], ["lerc"], ["lerc_zstd", "--max-z-error", 2], ["lzma"],
                                    ["webp"]], ids=lambda words: words[0])
 def test_codecs_of_the_host(tmp_path, words):
     """The device cuts and downsamples, and the host's encoder makes the same bytes of the same blocks."""

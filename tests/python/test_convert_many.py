@@ -91,7 +91,7 @@ def test_a_killed_run_loses_at_most_the_files_in_flight(tmp_path):
     folder.mkdir()
     inputs = [write(folder / f"{i:02}.tif", samples((1, 600, 600), "u2"), compress="none") for i in range(16)]
     jobs = 2
-    process = subprocess.Popen([BINARY, "convert", *map(str, inputs), "--to", str(out), "--jobs", str(jobs), "--codec", "lzma", "--level", "9"],
+    process = subprocess.Popen([BINARY, "convert", *map(str, inputs), "--to", str(out), "--jobs", str(jobs), "--codec", "lzma", "--compression-level", "9"],
                                stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
@@ -105,7 +105,7 @@ def test_a_killed_run_loses_at_most_the_files_in_flight(tmp_path):
     assert set(listed) <= set(complete) and len(complete) - len(listed) <= jobs
     for name in complete:
         assert (pixels_of(out / name) == pixels_of(folder / name)).all()
-    told = many(inputs, out, "--resume", "--codec", "lzma", "--level", "9")
+    told = many(inputs, out, "--resume", "--codec", "lzma", "--compression-level", "9")
     assert sorted(os.path.basename(name) for name, one in told.items() if one.get("skipped")) == sorted(listed)
     assert sorted(os.listdir(out)) == sorted([MANIFEST, *(path.name for path in inputs)])
 
@@ -114,7 +114,7 @@ def test_an_interrupted_run_leaves_no_part_files(tmp_path):
     folder, out = tmp_path / "in", tmp_path / "out"
     folder.mkdir()
     inputs = [write(folder / f"{i:02}.tif", samples((1, 600, 600), "u2"), compress="none") for i in range(16)]
-    process = subprocess.Popen([BINARY, "convert", *map(str, inputs), "--to", str(out), "--jobs", "2", "--codec", "lzma", "--level", "9"],
+    process = subprocess.Popen([BINARY, "convert", *map(str, inputs), "--to", str(out), "--jobs", "2", "--codec", "lzma", "--compression-level", "9"],
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None and not (out.exists() and list(out.glob("*.tif"))):

@@ -121,7 +121,7 @@ def test_dtype_from_floats(tmp_path, dtype):
     values = np.array([0.5, 1.5, 2.5, -0.5, -1.5, 254.5, 255.4, 1e10, -1e10, 1e300, -1e300, np.nan, np.inf, -np.inf, 127.5, -128.6, 65535.5, 2.4999, 7, 0])
     pixels = np.tile(values, (2, 5, 40))
     path = write(tmp_path / "a.tif", pixels, tiled=False)
-    for words in [], ["--planar"]:
+    for words in [], ["--interleave", "band"]:
         out, told = convert(path, "--dtype", dtype.upper(), *words)
         found = read(out)
         with np.errstate(over="ignore"):
@@ -253,7 +253,7 @@ def test_size_reads_the_best_overview(tmp_path):
     for size, value in (512, 0), (300, 0), (256, 50), (200, 50), (128, 100), (65, 100), (64, 150), (10, 150):
         out, told = convert(path, "--size", f"{size},{size}")
         assert (read(out) == value).all(), size
-    out, told = convert(path, "--size", "10,10", "--from-level", 1)
+    out, told = convert(path, "--size", "10,10", "--level", 1)
     assert (read(out) == 50).all() and told["level"] == 1
     for window, value in (("0,0,256,256", 100), ("1,0,256,256", 0), ("2,2,256,256", 50)):
         out, told = convert(path, "--window", window, "--size", "64,64")
@@ -316,7 +316,7 @@ def test_lossy_input_is_noted(tmp_path, codec, options, is_lossy, dtype):
     _, told = convert(path, "--codec", "zstd", notes=int(is_lossy))
     assert not is_lossy or f"lossy compression ({codec})" in told["notes"][0]
     if codec != "deflate":
-        lossy = {"jpeg": [], "webp": [], "lerc": ["--max-error", "3"]}[codec]
+        lossy = {"jpeg": [], "webp": [], "lerc": ["--max-z-error", "3"]}[codec]
         convert(path, "--codec", codec, *lossy)
 
 

@@ -43,8 +43,8 @@ CODECS = {"NONE": {1}, "DEFLATE": {8}, "DEFLATE(old 32946)": {32946}, "LZW": {5}
           "ZSTD": {50000}, "PACKBITS": {32773}, "WEBP": {50001}, "LZMA": {34925}, "CCITTFAX3": {3},
           "CCITTFAX4": {4}, "THUNDERSCAN": {32809}}
 # GDAL's mask flags. 0 is a mask directory with a band for each band of the image.
-VALIDITY = {"1": cogpu.ALL_VALID, "0": cogpu.BY_MASK, "2": cogpu.BY_MASK, "6": cogpu.BY_ALPHA,
-            "8": cogpu.BY_NODATA, "10": cogpu.BY_NODATA}
+VALIDITY = {"1": cogpu.MASK_NONE, "0": cogpu.MASK_DIRECTORY, "2": cogpu.MASK_DIRECTORY, "6": cogpu.MASK_ALPHA,
+            "8": cogpu.MASK_NODATA, "10": cogpu.MASK_NODATA}
 
 
 def table(name):
@@ -90,7 +90,7 @@ def test_good_facts(row):
         assert info.compression in CODECS[row["compression"]]
         assert info.predictor == int(row["predictor"])
         assert info.layout == {"stripped": cogpu.STRIPS, "tiled": cogpu.TILES}[row["layout"]]
-        assert bool(info.planar) == (row["planar"] == "separate" and info.bands > 1)
+        assert bool(info.interleave) == (row["planar"] == "separate" and info.bands > 1)
         assert bool(info.big_endian) == (row["byte_order"] == "BE")
         assert bool(info.bigtiff) == (row["bigtiff"] == "1")
         if row["photometric"] != "None":
@@ -106,7 +106,7 @@ def test_good_meaning(row):
     with cogpu.open(CORPUS / "good" / row["file"]) as file:
         info, band = file.info(), file.band(1)
         assert info.levels - 1 == int(row["overviews"])
-        assert info.validity == VALIDITY[row["mask"]]
+        assert info.mask_source == VALIDITY[row["mask"]]
         if row["nodata"]:
             assert same_number(info.nodata, float(row["nodata"]))
         else:
@@ -141,7 +141,7 @@ def test_good_crs(row):
         try:
             reference_codes(row, file.crs())
         except cogpu.CogpuError as error:
-            assert error.status == cogpu.ABSENT and not expected
+            assert error.status == cogpu.NOT_FOUND and not expected
             return
         try:
             found = rasterio.crs.CRS.from_wkt(file.wkt())
@@ -234,7 +234,7 @@ def mutated(data, seed):
 def test_mutated_good_file_survives(row):
     """In this process: a crash here is a crash of the test run, which cannot be overlooked."""
     data = (CORPUS / "good" / row["file"]).read_bytes()
-    options = cogpu.OpenOptions(limits=cogpu.Limits(block_bytes=1 << 24, call_bytes=1 << 26))
+    options = cogpu.limited(block_bytes=1 << 24, working_memory_bytes=1 << 26)
     for seed in range(6):
         try:
             with cogpu.open_memory(mutated(data, seed), options) as file:

@@ -15,7 +15,7 @@ FAKE = next((path for path in FAKES if path.exists()), None)
 READ = """
 import sys
 import cogpu_ctypes as cogpu, reference
-with cogpu.open(sys.argv[1]) as file, cogpu.Context(jpeg_engines=1, device_bytes=64 << 20) as context:
+with cogpu.open(sys.argv[1]) as file, cogpu.Context(use_nvjpeg_hardware=1, device_bytes=64 << 20) as context:
     expected = file.read()
     assert reference.same(file.read(device=cogpu.EMU, context=context), expected)
     print(file.last_result.device_blocks, file.last_result.blocks)

@@ -10,7 +10,7 @@ import cogpu_ctypes as cogpu
 import numpy as np
 import pytest
 
-HEADER = cogpu.ROOT / "include" / "cogpu.h"
+HEADERS = [cogpu.ROOT / "include" / name for name in ("cogpu.h", "cogpu_distributed.h")]
 COMPILER = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 
 
@@ -26,8 +26,8 @@ def compiled(tmp_path_factory):
                   for field, _ in mirror._fields_]
     folder = tmp_path_factory.mktemp("mirror")
     source = folder / "layout.c"
-    source.write_text('#include "cogpu.h"\n#include <stdio.h>\nint main(void) {\n' + "\n".join(lines) + "\n}\n")
-    subprocess.run([COMPILER, "-std=c11", f"-I{HEADER.parent}", "-o", folder / "layout", source],
+    source.write_text('#include "cogpu_distributed.h"\n#include <stdio.h>\nint main(void) {\n' + "\n".join(lines) + "\n}\n")
+    subprocess.run([COMPILER, "-std=c11", f"-I{HEADERS[0].parent}", "-o", folder / "layout", source],
                    check=True)
     output = subprocess.run([folder / "layout"], capture_output=True, text=True, check=True).stdout
     return {line.split()[0]: [int(n) for n in line.split()[1:]] for line in output.splitlines()}
@@ -50,7 +50,7 @@ def test_constants(compiled):
 
 @pytest.mark.no_library
 def test_every_struct_and_function_of_the_header_is_mirrored():
-    text = HEADER.read_text()
+    text = "\n".join(header.read_text() for header in HEADERS)
     assert set(re.findall(r"^typedef struct (cogpu_\w+) \{", text, re.M)) == set(cogpu.STRUCTS)
     assert set(re.findall(r"^COGPU_API[^;]*?\b(cogpu_\w+)\(", text, re.M)) == set(cogpu.MIRROR.functions)
 
@@ -77,16 +77,19 @@ def names_of(function, last):
 
 
 @pytest.mark.parametrize("enumeration, last, count", [("resampling", 99, len(cogpu.RESAMPLINGS)),
-                                                      ("photometric", 300, 8), ("device_kind", 9, 3)])
+                                                      ("photometric", 300, 8), ("device_kind", 9, 3), ("sidecars", 9, 3), ("layout", 9, 2),
+                                                      ("interleave", 9, 2), ("mask_source", 9, 4), ("geokey_kind", 9, 3),
+                                                      ("content", 9, 2), ("overviews", 9, 4), ("bigtiff", 9, 3),
+                                                      ("severity", 9, 3), ("verdict", 9, 3)])
 def test_names_parse_back(enumeration, last, count):
     names = names_of(f"cogpu_{enumeration}_name", last)
     parse = getattr(cogpu.lib, f"cogpu_{enumeration}_parse")
-    parse.argtypes = [ctypes.c_char_p, ctypes.POINTER(ctypes.c_int)]
-    value = ctypes.c_int(-1)
+    value, error = ctypes.c_int(-1), cogpu.Error()
     assert len(names) == len(set(names.values())) == count
     for number, name in names.items():
-        assert parse(name.upper().encode(), ctypes.byref(value)) == cogpu.OK and value.value == number
-    assert parse(b"no such name", ctypes.byref(value)) == cogpu.ARGUMENT
+        assert parse(name.upper().encode(), ctypes.byref(value), None) == cogpu.OK and value.value == number
+    assert parse(b"no such name", ctypes.byref(value), ctypes.byref(error)) == cogpu.INVALID_ARGUMENT
+    assert all(name in error.message.decode() for name in names.values())
 
 
 def test_resampling_names_are_the_headers():
@@ -96,10 +99,9 @@ def test_resampling_names_are_the_headers():
 
 def test_codecs_of_gdal_parse():
     parse = cogpu.lib.cogpu_codec_parse
-    parse.argtypes = [ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint32)]
     value = ctypes.c_uint32()
     for name, number in {"LZW": 5, "DEFLATE": 8, "ZSTD": 50000, "LERC_ZSTD": 34887, "CCITTFAX3": 3}.items():
-        assert parse(name.encode(), ctypes.byref(value)) == cogpu.OK and value.value == number
+        assert parse(name.encode(), ctypes.byref(value), None) == cogpu.OK and value.value == number
 
 
 def test_status_names():
@@ -109,7 +111,7 @@ def test_status_names():
 
 
 def test_version_is_the_headers():
-    parts = re.findall(r"#define COGPU_VERSION_\w+ (\d+)", HEADER.read_text())
+    parts = re.findall(r"#define COGPU_VERSION_\w+ (\d+)", HEADERS[0].read_text())
     assert cogpu.lib.cogpu_version().decode() == ".".join(parts)
 
 

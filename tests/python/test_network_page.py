@@ -18,6 +18,7 @@ def fields():
     found, behind = {}, re.sub(r"^ *\*", "", struct, flags=re.M)
     for names, comment in re.findall(r"^    (?:const )?[a-z]\w* ([^;/]*);(?: */\*(.*?)\*/)?", behind, re.M | re.S):
         found |= dict.fromkeys(re.findall(r"\w+", names), " ".join((comment or "").split()))
+    del found["struct_size"], found["reserved"]
     return found
 
 

@@ -238,4 +238,4 @@ def ends_in_a_status(data):
             if file.info().width * file.info().height < 1 << 20:
                 file.read()
     except cogpu.CogpuError as failure:
-        assert failure.name in ("corrupt", "unsupported", "format", "limit", "argument"), failure
+        assert failure.name in ("corrupt", "unsupported", "not_tiff", "limit_exceeded", "invalid_argument"), failure

@@ -69,7 +69,7 @@ def test_overviews_of_another_input_are_not_deleted(tmp_path):
     write(tmp_path / "y.tif", pixels)
     (tmp_path / "y.tif.ovr").symlink_to("x.tif.ovr")
     before = state(tmp_path)
-    for words in [], ["--from-level", 1]:
+    for words in [], ["--level", 1]:
         assert "x.tif.ovr is an input" in failed("convert", tmp_path / "y.tif", tmp_path / "x.tif", *words, code=2)
     assert state(tmp_path) == before
 

@@ -40,7 +40,7 @@ def gdals(array, method, mask=None, **options):
 
 
 def ours(array, method, **options):
-    data = cogpu.write(array, resampling=method, factors=[2, 4, 8], block_width=32, **options)
+    data = cogpu.write(array, resampling=method, overview_factors=[2, 4, 8], block_width=32, **options)
     with cogpu.open_memory(data) as file:
         return [file.read(level=level) for level in (1, 2, 3)]
 
@@ -88,7 +88,7 @@ def test_nodata(method, dtype, nodata):
 def test_mask(method):
     array = samples("u1", (200, 300))
     mask = (np.hypot(*np.mgrid[-100:100, -150:150]) < 80).astype("u1")
-    data = cogpu.write(array, mask, resampling=method, factors=[2, 4, 8], block_width=32)
+    data = cogpu.write(array, mask, resampling=method, overview_factors=[2, 4, 8], block_width=32)
     expected = gdals(array, method, mask)[0]
     with cogpu.open_memory(data) as file:
         found, valid = file.read(level=1), file.mask(level=1) > 0
@@ -108,7 +108,7 @@ def test_bands_and_planes():
     array = np.concatenate([samples("u1", (201, 303), seed) for seed in (3, 4, 5)])
     expected = gdals(array, "average")
     for planar in 0, 1:
-        for found, right in zip(ours(array, "average", planar=planar), expected):
+        for found, right in zip(ours(array, "average", interleave=planar), expected):
             assert reference.same(found, right)
 
 

@@ -137,7 +137,7 @@ def test_rgb_bytes_are_shown_as_they_are(tmp_path):
     assert (colours == pixels).all() and (alpha == 255).all()
     assert told["kind"] == "rgb" and told["stretched"] is False and told["ranges"] == [[0, 255]] * 3
     near(preview(path, "--size", 50)[0], np.floor(reduced(pixels, np.full(pixels.shape, True), 43, 50) + 0.5), 0)
-    colours, _, told = preview(path, "--percent", "0,100")
+    colours, _, told = preview(path, "--percentiles", "0,100")
     near(colours, np.stack([stretched(band.astype("f8"), (0, 100)) for band in pixels]))
     assert told["stretched"] is True
 
@@ -340,11 +340,11 @@ def test_what_a_person_reads(tmp_path):
     (["{}", "a.jpg"], "a.jpg: expected a file name that ends in .png"),
     (["{}", "a.png", "--size", "0"], "--size 0: expected a number of pixels from 1 to 8192"),
     (["{}", "a.png", "--size", "8193"], "from 1 to 8192"),
-    (["{}", "a.png", "--percent", "98,2"], "--percent 98,2: expected LOW,HIGH with 0 <= LOW < HIGH <= 100"),
-    (["{}", "a.png", "--percent", "2,101"], "<= 100"),
+    (["{}", "a.png", "--percentiles", "98,2"], "--percentiles 98,2: expected LOW,HIGH with 0 <= LOW < HIGH <= 100"),
+    (["{}", "a.png", "--percentiles", "2,101"], "<= 100"),
     (["{}", "a.png", "--stretch", "5,5"], "--stretch 5,5: expected LOW,HIGH with LOW < HIGH"),
     (["{}", "a.png", "--stretch", "5,nan"], "--stretch"),
-    (["{}", "a.png", "--stretch", "1,2", "--percent", "1,2"], "cannot be combined"),
+    (["{}", "a.png", "--stretch", "1,2", "--percentiles", "1,2"], "cannot be combined"),
     (["{}", "a.png", "--window", "0,0,1,1", "--bbox", "0,0,1,1"], "cannot be combined"),
     (["{}", "a.png", "--band", "1,2"], "one band, or three"),
     (["{}", "a.png", "--sice", "3"], "did you mean --size?"),

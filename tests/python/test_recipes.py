@@ -160,7 +160,7 @@ static cogpu_status locate_toy(cogpu_store *store, const char *address, const co
     struct toy_store *self = (struct toy_store *)store;
     (void)url;
     if (snprintf(self->url, sizeof self->url, "http://127.0.0.1:%s", address + 6) >= (int)sizeof self->url)
-        return cogpu_fail(error, COGPU_ARGUMENT, "the address is too long");
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "the address is too long");
     store->target.url = self->url;
     return COGPU_OK;
 }
@@ -306,7 +306,7 @@ def run(program, *words, code=0):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype, options", [("uint8", []), ("float32", ["--predictor", 3]), ("int16", ["--cog"]),
-                                            ("uint16", ["--level", 3, "--planar"])])
+                                            ("uint16", ["--compression-level", 3, "--interleave", "band"])])
 def test_toy_codec_writes_and_reads(toy, tmp_path, dtype, options):
     source, out, back = tmp_path / "a.tif", tmp_path / "b.tif", tmp_path / "c.tif"
     pixels = (np.arange(2 * 300 * 200) % 251).reshape(2, 300, 200).astype(dtype)
@@ -328,7 +328,7 @@ def test_toy_codec_is_known_to_help_and_messages(toy, tmp_path):
         file.write(np.zeros((1, 8, 8), "complex64"))
     out = tmp_path / "b.tif"
     assert "toy stores no samples of complex64" in run(toy, "convert", source, out, "--codec", "toy", code=2)
-    assert "`level` must be between 1 and 3" in run(toy, "convert", source, out, "--codec", "toy", "--level", 9, code=2)
+    assert "`compression_level` must be between 1 and 3" in run(toy, "convert", source, out, "--codec", "toy", "--compression-level", 9, code=2)
     assert "toy has no quality" in run(toy, "convert", source, out, "--codec", "toy", "--quality", 9, code=2)
 
 

@@ -314,7 +314,7 @@ def test_pam_nodata(tmp_path, dtype, text, internal):
         stated = theirs.nodata if array.itemsize < 8 or is_float else int(nodata.text)  # rasterio's is a float
         expected = float(np.dtype(dtype).type(stated)) if is_float else stated
         assert nodata.matches and (ours_value == expected or np.isnan(ours_value) and np.isnan(expected))
-        assert np.array_equal(ours.read(part=cogpu.MASK), theirs.read_masks())
+        assert np.array_equal(ours.read(content=cogpu.MASK), theirs.read_masks())
 
 
 @pytest.mark.parametrize("options", [{}, {"interleave": "band"}, {"tiled": True, "blockxsize": 16, "blockysize": 16,
@@ -328,14 +328,14 @@ def test_pam_nodata_by_band(tmp_path, device, options, texts, internal):
     nodata_pam(path, texts)
     with rasterio.open(path) as theirs, cogpu.open(path) as ours:
         masks = theirs.read_masks()
-        assert np.array_equal(ours.read(part=cogpu.MASK, device=device), masks)
+        assert np.array_equal(ours.read(content=cogpu.MASK, device=device), masks)
         assert np.array_equal(ours.read(device=device), theirs.read())
         expected = np.where(masks == 0, np.nan, theirs.read().astype("f4"))
-        assert np.array_equal(ours.read(nan=True, dtype="f4", device=device), expected, equal_nan=True)
-        some = ours.read(part=cogpu.MASK, bands=[3, 2], window=(5, 6, 20, 30), device=device)
+        assert np.array_equal(ours.read(masked=True, dtype="f4", device=device), expected, equal_nan=True)
+        some = ours.read(content=cogpu.MASK, bands=[3, 2], window=(5, 6, 20, 30), device=device)
         assert np.array_equal(some, masks[[2, 1], 6:36, 5:25])
         context = cogpu.shared_context()
-        [(status, many)], failure = cogpu.read_many([(ours, {"part": cogpu.MASK})], context, device)
+        [(status, many)], failure = cogpu.read_many([(ours, {"content": cogpu.MASK})], context, device)
         assert failure is None and np.array_equal(many, masks)
 
 
@@ -374,18 +374,18 @@ def same_masks(path, device=cogpu.CPU):
         masks = np.where(theirs.read_masks() > 0, 255, 0).astype("u1")
         array = theirs.read().astype("f4")
         expected = np.where(masks == 0, np.float32(np.nan), array)
-        assert np.array_equal(ours.read(part=cogpu.MASK, device=device), masks)
-        assert np.array_equal(ours.read(nan=True, dtype="f4", device=device), expected, equal_nan=True)
+        assert np.array_equal(ours.read(content=cogpu.MASK, device=device), masks)
+        assert np.array_equal(ours.read(masked=True, dtype="f4", device=device), expected, equal_nan=True)
         window = {"window": (3, 5, 17, 31)}
         cut = np.s_[:, 5:36, 3:20]
-        assert np.array_equal(ours.read(part=cogpu.MASK, device=device, **window), masks[cut])
-        assert np.array_equal(ours.read(nan=True, dtype="f4", device=device, **window), expected[cut],
+        assert np.array_equal(ours.read(content=cogpu.MASK, device=device, **window), masks[cut])
+        assert np.array_equal(ours.read(masked=True, dtype="f4", device=device, **window), expected[cut],
                               equal_nan=True)
         last = [len(masks)]
-        assert np.array_equal(ours.read(part=cogpu.MASK, device=device, bands=last), masks[-1:])
-        assert np.array_equal(ours.read(nan=True, dtype="f4", device=device, bands=last), expected[-1:],
+        assert np.array_equal(ours.read(content=cogpu.MASK, device=device, bands=last), masks[-1:])
+        assert np.array_equal(ours.read(masked=True, dtype="f4", device=device, bands=last), expected[-1:],
                               equal_nan=True)
-        results, failure = cogpu.read_many([(ours, {"part": cogpu.MASK}), (ours, {"part": cogpu.MASK, **window})],
+        results, failure = cogpu.read_many([(ours, {"content": cogpu.MASK}), (ours, {"content": cogpu.MASK, **window})],
                                            cogpu.shared_context(), device)
         assert failure is None and np.array_equal(results[0][1], masks) and np.array_equal(results[1][1], masks[cut])
         return masks, ours.info()
@@ -399,12 +399,12 @@ def test_msk_made_by_gdal(tmp_path, device, name):
         file.write_mask(mask_of())
     beside(path, ".msk").rename(beside(path, name))
     masks, info = same_masks(path, device)
-    assert (masks == 0).any() and info.validity == cogpu.BY_MASK
+    assert (masks == 0).any() and info.mask_source == cogpu.MASK_DIRECTORY
     with cogpu.open(path) as file:
         assert file.level(0).has_mask and file.level(0).mask_external
         assert [str(beside(path, name))] == file.sidecars()
     with cogpu.open(path, cogpu.OpenOptions(sidecars=cogpu.SIDECARS_NONE)) as file:
-        assert file.info().validity == cogpu.ALL_VALID and not file.sidecars() and file.read(part=cogpu.MASK).all()
+        assert file.info().mask_source == cogpu.MASK_NONE and not file.sidecars() and file.read(content=cogpu.MASK).all()
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -454,9 +454,9 @@ def test_msk_of_overviews(tmp_path, device, external):
                 rasterio.open(mask, overview_level=level - 1) as mask_file:
             expected = np.repeat(np.where(mask_file.read() > 0, 255, 0), 2, 0)
             assert np.array_equal(np.where(theirs.read_masks() > 0, 255, 0), expected)
-            assert np.array_equal(ours.read(level=level, part=cogpu.MASK, device=device), expected)
+            assert np.array_equal(ours.read(level=level, content=cogpu.MASK, device=device), expected)
             nan = np.where(expected == 0, np.float32(np.nan), theirs.read().astype("f4"))
-            assert np.array_equal(ours.read(level=level, nan=True, dtype="f4", device=device), nan,
+            assert np.array_equal(ours.read(level=level, masked=True, dtype="f4", device=device), nan,
                                   equal_nan=True)
             assert ours.level(level).mask_external
 
@@ -473,10 +473,10 @@ def test_msk_of_another_size(tmp_path, device):
         assert np.array_equal(ours.read(device=device), theirs.read())
         with pytest.raises(rasterio.errors.RasterioIOError):
             theirs.read_masks()
-        for request in ({"part": cogpu.MASK}, {"nan": True, "dtype": "f4"}):
+        for request in ({"content": cogpu.MASK}, {"masked": True, "dtype": "f4"}):
             with pytest.raises(cogpu.CogpuError, match=".msk"):
                 ours.read(device=device, **request)
-        assert ours.read(part=cogpu.MASK, window=(0, 0, 20, 20), device=device).shape == (1, 20, 20)
+        assert ours.read(content=cogpu.MASK, window=(0, 0, 20, 20), device=device).shape == (1, 20, 20)
 
 
 @pytest.mark.parametrize("content", [b"", b"no TIFF", b"II*\0\xff\xff\xff\xff"])
@@ -484,7 +484,7 @@ def test_msk_that_is_no_tiff(tmp_path, content):
     path = save(tmp_path / "x.tif")
     beside(path, ".msk").write_bytes(content)
     with cogpu.open(path) as file:
-        assert file.info().validity == cogpu.ALL_VALID and "x.tif.msk" in file.info().warning
+        assert file.info().mask_source == cogpu.MASK_NONE and "x.tif.msk" in file.info().warning
         assert not file.sidecars()
 
 
@@ -680,11 +680,11 @@ def test_info_tells_sidecars(tmp_path):
     told = json.loads(run("info", "--json", path).stdout)
     assert told["sidecars"] == [str(beside(path, ".msk")), str(beside(path, ".aux.xml"))]
     assert told["levels"][0]["mask_external"] and told["crs"]["external"] and told["crs"]["code"] == 25832
-    assert told["bands"][0]["description"] == "red" and told["validity"] == "mask" and len(told["rpc"]) == 92
+    assert told["bands"][0]["description"] == "red" and told["mask_source"] == "mask" and len(told["rpc"]) == 92
     text = run("info", path).stdout
     assert ".aux.xml" in text and "of the .msk file" in text and "stated by a sidecar" in text
     told = json.loads(run("info", "--json", "--no-sidecars", path).stdout)
-    assert not told["sidecars"] and told["crs"] is None and told["validity"] == "all"
+    assert not told["sidecars"] and told["crs"] is None and told["mask_source"] == "none"
 
 
 def test_convert_carries_sidecars(tmp_path):
@@ -730,7 +730,7 @@ def test_sources_in_memory_have_no_sidecars(tmp_path):
     path = save(tmp_path / "x.tif")
     save_mask(path, mask_of()[None], {1: 2})
     with cogpu.open_memory(path.read_bytes()) as file:
-        assert not file.sidecars() and file.info().validity == cogpu.ALL_VALID
+        assert not file.sidecars() and file.info().mask_source == cogpu.MASK_NONE
     shutil.copy(path, tmp_path / "y.tif")
     with cogpu.open(tmp_path / "y.tif") as file:
         assert not file.sidecars()

@@ -9,7 +9,7 @@ import cogpu_ctypes as cogpu
 import reference
 import pytest
 import tiff_bytes as tb
-from cogpu_ctypes import ABSENT
+from cogpu_ctypes import NOT_FOUND
 from tiff_bytes import ASCII, DOUBLE, SHORT
 from trap_files import PIXELS, opened, tags
 
@@ -109,7 +109,7 @@ def test_T143_keys_of_the_wrong_kind(words):
         try:
             assert file.crs().code in (0, 32633)
         except cogpu.CogpuError as error:
-            assert error.status == ABSENT
+            assert error.status == NOT_FOUND
 
 
 def metadata(xml):

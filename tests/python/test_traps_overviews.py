@@ -9,7 +9,7 @@ import reference
 import numpy as np
 import pytest
 import tiff_bytes as tb
-from cogpu_ctypes import ABSENT, ARGUMENT
+from cogpu_ctypes import INVALID_ARGUMENT, NOT_FOUND
 from tiff_bytes import DOUBLE, LONG, SHORT
 from trap_files import BYTES, GHOST, PIXELS, opened, pixels, reads, tags, with_leaders
 
@@ -28,7 +28,7 @@ def test_T063_mask_between_image_and_overviews():
     mask = (PIXELS % 2).astype("u1")
     data = pyramid((PIXELS, 0), (mask, 4), (PIXELS[::2, ::2], 1), (mask[::2, ::2], 5))
     with opened(data) as file:
-        assert file.info().levels == 2 and file.info().validity == cogpu.BY_MASK
+        assert file.info().levels == 2 and file.info().mask_source == cogpu.MASK_DIRECTORY
         assert reference.same(file.read(level=1)[0], PIXELS[::2, ::2])
         assert reference.same(file.mask(), mask * np.uint8(255))
         assert reference.same(file.mask(level=1), mask[::2, ::2] * np.uint8(255))
@@ -108,7 +108,7 @@ def test_T076_further_images_are_no_levels():
         assert reference.same(file.read(image=2)[0], PIXELS + np.uint16(4))
         with pytest.raises(cogpu.CogpuError) as caught:
             file.info(3)
-        assert caught.value.status in (ABSENT, ARGUMENT)
+        assert caught.value.status in (NOT_FOUND, INVALID_ARGUMENT)
 
 
 def test_T081_too_many_levels():
@@ -135,4 +135,4 @@ def test_T192_levels_that_are_not_there():
                     lambda: file.read(level=1, out=np.zeros((1, 12, 10), "u2"))):
             with pytest.raises(cogpu.CogpuError) as caught:
                 ask()
-            assert caught.value.status in (ABSENT, ARGUMENT)
+            assert caught.value.status in (NOT_FOUND, INVALID_ARGUMENT)

@@ -12,7 +12,7 @@ import reference
 import numpy as np
 import pytest
 import tiff_bytes as tb
-from cogpu_ctypes import ARGUMENT, CORRUPT, UNSUPPORTED
+from cogpu_ctypes import CORRUPT, INVALID_ARGUMENT, UNSUPPORTED
 from tiff_bytes import SHORT, Raw
 from trap_files import BYTES, PIXELS, deflated, opened, pixels, reads, refused, tags
 
@@ -79,7 +79,7 @@ def test_T033_four_bands_are_not_rgba_by_themselves():
     with opened(tb.image(array, photometric=1)) as file:
         assert [file.band(i).interpretation for i in range(1, 5)] == ["gray", "undefined",
                                                                       "undefined", "undefined"]
-        assert file.info().alpha_band == 0 and file.info().validity == cogpu.ALL_VALID
+        assert file.info().alpha_band == 0 and file.info().mask_source == cogpu.MASK_NONE
 
 
 @pytest.mark.parametrize("planar", [False, True])
@@ -95,7 +95,7 @@ def test_T192_bands_that_are_not_there(bands):
     with opened(tb.image(np.stack([PIXELS] * 4))) as file:
         with pytest.raises(cogpu.CogpuError) as caught:
             file.read(bands=bands, out=np.zeros((len(bands), 12, 10), "u2"))
-    assert caught.value.status == ARGUMENT
+    assert caught.value.status == INVALID_ARGUMENT
 
 
 # ---- C. predictors -----------------------------------------------------------------------------

@@ -56,7 +56,7 @@ def gdal_is_old():
 
 
 def is_written(codec):
-    return any(row.name == codec and row.available for row in cogpu.codecs().values())
+    return any(row.name == codec and row.can_decode for row in cogpu.codecs().values())
 
 
 # ---- pixels ------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ def test_lossless(dtype, codec, layout):
 @pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8"])
 def test_bands(dtype, bands, planar, layout):
     array = pixels(dtype, bands)
-    check(array, cogpu.write(array, planar=planar, **LAYOUTS[layout]))
+    check(array, cogpu.write(array, interleave=planar, **LAYOUTS[layout]))
 
 
 @pytest.mark.parametrize("predictor", [1, 2, 3])
@@ -118,9 +118,9 @@ CHUNKS = {"24 rows": [24] * 6 + [6], "1 row": [1] * 150, "ragged": [1, 63, 64, 1
 
 @pytest.mark.parametrize("chunks", CHUNKS)
 @pytest.mark.parametrize("options", [
-    {"cog": 1, "block_width": 32}, {"cog": 1, "block_width": 32, "planar": 1}, {"block_width": 32},
+    {"cog": 1, "block_width": 32}, {"cog": 1, "block_width": 32, "interleave": 1}, {"block_width": 32},
     {"strips": 1, "block_height": 9}, {"cog": 1, "block_width": 32, "resampling": "cubic", "nodata": "-9999"},
-    {"block_width": 32, "factors": [2, 6]}, {"cog": 1, "block_width": 16, "sparse": 1, "nodata": "nan"}],
+    {"block_width": 32, "overview_factors": [2, 6]}, {"cog": 1, "block_width": 16, "sparse": 1, "nodata": "nan"}],
     ids=lambda options: "-".join(f"{k}={v}" for k, v in options.items()))
 def test_streamed_is_at_once(chunks, options):
     array = pixels("f4", 3)
@@ -148,7 +148,7 @@ def test_streamed_with_a_mask(chunks):
     assert cogpu.write(array, mask, CHUNKS[chunks], threads=4, **options) == expected
 
 
-@pytest.mark.parametrize("options", [{"cog": 1}, {"block_width": 64}, {"strips": 1}, {"block_width": 64, "factors": [2]}])
+@pytest.mark.parametrize("options", [{"cog": 1}, {"block_width": 64}, {"strips": 1}, {"block_width": 64, "overview_factors": [2]}])
 def test_sinks_get_the_same(tmp_path, options):
     array = pixels("f4", 2)
     expected = cogpu.write(array, **options)
@@ -183,7 +183,7 @@ def test_levels():
     assert levels_of(cogpu.write(array, cog=1, block_width=128, overviews="none")) == [(1000, 300)]
     assert levels_of(cogpu.write(array, block_width=128)) == [(1000, 300)]
     assert levels_of(cogpu.write(array, block_width=128, overviews="auto"))[1:] == [(500, 150), (250, 75), (125, 38)]
-    assert levels_of(cogpu.write(array, block_width=128, factors=[3, 10])) == [(1000, 300), (334, 100), (100, 30)]
+    assert levels_of(cogpu.write(array, block_width=128, overview_factors=[3, 10])) == [(1000, 300), (334, 100), (100, 30)]
     assert levels_of(cogpu.write(pixels("u1", 1, 512, 512), cog=1)) == [(512, 512)]
 
 
@@ -193,7 +193,7 @@ def test_levels():
 def test_ghost_and_leaders(planar, masked, bigtiff):
     array = pixels("u2", 3)
     mask = (array[0] > 90).astype("u1") if masked else None
-    data = cogpu.write(array, mask, cog=1, block_width=64, planar=planar, bigtiff=bigtiff)
+    data = cogpu.write(array, mask, cog=1, block_width=64, interleave=planar, bigtiff=bigtiff)
     with cogpu.open_memory(data) as file:
         info = file.info()
         promises = cogpu.CONSTANTS["COGPU_GHOST_IFDS_BEFORE_DATA"] | cogpu.CONSTANTS["COGPU_GHOST_LEADER"]
@@ -211,7 +211,7 @@ def test_ghost_and_leaders(planar, masked, bigtiff):
             assert data[offset + size - 4:offset + size] == data[offset + size:offset + size + 4]
 
 
-@pytest.mark.parametrize("options", [{}, {"cog": 1}, {"cog": 1, "planar": 1}, {"strips": 1}])
+@pytest.mark.parametrize("options", [{}, {"cog": 1}, {"cog": 1, "interleave": 1}, {"strips": 1}])
 @pytest.mark.parametrize("nodata", [None, "7"])
 def test_sparse(options, nodata):
     array = np.full((2, 300, 300), 7 if nodata else 0, "u2")
@@ -227,7 +227,7 @@ def test_sparse(options, nodata):
 @pytest.mark.parametrize("ways", [{"GDAL_NUM_THREADS": "3"}, {"GTIFF_HAS_OPTIMIZED_READ_MULTI_RANGE": "YES"}], ids=["threads", "remote"])
 @pytest.mark.parametrize("dtype, options", [
     ("u2", {"codec": "lzma"}), ("f4", {"codec": "lzma"}), ("i8", {"sparse": 1, "nodata": "7"}), ("u8", {"sparse": 1, "nodata": "7"}),
-    ("u1", {"sparse": 1, "masked": 1}), ("u1", {"sparse": 1, "masked": 1, "planar": 1}), ("u1", {"masked": 1})],
+    ("u1", {"sparse": 1, "masked": 1}), ("u1", {"sparse": 1, "masked": 1, "interleave": 1}), ("u1", {"masked": 1})],
     ids=lambda options: str(options))
 def test_other_ways_of_gdal(dtype, options, ways):
     """With threads, and as it reads from servers, GDAL looks at other things of a COG."""
@@ -269,7 +269,7 @@ def test_passing_4_gib_fails():
     with pytest.raises(cogpu.CogpuError, match="4 GiB") as failure:
         writer.push(rows)
     writer.abort()
-    assert failure.value.status == cogpu.LIMIT
+    assert failure.value.status == cogpu.LIMIT_EXCEEDED
 
 
 @pytest.mark.parametrize("height, options, fits", [
@@ -285,7 +285,7 @@ def test_what_is_known_to_pass_4_gib(tmp_path, height, options, fits):
     else:
         with pytest.raises(cogpu.CogpuError, match="4 GiB") as failure:
             cogpu.Writer(profile, tmp_path / "a.tif")
-        assert failure.value.status == cogpu.LIMIT
+        assert failure.value.status == cogpu.LIMIT_EXCEEDED
     assert not os.listdir(tmp_path)
 
 
@@ -295,20 +295,20 @@ def test_what_is_known_to_pass_4_gib(tmp_path, height, options, fits):
     ("u1", {"block_width": 17}, "multiples of 16"), ("u1", {"predictor": 3}, "not for uint8"),
     ("u1", {"predictor": 4}, "no predictor 4"), ("u1", {"codec": "jpeg", "predictor": 2}, "no predictor"),
     ("u1", {"codec": "zip"}, "no codec `zip`"), ("u2", {"codec": "jpeg"}, "jpeg stores no samples of uint16"),
-    ("u1", {"level": 13}, "between 1 and 12"), ("u1", {"codec": "lzw", "level": 3}, "no levels"),
-    ("u1", {"codec": "zstd", "level": 23}, "between 1 and 22"), ("u1", {"quality": 101}, "between 1 and 100"),
-    ("f4", {"codec": "lerc", "max_error": -1.0}, "max_error"), ("f4", {"codec": "lerc", "max_error": float("nan")}, "max_error"),
+    ("u1", {"compression_level": 13}, "between 1 and 12"), ("u1", {"codec": "lzw", "compression_level": 3}, "no levels"),
+    ("u1", {"codec": "zstd", "compression_level": 23}, "between 1 and 22"), ("u1", {"quality": 101}, "between 1 and 100"),
+    ("f4", {"codec": "lerc", "max_z_error": -1.0}, "max_z_error"), ("f4", {"codec": "lerc", "max_z_error": float("nan")}, "max_z_error"),
     ("u1", {"nodata": "-1"}, "nodata"), ("u1", {"nodata": "256"}, "nodata"), ("u2", {"nodata": "1.5"}, "nodata"),
-    ("u1", {"factors": [2, 2]}, "must grow"), ("u1", {"factors": [1]}, "begin with 2"), ("u1", {"factors": [4, 2]}, "must grow"),
-    ("u1", {"factors": [2, 1000, 1001]}, "no smaller"), ("u1", {"overviews": "listed"}, "none is"), ("u1", {"cog": 1, "strips": 1}, "tiles"),
-    ("u1", {"items": [("SCALE", "nan", "", "scale", 1)]}, "scale"),
+    ("u1", {"overview_factors": [2, 2]}, "must grow"), ("u1", {"overview_factors": [1]}, "begin with 2"), ("u1", {"overview_factors": [4, 2]}, "must grow"),
+    ("u1", {"overview_factors": [2, 1000, 1001]}, "no smaller"), ("u1", {"overviews": "listed"}, "none is"), ("u1", {"cog": 1, "strips": 1}, "tiles"),
+    ("u1", {"metadata": [("SCALE", "nan", "", "scale", 1)]}, "scale"),
     ("u1", {"transform": [0, 0, 0, 0, 0, 0]}, "transform"), ("u1", {"transform": [0, float("nan"), 0, 0, 0, -1]}, "transform"),
     ("c8", {"predictor": 2}, "not for complex64"), ("c8", {"codec": "lerc"}, "lerc stores no samples of complex64"),
     ("c8", {"cog": 1, "resampling": 10}, "resampling"), ("f4", {"resampling": -1}, "resampling"),
     ("u1", {"overviews": 4}, "overviews"), ("u1", {"bigtiff": 3}, "bigtiff"), ("u1", {"bigtiff": -1}, "between 0 and 2, got -1"),
     ("u1", {"block_height": 8}, "for example 512 x 16"), ("u1", {"block_width": 2 ** 32 - 1}, "for example 4294967280"),
     ("u1", {"block_width": 65536}, "1 GiB at most"), ("f4", {"nodata": "x"}, "nor nan"), ("u1", {"nodata": "256"}, "choose another"),
-    ("u1", {"quality": 50}, "leave `quality` out"), ("f4", {"max_error": 0.1}, "choose one of lerc, lerc_deflate, lerc_zstd"), ("f4", {"codec": "zstd", "max_error": 0.1}, "zstd has no maximum error"),
+    ("u1", {"quality": 50}, "leave `quality` out"), ("f4", {"max_z_error": 0.1}, "choose one of lerc, lerc_deflate, lerc_zstd"), ("f4", {"codec": "zstd", "max_z_error": 0.1}, "zstd has no maximum error"),
     ("u1", {"codec": "jpeg", "lossless": 1}, "jpeg is always lossy"), ("u1", {"transform": [0, 1e300, 0, 0, 0, -1e300]}, "an area that overflows"),
     ("u1", {"alpha_band": 2}, "numbered 1 to 1"), ("u1", {"alpha_band": 1}, "uses the first 1 bands for color"),
 ])
@@ -317,7 +317,7 @@ def test_refused(tmp_path, dtype, options, words):
     path.write_bytes(b"old")
     with pytest.raises(cogpu.CogpuError, match=words) as failure:
         cogpu.write(pixels(dtype), path=path, **options)
-    assert failure.value.status == cogpu.ARGUMENT
+    assert failure.value.status == cogpu.INVALID_ARGUMENT
     assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["a.tif"]
 
 
@@ -325,7 +325,7 @@ def test_overviews_that_cannot_be_made(tmp_path):
     """Before a byte is written; the sink is told."""
     calls = []
     with pytest.raises(cogpu.CogpuError, match="choose nearest") as failure:
-        cogpu.Writer(cogpu.profile_of(pixels("c8"), factors=[2], resampling="median"), write=calls.append, abort=lambda: calls.append("abort"))
+        cogpu.Writer(cogpu.profile_of(pixels("c8"), overview_factors=[2], resampling="median"), write=calls.append, abort=lambda: calls.append("abort"))
     assert failure.value.status == cogpu.UNSUPPORTED and calls == ["abort"]
 
 
@@ -337,7 +337,7 @@ def test_codecs_that_are_only_read(codec):
 
 
 def test_thirteen_bands_are_no_jpeg():
-    with pytest.raises(cogpu.CogpuError, match="planar"):
+    with pytest.raises(cogpu.CogpuError, match="interleave"):
         cogpu.write(pixels("u1", 13), codec="jpeg")
 
 
@@ -404,7 +404,7 @@ def test_failing_sink():
 
             def write(offset, data):
                 calls.append("write")
-                return cogpu.IO if calls.count("write") == fails else None
+                return cogpu.IO_ERROR if calls.count("write") == fails else None
 
             writer = cogpu.Writer(cogpu.profile_of(array, **options), write=write, append_only=append_only,
                                   commit=lambda: calls.append("commit"), abort=lambda: calls.append("abort"))
@@ -412,7 +412,7 @@ def test_failing_sink():
                 writer.push(array)
                 writer.close()
             except cogpu.CogpuError as error:
-                assert error.status == cogpu.IO
+                assert error.status == cogpu.IO_ERROR
                 if writer.handle:
                     writer.abort()
                 assert calls.count("abort") == 1 and "commit" not in calls

@@ -17,7 +17,7 @@ from test_write import TYPES, check, pixels
 
 CODECS = ["none", "packbits", "lzw", "deflate", "zstd"]
 LAYOUTS = [{"block_width": 32}, {"block_width": 48, "block_height": 16}, {"strips": 1, "block_height": 7}, {"cog": 1, "block_width": 32},
-           {"cog": 1, "block_width": 32, "planar": 1}]
+           {"cog": 1, "block_width": 32, "interleave": 1}]
 
 
 def small(dtype, bands=1, height=70, width=90):
@@ -45,7 +45,7 @@ def check_cog(data, tmp_path):
     valid, errors, warnings = cog_validate(tmp_path / "a.tif", strict=True, quiet=True)
     assert valid, (errors, warnings)
     with cogpu.open_memory(data) as file:
-        assert file.check(strict=True)[0].faults == 0
+        assert file.check(strict=True)[0].errors == 0
 
 
 # ---- pixels --------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def test_predictors(dtype, predictor):
         pytest.skip("for floats alone")
     for turn, planar in enumerate((0, 1)):
         array = small(dtype, 3, 40, 50)
-        check(array, write(array, predictor=predictor, planar=planar, codec=("deflate", "zstd")[turn], block_width=32))
+        check(array, write(array, predictor=predictor, interleave=planar, codec=("deflate", "zstd")[turn], block_width=32))
 
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 213), (213, 1), (16, 16), (17, 15), (33, 31)])
@@ -119,13 +119,13 @@ def test_codecs_of_the_host(codec, tmp_path):
 
 @pytest.mark.parametrize("dtype, bands, options", [
     ("f4", 2, {"nodata": "-9999", "resampling": "cubic"}),
-    ("f4", 3, {"nodata": "nan", "planar": 1, "sparse": 1}),
+    ("f4", 3, {"nodata": "nan", "interleave": 1, "sparse": 1}),
     ("u1", 4, {"alpha_band": 4, "resampling": "bilinear"}),
     ("u2", 1, {"nodata": "0", "resampling": "mode", "codec": "lzw"}),
     ("i2", 1, {"resampling": "median", "codec": "packbits"}),
     ("u1", 1, {"palette": [i * 257 for i in range(256)] * 3, "codec": "zstd"}),
     ("c8", 1, {"codec": "zstd"}),
-    ("f8", 1, {"resampling": "rms", "factors": [2, 6], "nodata": "nan"}),
+    ("f8", 1, {"resampling": "rms", "overview_factors": [2, 6], "nodata": "nan"}),
     ("u4", 2, {"resampling": "max", "codec": "none", "nodata": "100"}),
 ], ids=lambda value: "-".join(f"{k}" for k in value) if isinstance(value, dict) else None)
 @pytest.mark.parametrize("masked", [False, True])
@@ -136,7 +136,7 @@ def test_levels(dtype, bands, options, masked, tmp_path):
     if "alpha_band" in options:
         array[3] = np.where(array[3] > 100, 255, 0)
     mask = (small("u1", 1, 100, 130)[0] > 90).astype("u1") if masked and "alpha_band" not in options else None
-    options = {"cog": "factors" not in options, "block_width": 32} | options
+    options = {"cog": "overview_factors" not in options, "block_width": 32} | options
     expected = cogpu.write(array, mask, **options)
     data = write(array, mask, [1, 40, 32, 27], **options)
     check(array, data)
@@ -151,8 +151,8 @@ CHUNKS = [[1] * 35, [1, 15, 16, 1, 2], [16, 16, 3], [24, 11]]
 
 
 @pytest.mark.parametrize("options", [
-    {"cog": 1, "block_width": 16, "nodata": "nan", "sparse": 1}, {"cog": 1, "block_width": 16, "planar": 1, "resampling": "cubic"},
-    {"strips": 1, "block_height": 9, "codec": "packbits"}, {"block_width": 16, "factors": [2, 6], "codec": "zstd"}],
+    {"cog": 1, "block_width": 16, "nodata": "nan", "sparse": 1}, {"cog": 1, "block_width": 16, "interleave": 1, "resampling": "cubic"},
+    {"strips": 1, "block_height": 9, "codec": "packbits"}, {"block_width": 16, "overview_factors": [2, 6], "codec": "zstd"}],
     ids=lambda options: "-".join(options))
 def test_splits(options):
     array, mask = small("f4", 2, 35, 45), (small("u1", 1, 35, 45)[0] > 90).astype("u1")
@@ -226,7 +226,7 @@ class Crowded:
         return self.context
 
     def __exit__(self, *_):
-        cogpu.lib.cogpu_device_release(self.context.handle, cogpu.EMU, 0, self.taken)
+        cogpu.lib.cogpu_device_free(self.context.handle, cogpu.EMU, 0, self.taken)
         self.context.__exit__()
 
 
@@ -241,7 +241,7 @@ def test_memory_of_a_device_does_not_grow_with_the_height():
             try:
                 data = write(array, None, [37] * (height // 37) + [height % 37], context=context, **options)
             except cogpu.CogpuError as error:
-                assert error.status == cogpu.MEMORY
+                assert error.status == cogpu.OUT_OF_MEMORY
                 return False
         assert reference.same(reference.read(data), array)
         return True
@@ -270,7 +270,7 @@ def test_failing_sink(options):
 
         def put(offset, data):
             calls.append("write")
-            return cogpu.IO if calls.count("write") == fails else None
+            return cogpu.IO_ERROR if calls.count("write") == fails else None
 
         writer = cogpu.Writer(cogpu.profile_of(array, context=cogpu.shared_context(), **options), write=put,
                               commit=lambda: calls.append("commit"), abort=lambda: calls.append("abort"))
@@ -278,7 +278,7 @@ def test_failing_sink(options):
             writer.push(array, None, cogpu.GPU)
             writer.close()
         except cogpu.CogpuError as error:
-            assert error.status == cogpu.IO
+            assert error.status == cogpu.IO_ERROR
             if writer.handle:
                 writer.abort()
             assert calls.count("abort") == 1 and "commit" not in calls

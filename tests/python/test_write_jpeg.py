@@ -28,7 +28,7 @@ BY_NVJPEG = {
     "colours-cog": (3, 150, 170, {"cog": 1, "block_width": 32}),
     "best": (3, 70, 90, {"block_width": 48, "quality": 100}),
     "worst": (1, 70, 90, {"block_width": 48, "quality": 1}),
-    "planar": (3, 70, 90, {"block_width": 32, "planar": 1}),
+    "planar": (3, 70, 90, {"block_width": 32, "interleave": 1}),
     "masked": (3, 100, 130, {"cog": 1, "block_width": 32, "mask": 1}),
     "sparse": (1, 100, 130, {"cog": 1, "block_width": 16, "sparse": 1}),
     "one-pixel": (3, 1, 1, {"block_width": 16}),
@@ -163,7 +163,7 @@ def test_pixels(written, name, tmp_path):
     with cogpu.open_memory(data) as file:
         ours = file.read()
         if CASES[name][3].get("cog"):
-            assert file.check(strict=True)[0].faults == 0
+            assert file.check(strict=True)[0].errors == 0
     assert reference.same(ours, reference.read(data))
     assert reference.same(by_tifffile(data), ours)
     left, right = list(reference.levels(data)), list(reference.levels(by_host))

@@ -153,7 +153,7 @@ ITEMS = [("TITLE", "a <b> & \"c\" 'd'", "", "", 0), ("KEY", "wert ÄÖ€", "MY 
 
 
 def test_metadata():
-    data = cogpu.write(pixels("u2", 2), items=ITEMS, description="what it is")
+    data = cogpu.write(pixels("u2", 2), metadata=ITEMS, description="what it is")
     with reference.opened(data) as file:
         assert file.tags()["TITLE"] == "a <b> & \"c\" 'd'" and file.tags()["LINES"] == "one\ntwo\t &amp;lt;"
         assert file.tags(ns="MY DOMAIN") == {"KEY": "wert ÄÖ€"} and file.tags(1)["STATISTICS_MEAN"] == "12.5"
@@ -232,7 +232,7 @@ def test_colours_that_do_not_fit(options):
 def test_jpeg(bands, planar, layout):
     array = pixels("u1", bands)
     array[:] = array[:1]  # colours that do not fight each other
-    data = cogpu.write(array, codec="jpeg", quality=95, planar=planar, **layout)
+    data = cogpu.write(array, codec="jpeg", quality=95, interleave=planar, **layout)
     found, theirs = cogpu.open_memory(data).read(), reference.read(data)
     assert np.abs(found.astype(int) - array).max() < 24 and np.abs(found.astype(int) - array).mean() < 3
     assert np.abs(found.astype(int) - theirs).max() <= 2
@@ -250,12 +250,12 @@ def test_webp(bands):
 
 @pytest.mark.parametrize("codec", ["lerc", "lerc_deflate", "lerc_zstd"])
 @pytest.mark.parametrize("dtype", ["u1", "i2", "u4", "f4", "f8"])
-@pytest.mark.parametrize("max_error", [0, 0.5, 2])
+@pytest.mark.parametrize("max_z_error", [0, 0.5, 2])
 def test_lerc(codec, dtype, max_error):
     array = pixels(dtype)
     if dtype[0] == "f":
         array[0, 10:20, 30:40] = np.nan
-    data = cogpu.write(array, codec=codec, max_error=max_error, block_width=64)
+    data = cogpu.write(array, codec=codec, max_z_error=max_error, block_width=64)
     found = reference.read(data)
     assert reference.same(found, cogpu.open_memory(data).read())
     if max_error == 0:
@@ -279,7 +279,7 @@ def test_lerc_keeps_nodata(dtype, nodata):
     array = np.random.default_rng(4).normal(12, 5, (1, 64, 128)).clip(1, 40).astype(dtype)
     array[array == nodata] += 1
     array[0, 20:30, 70:90] = nodata
-    data = cogpu.write(array, codec="lerc", max_error=3, nodata=str(nodata), block_width=64)
+    data = cogpu.write(array, codec="lerc", max_z_error=3, nodata=str(nodata), block_width=64)
     found = reference.read(data)
     assert np.array_equal(found == nodata, array == nodata) and np.abs(found.astype("f8") - array).max() <= 3
 
@@ -299,7 +299,7 @@ def test_lerc_depends_on_pixels_alone():
 
 # ---- masks -------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("options", [{"cog": 1, "block_width": 64}, {"block_width": 64}, {"strips": 1}, {"cog": 1, "block_width": 64, "planar": 1},
+@pytest.mark.parametrize("options", [{"cog": 1, "block_width": 64}, {"block_width": 64}, {"strips": 1}, {"cog": 1, "block_width": 64, "interleave": 1},
                                      {"cog": 1, "block_width": 64, "sparse": 1}])
 def test_mask(options):
     array = pixels("u1", 3)
@@ -308,7 +308,7 @@ def test_mask(options):
     with reference.opened(data) as file:
         assert np.array_equal(file.dataset_mask(), np.where(mask, 255, 0)) and reference.same(file.read(), array)
     with cogpu.open_memory(data) as file:
-        assert file.info().validity == cogpu.BY_MASK and np.array_equal(file.mask(), np.where(mask, 255, 0))
+        assert file.info().mask_source == cogpu.MASK_DIRECTORY and np.array_equal(file.mask(), np.where(mask, 255, 0))
         for level in file.levels():
             assert level.has_mask
 
@@ -316,9 +316,9 @@ def test_mask(options):
 # ---- validators --------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("bands, options", [
-    (1, {}), (3, {}), (3, {"planar": 1}), (1, {"bigtiff": "yes"}), (1, {"sparse": 1}), (3, {"codec": "jpeg"}), (3, {"codec": "webp"}),
-    (1, {"codec": "lerc_zstd"}), (1, {"overviews": "none"}), (1, {"factors": [3, 9]}), (1, {"nodata": "9"}), (1, GEO), (3, {"mask": 1}),
-    (3, {"mask": 1, "planar": 1}), (3, {"mask": 1, "sparse": 1})])
+    (1, {}), (3, {}), (3, {"interleave": 1}), (1, {"bigtiff": "yes"}), (1, {"sparse": 1}), (3, {"codec": "jpeg"}), (3, {"codec": "webp"}),
+    (1, {"codec": "lerc_zstd"}), (1, {"overviews": "none"}), (1, {"overview_factors": [3, 9]}), (1, {"nodata": "9"}), (1, GEO), (3, {"mask": 1}),
+    (3, {"mask": 1, "interleave": 1}), (3, {"mask": 1, "sparse": 1})])
 def test_cogs_are_valid(tmp_path, bands, options):
     array, path = pixels("u1", bands, 700, 900), tmp_path / "a.tif"
     array[:, 200:500, 300:600] = 0
@@ -327,7 +327,7 @@ def test_cogs_are_valid(tmp_path, bands, options):
     cogpu.write(array, mask, path=path, cog=1, block_width=128, **options)
     with cogpu.open(path) as file:
         checked, findings = file.check()
-        complete = options.get("overviews") != "none" and "factors" not in options
+        complete = options.get("overviews") != "none" and "overview_factors" not in options
         assert checked.verdict >= (2 if complete else 1) and checked.gdal >= 1 and checked.rio_cogeo >= 1, findings
         assert checked.ogc == 2 or not complete, findings
     rio_cogeo = pytest.importorskip("rio_cogeo.cogeo")
@@ -340,22 +340,22 @@ def test_cogs_are_valid(tmp_path, bands, options):
 def encode(profile, level, part, block, array):
     memory, error = cogpu.Memory(), cogpu.Error()
     raster = cogpu.raster_of(array)
-    status = cogpu.lib.cogpu_encode(byref(profile), level, part, ctypes.c_uint64(block), byref(raster), byref(memory), byref(error))
+    status = cogpu.lib.cogpu_encode_block(byref(profile), level, part, ctypes.c_uint64(block), byref(raster), byref(memory), byref(error))
     if status:
         raise cogpu.CogpuError(status, error)
     data = ctypes.string_at(memory.data, memory.bytes)
-    cogpu.lib.cogpu_memory_release(byref(memory))
+    cogpu.lib.cogpu_memory_free(byref(memory))
     return data
 
 
 def put(writer, level, part, block, data):
     error = cogpu.Error()
-    status = cogpu.lib.cogpu_writer_put(writer.handle, level, part, ctypes.c_uint64(block), data, ctypes.c_size_t(len(data)), byref(error))
+    status = cogpu.lib.cogpu_writer_write_block(writer.handle, level, part, ctypes.c_uint64(block), data, ctypes.c_size_t(len(data)), byref(error))
     if status:
         raise cogpu.CogpuError(status, error)
 
 
-@pytest.mark.parametrize("options", [{"cog": 1, "block_width": 64}, {"cog": 1, "block_width": 64, "planar": 1}, {"block_width": 64},
+@pytest.mark.parametrize("options", [{"cog": 1, "block_width": 64}, {"cog": 1, "block_width": 64, "interleave": 1}, {"block_width": 64},
                                      {"cog": 1, "block_width": 64, "sparse": 1, "overviews": "none"}, {"strips": 1, "block_height": 11}])
 @pytest.mark.parametrize("masked", [False, True])
 def test_put_is_pushed(options, masked):
@@ -366,7 +366,7 @@ def test_put_is_pushed(options, masked):
     profile = cogpu.profile_of(array, mask=int(masked), **options)
     blocks = []
     with cogpu.open_memory(expected) as file:
-        planar = file.info().planar
+        planar = file.info().interleave
         for number, level in enumerate(file.levels()):
             whole = file.read(level=number)
             valid = file.mask(level=number)[None] if masked else None
@@ -439,7 +439,7 @@ def few_bits(bits, bands=1):
 @pytest.mark.parametrize("bits", [1, 2, 3, 4, 5, 7, 9, 10, 12, 15])
 @pytest.mark.parametrize("bands, options", [
     (1, {"codec": "none", "strips": 1, "block_height": 7}), (1, {"codec": "packbits", "block_width": 16}), (3, {"codec": "lzw", "strips": 1}),
-    (3, {"codec": "deflate", "planar": 1, "block_width": 32}), (2, {"codec": "zstd", "block_width": 48, "cog": 1})])
+    (3, {"codec": "deflate", "interleave": 1, "block_width": 32}), (2, {"codec": "zstd", "block_width": 48, "cog": 1})])
 def test_bits(bits, bands, options):
     given, array = few_bits(bits, bands)
     data = cogpu.write(given, bits=bits, **options)
@@ -457,7 +457,7 @@ def test_bits_of_levels(bits):
     given[:, :32, :32] = array[:, :32, :32] = 1
     mask = np.ones((45, 77), "u1")
     colours = {"palette": list(range(3 << bits))} if bits < 8 else {}
-    data = cogpu.write(given, mask, bits=bits, cog=1, block_width=32, factors=[2], sparse=1, nodata="1", resampling="nearest", **colours)
+    data = cogpu.write(given, mask, bits=bits, cog=1, block_width=32, overview_factors=[2], sparse=1, nodata="1", resampling="nearest", **colours)
     with reference.opened(data) as file:
         assert reference.same(file.read(), array) and file.overviews(1) == [2] and file.nodata == 1
         assert not colours or len([entry for entry in file.colormap(1) if entry < 1 << bits]) == 1 << bits
@@ -484,4 +484,4 @@ def test_blocks_of_few_bits_that_are_put():
 def test_bits_that_are_refused(dtype, options, words):
     with pytest.raises(cogpu.CogpuError, match=words) as failure:
         cogpu.write(pixels(dtype), **options)
-    assert failure.value.status == cogpu.ARGUMENT
+    assert failure.value.status == cogpu.INVALID_ARGUMENT

@@ -14,7 +14,7 @@ BYTES = PIXELS.astype("u1")
 
 
 def opened(data, **limits):
-    return cogpu.open_memory(data, cogpu.OpenOptions(limits=cogpu.Limits(**limits)) if limits
+    return cogpu.open_memory(data, cogpu.limited(**limits) if limits
                              else None)
 
 

@@ -3,8 +3,8 @@
 cogpu_codec_state codec_state;
 
 const cogpu_stream_codec *stream_of(cogpu_decode *codec) {
-    cogpu_codec info;
-    for (uint32_t i = 0; cogpu_codec_info(i, &info) == COGPU_OK; i++) {
+    cogpu_codec info = COGPU_CODEC_INIT;
+    for (uint32_t i = 0; cogpu_codec_info(i, &info, NULL) == COGPU_OK; i++) {
         const cogpu_codec_row *row = cogpu_codec_find(info.compression);
         if (row->decode == codec)
             return row->stream;

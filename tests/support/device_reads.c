@@ -9,7 +9,7 @@ const image_kind tiles = {
 
 cogpu_raster raster_on_device(const image_kind *kind, uint32_t width, uint32_t height) {
     cogpu_raster raster = raster_of(kind, width, height, kind_bands(kind));
-    raster.device = COGPU_EMU;
+    raster.device = COGPU_DEVICE_EMULATOR;
     return raster;
 }
 
@@ -60,7 +60,8 @@ bool is_read(const struct image *image) {
 
 cogpu_context *open_context(uint64_t device_bytes) {
     cogpu_context *context = NULL;
-    cogpu_context_options options = {.threads = 2, .device_bytes = device_bytes};
+    cogpu_context_options options = {
+        .struct_size = sizeof(cogpu_context_options), .threads = 2, .device_bytes = device_bytes};
     CHECK(cogpu_context_open(&options, &context, &error) == COGPU_OK);
     return context;
 }
@@ -68,7 +69,7 @@ cogpu_context *open_context(uint64_t device_bytes) {
 cogpu_context *open_device(uint64_t seed, uint64_t bytes, uint64_t budget, cogpu_gpu **gpu) {
     cogpu_context *context = open_context(ENOUGH);
     cogpu_opened_device *device = cogpu_allocate(sizeof *device);
-    *device = (cogpu_opened_device){.kind = COGPU_EMU};
+    *device = (cogpu_opened_device){.kind = COGPU_DEVICE_EMULATOR};
     CHECK(cogpu_gpu_open_emulator(seed, bytes, gpu, &error) == COGPU_OK);
     CHECK(cogpu_gpu_device_open(*gpu, budget, false, &device->device, &error) == COGPU_OK);
     context->devices = device;
@@ -93,7 +94,7 @@ cogpu_status read_except_gap(void *user, uint64_t offset, size_t bytes, void *to
     bool hits = offset < gapped->end && offset + bytes > gapped->first;
     if (hits &&
         !(__atomic_fetch_add(&gapped->failed, 1, __ATOMIC_RELAXED) > 1 && gapped->is_transient))
-        return COGPU_IO;
+        return COGPU_IO_ERROR;
     *got = bytes < left ? bytes : (size_t)left;
     memcpy(to, gapped->built->bytes + offset, *got);
     return COGPU_OK;

@@ -32,7 +32,7 @@ struct descriptor {
 struct properties {
     struct {
         unsigned major, minor;
-        size_t poll_bytes, direct_bytes;
+        size_t poll_bytes, gds_bytes;
         unsigned status, control;
     } driver;
     unsigned features, cache, buffer_cache, pinned, entries, milliseconds;

@@ -212,7 +212,8 @@ bool pixels_match(const image_kind *kind, const void *pixels, uint32_t x, uint32
 }
 
 cogpu_raster raster_of(const image_kind *kind, uint32_t width, uint32_t height, uint32_t bands) {
-    cogpu_raster raster = {.type = kind->bits == 16 ? COGPU_U16 : COGPU_U8,
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                           .type = kind->bits == 16 ? COGPU_TYPE_U16 : COGPU_TYPE_U8,
                            .bands = bands,
                            .width = width,
                            .height = height};

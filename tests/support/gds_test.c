@@ -62,7 +62,7 @@ cogpu_status plan_batch(cogpu_gds_plan *plan, const cogpu_gds_file *file, uint64
                         const cogpu_span *spans, uint32_t count, uint64_t allowed) {
     for (uint32_t i = 0; i < count; i++)
         if (!cogpu_gds_plan_add(plan, file, file_bytes, spans[i], allowed, &plan_locations[i]))
-            return COGPU_LIMIT;
+            return COGPU_LIMIT_EXCEEDED;
     return COGPU_OK;
 }
 

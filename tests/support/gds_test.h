@@ -46,7 +46,7 @@ enum { SPANS_MAX = 6000 };
 extern cogpu_gds_request plan_reads[SPANS_MAX];
 extern cogpu_gds_location plan_locations[SPANS_MAX];
 
-/* All spans of a batch, or COGPU_LIMIT where they need more than is allowed. */
+/* All spans of a batch, or COGPU_LIMIT_EXCEEDED where they need more than is allowed. */
 cogpu_status plan_batch(cogpu_gds_plan *plan, const cogpu_gds_file *file, uint64_t file_bytes,
                         const cogpu_span *spans, uint32_t count, uint64_t allowed);
 

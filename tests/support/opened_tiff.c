@@ -3,7 +3,7 @@
 cogpu_status open_built(opened_tiff *opened) {
     cogpu_limits limits = cogpu_limits_complete(NULL);
     build_directory(&opened->file, true);
-    cogpu_arena_open(&opened->arena, limits.call_bytes);
+    cogpu_arena_open(&opened->arena, limits.working_memory_bytes);
     opened->warning = NULL;
     opened->io = NULL;
     TRY(cogpu_io_open_memory(opened->file.bytes, opened->file.size, &opened->io, &opened->error));

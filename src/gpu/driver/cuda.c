@@ -133,7 +133,7 @@ static cogpu_status explain(cu_result result, const char *what, cogpu_error *err
         return COGPU_OK;
     driver.error_name(result, &name);
     driver.error_text(result, &text);
-    return cogpu_fail(error, result == CU_OUT_OF_MEMORY ? COGPU_MEMORY : COGPU_DEVICE,
+    return cogpu_fail(error, result == CU_OUT_OF_MEMORY ? COGPU_OUT_OF_MEMORY : COGPU_DEVICE_ERROR,
                       "the GPU failed %s: %s (%s)", what, text ? text : "unknown error",
                       name ? name : "?");
 }
@@ -175,7 +175,7 @@ cogpu_status cogpu_gpu_current(uint32_t *ordinal, cogpu_error *error) {
     cogpu_gpu_count(&why);
     *ordinal = 0;
     if (why)
-        return cogpu_fail(error, COGPU_DEVICE, "no GPU can be used: %s", why);
+        return cogpu_fail(error, COGPU_DEVICE_ERROR, "no GPU can be used: %s", why);
     cu_result result = driver.context_device(&device);
     if (result == CU_INVALID_CONTEXT)
         return COGPU_OK;
@@ -541,12 +541,12 @@ cogpu_status cogpu_gpu_open_cuda(uint32_t ordinal, cogpu_gpu **gpu, cogpu_error 
     const char *why;
     uint32_t count = cogpu_gpu_count(&why);
     if (ordinal >= count)
-        return why ? cogpu_fail(error, COGPU_DEVICE, "no GPU can be used: %s", why)
-                   : cogpu_fail(error, COGPU_DEVICE, "there is no GPU %u: the machine has %u",
+        return why ? cogpu_fail(error, COGPU_DEVICE_ERROR, "no GPU can be used: %s", why)
+                   : cogpu_fail(error, COGPU_DEVICE_ERROR, "there is no GPU %u: the machine has %u",
                                 ordinal, count);
     struct driver_gpu *self = cogpu_allocate(sizeof *self);
     if (!self)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a GPU");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for a GPU");
     *self = (struct driver_gpu){.base = {.calls = &driver_calls}};
     pthread_mutex_init(&self->lock, NULL);
     *gpu = &self->base;

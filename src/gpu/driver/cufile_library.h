@@ -31,7 +31,7 @@ struct cufile_descriptor {
 
 struct cufile_properties {
     unsigned major, minor;
-    size_t poll_bytes, direct_bytes;
+    size_t poll_bytes, direct_io_bytes;
     unsigned supported, control, features;
     unsigned cache_kib, cache_of_memory_kib, pinned_kib;
     unsigned batch_entries, batch_milliseconds;

@@ -97,7 +97,7 @@ static uint64_t draw_random(struct emu_gpu *emu) {
 }
 
 static cogpu_status check_failure(const struct emu_gpu *emu, cogpu_error *error) {
-    return emu->failure[0] ? cogpu_fail(error, COGPU_DEVICE, "emulator: %s", emu->failure)
+    return emu->failure[0] ? cogpu_fail(error, COGPU_DEVICE_ERROR, "emulator: %s", emu->failure)
                            : COGPU_OK;
 }
 
@@ -111,7 +111,7 @@ static cogpu_status allocate_memory(struct emu_gpu *emu, uint64_t bytes, bool is
     *memory = NULL;
     if (!all) {
         cogpu_release(allocation);
-        return cogpu_fail(error, COGPU_MEMORY, "the emulated device has no %llu bytes left",
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "the emulated device has no %llu bytes left",
                           (unsigned long long)bytes);
     }
     uint8_t *start = all + (ALIGN - (uintptr_t)all % ALIGN);
@@ -247,7 +247,7 @@ static cogpu_status append_operation(struct emu_gpu *emu, cogpu_gpu_stream *stre
     TRY(check_failure(emu, error));
     struct operation *operation = cogpu_allocate(sizeof *operation);
     if (!operation)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the emulator");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for the emulator");
     *operation = *kind;
     *stream->last = operation;
     stream->last = &operation->next;
@@ -267,7 +267,7 @@ static cogpu_status emu_stream_open(cogpu_gpu *gpu, bool is_urgent, cogpu_gpu_st
     (void)is_urgent;
     *stream = cogpu_allocate(sizeof **stream);
     if (!*stream)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a stream");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for a stream");
     **stream = (cogpu_gpu_stream){.gpu = emu_of(gpu)};
     (*stream)->last = &(*stream)->first;
     return COGPU_OK;
@@ -285,7 +285,7 @@ static cogpu_status emu_event_open(cogpu_gpu *gpu, cogpu_gpu_event **event, cogp
     (void)gpu;
     *event = cogpu_allocate(sizeof **event);
     if (!*event)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for an event");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for an event");
     **event = (cogpu_gpu_event){0};
     return COGPU_OK;
 }
@@ -314,8 +314,8 @@ static cogpu_status emu_launch(cogpu_gpu *gpu, const cogpu_kernel *kernel, uint3
                                const void *args, cogpu_gpu_stream *stream, cogpu_error *error) {
     struct operation operation = {.kind = OP_LAUNCH, .kernel = kernel, .blocks = blocks};
     if (kernel->args_bytes > ARGS_MAX)
-        return cogpu_fail(error, COGPU_DEVICE, "%s has more arguments than the emulator takes",
-                          kernel->name);
+        return cogpu_fail(error, COGPU_DEVICE_ERROR,
+                          "%s has more arguments than the emulator takes", kernel->name);
     memcpy(operation.args, args, kernel->args_bytes);
     return queue_operation(gpu, stream, &operation, error);
 }
@@ -329,7 +329,7 @@ static cogpu_status record_event(struct emu_gpu *emu, cogpu_gpu_event *event,
                                  cogpu_gpu_stream *stream, cogpu_error *error) {
     struct recording *recording = is_default(stream) ? NULL : cogpu_allocate(sizeof *recording);
     if (!is_default(stream) && !recording)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the emulator");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for the emulator");
     if (recording) {
         *recording = (struct recording){.references = 2, .stream = stream};
         cogpu_status status = append_operation(
@@ -448,7 +448,7 @@ cogpu_status cogpu_gpu_open_emulator(uint64_t seed, uint64_t bytes, cogpu_gpu **
                                      cogpu_error *error) {
     struct emu_gpu *emu = cogpu_allocate(sizeof *emu);
     if (!emu)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the emulated device");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for the emulated device");
     *emu = (struct emu_gpu){.base = {.calls = &emu_calls,
                                      .name = "emulator",
                                      .multiprocessors = 2,

@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-const char *cogpu_gds_unavailable_reason(void) {
+const char *cogpu_gds_missing_reason(void) {
     return cogpu_cufile_load()->why;
 }
 
@@ -33,15 +33,16 @@ bool cogpu_gds_supports(const cogpu_gpu *gpu) {
 }
 
 static cogpu_status check_present(cogpu_error *error) {
-    const char *why = cogpu_gds_unavailable_reason();
+    const char *why = cogpu_gds_missing_reason();
     return why ? cogpu_fail(error, COGPU_UNSUPPORTED, "no GPUDirect Storage: %s", why) : COGPU_OK;
 }
 
 static cogpu_status explain(struct cufile_error result, const char *what, cogpu_error *error) {
     return result.code == CUFILE_SUCCESS
                ? COGPU_OK
-               : cogpu_fail(error, COGPU_DEVICE, "cuFile failed %s: its error %d, CUDA's error %d",
-                            what, result.code, result.cuda_code);
+               : cogpu_fail(error, COGPU_DEVICE_ERROR,
+                            "cuFile failed %s: its error %d, CUDA's error %d", what, result.code,
+                            result.cuda_code);
 }
 
 /* ---- files and memory ---------------------------------------------------------------------- */
@@ -67,16 +68,16 @@ cogpu_status cogpu_gds_file_open(int descriptor, cogpu_gds_file **out, cogpu_err
     *out = NULL;
     TRY(check_present(error));
     if (fstat(descriptor, &about) != 0 || !S_ISREG(about.st_mode))
-        return cogpu_fail(error, COGPU_IO, "GPUDirect Storage works with regular files only");
+        return cogpu_fail(error, COGPU_IO_ERROR, "GPUDirect Storage works with regular files only");
     cogpu_gds_file *file = cogpu_allocate(sizeof *file);
     if (!file)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a file");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for a file");
     *file =
         (cogpu_gds_file){.descriptor = open_again(descriptor), .bytes = (uint64_t)about.st_size};
     struct cufile_descriptor named = {.type = CUFILE_DESCRIPTOR, .handle.number = file->descriptor};
     cogpu_status status =
         file->descriptor < 0
-            ? cogpu_fail(error, COGPU_IO, "the file cannot be opened again for cuFile")
+            ? cogpu_fail(error, COGPU_IO_ERROR, "the file cannot be opened again for cuFile")
             : explain(cogpu_cufile_load()->file_register(&file->handle, &named),
                       "to register a file", error);
     if (status == COGPU_OK) {
@@ -127,14 +128,14 @@ cogpu_status cogpu_gds_register(const cogpu_gds_context *context, void *memory, 
                                 cogpu_error *error) {
     TRY(check_present(error));
     if (!make_current(context))
-        return cogpu_fail(error, COGPU_DEVICE, "the GPU failed to make its context current");
+        return cogpu_fail(error, COGPU_DEVICE_ERROR, "the GPU failed to make its context current");
     struct cufile_error result = cogpu_cufile_load()->memory_register(memory, (size_t)bytes, 0);
     restore_current(context);
     return explain(result, "to register device memory", error);
 }
 
 void cogpu_gds_deregister(const cogpu_gds_context *context, void *memory) {
-    if (cogpu_gds_unavailable_reason() || !make_current(context))
+    if (cogpu_gds_missing_reason() || !make_current(context))
         return;
     cogpu_cufile_load()->memory_deregister(memory);
     restore_current(context);
@@ -345,7 +346,7 @@ static cogpu_status finish_requests(cogpu_gds_flight *flight, uint32_t *bad, cog
     *bad = count_state(work, COGPU_GDS_BAD);
     return stuck == 0
                ? COGPU_OK
-               : cogpu_fail(error, COGPU_DEVICE,
+               : cogpu_fail(error, COGPU_DEVICE_ERROR,
                             "cuFile did not end %u of %u %s, not even after a cancel", stuck,
                             work->count, flight->operation == CUFILE_READ ? "reads" : "writes");
 }
@@ -363,7 +364,7 @@ cogpu_status cogpu_gds_write(const cogpu_gds_work *work, cogpu_gds_flight **flig
     TRY(check_present(error));
     *flight = cogpu_allocate(sizeof **flight);
     if (!*flight)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory to write by cuFile");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory to write by cuFile");
     start_requests(*flight, work, CUFILE_WRITE);
     return COGPU_OK;
 }

@@ -29,7 +29,7 @@
 #include <stdbool.h>
 
 /* Why cuFile cannot be used, or NULL. The text stays valid. */
-const char *cogpu_gds_unavailable_reason(void);
+const char *cogpu_gds_missing_reason(void);
 
 /* Whether bytes go straight to the device. Without its kernel driver (nvidia-fs) cuFile copies them
  * through host memory, which gains nothing. */
@@ -139,8 +139,8 @@ typedef struct cogpu_gds_work {
     double patience; /* seconds without a completed request until all are cancelled; 0 = 60 */
 } cogpu_gds_work;
 
-/* Submits all reads, waits for all, and counts those that are BAD. COGPU_DEVICE: some did not end
- * even after a cancel, and may still write into the memory. */
+/* Submits all reads, waits for all, and counts those that are BAD. COGPU_DEVICE_ERROR: some did not
+ * end even after a cancel, and may still write into the memory. */
 cogpu_status cogpu_gds_fetch(const cogpu_gds_work *work, uint32_t *bad, cogpu_error *error);
 
 /* Submits all writes; those outside of cuFile's batches end before it returns. Requests, context
@@ -150,9 +150,9 @@ typedef struct cogpu_gds_flight cogpu_gds_flight;
 cogpu_status cogpu_gds_write(const cogpu_gds_work *work, cogpu_gds_flight **flight,
                              cogpu_error *error);
 
-/* Waits for all, counts those that are BAD, and frees the flight in any case. COGPU_DEVICE: some
- * did not end, and may still read the memory and write to the file, which must be abandoned. NULL
- * is allowed. */
+/* Waits for all, counts those that are BAD, and frees the flight in any case. COGPU_DEVICE_ERROR:
+ * some did not end, and may still read the memory and write to the file, which must be abandoned.
+ * NULL is allowed. */
 cogpu_status cogpu_gds_wait(cogpu_gds_flight *flight, uint32_t *bad, cogpu_error *error);
 
 #endif

@@ -3,8 +3,8 @@
  * implementations: the CUDA driver API (cuda.c) and the emulator (emulated_gpu.c). The emulator
  * runs the work of a stream as late as it may, so that a missing wait shows up in tests.
  *
- * All calls may be made by any thread at any time. They fail with COGPU_MEMORY if memory is
- * lacking, with COGPU_DEVICE otherwise.
+ * All calls may be made by any thread at any time. They fail with COGPU_OUT_OF_MEMORY if memory is
+ * lacking, with COGPU_DEVICE_ERROR otherwise.
  */
 #ifndef COGPU_GPU_DRIVER_GPU_H
 #define COGPU_GPU_DRIVER_GPU_H

@@ -29,7 +29,7 @@ static void end_request(cogpu_http *http, cogpu_transfer *transfer) {
         request->received == request->expected)
         cogpu_error_clear(&request->error);
     else if (request->error.status == COGPU_OK)
-        cogpu_fail(&request->error, COGPU_IO, "%s: ended early", transfer->shown);
+        cogpu_fail(&request->error, COGPU_IO_ERROR, "%s: ended early", transfer->shown);
     cogpu_transfer_close(transfer);
     report_done(http, request);
 }
@@ -62,7 +62,7 @@ static int update_transfers(cogpu_http *http) {
             continue;
         }
         const bool is_waiting = transfer->state == TRANSFER_WAITING;
-        if (is_waiting && transfer->start_at <= time && http->running < http->network.requests)
+        if (is_waiting && transfer->start_at <= time && http->running < http->network.max_requests)
             cogpu_transfer_start(transfer);
         else if (is_waiting && transfer->start_at - time < soonest && transfer->start_at > time)
             soonest = transfer->start_at - time;
@@ -84,7 +84,7 @@ static void accept_requests(cogpu_http *http) {
             end = &(*end)->next;
             continue;
         }
-        cogpu_fail(&request->error, COGPU_MEMORY, "out of memory for a request");
+        cogpu_fail(&request->error, COGPU_OUT_OF_MEMORY, "out of memory for a request");
         request->is_done = true;
         pthread_cond_broadcast(&http->request_done);
     }
@@ -137,11 +137,12 @@ cogpu_status cogpu_http_open(const cogpu_network *network, cogpu_http **out, cog
     pthread_once(&once, init_curl);
     const cogpu_network complete = cogpu_network_complete(network);
     CURLM *multi = http ? curl_multi_init() : NULL;
-    cogpu_header_cache *cache = multi ? cogpu_header_cache_open(complete.header_seconds) : NULL;
+    cogpu_header_cache *cache =
+        multi ? cogpu_header_cache_open(complete.header_cache_seconds) : NULL;
     if (!cache) {
         curl_multi_cleanup(multi);
         cogpu_release(http);
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for connections");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for connections");
     }
     *http = (cogpu_http){.network = complete,
                          .header_cache = cache,
@@ -149,12 +150,12 @@ cogpu_status cogpu_http_open(const cogpu_network *network, cogpu_http **out, cog
                          .process = getpid(),
                          .random = (uint64_t)(clock_now() * 1e9)};
     http->started_end = &http->started;
-    curl_multi_setopt(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)http->network.connections);
+    curl_multi_setopt(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)http->network.max_connections);
     curl_multi_setopt(multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
     init_locks(http);
     if (pthread_create(&http->thread, NULL, serve_connections, http) != 0) {
         free_client(http);
-        return cogpu_fail(error, COGPU_MEMORY, "cannot start a thread for connections");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "cannot start a thread for connections");
     }
     *out = http;
     return COGPU_OK;
@@ -193,7 +194,7 @@ cogpu_status cogpu_http_ensure(cogpu_http **http, bool *is_own, cogpu_error *err
     if (*is_own)
         return cogpu_http_open(NULL, http, error);
     if (!cogpu_http_is_usable(*http))
-        return cogpu_fail(error, COGPU_IO,
+        return cogpu_fail(error, COGPU_IO_ERROR,
                           "the context was opened before the process was forked; open another");
     return COGPU_OK;
 }
@@ -202,7 +203,7 @@ cogpu_status cogpu_http_ensure(cogpu_http **http, bool *is_own, cogpu_error *err
 
 bool cogpu_http_reserve(cogpu_http *http, uint64_t bytes) {
     pthread_mutex_lock(&http->lock);
-    bool fits = bytes <= http->network.held_bytes - http->reserved_bytes;
+    bool fits = bytes <= http->network.max_inflight_bytes - http->reserved_bytes;
     http->reserved_bytes += fits ? bytes : 0;
     pthread_mutex_unlock(&http->lock);
     return fits;

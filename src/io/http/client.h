@@ -74,8 +74,8 @@ bool cogpu_http_is_usable(const cogpu_http *http);
  * IO if *http belongs to the parent of a fork. */
 cogpu_status cogpu_http_ensure(cogpu_http **http, bool *is_own, cogpu_error *error);
 
-/* Memory of the setting `held_bytes`, which all files of the client share. False if that is used
- * up. */
+/* Memory of the setting `max_inflight_bytes`, which all files of the client share. False if that is
+ * used up. */
 bool cogpu_http_reserve(cogpu_http *http, uint64_t bytes);
 void cogpu_http_unreserve(cogpu_http *http, uint64_t bytes);
 

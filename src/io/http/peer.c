@@ -21,7 +21,7 @@ static bool is_named_by_user(const cogpu_transfer *self) {
 static bool may_be_private(const cogpu_transfer *self) {
     const cogpu_network *network = &self->http->network;
     const cogpu_http_target *target = self->request->target;
-    return network->private_addresses ||
+    return network->allow_private_addresses ||
            (target->may_be_private && cogpu_url_same_host(self->url, target->url)) ||
            cogpu_url_has_host_in(self->url, network->private_hosts);
 }
@@ -31,7 +31,7 @@ static bool is_allowed_address(cogpu_transfer *self, const struct sockaddr *addr
     cogpu_address_class class = cogpu_address_class_of(address);
     if (class == COGPU_ADDRESS_PUBLIC)
         return true;
-    if (class == COGPU_ADDRESS_LINK_LOCAL && !self->http->network.link_local_addresses)
+    if (class == COGPU_ADDRESS_LINK_LOCAL && !self->http->network.allow_link_local_addresses)
         self->refusal = PEER_LINK_LOCAL;
     else if (class == COGPU_ADDRESS_PRIVATE && !may_be_private(self))
         self->refusal = PEER_PRIVATE;
@@ -83,13 +83,13 @@ bool cogpu_transfer_has_public_peer(const cogpu_transfer *self) {
 
 void cogpu_transfer_fail_refused(cogpu_transfer *self) {
     static const char *const reasons[] = {
-        [PEER_PRIVATE] = "its address is not public; private_addresses (--private-addresses) "
+        [PEER_PRIVATE] = "its address is not public; allow_private_addresses (--private-addresses) "
                          "allows that",
-        [PEER_LINK_LOCAL] = "its address is link-local, not public; link_local_addresses "
+        [PEER_LINK_LOCAL] = "its address is link-local, not public; allow_link_local_addresses "
                             "(--link-local-addresses) allows that",
         [PEER_FROM_PUBLIC] = "redirects from public to private addresses need private_hosts "
                              "(--private-hosts)",
     };
-    cogpu_fail(&self->request->error, COGPU_ARGUMENT, "%s: %s", self->shown,
+    cogpu_fail(&self->request->error, COGPU_INVALID_ARGUMENT, "%s: %s", self->shown,
                reasons[self->refusal]);
 }

@@ -14,14 +14,14 @@ static cogpu_response_outcome fail_response(cogpu_error *error, const cogpu_rang
 }
 
 static cogpu_response_outcome fail_changed(cogpu_error *error, const cogpu_range_request *request) {
-    return fail_response(error, request, COGPU_IO,
+    return fail_response(error, request, COGPU_IO_ERROR,
                          "the file changed while it was read; open it again");
 }
 
 static cogpu_response_outcome fail_malformed(const cogpu_response *response,
                                              const cogpu_range_request *request,
                                              cogpu_error *error) {
-    cogpu_fail(error, COGPU_IO,
+    cogpu_fail(error, COGPU_IO_ERROR,
                "in the server's response %s is malformed, too long or contradictory: %s",
                response->malformed, request->url);
     return COGPU_RESPONSE_BAD;
@@ -67,7 +67,7 @@ static cogpu_response_outcome check_part(const cogpu_response *response,
         return COGPU_RESPONSE_BAD;
     if (!range->has_bytes)
         return fail_response(
-            error, request, COGPU_IO,
+            error, request, COGPU_IO_ERROR,
             "the server sent a part of the file without saying which (no Content-Range)");
     uint64_t last = request->offset + request->bytes - 1;
     bool has_end = range->has_total || request->has_size;
@@ -75,7 +75,7 @@ static cogpu_response_outcome check_part(const cogpu_response *response,
     bool is_short = has_end && range->last < last && range->last + 1 == end;
     if (range->first != request->offset || (range->last != last && !is_short)) {
         cogpu_fail(
-            error, COGPU_IO,
+            error, COGPU_IO_ERROR,
             "requested bytes %llu to %llu, but the server sent %llu to %llu; the server or a "
             "cache in front of it is faulty: %s",
             (unsigned long long)request->offset, (unsigned long long)last,
@@ -85,7 +85,7 @@ static cogpu_response_outcome check_part(const cogpu_response *response,
     }
     if (response->has_length && response->length != range->last - range->first + 1)
         return fail_response(
-            error, request, COGPU_IO,
+            error, request, COGPU_IO_ERROR,
             "in the server's response Content-Length and Content-Range contradict each other");
     return COGPU_RESPONSE_GOOD;
 }
@@ -96,13 +96,13 @@ static cogpu_response_outcome check_full_response(const cogpu_response *response
     /* First, because a page is not the file, whatever its version. */
     if (response->is_page)
         return fail_response(
-            error, request, COGPU_FORMAT,
+            error, request, COGPU_NOT_TIFF,
             "the server sent a page (HTML or XML), not a raster; check that the URL is the "
             "file's own, and whether it needs a login");
     if (!is_content(response, request, response->has_length, response->length, error))
         return COGPU_RESPONSE_BAD;
     if (response->range.has_bytes || response->range.has_total)
-        return fail_response(error, request, COGPU_IO,
+        return fail_response(error, request, COGPU_IO_ERROR,
                              "the server sends the whole file (200), but names a part of it "
                              "(Content-Range)");
     return COGPU_RESPONSE_WHOLE;
@@ -115,7 +115,7 @@ static cogpu_response_outcome check_redirect(const cogpu_response *response,
         return fail_malformed(response, request, error);
     if (*response->location)
         return COGPU_RESPONSE_REDIRECT;
-    cogpu_fail(error, COGPU_IO,
+    cogpu_fail(error, COGPU_IO_ERROR,
                "the server redirects (%u) without a Location; of an object store, check region and "
                "endpoint: %s",
                (unsigned)response->status, request->url);
@@ -131,7 +131,7 @@ static cogpu_response_outcome check_unsatisfiable(const cogpu_response *response
     if (is_other_size(request, range->has_total, range->total))
         return fail_changed(error, request);
     if (range->has_total && range->total == 0)
-        return fail_response(error, request, COGPU_FORMAT, "not a TIFF: the file is empty");
+        return fail_response(error, request, COGPU_NOT_TIFF, "not a TIFF: the file is empty");
     if (range->has_total && range->total <= request->offset)
         cogpu_fail(
             error, COGPU_CORRUPT,
@@ -140,7 +140,7 @@ static cogpu_response_outcome check_unsatisfiable(const cogpu_response *response
             (unsigned long long)request->bytes, (unsigned long long)request->offset,
             (unsigned long long)range->total, request->url);
     else
-        cogpu_fail(error, COGPU_IO, "the server has no %llu bytes at offset %llu (416): %s",
+        cogpu_fail(error, COGPU_IO_ERROR, "the server has no %llu bytes at offset %llu (416): %s",
                    (unsigned long long)request->bytes, (unsigned long long)request->offset,
                    request->url);
     cogpu_error_locate(error, -1, -1, (int64_t)request->offset);
@@ -155,15 +155,15 @@ static cogpu_response_outcome check_error_status(const cogpu_response *response,
         cogpu_status means;
         const char *what;
     } errors[] = {
-        {400, COGPU_IO,
+        {400, COGPU_IO_ERROR,
          "the server rejects the request; check the URL and, of an object store, region and "
          "endpoint"},
-        {401, COGPU_IO, "the server requires authentication; check the credentials"},
-        {403, COGPU_IO,
+        {401, COGPU_IO_ERROR, "the server requires authentication; check the credentials"},
+        {403, COGPU_IO_ERROR,
          "access denied; check the credentials, and whether a signed URL has expired"},
-        {404, COGPU_ABSENT, "there is no such file"},
-        {407, COGPU_IO, "the proxy requires authentication; check its credentials"},
-        {410, COGPU_ABSENT, "there is no such file any more"},
+        {404, COGPU_NOT_FOUND, "there is no such file"},
+        {407, COGPU_IO_ERROR, "the proxy requires authentication; check its credentials"},
+        {410, COGPU_NOT_FOUND, "there is no such file any more"},
     };
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
         if (response->status == errors[i].status) {
@@ -171,7 +171,7 @@ static cogpu_response_outcome check_error_status(const cogpu_response *response,
                        (unsigned)response->status, request->url);
             return COGPU_RESPONSE_BAD;
         }
-    cogpu_fail(error, COGPU_IO,
+    cogpu_fail(error, COGPU_IO_ERROR,
                "the server responded with status %u, which is not valid for a read: %s",
                (unsigned)response->status, request->url);
     return COGPU_RESPONSE_BAD;
@@ -211,15 +211,15 @@ static bool is_transient_status(uint32_t status) {
 static cogpu_response_outcome check_server(const cogpu_response *response,
                                            const cogpu_range_request *request, cogpu_error *error) {
     if (response->header_bytes >= COGPU_HEADERS_BYTES_MAX)
-        return fail_response(error, request, COGPU_IO,
+        return fail_response(error, request, COGPU_IO_ERROR,
                              "the server sends more than 128 KiB of headers");
     if (!response->has_ended || (response->status >= 100 && response->status < 200)) {
-        cogpu_fail(error, COGPU_IO, "the connection ended before the response was complete: %s",
-                   request->url);
+        cogpu_fail(error, COGPU_IO_ERROR,
+                   "the connection ended before the response was complete: %s", request->url);
         return COGPU_RESPONSE_RETRY;
     }
     if (is_transient_status(response->status)) {
-        cogpu_fail(error, COGPU_IO, "the server failed or is busy (%u); try again later: %s",
+        cogpu_fail(error, COGPU_IO_ERROR, "the server failed or is busy (%u); try again later: %s",
                    (unsigned)response->status, request->url);
         return COGPU_RESPONSE_RETRY;
     }
@@ -243,7 +243,7 @@ cogpu_response_outcome cogpu_response_check_call(const cogpu_response *response,
         return outcome;
     if (response->status >= 300) {
         cogpu_fail(
-            error, response->status == 404 ? COGPU_ABSENT : COGPU_IO,
+            error, response->status == 404 ? COGPU_NOT_FOUND : COGPU_IO_ERROR,
             "the server refused the request (%u); check URL and credentials and, of an object "
             "store, region and endpoint: %s",
             (unsigned)response->status, url);
@@ -269,7 +269,7 @@ cogpu_response_outcome cogpu_response_complete(const cogpu_response *response,
     }
     if (received == bytes)
         return COGPU_RESPONSE_GOOD;
-    cogpu_fail(error, COGPU_IO,
+    cogpu_fail(error, COGPU_IO_ERROR,
                received < bytes
                    ? "the connection ended after %llu of %llu bytes: %s"
                    : "the server sent %llu bytes, more than the %llu that it announced: "

@@ -16,7 +16,7 @@ static bool retry_later(cogpu_transfer *self) {
         cogpu_response_retry_after(&self->request->response, (int64_t)time(NULL));
     double delay = cogpu_retry_wait(self->attempts, retry_after, &self->http->random);
     self->start_at = clock_now() + delay;
-    return self->attempts <= network->retries && self->start_at < self->deadline;
+    return self->attempts <= (uint32_t)network->max_retries && self->start_at < self->deadline;
 }
 
 /* At another URL: not a retry. */
@@ -31,7 +31,7 @@ static bool follow_redirect(cogpu_transfer *self) {
     cogpu_error reason;
     char next[COGPU_URL_BYTES];
     if (++self->redirects > REDIRECTS_MAX) {
-        cogpu_fail(&request->error, COGPU_IO, "%s: more than %d redirects", self->shown,
+        cogpu_fail(&request->error, COGPU_IO_ERROR, "%s: more than %d redirects", self->shown,
                    REDIRECTS_MAX);
         return false;
     }
@@ -94,7 +94,7 @@ static void fail_by_code(cogpu_transfer *self, CURLcode code) {
     cogpu_error *error = &self->request->error;
     bool is_in_headers = !self->request->response.has_ended;
     if (code == CURLE_OUT_OF_MEMORY && !is_in_headers) {
-        cogpu_fail(error, COGPU_MEMORY, "%s: out of memory for a response", self->shown);
+        cogpu_fail(error, COGPU_OUT_OF_MEMORY, "%s: out of memory for a response", self->shown);
         return;
     }
     const char *reason = curl_easy_strerror(code);
@@ -103,7 +103,7 @@ static void fail_by_code(cogpu_transfer *self, CURLcode code) {
     if (code == CURLE_WRITE_ERROR)
         reason = is_in_headers ? "the server's headers are too long"
                                : "the server's response is longer than it should be";
-    cogpu_fail(error, COGPU_IO, "%s: %s (attempt %u)", self->shown, reason, self->attempts);
+    cogpu_fail(error, COGPU_IO_ERROR, "%s: %s (attempt %u)", self->shown, reason, self->attempts);
 }
 
 /* The headers were checked, and are not those of a good response. */

@@ -93,7 +93,7 @@ static size_t receive_body(char *data, size_t size, size_t count, void *argument
     }
     if (bytes > request->expected - request->received) {
         self->outcome = COGPU_RESPONSE_BAD;
-        cogpu_fail(&request->error, COGPU_IO, "%s: the server sent more bytes than requested",
+        cogpu_fail(&request->error, COGPU_IO_ERROR, "%s: the server sent more bytes than requested",
                    self->shown);
         return 0;
     }
@@ -194,9 +194,11 @@ static bool set_timeouts(cogpu_transfer *self) {
     const double left = self->deadline - clock_now();
     CURL *easy = self->easy;
     return set_option_number(easy, CURLOPT_CONNECTTIMEOUT_MS,
-                             (long)(network->connect_seconds * 1000)) &&
-           set_option_number(easy, CURLOPT_LOW_SPEED_LIMIT, (long)network->least_bytes) &&
-           set_option_number(easy, CURLOPT_LOW_SPEED_TIME, (long)ceil(network->stall_seconds)) &&
+                             (long)(network->connect_timeout_seconds * 1000)) &&
+           set_option_number(easy, CURLOPT_LOW_SPEED_LIMIT,
+                             (long)network->low_speed_bytes_per_second) &&
+           set_option_number(easy, CURLOPT_LOW_SPEED_TIME,
+                             (long)ceil(network->low_speed_seconds)) &&
            set_option_number(easy, CURLOPT_TIMEOUT_MS, (long)(left * 1000) + 1);
 }
 
@@ -255,15 +257,15 @@ static void reset_attempt(cogpu_transfer *self) {
 
 void cogpu_transfer_start(cogpu_transfer *self) {
     if (self->attempts++ == 0)
-        self->deadline = clock_now() + self->http->network.total_seconds;
+        self->deadline = clock_now() + self->http->network.timeout_seconds;
     self->request->attempts = self->attempts;
     reset_attempt(self);
     if (set_options(self) && curl_multi_add_handle(self->http->multi, self->easy) == CURLM_OK) {
         self->state = TRANSFER_RUNNING;
         self->http->running++;
     } else {
-        cogpu_fail(&self->request->error, COGPU_MEMORY, "%s: libcurl could not start a request",
-                   self->shown);
+        cogpu_fail(&self->request->error, COGPU_OUT_OF_MEMORY,
+                   "%s: libcurl could not start a request", self->shown);
         self->state = TRANSFER_ENDED;
     }
 }

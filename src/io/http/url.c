@@ -64,7 +64,7 @@ static void append_percent_encoded(text_writer *out, char c) {
 /* ---- the parts of a URL ---- */
 
 static cogpu_status fail_url(cogpu_error *error, const char *why) {
-    return cogpu_fail(error, COGPU_ARGUMENT, "cannot use the URL: %s", why);
+    return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "cannot use the URL: %s", why);
 }
 
 /* The length of the scheme before a ":"; 0 if there is none. */
@@ -326,7 +326,7 @@ static const char *redirect_obstacle(const cogpu_url *from, const cogpu_url *to)
 /* `to` is NULL if it is malformed: it could have secrets anywhere. */
 static cogpu_status fail_redirect(const cogpu_url *to, const char *why, cogpu_error *error) {
     char shown[SHOWN_BYTES];
-    return cogpu_fail(error, COGPU_IO, "cannot follow its redirect%s%s: %s", to ? " to " : "",
+    return cogpu_fail(error, COGPU_IO_ERROR, "cannot follow its redirect%s%s: %s", to ? " to " : "",
                       to ? cogpu_url_shown(to, shown, sizeof shown) : "", why);
 }
 

@@ -90,8 +90,8 @@ static cogpu_status assign_buffer(struct remote_sink *self, struct part_sequence
         TRY(wait_for_part(self, find_oldest_sent(self), error));
     struct part_buffer *buffer = find_free_buffer(self);
     if (!buffer->memory && !(buffer->memory = cogpu_allocate(self->part_bytes)))
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory: %zu bytes for a part of an upload",
-                          self->part_bytes);
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY,
+                          "out of memory: %zu bytes for a part of an upload", self->part_bytes);
     buffer->is_used = true;
     buffer->bytes = 0;
     sequence->buffer = buffer;
@@ -106,13 +106,13 @@ static cogpu_status begin_multipart_upload(struct remote_sink *self, cogpu_error
         return COGPU_OK;
     self->parts = cogpu_allocate(bytes);
     if (!self->parts)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the parts of an upload");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for the parts of an upload");
     memset(self->parts, 0, bytes);
     return self->uploads->begin(self->store, self->id, error);
 }
 
 static cogpu_status fail_object_too_long(const struct remote_sink *self, cogpu_error *error) {
-    return cogpu_fail(error, COGPU_LIMIT,
+    return cogpu_fail(error, COGPU_LIMIT_EXCEEDED,
                       "the file is longer than the %llu TiB, in %u parts, that an object may have; "
                       "write parts of the image to several files",
                       (unsigned long long)(self->uploads->object_bytes_max >> 40),

@@ -3,8 +3,8 @@
  * size and version (ETag or Last-Modified). All other requests ask for that version.
  *
  * Reads go through a range cache: prefetched ranges are requested all at once, as far as the
- * setting `held_bytes` goes. A read that was not prefetched, or did not fit, is a request of its
- * own into the reader's memory.
+ * setting `max_inflight_bytes` goes. A read that was not prefetched, or did not fit, is a request
+ * of its own into the reader's memory.
  */
 #include "base/clock.h"
 #include "io/io.h"
@@ -38,14 +38,14 @@ struct remote_source {
 /* ---- ranges ---- */
 
 static uint64_t count_requests(const struct remote_source *self, size_t bytes) {
-    const uint64_t most = self->network.request_bytes;
+    const uint64_t most = self->network.max_request_bytes;
     return bytes / most + (bytes % most != 0);
 }
 
 /* False if memory runs out. */
 static bool start_range_requests(struct remote_source *self, uint64_t offset, size_t bytes,
                                  uint8_t *to, struct range_requests *requests) {
-    const uint64_t most = self->network.request_bytes;
+    const uint64_t most = self->network.max_request_bytes;
     uint64_t count = count_requests(self, bytes);
     cogpu_http_request *list = count <= UINT32_MAX ? cogpu_allocate(count * sizeof *list) : NULL;
     if (!list)
@@ -102,7 +102,7 @@ static cogpu_status wait_range(void *source, cogpu_range *range, uint64_t offset
                                cogpu_meter *meter, cogpu_error *error) {
     struct remote_source *self = source;
     const struct range_requests *requests = &((struct remote_range *)range)->requests;
-    const uint64_t skip = offset - range->offset, most = self->network.request_bytes;
+    const uint64_t skip = offset - range->offset, most = self->network.max_request_bytes;
     for (uint64_t i = skip / most; i < requests->count && i * most < skip + bytes; i++)
         TRY(wait_request(self, &requests->list[i], meter, error));
     return COGPU_OK;
@@ -122,7 +122,7 @@ static cogpu_status read_range(void *source, uint64_t offset, size_t bytes, void
     struct range_requests requests;
     cogpu_status status = COGPU_OK;
     if (!start_range_requests(self, offset, bytes, to, &requests))
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a request");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for a request");
     for (uint32_t i = 0; i < requests.count; i++) {
         if (status == COGPU_OK)
             status = wait_request(self, &requests.list[i], meter, error);
@@ -140,7 +140,7 @@ static cogpu_status request_first_bytes(struct remote_source *self, size_t bytes
     cogpu_release(self->io.header);
     self->io.header = cogpu_allocate(bytes);
     if (!self->io.header)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for the header of a file");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for the header of a file");
     cogpu_http_request request = {.target = &self->store->target,
                                   .bytes = bytes,
                                   .to = self->io.header,
@@ -165,7 +165,7 @@ static cogpu_status make_cache_key(struct remote_source *self, cogpu_error *erro
         bytes += (texts[i] ? strlen(texts[i]) : 0) + 1;
     self->cache_key = cogpu_allocate(bytes);
     if (!self->cache_key)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a file on the network");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for a file on the network");
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         const size_t length = texts[i] ? strlen(texts[i]) : 0;
         if (length)
@@ -215,10 +215,10 @@ static cogpu_status request_header(struct remote_source *self, cogpu_error *erro
     cogpu_status status =
         request_first_bytes(self, (size_t)self->network.header_bytes, &ignores_ranges, error);
     if (ignores_ranges && cogpu_response_bytes(first, &bytes)) {
-        if (bytes > self->network.whole_bytes)
-            return cogpu_fail(error, COGPU_LIMIT,
+        if (bytes > self->network.max_full_download_bytes)
+            return cogpu_fail(error, COGPU_LIMIT_EXCEEDED,
                               "the server ignores range requests, and the whole file has %llu "
-                              "bytes, more than whole_bytes allows: %s",
+                              "bytes, more than max_full_download_bytes allows: %s",
                               (unsigned long long)bytes, shown);
         status = request_first_bytes(self, (size_t)bytes, &ignores_ranges, error);
     }
@@ -269,10 +269,12 @@ static cogpu_status open_remote_range_cache(struct remote_source *self, cogpu_er
                                               .wait = wait_range,
                                               .cancel = cancel_range,
                                               .read = read_range};
-    const cogpu_coalesce_limits limits = {self->network.gap_bytes, self->network.request_bytes};
+    const cogpu_coalesce_limits limits = {self->network.coalesce_gap_bytes,
+                                          self->network.max_request_bytes};
     self->io.cache = cogpu_range_cache_open(&loader, self, self->io.bytes, limits);
-    return self->io.cache ? COGPU_OK
-                          : cogpu_fail(error, COGPU_MEMORY, "out of memory opening the source");
+    return self->io.cache
+               ? COGPU_OK
+               : cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory opening the source");
 }
 
 static cogpu_status open_remote(struct remote_source *self, const char *url, cogpu_http *http,
@@ -288,7 +290,7 @@ cogpu_status cogpu_io_open_url(const char *url, cogpu_http *http, cogpu_io **io,
     static const cogpu_io_kind remote_kind = {.read = cogpu_io_read_cached, .close = close_remote};
     struct remote_source *self = cogpu_allocate(sizeof *self);
     if (!self)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a file on the network");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for a file on the network");
     memset(self, 0, sizeof *self);
     self->io.kind = &remote_kind;
     cogpu_status status = open_remote(self, url, http, error);

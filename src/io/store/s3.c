@@ -97,29 +97,31 @@ bool cogpu_s3_is_region(const char *text, size_t bytes) {
 static cogpu_status split_address(const char *address, char bucket[COGPU_S3_BUCKET_BYTES],
                                   s3_slice *key, cogpu_error *error) {
     if (strncasecmp(address, scheme, sizeof scheme - 1) != 0)
-        return cogpu_fail(error, COGPU_ARGUMENT, "the address does not begin with %s", scheme);
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "the address does not begin with %s",
+                          scheme);
     s3_slice name = {address + sizeof scheme - 1, 0};
     name.bytes = strcspn(name.at, "/");
     if (!is_bucket(name))
         return cogpu_fail(
-            error, COGPU_ARGUMENT,
+            error, COGPU_INVALID_ARGUMENT,
             "the text after s3:// is not a valid bucket name: 3 to 63 letters, digits, "
             "dots and hyphens; use the alias of an access point");
     memcpy(bucket, name.at, name.bytes);
     bucket[name.bytes] = '\0';
     *key = (s3_slice){name.at + name.bytes, strlen(name.at + name.bytes)};
     if (key->bytes < 2)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "s3://%s names a bucket and no key in it: s3://%s/KEY", bucket, bucket);
     key->at++;
     key->bytes--;
     if (key->bytes > OBJECT_BYTES_MAX)
-        return cogpu_fail(error, COGPU_ARGUMENT, "the key in s3://%s has %zu bytes; S3 allows %d",
-                          bucket, key->bytes, OBJECT_BYTES_MAX);
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                          "the key in s3://%s has %zu bytes; S3 allows %d", bucket, key->bytes,
+                          OBJECT_BYTES_MAX);
     if (!is_utf8(*key))
-        return cogpu_fail(error, COGPU_ARGUMENT, "the key in s3://%s is not UTF-8", bucket);
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "the key in s3://%s is not UTF-8", bucket);
     if (has_dot_segments(*key))
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "the key in s3://%s has a segment \".\" or \"..\", which proxies "
                           "resolve; give the object another key",
                           bucket);
@@ -159,10 +161,10 @@ static cogpu_status find_settings(const cogpu_s3_settings *settings,
     if (region_set)
         snprintf(region, COGPU_S3_REGION_BYTES, "%s", region_set);
     if (!cogpu_s3_is_region(region, region_set ? strlen(region_set) : strlen(region)))
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "the region (AWS_REGION) is not a name such as eu-central-1");
     if (endpoint_set && strlen(endpoint_set) >= ENDPOINT_BYTES)
-        return cogpu_fail(error, COGPU_ARGUMENT, "the endpoint has more than %d bytes",
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "the endpoint has more than %d bytes",
                           ENDPOINT_BYTES - 1);
     if (endpoint_set)
         snprintf(endpoint, ENDPOINT_BYTES, "%s", endpoint_set);
@@ -294,12 +296,12 @@ cogpu_status cogpu_s3_locate(const char *address, const cogpu_s3_settings *setti
     if (!text[0])
         set_amazon_endpoint(location->region, &store);
     else if (!split_endpoint(text, &store))
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "the endpoint (AWS_ENDPOINT_URL_S3) is not of the form "
                           "https://HOST[:PORT][/PATH]");
     const bool by_host = uses_virtual_host(location, &store, !text[0], settings->style);
     if (!write_location(&store, by_host, key, location))
-        return cogpu_fail(error, COGPU_ARGUMENT, "the URL of the object in s3://%s is too long",
-                          location->bucket);
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                          "the URL of the object in s3://%s is too long", location->bucket);
     return COGPU_OK;
 }

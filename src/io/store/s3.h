@@ -10,6 +10,7 @@
 #define COGPU_IO_STORE_S3_H
 
 #include "base/memory.h"
+#include "cogpu_distributed.h"
 #include "io/http/call.h"
 
 #include <stdbool.h>

@@ -25,7 +25,7 @@ static cogpu_status copy_credential(const char *value, const char *name, char *t
                                     cogpu_error *error) {
     const size_t bytes = value ? strlen(value) : 0;
     if (bytes >= capacity || !s3_are_graphic(value, bytes))
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "%s has invalid characters (blanks, line ends), or more than %zu", name,
                           capacity - 1);
     if (bytes)
@@ -38,7 +38,7 @@ static cogpu_status copy_credential(const char *value, const char *name, char *t
 static cogpu_status copy_credentials(const char *const values[3], const char *const names[3],
                                      cogpu_s3_credentials *to, cogpu_error *error) {
     if (!values[0] || !values[1])
-        return cogpu_fail(error, COGPU_ARGUMENT, "%s is set and %s is not: both or none",
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "%s is set and %s is not: both or none",
                           names[values[0] ? 0 : 1], names[values[0] ? 1 : 0]);
     TRY(copy_credential(values[0], names[0], to->access_key, sizeof to->access_key, error));
     TRY(copy_credential(values[1], names[1], to->secret_key, sizeof to->secret_key, error));
@@ -64,8 +64,8 @@ static cogpu_status find_in_file(cogpu_s3_file file, const char *profile,
     if (values[KEY].is_there == values[SECRET].is_there)
         return COGPU_OK;
     const int there = values[KEY].is_there ? KEY : SECRET;
-    return cogpu_fail(error, COGPU_ARGUMENT, "profile %.40s of %.60s has %s and no %s", profile,
-                      cogpu_s3_file_name(file), values[there].name,
+    return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "profile %.40s of %.60s has %s and no %s",
+                      profile, cogpu_s3_file_name(file), values[there].name,
                       values[there == KEY ? SECRET : KEY].name);
 }
 
@@ -74,13 +74,13 @@ static cogpu_status fail_without_credentials(const char *profile, bool has_profi
                                              cogpu_error *error) {
     for (int i = UNSUPPORTED; i < VALUES; i++)
         if (values[i].is_there)
-            return cogpu_fail(error, COGPU_ARGUMENT,
+            return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                               "profile %.40s gets its credentials by %s, which is not supported; "
                               "run: eval \"$(aws configure export-credentials --profile %.40s "
                               "--format env)\"",
                               profile, values[i].name, profile);
     return cogpu_fail(
-        error, COGPU_ARGUMENT,
+        error, COGPU_INVALID_ARGUMENT,
         "no credentials for S3; public data: AWS_NO_SIGN_REQUEST=YES (anonymous); "
         "looked for AWS_ACCESS_KEY_ID, %s%.40s%s in %.40s, %.40s",
         has_profile ? "keys of profile " : "profile ", profile, has_profile ? "" : " (not there)",

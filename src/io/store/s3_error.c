@@ -72,32 +72,33 @@ typedef struct meaning {
 
 /* Codes of Amazon, and of MinIO if they differ. Other codes are not transient. */
 static const meaning meanings[] = {
-    {"SlowDown", COGPU_IO, NULL},
-    {"SlowDownRead", COGPU_IO, NULL},
-    {"SlowDownWrite", COGPU_IO, NULL},
-    {"InternalError", COGPU_IO, NULL},
-    {"ServiceUnavailable", COGPU_IO, NULL},
-    {"RequestTimeout", COGPU_IO, NULL},
-    {"Throttling", COGPU_IO, NULL},
-    {"ThrottlingException", COGPU_IO, NULL},
-    {"RequestLimitExceeded", COGPU_IO, NULL},
-    {"BandwidthLimitExceeded", COGPU_IO, NULL},
-    {"OperationAborted", COGPU_IO, NULL},
-    {"NoSuchKey", COGPU_ABSENT, ""},
-    {"NoSuchBucket", COGPU_ABSENT, "; check the bucket's name and the endpoint"},
-    {"NoSuchUpload", COGPU_IO, "; the upload was completed or aborted by another process"},
-    {"AccessDenied", COGPU_IO,
+    {"SlowDown", COGPU_IO_ERROR, NULL},
+    {"SlowDownRead", COGPU_IO_ERROR, NULL},
+    {"SlowDownWrite", COGPU_IO_ERROR, NULL},
+    {"InternalError", COGPU_IO_ERROR, NULL},
+    {"ServiceUnavailable", COGPU_IO_ERROR, NULL},
+    {"RequestTimeout", COGPU_IO_ERROR, NULL},
+    {"Throttling", COGPU_IO_ERROR, NULL},
+    {"ThrottlingException", COGPU_IO_ERROR, NULL},
+    {"RequestLimitExceeded", COGPU_IO_ERROR, NULL},
+    {"BandwidthLimitExceeded", COGPU_IO_ERROR, NULL},
+    {"OperationAborted", COGPU_IO_ERROR, NULL},
+    {"NoSuchKey", COGPU_NOT_FOUND, ""},
+    {"NoSuchBucket", COGPU_NOT_FOUND, "; check the bucket's name and the endpoint"},
+    {"NoSuchUpload", COGPU_IO_ERROR, "; the upload was completed or aborted by another process"},
+    {"AccessDenied", COGPU_IO_ERROR,
      "; these credentials lack the permission, or the key does not exist and they may not list"},
-    {"AllAccessDisabled", COGPU_IO, "; check the bucket's name"},
-    {"SignatureDoesNotMatch", COGPU_IO, "; check the secret key"},
-    {"InvalidAccessKeyId", COGPU_IO, "; check the access key and the endpoint"},
-    {"ExpiredToken", COGPU_IO, "; get new credentials"},
-    {"InvalidToken", COGPU_IO, "; check the session token"},
-    {"RequestTimeTooSkewed", COGPU_IO, "; set this computer's clock"},
-    {"InvalidObjectState", COGPU_IO, "; the object is archived: restore it first"},
-    {"PermanentRedirect", COGPU_IO, "; set the bucket's region (AWS_REGION) or the endpoint"},
-    {"AuthorizationHeaderMalformed", COGPU_IO, "; set the bucket's region (AWS_REGION)"},
-    {"IllegalLocationConstraintException", COGPU_IO, "; set the bucket's region (AWS_REGION)"},
+    {"AllAccessDisabled", COGPU_IO_ERROR, "; check the bucket's name"},
+    {"SignatureDoesNotMatch", COGPU_IO_ERROR, "; check the secret key"},
+    {"InvalidAccessKeyId", COGPU_IO_ERROR, "; check the access key and the endpoint"},
+    {"ExpiredToken", COGPU_IO_ERROR, "; get new credentials"},
+    {"InvalidToken", COGPU_IO_ERROR, "; check the session token"},
+    {"RequestTimeTooSkewed", COGPU_IO_ERROR, "; set this computer's clock"},
+    {"InvalidObjectState", COGPU_IO_ERROR, "; the object is archived: restore it first"},
+    {"PermanentRedirect", COGPU_IO_ERROR, "; set the bucket's region (AWS_REGION) or the endpoint"},
+    {"AuthorizationHeaderMalformed", COGPU_IO_ERROR, "; set the bucket's region (AWS_REGION)"},
+    {"IllegalLocationConstraintException", COGPU_IO_ERROR,
+     "; set the bucket's region (AWS_REGION)"},
 };
 
 static const meaning *find_meaning(const char *code) {
@@ -128,8 +129,8 @@ cogpu_status cogpu_s3_error_report(const cogpu_s3_error *document, long http_sta
     const char *region = document->region;
     char hint[HINT_BYTES];
     const cogpu_status status = known                ? known->status
-                                : http_status == 404 ? COGPU_ABSENT
-                                                     : COGPU_IO;
+                                : http_status == 404 ? COGPU_NOT_FOUND
+                                                     : COGPU_IO_ERROR;
     if (!*document->code && http_status == 301 && *region)
         return cogpu_fail(error, status,
                           "the store responded with %ld: the bucket is in %s: set AWS_REGION",

@@ -76,13 +76,14 @@ static cogpu_status load_file(const char *name, char **text, size_t *capacity, s
                                                    : cogpu_fail_errno(error, "cannot open", name);
     cogpu_status status = COGPU_OK;
     if (fstat(file, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size > FILE_BYTES_MAX)
-        status = cogpu_fail(error, COGPU_ARGUMENT, "%.120s is not a file of at most %d bytes", name,
-                            FILE_BYTES_MAX);
+        status = cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                            "%.120s is not a file of at most %d bytes", name, FILE_BYTES_MAX);
     if (status == COGPU_OK) {
         *capacity = (size_t)about.st_size + 1;
         *text = cogpu_allocate(*capacity);
-        status = *text ? read_all(file, name, *text, *capacity, bytes, error)
-                       : cogpu_fail(error, COGPU_MEMORY, "out of memory: %zu bytes", *capacity);
+        status =
+            *text ? read_all(file, name, *text, *capacity, bytes, error)
+                  : cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory: %zu bytes", *capacity);
     }
     close(file);
     return status;
@@ -107,7 +108,8 @@ typedef struct profile_reader {
 } profile_reader;
 
 static cogpu_status fail_line(const profile_reader *in, const char *what, cogpu_error *error) {
-    return cogpu_fail(error, COGPU_ARGUMENT, "line %u of %.120s: %s", in->line, in->name, what);
+    return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "line %u of %.120s: %s", in->line, in->name,
+                      what);
 }
 
 static s3_slice trim_slice(s3_slice text) {

@@ -28,7 +28,7 @@ cogpu_status cogpu_s3_upload_read(const char *xml, size_t bytes, char upload[COG
     const bool is_one = cogpu_s3_xml_text(xml, bytes, "InitiateMultipartUploadResult", "UploadId",
                                           false, upload, COGPU_S3_UPLOAD_BYTES);
     if (!is_one || !upload[0] || !s3_are_graphic(upload, strlen(upload)))
-        return cogpu_fail(error, COGPU_IO,
+        return cogpu_fail(error, COGPU_IO_ERROR,
                           "the store's response to an upload's begin has no UploadId; is it "
                           "compatible with S3?");
     return COGPU_OK;
@@ -61,19 +61,19 @@ static void put_part(s3_text *text, const cogpu_s3_part *part) {
 
 static cogpu_status check_parts(const cogpu_s3_part *parts, size_t count, cogpu_error *error) {
     if (count == 0 || count > COGPU_S3_PARTS_MAX)
-        return cogpu_fail(error, COGPU_ARGUMENT,
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "an upload must have between 1 and %d parts, got %zu", COGPU_S3_PARTS_MAX,
                           count);
     for (size_t i = 0; i < count; i++) {
         const uint32_t before = i ? parts[i - 1].number : 0;
         if (parts[i].number <= before || parts[i].number > COGPU_S3_PARTS_MAX)
             return cogpu_fail(
-                error, COGPU_ARGUMENT,
+                error, COGPU_INVALID_ARGUMENT,
                 "part %u of an upload follows part %u: numbers must ascend, from 1 to %d",
                 parts[i].number, before, COGPU_S3_PARTS_MAX);
         const size_t bytes = strnlen(parts[i].etag, COGPU_S3_ETAG_BYTES);
         if (bytes == 0 || bytes == COGPU_S3_ETAG_BYTES || !s3_are_graphic(parts[i].etag, bytes))
-            return cogpu_fail(error, COGPU_IO, "part %u of an upload has no valid ETag",
+            return cogpu_fail(error, COGPU_IO_ERROR, "part %u of an upload has no valid ETag",
                               parts[i].number);
     }
     return COGPU_OK;
@@ -89,7 +89,7 @@ cogpu_status cogpu_s3_complete_write(const cogpu_s3_part *parts, size_t count, c
     const size_t capacity = sizeof start + sizeof end + count * PART_BYTES;
     *body = cogpu_allocate(capacity);
     if (!*body)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory: %zu bytes", capacity);
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory: %zu bytes", capacity);
     s3_text text = s3_text_in(*body, capacity);
     s3_put(&text, start);
     for (size_t i = 0; i < count; i++)

@@ -45,13 +45,13 @@ static cogpu_status open_with_client(const char *address, cogpu_http *http, cogp
     const cogpu_store_kind *kind = find_kind(url->scheme);
     cogpu_store *store = cogpu_allocate(kind->struct_bytes);
     if (!store)
-        return cogpu_fail(error, COGPU_MEMORY, "out of memory for a file on the network");
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for a file on the network");
     memset(store, 0, kind->struct_bytes);
     store->kind = kind;
     store->http = http;
     store->target =
         (cogpu_http_target){.shown = cogpu_url_shown(url, store->shown, sizeof store->shown),
-                            .may_be_private = network->private_addresses};
+                            .may_be_private = network->allow_private_addresses};
     cogpu_status status = kind->locate(store, address, url, error);
     if (status == COGPU_OK)
         *out = store;

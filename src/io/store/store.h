@@ -11,6 +11,7 @@
 #ifndef COGPU_IO_STORE_STORE_H
 #define COGPU_IO_STORE_STORE_H
 
+#include "cogpu_distributed.h"
 #include "io/http/client.h"
 #include "io/http/url.h"
 

@@ -127,7 +127,7 @@ static cogpu_status wait_part(cogpu_store *store, cogpu_store_sending *sending,
         cancel_part(store, sending);
     TRY(status);
     if (!*etag || strlen(etag) >= sizeof part->etag)
-        return cogpu_fail(error, COGPU_IO,
+        return cogpu_fail(error, COGPU_IO_ERROR,
                           "the store returned no valid ETag for part %u of an upload; is it "
                           "compatible with S3: %s",
                           sending->number, store->shown);
@@ -170,7 +170,7 @@ static cogpu_status send_complete(cogpu_store *store, const char *upload, const 
     if (status != COGPU_OK ||
         cogpu_s3_complete_read(sending.response, request->received, &document) == COGPU_S3_DONE)
         return status;
-    return cogpu_fail(error, COGPU_IO,
+    return cogpu_fail(error, COGPU_IO_ERROR,
                       "the store's response to completing an upload is not one of S3; is it "
                       "compatible with S3: %s",
                       store->shown);

@@ -51,7 +51,7 @@ cogpu_status cogpu_gpu_copy_rows(cogpu_gpu *gpu, const cogpu_raster *from, const
     if (rows == 0 || begin == other)
         return COGPU_OK;
     if (blocks > INT32_MAX)
-        return cogpu_fail(error, COGPU_LIMIT, "%u rows of %u bands are too many at once", rows,
-                          from->bands);
+        return cogpu_fail(error, COGPU_LIMIT_EXCEEDED, "%u rows of %u bands are too many at once",
+                          rows, from->bands);
     return gpu->calls->launch(gpu, &cogpu_kernel_copy_rows, (uint32_t)blocks, &args, stream, error);
 }

@@ -74,7 +74,8 @@ static cogpu_status lzw_decode(const cogpu_gpu_batch *batch, cogpu_error *error)
         uint64_t segments;
         const uint32_t count = count_round_blocks(batch, first, &segments);
         if (count == 0)
-            return cogpu_fail(error, COGPU_MEMORY, "too little scratch memory for an LZW block");
+            return cogpu_fail(error, COGPU_OUT_OF_MEMORY,
+                              "too little scratch memory for an LZW block");
         TRY(decode_round(batch, first, count, segments, error));
         first += count;
     }

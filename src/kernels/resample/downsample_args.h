@@ -19,12 +19,12 @@ enum {
 /* Types with a kernel of their own for averages of pairs of columns, and for weighted sums. The
  * other types share one kernel, since nvcc takes long for each. */
 #define COGPU_DOWNSAMPLE_AVERAGE_TYPES(X)                                                          \
-    X(u8, COGPU_U8)                                                                                \
-    X(u16, COGPU_U16)                                                                              \
-    X(i16, COGPU_I16)                                                                              \
-    X(f32, COGPU_F32)                                                                              \
-    X(f64, COGPU_F64)
-#define COGPU_DOWNSAMPLE_WEIGHTED_TYPES(X) X(f32, COGPU_F32)
+    X(u8, COGPU_TYPE_U8)                                                                           \
+    X(u16, COGPU_TYPE_U16)                                                                         \
+    X(i16, COGPU_TYPE_I16)                                                                         \
+    X(f32, COGPU_TYPE_F32)                                                                         \
+    X(f64, COGPU_TYPE_F64)
+#define COGPU_DOWNSAMPLE_WEIGHTED_TYPES(X) X(f32, COGPU_TYPE_F32)
 
 /* Bands of a raster, or a mask. */
 struct cogpu_downsample_plane {

@@ -75,7 +75,7 @@ DEVICE_FN uint64_t load_source(const struct cogpu_downsample_args *args,
                                const struct band_view *view, uint32_t type, uint32_t x,
                                uint32_t y) {
     uint64_t sample = load_sample(source_at(args, view->from, x, y), sample_bytes(type));
-    return type == COGPU_U8 && args->is_mask && sample ? 255 : sample;
+    return type == COGPU_TYPE_U8 && args->is_mask && sample ? 255 : sample;
 }
 
 DEVICE_FN struct support column_support(const struct cogpu_downsample_args *args, uint32_t column) {
@@ -122,12 +122,12 @@ DEVICE_FN uint64_t finish_sample(const struct cogpu_downsample_args *args, uint3
 /* The average of a square of two by two: upper and lower pair of samples. */
 DEVICE_FN uint64_t average_square(const struct cogpu_downsample_args *args, uint32_t type,
                                   uint32_t column, const uint64_t *upper, const uint64_t *lower) {
-    uint32_t in_vector = type == COGPU_F32 ? 4 : 2;
+    uint32_t in_vector = type == COGPU_TYPE_F32 ? 4 : 2;
     bool by_columns = column < args->to_width - args->to_width % in_vector;
-    if (type == COGPU_U8 || type == COGPU_U16)
+    if (type == COGPU_TYPE_U8 || type == COGPU_TYPE_U16)
         return square_average_integer((uint32_t)upper[0], (uint32_t)upper[1], (uint32_t)lower[0],
                                       (uint32_t)lower[1]);
-    if (type == COGPU_F32)
+    if (type == COGPU_TYPE_F32)
         return float_to_sample(square_average_float(
             float_from_bits((uint32_t)upper[0]), float_from_bits((uint32_t)upper[1]),
             float_from_bits((uint32_t)lower[0]), float_from_bits((uint32_t)lower[1]), by_columns));

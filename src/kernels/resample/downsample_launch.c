@@ -66,7 +66,7 @@ static struct cogpu_downsample_args common_arguments(const struct downsample_lau
 static void set_nodata(const cogpu_downsample *downsample, struct cogpu_downsample_args *args) {
     args->nodata = cogpu_downsample_nodata(downsample, (cogpu_type)args->type);
     if (!args->nodata.has_nodata && cogpu_downsample_has_guard(downsample) &&
-        downsample->method == COGPU_MODE)
+        downsample->method == COGPU_RESAMPLE_MODE)
         args->nodata.empty = 0;
 }
 
@@ -88,7 +88,7 @@ static struct cogpu_downsample_args arguments_of_part(const struct downsample_la
     args.size = (uint32_t)cogpu_type_bytes((cogpu_type)args.type);
     args.from = plane_of(call->from, part * args.size);
     args.to = plane_of(call->to, part * args.size);
-    if (downsample->method == COGPU_NEAREST)
+    if (downsample->method == COGPU_RESAMPLE_NEAREST)
         return args;
     set_nodata(downsample, &args);
     set_guard(call, &args);
@@ -98,12 +98,13 @@ static struct cogpu_downsample_args arguments_of_part(const struct downsample_la
 /* The mask is its own guard; with mode the majority decides on it, too. */
 static struct cogpu_downsample_args arguments_of_mask(const struct downsample_launch *call) {
     struct cogpu_downsample_args args = common_arguments(call);
-    args.type = COGPU_U8;
+    args.type = COGPU_TYPE_U8;
     args.size = 1;
     args.is_mask = args.guard_is_mask = true;
     args.from = plane_of(call->from_mask, 0);
     args.to = plane_of(call->to_mask, 0);
-    if (cogpu_downsample_has_guard(call->downsample) && call->downsample->method != COGPU_MODE)
+    if (cogpu_downsample_has_guard(call->downsample) &&
+        call->downsample->method != COGPU_RESAMPLE_MODE)
         args.guard = args.from;
     return args;
 }
@@ -128,7 +129,7 @@ static const cogpu_kernel *average_kernel_of(cogpu_type type) {
 }
 
 static bool can_average_pairs(const struct cogpu_downsample_args *args) {
-    return args->method == COGPU_AVERAGE && average_kernel_of((cogpu_type)args->type) &&
+    return args->method == COGPU_RESAMPLE_AVERAGE && average_kernel_of((cogpu_type)args->type) &&
            !args->guard.data && args->from_width == 2 * (uint64_t)args->to_width &&
            args->to_width >= pairs_per_vector(args) && args->from.stride_x == args->size &&
            args->to.stride_x == args->size;
@@ -141,7 +142,7 @@ static uint64_t widest_support(uint32_t from, uint32_t to) {
 
 /* More candidates than a thread holds? */
 static bool has_many_candidates(const struct cogpu_downsample_args *args) {
-    return (args->method == COGPU_MODE || args->method == COGPU_MEDIAN) &&
+    return (args->method == COGPU_RESAMPLE_MODE || args->method == COGPU_RESAMPLE_MEDIAN) &&
            widest_support(args->from_width, args->to_width) *
                    widest_support(args->from_height, args->to_height) >
                COGPU_DOWNSAMPLE_CANDIDATES;
@@ -159,7 +160,7 @@ static const cogpu_kernel *weighted_kernel_of(cogpu_type type) {
 }
 
 static const cogpu_kernel *select_kernel(const struct cogpu_downsample_args *args) {
-    if (args->method == COGPU_NEAREST)
+    if (args->method == COGPU_RESAMPLE_NEAREST)
         return &cogpu_kernel_downsample_nearest;
     if (has_many_candidates(args))
         return &cogpu_kernel_downsample_select_many;
@@ -193,7 +194,7 @@ static cogpu_status launch_bands(const struct downsample_launch *call, const cog
 
 static bool needs_zeros(const cogpu_downsample *downsample,
                         const struct cogpu_downsample_args *args) {
-    return cogpu_downsample_has_guard(downsample) && downsample->method != COGPU_MODE &&
+    return cogpu_downsample_has_guard(downsample) && downsample->method != COGPU_RESAMPLE_MODE &&
            sample_is_float(args->type) && !args->nodata.has_nodata;
 }
 

@@ -25,7 +25,7 @@ DEVICE_FN uint64_t select_extreme(const struct cogpu_downsample_args *args,
     for (uint32_t y = down.begin; y < down.end; y++)
         for (uint32_t x = across.begin; x < across.end; x++)
             if (load_candidate(args, view, x, y, &key) &&
-                (!is_found || (args->method == COGPU_MIN ? key < selected : key > selected))) {
+                (!is_found || (args->method == COGPU_RESAMPLE_MIN ? key < selected : key > selected))) {
                 selected = key;
                 is_found = true;
             }
@@ -74,12 +74,12 @@ DEVICE_FN void sort_candidates(struct select_shared *shared, uint32_t candidates
 DEVICE_FN uint64_t select_sample(const struct cogpu_downsample_args *args,
                                  const struct band_view *view, struct support across,
                                  struct support down, struct select_shared *shared) {
-    if (args->method == COGPU_MIN || args->method == COGPU_MAX)
+    if (args->method == COGPU_RESAMPLE_MIN || args->method == COGPU_RESAMPLE_MAX)
         return select_extreme(args, view, across, down);
     uint32_t count = collect_candidates(args, view, across, down, shared), me = thread_index();
     if (count == 0)
         return view->empty;
-    if (args->method == COGPU_MODE)
+    if (args->method == COGPU_RESAMPLE_MODE)
         return key_to_sample(args->type, most_frequent_key(shared, count));
     sort_candidates(shared, count);
     return median_sample(args, shared->keys[(count - 1) / 2][me], shared->keys[count / 2][me]);

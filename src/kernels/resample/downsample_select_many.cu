@@ -228,7 +228,7 @@ KERNEL(cogpu_kernel_downsample_select_many, struct cogpu_downsample_args, struct
                                         row_support(args, row), 0, 0};
         candidates.width = candidates.across.end - candidates.across.begin;
         candidates.total = candidates.width * (candidates.down.end - candidates.down.begin);
-        uint64_t sample = args->method == COGPU_MODE ? select_mode(args, &candidates, shared)
+        uint64_t sample = args->method == COGPU_RESAMPLE_MODE ? select_mode(args, &candidates, shared)
                                                      : select_median(args, &candidates, shared);
         if (thread_index() == 0)
             store_sample(target_at(args, &candidates.view, column, row), sample, args->size);

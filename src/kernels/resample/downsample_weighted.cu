@@ -49,7 +49,7 @@ DEVICE_FN double sum_valid_line(const struct cogpu_downsample_args *args,
         double value = sample_to_double(type, sample), w = next_weight(across, &cursor);
         uint32_t valid =
             is_valid(args, type, sample, value) ? weight_of_guard(args, view, type, x, y) : 0;
-        if (args->method == COGPU_RMS)
+        if (args->method == COGPU_RESAMPLE_RMS)
             value *= value;
         if (valid) {
             sum += value * w * valid;
@@ -81,7 +81,7 @@ DEVICE_FN uint64_t sum_valid(const struct cogpu_downsample_args *args, const str
     if (!is_run_enough(&run, down))
         weights = 0;
     result = weights > 0 ? result / weights : 0;
-    return finish_sample(args, type, args->method == COGPU_RMS ? sqrt(result) : result, weights,
+    return finish_sample(args, type, args->method == COGPU_RESAMPLE_RMS ? sqrt(result) : result, weights,
                          view->empty);
 }
 
@@ -100,7 +100,7 @@ DEVICE_FN uint64_t sum_all(const struct cogpu_downsample_args *args, const struc
         double line = 0, w = next_weight(down, &rows);
         for (uint32_t x = across->support.begin; x < across->support.end; x++) {
             double value = sample_to_double(type, load_source(args, view, type, x, y));
-            if (args->method == COGPU_RMS)
+            if (args->method == COGPU_RESAMPLE_RMS)
                 value *= value;
             line += value * scale * next_weight(across, &cursor);
         }
@@ -109,7 +109,7 @@ DEVICE_FN uint64_t sum_all(const struct cogpu_downsample_args *args, const struc
     }
     double weights = across->sum * sum;
     result = result / weights * divisor;
-    return finish_sample(args, type, args->method == COGPU_RMS ? sqrt(result) : result, weights,
+    return finish_sample(args, type, args->method == COGPU_RESAMPLE_RMS ? sqrt(result) : result, weights,
                          view->empty);
 }
 
@@ -135,7 +135,7 @@ DEVICE_FN uint64_t compute_sample(const struct cogpu_downsample_args *args,
         struct weights even = *down;
         if (is_square)
             even.first = even.last = 1;
-        sample = args->method == COGPU_AVERAGE && is_square
+        sample = args->method == COGPU_RESAMPLE_AVERAGE && is_square
                      ? average_square_at(args, view, type, column, down->support.begin)
                      : sum_all(args, view, type, across, &even);
         /* NaN is never valid, but rare: compute again without it. */

@@ -25,7 +25,7 @@ DEVICE_FN struct band_conversion conversion_of_band(const struct cogpu_gpu_pixel
     struct band_conversion c;
     c.from = pixels->type;
     c.to = pixels->target_type;
-    c.is_small = c.from <= COGPU_I32; /* integers of up to 32 bits come first */
+    c.is_small = c.from <= COGPU_TYPE_I32; /* integers of up to 32 bits come first */
     c.is_signed = pixels->is_signed;
     c.spare_bits = c.is_small ? 32 - 8 * pixels->size : 0;
     c.is_mask = pixels->is_mask;
@@ -72,18 +72,19 @@ DEVICE_FN uint64_t convert_sample(const struct band_conversion *c, uint64_t samp
         return is_invalid ? 0 : 255;
     if (is_invalid)
         return c->nan;
-    if (c->to == COGPU_F64) {
+    if (c->to == COGPU_TYPE_F64) {
         double value = to_double(c, sample);
         if (c->scales)
             value = scale_double(value, c->scale, c->offset);
         return converted_double_bits(value, 0);
     }
-    if (c->to == COGPU_F16 && !c->scales)
+    if (c->to == COGPU_TYPE_F16 && !c->scales)
         return half_from_double(to_double(c, sample));
     float value = to_float(c, sample);
     if (c->scales)
         value = scale_float(value, c->scale32, c->offset32);
-    return c->to == COGPU_F16 ? half_from_double((double)value) : converted_float_bits(value, 0);
+    return c->to == COGPU_TYPE_F16 ? half_from_double((double)value)
+                                   : converted_float_bits(value, 0);
 }
 
 #endif

@@ -68,7 +68,7 @@ static void describe_file(const cogpu_storage *storage, struct cogpu_gpu_pixels 
     pixels->is_cmyk = storage->colour == COGPU_FROM_CMYK && storage->planes == 1;
     pixels->is_planar = storage->planes > 1;
     pixels->is_signed = sample_is_signed(type);
-    pixels->is_float24 = type == COGPU_F32 && storage->bits == 24;
+    pixels->is_float24 = type == COGPU_TYPE_F32 && storage->bits == 24;
     pixels->kind = (uint32_t)kind_of_rows(storage);
     pixels->segment_pixels =
         pixels->kind == COGPU_UNPACK_LARGE_PIXELS ? 1 : segment_pixels_for(pixels);
@@ -87,12 +87,12 @@ static bool reads_all_bands(const cogpu_read_plan *plan) {
     return true;
 }
 
-static bool is_scaled(const cogpu_read_plan *plan) {
+static bool is_unscaled(const cogpu_read_plan *plan) {
     return plan->conversion && plan->conversion->bands;
 }
 
 static bool needs_band_list(const cogpu_read_plan *plan) {
-    return is_scaled(plan) || (plan->storage->planes == 1 && !reads_all_bands(plan));
+    return is_unscaled(plan) || (plan->storage->planes == 1 && !reads_all_bands(plan));
 }
 
 uint32_t cogpu_gpu_bands_listed(const cogpu_read_plan *plan) {
@@ -104,7 +104,7 @@ void cogpu_gpu_list_bands(const cogpu_read_plan *plan, struct cogpu_gpu_band *ba
         uint32_t band = cogpu_plan_band(plan, p);
         bands[p] =
             (struct cogpu_gpu_band){.sample = plan->storage->planes > 1 ? 0 : band, .scale = 1};
-        if (is_scaled(plan)) {
+        if (is_unscaled(plan)) {
             bands[p].scale = plan->conversion->bands[band].scale;
             bands[p].offset = plan->conversion->bands[band].offset;
         }
@@ -153,12 +153,12 @@ static cogpu_status describe_conversion(const cogpu_read_plan *plan, const cogpu
                                         struct cogpu_gpu_pixels *pixels, cogpu_error *error) {
     cogpu_type from = plan->storage->type;
     const cogpu_conversion *conversion = plan->conversion;
-    pixels->scales = is_scaled(plan);
+    pixels->scales = is_unscaled(plan);
     pixels->converts = conversion || from != raster->type;
     if (!pixels->converts)
         return COGPU_OK;
     pixels->is_mask = conversion && conversion->is_mask;
-    if (pixels->is_mask ? from == COGPU_CF64 : cogpu_type_is_complex(from))
+    if (pixels->is_mask ? from == COGPU_TYPE_CF64 : cogpu_type_is_complex(from))
         return cogpu_fail(error, COGPU_UNSUPPORTED,
                           "samples of type %s are not converted on the way into a raster",
                           cogpu_type_name(from));

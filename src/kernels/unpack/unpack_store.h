@@ -103,11 +103,11 @@ DEVICE_FN void store_run_converted(const struct cogpu_gpu_pixels *pixels,
                                    const struct sample_run *run) {
     struct band_conversion conversion = conversion_of_band(pixels, run->band);
     uint32_t size = pixels->size;
-    if (conversion.to != COGPU_F32 || size > 4) {
+    if (conversion.to != COGPU_TYPE_F32 || size > 4) {
         store_run_samples(run, size, pixels->target_size, &conversion);
         return;
     }
-    conversion.to = COGPU_F32; /* which the compiler sees as a constant in these loops */
+    conversion.to = COGPU_TYPE_F32; /* which the compiler sees as a constant in these loops */
     if (size == 1)
         store_run_samples(run, 1, 4, &conversion);
     else if (size == 2)

@@ -37,11 +37,12 @@ static void test_byte_orders(void) {
 }
 
 static void test_limits(void) {
-    cogpu_limits given = {.tags = 7};
+    cogpu_limits given = {.struct_size = sizeof(cogpu_limits), .tags = 7};
     cogpu_limits all = cogpu_limits_complete(NULL), some = cogpu_limits_complete(&given);
     CHECK(all.tags == 4096 && some.tags == 7 && some.bands == all.bands);
     CHECK(all.directories == 65536 && all.tag_bytes == 64 << 20 && all.blocks == INT32_MAX);
-    CHECK(all.block_bytes == 1 << 30 && all.bands == 65535 && all.call_bytes == 4ULL << 30);
+    CHECK(all.block_bytes == 1 << 30 && all.bands == 65535 &&
+          all.working_memory_bytes == 4ULL << 30);
 }
 
 TESTS(checked) {

@@ -71,10 +71,11 @@ static void test_arena_keeps_its_limit(void) {
     cogpu_error error;
     void *memory = NULL;
     cogpu_arena_open(&arena, 4096);
-    CHECK(cogpu_arena_allocate(&arena, 5000, 1, &memory, &error) == COGPU_LIMIT && !memory);
+    CHECK(cogpu_arena_allocate(&arena, 5000, 1, &memory, &error) == COGPU_LIMIT_EXCEEDED &&
+          !memory);
     CHECK(cogpu_arena_allocate(&arena, 250, 16, &memory, &error) == COGPU_OK);
-    CHECK(cogpu_arena_allocate(&arena, 250, 16, &memory, &error) == COGPU_LIMIT);
-    CHECK(strstr(error.message, "call_bytes") != NULL);
+    CHECK(cogpu_arena_allocate(&arena, 250, 16, &memory, &error) == COGPU_LIMIT_EXCEEDED);
+    CHECK(strstr(error.message, "working_memory_bytes") != NULL);
     CHECK(cogpu_arena_allocate(&arena, 4, 16, &memory, NULL) == COGPU_OK);
     CHECK(arena.used <= 4096);
     cogpu_arena_close(&arena);
@@ -86,14 +87,16 @@ static void test_arena_refuses_what_overflows(void) {
     cogpu_error error;
     void *memory = NULL;
     cogpu_arena_open(&arena, UINT64_MAX);
-    CHECK(cogpu_arena_allocate(&arena, 1ULL << 61, 8, &memory, &error) == COGPU_LIMIT);
-    CHECK(cogpu_arena_allocate(&arena, UINT64_MAX, 1, &memory, &error) == COGPU_LIMIT);
-    CHECK(cogpu_arena_allocate(&arena, UINT64_MAX - 14, 1, &memory, &error) == COGPU_LIMIT);
+    CHECK(cogpu_arena_allocate(&arena, 1ULL << 61, 8, &memory, &error) == COGPU_LIMIT_EXCEEDED);
+    CHECK(cogpu_arena_allocate(&arena, UINT64_MAX, 1, &memory, &error) == COGPU_LIMIT_EXCEEDED);
+    CHECK(cogpu_arena_allocate(&arena, UINT64_MAX - 14, 1, &memory, &error) ==
+          COGPU_LIMIT_EXCEEDED);
     /* These fit a number, but not together with the slab's own head. */
-    CHECK(cogpu_arena_allocate(&arena, UINT64_MAX - 15, 1, &memory, &error) == COGPU_MEMORY);
-    CHECK(cogpu_arena_allocate(&arena, UINT64_MAX - 31, 1, &memory, &error) == COGPU_MEMORY);
+    CHECK(cogpu_arena_allocate(&arena, UINT64_MAX - 15, 1, &memory, &error) == COGPU_OUT_OF_MEMORY);
+    CHECK(cogpu_arena_allocate(&arena, UINT64_MAX - 31, 1, &memory, &error) == COGPU_OUT_OF_MEMORY);
     CHECK(cogpu_arena_allocate(&arena, 1, 16, &memory, &error) == COGPU_OK);
-    CHECK(cogpu_arena_allocate(&arena, UINT64_MAX - 20, 1, &memory, &error) == COGPU_LIMIT);
+    CHECK(cogpu_arena_allocate(&arena, UINT64_MAX - 20, 1, &memory, &error) ==
+          COGPU_LIMIT_EXCEEDED);
     cogpu_arena_close(&arena);
 }
 

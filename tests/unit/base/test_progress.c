@@ -4,6 +4,7 @@
  * call returns COGPU_CANCELLED, and nothing of the call goes on.
  */
 #include "base/progress.h"
+#include "cogpu_distributed.h"
 #include "context/context.h"
 #include "support/fixture.h"
 #include "support/test.h"
@@ -109,8 +110,8 @@ static const image_kind kinds[] = {
 enum { KINDS = sizeof kinds / sizeof *kinds, STREAMED = KINDS - 1 };
 
 static uint64_t blocks_of(const cogpu_file *file) {
-    cogpu_image image;
-    CHECK(cogpu_info(file, 0, &image, &error) == COGPU_OK);
+    cogpu_image image = COGPU_IMAGE_INIT;
+    CHECK(cogpu_image_info(file, 0, &image, &error) == COGPU_OK);
     return image.blocks;
 }
 
@@ -170,17 +171,19 @@ static void cancel_everywhere(struct opened *opened, cogpu_request request) {
 static void test_read_on_host(void) {
     for (size_t i = 0; i < KINDS; i++)
         for (uint32_t threads = 1; threads <= 4; threads += 3) {
-            struct opened opened = open_one(&kinds[i], COGPU_CPU);
-            cancel_everywhere(&opened, (cogpu_request){.threads = threads});
+            struct opened opened = open_one(&kinds[i], COGPU_DEVICE_CPU);
+            cancel_everywhere(
+                &opened, (cogpu_request){.struct_size = sizeof(cogpu_request), .threads = threads});
             close_one(&opened);
         }
 }
 
 /* A streamed block is one block, and yet can be cancelled half way. */
 static void test_streamed_block_asks_as_it_goes(void) {
-    struct opened opened = open_one(&kinds[STREAMED], COGPU_CPU);
+    struct opened opened = open_one(&kinds[STREAMED], COGPU_DEVICE_CPU);
     struct watch watch = {0};
-    cogpu_request request = {.progress = watched, .progress_user = &watch};
+    cogpu_request request = {
+        .struct_size = sizeof(cogpu_request), .progress = watched, .progress_user = &watch};
     CHECK(cogpu_read(opened.file, &request, &opened.raster, NULL, &error) == COGPU_OK);
     CHECK(is_complete(&watch, 1) && watch.calls > 5);
     close_one(&opened);
@@ -188,7 +191,8 @@ static void test_streamed_block_asks_as_it_goes(void) {
 
 static cogpu_context *open_context(void) {
     cogpu_context *context = NULL;
-    cogpu_context_options options = {.threads = 3, .device_bytes = 64 << 20};
+    cogpu_context_options options = {
+        .struct_size = sizeof(cogpu_context_options), .threads = 3, .device_bytes = 64 << 20};
     CHECK(cogpu_context_open(&options, &context, &error) == COGPU_OK);
     return context;
 }
@@ -196,8 +200,9 @@ static cogpu_context *open_context(void) {
 static void test_read_on_device(void) {
     cogpu_context *context = open_context();
     for (size_t i = 0; i < KINDS; i++) {
-        struct opened opened = open_one(&kinds[i], COGPU_EMU);
-        cancel_everywhere(&opened, (cogpu_request){.context = context});
+        struct opened opened = open_one(&kinds[i], COGPU_DEVICE_EMULATOR);
+        cancel_everywhere(
+            &opened, (cogpu_request){.struct_size = sizeof(cogpu_request), .context = context});
         close_one(&opened);
     }
     cogpu_context_close(context);
@@ -207,14 +212,16 @@ static void test_read_on_device(void) {
  * when it is waited for. */
 static void test_pending_read(void) {
     cogpu_context *context = open_context();
-    struct opened opened = open_one(&kinds[0], COGPU_EMU);
+    struct opened opened = open_one(&kinds[0], COGPU_DEVICE_EMULATOR);
     cogpu_status status = COGPU_CANCELLED;
     for (uint64_t at = 1; status == COGPU_CANCELLED && at < 100; at++) {
         struct watch watch = {.cancel_at = at};
         cogpu_pending *pending = NULL;
-        cogpu_request request = {
-            .context = context, .pending = &pending, .progress = watched, .progress_user = &watch};
-        status = cogpu_read(opened.file, &request, &opened.raster, NULL, &error);
+        cogpu_request request = {.struct_size = sizeof(cogpu_request),
+                                 .context = context,
+                                 .progress = watched,
+                                 .progress_user = &watch};
+        status = cogpu_read_async(opened.file, &request, &opened.raster, &pending, &error);
         CHECK(status == COGPU_OK || (status == COGPU_CANCELLED && !pending));
         if (status == COGPU_OK)
             status = cogpu_wait(pending, NULL, &error);
@@ -231,15 +238,23 @@ static void read_many(cogpu_device_kind device) {
     for (uint64_t at = 0; at < 4; at++) {
         struct opened opened[2] = {open_one(&kinds[0], device), open_one(&kinds[3], device)};
         struct watch watches[2] = {{0}, {.cancel_at = at}};
-        cogpu_read_item items[4] = {0};
-        for (size_t i = 0; i < 4; i++) /* the last two are of the first file, and have none */
-            items[i] =
-                (cogpu_read_item){.file = opened[i % 2].file, .raster = opened[i % 2].raster};
-        items[2].raster = raster_of(&kinds[0], 300, 270, 1);
-        items[2].raster.device = device;
+        cogpu_request requests[2];
+        cogpu_raster third = raster_of(&kinds[0], 300, 270, 1);
+        third.device = device;
+        /* The last is of the first file, and has no request. */
+        cogpu_read_item items[3] = {
+            {.struct_size = sizeof(cogpu_read_item),
+             .file = opened[0].file,
+             .raster = &opened[0].raster},
+            {.struct_size = sizeof(cogpu_read_item),
+             .file = opened[1].file,
+             .raster = &opened[1].raster},
+            {.struct_size = sizeof(cogpu_read_item), .file = opened[0].file, .raster = &third}};
         for (size_t i = 0; i < 2; i++) {
-            items[i].request.progress = watched;
-            items[i].request.progress_user = &watches[i];
+            requests[i] = (cogpu_request){.struct_size = sizeof(cogpu_request),
+                                          .progress = watched,
+                                          .progress_user = &watches[i]};
+            items[i].request = &requests[i];
         }
         cogpu_status status = cogpu_read_many(items, 3, context, &error);
         bool is_reached = at && watches[1].calls == at;
@@ -247,9 +262,9 @@ static void read_many(cogpu_device_kind device) {
         CHECK(is_reached || at == 0 || at > 2);
         CHECK(items[0].status == COGPU_OK && items[2].status == COGPU_OK);
         CHECK(is_complete(&watches[0], 25) && has_pixels(&opened[0]));
-        CHECK(pixels_match(&kinds[0], items[2].raster.data, 0, 0, 300, 270, NULL, 0));
+        CHECK(pixels_match(&kinds[0], third.data, 0, 0, 300, 270, NULL, 0));
         CHECK(is_reached ? is_cancelled(&watches[1]) : is_complete(&watches[1], 49));
-        free(items[2].raster.data);
+        free(third.data);
         close_one(&opened[0]);
         close_one(&opened[1]);
     }
@@ -257,8 +272,8 @@ static void read_many(cogpu_device_kind device) {
 }
 
 static void test_read_many_cancels_one_item(void) {
-    read_many(COGPU_CPU);
-    read_many(COGPU_EMU);
+    read_many(COGPU_DEVICE_CPU);
+    read_many(COGPU_DEVICE_EMULATOR);
 }
 
 /* The mask that makes NaN is read after the pixels, and counted with them. */
@@ -278,10 +293,17 @@ static void test_read_with_mask_directory(void) {
     CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &file, &error) == COGPU_OK);
     for (uint64_t at = 1; status == COGPU_CANCELLED && at < 200; at++) {
         struct watch watch = {.cancel_at = at};
-        cogpu_raster raster = {
-            .data = to, .type = COGPU_F32, .bands = 1, .width = 90, .height = 80};
-        cogpu_request request = {
-            .nan_where_invalid = 1, .threads = 1, .progress = watched, .progress_user = &watch};
+        cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                               .data = to,
+                               .type = COGPU_TYPE_F32,
+                               .bands = 1,
+                               .width = 90,
+                               .height = 80};
+        cogpu_request request = {.struct_size = sizeof(cogpu_request),
+                                 .masked = 1,
+                                 .threads = 1,
+                                 .progress = watched,
+                                 .progress_user = &watch};
         status = cogpu_read(file, &request, &raster, NULL, &error);
         CHECK(status == COGPU_CANCELLED ? is_cancelled(&watch) : is_complete(&watch, 30 + 9));
     }
@@ -307,15 +329,17 @@ static int files_in(const char *folder) {
 static cogpu_status write_image(const char *path, const cogpu_profile *profile,
                                 cogpu_device_kind device) {
     cogpu_writer *writer = NULL;
-    cogpu_status status = cogpu_writer_open(&(cogpu_sink){.path = path}, profile, &writer, &error);
+    cogpu_status status = cogpu_writer_open(
+        &(cogpu_sink){.struct_size = sizeof(cogpu_sink), .path = path}, profile, &writer, &error);
     for (uint32_t y = 0; status == COGPU_OK && y < 180; y += 20) {
-        cogpu_raster rows = {.data = image + 200 * y,
-                             .type = COGPU_U8,
+        cogpu_raster rows = {.struct_size = sizeof(cogpu_raster),
+                             .data = image + 200 * y,
+                             .type = COGPU_TYPE_U8,
                              .bands = 1,
                              .width = 200,
                              .height = 20,
                              .device = device};
-        status = cogpu_writer_push(writer, &rows, NULL, &error);
+        status = cogpu_writer_write_rows(writer, &rows, NULL, &error);
     }
     if (status == COGPU_OK)
         return cogpu_writer_close(writer, NULL, &error);
@@ -343,10 +367,11 @@ static void cancel_writes(cogpu_profile profile, cogpu_device_kind device) {
     rmdir(folder);
 }
 
-static const cogpu_profile cog = {.width = 200,
+static const cogpu_profile cog = {.struct_size = sizeof(cogpu_profile),
+                                  .width = 200,
                                   .height = 180,
                                   .bands = 1,
-                                  .type = COGPU_U8,
+                                  .type = COGPU_TYPE_U8,
                                   .cog = 1,
                                   .block_width = 16,
                                   .block_height = 16};
@@ -354,16 +379,16 @@ static const cogpu_profile cog = {.width = 200,
 static void test_write_on_host(void) {
     cogpu_profile profile = cog;
     for (profile.threads = 1; profile.threads <= 4; profile.threads += 3)
-        cancel_writes(profile, COGPU_CPU);
+        cancel_writes(profile, COGPU_DEVICE_CPU);
     profile.cog = 0;
     profile.overviews = COGPU_OVERVIEWS_AUTO;
-    cancel_writes(profile, COGPU_CPU);
+    cancel_writes(profile, COGPU_DEVICE_CPU);
 }
 
 static void test_write_on_device(void) {
     cogpu_profile profile = cog;
     profile.context = open_context();
-    cancel_writes(profile, COGPU_EMU);
+    cancel_writes(profile, COGPU_DEVICE_EMULATOR);
     cogpu_context_close(profile.context);
 }
 
@@ -379,34 +404,37 @@ static void test_write_is_cancelled_at_its_end(void) {
     CHECK(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/new.tif", folder);
     profile.progress = cancels_the_end;
-    CHECK(write_image(path, &profile, COGPU_CPU) == COGPU_CANCELLED && files_in(folder) == 0);
+    CHECK(write_image(path, &profile, COGPU_DEVICE_CPU) == COGPU_CANCELLED &&
+          files_in(folder) == 0);
     rmdir(folder);
 }
 
 static void test_put_blocks(void) {
     static const uint8_t block[16 * 16];
-    cogpu_profile profile = {.width = 32,
+    cogpu_profile profile = {.struct_size = sizeof(cogpu_profile),
+                             .width = 32,
                              .height = 16,
                              .bands = 1,
-                             .type = COGPU_U8,
+                             .type = COGPU_TYPE_U8,
                              .codec = "none",
                              .block_width = 16,
                              .block_height = 16};
     for (uint64_t at = 0; at <= 2; at++) {
         struct watch watch = {.cancel_at = at};
-        cogpu_memory file = {0};
+        cogpu_memory file = COGPU_MEMORY_INIT;
         cogpu_writer *writer = NULL;
         profile.progress = watched;
         profile.progress_user = &watch;
-        CHECK(cogpu_writer_open(&(cogpu_sink){.memory = &file}, &profile, &writer, &error) ==
-              COGPU_OK);
+        CHECK(cogpu_writer_open(&(cogpu_sink){.struct_size = sizeof(cogpu_sink), .memory = &file},
+                                &profile, &writer, &error) == COGPU_OK);
         cogpu_status status = COGPU_OK;
         for (uint64_t i = 0; status == COGPU_OK && i < 2; i++)
-            status = cogpu_writer_put(writer, 0, COGPU_PIXELS, i, block, sizeof block, &error);
+            status = cogpu_writer_write_block(writer, 0, COGPU_CONTENT_PIXELS, i, block,
+                                              sizeof block, &error);
         CHECK(status == (at ? COGPU_CANCELLED : COGPU_OK));
         CHECK(cogpu_writer_close(writer, NULL, &error) == status);
         CHECK(at ? is_cancelled(&watch) && !file.data : is_complete(&watch, 2));
-        cogpu_memory_release(&file);
+        cogpu_memory_free(&file);
     }
 }
 

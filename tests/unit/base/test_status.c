@@ -6,7 +6,7 @@
 static void test_names(void) {
     CHECK_TEXT(cogpu_status_name(COGPU_OK), "ok");
     CHECK_TEXT(cogpu_status_name(COGPU_CORRUPT), "corrupt");
-    CHECK_TEXT(cogpu_status_name(COGPU_ABSENT), "absent");
+    CHECK_TEXT(cogpu_status_name(COGPU_NOT_FOUND), "not_found");
     CHECK_TEXT(cogpu_status_name(COGPU_CANCELLED), "cancelled");
     CHECK_TEXT(cogpu_status_name((cogpu_status)(COGPU_CANCELLED + 1)), "unknown");
     CHECK_TEXT(cogpu_status_name((cogpu_status)-1), "unknown");
@@ -15,11 +15,11 @@ static void test_names(void) {
 static void test_fail_fills_and_clears(void) {
     cogpu_error error;
     memset(&error, 0x55, sizeof error);
-    CHECK(cogpu_fail(&error, COGPU_LIMIT, "%d of %s", 7, "x") == COGPU_LIMIT);
-    CHECK(error.status == COGPU_LIMIT && error.directory == -1 && error.block == -1);
+    CHECK(cogpu_fail(&error, COGPU_LIMIT_EXCEEDED, "%d of %s", 7, "x") == COGPU_LIMIT_EXCEEDED);
+    CHECK(error.status == COGPU_LIMIT_EXCEEDED && error.directory == -1 && error.block == -1);
     CHECK(error.offset == -1);
     CHECK_TEXT(error.message, "7 of x");
-    CHECK(cogpu_fail(NULL, COGPU_IO, "no error is asked for") == COGPU_IO);
+    CHECK(cogpu_fail(NULL, COGPU_IO_ERROR, "no error is asked for") == COGPU_IO_ERROR);
     cogpu_error_clear(&error);
     CHECK(error.status == COGPU_OK && error.message[0] == '\0' && error.offset == -1);
     cogpu_error_clear(NULL);
@@ -52,7 +52,7 @@ static cogpu_status tried(cogpu_status status, int *reached) {
 
 static void test_try_returns_at_once(void) {
     int reached = 0;
-    CHECK(tried(COGPU_IO, &reached) == COGPU_IO && !reached);
+    CHECK(tried(COGPU_IO_ERROR, &reached) == COGPU_IO_ERROR && !reached);
     CHECK(tried(COGPU_OK, &reached) == COGPU_OK && reached);
 }
 

@@ -158,7 +158,7 @@ static void expect_block(uint32_t compression, uint32_t width, uint32_t height) 
                                   .height = height,
                                   .samples = 1,
                                   .bits = 1,
-                                  .type = COGPU_U8,
+                                  .type = COGPU_TYPE_U8,
                                   .row_bytes = (width + 7) / 8,
                                   .compression = compression};
 }

@@ -106,7 +106,7 @@ static void expect_block(uint32_t width, uint32_t height, uint32_t samples, uint
                                   .height = height,
                                   .samples = samples,
                                   .bits = 8,
-                                  .type = COGPU_U8,
+                                  .type = COGPU_TYPE_U8,
                                   .row_bytes = (size_t)width * samples,
                                   .compression = COMPRESSION_JPEG,
                                   .photometric = photometric};
@@ -540,8 +540,9 @@ static void not_encoded(void) {
     cogpu_error error;
     size_t got, capacity = 200;
     CHECK(cogpu_encoder_jpeg.encode(&codec_state, &encoding, pixels, block_bytes(), stream,
-                                    capacity, &got, &error) == COGPU_LIMIT);
-    CHECK(cogpu_jpeg_tables(&encoding, new_tables, 100, &got, &error) == COGPU_LIMIT && got == 0);
+                                    capacity, &got, &error) == COGPU_LIMIT_EXCEEDED);
+    CHECK(cogpu_jpeg_tables(&encoding, new_tables, 100, &got, &error) == COGPU_LIMIT_EXCEEDED &&
+          got == 0);
 }
 
 TESTS(codec_jpeg) {

@@ -122,10 +122,10 @@ static void write_stream(writing how) {
 
 static void expect_block(uint32_t width, uint32_t height, uint32_t samples, uint32_t bits,
                          bool is_signed) {
-    cogpu_type type = bits <= 8    ? is_signed ? COGPU_I8 : COGPU_U8
-                      : bits <= 16 ? is_signed ? COGPU_I16 : COGPU_U16
-                      : is_signed  ? COGPU_I32
-                                   : COGPU_U32;
+    cogpu_type type = bits <= 8    ? is_signed ? COGPU_TYPE_I8 : COGPU_TYPE_U8
+                      : bits <= 16 ? is_signed ? COGPU_TYPE_I16 : COGPU_TYPE_U16
+                      : is_signed  ? COGPU_TYPE_I32
+                                   : COGPU_TYPE_U32;
     format = (cogpu_block_format){.width = width,
                                   .height = height,
                                   .samples = samples,
@@ -208,7 +208,7 @@ static void fewer_bits(void) {
     CHECK(status_now() == COGPU_CORRUPT);
     expect_block(WIDTH, HEIGHT, 1, 16, true);
     CHECK(status_now() == COGPU_CORRUPT);
-    format.type = COGPU_F16;
+    format.type = COGPU_TYPE_F16;
     CHECK(status_now() == COGPU_UNSUPPORTED);
 }
 

@@ -59,7 +59,7 @@ static void expect_block(uint32_t width, uint32_t height, uint32_t samples, uint
                                   .height = height,
                                   .samples = samples,
                                   .bits = 8,
-                                  .type = COGPU_U8,
+                                  .type = COGPU_TYPE_U8,
                                   .row_bytes = (size_t)width * samples,
                                   .compression = COMPRESSION_OLD_JPEG,
                                   .subsampling_x = x,

@@ -41,9 +41,9 @@ static void fill_pixels(void) {
     for (size_t i = 0; i < sizeof pixels / 4; i++) {
         half = (uint16_t)(0x3800 + i % 1000);
         single = (float)i / 300 - 1;
-        if (format.type == COGPU_F32)
+        if (format.type == COGPU_TYPE_F32)
             memcpy(pixels + 4 * i, &single, sizeof single);
-        if (format.type == COGPU_F16)
+        if (format.type == COGPU_TYPE_F16)
             memcpy(pixels + 2 * i, &half, sizeof half);
     }
 }
@@ -57,17 +57,17 @@ typedef struct writing {
 } writing;
 
 static JxlDataType data_type(void) {
-    return format.type == COGPU_U8    ? JXL_TYPE_UINT8
-           : format.type == COGPU_U16 ? JXL_TYPE_UINT16
-           : format.type == COGPU_F16 ? JXL_TYPE_FLOAT16
-                                      : JXL_TYPE_FLOAT;
+    return format.type == COGPU_TYPE_U8    ? JXL_TYPE_UINT8
+           : format.type == COGPU_TYPE_U16 ? JXL_TYPE_UINT16
+           : format.type == COGPU_TYPE_F16 ? JXL_TYPE_FLOAT16
+                                           : JXL_TYPE_FLOAT;
 }
 
 static void set_info(JxlEncoder *encoder, writing how) {
     JxlBasicInfo info;
     JxlColorEncoding colours;
     uint32_t extras = format.samples - how.colours;
-    uint32_t exponent = format.type == COGPU_F16 ? 5 : format.type == COGPU_F32 ? 8 : 0;
+    uint32_t exponent = format.type == COGPU_TYPE_F16 ? 5 : format.type == COGPU_TYPE_F32 ? 8 : 0;
     JxlEncoderInitBasicInfo(&info);
     info.xsize = WIDTH;
     info.ysize = HEIGHT;
@@ -146,7 +146,7 @@ static void expect_written(uint32_t samples, cogpu_type type, writing how) {
     write_stream(how);
 }
 
-static const cogpu_type types[] = {COGPU_U8, COGPU_U16, COGPU_F16, COGPU_F32};
+static const cogpu_type types[] = {COGPU_TYPE_U8, COGPU_TYPE_U16, COGPU_TYPE_F16, COGPU_TYPE_F32};
 enum { TYPES = sizeof types / sizeof *types };
 
 static void lossless(void) {
@@ -179,7 +179,7 @@ static void extra_channels(void) {
 }
 
 static void lossy(void) {
-    expect_block(WIDTH, HEIGHT, 3, COGPU_U8);
+    expect_block(WIDTH, HEIGHT, 3, COGPU_TYPE_U8);
     memset(pixels, 100, sizeof pixels);
     write_stream((writing){.colours = 3, .is_lossy = true});
     decoded result = decode(jpegxl, stream, stream_bytes, block_bytes());
@@ -190,32 +190,33 @@ static void lossy(void) {
 }
 
 static void other_shapes(void) {
-    expect_written(3, COGPU_U8, (writing){.colours = 3});
+    expect_written(3, COGPU_TYPE_U8, (writing){.colours = 3});
     const uint32_t shapes[][3] = {{WIDTH - 1, HEIGHT, 3}, {WIDTH + 1, HEIGHT, 3},
                                   {WIDTH, HEIGHT - 1, 3}, {WIDTH, HEIGHT + 1, 3},
                                   {HEIGHT, WIDTH, 3},     {WIDTH, HEIGHT, 1},
                                   {WIDTH, HEIGHT, 4},     {0, 0, 3}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        expect_block(shapes[i][0], shapes[i][1], shapes[i][2], COGPU_U8);
+        expect_block(shapes[i][0], shapes[i][1], shapes[i][2], COGPU_TYPE_U8);
         CHECK(status_now() == COGPU_CORRUPT);
     }
-    expect_block(WIDTH, HEIGHT, 3, COGPU_U16);
+    expect_block(WIDTH, HEIGHT, 3, COGPU_TYPE_U16);
     CHECK(status_now() == COGPU_CORRUPT);
-    expect_written(1, COGPU_F16, (writing){.colours = 1});
-    expect_block(WIDTH, HEIGHT, 1, COGPU_U16);
+    expect_written(1, COGPU_TYPE_F16, (writing){.colours = 1});
+    expect_block(WIDTH, HEIGHT, 1, COGPU_TYPE_U16);
     CHECK(status_now() == COGPU_CORRUPT);
-    const cogpu_type others[] = {COGPU_I8, COGPU_I16, COGPU_U32, COGPU_F64, COGPU_CI16};
+    const cogpu_type others[] = {COGPU_TYPE_I8, COGPU_TYPE_I16, COGPU_TYPE_U32, COGPU_TYPE_F64,
+                                 COGPU_TYPE_CI16};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         expect_block(WIDTH, HEIGHT, 1, others[i]);
         CHECK(status_now() == COGPU_UNSUPPORTED);
     }
-    expect_block(WIDTH, HEIGHT, 1, COGPU_U16);
+    expect_block(WIDTH, HEIGHT, 1, COGPU_TYPE_U16);
     format.bits = 12;
     CHECK(status_now() == COGPU_UNSUPPORTED);
 }
 
 static void animation(void) {
-    expect_written(1, COGPU_U8, (writing){.colours = 1, .is_animation = true, .frames = 1});
+    expect_written(1, COGPU_TYPE_U8, (writing){.colours = 1, .is_animation = true, .frames = 1});
     CHECK(status_now() == COGPU_CORRUPT);
 }
 
@@ -276,21 +277,22 @@ static void hidden_frames(void) {
 }
 
 static void truncated(void) {
-    expect_written(3, COGPU_U8, (writing){.colours = 3});
+    expect_written(3, COGPU_TYPE_U8, (writing){.colours = 3});
     CHECK(prefixes_taken(jpegxl, stream, stream_bytes, pixels, block_bytes()) == 0);
-    expect_written(2, COGPU_U16, (writing){.colours = 1, .has_alpha = true, .is_container = true});
+    expect_written(2, COGPU_TYPE_U16,
+                   (writing){.colours = 1, .has_alpha = true, .is_container = true});
     CHECK(prefixes_taken(jpegxl, stream, stream_bytes, pixels, block_bytes()) == 0);
 }
 
 static void bits_flipped(void) {
-    expect_written(1, COGPU_U8, (writing){.colours = 1});
+    expect_written(1, COGPU_TYPE_U8, (writing){.colours = 1});
     flips_unnoticed(jpegxl, stream, stream_bytes, pixels, block_bytes());
-    expect_written(3, COGPU_U8, (writing){.colours = 3, .is_lossy = true});
+    expect_written(3, COGPU_TYPE_U8, (writing){.colours = 3, .is_lossy = true});
     flips_unnoticed(jpegxl, stream, stream_bytes, pixels, block_bytes());
 }
 
 static void no_jpegxl(void) {
-    expect_block(WIDTH, HEIGHT, 3, COGPU_U8);
+    expect_block(WIDTH, HEIGHT, 3, COGPU_TYPE_U8);
     fill_bytes(stream, 500, 256, 0);
     stream_bytes = 500;
     CHECK(status_now() == COGPU_CORRUPT);

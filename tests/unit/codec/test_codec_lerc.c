@@ -29,8 +29,8 @@ static cogpu_status lerc(cogpu_codec_state *state, const cogpu_block_format *non
 }
 
 /* In the order of LERC's numbers. */
-static const cogpu_type types[] = {COGPU_I8,  COGPU_U8,  COGPU_I16, COGPU_U16,
-                                   COGPU_I32, COGPU_U32, COGPU_F32, COGPU_F64};
+static const cogpu_type types[] = {COGPU_TYPE_I8,  COGPU_TYPE_U8,  COGPU_TYPE_I16, COGPU_TYPE_U16,
+                                   COGPU_TYPE_I32, COGPU_TYPE_U32, COGPU_TYPE_F32, COGPU_TYPE_F64};
 enum { TYPE_U8 = 1, TYPE_I16 = 2, TYPE_F32 = 6, TYPE_F64 = 7, TYPES = 8 };
 
 static void expect_block(uint32_t width, uint32_t height, uint32_t samples, int type) {
@@ -93,7 +93,8 @@ static void every_type(void) {
 }
 
 static void other_types(void) {
-    const cogpu_type foreign[] = {COGPU_U64, COGPU_I64, COGPU_F16, COGPU_CF32, COGPU_TYPE_NONE};
+    const cogpu_type foreign[] = {COGPU_TYPE_U64, COGPU_TYPE_I64, COGPU_TYPE_F16, COGPU_TYPE_CF32,
+                                  COGPU_TYPE_NONE};
     fill_pixels(TYPE_U8, PIXELS);
     write_blob(TYPE_U8, 1, 1, 0);
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
@@ -332,17 +333,17 @@ static double value_at(const uint8_t *from, int type, size_t index) {
     uint32_t word = 0;
     memcpy(&word, at, type < TYPE_F64 ? cogpu_type_bytes(types[type]) : 4);
     switch (types[type]) {
-    case COGPU_F64:
+    case COGPU_TYPE_F64:
         memcpy(&real, at, sizeof real);
         return real;
-    case COGPU_F32:
+    case COGPU_TYPE_F32:
         memcpy(&single, at, sizeof single);
         return single;
-    case COGPU_I8:
+    case COGPU_TYPE_I8:
         return (int8_t)word;
-    case COGPU_I16:
+    case COGPU_TYPE_I16:
         return (int16_t)word;
-    case COGPU_I32:
+    case COGPU_TYPE_I32:
         return (int32_t)word;
     default:
         return word;
@@ -565,7 +566,7 @@ static void encoded_and_packed(void) {
 }
 
 static void not_encoded(void) {
-    const cogpu_type foreign[] = {COGPU_U64, COGPU_I64, COGPU_F16, COGPU_CF32};
+    const cogpu_type foreign[] = {COGPU_TYPE_U64, COGPU_TYPE_I64, COGPU_TYPE_F16, COGPU_TYPE_CF32};
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
         cogpu_encoding encoding = encoding_of(1, TYPE_U8, 0);
         encoding.format.type = foreign[i];

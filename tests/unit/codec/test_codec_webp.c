@@ -23,7 +23,7 @@ static void expect_block(uint32_t width, uint32_t height, uint32_t samples) {
                                   .height = height,
                                   .samples = samples,
                                   .bits = 8,
-                                  .type = COGPU_U8,
+                                  .type = COGPU_TYPE_U8,
                                   .row_bytes = (size_t)width * samples,
                                   .compression = COMPRESSION_WEBP};
 }
@@ -232,7 +232,7 @@ static void not_encoded(void) {
     size_t got;
     cogpu_error error;
     CHECK(cogpu_encoder_webp.encode(&codec_state, &encoding, pixels, block_bytes(), stream, 50,
-                                    &got, &error) == COGPU_LIMIT);
+                                    &got, &error) == COGPU_LIMIT_EXCEEDED);
     CHECK(got == 0);
 }
 

@@ -12,7 +12,7 @@ static cogpu_block_format block(uint32_t width, uint32_t height, uint32_t x, uin
                                 .height = height,
                                 .samples = 3,
                                 .bits = 8,
-                                .type = COGPU_U8,
+                                .type = COGPU_TYPE_U8,
                                 .photometric = 6,
                                 .subsampling_x = x,
                                 .subsampling_y = y};

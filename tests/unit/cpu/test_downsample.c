@@ -28,16 +28,16 @@ static void set_sample(cogpu_type type, uint8_t *at, double value) {
         memcpy(at, &sample, sizeof sample);                                                        \
         break;                                                                                     \
     }
-        SET_CASE(COGPU_U8, uint8_t)
-        SET_CASE(COGPU_I8, int8_t)
-        SET_CASE(COGPU_U16, uint16_t)
-        SET_CASE(COGPU_I16, int16_t)
-        SET_CASE(COGPU_U32, uint32_t)
-        SET_CASE(COGPU_I32, int32_t)
-        SET_CASE(COGPU_U64, uint64_t)
-        SET_CASE(COGPU_I64, int64_t)
-        SET_CASE(COGPU_F32, float)
-        SET_CASE(COGPU_F64, double)
+        SET_CASE(COGPU_TYPE_U8, uint8_t)
+        SET_CASE(COGPU_TYPE_I8, int8_t)
+        SET_CASE(COGPU_TYPE_U16, uint16_t)
+        SET_CASE(COGPU_TYPE_I16, int16_t)
+        SET_CASE(COGPU_TYPE_U32, uint32_t)
+        SET_CASE(COGPU_TYPE_I32, int32_t)
+        SET_CASE(COGPU_TYPE_U64, uint64_t)
+        SET_CASE(COGPU_TYPE_I64, int64_t)
+        SET_CASE(COGPU_TYPE_F32, float)
+        SET_CASE(COGPU_TYPE_F64, double)
     default: {
         uint16_t half = half_from_double(value);
         memcpy(at, &half, sizeof half);
@@ -53,16 +53,16 @@ static double get_sample(cogpu_type type, const uint8_t *at) {
         memcpy(&sample, at, sizeof sample);                                                        \
         return (double)sample;                                                                     \
     }
-        GET_CASE(COGPU_U8, uint8_t)
-        GET_CASE(COGPU_I8, int8_t)
-        GET_CASE(COGPU_U16, uint16_t)
-        GET_CASE(COGPU_I16, int16_t)
-        GET_CASE(COGPU_U32, uint32_t)
-        GET_CASE(COGPU_I32, int32_t)
-        GET_CASE(COGPU_U64, uint64_t)
-        GET_CASE(COGPU_I64, int64_t)
-        GET_CASE(COGPU_F32, float)
-        GET_CASE(COGPU_F64, double)
+        GET_CASE(COGPU_TYPE_U8, uint8_t)
+        GET_CASE(COGPU_TYPE_I8, int8_t)
+        GET_CASE(COGPU_TYPE_U16, uint16_t)
+        GET_CASE(COGPU_TYPE_I16, int16_t)
+        GET_CASE(COGPU_TYPE_U32, uint32_t)
+        GET_CASE(COGPU_TYPE_I32, int32_t)
+        GET_CASE(COGPU_TYPE_U64, uint64_t)
+        GET_CASE(COGPU_TYPE_I64, int64_t)
+        GET_CASE(COGPU_TYPE_F32, float)
+        GET_CASE(COGPU_TYPE_F64, double)
     default: {
         uint16_t half;
         memcpy(&half, at, sizeof half);
@@ -77,7 +77,11 @@ enum { PLANAR, CHUNKY, UPSIDE_DOWN, SPREAD, LAYOUTS };
 static cogpu_raster new_raster(cogpu_type type, uint32_t bands, uint32_t height, uint32_t width,
                                int layout) {
     int64_t size = (int64_t)cogpu_type_bytes(type);
-    cogpu_raster raster = {.type = type, .bands = bands, .height = height, .width = width};
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                           .type = type,
+                           .bands = bands,
+                           .height = height,
+                           .width = width};
     raster.stride_x = layout == CHUNKY ? bands * size : layout == SPREAD ? 3 * size : size;
     raster.stride_y = raster.stride_x * width;
     raster.stride_band = layout == CHUNKY ? size : raster.stride_y * height;
@@ -113,12 +117,12 @@ static double value_at(const cogpu_raster *raster, uint32_t p, uint32_t y, uint3
 }
 
 static bool is_float(cogpu_type type) {
-    return type == COGPU_F16 || type == COGPU_F32 || type == COGPU_F64;
+    return type == COGPU_TYPE_F16 || type == COGPU_TYPE_F32 || type == COGPU_TYPE_F64;
 }
 
 static bool is_signed(cogpu_type type) {
-    return is_float(type) || type == COGPU_I8 || type == COGPU_I16 || type == COGPU_I32 ||
-           type == COGPU_I64;
+    return is_float(type) || type == COGPU_TYPE_I8 || type == COGPU_TYPE_I16 ||
+           type == COGPU_TYPE_I32 || type == COGPU_TYPE_I64;
 }
 
 /* Few different values, so that mode has something to count; some are negative. */
@@ -195,7 +199,7 @@ static int by_value(const void *a, const void *b) {
 static double choose(cogpu_resampling method, double *values, int count) {
     double best = values[0];
     int most = 0;
-    if (method == COGPU_MEDIAN) {
+    if (method == COGPU_RESAMPLE_MEDIAN) {
         qsort(values, (size_t)count, sizeof *values, by_value);
         return (values[(count - 1) / 2] + values[count / 2]) / 2;
     }
@@ -203,8 +207,9 @@ static double choose(cogpu_resampling method, double *values, int count) {
         int so_far = 0;
         for (int k = 0; k <= i; k++)
             so_far += values[k] == values[i];
-        if (method == COGPU_MODE ? so_far > most
-                                 : (method == COGPU_MIN ? values[i] < best : values[i] > best)) {
+        if (method == COGPU_RESAMPLE_MODE
+                ? so_far > most
+                : (method == COGPU_RESAMPLE_MIN ? values[i] < best : values[i] > best)) {
             best = values[i];
             most = so_far;
         }
@@ -227,20 +232,21 @@ static double area_of(const cogpu_downsample *downsample, const cogpu_raster *fr
             double high = window_weight(y * down, (y + 1) * down, r);
             if (wide < 1e-6 || high < 1e-6 || value == nodata || isnan(value))
                 continue;
-            total += wide * high * (downsample->method == COGPU_RMS ? value * value : value);
+            total +=
+                wide * high * (downsample->method == COGPU_RESAMPLE_RMS ? value * value : value);
             weights += wide * high;
             values[count++] = value;
         }
     if (!count)
         return nodata;
-    if (downsample->method >= COGPU_MODE)
+    if (downsample->method >= COGPU_RESAMPLE_MODE)
         return choose(downsample->method, values, count);
-    return downsample->method == COGPU_RMS ? sqrt(total / weights) : total / weights;
+    return downsample->method == COGPU_RESAMPLE_RMS ? sqrt(total / weights) : total / weights;
 }
 
 static double kernel(cogpu_resampling method, double x) {
     x = fabs(x);
-    if (method == COGPU_BILINEAR)
+    if (method == COGPU_RESAMPLE_BILINEAR)
         return x < 1 ? 1 - x : 0;
     return x <= 1   ? 1.5 * x * x * x - 2.5 * x * x + 1
            : x <= 2 ? -0.5 * x * x * x + 2.5 * x * x - 4 * x + 2
@@ -272,7 +278,8 @@ static double nearest_of(const cogpu_downsample *downsample, const cogpu_raster 
  * whole. */
 static bool is_near(cogpu_type type, double made, double expected, bool is_whole) {
     if (is_float(type))
-        return fabs(made - expected) <= (type == COGPU_F16 ? 1e-3 : 1e-6) * (1 + fabs(expected));
+        return fabs(made - expected) <=
+               (type == COGPU_TYPE_F16 ? 1e-3 : 1e-6) * (1 + fabs(expected));
     return is_whole ? made == round(expected) : fabs(made - expected) <= 0.5 + 1e-6;
 }
 
@@ -280,16 +287,18 @@ static int wrong_samples(const cogpu_downsample *downsample, const cogpu_raster 
                          const cogpu_raster *to, double nodata) {
     bool is_whole = downsample->from_width % downsample->to_width == 0 &&
                     downsample->from_height % downsample->to_height == 0 &&
-                    downsample->method != COGPU_CUBIC && downsample->method != COGPU_BILINEAR;
+                    downsample->method != COGPU_RESAMPLE_CUBIC &&
+                    downsample->method != COGPU_RESAMPLE_BILINEAR;
     int wrong = 0;
     for (uint32_t p = 0; p < downsample->bands; p++)
         for (uint32_t y = 0; y < downsample->to_height; y++)
             for (uint32_t x = 0; x < downsample->to_width; x++) {
-                double expected =
-                    downsample->method == COGPU_NEAREST ? nearest_of(downsample, from, p, y, x)
-                    : downsample->method == COGPU_BILINEAR || downsample->method == COGPU_CUBIC
-                        ? kernel_of(downsample, from, p, y, x)
-                        : area_of(downsample, from, p, y, x, nodata);
+                double expected = downsample->method == COGPU_RESAMPLE_NEAREST
+                                      ? nearest_of(downsample, from, p, y, x)
+                                  : downsample->method == COGPU_RESAMPLE_BILINEAR ||
+                                          downsample->method == COGPU_RESAMPLE_CUBIC
+                                      ? kernel_of(downsample, from, p, y, x)
+                                      : area_of(downsample, from, p, y, x, nodata);
                 wrong += !is_near(downsample->type, value_at(to, p, y, x), expected, is_whole);
             }
     return wrong;
@@ -303,15 +312,17 @@ enum { SIZES = sizeof sizes / sizeof *sizes };
 
 /* All but rows of squares that should not weigh the same, which GDAL takes for whole. */
 static bool is_gdals_own(const cogpu_downsample *downsample) {
-    return (downsample->method == COGPU_AVERAGE || downsample->method == COGPU_RMS) &&
+    return (downsample->method == COGPU_RESAMPLE_AVERAGE ||
+            downsample->method == COGPU_RESAMPLE_RMS) &&
            downsample->from_width == 2 * downsample->to_width &&
            downsample->from_height % downsample->to_height;
 }
 
 static void all_methods_and_types(void) {
     for (int s = 0; s < SIZES; s++)
-        for (cogpu_type type = COGPU_U8; type <= COGPU_F64; type++)
-            for (cogpu_resampling method = COGPU_NEAREST; method <= COGPU_MEDIAN; method++) {
+        for (cogpu_type type = COGPU_TYPE_U8; type <= COGPU_TYPE_F64; type++)
+            for (cogpu_resampling method = COGPU_RESAMPLE_NEAREST; method <= COGPU_RESAMPLE_MEDIAN;
+                 method++) {
                 int layout = (int)noise(LAYOUTS);
                 cogpu_raster from = new_raster(type, 2, sizes[s].height, sizes[s].width, layout);
                 fill(&from, 5 + noise(90));
@@ -326,10 +337,11 @@ static void all_methods_and_types(void) {
 }
 
 static void nodata_has_no_weight(void) {
-    static const cogpu_resampling methods[] = {COGPU_AVERAGE, COGPU_RMS, COGPU_MODE,
-                                               COGPU_MIN,     COGPU_MAX, COGPU_MEDIAN};
+    static const cogpu_resampling methods[] = {COGPU_RESAMPLE_AVERAGE, COGPU_RESAMPLE_RMS,
+                                               COGPU_RESAMPLE_MODE,    COGPU_RESAMPLE_MIN,
+                                               COGPU_RESAMPLE_MAX,     COGPU_RESAMPLE_MEDIAN};
     for (int s = 0; s < SIZES; s++)
-        for (cogpu_type type = COGPU_U8; type <= COGPU_F64; type++)
+        for (cogpu_type type = COGPU_TYPE_U8; type <= COGPU_TYPE_F64; type++)
             for (int m = 0; m < 6; m++) {
                 cogpu_raster from =
                     new_raster(type, 2, sizes[s].height, sizes[s].width, (int)noise(LAYOUTS));
@@ -354,7 +366,7 @@ static void nodata_has_no_weight(void) {
 static bool is_same_in_parts(const cogpu_downsample *downsample, const cogpu_raster *from,
                              const cogpu_raster *mask, uint32_t step) {
     cogpu_raster whole_mask =
-        new_raster(COGPU_U8, 1, downsample->to_height, downsample->to_width, PLANAR);
+        new_raster(COGPU_TYPE_U8, 1, downsample->to_height, downsample->to_width, PLANAR);
     cogpu_raster whole = downsample_whole(downsample, from, mask, &whole_mask, PLANAR);
     cogpu_worker worker = {0};
     uint32_t last_begin = 0, last_end = 0;
@@ -366,9 +378,10 @@ static bool is_same_in_parts(const cogpu_downsample *downsample, const cogpu_ras
         same = same && begin >= last_begin && end >= last_end && end <= from->height;
         cogpu_raster part =
             new_raster(from->type, from->bands, end - begin, from->width, (int)noise(LAYOUTS));
-        cogpu_raster part_mask = new_raster(COGPU_U8, 1, end - begin, from->width, SPREAD);
+        cogpu_raster part_mask = new_raster(COGPU_TYPE_U8, 1, end - begin, from->width, SPREAD);
         cogpu_raster to = new_raster(from->type, from->bands, rows, downsample->to_width, CHUNKY);
-        cogpu_raster to_mask = new_raster(COGPU_U8, 1, rows, downsample->to_width, UPSIDE_DOWN);
+        cogpu_raster to_mask =
+            new_raster(COGPU_TYPE_U8, 1, rows, downsample->to_width, UPSIDE_DOWN);
         copy_rows(from, begin, &part);
         if (mask)
             copy_rows(mask, begin, &part_mask);
@@ -392,14 +405,16 @@ static bool is_same_in_parts(const cogpu_downsample *downsample, const cogpu_ras
 }
 
 static void rows_in_parts(void) {
-    static const cogpu_type types[] = {COGPU_U8, COGPU_I32, COGPU_F32};
+    static const cogpu_type types[] = {COGPU_TYPE_U8, COGPU_TYPE_I32, COGPU_TYPE_F32};
     for (int s = 0; s < SIZES; s++)
         for (int t = 0; t < 3; t++)
-            for (cogpu_resampling method = COGPU_NEAREST; method <= COGPU_MEDIAN; method++)
+            for (cogpu_resampling method = COGPU_RESAMPLE_NEAREST; method <= COGPU_RESAMPLE_MEDIAN;
+                 method++)
                 for (int how = 0; how < 3; how++) {
                     cogpu_raster from =
                         new_raster(types[t], 3, sizes[s].height, sizes[s].width, CHUNKY);
-                    cogpu_raster mask = new_raster(COGPU_U8, 1, from.height, from.width, PLANAR);
+                    cogpu_raster mask =
+                        new_raster(COGPU_TYPE_U8, 1, from.height, from.width, PLANAR);
                     fill(&from, 9);
                     fill(&mask, 3);
                     cogpu_downsample downsample = downsample_of(method, &from, sizes[s].factor);
@@ -416,19 +431,21 @@ static void rows_in_parts(void) {
 
 /* Wider than what is worked on at once. */
 static void wide_rows(void) {
-    for (cogpu_resampling method = COGPU_NEAREST; method <= COGPU_MEDIAN; method++)
+    for (cogpu_resampling method = COGPU_RESAMPLE_NEAREST; method <= COGPU_RESAMPLE_MEDIAN;
+         method++)
         for (uint32_t width = 9000; width <= 9001; width++) {
-            cogpu_raster from = new_raster(COGPU_F32, 1, 2, width, PLANAR);
+            cogpu_raster from = new_raster(COGPU_TYPE_F32, 1, 2, width, PLANAR);
             fill(&from, 50);
             cogpu_downsample downsample = downsample_of(method, &from, 2);
             cogpu_raster to = downsample_whole(&downsample, &from, NULL, NULL, PLANAR);
             int wrong = 0;
             for (uint32_t x = 0; x < downsample.to_width; x += 1 + noise(40)) {
-                double expected = method == COGPU_NEAREST ? nearest_of(&downsample, &from, 0, 0, x)
-                                  : method == COGPU_BILINEAR || method == COGPU_CUBIC
-                                      ? kernel_of(&downsample, &from, 0, 0, x)
-                                      : area_of(&downsample, &from, 0, 0, x, NAN);
-                wrong += !is_near(COGPU_F32, value_at(&to, 0, 0, x), expected, false);
+                double expected =
+                    method == COGPU_RESAMPLE_NEAREST ? nearest_of(&downsample, &from, 0, 0, x)
+                    : method == COGPU_RESAMPLE_BILINEAR || method == COGPU_RESAMPLE_CUBIC
+                        ? kernel_of(&downsample, &from, 0, 0, x)
+                        : area_of(&downsample, &from, 0, 0, x, NAN);
+                wrong += !is_near(COGPU_TYPE_F32, value_at(&to, 0, 0, x), expected, false);
             }
             CHECK(wrong == 0);
             free_raster(&from);
@@ -443,7 +460,7 @@ static void average_of_square(cogpu_type type, const double *square, double noda
     cogpu_raster from = new_raster(type, 1, 2, 2, PLANAR);
     for (uint32_t i = 0; i < 4; i++)
         set_sample(type, at(&from, 0, i / 2, i % 2), square[i]);
-    cogpu_downsample downsample = downsample_of(COGPU_AVERAGE, &from, 2);
+    cogpu_downsample downsample = downsample_of(COGPU_RESAMPLE_AVERAGE, &from, 2);
     if (!isnan(nodata))
         state_nodata(&downsample, nodata);
     cogpu_raster to = downsample_whole(&downsample, &from, NULL, NULL, PLANAR);
@@ -454,7 +471,7 @@ static void average_of_square(cogpu_type type, const double *square, double noda
 }
 
 static void averages_are_rounded(void) {
-    for (cogpu_type type = COGPU_U8; type <= COGPU_I64; type++) {
+    for (cogpu_type type = COGPU_TYPE_U8; type <= COGPU_TYPE_I64; type++) {
         average_of_square(type, (double[]){3, 4, 1, 2}, NAN, 3);
         average_of_square(type, (double[]){3, 4, 1, 1}, NAN, 2);
         average_of_square(type, (double[]){4, 6, 4, 6}, 5, 6); /* not nodata by accident */
@@ -464,12 +481,12 @@ static void averages_are_rounded(void) {
             average_of_square(type, (double[]){-3, -4, -1, -2}, NAN, -3);
     }
     /* GDAL looks before it rounds, but for uint8 and uint16. */
-    average_of_square(COGPU_U8, (double[]){4, 6, 4, 7}, 5, 6);
-    average_of_square(COGPU_U16, (double[]){4, 6, 4, 7}, 5, 6);
-    average_of_square(COGPU_I16, (double[]){4, 6, 4, 7}, 5, 5);
-    average_of_square(COGPU_U8, (double[]){255, 255, 255, 253}, 255, 253);
-    average_of_square(COGPU_F32, (double[]){1, 3, 1, 3}, 2, (double)nextafterf(2, 3));
-    average_of_square(COGPU_F64, (double[]){1, 3, 1, 3}, 2, nextafter(2, 3));
+    average_of_square(COGPU_TYPE_U8, (double[]){4, 6, 4, 7}, 5, 6);
+    average_of_square(COGPU_TYPE_U16, (double[]){4, 6, 4, 7}, 5, 6);
+    average_of_square(COGPU_TYPE_I16, (double[]){4, 6, 4, 7}, 5, 5);
+    average_of_square(COGPU_TYPE_U8, (double[]){255, 255, 255, 253}, 255, 253);
+    average_of_square(COGPU_TYPE_F32, (double[]){1, 3, 1, 3}, 2, (double)nextafterf(2, 3));
+    average_of_square(COGPU_TYPE_F64, (double[]){1, 3, 1, 3}, 2, nextafter(2, 3));
 }
 
 /* To the last bit: GDAL's order of operations shows. */
@@ -479,7 +496,7 @@ static void averages_as_gdal(void) {
         uint32_t height, width;
         bool has_nodata;
         double expected[12];
-    } cases[] = {{COGPU_F64,
+    } cases[] = {{COGPU_TYPE_F64,
                   3,
                   11,
                   false,
@@ -487,18 +504,18 @@ static void averages_as_gdal(void) {
                    0x1.84839a0b150e6p+12, 0x1.5526b7f7225b0p+12, 0x1.c1b1861861860p+12,
                    0x1.612e682c5439ap+12, 0x1.f65a520237694p+11, 0x1.74d78cbe9d5e4p+12,
                    0x1.734046ed29010p+12, 0x1.40f811bb4a404p+13, 0x1.43a298ef606a5p+13}},
-                 {COGPU_F64,
+                 {COGPU_TYPE_F64,
                   3,
                   5,
                   true,
                   {0x1.7a81041041041p+12, 0x1.be55b6db6db6dp+11, 0x1.43cca5ca5ca5cp+12,
                    0x1.fb0a5ca5ca5cbp+12, 0x1.0b8a79e79e79fp+12, 0x1.402c57c57c57cp+12}},
-                 {COGPU_F32,
+                 {COGPU_TYPE_F32,
                   2,
                   10,
                   false,
                   {0x1.5f85b6p+12, 0x1.fd449p+11, 0x1.2fcap+13, 0x1.75b092p+12, 0x1.352adcp+12}},
-                 {COGPU_F64,
+                 {COGPU_TYPE_F64,
                   2,
                   6,
                   false,
@@ -509,7 +526,7 @@ static void averages_as_gdal(void) {
         for (uint32_t y = 0; y < from.height; y++)
             for (uint32_t x = 0; x < from.width; x++)
                 set_sample(from.type, at(&from, 0, y, x), noise(100000) / 7.0);
-        cogpu_downsample downsample = downsample_of(COGPU_AVERAGE, &from, 2);
+        cogpu_downsample downsample = downsample_of(COGPU_RESAMPLE_AVERAGE, &from, 2);
         if (cases[c].has_nodata) {
             state_nodata(&downsample, 5);
             set_sample(from.type, at(&from, 0, 0, 0), 5);
@@ -528,9 +545,9 @@ static void ties_as_gdal(void) {
     static const uint16_t samples[14] = {35601, 49362, 47391, 24923, 51595, 49788, 6801,
                                          597,   6133,  21902, 6581,  4717,  15525, 39156};
     static const uint16_t expected[4] = {22234, 28263, 25255, 27126};
-    cogpu_raster from = new_raster(COGPU_U16, 1, 2, 7, PLANAR);
+    cogpu_raster from = new_raster(COGPU_TYPE_U16, 1, 2, 7, PLANAR);
     memcpy(from.data, samples, sizeof samples);
-    cogpu_downsample downsample = downsample_of(COGPU_AVERAGE, &from, 2);
+    cogpu_downsample downsample = downsample_of(COGPU_RESAMPLE_AVERAGE, &from, 2);
     cogpu_raster to = downsample_whole(&downsample, &from, NULL, NULL, PLANAR);
     CHECK(memcmp(to.data, expected, sizeof expected) == 0);
     free_raster(&from);
@@ -540,12 +557,12 @@ static void ties_as_gdal(void) {
 /* Five rows become three, the first of the upper two: both weigh the same, as they should not. */
 static void squares_as_gdal(void) {
     static const double column[5] = {10, 20, 30, 40, 50};
-    static const cogpu_resampling methods[] = {COGPU_AVERAGE, COGPU_RMS};
+    static const cogpu_resampling methods[] = {COGPU_RESAMPLE_AVERAGE, COGPU_RESAMPLE_RMS};
     const double expected[2][3] = {{15, 30, 45}, {sqrt(250), NAN, sqrt(2050)}};
     for (int m = 0; m < 2; m++) {
-        cogpu_raster from = new_raster(COGPU_F64, 1, 5, 2, PLANAR);
+        cogpu_raster from = new_raster(COGPU_TYPE_F64, 1, 5, 2, PLANAR);
         for (uint32_t i = 0; i < 10; i++)
-            set_sample(COGPU_F64, at(&from, 0, i / 2, i % 2), column[i / 2]);
+            set_sample(COGPU_TYPE_F64, at(&from, 0, i / 2, i % 2), column[i / 2]);
         cogpu_downsample downsample = downsample_of(methods[m], &from, 2);
         cogpu_raster to = downsample_whole(&downsample, &from, NULL, NULL, PLANAR);
         for (uint32_t y = 0; y < 3; y++)
@@ -559,12 +576,12 @@ static void squares_as_gdal(void) {
 /* Mode heeds mask and alpha, but of uint8; the majority decides on the mask itself. */
 static void mode_as_gdal(void) {
     static const uint16_t pixels[8] = {1, 9, 2, 0, 2, 0, 2, 0};
-    cogpu_raster from = new_raster(COGPU_U16, 2, 2, 2, CHUNKY);
-    cogpu_raster mask = new_raster(COGPU_U8, 1, 2, 2, PLANAR);
-    cogpu_raster to_mask = new_raster(COGPU_U8, 1, 1, 1, PLANAR);
+    cogpu_raster from = new_raster(COGPU_TYPE_U16, 2, 2, 2, CHUNKY);
+    cogpu_raster mask = new_raster(COGPU_TYPE_U8, 1, 2, 2, PLANAR);
+    cogpu_raster to_mask = new_raster(COGPU_TYPE_U8, 1, 1, 1, PLANAR);
     memcpy(from.data, pixels, sizeof pixels);
     *at(&mask, 0, 1, 0) = 1;
-    cogpu_downsample downsample = downsample_of(COGPU_MODE, &from, 2);
+    cogpu_downsample downsample = downsample_of(COGPU_RESAMPLE_MODE, &from, 2);
     downsample.alpha_band = 2;
     cogpu_raster to = downsample_whole(&downsample, &from, NULL, NULL, PLANAR);
     CHECK(value_at(&to, 0, 0, 0) == 1 && value_at(&to, 1, 0, 0) == 9);
@@ -581,7 +598,7 @@ static void mode_as_gdal(void) {
 }
 
 static void nan_has_no_weight(void) {
-    static const cogpu_type types[] = {COGPU_F16, COGPU_F32, COGPU_F64};
+    static const cogpu_type types[] = {COGPU_TYPE_F16, COGPU_TYPE_F32, COGPU_TYPE_F64};
     for (int t = 0; t < 3; t++) {
         average_of_square(types[t], (double[]){1, NAN, 2, 3}, NAN, 2);
         average_of_square(types[t], (double[]){1, NAN, -9, 3}, -9, 2);
@@ -589,7 +606,7 @@ static void nan_has_no_weight(void) {
         average_of_square(types[t], (double[]){NAN, NAN, NAN, NAN}, NAN, NAN);
         average_of_square(types[t], (double[]){INFINITY, 1, 2, 3}, NAN, INFINITY);
     }
-    average_of_square(COGPU_F32, (double[]){3e38, 3e38, 3e38, 3e38}, NAN, (double)3e38F);
+    average_of_square(COGPU_TYPE_F32, (double[]){3e38, 3e38, 3e38, 3e38}, NAN, (double)3e38F);
 }
 
 /* 64-bit integers that doubles cannot tell apart. */
@@ -599,10 +616,13 @@ static void large_integers_are_exact(void) {
     static const struct {
         cogpu_resampling method;
         int64_t above;
-    } cases[] = {
-        {COGPU_NEAREST, 1}, {COGPU_MODE, 1}, {COGPU_MAX, 3}, {COGPU_MIN, 1}, {COGPU_MEDIAN, 1}};
+    } cases[] = {{COGPU_RESAMPLE_NEAREST, 1},
+                 {COGPU_RESAMPLE_MODE, 1},
+                 {COGPU_RESAMPLE_MAX, 3},
+                 {COGPU_RESAMPLE_MIN, 1},
+                 {COGPU_RESAMPLE_MEDIAN, 1}};
     for (int c = 0; c < 5; c++) {
-        cogpu_raster from = new_raster(COGPU_I64, 1, 2, 2, PLANAR);
+        cogpu_raster from = new_raster(COGPU_TYPE_I64, 1, 2, 2, PLANAR);
         memcpy(from.data, samples, sizeof samples);
         cogpu_downsample downsample = downsample_of(cases[c].method, &from, 2);
         downsample.nodata =
@@ -630,32 +650,32 @@ static const uint8_t alpha[64] = {
 static const struct {
     cogpu_resampling method;
     uint8_t masked[16], mask[16], with_alpha[16], alpha[16];
-} gdals[] = {{COGPU_NEAREST,
+} gdals[] = {{COGPU_RESAMPLE_NEAREST,
               {95, 151, 7, 164, 129, 18, 173, 167, 195, 77, 180, 100, 150, 19, 59, 185},
               {0, 0, 255, 0, 255, 0, 255, 255, 0, 255, 0, 255, 0, 0, 0, 0},
               {95, 151, 7, 164, 129, 18, 173, 167, 195, 77, 180, 100, 150, 19, 59, 185},
               {0, 0, 195, 0, 22, 0, 246, 223, 0, 234, 0, 197, 0, 0, 0, 0}},
-             {COGPU_AVERAGE,
+             {COGPU_RESAMPLE_AVERAGE,
               {0, 85, 7, 189, 129, 0, 86, 138, 27, 67, 0, 100, 112, 170, 106, 58},
               {0, 255, 255, 255, 255, 0, 255, 255, 255, 255, 0, 255, 255, 255, 255, 255},
               {0, 85, 7, 189, 129, 0, 86, 138, 27, 67, 0, 100, 112, 170, 106, 58},
               {0, 110, 195, 185, 22, 0, 117, 137, 66, 171, 0, 197, 132, 154, 107, 53}},
-             {COGPU_RMS,
+             {COGPU_RESAMPLE_RMS,
               {0, 85, 7, 189, 129, 0, 107, 141, 27, 67, 0, 100, 138, 171, 106, 58},
               {0, 255, 255, 255, 255, 0, 255, 255, 255, 255, 0, 255, 255, 255, 255, 255},
               {0, 85, 7, 189, 129, 0, 107, 141, 27, 67, 0, 100, 138, 171, 106, 58},
               {0, 110, 195, 185, 22, 0, 149, 162, 66, 182, 0, 197, 133, 165, 132, 66}},
-             {COGPU_BILINEAR,
+             {COGPU_RESAMPLE_BILINEAR,
               {129, 64, 64, 176, 107, 93, 104, 99, 78, 68, 79, 86, 112, 141, 106, 70},
               {255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255},
               {129, 64, 64, 181, 110, 94, 105, 107, 89, 71, 79, 88, 112, 137, 121, 77},
               {22, 166, 165, 187, 56, 148, 150, 138, 155, 152, 145, 157, 132, 145, 124, 74}},
-             {COGPU_CUBIC,
+             {COGPU_RESAMPLE_CUBIC,
               {0, 0, 0, 162, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
               {0, 0, 0, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
               {0, 0, 0, 194, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
               {0, 0, 0, 239, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}},
-             {COGPU_MODE,
+             {COGPU_RESAMPLE_MODE,
               {95, 151, 7, 164, 129, 18, 173, 167, 195, 77, 180, 100, 150, 19, 59, 185},
               {0, 0, 0, 0, 0, 0, 255, 255, 0, 0, 0, 0, 0, 0, 0, 255},
               {95, 151, 7, 164, 129, 18, 173, 167, 195, 77, 180, 100, 150, 19, 59, 185},
@@ -663,10 +683,10 @@ static const struct {
 
 static void masks_and_alpha_as_gdal(void) {
     for (size_t g = 0; g < sizeof gdals / sizeof *gdals; g++) {
-        cogpu_raster from = new_raster(COGPU_U8, 1, 8, 8, PLANAR);
-        cogpu_raster mask = new_raster(COGPU_U8, 1, 8, 8, PLANAR);
-        cogpu_raster both = new_raster(COGPU_U8, 2, 8, 8, CHUNKY);
-        cogpu_raster to_mask = new_raster(COGPU_U8, 1, 4, 4, PLANAR);
+        cogpu_raster from = new_raster(COGPU_TYPE_U8, 1, 8, 8, PLANAR);
+        cogpu_raster mask = new_raster(COGPU_TYPE_U8, 1, 8, 8, PLANAR);
+        cogpu_raster both = new_raster(COGPU_TYPE_U8, 2, 8, 8, CHUNKY);
+        cogpu_raster to_mask = new_raster(COGPU_TYPE_U8, 1, 4, 4, PLANAR);
         memcpy(from.data, picture, 64);
         memcpy(mask.data, alpha, 64); /* anything but 0 is valid */
         for (uint32_t i = 0; i < 64; i++) {
@@ -694,15 +714,16 @@ static void masks_and_alpha_as_gdal(void) {
 
 /* Floats under a mask: 0 where it says so, NaN where there is nothing but NaN. */
 static void masked_floats(void) {
-    static const cogpu_resampling methods[] = {COGPU_AVERAGE, COGPU_RMS, COGPU_BILINEAR, COGPU_MIN,
-                                               COGPU_MEDIAN};
+    static const cogpu_resampling methods[] = {COGPU_RESAMPLE_AVERAGE, COGPU_RESAMPLE_RMS,
+                                               COGPU_RESAMPLE_BILINEAR, COGPU_RESAMPLE_MIN,
+                                               COGPU_RESAMPLE_MEDIAN};
     for (int m = 0; m < 5; m++) {
-        cogpu_raster from = new_raster(COGPU_F32, 1, 2, 16, PLANAR);
-        cogpu_raster mask = new_raster(COGPU_U8, 1, 2, 16, PLANAR);
-        cogpu_raster to_mask = new_raster(COGPU_U8, 1, 1, 8, PLANAR);
+        cogpu_raster from = new_raster(COGPU_TYPE_F32, 1, 2, 16, PLANAR);
+        cogpu_raster mask = new_raster(COGPU_TYPE_U8, 1, 2, 16, PLANAR);
+        cogpu_raster to_mask = new_raster(COGPU_TYPE_U8, 1, 1, 8, PLANAR);
         for (uint32_t i = 0; i < 32; i++) {
             uint32_t x = i % 16;
-            set_sample(COGPU_F32, at(&from, 0, i / 16, x), x < 6 ? 5 : (double)NAN);
+            set_sample(COGPU_TYPE_F32, at(&from, 0, i / 16, x), x < 6 ? 5 : (double)NAN);
             *at(&mask, 0, i / 16, x) = x < 11 ? 1 : 0;
         }
         cogpu_downsample downsample = downsample_of(methods[m], &from, 2);
@@ -721,13 +742,13 @@ static void masked_floats(void) {
 /* ---- complex, and what is refused ---- */
 
 static void complex_samples(void) {
-    cogpu_raster from = new_raster(COGPU_CF32, 2, 4, 6, CHUNKY);
+    cogpu_raster from = new_raster(COGPU_TYPE_CF32, 2, 4, 6, CHUNKY);
     for (uint32_t i = 0; i < 48; i++) {
         float pair[2] = {(float)noise(100), (float)noise(100)};
         memcpy(at(&from, i / 24, i / 6 % 4, i % 6), pair, sizeof pair);
     }
-    cogpu_downsample nearest = downsample_of(COGPU_NEAREST, &from, 2);
-    cogpu_downsample average = downsample_of(COGPU_AVERAGE, &from, 2);
+    cogpu_downsample nearest = downsample_of(COGPU_RESAMPLE_NEAREST, &from, 2);
+    cogpu_downsample average = downsample_of(COGPU_RESAMPLE_AVERAGE, &from, 2);
     cogpu_raster near = downsample_whole(&nearest, &from, NULL, NULL, PLANAR);
     cogpu_raster mean = downsample_whole(&average, &from, NULL, NULL, UPSIDE_DOWN);
     for (uint32_t p = 0; p < 2; p++)
@@ -750,8 +771,8 @@ static void complex_samples(void) {
 
 static void refusals(void) {
     cogpu_error error;
-    cogpu_downsample downsample = {.method = COGPU_AVERAGE,
-                                   .type = COGPU_CI16,
+    cogpu_downsample downsample = {.method = COGPU_RESAMPLE_AVERAGE,
+                                   .type = COGPU_TYPE_CI16,
                                    .bands = 1,
                                    .from_width = 4,
                                    .from_height = 4,
@@ -759,12 +780,12 @@ static void refusals(void) {
                                    .to_height = 2};
     CHECK(cogpu_downsample_check(&downsample, &error) == COGPU_UNSUPPORTED);
     CHECK(strstr(error.message, "complex_int16") && strstr(error.message, "average"));
-    downsample.method = COGPU_NEAREST;
+    downsample.method = COGPU_RESAMPLE_NEAREST;
     CHECK(cogpu_downsample_check(&downsample, &error) == COGPU_OK);
-    downsample.type = COGPU_CF64;
-    downsample.method = COGPU_MODE;
+    downsample.type = COGPU_TYPE_CF64;
+    downsample.method = COGPU_RESAMPLE_MODE;
     CHECK(cogpu_downsample_check(&downsample, &error) == COGPU_UNSUPPORTED);
-    downsample.type = COGPU_U8;
+    downsample.type = COGPU_TYPE_U8;
     CHECK(cogpu_downsample_check(&downsample, &error) == COGPU_OK);
     downsample.from_height = 100000;
     CHECK(cogpu_downsample_check(&downsample, &error) == COGPU_UNSUPPORTED);
@@ -772,8 +793,9 @@ static void refusals(void) {
 
 /* A large factor at once: a window of thousands. */
 static void large_factors(void) {
-    for (cogpu_resampling method = COGPU_AVERAGE; method <= COGPU_MEDIAN; method++) {
-        cogpu_raster from = new_raster(COGPU_U16, 1, 63, 130, PLANAR);
+    for (cogpu_resampling method = COGPU_RESAMPLE_AVERAGE; method <= COGPU_RESAMPLE_MEDIAN;
+         method++) {
+        cogpu_raster from = new_raster(COGPU_TYPE_U16, 1, 63, 130, PLANAR);
         fill(&from, 500);
         cogpu_downsample downsample = downsample_of(method, &from, 63);
         cogpu_raster to = downsample_whole(&downsample, &from, NULL, NULL, PLANAR);

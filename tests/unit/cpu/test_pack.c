@@ -57,7 +57,8 @@ static int count_wrong_rows(cogpu_type type, uint32_t bands, uint32_t width, con
     uint8_t *from = noisy(room), *to = noisy(bands * plane);
     const uint8_t *top = lie->is_flipped ? from + lie->y * (ROWS - 1) : from;
     int64_t stride_y = lie->is_flipped ? -lie->y : lie->y;
-    cogpu_raster raster = {.data = (void *)(uintptr_t)top,
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                           .data = (void *)(uintptr_t)top,
                            .type = type,
                            .bands = bands,
                            .height = ROWS,
@@ -81,7 +82,8 @@ static int count_wrong_rows(cogpu_type type, uint32_t bands, uint32_t width, con
 }
 
 static void test_rows_are_gathered_at_any_strides(void) {
-    static const cogpu_type types[] = {COGPU_U8, COGPU_I16, COGPU_F32, COGPU_F64, COGPU_CF64};
+    static const cogpu_type types[] = {COGPU_TYPE_U8, COGPU_TYPE_I16, COGPU_TYPE_F32,
+                                       COGPU_TYPE_F64, COGPU_TYPE_CF64};
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         for (uint32_t bands = 1; bands <= 4; bands++)
             for (uint32_t width = 1; width <= 40; width += 13)
@@ -105,14 +107,16 @@ static uint32_t smaller(uint32_t a, uint32_t b) {
 static int miscut(uint32_t compression, size_t size, uint32_t bands, uint32_t width,
                   uint32_t height, uint32_t rows, int order) {
     enum { SIDE = 16, GAP = 5 };
-    static const cogpu_type types[] = {[1] = COGPU_U8, [4] = COGPU_F32, [16] = COGPU_CF64};
+    static const cogpu_type types[] = {
+        [1] = COGPU_TYPE_U8, [4] = COGPU_TYPE_F32, [16] = COGPU_TYPE_CF64};
     const size_t pixel = size * bands, room = (size + GAP) * bands * width * SIDE;
     cogpu_write_plan plan = {.pixel_bytes = pixel, .codec = cogpu_codec_find(compression)};
     cogpu_block_grid grid = {.block_width = SIDE, .block_height = SIDE};
     cogpu_new_block block = {.width = width, .height = height, .rows = rows};
     struct lie lie = lie_of(order, size, bands, width, height, order ? GAP : 0);
     uint8_t *from = noisy(room), *to = noisy(SIDE * pixel * rows);
-    cogpu_raster raster = {.data = lie.is_flipped ? from + lie.y * (height - 1) : from,
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                           .data = lie.is_flipped ? from + lie.y * (height - 1) : from,
                            .type = types[size],
                            .bands = bands,
                            .height = height,
@@ -160,8 +164,9 @@ static void test_masks_are_packed_into_bits(void) {
         uint8_t *from = noisy(bytes), *to = noisy(SIDE * PACKED);
         for (size_t i = 0; i < bytes; i++)
             from[i] = from[i] % 2 ? from[i] : 0;
-        cogpu_raster raster = {.data = from + 2 * (width - 1),
-                               .type = COGPU_U8,
+        cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                               .data = from + 2 * (width - 1),
+                               .type = COGPU_TYPE_U8,
                                .bands = 1,
                                .stride_y = (int64_t)row_bytes,
                                .stride_x = -2};
@@ -181,7 +186,8 @@ static void test_masks_are_packed_into_bits(void) {
 /* ---- uniform ---- */
 
 static void test_uniform_blocks_are_found(void) {
-    static const cogpu_type types[] = {COGPU_U8, COGPU_I16, COGPU_F32, COGPU_I64, COGPU_CF64};
+    static const cogpu_type types[] = {COGPU_TYPE_U8, COGPU_TYPE_I16, COGPU_TYPE_F32,
+                                       COGPU_TYPE_I64, COGPU_TYPE_CF64};
     for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
         size_t size = cogpu_type_bytes(types[t]), bytes = 37 * size;
         uint8_t *samples = noisy(bytes), sample[16];
@@ -209,17 +215,20 @@ static void test_any_nan_is_nan(void) {
     uint16_t half[5] = {0x7E00, 0xFE00, 0x7C01, 0x7FFF, 0xFFFF}, infinite = 0x7C00;
     memcpy(&single[2], (uint32_t[]){0x7F800001}, 4);
     memcpy(&wide[3], (uint64_t[]){0xFFF0000000000001}, 8);
-    CHECK(cogpu_cpu_is_uniform((uint8_t *)single, sizeof single, COGPU_F32, (uint8_t *)single));
-    CHECK(cogpu_cpu_is_uniform((uint8_t *)wide, sizeof wide, COGPU_F64, (uint8_t *)wide));
-    CHECK(cogpu_cpu_is_uniform((uint8_t *)half, sizeof half, COGPU_F16, (uint8_t *)half));
-    CHECK(!cogpu_cpu_is_uniform((uint8_t *)single, sizeof single, COGPU_F32, (uint8_t *)&one));
-    CHECK(!cogpu_cpu_is_uniform((uint8_t *)half, sizeof half, COGPU_F16, (uint8_t *)&infinite));
+    CHECK(
+        cogpu_cpu_is_uniform((uint8_t *)single, sizeof single, COGPU_TYPE_F32, (uint8_t *)single));
+    CHECK(cogpu_cpu_is_uniform((uint8_t *)wide, sizeof wide, COGPU_TYPE_F64, (uint8_t *)wide));
+    CHECK(cogpu_cpu_is_uniform((uint8_t *)half, sizeof half, COGPU_TYPE_F16, (uint8_t *)half));
+    CHECK(!cogpu_cpu_is_uniform((uint8_t *)single, sizeof single, COGPU_TYPE_F32, (uint8_t *)&one));
+    CHECK(
+        !cogpu_cpu_is_uniform((uint8_t *)half, sizeof half, COGPU_TYPE_F16, (uint8_t *)&infinite));
     single[4] = INFINITY, wide[0] = 0, half[3] = infinite;
-    CHECK(!cogpu_cpu_is_uniform((uint8_t *)single, sizeof single, COGPU_F32, (uint8_t *)single));
-    CHECK(!cogpu_cpu_is_uniform((uint8_t *)wide, sizeof wide, COGPU_F64, (uint8_t *)&wide[1]));
-    CHECK(!cogpu_cpu_is_uniform((uint8_t *)half, sizeof half, COGPU_F16, (uint8_t *)half));
+    CHECK(
+        !cogpu_cpu_is_uniform((uint8_t *)single, sizeof single, COGPU_TYPE_F32, (uint8_t *)single));
+    CHECK(!cogpu_cpu_is_uniform((uint8_t *)wide, sizeof wide, COGPU_TYPE_F64, (uint8_t *)&wide[1]));
+    CHECK(!cogpu_cpu_is_uniform((uint8_t *)half, sizeof half, COGPU_TYPE_F16, (uint8_t *)half));
     /* The same bits as integers are no NaN. */
-    CHECK(!cogpu_cpu_is_uniform((uint8_t *)half, sizeof half, COGPU_U16, (uint8_t *)half));
+    CHECK(!cogpu_cpu_is_uniform((uint8_t *)half, sizeof half, COGPU_TYPE_U16, (uint8_t *)half));
 }
 
 /* ---- predict ---- */
@@ -312,18 +321,20 @@ static void check_types(const cogpu_type *types, size_t count, uint32_t predicto
 }
 
 static void test_predictor_1(void) {
-    static const cogpu_type types[] = {COGPU_U8, COGPU_F32, COGPU_CI16, COGPU_CF64};
+    static const cogpu_type types[] = {COGPU_TYPE_U8, COGPU_TYPE_F32, COGPU_TYPE_CI16,
+                                       COGPU_TYPE_CF64};
     check_types(types, sizeof types / sizeof *types, 1);
 }
 
 static void test_predictor_2(void) {
-    static const cogpu_type types[] = {COGPU_U8,  COGPU_I8,  COGPU_U16, COGPU_I16,
-                                       COGPU_U32, COGPU_F32, COGPU_I64, COGPU_F64};
+    static const cogpu_type types[] = {COGPU_TYPE_U8,  COGPU_TYPE_I8,  COGPU_TYPE_U16,
+                                       COGPU_TYPE_I16, COGPU_TYPE_U32, COGPU_TYPE_F32,
+                                       COGPU_TYPE_I64, COGPU_TYPE_F64};
     check_types(types, sizeof types / sizeof *types, 2);
 }
 
 static void test_predictor_3(void) {
-    static const cogpu_type types[] = {COGPU_F16, COGPU_F32, COGPU_F64};
+    static const cogpu_type types[] = {COGPU_TYPE_F16, COGPU_TYPE_F32, COGPU_TYPE_F64};
     check_types(types, sizeof types / sizeof *types, 3);
 }
 
@@ -356,7 +367,8 @@ static int mispacked(cogpu_type type, uint32_t bits, uint32_t width) {
 static void test_samples_are_packed(void) {
     for (uint32_t width = 1; width <= WIDTH_MAX; width++)
         for (uint32_t bits = 1; bits < 16; bits++)
-            CHECK(bits == 8 || mispacked(bits < 8 ? COGPU_U8 : COGPU_U16, bits, width) == 0);
+            CHECK(bits == 8 ||
+                  mispacked(bits < 8 ? COGPU_TYPE_U8 : COGPU_TYPE_U16, bits, width) == 0);
 }
 
 TESTS(pack) {

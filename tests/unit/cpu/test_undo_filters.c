@@ -19,11 +19,14 @@ static uint8_t noise(void) {
 }
 
 static cogpu_type unsigned_of(uint32_t bits) {
-    return bits == 8 ? COGPU_U8 : bits == 16 ? COGPU_U16 : bits == 32 ? COGPU_U32 : COGPU_U64;
+    return bits == 8    ? COGPU_TYPE_U8
+           : bits == 16 ? COGPU_TYPE_U16
+           : bits == 32 ? COGPU_TYPE_U32
+                        : COGPU_TYPE_U64;
 }
 
 static cogpu_type float_of(uint32_t bits) {
-    return bits == 16 ? COGPU_F16 : bits == 64 ? COGPU_F64 : COGPU_F32;
+    return bits == 16 ? COGPU_TYPE_F16 : bits == 64 ? COGPU_TYPE_F64 : COGPU_TYPE_F32;
 }
 
 static cogpu_storage make(uint32_t width, uint32_t samples, uint32_t bits, cogpu_type type,
@@ -172,10 +175,11 @@ struct order {
  * as GDAL has it. */
 static void test_byte_order(void) {
     static const struct order orders[] = {
-        {COGPU_U8, 8, 1},    {COGPU_I16, 16, 2},  {COGPU_U32, 32, 4},   {COGPU_I64, 64, 8},
-        {COGPU_F16, 16, 2},  {COGPU_F32, 32, 4},  {COGPU_F64, 64, 8},   {COGPU_CI16, 32, 2},
-        {COGPU_CI32, 64, 4}, {COGPU_CF32, 64, 4}, {COGPU_CF64, 128, 8}, {COGPU_F32, 24, 3},
-        {COGPU_U16, 12, 1},  {COGPU_U32, 24, 3},  {COGPU_U8, 4, 1}};
+        {COGPU_TYPE_U8, 8, 1},    {COGPU_TYPE_I16, 16, 2},   {COGPU_TYPE_U32, 32, 4},
+        {COGPU_TYPE_I64, 64, 8},  {COGPU_TYPE_F16, 16, 2},   {COGPU_TYPE_F32, 32, 4},
+        {COGPU_TYPE_F64, 64, 8},  {COGPU_TYPE_CI16, 32, 2},  {COGPU_TYPE_CI32, 64, 4},
+        {COGPU_TYPE_CF32, 64, 4}, {COGPU_TYPE_CF64, 128, 8}, {COGPU_TYPE_F32, 24, 3},
+        {COGPU_TYPE_U16, 12, 1},  {COGPU_TYPE_U32, 24, 3},   {COGPU_TYPE_U8, 4, 1}};
     static uint8_t row[ROW_MAX], expected[ROW_MAX];
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
         for (uint32_t width = 8; width <= 64; width += 8) {

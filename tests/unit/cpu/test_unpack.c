@@ -18,10 +18,10 @@ static uint8_t noise(void) {
 }
 
 static cogpu_type type_for(uint32_t bits, bool is_signed) {
-    cogpu_type type = bits <= 8    ? COGPU_U8
-                      : bits <= 16 ? COGPU_U16
-                      : bits <= 32 ? COGPU_U32
-                                   : COGPU_U64;
+    cogpu_type type = bits <= 8    ? COGPU_TYPE_U8
+                      : bits <= 16 ? COGPU_TYPE_U16
+                      : bits <= 32 ? COGPU_TYPE_U32
+                                   : COGPU_TYPE_U64;
     return is_signed ? (cogpu_type)(type + 1) : type;
 }
 
@@ -30,7 +30,7 @@ static cogpu_storage make(uint32_t width, uint32_t height, uint32_t bands, bool 
     cogpu_storage storage = {.width = width,
                              .height = height,
                              .bands = bands,
-                             .layout = COGPU_TILES,
+                             .layout = COGPU_LAYOUT_TILES,
                              .block_width = width,
                              .block_height = height,
                              .across = 1,
@@ -84,8 +84,11 @@ static struct target target_for(const cogpu_storage *storage, uint32_t width, ui
                                 uint32_t bands, int layout) {
     int64_t size = (int64_t)cogpu_type_bytes(storage->type), w = width, h = height, b = bands;
     struct target target = {.bytes = (size_t)(size * w * h * b * (layout == SPREAD ? 3 : 1))};
-    target.raster =
-        (cogpu_raster){.type = storage->type, .bands = bands, .width = width, .height = height};
+    target.raster = (cogpu_raster){.struct_size = sizeof(cogpu_raster),
+                                   .type = storage->type,
+                                   .bands = bands,
+                                   .width = width,
+                                   .height = height};
     cogpu_raster *raster = &target.raster;
     target.memory = malloc(target.bytes);
     if (!target.memory)
@@ -180,7 +183,8 @@ static void test_every_depth(void) {
 
 /* Whole samples of every size, pixels of 1 to 6 bands, rows below and above the vectors' length. */
 static void test_every_interleave(void) {
-    static const cogpu_type types[] = {COGPU_U8, COGPU_I16, COGPU_F32, COGPU_U64};
+    static const cogpu_type types[] = {COGPU_TYPE_U8, COGPU_TYPE_I16, COGPU_TYPE_F32,
+                                       COGPU_TYPE_U64};
     for (size_t t = 0; t < 4; t++)
         for (uint32_t bands = 1; bands <= 6; bands++)
             for (uint32_t width = 1; width <= 40; width += 3)
@@ -210,11 +214,12 @@ static void test_lists_of_bands(void) {
 }
 
 static float float24(uint8_t low, uint8_t middle, uint8_t high) {
-    cogpu_storage storage = make(1, 1, 1, false, 24, COGPU_F32);
+    cogpu_storage storage = make(1, 1, 1, false, 24, COGPU_TYPE_F32);
     uint8_t row[3] = {low, middle, high};
     float value = 0;
-    cogpu_raster raster = {.data = &value,
-                           .type = COGPU_F32,
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                           .data = &value,
+                           .type = COGPU_TYPE_F32,
                            .bands = 1,
                            .width = 1,
                            .height = 1,
@@ -262,7 +267,8 @@ static int wrong_fill(const cogpu_storage *storage, int layout, const uint32_t *
 
 /* T047: what a block without data becomes. */
 static void test_fill(void) {
-    static const cogpu_type types[] = {COGPU_U8, COGPU_U16, COGPU_F32, COGPU_F64, COGPU_CF64};
+    static const cogpu_type types[] = {COGPU_TYPE_U8, COGPU_TYPE_U16, COGPU_TYPE_F32,
+                                       COGPU_TYPE_F64, COGPU_TYPE_CF64};
     static const uint32_t bands[] = {3, 1};
     for (size_t t = 0; t < 5; t++)
         for (int layout = 0; layout < LAYOUTS; layout++)
@@ -281,7 +287,7 @@ static void test_filters_undone_by_unpack(void) {
     for (uint32_t bands = 1; bands <= 5; bands++)
         for (int layout = 0; layout < LAYOUTS; layout++)
             for (uint32_t x = 0; x < 20; x += 9) {
-                cogpu_storage storage = make(40, 2, bands, false, 16, COGPU_U16);
+                cogpu_storage storage = make(40, 2, bands, false, 16, COGPU_TYPE_U16);
                 storage.predictor = 2;
                 size_t bytes = storage.block_bytes;
                 uint8_t *before = malloc(bytes), *after = malloc(bytes), *copy = malloc(bytes);

@@ -13,20 +13,22 @@ static void need(cogpu_status status) {
 }
 
 static cogpu_device_kind tested_kind(void) {
-    return gpu_test_is_real() ? COGPU_CUDA : COGPU_EMU;
+    return gpu_test_is_real() ? COGPU_DEVICE_CUDA : COGPU_DEVICE_EMULATOR;
 }
 
 static cogpu_context *open_context(void) {
     cogpu_context *context = NULL;
-    need(cogpu_context_open(&(cogpu_context_options){.threads = 2}, &context, &error));
+    need(cogpu_context_open(
+        &(cogpu_context_options){.struct_size = sizeof(cogpu_context_options), .threads = 2},
+        &context, &error));
     return context;
 }
 
 static bool lies_on(cogpu_context *context, const void *memory, cogpu_device_kind kind,
                     uint32_t index) {
-    cogpu_device_kind found = COGPU_CPU;
+    cogpu_device_kind found = COGPU_DEVICE_CPU;
     uint32_t number = UINT32_MAX;
-    need(cogpu_device_of(context, memory, &found, &number, &error));
+    need(cogpu_pointer_device(context, memory, &found, &number, &error));
     return found == kind && number == index;
 }
 
@@ -35,9 +37,9 @@ static bool lies_on(cogpu_context *context, const void *memory, cogpu_device_kin
 /* The emulated ones, which are the last. */
 static uint32_t list_emulated(char names[32][16]) {
     uint32_t count = 0;
-    cogpu_device device;
-    for (uint32_t i = 0; cogpu_device_info(i, &device) == COGPU_OK; i++)
-        if (device.kind == COGPU_EMU) {
+    cogpu_device device = COGPU_DEVICE_INIT;
+    for (uint32_t i = 0; cogpu_device_info(i, &device, NULL) == COGPU_OK; i++)
+        if (device.kind == COGPU_DEVICE_EMULATOR) {
             CHECK(device.index == count);
             snprintf(names[count++], sizeof names[0], "%s", device.name);
         }
@@ -64,13 +66,15 @@ static void test_emulated_devices_are_counted(void) {
 static void test_past_the_last(void) {
     cogpu_context *context = open_context();
     void *memory = NULL;
-    CHECK(cogpu_device_allocate(context, COGPU_EMU, 1, 1, &memory, &error) == COGPU_DEVICE);
+    CHECK(cogpu_device_allocate(context, COGPU_DEVICE_EMULATOR, 1, 1, &memory, &error) ==
+          COGPU_DEVICE_ERROR);
     CHECK_TEXT(error.message, "there is no emulated GPU 1: there is one");
     setenv("COGPU_EMU_DEVICES", "3", 1);
-    CHECK(cogpu_device_allocate(context, COGPU_EMU, 3, 1, &memory, &error) == COGPU_DEVICE);
+    CHECK(cogpu_device_allocate(context, COGPU_DEVICE_EMULATOR, 3, 1, &memory, &error) ==
+          COGPU_DEVICE_ERROR);
     CHECK_TEXT(error.message, "there is no emulated GPU 3: there are 3");
-    CHECK(cogpu_device_allocate(context, COGPU_EMU, 2, 1, &memory, &error) == COGPU_OK);
-    cogpu_device_release(context, COGPU_EMU, 2, memory);
+    CHECK(cogpu_device_allocate(context, COGPU_DEVICE_EMULATOR, 2, 1, &memory, &error) == COGPU_OK);
+    cogpu_device_free(context, COGPU_DEVICE_EMULATOR, 2, memory);
     unsetenv("COGPU_EMU_DEVICES");
     cogpu_context_close(context);
 }
@@ -78,15 +82,16 @@ static void test_past_the_last(void) {
 static void test_current_emulated(void) {
     static const char *const bad[] = {"", "x", "1x", "-1", "2", "4294967296"};
     uint32_t index = 7;
-    CHECK(cogpu_device_current(COGPU_EMU, &index, &error) == COGPU_OK && index == 0);
+    CHECK(cogpu_device_current(COGPU_DEVICE_EMULATOR, &index, &error) == COGPU_OK && index == 0);
     setenv("COGPU_EMU_DEVICE", "1", 1);
-    CHECK(cogpu_device_current(COGPU_EMU, &index, &error) == COGPU_DEVICE);
+    CHECK(cogpu_device_current(COGPU_DEVICE_EMULATOR, &index, &error) == COGPU_DEVICE_ERROR);
     CHECK_TEXT(error.message, "there is no emulated GPU 1: there is one");
     setenv("COGPU_EMU_DEVICES", "2", 1);
-    CHECK(cogpu_device_current(COGPU_EMU, &index, &error) == COGPU_OK && index == 1);
+    CHECK(cogpu_device_current(COGPU_DEVICE_EMULATOR, &index, &error) == COGPU_OK && index == 1);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         setenv("COGPU_EMU_DEVICE", bad[i], 1);
-        CHECK(cogpu_device_current(COGPU_EMU, &index, &error) == COGPU_DEVICE && index == 0);
+        CHECK(cogpu_device_current(COGPU_DEVICE_EMULATOR, &index, &error) == COGPU_DEVICE_ERROR &&
+              index == 0);
     }
     unsetenv("COGPU_EMU_DEVICE");
     unsetenv("COGPU_EMU_DEVICES");
@@ -94,12 +99,13 @@ static void test_current_emulated(void) {
 
 static void test_current_others(void) {
     uint32_t index = 7;
-    CHECK(cogpu_device_current(COGPU_CPU, &index, &error) == COGPU_OK && index == 0);
+    CHECK(cogpu_device_current(COGPU_DEVICE_CPU, &index, &error) == COGPU_OK && index == 0);
     index = 7;
-    cogpu_status status = cogpu_device_current(COGPU_CUDA, &index, &error);
-    CHECK(status == (cogpu_no_cuda() ? COGPU_DEVICE : COGPU_OK) && index == 0);
-    CHECK(cogpu_device_current((cogpu_device_kind)9, &index, &error) == COGPU_ARGUMENT);
-    CHECK(cogpu_device_current(COGPU_CPU, NULL, &error) == COGPU_ARGUMENT);
+    cogpu_status status = cogpu_device_current(COGPU_DEVICE_CUDA, &index, &error);
+    CHECK(status == (cogpu_cuda_unavailable_reason() ? COGPU_DEVICE_ERROR : COGPU_OK) &&
+          index == 0);
+    CHECK(cogpu_device_current((cogpu_device_kind)9, &index, &error) == COGPU_INVALID_ARGUMENT);
+    CHECK(cogpu_device_current(COGPU_DEVICE_CPU, NULL, &error) == COGPU_INVALID_ARGUMENT);
 }
 
 /* ---- where memory lies --------------------------------------------------------------------- */
@@ -110,20 +116,20 @@ static void test_memory_of_a_device(void) {
     cogpu_context *context = open_context(), *other = open_context();
     uint8_t *host = malloc(BYTES);
     void *memory = NULL;
-    CHECK(lies_on(context, host, COGPU_CPU, 0)); /* before any device is open */
+    CHECK(lies_on(context, host, COGPU_DEVICE_CPU, 0)); /* before any device is open */
     need(cogpu_device_allocate(context, kind, 0, BYTES, &memory, &error));
     CHECK(lies_on(context, memory, kind, 0));
     CHECK(lies_on(context, (uint8_t *)memory + BYTES - 1, kind, 0));
-    CHECK(lies_on(context, host, COGPU_CPU, 0) && lies_on(NULL, host, COGPU_CPU, 0));
-    CHECK(lies_on(other, memory, gpu_test_is_real() ? kind : COGPU_CPU, 0));
+    CHECK(lies_on(context, host, COGPU_DEVICE_CPU, 0) && lies_on(NULL, host, COGPU_DEVICE_CPU, 0));
+    CHECK(lies_on(other, memory, gpu_test_is_real() ? kind : COGPU_DEVICE_CPU, 0));
     if (!gpu_test_is_real()) /* CUDA's allocations are larger than asked for */
-        CHECK(lies_on(context, (uint8_t *)memory + BYTES, COGPU_CPU, 0));
-    cogpu_device_release(context, kind, 0, memory);
+        CHECK(lies_on(context, (uint8_t *)memory + BYTES, COGPU_DEVICE_CPU, 0));
+    cogpu_device_free(context, kind, 0, memory);
     if (!gpu_test_is_real()) /* CUDA frees small allocations later, many at a time */
-        CHECK(lies_on(context, memory, COGPU_CPU, 0));
+        CHECK(lies_on(context, memory, COGPU_DEVICE_CPU, 0));
     cogpu_device_kind found;
     uint32_t index;
-    CHECK(cogpu_device_of(context, NULL, &found, &index, &error) == COGPU_ARGUMENT);
+    CHECK(cogpu_pointer_device(context, NULL, &found, &index, &error) == COGPU_INVALID_ARGUMENT);
     free(host);
     cogpu_context_close(context);
     cogpu_context_close(other);
@@ -137,7 +143,7 @@ static void test_pinned_memory(void) {
     need(cogpu_context_device(context, tested_kind(), 0, &device, &error));
     cogpu_gpu *gpu = cogpu_gpu_device_gpu(device);
     need(gpu->calls->allocate_pinned(gpu, 100, &pinned, &error));
-    CHECK(lies_on(context, pinned, COGPU_CPU, 0));
+    CHECK(lies_on(context, pinned, COGPU_DEVICE_CPU, 0));
     gpu->calls->release_pinned(gpu, pinned);
     cogpu_context_close(context);
 }
@@ -148,11 +154,11 @@ static void test_memory_of_many_devices(void) {
     cogpu_context *context = open_context();
     void *memory[DEVICES];
     for (uint32_t i = 0; i < DEVICES; i++)
-        need(cogpu_device_allocate(context, COGPU_EMU, i, 64, &memory[i], &error));
+        need(cogpu_device_allocate(context, COGPU_DEVICE_EMULATOR, i, 64, &memory[i], &error));
     for (uint32_t i = 0; i < DEVICES; i++)
-        CHECK(lies_on(context, memory[i], COGPU_EMU, i));
+        CHECK(lies_on(context, memory[i], COGPU_DEVICE_EMULATOR, i));
     for (uint32_t i = 0; i < DEVICES; i++)
-        cogpu_device_release(context, COGPU_EMU, i, memory[i]);
+        cogpu_device_free(context, COGPU_DEVICE_EMULATOR, i, memory[i]);
     cogpu_context_close(context);
     unsetenv("COGPU_EMU_DEVICES");
 }
@@ -165,40 +171,50 @@ enum { SIDE = 80 };
  * host. */
 static void is_passed_on(cogpu_context *context, uint32_t from, uint32_t to, uint32_t writing) {
     uint16_t pixels[SIDE * SIDE], found[SIDE * SIDE];
-    cogpu_memory memory = {0};
+    cogpu_memory memory = COGPU_MEMORY_INIT;
     cogpu_file *file = NULL;
-    cogpu_result result;
-    cogpu_raster rows = {
-        .type = COGPU_U16, .bands = 1, .width = SIDE, .height = SIDE, .device = COGPU_EMU};
-    const cogpu_request request = {.context = context};
-    const cogpu_profile profile = {.width = SIDE,
+    cogpu_result result = COGPU_RESULT_INIT;
+    cogpu_raster rows = {.struct_size = sizeof(cogpu_raster),
+                         .type = COGPU_TYPE_U16,
+                         .bands = 1,
+                         .width = SIDE,
+                         .height = SIDE,
+                         .device = COGPU_DEVICE_EMULATOR};
+    const cogpu_request request = {.struct_size = sizeof(cogpu_request), .context = context};
+    const cogpu_profile profile = {.struct_size = sizeof(cogpu_profile),
+                                   .width = SIDE,
                                    .height = SIDE,
                                    .bands = 1,
-                                   .type = COGPU_U16,
+                                   .type = COGPU_TYPE_U16,
                                    .cog = 1,
                                    .codec = "packbits",
                                    .block_width = 32,
                                    .block_height = 32,
                                    .context = context,
-                                   .device = COGPU_EMU,
+                                   .device = COGPU_DEVICE_EMULATOR,
                                    .device_index = writing};
     for (uint32_t i = 0; i < SIDE * SIDE; i++)
         pixels[i] = (uint16_t)((i + from + to) * 2654435761u >> 21);
     cogpu_raster there = rows;
     there.device_index = to;
     rows.device_index = from;
-    need(cogpu_device_allocate(context, COGPU_EMU, from, sizeof pixels, &rows.data, &error));
-    need(cogpu_device_allocate(context, COGPU_EMU, to, sizeof pixels, &there.data, &error));
-    need(cogpu_device_upload(context, COGPU_EMU, from, pixels, sizeof pixels, rows.data, &error));
-    need(cogpu_write(&(cogpu_sink){.memory = &memory}, &profile, &rows, NULL, NULL, &error));
+    need(cogpu_device_allocate(context, COGPU_DEVICE_EMULATOR, from, sizeof pixels, &rows.data,
+                               &error));
+    need(cogpu_device_allocate(context, COGPU_DEVICE_EMULATOR, to, sizeof pixels, &there.data,
+                               &error));
+    need(cogpu_device_upload(context, COGPU_DEVICE_EMULATOR, from, pixels, sizeof pixels, rows.data,
+                             &error));
+    need(cogpu_write(&(cogpu_sink){.struct_size = sizeof(cogpu_sink), .memory = &memory}, &profile,
+                     &rows, NULL, NULL, &error));
     need(cogpu_open_memory(memory.data, memory.bytes, NULL, &file, &error));
     need(cogpu_read(file, &request, &there, &result, &error));
-    need(cogpu_device_download(context, COGPU_EMU, to, there.data, sizeof found, found, &error));
+    need(cogpu_device_download(context, COGPU_DEVICE_EMULATOR, to, there.data, sizeof found, found,
+                               &error));
     CHECK(memcmp(found, pixels, sizeof found) == 0 && result.device_blocks == result.blocks);
     cogpu_close(file);
-    cogpu_memory_release(&memory);
-    cogpu_device_release(context, COGPU_EMU, from, rows.data);
-    cogpu_device_release(context, COGPU_EMU, to, there.data);
+    cogpu_memory_free(&memory);
+    cogpu_device_free(context, COGPU_DEVICE_EMULATOR, from, rows.data);
+    cogpu_device_free(context, COGPU_DEVICE_EMULATOR, to, there.data);
 }
 
 static void test_pixels_on_many_devices(void) {
@@ -231,13 +247,13 @@ static void test_stream_follows(void) {
         for (int i = 0; i < 2; i++)
             need(gpu->calls->stream_open(gpu, false, &streams[i], &error));
         need(gpu->calls->copy_up(gpu, memory, first, sizeof first, streams[0], &error));
-        need(cogpu_stream_follow(context, kind, 0, streams[1], streams[0], &error));
+        need(cogpu_stream_wait(context, kind, 0, streams[1], streams[0], &error));
         need(gpu->calls->copy_down(gpu, second, memory, sizeof second, streams[1], &error));
         need(gpu->calls->finish_stream(gpu, streams[1], &error));
         CHECK(memcmp(first, second, sizeof first) == 0);
         for (int i = 0; i < 2; i++)
             gpu->calls->stream_close(gpu, streams[i]);
-        cogpu_device_release(context, kind, 0, memory);
+        cogpu_device_free(context, kind, 0, memory);
         cogpu_context_close(context);
     }
     unsetenv("COGPU_EMU_SEED");
@@ -253,13 +269,15 @@ static void test_default_streams(void) {
     cogpu_gpu *gpu = cogpu_gpu_device_gpu(device);
     need(gpu->calls->stream_open(gpu, false, &stream, &error));
     for (uintptr_t number = 0; number <= 2; number++) {
-        CHECK(cogpu_stream_follow(context, kind, 0, stream, (void *)number, &error) == COGPU_OK);
-        CHECK(cogpu_stream_follow(context, kind, 0, (void *)number, stream, &error) == COGPU_OK);
+        CHECK(cogpu_stream_wait(context, kind, 0, stream, (void *)number, &error) == COGPU_OK);
+        CHECK(cogpu_stream_wait(context, kind, 0, (void *)number, stream, &error) == COGPU_OK);
     }
     gpu->calls->stream_close(gpu, stream);
-    CHECK(cogpu_stream_follow(context, COGPU_CPU, 0, NULL, NULL, &error) == COGPU_ARGUMENT);
-    CHECK(cogpu_stream_follow(NULL, kind, 0, NULL, NULL, &error) == COGPU_ARGUMENT);
-    CHECK(cogpu_stream_follow(context, COGPU_EMU, 1, NULL, NULL, &error) == COGPU_DEVICE);
+    CHECK(cogpu_stream_wait(context, COGPU_DEVICE_CPU, 0, NULL, NULL, &error) ==
+          COGPU_INVALID_ARGUMENT);
+    CHECK(cogpu_stream_wait(NULL, kind, 0, NULL, NULL, &error) == COGPU_INVALID_ARGUMENT);
+    CHECK(cogpu_stream_wait(context, COGPU_DEVICE_EMULATOR, 1, NULL, NULL, &error) ==
+          COGPU_DEVICE_ERROR);
     cogpu_context_close(context);
 }
 

@@ -46,8 +46,11 @@ static void add_one(struct pass *pass, uint32_t *count) {
 static void *read_all(void *user) {
     struct pass *pass = user;
     for (uint32_t i = 0; i < CHUNKS; i++) {
-        const cogpu_request request = {
-            .y = i * ROWS, .width = WIDTH, .height = ROWS, .context = pass->context};
+        const cogpu_request request = {.struct_size = sizeof(cogpu_request),
+                                       .y = i * ROWS,
+                                       .width = WIDTH,
+                                       .height = ROWS,
+                                       .context = pass->context};
         wait_until(pass, &pass->pushed, i < BUFFERS ? 0 : i - BUFFERS + 1);
         need(cogpu_read(pass->file, &request, &pass->buffers[i % BUFFERS], NULL, &error));
         add_one(pass, &pass->read);
@@ -56,12 +59,13 @@ static void *read_all(void *user) {
 }
 
 static cogpu_memory push_all(struct pass *pass, const cogpu_profile *profile) {
-    cogpu_memory memory = {0};
+    cogpu_memory memory = COGPU_MEMORY_INIT;
     cogpu_writer *writer = NULL;
-    need(cogpu_writer_open(&(cogpu_sink){.memory = &memory}, profile, &writer, &error));
+    need(cogpu_writer_open(&(cogpu_sink){.struct_size = sizeof(cogpu_sink), .memory = &memory},
+                           profile, &writer, &error));
     for (uint32_t i = 0; i < CHUNKS; i++) {
         wait_until(pass, &pass->read, i + 1);
-        need(cogpu_writer_push(writer, &pass->buffers[i % BUFFERS], NULL, &error));
+        need(cogpu_writer_write_rows(writer, &pass->buffers[i % BUFFERS], NULL, &error));
         add_one(pass, &pass->pushed);
     }
     need(cogpu_writer_close(writer, NULL, &error));
@@ -75,8 +79,12 @@ static cogpu_memory pass_on(cogpu_file *file, const cogpu_profile *profile) {
                         .changed = PTHREAD_COND_INITIALIZER};
     pthread_t reader;
     for (uint32_t i = 0; i < BUFFERS; i++) {
-        pass.buffers[i] = (cogpu_raster){
-            .type = COGPU_U16, .bands = 1, .height = ROWS, .width = WIDTH, .device = kind};
+        pass.buffers[i] = (cogpu_raster){.struct_size = sizeof(cogpu_raster),
+                                         .type = COGPU_TYPE_U16,
+                                         .bands = 1,
+                                         .height = ROWS,
+                                         .width = WIDTH,
+                                         .device = kind};
         need(cogpu_device_allocate(pass.context, kind, 0, sizeof(uint16_t) * ROWS * WIDTH,
                                    &pass.buffers[i].data, &error));
     }
@@ -84,14 +92,18 @@ static cogpu_memory pass_on(cogpu_file *file, const cogpu_profile *profile) {
     cogpu_memory memory = push_all(&pass, profile);
     CHECK(pthread_join(reader, NULL) == 0);
     for (uint32_t i = 0; i < BUFFERS; i++)
-        cogpu_device_release(pass.context, kind, 0, pass.buffers[i].data);
+        cogpu_device_free(pass.context, kind, 0, pass.buffers[i].data);
     return memory;
 }
 
 static void read_whole(const cogpu_memory *memory, uint16_t *pixels) {
     cogpu_file *file = NULL;
-    cogpu_raster raster = {
-        .data = pixels, .type = COGPU_U16, .bands = 1, .height = HEIGHT, .width = WIDTH};
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                           .data = pixels,
+                           .type = COGPU_TYPE_U16,
+                           .bands = 1,
+                           .height = HEIGHT,
+                           .width = WIDTH};
     need(cogpu_open_memory(memory->data, memory->bytes, NULL, &file, &error));
     need(cogpu_read(file, NULL, &raster, NULL, &error));
     cogpu_close(file);
@@ -99,31 +111,39 @@ static void read_whole(const cogpu_memory *memory, uint16_t *pixels) {
 
 static void is_passed_on(const char *codec) {
     static uint16_t pixels[HEIGHT * WIDTH], found[HEIGHT * WIDTH];
-    cogpu_profile profile = {.width = WIDTH,
+    cogpu_profile profile = {.struct_size = sizeof(cogpu_profile),
+                             .width = WIDTH,
                              .height = HEIGHT,
                              .bands = 1,
-                             .type = COGPU_U16,
+                             .type = COGPU_TYPE_U16,
                              .cog = 1,
                              .block_width = 32,
                              .block_height = 32,
                              .codec = codec};
-    cogpu_raster raster = {
-        .data = pixels, .type = COGPU_U16, .bands = 1, .height = HEIGHT, .width = WIDTH};
-    cogpu_memory old = {0};
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                           .data = pixels,
+                           .type = COGPU_TYPE_U16,
+                           .bands = 1,
+                           .height = HEIGHT,
+                           .width = WIDTH};
+    cogpu_memory old = COGPU_MEMORY_INIT;
     cogpu_file *file = NULL;
     for (uint32_t i = 0; i < HEIGHT * WIDTH; i++)
         pixels[i] = (uint16_t)(i * 2654435761u >> 20);
-    need(cogpu_write(&(cogpu_sink){.memory = &old}, &profile, &raster, NULL, NULL, &error));
+    need(cogpu_write(&(cogpu_sink){.struct_size = sizeof(cogpu_sink), .memory = &old}, &profile,
+                     &raster, NULL, NULL, &error));
     need(cogpu_open_memory(old.data, old.bytes, NULL, &file, &error));
-    need(cogpu_context_open(&(cogpu_context_options){.threads = 2}, &profile.context, &error));
+    need(cogpu_context_open(
+        &(cogpu_context_options){.struct_size = sizeof(cogpu_context_options), .threads = 2},
+        &profile.context, &error));
     profile.device = kind;
     cogpu_memory copy = pass_on(file, &profile);
     cogpu_context_close(profile.context);
     cogpu_close(file);
     read_whole(&copy, found);
     CHECK(memcmp(found, pixels, sizeof pixels) == 0);
-    cogpu_memory_release(&old);
-    cogpu_memory_release(&copy);
+    cogpu_memory_free(&old);
+    cogpu_memory_free(&copy);
 }
 
 static void plain(void) {
@@ -136,7 +156,7 @@ static void coded(void) {
 
 TESTS(device_convert) {
     const char *device = getenv("COGPU_TEST_DEVICE");
-    kind = device && strcmp(device, "cuda") == 0 ? COGPU_CUDA : COGPU_EMU;
+    kind = device && strcmp(device, "cuda") == 0 ? COGPU_DEVICE_CUDA : COGPU_DEVICE_EMULATOR;
     RUN(plain);
     RUN(coded);
     return FINISH();

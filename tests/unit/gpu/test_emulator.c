@@ -297,7 +297,7 @@ static void limits_and_failures(void) {
     CHECK(cogpu_gpu_open_emulator(1, 1000, &gpu, &error) == COGPU_OK);
     const cogpu_gpu_driver *calls = gpu->calls;
     CHECK(calls->allocate(gpu, 600, &a, &error) == COGPU_OK);
-    CHECK(calls->allocate(gpu, 600, &b, &error) == COGPU_MEMORY && !b);
+    CHECK(calls->allocate(gpu, 600, &b, &error) == COGPU_OUT_OF_MEMORY && !b);
     CHECK(calls->memory(gpu, &free_bytes, &total, &error) == COGPU_OK);
     CHECK(free_bytes == 400 && total == 1000);
     calls->release(gpu, a);
@@ -305,9 +305,9 @@ static void limits_and_failures(void) {
     CHECK(calls->stream_open(gpu, false, &stream, &error) == COGPU_OK);
     struct plain_args args = {given, to, LEAVES_EARLY};
     CHECK(calls->launch(gpu, &cogpu_kernel_test_mistakes, 1, &args, stream, &error) == COGPU_OK);
-    CHECK(calls->finish_stream(gpu, stream, &error) == COGPU_DEVICE);
+    CHECK(calls->finish_stream(gpu, stream, &error) == COGPU_DEVICE_ERROR);
     CHECK(strstr(error.message, "have ended"));
-    CHECK(calls->copy_up(gpu, b, to, 4, stream, &error) == COGPU_DEVICE);
+    CHECK(calls->copy_up(gpu, b, to, 4, stream, &error) == COGPU_DEVICE_ERROR);
     calls->stream_close(gpu, stream);
     calls->close(gpu);
 }

@@ -21,7 +21,7 @@ static void expect_absent(const char *why) {
     cogpu_gds_flight *flight = (void *)&error;
     cogpu_gds_work work = {.count = 0};
     uint32_t bad;
-    CHECK_TEXT(cogpu_gds_unavailable_reason(), why);
+    CHECK_TEXT(cogpu_gds_missing_reason(), why);
     CHECK(!cogpu_gds_is_direct());
     CHECK(cogpu_gds_file_open(0, &file, &error) == COGPU_UNSUPPORTED && !file);
     CHECK(strstr(error.message, why));
@@ -60,17 +60,17 @@ static void in_a_library_without_driver(void) {
 
 static void in_a_library_that_others_opened(void) {
     fake->open_error = 5026;
-    CHECK(!cogpu_gds_unavailable_reason() && cogpu_gds_is_direct());
+    CHECK(!cogpu_gds_missing_reason() && cogpu_gds_is_direct());
 }
 
 static void in_a_library_by_way_of_the_host(void) {
     fake->is_through_host = true;
-    CHECK(!cogpu_gds_unavailable_reason() && !cogpu_gds_is_direct());
+    CHECK(!cogpu_gds_missing_reason() && !cogpu_gds_is_direct());
 }
 
 static void in_a_library_without_properties(void) {
     fake->properties_error = 5030;
-    CHECK(!cogpu_gds_unavailable_reason() && !cogpu_gds_is_direct());
+    CHECK(!cogpu_gds_missing_reason() && !cogpu_gds_is_direct());
 }
 
 static void test_absent_libraries(void) {
@@ -344,7 +344,7 @@ static void test_no_context(void) {
     uint32_t count = list_pages();
     atomic_store(&refused, 1);
     CHECK(move(count, &bad) == COGPU_OK && bad == count && asked() == 0);
-    CHECK(cogpu_gds_register(&context, memory, PAGE, &error) == COGPU_DEVICE);
+    CHECK(cogpu_gds_register(&context, memory, PAGE, &error) == COGPU_DEVICE_ERROR);
     atomic_store(&refused, 0);
     close_memory();
 }
@@ -355,17 +355,18 @@ static void test_files_and_memory(void) {
     char byte;
     reset();
     CHECK(cogpu_gds_file_bytes(file) == FILE_BYTES);
-    CHECK(cogpu_gds_file_open(-1, &none, &error) == COGPU_IO && !none);
-    CHECK(pipe(ends) == 0 && cogpu_gds_file_open(ends[0], &none, &error) == COGPU_IO && !none);
+    CHECK(cogpu_gds_file_open(-1, &none, &error) == COGPU_IO_ERROR && !none);
+    CHECK(pipe(ends) == 0 && cogpu_gds_file_open(ends[0], &none, &error) == COGPU_IO_ERROR &&
+          !none);
     close(ends[0]);
     close(ends[1]);
     int program = open("/proc/self/exe", O_RDONLY);
     fake->file_error = 5008;
-    CHECK(cogpu_gds_file_open(program, &none, &error) == COGPU_DEVICE && !none);
+    CHECK(cogpu_gds_file_open(program, &none, &error) == COGPU_DEVICE_ERROR && !none);
     CHECK_TEXT(error.message, "cuFile failed to register a file: its error 5008, CUDA's error 0");
     close(program);
     fake->memory_error = 5036;
-    CHECK(cogpu_gds_register(&context, &byte, 1, &error) == COGPU_DEVICE);
+    CHECK(cogpu_gds_register(&context, &byte, 1, &error) == COGPU_DEVICE_ERROR);
     CHECK(fake->memories == 0 && fake->files == 1);
     fake->memory_error = 0;
     CHECK(cogpu_gds_register(&context, &byte, 1, &error) == COGPU_OK && fake->memories == 1);
@@ -437,7 +438,7 @@ static void test_a_guard_that_refuses(void) {
     reset();
     CHECK(cogpu_gpu_open_emulator(1, 1 << 30, &gpu, &error) == COGPU_OK);
     CHECK(gpu->calls->memory(gpu, &before, &total, &error) == COGPU_OK);
-    CHECK(read_batch(gpu, spans, 2, 2 * PAGE - 1) == COGPU_LIMIT);
+    CHECK(read_batch(gpu, spans, 2, 2 * PAGE - 1) == COGPU_LIMIT_EXCEEDED);
     CHECK(gpu->calls->memory(gpu, &after, &total, &error) == COGPU_OK && before == after);
     CHECK(fake->memories == 0 && fake->setups == 0 && asked() == 0);
     CHECK(read_batch(gpu, spans, 2, 2 * PAGE) == COGPU_OK);
@@ -451,7 +452,7 @@ static void test_pieces_that_never_end(void) {
     uint32_t count = list_pages();
     fake->stuck_each = 1000000; /* the first page of the file */
     fake->ignores_cancel = true;
-    CHECK(move(count, &bad) == COGPU_DEVICE && bad == 1 && is_moved(count, is_mischief));
+    CHECK(move(count, &bad) == COGPU_DEVICE_ERROR && bad == 1 && is_moved(count, is_mischief));
     CHECK(strstr(error.message, is_writing ? "writes, not even" : "reads, not even"));
     CHECK(strstr(error.message, "did not end 1 of") && fake->batches == 1);
     free(memory);
@@ -459,7 +460,7 @@ static void test_pieces_that_never_end(void) {
 
 static void in_a_library_at_work(void) {
     make_file();
-    CHECK(!cogpu_gds_unavailable_reason() && cogpu_gds_is_direct());
+    CHECK(!cogpu_gds_missing_reason() && cogpu_gds_is_direct());
     int copy = dup(descriptor);
     CHECK(cogpu_gds_file_open(copy, &file, &error) == COGPU_OK);
     close(copy);

@@ -96,10 +96,10 @@ static void test_the_guard_names_both_sizes(void) {
     cogpu_gds_plan plan;
     cogpu_span spans[] = {{0, 100}, {1 << 20, 5000}};
     CHECK(plan_all(&plan, 2 << 20, spans, 2, 3 * PAGE) == COGPU_OK);
-    CHECK(plan_all(&plan, 2 << 20, spans, 2, 3 * PAGE - 1) == COGPU_LIMIT);
+    CHECK(plan_all(&plan, 2 << 20, spans, 2, 3 * PAGE - 1) == COGPU_LIMIT_EXCEEDED);
     cogpu_span huge[] = {{0, INT64_MAX}, {PAGE, 1}, {0, INT64_MAX}, {1, 1}, {0, INT64_MAX}};
     CHECK(plan_all(&plan, UINT64_MAX, huge, 2, UINT64_MAX) == COGPU_OK);
-    CHECK(plan_all(&plan, UINT64_MAX, huge, 2, 1 << 30) == COGPU_LIMIT);
+    CHECK(plan_all(&plan, UINT64_MAX, huge, 2, 1 << 30) == COGPU_LIMIT_EXCEEDED);
 }
 
 /* More bytes than can be counted: three times half of all there are, in turns of two files, so

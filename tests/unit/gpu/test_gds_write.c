@@ -180,7 +180,7 @@ static void start_anew(void) {
 }
 
 static void open_writer(void) {
-    cogpu_sink sink = {.path = path};
+    cogpu_sink sink = {.struct_size = sizeof(cogpu_sink), .path = path};
     memset(&writer, 0, sizeof writer);
     CHECK(cogpu_out_open(&sink, NULL, &writer.out, &error) == COGPU_OK);
     CHECK(cogpu_gds_file_open(cogpu_out_descriptor(writer.out), &writer.file, &error) == COGPU_OK);
@@ -333,7 +333,7 @@ static void test_writes_that_never_end(void) {
     fake->ignores_cancel = true;
     writer.slots[0].span = (cogpu_span){0, SLOT_BYTES};
     CHECK(begin_batch(&writer.slots[0], true) == COGPU_OK);
-    CHECK(end_batch(&writer.slots[0]) == COGPU_DEVICE);
+    CHECK(end_batch(&writer.slots[0]) == COGPU_DEVICE_ERROR);
     CHECK(strstr(error.message, "of 256 writes, not even after a cancel"));
     abort_file();
     CHECK(is_file_as_expected(bytes));
@@ -346,13 +346,14 @@ static cogpu_status write_nothing(void *user, uint64_t offset, const void *data,
 }
 
 static void test_sinks_without_descriptor(void) {
-    cogpu_memory memory = {0};
-    cogpu_sink sinks[] = {{.memory = &memory}, {.write = write_nothing}};
+    cogpu_memory memory = COGPU_MEMORY_INIT;
+    cogpu_sink sinks[] = {{.struct_size = sizeof(cogpu_sink), .memory = &memory},
+                          {.struct_size = sizeof(cogpu_sink), .write = write_nothing}};
     for (int i = 0; i < 2; i++) {
         cogpu_gds_file *file = NULL;
         CHECK(cogpu_out_open(&sinks[i], NULL, &writer.out, &error) == COGPU_OK);
         CHECK(cogpu_out_descriptor(writer.out) == -1);
-        CHECK(cogpu_gds_file_open(-1, &file, &error) == COGPU_IO && !file);
+        CHECK(cogpu_gds_file_open(-1, &file, &error) == COGPU_IO_ERROR && !file);
         cogpu_out_abort(writer.out);
     }
 }

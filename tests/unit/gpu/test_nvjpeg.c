@@ -127,7 +127,7 @@ static block make(writing how) {
                              .height = how.height,
                              .samples = (uint32_t)how.samples,
                              .bits = 8,
-                             .type = COGPU_U8,
+                             .type = COGPU_TYPE_U8,
                              .row_bytes = (size_t)how.width * (size_t)how.samples,
                              .compression = COMPRESSION_JPEG,
                              .photometric = how.photometric}};
@@ -713,7 +713,7 @@ static void test_no_memory(void) {
     cogpu_gpu *small = NULL;
     gpu_test_need(cogpu_gpu_open_emulator(1, 3000, &small, &error), &error);
     gpu_test_need(small->calls->memory(small, &before, &total, &error), &error);
-    CHECK(cogpu_nvjpeg_open(small, 3, BATCH, &nvjpeg, &error) == COGPU_MEMORY && !nvjpeg);
+    CHECK(cogpu_nvjpeg_open(small, 3, BATCH, &nvjpeg, &error) == COGPU_OUT_OF_MEMORY && !nvjpeg);
     gpu_test_need(small->calls->memory(small, &after, &total, &error), &error);
     CHECK(before == after && fake->handles == 0);
     small->calls->close(small);
@@ -722,7 +722,7 @@ static void test_no_memory(void) {
 static void test_no_start(void) {
     cogpu_nvjpeg *nvjpeg = (void *)&error;
     fake->create_error = 8;
-    CHECK(cogpu_nvjpeg_open(gpu, 2, BATCH, &nvjpeg, &error) == COGPU_DEVICE && !nvjpeg);
+    CHECK(cogpu_nvjpeg_open(gpu, 2, BATCH, &nvjpeg, &error) == COGPU_DEVICE_ERROR && !nvjpeg);
     CHECK_TEXT(error.message, "nvJPEG cannot start: its error 8");
     fake->create_error = 7;
     CHECK(cogpu_nvjpeg_open(gpu, 2, BATCH, &nvjpeg, &error) == COGPU_UNSUPPORTED && !nvjpeg);

@@ -43,7 +43,7 @@ static cogpu_encoding encoding_of(uint32_t samples, int quality) {
     cogpu_encoding encoding = {.quality = quality};
     encoding.format.samples = samples;
     encoding.format.bits = 8;
-    encoding.format.type = COGPU_U8;
+    encoding.format.type = COGPU_TYPE_U8;
     encoding.format.compression = COMPRESSION_JPEG;
     encoding.format.photometric = samples == 3 ? PHOTOMETRIC_YCBCR : PHOTOMETRIC_GREY;
     encoding.format.subsampling_x = encoding.format.subsampling_y = step;
@@ -256,10 +256,12 @@ static void test_batches(void) {
 /* A file of two batches and more, from emulated device memory. */
 static cogpu_status write_file(cogpu_device_kind device, cogpu_memory *file) {
     static uint8_t pixels[150 * 170 * 3];
-    const cogpu_context_options options = {.threads = 1, .device_bytes = 700 << 10};
-    const cogpu_sink sink = {.memory = file};
-    const cogpu_raster rows = {.data = pixels,
-                               .type = COGPU_U8,
+    const cogpu_context_options options = {
+        .struct_size = sizeof(cogpu_context_options), .threads = 1, .device_bytes = 700 << 10};
+    const cogpu_sink sink = {.struct_size = sizeof(cogpu_sink), .memory = file};
+    const cogpu_raster rows = {.struct_size = sizeof(cogpu_raster),
+                               .data = pixels,
+                               .type = COGPU_TYPE_U8,
                                .bands = 3,
                                .height = 150,
                                .width = 170,
@@ -267,8 +269,13 @@ static cogpu_status write_file(cogpu_device_kind device, cogpu_memory *file) {
                                .stride_y = 170 * 3,
                                .stride_x = 3,
                                .device = device};
-    cogpu_profile profile = {
-        .width = 170, .height = 150, .bands = 3, .type = COGPU_U8, .cog = 1, .codec = "jpeg"};
+    cogpu_profile profile = {.struct_size = sizeof(cogpu_profile),
+                             .width = 170,
+                             .height = 150,
+                             .bands = 3,
+                             .type = COGPU_TYPE_U8,
+                             .cog = 1,
+                             .codec = "jpeg"};
     profile.block_width = profile.block_height = 64;
     for (size_t i = 0; i < sizeof pixels; i++)
         pixels[i] = (uint8_t)(i / 1000);
@@ -282,38 +289,38 @@ static cogpu_status write_file(cogpu_device_kind device, cogpu_memory *file) {
 static void expect_failures(int code, cogpu_status status, const cogpu_memory *by_host,
                             int calls_to_start, int all_calls) {
     for (int n = 1; n <= all_calls; n++) {
-        cogpu_memory file = {0};
+        cogpu_memory file = COGPU_MEMORY_INIT;
         fake->encode_calls = 0;
         fake->encode_error = code;
         fake->encode_fails_at = n;
-        const cogpu_status found = write_file(COGPU_EMU, &file);
+        const cogpu_status found = write_file(COGPU_DEVICE_EMULATOR, &file);
         if (n <= calls_to_start)
             CHECK(found == COGPU_OK && file.bytes == by_host->bytes &&
                   memcmp(file.data, by_host->data, file.bytes) == 0);
         else
             CHECK(found == status && strstr(error.message, "nvJPEG failed") && !file.data);
         CHECK(fake->handles == 0 && fake->encoders == 0 && fake->wrong == 0);
-        cogpu_memory_release(&file);
+        cogpu_memory_free(&file);
     }
     fake->encode_fails_at = 0;
 }
 
 static void in_a_failing_library(void) {
-    cogpu_memory by_host = {0}, file = {0};
-    gpu_test_need(write_file(COGPU_CPU, &by_host), &error);
-    gpu_test_need(write_file(COGPU_EMU, &file), &error);
+    cogpu_memory by_host = COGPU_MEMORY_INIT, file = COGPU_MEMORY_INIT;
+    gpu_test_need(write_file(COGPU_DEVICE_CPU, &by_host), &error);
+    gpu_test_need(write_file(COGPU_DEVICE_EMULATOR, &file), &error);
     const int calls = fake->encode_calls, to_start = LANES + 3;
     CHECK(calls == to_start + 2 * fake->encoded && fake->encoded == 9 + 4 + 1);
     CHECK(file.bytes != by_host.bytes);
-    cogpu_memory_release(&file);
-    expect_failures(INTERNAL, COGPU_DEVICE, &by_host, to_start, calls);
-    expect_failures(NO_MEMORY, COGPU_MEMORY, &by_host, to_start, to_start + 2);
+    cogpu_memory_free(&file);
+    expect_failures(INTERNAL, COGPU_DEVICE_ERROR, &by_host, to_start, calls);
+    expect_failures(NO_MEMORY, COGPU_OUT_OF_MEMORY, &by_host, to_start, to_start + 2);
     fake->create_error = INTERNAL;
-    gpu_test_need(write_file(COGPU_EMU, &file), &error);
+    gpu_test_need(write_file(COGPU_DEVICE_EMULATOR, &file), &error);
     CHECK(file.bytes == by_host.bytes && memcmp(file.data, by_host.data, file.bytes) == 0);
     CHECK(fake->handles == 0);
-    cogpu_memory_release(&file);
-    cogpu_memory_release(&by_host);
+    cogpu_memory_free(&file);
+    cogpu_memory_free(&by_host);
 }
 
 static void test_failures(void) {

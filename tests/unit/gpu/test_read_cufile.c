@@ -15,8 +15,8 @@ static void with_cufile(const char *path, void (*test)(void)) {
 static cogpu_result read_by_cufile_within(uint64_t device_bytes, struct image image,
                                           cogpu_status expected) {
     cogpu_context *context = open_context(device_bytes);
-    cogpu_request request = {.context = context};
-    cogpu_result result;
+    cogpu_request request = {.struct_size = sizeof(cogpu_request), .context = context};
+    cogpu_result result = COGPU_RESULT_INIT;
     move_to_path(&image);
     CHECK(cogpu_read(image.file, &request, &image.raster, &result, &error) == expected);
     CHECK(expected != COGPU_OK || is_read(&image));
@@ -33,9 +33,9 @@ static cogpu_result read_by_cufile(struct image image, cogpu_status expected) {
 
 static void all_by_cufile(void) {
     cogpu_result result = read_by_cufile(open_image(&tiles), COGPU_OK);
-    CHECK(result.direct_bytes == result.bytes_read && result.device_blocks == TILES);
+    CHECK(result.gds_bytes == result.bytes_read && result.device_blocks == TILES);
     CHECK(fake->submitted > 0 && fake->submitted_before_wait == fake->submitted);
-    CHECK(cogpu_no_direct_storage() == NULL);
+    CHECK(cogpu_gds_unavailable_reason() == NULL);
 }
 
 /* No bytes go into a buffer before its former batch is done. */
@@ -44,7 +44,7 @@ static void cufile_batches_share_buffers(void) {
     kind.compression = 32773;
     cogpu_result result =
         read_by_cufile_within(COGPU_READ_BUFFERS * SMALL_BUFFER, open_image(&kind), COGPU_OK);
-    CHECK(result.direct_bytes == result.bytes_read);
+    CHECK(result.gds_bytes == result.bytes_read);
 }
 
 /* Tiles far from each other, so that each has a read of its own. */
@@ -53,12 +53,13 @@ static void reads_that_fail(void) {
     apart.apart = true;
     fake->fail_each = 2;
     cogpu_result result = read_by_cufile(open_image(&apart), COGPU_OK);
-    CHECK(result.direct_bytes > 0 && result.direct_bytes < result.bytes_read);
-    CHECK(result.late_blocks > 0 && result.device_blocks + result.late_blocks == TILES);
+    CHECK(result.gds_bytes > 0 && result.gds_bytes < result.bytes_read);
+    CHECK(result.cpu_fallback_blocks > 0 &&
+          result.device_blocks + result.cpu_fallback_blocks == TILES);
     fake->fail_each = 0;
     fake->short_each = 3;
     result = read_by_cufile(open_image(&apart), COGPU_OK);
-    CHECK(result.direct_bytes > 0 && result.direct_bytes < result.bytes_read);
+    CHECK(result.gds_bytes > 0 && result.gds_bytes < result.bytes_read);
 }
 
 /* What the device refuses is decoded from the bytes that come back. */
@@ -67,7 +68,7 @@ static void damaged_blocks_come_back(void) {
     damage_block(&image, 3);
     damage_block(&image, 20);
     cogpu_result result = read_by_cufile(image, COGPU_CORRUPT);
-    CHECK(error.block == 3 && result.late_blocks == 2);
+    CHECK(error.block == 3 && result.cpu_fallback_blocks == 2);
 }
 
 /* ... whatever rows were put into rasters meanwhile. All blocks clear their tables so often that
@@ -78,11 +79,12 @@ static void rows_between_blocks_that_come_back(void) {
     cogpu_context *context = open_context(COGPU_READ_BUFFERS * SMALL_BUFFER);
     struct image image = open_image(&kind);
     cogpu_pending *pending = NULL;
-    cogpu_request request = {.context = context, .pending = &pending};
-    cogpu_result result;
+    cogpu_request request = {.struct_size = sizeof(cogpu_request), .context = context};
+    cogpu_result result = COGPU_RESULT_INIT;
     uint8_t rows[8192] = {0}, put[8192];
-    cogpu_raster raster = {.data = put,
-                           .type = COGPU_U8,
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                           .data = put,
+                           .type = COGPU_TYPE_U8,
                            .bands = 1,
                            .height = 1,
                            .width = sizeof rows,
@@ -90,10 +92,11 @@ static void rows_between_blocks_that_come_back(void) {
                            .stride_y = sizeof rows,
                            .stride_band = sizeof rows};
     move_to_path(&image);
-    CHECK(cogpu_read(image.file, &request, &image.raster, NULL, &error) == COGPU_OK && pending);
+    CHECK(cogpu_read_async(image.file, &request, &image.raster, &pending, &error) == COGPU_OK &&
+          pending);
     CHECK(cogpu_gpu_upload_rows(context->devices->device, rows, 1, &raster, 0, &error) == COGPU_OK);
     CHECK(cogpu_wait(pending, &result, &error) == COGPU_OK && is_read(&image));
-    CHECK(result.late_blocks == result.blocks && result.direct_bytes == 0);
+    CHECK(result.cpu_fallback_blocks == result.blocks && result.gds_bytes == 0);
     close_image(&image);
     cogpu_context_close(context);
 }
@@ -101,13 +104,13 @@ static void rows_between_blocks_that_come_back(void) {
 static void memory_that_is_not_registered(void) {
     fake->memory_error = 5022;
     cogpu_result result = read_by_cufile(open_image(&tiles), COGPU_OK);
-    CHECK(result.direct_bytes == result.bytes_read);
+    CHECK(result.gds_bytes == result.bytes_read);
 }
 
 static void files_that_are_not_registered(void) {
     fake->file_error = 5027;
     cogpu_result result = read_by_cufile(open_image(&tiles), COGPU_OK);
-    CHECK(result.direct_bytes == 0 && result.device_blocks == TILES);
+    CHECK(result.gds_bytes == 0 && result.device_blocks == TILES);
 }
 
 /* Blocks without data, blocks that only the host decodes, and a file that is no file. */
@@ -117,18 +120,23 @@ static void mixed_with_others(void) {
     cogpu_context *context = open_context(ENOUGH);
     struct image images[3];
     cogpu_read_item items[3];
+    cogpu_result results[3];
     kinds[0].sparse = sparse;
     kinds[1].compression = 1;
     for (uint32_t i = 0; i < 3; i++) {
         images[i] = open_image(&kinds[i]);
         if (i < 2)
             move_to_path(&images[i]);
-        items[i] = (cogpu_read_item){.file = images[i].file, .raster = images[i].raster};
+        results[i] = (cogpu_result)COGPU_RESULT_INIT;
+        items[i] = (cogpu_read_item){.struct_size = sizeof(cogpu_read_item),
+                                     .file = images[i].file,
+                                     .raster = &images[i].raster,
+                                     .result = &results[i]};
     }
     CHECK(cogpu_read_many(items, 3, context, &error) == COGPU_OK);
-    CHECK(items[0].result.direct_bytes == items[0].result.bytes_read);
-    CHECK(items[0].result.sparse_blocks == 3 && items[0].result.device_blocks == TILES - 3);
-    CHECK(items[1].result.direct_bytes == 0 && items[2].result.direct_bytes == 0);
+    CHECK(results[0].gds_bytes == results[0].bytes_read);
+    CHECK(results[0].sparse_blocks == 3 && results[0].device_blocks == TILES - 3);
+    CHECK(results[1].gds_bytes == 0 && results[2].gds_bytes == 0);
     CHECK(is_read(&images[1]) && is_read(&images[2]));
     for (uint32_t i = 0; i < 3; i++)
         close_image(&images[i]);
@@ -144,8 +152,8 @@ static void blocks_that_just_fit(void) {
     for (uint32_t rows = 1505; rows < 1530; rows++) {
         image_kind kind = {.width = 256, .height = rows, .compression = 32773};
         struct image image = open_image(&kind);
-        cogpu_request request = {.context = context};
-        cogpu_result result;
+        cogpu_request request = {.struct_size = sizeof(cogpu_request), .context = context};
+        cogpu_result result = COGPU_RESULT_INIT;
         move_to_path(&image);
         CHECK(cogpu_read(image.file, &request, &image.raster, &result, &error) == COGPU_OK);
         CHECK(is_read(&image));
@@ -160,8 +168,8 @@ static void blocks_that_just_fit(void) {
 static void cufile_without_its_driver(void) {
     fake->is_through_host = true;
     cogpu_result result = read_by_cufile(open_image(&tiles), COGPU_OK);
-    CHECK(result.direct_bytes == 0 && fake->submitted == 0);
-    CHECK_TEXT(cogpu_no_direct_storage(), "cuFile is there, but not its driver (nvidia-fs)");
+    CHECK(result.gds_bytes == 0 && fake->submitted == 0);
+    CHECK_TEXT(cogpu_gds_unavailable_reason(), "cuFile is there, but not its driver (nvidia-fs)");
 }
 
 static void test_reads_by_cufile(void) {

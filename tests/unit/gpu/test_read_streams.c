@@ -26,8 +26,9 @@ static cogpu_status copy_up_and_count(cogpu_gpu *gpu, void *to, const void *from
 /* A read of the file in the caller's memory, with a limit for blocks. */
 static cogpu_status read_from_caller(struct image *image, cogpu_context *context,
                                      uint64_t block_bytes) {
-    cogpu_request request = {.context = context};
-    cogpu_open_options options = {.limits.block_bytes = block_bytes};
+    cogpu_request request = {.struct_size = sizeof(cogpu_request), .context = context};
+    const cogpu_limits limits = {.struct_size = sizeof(cogpu_limits), .block_bytes = block_bytes};
+    cogpu_open_options options = {.struct_size = sizeof(cogpu_open_options), .limits = &limits};
     size_t size = image->built.size;
     caller_end = caller_first + size;
     copied_bytes = 0;
@@ -57,7 +58,7 @@ static void test_bytes_in_pinned_memory(void) {
         replace_calls(gpu)->copy_up = copy_up_and_count;
         CHECK(read_from_caller(&image, context, 0) == COGPU_OK && is_read(&image));
         CHECK(is_pinned ? copied_bytes > 900 * 1200 && copied_bytes < size : copied_bytes == 0);
-        CHECK(read_from_caller(&image, context, 512 * 256 - 1) == COGPU_LIMIT);
+        CHECK(read_from_caller(&image, context, 512 * 256 - 1) == COGPU_LIMIT_EXCEEDED);
         gpu->calls = original_calls;
         gpu->calls->release_pinned(gpu, pinned);
         close_image(&image);
@@ -83,7 +84,7 @@ static void test_pinned_memory_is_taken_as_needed(void) {
     static const uint64_t most[] = {1 << 20, 80 << 20, 0};
     cogpu_gpu *gpu;
     cogpu_context *context = open_device(1, 1 << 30, 512 << 20, &gpu);
-    cogpu_request request = {.context = context};
+    cogpu_request request = {.struct_size = sizeof(cogpu_request), .context = context};
     replace_calls(gpu)->allocate_pinned = allocate_pinned_and_count;
     for (uint32_t i = 0; i < 3; i++) {
         struct image image = open_image(&kinds[i]);
@@ -111,7 +112,8 @@ static void test_order_in_the_stream(void) {
         cogpu_raster *raster = &image.raster, seen = raster_on_device(&tiles, 300, 270);
         cogpu_gpu_stream *stream = NULL;
         cogpu_pending *pending = NULL;
-        cogpu_request request = {.context = context, .pending = &pending, .fill_bad_blocks = 1};
+        cogpu_request request = {
+            .struct_size = sizeof(cogpu_request), .context = context, .fill_bad_blocks = 1};
         void *junk = malloc(BYTES);
         memset(junk, 0xA5, BYTES);
         if (seed > 4)
@@ -119,7 +121,8 @@ static void test_order_in_the_stream(void) {
         CHECK(calls->stream_open(gpu, false, &stream, &error) == COGPU_OK);
         raster->stream = stream;
         CHECK(calls->copy_up(gpu, raster->data, junk, BYTES, stream, &error) == COGPU_OK);
-        CHECK(cogpu_read(image.file, &request, raster, NULL, &error) == COGPU_OK && pending);
+        CHECK(cogpu_read_async(image.file, &request, raster, &pending, &error) == COGPU_OK &&
+              pending);
         CHECK(calls->copy_down(gpu, seen.data, raster->data, BYTES, stream, &error) == COGPU_OK);
         CHECK(calls->copy_up(gpu, raster->data, junk, BYTES, stream, &error) == COGPU_OK);
         CHECK(cogpu_wait(pending, NULL, &error) == COGPU_OK);
@@ -149,10 +152,11 @@ static void test_second_read_in_the_stream(void) {
         CHECK(gpu->calls->stream_open(gpu, false, &stream, &error) == COGPU_OK);
         for (uint32_t i = 0; i < 2; i++) {
             cogpu_raster raster = images[i].raster;
-            cogpu_request request = {.context = context, .pending = &pending[i]};
+            cogpu_request request = {.struct_size = sizeof(cogpu_request), .context = context};
             raster.stream = stream;
             CHECK(gpu->calls->copy_up(gpu, raster.data, junk, BYTES, stream, &error) == COGPU_OK);
-            CHECK(cogpu_read(images[i].file, &request, &raster, NULL, &error) == COGPU_OK);
+            CHECK(cogpu_read_async(images[i].file, &request, &raster, &pending[i], &error) ==
+                  COGPU_OK);
         }
         for (uint32_t i = 0; i < 2; i++)
             CHECK(cogpu_wait(pending[i], NULL, &error) == COGPU_OK);
@@ -179,14 +183,18 @@ static void test_rasters_of_many_streams(void) {
         cogpu_context *context = open_device(seed, 1 << 30, ENOUGH, &gpu);
         const cogpu_gpu_driver *calls = gpu->calls;
         cogpu_gpu_stream *streams[STREAMS] = {NULL};
-        cogpu_read_item items[COUNT] = {{0}};
+        cogpu_read_item items[COUNT];
+        cogpu_raster rasters[COUNT];
         for (uint32_t i = 0; i < STREAMS; i++)
             CHECK(calls->stream_open(gpu, false, &streams[i], &error) == COGPU_OK);
         for (uint32_t i = 0; i < COUNT; i++) {
-            items[i] = (cogpu_read_item){.file = images[i].file, .raster = images[i].raster};
-            items[i].raster.stream = streams[i % STREAMS];
-            CHECK(calls->copy_up(gpu, items[i].raster.data, junk, BYTES, streams[i % STREAMS],
-                                 &error) == COGPU_OK);
+            rasters[i] = images[i].raster;
+            rasters[i].stream = streams[i % STREAMS];
+            items[i] = (cogpu_read_item){.struct_size = sizeof(cogpu_read_item),
+                                         .file = images[i].file,
+                                         .raster = &rasters[i]};
+            CHECK(calls->copy_up(gpu, rasters[i].data, junk, BYTES, streams[i % STREAMS], &error) ==
+                  COGPU_OK);
         }
         CHECK(cogpu_read_many(items, COUNT, context, &error) == COGPU_OK);
         for (uint32_t i = 0; i < STREAMS; i++)
@@ -242,10 +250,14 @@ static void test_stream_of_the_calling_thread(void) {
     cogpu_gpu_driver *calls = replace_calls(gpu);
     struct image image = open_image(&kind);
     struct gapped whole = {.built = &image.built};
-    const cogpu_source source = {.user = &whole, .read = read_slowly, .size = size_of_gapped};
-    cogpu_read_item items[ITEMS] = {{0}};
+    const cogpu_source source = {.struct_size = sizeof(cogpu_source),
+                                 .user = &whole,
+                                 .read = read_slowly,
+                                 .size = size_of_gapped};
+    cogpu_read_item items[ITEMS];
+    cogpu_raster rasters[ITEMS];
     cogpu_pending *pending = NULL;
-    cogpu_request request = {.context = context, .pending = &pending};
+    cogpu_request request = {.struct_size = sizeof(cogpu_request), .context = context};
     cogpu_close(image.file);
     CHECK(cogpu_open_source(&source, NULL, &image.file, &error) == COGPU_OK);
     reading_thread = pthread_self();
@@ -253,18 +265,20 @@ static void test_stream_of_the_calling_thread(void) {
     calls->record = record_and_count;
     calls->wait_event = wait_and_count;
     image.raster.stream = COGPU_GPU_PER_THREAD;
-    CHECK(cogpu_read(image.file, &request, &image.raster, NULL, &error) == COGPU_OK && pending);
+    CHECK(cogpu_read_async(image.file, &request, &image.raster, &pending, &error) == COGPU_OK &&
+          pending);
     CHECK(cogpu_wait(pending, NULL, &error) == COGPU_OK && is_read(&image));
     CHECK(recordings >= 2 && recordings_elsewhere == 0);
     for (uint32_t i = 0; i < ITEMS; i++) {
-        items[i] =
-            (cogpu_read_item){.file = image.file, .raster = raster_on_device(&kind, 192, 192)};
-        items[i].raster.stream = i % 2 ? NULL : COGPU_GPU_PER_THREAD;
+        rasters[i] = raster_on_device(&kind, 192, 192);
+        rasters[i].stream = i % 2 ? NULL : COGPU_GPU_PER_THREAD;
+        items[i] = (cogpu_read_item){
+            .struct_size = sizeof(cogpu_read_item), .file = image.file, .raster = &rasters[i]};
     }
     CHECK(cogpu_read_many(items, ITEMS, context, &error) == COGPU_OK && recordings_elsewhere == 0);
     for (uint32_t i = 0; i < ITEMS; i++) {
-        CHECK(has_pixels(&items[i].raster, &kind, 0, 0));
-        free(items[i].raster.data);
+        CHECK(has_pixels(&rasters[i], &kind, 0, 0));
+        free(rasters[i].data);
     }
     gpu->calls = original_calls;
     close_image(&image);
@@ -278,7 +292,11 @@ static void test_rows_wait_for_the_raster(void) {
         cogpu_gpu *gpu;
         cogpu_gpu_device *device = open_test_device(seed, 64 << 20, &gpu);
         cogpu_gpu_stream *stream = NULL;
-        cogpu_raster raster = {.type = COGPU_U8, .bands = 1, .width = 4, .height = 2};
+        cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                               .type = COGPU_TYPE_U8,
+                               .bands = 1,
+                               .width = 4,
+                               .height = 2};
         uint8_t got[8] = {0};
         raster.stride_x = 1;
         raster.stride_y = 4;
@@ -303,7 +321,11 @@ static void test_rows_fit_little_memory(void) {
     cogpu_gpu *gpu;
     cogpu_gpu_device *device = open_test_device(1, COGPU_READ_BUFFERS * SLOT, &gpu);
     uint8_t *rows = malloc(ROWS * LONGEST), *got = malloc(ROWS * LONGEST);
-    cogpu_raster raster = {.type = COGPU_U8, .bands = 1, .height = ROWS, .stride_x = 1};
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                           .type = COGPU_TYPE_U8,
+                           .bands = 1,
+                           .height = ROWS,
+                           .stride_x = 1};
     for (uint32_t i = 0; i < ROWS * LONGEST; i++)
         rows[i] = (uint8_t)(i * 37 + i / 251);
     CHECK(cogpu_gpu_device_allocate(device, ROWS * LONGEST, &raster.data, &error) == COGPU_OK);
@@ -312,7 +334,7 @@ static void test_rows_fit_little_memory(void) {
         raster.stride_y = width;
         raster.stride_band = (int64_t)ROWS * width;
         cogpu_status status = cogpu_gpu_upload_rows(device, rows, ROWS, &raster, 0, &error);
-        CHECK(status == COGPU_OK || (status == COGPU_LIMIT && width > SLOT - 8192));
+        CHECK(status == COGPU_OK || (status == COGPU_LIMIT_EXCEEDED && width > SLOT - 8192));
         if (status != COGPU_OK)
             continue;
         CHECK(cogpu_gpu_device_copy(device, got, raster.data, (uint64_t)ROWS * width, true,

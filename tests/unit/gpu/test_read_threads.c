@@ -48,7 +48,8 @@ static void damage_block(const struct image *image, uint64_t block) {
 
 static struct image open_image(uint32_t number) {
     struct image image = {.kind = &kinds[number]};
-    cogpu_request request = {.fill_bad_blocks = 1, .threads = 1};
+    cogpu_request request = {
+        .struct_size = sizeof(cogpu_request), .fill_bad_blocks = 1, .threads = 1};
     build_one(&image.built, image.kind);
     CHECK(cogpu_open_memory(image.built.bytes, image.built.size, NULL, &image.file, &error) ==
           COGPU_OK);
@@ -66,12 +67,13 @@ static void close_image(struct image *image) {
 }
 
 static cogpu_device_kind tested_kind(void) {
-    return gpu_test_is_real() ? COGPU_CUDA : COGPU_EMU;
+    return gpu_test_is_real() ? COGPU_DEVICE_CUDA : COGPU_DEVICE_EMULATOR;
 }
 
 static cogpu_context *open_context(uint64_t device_bytes) {
     cogpu_context *context = NULL;
-    cogpu_context_options options = {.threads = 3, .device_bytes = device_bytes};
+    cogpu_context_options options = {
+        .struct_size = sizeof(cogpu_context_options), .threads = 3, .device_bytes = device_bytes};
     CHECK(cogpu_context_open(&options, &context, &error) == COGPU_OK);
     return context;
 }
@@ -105,7 +107,8 @@ static bool start_reading(struct reading *reading, const struct image *image,
                                 .context = context,
                                 .x = draw(random, kind->width - width),
                                 .y = draw(random, kind->height - height),
-                                .raster = {.type = image->expected.type,
+                                .raster = {.struct_size = sizeof(cogpu_raster),
+                                           .type = image->expected.type,
                                            .bands = 1,
                                            .width = width,
                                            .height = height,
@@ -113,14 +116,18 @@ static bool start_reading(struct reading *reading, const struct image *image,
     if (cogpu_device_allocate(context, tested_kind(), 0, raster_bytes(reading),
                               &reading->raster.data, NULL) != COGPU_OK)
         return false;
-    cogpu_request request = {.context = context,
+    cogpu_request request = {.struct_size = sizeof(cogpu_request),
+                             .context = context,
                              .x = reading->x,
                              .y = reading->y,
                              .width = width,
                              .height = height,
-                             .fill_bad_blocks = 1,
-                             .pending = is_pending ? &reading->pending : NULL};
-    return cogpu_read(image->file, &request, &reading->raster, NULL, NULL) == COGPU_OK;
+                             .fill_bad_blocks = 1};
+    cogpu_status status =
+        is_pending
+            ? cogpu_read_async(image->file, &request, &reading->raster, &reading->pending, NULL)
+            : cogpu_read(image->file, &request, &reading->raster, NULL, NULL);
+    return status == COGPU_OK;
 }
 
 static bool has_pixels(const struct reading *reading) {
@@ -139,7 +146,7 @@ static bool has_pixels(const struct reading *reading) {
 
 static bool finish_reading(struct reading *reading) {
     bool is_good = cogpu_wait(reading->pending, NULL, NULL) == COGPU_OK && has_pixels(reading);
-    cogpu_device_release(reading->context, tested_kind(), 0, reading->raster.data);
+    cogpu_device_free(reading->context, tested_kind(), 0, reading->raster.data);
     *reading = (struct reading){0};
     return is_good;
 }
@@ -280,7 +287,10 @@ static void test_device_while_a_source_is_blocked(void) {
     struct gate gate = {.built = &gated.built,
                         .lock = PTHREAD_MUTEX_INITIALIZER,
                         .changed = PTHREAD_COND_INITIALIZER};
-    const cogpu_source source = {.user = &gate, .read = read_through_gate, .size = size_of_gate};
+    const cogpu_source source = {.struct_size = sizeof(cogpu_source),
+                                 .user = &gate,
+                                 .read = read_through_gate,
+                                 .size = size_of_gate};
     cogpu_context *context = open_context(1 << 30);
     struct user blocked = {context, &gated, 5, false}, other = {context, &image, 6, false};
     uint8_t bytes[64] = {1, 2, 3}, found[64] = {0};
@@ -295,7 +305,7 @@ static void test_device_while_a_source_is_blocked(void) {
     CHECK(cogpu_device_upload(context, tested_kind(), 0, bytes, 64, memory, &error) == COGPU_OK);
     CHECK(cogpu_device_download(context, tested_kind(), 0, memory, 64, found, &error) == COGPU_OK);
     CHECK(memcmp(bytes, found, 64) == 0);
-    cogpu_device_release(context, tested_kind(), 0, memory);
+    cogpu_device_free(context, tested_kind(), 0, memory);
     read_one_window(&other);
     CHECK(other.is_good);
     set_gate(&gate, false);

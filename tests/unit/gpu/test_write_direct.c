@@ -44,7 +44,8 @@ static void need(cogpu_status status) {
 enum { FEW_BLOCKS = 110 << 10, ENCODERS = 4 << 20, LARGE_BATCH = 64 << 20 };
 
 static void open_context(uint64_t device_bytes) {
-    cogpu_context_options options = {.threads = 2, .device_bytes = device_bytes};
+    cogpu_context_options options = {
+        .struct_size = sizeof(cogpu_context_options), .threads = 2, .device_bytes = device_bytes};
     need(cogpu_context_open(&options, &context, &error));
 }
 
@@ -65,8 +66,8 @@ static void *upload_noise(size_t bytes, size_t zeros) {
     void *device = NULL;
     for (size_t i = zeros; noise && i < bytes; i++)
         noise[i] = (uint8_t)draw(256);
-    need(cogpu_device_allocate(context, COGPU_EMU, 0, bytes, &device, &error));
-    need(cogpu_device_upload(context, COGPU_EMU, 0, noise, bytes, device, &error));
+    need(cogpu_device_allocate(context, COGPU_DEVICE_EMULATOR, 0, bytes, &device, &error));
+    need(cogpu_device_upload(context, COGPU_DEVICE_EMULATOR, 0, noise, bytes, device, &error));
     free(noise);
     return device;
 }
@@ -74,15 +75,16 @@ static void *upload_noise(size_t bytes, size_t zeros) {
 static struct pixels draw_pixels(const cogpu_profile *profile) {
     size_t count = (size_t)profile->width * profile->height;
     size_t bytes = count * profile->bands * cogpu_type_bytes(profile->type);
-    cogpu_raster raster = {.data = upload_noise(bytes, bytes / 8),
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                           .data = upload_noise(bytes, bytes / 8),
                            .type = profile->type,
                            .bands = profile->bands,
                            .width = profile->width,
                            .height = profile->height,
-                           .device = COGPU_EMU};
+                           .device = COGPU_DEVICE_EMULATOR};
     cogpu_raster mask = raster;
     mask.data = profile->mask ? upload_noise(count, count / 2) : NULL;
-    mask.type = COGPU_U8;
+    mask.type = COGPU_TYPE_U8;
     mask.bands = 1;
     raster.stride_band = (int64_t)cogpu_type_bytes(raster.type);
     raster.stride_x = raster.stride_band * raster.bands;
@@ -93,8 +95,8 @@ static struct pixels draw_pixels(const cogpu_profile *profile) {
 }
 
 static void free_pixels(const struct pixels *pixels) {
-    cogpu_device_release(context, COGPU_EMU, 0, pixels->rows.data);
-    cogpu_device_release(context, COGPU_EMU, 0, pixels->mask.data);
+    cogpu_device_free(context, COGPU_DEVICE_EMULATOR, 0, pixels->rows.data);
+    cogpu_device_free(context, COGPU_DEVICE_EMULATOR, 0, pixels->mask.data);
 }
 
 static cogpu_raster rows_of(const cogpu_raster *raster, uint32_t first, uint32_t count) {
@@ -113,7 +115,7 @@ static cogpu_status write_to(const cogpu_sink *sink, const cogpu_profile *profil
         uint32_t left = profile->height - y, count = most < left ? most : left;
         cogpu_raster rows = rows_of(&pixels->rows, y, count);
         cogpu_raster mask = rows_of(&pixels->mask, y, count);
-        status = cogpu_writer_push(writer, &rows, profile->mask ? &mask : NULL, &error);
+        status = cogpu_writer_write_rows(writer, &rows, profile->mask ? &mask : NULL, &error);
     }
     if (status == COGPU_OK)
         return cogpu_writer_close(writer, written, &error);
@@ -122,15 +124,16 @@ static cogpu_status write_to(const cogpu_sink *sink, const cogpu_profile *profil
 }
 
 static cogpu_profile plain_profile(const char *codec) {
-    return (cogpu_profile){.width = 200,
+    return (cogpu_profile){.struct_size = sizeof(cogpu_profile),
+                           .width = 200,
                            .height = 130,
                            .bands = 1,
-                           .type = COGPU_U16,
+                           .type = COGPU_TYPE_U16,
                            .block_width = 48, /* blocks are of no whole pages */
                            .block_height = 48,
                            .codec = codec,
                            .context = context,
-                           .device = COGPU_EMU};
+                           .device = COGPU_DEVICE_EMULATOR};
 }
 
 /* ---- where it goes ------------------------------------------------------------------------- */
@@ -158,14 +161,16 @@ static uint32_t files_in_folder(void) {
 /* To the path, where the same comes out as in memory, which no cuFile knows. */
 static cogpu_written write_both(cogpu_profile profile, uint32_t most) {
     struct pixels pixels = draw_pixels(&profile);
-    cogpu_memory expected = {0};
-    cogpu_written written = {0}, by_ring = {0};
-    need(write_to(&(cogpu_sink){.memory = &expected}, &profile, &pixels, most, &by_ring));
-    need(write_to(&(cogpu_sink){.path = path}, &profile, &pixels, most, &written));
+    cogpu_memory expected = COGPU_MEMORY_INIT;
+    cogpu_written written = COGPU_WRITTEN_INIT, by_ring = COGPU_WRITTEN_INIT;
+    need(write_to(&(cogpu_sink){.struct_size = sizeof(cogpu_sink), .memory = &expected}, &profile,
+                  &pixels, most, &by_ring));
+    need(write_to(&(cogpu_sink){.struct_size = sizeof(cogpu_sink), .path = path}, &profile, &pixels,
+                  most, &written));
     CHECK(written.bytes == expected.bytes && path_has(expected.data, expected.bytes));
-    CHECK(by_ring.direct_bytes == 0 && written.direct_bytes <= written.bytes);
+    CHECK(by_ring.gds_bytes == 0 && written.gds_bytes <= written.bytes);
     CHECK(files_in_folder() == 1);
-    cogpu_memory_release(&expected);
+    cogpu_memory_free(&expected);
     free_pixels(&pixels);
     return written;
 }
@@ -187,8 +192,8 @@ static void whole_pages_are_direct(void) {
     start_anew();
     write_both(plain_profile("packbits"), 130);
     cogpu_written written = write_both(plain_profile("none"), 130);
-    uint64_t rest = written.bytes - written.direct_bytes;
-    CHECK(written.direct_bytes > 0 && written.direct_bytes % PAGE == 0);
+    uint64_t rest = written.bytes - written.gds_bytes;
+    CHECK(written.gds_bytes > 0 && written.gds_bytes % PAGE == 0);
     CHECK(rest < (2 + 2 * fake->submits) * (uint64_t)PAGE && fake->submits > 3);
     CHECK(fake->unaligned + fake->alone + fake->reads == 0);
     close_context();
@@ -202,7 +207,7 @@ static void one_batch_to_the_byte(void) {
     profile.width = profile.height = 128;
     profile.block_width = profile.block_height = 64;
     cogpu_written written = write_both(profile, 128);
-    CHECK(written.direct_bytes == 7 * PAGE && fake->writes == 1);
+    CHECK(written.gds_bytes == 7 * PAGE && fake->writes == 1);
     close_context();
 }
 
@@ -218,14 +223,14 @@ static void any_file_is_the_same(void) {
         profile.height = 30 + draw(100);
         profile.bands = 1 + draw(3);
         profile.block_width = profile.block_height = 32;
-        profile.planar = draw(2) != 0;
+        profile.interleave = draw(2) != 0;
         profile.mask = draw(2) != 0;
         profile.sparse = draw(2) != 0;
         profile.cog = i % 3 == 0;
         profile.overviews = i % 3 == 1 ? COGPU_OVERVIEWS_AUTO : COGPU_OVERVIEWS_DEFAULT;
         profile.bigtiff = draw(2) ? COGPU_BIGTIFF_YES : COGPU_BIGTIFF_AUTO;
         direct +=
-            write_both(profile, draw(2) ? profile.height : 1 + draw(profile.height)).direct_bytes;
+            write_both(profile, draw(2) ? profile.height : 1 + draw(profile.height)).gds_bytes;
     }
     CHECK(direct > 20 * PAGE && fake->unaligned == 0);
     close_context();
@@ -238,8 +243,8 @@ static void cogs(void) {
     cogpu_profile profile = plain_profile("deflate");
     profile.cog = 1;
     cogpu_written written = write_both(profile, profile.height);
-    CHECK(written.direct_bytes > written.bytes / 2 && written.levels > 1);
-    CHECK(write_both(profile, 30).direct_bytes == 0);
+    CHECK(written.gds_bytes > written.bytes / 2 && written.levels > 1);
+    CHECK(write_both(profile, 30).gds_bytes == 0);
     close_context();
 }
 
@@ -252,7 +257,7 @@ static void batches_of_several_levels(void) {
     profile.height = 500;
     profile.overviews = COGPU_OVERVIEWS_AUTO;
     cogpu_written written = write_both(profile, 70);
-    CHECK(written.levels > 2 && written.direct_bytes > 0);
+    CHECK(written.levels > 2 && written.gds_bytes > 0);
     close_context();
 }
 
@@ -264,9 +269,10 @@ static void all_is_submitted_before_the_first_wait(void) {
     profile.width = profile.height = 2048;
     profile.block_width = profile.block_height = 512;
     struct pixels pixels = draw_pixels(&profile);
-    cogpu_written written;
-    need(write_to(&(cogpu_sink){.path = path}, &profile, &pixels, profile.height, &written));
-    CHECK(fake->submitted == 2 && fake->submitted_before_wait == 2 && written.direct_bytes > 0);
+    cogpu_written written = COGPU_WRITTEN_INIT;
+    need(write_to(&(cogpu_sink){.struct_size = sizeof(cogpu_sink), .path = path}, &profile, &pixels,
+                  profile.height, &written));
+    CHECK(fake->submitted == 2 && fake->submitted_before_wait == 2 && written.gds_bytes > 0);
     free_pixels(&pixels);
     close_context();
 }
@@ -296,7 +302,7 @@ static void mischief(void) {
         fake->status_lies_at = i == 8 ? 2 : 0;
         cogpu_written written = write_both(plain_profile("none"), 50);
         CHECK(fake->writes > 3 && fake->unaligned == 0);
-        CHECK((written.direct_bytes == 0) == (i == 0 || i == 2));
+        CHECK((written.gds_bytes == 0) == (i == 0 || i == 2));
     }
     close_context();
 }
@@ -305,13 +311,13 @@ static void memory_that_is_not_registered(void) {
     open_context(FEW_BLOCKS);
     start_anew();
     fake->memory_error = 5008;
-    CHECK(write_both(plain_profile("none"), 130).direct_bytes > 0);
+    CHECK(write_both(plain_profile("none"), 130).gds_bytes > 0);
     close_context();
 }
 
 static void by_way_of_the_host(void) {
     open_context(FEW_BLOCKS);
-    CHECK(write_both(plain_profile("none"), 130).direct_bytes == 0);
+    CHECK(write_both(plain_profile("none"), 130).gds_bytes == 0);
     if (fake)
         CHECK(fake->submitted + fake->alone == 0);
     close_context();
@@ -346,8 +352,9 @@ static void writers_that_are_given_up(void) {
     for (uint32_t rows = 64; rows <= 130; rows += 33) {
         cogpu_writer *writer = NULL;
         cogpu_raster part = rows_of(&pixels.rows, 0, rows);
-        need(cogpu_writer_open(&(cogpu_sink){.path = path}, &profile, &writer, &error));
-        need(cogpu_writer_push(writer, &part, NULL, &error));
+        need(cogpu_writer_open(&(cogpu_sink){.struct_size = sizeof(cogpu_sink), .path = path},
+                               &profile, &writer, &error));
+        need(cogpu_writer_write_rows(writer, &part, NULL, &error));
         cogpu_writer_abort(writer);
         CHECK(path_has(old, sizeof old) && files_in_folder() == 1 && fake->batches == 0);
     }
@@ -368,7 +375,8 @@ static void disks_that_are_full(void) {
         put_old_file();
         limit.rlim_cur = most;
         CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-        CHECK(write_to(&(cogpu_sink){.path = path}, &profile, &pixels, 50, NULL) == COGPU_IO);
+        CHECK(write_to(&(cogpu_sink){.struct_size = sizeof(cogpu_sink), .path = path}, &profile,
+                       &pixels, 50, NULL) == COGPU_IO_ERROR);
         limit.rlim_cur = RLIM_INFINITY;
         CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
         CHECK(path_has(old, sizeof old) && files_in_folder() == 1);
@@ -419,7 +427,7 @@ static cogpu_status count_copy(cogpu_gpu *gpu, void *to, const void *from, uint6
 
 static cogpu_gpu *gpu_of_context(void) {
     cogpu_gpu_device *reader = NULL;
-    need(cogpu_context_device(context, COGPU_EMU, 0, &reader, &error));
+    need(cogpu_context_device(context, COGPU_DEVICE_EMULATOR, 0, &reader, &error));
     return cogpu_gpu_device_gpu(reader);
 }
 
@@ -427,18 +435,20 @@ static void write_to_buffer(const cogpu_profile *profile, uint32_t most, bool is
     struct pixels pixels = draw_pixels(profile);
     cogpu_gpu *gpu = gpu_of_context();
     cogpu_gpu_driver counting = *(plain_calls = gpu->calls);
-    cogpu_memory expected = {0};
-    cogpu_written written;
-    need(write_to(&(cogpu_sink){.memory = &expected}, profile, &pixels, most, NULL));
+    cogpu_memory expected = COGPU_MEMORY_INIT;
+    cogpu_written written = COGPU_WRITTEN_INIT;
+    need(write_to(&(cogpu_sink){.struct_size = sizeof(cogpu_sink), .memory = &expected}, profile,
+                  &pixels, most, NULL));
     counting.copy_down = count_copy;
     gpu->calls = &counting;
     for (uint64_t lacks = 0; lacks < 2; lacks++) {
-        cogpu_sink sink = {.buffer_bytes = (size_t)(buffer_bytes = expected.bytes - lacks)};
+        cogpu_sink sink = {.struct_size = sizeof(cogpu_sink),
+                           .buffer_bytes = (size_t)(buffer_bytes = expected.bytes - lacks)};
         need(plain_calls->allocate_pinned(gpu, buffer_bytes, (void **)&buffer, &error));
         sink.buffer = buffer;
         copied = 0;
         cogpu_status status = write_to(&sink, profile, &pixels, most, &written);
-        CHECK(status == (lacks ? COGPU_LIMIT : COGPU_OK));
+        CHECK(status == (lacks ? COGPU_LIMIT_EXCEEDED : COGPU_OK));
         if (!lacks) {
             CHECK(copied > 0 && memcmp(buffer, expected.data, expected.bytes) == 0);
             CHECK(!is_all || copied > written.bytes * 9 / 10);
@@ -446,7 +456,7 @@ static void write_to_buffer(const cogpu_profile *profile, uint32_t most, bool is
         plain_calls->release_pinned(gpu, buffer);
     }
     gpu->calls = plain_calls;
-    cogpu_memory_release(&expected);
+    cogpu_memory_free(&expected);
     free_pixels(&pixels);
 }
 
@@ -472,14 +482,16 @@ static void test_buffer_that_is_not_pinned(void) {
     open_context(FEW_BLOCKS);
     cogpu_profile profile = plain_profile("none");
     struct pixels pixels = draw_pixels(&profile);
-    cogpu_memory expected = {0};
-    need(write_to(&(cogpu_sink){.memory = &expected}, &profile, &pixels, 70, NULL));
+    cogpu_memory expected = COGPU_MEMORY_INIT;
+    need(write_to(&(cogpu_sink){.struct_size = sizeof(cogpu_sink), .memory = &expected}, &profile,
+                  &pixels, 70, NULL));
     uint8_t *memory = malloc(expected.bytes);
-    cogpu_sink sink = {.buffer = memory, .buffer_bytes = expected.bytes};
+    cogpu_sink sink = {
+        .struct_size = sizeof(cogpu_sink), .buffer = memory, .buffer_bytes = expected.bytes};
     need(write_to(&sink, &profile, &pixels, 70, NULL));
     CHECK(memory && memcmp(memory, expected.data, expected.bytes) == 0);
     free(memory);
-    cogpu_memory_release(&expected);
+    cogpu_memory_free(&expected);
     free_pixels(&pixels);
     close_context();
 }

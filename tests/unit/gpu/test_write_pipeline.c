@@ -46,7 +46,8 @@ static struct pixels draw_pixels(const cogpu_profile *profile) {
     need(cogpu_device_upload(context, kind, 0, pixels.host, pixels.bytes, pixels.device, &error));
     need(cogpu_device_upload(context, kind, 0, pixels.mask, count, pixels.device_mask, &error));
     bool is_chunky = draw(2);
-    pixels.raster = (cogpu_raster){.type = profile->type,
+    pixels.raster = (cogpu_raster){.struct_size = sizeof(cogpu_raster),
+                                   .type = profile->type,
                                    .bands = profile->bands,
                                    .width = profile->width,
                                    .height = profile->height};
@@ -59,7 +60,8 @@ static struct pixels draw_pixels(const cogpu_profile *profile) {
         pixels.raster.stride_y = pixels.raster.stride_x * profile->width;
         pixels.raster.stride_band = pixels.raster.stride_y * profile->height;
     }
-    pixels.mask_raster = (cogpu_raster){.type = COGPU_U8,
+    pixels.mask_raster = (cogpu_raster){.struct_size = sizeof(cogpu_raster),
+                                        .type = COGPU_TYPE_U8,
                                         .bands = 1,
                                         .width = profile->width,
                                         .height = profile->height,
@@ -70,8 +72,8 @@ static struct pixels draw_pixels(const cogpu_profile *profile) {
 }
 
 static void free_pixels(struct pixels *pixels) {
-    cogpu_device_release(context, kind, 0, pixels->device);
-    cogpu_device_release(context, kind, 0, pixels->device_mask);
+    cogpu_device_free(context, kind, 0, pixels->device);
+    cogpu_device_free(context, kind, 0, pixels->device_mask);
     free(pixels->host);
     free(pixels->mask);
 }
@@ -79,7 +81,7 @@ static void free_pixels(struct pixels *pixels) {
 static cogpu_raster rows_of(const cogpu_raster *raster, void *host, void *device, bool is_device,
                             uint32_t first, uint32_t count) {
     cogpu_raster rows = *raster;
-    rows.device = is_device ? kind : COGPU_CPU;
+    rows.device = is_device ? kind : COGPU_DEVICE_CPU;
     rows.data = (uint8_t *)(is_device ? device : host) + (int64_t)first * rows.stride_y;
     rows.height = count;
     return rows;
@@ -89,9 +91,10 @@ static cogpu_raster rows_of(const cogpu_raster *raster, void *host, void *device
  * `is_mixed`. */
 static cogpu_memory write_split(const cogpu_profile *profile, const struct pixels *pixels,
                                 uint32_t most, bool is_device, bool is_mixed) {
-    cogpu_memory memory = {0};
+    cogpu_memory memory = COGPU_MEMORY_INIT;
     cogpu_writer *writer = NULL;
-    need(cogpu_writer_open(&(cogpu_sink){.memory = &memory}, profile, &writer, &error));
+    need(cogpu_writer_open(&(cogpu_sink){.struct_size = sizeof(cogpu_sink), .memory = &memory},
+                           profile, &writer, &error));
     for (uint32_t y = 0, count, number = 0; y < profile->height; y += count, number++) {
         uint32_t left = profile->height - y;
         bool here = is_device && !(is_mixed && number % 2);
@@ -101,7 +104,7 @@ static cogpu_memory write_split(const cogpu_profile *profile, const struct pixel
         cogpu_raster rows = rows_of(&pixels->raster, pixels->host, pixels->device, here, y, count);
         cogpu_raster mask =
             rows_of(&pixels->mask_raster, pixels->mask, pixels->device_mask, mask_here, y, count);
-        need(cogpu_writer_push(writer, &rows, profile->mask ? &mask : NULL, &error));
+        need(cogpu_writer_write_rows(writer, &rows, profile->mask ? &mask : NULL, &error));
     }
     need(cogpu_writer_close(writer, NULL, &error));
     return memory;
@@ -122,14 +125,17 @@ static bool has_same_pixels(const cogpu_memory *a, const cogpu_memory *b) {
             cogpu_status status[2];
             for (uint32_t i = 0; i < 2; i++) {
                 cogpu_file *file = NULL;
-                cogpu_image image;
-                cogpu_level info;
+                cogpu_image image = COGPU_IMAGE_INIT;
+                cogpu_level info = COGPU_LEVEL_INIT;
                 need(cogpu_open_memory(both[i]->data, both[i]->bytes, NULL, &file, &error));
-                need(cogpu_info(file, 0, &image, &error));
+                need(cogpu_image_info(file, 0, &image, &error));
                 status[i] = cogpu_level_info(file, 0, level, &info, &error);
                 if (status[i] == COGPU_OK) {
-                    cogpu_request request = {.level = level, .part = (cogpu_part)part};
-                    cogpu_raster raster = {.type = part ? COGPU_U8 : image.type,
+                    cogpu_request request = {.struct_size = sizeof(cogpu_request),
+                                             .level = level,
+                                             .content = (cogpu_content)part};
+                    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                                           .type = part ? COGPU_TYPE_U8 : image.type,
                                            .bands = image.bands,
                                            .width = info.width,
                                            .height = info.height};
@@ -156,7 +162,7 @@ static bool has_same_pixels(const cogpu_memory *a, const cogpu_memory *b) {
 static bool is_as_host(cogpu_profile profile, bool is_same_bytes) {
     struct pixels pixels = draw_pixels(&profile);
     cogpu_profile on_host = profile;
-    on_host.device = COGPU_CPU;
+    on_host.device = COGPU_DEVICE_CPU;
     cogpu_memory host = write_split(&on_host, &pixels, 0, false, false);
     cogpu_memory whole = write_split(&profile, &pixels, profile.height, true, false);
     cogpu_memory split = write_split(&profile, &pixels, 0, true, false);
@@ -169,21 +175,23 @@ static bool is_as_host(cogpu_profile profile, bool is_same_bytes) {
                is_same(&whole, &mixed), has_same_pixels(&whole, &host), is_same(&whole, &host));
     cogpu_memory *all[] = {&host, &whole, &split, &mixed};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        cogpu_memory_release(all[i]);
+        cogpu_memory_free(all[i]);
     free_pixels(&pixels);
     return is_good;
 }
 
 static cogpu_profile any_profile(const char *codec) {
-    static const cogpu_type types[] = {COGPU_U8, COGPU_U16, COGPU_F32, COGPU_I32, COGPU_F64};
-    return (cogpu_profile){.width = 1 + draw(200),
+    static const cogpu_type types[] = {COGPU_TYPE_U8, COGPU_TYPE_U16, COGPU_TYPE_F32,
+                                       COGPU_TYPE_I32, COGPU_TYPE_F64};
+    return (cogpu_profile){.struct_size = sizeof(cogpu_profile),
+                           .width = 1 + draw(200),
                            .height = 1 + draw(200),
                            .bands = 1 + draw(3),
                            .type = types[draw(5)],
                            .cog = 0,
                            .block_width = 16 << draw(3),
                            .block_height = 16 << draw(3),
-                           .planar = draw(2) != 0,
+                           .interleave = draw(2) != 0,
                            .codec = codec,
                            .mask = draw(2) != 0,
                            .context = context,
@@ -229,9 +237,9 @@ static void test_listed_overviews(void) {
         cogpu_profile profile = any_profile("deflate");
         profile.width += 30;
         profile.height += 30;
-        profile.factors = factors;
-        profile.factor_count = 3;
-        profile.resampling = i % 2 ? COGPU_NEAREST : COGPU_AVERAGE;
+        profile.overview_factors = factors;
+        profile.overview_factor_count = 3;
+        profile.resampling = i % 2 ? COGPU_RESAMPLE_NEAREST : COGPU_RESAMPLE_AVERAGE;
         CHECK(is_as_host(profile, false));
     }
 }
@@ -239,22 +247,23 @@ static void test_listed_overviews(void) {
 /* Uploads of so many rows at a time that threads share the copies. */
 static void test_rows_in_host_memory(void) {
     for (int planar = 0; planar < 2; planar++) {
-        cogpu_profile profile = {.width = 601,
+        cogpu_profile profile = {.struct_size = sizeof(cogpu_profile),
+                                 .width = 601,
                                  .height = 131,
                                  .bands = 3,
-                                 .type = COGPU_F32,
+                                 .type = COGPU_TYPE_F32,
                                  .block_width = 128,
-                                 .planar = planar,
+                                 .interleave = planar,
                                  .codec = "none",
                                  .context = context,
                                  .device = kind};
         struct pixels pixels = draw_pixels(&profile);
         cogpu_memory file = write_split(&profile, &pixels, profile.height, false, false);
-        profile.device = COGPU_CPU;
+        profile.device = COGPU_DEVICE_CPU;
         cogpu_memory host = write_split(&profile, &pixels, profile.height, false, false);
         CHECK(is_same(&file, &host));
-        cogpu_memory_release(&file);
-        cogpu_memory_release(&host);
+        cogpu_memory_free(&file);
+        cogpu_memory_free(&host);
         free_pixels(&pixels);
     }
 }
@@ -274,7 +283,7 @@ static void test_nan_is_nodata(void) {
     static const float nan_bits[] = {NAN, -NAN, 7};
     for (uint32_t i = 0; i < 4; i++) {
         cogpu_profile profile = any_profile(i % 2 ? "deflate" : "none");
-        profile.type = COGPU_F32;
+        profile.type = COGPU_TYPE_F32;
         profile.nodata = "-9999";
         profile.nan_is_nodata = 1;
         profile.sparse = i > 1;
@@ -286,14 +295,15 @@ static void test_nan_is_nodata(void) {
         need(cogpu_device_upload(context, kind, 0, pixels.host, pixels.bytes, pixels.device,
                                  &error));
         cogpu_profile on_host = profile;
-        on_host.device = COGPU_CPU;
+        on_host.device = COGPU_DEVICE_CPU;
         cogpu_memory host = write_split(&on_host, &pixels, 0, false, false);
         cogpu_memory file = write_split(&profile, &pixels, 0, true, true);
         CHECK(has_same_pixels(&file, &host));
         cogpu_file *read = NULL;
         float *got = malloc(pixels.bytes);
-        cogpu_raster raster = {.data = got,
-                               .type = COGPU_F32,
+        cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                               .data = got,
+                               .type = COGPU_TYPE_F32,
                                .bands = profile.bands,
                                .width = profile.width,
                                .height = profile.height,
@@ -307,8 +317,8 @@ static void test_nan_is_nodata(void) {
         CHECK(wrong == 0);
         cogpu_close(read);
         free(got);
-        cogpu_memory_release(&file);
-        cogpu_memory_release(&host);
+        cogpu_memory_free(&file);
+        cogpu_memory_free(&host);
         free_pixels(&pixels);
     }
 }
@@ -317,7 +327,7 @@ static void test_sparse(void) {
     for (uint32_t i = 0; i < 3; i++) {
         cogpu_profile profile = any_profile(i == 0 ? "none" : i == 1 ? "deflate" : "zstd");
         struct pixels pixels;
-        cogpu_memory file;
+        cogpu_memory file = COGPU_MEMORY_INIT;
         profile.sparse = 1;
         profile.cog = i == 1;
         profile.block_width = profile.block_height = 16;
@@ -328,13 +338,13 @@ static void test_sparse(void) {
         need(cogpu_device_upload(context, kind, 0, pixels.host, pixels.bytes, pixels.device,
                                  &error));
         file = write_split(&profile, &pixels, 0, true, false);
-        profile.device = COGPU_CPU;
+        profile.device = COGPU_DEVICE_CPU;
         cogpu_memory host = write_split(&profile, &pixels, 0, false, false);
         CHECK(has_same_pixels(&file, &host));
         if (i == 0 && !profile.mask)
             CHECK(is_same(&file, &host));
-        cogpu_memory_release(&file);
-        cogpu_memory_release(&host);
+        cogpu_memory_free(&file);
+        cogpu_memory_free(&host);
         free_pixels(&pixels);
     }
 }
@@ -342,7 +352,7 @@ static void test_sparse(void) {
 TESTS(write_pipeline) {
     const char *device = getenv("COGPU_TEST_DEVICE");
     draw_from(test_argc, test_argv);
-    kind = device && strcmp(device, "cuda") == 0 ? COGPU_CUDA : COGPU_EMU;
+    kind = device && strcmp(device, "cuda") == 0 ? COGPU_DEVICE_CUDA : COGPU_DEVICE_EMULATOR;
     need(cogpu_context_open(NULL, &context, &error));
     RUN(test_plain);
     RUN(test_encoded_by_device);

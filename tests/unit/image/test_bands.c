@@ -4,7 +4,7 @@
 #include "support/opened_tiff.h"
 
 static opened_tiff opened;
-static cogpu_image info;
+static cogpu_image info = COGPU_IMAGE_INIT;
 static cogpu_band *bands;
 static cogpu_colour colour; /* that the pixels are converted from */
 
@@ -31,7 +31,7 @@ static const char *colours(uint16_t photometric, uint16_t count, uint16_t bits,
                              .photometric = photometric,
                              .colour = colour,
                              .format = {.samples = count}};
-    info = (cogpu_image){0};
+    info = (cogpu_image)COGPU_IMAGE_INIT;
     CHECK(cogpu_metadata_read(&opened.tiff, 0, &opened.arena, &metadata, &opened.warning,
                               &opened.error) == COGPU_OK);
     CHECK(cogpu_bands_read(&opened.tiff, &storage, &georef, &metadata, &opened.arena, &info, &bands,

@@ -17,26 +17,26 @@ static void begin(void) {
 }
 
 /* Keys are added in ascending order. */
-static cogpu_geokey *add(uint32_t id, cogpu_key_kind kind) {
+static cogpu_geokey *add(uint32_t id, cogpu_geokey_kind kind) {
     cogpu_geokey *key = &keys[georef.key_count++];
-    *key = (cogpu_geokey){.id = id, .kind = kind, .count = 1};
+    *key = (cogpu_geokey){.struct_size = sizeof(cogpu_geokey), .id = id, .kind = kind, .count = 1};
     return key;
 }
 
 static void add_short(uint32_t id, uint16_t value) {
     shorts[georef.key_count] = value;
-    cogpu_geokey *key = add(id, COGPU_KEY_SHORT);
+    cogpu_geokey *key = add(id, COGPU_GEOKEY_SHORT);
     key->shorts = &shorts[key - keys];
 }
 
 static void add_double(uint32_t id, double value) {
     doubles[georef.key_count] = value;
-    cogpu_geokey *key = add(id, COGPU_KEY_DOUBLE);
+    cogpu_geokey *key = add(id, COGPU_GEOKEY_DOUBLE);
     key->doubles = &doubles[key - keys];
 }
 
 static void add_text(uint32_t id, const char *text) {
-    add(id, COGPU_KEY_TEXT)->text = text;
+    add(id, COGPU_GEOKEY_TEXT)->text = text;
 }
 
 static void codes(uint16_t model, uint16_t geographic, uint16_t projected, uint16_t vertical) {
@@ -377,7 +377,7 @@ static void conversion_by_code(void) {
 static void shift_to_wgs84(void) {
     static const double shift[] = {582, 105, 414, 1.04, 0.35, -3.08, 8.3};
     add_base(2);
-    cogpu_geokey *key = add(2062, COGPU_KEY_DOUBLE);
+    cogpu_geokey *key = add(2062, COGPU_GEOKEY_DOUBLE);
     key->doubles = shift;
     key->count = 7;
     CHECK(wkt_has("BOUNDCRS[") && wkt_has("\"Y-axis translation\",105"));
@@ -422,7 +422,8 @@ static void capacity(void) {
     CHECK(cogpu_crs_to_wkt(&georef, &registry, wkt, needed, &again, &error) == COGPU_OK);
     CHECK(strlen(wkt) + 1 == needed);
     codes(0, 0, 0, 0);
-    CHECK(cogpu_crs_to_wkt(&georef, &registry, wkt, sizeof wkt, &needed, &error) == COGPU_ABSENT);
+    CHECK(cogpu_crs_to_wkt(&georef, &registry, wkt, sizeof wkt, &needed, &error) ==
+          COGPU_NOT_FOUND);
 }
 
 TESTS(crs) {

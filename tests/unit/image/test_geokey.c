@@ -29,7 +29,7 @@ static void keys_of_each_kind(void) {
     static const double doubles[] = {1.5, 6378137, 3};
     read_keys(shorts, 24, doubles, 3, "WGS 84|AB|");
     CHECK(georef.key_count == 5 && !opened.warning);
-    CHECK(georef.keys[0].id == 1024 && georef.keys[0].kind == COGPU_KEY_SHORT);
+    CHECK(georef.keys[0].id == 1024 && georef.keys[0].kind == COGPU_GEOKEY_SHORT);
     CHECK_TEXT(georef.keys[0].name, "GTModelType");
     CHECK(georef.keys[0].count == 1 && georef.keys[0].shorts[0] == 1);
     CHECK_TEXT(cogpu_geokey_text(&georef, 1026), "WGS 84");

@@ -163,7 +163,7 @@ static void control_points(void) {
     static const double points[] = {0, 0, 0, 10, 20, 0, 1, 0, 0, 11, 20, 0, 1, 1, 5, 11, 21, 7, 9};
     read_georef(&(tags){.tiepoints = points, .points = 18}, false, false);
     CHECK(!georef.has_transform && georef.gcp_count == 3 && !opened.warning);
-    CHECK(georef.gcps[2].column == 1 && georef.gcps[2].row == 1 && georef.gcps[2].level == 5);
+    CHECK(georef.gcps[2].column == 1 && georef.gcps[2].row == 1 && georef.gcps[2].pixel_z == 5);
     CHECK(georef.gcps[2].x == 11 && georef.gcps[2].y == 21 && georef.gcps[2].z == 7);
     close_built(&opened);
     read_georef(&(tags){.tiepoints = points, .points = 18, .keys = point_keys, .key_shorts = 12},

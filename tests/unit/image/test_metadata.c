@@ -164,7 +164,7 @@ static void memory_is_bounded(void) {
         cogpu_arena_open(&small, limit);
         cogpu_status status =
             cogpu_metadata_parse(xml, sizeof xml - 1, &small, &found, &told, &error);
-        CHECK(status == COGPU_LIMIT || (status == COGPU_OK && found.item_count == 1));
+        CHECK(status == COGPU_LIMIT_EXCEEDED || (status == COGPU_OK && found.item_count == 1));
         cogpu_arena_close(&small);
     }
 }

@@ -15,8 +15,8 @@
 static tiff_builder built;
 static cogpu_file *file;
 static cogpu_error error;
-static cogpu_image image;
-static cogpu_level level;
+static cogpu_image image = COGPU_IMAGE_INIT;
+static cogpu_level level = COGPU_LEVEL_INIT;
 
 static void add(uint32_t side, uint16_t subfile_type) {
     build_kind(&built, &(image_kind){.width = side, .height = side, .subfile_type = subfile_type});
@@ -26,7 +26,7 @@ static void add(uint32_t side, uint16_t subfile_type) {
 static cogpu_status open_built(void) {
     file = NULL;
     cogpu_status status = cogpu_open_memory(built.bytes, built.size, NULL, &file, &error);
-    return status == COGPU_OK ? cogpu_info(file, 0, &image, &error) : status;
+    return status == COGPU_OK ? cogpu_image_info(file, 0, &image, &error) : status;
 }
 
 static void close_built(void) {
@@ -45,10 +45,11 @@ static bool is_level(uint32_t index, uint32_t directory, uint32_t side, int mask
 static void test_one_image(void) {
     build_open(&built, false, false);
     add(8, 0);
-    CHECK(open_built() == COGPU_OK && image.images == 1 && image.levels == 1 && !image.warning);
-    CHECK(is_level(0, 0, 8, -1) && image.validity == COGPU_ALL_VALID);
-    CHECK(cogpu_info(file, 1, &image, &error) == COGPU_ABSENT);
-    CHECK(cogpu_level_info(file, 0, 1, &level, &error) == COGPU_ABSENT);
+    CHECK(open_built() == COGPU_OK && cogpu_image_count(file) == 1 && image.levels == 1 &&
+          !image.warning);
+    CHECK(is_level(0, 0, 8, -1) && image.mask_source == COGPU_MASK_SOURCE_NONE);
+    CHECK(cogpu_image_info(file, 1, &image, &error) == COGPU_NOT_FOUND);
+    CHECK(cogpu_level_info(file, 0, 1, &level, &error) == COGPU_NOT_FOUND);
     close_built();
 }
 
@@ -61,9 +62,10 @@ static void test_masks_are_no_levels(void) {
     add(16, 5);
     add(8, 1);
     add(8, 5);
-    CHECK(open_built() == COGPU_OK && image.images == 1 && image.levels == 3 && !image.warning);
+    CHECK(open_built() == COGPU_OK && cogpu_image_count(file) == 1 && image.levels == 3 &&
+          !image.warning);
     CHECK(is_level(0, 0, 32, 1) && is_level(1, 2, 16, 3) && is_level(2, 4, 8, 5));
-    CHECK(image.validity == COGPU_BY_MASK);
+    CHECK(image.mask_source == COGPU_MASK_SOURCE_DIRECTORY);
     close_built();
     build_open(&built, false, false);
     add(32, 0);
@@ -84,9 +86,10 @@ static void test_images_each_with_levels(void) {
     add(10, 1);
     add(5, 1);
     add(20, 4);
-    CHECK(open_built() == COGPU_OK && image.images == 2 && image.levels == 2);
-    CHECK(cogpu_info(file, 1, &image, &error) == COGPU_OK);
-    CHECK(image.levels == 3 && image.directory == 2 && image.validity == COGPU_BY_MASK);
+    CHECK(open_built() == COGPU_OK && cogpu_image_count(file) == 2 && image.levels == 2);
+    CHECK(cogpu_image_info(file, 1, &image, &error) == COGPU_OK);
+    CHECK(image.levels == 3 && image.directory == 2 &&
+          image.mask_source == COGPU_MASK_SOURCE_DIRECTORY);
     close_built();
 }
 
@@ -103,7 +106,8 @@ static void test_directories_that_are_no_levels(void) {
     build_kind(&built, &(image_kind){.width = 4, .height = 17, .subfile_type = 1});
     build_directory(&built, true);
     add(4, 1);
-    CHECK(open_built() == COGPU_OK && image.images == 1 && image.levels == 2 && image.warning);
+    CHECK(open_built() == COGPU_OK && cogpu_image_count(file) == 1 && image.levels == 2 &&
+          image.warning);
     CHECK(is_level(1, 6, 4, -1));
     close_built();
 }
@@ -127,7 +131,8 @@ static void test_a_mask_that_cannot_be_one(void) {
     build_directory(&built, true);
     build_kind(&built, &(image_kind){.width = 16, .height = 16, .bits = 16, .subfile_type = 4});
     build_directory(&built, true);
-    CHECK(open_built() == COGPU_OK && image.images == 1 && image.validity == COGPU_ALL_VALID);
+    CHECK(open_built() == COGPU_OK && cogpu_image_count(file) == 1 &&
+          image.mask_source == COGPU_MASK_SOURCE_NONE);
     CHECK(is_level(0, 0, 16, -1));
     close_built();
 }
@@ -156,7 +161,7 @@ static void test_a_file_of_a_mask_alone(void) {
     build_open(&built, false, false);
     add(8, 4);
     cogpu_status status = open_built();
-    CHECK(status == COGPU_ABSENT || status == COGPU_CORRUPT);
+    CHECK(status == COGPU_NOT_FOUND || status == COGPU_CORRUPT);
     close_built();
 }
 
@@ -169,9 +174,9 @@ static void test_sub_directories_as_levels(void) {
     build_tag(&built, 330, BUILD_LONG, 1, &below);
     build_directory(&built, true);
     add(32, 0);
-    CHECK(open_built() == COGPU_OK && image.images == 2 && image.levels == 2);
+    CHECK(open_built() == COGPU_OK && cogpu_image_count(file) == 2 && image.levels == 2);
     CHECK(is_level(1, 2, 8, -1));
-    CHECK(cogpu_info(file, 1, &image, &error) == COGPU_OK && image.levels == 1);
+    CHECK(cogpu_image_info(file, 1, &image, &error) == COGPU_OK && image.levels == 1);
     close_built();
 }
 
@@ -184,7 +189,7 @@ static void test_bands_of_many_images(void) {
         build_short(&built, 277, 65535);
         build_directory(&built, true);
     }
-    CHECK(open_built() == COGPU_LIMIT && strstr(error.message, "bands"));
+    CHECK(open_built() == COGPU_LIMIT_EXCEEDED && strstr(error.message, "bands"));
     close_built();
     build_open(&built, false, false);
     build_short(&built, 256, 1);
@@ -214,7 +219,7 @@ static void with_overview_file(const void *beside, size_t bytes) {
     write_file(name, beside, bytes);
     file = NULL;
     CHECK(cogpu_open(path, NULL, &file, &error) == COGPU_OK);
-    CHECK(file && cogpu_info(file, 0, &image, &error) == COGPU_OK);
+    CHECK(file && cogpu_image_info(file, 0, &image, &error) == COGPU_OK);
     unlink(path);
     unlink(name);
 }
@@ -231,12 +236,14 @@ static void test_levels_beside_the_file(void) {
     /* Both levels are directory 0 of their files: the cache must tell them apart. */
     const image_kind full = {.width = 16, .height = 16, .compression = 5};
     cogpu_context *context = NULL;
-    CHECK(cogpu_context_open(&(cogpu_context_options){.cache_bytes = 1 << 20}, &context, &error) ==
-          COGPU_OK);
+    CHECK(cogpu_context_open(&(cogpu_context_options){.struct_size = sizeof(cogpu_context_options),
+                                                      .cache_bytes = 1 << 20},
+                             &context, &error) == COGPU_OK);
     for (int i = 0; i < 4; i++) {
         const image_kind *kind = i & 1 ? &small : &full;
         cogpu_raster raster = raster_of(kind, kind->width, kind->height, 1);
-        cogpu_request request = {.level = i & 1, .context = context};
+        cogpu_request request = {
+            .struct_size = sizeof(cogpu_request), .level = i & 1, .context = context};
         CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_OK);
         CHECK(pixels_match(kind, raster.data, 0, 0, kind->width, kind->height, NULL, 0));
         free(raster.data);
@@ -271,7 +278,7 @@ static void test_stale_levels_beside_the_file(void) {
     build_open(&built, false, false);
     add(16, 0);
     with_overview_file(beside.bytes, beside.size);
-    CHECK(image.levels == 1 && image.images == 1 && image.warning);
+    CHECK(image.levels == 1 && cogpu_image_count(file) == 1 && image.warning);
     build_close(&beside);
     close_built();
 }

@@ -43,16 +43,16 @@ static cogpu_status finish_with(cogpu_limits limits) {
 }
 
 static cogpu_status finish(void) {
-    return finish_with((cogpu_limits){0});
+    return finish_with((cogpu_limits)COGPU_LIMITS_INIT);
 }
 
 /* T008, T009 */
 static void test_defaults(void) {
     begin_image(10, 7);
     CHECK(finish() == COGPU_OK);
-    CHECK(storage.bands == 1 && storage.bits == 1 && storage.type == COGPU_U8);
+    CHECK(storage.bands == 1 && storage.bits == 1 && storage.type == COGPU_TYPE_U8);
     CHECK(storage.format.compression == COMPRESSION_NONE && storage.predictor == 1);
-    CHECK(storage.planes == 1 && storage.layout == COGPU_STRIPS && storage.orientation == 1);
+    CHECK(storage.planes == 1 && storage.layout == COGPU_LAYOUT_STRIPS && storage.orientation == 1);
     CHECK(storage.block_width == 10 && storage.block_height == 7 && storage.blocks == 1);
     CHECK(storage.format.row_bytes == 2 && storage.block_bytes == 14);
     CHECK(storage.format.fill_order == 1 && !storage.offsets && !storage.counts);
@@ -97,13 +97,14 @@ static void test_bands(void) {
     CHECK(finish() == COGPU_OK && storage.bands == 65535);
     begin_image(4, 4);
     build_long(&file, 277, 65536);
-    CHECK(finish() == COGPU_LIMIT && strstr(error.message, "bands"));
+    CHECK(finish() == COGPU_LIMIT_EXCEEDED && strstr(error.message, "bands"));
     begin_image(4, 4);
     build_short(&file, 277, 4);
-    CHECK(finish_with((cogpu_limits){.bands = 3}) == COGPU_LIMIT);
+    CHECK(finish_with((cogpu_limits){.struct_size = sizeof(cogpu_limits), .bands = 3}) ==
+          COGPU_LIMIT_EXCEEDED);
     begin_image(4, 4);
     build_short(&file, 277, 3);
-    CHECK(finish_with((cogpu_limits){.bands = 3}) == COGPU_OK);
+    CHECK(finish_with((cogpu_limits){.struct_size = sizeof(cogpu_limits), .bands = 3}) == COGPU_OK);
 }
 
 /* However high the limit is set, the number is not cut to 32 bits. */
@@ -114,7 +115,8 @@ static void test_bands_beyond_32_bits(void) {
         build_short(&file, 256, 4);
         build_short(&file, 257, 4);
         build_tag(&file, 277, BUILD_LONG8, 1, &bands[i]);
-        CHECK(finish_with((cogpu_limits){.bands = UINT64_MAX}) != COGPU_OK);
+        CHECK(finish_with((cogpu_limits){.struct_size = sizeof(cogpu_limits),
+                                         .bands = UINT64_MAX}) != COGPU_OK);
     }
 }
 
@@ -137,7 +139,7 @@ static void test_bands_that_differ(void) {
     build_short(&file, 277, 3);
     build_short(&file, 258, 8);
     build_raw(&file, 339, BUILD_SHORT, 0, "", 0);
-    CHECK(finish() == COGPU_OK && storage.type == COGPU_U8);
+    CHECK(finish() == COGPU_OK && storage.type == COGPU_TYPE_U8);
     /* The odd one behind the first 64. */
     uint16_t bits[200];
     for (size_t i = 0; i < 200; i++)
@@ -167,23 +169,23 @@ static cogpu_type type_of(uint16_t format, uint16_t bits) {
 static void test_types(void) {
     for (uint16_t bits = 0; bits < 140; bits++) {
         cogpu_type u = bits == 0    ? COGPU_TYPE_NONE
-                       : bits <= 8  ? COGPU_U8
-                       : bits <= 16 ? COGPU_U16
-                       : bits <= 32 ? COGPU_U32
-                       : bits == 64 ? COGPU_U64
+                       : bits <= 8  ? COGPU_TYPE_U8
+                       : bits <= 16 ? COGPU_TYPE_U16
+                       : bits <= 32 ? COGPU_TYPE_U32
+                       : bits == 64 ? COGPU_TYPE_U64
                                     : COGPU_TYPE_NONE;
         CHECK(type_of(1, bits) == u && type_of(4, bits) == u);
         CHECK(type_of(2, bits) == (u ? u + 1 : u));
-        cogpu_type f = bits == 16                 ? COGPU_F16
-                       : bits == 24 || bits == 32 ? COGPU_F32
-                       : bits == 64               ? COGPU_F64
+        cogpu_type f = bits == 16                 ? COGPU_TYPE_F16
+                       : bits == 24 || bits == 32 ? COGPU_TYPE_F32
+                       : bits == 64               ? COGPU_TYPE_F64
                                                   : COGPU_TYPE_NONE;
         CHECK(type_of(3, bits) == f);
-        CHECK(type_of(5, bits) == (bits == 32   ? COGPU_CI16
-                                   : bits == 64 ? COGPU_CI32
+        CHECK(type_of(5, bits) == (bits == 32   ? COGPU_TYPE_CI16
+                                   : bits == 64 ? COGPU_TYPE_CI32
                                                 : COGPU_TYPE_NONE));
-        CHECK(type_of(6, bits) == (bits == 64    ? COGPU_CF32
-                                   : bits == 128 ? COGPU_CF64
+        CHECK(type_of(6, bits) == (bits == 64    ? COGPU_TYPE_CF32
+                                   : bits == 128 ? COGPU_TYPE_CF64
                                                  : COGPU_TYPE_NONE));
     }
     CHECK(type_of(0, 8) == COGPU_TYPE_NONE && type_of(7, 8) == COGPU_TYPE_NONE);
@@ -236,7 +238,8 @@ static cogpu_status tiles(uint32_t width, uint32_t height, uint32_t tile_width,
 /* T009, T046, T056, T204, T215 */
 static void test_grids(void) {
     CHECK(tiles(100, 50, 16, 16) == COGPU_OK && storage.across == 7 && storage.down == 4);
-    CHECK(storage.blocks == 28 && storage.block_bytes == 256 && storage.layout == COGPU_TILES);
+    CHECK(storage.blocks == 28 && storage.block_bytes == 256 &&
+          storage.layout == COGPU_LAYOUT_TILES);
     CHECK(tiles(1, 1, 1 << 30, 1 << 30) == COGPU_OK && storage.blocks == 1);
     CHECK(storage.block_bytes == 1ULL << 60);
     CHECK(tiles(5, 5, 3, 1) == COGPU_OK && storage.blocks == 10);
@@ -271,23 +274,26 @@ static void test_strips(void) {
 /* T216 */
 static void test_numbers_of_blocks(void) {
     CHECK(tiles(INT32_MAX, 1, 1, 1) == COGPU_OK && storage.blocks == INT32_MAX);
-    CHECK(tiles(INT32_MAX, 2, 1, 1) == COGPU_LIMIT && strstr(error.message, "blocks"));
-    CHECK(tiles(INT32_MAX, INT32_MAX, 1, 1) == COGPU_LIMIT);
+    CHECK(tiles(INT32_MAX, 2, 1, 1) == COGPU_LIMIT_EXCEEDED && strstr(error.message, "blocks"));
+    CHECK(tiles(INT32_MAX, INT32_MAX, 1, 1) == COGPU_LIMIT_EXCEEDED);
     begin_image(10, 10);
     build_long(&file, 322, 1);
     build_long(&file, 323, 1);
-    CHECK(finish_with((cogpu_limits){.blocks = 100}) == COGPU_OK);
+    CHECK(finish_with((cogpu_limits){.struct_size = sizeof(cogpu_limits), .blocks = 100}) ==
+          COGPU_OK);
     begin_image(10, 10);
     build_long(&file, 322, 1);
     build_long(&file, 323, 1);
-    CHECK(finish_with((cogpu_limits){.blocks = 99}) == COGPU_LIMIT);
+    CHECK(finish_with((cogpu_limits){.struct_size = sizeof(cogpu_limits), .blocks = 99}) ==
+          COGPU_LIMIT_EXCEEDED);
     /* Planes count. */
     begin_image(10, 10);
     build_long(&file, 322, 1);
     build_long(&file, 323, 1);
     build_short(&file, 277, 65535);
     build_short(&file, 284, 2);
-    CHECK(finish_with((cogpu_limits){.blocks = 6553499}) == COGPU_LIMIT);
+    CHECK(finish_with((cogpu_limits){.struct_size = sizeof(cogpu_limits), .blocks = 6553499}) ==
+          COGPU_LIMIT_EXCEEDED);
 }
 
 /* T212: a block of 2^31 x 2^31 pixels of 65535 bands of 16 bytes. */
@@ -298,7 +304,7 @@ static void test_sizes_that_overflow(void) {
     build_short(&file, 258, 128);
     build_short(&file, 339, 6);
     build_short(&file, 277, 65535);
-    CHECK(finish() == COGPU_LIMIT);
+    CHECK(finish() == COGPU_LIMIT_EXCEEDED);
     begin_image(INT32_MAX, 1);
     build_short(&file, 258, 128);
     build_short(&file, 339, 6);
@@ -310,7 +316,7 @@ static void test_sizes_that_overflow(void) {
     build_long(&file, 323, 1 << 20);
     build_short(&file, 258, 8);
     build_long(&file, 32998, 1u << 31);
-    CHECK(finish() == COGPU_LIMIT);
+    CHECK(finish() == COGPU_LIMIT_EXCEEDED);
 }
 
 static void test_planar(void) {

@@ -76,7 +76,7 @@ static void codes_by_the_registry(void) {
     CHECK(is_coded("EPSG:9057", "geographic", 9057, 0));
     CHECK(is_coded("EPSG:7415", "projected", 28992, 5709));
     CHECK(is_coded("WGS 84", "geographic", 4326, 0));
-    CHECK(crs_refused("foo", COGPU_ARGUMENT)); /* PROJ: Amersfoort */
+    CHECK(crs_refused("foo", COGPU_INVALID_ARGUMENT)); /* PROJ: Amersfoort */
     CHECK(is_coded("EPSG:6349", "geographic", 6318, 5703));
     CHECK(is_coded("EPSG:4326+3855", "geographic", 4326, 3855));
     CHECK(is_coded("EPSG:4979", "geographic", 4326, 4979));
@@ -255,10 +255,10 @@ static void vertical_of_parameters(void) {
 static void systems_without_keys(void) {
     if (!cogpu_proj_version())
         return;
-    CHECK(crs_refused("rubbish", COGPU_ARGUMENT));
-    CHECK(crs_refused("", COGPU_ARGUMENT));
-    CHECK(crs_refused("EPSG:999999", COGPU_ARGUMENT));
-    CHECK(crs_refused("+proj=utm", COGPU_ARGUMENT));
+    CHECK(crs_refused("rubbish", COGPU_INVALID_ARGUMENT));
+    CHECK(crs_refused("", COGPU_INVALID_ARGUMENT));
+    CHECK(crs_refused("EPSG:999999", COGPU_INVALID_ARGUMENT));
+    CHECK(crs_refused("+proj=utm", COGPU_INVALID_ARGUMENT));
     CHECK(crs_refused("EPSG:5773", COGPU_UNSUPPORTED));
     CHECK(crs_refused("+proj=lcca +lat_0=46 +ellps=bessel", COGPU_UNSUPPORTED));
     CHECK(crs_refused("+proj=ob_tran +o_proj=longlat +o_lat_p=39 +lon_0=18", COGPU_UNSUPPORTED));

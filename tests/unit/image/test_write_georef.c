@@ -79,8 +79,8 @@ static void impossible_transforms(void) {
 }
 
 static void control_points(void) {
-    static const cogpu_gcp points[] = {{0, 0, 0, 10, 20, 1, NULL, NULL},
-                                       {4, 2, 0.5, 11, 21, 2, NULL, NULL}};
+    static const cogpu_gcp points[] = {{sizeof(cogpu_gcp), 0, 0, 0, 10, 20, 1, NULL, NULL},
+                                       {sizeof(cogpu_gcp), 4, 2, 0.5, 11, 21, 2, NULL, NULL}};
     static const double area[] = {0, 0, 0, 10, 20, 1, 4, 2, 0.5, 11, 21, 2};
     static const double centre[] = {-0.5, -0.5, 0, 10, 20, 1, 3.5, 1.5, 0.5, 11, 21, 2};
     cogpu_profile profile = of_one_band();
@@ -94,7 +94,12 @@ static void control_points(void) {
     open_written(&opened, 1);
     CHECK(cogpu_georef_read(&opened.tiff, 0, 1, &opened.arena, &read, &opened.warning,
                             &tags_error) == COGPU_OK);
-    CHECK(read.gcp_count == 2 && memcmp(read.gcps, points, sizeof points) == 0);
+    CHECK(read.gcp_count == 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        cogpu_gcp found = read.gcps[i];
+        found.struct_size = sizeof found;
+        CHECK(memcmp(&found, &points[i], sizeof found) == 0);
+    }
     close_built(&opened);
     profile.has_transform = 1;
     CHECK(refuses(describe_georef, &profile, "not both"));
@@ -103,7 +108,7 @@ static void control_points(void) {
     CHECK(refuses(describe_georef, &profile, "10922"));
     profile.gcps = NULL;
     CHECK(refuses(describe_georef, &profile, "NULL"));
-    const cogpu_gcp nowhere = {.x = NAN};
+    const cogpu_gcp nowhere = {.struct_size = sizeof(cogpu_gcp), .x = NAN};
     profile.gcps = &nowhere;
     profile.gcp_count = 1;
     CHECK(refuses(describe_georef, &profile, "not finite"));
@@ -123,7 +128,11 @@ static void rational_polynomials(void) {
 /* ---- keys ---------------------------------------------------------------------------------- */
 
 static cogpu_geokey short_key(uint32_t id, const uint16_t *values, uint32_t count) {
-    return (cogpu_geokey){.id = id, .kind = COGPU_KEY_SHORT, .count = count, .shorts = values};
+    return (cogpu_geokey){.struct_size = sizeof(cogpu_geokey),
+                          .id = id,
+                          .kind = COGPU_GEOKEY_SHORT,
+                          .count = count,
+                          .shorts = values};
 }
 
 static cogpu_profile with_keys(const cogpu_geokey *keys, uint32_t count) {
@@ -138,13 +147,21 @@ static void raw_keys(void) {
     static const uint16_t numbers[] = {1, 2, 32767, 7, 8, 9};
     static const double doubles[] = {0.5, 1.5, 2.5};
     const cogpu_geokey keys[] = {
-        {.id = 3082, .kind = COGPU_KEY_DOUBLE, .count = 1, .doubles = doubles},
+        {.struct_size = sizeof(cogpu_geokey),
+         .id = 3082,
+         .kind = COGPU_GEOKEY_DOUBLE,
+         .count = 1,
+         .doubles = doubles},
         short_key(40000, numbers + 3, 3),
         short_key(1025, numbers + 1, 1),
-        {.id = 1026, .kind = COGPU_KEY_TEXT, .text = "a|b"},
+        {.struct_size = sizeof(cogpu_geokey), .id = 1026, .kind = COGPU_GEOKEY_TEXT, .text = "a|b"},
         short_key(1024, numbers, 1),
-        {.id = 2062, .kind = COGPU_KEY_DOUBLE, .count = 3, .doubles = doubles},
-        {.id = 3073, .kind = COGPU_KEY_TEXT, .text = ""}};
+        {.struct_size = sizeof(cogpu_geokey),
+         .id = 2062,
+         .kind = COGPU_GEOKEY_DOUBLE,
+         .count = 3,
+         .doubles = doubles},
+        {.struct_size = sizeof(cogpu_geokey), .id = 3073, .kind = COGPU_GEOKEY_TEXT, .text = ""}};
     static const uint16_t expected[] = {1,    1,     1, 7, 1024,  0,     1, 1,  1025, 0,     1, 1,
                                         1026, 34737, 4, 0, 2062,  34736, 3, 0,  3073, 34737, 1, 4,
                                         3082, 34736, 1, 3, 40000, 34735, 3, 32, 7,    8,     9};
@@ -181,9 +198,12 @@ static void version_of_keys(void) {
 static void epochs(void) {
     static const uint16_t code = 4326;
     static const double in_keys = 1999, in_profile = 2010.5;
-    const cogpu_geokey keys[] = {
-        {.id = 5120, .kind = COGPU_KEY_DOUBLE, .count = 1, .doubles = &in_keys},
-        short_key(2048, &code, 1)};
+    const cogpu_geokey keys[] = {{.struct_size = sizeof(cogpu_geokey),
+                                  .id = 5120,
+                                  .kind = COGPU_GEOKEY_DOUBLE,
+                                  .count = 1,
+                                  .doubles = &in_keys},
+                                 short_key(2048, &code, 1)};
     static const uint16_t expected[] = {1,    1, 1, 3,    1025, 0,     1, 1,
                                         2048, 0, 1, 4326, 5120, 34736, 1, 0};
     cogpu_profile profile = with_keys(keys, 2);
@@ -219,11 +239,20 @@ static void keys_that_are_invalid(void) {
     CHECK(refuses(describe_georef, &profile, "no value"));
     keys[0] = short_key(1024, NULL, 1);
     CHECK(refuses(describe_georef, &profile, "no value"));
-    keys[0] = (cogpu_geokey){.id = 1024, .kind = COGPU_KEY_DOUBLE, .count = 1, .doubles = &real};
+    keys[0] = (cogpu_geokey){.struct_size = sizeof(cogpu_geokey),
+                             .id = 1024,
+                             .kind = COGPU_GEOKEY_DOUBLE,
+                             .count = 1,
+                             .doubles = &real};
     CHECK(refuses(describe_georef, &profile, "wrong type")); /* T143 */
-    keys[0] = (cogpu_geokey){.id = 1026, .kind = (cogpu_key_kind)7, .count = 1, .text = "x"};
+    keys[0] = (cogpu_geokey){.struct_size = sizeof(cogpu_geokey),
+                             .id = 1026,
+                             .kind = (cogpu_geokey_kind)7,
+                             .count = 1,
+                             .text = "x"};
     CHECK(refuses(describe_georef, &profile, "unknown kind"));
-    keys[0] = (cogpu_geokey){.id = 1026, .kind = COGPU_KEY_TEXT, .text = text};
+    keys[0] = (cogpu_geokey){
+        .struct_size = sizeof(cogpu_geokey), .id = 1026, .kind = COGPU_GEOKEY_TEXT, .text = text};
     CHECK(refuses(describe_georef, &profile, "65535"));
     text[65534] = '\0';
     CHECK(accepts(describe_georef, &profile) && find_tag(34737)->count == 65536);

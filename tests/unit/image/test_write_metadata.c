@@ -10,21 +10,25 @@
 
 /* ---- metadata ------------------------------------------------------------------------------ */
 
-static cogpu_profile with_items(const cogpu_item *items, uint32_t count) {
+static cogpu_profile with_items(const cogpu_metadata_item *items, uint32_t count) {
     cogpu_profile profile = of_one_band();
     profile.bands = 3;
-    profile.items = items;
-    profile.item_count = count;
+    profile.metadata = items;
+    profile.metadata_count = count;
     return profile;
 }
 
 static void items_as_gdal_writes_them(void) {
-    static const cogpu_item items[] = {
-        {.name = "A", .value = "1 < 2 & \"3\""},
-        {.domain = "D&", .name = "\"B\"", .value = "x"},
-        {.name = "DESCRIPTION", .value = "red", .role = "description", .band = 2},
-        {.name = "EMPTY"},
-        {.name = "BLANKS", .value = " x\r\n "}};
+    static const cogpu_metadata_item items[] = {
+        {.struct_size = sizeof(cogpu_metadata_item), .name = "A", .value = "1 < 2 & \"3\""},
+        {.struct_size = sizeof(cogpu_metadata_item), .domain = "D&", .name = "\"B\"", .value = "x"},
+        {.struct_size = sizeof(cogpu_metadata_item),
+         .name = "DESCRIPTION",
+         .value = "red",
+         .role = "description",
+         .band = 2},
+        {.struct_size = sizeof(cogpu_metadata_item), .name = "EMPTY"},
+        {.struct_size = sizeof(cogpu_metadata_item), .name = "BLANKS", .value = " x\r\n "}};
     cogpu_profile profile = with_items(items, 5);
     CHECK(accepts(describe_metadata, &profile) && tag_list.count == 1);
     CHECK_TEXT(text_of(42112),
@@ -38,13 +42,14 @@ static void items_as_gdal_writes_them(void) {
 }
 
 static void items_come_back(void) {
-    static const cogpu_item items[] = {
-        {"", "A", " \t<&>\"'\n\r\x01\x7f\xc3\xa9 &amp; &lt; &#65; ]]> <!-- ", "", 0},
-        {"<&>\"'", "<&>\"'", "<&>", "", 0},
-        {"", "BLANK", " \n ", "", 0},
-        {"", "EMPTY", "", "", 0},
-        {"xml:X", "doc", "<a b='c'>&amp;<![CDATA[x]]></a>", "", 0},
-        {"", "UNITTYPE", "m\xc2\xb2", "unittype", 3}};
+    static const cogpu_metadata_item items[] = {
+        {sizeof(cogpu_metadata_item), "", "A",
+         " \t<&>\"'\n\r\x01\x7f\xc3\xa9 &amp; &lt; &#65; ]]> <!-- ", "", 0},
+        {sizeof(cogpu_metadata_item), "<&>\"'", "<&>\"'", "<&>", "", 0},
+        {sizeof(cogpu_metadata_item), "", "BLANK", " \n ", "", 0},
+        {sizeof(cogpu_metadata_item), "", "EMPTY", "", "", 0},
+        {sizeof(cogpu_metadata_item), "xml:X", "doc", "<a b='c'>&amp;<![CDATA[x]]></a>", "", 0},
+        {sizeof(cogpu_metadata_item), "", "UNITTYPE", "m\xc2\xb2", "unittype", 3}};
     enum { COUNT = sizeof items / sizeof *items };
     cogpu_profile profile = with_items(items, COUNT);
     opened_tiff opened;
@@ -65,11 +70,26 @@ static void items_come_back(void) {
 }
 
 static void scale_and_offset_go_together(void) {
-    static const cogpu_item items[] = {
-        {.name = "SCALE", .value = "0.1", .role = "scale", .band = 1},
-        {.name = "OFFSET", .value = "-3e2", .role = "offset", .band = 2},
-        {.name = "SCALE", .value = "2", .role = "SCALE", .band = 3},
-        {.name = "OFFSET", .value = "5", .role = "offset", .band = 3}};
+    static const cogpu_metadata_item items[] = {{.struct_size = sizeof(cogpu_metadata_item),
+                                                 .name = "SCALE",
+                                                 .value = "0.1",
+                                                 .role = "scale",
+                                                 .band = 1},
+                                                {.struct_size = sizeof(cogpu_metadata_item),
+                                                 .name = "OFFSET",
+                                                 .value = "-3e2",
+                                                 .role = "offset",
+                                                 .band = 2},
+                                                {.struct_size = sizeof(cogpu_metadata_item),
+                                                 .name = "SCALE",
+                                                 .value = "2",
+                                                 .role = "SCALE",
+                                                 .band = 3},
+                                                {.struct_size = sizeof(cogpu_metadata_item),
+                                                 .name = "OFFSET",
+                                                 .value = "5",
+                                                 .role = "offset",
+                                                 .band = 3}};
     cogpu_profile profile = with_items(items, 4);
     CHECK(accepts(describe_metadata, &profile));
     const char *xml = text_of(42112);
@@ -81,19 +101,25 @@ static void scale_and_offset_go_together(void) {
 
 static void items_that_are_invalid(void) {
     static const char *const numbers[] = {"nan", "inf", "-inf", "1e999", "x", "", "1,5", "0x10"};
-    cogpu_item item = {.name = "A", .value = "x", .band = 4};
+    cogpu_metadata_item item = {
+        .struct_size = sizeof(cogpu_metadata_item), .name = "A", .value = "x", .band = 4};
     cogpu_profile profile = with_items(&item, 1);
     CHECK(refuses(describe_metadata, &profile, "band 4"));
     item.band = -1;
     CHECK(refuses(describe_metadata, &profile, "band -1"));
-    item = (cogpu_item){.value = "x"};
+    item = (cogpu_metadata_item){.struct_size = sizeof(cogpu_metadata_item), .value = "x"};
     CHECK(refuses(describe_metadata, &profile, "no name"));
     item.name = "";
     CHECK(refuses(describe_metadata, &profile, "no name"));
-    item = (cogpu_item){.name = "a\nb", .value = "x"};
+    item = (cogpu_metadata_item){
+        .struct_size = sizeof(cogpu_metadata_item), .name = "a\nb", .value = "x"};
     CHECK(refuses(describe_metadata, &profile, "control"));
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        item = (cogpu_item){.name = "SCALE", .value = numbers[i], .role = "scale", .band = 1};
+        item = (cogpu_metadata_item){.struct_size = sizeof(cogpu_metadata_item),
+                                     .name = "SCALE",
+                                     .value = numbers[i],
+                                     .role = "scale",
+                                     .band = 1};
         CHECK(refuses(describe_metadata, &profile, "finite number"));
     }
     profile = with_items(NULL, 1);
@@ -117,7 +143,8 @@ static void items_become_utf8(void) {
         {"\xf4\x90\x80\x80", "\xc3\xb4\xc2\x90\xc2\x80\xc2\x80"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char expected[200];
-        cogpu_item item = {.name = cases[i][0], .value = cases[i][0]};
+        cogpu_metadata_item item = {
+            .struct_size = sizeof(cogpu_metadata_item), .name = cases[i][0], .value = cases[i][0]};
         cogpu_profile profile = with_items(&item, 1);
         snprintf(expected, sizeof expected,
                  "<GDALMetadata>\n  <Item name=\"%s\">%s</Item>\n</GDALMetadata>\n", cases[i][1],
@@ -132,43 +159,43 @@ static void nodata_as_the_type_has_it(void) {
         cogpu_type type;
         const char *given, *written; /* NULL: refused */
     } cases[] = {
-        {COGPU_U8, "255", "255"},
-        {COGPU_U8, "0", "0"},
-        {COGPU_U8, "1e2", "100"},
-        {COGPU_U8, "7.0", "7"},
-        {COGPU_U8, "256", NULL},
-        {COGPU_U8, "-9999", NULL},
-        {COGPU_U8, "nan", NULL},
-        {COGPU_U8, "inf", NULL},
-        {COGPU_U8, "1.5", NULL},
-        {COGPU_U8, "", NULL},
-        {COGPU_U8, "12x", NULL},
-        {COGPU_U8, "0x10", NULL},
-        {COGPU_U8, "1 2", NULL},
-        {COGPU_I8, "-128", "-128"},
-        {COGPU_I16, "-9999", "-9999"},
-        {COGPU_I16, "40000", NULL},
-        {COGPU_U32, "4294967295", "4294967295"},
-        {COGPU_U32, "4294967296", NULL},
-        {COGPU_I64, "-9223372036854775808", "-9223372036854775808"},
-        {COGPU_I64, "9223372036854775807", "9223372036854775807"},
-        {COGPU_I64, "9223372036854775808", NULL},
-        {COGPU_U64, "18446744073709551615", "18446744073709551615"},
-        {COGPU_U64, "18446744073709551616", NULL},
-        {COGPU_U64, "-1", NULL},
-        {COGPU_F32, "-9999", "-9999"},
-        {COGPU_F32, "0.1", "0.10000000000000001"},
-        {COGPU_F32, "NaN", "nan"},
-        {COGPU_F32, "-nan", "nan"},
-        {COGPU_F32, "-inf", "-inf"},
-        {COGPU_F32, "-3.4028234663852886e+38", "-3.4028234663852886e+38"},
-        {COGPU_F32, "1e39", NULL},
-        {COGPU_F16, "65504", "65504"},
-        {COGPU_F16, "1e5", NULL},
-        {COGPU_F64, "1e300", "1.0000000000000001e+300"},
-        {COGPU_F64, "1e400", NULL},
-        {COGPU_CI16, "-5", "-5"},
-        {COGPU_CF32, "nan", "nan"},
+        {COGPU_TYPE_U8, "255", "255"},
+        {COGPU_TYPE_U8, "0", "0"},
+        {COGPU_TYPE_U8, "1e2", "100"},
+        {COGPU_TYPE_U8, "7.0", "7"},
+        {COGPU_TYPE_U8, "256", NULL},
+        {COGPU_TYPE_U8, "-9999", NULL},
+        {COGPU_TYPE_U8, "nan", NULL},
+        {COGPU_TYPE_U8, "inf", NULL},
+        {COGPU_TYPE_U8, "1.5", NULL},
+        {COGPU_TYPE_U8, "", NULL},
+        {COGPU_TYPE_U8, "12x", NULL},
+        {COGPU_TYPE_U8, "0x10", NULL},
+        {COGPU_TYPE_U8, "1 2", NULL},
+        {COGPU_TYPE_I8, "-128", "-128"},
+        {COGPU_TYPE_I16, "-9999", "-9999"},
+        {COGPU_TYPE_I16, "40000", NULL},
+        {COGPU_TYPE_U32, "4294967295", "4294967295"},
+        {COGPU_TYPE_U32, "4294967296", NULL},
+        {COGPU_TYPE_I64, "-9223372036854775808", "-9223372036854775808"},
+        {COGPU_TYPE_I64, "9223372036854775807", "9223372036854775807"},
+        {COGPU_TYPE_I64, "9223372036854775808", NULL},
+        {COGPU_TYPE_U64, "18446744073709551615", "18446744073709551615"},
+        {COGPU_TYPE_U64, "18446744073709551616", NULL},
+        {COGPU_TYPE_U64, "-1", NULL},
+        {COGPU_TYPE_F32, "-9999", "-9999"},
+        {COGPU_TYPE_F32, "0.1", "0.10000000000000001"},
+        {COGPU_TYPE_F32, "NaN", "nan"},
+        {COGPU_TYPE_F32, "-nan", "nan"},
+        {COGPU_TYPE_F32, "-inf", "-inf"},
+        {COGPU_TYPE_F32, "-3.4028234663852886e+38", "-3.4028234663852886e+38"},
+        {COGPU_TYPE_F32, "1e39", NULL},
+        {COGPU_TYPE_F16, "65504", "65504"},
+        {COGPU_TYPE_F16, "1e5", NULL},
+        {COGPU_TYPE_F64, "1e300", "1.0000000000000001e+300"},
+        {COGPU_TYPE_F64, "1e400", NULL},
+        {COGPU_TYPE_CI16, "-5", "-5"},
+        {COGPU_TYPE_CF32, "nan", "nan"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         cogpu_profile profile = of_one_band();
@@ -188,7 +215,7 @@ static void locale_does_not_matter(void) {
     static const char *const others[] = {"ps_AF", "ps_AF.utf8", "de_DE.UTF-8", "de_DE.utf8",
                                          "de_DE"};
     cogpu_profile profile = of_one_band();
-    profile.type = COGPU_F64;
+    profile.type = COGPU_TYPE_F64;
     profile.nodata = "-0.25";
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (setlocale(LC_ALL, others[i]))
@@ -207,7 +234,8 @@ static void description(void) {
 
 static void extra_tags(void) {
     static const uint16_t shorts[] = {7, 8};
-    cogpu_extra_tag tags[] = {{65001, TYPE_SHORT, 2, shorts}, {305, TYPE_ASCII, 6, "cogpu"}};
+    cogpu_extra_tag tags[] = {{sizeof(cogpu_extra_tag), 65001, TYPE_SHORT, 2, shorts},
+                              {sizeof(cogpu_extra_tag), 305, TYPE_ASCII, 6, "cogpu"}};
     cogpu_profile profile = of_one_band();
     profile.tags = tags;
     profile.tag_count = 2;
@@ -222,7 +250,7 @@ static void extra_tags(void) {
 
 /* A value that no sample can have, as other writers store it. */
 static void nodata_as_an_extra_tag(void) {
-    cogpu_extra_tag tag = {42113, TYPE_ASCII, 6, "-9999"};
+    cogpu_extra_tag tag = {sizeof(cogpu_extra_tag), 42113, TYPE_ASCII, 6, "-9999"};
     cogpu_profile profile = of_one_band();
     profile.tags = &tag;
     profile.tag_count = 1;
@@ -240,33 +268,33 @@ static void extra_tags_that_are_refused(void) {
                                     33922, 34264, 34735, 34736, 34737, 42112, 42113, 50674, 50844};
     static const uint16_t pointers[] = {288, 330, 34665, 34853, 40965};
     static const uint32_t value[2] = {1, 1};
-    cogpu_extra_tag tag;
+    cogpu_extra_tag tag = COGPU_EXTRA_TAG_INIT;
     cogpu_profile profile = of_one_band();
     profile.tags = &tag;
     profile.tag_count = 1;
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
-        tag = (cogpu_extra_tag){ours[i], TYPE_LONG, 1, value};
+        tag = (cogpu_extra_tag){sizeof(cogpu_extra_tag), ours[i], TYPE_LONG, 1, value};
         CHECK(refuses(describe_metadata, &profile, "set by the writer"));
     }
     for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++) {
-        tag = (cogpu_extra_tag){pointers[i], TYPE_LONG, 1, value};
+        tag = (cogpu_extra_tag){sizeof(cogpu_extra_tag), pointers[i], TYPE_LONG, 1, value};
         CHECK(refuses(describe_metadata, &profile, "another file"));
     }
-    tag = (cogpu_extra_tag){65001, TYPE_IFD, 1, value};
+    tag = (cogpu_extra_tag){sizeof(cogpu_extra_tag), 65001, TYPE_IFD, 1, value};
     CHECK(refuses(describe_metadata, &profile, "another file"));
-    tag = (cogpu_extra_tag){65001, 14, 1, value};
+    tag = (cogpu_extra_tag){sizeof(cogpu_extra_tag), 65001, 14, 1, value};
     CHECK(refuses(describe_metadata, &profile, "type 14"));
-    tag = (cogpu_extra_tag){65001, 65536 + TYPE_LONG, 1, value};
+    tag = (cogpu_extra_tag){sizeof(cogpu_extra_tag), 65001, 65536 + TYPE_LONG, 1, value};
     CHECK(refuses(describe_metadata, &profile, "type"));
-    tag = (cogpu_extra_tag){65536, TYPE_LONG, 1, value};
+    tag = (cogpu_extra_tag){sizeof(cogpu_extra_tag), 65536, TYPE_LONG, 1, value};
     CHECK(refuses(describe_metadata, &profile, "tag 65536 does not exist"));
-    tag = (cogpu_extra_tag){65001, TYPE_LONG, 0, value};
+    tag = (cogpu_extra_tag){sizeof(cogpu_extra_tag), 65001, TYPE_LONG, 0, value};
     CHECK(refuses(describe_metadata, &profile, "no values"));
-    tag = (cogpu_extra_tag){65001, TYPE_LONG, 1, NULL};
+    tag = (cogpu_extra_tag){sizeof(cogpu_extra_tag), 65001, TYPE_LONG, 1, NULL};
     CHECK(refuses(describe_metadata, &profile, "no values"));
-    tag = (cogpu_extra_tag){65001, TYPE_DOUBLE, UINT64_MAX / 4, value};
+    tag = (cogpu_extra_tag){sizeof(cogpu_extra_tag), 65001, TYPE_DOUBLE, UINT64_MAX / 4, value};
     CHECK(refuses(describe_metadata, &profile, "4 GiB"));
-    tag = (cogpu_extra_tag){65001, TYPE_ASCII, 3, "abc"};
+    tag = (cogpu_extra_tag){sizeof(cogpu_extra_tag), 65001, TYPE_ASCII, 3, "abc"};
     CHECK(refuses(describe_metadata, &profile, "NUL"));
 }
 
@@ -274,8 +302,9 @@ static void extra_tags_that_are_refused(void) {
 
 /* Every part ends with a status, however little it gets. */
 static void memory_that_ends(void) {
-    static const cogpu_item item = {.name = "A", .value = "b"};
-    static const cogpu_gcp point = {0};
+    static const cogpu_metadata_item item = {
+        .struct_size = sizeof(cogpu_metadata_item), .name = "A", .value = "b"};
+    static const cogpu_gcp point = COGPU_GCP_INIT;
     static const uint16_t palette[3] = {0};
     cogpu_profile profile = with_items(&item, 1);
     profile.bands = 1;
@@ -286,14 +315,14 @@ static void memory_that_ends(void) {
     profile.palette_entries = 1;
     describe *parts[] = {describe_georef, describe_metadata, describe_colours};
     for (size_t i = 0; i < 3; i++) {
-        cogpu_status status = COGPU_LIMIT;
+        cogpu_status status = COGPU_LIMIT_EXCEEDED;
         uint32_t refused = 0;
         for (uint64_t limit = 0; limit < 1 << 20 && status != COGPU_OK; limit += 512 + limit / 4) {
             begin_tags();
             tags_arena.limit = limit;
             status = parts[i](&profile);
-            refused += status == COGPU_LIMIT;
-            CHECK(status == COGPU_OK || status == COGPU_LIMIT);
+            refused += status == COGPU_LIMIT_EXCEEDED;
+            CHECK(status == COGPU_OK || status == COGPU_LIMIT_EXCEEDED);
         }
         CHECK(status == COGPU_OK && refused > 0);
     }

@@ -44,7 +44,7 @@ bool accepts(describe *part, const cogpu_profile *profile) {
 bool refuses(describe *part, const cogpu_profile *profile, const char *why) {
     begin_tags();
     cogpu_status status = part(profile);
-    bool is_so = status == COGPU_ARGUMENT && strstr(tags_error.message, why);
+    bool is_so = status == COGPU_INVALID_ARGUMENT && strstr(tags_error.message, why);
     if (!is_so)
         printf("%s: %s\n", cogpu_status_name(status), tags_error.message);
     return is_so;
@@ -86,7 +86,11 @@ void open_written(opened_tiff *opened, uint16_t bands) {
 }
 
 cogpu_profile of_one_band(void) {
-    return (cogpu_profile){.width = 4, .height = 4, .bands = 1, .type = COGPU_U8};
+    return (cogpu_profile){.struct_size = sizeof(cogpu_profile),
+                           .width = 4,
+                           .height = 4,
+                           .bands = 1,
+                           .type = COGPU_TYPE_U8};
 }
 
 cogpu_profile with_transform(double x, double a, double b, double y, double d, double e) {

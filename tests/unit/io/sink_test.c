@@ -239,13 +239,14 @@ cogpu_status write_content(const cogpu_sink *sink) {
 }
 
 cogpu_status write_path(const char *to) {
-    return write_content(&(cogpu_sink){.path = to});
+    return write_content(&(cogpu_sink){.struct_size = sizeof(cogpu_sink), .path = to});
 }
 
 cogpu_out *open_path(const char *to) {
     cogpu_out *out = NULL;
     cogpu_error_clear(&sink_error);
-    CHECK(cogpu_out_open(&(cogpu_sink){.path = to}, NULL, &out, &sink_error) == COGPU_OK);
+    CHECK(cogpu_out_open(&(cogpu_sink){.struct_size = sizeof(cogpu_sink), .path = to}, NULL, &out,
+                         &sink_error) == COGPU_OK);
     return out;
 }
 
@@ -271,7 +272,7 @@ static cogpu_status user_write(void *state, uint64_t offset, const void *from, s
     CHECK(state == &user_calls && bytes > 0 && offset + bytes <= ALL);
     memcpy(user_calls.bytes + offset, from, bytes);
     user_calls.largest = bytes > user_calls.largest ? bytes : user_calls.largest;
-    return ++user_calls.writes == user_calls.failing ? COGPU_DEVICE : COGPU_OK;
+    return ++user_calls.writes == user_calls.failing ? COGPU_DEVICE_ERROR : COGPU_OK;
 }
 
 static cogpu_status user_commit(void *state) {
@@ -287,7 +288,8 @@ static void user_abort(void *state) {
 
 cogpu_sink user_sink(bool append_only) {
     memset(&user_calls, 0, sizeof user_calls);
-    return (cogpu_sink){.user = &user_calls,
+    return (cogpu_sink){.struct_size = sizeof(cogpu_sink),
+                        .user = &user_calls,
                         .write = user_write,
                         .commit = user_commit,
                         .abort = user_abort,

@@ -265,7 +265,7 @@ static void memory_is_bounded(void) {
         cogpu_arena small;
         cogpu_arena_open(&small, limit);
         cogpu_status status = cogpu_coalesce(row, 100, 10, &caps, &small, &requests, &error);
-        CHECK(status == COGPU_LIMIT || (status == COGPU_OK && limit >= 4400));
+        CHECK(status == COGPU_LIMIT_EXCEEDED || (status == COGPU_OK && limit >= 4400));
         cogpu_arena_close(&small);
     }
 }

@@ -33,14 +33,16 @@ static int files(void) {
 /* In rows, so that level 0 of a COG goes by a temporary file too; or all at once. */
 static cogpu_status write_file(const cogpu_profile *profile, uint32_t rows, cogpu_error *error) {
     cogpu_writer *writer = NULL;
-    cogpu_status status = cogpu_writer_open(&(cogpu_sink){.path = path}, profile, &writer, error);
+    cogpu_status status = cogpu_writer_open(
+        &(cogpu_sink){.struct_size = sizeof(cogpu_sink), .path = path}, profile, &writer, error);
     for (uint32_t y = 0; status == COGPU_OK && y < SIDE; y += rows) {
-        cogpu_raster part = {.data = pixels + (size_t)SIDE * y,
-                             .type = COGPU_U8,
+        cogpu_raster part = {.struct_size = sizeof(cogpu_raster),
+                             .data = pixels + (size_t)SIDE * y,
+                             .type = COGPU_TYPE_U8,
                              .bands = 1,
                              .width = SIDE,
                              .height = rows};
-        status = cogpu_writer_push(writer, &part, NULL, error);
+        status = cogpu_writer_write_rows(writer, &part, NULL, error);
     }
     if (status == COGPU_OK)
         return cogpu_writer_close(writer, NULL, error);
@@ -49,11 +51,17 @@ static cogpu_status write_file(const cogpu_profile *profile, uint32_t rows, cogp
 }
 
 static const cogpu_profile profiles[] = {
-    {.width = SIDE, .height = SIDE, .bands = 1, .type = COGPU_U8, .codec = "none"},
-    {.width = SIDE,
+    {.struct_size = sizeof(cogpu_profile),
+     .width = SIDE,
      .height = SIDE,
      .bands = 1,
-     .type = COGPU_U8,
+     .type = COGPU_TYPE_U8,
+     .codec = "none"},
+    {.struct_size = sizeof(cogpu_profile),
+     .width = SIDE,
+     .height = SIDE,
+     .bands = 1,
+     .type = COGPU_TYPE_U8,
      .codec = "none",
      .cog = 1,
      .block_width = 64,
@@ -67,7 +75,7 @@ static int write_all(const char *said) {
         for (uint32_t rows = 64; rows <= SIDE; rows *= 16) {
             cogpu_error error;
             cogpu_status status = write_file(&profiles[i], rows, &error);
-            bool is_right = status == COGPU_IO && strstr(error.message, said) &&
+            bool is_right = status == COGPU_IO_ERROR && strstr(error.message, said) &&
                             strstr(error.message, path) && files() == 0;
             if (!is_right)
                 printf("%zu, %u rows: %s, %d files: %s\n", i, rows, cogpu_status_name(status),

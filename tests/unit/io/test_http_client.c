@@ -121,8 +121,11 @@ static cogpu_error error;
 static char url[128];
 
 static cogpu_http *open_http(uint32_t connections) {
-    const cogpu_network network = {
-        .private_addresses = 1, .connections = connections, .requests = connections, .retries = 1};
+    const cogpu_network network = {.struct_size = sizeof(cogpu_network),
+                                   .allow_private_addresses = 1,
+                                   .max_connections = connections,
+                                   .max_requests = connections,
+                                   .max_retries = 1};
     cogpu_http *http = NULL;
     CHECK(cogpu_http_open(&network, &http, &error) == COGPU_OK);
     return http;
@@ -206,7 +209,7 @@ static bool find_error(const char *body, size_t bytes, uint32_t http_status, boo
     if (bytes < 6 || memcmp(body, "broken", 6) != 0)
         return false;
     *is_transient = signatures == 1;
-    cogpu_fail(found, COGPU_IO, "the store is broken");
+    cogpu_fail(found, COGPU_IO_ERROR, "the store is broken");
     return true;
 }
 
@@ -233,12 +236,13 @@ static void test_calls_are_signed_and_their_bodies_checked(void) {
     CHECK(do_call("a=1", body) == COGPU_OK && signatures == 1);
     CHECK(strcmp(body, "yes POST 1") == 0);
     CHECK(do_call("fail=once", body) == COGPU_OK && signatures == 2);
-    CHECK(do_call("fail=1", body) == COGPU_IO && signatures == 2);
+    CHECK(do_call("fail=1", body) == COGPU_IO_ERROR && signatures == 2);
     CHECK(strstr(error.message, "the store is broken: http://"));
 }
 
 static void test_memory_budget(void) {
-    const cogpu_network network = {.held_bytes = 1000};
+    const cogpu_network network = {
+        .struct_size = sizeof(cogpu_network), .max_retries = -1, .max_inflight_bytes = 1000};
     cogpu_http *http = NULL;
     CHECK(cogpu_http_open(&network, &http, &error) == COGPU_OK);
     CHECK(!cogpu_http_reserve(http, 1001) && !cogpu_http_reserve(http, UINT64_MAX));

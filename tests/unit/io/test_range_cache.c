@@ -21,7 +21,7 @@ static cogpu_status read_content(void *source, uint64_t offset, size_t bytes, vo
     (void)source, (void)meter;
     if (atomic_load(&failures) > 0) {
         atomic_fetch_sub(&failures, 1);
-        return cogpu_fail(error, COGPU_IO, "broken");
+        return cogpu_fail(error, COGPU_IO_ERROR, "broken");
     }
     CHECK(offset <= BYTES && bytes <= BYTES - offset);
     atomic_fetch_add(&reads, 1);

@@ -124,7 +124,7 @@ static cogpu_status open_file(cogpu_network network, int from, const char *path,
     cogpu_io *io = NULL;
     char url[128];
     memset(visits, 0, sizeof visits);
-    network.retries = 1;
+    network.max_retries = 1;
     snprintf(url, sizeof url, "http://127.0.0.%d:%u/%s", from, port, path);
     if (to)
         snprintf(location, sizeof location, "http://127.0.0.%d:%u/file?token=SECRET", to, port);
@@ -139,35 +139,58 @@ static bool says(const char *words) {
     return strstr(error.message, words) && !strstr(error.message, "SECRET");
 }
 
-static const cogpu_network none = {0}, private = {.private_addresses = 1},
-                           link_local = {.private_addresses = 1, .link_local_addresses = 1};
+static const cogpu_network none = COGPU_NETWORK_INIT,
+                           private = {.struct_size = sizeof(cogpu_network),
+                                      .max_retries = -1,
+                                      .allow_private_addresses = 1},
+                           link_local = {.struct_size = sizeof(cogpu_network),
+                                         .max_retries = -1,
+                                         .allow_private_addresses = 1,
+                                         .allow_link_local_addresses = 1};
 
 static void test_addresses_without_redirects(void) {
     CHECK(open_file(none, 2, "file", 0) == COGPU_OK);
-    CHECK(open_file(none, 1, "file", 0) == COGPU_ARGUMENT && says("private_addresses"));
+    CHECK(open_file(none, 1, "file", 0) == COGPU_INVALID_ARGUMENT &&
+          says("allow_private_addresses"));
     CHECK(open_file(private, 1, "file", 0) == COGPU_OK);
-    CHECK(open_file((cogpu_network){.private_hosts = "127.0.0.1"}, 1, "file", 0) == COGPU_OK);
-    CHECK(open_file((cogpu_network){.private_hosts = "127.0.0.9"}, 1, "file", 0) == COGPU_ARGUMENT);
+    CHECK(open_file((cogpu_network){.struct_size = sizeof(cogpu_network),
+                                    .max_retries = -1,
+                                    .private_hosts = "127.0.0.1"},
+                    1, "file", 0) == COGPU_OK);
+    CHECK(open_file((cogpu_network){.struct_size = sizeof(cogpu_network),
+                                    .max_retries = -1,
+                                    .private_hosts = "127.0.0.9"},
+                    1, "file", 0) == COGPU_INVALID_ARGUMENT);
 }
 
 /* They have a switch of their own, and no other opens them. */
 static void test_link_local_addresses(void) {
-    CHECK(open_file(none, 3, "file", 0) == COGPU_ARGUMENT && says("link_local_addresses"));
-    CHECK(open_file(private, 3, "file", 0) == COGPU_ARGUMENT && says("link_local_addresses"));
-    CHECK(open_file((cogpu_network){.private_hosts = "127.0.0.3"}, 3, "file", 0) == COGPU_ARGUMENT);
-    CHECK(open_file(private, 1, "away", 3) == COGPU_ARGUMENT && says("link_local_addresses"));
+    CHECK(open_file(none, 3, "file", 0) == COGPU_INVALID_ARGUMENT &&
+          says("allow_link_local_addresses"));
+    CHECK(open_file(private, 3, "file", 0) == COGPU_INVALID_ARGUMENT &&
+          says("allow_link_local_addresses"));
+    CHECK(open_file((cogpu_network){.struct_size = sizeof(cogpu_network),
+                                    .max_retries = -1,
+                                    .private_hosts = "127.0.0.3"},
+                    3, "file", 0) == COGPU_INVALID_ARGUMENT);
+    CHECK(open_file(private, 1, "away", 3) == COGPU_INVALID_ARGUMENT &&
+          says("allow_link_local_addresses"));
     CHECK(visits[3] == 0);
     CHECK(open_file(link_local, 3, "file", 0) == COGPU_OK && visits[3] == 1);
-    CHECK(open_file(link_local, 2, "away", 3) == COGPU_ARGUMENT && visits[3] == 0);
+    CHECK(open_file(link_local, 2, "away", 3) == COGPU_INVALID_ARGUMENT && visits[3] == 0);
 }
 
 static void test_redirects_from_public_to_private(void) {
-    CHECK(open_file(none, 2, "away", 1) == COGPU_ARGUMENT && visits[2] == 1 && visits[1] == 0);
-    CHECK(open_file(private, 2, "away", 1) == COGPU_ARGUMENT && visits[2] == 1 && visits[1] == 0);
+    CHECK(open_file(none, 2, "away", 1) == COGPU_INVALID_ARGUMENT && visits[2] == 1 &&
+          visits[1] == 0);
+    CHECK(open_file(private, 2, "away", 1) == COGPU_INVALID_ARGUMENT && visits[2] == 1 &&
+          visits[1] == 0);
     CHECK(says("private_hosts") && says("127.0.0.2") && says("127.0.0.1"));
-    cogpu_network named = {.private_hosts = "other.example, 127.0.0.1"};
+    cogpu_network named = {.struct_size = sizeof(cogpu_network),
+                           .max_retries = -1,
+                           .private_hosts = "other.example, 127.0.0.1"};
     CHECK(open_file(named, 2, "away", 1) == COGPU_OK && visits[2] == 1 && visits[1] == 1);
-    named.private_addresses = 1;
+    named.allow_private_addresses = 1;
     CHECK(open_file(named, 2, "away", 1) == COGPU_OK && visits[1] == 1);
     CHECK(open_file(private, 1, "away", 1) == COGPU_OK &&
           visits[1] == 2); /* from private to private */
@@ -178,10 +201,10 @@ static void test_redirects_from_public_to_private(void) {
 /* Both URLs, without what is secret. */
 static void test_errors_after_a_redirect_name_both_urls(void) {
     snprintf(location, sizeof location, "http://127.0.0.1:%u/many?token=SECRET", port);
-    CHECK(open_file(private, 1, "away?token=SECRET", 0) == COGPU_IO);
+    CHECK(open_file(private, 1, "away?token=SECRET", 0) == COGPU_IO_ERROR);
     CHECK(says("/away?..., redirected to ") && says("/many?..."));
     snprintf(location, sizeof location, "ftp://user:SECRET@127.0.0.1:%u/x", port);
-    CHECK(open_file(private, 1, "away", 0) == COGPU_IO);
+    CHECK(open_file(private, 1, "away", 0) == COGPU_IO_ERROR);
     CHECK(says("/away: ") && says("ftp://127.0.0.1:") && says("neither http nor https"));
 }
 
@@ -190,7 +213,7 @@ static void test_headers_that_are_too_long(void) {
     static const char *const paths[] = {"long", "many"};
     for (size_t i = 0; i < 2; i++) {
         cogpu_status status = open_file(private, 1, paths[i], 0);
-        CHECK(status == COGPU_IO && says("headers"));
+        CHECK(status == COGPU_IO_ERROR && says("headers"));
         CHECK(!strstr(error.message, "emory") && !strstr(error.message, "riting"));
     }
 }

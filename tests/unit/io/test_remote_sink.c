@@ -42,7 +42,7 @@ static void clear_store(void) {
 }
 
 static cogpu_status do_call(cogpu_error *error) {
-    return ++store.calls == store.fails_at ? cogpu_fail(error, COGPU_IO, "the store fails")
+    return ++store.calls == store.fails_at ? cogpu_fail(error, COGPU_IO_ERROR, "the store fails")
                                            : COGPU_OK;
 }
 
@@ -117,7 +117,7 @@ static cogpu_status complete_upload(cogpu_store *object, const char *upload,
     CHECK(store.under_way == 0 && count == store.sent);
     if (do_call(error) != COGPU_OK) {
         store.aborted++;
-        return COGPU_IO;
+        return COGPU_IO_ERROR;
     }
     store.completed++;
     store.object = malloc((size_t)bytes);
@@ -210,7 +210,7 @@ static cogpu_status write_all(cogpu_out *out, const struct file *file) {
 }
 
 static cogpu_status write_file(const struct file *file) {
-    const cogpu_sink sink = {.path = "s3://bucket/key"};
+    const cogpu_sink sink = {.struct_size = sizeof(cogpu_sink), .path = "s3://bucket/key"};
     cogpu_out *out = NULL;
     TRY(cogpu_out_open(&sink, NULL, &out, &error));
     cogpu_status status = write_all(out, file);
@@ -264,7 +264,7 @@ static void files_without_a_head(void) {
 }
 
 static void parts_go_up_while_more_comes(void) {
-    const cogpu_sink sink = {.path = "s3://bucket/key"};
+    const cogpu_sink sink = {.struct_size = sizeof(cogpu_sink), .path = "s3://bucket/key"};
     cogpu_out *out = NULL;
     CHECK(cogpu_out_open(&sink, NULL, &out, &error) == COGPU_OK);
     CHECK(write_span(out, 100 * MIB, 0, LEAST + PART) == COGPU_OK && store.sent == 0);
@@ -289,11 +289,11 @@ static void a_failure_leaves_no_file(void) {
                                  {.start = 16, .first = 16, .body = MIB, .tail = 20 * MIB},
                                  {.body = 2 * MIB}};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        cogpu_status status = COGPU_IO;
+        cogpu_status status = COGPU_IO_ERROR;
         for (uint32_t call = 1; status != COGPU_OK; call++) {
             store.fails_at = call;
             status = write_file(&files[i]);
-            CHECK(status == COGPU_OK || (status == COGPU_IO && store.aborted == store.begun));
+            CHECK(status == COGPU_OK || (status == COGPU_IO_ERROR && store.aborted == store.begun));
             CHECK(store.opened == 0 && store.under_way == 0 && call < 50);
             CHECK((status == COGPU_OK) == (store.object != NULL));
             clear_store();
@@ -315,7 +315,7 @@ TESTS(remote_sink) {
 #else
 
 static void the_build_says_so(void) {
-    const cogpu_sink sink = {.path = "s3://bucket/key"};
+    const cogpu_sink sink = {.struct_size = sizeof(cogpu_sink), .path = "s3://bucket/key"};
     cogpu_out *out = NULL;
     cogpu_error error;
     CHECK(cogpu_out_open(&sink, NULL, &out, &error) == COGPU_UNSUPPORTED && !out);

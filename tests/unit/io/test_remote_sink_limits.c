@@ -148,7 +148,7 @@ static cogpu_status write_all(cogpu_out *out, uint64_t gap, uint64_t head, uint6
 }
 
 static cogpu_status write_file(uint64_t most, uint64_t gap, uint64_t head, uint64_t body) {
-    const cogpu_sink sink = {.path = "s3://bucket/key"};
+    const cogpu_sink sink = {.struct_size = sizeof(cogpu_sink), .path = "s3://bucket/key"};
     cogpu_out *out = NULL;
     memset(&store, 0, sizeof store);
     TRY(cogpu_out_open(&sink, NULL, &out, &error));
@@ -184,19 +184,21 @@ static void what_may_get_too_long_need_not(void) {
     CHECK(write_file(UINT64_MAX, 0, 0, OBJECT_MAX) == COGPU_OK);
     CHECK(store.object_bytes == OBJECT_MAX && !store.memory[AT_ONCE]);
     CHECK(write_file(2 * OBJECT_MAX, OBJECT_MAX / 2, OBJECT_MAX / 3, OBJECT_MAX / 2) == COGPU_OK);
-    CHECK(write_file(UINT64_MAX, 0, 0, OBJECT_MAX + 1) == COGPU_LIMIT && store.object_bytes == 0);
+    CHECK(write_file(UINT64_MAX, 0, 0, OBJECT_MAX + 1) == COGPU_LIMIT_EXCEEDED &&
+          store.object_bytes == 0);
     CHECK(strstr(error.message, "5 TiB"));
 }
 
 static void a_head_that_is_too_long_is_not_begun(void) {
-    CHECK(write_file(1000, UINT64_MAX - 1000, 1, 100) == COGPU_LIMIT && store.calls == 0);
-    CHECK(write_file(1000, COGPU_S3_PARTS_MAX * PART, 1, 100) == COGPU_LIMIT && store.calls == 0);
+    CHECK(write_file(1000, UINT64_MAX - 1000, 1, 100) == COGPU_LIMIT_EXCEEDED && store.calls == 0);
+    CHECK(write_file(1000, COGPU_S3_PARTS_MAX * PART, 1, 100) == COGPU_LIMIT_EXCEEDED &&
+          store.calls == 0);
 }
 
 /* No writer does that. A number is kept for the head, even without one. */
 static void more_than_was_expected_ends(void) {
     CHECK(write_file(1000, 0, 0, (COGPU_S3_PARTS_MAX - 1) * PART) == COGPU_OK);
-    CHECK(write_file(1000, 0, 0, (COGPU_S3_PARTS_MAX - 1) * PART + 1) == COGPU_LIMIT);
+    CHECK(write_file(1000, 0, 0, (COGPU_S3_PARTS_MAX - 1) * PART + 1) == COGPU_LIMIT_EXCEEDED);
     CHECK(store.parts == COGPU_S3_PARTS_MAX - 1 && store.object_bytes == 0);
 }
 

@@ -117,9 +117,9 @@ static void broken_status_lines(void) {
                                         "HTTP/\r\n\r\n",         "HTTP/1.1 -06\r\n\r\n"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         CHECK(parsed(lines[i]).status == 0);
-        CHECK(is_bad(lines[i], plain(), COGPU_IO, "status 0"));
+        CHECK(is_bad(lines[i], plain(), COGPU_IO_ERROR, "status 0"));
     }
-    CHECK(is_bad("HTTP/1.1 999 X\r\n\r\n", plain(), COGPU_IO, "status 999"));
+    CHECK(is_bad("HTTP/1.1 999 X\r\n\r\n", plain(), COGPU_IO_ERROR, "status 999"));
 }
 
 /* 1xx and redirects come first; nothing of theirs stays. */
@@ -134,7 +134,7 @@ static void a_status_line_begins_anew(void) {
     CHECK(response.retry_seconds == 0 && response.range.has_bytes && response.has_ended);
     CHECK(!parsed("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 206 OK\r\n").has_ended);
     /* In the midst of headers it is none. */
-    CHECK(is_bad("HTTP/1.1 200 OK\r\nHTTP/1.1 206 OK\r\n" RANGE "\r\n", plain(), COGPU_IO,
+    CHECK(is_bad("HTTP/1.1 200 OK\r\nHTTP/1.1 206 OK\r\n" RANGE "\r\n", plain(), COGPU_IO_ERROR,
                  "the status line"));
 }
 
@@ -186,11 +186,11 @@ static void broken_numbers(void) {
     char lines[256];
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         snprintf(lines, sizeof lines, PART RANGE "Content-Length: %s\r\n\r\n", lengths[i]);
-        CHECK(is_bad(lines, plain(), COGPU_IO, "Content-Length is malformed"));
+        CHECK(is_bad(lines, plain(), COGPU_IO_ERROR, "Content-Length is malformed"));
     }
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
         snprintf(lines, sizeof lines, PART "Content-Range: %s\r\n\r\n", ranges[i]);
-        CHECK(is_bad(lines, plain(), COGPU_IO, "Content-Range is malformed"));
+        CHECK(is_bad(lines, plain(), COGPU_IO_ERROR, "Content-Range is malformed"));
     }
     cogpu_response response =
         parsed("HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775807\r\n"
@@ -220,20 +220,21 @@ static void repeated_headers(void) {
     char lines[256];
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         snprintf(lines, sizeof lines, PART "%s\r\n", pairs[i][0]);
-        CHECK(is_bad(lines, plain(), COGPU_IO, pairs[i][1]));
+        CHECK(is_bad(lines, plain(), COGPU_IO_ERROR, pairs[i][1]));
     }
-    CHECK(is_bad("HTTP/1.1 307 X\r\nLocation: /a\r\nLocation: /b\r\n\r\n", plain(), COGPU_IO,
+    CHECK(is_bad("HTTP/1.1 307 X\r\nLocation: /a\r\nLocation: /b\r\n\r\n", plain(), COGPU_IO_ERROR,
                  "Location is"));
 }
 
 static void folded_lines_and_control_characters(void) {
-    CHECK(is_bad(PART "Content-Range:\r\n bytes 100-199/1000\r\n\r\n", plain(), COGPU_IO,
+    CHECK(is_bad(PART "Content-Range:\r\n bytes 100-199/1000\r\n\r\n", plain(), COGPU_IO_ERROR,
                  "Content-Range is malformed"));
-    CHECK(is_bad(PART RANGE "ETag: \"a\"\r\n\tb\r\n\r\n", plain(), COGPU_IO, "folded"));
-    CHECK(is_bad(PART RANGE "ETag: \"a\rb\"\r\n\r\n", plain(), COGPU_IO, "ETag is"));
-    CHECK(
-        is_bad("HTTP/1.1 302 X\r\nLocation: /a\x1b[2J\r\n\r\n", plain(), COGPU_IO, "Location is"));
-    CHECK(is_bad("HTTP/1.1 302 X\r\nLocation: /a\x7f\r\n\r\n", plain(), COGPU_IO, "Location is"));
+    CHECK(is_bad(PART RANGE "ETag: \"a\"\r\n\tb\r\n\r\n", plain(), COGPU_IO_ERROR, "folded"));
+    CHECK(is_bad(PART RANGE "ETag: \"a\rb\"\r\n\r\n", plain(), COGPU_IO_ERROR, "ETag is"));
+    CHECK(is_bad("HTTP/1.1 302 X\r\nLocation: /a\x1b[2J\r\n\r\n", plain(), COGPU_IO_ERROR,
+                 "Location is"));
+    CHECK(is_bad("HTTP/1.1 302 X\r\nLocation: /a\x7f\r\n\r\n", plain(), COGPU_IO_ERROR,
+                 "Location is"));
     cogpu_response response = {0};
     static const char nul[] = "Location: /a\0b\r\n";
     CHECK(parse_lines(&response, "HTTP/1.1 302 X\r\n") &&
@@ -304,7 +305,7 @@ static void headers_end_at_a_limit(void) {
     CHECK(!parse_lines(&response, "\r\n"));
     cogpu_range_request asked = plain();
     CHECK(cogpu_response_check(&response, &asked, &error) == COGPU_RESPONSE_BAD);
-    CHECK(says(COGPU_IO, "headers"));
+    CHECK(says(COGPU_IO_ERROR, "headers"));
     /* Many small responses are as many bytes. */
     response = (cogpu_response){0};
     int lines = 0;
@@ -334,12 +335,15 @@ static void parts_cut_at_the_end(void) {
     cogpu_range_request asked = plain();
     CHECK(is_good(PART "Content-Range: bytes 100-149/150\r\nContent-Length: 50\r\n\r\n", asked));
     CHECK(is_good(PART "Content-Range: bytes 100-100/101\r\n\r\n", asked));
-    CHECK(is_bad(PART "Content-Range: bytes 100-149/151\r\n\r\n", asked, COGPU_IO, "100 to 149"));
-    CHECK(is_bad(PART "Content-Range: bytes 100-149/*\r\n\r\n", asked, COGPU_IO, "100 to 149"));
+    CHECK(is_bad(PART "Content-Range: bytes 100-149/151\r\n\r\n", asked, COGPU_IO_ERROR,
+                 "100 to 149"));
+    CHECK(
+        is_bad(PART "Content-Range: bytes 100-149/*\r\n\r\n", asked, COGPU_IO_ERROR, "100 to 149"));
     asked.has_size = true;
     asked.size = 150;
     CHECK(is_good(PART "Content-Range: bytes 100-149/*\r\n\r\n", asked));
-    CHECK(is_bad(PART "Content-Range: bytes 100-148/*\r\n\r\n", asked, COGPU_IO, "100 to 148"));
+    CHECK(
+        is_bad(PART "Content-Range: bytes 100-148/*\r\n\r\n", asked, COGPU_IO_ERROR, "100 to 148"));
 }
 
 /* T233. */
@@ -351,18 +355,19 @@ static void wrong_ranges(void) {
     char lines[256];
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
         snprintf(lines, sizeof lines, PART "Content-Range: bytes %s\r\n\r\n", ranges[i]);
-        CHECK(is_bad(lines, plain(), COGPU_IO, "requested bytes 100 to 199"));
+        CHECK(is_bad(lines, plain(), COGPU_IO_ERROR, "requested bytes 100 to 199"));
         CHECK(error.offset == 100);
     }
-    CHECK(is_bad(PART "Content-Range: bytes 7-9/1000\r\n\r\n", plain(), COGPU_IO, "sent 7 to 9;"));
-    CHECK(is_bad(PART "\r\n", plain(), COGPU_IO, "no Content-Range"));
-    CHECK(
-        is_bad(PART "Content-Range: bytes */1000\r\n\r\n", plain(), COGPU_IO, "no Content-Range"));
-    CHECK(is_bad(PART "Content-Type: multipart/byteranges; boundary=x\r\n\r\n", plain(), COGPU_IO,
+    CHECK(is_bad(PART "Content-Range: bytes 7-9/1000\r\n\r\n", plain(), COGPU_IO_ERROR,
+                 "sent 7 to 9;"));
+    CHECK(is_bad(PART "\r\n", plain(), COGPU_IO_ERROR, "no Content-Range"));
+    CHECK(is_bad(PART "Content-Range: bytes */1000\r\n\r\n", plain(), COGPU_IO_ERROR,
                  "no Content-Range"));
-    CHECK(is_bad(PART RANGE "Content-Length: 99\r\n\r\n", plain(), COGPU_IO, "contradict"));
-    CHECK(is_bad(PART RANGE "Content-Length: 101\r\n\r\n", plain(), COGPU_IO, "contradict"));
-    CHECK(is_bad(PART "Content-Length: 100\r\n\r\n", plain(), COGPU_IO, "no Content-Range"));
+    CHECK(is_bad(PART "Content-Type: multipart/byteranges; boundary=x\r\n\r\n", plain(),
+                 COGPU_IO_ERROR, "no Content-Range"));
+    CHECK(is_bad(PART RANGE "Content-Length: 99\r\n\r\n", plain(), COGPU_IO_ERROR, "contradict"));
+    CHECK(is_bad(PART RANGE "Content-Length: 101\r\n\r\n", plain(), COGPU_IO_ERROR, "contradict"));
+    CHECK(is_bad(PART "Content-Length: 100\r\n\r\n", plain(), COGPU_IO_ERROR, "no Content-Range"));
 }
 
 /* T233: never bytes of two versions. */
@@ -373,21 +378,22 @@ static void files_that_change(void) {
     CHECK(is_good(PART RANGE "ETag: W/\"a1\"\r\n\r\n", asked));
     CHECK(is_good(PART RANGE "ETag: \"a1\"\r\nLast-Modified: now\r\n\r\n", asked));
     CHECK(is_good(PART RANGE "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n", asked));
-    CHECK(is_bad(PART RANGE "ETag: \"a2\"\r\n\r\n", asked, COGPU_IO, changed));
-    CHECK(is_bad(PART RANGE "ETag: \"a1\r\n\r\n", asked, COGPU_IO, changed));
+    CHECK(is_bad(PART RANGE "ETag: \"a2\"\r\n\r\n", asked, COGPU_IO_ERROR, changed));
+    CHECK(is_bad(PART RANGE "ETag: \"a1\r\n\r\n", asked, COGPU_IO_ERROR, changed));
     CHECK(is_bad(PART RANGE "ETag: \"a2\"\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n",
-                 asked, COGPU_IO, changed));
-    CHECK(is_bad(PART RANGE "Last-Modified: Sun, 06 Nov 1994 08:49:38 GMT\r\n\r\n", asked, COGPU_IO,
+                 asked, COGPU_IO_ERROR, changed));
+    CHECK(is_bad(PART RANGE "Last-Modified: Sun, 06 Nov 1994 08:49:38 GMT\r\n\r\n", asked,
+                 COGPU_IO_ERROR, changed));
+    CHECK(is_bad(PART RANGE "\r\n", asked, COGPU_IO_ERROR, changed));
+    CHECK(is_bad(PART "Content-Range: bytes 100-199/1001\r\nETag: \"a1\"\r\n\r\n", asked,
+                 COGPU_IO_ERROR, changed));
+    CHECK(is_bad("HTTP/1.1 412 Precondition Failed\r\n\r\n", asked, COGPU_IO_ERROR, changed));
+    CHECK(is_bad("HTTP/1.1 416 X\r\nContent-Range: bytes */50\r\n\r\n", asked, COGPU_IO_ERROR,
                  changed));
-    CHECK(is_bad(PART RANGE "\r\n", asked, COGPU_IO, changed));
-    CHECK(is_bad(PART "Content-Range: bytes 100-199/1001\r\nETag: \"a1\"\r\n\r\n", asked, COGPU_IO,
-                 changed));
-    CHECK(is_bad("HTTP/1.1 412 Precondition Failed\r\n\r\n", asked, COGPU_IO, changed));
-    CHECK(is_bad("HTTP/1.1 416 X\r\nContent-Range: bytes */50\r\n\r\n", asked, COGPU_IO, changed));
-    CHECK(is_bad("HTTP/1.1 200 OK\r\nContent-Length: 999\r\nETag: \"a1\"\r\n\r\n", asked, COGPU_IO,
-                 changed));
-    CHECK(is_bad("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nETag: \"a2\"\r\n\r\n", asked, COGPU_IO,
-                 changed));
+    CHECK(is_bad("HTTP/1.1 200 OK\r\nContent-Length: 999\r\nETag: \"a1\"\r\n\r\n", asked,
+                 COGPU_IO_ERROR, changed));
+    CHECK(is_bad("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nETag: \"a2\"\r\n\r\n", asked,
+                 COGPU_IO_ERROR, changed));
     asked.etag = asked.modified = "";
     CHECK(is_good(PART RANGE "\r\n", asked) && is_good(PART RANGE "ETag: \"b\"\r\n\r\n", asked));
 }
@@ -399,10 +405,10 @@ static void whole_files(void) {
     CHECK(check("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nETag: \"a1\"\r\n\r\n", known()) ==
           COGPU_RESPONSE_WHOLE);
     CHECK(check("HTTP/1.1 200 OK\r\n\r\n", plain()) == COGPU_RESPONSE_WHOLE);
-    CHECK(is_bad("HTTP/1.1 200 OK\r\n" RANGE "\r\n", plain(), COGPU_IO, "names a part"));
-    CHECK(is_bad("HTTP/1.1 200 OK\r\nContent-Range: bytes */9\r\n\r\n", plain(), COGPU_IO,
+    CHECK(is_bad("HTTP/1.1 200 OK\r\n" RANGE "\r\n", plain(), COGPU_IO_ERROR, "names a part"));
+    CHECK(is_bad("HTTP/1.1 200 OK\r\nContent-Range: bytes */9\r\n\r\n", plain(), COGPU_IO_ERROR,
                  "names a part"));
-    CHECK(is_bad("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", plain(), COGPU_IO,
+    CHECK(is_bad("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", plain(), COGPU_IO_ERROR,
                  "Content-Length is"));
 }
 
@@ -414,8 +420,8 @@ static void pages_are_no_rasters(void) {
     char lines[256];
     for (size_t i = 0; i < 5; i++) {
         snprintf(lines, sizeof lines, "HTTP/1.1 200 OK\r\nContent-Type: %s\r\n\r\n", types[i]);
-        CHECK(is_bad(lines, plain(), COGPU_FORMAT, "a page (HTML or XML)"));
-        CHECK(is_bad(lines, known(), COGPU_FORMAT, "a page (HTML or XML)"));
+        CHECK(is_bad(lines, plain(), COGPU_NOT_TIFF, "a page (HTML or XML)"));
+        CHECK(is_bad(lines, known(), COGPU_NOT_TIFF, "a page (HTML or XML)"));
         snprintf(lines, sizeof lines, "HTTP/1.1 200 OK\r\nContent-Type: %s\r\n\r\n", others[i]);
         CHECK(check(lines, plain()) == COGPU_RESPONSE_WHOLE);
     }
@@ -442,10 +448,10 @@ static void redirects(void) {
         snprintf(lines, sizeof lines, "HTTP/1.1 %u X\r\nLocation: http://b/c\r\n\r\n", statuses[i]);
         CHECK(check(lines, known()) == COGPU_RESPONSE_REDIRECT);
         snprintf(lines, sizeof lines, "HTTP/1.1 %u X\r\n\r\n", statuses[i]);
-        CHECK(is_bad(lines, known(), COGPU_IO, "without a Location"));
+        CHECK(is_bad(lines, known(), COGPU_IO_ERROR, "without a Location"));
     }
-    CHECK(is_bad("HTTP/1.1 300 X\r\nLocation: /x\r\n\r\n", known(), COGPU_IO, "status 300"));
-    CHECK(is_bad("HTTP/1.1 304 X\r\nLocation: /x\r\n\r\n", known(), COGPU_IO, "status 304"));
+    CHECK(is_bad("HTTP/1.1 300 X\r\nLocation: /x\r\n\r\n", known(), COGPU_IO_ERROR, "status 300"));
+    CHECK(is_bad("HTTP/1.1 304 X\r\nLocation: /x\r\n\r\n", known(), COGPU_IO_ERROR, "status 304"));
     CHECK(is_good(PART RANGE "ETag: \"a1\"\r\nLocation: /x\r\n\r\n", known()));
 }
 
@@ -462,8 +468,8 @@ static void what_is_tried_again(void) {
                  status);
         cogpu_response_outcome outcome = check(lines, known());
         CHECK((outcome == COGPU_RESPONSE_RETRY) == (is_again || status < 200));
-        CHECK(status < 200 ? says(COGPU_IO, "ended before") : true);
-        CHECK(is_again ? says(COGPU_IO, "try again later") : true);
+        CHECK(status < 200 ? says(COGPU_IO_ERROR, "ended before") : true);
+        CHECK(is_again ? says(COGPU_IO_ERROR, "try again later") : true);
         CHECK(outcome == COGPU_RESPONSE_RETRY || outcome == COGPU_RESPONSE_BAD);
         CHECK(error.status != COGPU_OK && strlen(error.message) > 20);
     }
@@ -476,34 +482,35 @@ static void responses_that_stop_in_their_headers(void) {
         char cut[sizeof lines];
         memcpy(cut, lines, bytes);
         cut[bytes] = '\0';
-        CHECK(check(cut, known()) == COGPU_RESPONSE_RETRY && says(COGPU_IO, "ended before"));
+        CHECK(check(cut, known()) == COGPU_RESPONSE_RETRY && says(COGPU_IO_ERROR, "ended before"));
     }
     CHECK(is_good(lines, known()));
 }
 
 static void refusals(void) {
     cogpu_range_request asked = known();
-    CHECK(is_bad("HTTP/1.1 401 X\r\n\r\n", asked, COGPU_IO, "credentials"));
-    CHECK(is_bad("HTTP/1.1 403 X\r\n\r\n", asked, COGPU_IO, "credentials"));
-    CHECK(is_bad("HTTP/1.1 404 X\r\n\r\n", asked, COGPU_ABSENT, "no such file (404)"));
-    CHECK(is_bad("HTTP/1.1 410 X\r\n\r\n", asked, COGPU_ABSENT, "no such file any more (410)"));
-    CHECK(is_bad("HTTP/1.1 400 X\r\n\r\n", asked, COGPU_IO, "region"));
-    CHECK(is_bad("HTTP/1.1 407 X\r\n\r\n", asked, COGPU_IO, "proxy"));
-    CHECK(is_bad("HTTP/1.1 204 X\r\n" RANGE "\r\n", asked, COGPU_IO, "status 204"));
-    CHECK(is_bad("HTTP/1.1 501 X\r\n\r\n", asked, COGPU_IO, "status 501"));
+    CHECK(is_bad("HTTP/1.1 401 X\r\n\r\n", asked, COGPU_IO_ERROR, "credentials"));
+    CHECK(is_bad("HTTP/1.1 403 X\r\n\r\n", asked, COGPU_IO_ERROR, "credentials"));
+    CHECK(is_bad("HTTP/1.1 404 X\r\n\r\n", asked, COGPU_NOT_FOUND, "no such file (404)"));
+    CHECK(is_bad("HTTP/1.1 410 X\r\n\r\n", asked, COGPU_NOT_FOUND, "no such file any more (410)"));
+    CHECK(is_bad("HTTP/1.1 400 X\r\n\r\n", asked, COGPU_IO_ERROR, "region"));
+    CHECK(is_bad("HTTP/1.1 407 X\r\n\r\n", asked, COGPU_IO_ERROR, "proxy"));
+    CHECK(is_bad("HTTP/1.1 204 X\r\n" RANGE "\r\n", asked, COGPU_IO_ERROR, "status 204"));
+    CHECK(is_bad("HTTP/1.1 501 X\r\n\r\n", asked, COGPU_IO_ERROR, "status 501"));
 }
 
 static void ranges_outside_the_file(void) {
-    CHECK(is_bad("HTTP/1.1 416 X\r\nContent-Range: bytes */0\r\n\r\n", plain(), COGPU_FORMAT,
+    CHECK(is_bad("HTTP/1.1 416 X\r\nContent-Range: bytes */0\r\n\r\n", plain(), COGPU_NOT_TIFF,
                  "empty"));
     CHECK(is_bad("HTTP/1.1 416 X\r\nContent-Range: bytes */100\r\n\r\n", plain(), COGPU_CORRUPT,
                  "the file ends at 100"));
     CHECK(error.offset == 100);
-    CHECK(is_bad("HTTP/1.1 416 X\r\nContent-Range: bytes */101\r\n\r\n", plain(), COGPU_IO, "416"));
-    CHECK(is_bad("HTTP/1.1 416 X\r\n\r\n", plain(), COGPU_IO, "100 bytes at offset 100"));
-    CHECK(
-        is_bad("HTTP/1.1 416 X\r\nContent-Range: bytes */1000\r\n\r\n", known(), COGPU_IO, "416"));
-    CHECK(is_bad("HTTP/1.1 416 X\r\nContent-Range: bytes */x\r\n\r\n", known(), COGPU_IO,
+    CHECK(is_bad("HTTP/1.1 416 X\r\nContent-Range: bytes */101\r\n\r\n", plain(), COGPU_IO_ERROR,
+                 "416"));
+    CHECK(is_bad("HTTP/1.1 416 X\r\n\r\n", plain(), COGPU_IO_ERROR, "100 bytes at offset 100"));
+    CHECK(is_bad("HTTP/1.1 416 X\r\nContent-Range: bytes */1000\r\n\r\n", known(), COGPU_IO_ERROR,
+                 "416"));
+    CHECK(is_bad("HTTP/1.1 416 X\r\nContent-Range: bytes */x\r\n\r\n", known(), COGPU_IO_ERROR,
                  "Content-Range is"));
 }
 
@@ -521,20 +528,20 @@ static void calls(void) {
                      "Content-Type: application/xml\r\n\r\n") == COGPU_RESPONSE_GOOD);
     CHECK(error.status == COGPU_OK);
     CHECK(check_call("HTTP/1.1 503 Slow Down\r\n\r\n") == COGPU_RESPONSE_RETRY &&
-          says(COGPU_IO, "503"));
+          says(COGPU_IO_ERROR, "503"));
     CHECK(check_call("HTTP/1.1 200 OK\r\nETag: ") == COGPU_RESPONSE_RETRY &&
-          says(COGPU_IO, "ended before"));
+          says(COGPU_IO_ERROR, "ended before"));
     CHECK(check_call("HTTP/1.1 100 Continue\r\n\r\n") == COGPU_RESPONSE_RETRY);
     CHECK(check_call("HTTP/1.1 307 Elsewhere\r\nLocation: https://other/\r\n\r\n") ==
               COGPU_RESPONSE_BAD &&
-          says(COGPU_IO, "307"));
+          says(COGPU_IO_ERROR, "307"));
     CHECK(check_call("HTTP/1.1 403 Forbidden\r\n\r\n") == COGPU_RESPONSE_BAD &&
-          says(COGPU_IO, "403"));
+          says(COGPU_IO_ERROR, "403"));
     CHECK(check_call("HTTP/1.1 404 Not Found\r\n\r\n") == COGPU_RESPONSE_BAD &&
-          says(COGPU_ABSENT, "404"));
+          says(COGPU_NOT_FOUND, "404"));
     CHECK(check_call("HTTP/1.1 200 OK\r\nETag: \"a\"\r\nETag: \"b\"\r\n\r\n") ==
               COGPU_RESPONSE_BAD &&
-          says(COGPU_IO, "ETag"));
+          says(COGPU_IO_ERROR, "ETag"));
 }
 
 static void messages_are_ours(void) {
@@ -578,10 +585,10 @@ static void bodies(void) {
     const char *part = PART RANGE "\r\n", *cut = PART "Content-Range: bytes 100-149/150\r\n\r\n";
     CHECK(completed(part, plain(), 100) == COGPU_RESPONSE_GOOD && error.status == COGPU_OK);
     CHECK(completed(part, plain(), 99) == COGPU_RESPONSE_RETRY);
-    CHECK(says(COGPU_IO, "ended after 99 of 100 bytes"));
+    CHECK(says(COGPU_IO_ERROR, "ended after 99 of 100 bytes"));
     CHECK(completed(part, plain(), 0) == COGPU_RESPONSE_RETRY);
     CHECK(completed(part, plain(), 101) == COGPU_RESPONSE_BAD);
-    CHECK(says(COGPU_IO, "sent 101 bytes, more than the 100"));
+    CHECK(says(COGPU_IO_ERROR, "sent 101 bytes, more than the 100"));
     CHECK(completed(cut, plain(), 50) == COGPU_RESPONSE_GOOD);
     CHECK(completed(cut, plain(), 49) == COGPU_RESPONSE_RETRY);
     CHECK(completed(cut, plain(), 51) == COGPU_RESPONSE_BAD);

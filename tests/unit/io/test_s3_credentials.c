@@ -64,8 +64,8 @@ static void check_who(int line, cogpu_s3_settings settings, const char *key, con
     do {                                                                                           \
         cogpu_s3_settings settings_ = {__VA_ARGS__};                                               \
         memset(&credentials, 0x55, sizeof credentials);                                            \
-        CHECK_FAILS(cogpu_s3_credentials_find(&settings_, &credentials, &error), COGPU_ARGUMENT,   \
-                    word);                                                                         \
+        CHECK_FAILS(cogpu_s3_credentials_find(&settings_, &credentials, &error),                   \
+                    COGPU_INVALID_ARGUMENT, word);                                                 \
         CHECK(is_zero(&credentials, sizeof credentials));                                          \
     } while (0)
 
@@ -185,7 +185,7 @@ static void test_paths_from_the_environment_and_invalid_files(void) {
     unlink(path);
     CHECK(symlink(path, path) == 0);
     cogpu_s3_settings settings = {0};
-    CHECK_FAILS(cogpu_s3_credentials_find(&settings, &credentials, &error), COGPU_IO,
+    CHECK_FAILS(cogpu_s3_credentials_find(&settings, &credentials, &error), COGPU_IO_ERROR,
                 "cannot open");
     unlink(path);
 }

@@ -68,7 +68,7 @@ static void test_keys_are_not_normalised(void) {
     CHECK(cogpu_s3_locate(address, &settings, &location, &error) == COGPU_OK);
     CHECK(strlen(location.url + location.path) == 8 + 3 * 1024);
     address[12 + 1024] = '+';
-    CHECK_FAILS(cogpu_s3_locate(address, &settings, &location, &error), COGPU_ARGUMENT,
+    CHECK_FAILS(cogpu_s3_locate(address, &settings, &location, &error), COGPU_INVALID_ARGUMENT,
                 "1025 bytes");
 }
 
@@ -111,8 +111,8 @@ static void test_malformed_addresses(void) {
     cogpu_s3_settings settings = {0};
     reset_aws_files();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        CHECK_FAILS(cogpu_s3_locate(cases[i].address, &settings, &location, &error), COGPU_ARGUMENT,
-                    cases[i].word);
+        CHECK_FAILS(cogpu_s3_locate(cases[i].address, &settings, &location, &error),
+                    COGPU_INVALID_ARGUMENT, cases[i].word);
 }
 
 static void test_other_stores(void) {
@@ -178,27 +178,27 @@ static void test_settings_that_are_invalid(void) {
     for (size_t i = 0; i < sizeof endpoints / sizeof *endpoints; i++) {
         settings.endpoint = endpoints[i];
         CHECK_FAILS(cogpu_s3_locate("s3://bucket/key", &settings, &location, &error),
-                    COGPU_ARGUMENT, "the endpoint");
+                    COGPU_INVALID_ARGUMENT, "the endpoint");
     }
     settings.endpoint = NULL;
     for (size_t i = 0; i < sizeof regions / sizeof *regions; i++) {
         settings.region = regions[i];
         CHECK_FAILS(cogpu_s3_locate("s3://bucket/key", &settings, &location, &error),
-                    COGPU_ARGUMENT, "the region");
+                    COGPU_INVALID_ARGUMENT, "the region");
     }
     char longest[600] = "http://";
     memset(longest + 7, 'a', 330);
     settings = (cogpu_s3_settings){.endpoint = longest};
-    CHECK_FAILS(cogpu_s3_locate("s3://bucket/key", &settings, &location, &error), COGPU_ARGUMENT,
-                "the endpoint");
+    CHECK_FAILS(cogpu_s3_locate("s3://bucket/key", &settings, &location, &error),
+                COGPU_INVALID_ARGUMENT, "the endpoint");
     memset(longest + 7, 'a', 319);
     longest[7 + 319] = '\0';
     settings.style = COGPU_S3_BY_HOST;
-    CHECK_FAILS(cogpu_s3_locate("s3://bucket/key", &settings, &location, &error), COGPU_ARGUMENT,
-                "too long");
+    CHECK_FAILS(cogpu_s3_locate("s3://bucket/key", &settings, &location, &error),
+                COGPU_INVALID_ARGUMENT, "too long");
     memset(longest + 7, 'a', 590);
-    CHECK_FAILS(cogpu_s3_locate("s3://bucket/key", &settings, &location, &error), COGPU_ARGUMENT,
-                "511");
+    CHECK_FAILS(cogpu_s3_locate("s3://bucket/key", &settings, &location, &error),
+                COGPU_INVALID_ARGUMENT, "511");
 }
 
 /* From the last of those that are asked to the first. */
@@ -232,11 +232,11 @@ static void test_order_of_region_and_endpoint(void) {
     CHECK_TEXT(location.region, "r-second");
     reset_aws_files();
     put_files(NULL, "[default]\nregion = not a region\n");
-    CHECK_FAILS(cogpu_s3_locate("s3://bucket/key", &settings, &location, &error), COGPU_ARGUMENT,
-                "line 2 of");
+    CHECK_FAILS(cogpu_s3_locate("s3://bucket/key", &settings, &location, &error),
+                COGPU_INVALID_ARGUMENT, "line 2 of");
     put_files(NULL, "[default]\nregion = not.a.region\n");
-    CHECK_FAILS(cogpu_s3_locate("s3://bucket/key", &settings, &location, &error), COGPU_ARGUMENT,
-                "the region");
+    CHECK_FAILS(cogpu_s3_locate("s3://bucket/key", &settings, &location, &error),
+                COGPU_INVALID_ARGUMENT, "the region");
 }
 
 static void test_queries_are_encoded_and_sorted(void) {

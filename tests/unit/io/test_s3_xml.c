@@ -131,7 +131,7 @@ static void test_regions_in_error_documents(void) {
     CHECK(read_error("<Error><Code>AuthorizationHeaderMalformed</Code><Message>m</Message>"
                      "<Region>eu-west-1</Region></Error>"));
     CHECK_TEXT(document.region, "eu-west-1");
-    CHECK_FAILS(cogpu_s3_error_report(&document, 400, &error), COGPU_IO,
+    CHECK_FAILS(cogpu_s3_error_report(&document, 400, &error), COGPU_IO_ERROR,
                 "400 AuthorizationHeaderMalformed: m; the bucket is in eu-west-1: set AWS_REGION");
     CHECK(read_error("<Error><Code>AuthorizationHeaderMalformed</Code><Message>The authorization "
                      "header is malformed; the region 'us-east-1' is wrong; expecting "
@@ -142,28 +142,32 @@ static void test_regions_in_error_documents(void) {
     CHECK(read_error("<Error><Message>expecting '</Message></Error>") && !document.region[0]);
     /* A region, and no code. */
     CHECK(read_error("<Error><Region>eu-west-3</Region></Error>"));
-    CHECK_FAILS(cogpu_s3_error_report(&document, 301, &error), COGPU_IO, "is in eu-west-3: set");
+    CHECK_FAILS(cogpu_s3_error_report(&document, 301, &error), COGPU_IO_ERROR,
+                "is in eu-west-3: set");
 }
 
 static void test_error_documents_as_errors(void) {
     CHECK(read_error("<Error><Code>NoSuchKey</Code><Message>No.</Message></Error>"));
-    CHECK_FAILS(cogpu_s3_error_report(&document, 404, &error), COGPU_ABSENT, "404 NoSuchKey: No.");
+    CHECK_FAILS(cogpu_s3_error_report(&document, 404, &error), COGPU_NOT_FOUND,
+                "404 NoSuchKey: No.");
     CHECK(read_error(AN_ERROR("NoSuchBucket")));
-    CHECK_FAILS(cogpu_s3_error_report(&document, 404, &error), COGPU_ABSENT,
+    CHECK_FAILS(cogpu_s3_error_report(&document, 404, &error), COGPU_NOT_FOUND,
                 "404 NoSuchBucket; check");
     CHECK(read_error(AN_ERROR("NoSuchUpload")));
-    CHECK_FAILS(cogpu_s3_error_report(&document, 404, &error), COGPU_IO, "aborted");
+    CHECK_FAILS(cogpu_s3_error_report(&document, 404, &error), COGPU_IO_ERROR, "aborted");
     CHECK(read_error(AN_ERROR("AccessDenied")));
-    CHECK_FAILS(cogpu_s3_error_report(&document, 403, &error), COGPU_IO, "403 AccessDenied; these");
+    CHECK_FAILS(cogpu_s3_error_report(&document, 403, &error), COGPU_IO_ERROR,
+                "403 AccessDenied; these");
     CHECK(read_error(AN_ERROR("SignatureDoesNotMatch")));
-    CHECK_FAILS(cogpu_s3_error_report(&document, 403, &error), COGPU_IO, "the secret key");
+    CHECK_FAILS(cogpu_s3_error_report(&document, 403, &error), COGPU_IO_ERROR, "the secret key");
     CHECK(read_error(AN_ERROR("PermanentRedirect")));
-    CHECK_FAILS(cogpu_s3_error_report(&document, 301, &error), COGPU_IO, "region (AWS_REGION)");
+    CHECK_FAILS(cogpu_s3_error_report(&document, 301, &error), COGPU_IO_ERROR,
+                "region (AWS_REGION)");
     CHECK(read_error(AN_ERROR("SlowDown")));
-    CHECK_FAILS(cogpu_s3_error_report(&document, 503, &error), COGPU_IO, "503 SlowDown");
+    CHECK_FAILS(cogpu_s3_error_report(&document, 503, &error), COGPU_IO_ERROR, "503 SlowDown");
     CHECK(read_error("<Error></Error>"));
-    CHECK_FAILS(cogpu_s3_error_report(&document, 404, &error), COGPU_ABSENT, "404");
-    CHECK_FAILS(cogpu_s3_error_report(&document, 403, &error), COGPU_IO, "403");
+    CHECK_FAILS(cogpu_s3_error_report(&document, 404, &error), COGPU_NOT_FOUND, "404");
+    CHECK_FAILS(cogpu_s3_error_report(&document, 403, &error), COGPU_IO_ERROR, "403");
 }
 
 /* ---- uploads ---- */
@@ -180,11 +184,11 @@ static void test_ids_of_uploads(void) {
     "</InitiateMultipartUploadResult>"
     CHECK(read_upload(BEGUN("VXBsb2Fk.-_~&amp;x="), upload) == COGPU_OK);
     CHECK_TEXT(upload, "VXBsb2Fk.-_~&x=");
-    CHECK_FAILS(read_upload(BEGUN(""), upload), COGPU_IO, "no UploadId");
-    CHECK_FAILS(read_upload(BEGUN("a&#10;b"), upload), COGPU_IO, "no UploadId");
-    CHECK_FAILS(read_upload(BEGUN("a b"), upload), COGPU_IO, "no UploadId");
-    CHECK_FAILS(read_upload(AN_ERROR("SlowDown"), upload), COGPU_IO, "no UploadId");
-    CHECK_FAILS(read_upload("", upload), COGPU_IO, "no UploadId");
+    CHECK_FAILS(read_upload(BEGUN(""), upload), COGPU_IO_ERROR, "no UploadId");
+    CHECK_FAILS(read_upload(BEGUN("a&#10;b"), upload), COGPU_IO_ERROR, "no UploadId");
+    CHECK_FAILS(read_upload(BEGUN("a b"), upload), COGPU_IO_ERROR, "no UploadId");
+    CHECK_FAILS(read_upload(AN_ERROR("SlowDown"), upload), COGPU_IO_ERROR, "no UploadId");
+    CHECK_FAILS(read_upload("", upload), COGPU_IO_ERROR, "no UploadId");
     char xml[COGPU_S3_UPLOAD_BYTES + 200] = "<InitiateMultipartUploadResult><UploadId>";
     const size_t start = strlen(xml);
     memset(xml + start, 'i', COGPU_S3_UPLOAD_BYTES);
@@ -192,11 +196,13 @@ static void test_ids_of_uploads(void) {
     CHECK(read_upload(xml, upload) == COGPU_OK && strlen(upload) == COGPU_S3_UPLOAD_BYTES - 1);
     xml[start + COGPU_S3_UPLOAD_BYTES - 1] = 'i';
     strcpy(xml + start + COGPU_S3_UPLOAD_BYTES, "</UploadId>");
-    CHECK_FAILS(read_upload(xml, upload), COGPU_IO, "no UploadId");
+    CHECK_FAILS(read_upload(xml, upload), COGPU_IO_ERROR, "no UploadId");
 }
 
 static void test_lists_of_parts(void) {
-    cogpu_s3_part parts[] = {{1, "\"a1\""}, {3, "b<&>"}, {10000, "c"}};
+    cogpu_s3_part parts[] = {{sizeof(cogpu_s3_part), 1, "\"a1\""},
+                             {sizeof(cogpu_s3_part), 3, "b<&>"},
+                             {sizeof(cogpu_s3_part), 10000, "c"}};
     char *body = NULL;
     size_t bytes = 0;
     CHECK(cogpu_s3_complete_write(parts, 3, &body, &bytes, &error) == COGPU_OK);
@@ -213,21 +219,27 @@ static void test_lists_of_parts(void) {
     CHECK_TEXT(body + bytes - strlen(end), end);
     cogpu_release(body);
     parts[2].etag[COGPU_S3_ETAG_BYTES - 1] = '"';
-    CHECK_FAILS(cogpu_s3_complete_write(parts, 3, &body, &bytes, &error), COGPU_IO, "part 10000");
+    CHECK_FAILS(cogpu_s3_complete_write(parts, 3, &body, &bytes, &error), COGPU_IO_ERROR,
+                "part 10000");
     snprintf(parts[2].etag, sizeof parts[2].etag, "a\nb");
-    CHECK_FAILS(cogpu_s3_complete_write(parts, 3, &body, &bytes, &error), COGPU_IO, "part 10000");
+    CHECK_FAILS(cogpu_s3_complete_write(parts, 3, &body, &bytes, &error), COGPU_IO_ERROR,
+                "part 10000");
     parts[2].etag[0] = '\0';
-    CHECK_FAILS(cogpu_s3_complete_write(parts, 3, &body, &bytes, &error), COGPU_IO, "part 10000");
+    CHECK_FAILS(cogpu_s3_complete_write(parts, 3, &body, &bytes, &error), COGPU_IO_ERROR,
+                "part 10000");
     parts[1].number = 1;
-    CHECK_FAILS(cogpu_s3_complete_write(parts, 2, &body, &bytes, &error), COGPU_ARGUMENT,
+    CHECK_FAILS(cogpu_s3_complete_write(parts, 2, &body, &bytes, &error), COGPU_INVALID_ARGUMENT,
                 "part 1 of an upload follows part 1");
     parts[0].number = 0;
-    CHECK_FAILS(cogpu_s3_complete_write(parts, 1, &body, &bytes, &error), COGPU_ARGUMENT, "part 0");
+    CHECK_FAILS(cogpu_s3_complete_write(parts, 1, &body, &bytes, &error), COGPU_INVALID_ARGUMENT,
+                "part 0");
     parts[0].number = 10001;
-    CHECK_FAILS(cogpu_s3_complete_write(parts, 1, &body, &bytes, &error), COGPU_ARGUMENT, "10001");
-    CHECK_FAILS(cogpu_s3_complete_write(parts, 0, &body, &bytes, &error), COGPU_ARGUMENT, "got 0");
-    CHECK_FAILS(cogpu_s3_complete_write(parts, 10001, &body, &bytes, &error), COGPU_ARGUMENT,
-                "got 10001");
+    CHECK_FAILS(cogpu_s3_complete_write(parts, 1, &body, &bytes, &error), COGPU_INVALID_ARGUMENT,
+                "10001");
+    CHECK_FAILS(cogpu_s3_complete_write(parts, 0, &body, &bytes, &error), COGPU_INVALID_ARGUMENT,
+                "got 0");
+    CHECK_FAILS(cogpu_s3_complete_write(parts, 10001, &body, &bytes, &error),
+                COGPU_INVALID_ARGUMENT, "got 10001");
 }
 
 static cogpu_s3_outcome read_outcome(const char *xml) {

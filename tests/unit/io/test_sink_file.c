@@ -63,7 +63,8 @@ static void test_sidecars_of_the_old_file(void) {
         put_file(in_folder("other.ovr"), "old");
         if (is_replaced)
             put_file(in_folder("file"), "old");
-        cogpu_sink sink = {.path = in_folder("file"), .keep_sidecars = is_kept};
+        cogpu_sink sink = {
+            .struct_size = sizeof(cogpu_sink), .path = in_folder("file"), .keep_sidecars = is_kept};
         cogpu_out *out = NULL;
         CHECK(cogpu_out_open(&sink, NULL, &out, &sink_error) == COGPU_OK);
         CHECK(cogpu_out_write(out, 0, "new", 3, &sink_error) == COGPU_OK);
@@ -81,8 +82,11 @@ static void test_sidecars_of_the_old_file(void) {
 
 static cogpu_status open_with_input(const char *input, bool keeps) {
     const char *inputs[] = {in_folder("absent"), input};
-    cogpu_sink sink = {
-        .path = in_folder("file"), .keep_sidecars = keeps, .inputs = inputs, .input_count = 2};
+    cogpu_sink sink = {.struct_size = sizeof(cogpu_sink),
+                       .path = in_folder("file"),
+                       .keep_sidecars = keeps,
+                       .inputs = inputs,
+                       .input_count = 2};
     cogpu_out *out = NULL;
     cogpu_status status = cogpu_out_open(&sink, NULL, &out, &sink_error);
     if (status == COGPU_OK)
@@ -99,15 +103,16 @@ static void test_inputs_are_not_removed(void) {
         put_file(in_folder(beside[i]), "old");
         CHECK(symlink(beside[i], in_folder("symbolic")) == 0);
         CHECK(link(in_folder(beside[i]), in_folder("hard")) == 0);
-        CHECK(open_with_input(in_folder(beside[i]), false) == COGPU_ARGUMENT);
+        CHECK(open_with_input(in_folder(beside[i]), false) == COGPU_INVALID_ARGUMENT);
         CHECK(error_says(beside[i]) && error_says("is an input"));
-        CHECK(open_with_input(in_folder("symbolic"), false) == COGPU_ARGUMENT);
-        CHECK(open_with_input(in_folder("hard"), false) == COGPU_ARGUMENT);
+        CHECK(open_with_input(in_folder("symbolic"), false) == COGPU_INVALID_ARGUMENT);
+        CHECK(open_with_input(in_folder("hard"), false) == COGPU_INVALID_ARGUMENT);
         CHECK(open_with_input(in_folder(beside[i]), true) == COGPU_OK);
         CHECK(open_with_input(in_folder("other"), false) == COGPU_OK);
         CHECK(open_with_input(in_folder("file"), false) == COGPU_OK);
         CHECK(rename(in_folder("symbolic"), in_folder("other.ovr")) == 0);
-        CHECK(open_with_input(in_folder("other"), false) == COGPU_ARGUMENT); /* its overviews */
+        CHECK(open_with_input(in_folder("other"), false) ==
+              COGPU_INVALID_ARGUMENT); /* its overviews */
         remove(in_folder("other.ovr"));
         remove(in_folder("hard"));
     }
@@ -118,15 +123,15 @@ static void test_inputs_are_not_removed(void) {
 }
 
 static void test_no_replace(void) {
-    cogpu_sink sink = {.path = path, .no_replace = 1};
+    cogpu_sink sink = {.struct_size = sizeof(cogpu_sink), .path = path, .no_replace = 1};
     cogpu_out *out = NULL;
     put_file(path, "old");
-    CHECK(cogpu_out_open(&sink, NULL, &out, &sink_error) == COGPU_IO && error_says("exists"));
+    CHECK(cogpu_out_open(&sink, NULL, &out, &sink_error) == COGPU_IO_ERROR && error_says("exists"));
     remove(path);
     CHECK(cogpu_out_open(&sink, NULL, &out, &sink_error) == COGPU_OK);
     CHECK(cogpu_out_write(out, 0, "new", 3, &sink_error) == COGPU_OK);
     put_file(path, "of another process");
-    CHECK(cogpu_out_commit(out, &sink_error) == COGPU_IO && error_says("exists"));
+    CHECK(cogpu_out_commit(out, &sink_error) == COGPU_IO_ERROR && error_says("exists"));
     CHECK(holds_text(path, "of another process") && entries("") == 1);
     remove(path);
     CHECK(cogpu_out_open(&sink, NULL, &out, &sink_error) == COGPU_OK);
@@ -153,7 +158,7 @@ static void test_owner_of_the_old_file(void) {
         bool is_kept = setgid(99) == 0 && setuid(SOMEBODY) == 0 && write_path(path) == COGPU_OK &&
                        stat(path, &about) == 0 && about.st_gid == 99 &&
                        (about.st_mode & 07777) == 0622;
-        bool is_refused = chmod(path, 0444) == 0 && write_path(path) == COGPU_IO &&
+        bool is_refused = chmod(path, 0444) == 0 && write_path(path) == COGPU_IO_ERROR &&
                           error_says("cannot replace") && entries("") == 1;
         _exit(is_kept && is_refused ? 0 : 1);
     }
@@ -187,8 +192,8 @@ static void test_links(void) {
     CHECK(lstat(in_folder("to_none"), &about) == 0 && S_ISLNK(about.st_mode));
     CHECK(write_path(in_folder("to_folder/other")) == COGPU_OK);
     CHECK(holds(in_folder("below/other"), content, ALL));
-    CHECK(write_path(in_folder("loop")) == COGPU_IO);
-    CHECK(write_path(in_folder("to_folder")) == COGPU_IO && error_says("folder"));
+    CHECK(write_path(in_folder("loop")) == COGPU_IO_ERROR);
+    CHECK(write_path(in_folder("to_folder")) == COGPU_IO_ERROR && error_says("folder"));
     CHECK(entries("") == 6);
     remove(in_folder("below/file"));
     remove(in_folder("below/new"));
@@ -202,26 +207,26 @@ static void test_targets_that_are_no_files(void) {
     struct stat about;
     memset(long_path, 'x', sizeof long_path - 1);
     CHECK(mkfifo(in_folder("pipe"), 0666) == 0);
-    CHECK(write_path(folder) == COGPU_IO && error_says("folder") && error_says(folder));
-    CHECK(write_path(in_folder("pipe")) == COGPU_IO && error_says("pipe"));
+    CHECK(write_path(folder) == COGPU_IO_ERROR && error_says("folder") && error_says(folder));
+    CHECK(write_path(in_folder("pipe")) == COGPU_IO_ERROR && error_says("pipe"));
     /* Devices of our own: those of the system are not to be risked. */
     if (mknod(in_folder("device"), S_IFCHR | 0666, makedev(1, 3)) == 0) {
-        CHECK(write_path(in_folder("device")) == COGPU_IO && error_says("device"));
+        CHECK(write_path(in_folder("device")) == COGPU_IO_ERROR && error_says("device"));
         CHECK(stat(in_folder("device"), &about) == 0 && S_ISCHR(about.st_mode));
         remove(in_folder("device"));
     }
     CHECK(pipe(pipe_ends) == 0);
     snprintf(long_name, sizeof long_name, "/proc/self/fd/%d", pipe_ends[1]);
-    CHECK(write_path(long_name) == COGPU_IO && error_says("pipe"));
+    CHECK(write_path(long_name) == COGPU_IO_ERROR && error_says("pipe"));
     close(pipe_ends[0]);
     close(pipe_ends[1]);
     memset(long_name, 'x', 256);
-    CHECK(write_path("") == COGPU_IO);
-    CHECK(write_path(in_folder("new/")) == COGPU_IO);
-    CHECK(write_path(in_folder("none/new")) == COGPU_ABSENT && error_says("No such file"));
-    CHECK(write_path(in_folder("pipe/new")) == COGPU_IO && error_says("Not a directory"));
-    CHECK(write_path(long_path) == COGPU_IO && error_says("too long"));
-    CHECK(write_path(in_folder(long_name)) == COGPU_IO && error_says("too long"));
+    CHECK(write_path("") == COGPU_IO_ERROR);
+    CHECK(write_path(in_folder("new/")) == COGPU_IO_ERROR);
+    CHECK(write_path(in_folder("none/new")) == COGPU_NOT_FOUND && error_says("No such file"));
+    CHECK(write_path(in_folder("pipe/new")) == COGPU_IO_ERROR && error_says("Not a directory"));
+    CHECK(write_path(long_path) == COGPU_IO_ERROR && error_says("too long"));
+    CHECK(write_path(in_folder(long_name)) == COGPU_IO_ERROR && error_says("too long"));
     CHECK(entries("") == 1);
     empty_folder();
 }
@@ -233,7 +238,8 @@ static void test_a_file_that_is_protected(void) {
     chmod(folder, 0777);
     pid_t child = fork();
     if (child == 0) {
-        bool refused = setuid(65534) == 0 && write_path(path) == COGPU_IO && error_says("denied");
+        bool refused =
+            setuid(65534) == 0 && write_path(path) == COGPU_IO_ERROR && error_says("denied");
         _exit(refused && entries("") == 1 ? 0 : 1);
     }
     int status = 1;
@@ -344,7 +350,7 @@ static int every_failure(enum call call, int number, const char *words) {
             CHECK(status == COGPU_OK && holds(path, content, ALL));
             break;
         }
-        CHECK(status == COGPU_IO && sink_error.status == COGPU_IO);
+        CHECK(status == COGPU_IO_ERROR && sink_error.status == COGPU_IO_ERROR);
         CHECK(error_says(words) && error_says(path));
         CHECK(holds_text(path, "old") && entries("") == 1);
         count++;
@@ -363,10 +369,10 @@ static void test_failing_writes(void) {
 static void test_failing_flushes(void) {
     put_file(path, "old");
     arm_call(FLUSH, FAILS, 1, EIO);
-    CHECK(write_path(path) == COGPU_IO && error_says("Input/output error"));
+    CHECK(write_path(path) == COGPU_IO_ERROR && error_says("Input/output error"));
     CHECK(holds_text(path, "old") && entries("") == 1);
     arm_call(FLUSH, FAILS, 2, EIO);
-    CHECK(write_path(path) == COGPU_IO && error_says("is written"));
+    CHECK(write_path(path) == COGPU_IO_ERROR && error_says("is written"));
     CHECK(holds(path, content, ALL) && entries("") == 1);
     arm_call(FLUSH, FAILS, 2, EINVAL);
     CHECK(write_path(path) == COGPU_OK);
@@ -380,7 +386,7 @@ static void test_a_failing_close(void) {
     cogpu_out *out = open_path(path);
     CHECK(cogpu_out_write(out, 0, "new", 3, &sink_error) == COGPU_OK);
     arm_call(CLOSE, FAILS, 1, EDQUOT);
-    CHECK(cogpu_out_commit(out, &sink_error) == COGPU_IO && error_says("quota"));
+    CHECK(cogpu_out_commit(out, &sink_error) == COGPU_IO_ERROR && error_says("quota"));
     disarm_calls();
     CHECK(holds_text(path, "old") && entries("") == 1);
     empty_folder();
@@ -399,7 +405,7 @@ static void test_short_and_interrupted_calls(void) {
                 empty_folder();
             }
     arm_call(WRITE, IS_ZERO, 2, 0);
-    CHECK(write_path(path) == COGPU_IO);
+    CHECK(write_path(path) == COGPU_IO_ERROR);
     disarm_calls();
     CHECK(entries("") == 0);
 }
@@ -414,12 +420,12 @@ static void test_a_limit_of_the_system(void) {
         CHECK(setrlimit(RLIMIT_FSIZE, &less) == 0);
         cogpu_status status = write_path(path);
         CHECK(setrlimit(RLIMIT_FSIZE, &old) == 0);
-        CHECK(status == COGPU_IO && error_says("File too large"));
+        CHECK(status == COGPU_IO_ERROR && error_says("File too large"));
         CHECK(holds_text(path, "old") && entries("") == 1);
     }
     cogpu_out *out = open_path(path);
-    CHECK(cogpu_out_write(out, INT64_MAX - 1, "ab", 2, &sink_error) == COGPU_IO);
-    CHECK(cogpu_out_write(out, UINT64_MAX, "ab", 2, &sink_error) == COGPU_IO);
+    CHECK(cogpu_out_write(out, INT64_MAX - 1, "ab", 2, &sink_error) == COGPU_IO_ERROR);
+    CHECK(cogpu_out_write(out, UINT64_MAX, "ab", 2, &sink_error) == COGPU_IO_ERROR);
     CHECK(error_says("File too large"));
     cogpu_out_abort(out);
     empty_folder();
@@ -436,7 +442,7 @@ static void test_a_folder_that_is_removed(void) {
     remove(in_folder("moved/file"));
     out = open_path(in_folder("moved/file"));
     mkdir(in_folder("moved/file"), 0777);
-    CHECK(cogpu_out_commit(out, &sink_error) == COGPU_IO && error_says("moved/file"));
+    CHECK(cogpu_out_commit(out, &sink_error) == COGPU_IO_ERROR && error_says("moved/file"));
     remove(in_folder("moved/file"));
     CHECK(remove(in_folder("moved")) == 0);
     empty_folder();

@@ -36,7 +36,7 @@ static cogpu_status user_read(void *argument, uint64_t offset, size_t bytes, voi
 static cogpu_status user_size(void *argument, uint64_t *bytes) {
     struct user *user = argument;
     *bytes = user->stated;
-    return user->stated == UINT64_MAX ? COGPU_IO : COGPU_OK;
+    return user->stated == UINT64_MAX ? COGPU_IO_ERROR : COGPU_OK;
 }
 
 static void user_close(void *argument) {
@@ -44,7 +44,11 @@ static void user_close(void *argument) {
 }
 
 static cogpu_source source_of(struct user *user) {
-    return (cogpu_source){.user = user, .read = user_read, .size = user_size, .close = user_close};
+    return (cogpu_source){.struct_size = sizeof(cogpu_source),
+                          .user = user,
+                          .read = user_read,
+                          .size = user_size,
+                          .close = user_close};
 }
 
 /* Ranges inside, at the end and beyond it, for any kind. */
@@ -120,8 +124,8 @@ static void test_file(void) {
     CHECK(cogpu_io_open_file(path, &io, &error) == COGPU_OK);
     check_kind(io);
     unlink(path);
-    CHECK(cogpu_io_open_file(path, &io, &error) == COGPU_ABSENT);
-    CHECK(cogpu_io_open_file("/", &io, &error) == COGPU_IO);
+    CHECK(cogpu_io_open_file(path, &io, &error) == COGPU_NOT_FOUND);
+    CHECK(cogpu_io_open_file("/", &io, &error) == COGPU_IO_ERROR);
 }
 
 /* A file that another process cuts off while it is open: an error, no signal. */
@@ -167,18 +171,19 @@ static void test_the_window_follows_peeks(void) {
 }
 
 static void test_a_failing_source(void) {
-    struct user user = {.bytes = BYTES, .stated = BYTES, .failing = 0, .status = COGPU_IO};
+    struct user user = {.bytes = BYTES, .stated = BYTES, .failing = 0, .status = COGPU_IO_ERROR};
     cogpu_source source = source_of(&user);
     cogpu_io *io = NULL;
     cogpu_error error;
     uint8_t got[8];
-    CHECK(cogpu_io_open_user(&source, &io, &error) == COGPU_IO && user.closes == 1);
+    CHECK(cogpu_io_open_user(&source, &io, &error) == COGPU_IO_ERROR && user.closes == 1);
     user.stated = UINT64_MAX;
-    CHECK(cogpu_io_open_user(&source, &io, &error) == COGPU_IO && user.closes == 2);
-    user = (struct user){.bytes = BYTES, .stated = BYTES, .failing = 1, .status = COGPU_IO};
+    CHECK(cogpu_io_open_user(&source, &io, &error) == COGPU_IO_ERROR && user.closes == 2);
+    user = (struct user){.bytes = BYTES, .stated = BYTES, .failing = 1, .status = COGPU_IO_ERROR};
     CHECK(cogpu_io_open_user(&source, &io, &error) == COGPU_OK);
-    CHECK(cogpu_io_read(io, 50000, 8, got, &error) == COGPU_IO && error.status == COGPU_IO);
-    CHECK(cogpu_io_peek(io, 50000, 8, got, &error) == COGPU_IO);
+    CHECK(cogpu_io_read(io, 50000, 8, got, &error) == COGPU_IO_ERROR &&
+          error.status == COGPU_IO_ERROR);
+    CHECK(cogpu_io_peek(io, 50000, 8, got, &error) == COGPU_IO_ERROR);
     user.failing = -1;
     CHECK(cogpu_io_peek(io, 50000, 8, got, &error) == COGPU_OK);
     CHECK(memcmp(got, content + 50000, 8) == 0);
@@ -216,18 +221,19 @@ static uint8_t byte_at(uint64_t offset) {
     return (uint8_t)(offset * 31 + offset / 251);
 }
 
-static cogpu_status many_read(void *argument, const cogpu_source_read *reads, size_t count) {
+static cogpu_status many_read(void *argument, const uint64_t *offsets, const size_t *bytes,
+                              void *const *to, size_t count) {
     struct many *many = argument;
     cogpu_status status = COGPU_OK;
     many->calls++;
     many->reads = count;
     many->bytes = 0;
     for (size_t i = 0; i < count; i++) {
-        for (size_t k = 0; k < reads[i].bytes; k++)
-            ((uint8_t *)reads[i].to)[k] = byte_at(reads[i].offset + k);
-        many->bytes += reads[i].bytes;
-        if (many->broken && many->broken - reads[i].offset < reads[i].bytes)
-            status = COGPU_IO;
+        for (size_t k = 0; k < bytes[i]; k++)
+            ((uint8_t *)to[i])[k] = byte_at(offsets[i] + k);
+        many->bytes += bytes[i];
+        if (many->broken && many->broken - offsets[i] < bytes[i])
+            status = COGPU_IO_ERROR;
     }
     many->most = many->bytes > many->most ? many->bytes : many->most;
     return status;
@@ -240,7 +246,10 @@ static cogpu_status many_size(void *argument, uint64_t *bytes) {
 }
 
 static cogpu_io *open_many(struct many *many) {
-    const cogpu_source source = {.user = many, .size = many_size, .read_many = many_read};
+    const cogpu_source source = {.struct_size = sizeof(cogpu_source),
+                                 .user = many,
+                                 .size = many_size,
+                                 .read_many = many_read};
     cogpu_io *io = NULL;
     CHECK(cogpu_io_open_user(&source, &io, NULL) == COGPU_OK);
     CHECK(many->calls == 1 && many->bytes == 16 << 10);
@@ -310,10 +319,11 @@ static void test_a_group_that_fails(void) {
     cogpu_io_close(io);
 }
 
-static cogpu_status many_read_locked(void *argument, const cogpu_source_read *reads, size_t count) {
+static cogpu_status many_read_locked(void *argument, const uint64_t *offsets, const size_t *bytes,
+                                     void *const *to, size_t count) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what is counted */
     pthread_mutex_lock(&lock);
-    cogpu_status status = many_read(argument, reads, count);
+    cogpu_status status = many_read(argument, offsets, bytes, to, count);
     pthread_mutex_unlock(&lock);
     return status;
 }
@@ -337,7 +347,10 @@ static void *read_around(void *argument) {
 
 static void test_threads_that_expect_the_same(void) {
     struct many many = {0};
-    const cogpu_source source = {.user = &many, .size = many_size, .read_many = many_read_locked};
+    const cogpu_source source = {.struct_size = sizeof(cogpu_source),
+                                 .user = &many,
+                                 .size = many_size,
+                                 .read_many = many_read_locked};
     pthread_t threads[4];
     cogpu_io *io = NULL;
     void *right;

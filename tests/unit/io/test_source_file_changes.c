@@ -1,6 +1,6 @@
 /*
- * A local file that changes after it was opened: reads fail with COGPU_IO rather than return a
- * mixture of pixels. One that takes the file's name does not matter to a file that is open.
+ * A local file that changes after it was opened: reads fail with COGPU_IO_ERROR rather than return
+ * a mixture of pixels. One that takes the file's name does not matter to a file that is open.
  */
 #include "cogpu.h"
 #include "support/fixture.h"
@@ -59,18 +59,24 @@ static cogpu_status read_all(const cogpu_file *file, cogpu_device_kind device,
 }
 
 static bool is_told(cogpu_status status) {
-    return status == COGPU_IO && strstr(error.message, "changed") && strstr(error.message, "open");
+    return status == COGPU_IO_ERROR && strstr(error.message, "changed") &&
+           strstr(error.message, "open");
 }
 
 static void test_changed_before_the_read(void) {
-    for (cogpu_device_kind device = COGPU_CPU; device <= COGPU_EMU; device += COGPU_EMU) {
+    for (cogpu_device_kind device = COGPU_DEVICE_CPU; device <= COGPU_DEVICE_EMULATOR;
+         device += COGPU_DEVICE_EMULATOR) {
         write_file(path, 0);
         cogpu_file *file = open_file();
-        CHECK(read_all(file, device, (cogpu_request){0}) == COGPU_OK);
+        CHECK(read_all(file, device, (cogpu_request)COGPU_REQUEST_INIT) == COGPU_OK);
         change();
-        CHECK(is_told(read_all(file, device, (cogpu_request){0})));
-        CHECK(is_told(read_all(file, device, (cogpu_request){.fill_bad_blocks = 1})));
-        CHECK(is_told(read_all(file, device, (cogpu_request){.part = COGPU_MASK})));
+        CHECK(is_told(read_all(file, device, (cogpu_request)COGPU_REQUEST_INIT)));
+        CHECK(is_told(
+            read_all(file, device,
+                     (cogpu_request){.struct_size = sizeof(cogpu_request), .fill_bad_blocks = 1})));
+        CHECK(is_told(read_all(
+            file, device,
+            (cogpu_request){.struct_size = sizeof(cogpu_request), .content = COGPU_CONTENT_MASK})));
         cogpu_close(file);
     }
 }
@@ -79,7 +85,9 @@ static void test_cut_off_before_the_read(void) {
     write_file(path, 0);
     cogpu_file *file = open_file();
     CHECK(truncate(path, 5000) == 0);
-    CHECK(is_told(read_all(file, COGPU_CPU, (cogpu_request){.fill_bad_blocks = 1})));
+    CHECK(is_told(
+        read_all(file, COGPU_DEVICE_CPU,
+                 (cogpu_request){.struct_size = sizeof(cogpu_request), .fill_bad_blocks = 1})));
     cogpu_close(file);
 }
 
@@ -97,8 +105,11 @@ static void test_changed_during_the_read(void) {
     bool is_done = false;
     write_file(path, 0);
     cogpu_file *file = open_file();
-    cogpu_request request = {.threads = 1, .progress = changes, .progress_user = &is_done};
-    CHECK(is_told(read_all(file, COGPU_CPU, request)) && is_done);
+    cogpu_request request = {.struct_size = sizeof(cogpu_request),
+                             .threads = 1,
+                             .progress = changes,
+                             .progress_user = &is_done};
+    CHECK(is_told(read_all(file, COGPU_DEVICE_CPU, request)) && is_done);
     cogpu_close(file);
 }
 
@@ -109,7 +120,7 @@ static void test_replaced_by_another(void) {
     snprintf(other, sizeof other, "%s.new", path);
     write_file(other, 77);
     CHECK(rename(other, path) == 0);
-    CHECK(read_all(file, COGPU_CPU, (cogpu_request){0}) == COGPU_OK);
+    CHECK(read_all(file, COGPU_DEVICE_CPU, (cogpu_request)COGPU_REQUEST_INIT) == COGPU_OK);
     cogpu_close(file);
 }
 
@@ -119,15 +130,20 @@ static void test_many_reads(void) {
     tiff_builder built;
     build_one(&built, &kind);
     CHECK(cogpu_open_memory(built.bytes, built.size, NULL, &other, &error) == COGPU_OK);
-    cogpu_read_item items[3] = {{.file = file}, {.file = other}, {.file = file}};
-    for (size_t i = 0; i < 3; i++)
-        items[i].raster = raster_of(&kind, kind.width, kind.height, 1);
+    cogpu_read_item items[3] = {{.struct_size = sizeof(cogpu_read_item), .file = file},
+                                {.struct_size = sizeof(cogpu_read_item), .file = other},
+                                {.struct_size = sizeof(cogpu_read_item), .file = file}};
+    cogpu_raster rasters[3];
+    for (size_t i = 0; i < 3; i++) {
+        rasters[i] = raster_of(&kind, kind.width, kind.height, 1);
+        items[i].raster = &rasters[i];
+    }
     change();
     CHECK(is_told(cogpu_read_many(items, 3, NULL, &error)));
-    CHECK(items[0].status == COGPU_IO && items[1].status == COGPU_OK &&
-          items[2].status == COGPU_IO);
+    CHECK(items[0].status == COGPU_IO_ERROR && items[1].status == COGPU_OK &&
+          items[2].status == COGPU_IO_ERROR);
     for (size_t i = 0; i < 3; i++)
-        free(items[i].raster.data);
+        free(rasters[i].data);
     cogpu_close(file);
     cogpu_close(other);
     build_close(&built);
@@ -136,12 +152,12 @@ static void test_many_reads(void) {
 static void test_state(void) {
     write_file(path, 0);
     cogpu_file *file = open_file(), *again = open_file();
-    CHECK(cogpu_state(file) && cogpu_state(file)[0]);
-    CHECK_TEXT(cogpu_state(again), cogpu_state(file));
+    CHECK(cogpu_file_version_id(file) && cogpu_file_version_id(file)[0]);
+    CHECK_TEXT(cogpu_file_version_id(again), cogpu_file_version_id(file));
     cogpu_close(again);
     change();
     again = open_file();
-    CHECK(strcmp(cogpu_state(again), cogpu_state(file)) != 0);
+    CHECK(strcmp(cogpu_file_version_id(again), cogpu_file_version_id(file)) != 0);
     cogpu_close(again);
     cogpu_close(file);
 }

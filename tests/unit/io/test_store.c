@@ -27,7 +27,10 @@ static void close_store(void) {
     cogpu_http_close(http);
 }
 
-static const cogpu_network keys = {.s3_access_key = "AKID", .s3_secret_key = "SECRET"};
+static const cogpu_network keys = {.struct_size = sizeof(cogpu_network),
+                                   .max_retries = -1,
+                                   .s3_access_key = "AKID",
+                                   .s3_secret_key = "SECRET"};
 
 static void test_files_on_web_servers(void) {
     CHECK(open_store("HTTPS://user:SECRET@Example.com/a b.tif?token=SECRET", &keys, false) ==
@@ -69,7 +72,10 @@ static void test_errors_of_s3_are_found(void) {
 }
 
 static void test_schemes(void) {
-    const cogpu_network only_https = {.schemes = "https"}, ftp = {.schemes = "ftp,https"};
+    const cogpu_network only_https = {.struct_size = sizeof(cogpu_network),
+                                      .max_retries = -1,
+                                      .schemes = "https"},
+                        ftp = {.schemes = "ftp,https"};
     CHECK(open_store("ftp://user:SECRET@host/x", &keys, false) == COGPU_UNSUPPORTED);
     CHECK(strstr(error.message, "https,http,s3") && !strstr(error.message, "SECRET"));
     CHECK(open_store("s3://bucket/key", &only_https, false) == COGPU_UNSUPPORTED);
@@ -87,7 +93,7 @@ static void test_a_store_without_a_client(void) {
     CHECK(cogpu_store_open("http://host/x.tif", NULL, &store, &error) == COGPU_OK);
     CHECK(store->http && store->owns_http);
     cogpu_store_close(store);
-    CHECK(cogpu_store_open("no URL", NULL, &store, &error) == COGPU_ARGUMENT);
+    CHECK(cogpu_store_open("no URL", NULL, &store, &error) == COGPU_INVALID_ARGUMENT);
     cogpu_store_close(NULL);
 }
 

@@ -44,7 +44,7 @@ static void urls_differ_from_paths(void) {
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         cogpu_url url;
         CHECK(!cogpu_url_is(paths[i]));
-        CHECK(cogpu_url_parse(paths[i], NULL, &url, NULL) == COGPU_ARGUMENT);
+        CHECK(cogpu_url_parse(paths[i], NULL, &url, NULL) == COGPU_INVALID_ARGUMENT);
     }
 }
 
@@ -153,8 +153,8 @@ static void the_normal_form_is_valid(void) {
 static void check_refused(const char *text, const char *why) {
     cogpu_url url;
     cogpu_error error;
-    CHECK(cogpu_url_parse(text, NULL, &url, &error) == COGPU_ARGUMENT);
-    CHECK(error.status == COGPU_ARGUMENT);
+    CHECK(cogpu_url_parse(text, NULL, &url, &error) == COGPU_INVALID_ARGUMENT);
+    CHECK(error.status == COGPU_INVALID_ARGUMENT);
     if (!strstr(error.message, why) || strstr(error.message, "SECRET")) {
         printf("%s: \"%s\", expected \"%s\"\n", text, error.message, why);
         test_broken = 1;
@@ -298,7 +298,7 @@ static const char *resolved(const char *base, const char *location) {
     cogpu_error error;
     if (cogpu_url_resolve(base, location, text, sizeof text, &error) == COGPU_OK)
         return text;
-    if (error.status != COGPU_IO || strstr(error.message, "SECRET")) {
+    if (error.status != COGPU_IO_ERROR || strstr(error.message, "SECRET")) {
         printf("%s: status %d: %s\n", location, (int)error.status, error.message);
         test_broken = 1;
     }
@@ -401,22 +401,22 @@ static void redirects_have_a_limit(void) {
     CHECK_TEXT(resolved("http://a/b", filled(location, "/", LONGEST - 8, " ")), "refused");
     CHECK(cogpu_url_resolve("http://a/", "/345678", text, sizeof text, &error) == COGPU_OK);
     CHECK_TEXT(text, "http://a/345678");
-    CHECK(cogpu_url_resolve("http://a/", "/3456789", text, sizeof text, &error) == COGPU_IO);
-    CHECK(cogpu_url_resolve("b", "/", text, sizeof text, &error) == COGPU_ARGUMENT);
+    CHECK(cogpu_url_resolve("http://a/", "/3456789", text, sizeof text, &error) == COGPU_IO_ERROR);
+    CHECK(cogpu_url_resolve("b", "/", text, sizeof text, &error) == COGPU_INVALID_ARGUMENT);
 }
 
 static void a_refused_redirect_says_where_to(void) {
     char text[64];
     cogpu_error error;
     CHECK(cogpu_url_resolve("https://a/b?SECRET", "http://c", text, sizeof text, &error) ==
-          COGPU_IO);
+          COGPU_IO_ERROR);
     CHECK(strstr(error.message, "http://c/: ") && strstr(error.message, "https to http"));
     CHECK(!strstr(error.message, "SECRET"));
     CHECK(cogpu_url_resolve("https://a/b", "http://u:SECRET@c/d?SECRET", text, sizeof text,
-                            &error) == COGPU_IO);
+                            &error) == COGPU_IO_ERROR);
     CHECK(strstr(error.message, "http://c/d?...: ") && !strstr(error.message, "SECRET"));
     CHECK(cogpu_url_resolve("https://a/b", "http://u:SECRET@:x", text, sizeof text, &error) ==
-          COGPU_IO);
+          COGPU_IO_ERROR);
     CHECK(!strstr(error.message, "SECRET"));
 }
 
@@ -637,7 +637,7 @@ static bool is_link6(const char *text) {
     return cogpu_address_class_of((const struct sockaddr *)&address) == COGPU_ADDRESS_LINK_LOCAL;
 }
 
-/* What private_addresses does not open: links, and where clouds serve metadata. */
+/* What allow_private_addresses does not open: links, and where clouds serve metadata. */
 static void link_local_and_metadata_addresses(void) {
     static const char *const links4[] = {"169.254.0.0",     "169.254.169.254", "169.254.170.2",
                                          "169.254.255.255", "168.63.129.16",   "100.100.100.200",

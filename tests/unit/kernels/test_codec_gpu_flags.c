@@ -6,8 +6,8 @@
 #include "support/test.h"
 
 static void flags_agree_with_kernels(void) {
-    cogpu_codec info;
-    for (uint32_t i = 0; cogpu_codec_info(i, &info) == COGPU_OK; i++) {
+    cogpu_codec info = COGPU_CODEC_INIT;
+    for (uint32_t i = 0; cogpu_codec_info(i, &info, NULL) == COGPU_OK; i++) {
         bool needs_no_codec = info.compression == COMPRESSION_NONE;
         bool has_nvjpeg_decoder = info.compression == COMPRESSION_JPEG; /* not in the table */
         bool decodes = needs_no_codec || has_nvjpeg_decoder ||

@@ -15,7 +15,8 @@ static cogpu_gpu *gpu;
 
 /* A raster somewhere in BYTES bytes; *start is the offset of its first sample. */
 static cogpu_raster any_raster(size_t *start) {
-    cogpu_raster raster = {.type = (cogpu_type)(COGPU_F16 + draw(3)),
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                           .type = (cogpu_type)(COGPU_TYPE_F16 + draw(3)),
                            .bands = 1 + draw(4),
                            .height = 1 + draw(20),
                            .width = 1 + draw(40)};
@@ -42,7 +43,7 @@ static void apply_mask_on_host(const uint8_t *mask, uint32_t mask_bands, uint32_
             if (!mask[(mask_bands > 1 ? band * rows * raster->width : 0) + i])
                 memcpy(data + band * raster->stride_band + y * raster->stride_y +
                            x * raster->stride_x,
-                       nans[raster->type - COGPU_F16], cogpu_type_bytes(raster->type));
+                       nans[raster->type - COGPU_TYPE_F16], cogpu_type_bytes(raster->type));
         }
 }
 
@@ -57,8 +58,9 @@ static bool is_equal(uint8_t *device_bytes, uint8_t *device_mask, cogpu_gpu_stre
         expected[i] = bytes[i] = (uint8_t)draw(256);
     for (int i = 0; i < MASK; i++)
         mask[i] = draw(3) ? (uint8_t)draw(256) : 0;
-    cogpu_raster mask_rows = {.data = device_mask,
-                              .type = COGPU_U8,
+    cogpu_raster mask_rows = {.struct_size = sizeof(cogpu_raster),
+                              .data = device_mask,
+                              .type = COGPU_TYPE_U8,
                               .bands = draw(2) ? 1 : raster.bands,
                               .height = rows,
                               .width = raster.width};

@@ -27,8 +27,11 @@ static struct raster_pair any_raster_pair(cogpu_type type, uint32_t bands, uint3
                                           uint32_t width) {
     static const int orders[4][3] = {{2, 1, 0}, {0, 2, 1}, {1, 2, 0}, {2, 1, 0}};
     const int64_t size = (int64_t)cogpu_type_bytes(type);
-    struct raster_pair raster_pair = {
-        .host = {.type = type, .bands = bands, .height = height, .width = width}};
+    struct raster_pair raster_pair = {.host = {.struct_size = sizeof(cogpu_raster),
+                                               .type = type,
+                                               .bands = bands,
+                                               .height = height,
+                                               .width = width}};
     cogpu_raster *raster = &raster_pair.host;
     const uint32_t order = draw(4), lengths[3] = {bands, height, width};
     int64_t *const strides[3] = {&raster->stride_band, &raster->stride_y, &raster->stride_x};
@@ -111,7 +114,7 @@ struct taste {
 static struct taste any_taste(cogpu_type type) {
     struct taste taste = {.noise = draw(3) ? 1 + draw(40) : 1,
                           .grain = draw(2) ? 0 : draw((uint32_t)cogpu_type_bytes(type))};
-    for (uint32_t i = 0; i < NUMBERS && type < COGPU_CI16; i++) {
+    for (uint32_t i = 0; i < NUMBERS && type < COGPU_TYPE_CI16; i++) {
         cogpu_nodata number = {0};
         cogpu_nodata_parse(numbers[i], type, &number);
         if (number.matches && draw(3))
@@ -171,7 +174,7 @@ static uint32_t any_length(uint32_t to) {
 
 static cogpu_downsample any_downsample(cogpu_resampling method) {
     cogpu_downsample downsample = {.method = method,
-                                   .type = (cogpu_type)(COGPU_U8 + draw(COGPU_CF64)),
+                                   .type = (cogpu_type)(COGPU_TYPE_U8 + draw(COGPU_TYPE_CF64)),
                                    .bands = draw(2) ? 1 : 1 + draw(4),
                                    .to_width = 1 + draw(draw(8) ? 40 : 1300),
                                    .to_height = 1 + draw(12)};
@@ -180,9 +183,10 @@ static cogpu_downsample any_downsample(cogpu_resampling method) {
     downsample.from_width = any_length(downsample.to_width);
     downsample.from_height = any_length(downsample.to_height);
     downsample.has_mask = draw(4) == 0;
-    if (downsample.type >= COGPU_CI16) {
-        bool is_float = downsample.type == COGPU_CF32 || downsample.type == COGPU_CF64;
-        downsample.method = is_float && method != COGPU_NEAREST ? COGPU_AVERAGE : COGPU_NEAREST;
+    if (downsample.type >= COGPU_TYPE_CI16) {
+        bool is_float = downsample.type == COGPU_TYPE_CF32 || downsample.type == COGPU_TYPE_CF64;
+        downsample.method = is_float && method != COGPU_RESAMPLE_NEAREST ? COGPU_RESAMPLE_AVERAGE
+                                                                         : COGPU_RESAMPLE_NEAREST;
         return downsample;
     }
     if (draw(4) == 0)
@@ -232,10 +236,11 @@ static bool downsamples_as_host(const cogpu_downsample *downsample) {
     cogpu_downsample_source_rows(downsample, first, rows, &begin, &end);
     struct raster_pair from =
         any_raster_pair(downsample->type, downsample->bands, end - begin, downsample->from_width);
-    struct raster_pair mask = any_raster_pair(COGPU_U8, 1, end - begin, downsample->from_width);
+    struct raster_pair mask =
+        any_raster_pair(COGPU_TYPE_U8, 1, end - begin, downsample->from_width);
     struct raster_pair to =
         any_raster_pair(downsample->type, downsample->bands, rows, downsample->to_width);
-    struct raster_pair to_mask = any_raster_pair(COGPU_U8, 1, rows, downsample->to_width);
+    struct raster_pair to_mask = any_raster_pair(COGPU_TYPE_U8, 1, rows, downsample->to_width);
     struct raster_pair *const all[] = {&from, &mask, &to, &to_mask};
     const struct taste taste = any_taste(downsample->type);
     fill(&from.host, &taste);
@@ -266,47 +271,48 @@ static void check_method(cogpu_resampling method, int steps) {
 }
 
 static void test_nearest(void) {
-    check_method(COGPU_NEAREST, 60);
+    check_method(COGPU_RESAMPLE_NEAREST, 60);
 }
 
 static void test_average(void) {
-    check_method(COGPU_AVERAGE, 200);
+    check_method(COGPU_RESAMPLE_AVERAGE, 200);
 }
 
 static void test_rms(void) {
-    check_method(COGPU_RMS, 100);
+    check_method(COGPU_RESAMPLE_RMS, 100);
 }
 
 static void test_bilinear(void) {
-    check_method(COGPU_BILINEAR, 150);
+    check_method(COGPU_RESAMPLE_BILINEAR, 150);
 }
 
 static void test_cubic(void) {
-    check_method(COGPU_CUBIC, 150);
+    check_method(COGPU_RESAMPLE_CUBIC, 150);
 }
 
 static void test_min(void) {
-    check_method(COGPU_MIN, 60);
+    check_method(COGPU_RESAMPLE_MIN, 60);
 }
 
 static void test_max(void) {
-    check_method(COGPU_MAX, 60);
+    check_method(COGPU_RESAMPLE_MAX, 60);
 }
 
 static void test_mode(void) {
-    check_method(COGPU_MODE, 150);
+    check_method(COGPU_RESAMPLE_MODE, 150);
 }
 
 static void test_median(void) {
-    check_method(COGPU_MEDIAN, 150);
+    check_method(COGPU_RESAMPLE_MEDIAN, 150);
 }
 
 /* What most pyramids are made of, and what the device has a way of its own for. */
 static void test_pairs_of_columns(void) {
-    static const cogpu_type types[] = {COGPU_U8, COGPU_U16, COGPU_F32, COGPU_F32, COGPU_F64};
+    static const cogpu_type types[] = {COGPU_TYPE_U8, COGPU_TYPE_U16, COGPU_TYPE_F32,
+                                       COGPU_TYPE_F32, COGPU_TYPE_F64};
     int different = 0;
     for (int i = 0; i < 100; i++) {
-        cogpu_downsample downsample = {.method = COGPU_AVERAGE,
+        cogpu_downsample downsample = {.method = COGPU_RESAMPLE_AVERAGE,
                                        .type = types[draw(5)],
                                        .bands = 1 + draw(2),
                                        .to_width = 8 + draw(600),
@@ -323,8 +329,9 @@ static void test_pairs_of_columns(void) {
 /* More different ones than a table holds, and more than once. */
 static void test_many_votes(void) {
     for (int i = 0; i < 4; i++) {
-        const cogpu_downsample downsample = {.method = i % 2 ? COGPU_MODE : COGPU_MEDIAN,
-                                             .type = i < 2 ? COGPU_F32 : COGPU_I16,
+        const cogpu_downsample downsample = {.method = i % 2 ? COGPU_RESAMPLE_MODE
+                                                             : COGPU_RESAMPLE_MEDIAN,
+                                             .type = i < 2 ? COGPU_TYPE_F32 : COGPU_TYPE_I16,
                                              .bands = 1,
                                              .from_width = 140,
                                              .from_height = 150,
@@ -338,8 +345,9 @@ static void test_many_votes(void) {
 static void test_nodata_of_64_bits(void) {
     int different = 0;
     for (int i = 0; i < 40; i++) {
-        cogpu_downsample downsample = any_downsample(i % 2 ? COGPU_AVERAGE : COGPU_MAX);
-        downsample.type = draw(2) ? COGPU_I64 : COGPU_U64;
+        cogpu_downsample downsample =
+            any_downsample(i % 2 ? COGPU_RESAMPLE_AVERAGE : COGPU_RESAMPLE_MAX);
+        downsample.type = draw(2) ? COGPU_TYPE_I64 : COGPU_TYPE_U64;
         cogpu_nodata_parse("9007199254740993", downsample.type, &downsample.nodata);
         different += !downsamples_as_host(&downsample);
     }

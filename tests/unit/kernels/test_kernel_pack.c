@@ -23,15 +23,16 @@ static uint32_t any_side(uint32_t most) {
 
 static const char *any_nodata(cogpu_type type) {
     static const char *const texts[] = {NULL, "0", "7", "nan", "-9999"};
-    bool is_real = type == COGPU_F16 || type == COGPU_F32 || type == COGPU_F64;
+    bool is_real = type == COGPU_TYPE_F16 || type == COGPU_TYPE_F32 || type == COGPU_TYPE_F64;
     return texts[draw(is_real ? 5 : 3)];
 }
 
 static cogpu_profile any_profile(void) {
     static const char *const codecs[] = {"lzw", "deflate", "lzw", "packbits", "none"};
-    cogpu_profile profile = {.type = (cogpu_type)(COGPU_U8 + draw(COGPU_CF64)),
+    cogpu_profile profile = {.struct_size = sizeof(cogpu_profile),
+                             .type = (cogpu_type)(COGPU_TYPE_U8 + draw(COGPU_TYPE_CF64)),
                              .bands = draw(8) ? 1 + draw(5) : 1 + draw(280),
-                             .planar = draw(3) == 0,
+                             .interleave = draw(3) == 0,
                              .strips = draw(3) == 0,
                              .codec = codecs[draw(5)],
                              .predictor = (int)draw(4),
@@ -42,9 +43,9 @@ static cogpu_profile any_profile(void) {
     profile.height = any_side(min_u32(300, (uint32_t)(60000 / (pixel * profile.width)) + 20));
     profile.nodata = any_nodata(profile.type);
     profile.nan_is_nodata = (int)draw(2);
-    if (profile.type == COGPU_U8 && draw(2))
+    if (profile.type == COGPU_TYPE_U8 && draw(2))
         profile.bits = 1 + draw(8);
-    if (profile.type == COGPU_U16 && draw(2))
+    if (profile.type == COGPU_TYPE_U16 && draw(2))
         profile.bits = 9 + draw(8);
     profile.block_height = profile.strips ? draw(2) * (1 + draw(40)) : 16 * (1 + draw(4));
     if (!profile.strips)
@@ -63,7 +64,11 @@ struct laid {
 /* Bands first, bands last or columns first, with gaps or without, and any side turned round. */
 static struct laid any_raster(cogpu_type type, uint32_t bands, uint32_t height, uint32_t width) {
     const int64_t size = (int64_t)cogpu_type_bytes(type), gap = draw(3) ? 0 : draw(5);
-    struct laid laid = {.raster = {.type = type, .bands = bands, .height = height, .width = width}};
+    struct laid laid = {.raster = {.struct_size = sizeof(cogpu_raster),
+                                   .type = type,
+                                   .bands = bands,
+                                   .height = height,
+                                   .width = width}};
     cogpu_raster *raster = &laid.raster;
     const uint32_t order = draw(4), lengths[3] = {bands, height, width};
     int64_t *const strides[3] = {&raster->stride_band, &raster->stride_y, &raster->stride_x};
@@ -93,10 +98,10 @@ static uint8_t *sample_of(const cogpu_raster *raster, uint32_t b, uint32_t y, ui
 static bool is_nan(const uint8_t *sample, cogpu_type type) {
     uint64_t value = 0;
     memcpy(&value, sample, min_u32((uint32_t)cogpu_type_bytes(type), sizeof value));
-    return type == COGPU_F16   ? (value & 0x7FFF) > 0x7C00
-           : type == COGPU_F32 ? (value & 0x7FFFFFFF) > 0x7F800000
-           : type == COGPU_F64 ? (value & INT64_MAX) > 0x7FF0000000000000
-                               : false;
+    return type == COGPU_TYPE_F16   ? (value & 0x7FFF) > 0x7C00
+           : type == COGPU_TYPE_F32 ? (value & 0x7FFFFFFF) > 0x7F800000
+           : type == COGPU_TYPE_F64 ? (value & INT64_MAX) > 0x7FF0000000000000
+                                    : false;
 }
 
 enum contents { NOISE, SMOOTH, FILL, NEARLY_FILL, CONTENTS };
@@ -150,11 +155,11 @@ static void cut_on_host(const cogpu_write_plan *plan, const cogpu_block_grid *gr
         cogpu_cpu_pack_mask(grid, block, &from, cut_bytes);
     else
         cogpu_cpu_pack_block(plan, grid, block, &from, cut_bytes);
-    *size =
-        plan->is_sparse && cogpu_cpu_is_uniform(cut_bytes, bytes, is_mask ? COGPU_U8 : plan->type,
-                                                is_mask ? invalid : plan->fill)
-            ? COGPU_GPU_SPARSE
-            : cut->size;
+    *size = plan->is_sparse &&
+                    cogpu_cpu_is_uniform(cut_bytes, bytes, is_mask ? COGPU_TYPE_U8 : plan->type,
+                                         is_mask ? invalid : plan->fill)
+                ? COGPU_GPU_SPARSE
+                : cut->size;
     if (!is_mask && cogpu_plan_is_packed(plan))
         cogpu_cpu_pack_bits(plan, cut_bytes, block->rows, bytes / block->rows);
     else if (!is_mask)
@@ -209,7 +214,7 @@ static bool cuts_as_host(const cogpu_write_plan *given) {
                    height = grid->height - top * grid->block_height;
     const uint32_t most = grid->across * (grid->down - top) * (plan.planes + 1);
     struct laid laid = any_raster(plan.type, plan.bands, height, grid->width);
-    struct laid laid_mask = any_raster(COGPU_U8, 1, height, grid->width);
+    struct laid laid_mask = any_raster(COGPU_TYPE_U8, 1, height, grid->width);
     cogpu_new_block *blocks = allocate_host(most * sizeof *blocks);
     struct cogpu_pack_block *packed_blocks = allocate_host(most * sizeof *packed_blocks);
     uint8_t *pixels = allocate_host(laid.bytes), *valid = allocate_host(laid_mask.bytes);
@@ -286,15 +291,59 @@ static void test_any_profile(void) {
 /* What chance brings together too seldom: NaN of any kind that are fill, complex samples of which
  * one part is, pixels too large to be held that are packed, planes in many pieces. */
 static void test_rare_profiles(void) {
-    const cogpu_profile profiles[] = {
-        {.type = COGPU_F32, .bands = 1, .width = 50, .height = 30, .sparse = 1, .nodata = "nan"},
-        {.type = COGPU_F16, .bands = 2, .width = 50, .height = 30, .sparse = 1, .nodata = "nan"},
-        {.type = COGPU_CF64, .bands = 1, .width = 60, .height = 50, .sparse = 1},
-        {.type = COGPU_U8, .bands = 301, .width = 5, .height = 4, .strips = 1, .bits = 3},
-        {.type = COGPU_U16, .bands = 131, .width = 3, .height = 4, .strips = 1, .bits = 11},
-        {.type = COGPU_F64, .bands = 33, .width = 20, .height = 4, .strips = 1},
-        {.type = COGPU_F64, .bands = 3, .width = 700, .height = 4, .strips = 1},
-        {.type = COGPU_U64, .bands = 1, .width = 1300, .height = 4, .strips = 1, .nodata = "5"}};
+    const cogpu_profile profiles[] = {{.struct_size = sizeof(cogpu_profile),
+                                       .type = COGPU_TYPE_F32,
+                                       .bands = 1,
+                                       .width = 50,
+                                       .height = 30,
+                                       .sparse = 1,
+                                       .nodata = "nan"},
+                                      {.struct_size = sizeof(cogpu_profile),
+                                       .type = COGPU_TYPE_F16,
+                                       .bands = 2,
+                                       .width = 50,
+                                       .height = 30,
+                                       .sparse = 1,
+                                       .nodata = "nan"},
+                                      {.struct_size = sizeof(cogpu_profile),
+                                       .type = COGPU_TYPE_CF64,
+                                       .bands = 1,
+                                       .width = 60,
+                                       .height = 50,
+                                       .sparse = 1},
+                                      {.struct_size = sizeof(cogpu_profile),
+                                       .type = COGPU_TYPE_U8,
+                                       .bands = 301,
+                                       .width = 5,
+                                       .height = 4,
+                                       .strips = 1,
+                                       .bits = 3},
+                                      {.struct_size = sizeof(cogpu_profile),
+                                       .type = COGPU_TYPE_U16,
+                                       .bands = 131,
+                                       .width = 3,
+                                       .height = 4,
+                                       .strips = 1,
+                                       .bits = 11},
+                                      {.struct_size = sizeof(cogpu_profile),
+                                       .type = COGPU_TYPE_F64,
+                                       .bands = 33,
+                                       .width = 20,
+                                       .height = 4,
+                                       .strips = 1},
+                                      {.struct_size = sizeof(cogpu_profile),
+                                       .type = COGPU_TYPE_F64,
+                                       .bands = 3,
+                                       .width = 700,
+                                       .height = 4,
+                                       .strips = 1},
+                                      {.struct_size = sizeof(cogpu_profile),
+                                       .type = COGPU_TYPE_U64,
+                                       .bands = 1,
+                                       .width = 1300,
+                                       .height = 4,
+                                       .strips = 1,
+                                       .nodata = "5"}};
     for (size_t i = 0; i < sizeof profiles / sizeof *profiles; i++) {
         cogpu_profile profile = profiles[i];
         int different = 0;
@@ -310,7 +359,8 @@ static void test_rare_profiles(void) {
 }
 
 static void test_blocks_that_are_too_large_are_refused(void) {
-    cogpu_profile profile = {.type = COGPU_F64,
+    cogpu_profile profile = {.struct_size = sizeof(cogpu_profile),
+                             .type = COGPU_TYPE_F64,
                              .bands = 1,
                              .width = 10000,
                              .height = 10000,
@@ -318,7 +368,7 @@ static void test_blocks_that_are_too_large_are_refused(void) {
                              .block_height = 8192};
     cogpu_write_plan plan;
     struct cogpu_gpu_packing packing;
-    cogpu_raster rows = {.type = COGPU_F64, .bands = 1};
+    cogpu_raster rows = {.struct_size = sizeof(cogpu_raster), .type = COGPU_TYPE_F64, .bands = 1};
     gpu_test_need(cogpu_plan_write(&profile, &plan, &error), &error);
     CHECK(cogpu_gpu_describe_packing(&plan, &plan.levels[0], &rows, NULL, &packing, &error) ==
           COGPU_UNSUPPORTED);

@@ -35,7 +35,7 @@ static cogpu_storage make(struct kind kind, uint32_t bands, bool planar, bool bi
     cogpu_storage storage = {.width = block_width + (draw(2) ? draw(block_width) : 0),
                              .height = block_height + draw(block_height + 1),
                              .bands = bands,
-                             .layout = COGPU_TILES,
+                             .layout = COGPU_LAYOUT_TILES,
                              .block_width = block_width,
                              .block_height = block_height,
                              .planes = planar ? bands : 1,
@@ -80,8 +80,11 @@ static int64_t flipped(int64_t stride, uint32_t count, size_t *start) {
 
 static struct target target_for(cogpu_type type, uint32_t bands, uint32_t height, uint32_t width,
                                 enum layout layout) {
-    struct target target = {
-        .raster = {.type = type, .bands = bands, .height = height, .width = width}};
+    struct target target = {.raster = {.struct_size = sizeof(cogpu_raster),
+                                       .type = type,
+                                       .bands = bands,
+                                       .height = height,
+                                       .width = width}};
     cogpu_raster *raster = &target.raster;
     int64_t size = (int64_t)cogpu_type_bytes(type), gap = layout == ANYHOW ? draw(7) : 0;
     bool chunky = layout == CHUNKY || (layout == ANYHOW && draw(2));
@@ -282,20 +285,23 @@ static void compare_kind(struct kind kind) {
 
 static void test_whole_samples(void) {
     static const struct kind kinds[] = {
-        {COGPU_U8, 8, 1},    {COGPU_I8, 8, 2},    {COGPU_U8, 8, 2},    {COGPU_I16, 16, 1},
-        {COGPU_U16, 16, 2},  {COGPU_U32, 32, 1},  {COGPU_I32, 32, 2},  {COGPU_I64, 64, 1},
-        {COGPU_U64, 64, 2},  {COGPU_F16, 16, 2},  {COGPU_F32, 32, 1},  {COGPU_F32, 32, 2},
-        {COGPU_F64, 64, 1},  {COGPU_F64, 64, 2},  {COGPU_CI16, 32, 1}, {COGPU_CI16, 32, 2},
-        {COGPU_CI32, 64, 1}, {COGPU_CI32, 64, 2}, {COGPU_CF32, 64, 1}, {COGPU_CF32, 64, 2},
-        {COGPU_CF64, 128, 1}};
+        {COGPU_TYPE_U8, 8, 1},    {COGPU_TYPE_I8, 8, 2},    {COGPU_TYPE_U8, 8, 2},
+        {COGPU_TYPE_I16, 16, 1},  {COGPU_TYPE_U16, 16, 2},  {COGPU_TYPE_U32, 32, 1},
+        {COGPU_TYPE_I32, 32, 2},  {COGPU_TYPE_I64, 64, 1},  {COGPU_TYPE_U64, 64, 2},
+        {COGPU_TYPE_F16, 16, 2},  {COGPU_TYPE_F32, 32, 1},  {COGPU_TYPE_F32, 32, 2},
+        {COGPU_TYPE_F64, 64, 1},  {COGPU_TYPE_F64, 64, 2},  {COGPU_TYPE_CI16, 32, 1},
+        {COGPU_TYPE_CI16, 32, 2}, {COGPU_TYPE_CI32, 64, 1}, {COGPU_TYPE_CI32, 64, 2},
+        {COGPU_TYPE_CF32, 64, 1}, {COGPU_TYPE_CF32, 64, 2}, {COGPU_TYPE_CF64, 128, 1}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         compare_kind(kinds[i]);
     CHECK(all_equal());
 }
 
 static void test_planes_of_bytes(void) {
-    static const struct kind kinds[] = {
-        {COGPU_F16, 16, 3}, {COGPU_F32, 24, 3}, {COGPU_F32, 32, 3}, {COGPU_F64, 64, 3}};
+    static const struct kind kinds[] = {{COGPU_TYPE_F16, 16, 3},
+                                        {COGPU_TYPE_F32, 24, 3},
+                                        {COGPU_TYPE_F32, 32, 3},
+                                        {COGPU_TYPE_F64, 64, 3}};
     for (size_t i = 0; i < 4; i++)
         compare_kind(kinds[i]);
     CHECK(all_equal());
@@ -306,25 +312,28 @@ static void test_packed_depths(void) {
     for (uint32_t bits = 1; bits < 32; bits++)
         for (uint32_t bands = 1; bands <= 5; bands++)
             for (int big = 0; big < 2; big++) {
-                cogpu_type type = bits <= 8 ? COGPU_U8 : bits <= 16 ? COGPU_U16 : COGPU_U32;
+                cogpu_type type = bits <= 8    ? COGPU_TYPE_U8
+                                  : bits <= 16 ? COGPU_TYPE_U16
+                                               : COGPU_TYPE_U32;
                 struct kind kind = {(cogpu_type)(type + draw(2)), bits, 1};
                 if (bits % 8 == 0 && bits != 24)
                     continue;
                 cogpu_storage storage = make(kind, bands, draw(2), big, any_width(), 1 + draw(2));
                 compare(&storage, (enum layout)draw(3));
             }
-    compare_kind((struct kind){COGPU_U32, 24, 1});
-    compare_kind((struct kind){COGPU_I32, 24, 1});
-    compare_kind((struct kind){COGPU_F32, 24, 1});
+    compare_kind((struct kind){COGPU_TYPE_U32, 24, 1});
+    compare_kind((struct kind){COGPU_TYPE_I32, 24, 1});
+    compare_kind((struct kind){COGPU_TYPE_F32, 24, 1});
     CHECK(all_equal());
 }
 
 /* Rows in several segments, and pixels that are too large for shared memory. */
 static void test_long_rows(void) {
-    static const struct kind kinds[] = {{COGPU_U8, 8, 1},   {COGPU_U8, 8, 2},   {COGPU_U16, 16, 2},
-                                        {COGPU_U32, 32, 2}, {COGPU_U64, 64, 2}, {COGPU_F16, 16, 3},
-                                        {COGPU_F32, 24, 3}, {COGPU_F32, 32, 3}, {COGPU_F64, 64, 3},
-                                        {COGPU_U8, 1, 1},   {COGPU_U16, 11, 1}, {COGPU_F32, 24, 1}};
+    static const struct kind kinds[] = {
+        {COGPU_TYPE_U8, 8, 1},   {COGPU_TYPE_U8, 8, 2},   {COGPU_TYPE_U16, 16, 2},
+        {COGPU_TYPE_U32, 32, 2}, {COGPU_TYPE_U64, 64, 2}, {COGPU_TYPE_F16, 16, 3},
+        {COGPU_TYPE_F32, 24, 3}, {COGPU_TYPE_F32, 32, 3}, {COGPU_TYPE_F64, 64, 3},
+        {COGPU_TYPE_U8, 1, 1},   {COGPU_TYPE_U16, 11, 1}, {COGPU_TYPE_F32, 24, 1}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         for (uint32_t bands = 1; bands <= 5; bands++) {
             cogpu_storage storage =
@@ -336,10 +345,11 @@ static void test_long_rows(void) {
 
 /* So many rows that a warp takes several of them, and holds several at a time. */
 static void test_tall_blocks(void) {
-    static const struct kind kinds[] = {{COGPU_U8, 8, 1},   {COGPU_U8, 8, 2},   {COGPU_U16, 16, 2},
-                                        {COGPU_U32, 32, 2}, {COGPU_U64, 64, 2}, {COGPU_F16, 16, 3},
-                                        {COGPU_F32, 24, 3}, {COGPU_F32, 32, 3}, {COGPU_F64, 64, 3},
-                                        {COGPU_U8, 4, 1},   {COGPU_U16, 12, 1}, {COGPU_F32, 24, 1}};
+    static const struct kind kinds[] = {
+        {COGPU_TYPE_U8, 8, 1},   {COGPU_TYPE_U8, 8, 2},   {COGPU_TYPE_U16, 16, 2},
+        {COGPU_TYPE_U32, 32, 2}, {COGPU_TYPE_U64, 64, 2}, {COGPU_TYPE_F16, 16, 3},
+        {COGPU_TYPE_F32, 24, 3}, {COGPU_TYPE_F32, 32, 3}, {COGPU_TYPE_F64, 64, 3},
+        {COGPU_TYPE_U8, 4, 1},   {COGPU_TYPE_U16, 12, 1}, {COGPU_TYPE_F32, 24, 1}};
     uint32_t multiprocessors = gpu->multiprocessors;
     gpu->multiprocessors = 1;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -355,10 +365,11 @@ static void test_tall_blocks(void) {
 static void test_many_bands(void) {
     static const uint32_t bands[] = {6, 7, 12, 17, 31, 32, 33, 64, 70, 130, 257, 300};
     static const struct kind kinds[] = {
-        {COGPU_U8, 8, 1},   {COGPU_U8, 8, 2},    {COGPU_U16, 16, 2},  {COGPU_U32, 32, 2},
-        {COGPU_U64, 64, 2}, {COGPU_F16, 16, 3},  {COGPU_F32, 24, 3},  {COGPU_F32, 32, 3},
-        {COGPU_F64, 64, 3}, {COGPU_U8, 3, 1},    {COGPU_I16, 12, 1},  {COGPU_F32, 24, 1},
-        {COGPU_I32, 24, 1}, {COGPU_CF32, 64, 2}, {COGPU_CF64, 128, 1}};
+        {COGPU_TYPE_U8, 8, 1},   {COGPU_TYPE_U8, 8, 2},    {COGPU_TYPE_U16, 16, 2},
+        {COGPU_TYPE_U32, 32, 2}, {COGPU_TYPE_U64, 64, 2},  {COGPU_TYPE_F16, 16, 3},
+        {COGPU_TYPE_F32, 24, 3}, {COGPU_TYPE_F32, 32, 3},  {COGPU_TYPE_F64, 64, 3},
+        {COGPU_TYPE_U8, 3, 1},   {COGPU_TYPE_I16, 12, 1},  {COGPU_TYPE_F32, 24, 1},
+        {COGPU_TYPE_I32, 24, 1}, {COGPU_TYPE_CF32, 64, 2}, {COGPU_TYPE_CF64, 128, 1}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         for (size_t b = 0; b < sizeof bands / sizeof *bands; b++) {
             cogpu_storage storage =
@@ -373,7 +384,7 @@ static void test_split_pixels(void) {
     for (uint32_t bands = 3; bands <= 4; bands++)
         for (uint32_t width = 16; width <= 64; width += 4) {
             cogpu_storage storage =
-                make((struct kind){COGPU_U8, 8, 2}, bands, false, false, width, 4);
+                make((struct kind){COGPU_TYPE_U8, 8, 2}, bands, false, false, width, 4);
             storage.width = width;
             storage.height = 4;
             storage.across = storage.down = 1;
@@ -387,8 +398,8 @@ static void test_split_pixels(void) {
 static void test_cmyk(void) {
     for (uint32_t predictor = 1; predictor <= 2; predictor++)
         for (int i = 0; i < 30; i++) {
-            cogpu_storage storage =
-                make((struct kind){COGPU_U8, 8, predictor}, 4, i % 5 == 0, false, any_width(), 2);
+            cogpu_storage storage = make((struct kind){COGPU_TYPE_U8, 8, predictor}, 4, i % 5 == 0,
+                                         false, any_width(), 2);
             storage.colour = COGPU_FROM_CMYK;
             compare(&storage, (enum layout)(i % 3));
         }
@@ -429,25 +440,25 @@ static uint16_t half_bits(double value) {
 static void value_of(const uint8_t *at, cogpu_type type, double *wide, float *narrow) {
     uint16_t half;
     switch (type) {
-    case COGPU_U8:
+    case COGPU_TYPE_U8:
         VALUE_OF(uint8_t)
-    case COGPU_I8:
+    case COGPU_TYPE_I8:
         VALUE_OF(int8_t)
-    case COGPU_U16:
+    case COGPU_TYPE_U16:
         VALUE_OF(uint16_t)
-    case COGPU_I16:
+    case COGPU_TYPE_I16:
         VALUE_OF(int16_t)
-    case COGPU_U32:
+    case COGPU_TYPE_U32:
         VALUE_OF(uint32_t)
-    case COGPU_I32:
+    case COGPU_TYPE_I32:
         VALUE_OF(int32_t)
-    case COGPU_U64:
+    case COGPU_TYPE_U64:
         VALUE_OF(uint64_t)
-    case COGPU_I64:
+    case COGPU_TYPE_I64:
         VALUE_OF(int64_t)
-    case COGPU_F32:
+    case COGPU_TYPE_F32:
         VALUE_OF(float)
-    case COGPU_F64:
+    case COGPU_TYPE_F64:
         VALUE_OF(double)
     default:
         memcpy(&half, at, sizeof half);
@@ -462,7 +473,7 @@ static bool is_nodata(const uint8_t *at, cogpu_type type, const uint8_t *nodata)
     float narrow;
     value_of(at, type, &wide, &narrow);
     value_of(nodata, type, &other, &narrow);
-    return memcmp(at, nodata, size) == 0 || (type >= COGPU_F16 && wide == other);
+    return memcmp(at, nodata, size) == 0 || (type >= COGPU_TYPE_F16 && wide == other);
 }
 
 static void model(const uint8_t *at, cogpu_type from, cogpu_type to,
@@ -490,9 +501,9 @@ static void model(const uint8_t *at, cogpu_type from, cogpu_type to,
     if (isnan(narrow))
         narrow = fabsf(NAN);
     uint16_t half = half_bits(scales ? (double)narrow : wide);
-    if (to == COGPU_F64)
+    if (to == COGPU_TYPE_F64)
         memcpy(sample, &wide, 8);
-    else if (to == COGPU_F32)
+    else if (to == COGPU_TYPE_F32)
         memcpy(sample, &narrow, 4);
     else
         memcpy(sample, &half, 2);
@@ -506,7 +517,7 @@ static void choose_nodata(const struct target *plain, cogpu_conversion *conversi
     double value;
     float narrow;
     value_of(sample, type, &value, &narrow);
-    cogpu_nodata nodata = {.value = type >= COGPU_F16 && draw(3) == 0 ? NAN : value};
+    cogpu_nodata nodata = {.value = type >= COGPU_TYPE_F16 && draw(3) == 0 ? NAN : value};
     memcpy(&nodata.i64, sample, size < 8 ? size : 8);
     memcpy(&nodata.u64, sample, size < 8 ? size : 8);
     cogpu_conversion_nodata(&nodata, type, conversion);
@@ -528,9 +539,10 @@ static void compare_converted(struct kind kind, cogpu_type to, enum layout layou
     struct target plain = target_for(kind.type, plan.band_count, plan.height, plan.width, PACKED);
     place_on_host(&batch, &plain.raster);
     for (uint32_t band = 0; band < bands; band++)
-        scales[band] =
-            (cogpu_band){.scale = (draw(2000) - 1000.0) / 768, .offset = draw(1000) / 3.0};
-    conversion.is_mask = to == COGPU_U8;
+        scales[band] = (cogpu_band){.struct_size = sizeof(cogpu_band),
+                                    .scale = (draw(2000) - 1000.0) / 768,
+                                    .offset = draw(1000) / 3.0};
+    conversion.is_mask = to == COGPU_TYPE_U8;
     if (conversion.is_mask || draw(2))
         choose_nodata(&plain, &conversion);
     plan.conversion = &conversion;
@@ -564,19 +576,20 @@ static void compare_converted(struct kind kind, cogpu_type to, enum layout layou
 }
 
 static void test_conversions(void) {
-    static const struct kind kinds[] = {{COGPU_U8, 8, 2},   {COGPU_I8, 8, 1},   {COGPU_U16, 16, 2},
-                                        {COGPU_I16, 16, 1}, {COGPU_U32, 32, 1}, {COGPU_I32, 32, 2},
-                                        {COGPU_U64, 64, 1}, {COGPU_I64, 64, 2}, {COGPU_F16, 16, 1},
-                                        {COGPU_F32, 32, 3}, {COGPU_F64, 64, 1}, {COGPU_U8, 3, 1},
-                                        {COGPU_I16, 12, 1}, {COGPU_F32, 24, 3}};
+    static const struct kind kinds[] = {
+        {COGPU_TYPE_U8, 8, 2},   {COGPU_TYPE_I8, 8, 1},   {COGPU_TYPE_U16, 16, 2},
+        {COGPU_TYPE_I16, 16, 1}, {COGPU_TYPE_U32, 32, 1}, {COGPU_TYPE_I32, 32, 2},
+        {COGPU_TYPE_U64, 64, 1}, {COGPU_TYPE_I64, 64, 2}, {COGPU_TYPE_F16, 16, 1},
+        {COGPU_TYPE_F32, 32, 3}, {COGPU_TYPE_F64, 64, 1}, {COGPU_TYPE_U8, 3, 1},
+        {COGPU_TYPE_I16, 12, 1}, {COGPU_TYPE_F32, 24, 3}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        for (cogpu_type to = COGPU_F16; to <= COGPU_F64; to = (cogpu_type)(to + 1))
+        for (cogpu_type to = COGPU_TYPE_F16; to <= COGPU_TYPE_F64; to = (cogpu_type)(to + 1))
             for (int turn = 0; turn < 9; turn++)
                 compare_converted(kinds[i], to, (enum layout)(turn % 3));
     CHECK(all_equal());
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         for (int turn = 0; turn < 9; turn++)
-            compare_converted(kinds[i], COGPU_U8, (enum layout)(turn % 3)); /* a mask */
+            compare_converted(kinds[i], COGPU_TYPE_U8, (enum layout)(turn % 3)); /* a mask */
     CHECK(all_equal());
 }
 
@@ -584,7 +597,7 @@ static void test_conversions(void) {
 static void test_halves(void) {
     enum { COUNT = 1 << 16 };
     static uint8_t expected[COUNT * 4];
-    cogpu_storage storage = make((struct kind){COGPU_F16, 16, 1}, 1, false, false, COUNT, 1);
+    cogpu_storage storage = make((struct kind){COGPU_TYPE_F16, 16, 1}, 1, false, false, COUNT, 1);
     storage.width = COUNT;
     storage.height = storage.across = storage.down = 1;
     storage.blocks = 1;
@@ -592,14 +605,15 @@ static void test_halves(void) {
     cogpu_plan_read(&storage, 0, 0, COUNT, 1, NULL, 0, &plan);
     struct batch batch = batch_for(&plan, false);
     cogpu_conversion conversion = {0};
-    cogpu_conversion_nodata(&(cogpu_nodata){.value = 0}, COGPU_F16, &conversion);
+    cogpu_conversion_nodata(&(cogpu_nodata){.value = 0}, COGPU_TYPE_F16, &conversion);
     plan.conversion = &conversion;
     for (uint32_t i = 0; i < COUNT; i++) {
         uint16_t half = (uint16_t)i;
         memcpy(batch.decoded + batch.unpacked[0].decoded + 2 * i, &half, 2);
-        model((const uint8_t *)&half, COGPU_F16, COGPU_F32, &conversion, 0, expected + 4 * i);
+        model((const uint8_t *)&half, COGPU_TYPE_F16, COGPU_TYPE_F32, &conversion, 0,
+              expected + 4 * i);
     }
-    struct target target = target_for(COGPU_F32, 1, 1, COUNT, PACKED);
+    struct target target = target_for(COGPU_TYPE_F32, 1, 1, COUNT, PACKED);
     place_on_device(&batch, &target);
     CHECK(memcmp(target.memory, expected, sizeof expected) == 0);
     float first, minus;
@@ -613,14 +627,14 @@ static void test_halves(void) {
 /* Values at the edges of a half: ties, denormals, overflow. */
 static void test_to_halves(void) {
     enum { COUNT = 4000 };
-    cogpu_storage storage = make((struct kind){COGPU_F64, 64, 1}, 1, false, false, COUNT, 1);
+    cogpu_storage storage = make((struct kind){COGPU_TYPE_F64, 64, 1}, 1, false, false, COUNT, 1);
     storage.width = COUNT;
     storage.height = storage.across = storage.down = 1;
     storage.blocks = 1;
     cogpu_read_plan plan;
     cogpu_plan_read(&storage, 0, 0, COUNT, 1, NULL, 0, &plan);
     struct batch batch = batch_for(&plan, false);
-    struct target target = target_for(COGPU_F16, 1, 1, COUNT, PACKED);
+    struct target target = target_for(COGPU_TYPE_F16, 1, 1, COUNT, PACKED);
     double values[COUNT];
     for (uint32_t i = 0; i < COUNT; i++) {
         double half = half_value((uint16_t)draw(1 << 16)), nudge = ldexp(1, -40);
@@ -653,24 +667,28 @@ static void test_refusals(void) {
     struct cogpu_gpu_pixels pixels;
     cogpu_error error;
     cogpu_read_plan plan;
-    cogpu_raster raster = {.type = COGPU_U8, .bands = 3, .height = 1, .width = 8};
-    cogpu_storage storage = make((struct kind){COGPU_U8, 8, 1}, 3, false, false, 8, 1);
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                           .type = COGPU_TYPE_U8,
+                           .bands = 3,
+                           .height = 1,
+                           .width = 8};
+    cogpu_storage storage = make((struct kind){COGPU_TYPE_U8, 8, 1}, 3, false, false, 8, 1);
     cogpu_plan_read(&storage, 0, 0, 8, 1, NULL, 0, &plan);
     CHECK(cogpu_gpu_describe_pixels(&plan, &raster, NULL, NULL, NULL, &pixels, &error) == COGPU_OK);
-    raster.type = COGPU_U16;
+    raster.type = COGPU_TYPE_U16;
     CHECK(cogpu_gpu_describe_pixels(&plan, &raster, NULL, NULL, NULL, &pixels, &error) ==
           COGPU_UNSUPPORTED);
-    raster.type = COGPU_F32;
-    storage.type = COGPU_CI16;
+    raster.type = COGPU_TYPE_F32;
+    storage.type = COGPU_TYPE_CI16;
     CHECK(cogpu_gpu_describe_pixels(&plan, &raster, NULL, NULL, NULL, &pixels, &error) ==
           COGPU_UNSUPPORTED);
-    storage.type = COGPU_U8;
+    storage.type = COGPU_TYPE_U8;
     uint32_t list[9] = {1, 2, 3, 1, 2, 3, 1, 2, 3};
     cogpu_plan_read(&storage, 0, 0, 8, 1, list, 9, &plan);
     CHECK(cogpu_gpu_bands_listed(&plan) == 9);
     CHECK(cogpu_gpu_describe_pixels(&plan, &raster, NULL, NULL, NULL, &pixels, &error) ==
           COGPU_UNSUPPORTED);
-    raster.type = COGPU_U8;
+    raster.type = COGPU_TYPE_U8;
     cogpu_plan_read(&storage, 0, 0, 8, 1, NULL, 0, &plan);
     storage.colour = COGPU_FROM_YCBCR;
     CHECK(cogpu_gpu_describe_pixels(&plan, &raster, NULL, NULL, NULL, &pixels, &error) ==

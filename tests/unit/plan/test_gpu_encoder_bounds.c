@@ -14,7 +14,7 @@ static uint64_t host_bound(const cogpu_encoder *encoder, uint32_t compression, u
                                           .height = rows,
                                           .samples = 1,
                                           .bits = 8,
-                                          .type = COGPU_U8,
+                                          .type = COGPU_TYPE_U8,
                                           .row_bytes = row_bytes}};
     return encoder->bound(&encoding, (uint64_t)row_bytes * rows);
 }

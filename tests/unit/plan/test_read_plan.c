@@ -11,7 +11,7 @@ static cogpu_storage make(uint32_t width, uint32_t height, uint32_t bands, bool 
                           uint32_t block_width, uint32_t block_height) {
     bool tiled = block_width != 0;
     cogpu_storage storage = {.width = width, .height = height, .bands = bands};
-    storage.layout = tiled ? COGPU_TILES : COGPU_STRIPS;
+    storage.layout = tiled ? COGPU_LAYOUT_TILES : COGPU_LAYOUT_STRIPS;
     storage.block_width = tiled ? block_width : width;
     storage.block_height = !tiled && block_height > height ? height : block_height;
     storage.across = (uint32_t)divide_up(width, storage.block_width);

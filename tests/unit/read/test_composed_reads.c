@@ -68,13 +68,18 @@ static cogpu_file *open_cmyk(tiff_builder *built, bool planar, bool has_mask) {
 }
 
 static cogpu_raster raster_in(void *data, cogpu_type type, uint32_t bands) {
-    return (cogpu_raster){
-        .data = data, .type = type, .bands = bands, .width = WIDTH, .height = HEIGHT};
+    return (cogpu_raster){.struct_size = sizeof(cogpu_raster),
+                          .data = data,
+                          .type = type,
+                          .bands = bands,
+                          .width = WIDTH,
+                          .height = HEIGHT};
 }
 
 static cogpu_context *open_context(void) {
     cogpu_context *context = NULL;
-    cogpu_context_options options = {.threads = 2, .device_bytes = 64 << 20};
+    cogpu_context_options options = {
+        .struct_size = sizeof(cogpu_context_options), .threads = 2, .device_bytes = 64 << 20};
     CHECK(cogpu_context_open(&options, &context, &error) == COGPU_OK);
     return context;
 }
@@ -88,12 +93,15 @@ static void test_planar_cmyk_has_the_pixels_of_chunky_cmyk(void) {
     tiff_builder built[2];
     cogpu_file *files[2] = {open_cmyk(&built[0], false, false), open_cmyk(&built[1], true, false)};
     cogpu_context *context = open_context();
-    for (int device = COGPU_CPU; device <= COGPU_EMU; device += COGPU_EMU - COGPU_CPU)
+    for (int device = COGPU_DEVICE_CPU; device <= COGPU_DEVICE_EMULATOR;
+         device += COGPU_DEVICE_EMULATOR - COGPU_DEVICE_CPU)
         for (uint32_t bands = 2; bands <= 4; bands += 2) {
             struct progress_log log = {0};
-            cogpu_request request = {.bands = bands == 2 ? some : NULL, .band_count = bands};
-            cogpu_raster raster = raster_in(chunky, COGPU_U8, bands);
-            cogpu_result result;
+            cogpu_request request = {.struct_size = sizeof(cogpu_request),
+                                     .bands = bands == 2 ? some : NULL,
+                                     .band_count = bands};
+            cogpu_raster raster = raster_in(chunky, COGPU_TYPE_U8, bands);
+            cogpu_result result = COGPU_RESULT_INIT;
             memset(planar, 0xA5, sizeof planar);
             CHECK(cogpu_read(files[0], &request, &raster, NULL, &error) == COGPU_OK);
             raster.data = planar;
@@ -120,19 +128,23 @@ static void test_mask_becomes_nan_in_planar_cmyk(void) {
     tiff_builder built;
     cogpu_file *file = open_cmyk(&built, true, true);
     cogpu_context *context = open_context();
-    cogpu_raster raster = raster_in(pixels, COGPU_U8, 4);
+    cogpu_raster raster = raster_in(pixels, COGPU_TYPE_U8, 4);
     CHECK(cogpu_read(file, NULL, &raster, NULL, &error) == COGPU_OK);
     raster.data = mask;
-    CHECK(cogpu_read(file, &(cogpu_request){.part = COGPU_MASK}, &raster, NULL, &error) ==
-          COGPU_OK);
-    for (int device = COGPU_CPU; device <= COGPU_EMU; device += COGPU_EMU - COGPU_CPU) {
+    CHECK(cogpu_read(
+              file,
+              &(cogpu_request){.struct_size = sizeof(cogpu_request), .content = COGPU_CONTENT_MASK},
+              &raster, NULL, &error) == COGPU_OK);
+    for (int device = COGPU_DEVICE_CPU; device <= COGPU_DEVICE_EMULATOR;
+         device += COGPU_DEVICE_EMULATOR - COGPU_DEVICE_CPU) {
         struct progress_log log = {0};
         size_t wrong = 0, invalid = 0;
-        cogpu_request request = {.nan_where_invalid = 1,
+        cogpu_request request = {.struct_size = sizeof(cogpu_request),
+                                 .masked = 1,
                                  .context = context,
                                  .progress = log_progress,
                                  .progress_user = &log};
-        raster = raster_in(floats, COGPU_F32, 4);
+        raster = raster_in(floats, COGPU_TYPE_F32, 4);
         raster.device = (cogpu_device_kind)device;
         CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_OK);
         for (size_t i = 0; i < SAMPLES; i++) {
@@ -152,15 +164,17 @@ static void test_cancelled_anywhere(void) {
     tiff_builder built;
     cogpu_file *file = open_cmyk(&built, true, true);
     cogpu_context *context = open_context();
-    for (int device = COGPU_CPU; device <= COGPU_EMU; device += COGPU_EMU - COGPU_CPU) {
+    for (int device = COGPU_DEVICE_CPU; device <= COGPU_DEVICE_EMULATOR;
+         device += COGPU_DEVICE_EMULATOR - COGPU_DEVICE_CPU) {
         cogpu_status status = COGPU_CANCELLED;
         for (uint64_t at = 1; status == COGPU_CANCELLED && at < 1000; at++) {
             struct progress_log log = {.cancel_at = at};
-            cogpu_request request = {.nan_where_invalid = 1,
+            cogpu_request request = {.struct_size = sizeof(cogpu_request),
+                                     .masked = 1,
                                      .context = context,
                                      .progress = log_progress,
                                      .progress_user = &log};
-            cogpu_raster raster = raster_in(floats, COGPU_F32, 4);
+            cogpu_raster raster = raster_in(floats, COGPU_TYPE_F32, 4);
             raster.device = (cogpu_device_kind)device;
             status = cogpu_read(file, &request, &raster, NULL, &error);
             CHECK(!log.is_wrong && error.status == status);
@@ -190,10 +204,12 @@ static void test_bands_with_nodata_of_their_own(void) {
     tiff_builder built;
     cogpu_file *file = NULL;
     struct progress_log log = {0};
-    cogpu_result result;
-    cogpu_request request = {
-        .nan_where_invalid = 1, .progress = log_progress, .progress_user = &log};
-    cogpu_raster raster = raster_in(floats, COGPU_F32, 2);
+    cogpu_result result = COGPU_RESULT_INIT;
+    cogpu_request request = {.struct_size = sizeof(cogpu_request),
+                             .masked = 1,
+                             .progress = log_progress,
+                             .progress_user = &log};
+    cogpu_raster raster = raster_in(floats, COGPU_TYPE_F32, 2);
     CHECK(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/a.tif", folder);
     snprintf(sidecar, sizeof sidecar, "%s.aux.xml", path);
@@ -220,15 +236,16 @@ static void test_bands_with_nodata_of_their_own(void) {
 }
 
 /* What the engine reads for itself is not for callers. */
-static void test_components_are_not_a_part(void) {
+static void test_components_are_not_content(void) {
     static uint8_t pixels[SAMPLES];
     tiff_builder built;
     cogpu_file *file = open_cmyk(&built, true, false);
-    cogpu_raster raster = raster_in(pixels, COGPU_U8, 4);
-    for (unsigned part = 2; part < 5; part++) {
-        cogpu_request request = {.part = (cogpu_part)part};
-        CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_ARGUMENT);
-        CHECK(strstr(error.message, "part") != NULL);
+    cogpu_raster raster = raster_in(pixels, COGPU_TYPE_U8, 4);
+    for (unsigned content = 2; content < 5; content++) {
+        cogpu_request request = {.struct_size = sizeof(cogpu_request),
+                                 .content = (cogpu_content)content};
+        CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_INVALID_ARGUMENT);
+        CHECK(strstr(error.message, "`content`") != NULL);
     }
     cogpu_close(file);
     build_close(&built);
@@ -239,6 +256,6 @@ TESTS(composed_reads) {
     RUN(test_mask_becomes_nan_in_planar_cmyk);
     RUN(test_cancelled_anywhere);
     RUN(test_bands_with_nodata_of_their_own);
-    RUN(test_components_are_not_a_part);
+    RUN(test_components_are_not_content);
     return FINISH();
 }

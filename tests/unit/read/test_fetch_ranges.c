@@ -8,7 +8,7 @@
 #include "support/test.h"
 
 static cogpu_error error;
-static cogpu_result result;
+static cogpu_result result = COGPU_RESULT_INIT;
 
 /* Offsets, or byte counts, of all strips take less. */
 enum { TABLE_BYTES = 500 };
@@ -25,7 +25,7 @@ static cogpu_status copy_range(struct counted_source *source, uint64_t offset, s
     uint64_t left = offset < source->built->size ? source->built->size - offset : 0;
     *got = bytes < left ? bytes : (size_t)left;
     if (offset <= source->bad_offset && source->bad_offset - offset < bytes)
-        return COGPU_IO;
+        return COGPU_IO_ERROR;
     memcpy(to, source->built->bytes + offset, *got);
     return COGPU_OK;
 }
@@ -36,15 +36,16 @@ static cogpu_status read_one(void *user, uint64_t offset, size_t bytes, void *to
     return copy_range(source, offset, bytes, to, got);
 }
 
-static cogpu_status read_many(void *user, const cogpu_source_read *reads, size_t count) {
+static cogpu_status read_many(void *user, const uint64_t *offsets, const size_t *bytes,
+                              void *const *to, size_t count) {
     struct counted_source *source = user;
     cogpu_status status = COGPU_OK;
     source->calls++;
     for (size_t i = 0; status == COGPU_OK && i < count; i++) {
         size_t got = 0;
-        status = copy_range(source, reads[i].offset, reads[i].bytes, reads[i].to, &got);
-        if (status == COGPU_OK && got < reads[i].bytes)
-            status = COGPU_IO;
+        status = copy_range(source, offsets[i], bytes[i], to[i], &got);
+        if (status == COGPU_OK && got < bytes[i])
+            status = COGPU_IO_ERROR;
     }
     return status;
 }
@@ -58,7 +59,8 @@ static cogpu_file *open_counted(struct counted_source *source, const tiff_builde
                                 bool can_prefetch) {
     cogpu_file *file = NULL;
     *source = (struct counted_source){.built = built, .bad_offset = UINT64_MAX};
-    cogpu_source functions = {.user = source,
+    cogpu_source functions = {.struct_size = sizeof(cogpu_source),
+                              .user = source,
                               .read = can_prefetch ? NULL : read_one,
                               .size = size_of,
                               .read_many = can_prefetch ? read_many : NULL};
@@ -111,12 +113,12 @@ static void test_a_block_that_cannot_be_read_fails_alone(void) {
         memset(raster.data, 0xA5, (size_t)kind.width * kind.height);
         CHECK(cogpu_tag_read(file, 0, 273, 0, STRIPS, offsets, &error) == COGPU_OK);
         source.bad_offset = offsets[BAD] + 2;
-        cogpu_request request = {.fill_bad_blocks = 1};
+        cogpu_request request = {.struct_size = sizeof(cogpu_request), .fill_bad_blocks = 1};
         CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_OK);
         CHECK(result.bad_blocks == 1 && result.first_bad.block == BAD);
         CHECK(wrong_rows(&kind, &raster) == kind.rows_per_strip);
         request.fill_bad_blocks = 0;
-        CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_IO);
+        CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_IO_ERROR);
         CHECK(error.block == BAD);
         free(raster.data);
         cogpu_close(file);
@@ -129,24 +131,29 @@ static void test_a_batch_is_prefetched_in_one_request(void) {
     image_kind kind = strips;
     cogpu_context *context = NULL;
     kind.apart = true;
-    CHECK(cogpu_context_open(&(cogpu_context_options){.threads = 2, .device_bytes = 64 << 20},
+    CHECK(cogpu_context_open(&(cogpu_context_options){.struct_size = sizeof(cogpu_context_options),
+                                                      .threads = 2,
+                                                      .device_bytes = 64 << 20},
                              &context, &error) == COGPU_OK);
-    for (int device = COGPU_CPU; device <= COGPU_EMU; device += COGPU_EMU - COGPU_CPU) {
+    for (int device = COGPU_DEVICE_CPU; device <= COGPU_DEVICE_EMULATOR;
+         device += COGPU_DEVICE_EMULATOR - COGPU_DEVICE_CPU) {
         struct counted_source source;
         tiff_builder built;
         build_one(&built, &kind);
         cogpu_file *file = open_counted(&source, &built, true);
         cogpu_read_item items[2];
+        cogpu_raster rasters[2];
         for (int i = 0; i < 2; i++) {
-            items[i] = (cogpu_read_item){.file = file,
-                                         .raster = raster_of(&kind, kind.width, kind.height, 1)};
-            items[i].raster.device = (cogpu_device_kind)device;
+            rasters[i] = raster_of(&kind, kind.width, kind.height, 1);
+            rasters[i].device = (cogpu_device_kind)device;
+            items[i] = (cogpu_read_item){
+                .struct_size = sizeof(cogpu_read_item), .file = file, .raster = &rasters[i]};
         }
         CHECK(cogpu_read_many(items, 2, context, &error) == COGPU_OK);
         CHECK(source.calls == 1);
         for (int i = 0; i < 2; i++) {
-            CHECK(wrong_rows(&kind, &items[i].raster) == 0);
-            free(items[i].raster.data);
+            CHECK(wrong_rows(&kind, &rasters[i]) == 0);
+            free(rasters[i].data);
         }
         cogpu_close(file);
         build_close(&built);

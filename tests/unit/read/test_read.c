@@ -16,10 +16,10 @@
 static tiff_builder built;
 static cogpu_file *file;
 static cogpu_error error;
-static cogpu_result result;
+static cogpu_result result = COGPU_RESULT_INIT;
 
 static cogpu_status open_with(const cogpu_limits *limits) {
-    cogpu_open_options options = {.limits = limits ? *limits : (cogpu_limits){0}};
+    cogpu_open_options options = {.struct_size = sizeof(cogpu_open_options), .limits = limits};
     file = NULL;
     return cogpu_open_memory(built.bytes, built.size, &options, &file, &error);
 }
@@ -71,10 +71,14 @@ static void test_every_layout_and_codec(void) {
                 build_kind(&built, &kind);
                 build_directory(&built, true);
                 CHECK(open_with(NULL) == COGPU_OK);
-                CHECK(faults(&kind, (cogpu_request){.threads = 1}) == 0);
+                CHECK(faults(&kind, (cogpu_request){.struct_size = sizeof(cogpu_request),
+                                                    .threads = 1}) == 0);
                 CHECK(result.blocks > 0 && result.bad_blocks == 0 && result.sparse_blocks == 0);
-                CHECK(faults(&kind, (cogpu_request){.bands = list, .band_count = 3}) == 0);
-                CHECK(faults(&kind, (cogpu_request){.x = kind.width / 3,
+                CHECK(faults(&kind, (cogpu_request){.struct_size = sizeof(cogpu_request),
+                                                    .bands = list,
+                                                    .band_count = 3}) == 0);
+                CHECK(faults(&kind, (cogpu_request){.struct_size = sizeof(cogpu_request),
+                                                    .x = kind.width / 3,
                                                     .y = kind.height / 2,
                                                     .width = 1 + kind.width / 4}) == 0);
                 close_built();
@@ -90,8 +94,11 @@ static void test_every_window(void) {
         for (uint32_t x = 0; x < 9; x++)
             for (uint32_t h = 1; h <= 7 - y; h++)
                 for (uint32_t w = 1; w <= 9 - x; w++)
-                    wrong +=
-                        faults(&kind, (cogpu_request){.x = x, .y = y, .width = w, .height = h});
+                    wrong += faults(&kind, (cogpu_request){.struct_size = sizeof(cogpu_request),
+                                                           .x = x,
+                                                           .y = y,
+                                                           .width = w,
+                                                           .height = h});
     CHECK(wrong == 0);
     close_built();
 }
@@ -100,9 +107,17 @@ static void test_every_window(void) {
 static void test_slices_of_a_tall_block(void) {
     const image_kind kind = {.width = 1500, .height = 1500};
     open_kind(&kind);
-    CHECK(faults(&kind, (cogpu_request){.threads = 3}) == 0 && result.blocks == 3);
-    CHECK(faults(&kind, (cogpu_request){.x = 3, .y = 690, .width = 20, .height = 20}) == 0);
-    CHECK(faults(&kind, (cogpu_request){.x = 1499, .y = 1499}) == 0 && result.blocks == 1);
+    CHECK(faults(&kind, (cogpu_request){.struct_size = sizeof(cogpu_request), .threads = 3}) == 0 &&
+          result.blocks == 3);
+    CHECK(faults(&kind, (cogpu_request){.struct_size = sizeof(cogpu_request),
+                                        .x = 3,
+                                        .y = 690,
+                                        .width = 20,
+                                        .height = 20}) == 0);
+    CHECK(faults(&kind,
+                 (cogpu_request){.struct_size = sizeof(cogpu_request), .x = 1499, .y = 1499}) ==
+              0 &&
+          result.blocks == 1);
     close_built();
 }
 
@@ -115,79 +130,102 @@ static void test_wrong_arguments(void) {
     const image_kind kind = {.width = 10, .height = 8, .bands = 2};
     static const uint32_t zero[] = {0}, three[] = {3}, one[] = {1};
     uint8_t pixels[160];
-    cogpu_raster good = {.data = pixels, .type = COGPU_U8, .bands = 2, .width = 10, .height = 8};
+    cogpu_raster good = {.struct_size = sizeof(cogpu_raster),
+                         .data = pixels,
+                         .type = COGPU_TYPE_U8,
+                         .bands = 2,
+                         .width = 10,
+                         .height = 8};
     open_kind(&kind);
     CHECK(raster_status(good, NULL) == COGPU_OK);
     cogpu_raster raster = good;
     raster.data = NULL;
-    CHECK(raster_status(raster, NULL) == COGPU_ARGUMENT);
+    CHECK(raster_status(raster, NULL) == COGPU_INVALID_ARGUMENT);
     raster = good;
-    raster.type = COGPU_U16;
-    CHECK(raster_status(raster, NULL) == COGPU_ARGUMENT && strstr(error.message, "uint16"));
+    raster.type = COGPU_TYPE_U16;
+    CHECK(raster_status(raster, NULL) == COGPU_INVALID_ARGUMENT && strstr(error.message, "uint16"));
     raster = good;
     raster.bands = 1;
-    CHECK(raster_status(raster, NULL) == COGPU_ARGUMENT);
+    CHECK(raster_status(raster, NULL) == COGPU_INVALID_ARGUMENT);
     raster = good;
     raster.width = 11;
-    CHECK(raster_status(raster, NULL) == COGPU_ARGUMENT);
+    CHECK(raster_status(raster, NULL) == COGPU_INVALID_ARGUMENT);
     raster = good;
     raster.height = 0;
-    CHECK(raster_status(raster, NULL) == COGPU_ARGUMENT);
-    static const cogpu_request windows[] = {{.x = 10},
-                                            {.y = 8},
-                                            {.x = 5, .width = 6},
-                                            {.y = 1, .height = 8},
-                                            {.width = 11},
-                                            {.x = UINT32_MAX},
-                                            {.y = UINT32_MAX, .height = UINT32_MAX},
-                                            {.x = 1, .width = UINT32_MAX},
-                                            {.bands = zero, .band_count = 1},
-                                            {.bands = three, .band_count = 1},
-                                            {.bands = one, .band_count = 0}};
+    CHECK(raster_status(raster, NULL) == COGPU_INVALID_ARGUMENT);
+    static const cogpu_request windows[] = {
+        {.struct_size = sizeof(cogpu_request), .x = 10},
+        {.struct_size = sizeof(cogpu_request), .y = 8},
+        {.struct_size = sizeof(cogpu_request), .x = 5, .width = 6},
+        {.struct_size = sizeof(cogpu_request), .y = 1, .height = 8},
+        {.struct_size = sizeof(cogpu_request), .width = 11},
+        {.struct_size = sizeof(cogpu_request), .x = UINT32_MAX},
+        {.struct_size = sizeof(cogpu_request), .y = UINT32_MAX, .height = UINT32_MAX},
+        {.struct_size = sizeof(cogpu_request), .x = 1, .width = UINT32_MAX},
+        {.struct_size = sizeof(cogpu_request), .bands = zero, .band_count = 1},
+        {.struct_size = sizeof(cogpu_request), .bands = three, .band_count = 1},
+        {.struct_size = sizeof(cogpu_request), .bands = one, .band_count = 0}};
     for (size_t i = 0; i < sizeof windows / sizeof *windows; i++)
-        CHECK(raster_status(good, &windows[i]) == COGPU_ARGUMENT && error.message[0]);
+        CHECK(raster_status(good, &windows[i]) == COGPU_INVALID_ARGUMENT && error.message[0]);
     raster = good;
-    raster.type = COGPU_F64; /* to which only pixels are converted */
+    raster.type = COGPU_TYPE_F64; /* to which only pixels are converted */
     for (unsigned part = 1; part < 5; part++)
-        CHECK(raster_status(raster, &(cogpu_request){.part = (cogpu_part)part}) == COGPU_ARGUMENT);
+        CHECK(raster_status(raster, &(cogpu_request){.struct_size = sizeof(cogpu_request),
+                                                     .content = (cogpu_content)part}) ==
+              COGPU_INVALID_ARGUMENT);
     for (unsigned part = 2; part < 5; part++)
-        CHECK(raster_status(good, &(cogpu_request){.part = (cogpu_part)part}) == COGPU_ARGUMENT);
-    CHECK(raster_status(good, &(cogpu_request){.level = 1}) == COGPU_ABSENT);
-    CHECK(raster_status(good, &(cogpu_request){.image = 1}) == COGPU_ABSENT);
+        CHECK(raster_status(good, &(cogpu_request){.struct_size = sizeof(cogpu_request),
+                                                   .content = (cogpu_content)part}) ==
+              COGPU_INVALID_ARGUMENT);
+    CHECK(raster_status(good, &(cogpu_request){.struct_size = sizeof(cogpu_request), .level = 1}) ==
+          COGPU_NOT_FOUND);
+    CHECK(raster_status(good, &(cogpu_request){.struct_size = sizeof(cogpu_request), .image = 1}) ==
+          COGPU_NOT_FOUND);
     close_built();
 }
 
 static void test_null_arguments(void) {
     cogpu_file *none = (cogpu_file *)&built; /* must be set to NULL, whatever it was */
-    cogpu_image image;
-    cogpu_raster raster = {0};
-    CHECK(cogpu_open(NULL, NULL, &none, &error) == COGPU_ARGUMENT && none == NULL);
-    CHECK(cogpu_open("x", NULL, NULL, &error) == COGPU_ARGUMENT);
+    cogpu_image image = COGPU_IMAGE_INIT;
+    cogpu_raster raster = COGPU_RASTER_INIT;
+    CHECK(cogpu_open(NULL, NULL, &none, &error) == COGPU_INVALID_ARGUMENT && none == NULL);
+    CHECK(cogpu_open("x", NULL, NULL, &error) == COGPU_INVALID_ARGUMENT);
     none = (cogpu_file *)&built;
-    CHECK(cogpu_open_memory(NULL, 5, NULL, &none, &error) == COGPU_ARGUMENT && none == NULL);
-    CHECK(cogpu_open_memory(NULL, 0, NULL, &none, NULL) == COGPU_FORMAT);
+    CHECK(cogpu_open_memory(NULL, 5, NULL, &none, &error) == COGPU_INVALID_ARGUMENT &&
+          none == NULL);
+    CHECK(cogpu_open_memory(NULL, 0, NULL, &none, NULL) == COGPU_NOT_TIFF);
     none = (cogpu_file *)&built;
-    CHECK(cogpu_open_source(NULL, NULL, &none, &error) == COGPU_ARGUMENT && none == NULL);
-    CHECK(cogpu_open_source(&(cogpu_source){0}, NULL, &none, &error) == COGPU_ARGUMENT);
-    CHECK(cogpu_info(NULL, 0, &image, &error) == COGPU_ARGUMENT);
-    CHECK(cogpu_read(NULL, NULL, &raster, NULL, &error) == COGPU_ARGUMENT);
-    CHECK(cogpu_read(NULL, NULL, NULL, NULL, NULL) == COGPU_ARGUMENT);
+    CHECK(cogpu_open_source(NULL, NULL, &none, &error) == COGPU_INVALID_ARGUMENT && none == NULL);
+    CHECK(cogpu_open_source(&(cogpu_source)COGPU_SOURCE_INIT, NULL, &none, &error) ==
+          COGPU_INVALID_ARGUMENT);
+    CHECK(cogpu_image_info(NULL, 0, &image, &error) == COGPU_INVALID_ARGUMENT);
+    CHECK(cogpu_read(NULL, NULL, &raster, NULL, &error) == COGPU_INVALID_ARGUMENT);
+    CHECK(cogpu_read(NULL, NULL, NULL, NULL, NULL) == COGPU_INVALID_ARGUMENT);
     CHECK(cogpu_read_many(NULL, 0, NULL, &error) == COGPU_OK);
-    CHECK(cogpu_read_many(NULL, 1, NULL, &error) == COGPU_ARGUMENT);
-    CHECK(cogpu_context_open(NULL, NULL, &error) == COGPU_ARGUMENT);
+    CHECK(cogpu_read_many(NULL, 1, NULL, &error) == COGPU_INVALID_ARGUMENT);
+    CHECK(cogpu_context_open(NULL, NULL, &error) == COGPU_INVALID_ARGUMENT);
     cogpu_context *context = NULL;
-    const cogpu_network senseless[] = {{.connect_seconds = -1},
-                                       {.stall_seconds = (double)INFINITY},
-                                       {.total_seconds = (double)NAN},
-                                       {.header_seconds = (double)NAN}};
+    const cogpu_network senseless[] = {
+        {.struct_size = sizeof(cogpu_network), .max_retries = -1, .connect_timeout_seconds = -1},
+        {.struct_size = sizeof(cogpu_network),
+         .max_retries = -1,
+         .low_speed_seconds = (double)INFINITY},
+        {.struct_size = sizeof(cogpu_network), .max_retries = -1, .timeout_seconds = (double)NAN},
+        {.struct_size = sizeof(cogpu_network),
+         .max_retries = -1,
+         .header_cache_seconds = (double)NAN}};
     for (size_t i = 0; i < sizeof senseless / sizeof *senseless; i++) {
-        const cogpu_context_options options = {.network = &senseless[i]};
-        CHECK(cogpu_context_open(&options, &context, &error) == COGPU_ARGUMENT && !context);
+        const cogpu_context_options options = {.struct_size = sizeof(cogpu_context_options),
+                                               .network = &senseless[i]};
+        CHECK(cogpu_context_open(&options, &context, &error) == COGPU_INVALID_ARGUMENT && !context);
     }
     CHECK(cogpu_context_open(NULL, &context, &error) == COGPU_OK);
-    CHECK(cogpu_device_allocate(context, COGPU_EMU, 0, 1, NULL, &error) == COGPU_ARGUMENT);
-    CHECK(cogpu_device_upload(context, COGPU_EMU, 0, NULL, 1, &image, &error) == COGPU_ARGUMENT);
-    CHECK(cogpu_device_download(context, COGPU_EMU, 0, &image, 1, NULL, &error) == COGPU_ARGUMENT);
+    CHECK(cogpu_device_allocate(context, COGPU_DEVICE_EMULATOR, 0, 1, NULL, &error) ==
+          COGPU_INVALID_ARGUMENT);
+    CHECK(cogpu_device_upload(context, COGPU_DEVICE_EMULATOR, 0, NULL, 1, &image, &error) ==
+          COGPU_INVALID_ARGUMENT);
+    CHECK(cogpu_device_download(context, COGPU_DEVICE_EMULATOR, 0, &image, 1, NULL, &error) ==
+          COGPU_INVALID_ARGUMENT);
     cogpu_context_close(context);
     cogpu_close(NULL);
     cogpu_context_close(NULL);
@@ -242,25 +280,37 @@ static void open_spoilt(void) {
 
 static void test_a_bad_block_is_named(void) {
     uint8_t pixels[96];
-    cogpu_raster raster = {.data = pixels, .type = COGPU_U8, .bands = 1, .width = 8, .height = 12};
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                           .data = pixels,
+                           .type = COGPU_TYPE_U8,
+                           .bands = 1,
+                           .width = 8,
+                           .height = 12};
     for (uint32_t threads = 1; threads <= 4; threads++) {
         open_spoilt();
-        cogpu_request request = {.threads = threads};
+        cogpu_request request = {.struct_size = sizeof(cogpu_request), .threads = threads};
         CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_CORRUPT);
         CHECK(error.status == COGPU_CORRUPT && error.directory == 0 && error.block == 3);
         CHECK(error.offset > 0 && error.message[0]);
         /* The blocks around it can be read. */
-        CHECK(faults(&spoilt_kind, (cogpu_request){.height = 4}) == 0);
-        CHECK(faults(&spoilt_kind, (cogpu_request){.width = 4}) == 0);
+        CHECK(faults(&spoilt_kind,
+                     (cogpu_request){.struct_size = sizeof(cogpu_request), .height = 4}) == 0);
+        CHECK(faults(&spoilt_kind,
+                     (cogpu_request){.struct_size = sizeof(cogpu_request), .width = 4}) == 0);
         close_built();
     }
 }
 
 static void test_bad_blocks_are_filled_when_asked(void) {
     uint8_t pixels[96];
-    cogpu_raster raster = {.data = pixels, .type = COGPU_U8, .bands = 1, .width = 8, .height = 12};
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                           .data = pixels,
+                           .type = COGPU_TYPE_U8,
+                           .bands = 1,
+                           .width = 8,
+                           .height = 12};
     open_spoilt();
-    cogpu_request request = {.fill_bad_blocks = 1};
+    cogpu_request request = {.struct_size = sizeof(cogpu_request), .fill_bad_blocks = 1};
     CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_OK);
     CHECK(error.status == COGPU_OK && result.bad_blocks == 1 && result.blocks == 6);
     CHECK(result.first_bad.status == COGPU_CORRUPT && result.first_bad.block == 3);
@@ -282,8 +332,12 @@ static void test_the_first_bad_block_is_the_first(void) {
                              .compression = 8,
                              .apart = true};
     static uint8_t pixels[WIDTH * HEIGHT];
-    cogpu_raster raster = {
-        .data = pixels, .type = COGPU_U8, .bands = 1, .width = WIDTH, .height = HEIGHT};
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                           .data = pixels,
+                           .type = COGPU_TYPE_U8,
+                           .bands = 1,
+                           .width = WIDTH,
+                           .height = HEIGHT};
     build_one(&built, &kind);
     /* A stream of one stored block of 4096 bytes begins so. */
     static const uint8_t start[] = {0x78, 0x01, 0x01, 0x00, 0x10, 0xFF, 0xEF};
@@ -294,7 +348,9 @@ static void test_the_first_bad_block_is_the_first(void) {
     CHECK(streams == 80);
     CHECK(open_with(NULL) == COGPU_OK);
     for (int i = 0; i < 20; i++) {
-        cogpu_request request = {.threads = 1 + (uint32_t)i % 4, .fill_bad_blocks = i & 1};
+        cogpu_request request = {.struct_size = sizeof(cogpu_request),
+                                 .threads = 1 + (uint32_t)i % 4,
+                                 .fill_bad_blocks = i & 1};
         cogpu_status status = cogpu_read(file, &request, &raster, &result, &error);
         const cogpu_error *first = i & 1 ? &result.first_bad : &error;
         CHECK(status == (i & 1 ? COGPU_OK : COGPU_CORRUPT) && first->block == 6);
@@ -306,17 +362,22 @@ static void test_the_first_bad_block_is_the_first(void) {
 /* T019 */
 static void test_an_unknown_codec(void) {
     uint8_t pixels[16];
-    cogpu_raster raster = {.data = pixels, .type = COGPU_U8, .bands = 1, .width = 4, .height = 4};
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                           .data = pixels,
+                           .type = COGPU_TYPE_U8,
+                           .bands = 1,
+                           .width = 4,
+                           .height = 4};
     build_open(&built, false, false);
     build_image(&built, 4, 4, 1, 8, 1, NULL);
     build_put(&built, built.entries[3].value, 4711, 2);
     build_directory(&built, true);
     CHECK(open_with(NULL) == COGPU_OK);
-    cogpu_request request = {.fill_bad_blocks = 1};
+    cogpu_request request = {.struct_size = sizeof(cogpu_request), .fill_bad_blocks = 1};
     CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_UNSUPPORTED);
     CHECK(strstr(error.message, "4711") && error.directory == 0);
     CHECK(cogpu_context_open(NULL, &request.context, &error) == COGPU_OK);
-    raster.device = COGPU_EMU;
+    raster.device = COGPU_DEVICE_EMULATOR;
     CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_UNSUPPORTED);
     CHECK(strstr(error.message, "4711") && error.directory == 0);
     cogpu_context_close(request.context);
@@ -335,16 +396,25 @@ static void test_levels(void) {
     build_kind(&built, &half);
     build_directory(&built, true);
     CHECK(open_with(NULL) == COGPU_OK);
-    CHECK(faults(&full, (cogpu_request){0}) == 0);
-    CHECK(faults(&half, (cogpu_request){.level = 1, .x = 2, .y = 1}) == 0);
+    CHECK(faults(&full, (cogpu_request)COGPU_REQUEST_INIT) == 0);
+    CHECK(
+        faults(&half, (cogpu_request){
+                          .struct_size = sizeof(cogpu_request), .level = 1, .x = 2, .y = 1}) == 0);
     close_built();
 }
 
 static void read_mask(uint8_t *mask, uint32_t width, uint32_t height, uint32_t bands,
                       const uint32_t *list) {
-    cogpu_request request = {.part = COGPU_MASK, .bands = list, .band_count = list ? bands : 0};
-    cogpu_raster raster = {
-        .data = mask, .type = COGPU_U8, .bands = bands, .width = width, .height = height};
+    cogpu_request request = {.struct_size = sizeof(cogpu_request),
+                             .content = COGPU_CONTENT_MASK,
+                             .bands = list,
+                             .band_count = list ? bands : 0};
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                           .data = mask,
+                           .type = COGPU_TYPE_U8,
+                           .bands = bands,
+                           .width = width,
+                           .height = height};
     memset(mask, 0xA5, (size_t)width * height * bands);
     CHECK(cogpu_read(file, &request, &raster, NULL, &error) == COGPU_OK);
 }
@@ -423,8 +493,9 @@ static void test_strides(void) {
         .width = 5, .height = 4, .bands = 3, .tile_width = 3, .tile_height = 2, .compression = 5};
     uint8_t pixels[60];
     open_kind(&kind);
-    cogpu_raster chunky = {.data = pixels,
-                           .type = COGPU_U8,
+    cogpu_raster chunky = {.struct_size = sizeof(cogpu_raster),
+                           .data = pixels,
+                           .type = COGPU_TYPE_U8,
                            .bands = 3,
                            .width = 5,
                            .height = 4,
@@ -434,8 +505,9 @@ static void test_strides(void) {
     CHECK(cogpu_read(file, NULL, &chunky, NULL, &error) == COGPU_OK);
     for (uint32_t i = 0; i < 60; i++)
         CHECK(pixels[i] == kind_sample(&kind, i % 3, i / 3 % 5, i / 15));
-    cogpu_raster reversed = {.data = pixels + 59,
-                             .type = COGPU_U8,
+    cogpu_raster reversed = {.struct_size = sizeof(cogpu_raster),
+                             .data = pixels + 59,
+                             .type = COGPU_TYPE_U8,
                              .bands = 3,
                              .width = 5,
                              .height = 4,
@@ -458,26 +530,36 @@ static void test_many_items(void) {
                              .compression = 8,
                              .bits = 16};
     cogpu_read_item items[12];
+    cogpu_request requests[12];
+    cogpu_raster rasters[12];
     cogpu_context *context = NULL;
-    CHECK(cogpu_context_open(&(cogpu_context_options){.threads = 3, .cache_bytes = 1 << 20},
+    CHECK(cogpu_context_open(&(cogpu_context_options){.struct_size = sizeof(cogpu_context_options),
+                                                      .threads = 3,
+                                                      .cache_bytes = 1 << 20},
                              &context, &error) == COGPU_OK);
     open_kind(&kind);
     for (int with = 0; with < 2; with++) {
         for (uint32_t i = 0; i < 12; i++) {
-            items[i] = (cogpu_read_item){.file = file,
-                                         .request = {.x = i, .y = 2 * i, .width = 20, .height = 10},
-                                         .raster = raster_of(&kind, 20, 10, 1),
-                                         .status = COGPU_DEVICE};
-            if (i == 5 || i == 8)
-                items[i].request.level = 7;
+            requests[i] = (cogpu_request){.struct_size = sizeof(cogpu_request),
+                                          .level = i == 5 || i == 8 ? 7 : 0,
+                                          .x = i,
+                                          .y = 2 * i,
+                                          .width = 20,
+                                          .height = 10};
+            rasters[i] = raster_of(&kind, 20, 10, 1);
+            items[i] = (cogpu_read_item){.struct_size = sizeof(cogpu_read_item),
+                                         .file = file,
+                                         .request = &requests[i],
+                                         .raster = &rasters[i],
+                                         .status = COGPU_DEVICE_ERROR};
         }
-        CHECK(cogpu_read_many(items, 12, with ? context : NULL, &error) == COGPU_ABSENT);
+        CHECK(cogpu_read_many(items, 12, with ? context : NULL, &error) == COGPU_NOT_FOUND);
         CHECK(strstr(error.message, "level 7"));
         for (uint32_t i = 0; i < 12; i++) {
-            CHECK(items[i].status == (i == 5 || i == 8 ? COGPU_ABSENT : COGPU_OK));
+            CHECK(items[i].status == (i == 5 || i == 8 ? COGPU_NOT_FOUND : COGPU_OK));
             CHECK(i == 5 || i == 8 ||
-                  pixels_match(&kind, items[i].raster.data, i, 2 * i, 20, 10, NULL, 0));
-            free(items[i].raster.data);
+                  pixels_match(&kind, rasters[i].data, i, 2 * i, 20, 10, NULL, 0));
+            free(rasters[i].data);
         }
     }
     close_built();
@@ -488,12 +570,21 @@ static void test_an_item_without_a_file_fails_alone(void) {
     const image_kind kind = {.width = 4, .height = 4};
     uint8_t pixels[2][16];
     open_kind(&kind);
-    cogpu_read_item items[2] = {{.file = NULL, .status = COGPU_OK}, {.file = file}};
-    for (int i = 0; i < 2; i++)
-        items[i].raster = (cogpu_raster){
-            .data = pixels[i], .type = COGPU_U8, .bands = 1, .width = 4, .height = 4};
-    CHECK(cogpu_read_many(items, 2, NULL, &error) == COGPU_ARGUMENT);
-    CHECK(items[0].status == COGPU_ARGUMENT && items[1].status == COGPU_OK);
+    cogpu_read_item items[2] = {
+        {.struct_size = sizeof(cogpu_read_item), .file = NULL, .status = COGPU_OK},
+        {.struct_size = sizeof(cogpu_read_item), .file = file}};
+    cogpu_raster rasters[2];
+    for (int i = 0; i < 2; i++) {
+        rasters[i] = (cogpu_raster){.struct_size = sizeof(cogpu_raster),
+                                    .data = pixels[i],
+                                    .type = COGPU_TYPE_U8,
+                                    .bands = 1,
+                                    .width = 4,
+                                    .height = 4};
+        items[i].raster = &rasters[i];
+    }
+    CHECK(cogpu_read_many(items, 2, NULL, &error) == COGPU_INVALID_ARGUMENT);
+    CHECK(items[0].status == COGPU_INVALID_ARGUMENT && items[1].status == COGPU_OK);
     CHECK(pixels_match(&kind, pixels[1], 0, 0, 4, 4, NULL, 0));
     close_built();
 }
@@ -508,13 +599,18 @@ static void test_the_cache_serves_later_reads(void) {
                               .compression = 50000,
                               .seed = 77};
     cogpu_context *context = NULL;
-    CHECK(cogpu_context_open(&(cogpu_context_options){.threads = 2, .cache_bytes = 1 << 20},
+    CHECK(cogpu_context_open(&(cogpu_context_options){.struct_size = sizeof(cogpu_context_options),
+                                                      .threads = 2,
+                                                      .cache_bytes = 1 << 20},
                              &context, &error) == COGPU_OK);
     open_kind(&kind);
-    cogpu_request request = {.context = context, .x = 3};
+    cogpu_request request = {.struct_size = sizeof(cogpu_request), .context = context, .x = 3};
     CHECK(faults(&kind, request) == 0 && result.cached_blocks == 0);
     CHECK(faults(&kind, request) == 0 && result.cached_blocks == 9 && result.bytes_read == 0);
-    CHECK(faults(&kind, (cogpu_request){.context = context, .width = 17, .height = 1}) == 0);
+    CHECK(faults(&kind, (cogpu_request){.struct_size = sizeof(cogpu_request),
+                                        .context = context,
+                                        .width = 17,
+                                        .height = 1}) == 0);
     CHECK(result.blocks == 2 && result.cached_blocks == 2);
     close_built();
     open_kind(&other); /* another file, perhaps at the same address */
@@ -534,7 +630,8 @@ static void *read_often(void *argument) {
     enum { SIDE = 370 };
     struct reader *reader = argument;
     for (uint32_t i = 0; i < 12; i++) {
-        cogpu_request request = {.x = i,
+        cogpu_request request = {.struct_size = sizeof(cogpu_request),
+                                 .x = i,
                                  .y = i / 2,
                                  .width = SIDE,
                                  .height = SIDE,
@@ -559,7 +656,9 @@ static void test_threads_on_one_file_and_one_context(void) {
     struct reader readers[3];
     pthread_t threads[3];
     cogpu_context *context = NULL;
-    CHECK(cogpu_context_open(&(cogpu_context_options){.threads = 3, .cache_bytes = 100000},
+    CHECK(cogpu_context_open(&(cogpu_context_options){.struct_size = sizeof(cogpu_context_options),
+                                                      .threads = 3,
+                                                      .cache_bytes = 100000},
                              &context, &error) == COGPU_OK);
     open_kind(&kind);
     for (int i = 0; i < 3; i++) {
@@ -589,33 +688,38 @@ static cogpu_status status_with(const image_kind *kind, cogpu_limits limits) {
 
 static void test_limits_just_met_and_just_missed(void) {
     const image_kind kind = {.width = 20, .height = 20, .compression = 8};
-    CHECK(status_with(&kind, (cogpu_limits){.block_bytes = 411}) == COGPU_OK);
-    CHECK(status_with(&kind, (cogpu_limits){.block_bytes = 410}) == COGPU_LIMIT);
+    CHECK(status_with(&kind, (cogpu_limits){.struct_size = sizeof(cogpu_limits),
+                                            .block_bytes = 411}) == COGPU_OK);
+    CHECK(status_with(&kind, (cogpu_limits){.struct_size = sizeof(cogpu_limits),
+                                            .block_bytes = 410}) == COGPU_LIMIT_EXCEEDED);
     CHECK(strstr(error.message, "block_bytes"));
-    CHECK(status_with(&kind, (cogpu_limits){.call_bytes = 10}) == COGPU_LIMIT);
+    CHECK(status_with(&kind, (cogpu_limits){.struct_size = sizeof(cogpu_limits),
+                                            .working_memory_bytes = 10}) == COGPU_LIMIT_EXCEEDED);
     const image_kind tiled = {.width = 20, .height = 20, .tile_width = 2, .tile_height = 2};
-    CHECK(status_with(&tiled, (cogpu_limits){.blocks = 100}) == COGPU_OK);
-    CHECK(status_with(&tiled, (cogpu_limits){.blocks = 99}) == COGPU_LIMIT);
+    CHECK(status_with(&tiled, (cogpu_limits){.struct_size = sizeof(cogpu_limits), .blocks = 100}) ==
+          COGPU_OK);
+    CHECK(status_with(&tiled, (cogpu_limits){.struct_size = sizeof(cogpu_limits), .blocks = 99}) ==
+          COGPU_LIMIT_EXCEEDED);
 }
 
 /* ---- tags ---- */
 
 static void test_tags(void) {
     uint16_t value = 0;
-    cogpu_tag tag;
-    cogpu_directory directory;
+    cogpu_tag tag = COGPU_TAG_INIT;
+    cogpu_directory directory = COGPU_DIRECTORY_INIT;
     open_kind(&(image_kind){.width = 300, .height = 2});
     CHECK(cogpu_directory_info(file, 0, &directory, &error) == COGPU_OK);
-    CHECK(directory.directories == 1 && directory.parent == -1);
-    CHECK(cogpu_directory_info(file, 1, &directory, &error) == COGPU_ABSENT);
+    CHECK(directory.directory_count == 1 && directory.parent == -1);
+    CHECK(cogpu_directory_info(file, 1, &directory, &error) == COGPU_NOT_FOUND);
     CHECK(cogpu_tag_info(file, 0, 0, &tag, &error) == COGPU_OK && tag.id == 256);
-    CHECK(cogpu_tag_info(file, 0, directory.tags, &tag, &error) == COGPU_ABSENT);
+    CHECK(cogpu_tag_info(file, 0, directory.tag_count, &tag, &error) == COGPU_NOT_FOUND);
     CHECK(cogpu_tag_read(file, 0, 262, 0, 1, &value, &error) == COGPU_OK && value == 1);
-    CHECK(cogpu_tag_read(file, 0, 262, 0, 2, &value, &error) == COGPU_ARGUMENT);
-    CHECK(cogpu_tag_read(file, 0, 263, 0, 1, &value, &error) == COGPU_ABSENT);
-    CHECK(cogpu_tag_read(file, 0, 65536 + 262, 0, 1, &value, &error) == COGPU_ABSENT);
+    CHECK(cogpu_tag_read(file, 0, 262, 0, 2, &value, &error) == COGPU_INVALID_ARGUMENT);
+    CHECK(cogpu_tag_read(file, 0, 263, 0, 1, &value, &error) == COGPU_NOT_FOUND);
+    CHECK(cogpu_tag_read(file, 0, 65536 + 262, 0, 1, &value, &error) == COGPU_NOT_FOUND);
     CHECK(cogpu_tag_read(file, 0, 262, 0, 0, NULL, &error) == COGPU_OK);
-    CHECK(cogpu_tag_read(NULL, 0, 262, 0, 1, &value, &error) == COGPU_ARGUMENT);
+    CHECK(cogpu_tag_read(NULL, 0, 262, 0, 1, &value, &error) == COGPU_INVALID_ARGUMENT);
     close_built();
 }
 
@@ -636,7 +740,10 @@ static cogpu_status built_size(void *user, uint64_t *bytes) {
 
 /* From memory, or through the functions of a source: then blocks are in scratch memory. */
 static cogpu_status open_either(bool is_source) {
-    cogpu_source source = {.user = &built, .read = built_read, .size = built_size};
+    cogpu_source source = {.struct_size = sizeof(cogpu_source),
+                           .user = &built,
+                           .read = built_read,
+                           .size = built_size};
     file = NULL;
     return is_source ? cogpu_open_source(&source, NULL, &file, &error) : open_with(NULL);
 }
@@ -652,8 +759,12 @@ static void test_spans_that_wrap(void) {
         for (uint16_t fill_order = 1; fill_order <= 2; fill_order++)
             for (int is_source = 0; is_source < 2; is_source++) {
                 uint8_t pixels[48 * 16];
-                cogpu_raster raster = {
-                    .data = pixels, .type = COGPU_U8, .bands = 1, .width = 48, .height = 16};
+                cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                                       .data = pixels,
+                                       .type = COGPU_TYPE_U8,
+                                       .bands = 1,
+                                       .width = 48,
+                                       .height = 16};
                 build_open(&built, false, true);
                 build_data(&built, NULL, 1000);
                 build_short(&built, 256, 48);
@@ -705,8 +816,12 @@ static void test_one_band_of_very_many(void) {
     static uint8_t pixels[WIDTH * HEIGHT], stream[4096];
     const uint32_t band = 4;
     uint32_t offsets[HEIGHT], counts[HEIGHT];
-    cogpu_raster raster = {
-        .data = pixels, .type = COGPU_U8, .bands = 1, .width = WIDTH, .height = HEIGHT};
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                           .data = pixels,
+                           .type = COGPU_TYPE_U8,
+                           .bands = 1,
+                           .width = WIDTH,
+                           .height = HEIGHT};
     size_t bytes = put_repeats(stream, ((size_t)WIDTH * BANDS + 7) / 8);
     build_open(&built, false, false);
     uint32_t at = (uint32_t)build_data(&built, stream, bytes);
@@ -724,7 +839,8 @@ static void test_one_band_of_very_many(void) {
     build_directory(&built, true);
     CHECK(built.size < 1024);
     CHECK(open_with(NULL) == COGPU_OK);
-    cogpu_request request = {.bands = &band, .band_count = 1, .threads = 16};
+    cogpu_request request = {
+        .struct_size = sizeof(cogpu_request), .bands = &band, .band_count = 1, .threads = 16};
     double start = seconds();
     long before = peak_kilobytes();
     cogpu_status status = cogpu_read(file, &request, &raster, NULL, &error);
@@ -740,8 +856,12 @@ static void test_blocks_that_share_a_long_span(void) {
     enum { SIDE = 200, SPAN = 200000 };
     static uint32_t shared[SIDE * SIDE];
     static uint8_t pixels[SIDE * SIDE];
-    cogpu_raster raster = {
-        .data = pixels, .type = COGPU_U8, .bands = 1, .width = SIDE, .height = SIDE};
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                           .data = pixels,
+                           .type = COGPU_TYPE_U8,
+                           .bands = 1,
+                           .width = SIDE,
+                           .height = SIDE};
     build_open(&built, false, false);
     uint32_t at = (uint32_t)build_data(&built, NULL, SPAN);
     build_long(&built, 256, SIDE);
@@ -760,7 +880,8 @@ static void test_blocks_that_share_a_long_span(void) {
     build_directory(&built, true);
     CHECK(open_with(NULL) == COGPU_OK);
     double start = seconds();
-    CHECK(cogpu_read(file, &(cogpu_request){.threads = 1}, &raster, NULL, &error) == COGPU_OK);
+    CHECK(cogpu_read(file, &(cogpu_request){.struct_size = sizeof(cogpu_request), .threads = 1},
+                     &raster, NULL, &error) == COGPU_OK);
     CHECK(seconds() - start < 5);
     close_built();
 }

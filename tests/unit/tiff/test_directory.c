@@ -19,13 +19,13 @@ static cogpu_error error;
 static cogpu_status open_with(cogpu_limits limits) {
     limits = cogpu_limits_complete(&limits);
     cogpu_error_clear(&error);
-    cogpu_arena_open(&arena, limits.call_bytes);
+    cogpu_arena_open(&arena, limits.working_memory_bytes);
     CHECK(cogpu_io_open_memory(file.bytes, file.size, &io, &error) == COGPU_OK);
     return cogpu_tiff_open(&tiff, io, &limits, &arena, &error);
 }
 
 static cogpu_status open_file(void) {
-    return open_with((cogpu_limits){0});
+    return open_with((cogpu_limits)COGPU_LIMITS_INIT);
 }
 
 static void close_file(void) {
@@ -128,18 +128,24 @@ static void build_chain(int count) {
 
 static void test_limits_just_met_and_just_missed(void) {
     build_chain(8);
-    CHECK(open_with((cogpu_limits){.directories = 8}) == COGPU_OK && !tiff.warning);
+    CHECK(open_with((cogpu_limits){.struct_size = sizeof(cogpu_limits), .directories = 8}) ==
+              COGPU_OK &&
+          !tiff.warning);
     CHECK(tiff.directory_count == 8);
     cogpu_io_close(io);
     cogpu_arena_close(&arena);
-    CHECK(open_with((cogpu_limits){.directories = 7}) == COGPU_OK && tiff.warning);
+    CHECK(open_with((cogpu_limits){.struct_size = sizeof(cogpu_limits), .directories = 7}) ==
+              COGPU_OK &&
+          tiff.warning);
     CHECK(tiff.directory_count == 7);
     cogpu_io_close(io);
     cogpu_arena_close(&arena);
-    CHECK(open_with((cogpu_limits){.tags = 2}) == COGPU_OK && tiff.directory_count == 8);
+    CHECK(open_with((cogpu_limits){.struct_size = sizeof(cogpu_limits), .tags = 2}) == COGPU_OK &&
+          tiff.directory_count == 8);
     cogpu_io_close(io);
     cogpu_arena_close(&arena);
-    CHECK(open_with((cogpu_limits){.tags = 1}) == COGPU_LIMIT);
+    CHECK(open_with((cogpu_limits){.struct_size = sizeof(cogpu_limits), .tags = 1}) ==
+          COGPU_LIMIT_EXCEEDED);
     CHECK(strstr(error.message, "tags") != NULL);
     close_file();
 }
@@ -258,7 +264,7 @@ static void test_huge_numbers_of_entries(void) {
         uint64_t at = build_directory(&file, true);
         build_put(&file, file.bytes + at, counts[i], 8);
         cogpu_status status = open_file();
-        CHECK(status == (counts[i] > 4096 ? COGPU_LIMIT : COGPU_CORRUPT));
+        CHECK(status == (counts[i] > 4096 ? COGPU_LIMIT_EXCEEDED : COGPU_CORRUPT));
         close_file();
     }
 }

@@ -37,9 +37,9 @@ static void test_the_smallest_files(void) {
  * last bytes are the offset of the next directory, which some writers leave out. */
 static void test_every_prefix(void) {
     for (size_t bytes = 0; bytes + 5 < sizeof classic; bytes++)
-        CHECK(open_bytes(classic, bytes) == (bytes < 8 ? COGPU_FORMAT : COGPU_CORRUPT));
+        CHECK(open_bytes(classic, bytes) == (bytes < 8 ? COGPU_NOT_TIFF : COGPU_CORRUPT));
     for (size_t bytes = 0; bytes + 9 < sizeof big; bytes++)
-        CHECK(open_bytes(big, bytes) == (bytes < 16 ? COGPU_FORMAT : COGPU_CORRUPT));
+        CHECK(open_bytes(big, bytes) == (bytes < 16 ? COGPU_NOT_TIFF : COGPU_CORRUPT));
     CHECK(open_bytes(classic, sizeof classic - 5) == COGPU_OK);
     CHECK(open_bytes(big, sizeof big - 9) == COGPU_OK);
 }
@@ -52,7 +52,7 @@ static void test_wrong_magic(void) {
             bytes[at] = (uint8_t)value;
             if (bytes[at] == classic[at] || (at == 2 && value == 43))
                 continue;
-            CHECK(open_bytes(bytes, sizeof classic - 1) == COGPU_FORMAT);
+            CHECK(open_bytes(bytes, sizeof classic - 1) == COGPU_NOT_TIFF);
             CHECK(strstr(error.message, "not a TIFF") != NULL);
         }
 }
@@ -63,7 +63,7 @@ static void test_wrong_bigtiff_fields(void) {
     for (size_t at = 4; at < 8; at++) {
         memcpy(bytes, big, sizeof big);
         bytes[at] ^= 1;
-        CHECK(open_bytes(bytes, sizeof big - 1) == COGPU_FORMAT);
+        CHECK(open_bytes(bytes, sizeof big - 1) == COGPU_NOT_TIFF);
     }
 }
 

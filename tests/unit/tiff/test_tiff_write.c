@@ -30,7 +30,7 @@ static void write_and_open(cogpu_new_directory *directories, uint32_t count, boo
     cogpu_header_write(bigtiff, 0, directories[0].at, bytes);
     memset(bytes + START, 0xAA, (size_t)end - START);
     cogpu_directories_write(directories, count, bigtiff, START, end, bytes + START);
-    cogpu_arena_open(&read_arena, limits.call_bytes);
+    cogpu_arena_open(&read_arena, limits.working_memory_bytes);
     CHECK(cogpu_io_open_memory(bytes, (size_t)end, &io, &error) == COGPU_OK);
     CHECK(cogpu_tiff_open(&tiff, io, &limits, &read_arena, &error) == COGPU_OK);
     CHECK(!tiff.warning && !tiff.big_endian && tiff.bigtiff == bigtiff);
@@ -161,15 +161,16 @@ static void test_tags_that_are_refused(void) {
     uint64_t value = 1;
     open_arena();
     CHECK(cogpu_tag_add_short(&list, &arena, 256, 1, &error) == COGPU_OK);
-    CHECK(cogpu_tag_add_long(&list, &arena, 256, 1, &error) == COGPU_ARGUMENT);
+    CHECK(cogpu_tag_add_long(&list, &arena, 256, 1, &error) == COGPU_INVALID_ARGUMENT);
     CHECK(strstr(error.message, "ImageWidth") != NULL);
     for (uint16_t type = 0; type < 30; type++)
         CHECK((cogpu_tag_add(&list, &arena, (uint16_t)(300 + type), type, 1, &value, &error) ==
                COGPU_OK) == (type > 0 && type != 14 && type != 15 && type < 19));
-    CHECK(cogpu_tag_add(&list, &arena, 400, 3, 0, &value, &error) == COGPU_ARGUMENT);
+    CHECK(cogpu_tag_add(&list, &arena, 400, 3, 0, &value, &error) == COGPU_INVALID_ARGUMENT);
     CHECK(cogpu_tag_add(&list, &arena, 400, 12, UINT64_MAX / 8 + 2, &value, &error) ==
-          COGPU_ARGUMENT);
-    CHECK(cogpu_tag_add(&list, &arena, 400, 12, UINT64_MAX / 8, &value, &error) == COGPU_LIMIT);
+          COGPU_INVALID_ARGUMENT);
+    CHECK(cogpu_tag_add(&list, &arena, 400, 12, UINT64_MAX / 8, &value, &error) ==
+          COGPU_LIMIT_EXCEEDED);
     CHECK(!cogpu_tag_list_has(&list, 400));
     close_all();
 }
@@ -242,15 +243,17 @@ static void test_too_long(void) {
     CHECK(cogpu_directories_lay_out(&directory, 1, false, START, &end, &error) == COGPU_OK);
     CHECK(end == START + own + most * 8 && end <= UINT32_MAX);
     directory.blocks = most + 1;
-    CHECK(cogpu_directories_lay_out(&directory, 1, false, START, &end, &error) == COGPU_LIMIT);
+    CHECK(cogpu_directories_lay_out(&directory, 1, false, START, &end, &error) ==
+          COGPU_LIMIT_EXCEEDED);
     CHECK(strstr(error.message, "BigTIFF") != NULL);
     CHECK(cogpu_directories_lay_out(&directory, 1, true, START, &end, &error) == COGPU_OK);
     directory.blocks = 1;
     CHECK(cogpu_directories_lay_out(&directory, 1, false, UINT32_MAX - 40, &end, &error) ==
-          COGPU_LIMIT);
+          COGPU_LIMIT_EXCEEDED);
     for (int shift = 56; shift < 64; shift++) {
         directory.blocks = UINT64_C(1) << shift;
-        CHECK(cogpu_directories_lay_out(&directory, 1, false, START, &end, &error) == COGPU_LIMIT);
+        CHECK(cogpu_directories_lay_out(&directory, 1, false, START, &end, &error) ==
+              COGPU_LIMIT_EXCEEDED);
         CHECK((cogpu_directories_lay_out(&directory, 1, true, START, &end, &error) == COGPU_OK) ==
               (shift < 60));
     }

@@ -264,13 +264,13 @@ static void test_values_outside_of_the_file(void) {
 
 static void test_tag_bytes_just_met_and_just_missed(void) {
     uint8_t values[100] = {0}, got[100];
-    cogpu_limits limits = {.tag_bytes = 99};
+    cogpu_limits limits = {.struct_size = sizeof(cogpu_limits), .tag_bytes = 99};
     build_open(&file, false, false);
     build_tag(&file, 400, BUILD_BYTE, 100, values);
     open_file(&limits);
     const cogpu_entry *entry = cogpu_tiff_find(&tiff, 0, 400);
     CHECK(cogpu_tiff_raw(&tiff, entry, 0, 99, got, &error) == COGPU_OK);
-    CHECK(cogpu_tiff_raw(&tiff, entry, 0, 100, got, &error) == COGPU_LIMIT);
+    CHECK(cogpu_tiff_raw(&tiff, entry, 0, 100, got, &error) == COGPU_LIMIT_EXCEEDED);
     CHECK(strstr(error.message, "tag_bytes") != NULL);
     close_file();
 }

@@ -41,7 +41,8 @@ static cogpu_raster raster_in(uint8_t *memory, cogpu_type type, uint32_t bands, 
     int64_t sign = layout.is_flipped ? -1 : 1;
     uint8_t *first =
         layout.is_flipped ? memory + (HEIGHT - 1) * layout.y + (WIDTH - 1) * layout.x : memory;
-    return (cogpu_raster){.data = first,
+    return (cogpu_raster){.struct_size = sizeof(cogpu_raster),
+                          .data = first,
                           .type = type,
                           .bands = bands,
                           .width = WIDTH,
@@ -66,9 +67,9 @@ static void fill(const cogpu_raster *raster) {
                 uint32_t value = is_hole ? 0 : 40 * b + y * y / 9 + 3 * x + x * y % 5;
                 uint8_t *to = sample_of(raster, b, y, x);
                 memset(to, 0, size);
-                if (raster->type == COGPU_F32)
+                if (raster->type == COGPU_TYPE_F32)
                     memcpy(to, &(float){(float)value / 8}, size);
-                else if (raster->type == COGPU_CF64)
+                else if (raster->type == COGPU_TYPE_CF64)
                     memcpy(to, &(double){value}, sizeof(double));
                 else
                     memcpy(to, &(uint16_t){(uint16_t)value}, size < 2 ? size : 2);
@@ -89,18 +90,18 @@ static uint8_t masks[2][GAP * WIDTH * HEIGHT];
 
 /* In chunks of so many rows, each of which is pushed from memory that is then overwritten. */
 static cogpu_memory written(const cogpu_profile *profile, int kind, uint32_t rows) {
-    cogpu_memory file = {0};
-    cogpu_sink sink = {.memory = &file};
+    cogpu_memory file = COGPU_MEMORY_INIT;
+    cogpu_sink sink = {.struct_size = sizeof(cogpu_sink), .memory = &file};
     cogpu_writer *writer = NULL;
     cogpu_raster lent = raster_in(pixels[1], profile->type, profile->bands, kind);
-    cogpu_raster lent_mask = raster_in(masks[1], COGPU_U8, 1, kind);
+    cogpu_raster lent_mask = raster_in(masks[1], COGPU_TYPE_U8, 1, kind);
     CHECK(cogpu_writer_open(&sink, profile, &writer, &error) == COGPU_OK);
     for (uint32_t first = 0, count; writer && first < HEIGHT; first += count) {
         count = rows < HEIGHT - first ? rows : HEIGHT - first;
         memcpy(pixels[1], pixels[0], sizeof pixels[1]);
         memcpy(masks[1], masks[0], sizeof masks[1]);
         cogpu_raster part = chunk(&lent, first, count), part_mask = chunk(&lent_mask, first, count);
-        CHECK(cogpu_writer_push(writer, &part, profile->mask ? &part_mask : NULL, &error) ==
+        CHECK(cogpu_writer_write_rows(writer, &part, profile->mask ? &part_mask : NULL, &error) ==
               COGPU_OK);
         memset(pixels[1], 0xA5, sizeof pixels[1]);
         memset(masks[1], 0xA5, sizeof masks[1]);
@@ -112,18 +113,18 @@ static cogpu_memory written(const cogpu_profile *profile, int kind, uint32_t row
 static bool is_same(cogpu_memory *file, const cogpu_memory *expected) {
     bool same = file->bytes > 0 && file->bytes == expected->bytes &&
                 memcmp(file->data, expected->data, file->bytes) == 0;
-    cogpu_memory_release(file);
+    cogpu_memory_free(file);
     return same;
 }
 
 /* Files that are not as the first one, whose rows were pushed one by one. */
 static int unlike(cogpu_profile *profile) {
     static const uint32_t chunks[] = {1, 23, HEIGHT};
-    cogpu_memory expected = {0};
+    cogpu_memory expected = COGPU_MEMORY_INIT;
     int found = 0;
     for (int kind = 0; kind < 4; kind++) {
         cogpu_raster raster = raster_in(pixels[0], profile->type, profile->bands, kind);
-        cogpu_raster mask = raster_in(masks[0], COGPU_U8, 1, kind);
+        cogpu_raster mask = raster_in(masks[0], COGPU_TYPE_U8, 1, kind);
         fill(&raster);
         fill(&mask);
         profile->threads = kind % 2 ? 4 : 1;
@@ -135,29 +136,42 @@ static int unlike(cogpu_profile *profile) {
                 found += !is_same(&file, &expected);
         }
     }
-    cogpu_memory_release(&expected);
+    cogpu_memory_free(&expected);
     return found;
 }
 
 static void every_layout_gives_the_same_file(void) {
     static const uint32_t factors[] = {2, 5};
     const cogpu_profile kinds[] = {
-        {.block_width = 32, .block_height = 16, .codec = "none"},
-        {.strips = 1, .block_height = 5},
-        {.cog = 1, .block_width = 16, .sparse = 1},
-        {.cog = 1, .block_width = 32, .mask = 1, .resampling = COGPU_CUBIC},
-        {.strips = 1, .block_height = 1, .factors = factors, .factor_count = 2, .mask = 1},
+        {.struct_size = sizeof(cogpu_profile),
+         .block_width = 32,
+         .block_height = 16,
+         .codec = "none"},
+        {.struct_size = sizeof(cogpu_profile), .strips = 1, .block_height = 5},
+        {.struct_size = sizeof(cogpu_profile), .cog = 1, .block_width = 16, .sparse = 1},
+        {.struct_size = sizeof(cogpu_profile),
+         .cog = 1,
+         .block_width = 32,
+         .mask = 1,
+         .resampling = COGPU_RESAMPLE_CUBIC},
+        {.struct_size = sizeof(cogpu_profile),
+         .strips = 1,
+         .block_height = 1,
+         .overview_factors = factors,
+         .overview_factor_count = 2,
+         .mask = 1},
     };
-    static const cogpu_type types[] = {COGPU_U8, COGPU_I16, COGPU_F32, COGPU_CF64};
+    static const cogpu_type types[] = {COGPU_TYPE_U8, COGPU_TYPE_I16, COGPU_TYPE_F32,
+                                       COGPU_TYPE_CF64};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (size_t t = 0; t < sizeof types / sizeof *types; t++)
             for (uint32_t bands = 1; bands <= BANDS_MAX; bands += 2)
                 for (int planar = 0; planar <= (bands > 1); planar++) {
                     cogpu_profile profile = kinds[k];
                     profile.width = WIDTH, profile.height = HEIGHT;
-                    profile.type = types[t], profile.bands = bands, profile.planar = planar;
-                    if (types[t] == COGPU_CF64 && profile.resampling == COGPU_CUBIC)
-                        profile.resampling = COGPU_NEAREST;
+                    profile.type = types[t], profile.bands = bands, profile.interleave = planar;
+                    if (types[t] == COGPU_TYPE_CF64 && profile.resampling == COGPU_RESAMPLE_CUBIC)
+                        profile.resampling = COGPU_RESAMPLE_NEAREST;
                     CHECK(unlike(&profile) == 0);
                 }
 }
@@ -172,14 +186,16 @@ static void memory_is_bounded(void) {
                  {20000, 16, 0, 1000}, {20000, 0, 10000, 16}, {20000, 512, 0, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         cogpu_context *context = NULL;
-        cogpu_context_options options = {.threads = cases[i].threads};
+        cogpu_context_options options = {.struct_size = sizeof(cogpu_context_options),
+                                         .threads = cases[i].threads};
         CHECK(cogpu_context_open(&options, &context, &error) == COGPU_OK);
-        cogpu_memory file = {0};
-        cogpu_sink sink = {.memory = &file};
-        cogpu_profile profile = {.width = cases[i].width,
+        cogpu_memory file = COGPU_MEMORY_INIT;
+        cogpu_sink sink = {.struct_size = sizeof(cogpu_sink), .memory = &file};
+        cogpu_profile profile = {.struct_size = sizeof(cogpu_profile),
+                                 .width = cases[i].width,
                                  .height = 20000,
                                  .bands = 1,
-                                 .type = COGPU_F32,
+                                 .type = COGPU_TYPE_F32,
                                  .strips = cases[i].rows > 0,
                                  .block_width = cases[i].block,
                                  .block_height = cases[i].rows,
@@ -206,7 +222,7 @@ struct sink {
 static cogpu_status count_write(void *user, uint64_t offset, const void *from, size_t bytes) {
     struct sink *sink = user;
     (void)offset, (void)from, (void)bytes;
-    return sink->writes++ == sink->accepted ? COGPU_DEVICE : COGPU_OK;
+    return sink->writes++ == sink->accepted ? COGPU_DEVICE_ERROR : COGPU_OK;
 }
 
 static cogpu_status count_commit(void *user) {
@@ -219,8 +235,11 @@ static void count_abort(void *user) {
 }
 
 static cogpu_sink sink_of(struct sink *sink) {
-    return (cogpu_sink){
-        .user = sink, .write = count_write, .commit = count_commit, .abort = count_abort};
+    return (cogpu_sink){.struct_size = sizeof(cogpu_sink),
+                        .user = sink,
+                        .write = count_write,
+                        .commit = count_commit,
+                        .abort = count_abort};
 }
 
 /* Pushes chunks of 10 rows and closes. After a failure all calls return the same status. */
@@ -229,7 +248,7 @@ static cogpu_status write_all(cogpu_writer *writer, const cogpu_raster *raster,
     cogpu_status status = COGPU_OK;
     for (uint32_t y = 0, height = raster->height; y < height; y += 10) {
         cogpu_raster rows = chunk(raster, y, height - y < 10 ? height - y : 10);
-        cogpu_status found = cogpu_writer_push(writer, &rows, NULL, &error);
+        cogpu_status found = cogpu_writer_write_rows(writer, &rows, NULL, &error);
         if (status == COGPU_OK)
             *first_error = error;
         else
@@ -248,8 +267,9 @@ static cogpu_status write_all(cogpu_writer *writer, const cogpu_raster *raster,
 static void any_write_may_fail(void) {
     enum { SIDE = 400, BLOCK = 144 };
     const size_t bytes = SIDE * SIDE * 16;
-    cogpu_raster raster = {.data = calloc(bytes, 1),
-                           .type = COGPU_CF64,
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                           .data = calloc(bytes, 1),
+                           .type = COGPU_TYPE_CF64,
                            .bands = 1,
                            .width = SIDE,
                            .height = SIDE,
@@ -258,10 +278,11 @@ static void any_write_may_fail(void) {
                            .stride_band = 16};
     for (uint32_t threads = 1; threads <= 4; threads += 3)
         for (int cog = 0; cog < 2; cog++) {
-            cogpu_profile profile = {.width = SIDE,
+            cogpu_profile profile = {.struct_size = sizeof(cogpu_profile),
+                                     .width = SIDE,
                                      .height = SIDE,
                                      .bands = 1,
-                                     .type = COGPU_CF64,
+                                     .type = COGPU_TYPE_CF64,
                                      .cog = cog,
                                      .codec = "none",
                                      .threads = threads,
@@ -274,8 +295,8 @@ static void any_write_may_fail(void) {
                 CHECK(cogpu_writer_open(&sink, &profile, &writer, &error) == COGPU_OK);
                 cogpu_status status = write_all(writer, &raster, &first_error);
                 bool has_failed = counted.writes > accepted;
-                CHECK(status == (has_failed ? COGPU_DEVICE : COGPU_OK));
-                CHECK(!has_failed || first_error.status == COGPU_DEVICE);
+                CHECK(status == (has_failed ? COGPU_DEVICE_ERROR : COGPU_OK));
+                CHECK(!has_failed || first_error.status == COGPU_DEVICE_ERROR);
                 CHECK(counted.writes <= accepted + 1); /* none after the one that failed */
                 CHECK(counted.commits == !has_failed && counted.aborts == has_failed);
                 commits = counted.commits;
@@ -295,7 +316,7 @@ static cogpu_status encode(cogpu_codec_state *state, const cogpu_encoding *encod
                            size_t *got, cogpu_error *why) {
     if (in[0] == WORSE) {
         atomic_fetch_add(&worse_ones, 1);
-        return cogpu_fail(why, COGPU_LIMIT, "worse");
+        return cogpu_fail(why, COGPU_LIMIT_EXCEEDED, "worse");
     }
     for (int i = 0; in[0] == BAD && i < PATIENCE && atomic_load(&worse_ones) == 0; i++)
         sched_yield();
@@ -310,13 +331,14 @@ static void the_first_bad_block_is_reported(void) {
     const cogpu_encoder encoder = {.encode = encode, .bound = cogpu_encoder_packbits.bound};
     for (uint32_t threads = 1; threads <= 4; threads += 3)
         for (int cog = 0; cog < 2; cog++) {
-            cogpu_raster raster = raster_in(pixels[0], COGPU_U8, 1, 0);
+            cogpu_raster raster = raster_in(pixels[0], COGPU_TYPE_U8, 1, 0);
             struct sink counted = {.accepted = UINT32_MAX};
             cogpu_sink sink = sink_of(&counted);
-            cogpu_profile profile = {.width = WIDTH,
+            cogpu_profile profile = {.struct_size = sizeof(cogpu_profile),
+                                     .width = WIDTH,
                                      .height = HEIGHT,
                                      .bands = 1,
-                                     .type = COGPU_U8,
+                                     .type = COGPU_TYPE_U8,
                                      .cog = cog,
                                      .codec = "packbits",
                                      .threads = threads,
@@ -340,31 +362,34 @@ static void the_first_bad_block_is_reported(void) {
 
 /* Whatever is on its way, and wherever a writer ends. */
 static void a_writer_may_end_at_any_row(void) {
-    cogpu_raster raster = raster_in(pixels[0], COGPU_F32, 3, 1);
+    cogpu_raster raster = raster_in(pixels[0], COGPU_TYPE_F32, 3, 1);
     fill(&raster);
     cogpu_context *context = NULL;
-    CHECK(cogpu_context_open(&(cogpu_context_options){.threads = 3}, &context, &error) == COGPU_OK);
+    CHECK(cogpu_context_open(
+              &(cogpu_context_options){.struct_size = sizeof(cogpu_context_options), .threads = 3},
+              &context, &error) == COGPU_OK);
     for (uint32_t rows = 0; rows <= HEIGHT; rows++) {
-        cogpu_memory file = {0};
-        cogpu_sink sink = {.memory = &file};
-        cogpu_profile profile = {.width = WIDTH,
+        cogpu_memory file = COGPU_MEMORY_INIT;
+        cogpu_sink sink = {.struct_size = sizeof(cogpu_sink), .memory = &file};
+        cogpu_profile profile = {.struct_size = sizeof(cogpu_profile),
+                                 .width = WIDTH,
                                  .height = HEIGHT,
                                  .bands = 3,
-                                 .type = COGPU_F32,
+                                 .type = COGPU_TYPE_F32,
                                  .cog = 1,
                                  .block_width = 16,
                                  .context = context};
         cogpu_writer *writer = NULL;
         cogpu_raster part = chunk(&raster, 0, rows);
         CHECK(cogpu_writer_open(&sink, &profile, &writer, &error) == COGPU_OK);
-        CHECK(rows == 0 || cogpu_writer_push(writer, &part, NULL, &error) == COGPU_OK);
+        CHECK(rows == 0 || cogpu_writer_write_rows(writer, &part, NULL, &error) == COGPU_OK);
         if (rows % 2)
             CHECK(cogpu_writer_close(writer, NULL, &error) ==
-                  (rows < HEIGHT ? COGPU_ARGUMENT : COGPU_OK));
+                  (rows < HEIGHT ? COGPU_INVALID_ARGUMENT : COGPU_OK));
         else
             cogpu_writer_abort(writer);
         CHECK((file.data != NULL) == (rows == HEIGHT && rows % 2));
-        cogpu_memory_release(&file);
+        cogpu_memory_free(&file);
     }
     cogpu_context_close(context);
 }

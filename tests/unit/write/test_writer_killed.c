@@ -26,29 +26,38 @@ static void fill(uint16_t number) {
 }
 
 static cogpu_status write_file(void) {
-    cogpu_sink sink = {.path = path};
-    cogpu_profile profile = {.width = SIDE,
+    cogpu_sink sink = {.struct_size = sizeof(cogpu_sink), .path = path};
+    cogpu_profile profile = {.struct_size = sizeof(cogpu_profile),
+                             .width = SIDE,
                              .height = SIDE,
                              .bands = 1,
-                             .type = COGPU_U16,
+                             .type = COGPU_TYPE_U16,
                              .cog = 1,
                              .codec = "none",
                              .block_width = 128,
                              .threads = 1};
-    cogpu_raster raster = {
-        .data = pixels, .type = COGPU_U16, .bands = 1, .width = SIDE, .height = SIDE};
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                           .data = pixels,
+                           .type = COGPU_TYPE_U16,
+                           .bands = 1,
+                           .width = SIDE,
+                           .height = SIDE};
     return cogpu_write(&sink, &profile, &raster, NULL, NULL, &error);
 }
 
 static bool is_complete(void) {
     cogpu_file *file = NULL;
-    cogpu_raster raster = {
-        .data = pixels, .type = COGPU_U16, .bands = 1, .width = SIDE, .height = SIDE};
-    cogpu_checked checked = {0};
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                           .data = pixels,
+                           .type = COGPU_TYPE_U16,
+                           .bands = 1,
+                           .width = SIDE,
+                           .height = SIDE};
+    cogpu_checked checked = COGPU_CHECKED_INIT;
     bool is_good = cogpu_open(path, NULL, &file, &error) == COGPU_OK &&
                    cogpu_read(file, NULL, &raster, NULL, &error) == COGPU_OK &&
                    cogpu_check(file, NULL, NULL, NULL, &checked, &error) == COGPU_OK &&
-                   checked.verdict == COGPU_VALID; /* word-check: public field */
+                   checked.verdict == COGPU_VERDICT_VALID; /* word-check: public field */
     cogpu_close(file);
     for (uint32_t y = 0; is_good && y < SIDE; y++)
         for (uint32_t x = 0; x < SIDE; x++)

@@ -34,20 +34,22 @@ static cogpu_status write_rows(const cogpu_sink *sink, const cogpu_profile *prof
     cogpu_writer *writer = NULL;
     cogpu_status status = cogpu_writer_open(sink, profile, &writer, &error);
     for (uint32_t y = 0; status == COGPU_OK && y < SIDE; y += rows) {
-        cogpu_raster chunk = {.data = pixels + (size_t)y * SIDE,
-                              .type = COGPU_U8,
+        cogpu_raster chunk = {.struct_size = sizeof(cogpu_raster),
+                              .data = pixels + (size_t)y * SIDE,
+                              .type = COGPU_TYPE_U8,
                               .bands = profile->bands,
                               .width = SIDE,
                               .height = SIDE - y < rows ? SIDE - y : rows,
                               .stride_band = (int64_t)SIDE * SIDE,
                               .stride_y = SIDE,
                               .stride_x = 1};
-        cogpu_raster valid = {.data = mask + (size_t)y * SIDE,
-                              .type = COGPU_U8,
+        cogpu_raster valid = {.struct_size = sizeof(cogpu_raster),
+                              .data = mask + (size_t)y * SIDE,
+                              .type = COGPU_TYPE_U8,
                               .bands = 1,
                               .width = SIDE,
                               .height = chunk.height};
-        status = cogpu_writer_push(writer, &chunk, profile->mask ? &valid : NULL, &error);
+        status = cogpu_writer_write_rows(writer, &chunk, profile->mask ? &valid : NULL, &error);
     }
     if (status == COGPU_OK)
         return cogpu_writer_close(writer, written, &error);
@@ -74,20 +76,23 @@ static bool is_expected(const void *data, uint64_t bytes) {
 }
 
 static void check_profile(const cogpu_profile *profile, uint32_t rows) {
-    const cogpu_sink appended = {.write = append, .append_only = 1};
-    cogpu_memory memory = {0};
-    cogpu_written written = {0};
+    const cogpu_sink appended = {
+        .struct_size = sizeof(cogpu_sink), .write = append, .append_only = 1};
+    cogpu_memory memory = COGPU_MEMORY_INIT;
+    cogpu_written written = COGPU_WRITTEN_INIT;
     expected.end = 0;
     CHECK(write_rows(&appended, profile, rows, NULL) == COGPU_OK);
-    CHECK(write_rows(&(cogpu_sink){.memory = &memory}, profile, rows, NULL) == COGPU_OK);
+    CHECK(write_rows(&(cogpu_sink){.struct_size = sizeof(cogpu_sink), .memory = &memory}, profile,
+                     rows, NULL) == COGPU_OK);
     CHECK(is_expected(memory.data, memory.bytes));
-    cogpu_memory_release(&memory);
+    cogpu_memory_free(&memory);
     const size_t sizes[] = {MOST, expected.end, expected.end - 1};
     for (int i = 0; i < 3; i++) {
-        const cogpu_sink sink = {.buffer = buffer, .buffer_bytes = sizes[i]};
+        const cogpu_sink sink = {
+            .struct_size = sizeof(cogpu_sink), .buffer = buffer, .buffer_bytes = sizes[i]};
         memset(buffer, 77, sizeof buffer);
         CHECK(write_rows(&sink, profile, rows, &written) ==
-              (sizes[i] < expected.end ? COGPU_LIMIT : COGPU_OK));
+              (sizes[i] < expected.end ? COGPU_LIMIT_EXCEEDED : COGPU_OK));
         CHECK(sizes[i] < expected.end || is_expected(buffer, written.bytes));
     }
     if (test_broken)
@@ -97,18 +102,19 @@ static void check_profile(const cogpu_profile *profile, uint32_t rows) {
 static void every_gap_is_closed(void) {
     static const char *const codecs[] = {"packbits", "lzw"};
     for (uint32_t i = 0; i < 8 && !test_broken; i++) {
-        const cogpu_profile profile = {.width = SIDE,
+        const cogpu_profile profile = {.struct_size = sizeof(cogpu_profile),
+                                       .width = SIDE,
                                        .height = SIDE,
                                        .bands = 1 + i % 2,
-                                       .type = COGPU_U8,
+                                       .type = COGPU_TYPE_U8,
                                        .cog = 1,
                                        .block_width = i % 2 ? 256 : 512,
-                                       .planar = i % 4 == 1,
+                                       .interleave = i % 4 == 1,
                                        .codec = codecs[i / 4 % 2],
                                        .predictor = 1,
                                        .sparse = i % 2,
                                        .mask = i % 4 > 1,
-                                       .resampling = COGPU_MIN,
+                                       .resampling = COGPU_RESAMPLE_MIN,
                                        .threads = 2};
         fill((enum content)(i % CONTENTS));
         check_profile(&profile, i == 1 ? SIDE : 1 + draw(600));

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from ...errors import ArgumentError
+from ...errors import InvalidArgumentError
 from ...georef import crs_text
 from .reading import open_geotiff, opened
 from .writing import to_geotiff
@@ -59,7 +59,7 @@ class DatasetAccessor:
         for array in self._dataset.data_vars.values():
             if {"y", "x"} <= set(array.dims):
                 return array
-        raise ArgumentError("the Dataset has no variable with the dimensions y and x")
+        raise InvalidArgumentError("the Dataset has no variable with the dimensions y and x")
 
     def to_geotiff(self, path: Any, var: "str | None" = None, **options: Any) -> Any:
         """Writes a variable: `var`, or the first one with the dimensions y and x."""
@@ -77,10 +77,10 @@ def open_around(grid: Any, like: xr.DataArray, source: Any, auto_reproject: bool
         if name in options:
             raise TypeError(f"{name}: the array says which part is read; call open_geotiff(source, {name}=...)")
     if auto_reproject or options.pop("coregister", False):
-        raise ArgumentError("auto_reproject and coregister need xarray-spatial: read the file, and reproject it with "
-                            "rioxarray or odc-geo")
+        raise InvalidArgumentError("auto_reproject and coregister need xarray-spatial: read the file, and reproject it "
+                                   "with rioxarray or odc-geo")
     if "y" not in grid.coords or "x" not in grid.coords:
-        raise ArgumentError("the array has no coordinates y and x, which say the part that is read")
+        raise InvalidArgumentError("the array has no coordinates y and x, which say the part that is read")
     check_same_crs(like.attrs.get("crs", grid.attrs.get("crs")), opened(source))
     if like.chunks is not None:
         options.setdefault("chunks", (max(like.chunksizes["y"]), max(like.chunksizes["x"])))
@@ -98,7 +98,8 @@ def check_same_crs(crs: Any, file: "File") -> None:
 
         if pyproj.CRS.from_user_input(mine) == pyproj.CRS.from_user_input(file.crs):
             return
-    raise ArgumentError(f"{file.name}: its coordinate system is not that of the array ({mine}): reproject one of them")
+    raise InvalidArgumentError(f"{file.name}: its coordinate system is not that of the array ({mine}): reproject one "
+                               "of them")
 
 
 def extent_of(grid: Any) -> tuple[float, float, float, float]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ArgumentError, FormatError
+from ...errors import InvalidArgumentError, NotTiffError
 from ...file import File
 from ...lazy import is_path
 from ...urls import shown
@@ -41,17 +41,18 @@ def check_combinations(source: Any, *, gpu: Any, chunks: Any, parse_coordinates:
     for name, is_given in (("missing_sources", missing_sources is not NOT_GIVEN),
                            ("band_nodata", band_nodata is not None)):
         if is_given:
-            raise ArgumentError(f"{name} only applies to VRT, which is not read here: leave it out")
+            raise InvalidArgumentError(f"{name} only applies to VRT, which is not read here: leave it out")
     if on_gpu_failure is not NOT_GIVEN and not gpu:
-        raise ArgumentError("on_gpu_failure only applies with gpu=True")
+        raise InvalidArgumentError("on_gpu_failure only applies with gpu=True")
     if not is_path(source) and not isinstance(source, File) and (chunks is not None or gpu):
         what = "chunks=... (dask)" if chunks is not None else "gpu=True"
-        raise ArgumentError(f"{what} is not supported for file-like objects, which threads and processes cannot share: "
-                            "give a path or a URL")
+        raise InvalidArgumentError(f"{what} is not supported for file-like objects, which threads and processes cannot "
+                                   "share: give a path or a URL")
     if max_cloud_bytes is not NOT_GIVEN and (chunks is not None or gpu):
-        raise ArgumentError("max_cloud_bytes only applies to reads that are neither chunked nor on a GPU: leave it out")
+        raise InvalidArgumentError("max_cloud_bytes only applies to reads that are neither chunked nor on a GPU: leave "
+                                   "it out")
     if not parse_coordinates and gpu:
-        raise ArgumentError("parse_coordinates=False is not supported with gpu=True")
+        raise InvalidArgumentError("parse_coordinates=False is not supported with gpu=True")
 
 
 def refuse_vrt(path: Any, stable_only: bool = False) -> None:
@@ -94,9 +95,11 @@ def check_overview_level(level: Any, file: File) -> None:
         raise TypeError(f"overview_level must be an int from 0 on, not {type(level).__name__} {level!r}")
     if not 0 <= level < len(file.levels):
         if is_sidecar_broken(file):
-            cause = FormatError(f"external sidecar did not parse: {file.warning}")
-            raise ArgumentError(f"{file.name}: there is no overview_level={level}: FormatError: {cause}") from cause
-        raise ArgumentError(f"overview_level={level} is out of range: {file.name} has {len(file.levels)} pyramid IFDs")
+            cause = NotTiffError(f"external sidecar did not parse: {file.warning}")
+            raise InvalidArgumentError(f"{file.name}: there is no overview_level={level}: NotTiffError: "
+                                       f"{cause}") from cause
+        raise InvalidArgumentError(f"overview_level={level} is out of range: {file.name} has {len(file.levels)} "
+                                   "pyramid IFDs")
 
 
 def is_sidecar_broken(file: File) -> bool:
@@ -107,7 +110,7 @@ def check_band(band: Any, file: File) -> None:
     if band is None:
         return
     if isinstance(band, (bool, np.bool_)):
-        raise ArgumentError(f"band must be a non-negative int, not the bool {band!r}")
+        raise InvalidArgumentError(f"band must be a non-negative int, not the bool {band!r}")
     if not isinstance(band, (int, np.integer)):
         raise TypeError(f"band must be a non-negative int, not {type(band).__name__} {band!r}")
     if not 0 <= band < file.shape[0]:
@@ -124,27 +127,27 @@ def check_window(window: Any, shape: tuple[int, int]) -> None:
     except (TypeError, ValueError):
         return  # the reader says what it expects
     if not is_inside:
-        raise ArgumentError(f"window={tuple(window)} is outside the source extent of {shape[0]} rows and {shape[1]} "
-                            "columns, or has a non-positive size")
+        raise InvalidArgumentError(f"window={tuple(window)} is outside the source extent of {shape[0]} rows and "
+                                   f"{shape[1]} columns, or has a non-positive size")
 
 
 def check_bbox(bbox: Any, window: Any, file: File) -> None:
     if bbox is None:
         return
     if window is not None:
-        raise ArgumentError("window and bbox are mutually exclusive: give one of them")
+        raise InvalidArgumentError("window and bbox are mutually exclusive: give one of them")
     try:
         left, bottom, right, top = (float(side) for side in bbox)
     except (TypeError, ValueError):
-        raise ArgumentError(f"bbox={bbox!r} is not a 4-tuple of numbers (xmin, ymin, xmax, ymax)") from None
+        raise InvalidArgumentError(f"bbox={bbox!r} is not a 4-tuple of numbers (xmin, ymin, xmax, ymax)") from None
     if not np.isfinite((left, bottom, right, top)).all():
-        raise ArgumentError(f"bbox={bbox!r} must have finite coordinates")
+        raise InvalidArgumentError(f"bbox={bbox!r} must have finite coordinates")
     if not (left < right and bottom < top):
-        raise ArgumentError(f"bbox={bbox!r} has a non-positive size: xmin < xmax and ymin < ymax are needed")
+        raise InvalidArgumentError(f"bbox={bbox!r} has a non-positive size: xmin < xmax and ymin < ymax are needed")
     bounds = file.bounds
     if bounds is None:
-        raise ArgumentError(f"bbox: {file.name} has no georeferencing; give window=")
+        raise InvalidArgumentError(f"bbox: {file.name} has no georeferencing; give window=")
     if file.transform is not None and (file.transform.b or file.transform.d):
-        raise ArgumentError(f"bbox: {file.name} has a rotated affine transform; give window=")
+        raise InvalidArgumentError(f"bbox: {file.name} has a rotated affine transform; give window=")
     if right <= bounds[0] or left >= bounds[2] or top <= bounds[1] or bottom >= bounds[3]:
-        raise ArgumentError(f"bbox={bbox!r} does not overlap the file's bounds {tuple(bounds)}")
+        raise InvalidArgumentError(f"bbox={bbox!r} does not overlap the file's bounds {tuple(bounds)}")

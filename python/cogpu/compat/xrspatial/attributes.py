@@ -32,9 +32,9 @@ def check_header(file: File, allow_rotated: bool, allow_invalid_nodata: bool) ->
     check_geokeys(file)
     transform = file.transform
     if transform is not None and (transform.b or transform.d) and not allow_rotated:
-        raise RotatedTransformError(
-            f"{file.name}: the grid has a rotation or shear ({tuple(transform)}), which the stable readers do not "
-            "take: allow_rotated=True reads it without georeferencing, cogpu.open_geotiff with it")
+        raise RotatedTransformError(f"{file.name}: the grid has a rotation or shear ({tuple(transform)}), which the "
+                                    "stable readers do not take: allow_rotated=True reads it without georeferencing, "
+                                    "cogpu.open_geotiff with it")
     check_nodata(file, allow_invalid_nodata)
 
 
@@ -138,7 +138,7 @@ def tag_attrs(file: File) -> dict[str, Any]:
 def items_by_name(file: File) -> dict[Any, str]:
     """The default domain of GDAL_METADATA: items of the image by name, those of bands by (name, band from 0)."""
     return {item["name"] if not item["band"] else (item["name"], item["band"] - 1): item["value"]
-            for item in file.items if item["domain"] == ""}
+            for item in file.metadata_items if item["domain"] == ""}
 
 
 def metadata_xml(file: File) -> "str | None":

@@ -1,7 +1,7 @@
 """The exception classes of xarray-spatial, by their names and bases. Each is also one of ours (cogpu.errors), so that a
 program may catch either."""
 
-from ...errors import ArgumentError, CorruptError, Error, LimitError, UnsupportedError
+from ...errors import CorruptError, Error, InvalidArgumentError, LimitExceededError, UnsupportedError
 
 
 class GeoTIFFFallbackWarning(UserWarning):
@@ -84,17 +84,17 @@ class UnsupportedGeoTIFFFeatureError(UnsupportedError):
     """Valid, but not supported."""
 
 
-class PixelSafetyLimitError(LimitError):
+class PixelSafetyLimitError(LimitExceededError):
     """More pixels than max_pixels."""
 
 
-class CloudSizeLimitError(LimitError):
+class CloudSizeLimitError(LimitExceededError):
     """An object that is larger than max_cloud_bytes."""
 
 
-class UnsafeURLError(ArgumentError):
+class UnsafeURLError(InvalidArgumentError):
     """A URL whose host is not public."""
 
 
-class BandIndexError(ArgumentError, IndexError):
+class BandIndexError(InvalidArgumentError, IndexError):
     """A band that the file does not have; xarray-spatial raises IndexError."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import georef
-from ...errors import ArgumentError, UnsupportedError
+from ...errors import InvalidArgumentError, UnsupportedError
 from ...profile import known_crs
 from .errors import (ConflictingCRSError, InvalidCRSCodeError, NonRepresentableEPSGCRSError, NonUniformCoordsError,
                      UnparseableCRSError)
@@ -40,7 +40,7 @@ def check_known(crs: Any) -> None:
         known_crs(georef.crs_text(crs))
     except UnsupportedError as error:
         raise NonRepresentableEPSGCRSError(str(error)) from error
-    except ArgumentError as error:
+    except InvalidArgumentError as error:
         raise (UnparseableCRSError if isinstance(crs, str) else InvalidCRSCodeError)(str(error)) from error
 
 
@@ -96,7 +96,7 @@ def six(values: Any) -> tuple[float, ...]:
     except (TypeError, ValueError):
         numbers = ()
     if len(numbers) != 6 or not np.isfinite(numbers).all():
-        raise ArgumentError(f"attrs['transform']={values!r} is not six finite numbers a, b, c, d, e, f")
+        raise InvalidArgumentError(f"attrs['transform']={values!r} is not six finite numbers a, b, c, d, e, f")
     return numbers
 
 
@@ -125,8 +125,8 @@ def with_resolution(data: "xr.DataArray", axis: str, other: str, is_needed: bool
         return coordinate
     steps = np.diff(data.coords[other].values.astype("float64") if other in data.coords else np.zeros(0))
     if data.attrs.get(SQUARE) is not True or not len(steps):
-        raise ArgumentError(f"coordinates: {axis!r} has one value, which does not tell the pixel size: set "
-                            f"attrs['transform'], or attrs[{SQUARE!r}] = True to take that of {other!r}")
+        raise InvalidArgumentError(f"coordinates: {axis!r} has one value, which does not tell the pixel size: set "
+                                   f"attrs['transform'], or attrs[{SQUARE!r}] = True to take that of {other!r}")
     return coordinate.assign_attrs(resolution=sign * abs(float(steps.mean())))
 
 

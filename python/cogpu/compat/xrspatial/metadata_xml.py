@@ -3,7 +3,7 @@
 from typing import Any
 from xml.parsers import expat
 
-from ...errors import ArgumentError
+from ...errors import InvalidArgumentError
 
 
 def items_of_xml(text: str) -> dict[Any, str]:
@@ -34,7 +34,7 @@ def items_of_xml(text: str) -> dict[Any, str]:
         if text.strip():
             parser.Parse(text, True)
     except expat.ExpatError as error:
-        raise ArgumentError(f"gdal_metadata_xml is not well-formed XML ({error})") from error
+        raise InvalidArgumentError(f"gdal_metadata_xml is not well-formed XML ({error})") from error
     return items
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import ArgumentError
+from ...errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -17,10 +17,10 @@ def packed_encoding(data: "xr.DataArray", nodata: Any) -> dict[str, Any]:
     scale, offset = attrs.get("scale_factor"), attrs.get("add_offset")
     for name, value in (("scale_factor", scale), ("add_offset", offset)):
         if value is not None and (not math.isfinite(value) or name == "scale_factor" and not value):
-            raise ArgumentError(f"pack=True cannot reverse attrs[{name!r}] = {value}")
+            raise InvalidArgumentError(f"pack=True cannot reverse attrs[{name!r}] = {value}")
     target = np.dtype(target_of(data, scale is not None or offset is not None))
     if nodata is not None and target.kind in "iu" and not is_sample(nodata, target):
-        raise ArgumentError(f"pack=True: nodata {nodata} cannot be represented in {target}")
+        raise InvalidArgumentError(f"pack=True: nodata {nodata} cannot be represented in {target}")
     return {"dtype": str(target), "scale_factor": 1.0 if scale is None else float(scale),
             "add_offset": 0.0 if offset is None else float(offset)}
 
@@ -36,8 +36,8 @@ def target_of(data: "xr.DataArray", is_scaled: bool) -> Any:
         return nodata.dtype
     if attrs.get("masked_nodata") or is_scaled:
         return data.dtype
-    raise ArgumentError("pack=True: the attributes have no unpack state (mask_and_scale_dtype, scale_factor, "
-                        "masked_nodata): take a DataArray that was read with unpack=True")
+    raise InvalidArgumentError("pack=True: the attributes have no unpack state (mask_and_scale_dtype, scale_factor, "
+                               "masked_nodata): take a DataArray that was read with unpack=True")
 
 
 def is_sample(nodata: Any, dtype: np.dtype) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import georef, lazy
-from ...errors import ArgumentError, LimitError
+from ...errors import InvalidArgumentError, LimitExceededError
 from ...file import File
 from ...file import open as open_file
 from ...read import open_geotiff as read_geotiff
@@ -57,7 +57,8 @@ def open_geotiff(source: Any, *, dtype: "DTypeLike | None" = None, window: "tupl
     # By nodata alone: masks and alpha bands mean nothing to xarray-spatial.
     is_masked, is_scaled = bool(masked or unpack) and file.nodata is not None, (scale, offset) != (1, 0)
     stored, result = types_of(file, dtype, is_masked or is_scaled)
-    where = {"window": window, "bbox": bbox, "overview_level": overview_level, "band": band, "max_pixels": max_pixels}
+    where = {"window": window, "bbox": bbox, "level": overview_level, "band": None if band is None else band + 1,
+             "max_pixels": max_pixels}
     options = {**where, "dtype": stored, "chunks": chunks, "gpu": gpu, "masked": is_masked,
                "default_name": default_name,
                "on_gpu_failure": None if on_gpu_failure is NOT_GIVEN else on_gpu_failure}
@@ -82,7 +83,7 @@ def opened(source: Any) -> File:
     """The File of a source; a broken .ovr file beside it is warned of, as in xarray-spatial."""
     try:
         file = lazy.opened(source) if lazy.is_path(source) else open_file(source)
-    except ArgumentError as error:
+    except InvalidArgumentError as error:
         if "is not public" in str(error):
             raise UnsafeURLError(str(error)) from error
         raise
@@ -98,14 +99,15 @@ def types_of(file: File, dtype: "DTypeLike | None", is_float: bool) -> tuple[np.
     natural = np.dtype("float32") if natural == "float16" else natural
     result = natural if dtype is None else np.dtype(dtype)
     if natural.kind == "f" and result.kind in "iu":
-        raise ArgumentError(f"dtype={result}: the pixels are {natural}, and float to int would lose digits; use astype")
+        raise InvalidArgumentError(f"dtype={result}: the pixels are {natural}, and float to int would lose digits; use "
+                                   "astype")
     return natural, result
 
 
 def read(origin: Any, options: dict[str, Any]) -> "xr.DataArray":
     try:
         return read_geotiff(origin, **{name: value for name, value in options.items() if value is not None})
-    except LimitError as error:
+    except LimitExceededError as error:
         raise PixelSafetyLimitError(f"the pixels exceed the safety limit: {error}") from error
 
 

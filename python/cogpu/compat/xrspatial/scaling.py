@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from ...errors import ArgumentError
+from ...errors import InvalidArgumentError
 from ...file import File
 from .attributes import items_by_name, metadata_xml
 from .errors import MalformedScaleOffsetError, MixedBandMetadataError
@@ -20,11 +20,12 @@ def scaling_of(file: File, band: "int | None") -> tuple[float, float]:
 
 
 def check_xml(file: File) -> None:
-    """The engine takes what it can from a text that is not well-formed; a caller that needs scales must not miss one."""
+    """The engine takes what it can from a text that is not well-formed; a caller that needs scales must not miss
+    one."""
     xml = metadata_xml(file)
     try:
         items_of_xml(xml or "")
-    except ArgumentError as error:
+    except InvalidArgumentError as error:
         raise MalformedScaleOffsetError(f"{file.name}: unpack=True needs GDAL_METADATA: {error}; read without "
                                         "unpack=True") from error
 

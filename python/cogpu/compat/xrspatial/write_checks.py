@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import arrays
-from ...errors import ArgumentError
+from ...errors import InvalidArgumentError
 from ...profile import PHOTOMETRIC, PHOTOMETRIC_NUMBERS
 
 if TYPE_CHECKING:
@@ -31,36 +31,37 @@ def check_options(compression: Any, level: Any, tiled: bool, tile_size: Any, cog
         raise TypeError(f"compression must be a str, not {type(compression).__name__}; 'none' for no compression")
     codec = compression.lower()
     if codec not in (*LEVELS, *NO_LEVELS, *OURS):
-        raise ArgumentError(f"Unknown compression {compression!r}: there are {', '.join((*LEVELS, *NO_LEVELS))}")
+        raise InvalidArgumentError(f"Unknown compression {compression!r}: there are {', '.join((*LEVELS, *NO_LEVELS))}")
     if level is not None and (isinstance(level, bool) or not isinstance(level, (int, np.integer))):
         raise TypeError(f"compression_level must be an int, not {level!r}")
     if level is not None and codec in LEVELS and not LEVELS[codec][0] <= level <= LEVELS[codec][1]:
-        raise ArgumentError(f"compression_level={level} is out of range for {codec} (valid: {LEVELS[codec][0]}-"
-                            f"{LEVELS[codec][1]})")
+        raise InvalidArgumentError(f"compression_level={level} is out of range for {codec} (valid: "
+                                   f"{LEVELS[codec][0]}-{LEVELS[codec][1]})")
     if tiled or cog:
         check_tile_size(tile_size)
     elif tile_size != DEFAULT_TILE:
         warnings.warn(f"tile_size={tile_size} is ignored when tiled=False", UserWarning, stacklevel=3)
     if cog and not tiled:
-        raise ArgumentError("cog=True needs tiled=True: a COG has tiles; give cog=False for strips")
+        raise InvalidArgumentError("cog=True needs tiled=True: a COG has tiles; give cog=False for strips")
 
 
 def check_tile_size(tile_size: Any) -> None:
     if isinstance(tile_size, bool) or not isinstance(tile_size, (int, np.integer)) or tile_size <= 0:
-        raise ArgumentError(f"tile_size must be a positive int, not {tile_size!r}")
+        raise InvalidArgumentError(f"tile_size must be a positive int, not {tile_size!r}")
     if tile_size % 16:
         below = tile_size // 16 * 16
         near = f"{below} or {below + 16}" if below else "16"
-        raise ArgumentError(f"tile_size={tile_size} must be a multiple of 16, such as {near}")
+        raise InvalidArgumentError(f"tile_size={tile_size} must be a multiple of 16, such as {near}")
 
 
 def check_photometric(photometric: Any, bands: int) -> None:
     kind = PHOTOMETRIC_NUMBERS.get(photometric, photometric) if isinstance(photometric, int) else photometric
     needed = {"rgb": 3, "rgba": 4}.get(kind.lower(), 1) if isinstance(kind, str) else 1
     if bands < needed:
-        raise ArgumentError(f"photometric={photometric!r} needs at least {needed} bands, and data has {bands}")
+        raise InvalidArgumentError(f"photometric={photometric!r} needs at least {needed} bands, and data has {bands}")
     if isinstance(kind, str) and kind.lower() not in ("auto", *PHOTOMETRIC):
-        raise ArgumentError(f"photometric={photometric!r} is not a valid name: give auto, {', '.join(PHOTOMETRIC)}")
+        raise InvalidArgumentError(f"photometric={photometric!r} is not a valid name: give auto, "
+                                   f"{', '.join(PHOTOMETRIC)}")
 
 
 def check_number(name: str, value: Any) -> None:
@@ -71,7 +72,7 @@ def check_number(name: str, value: Any) -> None:
     try:
         float(value)
     except (TypeError, ValueError):
-        raise ArgumentError(f"{name} must be numeric, not {value!r}") from None
+        raise InvalidArgumentError(f"{name} must be numeric, not {value!r}") from None
 
 
 def predictor_of(predictor: Any, codec: str, dtype: np.dtype) -> Any:
@@ -79,9 +80,9 @@ def predictor_of(predictor: Any, codec: str, dtype: np.dtype) -> Any:
     if codec in NO_PREDICTOR:
         return False
     if predictor == 3 and predictor is not True and dtype.kind != "f":
-        raise ArgumentError(f"predictor=3 is for floats, not for {dtype}")
+        raise InvalidArgumentError(f"predictor=3 is for floats, not for {dtype}")
     if predictor not in (False, 0, 1) and codec in ("jpeg", "lerc"):
-        raise ArgumentError(f"predictor={predictor!r} does not go with {codec}, which has no PREDICTOR tag")
+        raise InvalidArgumentError(f"predictor={predictor!r} does not go with {codec}, which has no PREDICTOR tag")
     return predictor
 
 
@@ -96,8 +97,8 @@ def named(data: Any) -> "xr.DataArray":
         array = arrays.sliceable(data if is_array else np.asarray(data))
         data = xr.DataArray(array, dims=("y", "x", "band")[:len(array.shape)] if len(array.shape) < 4 else None)
     if data.ndim not in (2, 3):
-        raise ArgumentError(f"Expected 2D or 3D array, got {data.ndim}D: to_geotiff takes (y, x), (y, x, band) or "
-                            "(band, y, x)")
+        raise InvalidArgumentError(f"Expected 2D or 3D array, got {data.ndim}D: to_geotiff takes (y, x), (y, x, band) "
+                                   "or (band, y, x)")
     return data
 
 
@@ -107,12 +108,12 @@ def axes_of(data: "xr.DataArray") -> tuple[str, str]:
     known = {name for names in arrays.AXES.values() for name in names}
     unknown = [dim for dim in dims if dim not in known]
     if unknown and len(dims) == 3:
-        raise ArgumentError(dims_message(dims, unknown[0]))
+        raise InvalidArgumentError(dims_message(dims, unknown[0]))
     y, x = dims if unknown else (dims[axis] for axis in arrays.axes_by_name(dims)[1:])
     if not data.sizes[y] * data.sizes[x]:
-        raise ArgumentError(f"to_geotiff: data is empty: height={data.sizes[y]}, width={data.sizes[x]}")
+        raise InvalidArgumentError(f"to_geotiff: data is empty: height={data.sizes[y]}, width={data.sizes[x]}")
     if not data.size:
-        raise ArgumentError(f"to_geotiff: data has no bands: 0 bands in shape {data.shape}")
+        raise InvalidArgumentError(f"to_geotiff: data has no bands: 0 bands in shape {data.shape}")
     return y, x
 
 

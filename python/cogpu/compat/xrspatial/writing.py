@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import arrays, georef, write
-from ...errors import ArgumentError, about
+from ...errors import about, InvalidArgumentError
 from ...urls import source_name
 from . import georeferencing
 from .arguments import refuse_vrt
@@ -40,11 +40,12 @@ def to_geotiff(data: Any, path: Any, *, crs: Any = None, nodata: "float | int | 
     refuse_vrt(path)
     for name, value in (("color_ramp", color_ramp), ("color_ramp_range", color_ramp_range)):
         if value is not None:
-            raise ArgumentError(f"{name}={value!r}: it needs files beside the GeoTIFF, which are not written here")
+            raise InvalidArgumentError(f"{name}={value!r}: it needs files beside the GeoTIFF, which are not written "
+                                       "here")
     check_options(compression, compression_level, tiled, tile_size, cog)
     check_number("nodata", nodata)
     if pack and not is_data_array(data):
-        raise ArgumentError("pack=True requires a DataArray that was read with unpack=True")
+        raise InvalidArgumentError("pack=True requires a DataArray that was read with unpack=True")
     data, codec = named(data), compression.lower()
     axes = axes_of(data)
     check_photometric(photometric, data.size // (data.sizes[axes[0]] * data.sizes[axes[1]]))
@@ -84,7 +85,7 @@ def plan(data: "xr.DataArray", axes: tuple[str, str], nodata: Any, pack: bool, o
                "predictor": predictor_of(options["predictor"], options["compression"], dtype)}
     planned = write.plan(bare, **options)
     profile = {**planned.profile, "nan_is_nodata": planned.dtype.kind == "f" and bool(attrs.get("masked_nodata", True)),
-               "items": items_of(attrs, pack, planned.shape[0]), "description": attrs.get("image_description"),
+               "metadata": items_of(attrs, pack, planned.shape[0]), "description": attrs.get("image_description"),
                "tags": [*tags_of(attrs), *([] if fits else [nodata_tag(nodata)])]}
     return dataclasses.replace(planned, profile={name: value for name, value in profile.items() if value is not None})
 
