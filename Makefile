@@ -3,12 +3,13 @@ PREFIX ?= /usr/local
 TIME   ?= 600
 COUNT  ?= 100000
 FILE   ?=
+ARCH   ?= x86_64
 
 generator := $(if $(shell command -v ninja),-G Ninja)
 python    := .venv/bin/python
 c_files   := git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp'
 
-.PHONY: all setup demo check test test-deep test-gpu sanitize-gpu bench bench-gpu bench-python bench-network fuzz mutations docs docs-examples docs-picture format install clean
+.PHONY: all setup demo check test test-deep test-gpu sanitize-gpu bench bench-gpu bench-python bench-network fuzz mutations docs docs-examples docs-picture format install wheel test-wheel clean
 
 # build/cogpu, build/libcogpu.so, build/libcogpu.a
 all: build/CMakeCache.txt
@@ -137,5 +138,15 @@ format:
 install: all
 	@cmake --install build --prefix $(PREFIX)
 
+# dist/*.whl with all libraries inside, for Python 3.11 and later on any Linux since 2018: docs/packaging.md.
+# ARCH=aarch64: for that. The libraries are built once, in build-wheel/, which `make clean` keeps.
+wheel:
+	@tools/wheel/build_libraries.sh $(ARCH)
+	@tools/wheel/build_wheel.sh $(ARCH)
+
+# That wheel in bare roots of Debian 12 and 13. Needs root and debootstrap.
+test-wheel:
+	@tools/wheel/test_in_chroot.sh
+
 clean:
-	rm -rf build build-san build-fuzz build-races build-deep build-gpu build-docs demo
+	rm -rf build build-san build-fuzz build-races build-deep build-gpu build-docs build-aarch64 build-cross demo

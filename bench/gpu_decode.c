@@ -127,10 +127,11 @@ static int larger_first(const void *left, const void *right) {
 static void load(struct bench *bench, const char *path) {
     cogpu_file *file;
     cogpu_image *image = &bench->image;
+    *image = (cogpu_image)COGPU_IMAGE_INIT;
     need(cogpu_open(path, NULL, &file, &error));
     need(cogpu_image_info(file, 0, image, &error));
     bool is_tiled = image->layout == COGPU_LAYOUT_TILES;
-    uint64_t samples = image->planar ? 1 : image->bands;
+    uint64_t samples = image->interleave == COGPU_INTERLEAVE_BAND ? 1 : image->bands;
     bench->name = name_of(path);
     bench->codec = cogpu_codec_find(image->compression);
     bench->row_bytes = (size_t)((image->block_width * samples * image->bits + 7) / 8);
@@ -159,7 +160,8 @@ static void decode_on_host(void *argument, uint32_t worker, uint64_t index) {
     const cogpu_image *image = &bench->image;
     cogpu_block_format format = {.width = image->block_width,
                                  .height = (uint32_t)(block->capacity / bench->row_bytes),
-                                 .samples = image->planar ? 1 : image->bands,
+                                 .samples =
+                                     image->interleave == COGPU_INTERLEAVE_BAND ? 1 : image->bands,
                                  .bits = image->bits,
                                  .type = image->type,
                                  .row_bytes = bench->row_bytes,
@@ -263,21 +265,23 @@ static cogpu_status nvcomp_decode(struct bench *bench) {
     int status = nvcomp->decode(in, numbers + count, numbers + 2 * count, numbers + 3 * count,
                                 count, batch->scratch, batch->scratch_bytes, out,
                                 (struct nvcomp_options){0}, (int *)batch->statuses, batch->stream);
-    return status == 0 ? COGPU_OK
-                       : cogpu_fail(&error, COGPU_DEVICE_ERROR, "nvCOMP fails with status %d", status);
+    return status == 0
+               ? COGPU_OK
+               : cogpu_fail(&error, COGPU_DEVICE_ERROR, "nvCOMP fails with status %d", status);
 }
 
 /* ---- our decoder --------------------------------------------------------------------------- */
 
 static uint64_t our_scratch(const struct bench *bench) {
     uint64_t least, best;
-    cogpu_gpu_find_decoder(bench->image.compression)
+    cogpu_gpu_find_decoder(bench->batch.gpu, bench->image.compression)
         ->scratch(bench->blocks, bench->batch.count, &least, &best);
     return options.least_scratch ? least : best;
 }
 
 static cogpu_status our_decode(struct bench *bench) {
-    return cogpu_gpu_find_decoder(bench->image.compression)->decode(&bench->batch, &error);
+    return cogpu_gpu_find_decoder(bench->batch.gpu, bench->image.compression)
+        ->decode(&bench->batch, &error);
 }
 
 /* ---- contenders ---------------------------------------------------------------------------- */
@@ -426,7 +430,8 @@ static bool measure_file(cogpu_gpu *gpu, cogpu_pool *pool, const char *path) {
     bench->batch.gpu = gpu;
     bench->pool = pool;
     load(bench, path);
-    if (!cogpu_gpu_find_decoder(bench->image.compression) || !bench->codec->decode)
+    if (!cogpu_gpu_find_decoder(bench->batch.gpu, bench->image.compression) ||
+        !bench->codec->decode)
         need(cogpu_fail(&error, COGPU_UNSUPPORTED, "%s: no decoder for it", path));
     open_batch(bench);
     for_each_block(bench, decode_on_host);

@@ -121,7 +121,8 @@ static void load(struct bench *bench, const char *path) {
                           .pixel = image.bands * cogpu_type_bytes(image.type)};
     uint64_t bytes = (uint64_t)side * side * e.pixel;
     uint8_t *from = need_memory(malloc((size_t)image.width * image.height * e.pixel));
-    cogpu_raster small = {.struct_size = sizeof(cogpu_raster), .data = from,
+    cogpu_raster small = {.struct_size = sizeof(cogpu_raster),
+                          .data = from,
                           .type = image.type,
                           .bands = image.bands,
                           .width = image.width,
@@ -212,7 +213,8 @@ static uint32_t check_cut(struct bench *bench) {
 
 static void open_cut(struct bench *bench, uint32_t predictor) {
     cogpu_gpu *gpu = bench->gpu;
-    cogpu_profile profile = {.struct_size = sizeof(cogpu_profile), .width = side,
+    cogpu_profile profile = {.struct_size = sizeof(cogpu_profile),
+                             .width = side,
                              .height = side,
                              .bands = bench->raster.bands,
                              .type = bench->raster.type,
@@ -308,7 +310,7 @@ static cogpu_gpu_encoding encoding_of(const struct run *run) {
 static cogpu_status encode(void *subject) {
     const struct run *run = subject;
     const cogpu_gpu_encoding encoding = encoding_of(run);
-    return cogpu_gpu_encoder_of(run->job->compression)->encode(&encoding, &error);
+    return cogpu_gpu_encoder_of(run->bench->gpu, run->job->compression)->encode(&encoding, &error);
 }
 
 static cogpu_status nvcomp_encode(void *subject) {
@@ -320,8 +322,9 @@ static cogpu_status nvcomp_encode(void *subject) {
         (const void *const *)nvcomp->lists, nvcomp->lists + count, bench->tile_bytes, count,
         run->scratch, run->scratch_bytes, (void *const *)(nvcomp->lists + 2 * count),
         nvcomp->lists + 3 * count, nvcomp->options, bench->device_statuses, bench->stream);
-    return status == 0 ? COGPU_OK
-                       : cogpu_fail(&error, COGPU_DEVICE_ERROR, "nvCOMP fails with status %d", status);
+    return status == 0
+               ? COGPU_OK
+               : cogpu_fail(&error, COGPU_DEVICE_ERROR, "nvCOMP fails with status %d", status);
 }
 
 static void open_slots(struct run *run, uint64_t room) {
@@ -335,7 +338,7 @@ static void open_slots(struct run *run, uint64_t room) {
 
 static void open_ours(struct run *run) {
     struct bench *bench = run->bench;
-    const cogpu_gpu_encoder *encoder = cogpu_gpu_encoder_of(run->job->compression);
+    const cogpu_gpu_encoder *encoder = cogpu_gpu_encoder_of(run->bench->gpu, run->job->compression);
     uint64_t least, best, list_bytes = bench->count * sizeof *run->blocks;
     uint64_t row_bytes = bench->tile_bytes / TILE;
     /* Predictor 3 leaves planes of bytes. */
@@ -699,9 +702,10 @@ static void measure_job(struct bench *bench, const struct job *job, uint64_t bes
 }
 
 /* Whether a codec is asked for, there is an encoder, and it goes with the predictor. */
-static bool is_wanted(const struct job *job, uint32_t predictor) {
+static bool is_wanted(const cogpu_gpu *gpu, const struct job *job, uint32_t predictor) {
     const cogpu_codec_row *codec = cogpu_codec_find(job->compression);
-    return cogpu_gpu_encoder_of(job->compression) && codec->allows_predictor == (predictor > 1) &&
+    return cogpu_gpu_encoder_of(gpu, job->compression) &&
+           codec->allows_predictor == (predictor > 1) &&
            (!only_codec || strcmp(only_codec, codec->name) == 0) &&
            (only_level < 0 || only_level == job->level) &&
            (only_predictor < 0 || only_predictor == (int)predictor);
@@ -709,7 +713,7 @@ static bool is_wanted(const struct job *job, uint32_t predictor) {
 
 static void measure_predictor(struct bench *bench, uint32_t predictor) {
     const struct job *end = jobs + sizeof jobs / sizeof *jobs, *first = jobs;
-    while (first < end && !is_wanted(first, predictor))
+    while (first < end && !is_wanted(bench->gpu, first, predictor))
         first++;
     if (first == end)
         return;
@@ -718,7 +722,7 @@ static void measure_predictor(struct bench *bench, uint32_t predictor) {
     uint64_t beside_bytes = 0;
     const char *beside = "";
     for (const struct job *job = first; job < end; job++) {
-        if (!is_wanted(job, predictor))
+        if (!is_wanted(bench->gpu, job, predictor))
             continue;
         if (strcmp(beside, job->beside) != 0)
             beside_bytes = host_bytes(bench, job);

@@ -2,7 +2,9 @@
 # by nvcc, where it is found, into one fatbin a file that the library carries inside. No CUDA library is linked.
 # Products are rounded before they are added to (-fmad=false), as on the host: so both give the same bits.
 set(COGPU_CUDA AUTO CACHE STRING "Compile kernels for GPUs with nvcc: AUTO, ON or OFF")
-set(COGPU_CUDA_ARCHITECTURES 80 90 CACHE STRING "Compute capabilities to compile for; PTX of the last serves later ones")
+set(COGPU_CUDA_ARCHITECTURES 75 80 90 CACHE STRING "Compute capabilities to compile for")
+set(COGPU_CUDA_PTX "" CACHE STRING "Compute capability of the PTX, which serves GPUs that the others do not (default: the last)")
+set(COGPU_CUDA_FLAGS "" CACHE STRING "More options of nvcc")
 
 file(GLOB kernel_sources CONFIGURE_DEPENDS src/kernels/*/*.cu)
 # What only some lanes set and use looks uninitialised to the C compiler.
@@ -24,15 +26,20 @@ else()
   file(MAKE_DIRECTORY ${fatbins})
   foreach(architecture ${COGPU_CUDA_ARCHITECTURES})
     list(APPEND targets -gencode=arch=compute_${architecture},code=sm_${architecture})
-    set(last ${architecture})
+    set(ptx ${architecture})
   endforeach()
-  list(APPEND targets -gencode=arch=compute_${last},code=compute_${last})
-  set(module_list "#define COGPU_FATBINS \"${fatbins}\"\n#define COGPU_MODULES(X)")
+  if(COGPU_CUDA_PTX)
+    set(ptx ${COGPU_CUDA_PTX})
+  endif()
+  list(APPEND targets -gencode=arch=compute_${ptx},code=compute_${ptx})
+  string(REGEX MATCHALL "[0-9]+" capabilities "${COGPU_CUDA_ARCHITECTURES}") # without the letter of 90a
+  list(JOIN capabilities ", " capabilities)
+  set(module_list "#define COGPU_FATBINS \"${fatbins}\"\n#define COGPU_CAPABILITIES ${capabilities}\n#define COGPU_MODULES(X)")
   foreach(source ${kernel_sources})
     get_filename_component(name ${source} NAME_WE)
     add_custom_command(
       OUTPUT ${fatbins}/${name}.fatbin
-      COMMAND ${COGPU_NVCC} -fatbin -std=c++17 -O3 -fmad=false ${targets} -I${CMAKE_SOURCE_DIR}/src
+      COMMAND ${COGPU_NVCC} -fatbin -std=c++17 -O3 -fmad=false ${COGPU_CUDA_FLAGS} ${targets} -I${CMAKE_SOURCE_DIR}/src
               -I${CMAKE_SOURCE_DIR}/include -lineinfo -MD -MF ${fatbins}/${name}.d
               -o ${fatbins}/${name}.fatbin ${source}
       DEPENDS ${source}

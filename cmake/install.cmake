@@ -1,5 +1,6 @@
-# What `make install` adds to the programs and libraries: the file by which pkg-config finds them, the manual page and
-# shell completions. The prefix is known only when installing (cmake --install --prefix), so cogpu.pc goes by its own place.
+# What `make install` adds to the programs and libraries: the files by which pkg-config and CMake find them, the manual
+# page and shell completions. The prefix is known only when installing (cmake --install --prefix), so cogpu.pc goes by its
+# own place.
 include(GNUInstallDirs)
 file(RELATIVE_PATH prefix_from_pc /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 list(JOIN cogpu_libraries " " private_libraries)
@@ -32,3 +33,12 @@ if(NOT CMAKE_CROSSCOMPILING)
   install(FILES ${references}/cogpu.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME cogpu)
   install(FILES ${references}/_cogpu DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 endif()
+
+# The same for CMake: find_package(cogpu). A new minor version may change the interface before 1.0.
+include(CMakePackageConfigHelpers)
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/cogpu)
+configure_package_config_file(cmake/cogpuConfig.cmake.in cogpuConfig.cmake INSTALL_DESTINATION ${package_folder})
+write_basic_package_version_file(cogpuConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(EXPORT cogpuTargets NAMESPACE cogpu:: DESTINATION ${package_folder})
+install(FILES ${CMAKE_BINARY_DIR}/cogpuConfig.cmake ${CMAKE_BINARY_DIR}/cogpuConfigVersion.cmake
+        DESTINATION ${package_folder})

@@ -31,8 +31,10 @@ int main(int count, char **words) {
     if (!heights)
         return fail(file, "out of memory");
     const uint32_t first_band = 1;
-    cogpu_request request = {.struct_size = sizeof(cogpu_request), .bands = &first_band, .band_count = 1, .masked = 1};
-    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster), .data = heights,
+    cogpu_request request = {
+        .struct_size = sizeof(cogpu_request), .bands = &first_band, .band_count = 1, .masked = 1};
+    cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
+                           .data = heights,
                            .type = COGPU_TYPE_F32,
                            .bands = 1,
                            .width = image.width,

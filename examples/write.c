@@ -32,7 +32,8 @@ int main(int count, char **words) {
     if (count != 2)
         return fail(NULL, "usage: write FILE");
     cogpu_sink sink = {.struct_size = sizeof(cogpu_sink), .path = words[1]};
-    cogpu_profile profile = {.struct_size = sizeof(cogpu_profile), .width = WIDTH,
+    cogpu_profile profile = {.struct_size = sizeof(cogpu_profile),
+                             .width = WIDTH,
                              .height = HEIGHT,
                              .bands = 1,
                              .type = COGPU_TYPE_F32,
@@ -44,8 +45,12 @@ int main(int count, char **words) {
     if (cogpu_writer_open(&sink, &profile, &writer, &error) != COGPU_OK)
         return fail(writer, error.message);
     for (uint32_t y = 0; y < HEIGHT; y += ROWS) {
-        cogpu_raster chunk = {.struct_size = sizeof(cogpu_raster), 
-            .data = make_rows(y), .type = COGPU_TYPE_F32, .bands = 1, .width = WIDTH, .height = ROWS};
+        cogpu_raster chunk = {.struct_size = sizeof(cogpu_raster),
+                              .data = make_rows(y),
+                              .type = COGPU_TYPE_F32,
+                              .bands = 1,
+                              .width = WIDTH,
+                              .height = ROWS};
         if (cogpu_writer_write_rows(writer, &chunk, NULL, &error) != COGPU_OK)
             return fail(writer, error.message);
     }

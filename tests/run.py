@@ -1,6 +1,6 @@
-"""Every test of the project, group by group: builds four trees, checks the rules of the code, runs the test
+"""Every test of the project, group by group: builds five trees, checks the rules of the code, runs the test
 programs in C, those with threads under ThreadSanitizer, the fuzz targets for a short while, the reference
-comparisons in Python, the tests of the Python package, and those with servers. tests/README.md is the guide.
+comparisons in Python, the tests of the Python package, those with servers, and some for aarch64. tests/README.md is the guide.
 
 Prints a line for each group when it is done, what failed, what was left out and why; the last line is
 "N passed, N failed", and the exit code is 0 if none failed. The environment is that of tests/python/conftest.py.
@@ -18,21 +18,24 @@ from concurrent.futures import ThreadPoolExecutor
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 CORPUS = pathlib.Path(os.environ.get("COGPU_CORPUS", ROOT.parent / "shared" / "corpus"))
-RELEASE, SANITIZED, FUZZ, RACES, DEEP = (ROOT / name for name in ("build", "build-san", "build-fuzz", "build-races",
-                                                                   "build-deep"))
+RELEASE, SANITIZED, FUZZ, RACES, DEEP, CROSS = (
+    ROOT / name for name in ("build", "build-san", "build-fuzz", "build-races", "build-deep", "build-aarch64"))
 SEEDS = FUZZ / "seeds"
 KEPT = ROOT / "tests" / "fuzz" / "kept"
 CORES = len(os.sched_getaffinity(0))
 LINES = 60  # of a failed program's output
 COUNTS = re.compile(r"(\d+) (passed|failed|skipped|error)")
-# nvcc, where it is installed, compiles the kernels once, in the release tree: the others run them on the emulator.
+# nvcc, where it is installed, compiles the kernels once, in the release tree and for the oldest architecture: the others
+# run them on the emulator.
 TREES = {
-    RELEASE: ["-DCMAKE_BUILD_TYPE=Release", "-DCOGPU_TESTS=LIBRARIES", "-DCOGPU_PYTHON=ON"],
+    RELEASE: ["-DCMAKE_BUILD_TYPE=Release", "-DCOGPU_TESTS=LIBRARIES", "-DCOGPU_PYTHON=ON",
+              "-DCOGPU_CUDA_ARCHITECTURES=75"],
     SANITIZED: ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS=-O1", "-DCOGPU_SANITIZE=ON", "-DCOGPU_TESTS=ON",
                 "-DCOGPU_CUDA=OFF"],
     FUZZ: ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS=-O1", "-DCOGPU_FUZZ=ON", "-DCMAKE_C_COMPILER=clang",
            "-DCMAKE_CXX_COMPILER=clang++", "-DCOGPU_CUDA=OFF"],
     DEEP: ["-DCMAKE_BUILD_TYPE=Release", "-DCOGPU_CUDA=OFF"],
+    CROSS: ["-DCMAKE_TOOLCHAIN_FILE=cmake/cross.cmake", "-DCOGPU_CROSS=aarch64", "-DCOGPU_CUDA=OFF"],
     RACES: ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS=-O1", "-DCOGPU_RACES=ON", "-DCOGPU_CUDA=OFF"],
 }
 # Suites whose threads, or those of the kernels that they run, may race; and of suites and functions those that take
@@ -47,6 +50,14 @@ LONG = {"kernel_inflate truncated", "kernel_inflate encoder_styles", "kernel_inf
         "kernel_lzw_decode long_runs", "kernel_unpack test_whole_samples", "kernel_zstd_decode flipped",
         "kernel_zstd_decode large_sizes", "kernel_zstd_decode small_sizes", "read_cufile test_reads_by_cufile",
         "writer every_layout_gives_the_same_file"}
+# Suites that run once more on a device with little shared memory, where the library takes other ways.
+SMALL_DEVICE = ["read_pipeline", "write_pipeline", "kernel_zstd_decode", "kernel_mutations"]
+
+# Modules whose tests need no optional library, and of their suites those that do, or take long with qemu: tools/cross.sh
+# runs all.
+CROSS_MODULES = ["base", "tiff", "codec", "image", "plan", "cpu", "kernels"]
+CROSS_LEFT_OUT = {"progress", "kernel_pack", "kernel_zstd_encode",
+                  "kernel_inflate", "kernel_deflate", "kernel_downsample", "kernel_lzw_encode"}
 
 
 class Group:
@@ -175,6 +186,10 @@ def check_programs(group, deep):
     found = [(tree, suite) for tree in [SANITIZED] + [DEEP] * deep for suite in suites_to_run(tree)]
     jobs = [(f"{tree.name} {suite}", lambda tree=tree, suite=suite: run(*command_of(tree, suite), timeout=300))
             for tree, suite in found]
+    small = {**os.environ, "COGPU_EMU_CAPABILITY": "7.5"}
+    jobs += [(f"{suite} on a small device",
+              lambda suite=suite: run(*command_of(SANITIZED, suite), env=small, timeout=300))
+             for suite in SMALL_DEVICE]
     for name, done in side_by_side(jobs):
         group.count(name, done)
 
@@ -278,6 +293,7 @@ def check_install(group):
     library = run("pkg-config", "--variable=libdir", "cogpu", env=places).stdout.strip()
     group.check("pkg-config", words)
     check_static(group, library, places)
+    check_cmake_package(group, prefix, raster)
     has_gpu = "cuda:0" in run(RELEASE / "cogpu", "devices", "--json").stdout
     environment = {**os.environ, "LD_LIBRARY_PATH": library}
     written = RELEASE / "example.tif"
@@ -299,6 +315,37 @@ def check_static(group, library, places):
     program = RELEASE / "example-static"
     group.check("static build of read.c", run("cc", "-std=c11", ROOT / "examples" / "read.c", *archive, "-o", program))
     group.check("static read.c", run(program, SEEDS / "tiff" / "georeferenced_float32_tiles.tif"))
+
+
+def check_cross(group):
+    """aarch64 by Debian's cross compiler, without optional libraries, and its quick suites with qemu-user."""
+    if not shutil.which("aarch64-linux-gnu-gcc"):
+        group.skip("aarch64", "no aarch64-linux-gnu-gcc; run make setup")
+        return
+    built = build(CROSS, "cogpu", "cogpu_cli", *(f"module_{module}" for module in CROSS_MODULES))
+    group.check("build for aarch64", built)
+    qemu = shutil.which("qemu-aarch64") or shutil.which("qemu-aarch64-static")
+    if not qemu:
+        group.skip("tests of aarch64", "no qemu-aarch64; run make setup")
+    elif built.returncode == 0:
+        emulated = [qemu, "-L", "/usr/aarch64-linux-gnu"]
+        group.check("aarch64 cogpu devices", run(*emulated, CROSS / "cogpu", "devices"))
+        jobs = [(f"aarch64 {suite}", lambda suite=suite: run(*emulated, *command_of(CROSS, suite), timeout=300))
+                for suite, source in suites().items()
+                if source.parent.name in CROSS_MODULES and suite not in CROSS_LEFT_OUT]
+        for name, done in side_by_side(jobs):
+            group.count(name, done)
+
+
+def check_cmake_package(group, prefix, raster):
+    """The examples, built by CMake, which finds the installed library by find_package."""
+    build = RELEASE / "examples"
+    shutil.rmtree(build, ignore_errors=True)
+    configured = run("cmake", "-S", ROOT / "examples", "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}")
+    group.check("find_package", configured)
+    if configured.returncode == 0:
+        group.check("examples by CMake", run("cmake", "--build", build))
+        group.check("read.c by CMake", run(build / "read", raster))
 
 
 def run_pytest(group, folder, log, *chosen, **variables):
@@ -357,7 +404,7 @@ def check_package(group):
 
 # One stage after the other, the groups of one side by side: servers keep their tests waiting, and cores idle.
 STAGES = [{"build": check_build}, {"rules": check_rules}, {"programs": check_programs, "net": check_net},
-          {"fuzz": check_fuzz}, {"install": check_install}, {"python": check_python},
+          {"fuzz": check_fuzz}, {"install": check_install, "cross": check_cross}, {"python": check_python},
           {"races": check_races, "package": check_package}]
 GROUPS = [name for stage in STAGES for name in stage]
 

@@ -8,7 +8,8 @@ cd "$(dirname "$0")/.."
 
 packages=(cmake ninja-build gcc g++ clang clang-format-14 pkg-config python3-venv python3-dev
           libdeflate-dev libisal-dev libzstd-dev liblzma-dev libjpeg-dev libwebp-dev liblerc-dev
-          libopenjp2-7-dev libjxl-dev libproj-dev proj-data libpng-dev zlib1g-dev nginx curl)
+          libopenjp2-7-dev libjxl-dev libproj-dev proj-data libpng-dev zlib1g-dev nginx curl
+          gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
 # Any flavour of libcurl will do, and Debian lets but one be installed: its curl-config tells.
 command -v curl-config >/dev/null || packages+=(libcurl4-openssl-dev)
 

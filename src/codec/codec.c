@@ -5,6 +5,7 @@
 #include "codec/codec.h"
 #include "base/names.h"
 
+#include "base/bytes.h"
 #include "base/text.h"
 
 #include <stdio.h>
@@ -45,6 +46,12 @@
 #endif
 #if COGPU_HAVE_JXL
 #include <jxl/version.h>
+#endif
+
+#if COGPU_HOST_BIG_ENDIAN
+#define LERC_LIBRARY "lerc (which works on little-endian CPUs only)"
+#else
+#define LERC_LIBRARY "lerc"
 #endif
 
 /* WITH(COGPU_HAVE_X, item): the item if COGPU_HAVE_X is 1, else NULL. An undefined macro does not
@@ -239,10 +246,11 @@ static const cogpu_codec_row codecs[] = {
         .encode_samples = 1 << 3 | 1 << 4,
         .max_side = 16383,
     },
-    LERC("lerc", COGPU_HAVE_LERC, "lerc", 0, 0, 0, 0),
-    LERC("lerc_deflate", HAVE_LERC_DEFLATE, "lerc or " DEFLATE_LIBRARY, 1, 1, DEFLATE_LEVEL_MAX,
-         DEFLATE_LEVEL_DEFAULT),
-    LERC("lerc_zstd", HAVE_LERC_ZSTD, "lerc or zstd", 2, 1, ZSTD_LEVEL_MAX, ZSTD_LEVEL_DEFAULT),
+    LERC("lerc", COGPU_HAVE_LERC, LERC_LIBRARY, 0, 0, 0, 0),
+    LERC("lerc_deflate", HAVE_LERC_DEFLATE, LERC_LIBRARY " or " DEFLATE_LIBRARY, 1, 1,
+         DEFLATE_LEVEL_MAX, DEFLATE_LEVEL_DEFAULT),
+    LERC("lerc_zstd", HAVE_LERC_ZSTD, LERC_LIBRARY " or zstd", 2, 1, ZSTD_LEVEL_MAX,
+         ZSTD_LEVEL_DEFAULT),
     CCITT(COMPRESSION_CCITT_RLE, "ccitt_rle", "ccittrle"),
     CCITT(COMPRESSION_CCITT_G3, "ccitt_g3", "ccittfax3"),
     CCITT(COMPRESSION_CCITT_G4, "ccitt_g4", "ccittfax4"),

@@ -240,12 +240,28 @@ static cogpu_status pack_blob(cogpu_codec_state *state, const cogpu_encoding *en
     return packer->encoder->encode(state, &packing, blob, blob_bytes, out, out_bytes, got, error);
 }
 
+/* LERC 4.0 converts negative doubles to uint32_t if it encodes the differences between samples of a
+ * pixel. That is undefined in C++: x86-64 wraps around, AArch64 saturates, and the library fails or
+ * crashes. libtiff does not read n bands of one value without masks, so there is no way around. */
+static bool breaks_library(const cogpu_block_format *format) {
+#if defined(__x86_64__)
+    (void)format;
+    return false;
+#else
+    return format->type == COGPU_TYPE_U32 && format->samples > 1;
+#endif
+}
+
 static cogpu_status check_lerc_block(const cogpu_encoding *encoding, size_t block_bytes,
                                      cogpu_error *error) {
     const cogpu_block_format *format = &encoding->format;
     if (cogpu_lerc_type(format->type) == LERC_NONE)
         return cogpu_fail(error, COGPU_UNSUPPORTED, "LERC has no samples of %s",
                           cogpu_type_name(format->type));
+    if (breaks_library(format))
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "LERC cannot encode pixels of several uint32 samples on this CPU; "
+                          "interleave by band, or take another codec");
     if (cogpu_lerc_bound(format, block_bytes) > INT_MAX)
         return cogpu_fail(error, COGPU_UNSUPPORTED,
                           "LERC: a block of %zu bytes; it ends at 2 GiB, take smaller ones",

@@ -42,16 +42,19 @@ static cogpu_status describe_cpu(cogpu_device *info) {
 }
 
 static cogpu_status describe_gpu(uint32_t index, cogpu_device *info) {
-    cogpu_gpu *gpu = NULL;
+    cogpu_gpu gpu;
+    cogpu_error error;
     *info = (cogpu_device){.kind = COGPU_DEVICE_CUDA, .index = index};
     snprintf(info->name, sizeof info->name, "cuda:%u", index);
-    TRY(cogpu_gpu_open_cuda(index, &gpu, NULL));
-    snprintf(info->description, sizeof info->description,
-             "%.50s, %u multiprocessors, %llu MiB, compute capability %u.%u%s", gpu->name,
-             gpu->multiprocessors, (unsigned long long)(gpu->total_bytes >> 20),
-             gpu->capability / 10, gpu->capability % 10,
-             cogpu_module_count > 0 ? "" : "; no kernels: built without nvcc");
-    gpu->calls->close(gpu);
+    if (cogpu_gpu_describe_cuda(index, &gpu, &error) == COGPU_OK &&
+        cogpu_gpu_check(&gpu, &error) == COGPU_OK)
+        snprintf(info->description, sizeof info->description,
+                 "%.50s, %u multiprocessors, %llu MiB, compute capability %u.%u%s", gpu.name,
+                 gpu.multiprocessors, (unsigned long long)(gpu.total_bytes >> 20),
+                 gpu.capability / 10, gpu.capability % 10,
+                 cogpu_module_count > 0 ? "" : "; no kernels: built without nvcc");
+    else
+        snprintf(info->description, sizeof info->description, "%.159s", error.message);
     return COGPU_OK;
 }
 

@@ -21,11 +21,6 @@
 
 #include <string.h>
 
-#if HAVE_VECTORS
-#define TARGET_SSSE3 __attribute__((target("ssse3")))
-#define TARGET_AVX2  __attribute__((target("avx2")))
-#endif
-
 /* ---- byte order ---- */
 
 #define SWAP_EACH(type, swap)                                                                      \
@@ -46,14 +41,14 @@ static void swap_3_bytes(uint8_t *row, size_t bytes) {
 
 #if HAVE_VECTORS
 /* Units of 2, 4 or 8 bytes. Returns the bytes done; the rest does not fill a vector. */
-TARGET_SSSE3 static size_t swap_vectors(uint8_t *row, size_t bytes, size_t unit) {
+WITH_SHUFFLE static size_t swap_vectors(uint8_t *row, size_t bytes, size_t unit) {
     uint8_t control[VECTOR];
     size_t at = 0;
     for (size_t i = 0; i < VECTOR; i++)
         control[i] = (uint8_t)(i ^ (unit - 1)); /* reverses bytes within a unit */
-    const __m128i shuffle = load_vector(control);
+    const vector shuffle = load_vector(control);
     for (; at + VECTOR <= bytes; at += VECTOR)
-        store_vector(row + at, _mm_shuffle_epi8(load_vector(row + at), shuffle), false);
+        store_vector(row + at, shuffle_vector(load_vector(row + at), shuffle), false);
     return at;
 }
 #endif
@@ -61,7 +56,7 @@ TARGET_SSSE3 static size_t swap_vectors(uint8_t *row, size_t bytes, size_t unit)
 static void swap_row(uint8_t *row, size_t bytes, size_t unit) {
     size_t done = 0;
 #if HAVE_VECTORS
-    if (unit != 3 && __builtin_cpu_supports("ssse3"))
+    if (unit != 3 && can_shuffle_vectors())
         done = swap_vectors(row, bytes, unit);
 #endif
     row += done;
@@ -109,7 +104,7 @@ static void sum_scalar(const uint8_t *from, uint8_t *to, size_t at, size_t bytes
 #if HAVE_VECTORS
 /* Shuffles for a pixel of a certain size: by one pixel, two, four, eight; the last one to all. */
 struct shuffles {
-    __m128i shift[4], carry;
+    vector shift[4], carry;
     size_t step; /* bytes of the whole pixels in a vector */
     int shifts;
 };
@@ -144,7 +139,7 @@ static struct shuffles shuffles_for(size_t pixel) {
     struct shuffles s = {.step = VECTOR / pixel * pixel};
     for (size_t by = pixel; by < s.step; by *= 2)
         s.shift[s.shifts++] = load_vector(ramp + VECTOR - by);
-    s.carry = _mm_add_epi8(load_vector(modulo[pixel - 1]), _mm_set1_epi8((char)(s.step - pixel)));
+    s.carry = add_vectors_1(load_vector(modulo[pixel - 1]), fill_vector(s.step - pixel));
     return s;
 }
 
@@ -168,39 +163,40 @@ static struct shuffles shuffles_for(size_t pixel) {
  * store has no more bytes than its pixels. */
 #define SUM_16(add, shifts)                                                                        \
     while (at + VECTOR <= bytes) {                                                                 \
-        __m128i sum = next;                                                                        \
+        vector sum = next;                                                                         \
         uint8_t *target = to + at;                                                                 \
         at += s->step;                                                                             \
         bool is_last = at + VECTOR > bytes;                                                        \
         if (!is_last)                                                                              \
             next = load_vector(from + at);                                                         \
         for (int k = 0; k < (shifts); k++)                                                         \
-            sum = add(sum, _mm_shuffle_epi8(sum, s->shift[k]));                                    \
-        __m128i whole = add(sum, total);                                                           \
-        total = add(total, _mm_shuffle_epi8(sum, s->carry));                                       \
+            sum = add(sum, shuffle_vector(sum, s->shift[k]));                                      \
+        vector whole = add(sum, total);                                                            \
+        total = add(total, shuffle_vector(sum, s->carry));                                         \
         if (is_last)                                                                               \
             memcpy(target, &whole, s->step);                                                       \
         else                                                                                       \
-            _mm_storeu_si128((__m128i *)(void *)target, whole);                                    \
+            store_vector(target, whole, false);                                                    \
     }
 
 /* Returns the bytes that were summed: whole pixels. */
-TARGET_SSSE3 static size_t sum_16(const uint8_t *from, uint8_t *to, size_t bytes, size_t unit,
+WITH_SHUFFLE static size_t sum_16(const uint8_t *from, uint8_t *to, size_t bytes, size_t unit,
                                   const struct shuffles *s) {
-    __m128i total = _mm_setzero_si128(), next = load_vector(from);
+    vector total = zero_vector(), next = load_vector(from);
     size_t at = 0;
     if (unit == 1) {
-        FOR_EACH_SHIFTS(SUM_16, _mm_add_epi8)
+        FOR_EACH_SHIFTS(SUM_16, add_vectors_1)
     } else if (unit == 2) {
-        FOR_EACH_SHIFTS(SUM_16, _mm_add_epi16)
+        FOR_EACH_SHIFTS(SUM_16, add_vectors_2)
     } else if (unit == 4) {
-        FOR_EACH_SHIFTS(SUM_16, _mm_add_epi32)
+        FOR_EACH_SHIFTS(SUM_16, add_vectors_4)
     } else {
-        FOR_EACH_SHIFTS(SUM_16, _mm_add_epi64)
+        FOR_EACH_SHIFTS(SUM_16, add_vectors_8)
     }
     return at;
 }
 
+#if HAVE_AVX2
 /* The same with two vectors side by side, for pixels that fill a vector: the last pixel of the
  * lower one is added to the higher one. */
 #define SUM_32(add, shifts)                                                                        \
@@ -217,8 +213,9 @@ TARGET_SSSE3 static size_t sum_16(const uint8_t *from, uint8_t *to, size_t bytes
         store_vector(to + at + VECTOR, _mm256_extracti128_si256(whole, 1), streams);               \
     }
 
-TARGET_AVX2 static size_t sum_32(const uint8_t *from, uint8_t *to, size_t bytes, size_t unit,
-                                 const struct shuffles *s, bool streams) {
+__attribute__((target("avx2"))) static size_t sum_32(const uint8_t *from, uint8_t *to, size_t bytes,
+                                                     size_t unit, const struct shuffles *s,
+                                                     bool streams) {
     __m256i total = _mm256_setzero_si256(), carry = _mm256_broadcastsi128_si256(s->carry);
     __m256i shift[4];
     for (int k = 0; k < s->shifts; k++)
@@ -235,21 +232,29 @@ TARGET_AVX2 static size_t sum_32(const uint8_t *from, uint8_t *to, size_t bytes,
     }
     return at;
 }
+#endif
 
 static struct summer summer_for(size_t pixel, size_t unit, size_t bytes) {
     struct summer summer = {.pixel = pixel, .unit = unit};
-    if (pixel > VECTOR || bytes < 2 * VECTOR || !__builtin_cpu_supports("ssse3"))
+    if (pixel > VECTOR || bytes < 2 * VECTOR || !can_shuffle_vectors())
         return summer;
     summer.shuffles = shuffles_for(pixel);
-    bool filled = summer.shuffles.step == VECTOR;
-    summer.loop = filled && __builtin_cpu_supports("avx2") ? VECTORS_OF_32 : VECTORS_OF_16;
+    summer.loop = VECTORS_OF_16;
+#if HAVE_AVX2
+    if (summer.shuffles.step == VECTOR && __builtin_cpu_supports("avx2"))
+        summer.loop = VECTORS_OF_32;
+#endif
     return summer;
 }
 
 static size_t sum_vectors(const struct summer *summer, const uint8_t *from, uint8_t *to,
                           size_t bytes, bool streams) {
+#if HAVE_AVX2
     if (summer->loop == VECTORS_OF_32)
         return sum_32(from, to, bytes, summer->unit, &summer->shuffles, streams);
+#else
+    (void)streams;
+#endif
     if (summer->loop == VECTORS_OF_16)
         return sum_16(from, to, bytes, summer->unit, &summer->shuffles);
     return 0;
@@ -289,9 +294,9 @@ static size_t interleave_planes2(const uint8_t *planes, size_t count, size_t sam
                                  bool streams) {
     size_t i = 0;
     for (; i + VECTOR <= count; i += VECTOR) {
-        __m128i high = load_vector(planes + i), low = load_vector(planes + samples + i);
-        store_vector(to + 2 * i, _mm_unpacklo_epi8(low, high), streams);
-        store_vector(to + 2 * i + 16, _mm_unpackhi_epi8(low, high), streams);
+        vector high = load_vector(planes + i), low = load_vector(planes + samples + i);
+        store_vector(to + 2 * i, zip_low_1(low, high), streams);
+        store_vector(to + 2 * i + 16, zip_high_1(low, high), streams);
     }
     return i;
 }
@@ -300,15 +305,15 @@ static size_t interleave_planes4(const uint8_t *planes, size_t count, size_t sam
                                  bool streams) {
     size_t i = 0;
     for (; i + VECTOR <= count; i += VECTOR) {
-        __m128i b3 = load_vector(planes + i), b2 = load_vector(planes + samples + i);
-        __m128i b1 = load_vector(planes + 2 * samples + i),
-                b0 = load_vector(planes + 3 * samples + i);
-        __m128i low_l = _mm_unpacklo_epi8(b0, b1), low_h = _mm_unpackhi_epi8(b0, b1);
-        __m128i high_l = _mm_unpacklo_epi8(b2, b3), high_h = _mm_unpackhi_epi8(b2, b3);
-        store_vector(to + 4 * i, _mm_unpacklo_epi16(low_l, high_l), streams);
-        store_vector(to + 4 * i + 16, _mm_unpackhi_epi16(low_l, high_l), streams);
-        store_vector(to + 4 * i + 32, _mm_unpacklo_epi16(low_h, high_h), streams);
-        store_vector(to + 4 * i + 48, _mm_unpackhi_epi16(low_h, high_h), streams);
+        vector b3 = load_vector(planes + i), b2 = load_vector(planes + samples + i);
+        vector b1 = load_vector(planes + 2 * samples + i),
+               b0 = load_vector(planes + 3 * samples + i);
+        vector low_l = zip_low_1(b0, b1), low_h = zip_high_1(b0, b1);
+        vector high_l = zip_low_1(b2, b3), high_h = zip_high_1(b2, b3);
+        store_vector(to + 4 * i, zip_low_2(low_l, high_l), streams);
+        store_vector(to + 4 * i + 16, zip_high_2(low_l, high_l), streams);
+        store_vector(to + 4 * i + 32, zip_low_2(low_h, high_h), streams);
+        store_vector(to + 4 * i + 48, zip_high_2(low_h, high_h), streams);
     }
     return i;
 }
@@ -317,23 +322,23 @@ static size_t interleave_planes8(const uint8_t *planes, size_t count, size_t sam
                                  bool streams) {
     size_t i = 0;
     for (; i + VECTOR <= count; i += VECTOR) {
-        __m128i pair[4][2];
+        vector pair[4][2];
         for (size_t k = 0; k < 4; k++) {
-            __m128i high = load_vector(planes + (6 - 2 * k) * samples + i);
-            __m128i low = load_vector(planes + (7 - 2 * k) * samples + i);
-            pair[k][0] = _mm_unpacklo_epi8(low, high);
-            pair[k][1] = _mm_unpackhi_epi8(low, high);
+            vector high = load_vector(planes + (6 - 2 * k) * samples + i);
+            vector low = load_vector(planes + (7 - 2 * k) * samples + i);
+            pair[k][0] = zip_low_1(low, high);
+            pair[k][1] = zip_high_1(low, high);
         }
         for (size_t half = 0; half < 2; half++) {
             uint8_t *out = to + 8 * i + 64 * half;
-            __m128i low_l = _mm_unpacklo_epi16(pair[0][half], pair[1][half]);
-            __m128i low_h = _mm_unpackhi_epi16(pair[0][half], pair[1][half]);
-            __m128i high_l = _mm_unpacklo_epi16(pair[2][half], pair[3][half]);
-            __m128i high_h = _mm_unpackhi_epi16(pair[2][half], pair[3][half]);
-            store_vector(out, _mm_unpacklo_epi32(low_l, high_l), streams);
-            store_vector(out + 16, _mm_unpackhi_epi32(low_l, high_l), streams);
-            store_vector(out + 32, _mm_unpacklo_epi32(low_h, high_h), streams);
-            store_vector(out + 48, _mm_unpackhi_epi32(low_h, high_h), streams);
+            vector low_l = zip_low_2(pair[0][half], pair[1][half]);
+            vector low_h = zip_high_2(pair[0][half], pair[1][half]);
+            vector high_l = zip_low_2(pair[2][half], pair[3][half]);
+            vector high_h = zip_high_2(pair[2][half], pair[3][half]);
+            store_vector(out, zip_low_4(low_l, high_l), streams);
+            store_vector(out + 16, zip_high_4(low_l, high_l), streams);
+            store_vector(out + 32, zip_low_4(low_h, high_h), streams);
+            store_vector(out + 48, zip_high_4(low_h, high_h), streams);
         }
     }
     return i;
@@ -349,6 +354,8 @@ static void interleave_planes(const uint8_t *planes, size_t count, size_t sample
            : size == 4 ? interleave_planes4(planes, count, samples, to, streams)
            : size == 8 ? interleave_planes8(planes, count, samples, to, streams)
                        : 0;
+#else
+    (void)streams;
 #endif
     interleave_scalar(planes, done, count, samples, size, to);
 }
@@ -403,10 +410,10 @@ void cogpu_cpu_undo_filters(const cogpu_storage *storage, uint8_t *from, uint32_
 }
 
 const char *cogpu_cpu_vectors(void) {
-#if HAVE_VECTORS
-    return __builtin_cpu_supports("avx2")    ? "AVX2"
-           : __builtin_cpu_supports("ssse3") ? "SSSE3"
-                                             : "SSE2";
+#if HAVE_AVX2
+    return __builtin_cpu_supports("avx2") ? "AVX2" : can_shuffle_vectors() ? "SSSE3" : "SSE2";
+#elif HAVE_VECTORS
+    return "NEON";
 #else
     return "no vector code";
 #endif

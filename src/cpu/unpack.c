@@ -89,7 +89,7 @@ struct deinterleave {
 #if HAVE_VECTORS
 static struct deinterleave deinterleave_for(uint32_t bands, size_t size) {
     struct deinterleave shuffle = {.bands = 0};
-    if (bands < 2 || bands > DEINTERLEAVE_BANDS_MAX || size > 4 || !__builtin_cpu_supports("ssse3"))
+    if (bands < 2 || bands > DEINTERLEAVE_BANDS_MAX || size > 4 || !can_shuffle_vectors())
         return shuffle;
     shuffle.bands = bands;
     memset(shuffle.control, 0x80, sizeof shuffle.control);
@@ -102,17 +102,17 @@ static struct deinterleave deinterleave_for(uint32_t bands, size_t size) {
 }
 
 /* Returns the samples done; the rest does not fill a vector. */
-__attribute__((target("ssse3"))) static uint32_t deinterleave_vectors(
-    const struct deinterleave *shuffle, uint32_t band, const uint8_t *pixels, uint32_t count,
-    size_t size, uint8_t *to) {
+WITH_SHUFFLE static uint32_t deinterleave_vectors(const struct deinterleave *shuffle, uint32_t band,
+                                                  const uint8_t *pixels, uint32_t count,
+                                                  size_t size, uint8_t *to) {
     uint32_t step = (uint32_t)(VECTOR / size), done = 0;
     bool streams = shuffle->streams && (uintptr_t)to % VECTOR == 0;
-    __m128i control[DEINTERLEAVE_BANDS_MAX];
+    vector control[DEINTERLEAVE_BANDS_MAX];
     memcpy(control, shuffle->control[band], sizeof control);
     for (; done + step <= count; done += step, to += VECTOR) {
-        __m128i sum = _mm_setzero_si128();
+        vector sum = zero_vector();
         for (uint32_t v = 0; v < shuffle->bands; v++, pixels += VECTOR)
-            sum = _mm_or_si128(sum, _mm_shuffle_epi8(load_vector(pixels), control[v]));
+            sum = or_vectors(sum, shuffle_vector(load_vector(pixels), control[v]));
         store_vector(to, sum, streams);
     }
     return done;

@@ -16,6 +16,16 @@ static void open_nvjpeg(cogpu_gpu_device *device) {
     gpu->calls->restore_current(gpu);
 }
 
+cogpu_nvjpeg *cogpu_gpu_device_nvjpeg(cogpu_gpu_device *device) {
+    pthread_mutex_lock(&device->nvjpeg_lock);
+    if (device->may_open_nvjpeg)
+        open_nvjpeg(device);
+    device->may_open_nvjpeg = false;
+    cogpu_nvjpeg *nvjpeg = device->nvjpeg;
+    pthread_mutex_unlock(&device->nvjpeg_lock);
+    return nvjpeg;
+}
+
 static void close_nvjpeg(cogpu_gpu_device *device) {
     cogpu_gpu *gpu = device->gpu;
     if (device->nvjpeg && gpu->calls->make_current(gpu)) {
@@ -34,13 +44,10 @@ cogpu_status cogpu_gpu_device_open(cogpu_gpu *gpu, uint64_t budget_bytes, bool u
     *device = (cogpu_gpu_device){.gpu = gpu,
                                  .budget = budget_bytes,
                                  .always_decodes = getenv("COGPU_ALWAYS_DEVICE") != NULL,
-                                 .has_cufile = cogpu_gds_supports(gpu),
+                                 .may_open_nvjpeg = use_nvjpeg_hardware,
                                  .gds_context = cogpu_gds_context_of(gpu)};
     pthread_mutex_init(&device->nvjpeg_lock, NULL);
-    cogpu_slot_pool_init(&device->pool, gpu, budget_bytes,
-                         device->has_cufile ? &device->gds_context : NULL);
-    if (use_nvjpeg_hardware)
-        open_nvjpeg(device);
+    cogpu_slot_pool_init(&device->pool, gpu, budget_bytes);
     *out = device;
     return COGPU_OK;
 }

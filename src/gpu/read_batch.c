@@ -167,7 +167,7 @@ static bool fits_alone(const struct cogpu_slot *slot, const cogpu_gpu_read_task 
 
 static bool is_for_nvjpeg(const struct cogpu_slot *slot, const cogpu_gpu_read_task *task) {
     const cogpu_block_format *format = &task->plan->storage->format;
-    return slot->run->device->nvjpeg && format->compression == COMPRESSION_JPEG &&
+    return slot->run->has_nvjpeg && format->compression == COMPRESSION_JPEG &&
            fits(slot, cogpu_nvjpeg_bound(format, (size_t)task->span.bytes) + COGPU_GPU_ALIGN,
                 output_bytes(task, true), 0);
 }
@@ -178,9 +178,10 @@ static const cogpu_gpu_decoder *choose_decoder(const struct cogpu_slot *slot,
                                                const cogpu_gpu_read_task *task,
                                                struct cogpu_scratch_need *need) {
     const cogpu_storage *storage = task->plan->storage;
-    const cogpu_gpu_decoder *decoder = is_for_nvjpeg(slot, task)
-                                           ? &cogpu_slot_nvjpeg
-                                           : cogpu_gpu_find_decoder(storage->format.compression);
+    const cogpu_gpu_decoder *decoder =
+        is_for_nvjpeg(slot, task)
+            ? &cogpu_slot_nvjpeg
+            : cogpu_gpu_find_decoder(slot->run->device->gpu, storage->format.compression);
     *need = (struct cogpu_scratch_need){0};
     if (!decoder || slot->run->is_cpu_decoded || storage->format.fill_order == 2 ||
         task->span.bytes > COGPU_GPU_BLOCK_BYTES_MAX ||

@@ -91,7 +91,7 @@ struct cogpu_device_buffer {
     void *allocated; /* `device` is its first page boundary */
     uint64_t bytes;
     cogpu_gpu_stream *stream;
-    bool is_registered; /* with cuFile */
+    bool is_registered, is_registering_tried; /* with cuFile */
 };
 
 struct cogpu_slot {
@@ -165,6 +165,8 @@ void cogpu_fetch_one_range(struct cogpu_slot *slot, uint32_t worker, uint32_t ra
 void cogpu_fetch_complete(struct cogpu_slot *slot, uint32_t worker);
 /* Bytes of a group in host memory in the form that the device needs; NULL if there are none. */
 const uint8_t *cogpu_fetch_mapped(const struct cogpu_slot *slot, const cogpu_fetch *group);
+/* Whether the read uses cuFile, which is opened for it. Counts the read's bytes of files. */
+bool cogpu_fetch_wants_cufile(struct cogpu_read_run *run);
 /* The file for cuFile reads of a task; NULL if they go through pinned memory. */
 const cogpu_gds_file *cogpu_fetch_cufile(struct cogpu_read_run *run,
                                          const cogpu_gpu_read_task *task);

@@ -3,8 +3,10 @@
  * pinned memory range by range or by cuFile into device memory, and decoded bytes of blocks that
  * only the CPU can decode. No lock is held meanwhile.
  */
+#include "gpu/driver/cufile_library.h"
 #include "gpu/read_run.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 /* ---- cuFile -------------------------------------------------------------------------------- */
@@ -17,11 +19,31 @@ struct cogpu_cufile_handle {
     cogpu_gds_file *file;
 };
 
+/* To open cuFile takes longer than many reads. So it is opened when a device has read so many bytes
+ * of files that cuFile may gain this time back; and at once if COGPU_CUFILE names its library. */
+#define CUFILE_WORTH_BYTES (UINT64_C(256) << 20)
+
+bool cogpu_fetch_wants_cufile(struct cogpu_read_run *run) {
+    cogpu_gpu_device *device = run->device;
+    const cogpu_gpu_read_job *job = run->job;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < job->count && !run->is_cpu_decoded; i++) {
+        const cogpu_gpu_read_task *task = &job->tasks[i];
+        const cogpu_storage *storage = task->plan->storage;
+        if (cogpu_gpu_find_decoder(device->gpu, storage->format.compression) &&
+            cogpu_io_descriptor(storage->tiff->io) >= 0)
+            bytes += task->span.bytes;
+    }
+    const uint64_t all = atomic_fetch_add(&device->file_bytes, bytes) + bytes;
+    return bytes > 0 && (cogpu_cufile_is_replaced() || all >= CUFILE_WORTH_BYTES) &&
+           cogpu_gds_supports(device->gpu);
+}
+
 const cogpu_gds_file *cogpu_fetch_cufile(struct cogpu_read_run *run,
                                          const cogpu_gpu_read_task *task) {
     const cogpu_io *io = task->plan->storage->tiff->io;
     struct cogpu_cufile_handle *handle = run->files;
-    if (!run->device->has_cufile)
+    if (!run->has_cufile)
         return NULL;
     while (handle && handle->io != io)
         handle = handle->next;
@@ -47,6 +69,14 @@ void cogpu_fetch_close_files(struct cogpu_read_run *run) {
     }
 }
 
+/* If cuFile cannot register the buffer it copies through memory of its own, and still works. */
+static void register_buffer(const cogpu_gpu_device *device, struct cogpu_device_buffer *buffer) {
+    if (!buffer->is_registering_tried)
+        buffer->is_registered = cogpu_gds_register(&device->gds_context, buffer->device,
+                                                   buffer->bytes, NULL) == COGPU_OK;
+    buffer->is_registering_tried = true;
+}
+
 /* Submits all requests of the slot. In the second pass the CPU reads again what fails. */
 static void fetch_by_cufile(struct cogpu_slot *slot) {
     const cogpu_gpu_read_job *job = slot->run->job;
@@ -58,6 +88,7 @@ static void fetch_by_cufile(struct cogpu_slot *slot) {
                             .context = &slot->run->device->gds_context,
                             .pool = job->pool,
                             .workers = job->worker_count};
+    register_buffer(slot->run->device, slot->buffer);
     slot->status = cogpu_gds_fetch(&fetch, &bad, &slot->error);
     for (uint32_t i = 0; i < slot->count; i++) {
         struct cogpu_batch_block *block = &slot->blocks[i];

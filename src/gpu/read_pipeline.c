@@ -66,7 +66,7 @@ static bool is_cpu_faster(cogpu_gpu_device *device, const cogpu_gpu_read_job *jo
     for (uint32_t i = 0; i < job->count; i++) {
         const cogpu_gpu_read_task *task = &job->tasks[i];
         const cogpu_gpu_decoder *decoder =
-            cogpu_gpu_find_decoder(task->plan->storage->format.compression);
+            cogpu_gpu_find_decoder(device->gpu, task->plan->storage->format.compression);
         if (!decoder || task->span.bytes == 0)
             continue;
         double bytes = (double)cogpu_task_decoded_bytes(task);
@@ -88,9 +88,10 @@ struct read_needs {
 
 /* An estimate of what a task takes. If the device decodes it: stored bytes, decoded bytes, and as
  * much again for scratch. Else decoded bytes; any block may have to be decoded by the CPU. */
-static void add_needs(struct read_needs *needs, const cogpu_gpu_read_task *task,
-                      bool is_cpu_decoded, uint64_t band_bytes) {
-    bool is_encoded = cogpu_gpu_find_decoder(task->plan->storage->format.compression) != NULL;
+static void add_needs(struct read_needs *needs, const struct cogpu_read_run *run,
+                      const cogpu_gpu_read_task *task, uint64_t band_bytes) {
+    bool is_encoded =
+        cogpu_gpu_find_decoder(run->device->gpu, task->plan->storage->format.compression) != NULL;
     uint64_t stored = task->span.bytes, by_cpu = cogpu_gpu_align(cogpu_task_needed_bytes(task));
     uint64_t decoded = 2 * (cogpu_gpu_align(cogpu_task_decoded_bytes(task)) + COGPU_GPU_ALIGN);
     if (stored == 0)
@@ -98,7 +99,7 @@ static void add_needs(struct read_needs *needs, const cogpu_gpu_read_task *task,
     uint64_t need = is_encoded ? stored + decoded : by_cpu;
     uint64_t pinned = max_u64(stored, by_cpu);
     needs->all += need;
-    needs->all_pinned += is_encoded && !is_cpu_decoded ? stored : by_cpu;
+    needs->all_pinned += is_encoded && !run->is_cpu_decoded ? stored : by_cpu;
     needs->largest = max_u64(needs->largest, need + band_bytes);
     needs->largest_pinned = max_u64(needs->largest_pinned, pinned + band_bytes);
 }
@@ -134,7 +135,7 @@ static void plan_slots(struct cogpu_read_run *run) {
             needs.all += band_bytes;
             needs.all_pinned += band_bytes;
         }
-        add_needs(&needs, task, run->is_cpu_decoded, band_bytes);
+        add_needs(&needs, run, task, band_bytes);
         run->bytes_left += task->span.bytes;
     }
     needs.largest += COGPU_SLOT_OVERHEAD + COGPU_STAGING; /* to the first page boundary */
@@ -216,12 +217,23 @@ static cogpu_status fill_batches(struct cogpu_read_run *run, struct slot_filling
     return COGPU_OK;
 }
 
+/* cuFile and nvJPEG take long to open, so they are opened for reads that use them. */
+static void open_libraries(struct cogpu_read_run *run) {
+    const cogpu_gpu_read_job *job = run->job;
+    bool has_jpeg = false;
+    for (uint32_t i = 0; i < job->count && !has_jpeg; i++)
+        has_jpeg = job->tasks[i].plan->storage->format.compression == COMPRESSION_JPEG;
+    run->has_nvjpeg = has_jpeg && cogpu_gpu_device_nvjpeg(run->device);
+    run->has_cufile = cogpu_fetch_wants_cufile(run);
+}
+
 /* Fetches all tasks and queues the first halves of their batches. When it returns all batches that
  * are not collected have buffers. */
 static cogpu_status start_tasks(struct cogpu_read_run *run, cogpu_error *error) {
     cogpu_gpu_read_job *job = run->job;
     struct slot_filling filling;
     uint32_t chosen;
+    open_libraries(run);
     plan_slots(run);
     for (uint32_t i = 0; i < job->count; i++)
         if (i == 0 || job->tasks[i].raster != job->tasks[i - 1].raster)

@@ -102,7 +102,7 @@ static uint32_t buffer_limit(const struct cogpu_read_run *run) {
  * that will become free. cuFile reads into a buffer, so it cannot. */
 static bool may_go_ahead(const struct cogpu_read_run *run) {
     uint32_t ahead = run->count - run->buffer_count;
-    return !run->device->has_cufile && ahead < run->buffer_count &&
+    return !run->has_cufile && ahead < run->buffer_count &&
            ahead < COGPU_READ_SLOTS - COGPU_READ_BUFFERS;
 }
 

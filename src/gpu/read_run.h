@@ -13,18 +13,24 @@ struct cogpu_gpu_device {
     cogpu_gpu *gpu;
     uint64_t budget;
     bool always_decodes; /* COGPU_ALWAYS_DEVICE */
-    bool has_cufile;     /* bytes go straight from files to the device */
     cogpu_gds_context gds_context;
-    pthread_mutex_t nvjpeg_lock; /* nvJPEG is for one thread at a time */
-    cogpu_nvjpeg *nvjpeg;        /* NULL: the CPU decodes JPEG */
+    _Atomic uint64_t file_bytes; /* that reads took from files, or will: see read_fetch.c */
+    pthread_mutex_t nvjpeg_lock; /* nvJPEG is for one thread at a time; guards these two */
+    bool may_open_nvjpeg;
+    cogpu_nvjpeg *nvjpeg; /* NULL: not opened, or the CPU decodes JPEG */
     struct cogpu_slot_pool pool;
 };
+
+/* Opens nvJPEG the first time. NULL: the CPU decodes JPEG. */
+cogpu_nvjpeg *cogpu_gpu_device_nvjpeg(cogpu_gpu_device *device);
 
 struct cogpu_read_run {
     cogpu_gpu_device *device;
     cogpu_gpu_read_job *job;
     struct cogpu_slot_sizes sizes;
     bool is_cpu_decoded; /* the CPU decodes all blocks */
+    bool has_cufile;     /* bytes go straight from files to the device */
+    bool has_nvjpeg;     /* for blocks of JPEG */
     uint64_t bytes_left; /* stored bytes that are in no batch yet */
 
     /* Slots in the order of their batches. The first buffer_count of them have a buffer. */

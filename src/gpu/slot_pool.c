@@ -10,19 +10,17 @@ enum { OVERSIZE = 8 };
 /* Pinned memory of all slots: what a single read may have. */
 #define PINNED_LIMIT (COGPU_READ_SLOTS * COGPU_PINNED_MAX)
 
-void cogpu_slot_pool_init(struct cogpu_slot_pool *pool, cogpu_gpu *gpu, uint64_t device_limit,
-                          const cogpu_gds_context *cufile) {
-    *pool = (struct cogpu_slot_pool){.gpu = gpu,
-                                     .cufile = cufile,
-                                     .pinned = {.limit = PINNED_LIMIT},
-                                     .device = {.limit = device_limit}};
+void cogpu_slot_pool_init(struct cogpu_slot_pool *pool, cogpu_gpu *gpu, uint64_t device_limit) {
+    *pool = (struct cogpu_slot_pool){
+        .gpu = gpu, .pinned = {.limit = PINNED_LIMIT}, .device = {.limit = device_limit}};
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->changed, NULL);
 }
 
 static void close_buffer(const struct cogpu_slot_pool *pool, struct cogpu_device_buffer *buffer) {
+    const cogpu_gds_context context = cogpu_gds_context_of(pool->gpu);
     if (buffer->is_registered)
-        cogpu_gds_deregister(pool->cufile, buffer->device);
+        cogpu_gds_deregister(&context, buffer->device);
     cogpu_device_buffer_close(pool->gpu, buffer);
 }
 
@@ -152,15 +150,10 @@ static cogpu_status check_free(cogpu_gpu *gpu, uint64_t wanted, cogpu_error *err
                             (unsigned long long)(total >> 20));
 }
 
-/* If cuFile cannot register the buffer it copies through memory of its own, and still works. */
 static cogpu_status open_buffer(const struct cogpu_slot_pool *pool, uint64_t bytes,
                                 struct cogpu_device_buffer *buffer, cogpu_error *error) {
     TRY(check_free(pool->gpu, bytes, error));
-    TRY(cogpu_device_buffer_open(pool->gpu, bytes, buffer, error));
-    if (pool->cufile)
-        buffer->is_registered =
-            cogpu_gds_register(pool->cufile, buffer->device, buffer->bytes, NULL) == COGPU_OK;
-    return COGPU_OK;
+    return cogpu_device_buffer_open(pool->gpu, bytes, buffer, error);
 }
 
 static void release_entry(struct cogpu_memory_list *list, uint32_t entry, bool is_open) {

@@ -36,7 +36,6 @@ struct cogpu_memory_list {
 
 struct cogpu_slot_pool {
     cogpu_gpu *gpu;
-    const cogpu_gds_context *cufile; /* NULL: not used */
     pthread_mutex_t lock;   /* guards all below, but not the contents of taken slots and buffers */
     pthread_cond_t changed; /* something was released, or a read was parked */
     struct cogpu_memory_list pinned, device;
@@ -74,8 +73,7 @@ struct cogpu_slot_claim {
 /* What a claim consists of: slot and buffer; the buffer if there is one; the slot alone. */
 enum cogpu_claim_kind { COGPU_CLAIM_BOTH, COGPU_CLAIM_BOTH_OR_SLOT, COGPU_CLAIM_SLOT };
 
-void cogpu_slot_pool_init(struct cogpu_slot_pool *pool, cogpu_gpu *gpu, uint64_t device_limit,
-                          const cogpu_gds_context *cufile);
+void cogpu_slot_pool_init(struct cogpu_slot_pool *pool, cogpu_gpu *gpu, uint64_t device_limit);
 /* No slot and no buffer may be taken. */
 void cogpu_slot_pool_close(struct cogpu_slot_pool *pool);
 /* Releases all memory unless something is taken. */

@@ -58,7 +58,7 @@ static cogpu_status open_writer(cogpu_gpu_writer *writer, cogpu_error *error) {
     const cogpu_new_block block = cogpu_plan_new_block(plan, &plan->levels[0], 0, 0, 0);
     if (cogpu_plan_block_bytes(plan, &plan->levels[0], &block) > COGPU_GPU_BLOCK_BYTES_MAX / 2)
         return cogpu_fail(error, COGPU_UNSUPPORTED, "blocks are too large for the device");
-    if (!cogpu_gpu_writer_needs_cpu_encoding(writer))
+    if (!writer->needs_cpu_encoding)
         open_direct_ways(writer);
     TRY(cogpu_write_open_memory(writer, error));
     TRY(cogpu_write_open_rows(writer, error));
@@ -70,26 +70,39 @@ static cogpu_status open_writer(cogpu_gpu_writer *writer, cogpu_error *error) {
 /* NULL if the CPU encodes. */
 static const cogpu_gpu_encoder *open_encoder(cogpu_gpu *gpu, const cogpu_write_plan *plan,
                                              void **state) {
-    const cogpu_gpu_encoder *encoder = cogpu_gpu_encoder_of(plan->codec->compression);
+    const cogpu_gpu_encoder *encoder = cogpu_gpu_encoder_of(gpu, plan->codec->compression);
     bool is_usable =
         encoder && (!encoder->open || encoder->open(gpu, &plan->encoding, state, NULL) == COGPU_OK);
     return is_usable ? encoder : NULL;
 }
 
+/* A batch holds blocks of pixels and of the mask. So the CPU encodes both if the device has no
+ * encoder for one of them. */
+static void choose_encoders(cogpu_gpu_writer *writer) {
+    const cogpu_write_plan *plan = writer->options.plan;
+    const cogpu_gpu_encoder *mask_encoder =
+        cogpu_gpu_encoder_of(writer->gpu, plan->mask_codec->compression);
+    bool lacks_mask_encoder = plan->has_mask && !mask_encoder;
+    if (!lacks_mask_encoder)
+        writer->pixel_encoder = open_encoder(writer->gpu, plan, &writer->encoder_state);
+    writer->needs_cpu_encoding =
+        lacks_mask_encoder ||
+        (!writer->pixel_encoder && plan->codec->compression != COMPRESSION_NONE);
+    if (!writer->needs_cpu_encoding) {
+        writer->has_leaders = plan->is_cog;
+        writer->mask_encoder = mask_encoder;
+    }
+}
+
 cogpu_status cogpu_gpu_writer_open(cogpu_gpu *gpu, const cogpu_gpu_writer_options *options,
                                    cogpu_gpu_memory *memory, cogpu_gpu_writer **out,
                                    cogpu_error *error) {
-    const cogpu_write_plan *plan = options->plan;
     cogpu_gpu_writer *writer = cogpu_allocate(sizeof *writer);
     *out = NULL;
     if (!writer)
         return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for a writer");
     *writer = (cogpu_gpu_writer){.gpu = gpu, .options = *options, .memory = memory};
-    writer->pixel_encoder = open_encoder(gpu, plan, &writer->encoder_state);
-    if (!cogpu_gpu_writer_needs_cpu_encoding(writer)) {
-        writer->has_leaders = plan->is_cog;
-        writer->mask_encoder = cogpu_gpu_encoder_of(plan->mask_codec->compression);
-    }
+    choose_encoders(writer);
     cogpu_status status = open_writer(writer, error);
     if (status == COGPU_OK)
         *out = writer;
@@ -131,7 +144,7 @@ void cogpu_gpu_writer_close(cogpu_gpu_writer *writer) {
 }
 
 bool cogpu_gpu_writer_needs_cpu_encoding(const cogpu_gpu_writer *writer) {
-    return !writer->pixel_encoder && writer->options.plan->codec->compression != COMPRESSION_NONE;
+    return writer->needs_cpu_encoding;
 }
 
 bool cogpu_gpu_writer_uses_cufile(const cogpu_gpu_writer *writer) {

@@ -60,7 +60,8 @@ struct cogpu_gpu_writer {
     /* Encoders. NULL: blocks stay as packed. */
     const cogpu_gpu_encoder *pixel_encoder, *mask_encoder;
     void *encoder_state; /* of the pixel encoder */
-    bool has_leaders;    /* and trailers: a COG */
+    bool needs_cpu_encoding;
+    bool has_leaders; /* and trailers: a COG */
     /* Direct ways to the output. */
     cogpu_gds_file *file; /* NULL: cuFile is not used */
     cogpu_gds_context gds_context;

@@ -3,6 +3,7 @@
  * code is built from its parameters, Esri's WKT is parsed, and keys that name no model make an
  * engineering CRS (WKT1's LOCAL_CS), as in GDAL. PROJ's context neither logs nor uses the network.
  */
+#include "base/own_folder.h"
 #include "image/crs_builder.h"
 #include "image/crs_text.h"
 
@@ -358,12 +359,30 @@ static cogpu_status write_wkt(builder *in, char *text, size_t capacity, size_t *
     return COGPU_OK;
 }
 
+/* PROJ prints to stderr by itself without one. */
+static void ignore_message(void *data, int level, const char *message) {
+    (void)data, (void)level, (void)message;
+}
+
+/* A package that ships PROJ inside has its database in data/, and no other one may suit it: that of
+ * another version, which PROJ_DATA or the system has, may lack tables. */
+static void use_shipped_database(PJ_CONTEXT *context) {
+    char folder[COGPU_PATH_BYTES];
+    const char *paths[] = {folder};
+    if (!cogpu_find_beside_library("data/proj.db", folder))
+        return;
+    *strrchr(folder, '/') = '\0';
+    proj_context_set_search_paths(context, 1, paths);
+}
+
 cogpu_status cogpu_crs_database_open(cogpu_crs_database **registry, cogpu_error *error) {
     *registry = proj_context_create();
     if (!*registry)
         return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "PROJ could not create a context");
+    proj_log_func(*registry, NULL, ignore_message);
     proj_log_level(*registry, PJ_LOG_NONE);
     proj_context_set_enable_network(*registry, 0);
+    use_shipped_database(*registry);
     return COGPU_OK;
 }
 

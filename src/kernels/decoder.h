@@ -84,6 +84,9 @@ typedef struct cogpu_gpu_decoder {
      * CPU thread. From these the read pipeline estimates whether the CPU decodes a small read
      * faster. */
     double gpu_bytes_per_ns, cpu_bytes_per_ns;
+    /* The kernels that it launches on every device, ended by NULL. It is not offered on a device
+     * that lacks the shared memory for one of them. */
+    const cogpu_kernel *const *kernels;
     /* Scratch memory in bytes for these blocks: the minimum, and what is needed for full speed.
      * With less than that a decoder works in rounds: it decodes as many blocks at a time as fit. */
     void (*scratch)(const cogpu_encoded_block *blocks, uint32_t count, uint64_t *least,
@@ -92,8 +95,9 @@ typedef struct cogpu_gpu_decoder {
     cogpu_status (*decode)(const cogpu_gpu_batch *batch, cogpu_error *error);
 } cogpu_gpu_decoder;
 
-/* The decoder of a TIFF compression number; NULL if the GPU has none. */
-const cogpu_gpu_decoder *cogpu_gpu_find_decoder(uint32_t compression);
+/* The decoder of a TIFF compression number; NULL if there is none, or none that this GPU can run.
+ */
+const cogpu_gpu_decoder *cogpu_gpu_find_decoder(const cogpu_gpu *gpu, uint32_t compression);
 
 extern const cogpu_gpu_decoder cogpu_gpu_inflate, cogpu_gpu_zstd, cogpu_gpu_lzw, cogpu_gpu_packbits;
 

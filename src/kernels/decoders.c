@@ -2,7 +2,7 @@
 #include "codec/codec.h"
 #include "kernels/decoder.h"
 
-const cogpu_gpu_decoder *cogpu_gpu_find_decoder(uint32_t compression) {
+static const cogpu_gpu_decoder *decoder_of(uint32_t compression) {
     switch (compression) {
     case COMPRESSION_DEFLATE:
     case COMPRESSION_DEFLATE_OLD:
@@ -16,4 +16,9 @@ const cogpu_gpu_decoder *cogpu_gpu_find_decoder(uint32_t compression) {
     default:
         return NULL;
     }
+}
+
+const cogpu_gpu_decoder *cogpu_gpu_find_decoder(const cogpu_gpu *gpu, uint32_t compression) {
+    const cogpu_gpu_decoder *decoder = decoder_of(compression);
+    return decoder && cogpu_gpu_can_run(gpu, decoder->kernels) ? decoder : NULL;
 }

@@ -57,6 +57,8 @@ typedef struct cogpu_gpu_encoding {
 } cogpu_gpu_encoding;
 
 typedef struct cogpu_gpu_encoder {
+    /* The kernels that it launches, as those of a cogpu_gpu_decoder. NULL: none. */
+    const cogpu_kernel *const *kernels;
     /* Maximum encoded bytes of a block. NULL: as the CPU encoder. Only PackBits uses row_bytes. */
     uint64_t (*bound)(uint64_t in_bytes, uint64_t row_bytes);
     /* Scratch for these blocks: the minimum, and the amount for full speed. In between, the encoder
@@ -74,8 +76,8 @@ typedef struct cogpu_gpu_encoder {
     void (*close)(void *kept);
 } cogpu_gpu_encoder;
 
-/* The encoder of a TIFF compression value; NULL: none on the GPU. */
-const cogpu_gpu_encoder *cogpu_gpu_encoder_of(uint32_t compression);
+/* The encoder of a TIFF compression value; NULL: there is none, or none that this GPU can run. */
+const cogpu_gpu_encoder *cogpu_gpu_encoder_of(const cogpu_gpu *gpu, uint32_t compression);
 
 extern const cogpu_gpu_encoder cogpu_gpu_deflate_encoder, cogpu_gpu_zstd_encoder,
     cogpu_gpu_lzw_encoder, cogpu_gpu_packbits_encoder, cogpu_gpu_jpeg_encoder;

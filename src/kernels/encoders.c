@@ -2,7 +2,7 @@
 #include "codec/codec.h"
 #include "kernels/encoder.h"
 
-const cogpu_gpu_encoder *cogpu_gpu_encoder_of(uint32_t compression) {
+static const cogpu_gpu_encoder *find_encoder(uint32_t compression) {
     switch (compression) {
     case COMPRESSION_LZW:
         return &cogpu_gpu_lzw_encoder;
@@ -18,4 +18,9 @@ const cogpu_gpu_encoder *cogpu_gpu_encoder_of(uint32_t compression) {
     default:
         return NULL;
     }
+}
+
+const cogpu_gpu_encoder *cogpu_gpu_encoder_of(const cogpu_gpu *gpu, uint32_t compression) {
+    const cogpu_gpu_encoder *encoder = find_encoder(compression);
+    return encoder && cogpu_gpu_can_run(gpu, encoder->kernels) ? encoder : NULL;
 }

@@ -75,10 +75,24 @@ struct nothing_shared {
 #define DEVICE_TABLE  static __constant__ const
 #define UNROLL        _Pragma("unroll") /* before a loop of few iterations, known at compile time */
 
+/* Threads of a multiprocessor. Where a kernel wants more of them there are fewer thread blocks. */
+#if !defined(__CUDA_ARCH__)
+enum { RESIDENT_THREADS = 2048 };
+#elif __CUDA_ARCH__ < 800
+enum { RESIDENT_THREADS = 1024 };
+#elif (__CUDA_ARCH__ > 800 && __CUDA_ARCH__ < 900) || __CUDA_ARCH__ >= 1200
+enum { RESIDENT_THREADS = 1536 };
+#else
+enum { RESIDENT_THREADS = 2048 };
+#endif
+#define RESIDENT_BLOCKS(threads, wanted)                                                           \
+    ((threads) * (wanted) > RESIDENT_THREADS ? RESIDENT_THREADS / (threads) : (wanted))
+
 #define KERNEL(name, args_type, shared_type, threads, per_multiprocessor)                          \
     static __device__ __forceinline__ void name##_body(const args_type *args,                      \
                                                        shared_type *shared);                       \
-    extern "C" __global__ void __launch_bounds__(threads, per_multiprocessor)                      \
+    extern "C" __global__ void __launch_bounds__(threads,                                          \
+                                                 RESIDENT_BLOCKS(threads, per_multiprocessor))     \
         name(const __grid_constant__ args_type args) {                                             \
         extern __shared__ uint4 simt_shared[];                                                     \
         name##_body(&args, (shared_type *)simt_shared);                                            \
@@ -145,15 +159,6 @@ DEVICE_FN uint32_t warp_read_down(uint32_t value, uint32_t by) {
 DEVICE_FN uint32_t warp_read_xor(uint32_t value, uint32_t mask) {
     return __shfl_xor_sync(ALL_LANES, value, (int)mask);
 }
-DEVICE_FN uint32_t warp_sum(uint32_t value) {
-    return __reduce_add_sync(ALL_LANES, value);
-}
-DEVICE_FN uint32_t warp_max(uint32_t value) {
-    return __reduce_max_sync(ALL_LANES, value);
-}
-DEVICE_FN uint32_t warp_min(uint32_t value) {
-    return __reduce_min_sync(ALL_LANES, value);
-}
 
 DEVICE_FN uint32_t atomic_add(uint32_t *at, uint32_t value) {
     return atomicAdd(at, value);
@@ -214,9 +219,43 @@ DEVICE_FN void fetch_ahead(const void *at) {
     asm volatile("prefetch.global.L1 [%0];" ::"l"(at));
 }
 
-/* Copies 16 aligned bytes from global to shared memory, bypassing registers (cp.async). This thread
- * sees them after copies_wait, which waits for all its copies; other threads see them after a
- * barrier that follows it. */
+/* Reductions of a warp; and copies of 16 aligned bytes from global to shared memory that bypass
+ * registers (cp.async). This thread sees the bytes after copies_wait, which waits for all its
+ * copies; other threads see them after a barrier that follows it. Compute capability 7.5 has
+ * instructions for neither. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+DEVICE_FN uint32_t warp_sum(uint32_t value) {
+    for (uint32_t mask = WARP / 2; mask > 0; mask /= 2)
+        value += warp_read_xor(value, mask);
+    return value;
+}
+DEVICE_FN uint32_t warp_max(uint32_t value) {
+    for (uint32_t mask = WARP / 2; mask > 0; mask /= 2)
+        value = max(value, warp_read_xor(value, mask));
+    return value;
+}
+DEVICE_FN uint32_t warp_min(uint32_t value) {
+    for (uint32_t mask = WARP / 2; mask > 0; mask /= 2)
+        value = min(value, warp_read_xor(value, mask));
+    return value;
+}
+DEVICE_FN void copy_to_shared_16(void *shared, const void *global) {
+    *(uint4 *)shared = *(const uint4 *)global;
+}
+DEVICE_FN void copies_commit(void) {
+}
+DEVICE_FN void copies_wait(void) {
+}
+#else
+DEVICE_FN uint32_t warp_sum(uint32_t value) {
+    return __reduce_add_sync(ALL_LANES, value);
+}
+DEVICE_FN uint32_t warp_max(uint32_t value) {
+    return __reduce_max_sync(ALL_LANES, value);
+}
+DEVICE_FN uint32_t warp_min(uint32_t value) {
+    return __reduce_min_sync(ALL_LANES, value);
+}
 DEVICE_FN void copy_to_shared_16(void *shared, const void *global) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
                      (uint32_t)__cvta_generic_to_shared(shared)),
@@ -229,6 +268,7 @@ DEVICE_FN void copies_commit(void) {
 DEVICE_FN void copies_wait(void) {
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
+#endif
 
 DEVICE_FN uint32_t count_ones(uint32_t value) {
     return (uint32_t)__popc(value);

@@ -556,7 +556,8 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_tag_read(const cogpu_file *file, u
  *
  * Rasters may be in device memory. The library uses the GPU's primary context, as the CUDA runtime,
  * CuPy and PyTorch do, so their memory and streams work as they are. Device numbers are CUDA's. It
- * needs NVIDIA's driver, a GPU of compute capability 8.0 or later, and a build with nvcc.
+ * needs NVIDIA's driver, a GPU of compute capability 7.5 or later, and a build with nvcc. The CPU
+ * encodes what needs more shared memory than the GPU has.
  *
  * Set CUDA_DEVICE_MAX_CONNECTIONS=8 before the process first uses CUDA: a read uses seven streams,
  * and the driver has four hardware queues for them by default.
@@ -567,7 +568,8 @@ typedef enum cogpu_device_kind {
     COGPU_DEVICE_CUDA,    /* an NVIDIA GPU */
     COGPU_DEVICE_EMULATOR /* a GPU that the CPU emulates, slow and strict, for tests; its device
                            * memory is host memory. COGPU_EMU_DEVICES (1 to 16) in the environment
-                           * is the number of such devices */
+                           * is the number of such devices,
+                           * COGPU_EMU_CAPABILITY (7.5) their compute capability */
 } cogpu_device_kind;
 
 typedef struct cogpu_context_options {
@@ -1197,7 +1199,7 @@ typedef struct cogpu_device {
 /* COGPU_NOT_FOUND past the last. */
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_device_info(uint32_t index, cogpu_device *info,
                                                           cogpu_error *error);
-/* Why there is no GPU: "NVIDIA's driver (libcuda.so.1) is not installed"; NULL if there is one. */
+/* Why no GPU can be used: "NVIDIA's driver (libcuda.so.1) is not installed"; NULL if one can. */
 COGPU_API const char *cogpu_cuda_unavailable_reason(void);
 
 /* Why GPUDirect Storage is not used, and files go through pinned host memory: "cuFile

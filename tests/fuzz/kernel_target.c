@@ -11,7 +11,7 @@ int fuzz_decoder(uint32_t compression, const uint8_t *data, size_t bytes) {
                          .capacity = capacity,
                          .required = (uint32_t)((uint64_t)capacity * data[3] / 255)};
     cogpu_gpu *gpu = gpu_test_open(data[0]);
-    if (!gpu_test_decode(gpu, cogpu_gpu_find_decoder(compression), &stream, 1, data[0] & 1,
+    if (!gpu_test_decode(gpu, cogpu_gpu_find_decoder(gpu, compression), &stream, 1, data[0] & 1,
                          data[0]))
         abort();
     const char *violation = gpu_contract_violation(codec, &stream, NULL);

@@ -173,6 +173,31 @@ def test_certificates_are_checked(server, nginx):
     assert caught.value.name == "io_error" and nginx.requests() == []
 
 
+def test_certificates_of_the_environment(nginx, cog, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(nginx.ca))
+    reader = Reader(**HASTY)
+    with reader.context, reader.open(f"{nginx.https}/files/bigtiff.tif") as file:
+        np.testing.assert_array_equal(file.read(), cog["bigtiff"].pixels)
+
+
+@pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "CURL_CA_BUNDLE"])
+def test_a_missing_file_of_certificates_is_named(variable, nginx, monkeypatch):
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.delenv("SSL_CERT_DIR", raising=False)
+    monkeypatch.setenv(variable, "/nowhere/ca.pem")
+    reader = Reader(**HASTY)
+    with reader.context, pytest.raises(cogpu.CogpuError) as caught:
+        reader.open(f"{nginx.https}/files/bigtiff.tif")
+    assert f"/nowhere/ca.pem ({variable})" in str(caught.value) and nginx.requests() == []
+
+
+def test_an_option_comes_before_the_environment(nginx, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/ca.pem")
+    reader = Reader(**HASTY, ca_file=str(nginx.ca).encode())
+    with reader.context, reader.open(f"{nginx.https}/files/bigtiff.tif") as file:
+        assert file.read().size
+
+
 def in_a_fork(function):
     """What the function says in the child of a fork, which ends by itself where it hangs."""
     here, there = os.pipe()
@@ -206,7 +231,7 @@ def test_the_child_of_a_fork(reader, nginx, cog):
         with other.context, other.open(url) as again:
             words.append(str((again.read() == cog["long_header"].pixels).all()))
         return ", ".join(words)
-    assert in_a_fork(child) == "io True, io True, True"
+    assert in_a_fork(child) == "io_error True, io_error True, True"
     np.testing.assert_array_equal(file.read(), cog["long_header"].pixels)
     file.close()
 

@@ -102,7 +102,8 @@ static cogpu_status toy_decode(const cogpu_gpu_batch *batch, cogpu_error *error)
     const struct cogpu_toy_decode_args args = {batch->device_blocks, batch->stored, batch->decoded, batch->statuses};
     return batch->gpu->calls->launch(batch->gpu, &cogpu_kernel_toy_decode, batch->count, &args, batch->stream, error);
 }
-const cogpu_gpu_decoder cogpu_gpu_toy = {1, 1, toy_scratch, toy_decode};
+static const cogpu_kernel *const kernels[] = {&cogpu_kernel_toy_decode, NULL};
+const cogpu_gpu_decoder cogpu_gpu_toy = {1, 1, kernels, toy_scratch, toy_decode};
 """
 ENCODE_ARGS = """
 #include "kernels/encoder.h"
@@ -146,7 +147,9 @@ static cogpu_status toy_encode(const cogpu_gpu_encoding *e, cogpu_error *error) 
     const struct cogpu_toy_encode_args args = {e->device_blocks, e->decoded, e->slots, e->sizes};
     return e->gpu->calls->launch(e->gpu, &cogpu_kernel_toy_encode, e->count, &args, e->stream, error);
 }
-const cogpu_gpu_encoder cogpu_gpu_toy_encoder = {.bound = toy_bound, .scratch = toy_scratch, .encode = toy_encode};
+static const cogpu_kernel *const kernels[] = {&cogpu_kernel_toy_encode, NULL};
+const cogpu_gpu_encoder cogpu_gpu_toy_encoder = {.kernels = kernels, .bound = toy_bound, .scratch = toy_scratch,
+                                                 .encode = toy_encode};
 """
 # toy://PORT/NAME is a file of a server of this machine.
 STORE_C = """

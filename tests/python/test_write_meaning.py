@@ -107,7 +107,7 @@ def test_crs_that_is_none(crs):
 def test_geokeys_as_they_are():
     first = cogpu.write(pixels("u1"), **GEO)
     with cogpu.open_memory(first) as file:
-        count = file.info().geokeys
+        count = file.info().geokey_count
         keys = [file._fill(cogpu.Geokey, cogpu.lib.cogpu_geokey_info, 0, i) for i in range(count)]
         kept = [key for key in keys if key.id != 1025]
         second = cogpu.write(pixels("u1"), transform=GEO["transform"], geokeys=kept)
@@ -251,17 +251,17 @@ def test_webp(bands):
 @pytest.mark.parametrize("codec", ["lerc", "lerc_deflate", "lerc_zstd"])
 @pytest.mark.parametrize("dtype", ["u1", "i2", "u4", "f4", "f8"])
 @pytest.mark.parametrize("max_z_error", [0, 0.5, 2])
-def test_lerc(codec, dtype, max_error):
+def test_lerc(codec, dtype, max_z_error):
     array = pixels(dtype)
     if dtype[0] == "f":
         array[0, 10:20, 30:40] = np.nan
-    data = cogpu.write(array, codec=codec, max_z_error=max_error, block_width=64)
+    data = cogpu.write(array, codec=codec, max_z_error=max_z_error, block_width=64)
     found = reference.read(data)
     assert reference.same(found, cogpu.open_memory(data).read())
-    if max_error == 0:
+    if max_z_error == 0:
         assert reference.same(found, array)
     else:
-        assert np.nanmax(np.abs(found.astype("f8") - array)) <= max_error
+        assert np.nanmax(np.abs(found.astype("f8") - array)) <= max_z_error
         assert np.array_equal(np.isnan(found), np.isnan(array))
 
 

@@ -1,24 +1,26 @@
 /*
- * A CUDA driver without a GPU: device memory is a range of numbers, and all else succeeds and does
- * nothing. It counts frees of memory that is not allocated. Its soname is libcuda.so.1, so a
- * program that loads it first gets no other.
+ * A CUDA driver without a GPU: device memory is a range of numbers, pinned memory is memory, and
+ * all else succeeds and does nothing. It counts frees of memory that is not allocated. Its soname
+ * is libcuda.so.1, so a program that loads it first gets no other.
  */
 #include "support/fake_cuda.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
 enum { CU_OUT_OF_MEMORY = 2, CU_INVALID = 1, ALLOCATIONS_MAX = 4096, ALIGNMENT = 512 };
 enum { POINTER_MEMORY_TYPE = 2, MEMORY_DEVICE = 2 };
+enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76, SHARED_BYTES_OPTIN = 97 };
 
 struct allocation {
     uint64_t start;
     size_t bytes;
 };
 
-static fake_cuda fake = {.total_bytes = FAKE_CUDA_BYTES};
+static fake_cuda fake = {.total_bytes = FAKE_CUDA_BYTES, .capability = 90};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct allocation allocations[ALLOCATIONS_MAX];
 static uint32_t count;
@@ -58,13 +60,16 @@ CALL(cuDeviceGet, int *device, int ordinal) {
 
 CALL(cuDeviceGetName, char *name, int bytes, int device) {
     (void)device;
-    memset(name, 0, (size_t)bytes);
+    strncpy(name, "Fake GPU", (size_t)bytes);
     return 0;
 }
 
 CALL(cuDeviceGetAttribute, int *value, int attribute, int device) {
-    (void)attribute, (void)device;
-    *value = 8;
+    (void)device;
+    *value = attribute == CAPABILITY_MAJOR     ? fake.capability / 10
+             : attribute == CAPABILITY_MINOR   ? fake.capability % 10
+             : attribute == SHARED_BYTES_OPTIN ? 227 << 10
+                                               : 8;
     return 0;
 }
 
@@ -77,6 +82,7 @@ CALL(cuDeviceTotalMem_v2, size_t *bytes, int device) {
 CALL(cuDevicePrimaryCtxRetain, void **context, int device) {
     (void)device;
     *context = &fake;
+    fake.contexts++;
     return 0;
 }
 
@@ -135,6 +141,30 @@ CALL(cuPointerGetAttribute, void *value, int attribute, uint64_t pointer) {
     return is_known ? 0 : CU_INVALID;
 }
 
+CALL(cuMemHostAlloc, void **memory, size_t bytes, unsigned flags) {
+    (void)flags;
+    *memory = calloc(1, bytes);
+    fake.pinned_bytes += bytes;
+    return *memory ? 0 : CU_OUT_OF_MEMORY;
+}
+
+CALL(cuMemFreeHost, void *memory) {
+    free(memory);
+    return 0;
+}
+
+CALL(cuModuleLoadData, const void **module, const void *image) {
+    *module = image;
+    fake.modules[fake.module_count++ % FAKE_CUDA_MODULES] = image;
+    return fake.load_result;
+}
+
+CALL(cuModuleGetFunction, const void **function, const void *module, const char *name) {
+    (void)module;
+    *function = name;
+    return 0;
+}
+
 NOTHING(cuInit)
 NOTHING(cuCtxSynchronize)
 NOTHING(cuDevicePrimaryCtxRelease_v2)
@@ -142,8 +172,6 @@ NOTHING(cuCtxPushCurrent_v2)
 NOTHING(cuCtxPopCurrent_v2)
 NOTHING(cuCtxGetDevice)
 NOTHING(cuCtxGetStreamPriorityRange)
-NOTHING(cuMemHostAlloc)
-NOTHING(cuMemFreeHost)
 NOTHING(cuMemcpyHtoDAsync_v2)
 NOTHING(cuMemcpyDtoHAsync_v2)
 NOTHING(cuMemsetD8Async)
@@ -157,9 +185,7 @@ NOTHING(cuEventRecord)
 NOTHING(cuEventSynchronize)
 NOTHING(cuEventQuery)
 NOTHING(cuEventElapsedTime)
-NOTHING(cuModuleLoadData)
 NOTHING(cuModuleUnload)
-NOTHING(cuModuleGetFunction)
 NOTHING(cuFuncSetAttribute)
 NOTHING(cuLaunchKernel)
 NOTHING(cuGetErrorName)

@@ -83,6 +83,7 @@ static ssize_t move_bytes(enum operation operation, void *file, void *memory, si
 
 EXPORT struct answer cuFileDriverOpen(void);
 struct answer cuFileDriverOpen(void) {
+    fake.driver_opens++;
     return answer(fake.open_error);
 }
 

@@ -27,6 +27,7 @@ typedef struct fake_cufile {
     bool (*is_current)(void); /* whether the calling thread has the device's context */
 
     /* Counts. */
+    atomic_uint driver_opens;
     atomic_uint setups, submits, submitted, waits, cancels;
     atomic_uint alone;                    /* reads and writes in no batch */
     atomic_uint reads, writes;            /* that were tried, in batches or in none */

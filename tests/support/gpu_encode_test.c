@@ -111,7 +111,7 @@ bool gpu_test_round_trip(cogpu_gpu *gpu, uint32_t compression, const gpu_block *
                                   .in_bytes = of[i].size,
                                   .capacity = of[i].in_bytes,
                                   .required = of[i].in_bytes};
-    good = gpu_test_decode(gpu, cogpu_gpu_find_decoder(compression), streams, count, 1, count);
+    good = gpu_test_decode(gpu, cogpu_gpu_find_decoder(gpu, compression), streams, count, 1, count);
     for (uint32_t i = 0; good && i < count; i++)
         if (gpu_contract_violation(gpu_find_codec(compression), &streams[i], NULL) ||
             streams[i].block_status != COGPU_GPU_DECODED ||

@@ -21,7 +21,12 @@ typedef uint64_t cu_pointer;
 typedef void *cu_context, *cu_stream, *cu_event, *cu_module, *cu_function;
 
 enum { CU_SUCCESS = 0, CU_OUT_OF_MEMORY = 2, CU_INVALID_CONTEXT = 201 };
-enum { CU_MULTIPROCESSORS = 16, CU_CAPABILITY_MAJOR = 75, CU_CAPABILITY_MINOR = 76 };
+enum {
+    CU_MULTIPROCESSORS = 16,
+    CU_CAPABILITY_MAJOR = 75,
+    CU_CAPABILITY_MINOR = 76,
+    CU_SHARED_BYTES_OPTIN = 97
+};
 enum { CU_STREAM_NON_BLOCKING = 1, CU_EVENT_DEFAULT = 0, CU_HOST_PORTABLE = 1 };
 enum { CU_POINTER_MEMORY_TYPE = 2, CU_POINTER_IS_MANAGED = 8, CU_POINTER_DEVICE = 9 };
 enum { CU_MEMORY_HOST = 1, CU_MEMORY_DEVICE = 2 };
@@ -83,29 +88,50 @@ static cogpu_library library = {.title = "NVIDIA's driver",
                                 .symbol_count = sizeof symbols / sizeof *symbols,
                                 .lock = PTHREAD_MUTEX_INITIALIZER};
 
-static bool is_initialized; /* cuInit succeeded */
+static uint32_t gpu_count;
+static cogpu_error no_gpu; /* why none can be used; without a message if one can */
 static pthread_once_t initialize_once = PTHREAD_ONCE_INIT;
 
 static void open_caches(void);
+static cogpu_status describe_gpu(uint32_t ordinal, cogpu_gpu *properties, cu_device *device,
+                                 cogpu_error *error);
+
+/* Keeps the reason of the first GPU, unless one can be used. */
+static void find_usable_gpu(void) {
+    cogpu_gpu properties;
+    cu_device device;
+    cogpu_error reason;
+    for (uint32_t i = 0; i < gpu_count; i++) {
+        if (describe_gpu(i, &properties, &device, &reason) == COGPU_OK &&
+            cogpu_gpu_check(&properties, &reason) == COGPU_OK) {
+            no_gpu.message[0] = 0;
+            return;
+        }
+        if (i == 0)
+            no_gpu = reason;
+    }
+}
 
 static void initialize_driver(void) {
+    const char *reason = cogpu_library_load(&library);
+    int count = 0;
     open_caches();
-    is_initialized = !cogpu_library_load(&library) && driver.init(0) == CU_SUCCESS;
+    if (reason)
+        (void)cogpu_fail(&no_gpu, COGPU_DEVICE_ERROR, "%s", reason);
+    else if (driver.init(0) != CU_SUCCESS)
+        (void)cogpu_fail(&no_gpu, COGPU_DEVICE_ERROR, "NVIDIA's driver finds no GPU");
+    else if (driver.device_count(&count) != CU_SUCCESS || count <= 0)
+        (void)cogpu_fail(&no_gpu, COGPU_DEVICE_ERROR, "there is no GPU");
+    else
+        gpu_count = (uint32_t)count;
+    find_usable_gpu();
 }
 
 uint32_t cogpu_gpu_count(const char **why) {
-    int count = 0;
     pthread_once(&initialize_once, initialize_driver);
-    if (is_initialized && (driver.device_count(&count) != CU_SUCCESS || count < 0))
-        count = 0;
-    if (why) {
-        const char *reason = cogpu_library_load(&library);
-        *why = reason            ? reason
-               : !is_initialized ? "NVIDIA's driver finds no GPU"
-               : count == 0      ? "there is no GPU"
-                                 : NULL;
-    }
-    return (uint32_t)count;
+    if (why)
+        *why = no_gpu.message[0] ? no_gpu.message : NULL;
+    return gpu_count;
 }
 
 enum { KERNELS_MAX = 64, MODULES_MAX = 64 };
@@ -405,6 +431,16 @@ static float driver_milliseconds(cogpu_gpu *gpu, cogpu_gpu_event *from, cogpu_gp
 
 /* ---- kernels ------------------------------------------------------------------------------- */
 
+/* CUDA_ERROR_NO_BINARY_FOR_GPU, or one of the compiler of PTX: the capabilities explain it. */
+static cogpu_status explain_load(const cogpu_gpu *gpu, cu_result result, cogpu_error *error) {
+    char list[COGPU_GPU_LIST_BYTES], what[sizeof list + 100];
+    cogpu_gpu_list_capabilities(list);
+    snprintf(what, sizeof what,
+             "to load its kernels (its compute capability is %u.%u; this build has kernels for %s)",
+             gpu->capability / 10, gpu->capability % 10, list);
+    return explain(result, what, error);
+}
+
 /* Whether a path's file name without extension is `name`. */
 static bool has_stem(const char *file, const char *name) {
     const char *slash = strrchr(file, '/'), *last = slash ? slash + 1 : file;
@@ -450,7 +486,7 @@ static cogpu_status find_function(struct driver_gpu *gpu, const cogpu_kernel *ke
         }
     }
     pthread_mutex_unlock(&gpu->lock);
-    TRY(explain(result, "to load its kernels", error));
+    TRY(explain_load(&gpu->base, result, error));
     return *function
                ? COGPU_OK
                : cogpu_fail(error, COGPU_UNSUPPORTED,
@@ -517,41 +553,56 @@ static const cogpu_gpu_driver driver_calls = {
     .milliseconds = driver_milliseconds,
 };
 
-static cu_result read_properties(struct driver_gpu *self, uint32_t ordinal) {
-    int multiprocessors = 0, major = 0, minor = 0;
+static cogpu_status describe_gpu(uint32_t ordinal, cogpu_gpu *properties, cu_device *device,
+                                 cogpu_error *error) {
+    enum { ATTRIBUTES = 4 };
+    static const int attributes[ATTRIBUTES] = {CU_MULTIPROCESSORS, CU_CAPABILITY_MAJOR,
+                                               CU_CAPABILITY_MINOR, CU_SHARED_BYTES_OPTIN};
+    int values[ATTRIBUTES] = {0};
     size_t bytes = 0;
-    cu_result result = driver.device_get(&self->device, (int)ordinal);
+    *properties = (cogpu_gpu){.calls = &driver_calls};
+    cu_result result = driver.device_get(device, (int)ordinal);
     if (result == CU_SUCCESS)
-        result = driver.device_name(self->base.name, sizeof self->base.name, self->device);
+        result = driver.device_name(properties->name, sizeof properties->name, *device);
+    for (uint32_t i = 0; i < ATTRIBUTES && result == CU_SUCCESS; i++)
+        result = driver.device_attribute(&values[i], attributes[i], *device);
     if (result == CU_SUCCESS)
-        result = driver.device_attribute(&multiprocessors, CU_MULTIPROCESSORS, self->device);
-    if (result == CU_SUCCESS)
-        result = driver.device_attribute(&major, CU_CAPABILITY_MAJOR, self->device);
-    if (result == CU_SUCCESS)
-        result = driver.device_attribute(&minor, CU_CAPABILITY_MINOR, self->device);
-    if (result == CU_SUCCESS)
-        result = driver.device_bytes(&bytes, self->device);
-    self->base.multiprocessors = (uint32_t)multiprocessors;
-    self->base.capability = (uint32_t)(10 * major + minor);
-    self->base.total_bytes = bytes;
-    return result;
+        result = driver.device_bytes(&bytes, *device);
+    properties->multiprocessors = (uint32_t)values[0];
+    properties->capability = (uint32_t)(10 * values[1] + values[2]);
+    properties->shared_bytes = (uint32_t)values[3];
+    properties->total_bytes = bytes;
+    return explain(result, "to report its properties", error);
+}
+
+/* Fails unless there is a GPU of this number. */
+static cogpu_status check_ordinal(uint32_t ordinal, cogpu_error *error) {
+    const char *why;
+    uint32_t count = cogpu_gpu_count(&why);
+    if (ordinal < count)
+        return COGPU_OK;
+    return why ? cogpu_fail(error, COGPU_DEVICE_ERROR, "no GPU can be used: %s", why)
+               : cogpu_fail(error, COGPU_DEVICE_ERROR, "there is no GPU %u: the machine has %u",
+                            ordinal, count);
+}
+
+cogpu_status cogpu_gpu_describe_cuda(uint32_t ordinal, cogpu_gpu *properties, cogpu_error *error) {
+    cu_device device;
+    TRY(check_ordinal(ordinal, error));
+    return describe_gpu(ordinal, properties, &device, error);
 }
 
 cogpu_status cogpu_gpu_open_cuda(uint32_t ordinal, cogpu_gpu **gpu, cogpu_error *error) {
-    const char *why;
-    uint32_t count = cogpu_gpu_count(&why);
-    if (ordinal >= count)
-        return why ? cogpu_fail(error, COGPU_DEVICE_ERROR, "no GPU can be used: %s", why)
-                   : cogpu_fail(error, COGPU_DEVICE_ERROR, "there is no GPU %u: the machine has %u",
-                                ordinal, count);
+    TRY(check_ordinal(ordinal, error));
     struct driver_gpu *self = cogpu_allocate(sizeof *self);
     if (!self)
         return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for a GPU");
-    *self = (struct driver_gpu){.base = {.calls = &driver_calls}};
+    *self = (struct driver_gpu){0};
     pthread_mutex_init(&self->lock, NULL);
     *gpu = &self->base;
-    cogpu_status status =
-        explain(read_properties(self, ordinal), "to report its properties", error);
+    cogpu_status status = describe_gpu(ordinal, &self->base, &self->device, error);
+    if (status == COGPU_OK)
+        status = cogpu_gpu_check(&self->base, error);
     if (status == COGPU_OK)
         status = explain(driver.context_retain(&self->context, self->device), "to make its context",
                          error);

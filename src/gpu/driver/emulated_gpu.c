@@ -8,6 +8,8 @@
 #include "gpu/driver/gpu.h"
 
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -316,6 +318,10 @@ static cogpu_status emu_launch(cogpu_gpu *gpu, const cogpu_kernel *kernel, uint3
     if (kernel->args_bytes > ARGS_MAX)
         return cogpu_fail(error, COGPU_DEVICE_ERROR,
                           "%s has more arguments than the emulator takes", kernel->name);
+    if (!cogpu_gpu_fits(gpu, kernel))
+        return cogpu_fail(error, COGPU_DEVICE_ERROR,
+                          "%s needs %zu bytes of shared memory, and the emulated device has %u",
+                          kernel->name, kernel->shared_bytes, gpu->shared_bytes);
     memcpy(operation.args, args, kernel->args_bytes);
     return queue_operation(gpu, stream, &operation, error);
 }
@@ -444,18 +450,49 @@ static const cogpu_gpu_driver emu_calls = {
     .milliseconds = emu_milliseconds,
 };
 
+/* The compute capability by the environment, as cogpu_gpu.capability. */
+static cogpu_status read_capability(uint32_t *capability, cogpu_error *error) {
+    const char *text = getenv("COGPU_EMU_CAPABILITY");
+    unsigned major, minor;
+    char rest;
+    *capability = 90;
+    if (!text)
+        return COGPU_OK;
+    if (sscanf(text, "%2u.%1u%c", &major, &minor, &rest) != 2)
+        return cogpu_fail(error, COGPU_DEVICE_ERROR,
+                          "COGPU_EMU_CAPABILITY must be a compute capability as 7.5, got \"%.40s\"",
+                          text);
+    *capability = 10 * major + minor;
+    return COGPU_OK;
+}
+
+/* Maximum shared memory of a thread block: CUDA's table of technical specifications. */
+static uint32_t shared_bytes_of(uint32_t capability) {
+    const uint32_t kilobytes = capability < 80                        ? 64
+                               : capability == 80 || capability == 87 ? 163
+                               : capability >= 90 && capability < 120 ? 227
+                                                                      : 99;
+    return kilobytes << 10;
+}
+
 cogpu_status cogpu_gpu_open_emulator(uint64_t seed, uint64_t bytes, cogpu_gpu **gpu,
                                      cogpu_error *error) {
+    cogpu_gpu base = {.calls = &emu_calls,
+                      .name = "the emulated device",
+                      .multiprocessors = 2,
+                      .total_bytes = bytes,
+                      .is_emulated = true};
+    if (!COGPU_EMU_WORKS)
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "the emulator runs on x86-64 and on little-endian AArch64 only; use cpu");
+    TRY(read_capability(&base.capability, error));
+    TRY(cogpu_gpu_check(&base, error));
+    base.shared_bytes = shared_bytes_of(base.capability);
     struct emu_gpu *emu = cogpu_allocate(sizeof *emu);
     if (!emu)
         return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for the emulated device");
-    *emu = (struct emu_gpu){.base = {.calls = &emu_calls,
-                                     .name = "emulator",
-                                     .multiprocessors = 2,
-                                     .capability = 90,
-                                     .total_bytes = bytes,
-                                     .is_emulated = true},
-                            .random = seed * 0x9E3779B97F4A7C15u + 0xD1B54A32D192ED03u};
+    *emu =
+        (struct emu_gpu){.base = base, .random = seed * 0x9E3779B97F4A7C15u + 0xD1B54A32D192ED03u};
     pthread_mutex_init(&emu->lock, NULL);
     *gpu = &emu->base;
     return COGPU_OK;

@@ -11,6 +11,13 @@
 
 #include <stdbool.h>
 
+/* The switch between fibers is assembly, and kernels assume little-endian words. */
+#if defined(__x86_64__) || (defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+#define COGPU_EMU_WORKS true
+#else
+#define COGPU_EMU_WORKS false
+#endif
+
 /* ---- launches ------------------------------------------------------------------------------ */
 
 typedef struct cogpu_emu_finding {

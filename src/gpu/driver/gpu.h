@@ -79,24 +79,46 @@ struct cogpu_gpu {
     const cogpu_gpu_driver *calls;
     char name[128];
     uint32_t multiprocessors;
-    uint32_t capability; /* 90 for compute capability 9.0 */
+    uint32_t capability;   /* 90 for compute capability 9.0 */
+    uint32_t shared_bytes; /* maximum shared memory of a thread block, by opt-in */
     uint64_t total_bytes;
     bool is_emulated;
 };
 
-/* Number of GPUs. If it is 0 `why` says why. */
+/* The least compute capability, as cogpu_gpu.capability. The kernels need the warp functions
+ * of 7.0; 7.5 is the least that nvcc compiles for since CUDA 13. */
+enum { COGPU_GPU_CAPABILITY_MIN = 75 };
+/* Fails with COGPU_DEVICE_ERROR and the reason if the library has no kernels for this device. */
+cogpu_status cogpu_gpu_check(const cogpu_gpu *gpu, cogpu_error *error);
+/* The compute capabilities that the build has kernels for: "7.5, 8.0, 9.0 and later". */
+enum { COGPU_GPU_LIST_BYTES = 80 };
+void cogpu_gpu_list_capabilities(char text[COGPU_GPU_LIST_BYTES]);
+
+/* Number of GPUs, those that cannot be used included. `why` says why none can be used, or is NULL.
+ */
 uint32_t cogpu_gpu_count(const char **why);
+/* Properties of a GPU, without its context. */
+cogpu_status cogpu_gpu_describe_cuda(uint32_t ordinal, cogpu_gpu *properties, cogpu_error *error);
 /* The GPU whose context is current on the calling thread; 0 if there is none. */
 cogpu_status cogpu_gpu_current(uint32_t *ordinal, cogpu_error *error);
 /* Whether this is device memory, allocated by any library and not released, and of which GPU. */
 bool cogpu_gpu_owns_memory(const void *memory, uint32_t *ordinal);
 cogpu_status cogpu_gpu_open_cuda(uint32_t ordinal, cogpu_gpu **gpu, cogpu_error *error);
 
-/* The seed decides the order of all that may run in any order. `bytes` is the device memory. */
+/* The seed decides the order of all that may run in any order. `bytes` is the device memory. The
+ * environment variable COGPU_EMU_CAPABILITY ("7.5"; default 9.0) is the compute capability: it
+ * decides how much shared memory a thread block may have. */
 cogpu_status cogpu_gpu_open_emulator(uint64_t seed, uint64_t bytes, cogpu_gpu **gpu,
                                      cogpu_error *error);
 /* Whether memory was allocated on this emulated device. */
 bool cogpu_gpu_emulator_owns_memory(cogpu_gpu *gpu, const void *memory);
+
+/* Whether the device has the shared memory that a kernel needs. */
+static inline bool cogpu_gpu_fits(const cogpu_gpu *gpu, const cogpu_kernel *kernel) {
+    return kernel->shared_bytes <= gpu->shared_bytes;
+}
+/* The same for all kernels of a list, which ends with NULL. Without a list there are none. */
+bool cogpu_gpu_can_run(const cogpu_gpu *gpu, const cogpu_kernel *const *kernels);
 
 /* Later work of `stream` waits for all work that `before` has now. */
 cogpu_status cogpu_gpu_stream_wait(cogpu_gpu *gpu, cogpu_gpu_stream *stream,

@@ -3,6 +3,7 @@
 #define COGPU_GPU_DRIVER_MODULES_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct cogpu_module {
     const char *name;  /* of the file: "unpack" */
@@ -11,5 +12,9 @@ typedef struct cogpu_module {
 
 extern const cogpu_module cogpu_modules[];
 extern const size_t cogpu_module_count;
+
+/* Compute capabilities that the kernels are compiled for, 90 for 9.0, then 0. Devices of later ones
+ * run the PTX of the last. */
+extern const uint32_t cogpu_module_capabilities[];
 
 #endif

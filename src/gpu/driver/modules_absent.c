@@ -3,3 +3,4 @@
 
 const cogpu_module cogpu_modules[1];
 const size_t cogpu_module_count = 0;
+const uint32_t cogpu_module_capabilities[] = {0};

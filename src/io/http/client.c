@@ -114,6 +114,14 @@ static void init_curl(void) {
     curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
+/* Since curl 7.70; before that, libcurl's own are assumed to be there. */
+static const char *built_in_certificates(void) {
+    const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
+    if (curl->age < CURLVERSION_SEVENTH)
+        return "unknown";
+    return curl->cainfo ? curl->cainfo : curl->capath;
+}
+
 static void init_locks(cogpu_http *http) {
     pthread_condattr_t monotonic;
     pthread_mutex_init(&http->lock, NULL);
@@ -152,6 +160,7 @@ cogpu_status cogpu_http_open(const cogpu_network *network, cogpu_http **out, cog
     http->started_end = &http->started;
     curl_multi_setopt(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)http->network.max_connections);
     curl_multi_setopt(multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
+    cogpu_certificates_find(complete.ca_file, built_in_certificates(), "", &http->certificates);
     init_locks(http);
     if (pthread_create(&http->thread, NULL, serve_connections, http) != 0) {
         free_client(http);

@@ -3,6 +3,7 @@
 #ifndef COGPU_IO_HTTP_CLIENT_INTERNAL_H
 #define COGPU_IO_HTTP_CLIENT_INTERNAL_H
 
+#include "io/http/certificates.h"
 #include "io/http/client.h"
 #include "io/http/url.h"
 
@@ -41,6 +42,7 @@ typedef struct cogpu_transfer {
 
 struct cogpu_http {
     cogpu_network network; /* complete */
+    cogpu_certificates certificates;
     cogpu_header_cache *header_cache;
     CURLM *multi;
     pthread_t thread;

@@ -88,10 +88,30 @@ static void check_call_body(cogpu_transfer *self, bool is_complete) {
         self->outcome = is_transient_error ? COGPU_RESPONSE_RETRY : COGPU_RESPONSE_BAD;
 }
 
+/* libcurl's own texts name neither the file nor the setting. */
+static bool fail_by_certificates(cogpu_transfer *self, CURLcode code) {
+    const cogpu_certificates *trusted = &self->http->certificates;
+    cogpu_error *error = &self->request->error;
+    if (code == CURLE_SSL_CACERT_BADFILE && trusted->origin)
+        cogpu_fail(error, COGPU_IO_ERROR, "%s: cannot read the certificates in %.60s (%s)",
+                   self->shown, trusted->file[0] ? trusted->file : trusted->folder,
+                   trusted->origin);
+    else if (code == CURLE_PEER_FAILED_VERIFICATION && !trusted->origin)
+        cogpu_fail(
+            error, COGPU_IO_ERROR,
+            "%s: no trusted certificates found; install ca-certificates or set SSL_CERT_FILE",
+            self->shown);
+    else
+        return false;
+    return true;
+}
+
 /* libcurl reports our own refusal of more bytes as a failed write, and headers that are too long
  * for it as lack of memory. */
 static void fail_by_code(cogpu_transfer *self, CURLcode code) {
     cogpu_error *error = &self->request->error;
+    if (fail_by_certificates(self, code))
+        return;
     bool is_in_headers = !self->request->response.has_ended;
     if (code == CURLE_OUT_OF_MEMORY && !is_in_headers) {
         cogpu_fail(error, COGPU_OUT_OF_MEMORY, "%s: out of memory for a response", self->shown);

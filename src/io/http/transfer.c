@@ -206,8 +206,14 @@ static bool set_timeouts(cogpu_transfer *self) {
 #define TEXT(number)    TEXT_OF(number)
 static const char user_agent[] = "cogpu/" TEXT(COGPU_VERSION_MAJOR) "." TEXT(COGPU_VERSION_MINOR);
 
+static bool set_certificates(CURL *easy, const cogpu_certificates *trusted) {
+    return (!trusted->file[0] ||
+            curl_easy_setopt(easy, CURLOPT_CAINFO, trusted->file) == CURLE_OK) &&
+           (!trusted->folder[0] ||
+            curl_easy_setopt(easy, CURLOPT_CAPATH, trusted->folder) == CURLE_OK);
+}
+
 static bool set_options(cogpu_transfer *self) {
-    const char *ca_file = self->http->network.ca_file;
     CURL *easy = self->easy;
     curl_easy_reset(easy);
     /* Optional: a libcurl may lack them. */
@@ -219,8 +225,8 @@ static bool set_options(cogpu_transfer *self) {
            curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK &&
            set_option_number(easy, CURLOPT_NOSIGNAL, 1) &&
            curl_easy_setopt(easy, CURLOPT_USERAGENT, user_agent) == CURLE_OK &&
-           (!ca_file || curl_easy_setopt(easy, CURLOPT_CAINFO, ca_file) == CURLE_OK) &&
-           set_callbacks(self) && set_timeouts(self) &&
+           set_certificates(easy, &self->http->certificates) && set_callbacks(self) &&
+           set_timeouts(self) &&
            (self->request->call ? set_call_options(self) : add_range_headers(self)) &&
            curl_easy_setopt(easy, CURLOPT_HTTPHEADER, self->headers.list) == CURLE_OK;
 }

@@ -141,7 +141,12 @@ static uint64_t deflate_batch_bytes(int level) {
     return effort_of_level(level).max_chain > 0 ? 20 << 20 : 7 << 20;
 }
 
-const cogpu_gpu_encoder cogpu_gpu_deflate_encoder = {.bound = deflate_bound,
+static const cogpu_kernel *const kernels[] = {
+    &cogpu_kernel_deflate_chain,   &cogpu_kernel_deflate,      &cogpu_kernel_deflate_search,
+    &cogpu_kernel_deflate_offsets, &cogpu_kernel_deflate_join, NULL};
+
+const cogpu_gpu_encoder cogpu_gpu_deflate_encoder = {.kernels = kernels,
+                                                     .bound = deflate_bound,
                                                      .scratch = deflate_scratch,
                                                      .batch_bytes = deflate_batch_bytes,
                                                      .encode = deflate_encode};

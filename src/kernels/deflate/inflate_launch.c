@@ -42,4 +42,6 @@ static cogpu_status inflate_decode(const cogpu_gpu_batch *batch, cogpu_error *er
                               batch->stream, error);
 }
 
-const cogpu_gpu_decoder cogpu_gpu_inflate = {0.6, 0.45, inflate_scratch, inflate_decode};
+static const cogpu_kernel *const kernels[] = {&cogpu_kernel_inflate, NULL};
+
+const cogpu_gpu_decoder cogpu_gpu_inflate = {0.6, 0.45, kernels, inflate_scratch, inflate_decode};

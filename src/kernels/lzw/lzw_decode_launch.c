@@ -82,4 +82,7 @@ static cogpu_status lzw_decode(const cogpu_gpu_batch *batch, cogpu_error *error)
     return COGPU_OK;
 }
 
-const cogpu_gpu_decoder cogpu_gpu_lzw = {20.0, 1.0, lzw_scratch, lzw_decode};
+static const cogpu_kernel *const kernels[] = {&cogpu_kernel_lzw_scan, &cogpu_kernel_lzw_decode,
+                                              NULL};
+
+const cogpu_gpu_decoder cogpu_gpu_lzw = {20.0, 1.0, kernels, lzw_scratch, lzw_decode};

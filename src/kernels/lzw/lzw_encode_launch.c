@@ -67,7 +67,11 @@ static uint64_t lzw_batch_bytes(int level) {
     return 24 << 20;
 }
 
-const cogpu_gpu_encoder cogpu_gpu_lzw_encoder = {.bound = lzw_bound,
+static const cogpu_kernel *const kernels[] = {&cogpu_kernel_lzw_parse, &cogpu_kernel_lzw_join,
+                                              NULL};
+
+const cogpu_gpu_encoder cogpu_gpu_lzw_encoder = {.kernels = kernels,
+                                                 .bound = lzw_bound,
                                                  .scratch = lzw_scratch,
                                                  .batch_bytes = lzw_batch_bytes,
                                                  .encode = lzw_encode};

@@ -20,4 +20,6 @@ static cogpu_status packbits_decode(const cogpu_gpu_batch *batch, cogpu_error *e
                                      batch->stream, error);
 }
 
-const cogpu_gpu_decoder cogpu_gpu_packbits = {0.8, 2.0, packbits_scratch, packbits_decode};
+static const cogpu_kernel *const kernels[] = {&cogpu_kernel_packbits, NULL};
+
+const cogpu_gpu_decoder cogpu_gpu_packbits = {0.8, 2.0, kernels, packbits_scratch, packbits_decode};

@@ -41,5 +41,10 @@ static cogpu_status packbits_encode(const cogpu_gpu_encoding *encoding, cogpu_er
                          error);
 }
 
-const cogpu_gpu_encoder cogpu_gpu_packbits_encoder = {
-    .bound = packbits_bound, .scratch = packbits_scratch, .encode = packbits_encode};
+static const cogpu_kernel *const kernels[] = {&cogpu_kernel_packbits_measure,
+                                              &cogpu_kernel_packbits_write, NULL};
+
+const cogpu_gpu_encoder cogpu_gpu_packbits_encoder = {.kernels = kernels,
+                                                      .bound = packbits_bound,
+                                                      .scratch = packbits_scratch,
+                                                      .encode = packbits_encode};

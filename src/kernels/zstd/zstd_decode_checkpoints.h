@@ -12,9 +12,10 @@
  *     | offset extra | match extra | length extra | length state | match state | offset state |
  *     ^ position of a checkpoint                   ^ bits of the next states
  *
- * A warp runs 16 chains, two lanes each. Both lanes compute the same; they share the copies into
- * the ring of 64 words that holds the chain's bitstream around its position. Table entries of the
- * 16 chains are interleaved (entry, chain), so that no two chains use the same bank.
+ * A warp runs 16 chains, two lanes each (or 8 with four lanes: zstd_decode_streams.h). The lanes of
+ * a chain compute the same; they share the copies into the ring of 64 words that holds the chain's
+ * bitstream around its position. Table entries of the chains are interleaved (entry, chain), so
+ * that no two chains use the same bank.
  *
  * A step is 31 instructions. What counts is the latency from one table look-up to the next: add the
  * entries, shift past the extra bits, shift past the other states' bits, combine baseline and bits,
@@ -77,8 +78,12 @@ DEVICE_FN uint32_t add_low_two_bytes(uint32_t value, uint32_t word) {
 }
 #endif
 
+/* Zstd blocks per warp. */
+#ifndef ZSTD_CHAINS
+#define ZSTD_CHAINS 16
+#endif
 enum {
-    CHAINS = 16, /* zstd blocks per warp */
+    CHAINS = ZSTD_CHAINS,
     LANES_PER_CHAIN = WARP / CHAINS,
     CHAIN_RING_WORDS = 64,
     CHAIN_RING_QUADS = CHAIN_RING_WORDS / 4
@@ -200,7 +205,7 @@ DEVICE_FN void start_refill(uint32_t *ring, struct state_chain *c, uint32_t minu
     copies_commit();
 }
 
-/* By all lanes of the warp: after it both lanes of a chain see the copies, and both have read the
+/* By all lanes of the warp: after it all lanes of a chain see the copies, and all have read the
  * words that the next copies overwrite. */
 DEVICE_FN void finish_refill(void) {
     copies_wait();
@@ -278,13 +283,13 @@ DEVICE_FN void step_to_checkpoint(struct chains_shared *shared, struct state_cha
     }
 }
 
-/* Writes the checkpoints of up to 16 zstd blocks from `first` on. By a warp. */
+/* Writes the checkpoints of up to CHAINS zstd blocks from `first` on. By a warp. */
 DEVICE_FN void checkpoint_sequences(const struct zstd_args *args, struct chains_shared *shared,
                                     uint32_t first, uint32_t count) {
     uint32_t lane = lane_index(), chain = lane % CHAINS, chain_lane = lane / CHAINS;
     const struct zstd_block *block = &args->blocks[min_u32(first + chain, count - 1)];
     struct state_chain c;
-    /* One lane decides for both: another thread block may refuse the TIFF block at this moment. */
+    /* One lane decides for all: another thread block may refuse the TIFF block at this moment. */
     bool is_live =
         first + chain < count && block->sequences && !is_refused(args, block->tiff_block);
     is_live = warp_read(is_live, chain);

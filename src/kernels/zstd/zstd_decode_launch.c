@@ -21,8 +21,8 @@
 #include "kernels/zstd/zstd_decode_args.h"
 
 extern const cogpu_kernel cogpu_kernel_zstd_scan, cogpu_kernel_zstd_plan, cogpu_kernel_zstd_list,
-    cogpu_kernel_zstd_tables, cogpu_kernel_zstd_streams, cogpu_kernel_zstd_execute_few,
-    cogpu_kernel_zstd_execute_some, cogpu_kernel_zstd_execute_many;
+    cogpu_kernel_zstd_tables, cogpu_kernel_zstd_streams, cogpu_kernel_zstd_streams_small,
+    cogpu_kernel_zstd_execute_few, cogpu_kernel_zstd_execute_some, cogpu_kernel_zstd_execute_many;
 
 /* 2 GiB: the plan kernel adds up the quads of 32 TIFF blocks in 32 bits. */
 enum { POOL_QUADS_MAX = (1 << 27) - 1 };
@@ -133,11 +133,22 @@ static cogpu_status launch_kernel(const cogpu_gpu_batch *batch, const cogpu_kern
                                      batch->stream, error);
 }
 
+/* Takes 8 zstd blocks for each warp of a thread block, once for literals and once for sequences. */
+static cogpu_status launch_streams(const cogpu_gpu_batch *batch, const struct zstd_args *args,
+                                   cogpu_error *error) {
+    const cogpu_kernel *kernel = cogpu_gpu_fits(batch->gpu, &cogpu_kernel_zstd_streams)
+                                     ? &cogpu_kernel_zstd_streams
+                                     : &cogpu_kernel_zstd_streams_small;
+    const uint64_t group = kernel->threads / 4;
+    return launch_kernel(batch, kernel, (args->blocks_max + group - 1) / group * 2, args, error);
+}
+
 /* The fewer TIFF blocks, the more threads for each. */
 static const cogpu_kernel *choose_execute_kernel(const cogpu_gpu *gpu, uint64_t tiff_blocks) {
     const cogpu_kernel *few = &cogpu_kernel_zstd_execute_few;
     const cogpu_kernel *some = &cogpu_kernel_zstd_execute_some;
-    if (tiff_blocks <= (uint64_t)gpu->multiprocessors * few->per_multiprocessor)
+    if (tiff_blocks <= (uint64_t)gpu->multiprocessors * few->per_multiprocessor &&
+        cogpu_gpu_fits(gpu, few))
         return few;
     if (tiff_blocks <= (uint64_t)gpu->multiprocessors * some->per_multiprocessor)
         return some;
@@ -149,7 +160,7 @@ static cogpu_status decode_round(const cogpu_gpu_batch *batch, const struct zstd
     const uint64_t tiff_blocks = batch->count, blocks = args->blocks_max;
     TRY(launch_kernel(batch, &cogpu_kernel_zstd_list, (tiff_blocks + 31) / 32, args, error));
     TRY(launch_kernel(batch, &cogpu_kernel_zstd_tables, (blocks + 1) / 2, args, error));
-    TRY(launch_kernel(batch, &cogpu_kernel_zstd_streams, (blocks + 15) / 16 * 2, args, error));
+    TRY(launch_streams(batch, args, error));
     return launch_kernel(batch, choose_execute_kernel(batch->gpu, tiff_blocks), tiff_blocks, args,
                          error);
 }
@@ -167,4 +178,11 @@ static cogpu_status zstd_decode(const cogpu_gpu_batch *batch, cogpu_error *error
     return COGPU_OK;
 }
 
-const cogpu_gpu_decoder cogpu_gpu_zstd = {0.6, 0.6, zstd_scratch, zstd_decode};
+/* Without those that others can replace. */
+static const cogpu_kernel *const kernels[] = {
+    &cogpu_kernel_zstd_scan,          &cogpu_kernel_zstd_plan,
+    &cogpu_kernel_zstd_list,          &cogpu_kernel_zstd_tables,
+    &cogpu_kernel_zstd_streams_small, &cogpu_kernel_zstd_execute_some,
+    &cogpu_kernel_zstd_execute_many,  NULL};
+
+const cogpu_gpu_decoder cogpu_gpu_zstd = {0.6, 0.6, kernels, zstd_scratch, zstd_decode};

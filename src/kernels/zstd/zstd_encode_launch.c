@@ -114,7 +114,12 @@ static uint64_t zstd_batch_bytes(int level) {
     return 16 << 20;
 }
 
-const cogpu_gpu_encoder cogpu_gpu_zstd_encoder = {.bound = zstd_bound,
+static const cogpu_kernel *const kernels[] = {&cogpu_kernel_zstd_encode,
+                                              &cogpu_kernel_zstd_encode_offsets,
+                                              &cogpu_kernel_zstd_encode_join, NULL};
+
+const cogpu_gpu_encoder cogpu_gpu_zstd_encoder = {.kernels = kernels,
+                                                  .bound = zstd_bound,
                                                   .scratch = zstd_scratch,
                                                   .batch_bytes = zstd_batch_bytes,
                                                   .encode = zstd_encode};

@@ -5,7 +5,7 @@
  */
 #include "support/test.h"
 
-#include "../../cli/sha256.c"
+#include "../../../cli/sha256.c"
 
 static void sum(cogpu_sha256_mix *mix, const char *text, size_t bytes, size_t piece, char out[65]) {
     cogpu_sha256 hash;

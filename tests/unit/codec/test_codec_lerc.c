@@ -65,6 +65,16 @@ static void fill_pixels(int type, int count) {
         write_value(pixels + sample * (size_t)i, type, 3 + i * i % 113);
 }
 
+/* The library cannot encode this on other CPUs: codec_lerc_encode.c says why. */
+static bool breaks_library(int type, int samples) {
+#if defined(__x86_64__)
+    (void)type, (void)samples;
+    return false;
+#else
+    return types[type] == COGPU_TYPE_U32 && samples > 1;
+#endif
+}
+
 static void write_blob(int type, int depth, int bands, int masks) {
     CHECK(lerc_encode(pixels, (unsigned int)type, depth, WIDTH, HEIGHT, bands, masks,
                       masks ? valid : NULL, 0, blob, sizeof blob, &blob_bytes) == 0);
@@ -81,6 +91,8 @@ static cogpu_status status_now(void) {
 static void every_type(void) {
     for (int type = 0; type < TYPES; type++) {
         for (int samples = 1; samples <= BANDS_MAX; samples++) {
+            if (breaks_library(type, samples))
+                continue;
             fill_pixels(type, PIXELS * samples);
             write_blob(type, samples, 1, 0);
             expect_block(WIDTH, HEIGHT, (uint32_t)samples, type);
@@ -144,6 +156,8 @@ static void invalid_pixels(void) {
     make_invalid(2, 5);
     for (int type = 0; type < TYPES; type++) {
         for (int samples = 1; samples <= 3; samples++) {
+            if (breaks_library(type, samples))
+                continue;
             size_t sample = cogpu_type_bytes(types[type]);
             fill_pixels(type, PIXELS * samples);
             write_blob(type, samples, 1, 1);
@@ -246,6 +260,8 @@ static size_t deflate_blob(void) {
 
 static void packed_with_deflate(void) {
     for (int type = 0; type < TYPES; type++) {
+        if (breaks_library(type, 3))
+            continue;
         fill_pixels(type, PIXELS * 3);
         write_blob(type, 3, 1, 0);
         expect_block(WIDTH, HEIGHT, 3, type);
@@ -267,6 +283,8 @@ static void packed_with_deflate(void) {
 #if COGPU_HAVE_ZSTD
 static void packed_with_zstd(void) {
     for (int type = 0; type < TYPES; type++) {
+        if (breaks_library(type, 2))
+            continue;
         if (type >= TYPE_F32)
             fill_pixels(type, PIXELS * 2);
         else
@@ -287,6 +305,8 @@ static void packed_with_zstd(void) {
 
 static void truncated(void) {
     for (int type = 0; type < TYPES; type++) {
+        if (breaks_library(type, 2))
+            continue;
         fill_pixels(type, PIXELS * 2);
         write_blob(type, 2, 1, 0);
         expect_block(WIDTH, HEIGHT, 2, type);
@@ -374,6 +394,8 @@ static double largest_error(cogpu_encoding encoding, int type) {
 /* The version that readers older than LERC 4 know, and so says tag 50674. */
 static void encoded_version(void) {
     for (int type = 0; type < TYPES; type++) {
+        if (breaks_library(type, 2))
+            continue;
         fill_pixels(type, PIXELS * 2);
         cogpu_encoding encoding = encoding_of(2, type, 0);
         encode_result written = encode_twice(&cogpu_encoder_lerc, &encoding, pixels);
@@ -382,10 +404,22 @@ static void encoded_version(void) {
     }
 }
 
+static void refused_where_the_library_breaks(void) {
+    for (int type = 0; type < TYPES; type++)
+        for (int samples = 1; samples <= BANDS_MAX; samples++) {
+            fill_pixels(type, PIXELS * samples);
+            cogpu_encoding encoding = encoding_of((uint32_t)samples, type, 0);
+            CHECK(encode_status(&cogpu_encoder_lerc, &encoding, pixels) ==
+                  (breaks_library(type, samples) ? COGPU_UNSUPPORTED : COGPU_OK));
+        }
+}
+
 static void encoded_types(void) {
     const double errors[] = {0, 0.001, 0.5, 1, 3.7, 100};
     for (int type = 0; type < TYPES; type++) {
         for (uint32_t samples = 1; samples <= BANDS_MAX; samples++) {
+            if (breaks_library(type, (int)samples))
+                continue;
             for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
                 fill_pixels(type, PIXELS * BANDS_MAX);
                 double error = largest_error(encoding_of(samples, type, errors[i]), type);
@@ -520,6 +554,8 @@ static void nodata_is_kept(void) {
     uint8_t nodata[8];
     for (int type = 0; type < TYPES; type++) {
         for (uint32_t samples = 1; samples <= 3; samples++) {
+            if (breaks_library(type, (int)samples))
+                continue;
             for (int value = 0; value <= 120; value += 60) {
                 fill_pixels(type, PIXELS * BANDS_MAX);
                 write_value(nodata, type, value);
@@ -546,6 +582,8 @@ static void encoded_and_packed(void) {
         const cogpu_encoder *packer =
             cogpu_codec_find(packing == 1 ? COMPRESSION_DEFLATE : COMPRESSION_ZSTD)->encoder;
         for (int type = 0; type < TYPES; type++) {
+            if (breaks_library(type, 2))
+                continue;
             fill_bytes(pixels, sizeof pixels, 256, 0);
             if (type >= TYPE_F32)
                 fill_floats(type, -10, 20, 0);
@@ -600,6 +638,7 @@ TESTS(codec_lerc) {
     RUN(bits_flipped);
     RUN(no_lerc2);
     RUN(encoded_version);
+    RUN(refused_where_the_library_breaks);
     RUN(encoded_types);
     RUN(error_near_the_step_of_floats);
     RUN(far_values);

@@ -5,6 +5,7 @@
  */
 #include "cpu/pack.h"
 
+#include "base/bytes.h"
 #include "support/test.h"
 
 #include <math.h>
@@ -236,8 +237,16 @@ static void test_any_nan_is_nan(void) {
 static uint64_t number_of(const uint8_t *at, size_t size) {
     uint64_t value = 0;
     for (size_t i = 0; i < size; i++)
-        value |= (uint64_t)at[i] << (8 * i); /* the tests' machines are little-endian */
+        value |= (uint64_t)at[COGPU_HOST_BIG_ENDIAN ? size - 1 - i : i] << (8 * i);
     return value;
+}
+
+/* Numbers, of which a complex sample has two, become little-endian. */
+static void reference1(const uint8_t *from, size_t bytes, size_t number_bytes, uint8_t *to) {
+    for (size_t i = 0; i < bytes; i += number_bytes) {
+        uint64_t value = number_of(from + i, number_bytes);
+        store_little(value, to + i, number_bytes);
+    }
 }
 
 /* TIFF 6: each sample is the difference to the one of the pixel before, at the sample's width. */
@@ -259,7 +268,7 @@ static void reference3(const uint8_t *from, uint32_t width, uint32_t bands, size
     size_t count = (size_t)width * bands;
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < size; k++)
-            planes[k * count + i] = from[i * size + size - 1 - k];
+            planes[k * count + i] = from[i * size + (COGPU_HOST_BIG_ENDIAN ? k : size - 1 - k)];
     for (size_t i = 0; i < count * size; i++)
         to[i] = (uint8_t)(planes[i] - (i < bands ? 0 : planes[i - bands]));
 }
@@ -295,6 +304,7 @@ static void check_predictor(cogpu_type type, uint32_t predictor, uint32_t width,
     cogpu_write_plan plan = {.type = type, .predictor = predictor, .pixel_bytes = bands * size};
     uint8_t *pixels = noisy(ROWS * row_bytes), *rows = noisy(ROWS * row_bytes);
     uint8_t *spare = noisy(row_bytes), *expected = noisy(row_bytes);
+    size_t number_bytes = cogpu_type_number_bytes(type);
     memcpy(rows, pixels, ROWS * row_bytes);
     cogpu_cpu_predict(&plan, rows, ROWS, row_bytes, spare);
     for (size_t y = 0; y < ROWS; y++) {
@@ -303,7 +313,7 @@ static void check_predictor(cogpu_type type, uint32_t predictor, uint32_t width,
         else if (predictor == 3)
             reference3(pixels + y * row_bytes, width, bands, size, expected);
         else
-            memcpy(expected, pixels + y * row_bytes, row_bytes);
+            reference1(pixels + y * row_bytes, row_bytes, number_bytes, expected);
         CHECK(memcmp(rows + y * row_bytes, expected, row_bytes) == 0);
     }
     CHECK(is_undone_by_reader(&plan, rows, width, bands, pixels));

@@ -5,6 +5,7 @@
  */
 #include "cpu/cpu.h"
 
+#include "base/bytes.h"
 #include "support/test.h"
 
 #include <stdlib.h>
@@ -61,7 +62,7 @@ static uint64_t number_of(const uint8_t *at, size_t size, bool big_endian) {
 
 static void put_number(uint8_t *to, uint64_t value, size_t size) {
     for (size_t i = 0; i < size; i++)
-        to[i] = (uint8_t)(value >> (8 * i)); /* the tests' machines are little-endian */
+        to[COGPU_HOST_BIG_ENDIAN ? size - 1 - i : i] = (uint8_t)(value >> (8 * i));
 }
 
 /* TIFF 6: each sample is the difference to the one of the pixel before, at the sample's width. */
@@ -85,7 +86,7 @@ static void reference3(const uint8_t *from, uint32_t width, uint32_t samples, si
         planes[i] = (uint8_t)(from[i] + (i >= samples ? planes[i - samples] : 0));
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < size; k++)
-            to[i * size + k] = planes[(size - 1 - k) * count + i];
+            to[i * size + k] = planes[(COGPU_HOST_BIG_ENDIAN ? k : size - 1 - k) * count + i];
 }
 
 /* Restores the first `pixels` of two equal rows from exact memory into exact memory, where they lie
@@ -180,15 +181,16 @@ static void test_byte_order(void) {
         {COGPU_TYPE_F64, 64, 8},  {COGPU_TYPE_CI16, 32, 2},  {COGPU_TYPE_CI32, 64, 4},
         {COGPU_TYPE_CF32, 64, 4}, {COGPU_TYPE_CF64, 128, 8}, {COGPU_TYPE_F32, 24, 3},
         {COGPU_TYPE_U16, 12, 1},  {COGPU_TYPE_U32, 24, 3},   {COGPU_TYPE_U8, 4, 1}};
+    const bool other_order = !COGPU_HOST_BIG_ENDIAN;
     static uint8_t row[ROW_MAX], expected[ROW_MAX];
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
         for (uint32_t width = 8; width <= 64; width += 8) {
             const struct order *order = &orders[i];
-            cogpu_storage storage = make(width, 2, order->bits, order->type, 1, true);
+            cogpu_storage storage = make(width, 2, order->bits, order->type, 1, other_order);
             CHECK(cogpu_cpu_has_filters(&storage) == (order->unit > 1));
-            storage.big_endian = false;
+            storage.big_endian = COGPU_HOST_BIG_ENDIAN;
             CHECK(!cogpu_cpu_has_filters(&storage));
-            storage.big_endian = true;
+            storage.big_endian = other_order;
             if (order->unit == 1)
                 continue;
             for (size_t k = 0; k < storage.format.row_bytes; k++) {

@@ -4,6 +4,7 @@
  */
 #include "cpu/cpu.h"
 
+#include "base/bytes.h"
 #include "base/checked.h"
 #include "support/test.h"
 
@@ -53,6 +54,11 @@ static cogpu_storage make(uint32_t width, uint32_t height, uint32_t bands, bool 
     return storage;
 }
 
+/* Those of a number that a sample of `size` bytes has. */
+static uint8_t *low_bytes(uint64_t *number, size_t size) {
+    return (uint8_t *)number + (COGPU_HOST_BIG_ENDIAN ? sizeof *number - size : 0);
+}
+
 /* Bit by bit, most significant first. Whole bytes are numbers of the machine. */
 static uint64_t sample_at(const cogpu_storage *storage, const uint8_t *block, uint32_t x,
                           uint32_t y, uint32_t s, bool is_signed) {
@@ -60,7 +66,7 @@ static uint64_t sample_at(const cogpu_storage *storage, const uint8_t *block, ui
     const uint8_t *row = block + y * storage->format.row_bytes;
     uint64_t value = 0, index = (uint64_t)x * storage->format.samples + s;
     if (bits == 8 * cogpu_type_bytes(storage->type)) {
-        memcpy(&value, row + index * bits / 8, bits / 8);
+        memcpy(low_bytes(&value, bits / 8), row + index * bits / 8, bits / 8);
         return value;
     }
     for (uint64_t bit = index * bits; bit < (index + 1) * bits; bit++)
@@ -123,7 +129,7 @@ static int wrong_samples(const cogpu_read_plan *plan, const struct target *targe
                 const uint8_t *at =
                     (const uint8_t *)target->raster.data + (int64_t)p * target->raster.stride_band +
                     (int64_t)y * target->raster.stride_y + (int64_t)x * target->raster.stride_x;
-                wrong += memcmp(at, &want, size) != 0;
+                wrong += memcmp(at, low_bytes(&want, size), size) != 0;
             }
     return wrong;
 }
@@ -215,7 +221,8 @@ static void test_lists_of_bands(void) {
 
 static float float24(uint8_t low, uint8_t middle, uint8_t high) {
     cogpu_storage storage = make(1, 1, 1, false, 24, COGPU_TYPE_F32);
-    uint8_t row[3] = {low, middle, high};
+    const bool big = COGPU_HOST_BIG_ENDIAN;
+    uint8_t row[3] = {big ? high : low, middle, big ? low : high};
     float value = 0;
     cogpu_raster raster = {.struct_size = sizeof(cogpu_raster),
                            .data = &value,

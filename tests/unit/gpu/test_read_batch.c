@@ -24,6 +24,7 @@ static void open_batch(void) {
     batch.storage.format =
         (cogpu_block_format){.compression = COMPRESSION_DEFLATE, .row_bytes = BLOCK_BYTES};
     batch.plan = (cogpu_read_plan){.storage = &batch.storage, .band_count = 1, .slice_rows = 1};
+    batch.device.gpu = batch.gpu;
     batch.run.device = &batch.device;
     batch.slot.run = &batch.run;
     batch.slot.pinned_capacity = 8 << 20;

@@ -185,9 +185,13 @@ static void encode(subject *subjects, uint32_t count, int level, uint32_t scratc
 
 /* ---- reference decoders ---- */
 
+/* A build without a library for deflate leaves its comparison out. */
+
 static bool zlib_reads(const subject *s) {
     bool is_same = true;
-#ifdef HAVE_ZLIB
+#ifndef HAVE_ZLIB
+    (void)s;
+#else
     uint8_t *out = malloc(s->bytes + 1);
     uLongf got = s->bytes + 1;
     is_same = uncompress(out, &got, s->out, s->got) == Z_OK && got == s->bytes &&
@@ -198,14 +202,16 @@ static bool zlib_reads(const subject *s) {
 }
 
 static bool host_reads(const subject *s) {
+    cogpu_decode *decode = cogpu_codec_find(COMPRESSION_DEFLATE)->decode;
+    if (!decode)
+        return true;
     cogpu_codec_state state = {0};
     cogpu_block_format format = {0};
     cogpu_error error;
     size_t got = 0;
     uint8_t *in = malloc(s->got), *out = malloc(s->bytes);
     memcpy(in, s->out, s->got);
-    bool is_same = cogpu_decode_deflate(&state, &format, in, s->got, out, s->bytes, &got, &error) ==
-                       COGPU_OK &&
+    bool is_same = decode(&state, &format, in, s->got, out, s->bytes, &got, &error) == COGPU_OK &&
                    got == s->bytes && memcmp(out, s->data, got) == 0;
     cogpu_codec_state_close(&state);
     free(in);

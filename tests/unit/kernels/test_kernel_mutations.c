@@ -395,7 +395,7 @@ static const char *violation_alone(const gpu_codec *codec, gpu_stream stream) {
     cogpu_gpu *gpu = gpu_test_open(1);
     const char *violation = "the device fails";
     stream.out = NULL;
-    if (gpu_test_decode(gpu, cogpu_gpu_find_decoder(codec->compression), &stream, 1, 1, 1))
+    if (gpu_test_decode(gpu, cogpu_gpu_find_decoder(gpu, codec->compression), &stream, 1, 1, 1))
         violation = gpu_contract_violation(codec, &stream, NULL);
     free(stream.out);
     gpu->calls->close(gpu);
@@ -469,8 +469,8 @@ static void run_batch(uint32_t count) {
         streams[i] = make_case(run.codec, run.seed, run.done + i);
     gpu = gpu ? gpu : gpu_test_open(run.seed + run.done);
     /* with minimal scratch memory a batch takes many rounds, which is slow */
-    bool good = gpu_test_decode(gpu, cogpu_gpu_find_decoder(run.codec->compression), streams, count,
-                                draw(16) > 0, draw_state);
+    bool good = gpu_test_decode(gpu, cogpu_gpu_find_decoder(gpu, run.codec->compression), streams,
+                                count, draw(16) > 0, draw_state);
     if (!good || !gpu_test_is_real()) {
         gpu->calls->close(gpu);
         gpu = NULL;

@@ -1,0 +1,21 @@
+# CMake toolchain of the wheel: zig's clang, the static libraries of build_libraries.sh, and no file of the machine's own.
+# COGPU_WHEEL_TARGET is build-wheel/ARCH.
+set(COGPU_WHEEL_TARGET "" CACHE PATH "Folder of the wheel's architecture")
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES COGPU_WHEEL_TARGET)
+get_filename_component(CMAKE_SYSTEM_PROCESSOR ${COGPU_WHEEL_TARGET} NAME)
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_C_COMPILER ${COGPU_WHEEL_TARGET}/bin/cc)
+set(CMAKE_CXX_COMPILER ${COGPU_WHEEL_TARGET}/bin/c++)
+set(CMAKE_AR ${COGPU_WHEEL_TARGET}/bin/ar)
+set(CMAKE_RANLIB ${COGPU_WHEEL_TARGET}/bin/ranlib)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_C_FLAGS_INIT "-ffunction-sections -fdata-sections")
+set(CMAKE_CXX_FLAGS_INIT "-ffunction-sections -fdata-sections")
+set(CMAKE_FIND_ROOT_PATH ${COGPU_WHEEL_TARGET}/sysroot)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+# pkg-config too sees the sysroot alone.
+set(ENV{PKG_CONFIG_LIBDIR} ${COGPU_WHEEL_TARGET}/sysroot/usr/lib/pkgconfig)
+set(ENV{PKG_CONFIG_SYSROOT_DIR} ${COGPU_WHEEL_TARGET}/sysroot)
