@@ -48,7 +48,8 @@ RACING_LONG = ["kernel_pack", "kernel_compact", "kernel_downsample", "kernel_def
                "kernel_lzw_encode", "kernel_packbits_encode", "write_direct", "writer_memory"]
 LONG = {"kernel_inflate truncated", "kernel_inflate encoder_styles", "kernel_inflate libdeflate_levels",
         "kernel_lzw_decode long_runs", "kernel_unpack test_whole_samples", "kernel_zstd_decode flipped",
-        "kernel_zstd_decode large_sizes", "kernel_zstd_decode small_sizes", "read_cufile test_reads_by_cufile",
+        "kernel_zstd_decode large_sizes", "kernel_zstd_decode small_sizes", "progress test_write_on_device",
+        "read_cufile test_reads_by_cufile",
         "writer every_layout_gives_the_same_file"}
 # Suites that run once more on a device with little shared memory, where the library takes other ways.
 SMALL_DEVICE = ["read_pipeline", "write_pipeline", "kernel_zstd_decode", "kernel_mutations"]
