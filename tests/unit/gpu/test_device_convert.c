@@ -52,7 +52,7 @@ static void *read_all(void *user) {
                                        .height = ROWS,
                                        .context = pass->context};
         wait_until(pass, &pass->pushed, i < BUFFERS ? 0 : i - BUFFERS + 1);
-        need(cogpu_read(pass->file, &request, &pass->buffers[i % BUFFERS], NULL, &error));
+        need(cogpu_read(pass->file, &request, &pass->buffers[i % BUFFERS], NULL, NULL));
         add_one(pass, &pass->read);
     }
     return NULL;
