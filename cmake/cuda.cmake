@@ -4,7 +4,7 @@
 set(COGPU_CUDA AUTO CACHE STRING "Compile kernels for GPUs with nvcc: AUTO, ON or OFF")
 set(COGPU_CUDA_ARCHITECTURES 75 80 90 CACHE STRING "Compute capabilities to compile for")
 set(COGPU_CUDA_PTX "" CACHE STRING "Compute capability of the PTX, which serves GPUs that the others do not (default: the last)")
-set(COGPU_CUDA_FLAGS "" CACHE STRING "More options of nvcc")
+set(COGPU_CUDA_FLAGS -lineinfo CACHE STRING "More options of nvcc")
 
 file(GLOB kernel_sources CONFIGURE_DEPENDS src/kernels/*/*.cu)
 # What only some lanes set and use looks uninitialised to the C compiler.
@@ -35,13 +35,16 @@ else()
   string(REGEX MATCHALL "[0-9]+" capabilities "${COGPU_CUDA_ARCHITECTURES}") # without the letter of 90a
   list(JOIN capabilities ", " capabilities)
   set(module_list "#define COGPU_FATBINS \"${fatbins}\"\n#define COGPU_CAPABILITIES ${capabilities}\n#define COGPU_MODULES(X)")
+  # nvcc puts paths of sources into fatbins. Relative ones do not name the build machine.
+  file(RELATIVE_PATH shown_root ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})
   foreach(source ${kernel_sources})
     get_filename_component(name ${source} NAME_WE)
+    file(RELATIVE_PATH shown_source ${CMAKE_BINARY_DIR} ${source})
     add_custom_command(
       OUTPUT ${fatbins}/${name}.fatbin
-      COMMAND ${COGPU_NVCC} -fatbin -std=c++17 -O3 -fmad=false ${COGPU_CUDA_FLAGS} ${targets} -I${CMAKE_SOURCE_DIR}/src
-              -I${CMAKE_SOURCE_DIR}/include -lineinfo -MD -MF ${fatbins}/${name}.d
-              -o ${fatbins}/${name}.fatbin ${source}
+      COMMAND ${COGPU_NVCC} -fatbin -std=c++17 -O3 -fmad=false ${COGPU_CUDA_FLAGS} ${targets} -I${shown_root}/src
+              -I${shown_root}/include -MD -MF ${fatbins}/${name}.d
+              -o ${fatbins}/${name}.fatbin ${shown_source}
       DEPENDS ${source}
       DEPFILE ${fatbins}/${name}.d
       COMMENT "nvcc ${name}.cu" VERBATIM)

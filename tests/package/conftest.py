@@ -33,7 +33,8 @@ NOT_FOR_OLD_GDAL = {
     r"test_(as_stored|masked)\[.*(jpeg-ycbcr|ycbcr_with_mask|data_w_jpeg|rgb.tiled.jpeg)":
         "its libjpeg 9 smooths shared colours in another way",
     r"test_as_stored\[.*(nodata_precision|wcs_ArcGIS|wcs_SimpleGeo)": "its PROJ describes EPSG:3067 by another text",
-    r"test_as_stored\[.*(byte_rpc|rpc_with_gt|dimap2_bundle_IMG_foo2)": "rioxarray before 0.20 knows no RPCs",
+    r"test_as_stored\[.*(byte_rpc|rpc_with_gt|dimap2_bundle_IMG_foo2)|test_sidecars_as_rioxarray\[rpc\]":
+        "rioxarray before 0.20 knows no RPCs",
 }
 
 

@@ -58,7 +58,10 @@ def test_messages_of_the_package(name, tmp_path, monkeypatch):
     assert all(SECRET not in message for message in messages(raised.value))
 
 
-@pytest.mark.skipif(not os.access(BINARY, os.X_OK), reason=f"{BINARY} is not built")
+needs_binary = pytest.mark.skipif(not os.access(BINARY, os.X_OK), reason=f"{BINARY} is not built")
+
+
+@needs_binary
 @pytest.mark.parametrize("name", NAMES)
 def test_messages_of_the_command_line(name, tmp_path):
     for words in (["info", name], ["convert", name, "out.tif"], ["convert", "in.tif", name],
@@ -67,6 +70,7 @@ def test_messages_of_the_command_line(name, tmp_path):
         assert result.returncode in (1, 2) and SECRET not in result.stdout + result.stderr, words
 
 
+@needs_binary
 def test_proxies_of_the_environment_are_neither_used_nor_named(tmp_path):
     proxy = f"http://user:{SECRET}@127.0.0.1:9"
     result = subprocess.run([BINARY, "info", "http://127.0.0.1:9/x.tif", "--private-addresses", "--retries", "1"],

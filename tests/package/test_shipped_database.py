@@ -32,7 +32,8 @@ def database():
 
 def print_wkt(package, raster):
     """By a process whose PROJ finds no other database."""
-    environment = {**os.environ, "PYTHONPATH": str(package.parent), "PROJ_DATA": "/nowhere", "PROJ_LIB": "/nowhere"}
+    paths = os.pathsep.join(filter(None, [str(package.parent), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": paths, "PROJ_DATA": "/nowhere", "PROJ_LIB": "/nowhere"}
     return subprocess.run([sys.executable, "-c", PRINT_WKT, raster], capture_output=True, text=True, env=environment)
 
 

@@ -34,7 +34,7 @@ definitions=(
     COGPU_CUDA=ON
     COGPU_CUDA_ARCHITECTURES="$cuda_architectures"
     COGPU_CUDA_PTX="$cuda_ptx"
-    COGPU_CUDA_FLAGS=-compress-mode=size
+    COGPU_CUDA_FLAGS=-compress-mode=size # in place of -lineinfo, which names folders of this machine
 )
 for codec in LIBDEFLATE ZSTD LZMA JPEG WEBP LERC OPENJPEG JXL PROJ CURL; do
     definitions+=("COGPU_WITH_$codec=ON")

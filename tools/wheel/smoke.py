@@ -21,7 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 LOSSLESS = ["none", "deflate", "zstd", "lzw", "packbits", "lerc", "lzma"]
 LOSSY = ["jpeg", "webp"]
 READ_ONLY = ["lerc_deflate", "lerc_zstd", "ccitt_rle", "ccitt_g3", "ccitt_g4", "old_jpeg", "jpeg2000", "jpegxl"]
-PIXELS = np.add.outer(np.arange(300), np.arange(400)).astype("uint8")
+PIXELS = (np.indices((3, 300, 400)).sum(0) // 3).astype("uint8")  # smooth: WebP takes three bands alone
 SETTINGS = {"allow_private_addresses": True, "retries": 1, "connect_timeout_seconds": 5, "timeout_seconds": 20}
 
 
@@ -32,7 +32,7 @@ def write(path, **options):
 
 def first_pixels(folder):
     path = write(folder / "first.tif")
-    assert (np.asarray(cogpu.open(path).read())[0] == PIXELS).all()
+    assert (np.asarray(cogpu.open(path).read()) == PIXELS).all()
 
 
 def test_nothing_else_is_installed(folder):
@@ -49,15 +49,15 @@ def test_written_files_are_read(folder):
     for codec in LOSSLESS + LOSSY:
         path = write(folder / f"{codec}.tif", compression=codec, cog=True)
         with cogpu.open(path) as file:
-            difference = np.abs(np.asarray(file.read())[0].astype(int) - PIXELS)
-        assert difference.max() <= (0 if codec in LOSSLESS else 80), codec
+            difference = np.abs(np.asarray(file.read()).astype(int) - PIXELS)
+        assert difference.max() <= (0 if codec in LOSSLESS else 16), codec
         assert cogpu.check(path)["verdict"] != "invalid", codec
 
 
 def test_emulated_gpu(folder):
     path = write(folder / "emulated.tif", compression="zstd")
     with cogpu.open(path) as file:
-        assert (np.asarray(file.read(device="emu"))[0] == PIXELS).all()
+        assert (np.asarray(file.read(device="emu")) == PIXELS).all()
 
 
 def test_wkt(folder):
@@ -105,7 +105,7 @@ def test_https(folder):
         assert "SSL_CERT_FILE" in str(error), error
     os.environ["SSL_CERT_FILE"] = str(HERE / "server.pem")
     cogpu.configure(network=SETTINGS)
-    assert (np.asarray(cogpu.open(url).read())[0] == PIXELS).all()
+    assert (np.asarray(cogpu.open(url).read()) == PIXELS).all()
 
 
 def report_import_time():

@@ -38,8 +38,9 @@ run_inside() {
         root=$1 && shift
         ip link set lo up
         mount -t proc proc "$root/proc"
-        mount -t tmpfs tmpfs "$root/dev/shm" 2>/dev/null || { mkdir -p "$root/dev/shm" && mount -t tmpfs tmpfs "$root/dev/shm"; }
-        exec env -i HOME=/root LANG=C.UTF-8 PATH=/usr/bin:/bin "$@"
+        mkdir -p "$root/dev/shm"
+        mount -t tmpfs tmpfs "$root/dev/shm"
+        exec env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"
     ' bash "$folder" chroot "$folder" "${@}"
 }
 
@@ -57,14 +58,13 @@ smoke() {
     run_inside "$folder" env PYTHONPATH=/site python3 /smoke/smoke.py
 }
 
-# The tests see the repository read-only, and their own packages after the wheel.
+# The tests run in a copy of the repository, with their own packages after the wheel.
 package_tests() {
     local suite=$1 folder=$2
     [ -e "$folder/packages/pytest" ] || install_into "$folder" packages -r tests/requirements.txt
     rm -rf "$folder/repository"
     mkdir -p "$folder/repository"
-    git ls-files -z tests python examples bench docs README.md pyproject.toml include tools CMakeLists.txt |
-        xargs -0 cp --parents -t "$folder/repository"
+    git ls-files -z | xargs -0 cp --parents -t "$folder/repository"
     run_inside "$folder" env PYTHONPATH=/site:/packages COGPU_PACKAGE=installed COGPU_TIME_FACTOR=5 \
         python3 -m pytest -q -rfEs --tb=short -p no:cacheprovider -n 2 /repository/tests/package
 }
