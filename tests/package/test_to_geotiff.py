@@ -273,8 +273,9 @@ def test_colours_of_a_file_stay_what_they_are(tmp_path, photometric, dtype, band
     kind = {"miniswhite": 0, "cmyk": 5, "separated": 5, "ycbcr": 6, "cielab": 8}[photometric]
     tags = [(530, 3, 2, (1, 1))] if kind == 6 else [(332, 3, 1, 2)] if photometric == "separated" else []
     data = noise((bands, 20, 30), dtype)
-    tifffile.imwrite(source, np.ascontiguousarray(data.transpose(1, 2, 0)), photometric="minisblack",
-                     planarconfig="contig" if bands > 1 else None, extratags=tags, metadata=None)
+    rows = data[0] if bands == 1 else np.ascontiguousarray(data.transpose(1, 2, 0))
+    tifffile.imwrite(source, rows, photometric="minisblack", planarconfig="contig" if bands > 1 else None,
+                     extratags=tags, metadata=None)
     with tifffile.TiffFile(source, mode="r+") as file:
         file.pages[0].tags[262].overwrite(kind)
     read = cogpu.open_geotiff(source)
