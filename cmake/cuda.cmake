@@ -36,14 +36,15 @@ else()
   list(JOIN capabilities ", " capabilities)
   set(module_list "#define COGPU_FATBINS \"${fatbins}\"\n#define COGPU_CAPABILITIES ${capabilities}\n#define COGPU_MODULES(X)")
   # nvcc puts paths of sources into fatbins. Relative ones do not name the build machine.
-  file(RELATIVE_PATH shown_root ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})
+  file(RELATIVE_PATH shown_src ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR}/src)
+  file(RELATIVE_PATH shown_include ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR}/include)
   foreach(source ${kernel_sources})
     get_filename_component(name ${source} NAME_WE)
     file(RELATIVE_PATH shown_source ${CMAKE_BINARY_DIR} ${source})
     add_custom_command(
       OUTPUT ${fatbins}/${name}.fatbin
-      COMMAND ${COGPU_NVCC} -fatbin -std=c++17 -O3 -fmad=false ${COGPU_CUDA_FLAGS} ${targets} -I${shown_root}/src
-              -I${shown_root}/include -MD -MF ${fatbins}/${name}.d
+      COMMAND ${COGPU_NVCC} -fatbin -std=c++17 -O3 -fmad=false ${COGPU_CUDA_FLAGS} ${targets} -I${shown_src}
+              -I${shown_include} -MD -MF ${fatbins}/${name}.d
               -o ${fatbins}/${name}.fatbin ${shown_source}
       DEPENDS ${source}
       DEPFILE ${fatbins}/${name}.d

@@ -174,8 +174,10 @@ build_sqlite() {
     install -D -m 644 -t "$sysroot/usr/include" sqlite3.h
 }
 
+# It keeps the name of its compiler in the library: one without a folder of this machine.
 build_openssl() {
-    CC=$target/bin/cc AR=$target/bin/ar RANLIB=$target/bin/ranlib ./Configure "linux-$architecture" no-shared no-tests \
+    export PATH=$target/bin:$PATH
+    CC=cc AR=ar RANLIB=ranlib ./Configure "linux-$architecture" no-shared no-tests \
         no-apps no-docs no-engine no-legacy no-dso no-module no-comp --prefix=/usr --libdir=lib --openssldir=/etc/ssl
     make -j "$jobs" build_libs
     make install_dev DESTDIR="$sysroot"

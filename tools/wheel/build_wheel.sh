@@ -31,7 +31,7 @@ definitions=(
     Python3_INCLUDE_DIR="$(python -c 'import sysconfig; print(sysconfig.get_paths()["include"])')"
     COGPU_PROJ_DATABASE="$sysroot/usr/share/proj/proj.db"
     COGPU_LICENSES="$target/licenses"
-    COGPU_CUDA=ON
+    COGPU_CUDA="${COGPU_CUDA:-ON}" # OFF for a quick trial
     COGPU_CUDA_ARCHITECTURES="$cuda_architectures"
     COGPU_CUDA_PTX="$cuda_ptx"
     COGPU_CUDA_FLAGS=-compress-mode=size # in place of -lineinfo, which names folders of this machine

@@ -22,7 +22,7 @@ LOSSLESS = ["none", "deflate", "zstd", "lzw", "packbits", "lerc", "lzma"]
 LOSSY = ["jpeg", "webp"]
 READ_ONLY = ["lerc_deflate", "lerc_zstd", "ccitt_rle", "ccitt_g3", "ccitt_g4", "old_jpeg", "jpeg2000", "jpegxl"]
 PIXELS = (np.indices((3, 300, 400)).sum(0) // 3).astype("uint8")  # smooth: WebP takes three bands alone
-SETTINGS = {"allow_private_addresses": True, "retries": 1, "connect_timeout_seconds": 5, "timeout_seconds": 20}
+SETTINGS = {"allow_private_addresses": True, "max_retries": 1, "connect_timeout_seconds": 5, "timeout_seconds": 20}
 
 
 def write(path, **options):
