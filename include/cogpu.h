@@ -166,6 +166,8 @@ typedef struct cogpu_limits {
     uint64_t block_bytes;          /* 1 GiB     one block in memory, encoded or decoded */
     uint64_t bands;                /* 65,535    bands of an image */
     uint64_t working_memory_bytes; /* 4 GiB     memory of one call besides the caller's raster */
+    uint64_t sources;              /* 1,000,000 sources of a mosaic or VRT, nested ones included */
+    uint64_t vrt_bytes;            /* 256 MiB   a VRT file */
 } cogpu_limits;
 #define COGPU_LIMITS_INIT COGPU_INIT(cogpu_limits)
 
@@ -223,6 +225,14 @@ typedef enum cogpu_sidecars {
     COGPU_SIDECARS_ALL /* of URLs too: one request for each possible name */
 } cogpu_sidecars;
 
+/* Which files a VRT may name as its sources: see docs/mosaics.md. */
+typedef enum cogpu_vrt_sources {
+    COGPU_VRT_SOURCES_DEFAULT = 0, /* of a local VRT: regular files of this machine; of a URL: URLs
+                                    * of the same server */
+    COGPU_VRT_SOURCES_BELOW,       /* of these, only those in the folder of the VRT and below it */
+    COGPU_VRT_SOURCES_ANY          /* URLs too, from a local VRT, and other servers */
+} cogpu_vrt_sources;
+
 typedef struct cogpu_open_options {
     size_t struct_size;
     const cogpu_limits *limits; /* NULL: defaults */
@@ -230,6 +240,8 @@ typedef struct cogpu_open_options {
     cogpu_context *context; /* connections and network settings for URLs; closed after the file.
                              * NULL: the file has its own. Connections do not survive fork: a child
                              * process opens URLs again, with another context */
+    cogpu_vrt_sources vrt_sources;
+    int reserved; /* 0 */
 } cogpu_open_options;
 #define COGPU_OPEN_OPTIONS_INIT COGPU_INIT(cogpu_open_options)
 
@@ -707,6 +719,8 @@ typedef struct cogpu_result {
      * measures fetch_ms only. */
     double fetch_ms, copy_ms, decode_ms, unpack_ms;
     cogpu_error first_bad; /* the first bad block */
+    uint64_t sources;      /* of a mosaic, that the window touches */
+    uint64_t bad_sources;  /* of these, left out because they could not be read */
 } cogpu_result;
 #define COGPU_RESULT_INIT COGPU_INIT(cogpu_result)
 
@@ -835,9 +849,11 @@ typedef struct cogpu_sink {
 } cogpu_sink;
 #define COGPU_SINK_INIT COGPU_INIT(cogpu_sink)
 
-/* How an overview is computed from the level before. */
+/* How pixels are computed from those of another grid. Overviews have the methods up to
+ * COGPU_RESAMPLE_MEDIAN, mosaics have all. */
 typedef enum cogpu_resampling {
-    COGPU_RESAMPLE_DEFAULT = 0, /* nearest for palettes and complex samples, else average */
+    COGPU_RESAMPLE_DEFAULT = 0, /* overviews: nearest for palettes and complex samples, else
+                                 * average; mosaics: nearest */
     COGPU_RESAMPLE_NEAREST,
     COGPU_RESAMPLE_AVERAGE,
     COGPU_RESAMPLE_RMS,
@@ -846,7 +862,12 @@ typedef enum cogpu_resampling {
     COGPU_RESAMPLE_MODE,
     COGPU_RESAMPLE_MIN,
     COGPU_RESAMPLE_MAX,
-    COGPU_RESAMPLE_MEDIAN
+    COGPU_RESAMPLE_MEDIAN,
+    COGPU_RESAMPLE_CUBICSPLINE,
+    COGPU_RESAMPLE_LANCZOS,
+    COGPU_RESAMPLE_Q1, /* first quartile */
+    COGPU_RESAMPLE_Q3, /* third quartile */
+    COGPU_RESAMPLE_SUM /* of the source pixels, by the area of each that a target pixel covers */
 } cogpu_resampling;
 
 typedef enum cogpu_overviews {
@@ -1011,6 +1032,119 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_write(const cogpu_sink *sink,
                                                     const cogpu_raster *raster,
                                                     const cogpu_raster *mask,
                                                     cogpu_written *written, cogpu_error *error);
+
+/* ---------------------------------------------------------------------------------------------
+ * Mosaics and reprojection
+ *
+ * A mosaic is a list of sources on one grid. Sources may have different CRSs, resolutions and
+ * types. The mosaic opens as a file: cogpu_image_info, cogpu_read, cogpu_read_many and all else
+ * work on it. Reading a window of it reads the blocks of the sources that the window needs, at the
+ * overview level that its resolution needs, and resamples them. Sources on the mosaic's own grid
+ * are copied. Reprojection needs PROJ.
+ *
+ *     cogpu_mosaic_source sources[2] = {COGPU_MOSAIC_SOURCE_INIT, COGPU_MOSAIC_SOURCE_INIT};
+ *     cogpu_mosaic_options options = COGPU_MOSAIC_OPTIONS_INIT;
+ *     cogpu_grid grid = COGPU_GRID_INIT;
+ *     sources[0].path = "utm32.tif";
+ *     sources[1].path = "utm33.tif";
+ *     grid.crs = "EPSG:3857";
+ *     options.grid = &grid;
+ *     options.resampling = COGPU_RESAMPLE_BILINEAR;
+ *     status = cogpu_open_mosaic(sources, 2, &options, &file, &error);
+ *
+ * A .vrt file is a mosaic too: cogpu_open opens it. docs/mosaics.md is the guide.
+ */
+
+/* A target grid. What is 0 or NULL is computed from the sources, as gdalwarp does. */
+typedef struct cogpu_grid {
+    size_t struct_size;
+    const char *crs;        /* "EPSG:3857", WKT, PROJ string; NULL: that of the first source */
+    double transform[6];    /* GDAL's geotransform; with it, width and height are required and the
+                             * fields below must be 0 */
+    uint32_t width, height; /* in pixels; of both, one may be 0: pixels are square then */
+    double resolution[2];   /* width and height of a pixel, in units of the CRS; not with `width` or
+                             * `height`, unless `transform` and `bbox` are 0 */
+    double bbox[4];         /* left, bottom, right, top */
+    const char *bbox_crs;   /* CRS of `bbox` (default: that of the grid) */
+    int align;    /* non-zero: edges are multiples of the resolution, which is required (gdalwarp
+                   * -tap) */
+    int reserved; /* 0 */
+} cogpu_grid;
+#define COGPU_GRID_INIT COGPU_INIT(cogpu_grid)
+
+/* Which pixel is used where valid pixels of several sources overlap. */
+typedef enum cogpu_composite {
+    COGPU_COMPOSITE_FIRST = 0, /* that of the first source */
+    COGPU_COMPOSITE_LAST,
+    COGPU_COMPOSITE_MIN,
+    COGPU_COMPOSITE_MAX,
+    COGPU_COMPOSITE_MEAN,
+    COGPU_COMPOSITE_MEDIAN, /* of an even number: the lower of the two in the middle */
+    COGPU_COMPOSITE_COUNT   /* how many sources have a valid pixel */
+} cogpu_composite;
+
+typedef struct cogpu_mosaic_source {
+    size_t struct_size;
+    const char *path;       /* path or URL; or */
+    const cogpu_file *file; /* an open file, which must stay open */
+    uint32_t image;
+    const uint32_t *bands; /* from 1: band i of the mosaic is bands[i] of the source; NULL: all */
+    uint32_t band_count;
+    const char *nodata;  /* replaces the file's; "none": no nodata */
+    int ignore_mask;     /* non-zero: a mask directory does not count */
+    int32_t priority;    /* sources are sorted by it, highest first; equal ones keep their order */
+    double rpc_height;   /* above the ellipsoid, for a source with RPCs only */
+    const char *rpc_dem; /* path of a DEM whose heights replace rpc_height, or NULL */
+} cogpu_mosaic_source;
+#define COGPU_MOSAIC_SOURCE_INIT COGPU_INIT(cogpu_mosaic_source)
+
+typedef struct cogpu_mosaic_options {
+    size_t struct_size;
+    const cogpu_grid *grid; /* NULL: computed from the sources */
+    cogpu_resampling resampling;
+    cogpu_composite composite;
+    cogpu_type type;      /* of the samples (default: the type that holds those of all sources) */
+    const char *nodata;   /* of pixels without a source (default: that of the first source that has
+                           * one, else 0 without being nodata); "none": 0 */
+    double max_error;     /* of a pixel's position, in source pixels (0.125): positions are computed
+                           * at few points and interpolated; negative: every position is exact */
+    int full_resolution;  /* non-zero: overviews of the sources are not used */
+    int skip_bad_sources; /* non-zero: a source that cannot be opened or read is left out; see
+                           * cogpu_source_info and cogpu_result */
+    const cogpu_open_options *open; /* of the sources; NULL: defaults */
+} cogpu_mosaic_options;
+#define COGPU_MOSAIC_OPTIONS_INIT COGPU_INIT(cogpu_mosaic_options)
+
+/* Opens the sources, but reads no pixels. COGPU_INVALID_ARGUMENT if there are no sources, if a
+ * source has no CRS and the grid has one, if PROJ cannot transform between the CRSs, or if the grid
+ * is empty. A source that does not touch the grid is no error. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_open_mosaic(const cogpu_mosaic_source *sources,
+                                                          size_t count,
+                                                          const cogpu_mosaic_options *options,
+                                                          cogpu_file **file, cogpu_error *error);
+
+/* A source of a mosaic or VRT, in the order of their priority. */
+typedef struct cogpu_source_description {
+    size_t struct_size;
+    const char *path;    /* NULL for an open file */
+    cogpu_status status; /* why the source was left out; COGPU_OK: it was not */
+    const char *message; /* of that status, or NULL */
+    int is_reprojected;  /* non-zero: its CRS differs from the grid's */
+    int is_copied;       /* non-zero: it is on the grid and needs no resampling */
+    int64_t window[4];   /* the pixels of the grid that it may touch: left, top, right, bottom */
+} cogpu_source_description;
+#define COGPU_SOURCE_DESCRIPTION_INIT COGPU_INIT(cogpu_source_description)
+
+/* COGPU_NOT_FOUND past the last source, and for a file that is not a mosaic. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_source_info(const cogpu_file *file, uint64_t index,
+                                                          cogpu_source_description *info,
+                                                          cogpu_error *error);
+
+/* Writes a mosaic as GDAL's VRT, as gdalbuildvrt does. COGPU_UNSUPPORTED if a VRT cannot express
+ * it: sources without a path, reprojected ones, a composite other than FIRST and LAST. Paths below
+ * the folder of sink->path are written relative to it. */
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_write_vrt(const cogpu_file *mosaic,
+                                                        const cogpu_sink *sink, cogpu_error *error);
 
 /* ---------------------------------------------------------------------------------------------
  * Resampling in host memory, by the methods of overviews
@@ -1265,11 +1399,16 @@ COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_content_parse(const char *name,
                                                             cogpu_content *content,
                                                             cogpu_error *error);
 /* "default", "nearest" (near), "average" (mean), "rms", "bilinear", "cubic", "mode", "min", "max",
- * "median" (med) */
+ * "median" (med), "cubicspline" (cubic_spline), "lanczos", "q1", "q3", "sum" */
 COGPU_API const char *cogpu_resampling_name(cogpu_resampling method);
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_resampling_parse(const char *name,
                                                                cogpu_resampling *method,
                                                                cogpu_error *error);
+/* "first", "last", "min", "max", "mean", "median", "count" */
+COGPU_API const char *cogpu_composite_name(cogpu_composite composite);
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_composite_parse(const char *name,
+                                                              cogpu_composite *composite,
+                                                              cogpu_error *error);
 /* "default", "none", "auto", "listed" */
 COGPU_API const char *cogpu_overviews_name(cogpu_overviews overviews);
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_overviews_parse(const char *name,

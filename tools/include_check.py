@@ -19,15 +19,16 @@ BELOW = {
     "codec": "base pixel",
     "image": "base pixel io tiff codec",
     "plan": "base pixel io tiff codec image",
+    "grid": "base pixel io tiff codec image plan",
     "cpu": "base pixel io codec image plan",
     "gpu/driver": "base",
     "kernels": "base pixel codec image plan cpu gpu/driver",
     "gpu": "base pixel io codec image plan cpu gpu/driver kernels",
-    "context": "base pixel io tiff codec image plan cpu gpu/driver gpu",
-    "read": "base pixel io codec image plan cpu gpu/driver gpu context",
+    "context": "base pixel io tiff codec image plan grid cpu gpu/driver gpu",
+    "read": "base pixel io codec image plan grid cpu gpu/driver gpu context",
     "write": "base pixel io tiff codec image plan cpu gpu/driver kernels gpu context",
     "check": "base io tiff codec image plan context",
-    "api": "base pixel io tiff codec image plan cpu gpu/driver kernels gpu context read write check",
+    "api": "base pixel io tiff codec image plan grid cpu gpu/driver kernels gpu context read write check",
 }
 # Folders outside src/ that know the library by its public header alone.
 PUBLIC_ONLY = ["cli", "examples", "python/src"]

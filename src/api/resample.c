@@ -9,8 +9,8 @@
 
 static cogpu_status plan_resampling(const cogpu_resample *how, cogpu_downsample *downsample,
                                     cogpu_error *error) {
-    if (!cogpu_resampling_is_valid(how->method) || !cogpu_type_bytes(how->type) || !how->bands ||
-        how->alpha_band > how->bands)
+    if (!cogpu_resampling_is_of_overviews(how->method) || !cogpu_type_bytes(how->type) ||
+        !how->bands || how->alpha_band > how->bands)
         return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "resampling needs a method, a sample type and a number of bands");
     if (!how->width || !how->height || how->width > how->from_width ||

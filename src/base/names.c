@@ -121,6 +121,14 @@ static const named_value content_names[] = {
 NAMED(content, "content")
 NAMED_VALUE(content)
 
+static const named_value composite_names[] = {
+    {COGPU_COMPOSITE_FIRST, "first", NULL}, {COGPU_COMPOSITE_LAST, "last", NULL},
+    {COGPU_COMPOSITE_MIN, "min", NULL},     {COGPU_COMPOSITE_MAX, "max", NULL},
+    {COGPU_COMPOSITE_MEAN, "mean", NULL},   {COGPU_COMPOSITE_MEDIAN, "median", NULL},
+    {COGPU_COMPOSITE_COUNT, "count", NULL}, {0, NULL, NULL}};
+NAMED(composite, "composite")
+NAMED_VALUE(composite)
+
 static const named_value overviews_names[] = {{COGPU_OVERVIEWS_DEFAULT, "default", NULL},
                                               {COGPU_OVERVIEWS_NONE, "none", NULL},
                                               {COGPU_OVERVIEWS_AUTO, "auto", NULL},

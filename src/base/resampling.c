@@ -16,6 +16,11 @@ const cogpu_resampling_row cogpu_resampling_table[COGPU_RESAMPLING_COUNT] = {
     [COGPU_RESAMPLE_MIN] = {"min", NULL, RESAMPLING_SELECT, 0},
     [COGPU_RESAMPLE_MAX] = {"max", NULL, RESAMPLING_SELECT, 0},
     [COGPU_RESAMPLE_MEDIAN] = {"median", "med", RESAMPLING_SELECT, 0},
+    [COGPU_RESAMPLE_CUBICSPLINE] = {"cubicspline", "cubic_spline", RESAMPLING_KERNEL, 2},
+    [COGPU_RESAMPLE_LANCZOS] = {"lanczos", NULL, RESAMPLING_KERNEL, 3},
+    [COGPU_RESAMPLE_Q1] = {"q1", NULL, RESAMPLING_SELECT, 0},
+    [COGPU_RESAMPLE_Q3] = {"q3", NULL, RESAMPLING_SELECT, 0},
+    [COGPU_RESAMPLE_SUM] = {"sum", NULL, RESAMPLING_SUM, 0},
 };
 
 cogpu_resampling cogpu_resampling_default(cogpu_type type, bool has_palette) {

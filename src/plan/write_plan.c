@@ -16,7 +16,7 @@ static cogpu_status check_enumerations(const cogpu_profile *profile, cogpu_error
     const struct {
         const char *field;
         int value, last;
-    } fields[] = {{"resampling", (int)profile->resampling, COGPU_RESAMPLING_COUNT - 1},
+    } fields[] = {{"resampling", (int)profile->resampling, COGPU_RESAMPLING_OVERVIEW_COUNT - 1},
                   {"overviews", (int)profile->overviews, COGPU_OVERVIEWS_LISTED},
                   {"bigtiff", (int)profile->bigtiff, COGPU_BIGTIFF_NO}};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
