@@ -1,7 +1,9 @@
 /* Opens a file: source, TIFF directories, sidecars, images. */
 #include "context/file_object.h"
 
+#include "base/bytes.h"
 #include "context/context.h"
+#include "context/mosaic.h"
 #include "io/http/url.h"
 
 #include <stdatomic.h>
@@ -83,9 +85,27 @@ cogpu_status cogpu_file_open_source(cogpu_io *io, const cogpu_open_options *opti
     return open_io(io, NULL, NULL, options, file, error);
 }
 
+cogpu_status cogpu_file_create_computed(const cogpu_limits *limits, cogpu_file **out,
+                                        cogpu_error *error) {
+    cogpu_io *io = NULL;
+    cogpu_file *file = cogpu_allocate(sizeof *file);
+    cogpu_status status = file ? cogpu_io_open_memory(NULL, 0, &io, error)
+                               : cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for a file");
+    if (status != COGPU_OK) {
+        cogpu_release(file);
+        return status;
+    }
+    *file = (cogpu_file){.number = next_file_number(), .io = io};
+    file->tiff = (cogpu_tiff){.io = io, .limits = *limits, .big_endian = COGPU_HOST_BIG_ENDIAN};
+    cogpu_arena_open(&file->arena, limits->working_memory_bytes);
+    *out = file;
+    return COGPU_OK;
+}
+
 void cogpu_file_close(cogpu_file *file) {
     if (!file)
         return;
+    cogpu_mosaic_object_close(file->mosaic);
     cogpu_io_close(file->io);
     cogpu_sidecars_close(file);
     cogpu_arena_close(&file->arena);

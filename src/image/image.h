@@ -35,6 +35,9 @@ typedef struct cogpu_storage {
     size_t block_bytes;           /* of a full decoded block, all slices of a volume's tile */
     const cogpu_entry *offsets, *counts; /* either may be NULL: see locate.c */
     cogpu_span scan; /* old-style JPEG: the one block of the image; bytes 0 where offsets count */
+    struct cogpu_mosaic *mosaic; /* computes the pixels of this level, or of its mask; NULL: a file
+                                  * stores them */
+    bool is_validity;            /* pixels say which of the mosaic's have a source: 0 or 255 */
 } cogpu_storage;
 
 /* Georeferencing of a directory. */
@@ -103,6 +106,35 @@ typedef struct cogpu_band_rule {
 /* pyramid.c: bands count from 1. */
 cogpu_band_rule cogpu_nodata_rule_of_pyramid(const cogpu_pyramid *pyramid,
                                              const cogpu_pyramid_level *level, uint32_t band);
+
+/* pyramid.c: parts of a pyramid that follow from others. `texts`: nodata of each band, or NULL. */
+cogpu_status cogpu_pyramid_set_nodata(cogpu_pyramid *pyramid, const char *const *texts,
+                                      cogpu_arena *arena, cogpu_error *error);
+void cogpu_pyramid_set_mask_source(cogpu_pyramid *pyramid);
+void cogpu_pyramid_describe_storage(const cogpu_storage *storage, cogpu_image *info);
+void cogpu_pyramid_describe_georef(const cogpu_georef *georef, cogpu_image *info);
+
+/* What a computed image is made of: a mosaic, or a VRT. Memory that it points to must stay. */
+typedef struct cogpu_computed_image {
+    struct cogpu_mosaic *mosaic;
+    const cogpu_tiff *tiff; /* source and limits; it has no directories */
+    uint32_t width, height, band_count;
+    cogpu_type type;
+    uint32_t block_width, block_height;
+    const cogpu_band *bands;   /* infos; nodata is set from `nodata` */
+    const char *const *nodata; /* of each band, or NULL */
+    const uint32_t (*level_sizes)[2]; /* width and height, from level 1 on */
+    uint32_t level_count;             /* level 0 included */
+    bool has_mask;
+    cogpu_georef georef;
+    cogpu_metadata metadata;
+    const uint16_t *palette; /* see cogpu_image */
+    uint32_t palette_entries;
+} cogpu_computed_image;
+
+/* computed.c */
+cogpu_status cogpu_pyramid_of_computed(const cogpu_computed_image *image, cogpu_arena *arena,
+                                       cogpu_pyramid **pyramid, cogpu_error *error);
 
 /* storage.c: the directory's structure, checked as a whole. Tags that have a default are named in
  * *warning if they are malformed, and the default is used. */

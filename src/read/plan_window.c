@@ -153,6 +153,10 @@ static cogpu_status plan_method(const struct cogpu_read_spec *spec, cogpu_arena 
     bool is_all_valid = spec->content == COGPU_READ_MASK && !window->plan.conversion;
     bool needs_components = storage == &spec->level->storage && cogpu_has_planar_colours(storage) &&
                             spec->content != COGPU_READ_COMPONENTS;
+    if (!is_all_valid && storage->mosaic) {
+        window->method = COGPU_READ_MOSAIC;
+        return COGPU_OK;
+    }
     if (!is_all_valid)
         TRY(cogpu_check_codec(storage, error));
     bool is_direct = !is_all_valid && !needs_components;
