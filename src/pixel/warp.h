@@ -513,8 +513,8 @@ PIXEL_FN struct warp_box box_of_pixel(const struct warp_args *args, uint32_t x, 
         bottom = fmax(bottom, corner.y);
     }
     /* A pixel more on each side: edges may be curved. Clamped before they become integers. */
-    left = fmax(floor(left) - 1, args->x);
-    top = fmax(floor(top) - 1, args->y);
+    left = fmax(floor(left) - 1, (double)args->x);
+    top = fmax(floor(top) - 1, (double)args->y);
     right = fmin(ceil(right) + 1, window_right);
     bottom = fmin(ceil(bottom) + 1, window_bottom);
     if (left < right && top < bottom) {
