@@ -117,7 +117,7 @@ PIXEL_FN bool is_pixel_valid(const struct warp_args *args, uint32_t from, int64_
 
 /* ---- results ---- */
 
-/* Of a band. A method that selects a source sample leaves it as it is. */
+/* Of a band. Nearest keeps a source sample as it is. */
 struct warp_result {
     double value;
     uint64_t sample;
@@ -137,6 +137,13 @@ PIXEL_FN struct warp_result result_of_value(double value) {
 PIXEL_FN struct warp_result result_of_sample(uint32_t type, uint64_t sample) {
     struct warp_result result = {sample_to_double(type, sample), sample, true, true};
     return result;
+}
+
+/* Of a method that selects a source sample. Doubles hold all but 64-bit integers. */
+PIXEL_FN struct warp_result result_of_selected(uint32_t type, uint64_t sample) {
+    return type == COGPU_TYPE_I64 || type == COGPU_TYPE_U64
+               ? result_of_sample(type, sample)
+               : result_of_value(sample_to_double(type, sample));
 }
 
 /* The weighted mean of taps. */
@@ -206,46 +213,51 @@ PIXEL_FN struct warp_result bilinear_result(const struct warp_args *args, uint32
                                      weigh_two(taps[2].value, taps[3].value, weight_x), weight_y));
 }
 
-/* With a tap outside or invalid: bilinear. */
+/* Down each column, then across. With a tap outside or invalid: bilinear. */
 PIXEL_FN struct warp_result cubic_result(const struct warp_args *args, uint32_t from, uint32_t band,
                                          struct warp_point point) {
     double left = pixel_left_of(point.x), top = pixel_left_of(point.y);
     int64_t x = (int64_t)left - args->x - 1, y = (int64_t)top - args->y - 1;
-    double across[4], down[4], rows[4], densities[4];
+    double across[4], down[4], columns[4], densities[4];
     if (!is_in_window(args, x, y) || !is_in_window(args, x + 3, y + 3))
         return bilinear_result(args, from, band, point);
     cubic_weights(point.x, left, across);
     cubic_weights(point.y, top, down);
-    for (uint32_t j = 0; j < 4; j++) {
+    for (uint32_t i = 0; i < 4; i++) {
         double values[4], density[4];
-        for (uint32_t i = 0; i < 4; i++) {
+        for (uint32_t j = 0; j < 4; j++) {
             struct warp_tap tap;
             if (!load_tap(args, from, band, x + i, y + j, &tap))
                 return bilinear_result(args, from, band, point);
-            values[i] = tap.value;
-            density[i] = (double)tap.density;
+            values[j] = tap.value;
+            density[j] = (double)tap.density;
         }
-        rows[j] = weigh_four(values, across);
-        densities[j] = args->alpha_band ? weigh_four(density, across) : 1;
+        columns[i] = weigh_four(values, down);
+        densities[i] = args->alpha_band ? weigh_four(density, down) : 1;
     }
-    if (is_transparent(args, weigh_four(densities, down), 1))
+    if (is_transparent(args, weigh_four(densities, across), 1))
         return no_result();
-    return result_of_value(weigh_four(rows, down));
+    return result_of_value(weigh_four(columns, across));
 }
 
 /* ---- convolution ---- */
 
-enum { KEPT_WEIGHTS = 16 }; /* of a row: further ones are computed again for each row */
+enum { KEPT_WEIGHTS = 16 }; /* of a column: further ones are computed again for each column */
 
-/* Taps along an axis. */
+/* Taps along an axis: origin + first to origin + last. */
 struct warp_taps {
-    int64_t origin; /* in the window, of tap 0 */
+    int64_t origin; /* in the window */
     int32_t first, last;
     double delta, scale;
 };
 
-PIXEL_FN struct warp_taps taps_of_axis(const struct warp_filter *filter, double position,
-                                       uint32_t window, uint32_t size) {
+PIXEL_FN double weight_of_tap(uint32_t method, const struct warp_taps *taps, int32_t i) {
+    return filter_weight(method, (i - taps->delta) * taps->scale);
+}
+
+/* The taps that are in the window, but for leading and trailing ones of weight 0. */
+PIXEL_FN struct warp_taps taps_of_axis(uint32_t method, const struct warp_filter *filter,
+                                       double position, uint32_t window, uint32_t size) {
     double left = pixel_left_of(position);
     struct warp_taps taps;
     taps.origin = (int64_t)left - window;
@@ -254,41 +266,39 @@ PIXEL_FN struct warp_taps taps_of_axis(const struct warp_filter *filter, double 
     taps.first = taps.origin + filter->first < 0 ? (int32_t)-taps.origin : filter->first;
     taps.last = taps.origin + filter->last >= size ? (int32_t)((int64_t)size - 1 - taps.origin)
                                                    : filter->last;
+    while (taps.first <= taps.last && weight_of_tap(method, &taps, taps.first) == 0)
+        taps.first++;
+    while (taps.first < taps.last && weight_of_tap(method, &taps, taps.last) == 0)
+        taps.last--;
     return taps;
 }
 
-PIXEL_FN double weight_of_tap(uint32_t method, const struct warp_taps *taps, int32_t i) {
-    return filter_weight(method, (i - taps->delta) * taps->scale);
-}
-
+/* Sums down each column, then across. */
 PIXEL_FN struct warp_result convolved_result(const struct warp_args *args, uint32_t method,
                                              uint32_t from, uint32_t band,
                                              struct warp_point point) {
-    struct warp_taps across = taps_of_axis(&args->across, point.x, args->x, args->width);
-    struct warp_taps down = taps_of_axis(&args->down, point.y, args->y, args->height);
+    struct warp_taps across = taps_of_axis(method, &args->across, point.x, args->x, args->width);
+    struct warp_taps down = taps_of_axis(method, &args->down, point.y, args->y, args->height);
     struct warp_mean mean = {0, 0, 0};
     double weights[KEPT_WEIGHTS];
     for (int32_t k = 0; k < KEPT_WEIGHTS; k++)
-        weights[k] = weight_of_tap(method, &across, across.first + k);
-    for (int32_t j = down.first; j <= down.last; j++) {
-        double weight_y = weight_of_tap(method, &down, j);
-        struct warp_mean line = {0, 0, 0};
-        if (weight_y == 0)
-            continue;
-        for (int32_t i = across.first; i <= across.last; i++) {
-            int32_t k = i - across.first;
-            double weight = k < KEPT_WEIGHTS ? weights[k] : weight_of_tap(method, &across, i);
+        weights[k] = weight_of_tap(method, &down, down.first + k);
+    for (int32_t i = across.first; i <= across.last; i++) {
+        double weight_x = weight_of_tap(method, &across, i);
+        struct warp_mean column = {0, 0, 0};
+        for (int32_t j = down.first; j <= down.last; j++) {
+            int32_t k = j - down.first;
+            double weight = k < KEPT_WEIGHTS ? weights[k] : weight_of_tap(method, &down, j);
             struct warp_tap tap;
-            if (weight == 0 ||
-                !load_tap(args, from, band, across.origin + i, down.origin + j, &tap))
+            if (!load_tap(args, from, band, across.origin + i, down.origin + j, &tap))
                 continue;
-            line.sum += tap.value * weight;
-            line.weight += weight;
-            line.density += (double)tap.density * weight;
+            column.sum += tap.value * weight;
+            column.weight += weight;
+            column.density += (double)tap.density * weight;
         }
-        mean.sum += line.sum * weight_y;
-        mean.weight += line.weight * weight_y;
-        mean.density += line.density * weight_y;
+        mean.sum += column.sum * weight_x;
+        mean.weight += column.weight * weight_x;
+        mean.density += column.density * weight_x;
     }
     return finish_mean(args, &mean, 1e-6, 1e-5);
 }
@@ -337,15 +347,16 @@ PIXEL_FN struct warp_result finish_area_mean(uint32_t method, double sum, double
     return result_of_value(method == COGPU_RESAMPLE_RMS ? sqrt(sum / weight) : sum / weight);
 }
 
+/* Sums down each column, then across. */
 PIXEL_FN struct warp_result mean_of_area(const struct warp_args *args, uint32_t method,
                                          uint32_t from, uint32_t band,
                                          const struct warp_area *area) {
     double sum = 0, weight = 0;
-    EACH_ROW_OF_AREA(args, area, row) {
-        double line = 0, line_weight = 0, part = covered_part(&area->down, row);
-        EACH_COLUMN_OF_AREA(args, area, column) {
+    EACH_COLUMN_OF_AREA(args, area, column) {
+        double line = 0, line_weight = 0, part = covered_part(&area->across, column);
+        EACH_ROW_OF_AREA(args, area, row) {
             struct warp_tap tap;
-            double covered = covered_part(&area->across, column);
+            double covered = covered_part(&area->down, row);
             if (!load_tap_of_area(args, from, band, column, row, &tap))
                 continue;
             line += (method == COGPU_RESAMPLE_RMS ? tap.value * tap.value : tap.value) * covered;
@@ -386,7 +397,7 @@ PIXEL_FN struct warp_result extreme_of_area(const struct warp_args *args, uint32
     }
     if (!is_found && is_nan)
         return result_of_value(method == COGPU_RESAMPLE_MIN ? (double)INFINITY : -(double)INFINITY);
-    return is_found ? result_of_sample(from, key_to_sample(from, selected)) : no_result();
+    return is_found ? result_of_selected(from, key_to_sample(from, selected)) : no_result();
 }
 
 /* How many valid keys of an area are below `limit`. */
@@ -424,7 +435,7 @@ PIXEL_FN struct warp_result quantile_of_area(const struct warp_args *args, uint3
         if (count_keys_below(args, from, band, area, higher) <= index)
             key = higher;
     }
-    return result_of_sample(from, key_to_sample(from, key));
+    return result_of_selected(from, key_to_sample(from, key));
 }
 
 /* What part of the area, in float as in GDAL, the pixels equal to `key` cover, up to a pixel. */
@@ -473,7 +484,7 @@ PIXEL_FN struct warp_result mode_of_area(const struct warp_args *args, uint32_t 
             is_found = true;
         }
     }
-    return is_found ? result_of_sample(from, selected) : no_result();
+    return is_found ? result_of_selected(from, selected) : no_result();
 }
 
 PIXEL_FN struct warp_result area_result(const struct warp_args *args, uint32_t method,

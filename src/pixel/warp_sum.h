@@ -55,7 +55,7 @@ PIXEL_FN double along_axis(struct warp_point point, uint32_t is_y) {
     return is_y ? point.y : point.x;
 }
 
-/* Clips a polygon at a line parallel to an axis (Sutherland and Hodgman): what lies on the side of
+/* Clips a polygon at a line parallel to an axis (Sutherland and Hodgman): the part on the side of
  * `sign` stays. Returns the number of corners. */
 PIXEL_FN uint32_t clip_at_line(const struct warp_point *from, uint32_t count, uint32_t is_y,
                                double line, double sign, struct warp_point *to) {
