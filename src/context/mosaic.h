@@ -7,6 +7,7 @@
 
 #include "context/file.h"
 #include "context/mosaic_files.h"
+#include "context/vrt_paths.h"
 #include "grid/mosaic.h"
 
 /* What the file of a mosaic has besides its images. */
@@ -17,7 +18,8 @@ struct cogpu_mosaic_object {
     cogpu_limits limits;
     cogpu_context *own_context; /* for URLs, if the caller gave none */
     bool has_urls;              /* a member's path is a URL */
-    struct cogpu_vrt_origin *origin; /* of a VRT; else NULL */
+    bool is_vrt;
+    cogpu_vrt_origin origin; /* of a VRT */
 };
 
 /* Reads the heights of a DEM for RPCs. Memory comes from the arena. */
@@ -34,10 +36,11 @@ cogpu_status cogpu_mosaic_open_list(const cogpu_mosaic_source *sources, size_t c
                                     const cogpu_dem_loader *loader, cogpu_file **file,
                                     cogpu_error *error);
 
-/* mosaic_vrt.c: makes a mosaic of an open file whose content is a VRT. `path` is its path or URL,
- * or NULL; `parent` the VRT that names it, or NULL. */
-cogpu_status cogpu_mosaic_open_vrt(cogpu_file *file, const char *path, const cogpu_file *parent,
-                                   const cogpu_open_options *options, cogpu_error *error);
+/* mosaic_vrt.c: makes a mosaic of an open file whose content is a VRT, or of a VRT that is `nested`
+ * in another one. `path` is its path or URL, or NULL; `parent` the VRT that names it, or NULL. */
+cogpu_status cogpu_mosaic_open_vrt(cogpu_file *file, const cogpu_vrt *nested, const char *path,
+                                   const cogpu_file *parent, const cogpu_open_options *options,
+                                   cogpu_error *error);
 
 /* ---- mosaic_object.c ---- */
 
@@ -52,6 +55,8 @@ void cogpu_mosaic_object_close(struct cogpu_mosaic_object *object); /* NULL is a
 cogpu_status cogpu_mosaic_acquire(const cogpu_mosaic *mosaic, uint32_t member,
                                   const cogpu_file **file, cogpu_error *error);
 void cogpu_mosaic_release(const cogpu_mosaic *mosaic, uint32_t member);
+
+cogpu_source_description cogpu_mosaic_describe_member(const cogpu_mosaic *mosaic, uint32_t member);
 
 /* Puts the member's name before a message. */
 void cogpu_mosaic_name_member(const cogpu_mosaic_member *member, uint32_t index,

@@ -41,11 +41,35 @@ void cogpu_mosaic_object_close(struct cogpu_mosaic_object *object) {
 
 /* ---- members ------------------------------------------------------------------------------- */
 
+/* A member of a mosaic whose file is `owner`. */
+struct member_owner {
+    cogpu_file *file;
+    const cogpu_mosaic *mosaic;
+};
+
+static cogpu_status open_nested(const cogpu_file *owner, const cogpu_vrt *nested, cogpu_file **file,
+                                cogpu_error *error) {
+    const struct cogpu_mosaic_object *object = owner->mosaic;
+    const char *path = object->origin.is_url ? object->origin.url : object->origin.folder;
+    TRY(cogpu_file_create_computed(&object->limits, file, error));
+    cogpu_status status =
+        cogpu_mosaic_open_vrt(*file, nested, path, owner, &object->options, error);
+    if (status != COGPU_OK) {
+        cogpu_file_close(*file);
+        *file = NULL;
+    }
+    return status;
+}
+
 static cogpu_status open_member(void *user, uint32_t index, cogpu_file **file,
                                 cogpu_error *error) {
-    cogpu_file *owner = user;
-    struct cogpu_mosaic_object *object = owner->mosaic;
-    return cogpu_file_open_path(object->mosaic.members[index].path, &object->options, file, error);
+    const struct member_owner *owner = user;
+    const cogpu_mosaic_member *member = &owner->mosaic->members[index];
+    const cogpu_open_options *options = &owner->file->mosaic->options;
+    if (member->nested)
+        return open_nested(owner->file, member->nested, file, error);
+    return cogpu_file_open_member(member->path, owner->file->mosaic->is_vrt ? owner->file : NULL, options,
+                                  file, error);
 }
 
 /* URLs share connections: of the caller's context, or of one of the mosaic. */
@@ -60,7 +84,10 @@ static cogpu_status open_context_for_urls(struct cogpu_mosaic_object *object, co
 
 cogpu_status cogpu_mosaic_object_start(cogpu_file *file, cogpu_mosaic *mosaic,
                                        cogpu_error *error) {
-    const cogpu_member_opener opener = {open_member, file};
+    struct member_owner *owner = NULL;
+    TRY(cogpu_arena_allocate(&file->arena, 1, sizeof *owner, &owner, error));
+    *owner = (struct member_owner){file, mosaic};
+    const cogpu_member_opener opener = {open_member, owner};
     TRY(open_context_for_urls(file->mosaic, error));
     return cogpu_mosaic_files_open(mosaic->count, &opener, &mosaic->files, error);
 }
@@ -89,6 +116,25 @@ void cogpu_mosaic_name_member(const cogpu_mosaic_member *member, uint32_t index,
     else
         snprintf(message, sizeof message, "source %u: %s", index, error->message);
     memcpy(error->message, message, sizeof message);
+}
+
+cogpu_source_description cogpu_mosaic_describe_member(const cogpu_mosaic *mosaic, uint32_t index) {
+    const cogpu_mosaic_member *member = &mosaic->members[index];
+    const cogpu_placement *source = &member->placement, *target = &mosaic->target;
+    bool is_placed = member->rectangle != NULL;
+    bool has_crs = source->crs && target->crs;
+    cogpu_source_description found = {.path = member->path,
+                                      .status = member->status,
+                                      .message = member->message};
+    found.is_reprojected = !is_placed && (source->gcps || source->rpc ||
+                                          (has_crs && strcmp(source->crs, target->crs) != 0));
+    if (!cogpu_box_is_empty(member->extent)) {
+        found.window[0] = member->extent.x0;
+        found.window[1] = member->extent.y0;
+        found.window[2] = member->extent.x1;
+        found.window[3] = member->extent.y1;
+    }
+    return found;
 }
 
 /* ---- image --------------------------------------------------------------------------------- */

@@ -199,7 +199,6 @@ static cogpu_status plan_warp(cogpu_mosaic *mosaic, const cogpu_mosaic_member *m
     layer->warp.scale_y = view->scale_y;
     TRY(compute_positions(mosaic, member, view, request, arena, layer, error));
     layer->kind = cogpu_box_is_empty(layer->source) ? COGPU_LAYER_NONE : COGPU_LAYER_WARPED;
-    layer->may_have_invalid = true;
     return COGPU_OK;
 }
 
@@ -225,8 +224,6 @@ static cogpu_status plan_by_transform(cogpu_mosaic *mosaic, cogpu_mosaic_member 
     TRY(set_band_rules(mosaic, member, request, arena, layer, error));
     layer->warp.bands = layer->band_count;
     layer->reads_mask = reads_mask(member, layer);
-    layer->may_have_invalid =
-        layer->warp.has_nodata || layer->warp.alpha_band || layer->reads_mask;
     TRY(layer->level == 0 && is_translation(view->transformer, &grid, shift)
             ? plan_copy(shift, arena, layer, error)
             : plan_warp(mosaic, member, view, request, arena, layer, error));
@@ -237,21 +234,141 @@ static cogpu_status plan_by_transform(cogpu_mosaic *mosaic, cogpu_mosaic_member 
 
 /* ---- rectangles ---------------------------------------------------------------------------- */
 
-cogpu_status cogpu_layer_plan(cogpu_mosaic *mosaic, uint32_t member, const cogpu_pyramid *pyramid,
+static cogpu_resampling method_of_rectangle(const cogpu_vrt_source *source) {
+    return source->resampling == COGPU_RESAMPLE_DEFAULT ? COGPU_RESAMPLE_NEAREST
+                                                        : source->resampling;
+}
+
+static cogpu_status place_rectangle(const cogpu_mosaic *mosaic, const cogpu_vrt_source *source,
+                                    const cogpu_layer_request *request, cogpu_arena *arena,
+                                    cogpu_layer *layer, bool *is_empty, cogpu_error *error) {
+    const cogpu_pyramid *pyramid = layer->pyramid;
+    const cogpu_storage *grid = &mosaic->pyramid->levels[request->level].storage;
+    cogpu_resampling method = method_of_rectangle(source);
+    cogpu_vrt_placement placement;
+    cogpu_vrt_size *sizes = NULL;
+    uint32_t x, y;
+    TRY(cogpu_arena_allocate(arena, pyramid->info.levels, sizeof *sizes, &sizes, error));
+    for (uint32_t i = 0; i < pyramid->info.levels; i++)
+        sizes[i] = (cogpu_vrt_size){pyramid->levels[i].storage.width,
+                                    pyramid->levels[i].storage.height};
+    cogpu_vrt_place(mosaic->vrt, source, sizes[0].width, sizes[0].height, grid->width, grid->height,
+                    &placement);
+    layer->level = mosaic->uses_full_resolution
+                       ? 0
+                       : cogpu_vrt_choose_level(&placement, method, sizes, pyramid->info.levels);
+    *is_empty = !cogpu_vrt_rectangle(
+        &placement, method, sizes[0], sizes[layer->level], (uint32_t)request->target.x0,
+        (uint32_t)request->target.y0, (uint32_t)(request->target.x1 - request->target.x0),
+        (uint32_t)(request->target.y1 - request->target.y0), &layer->rectangle, &x, &y);
+    layer->target = (cogpu_box){request->target.x0 + x, request->target.y0 + y,
+                                request->target.x0 + x + layer->rectangle.width,
+                                request->target.y0 + y + layer->rectangle.height};
+    layer->warp.level_width = sizes[layer->level].width;
+    layer->warp.level_height = sizes[layer->level].height;
+    return COGPU_OK;
+}
+
+/* The rules of the bands that are read, in their order. */
+static const cogpu_vrt_source_band *band_of_source(const cogpu_vrt_source *source,
+                                                   uint32_t target) {
+    for (uint32_t i = 0; i < source->band_count; i++)
+        if (source->bands[i].target == target)
+            return &source->bands[i];
+    return NULL;
+}
+
+static cogpu_status set_rectangle_rules(const cogpu_mosaic *mosaic, const cogpu_vrt_source *source,
+                                        const cogpu_layer_request *request, cogpu_arena *arena,
+                                        cogpu_layer *layer, cogpu_error *error) {
+    cogpu_warp_band *rules = NULL;
+    cogpu_rectangle_band *bands = NULL;
+    TRY(cogpu_arena_allocate(arena, layer->band_count, sizeof *rules, &rules, error));
+    TRY(cogpu_arena_allocate(arena, layer->band_count, sizeof *bands, &bands, error));
+    for (uint32_t i = 0; i < layer->band_count; i++) {
+        uint32_t target = request->bands[layer->targets[i]];
+        const cogpu_vrt_source_band *band = band_of_source(source, target);
+        const cogpu_image *info = &layer->pyramid->info;
+        uint32_t bits = mosaic->vrt->bands[target - 1].bits;
+        bands[i] = (cogpu_rectangle_band){.rule = band->rule,
+                                          .palette = info->palette,
+                                          .palette_entries = info->palette_entries,
+                                          .most = bits ? ldexp(1, (int)bits) - 1 : 0};
+        if (!layer->is_of_mask)
+            bands[i].nodata = layer->pyramid->nodata[layer->bands[i] - 1];
+        rules[i].has_nodata = band->rule.has_nodata;
+        rules[i].nodata = band->rule.nodata;
+        layer->warp.has_nodata |= rules[i].has_nodata;
+        layer->reads_mask |= band->rule.uses_mask;
+    }
+    layer->warp.rules = rules;
+    layer->rectangle.rules = bands;
+    return COGPU_OK;
+}
+
+/* Nearest neighbours: a copy if pixels coincide, else a warp without reprojection. */
+static cogpu_status plan_nearest_rectangle(cogpu_arena *arena, cogpu_layer *layer,
+                                           cogpu_error *error) {
+    const cogpu_rectangle *from = &layer->rectangle;
+    const cogpu_box target = layer->target;
+    double x = from->x + from->to_x * from->step_x, y = from->y + from->to_y * from->step_y;
+    axis_map map = {from->step_x, x - (double)target.x0 * from->step_x, from->step_y,
+                    y - (double)target.y0 * from->step_y};
+    bool is_copy = from->step_x == 1 && from->step_y == 1 && x == floor(x) && y == floor(y) &&
+                   x == (double)layer->source.x0 && y == (double)layer->source.y0 &&
+                   cogpu_box_pixels(layer->source) == cogpu_box_pixels(target);
+    layer->kind = is_copy ? COGPU_LAYER_COPIED : COGPU_LAYER_WARPED;
+    layer->warp.method = COGPU_RESAMPLE_NEAREST;
+    layer->warp.clamps = true;
+    return map_by_axes(target, &map, arena, &layer->coordinates, error);
+}
+
+static cogpu_status plan_rectangle(const cogpu_mosaic *mosaic, const cogpu_mosaic_member *member,
+                                   const cogpu_layer_request *request, cogpu_arena *arena,
+                                   cogpu_layer *layer, cogpu_error *error) {
+    const cogpu_vrt_source *source = member->rectangle;
+    cogpu_rectangle_need need;
+    bool is_empty = false;
+    layer->is_of_mask = source->of_mask;
+    if (layer->is_of_mask)
+        layer->warp.from_type = COGPU_TYPE_U8;
+    TRY(list_bands(member, request, arena, layer, error));
+    if (!layer->band_count)
+        return COGPU_OK;
+    TRY(place_rectangle(mosaic, source, request, arena, layer, &is_empty, error));
+    if (is_empty)
+        return COGPU_OK;
+    layer->rectangle.method = method_of_rectangle(source);
+    layer->rectangle.from_type = layer->warp.from_type;
+    layer->rectangle.to_type = layer->warp.to_type;
+    layer->rectangle.bands = layer->warp.bands = layer->band_count;
+    TRY(set_rectangle_rules(mosaic, source, request, arena, layer, error));
+    need = cogpu_rectangle_needs(&layer->rectangle);
+    layer->source = (cogpu_box){need.x0, need.y0, need.x1, need.y1};
+    if (cogpu_box_is_empty(layer->source))
+        return COGPU_OK;
+    layer->warp.x = need.x0;
+    layer->warp.y = need.y0;
+    if (cogpu_vrt_source_is_simple(source, layer->rectangle.method))
+        return plan_nearest_rectangle(arena, layer, error);
+    layer->kind = COGPU_LAYER_RECTANGLE;
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_layer_plan(cogpu_mosaic *mosaic, uint32_t index, const cogpu_pyramid *pyramid,
                               const cogpu_layer_request *request, cogpu_arena *arena,
                               cogpu_layer *layer, cogpu_error *error) {
-    *layer = (cogpu_layer){.member = member, .pyramid = pyramid};
+    cogpu_mosaic_member *member = &mosaic->members[index];
+    *layer = (cogpu_layer){.member = index, .pyramid = pyramid};
     layer->warp.from_type = pyramid->info.type;
     layer->warp.to_type = mosaic->pyramid->info.type;
     layer->warp.scale_x = layer->warp.scale_y = 1;
-    return plan_by_transform(mosaic, &mosaic->members[member], request, arena, layer, error);
+    if (member->rectangle)
+        return plan_rectangle(mosaic, member, request, arena, layer, error);
+    return plan_by_transform(mosaic, member, request, arena, layer, error);
 }
 
 /* ---- memory -------------------------------------------------------------------------------- */
-
-static uint64_t box_pixels(cogpu_box box) {
-    return cogpu_box_is_empty(box) ? 0 : (uint64_t)(box.x1 - box.x0) * (uint64_t)(box.y1 - box.y0);
-}
 
 static uint64_t coordinates_bytes(const cogpu_coordinates *coordinates) {
     uint64_t nodes = ((uint64_t)coordinates->across + 1) * ((uint64_t)coordinates->down + 1);
@@ -263,6 +380,6 @@ uint64_t cogpu_layer_bytes(const cogpu_layer *layer) {
     uint64_t sample = cogpu_type_bytes(layer->warp.from_type) * layer->band_count;
     if (layer->kind == COGPU_LAYER_NONE)
         return 0;
-    return box_pixels(layer->source) * (sample + layer->reads_mask) +
+    return cogpu_box_pixels(layer->source) * (sample + layer->reads_mask) +
            coordinates_bytes(&layer->coordinates) + coordinates_bytes(&layer->forward);
 }

@@ -10,6 +10,15 @@ cogpu_box cogpu_box_intersect(cogpu_box a, cogpu_box b) {
                        .y1 = a.y1 < b.y1 ? a.y1 : b.y1};
 }
 
+uint64_t cogpu_box_pixels(cogpu_box box) {
+    return cogpu_box_is_empty(box) ? 0 : (uint64_t)(box.x1 - box.x0) * (uint64_t)(box.y1 - box.y0);
+}
+
+void cogpu_mosaic_fill_sample(const cogpu_mosaic *mosaic, uint32_t band, uint8_t sample[16]) {
+    const cogpu_nodata *fill = mosaic->fill ? mosaic->fill : mosaic->pyramid->nodata;
+    cogpu_nodata_sample(&fill[band - 1], mosaic->pyramid->info.type, sample);
+}
+
 /* A level covers the same area with fewer pixels. */
 static void scale_placement(cogpu_placement *placement, uint32_t width, uint32_t height) {
     double across = placement->width / (double)width, down = placement->height / (double)height;

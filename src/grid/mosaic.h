@@ -46,6 +46,7 @@ typedef struct cogpu_mosaic_member {
     cogpu_mosaic_view *views; /* one for each level of the mosaic, made when they are needed */
     /* A member of a VRT that is placed by rectangles; else NULL. */
     const cogpu_vrt_source *rectangle;
+    const cogpu_vrt *nested; /* a VRT inside the VRT, in place of a path; else NULL */
 } cogpu_mosaic_member;
 
 struct cogpu_mosaic {
@@ -58,7 +59,11 @@ struct cogpu_mosaic {
     cogpu_composite composite;
     double max_error; /* 0: exact */
     bool uses_full_resolution, skips_bad_members;
-    bool is_vrt; /* members are painted in their order, each with all its pixels */
+    const cogpu_vrt *vrt;    /* whose members are placed by rectangles, and painted in their order;
+                              * else NULL */
+    bool needs_host;         /* a member is resampled or changed as only the CPU does */
+    const cogpu_nodata *fill; /* of each band, the value of pixels without a source; NULL: nodata of
+                               * the image */
     cogpu_operations *operations;
     pthread_mutex_t lock; /* of views and of the arena */
     cogpu_arena *arena;   /* of the mosaic's file */
@@ -80,6 +85,9 @@ static inline bool cogpu_box_is_empty(cogpu_box box) {
     return box.x0 >= box.x1 || box.y0 >= box.y1;
 }
 cogpu_box cogpu_box_intersect(cogpu_box a, cogpu_box b);
+uint64_t cogpu_box_pixels(cogpu_box box); /* 0 if it is empty */
+/* Of a level, the sample of a band for pixels without a source. */
+void cogpu_mosaic_fill_sample(const cogpu_mosaic *mosaic, uint32_t band, uint8_t sample[16]);
 
 /* ---- layer.c ---- */
 
@@ -87,7 +95,7 @@ typedef enum cogpu_layer_kind {
     COGPU_LAYER_NONE,     /* nothing to contribute */
     COGPU_LAYER_COPIED,   /* source pixels are target pixels: no resampling */
     COGPU_LAYER_WARPED,   /* cogpu_warp */
-    COGPU_LAYER_RECTANGLE /* cpu/rectangle.h, on the CPU alone */
+    COGPU_LAYER_RECTANGLE /* plan/rectangle.h, on the CPU alone */
 } cogpu_layer_kind;
 
 typedef struct cogpu_layer {
@@ -101,11 +109,11 @@ typedef struct cogpu_layer {
      * band may be the source's alpha band, which becomes no band: COGPU_LAYER_ALPHA_ONLY. */
     uint32_t *bands, *targets;
     uint32_t band_count;
-    bool reads_mask;          /* the mask directory decides about validity */
-    bool may_have_invalid;    /* pixels inside `target` may have no result */
+    bool reads_mask; /* the mask decides about validity */
+    bool is_of_mask; /* pixels are those of the source's mask, 0 or 255 */
     cogpu_coordinates coordinates, forward;
     cogpu_warp warp;
-    cogpu_vrt_window window; /* of a rectangle */
+    cogpu_rectangle rectangle;
 } cogpu_layer;
 #define COGPU_LAYER_ALPHA_ONLY UINT32_MAX
 

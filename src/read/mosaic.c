@@ -137,10 +137,6 @@ static void compose_all_layers(struct cogpu_mosaic_chunk *chunk) {
 
 /* ---- chunks -------------------------------------------------------------------------------- */
 
-static uint64_t box_pixels(cogpu_box box) {
-    return (uint64_t)(box.x1 - box.x0) * (uint64_t)(box.y1 - box.y0);
-}
-
 static uint64_t chunk_bytes(const struct cogpu_mosaic_chunk *chunk) {
     uint64_t bytes = cogpu_chunk_compose_bytes(chunk);
     for (uint32_t i = 0; i < chunk->layer_count; i++)
@@ -181,7 +177,7 @@ static cogpu_status check_memory(const struct cogpu_mosaic_read *read, uint64_t 
 static cogpu_status report_chunk(struct cogpu_mosaic_read *read, cogpu_box box,
                                  cogpu_error *error) {
     struct cogpu_read_window *window = read->window;
-    read->done_pixels += box_pixels(box);
+    read->done_pixels += cogpu_box_pixels(box);
     uint64_t blocks = (uint64_t)((double)window->plan.count * (double)read->done_pixels /
                                  (double)read->pixels);
     return cogpu_meter_move_to(&window->meter, min_u64(blocks, window->plan.count))
@@ -246,8 +242,7 @@ static cogpu_status list_bands(struct cogpu_mosaic_read *read, cogpu_arena *aren
     for (uint32_t i = 0; i < read->band_count; i++) {
         uint32_t band = read->is_validity ? 1 : cogpu_plan_band(plan, i) + 1;
         read->bands[i] = band;
-        cogpu_nodata_sample(&read->mosaic->pyramid->nodata[band - 1],
-                            read->mosaic->pyramid->info.type, read->fill[i]);
+        cogpu_mosaic_fill_sample(read->mosaic, band, read->fill[i]);
     }
     return COGPU_OK;
 }
@@ -270,7 +265,7 @@ cogpu_status cogpu_read_mosaic(struct cogpu_read_job *job, struct cogpu_read_win
                                      .budget = choose_budget(job, window),
                                      .steps = window->device ? &cogpu_chunk_steps_on_device
                                                              : &cogpu_chunk_steps_on_host,
-                                     .pixels = box_pixels(box)};
+                                     .pixels = cogpu_box_pixels(box)};
     cogpu_arena arena;
     read.level = find_level(read.mosaic, plan->storage);
     cogpu_arena_open(&arena, UINT64_MAX);

@@ -32,10 +32,6 @@ static void *take_part(struct chunk_memory *memory, uint64_t bytes) {
     return part;
 }
 
-static uint64_t box_pixels(cogpu_box box) {
-    return (uint64_t)(box.x1 - box.x0) * (uint64_t)(box.y1 - box.y0);
-}
-
 static cogpu_type chunk_type(const struct cogpu_mosaic_read *read) {
     return read->mosaic->pyramid->info.type;
 }
@@ -111,7 +107,7 @@ static void lay_out_sources(struct cogpu_mosaic_chunk *chunk, struct chunk_memor
     for (uint32_t i = 0; i < chunk->layer_count; i++) {
         struct cogpu_chunk_layer *layer = &chunk->layers[i];
         const cogpu_layer *plan = &layer->plan;
-        uint64_t pixels = box_pixels(plan->source);
+        uint64_t pixels = cogpu_box_pixels(plan->source);
         if (is_plain_copy(layer))
             layer->source = part_of_chunk(chunk, plan->target);
         else
@@ -130,7 +126,7 @@ static uint64_t largest_layer_samples(const struct cogpu_mosaic_chunk *chunk) {
     uint64_t most = 0;
     for (uint32_t i = 0; i < chunk->layer_count; i++)
         if (!chunk->layers[i].is_direct)
-            most = max_u64(most, box_pixels(chunk->layers[i].plan.target) *
+            most = max_u64(most, cogpu_box_pixels(chunk->layers[i].plan.target) *
                                      chunk->layers[i].plan.band_count);
     return most;
 }
@@ -138,7 +134,7 @@ static uint64_t largest_layer_samples(const struct cogpu_mosaic_chunk *chunk) {
 static void lay_out_composition(struct cogpu_mosaic_chunk *chunk, struct chunk_memory *memory) {
     const struct cogpu_mosaic_read *read = chunk->read;
     cogpu_composition *composition = &chunk->composition;
-    uint64_t samples = box_pixels(chunk->box) * read->band_count;
+    uint64_t samples = cogpu_box_pixels(chunk->box) * read->band_count;
     uint64_t layer = largest_layer_samples(chunk), size = cogpu_type_bytes(chunk_type(read));
     cogpu_composite method = read->mosaic->composite;
     *composition = (cogpu_composition){.method = method,
@@ -158,7 +154,7 @@ static void lay_out_composition(struct cogpu_mosaic_chunk *chunk, struct chunk_m
 
 static void lay_out_chunk(struct cogpu_mosaic_chunk *chunk, struct chunk_memory *memory) {
     const struct cogpu_mosaic_read *read = chunk->read;
-    uint64_t samples = box_pixels(chunk->box) * read->band_count;
+    uint64_t samples = cogpu_box_pixels(chunk->box) * read->band_count;
     memory->used = 0;
     chunk->fill = take_part(memory, read->band_count * sizeof *chunk->fill);
     if (is_written_in_place(read))
@@ -245,7 +241,7 @@ static cogpu_status check_sources(struct cogpu_mosaic_chunk *chunk, cogpu_error 
 static bool covers_chunk(const struct cogpu_mosaic_chunk *chunk) {
     const struct cogpu_chunk_layer *layer = &chunk->layers[0];
     return chunk->layer_count == 1 && layer->is_direct && !layer->is_bad &&
-           box_pixels(layer->plan.target) == box_pixels(chunk->box);
+           cogpu_box_pixels(layer->plan.target) == cogpu_box_pixels(chunk->box);
 }
 
 static cogpu_status warp_layer(struct cogpu_mosaic_chunk *chunk, struct cogpu_chunk_layer *layer,
@@ -276,7 +272,7 @@ static cogpu_composition bands_of_composition(const struct cogpu_mosaic_chunk *c
                                               uint32_t first, uint32_t count,
                                               cogpu_raster *pixels) {
     cogpu_composition part = chunk->composition;
-    uint64_t plane = box_pixels(chunk->box), skip = plane * first;
+    uint64_t plane = cogpu_box_pixels(chunk->box), skip = plane * first;
     uint64_t size = cogpu_type_bytes(chunk->pixels.type);
     *pixels = chunk->pixels;
     pixels->data = (uint8_t *)pixels->data + first * pixels->stride_band;
@@ -294,7 +290,7 @@ static cogpu_composition bands_of_composition(const struct cogpu_mosaic_chunk *c
 static cogpu_status add_layer(struct cogpu_mosaic_chunk *chunk,
                               const struct cogpu_chunk_layer *layer, cogpu_error *error) {
     const cogpu_layer *plan = &layer->plan;
-    uint64_t plane = box_pixels(plan->target), size = cogpu_type_bytes(chunk->pixels.type);
+    uint64_t plane = cogpu_box_pixels(plan->target), size = cogpu_type_bytes(chunk->pixels.type);
     for (uint32_t first = 0, end; first < plan->band_count; first = end) {
         for (end = first + 1; end < plan->band_count &&
                               plan->targets[end] == plan->targets[end - 1] + 1;)
