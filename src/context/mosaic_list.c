@@ -11,8 +11,10 @@
  */
 #include "context/mosaic.h"
 
+#include "base/resampling.h"
 #include "base/type.h"
 #include "context/context.h"
+#include "context/file_object.h"
 #include "io/http/url.h"
 
 #include <math.h>

@@ -3,6 +3,7 @@
 
 #include "context/context.h"
 #include "context/file_object.h"
+#include "io/http/url.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -50,10 +51,9 @@ struct member_owner {
 static cogpu_status open_nested(const cogpu_file *owner, const cogpu_vrt *nested, cogpu_file **file,
                                 cogpu_error *error) {
     const struct cogpu_mosaic_object *object = owner->mosaic;
-    const char *path = object->origin.is_url ? object->origin.url : object->origin.folder;
     TRY(cogpu_file_create_computed(&object->limits, file, error));
     cogpu_status status =
-        cogpu_mosaic_open_vrt(*file, nested, path, owner, &object->options, error);
+        cogpu_mosaic_open_vrt(*file, nested, NULL, owner, &object->options, error);
     if (status != COGPU_OK) {
         cogpu_file_close(*file);
         *file = NULL;
@@ -108,14 +108,17 @@ void cogpu_mosaic_release(const cogpu_mosaic *mosaic, uint32_t member) {
 
 void cogpu_mosaic_name_member(const cogpu_mosaic_member *member, uint32_t index,
                               cogpu_error *error) {
-    char message[sizeof error->message];
+    enum { PATH_CHARS = 200 };
+    char message[sizeof error->message + PATH_CHARS + 32], path[PATH_CHARS];
     if (!error)
         return;
     if (member->path)
-        snprintf(message, sizeof message, "%.*s: %s", 200, member->path, error->message);
+        snprintf(message, sizeof message, "%s: %s", cogpu_path_shown(member->path, path, PATH_CHARS),
+                 error->message);
     else
         snprintf(message, sizeof message, "source %u: %s", index, error->message);
-    memcpy(error->message, message, sizeof message);
+    memcpy(error->message, message, sizeof error->message - 1);
+    error->message[sizeof error->message - 1] = '\0';
 }
 
 cogpu_source_description cogpu_mosaic_describe_member(const cogpu_mosaic *mosaic, uint32_t index) {

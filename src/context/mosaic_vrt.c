@@ -92,7 +92,7 @@ static cogpu_box extent_of_rectangle(const cogpu_vrt *vrt, const cogpu_vrt_sourc
                            (int64_t)fmin(x1, vrt->width), (int64_t)fmin(y1, vrt->height)});
 }
 
-static cogpu_status add_rectangles(vrt_opening *opening, const cogpu_vrt_sources *sources,
+static cogpu_status add_rectangles(vrt_opening *opening, const cogpu_vrt_source_array *sources,
                                    uint32_t band_count, cogpu_mosaic *mosaic, cogpu_error *error) {
     TRY(cogpu_arena_allocate(opening->arena, sources->count, sizeof *mosaic->members,
                              &mosaic->members, error));
@@ -388,10 +388,14 @@ cogpu_status cogpu_mosaic_open_vrt(cogpu_file *file, const cogpu_vrt *nested, co
     TRY(cogpu_mosaic_object_create(file, options, error));
     opening.object = file->mosaic;
     opening.object->is_vrt = true;
-    opening.object->origin = (cogpu_vrt_origin){
-        .parent = parent, .depth = parent ? parent->mosaic->origin.depth + 1 : 0,
-        .allowed = options->vrt_sources};
-    TRY(cogpu_vrt_set_folder(&opening.object->origin, path, &file->arena, error));
+    opening.object->mosaic.is_nested = opening.object->mask.is_nested = parent != NULL;
+    opening.object->origin = (cogpu_vrt_origin){.allowed = options->vrt_sources};
+    if (nested)
+        opening.object->origin = parent->mosaic->origin;
+    else
+        TRY(cogpu_vrt_set_folder(&opening.object->origin, path, &file->arena, error));
+    opening.object->origin.parent = parent;
+    opening.object->origin.depth = parent ? parent->mosaic->origin.depth + 1 : 0;
     opening.object->has_urls = opening.object->origin.is_url ||
                                options->vrt_sources == COGPU_VRT_SOURCES_ANY;
     return build_vrt(&opening, options, error);

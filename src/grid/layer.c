@@ -2,6 +2,7 @@
 #include "grid/mosaic.h"
 
 #include "base/checked.h"
+#include "base/resampling.h"
 #include "base/type.h"
 
 #include <math.h>
@@ -290,16 +291,16 @@ static cogpu_status set_rectangle_rules(const cogpu_mosaic *mosaic, const cogpu_
         const cogpu_vrt_source_band *band = band_of_source(source, target);
         const cogpu_image *info = &layer->pyramid->info;
         uint32_t bits = mosaic->vrt->bands[target - 1].bits;
-        bands[i] = (cogpu_rectangle_band){.rule = band->rule,
+        bands[i] = (cogpu_rectangle_band){.rule = *band->rule,
                                           .palette = info->palette,
                                           .palette_entries = info->palette_entries,
                                           .most = bits ? ldexp(1, (int)bits) - 1 : 0};
         if (!layer->is_of_mask)
             bands[i].nodata = layer->pyramid->nodata[layer->bands[i] - 1];
-        rules[i].has_nodata = band->rule.has_nodata;
-        rules[i].nodata = band->rule.nodata;
+        rules[i].has_nodata = band->rule->has_nodata;
+        rules[i].nodata = band->rule->nodata;
         layer->warp.has_nodata |= rules[i].has_nodata;
-        layer->reads_mask |= band->rule.uses_mask;
+        layer->reads_mask |= band->rule->uses_mask;
     }
     layer->warp.rules = rules;
     layer->rectangle.rules = bands;
@@ -327,7 +328,7 @@ static cogpu_status plan_rectangle(const cogpu_mosaic *mosaic, const cogpu_mosai
                                    const cogpu_layer_request *request, cogpu_arena *arena,
                                    cogpu_layer *layer, cogpu_error *error) {
     const cogpu_vrt_source *source = member->rectangle;
-    cogpu_rectangle_need need;
+    cogpu_rectangle_need need = {0, 0, 0, 0};
     bool is_empty = false;
     layer->is_of_mask = source->of_mask;
     if (layer->is_of_mask)

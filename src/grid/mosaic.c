@@ -1,6 +1,8 @@
 /* Members of a mosaic at its levels: transformers, extents, the choice of overview levels. */
 #include "grid/mosaic.h"
 
+#include "base/resampling.h"
+
 #include <math.h>
 
 cogpu_box cogpu_box_intersect(cogpu_box a, cogpu_box b) {

@@ -61,6 +61,7 @@ struct cogpu_mosaic {
     bool uses_full_resolution, skips_bad_members;
     const cogpu_vrt *vrt;    /* whose members are placed by rectangles, and painted in their order;
                               * else NULL */
+    bool is_nested;          /* the mosaic is of a VRT that another VRT names */
     bool needs_host;         /* a member is resampled or changed as only the CPU does */
     const cogpu_nodata *fill; /* of each band, the value of pixels without a source; NULL: nodata of
                                * the image */

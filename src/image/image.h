@@ -197,6 +197,9 @@ cogpu_status cogpu_bands_read(const cogpu_tiff *tiff, const cogpu_storage *stora
                               cogpu_arena *arena, cogpu_image *info, cogpu_band **bands,
                               const char **warning, cogpu_error *error);
 
+/* GDAL's color interpretation as rasterio spells it; "undefined" for others and NULL. */
+const char *cogpu_colour_named(const char *text);
+
 /* nodata.c: text to value, and the value as a sample of 1 to 16 bytes (both parts of a complex
  * one). */
 void cogpu_nodata_parse(const char *text, cogpu_type type, cogpu_nodata *nodata);

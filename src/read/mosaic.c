@@ -185,6 +185,18 @@ static cogpu_status report_chunk(struct cogpu_mosaic_read *read, cogpu_box box,
                : cogpu_fail_cancelled(error);
 }
 
+/* A few small VRTs that name each other several times would take for ever. */
+static cogpu_status count_nested_layers(const struct cogpu_mosaic_read *read, uint32_t count,
+                                        cogpu_error *error) {
+    uint64_t most = read->window->plan.storage->tiff->limits.sources;
+    read->job->nested_layers += read->mosaic->is_nested ? count : 0;
+    if (read->job->nested_layers <= most)
+        return COGPU_OK;
+    return cogpu_fail(error, COGPU_LIMIT_EXCEEDED,
+                      "a read of nested VRTs needs more than %llu sources; raise `sources` to go on",
+                      (unsigned long long)most);
+}
+
 /* *is_too_large: nothing was read, since the chunk has to be divided. */
 static cogpu_status read_chunk(struct cogpu_mosaic_read *read, struct cogpu_mosaic_chunk *chunk,
                                bool *is_too_large, cogpu_error *error) {
@@ -196,6 +208,7 @@ static cogpu_status read_chunk(struct cogpu_mosaic_read *read, struct cogpu_mosa
     if (*is_too_large)
         return COGPU_OK;
     TRY(check_memory(read, bytes, error));
+    TRY(count_nested_layers(read, chunk->layer_count, error));
     read->window->result->sources += chunk->layer_count;
     TRY(cogpu_chunk_execute(chunk, error));
     return report_chunk(read, chunk->box, error);
@@ -236,14 +249,16 @@ static uint32_t find_level(const cogpu_mosaic *mosaic, const cogpu_storage *stor
 static cogpu_status list_bands(struct cogpu_mosaic_read *read, cogpu_arena *arena,
                                cogpu_error *error) {
     const cogpu_read_plan *plan = &read->window->plan;
+    uint8_t(*fill)[16] = NULL;
     read->band_count = read->is_validity ? 1 : plan->band_count;
     TRY(cogpu_arena_allocate(arena, read->band_count, sizeof *read->bands, &read->bands, error));
-    TRY(cogpu_arena_allocate(arena, read->band_count, sizeof *read->fill, &read->fill, error));
+    TRY(cogpu_arena_allocate(arena, read->band_count, sizeof *fill, &fill, error));
     for (uint32_t i = 0; i < read->band_count; i++) {
         uint32_t band = read->is_validity ? 1 : cogpu_plan_band(plan, i) + 1;
         read->bands[i] = band;
-        cogpu_mosaic_fill_sample(read->mosaic, band, read->fill[i]);
+        cogpu_mosaic_fill_sample(read->mosaic, band, fill[i]);
     }
+    read->fill = (const uint8_t(*)[16])fill;
     return COGPU_OK;
 }
 

@@ -25,7 +25,7 @@ struct cogpu_mosaic_read {
     bool is_validity; /* of a mask: which pixels have a source */
     uint32_t *bands;  /* that are composed, of the mosaic, from 1 */
     uint32_t band_count;
-    uint8_t (*fill)[16]; /* a sample for each of them */
+    const uint8_t (*fill)[16]; /* a sample for each of them */
     uint64_t budget;     /* bytes of a chunk */
     const struct cogpu_chunk_steps *steps;
     uint64_t pixels, done_pixels;
@@ -51,7 +51,7 @@ struct cogpu_mosaic_chunk {
     struct cogpu_read_window *windows; /* of all layers */
     uint32_t window_count;
     /* Memory of the chunk, in host memory or on the window's device. */
-    uint8_t (*fill)[16]; /* a copy of read->fill */
+    const uint8_t (*fill)[16]; /* a copy of read->fill */
     cogpu_raster pixels; /* of the mosaic's type: a part of the caller's raster, or packed planes */
     cogpu_composition composition;
     uint8_t *layer_pixels, *layer_valid; /* of one layer: packed planes */

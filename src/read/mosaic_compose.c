@@ -28,7 +28,7 @@ struct chunk_memory {
 
 static void *take_part(struct chunk_memory *memory, uint64_t bytes) {
     uint8_t *part = memory->base ? memory->base + memory->used : NULL;
-    memory->used += (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+    memory->used += divide_up(bytes, ALIGN_BYTES) * ALIGN_BYTES;
     return part;
 }
 
@@ -48,7 +48,7 @@ static cogpu_raster packed_raster(const struct cogpu_mosaic_read *read, cogpu_bo
                           .height = (uint32_t)(box.y1 - box.y0),
                           .stride_x = size,
                           .stride_y = size * (box.x1 - box.x0),
-                          .stride_band = size * (box.x1 - box.x0) * (box.y1 - box.y0),
+                          .stride_band = size * (int64_t)cogpu_box_pixels(box),
                           .device = window->device,
                           .device_index = window->device_index};
 }
@@ -152,17 +152,24 @@ static void lay_out_composition(struct cogpu_mosaic_chunk *chunk, struct chunk_m
     chunk->layer_valid = take_part(memory, layer);
 }
 
+/* Planes begin at aligned addresses, as kernels want them. */
+static void lay_out_pixels(struct cogpu_mosaic_chunk *chunk, struct chunk_memory *memory) {
+    const struct cogpu_mosaic_read *read = chunk->read;
+    uint64_t plane = cogpu_box_pixels(chunk->box) * cogpu_type_bytes(chunk_type(read));
+    uint64_t aligned = divide_up(plane, ALIGN_BYTES) * ALIGN_BYTES;
+    chunk->pixels = packed_raster(read, chunk->box, chunk_type(read), read->band_count,
+                                  take_part(memory, aligned * read->band_count));
+    chunk->pixels.stride_band = (int64_t)aligned;
+}
+
 static void lay_out_chunk(struct cogpu_mosaic_chunk *chunk, struct chunk_memory *memory) {
     const struct cogpu_mosaic_read *read = chunk->read;
-    uint64_t samples = cogpu_box_pixels(chunk->box) * read->band_count;
     memory->used = 0;
     chunk->fill = take_part(memory, read->band_count * sizeof *chunk->fill);
     if (is_written_in_place(read))
         chunk->pixels = part_of_raster(chunk);
     else
-        chunk->pixels =
-            packed_raster(read, chunk->box, chunk_type(read), read->band_count,
-                          take_part(memory, samples * cogpu_type_bytes(chunk_type(read))));
+        lay_out_pixels(chunk, memory);
     lay_out_composition(chunk, memory);
     lay_out_sources(chunk, memory);
     chunk->step_memory = take_part(memory, chunk->step_bytes);

@@ -38,7 +38,7 @@ static cogpu_status close_memory(struct cogpu_mosaic_chunk *chunk, cogpu_status 
 
 static cogpu_status copy_fill(struct cogpu_mosaic_chunk *chunk, cogpu_error *error) {
     (void)error;
-    memcpy(chunk->fill, chunk->read->fill, chunk->read->band_count * sizeof *chunk->fill);
+    memcpy((void *)chunk->fill, chunk->read->fill, chunk->read->band_count * sizeof *chunk->fill);
     return COGPU_OK;
 }
 
@@ -102,10 +102,10 @@ static void convert_row(const struct convert_job *job, uint32_t band, uint32_t y
     const struct cogpu_mosaic_chunk *chunk = job->chunk;
     const cogpu_raster *raster = &chunk->read->window->raster;
     const cogpu_read_plan *plan = &job->plan;
-    size_t row_bytes = plan->storage->format.row_bytes;
-    size_t from_plane = chunk->read->is_validity ? 0 : band;
-    const uint8_t *from = chunk->read->is_validity ? chunk->composition.valid : chunk->pixels.data;
-    from += (from_plane * chunk->pixels.height + y) * row_bytes;
+    const uint8_t *from = chunk->read->is_validity
+                              ? chunk->composition.valid
+                              : (uint8_t *)chunk->pixels.data + band * chunk->pixels.stride_band;
+    from += y * plan->storage->format.row_bytes;
     uint8_t *to = (uint8_t *)raster->data + (int64_t)band * raster->stride_band +
                   (chunk->box.y0 - plan->y + y) * raster->stride_y +
                   (chunk->box.x0 - plan->x) * raster->stride_x;
