@@ -56,11 +56,27 @@ typedef struct cogpu_rectangle_need {
     uint32_t x0, y0, x1, y1;
 } cogpu_rectangle_need;
 
+cogpu_rectangle_need cogpu_rectangle_needs(const cogpu_rectangle *rectangle);
+
+/* The source pixel of target pixel i, by GDAL's rule for nearest. */
+static inline uint32_t cogpu_rectangle_nearest(double start, double step, uint32_t i,
+                                               uint32_t size) {
+    double at = (i + 0.5) * step + start + 1e-10;
+    return at < 0 ? 0 : at >= size ? size - 1 : (uint32_t)at;
+}
+
+/* Whether the rule makes the same sample of every pixel, so that the source need not be read. */
+static inline bool cogpu_sample_rule_is_constant(const cogpu_sample_rule *rule) {
+    return rule->scaling == COGPU_SCALING_LINEAR && rule->ratio == 0 && !rule->has_nodata &&
+           !rule->uses_mask && !rule->palette_component && !rule->lut_count;
+}
+
 typedef struct cogpu_rectangle_job {
     const cogpu_rectangle *rectangle;
     /* Pixels of the level from from_x, from_y on: at least those that are needed. */
-    const cogpu_raster *source;
-    const cogpu_raster *mask; /* U8, one band, the same pixels: 0 is invalid; or NULL */
+    const cogpu_raster *source; /* NULL if every rule is constant */
+    const cogpu_raster *mask;   /* U8, one band, the same pixels: 0 is invalid; or NULL */
+    bool mask_is_alpha;         /* samples of the mask weigh, as those of an alpha band */
     uint32_t from_x, from_y;
     /* Packed planes, band after band: samples of to_type, and 255 for painted ones, else 0. What is
      * not painted stays as it is. */
