@@ -121,7 +121,7 @@ static void choose_direct_layers(struct cogpu_mosaic_chunk *chunk) {
                          chunk->layer_count <= DIRECT_LAYERS_MAX;
     for (uint32_t i = 0; i < chunk->layer_count; i++) {
         struct cogpu_chunk_layer *layer = &chunk->layers[i];
-        layer->is_direct = can_be_direct && !has_extra_alpha(&layer->plan) &&
+        layer->is_direct = can_be_direct && layer->plan.kind != COGPU_LAYER_RECTANGLE && !has_extra_alpha(&layer->plan) &&
                            has_all_bands(read, &layer->plan) && !overlaps_another(chunk, i);
         chunk->is_composed |= !layer->is_direct;
     }

@@ -189,15 +189,14 @@ uint64_t cogpu_chunk_compose_bytes(const struct cogpu_mosaic_chunk *chunk) {
 
 static cogpu_status plan_source(const struct cogpu_mosaic_chunk *chunk,
                                 const struct cogpu_chunk_layer *layer,
-                                enum cogpu_read_content content, cogpu_arena *arena,
+                                bool is_mask, cogpu_arena *arena,
                                 struct cogpu_read_window *window, cogpu_error *error) {
     const cogpu_layer *plan = &layer->plan;
-    bool is_mask = content == COGPU_READ_MASK;
     const struct cogpu_read_spec spec = {
         .file = layer->file,
         .pyramid = plan->pyramid,
         .level = &plan->pyramid->levels[plan->level],
-        .content = content,
+        .content = is_mask || plan->is_of_mask ? COGPU_READ_MASK : COGPU_READ_PIXELS,
         .x = (uint32_t)plan->source.x0,
         .y = (uint32_t)plan->source.y0,
         .width = (uint32_t)(plan->source.x1 - plan->source.x0),
@@ -217,10 +216,10 @@ static cogpu_status plan_sources(struct cogpu_mosaic_chunk *chunk, cogpu_error *
     for (uint32_t i = 0; i < chunk->layer_count; i++) {
         struct cogpu_chunk_layer *layer = &chunk->layers[i];
         layer->first_window = chunk->window_count;
-        TRY(plan_source(chunk, layer, COGPU_READ_PIXELS, &chunk->arena,
+        TRY(plan_source(chunk, layer, false, &chunk->arena,
                         &chunk->windows[chunk->window_count++], error));
         if (layer->plan.reads_mask)
-            TRY(plan_source(chunk, layer, COGPU_READ_MASK, &chunk->arena,
+            TRY(plan_source(chunk, layer, true, &chunk->arena,
                             &chunk->windows[chunk->window_count++], error));
         layer->end_window = chunk->window_count;
     }
@@ -324,7 +323,9 @@ static cogpu_status compose_layers(struct cogpu_mosaic_chunk *chunk, cogpu_error
         struct cogpu_chunk_layer *layer = &chunk->layers[i];
         if (layer->is_bad || is_plain_copy(layer))
             continue;
-        TRY(warp_layer(chunk, layer, error));
+        TRY(layer->plan.kind == COGPU_LAYER_RECTANGLE
+                ? chunk->read->steps->rectangle(chunk, layer, error)
+                : warp_layer(chunk, layer, error));
         if (!layer->is_direct)
             TRY(add_layer(chunk, layer, error));
         if (!cogpu_meter_poll(&chunk->read->window->meter))

@@ -4,6 +4,7 @@
 #include "base/bytes.h"
 #include "base/math.h"
 #include "cpu/composite.h"
+#include "cpu/rectangle.h"
 #include "cpu/samples.h"
 #include "cpu/warp.h"
 
@@ -53,6 +54,20 @@ static cogpu_status warp_on_host(struct cogpu_mosaic_chunk *chunk,
                                  cogpu_error *error) {
     (void)layer;
     return cogpu_cpu_warp(job, chunk->read->job->pool, chunk->read->job->worker_count, error);
+}
+
+static cogpu_status apply_rectangle(struct cogpu_mosaic_chunk *chunk,
+                                    const struct cogpu_chunk_layer *layer, cogpu_error *error) {
+    const cogpu_layer *plan = &layer->plan;
+    const cogpu_rectangle_job job = {.rectangle = &plan->rectangle,
+                                     .source = &layer->source,
+                                     .mask = plan->reads_mask ? &layer->mask : NULL,
+                                     .from_x = (uint32_t)plan->source.x0,
+                                     .from_y = (uint32_t)plan->source.y0,
+                                     .pixels = chunk->layer_pixels,
+                                     .painted = chunk->layer_valid};
+    memset(chunk->layer_valid, 0, (size_t)cogpu_box_pixels(plan->target) * plan->band_count);
+    return cogpu_cpu_rectangle(chunk->read->job->workers[0], &job, error);
 }
 
 static cogpu_status add_on_host(struct cogpu_mosaic_chunk *chunk, const cogpu_composition *part,
@@ -147,6 +162,7 @@ const struct cogpu_chunk_steps cogpu_chunk_steps_on_host = {.count_bytes = count
                                                             .prepare = copy_fill,
                                                             .begin = begin_composition,
                                                             .warp = warp_on_host,
+                                                            .rectangle = apply_rectangle,
                                                             .add = add_on_host,
                                                             .finish = finish_composition,
                                                             .convert = convert_on_host};

@@ -19,6 +19,9 @@ struct cogpu_chunk_steps {
     cogpu_status (*begin)(struct cogpu_mosaic_chunk *chunk, cogpu_error *error);
     cogpu_status (*warp)(struct cogpu_mosaic_chunk *chunk, const struct cogpu_chunk_layer *layer,
                          const cogpu_warp_job *job, cogpu_error *error);
+    /* plan/rectangle.h, into chunk->layer_pixels and _valid. On the CPU alone. */
+    cogpu_status (*rectangle)(struct cogpu_mosaic_chunk *chunk,
+                              const struct cogpu_chunk_layer *layer, cogpu_error *error);
     cogpu_status (*add)(struct cogpu_mosaic_chunk *chunk, const cogpu_composition *part,
                         const cogpu_composite_layer *layer, cogpu_error *error);
     cogpu_status (*finish)(struct cogpu_mosaic_chunk *chunk, cogpu_error *error);
