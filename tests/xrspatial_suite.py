@@ -8,7 +8,7 @@ and dask; the package under test is in build/python, or where COGPU_PACKAGE says
 1. The survey runs the tests with xarray-spatial itself and records which of its functions the code of each test calls.
    In scope is a test that passes there, calls open_geotiff or to_geotiff, replaces nothing inside xarray-spatial, and
    calls none of its private functions. Two kinds of private functions are allowed, because they only prepare or inspect
-   files: _writer._write, and the header parser _header. Tests of GPUs and of VRT are out of scope.
+   files: _writer._write, and the header parser _header. Tests of GPUs are out of scope.
 2. The replaced run gives xrspatial.geotiff the public names of cogpu.compat.xrspatial, before a test is imported, and
    runs the tests in scope.
 
@@ -30,7 +30,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 PACKAGE = os.environ.get("COGPU_PACKAGE", str(ROOT / "build" / "python"))
 PUBLIC = {"__init__.py:open_geotiff", "_writers/eager.py:to_geotiff"}
 AIDS = re.compile(r"_header\.py:|_writer\.py:_write$|_errors\.py:")
-ASIDE = re.compile(r"gpu|vrt", re.IGNORECASE)
+ASIDE = re.compile(r"gpu", re.IGNORECASE)
 SURVEY, REPLACED = "survey", "replaced"
 
 
@@ -170,7 +170,7 @@ def run(python, mode, out, jobs, more):
     environment = {**inherited, "COGPU_SUITE": mode, "COGPU_SUITE_OUT": out,
                    "PYTHONPATH": os.pathsep.join([PACKAGE, str(pathlib.Path(__file__).parent)])}
     command = [python, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", "-p", "xrspatial_suite",
-               "-W", "ignore", "-n", str(jobs), "--timeout=300", f"--ignore={tests}/gpu", f"--ignore={tests}/vrt",
+               "-W", "ignore", "-n", str(jobs), "--timeout=300", f"--ignore={tests}/gpu",
                str(tests), *more]
     done = subprocess.run(command, env=environment, cwd=pathlib.Path(out).parent, stdout=open(f"{out}.log", "w"),
                           stderr=subprocess.STDOUT)
@@ -210,12 +210,13 @@ def main():
     parser.add_argument("--list", action="store_true", help="print each failure")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
+        selected = ["-k", asked.select] if asked.select else []
         scope = asked.scope or pathlib.Path(folder) / "scope.json"
         if not scope.exists():
-            run(asked.python, SURVEY, f"{folder}/survey", asked.jobs, [])
+            run(asked.python, SURVEY, f"{folder}/survey", asked.jobs, selected)
             scope.write_text(json.dumps(in_scope(f"{folder}/survey"), indent=0))
         pathlib.Path(f"{folder}/replaced.scope").write_text(scope.read_text())
-        run(asked.python, REPLACED, f"{folder}/replaced", asked.jobs, ["-k", asked.select] if asked.select else [])
+        run(asked.python, REPLACED, f"{folder}/replaced", asked.jobs, selected)
         found = outcomes(f"{folder}/replaced")
         if asked.failures:
             failed = {test: message for test, (outcome, message) in found.items() if outcome == "failed"}

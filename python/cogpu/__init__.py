@@ -15,9 +15,10 @@ from . import _cogpu
 from ._cogpu import Array
 from .errors import (CancelledError, CorruptError, DeviceError, Error, FallbackWarning, InvalidArgumentError, IOError,
                      LimitExceededError, MetadataWarning, MissingFileError, NotFoundError, NotTiffError,
-                     OutOfMemoryError, UnsupportedError)
-from .file import File, Level, Transform, check, open, read_many
+                     OutOfMemoryError, SourceWarning, UnsupportedError)
+from .file import File, Level, SourceInfo, Transform, check, open, read_many
 from .keywords import accept_other_names
+from .mosaic import Source, open_mosaic, write_vrt
 from .stored import Stored, allow_schemes
 
 __version__ = _cogpu.version()
@@ -29,8 +30,9 @@ _MODULES = {"compat", "dask", "engine", "georef", "lazy", "torch"}
 
 __all__ = ["Array", "CancelledError", "CorruptError", "DeviceError", "Error", "FallbackWarning", "File", "IOError",
            "InvalidArgumentError", "Level", "LimitExceededError", "MetadataWarning", "MissingFileError",
-           "NotFoundError", "NotTiffError", "OutOfMemoryError", "Stored", "Transform", "UnsupportedError", "check",
-           "codecs", "configure", "devices", "open", "open_geotiff", "read_many", "to_geotiff"]
+           "NotFoundError", "NotTiffError", "OutOfMemoryError", "Source", "SourceInfo", "SourceWarning", "Stored",
+           "Transform", "UnsupportedError", "check", "codecs", "configure", "devices", "open", "open_geotiff",
+           "open_mosaic", "read_many", "to_geotiff", "write_vrt"]
 
 
 @accept_other_names

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ._types import Band, CrsInfo, Image, LevelInfo, MetadataItem
+from ._types import Band, CrsInfo, Image, LevelInfo, MetadataItem, SourceFacts
 
 class Array:
     """Pixels in host or device memory, shaped (band, y, x). NumPy, CuPy and PyTorch share its memory, which is freed
@@ -44,7 +44,8 @@ class Array:
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
 
 class File:
-    def __init__(self, source: object, *, sidecars: bool | None = None, limits: dict[str, int] | None = None) -> None:
+    def __init__(self, source: object, *, sidecars: bool | None = None, limits: dict[str, int] | None = None,
+                 vrt_sources: str | None = None) -> None:
         """Source: a path (str, bytes, os.PathLike) or URL; the content of a file as a buffer (not bytes); an object
         with read and seek, which is read under a lock; or one with size and read_many(starts, ends), which returns a
         buffer for each range, and which several threads call at a time."""
@@ -75,9 +76,18 @@ class File:
              wait: bool = True) -> Array:
         """Bands count from 1. With `out` the Array is a view of it that keeps it alive; `device` then matters only for
         host memory that serves as an emulated GPU's."""
+    def sources(self) -> list[SourceFacts]:
+        """Of a mosaic: fields of cogpu_source_description; windows are (left, top, right, bottom)."""
+    def write_vrt(self, target: object) -> Any:
+        """Target: as of a Writer. With None it returns the VRT as a read-only buffer."""
     def close(self) -> None:
         """Closes the file after pending reads of other threads."""
 
+def open_mosaic(sources: Sequence[dict[str, Any]], options: dict[str, Any], *, grid: dict[str, Any] | None = None,
+                sidecars: bool | None = None, limits: dict[str, int] | None = None,
+                vrt_sources: str | None = None) -> File:
+    """The dicts have the fields of cogpu_mosaic_source, cogpu_mosaic_options (`dtype` for type) and cogpu_grid by name;
+    `file` is a File, and enums have their names."""
 def read_many(requests: list[tuple[File, dict[str, Any]]]) -> list[Array]:
     """One batch. A request is a file and the keywords of its read, without wait and threads."""
 

@@ -1,13 +1,15 @@
 """Types of parameters, for checkers such as pyright and mypy: there is no such module when a program runs."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
 import numpy as np
 from typing_extensions import Buffer
 
+from .errors import Error
 from .file import File
+from .mosaic import Source as MosaicPart
 from .stored import Stored
 
 class Readable(Protocol):
@@ -39,6 +41,14 @@ class Named(Protocol):
     @property
     def name(self) -> str: ...
 
+class Pair(Protocol):
+    """odc.geo.Resolution."""
+
+    @property
+    def x(self) -> float: ...
+    @property
+    def y(self) -> float: ...
+
 class OpenFile(Protocol):
     """What fsspec.open gives."""
 
@@ -56,6 +66,15 @@ Bands: TypeAlias = int | np.integer[Any] | Sequence[int] | np.ndarray[Any, Any]
 Chunks: TypeAlias = int | str | Sequence[Any] | Mapping[Any, Any]
 Resampling: TypeAlias = (Literal["nearest", "average", "rms", "bilinear", "cubic", "cubic_spline", "lanczos", "mode"]
                          | Named)
+WarpResampling: TypeAlias = (Literal["nearest", "bilinear", "cubic", "cubic_spline", "lanczos", "average", "rms",
+                                     "mode", "min", "max", "median", "q1", "q3", "sum"] | Named)
+Composite: TypeAlias = Literal["first", "last", "min", "max", "mean", "median", "count"]
+MosaicSource: TypeAlias = SourceOrFile | MosaicPart | Mapping[str, Any]
+MosaicSources: TypeAlias = MosaicSource | Iterable[MosaicSource]
+VrtSources: TypeAlias = Literal["below", "any"]
+Resolution: TypeAlias = float | Sequence[float] | Pair
+Shape: TypeAlias = Sequence[int | None]
+GridLike: TypeAlias = Any  # a DataArray, Dataset, GeoBox, File, path, or dataset of rasterio
 Gpu: TypeAlias = bool | Literal["emu"]
 OnGpuFailure: TypeAlias = Literal["auto", "strict"]
 Coordinates: TypeAlias = bool | Literal["2d"]
@@ -147,6 +166,15 @@ class MetadataItem(TypedDict):
     value: str
     role: str
     band: int
+
+class SourceFacts(TypedDict):
+    """Fields of cogpu_source_description."""
+
+    path: str | None
+    error: Error | None
+    is_reprojected: bool
+    is_copied: bool
+    window: tuple[int, int, int, int]
 
 class CrsInfo(TypedDict):
     """Fields of cogpu_crs."""

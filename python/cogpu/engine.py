@@ -17,15 +17,16 @@ from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
 from . import georef, lazy
-from .errors import about
+from .errors import about, InvalidArgumentError
 from .keywords import accept_other_names
-from .read import file_of, level_of
+from .read import has_grid, level_of, opened_for
 from .urls import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from ._types import Coordinates, Gpu, OnGpuFailure
+    from ._types import (Composite, Coordinates, Crs, Gpu, GridLike, OnGpuFailure, Resolution, Shape, VrtSources,
+                         WarpResampling)
     from .file import File
 
 DIMS = ("band", "y", "x")
@@ -37,21 +38,31 @@ class Engine(BackendEntrypoint):
     description = "GeoTIFF and COG, decoded by the CPU or by a GPU"
     supports_groups = True
     open_dataset_parameters = ("drop_variables", "mask_and_scale", "masked", "decode_coords", "level", "image",
-                               "gpu", "on_gpu_failure", "parse_coordinates", "default_name", "sidecars")
+                               "gpu", "on_gpu_failure", "parse_coordinates", "default_name", "sidecars", "crs",
+                               "resolution", "bbox", "bbox_crs", "shape", "like", "transform", "align", "resampling",
+                               "composite", "nodata", "max_error", "full_resolution", "skip_bad_sources",
+                               "vrt_sources")
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
         """Modest: where rioxarray is installed, a .tif that is opened without an engine's name stays rioxarray's."""
         if not isinstance(filename_or_obj, (str, os.PathLike)) or importlib.util.find_spec("rioxarray"):
             return False
-        return shown(filename_or_obj).lower().endswith((".tif", ".tiff"))
+        return shown(filename_or_obj).lower().endswith((".tif", ".tiff", ".vrt"))
 
     @accept_other_names
     def open_dataset(self, filename_or_obj: Any, *, drop_variables: str | Iterable[str] | None = None,
                      mask_and_scale: bool = True, masked: bool = False, decode_coords: Any = "all",
                      level: int = 0, image: int = 0, gpu: Gpu = False,
                      on_gpu_failure: OnGpuFailure = "auto", parse_coordinates: Coordinates = True,
-                     default_name: str = "band_data", sidecars: bool | None = None) -> xr.Dataset:
-        """Opens one level of an image as a Dataset. Other parameters are those of open_geotiff.
+                     default_name: str = "band_data", sidecars: bool | None = None, crs: Crs | None = None,
+                     resolution: Resolution | None = None, bbox: Sequence[float] | None = None,
+                     bbox_crs: Crs | None = None, shape: Shape | None = None, like: GridLike | None = None,
+                     transform: Any = None, align: bool = False, resampling: WarpResampling = "nearest",
+                     composite: Composite = "first", nodata: float | str | None = None, max_error: float = 0.125,
+                     full_resolution: bool = False, skip_bad_sources: bool = False,
+                     vrt_sources: VrtSources | None = None) -> xr.Dataset:
+        """Opens one level of an image, a VRT, or a list of files as one mosaic, as a Dataset. Other parameters are
+        those of open_geotiff.
 
         Parameters
         ----------
@@ -61,8 +72,14 @@ class Engine(BackendEntrypoint):
         decode_coords : accepted, as in other engines; `spatial_ref` is always a coordinate.
         level : overview level (default: 0, the full resolution). `overview_level` is accepted.
         gpu : True: CuPy arrays; with `chunks` a Dask array of them. Coordinates are NumPy arrays (default: False).
+        bbox : bounds of a grid of its own, in its CRS.
         """
-        file, path = _open(filename_or_obj, image, sidecars)
+        if bbox is not None and not has_grid(crs, resolution, bbox_crs, shape, like, transform, align):
+            raise InvalidArgumentError("bbox: it is for a grid of its own; give crs or resolution too")
+        file, path = _open(filename_or_obj, image, sidecars, vrt_sources, crs=crs, resolution=resolution, bbox=bbox,
+                           bbox_crs=bbox_crs, shape=shape, like=like, transform=transform, align=align,
+                           resampling=resampling, composite=composite, nodata=nodata, max_error=max_error,
+                           full_resolution=full_resolution, skip_bad_sources=skip_bad_sources)
         return self._dataset(file, path, level_of(file, level), drop_variables, default_name,
                              parse_coordinates, masked=masked, unscale=mask_and_scale, gpu=gpu,
                              on_gpu_failure=on_gpu_failure)
@@ -92,7 +109,7 @@ class Engine(BackendEntrypoint):
             tree[name].set_close(dataset._close)  # which from_dict forgets
         return tree
 
-    def _dataset(self, file: File, path: str | None, level: int, drop_variables: str | Iterable[str] | None, name: str,
+    def _dataset(self, file: File, path: Any, level: int, drop_variables: str | Iterable[str] | None, name: str,
                  parse_coordinates: Coordinates, **how: Any) -> xr.Dataset:
         with about(file.name):
             pixels = lazy.pixels_of(file, source=path, level=level, **how)
@@ -109,11 +126,12 @@ class Engine(BackendEntrypoint):
         return dataset
 
 
-def _open(source: Any, image: int, sidecars: bool | None) -> tuple[File, str | None]:
-    """The File, and its path where there is one. To xarray bytes are a file's content."""
+def _open(source: Any, image: int, sidecars: bool | None, vrt_sources: Any = None, **words: Any) -> tuple[File, Any]:
+    """The File, and what opens it again: its path, or the Recipe of a mosaic. To xarray bytes are a file's content."""
     if isinstance(source, bytes):
         source = memoryview(source)
-    return file_of(source, image, sidecars), lazy.absolute(source) if lazy.is_path(source) else None
+    file, origin = opened_for(source, image, sidecars, vrt_sources, **words)
+    return file, lazy.absolute(origin)
 
 
 class Lazy(BackendArray):

@@ -97,6 +97,10 @@ class FallbackWarning(UserWarning):
     """A GPU was requested, and the CPU did the work."""
 
 
+class SourceWarning(UserWarning):
+    """Sources of a mosaic are left out since they cannot be opened or read (skip_bad_sources)."""
+
+
 class MetadataWarning(UserWarning):
     """Metadata of a file are malformed and not applied: a scale of 0, NaN or "abc"."""
 

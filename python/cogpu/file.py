@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from . import _cogpu
 from ._cogpu import Array
 from .arguments import flag, whole
-from .errors import about, InvalidArgumentError, MetadataWarning, UnsupportedError
+from .errors import about, Error, InvalidArgumentError, MetadataWarning, UnsupportedError
 from .grids import window_bounds
 from .keywords import accept_other_names, translated
 from .later import np
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ._types import Band, Bands, Bounds, Image, MetadataItem, Resampling, Sides, Source, SourceOrFile, Window
+    from ._types import (Band, Bands, Bounds, Image, MetadataItem, Resampling, Sides, Source, SourceOrFile, VrtSources,
+                         Window)
+    from .mosaic import Mosaic, Recipe
 
 # Complex integers, which NumPy has not, appear as complex floats that hold all of them.
 COMPLEX_INTEGERS = {"complex_int16": "complex64", "complex_int32": "complex128"}
@@ -76,6 +78,21 @@ class Level(NamedTuple):
     external: bool  # in the .ovr file
     directory: int
     mask_external: bool = False  # in the .msk file
+
+
+class SourceInfo(NamedTuple):
+    """A source of a mosaic or VRT."""
+
+    path: str | None  # None of an open file
+    error: Error | None  # why it was left out; None: it was not
+    is_reprojected: bool  # its CRS differs from the grid's
+    is_copied: bool  # it is on the grid and needs no resampling
+    window: tuple[int, int, int, int]  # pixels of the grid that it may touch: (row0, col0, row1, col1)
+
+
+def _rows_first(window: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    left, top, right, bottom = window
+    return top, left, bottom, right
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
@@ -145,19 +162,30 @@ class File:
     files, name           paths of the file and its sidecars; the file's path or URL
     version_id            identifies the version of the file: it changes when the file changes
     palette, gcps, rpc, area_or_point, images, warning
+    sources               of a mosaic or VRT, a list of SourceInfo in the order of their priority; else empty
     info                  fields of cogpu_image by name
     """
 
     def __init__(self, source: Source, *, image: int = 0, sidecars: bool | None = None,
-                 limits: dict[str, int] | None = None) -> None:
+                 limits: dict[str, int] | None = None, vrt_sources: VrtSources | None = None) -> None:
         opened = source_of(source)
-        self._arguments: dict[str, Any] = dict(source=source if is_path(source) else opened,
-                                               image=whole("image", image), sidecars=sidecars, limits=limits)
+        arguments = dict(source=source if is_path(source) else opened, image=whole("image", image), sidecars=sidecars,
+                         limits=limits, vrt_sources=vrt_sources)
         if isinstance(opened, bytes) and not is_path(opened):
             opened = memoryview(opened)  # the engine takes bytes for a path
-        self._file = _cogpu.File(opened, sidecars=sidecars, limits=limits)
-        self.image: int = self._arguments["image"]
-        self.sidecars, self._has_warned = sidecars, False
+        self._begin(_cogpu.File(opened, sidecars=sidecars, limits=limits, vrt_sources=vrt_sources), arguments)
+
+    @classmethod
+    def _of_mosaic(cls, mosaic: Mosaic) -> File:
+        file = cls.__new__(cls)
+        file._begin(mosaic.open_engine(), dict(source=mosaic, image=0, **mosaic.how))
+        return file
+
+    def _begin(self, opened: _cogpu.File, arguments: dict[str, Any]) -> None:
+        self._file, self._arguments = opened, arguments
+        self.image: int = arguments["image"]
+        self.sidecars, self.vrt_sources = arguments["sidecars"], arguments["vrt_sources"]
+        self._has_warned = False
         try:
             self.info: Image = self._file.info(self.image)
         except BaseException:
@@ -176,9 +204,17 @@ class File:
         """Closes the file after pending reads. Arrays stay valid."""
         self._file.close()
 
+    @property
+    def _recipe(self) -> Recipe | None:
+        """Of a mosaic: what opens it again in another process, if something can."""
+        source = self._arguments["source"]
+        return getattr(source, "recipe", None)
+
     def __reduce__(self) -> tuple[Any, ...]:
+        if self._recipe is not None:
+            return _open_recipe, (self._recipe,)
         if not isinstance(self._arguments["source"], (str, bytes, os.PathLike, Stored)):
-            raise TypeError("a File can be pickled where it came from a path, a URL or a Stored")
+            raise TypeError("a File can be pickled where it came from paths, URLs or a Stored")
         return _open_again, (self._arguments,)
 
     def __repr__(self) -> str:
@@ -186,6 +222,14 @@ class File:
         return f"<cogpu.File {self.name!r}: {bands} x {height} x {width} {self.dtype}, {self.codec}>"
 
     # ---- facts -----------------------------------------------------------------------------------
+
+    @property
+    def sources(self) -> list[SourceInfo]:
+        """Sources of a mosaic or VRT in the order of their priority; an empty list for other files."""
+        opened = [SourceInfo(None if source["path"] is None else shown(source["path"]), source["error"],
+                             source["is_reprojected"], source["is_copied"], _rows_first(source["window"]))
+                  for source in self._file.sources()]
+        return opened + getattr(self._arguments["source"], "failed", [])
 
     @property
     def name(self) -> str:
@@ -520,14 +564,18 @@ def _fill(target: Array, values: np.ndarray[Any, Any], stream: Any) -> None:
         used.synchronize()
 
 
+def _open_recipe(recipe: Recipe) -> File:
+    return recipe.open()
+
+
 def _open_again(arguments: dict[str, Any]) -> File:
     return File(**arguments)
 
 
 @accept_other_names
 def open(source: Source, *, image: int = 0, sidecars: bool | None = None,
-         limits: dict[str, int] | None = None) -> File:
-    """Opens a file and reads its header.
+         limits: dict[str, int] | None = None, vrt_sources: VrtSources | None = None) -> File:
+    """Opens a file and reads its header. A VRT opens as the mosaic that it describes; see open_mosaic.
 
     source    a path; a URL (https, http, s3, file; gs, az and abfs by obstore or fsspec; others by fsspec); the
               content of a file as bytes or another buffer (bytes without a NUL byte are a path); a Stored; the result
@@ -536,9 +584,11 @@ def open(source: Source, *, image: int = 0, sidecars: bool | None = None,
     sidecars  whether files beside it are read, as GDAL does (.ovr, .msk, .aux.xml, world files, RPC files). None: of
               local files (default); True: of URLs too, one request for each possible name; False: no
     limits    dict of upper limits of what a file may take: directories, tags, tag_bytes, blocks, block_bytes, bands,
-              working_memory_bytes (default: see cogpu_limits)
+              working_memory_bytes, sources, vrt_bytes (default: see cogpu_limits)
+    vrt_sources  which files a VRT may name: "below", those in its folder and below it; "any", URLs too, and other
+              servers. None: of a local VRT local files, of a URL URLs of the same server (default)
     """
-    return File(source, image=image, sidecars=sidecars, limits=limits)
+    return File(source, image=image, sidecars=sidecars, limits=limits, vrt_sources=vrt_sources)
 
 
 def read_many(requests: Iterable[tuple[File, dict[str, Any]]]) -> list[Array]:

@@ -131,7 +131,7 @@ _systems = {}  # what _crs_attrs found, by geokeys: many files have their system
 
 def _crs_attrs(file):
     crs = file._file.crs(file.image)
-    keys = file.wkt if crs and crs["external"] else tuple(file._file.geokeys(file.image))
+    keys = (tuple(file._file.geokeys(file.image)) if crs and not crs["external"] else None) or file.wkt
     attrs = _systems.get(keys)
     if attrs is None:
         wkt = "".join(map(str.lstrip, (file.wkt or file.crs or "").split("\n")))
@@ -301,6 +301,12 @@ def of_array(array, y="y", x="x"):
             "rpc": _rpc_of(mapping),
             "tags": metadata.image_tags(attrs, _tags_of(attrs), _tag_value),
             "items": metadata.stated_items(attrs, metadata.band_numbers(array, y, x, bands))}
+
+
+def place_of_array(array, y="y", x="x"):
+    """(CRS, transform in GDAL's order) of a DataArray, each None where it does not say; see of_array."""
+    mapping = _grid_mapping(array)
+    return _crs_of(array.attrs, mapping), _transform_of(array, mapping, y, x)
 
 
 def crs_text(crs):

@@ -19,6 +19,16 @@ _TILES = "use `tile_size=(height, width)`"
 _FROM_DATA = "it is taken from the data"
 _NO_LOCK = "reads need no lock; leave it out"
 _XRSPATIAL = "`cogpu.compat.xrspatial.open_geotiff` has it"
+_BANDS = "use `cogpu.Source(path, bands=...)`, or choose bands when you read"
+_SHAPE = "use `shape=(height, width)`"
+_GRID: dict[str, str] = {
+    "dst_crs": "crs", "res": "resolution", "geobox": "like", "method": "composite", "dst_transform": "transform",
+    "target_aligned_pixels": "align", "dst_nodata": "nodata", "tolerance": "max_error",
+    "src_nodata": "use `cogpu.Source(path, nodata=...)`",
+    "src_crs": "a source has a CRS of its own; leave it out",
+    "dst_width": _SHAPE, "dst_height": _SHAPE, "width": _SHAPE, "height": _SHAPE,
+    "use_overviews": "overviews are used; give `full_resolution=True` for none",
+}
 TABLE: dict[str, dict[str, str]] = {
     "open": {
         "mode": "files are opened for reading; write with `cogpu.to_geotiff`",
@@ -45,7 +55,19 @@ TABLE: dict[str, dict[str, str]] = {
         "allow_rotated": "rotated grids are read; leave it out",
         "band_nodata": _XRSPATIAL, "max_cloud_bytes": _XRSPATIAL, "missing_sources": _XRSPATIAL,
         "stable_only": _XRSPATIAL,
+        **_GRID, "bounds": "bbox",
     },
+    "open_mosaic": {
+        **_GRID, "bounds": "bbox",
+        "out_shape": _SHAPE,
+        "indexes": _BANDS, "band": _BANDS, "bands": _BANDS,
+        "chunks": "use `cogpu.open_geotiff`", "gpu": "use `cogpu.open_geotiff`, or `File.read(device=...)`",
+        "num_threads": _THREADS, "threads": _THREADS,
+    },
+    "write_vrt": {"res": "resolution", "bounds": "bbox", "method": "composite", "target_aligned_pixels": "align",
+                  "crs": "a VRT does not reproject; leave it out", "relativeToVRT": "leave it out",
+                  "relative": "paths below the folder of the VRT are relative; leave it out"},
+    "Source": {"src_nodata": "nodata", "band": "bands", "indexes": "use `bands`", "url": "path", "filename": "path"},
     "to_geotiff": {
         "compress": "compression", "codec": "compression",
         "blocksize": "tile_size",
@@ -76,7 +98,7 @@ TABLE: dict[str, dict[str, str]] = {
         "num_threads": "use `threads`",
     },
     "File.read_mask": {"band": "bands", "indexes": "use `bands`", "gpu": "use `device=\"cuda\"`"},
-    "Engine.open_dataset": {"overview_level": "level", "lock": _NO_LOCK},
+    "Engine.open_dataset": {"overview_level": "level", "lock": _NO_LOCK, **_GRID, "bounds": "bbox"},
     "configure": {"num_threads": "use `threads`", "gdal_cachemax": "use `cache_bytes`"},
 }
 

@@ -19,10 +19,11 @@ import numpy as np
 
 from . import urls
 from .arguments import flag
-from .errors import DeviceError, FallbackWarning, InvalidArgumentError, IOError
+from .errors import DeviceError, FallbackWarning, InvalidArgumentError, IOError, SourceWarning
 from .file import float_for, named_dtype
 from .file import open as open_file
 from .gdal_names import refuse_gdal_name
+from .mosaic import Recipe
 from .stored import path_of
 from .urls import is_url
 
@@ -42,12 +43,13 @@ class _OpenFiles:
         self.opening = {}  # a lock for each that is being opened, so that many threads read its header once
         self.lock = threading.Lock()
 
-    def get(self, path, image, sidecars):
-        how = path, image, sidecars
+    def get(self, path, image, sidecars, vrt_sources):
+        how = path, image, sidecars, vrt_sources
         try:
-            key = how if is_url(path) else (*how, *_state(path), *_sidecar_states(path))
+            is_constant = isinstance(path, Recipe) or is_url(path)
+            key = how if is_constant else (*how, *_state(path), *_sidecar_states(path))
         except OSError:
-            return open_file(path, image=image, sidecars=sidecars)  # which says it in our words
+            return _open_anew(*how)  # which says it in our words
         with self.lock:
             file = self._kept(key)
             opening = None if file else self.opening.setdefault(key, threading.Lock())
@@ -65,13 +67,17 @@ class _OpenFiles:
             if file:
                 return file
             try:
-                file = open_file(key[0], image=key[1], sidecars=key[2])
+                file = _open_anew(*key[:4])
                 with self.lock:
                     self._keep(key, file)
             finally:
                 with self.lock:
                     self.opening.pop(key, None)
         return file
+
+    def put(self, recipe, file):
+        with self.lock:
+            self._keep((recipe, 0, file.sidecars, file.vrt_sources), file)
 
     def _keep(self, key, file):
         self.files[key] = file
@@ -82,6 +88,11 @@ class _OpenFiles:
         with self.lock:
             for key in [key for key in self.files if key[0] == path]:
                 del self.files[key]
+
+
+def _open_anew(path, image, sidecars, vrt_sources):
+    return path.open() if isinstance(path, Recipe) else open_file(path, image=image, sidecars=sidecars,
+                                                                  vrt_sources=vrt_sources)
 
 
 def _state(path):
@@ -127,12 +138,30 @@ def absolute(source: Any) -> Any:
     return os.fsdecode(source) if is_url(source) else os.path.abspath(os.fsdecode(path_of(source)))
 
 
-def opened(source: Any, image: int = 0, sidecars: bool | None = None) -> File:
-    """The File of a path or URL, kept open for the next caller. A File is returned unchanged."""
+def opened(source: Any, image: int = 0, sidecars: bool | None = None, vrt_sources: Any = None) -> File:
+    """The File of a path, URL or mosaic.Recipe, kept open for the next caller. A File is returned unchanged."""
+    if isinstance(source, Recipe):
+        return _open_files.get(source, image, sidecars, vrt_sources)
     if not is_path(source):
         return source
     refuse_gdal_name(source)  # here, where it has not become a part of an absolute path
-    return _open_files.get(absolute(source), image, sidecars)
+    return _open_files.get(absolute(source), image, sidecars, vrt_sources)
+
+
+def keep(recipe: Recipe, file: File) -> None:
+    """Keeps the File of a recipe open, in place of an older one."""
+    _open_files.drop(recipe)
+    _open_files.put(recipe, file)
+
+
+def may_change(source: Any) -> bool:
+    """Whether a File may be outdated though the path's own file did not change: of a URL, a VRT, a mosaic."""
+    return isinstance(source, Recipe) or is_url(source) or is_vrt(source)
+
+
+def is_vrt(source: Any) -> bool:
+    """Whether a path or URL has the ending of a VRT."""
+    return is_path(source) and urls.shown(source).lower().endswith(".vrt")
 
 
 def paths_of(array: Any) -> list[str]:
@@ -143,15 +172,29 @@ def paths_of(array: Any) -> list[str]:
         entries = array.__dask_graph__().values()
     else:
         entries = [getattr(array, "_data", None)]  # of an xarray Variable, which `data` would read
-    found = {_source_in(entry) for entry in entries}
-    return sorted(path for path in found if path and not is_url(path))
+    found = {path for entry in entries for path in _paths_in(_source_in(entry))}
+    return sorted(path for path in found if not is_url(path))
+
+
+def _paths_in(pixels):
+    """The paths of a Pixels: of its file, or of a mosaic's or VRT's sources."""
+    if pixels is None:
+        return []
+    if isinstance(pixels.source, Recipe):
+        return pixels.source.paths()
+    if not isinstance(pixels.source, str):
+        return []
+    if not is_vrt(pixels.source):
+        return [pixels.source]
+    file = opened(pixels.source, pixels.image, pixels.sidecars, pixels.vrt_sources)
+    return [pixels.source, *(source.path for source in file.sources if source.path)]
 
 
 def _source_in(entry):
-    """The path of the Pixels that xarray's and Dask's wrappers hold; None where they hold none."""
+    """The Pixels that xarray's and Dask's wrappers hold; None where they hold none."""
     for _ in range(16):
         if isinstance(entry, Pixels):
-            return entry.source if isinstance(entry.source, str) else None
+            return entry
         entry = next((getattr(entry, name) for name in ("pixels", "array", "value") if hasattr(entry, name)), None)
         if entry is None:
             return None
@@ -159,7 +202,7 @@ def _source_in(entry):
 
 
 def release(source: Any) -> None:
-    """Lets go of the files of a path or URL; reads that are under way keep theirs."""
+    """Lets go of the files of a path, URL or Recipe; reads that are under way keep theirs."""
     _open_files.drop(absolute(source))
 
 
@@ -219,7 +262,7 @@ def _result_dtype(stored, dtype, floats):
 class Pixels:
     """Bands of a level of a file, as they are to be read. Made by `pixels_of`.
 
-    `source` is a path or URL, or a File where there is neither, and can be pickled where that can. `version_id` is that
+    `source` is a path, a URL or a mosaic.Recipe, or a File where there is none, and can be pickled where that can. `version_id` is that
     of the File: pixels of another version of it are an error, so that no array is a mixture. `gpu` is False, True or
     "emu".
     """
@@ -238,6 +281,7 @@ class Pixels:
     shape: tuple[int, int, int]
     block_shape: tuple[int, int]
     interleave: str
+    vrt_sources: str | None = None
 
     def read(self, rows: slice = slice(None), columns: slice = slice(None), bands: Any = None, out: Any = None) -> Any:
         """Pixels of rows and columns of the level, each a slice of step 1, shaped (band, y, x).
@@ -262,15 +306,15 @@ class Pixels:
         try:
             return self._read_by(self._file(), where, out)
         except IOError:
-            if is_url(self.source):
+            if may_change(self.source):
                 release(self.source)  # it may have changed: the next open must see that
             raise
 
     def _file(self):
-        file = opened(self.source, self.image, self.sidecars)
+        file = opened(self.source, self.image, self.sidecars, self.vrt_sources)
         if file.version_id != self.version_id:
             release(self.source)  # one that was kept may be older than this
-            file = opened(self.source, self.image, self.sidecars)
+            file = opened(self.source, self.image, self.sidecars, self.vrt_sources)
             if file.version_id != self.version_id:
                 raise IOError(f"{file.name}: the file changed since the array was made; open it again")
         return file
@@ -334,17 +378,25 @@ def _shape(where):
     return len(where["bands"]), row1 - row0, column1 - column0
 
 
+def _checked(array):
+    """The Array of a read; sources of a mosaic that could not be read are warned of."""
+    bad = array.result["bad_sources"]
+    if bad:
+        warnings.warn(f"{bad} sources of the mosaic could not be read, and are left out", SourceWarning, stacklevel=2)
+    return array
+
+
 def _from_host(read, where, dtype, out, **how):
     out = np.empty(_shape(where), dtype) if out is None else out
-    read(**where, **how, out=out)
+    _checked(read(**where, **how, out=out))
     return out
 
 
 def _from_emulator(read, where, dtype, out, **how):
     if out is None:
         floats = {"dtype": dtype} if dtype.kind == "f" else {}
-        return np.asarray(read(**where, **how, **floats, device="emu"))
-    read(**where, **how, out=out, device="emu")
+        return np.asarray(_checked(read(**where, **how, **floats, device="emu")))
+    _checked(read(**where, **how, out=out, device="emu"))
     return out
 
 
@@ -352,7 +404,7 @@ def _from_gpu(read, where, dtype, out, **how):
     """Memory comes from CuPy's pool, on the thread's device, and is written after what CuPy's stream holds."""
     cupy = array_module(True)
     out = cupy.empty(_shape(where), dtype) if out is None else out
-    read(**where, **how, out=out, stream=cupy.cuda.get_current_stream().ptr)
+    _checked(read(**where, **how, out=out, stream=cupy.cuda.get_current_stream().ptr))
     return out
 
 
@@ -372,7 +424,7 @@ def pixels_of(file: File, *, source: Any = None, level: int = 0, bands: Any = No
               masked: bool = False, unscale: bool = False, gpu: Any = False, on_gpu_failure: str = "auto") -> Pixels:
     """The Pixels of `file` that the words mean; all are checked here, and nothing is read.
 
-    `source` is the path or URL that `file` was opened from; without one the Pixels hold the file itself. Bands count
+    `source` is the path, URL or Recipe that `file` was opened from; without one the Pixels hold the file itself. Bands count
     from 1.
     """
     if on_gpu_failure not in ("auto", "strict"):
@@ -385,4 +437,5 @@ def pixels_of(file: File, *, source: Any = None, level: int = 0, bands: Any = No
                   sidecars=file.sidecars, level=level,
                   bands=bands, dtype=_result_dtype(file.dtype, dtype, masked), masked=masked, unscale=bool(unscale),
                   gpu=gpu, on_gpu_failure=on_gpu_failure, shape=(len(bands), height, width),
-                  block_shape=tuple(file.levels[level].block_shape), interleave=file.interleave)
+                  block_shape=tuple(file.levels[level].block_shape), interleave=file.interleave,
+                  vrt_sources=file.vrt_sources)

@@ -19,7 +19,7 @@ from .file import File
 from .file import open as open_file
 from .grids import grid_of, out_sides, resampling_of, window_bounds
 from .keywords import accept_other_names
-from .urls import is_url
+from .mosaic import is_single, Mosaic, open_mosaic, Source, stem_source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import xarray
 
-    from ._types import Bands, Bounds, Chunks, Coordinates, Gpu, OnGpuFailure, Resampling, SourceOrFile, Window
+    from ._types import (Bands, Bounds, Chunks, Composite, Coordinates, Crs, Gpu, GridLike, MosaicSources, OnGpuFailure,
+                         Resolution, Shape, VrtSources, WarpResampling, Window)
     from .file import Transform
     from .grids import Grid
 
@@ -40,14 +41,24 @@ EDGE = 1e-6  # of a pixel: tolerance of bounding boxes, as in cogpu_bbox_to_wind
 
 
 @accept_other_names
-def open_geotiff(source: SourceOrFile, *, dtype: npt.DTypeLike | None = None, window: Window | None = None,
+def open_geotiff(source: MosaicSources, *, dtype: npt.DTypeLike | None = None, window: Window | None = None,
                  bbox: Sequence[float] | None = None, level: int = 0, band: Bands | None = None,
                  image: int = 0, default_name: str | None = None, chunks: Chunks | None = None, gpu: Gpu = False,
                  max_pixels: int = MAX_PIXELS, on_gpu_failure: OnGpuFailure = "auto", masked: bool = False,
                  unscale: bool = False, parse_coordinates: Coordinates = True, boundless: bool = False,
                  fill_value: float | None = None, out_shape: Sequence[int] | None = None,
-                 resampling: Resampling = "nearest", sidecars: bool | None = None) -> xarray.DataArray:
-    """Reads a GeoTIFF into an xarray.DataArray with dimensions (band, y, x), by rioxarray's conventions.
+                 resampling: WarpResampling = "nearest", sidecars: bool | None = None, crs: Crs | None = None,
+                 resolution: Resolution | None = None, bbox_crs: Crs | None = None, shape: Shape | None = None,
+                 like: GridLike | None = None, transform: Any = None, align: bool = False,
+                 composite: Composite = "first", nodata: float | str | None = None, max_error: float = 0.125,
+                 full_resolution: bool = False, skip_bad_sources: bool = False,
+                 vrt_sources: VrtSources | None = None) -> xarray.DataArray:
+    """Reads a GeoTIFF, a VRT or many files into an xarray.DataArray with dimensions (band, y, x), by rioxarray's
+    conventions.
+
+    With `crs`, `resolution`, `shape`, `like`, `transform`, `bbox_crs` or `align` the pixels come on a grid of their
+    own: they are resampled, reprojected where the CRS is another one. Several sources become a mosaic on that grid, or
+    else on the grid that holds all. See open_mosaic.
 
     A nodata value that no sample can have is left out of the attributes. encoding["colormap"] has the palette, as
     (red, green, blue) of 16 bits. encoding["photometric"] has the photometric interpretation of samples that are not
@@ -56,11 +67,14 @@ def open_geotiff(source: SourceOrFile, *, dtype: npt.DTypeLike | None = None, wi
 
     Parameters
     ----------
-    source : path, URL, content of a file, another source of `open`, or a File.
-    dtype : type of the pixels (default: the file's). Casts that lose more than digits (float to int) are refused.
+    source : path, URL, content of a file, another source of `open`, or a File; or a list of these, of cogpu.Source or
+        of dicts with its fields.
+    dtype : type of the pixels (default: the file's). Casts that lose more than digits (float to int) are refused. A
+        float type is that of the mosaic too: its pixels are not rounded to integers in between.
     window : (row0, col0, row1, col1), half-open, inside the level, in pixels of the level; ((row0, row1),
         (col0, col1)); two slices; or rasterio's Window (default: all pixels).
-    bbox : (xmin, ymin, xmax, ymax) in the file's CRS: all pixels that it touches. Not with `window`.
+    bbox : (xmin, ymin, xmax, ymax) in the file's CRS: all pixels that it touches. Not with `window`. With a grid of
+        its own (see above): the bounds of that grid.
     level : overview level; 0 is the full resolution, 1 the first overview (default: 0). xarray-spatial's name
         `overview_level` is accepted. rasterio's overview_level is one less: it counts overviews only, from 0.
     band : a band or several, from 1 (default: all). The dimension `band` stays; `.sel(band=1)` removes it.
@@ -84,32 +98,79 @@ def open_geotiff(source: SourceOrFile, *, dtype: npt.DTypeLike | None = None, wi
     resampling : "nearest" (default), "average", "rms", "bilinear", "cubic", "cubic_spline", "lanczos", "mode", or
         rasterio's Resampling. "nearest" equals rasterio's. The others follow GDAL's definitions in double precision,
         with exact weights at the window's edges. Invalid pixels have no weight. A pixel without valid sources becomes
-        nodata, or NaN if masked.
+        nodata, or NaN if masked. On a grid of its own: by GDAL's warper, also "min", "max", "median", "q1", "q3",
+        "sum".
     sidecars : whether files beside it are read (.ovr, .msk, .aux.xml, world files, RPC files). None: of local files
         (default); True: of URLs too, one request for each possible name; False: no.
+    crs, resolution, bbox_crs, shape, like, transform, align : the grid, as in open_mosaic.
+    composite, nodata, max_error, full_resolution, skip_bad_sources : as in open_mosaic, of a mosaic only.
+    vrt_sources : which files a VRT may name, as in `open`.
     """
     if window is not None and bbox is not None:
         raise InvalidArgumentError("window and bbox: give one of them")
     whole("max_pixels", max_pixels, 1)
-    file = file_of(source, image, sidecars)
+    file, origin = opened_for(source, image, sidecars, vrt_sources, bbox=bbox, crs=crs, resolution=resolution,
+                              bbox_crs=bbox_crs, shape=shape, like=like, transform=transform, align=align,
+                              resampling=resampling, composite=composite, nodata=nodata, max_error=max_error,
+                              full_resolution=full_resolution, skip_bad_sources=skip_bad_sources, dtype=dtype)
+    if is_mosaic(file):
+        if out_shape is not None:
+            raise InvalidArgumentError("out_shape: for a mosaic or a grid of its own give shape")
+        bbox = None if has_grid(crs, resolution, bbox_crs, shape, like, transform, align) else bbox
+        resampling = "nearest"
     with about(file.name):
         level = level_of(file, level)
         bounds = _window_of(file, level, bbox, boundless) if bbox is not None else \
             window_bounds(window, file.levels[level].shape, flag("boundless", boundless))
         grid = _grid(file, level, bounds, out_shape, resampling, boundless, band)
-        pixels = lazy.pixels_of(file, source=source if lazy.is_path(source) else None,
-                                level=grid.level if grid else level, bands=_bands(file, band), dtype=dtype,
-                                masked=masked, unscale=unscale, gpu=gpu, on_gpu_failure=on_gpu_failure)
+        pixels = lazy.pixels_of(file, source=origin, level=grid.level if grid else level,
+                                bands=_bands(file, band), dtype=dtype, masked=masked, unscale=unscale, gpu=gpu, on_gpu_failure=on_gpu_failure)
         if boundless or grid:
             pixels = _beyond(file, pixels, bounds, grid, fill_value)
         file._warn_of_scales(pixels.bands, stacklevel=3)
         data = _data(pixels, None if boundless or grid else bounds, chunks, max_pixels)
         coords, attrs, encoding = georef.describe(file, pixels, bounds, parse_coordinates,
                                                   grid.shape if grid else None)
-    return _array(data, coords, default_name or _stem(file.name), attrs, encoding)
+    return _array(data, coords, default_name or _stem(file.name or stem_source(source)), attrs, encoding)
 
 
-def file_of(source: Any, image: int, sidecars: bool | None = None) -> File:
+MOSAIC_ONLY = {"composite": "first", "nodata": None, "max_error": 0.125, "full_resolution": False,
+               "skip_bad_sources": False}
+
+
+def has_grid(*words: Any) -> bool:
+    """Whether words of a grid are given: crs, resolution, bbox_crs, shape, like, transform, align."""
+    return any(word is not None and word is not False for word in words)
+
+
+def is_mosaic(file: File) -> bool:
+    """Whether open_mosaic made it; a VRT is a file as any other."""
+    return isinstance(file._arguments["source"], Mosaic)
+
+
+def opened_for(source: Any, image: int, sidecars: bool | None, vrt_sources: Any, *, bbox: Any = None, crs: Any = None,
+               resolution: Any = None, bbox_crs: Any = None, shape: Any = None, like: Any = None, transform: Any = None,
+               align: bool = False, resampling: Any = "nearest", dtype: Any = None,
+               **mosaic: Any) -> tuple[File, Any]:
+    """The File of a source, or of a mosaic, and what opens it again in a task: a path, a URL, a Recipe, or None."""
+    is_own_grid = has_grid(crs, resolution, bbox_crs, shape, like, transform, align)
+    if is_single(source) and not is_own_grid and not isinstance(source, (Source, dict)):
+        for name, default in MOSAIC_ONLY.items():
+            if mosaic.get(name, default) != default:
+                raise InvalidArgumentError(f"{name}: it is for several sources, or for a grid of its own (crs, "
+                                           "resolution, shape, like)")
+        file = file_of(source, image, sidecars, vrt_sources)
+        return file, source if lazy.is_path(source) else file._recipe
+    file = open_mosaic(cast(Any, source), bbox=bbox if is_own_grid else None, crs=crs, resolution=resolution, bbox_crs=bbox_crs,
+                       shape=shape, like=like, transform=transform, align=align, resampling=resampling,
+                       dtype=dtype if dtype is not None and np.dtype(dtype).kind == "f" else None, image=image,
+                       sidecars=sidecars, vrt_sources=vrt_sources, **mosaic)
+    if file._recipe is not None:
+        lazy.keep(file._recipe, file)
+    return file, file._recipe
+
+
+def file_of(source: Any, image: int, sidecars: bool | None = None, vrt_sources: Any = None) -> File:
     """The File of a source, kept open where it is a path or URL."""
     if isinstance(source, File):
         if image not in (0, source.image):
@@ -117,13 +178,13 @@ def file_of(source: Any, image: int, sidecars: bool | None = None) -> File:
                                        f"{source.image}")
         return source
     whole("image", image, 0)
-    if is_url(source):
+    if lazy.may_change(source):
         lazy.release(source)  # it may have changed meanwhile; the engine knows how long a header is good
     if sidecars is not None:
         flag("sidecars", sidecars)
     if lazy.is_path(source):
-        return lazy.opened(source, image, sidecars)
-    return open_file(source, image=image, sidecars=sidecars)
+        return lazy.opened(source, image, sidecars, vrt_sources)
+    return open_file(source, image=image, sidecars=sidecars, vrt_sources=vrt_sources)
 
 
 def level_of(file: File, level: int | None) -> int:

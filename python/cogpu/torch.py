@@ -14,8 +14,9 @@ import torch
 
 from .arguments import whole
 from .errors import DeviceError, InvalidArgumentError
-from .file import read_many
-from .lazy import opened
+from .file import File, read_many
+from .lazy import keep, opened
+from .mosaic import is_single
 from .urls import shown
 from .windows import Places, survey
 
@@ -36,7 +37,7 @@ class Windows(torch.utils.data.IterableDataset[Any]):
 
     Parameters
     ----------
-    files : paths or URLs. All have the same bands and dtype, and are at least as large as a window. The probability of
+    files : paths, URLs, Files, or one of these; a File of open_mosaic is one large file. All have the same bands and dtype, and are at least as large as a window. The probability of
         a file is its share of the total area.
     size : side of a window in pixels of the level, or (height, width) (default: 256)
     batch : windows in a batch (default: 64)
@@ -52,12 +53,13 @@ class Windows(torch.utils.data.IterableDataset[Any]):
         (default: False)
     """
 
-    def __init__(self, files: Iterable[Path], size: int | Sequence[int] = 256, batch: int = 64,
+    def __init__(self, files: Path | File | Iterable[Path | File], size: int | Sequence[int] = 256, batch: int = 64,
                  bands: Bands | None = None, level: int = 0, device: str | torch.device = "cuda",
                  dtype: torch.dtype | None = None, masked: bool = False, seed: int = 0, length: int | None = None,
                  transform: Callable[[torch.Tensor], Any] | None = None, places: bool = False) -> None:
         super().__init__()
-        self.files, self.batch, self.level = list(files), whole("batch", batch, 1), level
+        self.files = [_kept(file) for file in ([files] if is_single(files) else files)]
+        self.batch, self.level = whole("batch", batch, 1), level
         shapes, self.bands, kind = survey(self.files, bands, level)
         self._places = Places(shapes, size, seed, [shown(file) for file in self.files])
         self.length = (math.ceil(self._places.windows() / self.batch) if length is None else whole("length", length, 1))
@@ -116,3 +118,13 @@ class Windows(torch.utils.data.IterableDataset[Any]):
         if self.device.type == "cuda":
             return {"stream": torch.cuda.current_stream(self.device).cuda_stream}
         return {"device": "emu"} if self._emulated else {}
+
+
+def _kept(file: Any) -> Any:
+    """What a worker opens again: of a mosaic its recipe, of a File its path or URL."""
+    if not isinstance(file, File):
+        return file
+    if file._recipe is not None:
+        keep(file._recipe, file)
+        return file._recipe
+    return file

@@ -40,7 +40,9 @@ static bool parse_limits(PyObject *given, cogpu_limits *limits) {
                  {"blocks", offsetof(cogpu_limits, blocks)},
                  {"block_bytes", offsetof(cogpu_limits, block_bytes)},
                  {"bands", offsetof(cogpu_limits, bands)},
-                 {"working_memory_bytes", offsetof(cogpu_limits, working_memory_bytes)}};
+                 {"working_memory_bytes", offsetof(cogpu_limits, working_memory_bytes)},
+                 {"sources", offsetof(cogpu_limits, sources)},
+                 {"vrt_bytes", offsetof(cogpu_limits, vrt_bytes)}};
     PyObject *name, *value;
     Py_ssize_t at = 0;
     if (!PyDict_Check(given)) {
@@ -72,18 +74,39 @@ static bool parse_sidecars(PyObject *given, cogpu_sidecars *sidecars) {
     return true;
 }
 
+/* None: the default; "below", "any". */
+static bool parse_vrt_sources(PyObject *given, cogpu_vrt_sources *sources) {
+    bool is_text = PyUnicode_Check(given);
+    if (given == Py_None)
+        return true;
+    if (is_text && PyUnicode_CompareWithASCIIString(given, "below") == 0)
+        *sources = COGPU_VRT_SOURCES_BELOW;
+    else if (is_text && PyUnicode_CompareWithASCIIString(given, "any") == 0)
+        *sources = COGPU_VRT_SOURCES_ANY;
+    else
+        return raise_argument("vrt_sources must be 'below', 'any' or None, not %R", given);
+    return true;
+}
+
+bool open_options_read(const struct open_words *words, struct given_options *given) {
+    given->limits = (cogpu_limits)COGPU_LIMITS_INIT;
+    given->options = (cogpu_open_options)COGPU_OPEN_OPTIONS_INIT;
+    given->options.limits = &given->limits;
+    return parse_sidecars(words->sidecars, &given->options.sidecars) &&
+           parse_vrt_sources(words->vrt_sources, &given->options.vrt_sources) &&
+           (words->limits == Py_None || parse_limits(words->limits, &given->limits));
+}
+
 static int file_init(PyObject *object, PyObject *arguments, PyObject *words) {
-    static char *names[] = {"source", "sidecars", "limits", NULL};
-    PyObject *source, *sidecars = Py_None, *limits = Py_None;
-    cogpu_limits own = COGPU_LIMITS_INIT;
-    cogpu_open_options options = COGPU_OPEN_OPTIONS_INIT;
-    options.limits = &own;
-    if (!PyArg_ParseTupleAndKeywords(arguments, words, "O|$OO", names, &source, &sidecars,
-                                     &limits) ||
-        !parse_sidecars(sidecars, &options.sidecars) ||
-        (limits != Py_None && !parse_limits(limits, &own)))
+    static char *names[] = {"source", "sidecars", "limits", "vrt_sources", NULL};
+    PyObject *source;
+    struct open_words open = {Py_None, Py_None, Py_None};
+    struct given_options given;
+    if (!PyArg_ParseTupleAndKeywords(arguments, words, "O|$OOO", names, &source, &open.sidecars,
+                                     &open.limits, &open.vrt_sources) ||
+        !open_options_read(&open, &given))
         return -1;
-    struct handle *opened = handle_open(source, &options);
+    struct handle *opened = handle_open(source, &given.options);
     if (!opened)
         return -1;
     struct handle *last = ((file *)object)->handle;
@@ -92,6 +115,15 @@ static int file_init(PyObject *object, PyObject *arguments, PyObject *words) {
     ((file *)object)->handle = opened;
     handle_drop(last);
     return 0;
+}
+
+PyObject *file_of_handle(struct handle *handle) {
+    PyObject *object = handle ? PyType_GenericAlloc(file_type, 0) : NULL;
+    if (object)
+        ((file *)object)->handle = handle;
+    else
+        handle_drop(handle);
+    return object;
 }
 
 static PyObject *file_close(PyObject *object, PyObject *unused) {
@@ -120,6 +152,10 @@ bool file_add_type(PyObject *module) {
         {"image_count", file_image_count, METH_NOARGS, PyDoc_STR("Number of images.")},
         {"version_id", file_version_id, METH_NOARGS, PyDoc_STR("cogpu_file_version_id, or None.")},
         {"sidecars", file_sidecars, METH_NOARGS, PyDoc_STR("Paths of the sidecars in use.")},
+        {"sources", file_sources, METH_NOARGS,
+         PyDoc_STR("Sources of a mosaic: fields of cogpu_source_description.")},
+        {"write_vrt", file_write_vrt, METH_O,
+         PyDoc_STR("write_vrt(target)\n--\n\nA mosaic as a VRT; None: returns its bytes.")},
         {"info", WITH_WORDS(file_info), PyDoc_STR("Fields of cogpu_image.")},
         {"level", WITH_WORDS(file_level), PyDoc_STR("Fields of cogpu_level.")},
         {"band", WITH_WORDS(file_band), PyDoc_STR("Fields of cogpu_band.")},

@@ -12,6 +12,22 @@ struct handle *file_take(PyObject *object);
 
 bool file_add_type(PyObject *module);
 
+/* A File of an open file, which it takes over; NULL, with the exception that is raised, of NULL. */
+PyObject *file_of_handle(struct handle *handle);
+
+/* Keywords of `open`, each None for the default. */
+struct open_words {
+    PyObject *sidecars, *limits, *vrt_sources;
+};
+
+/* `options` points to `limits`. */
+struct given_options {
+    cogpu_limits limits;
+    cogpu_open_options options;
+};
+
+bool open_options_read(const struct open_words *words, struct given_options *given);
+
 /* read.c: File.read, and the module's read_many. */
 PyObject *file_read(PyObject *file, PyObject *arguments, PyObject *words);
 PyObject *file_read_many(PyObject *module, PyObject *requests);
@@ -30,6 +46,11 @@ PyObject *file_sidecars(PyObject *file, PyObject *unused);
 PyObject *file_directories(PyObject *file, PyObject *unused);
 PyObject *file_tags(PyObject *file, PyObject *arguments, PyObject *words);
 PyObject *file_tag(PyObject *file, PyObject *arguments, PyObject *words);
+
+/* mosaic.c: the module's open_mosaic, and methods of mosaics. */
+PyObject *mosaic_open(PyObject *module, PyObject *arguments, PyObject *words);
+PyObject *file_sources(PyObject *file, PyObject *unused);
+PyObject *file_write_vrt(PyObject *file, PyObject *target);
 
 /* check.c: the module's check. */
 PyObject *file_check(PyObject *module, PyObject *arguments, PyObject *words);

@@ -12,6 +12,11 @@ struct handle;
 
 /* Opens a path, a URL, a buffer, or an object with read and seek; NULL with an exception. */
 struct handle *handle_open(PyObject *source, const cogpu_open_options *options);
+/* Opens a mosaic. files[i] is the open file of source i, which is shared, or NULL. `options` gets
+ * `open`, and that the context. NULL with an exception. */
+struct handle *handle_open_mosaic(const cogpu_mosaic_source *sources, struct handle *const *files,
+                                  size_t count, cogpu_mosaic_options *options,
+                                  cogpu_open_options *open);
 struct handle *handle_share(struct handle *handle);
 /* On any thread, with or without the GIL. NULL is allowed. */
 void handle_drop(struct handle *handle);

@@ -67,13 +67,9 @@ static PyObject *list_codecs(PyObject *module, PyObject *unused) {
 static PyObject *list_resamplings(PyObject *module, PyObject *unused) {
     PyObject *list = PyList_New(0);
     (void)module, (void)unused;
-    for (int i = COGPU_RESAMPLE_DEFAULT + 1; list; i++) {
-        const char *name = cogpu_resampling_name((cogpu_resampling)i);
-        if (!name)
-            break;
-        if (!list_add(list, text_object(name)))
+    for (int i = COGPU_RESAMPLE_DEFAULT + 1; list && i <= COGPU_RESAMPLE_MEDIAN; i++)
+        if (!list_add(list, text_object(cogpu_resampling_name((cogpu_resampling)i))))
             Py_CLEAR(list);
-    }
     return list;
 }
 
@@ -178,6 +174,9 @@ PyMODINIT_FUNC PyInit__cogpu(void) {
         {"bbox_to_window", bbox_to_window, METH_VARARGS,
          PyDoc_STR("bbox_to_window(transform, width, height, bbox)\n--\n\n(x, y, width, height) of "
                    "the pixels of a level that a bounding box touches.")},
+        {"open_mosaic", (PyCFunction)(void (*)(void))mosaic_open, METH_VARARGS | METH_KEYWORDS,
+         PyDoc_STR("open_mosaic(sources, options, *, grid=None, sidecars=None, limits=None, "
+                   "vrt_sources=None)\n--\n\nA File of many sources on one grid.")},
         {"configure", (PyCFunction)(void (*)(void))configure_context, METH_VARARGS | METH_KEYWORDS,
          PyDoc_STR(
              "configure(*, threads=0, cache_bytes=0, device_bytes=0, use_nvjpeg_hardware=False, "

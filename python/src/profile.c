@@ -6,27 +6,6 @@
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-/* Reads one member of a list. */
-typedef bool (*read_member)(const char *name, PyObject *member, void *to, struct arena *arena);
-
-/* A list with its count: each member has `size` bytes. */
-static bool read_list(const struct entry *entry, PyObject *value, void *record, struct arena *arena,
-                      size_t size, read_member read) {
-    PyObject *members = members_of(value, entry->name, -1);
-    if (!members)
-        return false;
-    Py_ssize_t count = PyTuple_Size(members);
-    char *list = (uint64_t)count <= UINT32_MAX ? arena_take(arena, (size_t)count, size)
-                                               : (char *)PyErr_NoMemory();
-    bool is_read = list != NULL;
-    for (Py_ssize_t i = 0; is_read && i < count; i++)
-        is_read = read(entry->name, PyTuple_GetItem(members, i), list + (size_t)i * size, arena);
-    *(void **)entry_place(entry, record) = list;
-    *(uint32_t *)((char *)record + entry->count_offset) = (uint32_t)count;
-    Py_DECREF(members);
-    return is_read;
-}
-
 static bool read_short(PyObject *value, const char *name, uint16_t *to) {
     uint64_t number = 0;
     if (!number_between(value, name, 0, UINT16_MAX, &number))
@@ -323,12 +302,6 @@ static bool entry_tags(const struct entry *entry, PyObject *value, void *record,
 
 /* ---- the profile ----------------------------------------------------------------------------- */
 
-static bool entry_type(const struct entry *entry, PyObject *value, void *record,
-                       struct arena *arena) {
-    (void)arena;
-    return type_parse(value, entry->name, entry_place(entry, record));
-}
-
 static bool entry_device(const struct entry *entry, PyObject *value, void *record,
                          struct arena *arena) {
     (void)entry, (void)arena;
@@ -336,31 +309,6 @@ static bool entry_device(const struct entry *entry, PyObject *value, void *recor
     return device_parse(value, &profile->device, &profile->device_index);
 }
 
-/* An enumerator by its name. The library's message lists the names. */
-typedef cogpu_status parse_name(const char *name, int *value, cogpu_error *error);
-
-static bool read_name(const struct entry *entry, PyObject *value, void *record, struct arena *arena,
-                      parse_name *parse) {
-    const char *text = arena_text(arena, value, entry->name);
-    cogpu_error error;
-    if (!text || parse(text, entry_place(entry, record), &error) == COGPU_OK)
-        return text != NULL;
-    return raise_argument("%s: %s", entry->name, error.message);
-}
-
-/* entry_bigtiff and the like: an enum of the library has the size of an int. */
-#define NAME_ENTRY(kind)                                                                           \
-    static cogpu_status parse_##kind(const char *name, int *value, cogpu_error *error) {           \
-        cogpu_##kind parsed = 0;                                                                   \
-        cogpu_status status = cogpu_##kind##_parse(name, &parsed, error);                          \
-        *value = (int)parsed;                                                                      \
-        return status;                                                                             \
-    }                                                                                              \
-    static bool entry_##kind(const struct entry *entry, PyObject *value, void *record,             \
-                             struct arena *arena) {                                                \
-        return read_name(entry, value, record, arena, parse_##kind);                               \
-    }
-NAME_ENTRY(resampling)
 NAME_ENTRY(photometric)
 NAME_ENTRY(interleave)
 NAME_ENTRY(overviews)

@@ -155,6 +155,43 @@ bool entry_text(const struct entry *entry, PyObject *value, void *record, struct
     return text != NULL;
 }
 
+bool read_list(const struct entry *entry, PyObject *value, void *record, struct arena *arena,
+               size_t size, read_member read) {
+    PyObject *members = members_of(value, entry->name, -1);
+    if (!members)
+        return false;
+    Py_ssize_t count = PyTuple_Size(members);
+    char *list = (uint64_t)count <= UINT32_MAX ? arena_take(arena, (size_t)count, size)
+                                               : (char *)PyErr_NoMemory();
+    bool is_read = list != NULL;
+    for (Py_ssize_t i = 0; is_read && i < count; i++)
+        is_read = read(entry->name, PyTuple_GetItem(members, i), list + (size_t)i * size, arena);
+    *(void **)entry_place(entry, record) = list;
+    *(uint32_t *)((char *)record + entry->count_offset) = (uint32_t)count;
+    Py_DECREF(members);
+    return is_read;
+}
+
+bool entry_type(const struct entry *entry, PyObject *value, void *record, struct arena *arena) {
+    (void)arena;
+    return type_parse(value, entry->name, entry_place(entry, record));
+}
+
+bool read_name(const struct entry *entry, PyObject *value, void *record, struct arena *arena,
+               parse_name *parse) {
+    const char *text = arena_text(arena, value, entry->name);
+    cogpu_error error;
+    if (!text || parse(text, entry_place(entry, record), &error) == COGPU_OK)
+        return text != NULL;
+    return raise_argument("%s: %s", entry->name, error.message);
+}
+
+NAME_PARSE(resampling)
+bool entry_resampling(const struct entry *entry, PyObject *value, void *record,
+                      struct arena *arena) {
+    return read_name(entry, value, record, arena, parse_resampling);
+}
+
 /* ---- records --------------------------------------------------------------------------------- */
 
 static PyObject *entry_keys(const struct entry *entries, size_t count) {

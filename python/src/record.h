@@ -50,6 +50,35 @@ bool entry_u64(const struct entry *entry, PyObject *value, void *record, struct 
 bool entry_real(const struct entry *entry, PyObject *value, void *record, struct arena *arena);
 bool entry_text(const struct entry *entry, PyObject *value, void *record, struct arena *arena);
 
+bool entry_type(const struct entry *entry, PyObject *value, void *record, struct arena *arena);
+bool entry_resampling(const struct entry *entry, PyObject *value, void *record,
+                      struct arena *arena);
+
+/* An enumerator by its name. The library's message lists the names. */
+typedef cogpu_status parse_name(const char *name, int *value, cogpu_error *error);
+bool read_name(const struct entry *entry, PyObject *value, void *record, struct arena *arena,
+               parse_name *parse);
+/* parse_bigtiff and the like: an enum of the library has the size of an int. */
+#define NAME_PARSE(kind)                                                                           \
+    static cogpu_status parse_##kind(const char *name, int *value, cogpu_error *error) {           \
+        cogpu_##kind parsed = 0;                                                                   \
+        cogpu_status status = cogpu_##kind##_parse(name, &parsed, error);                          \
+        *value = (int)parsed;                                                                      \
+        return status;                                                                             \
+    }
+#define NAME_ENTRY(kind)                                                                           \
+    NAME_PARSE(kind)                                                                               \
+    static bool entry_##kind(const struct entry *entry, PyObject *value, void *record,             \
+                             struct arena *arena) {                                                \
+        return read_name(entry, value, record, arena, parse_##kind);                               \
+    }
+
+/* Reads one member of a list. */
+typedef bool (*read_member)(const char *name, PyObject *member, void *to, struct arena *arena);
+/* A list with its count: each member has `size` bytes. */
+bool read_list(const struct entry *entry, PyObject *value, void *record, struct arena *arena,
+               size_t size, read_member read);
+
 /* Where the value of an entry goes. */
 void *entry_place(const struct entry *entry, void *record);
 

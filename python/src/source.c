@@ -29,6 +29,8 @@ struct handle {
     Py_buffer view;        /* of a file in memory */
     char *name; /* path, URL, or the object's attribute `name`; NULL where there is none */
     struct object_source *object;
+    struct handle **sources; /* of a mosaic: open files that it reads */
+    size_t source_count;
 };
 
 /* ---- objects with read and seek -------------------------------------------------------------- */
@@ -229,7 +231,7 @@ static bool open_file(struct handle *handle, PyObject *path, const cogpu_open_op
     const char *text = PyBytes_AsString(path);
     cogpu_error error;
     cogpu_status status;
-    if (may_be_url(text))
+    if (may_be_url(text) || options->vrt_sources == COGPU_VRT_SOURCES_ANY)
         return open_by_engine(handle, text, options);
     Py_BEGIN_ALLOW_THREADS
         status = cogpu_open(text, options, &handle->file, &error);
@@ -317,6 +319,15 @@ static bool open_any_source(struct handle *handle, PyObject *source,
     return false;
 }
 
+/* NULL, with the exception that is raised: dropping may run code of others. */
+static struct handle *drop_failed(struct handle *handle) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    handle_drop(handle);
+    PyErr_Restore(type, value, traceback);
+    return NULL;
+}
+
 struct handle *handle_open(PyObject *source, const cogpu_open_options *options) {
     struct handle *handle = calloc(1, sizeof *handle);
     if (!handle)
@@ -324,11 +335,7 @@ struct handle *handle_open(PyObject *source, const cogpu_open_options *options) 
     handle->users = 1;
     if (open_any_source(handle, source, options))
         return handle;
-    PyObject *type, *value, *traceback; /* dropping may run code of others */
-    PyErr_Fetch(&type, &value, &traceback);
-    handle_drop(handle);
-    PyErr_Restore(type, value, traceback);
-    return NULL;
+    return drop_failed(handle);
 }
 
 struct handle *handle_share(struct handle *handle) {
@@ -341,12 +348,15 @@ void handle_drop(struct handle *handle) {
     if (!handle || atomic_fetch_sub(&handle->users, 1) != 1)
         return;
     cogpu_close(handle->file);
+    for (size_t i = 0; i < handle->source_count; i++)
+        handle_drop(handle->sources[i]);
     engine_drop(handle->engine);
     if ((handle->object || handle->view.obj) && gil_take(&state)) {
         object_close(handle->object);
         PyBuffer_Release(&handle->view);
         gil_give(state);
     }
+    free(handle->sources);
     free(handle->name);
     free(handle);
 }
@@ -360,15 +370,71 @@ const char *handle_name(const struct handle *handle) {
 }
 
 bool handle_needs_python(const struct handle *handle) {
-    return handle->object;
+    bool needs = handle->object;
+    for (size_t i = 0; i < handle->source_count && !needs; i++)
+        needs = handle_needs_python(handle->sources[i]);
+    return needs;
+}
+
+/* The object that failed, of a file or of a mosaic's sources; NULL where none did. */
+static struct object_source *find_raised(const struct handle *handle) {
+    struct object_source *found = handle->object && handle->object->raised ? handle->object : NULL;
+    for (size_t i = 0; i < handle->source_count && !found; i++)
+        found = find_raised(handle->sources[i]);
+    return found;
 }
 
 PyObject *handle_raise(struct handle *handle, const cogpu_error *error) {
-    PyObject *raised =
-        handle->object && error->status == COGPU_IO_ERROR ? handle->object->raised : NULL;
-    if (!raised)
+    struct object_source *failed = error->status == COGPU_IO_ERROR ? find_raised(handle) : NULL;
+    if (!failed)
         return raise_file_error(error, handle->name);
-    handle->object->raised = NULL;
+    PyObject *raised = failed->raised;
+    failed->raised = NULL;
     raise_kept(raised, error);
     return name_raised(handle->name);
+}
+
+/* ---- mosaics --------------------------------------------------------------------------------- */
+
+/* Whether network settings may matter: they are those of the process's context. */
+static bool may_use_network(const cogpu_mosaic_source *sources, size_t count,
+                            const cogpu_open_options *options) {
+    bool may = options->vrt_sources == COGPU_VRT_SOURCES_ANY;
+    for (size_t i = 0; i < count && !may; i++)
+        may = (sources[i].path && may_be_url(sources[i].path)) ||
+              (sources[i].rpc_dem && may_be_url(sources[i].rpc_dem));
+    return may;
+}
+
+static bool open_mosaic(struct handle *handle, const cogpu_mosaic_source *sources, size_t count,
+                        cogpu_mosaic_options *options, cogpu_open_options *open) {
+    cogpu_error error;
+    cogpu_status status;
+    options->open = open;
+    if (may_use_network(sources, count, open) && !(handle->engine = engine_take()))
+        return false;
+    open->context = handle->engine ? engine_context(handle->engine) : NULL;
+    Py_BEGIN_ALLOW_THREADS
+        status = cogpu_open_mosaic(sources, count, options, &handle->file, &error);
+    Py_END_ALLOW_THREADS
+    return status == COGPU_OK || raise_no_file(handle, &error);
+}
+
+struct handle *handle_open_mosaic(const cogpu_mosaic_source *sources, struct handle *const *files,
+                                  size_t count, cogpu_mosaic_options *options,
+                                  cogpu_open_options *open) {
+    struct handle *handle = calloc(1, sizeof *handle);
+    if (handle)
+        handle->sources = calloc(count + 1, sizeof *handle->sources);
+    if (!handle || !handle->sources) {
+        free(handle);
+        return (void *)PyErr_NoMemory();
+    }
+    handle->users = 1;
+    for (size_t i = 0; i < count; i++)
+        if (files[i])
+            handle->sources[handle->source_count++] = handle_share(files[i]);
+    if (open_mosaic(handle, sources, count, options, open))
+        return handle;
+    return drop_failed(handle);
 }

@@ -13,6 +13,7 @@ from cogpu import engine, keywords, read, write
 
 FUNCTIONS = {"open": cogpu.open, "open_geotiff": cogpu.open_geotiff, "to_geotiff": cogpu.to_geotiff,
              "File.read": cogpu.File.read, "File.read_mask": cogpu.File.read_mask, "configure": cogpu.configure,
+             "open_mosaic": cogpu.open_mosaic, "write_vrt": cogpu.write_vrt, "Source": cogpu.Source,
              "Engine.open_dataset": engine.Engine.open_dataset}
 ENTRIES = [(function, name, to) for function, names in keywords.TABLE.items() for name, to in names.items()]
 

@@ -15,8 +15,8 @@ import cogpu
 from cogpu import _cogpu
 
 FOLDER = pathlib.Path(cogpu.__file__).parent
-PUBLIC = ["__init__", "arguments", "errors", "file", "gdal_names", "grids", "keywords", "later", "metadata", "progress",
-          "read", "stored", "urls", "write"]
+PUBLIC = ["__init__", "arguments", "errors", "file", "gdal_names", "grids", "keywords", "later", "metadata", "mosaic",
+          "progress", "read", "stored", "target", "urls", "write"]
 # Those whose types come from Dask and xarray, which pyright knows in part only.
 WITH_OTHERS = ["dask", "engine", "windows"]
 VALID = '''
@@ -39,6 +39,14 @@ array = cogpu.open_geotiff("a.tif", level=1, band=2, unscale=True)
 cogpu.to_geotiff(array, "b.tif", cog=True, overview_levels=[2, 4], progress=lambda done, rows: None)
 cogpu.to_geotiff(np.zeros((4, 4)), io.BytesIO(), nodata=5, tile_size=(64, 128))
 cogpu.to_geotiff(array, None)
+array = cogpu.open_geotiff(["a.tif", cogpu.Source("b.tif", bands=[1], nodata="none"), {"path": "c.tif"}], crs=3857,
+                           resolution=(10, 20), bbox=(0, 0, 1, 1), bbox_crs="EPSG:4326", resampling="lanczos",
+                           composite="median", chunks=512)
+with cogpu.open_mosaic("a.tif", like=array, dtype="float32", nodata=-1.5, max_error=0, priority=[1]) as mosaic:
+    infos: list[cogpu.SourceInfo] = mosaic.sources
+    left: int = infos[0].window[1]
+cogpu.write_vrt("a.vrt", [pathlib.Path("a.tif"), "b.tif"], shape=(None, 100), composite="last")
+cogpu.open("a.vrt", vrt_sources="below")
 with cogpu.open("a.tif") as file:
     pixels = np.asarray(file.read(bands=1, dtype="float32", out_shape=(5, 5)))
     mask: cogpu.Array = file.read_mask(window=(0, 0, 5, 5), boundless=True)
@@ -73,6 +81,10 @@ cogpu.open_geotiff("a.tif", masked="yes")
 cogpu.check("a.tif", strikt=True)
 cogpu.configure(thread=3)
 cogpu.NoSuchError
+cogpu.open_mosaic(["a.tif"], composite="frist")
+cogpu.open_mosaic(5)
+cogpu.open("a.vrt", vrt_sources="all")
+cogpu.Source("a.tif", band=1)
 '''
 WRONG_LINES = [number for number, line in enumerate(WRONG.splitlines(), 1) if line.startswith("cogpu.")]
 
@@ -151,7 +163,7 @@ def test_public_functions_have_types():
                                    "__init__"}),
                          ("read", {"open_geotiff"}), ("write", {"to_geotiff"}), ("__init__", {"configure"}),
                          ("torch", {"__init__", "set_epoch"}), ("windows", {"__init__", "draw", "survey"}),
-                         ("dask", {"blocks"}), ("dask_write", {"write"}), ("engine", {"open_dataset"})):
+                         ("mosaic", {"open_mosaic", "write_vrt"}), ("dask", {"blocks"}), ("dask_write", {"write"}), ("engine", {"open_dataset"})):
         tree = ast.parse((FOLDER / f"{name}.py").read_text())
         for node in functions(tree.body):
             if node.name in wanted:
