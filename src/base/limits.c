@@ -17,5 +17,9 @@ cogpu_limits cogpu_limits_complete(const cogpu_limits *limits) {
         complete.bands = 65535;
     if (!complete.working_memory_bytes)
         complete.working_memory_bytes = 4ULL << 30;
+    if (!complete.sources)
+        complete.sources = 1000000;
+    if (!complete.vrt_bytes)
+        complete.vrt_bytes = 256ULL << 20;
     return complete;
 }

@@ -33,6 +33,39 @@ const char *cogpu_type_name(cogpu_type type) {
     return cogpu_type_table[(unsigned)type < COGPU_TYPE_COUNT ? type : COGPU_TYPE_NONE].name;
 }
 
+/* The float type that holds every value of a type, or comes closest. */
+static cogpu_type float_for(cogpu_type type) {
+    if (type == COGPU_TYPE_F64 || cogpu_type_bytes(type) > 2)
+        return type == COGPU_TYPE_F32 ? COGPU_TYPE_F32 : COGPU_TYPE_F64;
+    return type == COGPU_TYPE_F16 ? COGPU_TYPE_F16 : COGPU_TYPE_F32;
+}
+
+static cogpu_type union_of_integers(cogpu_type a, cogpu_type b) {
+    static const cogpu_type is_signed_by_bytes[] = {[1] = COGPU_TYPE_I16,
+                                                    [2] = COGPU_TYPE_I32,
+                                                    [4] = COGPU_TYPE_I64,
+                                                    [8] = COGPU_TYPE_F64};
+    bool is_a_signed = cogpu_type_format(a) == SAMPLE_FORMAT_SIGNED;
+    size_t a_bytes = cogpu_type_bytes(a), b_bytes = cogpu_type_bytes(b);
+    if (cogpu_type_format(a) == cogpu_type_format(b))
+        return a_bytes > b_bytes ? a : b;
+    cogpu_type with_sign = is_a_signed ? a : b, without = is_a_signed ? b : a;
+    if (cogpu_type_bytes(with_sign) > cogpu_type_bytes(without))
+        return with_sign;
+    return is_signed_by_bytes[cogpu_type_bytes(without)];
+}
+
+cogpu_type cogpu_type_union(cogpu_type a, cogpu_type b) {
+    if (a == b)
+        return a;
+    if (cogpu_type_is_complex(a) || cogpu_type_is_complex(b))
+        return COGPU_TYPE_NONE;
+    if (!cogpu_type_is_float(a) && !cogpu_type_is_float(b))
+        return union_of_integers(a, b);
+    cogpu_type wide_a = float_for(a), wide_b = float_for(b);
+    return cogpu_type_bytes(wide_a) > cogpu_type_bytes(wide_b) ? wide_a : wide_b;
+}
+
 static const char *type_name_at(unsigned index) {
     return index + 1 < COGPU_TYPE_COUNT ? cogpu_type_table[index + 1].name : NULL;
 }

@@ -56,6 +56,10 @@ static inline cogpu_type cogpu_type_part(cogpu_type type) {
     return cogpu_type_is_complex(type) ? cogpu_type_table[type].part : type;
 }
 
+/* The smallest type that holds all values of both; COGPU_TYPE_NONE if one is complex and the other
+ * differs. 64-bit integers of both signs become F64, as in GDAL. */
+cogpu_type cogpu_type_union(cogpu_type a, cogpu_type b);
+
 /* Bytes of one number: half a sample of complex types. Byte order is a matter of numbers. */
 static inline size_t cogpu_type_number_bytes(cogpu_type type) {
     return cogpu_type_bytes(type) / (cogpu_type_is_complex(type) ? 2 : 1);

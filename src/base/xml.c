@@ -90,6 +90,14 @@ bool cogpu_xml_is_same(xml_slice text, const char *word) {
     return is_same_slice(text, (xml_slice){word, strlen(word)});
 }
 
+xml_slice cogpu_xml_trim(xml_slice text) {
+    while (text.bytes && cogpu_xml_is_blank(*text.at))
+        text.at++, text.bytes--;
+    while (text.bytes && cogpu_xml_is_blank(text.at[text.bytes - 1]))
+        text.bytes--;
+    return text;
+}
+
 /* ---- text ---------------------------------------------------------------------------------- */
 
 static size_t write_utf8(uint32_t code, char *to) {

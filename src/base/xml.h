@@ -74,6 +74,8 @@ bool cogpu_xml_is_whole(xml_text document, const char **fault);
 size_t cogpu_xml_unescape(xml_slice text, char *to);
 /* The text of an element's content: comments left out, CDATA sections as they are. */
 size_t cogpu_xml_join(xml_slice content, char *to);
+/* The text without blanks at both ends. */
+xml_slice cogpu_xml_trim(xml_slice text);
 /* Equal except for the case of ASCII letters. */
 bool cogpu_xml_is_same(xml_slice text, const char *word);
 

@@ -1,7 +1,10 @@
 /* Opens a file: source, TIFF directories, sidecars, images. */
 #include "context/file_object.h"
 
+#include "base/bytes.h"
+#include "base/math.h"
 #include "context/context.h"
+#include "context/mosaic.h"
 #include "io/http/url.h"
 
 #include <stdatomic.h>
@@ -21,23 +24,54 @@ static cogpu_status read_images(cogpu_file *file, cogpu_context *context, cogpu_
     return status;
 }
 
-/* `sidecar_base` is the path that sidecars are looked for beside, or NULL. */
-static cogpu_status read_file_structure(cogpu_file *file, const cogpu_limits *limits,
-                                        const char *sidecar_base, cogpu_context *context,
-                                        cogpu_http *http, cogpu_error *error) {
+/* Where a file comes from, while it is opened. */
+struct file_origin {
+    const char *path;         /* or URL; NULL: neither */
+    const char *sidecar_base; /* the path that sidecars are looked for beside, or NULL */
+    const cogpu_file *parent; /* the VRT that names it, or NULL */
+    cogpu_http *http;
+};
+
+static cogpu_status read_tiff(cogpu_file *file, const cogpu_limits *limits,
+                              const struct file_origin *origin, cogpu_context *context,
+                              cogpu_error *error) {
     TRY(cogpu_tiff_open(&file->tiff, file->io, limits, &file->arena, error));
-    if (sidecar_base) {
+    if (origin->sidecar_base) {
         TRY(cogpu_arena_allocate(&file->arena, COGPU_SIDECARS_MAX, sizeof *file->sidecars,
                                  &file->sidecars, error));
-        TRY(cogpu_sidecars_open(file, sidecar_base, http, error));
+        TRY(cogpu_sidecars_open(file, origin->sidecar_base, origin->http, error));
     }
     TRY(read_images(file, context, error));
     cogpu_io_seal(file->io);
-    TRY(cogpu_sidecars_seal(file, error));
+    return cogpu_sidecars_seal(file, error);
+}
+
+static cogpu_status read_vrt(cogpu_file *file, const cogpu_limits *limits,
+                             const struct file_origin *origin, const cogpu_open_options *options,
+                             cogpu_error *error) {
+    file->tiff =
+        (cogpu_tiff){.io = file->io, .limits = *limits, .big_endian = COGPU_HOST_BIG_ENDIAN};
+    TRY(cogpu_mosaic_open_vrt(file, NULL, origin->path, origin->parent, options, error));
+    cogpu_io_seal(file->io);
+    return COGPU_OK;
+}
+
+static bool is_vrt(cogpu_io *io) {
+    uint8_t start[1024];
+    uint64_t bytes = min_u64(cogpu_io_bytes(io), sizeof start);
+    return cogpu_io_peek(io, 0, (size_t)bytes, start, NULL) == COGPU_OK &&
+           cogpu_vrt_identify(start, (size_t)bytes);
+}
+
+static cogpu_status read_file_structure(cogpu_file *file, const cogpu_limits *limits,
+                                        const struct file_origin *origin,
+                                        const cogpu_open_options *options, cogpu_error *error) {
+    TRY(is_vrt(file->io) ? read_vrt(file, limits, origin, options, error)
+                         : read_tiff(file, limits, origin, options->context, error));
     return cogpu_io_check(file->io, error);
 }
 
-static cogpu_status open_io(cogpu_io *io, const char *sidecar_base, cogpu_http *http,
+static cogpu_status open_io(cogpu_io *io, const struct file_origin *origin,
                             const cogpu_open_options *options, cogpu_file **out,
                             cogpu_error *error) {
     cogpu_limits limits = cogpu_limits_complete(options->limits);
@@ -48,8 +82,7 @@ static cogpu_status open_io(cogpu_io *io, const char *sidecar_base, cogpu_http *
     }
     *file = (cogpu_file){.number = next_file_number(), .io = io};
     cogpu_arena_open(&file->arena, limits.working_memory_bytes);
-    cogpu_status status =
-        read_file_structure(file, &limits, sidecar_base, options->context, http, error);
+    cogpu_status status = read_file_structure(file, &limits, origin, options, error);
     if (status != COGPU_OK) {
         cogpu_file_close(file);
         return status;
@@ -59,33 +92,55 @@ static cogpu_status open_io(cogpu_io *io, const char *sidecar_base, cogpu_http *
     return COGPU_OK;
 }
 
-static cogpu_status open_url(const char *url, const cogpu_open_options *options,
-                             cogpu_sidecars sidecars, cogpu_file **file, cogpu_error *error) {
-    cogpu_http *http = NULL;
+cogpu_status cogpu_file_open_member(const char *path, const cogpu_file *parent,
+                                    const cogpu_open_options *options, cogpu_file **file,
+                                    cogpu_error *error) {
+    cogpu_sidecars sidecars = options->sidecars;
+    struct file_origin origin = {.path = path, .parent = parent};
     cogpu_io *io = NULL;
-    TRY(cogpu_context_http(options->context, &http, error));
-    TRY(cogpu_io_open_url(url, http, &io, error));
-    return open_io(io, sidecars == COGPU_SIDECARS_ALL ? url : NULL, http, options, file, error);
+    if (cogpu_url_is(path)) {
+        origin.sidecar_base = sidecars == COGPU_SIDECARS_ALL ? path : NULL;
+        TRY(cogpu_context_http(options->context, &origin.http, error));
+        TRY(cogpu_io_open_url(path, origin.http, &io, error));
+    } else {
+        origin.sidecar_base = sidecars == COGPU_SIDECARS_NONE ? NULL : path;
+        TRY(cogpu_io_open_file(path, &io, error));
+    }
+    return open_io(io, &origin, options, file, error);
 }
 
 cogpu_status cogpu_file_open_path(const char *path, const cogpu_open_options *options,
                                   cogpu_file **file, cogpu_error *error) {
-    cogpu_sidecars sidecars = options->sidecars;
-    cogpu_io *io = NULL;
-    if (cogpu_url_is(path))
-        return open_url(path, options, sidecars, file, error);
-    TRY(cogpu_io_open_file(path, &io, error));
-    return open_io(io, sidecars == COGPU_SIDECARS_NONE ? NULL : path, NULL, options, file, error);
+    return cogpu_file_open_member(path, NULL, options, file, error);
 }
 
 cogpu_status cogpu_file_open_source(cogpu_io *io, const cogpu_open_options *options,
                                     cogpu_file **file, cogpu_error *error) {
-    return open_io(io, NULL, NULL, options, file, error);
+    static const struct file_origin unknown = {0};
+    return open_io(io, &unknown, options, file, error);
+}
+
+cogpu_status cogpu_file_create_computed(const cogpu_limits *limits, cogpu_file **out,
+                                        cogpu_error *error) {
+    cogpu_io *io = NULL;
+    cogpu_file *file = cogpu_allocate(sizeof *file);
+    cogpu_status status = file ? cogpu_io_open_memory(NULL, 0, &io, error)
+                               : cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for a file");
+    if (status != COGPU_OK) {
+        cogpu_release(file);
+        return status;
+    }
+    *file = (cogpu_file){.number = next_file_number(), .io = io};
+    file->tiff = (cogpu_tiff){.io = io, .limits = *limits, .big_endian = COGPU_HOST_BIG_ENDIAN};
+    cogpu_arena_open(&file->arena, limits->working_memory_bytes);
+    *out = file;
+    return COGPU_OK;
 }
 
 void cogpu_file_close(cogpu_file *file) {
     if (!file)
         return;
+    cogpu_mosaic_object_close(file->mosaic);
     cogpu_io_close(file->io);
     cogpu_sidecars_close(file);
     cogpu_arena_close(&file->arena);

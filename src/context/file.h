@@ -10,9 +10,16 @@
 /* A path or an http(s):// or s3:// URL. */
 cogpu_status cogpu_file_open_path(const char *path, const cogpu_open_options *options,
                                   cogpu_file **file, cogpu_error *error);
+/* The same for a source that the VRT `parent` names; NULL: no VRT does. */
+cogpu_status cogpu_file_open_member(const char *path, const cogpu_file *parent,
+                                    const cogpu_open_options *options, cogpu_file **file,
+                                    cogpu_error *error);
 /* Owns `io` from the call on. Sidecar files are not looked for. */
 cogpu_status cogpu_file_open_source(cogpu_io *io, const cogpu_open_options *options,
                                     cogpu_file **file, cogpu_error *error);
+/* A file without content, whose images are computed. */
+cogpu_status cogpu_file_create_computed(const cogpu_limits *limits, cogpu_file **file,
+                                        cogpu_error *error);
 /* NULL is allowed. */
 void cogpu_file_close(cogpu_file *file);
 

@@ -30,6 +30,7 @@ struct cogpu_file {
     uint32_t sidecar_count;
     const char **sidecar_paths; /* of those in use */
     uint32_t sidecar_path_count;
+    struct cogpu_mosaic_object *mosaic; /* of a mosaic or VRT: context/mosaic.h; else NULL */
 };
 
 /* sidecars.c: reads the files beside `path`, a local file or a URL, into file->beside. A sidecar

@@ -7,7 +7,6 @@
  */
 #include "cpu/downsample_tile.h"
 
-#include "base/checked.h"
 #include "base/type.h"
 
 #include <assert.h>
@@ -30,15 +29,16 @@ static bool can_be_resampled(const cogpu_downsample *downsample) {
 }
 
 cogpu_status cogpu_downsample_check(const cogpu_downsample *downsample, cogpu_error *error) {
-    assert(downsample->to_width && downsample->to_width <= downsample->from_width);
-    assert(downsample->to_height && downsample->to_height <= downsample->from_height);
+    const cogpu_resampling_axis across = cogpu_downsample_axis_x(downsample);
+    const cogpu_resampling_axis down = cogpu_downsample_axis_y(downsample);
+    assert(downsample->to_width && downsample->to_height);
+    assert(downsample->ratio_x > 0 || (across.ratio >= 1 && down.ratio >= 1));
     if (!can_be_resampled(downsample))
         return cogpu_fail(
             error, COGPU_UNSUPPORTED, "overviews of %s samples by %s%s: choose nearest",
             cogpu_type_name(downsample->type), cogpu_resampling_name(downsample->method),
             has_nodata(downsample) ? " with nodata" : "");
-    if (divide_up(downsample->from_width, downsample->to_width) > FACTOR_MAX ||
-        divide_up(downsample->from_height, downsample->to_height) > FACTOR_MAX)
+    if (across.ratio > FACTOR_MAX || down.ratio > FACTOR_MAX)
         return cogpu_fail(error, COGPU_UNSUPPORTED,
                           "an overview of %u x %u is made of %u x %u pixels: at most by a factor "
                           "of %d at once, ask for one between",
@@ -86,9 +86,9 @@ static struct downsample_plane part_plane(const cogpu_downsample *downsample,
     return plane;
 }
 
-static struct downsample_plane mask_plane(const struct downsample_window *window) {
+static struct downsample_plane mask_plane(const struct downsample_window *window, bool is_alpha) {
     struct downsample_plane plane = band_plane(window, window->mask, 0);
-    plane.is_mask = true;
+    plane.is_mask = !is_alpha;
     return plane;
 }
 
@@ -105,8 +105,8 @@ static void find_guards(struct downsample_call *call) {
     if (!cogpu_downsample_has_guard(downsample))
         return;
     if (downsample->has_mask) {
-        call->guard = mask_plane(&call->from);
-        call->to_guard = mask_plane(&call->to);
+        call->guard = mask_plane(&call->from, downsample->mask_is_alpha);
+        call->to_guard = mask_plane(&call->to, false);
     } else {
         call->guard = band_plane(&call->from, call->from.pixels, downsample->alpha_band - 1);
         call->to_guard = band_plane(&call->to, call->to.pixels, downsample->alpha_band - 1);
@@ -129,7 +129,7 @@ static struct band_pass pass_of_band(const struct downsample_call *call, uint32_
 }
 
 static struct band_pass pass_of_mask(const struct downsample_call *call) {
-    struct band_pass pass = {.from = mask_plane(&call->from),
+    struct band_pass pass = {.from = mask_plane(&call->from, false),
                              .to = band_plane(&call->to, call->to.mask, 0),
                              .guard = call->guard};
     if (call->downsample->method == COGPU_RESAMPLE_MODE)

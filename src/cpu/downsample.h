@@ -12,7 +12,14 @@
 
 #include "cpu/cpu.h"
 
-/* One step of a pyramid. */
+/* How lines of the source become lines of the result: see pixel/resample.h. */
+typedef struct cogpu_resampling_axis {
+    uint32_t from;        /* samples of the source */
+    double ratio, offset; /* source samples for each of the result; where the first one begins */
+} cogpu_resampling_axis;
+
+/* One step of a pyramid; or any rectangle of the source in any size, as GDAL's RasterIO makes it.
+ */
 typedef struct cogpu_downsample {
     cogpu_resampling method; /* not DEFAULT */
     cogpu_type type;
@@ -21,7 +28,25 @@ typedef struct cogpu_downsample {
     cogpu_nodata nodata; /* text NULL: none */
     uint32_t alpha_band; /* 1-based; 0: none */
     bool has_mask;
+    bool mask_is_alpha; /* samples of the mask are alpha: what alpha_band says of kernels */
+    /* Of a rectangle, which begins at a source position and has sides of any ratio; ratio_x 0: the
+     * result is the whole level. */
+    double ratio_x, ratio_y, offset_x, offset_y;
 } cogpu_downsample;
+
+static inline cogpu_resampling_axis cogpu_downsample_axis_x(const cogpu_downsample *downsample) {
+    bool is_rectangle = downsample->ratio_x > 0;
+    double whole = (double)downsample->from_width / downsample->to_width;
+    return (cogpu_resampling_axis){
+        downsample->from_width, is_rectangle ? downsample->ratio_x : whole, downsample->offset_x};
+}
+
+static inline cogpu_resampling_axis cogpu_downsample_axis_y(const cogpu_downsample *downsample) {
+    bool is_rectangle = downsample->ratio_x > 0;
+    double whole = (double)downsample->from_height / downsample->to_height;
+    return (cogpu_resampling_axis){
+        downsample->from_height, is_rectangle ? downsample->ratio_y : whole, downsample->offset_y};
+}
 
 /* UNSUPPORTED for combinations without a meaning, as the average of complex integers. */
 cogpu_status cogpu_downsample_check(const cogpu_downsample *downsample, cogpu_error *error);

@@ -8,37 +8,54 @@
 
 /* ---- support and weights ---- */
 
-struct support cogpu_downsample_support(cogpu_resampling method, uint32_t from, uint32_t to,
-                                        uint32_t i) {
-    return resampling_support(method, from, (double)from / to, i);
+/* Cubic B-spline. */
+static double spline_weight(double x) {
+    double rest = 2 - x;
+    if (x <= 1)
+        return (3 * x * x * x - 6 * x * x + 4) / 6;
+    return x < 2 ? rest * rest * rest / 6 : 0;
 }
 
-static void kernel_weights(cogpu_resampling method, struct support support, double ratio,
-                           uint32_t i, double *weights) {
-    double distance = first_kernel_distance(support, ratio, i), step = 1 / ratio, sum = 0;
+/* Sinc, windowed by the middle lobe of a sinc three times as wide. */
+static double lanczos_weight(double x) {
+    const double pi = 3.14159265358979323846;
+    if (x == 0)
+        return 1;
+    return x < 3 ? sin(pi * x) * sin(pi * x / 3) / (pi * x * (pi * x / 3)) : 0;
+}
+
+static double any_kernel_weight(cogpu_resampling method, double x) {
+    return method == COGPU_RESAMPLE_CUBICSPLINE ? spline_weight(x)
+           : method == COGPU_RESAMPLE_LANCZOS   ? lanczos_weight(x)
+                                                : kernel_weight(method, x);
+}
+
+static void kernel_weights(cogpu_resampling method, struct support support,
+                           const cogpu_resampling_axis *axis, uint32_t i, double *weights) {
+    double distance = first_kernel_distance(support, axis->ratio, axis->offset, i), sum = 0;
+    double step = kernel_scale(axis->ratio);
     uint32_t count = support.end - support.begin;
     for (uint32_t k = 0; k < count; k++, distance += step) {
-        weights[k] = kernel_weight(method, fabs(distance));
+        weights[k] = any_kernel_weight(method, fabs(distance));
         sum += weights[k];
     }
     for (uint32_t k = 0; k < count; k++)
         weights[k] /= sum;
 }
 
-void cogpu_downsample_weights(cogpu_resampling method, uint32_t from, uint32_t to, uint32_t i,
-                              double *weights) {
-    double ratio = (double)from / to;
-    struct support support = resampling_support(method, from, ratio, i);
+void cogpu_downsample_weights(cogpu_resampling method, const cogpu_resampling_axis *axis,
+                              uint32_t i, double *weights) {
+    struct support support = cogpu_downsample_support(method, axis, i);
     uint32_t count = support.end - support.begin;
     if (resampling_has_kernel(method)) {
-        kernel_weights(method, support, ratio, i, weights);
+        kernel_weights(method, support, axis, i, weights);
         return;
     }
     for (uint32_t k = 0; k < count; k++)
         weights[k] = 1;
     if (count > 1) {
-        weights[0] = first_area_weight(support, ratio, i);
-        weights[count - 1] = last_area_weight(support, ratio, i);
+        weights[0] = first_area_weight(support, axis->ratio, axis->offset, i);
+        weights[count - 1] = last_area_weight(support, axis->ratio, axis->offset, i);
     }
 }
 

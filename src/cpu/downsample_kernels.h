@@ -13,12 +13,15 @@
 #include "cpu/downsample.h"
 #include "pixel/select.h"
 
-/* Support of sample i of the result, where lines of `from` samples become lines of `to`. */
-struct support cogpu_downsample_support(cogpu_resampling method, uint32_t from, uint32_t to,
-                                        uint32_t i);
+/* Support of sample i of the result. */
+static inline struct support cogpu_downsample_support(cogpu_resampling method,
+                                                      const cogpu_resampling_axis *axis,
+                                                      uint32_t i) {
+    return resampling_support(method, axis->from, axis->ratio, axis->offset, i);
+}
 /* Weights of that support. */
-void cogpu_downsample_weights(cogpu_resampling method, uint32_t from, uint32_t to, uint32_t i,
-                              double *weights);
+void cogpu_downsample_weights(cogpu_resampling method, const cogpu_resampling_axis *axis,
+                              uint32_t i, double *weights);
 
 /* Do mask or alpha make pixels invalid? Nearest uses neither, nor does GDAL's mode of uint8. */
 static inline bool cogpu_downsample_has_guard(const cogpu_downsample *downsample) {

@@ -146,15 +146,16 @@ static void set_scales(struct downsample_tile *tile, uint32_t rows) {
     forget_ring(tile, &tile->all);
 }
 
-static bool has_squares(const cogpu_downsample *downsample, struct support rows) {
-    return is_made_of_squares(downsample->method, downsample->from_width, downsample->to_width,
-                              rows.end - rows.begin);
+static bool has_squares(const struct downsample_tile *tile, struct support rows) {
+    const cogpu_resampling_axis axis = cogpu_downsample_axis_x(tile->downsample);
+    bool halves = axis.ratio == 2 && axis.offset == floor(axis.offset) &&
+                  tile->from_count == 2 * tile->columns.count;
+    return is_made_of_squares(tile->downsample->method, halves ? 2 : 1, 1, rows.end - rows.begin);
 }
 
 static void compute_row_weights(const struct downsample_tile *tile, uint32_t row) {
-    const cogpu_downsample *downsample = tile->downsample;
-    cogpu_downsample_weights(downsample->method, downsample->from_height, downsample->to_height,
-                             row, tile->row_weights);
+    const cogpu_resampling_axis axis = cogpu_downsample_axis_y(tile->downsample);
+    cogpu_downsample_weights(tile->downsample->method, &axis, row, tile->row_weights);
 }
 
 static void finish_row(struct downsample_tile *tile, const struct band_pass *pass, uint8_t *made) {
@@ -171,7 +172,7 @@ static void sum_all(struct downsample_tile *tile, const struct band_pass *pass, 
     uint32_t count = tile->columns.count, rows = support.end - support.begin;
     double *restrict results = tile->results, *restrict weights = tile->weights, sum = 0;
     compute_row_weights(tile, row);
-    if (has_squares(tile->downsample, support))
+    if (has_squares(tile, support))
         tile->row_weights[0] = tile->row_weights[1] = 1;
     set_scales(tile, rows);
     memset(results, 0, count * sizeof *results);
@@ -227,7 +228,7 @@ static void sum_valid(struct downsample_tile *tile, const struct band_pass *pass
             weights[i] += line_weights[i] * weight;
         }
     }
-    if (tile->downsample->method == COGPU_RESAMPLE_CUBIC)
+    if (valid_run_needed(tile->downsample->method, support.end - support.begin))
         drop_short_runs(tile, support);
     for (uint32_t i = 0; i < count; i++)
         results[i] = weights[i] > 0 ? results[i] / weights[i] : 0;
@@ -258,7 +259,7 @@ static void sum_row(struct downsample_tile *tile, const struct band_pass *pass, 
         return;
     }
     if (tile->downsample->method == COGPU_RESAMPLE_AVERAGE &&
-        has_squares(tile->downsample, row_support(tile->downsample, row)))
+        has_squares(tile, row_support(tile->downsample, row)))
         average_squares(tile, pass, row);
     else
         sum_all(tile, pass, row);

@@ -2,9 +2,8 @@
 #include "cpu/downsample_tile.h"
 #include "cpu/samples.h"
 
-#include "base/checked.h"
-
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 /* About as many columns of the source are worked on at once. */
@@ -12,10 +11,16 @@ enum { TILE_SOURCE_COLUMNS = 2048 };
 
 /* ---- scratch memory ---- */
 
-/* The most samples of a support: a kernel of radius 2, and what its ends are rounded by. */
-static uint32_t widest_support(uint32_t from, uint32_t to) {
-    uint64_t widest = 4 * divide_up(from, to) + 2;
-    return widest < from ? (uint32_t)widest : from;
+/* Whole source samples for each one of the result. */
+static uint32_t axis_factor(const cogpu_resampling_axis *axis) {
+    return axis->ratio > 1 ? (uint32_t)ceil(axis->ratio) : 1;
+}
+
+/* The most samples of a support: a kernel, and what its ends are rounded by. */
+static uint32_t widest_support(cogpu_resampling method, const cogpu_resampling_axis *axis) {
+    uint64_t radius = method == COGPU_RESAMPLE_LANCZOS ? 3 : 2;
+    uint64_t widest = 2 * radius * axis_factor(axis) + 2;
+    return widest < axis->from ? (uint32_t)widest : axis->from;
 }
 
 static void *carve(uint8_t *scratch, size_t *used, size_t count, size_t size) {
@@ -75,15 +80,16 @@ static size_t carve_tile(struct downsample_tile *tile, uint8_t *scratch) {
 cogpu_status cogpu_downsample_reserve_tile(cogpu_worker *worker, const cogpu_downsample *downsample,
                                            uint32_t width, struct downsample_tile *tile,
                                            cogpu_error *error) {
-    uint32_t factor = (uint32_t)divide_up(downsample->from_width, downsample->to_width);
-    uint32_t taps = widest_support(downsample->from_width, downsample->to_width);
+    const cogpu_resampling_axis across = cogpu_downsample_axis_x(downsample);
+    const cogpu_resampling_axis down = cogpu_downsample_axis_y(downsample);
+    uint32_t factor = axis_factor(&across), taps = widest_support(downsample->method, &across);
     uint32_t columns = factor < TILE_SOURCE_COLUMNS ? TILE_SOURCE_COLUMNS / factor : 1;
     if (columns > width)
         columns = width;
     tile->downsample = downsample;
     tile->tile_columns = columns;
     tile->tile_samples = (columns - 1) * factor + taps + 1;
-    tile->tile_rows = widest_support(downsample->from_height, downsample->to_height);
+    tile->tile_rows = widest_support(downsample->method, &down);
     tile->columns.stride = taps;
     TRY(cogpu_worker_reserve(&worker->downsampled, &worker->downsampled_bytes,
                              carve_tile(tile, NULL), error));
@@ -95,9 +101,9 @@ cogpu_status cogpu_downsample_reserve_tile(cogpu_worker *worker, const cogpu_dow
 
 static void compute_column_weights(const cogpu_downsample *downsample,
                                    cogpu_downsample_columns *columns, uint32_t x, uint32_t i) {
+    const cogpu_resampling_axis axis = cogpu_downsample_axis_x(downsample);
     double *weights = columns->weights + (size_t)i * columns->stride, sum = 0;
-    cogpu_downsample_weights(downsample->method, downsample->from_width, downsample->to_width,
-                             x + i, weights);
+    cogpu_downsample_weights(downsample->method, &axis, x + i, weights);
     for (uint32_t k = 0; k < columns->taps[i]; k++)
         sum += weights[k];
     columns->sums[i] = sum;

@@ -55,13 +55,13 @@ struct band_pass {
 };
 
 static inline struct support column_support(const cogpu_downsample *downsample, uint32_t x) {
-    return cogpu_downsample_support(downsample->method, downsample->from_width,
-                                    downsample->to_width, x);
+    const cogpu_resampling_axis axis = cogpu_downsample_axis_x(downsample);
+    return cogpu_downsample_support(downsample->method, &axis, x);
 }
 
 static inline struct support row_support(const cogpu_downsample *downsample, uint32_t y) {
-    return cogpu_downsample_support(downsample->method, downsample->from_height,
-                                    downsample->to_height, y);
+    const cogpu_resampling_axis axis = cogpu_downsample_axis_y(downsample);
+    return cogpu_downsample_support(downsample->method, &axis, y);
 }
 
 static inline bool selects_sample(cogpu_resampling method) {

@@ -104,8 +104,7 @@ static cogpu_status read_colours(const cogpu_tiff *tiff, const cogpu_storage *st
     return COGPU_OK;
 }
 
-/* GDAL's color interpretation as rasterio spells it. */
-static const char *colour_named(const char *text) {
+const char *cogpu_colour_named(const char *text) {
     static const char *const names[] = {
         "undefined",  "gray",      "palette", "red",     "green",  "blue",  "alpha",  "hue",
         "saturation", "lightness", "cyan",    "magenta", "yellow", "black", "pan",    "coastal",
@@ -113,10 +112,10 @@ static const char *colour_named(const char *text) {
         "sar_ku",     "sar_x",     "sar_c",   "sar_s",   "sar_l",  "sar_p"};
     static const char *const others[][2] = {
         {"ycbcr_y", "Y"}, {"ycbcr_cb", "Cb"}, {"ycbcr_cr", "Cr"}, {"otherir", "other_ir"}};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    for (size_t i = 0; text && i < sizeof names / sizeof *names; i++)
         if (is_same_name(text, names[i]))
             return names[i];
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    for (size_t i = 0; text && i < sizeof others / sizeof *others; i++)
         if (is_same_name(text, others[i][0]))
             return others[i][1];
     return "undefined";
@@ -150,7 +149,7 @@ static void apply_item(const cogpu_metadata_item *item, cogpu_band *band, cogpu_
     else if (is_same_name(item->role, "unittype"))
         band->unit = item->value;
     else if (is_same_name(item->role, "colorinterp"))
-        band->interpretation = colour_named(item->value);
+        band->interpretation = cogpu_colour_named(item->value);
 }
 
 static void find_alpha(const cogpu_band *bands, uint32_t count, cogpu_image *info) {

@@ -35,6 +35,9 @@ typedef struct cogpu_storage {
     size_t block_bytes;           /* of a full decoded block, all slices of a volume's tile */
     const cogpu_entry *offsets, *counts; /* either may be NULL: see locate.c */
     cogpu_span scan; /* old-style JPEG: the one block of the image; bytes 0 where offsets count */
+    struct cogpu_mosaic *mosaic; /* computes the pixels of this level, or of its mask; NULL: a file
+                                  * stores them */
+    bool is_validity;            /* pixels say which of the mosaic's have a source: 0 or 255 */
 } cogpu_storage;
 
 /* Georeferencing of a directory. */
@@ -104,6 +107,35 @@ typedef struct cogpu_band_rule {
 cogpu_band_rule cogpu_nodata_rule_of_pyramid(const cogpu_pyramid *pyramid,
                                              const cogpu_pyramid_level *level, uint32_t band);
 
+/* pyramid.c: parts of a pyramid that follow from others. `texts`: nodata of each band, or NULL. */
+cogpu_status cogpu_pyramid_set_nodata(cogpu_pyramid *pyramid, const char *const *texts,
+                                      cogpu_arena *arena, cogpu_error *error);
+void cogpu_pyramid_set_mask_source(cogpu_pyramid *pyramid);
+void cogpu_pyramid_describe_storage(const cogpu_storage *storage, cogpu_image *info);
+void cogpu_pyramid_describe_georef(const cogpu_georef *georef, cogpu_image *info);
+
+/* What a computed image is made of: a mosaic, or a VRT. Memory that it points to must stay. */
+typedef struct cogpu_computed_image {
+    struct cogpu_mosaic *mosaic;
+    const cogpu_tiff *tiff; /* source and limits; it has no directories */
+    uint32_t width, height, band_count;
+    cogpu_type type;
+    uint32_t block_width, block_height;
+    const cogpu_band *bands;   /* infos; nodata is set from `nodata` */
+    const char *const *nodata; /* of each band, or NULL */
+    const uint32_t (*level_sizes)[2]; /* width and height, from level 1 on */
+    uint32_t level_count;             /* level 0 included */
+    bool has_mask;
+    cogpu_georef georef;
+    cogpu_metadata metadata;
+    const uint16_t *palette; /* see cogpu_image */
+    uint32_t palette_entries;
+} cogpu_computed_image;
+
+/* computed.c */
+cogpu_status cogpu_pyramid_of_computed(const cogpu_computed_image *image, cogpu_arena *arena,
+                                       cogpu_pyramid **pyramid, cogpu_error *error);
+
 /* storage.c: the directory's structure, checked as a whole. Tags that have a default are named in
  * *warning if they are malformed, and the default is used. */
 cogpu_status cogpu_storage_read(const cogpu_tiff *tiff, uint32_t directory, cogpu_arena *arena,
@@ -164,6 +196,9 @@ cogpu_status cogpu_bands_read(const cogpu_tiff *tiff, const cogpu_storage *stora
                               const cogpu_georef *georef, const cogpu_metadata *metadata,
                               cogpu_arena *arena, cogpu_image *info, cogpu_band **bands,
                               const char **warning, cogpu_error *error);
+
+/* GDAL's color interpretation as rasterio spells it; "undefined" for others and NULL. */
+const char *cogpu_colour_named(const char *text);
 
 /* nodata.c: text to value, and the value as a sample of 1 to 16 bytes (both parts of a complex
  * one). */

@@ -169,7 +169,7 @@ static void pair_masks(const struct role_list *roles, uint32_t image, cogpu_pyra
             pair_mask(pyramid, &m->storage);
 }
 
-static void describe_storage(const cogpu_storage *storage, cogpu_image *info) {
+void cogpu_pyramid_describe_storage(const cogpu_storage *storage, cogpu_image *info) {
     const cogpu_tiff *tiff = storage->tiff;
     info->directory = storage->directory;
     info->width = storage->width;
@@ -193,7 +193,7 @@ static void describe_storage(const cogpu_storage *storage, cogpu_image *info) {
     info->ghost = tiff->ghost;
 }
 
-static void describe_georef(const cogpu_georef *georef, cogpu_image *info) {
+void cogpu_pyramid_describe_georef(const cogpu_georef *georef, cogpu_image *info) {
     info->has_transform = georef->has_transform;
     memcpy(info->transform, georef->transform, sizeof info->transform);
     info->pixel_is_point = georef->pixel_is_point;
@@ -357,15 +357,12 @@ static void describe_nodata(const cogpu_nodata *nodata, cogpu_band *band) {
     band->nodata_u64 = nodata->u64;
 }
 
-/* PAM states nodata by band; the TIFF has one for all. */
-static cogpu_status set_band_nodata(struct role_list *roles, cogpu_pyramid *pyramid,
-                                    const char *stated, const cogpu_pam *pam) {
+cogpu_status cogpu_pyramid_set_nodata(cogpu_pyramid *pyramid, const char *const *texts,
+                                      cogpu_arena *arena, cogpu_error *error) {
     const cogpu_image *info = &pyramid->info;
-    TRY(cogpu_arena_allocate(roles->arena, info->bands, sizeof *pyramid->nodata, &pyramid->nodata,
-                             roles->error));
+    TRY(cogpu_arena_allocate(arena, info->bands, sizeof *pyramid->nodata, &pyramid->nodata, error));
     for (uint32_t i = 0; i < info->bands; i++) {
-        const char *text = pam->nodata && pam->nodata[i] ? pam->nodata[i] : stated;
-        cogpu_nodata_parse(text, info->type, &pyramid->nodata[i]);
+        cogpu_nodata_parse(texts[i], info->type, &pyramid->nodata[i]);
         describe_nodata(&pyramid->nodata[i], &pyramid->bands[i]);
         if (!same_nodata(&pyramid->nodata[i], &pyramid->nodata[0]))
             pyramid->has_band_rules = true;
@@ -374,7 +371,18 @@ static cogpu_status set_band_nodata(struct role_list *roles, cogpu_pyramid *pyra
     return COGPU_OK;
 }
 
-static void set_mask_source(cogpu_pyramid *pyramid) {
+/* PAM states nodata by band; the TIFF has one for all. */
+static cogpu_status set_band_nodata(struct role_list *roles, cogpu_pyramid *pyramid,
+                                    const char *stated, const cogpu_pam *pam) {
+    const char **texts = NULL;
+    TRY(cogpu_arena_allocate(roles->arena, pyramid->info.bands, sizeof *texts, &texts,
+                             roles->error));
+    for (uint32_t i = 0; i < pyramid->info.bands; i++)
+        texts[i] = pam->nodata && pam->nodata[i] ? pam->nodata[i] : stated;
+    return cogpu_pyramid_set_nodata(pyramid, texts, roles->arena, roles->error);
+}
+
+void cogpu_pyramid_set_mask_source(cogpu_pyramid *pyramid) {
     cogpu_pyramid_level full = pyramid->levels[0];
     pyramid->info.mask_source = cogpu_nodata_rule_of_pyramid(pyramid, &full, 1).mask_source;
     for (uint32_t i = 0; full.mask_external && i < pyramid->info.bands; i++)
@@ -439,7 +447,7 @@ static cogpu_status read_image_metadata(struct role_list *roles, cogpu_pyramid *
     uint32_t directory = storage->directory;
     const char *nodata = NULL, **warning = &info->warning;
     cogpu_pam pam;
-    describe_storage(storage, info);
+    cogpu_pyramid_describe_storage(storage, info);
     TRY(optional_text(tiff, directory, TAG_IMAGE_DESCRIPTION, roles->arena, &info->description,
                       warning, roles->error));
     TRY(optional_text(tiff, directory, TAG_GDAL_NODATA, roles->arena, &nodata, warning,
@@ -450,7 +458,7 @@ static cogpu_status read_image_metadata(struct role_list *roles, cogpu_pyramid *
     if (beside)
         TRY(cogpu_sidecar_georef(beside, &pam, roles->arena, &pyramid->georef, warning,
                                  roles->error));
-    describe_georef(&pyramid->georef, info);
+    cogpu_pyramid_describe_georef(&pyramid->georef, info);
     TRY(cogpu_metadata_read(tiff, directory, roles->arena, &pyramid->metadata, warning,
                             roles->error));
     TRY(cogpu_sidecar_metadata(&pam, info->rpc != NULL, roles->arena, &pyramid->metadata,
@@ -460,7 +468,7 @@ static cogpu_status read_image_metadata(struct role_list *roles, cogpu_pyramid *
                          &pyramid->bands, warning, roles->error));
     copy_palette(&pam, info);
     TRY(set_band_nodata(roles, pyramid, nodata, &pam));
-    set_mask_source(pyramid);
+    cogpu_pyramid_set_mask_source(pyramid);
     return COGPU_OK;
 }
 

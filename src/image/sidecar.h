@@ -8,8 +8,7 @@
 #ifndef COGPU_IMAGE_SIDECAR_H
 #define COGPU_IMAGE_SIDECAR_H
 
-#include "base/xml.h"
-#include "image/image.h"
+#include "image/pam_elements.h"
 
 /* The numbers of tag 50844. */
 enum { COGPU_RPC_NUMBERS = 92 };
@@ -57,16 +56,6 @@ cogpu_status cogpu_geodata_xform_parse(xml_slice content, const cogpu_pam_image 
 /* sidecar_esri.c: the code in ArcGIS's metadata as "EPSG:n" or "ESRI:n"; false without one. */
 enum { COGPU_CODE_CHARS = 24 };
 bool cogpu_arcgis_code(xml_slice text, char code[COGPU_CODE_CHARS]);
-
-/* Used by both readers of XML. The first child of that name, in any case. */
-bool cogpu_pam_child(xml_slice content, const char *name, xml_element *child);
-/* An attribute of that name, in any case; empty where there is none. */
-xml_slice cogpu_pam_attribute(xml_slice attributes, const char *name);
-/* Text without blanks before it, references replaced. */
-cogpu_status cogpu_pam_text(cogpu_arena *arena, xml_slice content, const char **text,
-                            cogpu_error *error);
-/* Numbers at the start of short texts; false where there is none or it is not finite. */
-bool cogpu_pam_number(xml_slice text, double *value);
 
 /* A transform that gives pixels a finite position and size. */
 bool cogpu_transform_is_valid(const double transform[6]);

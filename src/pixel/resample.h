@@ -1,12 +1,14 @@
 /*
- * Downsampling of one line or one sample: which source samples contribute, with what weight, and
- * how a result becomes a sample. The order of operations is GDAL's, found by experiment, so that
+ * Resampling of one line or one sample: which source samples contribute, with what weight, and how
+ * a result becomes a sample. The order of operations is GDAL's, found by experiment, so that
  * averages agree with it to the last bit.
  *
  *   source   |  0  |  1  |  2  |  3  |  4  |     from = 5
  *   result   |    0    |    1    |    2    |     to = 3, ratio = from / to = 1.667
  *
  *   Support of result 1 with average: samples 1 to 3, weights 0.333, 1 and 0.333.
+ *
+ * Result 0 begins at source position `offset`: 0 for overviews.
  */
 #ifndef COGPU_PIXEL_RESAMPLE_H
 #define COGPU_PIXEL_RESAMPLE_H
@@ -22,9 +24,19 @@ struct support {
     uint32_t begin, end;
 };
 
-/* Bilinear and cubic convolve with a kernel; average and rms weigh by covered area. */
+/* The others weigh by covered area, copy or select. */
 PIXEL_FN bool resampling_has_kernel(uint32_t method) {
-    return method == COGPU_RESAMPLE_BILINEAR || method == COGPU_RESAMPLE_CUBIC;
+    return method == COGPU_RESAMPLE_BILINEAR || method == COGPU_RESAMPLE_CUBIC ||
+           method == COGPU_RESAMPLE_CUBICSPLINE || method == COGPU_RESAMPLE_LANCZOS;
+}
+
+PIXEL_FN double kernel_radius(uint32_t method) {
+    return method == COGPU_RESAMPLE_BILINEAR ? 1.0 : method == COGPU_RESAMPLE_LANCZOS ? 3.0 : 2.0;
+}
+
+/* What distances are multiplied by: where the source has more samples, the kernel grows. */
+PIXEL_FN double kernel_scale(double ratio) {
+    return ratio > 1 ? 1 / ratio : 1;
 }
 
 PIXEL_FN uint32_t clamp_index(double value, uint32_t low, uint32_t high) {
@@ -32,20 +44,20 @@ PIXEL_FN uint32_t clamp_index(double value, uint32_t low, uint32_t high) {
 }
 
 PIXEL_FN struct support resampling_support(uint32_t method, uint32_t from, double ratio,
-                                           uint32_t i) {
+                                           double offset, uint32_t i) {
     const double tolerance = 1e-8; /* multiples of a ratio miss whole numbers by this little */
     double begin, end;
     if (method == COGPU_RESAMPLE_NEAREST) {
-        begin = floor(i * ratio + 0.5);
+        begin = floor(i * ratio + offset + 0.5);
         end = begin + 1;
     } else if (resampling_has_kernel(method)) {
-        double middle = (i + 0.5) * ratio;
-        double radius = (method == COGPU_RESAMPLE_CUBIC ? 2.0 : 1.0) / (1 / ratio);
+        double middle = (i + 0.5) * ratio + offset;
+        double radius = kernel_radius(method) / kernel_scale(ratio);
         begin = floor(middle - radius + 0.5);
         end = floor(middle + radius + 0.5);
     } else {
-        begin = floor(i * ratio + tolerance);
-        end = ceil((i + 1.0) * ratio - tolerance);
+        begin = floor(i * ratio + offset + tolerance);
+        end = ceil((i + 1.0) * ratio + offset - tolerance);
     }
     struct support support = {clamp_index(begin, 0, from - 1), 0};
     support.end = clamp_index(end, support.begin + 1, from);
@@ -56,23 +68,24 @@ PIXEL_FN struct support resampling_support(uint32_t method, uint32_t from, doubl
 
 /* Of average and rms: the samples at both ends of a support of two or more are covered in part; all
  * others weigh 1. */
-PIXEL_FN double first_area_weight(struct support support, double ratio, uint32_t i) {
-    return 1 - (i * ratio - support.begin);
+PIXEL_FN double first_area_weight(struct support support, double ratio, double offset, uint32_t i) {
+    return 1 - (i * ratio + offset - support.begin);
 }
 
-PIXEL_FN double last_area_weight(struct support support, double ratio, uint32_t i) {
-    return 1 - (support.end - (i + 1.0) * ratio);
+PIXEL_FN double last_area_weight(struct support support, double ratio, double offset, uint32_t i) {
+    return 1 - (support.end - ((i + 1.0) * ratio + offset));
 }
 
 /* Of kernels: the distance of the support's first sample from the middle. Distances grow from
- * sample to sample by the addition of 1 / ratio, as GDAL's do: whether a sample at the very end of
- * the kernel has a weight depends on that rounding. */
-PIXEL_FN double first_kernel_distance(struct support support, double ratio, uint32_t i) {
-    double middle = (i + 0.5) * ratio;
-    return 1 / ratio * (support.begin - middle + 0.5);
+ * sample to sample by the addition of kernel_scale, as GDAL's do: whether a sample at the very end
+ * of the kernel has a weight depends on that rounding. */
+PIXEL_FN double first_kernel_distance(struct support support, double ratio, double offset,
+                                      uint32_t i) {
+    double middle = (i + 0.5) * ratio + offset;
+    return kernel_scale(ratio) * (support.begin - middle + 0.5);
 }
 
-/* Triangle, or Catmull-Rom cubic (a = -0.5). `x` is not negative. */
+/* Triangle, or Catmull-Rom cubic (a = -0.5): the kernels of overviews. `x` is not negative. */
 PIXEL_FN double kernel_weight(uint32_t method, double x) {
     if (method == COGPU_RESAMPLE_BILINEAR)
         return x < 1 ? 1 - x : 0;

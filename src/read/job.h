@@ -29,8 +29,9 @@ enum cogpu_read_method {
     COGPU_READ_EACH_BAND, /* one sub-read for each band, since bands differ in nodata or mask */
     COGPU_READ_PLANAR_COLOURS, /* rows of all components are read and converted to RGB */
     COGPU_READ_VIA_HOST,       /* rows are read into host memory and uploaded */
-    COGPU_READ_STREAMED        /* each block is decoded by the CPU a few rows at a time, which are
+    COGPU_READ_STREAMED,       /* each block is decoded by the CPU a few rows at a time, which are
                                 * uploaded */
+    COGPU_READ_MOSAIC          /* computed from windows of other files */
 };
 
 struct cogpu_read_window {
@@ -125,7 +126,8 @@ struct cogpu_read_job {
     struct cogpu_read_queue queue; /* of the items' windows */
     pthread_mutex_t lock;          /* of results and errors */
     cogpu_arena arena;
-    bool is_pending;      /* the caller does not wait for the device */
+    uint64_t nested_layers; /* of VRTs inside VRTs: their number is limited */
+    bool is_pending;        /* the caller does not wait for the device */
     bool is_complete;     /* of a pending read: no batch is on the device */
     cogpu_read_call item; /* of a pending read, which own_items points to */
     cogpu_read_call *own_items[1];
@@ -158,6 +160,12 @@ uint32_t cogpu_tall_chunk_rows(const cogpu_storage *storage, uint64_t row_bytes,
 cogpu_status cogpu_job_open_workers(struct cogpu_read_job *job, cogpu_error *error);
 void cogpu_job_close_workers(struct cogpu_read_job *job);
 
+/* ---- read.c ---- */
+
+/* Whether the files of a window, and of its parts, are still those that were opened. */
+cogpu_status cogpu_check_sources(struct cogpu_read_job *job, const struct cogpu_read_window *window,
+                                 cogpu_error *error);
+
 /* ---- part.c: sub-reads ---- */
 
 /* The read of a smaller window of the same level, planned as `whole` is. The caller sets the
@@ -167,6 +175,11 @@ struct cogpu_read_window cogpu_window_part(const struct cogpu_read_window *whole
 /* Reads a part. Its progress is reported as `share`, its counts are added to `result`. */
 cogpu_status cogpu_read_part(struct cogpu_read_job *job, struct cogpu_read_window *part,
                              cogpu_share share, cogpu_result *result, cogpu_error *error);
+/* Reads windows of one device in common batches, as parts of `whole`, whose result counts their
+ * blocks. The error of a window is in the window; the call fails only if the device does. */
+cogpu_status cogpu_read_windows(struct cogpu_read_job *job, struct cogpu_read_window *windows,
+                                uint32_t count, struct cogpu_read_window *whole,
+                                cogpu_error *error);
 /* Reads a window by its method, without its mask. */
 cogpu_status cogpu_execute_window(struct cogpu_read_job *job, struct cogpu_read_window *window,
                                   cogpu_error *error);
@@ -228,6 +241,11 @@ cogpu_status cogpu_read_streamed(struct cogpu_read_job *job, struct cogpu_read_w
 bool cogpu_has_planar_colours(const cogpu_storage *storage);
 cogpu_status cogpu_read_planar_colours(struct cogpu_read_job *job, struct cogpu_read_window *window,
                                        cogpu_error *error);
+
+/* ---- mosaic.c ---- */
+
+cogpu_status cogpu_read_mosaic(struct cogpu_read_job *job, struct cogpu_read_window *window,
+                               cogpu_error *error);
 
 /* ---- mask.c ---- */
 

@@ -34,6 +34,8 @@ static void add_result(const cogpu_result *part, cogpu_result *result) {
     result->copy_ms += part->copy_ms;
     result->decode_ms += part->decode_ms;
     result->unpack_ms += part->unpack_ms;
+    result->sources += part->sources;
+    result->bad_sources += part->bad_sources;
 }
 
 static cogpu_status read_window_blocks(struct cogpu_read_job *job, struct cogpu_read_window *window,
@@ -74,6 +76,8 @@ cogpu_status cogpu_execute_window(struct cogpu_read_job *job, struct cogpu_read_
         return cogpu_read_via_host(job, window, error);
     case COGPU_READ_STREAMED:
         return cogpu_read_streamed(job, window, error);
+    case COGPU_READ_MOSAIC:
+        return cogpu_read_mosaic(job, window, error);
     }
     return COGPU_OK;
 }
@@ -101,4 +105,35 @@ cogpu_status cogpu_read_part(struct cogpu_read_job *job, struct cogpu_read_windo
     cogpu_meter_close(&part->meter);
     add_result(&own, result);
     return status;
+}
+
+/* ---- windows of other files ---------------------------------------------------------------- */
+
+static void begin_window(struct cogpu_read_job *job, struct cogpu_read_window *window,
+                         cogpu_result *result) {
+    window->result = result;
+    window->plan.meter = &window->meter;
+    (void)cogpu_raster_set_strides(&window->raster, &window->error);
+    if (window->error.status == COGPU_OK)
+        (void)cogpu_check_sources(job, window, &window->error);
+}
+
+cogpu_status cogpu_read_windows(struct cogpu_read_job *job, struct cogpu_read_window *windows,
+                                uint32_t count, struct cogpu_read_window *whole,
+                                cogpu_error *error) {
+    struct cogpu_read_queue queue = {.device = whole->device};
+    cogpu_result own = {0};
+    TRY(cogpu_arena_allocate(&job->arena, count, sizeof *queue.windows, &queue.windows, error));
+    for (uint32_t i = 0; i < count; i++) {
+        begin_window(job, &windows[i], &own);
+        if (windows[i].error.status != COGPU_OK)
+            continue;
+        if (windows[i].method == COGPU_READ_BLOCKS)
+            queue.windows[queue.count++] = &windows[i];
+        else
+            (void)cogpu_execute_window(job, &windows[i], &windows[i].error);
+    }
+    TRY(cogpu_read_batches(job, &queue, error));
+    add_result(&own, whole->result);
+    return COGPU_OK;
 }

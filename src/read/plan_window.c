@@ -2,6 +2,7 @@
  * From a checked request to the plan of a window and of its sub-reads: which blocks, which
  * conversion, which method. Arithmetic only: nothing is read, decoded or uploaded here.
  */
+#include "grid/mosaic.h"
 #include "read/job.h"
 
 enum { CHUNK_BYTES = 4 << 20, TALL_CHUNK_BYTES = 128 << 20 };
@@ -153,6 +154,12 @@ static cogpu_status plan_method(const struct cogpu_read_spec *spec, cogpu_arena 
     bool is_all_valid = spec->content == COGPU_READ_MASK && !window->plan.conversion;
     bool needs_components = storage == &spec->level->storage && cogpu_has_planar_colours(storage) &&
                             spec->content != COGPU_READ_COMPONENTS;
+    if (!is_all_valid && storage->mosaic && spec->device && storage->mosaic->needs_host)
+        return plan_on_host(spec, COGPU_READ_VIA_HOST, arena, window, error);
+    if (!is_all_valid && storage->mosaic) {
+        window->method = COGPU_READ_MOSAIC;
+        return COGPU_OK;
+    }
     if (!is_all_valid)
         TRY(cogpu_check_codec(storage, error));
     bool is_direct = !is_all_valid && !needs_components;

@@ -55,20 +55,20 @@ static cogpu_status check_source(struct cogpu_read_job *job, const cogpu_read_pl
 }
 
 /* Of a window and its mask, which may be in a .msk file. */
-static cogpu_status check_sources(struct cogpu_read_job *job,
-                                  const struct cogpu_read_window *window, cogpu_error *error) {
+cogpu_status cogpu_check_sources(struct cogpu_read_job *job, const struct cogpu_read_window *window,
+                                 cogpu_error *error) {
     TRY(check_source(job, &window->plan, error));
     if (window->mask)
         TRY(check_source(job, &window->mask->plan, error));
     for (uint32_t i = 0; i < window->part_count; i++)
-        TRY(check_sources(job, &window->parts[i], error));
+        TRY(cogpu_check_sources(job, &window->parts[i], error));
     return COGPU_OK;
 }
 
 /* Reports progress for the first time, which may cancel the window. */
 static cogpu_status begin_window(struct cogpu_read_job *job, const cogpu_request *request,
                                  struct cogpu_read_window *window) {
-    TRY(check_sources(job, window, &window->error));
+    TRY(cogpu_check_sources(job, window, &window->error));
     cogpu_meter_open(&window->meter, request->progress, request->progress_user,
                      cogpu_window_blocks(window));
     window->plan.meter = &window->meter;
@@ -111,7 +111,7 @@ static void check_unchanged(struct cogpu_read_job *job, struct cogpu_read_window
     cogpu_status status = window->error.status;
     bool has_begun = window->plan.meter;
     if (has_begun && (status == COGPU_OK || status == COGPU_CORRUPT || status == COGPU_IO_ERROR))
-        (void)check_sources(job, window, &window->error);
+        (void)cogpu_check_sources(job, window, &window->error);
 }
 
 static cogpu_status report_items(struct cogpu_read_job *job, cogpu_error *error) {

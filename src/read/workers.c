@@ -48,6 +48,8 @@ static uint32_t choose_worker_count(const struct cogpu_read_job *job) {
         const struct cogpu_read_window *window = &job->windows[i];
         if (window->error.status != COGPU_OK || window->method == COGPU_READ_ALL_VALID)
             continue;
+        if (window->plan.storage->mosaic) /* its files are not known yet */
+            return (uint32_t)work.workers;
         add_work(job, &window->plan, &work);
         if (window->mask)
             add_work(job, &window->mask->plan, &work);

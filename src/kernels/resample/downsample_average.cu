@@ -146,7 +146,7 @@ DEVICE_FN void compute_averages(const struct cogpu_downsample_args *args, uint32
         uint32_t column = min_u32(first, args->to_width - pairs_of_type(type));
         for (uint32_t row = mine.row; !mine.is_idle && row < mine.row + mine.rows; row++) {
             struct support support =
-                resampling_support(COGPU_RESAMPLE_AVERAGE, args->from_height, args->ratio_y, row);
+                resampling_support(COGPU_RESAMPLE_AVERAGE, args->from_height, args->ratio_y, 0, row);
             struct weights down = weights_of(COGPU_RESAMPLE_AVERAGE, support, args->ratio_y, row, NULL, 0);
             uint64_t made[PAIRS_MAX] = {0};
             average_pairs(args, &view, type, column, &down, made);

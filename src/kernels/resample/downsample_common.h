@@ -79,11 +79,11 @@ DEVICE_FN uint64_t load_source(const struct cogpu_downsample_args *args,
 }
 
 DEVICE_FN struct support column_support(const struct cogpu_downsample_args *args, uint32_t column) {
-    return resampling_support(args->method, args->from_width, args->ratio_x, column);
+    return resampling_support(args->method, args->from_width, args->ratio_x, 0, column);
 }
 
 DEVICE_FN struct support row_support(const struct cogpu_downsample_args *args, uint32_t row) {
-    return resampling_support(args->method, args->from_height, args->ratio_y, row);
+    return resampling_support(args->method, args->from_height, args->ratio_y, 0, row);
 }
 
 /* ---- validity ---- */

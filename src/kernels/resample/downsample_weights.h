@@ -47,7 +47,7 @@ DEVICE_FN double next_weight(const struct weights *weights, struct weight_cursor
 DEVICE_FN void sum_kernel_weights(struct weights *weights, double ratio, uint32_t i) {
     double total = 0;
     weights->step = 1 / ratio;
-    weights->distance = first_kernel_distance(weights->support, ratio, i);
+    weights->distance = first_kernel_distance(weights->support, ratio, 0, i);
     double distance = weights->distance;
     for (uint32_t k = 0; k < weights->count; k++, distance += weights->step)
         total += kernel_weight(weights->method, fabs(distance));
@@ -64,8 +64,8 @@ DEVICE_FN struct weights weights_of(uint32_t method, struct support support, dou
     if (resampling_has_kernel(method)) {
         sum_kernel_weights(&weights, ratio, i);
     } else if (weights.count > 1) {
-        weights.first = first_area_weight(support, ratio, i);
-        weights.last = last_area_weight(support, ratio, i);
+        weights.first = first_area_weight(support, ratio, 0, i);
+        weights.last = last_area_weight(support, ratio, 0, i);
     }
     struct weight_cursor cursor = begin_weights(&weights);
     for (uint32_t k = 0; k < weights.count; k++) {

@@ -1,0 +1,231 @@
+/* See rectangle.h. */
+#include "cpu/rectangle.h"
+
+#include "base/checked.h"
+#include "base/resampling.h"
+#include "base/type.h"
+#include "cpu/downsample.h"
+#include "cpu/samples.h"
+
+/* Resampled pixels: packed planes of the source's type, and one of the mask. */
+struct resampled {
+    cogpu_raster pixels, mask, mask_result;
+    double *values; /* a row */
+    bool has_mask;  /* a rule asks for it */
+};
+
+/* ---- checks ---- */
+
+static bool are_constant(const cogpu_rectangle *rectangle) {
+    for (uint32_t i = 0; i < rectangle->bands; i++)
+        if (!cogpu_sample_rule_is_constant(&rectangle->rules[i].rule))
+            return false;
+    return true;
+}
+
+static bool needs_mask(const cogpu_rectangle_job *job) {
+    for (uint32_t i = 0; job->mask && i < job->rectangle->bands; i++)
+        if (job->rectangle->rules[i].rule.uses_mask)
+            return true;
+    return false;
+}
+
+static bool has_palette(const cogpu_rectangle *rectangle) {
+    for (uint32_t i = 0; i < rectangle->bands; i++)
+        if (rectangle->rules[i].palette)
+            return true;
+    return false;
+}
+
+/* Kernels have no meaning for palette indices: GDAL takes the nearest. */
+static cogpu_status choose_method(const cogpu_rectangle *rectangle, cogpu_resampling *method,
+                                  cogpu_error *error) {
+    cogpu_resampling_kind kind = cogpu_resampling_find(rectangle->method)->kind;
+    bool is_indexed = has_palette(rectangle);
+    *method = rectangle->method;
+    if (is_indexed && kind == RESAMPLING_MEAN)
+        return cogpu_fail(error, COGPU_UNSUPPORTED, "%s of palette indices: choose nearest or mode",
+                          cogpu_resampling_name(rectangle->method));
+    if (is_indexed && kind == RESAMPLING_KERNEL)
+        *method = COGPU_RESAMPLE_NEAREST;
+    return COGPU_OK;
+}
+
+static cogpu_status check_complex(const cogpu_rectangle *rectangle, cogpu_error *error) {
+    if (!cogpu_type_is_complex(rectangle->from_type) && !cogpu_type_is_complex(rectangle->to_type))
+        return COGPU_OK;
+    bool is_copied =
+        rectangle->from_type == rectangle->to_type && rectangle->method == COGPU_RESAMPLE_NEAREST;
+    for (uint32_t i = 0; i < rectangle->bands; i++) {
+        const cogpu_sample_rule *rule = &rectangle->rules[i].rule;
+        is_copied &= !rule->has_nodata && !rule->scaling && !rule->lut_count;
+    }
+    if (is_copied)
+        return COGPU_OK;
+    return cogpu_fail(error, COGPU_UNSUPPORTED,
+                      "a VRT that changes complex samples of type %s is not supported",
+                      cogpu_type_name(rectangle->from_type));
+}
+
+/* ---- resampling ---- */
+
+static cogpu_raster packed_raster(void *data, cogpu_type type, uint32_t bands, uint32_t width,
+                                  uint32_t height) {
+    const int64_t size = (int64_t)cogpu_type_bytes(type);
+    return (cogpu_raster){.struct_size = sizeof(cogpu_raster),
+                          .data = data,
+                          .type = type,
+                          .bands = bands,
+                          .width = width,
+                          .height = height,
+                          .stride_x = size,
+                          .stride_y = size * width,
+                          .stride_band = size * width * height};
+}
+
+static cogpu_status reserve_planes(cogpu_worker *worker, const cogpu_rectangle *rectangle,
+                                   struct resampled *planes, cogpu_error *error) {
+    const uint32_t width = rectangle->width, height = rectangle->height;
+    const uint64_t pixels = (uint64_t)width * height, row = sizeof(double) * (uint64_t)width;
+    uint64_t samples, bytes;
+    if (!checked_mul(pixels, rectangle->bands, &samples) ||
+        !checked_mul(samples, cogpu_type_bytes(rectangle->from_type), &bytes) ||
+        !checked_add(bytes, row + 2 * pixels, &bytes) || bytes > SIZE_MAX)
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for %u x %u pixels", width,
+                          height);
+    TRY(cogpu_worker_reserve(&worker->converted, &worker->converted_bytes, (size_t)bytes, error));
+    uint8_t *memory = worker->converted;
+    planes->values = (double *)(void *)memory;
+    memory += row;
+    planes->pixels = packed_raster(memory, rectangle->from_type, rectangle->bands, width, height);
+    memory += samples * cogpu_type_bytes(rectangle->from_type);
+    planes->mask = packed_raster(memory, COGPU_TYPE_U8, 1, width, height);
+    planes->mask_result = packed_raster(memory + pixels, COGPU_TYPE_U8, 1, width, height);
+    return COGPU_OK;
+}
+
+static void copy_nearest(const cogpu_rectangle_job *job, const cogpu_raster *from, uint32_t band,
+                         const cogpu_raster *to) {
+    const cogpu_rectangle *rectangle = job->rectangle;
+    const size_t size = cogpu_type_bytes(from->type);
+    const uint8_t *plane = (const uint8_t *)from->data + band * from->stride_band;
+    uint8_t *made = (uint8_t *)to->data + band * to->stride_band;
+    const bool is_shifted = rectangle->step_x == 1;
+    for (uint32_t j = 0; j < to->height; j++, made += to->stride_y) {
+        uint32_t y = cogpu_rectangle_nearest(rectangle->y, rectangle->step_y, rectangle->to_y + j,
+                                             rectangle->level_height);
+        const uint8_t *row = plane + (int64_t)(y - job->from_y) * from->stride_y;
+        for (uint32_t i = 0; i < to->width; i++) {
+            uint32_t x = cogpu_rectangle_nearest(rectangle->x, rectangle->step_x,
+                                                 rectangle->to_x + i, rectangle->level_width);
+            const uint8_t *sample = row + (int64_t)(x - job->from_x) * from->stride_x;
+            /* One step a pixel: the rest of the row follows, up to the border of the level. */
+            uint32_t run = is_shifted ? rectangle->level_width - x : 1;
+            run = run > 1 && x > 0 ? (run < to->width - i ? run : to->width - i) : 1;
+            cogpu_cpu_copy_samples(made + i * size, (int64_t)size, sample, from->stride_x, run,
+                                   size);
+            i += run - 1;
+        }
+    }
+}
+
+static cogpu_downsample downsample_of(const cogpu_rectangle *rectangle, cogpu_resampling method) {
+    return (cogpu_downsample){.method = method,
+                              .from_width = rectangle->level_width,
+                              .from_height = rectangle->level_height,
+                              .to_width = rectangle->to_x + rectangle->width,
+                              .to_height = rectangle->to_y + rectangle->height,
+                              .ratio_x = rectangle->step_x,
+                              .ratio_y = rectangle->step_y,
+                              .offset_x = rectangle->x,
+                              .offset_y = rectangle->y};
+}
+
+static cogpu_raster band_of(const cogpu_raster *raster, uint32_t band) {
+    cogpu_raster one = *raster;
+    one.data = (uint8_t *)raster->data + band * raster->stride_band;
+    one.bands = 1;
+    return one;
+}
+
+/* Nodata goes before the mask, as in RasterIO: GDAL's mask of a band with nodata is that of nodata.
+ */
+static cogpu_status resample_band(cogpu_worker *worker, const cogpu_rectangle_job *job,
+                                  cogpu_resampling method, uint32_t band,
+                                  const struct resampled *planes, cogpu_error *error) {
+    const cogpu_rectangle *rectangle = job->rectangle;
+    const cogpu_nodata *nodata = &rectangle->rules[band].nodata;
+    const cogpu_downsample_position position = {job->from_x, job->from_y, rectangle->to_x,
+                                                rectangle->to_y};
+    const cogpu_raster from = band_of(job->source, band), to = band_of(&planes->pixels, band);
+    cogpu_downsample downsample = downsample_of(rectangle, method);
+    downsample.type = rectangle->from_type;
+    downsample.bands = 1;
+    downsample.nodata = *nodata;
+    downsample.has_mask = job->mask && !nodata->text;
+    downsample.mask_is_alpha = job->mask_is_alpha;
+    return cogpu_cpu_downsample(worker, &downsample, &position, &from,
+                                downsample.has_mask ? job->mask : NULL, &to,
+                                downsample.has_mask ? &planes->mask_result : NULL, error);
+}
+
+/* The mask as pixels: what RasterIO of GDAL's mask band returns. */
+static cogpu_status resample_mask(cogpu_worker *worker, const cogpu_rectangle_job *job,
+                                  cogpu_resampling method, const struct resampled *planes,
+                                  cogpu_error *error) {
+    const cogpu_rectangle *rectangle = job->rectangle;
+    const cogpu_downsample_position position = {job->from_x, job->from_y, rectangle->to_x,
+                                                rectangle->to_y};
+    cogpu_downsample downsample = downsample_of(rectangle, method);
+    downsample.type = COGPU_TYPE_U8;
+    downsample.bands = 1;
+    if (method != COGPU_RESAMPLE_NEAREST)
+        return cogpu_cpu_downsample(worker, &downsample, &position, job->mask, NULL, &planes->mask,
+                                    NULL, error);
+    copy_nearest(job, job->mask, 0, &planes->mask);
+    return COGPU_OK;
+}
+
+static cogpu_status resample(cogpu_worker *worker, const cogpu_rectangle_job *job,
+                             struct resampled *planes, cogpu_error *error) {
+    cogpu_resampling method;
+    TRY(choose_method(job->rectangle, &method, error));
+    for (uint32_t band = 0; band < job->rectangle->bands; band++) {
+        if (cogpu_sample_rule_is_constant(&job->rectangle->rules[band].rule))
+            continue;
+        if (method == COGPU_RESAMPLE_NEAREST)
+            copy_nearest(job, job->source, band, &planes->pixels);
+        else
+            TRY(resample_band(worker, job, method, band, planes, error));
+    }
+    return planes->has_mask ? resample_mask(worker, job, method, planes, error) : COGPU_OK;
+}
+
+/* ---- the whole ---- */
+
+static void apply_rules(const cogpu_rectangle_job *job, const struct resampled *planes) {
+    const cogpu_rectangle *rectangle = job->rectangle;
+    const size_t from_size = cogpu_type_bytes(rectangle->from_type);
+    const size_t to_size = cogpu_type_bytes(rectangle->to_type), width = rectangle->width;
+    const uint8_t *mask = planes->has_mask ? planes->mask.data : NULL;
+    for (uint32_t band = 0; band < rectangle->bands; band++)
+        for (uint32_t j = 0; j < rectangle->height; j++) {
+            size_t at = ((size_t)band * rectangle->height + j) * width;
+            cogpu_rectangle_apply(&rectangle->rules[band], rectangle->from_type,
+                                  (const uint8_t *)planes->pixels.data + at * from_size,
+                                  mask ? mask + j * width : NULL, rectangle->width, planes->values,
+                                  rectangle->to_type, job->pixels + at * to_size,
+                                  job->painted + at);
+        }
+}
+
+cogpu_status cogpu_cpu_rectangle(cogpu_worker *worker, const cogpu_rectangle_job *job,
+                                 cogpu_error *error) {
+    struct resampled planes = {.has_mask = needs_mask(job)};
+    TRY(check_complex(job->rectangle, error));
+    TRY(reserve_planes(worker, job->rectangle, &planes, error));
+    if (!are_constant(job->rectangle))
+        TRY(resample(worker, job, &planes, error));
+    apply_rules(job, &planes);
+    return COGPU_OK;
+}

@@ -1,0 +1,386 @@
+/* Plans what a member contributes to a part of a mosaic: copied, warped, or placed by rectangles. */
+#include "grid/mosaic.h"
+
+#include "base/checked.h"
+#include "base/resampling.h"
+#include "base/type.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- bands --------------------------------------------------------------------------------- */
+
+/* The bands that the member has, of those that are composed; then its alpha band, if that is not
+ * among them. */
+static cogpu_status list_bands(const cogpu_mosaic_member *member,
+                               const cogpu_layer_request *request, cogpu_arena *arena,
+                               cogpu_layer *layer, cogpu_error *error) {
+    uint64_t most = (uint64_t)request->band_count + 1;
+    TRY(cogpu_arena_allocate(arena, most, sizeof *layer->bands, &layer->bands, error));
+    TRY(cogpu_arena_allocate(arena, most, sizeof *layer->targets, &layer->targets, error));
+    for (uint32_t i = 0; i < request->band_count; i++) {
+        uint32_t band = member->bands[request->bands[i] - 1];
+        if (!band)
+            continue;
+        if (band == member->alpha_band && !layer->warp.alpha_band)
+            layer->warp.alpha_band = layer->band_count + 1;
+        layer->bands[layer->band_count] = band;
+        layer->targets[layer->band_count++] = i;
+    }
+    if (!member->alpha_band || layer->warp.alpha_band || !layer->band_count)
+        return COGPU_OK;
+    layer->bands[layer->band_count] = member->alpha_band;
+    layer->targets[layer->band_count++] = COGPU_LAYER_ALPHA_ONLY;
+    layer->warp.alpha_band = layer->band_count;
+    return COGPU_OK;
+}
+
+/* ---- nodata -------------------------------------------------------------------------------- */
+
+static cogpu_nodata nodata_of_band(const cogpu_mosaic_member *member, const cogpu_pyramid *pyramid,
+                                   uint32_t band) {
+    cogpu_nodata nodata;
+    if (!member->nodata)
+        return pyramid->nodata[band - 1];
+    cogpu_nodata_parse(*member->nodata ? member->nodata : NULL, pyramid->info.type, &nodata);
+    return nodata;
+}
+
+static cogpu_status set_band_rules(const cogpu_mosaic *mosaic, const cogpu_mosaic_member *member,
+                                   const cogpu_layer_request *request, cogpu_arena *arena,
+                                   cogpu_layer *layer, cogpu_error *error) {
+    cogpu_warp_band *rules = NULL;
+    TRY(cogpu_arena_allocate(arena, layer->band_count, sizeof *rules, &rules, error));
+    for (uint32_t i = 0; i < layer->band_count; i++) {
+        cogpu_nodata nodata = nodata_of_band(member, layer->pyramid, layer->bands[i]);
+        bool is_alpha = i + 1 == layer->warp.alpha_band;
+        rules[i].has_nodata = nodata.matches && !is_alpha;
+        rules[i].nodata = nodata.value;
+        layer->warp.has_nodata |= rules[i].has_nodata;
+        if (layer->targets[i] == COGPU_LAYER_ALPHA_ONLY || is_alpha)
+            continue;
+        const cogpu_nodata *avoided =
+            &mosaic->pyramid->nodata[request->bands[layer->targets[i]] - 1];
+        rules[i].avoids = avoided->matches;
+        rules[i].avoided = avoided->value;
+    }
+    layer->warp.rules = rules;
+    return COGPU_OK;
+}
+
+/* As gdalwarp: a mask directory counts if there is neither an alpha band nor nodata. */
+static bool reads_mask(const cogpu_mosaic_member *member, const cogpu_layer *layer) {
+    const cogpu_pyramid_level *level = &layer->pyramid->levels[layer->level];
+    return level->has_mask && !member->ignores_mask && !layer->warp.alpha_band &&
+           !layer->warp.has_nodata;
+}
+
+/* ---- positions ----------------------------------------------------------------------------- */
+
+/* Source positions scale * (target + 0.5) + offset on each axis. */
+typedef struct axis_map {
+    double scale_x, offset_x, scale_y, offset_y;
+} axis_map;
+
+static cogpu_status map_by_axes(cogpu_box target, const axis_map *map, cogpu_arena *arena,
+                                cogpu_coordinates *coordinates, cogpu_error *error) {
+    double *nodes = NULL;
+    uint32_t *cells = NULL;
+    uint32_t x = (uint32_t)target.x0, y = (uint32_t)target.y0;
+    uint32_t first_x = x / COGPU_CELL_SIDE, first_y = y / COGPU_CELL_SIDE;
+    uint32_t across = (uint32_t)(target.x1 - 1) / COGPU_CELL_SIDE - first_x + 1;
+    uint32_t down = (uint32_t)(target.y1 - 1) / COGPU_CELL_SIDE - first_y + 1;
+    uint64_t count = ((uint64_t)across + 1) * ((uint64_t)down + 1);
+    TRY(cogpu_arena_allocate(arena, count, 2 * sizeof *nodes, &nodes, error));
+    TRY(cogpu_arena_allocate(arena, (uint64_t)across * down, sizeof *cells, &cells, error));
+    memset(cells, 0xff, (size_t)across * down * sizeof *cells);
+    for (uint32_t j = 0; j <= down; j++)
+        for (uint32_t i = 0; i <= across; i++) {
+            double *node = nodes + 2 * ((size_t)j * (across + 1) + i);
+            node[0] = ((double)(first_x + i) * COGPU_CELL_SIDE + 0.5) * map->scale_x +
+                      map->offset_x;
+            node[1] = ((double)(first_y + j) * COGPU_CELL_SIDE + 0.5) * map->scale_y +
+                      map->offset_y;
+        }
+    *coordinates = (cogpu_coordinates){.x = x,
+                                       .y = y,
+                                       .width = (uint32_t)(target.x1 - target.x0),
+                                       .height = (uint32_t)(target.y1 - target.y0),
+                                       .first_cell_x = first_x,
+                                       .first_cell_y = first_y,
+                                       .across = across,
+                                       .down = down,
+                                       .nodes = nodes,
+                                       .cells = cells};
+    return COGPU_OK;
+}
+
+/* ---- copies -------------------------------------------------------------------------------- */
+
+/* Whether the grids differ by a whole number of pixels: resampling then is a copy, by all methods
+ * but sum, which is one too. */
+static bool is_translation(const cogpu_transformer *transformer, const cogpu_placement *grid,
+                           int64_t shift[2]) {
+    const double tolerance = 1e-6; /* pixels, over the whole grid */
+    double affine[6];
+    if (!cogpu_transformer_is_affine(transformer, affine))
+        return false;
+    double x = floor(affine[0] + 0.5), y = floor(affine[3] + 0.5);
+    if (fabs(affine[0] - x) > tolerance || fabs(affine[3] - y) > tolerance ||
+        fabs(affine[1] - 1) * grid->width > tolerance || fabs(affine[2]) * grid->height > tolerance ||
+        fabs(affine[4]) * grid->width > tolerance || fabs(affine[5] - 1) * grid->height > tolerance ||
+        fabs(x) > INT32_MAX || fabs(y) > INT32_MAX)
+        return false;
+    shift[0] = (int64_t)x;
+    shift[1] = (int64_t)y;
+    return true;
+}
+
+static cogpu_box move_box(cogpu_box box, int64_t x, int64_t y) {
+    return (cogpu_box){box.x0 + x, box.y0 + y, box.x1 + x, box.y1 + y};
+}
+
+static cogpu_status plan_copy(const int64_t shift[2], cogpu_arena *arena, cogpu_layer *layer,
+                              cogpu_error *error) {
+    const cogpu_box level = {0, 0, layer->warp.level_width, layer->warp.level_height};
+    layer->source = cogpu_box_intersect(move_box(layer->target, shift[0], shift[1]), level);
+    if (cogpu_box_is_empty(layer->source))
+        return COGPU_OK;
+    layer->target = move_box(layer->source, -shift[0], -shift[1]);
+    layer->kind = COGPU_LAYER_COPIED;
+    layer->warp.method = COGPU_RESAMPLE_NEAREST;
+    axis_map map = {1, (double)shift[0], 1, (double)shift[1]};
+    return map_by_axes(layer->target, &map, arena, &layer->coordinates, error);
+}
+
+/* ---- warps --------------------------------------------------------------------------------- */
+
+static double kernel_reach(double radius, double scale) {
+    return scale < 1 ? ceil(radius / scale) : radius;
+}
+
+static cogpu_status compute_positions(const cogpu_mosaic *mosaic,
+                                      const cogpu_mosaic_member *member,
+                                      const cogpu_mosaic_view *view,
+                                      const cogpu_layer_request *request, cogpu_arena *arena,
+                                      cogpu_layer *layer, cogpu_error *error) {
+    const cogpu_resampling_row *row = &cogpu_resampling_table[mosaic->resampling];
+    bool is_of_area = row->kind != RESAMPLING_COPY && row->kind != RESAMPLING_KERNEL;
+    const cogpu_box target = layer->target;
+    const cogpu_warp *warp = &layer->warp;
+    double reach_x = is_of_area ? 1 : kernel_reach(row->kernel_radius, warp->scale_x);
+    double reach_y = is_of_area ? 1 : kernel_reach(row->kernel_radius, warp->scale_y);
+    TRY(cogpu_coordinates_compute(
+        view->transformer, &member->placement, warp->level_width, warp->level_height,
+        (uint32_t)target.x0, (uint32_t)target.y0, (uint32_t)(target.x1 - target.x0),
+        (uint32_t)(target.y1 - target.y0), is_of_area, mosaic->max_error, request->pool, arena,
+        &layer->coordinates, error));
+    layer->source = cogpu_coordinates_extent(&layer->coordinates, reach_x, reach_y,
+                                             warp->level_width, warp->level_height);
+    if (cogpu_box_is_empty(layer->source) || row->kind != RESAMPLING_SUM)
+        return COGPU_OK;
+    const cogpu_box source = layer->source;
+    return cogpu_coordinates_compute_forward(
+        view->transformer, &member->placement, warp->level_width, warp->level_height,
+        (uint32_t)source.x0, (uint32_t)source.y0, (uint32_t)(source.x1 - source.x0),
+        (uint32_t)(source.y1 - source.y0), mosaic->max_error, request->pool, arena,
+        &layer->forward, error);
+}
+
+static cogpu_status plan_warp(cogpu_mosaic *mosaic, const cogpu_mosaic_member *member,
+                              const cogpu_mosaic_view *view, const cogpu_layer_request *request,
+                              cogpu_arena *arena, cogpu_layer *layer, cogpu_error *error) {
+    if (cogpu_type_is_complex(layer->warp.from_type) || cogpu_type_is_complex(layer->warp.to_type))
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "pixels of type %s cannot be resampled; a mosaic of complex pixels needs "
+                          "sources on its own grid",
+                          cogpu_type_name(layer->warp.from_type));
+    layer->warp.method = mosaic->resampling;
+    layer->warp.scale_x = view->scale_x;
+    layer->warp.scale_y = view->scale_y;
+    TRY(compute_positions(mosaic, member, view, request, arena, layer, error));
+    layer->kind = cogpu_box_is_empty(layer->source) ? COGPU_LAYER_NONE : COGPU_LAYER_WARPED;
+    return COGPU_OK;
+}
+
+static cogpu_status plan_by_transform(cogpu_mosaic *mosaic, cogpu_mosaic_member *member,
+                                      const cogpu_layer_request *request, cogpu_arena *arena,
+                                      cogpu_layer *layer, cogpu_error *error) {
+    const cogpu_mosaic_view *view = NULL;
+    int64_t shift[2];
+    cogpu_placement grid = cogpu_mosaic_level_grid(mosaic, request->level);
+    TRY(cogpu_mosaic_member_view(mosaic, member, layer->pyramid, request->level, &view, error));
+    layer->target = cogpu_box_intersect(
+        cogpu_box_intersect(request->target, view->extent),
+        (cogpu_box){0, 0, grid.width, grid.height});
+    if (cogpu_box_is_empty(layer->target))
+        return COGPU_OK;
+    layer->level = view->source_level;
+    const cogpu_storage *storage = &layer->pyramid->levels[layer->level].storage;
+    layer->warp.level_width = storage->width;
+    layer->warp.level_height = storage->height;
+    TRY(list_bands(member, request, arena, layer, error));
+    if (!layer->band_count)
+        return COGPU_OK;
+    TRY(set_band_rules(mosaic, member, request, arena, layer, error));
+    layer->warp.bands = layer->band_count;
+    layer->reads_mask = reads_mask(member, layer);
+    TRY(layer->level == 0 && is_translation(view->transformer, &grid, shift)
+            ? plan_copy(shift, arena, layer, error)
+            : plan_warp(mosaic, member, view, request, arena, layer, error));
+    layer->warp.x = (uint32_t)layer->source.x0;
+    layer->warp.y = (uint32_t)layer->source.y0;
+    return COGPU_OK;
+}
+
+/* ---- rectangles ---------------------------------------------------------------------------- */
+
+static cogpu_resampling method_of_rectangle(const cogpu_vrt_source *source) {
+    return source->resampling == COGPU_RESAMPLE_DEFAULT ? COGPU_RESAMPLE_NEAREST
+                                                        : source->resampling;
+}
+
+static cogpu_status place_rectangle(const cogpu_mosaic *mosaic, const cogpu_vrt_source *source,
+                                    const cogpu_layer_request *request, cogpu_arena *arena,
+                                    cogpu_layer *layer, bool *is_empty, cogpu_error *error) {
+    const cogpu_pyramid *pyramid = layer->pyramid;
+    const cogpu_storage *grid = &mosaic->pyramid->levels[request->level].storage;
+    cogpu_resampling method = method_of_rectangle(source);
+    cogpu_vrt_placement placement;
+    cogpu_vrt_size *sizes = NULL;
+    uint32_t x, y;
+    TRY(cogpu_arena_allocate(arena, pyramid->info.levels, sizeof *sizes, &sizes, error));
+    for (uint32_t i = 0; i < pyramid->info.levels; i++)
+        sizes[i] = (cogpu_vrt_size){pyramid->levels[i].storage.width,
+                                    pyramid->levels[i].storage.height};
+    cogpu_vrt_place(mosaic->vrt, source, sizes[0].width, sizes[0].height, grid->width, grid->height,
+                    &placement);
+    layer->level = mosaic->uses_full_resolution
+                       ? 0
+                       : cogpu_vrt_choose_level(&placement, method, sizes, pyramid->info.levels);
+    *is_empty = !cogpu_vrt_rectangle(
+        &placement, method, sizes[0], sizes[layer->level], (uint32_t)request->target.x0,
+        (uint32_t)request->target.y0, (uint32_t)(request->target.x1 - request->target.x0),
+        (uint32_t)(request->target.y1 - request->target.y0), &layer->rectangle, &x, &y);
+    layer->target = (cogpu_box){request->target.x0 + x, request->target.y0 + y,
+                                request->target.x0 + x + layer->rectangle.width,
+                                request->target.y0 + y + layer->rectangle.height};
+    layer->warp.level_width = sizes[layer->level].width;
+    layer->warp.level_height = sizes[layer->level].height;
+    return COGPU_OK;
+}
+
+/* The rules of the bands that are read, in their order. */
+static const cogpu_vrt_source_band *band_of_source(const cogpu_vrt_source *source,
+                                                   uint32_t target) {
+    for (uint32_t i = 0; i < source->band_count; i++)
+        if (source->bands[i].target == target)
+            return &source->bands[i];
+    return NULL;
+}
+
+static cogpu_status set_rectangle_rules(const cogpu_mosaic *mosaic, const cogpu_vrt_source *source,
+                                        const cogpu_layer_request *request, cogpu_arena *arena,
+                                        cogpu_layer *layer, cogpu_error *error) {
+    cogpu_warp_band *rules = NULL;
+    cogpu_rectangle_band *bands = NULL;
+    TRY(cogpu_arena_allocate(arena, layer->band_count, sizeof *rules, &rules, error));
+    TRY(cogpu_arena_allocate(arena, layer->band_count, sizeof *bands, &bands, error));
+    for (uint32_t i = 0; i < layer->band_count; i++) {
+        uint32_t target = request->bands[layer->targets[i]];
+        const cogpu_vrt_source_band *band = band_of_source(source, target);
+        const cogpu_image *info = &layer->pyramid->info;
+        uint32_t bits = mosaic->vrt->bands[target - 1].bits;
+        bands[i] = (cogpu_rectangle_band){.rule = *band->rule,
+                                          .palette = info->palette,
+                                          .palette_entries = info->palette_entries,
+                                          .most = bits ? ldexp(1, (int)bits) - 1 : 0};
+        if (!layer->is_of_mask)
+            bands[i].nodata = layer->pyramid->nodata[layer->bands[i] - 1];
+        rules[i].has_nodata = band->rule->has_nodata;
+        rules[i].nodata = band->rule->nodata;
+        layer->warp.has_nodata |= rules[i].has_nodata;
+        layer->reads_mask |= band->rule->uses_mask;
+    }
+    layer->warp.rules = rules;
+    layer->rectangle.rules = bands;
+    return COGPU_OK;
+}
+
+/* Nearest neighbours: a copy if pixels coincide, else a warp without reprojection. */
+static cogpu_status plan_nearest_rectangle(cogpu_arena *arena, cogpu_layer *layer,
+                                           cogpu_error *error) {
+    const cogpu_rectangle *from = &layer->rectangle;
+    const cogpu_box target = layer->target;
+    double x = from->x + from->to_x * from->step_x, y = from->y + from->to_y * from->step_y;
+    axis_map map = {from->step_x, x - (double)target.x0 * from->step_x, from->step_y,
+                    y - (double)target.y0 * from->step_y};
+    bool is_copy = from->step_x == 1 && from->step_y == 1 && x == floor(x) && y == floor(y) &&
+                   x == (double)layer->source.x0 && y == (double)layer->source.y0 &&
+                   cogpu_box_pixels(layer->source) == cogpu_box_pixels(target);
+    layer->kind = is_copy ? COGPU_LAYER_COPIED : COGPU_LAYER_WARPED;
+    layer->warp.method = COGPU_RESAMPLE_NEAREST;
+    layer->warp.clamps = true;
+    return map_by_axes(target, &map, arena, &layer->coordinates, error);
+}
+
+static cogpu_status plan_rectangle(const cogpu_mosaic *mosaic, const cogpu_mosaic_member *member,
+                                   const cogpu_layer_request *request, cogpu_arena *arena,
+                                   cogpu_layer *layer, cogpu_error *error) {
+    const cogpu_vrt_source *source = member->rectangle;
+    cogpu_rectangle_need need = {0, 0, 0, 0};
+    bool is_empty = false;
+    layer->is_of_mask = source->of_mask;
+    if (layer->is_of_mask)
+        layer->warp.from_type = COGPU_TYPE_U8;
+    TRY(list_bands(member, request, arena, layer, error));
+    if (!layer->band_count)
+        return COGPU_OK;
+    TRY(place_rectangle(mosaic, source, request, arena, layer, &is_empty, error));
+    if (is_empty)
+        return COGPU_OK;
+    layer->rectangle.method = method_of_rectangle(source);
+    layer->rectangle.from_type = layer->warp.from_type;
+    layer->rectangle.to_type = layer->warp.to_type;
+    layer->rectangle.bands = layer->warp.bands = layer->band_count;
+    TRY(set_rectangle_rules(mosaic, source, request, arena, layer, error));
+    need = cogpu_rectangle_needs(&layer->rectangle);
+    layer->source = (cogpu_box){need.x0, need.y0, need.x1, need.y1};
+    if (cogpu_box_is_empty(layer->source))
+        return COGPU_OK;
+    layer->warp.x = need.x0;
+    layer->warp.y = need.y0;
+    if (cogpu_vrt_source_is_simple(source, layer->rectangle.method))
+        return plan_nearest_rectangle(arena, layer, error);
+    layer->kind = COGPU_LAYER_RECTANGLE;
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_layer_plan(cogpu_mosaic *mosaic, uint32_t index, const cogpu_pyramid *pyramid,
+                              const cogpu_layer_request *request, cogpu_arena *arena,
+                              cogpu_layer *layer, cogpu_error *error) {
+    cogpu_mosaic_member *member = &mosaic->members[index];
+    *layer = (cogpu_layer){.member = index, .pyramid = pyramid};
+    layer->warp.from_type = pyramid->info.type;
+    layer->warp.to_type = mosaic->pyramid->info.type;
+    layer->warp.scale_x = layer->warp.scale_y = 1;
+    if (member->rectangle)
+        return plan_rectangle(mosaic, member, request, arena, layer, error);
+    return plan_by_transform(mosaic, member, request, arena, layer, error);
+}
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+static uint64_t coordinates_bytes(const cogpu_coordinates *coordinates) {
+    uint64_t nodes = ((uint64_t)coordinates->across + 1) * ((uint64_t)coordinates->down + 1);
+    uint64_t points = coordinates->nodes ? cogpu_cell_points(coordinates) : 0;
+    return (nodes + coordinates->exact_count * points * points) * 2 * sizeof(double);
+}
+
+uint64_t cogpu_layer_bytes(const cogpu_layer *layer) {
+    uint64_t sample = cogpu_type_bytes(layer->warp.from_type) * layer->band_count;
+    if (layer->kind == COGPU_LAYER_NONE)
+        return 0;
+    return cogpu_box_pixels(layer->source) * (sample + layer->reads_mask) +
+           coordinates_bytes(&layer->coordinates) + coordinates_bytes(&layer->forward);
+}

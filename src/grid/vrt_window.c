@@ -1,0 +1,172 @@
+/*
+ * Where a source of a VRT lies in a read, and at which level it is read. Arithmetic only.
+ *
+ * A placement is that of a read of the whole VRT, so that a pixel does not depend on the window in
+ * which it is read. The steps are GDAL's:
+ *
+ *     target rect, clipped to the VRT  -->  part of the source rect, clipped to the source
+ *     -->  every target pixel that this part touches  -->  the part, widened to these pixels
+ */
+#include "grid/vrt.h"
+
+#include "base/resampling.h"
+
+#include <math.h>
+
+static const double TOLERANCE = 1e-3; /* of a pixel; GDAL's */
+
+/* ---- placement ---- */
+
+/* One axis of a placement. */
+struct span {
+    uint32_t first, end; /* target pixels */
+    double start, step;  /* source position of the first one, and source pixels a target pixel */
+};
+
+static double snap(double value) {
+    return fabs(value - round(value)) < TOLERANCE ? round(value) : value;
+}
+
+static uint32_t limit_to(double value, uint32_t most) {
+    return value > 0 ? (value < most ? (uint32_t)value : most) : 0;
+}
+
+static bool place_side(double from, double from_size, double to, double to_size, uint32_t size,
+                       uint32_t whole, uint32_t buffer, struct span *span) {
+    const double scale = from_size / to_size, zoom = (double)buffer / whole;
+    double begin = fmax(to, 0), end = fmin(to + to_size, whole);
+    *span = (struct span){0};
+    if (!(begin < end))
+        return false;
+    begin = fmax((begin - to) * scale + from, 0);
+    end = fmin((end - to) * scale + from, size);
+    if (!(begin < end))
+        return false;
+    double left = ((begin - from) / scale + to) * zoom, right = ((end - from) / scale + to) * zoom;
+    span->first = limit_to(floor(left + TOLERANCE), buffer);
+    span->end = limit_to(ceil(right - TOLERANCE), buffer);
+    if (span->first >= span->end)
+        return false;
+    double start = begin - (left - span->first) / zoom * scale;
+    double length = end - begin + (left - span->first + span->end - right) / zoom * scale;
+    span->start = snap(start);
+    span->step = snap(length) / (span->end - span->first);
+    return span->step > 0;
+}
+
+void cogpu_vrt_place(const cogpu_vrt *vrt, const cogpu_vrt_source *source, uint32_t source_width,
+                     uint32_t source_height, uint32_t to_width, uint32_t to_height,
+                     cogpu_vrt_placement *placement) {
+    cogpu_vrt_rect from = {0, 0, source_width, source_height}, to = from;
+    struct span across, down;
+    if (source->has_rects) {
+        from = source->source;
+        to = source->target;
+    }
+    *placement = (cogpu_vrt_placement){0};
+    if (!place_side(from.x, from.width, to.x, to.width, source_width, vrt->width, to_width,
+                    &across) ||
+        !place_side(from.y, from.height, to.y, to.height, source_height, vrt->height, to_height,
+                    &down))
+        return;
+    *placement = (cogpu_vrt_placement){.x0 = across.first,
+                                       .y0 = down.first,
+                                       .x1 = across.end,
+                                       .y1 = down.end,
+                                       .x = across.start,
+                                       .y = down.start,
+                                       .step_x = across.step,
+                                       .step_y = down.step};
+}
+
+/* ---- levels ---- */
+
+uint32_t cogpu_vrt_choose_level(const cogpu_vrt_placement *placement, cogpu_resampling method,
+                                const cogpu_vrt_size *levels, uint32_t count) {
+    const double slack = 0.1, threshold = method <= COGPU_RESAMPLE_NEAREST ? 1.2 : 1.0;
+    bool is_row = placement->y1 - placement->y0 == 1;
+    double wanted =
+        is_row || placement->step_x < placement->step_y ? placement->step_x : placement->step_y;
+    double best = 1;
+    uint32_t chosen = 0;
+    for (uint32_t i = 1; i < count && fabs(wanted - best) >= slack; i++) {
+        double ratio = fmin((double)levels[0].width / levels[i].width,
+                            (double)levels[0].height / levels[i].height);
+        if (ratio >= wanted * threshold + slack || ratio <= best)
+            continue;
+        best = ratio;
+        chosen = i;
+    }
+    return chosen;
+}
+
+/* ---- rectangles ---- */
+
+/* The span in pixels of a level. GDAL reads whole pixels of overviews if it does not resample. */
+static void move_to_level(struct span *span, bool is_nearest, uint32_t full, uint32_t level) {
+    if (full == level)
+        return;
+    uint32_t count = span->end - span->first;
+    double factor = (double)full / level, start = span->start / factor;
+    double length = span->step * count / factor;
+    if (is_nearest) {
+        start = limit_to(floor(floor(span->start) / factor + 0.5), level - 1);
+        length = fmax(floor(ceil(span->step * count) / factor + 0.5), 1);
+        length = fmin(length, level - start);
+    }
+    span->start = start;
+    span->step = length / count;
+}
+
+static bool clip_to_window(const struct span *span, uint32_t window, uint32_t window_size,
+                           uint32_t *first, uint32_t *count, uint32_t *at) {
+    uint64_t window_end = (uint64_t)window + window_size;
+    uint32_t begin = span->first > window ? span->first : window;
+    uint64_t end = span->end < window_end ? span->end : window_end;
+    if (begin >= end)
+        return false;
+    *first = begin - span->first;
+    *count = (uint32_t)(end - begin);
+    *at = begin - window;
+    return true;
+}
+
+bool cogpu_vrt_rectangle(const cogpu_vrt_placement *placement, cogpu_resampling method,
+                         cogpu_vrt_size full, cogpu_vrt_size level, uint32_t window_x,
+                         uint32_t window_y, uint32_t window_width, uint32_t window_height,
+                         cogpu_rectangle *rectangle, uint32_t *x, uint32_t *y) {
+    struct span across = {placement->x0, placement->x1, placement->x, placement->step_x};
+    struct span down = {placement->y0, placement->y1, placement->y, placement->step_y};
+    bool is_nearest = method <= COGPU_RESAMPLE_NEAREST;
+    *rectangle = (cogpu_rectangle){.method = is_nearest ? COGPU_RESAMPLE_NEAREST : method,
+                                   .level_width = level.width,
+                                   .level_height = level.height};
+    if (!clip_to_window(&across, window_x, window_width, &rectangle->to_x, &rectangle->width, x) ||
+        !clip_to_window(&down, window_y, window_height, &rectangle->to_y, &rectangle->height, y))
+        return false;
+    move_to_level(&across, is_nearest, full.width, level.width);
+    move_to_level(&down, is_nearest, full.height, level.height);
+    rectangle->x = across.start;
+    rectangle->step_x = across.step;
+    rectangle->y = down.start;
+    rectangle->step_y = down.step;
+    /* RasterIO resamples only what changes its size or lies between pixels. */
+    if (rectangle->step_x == 1 && rectangle->step_y == 1 && rectangle->x == floor(rectangle->x) &&
+        rectangle->y == floor(rectangle->y))
+        rectangle->method = COGPU_RESAMPLE_NEAREST;
+    return true;
+}
+
+/* ---- sources ---- */
+
+bool cogpu_vrt_source_is_simple(const cogpu_vrt_source *source, cogpu_resampling method) {
+    cogpu_resampling used = source->resampling ? source->resampling : method;
+    if (used > COGPU_RESAMPLE_NEAREST)
+        return false;
+    for (uint32_t i = 0; i < source->band_count; i++) {
+        const cogpu_sample_rule *rule = source->bands[i].rule;
+        if (rule && (rule->scaling || rule->lut_count || rule->palette_component))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,86 @@
+/*
+ * The plan of one source of a VRT: a rectangle of source pixels becomes a rectangle of target
+ * pixels, as by GDAL's RasterIO with a buffer of another size, and samples may change on the way.
+ * grid/vrt_window.c fills it, cpu/rectangle.c executes it.
+ */
+#ifndef COGPU_PLAN_RECTANGLE_H
+#define COGPU_PLAN_RECTANGLE_H
+
+#include "image/image.h"
+
+typedef enum cogpu_scaling {
+    COGPU_SCALING_NONE = 0,
+    COGPU_SCALING_LINEAR,   /* v * ratio + offset */
+    COGPU_SCALING_EXPONENT, /* (to - from) * ((v - source_from) / (source_to - source_from)) ^
+                             * exponent + from */
+} cogpu_scaling;
+
+/* What a ComplexSource does with the samples of a band, in this order. All zero: copies them. */
+typedef struct cogpu_sample_rule {
+    bool has_nodata; /* samples that equal it are not painted */
+    double nodata;
+    bool uses_mask;             /* nor are those that the mask of the source excludes */
+    uint32_t palette_component; /* 1 red ... 4 alpha: samples are indices of the source's palette;
+                                 * 0: they are not */
+    cogpu_scaling scaling;
+    double ratio, offset;
+    double exponent, source_from, source_to, from, to;
+    bool is_clipped;   /* exponent: the fraction is limited to 0 ... 1 */
+    const double *lut; /* `lut_count` inputs, which do not decrease; then as many outputs */
+    uint32_t lut_count;
+} cogpu_sample_rule;
+
+/* One band of a rectangle. */
+typedef struct cogpu_rectangle_band {
+    cogpu_sample_rule rule;
+    cogpu_nodata nodata;     /* of the source: without weight when it is resampled */
+    const uint16_t *palette; /* of the source: planes of red, green, blue and alpha */
+    uint32_t palette_entries;
+    double most; /* results are at most this: 2^NBITS - 1; 0: no limit */
+} cogpu_rectangle_band;
+
+/* Target pixel (i, j) of the rectangle covers the source from x + i * step_x to x + (i + 1) *
+ * step_x, in pixels of the source level, and the same of rows. */
+typedef struct cogpu_rectangle {
+    cogpu_resampling method;
+    cogpu_type from_type, to_type;
+    uint32_t bands;
+    const cogpu_rectangle_band *rules;  /* one for each band */
+    uint32_t level_width, level_height; /* no source pixel outside exists */
+    double x, y, step_x, step_y;
+    uint32_t to_x, to_y, width, height; /* the part to make, counted from the first target pixel */
+} cogpu_rectangle;
+
+/* Source pixels that the part needs: x0 <= x < x1. */
+typedef struct cogpu_rectangle_need {
+    uint32_t x0, y0, x1, y1;
+} cogpu_rectangle_need;
+
+cogpu_rectangle_need cogpu_rectangle_needs(const cogpu_rectangle *rectangle);
+
+/* The source pixel of target pixel i, by GDAL's rule for nearest. */
+static inline uint32_t cogpu_rectangle_nearest(double start, double step, uint32_t i,
+                                               uint32_t size) {
+    double at = (i + 0.5) * step + start + 1e-10;
+    return at < 0 ? 0 : at >= size ? size - 1 : (uint32_t)at;
+}
+
+/* Whether the rule makes the same sample of every pixel, so that the source need not be read. */
+static inline bool cogpu_sample_rule_is_constant(const cogpu_sample_rule *rule) {
+    return rule->scaling == COGPU_SCALING_LINEAR && rule->ratio == 0 && !rule->has_nodata &&
+           !rule->uses_mask && !rule->palette_component && !rule->lut_count;
+}
+
+typedef struct cogpu_rectangle_job {
+    const cogpu_rectangle *rectangle;
+    /* Pixels of the level from from_x, from_y on: at least those that are needed. */
+    const cogpu_raster *source; /* NULL if every rule is constant */
+    const cogpu_raster *mask;   /* U8, one band, the same pixels: 0 is invalid; or NULL */
+    bool mask_is_alpha;         /* samples of the mask weigh, as those of an alpha band */
+    uint32_t from_x, from_y;
+    /* Packed planes, band after band: samples of to_type, and 255 for painted ones, else 0. What is
+     * not painted stays as it is. */
+    uint8_t *pixels, *painted;
+} cogpu_rectangle_job;
+
+#endif
