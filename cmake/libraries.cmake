@@ -74,10 +74,10 @@ endif()
 optional(OPENJPEG openjpeg.h openjp2 codec/codec_jpeg2000.c)
 optional(JXL jxl/decode.h jxl codec/codec_jpegxl.c)
 optional(PROJ proj.h proj image/crs_proj.c image/crs_geodetic.c image/crs_text.c image/write_crs.c
-         image/write_crs_keys.c)
+         image/write_crs_keys.c grid/operations.c grid/operation_create.c grid/proj_files.c)
 if(COGPU_HAVE_PROJ)
   list(APPEND cogpu_left_out ${CMAKE_SOURCE_DIR}/src/image/crs_absent.c
-       ${CMAKE_SOURCE_DIR}/src/image/write_crs_absent.c)
+       ${CMAKE_SOURCE_DIR}/src/image/write_crs_absent.c ${CMAKE_SOURCE_DIR}/src/grid/operations_absent.c)
 endif()
 
 optional(CURL curl/curl.h curl io/http/client.c io/http/transfer.c io/http/retry.c io/http/peer.c)
