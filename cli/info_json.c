@@ -4,6 +4,7 @@
  */
 #include "info.h"
 #include "report.h"
+#include "sources.h"
 #include "tag_value.h"
 #include "text.h"
 
@@ -315,6 +316,7 @@ cogpu_status cogpu_info_add_json(const cogpu_details *details, cogpu_json *json,
     TRY(add_levels(json, details, error));
     TRY(add_bands(json, details, error));
     TRY(add_metadata(json, details, error));
+    cogpu_sources_json(details->file, json);
     add_warnings(json, details->image.warning);
     if (details->tags)
         TRY(add_directories(json, details, error));
