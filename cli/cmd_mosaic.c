@@ -60,10 +60,10 @@ static int run_mosaic(const cogpu_arguments *arguments) {
     const char *out = arguments->files[arguments->file_count - 1];
     cogpu_mosaic_input mosaic;
     cogpu_error error;
-    if (!wrong)
-        wrong = cogpu_mosaic_find_wrong_output(arguments);
     if (wrong)
         return cogpu_report_usage("%s", wrong);
+    if (!cogpu_mosaic_check_output(arguments))
+        return EXIT_USAGE;
     if (cogpu_target_is_stdout(out))
         cogpu_target_use_stdout();
     int code = cogpu_mosaic_input_open(arguments, &mosaic, &culprit, &error) == COGPU_OK

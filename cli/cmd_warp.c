@@ -28,11 +28,9 @@ static int run_warp(const cogpu_arguments *arguments) {
     cogpu_error error;
     if (!wrong)
         wrong = cogpu_profile_find_conflict(arguments);
-    if (!wrong)
-        wrong = cogpu_mosaic_find_wrong_output(arguments);
     if (wrong)
         return cogpu_report_usage("%s", wrong);
-    if (!cogpu_target_check(out))
+    if (!cogpu_mosaic_check_output(arguments))
         return EXIT_USAGE;
     if (cogpu_target_is_stdout(out))
         cogpu_target_use_stdout();

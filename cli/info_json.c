@@ -288,7 +288,7 @@ static cogpu_status add_directories(cogpu_json *json, const cogpu_details *detai
                                     cogpu_error *error) {
     uint32_t count = 1;
     cogpu_json_open(json, "directories", '[');
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count && !details->is_mosaic; i++) {
         cogpu_directory directory = COGPU_DIRECTORY_INIT;
         TRY(cogpu_directory_info(details->file, i, &directory, error));
         count = directory.directory_count;

@@ -108,10 +108,13 @@ void cogpu_mosaic_input_close(cogpu_mosaic_input *mosaic) {
 /* ---- OUT ---------------------------------------------------------------------------------------
  */
 
-const char *cogpu_mosaic_find_wrong_output(const cogpu_arguments *arguments) {
-    const char *out = arguments->files[arguments->file_count - 1];
-    for (int i = 0; i + 1 < arguments->file_count; i++)
+bool cogpu_mosaic_check_output(const cogpu_arguments *arguments) {
+    int last = arguments->file_count - 1;
+    const char *out = arguments->files[last], *wrong = cogpu_target_find_wrong_url(out);
+    for (int i = 0; !wrong && i < last; i++)
         if (cogpu_target_is_same_file(arguments->files[i], out))
-            return "OUT is one of the inputs; write to another path";
-    return cogpu_target_find_wrong_url(out);
+            wrong = "is one of the inputs; write to another path";
+    if (wrong)
+        cogpu_report_usage("%s: %s", arguments->names[last], wrong);
+    return !wrong && cogpu_target_check(out);
 }

@@ -19,7 +19,7 @@ cogpu_status cogpu_mosaic_input_open(const cogpu_arguments *arguments, cogpu_mos
 /* Also after a failure of cogpu_mosaic_input_open. */
 void cogpu_mosaic_input_close(cogpu_mosaic_input *mosaic);
 
-/* What is wrong with OUT, the last file: a message that names it, or NULL. */
-const char *cogpu_mosaic_find_wrong_output(const cogpu_arguments *arguments);
+/* Whether OUT, the last file, can be written. If not, says so on stderr. */
+bool cogpu_mosaic_check_output(const cogpu_arguments *arguments);
 
 #endif

@@ -15,6 +15,11 @@ static bool get_source(const cogpu_file *file, uint64_t index, cogpu_source_desc
     return cogpu_source_info(file, index, source, NULL) == COGPU_OK;
 }
 
+bool cogpu_sources_exist(const cogpu_file *file) {
+    cogpu_source_description source;
+    return get_source(file, 0, &source);
+}
+
 cogpu_source_counts cogpu_sources_count(const cogpu_file *file) {
     cogpu_source_counts counts = {0};
     cogpu_source_description source;
@@ -53,7 +58,7 @@ static void add_source(cogpu_json *json, const cogpu_source_description *source)
 
 void cogpu_sources_json(const cogpu_file *file, cogpu_json *json) {
     cogpu_source_description source;
-    if (!get_source(file, 0, &source)) {
+    if (!cogpu_sources_exist(file)) {
         cogpu_json_null(json, "sources");
         return;
     }

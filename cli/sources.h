@@ -9,6 +9,7 @@ typedef struct cogpu_source_counts {
     uint64_t all, reprojected, copied, skipped;
 } cogpu_source_counts;
 
+bool cogpu_sources_exist(const cogpu_file *file);
 cogpu_source_counts cogpu_sources_count(const cogpu_file *file);
 
 /* "sources" and "skipped_sources" of a mosaic, as members of the open object. */
