@@ -101,6 +101,9 @@ cogpu_status cogpu_chunk_open_stream(const cogpu_selection *selection, uint32_t 
         (cogpu_chunk){.is_stream = true,
                       .chunky = selection->image.interleave == COGPU_INTERLEAVE_PIXEL,
                       .edge = common_edge(decoded_height(selection), written_height, most_rows)};
+    /* The writer uses whole rows of blocks in place, and then has no rows of its own. */
+    if (selection->is_mosaic && chunk->edge > most_rows && written_height > 1)
+        chunk->edge = written_height;
     return lay_out(selection, size, size, selection->bands, chunk, error);
 }
 
