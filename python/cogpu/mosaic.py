@@ -14,7 +14,7 @@ import pickle
 import warnings
 import zlib
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from . import _cogpu
 from .arguments import flag, number, whole
@@ -166,7 +166,7 @@ def _checked_source(source: MosaicSource, image: int) -> Source:
         return source
     if isinstance(source, Mapping):
         fields = [field.name for field in dataclasses.fields(Source)]
-        words: dict[str, Any] = {"image": image, **cast("Mapping[str, Any]", source)}
+        words: dict[str, Any] = {"image": image, **source}
         if "path" not in words:
             raise InvalidArgumentError(f"sources: {source!r} has no path")
         return Source(**translated("Source", fields, words))
@@ -301,7 +301,7 @@ class Recipe:
 
 def _anywhere(source: Source) -> Source:
     """With paths that mean the same in a process with another working directory."""
-    changes = {name: os.path.abspath(os.fsdecode(path_of(value))) for name, value in
+    changes: dict[str, Any] = {name: os.path.abspath(os.fsdecode(path_of(value))) for name, value in
                (("path", source.path), ("rpc_dem", source.rpc_dem)) if is_path(value) and not is_url(value)}
     return dataclasses.replace(source, **changes) if changes else source
 

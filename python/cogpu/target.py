@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from .arguments import flag, number, whole
 from .errors import about, InvalidArgumentError
@@ -58,8 +58,9 @@ def gdal_transform(transform: Any) -> tuple[float, ...]:
 
 
 def _crs(crs: Any) -> str | None:
-    from .georef import crs_text
-    return crs_text(crs)
+    from . import georef
+    text: str | None = cast(Any, georef).crs_text(crs)
+    return text
 
 
 def _resolution(resolution: Any) -> tuple[float, float]:
@@ -156,7 +157,7 @@ def _of_grid(like: Any) -> Place:
 def _of_xarray(like: Any) -> Place:
     from . import georef
     array, y, x = _plane_of(like)
-    crs, transform = georef.place_of_array(array, y, x)
+    crs, transform = cast(Any, georef).place_of_array(array, y, x)
     accessor: Any = getattr(like, "rio", None)
     if crs is None and getattr(accessor, "crs", None) is not None:
         crs = _crs(accessor.crs)

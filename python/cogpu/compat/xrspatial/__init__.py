@@ -17,12 +17,14 @@ What differs on purpose:
 - A file that can be read in spite of a damaged optional tag or a table of blocks that is too short is read.
 - gdal_metadata_xml is parsed and written anew; a text that is not well-formed is an error. extra_tags that the writer
   makes itself (photometric interpretation, extra samples) are ignored.
-- XRSPATIAL_... environment variables have no effect: cogpu.configure has the settings of the network.
+- XRSPATIAL_... environment variables have no effect, but for those of VRT and XRSPATIAL_GEOTIFF_STRICT with VRT:
+  cogpu.configure has the settings of the network.
+- read_vrt and write_vrt, which xarray-spatial 0.10 has no more by a public name, are here.
 - max_pixels is checked when a chunked array is made, not when it is computed. A packed band keeps its scale as an item
   of the band, where GDAL looks for it. s3:// is written to.
 - max_cloud_bytes counts only where it is given: of an object in a store the blocks are read, not all of it.
 
-What is missing: VRT; the codecs lz4 and jpeg2000 for writing; colour ramps and tables of classes beside a file
+What is missing: the codecs lz4 and jpeg2000 for writing; colour ramps and tables of classes beside a file
 (color_ramp, category_names, category_colors); overviews beside a URL; reprojection by the accessor;
 allow_unparseable_crs for writing. What we do not have is refused by name, or left out where it is an attribute.
 """
@@ -37,7 +39,8 @@ from .errors import (CloudSizeLimitError, ConflictingCRSError, ConflictingNodata
                      UnknownCRSModelTypeError, UnparseableCRSError, UnsafeURLError, UnsupportedGeoTIFFFeatureError,
                      VRTStableSourcesOnlyError, VRTUnsupportedError)
 from .accessors import plot_geotiff, register
-from .reading import open_geotiff
+from .reading import open_geotiff, read_vrt
+from .vrt_writing import write_vrt
 from .writing import to_geotiff
 
 __all__ = ["CloudSizeLimitError", "ConflictingCRSError", "ConflictingNodataError", "DegeneratePixelSizeError",
@@ -48,6 +51,6 @@ __all__ = ["CloudSizeLimitError", "ConflictingCRSError", "ConflictingNodataError
            "NonRepresentableEPSGCRSError", "NonUniformCoordsError", "PixelSafetyLimitError",
            "RemoteStableSourcesOnlyError", "RotatedTransformError", "SUPPORTED_FEATURES", "UnknownCRSModelTypeError",
            "UnparseableCRSError", "UnsafeURLError", "UnsupportedGeoTIFFFeatureError", "VRTStableSourcesOnlyError",
-           "VRTUnsupportedError", "open_geotiff", "plot_geotiff", "to_geotiff"]
+           "VRTUnsupportedError", "open_geotiff", "plot_geotiff", "read_vrt", "to_geotiff", "write_vrt"]
 
 register()

@@ -12,8 +12,7 @@ from ...file import File
 from ...lazy import is_path
 from ...urls import shown
 from .contract import NOT_GIVEN
-from .errors import (BandIndexError, CloudSizeLimitError, GeoTIFFFallbackWarning, RemoteStableSourcesOnlyError,
-                     VRTStableSourcesOnlyError, VRTUnsupportedError)
+from .errors import (BandIndexError, CloudSizeLimitError, GeoTIFFFallbackWarning, RemoteStableSourcesOnlyError)
 
 HTTP = ("http://", "https://")
 
@@ -41,7 +40,7 @@ def check_combinations(source: Any, *, gpu: Any, chunks: Any, parse_coordinates:
     for name, is_given in (("missing_sources", missing_sources is not NOT_GIVEN),
                            ("band_nodata", band_nodata is not None)):
         if is_given:
-            raise InvalidArgumentError(f"{name} only applies to VRT, which is not read here: leave it out")
+            raise InvalidArgumentError(f"{name} only applies to VRT (.vrt): leave it out")
     if on_gpu_failure is not NOT_GIVEN and not gpu:
         raise InvalidArgumentError("on_gpu_failure only applies with gpu=True")
     if not is_path(source) and not isinstance(source, File) and (chunks is not None or gpu):
@@ -55,16 +54,13 @@ def check_combinations(source: Any, *, gpu: Any, chunks: Any, parse_coordinates:
         raise InvalidArgumentError("parse_coordinates=False is not supported with gpu=True")
 
 
-def refuse_vrt(path: Any, stable_only: bool = False) -> None:
-    if not isinstance(path, (str, os.PathLike)):
-        return
-    text = os.fspath(path)
-    if text.lower().endswith(".vrt"):
-        kind = VRTStableSourcesOnlyError if stable_only else VRTUnsupportedError
-        raise kind(f"{shown(text)}: VRT is not supported{only_stable(stable_only)}; read its sources one by one, or "
-                   "convert it with gdal_translate")
-    if stable_only and "://" in text:
-        raise RemoteStableSourcesOnlyError(f"{shown(text)}: URLs are refused{only_stable(True)}")
+def is_vrt(path: Any) -> bool:
+    return isinstance(path, (str, os.PathLike)) and os.fspath(path).lower().endswith(".vrt")
+
+
+def refuse_remote(path: Any, stable_only: bool) -> None:
+    if stable_only and isinstance(path, (str, os.PathLike)) and "://" in os.fspath(path):
+        raise RemoteStableSourcesOnlyError(f"{shown(path)}: URLs are refused{only_stable(True)}")
 
 
 def only_stable(stable_only: bool) -> str:

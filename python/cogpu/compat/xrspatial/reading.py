@@ -1,5 +1,6 @@
 """xarray-spatial's open_geotiff over cogpu.open_geotiff."""
 
+import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from .attributes import attrs_of, check_header
 from .contract import NOT_GIVEN
 from .errors import PixelSafetyLimitError, UnsafeURLError
 from .scaling import scaling_of
+from .vrt_reading import open_vrt
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -37,12 +39,22 @@ def open_geotiff(source: Any, *, dtype: "DTypeLike | None" = None, window: "tupl
     Returns a DataArray of (y, x), or of (y, x, band) where the file has bands, with NumPy's arrays, Dask's with
     `chunks`, CuPy's with `gpu`. `name`, `mask_nodata` and `mask_and_scale` are deprecated aliases of `default_name`,
     `masked` and `unpack`. SCALE and OFFSET count with or without a role, of bands or of the image.
+
+    A path that ends in .vrt is read by xarray-spatial's rules for VRT: sources are painted in order, and what no source
+    covers is NaN, or 0 of integers. cogpu.open_geotiff reads it by GDAL's.
     """
     default_name = arguments.renamed("default_name", default_name, None, "name", name)
     masked = arguments.renamed("masked", masked, False, "mask_nodata", mask_nodata)
     unpack = arguments.renamed("unpack", unpack, False, "mask_and_scale", mask_and_scale)
     arguments.warn_of_no_effect(lock, cache)
-    arguments.refuse_vrt(source, stable_only)
+    if arguments.is_vrt(source):
+        return open_vrt(os.fspath(source), dtype=dtype, window=window, bbox=bbox, overview_level=overview_level,
+                        band=band, default_name=default_name, chunks=chunks, gpu=gpu, max_pixels=max_pixels,
+                        on_gpu_failure=on_gpu_failure, missing_sources=missing_sources, allow_rotated=allow_rotated,
+                        allow_unparseable_crs=allow_unparseable_crs, allow_invalid_nodata=allow_invalid_nodata,
+                        stable_only=stable_only, allow_experimental_codecs=allow_experimental_codecs,
+                        band_nodata=band_nodata, masked=masked, unpack=unpack, parse_coordinates=parse_coordinates)
+    arguments.refuse_remote(source, stable_only)
     arguments.check_combinations(source, gpu=gpu, chunks=chunks, parse_coordinates=parse_coordinates,
                                  on_gpu_failure=on_gpu_failure, missing_sources=missing_sources,
                                  band_nodata=band_nodata, max_cloud_bytes=max_cloud_bytes)
@@ -77,6 +89,11 @@ def open_geotiff(source: Any, *, dtype: "DTypeLike | None" = None, window: "tupl
         attrs |= {"scale_factor": scale, "add_offset": offset}
         array = array * scale + offset
     return reshaped(array.astype(result, copy=False), attrs, parse_coordinates)
+
+
+def read_vrt(source: Any, *, missing_sources: str = "raise", **options: Any) -> "xr.DataArray":
+    """open_geotiff of a VRT, which older versions of xarray-spatial have by this name."""
+    return open_geotiff(os.fspath(source), missing_sources=missing_sources, **options)
 
 
 def opened(source: Any) -> File:

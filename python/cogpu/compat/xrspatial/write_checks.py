@@ -45,6 +45,14 @@ def check_options(compression: Any, level: Any, tiled: bool, tile_size: Any, cog
         raise InvalidArgumentError("cog=True needs tiled=True: a COG has tiles; give cog=False for strips")
 
 
+def check_vrt(path: Any, tiled: bool, tile_size: Any, cog: bool, overview_levels: Any) -> None:
+    if cog or overview_levels is not None:
+        raise InvalidArgumentError(f"{path}: cog=True and overview_levels are not compatible with VRT output")
+    if not tiled:
+        raise InvalidArgumentError(f"{path}: tiled=False is not compatible with VRT output, which is made of tiles")
+    check_tile_size(tile_size)
+
+
 def check_tile_size(tile_size: Any) -> None:
     if isinstance(tile_size, bool) or not isinstance(tile_size, (int, np.integer)) or tile_size <= 0:
         raise InvalidArgumentError(f"tile_size must be a positive int, not {tile_size!r}")

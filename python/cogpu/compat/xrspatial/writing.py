@@ -11,11 +11,12 @@ from ... import arrays, georef, write
 from ...errors import about, InvalidArgumentError
 from ...urls import source_name
 from . import georeferencing
-from .arguments import refuse_vrt
+from .arguments import is_vrt
 from .packing import packed_encoding
 from .tags import items_of, nodata_stated, nodata_tag, tags_of
-from .write_checks import (DEFAULT_TILE, LEVELS, axes_of, check_number, check_options, check_photometric, is_data_array,
-                           named, predictor_of)
+from .vrt_writing import write_tiles
+from .write_checks import (DEFAULT_TILE, LEVELS, axes_of, check_number, check_options, check_photometric, check_vrt,
+                           is_data_array, named, predictor_of)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -35,21 +36,31 @@ def to_geotiff(data: Any, path: Any, *, crs: Any = None, nodata: "float | int | 
 
     Plain arrays and lists are (y, x) or (y, x, band). A rotated grid (attrs["rotated_affine"]) is written as it is,
     unless drop_rotation=True. A COG may go to a file-like object too, and its overviews are made while rows pass. A
-    nodata value that the type cannot hold is stored in the tag, and no pixel is nodata then.
+    nodata value that the type cannot hold is stored in the tag, and no pixel is nodata then. A path that ends in .vrt
+    becomes a VRT with a folder of tiles, STEM_tiles, beside it: of tile_size, or the chunks of a Dask array.
     """
-    refuse_vrt(path)
     for name, value in (("color_ramp", color_ramp), ("color_ramp_range", color_ramp_range)):
         if value is not None:
             raise InvalidArgumentError(f"{name}={value!r}: it needs files beside the GeoTIFF, which are not written "
                                        "here")
     check_options(compression, compression_level, tiled, tile_size, cog)
     check_number("nodata", nodata)
+    if is_vrt(path):
+        check_vrt(path, tiled, tile_size, cog, overview_levels)
     if pack and not is_data_array(data):
         raise InvalidArgumentError("pack=True requires a DataArray that was read with unpack=True")
     data, codec = named(data), compression.lower()
     axes = axes_of(data)
     check_photometric(photometric, data.size // (data.sizes[axes[0]] * data.sizes[axes[1]]))
     check_georeferencing(data, axes, crs)
+    if is_vrt(path):
+        stated = nodata_stated(data.attrs) if nodata is None else nodata
+        words = {"crs": crs, "nodata": nodata, "compression": compression, "compression_level": compression_level,
+                 "tile_size": tile_size, "predictor": predictor, "bigtiff": bigtiff, "gpu": gpu,
+                 "streaming_buffer_bytes": streaming_buffer_bytes, "max_z_error": max_z_error,
+                 "photometric": photometric, "drop_rotation": drop_rotation, "pack": pack}
+        return write_tiles(data, axes, os.fspath(path), tile_size, stated,
+                           lambda part, tile: to_geotiff(part, tile, **words))
     is_plain = photometric == "auto" and "colormap" not in data.attrs
     options = {"crs": crs, "transform": georeferencing.transform_of(data, axes, drop_rotation), "compression": codec,
                "max_z_error": max_z_error, "tiled": tiled, "cog": cog, "bigtiff": bigtiff, "gpu": gpu,
