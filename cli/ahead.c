@@ -13,12 +13,16 @@
 
 enum { PLACES = 2 };
 
+/* A mosaic needs memory besides that of its pixels: larger chunks are read one by one. */
+static const size_t mosaic_chunk_limit = 32 << 20;
+
 struct cogpu_ahead {
     cogpu_selection selection;
     cogpu_derivation *derivation;
     cogpu_selection made; /* the selection, but as it is written: size, type, georeferencing */
     cogpu_chunk chunk;    /* the thread's alone, as is what it reads into */
     bool with_mask;
+    uint32_t places; /* up to PLACES, which are used in turn */
     void *data[PLACES], *masks[PLACES];
     cogpu_ahead_chunk chunks[PLACES];
 
@@ -75,7 +79,7 @@ static cogpu_status read_chunk(cogpu_ahead *ahead, uint64_t place) {
 /* Waits for an empty place; false where nothing more is wanted. */
 static bool wait_for_buffer(cogpu_ahead *ahead) {
     pthread_mutex_lock(&ahead->lock);
-    while (!ahead->stopped && ahead->read - ahead->taken == PLACES)
+    while (!ahead->stopped && ahead->read - ahead->taken == ahead->places)
         pthread_cond_wait(&ahead->changed, &ahead->lock);
     bool wanted = !ahead->stopped;
     pthread_mutex_unlock(&ahead->lock);
@@ -95,7 +99,7 @@ static void *read_ahead_chunks(void *user) {
     cogpu_ahead *ahead = user;
     cogpu_status status = COGPU_OK;
     while (status == COGPU_OK && wait_for_buffer(ahead) && cogpu_chunk_next(&ahead->chunk)) {
-        status = read_chunk(ahead, ahead->read % PLACES);
+        status = read_chunk(ahead, ahead->read % ahead->places);
         if (status == COGPU_OK)
             publish_chunk(ahead, COGPU_OK, false);
     }
@@ -125,7 +129,8 @@ static void free_rows(const cogpu_selection *selection, void *memory) {
 static cogpu_status make_places(cogpu_ahead *ahead, cogpu_error *error) {
     const cogpu_selection *selection = &ahead->made;
     size_t pixels = (size_t)selection->request.width * ahead->chunk.rows_at_once;
-    for (int i = 0; i < PLACES; i++) {
+    ahead->places = selection->is_mosaic && ahead->chunk.bytes > mosaic_chunk_limit ? 1 : PLACES;
+    for (uint32_t i = 0; i < ahead->places; i++) {
         TRY(allocate_rows(selection, ahead->chunk.bytes, &ahead->data[i], error));
         if (ahead->with_mask)
             TRY(allocate_rows(selection, pixels, &ahead->masks[i], error));
@@ -155,6 +160,7 @@ static void set_made(cogpu_ahead *ahead) {
         enum { UNCOMPRESSED = 1 };
         made->request.y = 0;
         made->level.compression = UNCOMPRESSED;
+        made->is_mosaic = false;
     }
 }
 
@@ -201,7 +207,7 @@ cogpu_status cogpu_ahead_next(cogpu_ahead *ahead, const cogpu_ahead_chunk **chun
         pthread_cond_wait(&ahead->changed, &ahead->lock);
     ahead->holding = ahead->read > ahead->taken;
     cogpu_status status = ahead->holding ? COGPU_OK : ahead->status;
-    *chunk = ahead->holding ? &ahead->chunks[ahead->taken % PLACES] : NULL;
+    *chunk = ahead->holding ? &ahead->chunks[ahead->taken % ahead->places] : NULL;
     pthread_mutex_unlock(&ahead->lock);
     if (status != COGPU_OK)
         *error = ahead->error;

@@ -1,6 +1,7 @@
 /*
  * A selection read ahead, for a writer: while that works on one chunk, a thread reads the next.
- * Memory is that of two chunks, on the selection's device.
+ * Memory is that of two chunks, on the selection's device; of one if the chunks of a mosaic are
+ * large.
  *
  *     TRY(cogpu_ahead_open(&selection, &derivation, &profile, &ahead, error));
  *     for (;;) {

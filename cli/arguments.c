@@ -5,6 +5,7 @@
 #include "arguments.h"
 
 #include "command.h"
+#include "input_list.h"
 #include "name.h"
 #include "name_lists.h"
 #include "options.h"
@@ -21,14 +22,15 @@ static bool is_name(const char *name, const char *word, size_t length) {
     return strlen(name) == length && !memcmp(name, word, length);
 }
 
-/* The option of a name or alias, of which `word` has `length` characters. */
+/* The option of a name or alias, of which `word` has `length` characters. A name comes first: an
+ * alias may be the name of an option that other commands have. */
 static const cogpu_option *find_option(uint32_t allowed, const char *word, size_t length) {
-    for (const cogpu_option_alias *alias = cogpu_option_aliases; alias->alias; alias++)
-        if (is_name(alias->alias, word, length))
-            return find_option(allowed, alias->name, strlen(alias->name));
     for (int i = 0; i < cogpu_option_count; i++)
         if (is_name(cogpu_options[i].name, word, length) && (cogpu_options[i].id & allowed))
             return &cogpu_options[i];
+    for (const cogpu_option_alias *alias = cogpu_option_aliases; alias->alias; alias++)
+        if (is_name(alias->alias, word, length))
+            return find_option(allowed, alias->name, strlen(alias->name));
     return NULL;
 }
 
@@ -122,14 +124,15 @@ static bool check_files(const cogpu_command *command, int given) {
 }
 
 static bool make_names(cogpu_arguments *arguments) {
-    for (int i = 0; i < arguments->file_count; i++) {
+    arguments->names = calloc((size_t)arguments->file_count + 1, sizeof *arguments->names);
+    bool is_made = arguments->names != NULL;
+    for (int i = 0; is_made && i < arguments->file_count; i++) {
         arguments->names[i] = cogpu_name_shown(arguments->files[i]);
-        if (!arguments->names[i]) {
-            cogpu_report_usage("out of memory");
-            return false;
-        }
+        is_made = arguments->names[i] != NULL;
     }
-    return true;
+    if (!is_made)
+        cogpu_report_usage("out of memory");
+    return is_made;
 }
 
 static bool parse_words(const cogpu_command *command, int count, char **words,
@@ -153,19 +156,21 @@ bool cogpu_arguments_parse(const cogpu_command *command, int count, char **words
     arguments->output_options = UINT64_C(0xcbf29ce484222325);
     add_to_hash(&arguments->output_options, cogpu_version());
     arguments->files = calloc((size_t)count + 1, sizeof *arguments->files);
-    arguments->names = calloc((size_t)count + 1, sizeof *arguments->names);
-    if (!arguments->files || !arguments->names) {
+    if (!arguments->files) {
         cogpu_report_usage("out of memory");
         return false;
     }
     if (!parse_words(command, count, words, arguments))
         return false;
-    return arguments->help ||
-           (check_files(command, arguments->file_count) && make_names(arguments));
+    if (arguments->help)
+        return true;
+    if (arguments->input_list && !cogpu_input_list_insert(arguments))
+        return false;
+    return check_files(command, arguments->file_count) && make_names(arguments);
 }
 
 void cogpu_arguments_free(cogpu_arguments *arguments) {
-    for (int i = 0; i < arguments->file_count; i++)
+    for (int i = 0; arguments->names && i < arguments->file_count; i++)
         free(arguments->names[i]);
     for (uint32_t i = 0; i < arguments->metadata_count; i++)
         free(arguments->metadata[i].memory);
@@ -174,6 +179,7 @@ void cogpu_arguments_free(cogpu_arguments *arguments) {
     free(arguments->metadata);
     free(arguments->bands);
     free(arguments->factors);
+    free(arguments->list_text);
 }
 
 /* Lists that come from the library's tables. */
@@ -183,7 +189,9 @@ static const struct {
 } lists[] = {{"@codecs", cogpu_list_codecs},
              {"@quality_codecs", cogpu_list_quality_codecs},
              {"@levels", cogpu_list_levels},
-             {"@resamplings", cogpu_list_resamplings}};
+             {"@resamplings", cogpu_list_resamplings},
+             {"@warp_resamplings", cogpu_list_warp_resamplings},
+             {"@composites", cogpu_list_composites}};
 
 void cogpu_option_help(const cogpu_option *option, char text[OPTION_HELP_TEXT]) {
     const char *help = option->help;

@@ -38,10 +38,13 @@ enum {
     OPTION_NETWORK = 1 << 21, /* all that opening an input has: sidecars, and URLs */
     OPTION_FORMAT = 1 << 22,
     OPTION_NO_CLOBBER = 1 << 23,
-    OPTION_MANY = 1 << 24, /* all that a run over many files has */
+    OPTION_MANY = 1 << 24,    /* all that a run over many files has */
+    OPTION_RESHAPE = 1 << 25, /* what convert changes about pixels and their place */
+    OPTION_GRID = 1 << 26,    /* all that a mosaic has */
+    OPTION_WARP = 1 << 27,    /* what a mosaic has besides if its pixels are computed */
     /* What the new file depends on. */
-    OPTIONS_OF_OUTPUT = OPTION_PROFILE | OPTION_IMAGE | OPTION_WINDOW | OPTION_BBOX | OPTION_BAND |
-                        OPTION_FILL | OPTION_DEVICE | OPTION_LEVEL
+    OPTIONS_OF_OUTPUT = OPTION_PROFILE | OPTION_RESHAPE | OPTION_IMAGE | OPTION_WINDOW |
+                        OPTION_BBOX | OPTION_BAND | OPTION_FILL | OPTION_DEVICE | OPTION_LEVEL
 };
 
 /* One --metadata [BAND:][DOMAIN:]KEY=VALUE. */
@@ -93,6 +96,13 @@ typedef struct cogpu_arguments {
     bool without_nodata;
     cogpu_network network; /* what the options say of it, the rest 0 */
     cogpu_sidecars sidecars;
+    cogpu_vrt_sources vrt_sources;
+    const char *input_list;
+    char *list_text;             /* that the paths of the list lie in */
+    cogpu_grid grid;             /* what the options say of it, the rest 0 */
+    const char *like;            /* a file that has the grid; NULL where not given */
+    cogpu_mosaic_options mosaic; /* likewise; without pointers to others */
+    cogpu_mosaic_source source;  /* what the options say of all sources */
     bool mask, masked, unscaled, fill_bad_blocks, tags, wkt, strict, fast, json, help;
 } cogpu_arguments;
 

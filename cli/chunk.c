@@ -16,9 +16,11 @@ static const uint64_t block_row_limit = 256
                                         << 20; /* past this, blocks are decoded more than once */
 static const uint64_t row_limit = 1 << 30;
 
-/* The rows that are decoded together; uncompressed blocks can be entered at any row. */
-static uint32_t decoded_height(const cogpu_level *level) {
-    return level->compression == 1 ? 1 : level->block_height;
+/* The rows that are decoded together; uncompressed blocks can be entered at any row. Sources of a
+ * mosaic have blocks of their own: chunks as high as its blocks decode few of them twice. */
+static uint32_t decoded_height(const cogpu_selection *selection) {
+    const cogpu_level *level = &selection->level;
+    return level->compression == 1 && !selection->is_mosaic ? 1 : level->block_height;
 }
 
 static uint32_t common_divisor(uint32_t a, uint32_t b) {
@@ -80,8 +82,7 @@ cogpu_status cogpu_chunk_open(const cogpu_selection *selection, cogpu_chunk_orde
                               cogpu_chunk *chunk, cogpu_error *error) {
     bool alone = order == CHUNK_BY_BAND ||
                  (selection->image.interleave == COGPU_INTERLEAVE_BAND && order == CHUNK_ANY_ORDER);
-    *chunk =
-        (cogpu_chunk){.chunky = order == CHUNK_CHUNKY, .edge = decoded_height(&selection->level)};
+    *chunk = (cogpu_chunk){.chunky = order == CHUNK_CHUNKY, .edge = decoded_height(selection)};
     TRY(lay_out(selection, whole_limit, chunk_size, alone ? 1 : selection->bands, chunk, error));
     return selection->device == COGPU_DEVICE_CPU ? COGPU_OK : open_device(selection, chunk, error);
 }
@@ -96,10 +97,13 @@ cogpu_status cogpu_chunk_open_stream(const cogpu_selection *selection, uint32_t 
                                      cogpu_chunk *chunk, cogpu_error *error) {
     uint64_t size = stream_size(selection->device);
     uint64_t most_rows = size / (band_row_bytes(selection) * selection->bands);
-    *chunk = (cogpu_chunk){
-        .is_stream = true,
-        .chunky = selection->image.interleave == COGPU_INTERLEAVE_PIXEL,
-        .edge = common_edge(decoded_height(&selection->level), written_height, most_rows)};
+    *chunk =
+        (cogpu_chunk){.is_stream = true,
+                      .chunky = selection->image.interleave == COGPU_INTERLEAVE_PIXEL,
+                      .edge = common_edge(decoded_height(selection), written_height, most_rows)};
+    /* The writer uses whole rows of blocks in place, and then has no rows of its own. */
+    if (selection->is_mosaic && chunk->edge > most_rows && written_height > 1)
+        chunk->edge = written_height;
     return lay_out(selection, size, size, selection->bands, chunk, error);
 }
 
@@ -133,9 +137,11 @@ bool cogpu_chunk_next(cogpu_chunk *chunk) {
 }
 
 void cogpu_chunk_count(const cogpu_result *part, cogpu_result *result) {
-    if (result->bad_blocks == 0)
+    if (result->bad_blocks == 0 && result->bad_sources == 0)
         result->first_bad = part->first_bad;
     result->bad_blocks += part->bad_blocks;
+    if (part->bad_sources > result->bad_sources) /* parts may have the same */
+        result->bad_sources = part->bad_sources;
     result->blocks += part->blocks;
     result->sparse_blocks += part->sparse_blocks;
     result->device_blocks += part->device_blocks;

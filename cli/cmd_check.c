@@ -7,6 +7,7 @@
 #include "json.h"
 #include "progress.h"
 #include "report.h"
+#include "sources.h"
 #include "text.h"
 
 #include <inttypes.h>
@@ -166,6 +167,10 @@ static int check_file(const cogpu_arguments *arguments, const cogpu_input *input
     cogpu_error error;
     findings list = {0};
     (void)index;
+    if (cogpu_sources_exist(input->file)) {
+        cogpu_refuse(&error, COGPU_NOT_TIFF, "is a mosaic of other files; check those");
+        return cogpu_report_error(input->name, &error);
+    }
     cogpu_status status = cogpu_check(input->file, &options, keep_finding, &list, &checked, &error);
     cogpu_progress_close(&bar);
     if (status == COGPU_OK && list.failed)

@@ -5,28 +5,22 @@
 #include "command.h"
 #include "convert.h"
 #include "convert_many.h"
-#include "interrupt.h"
 #include "name.h"
+#include "profile_options.h"
 #include "report.h"
 #include "target.h"
 
 #include <string.h>
-#include <strings.h>
 
 /* What is wrong with the options together, or NULL. */
 static const char *find_conflict(const cogpu_arguments *arguments) {
-    const cogpu_profile *profile = &arguments->profile;
     if (arguments->has_bbox && arguments->has_window)
         return "--bbox and --window cannot be combined";
     if (arguments->has_transform && arguments->has_bounds)
         return "--transform and --bounds cannot be combined";
-    if (profile->strips && profile->block_width)
-        return "--strips and --block cannot be combined";
-    if (profile->strips && profile->cog)
-        return "--strips: a COG has tiles; leave out one of --strips and --cog";
     if (!arguments->folder && (arguments->jobs || arguments->resume))
         return "--jobs and --resume are for many files: convert IN... --to DIR";
-    return NULL;
+    return cogpu_profile_find_conflict(arguments);
 }
 
 /* What is wrong with the files, or NULL. */
@@ -43,15 +37,13 @@ static const char *find_wrong_file(const cogpu_arguments *arguments) {
         return "convert needs IN OUT, or IN... --to DIR; see cogpu convert --help";
     if (count > 2)
         return "convert accepts IN OUT only; use --to DIR for several files";
-    const char *out = arguments->files[1];
-    if (cogpu_name_is_url(out) && strncasecmp(out, "s3://", 5) != 0)
-        return "OUT cannot be a URL but s3://BUCKET/KEY; write a file, and upload that";
-    return NULL;
+    return cogpu_target_find_wrong_url(arguments->files[1]);
 }
 
 static int convert_single_file(const cogpu_arguments *arguments) {
     cogpu_convert_job job = {.arguments = arguments,
-                             .in_path = arguments->files[0],
+                             .inputs = arguments->files,
+                             .input_count = 1,
                              .in_name = arguments->names[0],
                              .out_path = arguments->files[1],
                              .out_name = arguments->names[1]};
@@ -61,12 +53,7 @@ static int convert_single_file(const cogpu_arguments *arguments) {
         cogpu_target_use_stdout();
     if (cogpu_input_open(arguments, 0, NULL, &input, &error) != COGPU_OK)
         return cogpu_report_error(arguments->names[0], &error);
-    cogpu_interrupt_catch();
-    cogpu_status status = cogpu_convert_run(&job, &input, &error);
-    if (status != COGPU_OK)
-        cogpu_interrupt_end();
-    int code =
-        status == COGPU_OK ? cogpu_convert_report(&job) : cogpu_report_error(job.culprit, &error);
+    int code = cogpu_convert_alone(&job, &input);
     cogpu_input_close(&input);
     return code;
 }
@@ -87,9 +74,9 @@ const cogpu_command cogpu_cmd_convert = {
     .operands = "IN OUT",
     .files = 1,
     .has_more_files = true,
-    .options = OPTION_LEVEL | OPTION_PROFILE | OPTION_MANY | OPTION_NO_CLOBBER | OPTION_IMAGE |
-               OPTION_WINDOW | OPTION_BBOX | OPTION_BAND | OPTION_FILL | OPTION_THREADS |
-               OPTION_DEVICE | OPTION_NETWORK | OPTION_JSON,
+    .options = OPTION_LEVEL | OPTION_PROFILE | OPTION_RESHAPE | OPTION_MANY | OPTION_NO_CLOBBER |
+               OPTION_IMAGE | OPTION_WINDOW | OPTION_BBOX | OPTION_BAND | OPTION_FILL |
+               OPTION_THREADS | OPTION_DEVICE | OPTION_NETWORK | OPTION_JSON,
     .summary = "convert to GeoTIFF or, with --cog, to a COG",
     .details =
         "Also: cogpu convert IN... --to DIR\n"

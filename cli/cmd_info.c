@@ -4,6 +4,7 @@
 #include "command.h"
 #include "info.h"
 #include "report.h"
+#include "sources.h"
 #include "tag_value.h"
 
 #include <math.h>
@@ -59,6 +60,10 @@ static bool directories_come_first(const cogpu_file *file) {
 static void detect_cog(cogpu_details *details) {
     const cogpu_image *image = &details->image;
     details->cog = false;
+    if (details->is_mosaic) {
+        details->cog_reason = "a mosaic of other files";
+        return;
+    }
     if (image->ghost & COGPU_GHOST_BROKEN) {
         details->cog_reason = "the file was edited after it was written as a COG";
     } else if (image->ghost & COGPU_GHOST_IFDS_BEFORE_DATA) {
@@ -107,6 +112,7 @@ static cogpu_status gather_details(const cogpu_arguments *arguments, const cogpu
                                .name = input->name,
                                .number = arguments->image,
                                .tags = arguments->tags,
+                               .is_mosaic = cogpu_sources_exist(input->file),
                                .image = COGPU_IMAGE_INIT,
                                .first_band = COGPU_BAND_INIT,
                                .crs = COGPU_CRS_INIT};

@@ -380,10 +380,10 @@ static cogpu_status write_picture(struct preview_job *job, cogpu_error *error) {
                                    .type = COGPU_TYPE_U8};
     uint8_t *row = (uint8_t *)job->row; /* reused: no longer needed, and large enough */
     job->culprit = job->arguments->names[1];
-    cogpu_target target;
-    cogpu_target_open(job->arguments, job->arguments->files[1], job->arguments->files[0], &target);
-    target.sink.keep_sidecars = 1;
-    TRY(cogpu_output_open(&target.sink, &job->output, error));
+    const cogpu_arguments *arguments = job->arguments;
+    cogpu_sink sink = cogpu_target_sink(arguments, arguments->files[1], arguments->files, 1);
+    sink.keep_sidecars = 1;
+    TRY(cogpu_output_open(&sink, &job->output, error));
     TRY(cogpu_png_open(&shape, job->output, &job->png, error));
     for (uint32_t i = 0; i < shape.height; i++) {
         TRY(cogpu_interrupt_check(error));

@@ -95,11 +95,10 @@ static cogpu_status commit_output(struct read_job *job, cogpu_error *error) {
 
 static cogpu_status copy_chunks(struct read_job *job, cogpu_error *error) {
     const cogpu_arguments *arguments = job->arguments;
-    cogpu_target target;
-    cogpu_target_open(arguments, arguments->output, arguments->files[0], &target);
-    target.sink.keep_sidecars = 1;
+    cogpu_sink sink = cogpu_target_sink(arguments, arguments->output, arguments->files, 1);
+    sink.keep_sidecars = 1;
     job->culprit = arguments->output;
-    TRY(cogpu_output_open(&target.sink, &job->output, error));
+    TRY(cogpu_output_open(&sink, &job->output, error));
     TRY(write_start(job, error));
     while (cogpu_chunk_next(&job->chunk)) {
         TRY(cogpu_interrupt_check(error));

@@ -29,6 +29,8 @@ extern const cogpu_command cogpu_cmd_checksum;
 extern const cogpu_command cogpu_cmd_read;
 extern const cogpu_command cogpu_cmd_compare;
 extern const cogpu_command cogpu_cmd_convert;
+extern const cogpu_command cogpu_cmd_warp;
+extern const cogpu_command cogpu_cmd_mosaic;
 extern const cogpu_command cogpu_cmd_check;
 extern const cogpu_command cogpu_cmd_preview;
 extern const cogpu_command cogpu_cmd_bench;

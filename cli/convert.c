@@ -12,6 +12,7 @@
 #include "name.h"
 #include "report.h"
 #include "sample.h"
+#include "sources.h"
 #include "target.h"
 #include "text.h"
 
@@ -19,7 +20,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* Files beside OUT that speak of what it was before. */
@@ -54,10 +54,7 @@ static cogpu_status copy_image(cogpu_convert_job *job, cogpu_error *error) {
 
 /* A file that is converted in its place keeps its sidecars, which it was read with. */
 static bool is_in_place(const cogpu_convert_job *job) {
-    struct stat in, out;
-    return !cogpu_name_is_url(job->in_path) && !cogpu_name_is_url(job->out_path) &&
-           stat(job->in_path, &in) == 0 && stat(job->out_path, &out) == 0 &&
-           in.st_dev == out.st_dev && in.st_ino == out.st_ino;
+    return job->input_count == 1 && cogpu_target_is_same_file(job->inputs[0], job->out_path);
 }
 
 static bool has_sidecar(const cogpu_convert_job *job, int index, char name[PATH_MAX]) {
@@ -67,14 +64,14 @@ static bool has_sidecar(const cogpu_convert_job *job, int index, char name[PATH_
 }
 
 static cogpu_status write_file(cogpu_convert_job *job, cogpu_error *error) {
-    cogpu_target target;
     char name[PATH_MAX];
-    cogpu_target_open(job->arguments, job->out_path, job->in_path, &target);
-    target.sink.keep_sidecars = is_in_place(job);
+    cogpu_sink sink =
+        cogpu_target_sink(job->arguments, job->out_path, job->inputs, job->input_count);
+    sink.keep_sidecars = is_in_place(job);
     for (int i = 0; i < SIDECARS; i++)
         job->had_sidecar[i] = has_sidecar(job, i, name);
     job->culprit = job->out_name;
-    TRY(cogpu_writer_open(&target.sink, &job->taken.profile, &job->writer, error));
+    TRY(cogpu_writer_open(&sink, &job->taken.profile, &job->writer, error));
     job->culprit = job->in_name;
     TRY(cogpu_ahead_open(&job->selection, &job->derivation, &job->taken.profile, &job->ahead,
                          error));
@@ -101,7 +98,7 @@ static cogpu_status prepare_conversion(cogpu_convert_job *job, const cogpu_input
     TRY(cogpu_derivation_plan(job->arguments, &job->selection, error));
     TRY(cogpu_output_profile_make(&job->selection, job->arguments, &job->taken, error));
     use_context(job);
-    job->lossy_codec = cogpu_lossy_codec(&job->selection, job->in_path);
+    job->lossy_codec = cogpu_lossy_codec(&job->selection, job->inputs[0]);
     return cogpu_derivation_open(job->arguments, &job->selection, &job->taken.profile,
                                  &job->derivation, error);
 }
@@ -170,6 +167,7 @@ static void note_loss(const cogpu_convert_job *job) {
 
 static void print_conversion_notes(const cogpu_convert_job *job) {
     const cogpu_result *result = &job->result;
+    cogpu_sources_note_skipped(job->selection.file);
     cogpu_report_bad_blocks(job->in_name, result);
     if (job->has_mixed_nodata)
         cogpu_report_note(job->in_name,
@@ -212,6 +210,7 @@ static bool print_conversion_json(const cogpu_convert_job *job) {
     cogpu_json_text(&json, "file", job->in_name);
     cogpu_json_text(&json, "output", job->out_name);
     cogpu_selection_json(&job->selection, &json);
+    cogpu_sources_count_json(job->selection.file, &json);
     cogpu_json_unsigned(&json, "bytes", written->bytes);
     cogpu_json_unsigned(&json, "blocks", written->blocks);
     cogpu_json_unsigned(&json, "sparse_blocks", written->sparse_blocks);
@@ -231,4 +230,14 @@ int cogpu_convert_report(const cogpu_convert_job *job) {
     if (!job->arguments->quiet)
         print_conversion_text(job);
     return EXIT_DONE;
+}
+
+int cogpu_convert_alone(cogpu_convert_job *job, const cogpu_input *input) {
+    cogpu_error error;
+    cogpu_interrupt_catch();
+    cogpu_status status = cogpu_convert_run(job, input, &error);
+    if (status == COGPU_OK)
+        return cogpu_convert_report(job);
+    cogpu_interrupt_end();
+    return cogpu_report_error(job->culprit, &error);
 }

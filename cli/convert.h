@@ -1,4 +1,4 @@
-/* Converts one file to another and reports the result: for `cogpu convert`. */
+/* Copies an open file to another and reports the result: for `cogpu convert` and `cogpu warp`. */
 #ifndef COGPU_CLI_CONVERT_H
 #define COGPU_CLI_CONVERT_H
 
@@ -10,7 +10,9 @@ enum { SIDECARS = 4 };
 
 typedef struct cogpu_convert_job {
     const cogpu_arguments *arguments;
-    const char *in_path, *in_name;   /* as given, and as shown */
+    const char *const *inputs; /* paths that are read for the file */
+    uint32_t input_count;
+    const char *in_name;             /* of the only input, as shown; NULL for several */
     const char *out_path, *out_name; /* "-": stdout */
     bool is_silent;                  /* no progress bar */
 
@@ -32,6 +34,9 @@ typedef struct cogpu_convert_job {
 /* Fills all but the first lines of the job. */
 cogpu_status cogpu_convert_run(cogpu_convert_job *job, const cogpu_input *input,
                                cogpu_error *error);
+
+/* Converts and reports; a signal ends it. Returns an exit code. */
+int cogpu_convert_alone(cogpu_convert_job *job, const cogpu_input *input);
 
 /* Notes, and a line or a JSON object, while the input is open. Returns an exit code. */
 int cogpu_convert_report(const cogpu_convert_job *job);

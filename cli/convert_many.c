@@ -11,6 +11,7 @@
 #include "manifest.h"
 #include "name.h"
 #include "report.h"
+#include "target.h"
 #include "text.h"
 
 #include <errno.h>
@@ -119,12 +120,6 @@ static bool is_finished(const struct batch *batch, const cogpu_manifest_entry *e
     return cogpu_manifest_has(batch->manifest, &wanted);
 }
 
-static bool is_same_file(const char *input, const char *output) {
-    struct stat in, out;
-    return !cogpu_name_is_url(input) && stat(input, &in) == 0 && stat(output, &out) == 0 &&
-           in.st_dev == out.st_dev && in.st_ino == out.st_ino;
-}
-
 static void print_skipped(const struct batch *batch, int index) {
     const cogpu_arguments *arguments = &batch->arguments;
     FILE *to = cogpu_report_stream();
@@ -175,7 +170,8 @@ static void convert_open(struct batch *batch, int index, const cogpu_input *inpu
                          cogpu_manifest_entry *entry) {
     const cogpu_arguments *arguments = &batch->arguments;
     cogpu_convert_job job = {.arguments = arguments,
-                             .in_path = arguments->files[index],
+                             .inputs = arguments->files + index,
+                             .input_count = 1,
                              .in_name = arguments->names[index],
                              .out_path = batch->outputs[index],
                              .out_name = batch->outputs[index],
@@ -202,7 +198,7 @@ static void convert_entry(struct batch *batch, int index) {
         count_skipped(batch, index);
         return;
     }
-    if (is_same_file(path, batch->outputs[index])) {
+    if (cogpu_target_is_same_file(path, batch->outputs[index])) {
         cogpu_refuse(&error, COGPU_INVALID_ARGUMENT,
                      "is in the directory of --to; choose another directory");
         count_failure(batch, arguments->names[index], &error);

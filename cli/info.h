@@ -23,6 +23,7 @@ typedef struct cogpu_details {
     bool cog;               /* by what is cheap to see */
     const char *cog_reason; /* what makes it one, or not */
     bool tags;              /* wanted too */
+    bool is_mosaic;         /* or a VRT: it has no directories */
 } cogpu_details;
 
 /* A bit of cogpu_image.ghost: its key in JSON and its meaning. */

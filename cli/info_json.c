@@ -4,6 +4,7 @@
  */
 #include "info.h"
 #include "report.h"
+#include "sources.h"
 #include "tag_value.h"
 #include "text.h"
 
@@ -287,7 +288,7 @@ static cogpu_status add_directories(cogpu_json *json, const cogpu_details *detai
                                     cogpu_error *error) {
     uint32_t count = 1;
     cogpu_json_open(json, "directories", '[');
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count && !details->is_mosaic; i++) {
         cogpu_directory directory = COGPU_DIRECTORY_INIT;
         TRY(cogpu_directory_info(details->file, i, &directory, error));
         count = directory.directory_count;
@@ -315,6 +316,7 @@ cogpu_status cogpu_info_add_json(const cogpu_details *details, cogpu_json *json,
     TRY(add_levels(json, details, error));
     TRY(add_bands(json, details, error));
     TRY(add_metadata(json, details, error));
+    cogpu_sources_json(details->file, json);
     add_warnings(json, details->image.warning);
     if (details->tags)
         TRY(add_directories(json, details, error));

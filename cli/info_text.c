@@ -4,6 +4,7 @@
  */
 #include "info.h"
 #include "report.h"
+#include "sources.h"
 #include "tag_value.h"
 #include "text.h"
 
@@ -69,7 +70,15 @@ static void print_samples(const cogpu_image *image) {
         print_field("orientation", "%" PRIu32 " (pixels are read as stored)", image->orientation);
 }
 
-static void print_storage(const cogpu_image *image) {
+static void print_storage(const cogpu_details *details) {
+    const cogpu_image *image = &details->image;
+    if (details->is_mosaic) {
+        cogpu_source_counts counts = cogpu_sources_count(details->file);
+        print_field("sources", "%" PRIu64 ": %" PRIu64 " reprojected, %" PRIu64 " left out%s",
+                    counts.all, counts.reprojected, counts.skipped,
+                    cogpu_report_get()->verbose ? "" : "; --verbose lists them");
+        return;
+    }
     print_field("blocks", "%" PRIu64 " %s%s of %" PRIu32 " x %" PRIu32 ", %s", image->blocks,
                 image->layout == COGPU_LAYOUT_TILES ? "tile" : "strip",
                 plural_ending(image->blocks), image->block_width, image->block_height,
@@ -129,8 +138,9 @@ static void print_image(const cogpu_details *details) {
         print_field("image", "%" PRIu32 " of 0 to %" PRIu32 "; --image N shows another",
                     details->number, images - 1);
     print_samples(image);
-    print_storage(image);
-    print_field("cog", "%s: %s", details->cog ? "yes" : "no", details->cog_reason);
+    print_storage(details);
+    if (!details->is_mosaic)
+        print_field("cog", "%s: %s", details->cog ? "yes" : "no", details->cog_reason);
     print_ghost(image->ghost);
     print_sidecars(details->file);
     print_mask(image, &details->first_band);
@@ -165,7 +175,7 @@ static void print_crs(const cogpu_details *details) {
                     crs->model[0] ? ", " : "", crs->model);
     else
         print_field("CRS", "without a code%s%s", crs->model[0] ? ", " : "", crs->model);
-    if (crs->external)
+    if (crs->external && !details->is_mosaic)
         print_field("", "stated by a sidecar");
     if (crs->name[0])
         text_field("name", crs->name);
@@ -215,7 +225,27 @@ static cogpu_status print_georeferencing(const cogpu_details *details, cogpu_err
 /* ---- levels, bands, metadata -------------------------------------------------------------------
  */
 
+/* They are computed from the sources. */
+static cogpu_status print_virtual_levels(const cogpu_details *details, cogpu_error *error) {
+    puts("\nlevels         size");
+    for (uint32_t i = 0; i < details->image.levels; i++) {
+        cogpu_level level = COGPU_LEVEL_INIT;
+        TRY(cogpu_level_info(details->file, details->number, i, &level, error));
+        printf("  %-12" PRIu32 " %" PRIu32 " x %" PRIu32 "\n", i, level.width, level.height);
+    }
+    return COGPU_OK;
+}
+
+static void print_sources(const cogpu_details *details) {
+    if (!details->is_mosaic || !cogpu_report_get()->verbose)
+        return;
+    puts("\nsources");
+    cogpu_sources_print(details->file);
+}
+
 static cogpu_status print_levels(const cogpu_details *details, cogpu_error *error) {
+    if (details->is_mosaic)
+        return print_virtual_levels(details, error);
     puts("\nlevels         size             blocks           codec         directory");
     for (uint32_t i = 0; i < details->image.levels; i++) {
         cogpu_level level = COGPU_LEVEL_INIT;
@@ -351,7 +381,7 @@ static void print_tag(const cogpu_file *file, uint32_t directory, const cogpu_ta
 
 static cogpu_status print_directories(const cogpu_details *details, cogpu_error *error) {
     uint32_t count = 1;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count && !details->is_mosaic; i++) {
         cogpu_directory directory = COGPU_DIRECTORY_INIT;
         TRY(cogpu_directory_info(details->file, i, &directory, error));
         count = directory.directory_count;
@@ -374,6 +404,7 @@ cogpu_status cogpu_info_print_text(const cogpu_details *details, cogpu_error *er
     TRY(print_levels(details, error));
     TRY(print_bands(details, error));
     TRY(print_metadata(details, error));
+    print_sources(details);
     if (details->tags) {
         TRY(print_geokeys(details, error));
         TRY(print_directories(details, error));

@@ -57,11 +57,23 @@ static bool has_url(const cogpu_arguments *arguments) {
     return false;
 }
 
-static cogpu_status choose_context(const cogpu_arguments *arguments, const cogpu_input *first,
-                                   cogpu_input *input, cogpu_error *error) {
+cogpu_status cogpu_input_open_context(const cogpu_arguments *arguments, cogpu_context **context,
+                                      cogpu_error *error) {
     const cogpu_context_options options = {.struct_size = sizeof(cogpu_context_options),
                                            .threads = arguments->threads,
                                            .network = &arguments->network};
+    return cogpu_context_open(&options, context, error);
+}
+
+cogpu_open_options cogpu_input_options(const cogpu_arguments *arguments, cogpu_context *context) {
+    return (cogpu_open_options){.struct_size = sizeof(cogpu_open_options),
+                                .context = context,
+                                .sidecars = arguments->sidecars,
+                                .vrt_sources = arguments->vrt_sources};
+}
+
+static cogpu_status choose_context(const cogpu_arguments *arguments, const cogpu_input *first,
+                                   cogpu_input *input, cogpu_error *error) {
     if (first && first->context) {
         input->context = first->context;
         input->shares_context = true;
@@ -69,13 +81,12 @@ static cogpu_status choose_context(const cogpu_arguments *arguments, const cogpu
     }
     if (arguments->device == COGPU_DEVICE_CPU && !has_url(arguments))
         return COGPU_OK;
-    return cogpu_context_open(&options, &input->context, error);
+    return cogpu_input_open_context(arguments, &input->context, error);
 }
 
-static cogpu_status open_input(const char *file, cogpu_sidecars sidecars, cogpu_input *input,
-                               cogpu_error *error) {
-    const cogpu_open_options options = {
-        .struct_size = sizeof(cogpu_open_options), .context = input->context, .sidecars = sidecars};
+static cogpu_status open_input(const cogpu_arguments *arguments, const char *file,
+                               cogpu_input *input, cogpu_error *error) {
+    const cogpu_open_options options = cogpu_input_options(arguments, input->context);
     if (strcmp(file, "-") != 0)
         return cogpu_open(file, &options, &input->file, error);
     size_t bytes;
@@ -128,7 +139,7 @@ cogpu_status cogpu_input_open(const cogpu_arguments *arguments, int index, const
     *input = (cogpu_input){.name = arguments->names[index]};
     cogpu_status status = choose_context(arguments, first, input, error);
     if (status == COGPU_OK)
-        status = open_input(file, arguments->sidecars, input, error);
+        status = open_input(arguments, file, input, error);
     if (status != COGPU_OK)
         cogpu_input_close(input);
     return status;

@@ -26,6 +26,13 @@ void cogpu_input_close(cogpu_input *input);
 cogpu_status cogpu_input_share(const cogpu_arguments *arguments, cogpu_input *shared,
                                cogpu_error *error);
 
+/* A context for the command, with its threads and its network settings. */
+cogpu_status cogpu_input_open_context(const cogpu_arguments *arguments, cogpu_context **context,
+                                      cogpu_error *error);
+
+/* How the command opens files. */
+cogpu_open_options cogpu_input_options(const cogpu_arguments *arguments, cogpu_context *context);
+
 /* A command on one of several inputs, by index; returns an exit code. */
 typedef int cogpu_input_command(const cogpu_arguments *arguments, const cogpu_input *input,
                                 int index);

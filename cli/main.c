@@ -12,8 +12,9 @@
 #include <string.h>
 
 static const cogpu_command *const commands[] = {
-    &cogpu_cmd_info,     &cogpu_cmd_convert, &cogpu_cmd_check, &cogpu_cmd_preview, &cogpu_cmd_read,
-    &cogpu_cmd_checksum, &cogpu_cmd_compare, &cogpu_cmd_bench, &cogpu_cmd_devices,
+    &cogpu_cmd_info,    &cogpu_cmd_convert, &cogpu_cmd_warp,    &cogpu_cmd_mosaic,
+    &cogpu_cmd_check,   &cogpu_cmd_preview, &cogpu_cmd_read,    &cogpu_cmd_checksum,
+    &cogpu_cmd_compare, &cogpu_cmd_bench,   &cogpu_cmd_devices,
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
@@ -65,7 +66,11 @@ static void set_manner(const cogpu_arguments *arguments) {
 }
 
 static int run_command(const cogpu_command *command, int count, char **words) {
-    cogpu_arguments arguments = {.profile = COGPU_PROFILE_INIT, .network = COGPU_NETWORK_INIT};
+    cogpu_arguments arguments = {.profile = COGPU_PROFILE_INIT,
+                                 .network = COGPU_NETWORK_INIT,
+                                 .grid = COGPU_GRID_INIT,
+                                 .mosaic = COGPU_MOSAIC_OPTIONS_INIT,
+                                 .source = COGPU_MOSAIC_SOURCE_INIT};
     int code = EXIT_USAGE;
     if (cogpu_arguments_parse(command, count, words, &arguments)) {
         set_manner(&arguments);

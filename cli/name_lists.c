@@ -76,9 +76,24 @@ void cogpu_list_levels(char text[NAMES_TEXT]) {
     join_names(&names, ", ", text);
 }
 
-void cogpu_list_resamplings(char text[NAMES_TEXT]) {
+static void list_resamplings(cogpu_resampling last, char text[NAMES_TEXT]) {
     struct name_list names = {.count = 0};
-    for (int i = COGPU_RESAMPLE_DEFAULT + 1; cogpu_resampling_name((cogpu_resampling)i); i++)
+    for (int i = COGPU_RESAMPLE_DEFAULT + 1; i <= (int)last; i++)
         add_name(&names, cogpu_resampling_name((cogpu_resampling)i));
+    join_names(&names, " or ", text);
+}
+
+void cogpu_list_resamplings(char text[NAMES_TEXT]) {
+    list_resamplings(COGPU_RESAMPLE_MEDIAN, text);
+}
+
+void cogpu_list_warp_resamplings(char text[NAMES_TEXT]) {
+    list_resamplings(COGPU_RESAMPLE_SUM, text);
+}
+
+void cogpu_list_composites(char text[NAMES_TEXT]) {
+    struct name_list names = {.count = 0};
+    for (int i = COGPU_COMPOSITE_FIRST; cogpu_composite_name((cogpu_composite)i); i++)
+        add_name(&names, cogpu_composite_name((cogpu_composite)i));
     join_names(&names, " or ", text);
 }

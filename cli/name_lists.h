@@ -15,6 +15,9 @@ bool cogpu_find_codec(const char *name, cogpu_codec *codec);
 void cogpu_list_codecs(char text[NAMES_TEXT]);
 void cogpu_list_quality_codecs(char text[NAMES_TEXT]);
 void cogpu_list_levels(char text[NAMES_TEXT]);
+/* Methods of overviews; those of mosaics; how mosaics combine pixels. */
 void cogpu_list_resamplings(char text[NAMES_TEXT]);
+void cogpu_list_warp_resamplings(char text[NAMES_TEXT]);
+void cogpu_list_composites(char text[NAMES_TEXT]);
 
 #endif

@@ -499,6 +499,8 @@ static cogpu_status copy_tags(const cogpu_selection *selection, cogpu_output_pro
                               cogpu_error *error) {
     uint32_t directory = selection->image.directory;
     cogpu_directory info = COGPU_DIRECTORY_INIT;
+    if (selection->is_mosaic)
+        return COGPU_OK;
     taken->tags = calloc(PLAIN_TAGS + COLOUR_TAGS, sizeof *taken->tags);
     if (!taken->tags)
         return no_memory(error);

@@ -113,7 +113,8 @@ const char *cogpu_set_overviews(cogpu_arguments *arguments, const char *value) {
 const char *cogpu_set_resampling(cogpu_arguments *arguments, const char *value) {
     static char message[NAMES_TEXT + 16];
     char names[NAMES_TEXT];
-    if (cogpu_resampling_parse(value, &arguments->profile.resampling, NULL) == COGPU_OK)
+    cogpu_resampling *method = &arguments->profile.resampling;
+    if (cogpu_resampling_parse(value, method, NULL) == COGPU_OK && *method <= COGPU_RESAMPLE_MEDIAN)
         return NULL;
     cogpu_list_resamplings(names);
     snprintf(message, sizeof message, "expected %s", names);
@@ -215,6 +216,15 @@ const char *cogpu_set_dtype(cogpu_arguments *arguments, const char *value) {
                ? NULL
                : "expected uint8, int8, uint16, int16, uint32, int32, uint64, int64, "
                  "float16, float32 or float64";
+}
+
+const char *cogpu_profile_find_conflict(const cogpu_arguments *arguments) {
+    const cogpu_profile *profile = &arguments->profile;
+    if (profile->strips && profile->block_width)
+        return "--strips and --block cannot be combined";
+    if (profile->strips && profile->cog)
+        return "--strips: a COG has tiles; leave out one of --strips and --cog";
+    return NULL;
 }
 
 const char *cogpu_set_scale(cogpu_arguments *arguments, const char *value) {

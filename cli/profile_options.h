@@ -30,4 +30,7 @@ const char *cogpu_set_dtype(cogpu_arguments *arguments, const char *value);
 const char *cogpu_set_scale(cogpu_arguments *arguments, const char *value);
 const char *cogpu_set_out_size(cogpu_arguments *arguments, const char *value);
 
+/* What is wrong with these options together, or NULL. */
+const char *cogpu_profile_find_conflict(const cogpu_arguments *arguments);
+
 #endif

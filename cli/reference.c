@@ -48,6 +48,10 @@ static const char *resampling_name(int value) {
     return cogpu_resampling_name((cogpu_resampling)value);
 }
 
+static const char *composite_name(int value) {
+    return cogpu_composite_name((cogpu_composite)value);
+}
+
 static const char *interleave_name(int value) {
     return cogpu_interleave_name((cogpu_interleave)value);
 }
@@ -56,19 +60,36 @@ static const char *bigtiff_name(int value) {
     return cogpu_bigtiff_name((cogpu_bigtiff)value);
 }
 
-/* Options whose values are the names of an enum, from `first` to `last`. */
+/* Options whose values are the names of an enum, from `first` to `last`. `ids` tells options of one
+ * name apart. */
 static const struct {
     const char *option;
+    uint32_t ids;
     const char *(*name)(int value);
     int first, last;
 } enums[] = {
-    {"--device", device_name, COGPU_DEVICE_CPU, COGPU_DEVICE_EMULATOR},
-    {"--type", type_name, COGPU_TYPE_F16, COGPU_TYPE_F64},
-    {"--dtype", type_name, COGPU_TYPE_U8, COGPU_TYPE_F64},
-    {"--resampling", resampling_name, COGPU_RESAMPLE_NEAREST, COGPU_RESAMPLE_MEDIAN},
-    {"--interleave", interleave_name, COGPU_INTERLEAVE_PIXEL, COGPU_INTERLEAVE_BAND},
-    {"--bigtiff", bigtiff_name, COGPU_BIGTIFF_AUTO, COGPU_BIGTIFF_NO},
+    {"--device", UINT32_MAX, device_name, COGPU_DEVICE_CPU, COGPU_DEVICE_EMULATOR},
+    {"--type", UINT32_MAX, type_name, COGPU_TYPE_F16, COGPU_TYPE_F64},
+    {"--dtype", UINT32_MAX, type_name, COGPU_TYPE_U8, COGPU_TYPE_F64},
+    {"--resampling", OPTION_RESHAPE, resampling_name, COGPU_RESAMPLE_NEAREST,
+     COGPU_RESAMPLE_MEDIAN},
+    {"--resampling", OPTION_GRID, resampling_name, COGPU_RESAMPLE_NEAREST, COGPU_RESAMPLE_SUM},
+    {"--overview-resampling", UINT32_MAX, resampling_name, COGPU_RESAMPLE_NEAREST,
+     COGPU_RESAMPLE_MEDIAN},
+    {"--composite", UINT32_MAX, composite_name, COGPU_COMPOSITE_FIRST, COGPU_COMPOSITE_COUNT},
+    {"--interleave", UINT32_MAX, interleave_name, COGPU_INTERLEAVE_PIXEL, COGPU_INTERLEAVE_BAND},
+    {"--bigtiff", UINT32_MAX, bigtiff_name, COGPU_BIGTIFF_AUTO, COGPU_BIGTIFF_NO},
 };
+enum { ENUM_COUNT = sizeof enums / sizeof *enums };
+
+/* The index among `enums`, or ENUM_COUNT. */
+static size_t find_enum(const cogpu_option *option) {
+    size_t i = 0;
+    while (i < ENUM_COUNT &&
+           (strcmp(option->name, enums[i].option) != 0 || !(option->id & enums[i].ids)))
+        i++;
+    return i;
+}
 
 /* Prints the words of "a, b or c" with spaces between them. */
 static void print_words(const char *list) {
@@ -88,17 +109,14 @@ static void print_choices(const cogpu_option *option) {
         cogpu_list_codecs(names);
         print_words(names);
     }
-    for (size_t i = 0; i < sizeof enums / sizeof *enums; i++)
-        for (int value = enums[i].first;
-             strcmp(option->name, enums[i].option) == 0 && value <= enums[i].last; value++)
-            printf("%s%s", value == enums[i].first ? "" : " ", enums[i].name(value));
+    size_t found = find_enum(option);
+    for (int value = enums[found % ENUM_COUNT].first;
+         found < ENUM_COUNT && value <= enums[found].last; value++)
+        printf("%s%s", value == enums[found].first ? "" : " ", enums[found].name(value));
 }
 
 static bool has_choices(const cogpu_option *option) {
-    for (size_t i = 0; i < sizeof enums / sizeof *enums; i++)
-        if (strcmp(option->name, enums[i].option) == 0)
-            return true;
-    return strcmp(option->name, "--codec") == 0;
+    return find_enum(option) < ENUM_COUNT || strcmp(option->name, "--codec") == 0;
 }
 
 /* ---- Markdown ---------------------------------------------------------------------------------*/
@@ -260,11 +278,23 @@ static void print_command_names(const command_list *list) {
         printf("%s ", list->commands[i]->name);
 }
 
-static void print_bash_values(void) {
+/* "'convert --codec' | 'warp --codec'": the same option may have other values elsewhere. */
+static void print_bash_pattern(const command_list *list, const cogpu_option *option) {
+    const char *separator = "        ";
+    for (int i = 0; i < list->count; i++) {
+        if (!has_option(list->commands[i], option))
+            continue;
+        printf("%s'%s %s'", separator, list->commands[i]->name, option->name);
+        separator = " | ";
+    }
+}
+
+static void print_bash_values(const command_list *list) {
     for (int i = 0; i < cogpu_option_count; i++) {
         if (!has_choices(&cogpu_options[i]))
             continue;
-        printf("        %s)\n            COMPREPLY=($(compgen -W '", cogpu_options[i].name);
+        print_bash_pattern(list, &cogpu_options[i]);
+        printf(")\n            COMPREPLY=($(compgen -W '");
         print_choices(&cogpu_options[i]);
         puts("' -- \"$word\"))\n            return ;;");
     }
@@ -277,8 +307,9 @@ static void print_bash(const command_list *list) {
     printf("    if [ \"$COMP_CWORD\" = 1 ] || [ \"$previous\" = help ]; then\n"
            "        COMPREPLY=($(compgen -W '");
     print_command_names(list);
-    puts("help --help --version' -- \"$word\"))\n        return\n    fi\n    case $previous in");
-    print_bash_values();
+    puts("help --help --version' -- \"$word\"))\n        return\n    fi\n    case "
+         "\"${COMP_WORDS[1]} $previous\" in");
+    print_bash_values(list);
     puts("    esac\n    [[ $word == -* ]] || return 0 # a file: bash's own completion\n"
          "    case ${COMP_WORDS[1]} in");
     for (int i = 0; i < list->count; i++) {
@@ -303,7 +334,11 @@ static void print_zsh(const char *text) {
 }
 
 static bool is_file_name(const cogpu_option *option) {
-    return strcmp(option->value, "OUT") == 0 || strcmp(option->value, "DIR") == 0;
+    static const char *const names[] = {"OUT", "DIR", "FILE"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(option->value, names[i]) == 0)
+            return true;
+    return false;
 }
 
 static void print_zsh_option(const cogpu_option *option) {

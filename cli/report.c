@@ -113,6 +113,9 @@ void cogpu_report_bad_blocks(const char *file, const cogpu_result *result) {
         cogpu_report_note(file,
                           "%" PRIu64 " blocks could not be read and were filled; the first: %s",
                           result->bad_blocks, result->first_bad.message);
+    else if (result->bad_sources > 0)
+        cogpu_report_note(file, "sources could not be read and were left out; the first: %s",
+                          result->first_bad.message);
 }
 
 void cogpu_report_detail(const char *file, const char *format, ...) {

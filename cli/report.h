@@ -45,7 +45,7 @@ int cogpu_report_error(const char *file, const cogpu_error *error);
 void cogpu_report_note(const char *file, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The note about blocks that could not be read, if there are any. */
+/* The note about blocks or sources that could not be read, if there are any. */
 void cogpu_report_bad_blocks(const char *file, const cogpu_result *result);
 
 /* As cogpu_report_note, with --verbose only. */

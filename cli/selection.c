@@ -6,6 +6,7 @@
 
 #include "report.h"
 #include "sample.h"
+#include "sources.h"
 #include "text.h"
 
 #include <inttypes.h>
@@ -87,6 +88,7 @@ cogpu_status cogpu_selection_make(const cogpu_input *input, const cogpu_argument
                                    .device = arguments->device,
                                    .device_index = arguments->device_index,
                                    .image = COGPU_IMAGE_INIT,
+                                   .is_mosaic = cogpu_sources_exist(input->file),
                                    .first_band = COGPU_BAND_INIT,
                                    .level = COGPU_LEVEL_INIT,
                                    .request = COGPU_REQUEST_INIT};

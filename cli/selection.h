@@ -15,6 +15,7 @@ typedef struct cogpu_selection {
     cogpu_image image;
     cogpu_band first_band; /* of the image */
     cogpu_level level;
+    bool is_mosaic; /* a VRT, too: it has no directories, tags and blocks */
     cogpu_type type;
     uint32_t bands;
     uint32_t written_width, written_height; /* of what convert makes of it: see derive.h */

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 bool cogpu_target_is_stdout(const char *path) {
@@ -17,6 +19,18 @@ bool cogpu_target_check(const char *path) {
         return true;
     cogpu_report_usage("OUT is -, and stdout is a terminal; redirect it or give a file's name");
     return false;
+}
+
+const char *cogpu_target_find_wrong_url(const char *path) {
+    if (cogpu_name_is_url(path) && strncasecmp(path, "s3://", 5) != 0)
+        return "OUT cannot be a URL but s3://BUCKET/KEY; write a file, and upload that";
+    return NULL;
+}
+
+bool cogpu_target_is_same_file(const char *path, const char *other) {
+    struct stat one, two;
+    return !cogpu_name_is_url(path) && !cogpu_name_is_url(other) && stat(path, &one) == 0 &&
+           stat(other, &two) == 0 && one.st_dev == two.st_dev && one.st_ino == two.st_ino;
 }
 
 void cogpu_target_use_stdout(void) {
@@ -41,18 +55,14 @@ static cogpu_status write_stdout(void *user, uint64_t offset, const void *from, 
     return COGPU_OK;
 }
 
-void cogpu_target_open(const cogpu_arguments *arguments, const char *path, const char *input,
-                       cogpu_target *target) {
-    *target = (cogpu_target){.input = input, .sink = COGPU_SINK_INIT};
-    if (cogpu_target_is_stdout(path)) {
-        target->sink.write = write_stdout;
-        target->sink.append_only = 1;
-        return;
-    }
-    target->sink.path = path;
-    target->sink.no_replace = arguments->no_clobber;
-    if (input && !cogpu_name_is_url(input) && strcmp(input, "-") != 0) {
-        target->sink.inputs = &target->input;
-        target->sink.input_count = 1;
-    }
+cogpu_sink cogpu_target_sink(const cogpu_arguments *arguments, const char *path,
+                             const char *const *inputs, uint32_t count) {
+    if (cogpu_target_is_stdout(path))
+        return (cogpu_sink){
+            .struct_size = sizeof(cogpu_sink), .write = write_stdout, .append_only = 1};
+    return (cogpu_sink){.struct_size = sizeof(cogpu_sink),
+                        .path = path,
+                        .no_replace = arguments->no_clobber,
+                        .inputs = inputs,
+                        .input_count = count};
 }

@@ -6,11 +6,6 @@
 
 #include "arguments.h"
 
-typedef struct cogpu_target {
-    cogpu_sink sink; /* points into this struct */
-    const char *input;
-} cogpu_target;
-
 bool cogpu_target_is_stdout(const char *path);
 
 /* Refuses stdout where it is a terminal; returns false after a message. */
@@ -19,8 +14,15 @@ bool cogpu_target_check(const char *path);
 /* Results that would go to stdout go to stderr. */
 void cogpu_target_use_stdout(void);
 
-/* `input` is the path that is read for the file, as given; NULL where there is none. */
-void cogpu_target_open(const cogpu_arguments *arguments, const char *path, const char *input,
-                       cogpu_target *target);
+/* What is wrong with a URL as OUT, or NULL. */
+const char *cogpu_target_find_wrong_url(const char *path);
+
+/* Whether both are names of one file that exists. */
+bool cogpu_target_is_same_file(const char *path, const char *other);
+
+/* The sink of a path, or of stdout. `inputs` are the paths that are read for the file, as given;
+ * they stay the caller's. */
+cogpu_sink cogpu_target_sink(const cogpu_arguments *arguments, const char *path,
+                             const char *const *inputs, uint32_t count);
 
 #endif

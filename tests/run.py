@@ -43,7 +43,7 @@ TREES = {
 RACING = ["pool", "progress", "source", "http_client", "range_cache", "writer", "read_pipeline",
           "read_streams", "read_cufile", "read_threads", "device_convert",
           "kernel_apply_mask", "kernel_packbits_decode", "kernel_unpack", "kernel_lzw_decode", "kernel_inflate",
-          "kernel_zstd_decode", "kernel_composite"]
+          "kernel_zstd_decode", "kernel_composite", "kernel_warp"]
 RACING_LONG = ["kernel_pack", "kernel_compact", "kernel_downsample", "kernel_deflate", "kernel_zstd_encode",
                "kernel_lzw_encode", "kernel_packbits_encode", "write_direct", "writer_memory"]
 LONG = {"kernel_inflate truncated", "kernel_inflate encoder_styles", "kernel_inflate libdeflate_levels",

@@ -113,15 +113,16 @@ static void copy_nearest(const cogpu_rectangle_job *job, const cogpu_raster *fro
     const bool is_shifted = rectangle->step_x == 1;
     for (uint32_t j = 0; j < to->height; j++, made += to->stride_y) {
         uint32_t y = cogpu_rectangle_nearest(rectangle->y, rectangle->step_y, rectangle->to_y + j,
-                                             rectangle->level_height);
+                                             rectangle->low_y, rectangle->high_y);
         const uint8_t *row = plane + (int64_t)(y - job->from_y) * from->stride_y;
         for (uint32_t i = 0; i < to->width; i++) {
-            uint32_t x = cogpu_rectangle_nearest(rectangle->x, rectangle->step_x,
-                                                 rectangle->to_x + i, rectangle->level_width);
+            uint32_t x =
+                cogpu_rectangle_nearest(rectangle->x, rectangle->step_x, rectangle->to_x + i,
+                                        rectangle->low_x, rectangle->high_x);
             const uint8_t *sample = row + (int64_t)(x - job->from_x) * from->stride_x;
             /* One step a pixel: the rest of the row follows, up to the border of the level. */
-            uint32_t run = is_shifted ? rectangle->level_width - x : 1;
-            run = run > 1 && x > 0 ? (run < to->width - i ? run : to->width - i) : 1;
+            uint32_t run = is_shifted ? rectangle->high_x - x : 1;
+            run = run > 1 && x > rectangle->low_x ? (run < to->width - i ? run : to->width - i) : 1;
             cogpu_cpu_copy_samples(made + i * size, (int64_t)size, sample, from->stride_x, run,
                                    size);
             i += run - 1;
@@ -131,14 +132,22 @@ static void copy_nearest(const cogpu_rectangle_job *job, const cogpu_raster *fro
 
 static cogpu_downsample downsample_of(const cogpu_rectangle *rectangle, cogpu_resampling method) {
     return (cogpu_downsample){.method = method,
-                              .from_width = rectangle->level_width,
-                              .from_height = rectangle->level_height,
+                              .from_width = rectangle->high_x - rectangle->low_x,
+                              .from_height = rectangle->high_y - rectangle->low_y,
                               .to_width = rectangle->to_x + rectangle->width,
                               .to_height = rectangle->to_y + rectangle->height,
                               .ratio_x = rectangle->step_x,
                               .ratio_y = rectangle->step_y,
-                              .offset_x = rectangle->x,
-                              .offset_y = rectangle->y};
+                              .offset_x = rectangle->x - rectangle->low_x,
+                              .offset_y = rectangle->y - rectangle->low_y};
+}
+
+/* The rows and columns of the source count from its limits. */
+static cogpu_downsample_position position_of(const cogpu_rectangle_job *job) {
+    const cogpu_rectangle *rectangle = job->rectangle;
+    return (cogpu_downsample_position){job->from_x - rectangle->low_x,
+                                       job->from_y - rectangle->low_y, rectangle->to_x,
+                                       rectangle->to_y};
 }
 
 static cogpu_raster band_of(const cogpu_raster *raster, uint32_t band) {
@@ -155,8 +164,7 @@ static cogpu_status resample_band(cogpu_worker *worker, const cogpu_rectangle_jo
                                   const struct resampled *planes, cogpu_error *error) {
     const cogpu_rectangle *rectangle = job->rectangle;
     const cogpu_nodata *nodata = &rectangle->rules[band].nodata;
-    const cogpu_downsample_position position = {job->from_x, job->from_y, rectangle->to_x,
-                                                rectangle->to_y};
+    const cogpu_downsample_position position = position_of(job);
     const cogpu_raster from = band_of(job->source, band), to = band_of(&planes->pixels, band);
     cogpu_downsample downsample = downsample_of(rectangle, method);
     downsample.type = rectangle->from_type;
@@ -174,8 +182,7 @@ static cogpu_status resample_mask(cogpu_worker *worker, const cogpu_rectangle_jo
                                   cogpu_resampling method, const struct resampled *planes,
                                   cogpu_error *error) {
     const cogpu_rectangle *rectangle = job->rectangle;
-    const cogpu_downsample_position position = {job->from_x, job->from_y, rectangle->to_x,
-                                                rectangle->to_y};
+    const cogpu_downsample_position position = position_of(job);
     cogpu_downsample downsample = downsample_of(rectangle, method);
     downsample.type = COGPU_TYPE_U8;
     downsample.bands = 1;

@@ -20,8 +20,10 @@ static void warp_cell_row(void *argument, uint32_t worker, uint64_t index) {
     uint32_t begin = args->target_y / WARP_CELL * WARP_CELL + first;
     uint32_t end = begin + WARP_CELL;
     (void)worker;
-    if (begin < args->target_y) begin = args->target_y;
-    if (end > args->target_y + args->target_height) end = args->target_y + args->target_height;
+    if (begin < args->target_y)
+        begin = args->target_y;
+    if (end > args->target_y + args->target_height)
+        end = args->target_y + args->target_height;
     warp_pixels(args, begin - args->target_y, end - begin);
 }
 
@@ -33,8 +35,11 @@ cogpu_status cogpu_cpu_warp(const cogpu_warp_job *job, cogpu_pool *pool, uint32_
         return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "x");
     cogpu_warp_prepare(job, rules, &run.args);
     uint64_t rows = ((uint64_t)run.args.target_y % 16 + run.args.target_height + 15) / 16;
-    if (pool) cogpu_pool_run(pool, workers, rows, warp_cell_row, &run);
-    else for (uint64_t i = 0; i < rows; i++) warp_cell_row(&run, 0, i);
+    if (pool)
+        cogpu_pool_run(pool, workers, rows, warp_cell_row, &run);
+    else
+        for (uint64_t i = 0; i < rows; i++)
+            warp_cell_row(&run, 0, i);
     cogpu_release(rules);
     return COGPU_OK;
 }

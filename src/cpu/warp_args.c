@@ -47,10 +47,11 @@ static bool do_all_bands_match(const cogpu_warp *warp, const struct warp_rule *r
     return is_any;
 }
 
-/* Bilinear and cubic use two or four pixels down to half the resolution. */
+/* Bilinear and cubic use two or four pixels unless the resolution falls by more than 5 percent:
+ * GDAL 3.12. */
 static bool has_four_taps(const cogpu_warp *warp) {
     return (warp->method == COGPU_RESAMPLE_BILINEAR || warp->method == COGPU_RESAMPLE_CUBIC) &&
-           warp->scale_x > 0.5 && warp->scale_y > 0.5;
+           warp->scale_x >= 0.95 && warp->scale_y >= 0.95;
 }
 
 void cogpu_warp_prepare(const cogpu_warp_job *job, struct warp_rule *rules,

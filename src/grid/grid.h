@@ -56,21 +56,23 @@ cogpu_box cogpu_source_extent(const cogpu_transformer *transformer, const cogpu_
 /* Computes source positions of a window. PROJ transforms the nodes of a quadtree: its cells have
  * 512 target pixels a side, aligned in the target grid, and are divided down to 16 until bilinear
  * interpolation errs by at most `max_error` source pixels (the sum of both axes); what errs still
- * is exact, as is every cell if max_error is 0. The position of a pixel depends on the grids and on
- * max_error alone, not on the window. Positions are in pixels of the level of `level_width` x
- * `level_height`, whose full resolution is source->width x source->height. Memory comes from the
- * arena; the pool (may be NULL) shares the work of exact cells. */
+ * is exact, as is every cell if max_error is 0. Affine transforms need no exact cells. The position
+ * of a pixel depends on the grids and on max_error alone, not on the window. Positions are in
+ * pixels of the level of `level_width` x `level_height`, whose full resolution is source->width x
+ * source->height. Memory comes from the arena; the pool (may be NULL) shares the work of exact
+ * cells. */
 cogpu_status cogpu_coordinates_compute(const cogpu_transformer *transformer,
-                                       const cogpu_placement *source, uint32_t level_width,
-                                       uint32_t level_height, uint32_t x, uint32_t y,
-                                       uint32_t width, uint32_t height, bool of_corners,
+                                       const cogpu_placement *source, const cogpu_placement *target,
+                                       uint32_t level_width, uint32_t level_height, uint32_t x,
+                                       uint32_t y, uint32_t width, uint32_t height, bool of_corners,
                                        double max_error, cogpu_pool *pool, cogpu_arena *arena,
                                        cogpu_coordinates *coordinates, cogpu_error *error);
 
 /* The same for COGPU_RESAMPLE_SUM the other way: positions in the target grid of the corners of
  * pixels of a window of the source level. */
 cogpu_status cogpu_coordinates_compute_forward(const cogpu_transformer *transformer,
-                                               const cogpu_placement *source, uint32_t level_width,
+                                               const cogpu_placement *source,
+                                               const cogpu_placement *target, uint32_t level_width,
                                                uint32_t level_height, uint32_t x, uint32_t y,
                                                uint32_t width, uint32_t height, double max_error,
                                                cogpu_pool *pool, cogpu_arena *arena,

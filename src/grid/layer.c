@@ -168,10 +168,11 @@ static cogpu_status compute_positions(const cogpu_mosaic *mosaic,
     bool is_of_area = row->kind != RESAMPLING_COPY && row->kind != RESAMPLING_KERNEL;
     const cogpu_box target = layer->target;
     const cogpu_warp *warp = &layer->warp;
+    const cogpu_placement grid = cogpu_mosaic_level_grid(mosaic, request->level);
     double reach_x = is_of_area ? 1 : kernel_reach(row->kernel_radius, warp->scale_x);
     double reach_y = is_of_area ? 1 : kernel_reach(row->kernel_radius, warp->scale_y);
     TRY(cogpu_coordinates_compute(
-        view->transformer, &member->placement, warp->level_width, warp->level_height,
+        view->transformer, &member->placement, &grid, warp->level_width, warp->level_height,
         (uint32_t)target.x0, (uint32_t)target.y0, (uint32_t)(target.x1 - target.x0),
         (uint32_t)(target.y1 - target.y0), is_of_area, mosaic->max_error, request->pool, arena,
         &layer->coordinates, error));
@@ -181,7 +182,7 @@ static cogpu_status compute_positions(const cogpu_mosaic *mosaic,
         return COGPU_OK;
     const cogpu_box source = layer->source;
     return cogpu_coordinates_compute_forward(
-        view->transformer, &member->placement, warp->level_width, warp->level_height,
+        view->transformer, &member->placement, &grid, warp->level_width, warp->level_height,
         (uint32_t)source.x0, (uint32_t)source.y0, (uint32_t)(source.x1 - source.x0),
         (uint32_t)(source.y1 - source.y0), mosaic->max_error, request->pool, arena,
         &layer->forward, error);
@@ -289,18 +290,19 @@ static cogpu_status set_rectangle_rules(const cogpu_mosaic *mosaic, const cogpu_
     for (uint32_t i = 0; i < layer->band_count; i++) {
         uint32_t target = request->bands[layer->targets[i]];
         const cogpu_vrt_source_band *band = band_of_source(source, target);
+        const cogpu_sample_rule rule = band->rule ? *band->rule : (cogpu_sample_rule){0};
         const cogpu_image *info = &layer->pyramid->info;
         uint32_t bits = mosaic->vrt->bands[target - 1].bits;
-        bands[i] = (cogpu_rectangle_band){.rule = *band->rule,
+        bands[i] = (cogpu_rectangle_band){.rule = rule,
                                           .palette = info->palette,
                                           .palette_entries = info->palette_entries,
                                           .most = bits ? ldexp(1, (int)bits) - 1 : 0};
         if (!layer->is_of_mask)
             bands[i].nodata = layer->pyramid->nodata[layer->bands[i] - 1];
-        rules[i].has_nodata = band->rule->has_nodata;
-        rules[i].nodata = band->rule->nodata;
+        rules[i].has_nodata = rule.has_nodata;
+        rules[i].nodata = rule.nodata;
         layer->warp.has_nodata |= rules[i].has_nodata;
-        layer->reads_mask |= band->rule->uses_mask;
+        layer->reads_mask |= rule.uses_mask;
     }
     layer->warp.rules = rules;
     layer->rectangle.rules = bands;

@@ -7,6 +7,10 @@
 #include <proj_experimental.h>
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { AXIS_CHARS = 64 };
 
 /* ---- CRS ----------------------------------------------------------------------------------- */
 
@@ -58,17 +62,37 @@ static PJ *without_height(PJ_CONTEXT *context, PJ *crs) {
     return plane ? plane : flat;
 }
 
-static bool is_in_degrees(PJ_CONTEXT *context, const PJ *crs) {
-    double factor = 0;
+/* The first axis: its name, and its unit in metres or radians. False if there is none. */
+static bool find_first_axis(PJ_CONTEXT *context, const PJ *crs, char name[AXIS_CHARS],
+                            double *factor) {
+    const char *found = NULL;
     PJ *plain = without_shift(context, crs);
-    PJ_TYPE type = plain ? proj_get_type(plain) : PJ_TYPE_UNKNOWN;
     PJ *axes = plain ? proj_crs_get_coordinate_system(context, plain) : NULL;
-    bool is_read = axes && proj_cs_get_axis_info(context, axes, 0, NULL, NULL, NULL, &factor, NULL,
+    bool is_read = axes && proj_cs_get_axis_info(context, axes, 0, &found, NULL, NULL, factor, NULL,
                                                  NULL, NULL);
+    snprintf(name, AXIS_CHARS, "%s", is_read && found ? found : "");
     proj_destroy(axes);
     proj_destroy(plain);
-    return is_read && (type == PJ_TYPE_GEOGRAPHIC_2D_CRS || type == PJ_TYPE_GEOGRAPHIC_3D_CRS) &&
-           fabs(factor - COGPU_DEGREE) < 1e-8;
+    return is_read;
+}
+
+static bool is_geographic(PJ_CONTEXT *context, const PJ *crs) {
+    PJ *plain = without_shift(context, crs);
+    PJ_TYPE type = plain ? proj_get_type(plain) : PJ_TYPE_UNKNOWN;
+    proj_destroy(plain);
+    return type == PJ_TYPE_GEOGRAPHIC_2D_CRS || type == PJ_TYPE_GEOGRAPHIC_3D_CRS;
+}
+
+static void describe_axes(PJ_CONTEXT *context, cogpu_flat_crs *crs) {
+    char own[AXIS_CHARS], normal[AXIS_CHARS];
+    double factor, same;
+    bool is_read = find_first_axis(context, crs->crs, own, &factor);
+    PJ *normalized = proj_normalize_for_visualization(context, crs->crs);
+    crs->in_degrees =
+        is_read && is_geographic(context, crs->crs) && fabs(factor - COGPU_DEGREE) < 1e-8;
+    crs->swaps = is_read && normalized && find_first_axis(context, normalized, normal, &same) &&
+                 strcmp(own, normal) != 0;
+    proj_destroy(normalized);
 }
 
 static PJ *create_to_degrees(PJ_CONTEXT *context, PJ *crs) {
@@ -78,7 +102,9 @@ static PJ *create_to_degrees(PJ_CONTEXT *context, PJ *crs) {
     if (degrees) {
         cogpu_flat_crs from = {.crs = crs}, to = {.crs = degrees};
         cogpu_area none = {.is_known = false};
-        found = cogpu_operation_create(context, &from, &to, &none);
+        PJ *made = cogpu_operation_create(context, &from, &to, &none);
+        found = made ? proj_normalize_for_visualization(context, made) : NULL;
+        proj_destroy(made);
     }
     proj_destroy(degrees);
     proj_destroy(geodetic);
@@ -96,7 +122,7 @@ cogpu_status cogpu_flat_crs_create(PJ_CONTEXT *context, const char *text, cogpu_
     *crs = (cogpu_flat_crs){.crs = registered_or(context, without_height(context, parsed))};
     if (!crs->crs)
         return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "PROJ cannot decompose \"%.60s\"", text);
-    crs->in_degrees = is_in_degrees(context, crs->crs);
+    describe_axes(context, crs);
     if (!crs->in_degrees)
         crs->to_degrees = create_to_degrees(context, crs->crs);
     return COGPU_OK;
@@ -212,9 +238,7 @@ PJ *cogpu_operation_create(PJ_CONTEXT *context, const cogpu_flat_crs *from,
         return NULL;
     if (box)
         proj_area_set_bbox(box, area->west, area->south, area->east, area->north);
-    PJ *made = proj_create_crs_to_crs_from_pj(context, from->crs, to->crs, box, NULL);
-    PJ *found = made ? proj_normalize_for_visualization(context, made) : NULL;
-    proj_destroy(made);
+    PJ *found = proj_create_crs_to_crs_from_pj(context, from->crs, to->crs, box, NULL);
     proj_area_destroy(box);
     return found;
 }

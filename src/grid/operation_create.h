@@ -9,9 +9,10 @@
 
 #include <proj.h>
 
-/* A CRS without its height, with x east and y north. */
+/* A CRS without its height. */
 typedef struct cogpu_flat_crs {
     PJ *crs;
+    bool swaps;     /* its axes are y, x, as in EPSG:4326: coordinates are swapped for PROJ */
     PJ *to_degrees; /* to its longitude and latitude; NULL if it has none, or if they are its own */
     bool in_degrees; /* geographic */
 } cogpu_flat_crs;
@@ -30,12 +31,12 @@ void cogpu_flat_crs_destroy(cogpu_flat_crs *crs);
 /* Equivalent definitions: names and the order of axes do not matter (GDAL's IsSame). */
 bool cogpu_flat_crs_equal(PJ_CONTEXT *context, const cogpu_flat_crs *a, const cogpu_flat_crs *b);
 
-/* The area of interest by which GDAL has PROJ choose an operation: that of the corners of a source
+/* The area of interest by which GDAL has PROJ choose an operation: that of these corners
  * (pairs x, y: upper left, upper right, lower left, lower right), if it is within -180..180,
  * -90..90. */
 cogpu_area cogpu_area_compute(const cogpu_flat_crs *crs, const double *corners);
 
-/* NULL if PROJ has no operation. */
+/* With axes in the order of the CRSs, as in GDAL. NULL if PROJ has no operation. */
 PJ *cogpu_operation_create(PJ_CONTEXT *context, const cogpu_flat_crs *from,
                            const cogpu_flat_crs *to, const cogpu_area *area);
 

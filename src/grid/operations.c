@@ -24,6 +24,7 @@ struct cogpu_operation {
     PJ *original;          /* of the catalog's context */
     cogpu_area area;       /* for which PROJ chose it */
     formula formula;
+    bool swaps_from, swaps_to; /* x and y for PROJ */
 };
 
 typedef struct crs_entry crs_entry;
@@ -217,6 +218,8 @@ static cogpu_status add_operation(cogpu_operations *in, const crs_entry *from, c
     TRY(cogpu_arena_allocate(&in->arena, 1, sizeof *made, &made, error));
     TRY(find_formula(in, from, pair->to, &made->formula, error));
     made->area = *area;
+    made->swaps_from = from->flat.swaps;
+    made->swaps_to = pair->to->flat.swaps;
     made->original = cogpu_operation_create(in->context, &from->flat, &pair->to->flat, area);
     if (!made->original)
         return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
@@ -252,6 +255,7 @@ static cogpu_status find_reprojection(cogpu_operations *in, const char *source, 
     TRY(find_crs(in, target, &to, error));
     TRY(find_pair(in, from, to, &pair, error));
     found->from_degrees = from->flat.in_degrees;
+    found->to_degrees = to->flat.in_degrees;
     return pair->is_same ? COGPU_OK
                          : find_operation(in, from, pair, corners, &found->operation, error);
 }
@@ -326,30 +330,36 @@ static PJ *find_clone(cogpu_operations *in, worker *by, const cogpu_operation *o
 
 /* ---- transform ----------------------------------------------------------------------------- */
 
-static void transform_points(PJ *pj, PJ_DIRECTION direction, size_t count, double *x, double *y) {
+static PJ_COORD coordinate_of(double x, double y, bool swaps) {
+    return (PJ_COORD){.xyzt = {swaps ? y : x, swaps ? x : y, 0, HUGE_VAL}};
+}
+
+static void transform_points(PJ *pj, const cogpu_operation *operation, bool back, size_t count,
+                             double *x, double *y) {
+    bool swaps_before = back ? operation->swaps_to : operation->swaps_from;
+    bool swaps_after = back ? operation->swaps_from : operation->swaps_to;
     for (size_t i = 0; i < count; i++) {
-        PJ_COORD at = {.xyzt = {x[i], y[i], 0, HUGE_VAL}};
-        bool is_number = isfinite(x[i]) && isfinite(y[i]);
-        if (is_number)
-            at = proj_trans(pj, direction, at);
-        if (!is_number || !isfinite(at.xy.x) || !isfinite(at.xy.y)) {
+        PJ_COORD at = coordinate_of(NAN, NAN, false);
+        if (isfinite(x[i]) && isfinite(y[i]))
+            at = proj_trans(pj, back ? PJ_INV : PJ_FWD, coordinate_of(x[i], y[i], swaps_before));
+        if (!isfinite(at.xy.x) || !isfinite(at.xy.y)) {
             proj_errno_reset(pj);
             at.xy.x = at.xy.y = NAN;
         }
-        x[i] = at.xy.x;
-        y[i] = at.xy.y;
+        x[i] = swaps_after ? at.xy.y : at.xy.x;
+        y[i] = swaps_after ? at.xy.x : at.xy.y;
     }
 }
 
-static void transform_by_proj(cogpu_operations *in, const cogpu_operation *operation,
-                              PJ_DIRECTION direction, size_t count, double *x, double *y) {
+static void transform_by_proj(cogpu_operations *in, const cogpu_operation *operation, bool back,
+                              size_t count, double *x, double *y) {
     worker *by = take_worker(in);
     PJ *pj = by ? find_clone(in, by, operation) : NULL;
     if (pj) {
-        transform_points(pj, direction, count, x, y);
+        transform_points(pj, operation, back, count, x, y);
     } else { /* memory ran out: one thread at a time */
         pthread_mutex_lock(&in->lock);
-        transform_points(operation->original, direction, count, x, y);
+        transform_points(operation->original, operation, back, count, x, y);
         pthread_mutex_unlock(&in->lock);
     }
     if (by)
@@ -387,5 +397,5 @@ void cogpu_reproject(const cogpu_reprojection *reprojection, bool back, size_t c
     if (operation->formula == (back ? TO_MERCATOR : FROM_MERCATOR))
         transform_from_mercator(count, x, y);
     else
-        transform_by_proj(reprojection->operations, operation, back ? PJ_INV : PJ_FWD, count, x, y);
+        transform_by_proj(reprojection->operations, operation, back, count, x, y);
 }

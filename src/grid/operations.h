@@ -11,11 +11,11 @@ typedef struct cogpu_operation cogpu_operation;
 
 typedef struct cogpu_reprojection {
     cogpu_operations *operations;
-    cogpu_operation *operation; /* source CRS to target CRS; NULL: both are the same */
-    bool from_degrees;          /* the source CRS is geographic, in degrees */
+    cogpu_operation *operation;    /* source CRS to target CRS; NULL: both are the same */
+    bool from_degrees, to_degrees; /* the source CRS, the target CRS is geographic, in degrees */
 } cogpu_reprojection;
 
-/* The operation that GDAL chooses for a source whose corners are at these pairs x, y: upper left,
+/* The operation that GDAL chooses for an area with these corners, pairs x, y: upper left,
  * upper right, lower left, lower right, in the source CRS. `corners` may be NULL: unknown. */
 cogpu_status cogpu_operations_find(cogpu_operations *operations, const char *source,
                                    const char *target, const double *corners,

@@ -55,7 +55,8 @@ static int seek_file(PJ_CONTEXT *context, PROJ_FILE_HANDLE *file, long long offs
     return fseeko((FILE *)file, offset, whence) == 0;
 }
 
-static unsigned long long tell_file(PJ_CONTEXT *context, PROJ_FILE_HANDLE *file, void *folders) {
+static unsigned long long file_position(PJ_CONTEXT *context, PROJ_FILE_HANDLE *file,
+                                        void *folders) {
     (void)context, (void)folders;
     off_t position = ftello((FILE *)file);
     return position < 0 ? 0 : (unsigned long long)position;
@@ -102,7 +103,7 @@ cogpu_status cogpu_proj_restrict_files(PJ_CONTEXT *context, cogpu_proj_folders *
         .read_cbk = read_file,
         .write_cbk = write_file,
         .seek_cbk = seek_file,
-        .tell_cbk = tell_file,
+        .tell_cbk = file_position,
         .close_cbk = close_file,
         .exists_cbk = file_exists,
         .mkdir_cbk = refuse_path,

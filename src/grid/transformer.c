@@ -13,7 +13,7 @@ struct cogpu_transformer {
     double target[6], target_inverse[6];
     double source[6], source_inverse[6];
     cogpu_reprojection reprojection;
-    bool wraps; /* source longitudes are brought to within half a turn from `centre` */
+    bool wraps; /* source longitudes are moved to half a turn around `centre` */
     double centre;
 };
 
@@ -30,26 +30,43 @@ static void wrap_longitudes(const cogpu_transformer *in, size_t count, double *x
         x[i] = wrap_longitude(in, x[i]);
 }
 
-static void find_corners(const cogpu_placement *source, double corners[8]) {
+/* Corners of a raster as pairs x, y: upper left, upper right, lower left, lower right. */
+static void find_corners(const cogpu_placement *raster, const double transform[6],
+                         double corners[8]) {
     for (int i = 0; i < 4; i++) {
-        corners[2 * i] = i & 1 ? source->width : 0;
-        corners[2 * i + 1] = i & 2 ? source->height : 0;
-        apply_affine(source->transform, &corners[2 * i], &corners[2 * i + 1]);
+        corners[2 * i] = i & 1 ? raster->width : 0;
+        corners[2 * i + 1] = i & 2 ? raster->height : 0;
+        apply_affine(transform, &corners[2 * i], &corners[2 * i + 1]);
     }
 }
 
-/* GDAL's CENTER_LONG, a text of 6 digits. A source of more than a turn, but for a pixel, has none.
- */
-static void find_centre(cogpu_transformer *made, const cogpu_placement *source,
-                        const double corners[8]) {
-    char text[32];
-    double west = corners[0], east = west;
-    double pixel = fmax(fabs(source->transform[1]), fabs(source->transform[2]));
+static void find_longitudes(const cogpu_placement *raster, double *west, double *east) {
+    double corners[8];
+    find_corners(raster, raster->transform, corners);
+    *west = *east = corners[0];
     for (int i = 2; i < 8; i += 2) {
-        west = fmin(west, corners[i]);
-        east = fmax(east, corners[i]);
+        *west = fmin(*west, corners[i]);
+        *east = fmax(*east, corners[i]);
     }
-    made->wraps = made->reprojection.from_degrees && !(east - west > 360 + pixel * 1.05);
+}
+
+/* A geographic grid across one antimeridian. */
+static bool crosses_antimeridian(const cogpu_transformer *in, const cogpu_placement *target) {
+    double west, east;
+    find_longitudes(target, &west, &east);
+    return in->reprojection.to_degrees &&
+           ((fabs(west) < 180 && east > 180) || (fabs(east) < 180 && west < -180));
+}
+
+/* GDAL's CENTER_LONG, a text of 6 digits. A source of more than a turn has one only for a grid
+ * across the antimeridian (gdalwarp -te). */
+static void find_centre(cogpu_transformer *made, const cogpu_placement *source,
+                        const cogpu_placement *target) {
+    char text[32];
+    double west, east;
+    find_longitudes(source, &west, &east);
+    made->wraps = made->reprojection.from_degrees &&
+                  (east - west <= 360 || crosses_antimeridian(made, target));
     snprintf(text, sizeof text, "%g", (east + west) / 2);
     made->centre = strtod(text, NULL);
 }
@@ -80,16 +97,18 @@ static cogpu_status find_reprojection(cogpu_transformer *made, const char *sourc
     return cogpu_operations_find(operations, source, target, corners, &made->reprojection, error);
 }
 
+/* GDAL computes the area of interest without the rotation. */
 static cogpu_status open_affine_source(cogpu_transformer *made, const cogpu_placement *source,
-                                       const char *target, cogpu_operations *operations,
+                                       const cogpu_placement *target, cogpu_operations *operations,
                                        cogpu_error *error) {
+    const double *t = source->transform, upright[6] = {t[0], t[1], 0, t[3], 0, t[5]};
     double corners[8];
     TRY(invert_placement(source, "source", made->source_inverse, error));
     for (int i = 0; i < 6; i++)
-        made->source[i] = source->transform[i];
-    find_corners(source, corners);
-    TRY(find_reprojection(made, source->crs, target, corners, operations, error));
-    find_centre(made, source, corners);
+        made->source[i] = t[i];
+    find_corners(source, upright, corners);
+    TRY(find_reprojection(made, source->crs, target->crs, corners, operations, error));
+    find_centre(made, source, target);
     return COGPU_OK;
 }
 
@@ -104,7 +123,7 @@ static cogpu_status fill_transformer(cogpu_transformer *made, const cogpu_placem
     for (int i = 0; i < 6; i++)
         made->target[i] = target->transform[i];
     if (source->has_transform)
-        return open_affine_source(made, source, target->crs, operations, error);
+        return open_affine_source(made, source, target, operations, error);
     return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                       "the source has no transform, no GCPs and no RPCs");
 }

@@ -168,8 +168,10 @@ cogpu_status cogpu_vrt_parse(const char *xml, size_t bytes, const cogpu_limits *
 /* Where a source lies in a read of the whole VRT into to_width x to_height pixels: the target
  * pixels that it paints, x0 <= x < x1, and the source position of the first one's corner. */
 typedef struct cogpu_vrt_placement {
-    uint32_t x0, y0, x1, y1;     /* empty if x0 >= x1 or y0 >= y1 */
-    double x, y, step_x, step_y; /* source pixels at full resolution */
+    uint32_t x0, y0, x1, y1;               /* empty if x0 >= x1 or y0 >= y1 */
+    double x, y, step_x, step_y;           /* source pixels at full resolution */
+    uint32_t low_x, low_y, high_x, high_y; /* source pixels inside the source rect, or at its
+                                            * border */
 } cogpu_vrt_placement;
 
 void cogpu_vrt_place(const cogpu_vrt *vrt, const cogpu_vrt_source *source, uint32_t source_width,

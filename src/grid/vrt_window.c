@@ -21,6 +21,7 @@ static const double TOLERANCE = 1e-3; /* of a pixel; GDAL's */
 struct span {
     uint32_t first, end; /* target pixels */
     double start, step;  /* source position of the first one, and source pixels a target pixel */
+    uint32_t low, high;  /* source pixels that the source rect touches */
 };
 
 static double snap(double value) {
@@ -49,8 +50,12 @@ static bool place_side(double from, double from_size, double to, double to_size,
         return false;
     double start = begin - (left - span->first) / zoom * scale;
     double length = end - begin + (left - span->first + span->end - right) / zoom * scale;
+    span->low = limit_to(floor(begin + TOLERANCE), size - 1);
+    span->high = limit_to(ceil(end - TOLERANCE), size);
     span->start = snap(start);
     span->step = snap(length) / (span->end - span->first);
+    if (span->high <= span->low)
+        span->high = span->low + 1;
     return span->step > 0;
 }
 
@@ -76,7 +81,11 @@ void cogpu_vrt_place(const cogpu_vrt *vrt, const cogpu_vrt_source *source, uint3
                                        .x = across.start,
                                        .y = down.start,
                                        .step_x = across.step,
-                                       .step_y = down.step};
+                                       .step_y = down.step,
+                                       .low_x = across.low,
+                                       .low_y = down.low,
+                                       .high_x = across.high,
+                                       .high_y = down.high};
 }
 
 /* ---- levels ---- */
@@ -107,15 +116,33 @@ static void move_to_level(struct span *span, bool is_nearest, uint32_t full, uin
     if (full == level)
         return;
     uint32_t count = span->end - span->first;
-    double factor = (double)full / level, start = span->start / factor;
-    double length = span->step * count / factor;
-    if (is_nearest) {
-        start = limit_to(floor(floor(span->start) / factor + 0.5), level - 1);
-        length = fmax(floor(ceil(span->step * count) / factor + 0.5), 1);
-        length = fmin(length, level - start);
-    }
-    span->start = start;
-    span->step = length / count;
+    double factor = (double)full / level;
+    uint32_t low = limit_to(floor(span->low / factor + 0.5), level - 1);
+    uint32_t size = limit_to(floor((span->high - span->low) / factor + 0.5), level - low);
+    span->low = low;
+    span->high = low + (size ? size : 1);
+    span->start = is_nearest ? low : span->start / factor;
+    span->step = is_nearest ? (double)(span->high - low) / count : span->step / factor;
+}
+
+/* RasterIO sees no pixel beyond the source rect, but those in reach of a kernel. */
+static void widen_by_kernel(cogpu_resampling method, const struct span *across,
+                            const struct span *down, uint32_t level, struct span *span) {
+    const cogpu_resampling_row *row = cogpu_resampling_find(method);
+    uint64_t factor = (uint64_t)floor(fmax(fmax(across->step, down->step), 1) + 0.5);
+    uint64_t reach = row->kind == RESAMPLING_KERNEL ? (uint64_t)row->kernel_radius * factor : 0;
+    span->low = span->low > reach ? span->low - (uint32_t)reach : 0;
+    span->high = level - span->high > reach ? span->high + (uint32_t)reach : level;
+}
+
+static void set_limits(struct span *across, struct span *down, cogpu_vrt_size level,
+                       cogpu_rectangle *rectangle) {
+    widen_by_kernel(rectangle->method, across, down, level.width, across);
+    widen_by_kernel(rectangle->method, across, down, level.height, down);
+    rectangle->low_x = across->low;
+    rectangle->low_y = down->low;
+    rectangle->high_x = across->high;
+    rectangle->high_y = down->high;
 }
 
 static bool clip_to_window(const struct span *span, uint32_t window, uint32_t window_size,
@@ -135,12 +162,14 @@ bool cogpu_vrt_rectangle(const cogpu_vrt_placement *placement, cogpu_resampling 
                          cogpu_vrt_size full, cogpu_vrt_size level, uint32_t window_x,
                          uint32_t window_y, uint32_t window_width, uint32_t window_height,
                          cogpu_rectangle *rectangle, uint32_t *x, uint32_t *y) {
-    struct span across = {placement->x0, placement->x1, placement->x, placement->step_x};
-    struct span down = {placement->y0, placement->y1, placement->y, placement->step_y};
+    struct span across = {placement->x0,     placement->x1,    placement->x,
+                          placement->step_x, placement->low_x, placement->high_x};
+    struct span down = {placement->y0,     placement->y1,    placement->y,
+                        placement->step_y, placement->low_y, placement->high_y};
     bool is_nearest = method <= COGPU_RESAMPLE_NEAREST;
     *rectangle = (cogpu_rectangle){.method = is_nearest ? COGPU_RESAMPLE_NEAREST : method,
-                                   .level_width = level.width,
-                                   .level_height = level.height};
+                                   .high_x = level.width,
+                                   .high_y = level.height};
     if (!clip_to_window(&across, window_x, window_width, &rectangle->to_x, &rectangle->width, x) ||
         !clip_to_window(&down, window_y, window_height, &rectangle->to_y, &rectangle->height, y))
         return false;
@@ -154,6 +183,8 @@ bool cogpu_vrt_rectangle(const cogpu_vrt_placement *placement, cogpu_resampling 
     if (rectangle->step_x == 1 && rectangle->step_y == 1 && rectangle->x == floor(rectangle->x) &&
         rectangle->y == floor(rectangle->y))
         rectangle->method = COGPU_RESAMPLE_NEAREST;
+    if (rectangle->method != COGPU_RESAMPLE_NEAREST)
+        set_limits(&across, &down, level, rectangle);
     return true;
 }
 

@@ -214,6 +214,26 @@ DEVICE_FN uint32_t load_u32_aligned(const void *at) {
     return *(const uint32_t *)at;
 }
 
+/* An aligned sample of 1, 2 or 4 bytes that no thread of the launch writes: the compiler may load it
+ * earlier than the stores before it. */
+DEVICE_FN uint32_t load_read_only(const void *at, uint32_t size) {
+    return size == 1   ? __ldg((const uint8_t *)at)
+           : size == 2 ? __ldg((const uint16_t *)at)
+                       : __ldg((const uint32_t *)at);
+}
+
+/* Conversions between integers and doubles have an eighth of the throughput of additions. So both
+ * of these add a number whose last bit stands for 1: 2^52, and 1.5 * 2^52. */
+DEVICE_FN double u32_to_double(uint32_t value) {
+    return __hiloint2double(0x43300000, (int)value) - 0x1p52;
+}
+/* floor(x), also as an integer: undefined unless it is within 31 bits. */
+DEVICE_FN double split_floor(double x, int32_t *whole) {
+    double shifted = __dadd_rd(x, 0x1.8p52);
+    *whole = __double2loint(shifted);
+    return shifted - 0x1.8p52;
+}
+
 /* Prefetches a line of global memory into the L1 cache. */
 DEVICE_FN void fetch_ahead(const void *at) {
     asm volatile("prefetch.global.L1 [%0];" ::"l"(at));

@@ -6,6 +6,7 @@
 #include "gpu/driver/emulator.h"
 #include "pixel/predictor.h"
 
+#include <math.h>
 #include <string.h>
 
 #define EMU_TEXT_OF(token) #token
@@ -137,6 +138,21 @@ DEVICE_FN void emu_copy_to_shared(void *to, const void *from, const char *where)
     emu_check_aligned(from, 16, where);
     cogpu_emu_copy_later(to, from, 16, where);
 }
+DEVICE_FN uint32_t emu_load_read_only(const void *at, uint32_t size, const char *where) {
+    emu_check_aligned(at, size, where);
+    return size == 1   ? *(const uint8_t *)at
+           : size == 2 ? *(const number16 *)at
+                       : *(const number32 *)at;
+}
+DEVICE_FN double u32_to_double(uint32_t value) {
+    return value;
+}
+DEVICE_FN double split_floor(double x, int32_t *whole) {
+    double result = floor(x);
+    *whole = fabs(result) < 0x1p31 ? (int32_t)result : 0;
+    return result;
+}
+#define load_read_only(at, size)    emu_load_read_only(at, size, EMU_AT)
 #define load_words4(at)             emu_load_words4(at, EMU_AT)
 #define store_words4(at, value)     emu_store_words4(at, value, EMU_AT)
 #define load_u64_aligned(at)        emu_load_u64(at, EMU_AT)

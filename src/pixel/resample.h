@@ -94,9 +94,11 @@ PIXEL_FN double kernel_weight(uint32_t method, double x) {
     return x <= 2 ? ((-0.5 * x + 2.5) * x - 4) * x + 2 : 0;
 }
 
-/* How many valid samples in a row a cubic needs: with fewer its negative weights make nonsense. */
+/* How many valid samples in a row are needed: with fewer the negative weights of cubic and lanczos
+ * make nonsense. */
 PIXEL_FN uint32_t valid_run_needed(uint32_t method, uint32_t taps) {
-    return method == COGPU_RESAMPLE_CUBIC ? taps / 2 : 0;
+    bool is_strict = method == COGPU_RESAMPLE_CUBIC || method == COGPU_RESAMPLE_LANCZOS;
+    return is_strict ? taps / 2 : 0;
 }
 
 /* What samples of an average are divided by before they are added, and the sum is multiplied by

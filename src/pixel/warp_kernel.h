@@ -69,12 +69,13 @@ PIXEL_FN double catmull_rom_weight(double x) {
     return a <= 2 ? square * (-0.5 * a + 2.5) - 4 * a + 2 : 0;
 }
 
-/* Six times the cubic B-spline. */
+/* Six times the cubic B-spline. A kernel that grows reaches beyond its end on one side: weights are
+ * negative there, as in GDAL. */
 PIXEL_FN double spline_weight(double x) {
     double a = fabs(x), b = 2 - a;
     if (a <= 1)
         return a * a * (3 * a - 6) + 4;
-    return a <= 2 ? b * b * b : 0;
+    return x > -2 ? b * b * b : 0;
 }
 
 PIXEL_FN double filter_weight(uint32_t method, double x) {

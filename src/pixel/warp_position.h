@@ -40,12 +40,12 @@ PIXEL_FN uint64_t cell_of_pixel(const struct warp_lattice *lattice, uint32_t x, 
            (x / WARP_CELL - lattice->first_cell_x);
 }
 
-/* `j`: row in the cell, up to WARP_CELL. */
-PIXEL_FN struct warp_span span_of_cell(const struct warp_lattice *lattice, uint64_t cell,
-                                       uint32_t j) {
-    uint64_t column = cell % lattice->across, row = cell / lattice->across;
-    const double *upper = lattice->nodes + 2 * (row * (lattice->across + 1) + column);
-    const double *lower = upper + 2 * ((uint64_t)lattice->across + 1);
+/* Of the cell at this place in the lattice. `j`: row in the cell, up to WARP_CELL. */
+PIXEL_FN struct warp_span span_at(const struct warp_lattice *lattice, uint32_t column, uint32_t row,
+                                  uint32_t j) {
+    const uint64_t nodes_across = (uint64_t)lattice->across + 1;
+    const double *upper = lattice->nodes + 2 * (row * nodes_across + column);
+    const double *lower = upper + 2 * nodes_across;
     double down = j * (1.0 / WARP_CELL);
     struct warp_span span;
     span.left.x = upper[0] + (lower[0] - upper[0]) * down;
@@ -53,6 +53,12 @@ PIXEL_FN struct warp_span span_of_cell(const struct warp_lattice *lattice, uint6
     span.right.x = upper[2] + (lower[2] - upper[2]) * down;
     span.right.y = upper[3] + (lower[3] - upper[3]) * down;
     return span;
+}
+
+PIXEL_FN struct warp_span span_of_cell(const struct warp_lattice *lattice, uint64_t cell,
+                                       uint32_t j) {
+    return span_at(lattice, (uint32_t)(cell % lattice->across), (uint32_t)(cell / lattice->across),
+                   j);
 }
 
 PIXEL_FN struct warp_point point_of_span(const struct warp_span *span, uint32_t i) {
@@ -63,25 +69,26 @@ PIXEL_FN struct warp_point point_of_span(const struct warp_span *span, uint32_t 
     return point;
 }
 
-/* Point (i, j) of a cell: up to 15, or 16 for the corners of pixels. */
-PIXEL_FN struct warp_point point_of_cell(const struct warp_lattice *lattice, uint64_t cell,
-                                         uint32_t i, uint32_t j) {
-    uint32_t table = lattice->cells[cell];
-    if (table != UINT32_MAX) {
-        const double *at =
-            lattice->exact + 2 * (((uint64_t)table * lattice->points + j) * lattice->points + i);
-        struct warp_point point = {at[0], at[1]};
-        return point;
-    }
-    struct warp_span span = span_of_cell(lattice, cell, j);
-    return point_of_span(&span, i);
+/* Point (i, j) of an exact table. */
+PIXEL_FN struct warp_point point_of_table(const struct warp_lattice *lattice, uint32_t table,
+                                          uint32_t i, uint32_t j) {
+    const double *at =
+        lattice->exact + 2 * (((uint64_t)table * lattice->points + j) * lattice->points + i);
+    struct warp_point point = {at[0], at[1]};
+    return point;
 }
 
 /* Position of a pixel of the grid; or of its corner (right, below). */
 PIXEL_FN struct warp_point point_of_pixel(const struct warp_lattice *lattice, uint32_t x,
                                           uint32_t y, uint32_t right, uint32_t below) {
-    return point_of_cell(lattice, cell_of_pixel(lattice, x, y), x % WARP_CELL + right,
-                         y % WARP_CELL + below);
+    uint32_t column = x / WARP_CELL - lattice->first_cell_x;
+    uint32_t row = y / WARP_CELL - lattice->first_cell_y;
+    uint32_t i = x % WARP_CELL + right, j = y % WARP_CELL + below;
+    uint32_t table = lattice->cells[(uint64_t)row * lattice->across + column];
+    if (table != UINT32_MAX)
+        return point_of_table(lattice, table, i, j);
+    struct warp_span span = span_at(lattice, column, row, j);
+    return point_of_span(&span, i);
 }
 
 /* ---- nearest pixel ---- */

@@ -45,8 +45,9 @@ typedef struct cogpu_rectangle {
     cogpu_resampling method;
     cogpu_type from_type, to_type;
     uint32_t bands;
-    const cogpu_rectangle_band *rules;  /* one for each band */
-    uint32_t level_width, level_height; /* no source pixel outside exists */
+    const cogpu_rectangle_band *rules; /* one for each band */
+    /* No pixel of the level outside exists: low_x <= x < high_x. */
+    uint32_t low_x, low_y, high_x, high_y;
     double x, y, step_x, step_y;
     uint32_t to_x, to_y, width, height; /* the part to make, counted from the first target pixel */
 } cogpu_rectangle;
@@ -59,10 +60,10 @@ typedef struct cogpu_rectangle_need {
 cogpu_rectangle_need cogpu_rectangle_needs(const cogpu_rectangle *rectangle);
 
 /* The source pixel of target pixel i, by GDAL's rule for nearest. */
-static inline uint32_t cogpu_rectangle_nearest(double start, double step, uint32_t i,
-                                               uint32_t size) {
+static inline uint32_t cogpu_rectangle_nearest(double start, double step, uint32_t i, uint32_t low,
+                                               uint32_t high) {
     double at = (i + 0.5) * step + start + 1e-10;
-    return at < 0 ? 0 : at >= size ? size - 1 : (uint32_t)at;
+    return at < low ? low : at >= high ? high - 1 : (uint32_t)at;
 }
 
 /* Whether the rule makes the same sample of every pixel, so that the source need not be read. */

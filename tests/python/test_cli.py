@@ -108,7 +108,7 @@ def test_help_and_version():
         own = done(command, "--help")
         assert own.startswith(f"Usage: cogpu {command}") and "--json" in own
         assert done(command, "-h") == own
-    for command in "info", "convert", "check", "preview", "read", "checksum", "compare", "bench":
+    for command in "info", "convert", "warp", "mosaic", "check", "preview", "read", "checksum", "compare", "bench":
         own = done(command, "--help")
         for option in "private-addresses", "anonymous", "region", "endpoint", "max-retries", "timeout":
             assert re.search(rf"^  --{option} ", own, re.M)

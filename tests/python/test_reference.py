@@ -33,14 +33,14 @@ def reference(request):
 
 
 def test_every_command_and_option_is_there(reference):
-    assert len(commands()) == 9
+    assert len(commands()) == 11
     for command in commands():
         assert command in reference
         assert all(re.search(rf"{option}(?![\w-])", reference) for option in options(command)), command
 
 
 def test_marks_are_replaced(reference):
-    assert not re.search(r"@(codecs|levels|resamplings|quality_codecs)", reference)
+    assert not re.search(r"@(codecs|levels|resamplings|warp_resamplings|composites|quality_codecs)", reference)
     assert "deflate 1 to 12 (6)" in reference or "complete -o default" in reference
 
 
@@ -85,6 +85,9 @@ def test_bash_completes():
     assert completed("convert", "a.tif", "--codec", "lz") == ["lzw", "lzma"]
     assert completed("read", "--type", "") == ["float16", "float32", "float64"]
     assert completed("bench", "--device", "c") == ["cpu", "cuda"]
+    assert "lanczos" not in completed("convert", "--resampling", "") and "cubic" in completed("convert", "--resampling", "")
+    assert completed("warp", "--resampling", "cub") == ["cubic", "cubicspline"]
+    assert completed("mosaic", "--composite", "m") == ["min", "max", "mean", "median"]
     assert completed("info", "a") == []  # a file: bash's own completion
     for command in commands():
         assert completed(command, "--") == options(command)

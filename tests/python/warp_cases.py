@@ -98,7 +98,7 @@ def gdal_warp(source, to_source, size, method, to_type=None, scale=(1, 1), nodat
     right, bottom = base * size
     words = ["-q", "-r", method, "-et", "0", "-wm", "2000", "-ovr", "NONE", "-te", *(repr(v) for v in (left, bottom, right, top)),
              "-ts", *(str(v) for v in size), "-ot", GDAL_NAMES[to_type], "-wo", f"XSCALE={scale[0]!r}", "-wo",
-             f"YSCALE={scale[1]!r}", "-wo", "SOURCE_EXTRA=50", "-of", "GTiff", *options]
+             f"YSCALE={scale[1]!r}", "-of", "GTiff", *options]
     if dst_nodata is not None:
         words += ["-dstnodata", repr(dst_nodata)]
     lib = gdal()

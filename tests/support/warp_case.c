@@ -10,12 +10,12 @@
 /* One warp. Rasters are packed, band after band. test_warp.py mirrors this struct. */
 struct warp_case {
     uint32_t method, bands, from_type, to_type;
-    uint32_t width, height;   /* of the source */
-    uint32_t x, y;            /* what of the source is given: from here on */
+    uint32_t width, height; /* of the source */
+    uint32_t x, y;          /* what of the source is given: from here on */
     uint32_t window_width, window_height;
     uint32_t target_x, target_y, target_width, target_height;
     uint32_t alpha_band, clamps, is_exact, threads;
-    double to_source[6];      /* target pixel to source pixel, as a geotransform */
+    double to_source[6]; /* target pixel to source pixel, as a geotransform */
     double to_target[6];
     double scale_x, scale_y;
     uint8_t *source, *mask, *target, *valid;
@@ -127,20 +127,20 @@ int run_warp_case(const struct warp_case *given) {
                        .has_nodata = given->nodata != NULL,
                        .alpha_band = given->alpha_band,
                        .clamps = given->clamps};
-    cogpu_coordinates coordinates = make_coordinates(
-        given->to_source, given->target_x, given->target_y, given->target_width,
-        given->target_height, uses_corners(given->method), given->is_exact);
+    cogpu_coordinates coordinates =
+        make_coordinates(given->to_source, given->target_x, given->target_y, given->target_width,
+                         given->target_height, uses_corners(given->method), given->is_exact);
     cogpu_coordinates forward =
         make_coordinates(given->to_target, given->x, given->y, given->window_width,
                          given->window_height, true, given->is_exact);
     cogpu_raster source = make_raster(given->source, given->from_type, given->bands,
                                       given->window_width, given->window_height);
-    cogpu_raster mask = make_raster(given->mask, COGPU_TYPE_U8, 1, given->window_width,
-                                    given->window_height);
+    cogpu_raster mask =
+        make_raster(given->mask, COGPU_TYPE_U8, 1, given->window_width, given->window_height);
     cogpu_raster target = make_raster(given->target, given->to_type, given->bands,
                                       given->target_width, given->target_height);
-    cogpu_raster valid = make_raster(given->valid, COGPU_TYPE_U8, given->bands,
-                                     given->target_width, given->target_height);
+    cogpu_raster valid = make_raster(given->valid, COGPU_TYPE_U8, given->bands, given->target_width,
+                                     given->target_height);
     cogpu_warp_job job = {.warp = &warp,
                           .coordinates = &coordinates,
                           .forward = given->method == COGPU_RESAMPLE_SUM ? &forward : NULL,

@@ -1,0 +1,391 @@
+/*
+ * See refine.h. A group is four cells that were one cell of the level above:
+ *
+ *     0   1   2   3   4
+ *   0 +---o---+---o---+    + corners of cells, o midpoints: 5 x 5 points of PROJ for four cells.
+ *     o   o   o   o   o    The corners and midpoints of a divided cell are 9 points of the group
+ *   2 +---o---+---o---+    that it becomes.
+ *     o   o   o   o   o
+ *   4 +---o---+---o---+    At the border of the grid cells end with the grid: beyond it, positions
+ *                          may not exist.
+ *
+ * Second differences measure the error at the midpoints. They vanish where the curvature changes
+ * its sign, as that of Mercator does on the equator. So the third difference along the lines of a
+ * group is added.
+ */
+#include "grid/refine.h"
+
+#include "base/math.h"
+#include "base/memory.h"
+#include "plan/warp.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    SIDE = 5, /* points of a group */
+    TOP_CELL_PIXELS = 512,
+    ABSENT_CELL_PIXELS = 64, /* a group of smaller cells without any position has none in between */
+    OUTSIDE_PIXELS = 2,      /* from the border of the other raster to where none is needed */
+    GROUPS_OF_STRIP = 64
+};
+
+typedef struct axis {
+    double at[SIDE]; /* pixels of the grid */
+    uint32_t count;  /* 3 if the second cell would begin outside the grid */
+} axis;
+
+typedef struct group {
+    uint32_t x, y;
+    axis across, down;
+    uint32_t known; /* bit of each point: SIDE * row + column */
+    double point_x[SIDE * SIDE], point_y[SIDE * SIDE];
+} group;
+
+typedef struct groups {
+    group *items;
+    size_t count, capacity;
+} groups;
+
+typedef struct refiner {
+    const cogpu_mapping *mapping;
+    double max_error;
+    uint32_t x0, y0, x1, y1;
+    groups level, next;
+    double *x, *y; /* positions to transform */
+    size_t capacity;
+    double above_x[4 * GROUPS_OF_STRIP + 1], above_y[4 * GROUPS_OF_STRIP + 1];
+    cogpu_leaves *leaves;
+} refiner;
+
+/* Makes room for one more item. `items` is the address of the pointer. */
+static cogpu_status grow_list(void *items, size_t count, size_t *capacity, size_t size,
+                              cogpu_error *error) {
+    void *memory;
+    if (count < *capacity)
+        return COGPU_OK;
+    const size_t more = *capacity ? 2 * *capacity : 64;
+    memcpy(&memory, items, sizeof memory);
+    memory = more <= SIZE_MAX / size ? cogpu_resize(memory, more * size) : NULL;
+    if (!memory)
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory: %zu cells of a grid", more);
+    memcpy(items, &memory, sizeof memory);
+    *capacity = more;
+    return COGPU_OK;
+}
+
+static cogpu_status reserve_points(refiner *in, size_t count, cogpu_error *error) {
+    if (count <= in->capacity)
+        return COGPU_OK;
+    cogpu_release(in->x);
+    in->x = cogpu_allocate(2 * count * sizeof *in->x);
+    in->capacity = in->x ? count : 0;
+    if (!in->x)
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory: %zu positions", count);
+    in->y = in->x + count;
+    return COGPU_OK;
+}
+
+/* ---- groups -------------------------------------------------------------------------------- */
+
+static axis place_points(uint32_t begin, uint32_t size, uint32_t pixels, double last) {
+    const double a = begin, b = fmin(a + size, last), c = fmin(a + 2.0 * size, last);
+    return (axis){.at = {a, (a + b) / 2, b, (b + c) / 2, c},
+                  .count = pixels - begin > size ? SIDE : 3};
+}
+
+static void place_group(const refiner *in, uint32_t x, uint32_t y, uint32_t size, group *placed) {
+    const cogpu_mapping *mapping = in->mapping;
+    placed->x = x, placed->y = y, placed->known = 0;
+    placed->across = place_points(x, size, mapping->width, mapping->last_x);
+    placed->down = place_points(y, size, mapping->height, mapping->last_y);
+}
+
+/* Index of the point among the three of a cell; 3: none. */
+static uint32_t find_point(const double cell[3], double at) {
+    uint32_t i = 0;
+    while (i < 3 && cell[i] != at)
+        i++;
+    return i;
+}
+
+/* Copies the points of the cell that the group divides. */
+static void inherit_points(group *child, const group *parent, uint32_t column, uint32_t row) {
+    for (uint32_t j = 0; j < child->down.count; j++) {
+        const uint32_t from_j = find_point(parent->down.at + row, child->down.at[j]);
+        for (uint32_t i = 0; i < child->across.count; i++) {
+            const uint32_t from_i = find_point(parent->across.at + column, child->across.at[i]);
+            if (from_i == 3 || from_j == 3)
+                continue;
+            const uint32_t to = SIDE * j + i, from = SIDE * (row + from_j) + column + from_i;
+            child->point_x[to] = parent->point_x[from];
+            child->point_y[to] = parent->point_y[from];
+            child->known |= 1u << to;
+        }
+    }
+}
+
+/* Transforms all points of the level that are not known, in one batch. */
+static cogpu_status transform_level(refiner *in, cogpu_error *error) {
+    size_t used = 0, count = 0;
+    const double offset = in->mapping->offset;
+    TRY(reserve_points(in, in->level.count * SIDE * SIDE, error));
+    for (size_t k = 0; k < in->level.count; k++) {
+        const group *one = &in->level.items[k];
+        for (uint32_t j = 0; j < one->down.count; j++)
+            for (uint32_t i = 0; i < one->across.count; i++)
+                if (!(one->known >> (SIDE * j + i) & 1)) {
+                    in->x[count] = one->across.at[i] + offset;
+                    in->y[count++] = one->down.at[j] + offset;
+                }
+    }
+    cogpu_mapping_transform(in->mapping, count, in->x, in->y);
+    for (size_t k = 0; k < in->level.count; k++) {
+        group *one = &in->level.items[k];
+        for (uint32_t j = 0; j < one->down.count; j++)
+            for (uint32_t i = 0; i < one->across.count; i++)
+                if (!(one->known >> (SIDE * j + i) & 1)) {
+                    one->point_x[SIDE * j + i] = in->x[used];
+                    one->point_y[SIDE * j + i] = in->y[used++];
+                }
+    }
+    return COGPU_OK;
+}
+
+/* ---- errors of interpolation --------------------------------------------------------------- */
+
+/* Half the second difference: from the middle of a and c to b. */
+static double measure_middle(const group *in, uint32_t a, uint32_t b, uint32_t c) {
+    return fabs(in->point_x[b] - (in->point_x[a] + in->point_x[c]) / 2) +
+           fabs(in->point_y[b] - (in->point_y[a] + in->point_y[c]) / 2);
+}
+
+static double measure_centre(const group *in, uint32_t first) {
+    const uint32_t centre = first + SIDE + 1, below = first + 2 * SIDE;
+    const double *x = in->point_x, *y = in->point_y;
+    return fabs(x[centre] - (x[first] + x[first + 2] + x[below] + x[below + 2]) / 4) +
+           fabs(y[centre] - (y[first] + y[first + 2] + y[below] + y[below + 2]) / 4);
+}
+
+/* Newton's divided difference of four points, a sixth of the third derivative. */
+static double divide_differences(const double at[4], const double *values, uint32_t step) {
+    double d[4];
+    for (uint32_t i = 0; i < 4; i++)
+        d[i] = values[i * step];
+    for (uint32_t order = 1; order < 4; order++)
+        for (uint32_t i = 0; i + order < 4; i++)
+            d[i] = (d[i + 1] - d[i]) / (at[i + order] - at[i]);
+    return fabs(d[0]);
+}
+
+/* The most that the third derivative adds between the midpoints, along lines of `step`. A line with
+ * a missing point says nothing. */
+static double measure_third(const group *in, const axis *along, uint32_t lines, uint32_t line_step,
+                            uint32_t step) {
+    /* max |u (1 - u) (1 - 2u)| / 12 for f''' times width^3; divided differences are f''' / 6. */
+    static const double factor = 0.0481125224;
+    const double width = along->at[2] - along->at[0];
+    double most = 0;
+    if (along->count < SIDE || along->at[4] <= along->at[2])
+        return 0;
+    for (uint32_t line = 0; line < lines; line++)
+        for (uint32_t first = 0; first < 2; first++) {
+            const uint32_t from = line * line_step + first * step;
+            const double size = divide_differences(along->at + first, in->point_x + from, step) +
+                                divide_differences(along->at + first, in->point_y + from, step);
+            if (size > most)
+                most = size;
+        }
+    return most * factor * width * width * width;
+}
+
+static double measure_cell(const group *in, uint32_t first) {
+    const uint32_t below = first + 2 * SIDE;
+    const double errors[] = {measure_middle(in, first, first + 1, first + 2),
+                             measure_middle(in, first, first + SIDE, below),
+                             measure_middle(in, below, below + 1, below + 2),
+                             measure_middle(in, first + 2, first + SIDE + 2, below + 2),
+                             measure_centre(in, first)};
+    double most = 0;
+    for (uint32_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        if (isnan(errors[i]))
+            return errors[i];
+        most = fmax(most, errors[i]);
+    }
+    return most;
+}
+
+/* How far all points of a cell are outside the other raster, on the same side of it; at most 0 if
+ * they are not. */
+static double measure_distance(const cogpu_mapping *mapping, const group *in, uint32_t first) {
+    double left = -INFINITY, right = INFINITY, above = -INFINITY, below = INFINITY;
+    for (uint32_t i = 0; i < 9; i++) {
+        const double x = in->point_x[first + SIDE * (i / 3) + i % 3];
+        const double y = in->point_y[first + SIDE * (i / 3) + i % 3];
+        left = fmax(left, x), right = fmin(right, x);
+        above = fmax(above, y), below = fmin(below, y);
+    }
+    return fmax(fmax(-left, right - mapping->to_width), fmax(-above, below - mapping->to_height));
+}
+
+/* ---- leaves -------------------------------------------------------------------------------- */
+
+static cogpu_status add_leaf(refiner *in, const group *of, uint32_t column, uint32_t row,
+                             uint32_t size, cogpu_leaf_kind kind, double tolerance,
+                             cogpu_error *error) {
+    const uint32_t first = SIDE * row + column;
+    const uint32_t corners[4] = {first, first + 2, first + 2 * SIDE, first + 2 * SIDE + 2};
+    cogpu_leaves *leaves = in->leaves;
+    TRY(grow_list(&leaves->items, leaves->count, &leaves->capacity, sizeof *leaves->items, error));
+    cogpu_leaf *leaf = &leaves->items[leaves->count++];
+    *leaf = (cogpu_leaf){.kind = kind,
+                         .x = of->x + column / 2 * size,
+                         .y = of->y + row / 2 * size,
+                         .size = size,
+                         .extent_x = of->across.at[column + 2] - of->across.at[column],
+                         .extent_y = of->down.at[row + 2] - of->down.at[row],
+                         .tolerance = tolerance};
+    for (uint32_t i = 0; i < 4; i++) {
+        leaf->corner_x[i] = of->point_x[corners[i]];
+        leaf->corner_y[i] = of->point_y[corners[i]];
+    }
+    return COGPU_OK;
+}
+
+static cogpu_status divide_cell(refiner *in, const group *of, uint32_t column, uint32_t row,
+                                uint32_t size, cogpu_error *error) {
+    groups *next = &in->next;
+    TRY(grow_list(&next->items, next->count, &next->capacity, sizeof *next->items, error));
+    group *child = &next->items[next->count++];
+    place_group(in, of->x + column / 2 * size, of->y + row / 2 * size, size / 2, child);
+    inherit_points(child, of, column, row);
+    return COGPU_OK;
+}
+
+static bool has_position(const group *in) {
+    for (uint32_t j = 0; j < in->down.count; j++)
+        for (uint32_t i = 0; i < in->across.count; i++)
+            if (!isnan(in->point_x[SIDE * j + i]))
+                return true;
+    return false;
+}
+
+static bool is_wanted(const refiner *in, uint32_t x, uint32_t y, uint32_t size) {
+    return x <= in->x1 && (uint64_t)x + size > in->x0 && y <= in->y1 && (uint64_t)y + size > in->y0;
+}
+
+static cogpu_status sort_cell(refiner *in, const group *of, uint32_t column, uint32_t row,
+                              uint32_t size, double third, cogpu_error *error) {
+    const uint32_t first = SIDE * row + column;
+    const double most = measure_cell(of, first) + third;
+    const double distance = measure_distance(in->mapping, of, first) - OUTSIDE_PIXELS;
+    if (most <= in->max_error || most <= distance)
+        return add_leaf(in, of, column, row, size, COGPU_LEAF_INTERPOLATED,
+                        fmax(in->max_error, distance), error);
+    if (size == COGPU_CELL_SIDE)
+        return add_leaf(in, of, column, row, size, COGPU_LEAF_EXACT, 0, error);
+    return divide_cell(in, of, column, row, size, error);
+}
+
+static cogpu_status sort_cells(refiner *in, const group *of, uint32_t size, cogpu_error *error) {
+    const bool is_absent = size <= ABSENT_CELL_PIXELS && !has_position(of);
+    double third = 0; /* of the smallest cells, neighbours with a jump should not count */
+    if (size > COGPU_CELL_SIDE)
+        third = measure_third(of, &of->across, of->down.count, SIDE, 1) +
+                measure_third(of, &of->down, of->across.count, 1, SIDE);
+    for (uint32_t row = 0; row + 2 < of->down.count; row += 2)
+        for (uint32_t column = 0; column + 2 < of->across.count; column += 2) {
+            if (!is_wanted(in, of->x + column / 2 * size, of->y + row / 2 * size, size))
+                continue;
+            TRY(is_absent ? add_leaf(in, of, column, row, size, COGPU_LEAF_ABSENT, 0, error)
+                          : sort_cell(in, of, column, row, size, third, error));
+        }
+    return COGPU_OK;
+}
+
+/* ---- the tree ------------------------------------------------------------------------------ */
+
+/* Fills the level with a row of groups of 512-pixel cells. Neighbours share points: they are
+ * transformed as one lattice. The lattice's first row is the last of the strip above, unless this
+ * is the first strip. */
+static cogpu_status begin_strip(refiner *in, uint32_t x, uint32_t y, uint32_t count, bool is_first,
+                                cogpu_error *error) {
+    const double offset = in->mapping->offset;
+    groups *level = &in->level;
+    const size_t columns = 4 * (size_t)count + 1;
+    level->count = 0;
+    for (uint32_t k = 0; k < count; k++) {
+        TRY(grow_list(&level->items, level->count, &level->capacity, sizeof *level->items, error));
+        group *one = &level->items[level->count++];
+        place_group(in, x + k * 2 * TOP_CELL_PIXELS, y, TOP_CELL_PIXELS, one);
+    }
+    const axis *down = &level->items[0].down;
+    TRY(reserve_points(in, columns * SIDE, error));
+    for (uint32_t j = 0; j < down->count; j++)
+        for (size_t i = 0; i < columns; i++) {
+            const size_t k = i / 4 < count ? i / 4 : count - 1;
+            in->x[columns * j + i] = level->items[k].across.at[i - 4 * k] + offset;
+            in->y[columns * j + i] = down->at[j] + offset;
+        }
+    const size_t known = is_first ? 0 : columns;
+    cogpu_mapping_transform(in->mapping, columns * down->count - known, in->x + known,
+                            in->y + known);
+    if (!is_first) {
+        memcpy(in->x, in->above_x, columns * sizeof *in->x);
+        memcpy(in->y, in->above_y, columns * sizeof *in->y);
+    }
+    for (uint32_t k = 0; k < count; k++)
+        for (uint32_t j = 0; j < down->count; j++) {
+            const size_t from = columns * j + 4 * (size_t)k;
+            memcpy(level->items[k].point_x + SIDE * j, in->x + from, SIDE * sizeof *in->x);
+            memcpy(level->items[k].point_y + SIDE * j, in->y + from, SIDE * sizeof *in->y);
+        }
+    const size_t last = columns * (down->count - 1);
+    memcpy(in->above_x, in->x + last, columns * sizeof *in->x);
+    memcpy(in->above_y, in->y + last, columns * sizeof *in->y);
+    return COGPU_OK;
+}
+
+static cogpu_status refine_strip(refiner *in, cogpu_error *error) {
+    for (uint32_t size = TOP_CELL_PIXELS; in->level.count > 0; size /= 2) {
+        if (size < TOP_CELL_PIXELS)
+            TRY(transform_level(in, error));
+        in->next.count = 0;
+        for (size_t k = 0; k < in->level.count; k++)
+            TRY(sort_cells(in, &in->level.items[k], size, error));
+        const groups divided = in->level;
+        in->level = in->next;
+        in->next = divided;
+    }
+    return COGPU_OK;
+}
+
+static cogpu_status refine_window(refiner *in, cogpu_error *error) {
+    const uint32_t side = 2 * TOP_CELL_PIXELS;
+    const uint32_t last_x = min_u32(in->x1, in->mapping->width - 1) / side;
+    const uint32_t last_y = min_u32(in->y1, in->mapping->height - 1) / side;
+    const uint32_t first_y = in->y0 / side;
+    for (uint32_t column = in->x0 / side; column <= last_x; column += GROUPS_OF_STRIP)
+        for (uint32_t row = first_y; row <= last_y; row++) {
+            const uint32_t count = min_u32(GROUPS_OF_STRIP, last_x - column + 1);
+            TRY(begin_strip(in, column * side, row * side, count, row == first_y, error));
+            TRY(refine_strip(in, error));
+        }
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_refine(const cogpu_mapping *mapping, double max_error, uint32_t x0, uint32_t y0,
+                          uint32_t x1, uint32_t y1, cogpu_leaves *leaves, cogpu_error *error) {
+    refiner in = {.mapping = mapping,
+                  .max_error = max_error,
+                  .x0 = x0,
+                  .y0 = y0,
+                  .x1 = x1,
+                  .y1 = y1,
+                  .leaves = leaves};
+    cogpu_status status = refine_window(&in, error);
+    cogpu_release(in.level.items);
+    cogpu_release(in.next.items);
+    cogpu_release(in.x);
+    return status;
+}
