@@ -24,7 +24,8 @@ def scene(shape, seed=0):
 
 def tile(folder, name, column, row, seed=0, **profile):
     """A tile of the grid that begins at LEFT, TOP, from a column and row on."""
-    profile = {"transform": from_origin(LEFT + column * SIZE, TOP - row * SIZE, SIZE, SIZE), "nodata": NODATA, **profile}
+    transform = from_origin(LEFT + column * SIZE, TOP - row * SIZE, SIZE, SIZE)
+    profile = {"transform": transform, "nodata": NODATA, **profile}
     pixels = scene((SIDE, SIDE), seed)
     write_file(folder / name, pixels[None], **profile)
     return pixels

@@ -54,7 +54,8 @@ def test_sources_are_pickled_once(made, monkeypatch):
 
 def test_opened_once_by_a_process(made, monkeypatch):
     opened, begin = [], cogpu.File._of_mosaic.__func__
-    monkeypatch.setattr(cogpu.File, "_of_mosaic", classmethod(lambda cls, mosaic: opened.append(1) or begin(cls, mosaic)))
+    counting = classmethod(lambda cls, mosaic: opened.append(1) or begin(cls, mosaic))
+    monkeypatch.setattr(cogpu.File, "_of_mosaic", counting)
     array = cogpu.open_geotiff(made[0], chunks=32)
     array.compute(scheduler="threads")
     assert len(opened) == 1

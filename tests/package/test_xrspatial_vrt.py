@@ -31,8 +31,8 @@ def vrt(folder, bands, *, width=2 * SIDE, height=SIDE, srs="EPSG:32633", transfo
         f'<VRTRasterBand dataType="{kind}" band="{number}">'
         + (f"<NoDataValue>{nodata}</NoDataValue>" if nodata is not None else "") + "".join(sources)
         + "</VRTRasterBand>" for number, (kind, nodata, sources) in enumerate(bands, 1))
-    (folder / name).write_text(f'<VRTDataset rasterXSize="{width}" rasterYSize="{height}"><SRS>{srs}</SRS>{placed}{head}'
-                               f"{text}</VRTDataset>")
+    (folder / name).write_text(f'<VRTDataset rasterXSize="{width}" rasterYSize="{height}"><SRS>{srs}</SRS>{placed}'
+                               f"{head}{text}</VRTDataset>")
     return str(folder / name)
 
 

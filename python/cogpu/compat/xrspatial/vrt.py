@@ -202,7 +202,8 @@ def source_of(path: str, band: int, element: Any, dtype: np.dtype) -> VrtSource:
     refuse_source(path, element, name)
     try:
         number = int(element.findtext("SourceBand") or 1)
-        scale, offset = (float(element.findtext(key) or usual) for key, usual in (("ScaleRatio", 1), ("ScaleOffset", 0)))
+        scale, offset = (float(element.findtext(key) or usual)
+                         for key, usual in (("ScaleRatio", 1), ("ScaleOffset", 0)))
     except ValueError as error:
         raise InvalidArgumentError(f"{path}: source {name}: {error}") from error
     of, to = (rect_of(path, element, key, name) for key in ("SrcRect", "DstRect"))
@@ -246,8 +247,8 @@ def path_of(path: str, name: str, is_relative: bool) -> str:
         allowed = os.environ.get("XRSPATIAL_VRT_ALLOWED_ROOTS", "").split(os.pathsep)
         roots += [os.path.realpath(root) for root in allowed if root.strip()]
     if not any(real == root or real.startswith(root.rstrip(os.sep) + os.sep) for root in roots):
-        raise VRTUnsupportedError(f"{path}: the source {name} is outside the VRT directory (XRSPATIAL_VRT_ALLOWED_ROOTS "
-                                  "allows others)")
+        raise VRTUnsupportedError(f"{path}: the source {name} is outside the VRT directory; "
+                                  "XRSPATIAL_VRT_ALLOWED_ROOTS allows others")
     return real
 
 
@@ -257,8 +258,8 @@ def path_of(path: str, name: str, is_relative: bool) -> str:
 def check(vrt: Vrt, band: "int | None", band_nodata: Any, allow_rotated: bool, allow_unparseable_crs: bool) -> None:
     """Refuses what is ambiguous, by xarray-spatial's classes. `band` counts from 0."""
     if vrt.is_rotated and not allow_rotated:
-        raise RotatedTransformError(f"{vrt.path}: the GeoTransform is a rotated affine transform; allow_rotated=True reads it "
-                                    "without georeferencing")
+        raise RotatedTransformError(f"{vrt.path}: the GeoTransform is a rotated affine transform; allow_rotated=True "
+                                    "reads it without georeferencing")
     if vrt.transform is not None and not vrt.is_rotated and not (vrt.transform[1] and vrt.transform[5]):
         raise DegenerateVrtError(f"{vrt.path}: the pixel size is 0")
     for number, source in vrt.sources():
