@@ -1,7 +1,7 @@
 /*
- * Steps of a chunk on a device. All work of a chunk is queued on one stream, which waits for what the
- * caller's stream had queued before. Source windows are read by the read pipeline, whose streams
- * wait for this one (raster.stream).
+ * Steps of a chunk on a device. All work of a chunk is queued on one stream, which waits for what
+ * the caller's stream had queued before. Source windows are read by the read pipeline, whose
+ * streams wait for this one (raster.stream).
  */
 #include "read/mosaic_steps.h"
 
@@ -25,15 +25,19 @@ static uint64_t align_step(uint64_t bytes) {
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
+static uint64_t layer_table_bytes(const struct cogpu_mosaic_chunk *chunk,
+                                  const struct cogpu_chunk_layer *layer) {
+    const cogpu_warp_job job = cogpu_chunk_warp_job(chunk, layer);
+    return align_step(cogpu_gpu_warp_table_bytes(&job));
+}
+
 /* Positions and rules of each layer, and the tables of the conversion. */
 static uint64_t count_step_bytes(const struct cogpu_mosaic_chunk *chunk) {
     uint64_t bands = chunk->read->window->plan.band_count;
     uint64_t bytes = align_step(bands * sizeof(struct cogpu_unpack_block)) +
                      align_step(bands * sizeof(struct cogpu_gpu_band)) + COGPU_GPU_SLACK_BYTES;
     for (uint32_t i = 0; i < chunk->layer_count; i++)
-        bytes += align_step(cogpu_gpu_warp_table_bytes(&chunk->layers[i].plan.warp,
-                                                       &chunk->layers[i].plan.coordinates,
-                                                       &chunk->layers[i].plan.forward));
+        bytes += layer_table_bytes(chunk, &chunk->layers[i]);
     return bytes;
 }
 
@@ -47,8 +51,7 @@ static cogpu_status take_device_memory(struct cogpu_mosaic_chunk *chunk, uint64_
         return COGPU_OK;
     cogpu_gpu_memory_release(device->gpu, memory);
     memory->device_bytes = bytes;
-    cogpu_status status =
-        device->gpu->calls->allocate(device->gpu, bytes, &memory->device, error);
+    cogpu_status status = device->gpu->calls->allocate(device->gpu, bytes, &memory->device, error);
     if (status != COGPU_OK)
         *memory = (cogpu_gpu_memory){0};
     return status;
@@ -115,17 +118,14 @@ static cogpu_status begin_on_device(struct cogpu_mosaic_chunk *chunk, cogpu_erro
                                      error);
 }
 
-static cogpu_status warp_on_device(struct cogpu_mosaic_chunk *chunk,
-                                   const struct cogpu_chunk_layer *layer,
-                                   const cogpu_warp_job *job, cogpu_error *error) {
-    const cogpu_layer *plan = &layer->plan;
-    uint64_t bytes =
-        cogpu_gpu_warp_table_bytes(&plan->warp, &plan->coordinates, &plan->forward);
-    uint8_t *packed = NULL, *tables = NULL;
-    TRY(cogpu_arena_allocate(&chunk->arena, bytes, 1, &packed, error));
-    cogpu_gpu_warp_pack_tables(job, packed);
-    TRY(upload_step(chunk, packed, bytes, &tables, error));
-    return cogpu_gpu_warp(chunk->device->gpu, job, tables, chunk->device->stream, error);
+static cogpu_status warp_on_device(struct cogpu_mosaic_chunk *chunk, const cogpu_warp_job *job,
+                                   cogpu_error *error) {
+    uint64_t bytes = cogpu_gpu_warp_table_bytes(job);
+    uint8_t *filled = NULL, *table = NULL;
+    TRY(cogpu_arena_allocate(&chunk->arena, bytes, 1, &filled, error));
+    cogpu_gpu_warp_fill_table(job, filled);
+    TRY(upload_step(chunk, filled, bytes, &table, error));
+    return cogpu_gpu_warp(chunk->device->gpu, job, table, chunk->device->stream, error);
 }
 
 static cogpu_status add_on_device(struct cogpu_mosaic_chunk *chunk, const cogpu_composition *part,
