@@ -75,23 +75,25 @@ static uint32_t clamp_index(double index, uint32_t count) {
     return index < 0 ? 0 : index >= count ? count - 1 : (uint32_t)index;
 }
 
-/* Bilinear among the known heights; 0 where there is none. */
+/* Bilinear. Beside unknown heights the first known one of the four, and 0 where there is none, as
+ * gdalwarp with RPC_DEM_MISSING_VALUE=0. */
 static double interpolate_height(const cogpu_height_model *dem, double x, double y) {
-    double sum = 0, weights = 0;
+    double sum = 0, column = floor(x - 0.5), row = floor(y - 0.5), first = 0;
+    int known = 0;
     if (!(x >= 0 && y >= 0 && x <= dem->width && y <= dem->height))
         return 0;
-    double column = floor(x - 0.5), row = floor(y - 0.5);
     for (int corner = 0; corner < 4; corner++) {
         double along = fabs(x - 0.5 - column - (corner & 1 ? 0 : 1));
         double down = fabs(y - 0.5 - row - (corner & 2 ? 0 : 1));
         size_t at = (size_t)clamp_index(row + (corner >> 1), dem->height) * dem->width +
                     clamp_index(column + (corner & 1), dem->width);
-        if (isnan(dem->heights[at]))
+        double height = dem->heights[at];
+        if (isnan(height))
             continue;
-        sum += dem->heights[at] * along * down;
-        weights += along * down;
+        first = known++ ? first : height;
+        sum += height * along * down;
     }
-    return weights > 0 ? sum / weights : 0;
+    return known == 4 ? sum : first;
 }
 
 /* At most CHUNK positions. */
@@ -210,10 +212,11 @@ void cogpu_rpc_to_crs(const cogpu_rpc_model *model, size_t count, double *x, dou
 static bool fit_affine(cogpu_rpc_model *model) {
     static const double step = 0.0001;
     double to_pixel[6], x = model->longitude, y = model->latitude;
-    double column, row, east_column, east_row, north_column, north_row;
-    locate(model, x, y, 0, &column, &row);
-    locate(model, x + step, y, 0, &east_column, &east_row);
-    locate(model, x, y + step, 0, &north_column, &north_row);
+    double height, column, row, east_column, east_row, north_column, north_row;
+    find_heights(model, 1, &x, &y, &height);
+    locate(model, x, y, height, &column, &row);
+    locate(model, x + step, y, height, &east_column, &east_row);
+    locate(model, x, y + step, height, &north_column, &north_row);
     to_pixel[1] = (east_column - column) / step;
     to_pixel[4] = (east_row - row) / step;
     to_pixel[2] = (north_column - column) / step;
@@ -252,8 +255,10 @@ cogpu_status cogpu_rpc_model_create(const cogpu_placement *source, cogpu_operati
         .height = rpc[HEIGHT_OFFSET],
         .height_scale = rpc[HEIGHT_SCALE],
         .constant_height = source->rpc_height};
+    if (source->rpc_dem)
+        TRY(open_dem(model, source->rpc_dem, operations, error));
     if (!fit_affine(model))
         return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "the RPCs of the source have no inverse at their centre");
-    return source->rpc_dem ? open_dem(model, source->rpc_dem, operations, error) : COGPU_OK;
+    return COGPU_OK;
 }
