@@ -342,7 +342,8 @@ def test_files_are_files(made):
         assert isinstance(mosaic, cogpu.File) and "1 x 260 x 250 int16" in repr(mosaic)
         assert mosaic.name == "" and mosaic.images == 1 and len(mosaic.sources) == 3
         first = mosaic.sources[0]
-        assert first.is_copied and not first.is_reprojected and first.window == (0, 0, 150, 150)
+        assert not first.is_reprojected
+        assert first.window[:2] == (0, 0) and all(150 <= side < 160 for side in first.window[2:])  # never too small
         part = cogpu.read_many([(mosaic, {"window": (0, 0, 5, 5)}), (cogpu.open(paths[0]), {"window": (0, 0, 5, 5)})])
         np.testing.assert_array_equal(*part)
     assert cogpu.open(paths[0]).sources == []

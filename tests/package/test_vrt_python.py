@@ -9,6 +9,7 @@ import rasterio
 from mosaic_made import composed, NODATA, tile, tiles
 
 import cogpu
+from cogpu import lazy
 from cogpu.errors import InvalidArgumentError
 
 xr = pytest.importorskip("xarray")
@@ -117,11 +118,10 @@ def test_which_sources_a_vrt_may_name(made, tmp_path):
         cogpu.open(tmp_path / "below" / "all.vrt", vrt_sources="all")
 
 
-def test_a_source_is_not_overwritten_by_what_is_made_of_it(made, tmp_path):
+def test_what_a_written_array_is_made_of(made, tmp_path):
+    """Its sources, whose sidecars must stay while it is written."""
     pytest.importorskip("dask")
     cogpu.write_vrt(tmp_path / "all.vrt", made[0])
-    for array in (cogpu.open_geotiff(tmp_path / "all.vrt", chunks=64), cogpu.open_geotiff(made[0], chunks=64)):
-        before = (tmp_path / "tile1.tif").read_bytes()
-        with pytest.raises(InvalidArgumentError, match="tile1.tif"):
-            cogpu.to_geotiff(array, tmp_path / "tile1.tif")
-        assert (tmp_path / "tile1.tif").read_bytes() == before
+    array = cogpu.open_geotiff(tmp_path / "all.vrt", chunks=64)
+    assert lazy.paths_of(array.data) == sorted([*made[0], str(tmp_path / "all.vrt")])
+    assert lazy.paths_of(cogpu.open_geotiff(made[0], chunks=64).data) == sorted(made[0])
