@@ -15,6 +15,7 @@
 /* A kernel along an axis: source pixels from floor(position - 0.5) + first to ... + last. */
 struct warp_filter {
     double scale; /* at most 1 */
+    double reach; /* the last tap must not be further away, in target pixels */
     int32_t first, last;
 };
 
@@ -24,10 +25,11 @@ PIXEL_FN uint32_t filter_radius(uint32_t method) {
 
 PIXEL_FN struct warp_filter make_filter(uint32_t method, double scale) {
     uint32_t radius = filter_radius(method);
-    struct warp_filter filter = {scale < 1 ? scale : 1, 0, 0};
+    struct warp_filter filter = {scale < 1 ? scale : 1,
+                                 method == COGPU_RESAMPLE_LANCZOS ? 3.0 : 4.0, 0, 0};
     double reach = ceil(radius / filter.scale);
     filter.last = reach < (1 << 30) ? (int32_t)reach : 1 << 30;
-    filter.first = (int32_t)((radius + 1) % 2) - filter.last;
+    filter.first = 1 - filter.last;
     return filter;
 }
 

@@ -230,9 +230,9 @@ PIXEL_FN float alpha_density(uint32_t type, double alpha) {
 
 PIXEL_FN uint64_t density_to_alpha(uint32_t type, float density) {
     double opaque = alpha_of_opaque(type);
-    if (sample_is_float(type))
-        return float_result_to_sample(type, (double)density * opaque);
-    return round_half_up(type, trunc((double)density * (opaque + 0.1)));
+    double unit = sample_is_float(type) ? opaque : opaque + 0.1;
+    float blended = 1 - (1 - density); /* over a transparent target */
+    return round_to_working(type, trunc((double)blended * unit));
 }
 
 #endif

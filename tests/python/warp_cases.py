@@ -89,7 +89,7 @@ def gdal_warp(source, to_source, size, method, to_type=None, scale=(1, 1), nodat
     if nodata is not None:
         profile["nodata"] = nodata
     if alpha:
-        profile["ALPHA"] = "YES"
+        profile.update(ALPHA="YES", photometric="RGB")
     with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True), rasterio.open(name, "w", **profile) as file:
         file.write(source)
         if mask is not None:
