@@ -378,8 +378,13 @@ PIXEL_FN uint64_t area_key(uint32_t type, uint64_t sample) {
     return sample_to_key(type, sample);
 }
 
-/* NaN is neither the least nor the largest. Of NaNs alone, the minimum is the largest number, and
- * the maximum the least, as in GDAL: infinite as a float. */
+/* Of NaNs alone, the minimum is the largest number and the maximum the least, as in GDAL: infinite
+ * as a float. */
+PIXEL_FN double extreme_of_nans(uint32_t method) {
+    return method == COGPU_RESAMPLE_MIN ? 0x1.fffffffffffffp1023 : -0x1.fffffffffffffp1023;
+}
+
+/* NaN is neither the least nor the largest. */
 PIXEL_FN struct warp_result extreme_of_area(const struct warp_args *args, uint32_t method,
                                             uint32_t from, uint32_t band,
                                             const struct warp_area *area) {
@@ -400,8 +405,7 @@ PIXEL_FN struct warp_result extreme_of_area(const struct warp_args *args, uint32
         is_found = true;
     }
     if (!is_found && is_nan)
-        return result_of_value(method == COGPU_RESAMPLE_MIN ? 0x1.fffffffffffffp1023
-                                                            : -0x1.fffffffffffffp1023);
+        return result_of_value(extreme_of_nans(method));
     return is_found ? result_of_selected(from, key_to_sample(from, selected)) : no_result();
 }
 
@@ -443,12 +447,14 @@ PIXEL_FN struct warp_result quantile_of_area(const struct warp_args *args, uint3
     return result_of_selected(from, key_to_sample(from, key));
 }
 
-/* What part of the area, in float as in GDAL, the pixels equal to `key` cover, up to a pixel. */
+/* What part of the area, in float as in GDAL, the pixels equal to `key` cover, up to a pixel, and
+ * their number. */
 PIXEL_FN float weight_of_key(const struct warp_args *args, uint32_t from, uint32_t band,
                              const struct warp_area *area, uint64_t key, int64_t last_column,
-                             int64_t last_row) {
+                             int64_t last_row, uint32_t *count) {
     float weight = 0;
     struct warp_tap tap;
+    *count = 0;
     EACH_ROW_OF_AREA(args, area, row) {
         double part = covered_part(&area->down, row);
         if (row > last_row)
@@ -456,9 +462,11 @@ PIXEL_FN float weight_of_key(const struct warp_args *args, uint32_t from, uint32
         EACH_COLUMN_OF_AREA(args, area, column) {
             if (row == last_row && column > last_column)
                 break;
-            if (load_tap_of_area(args, from, band, column, row, &tap) &&
-                area_key(from, tap.sample) == key)
-                weight += (float)(covered_part(&area->across, column) * part);
+            if (!load_tap_of_area(args, from, band, column, row, &tap) ||
+                area_key(from, tap.sample) != key)
+                continue;
+            weight += (float)(covered_part(&area->across, column) * part);
+            *count += 1;
         }
     }
     return weight;
@@ -470,6 +478,7 @@ PIXEL_FN struct warp_result mode_of_area(const struct warp_args *args, uint32_t 
                                          const struct warp_area *area) {
     bool compares_first = is_short_integer(args->working_type), is_found = false;
     uint64_t mode = 0, selected = 0;
+    uint32_t count;
     float most = 0;
     struct warp_tap tap;
     EACH_ROW_OF_AREA(args, area, row)
@@ -477,17 +486,16 @@ PIXEL_FN struct warp_result mode_of_area(const struct warp_args *args, uint32_t 
         if (!load_tap_of_area(args, from, band, column, row, &tap))
             continue;
         uint64_t key = area_key(from, tap.sample);
-        float own = (float)(covered_part(&area->across, column) * covered_part(&area->down, row));
-        float weight = weight_of_key(args, from, band, area, key, column, row);
-        bool is_first = weight == own;
+        float weight = weight_of_key(args, from, band, area, key, column, row, &count);
         bool is_mode = is_found && key == mode;
-        if (is_mode || (!is_found && (!compares_first || weight > 0)) ||
-            (weight > most && (compares_first || !is_first))) {
-            selected = is_mode ? selected : tap.sample;
-            mode = key;
-            most = weight;
-            is_found = true;
-        }
+        bool is_more = is_found ? weight > most && (compares_first || count > 1)
+                                : !compares_first || weight > 0;
+        if (!is_mode && !is_more)
+            continue;
+        selected = is_mode ? selected : tap.sample;
+        mode = key;
+        most = weight;
+        is_found = true;
     }
     return is_found ? result_of_selected(from, selected) : no_result();
 }
