@@ -103,12 +103,9 @@ static cogpu_status add_rectangles(vrt_opening *opening, const cogpu_vrt_source_
     mosaic->composite = COGPU_COMPOSITE_LAST;
     for (uint32_t i = 0; i < sources->count; i++) {
         const cogpu_vrt_source *source = &sources->entries[i];
-        cogpu_resampling method = source->resampling == COGPU_RESAMPLE_DEFAULT
-                                      ? COGPU_RESAMPLE_NEAREST
-                                      : source->resampling;
         TRY(add_rectangle(opening, source, band_count, &mosaic->members[i], error));
         mosaic->members[i].extent = extent_of_rectangle(opening->vrt, source);
-        mosaic->needs_host |= !cogpu_vrt_source_is_simple(source, method);
+        mosaic->needs_host |= !cogpu_vrt_source_is_simple(source, COGPU_RESAMPLE_NEAREST);
     }
     return cogpu_mosaic_object_start(opening->file, mosaic, error);
 }

@@ -236,17 +236,14 @@ static cogpu_status plan_by_transform(cogpu_mosaic *mosaic, cogpu_mosaic_member 
 
 /* ---- rectangles ---------------------------------------------------------------------------- */
 
-static cogpu_resampling method_of_rectangle(const cogpu_vrt_source *source) {
-    return source->resampling == COGPU_RESAMPLE_DEFAULT ? COGPU_RESAMPLE_NEAREST
-                                                        : source->resampling;
-}
-
 static cogpu_status place_rectangle(const cogpu_mosaic *mosaic, const cogpu_vrt_source *source,
                                     const cogpu_layer_request *request, cogpu_arena *arena,
                                     cogpu_layer *layer, bool *is_empty, cogpu_error *error) {
     const cogpu_pyramid *pyramid = layer->pyramid;
     const cogpu_storage *grid = &mosaic->pyramid->levels[request->level].storage;
-    cogpu_resampling method = method_of_rectangle(source);
+    const cogpu_vrt_window window = {(uint32_t)request->target.x0, (uint32_t)request->target.y0,
+                                     (uint32_t)(request->target.x1 - request->target.x0),
+                                     (uint32_t)(request->target.y1 - request->target.y0)};
     cogpu_vrt_placement placement;
     cogpu_vrt_size *sizes = NULL;
     uint32_t x, y;
@@ -258,11 +255,10 @@ static cogpu_status place_rectangle(const cogpu_mosaic *mosaic, const cogpu_vrt_
                     &placement);
     layer->level = mosaic->uses_full_resolution
                        ? 0
-                       : cogpu_vrt_choose_level(&placement, method, sizes, pyramid->info.levels);
-    *is_empty = !cogpu_vrt_rectangle(
-        &placement, method, sizes[0], sizes[layer->level], (uint32_t)request->target.x0,
-        (uint32_t)request->target.y0, (uint32_t)(request->target.x1 - request->target.x0),
-        (uint32_t)(request->target.y1 - request->target.y0), &layer->rectangle, &x, &y);
+                       : cogpu_vrt_choose_level(&placement, source, COGPU_RESAMPLE_NEAREST, sizes,
+                                                pyramid->info.levels);
+    *is_empty = !cogpu_vrt_rectangle(&placement, source, COGPU_RESAMPLE_NEAREST, sizes[0],
+                                     sizes[layer->level], &window, &layer->rectangle, &x, &y);
     layer->target = (cogpu_box){request->target.x0 + x, request->target.y0 + y,
                                 request->target.x0 + x + layer->rectangle.width,
                                 request->target.y0 + y + layer->rectangle.height};
@@ -341,7 +337,6 @@ static cogpu_status plan_rectangle(const cogpu_mosaic *mosaic, const cogpu_mosai
     TRY(place_rectangle(mosaic, source, request, arena, layer, &is_empty, error));
     if (is_empty)
         return COGPU_OK;
-    layer->rectangle.method = method_of_rectangle(source);
     layer->rectangle.from_type = layer->warp.from_type;
     layer->rectangle.to_type = layer->warp.to_type;
     layer->rectangle.bands = layer->warp.bands = layer->band_count;
@@ -352,7 +347,7 @@ static cogpu_status plan_rectangle(const cogpu_mosaic *mosaic, const cogpu_mosai
         return COGPU_OK;
     layer->warp.x = need.x0;
     layer->warp.y = need.y0;
-    if (cogpu_vrt_source_is_simple(source, layer->rectangle.method))
+    if (cogpu_vrt_source_is_simple(source, COGPU_RESAMPLE_NEAREST))
         return plan_nearest_rectangle(arena, layer, error);
     layer->kind = COGPU_LAYER_RECTANGLE;
     return COGPU_OK;
