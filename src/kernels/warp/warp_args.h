@@ -10,6 +10,7 @@
 enum {
     COGPU_WARP_STRIP_THREADS = 256, /* of kernels that work on strips of cells */
     COGPU_WARP_STRIP_CELLS = 8,     /* side by side: 128 columns of the target */
+    COGPU_WARP_STRIP_BANDS = 16,    /* at most */
     COGPU_WARP_THREADS = 128,       /* of kernels with a thread for each pixel */
     COGPU_WARP_PIECE_COLUMNS = 32,  /* of their thread blocks */
     COGPU_WARP_PIECE_ROWS = COGPU_WARP_THREADS / COGPU_WARP_PIECE_COLUMNS
