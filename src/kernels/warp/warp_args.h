@@ -49,6 +49,9 @@ struct cogpu_warp_args {
 uint64_t cogpu_gpu_warp_table_bytes(const cogpu_warp_job *job);
 void cogpu_gpu_warp_fill_table(const cogpu_warp_job *job, void *table);
 
+/* False for the mode of areas that are too large: its time grows with their square. */
+bool cogpu_gpu_can_warp(const cogpu_warp *warp);
+
 /* As cogpu_cpu_warp. Asynchronous. */
 cogpu_status cogpu_gpu_warp(cogpu_gpu *gpu, const cogpu_warp_job *job, const void *table,
                             cogpu_gpu_stream *stream, cogpu_error *error);

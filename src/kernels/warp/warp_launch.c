@@ -169,8 +169,8 @@ static bool can_use_strips(const struct warp_args *warp) {
            is_strip_plane(&warp->valid, 1) && warp->level_width < INT32_MAX / 2 &&
            warp->level_height < INT32_MAX / 2 && warp->target_width < INT32_MAX / 2 &&
            warp->target_height < INT32_MAX / 2 && warp->width >= TAPS && warp->height >= TAPS &&
-           warp->width <= warp->level_width - warp->x &&
-           warp->height <= warp->level_height - warp->y;
+           (uint64_t)warp->x + warp->width <= warp->level_width &&
+           (uint64_t)warp->y + warp->height <= warp->level_height;
 }
 
 static const cogpu_kernel *select_kernel(const struct warp_args *warp, bool *is_strip) {
@@ -183,6 +183,13 @@ static const cogpu_kernel *select_kernel(const struct warp_args *warp, bool *is_
 }
 
 /* ---- launches ---- */
+
+bool cogpu_gpu_can_warp(const cogpu_warp *warp) {
+    const double pixels_max = 4096; /* of the source, in an area */
+    double across = warp->scale_x < 1 ? 1 / warp->scale_x : 1;
+    double down = warp->scale_y < 1 ? 1 / warp->scale_y : 1;
+    return warp->method != COGPU_RESAMPLE_MODE || across * down <= pixels_max;
+}
 
 /* Where positions have all taps in the source window: with a margin for the rounding of positions
  * between two that are inside. */
