@@ -280,8 +280,8 @@ PIXEL_FN struct warp_result convolved_result(const struct warp_args *args, uint3
     struct warp_taps down = taps_of_axis(&args->down, point.y, args->y, args->height);
     struct warp_mean mean = {0, 0, 0};
     uint64_t valid = 0;
-    double weights[KEPT_WEIGHTS];
-    for (int32_t k = 0; k < KEPT_WEIGHTS; k++)
+    double weights[KEPT_WEIGHTS] = {0};
+    for (int32_t k = 0; k < KEPT_WEIGHTS && down.first + k <= down.last; k++)
         weights[k] = weight_of_tap(method, &down, down.first + k);
     for (int32_t i = across.first; i <= across.last; i++) {
         double weight_x = weight_of_tap(method, &across, i);
