@@ -111,7 +111,8 @@ static cogpu_status measure_source(const completer *in, const cogpu_placement *s
     cogpu_suggestion made;
     double affine[6], resolution;
     TRY(cogpu_open_to_crs(source, in->crs, in->operations, &transformer, error));
-    const bool keeps = !in->request->crs && cogpu_transformer_is_affine(transformer, affine) &&
+    const bool keeps = !in->request->crs && source->has_transform &&
+                       cogpu_transformer_is_affine(transformer, affine) &&
                        source->transform[2] == 0 && source->transform[4] == 0;
     const bool found =
         !keeps && cogpu_measure_resolution(transformer, source, &in->bounds, &resolution);
