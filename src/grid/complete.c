@@ -219,7 +219,7 @@ static cogpu_status place_by_resolution(completer *in, cogpu_placement *target,
                               : fmax(1, count_pixels(box->top - box->bottom, in->pixel_y));
     TRY(cogpu_grid_place(target, box->left, box->top, in->pixel_x, in->pixel_y, width, height,
                          error));
-    if (has_bbox(request) || request->align || request->width || request->height || in->count > 1)
+    if (has_bbox(request) || request->width || request->height || in->count > 1)
         return COGPU_OK;
     return trim_grid(in, target, error);
 }
