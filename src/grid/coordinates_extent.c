@@ -33,8 +33,8 @@ static void add_pairs(bounds *to, const double *pairs, size_t count) {
             most[k] = value > most[k] ? value : most[k];
         }
     for (uint32_t k = 0; k < LANES; k += 2) {
-        add_position(to, least[k], least[k + 1]);
-        add_position(to, most[k], most[k + 1]);
+        to->x0 = fmin(to->x0, least[k]), to->x1 = fmax(to->x1, most[k]);
+        to->y0 = fmin(to->y0, least[k + 1]), to->y1 = fmax(to->y1, most[k + 1]);
     }
     for (; i < count; i++)
         add_position(to, pairs[2 * i], pairs[2 * i + 1]);
