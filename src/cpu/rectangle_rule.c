@@ -28,6 +28,13 @@ static double round_to(bool works_in_double, double value) {
     return works_in_double ? value : (double)(float)value;
 }
 
+static void load_values(cogpu_type type, const uint8_t *from, bool works_in_double, uint32_t count,
+                        double *values) {
+    cogpu_cpu_load_doubles(type, from, count, values);
+    for (uint32_t i = 0; type == COGPU_TYPE_F64 && i < count; i++)
+        values[i] = round_to(works_in_double, values[i]);
+}
+
 /* ---- nodata and mask ---- */
 
 static bool equals_nearly(bool works_in_double, double value, double nodata) {
@@ -184,7 +191,7 @@ void cogpu_rectangle_apply(const cogpu_rectangle_band *band, cogpu_type from_typ
     if (cogpu_sample_rule_is_constant(rule))
         memset(values, 0, count * sizeof *values);
     else if (!is_copied || rule->has_nodata)
-        cogpu_cpu_load_doubles(from_type, from, count, values);
+        load_values(from_type, from, works_in_double, count, values);
     if (rule->has_nodata)
         clear_nodata(is_short(from_type) ? trunc(rule->nodata) : rule->nodata, is_short(from_type),
                      works_in_double, values, count, painted);
