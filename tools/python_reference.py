@@ -17,7 +17,7 @@ PACKAGE = ROOT / "python" / "cogpu"
 PAGE = ROOT / "docs" / "python-reference.md"
 MODULES = {"cogpu": None, "cogpu.torch": None, "cogpu.windows": None, "cogpu.engine": ["Engine"],
            # and their public names; None: those of __all__
-           "cogpu.compat.xrspatial": ["open_geotiff", "plot_geotiff", "to_geotiff"]}
+           "cogpu.compat.xrspatial": ["open_geotiff", "plot_geotiff", "read_vrt", "to_geotiff", "write_vrt"]}
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 ITEM = re.compile(r"(\w[\w, ]*?)(?: : |\s{2,})(\S.*)")
 HEAD = """# Python reference

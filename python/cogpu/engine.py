@@ -19,6 +19,7 @@ from xarray.core import indexing
 from . import georef, lazy
 from .errors import about, InvalidArgumentError
 from .keywords import accept_other_names
+from .mosaic import stem_source
 from .read import has_grid, level_of, opened_for
 from .urls import shown
 
@@ -76,11 +77,12 @@ class Engine(BackendEntrypoint):
         """
         if bbox is not None and not has_grid(crs, resolution, bbox_crs, shape, like, transform, align):
             raise InvalidArgumentError("bbox: it is for a grid of its own; give crs or resolution too")
-        file, path = _open(filename_or_obj, image, sidecars, vrt_sources, crs=crs, resolution=resolution, bbox=bbox,
+        file, origin = _open(filename_or_obj, image, sidecars, vrt_sources, crs=crs, resolution=resolution, bbox=bbox,
                            bbox_crs=bbox_crs, shape=shape, like=like, transform=transform, align=align,
                            resampling=resampling, composite=composite, nodata=nodata, max_error=max_error,
                            full_resolution=full_resolution, skip_bad_sources=skip_bad_sources)
-        return self._dataset(file, path, level_of(file, level), drop_variables, default_name,
+        name = file.name or stem_source(filename_or_obj)
+        return self._dataset(file, origin, name, level_of(file, level), drop_variables, default_name,
                              parse_coordinates, masked=masked, unscale=mask_and_scale, gpu=gpu,
                              on_gpu_failure=on_gpu_failure)
 
@@ -93,11 +95,11 @@ class Engine(BackendEntrypoint):
 
         The root is empty since groups inherit its coordinates, and levels have different ones.
         """
-        file, path = _open(filename_or_obj, image, sidecars)
+        file, origin = _open(filename_or_obj, image, sidecars)
         groups: dict[str, xr.Dataset] = {"/": xr.Dataset()}
         for level in range(len(file.levels)):
             groups[f"/level_{level}"] = self._dataset(
-                file, path, level, drop_variables, default_name, parse_coordinates, masked=masked,
+                file, origin, file.name, level, drop_variables, default_name, parse_coordinates, masked=masked,
                 unscale=mask_and_scale, gpu=gpu, on_gpu_failure=on_gpu_failure)
         groups["/"].encoding.update(groups["/level_0"].encoding)
         return groups
@@ -109,10 +111,11 @@ class Engine(BackendEntrypoint):
             tree[name].set_close(dataset._close)  # which from_dict forgets
         return tree
 
-    def _dataset(self, file: File, path: Any, level: int, drop_variables: str | Iterable[str] | None, name: str,
+    def _dataset(self, file: File, origin: Any, source: str, level: int,
+                 drop_variables: str | Iterable[str] | None, name: str,
                  parse_coordinates: Coordinates, **how: Any) -> xr.Dataset:
         with about(file.name):
-            pixels = lazy.pixels_of(file, source=path, level=level, **how)
+            pixels = lazy.pixels_of(file, source=origin, level=level, **how)
             file._warn_of_scales(pixels.bands, stacklevel=5)
             coords, attrs, encoding = georef.describe(file, pixels, None, parse_coordinates)
         kind = xr.Variable if pixels.gpu is False else DeviceVariable
@@ -120,9 +123,10 @@ class Engine(BackendEntrypoint):
         dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
         dataset = xr.Dataset({} if name in dropped else {name: data},
                              {key: value for key, value in coords.items() if key not in dropped})
-        if path is not None:
-            dataset.encoding["source"] = file.name  # else xarray puts what it was called with there, secrets and all
-            dataset.set_close(functools.partial(lazy.release, path))
+        if origin is not None:
+            if source:
+                dataset.encoding["source"] = source  # else xarray puts what it was called with, secrets and all
+            dataset.set_close(functools.partial(lazy.release, origin))
         return dataset
 
 

@@ -20,7 +20,7 @@ from .errors import about, Error, InvalidArgumentError, MetadataWarning, Unsuppo
 from .grids import window_bounds
 from .keywords import accept_other_names, translated
 from .later import np
-from .stored import Stored, source_of
+from .stored import path_of, source_of, Stored
 from .urls import is_path, shown, source_name
 
 if TYPE_CHECKING:
@@ -93,6 +93,17 @@ class SourceInfo(NamedTuple):
 def _rows_first(window: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
     left, top, right, bottom = window
     return top, left, bottom, right
+
+
+def version_of(path: Any) -> Any:
+    """Of a source of a mosaic: size, modification time and inode of a local file; None of others."""
+    if isinstance(path, File):
+        return path.version_id
+    try:
+        state = os.stat(path_of(path)) if is_path(path) else None
+    except (OSError, ValueError):
+        return None
+    return state and (state.st_size, state.st_mtime_ns, state.st_ino)
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
@@ -239,9 +250,16 @@ class File:
     @functools.cached_property
     def version_id(self) -> str | None:
         """Version identifier. URL: ETag, Last-Modified and size; path: size, modification time and inode; other
-        sources: None. It changes when the file changes. Reads of a file that changed since it was opened raise
-        IOError."""
-        return self._file.version_id()
+        sources: None. It changes when the file changes, of a mosaic or VRT when a local source changes. Reads of a file
+        that changed since it was opened raise IOError."""
+        own, source = self._file.version_id(), self._arguments["source"]
+        paths = [one["path"] for one in self._file.sources()]
+        if not paths:
+            return own
+        import hashlib
+
+        versions = source.versions() if hasattr(source, "versions") else map(version_of, paths)
+        return hashlib.sha256(repr((own, *versions)).encode()).hexdigest()
 
     @property
     def files(self) -> list[str]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import cf, metadata
-from .errors import Error, InvalidArgumentError, LimitExceededError
+from .errors import Error, InvalidArgumentError, LimitExceededError, NotFoundError
 
 if TYPE_CHECKING:
     from ._types import Bounds, Sides
@@ -180,7 +180,7 @@ def _has_pam_crs(file):
 def _tiff_tags(file):
     """Texts and resolutions that stand in tags of their own. What is of a wrong kind or cannot be read is left out."""
     texts = {}
-    for tag in file._file.tags(file.info["directory"]):
+    for tag in _tags_of_directory(file):
         if tag["id"] in TEXT_TAGS:
             value = tiff_tag(file, tag["id"], bytes)
             if value is not None:
@@ -192,6 +192,14 @@ def _tiff_tags(file):
             elif numbers:
                 texts[NUMBER_TAGS[tag["id"]]] = f"{numbers[0]:.8g}"
     return texts
+
+
+def _tags_of_directory(file):
+    """None of mosaics, which have no directory."""
+    try:
+        return file._file.tags(file.info["directory"])
+    except NotFoundError:
+        return []
 
 
 def tiff_tag(file, number, kind):

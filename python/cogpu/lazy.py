@@ -262,9 +262,9 @@ def _result_dtype(stored, dtype, floats):
 class Pixels:
     """Bands of a level of a file, as they are to be read. Made by `pixels_of`.
 
-    `source` is a path, a URL or a mosaic.Recipe, or a File where there is none, and can be pickled where that can. `version_id` is that
-    of the File: pixels of another version of it are an error, so that no array is a mixture. `gpu` is False, True or
-    "emu".
+    `source` is a path, a URL or a mosaic.Recipe, or a File where there is none, and can be pickled where that can.
+    `version_id` is that of the File: pixels of another version of it are an error, so that no array is a mixture. `gpu`
+    is False, True or "emu".
     """
 
     source: object = dataclasses.field(repr=False)  # a URL may hold secrets
@@ -424,8 +424,8 @@ def pixels_of(file: File, *, source: Any = None, level: int = 0, bands: Any = No
               masked: bool = False, unscale: bool = False, gpu: Any = False, on_gpu_failure: str = "auto") -> Pixels:
     """The Pixels of `file` that the words mean; all are checked here, and nothing is read.
 
-    `source` is the path, URL or Recipe that `file` was opened from; without one the Pixels hold the file itself. Bands count
-    from 1.
+    `source` is the path, URL or Recipe that `file` was opened from; without one the Pixels hold the file itself. Bands
+    count from 1.
     """
     if on_gpu_failure not in ("auto", "strict"):
         raise InvalidArgumentError(f"on_gpu_failure: {on_gpu_failure!r} is neither 'auto' nor 'strict'")

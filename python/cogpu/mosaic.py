@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from . import _cogpu
 from .arguments import flag, number, whole
 from .errors import Error, InvalidArgumentError, SourceWarning
-from .file import _engine_bands, File, named_dtype, SourceInfo
+from .file import _engine_bands, File, named_dtype, SourceInfo, version_of
 from .keywords import accept_other_names, translated
 from .stored import path_of, source_of, Stored
 from .target import engine_grid
@@ -216,6 +216,10 @@ class Mosaic:
 
     def __repr__(self) -> str:
         return f"<mosaic of {len(self.sources)} sources>"
+
+    def versions(self) -> list[Any]:
+        """Of the sources."""
+        return [version_of(source.path) for source in self.sources]
 
     def open_engine(self) -> _cogpu.File:
         pairs = list(zip(self.sources, self._open_others()))

@@ -124,7 +124,8 @@ def open_geotiff(source: MosaicSources, *, dtype: npt.DTypeLike | None = None, w
             window_bounds(window, file.levels[level].shape, flag("boundless", boundless))
         grid = _grid(file, level, bounds, out_shape, resampling, boundless, band)
         pixels = lazy.pixels_of(file, source=origin, level=grid.level if grid else level,
-                                bands=_bands(file, band), dtype=dtype, masked=masked, unscale=unscale, gpu=gpu, on_gpu_failure=on_gpu_failure)
+                                bands=_bands(file, band), dtype=dtype, masked=masked, unscale=unscale, gpu=gpu,
+                                on_gpu_failure=on_gpu_failure)
         if boundless or grid:
             pixels = _beyond(file, pixels, bounds, grid, fill_value)
         file._warn_of_scales(pixels.bands, stacklevel=3)
@@ -161,8 +162,8 @@ def opened_for(source: Any, image: int, sidecars: bool | None, vrt_sources: Any,
                                            "resolution, shape, like)")
         file = file_of(source, image, sidecars, vrt_sources)
         return file, source if lazy.is_path(source) else file._recipe
-    file = open_mosaic(cast(Any, source), bbox=bbox if is_own_grid else None, crs=crs, resolution=resolution, bbox_crs=bbox_crs,
-                       shape=shape, like=like, transform=transform, align=align, resampling=resampling,
+    file = open_mosaic(cast(Any, source), bbox=bbox if is_own_grid else None, crs=crs, resolution=resolution,
+                       bbox_crs=bbox_crs, shape=shape, like=like, transform=transform, align=align, resampling=resampling,
                        dtype=dtype if dtype is not None and np.dtype(dtype).kind == "f" else None, image=image,
                        sidecars=sidecars, vrt_sources=vrt_sources, **mosaic)
     if file._recipe is not None:

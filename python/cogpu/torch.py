@@ -37,8 +37,8 @@ class Windows(torch.utils.data.IterableDataset[Any]):
 
     Parameters
     ----------
-    files : paths, URLs, Files, or one of these; a File of open_mosaic is one large file. All have the same bands and dtype, and are at least as large as a window. The probability of
-        a file is its share of the total area.
+    files : paths, URLs, Files, or one of these; a File of open_mosaic is one large file. All have the same bands and
+        dtype, and are at least as large as a window. The probability of a file is its share of the total area.
     size : side of a window in pixels of the level, or (height, width) (default: 256)
     batch : windows in a batch (default: 64)
     bands : a band or several, from 1 (default: all)

@@ -1,7 +1,7 @@
 /* Public functions of mosaics. See context/mosaic.h. */
+#include "context/mosaic.h"
 #include "api/sized.h"
 #include "base/checked.h"
-#include "context/mosaic.h"
 #include "read/read.h"
 
 #include <string.h>
@@ -23,16 +23,14 @@ static cogpu_status read_heights(const cogpu_file *dem, cogpu_context *context, 
     memcpy(model->transform, pyramid->info.transform, sizeof model->transform);
     TRY(cogpu_arena_allocate(arena, (uint64_t)model->width * model->height, sizeof *heights,
                              &heights, error));
-    cogpu_read_call call = {.file = dem,
-                            .request = {.context = context,
-                                        .bands = &first_band,
-                                        .band_count = 1,
-                                        .masked = 1},
-                            .raster = {.data = heights,
-                                       .type = COGPU_TYPE_F32,
-                                       .bands = 1,
-                                       .width = model->width,
-                                       .height = model->height}};
+    cogpu_read_call call = {
+        .file = dem,
+        .request = {.context = context, .bands = &first_band, .band_count = 1, .masked = 1},
+        .raster = {.data = heights,
+                   .type = COGPU_TYPE_F32,
+                   .bands = 1,
+                   .width = model->width,
+                   .height = model->height}};
     cogpu_error_clear(&call.refusal);
     TRY(cogpu_read_items(&call, 1, 0, context, error));
     TRY(cogpu_crs_wkt(dem, 0, context, NULL, 0, &needed, error));

@@ -13,7 +13,7 @@
 /* What the file of a mosaic has besides its images. */
 struct cogpu_mosaic_object {
     cogpu_mosaic mosaic;
-    cogpu_mosaic mask; /* the mask band of a VRT; count 0 without one */
+    cogpu_mosaic mask;          /* the mask band of a VRT; count 0 without one */
     cogpu_open_options options; /* of members */
     cogpu_limits limits;
     cogpu_context *own_context; /* for URLs, if the caller gave none */

@@ -30,8 +30,9 @@ static uint32_t choose_open_limit(void) {
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
         return OPEN_FILES_MIN;
     rlim_t share = limit.rlim_cur / PROCESS_SHARE;
-    return share > OPEN_FILES_MAX ? OPEN_FILES_MAX
-                                  : share < OPEN_FILES_MIN ? OPEN_FILES_MIN : (uint32_t)share;
+    return share > OPEN_FILES_MAX   ? OPEN_FILES_MAX
+           : share < OPEN_FILES_MIN ? OPEN_FILES_MIN
+                                    : (uint32_t)share;
 }
 
 cogpu_status cogpu_mosaic_files_open(uint32_t count, const cogpu_member_opener *opener,

@@ -241,8 +241,8 @@ static void open_group_member(void *argument, uint32_t worker, uint64_t index) {
     open_group *group = argument;
     (void)worker;
     cogpu_error_clear(&group->errors[index]);
-    (void)cogpu_mosaic_acquire(&group->list->object->mosaic,
-                               group->first + (uint32_t)index, &group->files[index],
+    (void)cogpu_mosaic_acquire(&group->list->object->mosaic, group->first + (uint32_t)index,
+                               &group->files[index],
                                &group->errors[index]); /* its status is in the error */
 }
 
@@ -288,8 +288,9 @@ static cogpu_status describe_members(mosaic_list *list, cogpu_pool *pool, cogpu_
         TRY(status);
     }
     if (!list->first)
-        return cogpu_fail(error, COGPU_NOT_FOUND, "none of the %u sources can be read; the first: %s",
-                          mosaic->count, mosaic->members[0].message);
+        return cogpu_fail(error, COGPU_NOT_FOUND,
+                          "none of the %u sources can be read; the first: %s", mosaic->count,
+                          mosaic->members[0].message);
     return COGPU_OK;
 }
 
@@ -356,9 +357,8 @@ static cogpu_status choose_grid(mosaic_list *list, cogpu_error *error) {
     for (uint32_t i = 0; i < mosaic->count; i++)
         if (mosaic->members[i].status == COGPU_OK)
             placements[count++] = mosaic->members[i].placement;
-    return cogpu_grid_complete(request, placements, count,
-                               mosaic->resampling == COGPU_RESAMPLE_SUM, mosaic->operations,
-                               &mosaic->target, error);
+    return cogpu_grid_complete(request, placements, count, mosaic->resampling == COGPU_RESAMPLE_SUM,
+                               mosaic->operations, &mosaic->target, error);
 }
 
 /* ---- extents ------------------------------------------------------------------------------- */
@@ -458,9 +458,9 @@ static cogpu_status describe_image(mosaic_list *list, cogpu_computed_image *imag
     image->width = mosaic->target.width;
     image->height = mosaic->target.height;
     image->band_count = list->band_count;
-    image->type = list->options->type != COGPU_TYPE_NONE              ? list->options->type
+    image->type = list->options->type != COGPU_TYPE_NONE       ? list->options->type
                   : mosaic->composite == COGPU_COMPOSITE_COUNT ? COGPU_TYPE_U16
-                                                                      : list->type;
+                                                               : list->type;
     TRY(cogpu_arena_allocate(list->arena, image->band_count, sizeof *bands, &bands, error));
     for (uint32_t i = 0; i < image->band_count; i++) {
         TRY(copy_band(list, &list->first->bands[member->bands[i] - 1], &bands[i], error));
@@ -496,8 +496,10 @@ static cogpu_status check_options(const cogpu_mosaic_options *options, size_t co
                           "%zu sources exceed the limit of %llu; raise `sources` to go on", count,
                           (unsigned long long)limits->sources);
     if (!cogpu_resampling_is_valid(options->resampling))
-        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "`resampling` must be between 0 and %d, "
-                          "got %d", COGPU_RESAMPLING_COUNT - 1, (int)options->resampling);
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                          "`resampling` must be between 0 and %d, "
+                          "got %d",
+                          COGPU_RESAMPLING_COUNT - 1, (int)options->resampling);
     if ((unsigned)options->composite > COGPU_COMPOSITE_COUNT)
         return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                           "`composite` must be between 0 and %d, got %d",

@@ -61,15 +61,14 @@ static cogpu_status open_nested(const cogpu_file *owner, const cogpu_vrt *nested
     return status;
 }
 
-static cogpu_status open_member(void *user, uint32_t index, cogpu_file **file,
-                                cogpu_error *error) {
+static cogpu_status open_member(void *user, uint32_t index, cogpu_file **file, cogpu_error *error) {
     const struct member_owner *owner = user;
     const cogpu_mosaic_member *member = &owner->mosaic->members[index];
     const cogpu_open_options *options = &owner->file->mosaic->options;
     if (member->nested)
         return open_nested(owner->file, member->nested, file, error);
-    return cogpu_file_open_member(member->path, owner->file->mosaic->is_vrt ? owner->file : NULL, options,
-                                  file, error);
+    return cogpu_file_open_member(member->path, owner->file->mosaic->is_vrt ? owner->file : NULL,
+                                  options, file, error);
 }
 
 /* URLs share connections: of the caller's context, or of one of the mosaic. */
@@ -82,8 +81,7 @@ static cogpu_status open_context_for_urls(struct cogpu_mosaic_object *object, co
     return COGPU_OK;
 }
 
-cogpu_status cogpu_mosaic_object_start(cogpu_file *file, cogpu_mosaic *mosaic,
-                                       cogpu_error *error) {
+cogpu_status cogpu_mosaic_object_start(cogpu_file *file, cogpu_mosaic *mosaic, cogpu_error *error) {
     struct member_owner *owner = NULL;
     TRY(cogpu_arena_allocate(&file->arena, 1, sizeof *owner, &owner, error));
     *owner = (struct member_owner){file, mosaic};
@@ -113,8 +111,8 @@ void cogpu_mosaic_name_member(const cogpu_mosaic_member *member, uint32_t index,
     if (!error)
         return;
     if (member->path)
-        snprintf(message, sizeof message, "%s: %s", cogpu_path_shown(member->path, path, PATH_CHARS),
-                 error->message);
+        snprintf(message, sizeof message, "%s: %s",
+                 cogpu_path_shown(member->path, path, PATH_CHARS), error->message);
     else
         snprintf(message, sizeof message, "source %u: %s", index, error->message);
     memcpy(error->message, message, sizeof error->message - 1);
@@ -126,9 +124,8 @@ cogpu_source_description cogpu_mosaic_describe_member(const cogpu_mosaic *mosaic
     const cogpu_placement *source = &member->placement, *target = &mosaic->target;
     bool is_placed = member->rectangle != NULL;
     bool has_crs = source->crs && target->crs;
-    cogpu_source_description found = {.path = member->path,
-                                      .status = member->status,
-                                      .message = member->message};
+    cogpu_source_description found = {
+        .path = member->path, .status = member->status, .message = member->message};
     found.is_reprojected = !is_placed && (source->gcps || source->rpc ||
                                           (has_crs && strcmp(source->crs, target->crs) != 0));
     if (!cogpu_box_is_empty(member->extent)) {
@@ -163,8 +160,7 @@ cogpu_status cogpu_mosaic_list_levels(cogpu_arena *arena, cogpu_computed_image *
 }
 
 cogpu_status cogpu_mosaic_set_georef(const cogpu_placement *grid, cogpu_context *context,
-                                     cogpu_arena *arena, cogpu_georef *georef,
-                                     cogpu_error *error) {
+                                     cogpu_arena *arena, cogpu_georef *georef, cogpu_error *error) {
     georef->has_transform = grid->has_transform;
     memcpy(georef->transform, grid->transform, sizeof georef->transform);
     if (!grid->crs)

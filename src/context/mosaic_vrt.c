@@ -87,9 +87,10 @@ static cogpu_box extent_of_rectangle(const cogpu_vrt *vrt, const cogpu_vrt_sourc
     double x1 = ceil(rect->x + rect->width) + 1, y1 = ceil(rect->y + rect->height) + 1;
     if (!(rect->x < vrt->width && rect->y < vrt->height && x1 > 0 && y1 > 0))
         return (cogpu_box){0};
-    return cogpu_box_intersect(
-        whole, (cogpu_box){(int64_t)fmax(floor(rect->x) - 1, 0), (int64_t)fmax(floor(rect->y) - 1, 0),
-                           (int64_t)fmin(x1, vrt->width), (int64_t)fmin(y1, vrt->height)});
+    return cogpu_box_intersect(whole, (cogpu_box){(int64_t)fmax(floor(rect->x) - 1, 0),
+                                                  (int64_t)fmax(floor(rect->y) - 1, 0),
+                                                  (int64_t)fmin(x1, vrt->width),
+                                                  (int64_t)fmin(y1, vrt->height)});
 }
 
 static cogpu_status add_rectangles(vrt_opening *opening, const cogpu_vrt_source_array *sources,
@@ -102,12 +103,9 @@ static cogpu_status add_rectangles(vrt_opening *opening, const cogpu_vrt_source_
     mosaic->composite = COGPU_COMPOSITE_LAST;
     for (uint32_t i = 0; i < sources->count; i++) {
         const cogpu_vrt_source *source = &sources->entries[i];
-        cogpu_resampling method = source->resampling == COGPU_RESAMPLE_DEFAULT
-                                      ? COGPU_RESAMPLE_NEAREST
-                                      : source->resampling;
         TRY(add_rectangle(opening, source, band_count, &mosaic->members[i], error));
         mosaic->members[i].extent = extent_of_rectangle(opening->vrt, source);
-        mosaic->needs_host |= !cogpu_vrt_source_is_simple(source, method);
+        mosaic->needs_host |= !cogpu_vrt_source_is_simple(source, COGPU_RESAMPLE_NEAREST);
     }
     return cogpu_mosaic_object_start(opening->file, mosaic, error);
 }
@@ -137,8 +135,8 @@ static cogpu_status map_warped_bands(vrt_opening *opening, cogpu_mosaic_member *
     member->bands = bands;
     member->band_count = opening->vrt->band_count;
     member->alpha_band = warp->source_alpha;
-    member->nodata = warp->band_count && warp->bands[0].source_nodata ? warp->bands[0].source_nodata
-                                                                      : "";
+    member->nodata =
+        warp->band_count && warp->bands[0].source_nodata ? warp->bands[0].source_nodata : "";
     return COGPU_OK;
 }
 
@@ -254,7 +252,9 @@ static cogpu_status describe_georef(vrt_opening *opening, const cogpu_open_optio
     const cogpu_vrt *vrt = opening->vrt;
     cogpu_placement grid = {.width = vrt->width,
                             .height = vrt->height,
-                            .crs = vrt->srs ? vrt->srs : vrt->gcp_count ? vrt->gcp_srs : NULL,
+                            .crs = vrt->srs         ? vrt->srs
+                                   : vrt->gcp_count ? vrt->gcp_srs
+                                                    : NULL,
                             .has_transform = vrt->has_transform};
     cogpu_error why;
     memcpy(grid.transform, vrt->transform, sizeof grid.transform);
@@ -360,8 +360,8 @@ static cogpu_status build_vrt(vrt_opening *opening, const cogpu_open_options *op
     return open_mask(opening, error);
 }
 
-static cogpu_status parse_text(cogpu_file *file, const cogpu_limits *limits,
-                               const cogpu_vrt **vrt, cogpu_error *error) {
+static cogpu_status parse_text(cogpu_file *file, const cogpu_limits *limits, const cogpu_vrt **vrt,
+                               cogpu_error *error) {
     uint64_t bytes = cogpu_io_bytes(file->io);
     if (bytes > limits->vrt_bytes)
         return cogpu_fail(error, COGPU_LIMIT_EXCEEDED,
@@ -396,7 +396,7 @@ cogpu_status cogpu_mosaic_open_vrt(cogpu_file *file, const cogpu_vrt *nested, co
         TRY(cogpu_vrt_set_folder(&opening.object->origin, path, &file->arena, error));
     opening.object->origin.parent = parent;
     opening.object->origin.depth = parent ? parent->mosaic->origin.depth + 1 : 0;
-    opening.object->has_urls = opening.object->origin.is_url ||
-                               options->vrt_sources == COGPU_VRT_SOURCES_ANY;
+    opening.object->has_urls =
+        opening.object->origin.is_url || options->vrt_sources == COGPU_VRT_SOURCES_ANY;
     return build_vrt(&opening, options, error);
 }

@@ -86,8 +86,7 @@ static bool is_below(const cogpu_vrt_origin *origin, const char *path) {
     return realpath(path, resolved) && strncmp(resolved, origin->folder, bytes) == 0;
 }
 
-static cogpu_status check_url(const cogpu_vrt_origin *origin, const char *url,
-                              cogpu_error *error) {
+static cogpu_status check_url(const cogpu_vrt_origin *origin, const char *url, cogpu_error *error) {
     if (origin->allowed == COGPU_VRT_SOURCES_ANY)
         return COGPU_OK;
     if (!origin->is_url)

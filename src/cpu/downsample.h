@@ -32,6 +32,7 @@ typedef struct cogpu_downsample {
     /* Of a rectangle, which begins at a source position and has sides of any ratio; ratio_x 0: the
      * result is the whole level. */
     double ratio_x, ratio_y, offset_x, offset_y;
+    bool rounds_lines; /* weighted lines are kept as floats, as RasterIO does */
 } cogpu_downsample;
 
 static inline cogpu_resampling_axis cogpu_downsample_axis_x(const cogpu_downsample *downsample) {

@@ -86,6 +86,11 @@ static void take_roots(double *values, uint32_t count) {
         values[i] = sqrt(values[i]);
 }
 
+static void round_line(const struct downsample_tile *tile, double *values) {
+    for (uint32_t i = 0; tile->downsample->rounds_lines && i < tile->columns.count; i++)
+        values[i] = (double)(float)values[i];
+}
+
 /* Returns where in the ring the row's line begins. Computes it unless it is there already. */
 static size_t line_of_all(struct downsample_tile *tile, const struct band_pass *pass,
                           uint32_t row) {
@@ -98,6 +103,7 @@ static size_t line_of_all(struct downsample_tile *tile, const struct band_pass *
     if (tile->downsample->method == COGPU_RESAMPLE_RMS)
         square_values(tile->values[0], tile->from_count);
     cogpu_downsample_line(&tile->columns, tile->values[0], tile->all.values + at);
+    round_line(tile, tile->all.values + at);
     tile->all.rows[slot] = row + 1;
     return at;
 }
@@ -115,6 +121,7 @@ static size_t line_of_valid(struct downsample_tile *tile, const struct band_pass
     cogpu_downsample_valid_line(tile->downsample->method, &tile->columns, tile->values[0],
                                 tile->valid, tile->valid_only.values + at,
                                 tile->valid_only.weights + at);
+    round_line(tile, tile->valid_only.values + at);
     tile->valid_only.rows[slot] = row + 1;
     return at;
 }

@@ -7,21 +7,15 @@
 #include "cpu/downsample.h"
 #include "cpu/samples.h"
 
-/* Resampled pixels: packed planes of the source's type, and one of the mask. */
-struct resampled {
-    cogpu_raster pixels, mask, mask_result;
+/* Scratch memory: packed planes of resampled pixels. */
+struct planes {
+    cogpu_raster pixels; /* of one band */
+    cogpu_raster mask, mask_result;
     double *values; /* a row */
     bool has_mask;  /* a rule asks for it */
 };
 
 /* ---- checks ---- */
-
-static bool are_constant(const cogpu_rectangle *rectangle) {
-    for (uint32_t i = 0; i < rectangle->bands; i++)
-        if (!cogpu_sample_rule_is_constant(&rectangle->rules[i].rule))
-            return false;
-    return true;
-}
 
 static bool needs_mask(const cogpu_rectangle_job *job) {
     for (uint32_t i = 0; job->mask && i < job->rectangle->bands; i++)
@@ -84,32 +78,32 @@ static cogpu_raster packed_raster(void *data, cogpu_type type, uint32_t bands, u
 }
 
 static cogpu_status reserve_planes(cogpu_worker *worker, const cogpu_rectangle *rectangle,
-                                   struct resampled *planes, cogpu_error *error) {
+                                   struct planes *planes, cogpu_error *error) {
     const uint32_t width = rectangle->width, height = rectangle->height;
+    const cogpu_type type = rectangle->averages ? COGPU_TYPE_F32 : rectangle->from_type;
     const uint64_t pixels = (uint64_t)width * height, row = sizeof(double) * (uint64_t)width;
-    uint64_t samples, bytes;
-    if (!checked_mul(pixels, rectangle->bands, &samples) ||
-        !checked_mul(samples, cogpu_type_bytes(rectangle->from_type), &bytes) ||
-        !checked_add(bytes, row + 2 * pixels, &bytes) || bytes > SIZE_MAX)
+    uint64_t plane, bytes;
+    if (!checked_mul(pixels, cogpu_type_bytes(type), &plane) ||
+        !checked_add(plane, row + 2 * pixels, &bytes) || bytes > SIZE_MAX)
         return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for %u x %u pixels", width,
                           height);
     TRY(cogpu_worker_reserve(&worker->converted, &worker->converted_bytes, (size_t)bytes, error));
     uint8_t *memory = worker->converted;
     planes->values = (double *)(void *)memory;
     memory += row;
-    planes->pixels = packed_raster(memory, rectangle->from_type, rectangle->bands, width, height);
-    memory += samples * cogpu_type_bytes(rectangle->from_type);
+    planes->pixels = packed_raster(memory, type, 1, width, height);
+    memory += plane;
     planes->mask = packed_raster(memory, COGPU_TYPE_U8, 1, width, height);
     planes->mask_result = packed_raster(memory + pixels, COGPU_TYPE_U8, 1, width, height);
     return COGPU_OK;
 }
 
-static void copy_nearest(const cogpu_rectangle_job *job, const cogpu_raster *from, uint32_t band,
+static void copy_nearest(const cogpu_rectangle_job *job, const cogpu_raster *from,
                          const cogpu_raster *to) {
     const cogpu_rectangle *rectangle = job->rectangle;
     const size_t size = cogpu_type_bytes(from->type);
-    const uint8_t *plane = (const uint8_t *)from->data + band * from->stride_band;
-    uint8_t *made = (uint8_t *)to->data + band * to->stride_band;
+    const uint8_t *plane = from->data;
+    uint8_t *made = to->data;
     const bool is_shifted = rectangle->step_x == 1;
     for (uint32_t j = 0; j < to->height; j++, made += to->stride_y) {
         uint32_t y = cogpu_rectangle_nearest(rectangle->y, rectangle->step_y, rectangle->to_y + j,
@@ -157,82 +151,132 @@ static cogpu_raster band_of(const cogpu_raster *raster, uint32_t band) {
     return one;
 }
 
+static bool keeps_floats(cogpu_resampling method, cogpu_type type) {
+    bool is_short = type == COGPU_TYPE_U8 || type == COGPU_TYPE_U16 || type == COGPU_TYPE_I16;
+    return cogpu_resampling_find(method)->kind == RESAMPLING_KERNEL &&
+           (is_short || type == COGPU_TYPE_F32);
+}
+
 /* Nodata goes before the mask, as in RasterIO: GDAL's mask of a band with nodata is that of nodata.
  */
 static cogpu_status resample_band(cogpu_worker *worker, const cogpu_rectangle_job *job,
                                   cogpu_resampling method, uint32_t band,
-                                  const struct resampled *planes, cogpu_error *error) {
-    const cogpu_rectangle *rectangle = job->rectangle;
-    const cogpu_nodata *nodata = &rectangle->rules[band].nodata;
+                                  const struct planes *planes, cogpu_error *error) {
+    const cogpu_raster from = band_of(job->source, band);
+    const cogpu_nodata *nodata = &job->rectangle->rules[band].nodata;
     const cogpu_downsample_position position = position_of(job);
-    const cogpu_raster from = band_of(job->source, band), to = band_of(&planes->pixels, band);
-    cogpu_downsample downsample = downsample_of(rectangle, method);
-    downsample.type = rectangle->from_type;
+    cogpu_downsample downsample = downsample_of(job->rectangle, method);
+    if (method == COGPU_RESAMPLE_NEAREST) {
+        copy_nearest(job, &from, &planes->pixels);
+        return COGPU_OK;
+    }
+    downsample.type = job->rectangle->from_type;
     downsample.bands = 1;
     downsample.nodata = *nodata;
     downsample.has_mask = job->mask && !nodata->text;
     downsample.mask_is_alpha = job->mask_is_alpha;
+    downsample.rounds_lines = keeps_floats(method, downsample.type);
     return cogpu_cpu_downsample(worker, &downsample, &position, &from,
-                                downsample.has_mask ? job->mask : NULL, &to,
+                                downsample.has_mask ? job->mask : NULL, &planes->pixels,
                                 downsample.has_mask ? &planes->mask_result : NULL, error);
 }
 
 /* The mask as pixels: what RasterIO of GDAL's mask band returns. */
 static cogpu_status resample_mask(cogpu_worker *worker, const cogpu_rectangle_job *job,
-                                  cogpu_resampling method, const struct resampled *planes,
+                                  cogpu_resampling method, const struct planes *planes,
                                   cogpu_error *error) {
-    const cogpu_rectangle *rectangle = job->rectangle;
     const cogpu_downsample_position position = position_of(job);
-    cogpu_downsample downsample = downsample_of(rectangle, method);
+    cogpu_downsample downsample = downsample_of(job->rectangle, method);
+    if (method == COGPU_RESAMPLE_NEAREST) {
+        copy_nearest(job, job->mask, &planes->mask);
+        return COGPU_OK;
+    }
     downsample.type = COGPU_TYPE_U8;
     downsample.bands = 1;
-    if (method != COGPU_RESAMPLE_NEAREST)
-        return cogpu_cpu_downsample(worker, &downsample, &position, job->mask, NULL, &planes->mask,
-                                    NULL, error);
-    copy_nearest(job, job->mask, 0, &planes->mask);
-    return COGPU_OK;
+    downsample.rounds_lines = keeps_floats(method, downsample.type);
+    return cogpu_cpu_downsample(worker, &downsample, &position, job->mask, NULL, &planes->mask,
+                                NULL, error);
 }
 
-static cogpu_status resample(cogpu_worker *worker, const cogpu_rectangle_job *job,
-                             struct resampled *planes, cogpu_error *error) {
-    cogpu_resampling method;
-    TRY(choose_method(job->rectangle, &method, error));
-    for (uint32_t band = 0; band < job->rectangle->bands; band++) {
-        if (cogpu_sample_rule_is_constant(&job->rectangle->rules[band].rule))
-            continue;
-        if (method == COGPU_RESAMPLE_NEAREST)
-            copy_nearest(job, job->source, band, &planes->pixels);
-        else
-            TRY(resample_band(worker, job, method, band, planes, error));
+/* ---- averaged sources ---- */
+
+static float average_samples(const cogpu_rectangle_job *job, const cogpu_raster *from,
+                             cogpu_rectangle_range columns, cogpu_rectangle_range rows,
+                             uint32_t *count) {
+    float sum = 0;
+    *count = 0;
+    for (uint32_t y = rows.begin; y < rows.end; y++)
+        for (uint32_t x = columns.begin; x < columns.end; x++) {
+            const uint8_t *sample = (const uint8_t *)from->data +
+                                    (int64_t)(y - job->from_y) * from->stride_y +
+                                    (int64_t)(x - job->from_x) * from->stride_x;
+            double value;
+            cogpu_cpu_load_doubles(from->type, sample, 1, &value);
+            if (value == value) {
+                sum += (float)value;
+                ++*count;
+            }
+        }
+    return sum;
+}
+
+/* Into planes->pixels, as floats, and planes->mask: 0 where there is no sample. */
+static void average_band(const cogpu_rectangle_job *job, uint32_t band,
+                         const struct planes *planes) {
+    const cogpu_rectangle *rectangle = job->rectangle;
+    const cogpu_raster from = band_of(job->source, band);
+    float *made = planes->pixels.data;
+    uint8_t *painted = planes->mask.data;
+    for (uint32_t j = 0; j < rectangle->height; j++) {
+        cogpu_rectangle_range rows =
+            cogpu_rectangle_averaged(rectangle->y, rectangle->step_y, rectangle->to_y + j,
+                                     rectangle->low_y, rectangle->high_y);
+        for (uint32_t i = 0; i < rectangle->width; i++) {
+            uint32_t count;
+            cogpu_rectangle_range columns =
+                cogpu_rectangle_averaged(rectangle->x, rectangle->step_x, rectangle->to_x + i,
+                                         rectangle->low_x, rectangle->high_x);
+            float sum = average_samples(job, &from, columns, rows, &count);
+            *made++ = count ? sum / (float)count : 0;
+            *painted++ = count ? 255 : 0;
+        }
     }
-    return planes->has_mask ? resample_mask(worker, job, method, planes, error) : COGPU_OK;
 }
 
 /* ---- the whole ---- */
 
-static void apply_rules(const cogpu_rectangle_job *job, const struct resampled *planes) {
+static void apply_rule(const cogpu_rectangle_job *job, uint32_t band, const struct planes *planes) {
     const cogpu_rectangle *rectangle = job->rectangle;
-    const size_t from_size = cogpu_type_bytes(rectangle->from_type);
+    const cogpu_rectangle_band *rule = &rectangle->rules[band];
+    const size_t from_size = cogpu_type_bytes(planes->pixels.type);
     const size_t to_size = cogpu_type_bytes(rectangle->to_type), width = rectangle->width;
-    const uint8_t *mask = planes->has_mask ? planes->mask.data : NULL;
-    for (uint32_t band = 0; band < rectangle->bands; band++)
-        for (uint32_t j = 0; j < rectangle->height; j++) {
-            size_t at = ((size_t)band * rectangle->height + j) * width;
-            cogpu_rectangle_apply(&rectangle->rules[band], rectangle->from_type,
-                                  (const uint8_t *)planes->pixels.data + at * from_size,
-                                  mask ? mask + j * width : NULL, rectangle->width, planes->values,
-                                  rectangle->to_type, job->pixels + at * to_size,
-                                  job->painted + at);
-        }
+    const bool is_masked = rectangle->averages || (planes->has_mask && rule->rule.uses_mask);
+    for (size_t j = 0; j < rectangle->height; j++) {
+        const size_t at = ((size_t)band * rectangle->height + j) * width;
+        const uint8_t *mask = (const uint8_t *)planes->mask.data + j * width;
+        cogpu_rectangle_apply(rule, planes->pixels.type,
+                              (const uint8_t *)planes->pixels.data + j * width * from_size,
+                              is_masked ? mask : NULL, rectangle->width, planes->values,
+                              rectangle->to_type, job->pixels + at * to_size, job->painted + at);
+    }
 }
 
 cogpu_status cogpu_cpu_rectangle(cogpu_worker *worker, const cogpu_rectangle_job *job,
                                  cogpu_error *error) {
-    struct resampled planes = {.has_mask = needs_mask(job)};
-    TRY(check_complex(job->rectangle, error));
-    TRY(reserve_planes(worker, job->rectangle, &planes, error));
-    if (!are_constant(job->rectangle))
-        TRY(resample(worker, job, &planes, error));
-    apply_rules(job, &planes);
+    const cogpu_rectangle *rectangle = job->rectangle;
+    struct planes planes = {.has_mask = needs_mask(job)};
+    cogpu_resampling method;
+    TRY(check_complex(rectangle, error));
+    TRY(choose_method(rectangle, &method, error));
+    TRY(reserve_planes(worker, rectangle, &planes, error));
+    if (planes.has_mask && !rectangle->averages)
+        TRY(resample_mask(worker, job, method, &planes, error));
+    for (uint32_t band = 0; band < rectangle->bands; band++) {
+        if (rectangle->averages)
+            average_band(job, band, &planes);
+        else if (!cogpu_sample_rule_is_constant(&rectangle->rules[band].rule))
+            TRY(resample_band(worker, job, method, band, &planes, error));
+        apply_rule(job, band, &planes);
+    }
     return COGPU_OK;
 }

@@ -176,7 +176,7 @@ void cogpu_rectangle_apply(const cogpu_rectangle_band *band, cogpu_type from_typ
     const bool works_in_double = is_wide(from_type) || is_wide(to_type);
     const bool is_copied = from_type == to_type && !changes_values(band);
     memset(painted, 255, count);
-    for (uint32_t i = 0; rule->uses_mask && mask && i < count; i++)
+    for (uint32_t i = 0; mask && i < count; i++)
         painted[i] = mask[i] ? 255 : 0;
     if (cogpu_sample_rule_is_constant(rule))
         memset(values, 0, count * sizeof *values);

@@ -1,4 +1,5 @@
-/* Plans what a member contributes to a part of a mosaic: copied, warped, or placed by rectangles. */
+/* Plans what a member contributes to a part of a mosaic: copied, warped, or placed by rectangles.
+ */
 #include "grid/mosaic.h"
 
 #include "base/checked.h"
@@ -97,10 +98,10 @@ static cogpu_status map_by_axes(cogpu_box target, const axis_map *map, cogpu_are
     for (uint32_t j = 0; j <= down; j++)
         for (uint32_t i = 0; i <= across; i++) {
             double *node = nodes + 2 * ((size_t)j * (across + 1) + i);
-            node[0] = ((double)(first_x + i) * COGPU_CELL_SIDE + 0.5) * map->scale_x +
-                      map->offset_x;
-            node[1] = ((double)(first_y + j) * COGPU_CELL_SIDE + 0.5) * map->scale_y +
-                      map->offset_y;
+            node[0] =
+                ((double)(first_x + i) * COGPU_CELL_SIDE + 0.5) * map->scale_x + map->offset_x;
+            node[1] =
+                ((double)(first_y + j) * COGPU_CELL_SIDE + 0.5) * map->scale_y + map->offset_y;
         }
     *coordinates = (cogpu_coordinates){.x = x,
                                        .y = y,
@@ -127,9 +128,10 @@ static bool is_translation(const cogpu_transformer *transformer, const cogpu_pla
         return false;
     double x = floor(affine[0] + 0.5), y = floor(affine[3] + 0.5);
     if (fabs(affine[0] - x) > tolerance || fabs(affine[3] - y) > tolerance ||
-        fabs(affine[1] - 1) * grid->width > tolerance || fabs(affine[2]) * grid->height > tolerance ||
-        fabs(affine[4]) * grid->width > tolerance || fabs(affine[5] - 1) * grid->height > tolerance ||
-        fabs(x) > INT32_MAX || fabs(y) > INT32_MAX)
+        fabs(affine[1] - 1) * grid->width > tolerance ||
+        fabs(affine[2]) * grid->height > tolerance || fabs(affine[4]) * grid->width > tolerance ||
+        fabs(affine[5] - 1) * grid->height > tolerance || fabs(x) > INT32_MAX ||
+        fabs(y) > INT32_MAX)
         return false;
     shift[0] = (int64_t)x;
     shift[1] = (int64_t)y;
@@ -159,8 +161,7 @@ static double kernel_reach(double radius, double scale) {
     return scale < 1 ? ceil(radius / scale) : radius;
 }
 
-static cogpu_status compute_positions(const cogpu_mosaic *mosaic,
-                                      const cogpu_mosaic_member *member,
+static cogpu_status compute_positions(const cogpu_mosaic *mosaic, const cogpu_mosaic_member *member,
                                       const cogpu_mosaic_view *view,
                                       const cogpu_layer_request *request, cogpu_arena *arena,
                                       cogpu_layer *layer, cogpu_error *error) {
@@ -171,11 +172,11 @@ static cogpu_status compute_positions(const cogpu_mosaic *mosaic,
     const cogpu_placement grid = cogpu_mosaic_level_grid(mosaic, request->level);
     double reach_x = is_of_area ? 1 : kernel_reach(row->kernel_radius, warp->scale_x);
     double reach_y = is_of_area ? 1 : kernel_reach(row->kernel_radius, warp->scale_y);
-    TRY(cogpu_coordinates_compute(
-        view->transformer, &member->placement, &grid, warp->level_width, warp->level_height,
-        (uint32_t)target.x0, (uint32_t)target.y0, (uint32_t)(target.x1 - target.x0),
-        (uint32_t)(target.y1 - target.y0), is_of_area, mosaic->max_error, request->pool, arena,
-        &layer->coordinates, error));
+    TRY(cogpu_coordinates_compute(view->transformer, &member->placement, &grid, warp->level_width,
+                                  warp->level_height, (uint32_t)target.x0, (uint32_t)target.y0,
+                                  (uint32_t)(target.x1 - target.x0),
+                                  (uint32_t)(target.y1 - target.y0), is_of_area, mosaic->max_error,
+                                  request->pool, arena, &layer->coordinates, error));
     layer->source = cogpu_coordinates_extent(&layer->coordinates, reach_x, reach_y,
                                              warp->level_width, warp->level_height);
     if (cogpu_box_is_empty(layer->source) || row->kind != RESAMPLING_SUM)
@@ -184,8 +185,8 @@ static cogpu_status compute_positions(const cogpu_mosaic *mosaic,
     return cogpu_coordinates_compute_forward(
         view->transformer, &member->placement, &grid, warp->level_width, warp->level_height,
         (uint32_t)source.x0, (uint32_t)source.y0, (uint32_t)(source.x1 - source.x0),
-        (uint32_t)(source.y1 - source.y0), mosaic->max_error, request->pool, arena,
-        &layer->forward, error);
+        (uint32_t)(source.y1 - source.y0), mosaic->max_error, request->pool, arena, &layer->forward,
+        error);
 }
 
 static cogpu_status plan_warp(cogpu_mosaic *mosaic, const cogpu_mosaic_member *member,
@@ -211,9 +212,8 @@ static cogpu_status plan_by_transform(cogpu_mosaic *mosaic, cogpu_mosaic_member 
     int64_t shift[2];
     cogpu_placement grid = cogpu_mosaic_level_grid(mosaic, request->level);
     TRY(cogpu_mosaic_member_view(mosaic, member, layer->pyramid, request->level, &view, error));
-    layer->target = cogpu_box_intersect(
-        cogpu_box_intersect(request->target, view->extent),
-        (cogpu_box){0, 0, grid.width, grid.height});
+    layer->target = cogpu_box_intersect(cogpu_box_intersect(request->target, view->extent),
+                                        (cogpu_box){0, 0, grid.width, grid.height});
     if (cogpu_box_is_empty(layer->target))
         return COGPU_OK;
     layer->level = view->source_level;
@@ -236,33 +236,29 @@ static cogpu_status plan_by_transform(cogpu_mosaic *mosaic, cogpu_mosaic_member 
 
 /* ---- rectangles ---------------------------------------------------------------------------- */
 
-static cogpu_resampling method_of_rectangle(const cogpu_vrt_source *source) {
-    return source->resampling == COGPU_RESAMPLE_DEFAULT ? COGPU_RESAMPLE_NEAREST
-                                                        : source->resampling;
-}
-
 static cogpu_status place_rectangle(const cogpu_mosaic *mosaic, const cogpu_vrt_source *source,
                                     const cogpu_layer_request *request, cogpu_arena *arena,
                                     cogpu_layer *layer, bool *is_empty, cogpu_error *error) {
     const cogpu_pyramid *pyramid = layer->pyramid;
     const cogpu_storage *grid = &mosaic->pyramid->levels[request->level].storage;
-    cogpu_resampling method = method_of_rectangle(source);
+    const cogpu_vrt_window window = {(uint32_t)request->target.x0, (uint32_t)request->target.y0,
+                                     (uint32_t)(request->target.x1 - request->target.x0),
+                                     (uint32_t)(request->target.y1 - request->target.y0)};
     cogpu_vrt_placement placement;
     cogpu_vrt_size *sizes = NULL;
     uint32_t x, y;
     TRY(cogpu_arena_allocate(arena, pyramid->info.levels, sizeof *sizes, &sizes, error));
     for (uint32_t i = 0; i < pyramid->info.levels; i++)
-        sizes[i] = (cogpu_vrt_size){pyramid->levels[i].storage.width,
-                                    pyramid->levels[i].storage.height};
+        sizes[i] =
+            (cogpu_vrt_size){pyramid->levels[i].storage.width, pyramid->levels[i].storage.height};
     cogpu_vrt_place(mosaic->vrt, source, sizes[0].width, sizes[0].height, grid->width, grid->height,
                     &placement);
     layer->level = mosaic->uses_full_resolution
                        ? 0
-                       : cogpu_vrt_choose_level(&placement, method, sizes, pyramid->info.levels);
-    *is_empty = !cogpu_vrt_rectangle(
-        &placement, method, sizes[0], sizes[layer->level], (uint32_t)request->target.x0,
-        (uint32_t)request->target.y0, (uint32_t)(request->target.x1 - request->target.x0),
-        (uint32_t)(request->target.y1 - request->target.y0), &layer->rectangle, &x, &y);
+                       : cogpu_vrt_choose_level(&placement, source, COGPU_RESAMPLE_NEAREST, sizes,
+                                                pyramid->info.levels);
+    *is_empty = !cogpu_vrt_rectangle(&placement, source, COGPU_RESAMPLE_NEAREST, sizes[0],
+                                     sizes[layer->level], &window, &layer->rectangle, &x, &y);
     layer->target = (cogpu_box){request->target.x0 + x, request->target.y0 + y,
                                 request->target.x0 + x + layer->rectangle.width,
                                 request->target.y0 + y + layer->rectangle.height};
@@ -341,7 +337,6 @@ static cogpu_status plan_rectangle(const cogpu_mosaic *mosaic, const cogpu_mosai
     TRY(place_rectangle(mosaic, source, request, arena, layer, &is_empty, error));
     if (is_empty)
         return COGPU_OK;
-    layer->rectangle.method = method_of_rectangle(source);
     layer->rectangle.from_type = layer->warp.from_type;
     layer->rectangle.to_type = layer->warp.to_type;
     layer->rectangle.bands = layer->warp.bands = layer->band_count;
@@ -352,7 +347,7 @@ static cogpu_status plan_rectangle(const cogpu_mosaic *mosaic, const cogpu_mosai
         return COGPU_OK;
     layer->warp.x = need.x0;
     layer->warp.y = need.y0;
-    if (cogpu_vrt_source_is_simple(source, layer->rectangle.method))
+    if (cogpu_vrt_source_is_simple(source, COGPU_RESAMPLE_NEAREST))
         return plan_nearest_rectangle(arena, layer, error);
     layer->kind = COGPU_LAYER_RECTANGLE;
     return COGPU_OK;

@@ -68,16 +68,14 @@ cogpu_box cogpu_mosaic_member_extent(const cogpu_mosaic *mosaic, const cogpu_mos
 /* GDAL 3.12 derives the scale of kernels from the whole target. That is wrong for a source that
  * covers a part of it, so with several sources the target is the part that the source touches. */
 static void set_grid_of_scale(const cogpu_mosaic *mosaic, const cogpu_placement *grid,
-                                     cogpu_box extent, cogpu_placement *part) {
+                              cogpu_box extent, cogpu_placement *part) {
     *part = *grid;
     cogpu_box whole = {0, 0, grid->width, grid->height};
     extent = cogpu_box_intersect(extent, whole);
     if (mosaic->count > 1 && !cogpu_box_is_empty(extent)) {
         const double *from = grid->transform;
-        part->transform[0] =
-            from[0] + (double)extent.x0 * from[1] + (double)extent.y0 * from[2];
-        part->transform[3] =
-            from[3] + (double)extent.x0 * from[4] + (double)extent.y0 * from[5];
+        part->transform[0] = from[0] + (double)extent.x0 * from[1] + (double)extent.y0 * from[2];
+        part->transform[3] = from[3] + (double)extent.x0 * from[4] + (double)extent.y0 * from[5];
         part->width = (uint32_t)(extent.x1 - extent.x0);
         part->height = (uint32_t)(extent.y1 - extent.y0);
     }

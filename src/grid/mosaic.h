@@ -41,8 +41,8 @@ typedef struct cogpu_mosaic_member {
     const char *message;
     /* A warped member. */
     cogpu_placement placement;
-    uint32_t alpha_band; /* of the member, from 1; 0: none */
-    cogpu_box extent;    /* pixels of level 0 of the mosaic that the member may touch */
+    uint32_t alpha_band;      /* of the member, from 1; 0: none */
+    cogpu_box extent;         /* pixels of level 0 of the mosaic that the member may touch */
     cogpu_mosaic_view *views; /* one for each level of the mosaic, made when they are needed */
     /* A member of a VRT that is placed by rectangles; else NULL. */
     const cogpu_vrt_source *rectangle;
@@ -59,10 +59,10 @@ struct cogpu_mosaic {
     cogpu_composite composite;
     double max_error; /* 0: exact */
     bool uses_full_resolution, skips_bad_members;
-    const cogpu_vrt *vrt;    /* whose members are placed by rectangles, and painted in their order;
-                              * else NULL */
-    bool is_nested;          /* the mosaic is of a VRT that another VRT names */
-    bool needs_host;         /* a member is resampled or changed as only the CPU does */
+    const cogpu_vrt *vrt;     /* whose members are placed by rectangles, and painted in their order;
+                               * else NULL */
+    bool is_nested;           /* the mosaic is of a VRT that another VRT names */
+    bool needs_host;          /* a member is resampled or changed as only the CPU does */
     const cogpu_nodata *fill; /* of each band, the value of pixels without a source; NULL: nodata of
                                * the image */
     cogpu_operations *operations;

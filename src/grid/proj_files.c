@@ -97,19 +97,9 @@ void cogpu_proj_folders_find(PJ_CONTEXT *context, cogpu_proj_folders *folders) {
 
 cogpu_status cogpu_proj_restrict_files(PJ_CONTEXT *context, cogpu_proj_folders *folders,
                                        cogpu_error *error) {
-    static const PROJ_FILE_API reading = {
-        .version = 1,
-        .open_cbk = open_file,
-        .read_cbk = read_file,
-        .write_cbk = write_file,
-        .seek_cbk = seek_file,
-        .tell_cbk = file_position,
-        .close_cbk = close_file,
-        .exists_cbk = file_exists,
-        .mkdir_cbk = refuse_path,
-        .unlink_cbk = refuse_path,
-        .rename_cbk = refuse_rename,
-    };
+    static const PROJ_FILE_API reading = {1,           open_file,     read_file,    write_file,
+                                          seek_file,   file_position, close_file,   file_exists,
+                                          refuse_path, refuse_path,   refuse_rename};
     if (!proj_context_set_fileapi(context, &reading, folders))
         return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "PROJ could not prepare a context");
     return COGPU_OK;

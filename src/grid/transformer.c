@@ -3,15 +3,22 @@
  * (GDALGenImgProjTransformer), so that positions have the same bits where PROJ's have.
  */
 #include "grid/affine.h"
+#include "grid/gcp.h"
 #include "grid/operations.h"
+#include "grid/rpc.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
+typedef enum source_model { BY_AFFINE, BY_GCPS, BY_RPCS } source_model;
+
 struct cogpu_transformer {
+    source_model model;
     uint32_t width, height; /* of the target */
     double target[6], target_inverse[6];
-    double source[6], source_inverse[6];
+    double source[6], source_inverse[6]; /* BY_AFFINE */
+    cogpu_gcp_model gcps;
+    cogpu_rpc_model rpcs;
     cogpu_reprojection reprojection;
     bool wraps; /* source longitudes are moved to half a turn around `centre` */
     double centre;
@@ -112,6 +119,27 @@ static cogpu_status open_affine_source(cogpu_transformer *made, const cogpu_plac
     return COGPU_OK;
 }
 
+/* GDAL has no centre here, and loses pixels beyond the antimeridian. */
+static cogpu_status open_gcp_source(cogpu_transformer *made, const cogpu_placement *source,
+                                    const cogpu_placement *target, cogpu_operations *operations,
+                                    cogpu_error *error) {
+    made->model = BY_GCPS;
+    TRY(find_reprojection(made, source->crs, target->crs, NULL, operations, error));
+    TRY(cogpu_gcp_model_fit(source->gcps, source->gcp_count, made->reprojection.from_degrees,
+                            &made->gcps, error));
+    made->wraps = made->gcps.is_unwrapped;
+    made->centre = made->gcps.longitude;
+    return COGPU_OK;
+}
+
+static cogpu_status open_rpc_source(cogpu_transformer *made, const cogpu_placement *source,
+                                    const cogpu_placement *target, cogpu_operations *operations,
+                                    cogpu_error *error) {
+    made->model = BY_RPCS;
+    TRY(find_reprojection(made, "EPSG:4326", target->crs, NULL, operations, error));
+    return cogpu_rpc_model_create(source, operations, &made->rpcs, error);
+}
+
 static cogpu_status fill_transformer(cogpu_transformer *made, const cogpu_placement *source,
                                      const cogpu_placement *target, cogpu_operations *operations,
                                      cogpu_error *error) {
@@ -124,6 +152,10 @@ static cogpu_status fill_transformer(cogpu_transformer *made, const cogpu_placem
         made->target[i] = target->transform[i];
     if (source->has_transform)
         return open_affine_source(made, source, target, operations, error);
+    if (source->gcp_count > 0)
+        return open_gcp_source(made, source, target, operations, error);
+    if (source->rpc)
+        return open_rpc_source(made, source, target, operations, error);
     return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
                       "the source has no transform, no GCPs and no RPCs");
 }
@@ -156,6 +188,24 @@ static void apply_all(const double transform[6], size_t count, double *x, double
         apply_affine(transform, &x[i], &y[i]);
 }
 
+static void apply_source(const cogpu_transformer *in, size_t count, double *x, double *y) {
+    if (in->model == BY_GCPS)
+        cogpu_gcp_to_crs(&in->gcps, count, x, y);
+    else if (in->model == BY_RPCS)
+        cogpu_rpc_to_crs(&in->rpcs, count, x, y);
+    else
+        apply_all(in->source, count, x, y);
+}
+
+static void apply_source_inverse(const cogpu_transformer *in, size_t count, double *x, double *y) {
+    if (in->model == BY_GCPS)
+        cogpu_gcp_to_pixel(&in->gcps, count, x, y);
+    else if (in->model == BY_RPCS)
+        cogpu_rpc_to_pixel(&in->rpcs, count, x, y);
+    else
+        apply_all(in->source_inverse, count, x, y);
+}
+
 /* Both coordinates of a position are numbers, or none is. */
 static void mark_failed(size_t count, double *x, double *y) {
     for (size_t i = 0; i < count; i++)
@@ -167,12 +217,12 @@ void cogpu_to_source(const cogpu_transformer *transformer, size_t count, double 
     apply_all(transformer->target, count, x, y);
     cogpu_reproject(&transformer->reprojection, true, count, x, y);
     wrap_longitudes(transformer, count, x);
-    apply_all(transformer->source_inverse, count, x, y);
+    apply_source_inverse(transformer, count, x, y);
     mark_failed(count, x, y);
 }
 
 void cogpu_to_target(const cogpu_transformer *transformer, size_t count, double *x, double *y) {
-    apply_all(transformer->source, count, x, y);
+    apply_source(transformer, count, x, y);
     wrap_longitudes(transformer, count, x);
     cogpu_reproject(&transformer->reprojection, false, count, x, y);
     apply_all(transformer->target_inverse, count, x, y);
@@ -198,7 +248,8 @@ static bool find_turn(const cogpu_transformer *in, double *turn) {
 bool cogpu_transformer_is_affine(const cogpu_transformer *transformer, double affine[6]) {
     const double *to = transformer->source_inverse, *from = transformer->target;
     double turn;
-    if (transformer->reprojection.operation || !find_turn(transformer, &turn))
+    if (transformer->model != BY_AFFINE || transformer->reprojection.operation ||
+        !find_turn(transformer, &turn))
         return false;
     affine[0] = to[0] + (from[0] + turn) * to[1] + from[3] * to[2];
     affine[1] = from[1] * to[1] + from[4] * to[2];

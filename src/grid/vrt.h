@@ -28,7 +28,8 @@ typedef struct cogpu_vrt_rect {
 
 typedef enum cogpu_vrt_source_kind {
     COGPU_VRT_SIMPLE = 0, /* paints every pixel, also nodata */
-    COGPU_VRT_COMPLEX
+    COGPU_VRT_COMPLEX,
+    COGPU_VRT_AVERAGED /* also a SimpleSource with resampling="average" */
 } cogpu_vrt_source_kind;
 
 /* A band that a source paints. */
@@ -183,17 +184,24 @@ typedef struct cogpu_vrt_size {
     uint32_t width, height;
 } cogpu_vrt_size;
 
-/* The level that a read with that placement takes, by GDAL's rule: levels[0] is full resolution. */
-uint32_t cogpu_vrt_choose_level(const cogpu_vrt_placement *placement, cogpu_resampling method,
+/* The level that a read by that resampling takes, by GDAL's rule: levels[0] is full resolution. A
+ * source may have a resampling of its own. */
+uint32_t cogpu_vrt_choose_level(const cogpu_vrt_placement *placement,
+                                const cogpu_vrt_source *source, cogpu_resampling method,
                                 const cogpu_vrt_size *levels, uint32_t count);
 
-/* The rectangle of the target window in that placement, of a source level; false if the source
- * paints nothing in the window. *x, *y: where the rectangle's part lies in the window. The caller
- * sets types, bands and rules. */
-bool cogpu_vrt_rectangle(const cogpu_vrt_placement *placement, cogpu_resampling method,
-                         cogpu_vrt_size full, cogpu_vrt_size level, uint32_t window_x,
-                         uint32_t window_y, uint32_t window_width, uint32_t window_height,
-                         cogpu_rectangle *rectangle, uint32_t *x, uint32_t *y);
+/* Pixels of a read of to_width x to_height pixels. */
+typedef struct cogpu_vrt_window {
+    uint32_t x, y, width, height;
+} cogpu_vrt_window;
+
+/* The rectangle of the window in that placement, of a source level; false if the source paints
+ * nothing in the window. *x, *y: where the rectangle's part lies in the window. The caller sets
+ * types, bands and rules. */
+bool cogpu_vrt_rectangle(const cogpu_vrt_placement *placement, const cogpu_vrt_source *source,
+                         cogpu_resampling method, cogpu_vrt_size full, cogpu_vrt_size level,
+                         const cogpu_vrt_window *window, cogpu_rectangle *rectangle, uint32_t *x,
+                         uint32_t *y);
 
 /* Whether the source paints samples as they are: nothing but nodata and mask decides on a pixel,
  * and pixels are not resampled, but by nearest. */

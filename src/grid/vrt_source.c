@@ -378,12 +378,13 @@ void cogpu_vrt_begin_band(cogpu_vrt_source_list *list, uint32_t band) {
     list->least = 1;
 }
 
-static cogpu_status refuse_averaging(cogpu_vrt_reader *in, const xml_element *element) {
+/* GDAL averages a SimpleSource whose element or attribute "Resampling" begins with "Aver". */
+static bool is_averaged(const xml_element *element) {
+    xml_slice name = cogpu_pam_attribute(element->attributes, "resampling");
     xml_element child;
-    if (cogpu_pam_child(element->content, "Resampling", &child) && child.content.bytes >= 4 &&
-        cogpu_xml_is_same((xml_slice){child.content.at, 4}, "aver"))
-        return cogpu_vrt_fail(in, &child, COGPU_UNSUPPORTED, "averaged sources are not supported");
-    return COGPU_OK;
+    if (!name.bytes && cogpu_pam_child(element->content, "Resampling", &child))
+        name = cogpu_xml_trim(child.content);
+    return name.bytes >= 4 && cogpu_xml_is_same((xml_slice){name.at, 4}, "aver");
 }
 
 static cogpu_status read_source(cogpu_vrt_reader *in, cogpu_vrt_source_list *list,
@@ -392,12 +393,15 @@ static cogpu_status read_source(cogpu_vrt_reader *in, cogpu_vrt_source_list *lis
     cogpu_vrt_source_band band = {.target = list->band};
     cogpu_sample_rule rule;
     memset(&rule, 0, sizeof rule); /* padding too: rules are compared as bytes */
-    TRY(refuse_averaging(in, element));
     TRY(cogpu_vrt_refuse_open_options(in, element));
     TRY(cogpu_vrt_read_source_band(in, element, &band.band, &source.of_mask));
     TRY(read_rects(in, element, &source));
-    TRY(cogpu_vrt_resampling(in, element, cogpu_pam_attribute(element->attributes, "resampling"),
-                             &source.resampling));
+    if (kind == COGPU_VRT_SIMPLE && is_averaged(element))
+        source.kind = COGPU_VRT_AVERAGED;
+    if (source.kind != COGPU_VRT_AVERAGED)
+        TRY(cogpu_vrt_resampling(in, element,
+                                 cogpu_pam_attribute(element->attributes, "resampling"),
+                                 &source.resampling));
     if (kind == COGPU_VRT_COMPLEX) {
         TRY(read_rule(in, element, &rule));
         TRY(keep_rule(in, list, &rule, &band.rule));
@@ -408,16 +412,20 @@ static cogpu_status read_source(cogpu_vrt_reader *in, cogpu_vrt_source_list *lis
 
 cogpu_status cogpu_vrt_read_source(cogpu_vrt_reader *in, cogpu_vrt_source_list *list,
                                    const xml_element *element, bool *is_source) {
-    static const char *const refused[] = {"AveragedSource", "KernelFilteredSource",
-                                          "NoDataFromMaskSource", "ArraySource"};
-    bool is_complex = cogpu_xml_is_same(element->name, "ComplexSource");
-    *is_source = is_complex || cogpu_xml_is_same(element->name, "SimpleSource");
-    if (*is_source)
-        return read_source(in, list, element, is_complex ? COGPU_VRT_COMPLEX : COGPU_VRT_SIMPLE);
+    static const char *const kinds[] = {[COGPU_VRT_SIMPLE] = "SimpleSource",
+                                        [COGPU_VRT_COMPLEX] = "ComplexSource",
+                                        [COGPU_VRT_AVERAGED] = "AveragedSource"};
+    static const char *const refused[] = {"KernelFilteredSource", "NoDataFromMaskSource",
+                                          "ArraySource"};
+    *is_source = true;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (cogpu_xml_is_same(element->name, kinds[i]))
+            return read_source(in, list, element, (cogpu_vrt_source_kind)i);
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         if (cogpu_xml_is_same(element->name, refused[i]))
             return cogpu_vrt_fail(in, element, COGPU_UNSUPPORTED,
                                   "this kind of source is not supported");
+    *is_source = false;
     return COGPU_OK;
 }
 

@@ -90,14 +90,24 @@ void cogpu_vrt_place(const cogpu_vrt *vrt, const cogpu_vrt_source *source, uint3
 
 /* ---- levels ---- */
 
-uint32_t cogpu_vrt_choose_level(const cogpu_vrt_placement *placement, cogpu_resampling method,
+/* The resampling of the source in a read that asks for `method`. */
+static cogpu_resampling used_method(const cogpu_vrt_source *source, cogpu_resampling method) {
+    cogpu_resampling used = source->resampling ? source->resampling : method;
+    return used && source->kind != COGPU_VRT_AVERAGED ? used : COGPU_RESAMPLE_NEAREST;
+}
+
+uint32_t cogpu_vrt_choose_level(const cogpu_vrt_placement *placement,
+                                const cogpu_vrt_source *source, cogpu_resampling method,
                                 const cogpu_vrt_size *levels, uint32_t count) {
-    const double slack = 0.1, threshold = method <= COGPU_RESAMPLE_NEAREST ? 1.2 : 1.0;
+    const bool is_nearest = used_method(source, method) == COGPU_RESAMPLE_NEAREST;
+    const double slack = 0.1, threshold = is_nearest ? 1.2 : 1.0;
     bool is_row = placement->y1 - placement->y0 == 1;
     double wanted =
         is_row || placement->step_x < placement->step_y ? placement->step_x : placement->step_y;
     double best = 1;
     uint32_t chosen = 0;
+    if (source->kind == COGPU_VRT_AVERAGED) /* reads all pixels */
+        return 0;
     for (uint32_t i = 1; i < count && fabs(wanted - best) >= slack; i++) {
         double ratio = fmin((double)levels[0].width / levels[i].width,
                             (double)levels[0].height / levels[i].height);
@@ -158,20 +168,25 @@ static bool clip_to_window(const struct span *span, uint32_t window, uint32_t wi
     return true;
 }
 
-bool cogpu_vrt_rectangle(const cogpu_vrt_placement *placement, cogpu_resampling method,
-                         cogpu_vrt_size full, cogpu_vrt_size level, uint32_t window_x,
-                         uint32_t window_y, uint32_t window_width, uint32_t window_height,
-                         cogpu_rectangle *rectangle, uint32_t *x, uint32_t *y) {
+static bool is_on_grid(const cogpu_rectangle *rectangle) {
+    return rectangle->step_x == 1 && rectangle->step_y == 1 &&
+           rectangle->x == floor(rectangle->x) && rectangle->y == floor(rectangle->y);
+}
+
+bool cogpu_vrt_rectangle(const cogpu_vrt_placement *placement, const cogpu_vrt_source *source,
+                         cogpu_resampling method, cogpu_vrt_size full, cogpu_vrt_size level,
+                         const cogpu_vrt_window *window, cogpu_rectangle *rectangle, uint32_t *x,
+                         uint32_t *y) {
     struct span across = {placement->x0,     placement->x1,    placement->x,
                           placement->step_x, placement->low_x, placement->high_x};
     struct span down = {placement->y0,     placement->y1,    placement->y,
                         placement->step_y, placement->low_y, placement->high_y};
-    bool is_nearest = method <= COGPU_RESAMPLE_NEAREST;
-    *rectangle = (cogpu_rectangle){.method = is_nearest ? COGPU_RESAMPLE_NEAREST : method,
-                                   .high_x = level.width,
-                                   .high_y = level.height};
-    if (!clip_to_window(&across, window_x, window_width, &rectangle->to_x, &rectangle->width, x) ||
-        !clip_to_window(&down, window_y, window_height, &rectangle->to_y, &rectangle->height, y))
+    cogpu_resampling used = used_method(source, method);
+    bool is_nearest = used == COGPU_RESAMPLE_NEAREST;
+    *rectangle = (cogpu_rectangle){.method = used, .high_x = level.width, .high_y = level.height};
+    if (!clip_to_window(&across, window->x, window->width, &rectangle->to_x, &rectangle->width,
+                        x) ||
+        !clip_to_window(&down, window->y, window->height, &rectangle->to_y, &rectangle->height, y))
         return false;
     move_to_level(&across, is_nearest, full.width, level.width);
     move_to_level(&down, is_nearest, full.height, level.height);
@@ -179,11 +194,10 @@ bool cogpu_vrt_rectangle(const cogpu_vrt_placement *placement, cogpu_resampling 
     rectangle->step_x = across.step;
     rectangle->y = down.start;
     rectangle->step_y = down.step;
-    /* RasterIO resamples only what changes its size or lies between pixels. */
-    if (rectangle->step_x == 1 && rectangle->step_y == 1 && rectangle->x == floor(rectangle->x) &&
-        rectangle->y == floor(rectangle->y))
+    rectangle->averages = source->kind == COGPU_VRT_AVERAGED;
+    if (is_on_grid(rectangle)) /* RasterIO copies then */
         rectangle->method = COGPU_RESAMPLE_NEAREST;
-    if (rectangle->method != COGPU_RESAMPLE_NEAREST)
+    if (rectangle->averages || rectangle->method != COGPU_RESAMPLE_NEAREST)
         set_limits(&across, &down, level, rectangle);
     return true;
 }
@@ -191,8 +205,7 @@ bool cogpu_vrt_rectangle(const cogpu_vrt_placement *placement, cogpu_resampling 
 /* ---- sources ---- */
 
 bool cogpu_vrt_source_is_simple(const cogpu_vrt_source *source, cogpu_resampling method) {
-    cogpu_resampling used = source->resampling ? source->resampling : method;
-    if (used > COGPU_RESAMPLE_NEAREST)
+    if (source->kind == COGPU_VRT_AVERAGED || used_method(source, method) != COGPU_RESAMPLE_NEAREST)
         return false;
     for (uint32_t i = 0; i < source->band_count; i++) {
         const cogpu_sample_rule *rule = source->bands[i].rule;

@@ -86,14 +86,15 @@ static cogpu_status copy_bands(const cogpu_computed_image *image, cogpu_arena *a
 
 static cogpu_status check_size(const cogpu_computed_image *image, cogpu_error *error) {
     const cogpu_limits *limits = &image->tiff->limits;
-    uint64_t blocks = divide_up(image->width, image->block_width) *
-                      divide_up(image->height, image->block_height);
+    uint64_t blocks =
+        divide_up(image->width, image->block_width) * divide_up(image->height, image->block_height);
     uint64_t block_bytes = (uint64_t)image->block_width * image->block_height * image->band_count *
                            cogpu_type_bytes(image->type);
     if (image->band_count > limits->bands)
-        return cogpu_fail(error, COGPU_LIMIT_EXCEEDED, "%u bands exceed the limit of %llu; raise "
-                          "`bands` to go on", image->band_count,
-                          (unsigned long long)limits->bands);
+        return cogpu_fail(error, COGPU_LIMIT_EXCEEDED,
+                          "%u bands exceed the limit of %llu; raise "
+                          "`bands` to go on",
+                          image->band_count, (unsigned long long)limits->bands);
     if (blocks > limits->blocks || block_bytes > limits->block_bytes)
         return cogpu_fail(error, COGPU_LIMIT_EXCEEDED,
                           "%u x %u pixels of %u bands have too many or too large blocks of %u x %u "

@@ -244,7 +244,7 @@ PIXEL_FN struct warp_result cubic_result(const struct warp_args *args, uint32_t 
 
 enum { KEPT_WEIGHTS = 16 }; /* of a column: further ones are computed again for each column */
 
-/* Taps along an axis: origin + first to origin + last. */
+/* Taps along an axis that are in the window: origin + first to origin + last. */
 struct warp_taps {
     int64_t origin; /* in the window */
     int32_t first, last;
@@ -255,31 +255,31 @@ PIXEL_FN double weight_of_tap(uint32_t method, const struct warp_taps *taps, int
     return filter_weight(method, (i - taps->delta) * taps->scale);
 }
 
-/* The taps that are in the window, but for leading and trailing ones of weight 0. */
-PIXEL_FN struct warp_taps taps_of_axis(uint32_t method, const struct warp_filter *filter,
-                                       double position, uint32_t window, uint32_t size) {
+PIXEL_FN struct warp_taps taps_of_axis(const struct warp_filter *filter, double position,
+                                       uint32_t window, uint32_t size) {
     double left = pixel_left_of(position);
     struct warp_taps taps;
     taps.origin = (int64_t)left - window;
     taps.delta = position - 0.5 - left;
     taps.scale = filter->scale;
+    int32_t last = filter->last - ((filter->last - taps.delta) * taps.scale > filter->reach);
     taps.first = taps.origin + filter->first < 0 ? (int32_t)-taps.origin : filter->first;
-    taps.last = taps.origin + filter->last >= size ? (int32_t)((int64_t)size - 1 - taps.origin)
-                                                   : filter->last;
-    while (taps.first <= taps.last && weight_of_tap(method, &taps, taps.first) == 0)
-        taps.first++;
-    while (taps.first < taps.last && weight_of_tap(method, &taps, taps.last) == 0)
-        taps.last--;
+    taps.last = taps.origin + last >= size ? (int32_t)((int64_t)size - 1 - taps.origin) : last;
     return taps;
 }
 
-/* Sums down each column, then across. */
+PIXEL_FN uint64_t count_taps(const struct warp_taps *taps) {
+    return (uint64_t)((int64_t)taps->last - taps->first + 1);
+}
+
+/* Sums down each column, then across. Lanczos needs half of its taps valid, as in GDAL 3.12. */
 PIXEL_FN struct warp_result convolved_result(const struct warp_args *args, uint32_t method,
                                              uint32_t from, uint32_t band,
                                              struct warp_point point) {
-    struct warp_taps across = taps_of_axis(method, &args->across, point.x, args->x, args->width);
-    struct warp_taps down = taps_of_axis(method, &args->down, point.y, args->y, args->height);
+    struct warp_taps across = taps_of_axis(&args->across, point.x, args->x, args->width);
+    struct warp_taps down = taps_of_axis(&args->down, point.y, args->y, args->height);
     struct warp_mean mean = {0, 0, 0};
+    uint64_t valid = 0;
     double weights[KEPT_WEIGHTS];
     for (int32_t k = 0; k < KEPT_WEIGHTS; k++)
         weights[k] = weight_of_tap(method, &down, down.first + k);
@@ -292,6 +292,7 @@ PIXEL_FN struct warp_result convolved_result(const struct warp_args *args, uint3
             struct warp_tap tap;
             if (!load_tap(args, from, band, across.origin + i, down.origin + j, &tap))
                 continue;
+            valid++;
             column.sum += tap.value * weight;
             column.weight += weight;
             column.density += (double)tap.density * weight;
@@ -300,6 +301,8 @@ PIXEL_FN struct warp_result convolved_result(const struct warp_args *args, uint3
         mean.weight += column.weight * weight_x;
         mean.density += column.density * weight_x;
     }
+    if (method == COGPU_RESAMPLE_LANCZOS && 2 * valid < count_taps(&across) * count_taps(&down))
+        return no_result();
     return finish_mean(args, &mean, 1e-6, 1e-5);
 }
 
@@ -375,7 +378,13 @@ PIXEL_FN uint64_t area_key(uint32_t type, uint64_t sample) {
     return sample_to_key(type, sample);
 }
 
-/* NaN is neither the least nor the largest; of NaNs alone it is infinity, as in GDAL. */
+/* Of NaNs alone, the minimum is the largest number and the maximum the least, as in GDAL: infinite
+ * as a float. */
+PIXEL_FN double extreme_of_nans(uint32_t method) {
+    return method == COGPU_RESAMPLE_MIN ? 0x1.fffffffffffffp1023 : -0x1.fffffffffffffp1023;
+}
+
+/* NaN is neither the least nor the largest. */
 PIXEL_FN struct warp_result extreme_of_area(const struct warp_args *args, uint32_t method,
                                             uint32_t from, uint32_t band,
                                             const struct warp_area *area) {
@@ -396,7 +405,7 @@ PIXEL_FN struct warp_result extreme_of_area(const struct warp_args *args, uint32
         is_found = true;
     }
     if (!is_found && is_nan)
-        return result_of_value(method == COGPU_RESAMPLE_MIN ? (double)INFINITY : -(double)INFINITY);
+        return result_of_value(extreme_of_nans(method));
     return is_found ? result_of_selected(from, key_to_sample(from, selected)) : no_result();
 }
 
@@ -438,12 +447,14 @@ PIXEL_FN struct warp_result quantile_of_area(const struct warp_args *args, uint3
     return result_of_selected(from, key_to_sample(from, key));
 }
 
-/* What part of the area, in float as in GDAL, the pixels equal to `key` cover, up to a pixel. */
+/* What part of the area, in float as in GDAL, the pixels equal to `key` cover, up to a pixel, and
+ * their number. */
 PIXEL_FN float weight_of_key(const struct warp_args *args, uint32_t from, uint32_t band,
                              const struct warp_area *area, uint64_t key, int64_t last_column,
-                             int64_t last_row) {
+                             int64_t last_row, uint32_t *count) {
     float weight = 0;
     struct warp_tap tap;
+    *count = 0;
     EACH_ROW_OF_AREA(args, area, row) {
         double part = covered_part(&area->down, row);
         if (row > last_row)
@@ -451,9 +462,11 @@ PIXEL_FN float weight_of_key(const struct warp_args *args, uint32_t from, uint32
         EACH_COLUMN_OF_AREA(args, area, column) {
             if (row == last_row && column > last_column)
                 break;
-            if (load_tap_of_area(args, from, band, column, row, &tap) &&
-                area_key(from, tap.sample) == key)
-                weight += (float)(covered_part(&area->across, column) * part);
+            if (!load_tap_of_area(args, from, band, column, row, &tap) ||
+                area_key(from, tap.sample) != key)
+                continue;
+            weight += (float)(covered_part(&area->across, column) * part);
+            *count += 1;
         }
     }
     return weight;
@@ -465,6 +478,7 @@ PIXEL_FN struct warp_result mode_of_area(const struct warp_args *args, uint32_t 
                                          const struct warp_area *area) {
     bool compares_first = is_short_integer(args->working_type), is_found = false;
     uint64_t mode = 0, selected = 0;
+    uint32_t count;
     float most = 0;
     struct warp_tap tap;
     EACH_ROW_OF_AREA(args, area, row)
@@ -472,17 +486,16 @@ PIXEL_FN struct warp_result mode_of_area(const struct warp_args *args, uint32_t 
         if (!load_tap_of_area(args, from, band, column, row, &tap))
             continue;
         uint64_t key = area_key(from, tap.sample);
-        float own = (float)(covered_part(&area->across, column) * covered_part(&area->down, row));
-        float weight = weight_of_key(args, from, band, area, key, column, row);
-        bool is_first = weight == own;
+        float weight = weight_of_key(args, from, band, area, key, column, row, &count);
         bool is_mode = is_found && key == mode;
-        if (is_mode || (!is_found && (!compares_first || weight > 0)) ||
-            (weight > most && (compares_first || !is_first))) {
-            selected = is_mode ? selected : tap.sample;
-            mode = key;
-            most = weight;
-            is_found = true;
-        }
+        bool is_more = is_found ? weight > most && (compares_first || count > 1)
+                                : !compares_first || weight > 0;
+        if (!is_mode && !is_more)
+            continue;
+        selected = is_mode ? selected : tap.sample;
+        mode = key;
+        most = weight;
+        is_found = true;
     }
     return is_found ? result_of_selected(from, selected) : no_result();
 }

@@ -15,6 +15,7 @@
 /* A kernel along an axis: source pixels from floor(position - 0.5) + first to ... + last. */
 struct warp_filter {
     double scale; /* at most 1 */
+    double reach; /* the last tap must not be further away, in target pixels */
     int32_t first, last;
 };
 
@@ -24,17 +25,17 @@ PIXEL_FN uint32_t filter_radius(uint32_t method) {
 
 PIXEL_FN struct warp_filter make_filter(uint32_t method, double scale) {
     uint32_t radius = filter_radius(method);
-    struct warp_filter filter = {scale < 1 ? scale : 1, 0, 0};
+    struct warp_filter filter = {scale < 1 ? scale : 1,
+                                 method == COGPU_RESAMPLE_LANCZOS ? 3.0 : 4.0, 0, 0};
     double reach = ceil(radius / filter.scale);
     filter.last = reach < (1 << 30) ? (int32_t)reach : 1 << 30;
-    filter.first = (int32_t)((radius + 1) % 2) - filter.last;
+    filter.first = 1 - filter.last;
     return filter;
 }
 
-/* sin(pi x) for abs(x) <= 1. The Taylor series converges to the last bit below 0.5. */
+/* sin(pi x) for 0 <= x <= 1. The Taylor series converges to the last bit below 0.5. */
 PIXEL_FN double sine_of_half_turns(double x) {
-    double r = fabs(x);
-    r = r > 0.5 ? 1 - r : r;
+    double r = x > 0.5 ? 1 - x : x;
     double s = r * r;
     double sum = 5.392664662608129e-10;
     sum = sum * s + -2.2948428997269873e-08;
@@ -47,18 +48,18 @@ PIXEL_FN double sine_of_half_turns(double x) {
     sum = sum * s + 2.5501640398773455;
     sum = sum * s + -5.16771278004997;
     sum = sum * s + 3.141592653589793;
-    return x < 0 ? -(sum * r) : sum * r;
+    return sum * r;
 }
 
-/* sinc(x) sinc(x / 3), with sin(pi x) from sin(pi x / 3). */
+/* sinc(x) sinc(x / 3), with sin(pi x) from sin(pi x / 3). Selects instead of branches: loops over
+ * it become vector code. */
 PIXEL_FN double lanczos_weight(double x) {
     const double third_of_square = 3.2898681336964529; /* pi^2 / 3 */
-    if (fabs(x) >= 3)
-        return 0;
-    if (fabs(x) < 1e-8)
-        return 1;
-    double third = sine_of_half_turns(x * (1.0 / 3)), sine = (3 - 4 * (third * third)) * third;
-    return sine * third / (third_of_square * (x * x));
+    double a = fabs(x), inside = a < 3 ? a : 3;
+    double third = sine_of_half_turns(inside * (1.0 / 3)), sine = (3 - 4 * (third * third)) * third;
+    double weight = sine * third / (third_of_square * (inside * inside));
+    weight = a < 1e-8 ? 1 : weight;
+    return a < 3 ? weight : 0;
 }
 
 /* a = -0.5 */

@@ -187,20 +187,33 @@ PIXEL_FN uint64_t avoid_nodata(uint32_t working, uint64_t bits, double avoided) 
 
 /* ---- results become samples ---- */
 
-/* The warper's rounding to an integer type: half up. NaN becomes 0. */
-PIXEL_FN uint64_t round_half_up(uint32_t type, double value) {
-    bool is_signed = sample_is_signed(type);
-    uint64_t all = UINT64_MAX >> (64 - 8 * sample_bytes(type));
-    uint64_t high = all >> is_signed, low = is_signed ? ~high : 0;
-    double least = is_signed ? (double)(int64_t)low : 0;
+/* The limits of 64-bit integers are no doubles, so these are compared before the conversion. */
+PIXEL_FN uint64_t round_wide_half_up(double value, bool is_signed) {
+    uint64_t high = UINT64_MAX >> is_signed, low = is_signed ? ~high : 0;
     if (value != value)
         return 0;
-    if (value <= least)
-        return low & all;
+    if (value <= (is_signed ? (double)(int64_t)low : 0))
+        return low;
     if (value >= (double)high)
         return high;
     value = floor(value + 0.5);
-    return is_signed ? (uint64_t)(int64_t)value & all : (uint64_t)value;
+    return is_signed ? (uint64_t)(int64_t)value : (uint64_t)value;
+}
+
+/* The warper's rounding to an integer type: half up. NaN becomes 0. Selects instead of branches:
+ * loops over it become vector code. */
+PIXEL_FN uint64_t round_half_up(uint32_t type, double value) {
+    uint32_t bytes = sample_bytes(type);
+    bool is_signed = sample_is_signed(type);
+    if (bytes == 8)
+        return round_wide_half_up(value, is_signed);
+    uint64_t all = UINT64_MAX >> (64 - 8 * bytes);
+    double high = (double)(all >> is_signed), low = is_signed ? -high - 1 : 0;
+    value = floor(value + 0.5);
+    value = value == value ? value : 0;
+    value = value > low ? value : low;
+    value = value < high ? value : high;
+    return type == COGPU_TYPE_U32 ? (uint32_t)value : (uint32_t)(int32_t)value & all;
 }
 
 PIXEL_FN uint64_t round_to_working(uint32_t working, double value) {
@@ -230,9 +243,9 @@ PIXEL_FN float alpha_density(uint32_t type, double alpha) {
 
 PIXEL_FN uint64_t density_to_alpha(uint32_t type, float density) {
     double opaque = alpha_of_opaque(type);
-    if (sample_is_float(type))
-        return float_result_to_sample(type, (double)density * opaque);
-    return round_half_up(type, trunc((double)density * (opaque + 0.1)));
+    double unit = sample_is_float(type) ? opaque : opaque + 0.1;
+    float blended = 1 - (1 - density); /* over a transparent target */
+    return round_to_working(type, trunc((double)blended * unit));
 }
 
 #endif

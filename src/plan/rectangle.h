@@ -43,6 +43,8 @@ typedef struct cogpu_rectangle_band {
  * step_x, in pixels of the source level, and the same of rows. */
 typedef struct cogpu_rectangle {
     cogpu_resampling method;
+    bool averages; /* an AveragedSource, in the place of `method`: the mean, in floats, of samples
+                    * whose centres lie in the target pixel, but NaN */
     cogpu_type from_type, to_type;
     uint32_t bands;
     const cogpu_rectangle_band *rules; /* one for each band */
@@ -65,6 +67,16 @@ static inline uint32_t cogpu_rectangle_nearest(double start, double step, uint32
     double at = (i + 0.5) * step + start + 1e-10;
     return at < low ? low : at >= high ? high - 1 : (uint32_t)at;
 }
+
+/* Source pixels begin <= x < end. */
+typedef struct cogpu_rectangle_range {
+    uint32_t begin, end;
+} cogpu_rectangle_range;
+
+/* Of an AveragedSource: the source pixels whose centres lie in target pixel i, which may be none;
+ * the nearest one if target pixels are smaller than source pixels. */
+cogpu_rectangle_range cogpu_rectangle_averaged(double start, double step, uint32_t i, uint32_t low,
+                                               uint32_t high);
 
 /* Whether the rule makes the same sample of every pixel, so that the source need not be read. */
 static inline bool cogpu_sample_rule_is_constant(const cogpu_sample_rule *rule) {

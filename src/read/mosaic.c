@@ -121,8 +121,9 @@ static void choose_direct_layers(struct cogpu_mosaic_chunk *chunk) {
                          chunk->layer_count <= DIRECT_LAYERS_MAX;
     for (uint32_t i = 0; i < chunk->layer_count; i++) {
         struct cogpu_chunk_layer *layer = &chunk->layers[i];
-        layer->is_direct = can_be_direct && layer->plan.kind != COGPU_LAYER_RECTANGLE && !has_extra_alpha(&layer->plan) &&
-                           has_all_bands(read, &layer->plan) && !overlaps_another(chunk, i);
+        layer->is_direct = can_be_direct && layer->plan.kind != COGPU_LAYER_RECTANGLE &&
+                           !has_extra_alpha(&layer->plan) && has_all_bands(read, &layer->plan) &&
+                           !overlaps_another(chunk, i);
         chunk->is_composed |= !layer->is_direct;
     }
 }
@@ -178,8 +179,8 @@ static cogpu_status report_chunk(struct cogpu_mosaic_read *read, cogpu_box box,
                                  cogpu_error *error) {
     struct cogpu_read_window *window = read->window;
     read->done_pixels += cogpu_box_pixels(box);
-    uint64_t blocks = (uint64_t)((double)window->plan.count * (double)read->done_pixels /
-                                 (double)read->pixels);
+    uint64_t blocks =
+        (uint64_t)((double)window->plan.count * (double)read->done_pixels / (double)read->pixels);
     return cogpu_meter_move_to(&window->meter, min_u64(blocks, window->plan.count))
                ? COGPU_OK
                : cogpu_fail_cancelled(error);
@@ -192,9 +193,10 @@ static cogpu_status count_nested_layers(const struct cogpu_mosaic_read *read, ui
     read->job->nested_layers += read->mosaic->is_nested ? count : 0;
     if (read->job->nested_layers <= most)
         return COGPU_OK;
-    return cogpu_fail(error, COGPU_LIMIT_EXCEEDED,
-                      "a read of nested VRTs needs more than %llu sources; raise `sources` to go on",
-                      (unsigned long long)most);
+    return cogpu_fail(
+        error, COGPU_LIMIT_EXCEEDED,
+        "a read of nested VRTs needs more than %llu sources; raise `sources` to go on",
+        (unsigned long long)most);
 }
 
 /* *is_too_large: nothing was read, since the chunk has to be divided. */
@@ -218,8 +220,7 @@ static cogpu_status read_box(struct cogpu_mosaic_read *read, cogpu_box box, cogp
     struct cogpu_mosaic_chunk chunk = {.read = read, .box = box};
     cogpu_box halves[2];
     cogpu_result before = *read->window->result;
-    bool is_too_large =
-        cogpu_chunk_compose_bytes(&chunk) > read->budget && is_divisible(box);
+    bool is_too_large = cogpu_chunk_compose_bytes(&chunk) > read->budget && is_divisible(box);
     if (!is_too_large) {
         cogpu_arena_open(&chunk.arena, UINT64_MAX);
         cogpu_status status = read_chunk(read, &chunk, &is_too_large, error);

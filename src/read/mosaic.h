@@ -26,7 +26,7 @@ struct cogpu_mosaic_read {
     uint32_t *bands;  /* that are composed, of the mosaic, from 1 */
     uint32_t band_count;
     const uint8_t (*fill)[16]; /* a sample for each of them */
-    uint64_t budget;     /* bytes of a chunk */
+    uint64_t budget;           /* bytes of a chunk */
     const struct cogpu_chunk_steps *steps;
     uint64_t pixels, done_pixels;
 };
@@ -47,7 +47,7 @@ struct cogpu_mosaic_chunk {
     cogpu_arena arena;
     struct cogpu_chunk_layer *layers;
     uint32_t layer_count;
-    bool is_composed; /* at least one layer is not direct */
+    bool is_composed;                  /* at least one layer is not direct */
     struct cogpu_read_window *windows; /* of all layers */
     uint32_t window_count;
     /* Memory of the chunk, in host memory or on the window's device. */

@@ -1,11 +1,11 @@
 /*
- * Executes a chunk of a mosaic: memory, reads, warps, combination, conversion. Everything is in host
- * memory or on one device; mosaic_host.c and mosaic_device.c have the steps of each.
+ * Executes a chunk of a mosaic: memory, reads, warps, combination, conversion. Everything is in
+ * host memory or on one device; mosaic_host.c and mosaic_device.c have the steps of each.
  *
  *     source pixels --warp--> layer --add--> chunk --convert--> caller's raster
  *          |                                  ^ |
- *          +--------warp, if no other---------+ +-- no conversion: the chunk is a part of the raster
- *          |        layer is there            ^
+ *          +--------warp, if no other---------+ +-- no conversion: the chunk is a part of the
+ * raster |        layer is there            ^
  *          +--------read, if it is a copy-----+
  */
 #include "read/mosaic.h"
@@ -111,10 +111,10 @@ static void lay_out_sources(struct cogpu_mosaic_chunk *chunk, struct chunk_memor
         if (is_plain_copy(layer))
             layer->source = part_of_chunk(chunk, plan->target);
         else
-            layer->source = packed_raster(
-                chunk->read, plan->source, plan->warp.from_type, plan->band_count,
-                take_part(memory, pixels * plan->band_count *
-                                      cogpu_type_bytes(plan->warp.from_type)));
+            layer->source =
+                packed_raster(chunk->read, plan->source, plan->warp.from_type, plan->band_count,
+                              take_part(memory, pixels * plan->band_count *
+                                                    cogpu_type_bytes(plan->warp.from_type)));
         if (plan->reads_mask)
             layer->mask = packed_raster(chunk->read, plan->source, COGPU_TYPE_U8, 1,
                                         take_part(memory, pixels));
@@ -188,24 +188,24 @@ uint64_t cogpu_chunk_compose_bytes(const struct cogpu_mosaic_chunk *chunk) {
 /* ---- source windows ------------------------------------------------------------------------ */
 
 static cogpu_status plan_source(const struct cogpu_mosaic_chunk *chunk,
-                                const struct cogpu_chunk_layer *layer,
-                                bool is_mask, cogpu_arena *arena,
-                                struct cogpu_read_window *window, cogpu_error *error) {
+                                const struct cogpu_chunk_layer *layer, bool is_mask,
+                                cogpu_arena *arena, struct cogpu_read_window *window,
+                                cogpu_error *error) {
     const cogpu_layer *plan = &layer->plan;
-    const struct cogpu_read_spec spec = {
-        .file = layer->file,
-        .pyramid = plan->pyramid,
-        .level = &plan->pyramid->levels[plan->level],
-        .content = is_mask || plan->is_of_mask ? COGPU_READ_MASK : COGPU_READ_PIXELS,
-        .x = (uint32_t)plan->source.x0,
-        .y = (uint32_t)plan->source.y0,
-        .width = (uint32_t)(plan->source.x1 - plan->source.x0),
-        .height = (uint32_t)(plan->source.y1 - plan->source.y0),
-        .bands = plan->bands,
-        .band_count = is_mask ? 1 : plan->band_count,
-        .fills_bad_blocks = chunk->read->window->fills_bad_blocks,
-        .raster = is_mask ? layer->mask : layer->source,
-        .device = chunk->read->window->device};
+    const struct cogpu_read_spec spec = {.file = layer->file,
+                                         .pyramid = plan->pyramid,
+                                         .level = &plan->pyramid->levels[plan->level],
+                                         .content = is_mask || plan->is_of_mask ? COGPU_READ_MASK
+                                                                                : COGPU_READ_PIXELS,
+                                         .x = (uint32_t)plan->source.x0,
+                                         .y = (uint32_t)plan->source.y0,
+                                         .width = (uint32_t)(plan->source.x1 - plan->source.x0),
+                                         .height = (uint32_t)(plan->source.y1 - plan->source.y0),
+                                         .bands = plan->bands,
+                                         .band_count = is_mask ? 1 : plan->band_count,
+                                         .fills_bad_blocks = chunk->read->window->fills_bad_blocks,
+                                         .raster = is_mask ? layer->mask : layer->source,
+                                         .device = chunk->read->window->device};
     return cogpu_plan_window(&spec, arena, window, error);
 }
 
@@ -216,8 +216,8 @@ static cogpu_status plan_sources(struct cogpu_mosaic_chunk *chunk, cogpu_error *
     for (uint32_t i = 0; i < chunk->layer_count; i++) {
         struct cogpu_chunk_layer *layer = &chunk->layers[i];
         layer->first_window = chunk->window_count;
-        TRY(plan_source(chunk, layer, false, &chunk->arena,
-                        &chunk->windows[chunk->window_count++], error));
+        TRY(plan_source(chunk, layer, false, &chunk->arena, &chunk->windows[chunk->window_count++],
+                        error));
         if (layer->plan.reads_mask)
             TRY(plan_source(chunk, layer, true, &chunk->arena,
                             &chunk->windows[chunk->window_count++], error));
@@ -250,27 +250,33 @@ static bool covers_chunk(const struct cogpu_mosaic_chunk *chunk) {
            cogpu_box_pixels(layer->plan.target) == cogpu_box_pixels(chunk->box);
 }
 
+cogpu_warp_job cogpu_chunk_warp_job(const struct cogpu_mosaic_chunk *chunk,
+                                    const struct cogpu_chunk_layer *layer) {
+    const cogpu_layer *plan = &layer->plan;
+    return (cogpu_warp_job){.warp = &plan->warp,
+                            .coordinates = &plan->coordinates,
+                            .forward = plan->forward.nodes ? &plan->forward : NULL,
+                            .source = &layer->source,
+                            .mask = plan->reads_mask ? &layer->mask : NULL,
+                            .fill = chunk->read->fill};
+}
+
 static cogpu_status warp_layer(struct cogpu_mosaic_chunk *chunk, struct cogpu_chunk_layer *layer,
                                cogpu_error *error) {
     const cogpu_layer *plan = &layer->plan;
     cogpu_raster target, valid;
-    cogpu_warp_job job = {.warp = &plan->warp,
-                          .coordinates = &plan->coordinates,
-                          .forward = plan->forward.nodes ? &plan->forward : NULL,
-                          .source = &layer->source,
-                          .mask = plan->reads_mask ? &layer->mask : NULL,
-                          .target = &target,
-                          .fill = chunk->read->fill};
+    cogpu_warp_job job = cogpu_chunk_warp_job(chunk, layer);
+    job.target = &target;
     if (layer->is_direct) {
         target = part_of_chunk(chunk, plan->target);
-        return chunk->read->steps->warp(chunk, layer, &job, error);
+        return chunk->read->steps->warp(chunk, &job, error);
     }
     target = packed_raster(chunk->read, plan->target, plan->warp.to_type, plan->band_count,
                            chunk->layer_pixels);
     valid = packed_raster(chunk->read, plan->target, COGPU_TYPE_U8, plan->band_count,
                           chunk->layer_valid);
     job.valid = &valid;
-    return chunk->read->steps->warp(chunk, layer, &job, error);
+    return chunk->read->steps->warp(chunk, &job, error);
 }
 
 /* The part of the composition that `count` bands from `first` on are. */
@@ -298,8 +304,8 @@ static cogpu_status add_layer(struct cogpu_mosaic_chunk *chunk,
     const cogpu_layer *plan = &layer->plan;
     uint64_t plane = cogpu_box_pixels(plan->target), size = cogpu_type_bytes(chunk->pixels.type);
     for (uint32_t first = 0, end; first < plan->band_count; first = end) {
-        for (end = first + 1; end < plan->band_count &&
-                              plan->targets[end] == plan->targets[end - 1] + 1;)
+        for (end = first + 1;
+             end < plan->band_count && plan->targets[end] == plan->targets[end - 1] + 1;)
             end++;
         if (plan->targets[first] == COGPU_LAYER_ALPHA_ONLY)
             continue;

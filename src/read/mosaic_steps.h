@@ -17,8 +17,8 @@ struct cogpu_chunk_steps {
     cogpu_status (*prepare)(struct cogpu_mosaic_chunk *chunk, cogpu_error *error);
     /* plan/composite.h; plan/warp.h. */
     cogpu_status (*begin)(struct cogpu_mosaic_chunk *chunk, cogpu_error *error);
-    cogpu_status (*warp)(struct cogpu_mosaic_chunk *chunk, const struct cogpu_chunk_layer *layer,
-                         const cogpu_warp_job *job, cogpu_error *error);
+    cogpu_status (*warp)(struct cogpu_mosaic_chunk *chunk, const cogpu_warp_job *job,
+                         cogpu_error *error);
     /* plan/rectangle.h, into chunk->layer_pixels and _valid. On the CPU alone. */
     cogpu_status (*rectangle)(struct cogpu_mosaic_chunk *chunk,
                               const struct cogpu_chunk_layer *layer, cogpu_error *error);
@@ -30,6 +30,10 @@ struct cogpu_chunk_steps {
 };
 
 extern const struct cogpu_chunk_steps cogpu_chunk_steps_on_host, cogpu_chunk_steps_on_device;
+
+/* The warp of a layer, but for its target. */
+cogpu_warp_job cogpu_chunk_warp_job(const struct cogpu_mosaic_chunk *chunk,
+                                    const struct cogpu_chunk_layer *layer);
 
 /* The chunk as blocks of a plan without compression, a block for each band: for the conversion by
  * the plan of the window. `storage` is filled. */

@@ -185,16 +185,12 @@ def test_limits_and_refusals(made, tmp_path):
                     {"window": (0, 0, 100, 100)}, {"band": 7}, {"dtype": "int16"}, {"overview_level": 3}):
         with pytest.raises(InvalidArgumentError, match=next(iter(options))):
             ours.open_geotiff(path, **options)
-    with pytest.raises(ours.VRTUnsupportedError):
-        ours.open_geotiff("a.vrt")
     with pytest.raises(ours.VRTStableSourcesOnlyError):
         ours.open_geotiff("a.vrt", stable_only=True)
     with pytest.raises(ours.RemoteStableSourcesOnlyError):
         ours.open_geotiff("https://example.org/a.tif", stable_only=True)
     with pytest.warns(ours.GeoTIFFFallbackWarning, match="lock"):
         ours.open_geotiff(path, lock=object())
-    with pytest.raises(ours.VRTUnsupportedError):
-        ours.to_geotiff(np.zeros((2, 2)), str(tmp_path / "a.vrt"))
     with pytest.raises(InvalidArgumentError, match="color_ramp"):
         ours.to_geotiff(np.zeros((2, 2)), str(tmp_path / "a.tif"), color_ramp="viridis")
 

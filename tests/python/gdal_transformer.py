@@ -5,6 +5,7 @@ GDAL is the library inside rasterio's wheel, called by ctypes.
 
 import contextlib
 import ctypes
+import os
 import pathlib
 from ctypes import POINTER, Structure, byref, c_bool, c_char_p, c_double, c_float, c_int, c_size_t, c_uint32, c_void_p
 
@@ -141,7 +142,25 @@ def load_probe():
     for function in (probe.probe_to_source, probe.probe_to_target):
         function.argtypes = [c_void_p, c_size_t, c_void_p, c_void_p]
     probe.probe_is_affine.argtypes = [c_void_p, POINTER(c_double)]
+    probe.cogpu_proj_version.restype = c_char_p
     return probe
+
+
+@contextlib.contextmanager
+def gdal_database():
+    """cogpu's PROJ uses the database and the grids in rasterio's wheel."""
+    kept = os.environ.get("PROJ_DATA")
+    os.environ["PROJ_DATA"] = str(pathlib.Path(rasterio.__file__).parent / "proj_data")
+    yield
+    os.environ.pop("PROJ_DATA")
+    if kept is not None:
+        os.environ["PROJ_DATA"] = kept
+
+
+def has_proj_of_gdal():
+    """Whether both have the same version of PROJ. Older ones compute authalic latitudes (LAEA, EASE-Grid) less
+    precisely, by up to a millimetre."""
+    return probe.cogpu_proj_version().decode() == rasterio.__proj_version__
 
 
 probe = load_probe()

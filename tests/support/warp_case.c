@@ -15,7 +15,8 @@ struct warp_case {
     uint32_t window_width, window_height;
     uint32_t target_x, target_y, target_width, target_height;
     uint32_t alpha_band, clamps, is_exact, threads;
-    double to_source[6]; /* target pixel to source pixel, as a geotransform */
+    uint32_t is_plain, unused; /* pixel by pixel, without the loops of cpu/ */
+    double to_source[6];       /* target pixel to source pixel, as a geotransform */
     double to_target[6];
     double scale_x, scale_y;
     uint8_t *source, *mask, *target, *valid;
@@ -103,6 +104,17 @@ static bool uses_corners(uint32_t method) {
     return is_area_method(method) || method == COGPU_RESAMPLE_SUM;
 }
 
+static cogpu_status run_plain(const cogpu_warp_job *job) {
+    struct warp_rule *rules = allocate(job->warp->bands, sizeof *rules);
+    struct warp_args args;
+    cogpu_warp_prepare(job, rules, &args);
+    for (uint32_t j = 0; j < args.target_height; j++)
+        for (uint32_t i = 0; i < args.target_width; i++)
+            warp_pixel(&args, args.method, args.from_type, i, j);
+    free(rules);
+    return COGPU_OK;
+}
+
 int run_warp_case(const struct warp_case *given) {
     cogpu_error error;
     cogpu_pool *pool = NULL;
@@ -151,7 +163,8 @@ int run_warp_case(const struct warp_case *given) {
                           .valid = given->valid ? &valid : NULL};
     cogpu_status status = cogpu_pool_open(given->threads, &pool, &error);
     if (status == COGPU_OK)
-        status = cogpu_cpu_warp(&job, pool, given->threads, &error);
+        status =
+            given->is_plain ? run_plain(&job) : cogpu_cpu_warp(&job, pool, given->threads, &error);
     cogpu_pool_close(pool);
     free_coordinates(&coordinates);
     free_coordinates(&forward);

@@ -23,6 +23,7 @@ TYPES = {"Byte": "uint8", "Int8": "int8", "UInt16": "uint16", "Int16": "int16", 
 COMPLEX = ("CInt16", "CInt32", "CFloat16", "CFloat32", "CFloat64")
 MOST_BYTES = 64 << 20
 NEAREST = ("", "nearest", "nearestneighbour", "nearestneighbor", "near")
+LOCAL = ("ENGCRS", "LOCAL_CS", "ENGINEERINGCRS")
 UNSUPPORTED = ("MaskBand", "GCPList", "PansharpeningOptions", "GDALWarpOptions")
 SOURCES = ("SimpleSource", "ComplexSource")
 OF_BAND = (*SOURCES, "NoDataValue", "ColorInterp", "ColorTable", "Description", "UnitType", "Offset", "Scale",
@@ -31,6 +32,10 @@ OF_BAND = (*SOURCES, "NoDataValue", "ColorInterp", "ColorTable", "Description", 
 
 class Refused(VRTUnsupportedError, UnsupportedGeoTIFFFeatureError):
     """A feature of VRT that is not read."""
+
+
+class MalformedVrtError(InvalidArgumentError, ElementTree.ParseError):
+    """XML that is not well-formed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,7 +95,7 @@ def parse(path: str) -> Vrt:
         parser.Parse(text, True)
         root = ElementTree.fromstring(text)
     except (expat.ExpatError, ElementTree.ParseError) as error:
-        raise InvalidArgumentError(f"{path}: not a well-formed VRT ({error}); a DOCTYPE (DTD) is refused") from error
+        raise MalformedVrtError(f"{path}: not a well-formed VRT ({error}); a DOCTYPE (DTD) is refused") from error
     if root.tag != "VRTDataset":
         raise InvalidArgumentError(f"{path}: the XML has no <VRTDataset>")
     refuse_features(path, root, "the dataset")
@@ -197,7 +202,8 @@ def source_of(path: str, band: int, element: Any, dtype: np.dtype) -> VrtSource:
     refuse_source(path, element, name)
     try:
         number = int(element.findtext("SourceBand") or 1)
-        scale, offset = (float(element.findtext(key) or usual) for key, usual in (("ScaleRatio", 1), ("ScaleOffset", 0)))
+        scale, offset = (float(element.findtext(key) or usual)
+                         for key, usual in (("ScaleRatio", 1), ("ScaleOffset", 0)))
     except ValueError as error:
         raise InvalidArgumentError(f"{path}: source {name}: {error}") from error
     of, to = (rect_of(path, element, key, name) for key in ("SrcRect", "DstRect"))
@@ -241,8 +247,8 @@ def path_of(path: str, name: str, is_relative: bool) -> str:
         allowed = os.environ.get("XRSPATIAL_VRT_ALLOWED_ROOTS", "").split(os.pathsep)
         roots += [os.path.realpath(root) for root in allowed if root.strip()]
     if not any(real == root or real.startswith(root.rstrip(os.sep) + os.sep) for root in roots):
-        raise VRTUnsupportedError(f"{path}: the source {name} is outside the VRT directory (XRSPATIAL_VRT_ALLOWED_ROOTS "
-                                  "allows others)")
+        raise VRTUnsupportedError(f"{path}: the source {name} is outside the VRT directory; "
+                                  "XRSPATIAL_VRT_ALLOWED_ROOTS allows others")
     return real
 
 
@@ -252,8 +258,8 @@ def path_of(path: str, name: str, is_relative: bool) -> str:
 def check(vrt: Vrt, band: "int | None", band_nodata: Any, allow_rotated: bool, allow_unparseable_crs: bool) -> None:
     """Refuses what is ambiguous, by xarray-spatial's classes. `band` counts from 0."""
     if vrt.is_rotated and not allow_rotated:
-        raise RotatedTransformError(f"{vrt.path}: the GeoTransform is rotated or skewed; allow_rotated=True reads it "
-                                    "without georeferencing")
+        raise RotatedTransformError(f"{vrt.path}: the GeoTransform is a rotated affine transform; allow_rotated=True "
+                                    "reads it without georeferencing")
     if vrt.transform is not None and not vrt.is_rotated and not (vrt.transform[1] and vrt.transform[5]):
         raise DegenerateVrtError(f"{vrt.path}: the pixel size is 0")
     for number, source in vrt.sources():
@@ -295,8 +301,8 @@ def check_systems(vrt: Vrt, allow_unparseable: bool) -> None:
                 found = file.crs
         except (Error, OSError):
             continue  # missing_sources decides
-        if found is None:
-            continue
+        if found is None or found.startswith(LOCAL):
+            continue  # it does not say where the pixels lie
         if reference is None and not vrt.srs:
             reference, origin = found, f"that of {path} (the VRT has no <SRS>)"
         elif reference is not None and not are_same(reference, found):

@@ -63,7 +63,8 @@ def open_vrt(path: str, *, dtype: Any, window: Any, bbox: Any, overview_level: A
 def check_words(path: str, given: dict[str, Any]) -> str:
     """Refuses parameters that VRTs do not take; returns the policy for missing sources."""
     if given["stable_only"] and not given["allow_experimental_codecs"]:
-        raise VRTStableSourcesOnlyError(f"{path}: a VRT is refused{arguments.only_stable(True)}")
+        raise VRTStableSourcesOnlyError(f"{path}: a VRT is refused{arguments.only_stable(True)}; "
+                                        "allow_experimental_codecs=True reads it")
     level = given["overview_level"]
     if level is not None and (isinstance(level, bool) or not isinstance(level, (int, np.integer))):
         raise TypeError(f"overview_level must be an int from 0 on, not {type(level).__name__} {level!r}")
@@ -320,7 +321,7 @@ def read_data(pixels: VrtPixels, bounds: Any, chunks: Any) -> tuple[Any, list[di
 def attrs_of(vrt: Vrt, bounds: Any, number: int, masked: bool, dtype: np.dtype,
              result: "np.dtype | None") -> dict[str, Any]:
     attrs: dict[str, Any] = {"_xrspatial_geotiff_contract": CONTRACT}
-    crs, wkt = system_of(vrt.srs) if vrt.srs else (None, None)
+    crs = system_of(vrt.srs)[0] if vrt.srs else None
     transform = windowed(vrt, bounds)
     if vrt.is_rotated and transform is not None:
         c, a, b, f, d, e = transform
@@ -331,7 +332,7 @@ def attrs_of(vrt: Vrt, bounds: Any, number: int, masked: bool, dtype: np.dtype,
         if crs is not None and crs.startswith("EPSG:"):
             attrs["crs"] = int(crs.removeprefix("EPSG:"))
         if vrt.srs:
-            attrs["crs_wkt"] = wkt or vrt.srs
+            attrs["crs_wkt"] = vrt.srs
         if transform is None:
             attrs["_xrspatial_no_georef"] = True
         else:

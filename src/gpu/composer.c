@@ -1,0 +1,121 @@
+/* See composer.h. */
+#include "gpu/composer.h"
+
+#include "kernels/composite/composite_args.h"
+#include "kernels/unpack/unpack_args.h"
+#include "kernels/warp/warp_args.h"
+
+uint64_t cogpu_gpu_composer_warp_bytes(const cogpu_warp_job *job) {
+    return cogpu_gpu_align(cogpu_gpu_warp_table_bytes(job));
+}
+
+uint64_t cogpu_gpu_composer_convert_bytes(const cogpu_read_plan *plan) {
+    return cogpu_gpu_align(plan->band_count * sizeof(struct cogpu_unpack_block)) +
+           cogpu_gpu_align(cogpu_gpu_bands_listed(plan) * sizeof(struct cogpu_gpu_band)) +
+           COGPU_GPU_SLACK_BYTES;
+}
+
+cogpu_status cogpu_gpu_composer_open(cogpu_gpu_composer *composer, cogpu_gpu_device *device,
+                                     void *before, cogpu_arena *arena, cogpu_error *error) {
+    *composer = (cogpu_gpu_composer){.gpu = cogpu_gpu_device_gpu(device), .arena = arena};
+    TRY(composer->gpu->calls->stream_open(composer->gpu, false, &composer->stream, error));
+    return cogpu_gpu_stream_wait(composer->gpu, composer->stream, before, error);
+}
+
+cogpu_status cogpu_gpu_composer_close(cogpu_gpu_composer *composer, cogpu_error *error) {
+    cogpu_gpu *gpu = composer->gpu;
+    if (!composer->stream)
+        return COGPU_OK;
+    cogpu_status status = gpu->calls->finish_stream(gpu, composer->stream, error);
+    gpu->calls->stream_close(gpu, composer->stream);
+    composer->stream = NULL;
+    return status;
+}
+
+cogpu_status cogpu_gpu_composer_upload(cogpu_gpu_composer *composer, const void *from,
+                                       uint64_t bytes, void *to, cogpu_error *error) {
+    return composer->gpu->calls->copy_up(composer->gpu, to, from, bytes, composer->stream, error);
+}
+
+/* Copies a table to scratch memory, behind those before. */
+static cogpu_status upload_table(cogpu_gpu_composer *composer, const void *from, uint64_t bytes,
+                                 void **to, cogpu_error *error) {
+    *to = composer->scratch + composer->scratch_used;
+    composer->scratch_used += cogpu_gpu_align(bytes);
+    return cogpu_gpu_composer_upload(composer, from, bytes, *to, error);
+}
+
+/* ---- layers -------------------------------------------------------------------------------- */
+
+cogpu_status cogpu_gpu_composer_begin(cogpu_gpu_composer *composer,
+                                      const cogpu_composition *composition, cogpu_error *error) {
+    return cogpu_gpu_composite_begin(composer->gpu, composition, composer->stream, error);
+}
+
+cogpu_status cogpu_gpu_composer_warp(cogpu_gpu_composer *composer, const cogpu_warp_job *job,
+                                     cogpu_error *error) {
+    uint64_t bytes = cogpu_gpu_warp_table_bytes(job);
+    void *filled = NULL, *table = NULL;
+    TRY(cogpu_arena_allocate(composer->arena, bytes, 1, &filled, error));
+    cogpu_gpu_warp_fill_table(job, filled);
+    TRY(upload_table(composer, filled, bytes, &table, error));
+    return cogpu_gpu_warp(composer->gpu, job, table, composer->stream, error);
+}
+
+cogpu_status cogpu_gpu_composer_add(cogpu_gpu_composer *composer,
+                                    const cogpu_composition *composition,
+                                    const cogpu_composite_layer *layer, cogpu_error *error) {
+    return cogpu_gpu_composite_add(composer->gpu, composition, layer, composer->stream, error);
+}
+
+cogpu_status cogpu_gpu_composer_finish(cogpu_gpu_composer *composer,
+                                       const cogpu_composition *composition, cogpu_error *error) {
+    return cogpu_gpu_composite_finish(composer->gpu, composition, composer->stream, error);
+}
+
+/* ---- conversion ---------------------------------------------------------------------------- */
+
+static cogpu_status upload_band_list(cogpu_gpu_composer *composer, const cogpu_read_plan *plan,
+                                     const struct cogpu_gpu_band **bands, cogpu_error *error) {
+    uint32_t count = cogpu_gpu_bands_listed(plan);
+    struct cogpu_gpu_band *list = NULL;
+    void *table = NULL;
+    *bands = NULL;
+    if (count == 0)
+        return COGPU_OK;
+    TRY(cogpu_arena_allocate(composer->arena, count, sizeof *list, &list, error));
+    cogpu_gpu_list_bands(plan, list);
+    TRY(upload_table(composer, list, count * sizeof *list, &table, error));
+    *bands = table;
+    return COGPU_OK;
+}
+
+/* A block for each band. */
+static cogpu_status list_planes(cogpu_gpu_composer *composer, const cogpu_read_plan *plan,
+                                const cogpu_gpu_planes *planes, struct cogpu_unpack_block **blocks,
+                                cogpu_error *error) {
+    TRY(cogpu_arena_allocate(composer->arena, plan->band_count, sizeof **blocks, blocks, error));
+    for (uint32_t i = 0; i < plan->band_count; i++)
+        (*blocks)[i] = (struct cogpu_unpack_block){.decoded = i * planes->stride_band,
+                                                   .target_x = planes->target_x,
+                                                   .target_y = planes->target_y,
+                                                   .width = planes->width,
+                                                   .height = planes->height,
+                                                   .plane = i};
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_gpu_composer_convert(cogpu_gpu_composer *composer, const cogpu_read_plan *plan,
+                                        const cogpu_gpu_planes *planes, const cogpu_raster *raster,
+                                        cogpu_error *error) {
+    const struct cogpu_gpu_band *bands = NULL;
+    struct cogpu_unpack_block *blocks = NULL;
+    struct cogpu_gpu_pixels pixels;
+    void *table = NULL;
+    TRY(upload_band_list(composer, plan, &bands, error));
+    TRY(cogpu_gpu_describe_pixels(plan, raster, planes->data, NULL, bands, &pixels, error));
+    TRY(list_planes(composer, plan, planes, &blocks, error));
+    TRY(upload_table(composer, blocks, plan->band_count * sizeof *blocks, &table, error));
+    return cogpu_gpu_unpack(composer->gpu, &pixels, table, blocks, plan->band_count,
+                            composer->stream, error);
+}

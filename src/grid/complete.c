@@ -1,0 +1,335 @@
+/*
+ * gdalwarp's options -te, -te_srs, -tr, -ts and -tap on top of the suggested grid:
+ *
+ *     bounds        bbox, or those of the suggestion
+ *     resolution    given; or bounds / size; or measured at points of the bbox; or the suggestion's
+ *     align         moves the bounds outwards, to multiples of the resolution
+ */
+#include "grid/affine.h"
+#include "grid/bounds.h"
+#include "grid/grid.h"
+#include "grid/suggest.h"
+
+#include "base/memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { GRID_SIDE = 10, TRIM_POINTS_MAX = 1 << 24, TRIM_BATCH = 1024 };
+
+typedef struct completer {
+    const cogpu_grid *request;
+    const cogpu_placement *sources;
+    size_t count;
+    bool rounds_up;
+    cogpu_operations *operations;
+    const char *crs;
+    cogpu_bounds bounds;
+    double pixel_x, pixel_y;
+} completer;
+
+/* ---- what is given ------------------------------------------------------------------------- */
+
+static bool any_number(const double *numbers, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (numbers[i] != 0) /* NaN too */
+            return true;
+    return false;
+}
+
+static bool has_bbox(const cogpu_grid *in) {
+    return any_number(in->bbox, 4);
+}
+
+static bool has_resolution(const cogpu_grid *in) {
+    return any_number(in->resolution, 2);
+}
+
+static cogpu_status check_numbers(const cogpu_grid *in, cogpu_error *error) {
+    for (int i = 0; i < 6; i++)
+        if (!isfinite(in->transform[i]))
+            return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                              "transform[%d] of the grid is not finite", i);
+    for (int i = 0; i < 4; i++)
+        if (!isfinite(in->bbox[i]))
+            return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "bbox[%d] of the grid is not finite",
+                              i);
+    if (has_resolution(in) && !(isfinite(in->resolution[0]) && isfinite(in->resolution[1]) &&
+                                in->resolution[0] > 0 && in->resolution[1] > 0))
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                          "resolution of the grid is %g x %g; both must be positive",
+                          in->resolution[0], in->resolution[1]);
+    if (in->width > INT32_MAX || in->height > INT32_MAX)
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "%s of the grid exceeds 2147483647 pixels",
+                          in->width > INT32_MAX ? "width" : "height");
+    return COGPU_OK;
+}
+
+static cogpu_status check_request(const cogpu_grid *in, cogpu_error *error) {
+    const char *wrong = NULL;
+    const bool has_size = in->width || in->height;
+    TRY(check_numbers(in, error));
+    if (in->reserved != 0)
+        wrong = "reserved of the grid must be 0";
+    else if (any_number(in->transform, 6) && (!in->width || !in->height))
+        wrong = "transform of the grid needs width and height";
+    else if (any_number(in->transform, 6) &&
+             (has_resolution(in) || has_bbox(in) || in->bbox_crs || in->align))
+        wrong = "transform of the grid excludes resolution, bbox, bbox_crs and align";
+    else if (has_resolution(in) && has_size && has_bbox(in))
+        wrong = "resolution of the grid excludes width and height if there is a bbox";
+    else if (in->align && !has_resolution(in))
+        wrong = "align of the grid needs a resolution";
+    else if (in->bbox_crs && !has_bbox(in))
+        wrong = "bbox_crs of the grid needs a bbox";
+    else if (has_bbox(in) && !in->bbox_crs && !(in->bbox[0] < in->bbox[2]))
+        wrong = "bbox of the grid is empty: left must be less than right";
+    else if (has_bbox(in) && !(in->bbox[1] < in->bbox[3]))
+        wrong = "bbox of the grid is empty: bottom must be less than top";
+    return wrong ? cogpu_fail(error, COGPU_INVALID_ARGUMENT, "%s", wrong) : COGPU_OK;
+}
+
+static cogpu_status copy_transform(const cogpu_grid *in, cogpu_placement *target,
+                                   cogpu_error *error) {
+    double inverse[6];
+    if (!invert_affine(in->transform, inverse))
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                          "transform of the grid has no inverse: its pixels have no area");
+    for (int i = 0; i < 6; i++)
+        target->transform[i] = in->transform[i];
+    target->has_transform = true;
+    target->width = in->width;
+    target->height = in->height;
+    return COGPU_OK;
+}
+
+/* ---- the resolution of the sources in the bbox --------------------------------------------- */
+
+static int compare_numbers(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Units of the CRS for a source pixel, at one point: the mean of both axes. NaN outside the source.
+ */
+static double measure_resolution(const cogpu_transformer *transformer,
+                                 const cogpu_placement *source, const cogpu_bounds *box, uint32_t i,
+                                 uint32_t j) {
+    const double wide = box->right - box->left, high = box->top - box->bottom;
+    const double step = fmin(wide, high) / 1000;
+    const double at_x = box->left + wide * i / (GRID_SIDE - 1);
+    const double at_y = box->bottom + high * j / (GRID_SIDE - 1);
+    double x[3] = {at_x, i + 1 < GRID_SIDE ? at_x + step : at_x - step, at_x};
+    double y[3] = {at_y, at_y, j + 1 < GRID_SIDE ? at_y + step : at_y - step};
+    cogpu_to_source(transformer, 3, x, y);
+    if (!(x[0] >= 0 && x[0] <= source->width && y[0] >= 0 && y[0] <= source->height))
+        return NAN;
+    return (step / hypot(x[1] - x[0], y[1] - y[0]) + step / hypot(x[2] - x[0], y[2] - y[0])) / 2;
+}
+
+/* The least resolution at points of the bbox, without those below a tenth of the median. False if
+ * no point is in the source. */
+static bool find_resolution(const cogpu_transformer *transformer, const cogpu_placement *source,
+                            const cogpu_bounds *box, double *resolution) {
+    double all[GRID_SIDE * GRID_SIDE];
+    size_t count = 0, first = 0;
+    for (uint32_t j = 0; j < GRID_SIDE; j++)
+        for (uint32_t i = 0; i < GRID_SIDE; i++) {
+            const double one = measure_resolution(transformer, source, box, i, j);
+            if (isfinite(one) && one > 0)
+                all[count++] = one;
+        }
+    if (count == 0)
+        return false;
+    qsort(all, count, sizeof *all, compare_numbers);
+    while (all[first] < all[count / 2] / 10)
+        first++;
+    *resolution = all[first];
+    return true;
+}
+
+/* Without a CRS in the request, a source on the grid's CRS keeps its pixels. */
+static cogpu_status measure_source(const completer *in, const cogpu_placement *source,
+                                   double *pixel_x, double *pixel_y, cogpu_error *error) {
+    cogpu_transformer *transformer;
+    cogpu_suggestion made;
+    double affine[6], resolution;
+    TRY(cogpu_open_to_crs(source, in->crs, in->operations, &transformer, error));
+    const bool keeps = !in->request->crs && cogpu_transformer_is_affine(transformer, affine) &&
+                       source->transform[2] == 0 && source->transform[4] == 0;
+    const bool found = !keeps && find_resolution(transformer, source, &in->bounds, &resolution);
+    cogpu_transformer_close(transformer);
+    if (found) {
+        *pixel_x = *pixel_y = resolution;
+        return COGPU_OK;
+    }
+    TRY(cogpu_suggest(source, in->crs, in->rounds_up, in->operations, &made, error));
+    *pixel_x = made.pixel_x, *pixel_y = made.pixel_y;
+    return COGPU_OK;
+}
+
+static cogpu_status measure_sources(completer *in, cogpu_error *error) {
+    in->pixel_x = in->pixel_y = INFINITY;
+    for (size_t i = 0; i < in->count; i++) {
+        double pixel_x, pixel_y;
+        TRY(measure_source(in, &in->sources[i], &pixel_x, &pixel_y, error));
+        in->pixel_x = fmin(in->pixel_x, pixel_x), in->pixel_y = fmin(in->pixel_y, pixel_y);
+    }
+    return COGPU_OK;
+}
+
+/* ---- blank borders ------------------------------------------------------------------------- */
+
+/* Whether all pixel centres of a row or column are outside the source. */
+static bool is_blank(const cogpu_transformer *transformer, const cogpu_placement *source,
+                     const cogpu_placement *target, bool is_row, double at) {
+    const uint32_t size = is_row ? target->width : target->height;
+    double x[TRIM_BATCH], y[TRIM_BATCH];
+    for (uint32_t first = 0; first < size; first += TRIM_BATCH) {
+        const uint32_t count = size - first < TRIM_BATCH ? size - first : TRIM_BATCH;
+        for (uint32_t i = 0; i < count; i++) {
+            x[i] = is_row ? first + i + 0.5 : at;
+            y[i] = is_row ? at : first + i + 0.5;
+            apply_affine(target->transform, &x[i], &y[i]);
+        }
+        cogpu_to_source(transformer, count, x, y);
+        for (uint32_t i = 0; i < count; i++)
+            if (x[i] >= 0 && x[i] <= source->width && y[i] >= 0 && y[i] <= source->height)
+                return false;
+    }
+    return true;
+}
+
+/* gdalwarp removes blank rows and columns at the border of one source's grid. Each round removes at
+ * most one on each side. */
+static void trim_borders(const cogpu_transformer *transformer, const cogpu_placement *source,
+                         cogpu_placement *target) {
+    uint64_t points = 0;
+    bool is_trimmed = true;
+    while (is_trimmed && points < TRIM_POINTS_MAX) {
+        const cogpu_placement now = *target;
+        const double *from = now.transform;
+        points += 2 * ((uint64_t)now.width + now.height);
+        const bool top = now.height > 1 && is_blank(transformer, source, &now, true, 0.5);
+        const bool bottom =
+            now.height > 2 && is_blank(transformer, source, &now, true, now.height - 0.5);
+        const bool left = now.width > 1 && is_blank(transformer, source, &now, false, 0.5);
+        const bool right =
+            now.width > 2 && is_blank(transformer, source, &now, false, now.width - 0.5);
+        target->transform[0] = left ? from[0] + from[1] : from[0];
+        target->transform[3] = top ? from[3] + from[5] : from[3];
+        target->width -= (uint32_t)left + right;
+        target->height -= (uint32_t)top + bottom;
+        is_trimmed = top || bottom || left || right;
+    }
+}
+
+static cogpu_status trim_grid(const completer *in, cogpu_placement *target, cogpu_error *error) {
+    cogpu_transformer *transformer;
+    TRY(cogpu_open_to_crs(&in->sources[0], in->crs, in->operations, &transformer, error));
+    trim_borders(transformer, &in->sources[0], target);
+    cogpu_transformer_close(transformer);
+    return COGPU_OK;
+}
+
+/* ---- the grid ------------------------------------------------------------------------------ */
+
+static double count_pixels(double extent, double pixel) {
+    return floor((extent + pixel / 2) / pixel);
+}
+
+static void align_bounds(completer *in) {
+    cogpu_bounds *box = &in->bounds;
+    box->left = floor(box->left / in->pixel_x + 1e-8) * in->pixel_x;
+    box->right = ceil(box->right / in->pixel_x - 1e-8) * in->pixel_x;
+    box->bottom = floor(box->bottom / in->pixel_y + 1e-8) * in->pixel_y;
+    box->top = ceil(box->top / in->pixel_y - 1e-8) * in->pixel_y;
+}
+
+static cogpu_status place_by_resolution(completer *in, cogpu_placement *target,
+                                        cogpu_error *error) {
+    const cogpu_grid *request = in->request;
+    const cogpu_bounds *box = &in->bounds;
+    in->pixel_x = request->resolution[0], in->pixel_y = request->resolution[1];
+    if (request->align)
+        align_bounds(in);
+    const double width = request->width
+                             ? request->width
+                             : fmax(1, count_pixels(box->right - box->left, in->pixel_x));
+    const double height = request->height
+                              ? request->height
+                              : fmax(1, count_pixels(box->top - box->bottom, in->pixel_y));
+    TRY(cogpu_grid_place(target, box->left, box->top, in->pixel_x, in->pixel_y, width, height,
+                         error));
+    if (has_bbox(request) || request->align || request->width || request->height || in->count > 1)
+        return COGPU_OK;
+    return trim_grid(in, target, error);
+}
+
+/* One side may be open: pixels are square then. */
+static cogpu_status place_by_size(const completer *in, cogpu_placement *target,
+                                  cogpu_error *error) {
+    const cogpu_bounds *box = &in->bounds;
+    const double wide = box->right - box->left, high = box->top - box->bottom;
+    double width = in->request->width, height = in->request->height;
+    const double pixel_x = width > 0 ? wide / width : high / height;
+    const double pixel_y = height > 0 ? high / height : wide / width;
+    if (width == 0)
+        width = count_pixels(wide, pixel_x);
+    if (height == 0)
+        height = count_pixels(high, pixel_y);
+    return cogpu_grid_place(target, box->left, box->top, pixel_x, pixel_y, width, height, error);
+}
+
+static cogpu_status place_by_bbox(completer *in, cogpu_placement *target, cogpu_error *error) {
+    const cogpu_bounds *box = &in->bounds;
+    TRY(measure_sources(in, error));
+    const double wide = box->right - box->left, high = box->top - box->bottom;
+    const double width = fmax(1, count_pixels(wide, in->pixel_x));
+    const double height = fmax(1, count_pixels(high, in->pixel_y));
+    return cogpu_grid_place(target, box->left, box->top, wide / width, high / height, width, height,
+                            error);
+}
+
+static cogpu_status find_bounds(completer *in, cogpu_error *error) {
+    const cogpu_grid *request = in->request;
+    const cogpu_bounds bbox = {request->bbox[0], request->bbox[1], request->bbox[2],
+                               request->bbox[3]};
+    cogpu_suggestion made;
+    if (has_bbox(request) && request->bbox_crs)
+        return cogpu_bounds_reproject(&bbox, request->bbox_crs, in->crs, in->operations,
+                                      &in->bounds, error);
+    if (has_bbox(request)) {
+        in->bounds = bbox;
+        return COGPU_OK;
+    }
+    TRY(cogpu_suggest_all(in->sources, in->count, in->crs, in->rounds_up, in->operations, &made,
+                          error));
+    in->bounds = made.bounds;
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_grid_complete(const cogpu_grid *request, const cogpu_placement *sources,
+                                 size_t count, bool rounds_up, cogpu_operations *operations,
+                                 cogpu_placement *target, cogpu_error *error) {
+    completer in = {.request = request,
+                    .sources = sources,
+                    .count = count,
+                    .rounds_up = rounds_up,
+                    .operations = operations,
+                    .crs = target->crs};
+    TRY(check_request(request, error));
+    if (any_number(request->transform, 6))
+        return copy_transform(request, target, error);
+    if (count == 0 &&
+        !(has_bbox(request) && (has_resolution(request) || request->width || request->height)))
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "a grid needs at least one source");
+    if (!has_bbox(request) && !has_resolution(request) && !request->width && !request->height)
+        return cogpu_grid_suggest(sources, count, rounds_up, operations, target, error);
+    TRY(find_bounds(&in, error));
+    if (has_resolution(request))
+        return place_by_resolution(&in, target, error);
+    if (request->width || request->height)
+        return place_by_size(&in, target, error);
+    return place_by_bbox(&in, target, error);
+}

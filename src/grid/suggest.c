@@ -1,0 +1,463 @@
+/*
+ * The grid of gdalwarp without options, by the rules of GDAL's GDALSuggestedWarpOutput2: positions
+ * of the source's border give the bounds; its diagonal gives the size of the square pixels.
+ */
+#include "grid/suggest.h"
+#include "grid/grid.h"
+#include "grid/operations.h"
+
+#include "base/memory.h"
+
+#include <math.h>
+
+enum { STEPS_MIN = 20, STEPS_MAX = 100, PIXELS_OF_STEP = 50, BISECTIONS = 16, BORDER_STEPS = 20 };
+
+/* Positions in the source, in pixels, and where they are in the target's CRS. They lie in lines:
+ * along the top, bottom, left and right border, or along the rows of a lattice. */
+typedef struct samples {
+    uint32_t lines, points; /* a line has so many */
+    size_t count;
+    double *from_x, *from_y, *x, *y;
+} samples;
+
+typedef struct suggester {
+    const cogpu_placement *source;
+    const cogpu_transformer *transformer;
+    bool in_degrees;  /* the target's CRS is */
+    bool has_poles;   /* the target's CRS is in degrees, the source's is not */
+    bool by_inverse;  /* positions that do not return do not count */
+    double tolerance; /* of the return, in units of the source's CRS */
+    uint32_t steps;
+    samples samples;
+    cogpu_bounds bounds;
+} suggester;
+
+/* ---- what complete.c needs too ------------------------------------------------------------- */
+
+cogpu_status cogpu_open_to_crs(const cogpu_placement *source, const char *crs,
+                               cogpu_operations *operations, cogpu_transformer **transformer,
+                               cogpu_error *error) {
+    const cogpu_placement plane = {.width = 1,
+                                   .height = 1,
+                                   .crs = crs,
+                                   .has_transform = true,
+                                   .transform = {0, 1, 0, 0, 0, 1}};
+    return cogpu_transformer_open(source, &plane, operations, transformer, error);
+}
+
+cogpu_status cogpu_crs_in_degrees(const char *crs, cogpu_operations *operations, bool *in_degrees,
+                                  cogpu_error *error) {
+    cogpu_reprojection same = {0};
+    if (crs)
+        TRY(cogpu_operations_find(operations, crs, crs, NULL, &same, error));
+    *in_degrees = same.from_degrees;
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_grid_place(cogpu_placement *target, double left, double top, double pixel_x,
+                              double pixel_y, double width, double height, cogpu_error *error) {
+    const double transform[6] = {left, pixel_x, 0, top, 0, -pixel_y};
+    for (int i = 0; i < 6; i++)
+        if (!isfinite(transform[i]))
+            return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "the grid's transform is not finite");
+    if (!(width >= 1 && height >= 1))
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "the grid is empty: %.0f x %.0f pixels",
+                          width, height);
+    if (!(width <= INT32_MAX && height <= INT32_MAX))
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                          "the grid has %.0f x %.0f pixels; at most 2147483647 a side are possible",
+                          width, height);
+    for (int i = 0; i < 6; i++)
+        target->transform[i] = transform[i];
+    target->has_transform = true;
+    target->width = (uint32_t)width;
+    target->height = (uint32_t)height;
+    return COGPU_OK;
+}
+
+/* ---- samples ------------------------------------------------------------------------------- */
+
+static double sample_ratio(const suggester *in, uint32_t step) {
+    return step == in->steps ? 1 : step * (1.0 / in->steps);
+}
+
+static void place_border(suggester *in) {
+    const uint32_t points = in->steps + 1;
+    samples *all = &in->samples;
+    all->lines = 4, all->points = points, all->count = 4 * (size_t)points;
+    for (uint32_t i = 0; i < points; i++) {
+        const double ratio = sample_ratio(in, i);
+        for (uint32_t line = 0; line < 4; line++) {
+            const double across = line == 2 ? 0 : line == 3 ? 1 : ratio;
+            const double down = line == 0 ? 0 : line == 1 ? 1 : ratio;
+            all->from_x[line * points + i] = across * in->source->width;
+            all->from_y[line * points + i] = down * in->source->height;
+        }
+    }
+}
+
+static void place_lattice(suggester *in) {
+    const uint32_t points = in->steps + 1;
+    samples *all = &in->samples;
+    all->lines = all->points = points, all->count = (size_t)points * points;
+    for (uint32_t j = 0; j < points; j++)
+        for (uint32_t i = 0; i < points; i++) {
+            all->from_x[(size_t)j * points + i] = sample_ratio(in, i) * in->source->width;
+            all->from_y[(size_t)j * points + i] = sample_ratio(in, j) * in->source->height;
+        }
+}
+
+/* Whether pixel positions are the same place but for `tolerance`, in units of the source's CRS. */
+static bool returns(const suggester *in, double from_x, double from_y, double x, double y) {
+    const double *transform = in->source->transform, dx = x - from_x, dy = y - from_y;
+    return fabs(dx * transform[1] + dy * transform[2]) <= in->tolerance &&
+           fabs(dx * transform[4] + dy * transform[5]) <= in->tolerance;
+}
+
+static void project(const suggester *in, size_t count, const double *from_x, const double *from_y,
+                    double *x, double *y) {
+    for (size_t i = 0; i < count; i++)
+        x[i] = from_x[i], y[i] = from_y[i];
+    cogpu_to_target(in->transformer, count, x, y);
+    for (size_t i = 0; in->by_inverse && i < count; i++) {
+        double back_x = x[i], back_y = y[i];
+        cogpu_to_source(in->transformer, 1, &back_x, &back_y);
+        if (!returns(in, from_x[i], from_y[i], back_x, back_y))
+            x[i] = y[i] = NAN;
+    }
+}
+
+/* The antimeridian is both 180 and -180: where all other longitudes have one sign, it has it too.
+ */
+static void unify_antimeridian(const suggester *in) {
+    const samples *all = &in->samples;
+    double side = 0;
+    for (size_t i = 0; i < all->count; i++) {
+        const double x = all->x[i];
+        if (isnan(x) || fabs(fabs(x) - 180) < 1e-8)
+            continue;
+        if (side * x < 0)
+            return;
+        side = x;
+    }
+    for (size_t i = 0; i < all->count; i++) {
+        double x[2] = {all->x[i], -all->x[i]}, y[2] = {all->y[i], all->y[i]};
+        if (!(fabs(fabs(x[0]) - 180) < 1e-8) || side * x[0] >= 0)
+            continue;
+        cogpu_to_source(in->transformer, 2, x, y);
+        if (fabs(x[0] - x[1]) < 1e-6 && fabs(y[0] - y[1]) < 1e-6)
+            all->x[i] = -all->x[i];
+    }
+}
+
+static void project_samples(const suggester *in) {
+    const samples *all = &in->samples;
+    project(in, all->count, all->from_x, all->from_y, all->x, all->y);
+    if (in->in_degrees)
+        unify_antimeridian(in);
+}
+
+/* Whether the border has positions in both directions. */
+static bool border_returns(const suggester *in) {
+    const samples *all = &in->samples;
+    const double step_x = (double)in->source->width / in->steps;
+    const double step_y = (double)in->source->height / in->steps;
+    for (size_t i = 0; i < all->count; i++) {
+        double x = all->x[i], y = all->y[i];
+        cogpu_to_source(in->transformer, 1, &x, &y);
+        if (!(fabs(x - all->from_x[i]) <= step_x && fabs(y - all->from_y[i]) <= step_y))
+            return false;
+    }
+    return true;
+}
+
+/* ---- bounds -------------------------------------------------------------------------------- */
+
+static void add_to_bounds(suggester *in, double x, double y) {
+    cogpu_bounds *bounds = &in->bounds;
+    bounds->left = fmin(bounds->left, x), bounds->right = fmax(bounds->right, x);
+    bounds->bottom = fmin(bounds->bottom, y), bounds->top = fmax(bounds->top, y);
+}
+
+/* Between two neighbours in a row, x jumps, or positions end: approaches that place from both
+ * sides. */
+static void approach_jump(suggester *in, size_t after) {
+    const samples *all = &in->samples;
+    double before_in = all->from_x[after - 1], after_in = all->from_x[after];
+    double before_x = all->x[after - 1], after_x = all->x[after];
+    for (uint32_t i = 0; i < BISECTIONS; i++) {
+        const double middle = (before_in + after_in) / 2;
+        double x, y;
+        if (!isnan(before_x) && !isnan(after_x) && before_x * after_x >= 0)
+            return;
+        project(in, 1, &middle, &all->from_y[after], &x, &y);
+        const bool is_after = isnan(x) ? !isnan(before_x) : isnan(before_x) || before_x * x < 0;
+        if (!isnan(x))
+            add_to_bounds(in, x, y);
+        if (is_after)
+            after_in = middle, after_x = isnan(x) ? after_x : x;
+        else
+            before_in = middle, before_x = isnan(x) ? before_x : x;
+    }
+}
+
+static cogpu_status find_bounds(suggester *in, cogpu_error *error) {
+    const samples *all = &in->samples;
+    const uint32_t rows = all->lines == 4 ? 2 : all->lines;
+    size_t failed = 0;
+    in->bounds = (cogpu_bounds){INFINITY, INFINITY, -INFINITY, -INFINITY};
+    for (size_t i = 0; i < all->count; i++) {
+        const bool has_neighbour = i % all->points > 0 && i / all->points < rows;
+        if (has_neighbour && !(isnan(all->x[i]) && isnan(all->x[i - 1])))
+            approach_jump(in, i);
+        failed += isnan(all->x[i]) ? 1 : 0;
+        if (!isnan(all->x[i]))
+            add_to_bounds(in, all->x[i], all->y[i]);
+    }
+    if (failed + 10 > all->count)
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                          "%zu of %zu positions of the source have none in the CRS of the grid",
+                          failed, all->count);
+    return COGPU_OK;
+}
+
+/* A pole inside the source: all longitudes meet there. */
+static void add_pole(suggester *in, double latitude) {
+    double x = 0, y = latitude;
+    cogpu_to_source(in->transformer, 1, &x, &y);
+    if (!(x >= -1e-5 && x <= in->source->width + 1e-5 && y >= -1e-5 &&
+          y <= in->source->height + 1e-5))
+        return;
+    cogpu_to_target(in->transformer, 1, &x, &y);
+    if (!(fabs(y - latitude) < 1e-6))
+        return;
+    in->bounds.left = -180, in->bounds.right = 180;
+    add_to_bounds(in, 0, latitude);
+}
+
+/* ---- pixels -------------------------------------------------------------------------------- */
+
+static double round_size(double pixels, bool rounds_up) {
+    return rounds_up ? ceil(pixels - 1e-5) : floor(pixels + 0.5);
+}
+
+/* Whether no position of the right or lower border returns to within one pixel. */
+static bool border_is_outside(const suggester *in, const cogpu_bounds *box, bool is_right,
+                              double pixel_x, double pixel_y) {
+    for (uint32_t i = 0; i <= BORDER_STEPS; i++) {
+        const double ratio = (double)i / BORDER_STEPS;
+        const double from_x = is_right ? box->right : box->left + ratio * (box->right - box->left);
+        const double from_y =
+            is_right ? box->bottom + ratio * (box->top - box->bottom) : box->bottom;
+        double x = from_x, y = from_y;
+        cogpu_to_source(in->transformer, 1, &x, &y);
+        cogpu_to_target(in->transformer, 1, &x, &y);
+        if (fabs(x - from_x) <= pixel_x && fabs(y - from_y) <= pixel_y)
+            return false;
+    }
+    return true;
+}
+
+/* Pixels become a little smaller until the border of the grid has positions in the source. */
+static void fit_borders(const suggester *in, cogpu_suggestion *made) {
+    static const double ratios[] = {0, 0.001, 0.01, 0.1, 1};
+    const cogpu_bounds *from = &in->bounds;
+    for (int is_right = 1; is_right >= 0; is_right--) {
+        double *pixel = is_right ? &made->pixel_x : &made->pixel_y;
+        const uint32_t size = is_right ? made->width : made->height;
+        for (size_t i = 0; size > 0 && i < sizeof ratios / sizeof *ratios; i++) {
+            const double whole = *pixel;
+            *pixel = whole - whole * ratios[i] / size;
+            const cogpu_bounds box = {from->left, from->top - made->height * made->pixel_y,
+                                      from->left + made->width * made->pixel_x, from->top};
+            if (!border_is_outside(in, &box, is_right, made->pixel_x, made->pixel_y))
+                break;
+            *pixel = whole;
+        }
+    }
+}
+
+/* Longitudes end at 180, latitudes at -90. */
+static void complete_bounds(const suggester *in, cogpu_suggestion *made) {
+    const cogpu_bounds *from = &in->bounds;
+    cogpu_bounds *to = &made->bounds;
+    *to = (cogpu_bounds){from->left, from->top - made->height * made->pixel_y,
+                         from->left + made->width * made->pixel_x, from->top};
+    if (!in->in_degrees)
+        return;
+    if ((from->right <= 180 && to->right > 180) || from->right == 180) {
+        to->right = 180;
+        made->pixel_x = (to->right - to->left) / made->width;
+    }
+    if (from->bottom >= -90 && to->bottom < -90) {
+        to->bottom = -90;
+        made->pixel_y = (to->top - to->bottom) / made->height;
+    }
+}
+
+static cogpu_status choose_pixels(const suggester *in, bool rounds_up, cogpu_suggestion *made,
+                                  cogpu_error *error) {
+    const samples *all = &in->samples;
+    const cogpu_bounds *box = &in->bounds;
+    const size_t last = all->count - 1;
+    double dx = all->x[last] - all->x[0], dy = all->y[last] - all->y[0];
+    if (isnan(dx) || dx == 0 || dy == 0)
+        dx = box->right - box->left, dy = box->top - box->bottom;
+    const double w = in->source->width, h = in->source->height;
+    const double pixel = sqrt(dx * dx + dy * dy) / sqrt(w * w + h * h);
+    const double width = round_size((box->right - box->left) / pixel, rounds_up);
+    const double height = round_size((box->top - box->bottom) / pixel, rounds_up);
+    cogpu_placement checked;
+    TRY(cogpu_grid_place(&checked, box->left, box->top, pixel, pixel, width, height, error));
+    *made = (cogpu_suggestion){
+        .pixel_x = pixel, .pixel_y = pixel, .width = checked.width, .height = checked.height};
+    fit_borders(in, made);
+    complete_bounds(in, made);
+    return COGPU_OK;
+}
+
+/* ---- one source ---------------------------------------------------------------------------- */
+
+/* The source's own grid, south-up sources turned. */
+static cogpu_suggestion keep_grid(const cogpu_placement *source) {
+    const double *from = source->transform;
+    const double bottom = from[3] + source->height * from[5];
+    return (cogpu_suggestion){.bounds = {from[0], fmin(bottom, from[3]),
+                                         from[0] + source->width * from[1], fmax(bottom, from[3])},
+                              .pixel_x = from[1],
+                              .pixel_y = fabs(from[5]),
+                              .width = source->width,
+                              .height = source->height};
+}
+
+static cogpu_status suggest_pixels(suggester *in, bool rounds_up, cogpu_suggestion *made,
+                                   cogpu_error *error) {
+    place_border(in);
+    project_samples(in);
+    if (!border_returns(in)) {
+        place_lattice(in);
+        project_samples(in);
+    }
+    TRY(find_bounds(in, error));
+    if (in->has_poles) {
+        add_pole(in, 90);
+        add_pole(in, -90);
+    }
+    return choose_pixels(in, rounds_up, made, error);
+}
+
+/* gdalwarp's own check: whether all of the grid has positions in the source that return. */
+static bool grid_returns(const suggester *in, const cogpu_suggestion *made) {
+    const cogpu_bounds *box = &made->bounds;
+    const double pixel_x = (box->right - box->left) / made->width;
+    const double pixel_y = (box->top - box->bottom) / made->height;
+    for (uint32_t i = 0; i <= BORDER_STEPS; i++)
+        for (uint32_t j = 0; j <= BORDER_STEPS; j++) {
+            const double u = (double)i / BORDER_STEPS, v = (double)j / BORDER_STEPS;
+            const double from_x = (1 - u) * box->left + u * box->right;
+            const double from_y = (1 - v) * box->bottom + v * box->top;
+            double x = from_x, y = from_y;
+            cogpu_to_source(in->transformer, 1, &x, &y);
+            cogpu_to_target(in->transformer, 1, &x, &y);
+            if (!(fabs(x - from_x) <= pixel_x && fabs(y - from_y) <= pixel_y))
+                return false;
+        }
+    return true;
+}
+
+static cogpu_status reserve_samples(suggester *in, cogpu_error *error) {
+    const uint32_t least =
+        in->source->width < in->source->height ? in->source->width : in->source->height;
+    const double steps = (double)least / PIXELS_OF_STEP + 0.5;
+    samples *all = &in->samples;
+    in->steps = (uint32_t)fmin(fmax(floor(steps), STEPS_MIN), STEPS_MAX);
+    const size_t count = ((size_t)in->steps + 1) * (in->steps + 1);
+    all->from_x = cogpu_allocate(4 * count * sizeof *all->from_x);
+    if (!all->from_x)
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory: %zu positions", count);
+    all->from_y = all->from_x + count;
+    all->x = all->from_y + count;
+    all->y = all->x + count;
+    return COGPU_OK;
+}
+
+static cogpu_status suggest_twice(suggester *in, bool rounds_up, cogpu_suggestion *made,
+                                  cogpu_error *error) {
+    TRY(reserve_samples(in, error));
+    TRY(suggest_pixels(in, rounds_up, made, error));
+    if (!in->source->has_transform || grid_returns(in, made))
+        return COGPU_OK;
+    cogpu_suggestion checked;
+    in->by_inverse = true;
+    if (suggest_pixels(in, rounds_up, &checked, NULL) == COGPU_OK)
+        *made = checked;
+    return COGPU_OK;
+}
+
+static cogpu_status check_source(const cogpu_placement *source, cogpu_error *error) {
+    if (source->width == 0 || source->height == 0 || (source->width | source->height) >> 31)
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "a source of %u x %u pixels has no grid",
+                          source->width, source->height);
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_suggest(const cogpu_placement *source, const char *crs, bool rounds_up,
+                           cogpu_operations *operations, cogpu_suggestion *suggestion,
+                           cogpu_error *error) {
+    suggester in = {.source = source};
+    cogpu_transformer *transformer;
+    bool from_degrees;
+    double affine[6];
+    TRY(check_source(source, error));
+    TRY(cogpu_crs_in_degrees(crs, operations, &in.in_degrees, error));
+    TRY(cogpu_crs_in_degrees(source->crs, operations, &from_degrees, error));
+    TRY(cogpu_open_to_crs(source, crs, operations, &transformer, error));
+    in.transformer = transformer;
+    in.has_poles = in.in_degrees && !from_degrees;
+    in.tolerance = from_degrees ? 0.1 : 10000;
+    cogpu_status status = COGPU_OK;
+    if (cogpu_transformer_is_affine(transformer, affine) && source->transform[2] == 0 &&
+        source->transform[4] == 0 && source->transform[1] > 0)
+        *suggestion = keep_grid(source);
+    else
+        status = suggest_twice(&in, rounds_up, suggestion, error);
+    cogpu_release(in.samples.from_x);
+    cogpu_transformer_close(transformer);
+    return status;
+}
+
+/* ---- several sources ----------------------------------------------------------------------- */
+
+cogpu_status cogpu_suggest_all(const cogpu_placement *sources, size_t count, const char *crs,
+                               bool rounds_up, cogpu_operations *operations,
+                               cogpu_suggestion *suggestion, cogpu_error *error) {
+    cogpu_bounds *all = &suggestion->bounds;
+    if (count == 0)
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "a grid needs at least one source");
+    for (size_t i = 0; i < count; i++) {
+        cogpu_suggestion one;
+        TRY(cogpu_suggest(&sources[i], crs, rounds_up, operations, &one, error));
+        if (i == 0) {
+            *suggestion = one;
+            continue;
+        }
+        all->left = fmin(all->left, one.bounds.left);
+        all->bottom = fmin(all->bottom, one.bounds.bottom);
+        all->right = fmax(all->right, one.bounds.right);
+        all->top = fmax(all->top, one.bounds.top);
+        suggestion->pixel_x = fmin(suggestion->pixel_x, one.pixel_x);
+        suggestion->pixel_y = fmin(suggestion->pixel_y, one.pixel_y);
+    }
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_grid_suggest(const cogpu_placement *sources, size_t count, bool rounds_up,
+                                cogpu_operations *operations, cogpu_placement *target,
+                                cogpu_error *error) {
+    cogpu_suggestion made;
+    TRY(cogpu_suggest_all(sources, count, target->crs, rounds_up, operations, &made, error));
+    const cogpu_bounds *box = &made.bounds;
+    return cogpu_grid_place(target, box->left, box->top, made.pixel_x, made.pixel_y,
+                            floor((box->right - box->left) / made.pixel_x + 0.5),
+                            floor((box->top - box->bottom) / made.pixel_y + 0.5), error);
+}
