@@ -113,10 +113,8 @@ static cogpu_status map_by_axes(cogpu_box target, const cogpu_axis_map *map, cog
 
 /* ---- copies -------------------------------------------------------------------------------- */
 
-/* Whether the grids differ by a whole number of pixels: resampling then is a copy, by all methods
- * but sum, which is one too. */
-static bool is_translation(const cogpu_transformer *transformer, const cogpu_placement *grid,
-                           int64_t shift[2]) {
+bool cogpu_is_translation(const cogpu_transformer *transformer, const cogpu_placement *grid,
+                          int64_t shift[2]) {
     const double tolerance = 1e-6; /* pixels, over the whole grid */
     double affine[6];
     if (!cogpu_transformer_is_affine(transformer, affine))
@@ -274,7 +272,7 @@ static cogpu_status plan_by_transform(cogpu_mosaic *mosaic, cogpu_mosaic_member 
     TRY(set_band_rules(mosaic, member, request, arena, layer, error));
     layer->warp.bands = layer->band_count;
     layer->reads_mask = reads_mask(member, layer);
-    if (layer->level == 0 && is_translation(view->transformer, &grid, shift))
+    if (layer->level == 0 && cogpu_is_translation(view->transformer, &grid, shift))
         plan_copy(shift, layer);
     else
         TRY(plan_warp(mosaic, view, request, arena, layer, error));

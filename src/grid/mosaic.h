@@ -23,6 +23,7 @@ typedef struct cogpu_mosaic_view {
     bool is_ready;
     cogpu_transformer *transformer;
     double ratio;     /* source pixels for each pixel of the level, in one direction */
+    bool is_copied;   /* its pixels are pixels of level 0 */
     cogpu_box extent; /* pixels of the level that the member may touch */
     uint32_t source_level;
     double scale_x, scale_y; /* of cogpu_warp */
@@ -42,6 +43,7 @@ typedef struct cogpu_mosaic_member {
     /* A warped member. */
     cogpu_placement placement;
     uint32_t alpha_band;      /* of the member, from 1; 0: none */
+    bool is_copied;           /* its pixels are pixels of level 0 */
     cogpu_box extent;         /* pixels of level 0 of the mosaic that the member may touch */
     cogpu_mosaic_view *views; /* one for each level of the mosaic, made when they are needed */
     /* A member of a VRT that is placed by rectangles; else NULL. */
@@ -134,6 +136,11 @@ typedef struct cogpu_layer_request {
     cogpu_pool *pool; /* may be NULL */
     bool is_exact;    /* the windows of sources are not estimated */
 } cogpu_layer_request;
+
+/* Whether positions in the grid and in the source differ by a whole number of pixels: resampling
+ * then is a copy, by all methods. */
+bool cogpu_is_translation(const cogpu_transformer *transformer, const cogpu_placement *grid,
+                          int64_t shift[2]);
 
 /* Plans what a member contributes: all but the positions. Memory comes from the arena. */
 cogpu_status cogpu_layer_plan(cogpu_mosaic *mosaic, uint32_t member, const cogpu_pyramid *pyramid,

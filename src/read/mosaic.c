@@ -8,7 +8,7 @@
 
 /* Bytes of a chunk in host memory, and the smallest side of a chunk that is divided. Chunks are
  * divided at multiples of CHUNK_STEP pixels if they are large enough. */
-enum { HOST_CHUNK_BYTES = 96 << 20, CHUNK_SIDE_MIN = 16, CHUNK_STEP = 512 };
+enum { HOST_CHUNK_BYTES = 48 << 20, CHUNK_SIDE_MIN = 16, CHUNK_STEP = 512 };
 
 /* ---- layers of a chunk --------------------------------------------------------------------- */
 
@@ -233,7 +233,8 @@ static cogpu_status read_as_chunk(struct cogpu_mosaic_read *read, cogpu_box box,
     struct cogpu_mosaic_chunk chunk = {
         .read = read, .box = box, .request = request_of_box(read, box, is_exact)};
     const cogpu_result before = *read->window->result;
-    *is_too_large = cogpu_chunk_compose_bytes(&chunk) > read->budget && is_divisible(box);
+    *is_too_large = is_divisible(box) && (cogpu_chunk_compose_bytes(&chunk) > read->budget ||
+                                          count_members(read, box) > read->most_files);
     if (*is_too_large)
         return COGPU_OK;
     cogpu_arena_open(&chunk.arena, UINT64_MAX);
@@ -304,6 +305,7 @@ cogpu_status cogpu_read_mosaic(struct cogpu_read_job *job, struct cogpu_read_win
                                      .budget = choose_budget(job, window),
                                      .steps = window->device ? &cogpu_chunk_steps_on_device
                                                              : &cogpu_chunk_steps_on_host,
+                                     .most_files = cogpu_mosaic_files_limit(),
                                      .pixels = cogpu_box_pixels(box)};
     cogpu_arena arena;
     read.level = find_level(read.mosaic, plan->storage);

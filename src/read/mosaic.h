@@ -27,6 +27,7 @@ struct cogpu_mosaic_read {
     uint32_t band_count;
     const uint8_t (*fill)[16]; /* a sample for each of them */
     uint64_t budget;           /* bytes of a chunk */
+    uint32_t most_files;       /* that a chunk should keep open */
     const struct cogpu_chunk_steps *steps;
     uint64_t pixels, done_pixels;
 };
