@@ -171,6 +171,33 @@ static cogpu_warp_job job_of(const struct warp_case *at, const cogpu_raster *sou
                             .fill = at->fill};
 }
 
+enum { CHECK_CELLS = CHECK_WIDTH / 16 + 2 };
+
+/* The cells of `whole` that a window touches. */
+static cogpu_coordinates coordinates_of_window(const cogpu_coordinates *whole, uint32_t x,
+                                               uint32_t y, uint32_t width, uint32_t height) {
+    static double nodes[2 * (CHECK_CELLS + 1) * (CHECK_CELLS + 1)];
+    static uint32_t cells[CHECK_CELLS * CHECK_CELLS];
+    cogpu_coordinates part = *whole;
+    part.x = x;
+    part.y = y;
+    part.width = width;
+    part.height = height;
+    part.first_cell_x = x / 16;
+    part.first_cell_y = y / 16;
+    part.across = (x + width - 1) / 16 - part.first_cell_x + 1;
+    part.down = (y + height - 1) / 16 - part.first_cell_y + 1;
+    for (uint32_t j = 0; j <= part.down; j++)
+        memcpy(nodes + (size_t)2 * j * (part.across + 1),
+               whole->nodes +
+                   2 * ((size_t)(part.first_cell_y + j) * (whole->across + 1) + part.first_cell_x),
+               (part.across + 1) * 2 * sizeof *nodes);
+    memset(cells, 0xff, sizeof cells);
+    part.nodes = nodes;
+    part.cells = cells;
+    return part;
+}
+
 /* Samples of windows that differ from the CPU's. */
 static uint32_t count_wrong(struct warp_case *at, const cogpu_raster *result) {
     static uint8_t memory[BANDS_MAX * CHECK_WIDTH * CHECK_HEIGHT * 8];
@@ -182,11 +209,10 @@ static uint32_t count_wrong(struct warp_case *at, const cogpu_raster *result) {
         window.height = CHECK_HEIGHT;
         window.width = result->width < CHECK_WIDTH ? result->width : CHECK_WIDTH;
         window.height = result->height < CHECK_HEIGHT ? result->height : CHECK_HEIGHT;
-        at->coordinates.width = window.width;
-        at->coordinates.height = window.height;
-        at->coordinates.x = (uint32_t)((uint64_t)i * 7919 * 131 % (whole.width - window.width + 1));
-        at->coordinates.y =
-            (uint32_t)((uint64_t)i * 104729 * 17 % (whole.height - window.height + 1));
+        at->coordinates = coordinates_of_window(
+            &whole, (uint32_t)((uint64_t)i * 7919 * 131 % (whole.width - window.width + 1)),
+            (uint32_t)((uint64_t)i * 104729 * 17 % (whole.height - window.height + 1)),
+            window.width, window.height);
         const cogpu_warp_job job = job_of(at, &at->bench->source, &window);
         need(cogpu_cpu_warp(&job, at->bench->pool, cogpu_pool_threads(at->bench->pool), &error));
         for (uint32_t j = 0; j < result->bands * window.height * window.width; j++) {
