@@ -79,16 +79,17 @@ with cogpu.open("joined.tif") as joined, cogpu.open("streamed.tif") as streamed:
 # `composite="count"` counts the scenes of each pixel. Hills are lit from the north-west; seams do not show.
 
 # %%
-from matplotlib import colors, pyplot
+from matplotlib import pyplot
 
 count = cogpu.open_geotiff(scenes, **grid, composite="count").sel(band=1)
 heights = cogpu.open_geotiff("joined.tif", masked=True).sel(band=1)
-shade = colors.LightSource(315, 45).shade(heights.values, pyplot.get_cmap("terrain"), blend_mode="soft", vert_exag=1, dx=10, dy=10)
+down, right = numpy.gradient(heights.values, 10.0)
 figure, axes = pyplot.subplots(1, 2, figsize=(9, 4.4), layout="constrained")
 counts = axes[0].imshow(count, cmap=pyplot.get_cmap("YlGnBu", 5), vmin=-0.5, vmax=4.5)
 figure.colorbar(counts, ax=axes[0], label="scenes", ticks=range(5), shrink=0.8)
 axes[0].set_title("six scenes of UTM zones 32 and 33")
-axes[1].imshow(shade)
+axes[1].imshow(heights, cmap="terrain")
+axes[1].imshow(down + right, cmap="gray", vmin=-1, vmax=1, alpha=0.35)
 axes[1].set_title("one COG in EPSG:3035")
 for axis in axes:
     axis.set(xticks=[], yticks=[])
