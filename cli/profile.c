@@ -394,25 +394,36 @@ static uint32_t copy_item(const cogpu_selection *selection, cogpu_metadata_item 
     return count;
 }
 
-/* Scale and offset as the reader reports them, wherever the file states them. */
-static cogpu_status copy_scales(const cogpu_selection *selection, cogpu_output_profile *taken,
-                                cogpu_error *error) {
-    cogpu_profile *profile = &taken->profile;
+static void add_band_item(cogpu_output_profile *taken, uint32_t index, const char *name,
+                          const char *role, const char *value) {
+    taken->items[taken->profile.metadata_count++] =
+        (cogpu_metadata_item){.struct_size = sizeof(cogpu_metadata_item),
+                              .domain = "",
+                              .name = name,
+                              .role = role,
+                              .value = value,
+                              .band = (int32_t)index + 1};
+}
+
+/* What the reader reports of bands, wherever the file states it. A mosaic has no items about its
+ * bands. */
+static cogpu_status copy_band_items(const cogpu_selection *selection, cogpu_output_profile *taken,
+                                    cogpu_error *error) {
     for (uint32_t i = 0; i < selection->bands; i++) {
         cogpu_band band = COGPU_BAND_INIT;
         uint32_t number = cogpu_selection_band(selection, i);
         cogpu_digits *digits = &taken->scales[(size_t)2 * i];
         TRY(cogpu_band_info(selection->file, selection->request.image, number, &band, error));
+        if (selection->is_mosaic && band.description)
+            add_band_item(taken, i, "DESCRIPTION", "description", band.description);
+        if (selection->is_mosaic && band.unit)
+            add_band_item(taken, i, "UNITTYPE", "unittype", band.unit);
         if (!band.has_scale)
             continue;
         format_number(band.scale, digits[0]);
         format_number(band.offset, digits[1]);
-        cogpu_metadata_item item = {
-            .struct_size = sizeof(cogpu_metadata_item), .domain = "", .band = (int32_t)i + 1};
-        item.name = "SCALE", item.role = "scale", item.value = digits[0];
-        taken->items[profile->metadata_count++] = item;
-        item.name = "OFFSET", item.role = "offset", item.value = digits[1];
-        taken->items[profile->metadata_count++] = item;
+        add_band_item(taken, i, "SCALE", "scale", digits[0]);
+        add_band_item(taken, i, "OFFSET", "offset", digits[1]);
     }
     return COGPU_OK;
 }
@@ -424,7 +435,7 @@ static cogpu_status copy_items(const cogpu_selection *selection, const cogpu_arg
     if (selection->request.bands)
         copies = selection->bands; /* of a band that --band names more than once */
     taken->items =
-        calloc((size_t)count * copies + (size_t)2 * selection->bands + arguments->metadata_count,
+        calloc((size_t)count * copies + (size_t)4 * selection->bands + arguments->metadata_count,
                sizeof *taken->items);
     taken->scales = calloc((size_t)2 * selection->bands, sizeof *taken->scales);
     if (!taken->items || !taken->scales)
@@ -439,7 +450,7 @@ static cogpu_status copy_items(const cogpu_selection *selection, const cogpu_arg
     }
     profile->metadata = taken->items;
     profile->description = selection->image.description;
-    return copy_scales(selection, taken, error);
+    return copy_band_items(selection, taken, error);
 }
 
 /* ---- tags about the image, without offsets ----------------------------------------------------

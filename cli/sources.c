@@ -77,11 +77,11 @@ static void print_source(const cogpu_source_description *source) {
         printf(": left out: ");
         cogpu_text_print(stdout, source->message ? source->message : "", SIZE_MAX);
     } else {
-        printf(": columns %" PRId64 " to %" PRId64 ", rows %" PRId64 " to %" PRId64 ", %s",
-               window[0], window[2], window[1], window[3],
-               source->is_reprojected ? "reprojected"
-               : source->is_copied    ? "copied"
-                                      : "resampled");
+        printf(": columns %" PRId64 " to %" PRId64 ", rows %" PRId64 " to %" PRId64 "%s", window[0],
+               window[2], window[1], window[3],
+               source->is_reprojected ? ", reprojected"
+               : source->is_copied    ? ", copied"
+                                      : "");
     }
     putchar('\n');
     free(shown);

@@ -229,14 +229,44 @@ def make_sidecars(folder):
         (folder / str(number)).write_bytes(bytes([kind]) + text.encode())
 
 
+def make_vrts(folder):
+    rects = ('<SrcRect xOff="0" yOff="1.5" xSize="10" ySize="10"/><DstRect xOff="-2" yOff="0.25" xSize="5" ySize="7"/>')
+    file = '<SourceFilename relativeToVRT="1">a.tif</SourceFilename><SourceBand>1</SourceBand>'
+    rule = ("<NODATA>1</NODATA><ScaleOffset>1</ScaleOffset><ScaleRatio>2</ScaleRatio><LUT>0:1,2:3</LUT>"
+            "<UseMaskBand>true</UseMaskBand><ColorTableComponent>1</ColorTableComponent>")
+    simple = f'<SimpleSource resampling="cubic">{file}{rects}</SimpleSource>'
+    band = (f'<VRTRasterBand dataType="Int16" band="1"><NoDataValue>-1</NoDataValue><HideNoDataValue>1</HideNoDataValue>'
+            f"<ColorInterp>Gray</ColorInterp><ColorTable><Entry c1=\"1\"/></ColorTable>{simple}<ComplexSource>{file}"
+            f"{rects}{rule}</ComplexSource><Overview>{file}</Overview><MaskBand><VRTRasterBand>{simple}</VRTRasterBand>"
+            "</MaskBand></VRTRasterBand>")
+    head = ('<SRS dataAxisToSRSAxisMapping="2,1">EPSG:4326</SRS><GeoTransform>0,1,0,0,0,-1</GeoTransform>'
+            '<GCPList Projection="x"><GCP Pixel="1" Line="2" X="3" Y="4"/></GCPList>'
+            '<OverviewList resampling="average">2 4</OverviewList>')
+    root = '<VRTDataset rasterXSize="30" rasterYSize="20"'
+    plain = f"{root}>{head}{band}{band}</VRTDataset>"
+    nested = f"{root}><VRTRasterBand><SimpleSource>{plain}</SimpleSource></VRTRasterBand></VRTDataset>"
+    six = "".join(f"<{side}{kind}>1,2,0,3,0,-2</{side}{kind}>" for side in ("Src", "Dst")
+                  for kind in ("GeoTransform", "InvGeoTransform"))
+    warped = (f'{root} subClass="VRTWarpedDataset"><VRTRasterBand subClass="VRTWarpedRasterBand"/><SrcOvrLevel>AUTO-1'
+              "</SrcOvrLevel><GDALWarpOptions><ResampleAlg>Bilinear</ResampleAlg>"
+              '<Option name="INIT_DEST">NO_DATA</Option><SourceDataset>a.tif</SourceDataset><Transformer>'
+              f"<ApproxTransformer><MaxError>0.125</MaxError><BaseTransformer><GenImgProjTransformer>{six}"
+              "<ReprojectTransformer><ReprojectionTransformer><SourceSRS>EPSG:4326</SourceSRS><TargetSRS>EPSG:3857"
+              "</TargetSRS></ReprojectionTransformer></ReprojectTransformer></GenImgProjTransformer></BaseTransformer>"
+              '</ApproxTransformer></Transformer><BandList><BandMapping src="1" dst="1"><SrcNoDataReal>0</SrcNoDataReal>'
+              "</BandMapping></BandList></GDALWarpOptions></VRTDataset>")
+    for name, text in (("plain", plain), ("nested", nested), ("warped", warped)):
+        (folder / name).write_text(text)
+
+
 def main():
     warnings.simplefilter("ignore", NotGeoreferencedWarning)
     folders = [pathlib.Path(sys.argv[1]) / name for name in ("tiff", "fuzz_codec", "fuzz_metadata", "fuzz_nodata",
                                                             "fuzz_url", "fuzz_response", "fuzz_s3_xml",
-                                                            "fuzz_sidecar")]
+                                                            "fuzz_sidecar", "fuzz_vrt")]
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
-    tiffs, streams, metadata, nodata, urls, responses, s3_bodies, sidecars = folders
+    tiffs, streams, metadata, nodata, urls, responses, s3_bodies, sidecars, vrts = folders
     make_tiffs(tiffs)
     make_image_tiffs(tiffs)
     make_old_jpeg(tiffs)
@@ -247,6 +277,7 @@ def main():
     make_responses(responses)
     make_s3_bodies(s3_bodies)
     make_sidecars(sidecars)
+    make_vrts(vrts)
 
 
 if __name__ == "__main__":

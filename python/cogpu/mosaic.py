@@ -14,7 +14,7 @@ import pickle
 import warnings
 import zlib
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from . import _cogpu
 from .arguments import flag, number, whole
@@ -312,6 +312,9 @@ def _anywhere(source: Source) -> Source:
 
 def stem_source(sources: Any) -> str:
     """The name of a single source; "" of several."""
-    source = sources.path if isinstance(sources, Source) else sources.get("path") if isinstance(sources, Mapping) \
-        else sources
+    source: Any = sources
+    if isinstance(sources, Source):
+        source = sources.path
+    elif isinstance(sources, Mapping):
+        source = cast("Mapping[str, Any]", sources).get("path")
     return source_name(source) if is_single(source) else ""

@@ -138,10 +138,12 @@ def _of_file(file: Any) -> Place:
 
 def _of_grid(like: Any) -> Place:
     """odc-geo's GeoBox, rasterio's datasets and profiles, and what has their attributes."""
+    members = _members(like)
+
     def part(*names: str) -> Any:
         for name in names:
-            if isinstance(like, dict) and name in like:
-                return like[name]  # pyright: ignore[reportUnknownVariableType]
+            if name in members:
+                return members[name]
             if hasattr(like, name):
                 return getattr(like, name)
         return None
@@ -152,6 +154,11 @@ def _of_grid(like: Any) -> Place:
                         f"transform and shape, not {like!r}")
     sides = (height, width) if shape is None else shape
     return _crs(part("crs")), gdal_transform(transform), _sides(tuple(sides)[-2:])
+
+
+def _members(like: Any) -> dict[str, Any]:
+    """Of a rasterio profile."""
+    return dict(cast(Any, like)) if isinstance(like, dict) else {}
 
 
 def _of_xarray(like: Any) -> Place:
@@ -178,5 +185,5 @@ def _plane_of(like: Any) -> tuple[Any, str, str]:
     import xarray
     from .later import np
     coords = {name: coord for name, coord in like.coords.items() if set(coord.dims) <= {y, x}}
-    pixels = np.broadcast_to(np.float32(0), (like.sizes[y], like.sizes[x]))
+    pixels: Any = cast(Any, np).broadcast_to(np.float32(0), (like.sizes[y], like.sizes[x]))
     return xarray.DataArray(pixels, coords, (y, x)), y, x

@@ -2,6 +2,8 @@
 #include "context/mosaic.h"
 #include "api/sized.h"
 #include "base/checked.h"
+#include "io/http/url.h"
+#include "io/sink.h"
 #include "read/read.h"
 
 #include <string.h>
@@ -124,4 +126,40 @@ cogpu_status cogpu_source_info(const cogpu_file *file, uint64_t index,
     cogpu_source_description found = cogpu_mosaic_describe_member(mosaic, (uint32_t)index);
     GIVE_STRUCT(info, &found);
     return COGPU_OK;
+}
+
+/* ---- write --------------------------------------------------------------------------------- */
+
+static cogpu_status write_text(const cogpu_sink *sink, const char *text, size_t bytes,
+                               cogpu_error *error) {
+    cogpu_out *out = NULL;
+    TRY(cogpu_out_open(sink, NULL, &out, error));
+    cogpu_status status = cogpu_out_write(out, 0, text, bytes, error);
+    if (status == COGPU_OK)
+        return cogpu_out_commit(out, error);
+    cogpu_out_abort(out);
+    return status;
+}
+
+cogpu_status cogpu_write_vrt(const cogpu_file *mosaic, const cogpu_sink *given,
+                             cogpu_error *error) {
+    cogpu_sink sink;
+    cogpu_arena arena;
+    const char *text = NULL;
+    size_t bytes = 0;
+    cogpu_error_clear(error);
+    if (!mosaic || !given)
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                          "cogpu_write_vrt needs a mosaic and a sink");
+    TRY(TAKE_STRUCT(&sink, given, cogpu_sink, error));
+    TRY(cogpu_memory_check(sink.memory, error));
+    if (sink.path && cogpu_url_is(sink.path))
+        return cogpu_fail(error, COGPU_UNSUPPORTED,
+                          "a VRT cannot be written to a URL; write a local file and upload it");
+    cogpu_arena_open(&arena, UINT64_MAX);
+    cogpu_status status = cogpu_mosaic_write_text(mosaic, sink.path, &arena, &text, &bytes, error);
+    if (status == COGPU_OK)
+        status = write_text(&sink, text, bytes, error);
+    cogpu_arena_close(&arena);
+    return status;
 }

@@ -57,6 +57,7 @@ void cogpu_context_destroy(cogpu_context *context) {
     cogpu_block_cache_close(context->cache);
     cogpu_crs_database_close(context->crs_database);
     cogpu_http_close(context->http);
+    cogpu_operations_close(context->operations);
     cogpu_arena_close(&context->arena);
     while (context->workers) {
         cogpu_worker *worker = context->workers;
@@ -121,6 +122,20 @@ cogpu_status cogpu_context_http(cogpu_context *context, cogpu_http **http, cogpu
     if (!context->http)
         status = cogpu_http_open(&context->network, &context->http, error);
     *http = context->http;
+    pthread_mutex_unlock(&context->lock);
+    return status;
+}
+
+cogpu_status cogpu_context_operations(cogpu_context *context, cogpu_operations **operations,
+                                      cogpu_error *error) {
+    cogpu_status status = COGPU_OK;
+    *operations = NULL;
+    if (!context)
+        return COGPU_OK;
+    pthread_mutex_lock(&context->lock);
+    if (!context->operations)
+        status = cogpu_operations_open(&context->operations, error);
+    *operations = context->operations;
     pthread_mutex_unlock(&context->lock);
     return status;
 }

@@ -10,6 +10,7 @@
 #include "cpu/cpu.h"
 #include "gpu/read_pipeline.h"
 #include "gpu/write_pipeline.h"
+#include "grid/transformer.h"
 
 #include <pthread.h>
 
@@ -33,6 +34,7 @@ struct cogpu_context {
     cogpu_crs_database *crs_database; /* NULL while none is open, or a call uses it */
     cogpu_network network;            /* its strings are in the arena */
     cogpu_http *http;                 /* NULL until a URL is opened */
+    cogpu_operations *operations;     /* NULL until a mosaic is opened */
     cogpu_arena arena;
 };
 
@@ -53,6 +55,9 @@ void cogpu_context_return_crs_database(cogpu_context *context, cogpu_crs_databas
 
 /* The HTTP connections, opened at the first call; NULL without a context. */
 cogpu_status cogpu_context_http(cogpu_context *context, cogpu_http **http, cogpu_error *error);
+/* The coordinate operations, which take PROJ long to create; NULL without a context. */
+cogpu_status cogpu_context_operations(cogpu_context *context, cogpu_operations **operations,
+                                      cogpu_error *error);
 
 /* ---- devices.c ---- */
 

@@ -16,8 +16,9 @@ struct cogpu_mosaic_object {
     cogpu_mosaic mask;          /* the mask band of a VRT; count 0 without one */
     cogpu_open_options options; /* of members */
     cogpu_limits limits;
-    cogpu_context *own_context; /* for URLs, if the caller gave none */
-    bool has_urls;              /* a member's path is a URL */
+    cogpu_operations *own_operations; /* if the caller gave no context */
+    cogpu_context *own_context;       /* for URLs, if the caller gave none */
+    bool has_urls;                    /* a member's path is a URL */
     bool is_vrt;
     cogpu_vrt_origin origin; /* of a VRT */
 };
@@ -42,6 +43,10 @@ cogpu_status cogpu_mosaic_open_vrt(cogpu_file *file, const cogpu_vrt *nested, co
                                    const cogpu_file *parent, const cogpu_open_options *options,
                                    cogpu_error *error);
 
+/* mosaic_write.c: the text of a VRT, which will have that path (or NULL). */
+cogpu_status cogpu_mosaic_write_text(const cogpu_file *file, const char *path, cogpu_arena *arena,
+                                     const char **text, size_t *bytes, cogpu_error *error);
+
 /* ---- mosaic_object.c ---- */
 
 /* Gives the file an empty mosaic, and copies the options. */
@@ -49,6 +54,8 @@ cogpu_status cogpu_mosaic_object_create(cogpu_file *file, const cogpu_open_optio
                                         cogpu_error *error);
 /* After the members of `mosaic` are known: they can be acquired from now on. */
 cogpu_status cogpu_mosaic_object_start(cogpu_file *file, cogpu_mosaic *mosaic, cogpu_error *error);
+/* The coordinate operations of the caller's context, or its own. */
+cogpu_status cogpu_mosaic_open_operations(cogpu_file *file, cogpu_error *error);
 void cogpu_mosaic_object_close(struct cogpu_mosaic_object *object); /* NULL is allowed */
 
 /* The open file of a member, until it is released. Any thread. */

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
-/* Files that are open at a time: a share of what the process may open. */
 enum { OPEN_FILES_MIN = 8, OPEN_FILES_MAX = 512, PROCESS_SHARE = 4 };
 
 typedef struct member_file {
@@ -25,7 +24,7 @@ struct cogpu_mosaic_files {
     uint32_t newest, oldest; /* of the files without users */
 };
 
-static uint32_t choose_open_limit(void) {
+uint32_t cogpu_mosaic_files_limit(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
         return OPEN_FILES_MIN;
@@ -47,7 +46,7 @@ cogpu_status cogpu_mosaic_files_open(uint32_t count, const cogpu_member_opener *
     *files = (cogpu_mosaic_files){.opener = *opener,
                                   .members = members,
                                   .count = count,
-                                  .open_limit = choose_open_limit(),
+                                  .open_limit = cogpu_mosaic_files_limit(),
                                   .newest = NONE,
                                   .oldest = NONE};
     for (uint32_t i = 0; i < count; i++)

@@ -10,6 +10,9 @@
 
 typedef struct cogpu_mosaic_files cogpu_mosaic_files;
 
+/* Files that should be open at a time: a share of what the process may open. */
+uint32_t cogpu_mosaic_files_limit(void);
+
 /* Opens a member by its number. Called outside of the lock, by several threads for different
  * members. */
 typedef struct cogpu_member_opener {

@@ -363,13 +363,27 @@ static cogpu_status choose_grid(mosaic_list *list, cogpu_error *error) {
 
 /* ---- extents ------------------------------------------------------------------------------- */
 
+enum { MODE_PIXELS_MAX = 1024 };
+
+/* Source pixels for each pixel of the grid. */
+static uint64_t pixels_for_each(const cogpu_mosaic_member *member) {
+    uint64_t pixels = (uint64_t)member->placement.width * member->placement.height;
+    uint64_t extent = cogpu_box_pixels(member->extent);
+    return extent ? pixels / extent : 0;
+}
+
 static cogpu_status find_extent(cogpu_mosaic *mosaic, cogpu_mosaic_member *member,
                                 cogpu_error *error) {
     cogpu_transformer *transformer = NULL;
+    int64_t shift[2];
     TRY(cogpu_transformer_open(&member->placement, &mosaic->target, mosaic->operations,
                                &transformer, error));
     member->extent = cogpu_source_extent(transformer, &member->placement, &mosaic->target);
+    member->is_copied = cogpu_is_translation(transformer, &mosaic->target, shift);
     cogpu_transformer_close(transformer);
+    /* Finding the mode of large areas takes kernels too long. */
+    if (mosaic->resampling == COGPU_RESAMPLE_MODE)
+        mosaic->needs_host |= pixels_for_each(member) > MODE_PIXELS_MAX;
     return COGPU_OK;
 }
 
@@ -535,7 +549,7 @@ static cogpu_status build_mosaic(mosaic_list *list, const cogpu_mosaic_source *s
     struct cogpu_mosaic_object *object = list->object;
     object->has_urls = has_urls(sources, count);
     set_methods(list->options, &object->mosaic);
-    TRY(cogpu_operations_open(&object->mosaic.operations, error));
+    TRY(cogpu_mosaic_open_operations(list->file, error));
     TRY(fill_members(list, sources, count, error));
     TRY(cogpu_mosaic_object_start(list->file, &object->mosaic, error));
     TRY(describe_in_parallel(list, error));

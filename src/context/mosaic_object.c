@@ -34,10 +34,20 @@ void cogpu_mosaic_object_close(struct cogpu_mosaic_object *object) {
         cogpu_mosaic_files_close(mosaics[i]->files);
         if (mosaics[i]->pyramid)
             cogpu_mosaic_close_views(mosaics[i]);
-        cogpu_operations_close(mosaics[i]->operations);
         pthread_mutex_destroy(&mosaics[i]->lock);
     }
+    cogpu_operations_close(object->own_operations);
     cogpu_context_destroy(object->own_context);
+}
+
+cogpu_status cogpu_mosaic_open_operations(cogpu_file *file, cogpu_error *error) {
+    struct cogpu_mosaic_object *object = file->mosaic;
+    cogpu_operations **operations = &object->mosaic.operations;
+    TRY(cogpu_context_operations(object->options.context, operations, error));
+    if (!*operations)
+        TRY(cogpu_operations_open(&object->own_operations, error));
+    *operations = *operations ? *operations : object->own_operations;
+    return COGPU_OK;
 }
 
 /* ---- members ------------------------------------------------------------------------------- */
@@ -124,8 +134,10 @@ cogpu_source_description cogpu_mosaic_describe_member(const cogpu_mosaic *mosaic
     const cogpu_placement *source = &member->placement, *target = &mosaic->target;
     bool is_placed = member->rectangle != NULL;
     bool has_crs = source->crs && target->crs;
-    cogpu_source_description found = {
-        .path = member->path, .status = member->status, .message = member->message};
+    cogpu_source_description found = {.path = member->path,
+                                      .status = member->status,
+                                      .message = member->message,
+                                      .is_copied = member->is_copied};
     found.is_reprojected = !is_placed && (source->gcps || source->rpc ||
                                           (has_crs && strcmp(source->crs, target->crs) != 0));
     if (!cogpu_box_is_empty(member->extent)) {

@@ -93,6 +93,14 @@ static cogpu_box extent_of_rectangle(const cogpu_vrt *vrt, const cogpu_vrt_sourc
                                                   (int64_t)fmin(y1, vrt->height)});
 }
 
+static bool is_copied(const cogpu_vrt_source *source) {
+    const cogpu_vrt_rect *from = &source->source, *to = &source->target;
+    return cogpu_vrt_source_is_simple(source, COGPU_RESAMPLE_NEAREST) &&
+           (!source->has_rects ||
+            (from->width == to->width && from->height == to->height && from->x == floor(from->x) &&
+             from->y == floor(from->y) && to->x == floor(to->x) && to->y == floor(to->y)));
+}
+
 static cogpu_status add_rectangles(vrt_opening *opening, const cogpu_vrt_source_array *sources,
                                    uint32_t band_count, cogpu_mosaic *mosaic, cogpu_error *error) {
     TRY(cogpu_arena_allocate(opening->arena, sources->count, sizeof *mosaic->members,
@@ -105,6 +113,7 @@ static cogpu_status add_rectangles(vrt_opening *opening, const cogpu_vrt_source_
         const cogpu_vrt_source *source = &sources->entries[i];
         TRY(add_rectangle(opening, source, band_count, &mosaic->members[i], error));
         mosaic->members[i].extent = extent_of_rectangle(opening->vrt, source);
+        mosaic->members[i].is_copied = is_copied(source);
         mosaic->needs_host |= !cogpu_vrt_source_is_simple(source, COGPU_RESAMPLE_NEAREST);
     }
     return cogpu_mosaic_object_start(opening->file, mosaic, error);
@@ -166,7 +175,7 @@ static cogpu_status open_warped(vrt_opening *opening, cogpu_error *error) {
     const cogpu_vrt *vrt = opening->vrt;
     const cogpu_vrt_warp *warp = vrt->warp;
     cogpu_mosaic *mosaic = &opening->object->mosaic;
-    TRY(cogpu_operations_open(&mosaic->operations, error));
+    TRY(cogpu_mosaic_open_operations(opening->file, error));
     TRY(cogpu_arena_allocate(opening->arena, 1, sizeof *mosaic->members, &mosaic->members, error));
     mosaic->count = 1;
     mosaic->resampling = warp->resampling;

@@ -46,7 +46,7 @@ static struct composite_row row_of(const struct composite_call *call, uint32_t b
                                    .to = (uint8_t *)pixels->data + band * pixels->stride_band +
                                          y * pixels->stride_y + x * pixels->stride_x,
                                    .to_stride = pixels->stride_x,
-                                   .valid = composition->valid + at,
+                                   .valid = composition->valid ? composition->valid + at : NULL,
                                    .sums = composition->sums ? composition->sums + at : NULL,
                                    .counts = composition->counts ? composition->counts + at : NULL,
                                    .stack =
@@ -89,7 +89,8 @@ static void begin_row(const struct composite_call *call, uint32_t band, uint32_t
     const struct composite_row at = row_of(call, band, row);
     cogpu_cpu_copy_samples(at.to, at.to_stride, call->composition->fill[band], 0, at.count,
                            sample_bytes(at.type));
-    memset(at.valid, 0, at.count);
+    if (at.valid)
+        memset(at.valid, 0, at.count);
     if (at.sums)
         memset(at.sums, 0, at.count * sizeof *at.sums);
     if (at.counts)

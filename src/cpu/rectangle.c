@@ -19,7 +19,7 @@ struct planes {
 
 static bool needs_mask(const cogpu_rectangle_job *job) {
     for (uint32_t i = 0; job->mask && i < job->rectangle->bands; i++)
-        if (job->rectangle->rules[i].rule.uses_mask)
+        if (job->rectangle->rules[i].rule.uses_mask && !job->rectangle->rules[i].nodata.text)
             return true;
     return false;
 }
@@ -245,16 +245,27 @@ static void average_band(const cogpu_rectangle_job *job, uint32_t band,
 
 /* ---- the whole ---- */
 
+/* GDAL compares results with nodata where the source's mask is that of nodata. */
+static cogpu_rectangle_band complete_rule(const cogpu_rectangle_band *stated) {
+    cogpu_rectangle_band band = *stated;
+    if (band.rule.uses_mask && band.nodata.text) {
+        band.rule.uses_mask = false;
+        band.rule.has_nodata = band.nodata.matches;
+        band.rule.nodata = band.nodata.value;
+    }
+    return band;
+}
+
 static void apply_rule(const cogpu_rectangle_job *job, uint32_t band, const struct planes *planes) {
     const cogpu_rectangle *rectangle = job->rectangle;
-    const cogpu_rectangle_band *rule = &rectangle->rules[band];
+    const cogpu_rectangle_band rule = complete_rule(&rectangle->rules[band]);
     const size_t from_size = cogpu_type_bytes(planes->pixels.type);
     const size_t to_size = cogpu_type_bytes(rectangle->to_type), width = rectangle->width;
-    const bool is_masked = rectangle->averages || (planes->has_mask && rule->rule.uses_mask);
+    const bool is_masked = rectangle->averages || (planes->has_mask && rule.rule.uses_mask);
     for (size_t j = 0; j < rectangle->height; j++) {
         const size_t at = ((size_t)band * rectangle->height + j) * width;
         const uint8_t *mask = (const uint8_t *)planes->mask.data + j * width;
-        cogpu_rectangle_apply(rule, planes->pixels.type,
+        cogpu_rectangle_apply(&rule, planes->pixels.type,
                               (const uint8_t *)planes->pixels.data + j * width * from_size,
                               is_masked ? mask : NULL, rectangle->width, planes->values,
                               rectangle->to_type, job->pixels + at * to_size, job->painted + at);

@@ -12,17 +12,27 @@
 
 /* ---- working type ---- */
 
-static bool is_wide(cogpu_type type) {
-    return type == COGPU_TYPE_F64 || (!sample_is_float(type) && sample_bytes(type) > 2);
+/* Double if a float cannot hold the integers of source or VRT, or for a VRT of doubles. */
+static bool needs_double(cogpu_type from_type, cogpu_type to_type) {
+    bool has_wide_source = !sample_is_float(from_type) && sample_bytes(from_type) > 2;
+    bool has_wide_target = !sample_is_float(to_type) && sample_bytes(to_type) > 2;
+    return has_wide_source || has_wide_target || to_type == COGPU_TYPE_F64;
 }
 
-/* Integers of up to 16 bits are compared with nodata as they are. */
+/* Integers of up to 16 bits are compared with nodata as they are, without its fraction. */
 static bool is_short(cogpu_type type) {
     return !sample_is_float(type) && sample_bytes(type) <= 2;
 }
 
 static double round_to(bool works_in_double, double value) {
     return works_in_double ? value : (double)(float)value;
+}
+
+static void load_values(cogpu_type type, const uint8_t *from, bool works_in_double, uint32_t count,
+                        double *values) {
+    cogpu_cpu_load_doubles(type, from, count, values);
+    for (uint32_t i = 0; type == COGPU_TYPE_F64 && i < count; i++)
+        values[i] = round_to(works_in_double, values[i]);
 }
 
 /* ---- nodata and mask ---- */
@@ -78,7 +88,7 @@ static double look_up(const cogpu_sample_rule *rule, double value) {
     const double *in = rule->lut, *out = in + rule->lut_count;
     uint32_t low = 0, high = rule->lut_count; /* the first input that is not below the value */
     if (value != value)
-        return in[0] != in[0] ? out[0] : value;
+        return out[0];
     if (in[0] != in[0])
         low = 1;
     const uint32_t first = low;
@@ -173,7 +183,7 @@ void cogpu_rectangle_apply(const cogpu_rectangle_band *band, cogpu_type from_typ
                            const uint8_t *from, const uint8_t *mask, uint32_t count, double *values,
                            cogpu_type to_type, uint8_t *to, uint8_t *painted) {
     const cogpu_sample_rule *rule = &band->rule;
-    const bool works_in_double = is_wide(from_type) || is_wide(to_type);
+    const bool works_in_double = needs_double(from_type, to_type);
     const bool is_copied = from_type == to_type && !changes_values(band);
     memset(painted, 255, count);
     for (uint32_t i = 0; mask && i < count; i++)
@@ -181,9 +191,10 @@ void cogpu_rectangle_apply(const cogpu_rectangle_band *band, cogpu_type from_typ
     if (cogpu_sample_rule_is_constant(rule))
         memset(values, 0, count * sizeof *values);
     else if (!is_copied || rule->has_nodata)
-        cogpu_cpu_load_doubles(from_type, from, count, values);
+        load_values(from_type, from, works_in_double, count, values);
     if (rule->has_nodata)
-        clear_nodata(rule->nodata, is_short(from_type), works_in_double, values, count, painted);
+        clear_nodata(is_short(from_type) ? trunc(rule->nodata) : rule->nodata, is_short(from_type),
+                     works_in_double, values, count, painted);
     if (is_copied) {
         store_unchanged(cogpu_type_bytes(to_type), from, count, to, painted);
     } else if (is_long(from_type) && is_long(to_type) && !changes_values(band)) {

@@ -1,8 +1,6 @@
 /* Methods that use all source pixels of an area, over the tile of a unit. */
 #include "cpu/warp_unit.h"
 
-enum { LINE_MAX = 64 }; /* columns of an area whose sums are kept */
-
 /* The pixels of an area that are in the source window, in the tile. */
 struct tile_area {
     const struct warp_area *area;
@@ -29,42 +27,31 @@ static struct tile_area area_in_tile(const struct warp_args *args, const struct 
 
 /* ---- means ---- */
 
-/* Adds a part of the columns: mean_of_area. */
-static inline __attribute__((always_inline)) void add_columns(const struct warp_unit *unit,
-                                                              const struct tile_area *in,
-                                                              bool squares, bool are_all_valid,
-                                                              uint32_t begin, uint32_t count,
-                                                              double *sum, double *weight) {
-    double lines[LINE_MAX] = {0}, weights[LINE_MAX] = {0};
-    for (uint32_t j = 0; j < in->height; j++) {
-        size_t at = in->first + (size_t)j * unit->tile.width + begin;
-        const double *values = unit->values + at;
-        const uint8_t *valid = unit->valid + at;
-        double covered = covered_part(&in->area->down, in->top + j);
-        for (uint32_t i = 0; i < count; i++) {
-            bool is_valid = are_all_valid || valid[i];
-            double value = (squares ? values[i] * values[i] : values[i]) * covered;
-            lines[i] = is_valid ? lines[i] + value : lines[i];
-            weights[i] = is_valid ? weights[i] + covered : weights[i];
-        }
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        double part = covered_part(&in->area->across, in->left + begin + i);
-        *sum += lines[i] * part;
-        *weight += weights[i] * part;
-    }
-}
-
+/* mean_of_area, four columns at a time. Values and masks of invalid pixels are 0: they add nothing.
+ */
 static inline __attribute__((always_inline)) struct warp_result mean_of_tile(
     const struct warp_unit *unit, uint32_t method, const struct tile_area *in) {
     double sum = 0, weight = 0;
-    bool squares = method == COGPU_RESAMPLE_RMS;
-    for (uint32_t i = 0, count; i < in->width; i += count) {
-        count = in->width - i < LINE_MAX ? in->width - i : LINE_MAX;
-        if (unit->tile.are_all_valid)
-            add_columns(unit, in, squares, true, i, count, &sum, &weight);
-        else
-            add_columns(unit, in, squares, false, i, count, &sum, &weight);
+    for (uint32_t i = 0; i < in->width; i += LANES) {
+        lanes lines = {0}, weights = {0}, values, masks;
+        uint32_t count = in->width - i < LANES ? in->width - i : LANES;
+        for (uint32_t j = 0; j < in->height; j++) {
+            size_t at = in->first + (size_t)j * unit->tile.width + i;
+            double covered = covered_part(&in->area->down, in->top + j);
+            LOAD_LANES(values, unit->values + at);
+            lines += (method == COGPU_RESAMPLE_RMS ? values * values : values) * covered;
+            if (unit->tile.are_all_valid) {
+                weights += covered;
+            } else {
+                LOAD_LANES(masks, unit->masks + at);
+                weights += masks * covered;
+            }
+        }
+        for (uint32_t k = 0; k < count; k++) {
+            double part = covered_part(&in->area->across, in->left + i + k);
+            sum += lines[k] * part;
+            weight += weights[k] * part;
+        }
     }
     return finish_area_mean(method, sum, weight);
 }

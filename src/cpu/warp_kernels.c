@@ -5,14 +5,9 @@
  */
 #include "cpu/warp_unit.h"
 
-enum { LANES = 4, SCRATCH = UNIT_COLUMNS + LANES };
+enum { SCRATCH = UNIT_COLUMNS + LANES };
 
-typedef double lanes __attribute__((vector_size(LANES * sizeof(double))));
-
-#define LOAD_LANES(to, from)  memcpy(&(to), (from), sizeof(lanes))
-#define STORE_LANES(from, to) memcpy((to), &(from), sizeof(lanes))
-
-/* Lane k of `to` is from[k][0]. */
+/* Lane k of `to` is from[k][index]. */
 #define GATHER_LANES(to, from, index)                                                              \
     const lanes to = {(from)[0][index], (from)[1][index], (from)[2][index], (from)[3][index]}
 
@@ -46,82 +41,140 @@ static void set_result(const struct warp_row *row, uint32_t i, const struct warp
     row->is_found[i] = result->is_found;
 }
 
+/* Results of some other formula for a row. */
+struct other_row {
+    double results[UNIT_COLUMNS];
+    uint8_t is_found[UNIT_COLUMNS];
+};
+
+/* Whether all taps of all pixels of a row are valid: flags are of the taps from `distance` samples
+ * before a pixel's origin on. */
+static inline bool are_blocks_valid(const struct warp_row *row, uint32_t count,
+                                    const uint8_t *flags, size_t distance) {
+    uint8_t all = 1;
+    for (uint32_t i = 0; i < count; i++)
+        all &= row->has_place[i] ? *(flags + row->origin[i] - distance) : 1;
+    return all;
+}
+
+/* Takes the other results where flags are 0. */
+static inline void replace_results(const struct warp_row *row, uint32_t count, const uint8_t *flags,
+                                   size_t distance, const struct other_row *other) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (!row->has_place[i] || *(flags + row->origin[i] - distance))
+            continue;
+        row->results[i] = other->results[i];
+        row->is_found[i] = other->is_found[i];
+    }
+}
+
 /* ---- bilinear ---- */
 
-/* With invalid taps: bilinear_result. */
-static struct warp_result bilinear_of_tile(const struct warp_args *args,
-                                           const struct warp_unit *unit, struct warp_point point,
-                                           int32_t origin) {
-    double weight_x = linear_weight(point.x, pixel_left_of(point.x));
-    double weight_y = linear_weight(point.y, pixel_left_of(point.y));
-    struct warp_mean mean = {0, 0, 0};
-    for (uint32_t i = 0; i < 4; i++) {
-        size_t at = (size_t)origin + i / 2 * unit->tile.width + i % 2;
-        double weight = (i % 2 ? 1 - weight_x : weight_x) * (i / 2 ? 1 - weight_y : weight_y);
-        if (!unit->valid[at])
-            continue;
-        mean.sum += unit->values[at] * weight;
-        mean.weight += weight;
-        mean.density += weight;
-    }
-    return finish_mean(args, &mean, 1e-5, 0);
+/* Taps of four pixels: two by two, at `origin` of each. */
+#define LOAD_TWO_BY_TWO(a, b, c, d, memory, origin, width)                                         \
+    const double *const a##_from[LANES] = {(memory) + (origin)[0], (memory) + (origin)[1],         \
+                                           (memory) + (origin)[2], (memory) + (origin)[3]};        \
+    GATHER_LANES(a, a##_from, 0);                                                                  \
+    GATHER_LANES(b, a##_from, 1);                                                                  \
+    GATHER_LANES(c, a##_from, width);                                                              \
+    GATHER_LANES(d, a##_from, width + 1)
+
+/* linear_weight of four pixels. */
+static inline __attribute__((always_inline)) void load_linear_weights(const double *x,
+                                                                      const double *left,
+                                                                      lanes *weights) {
+    lanes position, pixel;
+    LOAD_LANES(position, x);
+    LOAD_LANES(pixel, left);
+    *weights = 1.5 - (position - pixel);
 }
 
-static inline bool are_two_by_two_valid(const struct warp_unit *unit, int32_t origin) {
-    const uint8_t *valid = unit->valid + origin;
-    uint32_t width = unit->tile.width;
-    return valid[0] & valid[1] & valid[width] & valid[width + 1];
-}
-
+/* bilinear_result with valid taps. */
 static inline __attribute__((always_inline)) void bilinear_row(const struct warp_unit *unit,
-                                                               const struct warp_row *row) {
+                                                               const struct warp_row *row,
+                                                               double *results) {
     uint32_t width = unit->tile.width;
     for (uint32_t i = 0; i < unit->columns; i += LANES) {
-        const double *from[LANES];
-        lanes x, y, left, top;
-        for (uint32_t k = 0; k < LANES; k++)
-            from[k] = unit->values + row->origin[i + k];
-        LOAD_LANES(x, row->x + i);
-        LOAD_LANES(y, row->y + i);
-        LOAD_LANES(left, row->left + i);
-        LOAD_LANES(top, row->top + i);
-        GATHER_LANES(a, from, 0);
-        GATHER_LANES(b, from, 1);
-        GATHER_LANES(c, from, width);
-        GATHER_LANES(d, from, width + 1);
-        lanes across = 1.5 - (x - left), down = 1.5 - (y - top); /* linear_weight */
+        lanes across, down;
+        LOAD_TWO_BY_TWO(a, b, c, d, unit->values, row->origin + i, width);
+        load_linear_weights(row->x + i, row->left + i, &across);
+        load_linear_weights(row->y + i, row->top + i, &down);
         lanes upper = a * across + b * (1 - across), lower = c * across + d * (1 - across);
         lanes result = upper * down + lower * (1 - down);
-        STORE_LANES(result, row->results + i);
+        STORE_LANES(result, results + i);
     }
-    memcpy(row->is_found, row->has_place, unit->columns);
+}
+
+/* bilinear_result with invalid taps, whose values and masks are 0: they add nothing. */
+static inline __attribute__((always_inline)) void masked_bilinear_row(const struct warp_unit *unit,
+                                                                      const struct warp_row *row,
+                                                                      struct other_row *other) {
+    uint32_t width = unit->tile.width;
+    double weights[UNIT_COLUMNS];
+    for (uint32_t i = 0; i < unit->columns; i += LANES) {
+        lanes across, down;
+        LOAD_TWO_BY_TWO(a, b, c, d, unit->values, row->origin + i, width);
+        LOAD_TWO_BY_TWO(is_a, is_b, is_c, is_d, unit->masks, row->origin + i, width);
+        load_linear_weights(row->x + i, row->left + i, &across);
+        load_linear_weights(row->y + i, row->top + i, &down);
+        lanes rest = 1 - across, below = 1 - down;
+        lanes sum =
+            0 + a * (across * down) + b * (rest * down) + c * (across * below) + d * (rest * below);
+        lanes weight = 0 + is_a * (across * down) + is_b * (rest * down) + is_c * (across * below) +
+                       is_d * (rest * below);
+        STORE_LANES(sum, other->results + i);
+        STORE_LANES(weight, weights + i);
+    }
+    for (uint32_t i = 0; i < unit->columns; i++) {
+        other->results[i] = weights[i] == 1 ? other->results[i] : other->results[i] / weights[i];
+        other->is_found[i] = weights[i] >= 1e-5;
+    }
 }
 
 BODY cogpu_warp_bilinear_body(const struct warp_args *args, struct warp_unit *unit) {
+    struct other_row masked;
+    (void)args;
+    if (!unit->tile.are_all_valid)
+        cogpu_warp_find_blocks(unit, 2, unit->squares);
     EACH_UNIT_ROW(unit, j) {
         const struct warp_row row = row_of_unit(unit, j);
-        bilinear_row(unit, &row);
-        if (unit->tile.are_all_valid)
+        bilinear_row(unit, &row, row.results);
+        memcpy(row.is_found, row.has_place, unit->columns);
+        if (unit->tile.are_all_valid || are_blocks_valid(&row, unit->columns, unit->squares, 0))
             continue;
-        EACH_UNIT_COLUMN(unit, i) {
-            if (!row.has_place[i] || are_two_by_two_valid(unit, row.origin[i]))
-                continue;
-            struct warp_result result =
-                bilinear_of_tile(args, unit, point_of_row(&row, i), row.origin[i]);
-            set_result(&row, i, &result);
-        }
+        masked_bilinear_row(unit, &row, &masked);
+        replace_results(&row, unit->columns, unit->squares, 0, &masked);
     }
 }
 FOR_AVX2(extern, cogpu_warp_bilinear, (const struct warp_args *args, struct warp_unit *unit),
          (args, unit))
 
-/* ---- cubic ---- */
+/* ---- four by four, six by six ---- */
 
-/* cubic_weights for a row: weights[k][i]. */
-static inline __attribute__((always_inline)) void cubic_weights_of_row(
-    const double *restrict x, const double *restrict left, uint32_t count,
-    double weights[restrict 4][SCRATCH]) {
-    for (uint32_t i = 0; i < count; i++) {
+#define SHUFFLE(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+
+/* to[k] has lane k of all four. */
+static inline __attribute__((always_inline)) void transpose(const lanes from[LANES],
+                                                            lanes to[LANES]) {
+    lanes ab_low = SHUFFLE(from[0], from[1], 0, 4, 2, 6);
+    lanes ab_high = SHUFFLE(from[0], from[1], 1, 5, 3, 7);
+    lanes cd_low = SHUFFLE(from[2], from[3], 0, 4, 2, 6);
+    lanes cd_high = SHUFFLE(from[2], from[3], 1, 5, 3, 7);
+    to[0] = SHUFFLE(ab_low, cd_low, 0, 1, 4, 5);
+    to[1] = SHUFFLE(ab_high, cd_high, 0, 1, 4, 5);
+    to[2] = SHUFFLE(ab_low, cd_low, 2, 3, 6, 7);
+    to[3] = SHUFFLE(ab_high, cd_high, 2, 3, 6, 7);
+}
+
+enum { FIXED_TAPS = 6 }; /* at most, along an axis */
+
+/* Weights of a row: of tap k of pixel i. */
+typedef double row_weights[FIXED_TAPS][SCRATCH];
+
+static inline __attribute__((always_inline)) void find_cubic_weights(const double *restrict x,
+                                                                     const double *restrict left,
+                                                                     row_weights weights) {
+    for (uint32_t i = 0; i < UNIT_COLUMNS; i++) {
         double own[4];
         cubic_weights(x[i], left[i], own);
         for (uint32_t k = 0; k < 4; k++)
@@ -129,82 +182,79 @@ static inline __attribute__((always_inline)) void cubic_weights_of_row(
     }
 }
 
-static inline bool are_four_by_four_valid(const struct warp_unit *unit, int32_t origin) {
-    const uint8_t *valid = unit->valid + origin - unit->tile.width - 1;
-    uint32_t all = 0x01010101u;
-    for (uint32_t j = 0; j < 4; j++) {
-        uint32_t four;
-        memcpy(&four, valid + (size_t)j * unit->tile.width, sizeof four);
-        all &= four;
+/* weigh_four, or more, down the columns of four pixels, each with its square of taps; then all are
+ * transposed: columns[k] is column k of each pixel. */
+static inline __attribute__((always_inline)) void sum_columns(const double *const from[LANES],
+                                                              uint32_t width, uint32_t taps,
+                                                              row_weights down, uint32_t i,
+                                                              lanes *columns) {
+    for (uint32_t part = 0; part < taps; part += LANES) {
+        lanes sums[LANES];
+        for (uint32_t p = 0; p < LANES; p++) {
+            const double *at = from[p] + part;
+            lanes row;
+            LOAD_LANES(row, at);
+            sums[p] = row * down[0][i + p];
+            for (uint32_t k = 1; k < taps; k++) {
+                LOAD_LANES(row, at + (size_t)k * width);
+                sums[p] += row * down[k][i + p];
+            }
+        }
+        transpose(sums, columns + part);
     }
-    return all == 0x01010101u;
 }
 
-#define SHUFFLE(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+/* Squares of taps begin `distance` samples before a pixel's origin. */
+#define SQUARES_OF_PIXELS(name, unit, row, i, distance)                                            \
+    const double *name[LANES];                                                                     \
+    for (uint32_t p = 0; p < LANES; p++)                                                           \
+    name[p] = (unit)->values +                                                                     \
+              ((row)->has_place[(i) + p] ? (row)->origin[(i) + p] - (int32_t)(distance) : 0)
 
-/* weigh_four down the columns of pixel k, then across, for four pixels. */
 static inline __attribute__((always_inline)) void cubic_row(const struct warp_unit *unit,
-                                                            const struct warp_row *row) {
-    double across[4][SCRATCH] = {{0}}, down[4][SCRATCH] = {{0}};
+                                                            const struct warp_row *row,
+                                                            row_weights across, row_weights down) {
     uint32_t width = unit->tile.width;
-    cubic_weights_of_row(row->x, row->left, unit->columns, across);
-    cubic_weights_of_row(row->y, row->top, unit->columns, down);
+    find_cubic_weights(row->x, row->left, across);
+    find_cubic_weights(row->y, row->top, down);
     for (uint32_t i = 0; i < unit->columns; i += LANES) {
-        lanes columns[LANES], weight[4];
-        for (uint32_t k = 0; k < LANES; k++) {
-            const double *from =
-                unit->values +
-                (row->has_place[i + k] ? row->origin[i + k] - (int32_t)width - 1 : 0);
-            lanes a, b, c, d;
-            LOAD_LANES(a, from);
-            LOAD_LANES(b, from + width);
-            LOAD_LANES(c, from + 2 * (size_t)width);
-            LOAD_LANES(d, from + 3 * (size_t)width);
-            columns[k] = ((a * down[0][i + k] + b * down[1][i + k]) + c * down[2][i + k]) +
-                         d * down[3][i + k];
+        lanes columns[LANES], weight, result;
+        SQUARES_OF_PIXELS(from, unit, row, i, width + 1);
+        sum_columns(from, width, 4, down, i, columns);
+        LOAD_LANES(weight, across[0] + i);
+        result = columns[0] * weight;
+        for (uint32_t k = 1; k < 4; k++) {
+            LOAD_LANES(weight, across[k] + i);
+            result += columns[k] * weight;
         }
-        lanes ab_low = SHUFFLE(columns[0], columns[1], 0, 4, 2, 6);
-        lanes ab_high = SHUFFLE(columns[0], columns[1], 1, 5, 3, 7);
-        lanes cd_low = SHUFFLE(columns[2], columns[3], 0, 4, 2, 6);
-        lanes cd_high = SHUFFLE(columns[2], columns[3], 1, 5, 3, 7);
-        for (uint32_t k = 0; k < 4; k++)
-            LOAD_LANES(weight[k], across[k] + i);
-        lanes result = ((SHUFFLE(ab_low, cd_low, 0, 1, 4, 5) * weight[0] +
-                         SHUFFLE(ab_high, cd_high, 0, 1, 4, 5) * weight[1]) +
-                        SHUFFLE(ab_low, cd_low, 2, 3, 6, 7) * weight[2]) +
-                       SHUFFLE(ab_high, cd_high, 2, 3, 6, 7) * weight[3];
         STORE_LANES(result, row->results + i);
     }
     memcpy(row->is_found, row->has_place, unit->columns);
 }
 
-/* cubic_result with invalid taps: bilinear. */
-static struct warp_result fallback_of_tile(const struct warp_args *args,
-                                           const struct warp_unit *unit, struct warp_point point,
-                                           int32_t origin) {
-    const double *from = unit->values + origin;
-    uint32_t width = unit->tile.width;
-    if (!are_two_by_two_valid(unit, origin))
-        return bilinear_of_tile(args, unit, point, origin);
-    double weight_x = linear_weight(point.x, pixel_left_of(point.x));
-    double weight_y = linear_weight(point.y, pixel_left_of(point.y));
-    return result_of_value(weigh_two(weigh_two(from[0], from[1], weight_x),
-                                     weigh_two(from[width], from[width + 1], weight_x), weight_y));
-}
-
+/* With invalid taps: bilinear. */
 BODY cogpu_warp_cubic_body(const struct warp_args *args, struct warp_unit *unit) {
+    size_t distance = unit->tile.width + 1;
+    row_weights across, down;
+    struct other_row plain, masked;
+    (void)args;
+    if (!unit->tile.are_all_valid) {
+        cogpu_warp_find_blocks(unit, 2, unit->squares);
+        cogpu_warp_find_blocks(unit, 4, unit->blocks);
+    }
     EACH_UNIT_ROW(unit, j) {
-        const struct warp_row row = row_of_unit(unit, j);
-        cubic_row(unit, &row);
-        if (unit->tile.are_all_valid)
+        struct warp_row row = row_of_unit(unit, j);
+        cubic_row(unit, &row, across, down);
+        if (unit->tile.are_all_valid ||
+            are_blocks_valid(&row, unit->columns, unit->blocks, distance))
             continue;
-        EACH_UNIT_COLUMN(unit, i) {
-            if (!row.has_place[i] || are_four_by_four_valid(unit, row.origin[i]))
-                continue;
-            struct warp_result result =
-                fallback_of_tile(args, unit, point_of_row(&row, i), row.origin[i]);
-            set_result(&row, i, &result);
-        }
+        bilinear_row(unit, &row, plain.results);
+        memcpy(plain.is_found, row.has_place, unit->columns);
+        replace_results(&row, unit->columns, unit->blocks, distance, &plain);
+        if (are_blocks_valid(&row, unit->columns, unit->squares, 0))
+            continue;
+        masked_bilinear_row(unit, &row, &masked);
+        replace_results(&row, unit->columns, unit->squares, 0, &masked);
     }
 }
 FOR_AVX2(extern, cogpu_warp_cubic, (const struct warp_args *args, struct warp_unit *unit),
@@ -336,9 +386,86 @@ static inline __attribute__((always_inline)) void convolve_unit(const struct war
     }
 }
 
+/* Weights of a kernel that does not grow. */
+static inline __attribute__((always_inline)) void find_fixed_weights(uint32_t method, uint32_t taps,
+                                                                     const double *restrict x,
+                                                                     const double *restrict left,
+                                                                     row_weights weights) {
+    for (uint32_t k = 0; k < taps; k++)
+        for (uint32_t i = 0; i < UNIT_COLUMNS; i++) {
+            double delta = x[i] - 0.5 - left[i];
+            weights[k][i] = filter_weight(method, (double)k + 1 - taps / 2 - delta);
+        }
+}
+
+/* convolved_result with valid taps, of a kernel that does not grow. */
+static inline __attribute__((always_inline)) void convolve_row(const struct warp_unit *unit,
+                                                               const struct warp_row *row,
+                                                               uint32_t method, uint32_t taps,
+                                                               row_weights across,
+                                                               row_weights down) {
+    uint32_t width = unit->tile.width, distance = (taps / 2 - 1) * (width + 1);
+    double weights[UNIT_COLUMNS];
+    find_fixed_weights(method, taps, row->x, row->left, across);
+    find_fixed_weights(method, taps, row->y, row->top, down);
+    for (uint32_t i = 0; i < unit->columns; i += LANES) {
+        lanes columns[2 * LANES], weight, of_column, sum = {0}, total = {0};
+        SQUARES_OF_PIXELS(from, unit, row, i, distance);
+        sum_columns(from, width, taps, down, i, columns);
+        LOAD_LANES(of_column, down[0] + i);
+        for (uint32_t k = 1; k < taps; k++) {
+            LOAD_LANES(weight, down[k] + i);
+            of_column += weight;
+        }
+        for (uint32_t k = 0; k < taps; k++) {
+            LOAD_LANES(weight, across[k] + i);
+            sum += columns[k] * weight;
+            total += of_column * weight;
+        }
+        STORE_LANES(sum, row->results + i);
+        STORE_LANES(total, weights + i);
+    }
+    for (uint32_t i = 0; i < unit->columns; i++) {
+        bool is_normal = fabs(weights[i] - 1) <= 1e-5;
+        row->results[i] = is_normal ? row->results[i] : row->results[i] / weights[i];
+        row->is_found[i] = row->has_place[i] & (weights[i] >= 1e-6);
+    }
+}
+
+/* With invalid taps pixel by pixel. */
+static inline __attribute__((always_inline)) void convolve_fixed(const struct warp_args *args,
+                                                                 uint32_t method, uint32_t taps,
+                                                                 struct warp_unit *unit) {
+    struct warp_axis_taps columns = {.position = NAN}, rows = {.position = NAN};
+    size_t distance = (taps / 2 - 1) * ((size_t)unit->tile.width + 1);
+    row_weights across, down;
+    if (!unit->tile.are_all_valid)
+        cogpu_warp_find_blocks(unit, taps, unit->blocks);
+    EACH_UNIT_ROW(unit, j) {
+        const struct warp_row row = row_of_unit(unit, j);
+        convolve_row(unit, &row, method, taps, across, down);
+        if (unit->tile.are_all_valid ||
+            are_blocks_valid(&row, unit->columns, unit->blocks, distance))
+            continue;
+        EACH_UNIT_COLUMN(unit, i) {
+            if (!row.has_place[i] || *(unit->blocks + row.origin[i] - distance))
+                continue;
+            find_axis_taps(method, &args->across, row.x[i], args->x, args->width, &columns);
+            find_axis_taps(method, &args->down, row.y[i], args->y, args->height, &rows);
+            struct warp_result result = convolve_taps(args, method, unit, &columns, &rows);
+            set_result(&row, i, &result);
+        }
+    }
+}
+
 BODY cogpu_warp_convolve_body(const struct warp_args *args, struct warp_unit *unit) {
+    bool grows = args->across.scale < 1 || args->down.scale < 1;
     struct warp_axis_taps columns[UNIT_COLUMNS];
-    if (args->method == COGPU_RESAMPLE_BILINEAR)
+    if (!grows && args->method == COGPU_RESAMPLE_LANCZOS)
+        convolve_fixed(args, COGPU_RESAMPLE_LANCZOS, 6, unit);
+    else if (!grows)
+        convolve_fixed(args, COGPU_RESAMPLE_CUBICSPLINE, 4, unit);
+    else if (args->method == COGPU_RESAMPLE_BILINEAR)
         convolve_unit(args, COGPU_RESAMPLE_BILINEAR, unit, columns);
     else if (args->method == COGPU_RESAMPLE_CUBIC)
         convolve_unit(args, COGPU_RESAMPLE_CUBIC, unit, columns);

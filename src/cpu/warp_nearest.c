@@ -4,27 +4,35 @@
 
 enum { SAMPLE_MAX_BYTES = 8 };
 
-/* The nearest pixels of a row of a unit: offsets in the source, and in its mask. 0 without a
- * place. */
+/* A row of a unit: nearest pixels in the source window, 0 without a place. */
 struct nearest_row {
-    int64_t at[UNIT_COLUMNS];
+    int32_t x[UNIT_COLUMNS], y[UNIT_COLUMNS];
     uint8_t is_found[UNIT_COLUMNS];
     uint8_t samples[UNIT_COLUMNS * SAMPLE_MAX_BYTES];
     double values[UNIT_COLUMNS];
 };
 
-BODY find_offsets_body(const struct warp_args *args, const struct warp_unit *unit, uint32_t j,
-                       struct nearest_row *row) {
-    const double *x = unit->x + j * UNIT_COLUMNS, *y = unit->y + j * UNIT_COLUMNS;
-    const uint8_t *has_place = unit->has_place + j * UNIT_COLUMNS;
-    EACH_UNIT_COLUMN(unit, i) {
-        int64_t column = nearest_in_axis(has_place[i] ? x[i] : 0, args->level_width) - args->x;
-        int64_t line = nearest_in_axis(has_place[i] ? y[i] : 0, args->level_height) - args->y;
-        row->at[i] =
-            has_place[i] ? line * args->source.stride_y + column * args->source.stride_x : 0;
+/* nearest_in_axis of accepted positions, less the begin of the window. */
+static inline __attribute__((always_inline)) void find_nearest_in_axis(
+    const double *restrict from, const uint8_t *restrict has_place, uint32_t count, uint32_t window,
+    uint32_t size, int32_t *restrict to) {
+    double last = (double)size - 1, first = window;
+    for (uint32_t i = 0; i < count; i++) {
+        double nearest = floor(from[i] + WARP_TOLERANCE);
+        nearest = (nearest < last ? nearest : last) - first;
+        to[i] = (int32_t)(has_place[i] ? nearest : 0);
     }
 }
-FOR_AVX2(static, find_offsets,
+
+BODY find_row_body(const struct warp_args *args, const struct warp_unit *unit, uint32_t j,
+                   struct nearest_row *row) {
+    uint32_t at = j * UNIT_COLUMNS;
+    find_nearest_in_axis(unit->x + at, unit->has_place + at, unit->columns, args->x,
+                         args->level_width, row->x);
+    find_nearest_in_axis(unit->y + at, unit->has_place + at, unit->columns, args->y,
+                         args->level_height, row->y);
+}
+FOR_AVX2(static, find_row,
          (const struct warp_args *args, const struct warp_unit *unit, uint32_t j,
           struct nearest_row *row),
          (args, unit, j, row))
@@ -32,11 +40,13 @@ FOR_AVX2(static, find_offsets,
 #define COPY_NEAREST(bytes)                                                                        \
     case bytes:                                                                                    \
         UNROLL_4 for (uint32_t i = 0; i < count; i++)                                              \
-            memcpy(row->samples + (size_t)i * (bytes), from + row->at[i], bytes);                  \
+            memcpy(row->samples + (size_t)i * (bytes),                                             \
+                   from + row->y[i] * plane->stride_y + row->x[i] * plane->stride_x, bytes);       \
         break;
 
-static void copy_nearest(const uint8_t *from, uint32_t bytes, uint32_t count,
-                         struct nearest_row *row) {
+static void copy_nearest(const struct warp_plane *plane, uint32_t band, uint32_t bytes,
+                         uint32_t count, struct nearest_row *row) {
+    const uint8_t *from = plane_at(plane, band, 0, 0);
     switch (bytes) {
         COPY_NEAREST(1)
         COPY_NEAREST(2)
@@ -84,8 +94,7 @@ static void warp_row_of_band(const struct warp_args *args, const struct warp_uni
     const struct warp_rule *rule = &args->rules[band];
     uint8_t *to = (uint8_t *)plane_at(&args->target, band, unit->column, unit->row + j);
     memcpy(row->is_found, unit->has_place + j * UNIT_COLUMNS, unit->columns);
-    copy_nearest(plane_at(&args->source, band, 0, 0), sample_bytes(args->from_type), unit->columns,
-                 row);
+    copy_nearest(&args->source, band, sample_bytes(args->from_type), unit->columns, row);
     clear_nodata(rule->nodata, args->from_type, unit->columns, row);
     if (args->from_type == args->to_type && !rule->avoids)
         store_copied(args, rule, unit->columns, row, to);
@@ -113,7 +122,7 @@ void cogpu_warp_nearest(const struct warp_args *args, struct warp_unit *unit) {
     if (args->mask.data)
         clear_masked(args, unit);
     EACH_UNIT_ROW(unit, j) {
-        find_offsets(args, unit, j, &row);
+        find_row(args, unit, j, &row);
         for (uint32_t band = 0; band < args->bands; band++)
             warp_row_of_band(args, unit, band, j, &row);
     }

@@ -2,63 +2,125 @@
  */
 #include "cpu/warp_unit.h"
 
-/* Positions of some pixels of one row of a cell. */
-BODY locate_in_cell(const struct warp_lattice *lattice, uint32_t x, uint32_t y, uint32_t count,
-                    double *restrict to_x, double *restrict to_y) {
-    uint64_t cell = cell_of_pixel(lattice, x, y);
-    uint32_t table = lattice->cells[cell], i = x % WARP_CELL, j = y % WARP_CELL;
-    if (table != UINT32_MAX) {
-        const double *from =
-            lattice->exact + 2 * (((uint64_t)table * lattice->points + j) * lattice->points + i);
-        for (uint32_t k = 0; k < count; k++) {
-            to_x[k] = from[2 * k];
-            to_y[k] = from[2 * k + 1];
-        }
-        return;
-    }
-    const struct warp_span span = span_of_cell(lattice, cell, j);
-    for (uint32_t k = 0; k < count; k++) {
-        struct warp_point point = point_of_span(&span, i + k);
+/* ---- positions ---- */
+
+/* Whole cells are computed: pixels beyond the cell's last are overwritten by the next cell. */
+static inline __attribute__((always_inline)) void locate_on_span(const struct warp_span *span,
+                                                                 uint32_t first,
+                                                                 double *restrict to_x,
+                                                                 double *restrict to_y) {
+    for (uint32_t k = 0; k < WARP_CELL; k++) {
+        struct warp_point point = point_of_span(span, first + k);
         to_x[k] = point.x;
         to_y[k] = point.y;
     }
 }
 
-/* The nearest pixel of an accepted position, as a double: nearest_in_axis. */
-static inline double nearest_as_double(double x, uint32_t size) {
-    double last = size - 0.5, moved = x + WARP_TOLERANCE;
-    return floor(moved < last ? moved : last);
-}
-
-BODY accept_row(const struct warp_args *args, uint32_t count, double *restrict x,
-                double *restrict y, uint8_t *restrict has_place) {
-    double right = (double)args->x + args->width, bottom = (double)args->y + args->height;
-    for (uint32_t i = 0; args->clamps && i < count; i++) {
-        x[i] = clamp_to_axis(x[i], args->level_width);
-        y[i] = clamp_to_axis(y[i], args->level_height);
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        double column = nearest_as_double(x[i], args->level_width);
-        double row = nearest_as_double(y[i], args->level_height);
-        has_place[i] = is_in_axis(x[i], args->level_width) & is_in_axis(y[i], args->level_height) &
-                       (column >= args->x) & (column < right) & (row >= args->y) & (row < bottom);
+static inline __attribute__((always_inline)) void locate_in_table(
+    const struct warp_lattice *lattice, uint32_t table, uint32_t i, uint32_t j, uint32_t count,
+    double *restrict to_x, double *restrict to_y) {
+    const double *from =
+        lattice->exact + 2 * (((uint64_t)table * lattice->points + j) * lattice->points + i);
+    for (uint32_t k = 0; k < count; k++) {
+        to_x[k] = from[2 * k];
+        to_y[k] = from[2 * k + 1];
     }
 }
 
-BODY cogpu_warp_locate_body(const struct warp_args *args, struct warp_unit *unit) {
-    EACH_UNIT_ROW(unit, j) {
-        uint32_t y = args->target_y + unit->row + j, at = j * UNIT_COLUMNS;
-        for (uint32_t i = 0, count; i < unit->columns; i += count) {
-            uint32_t x = args->target_x + unit->column + i, left = unit->columns - i;
-            count = WARP_CELL - x % WARP_CELL;
-            count = count < left ? count : left;
-            locate_in_cell(&args->lattice, x, y, count, unit->x + at + i, unit->y + at + i);
+/* Some pixels of a row that are in one cell: `at` is the first in the unit. */
+struct warp_segment {
+    uint64_t cell;
+    uint32_t i, j; /* of the first, in the cell */
+    uint32_t at, count;
+};
+
+static struct warp_segment find_segment(const struct warp_args *args, const struct warp_unit *unit,
+                                        uint32_t i, uint32_t j) {
+    uint32_t x = args->target_x + unit->column + i, y = args->target_y + unit->row + j;
+    uint32_t left = unit->columns - i, in_cell = WARP_CELL - x % WARP_CELL;
+    return (struct warp_segment){.cell = cell_of_pixel(&args->lattice, x, y),
+                                 .i = x % WARP_CELL,
+                                 .j = y % WARP_CELL,
+                                 .at = j * UNIT_COLUMNS + i,
+                                 .count = in_cell < left ? in_cell : left};
+}
+
+#define EACH_SEGMENT(args, unit, j, segment)                                                       \
+    for (struct warp_segment segment = find_segment(args, unit, 0, j); segment.count > 0;          \
+         segment = find_segment(args, unit, segment.at % UNIT_COLUMNS + segment.count, j))
+
+/* ---- acceptance ---- */
+
+/* The least and the largest position. */
+struct warp_limits {
+    double left, top, right, bottom;
+};
+
+static void widen_limits(struct warp_limits *limits, double x, double y) {
+    limits->left = x < limits->left ? x : limits->left;
+    limits->right = x > limits->right ? x : limits->right;
+    limits->top = y < limits->top ? y : limits->top;
+    limits->bottom = y > limits->bottom ? y : limits->bottom;
+}
+
+static bool is_accepted(const struct warp_args *args, struct warp_point point) {
+    struct warp_place place;
+    place.point = point;
+    return find_nearest(args, &place);
+}
+
+static void accept_each(const struct warp_args *args, const struct warp_segment *segment,
+                        struct warp_unit *unit, struct warp_limits *limits) {
+    for (uint32_t at = segment->at; at < segment->at + segment->count; at++) {
+        if (args->clamps) {
+            unit->x[at] = clamp_to_axis(unit->x[at], args->level_width);
+            unit->y[at] = clamp_to_axis(unit->y[at], args->level_height);
         }
-        accept_row(args, unit->columns, unit->x + at, unit->y + at, unit->has_place + at);
+        struct warp_point point = {unit->x[at], unit->y[at]};
+        unit->has_place[at] = is_accepted(args, point);
+        if (unit->has_place[at])
+            widen_limits(limits, point.x, point.y);
     }
 }
-FOR_AVX2(extern, cogpu_warp_locate, (const struct warp_args *args, struct warp_unit *unit),
-         (args, unit))
+
+/* Along a span positions rise or fall, so all are accepted if both ends are. */
+static void accept_on_span(const struct warp_args *args, const struct warp_segment *segment,
+                           struct warp_unit *unit, struct warp_limits *limits) {
+    uint32_t first = segment->at, last = first + segment->count - 1;
+    struct warp_point a = {unit->x[first], unit->y[first]}, b = {unit->x[last], unit->y[last]};
+    if (args->clamps || !is_accepted(args, a) || !is_accepted(args, b)) {
+        accept_each(args, segment, unit, limits);
+        return;
+    }
+    memset(unit->has_place + first, 1, segment->count);
+    widen_limits(limits, a.x, a.y);
+    widen_limits(limits, b.x, b.y);
+}
+
+BODY locate_body(const struct warp_args *args, struct warp_unit *unit, struct warp_limits *limits) {
+    *limits = (struct warp_limits){INFINITY, INFINITY, -INFINITY, -INFINITY};
+    EACH_UNIT_ROW(unit, j)
+    EACH_SEGMENT(args, unit, j, segment) {
+        double *x = unit->x + segment.at, *y = unit->y + segment.at;
+        uint32_t table = args->lattice.cells[segment.cell];
+        if (table == UINT32_MAX) {
+            const struct warp_span span = span_of_cell(&args->lattice, segment.cell, segment.j);
+            locate_on_span(&span, segment.i, x, y);
+            accept_on_span(args, &segment, unit, limits);
+        } else {
+            locate_in_table(&args->lattice, table, segment.i, segment.j, segment.count, x, y);
+            accept_each(args, &segment, unit, limits);
+        }
+    }
+}
+FOR_AVX2(static, locate,
+         (const struct warp_args *args, struct warp_unit *unit, struct warp_limits *limits),
+         (args, unit, limits))
+
+void cogpu_warp_locate(const struct warp_args *args, struct warp_unit *unit) {
+    struct warp_limits limits;
+    locate(args, unit, &limits);
+}
 
 /* ---- boxes ---- */
 
@@ -75,53 +137,6 @@ static enum warp_box_kind set_box(struct warp_tile *tile, int64_t left, int64_t 
     return BOX_FITS;
 }
 
-static enum warp_box_kind find_box_of_areas(const struct warp_args *args, struct warp_unit *unit) {
-    int64_t left = INT64_MAX, top = INT64_MAX, right = INT64_MIN, bottom = INT64_MIN;
-    EACH_UNIT_ROW(unit, j)
-    EACH_UNIT_COLUMN(unit, i) {
-        uint32_t at = j * UNIT_COLUMNS + i;
-        struct warp_area *area = &unit->areas[at];
-        unit->has_place[at] = find_area(args, args->target_x + unit->column + i,
-                                        args->target_y + unit->row + j, area);
-        if (!unit->has_place[at])
-            continue;
-        int64_t x = begin_in_window(&area->across, args->x);
-        int64_t y = begin_in_window(&area->down, args->y);
-        int64_t end_x = end_in_window(&area->across, args->x, args->width);
-        int64_t end_y = end_in_window(&area->down, args->y, args->height);
-        left = x < left ? x : left;
-        top = y < top ? y : top;
-        right = end_x > right ? end_x : right;
-        bottom = end_y > bottom ? end_y : bottom;
-    }
-    if (right <= left || bottom <= top)
-        return BOX_IS_EMPTY;
-    return set_box(&unit->tile, left - args->x, top - args->y, right - args->x, bottom - args->y);
-}
-
-struct warp_limits {
-    double left, top, right, bottom;
-};
-
-BODY find_limits_body(const struct warp_unit *unit, struct warp_limits *limits) {
-    double left = INFINITY, top = INFINITY, right = -INFINITY, bottom = -INFINITY;
-    EACH_UNIT_ROW(unit, j) {
-        const double *x = unit->x + j * UNIT_COLUMNS, *y = unit->y + j * UNIT_COLUMNS;
-        const uint8_t *has_place = unit->has_place + j * UNIT_COLUMNS;
-        EACH_UNIT_COLUMN(unit, i) {
-            if (!has_place[i])
-                continue;
-            left = x[i] < left ? x[i] : left;
-            right = x[i] > right ? x[i] : right;
-            top = y[i] < top ? y[i] : top;
-            bottom = y[i] > bottom ? y[i] : bottom;
-        }
-    }
-    *limits = (struct warp_limits){left, top, right, bottom};
-}
-FOR_AVX2(static, find_limits, (const struct warp_unit *unit, struct warp_limits *limits),
-         (unit, limits))
-
 static struct warp_filter filter_of(const struct warp_args *args, const struct warp_filter *axis) {
     struct warp_filter filter = *axis;
     if (args->has_four_taps) {
@@ -131,30 +146,30 @@ static struct warp_filter filter_of(const struct warp_args *args, const struct w
     return filter;
 }
 
-/* Where each pixel's taps begin in the tile. */
+/* Where each pixel's taps begin in the tile. Vector code reads beyond the last column. */
 BODY find_origins_body(const struct warp_args *args, struct warp_unit *unit) {
     double left = (double)args->x + (double)unit->tile.left;
     double top = (double)args->y + (double)unit->tile.top, width = unit->tile.width;
-    EACH_UNIT_ROW(unit, j)
-    EACH_UNIT_COLUMN(unit, i) {
-        uint32_t at = j * UNIT_COLUMNS + i;
-        unit->left[at] = pixel_left_of(unit->x[at]);
-        unit->top[at] = pixel_left_of(unit->y[at]);
-        double origin = (unit->top[at] - top) * width + (unit->left[at] - left);
-        unit->origin[at] = unit->has_place[at] ? (int32_t)origin : 0;
+    EACH_UNIT_ROW(unit, j) {
+        uint32_t first = j * UNIT_COLUMNS, columns = unit->columns;
+        double *restrict to_left = unit->left + first, *restrict to_top = unit->top + first;
+        int32_t *restrict to = unit->origin + first;
+        for (uint32_t i = 0; i < columns; i++) {
+            to_left[i] = pixel_left_of(unit->x[first + i]);
+            to_top[i] = pixel_left_of(unit->y[first + i]);
+            double origin = (to_top[i] - top) * width + (to_left[i] - left);
+            to[i] = (int32_t)(unit->has_place[first + i] ? origin : 0);
+        }
+        memset(to + columns, 0, (UNIT_COLUMNS - columns) * sizeof *to);
+        memset(unit->has_place + first + columns, 0, UNIT_COLUMNS - columns);
     }
-    EACH_UNIT_ROW(unit, j) /* vectors reach beyond the last column */
-    for (uint32_t i = unit->columns; i < UNIT_COLUMNS; i++)
-        unit->origin[j * UNIT_COLUMNS + i] = unit->has_place[j * UNIT_COLUMNS + i] = 0;
 }
 FOR_AVX2(static, find_origins, (const struct warp_args *args, struct warp_unit *unit), (args, unit))
 
-enum warp_box_kind cogpu_warp_find_box(const struct warp_args *args, struct warp_unit *unit) {
+static enum warp_box_kind find_box_of_kernels(const struct warp_args *args,
+                                              struct warp_unit *unit) {
     struct warp_limits limits;
-    if (is_area_method(args->method))
-        return find_box_of_areas(args, unit);
-    cogpu_warp_locate(args, unit);
-    find_limits(unit, &limits);
+    locate(args, unit, &limits);
     if (limits.left > limits.right)
         return BOX_IS_EMPTY;
     struct warp_filter across = filter_of(args, &args->across);
@@ -167,6 +182,78 @@ enum warp_box_kind cogpu_warp_find_box(const struct warp_args *args, struct warp
     if (kind == BOX_FITS)
         find_origins(args, unit);
     return kind;
+}
+
+/* ---- areas ---- */
+
+/* Upper left corners, and lower right corners in place of `left` and `top`. */
+BODY locate_corners_body(const struct warp_args *args, struct warp_unit *unit) {
+    const struct warp_lattice *lattice = &args->lattice;
+    EACH_UNIT_ROW(unit, j)
+    EACH_SEGMENT(args, unit, j, segment) {
+        uint32_t table = lattice->cells[segment.cell], at = segment.at;
+        if (table == UINT32_MAX) {
+            const struct warp_span upper = span_of_cell(lattice, segment.cell, segment.j);
+            const struct warp_span lower = span_of_cell(lattice, segment.cell, segment.j + 1);
+            locate_on_span(&upper, segment.i, unit->x + at, unit->y + at);
+            locate_on_span(&lower, segment.i + 1, unit->left + at, unit->top + at);
+        } else {
+            locate_in_table(lattice, table, segment.i, segment.j, segment.count, unit->x + at,
+                            unit->y + at);
+            locate_in_table(lattice, table, segment.i + 1, segment.j + 1, segment.count,
+                            unit->left + at, unit->top + at);
+        }
+    }
+}
+FOR_AVX2(static, locate_corners, (const struct warp_args *args, struct warp_unit *unit),
+         (args, unit))
+
+/* A box of whole pixels of the level. */
+struct warp_bounds {
+    int64_t left, top, right, bottom;
+};
+
+static void widen_bounds(const struct warp_args *args, const struct warp_area *area,
+                         struct warp_bounds *bounds) {
+    int64_t left = begin_in_window(&area->across, args->x);
+    int64_t top = begin_in_window(&area->down, args->y);
+    int64_t right = end_in_window(&area->across, args->x, args->width);
+    int64_t bottom = end_in_window(&area->down, args->y, args->height);
+    bounds->left = left < bounds->left ? left : bounds->left;
+    bounds->top = top < bounds->top ? top : bounds->top;
+    bounds->right = right > bounds->right ? right : bounds->right;
+    bounds->bottom = bottom > bounds->bottom ? bottom : bounds->bottom;
+}
+
+BODY find_areas_body(const struct warp_args *args, struct warp_unit *unit,
+                     struct warp_bounds *bounds) {
+    *bounds = (struct warp_bounds){INT64_MAX, INT64_MAX, INT64_MIN, INT64_MIN};
+    EACH_UNIT_ROW(unit, j)
+    EACH_UNIT_COLUMN(unit, i) {
+        uint32_t at = j * UNIT_COLUMNS + i;
+        struct warp_point a = {unit->x[at], unit->y[at]}, b = {unit->left[at], unit->top[at]};
+        unit->has_place[at] = area_of_corners(args, a, b, &unit->areas[at]);
+        if (unit->has_place[at])
+            widen_bounds(args, &unit->areas[at], bounds);
+    }
+}
+FOR_AVX2(static, find_areas,
+         (const struct warp_args *args, struct warp_unit *unit, struct warp_bounds *bounds),
+         (args, unit, bounds))
+
+static enum warp_box_kind find_box_of_areas(const struct warp_args *args, struct warp_unit *unit) {
+    struct warp_bounds bounds;
+    locate_corners(args, unit);
+    find_areas(args, unit, &bounds);
+    if (bounds.right <= bounds.left || bounds.bottom <= bounds.top)
+        return BOX_IS_EMPTY;
+    return set_box(&unit->tile, bounds.left - args->x, bounds.top - args->y, bounds.right - args->x,
+                   bounds.bottom - args->y);
+}
+
+enum warp_box_kind cogpu_warp_find_box(const struct warp_args *args, struct warp_unit *unit) {
+    return is_area_method(args->method) ? find_box_of_areas(args, unit)
+                                        : find_box_of_kernels(args, unit);
 }
 
 /* ---- nearest pixels ---- */

@@ -107,6 +107,30 @@ static void set_inside(const struct warp_tile *tile, const struct warp_part *par
         memset(valid + (size_t)(part->top + j) * tile->width + part->left, 1, part->width);
 }
 
+BODY set_masks_body(struct warp_unit *unit, uint32_t count) {
+    double *restrict values = unit->values, *restrict masks = unit->masks;
+    const uint8_t *restrict valid = unit->valid;
+    for (uint32_t i = 0; i < count; i++) {
+        masks[i] = (double)(int32_t)valid[i];
+        values[i] = valid[i] ? values[i] : 0;
+    }
+}
+FOR_AVX2(static, set_masks, (struct warp_unit * unit, uint32_t count), (unit, count))
+
+/* Squares that do not fit are of no use: they may be wrong. */
+BODY cogpu_warp_find_blocks_body(const struct warp_unit *unit, uint32_t side, uint8_t *blocks) {
+    uint32_t width = unit->tile.width, count = width * unit->tile.height;
+    memcpy(blocks, unit->valid, count);
+    for (uint32_t k = 1; k < side; k++)
+        for (uint32_t i = 0; i + 1 < count; i++)
+            blocks[i] &= blocks[i + 1];
+    for (uint32_t k = 1; k < side; k++)
+        for (uint32_t i = 0; i + width < count; i++)
+            blocks[i] &= blocks[i + width];
+}
+FOR_AVX2(extern, cogpu_warp_find_blocks,
+         (const struct warp_unit *unit, uint32_t side, uint8_t *blocks), (unit, side, blocks))
+
 void cogpu_warp_load_tile(const struct warp_args *args, uint32_t band, struct warp_unit *unit) {
     struct warp_tile *tile = &unit->tile;
     struct warp_part part = part_of_tile(args, tile);
@@ -127,6 +151,8 @@ void cogpu_warp_load_tile(const struct warp_args *args, uint32_t band, struct wa
     for (size_t i = 0; args->alpha_band && i < count; i++)
         unit->valid[i] &= unit->alpha_is_valid[i];
     tile->are_all_valid = !memchr(unit->valid, 0, count);
+    if (!tile->are_all_valid)
+        set_masks(unit, (uint32_t)count);
 }
 
 bool cogpu_warp_load_alpha(const struct warp_args *args, struct warp_unit *unit) {

@@ -20,6 +20,13 @@ enum {
     TILE_PADDING = 8        /* samples that vector code may load after the last */
 };
 
+/* Doubles that are computed at once. */
+enum { LANES = 4 };
+typedef double lanes __attribute__((vector_size(LANES * sizeof(double))));
+
+#define LOAD_LANES(to, from)  memcpy(&(to), (from), sizeof(lanes))
+#define STORE_LANES(from, to) memcpy((to), &(from), sizeof(lanes))
+
 /* Source pixels of one band: `width` x `height` from (left, top) of the source window on, which may
  * be negative. */
 struct warp_tile {
@@ -30,19 +37,24 @@ struct warp_tile {
 
 /* Scratch memory of a worker. Pixels of a unit are in rows of UNIT_COLUMNS. */
 struct warp_unit {
-    uint32_t column, row, columns, rows;        /* in the target window */
-    double x[UNIT_PIXELS], y[UNIT_PIXELS];      /* positions in the level */
-    double left[UNIT_PIXELS], top[UNIT_PIXELS]; /* pixel_left_of them */
-    int32_t origin[UNIT_PIXELS];                /* that pixel in the tile; 0 without a place */
-    uint8_t has_place[UNIT_PIXELS];             /* 1: accepted */
-    uint8_t is_found[UNIT_PIXELS];              /* of the band: there is a result */
-    uint8_t is_any_found[UNIT_PIXELS];          /* of all bands */
+    uint32_t column, row, columns, rows; /* in the target window */
+    /* Positions in the level, and pixel_left_of them. Of area methods: the upper left and the lower
+     * right corner. Vector code writes up to a cell beyond the last pixel. */
+    double x[UNIT_PIXELS + WARP_CELL], y[UNIT_PIXELS + WARP_CELL];
+    double left[UNIT_PIXELS + WARP_CELL], top[UNIT_PIXELS + WARP_CELL];
+    int32_t origin[UNIT_PIXELS];       /* that pixel in the tile; 0 without a place */
+    uint8_t has_place[UNIT_PIXELS];    /* 1: accepted */
+    uint8_t is_found[UNIT_PIXELS];     /* of the band: there is a result */
+    uint8_t is_any_found[UNIT_PIXELS]; /* of all bands */
     double results[UNIT_PIXELS];
     struct warp_area areas[UNIT_PIXELS]; /* of area methods */
     struct warp_tile tile;
+    double values[TILE_SAMPLES + TILE_PADDING];   /* 0 where invalid */
+    double masks[TILE_SAMPLES + TILE_PADDING];    /* 1 or 0; not set if all are valid */
+    uint8_t valid[TILE_SAMPLES + TILE_PADDING];   /* the same */
+    uint8_t blocks[TILE_SAMPLES + TILE_PADDING];  /* squares from each pixel on: all are valid */
+    uint8_t squares[TILE_SAMPLES + TILE_PADDING]; /* the same of two by two */
     uint8_t alpha_is_valid[TILE_SAMPLES];
-    double values[TILE_SAMPLES + TILE_PADDING];
-    uint8_t valid[TILE_SAMPLES + TILE_PADDING];
     double candidates[TILE_SAMPLES]; /* of selections */
     float weights[TILE_SAMPLES];
 };
@@ -89,6 +101,10 @@ void cogpu_warp_load_tile(const struct warp_args *args, uint32_t band, struct wa
 /* Loads where alpha is 0. False if it is neither that nor full somewhere, and the method must know.
  */
 bool cogpu_warp_load_alpha(const struct warp_args *args, struct warp_unit *unit);
+
+/* Sets blocks[i] to 1 where the square of `side` pixels from pixel i on is valid, else to 0. For
+ * squares that are in the tile. */
+void cogpu_warp_find_blocks(const struct warp_unit *unit, uint32_t side, uint8_t *blocks);
 
 /* ---- warp_kernels.c, warp_areas.c: results of a band ---- */
 

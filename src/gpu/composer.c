@@ -5,8 +5,18 @@
 #include "kernels/unpack/unpack_args.h"
 #include "kernels/warp/warp_args.h"
 
-uint64_t cogpu_gpu_composer_warp_bytes(const cogpu_warp_job *job) {
-    return cogpu_gpu_align(cogpu_gpu_warp_table_bytes(job));
+/* Device memory of one table. */
+struct cogpu_gpu_table {
+    struct cogpu_gpu_table *next;
+    void *memory;
+};
+
+uint64_t cogpu_gpu_composer_warp_bytes(uint32_t width, uint32_t height, uint32_t bands) {
+    const cogpu_warp warp = {.bands = bands};
+    const cogpu_coordinates coordinates = {.across = width / COGPU_CELL_SIDE + 2,
+                                           .down = height / COGPU_CELL_SIDE + 2};
+    const cogpu_warp_job job = {.warp = &warp, .coordinates = &coordinates};
+    return cogpu_gpu_align(cogpu_gpu_warp_table_bytes(&job));
 }
 
 uint64_t cogpu_gpu_composer_convert_bytes(const cogpu_read_plan *plan) {
@@ -29,6 +39,8 @@ cogpu_status cogpu_gpu_composer_close(cogpu_gpu_composer *composer, cogpu_error 
     cogpu_status status = gpu->calls->finish_stream(gpu, composer->stream, error);
     gpu->calls->stream_close(gpu, composer->stream);
     composer->stream = NULL;
+    for (; composer->tables; composer->tables = composer->tables->next)
+        gpu->calls->release(gpu, composer->tables->memory);
     return status;
 }
 
@@ -37,11 +49,27 @@ cogpu_status cogpu_gpu_composer_upload(cogpu_gpu_composer *composer, const void 
     return composer->gpu->calls->copy_up(composer->gpu, to, from, bytes, composer->stream, error);
 }
 
-/* Copies a table to scratch memory, behind those before. */
+/* Scratch memory behind the tables before, or memory of its own. */
+static cogpu_status take_table(cogpu_gpu_composer *composer, uint64_t bytes, void **memory,
+                               cogpu_error *error) {
+    struct cogpu_gpu_table *table = NULL;
+    uint64_t aligned = cogpu_gpu_align(bytes);
+    *memory = composer->scratch + composer->scratch_used;
+    if (aligned <= composer->scratch_bytes - composer->scratch_used) {
+        composer->scratch_used += aligned;
+        return COGPU_OK;
+    }
+    TRY(cogpu_arena_allocate(composer->arena, 1, sizeof *table, &table, error));
+    TRY(composer->gpu->calls->allocate(composer->gpu, aligned, &table->memory, error));
+    table->next = composer->tables;
+    composer->tables = table;
+    *memory = table->memory;
+    return COGPU_OK;
+}
+
 static cogpu_status upload_table(cogpu_gpu_composer *composer, const void *from, uint64_t bytes,
                                  void **to, cogpu_error *error) {
-    *to = composer->scratch + composer->scratch_used;
-    composer->scratch_used += cogpu_gpu_align(bytes);
+    TRY(take_table(composer, bytes, to, error));
     return cogpu_gpu_composer_upload(composer, from, bytes, *to, error);
 }
 

@@ -15,12 +15,14 @@ typedef struct cogpu_gpu_composer {
     cogpu_gpu *gpu;
     cogpu_gpu_stream *stream; /* NULL until it is open */
     uint8_t *scratch;         /* device memory for tables */
-    uint64_t scratch_used;
-    cogpu_arena *arena; /* host memory that lives as long as the composer */
+    uint64_t scratch_bytes, scratch_used;
+    struct cogpu_gpu_table *tables; /* that do not fit scratch memory */
+    cogpu_arena *arena;             /* host memory that lives as long as the composer */
 } cogpu_gpu_composer;
 
-/* Bytes of scratch memory for the tables of a warp, and for those of a conversion. */
-uint64_t cogpu_gpu_composer_warp_bytes(const cogpu_warp_job *job);
+/* Bytes of scratch memory for the tables of a warp, if none of its positions is exact, and for
+ * those of a conversion. */
+uint64_t cogpu_gpu_composer_warp_bytes(uint32_t width, uint32_t height, uint32_t bands);
 uint64_t cogpu_gpu_composer_convert_bytes(const cogpu_read_plan *plan);
 
 /* Waits for what is queued in `before`, a stream of the caller. */

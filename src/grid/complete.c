@@ -13,9 +13,8 @@
 #include "base/memory.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-enum { GRID_SIDE = 10, TRIM_POINTS_MAX = 1 << 24, TRIM_BATCH = 1024 };
+enum { TRIM_POINTS_MAX = 1 << 24, TRIM_BATCH = 1024 };
 
 typedef struct completer {
     const cogpu_grid *request;
@@ -105,49 +104,6 @@ static cogpu_status copy_transform(const cogpu_grid *in, cogpu_placement *target
 
 /* ---- the resolution of the sources in the bbox --------------------------------------------- */
 
-static int compare_numbers(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Units of the CRS for a source pixel, at one point: the mean of both axes. NaN outside the source.
- */
-static double measure_resolution(const cogpu_transformer *transformer,
-                                 const cogpu_placement *source, const cogpu_bounds *box, uint32_t i,
-                                 uint32_t j) {
-    const double wide = box->right - box->left, high = box->top - box->bottom;
-    const double step = fmin(wide, high) / 1000;
-    const double at_x = box->left + wide * i / (GRID_SIDE - 1);
-    const double at_y = box->bottom + high * j / (GRID_SIDE - 1);
-    double x[3] = {at_x, i + 1 < GRID_SIDE ? at_x + step : at_x - step, at_x};
-    double y[3] = {at_y, at_y, j + 1 < GRID_SIDE ? at_y + step : at_y - step};
-    cogpu_to_source(transformer, 3, x, y);
-    if (!(x[0] >= 0 && x[0] <= source->width && y[0] >= 0 && y[0] <= source->height))
-        return NAN;
-    return (step / hypot(x[1] - x[0], y[1] - y[0]) + step / hypot(x[2] - x[0], y[2] - y[0])) / 2;
-}
-
-/* The least resolution at points of the bbox, without those below a tenth of the median. False if
- * no point is in the source. */
-static bool find_resolution(const cogpu_transformer *transformer, const cogpu_placement *source,
-                            const cogpu_bounds *box, double *resolution) {
-    double all[GRID_SIDE * GRID_SIDE];
-    size_t count = 0, first = 0;
-    for (uint32_t j = 0; j < GRID_SIDE; j++)
-        for (uint32_t i = 0; i < GRID_SIDE; i++) {
-            const double one = measure_resolution(transformer, source, box, i, j);
-            if (isfinite(one) && one > 0)
-                all[count++] = one;
-        }
-    if (count == 0)
-        return false;
-    qsort(all, count, sizeof *all, compare_numbers);
-    while (all[first] < all[count / 2] / 10)
-        first++;
-    *resolution = all[first];
-    return true;
-}
-
 /* Without a CRS in the request, a source on the grid's CRS keeps its pixels. */
 static cogpu_status measure_source(const completer *in, const cogpu_placement *source,
                                    double *pixel_x, double *pixel_y, cogpu_error *error) {
@@ -155,9 +111,11 @@ static cogpu_status measure_source(const completer *in, const cogpu_placement *s
     cogpu_suggestion made;
     double affine[6], resolution;
     TRY(cogpu_open_to_crs(source, in->crs, in->operations, &transformer, error));
-    const bool keeps = !in->request->crs && cogpu_transformer_is_affine(transformer, affine) &&
+    const bool keeps = !in->request->crs && source->has_transform &&
+                       cogpu_transformer_is_affine(transformer, affine) &&
                        source->transform[2] == 0 && source->transform[4] == 0;
-    const bool found = !keeps && find_resolution(transformer, source, &in->bounds, &resolution);
+    const bool found =
+        !keeps && cogpu_measure_resolution(transformer, source, &in->bounds, &resolution);
     cogpu_transformer_close(transformer);
     if (found) {
         *pixel_x = *pixel_y = resolution;
@@ -261,7 +219,7 @@ static cogpu_status place_by_resolution(completer *in, cogpu_placement *target,
                               : fmax(1, count_pixels(box->top - box->bottom, in->pixel_y));
     TRY(cogpu_grid_place(target, box->left, box->top, in->pixel_x, in->pixel_y, width, height,
                          error));
-    if (has_bbox(request) || request->align || request->width || request->height || in->count > 1)
+    if (has_bbox(request) || request->width || request->height || in->count > 1)
         return COGPU_OK;
     return trim_grid(in, target, error);
 }

@@ -2,6 +2,7 @@
 #include "grid/grid.h"
 
 #include "base/math.h"
+#include "grid/mapping.h"
 
 #include <math.h>
 
@@ -32,8 +33,8 @@ static void add_pairs(bounds *to, const double *pairs, size_t count) {
             most[k] = value > most[k] ? value : most[k];
         }
     for (uint32_t k = 0; k < LANES; k += 2) {
-        add_position(to, least[k], least[k + 1]);
-        add_position(to, most[k], most[k + 1]);
+        to->x0 = fmin(to->x0, least[k]), to->x1 = fmax(to->x1, most[k]);
+        to->y0 = fmin(to->y0, least[k + 1]), to->y1 = fmax(to->y1, most[k + 1]);
     }
     for (; i < count; i++)
         add_position(to, pairs[2 * i], pairs[2 * i + 1]);
@@ -115,5 +116,44 @@ cogpu_box cogpu_coordinates_extent(const cogpu_coordinates *coordinates, double 
     clip_pixels(found.y0, found.y1, radius_y, level_height, &box.y0, &box.y1);
     if (box.x0 >= box.x1 || box.y0 >= box.y1)
         return (cogpu_box){0};
+    return box;
+}
+
+/* ---- estimate ------------------------------------------------------------------------------ */
+
+enum { ESTIMATE_SIDE = 9 }; /* positions along each side of a window */
+
+/* A map between grids bends little between two of these positions; this share of the box is more
+ * than it bends nearly always. */
+#define ESTIMATE_MARGIN 0.01
+
+cogpu_box cogpu_coordinates_estimate(const cogpu_transformer *transformer,
+                                     const cogpu_placement *source, const cogpu_placement *target,
+                                     uint32_t level_width, uint32_t level_height, cogpu_box window,
+                                     double radius_x, double radius_y) {
+    const cogpu_mapping mapping =
+        cogpu_mapping_to_source(transformer, source, target, level_width, level_height, true, NULL);
+    const double width = (double)(window.x1 - window.x0), height = (double)(window.y1 - window.y0);
+    double pairs[2 * ESTIMATE_SIDE * ESTIMATE_SIDE], x[ESTIMATE_SIDE * ESTIMATE_SIDE],
+        y[ESTIMATE_SIDE * ESTIMATE_SIDE];
+    const cogpu_box whole = {0, 0, level_width, level_height};
+    bounds found = NOTHING;
+    cogpu_box box;
+    for (uint32_t i = 0; i < ESTIMATE_SIDE * ESTIMATE_SIDE; i++) {
+        x[i] = (double)window.x0 + width * (i % ESTIMATE_SIDE) / (ESTIMATE_SIDE - 1);
+        y[i] = (double)window.y0 + height * (i / ESTIMATE_SIDE) / (ESTIMATE_SIDE - 1);
+    }
+    cogpu_mapping_transform(&mapping, ESTIMATE_SIDE * ESTIMATE_SIDE, x, y);
+    for (uint32_t i = 0; i < ESTIMATE_SIDE * ESTIMATE_SIDE; i++) {
+        if (!isfinite(x[i]))
+            return whole;
+        pairs[2 * i] = x[i];
+        pairs[2 * i + 1] = y[i];
+    }
+    add_pairs(&found, pairs, ESTIMATE_SIDE * ESTIMATE_SIDE);
+    clip_pixels(found.x0, found.x1, radius_x + 2 + ESTIMATE_MARGIN * (found.x1 - found.x0),
+                level_width, &box.x0, &box.x1);
+    clip_pixels(found.y0, found.y1, radius_y + 2 + ESTIMATE_MARGIN * (found.y1 - found.y0),
+                level_height, &box.y0, &box.y1);
     return box;
 }

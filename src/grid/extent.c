@@ -4,6 +4,7 @@
  * places are projected, in both directions, and boxes grow by the distance of neighbours. Where
  * positions are missing or endless, the whole grid counts.
  */
+#include "grid/affine.h"
 #include "grid/grid.h"
 
 #include <math.h>
@@ -60,12 +61,53 @@ static bool is_smooth(const extent *found) {
            found->y.second <= 0.125 * found->y.first + 1;
 }
 
-/* Whole pixels with a margin: two target pixels, and one source pixel. */
-static void place_box(const axis_extent *from, double margin, double source_pixel, uint32_t size,
-                      int64_t *first, int64_t *end) {
+/* Whole pixels of positions moved by `shift`, with a margin: two target pixels, and one source
+ * pixel.
+ */
+static void place_axis(const axis_extent *from, double shift, double margin, double source_pixel,
+                       uint32_t size, int64_t *first, int64_t *end) {
     const double whole = 2 + margin + source_pixel;
-    *first = (int64_t)fmin(fmax(floor(from->least - whole), 0), size);
-    *end = (int64_t)fmin(fmax(ceil(from->most + whole), 0), size);
+    *first = (int64_t)fmin(fmax(floor(from->least + shift - whole), 0), size);
+    *end = (int64_t)fmin(fmax(ceil(from->most + shift + whole), 0), size);
+}
+
+static cogpu_box place_box(const extent *from, const double shift[2], bool smooth, double pixels,
+                           const cogpu_placement *target) {
+    cogpu_box box;
+    place_axis(&from->x, shift[0], smooth ? from->x.second : from->x.first, from->x.first / pixels,
+               target->width, &box.x0, &box.x1);
+    place_axis(&from->y, shift[1], smooth ? from->y.second : from->y.first, from->y.first / pixels,
+               target->height, &box.y0, &box.y1);
+    return box;
+}
+
+static bool is_empty(const cogpu_box *box) {
+    return box->x0 >= box->x1 || box->y0 >= box->y1;
+}
+
+static cogpu_box join_boxes(cogpu_box a, cogpu_box b) {
+    if (is_empty(&a) || is_empty(&b))
+        return is_empty(&a) ? b : a;
+    return (cogpu_box){a.x0 < b.x0 ? a.x0 : b.x0, a.y0 < b.y0 ? a.y0 : b.y0,
+                       a.x1 > b.x1 ? a.x1 : b.x1, a.y1 > b.y1 ? a.y1 : b.y1};
+}
+
+/* In a grid of longitudes, a source has places that are a turn apart. False if the grid is none: a
+ * step of 360 units leads elsewhere. */
+static bool find_turn(const cogpu_transformer *transformer, const cogpu_placement *target,
+                      const extent *found, double turn[2]) {
+    double inverse[6];
+    if (!invert_affine(target->transform, inverse))
+        return false;
+    turn[0] = 360 * inverse[1], turn[1] = 360 * inverse[4];
+    double x[3], y[3];
+    for (int i = 0; i < 3; i++) {
+        x[i] = (found->x.least + found->x.most) / 2 + (i - 1) * turn[0];
+        y[i] = (found->y.least + found->y.most) / 2 + (i - 1) * turn[1];
+    }
+    cogpu_to_source(transformer, 3, x, y);
+    return (fabs(x[0] - x[1]) < 1e-3 && fabs(y[0] - y[1]) < 1e-3) ||
+           (fabs(x[2] - x[1]) < 1e-3 && fabs(y[2] - y[1]) < 1e-3);
 }
 
 /* Adds points of the target that lie in the source, and their surroundings. */
@@ -97,13 +139,15 @@ cogpu_box cogpu_source_extent(const cogpu_transformer *transformer, const cogpu_
         found = project_source(transformer, source, side);
         add_target(transformer, source, target, &found);
     }
-    cogpu_box box = {0, 0, target->width, target->height};
     if (found.failed)
-        return box;
+        return (cogpu_box){0, 0, target->width, target->height};
     const double pixels = fmin(source->width, source->height) / (side - 1);
-    place_box(&found.x, smooth ? found.x.second : found.x.first, found.x.first / pixels,
-              target->width, &box.x0, &box.x1);
-    place_box(&found.y, smooth ? found.y.second : found.y.first, found.y.first / pixels,
-              target->height, &box.y0, &box.y1);
-    return box;
+    double shift[2] = {0, 0}, turn[2];
+    cogpu_box box = place_box(&found, shift, smooth, pixels, target);
+    const bool turns = find_turn(transformer, target, &found, turn);
+    for (int i = -1; turns && i <= 1; i += 2) {
+        shift[0] = i * turn[0], shift[1] = i * turn[1];
+        box = join_boxes(box, place_box(&found, shift, smooth, pixels, target));
+    }
+    return is_empty(&box) ? (cogpu_box){0} : box;
 }

@@ -9,6 +9,11 @@
 #include "grid/transformer.h"
 #include "plan/warp.h"
 
+/* A bounding box in whole pixels: x0 <= x < x1. Empty if x0 >= x1. */
+typedef struct cogpu_box {
+    int64_t x0, y0, x1, y1;
+} cogpu_box;
+
 /* ---- suggest.c: the grid of gdalwarp without options (GDALSuggestedWarpOutput2) ---- */
 
 /* Fills transform, width and height of `target`, whose CRS is given. `rounds_up` for the resampling
@@ -42,11 +47,6 @@ uint32_t cogpu_choose_level(const cogpu_pyramid *pyramid, double ratio);
 
 /* ---- extent.c ---- */
 
-/* A bounding box in whole pixels: x0 <= x < x1. Empty if x0 >= x1. */
-typedef struct cogpu_box {
-    int64_t x0, y0, x1, y1;
-} cogpu_box;
-
 /* The part of the target grid that the source may touch. Never too small. */
 cogpu_box cogpu_source_extent(const cogpu_transformer *transformer, const cogpu_placement *source,
                               const cogpu_placement *target);
@@ -77,6 +77,13 @@ cogpu_status cogpu_coordinates_compute_forward(const cogpu_transformer *transfor
                                                uint32_t width, uint32_t height, double max_error,
                                                cogpu_pool *pool, cogpu_arena *arena,
                                                cogpu_coordinates *coordinates, cogpu_error *error);
+
+/* About the source pixels that cogpu_coordinates_extent will find for the window, from few
+ * positions: nearly always all of them, and some more. The whole level if positions are missing. */
+cogpu_box cogpu_coordinates_estimate(const cogpu_transformer *transformer,
+                                     const cogpu_placement *source, const cogpu_placement *target,
+                                     uint32_t level_width, uint32_t level_height, cogpu_box window,
+                                     double radius_x, double radius_y);
 
 /* The source pixels that a warp of the window needs, clipped to the level; empty if none. `radius`
  * is the reach of the kernel in source pixels: 0 for nearest, 1 for the area methods. */

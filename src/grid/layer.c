@@ -78,12 +78,7 @@ static bool reads_mask(const cogpu_mosaic_member *member, const cogpu_layer *lay
 
 /* ---- positions ----------------------------------------------------------------------------- */
 
-/* Source positions scale * (target + 0.5) + offset on each axis. */
-typedef struct axis_map {
-    double scale_x, offset_x, scale_y, offset_y;
-} axis_map;
-
-static cogpu_status map_by_axes(cogpu_box target, const axis_map *map, cogpu_arena *arena,
+static cogpu_status map_by_axes(cogpu_box target, const cogpu_axis_map *map, cogpu_arena *arena,
                                 cogpu_coordinates *coordinates, cogpu_error *error) {
     double *nodes = NULL;
     uint32_t *cells = NULL;
@@ -118,10 +113,8 @@ static cogpu_status map_by_axes(cogpu_box target, const axis_map *map, cogpu_are
 
 /* ---- copies -------------------------------------------------------------------------------- */
 
-/* Whether the grids differ by a whole number of pixels: resampling then is a copy, by all methods
- * but sum, which is one too. */
-static bool is_translation(const cogpu_transformer *transformer, const cogpu_placement *grid,
-                           int64_t shift[2]) {
+bool cogpu_is_translation(const cogpu_transformer *transformer, const cogpu_placement *grid,
+                          int64_t shift[2]) {
     const double tolerance = 1e-6; /* pixels, over the whole grid */
     double affine[6];
     if (!cogpu_transformer_is_affine(transformer, affine))
@@ -142,17 +135,15 @@ static cogpu_box move_box(cogpu_box box, int64_t x, int64_t y) {
     return (cogpu_box){box.x0 + x, box.y0 + y, box.x1 + x, box.y1 + y};
 }
 
-static cogpu_status plan_copy(const int64_t shift[2], cogpu_arena *arena, cogpu_layer *layer,
-                              cogpu_error *error) {
+static void plan_copy(const int64_t shift[2], cogpu_layer *layer) {
     const cogpu_box level = {0, 0, layer->warp.level_width, layer->warp.level_height};
     layer->source = cogpu_box_intersect(move_box(layer->target, shift[0], shift[1]), level);
     if (cogpu_box_is_empty(layer->source))
-        return COGPU_OK;
+        return;
     layer->target = move_box(layer->source, -shift[0], -shift[1]);
     layer->kind = COGPU_LAYER_COPIED;
     layer->warp.method = COGPU_RESAMPLE_NEAREST;
-    axis_map map = {1, (double)shift[0], 1, (double)shift[1]};
-    return map_by_axes(layer->target, &map, arena, &layer->coordinates, error);
+    layer->map = (cogpu_axis_map){1, (double)shift[0], 1, (double)shift[1]};
 }
 
 /* ---- warps --------------------------------------------------------------------------------- */
@@ -161,37 +152,91 @@ static double kernel_reach(double radius, double scale) {
     return scale < 1 ? ceil(radius / scale) : radius;
 }
 
-static cogpu_status compute_positions(const cogpu_mosaic *mosaic, const cogpu_mosaic_member *member,
-                                      const cogpu_mosaic_view *view,
-                                      const cogpu_layer_request *request, cogpu_arena *arena,
-                                      cogpu_layer *layer, cogpu_error *error) {
+/* How far beyond a position taps reach, in source pixels. */
+typedef struct tap_reach {
+    double x, y;
+    bool is_of_area; /* positions are those of corners */
+} tap_reach;
+
+static tap_reach find_reach(const cogpu_mosaic *mosaic, const cogpu_layer *layer) {
     const cogpu_resampling_row *row = &cogpu_resampling_table[mosaic->resampling];
-    bool is_of_area = row->kind != RESAMPLING_COPY && row->kind != RESAMPLING_KERNEL;
-    const cogpu_box target = layer->target;
-    const cogpu_warp *warp = &layer->warp;
-    const cogpu_placement grid = cogpu_mosaic_level_grid(mosaic, request->level);
-    double reach_x = is_of_area ? 1 : kernel_reach(row->kernel_radius, warp->scale_x);
-    double reach_y = is_of_area ? 1 : kernel_reach(row->kernel_radius, warp->scale_y);
-    TRY(cogpu_coordinates_compute(view->transformer, &member->placement, &grid, warp->level_width,
-                                  warp->level_height, (uint32_t)target.x0, (uint32_t)target.y0,
-                                  (uint32_t)(target.x1 - target.x0),
-                                  (uint32_t)(target.y1 - target.y0), is_of_area, mosaic->max_error,
-                                  request->pool, arena, &layer->coordinates, error));
-    layer->source = cogpu_coordinates_extent(&layer->coordinates, reach_x, reach_y,
-                                             warp->level_width, warp->level_height);
-    if (cogpu_box_is_empty(layer->source) || row->kind != RESAMPLING_SUM)
-        return COGPU_OK;
-    const cogpu_box source = layer->source;
-    return cogpu_coordinates_compute_forward(
-        view->transformer, &member->placement, &grid, warp->level_width, warp->level_height,
-        (uint32_t)source.x0, (uint32_t)source.y0, (uint32_t)(source.x1 - source.x0),
-        (uint32_t)(source.y1 - source.y0), mosaic->max_error, request->pool, arena, &layer->forward,
-        error);
+    if (row->kind != RESAMPLING_COPY && row->kind != RESAMPLING_KERNEL)
+        return (tap_reach){1, 1, true};
+    return (tap_reach){kernel_reach(row->kernel_radius, layer->warp.scale_x),
+                       kernel_reach(row->kernel_radius, layer->warp.scale_y), false};
 }
 
-static cogpu_status plan_warp(cogpu_mosaic *mosaic, const cogpu_mosaic_member *member,
-                              const cogpu_mosaic_view *view, const cogpu_layer_request *request,
-                              cogpu_arena *arena, cogpu_layer *layer, cogpu_error *error) {
+/* The source window that the positions need. */
+static cogpu_status compute_positions(const cogpu_mosaic *mosaic,
+                                      const cogpu_layer_request *request, cogpu_arena *arena,
+                                      cogpu_layer *layer, cogpu_box *needed, cogpu_error *error) {
+    const cogpu_mosaic_member *member = &mosaic->members[layer->member];
+    const cogpu_placement grid = cogpu_mosaic_level_grid(mosaic, request->level);
+    const cogpu_box target = layer->target;
+    const cogpu_warp *warp = &layer->warp;
+    const tap_reach reach = find_reach(mosaic, layer);
+    TRY(cogpu_coordinates_compute(
+        layer->view->transformer, &member->placement, &grid, warp->level_width, warp->level_height,
+        (uint32_t)target.x0, (uint32_t)target.y0, (uint32_t)(target.x1 - target.x0),
+        (uint32_t)(target.y1 - target.y0), reach.is_of_area, mosaic->max_error, request->pool,
+        arena, &layer->coordinates, error));
+    *needed = cogpu_coordinates_extent(&layer->coordinates, reach.x, reach.y, warp->level_width,
+                                       warp->level_height);
+    return COGPU_OK;
+}
+
+static cogpu_status compute_forward(const cogpu_mosaic *mosaic, const cogpu_layer_request *request,
+                                    cogpu_arena *arena, cogpu_layer *layer, cogpu_error *error) {
+    const cogpu_placement grid = cogpu_mosaic_level_grid(mosaic, request->level);
+    const cogpu_box source = layer->source;
+    if (mosaic->resampling != COGPU_RESAMPLE_SUM)
+        return COGPU_OK;
+    return cogpu_coordinates_compute_forward(
+        layer->view->transformer, &mosaic->members[layer->member].placement, &grid,
+        layer->warp.level_width, layer->warp.level_height, (uint32_t)source.x0, (uint32_t)source.y0,
+        (uint32_t)(source.x1 - source.x0), (uint32_t)(source.y1 - source.y0), mosaic->max_error,
+        request->pool, arena, &layer->forward, error);
+}
+
+/* Positions take milliseconds, which pass while source pixels are read. */
+static cogpu_status estimate_source(const cogpu_mosaic *mosaic, const cogpu_layer_request *request,
+                                    cogpu_arena *arena, cogpu_layer *layer, cogpu_error *error) {
+    const cogpu_placement grid = cogpu_mosaic_level_grid(mosaic, request->level);
+    const cogpu_placement *source = &mosaic->members[layer->member].placement;
+    const tap_reach reach = find_reach(mosaic, layer);
+    if (!request->is_exact)
+        layer->source = cogpu_coordinates_estimate(
+            layer->view->transformer, source, &grid, layer->warp.level_width,
+            layer->warp.level_height, layer->target, reach.x, reach.y);
+    if (!cogpu_box_is_empty(layer->source))
+        return COGPU_OK;
+    return compute_positions(mosaic, request, arena, layer, &layer->source, error);
+}
+
+static bool is_inside(cogpu_box inner, cogpu_box outer) {
+    return cogpu_box_is_empty(inner) || (inner.x0 >= outer.x0 && inner.y0 >= outer.y0 &&
+                                         inner.x1 <= outer.x1 && inner.y1 <= outer.y1);
+}
+
+cogpu_status cogpu_layer_compute(const cogpu_mosaic *mosaic, const cogpu_layer_request *request,
+                                 cogpu_arena *arena, cogpu_layer *layer, bool *is_covered,
+                                 cogpu_error *error) {
+    cogpu_box needed = {0};
+    *is_covered = true;
+    if (layer->kind == COGPU_LAYER_RECTANGLE)
+        return COGPU_OK;
+    if (!layer->view)
+        return map_by_axes(layer->target, &layer->map, arena, &layer->coordinates, error);
+    if (!layer->coordinates.nodes) {
+        TRY(compute_positions(mosaic, request, arena, layer, &needed, error));
+        *is_covered = is_inside(needed, layer->source);
+    }
+    return compute_forward(mosaic, request, arena, layer, error);
+}
+
+static cogpu_status plan_warp(const cogpu_mosaic *mosaic, const cogpu_mosaic_view *view,
+                              const cogpu_layer_request *request, cogpu_arena *arena,
+                              cogpu_layer *layer, cogpu_error *error) {
     if (cogpu_type_is_complex(layer->warp.from_type) || cogpu_type_is_complex(layer->warp.to_type))
         return cogpu_fail(error, COGPU_UNSUPPORTED,
                           "pixels of type %s cannot be resampled; a mosaic of complex pixels needs "
@@ -200,7 +245,8 @@ static cogpu_status plan_warp(cogpu_mosaic *mosaic, const cogpu_mosaic_member *m
     layer->warp.method = mosaic->resampling;
     layer->warp.scale_x = view->scale_x;
     layer->warp.scale_y = view->scale_y;
-    TRY(compute_positions(mosaic, member, view, request, arena, layer, error));
+    layer->view = view;
+    TRY(estimate_source(mosaic, request, arena, layer, error));
     layer->kind = cogpu_box_is_empty(layer->source) ? COGPU_LAYER_NONE : COGPU_LAYER_WARPED;
     return COGPU_OK;
 }
@@ -226,9 +272,10 @@ static cogpu_status plan_by_transform(cogpu_mosaic *mosaic, cogpu_mosaic_member 
     TRY(set_band_rules(mosaic, member, request, arena, layer, error));
     layer->warp.bands = layer->band_count;
     layer->reads_mask = reads_mask(member, layer);
-    TRY(layer->level == 0 && is_translation(view->transformer, &grid, shift)
-            ? plan_copy(shift, arena, layer, error)
-            : plan_warp(mosaic, member, view, request, arena, layer, error));
+    if (layer->level == 0 && cogpu_is_translation(view->transformer, &grid, shift))
+        plan_copy(shift, layer);
+    else
+        TRY(plan_warp(mosaic, view, request, arena, layer, error));
     layer->warp.x = (uint32_t)layer->source.x0;
     layer->warp.y = (uint32_t)layer->source.y0;
     return COGPU_OK;
@@ -306,20 +353,18 @@ static cogpu_status set_rectangle_rules(const cogpu_mosaic *mosaic, const cogpu_
 }
 
 /* Nearest neighbours: a copy if pixels coincide, else a warp without reprojection. */
-static cogpu_status plan_nearest_rectangle(cogpu_arena *arena, cogpu_layer *layer,
-                                           cogpu_error *error) {
+static void plan_nearest_rectangle(cogpu_layer *layer) {
     const cogpu_rectangle *from = &layer->rectangle;
     const cogpu_box target = layer->target;
     double x = from->x + from->to_x * from->step_x, y = from->y + from->to_y * from->step_y;
-    axis_map map = {from->step_x, x - (double)target.x0 * from->step_x, from->step_y,
-                    y - (double)target.y0 * from->step_y};
+    layer->map = (cogpu_axis_map){from->step_x, x - (double)target.x0 * from->step_x, from->step_y,
+                                  y - (double)target.y0 * from->step_y};
     bool is_copy = from->step_x == 1 && from->step_y == 1 && x == floor(x) && y == floor(y) &&
                    x == (double)layer->source.x0 && y == (double)layer->source.y0 &&
                    cogpu_box_pixels(layer->source) == cogpu_box_pixels(target);
     layer->kind = is_copy ? COGPU_LAYER_COPIED : COGPU_LAYER_WARPED;
     layer->warp.method = COGPU_RESAMPLE_NEAREST;
     layer->warp.clamps = true;
-    return map_by_axes(target, &map, arena, &layer->coordinates, error);
 }
 
 static cogpu_status plan_rectangle(const cogpu_mosaic *mosaic, const cogpu_mosaic_member *member,
@@ -347,9 +392,9 @@ static cogpu_status plan_rectangle(const cogpu_mosaic *mosaic, const cogpu_mosai
         return COGPU_OK;
     layer->warp.x = need.x0;
     layer->warp.y = need.y0;
-    if (cogpu_vrt_source_is_simple(source, COGPU_RESAMPLE_NEAREST))
-        return plan_nearest_rectangle(arena, layer, error);
     layer->kind = COGPU_LAYER_RECTANGLE;
+    if (cogpu_vrt_source_is_simple(source, COGPU_RESAMPLE_NEAREST))
+        plan_nearest_rectangle(layer);
     return COGPU_OK;
 }
 
@@ -368,16 +413,21 @@ cogpu_status cogpu_layer_plan(cogpu_mosaic *mosaic, uint32_t index, const cogpu_
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-static uint64_t coordinates_bytes(const cogpu_coordinates *coordinates) {
-    uint64_t nodes = ((uint64_t)coordinates->across + 1) * ((uint64_t)coordinates->down + 1);
-    uint64_t points = coordinates->nodes ? cogpu_cell_points(coordinates) : 0;
-    return (nodes + coordinates->exact_count * points * points) * 2 * sizeof(double);
+/* Nodes of the target's cells; a position for each pixel if all are exact. */
+static uint64_t positions_bytes(cogpu_box box, bool is_exact) {
+    const uint64_t side = is_exact ? 1 : COGPU_CELL_SIDE;
+    return (divide_up((uint64_t)(box.x1 - box.x0), side) + 2) *
+           (divide_up((uint64_t)(box.y1 - box.y0), side) + 2) * 2 * sizeof(double);
 }
 
-uint64_t cogpu_layer_bytes(const cogpu_layer *layer) {
+uint64_t cogpu_layer_bytes(const cogpu_mosaic *mosaic, const cogpu_layer *layer) {
     uint64_t sample = cogpu_type_bytes(layer->warp.from_type) * layer->band_count;
+    bool is_exact = layer->view && mosaic->max_error == 0;
     if (layer->kind == COGPU_LAYER_NONE)
         return 0;
-    return cogpu_box_pixels(layer->source) * (sample + layer->reads_mask) +
-           coordinates_bytes(&layer->coordinates) + coordinates_bytes(&layer->forward);
+    uint64_t bytes = cogpu_box_pixels(layer->source) * (sample + layer->reads_mask) +
+                     positions_bytes(layer->target, is_exact);
+    if (mosaic->resampling == COGPU_RESAMPLE_SUM)
+        bytes += positions_bytes(layer->source, is_exact);
+    return bytes;
 }

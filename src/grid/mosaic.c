@@ -81,8 +81,9 @@ static void set_grid_of_scale(const cogpu_mosaic *mosaic, const cogpu_placement 
     }
 }
 
-static bool has_scaled_kernel(cogpu_resampling method) {
-    return cogpu_resampling_table[method].kind == RESAMPLING_KERNEL;
+/* Kernels grow with the scale, and areas are refused by it. */
+static bool depends_on_scale(cogpu_resampling method) {
+    return method != COGPU_RESAMPLE_NEAREST && method != COGPU_RESAMPLE_SUM;
 }
 
 /* The source as its chosen level has it. */
@@ -129,7 +130,7 @@ static cogpu_status prepare_view(cogpu_mosaic *mosaic, const cogpu_mosaic_member
         cogpu_transformer_close(transformer);
         view->source_level = cogpu_choose_level(pyramid, view->ratio);
     }
-    if (has_scaled_kernel(mosaic->resampling))
+    if (depends_on_scale(mosaic->resampling))
         TRY(choose_scale(mosaic, member, pyramid, &grid, view, error));
     view->is_ready = true;
     return COGPU_OK;

@@ -23,6 +23,7 @@ typedef struct cogpu_mosaic_view {
     bool is_ready;
     cogpu_transformer *transformer;
     double ratio;     /* source pixels for each pixel of the level, in one direction */
+    bool is_copied;   /* its pixels are pixels of level 0 */
     cogpu_box extent; /* pixels of the level that the member may touch */
     uint32_t source_level;
     double scale_x, scale_y; /* of cogpu_warp */
@@ -42,6 +43,7 @@ typedef struct cogpu_mosaic_member {
     /* A warped member. */
     cogpu_placement placement;
     uint32_t alpha_band;      /* of the member, from 1; 0: none */
+    bool is_copied;           /* its pixels are pixels of level 0 */
     cogpu_box extent;         /* pixels of level 0 of the mosaic that the member may touch */
     cogpu_mosaic_view *views; /* one for each level of the mosaic, made when they are needed */
     /* A member of a VRT that is placed by rectangles; else NULL. */
@@ -99,13 +101,20 @@ typedef enum cogpu_layer_kind {
     COGPU_LAYER_RECTANGLE /* plan/rectangle.h, on the CPU alone */
 } cogpu_layer_kind;
 
+/* Source positions scale * (target + 0.5) + offset on each axis. */
+typedef struct cogpu_axis_map {
+    double scale_x, offset_x, scale_y, offset_y;
+} cogpu_axis_map;
+
 typedef struct cogpu_layer {
     cogpu_layer_kind kind;
     uint32_t member;
-    const cogpu_pyramid *pyramid; /* of the source */
-    uint32_t level;               /* of the source */
-    cogpu_box target;             /* pixels of the mosaic's level */
-    cogpu_box source;             /* window of the source's level that is read */
+    const cogpu_pyramid *pyramid;  /* of the source */
+    uint32_t level;                /* of the source */
+    cogpu_box target;              /* pixels of the mosaic's level */
+    cogpu_box source;              /* window of the source's level that is read */
+    const cogpu_mosaic_view *view; /* of a warped member; else positions follow from `map` */
+    cogpu_axis_map map;
     /* Bands that are read, in order, and the composition's band that each becomes, from 0. A last
      * band may be the source's alpha band, which becomes no band: COGPU_LAYER_ALPHA_ONLY. */
     uint32_t *bands, *targets;
@@ -125,14 +134,26 @@ typedef struct cogpu_layer_request {
     const uint32_t *bands; /* of the mosaic, from 1 */
     uint32_t band_count;
     cogpu_pool *pool; /* may be NULL */
+    bool is_exact;    /* the windows of sources are not estimated */
 } cogpu_layer_request;
 
-/* Plans what a member contributes. Memory comes from the arena. */
+/* Whether positions in the grid and in the source differ by a whole number of pixels: resampling
+ * then is a copy, by all methods. */
+bool cogpu_is_translation(const cogpu_transformer *transformer, const cogpu_placement *grid,
+                          int64_t shift[2]);
+
+/* Plans what a member contributes: all but the positions. Memory comes from the arena. */
 cogpu_status cogpu_layer_plan(cogpu_mosaic *mosaic, uint32_t member, const cogpu_pyramid *pyramid,
                               const cogpu_layer_request *request, cogpu_arena *arena,
                               cogpu_layer *layer, cogpu_error *error);
 
+/* Computes the positions, while source pixels are read. *is_covered: the window of the source,
+ * which may be an estimate, has all pixels that are needed. Any thread. */
+cogpu_status cogpu_layer_compute(const cogpu_mosaic *mosaic, const cogpu_layer_request *request,
+                                 cogpu_arena *arena, cogpu_layer *layer, bool *is_covered,
+                                 cogpu_error *error);
+
 /* Bytes of the source pixels and positions that executing the layer needs. */
-uint64_t cogpu_layer_bytes(const cogpu_layer *layer);
+uint64_t cogpu_layer_bytes(const cogpu_mosaic *mosaic, const cogpu_layer *layer);
 
 #endif

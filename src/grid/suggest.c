@@ -3,6 +3,7 @@
  * of the source's border give the bounds; its diagonal gives the size of the square pixels.
  */
 #include "grid/suggest.h"
+#include "grid/affine.h"
 #include "grid/grid.h"
 #include "grid/operations.h"
 
@@ -11,6 +12,9 @@
 #include <math.h>
 
 enum { STEPS_MIN = 20, STEPS_MAX = 100, PIXELS_OF_STEP = 50, BISECTIONS = 16, BORDER_STEPS = 20 };
+
+/* Half the width of Web Mercator. */
+static const double MERCATOR_END = 20037508.342789244;
 
 /* Positions in the source, in pixels, and where they are in the target's CRS. They lie in lines:
  * along the top, bottom, left and right border, or along the rows of a lattice. */
@@ -23,10 +27,11 @@ typedef struct samples {
 typedef struct suggester {
     const cogpu_placement *source;
     const cogpu_transformer *transformer;
-    bool in_degrees;  /* the target's CRS is */
-    bool has_poles;   /* the target's CRS is in degrees, the source's is not */
-    bool by_inverse;  /* positions that do not return do not count */
-    double tolerance; /* of the return, in units of the source's CRS */
+    bool in_degrees; /* the target's CRS is */
+    bool by_inverse; /* positions that do not return do not count */
+    cogpu_reprojection reprojection;
+    bool is_mercator;         /* the target's CRS is EPSG:3857 */
+    cogpu_reprojection poles; /* longitudes and latitudes to the target's CRS */
     uint32_t steps;
     samples samples;
     cogpu_bounds bounds;
@@ -107,11 +112,14 @@ static void place_lattice(suggester *in) {
         }
 }
 
-/* Whether pixel positions are the same place but for `tolerance`, in units of the source's CRS. */
-static bool returns(const suggester *in, double from_x, double from_y, double x, double y) {
-    const double *transform = in->source->transform, dx = x - from_x, dy = y - from_y;
-    return fabs(dx * transform[1] + dy * transform[2]) <= in->tolerance &&
-           fabs(dx * transform[4] + dy * transform[5]) <= in->tolerance;
+/* GDAL's CHECK_WITH_INVERT_PROJ: coordinates of the source's CRS must return to within a tolerance.
+ * Longitudes are compared as they are: beyond half a turn they do not return. */
+static bool returns(const suggester *in, double pixel_x, double pixel_y, double x, double y) {
+    double from_x = pixel_x, from_y = pixel_y;
+    const double tolerance = in->reprojection.from_degrees ? 0.1 : 10000;
+    apply_affine(in->source->transform, &from_x, &from_y);
+    cogpu_reproject(&in->reprojection, true, 1, &x, &y);
+    return fabs(x - from_x) <= tolerance && fabs(y - from_y) <= tolerance;
 }
 
 static void project(const suggester *in, size_t count, const double *from_x, const double *from_y,
@@ -119,12 +127,9 @@ static void project(const suggester *in, size_t count, const double *from_x, con
     for (size_t i = 0; i < count; i++)
         x[i] = from_x[i], y[i] = from_y[i];
     cogpu_to_target(in->transformer, count, x, y);
-    for (size_t i = 0; in->by_inverse && i < count; i++) {
-        double back_x = x[i], back_y = y[i];
-        cogpu_to_source(in->transformer, 1, &back_x, &back_y);
-        if (!returns(in, from_x[i], from_y[i], back_x, back_y))
+    for (size_t i = 0; in->by_inverse && i < count; i++)
+        if (!returns(in, from_x[i], from_y[i], x[i], y[i]))
             x[i] = y[i] = NAN;
-    }
 }
 
 /* The antimeridian is both 180 and -180: where all other longitudes have one sign, it has it too.
@@ -221,18 +226,34 @@ static cogpu_status find_bounds(suggester *in, cogpu_error *error) {
     return COGPU_OK;
 }
 
-/* A pole inside the source: all longitudes meet there. */
+static bool is_inside(const suggester *in, double x, double y) {
+    return x >= -1e-5 && x <= in->source->width + 1e-5 && y >= -1e-5 &&
+           y <= in->source->height + 1e-5;
+}
+
+/* A pole inside the source: all longitudes meet there. In a projected CRS it may be a point, a
+ * line, or nowhere; in Web Mercator it counts as the end of the map. */
 static void add_pole(suggester *in, double latitude) {
-    double x = 0, y = latitude;
-    cogpu_to_source(in->transformer, 1, &x, &y);
-    if (!(x >= -1e-5 && x <= in->source->width + 1e-5 && y >= -1e-5 &&
-          y <= in->source->height + 1e-5))
+    static const double endless = 1e9;
+    double x[5], y[5];
+    for (int i = 0; i < 5; i++)
+        x[i] = -180 + 90.0 * i, y[i] = latitude;
+    cogpu_reproject(&in->poles, false, 5, x, y);
+    double pole_x = x[2], pole_y = y[2];
+    cogpu_to_source(in->transformer, 1, &pole_x, &pole_y);
+    if (!is_inside(in, pole_x, pole_y))
         return;
-    cogpu_to_target(in->transformer, 1, &x, &y);
-    if (!(fabs(y - latitude) < 1e-6))
+    cogpu_to_target(in->transformer, 1, &pole_x, &pole_y);
+    if (in->in_degrees && !(fabs(pole_y - latitude) < 1e-6))
         return;
-    in->bounds.left = -180, in->bounds.right = 180;
-    add_to_bounds(in, 0, latitude);
+    if (in->is_mercator) {
+        add_to_bounds(in, -MERCATOR_END, copysign(MERCATOR_END, latitude));
+        add_to_bounds(in, MERCATOR_END, copysign(MERCATOR_END, latitude));
+        return;
+    }
+    for (int i = 0; i < 5; i++)
+        if (fabs(x[i]) < endless && fabs(y[i]) < endless)
+            add_to_bounds(in, x[i], y[i]);
 }
 
 /* ---- pixels -------------------------------------------------------------------------------- */
@@ -249,9 +270,9 @@ static bool border_is_outside(const suggester *in, const cogpu_bounds *box, bool
         const double from_x = is_right ? box->right : box->left + ratio * (box->right - box->left);
         const double from_y =
             is_right ? box->bottom + ratio * (box->top - box->bottom) : box->bottom;
-        double x = from_x, y = from_y;
-        cogpu_to_source(in->transformer, 1, &x, &y);
-        cogpu_to_target(in->transformer, 1, &x, &y);
+        double in_x = from_x, in_y = from_y, x, y;
+        cogpu_to_source(in->transformer, 1, &in_x, &in_y);
+        project(in, 1, &in_x, &in_y, &x, &y);
         if (fabs(x - from_x) <= pixel_x && fabs(y - from_y) <= pixel_y)
             return false;
     }
@@ -339,7 +360,7 @@ static cogpu_status suggest_pixels(suggester *in, bool rounds_up, cogpu_suggesti
         project_samples(in);
     }
     TRY(find_bounds(in, error));
-    if (in->has_poles) {
+    if (in->poles.from_degrees && !in->reprojection.from_degrees) {
         add_pole(in, 90);
         add_pole(in, -90);
     }
@@ -401,26 +422,82 @@ static cogpu_status check_source(const cogpu_placement *source, cogpu_error *err
     return COGPU_OK;
 }
 
+/* Web Mercator ends short of the poles, as gdalwarp's grids of longitudes and latitudes do. The
+ * size of pixels is measured then, as for a bbox. */
+static void crop_mercator(const suggester *in, cogpu_suggestion *made) {
+    const cogpu_bounds *from = &in->bounds;
+    cogpu_bounds *box = &made->bounds;
+    double pixel;
+    if (from->top <= MERCATOR_END && from->bottom >= -MERCATOR_END)
+        return;
+    *box = (cogpu_bounds){from->left, fmax(from->bottom, -MERCATOR_END), from->right,
+                          fmin(from->top, MERCATOR_END)};
+    if (!cogpu_measure_resolution(in->transformer, in->source, box, &pixel))
+        pixel = made->pixel_x;
+    made->width = (uint32_t)fmax(1, round_size((box->right - box->left) / pixel, false));
+    made->height = (uint32_t)fmax(1, round_size((box->top - box->bottom) / pixel, false));
+    made->pixel_x = (box->right - box->left) / made->width;
+    made->pixel_y = (box->top - box->bottom) / made->height;
+}
+
+/* What the steps need of PROJ besides the transformer. */
+static cogpu_status find_operations(suggester *in, const char *crs, cogpu_operations *operations,
+                                    cogpu_error *error) {
+    const cogpu_placement *source = in->source;
+    double corners[8];
+    if (!crs || !source->crs)
+        return COGPU_OK;
+    for (int i = 0; i < 4; i++) {
+        corners[2 * i] = i & 1 ? source->width : 0;
+        corners[2 * i + 1] = i & 2 ? source->height : 0;
+        apply_affine(source->transform, &corners[2 * i], &corners[2 * i + 1]);
+    }
+    if (cogpu_operations_find(operations, "EPSG:4326", crs, NULL, &in->poles, NULL) != COGPU_OK)
+        in->poles = (cogpu_reprojection){0}; /* a plane of no place on Earth */
+    return cogpu_operations_find(operations, source->crs, crs,
+                                 source->has_transform ? corners : NULL, &in->reprojection, error);
+}
+
+static bool is_mercator(const char *crs, cogpu_operations *operations) {
+    cogpu_reprojection same;
+    return crs &&
+           cogpu_operations_find(operations, "EPSG:3857", crs, NULL, &same, NULL) == COGPU_OK &&
+           !same.operation;
+}
+
+/* GDAL keeps the grid of a source that is on the CRS, unless it is rotated. */
+static bool keeps_grid(const suggester *in) {
+    const double *transform = in->source->transform;
+    double affine[6];
+    return cogpu_transformer_is_affine(in->transformer, affine) && transform[2] == 0 &&
+           transform[4] == 0 && transform[1] > 0;
+}
+
+static cogpu_status suggest_for(suggester *in, const char *crs, bool rounds_up,
+                                cogpu_operations *operations, cogpu_suggestion *made,
+                                cogpu_error *error) {
+    if (keeps_grid(in)) {
+        *made = keep_grid(in->source);
+        return COGPU_OK;
+    }
+    TRY(cogpu_crs_in_degrees(crs, operations, &in->in_degrees, error));
+    TRY(find_operations(in, crs, operations, error));
+    in->is_mercator = is_mercator(crs, operations);
+    TRY(suggest_twice(in, rounds_up, made, error));
+    if (in->reprojection.from_degrees && in->is_mercator)
+        crop_mercator(in, made);
+    return COGPU_OK;
+}
+
 cogpu_status cogpu_suggest(const cogpu_placement *source, const char *crs, bool rounds_up,
                            cogpu_operations *operations, cogpu_suggestion *suggestion,
                            cogpu_error *error) {
     suggester in = {.source = source};
     cogpu_transformer *transformer;
-    bool from_degrees;
-    double affine[6];
     TRY(check_source(source, error));
-    TRY(cogpu_crs_in_degrees(crs, operations, &in.in_degrees, error));
-    TRY(cogpu_crs_in_degrees(source->crs, operations, &from_degrees, error));
     TRY(cogpu_open_to_crs(source, crs, operations, &transformer, error));
     in.transformer = transformer;
-    in.has_poles = in.in_degrees && !from_degrees;
-    in.tolerance = from_degrees ? 0.1 : 10000;
-    cogpu_status status = COGPU_OK;
-    if (cogpu_transformer_is_affine(transformer, affine) && source->transform[2] == 0 &&
-        source->transform[4] == 0 && source->transform[1] > 0)
-        *suggestion = keep_grid(source);
-    else
-        status = suggest_twice(&in, rounds_up, suggestion, error);
+    cogpu_status status = suggest_for(&in, crs, rounds_up, operations, suggestion, error);
     cogpu_release(in.samples.from_x);
     cogpu_transformer_close(transformer);
     return status;

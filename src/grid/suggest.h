@@ -19,6 +19,11 @@ cogpu_status cogpu_suggest_all(const cogpu_placement *sources, size_t count, con
                                bool rounds_up, cogpu_operations *operations,
                                cogpu_suggestion *suggestion, cogpu_error *error);
 
+/* resolution.c: the least resolution at 10 x 10 points of the box, without those below a tenth of
+ * the median. False if no point is in the source. */
+bool cogpu_measure_resolution(const cogpu_transformer *transformer, const cogpu_placement *source,
+                              const cogpu_bounds *box, double *resolution);
+
 /* Transforms between pixels of a source and coordinates of a CRS: as into a grid whose pixels are
  * units. */
 cogpu_status cogpu_open_to_crs(const cogpu_placement *source, const char *crs,

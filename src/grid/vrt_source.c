@@ -180,16 +180,17 @@ static cogpu_status read_lut(cogpu_vrt_reader *in, const xml_element *lut,
 
 static cogpu_status read_exponent(cogpu_vrt_reader *in, const xml_element *element,
                                   cogpu_sample_rule *rule) {
-    bool has_exponent, has_from, has_to, is_there;
+    bool has_exponent, has_from, has_to, has_low, has_high;
     xml_element clip;
-    rule->to = 255;
     TRY(cogpu_vrt_child_number(in, element, "Exponent", &rule->exponent, &has_exponent));
     if (!has_exponent)
         return COGPU_OK;
     TRY(cogpu_vrt_child_number(in, element, "SrcMin", &rule->source_from, &has_from));
     TRY(cogpu_vrt_child_number(in, element, "SrcMax", &rule->source_to, &has_to));
-    TRY(cogpu_vrt_child_number(in, element, "DstMin", &rule->from, &is_there));
-    TRY(cogpu_vrt_child_number(in, element, "DstMax", &rule->to, &is_there));
+    TRY(cogpu_vrt_child_number(in, element, "DstMin", &rule->from, &has_low));
+    TRY(cogpu_vrt_child_number(in, element, "DstMax", &rule->to, &has_high));
+    if (!has_low || !has_high) /* GDAL ignores it */
+        return COGPU_OK;
     if (!has_from || !has_to)
         return cogpu_vrt_fail(in, element, COGPU_UNSUPPORTED,
                               "Exponent without SrcMin and SrcMax is not supported");

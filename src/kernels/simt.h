@@ -214,8 +214,8 @@ DEVICE_FN uint32_t load_u32_aligned(const void *at) {
     return *(const uint32_t *)at;
 }
 
-/* An aligned sample of 1, 2 or 4 bytes that no thread of the launch writes: the compiler may load it
- * earlier than the stores before it. */
+/* An aligned sample of 1, 2 or 4 bytes that no thread of the launch writes: the compiler may load
+ * it earlier than the stores before it. */
 DEVICE_FN uint32_t load_read_only(const void *at, uint32_t size) {
     return size == 1   ? __ldg((const uint8_t *)at)
            : size == 2 ? __ldg((const uint16_t *)at)

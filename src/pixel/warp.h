@@ -280,8 +280,8 @@ PIXEL_FN struct warp_result convolved_result(const struct warp_args *args, uint3
     struct warp_taps down = taps_of_axis(&args->down, point.y, args->y, args->height);
     struct warp_mean mean = {0, 0, 0};
     uint64_t valid = 0;
-    double weights[KEPT_WEIGHTS];
-    for (int32_t k = 0; k < KEPT_WEIGHTS; k++)
+    double weights[KEPT_WEIGHTS] = {0};
+    for (int32_t k = 0; k < KEPT_WEIGHTS && down.first + k <= down.last; k++)
         weights[k] = weight_of_tap(method, &down, down.first + k);
     for (int32_t i = across.first; i <= across.last; i++) {
         double weight_x = weight_of_tap(method, &across, i);
@@ -312,15 +312,20 @@ struct warp_area {
     struct warp_extent across, down; /* in the level; first and end in the window */
 };
 
-/* The area that a pixel of the grid covers. False if there is none in the source. */
-PIXEL_FN bool find_area(const struct warp_args *args, uint32_t x, uint32_t y,
-                        struct warp_area *area) {
-    struct warp_point a = point_of_pixel(&args->lattice, x, y, 0, 0);
-    struct warp_point b = point_of_pixel(&args->lattice, x, y, 1, 1);
+/* The area between two corners. False if there is none in the source. */
+PIXEL_FN bool area_of_corners(const struct warp_args *args, struct warp_point a,
+                              struct warp_point b, struct warp_area *area) {
     if (!(a.x == a.x && b.x == b.x && a.y == a.y && b.y == b.y))
         return false;
     return find_extent(a.x, b.x, args->level_width, args->margin_x, &area->across) &&
            find_extent(a.y, b.y, args->level_height, args->margin_y, &area->down);
+}
+
+/* The area that a pixel of the grid covers. */
+PIXEL_FN bool find_area(const struct warp_args *args, uint32_t x, uint32_t y,
+                        struct warp_area *area) {
+    return area_of_corners(args, point_of_pixel(&args->lattice, x, y, 0, 0),
+                           point_of_pixel(&args->lattice, x, y, 1, 1), area);
 }
 
 PIXEL_FN int64_t begin_in_window(const struct warp_extent *extent, uint32_t window) {

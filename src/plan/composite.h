@@ -17,7 +17,8 @@
 typedef struct cogpu_composition {
     cogpu_composite method;
     const cogpu_raster *pixels;
-    uint8_t *valid;   /* a plane for each band: 255 where a layer has a valid pixel, else 0 */
+    uint8_t *valid;   /* a plane for each band: 255 where a layer has a valid pixel, else 0. NULL if
+                       * no layer is added */
     double *sums;     /* MEAN: a plane for each band; else NULL */
     uint32_t *counts; /* MEAN, COUNT: a plane for each band; else NULL */
     /* MEDIAN: valid samples of the layers, in the order of their arrival: sample k of a pixel is

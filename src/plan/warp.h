@@ -67,8 +67,8 @@ typedef struct cogpu_warp {
     bool clamps; /* positions outside the level move to its border; else they have no result */
 } cogpu_warp;
 
-/* One source window warped into one window of a target. All rasters and all memory of the
- * coordinates are in host memory, or all on one device. */
+/* One source window warped into one window of a target. The rasters are all in host memory, or all
+ * on one device; all else is in host memory. */
 typedef struct cogpu_warp_job {
     const cogpu_warp *warp;
     const cogpu_coordinates *coordinates; /* of the target window */

@@ -8,7 +8,7 @@
 
 /* Bytes of a chunk in host memory, and the smallest side of a chunk that is divided. Chunks are
  * divided at multiples of CHUNK_STEP pixels if they are large enough. */
-enum { HOST_CHUNK_BYTES = 96 << 20, CHUNK_SIDE_MIN = 16, CHUNK_STEP = 512 };
+enum { HOST_CHUNK_BYTES = 48 << 20, CHUNK_SIDE_MIN = 16, CHUNK_STEP = 512 };
 
 /* ---- layers of a chunk --------------------------------------------------------------------- */
 
@@ -30,14 +30,10 @@ static cogpu_status plan_layer(const struct cogpu_mosaic_chunk *chunk, uint32_t 
                                struct cogpu_chunk_layer *layer, cogpu_arena *arena,
                                cogpu_error *error) {
     const struct cogpu_mosaic_read *read = chunk->read;
-    const cogpu_layer_request request = {.level = read->level,
-                                         .target = chunk->box,
-                                         .bands = read->bands,
-                                         .band_count = read->band_count,
-                                         .pool = read->job->pool};
     const cogpu_pyramid *pyramid = NULL;
     TRY(cogpu_file_pyramid(layer->file, read->mosaic->members[member].image, &pyramid, error));
-    return cogpu_layer_plan(read->mosaic, member, pyramid, &request, arena, &layer->plan, error);
+    return cogpu_layer_plan(read->mosaic, member, pyramid, &chunk->request, arena, &layer->plan,
+                            error);
 }
 
 cogpu_status cogpu_mosaic_leave_out(const struct cogpu_mosaic_read *read, uint32_t member,
@@ -67,6 +63,7 @@ static cogpu_status add_layer(struct cogpu_mosaic_chunk *chunk, uint32_t member,
         return cogpu_mosaic_leave_out(chunk->read, member, &why, error);
     status = plan_layer(chunk, member, layer, &chunk->arena, &why);
     if (status == COGPU_OK && layer->plan.kind != COGPU_LAYER_NONE) {
+        cogpu_arena_open(&layer->arena, UINT64_MAX);
         chunk->layer_count++;
         return COGPU_OK;
     }
@@ -85,8 +82,10 @@ static cogpu_status plan_layers(struct cogpu_mosaic_chunk *chunk, cogpu_error *e
 }
 
 static void release_layers(struct cogpu_mosaic_chunk *chunk) {
-    for (uint32_t i = 0; i < chunk->layer_count; i++)
+    for (uint32_t i = 0; i < chunk->layer_count; i++) {
         cogpu_mosaic_release(chunk->read->mosaic, chunk->layers[i].plan.member);
+        cogpu_arena_close(&chunk->layers[i].arena);
+    }
     chunk->layer_count = 0;
 }
 
@@ -141,7 +140,7 @@ static void compose_all_layers(struct cogpu_mosaic_chunk *chunk) {
 static uint64_t chunk_bytes(const struct cogpu_mosaic_chunk *chunk) {
     uint64_t bytes = cogpu_chunk_compose_bytes(chunk);
     for (uint32_t i = 0; i < chunk->layer_count; i++)
-        bytes += cogpu_layer_bytes(&chunk->layers[i].plan);
+        bytes += cogpu_layer_bytes(chunk->read->mosaic, &chunk->layers[i].plan);
     return bytes;
 }
 
@@ -213,24 +212,49 @@ static cogpu_status read_chunk(struct cogpu_mosaic_read *read, struct cogpu_mosa
     TRY(count_nested_layers(read, chunk->layer_count, error));
     read->window->result->sources += chunk->layer_count;
     TRY(cogpu_chunk_execute(chunk, error));
+    if (chunk->needs_exact)
+        return COGPU_OK;
     return report_chunk(read, chunk->box, error);
 }
 
+static cogpu_layer_request request_of_box(const struct cogpu_mosaic_read *read, cogpu_box box,
+                                          bool is_exact) {
+    return (cogpu_layer_request){.level = read->level,
+                                 .target = box,
+                                 .bands = read->bands,
+                                 .band_count = read->band_count,
+                                 .pool = read->job->pool,
+                                 .is_exact = is_exact};
+}
+
+/* Reads the box as one chunk, unless it is too large. */
+static cogpu_status read_as_chunk(struct cogpu_mosaic_read *read, cogpu_box box, bool is_exact,
+                                  bool *is_too_large, bool *needs_exact, cogpu_error *error) {
+    struct cogpu_mosaic_chunk chunk = {
+        .read = read, .box = box, .request = request_of_box(read, box, is_exact)};
+    const cogpu_result before = *read->window->result;
+    *is_too_large = is_divisible(box) && (cogpu_chunk_compose_bytes(&chunk) > read->budget ||
+                                          count_members(read, box) > read->most_files);
+    if (*is_too_large)
+        return COGPU_OK;
+    cogpu_arena_open(&chunk.arena, UINT64_MAX);
+    cogpu_status status = read_chunk(read, &chunk, is_too_large, error);
+    release_layers(&chunk);
+    cogpu_arena_close(&chunk.arena);
+    *needs_exact = chunk.needs_exact;
+    if (*is_too_large || *needs_exact)
+        *read->window->result = before;
+    return status;
+}
+
 static cogpu_status read_box(struct cogpu_mosaic_read *read, cogpu_box box, cogpu_error *error) {
-    struct cogpu_mosaic_chunk chunk = {.read = read, .box = box};
+    bool is_too_large = false, needs_exact = false;
     cogpu_box halves[2];
-    cogpu_result before = *read->window->result;
-    bool is_too_large = cogpu_chunk_compose_bytes(&chunk) > read->budget && is_divisible(box);
-    if (!is_too_large) {
-        cogpu_arena_open(&chunk.arena, UINT64_MAX);
-        cogpu_status status = read_chunk(read, &chunk, &is_too_large, error);
-        release_layers(&chunk);
-        cogpu_arena_close(&chunk.arena);
-        TRY(status);
-    }
+    TRY(read_as_chunk(read, box, false, &is_too_large, &needs_exact, error));
+    if (needs_exact)
+        TRY(read_as_chunk(read, box, true, &is_too_large, &needs_exact, error));
     if (!is_too_large)
         return COGPU_OK;
-    *read->window->result = before;
     divide_box(box, halves);
     TRY(read_box(read, halves[0], error));
     return read_box(read, halves[1], error);
@@ -265,7 +289,7 @@ static cogpu_status list_bands(struct cogpu_mosaic_read *read, cogpu_arena *aren
 
 static uint64_t choose_budget(const struct cogpu_read_job *job,
                               const struct cogpu_read_window *window) {
-    uint64_t bytes = window->device ? job->context->device_bytes / 2 : HOST_CHUNK_BYTES;
+    uint64_t bytes = window->device ? job->context->device_bytes : HOST_CHUNK_BYTES;
     return min_u64(bytes, window->plan.storage->tiff->limits.working_memory_bytes);
 }
 
@@ -281,6 +305,7 @@ cogpu_status cogpu_read_mosaic(struct cogpu_read_job *job, struct cogpu_read_win
                                      .budget = choose_budget(job, window),
                                      .steps = window->device ? &cogpu_chunk_steps_on_device
                                                              : &cogpu_chunk_steps_on_host,
+                                     .most_files = cogpu_mosaic_files_limit(),
                                      .pixels = cogpu_box_pixels(box)};
     cogpu_arena arena;
     read.level = find_level(read.mosaic, plan->storage);

@@ -27,6 +27,7 @@ struct cogpu_mosaic_read {
     uint32_t band_count;
     const uint8_t (*fill)[16]; /* a sample for each of them */
     uint64_t budget;           /* bytes of a chunk */
+    uint32_t most_files;       /* that a chunk should keep open */
     const struct cogpu_chunk_steps *steps;
     uint64_t pixels, done_pixels;
 };
@@ -37,6 +38,9 @@ struct cogpu_chunk_layer {
     const cogpu_file *file;            /* acquired */
     cogpu_raster source, mask;         /* pixels of plan.source; the mask, if the plan reads it */
     uint32_t first_window, end_window; /* of the chunk's windows */
+    cogpu_arena arena;                 /* of its positions, which any thread computes */
+    cogpu_error error;                 /* of that */
+    bool is_covered;                   /* the source window has all pixels that are needed */
     bool is_direct; /* its pixels go straight into the chunk's: no other layer is there */
     bool is_bad;    /* left out: it could not be read */
 };
@@ -47,7 +51,9 @@ struct cogpu_mosaic_chunk {
     cogpu_arena arena;
     struct cogpu_chunk_layer *layers;
     uint32_t layer_count;
-    bool is_composed;                  /* at least one layer is not direct */
+    cogpu_layer_request request;
+    bool needs_exact; /* an estimated source window lacks pixels: the chunk has to be read again */
+    bool is_composed; /* at least one layer is not direct */
     struct cogpu_read_window *windows; /* of all layers */
     uint32_t window_count;
     /* Memory of the chunk, in host memory or on the window's device. */

@@ -141,7 +141,8 @@ static void lay_out_composition(struct cogpu_mosaic_chunk *chunk, struct chunk_m
                                        .pixels = &chunk->pixels,
                                        .depth = chunk->layer_count,
                                        .fill = chunk->fill};
-    composition->valid = take_part(memory, samples);
+    if (chunk->is_composed)
+        composition->valid = take_part(memory, samples);
     if (method == COGPU_COMPOSITE_MEAN)
         composition->sums = take_part(memory, samples * sizeof(double));
     if (method >= COGPU_COMPOSITE_MEAN)
@@ -181,7 +182,8 @@ uint64_t cogpu_chunk_compose_bytes(const struct cogpu_mosaic_chunk *chunk) {
     uint32_t layers = counted.layer_count;
     lay_out_chunk(&counted, &memory);
     for (uint32_t i = 0; i < layers; i++) /* the caller counts source pixels */
-        memory.used -= min_u64(memory.used, cogpu_layer_bytes(&counted.layers[i].plan));
+        memory.used -=
+            min_u64(memory.used, cogpu_layer_bytes(chunk->read->mosaic, &counted.layers[i].plan));
     return memory.used;
 }
 
@@ -250,7 +252,7 @@ static bool covers_chunk(const struct cogpu_mosaic_chunk *chunk) {
            cogpu_box_pixels(layer->plan.target) == cogpu_box_pixels(chunk->box);
 }
 
-cogpu_warp_job cogpu_chunk_warp_job(const struct cogpu_mosaic_chunk *chunk,
+static cogpu_warp_job describe_warp(const struct cogpu_mosaic_chunk *chunk,
                                     const struct cogpu_chunk_layer *layer) {
     const cogpu_layer *plan = &layer->plan;
     return (cogpu_warp_job){.warp = &plan->warp,
@@ -265,7 +267,7 @@ static cogpu_status warp_layer(struct cogpu_mosaic_chunk *chunk, struct cogpu_ch
                                cogpu_error *error) {
     const cogpu_layer *plan = &layer->plan;
     cogpu_raster target, valid;
-    cogpu_warp_job job = cogpu_chunk_warp_job(chunk, layer);
+    cogpu_warp_job job = describe_warp(chunk, layer);
     job.target = &target;
     if (layer->is_direct) {
         target = part_of_chunk(chunk, plan->target);
@@ -340,14 +342,55 @@ static cogpu_status compose_layers(struct cogpu_mosaic_chunk *chunk, cogpu_error
     return chunk->is_composed ? chunk->read->steps->finish(chunk, error) : COGPU_OK;
 }
 
+/* ---- positions ----------------------------------------------------------------------------- */
+
+static void compute_layer(void *argument, uint32_t worker, uint64_t index) {
+    const struct cogpu_mosaic_chunk *chunk = argument;
+    struct cogpu_chunk_layer *layer = &chunk->layers[index];
+    (void)worker;
+    cogpu_error_clear(&layer->error);
+    layer->is_covered = true;
+    if (!is_plain_copy(layer)) /* its status is in the error */
+        (void)cogpu_layer_compute(chunk->read->mosaic, &chunk->request, &layer->arena, &layer->plan,
+                                  &layer->is_covered, &layer->error);
+}
+
+static cogpu_status check_positions(struct cogpu_mosaic_chunk *chunk, cogpu_error *error) {
+    for (uint32_t i = 0; i < chunk->layer_count; i++) {
+        struct cogpu_chunk_layer *layer = &chunk->layers[i];
+        chunk->needs_exact |= !layer->is_covered;
+        if (layer->error.status == COGPU_OK)
+            continue;
+        TRY(cogpu_mosaic_leave_out(chunk->read, layer->plan.member, &layer->error, error));
+        layer->is_bad = true;
+    }
+    return COGPU_OK;
+}
+
+/* Reads source pixels while the pool computes positions. */
+static cogpu_status read_sources(struct cogpu_mosaic_chunk *chunk, cogpu_error *error) {
+    const struct cogpu_read_job *job = chunk->read->job;
+    cogpu_pool_job *positions = NULL;
+    TRY(cogpu_pool_begin(job->pool, job->worker_count, compute_layer, chunk, &positions, error));
+    cogpu_pool_add(positions, chunk->layer_count);
+    cogpu_status status = cogpu_read_windows(chunk->read->job, chunk->windows, chunk->window_count,
+                                             chunk->read->window, error);
+    while (cogpu_pool_help(positions))
+        ;
+    cogpu_pool_end(positions);
+    TRY(status);
+    return check_positions(chunk, error);
+}
+
 static cogpu_status execute(struct cogpu_mosaic_chunk *chunk, cogpu_error *error) {
     TRY(chunk->read->steps->prepare(chunk, error));
     TRY(plan_sources(chunk, error));
     bool is_covered = covers_chunk(chunk);
     if (!is_covered)
         TRY(chunk->read->steps->begin(chunk, error));
-    TRY(cogpu_read_windows(chunk->read->job, chunk->windows, chunk->window_count,
-                           chunk->read->window, error));
+    TRY(read_sources(chunk, error));
+    if (chunk->needs_exact)
+        return COGPU_OK;
     TRY(check_sources(chunk, error));
     if (is_covered && !covers_chunk(chunk))
         TRY(chunk->read->steps->begin(chunk, error));

@@ -19,8 +19,10 @@ static uint64_t count_table_bytes(const struct cogpu_mosaic_chunk *chunk) {
     const cogpu_read_plan plan = cogpu_chunk_plan(chunk, &storage);
     uint64_t bytes = cogpu_gpu_composer_convert_bytes(&plan);
     for (uint32_t i = 0; i < chunk->layer_count; i++) {
-        const cogpu_warp_job job = cogpu_chunk_warp_job(chunk, &chunk->layers[i]);
-        bytes += cogpu_gpu_composer_warp_bytes(&job);
+        const cogpu_box target = chunk->layers[i].plan.target;
+        bytes += cogpu_gpu_composer_warp_bytes((uint32_t)(target.x1 - target.x0),
+                                               (uint32_t)(target.y1 - target.y0),
+                                               chunk->layers[i].plan.band_count);
     }
     return bytes;
 }
@@ -66,6 +68,7 @@ static cogpu_status close_device(struct cogpu_mosaic_chunk *chunk, cogpu_status 
 static cogpu_status prepare_device(struct cogpu_mosaic_chunk *chunk, cogpu_error *error) {
     cogpu_gpu_composer *composer = &chunk->device->composer;
     composer->scratch = chunk->step_memory;
+    composer->scratch_bytes = chunk->step_bytes;
     for (uint32_t i = 0; i < chunk->layer_count; i++) {
         chunk->layers[i].source.stream = composer->stream;
         chunk->layers[i].mask.stream = composer->stream;

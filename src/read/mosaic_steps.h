@@ -31,10 +31,6 @@ struct cogpu_chunk_steps {
 
 extern const struct cogpu_chunk_steps cogpu_chunk_steps_on_host, cogpu_chunk_steps_on_device;
 
-/* The warp of a layer, but for its target. */
-cogpu_warp_job cogpu_chunk_warp_job(const struct cogpu_mosaic_chunk *chunk,
-                                    const struct cogpu_chunk_layer *layer);
-
 /* The chunk as blocks of a plan without compression, a block for each band: for the conversion by
  * the plan of the window. `storage` is filled. */
 cogpu_read_plan cogpu_chunk_plan(const struct cogpu_mosaic_chunk *chunk, cogpu_storage *storage);

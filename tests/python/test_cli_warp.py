@@ -26,6 +26,7 @@ pytestmark = pytest.mark.skipif(not os.access(BINARY, os.X_OK), reason=f"{BINARY
 METHODS = {"nearest": "near", "average": "average", "rms": "rms", "bilinear": "bilinear", "cubic": "cubic", "mode": "mode",
            "min": "min", "max": "max", "median": "med", "cubicspline": "cubicspline", "lanczos": "lanczos", "q1": "q1", "q3": "q3",
            "sum": "sum"}
+COLOURS = (ColorInterp.red, ColorInterp.green, ColorInterp.blue, ColorInterp.alpha)
 
 
 # ---- helpers ---------------------------------------------------------------------------------------
@@ -83,8 +84,8 @@ def warp(out, paths, *words):
     return json.loads(done("warp", *paths, out, "--json", *words))
 
 
-def opened(path):
-    with rasterio.open(path) as file:
+def opened(path, **options):
+    with rasterio.open(path, **options) as file:
         return file.read(), file.profile, file.bounds
 
 
@@ -98,14 +99,13 @@ def same_grid(a, b):
             assert abs(column - corner[0]) < 1e-6 and abs(row - corner[1]) < 1e-6, (one.transform, other.transform)
 
 
-def same_pixels(a, b, most=0):
-    """At most so many parts of a million differ, and those by rounding."""
+def same_pixels(a, b, rounded=0, other=0):
+    """Of a million samples so many may be rounded otherwise, and so many may be others: their positions are on an edge."""
     ours, theirs = opened(a)[0], opened(b)[0]
     assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
-    wrong = ours != theirs
-    assert wrong.mean() * 1e6 <= most, (wrong.sum(), ours[wrong][:5], theirs[wrong][:5])
-    if wrong.any():
-        assert np.abs(ours[wrong].astype("f8") - theirs[wrong]).max() <= 1
+    far = np.abs(ours.astype("f8") - theirs)
+    assert (far > 0).mean() * 1e6 <= rounded + other, ((far > 0).sum(), far.max())
+    assert (far > 1).mean() * 1e6 <= other, ((far > 1).sum(), far.max())
 
 
 @pytest.fixture
@@ -152,14 +152,14 @@ def test_grids(zones, tmp_path, ours, theirs):
     warp(out, zones, "--composite", "last", "--error", "0", "--full-resolution", *ours)
     gdalwarp(expected, zones, "-ovr", "NONE", *theirs)
     same_grid(out, expected)
-    same_pixels(out, expected, most=20)  # positions that fall on an edge between pixels
+    same_pixels(out, expected, other=20)
 
 
 def test_a_single_file(zones, tmp_path):
     out, expected = tmp_path / "out.tif", tmp_path / "expected.tif"
     warp(out, zones[:1], "--crs", "EPSG:3857", "--error", "0")
     same_grid(out, gdalwarp(expected, zones[:1], "-t_srs", "EPSG:3857"))
-    same_pixels(out, expected, most=20)
+    same_pixels(out, expected, other=20)
 
 
 def test_a_transform(pair, tmp_path):
@@ -177,7 +177,7 @@ def test_like(zones, tmp_path):
     same_grid(out, like)
     bounds = opened(like)[2]
     gdalwarp(expected, zones[::-1], "-t_srs", "EPSG:3857", "-te", *bounds, "-ts", "90", "80", "-ovr", "NONE")
-    same_pixels(out, expected, most=200)
+    same_pixels(out, expected, rounded=300, other=30)
     missing = failed("warp", *zones, out, "--like", tmp_path / "missing.tif")
     assert "missing.tif" in missing
     plain = tmp_path / "plain.tif"
@@ -193,12 +193,12 @@ def test_like(zones, tmp_path):
 @pytest.mark.parametrize("resolution", ["20", "95"])
 def test_resampling(zones, tmp_path, method, resolution):
     out, expected = tmp_path / "out.tif", tmp_path / "expected.tif"
-    warp(out, zones[:1], "--crs", "EPSG:3035", "--res", resolution, "--bounds", "4508000,2434000,4514000,2440000", "--error", "0",
+    warp(out, zones[:1], "--crs", "EPSG:3857", "--res", resolution, "--bounds", "1326000,5627000,1335000,5635500", "--error", "0",
          "--resampling", method, "--full-resolution")
-    gdalwarp(expected, zones[:1], "-t_srs", "EPSG:3035", "-tr", resolution, resolution, "-te", "4508000", "2434000", "4514000", "2440000",
+    gdalwarp(expected, zones[:1], "-t_srs", "EPSG:3857", "-tr", resolution, resolution, "-te", "1326000", "5627000", "1335000", "5635500",
              "-r", METHODS[method], "-ovr", "NONE")
     same_grid(out, expected)
-    same_pixels(out, expected, most=200)
+    same_pixels(out, expected, rounded=300, other=30)
     assert (opened(out)[0] != -1).mean() > 0.5
 
 
@@ -208,7 +208,7 @@ def test_overviews_are_used_as_gdal_does(tmp_path):
     words = "--crs", "EPSG:3857", "--res", "70", "--error", "0"
     warp(out, [path], *words)
     gdalwarp(expected, [path], "-t_srs", "EPSG:3857", "-tr", "70", "70")
-    same_pixels(out, expected, most=200)
+    same_pixels(out, expected, rounded=300, other=30)
     warp(full, [path], *words, "--full-resolution")
     assert not np.array_equal(opened(out)[0], opened(full)[0])
 
@@ -307,14 +307,18 @@ def test_bands(tmp_path):
 def test_what_the_file_says_of_itself(tmp_path):
     paths = []
     for i in range(2):
-        path = write(tmp_path / f"{i}.tif", np.full((4, 40, 50), 7 + i, "u1"), left=500000 + 500 * i, photometric="rgb", alpha="unassociated")
+        path = write(tmp_path / f"{i}.tif", np.full((4, 40, 50), 7 + i, "u1"), left=500000 + 500 * i, photometric="rgb")
         with rasterio.open(path, "r+") as file:
+            file.colorinterp = COLOURS
             file.descriptions = ["one", "two", "three", "four"]
+            file.units = ["m"] * 4
+            file.scales, file.offsets = [2] * 4, [1, 2, 3, 4]
         paths.append(path)
     out = tmp_path / "out.tif"
     warp(out, paths, "--metadata", "SURVEY=spring")
     with rasterio.open(out) as file:
-        assert file.colorinterp == (ColorInterp.red, ColorInterp.green, ColorInterp.blue, ColorInterp.alpha)
+        assert file.colorinterp == COLOURS
+        assert (file.units, file.scales, file.offsets) == (("m",) * 4, (2,) * 4, (1, 2, 3, 4))
         assert file.descriptions == ("one", "two", "three", "four")
         assert file.tags()["SURVEY"] == "spring" and file.crs.to_epsg() == 32632
 
@@ -346,9 +350,12 @@ def test_cog(zones, tmp_path):
                 "--resampling", "cubic")
     assert made["levels"] >= 3 and made["sources"] == 2 and made["skipped_sources"] == 0
     assert "a valid COG" in done("check", out, "--strict")
-    with rasterio.open(out) as file, rasterio.open(out, OVERVIEW_LEVEL=0) as overview:
+    with rasterio.open(out) as file:
         assert file.compression.name == "zstd"
-        assert np.array_equal(overview.read(1), file.read(1)[::2, ::2][:overview.height, :overview.width])
+    for method, is_same in ("nearest", True), ("average", False):
+        done("convert", out, tmp_path / "again.tif", "--cog", "--block", "128", "--resampling", method)
+        again = opened(tmp_path / "again.tif", OVERVIEW_LEVEL=0)[0]
+        assert np.array_equal(opened(out, OVERVIEW_LEVEL=0)[0], again) == is_same
 
 
 def test_many_rows_of_blocks(tmp_path):
@@ -367,7 +374,7 @@ def test_stdin_and_stdout(pair, tmp_path):
     assert result.returncode == 0
     (tmp_path / "piped.tif").write_bytes(result.stdout)
     assert np.array_equal(opened(tmp_path / "piped.tif")[0], opened(out)[0])
-    assert "only one" in failed("warp", "-", "-", out, code=2, stdin=b"")
+    assert "only one" in failed("warp", "-", "-", out, code=2, stdin=pair[0].read_bytes())
 
 
 def test_a_vrt_as_input(pair, tmp_path):
@@ -587,8 +594,7 @@ def test_mosaic_to_stdout_and_json(pair, tmp_path):
 
 @pytest.fixture
 def vrt(pair, tmp_path):
-    done("mosaic", *pair, tmp_path / "all.vrt")
-    return tmp_path / "all.vrt"
+    return by_gdal("GDALBuildVRT", tmp_path / "all.vrt", pair, ["-q"])
 
 
 def test_info(vrt, pair):
@@ -597,11 +603,13 @@ def test_info(vrt, pair):
     assert re.search(r"^  sources +2: 0 reprojected, 0 left out; --verbose lists them$", text, re.M)
     assert "classic TIFF" not in text and "directory" not in text and "sidecar" not in text
     listed = done("info", vrt, "--verbose")
-    assert "a.tif: columns 0 to 200, rows 0 to 150, copied" in listed
-    assert "b.tif: columns 150 to 350, rows 70 to 220, copied" in listed
+    assert re.search(r"a\.tif: columns 0 to 20[01], rows 0 to 15[01]", listed)
+    assert re.search(r"b\.tif: columns 1(49|50) to 350, rows (69|70) to 220", listed)
     about = json.loads(done("info", vrt, "--json"))
     assert [os.path.basename(source["path"]) for source in about["sources"]] == ["a.tif", "b.tif"]
-    assert [source["window"] for source in about["sources"]] == [[0, 0, 200, 150], [150, 70, 350, 220]]
+    windows = np.array([source["window"] for source in about["sources"]])
+    assert np.abs(windows - [[0, 0, 200, 150], [150, 70, 350, 220]]).max() <= 1  # that it may touch
+    assert all(source["status"] == "ok" and source["message"] is None for source in about["sources"])
     assert about["cog"] is False and about["crs"]["code"] == 32632
     assert json.loads(done("info", pair[0], "--json"))["sources"] is None
     assert json.loads(done("info", vrt, "--json", "--tags"))["directories"] == []
@@ -624,6 +632,16 @@ def test_preview_and_bench(vrt, tmp_path):
     with rasterio.open(tmp_path / "all.png") as file:
         assert (file.width, file.height) == (100, 63)
     assert "GB/s of pixels" in done("bench", vrt)
+
+
+def test_which_files_a_vrt_may_name(vrt, tmp_path):
+    folder = tmp_path / "below"
+    folder.mkdir()
+    moved = folder / "all.vrt"
+    moved.write_text(vrt.read_text().replace('relativeToVRT="1">', 'relativeToVRT="1">../'))
+    done("checksum", moved)
+    assert "a.tif" in failed("checksum", moved, "--vrt-sources", "below", code=2)
+    done("checksum", vrt, "--vrt-sources", "below")
 
 
 def test_check(vrt):

@@ -31,7 +31,8 @@ DEVICE_FN struct composite_place place_at(const struct cogpu_composite_args *arg
 DEVICE_FN void begin_sample(const struct cogpu_composite_args *args,
                             const struct composite_place *place, uint32_t band) {
     store_sample(place->to, load_sample(args->fill[band], args->size), args->size);
-    args->valid[place->plane] = 0;
+    if (args->valid)
+        args->valid[place->plane] = 0;
     if (args->sums)
         args->sums[place->plane] = 0;
     if (args->counts)

@@ -10,6 +10,7 @@
 enum {
     COGPU_WARP_STRIP_THREADS = 256, /* of kernels that work on strips of cells */
     COGPU_WARP_STRIP_CELLS = 8,     /* side by side: 128 columns of the target */
+    COGPU_WARP_STRIP_BANDS = 16,    /* at most */
     COGPU_WARP_THREADS = 128,       /* of kernels with a thread for each pixel */
     COGPU_WARP_PIECE_COLUMNS = 32,  /* of their thread blocks */
     COGPU_WARP_PIECE_ROWS = COGPU_WARP_THREADS / COGPU_WARP_PIECE_COLUMNS
@@ -47,6 +48,9 @@ struct cogpu_warp_args {
  */
 uint64_t cogpu_gpu_warp_table_bytes(const cogpu_warp_job *job);
 void cogpu_gpu_warp_fill_table(const cogpu_warp_job *job, void *table);
+
+/* False for the mode of areas that are too large: its time grows with their square. */
+bool cogpu_gpu_can_warp(const cogpu_warp *warp);
 
 /* As cogpu_cpu_warp. Asynchronous. */
 cogpu_status cogpu_gpu_warp(cogpu_gpu *gpu, const cogpu_warp_job *job, const void *table,

@@ -148,20 +148,29 @@ static uint32_t index_of_type(uint32_t type) {
     return i;
 }
 
-static bool is_aligned(const struct warp_plane *plane, uint32_t size) {
-    return (uintptr_t)plane->data % size == 0 && plane->stride_band % size == 0 &&
-           plane->stride_y % size == 0 && plane->stride_x % size == 0;
+static bool is_short(int64_t stride, uint32_t size) {
+    return stride % size == 0 && stride > INT32_MIN && stride < INT32_MAX;
 }
 
-/* Positions are split into 31-bit integers there. */
+/* Whether strip kernels can compute its addresses. */
+static bool is_strip_plane(const struct warp_plane *plane, uint32_t size) {
+    return (uintptr_t)plane->data % size == 0 && plane->stride_band % size == 0 &&
+           is_short(plane->stride_y, size) && is_short(plane->stride_x, size);
+}
+
+/* Positions are split into 31-bit integers there, and taps loaded that are not used. */
 static bool can_use_strips(const struct warp_args *warp) {
+    enum { TAPS = 4 };
     const uint32_t size = sample_bytes(warp->from_type);
     return warp->from_type == warp->to_type && !warp->mask.data && !warp->alpha_band &&
+           warp->bands <= COGPU_WARP_STRIP_BANDS &&
            (warp->method == COGPU_RESAMPLE_NEAREST || warp->has_four_taps) &&
-           is_aligned(&warp->source, size) && is_aligned(&warp->target, size) &&
-           warp->level_width < INT32_MAX / 2 && warp->level_height < INT32_MAX / 2 &&
-           warp->width <= warp->level_width - warp->x &&
-           warp->height <= warp->level_height - warp->y;
+           is_strip_plane(&warp->source, size) && is_strip_plane(&warp->target, size) &&
+           is_strip_plane(&warp->valid, 1) && warp->level_width < INT32_MAX / 2 &&
+           warp->level_height < INT32_MAX / 2 && warp->target_width < INT32_MAX / 2 &&
+           warp->target_height < INT32_MAX / 2 && warp->width >= TAPS && warp->height >= TAPS &&
+           (uint64_t)warp->x + warp->width <= warp->level_width &&
+           (uint64_t)warp->y + warp->height <= warp->level_height;
 }
 
 static const cogpu_kernel *select_kernel(const struct warp_args *warp, bool *is_strip) {
@@ -174,6 +183,13 @@ static const cogpu_kernel *select_kernel(const struct warp_args *warp, bool *is_
 }
 
 /* ---- launches ---- */
+
+bool cogpu_gpu_can_warp(const cogpu_warp *warp) {
+    const double pixels_max = 4096; /* of the source, in an area */
+    double across = warp->scale_x < 1 ? 1 / warp->scale_x : 1;
+    double down = warp->scale_y < 1 ? 1 / warp->scale_y : 1;
+    return warp->method != COGPU_RESAMPLE_MODE || across * down <= pixels_max;
+}
 
 /* Where positions have all taps in the source window: with a margin for the rounding of positions
  * between two that are inside. */

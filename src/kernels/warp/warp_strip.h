@@ -8,7 +8,8 @@
  *   |   ...  |   ...  |
  *
  * A pixel is fast if its taps are in the source window and certainly valid in all bands. All others
- * are kept in a mask of bits and computed at the end by warp_pixel.
+ * are kept in a mask of bits and computed at the end by warp_pixel. Source and target have the same
+ * sample type; there is neither mask nor alpha; addresses are aligned, and strides have 31 bits.
  */
 #ifndef COGPU_KERNELS_WARP_WARP_STRIP_H
 #define COGPU_KERNELS_WARP_WARP_STRIP_H
@@ -18,7 +19,9 @@
 
 enum {
     STRIP_COLUMNS = COGPU_WARP_STRIP_CELLS * WARP_CELL,
-    STRIP_ROWS = WARP_CELL * STRIP_COLUMNS / COGPU_WARP_STRIP_THREADS /* of a thread */
+    STRIP_ROWS = WARP_CELL * STRIP_COLUMNS / COGPU_WARP_STRIP_THREADS, /* of a thread */
+    STRIP_TAPS = 16,
+    STRIP_GROUP = 4 /* the most pixels that a thread computes at the same time */
 };
 
 /* A row of a cell: its left end, and the way to its right end. */
@@ -26,31 +29,59 @@ struct strip_span {
     double x, y, across_x, across_y;
 };
 
-struct strip_shared {
-    struct strip_span spans[COGPU_WARP_STRIP_CELLS][WARP_CELL];
-    uint32_t tables[COGPU_WARP_STRIP_CELLS];
-    uint32_t inside[COGPU_WARP_STRIP_CELLS]; /* a bit for each row: both ends are inside */
+/* Nodata of a band. Of integers `equal` is the sample that is nodata; floats are certainly valid if
+ * they are further than `radius` from `middle`, which NaN never is. A result that may be equal to
+ * `avoided`, as bits, is tested by avoid_nodata. */
+struct strip_rule {
+    float middle, radius;
+    uint32_t equal, avoided;
 };
 
-/* The column that a thread works on. */
-struct strip_column {
-    uint32_t cell, i;       /* in the strip; in the cell */
-    uint32_t column;        /* in the target window */
-    uint32_t table, inside; /* of the cell */
+struct strip_shared {
+    struct strip_span spans[COGPU_WARP_STRIP_CELLS][WARP_CELL];
+    struct strip_rule rules[COGPU_WARP_STRIP_BANDS];
+    uint32_t tables[COGPU_WARP_STRIP_CELLS];
+    uint32_t inside[COGPU_WARP_STRIP_CELLS]; /* all positions of the cell are inside */
 };
 
 DEVICE_FN bool is_inside(const struct cogpu_warp_args *args, double x, double y) {
     return x >= args->left && x < args->right && y >= args->top && y < args->bottom;
 }
 
+/* ---- preparation: collectives of the block ---- */
+
+DEVICE_FN struct strip_rule strip_rule_of(uint32_t type, const struct warp_rule *rule) {
+    struct strip_rule kept = {0, -1, UINT32_MAX, UINT32_MAX}; /* only NaN is not certainly valid */
+    if (rule->nodata.match == MATCHES_EQUAL) {
+        int32_t whole = (int32_t)rule->nodata.value;
+        kept.equal = type == COGPU_TYPE_U8 ? (uint8_t)whole : (uint16_t)whole;
+    }
+    if (rule->nodata.match == MATCHES_FLOAT) {
+        /* matches_nodata: within 4.8e-7 of the number. */
+        kept.middle = (float)rule->nodata.value;
+        kept.radius = fabsf(kept.middle) * 1e-6F;
+        if (!(kept.radius <= 3e38F)) /* of an infinity */
+            kept.radius = 0;
+    }
+    if (rule->avoids && type == COGPU_TYPE_F32)
+        kept.avoided = float_bits((float)rule->avoided);
+    if (rule->avoids && type != COGPU_TYPE_F32 && fabs(rule->avoided) <= UINT16_MAX) {
+        int32_t whole = (int32_t)rule->avoided;
+        kept.avoided = type == COGPU_TYPE_U8 ? (uint8_t)whole : (uint16_t)whole;
+    }
+    return kept;
+}
+
 /* Spans of all rows of the strip's cells, one by each thread. `first_cell` and `row` are places in
- * the lattice. A collective of the block. */
-DEVICE_FN void prepare_strip(const struct cogpu_warp_args *args, uint32_t first_cell, uint32_t row,
-                             struct strip_shared *shared) {
+ * the lattice. */
+DEVICE_FN void prepare_strip(const struct cogpu_warp_args *args, uint32_t type, uint32_t first_cell,
+                             uint32_t row, struct strip_shared *shared) {
     const struct warp_lattice *lattice = &args->warp.lattice;
     const uint32_t cell = thread_index() / WARP_CELL, j = thread_index() % WARP_CELL;
     uint32_t table = 0, bits;
     bool is_row_inside = false;
+    if (thread_index() < args->warp.bands)
+        shared->rules[thread_index()] = strip_rule_of(type, &args->warp.rules[thread_index()]);
     if (cell >= COGPU_WARP_STRIP_CELLS)
         return;
     if (first_cell + cell < lattice->across) {
@@ -67,52 +98,15 @@ DEVICE_FN void prepare_strip(const struct cogpu_warp_args *args, uint32_t first_
     bits = warp_ballot(is_row_inside);
     if (j == 0) {
         shared->tables[cell] = table;
-        shared->inside[cell] = cell % 2 ? bits >> WARP_CELL : bits & 0xFFFF;
+        shared->inside[cell] = (cell % 2 ? bits >> WARP_CELL : bits & 0xFFFF) == 0xFFFF;
     }
-}
-
-/* False: the position may have taps outside of the source window. */
-DEVICE_FN bool find_point(const struct cogpu_warp_args *args, const struct strip_shared *shared,
-                          const struct strip_column *at, uint32_t j, struct warp_point *point) {
-    if (at->table == UINT32_MAX) {
-        const struct strip_span *span = &shared->spans[at->cell][j];
-        double across = at->i * (1.0 / WARP_CELL);
-        point->x = span->x + span->across_x * across;
-        point->y = span->y + span->across_y * across;
-    } else {
-        *point = point_of_table(&args->warp.lattice, at->table, at->i, j);
-    }
-    return at->inside >> j & 1 || is_inside(args, point->x, point->y);
 }
 
 /* ---- samples ---- */
 
-/* Tells samples that are certainly valid in a band: integers that differ from nodata; floats that
- * are further than `radius` from it, which NaN never is. */
-struct strip_nodata {
-    uint32_t equal;
-    float middle, radius;
-};
-
-DEVICE_FN struct strip_nodata strip_nodata_of(uint32_t type, const struct warp_nodata *rule) {
-    struct strip_nodata nodata = {UINT32_MAX, 0, -1}; /* nothing but NaN */
-    if (rule->match == MATCHES_EQUAL) {
-        int32_t whole = (int32_t)rule->value;
-        nodata.equal = type == COGPU_TYPE_U8 ? (uint8_t)whole : (uint16_t)whole;
-    }
-    if (rule->match == MATCHES_FLOAT) {
-        /* matches_nodata: within 4.8e-7 of the number. */
-        nodata.middle = (float)rule->value;
-        nodata.radius = fabsf(nodata.middle) * 1e-6F;
-        if (!(nodata.radius <= 3e38F)) /* of an infinity */
-            nodata.radius = 0;
-    }
-    return nodata;
-}
-
-DEVICE_FN bool is_surely_valid(uint32_t type, const struct strip_nodata *nodata, uint32_t bits) {
-    return type == COGPU_TYPE_F32 ? fabsf(float_from_bits(bits) - nodata->middle) > nodata->radius
-                                  : bits != nodata->equal;
+DEVICE_FN bool is_surely_valid(uint32_t type, const struct strip_rule *rule, uint32_t bits) {
+    return type == COGPU_TYPE_F32 ? fabsf(float_from_bits(bits) - rule->middle) > rule->radius
+                                  : bits != rule->equal;
 }
 
 DEVICE_FN double strip_value(uint32_t type, uint32_t bits) {
@@ -135,30 +129,67 @@ DEVICE_FN uint32_t strip_bits(uint32_t type, double value) {
     return (uint32_t)whole & (type == COGPU_TYPE_U8 ? UINT8_MAX : UINT16_MAX);
 }
 
+/* -0 equals 0, so floats are compared as such. */
+DEVICE_FN bool may_be_avoided(uint32_t type, const struct strip_rule *rule, uint32_t bits) {
+    return type == COGPU_TYPE_F32 ? float_from_bits(bits) == float_from_bits(rule->avoided)
+                                  : bits == rule->avoided;
+}
+
+DEVICE_FN void store_bits_aligned(uint32_t type, uint8_t *at, uint32_t bits) {
+    if (sample_bytes(type) == 1)
+        *at = (uint8_t)bits;
+    else if (sample_bytes(type) == 2)
+        *(number16 *)(void *)at = (uint16_t)bits;
+    else
+        *(number32 *)(void *)at = bits;
+}
+
 /* ---- pixels ---- */
 
-enum { STRIP_TAPS = 16, STRIP_GROUP = 4 }; /* the most */
+/* A column of the strip, on which a thread works. */
+struct strip_column {
+    const struct strip_span *spans;
+    double across; /* what part of the cell lies left of it */
+    uint32_t i, table, column;
+    int32_t first_row; /* the strip's first row, in the target window */
+    bool is_inside;
+};
 
-/* Pixels of one column that a thread computes at the same time. */
 struct strip_pixel {
-    bool is_wanted;      /* in the target window */
     bool is_fast;        /* all taps are inside and, so far, valid */
-    uint32_t row;        /* in the target window */
+    int32_t row;         /* in the target window */
     double x, y;         /* position in the level */
     double left, top;    /* the pixel that its weights refer to */
     const uint8_t *taps; /* the first one, in band 0 */
     uint32_t bits[STRIP_TAPS];
 };
 
-DEVICE_FN uint32_t taps_of_method(uint32_t method) {
+DEVICE_FN uint32_t side_of_taps(uint32_t method) {
     return method == COGPU_RESAMPLE_NEAREST ? 1 : method == COGPU_RESAMPLE_CUBIC ? 4 : 2;
 }
 
-/* Finds the taps of a pixel; any address in the source if they are not inside. */
-DEVICE_FN void find_taps(const struct cogpu_warp_args *args, uint32_t method,
-                         struct strip_pixel *pixel) {
+DEVICE_FN uint8_t *strip_address(const struct warp_plane *plane, uint32_t band, int32_t x,
+                                 int32_t y) {
+    return plane->data + (int64_t)(int32_t)plane->stride_y * y +
+           (int64_t)(int32_t)plane->stride_x * x + band * plane->stride_band;
+}
+
+/* Finds position and taps of row `j` of the strip; the first taps of the source if they are not
+ * inside. */
+DEVICE_FN void find_taps(const struct cogpu_warp_args *args, const struct strip_column *at,
+                         uint32_t method, bool is_exact, uint32_t j, struct strip_pixel *pixel) {
     const struct warp_args *warp = &args->warp;
     int32_t x, y;
+    if (is_exact) {
+        struct warp_point point = point_of_table(&warp->lattice, at->table, at->i, j);
+        pixel->x = point.x;
+        pixel->y = point.y;
+    } else {
+        pixel->x = at->spans[j].x + at->spans[j].across_x * at->across;
+        pixel->y = at->spans[j].y + at->spans[j].across_y * at->across;
+    }
+    pixel->row = at->first_row + (int32_t)j;
+    pixel->is_fast = at->is_inside || is_inside(args, pixel->x, pixel->y);
     if (method == COGPU_RESAMPLE_NEAREST) {
         split_floor(pixel->x + WARP_TOLERANCE, &x);
         split_floor(pixel->y + WARP_TOLERANCE, &y);
@@ -166,34 +197,35 @@ DEVICE_FN void find_taps(const struct cogpu_warp_args *args, uint32_t method,
         pixel->left = split_floor(pixel->x - 0.5, &x);
         pixel->top = split_floor(pixel->y - 0.5, &y);
     }
-    x -= (int32_t)warp->x + (method == COGPU_RESAMPLE_CUBIC);
-    y -= (int32_t)warp->y + (method == COGPU_RESAMPLE_CUBIC);
-    pixel->taps = plane_at(&warp->source, 0, pixel->is_fast ? x : 0, pixel->is_fast ? y : 0);
+    x -= (int32_t)(warp->x + (method == COGPU_RESAMPLE_CUBIC));
+    y -= (int32_t)(warp->y + (method == COGPU_RESAMPLE_CUBIC));
+    pixel->taps = strip_address(&warp->source, 0, pixel->is_fast ? x : 0, pixel->is_fast ? y : 0);
 }
 
-/* Down each column, as cubic_result sums. */
 DEVICE_FN void load_taps(const struct warp_args *warp, uint32_t method, uint32_t type,
                          uint32_t band, struct strip_pixel *pixel) {
-    const uint32_t side = taps_of_method(method);
-    const uint8_t *taps = pixel->taps + (int64_t)band * warp->source.stride_band;
-    UNROLL for (uint32_t j = 0; j < side; j++, taps += warp->source.stride_y)
-        UNROLL for (uint32_t i = 0; i < side; i++) pixel->bits[side * j + i] = load_read_only(
-        pixel->is_fast ? taps + i * warp->source.stride_x : warp->source.data, sample_bytes(type));
+    const uint32_t side = side_of_taps(method);
+    const uint8_t *row = pixel->taps + band * warp->source.stride_band;
+    UNROLL for (uint32_t j = 0; j < side; j++, row += warp->source.stride_y) {
+        const uint8_t *tap = row;
+        UNROLL for (uint32_t i = 0; i < side; i++, tap += warp->source.stride_x)
+            pixel->bits[side * j + i] = load_read_only(tap, sample_bytes(type));
+    }
 }
 
-DEVICE_FN bool are_taps_valid(uint32_t method, uint32_t type, const struct strip_nodata *nodata,
+DEVICE_FN bool are_taps_valid(uint32_t method, uint32_t type, const struct strip_rule *rule,
                               const struct strip_pixel *pixel) {
-    const uint32_t side = taps_of_method(method);
+    const uint32_t side = side_of_taps(method);
     bool are_valid = true;
     UNROLL for (uint32_t i = 0; i < side * side; i++) are_valid &=
-        is_surely_valid(type, nodata, pixel->bits[i]);
+        is_surely_valid(type, rule, pixel->bits[i]);
     return are_valid;
 }
 
 /* The sum of valid taps: bilinear_result and cubic_result without tests. */
 DEVICE_FN double weigh_taps(uint32_t method, uint32_t type, const struct strip_pixel *pixel) {
     double values[STRIP_TAPS], across[4], down[4], columns[4];
-    const uint32_t side = taps_of_method(method);
+    const uint32_t side = side_of_taps(method);
     UNROLL for (uint32_t i = 0; i < side * side; i++) values[i] = strip_value(type, pixel->bits[i]);
     if (method == COGPU_RESAMPLE_BILINEAR) {
         double weight = linear_weight(pixel->x, pixel->left);
@@ -211,77 +243,77 @@ DEVICE_FN double weigh_taps(uint32_t method, uint32_t type, const struct strip_p
 }
 
 DEVICE_FN void store_pixel(const struct warp_args *warp, uint32_t type, uint32_t band,
-                           uint32_t column, uint32_t row, uint32_t bits) {
-    const struct warp_rule *rule = &warp->rules[band];
-    if (rule->avoids)
-        bits = (uint32_t)avoid_nodata(type, bits, rule->avoided);
-    store_sample((uint8_t *)plane_at(&warp->target, band, column, row), bits, sample_bytes(type));
+                           const struct strip_column *at, const struct strip_rule *rule,
+                           const struct strip_pixel *pixel, uint32_t bits) {
+    if (may_be_avoided(type, rule, bits))
+        bits = (uint32_t)avoid_nodata(type, bits, warp->rules[band].avoided);
+    store_bits_aligned(type, strip_address(&warp->target, band, (int32_t)at->column, pixel->row),
+                       bits);
     if (warp->valid.data)
-        *(uint8_t *)plane_at(&warp->valid, band, column, row) = 255;
+        *strip_address(&warp->valid, band, (int32_t)at->column, pixel->row) = 255;
 }
 
 /* ---- the loop ---- */
 
-/* `group` pixels from row `j` of the strip on, the first of which is row `first_y` of the grid. A
- * bit for each that is wanted and not fast. */
-DEVICE_FN uint32_t warp_group(const struct cogpu_warp_args *args, const struct strip_shared *shared,
-                              const struct strip_column *at, uint32_t method, uint32_t type,
-                              uint32_t group, uint32_t first_y, uint32_t j) {
+/* `group` pixels from row `j` of the strip on, but none from row `end` on: the last one is computed
+ * again instead. A bit for each row whose pixel is not fast. */
+DEVICE_FN uint32_t warp_group(const struct cogpu_warp_args *args, const struct strip_column *at,
+                              const struct strip_rule *rules, uint32_t method, uint32_t type,
+                              uint32_t group, bool is_exact, uint32_t j, uint32_t end) {
     const struct warp_args *warp = &args->warp;
     struct strip_pixel pixels[STRIP_GROUP];
     uint32_t slow = 0;
-    UNROLL for (uint32_t u = 0; u < group; u++) {
-        struct strip_pixel *pixel = &pixels[u];
-        struct warp_point point;
-        pixel->row = first_y + j + u - warp->target_y; /* wraps above the window */
-        pixel->is_wanted = pixel->row < warp->target_height;
-        pixel->is_fast = find_point(args, shared, at, j + u, &point) && pixel->is_wanted;
-        pixel->x = point.x;
-        pixel->y = point.y;
-        find_taps(args, method, pixel);
-    }
+    UNROLL for (uint32_t u = 0; u < group; u++)
+        find_taps(args, at, method, is_exact, min_u32(j + u, end - 1), &pixels[u]);
     for (uint32_t band = 0; band < warp->bands; band++) {
-        const struct strip_nodata nodata = strip_nodata_of(type, &warp->rules[band].nodata);
+        const struct strip_rule rule = rules[band];
         UNROLL for (uint32_t u = 0; u < group; u++) load_taps(warp, method, type, band, &pixels[u]);
         UNROLL for (uint32_t u = 0; u < group; u++) {
-            pixels[u].is_fast &= are_taps_valid(method, type, &nodata, &pixels[u]);
             uint32_t bits = method == COGPU_RESAMPLE_NEAREST
                                 ? pixels[u].bits[0]
                                 : strip_bits(type, weigh_taps(method, type, &pixels[u]));
+            pixels[u].is_fast &= are_taps_valid(method, type, &rule, &pixels[u]);
             if (pixels[u].is_fast)
-                store_pixel(warp, type, band, at->column, pixels[u].row, bits);
+                store_pixel(warp, type, band, at, &rule, &pixels[u], bits);
         }
     }
-    UNROLL for (uint32_t u = 0; u < group; u++) slow |=
-        (uint32_t)(pixels[u].is_wanted && !pixels[u].is_fast) << u;
+    UNROLL for (uint32_t u = 0; u < group; u++) slow |= (uint32_t)!pixels[u].is_fast
+                                                        << (pixels[u].row - at->first_row);
     return slow;
 }
 
 /* All pixels of one task. Returns a bit for each row of the strip where this thread's pixel is
- * still to be computed, at *column and from row *first_row on, which may lie above the window. A
- * collective of the block. */
+ * still to be computed, in column at->column. A collective of the block. */
 DEVICE_FN uint32_t warp_strip(const struct cogpu_warp_args *args, struct strip_shared *shared,
                               uint32_t task, uint32_t method, uint32_t type, uint32_t group,
-                              uint32_t *column, uint32_t *first_row) {
+                              struct strip_column *at) {
     const struct warp_args *warp = &args->warp;
     const uint32_t cell_x =
         warp->target_x / WARP_CELL + task % args->across * COGPU_WARP_STRIP_CELLS;
     const uint32_t cell_y = warp->target_y / WARP_CELL + task / args->across;
-    const uint32_t place = thread_index() % STRIP_COLUMNS;
-    const uint32_t first = thread_index() / STRIP_COLUMNS * STRIP_ROWS;
-    uint32_t slow = 0;
-    prepare_strip(args, cell_x - warp->lattice.first_cell_x, cell_y - warp->lattice.first_cell_y,
-                  shared);
+    const uint32_t place = thread_index() % STRIP_COLUMNS, cell = place / WARP_CELL;
+    const uint32_t above = warp->target_y > cell_y * WARP_CELL ? warp->target_y % WARP_CELL : 0;
+    const uint32_t bottom = warp->target_y + warp->target_height - cell_y * WARP_CELL;
+    uint32_t first = thread_index() / STRIP_COLUMNS * STRIP_ROWS, slow = 0;
+    const uint32_t end = min_u32(first + STRIP_ROWS, bottom);
+    prepare_strip(args, type, cell_x - warp->lattice.first_cell_x,
+                  cell_y - warp->lattice.first_cell_y, shared);
     sync_block();
-    const struct strip_column at = {
-        place / WARP_CELL, place % WARP_CELL, cell_x * WARP_CELL + place - warp->target_x,
-        shared->tables[place / WARP_CELL], shared->inside[place / WARP_CELL]};
-    if (at.column < warp->target_width)
-        for (uint32_t j = first; j < first + STRIP_ROWS; j += group)
-            slow |= warp_group(args, shared, &at, method, type, group, cell_y * WARP_CELL, j) << j;
+    at->spans = shared->spans[cell];
+    at->i = place % WARP_CELL;
+    at->across = at->i * (1.0 / WARP_CELL);
+    at->table = shared->tables[cell];
+    at->is_inside = shared->inside[cell] != 0;
+    at->column = cell_x * WARP_CELL + place - warp->target_x; /* wraps left of the window */
+    at->first_row = (int32_t)(cell_y * WARP_CELL - warp->target_y);
+    first = max_u32(first, above);
+    if (at->column < warp->target_width && at->table == UINT32_MAX)
+        for (uint32_t j = first; j < end; j += group)
+            slow |= warp_group(args, at, shared->rules, method, type, group, false, j, end);
+    else if (at->column < warp->target_width)
+        for (uint32_t j = first; j < end; j++)
+            slow |= warp_group(args, at, shared->rules, method, type, 1, true, j, end);
     sync_block();
-    *column = at.column;
-    *first_row = cell_y * WARP_CELL - warp->target_y;
     return slow;
 }
 
@@ -295,10 +327,11 @@ DEVICE_FN uint32_t warp_strip(const struct cogpu_warp_args *args, struct strip_s
            resident) {                                                                             \
         for (uint32_t task = block_index(); task < args->across * args->down;                      \
              task += block_count()) {                                                              \
-            uint32_t column, row;                                                                  \
-            uint32_t slow = warp_strip(args, shared, task, method, type, group, &column, &row);    \
+            struct strip_column at;                                                                \
+            uint32_t slow = warp_strip(args, shared, task, method, type, group, &at);              \
             for (; slow; slow &= slow - 1)                                                         \
-                name##_slow(&args->warp, column, row + trailing_zeros(slow));                      \
+                name##_slow(&args->warp, at.column,                                                \
+                            (uint32_t)at.first_row + trailing_zeros(slow));                        \
         }                                                                                          \
     }
 

@@ -282,7 +282,8 @@ def check_bands(vrt: Vrt, band_nodata: Any) -> None:
         if band.dtype != first.dtype:
             raise MixedBandMetadataError(f"{vrt.path}: mixed dataType: band 1 is {first.dtype}, band {number} "
                                          f"{band.dtype}; read one with band=")
-        same = band.nodata == first.nodata or band.nodata != band.nodata and first.nodata != first.nodata
+        same = band.nodata == first.nodata or band.nodata is None or first.nodata is None or \
+            band.nodata != band.nodata and first.nodata != first.nodata
         if not same and band_nodata is None:
             raise MixedBandMetadataError(f"{vrt.path}: mixed NoDataValue: band 1 has {first.nodata}, band {number} "
                                          f"{band.nodata}; read one with band=, or give band_nodata='first'")

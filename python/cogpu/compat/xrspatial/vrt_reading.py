@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 BLOCK = 256
+MOST_NAMED = 3  # missing sources, in a message
 # Of a source that cannot be read; what else is raised is a mistake of ours.
 UNREADABLE = (IOError, NotTiffError, CorruptError, UnsupportedError, NotFoundError, OSError,
               GeoTIFFAmbiguousMetadataError)
@@ -304,10 +305,11 @@ def read_data(pixels: VrtPixels, bounds: Any, chunks: Any) -> tuple[Any, list[di
         is_inside = overlap(source.to[1], source.to[3], row0, row1) and overlap(source.to[0], source.to[2], column0,
                                                                                  column1)
         if is_inside and not os.path.exists(source.path):
-            message = f"{source.path}: there is no such file"
-            if pixels.missing_sources == "raise":
-                raise MissingFileError(message)
-            holes.append(hole_of(number, source, message))
+            holes.append(hole_of(number, source, f"{source.path}: there is no such file"))
+    if holes and pixels.missing_sources == "raise":
+        names = list(dict.fromkeys(hole["source"] for hole in holes))
+        raise MissingFileError(f"{', '.join(names[:MOST_NAMED])}{', ...' if len(names) > MOST_NAMED else ''}: no such "
+                               f"file, {len(names)} missing source(s) total")
     from ...dask import blocks
     try:
         return blocks(pixels, chunks, bounds), holes
@@ -321,7 +323,7 @@ def read_data(pixels: VrtPixels, bounds: Any, chunks: Any) -> tuple[Any, list[di
 def attrs_of(vrt: Vrt, bounds: Any, number: int, masked: bool, dtype: np.dtype,
              result: "np.dtype | None") -> dict[str, Any]:
     attrs: dict[str, Any] = {"_xrspatial_geotiff_contract": CONTRACT}
-    crs = system_of(vrt.srs)[0] if vrt.srs else None
+    crs, wkt = system_of(vrt.srs) if vrt.srs else (None, None)
     transform = windowed(vrt, bounds)
     if vrt.is_rotated and transform is not None:
         c, a, b, f, d, e = transform
@@ -332,7 +334,7 @@ def attrs_of(vrt: Vrt, bounds: Any, number: int, masked: bool, dtype: np.dtype,
         if crs is not None and crs.startswith("EPSG:"):
             attrs["crs"] = int(crs.removeprefix("EPSG:"))
         if vrt.srs:
-            attrs["crs_wkt"] = vrt.srs
+            attrs["crs_wkt"] = wkt or vrt.srs if "[" in vrt.srs else vrt.srs
         if transform is None:
             attrs["_xrspatial_no_georef"] = True
         else:
