@@ -9,7 +9,7 @@ generator := $(if $(shell command -v ninja),-G Ninja)
 python    := .venv/bin/python
 c_files   := git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp'
 
-.PHONY: all setup demo check test test-deep test-gpu sanitize-gpu bench bench-gpu bench-python bench-network fuzz mutations docs docs-examples docs-picture format install wheel test-wheel clean
+.PHONY: all setup demo check test test-deep test-gpu sanitize-gpu bench bench-gpu bench-python bench-warp bench-network fuzz mutations docs docs-examples docs-picture format install wheel test-wheel clean
 
 # build/cogpu, build/libcogpu.so, build/libcogpu.a
 all: build/CMakeCache.txt
@@ -85,6 +85,13 @@ bench-python:
 	@cmake -S . -B build $(generator) -DCMAKE_BUILD_TYPE=Release -DCOGPU_PYTHON=ON >/dev/null
 	@cmake --build build --target cogpu_python
 	@$(python) bench/bench_python.py --docs
+
+# Warps, mosaics and VRTs beside GDAL, rasterio and rioxarray: docs/bench-warp.md. With a GPU, its part too.
+bench-warp:
+	@tools/setup.sh bench/requirements-python.txt
+	@cmake -S . -B build $(generator) -DCMAKE_BUILD_TYPE=Release -DCOGPU_PYTHON=ON >/dev/null
+	@cmake --build build
+	@$(python) bench/bench_warp.py --docs
 
 # Reading by HTTP from a server that is 30 ms away, beside GDAL and async-geotiff: docs/bench-network.md.
 bench-network:

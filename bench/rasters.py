@@ -116,8 +116,8 @@ def write(path, pixels, options):
     bands, height, width = pixels.shape
     part = path.with_suffix(".part")
     with rasterio.open(part, "w", driver="GTiff", count=bands, height=height, width=width,
-                       dtype=pixels.dtype, transform=from_origin(356000, 5700000, 1, 1), interleave="pixel",
-                       num_threads="all_cpus", **{"crs": "EPSG:32632", **options}) as file:
+                       dtype=pixels.dtype, interleave="pixel", num_threads="all_cpus",
+                       **{"crs": "EPSG:32632", "transform": from_origin(356000, 5700000, 1, 1), **options}) as file:
         file.write(np.asarray(pixels))
     part.rename(path)
 

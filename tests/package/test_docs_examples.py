@@ -2,6 +2,8 @@
 that draw are left out without matplotlib; the training loader needs PyTorch."""
 
 import importlib.util
+import os
+import pathlib
 import sys
 
 import numpy as np
@@ -12,6 +14,7 @@ from conftest import ROOT
 sys.path.insert(0, str(ROOT / "tools" / "docs"))
 import run_examples  # noqa: E402
 
+BIN = pathlib.Path(os.environ.get("COGPU_BIN", ROOT / "build" / "cogpu")).resolve()
 HAS_MATPLOTLIB = importlib.util.find_spec("matplotlib") is not None
 
 
@@ -20,6 +23,7 @@ def run(tmp_path, monkeypatch, capsys):
     """run(name) -> names of the script after its last cell, and what it printed."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(run_examples.FOLDER))
+    monkeypatch.setenv("PATH", str(BIN.parent), prepend=os.pathsep)
 
     def run_script(name):
         names = {"__name__": "__main__"}
@@ -71,3 +75,15 @@ def test_s3_to_gpu(run):
     assert "(250, 250) mean height" in printed
     expected = names["mountains"]().values[250:500, 200:450]
     assert np.array_equal(np.asarray(names["window"].data), expected, equal_nan=True)
+
+
+@pytest.mark.skipif(not BIN.exists(), reason="the command line is not built")
+def test_two_zones(run, tmp_path):
+    names, printed = run("two_zones")
+    assert "scenes of a window: 1\nvalid\nsame pixels: True\n" in printed
+    with rasterio.open(tmp_path / "joined.tif") as file:
+        assert file.crs.to_epsg() == 3035 and file.overviews(1) == [2]
+        heights = file.read(1, masked=True)
+    land = names["land"].values
+    assert abs(heights.mean() - np.nanmean(land)) < 1
+    assert np.isclose(heights.count(), np.isfinite(land).sum(), rtol=0.02)

@@ -105,6 +105,22 @@ def test_guide_runs_as_written(terrain, engine):
         assert waves.crs.to_epsg() == 32632 and waves.nodata == -9999
 
 
+def test_guide_of_mosaics_runs_as_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    y, x = np.mgrid[:300, :280]
+    heights = (900 + 200 * np.sin(x / 40) * np.cos(y / 30) + y).astype("float32")
+    for zone, left in (32, 798000), (33, 342000):  # both at 12.9 degrees east
+        write_file(tmp_path / f"zone{zone}.tif", heights[None], nodata=-9999, crs=f"EPSG:326{zone}",
+                   transform=rasterio.transform.from_origin(left, 5000000, 10, 10))
+    names = run_blocks((ROOT / "docs" / "mosaics.md").read_text())
+    assert np.asarray(names["window"]).shape == (1, 100, 100)
+    assert [source.is_reprojected for source in names["mosaic"].sources] == [True, True]
+    assert names["lazy"].shape == names["dem"].shape == names["like"].shape == names["mosaic"].shape
+    assert names["top"].sources[0].path == "zone33.tif"
+    with rasterio.open("web.tif") as web:
+        assert web.crs.to_epsg() == 3857 and np.array_equal(web.read(), names["dem"].fillna(-9999))
+
+
 def test_pictures_of_the_guide_are_there():
     for name in re.findall(r"!\[.*?\]\((.*?)\)", (ROOT / "docs" / "python.md").read_text()):
         assert (ROOT / "docs" / name).read_bytes().startswith(b"\x89PNG")

@@ -6,7 +6,8 @@ A block of code is run by the language and mark of its fence:
     sh              commands of cogpu run here; those of make and of scripts are checked: the target, script and options exist
     sh network      tests/net/test_readme.py
     sh gpu          here, on the emulated GPU
-    python          README, docs/python.md: tests/package/test_python_examples.py; docs/network.md: tests/net/test_readme.py
+    python          README, docs/python.md, docs/mosaics.md: tests/package/test_python_examples.py; docs/network.md:
+                    tests/net/test_readme.py
     python example  tests/package/test_docs_examples.py
     text, none      what a program prints, a drawing
     python          docs/python-reference.md: signatures, which tools/python_reference.py copies from the source
@@ -31,11 +32,11 @@ GUIDES = ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.relative_to(ROOT 
                                                   (ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^ *```(\w+)? ?(\w*)\n(.*?)^ *```$", re.M | re.S)
 RUN_BY_PAGE = {
-    "c": {"docs/c.md", "docs/gpu.md", "docs/network.md"},
-    "python": {"README.md", "docs/python.md", "docs/network.md", "docs/python-reference.md"},
+    "c": {"docs/c.md", "docs/gpu.md", "docs/mosaics.md", "docs/network.md"},
+    "python": {"README.md", "docs/mosaics.md", "docs/python.md", "docs/network.md", "docs/python-reference.md"},
     "python gpu": {"docs/python.md"}, "python torch": {"docs/python.md"},
     "sh network": {"docs/command-line.md", "docs/network.md"},
-    "sh gpu": {"docs/command-line.md"},
+    "sh gpu": {"docs/command-line.md", "docs/mosaics.md"},
 }
 EVERYWHERE = {"", "sh", "text", "python example"}  # each is checked on all pages
 
@@ -51,7 +52,7 @@ def test_readme_is_one_screen():
     text = (ROOT / "README.md").read_text()
     assert len(text.splitlines()) <= 120 and len(text.split()) <= 700
     assert "<!-- bench:" not in text
-    assert text.count("![") == 1 and text.index("![") < text.index("## Install") < text.index("## Read and write")
+    assert text.count("![") == 2 and text.index("![") < text.index("## Install") < text.index("## Read and write")
 
 
 @pytest.mark.no_library
@@ -140,6 +141,24 @@ int main(int count, char **words) {
     return failed;
 }
 """,
+    "docs/mosaics.md": """
+#include <stdio.h>
+int main(int count, char **words) {
+    static uint16_t pixels[1000 * 1000];
+    cogpu_file *file = NULL;
+    cogpu_image image = COGPU_IMAGE_INIT;
+    cogpu_error error;
+    if (count != 3 || open_zones(words[1], words[1], &file, &error) != COGPU_OK ||
+        cogpu_image_info(file, 0, &image, &error) != COGPU_OK)
+        return 2;
+    cogpu_raster raster = {.struct_size = sizeof raster, .data = pixels, .type = image.type, .bands = 1,
+                           .width = image.width, .height = image.height};
+    cogpu_status status = cogpu_read(file, NULL, &raster, NULL, &error);
+    printf("%u x %u\\n", image.width, image.height);
+    cogpu_close(file);
+    return status != COGPU_OK;
+}
+""",
     "docs/network.md": """
 int main(int count, char **words) {
     cogpu_context *context = NULL;
@@ -182,6 +201,8 @@ def test_c_blocks_run(page, dem, tmp_path):
         assert "300" in done.stdout and "mask 0 255" in done.stdout and "written.tif: valid\n" in done.stdout
         with rasterio.open(written) as file:
             assert file.read(1)[1999, 2999] == np.float32(300 + 29.99 + 199.9)
+    if page == "docs/mosaics.md":
+        assert done.stdout == "202 x 216\n"
     if page == "docs/gpu.md":
         with rasterio.open(written) as file, rasterio.open(dem) as source:
             assert np.array_equal(file.read(1), source.read(1))

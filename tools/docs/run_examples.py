@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "examples"
-NAMES = ["dem_slope", "dask_stream", "training_loader", "s3_to_gpu"]
+NAMES = ["dem_slope", "dask_stream", "training_loader", "s3_to_gpu", "two_zones"]
 CELL = re.compile(r"^# %%( \[markdown\])?\n(.*?)(?=^# %%|\Z)", re.M | re.S)
 OUTPUT = re.compile(r"^```text\n.*?^```\n\n", re.M | re.S)
 
@@ -41,8 +41,9 @@ def cells(script):
 
 
 def run(name, script_cells):
-    """Fills the output of each cell of code, in a new folder; returns the picture's bytes."""
+    """Fills the output of each cell of code, in a new folder; returns the picture's bytes. `cogpu` is that of the build."""
     names, before = {"__name__": "__main__"}, os.getcwd()
+    os.environ["PATH"] = os.pathsep.join([str(ROOT / "build"), os.environ["PATH"]])
     sys.path.insert(0, str(FOLDER))
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
