@@ -52,7 +52,7 @@ static bool place_side(double from, double from_size, double to, double to_size,
     double length = end - begin + (left - span->first + span->end - right) / zoom * scale;
     /* GDAL's whole pixels: the begin before the part was widened, the length after that. */
     span->low = limit_to(floor(begin + TOLERANCE), size - 1);
-    span->high = limit_to(span->low + ceil(length - TOLERANCE), size);
+    span->high = limit_to(ceil(begin + length - TOLERANCE), size);
     span->start = snap(start);
     span->step = snap(length) / (span->end - span->first);
     if (span->high <= span->low)
