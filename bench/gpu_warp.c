@@ -286,38 +286,6 @@ static void measure_launch(struct warp_case *at, const char *name,
     free(turn.times);
 }
 
-/* ---- variants ---- */
-
-#ifdef COGPU_WARP_VARIANTS
-#include "kernels/warp/warp_variants.h"
-#define DECLARE_VARIANT(method, group, resident)                                                   \
-    extern const cogpu_kernel cogpu_kernel_warp_##method##_g##group##_r##resident;
-COGPU_WARP_VARIANTS_OF(DECLARE_VARIANT)
-#define LIST_VARIANT(method, group, resident)                                                      \
-    {#method, #method "_g" #group "_r" #resident,                                                  \
-     &cogpu_kernel_warp_##method##_g##group##_r##resident},
-static const struct {
-    const char *method, *name;
-    const cogpu_kernel *kernel;
-} variants[] = {COGPU_WARP_VARIANTS_OF(LIST_VARIANT)};
-
-static void measure_variants(struct warp_case *at, const char *method) {
-    for (uint32_t i = 0; i < sizeof variants / sizeof *variants; i++) {
-        char name[160];
-        if (strcmp(variants[i].method, method) != 0 || at->warp.from_type != COGPU_TYPE_F32)
-            continue;
-        snprintf(name, sizeof name, "%s %s", at->name, variants[i].name);
-        at->launch.kernel = variants[i].kernel;
-        measure_launch(at, name, launch_case, true);
-    }
-}
-#else
-static void measure_variants(struct warp_case *at, const char *method) {
-    fprintf(stderr, "bench: no variants of %s in this build\n", method);
-    (void)at;
-}
-#endif
-
 /* ---- all cases ---- */
 
 struct method {
