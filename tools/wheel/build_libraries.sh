@@ -10,10 +10,12 @@ jobs=${JOBS:-$(nproc)}
 
 require_programs() {
     local absent=()
-    for program in cmake gcc make nasm ninja nvcc patch perl python3 sqlite3 tclsh; do
+    for program in cmake gcc make nasm ninja patch perl python3 sqlite3 tclsh; do
         command -v "$program" >/dev/null || absent+=("$program")
     done
-    [ ${#absent[@]} = 0 ] || fail "these programs are missing: ${absent[*]}"
+    [ ${#absent[@]} = 0 ] || fail "these programs are missing: ${absent[*]}; try: apt install nasm patch perl sqlite3 tcl"
+    [ "${COGPU_CUDA:-ON}" = OFF ] || command -v nvcc >/dev/null ||
+        fail "nvcc is missing: install CUDA's toolkit, or set COGPU_CUDA=OFF for a wheel without GPU code"
 }
 
 # ---- compiler ----------------------------------------------------------------------------------
