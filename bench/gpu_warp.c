@@ -4,12 +4,11 @@
  * events on the stream, is one launch; source, target and coordinates are on the device. "copy" is
  * a kernel that copies the same bytes.
  *
- *     bench_gpu_warp [--emu] [--repeats=9] [--side=10000] [--interleaved] [--variants] [WORD...]
+ *     bench_gpu_warp [--emu] [--repeats=9] [--side=10000] [--interleaved] [WORD...]
  *
  * Prints a line of JSON for each case, and a table at the end. WORDs select cases: "cubic float32".
- * With --interleaved, bands of a pixel are side by side. With --variants, kernels that differ in
- * pixels per thread and registers are measured too. Windows of each result are compared with the
- * CPU's, bit by bit.
+ * With --interleaved, bands of a pixel are side by side. Windows of each result are compared with
+ * the CPU's, bit by bit.
  */
 #include "gpu_bench.h"
 
@@ -23,7 +22,7 @@ enum { BANDS_MAX = 3, CASES_MAX = 128, CHECKS = 24, CHECK_WIDTH = 100, CHECK_HEI
 
 static struct {
     uint32_t side;
-    bool is_interleaved, variants;
+    bool is_interleaved;
     const char *words[16];
     uint32_t word_count;
 } settings = {.side = 10000};
@@ -330,8 +329,6 @@ static void measure_case(struct bench *bench, const struct method *method, bool 
                                     &error));
     need(cogpu_gpu_warp_prepare(&job, device_table, &at.launch, &error));
     measure_launch(&at, at.name, launch_case, true);
-    if (settings.variants)
-        measure_variants(&at, method->name);
     bench->gpu->calls->release_pinned(bench->gpu, host_table);
     bench->gpu->calls->release(bench->gpu, device_table);
     free((void *)(uintptr_t)at.coordinates.nodes);
@@ -365,8 +362,6 @@ static bool take_word(const char *word) {
         settings.side = (uint32_t)strtoul(word + 7, NULL, 10);
     else if (strcmp(word, "--interleaved") == 0)
         settings.is_interleaved = true;
-    else if (strcmp(word, "--variants") == 0)
-        settings.variants = true;
     else if (word[0] != '-' && settings.word_count < 16)
         settings.words[settings.word_count++] = word;
     else
