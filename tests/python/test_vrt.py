@@ -14,9 +14,9 @@ pytestmark = pytest.mark.skipif(not gdal_programs.LIBRARY, reason="rasterio brin
 
 def write(path, array, left=0, top=300, pixel=10, mask=None, colours=None, **options):
     with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True):
-        with rasterio.open(path, "w", driver="GTiff", width=array.shape[2], height=array.shape[1], count=array.shape[0],
-                           dtype=array.dtype, crs="EPSG:32632", transform=rasterio.Affine(pixel, 0, left, 0, -pixel, top),
-                           **options) as file:
+        with rasterio.open(path, "w", driver="GTiff", width=array.shape[2], height=array.shape[1],
+                           count=array.shape[0], dtype=array.dtype, crs="EPSG:32632",
+                           transform=rasterio.Affine(pixel, 0, left, 0, -pixel, top), **options) as file:
             file.write(array)
             if mask is not None:
                 file.write_mask(mask)
@@ -107,7 +107,8 @@ def test_built(files, names, options):
 
 # ---- gdal_translate ----
 
-TRANSLATED = ["plain1", "nodata1", "alpha1", "mask1", "int16", "uint16", "int32", "float32", "float64", "palette", "big"]
+TRANSLATED = ["plain1", "nodata1", "alpha1", "mask1", "int16", "uint16", "int32", "float32", "float64", "palette",
+              "big"]
 CHANGES = [[], ["-srcwin", "3", "4", "20", "15"], ["-srcwin", "-3", "-4", "50", "40"],
            ["-projwin", "33", "277", "222", "111"], ["-scale"], ["-scale", "0", "100", "20", "200"],
            ["-scale", "0", "255", "0", "1", "-ot", "Float32"], ["-exponent", "0.5", "-scale", "0", "255", "0", "255"],
@@ -192,9 +193,11 @@ def test_resampling_of_any_rects(files, name, method, seed):
 
 
 RULES = {"nodata": "<NODATA>99</NODATA>", "out of range": "<NODATA>300</NODATA>", "fraction": "<NODATA>99.5</NODATA>",
-         "scale": "<ScaleOffset>10.5</ScaleOffset><ScaleRatio>1.7</ScaleRatio>", "ratio": "<ScaleRatio>-0.33</ScaleRatio>",
-         "offset": "<ScaleOffset>3</ScaleOffset>", "constant": "<ScaleOffset>255</ScaleOffset><ScaleRatio>0</ScaleRatio>",
-         "exponent": "<Exponent>0.5</Exponent><SrcMin>10</SrcMin><SrcMax>200</SrcMax><DstMin>5</DstMin><DstMax>240</DstMax>",
+         "scale": "<ScaleOffset>10.5</ScaleOffset><ScaleRatio>1.7</ScaleRatio>",
+         "ratio": "<ScaleRatio>-0.33</ScaleRatio>", "offset": "<ScaleOffset>3</ScaleOffset>",
+         "constant": "<ScaleOffset>255</ScaleOffset><ScaleRatio>0</ScaleRatio>",
+         "exponent": "<Exponent>0.5</Exponent><SrcMin>10</SrcMin><SrcMax>200</SrcMax><DstMin>5</DstMin>"
+                     "<DstMax>240</DstMax>",
          "no range": "<Exponent>2</Exponent><SrcMin>0</SrcMin><SrcMax>100</SrcMax>",
          "table": "<LUT>0:10,50:100,50:120,200:20.5,255:255</LUT>", "mask": "<UseMaskBand>true</UseMaskBand>",
          "mask, scale": "<UseMaskBand>true</UseMaskBand><ScaleRatio>2</ScaleRatio>",
@@ -216,8 +219,9 @@ def test_few_bits(files, bits, dtype):
     agree(by_hand(files, "plain1", [0, 0, 40, 30], [0, 0, 20, 15], "ComplexSource", dtype=dtype, band=band))
 
 
-@pytest.mark.parametrize("refused, rule", [("KernelFilteredSource", ""), ("SimpleSource", "<OpenOptions><OOI key='a'>b</OOI></OpenOptions>"),
-                                           ("NoDataFromMaskSource", "")])
+@pytest.mark.parametrize("refused, rule", [
+    ("KernelFilteredSource", ""), ("SimpleSource", "<OpenOptions><OOI key='a'>b</OOI></OpenOptions>"),
+    ("NoDataFromMaskSource", "")])
 def test_refused_sources(files, refused, rule):
     with pytest.raises(cogpu.CogpuError, match="not supported"):
         cogpu.open(by_hand(files, "plain1", [0, 0, 1, 1], [0, 0, 1, 1], refused, rule)).close()
