@@ -4,8 +4,7 @@
   memory (warp alone), with one thread and with all; warp_peers.py has the contenders, which take turns.
 - vrt: 16 and 100 files joined by gdalbuildvrt, the whole and windows.
 - memory: the largest memory of `cogpu warp` while it writes a COG of 100,000 x 100,000 from a few small files.
-- gpu, where there is one: file to raster beside file to warped raster; files of two UTM zones to one raster; kernels
-  alone, by gpu_warp.c.
+- gpu, where there is one: warp_gpu.py.
 
 Pixels of all are compared before anything is measured: reads of VRTs with the source, warps with `gdalwarp -et 0`.
 A warp is wrong if it differs from that by more than a quarter of what neighbouring pixels differ. Figures are
@@ -15,7 +14,6 @@ Writes bench/results/warp.json and warp.md; --docs puts the tables that were mea
 --report makes them of a warp.json that another machine has written.
 """
 import argparse
-import gc
 import json
 import subprocess
 import sys
@@ -29,36 +27,22 @@ from rasterio.transform import from_origin
 
 import rasters
 from common import ALL, RESULTS, best, machine, markdown, not_measured, put_into, ratio
+from warp_gpu import SIZES as GPU_SIZES
+from warp_gpu import find_device, gpu_tables, in_turns, measure_gpu
 from warp_peers import VRT_READERS, Gdalwarp, Grid, field, pixels_of
 
 PARTS = ("warp", "vrt", "memory", "gpu")
 FILES = ("float32 deflate p3", "rgb8 deflate p2", "uint16 deflate p2")
 METHODS = ("bilinear", "cubic", "near")
 THREADS = sorted({1, ALL})
-MERCATOR, UTM = "EPSG:3857", ("EPSG:32632", "EPSG:32633")
+MERCATOR = "EPSG:3857"
 WINDOW = 512
 LIMIT_BYTES = 256 << 20
 WRONG = 0.25  # of the mean difference of neighbouring pixels
-FULL = {"side": 8192, "repeats": 5, "windows": 200, "mosaic_side": 100_000, "gpu_side": 10_000, "scene_side": 2500,
-        "scenes": 48}
-QUICK = {"side": 2048, "repeats": 3, "windows": 20, "mosaic_side": 20_000, "gpu_side": 2000, "scene_side": 500,
-         "scenes": 48}
-TINY = {"side": 512, "repeats": 1, "windows": 4, "mosaic_side": 2000, "gpu_side": 256, "scene_side": 64, "scenes": 8}
+FULL = GPU_SIZES["full"] | {"side": 8192, "repeats": 5, "windows": 200, "mosaic_side": 100_000}
+QUICK = GPU_SIZES["quick"] | {"side": 2048, "repeats": 3, "windows": 20, "mosaic_side": 20_000}
+TINY = GPU_SIZES["tiny"] | {"side": 512, "repeats": 1, "windows": 4, "mosaic_side": 2000}
 SIZES = {"full": FULL, "quick": QUICK, "tiny": TINY}
-
-
-def in_turns(field, repeats, act, clock=time.perf_counter):
-    """{name: seconds} of act(contender), in an order that rotates."""
-    seconds = {}
-    for repeat in range(repeats if field else 0):
-        turn = repeat % len(field)
-        for contender in field[turn:] + field[:turn]:
-            gc.collect()
-            start = clock()
-            made = act(contender)
-            seconds.setdefault(getattr(contender, "name", contender), []).append(clock() - start)
-            del made
-    return seconds
 
 
 # ---- warps on the CPU ----------------------------------------------------------------------------
@@ -237,87 +221,6 @@ def memory_table(found):
     return "\n" + markdown(["`cogpu warp ... --cog`", "largest memory", "allowed", "time", "file"], [line])
 
 
-# ---- GPU -----------------------------------------------------------------------------------------
-
-def scenes_of_two_zones(count, side):
-    """Files of uint16 in two UTM zones, three columns on each side of 12 degrees east; 20 m pixels."""
-    folder = rasters.DATA / f"scenes-{count}-{side}"
-    folder.mkdir(parents=True, exist_ok=True)
-    paths, pixels = [], rasters.raster("uint16", side)
-    for number in range(count):
-        zone, place = number % 2, number // 2
-        column, row = place % 3, place // 3
-        step = 19 * side  # they overlap a little
-        left = 300_000 + step * column if zone else 700_000 - step * (column + 1)
-        path = folder / f"{number}.tif"
-        paths.append(path)
-        if not path.exists():
-            rasters.write(path, pixels, {**rasters.TILES, **rasters.DEFLATE, "predictor": 2, "nodata": 0,
-                                         "crs": UTM[zone], "transform": from_origin(left, 6000000 - step * row, 20, 20)})
-    return paths
-
-
-def gpu_jobs(cogpu, device, sizes):
-    """{job: call} on the device: each opens, reads and waits for all pixels."""
-    side, row = sizes["gpu_side"], next(row for row in rasters.rows() if row.name == FILES[0])
-    path = rasters.file(row, side)
-    grid = {"crs": MERCATOR, "shape": (side, side)}
-    scenes = scenes_of_two_zones(sizes["scenes"], sizes["scene_side"])
-
-    def plain():
-        with cogpu.open(path) as file:
-            return file.read(device=device)
-
-    def warped(sources, method, **words):
-        with cogpu.open_mosaic(sources, resampling=method, **words) as file:
-            return file.read(device=device)
-    jobs = {f"{side} x {side} float32 deflate p3, file to raster": plain}
-    for method in ("bilinear", "cubic"):
-        jobs[f"the same to Web Mercator, {method}"] = lambda method=method: warped([path], method, **grid)
-    return jobs | {f"{len(scenes)} files of {sizes['scene_side']} x {sizes['scene_side']} uint16 in two UTM zones to one "
-                   "grid, bilinear": lambda: warped(scenes, "bilinear", crs=MERCATOR)}
-
-
-def measure_gpu(sizes, device):
-    import cogpu
-    jobs = gpu_jobs(cogpu, device, sizes)
-    shapes = {}
-    for name, act in jobs.items():  # kernels are loaded, memory is there, and files are in the page cache
-        shapes[name] = act().shape
-        assert sum(int(part) for part in shapes[name][1:]) > 0
-    seconds = in_turns(list(jobs), sizes["repeats"], lambda name: jobs[name]())
-    described = next(found["description"] for found in cogpu.devices() if found["name"].startswith(device))
-    return {"device": described, "seconds": seconds, "shapes": shapes, "kernels": kernels_alone(sizes, device)}
-
-
-def kernels_alone(sizes, device):
-    """The table of gpu_warp.c, as text; or why there is none."""
-    import bench_gpu
-    folder = rasters.ROOT / ("build" if device == "emu" else "build-gpu")
-    program = folder / "bench_gpu_warp"
-    if device != "emu":
-        bench_gpu.build(folder)
-    if not program.exists():
-        return f"{program.name} is not built (cmake -DCOGPU_BENCH=ON)"
-    words = [program, f"--side={sizes['gpu_side']}", f"--repeats={sizes['repeats']}"]
-    words += ["--emu", "bilinear float32"] if device == "emu" else []
-    done = subprocess.run(words, capture_output=True, text=True)
-    if done.returncode:
-        return f"{program.name} failed: {done.stderr.strip()[:200]}"
-    return done.stdout.split("\n\n", 1)[-1].strip("\n")
-
-
-def gpu_tables(found):
-    first = next(iter(found["seconds"]))
-    lines = []
-    for name, seconds in found["seconds"].items():
-        bands, height, width = found["shapes"][name]
-        lines.append([name, f"{height} x {width}", f"{median(seconds) * 1e3:.1f}",
-                      "-" if name == first else f"{median(b / a for a, b in zip(found['seconds'][first], seconds)):.2f}"])
-    text = f"{found['device']}.\n\n" + markdown(["what", "result", "ms", "x file to raster"], lines)
-    return text + f"\nKernels alone, from device memory to device memory:\n\n```text\n{found['kernels']}\n```\n"
-
-
 # ---- report --------------------------------------------------------------------------------------
 
 def heading(outcome):
@@ -329,13 +232,13 @@ def heading(outcome):
 def tables(outcome):
     """{mark in docs/bench-warp.md: text} of what was measured."""
     found = {}
-    if outcome["warps"]:
+    if outcome.get("warps"):
         found["warp"] = heading(outcome) + warp_tables(outcome) + not_measured(outcome, "warp", str)
-    if outcome["vrts"]:
+    if outcome.get("vrts"):
         found["vrt"] = heading(outcome) + vrt_table(outcome) + not_measured({"vrts": outcome["vrts"]}, "vrt", str)
-    if outcome["memory"]:
+    if outcome.get("memory"):
         found["memory"] = f"{outcome['machine']}.\n" + memory_table(outcome["memory"])
-    if outcome["gpu"]:
+    if outcome.get("gpu"):
         found["gpu"] = gpu_tables(outcome["gpu"])
     return found
 
@@ -350,11 +253,6 @@ def versions():
     import cogpu
     return ", ".join([f"cogpu {cogpu.__version__}", f"GDAL {rasterio.__gdal_version__}",
                       f"rasterio {rasterio.__version__}"])
-
-
-def find_device():
-    import cogpu
-    return next((found["name"] for found in cogpu.devices() if found["name"].startswith("cuda")), None)
 
 
 def measure(chosen, sizes):

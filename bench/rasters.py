@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import rasterio
-from rasterio.transform import from_origin
 
 ROOT = Path(__file__).resolve().parent.parent
 RASTERS = Path(os.environ.get("COGPU_RASTERS", ROOT.parent / "shared" / "rasters"))
@@ -95,6 +93,7 @@ def small(raster):
         if raster == "uint16":
             return (5000 + terrain(2, slope=1.3) * 18000).astype("uint16")[None]
         return np.stack([(terrain(seed, slope=1.5) * 255).astype("uint8") for seed in (3, 4, 5)])
+    import rasterio  # here: a machine with a GPU may lack it
     name = {"float32": "dsm_f32.tif", "uint16": "landsat_u16.tif", "rgb8": "rgb_u16_cog.tif"}[raster]
     with rasterio.open(RASTERS / name) as file:
         pixels = file.read()
@@ -113,6 +112,8 @@ def raster(name, side):
 
 
 def write(path, pixels, options):
+    import rasterio
+    from rasterio.transform import from_origin
     bands, height, width = pixels.shape
     part = path.with_suffix(".part")
     with rasterio.open(part, "w", driver="GTiff", count=bands, height=height, width=width,

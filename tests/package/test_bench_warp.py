@@ -18,7 +18,7 @@ OUTCOME = {"machine": "a machine", "sizes": bench_warp.TINY, "threads": [1], "fi
            "vrts": [{"vrt": "16 files", "refused": {}, "bytes": {"whole": 4_000_000},
                      "seconds": {"whole 1": {"cogpu": [1.0], "GDAL": [2.0]}}}],
            "memory": {"side": 2000, "rss_bytes": 100 << 20, "seconds": 1.0, "overviews": 2, "file_bytes": 100_000},
-           "gpu": {"device": "a GPU", "kernels": "cubic 1.0", "seconds": {"plain": [0.001], "warped": [0.003]},
+           "gpu": {"device": "a GPU", "kernels": "cubic 1.0", "refused": {"other": "wrong pixels"}, "seconds": {"plain": [0.001], "warped": [0.003]},
                    "shapes": {"plain": (1, 2, 3), "warped": (1, 2, 3)}}}
 
 
@@ -28,7 +28,7 @@ def test_medians_ratios_and_what_is_missing():
     assert "- rioxarray, float32, cubic: wrong pixels" in found["warp"] and "- another: not installed" in found["warp"]
     assert "| 16 files, whole, 1 thread | 4 | 2 | 2.00 |" in found["vrt"]
     assert "| 100 MiB | 256 MiB |" in found["memory"]
-    assert "| warped | 2 x 3 | 3.0 | 3.00 |" in found["gpu"]
+    assert "| warped | 2 x 3 | 3.0 | 3.00 |" in found["gpu"] and "Not measured: other: wrong pixels" in found["gpu"]
 
 
 def test_pages_have_the_marks_of_all_tables():
