@@ -210,7 +210,8 @@ bool cogpu_vrt_source_is_simple(const cogpu_vrt_source *source, cogpu_resampling
         return false;
     for (uint32_t i = 0; i < source->band_count; i++) {
         const cogpu_sample_rule *rule = source->bands[i].rule;
-        if (rule && (rule->scaling || rule->lut_count || rule->palette_component))
+        if (rule && (rule->scaling || rule->lut_count || rule->palette_component ||
+                     (rule->has_nodata && rule->nodata != floor(rule->nodata))))
             return false;
     }
     return true;
