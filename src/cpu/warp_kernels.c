@@ -32,10 +32,6 @@ static inline struct warp_row row_of_unit(struct warp_unit *unit, uint32_t j) {
                              .results = unit->results + at};
 }
 
-static struct warp_point point_of_row(const struct warp_row *row, uint32_t i) {
-    return (struct warp_point){row->x[i], row->y[i]};
-}
-
 static void set_result(const struct warp_row *row, uint32_t i, const struct warp_result *result) {
     row->results[i] = result->value;
     row->is_found[i] = result->is_found;

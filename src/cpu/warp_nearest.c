@@ -57,13 +57,25 @@ static void copy_nearest(const struct warp_plane *plane, uint32_t band, uint32_t
     }
 }
 
-static void clear_nodata(struct warp_nodata rule, uint32_t type, uint32_t count,
-                         struct nearest_row *row) {
-    if (rule.match == MATCHES_NOTHING)
-        return;
-    cogpu_cpu_load_doubles((cogpu_type)type, row->samples, count, row->values);
+/* Whether a sample of the row is nodata of the target and must change. */
+static bool has_avoided(double avoided, uint32_t count, const struct nearest_row *row) {
+    bool has = false;
     for (uint32_t i = 0; i < count; i++)
-        row->is_found[i] &= !matches_nodata(rule, row->values[i]);
+        has |= row->is_found[i] & (row->values[i] == avoided);
+    return has;
+}
+
+/* Clears is_found of nodata. Returns whether samples are to be stored as they are. */
+static bool check_samples(const struct warp_args *args, const struct warp_rule *rule,
+                          uint32_t count, struct nearest_row *row) {
+    if (rule->nodata.match != MATCHES_NOTHING || rule->avoids)
+        cogpu_cpu_load_doubles((cogpu_type)args->from_type, row->samples, count, row->values);
+    if (rule->nodata.match != MATCHES_NOTHING)
+        cogpu_warp_clear_matches(rule->nodata, row->values, count, row->is_found);
+    if (args->from_type != args->to_type)
+        return false;
+    double avoided = args->to_type == COGPU_TYPE_F32 ? (double)(float)rule->avoided : rule->avoided;
+    return !rule->avoids || !has_avoided(avoided, count, row);
 }
 
 /* Samples that need no change but for missing ones. */
@@ -95,8 +107,7 @@ static void warp_row_of_band(const struct warp_args *args, const struct warp_uni
     uint8_t *to = (uint8_t *)plane_at(&args->target, band, unit->column, unit->row + j);
     memcpy(row->is_found, unit->has_place + j * UNIT_COLUMNS, unit->columns);
     copy_nearest(&args->source, band, sample_bytes(args->from_type), unit->columns, row);
-    clear_nodata(rule->nodata, args->from_type, unit->columns, row);
-    if (args->from_type == args->to_type && !rule->avoids)
+    if (check_samples(args, rule, unit->columns, row))
         store_copied(args, rule, unit->columns, row, to);
     else
         store_finished(args, rule, unit->columns, row, to);

@@ -73,8 +73,8 @@ FOR_AVX2(static, load_values,
             valid[i] &= !matches_nodata(rule, values[i]);                                          \
         break;
 
-BODY clear_matches_body(struct warp_nodata rule, const double *restrict values, uint32_t count,
-                        uint8_t *restrict valid) {
+BODY cogpu_warp_clear_matches_body(struct warp_nodata rule, const double *restrict values,
+                                   uint32_t count, uint8_t *restrict valid) {
     switch (rule.match) {
         CLEAR_MATCHES_CASE(MATCHES_EQUAL)
         CLEAR_MATCHES_CASE(MATCHES_NAN)
@@ -84,7 +84,7 @@ BODY clear_matches_body(struct warp_nodata rule, const double *restrict values, 
         break;
     }
 }
-FOR_AVX2(static, clear_matches,
+FOR_AVX2(extern, cogpu_warp_clear_matches,
          (struct warp_nodata rule, const double *values, uint32_t count, uint8_t *valid),
          (rule, values, count, valid))
 
@@ -145,7 +145,7 @@ void cogpu_warp_load_tile(const struct warp_args *args, uint32_t band, struct wa
     if (tile->are_all_valid)
         return;
     set_inside(tile, &part, unit->valid);
-    clear_matches(rule, unit->values, (uint32_t)count, unit->valid);
+    cogpu_warp_clear_matches(rule, unit->values, (uint32_t)count, unit->valid);
     if (args->mask.data)
         clear_masked(args, &part, tile->width, unit->valid + first);
     for (size_t i = 0; args->alpha_band && i < count; i++)

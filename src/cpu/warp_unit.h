@@ -102,6 +102,9 @@ void cogpu_warp_load_tile(const struct warp_args *args, uint32_t band, struct wa
  */
 bool cogpu_warp_load_alpha(const struct warp_args *args, struct warp_unit *unit);
 
+/* Clears valid[i] of nodata. */
+void cogpu_warp_clear_matches(struct warp_nodata rule, const double *values, uint32_t count,
+                              uint8_t *valid);
 /* Sets blocks[i] to 1 where the square of `side` pixels from pixel i on is valid, else to 0. For
  * squares that are in the tile. */
 void cogpu_warp_find_blocks(const struct warp_unit *unit, uint32_t side, uint8_t *blocks);

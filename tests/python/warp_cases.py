@@ -26,7 +26,7 @@ NAMES = (f"/vsimem/warp_case_{i}.tif" for i in itertools.count())
 class Case(ctypes.Structure):
     _fields_ = [(name, c_uint32) for name in (
         "method", "bands", "from_type", "to_type", "width", "height", "x", "y", "window_width", "window_height", "target_x",
-        "target_y", "target_width", "target_height", "alpha_band", "clamps", "is_exact", "threads", "is_plain", "unused")] + [
+        "target_y", "target_width", "target_height", "alpha_band", "clamps", "is_exact", "threads")] + [
         ("to_source", c_double * 6), ("to_target", c_double * 6), ("scale_x", c_double), ("scale_y", c_double)] + [
         (name, c_void_p) for name in ("source", "mask", "target", "valid", "nodata", "avoided", "fill")]
 
@@ -50,7 +50,7 @@ def coefficients(affine):
 
 
 def warp(library, source, to_source, size, method, to_type=None, scale=(1, 1), nodata=None, avoided=None, fill=0, mask=None,
-         alpha_band=0, clamps=0, is_exact=1, threads=1, is_plain=0, window=None, part=None):
+         alpha_band=0, clamps=0, is_exact=1, threads=1, window=None, part=None):
     """The target (bands, height, width) of the source, and its validity. `to_source` maps pixels of the target to pixels of the
     source. window: the part (x, y, width, height) of the target. part: the part of the source that is given."""
     bands, height, width = source.shape
@@ -70,7 +70,7 @@ def warp(library, source, to_source, size, method, to_type=None, scale=(1, 1), n
         return None if array is None else array.ctypes.data
 
     case = Case(METHODS[method], bands, TYPES[source.dtype.str[1:]], TYPES[to_type.str[1:]], width, height, x, y, part_width,
-                part_height, *window, alpha_band, clamps, is_exact, threads, is_plain, 0, coefficients(to_source),
+                part_height, *window, alpha_band, clamps, is_exact, threads, coefficients(to_source),
                 coefficients(~to_source), *scale, address(given), address(masks), address(target), address(valid),
                 address(lists[0]), address(lists[1]), address(fills))
     assert library.run_warp_case(ctypes.byref(case)) == 0
