@@ -121,8 +121,8 @@ build-docs/%/made:
 	@build-docs/$*/bin/pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
-# What takes longer than a change should wait for: all races, TIME seconds for each fuzz target, COUNT mutated streams
-# of each codec, the test programs without sanitizers.
+# What takes longer than a change should wait for: all races, whole sweeps, TIME seconds for each fuzz target, COUNT
+# mutated streams of each codec, the test programs without sanitizers.
 test-deep: setup
 	@$(python) tests/run.py --deep --fuzz-seconds $(TIME)
 	@$(MAKE) --no-print-directory mutations

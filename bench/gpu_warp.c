@@ -4,12 +4,11 @@
  * events on the stream, is one launch; source, target and coordinates are on the device. "copy" is
  * a kernel that copies the same bytes.
  *
- *     bench_gpu_warp [--emu] [--repeats=9] [--side=10000] [--interleaved] [--variants] [WORD...]
+ *     bench_gpu_warp [--emu] [--repeats=9] [--side=10000] [--interleaved] [WORD...]
  *
  * Prints a line of JSON for each case, and a table at the end. WORDs select cases: "cubic float32".
- * With --interleaved, bands of a pixel are side by side. With --variants, kernels that differ in
- * pixels per thread and registers are measured too. Windows of each result are compared with the
- * CPU's, bit by bit.
+ * With --interleaved, bands of a pixel are side by side. Windows of each result are compared with
+ * the CPU's, bit by bit.
  */
 #include "gpu_bench.h"
 
@@ -23,7 +22,7 @@ enum { BANDS_MAX = 3, CASES_MAX = 128, CHECKS = 24, CHECK_WIDTH = 100, CHECK_HEI
 
 static struct {
     uint32_t side;
-    bool is_interleaved, variants;
+    bool is_interleaved;
     const char *words[16];
     uint32_t word_count;
 } settings = {.side = 10000};
@@ -171,6 +170,33 @@ static cogpu_warp_job job_of(const struct warp_case *at, const cogpu_raster *sou
                             .fill = at->fill};
 }
 
+enum { CHECK_CELLS = CHECK_WIDTH / 16 + 2 };
+
+/* The cells of `whole` that a window touches. */
+static cogpu_coordinates coordinates_of_window(const cogpu_coordinates *whole, uint32_t x,
+                                               uint32_t y, uint32_t width, uint32_t height) {
+    static double nodes[2 * (CHECK_CELLS + 1) * (CHECK_CELLS + 1)];
+    static uint32_t cells[CHECK_CELLS * CHECK_CELLS];
+    cogpu_coordinates part = *whole;
+    part.x = x;
+    part.y = y;
+    part.width = width;
+    part.height = height;
+    part.first_cell_x = x / 16;
+    part.first_cell_y = y / 16;
+    part.across = (x + width - 1) / 16 - part.first_cell_x + 1;
+    part.down = (y + height - 1) / 16 - part.first_cell_y + 1;
+    for (uint32_t j = 0; j <= part.down; j++)
+        memcpy(nodes + (size_t)2 * j * (part.across + 1),
+               whole->nodes +
+                   2 * ((size_t)(part.first_cell_y + j) * (whole->across + 1) + part.first_cell_x),
+               (part.across + 1) * 2 * sizeof *nodes);
+    memset(cells, 0xff, sizeof cells);
+    part.nodes = nodes;
+    part.cells = cells;
+    return part;
+}
+
 /* Samples of windows that differ from the CPU's. */
 static uint32_t count_wrong(struct warp_case *at, const cogpu_raster *result) {
     static uint8_t memory[BANDS_MAX * CHECK_WIDTH * CHECK_HEIGHT * 8];
@@ -182,11 +208,10 @@ static uint32_t count_wrong(struct warp_case *at, const cogpu_raster *result) {
         window.height = CHECK_HEIGHT;
         window.width = result->width < CHECK_WIDTH ? result->width : CHECK_WIDTH;
         window.height = result->height < CHECK_HEIGHT ? result->height : CHECK_HEIGHT;
-        at->coordinates.width = window.width;
-        at->coordinates.height = window.height;
-        at->coordinates.x = (uint32_t)((uint64_t)i * 7919 * 131 % (whole.width - window.width + 1));
-        at->coordinates.y =
-            (uint32_t)((uint64_t)i * 104729 * 17 % (whole.height - window.height + 1));
+        at->coordinates = coordinates_of_window(
+            &whole, (uint32_t)((uint64_t)i * 7919 * 131 % (whole.width - window.width + 1)),
+            (uint32_t)((uint64_t)i * 104729 * 17 % (whole.height - window.height + 1)),
+            window.width, window.height);
         const cogpu_warp_job job = job_of(at, &at->bench->source, &window);
         need(cogpu_cpu_warp(&job, at->bench->pool, cogpu_pool_threads(at->bench->pool), &error));
         for (uint32_t j = 0; j < result->bands * window.height * window.width; j++) {
@@ -260,38 +285,6 @@ static void measure_launch(struct warp_case *at, const char *name,
     free(turn.times);
 }
 
-/* ---- variants ---- */
-
-#ifdef COGPU_WARP_VARIANTS
-#include "kernels/warp/warp_variants.h"
-#define DECLARE_VARIANT(method, group, resident)                                                   \
-    extern const cogpu_kernel cogpu_kernel_warp_##method##_g##group##_r##resident;
-COGPU_WARP_VARIANTS_OF(DECLARE_VARIANT)
-#define LIST_VARIANT(method, group, resident)                                                      \
-    {#method, #method "_g" #group "_r" #resident,                                                  \
-     &cogpu_kernel_warp_##method##_g##group##_r##resident},
-static const struct {
-    const char *method, *name;
-    const cogpu_kernel *kernel;
-} variants[] = {COGPU_WARP_VARIANTS_OF(LIST_VARIANT)};
-
-static void measure_variants(struct warp_case *at, const char *method) {
-    for (uint32_t i = 0; i < sizeof variants / sizeof *variants; i++) {
-        char name[160];
-        if (strcmp(variants[i].method, method) != 0 || at->warp.from_type != COGPU_TYPE_F32)
-            continue;
-        snprintf(name, sizeof name, "%s %s", at->name, variants[i].name);
-        at->launch.kernel = variants[i].kernel;
-        measure_launch(at, name, launch_case, true);
-    }
-}
-#else
-static void measure_variants(struct warp_case *at, const char *method) {
-    fprintf(stderr, "bench: no variants of %s in this build\n", method);
-    (void)at;
-}
-#endif
-
 /* ---- all cases ---- */
 
 struct method {
@@ -336,8 +329,6 @@ static void measure_case(struct bench *bench, const struct method *method, bool 
                                     &error));
     need(cogpu_gpu_warp_prepare(&job, device_table, &at.launch, &error));
     measure_launch(&at, at.name, launch_case, true);
-    if (settings.variants)
-        measure_variants(&at, method->name);
     bench->gpu->calls->release_pinned(bench->gpu, host_table);
     bench->gpu->calls->release(bench->gpu, device_table);
     free((void *)(uintptr_t)at.coordinates.nodes);
@@ -371,8 +362,6 @@ static bool take_word(const char *word) {
         settings.side = (uint32_t)strtoul(word + 7, NULL, 10);
     else if (strcmp(word, "--interleaved") == 0)
         settings.is_interleaved = true;
-    else if (strcmp(word, "--variants") == 0)
-        settings.variants = true;
     else if (word[0] != '-' && settings.word_count < 16)
         settings.words[settings.word_count++] = word;
     else

@@ -38,12 +38,13 @@ else()
   # nvcc puts paths of sources into fatbins. Relative ones do not name the build machine.
   file(RELATIVE_PATH shown_src ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR}/src)
   file(RELATIVE_PATH shown_include ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR}/include)
+  # ccache keeps what nvcc makes, too, if it is told that this is a compilation (-c).
   foreach(source ${kernel_sources})
     get_filename_component(name ${source} NAME_WE)
     file(RELATIVE_PATH shown_source ${CMAKE_BINARY_DIR} ${source})
     add_custom_command(
       OUTPUT ${fatbins}/${name}.fatbin
-      COMMAND ${COGPU_NVCC} -fatbin -std=c++17 -O3 -fmad=false ${COGPU_CUDA_FLAGS} ${targets} -I${shown_src}
+      COMMAND ${CMAKE_C_COMPILER_LAUNCHER} ${COGPU_NVCC} -c -fatbin -std=c++17 -O3 -fmad=false ${COGPU_CUDA_FLAGS} ${targets} -I${shown_src}
               -I${shown_include} -MD -MF ${fatbins}/${name}.d
               -o ${fatbins}/${name}.fatbin ${shown_source}
       DEPENDS ${source}

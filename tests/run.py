@@ -150,8 +150,11 @@ def suites_to_run(tree):
 # ---- the groups --------------------------------------------------------------------------------
 
 def build(tree, *targets):
-    generator = ["-G", "Ninja"] if shutil.which("ninja") and not (tree / "CMakeCache.txt").exists() else []
-    done = run("cmake", "-S", ROOT, "-B", tree, *generator, *TREES[tree])
+    fresh = []
+    if not (tree / "CMakeCache.txt").exists():
+        fresh += ["-G", "Ninja"] if shutil.which("ninja") else []
+        fresh += [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache" for language in ("C", "CXX") if shutil.which("ccache")]
+    done = run("cmake", "-S", ROOT, "-B", tree, *fresh, *TREES[tree])
     if done.returncode == 0:
         done = run("cmake", "--build", tree, "--parallel", CORES, *(["--target", *targets] if targets else []))
     return done
@@ -417,6 +420,8 @@ def main():
     parser.add_argument("--deep", action="store_true",
                         help="also what takes long: all races, and the test programs of the release tree")
     chosen = parser.parse_args()
+    if chosen.deep:
+        os.environ["COGPU_TEST_DEEP"] = "1"  # sweeps of the test programs try each case, not a sample
     options = {"fuzz": [chosen.fuzz_seconds], "races": [chosen.deep], "programs": [chosen.deep]}
 
     def check(name, function):

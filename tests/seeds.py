@@ -235,8 +235,8 @@ def make_vrts(folder):
     rule = ("<NODATA>1</NODATA><ScaleOffset>1</ScaleOffset><ScaleRatio>2</ScaleRatio><LUT>0:1,2:3</LUT>"
             "<UseMaskBand>true</UseMaskBand><ColorTableComponent>1</ColorTableComponent>")
     simple = f'<SimpleSource resampling="cubic">{file}{rects}</SimpleSource>'
-    band = (f'<VRTRasterBand dataType="Int16" band="1"><NoDataValue>-1</NoDataValue><HideNoDataValue>1</HideNoDataValue>'
-            f"<ColorInterp>Gray</ColorInterp><ColorTable><Entry c1=\"1\"/></ColorTable>{simple}<ComplexSource>{file}"
+    band = ('<VRTRasterBand dataType="Int16" band="1"><NoDataValue>-1</NoDataValue>'
+            f"<HideNoDataValue>1</HideNoDataValue><ColorInterp>Gray</ColorInterp><ColorTable><Entry c1=\"1\"/></ColorTable>{simple}<ComplexSource>{file}"
             f"{rects}{rule}</ComplexSource><Overview>{file}</Overview><MaskBand><VRTRasterBand>{simple}</VRTRasterBand>"
             "</MaskBand></VRTRasterBand>")
     head = ('<SRS dataAxisToSRSAxisMapping="2,1">EPSG:4326</SRS><GeoTransform>0,1,0,0,0,-1</GeoTransform>'
@@ -253,8 +253,8 @@ def make_vrts(folder):
               f"<ApproxTransformer><MaxError>0.125</MaxError><BaseTransformer><GenImgProjTransformer>{six}"
               "<ReprojectTransformer><ReprojectionTransformer><SourceSRS>EPSG:4326</SourceSRS><TargetSRS>EPSG:3857"
               "</TargetSRS></ReprojectionTransformer></ReprojectTransformer></GenImgProjTransformer></BaseTransformer>"
-              '</ApproxTransformer></Transformer><BandList><BandMapping src="1" dst="1"><SrcNoDataReal>0</SrcNoDataReal>'
-              "</BandMapping></BandList></GDALWarpOptions></VRTDataset>")
+              '</ApproxTransformer></Transformer><BandList><BandMapping src="1" dst="1">'
+              "<SrcNoDataReal>0</SrcNoDataReal></BandMapping></BandList></GDALWarpOptions></VRTDataset>")
     for name, text in (("plain", plain), ("nested", nested), ("warped", warped)):
         (folder / name).write_text(text)
 

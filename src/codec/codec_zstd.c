@@ -166,9 +166,12 @@ cogpu_status cogpu_decode_zstd(cogpu_codec_state *state, const cogpu_block_forma
     return COGPU_OK;
 }
 
+enum { FRAME_START_BYTES = 5 }; /* magic number and descriptor */
+
 struct zstd_stream {
     ZSTD_DStream *zstd;
     uint64_t done; /* bytes, before the present call */
+    size_t wanted; /* bytes of input, by what zstd returned last: at most to the end of its block */
     bool is_done;  /* after the last frame, or the one that fills the block */
 };
 
@@ -179,20 +182,23 @@ static cogpu_status open_zstd_stream(cogpu_stream_decoder *stream, cogpu_error *
     if (!d->zstd)
         return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for the zstd decoder");
     ZSTD_DCtx_setParameter(d->zstd, ZSTD_d_windowLogMax, __builtin_ctz(STREAM_WINDOW_MAX));
+    d->wanted = FRAME_START_BYTES;
     return COGPU_OK;
 }
 
-/* Delivers what zstd has decoded already, before new input: if zstd finds damage, as a wrong
- * checksum, it does not report how many bytes it has written in the same call. */
-static size_t decode_zstd_part(ZSTD_DStream *zstd, cogpu_feed *feed, ZSTD_outBuffer *to) {
+/* If zstd finds damage, as a wrong checksum, it does not report how many bytes it has written in
+ * the same call. So it delivers what it has decoded already before it gets new input, and never
+ * gets a checksum together with the bytes before it. */
+static size_t decode_zstd_part(struct zstd_stream *d, cogpu_feed *feed, ZSTD_outBuffer *to) {
     const size_t before = to->pos;
     ZSTD_inBuffer from = {feed->at, 0, 0};
-    size_t result = ZSTD_decompressStream(zstd, to, &from);
+    size_t result = ZSTD_decompressStream(d->zstd, to, &from);
     if (ZSTD_isError(result) || to->pos > before)
         return result;
-    from.size = feed->bytes;
-    result = ZSTD_decompressStream(zstd, to, &from);
+    from.size = feed->bytes < d->wanted ? feed->bytes : d->wanted;
+    result = ZSTD_decompressStream(d->zstd, to, &from);
     cogpu_feed_consume(feed, from.pos);
+    d->wanted = result > 0 ? result : FRAME_START_BYTES;
     return result;
 }
 
@@ -206,7 +212,7 @@ static cogpu_status decode_zstd_stream(cogpu_stream_decoder *stream, uint8_t *ou
     *got = 0;
     while (*got < out_bytes && !d->is_done) {
         const bool has_input = cogpu_feed_fill(feed, 1);
-        const size_t before = to.pos, result = decode_zstd_part(d->zstd, feed, &to);
+        const size_t before = to.pos, result = decode_zstd_part(d, feed, &to);
         *got = to.pos;
         if (ZSTD_isError(result)) {
             stream->needs_whole =

@@ -114,7 +114,7 @@ static cogpu_status add_rectangles(vrt_opening *opening, const cogpu_vrt_source_
         TRY(add_rectangle(opening, source, band_count, &mosaic->members[i], error));
         mosaic->members[i].extent = extent_of_rectangle(opening->vrt, source);
         mosaic->members[i].is_copied = is_copied(source);
-        mosaic->needs_host |= !cogpu_vrt_source_is_simple(source, COGPU_RESAMPLE_NEAREST);
+        mosaic->needs_host |= !cogpu_vrt_source_is_plain(opening->vrt, source);
     }
     return cogpu_mosaic_object_start(opening->file, mosaic, error);
 }

@@ -49,28 +49,35 @@ cogpu_status cogpu_gpu_composer_upload(cogpu_gpu_composer *composer, const void 
     return composer->gpu->calls->copy_up(composer->gpu, to, from, bytes, composer->stream, error);
 }
 
+/* A table on its way: filled at `host`, then copied to `device`. */
+typedef struct table_copy {
+    void *host, *device;
+    uint64_t bytes;
+} table_copy;
+
 /* Scratch memory behind the tables before, or memory of its own. */
-static cogpu_status take_table(cogpu_gpu_composer *composer, uint64_t bytes, void **memory,
+static cogpu_status take_table(cogpu_gpu_composer *composer, uint64_t bytes, table_copy *copy,
                                cogpu_error *error) {
     struct cogpu_gpu_table *table = NULL;
     uint64_t aligned = cogpu_gpu_align(bytes);
-    *memory = composer->scratch + composer->scratch_used;
+    *copy = (table_copy){composer->pinned + composer->scratch_used,
+                         composer->scratch + composer->scratch_used, bytes};
     if (aligned <= composer->scratch_bytes - composer->scratch_used) {
         composer->scratch_used += aligned;
         return COGPU_OK;
     }
     TRY(cogpu_arena_allocate(composer->arena, 1, sizeof *table, &table, error));
+    TRY(cogpu_arena_allocate(composer->arena, bytes, 1, &copy->host, error));
     TRY(composer->gpu->calls->allocate(composer->gpu, aligned, &table->memory, error));
     table->next = composer->tables;
     composer->tables = table;
-    *memory = table->memory;
+    copy->device = table->memory;
     return COGPU_OK;
 }
 
-static cogpu_status upload_table(cogpu_gpu_composer *composer, const void *from, uint64_t bytes,
-                                 void **to, cogpu_error *error) {
-    TRY(take_table(composer, bytes, to, error));
-    return cogpu_gpu_composer_upload(composer, from, bytes, *to, error);
+static cogpu_status upload_table(cogpu_gpu_composer *composer, const table_copy *copy,
+                                 cogpu_error *error) {
+    return cogpu_gpu_composer_upload(composer, copy->host, copy->bytes, copy->device, error);
 }
 
 /* ---- layers -------------------------------------------------------------------------------- */
@@ -82,12 +89,11 @@ cogpu_status cogpu_gpu_composer_begin(cogpu_gpu_composer *composer,
 
 cogpu_status cogpu_gpu_composer_warp(cogpu_gpu_composer *composer, const cogpu_warp_job *job,
                                      cogpu_error *error) {
-    uint64_t bytes = cogpu_gpu_warp_table_bytes(job);
-    void *filled = NULL, *table = NULL;
-    TRY(cogpu_arena_allocate(composer->arena, bytes, 1, &filled, error));
-    cogpu_gpu_warp_fill_table(job, filled);
-    TRY(upload_table(composer, filled, bytes, &table, error));
-    return cogpu_gpu_warp(composer->gpu, job, table, composer->stream, error);
+    table_copy table;
+    TRY(take_table(composer, cogpu_gpu_warp_table_bytes(job), &table, error));
+    cogpu_gpu_warp_fill_table(job, table.host);
+    TRY(upload_table(composer, &table, error));
+    return cogpu_gpu_warp(composer->gpu, job, table.device, composer->stream, error);
 }
 
 cogpu_status cogpu_gpu_composer_add(cogpu_gpu_composer *composer,
@@ -106,44 +112,39 @@ cogpu_status cogpu_gpu_composer_finish(cogpu_gpu_composer *composer,
 static cogpu_status upload_band_list(cogpu_gpu_composer *composer, const cogpu_read_plan *plan,
                                      const struct cogpu_gpu_band **bands, cogpu_error *error) {
     uint32_t count = cogpu_gpu_bands_listed(plan);
-    struct cogpu_gpu_band *list = NULL;
-    void *table = NULL;
+    table_copy table;
     *bands = NULL;
     if (count == 0)
         return COGPU_OK;
-    TRY(cogpu_arena_allocate(composer->arena, count, sizeof *list, &list, error));
-    cogpu_gpu_list_bands(plan, list);
-    TRY(upload_table(composer, list, count * sizeof *list, &table, error));
-    *bands = table;
-    return COGPU_OK;
+    TRY(take_table(composer, count * sizeof **bands, &table, error));
+    cogpu_gpu_list_bands(plan, table.host);
+    *bands = table.device;
+    return upload_table(composer, &table, error);
 }
 
 /* A block for each band. */
-static cogpu_status list_planes(cogpu_gpu_composer *composer, const cogpu_read_plan *plan,
-                                const cogpu_gpu_planes *planes, struct cogpu_unpack_block **blocks,
-                                cogpu_error *error) {
-    TRY(cogpu_arena_allocate(composer->arena, plan->band_count, sizeof **blocks, blocks, error));
+static void list_planes(const cogpu_read_plan *plan, const cogpu_gpu_planes *planes,
+                        struct cogpu_unpack_block *blocks) {
     for (uint32_t i = 0; i < plan->band_count; i++)
-        (*blocks)[i] = (struct cogpu_unpack_block){.decoded = i * planes->stride_band,
-                                                   .target_x = planes->target_x,
-                                                   .target_y = planes->target_y,
-                                                   .width = planes->width,
-                                                   .height = planes->height,
-                                                   .plane = i};
-    return COGPU_OK;
+        blocks[i] = (struct cogpu_unpack_block){.decoded = i * planes->stride_band,
+                                                .target_x = planes->target_x,
+                                                .target_y = planes->target_y,
+                                                .width = planes->width,
+                                                .height = planes->height,
+                                                .plane = i};
 }
 
 cogpu_status cogpu_gpu_composer_convert(cogpu_gpu_composer *composer, const cogpu_read_plan *plan,
                                         const cogpu_gpu_planes *planes, const cogpu_raster *raster,
                                         cogpu_error *error) {
     const struct cogpu_gpu_band *bands = NULL;
-    struct cogpu_unpack_block *blocks = NULL;
     struct cogpu_gpu_pixels pixels;
-    void *table = NULL;
+    table_copy blocks;
     TRY(upload_band_list(composer, plan, &bands, error));
     TRY(cogpu_gpu_describe_pixels(plan, raster, planes->data, NULL, bands, &pixels, error));
-    TRY(list_planes(composer, plan, planes, &blocks, error));
-    TRY(upload_table(composer, blocks, plan->band_count * sizeof *blocks, &table, error));
-    return cogpu_gpu_unpack(composer->gpu, &pixels, table, blocks, plan->band_count,
+    TRY(take_table(composer, plan->band_count * sizeof(struct cogpu_unpack_block), &blocks, error));
+    list_planes(plan, planes, blocks.host);
+    TRY(upload_table(composer, &blocks, error));
+    return cogpu_gpu_unpack(composer->gpu, &pixels, blocks.device, blocks.host, plan->band_count,
                             composer->stream, error);
 }

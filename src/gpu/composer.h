@@ -13,8 +13,9 @@
 
 typedef struct cogpu_gpu_composer {
     cogpu_gpu *gpu;
-    cogpu_gpu_stream *stream; /* NULL until it is open */
-    uint8_t *scratch;         /* device memory for tables */
+    cogpu_gpu_stream *stream;  /* NULL until it is open */
+    uint8_t *scratch, *pinned; /* device memory for tables, and pinned memory of the same size, from
+                                * which they are copied */
     uint64_t scratch_bytes, scratch_used;
     struct cogpu_gpu_table *tables; /* that do not fit scratch memory */
     cogpu_arena *arena;             /* host memory that lives as long as the composer */

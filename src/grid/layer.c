@@ -323,6 +323,28 @@ static const cogpu_vrt_source_band *band_of_source(const cogpu_vrt_source *sourc
     return NULL;
 }
 
+bool cogpu_vrt_source_is_plain(const cogpu_vrt *vrt, const cogpu_vrt_source *source) {
+    for (uint32_t i = 0; i < source->band_count && source->bands[i].target <= vrt->band_count; i++)
+        if (vrt->bands[source->bands[i].target - 1].bits)
+            return false;
+    return cogpu_vrt_source_is_simple(source, COGPU_RESAMPLE_NEAREST);
+}
+
+/* Palettes of TIFFs have no alpha: as in GDAL, the index that is nodata is transparent. */
+static cogpu_status add_palette(const cogpu_pyramid *pyramid, cogpu_arena *arena,
+                                cogpu_rectangle_band *band, cogpu_error *error) {
+    const cogpu_image *info = &pyramid->info;
+    const uint32_t entries = info->palette_entries;
+    uint16_t *palette = NULL;
+    TRY(cogpu_arena_allocate(arena, entries, 4 * sizeof *palette, &palette, error));
+    memcpy(palette, info->palette, (size_t)entries * 3 * sizeof *palette);
+    for (uint32_t i = 0; i < entries; i++)
+        palette[3 * entries + i] = band->nodata.matches && band->nodata.value == i ? 0 : UINT16_MAX;
+    band->palette = palette;
+    band->palette_entries = entries;
+    return COGPU_OK;
+}
+
 static cogpu_status set_rectangle_rules(const cogpu_mosaic *mosaic, const cogpu_vrt_source *source,
                                         const cogpu_layer_request *request, cogpu_arena *arena,
                                         cogpu_layer *layer, cogpu_error *error) {
@@ -336,12 +358,11 @@ static cogpu_status set_rectangle_rules(const cogpu_mosaic *mosaic, const cogpu_
         const cogpu_sample_rule rule = band->rule ? *band->rule : (cogpu_sample_rule){0};
         const cogpu_image *info = &layer->pyramid->info;
         uint32_t bits = mosaic->vrt->bands[target - 1].bits;
-        bands[i] = (cogpu_rectangle_band){.rule = rule,
-                                          .palette = info->palette,
-                                          .palette_entries = info->palette_entries,
-                                          .most = bits ? ldexp(1, (int)bits) - 1 : 0};
+        bands[i] = (cogpu_rectangle_band){.rule = rule, .most = bits ? ldexp(1, (int)bits) - 1 : 0};
         if (!layer->is_of_mask)
             bands[i].nodata = layer->pyramid->nodata[layer->bands[i] - 1];
+        if (rule.palette_component && info->palette)
+            TRY(add_palette(layer->pyramid, arena, &bands[i], error));
         rules[i].has_nodata = rule.has_nodata;
         rules[i].nodata = rule.nodata;
         layer->warp.has_nodata |= rules[i].has_nodata;
@@ -393,8 +414,10 @@ static cogpu_status plan_rectangle(const cogpu_mosaic *mosaic, const cogpu_mosai
     layer->warp.x = need.x0;
     layer->warp.y = need.y0;
     layer->kind = COGPU_LAYER_RECTANGLE;
-    if (cogpu_vrt_source_is_simple(source, COGPU_RESAMPLE_NEAREST))
+    if (cogpu_vrt_source_is_plain(mosaic->vrt, source))
         plan_nearest_rectangle(layer);
+    else if (layer->rectangle.method != COGPU_RESAMPLE_NEAREST) /* masked pixels have no weight */
+        layer->reads_mask |= layer->pyramid->levels[layer->level].has_mask && !layer->is_of_mask;
     return COGPU_OK;
 }
 

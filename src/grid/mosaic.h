@@ -142,6 +142,9 @@ typedef struct cogpu_layer_request {
 bool cogpu_is_translation(const cogpu_transformer *transformer, const cogpu_placement *grid,
                           int64_t shift[2]);
 
+/* Whether a source of a VRT is placed by nearest neighbours, and its samples stay as they are. */
+bool cogpu_vrt_source_is_plain(const cogpu_vrt *vrt, const cogpu_vrt_source *source);
+
 /* Plans what a member contributes: all but the positions. Memory comes from the arena. */
 cogpu_status cogpu_layer_plan(cogpu_mosaic *mosaic, uint32_t member, const cogpu_pyramid *pyramid,
                               const cogpu_layer_request *request, cogpu_arena *arena,

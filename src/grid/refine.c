@@ -58,7 +58,7 @@ typedef struct refiner {
     cogpu_leaves *leaves;
 } refiner;
 
-/* Makes room for one more item. `items` is the address of the pointer. */
+/* Grows a list by one item. `items` is the address of the pointer. */
 static cogpu_status grow_list(void *items, size_t count, size_t *capacity, size_t size,
                               cogpu_error *error) {
     void *memory;

@@ -44,7 +44,7 @@ typedef struct cogpu_vrt_source_band {
 typedef struct cogpu_vrt_source {
     cogpu_vrt_source_kind kind;
     cogpu_vrt_file file;
-    bool of_mask;   /* samples are those of the source's mask, 0 or 255 */
+    bool of_mask;   /* samples are those of the source's mask, 0 or 255; it is its own mask */
     bool has_rects; /* else pixel (x, y) of the source is pixel (x, y) of the VRT */
     cogpu_vrt_rect source, target;
     cogpu_resampling resampling; /* COGPU_RESAMPLE_DEFAULT: that of the read, else nearest */

@@ -50,8 +50,9 @@ static bool place_side(double from, double from_size, double to, double to_size,
         return false;
     double start = begin - (left - span->first) / zoom * scale;
     double length = end - begin + (left - span->first + span->end - right) / zoom * scale;
+    /* GDAL's whole pixels: the begin before the part was widened, the length after that. */
     span->low = limit_to(floor(begin + TOLERANCE), size - 1);
-    span->high = limit_to(ceil(end - TOLERANCE), size);
+    span->high = limit_to(ceil(begin + length - TOLERANCE), size);
     span->start = snap(start);
     span->step = snap(length) / (span->end - span->first);
     if (span->high <= span->low)
@@ -209,7 +210,8 @@ bool cogpu_vrt_source_is_simple(const cogpu_vrt_source *source, cogpu_resampling
         return false;
     for (uint32_t i = 0; i < source->band_count; i++) {
         const cogpu_sample_rule *rule = source->bands[i].rule;
-        if (rule && (rule->scaling || rule->lut_count || rule->palette_component))
+        if (rule && (rule->scaling || rule->lut_count || rule->palette_component ||
+                     (rule->has_nodata && rule->nodata != floor(rule->nodata))))
             return false;
     }
     return true;

@@ -33,11 +33,13 @@ static cogpu_status take_device_memory(struct cogpu_mosaic_chunk *chunk, uint64_
     cogpu_gpu *gpu = cogpu_gpu_device_gpu(chunk->read->window->device);
     cogpu_gpu_memory *memory = &chunk->device->memory;
     *memory = cogpu_context_take_memory(chunk->read->job->context, chunk->read->window->device);
-    if (memory->device_bytes >= bytes)
+    if (memory->device_bytes >= bytes && memory->pinned_bytes >= chunk->step_bytes)
         return COGPU_OK;
     cogpu_gpu_memory_release(gpu, memory);
     TRY(gpu->calls->allocate(gpu, bytes, &memory->device, error));
     memory->device_bytes = bytes;
+    TRY(gpu->calls->allocate_pinned(gpu, chunk->step_bytes, &memory->pinned, error));
+    memory->pinned_bytes = chunk->step_bytes;
     return COGPU_OK;
 }
 
@@ -68,6 +70,7 @@ static cogpu_status close_device(struct cogpu_mosaic_chunk *chunk, cogpu_status 
 static cogpu_status prepare_device(struct cogpu_mosaic_chunk *chunk, cogpu_error *error) {
     cogpu_gpu_composer *composer = &chunk->device->composer;
     composer->scratch = chunk->step_memory;
+    composer->pinned = chunk->device->memory.pinned;
     composer->scratch_bytes = chunk->step_bytes;
     for (uint32_t i = 0; i < chunk->layer_count; i++) {
         chunk->layers[i].source.stream = composer->stream;

@@ -346,6 +346,10 @@ static bool try_once(write_function *write_it, const cogpu_profile *profile, enu
     return through;
 }
 
+/* Each allocation fails alone. Where all after it fail too, it is a sample of them, unless this is
+ * a run of all tests. */
+enum { ALL_UP_TO = 12, SAMPLE_STEP = 3 };
+
 static void try_profile(write_function *write_it, const cogpu_profile *profile, uint32_t ways) {
     cogpu_memory whole = COGPU_MEMORY_INIT;
     cogpu_error error = {0};
@@ -365,7 +369,7 @@ static void try_profile(write_function *write_it, const cogpu_profile *profile, 
             fails_for_good = i;
             long n = 1;
             while (!try_once(write_it, profile, (enum way)way, &whole, n) && !test_broken)
-                n++;
+                n += i && n > ALL_UP_TO && !is_deep_run() ? SAMPLE_STEP : 1;
             if (test_broken)
                 printf("... codec %s, way %d, allocation %ld%s\n", profile->codec, way, n,
                        i ? " and all after it" : "");

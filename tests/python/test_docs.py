@@ -244,7 +244,7 @@ def test_other_commands_exist(page):
                 source = (ROOT / words[1]).read_text()
                 assert all(f'"{word.split("=")[0]}"' in source for word in words[2:] if word.startswith("--")), part
             else:
-                assert re.match(r"(build/)?cogpu |build/bench_gpu_|build-san/tests/|pip install |export |cc |\./read ", part), part
+                assert re.match(r"(build/)?cogpu |build/bench_gpu_|build-san/tests/|(env/bin/)?pip install |python3 -m venv env$|export |cc |\./read ", part), part
 
 
 @pytest.mark.skipif(not shutil.which("pkg-config"), reason="no pkg-config")

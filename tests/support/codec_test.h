@@ -37,13 +37,18 @@ cogpu_status decode_status(cogpu_decode *codec, const uint8_t *in, size_t in_byt
 int decodes_to(cogpu_decode *codec, const uint8_t *in, size_t in_bytes, const uint8_t *expected,
                size_t bytes, size_t out_bytes);
 
-/* Of each prefix of the stream: how many were taken for whole. What is taken must be a prefix of
- * the content. */
+/* Of the prefixes of the stream: how many were taken for whole. What is taken must be a prefix of
+ * the content. A run of all tests (COGPU_TEST_DEEP) tries each prefix; others try those that end
+ * near either end of the stream, and a sample of the rest. */
 size_t prefixes_taken(cogpu_decode *codec, const uint8_t *in, size_t in_bytes,
                       const uint8_t *expected, size_t bytes);
 
-/* Of each stream with one bit turned: how many decoded to as many other bytes without a complaint,
- * in a block of `capacity`. With more capacity than `bytes`, a stream that the flip makes longer is
+/* How many prefixes of a stream of so many bytes that tries. */
+size_t prefixes_tried(size_t in_bytes);
+
+/* Of the streams with one bit flipped: how many decoded to as many other bytes without a complaint,
+ * in a block of `capacity`. Each bit in a run of all tests; others flip those near either end, and
+ * a sample of the rest. With more capacity than `bytes`, a stream that the flip makes longer is
  * decoded to its end, where its checksum is. */
 size_t flips_unnoticed_in(cogpu_decode *codec, const uint8_t *in, size_t in_bytes,
                           const uint8_t *expected, size_t bytes, size_t capacity);
@@ -52,7 +57,7 @@ size_t flips_unnoticed(cogpu_decode *codec, const uint8_t *in, size_t in_bytes,
                        const uint8_t *expected, size_t bytes);
 
 /* Whether a block that is smaller than the stream's content gets its bytes: of `count` sizes, and
- * of a few bytes less than all. */
+ * of a few bytes less than all; a sample of them unless this is a run of all tests. */
 int longer_than_block(cogpu_decode *codec, const uint8_t *in, size_t in_bytes,
                       const uint8_t *expected, size_t bytes, size_t count);
 

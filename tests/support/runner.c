@@ -28,6 +28,10 @@ static const struct suite {
 };
 enum { SUITE_COUNT = sizeof suites / sizeof *suites };
 
+bool is_deep_run(void) {
+    return getenv("COGPU_TEST_DEEP") != NULL;
+}
+
 void test_run(const char *name, void (*function)(void)) {
     const char *selected = getenv("COGPU_TEST");
     if (selected && strcmp(selected, name) != 0)

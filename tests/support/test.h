@@ -26,6 +26,10 @@ extern int test_passed, test_failed, test_broken;
 extern int test_argc;
 extern char **test_argv;
 
+/* Whether this is a run of all tests (make test-deep), with COGPU_TEST_DEEP in the environment:
+ * then sweeps try each case, and otherwise a sample. */
+bool is_deep_run(void);
+
 #define TESTS(suite)                                                                               \
     int cogpu_tests_##suite(void);                                                                 \
     int cogpu_tests_##suite(void)

@@ -10,10 +10,12 @@ jobs=${JOBS:-$(nproc)}
 
 require_programs() {
     local absent=()
-    for program in cmake gcc make nasm ninja nvcc patch perl python3 sqlite3 tclsh; do
+    for program in cmake gcc make nasm ninja patch perl python3 sqlite3 tclsh; do
         command -v "$program" >/dev/null || absent+=("$program")
     done
-    [ ${#absent[@]} = 0 ] || fail "these programs are missing: ${absent[*]}"
+    [ ${#absent[@]} = 0 ] || fail "these programs are missing: ${absent[*]}; try: apt install nasm patch perl sqlite3 tcl"
+    [ "${COGPU_CUDA:-ON}" = OFF ] || command -v nvcc >/dev/null ||
+        fail "nvcc is missing: install CUDA's toolkit, or set COGPU_CUDA=OFF for a wheel without GPU code"
 }
 
 # ---- compiler ----------------------------------------------------------------------------------
@@ -159,7 +161,7 @@ build_jxl() {
         -DJPEGXL_ENABLE_{PLUGINS,VIEWERS,FUZZERS,JPEGLI,TRANSCODE_JPEG}=OFF -DJPEGXL_BUNDLE_LIBPNG=OFF \
         -DJPEGXL_FORCE_SYSTEM_{BROTLI,HWY,LCMS2}=ON
     cmake --build build-static --parallel "$jobs" --target jxl_dec jxl_cms
-    install -D -m 644 -t "$sysroot/usr/include/jxl" lib/include/jxl/*.h build-static/lib/include/jxl/*.h
+    install -D -m 644 -t "$sysroot/usr/include/jxl" build-static/lib/include/jxl/*.h
     install -m 644 build-static/lib/libjxl_dec.a "$sysroot/usr/lib/libjxl.a"
     install -m 644 build-static/lib/libjxl_cms.a "$sysroot/usr/lib/libjxl_cms.a"
 }
@@ -204,14 +206,17 @@ build_proj() {
 
 # library NAME PACKAGE/SUITE LICENCE...: the licence files are the source's own.
 library() {
-    local name=$1 package=$2 folder=$target/$1 stamp=$target/stamps/$1 recipe
+    local name=$1 package=$2 folder=$target/$1 stamp=$target/stamps/$1 recipe status
     shift 2
     recipe=$(declare -f "build_$name" && echo "$package $*" && cat "$root/tools/wheel/toolchain.cmake")
     [ "$(cat "$stamp" 2>/dev/null)" = "$recipe" ] && return
     echo "wheel: $name ($package)"
     unpack "$package" "$folder"
-    (cd "$folder" && set -e && "build_$name") >"$folder.log" 2>&1 ||
-        { tail -30 "$folder.log" >&2 && fail "$name could not be built: $folder.log has it all"; }
+    set +e # a list with || would ignore what fails within the recipe
+    (set -e && cd "$folder" && "build_$name") >"$folder.log" 2>&1
+    status=$?
+    set -e
+    [ $status = 0 ] || { tail -30 "$folder.log" >&2 && fail "$name could not be built: $folder.log has it all"; }
     for license in "$@"; do
         install -D -m 644 "$folder/$license" "$licenses/$name-$(basename "$license")"
     done

@@ -352,7 +352,8 @@ static void cancel_writes(cogpu_profile profile, cogpu_device_kind device) {
     cogpu_status status = COGPU_CANCELLED;
     CHECK(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/new.tif", folder);
-    for (uint64_t at = 1; status == COGPU_CANCELLED && at < 4000; at += 1 + at / 2) {
+    const uint64_t share = is_deep_run() ? 2 : 1;
+    for (uint64_t at = 1; status == COGPU_CANCELLED && at < 4000; at += 1 + at / share) {
         struct watch watch = {.cancel_at = at};
         profile.progress = watched;
         profile.progress_user = &watch;

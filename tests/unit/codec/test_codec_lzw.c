@@ -125,7 +125,8 @@ static void every_capacity(void) {
     fill_bytes(raw, 700, 9, 100);
     for (int old_style = 0; old_style < 2; old_style++) {
         encode(raw, 700, old_style, 4094);
-        for (size_t capacity = 0; capacity <= 710; capacity++)
+        for (size_t capacity = 0; capacity <= 710;
+             capacity += is_deep_run() || capacity < 20 || capacity > 680 ? 1 : 7)
             CHECK(lzw_gives(raw, capacity < 700 ? capacity : 700, capacity));
     }
 }
@@ -186,7 +187,7 @@ static void check_code_beyond(unsigned before, unsigned beyond, bool old_style) 
 
 static void codes_beyond_the_table(void) {
     for (int old_style = 0; old_style < 2; old_style++)
-        for (unsigned before = 0; before < 250; before++)
+        for (unsigned before = 0; before < 250; before += is_deep_run() ? 1 : 3)
             for (unsigned beyond = 0; beyond < 3; beyond++)
                 check_code_beyond(before, beyond, old_style);
 }
@@ -195,10 +196,10 @@ static void truncated(void) {
     fill_bytes(raw, 6000, 30, 200);
     encode(raw, 6000, false, 4094);
     size_t bytes = stream_bytes();
-    CHECK(prefixes_taken(cogpu_decode_lzw, s.bytes, bytes, raw, 6000) == bytes);
+    CHECK(prefixes_taken(cogpu_decode_lzw, s.bytes, bytes, raw, 6000) == prefixes_tried(bytes));
     encode(raw, 2000, true, 4094);
     bytes = stream_bytes();
-    CHECK(prefixes_taken(cogpu_decode_lzw, s.bytes, bytes, raw, 2000) == bytes);
+    CHECK(prefixes_taken(cogpu_decode_lzw, s.bytes, bytes, raw, 2000) == prefixes_tried(bytes));
 }
 
 static void bits_flipped(void) {

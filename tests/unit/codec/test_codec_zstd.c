@@ -126,6 +126,19 @@ static void damage_after_the_block(void) {
     }
 }
 
+/* The checksum after the last byte is wrong, and the block ends a byte before: by parts of all
+ * sizes, of which each call uses others, as at once. */
+static void longer_by_a_byte(void) {
+    enum { SIZES_OF_PARTS = 12, LEAST = 500, PART = 13 };
+    fill_bytes(raw, LEAST + PART, 256, 0);
+    for (size_t bytes = LEAST; bytes < LEAST + PART; bytes++) { /* so that a part begins anywhere */
+        size_t stored = compress_bytes(raw, bytes, packed, 3, 1, 1);
+        packed[stored - 1] ^= 1;
+        for (int i = 0; i < SIZES_OF_PARTS; i++)
+            CHECK(decodes_to(cogpu_decode_zstd, packed, stored, raw, bytes - 1, bytes - 1));
+    }
+}
+
 static void after_a_failure(void) {
     fill_bytes(raw, 3000, 60, 300);
     size_t stored = compress_bytes(raw, 3000, packed, 3, 1, 0);
@@ -144,6 +157,7 @@ TESTS(codec_zstd) {
     RUN(dictionary);
     RUN(bombs);
     RUN(damage_after_the_block);
+    RUN(longer_by_a_byte);
     RUN(after_a_failure);
     cogpu_codec_state_close(&codec_state);
     return FINISH();

@@ -200,7 +200,7 @@ static cogpu_profile any_profile(const char *codec) {
 
 static void test_encoded_by_device(void) {
     static const char *const codecs[] = {"deflate", "lzw", "packbits", "zstd"};
-    for (uint32_t i = 0; i < 8; i++)
+    for (uint32_t i = 0; i < (is_deep_run() ? 8 : 4); i++)
         CHECK(is_as_host(any_profile(codecs[i % 4]), false));
 }
 
@@ -221,7 +221,7 @@ static void test_encoded_by_cpu(void) {
 
 static void test_cogs(void) {
     static const char *const codecs[] = {"deflate", "none", "lzw", "zstd"};
-    for (uint32_t i = 0; i < 8; i++) {
+    for (uint32_t i = 0; i < (is_deep_run() ? 8 : 4); i++) {
         cogpu_profile profile = any_profile(codecs[i % 4]);
         profile.cog = 1;
         profile.block_width = profile.block_height = 16;
@@ -233,7 +233,7 @@ static void test_cogs(void) {
 /* Rows of overviews that are made of more than two, and of parts of rows. */
 static void test_listed_overviews(void) {
     static const uint32_t factors[] = {3, 7, 8};
-    for (uint32_t i = 0; i < 4; i++) {
+    for (uint32_t i = 0; i < (is_deep_run() ? 4 : 2); i++) {
         cogpu_profile profile = any_profile("deflate");
         profile.width += 30;
         profile.height += 30;

@@ -66,6 +66,11 @@ static bool wkt_has(const char *text) {
     return has;
 }
 
+/* In the text that wkt_has made: PROJ takes long to make one. */
+static bool has_too(const char *text) {
+    return !cogpu_proj_version() || strstr(wkt, text);
+}
+
 static bool wkt_fails(void) {
     size_t needed;
     cogpu_error error;
@@ -310,8 +315,8 @@ static void projected_of_parameters(void) {
         add_double(3081, 46.5);
         add_double(3082, 500001);
         add_double(3083, 1003);
-        CHECK(wkt_has(methods[i].name) && wkt_has("own ellipsoid"));
-        CHECK(wkt_has(",11.25,") && wkt_has(",500001,") && wkt_has(",1003,"));
+        CHECK(wkt_has(methods[i].name) && has_too("own ellipsoid"));
+        CHECK(has_too(",11.25,") && has_too(",500001,") && has_too(",1003,"));
     }
     add_base(1);
     add_short(3075, 2); /* no such method in PROJ */
