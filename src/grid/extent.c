@@ -1,6 +1,6 @@
 /*
  * The part of a target grid that a source may touch. Points of the source are projected on 5 x 5
- * places; if neighbours differ smoothly, the differences bound what lies between. If not, 33 x 33
+ * places; if neighbours differ smoothly, the differences bound the rest. If not, 33 x 33
  * places are projected, in both directions, and boxes grow by the distance of neighbours. Where
  * positions are missing or endless, the whole grid counts.
  */

@@ -59,7 +59,7 @@ typedef struct refiner {
     cogpu_leaves *leaves;
 } refiner;
 
-/* Makes room for one more item. `items` is the address of the pointer. */
+/* Grows the list for one more item. `items` is the address of the pointer. */
 static cogpu_status grow_list(void *items, size_t count, size_t *capacity, size_t size,
                               cogpu_error *error) {
     void *memory;
@@ -307,43 +307,49 @@ static cogpu_status sort_cells(refiner *in, const group *parent, uint32_t size,
 
 /* ---- the tree ------------------------------------------------------------------------------ */
 
-/* Fills the level with a row of groups of 512-pixel cells. Neighbours share points: they are
- * transformed as one lattice. The lattice's first row is the last of the strip above, unless this
- * is the first strip. */
-static cogpu_status begin_strip(refiner *in, uint32_t x, uint32_t y, uint32_t count, bool is_first,
+static cogpu_status place_strip(refiner *in, uint32_t x, uint32_t y, uint32_t count,
                                 cogpu_error *error) {
-    const double offset = in->mapping->offset;
     groups *level = &in->level;
-    const size_t columns = 4 * (size_t)count + 1;
     level->count = 0;
     for (uint32_t k = 0; k < count; k++) {
         TRY(grow_list(&level->items, level->count, &level->capacity, sizeof *level->items, error));
-        group *one = &level->items[level->count++];
-        place_group(in, x + k * 2 * TOP_CELL_PIXELS, y, TOP_CELL_PIXELS, one);
+        place_group(in, x + k * 2 * TOP_CELL_PIXELS, y, TOP_CELL_PIXELS,
+                    &level->items[level->count++]);
     }
-    const axis *down = &level->items[0].down;
-    TRY(reserve_points(in, columns * SIDE, error));
+    return COGPU_OK;
+}
+
+/* Transforms the points of a row of groups as one lattice, since neighbours share points. Its first
+ * row is the last of the strip above, unless this is the first strip. */
+static void transform_strip(refiner *in, size_t columns, bool is_first) {
+    const groups *level = &in->level;
+    const size_t known = is_first ? 0 : columns, last = columns * (SIDE - 1);
     for (uint32_t j = 0; j < SIDE; j++)
         for (size_t i = 0; i < columns; i++) {
-            const size_t k = i / 4 < count ? i / 4 : count - 1;
-            in->x[columns * j + i] = level->items[k].across.at[i - 4 * k] + offset;
-            in->y[columns * j + i] = down->at[j] + offset;
+            const size_t k = i / 4 < level->count ? i / 4 : level->count - 1;
+            in->x[columns * j + i] = level->items[k].across.at[i - 4 * k] + in->mapping->offset;
+            in->y[columns * j + i] = level->items[0].down.at[j] + in->mapping->offset;
         }
-    const size_t known = is_first ? 0 : columns;
     cogpu_mapping_transform(in->mapping, columns * SIDE - known, in->x + known, in->y + known);
-    if (!is_first) {
-        memcpy(in->x, in->above_x, columns * sizeof *in->x);
-        memcpy(in->y, in->above_y, columns * sizeof *in->y);
-    }
+    memcpy(in->x, in->above_x, known * sizeof *in->x);
+    memcpy(in->y, in->above_y, known * sizeof *in->y);
+    memcpy(in->above_x, in->x + last, columns * sizeof *in->x);
+    memcpy(in->above_y, in->y + last, columns * sizeof *in->y);
+}
+
+/* Fills the level with a row of groups of 512-pixel cells. */
+static cogpu_status begin_strip(refiner *in, uint32_t x, uint32_t y, uint32_t count, bool is_first,
+                                cogpu_error *error) {
+    const size_t columns = 4 * (size_t)count + 1;
+    TRY(place_strip(in, x, y, count, error));
+    TRY(reserve_points(in, columns * SIDE, error));
+    transform_strip(in, columns, is_first);
     for (uint32_t k = 0; k < count; k++)
         for (uint32_t j = 0; j < SIDE; j++) {
             const size_t from = columns * j + 4 * (size_t)k;
-            memcpy(level->items[k].point_x + SIDE * j, in->x + from, SIDE * sizeof *in->x);
-            memcpy(level->items[k].point_y + SIDE * j, in->y + from, SIDE * sizeof *in->y);
+            memcpy(in->level.items[k].point_x + SIDE * j, in->x + from, SIDE * sizeof *in->x);
+            memcpy(in->level.items[k].point_y + SIDE * j, in->y + from, SIDE * sizeof *in->y);
         }
-    const size_t last = columns * (SIDE - 1);
-    memcpy(in->above_x, in->x + last, columns * sizeof *in->x);
-    memcpy(in->above_y, in->y + last, columns * sizeof *in->y);
     return COGPU_OK;
 }
 

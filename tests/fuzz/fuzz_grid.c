@@ -108,7 +108,7 @@ static void check_window(const cogpu_transformer *transformer, const cogpu_place
     const uint32_t height = 1 + (target->height - y - 1) % 300;
     cogpu_arena arena;
     cogpu_coordinates window;
-    cogpu_arena_open(&arena, 64 << 20);
+    cogpu_arena_open(&arena, 16 << 20);
     if (cogpu_coordinates_compute(transformer, source, target, source->width, source->height, x, y,
                                   width, height, data[9] & 1, MAX_ERROR, NULL, &arena, &window,
                                   NULL) == COGPU_OK) {
