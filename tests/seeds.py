@@ -259,14 +259,28 @@ def make_vrts(folder):
         (folder / name).write_text(text)
 
 
+def make_grids(folder):
+    """Choices of fuzz_grid: pairs of its CRSs, and requests."""
+    for pair in range(18):
+        source, target = pair // 2, (pair * 5 + 1) % 9
+        (folder / f"pair_{source}_{target}").write_bytes(bytes([source, 128, 240, target, 128, 240, 1, 16, 16, 1, 0, 0]))
+    for number, (fields, doubles) in enumerate([
+            (17, [1000, 1000]), (25, [0.5, 0.5]), (33, [-10, -10, 20, 20]), (97, [0, 40, 10, 50]), (7, []),
+            (135, [0, 1, 0, 0, 0, -1]), (17, [float("nan"), 1]), (33, [1e300, -1e300, 5e-324, float("inf")])]):
+        numbers = [-5e5, 1e4, 0, 5e5, 0, -1e4] * 2 + doubles
+        (folder / f"request_{number}").write_bytes(bytes([2, 100, 9, 0, 100, 9, fields, 1, 1, 0, 0, 0])
+                                                   + struct.pack(f"<{len(numbers)}d", *numbers))
+
+
 def main():
     warnings.simplefilter("ignore", NotGeoreferencedWarning)
     folders = [pathlib.Path(sys.argv[1]) / name for name in ("tiff", "fuzz_codec", "fuzz_metadata", "fuzz_nodata",
                                                             "fuzz_url", "fuzz_response", "fuzz_s3_xml",
+                                                            "fuzz_grid",
                                                             "fuzz_sidecar", "fuzz_vrt")]
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
-    tiffs, streams, metadata, nodata, urls, responses, s3_bodies, sidecars, vrts = folders
+    tiffs, streams, metadata, nodata, urls, responses, s3_bodies, grids, sidecars, vrts = folders
     make_tiffs(tiffs)
     make_image_tiffs(tiffs)
     make_old_jpeg(tiffs)
@@ -276,6 +290,7 @@ def main():
     make_urls(urls)
     make_responses(responses)
     make_s3_bodies(s3_bodies)
+    make_grids(grids)
     make_sidecars(sidecars)
     make_vrts(vrts)
 

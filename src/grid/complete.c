@@ -13,8 +13,9 @@
 #include "base/memory.h"
 
 #include <math.h>
+#include <string.h>
 
-enum { TRIM_POINTS_MAX = 1 << 24, TRIM_BATCH = 1024 };
+enum { TRIM_POINTS_MAX = 1 << 22, TRIM_BATCH = 1024 };
 
 typedef struct completer {
     const cogpu_grid *request;
@@ -104,45 +105,52 @@ static cogpu_status copy_transform(const cogpu_grid *in, cogpu_placement *target
 
 /* ---- the resolution of the sources in the bbox --------------------------------------------- */
 
-/* Without a CRS in the request, a source on the grid's CRS keeps its pixels. */
+/* Without a CRS in the request, a source on the grid's CRS keeps its pixels. False if nothing is
+ * measured: the suggestion counts. */
 static cogpu_status measure_source(const completer *in, const cogpu_placement *source,
-                                   double *pixel_x, double *pixel_y, cogpu_error *error) {
+                                   bool *is_measured, double *resolution, cogpu_error *error) {
     cogpu_transformer *transformer;
-    cogpu_suggestion made;
-    double affine[6], resolution;
+    double affine[6];
     TRY(cogpu_open_to_crs(source, in->crs, in->operations, &transformer, error));
     const bool keeps = !in->request->crs && source->has_transform &&
                        cogpu_transformer_is_affine(transformer, affine) &&
                        source->transform[2] == 0 && source->transform[4] == 0;
-    const bool found =
-        !keeps && cogpu_measure_resolution(transformer, source, &in->bounds, &resolution);
+    *is_measured = !keeps && cogpu_measure_resolution(transformer, source, &in->bounds, resolution);
     cogpu_transformer_close(transformer);
-    if (found) {
-        *pixel_x = *pixel_y = resolution;
-        return COGPU_OK;
-    }
-    TRY(cogpu_suggest(source, in->crs, in->rounds_up, in->operations, &made, error));
-    *pixel_x = made.pixel_x, *pixel_y = made.pixel_y;
     return COGPU_OK;
 }
 
+/* The least measured resolution; if there is none, the least of the suggestions. */
 static cogpu_status measure_sources(completer *in, cogpu_error *error) {
-    in->pixel_x = in->pixel_y = INFINITY;
+    double least = INFINITY;
+    cogpu_suggestion made;
     for (size_t i = 0; i < in->count; i++) {
-        double pixel_x, pixel_y;
-        TRY(measure_source(in, &in->sources[i], &pixel_x, &pixel_y, error));
-        in->pixel_x = fmin(in->pixel_x, pixel_x), in->pixel_y = fmin(in->pixel_y, pixel_y);
+        double resolution;
+        bool is_measured;
+        TRY(measure_source(in, &in->sources[i], &is_measured, &resolution, error));
+        least = is_measured ? fmin(least, resolution) : least;
     }
+    in->pixel_x = in->pixel_y = least;
+    if (isfinite(least))
+        return COGPU_OK;
+    TRY(cogpu_suggest_all(in->sources, in->count, in->crs, in->rounds_up, in->operations, &made,
+                          error));
+    in->pixel_x = made.pixel_x, in->pixel_y = made.pixel_y;
     return COGPU_OK;
+}
+
+static double count_pixels(double extent, double pixel) {
+    return floor((extent + pixel / 2) / pixel);
 }
 
 /* ---- blank borders ------------------------------------------------------------------------- */
 
-/* Whether all pixel centres of a row or column are outside the source. */
+/* Whether a row or column of pixel centres, as a whole, is on one side of the source. */
 static bool is_blank(const cogpu_transformer *transformer, const cogpu_placement *source,
                      const cogpu_placement *target, bool is_row, double at) {
     const uint32_t size = is_row ? target->width : target->height;
     double x[TRIM_BATCH], y[TRIM_BATCH];
+    double least_x = INFINITY, most_x = -INFINITY, least_y = INFINITY, most_y = -INFINITY;
     for (uint32_t first = 0; first < size; first += TRIM_BATCH) {
         const uint32_t count = size - first < TRIM_BATCH ? size - first : TRIM_BATCH;
         for (uint32_t i = 0; i < count; i++) {
@@ -151,50 +159,61 @@ static bool is_blank(const cogpu_transformer *transformer, const cogpu_placement
             apply_affine(target->transform, &x[i], &y[i]);
         }
         cogpu_to_source(transformer, count, x, y);
-        for (uint32_t i = 0; i < count; i++)
-            if (x[i] >= 0 && x[i] <= source->width && y[i] >= 0 && y[i] <= source->height)
-                return false;
+        for (uint32_t i = 0; i < count; i++) {
+            least_x = fmin(least_x, x[i]), most_x = fmax(most_x, x[i]);
+            least_y = fmin(least_y, y[i]), most_y = fmax(most_y, y[i]);
+        }
     }
-    return true;
+    return !(least_x <= source->width && most_x >= 0 && least_y <= source->height && most_y >= 0);
 }
 
-/* gdalwarp removes blank rows and columns at the border of one source's grid. Each round removes at
- * most one on each side. */
-static void trim_borders(const cogpu_transformer *transformer, const cogpu_placement *source,
-                         cogpu_placement *target) {
-    uint64_t points = 0;
-    bool is_trimmed = true;
-    while (is_trimmed && points < TRIM_POINTS_MAX) {
-        const cogpu_placement now = *target;
-        const double *from = now.transform;
-        points += 2 * ((uint64_t)now.width + now.height);
-        const bool top = now.height > 1 && is_blank(transformer, source, &now, true, 0.5);
-        const bool bottom =
-            now.height > 2 && is_blank(transformer, source, &now, true, now.height - 0.5);
-        const bool left = now.width > 1 && is_blank(transformer, source, &now, false, 0.5);
-        const bool right =
-            now.width > 2 && is_blank(transformer, source, &now, false, now.width - 0.5);
-        target->transform[0] = left ? from[0] + from[1] : from[0];
-        target->transform[3] = top ? from[3] + from[5] : from[3];
-        target->width -= (uint32_t)left + right;
-        target->height -= (uint32_t)top + bottom;
-        is_trimmed = top || bottom || left || right;
-    }
+/* One round: removes at most one row or column on each side, and keeps two. */
+static bool trim_once(completer *in, const cogpu_transformer *transformer,
+                      const cogpu_placement *target) {
+    cogpu_bounds *box = &in->bounds;
+    const cogpu_placement *source = &in->sources[0];
+    const cogpu_bounds before = *box;
+    const double two_x = 2 * in->pixel_x, two_y = 2 * in->pixel_y;
+    if (box->top - box->bottom > two_y && is_blank(transformer, source, target, true, 0.5))
+        box->top -= in->pixel_y;
+    if (box->top - box->bottom > two_y &&
+        is_blank(transformer, source, target, true, target->height - 0.5))
+        box->bottom += in->pixel_y;
+    if (box->right - box->left > two_x && is_blank(transformer, source, target, false, 0.5))
+        box->left += in->pixel_x;
+    if (box->right - box->left > two_x &&
+        is_blank(transformer, source, target, false, target->width - 0.5))
+        box->right -= in->pixel_x;
+    return memcmp(&before, box, sizeof before) != 0;
 }
 
-static cogpu_status trim_grid(const completer *in, cogpu_placement *target, cogpu_error *error) {
+static cogpu_status place_bounds(const completer *in, cogpu_placement *target, cogpu_error *error) {
+    const cogpu_grid *request = in->request;
+    const cogpu_bounds *box = &in->bounds;
+    const double wide = fmax(1, count_pixels(box->right - box->left, in->pixel_x));
+    const double high = fmax(1, count_pixels(box->top - box->bottom, in->pixel_y));
+    return cogpu_grid_place(target, box->left, box->top, in->pixel_x, in->pixel_y,
+                            request->width ? request->width : wide,
+                            request->height ? request->height : high, error);
+}
+
+/* gdalwarp removes blank rows and columns at the border of one source's grid. */
+static cogpu_status trim_grid(completer *in, cogpu_placement *target, cogpu_error *error) {
     cogpu_transformer *transformer;
+    cogpu_status status = COGPU_OK;
+    bool is_trimmed = true;
     TRY(cogpu_open_to_crs(&in->sources[0], in->crs, in->operations, &transformer, error));
-    trim_borders(transformer, &in->sources[0], target);
+    uint64_t points = 2 * ((uint64_t)target->width + target->height);
+    while (status == COGPU_OK && is_trimmed && points < TRIM_POINTS_MAX) {
+        points += 2 * ((uint64_t)target->width + target->height);
+        is_trimmed = trim_once(in, transformer, target);
+        status = place_bounds(in, target, error);
+    }
     cogpu_transformer_close(transformer);
-    return COGPU_OK;
+    return status;
 }
 
 /* ---- the grid ------------------------------------------------------------------------------ */
-
-static double count_pixels(double extent, double pixel) {
-    return floor((extent + pixel / 2) / pixel);
-}
 
 static void align_bounds(completer *in) {
     cogpu_bounds *box = &in->bounds;
@@ -207,18 +226,10 @@ static void align_bounds(completer *in) {
 static cogpu_status place_by_resolution(completer *in, cogpu_placement *target,
                                         cogpu_error *error) {
     const cogpu_grid *request = in->request;
-    const cogpu_bounds *box = &in->bounds;
     in->pixel_x = request->resolution[0], in->pixel_y = request->resolution[1];
     if (request->align)
         align_bounds(in);
-    const double width = request->width
-                             ? request->width
-                             : fmax(1, count_pixels(box->right - box->left, in->pixel_x));
-    const double height = request->height
-                              ? request->height
-                              : fmax(1, count_pixels(box->top - box->bottom, in->pixel_y));
-    TRY(cogpu_grid_place(target, box->left, box->top, in->pixel_x, in->pixel_y, width, height,
-                         error));
+    TRY(place_bounds(in, target, error));
     if (has_bbox(request) || request->width || request->height || in->count > 1)
         return COGPU_OK;
     return trim_grid(in, target, error);

@@ -35,8 +35,8 @@ cogpu_mapping cogpu_mapping_to_source(const cogpu_transformer *transformer,
                              .to_x = (double)level_width / source->width,
                              .to_y = (double)level_height / source->height,
                              .offset = of_corners ? 0 : 0.5,
-                             .last_x = target->width - (of_corners ? 0.0 : 1.0),
-                             .last_y = target->height - (of_corners ? 0.0 : 1.0),
+                             .last_x = target->width - (of_corners ? 0 : 0.75),
+                             .last_y = target->height - (of_corners ? 0 : 0.75),
                              .to_width = level_width,
                              .to_height = level_height};
     complete_affine(&mapping);

@@ -16,7 +16,7 @@ typedef struct cogpu_mapping {
     double from_x, from_y;      /* transformer's pixels for a pixel of the grid */
     double to_x, to_y;          /* pixels of the result for a pixel of the transformer */
     double offset;              /* of a pixel's position from its corner: 0.5, its centre, or 0 */
-    double last_x, last_y;      /* index of the last pixel, or of the last corner */
+    double last_x, last_y;      /* of the last corner, or a little after the last pixel's centre */
     double to_width, to_height; /* of the other raster */
     bool is_affine;
     double affine[6]; /* from positions in the grid to results */

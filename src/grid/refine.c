@@ -7,7 +7,8 @@
  *   2 +---o---+---o---+    that it becomes.
  *     o   o   o   o   o
  *   4 +---o---+---o---+    At the border of the grid cells end with the grid: beyond it, positions
- *                          may not exist.
+ *                          may not exist. If the second cell would begin outside, the first takes
+ *                          all 5 points: its corners are 0 and 4, its midpoint is 2.
  *
  * Second differences measure the error at the midpoints. They vanish where the curvature changes
  * its sign, as that of Mercator does on the equator. So the third difference along the lines of a
@@ -32,7 +33,7 @@ enum {
 
 typedef struct axis {
     double at[SIDE]; /* pixels of the grid */
-    uint32_t count;  /* 3 if the second cell would begin outside the grid */
+    uint32_t cells;  /* 2, or 1 */
 } axis;
 
 typedef struct group {
@@ -90,8 +91,10 @@ static cogpu_status reserve_points(refiner *in, size_t count, cogpu_error *error
 
 static axis place_points(uint32_t begin, uint32_t size, uint32_t pixels, double last) {
     const double a = begin, b = fmin(a + size, last), c = fmin(a + 2.0 * size, last);
-    return (axis){.at = {a, (a + b) / 2, b, (b + c) / 2, c},
-                  .count = pixels - begin > size ? SIDE : 3};
+    if (pixels - begin > size)
+        return (axis){.at = {a, (a + b) / 2, b, (b + c) / 2, c}, .cells = 2};
+    const double middle = (a + b) / 2;
+    return (axis){.at = {a, (a + middle) / 2, middle, (middle + b) / 2, b}, .cells = 1};
 }
 
 static void place_group(const refiner *in, uint32_t x, uint32_t y, uint32_t size, group *placed) {
@@ -101,27 +104,24 @@ static void place_group(const refiner *in, uint32_t x, uint32_t y, uint32_t size
     placed->down = place_points(y, size, mapping->height, mapping->last_y);
 }
 
-/* Index of the point among the three of a cell; 3: none. */
-static uint32_t find_point(const double cell[3], double at) {
+/* Index of the point; SIDE: none. */
+static uint32_t find_point(const axis *in, double at) {
     uint32_t i = 0;
-    while (i < 3 && cell[i] != at)
+    while (i < SIDE && in->at[i] != at)
         i++;
     return i;
 }
 
-/* Copies the points of the cell that the group divides. */
-static void inherit_points(group *child, const group *parent, uint32_t column, uint32_t row) {
-    for (uint32_t j = 0; j < child->down.count; j++) {
-        const uint32_t from_j = find_point(parent->down.at + row, child->down.at[j]);
-        for (uint32_t i = 0; i < child->across.count; i++) {
-            const uint32_t from_i = find_point(parent->across.at + column, child->across.at[i]);
-            if (from_i == 3 || from_j == 3)
-                continue;
-            const uint32_t to = SIDE * j + i, from = SIDE * (row + from_j) + column + from_i;
-            child->point_x[to] = parent->point_x[from];
-            child->point_y[to] = parent->point_y[from];
-            child->known |= 1u << to;
-        }
+/* Copies the points that the parent has too. */
+static void inherit_points(group *child, const group *parent) {
+    for (uint32_t to = 0; to < SIDE * SIDE; to++) {
+        const uint32_t i = find_point(&parent->across, child->across.at[to % SIDE]);
+        const uint32_t j = find_point(&parent->down, child->down.at[to / SIDE]);
+        if (i == SIDE || j == SIDE)
+            continue;
+        child->point_x[to] = parent->point_x[SIDE * j + i];
+        child->point_y[to] = parent->point_y[SIDE * j + i];
+        child->known |= 1u << to;
     }
 }
 
@@ -132,39 +132,52 @@ static cogpu_status transform_level(refiner *in, cogpu_error *error) {
     TRY(reserve_points(in, in->level.count * SIDE * SIDE, error));
     for (size_t k = 0; k < in->level.count; k++) {
         const group *one = &in->level.items[k];
-        for (uint32_t j = 0; j < one->down.count; j++)
-            for (uint32_t i = 0; i < one->across.count; i++)
-                if (!(one->known >> (SIDE * j + i) & 1)) {
-                    in->x[count] = one->across.at[i] + offset;
-                    in->y[count++] = one->down.at[j] + offset;
-                }
+        for (uint32_t i = 0; i < SIDE * SIDE; i++)
+            if (!(one->known >> i & 1)) {
+                in->x[count] = one->across.at[i % SIDE] + offset;
+                in->y[count++] = one->down.at[i / SIDE] + offset;
+            }
     }
     cogpu_mapping_transform(in->mapping, count, in->x, in->y);
     for (size_t k = 0; k < in->level.count; k++) {
         group *one = &in->level.items[k];
-        for (uint32_t j = 0; j < one->down.count; j++)
-            for (uint32_t i = 0; i < one->across.count; i++)
-                if (!(one->known >> (SIDE * j + i) & 1)) {
-                    one->point_x[SIDE * j + i] = in->x[used];
-                    one->point_y[SIDE * j + i] = in->y[used++];
-                }
+        for (uint32_t i = 0; i < SIDE * SIDE; i++)
+            if (!(one->known >> i & 1)) {
+                one->point_x[i] = in->x[used];
+                one->point_y[i] = in->y[used++];
+            }
     }
     return COGPU_OK;
 }
 
 /* ---- errors of interpolation --------------------------------------------------------------- */
 
-/* Half the second difference: from the middle of a and c to b. */
-static double measure_middle(const group *in, uint32_t a, uint32_t b, uint32_t c) {
-    return fabs(in->point_x[b] - (in->point_x[a] + in->point_x[c]) / 2) +
-           fabs(in->point_y[b] - (in->point_y[a] + in->point_y[c]) / 2);
+/* The points of a cell: corners and midpoints, row by row. */
+typedef struct cell {
+    uint32_t column, row; /* in the group: 0 or 1 */
+    uint32_t points[9];
+} cell;
+
+static cell find_cell(const group *in, uint32_t column, uint32_t row) {
+    const uint32_t step_x = in->across.cells == 1 ? 2 : 1, step_y = in->down.cells == 1 ? 2 : 1;
+    cell found = {.column = column, .row = row};
+    for (uint32_t i = 0; i < 9; i++)
+        found.points[i] = SIDE * (2 * row + i / 3 * step_y) + 2 * column + i % 3 * step_x;
+    return found;
 }
 
-static double measure_centre(const group *in, uint32_t first) {
-    const uint32_t centre = first + SIDE + 1, below = first + 2 * SIDE;
+/* Half the second difference: from the middle of a and c to b. */
+static double measure_middle(const group *in, const cell *of, uint32_t a, uint32_t b, uint32_t c) {
+    const uint32_t p = of->points[a], q = of->points[b], r = of->points[c];
+    return fabs(in->point_x[q] - (in->point_x[p] + in->point_x[r]) / 2) +
+           fabs(in->point_y[q] - (in->point_y[p] + in->point_y[r]) / 2);
+}
+
+static double measure_centre(const group *in, const cell *of) {
+    const uint32_t *p = of->points;
     const double *x = in->point_x, *y = in->point_y;
-    return fabs(x[centre] - (x[first] + x[first + 2] + x[below] + x[below + 2]) / 4) +
-           fabs(y[centre] - (y[first] + y[first + 2] + y[below] + y[below + 2]) / 4);
+    return fabs(x[p[4]] - (x[p[0]] + x[p[2]] + x[p[6]] + x[p[8]]) / 4) +
+           fabs(y[p[4]] - (y[p[0]] + y[p[2]] + y[p[6]] + y[p[8]]) / 4);
 }
 
 /* Newton's divided difference of four points, a sixth of the third derivative. */
@@ -180,15 +193,12 @@ static double divide_differences(const double at[4], const double *values, uint3
 
 /* The most that the third derivative adds between the midpoints, along lines of `step`. A line with
  * a missing point says nothing. */
-static double measure_third(const group *in, const axis *along, uint32_t lines, uint32_t line_step,
-                            uint32_t step) {
+static double measure_third(const group *in, const axis *along, uint32_t line_step, uint32_t step) {
     /* max |u (1 - u) (1 - 2u)| / 12 for f''' times width^3; divided differences are f''' / 6. */
     static const double factor = 0.0481125224;
-    const double width = along->at[2] - along->at[0];
+    const double width = along->at[along->cells == 1 ? 4 : 2] - along->at[0];
     double most = 0;
-    if (along->count < SIDE || along->at[4] <= along->at[2])
-        return 0;
-    for (uint32_t line = 0; line < lines; line++)
+    for (uint32_t line = 0; line < SIDE; line++)
         for (uint32_t first = 0; first < 2; first++) {
             const uint32_t from = line * line_step + first * step;
             const double size = divide_differences(along->at + first, in->point_x + from, step) +
@@ -199,13 +209,10 @@ static double measure_third(const group *in, const axis *along, uint32_t lines, 
     return most * factor * width * width * width;
 }
 
-static double measure_cell(const group *in, uint32_t first) {
-    const uint32_t below = first + 2 * SIDE;
-    const double errors[] = {measure_middle(in, first, first + 1, first + 2),
-                             measure_middle(in, first, first + SIDE, below),
-                             measure_middle(in, below, below + 1, below + 2),
-                             measure_middle(in, first + 2, first + SIDE + 2, below + 2),
-                             measure_centre(in, first)};
+static double measure_cell(const group *in, const cell *of) {
+    const double errors[] = {measure_middle(in, of, 0, 1, 2), measure_middle(in, of, 0, 3, 6),
+                             measure_middle(in, of, 6, 7, 8), measure_middle(in, of, 2, 5, 8),
+                             measure_centre(in, of)};
     double most = 0;
     for (uint32_t i = 0; i < sizeof errors / sizeof *errors; i++) {
         if (isnan(errors[i]))
@@ -217,11 +224,10 @@ static double measure_cell(const group *in, uint32_t first) {
 
 /* How far all points of a cell are outside the other raster, on the same side of it; at most 0 if
  * they are not. */
-static double measure_distance(const cogpu_mapping *mapping, const group *in, uint32_t first) {
+static double measure_distance(const cogpu_mapping *mapping, const group *in, const cell *of) {
     double left = -INFINITY, right = INFINITY, above = -INFINITY, below = INFINITY;
     for (uint32_t i = 0; i < 9; i++) {
-        const double x = in->point_x[first + SIDE * (i / 3) + i % 3];
-        const double y = in->point_y[first + SIDE * (i / 3) + i % 3];
+        const double x = in->point_x[of->points[i]], y = in->point_y[of->points[i]];
         left = fmax(left, x), right = fmin(right, x);
         above = fmax(above, y), below = fmin(below, y);
     }
@@ -230,43 +236,41 @@ static double measure_distance(const cogpu_mapping *mapping, const group *in, ui
 
 /* ---- leaves -------------------------------------------------------------------------------- */
 
-static cogpu_status add_leaf(refiner *in, const group *of, uint32_t column, uint32_t row,
-                             uint32_t size, cogpu_leaf_kind kind, double tolerance,
-                             cogpu_error *error) {
-    const uint32_t first = SIDE * row + column;
-    const uint32_t corners[4] = {first, first + 2, first + 2 * SIDE, first + 2 * SIDE + 2};
+static cogpu_status add_leaf(refiner *in, const group *parent, const cell *of, uint32_t size,
+                             cogpu_leaf_kind kind, double tolerance, cogpu_error *error) {
+    static const uint32_t corners[4] = {0, 2, 6, 8};
+    const double *across = parent->across.at, *down = parent->down.at;
     cogpu_leaves *leaves = in->leaves;
     TRY(grow_list(&leaves->items, leaves->count, &leaves->capacity, sizeof *leaves->items, error));
     cogpu_leaf *leaf = &leaves->items[leaves->count++];
     *leaf = (cogpu_leaf){.kind = kind,
-                         .x = of->x + column / 2 * size,
-                         .y = of->y + row / 2 * size,
+                         .x = parent->x + of->column * size,
+                         .y = parent->y + of->row * size,
                          .size = size,
-                         .extent_x = of->across.at[column + 2] - of->across.at[column],
-                         .extent_y = of->down.at[row + 2] - of->down.at[row],
+                         .extent_x = across[of->points[2] % SIDE] - across[of->points[0] % SIDE],
+                         .extent_y = down[of->points[6] / SIDE] - down[of->points[0] / SIDE],
                          .tolerance = tolerance};
     for (uint32_t i = 0; i < 4; i++) {
-        leaf->corner_x[i] = of->point_x[corners[i]];
-        leaf->corner_y[i] = of->point_y[corners[i]];
+        leaf->corner_x[i] = parent->point_x[of->points[corners[i]]];
+        leaf->corner_y[i] = parent->point_y[of->points[corners[i]]];
     }
     return COGPU_OK;
 }
 
-static cogpu_status divide_cell(refiner *in, const group *of, uint32_t column, uint32_t row,
-                                uint32_t size, cogpu_error *error) {
+static cogpu_status divide_cell(refiner *in, const group *parent, const cell *of, uint32_t size,
+                                cogpu_error *error) {
     groups *next = &in->next;
     TRY(grow_list(&next->items, next->count, &next->capacity, sizeof *next->items, error));
     group *child = &next->items[next->count++];
-    place_group(in, of->x + column / 2 * size, of->y + row / 2 * size, size / 2, child);
-    inherit_points(child, of, column, row);
+    place_group(in, parent->x + of->column * size, parent->y + of->row * size, size / 2, child);
+    inherit_points(child, parent);
     return COGPU_OK;
 }
 
 static bool has_position(const group *in) {
-    for (uint32_t j = 0; j < in->down.count; j++)
-        for (uint32_t i = 0; i < in->across.count; i++)
-            if (!isnan(in->point_x[SIDE * j + i]))
-                return true;
+    for (uint32_t i = 0; i < SIDE * SIDE; i++)
+        if (!isnan(in->point_x[i]))
+            return true;
     return false;
 }
 
@@ -274,75 +278,78 @@ static bool is_wanted(const refiner *in, uint32_t x, uint32_t y, uint32_t size) 
     return x <= in->x1 && (uint64_t)x + size > in->x0 && y <= in->y1 && (uint64_t)y + size > in->y0;
 }
 
-static cogpu_status sort_cell(refiner *in, const group *of, uint32_t column, uint32_t row,
-                              uint32_t size, double third, cogpu_error *error) {
-    const uint32_t first = SIDE * row + column;
-    const double most = measure_cell(of, first) + third;
-    const double distance = measure_distance(in->mapping, of, first) - OUTSIDE_PIXELS;
+static cogpu_status sort_cell(refiner *in, const group *parent, const cell *of, uint32_t size,
+                              double third, cogpu_error *error) {
+    const double most = measure_cell(parent, of) + third;
+    const double distance = measure_distance(in->mapping, parent, of) - OUTSIDE_PIXELS;
     if (most <= in->max_error || most <= distance)
-        return add_leaf(in, of, column, row, size, COGPU_LEAF_INTERPOLATED,
+        return add_leaf(in, parent, of, size, COGPU_LEAF_INTERPOLATED,
                         fmax(in->max_error, distance), error);
     if (size == COGPU_CELL_SIDE)
-        return add_leaf(in, of, column, row, size, COGPU_LEAF_EXACT, 0, error);
-    return divide_cell(in, of, column, row, size, error);
+        return add_leaf(in, parent, of, size, COGPU_LEAF_EXACT, 0, error);
+    return divide_cell(in, parent, of, size, error);
 }
 
-static cogpu_status sort_cells(refiner *in, const group *of, uint32_t size, cogpu_error *error) {
-    const bool is_absent = size <= ABSENT_CELL_PIXELS && !has_position(of);
-    double third = 0; /* of the smallest cells, neighbours with a jump should not count */
-    if (size > COGPU_CELL_SIDE)
-        third = measure_third(of, &of->across, of->down.count, SIDE, 1) +
-                measure_third(of, &of->down, of->across.count, 1, SIDE);
-    for (uint32_t row = 0; row + 2 < of->down.count; row += 2)
-        for (uint32_t column = 0; column + 2 < of->across.count; column += 2) {
-            if (!is_wanted(in, of->x + column / 2 * size, of->y + row / 2 * size, size))
-                continue;
-            TRY(is_absent ? add_leaf(in, of, column, row, size, COGPU_LEAF_ABSENT, 0, error)
-                          : sort_cell(in, of, column, row, size, third, error));
-        }
+static cogpu_status sort_cells(refiner *in, const group *parent, uint32_t size,
+                               cogpu_error *error) {
+    const bool is_absent = size <= ABSENT_CELL_PIXELS && !has_position(parent);
+    const double third = measure_third(parent, &parent->across, SIDE, 1) +
+                         measure_third(parent, &parent->down, 1, SIDE);
+    for (uint32_t i = 0; i < parent->across.cells * parent->down.cells; i++) {
+        const cell of = find_cell(parent, i % parent->across.cells, i / parent->across.cells);
+        if (!is_wanted(in, parent->x + of.column * size, parent->y + of.row * size, size))
+            continue;
+        TRY(is_absent ? add_leaf(in, parent, &of, size, COGPU_LEAF_ABSENT, 0, error)
+                      : sort_cell(in, parent, &of, size, third, error));
+    }
     return COGPU_OK;
 }
 
 /* ---- the tree ------------------------------------------------------------------------------ */
 
-/* Fills the level with a row of groups of 512-pixel cells. Neighbours share points: they are
- * transformed as one lattice. The lattice's first row is the last of the strip above, unless this
- * is the first strip. */
-static cogpu_status begin_strip(refiner *in, uint32_t x, uint32_t y, uint32_t count, bool is_first,
+static cogpu_status place_strip(refiner *in, uint32_t x, uint32_t y, uint32_t count,
                                 cogpu_error *error) {
-    const double offset = in->mapping->offset;
     groups *level = &in->level;
-    const size_t columns = 4 * (size_t)count + 1;
     level->count = 0;
     for (uint32_t k = 0; k < count; k++) {
         TRY(grow_list(&level->items, level->count, &level->capacity, sizeof *level->items, error));
-        group *one = &level->items[level->count++];
-        place_group(in, x + k * 2 * TOP_CELL_PIXELS, y, TOP_CELL_PIXELS, one);
+        place_group(in, x + k * 2 * TOP_CELL_PIXELS, y, TOP_CELL_PIXELS,
+                    &level->items[level->count++]);
     }
-    const axis *down = &level->items[0].down;
-    TRY(reserve_points(in, columns * SIDE, error));
-    for (uint32_t j = 0; j < down->count; j++)
+    return COGPU_OK;
+}
+
+/* Transforms the points of a row of groups as one lattice, since neighbours share points. Its first
+ * row is the last of the strip above, unless this is the first strip. */
+static void transform_strip(refiner *in, size_t columns, bool is_first) {
+    const groups *level = &in->level;
+    const size_t known = is_first ? 0 : columns, last = columns * (SIDE - 1);
+    for (uint32_t j = 0; j < SIDE; j++)
         for (size_t i = 0; i < columns; i++) {
-            const size_t k = i / 4 < count ? i / 4 : count - 1;
-            in->x[columns * j + i] = level->items[k].across.at[i - 4 * k] + offset;
-            in->y[columns * j + i] = down->at[j] + offset;
+            const size_t k = i / 4 < level->count ? i / 4 : level->count - 1;
+            in->x[columns * j + i] = level->items[k].across.at[i - 4 * k] + in->mapping->offset;
+            in->y[columns * j + i] = level->items[0].down.at[j] + in->mapping->offset;
         }
-    const size_t known = is_first ? 0 : columns;
-    cogpu_mapping_transform(in->mapping, columns * down->count - known, in->x + known,
-                            in->y + known);
-    if (!is_first) {
-        memcpy(in->x, in->above_x, columns * sizeof *in->x);
-        memcpy(in->y, in->above_y, columns * sizeof *in->y);
-    }
-    for (uint32_t k = 0; k < count; k++)
-        for (uint32_t j = 0; j < down->count; j++) {
-            const size_t from = columns * j + 4 * (size_t)k;
-            memcpy(level->items[k].point_x + SIDE * j, in->x + from, SIDE * sizeof *in->x);
-            memcpy(level->items[k].point_y + SIDE * j, in->y + from, SIDE * sizeof *in->y);
-        }
-    const size_t last = columns * (down->count - 1);
+    cogpu_mapping_transform(in->mapping, columns * SIDE - known, in->x + known, in->y + known);
+    memcpy(in->x, in->above_x, known * sizeof *in->x);
+    memcpy(in->y, in->above_y, known * sizeof *in->y);
     memcpy(in->above_x, in->x + last, columns * sizeof *in->x);
     memcpy(in->above_y, in->y + last, columns * sizeof *in->y);
+}
+
+/* Fills the level with a row of groups of 512-pixel cells. */
+static cogpu_status begin_strip(refiner *in, uint32_t x, uint32_t y, uint32_t count, bool is_first,
+                                cogpu_error *error) {
+    const size_t columns = 4 * (size_t)count + 1;
+    TRY(place_strip(in, x, y, count, error));
+    TRY(reserve_points(in, columns * SIDE, error));
+    transform_strip(in, columns, is_first);
+    for (uint32_t k = 0; k < count; k++)
+        for (uint32_t j = 0; j < SIDE; j++) {
+            const size_t from = columns * j + 4 * (size_t)k;
+            memcpy(in->level.items[k].point_x + SIDE * j, in->x + from, SIDE * sizeof *in->x);
+            memcpy(in->level.items[k].point_y + SIDE * j, in->y + from, SIDE * sizeof *in->y);
+        }
     return COGPU_OK;
 }
 

@@ -410,7 +410,7 @@ static cogpu_status suggest_twice(suggester *in, bool rounds_up, cogpu_suggestio
         return COGPU_OK;
     cogpu_suggestion checked;
     in->by_inverse = true;
-    if (suggest_pixels(in, rounds_up, &checked, NULL) == COGPU_OK)
+    if (suggest_pixels(in, false, &checked, NULL) == COGPU_OK) /* as GDAL: never rounded up */
         *made = checked;
     return COGPU_OK;
 }

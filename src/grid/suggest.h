@@ -20,7 +20,7 @@ cogpu_status cogpu_suggest_all(const cogpu_placement *sources, size_t count, con
                                cogpu_suggestion *suggestion, cogpu_error *error);
 
 /* resolution.c: the least resolution at 10 x 10 points of the box, without those below a tenth of
- * the median. False if no point is in the source. */
+ * the median. False if it says nothing. */
 bool cogpu_measure_resolution(const cogpu_transformer *transformer, const cogpu_placement *source,
                               const cogpu_bounds *box, double *resolution);
 
