@@ -85,7 +85,7 @@ def gdal_warp(source, to_source, size, method, to_type=None, scale=(1, 1), nodat
     to_type = np.dtype(to_type or source.dtype).str[1:]
     name, out = next(NAMES), next(NAMES)
     profile = dict(driver="GTiff", width=width, height=height, count=bands, dtype=RASTERIO_NAMES[source.dtype.str[1:]],
-                   crs=CRS, transform=base * ~to_source)
+                   crs=CRS, transform=base @ ~to_source)
     if nodata is not None:
         profile["nodata"] = nodata
     if alpha:
@@ -94,8 +94,8 @@ def gdal_warp(source, to_source, size, method, to_type=None, scale=(1, 1), nodat
         file.write(source)
         if mask is not None:
             file.write_mask(mask)
-    left, top = base * (0, 0)
-    right, bottom = base * size
+    left, top = base @ (0, 0)
+    right, bottom = base @ size
     words = ["-q", "-r", method, "-et", "0", "-wm", "2000", "-ovr", "NONE", "-te", *(repr(v) for v in (left, bottom, right, top)),
              "-ts", *(str(v) for v in size), "-ot", GDAL_NAMES[to_type], "-wo", f"XSCALE={scale[0]!r}", "-wo",
              f"YSCALE={scale[1]!r}", "-of", "GTiff", *options]
