@@ -164,8 +164,8 @@ def vrt_table(outcome):
             what = "whole" if job == "whole" else f"{outcome['sizes']['windows']} windows"
             shown = [f"{found['bytes'][job] / median(seconds[n]) / 1e6:.0f}" if n in seconds else "-" for n in names]
             lines.append([f"{found['vrt']}, {what}, {threads} thread{'s' * (threads != '1')}", *shown,
-                          ratio(seconds, "cogpu", "GDAL")])
-    return "\nVRTs of gdalbuildvrt, MB/s:\n\n" + markdown(["read", *names, "x GDAL"], lines)
+                          ratio(seconds, "cogpu", "GDAL"), ratio(seconds, "cogpu, cache", "GDAL")])
+    return "\nVRTs of gdalbuildvrt, MB/s:\n\n" + markdown(["read", *names, "x GDAL", "cache x GDAL"], lines)
 
 
 # ---- memory --------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ def scenes_of_two_zones(cogpu, count, side):
         zone, place = number % 2, number // 2
         column, row = place % 3, place // 3
         step = 19 * side  # they overlap a little
-        left = 300_000 + step * column if zone else 700_000 - step * (column + 1)
+        left = 280_000 + step * column if zone else 720_000 - step * (column + 1)
         path = folder / f"{number}.tif"
         paths.append(path)
         if not path.exists():
@@ -94,9 +94,9 @@ def on_host(array, device):
 
 
 def differs(file, device):
-    """Whether a window in the middle has other pixels on the device than on the CPU."""
-    _, height, width = file.shape
-    window = (height // 3, width // 3, height // 3 + min(700, height // 2), width // 3 + min(700, width // 2))
+    """Whether a window has other pixels on the device than on the CPU: where the first source is, if there are several."""
+    top, left, bottom, right = file.sources[0].window if file.sources else (0, 0, *file.shape[1:])
+    window = (top, left, min(bottom, top + 700), min(right, left + 700))
     pixels = on_host(file.read(window=window, device=device), device)
     return not pixels.any() or not np.array_equal(pixels, np.asarray(file.read(window=window)))
 

@@ -18,6 +18,7 @@ from rasterio.io import MemoryFile
 from rasterio.warp import Resampling, calculate_default_transform, reproject
 
 MAX_ERROR = 0.125
+CACHE = 256 << 20  # bytes of decoded blocks; GDAL takes 5 % of the memory
 
 
 @dataclass(frozen=True)
@@ -247,6 +248,16 @@ def read_by_cogpu(path, windows, threads):
         return [np.asarray(file.read(window=(y, x, y + side, x + side), threads=threads)) for x, y, side in windows]
 
 
+def read_with_cache(path, windows, threads):
+    """GDAL keeps decoded blocks, too."""
+    import cogpu
+    cogpu.configure(cache_bytes=CACHE)
+    try:
+        return read_by_cogpu(path, windows, threads)
+    finally:
+        cogpu.configure()
+
+
 def read_by_gdal(path, windows, threads):
     with rasterio.Env(GDAL_NUM_THREADS=threads, VRT_NUM_THREADS=threads), rasterio.open(path) as file:
         if windows is None:
@@ -254,4 +265,4 @@ def read_by_gdal(path, windows, threads):
         return [file.read(window=rasterio.windows.Window(x, y, side, side)) for x, y, side in windows]
 
 
-VRT_READERS = {"cogpu": read_by_cogpu, "GDAL": read_by_gdal}
+VRT_READERS = {"cogpu": read_by_cogpu, "cogpu, cache": read_with_cache, "GDAL": read_by_gdal}

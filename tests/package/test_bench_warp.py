@@ -26,7 +26,7 @@ def test_medians_ratios_and_what_is_missing():
     found = bench_warp.tables(OUTCOME)
     assert "| float32, cubic | 3 | 2 | 3 | - | 2.00 | 1.00 |" in found["warp"]
     assert "- rioxarray, float32, cubic: wrong pixels" in found["warp"] and "- another: not installed" in found["warp"]
-    assert "| 16 files, whole, 1 thread | 4 | 2 | 2.00 |" in found["vrt"]
+    assert "| 16 files, whole, 1 thread | 4 | - | 2 | 2.00 | - |" in found["vrt"]
     assert "| 100 MiB | 256 MiB |" in found["memory"]
     assert "| warped | 2 x 3 | 3.0 | 3.00 |" in found["gpu"] and "Not measured: other: wrong pixels" in found["gpu"]
 
