@@ -1409,6 +1409,11 @@ COGPU_API const char *cogpu_composite_name(cogpu_composite composite);
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_composite_parse(const char *name,
                                                               cogpu_composite *composite,
                                                               cogpu_error *error);
+/* "default", "below", "any" */
+COGPU_API const char *cogpu_vrt_sources_name(cogpu_vrt_sources sources);
+COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_vrt_sources_parse(const char *name,
+                                                                cogpu_vrt_sources *sources,
+                                                                cogpu_error *error);
 /* "default", "none", "auto", "listed" */
 COGPU_API const char *cogpu_overviews_name(cogpu_overviews overviews);
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_overviews_parse(const char *name,

@@ -129,6 +129,13 @@ static const named_value composite_names[] = {
 NAMED(composite, "composite")
 NAMED_VALUE(composite)
 
+static const named_value vrt_sources_names[] = {{COGPU_VRT_SOURCES_DEFAULT, "default", NULL},
+                                                {COGPU_VRT_SOURCES_BELOW, "below", NULL},
+                                                {COGPU_VRT_SOURCES_ANY, "any", NULL},
+                                                {0, NULL, NULL}};
+NAMED(vrt_sources, "rule of VRT sources")
+NAMED_VALUE(vrt_sources)
+
 static const named_value overviews_names[] = {{COGPU_OVERVIEWS_DEFAULT, "default", NULL},
                                               {COGPU_OVERVIEWS_NONE, "none", NULL},
                                               {COGPU_OVERVIEWS_AUTO, "auto", NULL},

@@ -41,10 +41,8 @@ static cogpu_type float_for(cogpu_type type) {
 }
 
 static cogpu_type union_of_integers(cogpu_type a, cogpu_type b) {
-    static const cogpu_type is_signed_by_bytes[] = {[1] = COGPU_TYPE_I16,
-                                                    [2] = COGPU_TYPE_I32,
-                                                    [4] = COGPU_TYPE_I64,
-                                                    [8] = COGPU_TYPE_F64};
+    static const cogpu_type is_signed_by_bytes[] = {
+        [1] = COGPU_TYPE_I16, [2] = COGPU_TYPE_I32, [4] = COGPU_TYPE_I64, [8] = COGPU_TYPE_F64};
     bool is_a_signed = cogpu_type_format(a) == SAMPLE_FORMAT_SIGNED;
     size_t a_bytes = cogpu_type_bytes(a), b_bytes = cogpu_type_bytes(b);
     if (cogpu_type_format(a) == cogpu_type_format(b))

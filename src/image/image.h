@@ -121,8 +121,8 @@ typedef struct cogpu_computed_image {
     uint32_t width, height, band_count;
     cogpu_type type;
     uint32_t block_width, block_height;
-    const cogpu_band *bands;   /* infos; nodata is set from `nodata` */
-    const char *const *nodata; /* of each band, or NULL */
+    const cogpu_band *bands;          /* infos; nodata is set from `nodata` */
+    const char *const *nodata;        /* of each band, or NULL */
     const uint32_t (*level_sizes)[2]; /* width and height, from level 1 on */
     uint32_t level_count;             /* level 0 included */
     bool has_mask;

@@ -128,8 +128,8 @@ struct cogpu_read_job {
     cogpu_arena arena;
     uint64_t nested_layers; /* of VRTs inside VRTs: their number is limited */
     bool is_pending;        /* the caller does not wait for the device */
-    bool is_complete;     /* of a pending read: no batch is on the device */
-    cogpu_read_call item; /* of a pending read, which own_items points to */
+    bool is_complete;       /* of a pending read: no batch is on the device */
+    cogpu_read_call item;   /* of a pending read, which own_items points to */
     cogpu_read_call *own_items[1];
 };
 

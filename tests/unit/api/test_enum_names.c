@@ -39,6 +39,8 @@ NAMES_OF(geokey_kind)
 NAMES_OF(device_kind)
 NAMES_OF(content)
 NAMES_OF(resampling)
+NAMES_OF(composite)
+NAMES_OF(vrt_sources)
 NAMES_OF(overviews)
 NAMES_OF(bigtiff)
 NAMES_OF(photometric)
@@ -66,9 +68,16 @@ static const int device_kind_values[] = {COGPU_DEVICE_CPU, COGPU_DEVICE_CUDA,
                                          COGPU_DEVICE_EMULATOR};
 static const int content_values[] = {COGPU_CONTENT_PIXELS, COGPU_CONTENT_MASK};
 static const int resampling_values[] = {
-    COGPU_RESAMPLE_DEFAULT,  COGPU_RESAMPLE_NEAREST, COGPU_RESAMPLE_AVERAGE, COGPU_RESAMPLE_RMS,
-    COGPU_RESAMPLE_BILINEAR, COGPU_RESAMPLE_CUBIC,   COGPU_RESAMPLE_MODE,    COGPU_RESAMPLE_MIN,
-    COGPU_RESAMPLE_MAX,      COGPU_RESAMPLE_MEDIAN};
+    COGPU_RESAMPLE_DEFAULT, COGPU_RESAMPLE_NEAREST,     COGPU_RESAMPLE_AVERAGE,
+    COGPU_RESAMPLE_RMS,     COGPU_RESAMPLE_BILINEAR,    COGPU_RESAMPLE_CUBIC,
+    COGPU_RESAMPLE_MODE,    COGPU_RESAMPLE_MIN,         COGPU_RESAMPLE_MAX,
+    COGPU_RESAMPLE_MEDIAN,  COGPU_RESAMPLE_CUBICSPLINE, COGPU_RESAMPLE_LANCZOS,
+    COGPU_RESAMPLE_Q1,      COGPU_RESAMPLE_Q3,          COGPU_RESAMPLE_SUM};
+static const int composite_values[] = {
+    COGPU_COMPOSITE_FIRST, COGPU_COMPOSITE_LAST,   COGPU_COMPOSITE_MIN,  COGPU_COMPOSITE_MAX,
+    COGPU_COMPOSITE_MEAN,  COGPU_COMPOSITE_MEDIAN, COGPU_COMPOSITE_COUNT};
+static const int vrt_sources_values[] = {COGPU_VRT_SOURCES_DEFAULT, COGPU_VRT_SOURCES_BELOW,
+                                         COGPU_VRT_SOURCES_ANY};
 static const int overviews_values[] = {COGPU_OVERVIEWS_DEFAULT, COGPU_OVERVIEWS_NONE,
                                        COGPU_OVERVIEWS_AUTO, COGPU_OVERVIEWS_LISTED};
 static const int bigtiff_values[] = {COGPU_BIGTIFF_AUTO, COGPU_BIGTIFF_YES, COGPU_BIGTIFF_NO};
@@ -93,7 +102,9 @@ static const struct names enums[] = {
     ROW(geokey_kind, ""),
     ROW(device_kind, "gpu=cuda emulator=emu"),
     ROW(content, ""),
-    ROW(resampling, "near=nearest mean=average med=median"),
+    ROW(resampling, "near=nearest mean=average med=median cubic_spline=cubicspline"),
+    ROW(composite, ""),
+    ROW(vrt_sources, ""),
     ROW(overviews, ""),
     ROW(bigtiff, ""),
     ROW(photometric, "auto=default min_is_black=minisblack min_is_white=miniswhite"),

@@ -248,6 +248,42 @@ static cogpu_status call_resample_rows(cogpu_error *error) {
     return cogpu_resample_rows(&halving, 0, &from, NULL, 0, &to, NULL, error);
 }
 
+/* ---- mosaics ---- */
+
+static cogpu_status call_open_mosaic(cogpu_error *error) {
+    const cogpu_mosaic_source source = {.struct_size = sizeof source, .file = fixture_file};
+    cogpu_file *mosaic = NULL;
+    cogpu_status status = cogpu_open_mosaic(&source, 1, NULL, &mosaic, error);
+    cogpu_close(mosaic);
+    return status;
+}
+
+static cogpu_status call_source_info(cogpu_error *error) {
+    const cogpu_mosaic_source source = {.struct_size = sizeof source, .file = fixture_file};
+    cogpu_source_description found = COGPU_SOURCE_DESCRIPTION_INIT;
+    cogpu_file *mosaic = NULL;
+    CHECK(cogpu_open_mosaic(&source, 1, NULL, &mosaic, NULL) == COGPU_OK);
+    cogpu_status status = cogpu_source_info(mosaic, 0, &found, error);
+    cogpu_close(mosaic);
+    return status;
+}
+
+static cogpu_status call_write_vrt(cogpu_error *error) {
+    char path[] = "cogpu-test-XXXXXX";
+    const cogpu_mosaic_source source = {.struct_size = sizeof source, .path = path};
+    cogpu_file *mosaic = NULL;
+    int handle = mkstemp(path);
+    CHECK(handle >= 0 &&
+          write(handle, fixture_bytes.data, fixture_bytes.bytes) == (ssize_t)fixture_bytes.bytes);
+    close(handle);
+    CHECK(cogpu_open_mosaic(&source, 1, NULL, &mosaic, NULL) == COGPU_OK);
+    cogpu_status status = cogpu_write_vrt(mosaic, OPEN_SINK, error);
+    cogpu_memory_free(&bytes);
+    cogpu_close(mosaic);
+    remove(path);
+    return status;
+}
+
 /* ---- DLPack ---- */
 
 /* The deleter is the last field of one, and behind version and manager of the other. */
@@ -290,6 +326,8 @@ PARSES(geokey_kind, "text")
 PARSES(device_kind, "emu")
 PARSES(content, "mask")
 PARSES(resampling, "cubic")
+PARSES(composite, "mean")
+PARSES(vrt_sources, "below")
 PARSES(overviews, "auto")
 PARSES(bigtiff, "yes")
 PARSES(photometric, "rgb")
@@ -422,6 +460,11 @@ static const struct {
     CALL(photometric_parse),
     CALL(severity_parse),
     CALL(verdict_parse),
+    CALL(composite_parse),
+    CALL(vrt_sources_parse),
+    CALL(open_mosaic),
+    CALL(source_info),
+    CALL(write_vrt),
     CALL(encode_block),
     CALL(writer_write_block),
     CALL(profile_level_layout),

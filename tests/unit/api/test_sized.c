@@ -243,6 +243,29 @@ static cogpu_status use_raster_of_overview(void *given) {
     return cogpu_overview_compute(&profile, 1, &all, given, NULL, &to, NULL, &error);
 }
 
+static cogpu_status open_mosaic(const cogpu_mosaic_source *source,
+                                const cogpu_mosaic_options *options) {
+    cogpu_file *mosaic = NULL;
+    cogpu_status status = cogpu_open_mosaic(source, 1, options, &mosaic, &error);
+    CHECK((status == COGPU_OK) == (mosaic != NULL));
+    cogpu_close(mosaic);
+    return status;
+}
+
+static cogpu_status use_mosaic_source(void *given) {
+    return open_mosaic(given, NULL);
+}
+
+static cogpu_status use_mosaic_options(void *given) {
+    const cogpu_mosaic_source one = {.struct_size = sizeof one, .file = fixture_file};
+    return open_mosaic(&one, given);
+}
+
+static cogpu_status use_grid(void *given) {
+    return use_mosaic_options(
+        &(cogpu_mosaic_options){.struct_size = sizeof(cogpu_mosaic_options), .grid = given});
+}
+
 /* ---- functions that fill a struct ---- */
 
 #define FILLED_BY(name, call)                                                                      \
@@ -272,6 +295,15 @@ FILLED_BY(level_layout,
 FILLED_BY(window, cogpu_bbox_to_window((double[]){0, 1, 0, 0, 0, -1}, 100, 100,
                                        (double[]){10, -60, 20, -30}, given, &error))
 FILLED_BY(s3_part, cogpu_upload_send("s3://bucket/key", "id", NULL, 7, "bytes", 5, given, &error))
+
+static cogpu_status fill_source_description(void *given) {
+    const cogpu_mosaic_source one = {.struct_size = sizeof one, .file = fixture_file};
+    cogpu_file *mosaic = NULL;
+    CHECK(cogpu_open_mosaic(&one, 1, NULL, &mosaic, &error) == COGPU_OK);
+    cogpu_status status = cogpu_source_info(mosaic, 0, given, &error);
+    cogpu_close(mosaic);
+    return status;
+}
 
 static cogpu_status fill_result(void *given) {
     const cogpu_raster raster = fixture_raster(got);
@@ -319,6 +351,9 @@ static cogpu_sink user_sink = {
 static cogpu_memory memory = COGPU_MEMORY_INIT;
 static cogpu_profile profile_row;
 static cogpu_check_options check_options = COGPU_CHECK_OPTIONS_INIT;
+static cogpu_mosaic_source mosaic_source;
+static cogpu_mosaic_options mosaic_options = COGPU_MOSAIC_OPTIONS_INIT;
+static cogpu_grid grid = COGPU_GRID_INIT;
 static cogpu_window window = {sizeof(cogpu_window), 0, 0, FIXTURE_WIDTH / 2, FIXTURE_HEIGHT / 2};
 
 #define INPUT(type, cut, full, call)                                                               \
@@ -346,6 +381,9 @@ static const struct row rows[] = {
     INPUT(cogpu_profile, progress, &profile_row, use_profile_of_layout),
     INPUT(cogpu_check_options, progress, &check_options, use_check_options),
     INPUT(cogpu_resample, nodata, &halving, use_resample),
+    INPUT(cogpu_mosaic_source, rpc_dem, &mosaic_source, use_mosaic_source),
+    INPUT(cogpu_mosaic_options, open, &mosaic_options, use_mosaic_options),
+    INPUT(cogpu_grid, align, &grid, use_grid),
     WHOLE(cogpu_window, &window, use_window),
     OUTPUT(cogpu_image, gcp_count, fill_image),
     OUTPUT(cogpu_level, has_transform, fill_level),
@@ -365,6 +403,7 @@ static const struct row rows[] = {
     OUTPUT(cogpu_result, first_bad, fill_result),
     OUTPUT(cogpu_result, bytes_read, fill_result_of_wait),
     OUTPUT(cogpu_written, bigtiff, fill_written),
+    OUTPUT(cogpu_source_description, window, fill_source_description),
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -372,6 +411,8 @@ static void prepare_rows(void) {
     read_raster = fixture_raster(got);
     write_raster = fixture_raster(fixture_pixels);
     profile_row = fixture_profile();
+    mosaic_source =
+        (cogpu_mosaic_source){.struct_size = sizeof mosaic_source, .file = fixture_file};
 }
 
 /* ---- the tests ---- */
