@@ -249,6 +249,23 @@ static void check_convolution(struct scene *scene, uint32_t method, double scale
     }
 }
 
+/* Normalisation hides a factor, so weights are compared too. */
+static void weights_follow_their_formulas(void) {
+    for (int32_t i = -320; i <= 320; i++) {
+        double x = i / 100.0 + (i % 7 == 0 ? 1e-9 : 0);
+        const double factors[] = {1, 1, 6, 1};
+        static const uint32_t methods[] = {COGPU_RESAMPLE_BILINEAR, COGPU_RESAMPLE_CUBIC,
+                                           COGPU_RESAMPLE_CUBICSPLINE, COGPU_RESAMPLE_LANCZOS};
+        for (uint32_t k = 0; k < 4; k++) {
+            if (methods[k] == COGPU_RESAMPLE_CUBICSPLINE && x > 2)
+                continue;
+            double plain = factors[k] * plain_kernel(methods[k], x);
+            CHECK(fabs(filter_weight(methods[k], x) - plain) < 4e-15);
+        }
+    }
+    CHECK(filter_weight(COGPU_RESAMPLE_CUBICSPLINE, 2.5) == -0.125); /* as in GDAL */
+}
+
 static void kernels_follow_their_formulas(void) {
     static struct scene scene;
     static const uint32_t methods[] = {COGPU_RESAMPLE_BILINEAR, COGPU_RESAMPLE_CUBIC,
@@ -391,6 +408,10 @@ static void results_saturate(void) {
         CHECK(least == low && most == high);
     }
     CHECK(round_half_up(COGPU_TYPE_I16, NAN) == 0);
+    CHECK(round_half_up(COGPU_TYPE_U8, 2.4999) == 2 && round_half_up(COGPU_TYPE_U8, 2.5) == 3);
+    CHECK(round_half_up(COGPU_TYPE_U64, 2.4999) == 2 && round_half_up(COGPU_TYPE_U64, 2.5) == 3);
+    CHECK(round_half_up(COGPU_TYPE_I8, -2.5) == 0xFE &&
+          round_half_up(COGPU_TYPE_I8, -2.5001) == 0xFD);
     CHECK(working_to_target(COGPU_TYPE_F32, COGPU_TYPE_U8, float_bits(NAN)) == 0);
 }
 
@@ -557,6 +578,7 @@ static void sums_are_preserved(void) {
 
 TESTS(warp) {
     RUN(loops_equal_pixels);
+    RUN(weights_follow_their_formulas);
     RUN(kernels_follow_their_formulas);
     RUN(areas_follow_their_formulas);
     RUN(nearest_has_a_tolerance);
