@@ -32,8 +32,9 @@ cogpu_status cogpu_grid_complete(const cogpu_grid *request, const cogpu_placemen
 
 /* ---- scale.c ---- */
 
-/* Target pixels for each source pixel, as GDAL 3.12 computes them for the whole target in one
- * chunk: see cogpu_warp. `radius` is that of the kernel at full resolution. */
+/* Target pixels for each source pixel, as GDAL 3.12 computes them for the whole target in one chunk
+ * (see cogpu_warp); for the part that the source touches, if less than half of that chunk's source
+ * window is in the source. `radius` is that of the kernel at full resolution. */
 void cogpu_warp_scale(const cogpu_transformer *transformer, const cogpu_placement *source,
                       const cogpu_placement *target, double radius, double *scale_x,
                       double *scale_y);
@@ -69,7 +70,7 @@ cogpu_status cogpu_coordinates_compute(const cogpu_transformer *transformer,
                                        cogpu_coordinates *coordinates, cogpu_error *error);
 
 /* The same for COGPU_RESAMPLE_SUM the other way: positions in the target grid of the corners of
- * pixels of a window of the source level. */
+ * pixels of a window of the source level. max_error is in target pixels. */
 cogpu_status cogpu_coordinates_compute_forward(const cogpu_transformer *transformer,
                                                const cogpu_placement *source,
                                                const cogpu_placement *target, uint32_t level_width,

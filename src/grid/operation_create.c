@@ -155,6 +155,17 @@ static bool find_longitude(const cogpu_flat_crs *crs, const double corner[2], do
     return isfinite(at.xy.x) && isfinite(at.xy.y);
 }
 
+/* PROJ recurses without end (seen in 9.1.1) on a box that begins at 180, or that crosses the
+ * antimeridian and ends at -180. */
+static void end_at_antimeridian(cogpu_area *area) {
+    if (area->west == 180) {
+        area->west = -180;
+        area->east = area->east == 180 ? -180 : area->east;
+    }
+    if (area->east == -180 && area->west > -180)
+        area->east = 180;
+}
+
 cogpu_area cogpu_area_compute(const cogpu_flat_crs *crs, const double *corners) {
     cogpu_area area = {INFINITY, INFINITY, -INFINITY, -INFINITY, false};
     double x[4], y[4];
@@ -174,6 +185,7 @@ cogpu_area cogpu_area_compute(const cogpu_flat_crs *crs, const double *corners) 
         area.west = x[0];
         area.east = x[1];
     }
+    end_at_antimeridian(&area);
     area.is_known = fabs(area.west) <= 180 && fabs(area.east) <= 180 && fabs(area.south) <= 90 &&
                     fabs(area.north) <= 90;
     return area;
