@@ -12,7 +12,8 @@
  *
  * Second differences measure the error at the midpoints. They vanish where the curvature changes
  * its sign, as that of Mercator does on the equator. So the third difference along the lines of a
- * group is added.
+ * group is added. And one more point, off all lines, must be where interpolation puts it: points at
+ * regular distances see nothing of a function that repeats itself at them.
  */
 #include "grid/refine.h"
 
@@ -48,12 +49,25 @@ typedef struct groups {
     size_t count, capacity;
 } groups;
 
+/* A cell that seems to be precise: of the group of that number. */
+typedef struct candidate {
+    size_t group;
+    uint32_t column, row;
+    double tolerance;
+} candidate;
+
+typedef struct candidates {
+    candidate *items;
+    size_t count, capacity;
+} candidates;
+
 typedef struct refiner {
     const cogpu_mapping *mapping;
     double max_error;
     uint32_t x0, y0, x1, y1;
     groups level, next;
-    double *x, *y; /* positions to transform */
+    candidates candidates; /* of the level */
+    double *x, *y;         /* positions to transform */
     size_t capacity;
     double above_x[4 * GROUPS_OF_STRIP + 1], above_y[4 * GROUPS_OF_STRIP + 1];
     cogpu_leaves *leaves;
@@ -278,20 +292,30 @@ static bool is_wanted(const refiner *in, uint32_t x, uint32_t y, uint32_t size) 
     return x <= in->x1 && (uint64_t)x + size > in->x0 && y <= in->y1 && (uint64_t)y + size > in->y0;
 }
 
-static cogpu_status sort_cell(refiner *in, const group *parent, const cell *of, uint32_t size,
-                              double third, cogpu_error *error) {
-    const double most = measure_cell(parent, of) + third;
-    const double distance = measure_distance(in->mapping, parent, of) - OUTSIDE_PIXELS;
-    if (most <= in->max_error || most <= distance)
-        return add_leaf(in, parent, of, size, COGPU_LEAF_INTERPOLATED,
-                        fmax(in->max_error, distance), error);
-    if (size == COGPU_CELL_SIDE)
-        return add_leaf(in, parent, of, size, COGPU_LEAF_EXACT, 0, error);
-    return divide_cell(in, parent, of, size, error);
+static cogpu_status add_candidate(refiner *in, size_t number, const cell *of, double tolerance,
+                                  cogpu_error *error) {
+    candidates *to = &in->candidates;
+    TRY(grow_list(&to->items, to->count, &to->capacity, sizeof *to->items, error));
+    to->items[to->count++] = (candidate){number, of->column, of->row, tolerance};
+    return COGPU_OK;
 }
 
-static cogpu_status sort_cells(refiner *in, const group *parent, uint32_t size,
-                               cogpu_error *error) {
+static cogpu_status sort_cell(refiner *in, size_t number, const cell *of, uint32_t size,
+                              double third, cogpu_error *error) {
+    const group *parent = &in->level.items[number];
+    const double most = measure_cell(parent, of) + third;
+    const double distance = measure_distance(in->mapping, parent, of) - OUTSIDE_PIXELS;
+    const double tolerance = fmax(in->max_error, distance);
+    const bool is_precise = most <= tolerance;
+    if (size > COGPU_CELL_SIDE)
+        return is_precise ? add_candidate(in, number, of, tolerance, error)
+                          : divide_cell(in, parent, of, size, error);
+    return add_leaf(in, parent, of, size, is_precise ? COGPU_LEAF_INTERPOLATED : COGPU_LEAF_EXACT,
+                    tolerance, error);
+}
+
+static cogpu_status sort_cells(refiner *in, size_t number, uint32_t size, cogpu_error *error) {
+    const group *parent = &in->level.items[number];
     const bool is_absent = size <= ABSENT_CELL_PIXELS && !has_position(parent);
     const double third = measure_third(parent, &parent->across, SIDE, 1) +
                          measure_third(parent, &parent->down, 1, SIDE);
@@ -300,8 +324,53 @@ static cogpu_status sort_cells(refiner *in, const group *parent, uint32_t size,
         if (!is_wanted(in, parent->x + of.column * size, parent->y + of.row * size, size))
             continue;
         TRY(is_absent ? add_leaf(in, parent, &of, size, COGPU_LEAF_ABSENT, 0, error)
-                      : sort_cell(in, parent, &of, size, third, error));
+                      : sort_cell(in, number, &of, size, third, error));
     }
+    return COGPU_OK;
+}
+
+/* ---- candidates ---------------------------------------------------------------------------- */
+
+/* Parts of a cell's sides to its point off all lines. */
+static const double PROBE_X = 0.2929, PROBE_Y = 0.6443;
+
+static double interpolate(const double *values, const cell *of) {
+    const uint32_t *p = of->points;
+    const double above = values[p[0]] + (values[p[2]] - values[p[0]]) * PROBE_X;
+    const double below = values[p[6]] + (values[p[8]] - values[p[6]]) * PROBE_X;
+    return above + (below - above) * PROBE_Y;
+}
+
+static void place_probes(refiner *in) {
+    for (size_t i = 0; i < in->candidates.count; i++) {
+        const candidate *one = &in->candidates.items[i];
+        const group *parent = &in->level.items[one->group];
+        const cell of = find_cell(parent, one->column, one->row);
+        const double *across = parent->across.at, *down = parent->down.at;
+        const double left = across[of.points[0] % SIDE], right = across[of.points[2] % SIDE];
+        const double top = down[of.points[0] / SIDE], bottom = down[of.points[6] / SIDE];
+        in->x[i] = left + (right - left) * PROBE_X + in->mapping->offset;
+        in->y[i] = top + (bottom - top) * PROBE_Y + in->mapping->offset;
+    }
+}
+
+/* Candidates become leaves, unless their probes are elsewhere. */
+static cogpu_status check_candidates(refiner *in, uint32_t size, cogpu_error *error) {
+    const size_t count = in->candidates.count;
+    TRY(reserve_points(in, count, error));
+    place_probes(in);
+    cogpu_mapping_transform(in->mapping, count, in->x, in->y);
+    for (size_t i = 0; i < count; i++) {
+        const candidate *one = &in->candidates.items[i];
+        const group *parent = &in->level.items[one->group];
+        const cell of = find_cell(parent, one->column, one->row);
+        const double difference = fabs(in->x[i] - interpolate(parent->point_x, &of)) +
+                                  fabs(in->y[i] - interpolate(parent->point_y, &of));
+        TRY(difference <= one->tolerance
+                ? add_leaf(in, parent, &of, size, COGPU_LEAF_INTERPOLATED, one->tolerance, error)
+                : divide_cell(in, parent, &of, size, error));
+    }
+    in->candidates.count = 0;
     return COGPU_OK;
 }
 
@@ -359,7 +428,8 @@ static cogpu_status refine_strip(refiner *in, cogpu_error *error) {
             TRY(transform_level(in, error));
         in->next.count = 0;
         for (size_t k = 0; k < in->level.count; k++)
-            TRY(sort_cells(in, &in->level.items[k], size, error));
+            TRY(sort_cells(in, k, size, error));
+        TRY(check_candidates(in, size, error));
         const groups divided = in->level;
         in->level = in->next;
         in->next = divided;
@@ -393,6 +463,7 @@ cogpu_status cogpu_refine(const cogpu_mapping *mapping, double max_error, uint32
     cogpu_status status = refine_window(&in, error);
     cogpu_release(in.level.items);
     cogpu_release(in.next.items);
+    cogpu_release(in.candidates.items);
     cogpu_release(in.x);
     return status;
 }
