@@ -27,12 +27,19 @@ typedef struct source_window {
 
 static const source_window NOTHING = {{INFINITY, -INFINITY}, {INFINITY, -INFINITY}, 0};
 
-static void add_positions(source_window *to, uint32_t count, const double *x, const double *y) {
+/* fmin and fmax ignore NaN. */
+static void extend(extremes *to, uint32_t count, const double *values) {
     for (uint32_t i = 0; i < count; i++) {
-        to->failed += isnan(x[i]) ? 1 : 0;
-        to->x.least = fmin(to->x.least, x[i]), to->x.most = fmax(to->x.most, x[i]);
-        to->y.least = fmin(to->y.least, y[i]), to->y.most = fmax(to->y.most, y[i]);
+        to->least = fmin(to->least, values[i]);
+        to->most = fmax(to->most, values[i]);
     }
+}
+
+static void add_positions(source_window *to, uint32_t count, const double *x, const double *y) {
+    extend(&to->x, count, x);
+    extend(&to->y, count, y);
+    for (uint32_t i = 0; i < count; i++)
+        to->failed += isnan(x[i]) ? 1 : 0;
 }
 
 /* ---- the source window of a part of the target ---------------------------------------------- */

@@ -291,14 +291,18 @@ PIXEL_FN struct warp_result quantile_of_area(const struct warp_args *args, uint3
     return result_of_selected(from, key_to_sample(from, key));
 }
 
-/* What part of the area, in float as in GDAL, the pixels equal to `key` cover, up to a pixel, and
- * their number. */
-PIXEL_FN float weight_of_key(const struct warp_args *args, uint32_t from, uint32_t band,
-                             const struct warp_area *area, uint64_t key, int64_t last_column,
-                             int64_t last_row, uint32_t *count) {
-    float weight = 0;
+/* Pixels of an area that have one key, up to a pixel. */
+struct key_share {
+    float weight; /* the part of the area that they cover, in float as in GDAL */
+    uint32_t count;
+    uint64_t first; /* sample: -0 and 0 have one key, and so have all NaNs */
+};
+
+PIXEL_FN struct key_share share_of_key(const struct warp_args *args, uint32_t from, uint32_t band,
+                                       const struct warp_area *area, uint64_t key,
+                                       int64_t last_column, int64_t last_row) {
+    struct key_share share = {0, 0, 0};
     struct warp_tap tap;
-    *count = 0;
     EACH_ROW_OF_AREA(args, area, row) {
         double part = covered_part(&area->down, row);
         if (row > last_row)
@@ -309,11 +313,12 @@ PIXEL_FN float weight_of_key(const struct warp_args *args, uint32_t from, uint32
             if (!load_tap_of_area(args, from, band, column, row, &tap) ||
                 area_key(from, tap.sample) != key)
                 continue;
-            weight += (float)(covered_part(&area->across, column) * part);
-            *count += 1;
+            share.first = share.count ? share.first : tap.sample;
+            share.weight += (float)(covered_part(&area->across, column) * part);
+            share.count++;
         }
     }
-    return weight;
+    return share;
 }
 
 /* The value whose weight exceeds that of the mode so far becomes the mode. But with types of more
@@ -322,7 +327,6 @@ PIXEL_FN struct warp_result mode_of_area(const struct warp_args *args, uint32_t 
                                          const struct warp_area *area) {
     bool compares_first = is_short_integer(args->working_type), is_found = false;
     uint64_t mode = 0, selected = 0;
-    uint32_t count;
     float most = 0;
     struct warp_tap tap;
     EACH_ROW_OF_AREA(args, area, row)
@@ -330,15 +334,15 @@ PIXEL_FN struct warp_result mode_of_area(const struct warp_args *args, uint32_t 
         if (!load_tap_of_area(args, from, band, column, row, &tap))
             continue;
         uint64_t key = area_key(from, tap.sample);
-        float weight = weight_of_key(args, from, band, area, key, column, row, &count);
+        struct key_share share = share_of_key(args, from, band, area, key, column, row);
         bool is_mode = is_found && key == mode;
-        bool is_more = is_found ? weight > most && (compares_first || count > 1)
-                                : !compares_first || weight > 0;
+        bool is_more = is_found ? share.weight > most && (compares_first || share.count > 1)
+                                : !compares_first || share.weight > 0;
         if (!is_mode && !is_more)
             continue;
-        selected = is_mode ? selected : tap.sample;
+        selected = share.first;
         mode = key;
-        most = weight;
+        most = share.weight;
         is_found = true;
     }
     return is_found ? result_of_selected(from, selected) : no_result();
