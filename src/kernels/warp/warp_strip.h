@@ -7,9 +7,10 @@
  *   |--------|--------|
  *   |   ...  |   ...  |
  *
- * A pixel is fast if its taps are in the source window and certainly valid in all bands. All others
- * are kept in a mask of bits and computed at the end by warp_pixel. Source and target have the same
- * sample type; there is neither mask nor alpha; addresses are aligned, and strides have 31 bits.
+ * A pixel is fast if its taps are in the source window and, in each band, certainly valid or
+ * certainly nodata. A list in shared memory has all others: at the end, the threads share them and
+ * compute them by warp_pixel. Source and target have the same sample type; there is neither mask
+ * nor alpha; addresses are aligned, and strides have 31 bits.
  */
 #ifndef COGPU_KERNELS_WARP_WARP_STRIP_H
 #define COGPU_KERNELS_WARP_WARP_STRIP_H
@@ -29,12 +30,14 @@ struct strip_span {
     double x, y, across_x, across_y;
 };
 
-/* Nodata of a band. Of integers `equal` is the sample that is nodata; floats are certainly valid if
- * they are further than `radius` from `middle`, which NaN never is. A result that may be equal to
- * `avoided`, as bits, is tested by avoid_nodata. */
+/* Nodata of a band. Of integers `equal` is the sample that is nodata. Floats are certainly valid if
+ * they are further than `radius` from `middle`, which NaN never is, and certainly nodata if they
+ * are equal to `number`, or NaN where `is_nan`. A result that may be equal to `avoided`, as bits,
+ * is tested by avoid_nodata. */
 struct strip_rule {
-    float middle, radius;
+    float middle, radius, number;
     uint32_t equal, avoided;
+    bool is_nan;
 };
 
 struct strip_shared {
@@ -42,6 +45,8 @@ struct strip_shared {
     struct strip_rule rules[COGPU_WARP_STRIP_BANDS];
     uint32_t tables[COGPU_WARP_STRIP_CELLS];
     uint32_t inside[COGPU_WARP_STRIP_CELLS]; /* all positions of the cell are inside */
+    uint32_t slow_count;
+    uint16_t slow[STRIP_COLUMNS * WARP_CELL]; /* row * STRIP_COLUMNS + column, in the strip */
 };
 
 DEVICE_FN bool is_inside(const struct cogpu_warp_args *args, double x, double y) {
@@ -51,14 +56,16 @@ DEVICE_FN bool is_inside(const struct cogpu_warp_args *args, double x, double y)
 /* ---- preparation: collectives of the block ---- */
 
 DEVICE_FN struct strip_rule strip_rule_of(uint32_t type, const struct warp_rule *rule) {
-    struct strip_rule kept = {0, -1, UINT32_MAX, UINT32_MAX}; /* only NaN is not certainly valid */
+    /* Without nodata, NaN alone is not certainly valid. */
+    struct strip_rule kept = {0,          -1,         NAN,
+                              UINT32_MAX, UINT32_MAX, rule->nodata.match == MATCHES_NAN};
     if (rule->nodata.match == MATCHES_EQUAL) {
         int32_t whole = (int32_t)rule->nodata.value;
         kept.equal = type == COGPU_TYPE_U8 ? (uint8_t)whole : (uint16_t)whole;
     }
     if (rule->nodata.match == MATCHES_FLOAT) {
         /* matches_nodata: within 4.8e-7 of the number. */
-        kept.middle = (float)rule->nodata.value;
+        kept.middle = kept.number = (float)rule->nodata.value;
         kept.radius = fabsf(kept.middle) * 1e-6F;
         if (!(kept.radius <= 3e38F)) /* of an infinity */
             kept.radius = 0;
@@ -80,6 +87,8 @@ DEVICE_FN void prepare_strip(const struct cogpu_warp_args *args, uint32_t type, 
     const uint32_t cell = thread_index() / WARP_CELL, j = thread_index() % WARP_CELL;
     uint32_t table = 0, bits;
     bool is_row_inside = false;
+    if (thread_index() == 0)
+        shared->slow_count = 0;
     if (thread_index() < args->warp.bands)
         shared->rules[thread_index()] = strip_rule_of(type, &args->warp.rules[thread_index()]);
     if (cell >= COGPU_WARP_STRIP_CELLS)
@@ -107,6 +116,13 @@ DEVICE_FN void prepare_strip(const struct cogpu_warp_args *args, uint32_t type, 
 DEVICE_FN bool is_surely_valid(uint32_t type, const struct strip_rule *rule, uint32_t bits) {
     return type == COGPU_TYPE_F32 ? fabsf(float_from_bits(bits) - rule->middle) > rule->radius
                                   : bits != rule->equal;
+}
+
+DEVICE_FN bool is_surely_nodata(uint32_t type, const struct strip_rule *rule, uint32_t bits) {
+    const float value = float_from_bits(bits);
+    if (type != COGPU_TYPE_F32)
+        return bits == rule->equal;
+    return rule->is_nan ? value != value : value == rule->number;
 }
 
 DEVICE_FN double strip_value(uint32_t type, uint32_t bits) {
@@ -222,6 +238,18 @@ DEVICE_FN bool are_taps_valid(uint32_t method, uint32_t type, const struct strip
     return are_valid;
 }
 
+/* Whether no tap that decides is valid. Cubic falls back to bilinear beside nodata, so these are
+ * the inner taps. */
+DEVICE_FN bool are_taps_nodata(uint32_t method, uint32_t type, const struct strip_rule *rule,
+                               const struct strip_pixel *pixel) {
+    const uint32_t side = side_of_taps(method), first = side == 4 ? 5 : 0;
+    const uint32_t inner = side == 1 ? 1 : 2;
+    bool are_nodata = true;
+    UNROLL for (uint32_t i = 0; i < inner * inner; i++) are_nodata &=
+        is_surely_nodata(type, rule, pixel->bits[first + i / inner * side + i % inner]);
+    return are_nodata;
+}
+
 /* The sum of valid taps: bilinear_result and cubic_result without tests. */
 DEVICE_FN double weigh_taps(uint32_t method, uint32_t type, const struct strip_pixel *pixel) {
     double values[STRIP_TAPS], across[4], down[4], columns[4];
@@ -253,6 +281,14 @@ DEVICE_FN void store_pixel(const struct warp_args *warp, uint32_t type, uint32_t
         *strip_address(&warp->valid, band, (int32_t)at->column, pixel->row) = 255;
 }
 
+DEVICE_FN void store_fill(const struct warp_args *warp, uint32_t type, uint32_t band,
+                          const struct strip_column *at, const struct strip_pixel *pixel) {
+    store_bits_aligned(type, strip_address(&warp->target, band, (int32_t)at->column, pixel->row),
+                       (uint32_t)warp->rules[band].fill);
+    if (warp->valid.data)
+        *strip_address(&warp->valid, band, (int32_t)at->column, pixel->row) = 0;
+}
+
 /* ---- the loop ---- */
 
 /* `group` pixels from row `j` of the strip on, but none from row `end` on: the last one is computed
@@ -272,9 +308,14 @@ DEVICE_FN uint32_t warp_group(const struct cogpu_warp_args *args, const struct s
             uint32_t bits = method == COGPU_RESAMPLE_NEAREST
                                 ? pixels[u].bits[0]
                                 : strip_bits(type, weigh_taps(method, type, &pixels[u]));
-            pixels[u].is_fast &= are_taps_valid(method, type, &rule, &pixels[u]);
-            if (pixels[u].is_fast)
+            if (!pixels[u].is_fast)
+                continue;
+            if (are_taps_valid(method, type, &rule, &pixels[u]))
                 store_pixel(warp, type, band, at, &rule, &pixels[u], bits);
+            else if (are_taps_nodata(method, type, &rule, &pixels[u]))
+                store_fill(warp, type, band, at, &pixels[u]);
+            else
+                pixels[u].is_fast = false;
         }
     }
     UNROLL for (uint32_t u = 0; u < group; u++) slow |= (uint32_t)!pixels[u].is_fast
@@ -282,7 +323,7 @@ DEVICE_FN uint32_t warp_group(const struct cogpu_warp_args *args, const struct s
     return slow;
 }
 
-/* All pixels of one task. Returns a bit for each row of the strip where this thread's pixel is
+/* The fast pixels of one task. Returns a bit for each row of the strip where this thread's pixel is
  * still to be computed, in column at->column. A collective of the block. */
 DEVICE_FN uint32_t warp_strip(const struct cogpu_warp_args *args, struct strip_shared *shared,
                               uint32_t task, uint32_t method, uint32_t type, uint32_t group,
@@ -313,12 +354,19 @@ DEVICE_FN uint32_t warp_strip(const struct cogpu_warp_args *args, struct strip_s
     else if (at->column < warp->target_width)
         for (uint32_t j = first; j < end; j++)
             slow |= warp_group(args, at, shared->rules, method, type, 1, true, j, end);
-    sync_block();
     return slow;
 }
 
+/* Appends this thread's slow pixels to the list. */
+DEVICE_FN void list_slow_pixels(struct strip_shared *shared, uint32_t slow) {
+    const uint32_t place = thread_index() % STRIP_COLUMNS;
+    uint32_t index = slow ? atomic_add(&shared->slow_count, count_ones(slow)) : 0;
+    for (; slow; slow &= slow - 1)
+        shared->slow[index++] = (uint16_t)(trailing_zeros(slow) * STRIP_COLUMNS + place);
+}
+
 /* A kernel: method, sample type, pixels that a thread computes at the same time, and resident
- * thread blocks. */
+ * thread blocks. A strip without slow pixels takes two barriers. */
 #define STRIP_KERNEL(name, method, type, group, resident)                                          \
     DEVICE_FN_BIG void name##_slow(const struct warp_args *warp, uint32_t column, uint32_t row) {  \
         warp_pixel(warp, method, type, column, row);                                               \
@@ -329,9 +377,15 @@ DEVICE_FN uint32_t warp_strip(const struct cogpu_warp_args *args, struct strip_s
              task += block_count()) {                                                              \
             struct strip_column at;                                                                \
             uint32_t slow = warp_strip(args, shared, task, method, type, group, &at);              \
-            for (; slow; slow &= slow - 1)                                                         \
-                name##_slow(&args->warp, at.column,                                                \
-                            (uint32_t)at.first_row + trailing_zeros(slow));                        \
+            uint32_t first_column = at.column - thread_index() % STRIP_COLUMNS;                    \
+            if (!sync_block_or(slow != 0))                                                         \
+                continue;                                                                          \
+            list_slow_pixels(shared, slow);                                                        \
+            sync_block();                                                                          \
+            for (uint32_t i = thread_index(); i < shared->slow_count; i += thread_count())         \
+                name##_slow(&args->warp, first_column + shared->slow[i] % STRIP_COLUMNS,           \
+                            (uint32_t)at.first_row + shared->slow[i] / STRIP_COLUMNS);             \
+            sync_block();                                                                          \
         }                                                                                          \
     }
 

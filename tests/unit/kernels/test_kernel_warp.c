@@ -133,10 +133,14 @@ struct case_of_warp {
     struct taste taste;
 };
 
-static cogpu_type any_type(void) {
+static cogpu_type any_common_type(void) {
     static const cogpu_type common[] = {COGPU_TYPE_U8, COGPU_TYPE_U16, COGPU_TYPE_I16,
                                         COGPU_TYPE_F32};
-    return draw(3) ? common[draw(4)] : (cogpu_type)(COGPU_TYPE_U8 + draw(COGPU_TYPE_F64));
+    return common[draw(4)];
+}
+
+static cogpu_type any_type(void) {
+    return draw(3) ? any_common_type() : (cogpu_type)(COGPU_TYPE_U8 + draw(COGPU_TYPE_F64));
 }
 
 static bool needs_corners(cogpu_resampling method) {
@@ -170,8 +174,37 @@ static void set_any_rules(struct case_of_warp *at) {
     }
 }
 
+static void paint_area(const cogpu_raster *source, const uint8_t *sample) {
+    const uint32_t x = draw(source->width), y = draw(source->height);
+    const uint32_t right = x + 1 + draw(source->width - x),
+                   bottom = y + 1 + draw(source->height - y), only = draw(2 * source->bands);
+    for (uint32_t band = 0; band < source->bands; band++)
+        for (uint32_t i = 0;
+             i < (right - x) * (bottom - y) && (only >= source->bands || only == band); i++)
+            memcpy(raster_pair_sample(source, band, y + i / (right - x), x + i % (right - x)),
+                   sample, cogpu_type_bytes(source->type));
+}
+
+/* Areas of one number, which is nodata in most bands, as scenes have them: in one band or in all.
+ */
+static void paint_any_areas(struct case_of_warp *at) {
+    if (!at->taste.count || draw(2))
+        return;
+    const uint8_t *sample = at->taste.samples[draw(at->taste.count)];
+    const double value =
+        sample_to_double(at->warp.from_type, load_bits(at->warp.from_type, sample));
+    for (uint32_t i = 0; i < at->warp.bands; i++)
+        if (draw(4)) {
+            at->rules[i].has_nodata = at->warp.has_nodata = true;
+            at->rules[i].nodata = value;
+        }
+    for (uint32_t i = 1 + draw(4); i > 0; i--)
+        paint_area(&at->rasters[SOURCE].host, sample);
+}
+
 static void set_any_samples(struct case_of_warp *at) {
     raster_pair_fill(&at->rasters[SOURCE].host, &at->taste);
+    paint_any_areas(at);
     raster_pair_fill_mask(&at->rasters[MASK].host);
     for (int i = 0; i < RASTERS; i++)
         raster_pair_upload(&at->rasters[i]);
@@ -210,6 +243,51 @@ static void set_any_case(cogpu_resampling method, struct case_of_warp *at) {
     at->rasters[SOURCE] = raster_pair_any(warp->from_type, warp->bands, height, width);
     at->rasters[MASK] = raster_pair_any(COGPU_TYPE_U8, 1, height, width);
     at->rasters[TARGET] = raster_pair_any(warp->to_type, warp->bands, to_height, to_width);
+    at->rasters[VALID] = raster_pair_any(COGPU_TYPE_U8, warp->bands, to_height, to_width);
+    set_any_samples(at);
+}
+
+static bool is_aligned(const cogpu_raster *raster) {
+    const int64_t size = (int64_t)cogpu_type_bytes(raster->type);
+    return (intptr_t)raster->data % size == 0 && raster->stride_x % size == 0 &&
+           raster->stride_y % size == 0 && raster->stride_band % size == 0;
+}
+
+static struct raster_pair any_aligned_raster(cogpu_type type, uint32_t bands, uint32_t height,
+                                             uint32_t width) {
+    struct raster_pair pair = raster_pair_any(type, bands, height, width);
+    while (!is_aligned(&pair.host)) {
+        raster_pair_drop(&pair);
+        pair = raster_pair_any(type, bands, height, width);
+    }
+    return pair;
+}
+
+/* A case for kernels that work on strips of cells. */
+static void set_strip_case(cogpu_resampling method, struct case_of_warp *at) {
+    static const double scales[] = {1, 1.02, 1.7, 4};
+    cogpu_warp *warp = &at->warp;
+    const uint32_t width = 4 + draw(120), height = 4 + draw(60), to_width = 1 + draw(300),
+                   to_height = 1 + draw(40);
+    *warp = (cogpu_warp){.method = method,
+                         .bands = draw(2) ? 1 : 1 + draw(BANDS_MAX),
+                         .from_type = any_common_type(),
+                         .scale_x = scales[draw(4)],
+                         .level_width = width + draw(2) * draw(30),
+                         .level_height = height + draw(2) * draw(30),
+                         .rules = at->rules};
+    warp->to_type = warp->from_type;
+    warp->scale_y = warp->scale_x;
+    at->has_valid = draw(3) != 0;
+    at->taste = raster_pair_taste(warp->from_type);
+    if (draw(4))
+        set_any_rules(at);
+    const struct affine affine =
+        any_affine(warp->scale_x, -0.2 * width, -0.2 * height, 0.5 * width, 0.5 * height);
+    at->coordinates = any_coordinates(&affine, false, draw(70), draw(70), to_width, to_height);
+    at->rasters[SOURCE] = any_aligned_raster(warp->from_type, warp->bands, height, width);
+    at->rasters[MASK] = raster_pair_any(COGPU_TYPE_U8, 1, height, width);
+    at->rasters[TARGET] = any_aligned_raster(warp->to_type, warp->bands, to_height, to_width);
     at->rasters[VALID] = raster_pair_any(COGPU_TYPE_U8, warp->bands, to_height, to_width);
     set_any_samples(at);
 }
@@ -265,18 +343,29 @@ static void drop_case(struct case_of_warp *at) {
     drop_coordinates(&at->forward);
 }
 
-static void check_method(cogpu_resampling method, int cases) {
+static void check_cases(cogpu_resampling method, int cases,
+                        void (*set_case)(cogpu_resampling method, struct case_of_warp *at)) {
     int different = 0;
     for (int i = 0; i < cases; i++) {
         struct case_of_warp at = {.has_mask = false};
-        set_any_case(method, &at);
+        set_case(method, &at);
         different += !warps_as_host(&at);
         drop_case(&at);
     }
     CHECK(different == 0);
 }
 
+static void check_method(cogpu_resampling method, int cases) {
+    check_cases(method, cases, set_any_case);
+}
+
 /* ---- suites ---- */
+
+static void test_strips(void) {
+    check_cases(COGPU_RESAMPLE_NEAREST, 60, set_strip_case);
+    check_cases(COGPU_RESAMPLE_BILINEAR, 120, set_strip_case);
+    check_cases(COGPU_RESAMPLE_CUBIC, 120, set_strip_case);
+}
 
 static void test_nearest(void) {
     check_method(COGPU_RESAMPLE_NEAREST, 60);
@@ -321,6 +410,7 @@ static void test_sum(void) {
 
 TESTS(kernel_warp) {
     open_gpu(test_argc, test_argv);
+    RUN(test_strips);
     RUN(test_nearest);
     RUN(test_bilinear);
     RUN(test_cubic);
