@@ -32,13 +32,14 @@ struct strip_span {
 
 /* Nodata of a band. Of integers `equal` is the sample that is nodata. Floats are certainly valid if
  * they are further than `radius` from `middle`, which NaN never is, and certainly nodata if they
- * are equal to `number`, or NaN where `is_nan`. A result that may be equal to `avoided`, as bits,
- * is tested by avoid_nodata. */
+ * equal `middle`. A result that may be equal to `avoided`, as bits, is tested by avoid_nodata. */
 struct strip_rule {
-    float middle, radius, number;
+    float middle, radius; /* or one of the two below */
     uint32_t equal, avoided;
-    bool is_nan;
 };
+
+#define RADIUS_NO_NODATA  (-1.0F) /* NaN alone is not certainly valid */
+#define RADIUS_NAN_NODATA (-2.0F)
 
 struct strip_shared {
     struct strip_span spans[COGPU_WARP_STRIP_CELLS][WARP_CELL];
@@ -56,16 +57,16 @@ DEVICE_FN bool is_inside(const struct cogpu_warp_args *args, double x, double y)
 /* ---- preparation: collectives of the block ---- */
 
 DEVICE_FN struct strip_rule strip_rule_of(uint32_t type, const struct warp_rule *rule) {
-    /* Without nodata, NaN alone is not certainly valid. */
-    struct strip_rule kept = {0,          -1,         NAN,
-                              UINT32_MAX, UINT32_MAX, rule->nodata.match == MATCHES_NAN};
+    struct strip_rule kept = {0, RADIUS_NO_NODATA, UINT32_MAX, UINT32_MAX};
+    if (rule->nodata.match == MATCHES_NAN)
+        kept.radius = RADIUS_NAN_NODATA;
     if (rule->nodata.match == MATCHES_EQUAL) {
         int32_t whole = (int32_t)rule->nodata.value;
         kept.equal = type == COGPU_TYPE_U8 ? (uint8_t)whole : (uint16_t)whole;
     }
     if (rule->nodata.match == MATCHES_FLOAT) {
         /* matches_nodata: within 4.8e-7 of the number. */
-        kept.middle = kept.number = (float)rule->nodata.value;
+        kept.middle = (float)rule->nodata.value;
         kept.radius = fabsf(kept.middle) * 1e-6F;
         if (!(kept.radius <= 3e38F)) /* of an infinity */
             kept.radius = 0;
@@ -122,7 +123,8 @@ DEVICE_FN bool is_surely_nodata(uint32_t type, const struct strip_rule *rule, ui
     const float value = float_from_bits(bits);
     if (type != COGPU_TYPE_F32)
         return bits == rule->equal;
-    return rule->is_nan ? value != value : value == rule->number;
+    return rule->radius >= 0 ? value == rule->middle
+                             : rule->radius == RADIUS_NAN_NODATA && value != value;
 }
 
 DEVICE_FN double strip_value(uint32_t type, uint32_t bits) {
@@ -270,23 +272,18 @@ DEVICE_FN double weigh_taps(uint32_t method, uint32_t type, const struct strip_p
     return weigh_four(columns, across);
 }
 
+/* `bits`: the result, if there is one. */
 DEVICE_FN void store_pixel(const struct warp_args *warp, uint32_t type, uint32_t band,
                            const struct strip_column *at, const struct strip_rule *rule,
-                           const struct strip_pixel *pixel, uint32_t bits) {
-    if (may_be_avoided(type, rule, bits))
+                           const struct strip_pixel *pixel, bool is_valid, uint32_t bits) {
+    if (!is_valid)
+        bits = (uint32_t)warp->rules[band].fill;
+    else if (may_be_avoided(type, rule, bits))
         bits = (uint32_t)avoid_nodata(type, bits, warp->rules[band].avoided);
     store_bits_aligned(type, strip_address(&warp->target, band, (int32_t)at->column, pixel->row),
                        bits);
     if (warp->valid.data)
-        *strip_address(&warp->valid, band, (int32_t)at->column, pixel->row) = 255;
-}
-
-DEVICE_FN void store_fill(const struct warp_args *warp, uint32_t type, uint32_t band,
-                          const struct strip_column *at, const struct strip_pixel *pixel) {
-    store_bits_aligned(type, strip_address(&warp->target, band, (int32_t)at->column, pixel->row),
-                       (uint32_t)warp->rules[band].fill);
-    if (warp->valid.data)
-        *strip_address(&warp->valid, band, (int32_t)at->column, pixel->row) = 0;
+        *strip_address(&warp->valid, band, (int32_t)at->column, pixel->row) = is_valid ? 255 : 0;
 }
 
 /* ---- the loop ---- */
@@ -308,14 +305,10 @@ DEVICE_FN uint32_t warp_group(const struct cogpu_warp_args *args, const struct s
             uint32_t bits = method == COGPU_RESAMPLE_NEAREST
                                 ? pixels[u].bits[0]
                                 : strip_bits(type, weigh_taps(method, type, &pixels[u]));
-            if (!pixels[u].is_fast)
-                continue;
-            if (are_taps_valid(method, type, &rule, &pixels[u]))
-                store_pixel(warp, type, band, at, &rule, &pixels[u], bits);
-            else if (are_taps_nodata(method, type, &rule, &pixels[u]))
-                store_fill(warp, type, band, at, &pixels[u]);
-            else
-                pixels[u].is_fast = false;
+            const bool are_valid = are_taps_valid(method, type, &rule, &pixels[u]);
+            pixels[u].is_fast &= are_valid || are_taps_nodata(method, type, &rule, &pixels[u]);
+            if (pixels[u].is_fast)
+                store_pixel(warp, type, band, at, &rule, &pixels[u], are_valid, bits);
         }
     }
     UNROLL for (uint32_t u = 0; u < group; u++) slow |= (uint32_t)!pixels[u].is_fast
