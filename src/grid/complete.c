@@ -260,6 +260,15 @@ static cogpu_status place_by_bbox(completer *in, cogpu_placement *target, cogpu_
                             error);
 }
 
+/* With a resolution, gdalwarp starts from whole pixels of the suggestion; with a size, from its
+ * bounds. They differ for several sources: the bounds are theirs, the pixels are the smallest. */
+static cogpu_bounds whole_pixels(const cogpu_suggestion *made) {
+    const cogpu_bounds *box = &made->bounds;
+    const double wide = count_pixels(box->right - box->left, made->pixel_x) * made->pixel_x;
+    const double high = count_pixels(box->top - box->bottom, made->pixel_y) * made->pixel_y;
+    return (cogpu_bounds){box->left, box->top - high, box->left + wide, box->top};
+}
+
 static cogpu_status find_bounds(completer *in, cogpu_error *error) {
     const cogpu_grid *request = in->request;
     const cogpu_bounds bbox = {request->bbox[0], request->bbox[1], request->bbox[2],
@@ -274,7 +283,7 @@ static cogpu_status find_bounds(completer *in, cogpu_error *error) {
     }
     TRY(cogpu_suggest_all(in->sources, in->count, in->crs, in->rounds_up, in->operations, &made,
                           error));
-    in->bounds = made.bounds;
+    in->bounds = has_resolution(request) ? whole_pixels(&made) : made.bounds;
     return COGPU_OK;
 }
 

@@ -152,7 +152,8 @@ def test_grids(zones, tmp_path, ours, theirs):
     warp(out, zones, "--composite", "last", "--error", "0", "--full-resolution", *ours)
     gdalwarp(expected, zones, "-ovr", "NONE", *theirs)
     same_grid(out, expected)
-    same_pixels(out, expected, other=20)
+    # Versions of PROJ differ by 0.5 mm in EPSG:3035: so near an edge of 30 m pixels are 33 of a million positions on each axis.
+    same_pixels(out, expected, other=66 if "EPSG:3035" in ours else 20)
 
 
 def test_a_single_file(zones, tmp_path):
