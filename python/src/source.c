@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* An object that is read from. */
 struct object_source {
@@ -201,9 +202,12 @@ static struct object_source *object_open(PyObject *object) {
 
 /* ---- handles --------------------------------------------------------------------------------- */
 
-/* A URL, as the library says in its own way; where that differs an engine is taken for nothing. */
-static bool may_be_url(const char *text) {
-    return strstr(text, "://");
+/* URLs, with its network settings, and VRTs, with PROJ's operations. The library decides by more;
+ * where that differs an engine is taken for nothing, or operations are created again. */
+static bool may_need_engine(const char *text, const cogpu_open_options *options) {
+    const size_t length = strlen(text);
+    return strstr(text, "://") || options->vrt_sources == COGPU_VRT_SOURCES_ANY ||
+           (length > 4 && strcasecmp(text + length - 4, ".vrt") == 0);
 }
 
 /* Where nothing is at the path, who catches FileNotFoundError should get it. */
@@ -231,7 +235,7 @@ static bool open_file(struct handle *handle, PyObject *path, const cogpu_open_op
     const char *text = PyBytes_AsString(path);
     cogpu_error error;
     cogpu_status status;
-    if (may_be_url(text) || options->vrt_sources == COGPU_VRT_SOURCES_ANY)
+    if (may_need_engine(text, options))
         return open_by_engine(handle, text, options);
     Py_BEGIN_ALLOW_THREADS
         status = cogpu_open(text, options, &handle->file, &error);
@@ -396,24 +400,15 @@ PyObject *handle_raise(struct handle *handle, const cogpu_error *error) {
 
 /* ---- mosaics --------------------------------------------------------------------------------- */
 
-/* Whether network settings may matter: they are those of the process's context. */
-static bool may_use_network(const cogpu_mosaic_source *sources, size_t count,
-                            const cogpu_open_options *options) {
-    bool may = options->vrt_sources == COGPU_VRT_SOURCES_ANY;
-    for (size_t i = 0; i < count && !may; i++)
-        may = (sources[i].path && may_be_url(sources[i].path)) ||
-              (sources[i].rpc_dem && may_be_url(sources[i].rpc_dem));
-    return may;
-}
-
 static bool open_mosaic(struct handle *handle, const cogpu_mosaic_source *sources, size_t count,
                         cogpu_mosaic_options *options, cogpu_open_options *open) {
     cogpu_error error;
     cogpu_status status;
     options->open = open;
-    if (may_use_network(sources, count, open) && !(handle->engine = engine_take()))
+    handle->engine = engine_take(); /* has PROJ's operations, and the network settings */
+    if (!handle->engine)
         return false;
-    open->context = handle->engine ? engine_context(handle->engine) : NULL;
+    open->context = engine_context(handle->engine);
     Py_BEGIN_ALLOW_THREADS
         status = cogpu_open_mosaic(sources, count, options, &handle->file, &error);
     Py_END_ALLOW_THREADS
