@@ -56,12 +56,25 @@ def check_module(module):
             yield f"{module.name} needs {name}, which is not in Python's limited API"
 
 
+def check_structs():
+    """Two structs of one name confuse readers and debuggers, although no file sees both."""
+    places = {}
+    for path in sorted((ROOT / "src").rglob("*")):
+        if path.suffix in (".c", ".h", ".cu"):
+            for name in re.findall(r"^\s*(?:typedef )?struct (\w+) \{", path.read_text(), re.M):
+                places.setdefault(name, []).append(str(path.relative_to(ROOT)))
+    for name, paths in places.items():
+        if len(paths) > 1:
+            yield f"struct {name} is defined in {' and in '.join(paths)}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", type=pathlib.Path, nargs="?", default=ROOT / "build")
     parser.add_argument("--headers", type=pathlib.Path, nargs="+", default=sorted((ROOT / "include").glob("*.h")))
     arguments = parser.parse_args()
-    offences = list(check(arguments.build / "libcogpu.so", arguments.build / "libcogpu.a",
+    offences = list(check_structs())
+    offences += list(check(arguments.build / "libcogpu.so", arguments.build / "libcogpu.a",
                           arguments.headers))
     module = arguments.build / "python" / "cogpu" / "_cogpu.abi3.so"
     if module.exists():

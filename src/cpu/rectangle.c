@@ -8,7 +8,7 @@
 #include "cpu/samples.h"
 
 /* Scratch memory: packed planes of resampled pixels. */
-struct planes {
+struct rectangle_planes {
     cogpu_raster pixels; /* of one band */
     cogpu_raster mask, mask_result;
     double *values; /* a row */
@@ -78,7 +78,7 @@ static cogpu_raster packed_raster(void *data, cogpu_type type, uint32_t bands, u
 }
 
 static cogpu_status reserve_planes(cogpu_worker *worker, const cogpu_rectangle *rectangle,
-                                   struct planes *planes, cogpu_error *error) {
+                                   struct rectangle_planes *planes, cogpu_error *error) {
     const uint32_t width = rectangle->width, height = rectangle->height;
     const cogpu_type type = rectangle->averages ? COGPU_TYPE_F32 : rectangle->from_type;
     const uint64_t pixels = (uint64_t)width * height, row = sizeof(double) * (uint64_t)width;
@@ -161,7 +161,7 @@ static bool keeps_floats(cogpu_resampling method, cogpu_type type) {
  */
 static cogpu_status resample_band(cogpu_worker *worker, const cogpu_rectangle_job *job,
                                   cogpu_resampling method, uint32_t band,
-                                  const struct planes *planes, cogpu_error *error) {
+                                  const struct rectangle_planes *planes, cogpu_error *error) {
     const cogpu_raster from = band_of(job->source, band);
     const cogpu_nodata *nodata = &job->rectangle->rules[band].nodata;
     const cogpu_downsample_position position = position_of(job);
@@ -183,7 +183,7 @@ static cogpu_status resample_band(cogpu_worker *worker, const cogpu_rectangle_jo
 
 /* The mask as pixels: what RasterIO of GDAL's mask band returns. */
 static cogpu_status resample_mask(cogpu_worker *worker, const cogpu_rectangle_job *job,
-                                  cogpu_resampling method, const struct planes *planes,
+                                  cogpu_resampling method, const struct rectangle_planes *planes,
                                   cogpu_error *error) {
     const cogpu_downsample_position position = position_of(job);
     cogpu_downsample downsample = downsample_of(job->rectangle, method);
@@ -222,7 +222,7 @@ static float average_samples(const cogpu_rectangle_job *job, const cogpu_raster 
 
 /* Into planes->pixels, as floats, and planes->mask: 0 where there is no sample. */
 static void average_band(const cogpu_rectangle_job *job, uint32_t band,
-                         const struct planes *planes) {
+                         const struct rectangle_planes *planes) {
     const cogpu_rectangle *rectangle = job->rectangle;
     const cogpu_raster from = band_of(job->source, band);
     float *made = planes->pixels.data;
@@ -256,7 +256,8 @@ static cogpu_rectangle_band complete_rule(const cogpu_rectangle_band *stated) {
     return band;
 }
 
-static void apply_rule(const cogpu_rectangle_job *job, uint32_t band, const struct planes *planes) {
+static void apply_rule(const cogpu_rectangle_job *job, uint32_t band,
+                       const struct rectangle_planes *planes) {
     const cogpu_rectangle *rectangle = job->rectangle;
     const cogpu_rectangle_band rule = complete_rule(&rectangle->rules[band]);
     const size_t from_size = cogpu_type_bytes(planes->pixels.type);
@@ -275,7 +276,7 @@ static void apply_rule(const cogpu_rectangle_job *job, uint32_t band, const stru
 cogpu_status cogpu_cpu_rectangle(cogpu_worker *worker, const cogpu_rectangle_job *job,
                                  cogpu_error *error) {
     const cogpu_rectangle *rectangle = job->rectangle;
-    struct planes planes = {.has_mask = needs_mask(job)};
+    struct rectangle_planes planes = {.has_mask = needs_mask(job)};
     cogpu_resampling method;
     TRY(check_complex(rectangle, error));
     TRY(choose_method(rectangle, &method, error));

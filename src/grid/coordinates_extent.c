@@ -41,17 +41,18 @@ static void add_pairs(bounds *to, const double *pairs, size_t count) {
 }
 
 /* First and last point of a cell, in the window: its pixels, or their corners. */
-typedef struct span {
+typedef struct cell_span {
     uint32_t first, last;
-} span;
+} cell_span;
 
-static span clip_cell(uint32_t cell, uint32_t begin, uint32_t size, bool of_corners) {
+static cell_span clip_cell(uint32_t cell, uint32_t begin, uint32_t size, bool of_corners) {
     const uint32_t at = cell * COGPU_CELL_SIDE, end = begin + size;
     const uint32_t last = min_u32(at + COGPU_CELL_SIDE, end) - (of_corners ? 0 : 1);
-    return (span){begin > at ? begin - at : 0, last - at};
+    return (cell_span){begin > at ? begin - at : 0, last - at};
 }
 
-static void add_interpolated(bounds *to, const double *node, uint32_t across, span x, span y) {
+static void add_interpolated(bounds *to, const double *node, uint32_t across, cell_span x,
+                             cell_span y) {
     const double *below = node + 2 * ((size_t)across + 1);
     for (uint32_t corner = 0; corner < 4; corner++) {
         const double u = (corner & 1 ? x.last : x.first) / (double)COGPU_CELL_SIDE;
@@ -65,8 +66,8 @@ static void add_interpolated(bounds *to, const double *node, uint32_t across, sp
 }
 
 static void add_cell(bounds *to, const cogpu_coordinates *in, uint32_t column, uint32_t row) {
-    const span x = clip_cell(in->first_cell_x + column, in->x, in->width, in->of_corners);
-    const span y = clip_cell(in->first_cell_y + row, in->y, in->height, in->of_corners);
+    const cell_span x = clip_cell(in->first_cell_x + column, in->x, in->width, in->of_corners);
+    const cell_span y = clip_cell(in->first_cell_y + row, in->y, in->height, in->of_corners);
     const uint32_t table = in->cells[(size_t)row * in->across + column];
     const uint32_t side = cogpu_cell_points(in);
     if (table == COGPU_CELL_INTERPOLATED) {

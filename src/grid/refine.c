@@ -50,24 +50,24 @@ typedef struct groups {
 } groups;
 
 /* A cell that seems to be precise: of the group of that number. */
-typedef struct candidate {
+typedef struct candidate_cell {
     size_t group;
     uint32_t column, row;
     double tolerance;
-} candidate;
+} candidate_cell;
 
-typedef struct candidates {
-    candidate *items;
+typedef struct candidate_list {
+    candidate_cell *items;
     size_t count, capacity;
-} candidates;
+} candidate_list;
 
 typedef struct refiner {
     const cogpu_mapping *mapping;
     double max_error;
     uint32_t x0, y0, x1, y1;
     groups level, next;
-    candidates candidates; /* of the level */
-    double *x, *y;         /* positions to transform */
+    candidate_list candidates; /* of the level */
+    double *x, *y;             /* positions to transform */
     size_t capacity;
     double above_x[4 * GROUPS_OF_STRIP + 1], above_y[4 * GROUPS_OF_STRIP + 1];
     cogpu_leaves *leaves;
@@ -294,9 +294,9 @@ static bool is_wanted(const refiner *in, uint32_t x, uint32_t y, uint32_t size) 
 
 static cogpu_status add_candidate(refiner *in, size_t number, const cell *of, double tolerance,
                                   cogpu_error *error) {
-    candidates *to = &in->candidates;
+    candidate_list *to = &in->candidates;
     TRY(grow_list(&to->items, to->count, &to->capacity, sizeof *to->items, error));
-    to->items[to->count++] = (candidate){number, of->column, of->row, tolerance};
+    to->items[to->count++] = (candidate_cell){number, of->column, of->row, tolerance};
     return COGPU_OK;
 }
 
@@ -343,7 +343,7 @@ static double interpolate(const double *values, const cell *of) {
 
 static void place_probes(refiner *in) {
     for (size_t i = 0; i < in->candidates.count; i++) {
-        const candidate *one = &in->candidates.items[i];
+        const candidate_cell *one = &in->candidates.items[i];
         const group *parent = &in->level.items[one->group];
         const cell of = find_cell(parent, one->column, one->row);
         const double *across = parent->across.at, *down = parent->down.at;
@@ -361,7 +361,7 @@ static cogpu_status check_candidates(refiner *in, uint32_t size, cogpu_error *er
     place_probes(in);
     cogpu_mapping_transform(in->mapping, count, in->x, in->y);
     for (size_t i = 0; i < count; i++) {
-        const candidate *one = &in->candidates.items[i];
+        const candidate_cell *one = &in->candidates.items[i];
         const group *parent = &in->level.items[one->group];
         const cell of = find_cell(parent, one->column, one->row);
         const double difference = fabs(in->x[i] - interpolate(parent->point_x, &of)) +

@@ -18,7 +18,7 @@ static const double TOLERANCE = 1e-3; /* of a pixel; GDAL's */
 /* ---- placement ---- */
 
 /* One axis of a placement. */
-struct span {
+struct placed_axis {
     uint32_t first, end; /* target pixels */
     double start, step;  /* source position of the first one, and source pixels a target pixel */
     uint32_t low, high;  /* source pixels that the source rect touches */
@@ -33,10 +33,10 @@ static uint32_t limit_to(double value, uint32_t most) {
 }
 
 static bool place_side(double from, double from_size, double to, double to_size, uint32_t size,
-                       uint32_t whole, uint32_t buffer, struct span *span) {
+                       uint32_t whole, uint32_t buffer, struct placed_axis *span) {
     const double scale = from_size / to_size, zoom = (double)buffer / whole;
     double begin = fmax(to, 0), end = fmin(to + to_size, whole);
-    *span = (struct span){0};
+    *span = (struct placed_axis){0};
     if (!(begin < end))
         return false;
     begin = fmax((begin - to) * scale + from, 0);
@@ -64,7 +64,7 @@ void cogpu_vrt_place(const cogpu_vrt *vrt, const cogpu_vrt_source *source, uint3
                      uint32_t source_height, uint32_t to_width, uint32_t to_height,
                      cogpu_vrt_placement *placement) {
     cogpu_vrt_rect from = {0, 0, source_width, source_height}, to = from;
-    struct span across, down;
+    struct placed_axis across, down;
     if (source->has_rects) {
         from = source->source;
         to = source->target;
@@ -123,7 +123,8 @@ uint32_t cogpu_vrt_choose_level(const cogpu_vrt_placement *placement,
 /* ---- rectangles ---- */
 
 /* The span in pixels of a level. GDAL reads whole pixels of overviews if it does not resample. */
-static void move_to_level(struct span *span, bool is_nearest, uint32_t full, uint32_t level) {
+static void move_to_level(struct placed_axis *span, bool is_nearest, uint32_t full,
+                          uint32_t level) {
     if (full == level)
         return;
     uint32_t count = span->end - span->first;
@@ -137,8 +138,9 @@ static void move_to_level(struct span *span, bool is_nearest, uint32_t full, uin
 }
 
 /* RasterIO sees no pixel beyond the source rect, but those in reach of a kernel. */
-static void widen_by_kernel(cogpu_resampling method, const struct span *across,
-                            const struct span *down, uint32_t level, struct span *span) {
+static void widen_by_kernel(cogpu_resampling method, const struct placed_axis *across,
+                            const struct placed_axis *down, uint32_t level,
+                            struct placed_axis *span) {
     const cogpu_resampling_row *row = cogpu_resampling_find(method);
     uint64_t factor = (uint64_t)floor(fmax(fmax(across->step, down->step), 1) + 0.5);
     uint64_t reach = row->kind == RESAMPLING_KERNEL ? (uint64_t)row->kernel_radius * factor : 0;
@@ -146,7 +148,7 @@ static void widen_by_kernel(cogpu_resampling method, const struct span *across,
     span->high = level - span->high > reach ? span->high + (uint32_t)reach : level;
 }
 
-static void set_limits(struct span *across, struct span *down, cogpu_vrt_size level,
+static void set_limits(struct placed_axis *across, struct placed_axis *down, cogpu_vrt_size level,
                        cogpu_rectangle *rectangle) {
     widen_by_kernel(rectangle->method, across, down, level.width, across);
     widen_by_kernel(rectangle->method, across, down, level.height, down);
@@ -156,7 +158,7 @@ static void set_limits(struct span *across, struct span *down, cogpu_vrt_size le
     rectangle->high_y = down->high;
 }
 
-static bool clip_to_window(const struct span *span, uint32_t window, uint32_t window_size,
+static bool clip_to_window(const struct placed_axis *span, uint32_t window, uint32_t window_size,
                            uint32_t *first, uint32_t *count, uint32_t *at) {
     uint64_t window_end = (uint64_t)window + window_size;
     uint32_t begin = span->first > window ? span->first : window;
@@ -178,10 +180,10 @@ bool cogpu_vrt_rectangle(const cogpu_vrt_placement *placement, const cogpu_vrt_s
                          cogpu_resampling method, cogpu_vrt_size full, cogpu_vrt_size level,
                          const cogpu_vrt_window *window, cogpu_rectangle *rectangle, uint32_t *x,
                          uint32_t *y) {
-    struct span across = {placement->x0,     placement->x1,    placement->x,
-                          placement->step_x, placement->low_x, placement->high_x};
-    struct span down = {placement->y0,     placement->y1,    placement->y,
-                        placement->step_y, placement->low_y, placement->high_y};
+    struct placed_axis across = {placement->x0,     placement->x1,    placement->x,
+                                 placement->step_x, placement->low_x, placement->high_x};
+    struct placed_axis down = {placement->y0,     placement->y1,    placement->y,
+                               placement->step_y, placement->low_y, placement->high_y};
     cogpu_resampling used = used_method(source, method);
     bool is_nearest = used == COGPU_RESAMPLE_NEAREST;
     *rectangle = (cogpu_rectangle){.method = used, .high_x = level.width, .high_y = level.height};
