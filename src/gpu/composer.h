@@ -11,14 +11,24 @@
 #include "plan/composite.h"
 #include "plan/warp.h"
 
+#include <pthread.h>
+
+/* A table that is filled at `host`, and copied to `device`. */
+typedef struct cogpu_gpu_table {
+    void *host, *device;
+    uint64_t bytes;
+} cogpu_gpu_table;
+
 typedef struct cogpu_gpu_composer {
     cogpu_gpu *gpu;
     cogpu_gpu_stream *stream;  /* NULL until it is open */
     uint8_t *scratch, *pinned; /* device memory for tables, and pinned memory of the same size, from
                                 * which they are copied */
-    uint64_t scratch_bytes, scratch_used;
-    struct cogpu_gpu_table *tables; /* that do not fit scratch memory */
-    cogpu_arena *arena;             /* host memory that lives as long as the composer */
+    uint64_t scratch_bytes;
+    cogpu_arena *arena;   /* host memory that lives as long as the composer */
+    pthread_mutex_t lock; /* of the rest */
+    uint64_t scratch_used;
+    struct cogpu_gpu_large_table *large_tables; /* that do not fit scratch memory */
 } cogpu_gpu_composer;
 
 /* Bytes of scratch memory for the tables of a warp, if none of its positions is exact, and for
@@ -37,8 +47,15 @@ cogpu_status cogpu_gpu_composer_upload(cogpu_gpu_composer *composer, const void 
 
 cogpu_status cogpu_gpu_composer_begin(cogpu_gpu_composer *composer,
                                       const cogpu_composition *composition, cogpu_error *error);
+
+/* A warp in two steps. The first may run on any thread, and for several warps at the same time; its
+ * tables may lie in `arena`. The second is called in the order of the layers. */
+cogpu_status cogpu_gpu_composer_fill_table(cogpu_gpu_composer *composer, const cogpu_warp_job *job,
+                                           cogpu_arena *arena, cogpu_gpu_table *table,
+                                           cogpu_error *error);
 cogpu_status cogpu_gpu_composer_warp(cogpu_gpu_composer *composer, const cogpu_warp_job *job,
-                                     cogpu_error *error);
+                                     const cogpu_gpu_table *table, cogpu_error *error);
+
 cogpu_status cogpu_gpu_composer_add(cogpu_gpu_composer *composer,
                                     const cogpu_composition *composition,
                                     const cogpu_composite_layer *layer, cogpu_error *error);

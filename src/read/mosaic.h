@@ -37,8 +37,10 @@ struct cogpu_chunk_layer {
     cogpu_layer plan;
     const cogpu_file *file;            /* acquired */
     cogpu_raster source, mask;         /* pixels of plan.source; the mask, if the plan reads it */
+    cogpu_raster target, valid;        /* of plan.target; validity, if it is not direct */
     uint32_t first_window, end_window; /* of the chunk's windows */
     cogpu_arena arena;                 /* of its positions, which any thread computes */
+    struct cogpu_gpu_table *table;     /* of mosaic_device.c: of its warp */
     cogpu_error error;                 /* of that */
     bool is_covered;                   /* the source window has all pixels that are needed */
     bool is_direct; /* its pixels go straight into the chunk's: no other layer is there */

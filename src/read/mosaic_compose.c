@@ -153,6 +153,19 @@ static void lay_out_composition(struct cogpu_mosaic_chunk *chunk, struct chunk_m
     chunk->layer_valid = take_part(memory, layer);
 }
 
+static void lay_out_targets(struct cogpu_mosaic_chunk *chunk) {
+    for (uint32_t i = 0; i < chunk->layer_count; i++) {
+        struct cogpu_chunk_layer *layer = &chunk->layers[i];
+        const cogpu_layer *plan = &layer->plan;
+        layer->target = layer->is_direct
+                            ? part_of_chunk(chunk, plan->target)
+                            : packed_raster(chunk->read, plan->target, plan->warp.to_type,
+                                            plan->band_count, chunk->layer_pixels);
+        layer->valid = packed_raster(chunk->read, plan->target, COGPU_TYPE_U8, plan->band_count,
+                                     chunk->layer_valid);
+    }
+}
+
 /* Planes begin at aligned addresses, as kernels want them. */
 static void lay_out_pixels(struct cogpu_mosaic_chunk *chunk, struct chunk_memory *memory) {
     const struct cogpu_mosaic_read *read = chunk->read;
@@ -173,6 +186,7 @@ static void lay_out_chunk(struct cogpu_mosaic_chunk *chunk, struct chunk_memory 
         lay_out_pixels(chunk, memory);
     lay_out_composition(chunk, memory);
     lay_out_sources(chunk, memory);
+    lay_out_targets(chunk);
     chunk->step_memory = take_part(memory, chunk->step_bytes);
 }
 
@@ -260,25 +274,15 @@ static cogpu_warp_job describe_warp(const struct cogpu_mosaic_chunk *chunk,
                             .forward = plan->forward.nodes ? &plan->forward : NULL,
                             .source = &layer->source,
                             .mask = plan->reads_mask ? &layer->mask : NULL,
+                            .target = &layer->target,
+                            .valid = layer->is_direct ? NULL : &layer->valid,
                             .fill = chunk->read->fill};
 }
 
 static cogpu_status warp_layer(struct cogpu_mosaic_chunk *chunk, struct cogpu_chunk_layer *layer,
                                cogpu_error *error) {
-    const cogpu_layer *plan = &layer->plan;
-    cogpu_raster target, valid;
-    cogpu_warp_job job = describe_warp(chunk, layer);
-    job.target = &target;
-    if (layer->is_direct) {
-        target = part_of_chunk(chunk, plan->target);
-        return chunk->read->steps->warp(chunk, &job, error);
-    }
-    target = packed_raster(chunk->read, plan->target, plan->warp.to_type, plan->band_count,
-                           chunk->layer_pixels);
-    valid = packed_raster(chunk->read, plan->target, COGPU_TYPE_U8, plan->band_count,
-                          chunk->layer_valid);
-    job.valid = &valid;
-    return chunk->read->steps->warp(chunk, &job, error);
+    const cogpu_warp_job job = describe_warp(chunk, layer);
+    return chunk->read->steps->warp(chunk, layer, &job, error);
 }
 
 /* The part of the composition that `count` bands from `first` on are. */
@@ -344,6 +348,17 @@ static cogpu_status compose_layers(struct cogpu_mosaic_chunk *chunk, cogpu_error
 
 /* ---- positions ----------------------------------------------------------------------------- */
 
+static cogpu_status compute_positions(const struct cogpu_mosaic_chunk *chunk,
+                                      struct cogpu_chunk_layer *layer, cogpu_error *error) {
+    const struct cogpu_chunk_steps *steps = chunk->read->steps;
+    TRY(cogpu_layer_compute(chunk->read->mosaic, &chunk->request, &layer->arena, &layer->plan,
+                            &layer->is_covered, error));
+    if (!steps->prepare_warp || !layer->is_covered || layer->plan.kind == COGPU_LAYER_RECTANGLE)
+        return COGPU_OK;
+    const cogpu_warp_job job = describe_warp(chunk, layer);
+    return steps->prepare_warp(chunk, layer, &job, error);
+}
+
 static void compute_layer(void *argument, uint32_t worker, uint64_t index) {
     const struct cogpu_mosaic_chunk *chunk = argument;
     struct cogpu_chunk_layer *layer = &chunk->layers[index];
@@ -351,8 +366,7 @@ static void compute_layer(void *argument, uint32_t worker, uint64_t index) {
     cogpu_error_clear(&layer->error);
     layer->is_covered = true;
     if (!is_plain_copy(layer)) /* its status is in the error */
-        (void)cogpu_layer_compute(chunk->read->mosaic, &chunk->request, &layer->arena, &layer->plan,
-                                  &layer->is_covered, &layer->error);
+        (void)compute_positions(chunk, layer, &layer->error);
 }
 
 static cogpu_status check_positions(struct cogpu_mosaic_chunk *chunk, cogpu_error *error) {

@@ -85,9 +85,18 @@ static cogpu_status begin_on_device(struct cogpu_mosaic_chunk *chunk, cogpu_erro
     return cogpu_gpu_composer_begin(&chunk->device->composer, &chunk->composition, error);
 }
 
-static cogpu_status warp_on_device(struct cogpu_mosaic_chunk *chunk, const cogpu_warp_job *job,
+static cogpu_status prepare_warp(const struct cogpu_mosaic_chunk *chunk,
+                                 struct cogpu_chunk_layer *layer, const cogpu_warp_job *job,
+                                 cogpu_error *error) {
+    TRY(cogpu_arena_allocate(&layer->arena, 1, sizeof *layer->table, &layer->table, error));
+    return cogpu_gpu_composer_fill_table(&chunk->device->composer, job, &layer->arena, layer->table,
+                                         error);
+}
+
+static cogpu_status warp_on_device(struct cogpu_mosaic_chunk *chunk,
+                                   const struct cogpu_chunk_layer *layer, const cogpu_warp_job *job,
                                    cogpu_error *error) {
-    return cogpu_gpu_composer_warp(&chunk->device->composer, job, error);
+    return cogpu_gpu_composer_warp(&chunk->device->composer, job, layer->table, error);
 }
 
 static cogpu_status add_on_device(struct cogpu_mosaic_chunk *chunk, const cogpu_composition *part,
@@ -118,6 +127,7 @@ const struct cogpu_chunk_steps cogpu_chunk_steps_on_device = {.count_bytes = cou
                                                               .open = open_device,
                                                               .close = close_device,
                                                               .prepare = prepare_device,
+                                                              .prepare_warp = prepare_warp,
                                                               .begin = begin_on_device,
                                                               .warp = warp_on_device,
                                                               .add = add_on_device,

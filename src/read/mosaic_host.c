@@ -49,8 +49,10 @@ static cogpu_status begin_composition(struct cogpu_mosaic_chunk *chunk, cogpu_er
     return COGPU_OK;
 }
 
-static cogpu_status warp_on_host(struct cogpu_mosaic_chunk *chunk, const cogpu_warp_job *job,
+static cogpu_status warp_on_host(struct cogpu_mosaic_chunk *chunk,
+                                 const struct cogpu_chunk_layer *layer, const cogpu_warp_job *job,
                                  cogpu_error *error) {
+    (void)layer;
     return cogpu_cpu_warp(job, chunk->read->job->pool, chunk->read->job->worker_count, error);
 }
 

@@ -15,10 +15,15 @@ struct cogpu_chunk_steps {
                           cogpu_error *error);
     /* After the memory is laid out: copies what steps need into it. */
     cogpu_status (*prepare)(struct cogpu_mosaic_chunk *chunk, cogpu_error *error);
+    /* Prepares the warp of a layer whose positions are known. Any thread calls it, while source
+     * pixels are read; NULL: there is nothing to prepare. */
+    cogpu_status (*prepare_warp)(const struct cogpu_mosaic_chunk *chunk,
+                                 struct cogpu_chunk_layer *layer, const cogpu_warp_job *job,
+                                 cogpu_error *error);
     /* plan/composite.h; plan/warp.h. */
     cogpu_status (*begin)(struct cogpu_mosaic_chunk *chunk, cogpu_error *error);
-    cogpu_status (*warp)(struct cogpu_mosaic_chunk *chunk, const cogpu_warp_job *job,
-                         cogpu_error *error);
+    cogpu_status (*warp)(struct cogpu_mosaic_chunk *chunk, const struct cogpu_chunk_layer *layer,
+                         const cogpu_warp_job *job, cogpu_error *error);
     /* plan/rectangle.h, into chunk->layer_pixels and _valid. On the CPU alone. */
     cogpu_status (*rectangle)(struct cogpu_mosaic_chunk *chunk,
                               const struct cogpu_chunk_layer *layer, cogpu_error *error);

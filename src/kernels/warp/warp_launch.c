@@ -74,7 +74,7 @@ uint64_t cogpu_gpu_warp_table_bytes(const cogpu_warp_job *job) {
 void cogpu_gpu_warp_fill_table(const cogpu_warp_job *job, void *table) {
     const struct table_layout layout = lay_out(job);
     struct warp_args args;
-    memset(table, 0, layout.bytes);
+    memset(table, 0, layout.lattice.nodes); /* rules have padding */
     cogpu_warp_prepare(job, (struct warp_rule *)((uint8_t *)table + layout.rules), &args);
     copy_lattice(job->coordinates, &layout.lattice, table);
     if (job->forward)
