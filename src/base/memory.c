@@ -84,6 +84,7 @@ static struct cogpu_arena_slab *slab_with(cogpu_arena *arena, size_t bytes) {
     slab = capacity <= SIZE_MAX - sizeof *slab ? malloc(sizeof *slab + capacity) : NULL;
     if (!slab)
         return NULL;
+    request_large_pages(slab->memory, capacity);
     *slab = (struct cogpu_arena_slab){.next = arena->slabs, .bytes = capacity};
     arena->slabs = slab;
     return slab;

@@ -72,8 +72,8 @@ void cogpu_mosaic_name_member(const cogpu_mosaic_member *member, uint32_t index,
 /* Virtual overviews: half the size again and again, while a side has more than 512 pixels. */
 cogpu_status cogpu_mosaic_list_levels(cogpu_arena *arena, cogpu_computed_image *image,
                                       cogpu_error *error);
-/* Transform and CRS of a grid. */
-cogpu_status cogpu_mosaic_set_georef(const cogpu_placement *grid, cogpu_context *context,
+/* Transform and CRS of a grid. PROJ's database is opened if *database is NULL. */
+cogpu_status cogpu_mosaic_set_georef(const cogpu_placement *grid, cogpu_crs_database **database,
                                      cogpu_arena *arena, cogpu_georef *georef, cogpu_error *error);
 
 /* The mosaic of a file; NULL for other files. */

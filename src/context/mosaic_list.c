@@ -11,6 +11,7 @@
  */
 #include "context/mosaic.h"
 
+#include "base/math.h"
 #include "base/resampling.h"
 #include "base/type.h"
 #include "context/context.h"
@@ -29,6 +30,7 @@ typedef struct mosaic_list {
     const cogpu_dem_loader *loader;
     cogpu_arena *arena;
     cogpu_crs_database *database;
+    cogpu_pool *pool;           /* of the context; shares grids and extents */
     const cogpu_pyramid *first; /* of the first source that can be read; its file stays acquired */
     uint32_t first_member;
     uint32_t band_count;
@@ -348,7 +350,9 @@ static cogpu_status choose_grid(mosaic_list *list, cogpu_error *error) {
     cogpu_mosaic *mosaic = &list->object->mosaic;
     const cogpu_grid *request = list->options->grid ? list->options->grid : &automatic;
     cogpu_placement *placements = NULL;
-    size_t count = 0;
+    cogpu_grid_sources sources = {.rounds_up = mosaic->resampling == COGPU_RESAMPLE_SUM,
+                                  .operations = mosaic->operations,
+                                  .pool = list->pool};
     mosaic->target.crs = crs_of_member(&mosaic->members[list->first_member]);
     if (request->crs)
         TRY(copy_text(list->arena, request->crs, &mosaic->target.crs, error));
@@ -356,14 +360,14 @@ static cogpu_status choose_grid(mosaic_list *list, cogpu_error *error) {
     TRY(cogpu_arena_allocate(list->arena, mosaic->count, sizeof *placements, &placements, error));
     for (uint32_t i = 0; i < mosaic->count; i++)
         if (mosaic->members[i].status == COGPU_OK)
-            placements[count++] = mosaic->members[i].placement;
-    return cogpu_grid_complete(request, placements, count, mosaic->resampling == COGPU_RESAMPLE_SUM,
-                               mosaic->operations, &mosaic->target, error);
+            placements[sources.count++] = mosaic->members[i].placement;
+    sources.items = placements;
+    return cogpu_grid_complete(request, &sources, &mosaic->target, error);
 }
 
 /* ---- extents ------------------------------------------------------------------------------- */
 
-enum { MODE_PIXELS_MAX = 1024 };
+enum { MODE_PIXELS_MAX = 1024, EXTENTS_TOGETHER = 256 };
 
 /* Source pixels for each pixel of the grid. */
 static uint64_t pixels_for_each(const cogpu_mosaic_member *member) {
@@ -372,7 +376,7 @@ static uint64_t pixels_for_each(const cogpu_mosaic_member *member) {
     return extent ? pixels / extent : 0;
 }
 
-static cogpu_status find_extent(cogpu_mosaic *mosaic, cogpu_mosaic_member *member,
+static cogpu_status find_extent(const cogpu_mosaic *mosaic, cogpu_mosaic_member *member,
                                 cogpu_error *error) {
     cogpu_transformer *transformer = NULL;
     int64_t shift[2];
@@ -381,22 +385,53 @@ static cogpu_status find_extent(cogpu_mosaic *mosaic, cogpu_mosaic_member *membe
     member->extent = cogpu_source_extent(transformer, &member->placement, &mosaic->target);
     member->is_copied = cogpu_is_translation(transformer, &mosaic->target, shift);
     cogpu_transformer_close(transformer);
-    /* Finding the mode of large areas takes kernels too long. */
-    if (mosaic->resampling == COGPU_RESAMPLE_MODE)
-        mosaic->needs_host |= pixels_for_each(member) > MODE_PIXELS_MAX;
+    return COGPU_OK;
+}
+
+/* Members that threads share. */
+typedef struct extent_group {
+    cogpu_mosaic *mosaic;
+    uint32_t first, count;
+    cogpu_status statuses[EXTENTS_TOGETHER];
+} extent_group;
+
+static void find_extent_of_member(void *argument, uint32_t worker, uint64_t index) {
+    extent_group *group = argument;
+    cogpu_mosaic_member *member = &group->mosaic->members[group->first + index];
+    (void)worker;
+    group->statuses[index] =
+        member->status == COGPU_OK ? find_extent(group->mosaic, member, NULL) : COGPU_OK;
+}
+
+/* What failed is repeated for its message. */
+static cogpu_status check_extents(mosaic_list *list, const extent_group *group,
+                                  cogpu_error *error) {
+    for (uint32_t i = 0; i < group->count; i++) {
+        cogpu_error why;
+        cogpu_mosaic_member *member = &group->mosaic->members[group->first + i];
+        cogpu_error_clear(&why);
+        if (group->statuses[i] != COGPU_OK && find_extent(group->mosaic, member, &why) != COGPU_OK)
+            TRY(finish_member(list, group->first + i, NULL, &why, error));
+    }
     return COGPU_OK;
 }
 
 static cogpu_status find_extents(mosaic_list *list, cogpu_error *error) {
     cogpu_mosaic *mosaic = &list->object->mosaic;
-    for (uint32_t i = 0; i < mosaic->count; i++) {
-        cogpu_error why;
-        cogpu_mosaic_member *member = &mosaic->members[i];
-        cogpu_error_clear(&why);
-        if (member->status != COGPU_OK || find_extent(mosaic, member, &why) == COGPU_OK)
-            continue;
-        TRY(finish_member(list, i, NULL, &why, error));
+    extent_group group = {.mosaic = mosaic};
+    for (; group.first < mosaic->count; group.first += EXTENTS_TOGETHER) {
+        group.count = min_u32(mosaic->count - group.first, EXTENTS_TOGETHER);
+        if (list->pool && group.count > 1)
+            cogpu_pool_run(list->pool, cogpu_pool_threads(list->pool), group.count,
+                           find_extent_of_member, &group);
+        else
+            for (uint32_t i = 0; i < group.count; i++)
+                find_extent_of_member(&group, 0, i);
+        TRY(check_extents(list, &group, error));
     }
+    /* Finding the mode of large areas takes kernels too long. */
+    for (uint32_t i = 0; mosaic->resampling == COGPU_RESAMPLE_MODE && i < mosaic->count; i++)
+        mosaic->needs_host |= pixels_for_each(&mosaic->members[i]) > MODE_PIXELS_MAX;
     return COGPU_OK;
 }
 
@@ -486,8 +521,8 @@ static cogpu_status describe_image(mosaic_list *list, cogpu_computed_image *imag
     image->has_mask = !has_nodata && !has_alpha && mosaic->composite != COGPU_COMPOSITE_COUNT &&
                       !is_all_valid(list);
     TRY(cogpu_mosaic_list_levels(list->arena, image, error));
-    return cogpu_mosaic_set_georef(&mosaic->target, list->options->open->context, list->arena,
-                                   &image->georef, error);
+    return cogpu_mosaic_set_georef(&mosaic->target, &list->database, list->arena, &image->georef,
+                                   error);
 }
 
 static cogpu_status create_image(mosaic_list *list, cogpu_error *error) {
@@ -571,6 +606,7 @@ cogpu_status cogpu_mosaic_open_list(const cogpu_mosaic_source *sources, size_t c
     cogpu_status status = cogpu_mosaic_object_create(file, options->open, error);
     if (status == COGPU_OK) {
         list.object = file->mosaic;
+        list.pool = options->open->context ? options->open->context->pool : NULL;
         list.database = cogpu_context_take_crs_database(options->open->context);
         status = build_mosaic(&list, sources, (uint32_t)count, error);
         cogpu_context_return_crs_database(options->open->context, list.database);

@@ -171,15 +171,13 @@ cogpu_status cogpu_mosaic_list_levels(cogpu_arena *arena, cogpu_computed_image *
     return COGPU_OK;
 }
 
-cogpu_status cogpu_mosaic_set_georef(const cogpu_placement *grid, cogpu_context *context,
+cogpu_status cogpu_mosaic_set_georef(const cogpu_placement *grid, cogpu_crs_database **database,
                                      cogpu_arena *arena, cogpu_georef *georef, cogpu_error *error) {
     georef->has_transform = grid->has_transform;
     memcpy(georef->transform, grid->transform, sizeof georef->transform);
     if (!grid->crs)
         return COGPU_OK;
-    cogpu_crs_database *database = cogpu_context_take_crs_database(context);
-    cogpu_status status = cogpu_crs_from_text(grid->crs, &database, arena, &georef->crs, error);
-    cogpu_context_return_crs_database(context, database);
+    cogpu_status status = cogpu_crs_from_text(grid->crs, database, arena, &georef->crs, error);
     georef->has_crs = status == COGPU_OK;
     georef->crs_text = grid->crs;
     return status;

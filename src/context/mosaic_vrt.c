@@ -270,8 +270,9 @@ static cogpu_status describe_georef(vrt_opening *opening, const cogpu_open_optio
     georef->gcps = vrt->gcps;
     georef->gcp_count = vrt->gcp_count;
     georef->rpc = vrt->rpc;
-    cogpu_status status =
-        cogpu_mosaic_set_georef(&grid, options->context, opening->arena, georef, &why);
+    cogpu_crs_database *database = cogpu_context_take_crs_database(options->context);
+    cogpu_status status = cogpu_mosaic_set_georef(&grid, &database, opening->arena, georef, &why);
+    cogpu_context_return_crs_database(options->context, database);
     if (status == COGPU_OUT_OF_MEMORY)
         return cogpu_fail(error, status, "%s", why.message);
     if (status != COGPU_OK) {

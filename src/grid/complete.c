@@ -19,10 +19,7 @@ enum { TRIM_POINTS_MAX = 1 << 22, TRIM_BATCH = 1024 };
 
 typedef struct completer {
     const cogpu_grid *request;
-    const cogpu_placement *sources;
-    size_t count;
-    bool rounds_up;
-    cogpu_operations *operations;
+    const cogpu_grid_sources *from;
     const char *crs;
     cogpu_bounds bounds;
     double pixel_x, pixel_y;
@@ -111,7 +108,7 @@ static cogpu_status measure_source(const completer *in, const cogpu_placement *s
                                    bool *is_measured, double *resolution, cogpu_error *error) {
     cogpu_transformer *transformer;
     double affine[6];
-    TRY(cogpu_open_to_crs(source, in->crs, in->operations, &transformer, error));
+    TRY(cogpu_open_to_crs(source, in->crs, in->from->operations, &transformer, error));
     const bool keeps = !in->request->crs && source->has_transform &&
                        cogpu_transformer_is_affine(transformer, affine) &&
                        source->transform[2] == 0 && source->transform[4] == 0;
@@ -124,17 +121,16 @@ static cogpu_status measure_source(const completer *in, const cogpu_placement *s
 static cogpu_status measure_sources(completer *in, cogpu_error *error) {
     double least = INFINITY;
     cogpu_suggestion made;
-    for (size_t i = 0; i < in->count; i++) {
+    for (size_t i = 0; i < in->from->count; i++) {
         double resolution;
         bool is_measured;
-        TRY(measure_source(in, &in->sources[i], &is_measured, &resolution, error));
+        TRY(measure_source(in, &in->from->items[i], &is_measured, &resolution, error));
         least = is_measured ? fmin(least, resolution) : least;
     }
     in->pixel_x = in->pixel_y = least;
     if (isfinite(least))
         return COGPU_OK;
-    TRY(cogpu_suggest_all(in->sources, in->count, in->crs, in->rounds_up, in->operations, &made,
-                          error));
+    TRY(cogpu_suggest_all(in->from, in->crs, &made, error));
     in->pixel_x = made.pixel_x, in->pixel_y = made.pixel_y;
     return COGPU_OK;
 }
@@ -171,7 +167,7 @@ static bool is_blank(const cogpu_transformer *transformer, const cogpu_placement
 static bool trim_once(completer *in, const cogpu_transformer *transformer,
                       const cogpu_placement *target) {
     cogpu_bounds *box = &in->bounds;
-    const cogpu_placement *source = &in->sources[0];
+    const cogpu_placement *source = &in->from->items[0];
     const cogpu_bounds before = *box;
     const double two_x = 2 * in->pixel_x, two_y = 2 * in->pixel_y;
     if (box->top - box->bottom > two_y && is_blank(transformer, source, target, true, 0.5))
@@ -202,7 +198,7 @@ static cogpu_status trim_grid(completer *in, cogpu_placement *target, cogpu_erro
     cogpu_transformer *transformer;
     cogpu_status status = COGPU_OK;
     bool is_trimmed = true;
-    TRY(cogpu_open_to_crs(&in->sources[0], in->crs, in->operations, &transformer, error));
+    TRY(cogpu_open_to_crs(&in->from->items[0], in->crs, in->from->operations, &transformer, error));
     uint64_t points = 2 * ((uint64_t)target->width + target->height);
     while (status == COGPU_OK && is_trimmed && points < TRIM_POINTS_MAX) {
         points += 2 * ((uint64_t)target->width + target->height);
@@ -230,7 +226,7 @@ static cogpu_status place_by_resolution(completer *in, cogpu_placement *target,
     if (request->align)
         align_bounds(in);
     TRY(place_bounds(in, target, error));
-    if (has_bbox(request) || request->width || request->height || in->count > 1)
+    if (has_bbox(request) || request->width || request->height || in->from->count > 1)
         return COGPU_OK;
     return trim_grid(in, target, error);
 }
@@ -275,35 +271,28 @@ static cogpu_status find_bounds(completer *in, cogpu_error *error) {
                                request->bbox[3]};
     cogpu_suggestion made;
     if (has_bbox(request) && request->bbox_crs)
-        return cogpu_bounds_reproject(&bbox, request->bbox_crs, in->crs, in->operations,
+        return cogpu_bounds_reproject(&bbox, request->bbox_crs, in->crs, in->from->operations,
                                       &in->bounds, error);
     if (has_bbox(request)) {
         in->bounds = bbox;
         return COGPU_OK;
     }
-    TRY(cogpu_suggest_all(in->sources, in->count, in->crs, in->rounds_up, in->operations, &made,
-                          error));
+    TRY(cogpu_suggest_all(in->from, in->crs, &made, error));
     in->bounds = has_resolution(request) ? whole_pixels(&made) : made.bounds;
     return COGPU_OK;
 }
 
-cogpu_status cogpu_grid_complete(const cogpu_grid *request, const cogpu_placement *sources,
-                                 size_t count, bool rounds_up, cogpu_operations *operations,
+cogpu_status cogpu_grid_complete(const cogpu_grid *request, const cogpu_grid_sources *sources,
                                  cogpu_placement *target, cogpu_error *error) {
-    completer in = {.request = request,
-                    .sources = sources,
-                    .count = count,
-                    .rounds_up = rounds_up,
-                    .operations = operations,
-                    .crs = target->crs};
+    completer in = {.request = request, .from = sources, .crs = target->crs};
     TRY(check_request(request, error));
     if (any_number(request->transform, 6))
         return copy_transform(request, target, error);
-    if (count == 0 &&
+    if (sources->count == 0 &&
         !(has_bbox(request) && (has_resolution(request) || request->width || request->height)))
         return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "a grid needs at least one source");
     if (!has_bbox(request) && !has_resolution(request) && !request->width && !request->height)
-        return cogpu_grid_suggest(sources, count, rounds_up, operations, target, error);
+        return cogpu_grid_suggest(sources, target, error);
     TRY(find_bounds(&in, error));
     if (has_resolution(request))
         return place_by_resolution(&in, target, error);

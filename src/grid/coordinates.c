@@ -163,16 +163,92 @@ static void compare_borders(const lattice *in, const cogpu_leaf *leaf) {
     }
 }
 
-static void fill_lattice(const lattice *in, const cogpu_leaves *leaves) {
+/* ---- strips -------------------------------------------------------------------------------- */
+
+/* The window in strips of COGPU_REFINE_STRIP rows, which threads share. Each strip writes its own
+ * leaves' nodes and cells; their borders are compared when the nodes of all strips are there. */
+typedef struct lattice_strips {
+    const lattice *lattice;
+    uint32_t first, count;   /* strips of the grid */
+    uint32_t x0, y0, x1, y1; /* pixels that need leaves; the last are those of the end's nodes */
+    cogpu_leaves *leaves;    /* of each strip */
+    cogpu_status *statuses;
+} lattice_strips;
+
+static void fill_strip(void *argument, uint32_t worker, uint64_t index) {
+    const lattice_strips *in = argument;
+    cogpu_leaves *leaves = &in->leaves[index];
+    const uint32_t strip = in->first + (uint32_t)index;
+    const bool is_last = index + 1 == in->count;
+    (void)worker;
+    in->statuses[index] =
+        cogpu_refine(in->lattice->mapping, in->lattice->max_error, in->x0,
+                     max_u32(in->y0, strip * COGPU_REFINE_STRIP), in->x1,
+                     is_last ? in->y1 : (strip + 1) * COGPU_REFINE_STRIP - 1, leaves, NULL);
     for (size_t k = 0; k < leaves->count; k++) {
-        fill_nodes(in, &leaves->items[k]);
-        if (leaves->items[k].kind != COGPU_LEAF_INTERPOLATED)
-            mark_cells(in, &leaves->items[k],
-                       leaves->items[k].kind == COGPU_LEAF_EXACT ? CELL_EXACT : CELL_ABSENT);
+        const cogpu_leaf *leaf = &leaves->items[k];
+        fill_nodes(in->lattice, leaf);
+        if (leaf->kind != COGPU_LEAF_INTERPOLATED)
+            mark_cells(in->lattice, leaf,
+                       leaf->kind == COGPU_LEAF_EXACT ? CELL_EXACT : CELL_ABSENT);
     }
+}
+
+static void compare_strip(void *argument, uint32_t worker, uint64_t index) {
+    const lattice_strips *in = argument;
+    const cogpu_leaves *leaves = &in->leaves[index];
+    (void)worker;
     for (size_t k = 0; k < leaves->count; k++)
         if (leaves->items[k].kind == COGPU_LEAF_INTERPOLATED)
-            compare_borders(in, &leaves->items[k]);
+            compare_borders(in->lattice, &leaves->items[k]);
+}
+
+static void share_strips(lattice_strips *in, cogpu_pool_function *work) {
+    cogpu_pool *pool = in->lattice->mapping->pool;
+    if (pool && in->count > 1)
+        cogpu_pool_run(pool, cogpu_pool_threads(pool), in->count, work, in);
+    else
+        for (uint64_t i = 0; i < in->count; i++)
+            work(in, 0, i);
+}
+
+static cogpu_status fill_strips(lattice_strips *in, cogpu_error *error) {
+    share_strips(in, fill_strip);
+    for (uint32_t i = 0; i < in->count; i++)
+        if (in->statuses[i] != COGPU_OK)
+            return cogpu_fail(error, in->statuses[i], "out of memory: cells of a grid");
+    share_strips(in, compare_strip);
+    return COGPU_OK;
+}
+
+static lattice_strips list_strips(const lattice *in) {
+    const cogpu_coordinates *of = in->coordinates;
+    lattice_strips strips = {.lattice = in,
+                             .x0 = of->first_cell_x * COGPU_CELL_SIDE,
+                             .y0 = of->first_cell_y * COGPU_CELL_SIDE};
+    strips.x1 = strips.x0 + of->across * COGPU_CELL_SIDE;
+    strips.y1 = strips.y0 + of->down * COGPU_CELL_SIDE;
+    strips.first = strips.y0 / COGPU_REFINE_STRIP;
+    strips.count =
+        min_u32(strips.y1, in->mapping->height - 1) / COGPU_REFINE_STRIP - strips.first + 1;
+    return strips;
+}
+
+static cogpu_status refine_lattice(const lattice *in, cogpu_error *error) {
+    lattice_strips strips = list_strips(in);
+    cogpu_arena arena;
+    cogpu_arena_open(&arena, UINT64_MAX);
+    cogpu_status status =
+        cogpu_arena_allocate(&arena, strips.count, sizeof *strips.leaves, &strips.leaves, error);
+    if (status == COGPU_OK)
+        status = cogpu_arena_allocate(&arena, strips.count, sizeof *strips.statuses,
+                                      &strips.statuses, error);
+    if (status == COGPU_OK)
+        status = fill_strips(&strips, error);
+    for (uint32_t i = 0; strips.leaves && i < strips.count; i++)
+        cogpu_release(strips.leaves[i].items);
+    cogpu_arena_close(&arena);
+    return status;
 }
 
 /* ---- exact tables -------------------------------------------------------------------------- */
@@ -272,19 +348,6 @@ static void make_all_exact(const lattice *in) {
         in->nodes[i] = (double)NAN;
     for (size_t i = 0; i < (size_t)of->across * of->down; i++)
         in->cells[i] = CELL_EXACT;
-}
-
-static cogpu_status refine_lattice(const lattice *in, cogpu_error *error) {
-    const cogpu_coordinates *of = in->coordinates;
-    cogpu_leaves leaves = {0};
-    const uint32_t x = of->first_cell_x * COGPU_CELL_SIDE, y = of->first_cell_y * COGPU_CELL_SIDE;
-    cogpu_status status =
-        cogpu_refine(in->mapping, in->max_error, x, y, x + of->across * COGPU_CELL_SIDE,
-                     y + of->down * COGPU_CELL_SIDE, &leaves, error);
-    if (status == COGPU_OK)
-        fill_lattice(in, &leaves);
-    cogpu_release(leaves.items);
-    return status;
 }
 
 static cogpu_status fill_window(lattice *in, cogpu_arena *arena, cogpu_error *error) {

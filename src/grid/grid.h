@@ -14,20 +14,27 @@ typedef struct cogpu_box {
     int64_t x0, y0, x1, y1;
 } cogpu_box;
 
+/* The sources that a grid follows from. */
+typedef struct cogpu_grid_sources {
+    const cogpu_placement *items;
+    size_t count;
+    bool rounds_up; /* for the resampling `sum` */
+    cogpu_operations *operations;
+    cogpu_pool *pool; /* shares the sources among threads; may be NULL */
+} cogpu_grid_sources;
+
 /* ---- suggest.c: the grid of gdalwarp without options (GDALSuggestedWarpOutput2) ---- */
 
-/* Fills transform, width and height of `target`, whose CRS is given. `rounds_up` for the resampling
- * `sum`. Several sources: the union of their extents at the least of their pixel sizes. */
-cogpu_status cogpu_grid_suggest(const cogpu_placement *sources, size_t count, bool rounds_up,
-                                cogpu_operations *operations, cogpu_placement *target,
+/* Fills transform, width and height of `target`, whose CRS is given. Several sources: the union of
+ * their extents at the least of their pixel sizes. */
+cogpu_status cogpu_grid_suggest(const cogpu_grid_sources *sources, cogpu_placement *target,
                                 cogpu_error *error);
 
 /* ---- complete.c: gdalwarp's options on top ---- */
 
 /* Computes what `request` leaves open (see cogpu_grid in cogpu.h: -te, -te_srs, -tr, -ts, -tap of
  * gdalwarp) and fills transform, width and height of `target`, whose CRS is given. */
-cogpu_status cogpu_grid_complete(const cogpu_grid *request, const cogpu_placement *sources,
-                                 size_t count, bool rounds_up, cogpu_operations *operations,
+cogpu_status cogpu_grid_complete(const cogpu_grid *request, const cogpu_grid_sources *sources,
                                  cogpu_placement *target, cogpu_error *error);
 
 /* ---- scale.c ---- */

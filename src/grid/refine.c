@@ -26,7 +26,7 @@
 
 enum {
     SIDE = 5, /* points of a group */
-    TOP_CELL_PIXELS = 512,
+    TOP_CELL_PIXELS = COGPU_REFINE_STRIP / 2,
     ABSENT_CELL_PIXELS = 64, /* a group of smaller cells without any position has none in between */
     OUTSIDE_PIXELS = 2,      /* from the border of the other raster to where none is needed */
     GROUPS_OF_STRIP = 64

@@ -25,6 +25,10 @@ typedef struct cogpu_leaf {
     double tolerance; /* interpolated: the most by which positions may differ from these */
 } cogpu_leaf;
 
+/* Strips of so many rows, from the top of the grid, are refined independently: a window may be
+ * refined strip by strip, on several threads. */
+enum { COGPU_REFINE_STRIP = 1024 };
+
 /* Leaves that hold at least one of the pixels x0 <= x <= x1, y0 <= y <= y1. */
 typedef struct cogpu_leaves {
     cogpu_leaf *items; /* of cogpu_release */

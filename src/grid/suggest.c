@@ -4,14 +4,19 @@
  */
 #include "grid/suggest.h"
 #include "grid/affine.h"
-#include "grid/grid.h"
 #include "grid/operations.h"
 
 #include "base/memory.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { STEPS_MIN = 20, STEPS_MAX = 100, PIXELS_OF_STEP = 50, BISECTIONS = 16, BORDER_STEPS = 20 };
+enum {
+    BORDER_POINTS_MAX = 4 * (STEPS_MAX + 1),
+    GRID_SIDE = 21,
+    GRID_POINTS = GRID_SIDE * GRID_SIDE
+};
 
 /* Half the width of Web Mercator. */
 static const double MERCATOR_END = 20037508.342789244;
@@ -162,17 +167,18 @@ static void project_samples(const suggester *in) {
         unify_antimeridian(in);
 }
 
-/* Whether the border has positions in both directions. */
+/* Whether the samples, which are those of the border, have positions in both directions. */
 static bool border_returns(const suggester *in) {
     const samples *all = &in->samples;
     const double step_x = (double)in->source->width / in->steps;
     const double step_y = (double)in->source->height / in->steps;
-    for (size_t i = 0; i < all->count; i++) {
-        double x = all->x[i], y = all->y[i];
-        cogpu_to_source(in->transformer, 1, &x, &y);
-        if (!(fabs(x - all->from_x[i]) <= step_x && fabs(y - all->from_y[i]) <= step_y))
+    double x[BORDER_POINTS_MAX], y[BORDER_POINTS_MAX];
+    memcpy(x, all->x, all->count * sizeof *x);
+    memcpy(y, all->y, all->count * sizeof *y);
+    cogpu_to_source(in->transformer, all->count, x, y);
+    for (size_t i = 0; i < all->count; i++)
+        if (!(fabs(x[i] - all->from_x[i]) <= step_x && fabs(y[i] - all->from_y[i]) <= step_y))
             return false;
-    }
     return true;
 }
 
@@ -372,17 +378,18 @@ static bool grid_returns(const suggester *in, const cogpu_suggestion *made) {
     const cogpu_bounds *box = &made->bounds;
     const double pixel_x = (box->right - box->left) / made->width;
     const double pixel_y = (box->top - box->bottom) / made->height;
-    for (uint32_t i = 0; i <= BORDER_STEPS; i++)
-        for (uint32_t j = 0; j <= BORDER_STEPS; j++) {
-            const double u = (double)i / BORDER_STEPS, v = (double)j / BORDER_STEPS;
-            const double from_x = (1 - u) * box->left + u * box->right;
-            const double from_y = (1 - v) * box->bottom + v * box->top;
-            double x = from_x, y = from_y;
-            cogpu_to_source(in->transformer, 1, &x, &y);
-            cogpu_to_target(in->transformer, 1, &x, &y);
-            if (!(fabs(x - from_x) <= pixel_x && fabs(y - from_y) <= pixel_y))
-                return false;
-        }
+    double from_x[GRID_POINTS], from_y[GRID_POINTS], x[GRID_POINTS], y[GRID_POINTS];
+    for (uint32_t i = 0; i < GRID_POINTS; i++) {
+        const double u = (double)(i / GRID_SIDE) / (GRID_SIDE - 1);
+        const double v = (double)(i % GRID_SIDE) / (GRID_SIDE - 1);
+        x[i] = from_x[i] = (1 - u) * box->left + u * box->right;
+        y[i] = from_y[i] = (1 - v) * box->bottom + v * box->top;
+    }
+    cogpu_to_source(in->transformer, GRID_POINTS, x, y);
+    cogpu_to_target(in->transformer, GRID_POINTS, x, y);
+    for (uint32_t i = 0; i < GRID_POINTS; i++)
+        if (!(fabs(x[i] - from_x[i]) <= pixel_x && fabs(y[i] - from_y[i]) <= pixel_y))
+            return false;
     return true;
 }
 
@@ -489,9 +496,9 @@ static cogpu_status suggest_for(suggester *in, const char *crs, bool rounds_up,
     return COGPU_OK;
 }
 
-cogpu_status cogpu_suggest(const cogpu_placement *source, const char *crs, bool rounds_up,
-                           cogpu_operations *operations, cogpu_suggestion *suggestion,
-                           cogpu_error *error) {
+static cogpu_status suggest(const cogpu_placement *source, const char *crs, bool rounds_up,
+                            cogpu_operations *operations, cogpu_suggestion *suggestion,
+                            cogpu_error *error) {
     suggester in = {.source = source};
     cogpu_transformer *transformer;
     TRY(check_source(source, error));
@@ -505,34 +512,72 @@ cogpu_status cogpu_suggest(const cogpu_placement *source, const char *crs, bool 
 
 /* ---- several sources ----------------------------------------------------------------------- */
 
-cogpu_status cogpu_suggest_all(const cogpu_placement *sources, size_t count, const char *crs,
-                               bool rounds_up, cogpu_operations *operations,
-                               cogpu_suggestion *suggestion, cogpu_error *error) {
-    cogpu_bounds *all = &suggestion->bounds;
-    if (count == 0)
-        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "a grid needs at least one source");
+enum { SOURCES_TOGETHER = 256 };
+
+/* Sources that threads share, and what each of them suggests. */
+typedef struct shared_sources {
+    const cogpu_grid_sources *all;
+    const char *crs;
+    size_t first;
+    cogpu_suggestion made[SOURCES_TOGETHER];
+    cogpu_status statuses[SOURCES_TOGETHER];
+} shared_sources;
+
+static void suggest_for_source(void *argument, uint32_t worker, uint64_t index) {
+    shared_sources *shared = argument;
+    const cogpu_grid_sources *all = shared->all;
+    (void)worker;
+    shared->statuses[index] = suggest(&all->items[shared->first + index], shared->crs,
+                                      all->rounds_up, all->operations, &shared->made[index], NULL);
+}
+
+static void add_suggestion(const cogpu_suggestion *one, cogpu_suggestion *all) {
+    all->bounds = (cogpu_bounds){
+        fmin(all->bounds.left, one->bounds.left), fmin(all->bounds.bottom, one->bounds.bottom),
+        fmax(all->bounds.right, one->bounds.right), fmax(all->bounds.top, one->bounds.top)};
+    all->pixel_x = fmin(all->pixel_x, one->pixel_x);
+    all->pixel_y = fmin(all->pixel_y, one->pixel_y);
+}
+
+/* Adds the suggestions of `count` sources. The first that fails is repeated for its message. */
+static cogpu_status suggest_together(shared_sources *shared, size_t count, cogpu_suggestion *all,
+                                     cogpu_error *error) {
+    cogpu_pool *pool = shared->all->pool;
+    if (pool && count > 1)
+        cogpu_pool_run(pool, cogpu_pool_threads(pool), count, suggest_for_source, shared);
+    else
+        for (size_t i = 0; i < count; i++)
+            suggest_for_source(shared, 0, i);
     for (size_t i = 0; i < count; i++) {
-        cogpu_suggestion one;
-        TRY(cogpu_suggest(&sources[i], crs, rounds_up, operations, &one, error));
-        if (i == 0) {
-            *suggestion = one;
-            continue;
-        }
-        all->left = fmin(all->left, one.bounds.left);
-        all->bottom = fmin(all->bottom, one.bounds.bottom);
-        all->right = fmax(all->right, one.bounds.right);
-        all->top = fmax(all->top, one.bounds.top);
-        suggestion->pixel_x = fmin(suggestion->pixel_x, one.pixel_x);
-        suggestion->pixel_y = fmin(suggestion->pixel_y, one.pixel_y);
+        const cogpu_grid_sources *from = shared->all;
+        if (shared->statuses[i] != COGPU_OK)
+            TRY(suggest(&from->items[shared->first + i], shared->crs, from->rounds_up,
+                        from->operations, &shared->made[i], error));
+        if (shared->first + i == 0)
+            *all = shared->made[i];
+        else
+            add_suggestion(&shared->made[i], all);
     }
     return COGPU_OK;
 }
 
-cogpu_status cogpu_grid_suggest(const cogpu_placement *sources, size_t count, bool rounds_up,
-                                cogpu_operations *operations, cogpu_placement *target,
+cogpu_status cogpu_suggest_all(const cogpu_grid_sources *sources, const char *crs,
+                               cogpu_suggestion *suggestion, cogpu_error *error) {
+    shared_sources shared = {.all = sources, .crs = crs};
+    if (sources->count == 0)
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "a grid needs at least one source");
+    for (; shared.first < sources->count; shared.first += SOURCES_TOGETHER) {
+        const size_t left = sources->count - shared.first;
+        TRY(suggest_together(&shared, left < SOURCES_TOGETHER ? left : SOURCES_TOGETHER, suggestion,
+                             error));
+    }
+    return COGPU_OK;
+}
+
+cogpu_status cogpu_grid_suggest(const cogpu_grid_sources *sources, cogpu_placement *target,
                                 cogpu_error *error) {
     cogpu_suggestion made;
-    TRY(cogpu_suggest_all(sources, count, target->crs, rounds_up, operations, &made, error));
+    TRY(cogpu_suggest_all(sources, target->crs, &made, error));
     const cogpu_bounds *box = &made.bounds;
     return cogpu_grid_place(target, box->left, box->top, made.pixel_x, made.pixel_y,
                             floor((box->right - box->left) / made.pixel_x + 0.5),

@@ -3,6 +3,7 @@
 #define COGPU_GRID_SUGGEST_H
 
 #include "grid/bounds.h"
+#include "grid/grid.h"
 
 typedef struct cogpu_suggestion {
     cogpu_bounds bounds;
@@ -10,13 +11,8 @@ typedef struct cogpu_suggestion {
     uint32_t width, height;
 } cogpu_suggestion;
 
-cogpu_status cogpu_suggest(const cogpu_placement *source, const char *crs, bool rounds_up,
-                           cogpu_operations *operations, cogpu_suggestion *suggestion,
-                           cogpu_error *error);
-
 /* Of several sources: the union of the bounds, the least pixel sizes. */
-cogpu_status cogpu_suggest_all(const cogpu_placement *sources, size_t count, const char *crs,
-                               bool rounds_up, cogpu_operations *operations,
+cogpu_status cogpu_suggest_all(const cogpu_grid_sources *sources, const char *crs,
                                cogpu_suggestion *suggestion, cogpu_error *error);
 
 /* resolution.c: the least resolution at 10 x 10 points of the box, without those below a tenth of

@@ -169,8 +169,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     check_pair(&source, &target, operations, data);
     const cogpu_grid request = choose_request(&in, data[6], target.crs);
     target.has_transform = false;
-    if (cogpu_grid_complete(&request, &source, 1, data[9] & 2, operations, &target, NULL) ==
-        COGPU_OK) {
+    const cogpu_grid_sources sources = {
+        .items = &source, .count = 1, .rounds_up = data[9] & 2, .operations = operations};
+    if (cogpu_grid_complete(&request, &sources, &target, NULL) == COGPU_OK) {
         require(target.has_transform && target.width > 0 && target.height > 0);
         check_pair(&source, &target, operations, data);
     }

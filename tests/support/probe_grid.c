@@ -15,10 +15,10 @@ int probe_complete(const cogpu_grid *request, const cogpu_placement *sources, si
                    int rounds_up, cogpu_placement *target, cogpu_error *error) {
     cogpu_operations *operations;
     TRY(cogpu_operations_open(&operations, error));
-    cogpu_status status =
-        request ? cogpu_grid_complete(request, sources, count, rounds_up != 0, operations, target,
-                                      error)
-                : cogpu_grid_suggest(sources, count, rounds_up != 0, operations, target, error);
+    const cogpu_grid_sources from = {
+        .items = sources, .count = count, .rounds_up = rounds_up != 0, .operations = operations};
+    cogpu_status status = request ? cogpu_grid_complete(request, &from, target, error)
+                                  : cogpu_grid_suggest(&from, target, error);
     cogpu_operations_close(operations);
     return status;
 }

@@ -25,7 +25,8 @@ static cogpu_placement utm(void) {
 static cogpu_status complete(const cogpu_grid *request, const cogpu_placement *sources,
                              size_t count) {
     target = (cogpu_placement){.crs = request->crs ? request->crs : UTM};
-    return cogpu_grid_complete(request, sources, count, false, operations, &target, &error);
+    const cogpu_grid_sources from = {.items = sources, .count = count, .operations = operations};
+    return cogpu_grid_complete(request, &from, &target, &error);
 }
 
 static bool is_grid(double left, double pixel_x, double top, double pixel_y, uint32_t width,
@@ -119,6 +120,29 @@ static void ends_at_web_mercator(void) {
     CHECK(complete(&request, &globe, 1) == COGPU_OK);
     CHECK(target.width == 3494 && target.height == 3494);
     CHECK(fabs(target.transform[3] - 20037508.342789244) < 1e-6);
+}
+
+/* Threads share the sources: the grid is the same. */
+static void joins_many_sources(void) {
+    enum { COUNT = 300 };
+    static cogpu_placement sources[COUNT];
+    cogpu_grid_sources from = {.items = sources, .count = COUNT, .operations = operations};
+    cogpu_placement alone = {.crs = "EPSG:3857"}, together = {.crs = "EPSG:3857"};
+    const cogpu_grid request = COGPU_GRID_INIT;
+    if (!has_proj())
+        return;
+    for (uint32_t i = 0; i < COUNT; i++)
+        sources[i] =
+            place(UTM, 200 + i, 300, 300000 + 1000.0 * i, 10 + i % 7, 5e6 + 500.0 * i, -10);
+    CHECK(cogpu_grid_complete(&request, &from, &alone, &error) == COGPU_OK);
+    CHECK(cogpu_pool_open(3, &from.pool, &error) == COGPU_OK);
+    CHECK(cogpu_grid_complete(&request, &from, &together, &error) == COGPU_OK);
+    CHECK(alone.width == together.width && alone.height == together.height);
+    CHECK(memcmp(alone.transform, together.transform, sizeof alone.transform) == 0);
+    sources[290].width = 0;
+    CHECK(cogpu_grid_complete(&request, &from, &together, &error) == COGPU_INVALID_ARGUMENT);
+    CHECK(strstr(error.message, "0 x 300 pixels"));
+    cogpu_pool_close(from.pool);
 }
 
 /* ---- wrong input ---- */
@@ -226,6 +250,7 @@ TESTS(complete) {
     RUN(takes_transforms);
     RUN(includes_poles);
     RUN(ends_at_web_mercator);
+    RUN(joins_many_sources);
     RUN(refuses_requests);
     RUN(refuses_combinations);
     RUN(refuses_sources);

@@ -211,6 +211,23 @@ static void same_in_every_window(void) {
     }
 }
 
+static void same_by_any_threads(void) {
+    const pair of = utm_to_mercator();
+    cogpu_pool *const shared = pool;
+    computed alone, together;
+    if (!has_proj())
+        return;
+    const uint32_t height = of.target.height - 900;
+    compute(&together, &of, 1, 500, 900, 2000, height, false, MAX_ERROR);
+    pool = NULL;
+    compute(&alone, &of, 1, 500, 900, 2000, height, false, MAX_ERROR);
+    pool = shared;
+    CHECK(height > 3 * 1024); /* several strips */
+    CHECK(count_differences(&alone, &together) == 0);
+    discard(&alone);
+    discard(&together);
+}
+
 /* Where nothing is, all cells share one table. */
 static void no_positions(void) {
     const pair of = {
@@ -317,6 +334,7 @@ TESTS(positions) {
     RUN(affine_positions);
     RUN(exact_positions);
     RUN(same_in_every_window);
+    RUN(same_by_any_threads);
     RUN(no_positions);
     RUN(extents_hold_positions);
     RUN(forward_positions);
