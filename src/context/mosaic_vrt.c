@@ -109,6 +109,7 @@ static cogpu_status add_rectangles(vrt_opening *opening, const cogpu_vrt_source_
     mosaic->vrt = opening->vrt;
     mosaic->resampling = COGPU_RESAMPLE_NEAREST;
     mosaic->composite = COGPU_COMPOSITE_LAST;
+    mosaic->needs_host = cogpu_type_is_complex(mosaic->pyramid->info.type);
     for (uint32_t i = 0; i < sources->count; i++) {
         const cogpu_vrt_source *source = &sources->entries[i];
         TRY(add_rectangle(opening, source, band_count, &mosaic->members[i], error));

@@ -11,6 +11,14 @@
 
 /* ---- bands --------------------------------------------------------------------------------- */
 
+/* A VRT names bands of files that were not opened then. */
+static cogpu_status check_band(const cogpu_layer *layer, uint32_t band, cogpu_error *error) {
+    const uint32_t bands = layer->pyramid->info.bands;
+    return band <= bands ? COGPU_OK
+                         : cogpu_fail(error, COGPU_CORRUPT,
+                                      "band %u is asked for, and the image has %u", band, bands);
+}
+
 /* The bands that the member has, of those that are composed; then its alpha band, if that is not
  * among them. */
 static cogpu_status list_bands(const cogpu_mosaic_member *member,
@@ -23,6 +31,7 @@ static cogpu_status list_bands(const cogpu_mosaic_member *member,
         uint32_t band = member->bands[request->bands[i] - 1];
         if (!band)
             continue;
+        TRY(check_band(layer, band, error));
         if (band == member->alpha_band && !layer->warp.alpha_band)
             layer->warp.alpha_band = layer->band_count + 1;
         layer->bands[layer->band_count] = band;
@@ -30,6 +39,7 @@ static cogpu_status list_bands(const cogpu_mosaic_member *member,
     }
     if (!member->alpha_band || layer->warp.alpha_band || !layer->band_count)
         return COGPU_OK;
+    TRY(check_band(layer, member->alpha_band, error));
     layer->bands[layer->band_count] = member->alpha_band;
     layer->targets[layer->band_count++] = COGPU_LAYER_ALPHA_ONLY;
     layer->warp.alpha_band = layer->band_count;
@@ -62,7 +72,7 @@ static cogpu_status set_band_rules(const cogpu_mosaic *mosaic, const cogpu_mosai
             continue;
         const cogpu_nodata *avoided =
             &mosaic->pyramid->nodata[request->bands[layer->targets[i]] - 1];
-        rules[i].avoids = avoided->matches;
+        rules[i].avoids = avoided->matches && !cogpu_type_is_complex(layer->warp.to_type);
         rules[i].avoided = avoided->value;
     }
     layer->warp.rules = rules;
@@ -144,6 +154,46 @@ static void plan_copy(const int64_t shift[2], cogpu_layer *layer) {
     layer->kind = COGPU_LAYER_COPIED;
     layer->warp.method = COGPU_RESAMPLE_NEAREST;
     layer->map = (cogpu_axis_map){1, (double)shift[0], 1, (double)shift[1]};
+}
+
+static bool has_complex(const cogpu_layer *layer) {
+    return cogpu_type_is_complex(layer->warp.from_type) ||
+           cogpu_type_is_complex(layer->warp.to_type);
+}
+
+/* A warp has no complex samples: what is not copied as it is, is placed by a rectangle. */
+static void place_complex(cogpu_layer *layer) {
+    bool is_plain = layer->kind == COGPU_LAYER_COPIED &&
+                    layer->warp.from_type == layer->warp.to_type && !layer->warp.has_nodata &&
+                    !layer->reads_mask;
+    if (has_complex(layer) && layer->kind != COGPU_LAYER_NONE && !is_plain)
+        layer->kind = COGPU_LAYER_RECTANGLE;
+}
+
+/* The rectangle of a copy. */
+static cogpu_status plan_complex_copy(cogpu_arena *arena, cogpu_layer *layer, cogpu_error *error) {
+    const cogpu_warp *warp = &layer->warp;
+    cogpu_rectangle_band *bands = NULL;
+    TRY(cogpu_arena_allocate(arena, layer->band_count, sizeof *bands, &bands, error));
+    for (uint32_t i = 0; i < layer->band_count; i++)
+        bands[i].rule = (cogpu_sample_rule){.has_nodata = warp->rules[i].has_nodata,
+                                            .nodata = warp->rules[i].nodata,
+                                            .uses_mask = layer->reads_mask};
+    layer->rectangle = (cogpu_rectangle){.method = COGPU_RESAMPLE_NEAREST,
+                                         .from_type = warp->from_type,
+                                         .to_type = warp->to_type,
+                                         .bands = layer->band_count,
+                                         .rules = bands,
+                                         .high_x = warp->level_width,
+                                         .high_y = warp->level_height,
+                                         .x = (double)layer->source.x0,
+                                         .y = (double)layer->source.y0,
+                                         .step_x = 1,
+                                         .step_y = 1,
+                                         .width = (uint32_t)(layer->target.x1 - layer->target.x0),
+                                         .height = (uint32_t)(layer->target.y1 - layer->target.y0)};
+    place_complex(layer);
+    return COGPU_OK;
 }
 
 /* ---- warps --------------------------------------------------------------------------------- */
@@ -237,7 +287,7 @@ cogpu_status cogpu_layer_compute(const cogpu_mosaic *mosaic, const cogpu_layer_r
 static cogpu_status plan_warp(const cogpu_mosaic *mosaic, const cogpu_mosaic_view *view,
                               const cogpu_layer_request *request, cogpu_arena *arena,
                               cogpu_layer *layer, cogpu_error *error) {
-    if (cogpu_type_is_complex(layer->warp.from_type) || cogpu_type_is_complex(layer->warp.to_type))
+    if (has_complex(layer))
         return cogpu_fail(error, COGPU_UNSUPPORTED,
                           "pixels of type %s cannot be resampled; a mosaic of complex pixels needs "
                           "sources on its own grid",
@@ -278,6 +328,8 @@ static cogpu_status plan_by_transform(cogpu_mosaic *mosaic, cogpu_mosaic_member 
         TRY(plan_warp(mosaic, view, request, arena, layer, error));
     layer->warp.x = (uint32_t)layer->source.x0;
     layer->warp.y = (uint32_t)layer->source.y0;
+    if (layer->kind == COGPU_LAYER_COPIED && has_complex(layer))
+        return plan_complex_copy(arena, layer, error);
     return COGPU_OK;
 }
 
@@ -355,9 +407,11 @@ static cogpu_status set_rectangle_rules(const cogpu_mosaic *mosaic, const cogpu_
     for (uint32_t i = 0; i < layer->band_count; i++) {
         uint32_t target = request->bands[layer->targets[i]];
         const cogpu_vrt_source_band *band = band_of_source(source, target);
-        const cogpu_sample_rule rule = band->rule ? *band->rule : (cogpu_sample_rule){0};
+        cogpu_sample_rule rule = band->rule ? *band->rule : (cogpu_sample_rule){0};
         const cogpu_image *info = &layer->pyramid->info;
         uint32_t bits = mosaic->vrt->bands[target - 1].bits;
+        if (cogpu_type_is_complex(layer->warp.to_type)) /* as in GDAL */
+            rule.has_nodata = false;
         bands[i] = (cogpu_rectangle_band){.rule = rule, .most = bits ? ldexp(1, (int)bits) - 1 : 0};
         if (!layer->is_of_mask)
             bands[i].nodata = layer->pyramid->nodata[layer->bands[i] - 1];
@@ -388,6 +442,13 @@ static void plan_nearest_rectangle(cogpu_layer *layer) {
     layer->warp.clamps = true;
 }
 
+static double most_of_few_bits(const cogpu_layer *layer) {
+    const cogpu_storage *storage = &layer->pyramid->levels[layer->level].storage;
+    bool is_unsigned = storage->type == COGPU_TYPE_U8 || storage->type == COGPU_TYPE_U16;
+    bool is_short = is_unsigned && storage->bits < 8 * cogpu_type_bytes(storage->type);
+    return is_short && !layer->is_of_mask ? ldexp(1, (int)storage->bits) - 1 : 0;
+}
+
 static cogpu_status plan_rectangle(const cogpu_mosaic *mosaic, const cogpu_mosaic_member *member,
                                    const cogpu_layer_request *request, cogpu_arena *arena,
                                    cogpu_layer *layer, cogpu_error *error) {
@@ -406,6 +467,8 @@ static cogpu_status plan_rectangle(const cogpu_mosaic *mosaic, const cogpu_mosai
     layer->rectangle.from_type = layer->warp.from_type;
     layer->rectangle.to_type = layer->warp.to_type;
     layer->rectangle.bands = layer->warp.bands = layer->band_count;
+    layer->rectangle.is_indexed = layer->pyramid->info.palette_entries > 0;
+    layer->rectangle.source_most = most_of_few_bits(layer);
     TRY(set_rectangle_rules(mosaic, source, request, arena, layer, error));
     need = cogpu_rectangle_needs(&layer->rectangle);
     layer->source = (cogpu_box){need.x0, need.y0, need.x1, need.y1};
@@ -416,8 +479,10 @@ static cogpu_status plan_rectangle(const cogpu_mosaic *mosaic, const cogpu_mosai
     layer->kind = COGPU_LAYER_RECTANGLE;
     if (cogpu_vrt_source_is_plain(mosaic->vrt, source))
         plan_nearest_rectangle(layer);
-    else if (layer->rectangle.method != COGPU_RESAMPLE_NEAREST) /* masked pixels have no weight */
+    else if (layer->rectangle.averages ||
+             layer->rectangle.method != COGPU_RESAMPLE_NEAREST) /* masked pixels have no weight */
         layer->reads_mask |= layer->pyramid->levels[layer->level].has_mask && !layer->is_of_mask;
+    place_complex(layer);
     return COGPU_OK;
 }
 

@@ -47,7 +47,8 @@ typedef struct cogpu_vrt_source {
     bool of_mask;   /* samples are those of the source's mask, 0 or 255; it is its own mask */
     bool has_rects; /* else pixel (x, y) of the source is pixel (x, y) of the VRT */
     cogpu_vrt_rect source, target;
-    cogpu_resampling resampling; /* COGPU_RESAMPLE_DEFAULT: that of the read, else nearest */
+    cogpu_resampling resampling; /* COGPU_RESAMPLE_DEFAULT: that of the read, else nearest. Of an
+                                  * averaged source: before it is averaged */
     const cogpu_vrt_source_band *bands;
     uint32_t band_count;
 } cogpu_vrt_source;
@@ -173,6 +174,8 @@ typedef struct cogpu_vrt_placement {
     double x, y, step_x, step_y;           /* source pixels at full resolution */
     uint32_t low_x, low_y, high_x, high_y; /* source pixels inside the source rect, or at its
                                             * border */
+    uint32_t width, height;                /* of the VRT */
+    uint32_t to_width, to_height;          /* of the read */
 } cogpu_vrt_placement;
 
 void cogpu_vrt_place(const cogpu_vrt *vrt, const cogpu_vrt_source *source, uint32_t source_width,

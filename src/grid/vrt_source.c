@@ -399,7 +399,9 @@ static cogpu_status read_source(cogpu_vrt_reader *in, cogpu_vrt_source_list *lis
     TRY(read_rects(in, element, &source));
     if (kind == COGPU_VRT_SIMPLE && is_averaged(element))
         source.kind = COGPU_VRT_AVERAGED;
-    if (source.kind != COGPU_VRT_AVERAGED)
+    if (is_averaged(element))
+        source.resampling = COGPU_RESAMPLE_AVERAGE;
+    else
         TRY(cogpu_vrt_resampling(in, element,
                                  cogpu_pam_attribute(element->attributes, "resampling"),
                                  &source.resampling));

@@ -127,6 +127,16 @@ static void choose_direct_layers(struct cogpu_mosaic_chunk *chunk) {
     }
 }
 
+/* Composed layers are warped, but complex samples: they are placed by the rectangle of their plan.
+ */
+static void place_complex_layers(struct cogpu_mosaic_chunk *chunk) {
+    for (uint32_t i = 0; i < chunk->layer_count; i++) {
+        struct cogpu_chunk_layer *layer = &chunk->layers[i];
+        if (!layer->is_direct && cogpu_type_is_complex(layer->plan.warp.from_type))
+            layer->plan.kind = COGPU_LAYER_RECTANGLE;
+    }
+}
+
 /* Methods that end with a pass over all pixels need all layers. */
 static void compose_all_layers(struct cogpu_mosaic_chunk *chunk) {
     bool has_pass = chunk->read->mosaic->composite == COGPU_COMPOSITE_MEAN ||
@@ -204,6 +214,7 @@ static cogpu_status read_chunk(struct cogpu_mosaic_read *read, struct cogpu_mosa
     TRY(plan_layers(chunk, error));
     choose_direct_layers(chunk);
     compose_all_layers(chunk);
+    place_complex_layers(chunk);
     uint64_t bytes = chunk_bytes(chunk);
     *is_too_large = bytes > read->budget && is_divisible(chunk->box);
     if (*is_too_large)

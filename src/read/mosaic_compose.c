@@ -55,13 +55,16 @@ static cogpu_raster packed_raster(const struct cogpu_mosaic_read *read, cogpu_bo
 
 /* ---- copies -------------------------------------------------------------------------------- */
 
-/* Whether nodata of the source is nodata of the mosaic, band by band. */
+/* Whether nodata of the source is nodata of the mosaic, band by band. Masked pixels become that of
+ * the mosaic. */
 static bool keeps_nodata(const cogpu_layer *plan) {
+    if (plan->reads_mask)
+        return false;
     for (uint32_t i = 0; i < plan->band_count; i++) {
         const cogpu_warp_band *rule = &plan->warp.rules[i];
         bool is_same = rule->nodata == rule->avoided ||
                        (rule->nodata != rule->nodata && rule->avoided != rule->avoided);
-        if (rule->avoids != rule->has_nodata || (rule->avoids && (!is_same || plan->reads_mask)))
+        if (rule->avoids != rule->has_nodata || (rule->avoids && !is_same))
             return false;
     }
     return true;
@@ -330,14 +333,24 @@ static cogpu_status add_layer(struct cogpu_mosaic_chunk *chunk,
     return COGPU_OK;
 }
 
+static cogpu_status place_layer(struct cogpu_mosaic_chunk *chunk,
+                                const struct cogpu_chunk_layer *layer, cogpu_error *error) {
+    const struct cogpu_chunk_steps *steps = chunk->read->steps;
+    if (steps->rectangle)
+        return steps->rectangle(chunk, layer, error);
+    return cogpu_fail(error, COGPU_UNSUPPORTED,
+                      "samples of type %s become %s by the CPU only: read to host memory",
+                      cogpu_type_name(layer->plan.warp.from_type),
+                      cogpu_type_name(layer->plan.warp.to_type));
+}
+
 static cogpu_status compose_layers(struct cogpu_mosaic_chunk *chunk, cogpu_error *error) {
     for (uint32_t i = 0; i < chunk->layer_count; i++) {
         struct cogpu_chunk_layer *layer = &chunk->layers[i];
         if (layer->is_bad || is_plain_copy(layer))
             continue;
-        TRY(layer->plan.kind == COGPU_LAYER_RECTANGLE
-                ? chunk->read->steps->rectangle(chunk, layer, error)
-                : warp_layer(chunk, layer, error));
+        TRY(layer->plan.kind == COGPU_LAYER_RECTANGLE ? place_layer(chunk, layer, error)
+                                                      : warp_layer(chunk, layer, error));
         if (!layer->is_direct)
             TRY(add_layer(chunk, layer, error));
         if (!cogpu_meter_poll(&chunk->read->window->meter))
