@@ -172,6 +172,13 @@ static cogpu_status describe_warped(vrt_opening *opening, cogpu_mosaic_member *m
     return status;
 }
 
+static bool has_nodata(const cogpu_vrt_warp *warp) {
+    for (uint32_t i = 0; i < warp->band_count; i++)
+        if (warp->bands[i].source_nodata)
+            return true;
+    return false;
+}
+
 static cogpu_status open_warped(vrt_opening *opening, cogpu_error *error) {
     const cogpu_vrt *vrt = opening->vrt;
     const cogpu_vrt_warp *warp = vrt->warp;
@@ -183,6 +190,11 @@ static cogpu_status open_warped(vrt_opening *opening, cogpu_error *error) {
     mosaic->composite = COGPU_COMPOSITE_FIRST;
     mosaic->max_error = warp->max_error;
     mosaic->uses_full_resolution = warp->overview_level == -2;
+    mosaic->unites = warp->unites;
+    mosaic->made_alpha = warp->source_alpha ? 0 : warp->target_alpha;
+    mosaic->needs_host = mosaic->unites || mosaic->made_alpha;
+    mosaic->reads_all_bands = mosaic->made_alpha || (warp->band_count > 1 && has_nodata(warp) &&
+                                                     warp->unites != COGPU_WARP_NODATA_OF_BANDS);
     if (warp->has_target_transform)
         memcpy(mosaic->target.transform, warp->target_transform, sizeof mosaic->target.transform);
     mosaic->target.crs = warp->reprojects ? warp->target_srs : NULL;

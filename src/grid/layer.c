@@ -19,29 +19,46 @@ static cogpu_status check_band(const cogpu_layer *layer, uint32_t band, cogpu_er
                                       "band %u is asked for, and the image has %u", band, bands);
 }
 
-/* The bands that the member has, of those that are composed; then its alpha band, if that is not
- * among them. */
-static cogpu_status list_bands(const cogpu_mosaic_member *member,
+static bool has_band(const cogpu_layer *layer, uint32_t band) {
+    for (uint32_t i = 0; i < layer->band_count; i++)
+        if (layer->bands[i] == band)
+            return true;
+    return false;
+}
+
+static cogpu_status add_band(cogpu_layer *layer, uint32_t band, uint32_t target,
+                             cogpu_error *error) {
+    TRY(check_band(layer, band, error));
+    layer->bands[layer->band_count] = band;
+    layer->targets[layer->band_count++] = target;
+    return COGPU_OK;
+}
+
+/* The bands that the member has, of those that are composed; then others that decide about
+ * validity: its alpha band last. */
+static cogpu_status list_bands(const cogpu_mosaic *mosaic, const cogpu_mosaic_member *member,
                                const cogpu_layer_request *request, cogpu_arena *arena,
                                cogpu_layer *layer, cogpu_error *error) {
-    uint64_t most = (uint64_t)request->band_count + 1;
+    const bool adds_bands = mosaic->reads_all_bands;
+    uint64_t most = (uint64_t)request->band_count + 1 + (adds_bands ? member->band_count : 0);
     TRY(cogpu_arena_allocate(arena, most, sizeof *layer->bands, &layer->bands, error));
     TRY(cogpu_arena_allocate(arena, most, sizeof *layer->targets, &layer->targets, error));
     for (uint32_t i = 0; i < request->band_count; i++) {
         uint32_t band = member->bands[request->bands[i] - 1];
         if (!band)
             continue;
-        TRY(check_band(layer, band, error));
+        TRY(add_band(layer, band, i, error));
         if (band == member->alpha_band && !layer->warp.alpha_band)
-            layer->warp.alpha_band = layer->band_count + 1;
-        layer->bands[layer->band_count] = band;
-        layer->targets[layer->band_count++] = i;
+            layer->warp.alpha_band = layer->band_count;
+    }
+    for (uint32_t i = 0; adds_bands && i < member->band_count; i++) {
+        uint32_t band = member->bands[i];
+        if (band && band != member->alpha_band && !has_band(layer, band))
+            TRY(add_band(layer, band, COGPU_LAYER_NO_BAND, error));
     }
     if (!member->alpha_band || layer->warp.alpha_band || !layer->band_count)
         return COGPU_OK;
-    TRY(check_band(layer, member->alpha_band, error));
-    layer->bands[layer->band_count] = member->alpha_band;
-    layer->targets[layer->band_count++] = COGPU_LAYER_ALPHA_ONLY;
+    TRY(add_band(layer, member->alpha_band, COGPU_LAYER_NO_BAND, error));
     layer->warp.alpha_band = layer->band_count;
     return COGPU_OK;
 }
@@ -68,7 +85,7 @@ static cogpu_status set_band_rules(const cogpu_mosaic *mosaic, const cogpu_mosai
         rules[i].has_nodata = nodata.matches && !is_alpha;
         rules[i].nodata = nodata.value;
         layer->warp.has_nodata |= rules[i].has_nodata;
-        if (layer->targets[i] == COGPU_LAYER_ALPHA_ONLY || is_alpha)
+        if (layer->targets[i] == COGPU_LAYER_NO_BAND || is_alpha)
             continue;
         const cogpu_nodata *avoided =
             &mosaic->pyramid->nodata[request->bands[layer->targets[i]] - 1];
@@ -316,12 +333,14 @@ static cogpu_status plan_by_transform(cogpu_mosaic *mosaic, cogpu_mosaic_member 
     const cogpu_storage *storage = &layer->pyramid->levels[layer->level].storage;
     layer->warp.level_width = storage->width;
     layer->warp.level_height = storage->height;
-    TRY(list_bands(member, request, arena, layer, error));
+    TRY(list_bands(mosaic, member, request, arena, layer, error));
     if (!layer->band_count)
         return COGPU_OK;
     TRY(set_band_rules(mosaic, member, request, arena, layer, error));
     layer->warp.bands = layer->band_count;
     layer->reads_mask = reads_mask(member, layer);
+    layer->warp.unites = mosaic->unites;
+    layer->makes_mask = mosaic->unites == COGPU_WARP_NODATA_UNITED && layer->warp.has_nodata;
     if (layer->level == 0 && cogpu_is_translation(view->transformer, &grid, shift))
         plan_copy(shift, layer);
     else
@@ -458,7 +477,7 @@ static cogpu_status plan_rectangle(const cogpu_mosaic *mosaic, const cogpu_mosai
     layer->is_of_mask = source->of_mask;
     if (layer->is_of_mask)
         layer->warp.from_type = COGPU_TYPE_U8;
-    TRY(list_bands(member, request, arena, layer, error));
+    TRY(list_bands(mosaic, member, request, arena, layer, error));
     if (!layer->band_count)
         return COGPU_OK;
     TRY(place_rectangle(mosaic, source, request, arena, layer, &is_empty, error));
@@ -513,8 +532,9 @@ uint64_t cogpu_layer_bytes(const cogpu_mosaic *mosaic, const cogpu_layer *layer)
     bool is_exact = layer->view && mosaic->max_error == 0;
     if (layer->kind == COGPU_LAYER_NONE)
         return 0;
-    uint64_t bytes = cogpu_box_pixels(layer->source) * (sample + layer->reads_mask) +
-                     positions_bytes(layer->target, is_exact);
+    uint64_t bytes =
+        cogpu_box_pixels(layer->source) * (sample + (layer->reads_mask || layer->makes_mask)) +
+        positions_bytes(layer->target, is_exact);
     if (mosaic->resampling == COGPU_RESAMPLE_SUM)
         bytes += positions_bytes(layer->source, is_exact);
     return bytes;

@@ -11,6 +11,7 @@
 #define COGPU_GRID_VRT_H
 
 #include "plan/rectangle.h"
+#include "plan/warp.h"
 
 typedef struct cogpu_vrt cogpu_vrt;
 
@@ -112,8 +113,8 @@ typedef struct cogpu_vrt_warp {
     uint32_t source_alpha, target_alpha; /* bands, from 1; 0: none */
     const cogpu_vrt_option *options;     /* all <Option>s */
     uint32_t option_count;
-    const char *unified_nodata; /* UNIFIED_SRC_NODATA as stated, or NULL */
-    int32_t overview_level;     /* SrcOvrLevel: -1 AUTO, -2 NONE, AUTO-n: -2 - n; else the level */
+    cogpu_warp_nodata unites; /* UNIFIED_SRC_NODATA */
+    int32_t overview_level;   /* SrcOvrLevel: -1 AUTO, -2 NONE, AUTO-n: -2 - n; else the level */
 
     /* Placement of the source: one of the three. The target's is that of the VRT. */
     bool has_source_transform;

@@ -102,8 +102,8 @@ static bool overlaps_another(const struct cogpu_mosaic_chunk *chunk, uint32_t in
     return false;
 }
 
-static bool has_extra_alpha(const cogpu_layer *plan) {
-    return plan->targets[plan->band_count - 1] == COGPU_LAYER_ALPHA_ONLY;
+static bool has_extra_bands(const cogpu_layer *plan) {
+    return plan->targets[plan->band_count - 1] == COGPU_LAYER_NO_BAND;
 }
 
 /* Whether bands of the layer are those of the chunk, in the same order. */
@@ -121,7 +121,7 @@ static void choose_direct_layers(struct cogpu_mosaic_chunk *chunk) {
     for (uint32_t i = 0; i < chunk->layer_count; i++) {
         struct cogpu_chunk_layer *layer = &chunk->layers[i];
         layer->is_direct = can_be_direct && layer->plan.kind != COGPU_LAYER_RECTANGLE &&
-                           !has_extra_alpha(&layer->plan) && has_all_bands(read, &layer->plan) &&
+                           !has_extra_bands(&layer->plan) && has_all_bands(read, &layer->plan) &&
                            !overlaps_another(chunk, i);
         chunk->is_composed |= !layer->is_direct;
     }
@@ -288,7 +288,10 @@ static cogpu_status list_bands(struct cogpu_mosaic_read *read, cogpu_arena *aren
     uint8_t(*fill)[16] = NULL;
     read->band_count = read->is_validity ? 1 : plan->band_count;
     TRY(cogpu_arena_allocate(arena, read->band_count, sizeof *read->bands, &read->bands, error));
-    TRY(cogpu_arena_allocate(arena, read->band_count, sizeof *fill, &fill, error));
+    /* Layers may have bands more, which become none. */
+    TRY(cogpu_arena_allocate(arena,
+                             (uint64_t)read->band_count + 1 + read->mosaic->pyramid->info.bands,
+                             sizeof *fill, &fill, error));
     for (uint32_t i = 0; i < read->band_count; i++) {
         uint32_t band = read->is_validity ? 1 : cogpu_plan_band(plan, i) + 1;
         read->bands[i] = band;

@@ -211,6 +211,38 @@ def test_nearest_of_overviews(files, size, target):
     agree(path)
 
 
+# ---- gdalwarp ----
+
+MERCATOR = ["-t_srs", "EPSG:3857", "-et", "0", "-tr", "13", "13"]
+
+
+@pytest.mark.parametrize("options", [[], ["-dstalpha"], ["-r", "bilinear"], ["-r", "bilinear", "-dstalpha"],
+                                     ["-r", "cubic", "-srcnodata", "9"], ["-r", "bilinear", "-srcnodata", "9 9 9"],
+                                     ["-r", "bilinear", "-srcnodata", "9", "-dstalpha"],
+                                     ["-r", "average", "-dstalpha", "-wo", "UNIFIED_SRC_NODATA=NO"]], ids=" ".join)
+@pytest.mark.parametrize("name", ["plain1", "nodata1", "mask1"])
+def test_warped(files, name, options):
+    """The alpha band and nodata of pixels need all bands, whichever are read."""
+    path = files["folder"] / "warped.vrt"
+    path.unlink(missing_ok=True)
+    assert gdal_programs.warp(path, files[name], *MERCATOR, *options)
+    agree(path, 1, inside=True)
+    with cogpu.open(path) as file:
+        whole, alpha = file.read(), file.info().bands
+        np.testing.assert_array_equal(file.read(bands=[alpha])[0], whole[-1])
+        if "-dstalpha" in options:
+            assert (file.read(content=cogpu.MASK) == np.where(whole[-1:] > 0, 255, 0)).all()
+
+
+@pytest.mark.parametrize("option", ["MODE_TIES=MAX", "XSCALE=0.5", "EXCLUDED_VALUES=9", "SRC_ALPHA_MAX=200"])
+def test_refused_warp_options(files, option):
+    path = files["folder"] / "warped.vrt"
+    path.unlink(missing_ok=True)
+    assert gdal_programs.warp(path, files["plain1"], *MERCATOR, "-wo", option)
+    with pytest.raises(cogpu.CogpuError, match="option .* not supported"):
+        cogpu.open(path).close()
+
+
 # ---- by hand ----
 
 def rect(element, numbers):

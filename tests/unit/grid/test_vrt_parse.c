@@ -222,7 +222,7 @@ static void warped(void) {
     CHECK_TEXT(warp->bands[0].source_nodata, "-1");
     CHECK_TEXT(warp->bands[0].target_nodata, "-2");
     CHECK_TEXT(warp->bands[0].initial, "NO_DATA");
-    CHECK_TEXT(warp->unified_nodata, "YES");
+    CHECK(warp->unites == COGPU_WARP_NODATA_PARTIAL); /* of one band */
     CHECK(warp->overview_level == -4 && warp->target_alpha == 1 && warp->option_count == 2);
     CHECK(warp->has_source_transform && warp->source_inverse[1] == 0.5);
     CHECK(warp->has_target_transform && warp->target_transform[5] == -2 && warp->reprojects);
