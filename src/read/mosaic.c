@@ -118,6 +118,7 @@ static void choose_direct_layers(struct cogpu_mosaic_chunk *chunk) {
     const struct cogpu_mosaic_read *read = chunk->read;
     bool can_be_direct = !read->is_validity && read->mosaic->composite != COGPU_COMPOSITE_COUNT &&
                          chunk->layer_count <= DIRECT_LAYERS_MAX;
+    chunk->is_composed = read->is_validity; /* without any layer, too */
     for (uint32_t i = 0; i < chunk->layer_count; i++) {
         struct cogpu_chunk_layer *layer = &chunk->layers[i];
         layer->is_direct = can_be_direct && layer->plan.kind != COGPU_LAYER_RECTANGLE &&
