@@ -354,34 +354,45 @@ static cogpu_status plan_by_transform(cogpu_mosaic *mosaic, cogpu_mosaic_member 
 
 /* ---- rectangles ---------------------------------------------------------------------------- */
 
+/* Sizes of the levels that the source may use. */
+static cogpu_status list_sizes(const cogpu_vrt_source *source, const cogpu_pyramid *pyramid,
+                               cogpu_arena *arena, cogpu_vrt_size **sizes, uint32_t *count,
+                               cogpu_error *error) {
+    const uint32_t first = source->first_level;
+    if (first >= pyramid->info.levels)
+        return cogpu_fail(error, COGPU_CORRUPT, "overview %u is asked for, and the image has %u",
+                          first - 1, pyramid->info.levels - 1);
+    *count = source->has_one_level ? 1 : pyramid->info.levels - first;
+    TRY(cogpu_arena_allocate(arena, *count, sizeof **sizes, sizes, error));
+    for (uint32_t i = 0; i < *count; i++)
+        (*sizes)[i] = (cogpu_vrt_size){pyramid->levels[first + i].storage.width,
+                                       pyramid->levels[first + i].storage.height};
+    return COGPU_OK;
+}
+
 static cogpu_status place_rectangle(const cogpu_mosaic *mosaic, const cogpu_vrt_source *source,
                                     const cogpu_layer_request *request, cogpu_arena *arena,
                                     cogpu_layer *layer, bool *is_empty, cogpu_error *error) {
-    const cogpu_pyramid *pyramid = layer->pyramid;
     const cogpu_storage *grid = &mosaic->pyramid->levels[request->level].storage;
     const cogpu_vrt_window window = {(uint32_t)request->target.x0, (uint32_t)request->target.y0,
                                      (uint32_t)(request->target.x1 - request->target.x0),
                                      (uint32_t)(request->target.y1 - request->target.y0)};
     cogpu_vrt_placement placement;
     cogpu_vrt_size *sizes = NULL;
-    uint32_t x, y;
-    TRY(cogpu_arena_allocate(arena, pyramid->info.levels, sizeof *sizes, &sizes, error));
-    for (uint32_t i = 0; i < pyramid->info.levels; i++)
-        sizes[i] =
-            (cogpu_vrt_size){pyramid->levels[i].storage.width, pyramid->levels[i].storage.height};
+    uint32_t x, y, count = 0, chosen = 0;
+    TRY(list_sizes(source, layer->pyramid, arena, &sizes, &count, error));
     cogpu_vrt_place(mosaic->vrt, source, sizes[0].width, sizes[0].height, grid->width, grid->height,
                     &placement);
-    layer->level = mosaic->uses_full_resolution
-                       ? 0
-                       : cogpu_vrt_choose_level(&placement, source, COGPU_RESAMPLE_NEAREST, sizes,
-                                                pyramid->info.levels);
+    if (!mosaic->uses_full_resolution)
+        chosen = cogpu_vrt_choose_level(&placement, source, COGPU_RESAMPLE_NEAREST, sizes, count);
+    layer->level = source->first_level + chosen;
     *is_empty = !cogpu_vrt_rectangle(&placement, source, COGPU_RESAMPLE_NEAREST, sizes[0],
-                                     sizes[layer->level], &window, &layer->rectangle, &x, &y);
+                                     sizes[chosen], &window, &layer->rectangle, &x, &y);
     layer->target = (cogpu_box){request->target.x0 + x, request->target.y0 + y,
                                 request->target.x0 + x + layer->rectangle.width,
                                 request->target.y0 + y + layer->rectangle.height};
-    layer->warp.level_width = sizes[layer->level].width;
-    layer->warp.level_height = sizes[layer->level].height;
+    layer->warp.level_width = sizes[chosen].width;
+    layer->warp.level_height = sizes[chosen].height;
     return COGPU_OK;
 }
 

@@ -45,8 +45,10 @@ typedef struct cogpu_vrt_source_band {
 typedef struct cogpu_vrt_source {
     cogpu_vrt_source_kind kind;
     cogpu_vrt_file file;
-    bool of_mask;   /* samples are those of the source's mask, 0 or 255; it is its own mask */
-    bool has_rects; /* else pixel (x, y) of the source is pixel (x, y) of the VRT */
+    bool of_mask;         /* samples are those of the source's mask, 0 or 255; it is its own mask */
+    uint32_t first_level; /* open option OVERVIEW_LEVEL: the level that counts as the image */
+    bool has_one_level;   /* it has no overviews then */
+    bool has_rects;       /* else pixel (x, y) of the source is pixel (x, y) of the VRT */
     cogpu_vrt_rect source, target;
     cogpu_resampling resampling; /* COGPU_RESAMPLE_DEFAULT: that of the read, else nearest. Of an
                                   * averaged source: before it is averaged */

@@ -135,6 +135,22 @@ def test_translated(files, name, options):
     agree(path)
 
 
+@pytest.mark.parametrize("size", [[], ["-outsize", "90", "70"]], ids=str)
+@pytest.mark.parametrize("level", ["NONE", "0", "1", "AUTO-1"])
+def test_one_overview(files, level, size):
+    path = files["folder"] / "one.vrt"
+    assert gdal_programs.translate(path, files["big"], "-ovr", level, *size)
+    agree(path, inside=not size)
+
+
+def test_an_overview_that_a_source_lacks(files):
+    path = files["folder"] / "one.vrt"
+    assert gdal_programs.translate(path, files["big"], "-ovr", "1")
+    path.write_text(path.read_text().replace("1 only", "7 only"))
+    with cogpu.open(path) as file, pytest.raises(cogpu.CogpuError, match="overview 7 .* the image has 3"):
+        file.read()
+
+
 @pytest.mark.parametrize("expanded", ["rgb", "rgba"])
 def test_expanded_palette(files, expanded):
     path = files["folder"] / "expanded.vrt"
