@@ -197,6 +197,10 @@ static void refused(void) {
     reset();
     rectangle = whole();
     rectangle.to_type = COGPU_TYPE_CF32;
+    rectangle.method = COGPU_RESAMPLE_BILINEAR;
+    CHECK(execute(&rectangle) == COGPU_UNSUPPORTED && strstr(error.message, "complex"));
+    rectangle.method = COGPU_RESAMPLE_NEAREST;
+    rectangle.averages = true;
     CHECK(execute(&rectangle) == COGPU_UNSUPPORTED && strstr(error.message, "complex"));
 }
 
