@@ -7,6 +7,7 @@
 #include "context/context.h"
 #include "context/file_object.h"
 #include "context/vrt_paths.h"
+#include "image/values.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -214,6 +215,17 @@ static cogpu_type type_of_bands(const cogpu_vrt *vrt) {
     return type;
 }
 
+/* The value of pixels without a source: INIT_DEST of a warped VRT, or nodata. */
+static const char *initial_text(const cogpu_vrt *vrt, uint32_t band) {
+    const cogpu_vrt_warp *warp = vrt->warp;
+    double number;
+    for (uint32_t i = 0; warp && i < warp->band_count; i++)
+        if (warp->bands[i].target == band && warp->bands[i].initial &&
+            cogpu_number_parse(warp->bands[i].initial, &number))
+            return warp->bands[i].initial;
+    return vrt->bands[band - 1].nodata;
+}
+
 static cogpu_status describe_bands(vrt_opening *opening, cogpu_computed_image *image,
                                    cogpu_error *error) {
     const cogpu_vrt *vrt = opening->vrt;
@@ -232,7 +244,7 @@ static cogpu_status describe_bands(vrt_opening *opening, cogpu_computed_image *i
                                 .offset = from->offset,
                                 .has_scale = from->has_scale};
         nodata[i] = from->hides_nodata ? NULL : from->nodata;
-        cogpu_nodata_parse(from->nodata, image->type, &fill[i]);
+        cogpu_nodata_parse(initial_text(vrt, i + 1), image->type, &fill[i]);
     }
     image->bands = bands;
     image->nodata = nodata;

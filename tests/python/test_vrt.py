@@ -235,7 +235,9 @@ MERCATOR = ["-t_srs", "EPSG:3857", "-et", "0", "-tr", "13", "13"]
 @pytest.mark.parametrize("options", [[], ["-dstalpha"], ["-r", "bilinear"], ["-r", "bilinear", "-dstalpha"],
                                      ["-r", "cubic", "-srcnodata", "9"], ["-r", "bilinear", "-srcnodata", "9 9 9"],
                                      ["-r", "bilinear", "-srcnodata", "9", "-dstalpha"],
-                                     ["-r", "average", "-dstalpha", "-wo", "UNIFIED_SRC_NODATA=NO"]], ids=" ".join)
+                                     ["-r", "average", "-dstalpha", "-wo", "UNIFIED_SRC_NODATA=NO"],
+                                     ["-wo", "INIT_DEST=77"], ["-wo", "INIT_DEST=1,2,3", "-dstnodata", "5"],
+                                     ["-wo", "INIT_DEST=NO_DATA", "-dstnodata", "5"]], ids=" ".join)
 @pytest.mark.parametrize("name", ["plain1", "nodata1", "mask1"])
 def test_warped(files, name, options):
     """The alpha band and nodata of pixels need all bands, whichever are read."""
