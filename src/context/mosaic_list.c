@@ -498,6 +498,20 @@ static cogpu_status choose_nodata(const mosaic_list *list, cogpu_computed_image 
     return COGPU_OK;
 }
 
+/* Complex samples have no order, and they are composed on the CPU alone. */
+static cogpu_status check_complex(mosaic_list *list, cogpu_type type, cogpu_error *error) {
+    cogpu_mosaic *mosaic = &list->object->mosaic;
+    if (!cogpu_type_is_complex(type) && !cogpu_type_is_complex(list->type))
+        return COGPU_OK;
+    mosaic->needs_host = true;
+    if (mosaic->composite == COGPU_COMPOSITE_FIRST || mosaic->composite == COGPU_COMPOSITE_LAST ||
+        mosaic->composite == COGPU_COMPOSITE_COUNT)
+        return COGPU_OK;
+    return cogpu_fail(error, COGPU_UNSUPPORTED,
+                      "samples of type %s are composed by first, last and count only",
+                      cogpu_type_name(list->type));
+}
+
 static cogpu_status describe_image(mosaic_list *list, cogpu_computed_image *image,
                                    cogpu_error *error) {
     const cogpu_mosaic *mosaic = &list->object->mosaic;
@@ -510,6 +524,7 @@ static cogpu_status describe_image(mosaic_list *list, cogpu_computed_image *imag
     image->type = list->options->type != COGPU_TYPE_NONE       ? list->options->type
                   : mosaic->composite == COGPU_COMPOSITE_COUNT ? COGPU_TYPE_U16
                                                                : list->type;
+    TRY(check_complex(list, image->type, error));
     TRY(cogpu_arena_allocate(list->arena, image->band_count, sizeof *bands, &bands, error));
     for (uint32_t i = 0; i < image->band_count; i++) {
         TRY(copy_band(list, &list->first->bands[member->bands[i] - 1], &bands[i], error));

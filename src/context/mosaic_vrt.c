@@ -7,6 +7,7 @@
 #include "context/context.h"
 #include "context/file_object.h"
 #include "context/vrt_paths.h"
+#include "image/values.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -109,6 +110,7 @@ static cogpu_status add_rectangles(vrt_opening *opening, const cogpu_vrt_source_
     mosaic->vrt = opening->vrt;
     mosaic->resampling = COGPU_RESAMPLE_NEAREST;
     mosaic->composite = COGPU_COMPOSITE_LAST;
+    mosaic->needs_host = cogpu_type_is_complex(mosaic->pyramid->info.type);
     for (uint32_t i = 0; i < sources->count; i++) {
         const cogpu_vrt_source *source = &sources->entries[i];
         TRY(add_rectangle(opening, source, band_count, &mosaic->members[i], error));
@@ -171,6 +173,13 @@ static cogpu_status describe_warped(vrt_opening *opening, cogpu_mosaic_member *m
     return status;
 }
 
+static bool has_nodata(const cogpu_vrt_warp *warp) {
+    for (uint32_t i = 0; i < warp->band_count; i++)
+        if (warp->bands[i].source_nodata)
+            return true;
+    return false;
+}
+
 static cogpu_status open_warped(vrt_opening *opening, cogpu_error *error) {
     const cogpu_vrt *vrt = opening->vrt;
     const cogpu_vrt_warp *warp = vrt->warp;
@@ -182,6 +191,11 @@ static cogpu_status open_warped(vrt_opening *opening, cogpu_error *error) {
     mosaic->composite = COGPU_COMPOSITE_FIRST;
     mosaic->max_error = warp->max_error;
     mosaic->uses_full_resolution = warp->overview_level == -2;
+    mosaic->unites = warp->unites;
+    mosaic->made_alpha = warp->source_alpha ? 0 : warp->target_alpha;
+    mosaic->needs_host = mosaic->unites || mosaic->made_alpha;
+    mosaic->reads_all_bands = mosaic->made_alpha || (warp->band_count > 1 && has_nodata(warp) &&
+                                                     warp->unites != COGPU_WARP_NODATA_OF_BANDS);
     if (warp->has_target_transform)
         memcpy(mosaic->target.transform, warp->target_transform, sizeof mosaic->target.transform);
     mosaic->target.crs = warp->reprojects ? warp->target_srs : NULL;
@@ -199,6 +213,17 @@ static cogpu_type type_of_bands(const cogpu_vrt *vrt) {
     for (uint32_t i = 1; i < vrt->band_count && type != COGPU_TYPE_NONE; i++)
         type = cogpu_type_union(type, vrt->bands[i].type);
     return type;
+}
+
+/* The value of pixels without a source: INIT_DEST of a warped VRT, or nodata. */
+static const char *initial_text(const cogpu_vrt *vrt, uint32_t band) {
+    const cogpu_vrt_warp *warp = vrt->warp;
+    double number;
+    for (uint32_t i = 0; warp && i < warp->band_count; i++)
+        if (warp->bands[i].target == band && warp->bands[i].initial &&
+            cogpu_number_parse(warp->bands[i].initial, &number))
+            return warp->bands[i].initial;
+    return vrt->bands[band - 1].nodata;
 }
 
 static cogpu_status describe_bands(vrt_opening *opening, cogpu_computed_image *image,
@@ -219,7 +244,7 @@ static cogpu_status describe_bands(vrt_opening *opening, cogpu_computed_image *i
                                 .offset = from->offset,
                                 .has_scale = from->has_scale};
         nodata[i] = from->hides_nodata ? NULL : from->nodata;
-        cogpu_nodata_parse(from->nodata, image->type, &fill[i]);
+        cogpu_nodata_parse(initial_text(vrt, i + 1), image->type, &fill[i]);
     }
     image->bands = bands;
     image->nodata = nodata;

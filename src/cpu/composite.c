@@ -5,6 +5,7 @@
 #include "cpu/composite.h"
 
 #include "base/checked.h"
+#include "base/type.h"
 #include "cpu/samples.h"
 #include "pixel/composite.h"
 
@@ -88,7 +89,7 @@ static void run_call(cogpu_pool *pool, struct composite_call *call) {
 static void begin_row(const struct composite_call *call, uint32_t band, uint32_t row) {
     const struct composite_row at = row_of(call, band, row);
     cogpu_cpu_copy_samples(at.to, at.to_stride, call->composition->fill[band], 0, at.count,
-                           sample_bytes(at.type));
+                           cogpu_type_bytes((cogpu_type)at.type));
     if (at.valid)
         memset(at.valid, 0, at.count);
     if (at.sums)
@@ -136,14 +137,26 @@ DEFINE_REPLACE(uint64_t)
             replace_##bits(row, row->to_stride, keeps);                                            \
         break;
 
+/* Complex samples of 16 bytes. */
+static void replace_widest(const struct composite_row *row, uint8_t keeps) {
+    enum { SIZE = 16 };
+    for (uint32_t i = 0; i < row->count; i++) {
+        if (!row->from_valid[i] || (row->valid[i] & keeps))
+            continue;
+        memcpy(row->to + i * row->to_stride, row->from + (size_t)i * SIZE, SIZE);
+        row->valid[i] = UINT8_MAX;
+    }
+}
+
 static void replace_samples(const struct composite_row *row, bool keeps_first) {
     const uint8_t keeps = keeps_first ? UINT8_MAX : 0;
-    switch (sample_bytes(row->type)) {
+    switch (cogpu_type_bytes((cogpu_type)row->type)) {
         REPLACE_CASE(uint8_t)
         REPLACE_CASE(uint16_t)
         REPLACE_CASE(uint32_t)
         REPLACE_CASE(uint64_t)
     default:
+        replace_widest(row, keeps);
         break;
     }
 }

@@ -188,6 +188,10 @@ void cogpu_rectangle_apply(const cogpu_rectangle_band *band, cogpu_type from_typ
     memset(painted, 255, count);
     for (uint32_t i = 0; mask && i < count; i++)
         painted[i] = mask[i] ? 255 : 0;
+    if (cogpu_type_is_complex(from_type) || cogpu_type_is_complex(to_type)) {
+        cogpu_rectangle_apply_complex(band, from_type, from, count, values, to_type, to, painted);
+        return;
+    }
     if (cogpu_sample_rule_is_constant(rule))
         memset(values, 0, count * sizeof *values);
     else if (!is_copied || rule->has_nodata)

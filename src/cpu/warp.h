@@ -20,6 +20,13 @@
 /* Makes the arguments of a job, and a rule for each band. `args` points to `rules`. */
 void cogpu_warp_prepare(const cogpu_warp_job *job, struct warp_rule *rules, struct warp_args *args);
 
+/* Makes the mask of a warp whose nodata is united: 0 where all bands with nodata have it. Both
+ * rasters are the source window. */
+void cogpu_warp_unite(const cogpu_warp *warp, const cogpu_raster *source, const cogpu_raster *mask);
+
+/* Samples of an alpha band without transparency. */
+void cogpu_warp_fill_opaque(cogpu_type type, uint64_t count, uint8_t *samples);
+
 /* Runs a job whose memory is in host memory, on at most `workers` threads of the pool. The pool may
  * be NULL. Fails only if memory runs out. */
 cogpu_status cogpu_cpu_warp(const cogpu_warp_job *job, cogpu_pool *pool, uint32_t workers,

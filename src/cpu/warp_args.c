@@ -3,6 +3,8 @@
 
 #include "base/resampling.h"
 
+#include <string.h>
+
 static struct warp_lattice lattice_of(const cogpu_coordinates *coordinates) {
     return (struct warp_lattice){.nodes = coordinates->nodes,
                                  .cells = coordinates->cells,
@@ -30,13 +32,15 @@ static void make_rules(const cogpu_warp_job *job, uint32_t working, struct warp_
                                       .avoided = band->avoided,
                                       .fill = load_bits(warp->to_type, job->fill[i]),
                                       .avoids = band->avoids};
-        if (warp->has_nodata && band->has_nodata)
+        if (warp->has_nodata && band->has_nodata && warp->unites != COGPU_WARP_NODATA_UNITED)
             rules[i].nodata = nodata_rule(working, band->nodata);
     }
 }
 
 static bool do_all_bands_match(const cogpu_warp *warp, const struct warp_rule *rules) {
     bool is_any = false;
+    if (warp->unites == COGPU_WARP_NODATA_OF_BANDS && warp->bands > 1)
+        return false;
     for (uint32_t i = 0; i < warp->bands; i++) {
         if (i + 1 == warp->alpha_band)
             continue;
@@ -90,4 +94,29 @@ void cogpu_warp_prepare(const cogpu_warp_job *job, struct warp_rule *rules,
                                .all_bands_match = do_all_bands_match(warp, rules)};
     if (job->forward)
         args->forward = lattice_of(job->forward);
+}
+
+void cogpu_warp_unite(const cogpu_warp *warp, const cogpu_raster *source,
+                      const cogpu_raster *mask) {
+    const uint32_t type = warp->from_type, working = working_type(warp->from_type, warp->to_type);
+    const struct warp_plane samples = plane_of(source), valid = plane_of(mask);
+    for (uint32_t y = 0; y < mask->height; y++)
+        memset((uint8_t *)plane_at(&valid, 0, 0, y), 0, mask->width);
+    for (uint32_t band = 0; band < warp->bands; band++) {
+        const struct warp_nodata nodata = nodata_rule(working, warp->rules[band].nodata);
+        if (!warp->rules[band].has_nodata)
+            continue;
+        for (uint32_t y = 0; y < mask->height; y++)
+            for (uint32_t x = 0; x < mask->width; x++) {
+                uint8_t *to = (uint8_t *)plane_at(&valid, 0, x, y);
+                uint64_t bits = load_bits(type, plane_at(&samples, band, x, y));
+                *to |= matches_nodata(nodata, sample_to_double(type, bits)) ? 0 : UINT8_MAX;
+            }
+    }
+}
+
+void cogpu_warp_fill_opaque(cogpu_type type, uint64_t count, uint8_t *samples) {
+    const uint64_t opaque = result_to_sample(type, alpha_of_opaque(type));
+    for (uint64_t i = 0; i < count; i++)
+        store_bits(type, opaque, samples + i * sample_bytes(type));
 }

@@ -11,27 +11,54 @@
 
 /* ---- bands --------------------------------------------------------------------------------- */
 
-/* The bands that the member has, of those that are composed; then its alpha band, if that is not
- * among them. */
-static cogpu_status list_bands(const cogpu_mosaic_member *member,
+/* A VRT names bands of files that were not opened then. */
+static cogpu_status check_band(const cogpu_layer *layer, uint32_t band, cogpu_error *error) {
+    const uint32_t bands = layer->pyramid->info.bands;
+    return band <= bands ? COGPU_OK
+                         : cogpu_fail(error, COGPU_CORRUPT,
+                                      "band %u is asked for, and the image has %u", band, bands);
+}
+
+static bool has_band(const cogpu_layer *layer, uint32_t band) {
+    for (uint32_t i = 0; i < layer->band_count; i++)
+        if (layer->bands[i] == band)
+            return true;
+    return false;
+}
+
+static cogpu_status add_band(cogpu_layer *layer, uint32_t band, uint32_t target,
+                             cogpu_error *error) {
+    TRY(check_band(layer, band, error));
+    layer->bands[layer->band_count] = band;
+    layer->targets[layer->band_count++] = target;
+    return COGPU_OK;
+}
+
+/* The bands that the member has, of those that are composed; then others that decide about
+ * validity: its alpha band last. */
+static cogpu_status list_bands(const cogpu_mosaic *mosaic, const cogpu_mosaic_member *member,
                                const cogpu_layer_request *request, cogpu_arena *arena,
                                cogpu_layer *layer, cogpu_error *error) {
-    uint64_t most = (uint64_t)request->band_count + 1;
+    const bool adds_bands = mosaic->reads_all_bands;
+    uint64_t most = (uint64_t)request->band_count + 1 + (adds_bands ? member->band_count : 0);
     TRY(cogpu_arena_allocate(arena, most, sizeof *layer->bands, &layer->bands, error));
     TRY(cogpu_arena_allocate(arena, most, sizeof *layer->targets, &layer->targets, error));
     for (uint32_t i = 0; i < request->band_count; i++) {
         uint32_t band = member->bands[request->bands[i] - 1];
         if (!band)
             continue;
+        TRY(add_band(layer, band, i, error));
         if (band == member->alpha_band && !layer->warp.alpha_band)
-            layer->warp.alpha_band = layer->band_count + 1;
-        layer->bands[layer->band_count] = band;
-        layer->targets[layer->band_count++] = i;
+            layer->warp.alpha_band = layer->band_count;
+    }
+    for (uint32_t i = 0; adds_bands && i < member->band_count; i++) {
+        uint32_t band = member->bands[i];
+        if (band && band != member->alpha_band && !has_band(layer, band))
+            TRY(add_band(layer, band, COGPU_LAYER_NO_BAND, error));
     }
     if (!member->alpha_band || layer->warp.alpha_band || !layer->band_count)
         return COGPU_OK;
-    layer->bands[layer->band_count] = member->alpha_band;
-    layer->targets[layer->band_count++] = COGPU_LAYER_ALPHA_ONLY;
+    TRY(add_band(layer, member->alpha_band, COGPU_LAYER_NO_BAND, error));
     layer->warp.alpha_band = layer->band_count;
     return COGPU_OK;
 }
@@ -58,11 +85,11 @@ static cogpu_status set_band_rules(const cogpu_mosaic *mosaic, const cogpu_mosai
         rules[i].has_nodata = nodata.matches && !is_alpha;
         rules[i].nodata = nodata.value;
         layer->warp.has_nodata |= rules[i].has_nodata;
-        if (layer->targets[i] == COGPU_LAYER_ALPHA_ONLY || is_alpha)
+        if (layer->targets[i] == COGPU_LAYER_NO_BAND || is_alpha)
             continue;
         const cogpu_nodata *avoided =
             &mosaic->pyramid->nodata[request->bands[layer->targets[i]] - 1];
-        rules[i].avoids = avoided->matches;
+        rules[i].avoids = avoided->matches && !cogpu_type_is_complex(layer->warp.to_type);
         rules[i].avoided = avoided->value;
     }
     layer->warp.rules = rules;
@@ -144,6 +171,46 @@ static void plan_copy(const int64_t shift[2], cogpu_layer *layer) {
     layer->kind = COGPU_LAYER_COPIED;
     layer->warp.method = COGPU_RESAMPLE_NEAREST;
     layer->map = (cogpu_axis_map){1, (double)shift[0], 1, (double)shift[1]};
+}
+
+static bool has_complex(const cogpu_layer *layer) {
+    return cogpu_type_is_complex(layer->warp.from_type) ||
+           cogpu_type_is_complex(layer->warp.to_type);
+}
+
+/* A warp has no complex samples: what is not copied as it is, is placed by a rectangle. */
+static void place_complex(cogpu_layer *layer) {
+    bool is_plain = layer->kind == COGPU_LAYER_COPIED &&
+                    layer->warp.from_type == layer->warp.to_type && !layer->warp.has_nodata &&
+                    !layer->reads_mask;
+    if (has_complex(layer) && layer->kind != COGPU_LAYER_NONE && !is_plain)
+        layer->kind = COGPU_LAYER_RECTANGLE;
+}
+
+/* The rectangle of a copy. */
+static cogpu_status plan_complex_copy(cogpu_arena *arena, cogpu_layer *layer, cogpu_error *error) {
+    const cogpu_warp *warp = &layer->warp;
+    cogpu_rectangle_band *bands = NULL;
+    TRY(cogpu_arena_allocate(arena, layer->band_count, sizeof *bands, &bands, error));
+    for (uint32_t i = 0; i < layer->band_count; i++)
+        bands[i].rule = (cogpu_sample_rule){.has_nodata = warp->rules[i].has_nodata,
+                                            .nodata = warp->rules[i].nodata,
+                                            .uses_mask = layer->reads_mask};
+    layer->rectangle = (cogpu_rectangle){.method = COGPU_RESAMPLE_NEAREST,
+                                         .from_type = warp->from_type,
+                                         .to_type = warp->to_type,
+                                         .bands = layer->band_count,
+                                         .rules = bands,
+                                         .high_x = warp->level_width,
+                                         .high_y = warp->level_height,
+                                         .x = (double)layer->source.x0,
+                                         .y = (double)layer->source.y0,
+                                         .step_x = 1,
+                                         .step_y = 1,
+                                         .width = (uint32_t)(layer->target.x1 - layer->target.x0),
+                                         .height = (uint32_t)(layer->target.y1 - layer->target.y0)};
+    place_complex(layer);
+    return COGPU_OK;
 }
 
 /* ---- warps --------------------------------------------------------------------------------- */
@@ -237,7 +304,7 @@ cogpu_status cogpu_layer_compute(const cogpu_mosaic *mosaic, const cogpu_layer_r
 static cogpu_status plan_warp(const cogpu_mosaic *mosaic, const cogpu_mosaic_view *view,
                               const cogpu_layer_request *request, cogpu_arena *arena,
                               cogpu_layer *layer, cogpu_error *error) {
-    if (cogpu_type_is_complex(layer->warp.from_type) || cogpu_type_is_complex(layer->warp.to_type))
+    if (has_complex(layer))
         return cogpu_fail(error, COGPU_UNSUPPORTED,
                           "pixels of type %s cannot be resampled; a mosaic of complex pixels needs "
                           "sources on its own grid",
@@ -266,51 +333,66 @@ static cogpu_status plan_by_transform(cogpu_mosaic *mosaic, cogpu_mosaic_member 
     const cogpu_storage *storage = &layer->pyramid->levels[layer->level].storage;
     layer->warp.level_width = storage->width;
     layer->warp.level_height = storage->height;
-    TRY(list_bands(member, request, arena, layer, error));
+    TRY(list_bands(mosaic, member, request, arena, layer, error));
     if (!layer->band_count)
         return COGPU_OK;
     TRY(set_band_rules(mosaic, member, request, arena, layer, error));
     layer->warp.bands = layer->band_count;
     layer->reads_mask = reads_mask(member, layer);
+    layer->warp.unites = mosaic->unites;
+    layer->makes_mask = mosaic->unites == COGPU_WARP_NODATA_UNITED && layer->warp.has_nodata;
     if (layer->level == 0 && cogpu_is_translation(view->transformer, &grid, shift))
         plan_copy(shift, layer);
     else
         TRY(plan_warp(mosaic, view, request, arena, layer, error));
     layer->warp.x = (uint32_t)layer->source.x0;
     layer->warp.y = (uint32_t)layer->source.y0;
+    if (layer->kind == COGPU_LAYER_COPIED && has_complex(layer))
+        return plan_complex_copy(arena, layer, error);
     return COGPU_OK;
 }
 
 /* ---- rectangles ---------------------------------------------------------------------------- */
 
+/* Sizes of the levels that the source may use. */
+static cogpu_status list_sizes(const cogpu_vrt_source *source, const cogpu_pyramid *pyramid,
+                               cogpu_arena *arena, cogpu_vrt_size **sizes, uint32_t *count,
+                               cogpu_error *error) {
+    const uint32_t first = source->first_level;
+    if (first >= pyramid->info.levels)
+        return cogpu_fail(error, COGPU_CORRUPT, "overview %u is asked for, and the image has %u",
+                          first - 1, pyramid->info.levels - 1);
+    *count = source->has_one_level ? 1 : pyramid->info.levels - first;
+    TRY(cogpu_arena_allocate(arena, *count, sizeof **sizes, sizes, error));
+    for (uint32_t i = 0; i < *count; i++)
+        (*sizes)[i] = (cogpu_vrt_size){pyramid->levels[first + i].storage.width,
+                                       pyramid->levels[first + i].storage.height};
+    return COGPU_OK;
+}
+
 static cogpu_status place_rectangle(const cogpu_mosaic *mosaic, const cogpu_vrt_source *source,
                                     const cogpu_layer_request *request, cogpu_arena *arena,
                                     cogpu_layer *layer, bool *is_empty, cogpu_error *error) {
-    const cogpu_pyramid *pyramid = layer->pyramid;
     const cogpu_storage *grid = &mosaic->pyramid->levels[request->level].storage;
     const cogpu_vrt_window window = {(uint32_t)request->target.x0, (uint32_t)request->target.y0,
                                      (uint32_t)(request->target.x1 - request->target.x0),
                                      (uint32_t)(request->target.y1 - request->target.y0)};
     cogpu_vrt_placement placement;
     cogpu_vrt_size *sizes = NULL;
-    uint32_t x, y;
-    TRY(cogpu_arena_allocate(arena, pyramid->info.levels, sizeof *sizes, &sizes, error));
-    for (uint32_t i = 0; i < pyramid->info.levels; i++)
-        sizes[i] =
-            (cogpu_vrt_size){pyramid->levels[i].storage.width, pyramid->levels[i].storage.height};
+    uint32_t x, y, count = 0, chosen = 0;
+    TRY(list_sizes(source, layer->pyramid, arena, &sizes, &count, error));
     cogpu_vrt_place(mosaic->vrt, source, sizes[0].width, sizes[0].height, grid->width, grid->height,
                     &placement);
-    layer->level = mosaic->uses_full_resolution
-                       ? 0
-                       : cogpu_vrt_choose_level(&placement, source, COGPU_RESAMPLE_NEAREST, sizes,
-                                                pyramid->info.levels);
+    if (!mosaic->uses_full_resolution)
+        chosen = cogpu_vrt_choose_level(&placement, source, COGPU_RESAMPLE_NEAREST, sizes, count);
+    layer->level = source->first_level + chosen;
     *is_empty = !cogpu_vrt_rectangle(&placement, source, COGPU_RESAMPLE_NEAREST, sizes[0],
-                                     sizes[layer->level], &window, &layer->rectangle, &x, &y);
+                                     sizes[chosen], &window, &layer->rectangle, &x, &y);
     layer->target = (cogpu_box){request->target.x0 + x, request->target.y0 + y,
                                 request->target.x0 + x + layer->rectangle.width,
                                 request->target.y0 + y + layer->rectangle.height};
-    layer->warp.level_width = sizes[layer->level].width;
-    layer->warp.level_height = sizes[layer->level].height;
+    layer->warp.level_width = sizes[chosen].width;
+    layer->warp.level_height = sizes[chosen].height;
     return COGPU_OK;
 }
 
@@ -355,9 +437,11 @@ static cogpu_status set_rectangle_rules(const cogpu_mosaic *mosaic, const cogpu_
     for (uint32_t i = 0; i < layer->band_count; i++) {
         uint32_t target = request->bands[layer->targets[i]];
         const cogpu_vrt_source_band *band = band_of_source(source, target);
-        const cogpu_sample_rule rule = band->rule ? *band->rule : (cogpu_sample_rule){0};
+        cogpu_sample_rule rule = band->rule ? *band->rule : (cogpu_sample_rule){0};
         const cogpu_image *info = &layer->pyramid->info;
         uint32_t bits = mosaic->vrt->bands[target - 1].bits;
+        if (cogpu_type_is_complex(layer->warp.to_type)) /* as in GDAL */
+            rule.has_nodata = false;
         bands[i] = (cogpu_rectangle_band){.rule = rule, .most = bits ? ldexp(1, (int)bits) - 1 : 0};
         if (!layer->is_of_mask)
             bands[i].nodata = layer->pyramid->nodata[layer->bands[i] - 1];
@@ -388,6 +472,13 @@ static void plan_nearest_rectangle(cogpu_layer *layer) {
     layer->warp.clamps = true;
 }
 
+static double most_of_few_bits(const cogpu_layer *layer) {
+    const cogpu_storage *storage = &layer->pyramid->levels[layer->level].storage;
+    bool is_unsigned = storage->type == COGPU_TYPE_U8 || storage->type == COGPU_TYPE_U16;
+    bool is_short = is_unsigned && storage->bits < 8 * cogpu_type_bytes(storage->type);
+    return is_short && !layer->is_of_mask ? ldexp(1, (int)storage->bits) - 1 : 0;
+}
+
 static cogpu_status plan_rectangle(const cogpu_mosaic *mosaic, const cogpu_mosaic_member *member,
                                    const cogpu_layer_request *request, cogpu_arena *arena,
                                    cogpu_layer *layer, cogpu_error *error) {
@@ -397,7 +488,7 @@ static cogpu_status plan_rectangle(const cogpu_mosaic *mosaic, const cogpu_mosai
     layer->is_of_mask = source->of_mask;
     if (layer->is_of_mask)
         layer->warp.from_type = COGPU_TYPE_U8;
-    TRY(list_bands(member, request, arena, layer, error));
+    TRY(list_bands(mosaic, member, request, arena, layer, error));
     if (!layer->band_count)
         return COGPU_OK;
     TRY(place_rectangle(mosaic, source, request, arena, layer, &is_empty, error));
@@ -406,6 +497,8 @@ static cogpu_status plan_rectangle(const cogpu_mosaic *mosaic, const cogpu_mosai
     layer->rectangle.from_type = layer->warp.from_type;
     layer->rectangle.to_type = layer->warp.to_type;
     layer->rectangle.bands = layer->warp.bands = layer->band_count;
+    layer->rectangle.is_indexed = layer->pyramid->info.palette_entries > 0;
+    layer->rectangle.source_most = most_of_few_bits(layer);
     TRY(set_rectangle_rules(mosaic, source, request, arena, layer, error));
     need = cogpu_rectangle_needs(&layer->rectangle);
     layer->source = (cogpu_box){need.x0, need.y0, need.x1, need.y1};
@@ -416,8 +509,10 @@ static cogpu_status plan_rectangle(const cogpu_mosaic *mosaic, const cogpu_mosai
     layer->kind = COGPU_LAYER_RECTANGLE;
     if (cogpu_vrt_source_is_plain(mosaic->vrt, source))
         plan_nearest_rectangle(layer);
-    else if (layer->rectangle.method != COGPU_RESAMPLE_NEAREST) /* masked pixels have no weight */
+    else if (layer->rectangle.averages ||
+             layer->rectangle.method != COGPU_RESAMPLE_NEAREST) /* masked pixels have no weight */
         layer->reads_mask |= layer->pyramid->levels[layer->level].has_mask && !layer->is_of_mask;
+    place_complex(layer);
     return COGPU_OK;
 }
 
@@ -448,8 +543,9 @@ uint64_t cogpu_layer_bytes(const cogpu_mosaic *mosaic, const cogpu_layer *layer)
     bool is_exact = layer->view && mosaic->max_error == 0;
     if (layer->kind == COGPU_LAYER_NONE)
         return 0;
-    uint64_t bytes = cogpu_box_pixels(layer->source) * (sample + layer->reads_mask) +
-                     positions_bytes(layer->target, is_exact);
+    uint64_t bytes =
+        cogpu_box_pixels(layer->source) * (sample + (layer->reads_mask || layer->makes_mask)) +
+        positions_bytes(layer->target, is_exact);
     if (mosaic->resampling == COGPU_RESAMPLE_SUM)
         bytes += positions_bytes(layer->source, is_exact);
     return bytes;

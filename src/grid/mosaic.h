@@ -61,10 +61,14 @@ struct cogpu_mosaic {
     cogpu_composite composite;
     double max_error; /* 0: exact */
     bool uses_full_resolution, skips_bad_members;
-    const cogpu_vrt *vrt;     /* whose members are placed by rectangles, and painted in their order;
-                               * else NULL */
-    bool is_nested;           /* the mosaic is of a VRT that another VRT names */
-    bool needs_host;          /* a member is resampled or changed as only the CPU does */
+    const cogpu_vrt *vrt; /* whose members are placed by rectangles, and painted in their order;
+                           * else NULL */
+    bool is_nested;       /* the mosaic is of a VRT that another VRT names */
+    bool needs_host;      /* a member is resampled or changed as only the CPU does */
+    /* Of a warped VRT. */
+    cogpu_warp_nodata unites;
+    uint32_t made_alpha;      /* band that says where the source has pixels, from 1; 0: none */
+    bool reads_all_bands;     /* nodata of all bands decides about pixels */
     const cogpu_nodata *fill; /* of each band, the value of pixels without a source; NULL: nodata of
                                * the image */
     cogpu_operations *operations;
@@ -115,17 +119,18 @@ typedef struct cogpu_layer {
     cogpu_box source;              /* window of the source's level that is read */
     const cogpu_mosaic_view *view; /* of a warped member; else positions follow from `map` */
     cogpu_axis_map map;
-    /* Bands that are read, in order, and the composition's band that each becomes, from 0. A last
-     * band may be the source's alpha band, which becomes no band: COGPU_LAYER_ALPHA_ONLY. */
+    /* Bands that are read, in order, and the composition's band that each becomes, from 0. The last
+     * bands may be some that decide about validity only: COGPU_LAYER_NO_BAND. */
     uint32_t *bands, *targets;
     uint32_t band_count;
     bool reads_mask; /* the mask decides about validity */
+    bool makes_mask; /* that mask is made of the nodata of all bands: cogpu_warp_unite */
     bool is_of_mask; /* pixels are those of the source's mask, 0 or 255 */
     cogpu_coordinates coordinates, forward;
     cogpu_warp warp;
     cogpu_rectangle rectangle;
 } cogpu_layer;
-#define COGPU_LAYER_ALPHA_ONLY UINT32_MAX
+#define COGPU_LAYER_NO_BAND UINT32_MAX
 
 /* A part of a level, and the bands that are composed. */
 typedef struct cogpu_layer_request {

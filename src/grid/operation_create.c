@@ -155,8 +155,8 @@ static bool find_longitude(const cogpu_flat_crs *crs, const double corner[2], do
     return isfinite(at.xy.x) && isfinite(at.xy.y);
 }
 
-/* PROJ recurses without end (seen in 9.1.1) on a box that begins at 180, or that crosses the
- * antimeridian and ends at -180. */
+/* PROJ recurses without end (seen in 9.1.1) on a box that begins at 180, on one that crosses the
+ * antimeridian and ends at -180, and on one that is the antimeridian: that is no area. */
 static void end_at_antimeridian(cogpu_area *area) {
     if (area->west == 180) {
         area->west = -180;
@@ -186,8 +186,9 @@ cogpu_area cogpu_area_compute(const cogpu_flat_crs *crs, const double *corners) 
         area.east = x[1];
     }
     end_at_antimeridian(&area);
+    bool is_line = area.west == -180 && area.east == -180;
     area.is_known = fabs(area.west) <= 180 && fabs(area.east) <= 180 && fabs(area.south) <= 90 &&
-                    fabs(area.north) <= 90;
+                    fabs(area.north) <= 90 && !is_line;
     return area;
 }
 

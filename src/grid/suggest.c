@@ -74,9 +74,10 @@ cogpu_status cogpu_grid_place(cogpu_placement *target, double left, double top, 
         return cogpu_fail(error, COGPU_INVALID_ARGUMENT, "the grid is empty: %.0f x %.0f pixels",
                           width, height);
     if (!(width <= INT32_MAX && height <= INT32_MAX))
-        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
-                          "the grid has %.0f x %.0f pixels; at most 2147483647 a side are possible",
-                          width, height);
+        return cogpu_fail(
+            error, COGPU_INVALID_ARGUMENT,
+            "the grid has %.10g x %.10g pixels; at most 2147483647 a side are possible", width,
+            height);
     for (int i = 0; i < 6; i++)
         target->transform[i] = transform[i];
     target->has_transform = true;

@@ -11,6 +11,7 @@
 #define COGPU_GRID_VRT_H
 
 #include "plan/rectangle.h"
+#include "plan/warp.h"
 
 typedef struct cogpu_vrt cogpu_vrt;
 
@@ -44,10 +45,13 @@ typedef struct cogpu_vrt_source_band {
 typedef struct cogpu_vrt_source {
     cogpu_vrt_source_kind kind;
     cogpu_vrt_file file;
-    bool of_mask;   /* samples are those of the source's mask, 0 or 255; it is its own mask */
-    bool has_rects; /* else pixel (x, y) of the source is pixel (x, y) of the VRT */
+    bool of_mask;         /* samples are those of the source's mask, 0 or 255; it is its own mask */
+    uint32_t first_level; /* open option OVERVIEW_LEVEL: the level that counts as the image */
+    bool has_one_level;   /* it has no overviews then */
+    bool has_rects;       /* else pixel (x, y) of the source is pixel (x, y) of the VRT */
     cogpu_vrt_rect source, target;
-    cogpu_resampling resampling; /* COGPU_RESAMPLE_DEFAULT: that of the read, else nearest */
+    cogpu_resampling resampling; /* COGPU_RESAMPLE_DEFAULT: that of the read, else nearest. Of an
+                                  * averaged source: before it is averaged */
     const cogpu_vrt_source_band *bands;
     uint32_t band_count;
 } cogpu_vrt_source;
@@ -111,8 +115,8 @@ typedef struct cogpu_vrt_warp {
     uint32_t source_alpha, target_alpha; /* bands, from 1; 0: none */
     const cogpu_vrt_option *options;     /* all <Option>s */
     uint32_t option_count;
-    const char *unified_nodata; /* UNIFIED_SRC_NODATA as stated, or NULL */
-    int32_t overview_level;     /* SrcOvrLevel: -1 AUTO, -2 NONE, AUTO-n: -2 - n; else the level */
+    cogpu_warp_nodata unites; /* UNIFIED_SRC_NODATA */
+    int32_t overview_level;   /* SrcOvrLevel: -1 AUTO, -2 NONE, AUTO-n: -2 - n; else the level */
 
     /* Placement of the source: one of the three. The target's is that of the VRT. */
     bool has_source_transform;
@@ -173,6 +177,8 @@ typedef struct cogpu_vrt_placement {
     double x, y, step_x, step_y;           /* source pixels at full resolution */
     uint32_t low_x, low_y, high_x, high_y; /* source pixels inside the source rect, or at its
                                             * border */
+    uint32_t width, height;                /* of the VRT */
+    uint32_t to_width, to_height;          /* of the read */
 } cogpu_vrt_placement;
 
 void cogpu_vrt_place(const cogpu_vrt *vrt, const cogpu_vrt_source *source, uint32_t source_width,

@@ -250,8 +250,9 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count) {
 }
 
 static uint64_t hash_source(const cogpu_vrt_source *source) {
-    const uint8_t flags[4] = {(uint8_t)source->kind, source->of_mask, source->file.relative,
-                              (uint8_t)source->resampling};
+    const uint8_t flags[] = {(uint8_t)source->kind,        source->of_mask,
+                             source->file.relative,        (uint8_t)source->resampling,
+                             (uint8_t)source->first_level, source->has_one_level};
     uint64_t hash = hash_bytes(UINT64_C(0xcbf29ce484222325), flags, sizeof flags);
     hash = hash_bytes(hash, source->file.path, strlen(source->file.path));
     hash = hash_bytes(hash, &source->source, sizeof source->source);
@@ -264,9 +265,10 @@ static bool is_same_rect(const cogpu_vrt_rect *a, const cogpu_vrt_rect *b) {
 
 static bool is_same_source(const cogpu_vrt_source *a, const cogpu_vrt_source *b) {
     return a->kind == b->kind && a->of_mask == b->of_mask && a->has_rects == b->has_rects &&
-           a->resampling == b->resampling && a->file.path && a->file.relative == b->file.relative &&
-           strcmp(a->file.path, b->file.path) == 0 && is_same_rect(&a->source, &b->source) &&
-           is_same_rect(&a->target, &b->target);
+           a->resampling == b->resampling && a->first_level == b->first_level &&
+           a->has_one_level == b->has_one_level && a->file.path &&
+           a->file.relative == b->file.relative && strcmp(a->file.path, b->file.path) == 0 &&
+           is_same_rect(&a->source, &b->source) && is_same_rect(&a->target, &b->target);
 }
 
 static struct source_group *group_at(const cogpu_vrt_source_list *list, uint32_t number) {
@@ -388,18 +390,57 @@ static bool is_averaged(const xml_element *element) {
     return name.bytes >= 4 && cogpu_xml_is_same((xml_slice){name.at, 4}, "aver");
 }
 
+/* OVERVIEW_LEVEL, which gdal_translate -ovr writes: "NONE", "0", "0 only". */
+static cogpu_status read_level(cogpu_vrt_reader *in, const xml_element *option,
+                               cogpu_vrt_source *source) {
+    static const char only[] = "only";
+    enum { LEVEL_MAX = 255 };
+    const size_t ending = sizeof only - 1;
+    xml_slice text = cogpu_xml_trim(option->content);
+    uint32_t level;
+    source->has_one_level = cogpu_xml_is_same(text, "NONE");
+    if (source->has_one_level)
+        return COGPU_OK;
+    if (text.bytes > ending &&
+        cogpu_xml_is_same((xml_slice){text.at + text.bytes - ending, ending}, only)) {
+        source->has_one_level = true;
+        text.bytes -= ending;
+    }
+    TRY(cogpu_vrt_whole(in, option, text, "OVERVIEW_LEVEL", 0, LEVEL_MAX - 1, &level));
+    source->first_level = level + 1;
+    return COGPU_OK;
+}
+
+static cogpu_status read_open_options(cogpu_vrt_reader *in, const xml_element *element,
+                                      cogpu_vrt_source *source) {
+    xml_element options, option;
+    if (!cogpu_pam_child(element->content, "OpenOptions", &options))
+        return COGPU_OK;
+    xml_reader children = cogpu_pam_content(&options);
+    while (cogpu_xml_next(&children, &option)) {
+        xml_slice key = cogpu_pam_attribute(option.attributes, "key");
+        if (!cogpu_xml_is_same(key, "OVERVIEW_LEVEL"))
+            return cogpu_vrt_fail(in, &option, COGPU_UNSUPPORTED,
+                                  "open options of a source are not supported, but OVERVIEW_LEVEL");
+        TRY(read_level(in, &option, source));
+    }
+    return COGPU_OK;
+}
+
 static cogpu_status read_source(cogpu_vrt_reader *in, cogpu_vrt_source_list *list,
                                 const xml_element *element, cogpu_vrt_source_kind kind) {
     cogpu_vrt_source source = {.kind = kind};
     cogpu_vrt_source_band band = {.target = list->band};
     cogpu_sample_rule rule;
     memset(&rule, 0, sizeof rule); /* padding too: rules are compared as bytes */
-    TRY(cogpu_vrt_refuse_open_options(in, element));
+    TRY(read_open_options(in, element, &source));
     TRY(cogpu_vrt_read_source_band(in, element, &band.band, &source.of_mask));
     TRY(read_rects(in, element, &source));
     if (kind == COGPU_VRT_SIMPLE && is_averaged(element))
         source.kind = COGPU_VRT_AVERAGED;
-    if (source.kind != COGPU_VRT_AVERAGED)
+    if (is_averaged(element))
+        source.resampling = COGPU_RESAMPLE_AVERAGE;
+    else
         TRY(cogpu_vrt_resampling(in, element,
                                  cogpu_pam_attribute(element->attributes, "resampling"),
                                  &source.resampling));

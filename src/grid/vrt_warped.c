@@ -83,6 +83,39 @@ static const char *find_option(const cogpu_vrt_warp *warp, const char *name) {
     return NULL;
 }
 
+/* What would change pixels. */
+static cogpu_status refuse_options(cogpu_vrt_reader *in, const xml_element *options,
+                                   const cogpu_vrt_warp *warp) {
+    static const struct {
+        const char *name, *harmless;
+    } refused[] = {{"MODE_TIES", "FIRST"},
+                   {"EXCLUDED_VALUES", ""},
+                   {"SRC_ALPHA_MAX", ""},
+                   {"DST_ALPHA_MAX", ""},
+                   {"XSCALE", ""},
+                   {"YSCALE", ""},
+                   {"SRC_COORD_PRECISION", "0"},
+                   {"NODATA_VALUES_PCT_THRESHOLD", "100"},
+                   {"APPLY_VERTICAL_SHIFT", "NO"},
+                   {"CUTLINE", ""}};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        const char *value = find_option(warp, refused[i].name);
+        if (value && !is_same_name(value, refused[i].harmless))
+            return cogpu_vrt_fail(in, options, COGPU_UNSUPPORTED,
+                                  "the option %s=%.48s is not supported", refused[i].name, value);
+    }
+    return COGPU_OK;
+}
+
+static void set_united_nodata(cogpu_vrt_warp *warp) {
+    const char *value = find_option(warp, "UNIFIED_SRC_NODATA");
+    warp->unites = COGPU_WARP_NODATA_PARTIAL;
+    if (warp->band_count > 1 && value && !is_same_name(value, "PARTIAL"))
+        warp->unites = cogpu_vrt_bool((xml_slice){value, strlen(value)}, true)
+                           ? COGPU_WARP_NODATA_UNITED
+                           : COGPU_WARP_NODATA_OF_BANDS;
+}
+
 /* ---- bands ---- */
 
 static cogpu_status read_band_nodata(cogpu_vrt_reader *in, const xml_element *mapping,
@@ -421,8 +454,9 @@ cogpu_status cogpu_vrt_read_warp(cogpu_vrt_reader *in, const xml_element *option
     TRY(read_method(in, options, &warp->resampling));
     TRY(read_working_type(in, options, &warp->working_type));
     TRY(read_options(in, options, "name", &warp->options, &warp->option_count));
-    warp->unified_nodata = find_option(warp, "UNIFIED_SRC_NODATA");
+    TRY(refuse_options(in, options, warp));
     TRY(read_mappings(in, options, warp));
+    set_united_nodata(warp);
     TRY(read_alpha(in, options, "SrcAlphaBand", UINT16_MAX, &warp->source_alpha));
     TRY(read_alpha(in, options, "DstAlphaBand", in->vrt->band_count, &warp->target_alpha));
     TRY(read_level(in, dataset, &warp->overview_level));

@@ -86,7 +86,11 @@ void cogpu_vrt_place(const cogpu_vrt *vrt, const cogpu_vrt_source *source, uint3
                                        .low_x = across.low,
                                        .low_y = down.low,
                                        .high_x = across.high,
-                                       .high_y = down.high};
+                                       .high_y = down.high,
+                                       .width = vrt->width,
+                                       .height = vrt->height,
+                                       .to_width = to_width,
+                                       .to_height = to_height};
 }
 
 /* ---- levels ---- */
@@ -94,7 +98,7 @@ void cogpu_vrt_place(const cogpu_vrt *vrt, const cogpu_vrt_source *source, uint3
 /* The resampling of the source in a read that asks for `method`. */
 static cogpu_resampling used_method(const cogpu_vrt_source *source, cogpu_resampling method) {
     cogpu_resampling used = source->resampling ? source->resampling : method;
-    return used && source->kind != COGPU_VRT_AVERAGED ? used : COGPU_RESAMPLE_NEAREST;
+    return used ? used : COGPU_RESAMPLE_NEAREST;
 }
 
 uint32_t cogpu_vrt_choose_level(const cogpu_vrt_placement *placement,
@@ -122,19 +126,17 @@ uint32_t cogpu_vrt_choose_level(const cogpu_vrt_placement *placement,
 
 /* ---- rectangles ---- */
 
-/* The span in pixels of a level. GDAL reads whole pixels of overviews if it does not resample. */
-static void move_to_level(struct placed_axis *span, bool is_nearest, uint32_t full,
-                          uint32_t level) {
+/* The span in pixels of a level. GDAL rounds the limits, not the positions. */
+static void move_to_level(struct placed_axis *span, uint32_t full, uint32_t level) {
     if (full == level)
         return;
-    uint32_t count = span->end - span->first;
     double factor = (double)full / level;
     uint32_t low = limit_to(floor(span->low / factor + 0.5), level - 1);
     uint32_t size = limit_to(floor((span->high - span->low) / factor + 0.5), level - low);
     span->low = low;
     span->high = low + (size ? size : 1);
-    span->start = is_nearest ? low : span->start / factor;
-    span->step = is_nearest ? (double)(span->high - low) / count : span->step / factor;
+    span->start /= factor;
+    span->step /= factor;
 }
 
 /* RasterIO sees no pixel beyond the source rect, but those in reach of a kernel. */
@@ -176,6 +178,38 @@ static bool is_on_grid(const cogpu_rectangle *rectangle) {
            rectangle->x == floor(rectangle->x) && rectangle->y == floor(rectangle->y);
 }
 
+/* Of a side of an averaged source, whose size is `full`: it has full resolution. GDAL reads as many
+ * pixels as there are in the side, rounded. */
+static cogpu_rectangle_axis average_side(const struct placed_axis *span, double from,
+                                         double from_size, double to, double to_size,
+                                         uint32_t full) {
+    const uint32_t pixels = span->end - span->first, most = full - span->low;
+    const uint32_t count = limit_to(floor(pixels * span->step + 0.5), most);
+    return (cogpu_rectangle_axis){.from = from,
+                                  .from_size = from_size,
+                                  .to = to,
+                                  .to_size = to_size,
+                                  .first = span->first,
+                                  .origin = span->low,
+                                  .count = count ? count : 1,
+                                  .length = pixels * span->step};
+}
+
+static void set_averages(const cogpu_vrt_placement *placement, const cogpu_vrt_source *source,
+                         cogpu_vrt_size full, const struct placed_axis *across,
+                         const struct placed_axis *down, cogpu_rectangle *rectangle) {
+    const cogpu_vrt_rect whole = {0, 0, full.width, full.height};
+    const cogpu_vrt_rect from = source->has_rects ? source->source : whole;
+    const cogpu_vrt_rect to = source->has_rects ? source->target : whole;
+    rectangle->averages = true;
+    rectangle->across = average_side(across, from.x, from.width, to.x, to.width, full.width);
+    rectangle->across.pixels = placement->to_width;
+    rectangle->across.whole = placement->width;
+    rectangle->down = average_side(down, from.y, from.height, to.y, to.height, full.height);
+    rectangle->down.pixels = placement->to_height;
+    rectangle->down.whole = placement->height;
+}
+
 bool cogpu_vrt_rectangle(const cogpu_vrt_placement *placement, const cogpu_vrt_source *source,
                          cogpu_resampling method, cogpu_vrt_size full, cogpu_vrt_size level,
                          const cogpu_vrt_window *window, cogpu_rectangle *rectangle, uint32_t *x,
@@ -185,22 +219,22 @@ bool cogpu_vrt_rectangle(const cogpu_vrt_placement *placement, const cogpu_vrt_s
     struct placed_axis down = {placement->y0,     placement->y1,    placement->y,
                                placement->step_y, placement->low_y, placement->high_y};
     cogpu_resampling used = used_method(source, method);
-    bool is_nearest = used == COGPU_RESAMPLE_NEAREST;
     *rectangle = (cogpu_rectangle){.method = used, .high_x = level.width, .high_y = level.height};
     if (!clip_to_window(&across, window->x, window->width, &rectangle->to_x, &rectangle->width,
                         x) ||
         !clip_to_window(&down, window->y, window->height, &rectangle->to_y, &rectangle->height, y))
         return false;
-    move_to_level(&across, is_nearest, full.width, level.width);
-    move_to_level(&down, is_nearest, full.height, level.height);
+    move_to_level(&across, full.width, level.width);
+    move_to_level(&down, full.height, level.height);
     rectangle->x = across.start;
     rectangle->step_x = across.step;
     rectangle->y = down.start;
     rectangle->step_y = down.step;
-    rectangle->averages = source->kind == COGPU_VRT_AVERAGED;
-    if (is_on_grid(rectangle)) /* RasterIO copies then */
+    if (source->kind == COGPU_VRT_AVERAGED)
+        set_averages(placement, source, full, &across, &down, rectangle);
+    if (is_on_grid(rectangle) && !rectangle->averages) /* RasterIO copies then */
         rectangle->method = COGPU_RESAMPLE_NEAREST;
-    if (rectangle->averages || rectangle->method != COGPU_RESAMPLE_NEAREST)
+    if (!rectangle->averages && rectangle->method != COGPU_RESAMPLE_NEAREST)
         set_limits(&across, &down, level, rectangle);
     return true;
 }

@@ -39,18 +39,33 @@ typedef struct cogpu_rectangle_band {
     double most; /* results are at most this: 2^NBITS - 1; 0: no limit */
 } cogpu_rectangle_band;
 
+/* How GDAL finds source positions of an AveragedSource, step by step: it takes the pixel below a
+ * position, so every rounding counts. */
+typedef struct cogpu_rectangle_axis {
+    double from, from_size, to, to_size; /* source rect and target rect */
+    uint32_t first;                      /* the first target pixel, of `pixels` */
+    uint32_t pixels, whole;              /* of the VRT: at the level, at full resolution */
+    uint32_t origin, count;              /* the pixels that are averaged, and the source pixels */
+    double length;                       /* that they are made of, from rectangle.x or y on */
+} cogpu_rectangle_axis;
+
 /* Target pixel (i, j) of the rectangle covers the source from x + i * step_x to x + (i + 1) *
  * step_x, in pixels of the source level, and the same of rows. */
 typedef struct cogpu_rectangle {
     cogpu_resampling method;
-    bool averages; /* an AveragedSource, in the place of `method`: the mean, in floats, of samples
-                    * whose centres lie in the target pixel, but NaN */
+    bool averages; /* an AveragedSource, instead of `method`: the mean, in floats, of samples
+                    * whose centres lie in the target pixel, but NaN. As in GDAL, a source rect
+                    * that is not of whole pixels becomes whole ones before, by `method` */
     cogpu_type from_type, to_type;
+    bool
+        is_indexed; /* samples are indices of a palette: kernels take the nearest one, as in GDAL */
+    double source_most; /* 2^bits - 1 of samples of few bits, which kernels do not exceed; or 0 */
     uint32_t bands;
     const cogpu_rectangle_band *rules; /* one for each band */
     /* No pixel of the level outside exists: low_x <= x < high_x. */
     uint32_t low_x, low_y, high_x, high_y;
     double x, y, step_x, step_y;
+    cogpu_rectangle_axis across, down;  /* with `averages` */
     uint32_t to_x, to_y, width, height; /* the part to make, counted from the first target pixel */
 } cogpu_rectangle;
 
@@ -75,8 +90,14 @@ typedef struct cogpu_rectangle_range {
 
 /* Of an AveragedSource: the source pixels whose centres lie in target pixel i, which may be none;
  * the nearest one if target pixels are smaller than source pixels. */
-cogpu_rectangle_range cogpu_rectangle_averaged(double start, double step, uint32_t i, uint32_t low,
-                                               uint32_t high);
+cogpu_rectangle_range cogpu_rectangle_averaged(const cogpu_rectangle_axis *axis, uint32_t i);
+
+/* The pixels that all target pixels of the part need, of those that an AveragedSource averages. */
+void cogpu_rectangle_averages_need(const cogpu_rectangle *rectangle, cogpu_rectangle_range *columns,
+                                   cogpu_rectangle_range *rows);
+
+/* Whether an AveragedSource begins or ends inside of a pixel. */
+bool cogpu_rectangle_is_averaged_twice(const cogpu_rectangle *rectangle);
 
 /* Whether the rule makes the same sample of every pixel, so that the source need not be read. */
 static inline bool cogpu_sample_rule_is_constant(const cogpu_sample_rule *rule) {

@@ -52,6 +52,13 @@ typedef struct cogpu_warp_band {
     double avoided;  /* nodata of the target */
 } cogpu_warp_band;
 
+/* GDAL's UNIFIED_SRC_NODATA. */
+typedef enum cogpu_warp_nodata {
+    COGPU_WARP_NODATA_PARTIAL = 0, /* pixels are invalid if all bands are; samples too */
+    COGPU_WARP_NODATA_UNITED,  /* YES: pixels alone, by a mask of the caller: cogpu_warp_unite */
+    COGPU_WARP_NODATA_OF_BANDS /* NO: samples alone */
+} cogpu_warp_nodata;
+
 typedef struct cogpu_warp {
     cogpu_resampling method;
     uint32_t bands;
@@ -62,6 +69,7 @@ typedef struct cogpu_warp {
     double scale_x, scale_y;
     const cogpu_warp_band *rules; /* one for each band */
     bool has_nodata;              /* at least one rule has */
+    cogpu_warp_nodata unites;     /* how the nodata of bands becomes that of pixels */
     uint32_t alpha_band; /* from 1: the source's density, in the target too; 0: none. Weighed and
                           * blended as gdalwarp does */
     bool clamps; /* positions outside the level move to its border; else they have no result */

@@ -102,8 +102,8 @@ static bool overlaps_another(const struct cogpu_mosaic_chunk *chunk, uint32_t in
     return false;
 }
 
-static bool has_extra_alpha(const cogpu_layer *plan) {
-    return plan->targets[plan->band_count - 1] == COGPU_LAYER_ALPHA_ONLY;
+static bool has_extra_bands(const cogpu_layer *plan) {
+    return plan->targets[plan->band_count - 1] == COGPU_LAYER_NO_BAND;
 }
 
 /* Whether bands of the layer are those of the chunk, in the same order. */
@@ -118,12 +118,23 @@ static void choose_direct_layers(struct cogpu_mosaic_chunk *chunk) {
     const struct cogpu_mosaic_read *read = chunk->read;
     bool can_be_direct = !read->is_validity && read->mosaic->composite != COGPU_COMPOSITE_COUNT &&
                          chunk->layer_count <= DIRECT_LAYERS_MAX;
+    chunk->is_composed = read->is_validity; /* without any layer, too */
     for (uint32_t i = 0; i < chunk->layer_count; i++) {
         struct cogpu_chunk_layer *layer = &chunk->layers[i];
         layer->is_direct = can_be_direct && layer->plan.kind != COGPU_LAYER_RECTANGLE &&
-                           !has_extra_alpha(&layer->plan) && has_all_bands(read, &layer->plan) &&
+                           !has_extra_bands(&layer->plan) && has_all_bands(read, &layer->plan) &&
                            !overlaps_another(chunk, i);
         chunk->is_composed |= !layer->is_direct;
+    }
+}
+
+/* Composed layers are warped, but complex samples: they are placed by the rectangle of their plan.
+ */
+static void place_complex_layers(struct cogpu_mosaic_chunk *chunk) {
+    for (uint32_t i = 0; i < chunk->layer_count; i++) {
+        struct cogpu_chunk_layer *layer = &chunk->layers[i];
+        if (!layer->is_direct && cogpu_type_is_complex(layer->plan.warp.from_type))
+            layer->plan.kind = COGPU_LAYER_RECTANGLE;
     }
 }
 
@@ -204,6 +215,7 @@ static cogpu_status read_chunk(struct cogpu_mosaic_read *read, struct cogpu_mosa
     TRY(plan_layers(chunk, error));
     choose_direct_layers(chunk);
     compose_all_layers(chunk);
+    place_complex_layers(chunk);
     uint64_t bytes = chunk_bytes(chunk);
     *is_too_large = bytes > read->budget && is_divisible(chunk->box);
     if (*is_too_large)
@@ -277,7 +289,10 @@ static cogpu_status list_bands(struct cogpu_mosaic_read *read, cogpu_arena *aren
     uint8_t(*fill)[16] = NULL;
     read->band_count = read->is_validity ? 1 : plan->band_count;
     TRY(cogpu_arena_allocate(arena, read->band_count, sizeof *read->bands, &read->bands, error));
-    TRY(cogpu_arena_allocate(arena, read->band_count, sizeof *fill, &fill, error));
+    /* Layers may have bands more, which become none. */
+    TRY(cogpu_arena_allocate(arena,
+                             (uint64_t)read->band_count + 1 + read->mosaic->pyramid->info.bands,
+                             sizeof *fill, &fill, error));
     for (uint32_t i = 0; i < read->band_count; i++) {
         uint32_t band = read->is_validity ? 1 : cogpu_plan_band(plan, i) + 1;
         read->bands[i] = band;

@@ -12,6 +12,7 @@
 
 #include "base/checked.h"
 #include "base/math.h"
+#include "cpu/warp.h"
 #include "read/mosaic_steps.h"
 
 #include <string.h>
@@ -55,13 +56,16 @@ static cogpu_raster packed_raster(const struct cogpu_mosaic_read *read, cogpu_bo
 
 /* ---- copies -------------------------------------------------------------------------------- */
 
-/* Whether nodata of the source is nodata of the mosaic, band by band. */
+/* Whether nodata of the source is nodata of the mosaic, band by band. Masked pixels become that of
+ * the mosaic. */
 static bool keeps_nodata(const cogpu_layer *plan) {
+    if (plan->reads_mask || plan->makes_mask)
+        return false;
     for (uint32_t i = 0; i < plan->band_count; i++) {
         const cogpu_warp_band *rule = &plan->warp.rules[i];
         bool is_same = rule->nodata == rule->avoided ||
                        (rule->nodata != rule->nodata && rule->avoided != rule->avoided);
-        if (rule->avoids != rule->has_nodata || (rule->avoids && (!is_same || plan->reads_mask)))
+        if (rule->avoids != rule->has_nodata || (rule->avoids && !is_same))
             return false;
     }
     return true;
@@ -115,7 +119,7 @@ static void lay_out_sources(struct cogpu_mosaic_chunk *chunk, struct chunk_memor
                 packed_raster(chunk->read, plan->source, plan->warp.from_type, plan->band_count,
                               take_part(memory, pixels * plan->band_count *
                                                     cogpu_type_bytes(plan->warp.from_type)));
-        if (plan->reads_mask)
+        if (plan->reads_mask || plan->makes_mask)
             layer->mask = packed_raster(chunk->read, plan->source, COGPU_TYPE_U8, 1,
                                         take_part(memory, pixels));
     }
@@ -273,7 +277,7 @@ static cogpu_warp_job describe_warp(const struct cogpu_mosaic_chunk *chunk,
                             .coordinates = &plan->coordinates,
                             .forward = plan->forward.nodes ? &plan->forward : NULL,
                             .source = &layer->source,
-                            .mask = plan->reads_mask ? &layer->mask : NULL,
+                            .mask = plan->reads_mask || plan->makes_mask ? &layer->mask : NULL,
                             .target = &layer->target,
                             .valid = layer->is_direct ? NULL : &layer->valid,
                             .fill = chunk->read->fill};
@@ -282,6 +286,8 @@ static cogpu_warp_job describe_warp(const struct cogpu_mosaic_chunk *chunk,
 static cogpu_status warp_layer(struct cogpu_mosaic_chunk *chunk, struct cogpu_chunk_layer *layer,
                                cogpu_error *error) {
     const cogpu_warp_job job = describe_warp(chunk, layer);
+    if (layer->plan.makes_mask) /* in host memory: needs_host */
+        cogpu_warp_unite(&layer->plan.warp, &layer->source, &layer->mask);
     return chunk->read->steps->warp(chunk, layer, &job, error);
 }
 
@@ -313,7 +319,7 @@ static cogpu_status add_layer(struct cogpu_mosaic_chunk *chunk,
         for (end = first + 1;
              end < plan->band_count && plan->targets[end] == plan->targets[end - 1] + 1;)
             end++;
-        if (plan->targets[first] == COGPU_LAYER_ALPHA_ONLY)
+        if (plan->targets[first] == COGPU_LAYER_NO_BAND)
             continue;
         cogpu_raster pixels;
         cogpu_composition part =
@@ -330,16 +336,56 @@ static cogpu_status add_layer(struct cogpu_mosaic_chunk *chunk,
     return COGPU_OK;
 }
 
+/* Where a band of the layer has a pixel. The layer's own pixels are of no use any more. */
+static void make_alpha(struct cogpu_mosaic_chunk *chunk, const cogpu_layer *plan) {
+    const uint64_t pixels = cogpu_box_pixels(plan->target);
+    for (uint32_t band = 1; band < plan->band_count; band++)
+        for (uint64_t i = 0; i < pixels; i++)
+            chunk->layer_valid[i] |= chunk->layer_valid[band * pixels + i];
+    cogpu_warp_fill_opaque(chunk->pixels.type, pixels, chunk->layer_pixels);
+}
+
+/* The band may be asked for several times: it is the mask of the others. */
+static cogpu_status add_made_alpha(struct cogpu_mosaic_chunk *chunk,
+                                   const struct cogpu_chunk_layer *layer, cogpu_error *error) {
+    const struct cogpu_mosaic_read *read = chunk->read;
+    struct cogpu_chunk_layer alpha = *layer;
+    bool is_made = false;
+    for (uint32_t i = 0; read->mosaic->made_alpha && i < read->band_count; i++) {
+        if (read->bands[i] != read->mosaic->made_alpha)
+            continue;
+        if (!is_made)
+            make_alpha(chunk, &layer->plan);
+        is_made = true;
+        alpha.plan.targets = &i;
+        alpha.plan.band_count = 1;
+        TRY(add_layer(chunk, &alpha, error));
+    }
+    return COGPU_OK;
+}
+
+static cogpu_status place_layer(struct cogpu_mosaic_chunk *chunk,
+                                const struct cogpu_chunk_layer *layer, cogpu_error *error) {
+    const struct cogpu_chunk_steps *steps = chunk->read->steps;
+    if (steps->rectangle)
+        return steps->rectangle(chunk, layer, error);
+    return cogpu_fail(error, COGPU_UNSUPPORTED,
+                      "samples of type %s become %s by the CPU only: read to host memory",
+                      cogpu_type_name(layer->plan.warp.from_type),
+                      cogpu_type_name(layer->plan.warp.to_type));
+}
+
 static cogpu_status compose_layers(struct cogpu_mosaic_chunk *chunk, cogpu_error *error) {
     for (uint32_t i = 0; i < chunk->layer_count; i++) {
         struct cogpu_chunk_layer *layer = &chunk->layers[i];
         if (layer->is_bad || is_plain_copy(layer))
             continue;
-        TRY(layer->plan.kind == COGPU_LAYER_RECTANGLE
-                ? chunk->read->steps->rectangle(chunk, layer, error)
-                : warp_layer(chunk, layer, error));
-        if (!layer->is_direct)
+        TRY(layer->plan.kind == COGPU_LAYER_RECTANGLE ? place_layer(chunk, layer, error)
+                                                      : warp_layer(chunk, layer, error));
+        if (!layer->is_direct) {
             TRY(add_layer(chunk, layer, error));
+            TRY(add_made_alpha(chunk, layer, error));
+        }
         if (!cogpu_meter_poll(&chunk->read->window->meter))
             return cogpu_fail_cancelled(error);
     }

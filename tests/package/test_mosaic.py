@@ -95,6 +95,43 @@ def test_windows_are_parts(made):
         assert mosaic.read().result["sources"] == 3 and mosaic.read().result["bad_sources"] == 0
 
 
+@pytest.mark.parametrize("device", ["cpu", "emu"])
+def test_a_grid_without_sources(tmp_path, device):
+    tile(tmp_path, "plain.tif", 0, 0, nodata=None)
+    with cogpu.open_mosaic(tmp_path / "plain.tif", bbox=(0, 0, 100, 100), resolution=10) as mosaic:
+        assert mosaic.shape == (1, 10, 10)
+        for pixels in (mosaic.read(device=device), mosaic.read_mask(device=device)):
+            assert not host(pixels).any()
+
+
+def test_masked_pixels_are_left_out_in_every_window(tmp_path):
+    pixels = np.arange(1, 401, dtype="u2").reshape(1, 20, 20)
+    mask = np.random.default_rng(1).random((20, 20)) > 0.4
+    with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True):
+        write_file(tmp_path / "other.tif", pixels, transform=Affine(10, 0, 100, 0, -10, 0))
+        write_file(tmp_path / "masked.tif", pixels, transform=Affine(10, 0, 0, 0, -10, 0))
+        with rasterio.open(tmp_path / "masked.tif", "r+") as file:
+            file.write_mask(mask)
+    with cogpu.open_mosaic([tmp_path / "masked.tif", tmp_path / "other.tif"]) as mosaic:
+        whole = np.asarray(mosaic.read())[0]
+        np.testing.assert_array_equal(whole[:, :10], np.where(mask, pixels[0], 0)[:, :10])
+        np.testing.assert_array_equal(np.asarray(mosaic.read(window=(0, 0, 20, 9)))[0], whole[:, :9])
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_samples_are_copied(tmp_path, dtype):
+    random = np.random.default_rng(1)
+    pixels = (random.normal(size=(2, 20, 20)) + 1j * random.normal(size=(2, 20, 20))).astype(dtype)
+    for name, left in (("a.tif", 0), ("b.tif", 100)):
+        write_file(tmp_path / name, pixels, transform=Affine(10, 0, left, 0, -10, 0))
+    for nodata in (None, 0):
+        with cogpu.open_mosaic([tmp_path / "a.tif", tmp_path / "b.tif"], nodata=nodata) as mosaic:
+            np.testing.assert_array_equal(np.asarray(mosaic.read())[:, :, :20], pixels)
+            np.testing.assert_array_equal(np.asarray(mosaic.read())[:, :, 20:], pixels[:, :, 10:])
+    with pytest.raises(cogpu.UnsupportedError, match="complex"):
+        cogpu.open_mosaic([tmp_path / "a.tif", tmp_path / "b.tif"], composite="mean")
+
+
 def test_sources_of_all_kinds(made, tmp_path):
     paths, placed = made
     fsspec = pytest.importorskip("fsspec")

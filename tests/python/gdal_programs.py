@@ -1,4 +1,4 @@
-"""gdalbuildvrt and gdal_translate as functions: GDAL's own, called in the library that rasterio brings."""
+"""gdalbuildvrt, gdal_translate and gdalwarp as functions: GDAL's own, called in the library that rasterio brings."""
 
 import ctypes
 import pathlib
@@ -9,8 +9,10 @@ import rasterio._env  # loads GDAL
 HANDLE, NUMBER, TEXT = ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p
 SIGNATURES = {"GDALOpenEx": (HANDLE, [TEXT, ctypes.c_uint, HANDLE, HANDLE, HANDLE]), "GDALClose": (NUMBER, [HANDLE]),
               "GDALBuildVRT": (HANDLE, [TEXT, NUMBER, HANDLE, HANDLE, HANDLE, HANDLE]),
-              "GDALTranslate": (HANDLE, [TEXT, HANDLE, HANDLE, HANDLE])}
-OPTIONS = {"GDALBuildVRT": "GDALBuildVRTOptions", "GDALTranslate": "GDALTranslateOptions"}
+              "GDALTranslate": (HANDLE, [TEXT, HANDLE, HANDLE, HANDLE]),
+              "GDALWarp": (HANDLE, [TEXT, HANDLE, NUMBER, HANDLE, HANDLE, HANDLE])}
+OPTIONS = {"GDALBuildVRT": "GDALBuildVRTOptions", "GDALTranslate": "GDALTranslateOptions",
+           "GDALWarp": "GDALWarpAppOptions"}
 
 
 def _load():
@@ -47,8 +49,10 @@ def _run(program, to, sources, options):
     if not prepared:
         return False
     error, target, run = ctypes.c_int(), str(to).encode(), getattr(LIBRARY, program)
-    file = _open(sources[0]) if program == "GDALTranslate" else None
-    if file:
+    file = _open(sources[0]) if program != "GDALBuildVRT" else None
+    if program == "GDALWarp":
+        made = run(target, None, 1, (HANDLE * 1)(file), prepared, ctypes.byref(error))
+    elif file:
         made = run(target, file, prepared, ctypes.byref(error))
     else:
         made = run(target, len(sources), None, _texts(sources), prepared, ctypes.byref(error))
@@ -65,3 +69,7 @@ def build_vrt(to, sources, *options):
 
 def translate(to, source, *options):
     return _run("GDALTranslate", to, [source], ("-of", "VRT", *options))
+
+
+def warp(to, source, *options):
+    return _run("GDALWarp", to, [source], ("-of", "VRT", *options))

@@ -57,6 +57,10 @@ def files(tmp_path_factory):
         array = (random.normal(size=(1, 30, 40)) * 100).astype(dtype)
         array[0, 4:7, 5:9] = 99
         paths[dtype] = write(folder / f"{dtype}.tif", array, nodata=99 if dtype != "uint16" else None)
+    for dtype in ("complex64", "complex128"):
+        array = random.normal(size=(2, 30, 40)) * 100 + 1j * random.normal(size=(2, 30, 40)) * 100
+        paths[dtype] = write(folder / f"{dtype}.tif", array.astype(dtype))
+    paths["bits12"] = write(folder / "bits12.tif", random.integers(0, 4096, (1, 30, 40)).astype("u2"), nbits=12)
     paths["palette"] = write(folder / "palette.tif", noise(1), photometric="palette",
                              colours={i: (i, 255 - i, i * 7 % 256, 255) for i in range(256)})
     paths["big"] = write(folder / "big.tif", noise(2, 300, 400), 0, 3000)
@@ -66,13 +70,19 @@ def files(tmp_path_factory):
     return paths
 
 
-def agree(path, tolerance=0):
-    """The pixels of all bands: equal, or as near as GDAL's rounding to float permits."""
+def agree(path, tolerance=0, inside=False):
+    """The pixels of all bands: equal, or as near as GDAL's rounding to float permits. GDAL reads band by band: reads of
+    all at once round in other places. With `inside`, those of a window of one source too."""
     with rasterio.open(path) as file:
-        expected = file.read()
+        expected = np.stack([file.read(band) for band in file.indexes])
     with cogpu.open(path) as file:
         found = file.read()
+        part = file.read(window=(2, 3, 9, 7)) if inside else None
     assert found.shape == expected.shape and found.dtype == expected.dtype
+    if inside:
+        np.testing.assert_array_equal(part, found[:, 3:10, 2:11])
+    if found.dtype.kind == "c":
+        return np.testing.assert_allclose(found, expected, tolerance, tolerance)
     wide, right = found.astype("f8"), expected.astype("f8")
     differ = ~((np.abs(wide - right) <= tolerance) | (wide == right) | (np.isnan(wide) & np.isnan(right)))
     assert not differ.any(), f"{differ.sum()} of {differ.size} samples differ"
@@ -85,14 +95,14 @@ def rounding(name):
 # ---- gdalbuildvrt ----
 
 MOSAICS = [["plain1", "plain2", "plain3"], ["plain1", "coarse"], ["nodata1", "nodata2", "nodata3"],
-           ["alpha1", "alpha2"], ["mask1", "mask2"], ["plain3", "plain1"]]
+           ["alpha1", "alpha2"], ["mask1", "mask2"], ["plain3", "plain1"], ["mask1"]]
 EXACT = [[], ["-resolution", "highest"], ["-resolution", "lowest"], ["-resolution", "average"], ["-separate"],
          ["-addalpha"], ["-srcnodata", "9"], ["-vrtnodata", "3"], ["-srcnodata", "9 8 7", "-vrtnodata", "1 2 3"],
          ["-hidenodata", "-vrtnodata", "5"], ["-te", "57", "-93", "411", "222"], ["-tap", "-tr", "12", "12"],
          ["-b", "2", "-b", "1"], ["-ignore_srcmaskband"]]
 RESAMPLED = [["-tr", "7", "7", "-r", "bilinear"], ["-tr", "7", "7", "-r", "cubic"], ["-tr", "21", "21", "-r", "mode"],
              ["-tr", "17", "17", "-r", "lanczos"], ["-tr", "13", "19", "-r", "cubicspline"],
-             ["-tr", "23", "23", "-r", "rms"]]
+             ["-tr", "23", "23", "-r", "rms"], ["-tr", "5", "5", "-r", "average"]]
 
 
 @pytest.mark.parametrize("options", EXACT + RESAMPLED, ids=" ".join)
@@ -102,7 +112,7 @@ def test_built(files, names, options):
     path.unlink(missing_ok=True)
     if not gdal_programs.build_vrt(path, [files[name] for name in names], *options):
         pytest.skip("GDAL refuses these options")
-    agree(path, 1 if "-r" in options else 0)
+    agree(path, 1 if "-r" in options else 0, inside=True)
 
 
 # ---- gdal_translate ----
@@ -123,6 +133,22 @@ def test_translated(files, name, options):
     if not gdal_programs.translate(path, files[name], *options):
         pytest.skip("GDAL refuses these options")
     agree(path)
+
+
+@pytest.mark.parametrize("size", [[], ["-outsize", "90", "70"]], ids=str)
+@pytest.mark.parametrize("level", ["NONE", "0", "1", "AUTO-1"])
+def test_one_overview(files, level, size):
+    path = files["folder"] / "one.vrt"
+    assert gdal_programs.translate(path, files["big"], "-ovr", level, *size)
+    agree(path, inside=not size)
+
+
+def test_an_overview_that_a_source_lacks(files):
+    path = files["folder"] / "one.vrt"
+    assert gdal_programs.translate(path, files["big"], "-ovr", "1")
+    path.write_text(path.read_text().replace("1 only", "7 only"))
+    with cogpu.open(path) as file, pytest.raises(cogpu.CogpuError, match="overview 7 .* the image has 3"):
+        file.read()
 
 
 @pytest.mark.parametrize("expanded", ["rgb", "rgba"])
@@ -148,6 +174,91 @@ def test_fractional_window(files, name):
     path = files["folder"] / "fractional.vrt"
     assert gdal_programs.translate(path, files[name], "-projwin", "33", "277", "222", "111", "-r", "bilinear")
     agree(path, rounding(name))
+
+
+@pytest.mark.parametrize("options", [[], ["-srcwin", "3", "4", "20", "15"], ["-outsize", "13", "11"],
+                                     ["-scale", "0", "100", "20", "200"], ["-a_nodata", "3"]], ids=" ".join)
+@pytest.mark.parametrize("to", ["CFloat32", "CFloat64", "Float32", "Byte", "Int16"])
+@pytest.mark.parametrize("name", ["complex64", "complex128", "plain1", "int16", "mask1"])
+def test_complex(files, name, to, options):
+    path = files["folder"] / "complex.vrt"
+    assert gdal_programs.translate(path, files[name], "-ot", to, *options)
+    agree(path, 1e-3 if "-scale" in options else 0, inside="-outsize" not in options and "-srcwin" not in options)
+
+
+@pytest.mark.parametrize("name", ["complex64", "complex128"])
+def test_complex_sources_overlap(files, name):
+    path = files["folder"] / "complex.vrt"
+    assert gdal_programs.build_vrt(path, [files[name], files[name]], "-te", "-50", "-50", "450", "350")
+    agree(path, inside=True)
+
+
+def test_no_complex_kernels(files):
+    path = files["folder"] / "complex.vrt"
+    assert gdal_programs.translate(path, files["complex64"], "-outsize", "13", "11", "-r", "bilinear")
+    with cogpu.open(path) as file, pytest.raises(cogpu.CogpuError, match="complex"):
+        file.read()
+
+
+@pytest.mark.parametrize("method", ["nearest", "bilinear", "cubic", "cubicspline", "lanczos", "mode"])
+def test_palette_indices_are_not_interpolated(files, method):
+    path = files["folder"] / "indices.vrt"
+    assert gdal_programs.translate(path, files["palette"], "-outsize", "31", "50", "-r", method)
+    agree(path)
+
+
+@pytest.mark.parametrize("method", ["cubic", "lanczos", "bilinear"])
+def test_few_bits_are_not_exceeded(files, method):
+    path = files["folder"] / "bits.vrt"
+    assert gdal_programs.translate(path, files["bits12"], "-outsize", "90", "70", "-r", method)
+    agree(path, 1)
+
+
+@pytest.mark.parametrize("size, target", [((122, 91), (121.2121, 90.909)), ((121, 91), (121.2121, 90.909)),
+                                          ((109, 82), (108.108, 81.081)), ((108, 81), (108.108, 81.081)),
+                                          ((133, 100), (133, 100))])
+def test_nearest_of_overviews(files, size, target):
+    """Positions are those of the fractional rectangle, in pixels of the overview."""
+    path = files["folder"] / "overviews.vrt"
+    path.write_text(f'<VRTDataset rasterXSize="{size[0]}" rasterYSize="{size[1]}"><VRTRasterBand dataType="Byte" '
+                    f'band="1"><SimpleSource><SourceFilename relativeToVRT="1">{files["big"].name}</SourceFilename>'
+                    f'{rect("SrcRect", (0, 0, 400, 300))}{rect("DstRect", (0, 0, *target))}</SimpleSource>'
+                    '</VRTRasterBand></VRTDataset>')
+    agree(path)
+
+
+# ---- gdalwarp ----
+
+MERCATOR = ["-t_srs", "EPSG:3857", "-et", "0", "-tr", "13", "13"]
+
+
+@pytest.mark.parametrize("options", [[], ["-dstalpha"], ["-r", "bilinear"], ["-r", "bilinear", "-dstalpha"],
+                                     ["-r", "cubic", "-srcnodata", "9"], ["-r", "bilinear", "-srcnodata", "9 9 9"],
+                                     ["-r", "bilinear", "-srcnodata", "9", "-dstalpha"],
+                                     ["-r", "average", "-dstalpha", "-wo", "UNIFIED_SRC_NODATA=NO"],
+                                     ["-wo", "INIT_DEST=77"], ["-wo", "INIT_DEST=1,2,3", "-dstnodata", "5"],
+                                     ["-wo", "INIT_DEST=NO_DATA", "-dstnodata", "5"]], ids=" ".join)
+@pytest.mark.parametrize("name", ["plain1", "nodata1", "mask1"])
+def test_warped(files, name, options):
+    """The alpha band and nodata of pixels need all bands, whichever are read."""
+    path = files["folder"] / "warped.vrt"
+    path.unlink(missing_ok=True)
+    assert gdal_programs.warp(path, files[name], *MERCATOR, *options)
+    agree(path, 1, inside=True)
+    with cogpu.open(path) as file:
+        whole, alpha = file.read(), file.info().bands
+        np.testing.assert_array_equal(file.read(bands=[alpha])[0], whole[-1])
+        if "-dstalpha" in options:
+            assert (file.read(content=cogpu.MASK) == np.where(whole[-1:] > 0, 255, 0)).all()
+
+
+@pytest.mark.parametrize("option", ["MODE_TIES=MAX", "XSCALE=0.5", "EXCLUDED_VALUES=9", "SRC_ALPHA_MAX=200"])
+def test_refused_warp_options(files, option):
+    path = files["folder"] / "warped.vrt"
+    path.unlink(missing_ok=True)
+    assert gdal_programs.warp(path, files["plain1"], *MERCATOR, "-wo", option)
+    with pytest.raises(cogpu.CogpuError, match="option .* not supported"):
+        cogpu.open(path).close()
 
 
 # ---- by hand ----
@@ -187,9 +298,34 @@ def test_nearest_of_any_rects(files, seed):
 @pytest.mark.parametrize("method", [method for method in METHODS[1:] if method != "average"])
 @pytest.mark.parametrize("name", ["nodata1", "float32"])
 def test_resampling_of_any_rects(files, name, method, seed):
-    """GDAL averages a SimpleSource of fractional rectangles twice; this library does so once."""
     dtype = "Float32" if name == "float32" else "Byte"
     agree(by_hand(files, name, *random_rects(seed), dtype=dtype, resampling=method), rounding(name))
+
+
+@pytest.mark.parametrize("size, target", [(40, 40.3), (31, 30.77), (28, 28.57), (17, 17.0), (44, 44.2), (57, 57.14)])
+@pytest.mark.parametrize("start", [0, 0.25])
+@pytest.mark.parametrize("name", ["plain1", "float32", "int32"])
+def test_averaged_twice(files, name, start, size, target):
+    """GDAL makes whole pixels of a fractional rectangle, by an average, before it averages. Beyond the border of the
+    source it averages memory that was never written: the last columns and rows are left out."""
+    dtype = {"float32": "Float32", "int32": "Int32"}.get(name, "Byte")
+    path = by_hand(files, name, (start, 0, 40 - start, 30), (0, 0, target, target * 0.75), dtype=dtype,
+                   resampling="average")
+    path.write_text(path.read_text().replace('rasterXSize="20" rasterYSize="16"',
+                                             f'rasterXSize="{size}" rasterYSize="{size * 3 // 4}"'))
+    with rasterio.open(path) as file, cogpu.open(path) as ours:
+        expected, found = file.read(1)[:-2, :-2], ours.read()[0, :-2, :-2]
+        part = ours.read(window=(2, 3, 9, 7))[0]
+    np.testing.assert_array_equal(part, found[3:10, 2:11])
+    np.testing.assert_allclose(found.astype("f8"), expected.astype("f8"), 1e-5, rounding(name))
+
+
+@pytest.mark.parametrize("band", ["9", "mask,9", "65535"])
+def test_bands_that_a_source_lacks(files, band):
+    path = by_hand(files, "plain1", [0, 0, 40, 30], [0, 0, 20, 15])
+    path.write_text(path.read_text().replace("</SourceFilename>", f"</SourceFilename><SourceBand>{band}</SourceBand>"))
+    with cogpu.open(path) as file, pytest.raises(cogpu.CogpuError, match="plain1.tif: band .* the image has 3"):
+        file.read()
 
 
 RULES = {"nodata": "<NODATA>99</NODATA>", "out of range": "<NODATA>300</NODATA>", "fraction": "<NODATA>99.5</NODATA>",

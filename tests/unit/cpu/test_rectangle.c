@@ -180,6 +180,8 @@ static void averaged(void) {
     rectangle.averages = true;
     rectangle.step_x = rectangle.step_y = 2;
     rectangle.width = rectangle.height = 2;
+    rectangle.across = rectangle.down = (cogpu_rectangle_axis){
+        .from_size = 4, .to_size = 2, .pixels = 2, .whole = 2, .count = 4, .length = 4};
     CHECK(execute(&rectangle) == COGPU_OK);
     CHECK(made[0] == 25 && made[1] == 45 && made[2] == 105 && made[3] == 125);
 }
@@ -195,6 +197,10 @@ static void refused(void) {
     reset();
     rectangle = whole();
     rectangle.to_type = COGPU_TYPE_CF32;
+    rectangle.method = COGPU_RESAMPLE_BILINEAR;
+    CHECK(execute(&rectangle) == COGPU_UNSUPPORTED && strstr(error.message, "complex"));
+    rectangle.method = COGPU_RESAMPLE_NEAREST;
+    rectangle.averages = true;
     CHECK(execute(&rectangle) == COGPU_UNSUPPORTED && strstr(error.message, "complex"));
 }
 

@@ -104,6 +104,18 @@ static void sources(void) {
     CHECK(!source[1].has_rects && !source[1].of_mask && source[1].bands[0].band == 1);
 }
 
+#define LEVEL(text) "<OpenOptions><OOI key=\"OVERVIEW_LEVEL\">" text "</OOI></OpenOptions>"
+
+static void levels_of_sources(void) {
+    CHECK(parse(ROOT(BAND(SIMPLE("") SIMPLE(LEVEL("NONE")) SIMPLE(LEVEL("1"))
+                              SIMPLE(LEVEL("0 only"))))) == COGPU_OK);
+    const cogpu_vrt_source *source = vrt->sources.entries;
+    CHECK(vrt->sources.count == 4 && source[0].first_level == 0 && !source[0].has_one_level);
+    CHECK(source[1].first_level == 0 && source[1].has_one_level);
+    CHECK(source[2].first_level == 2 && !source[2].has_one_level);
+    CHECK(source[3].first_level == 1 && source[3].has_one_level);
+}
+
 static void kinds_of_sources(void) {
     CHECK(parse(ROOT(BAND("<SimpleSource resampling=\"Lanczos\">" FILE_A "</SimpleSource>"
                           "<SimpleSource resampling=\"average\">" FILE_A "</SimpleSource>"
@@ -222,7 +234,7 @@ static void warped(void) {
     CHECK_TEXT(warp->bands[0].source_nodata, "-1");
     CHECK_TEXT(warp->bands[0].target_nodata, "-2");
     CHECK_TEXT(warp->bands[0].initial, "NO_DATA");
-    CHECK_TEXT(warp->unified_nodata, "YES");
+    CHECK(warp->unites == COGPU_WARP_NODATA_PARTIAL); /* of one band */
     CHECK(warp->overview_level == -4 && warp->target_alpha == 1 && warp->option_count == 2);
     CHECK(warp->has_source_transform && warp->source_inverse[1] == 0.5);
     CHECK(warp->has_target_transform && warp->target_transform[5] == -2 && warp->reprojects);
@@ -275,7 +287,9 @@ static void refused(void) {
     fails(ROOT("<Group name=\"/\"/>"), COGPU_UNSUPPORTED, "<Group>");
     fails(ROOT("<VRTRasterBand dataType=\"CFloat16\"/>"), COGPU_UNSUPPORTED, "CFloat16");
     fails(ROOT(BAND(SIMPLE("<OpenOptions><OOI key=\"a\">b</OOI></OpenOptions>"))),
-          COGPU_UNSUPPORTED, "<OpenOptions>");
+          COGPU_UNSUPPORTED, "<OOI>");
+    fails(ROOT(BAND(SIMPLE(LEVEL("-1")))), COGPU_CORRUPT, "OVERVIEW_LEVEL");
+    fails(ROOT(BAND(SIMPLE(LEVEL("only")))), COGPU_CORRUPT, "OVERVIEW_LEVEL");
     fails(ROOT(BAND("<SimpleSource resampling=\"gauss\">" FILE_A "</SimpleSource>")),
           COGPU_UNSUPPORTED, "gauss");
     fails(COMPLEX("<Exponent>2</Exponent><DstMin>0</DstMin><DstMax>1</DstMax>"), COGPU_UNSUPPORTED,
@@ -353,6 +367,7 @@ TESTS(vrt_parse) {
     RUN(defaults);
     RUN(bands);
     RUN(sources);
+    RUN(levels_of_sources);
     RUN(kinds_of_sources);
     RUN(rules);
     RUN(groups);
