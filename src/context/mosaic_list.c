@@ -304,6 +304,13 @@ static cogpu_status describe_in_parallel(mosaic_list *list, cogpu_error *error) 
     return status;
 }
 
+/* Kernels ask whether a pixel is valid in any band, so that a band is the same whichever others are
+ * read with it. Without a kernel each sample is asked alone. */
+static bool reads_all_bands(const mosaic_list *list) {
+    return list->band_count > 1 && list->nodata &&
+           cogpu_resampling_table[list->object->mosaic.resampling].kind == RESAMPLING_KERNEL;
+}
+
 /* Sources share the heights of a DEM that they name one after the other. */
 static cogpu_status load_dems(mosaic_list *list, cogpu_error *error) {
     cogpu_mosaic *mosaic = &list->object->mosaic;
@@ -603,6 +610,7 @@ static cogpu_status build_mosaic(mosaic_list *list, const cogpu_mosaic_source *s
     TRY(fill_members(list, sources, count, error));
     TRY(cogpu_mosaic_object_start(list->file, &object->mosaic, error));
     TRY(describe_in_parallel(list, error));
+    object->mosaic.reads_all_bands = reads_all_bands(list);
     TRY(load_dems(list, error));
     TRY(choose_grid(list, error));
     TRY(find_extents(list, error));

@@ -65,10 +65,10 @@ struct cogpu_mosaic {
                            * else NULL */
     bool is_nested;       /* the mosaic is of a VRT that another VRT names */
     bool needs_host;      /* a member is resampled or changed as only the CPU does */
+    bool reads_all_bands; /* nodata of all bands decides about pixels */
     /* Of a warped VRT. */
     cogpu_warp_nodata unites;
     uint32_t made_alpha;      /* band that says where the source has pixels, from 1; 0: none */
-    bool reads_all_bands;     /* nodata of all bands decides about pixels */
     const cogpu_nodata *fill; /* of each band, the value of pixels without a source; NULL: nodata of
                                * the image */
     cogpu_operations *operations;

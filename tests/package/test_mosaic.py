@@ -118,6 +118,18 @@ def test_masked_pixels_are_left_out_in_every_window(tmp_path):
         np.testing.assert_array_equal(np.asarray(mosaic.read(window=(0, 0, 20, 9)))[0], whole[:, :9])
 
 
+@pytest.mark.parametrize("method", ["nearest", "bilinear", "cubic", "lanczos", "average", "mode"])
+def test_bands_are_the_same_alone(tmp_path, method, device):
+    """Nodata is elsewhere in each band: kernels ask for a pixel that is valid in any band."""
+    path, pixels = tmp_path / "bands.tif", np.stack([scene((90, 80), seed) for seed in range(3)])
+    write_file(path, pixels, transform=from_origin(LEFT, TOP, SIZE, SIZE), nodata=NODATA)
+    with cogpu.open_mosaic([str(path)], crs="EPSG:3857", resampling=method) as mosaic:
+        whole = host(mosaic.read(device=device))
+        for bands in [1], [3], [2, 1]:
+            alone = host(mosaic.read(bands=bands, device=device))
+            np.testing.assert_array_equal(alone, whole[np.array(bands) - 1])
+
+
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_complex_samples_are_copied(tmp_path, dtype):
     random = np.random.default_rng(1)
