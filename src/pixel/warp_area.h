@@ -23,14 +23,16 @@ PIXEL_FN void turn_extent(struct warp_extent *extent, uint32_t size) {
     extent->high = is_beyond ? high - size : high;
 }
 
-/* Of two corners. False if it lies outside the axis, or a corner further outside than `margin`.
+/* Of two corners. False if it lies outside the axis, or a corner further outside than `margin`. Two
+ * corners on the first edge, as along a seam, have the first pixel.
  * `is_round`: corners that are more than half the axis apart are on both sides of its ends. */
 PIXEL_FN bool find_extent(double a, double b, uint32_t size, double margin, bool is_round,
                           struct warp_extent *extent) {
     extent->low = a < b ? a : b;
     extent->high = a < b ? b : a;
     if (!(extent->low >= -margin && extent->high <= size + margin) ||
-        !(extent->low + WARP_TOLERANCE < size) || !(extent->high > WARP_TOLERANCE))
+        !(extent->low + WARP_TOLERANCE < size) ||
+        !(extent->high > WARP_TOLERANCE || extent->low >= 0))
         return false;
     uint64_t limit = size;
     if (is_round && extent->high - extent->low > 0.5 * size) {

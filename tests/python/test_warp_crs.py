@@ -150,7 +150,7 @@ def tally():
         assert found["nearest"]["ties"] <= found["nearest"]["pixels"] * 1e-5
 
 
-REASONS = ("pixels", "differ", "lanczos", "ties", "edges", "sums", "seam")
+REASONS = ("pixels", "differ", "seam", "lanczos", "ties", "edges", "sums")
 
 
 def requested(box, size, base, factor):
