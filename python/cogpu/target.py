@@ -54,6 +54,8 @@ def gdal_transform(transform: Any) -> tuple[float, ...]:
         raise InvalidArgumentError(f"transform: {transform!r} is not an Affine or six finite numbers (a, b, c, d, e, "
                                    "f)")
     a, b, c, d, e, f = numbers
+    if a * e == b * d:
+        raise InvalidArgumentError(f"transform: {transform!r} has no inverse: its pixels have no area")
     return c, a, b, f, d, e
 
 

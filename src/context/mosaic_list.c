@@ -331,16 +331,20 @@ static cogpu_status load_dems(mosaic_list *list, cogpu_error *error) {
 
 /* ---- grid ---------------------------------------------------------------------------------- */
 
-/* Sources without a CRS fit a grid without one alone. */
-static cogpu_status check_members_have_crs(const mosaic_list *list, cogpu_error *error) {
+/* Sources without a CRS fit a grid without one alone; those without a place fit none. */
+static cogpu_status check_members_have_places(const mosaic_list *list, cogpu_error *error) {
     const cogpu_mosaic *mosaic = &list->object->mosaic;
     for (uint32_t i = 0; mosaic->target.crs && i < mosaic->count; i++) {
         const cogpu_mosaic_member *member = &mosaic->members[i];
-        if (member->status != COGPU_OK || member->placement.crs || member->placement.rpc)
+        const cogpu_placement *placed = &member->placement;
+        const bool has_place = placed->has_transform || placed->gcp_count || placed->rpc;
+        if (member->status != COGPU_OK || ((placed->crs || placed->rpc) && has_place))
             continue;
         cogpu_fail(error, COGPU_INVALID_ARGUMENT,
-                   "it has no CRS, but the mosaic has; assign one, for example with `cogpu convert "
-                   "--crs`");
+                   placed->crs || placed->rpc
+                       ? "it has no transform, no ground control points and no RPCs"
+                       : "it has no CRS, but the mosaic has; assign one, for example with `cogpu "
+                         "convert --crs`");
         cogpu_mosaic_name_member(member, i, error);
         return COGPU_INVALID_ARGUMENT;
     }
@@ -363,7 +367,7 @@ static cogpu_status choose_grid(mosaic_list *list, cogpu_error *error) {
     mosaic->target.crs = crs_of_member(&mosaic->members[list->first_member]);
     if (request->crs)
         TRY(copy_text(list->arena, request->crs, &mosaic->target.crs, error));
-    TRY(check_members_have_crs(list, error));
+    TRY(check_members_have_places(list, error));
     TRY(cogpu_arena_allocate(list->arena, mosaic->count, sizeof *placements, &placements, error));
     for (uint32_t i = 0; i < mosaic->count; i++)
         if (mosaic->members[i].status == COGPU_OK)

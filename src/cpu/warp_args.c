@@ -58,6 +58,13 @@ static bool has_four_taps(const cogpu_warp *warp) {
            warp->scale_x >= 0.95 && warp->scale_y >= 0.95;
 }
 
+/* Corners of a pixel are more than half the level apart where it lies on the seam; not if it covers
+ * much of the level. */
+static bool is_round(const cogpu_warp *warp, uint32_t window_width) {
+    return warp->is_round && warp->scale_x * warp->level_width >= 4 && warp->x == 0 &&
+           window_width == warp->level_width;
+}
+
 void cogpu_warp_prepare(const cogpu_warp_job *job, struct warp_rule *rules,
                         struct warp_args *args) {
     const cogpu_warp *warp = job->warp;
@@ -90,6 +97,7 @@ void cogpu_warp_prepare(const cogpu_warp_job *job, struct warp_rule *rules,
                                .target_height = job->coordinates->height,
                                .alpha_band = warp->alpha_band,
                                .clamps = warp->clamps,
+                               .is_round = is_round(warp, job->source->width),
                                .has_four_taps = has_four_taps(warp),
                                .all_bands_match = do_all_bands_match(warp, rules)};
     if (job->forward)

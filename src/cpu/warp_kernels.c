@@ -351,14 +351,14 @@ static inline __attribute__((always_inline)) struct warp_result convolve_taps(
     struct warp_mean mean;
     if (!unit->tile.are_all_valid)
         valid = count_valid_taps(unit, first, columns, rows);
-    if (valid == 0 || (method == COGPU_RESAMPLE_LANCZOS && 2 * valid < all))
+    if (valid == 0 || !has_enough_taps(method, valid, all))
         return no_result();
     if (valid == all)
         mean = mean_of_valid_taps(unit->values + first, unit->tile.width, columns, rows,
                                   across->weights, down);
     else
         mean = mean_of_some_taps(unit, first, columns, rows, across->weights, down->weights);
-    return finish_mean(args, &mean, 1e-6, 1e-5);
+    return finish_convolution(args, method, &mean);
 }
 
 static inline __attribute__((always_inline)) void convolve_unit(const struct warp_args *args,

@@ -226,7 +226,8 @@ static void widen_bounds(const struct warp_args *args, const struct warp_area *a
 }
 
 BODY find_areas_body(const struct warp_args *args, struct warp_unit *unit,
-                     struct warp_bounds *bounds) {
+                     struct warp_bounds *bounds, bool *goes_over) {
+    *goes_over = false;
     *bounds = (struct warp_bounds){INT64_MAX, INT64_MAX, INT64_MIN, INT64_MIN};
     EACH_UNIT_ROW(unit, j)
     EACH_UNIT_COLUMN(unit, i) {
@@ -235,16 +236,21 @@ BODY find_areas_body(const struct warp_args *args, struct warp_unit *unit,
         unit->has_place[at] = area_of_corners(args, a, b, &unit->areas[at]);
         if (unit->has_place[at])
             widen_bounds(args, &unit->areas[at], bounds);
+        *goes_over |= unit->has_place[at] && goes_round(args, &unit->areas[at]);
     }
 }
 FOR_AVX2(static, find_areas,
-         (const struct warp_args *args, struct warp_unit *unit, struct warp_bounds *bounds),
-         (args, unit, bounds))
+         (const struct warp_args *args, struct warp_unit *unit, struct warp_bounds *bounds,
+          bool *goes_over),
+         (args, unit, bounds, goes_over))
 
 static enum warp_box_kind find_box_of_areas(const struct warp_args *args, struct warp_unit *unit) {
     struct warp_bounds bounds;
+    bool goes_over; /* the seam: without a tile */
     locate_corners(args, unit);
-    find_areas(args, unit, &bounds);
+    find_areas(args, unit, &bounds, &goes_over);
+    if (goes_over)
+        return BOX_IS_TOO_LARGE;
     if (bounds.right <= bounds.left || bounds.bottom <= bounds.top)
         return BOX_IS_EMPTY;
     return set_box(&unit->tile, bounds.left - args->x, bounds.top - args->y, bounds.right - args->x,

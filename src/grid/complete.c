@@ -141,12 +141,18 @@ static double count_pixels(double extent, double pixel) {
 
 /* ---- blank borders ------------------------------------------------------------------------- */
 
-/* Whether a row or column of pixel centres, as a whole, is on one side of the source. */
+enum { TOP, BOTTOM, LEFT, RIGHT, SIDES };
+
+/* Whether all pixel centres of the outermost row or column lie beyond the same side of the source.
+ */
 static bool is_blank(const cogpu_transformer *transformer, const cogpu_placement *source,
-                     const cogpu_placement *target, bool is_row, double at) {
+                     const cogpu_placement *target, int side) {
+    const bool is_row = side == TOP || side == BOTTOM;
     const uint32_t size = is_row ? target->width : target->height;
-    double x[TRIM_BATCH], y[TRIM_BATCH];
-    double least_x = INFINITY, most_x = -INFINITY, least_y = INFINITY, most_y = -INFINITY;
+    const double at = side == BOTTOM  ? target->height - 0.5
+                      : side == RIGHT ? target->width - 0.5
+                                      : 0.5;
+    double x[TRIM_BATCH], y[TRIM_BATCH], least = INFINITY, most = -INFINITY;
     for (uint32_t first = 0; first < size; first += TRIM_BATCH) {
         const uint32_t count = size - first < TRIM_BATCH ? size - first : TRIM_BATCH;
         for (uint32_t i = 0; i < count; i++) {
@@ -156,31 +162,47 @@ static bool is_blank(const cogpu_transformer *transformer, const cogpu_placement
         }
         cogpu_to_source(transformer, count, x, y);
         for (uint32_t i = 0; i < count; i++) {
-            least_x = fmin(least_x, x[i]), most_x = fmax(most_x, x[i]);
-            least_y = fmin(least_y, y[i]), most_y = fmax(most_y, y[i]);
+            least = fmin(least, is_row ? y[i] : x[i]);
+            most = fmax(most, is_row ? y[i] : x[i]);
         }
     }
-    return !(least_x <= source->width && most_x >= 0 && least_y <= source->height && most_y >= 0);
+    if (side == TOP || side == LEFT)
+        return !(most >= 0);
+    return !(least <= (is_row ? source->height : source->width));
 }
 
-/* One round: removes at most one row or column on each side, and keeps two. */
+/* Removes a row or column. False if two are left. */
+static bool trim_side(completer *in, int side) {
+    cogpu_bounds *box = &in->bounds;
+    if (side == TOP || side == BOTTOM) {
+        if (box->top - box->bottom <= 2 * in->pixel_y)
+            return false;
+        box->top -= side == TOP ? in->pixel_y : 0;
+        box->bottom += side == BOTTOM ? in->pixel_y : 0;
+        return true;
+    }
+    if (box->right - box->left <= 2 * in->pixel_x)
+        return false;
+    box->left += side == LEFT ? in->pixel_x : 0;
+    box->right -= side == RIGHT ? in->pixel_x : 0;
+    return true;
+}
+
+/* One round: removes at most one row or column on each side. False at the end: nothing is blank, or
+ * a blank side cannot be removed. */
 static bool trim_once(completer *in, const cogpu_transformer *transformer,
                       const cogpu_placement *target) {
-    cogpu_bounds *box = &in->bounds;
-    const cogpu_placement *source = &in->from->items[0];
-    const cogpu_bounds before = *box;
-    const double two_x = 2 * in->pixel_x, two_y = 2 * in->pixel_y;
-    if (box->top - box->bottom > two_y && is_blank(transformer, source, target, true, 0.5))
-        box->top -= in->pixel_y;
-    if (box->top - box->bottom > two_y &&
-        is_blank(transformer, source, target, true, target->height - 0.5))
-        box->bottom += in->pixel_y;
-    if (box->right - box->left > two_x && is_blank(transformer, source, target, false, 0.5))
-        box->left += in->pixel_x;
-    if (box->right - box->left > two_x &&
-        is_blank(transformer, source, target, false, target->width - 0.5))
-        box->right -= in->pixel_x;
-    return memcmp(&before, box, sizeof before) != 0;
+    bool is_side_blank[SIDES], is_trimmed = false;
+    for (int side = 0; side < SIDES; side++)
+        is_side_blank[side] = is_blank(transformer, &in->from->items[0], target, side);
+    for (int side = 0; side < SIDES; side++) {
+        if (!is_side_blank[side])
+            continue;
+        if (!trim_side(in, side))
+            return false;
+        is_trimmed = true;
+    }
+    return is_trimmed;
 }
 
 static cogpu_status place_bounds(const completer *in, cogpu_placement *target, cogpu_error *error) {

@@ -233,6 +233,13 @@ static tap_reach find_reach(const cogpu_mosaic *mosaic, const cogpu_layer *layer
                        kernel_reach(row->kernel_radius, layer->warp.scale_y), false};
 }
 
+/* An area over the seam of a source that goes round the Earth needs all columns. */
+static cogpu_box widen_over_seam(const cogpu_warp *warp, cogpu_box box) {
+    if (warp->is_round && 2 * (box.x1 - box.x0) > (int64_t)warp->level_width)
+        box.x0 = 0, box.x1 = warp->level_width;
+    return box;
+}
+
 /* The source window that the positions need. */
 static cogpu_status compute_positions(const cogpu_mosaic *mosaic,
                                       const cogpu_layer_request *request, cogpu_arena *arena,
@@ -247,8 +254,9 @@ static cogpu_status compute_positions(const cogpu_mosaic *mosaic,
         (uint32_t)target.x0, (uint32_t)target.y0, (uint32_t)(target.x1 - target.x0),
         (uint32_t)(target.y1 - target.y0), reach.is_of_area, mosaic->max_error, request->pool,
         arena, &layer->coordinates, error));
-    *needed = cogpu_coordinates_extent(&layer->coordinates, reach.x, reach.y, warp->level_width,
-                                       warp->level_height);
+    *needed =
+        widen_over_seam(warp, cogpu_coordinates_extent(&layer->coordinates, reach.x, reach.y,
+                                                       warp->level_width, warp->level_height));
     return COGPU_OK;
 }
 
@@ -272,9 +280,10 @@ static cogpu_status estimate_source(const cogpu_mosaic *mosaic, const cogpu_laye
     const cogpu_placement *source = &mosaic->members[layer->member].placement;
     const tap_reach reach = find_reach(mosaic, layer);
     if (!request->is_exact)
-        layer->source = cogpu_coordinates_estimate(
-            layer->view->transformer, source, &grid, layer->warp.level_width,
-            layer->warp.level_height, layer->target, reach.x, reach.y);
+        layer->source = widen_over_seam(
+            &layer->warp, cogpu_coordinates_estimate(
+                              layer->view->transformer, source, &grid, layer->warp.level_width,
+                              layer->warp.level_height, layer->target, reach.x, reach.y));
     if (!cogpu_box_is_empty(layer->source))
         return COGPU_OK;
     return compute_positions(mosaic, request, arena, layer, &layer->source, error);
@@ -313,6 +322,9 @@ static cogpu_status plan_warp(const cogpu_mosaic *mosaic, const cogpu_mosaic_vie
     layer->warp.scale_x = view->scale_x;
     layer->warp.scale_y = view->scale_y;
     layer->view = view;
+    layer->warp.is_round =
+        find_reach(mosaic, layer).is_of_area &&
+        cogpu_source_is_round(view->transformer, mosaic->members[layer->member].placement.width);
     TRY(estimate_source(mosaic, request, arena, layer, error));
     layer->kind = cogpu_box_is_empty(layer->source) ? COGPU_LAYER_NONE : COGPU_LAYER_WARPED;
     return COGPU_OK;

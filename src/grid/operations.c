@@ -211,10 +211,23 @@ static cogpu_status find_formula(cogpu_operations *in, const crs_entry *from, co
     return COGPU_OK;
 }
 
+/* Else coordinates would be taken for others. */
+static cogpu_status check_is_horizontal(const crs_entry *entry, cogpu_error *error) {
+    const PJ_TYPE type = proj_get_type(entry->flat.crs);
+    if (type == PJ_TYPE_VERTICAL_CRS || type == PJ_TYPE_GEOCENTRIC_CRS ||
+        type == PJ_TYPE_TEMPORAL_CRS)
+        return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                          "\"%.60s\" is no horizontal CRS: pixels have no place in it",
+                          entry->text);
+    return COGPU_OK;
+}
+
 static cogpu_status add_operation(cogpu_operations *in, const crs_entry *from, crs_pair *pair,
                                   const cogpu_area *area, cogpu_operation **found,
                                   cogpu_error *error) {
     cogpu_operation *made = NULL;
+    TRY(check_is_horizontal(from, error));
+    TRY(check_is_horizontal(pair->to, error));
     TRY(cogpu_arena_allocate(&in->arena, 1, sizeof *made, &made, error));
     TRY(find_formula(in, from, pair->to, &made->formula, error));
     made->area = *area;

@@ -5,6 +5,7 @@
  * and divides a chunk whose window is mostly outside the source. Here the chunk is the whole
  * target, or the part of it that the source may touch.
  */
+#include "grid/affine.h"
 #include "grid/grid.h"
 
 #include <math.h>
@@ -12,7 +13,8 @@
 enum {
     EDGE_POINTS = 21,
     SIDE_POINTS = EDGE_POINTS + 2, /* of the lattice: two are centres of the outer pixels */
-    RATIO_SIDE = 10
+    RATIO_SIDE = 10,
+    UNDIVIDED = 100 /* pixels a side that GDAL does not divide */
 };
 
 /* Least and greatest source position of one axis. */
@@ -44,19 +46,23 @@ static void add_positions(source_window *to, uint32_t count, const double *x, co
 
 /* ---- the source window of a part of the target ---------------------------------------------- */
 
-/* Whether neighbours are more than half the source apart: a pole is inside, or a border of
- * longitudes is crossed. */
-static bool has_jump(const double *x, uint32_t count, uint32_t width) {
-    for (uint32_t i = 1; i < count; i++)
-        if (fabs(x[i] - x[i - 1]) > width / 2.0)
+/* Whether a pole is in the grid of a geographic CRS. GDAL asks the same of every CRS: 89.9999 units
+ * from the origin, which is a pole of polar projections, too. */
+static bool contains_pole(const cogpu_placement *target) {
+    double inverse[6];
+    if (!invert_affine(target->transform, inverse))
+        return false;
+    for (int sign = -1; sign <= 1; sign += 2) {
+        double x = 0, y = sign * 89.9999;
+        apply_affine(inverse, &x, &y);
+        if (x >= 0 && x <= target->width && y >= 0 && y <= target->height)
             return true;
+    }
     return false;
 }
 
-/* False if points inside must be looked at too. */
-static bool sample_edges(const cogpu_transformer *transformer, const cogpu_placement *source,
-                         const cogpu_box *part, source_window *window) {
-    bool is_smooth = true;
+static void sample_edges(const cogpu_transformer *transformer, const cogpu_box *part,
+                         source_window *window) {
     for (int edge = 0; edge < 4; edge++) {
         double x[EDGE_POINTS], y[EDGE_POINTS];
         for (int i = 0; i < EDGE_POINTS; i++) {
@@ -67,25 +73,29 @@ static bool sample_edges(const cogpu_transformer *transformer, const cogpu_place
         }
         cogpu_to_source(transformer, EDGE_POINTS, x, y);
         add_positions(window, EDGE_POINTS, x, y);
-        is_smooth = is_smooth && !has_jump(x, EDGE_POINTS, source->width);
     }
-    return is_smooth && window->failed == 0;
 }
 
-static double lattice_ratio(int i, double pixels) {
-    if (i == 0)
-        return 0.5 / pixels;
-    return i < SIDE_POINTS - 1 ? (i - 1.0) / (EDGE_POINTS - 1) : 1 - 0.5 / pixels;
+/* Steps are added up, as GDAL does: the middle, where longitudes often turn over, is a little less
+ * than a half. */
+static void find_ratios(double pixels, double ratios[SIDE_POINTS]) {
+    double ratio = 0;
+    ratios[0] = 0.5 / pixels;
+    ratios[SIDE_POINTS - 1] = 1 - 0.5 / pixels;
+    for (int i = 1; i < SIDE_POINTS - 1; i++, ratio += 1.0 / (EDGE_POINTS - 1))
+        ratios[i] = ratio;
 }
 
 static void sample_lattice(const cogpu_transformer *transformer, const cogpu_box *part,
                            source_window *window) {
     const double wide = (double)(part->x1 - part->x0), high = (double)(part->y1 - part->y0);
+    double ratios[SIDE_POINTS];
+    find_ratios(wide, ratios);
     for (int j = 0; j < SIDE_POINTS; j++) {
         double x[SIDE_POINTS], y[SIDE_POINTS];
         for (int i = 0; i < SIDE_POINTS; i++) {
-            x[i] = (double)part->x0 + lattice_ratio(i, wide) * wide;
-            y[i] = (double)part->y0 + lattice_ratio(j, wide) * high;
+            x[i] = (double)part->x0 + ratios[i] * wide;
+            y[i] = (double)part->y0 + ratios[j] * high;
         }
         cogpu_to_source(transformer, SIDE_POINTS, x, y);
         add_positions(window, SIDE_POINTS, x, y);
@@ -95,11 +105,13 @@ static void sample_lattice(const cogpu_transformer *transformer, const cogpu_box
 /* Points of the source that lie in the part. */
 static void sample_source(const cogpu_transformer *transformer, const cogpu_placement *source,
                           const cogpu_box *part, source_window *window) {
+    double ratios[SIDE_POINTS];
+    find_ratios(source->width, ratios);
     for (int j = 0; j < SIDE_POINTS; j++) {
         double x[SIDE_POINTS], y[SIDE_POINTS], from_x[SIDE_POINTS];
-        const double from_y = lattice_ratio(j, source->width) * source->height;
+        const double from_y = ratios[j] * source->height;
         for (int i = 0; i < SIDE_POINTS; i++) {
-            x[i] = from_x[i] = lattice_ratio(i, source->width) * source->width;
+            x[i] = from_x[i] = ratios[i] * source->width;
             y[i] = from_y;
         }
         cogpu_to_target(transformer, SIDE_POINTS, x, y);
@@ -116,9 +128,11 @@ static double round_close(double value) {
 }
 
 static source_window find_window(const cogpu_transformer *transformer,
-                                 const cogpu_placement *source, const cogpu_box *part) {
+                                 const cogpu_placement *source, const cogpu_placement *target,
+                                 const cogpu_box *part) {
     source_window window = NOTHING;
-    if (!sample_edges(transformer, source, part, &window)) {
+    sample_edges(transformer, part, &window);
+    if (window.failed || contains_pole(target)) {
         window = NOTHING;
         sample_lattice(transformer, part, &window);
         sample_source(transformer, source, part, &window);
@@ -148,7 +162,7 @@ static window_axis read_axis(extremes found, double pixels, double size, double 
         axis.first = fmin(fmax(first - margin, 0), size);
         axis.size = fmax(0, fmin(size - axis.first, end - axis.first + margin));
     }
-    axis.raw = fmin(fmax(found.most - found.least, 0), size - axis.first);
+    axis.raw = fmin(fmax(found.most - found.least, 0), size - first);
     axis.padded = ceil(found.most) - floor(found.least) + 2 * margin;
     return axis;
 }
@@ -174,7 +188,7 @@ void cogpu_warp_scale(const cogpu_transformer *transformer, const cogpu_placemen
     cogpu_box part = whole_grid(target);
     *scale_x = *scale_y = 1;
     for (int attempt = 0; attempt < 2; attempt++) {
-        const source_window window = find_window(transformer, source, &part);
+        const source_window window = find_window(transformer, source, target, &part);
         const double wide = (double)(part.x1 - part.x0), high = (double)(part.y1 - part.y0);
         if (!(window.x.least < window.x.most && window.y.least < window.y.most))
             return;
@@ -182,7 +196,8 @@ void cogpu_warp_scale(const cogpu_transformer *transformer, const cogpu_placemen
         const window_axis y = read_axis(window.y, high, source->height, radius, window.failed);
         *scale_x = scale_axis(&x, wide);
         *scale_y = scale_axis(&y, high);
-        if (x.size * y.size >= 0.5 * x.padded * y.padded)
+        const bool is_mostly_inside = x.size * y.size >= 0.5 * x.padded * y.padded;
+        if (is_mostly_inside || fmax(wide, high) <= UNDIVIDED)
             return;
         part = cogpu_source_extent(transformer, source, target);
         if (part.x0 >= part.x1)

@@ -229,6 +229,12 @@ void cogpu_to_target(const cogpu_transformer *transformer, size_t count, double 
     mark_failed(count, x, y);
 }
 
+bool cogpu_source_is_round(const cogpu_transformer *transformer, uint32_t width) {
+    const double *source = transformer->source, pixel = fabs(source[1]);
+    return transformer->model == BY_AFFINE && transformer->wraps && source[2] == 0 &&
+           source[4] == 0 && fabs(pixel * width - 360) < 0.1 * pixel;
+}
+
 /* The turn by which wrapping moves the target's longitudes; false if it does not move all of them
  * alike. */
 static bool find_turn(const cogpu_transformer *in, double *turn) {

@@ -51,6 +51,9 @@ void cogpu_transformer_close(cogpu_transformer *transformer); /* NULL is allowed
 void cogpu_to_source(const cogpu_transformer *transformer, size_t count, double *x, double *y);
 void cogpu_to_target(const cogpu_transformer *transformer, size_t count, double *x, double *y);
 
+/* Whether the columns of a source, which is so many pixels wide, are a turn round the Earth. */
+bool cogpu_source_is_round(const cogpu_transformer *transformer, uint32_t width);
+
 /* Whether the transform is affine: no reprojection, GCPs or RPCs. Then *affine is the one from
  * target pixels to source pixels, as a geotransform. */
 bool cogpu_transformer_is_affine(const cogpu_transformer *transformer, double affine[6]);

@@ -101,8 +101,9 @@ PIXEL_FN struct warp_taps taps_of_axis(const struct warp_filter *filter, double 
     taps.origin = (int64_t)left - window;
     taps.delta = position - 0.5 - left;
     taps.scale = filter->scale;
+    int32_t first = filter->first + ((filter->first - taps.delta) * taps.scale < -filter->reach);
     int32_t last = filter->last - ((filter->last - taps.delta) * taps.scale > filter->reach);
-    taps.first = taps.origin + filter->first < 0 ? (int32_t)-taps.origin : filter->first;
+    taps.first = taps.origin + first < 0 ? (int32_t)-taps.origin : first;
     taps.last = taps.origin + last >= size ? (int32_t)((int64_t)size - 1 - taps.origin) : last;
     return taps;
 }
@@ -111,7 +112,20 @@ PIXEL_FN uint64_t count_taps(const struct warp_taps *taps) {
     return (uint64_t)((int64_t)taps->last - taps->first + 1);
 }
 
-/* Sums down each column, then across. Lanczos needs half of its taps valid, as in GDAL 3.12. */
+/* Lanczos needs half of its taps valid, rounded down, as in GDAL 3.12. */
+PIXEL_FN bool has_enough_taps(uint32_t method, uint64_t valid, uint64_t all) {
+    return method != COGPU_RESAMPLE_LANCZOS || valid >= all / 2;
+}
+
+/* Weights that add up to nearly 1 are not normalised, as in GDAL. Its weights of a lanczos kernel
+ * that grows have a factor, so they always are. */
+PIXEL_FN struct warp_result finish_convolution(const struct warp_args *args, uint32_t method,
+                                               const struct warp_mean *mean) {
+    bool grows = args->across.scale < 1 || args->down.scale < 1;
+    return finish_mean(args, mean, 1e-6, method == COGPU_RESAMPLE_LANCZOS && grows ? 0 : 1e-5);
+}
+
+/* Sums down each column, then across. */
 PIXEL_FN struct warp_result convolved_result(const struct warp_args *args, uint32_t method,
                                              uint32_t from, uint32_t band,
                                              struct warp_point point) {
@@ -140,9 +154,9 @@ PIXEL_FN struct warp_result convolved_result(const struct warp_args *args, uint3
         mean.weight += column.weight * weight_x;
         mean.density += column.density * weight_x;
     }
-    if (method == COGPU_RESAMPLE_LANCZOS && 2 * valid < count_taps(&across) * count_taps(&down))
+    if (!has_enough_taps(method, valid, count_taps(&across) * count_taps(&down)))
         return no_result();
-    return finish_mean(args, &mean, 1e-6, 1e-5);
+    return finish_convolution(args, method, &mean);
 }
 
 /* ---- areas ---- */
@@ -156,8 +170,9 @@ PIXEL_FN bool area_of_corners(const struct warp_args *args, struct warp_point a,
                               struct warp_point b, struct warp_area *area) {
     if (!(a.x == a.x && b.x == b.x && a.y == a.y && b.y == b.y))
         return false;
-    return find_extent(a.x, b.x, args->level_width, args->margin_x, &area->across) &&
-           find_extent(a.y, b.y, args->level_height, args->margin_y, &area->down);
+    return find_extent(a.x, b.x, args->level_width, args->margin_x, args->is_round,
+                       &area->across) &&
+           find_extent(a.y, b.y, args->level_height, args->margin_y, false, &area->down);
 }
 
 /* The area that a pixel of the grid covers. */
@@ -175,16 +190,27 @@ PIXEL_FN int64_t end_in_window(const struct warp_extent *extent, uint32_t window
     return extent->end < (int64_t)window + size ? extent->end : (int64_t)window + size;
 }
 
+/* Whether an area reaches over the last column to the first ones. The window has all columns. */
+PIXEL_FN bool goes_round(const struct warp_args *args, const struct warp_area *area) {
+    return area->across.end > args->level_width;
+}
+
+PIXEL_FN int64_t end_of_columns(const struct warp_args *args, const struct warp_area *area) {
+    return goes_round(args, area) ? area->across.end
+                                  : end_in_window(&area->across, args->x, args->width);
+}
+
 /* A loop over the pixels of an area that are in the window: `column` and `row` in the level. */
 #define EACH_ROW_OF_AREA(args, area, row)                                                          \
     for (int64_t row = begin_in_window(&(area)->down, (args)->y);                                  \
          row < end_in_window(&(area)->down, (args)->y, (args)->height); row++)
 #define EACH_COLUMN_OF_AREA(args, area, column)                                                    \
     for (int64_t column = begin_in_window(&(area)->across, (args)->x);                             \
-         column < end_in_window(&(area)->across, (args)->x, (args)->width); column++)
+         column < end_of_columns(args, area); column++)
 
 PIXEL_FN bool load_tap_of_area(const struct warp_args *args, uint32_t from, uint32_t band,
                                int64_t column, int64_t row, struct warp_tap *tap) {
+    column = column < args->level_width ? column : column - args->level_width;
     return load_tap(args, from, band, column - args->x, row - args->y, tap);
 }
 
@@ -383,6 +409,10 @@ PIXEL_FN struct warp_box box_of_pixel(const struct warp_args *args, uint32_t x, 
         right = fmax(right, corner.x);
         top = fmin(top, corner.y);
         bottom = fmax(bottom, corner.y);
+    }
+    if (args->is_round && right - left > 0.5 * args->level_width) { /* over the seam */
+        left = 0;
+        right = args->level_width;
     }
     /* A pixel more on each side: edges may be curved. Clamped before they become integers. */
     left = fmax(floor(left) - 1, (double)args->x);

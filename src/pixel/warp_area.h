@@ -8,23 +8,40 @@
 
 #include "pixel/warp_position.h"
 
-/* Covered pixels along an axis: first <= i < end. */
+/* Covered pixels along an axis: first <= i < end. Columns from `size` on are those from 0 on, of a
+ * source that goes round the Earth. */
 struct warp_extent {
     double low, high; /* may lie outside the axis */
     int64_t first, end;
 };
 
-/* Of two corners. False if it lies outside the axis, or a corner further outside than `margin`. */
-PIXEL_FN bool find_extent(double a, double b, uint32_t size, double margin,
+/* The other way round the Earth: from the right corner over the last column to the left one. */
+PIXEL_FN void turn_extent(struct warp_extent *extent, uint32_t size) {
+    double low = extent->high, high = extent->low + size;
+    bool is_beyond = low + WARP_TOLERANCE >= size;
+    extent->low = is_beyond ? low - size : low;
+    extent->high = is_beyond ? high - size : high;
+}
+
+/* Of two corners. False if it lies outside the axis, or a corner further outside than `margin`. Two
+ * corners on the first edge, as along a seam, have the first pixel.
+ * `is_round`: corners that are more than half the axis apart are on both sides of its ends. */
+PIXEL_FN bool find_extent(double a, double b, uint32_t size, double margin, bool is_round,
                           struct warp_extent *extent) {
     extent->low = a < b ? a : b;
     extent->high = a < b ? b : a;
     if (!(extent->low >= -margin && extent->high <= size + margin) ||
-        !(extent->low + WARP_TOLERANCE < size) || !(extent->high > WARP_TOLERANCE))
+        !(extent->low + WARP_TOLERANCE < size) ||
+        !(extent->high > WARP_TOLERANCE || extent->low >= 0))
         return false;
+    uint64_t limit = size;
+    if (is_round && extent->high - extent->low > 0.5 * size) {
+        turn_extent(extent, size);
+        limit = 2 * limit;
+    }
     double first = floor(extent->low + WARP_TOLERANCE), end = ceil(extent->high - WARP_TOLERANCE);
     extent->first = first > 0 ? (int64_t)first : 0;
-    extent->end = end < size ? (int64_t)end : (int64_t)size;
+    extent->end = end < (double)limit ? (int64_t)end : (int64_t)limit;
     if (extent->end <= extent->first)
         extent->end = extent->first + 1;
     return true;

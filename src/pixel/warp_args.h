@@ -36,7 +36,8 @@ struct warp_args {
     uint32_t target_x, target_y, target_width, target_height; /* the target window in its grid */
     uint32_t alpha_band;                                      /* from 1; 0: none */
     bool clamps;
-    bool has_four_taps;   /* bilinear and cubic that do not grow: two or four taps along an axis */
+    bool is_round;      /* the first column of the level lies beside the last; the window has all */
+    bool has_four_taps; /* bilinear and cubic that do not grow: two or four taps along an axis */
     bool all_bands_match; /* a pixel is invalid if all bands but alpha are nodata */
 };
 

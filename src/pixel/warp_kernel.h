@@ -15,7 +15,7 @@
 /* A kernel along an axis: source pixels from floor(position - 0.5) + first to ... + last. */
 struct warp_filter {
     double scale; /* at most 1 */
-    double reach; /* the last tap must not be further away, in target pixels */
+    double reach; /* outermost taps must not be further away, in target pixels */
     int32_t first, last;
 };
 

@@ -72,7 +72,9 @@ typedef struct cogpu_warp {
     cogpu_warp_nodata unites;     /* how the nodata of bands becomes that of pixels */
     uint32_t alpha_band; /* from 1: the source's density, in the target too; 0: none. Weighed and
                           * blended as gdalwarp does */
-    bool clamps; /* positions outside the level move to its border; else they have no result */
+    bool is_round; /* the first column of the level lies beside the last, round the Earth. Areas
+                    * and sums that reach over both need all columns in the source window */
+    bool clamps;   /* positions outside the level move to its border; else they have no result */
 } cogpu_warp;
 
 /* One source window warped into one window of a target. The rasters are all in host memory, or all

@@ -230,6 +230,23 @@ def test_resolution_and_size(name, crs, request_name):
     check_grid(complete([SOURCES[name]], crs, crs=crs, **request), gdalwarp([SOURCES[name]], "-t_srs", crs, *options))
 
 
+def turned(crs, x, y, pixel, angle):
+    along, down = pixel * np.cos(angle), pixel * np.sin(angle)
+    return Placed(crs, 24, 20, [x, along, down, y, down, -along])
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.3, 3.1, 20.3])
+@pytest.mark.parametrize("source, crs", [
+    (turned("EPSG:2154", 7e5, 6.6e6, 20000, 1.41), "EPSG:4326"), (turned("EPSG:28355", 5e5, 5.9e6, 20000, 1.45), "EPSG:3857"),
+    (turned("EPSG:26914", 4e5, 4.4e6, 3000, 1.44), "EPSG:3857"), (turned("EPSG:3857", 2e7, 1e6, 3000, 0.77), "EPSG:3832"),
+    (turned("EPSG:4283", 147, -37, 0.03, 1.49), "EPSG:7844")])
+def test_blank_borders(source, crs, factor):
+    """gdalwarp -tr removes rows that lie above the source or below, and columns left of it or right. Not others."""
+    transform, width, _, _ = gdalwarp([source], "-t_srs", crs)
+    pixel = transform[1] / factor
+    check_grid(complete([source], crs, crs=crs, resolution=(pixel, pixel)), gdalwarp([source], "-t_srs", crs, "-tr", pixel, pixel))
+
+
 BOXES = {
     "EPSG:4326": (7.6, 50.1, 8.45, 52.2), "EPSG:3857": (850000.5, 6500000, 930000, 6800000),
     "EPSG:32632": (400100, 5770000, 443333, 5799000), "EPSG:3035": (4100000, 3100000, 4180000, 3260000)}
@@ -290,6 +307,16 @@ SCALES = [
     (north_up("EPSG:4326", 720, 360, -180, .5, 90, -.5), "EPSG:3035", ("-te", 2.5e6, 1.5e6, 6e6, 5e6, "-ts", 40, 41)),
     (north_up("EPSG:4326", 720, 360, 0, .5, 90, -.5), "EPSG:3857", ("-te", -1e7, -1e7, 1e7, 1e7, "-ts", 100, 100)),
     (north_up("EPSG:3857", 512, 512, 1e6, 100, 6e6, -100), "EPSG:32632", ("-tr", 150, 150)),
+    # A window that leaves the source at its end; poles and antimeridians, in the grid and on its edges.
+    (north_up("EPSG:3413", 80, 80, -4e6, 1e5, 4e6, -1e5), "EPSG:3995", ("-te", -3e6, -3e6, 2e6, 3e6, "-ts", 30, 31)),
+    (north_up("EPSG:4326", 120, 60, 0, 3, 90, -3), "EPSG:4326", ("-te", -180, -90, 180, 90, "-ts", 80, 40)),
+    (north_up("EPSG:4326", 120, 60, 0, 3, 90, -3), "EPSG:4326", ("-te", -170, -80, 160, 80, "-ts", 80, 40)),
+    (north_up("EPSG:4326", 120, 60, -180, 3, 90, -3), "EPSG:3413", ("-te", -3e6, -4e6, -1e5, 4.1e6, "-ts", 20, 20)),
+    (north_up("EPSG:4326", 120, 60, -180, 3, 90, -3), "EPSG:3832", ("-te", 1e6, -3e6, 6e6, 3e6, "-ts", 25, 20)),
+    (north_up("EPSG:4326", 120, 60, -180, 3, 90, -3), "EPSG:3832", ("-te", -1e6, -3e6, 1.1e7, 3e6, "-ts", 35, 31)),
+    (north_up("EPSG:4326", 120, 60, -180, 3, 90, -3), "EPSG:32661", ("-te", -1e6, -1e6, 3.5e6, 3.5e6, "-ts", 35, 31)),
+    # A small grid, mostly outside of the source: not divided.
+    (north_up("EPSG:3031", 36, 30, -3e4, 2000, 3e4, -2000), "EPSG:3857", ("-te", -2e7, -6e7, 2e7, -4e7, "-ts", 99, 92)),
 ]
 
 

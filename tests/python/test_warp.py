@@ -60,7 +60,8 @@ def check(source, method, factor, rotation, gdals=None, ours=None, to_type=None,
 
 
 def few(method, rotation):
-    """Where differences are known: src/cpu/README.md."""
+    """Where differences are known: src/cpu/README.md. Weights of lanczos nearly cancel each other where they leave out the
+    middle, which only is possible with several bands."""
     return 2e-3 if method == "sum" and rotation else 0
 
 
@@ -81,7 +82,7 @@ def test_nodata(method, dtype, nodata, bands):
             source = samples(dtype, bands, nodata=nodata)
             actual, valid = check(source, method, factor, rotation, {"nodata": nodata, "dst_nodata": nodata},
                                   {"nodata": nodata, "avoided": nodata, "fill": nodata},
-                                  exceptions=max(few(method, rotation), 1e-4 if method == "lanczos" and bands > 1 else 0))
+                                  exceptions=max(few(method, rotation), 2e-5 if method == "lanczos" and bands > 1 else 0))
             missing = np.isnan(actual) if nodata != nodata else actual == nodata
             assert np.array_equal(missing, valid == 0)
 
@@ -134,6 +135,24 @@ def test_lanczos_at_odd_factors():
     weights = np.where(np.abs(distance) < 3, np.sinc(distance) * np.sinc(distance / 3), 0)
     weights /= weights.sum(1, keepdims=True)
     assert np.allclose(actual[0], weights @ source[0] @ weights.T, rtol=1e-12)
+
+
+@pytest.mark.parametrize("factor", [0.3, 0.37, 0.77, 0.9, 1, 1.4])
+def test_lanczos_needs_half_of_its_taps(factor):
+    """Of those that are in the source and in reach."""
+    for part in 0.4, 0.5, 0.55:
+        source = samples("f8", nodata=-9999, part=part)
+        check(source, "lanczos", factor, 0, {"nodata": -9999, "dst_nodata": -9999},
+              {"nodata": -9999, "avoided": -9999, "fill": -9999})
+
+
+@pytest.mark.parametrize("factor", [0.77, 0.9, 1.0173, 1.4])
+def test_lanczos_is_normalised_where_it_grows(factor):
+    """Of ones: sums of weights that nearly are 1 stay as they are where it does not."""
+    source, (affine, size, scale) = np.ones((1, 200, 200)), grid(factor, 0, (200, 200))
+    found, _ = warp(LIBRARY, source, affine, size, "lanczos", scale=scale)
+    expected = gdal_warp(source, affine, size, "lanczos", scale=scale)
+    assert np.abs(found - expected).max() < 1e-12 and (factor < 1) == (np.ptp(found[found > 0]) < 1e-12)
 
 
 @pytest.mark.parametrize("factor", [0.77, 1, 1.5, 2.3, 4])

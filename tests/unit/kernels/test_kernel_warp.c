@@ -224,6 +224,7 @@ static void set_any_case(cogpu_resampling method, struct case_of_warp *at) {
                          .scale_x = scale,
                          .scale_y = draw(4) ? scale : scales[draw(10)],
                          .rules = at->rules,
+                         .is_round = draw(2) == 0,
                          .clamps = draw(4) == 0};
     warp->to_type = draw(3) ? warp->from_type : any_type();
     warp->level_width = warp->x + width + (draw(2) ? 0 : draw(30));

@@ -19,14 +19,17 @@ What differs on purpose:
   makes itself (photometric interpretation, extra samples) are ignored.
 - XRSPATIAL_... environment variables have no effect, but for those of VRT and XRSPATIAL_GEOTIFF_STRICT with VRT:
   cogpu.configure has the settings of the network.
-- read_vrt and write_vrt, which xarray-spatial 0.10 has no more by a public name, are here.
+- read_vrt and write_vrt, which xarray-spatial 0.10 has no more by a public name, are here, without the deprecated
+  keywords vrt_path and crs_wkt. A chunked read warns of damaged sources when they are read, not before. A band that is
+  no integer is a TypeError.
 - max_pixels is checked when a chunked array is made, not when it is computed. A packed band keeps its scale as an item
   of the band, where GDAL looks for it. s3:// is written to.
 - max_cloud_bytes counts only where it is given: of an object in a store the blocks are read, not all of it.
 
 What is missing: the codecs lz4 and jpeg2000 for writing; colour ramps and tables of classes beside a file
 (color_ramp, category_names, category_colors); overviews beside a URL; reprojection by the accessor;
-allow_unparseable_crs for writing. What we do not have is refused by name, or left out where it is an attribute.
+allow_unparseable_crs for writing; write_vrt does not ask PROJ whether it knows the CRS. What we do not have is
+refused by name, or left out where it is an attribute.
 """
 
 from .contract import (GEOREF_STATUS_CRS_ONLY, GEOREF_STATUS_FULL, GEOREF_STATUS_NONE, GEOREF_STATUS_ROTATED_DROPPED,
