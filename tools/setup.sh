@@ -40,12 +40,20 @@ apt_install() (
 )
 
 install_packages() {
-    local wanted
+    local wanted known=()
     mapfile -t wanted < <(missing "$@")
     [ ${#wanted[@]} = 0 ] && return
-    echo "setup: installing ${wanted[*]}"
     as_root apt-get update -q || echo "setup: the lists of packages could not be renewed" >&2
-    apt_install "${wanted[@]}" || echo "setup: could not install all of: ${wanted[*]}" >&2
+    for package in "${wanted[@]}"; do # apt installs none if it does not know one: Debian 13 has no clang-format-14
+        if apt-cache show "$package" >/dev/null 2>&1; then
+            known+=("$package")
+        else
+            echo "setup: this distribution has no package $package" >&2
+        fi
+    done
+    [ ${#known[@]} = 0 ] && return
+    echo "setup: installing ${known[*]}"
+    apt_install "${known[@]}" || echo "setup: could not install all of: ${known[*]}" >&2
 }
 
 # The newest Python that the reference libraries have packages for and that can make an environment.
