@@ -193,6 +193,10 @@ void cogpu_pool_run(cogpu_pool *pool, uint32_t workers, uint64_t count, cogpu_po
     end_job(&job);
 }
 
+void cogpu_pool_share(cogpu_pool *pool, uint64_t count, cogpu_pool_function *work, void *argument) {
+    cogpu_pool_run(pool, pool ? cogpu_pool_threads(pool) : 1, count, work, argument);
+}
+
 cogpu_status cogpu_pool_begin(cogpu_pool *pool, uint32_t workers, cogpu_pool_function *work,
                               void *argument, cogpu_pool_job **job, cogpu_error *error) {
     *job = cogpu_allocate(sizeof **job);

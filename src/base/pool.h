@@ -23,10 +23,13 @@ typedef void cogpu_pool_function(void *argument, uint32_t worker, uint64_t index
 void cogpu_pool_run(cogpu_pool *pool, uint32_t workers, uint64_t count, cogpu_pool_function *work,
                     void *argument);
 
-/* The same for work that is added over time: `add` adds indices while others are worked on. All
- * calls are by one thread, which meanwhile does something else, or helps: `help` works on one index
- * as worker 0, and returns false if none is left. `end` waits for all, and frees the job; NULL is
- * allowed. */
+/* The same on all threads of the pool. Without a pool (NULL) the caller does it alone. */
+void cogpu_pool_share(cogpu_pool *pool, uint64_t count, cogpu_pool_function *work, void *argument);
+
+/* As cogpu_pool_run, for work that is added over time: `add` adds indices while others are worked
+ * on. All calls are by one thread, which meanwhile does something else, or helps: `help` works on
+ * one index as worker 0, and returns false if none is left. `end` waits for all, and frees the job;
+ * NULL is allowed. */
 typedef struct cogpu_pool_job cogpu_pool_job;
 cogpu_status cogpu_pool_begin(cogpu_pool *pool, uint32_t workers, cogpu_pool_function *work,
                               void *argument, cogpu_pool_job **job, cogpu_error *error);

@@ -432,12 +432,7 @@ static cogpu_status find_extents(mosaic_list *list, cogpu_error *error) {
     extent_group group = {.mosaic = mosaic};
     for (; group.first < mosaic->count; group.first += EXTENTS_TOGETHER) {
         group.count = min_u32(mosaic->count - group.first, EXTENTS_TOGETHER);
-        if (list->pool && group.count > 1)
-            cogpu_pool_run(list->pool, cogpu_pool_threads(list->pool), group.count,
-                           find_extent_of_member, &group);
-        else
-            for (uint32_t i = 0; i < group.count; i++)
-                find_extent_of_member(&group, 0, i);
+        cogpu_pool_share(list->pool, group.count, find_extent_of_member, &group);
         TRY(check_extents(list, &group, error));
     }
     /* Finding the mode of large areas takes kernels too long. */

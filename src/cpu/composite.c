@@ -79,9 +79,8 @@ static void run_call(cogpu_pool *pool, struct composite_call *call) {
         return;
     call->item_rows = call->width < ITEM_SAMPLES ? ITEM_SAMPLES / call->width : 1;
     call->items_of_band = (uint32_t)divide_up(call->rows, call->item_rows);
-    cogpu_pool_run(pool, pool ? cogpu_pool_threads(pool) : 1,
-                   (uint64_t)call->items_of_band * call->composition->pixels->bands, work_on_rows,
-                   call);
+    cogpu_pool_share(pool, (uint64_t)call->items_of_band * call->composition->pixels->bands,
+                     work_on_rows, call);
 }
 
 /* ---- begin ---- */

@@ -203,21 +203,13 @@ static void compare_strip(void *argument, uint32_t worker, uint64_t index) {
             compare_borders(in->lattice, &leaves->items[k]);
 }
 
-static void share_strips(lattice_strips *in, cogpu_pool_function *work) {
-    cogpu_pool *pool = in->lattice->mapping->pool;
-    if (pool && in->count > 1)
-        cogpu_pool_run(pool, cogpu_pool_threads(pool), in->count, work, in);
-    else
-        for (uint64_t i = 0; i < in->count; i++)
-            work(in, 0, i);
-}
-
 static cogpu_status fill_strips(lattice_strips *in, cogpu_error *error) {
-    share_strips(in, fill_strip);
+    cogpu_pool *pool = in->lattice->mapping->pool;
+    cogpu_pool_share(pool, in->count, fill_strip, in);
     for (uint32_t i = 0; i < in->count; i++)
         if (in->statuses[i] != COGPU_OK)
             return cogpu_fail(error, in->statuses[i], "out of memory: cells of a grid");
-    share_strips(in, compare_strip);
+    cogpu_pool_share(pool, in->count, compare_strip, in);
     return COGPU_OK;
 }
 
@@ -315,13 +307,8 @@ static cogpu_status number_cells(lattice *in, cogpu_arena *arena, cogpu_error *e
 }
 
 static void compute_tables(lattice *in) {
-    cogpu_pool *pool = in->mapping->pool;
-    const uint64_t batches = divide_up(in->coordinates->exact_count, TABLES_OF_BATCH);
-    if (pool && batches > 1)
-        cogpu_pool_run(pool, cogpu_pool_threads(pool), batches, fill_tables, in);
-    else
-        for (uint64_t i = 0; i < batches; i++)
-            fill_tables(in, 0, i);
+    cogpu_pool_share(in->mapping->pool, divide_up(in->coordinates->exact_count, TABLES_OF_BATCH),
+                     fill_tables, in);
 }
 
 /* ---- the window ---------------------------------------------------------------------------- */

@@ -101,6 +101,5 @@ void cogpu_mapping_transform(const cogpu_mapping *mapping, size_t count, double 
     else if (!pool || count < 4 * BATCH_POINTS)
         transform_batch(mapping, count, x, y);
     else
-        cogpu_pool_run(pool, cogpu_pool_threads(pool), (count + BATCH_POINTS - 1) / BATCH_POINTS,
-                       transform_part, &points);
+        cogpu_pool_share(pool, (count + BATCH_POINTS - 1) / BATCH_POINTS, transform_part, &points);
 }

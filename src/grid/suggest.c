@@ -543,12 +543,7 @@ static void add_suggestion(const cogpu_suggestion *one, cogpu_suggestion *all) {
 /* Adds the suggestions of `count` sources. The first that fails is repeated for its message. */
 static cogpu_status suggest_together(shared_sources *shared, size_t count, cogpu_suggestion *all,
                                      cogpu_error *error) {
-    cogpu_pool *pool = shared->all->pool;
-    if (pool && count > 1)
-        cogpu_pool_run(pool, cogpu_pool_threads(pool), count, suggest_for_source, shared);
-    else
-        for (size_t i = 0; i < count; i++)
-            suggest_for_source(shared, 0, i);
+    cogpu_pool_share(shared->all->pool, count, suggest_for_source, shared);
     for (size_t i = 0; i < count; i++) {
         const cogpu_grid_sources *from = shared->all;
         if (shared->statuses[i] != COGPU_OK)
