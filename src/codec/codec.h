@@ -47,6 +47,7 @@ typedef struct cogpu_codec_state {
     void *deflate;                                 /* a libdeflate decompressor */
     void *deflate_encoders[DEFLATE_LEVEL_MAX + 1]; /* compressors, by level */
     void *deflate_own;                             /* working memory of our own encoder */
+    void *deflate_lanes;                           /* of the interleaved decoder */
     void *zstd;                                    /* a ZSTD_DCtx */
     void *zstd_encoder;                            /* a ZSTD_CCtx */
     void *work; /* untyped memory for one block, kept by cogpu_codec_work */
@@ -62,6 +63,39 @@ void *cogpu_codec_work(cogpu_codec_state *state, size_t bytes);
 typedef cogpu_status cogpu_decode(cogpu_codec_state *state, const cogpu_block_format *format,
                                   const uint8_t *in, size_t in_bytes, uint8_t *out,
                                   size_t out_bytes, size_t *got, cogpu_error *error);
+
+/*
+ * Decoding of several blocks by one thread at once, in as many lanes, which can be faster than one
+ * block after the other. Blocks that the lanes refuse are decoded by cogpu_decode, which decides
+ * whether they are damaged.
+ */
+typedef struct cogpu_lane_block {
+    const uint8_t *in;
+    size_t in_bytes;
+    uint8_t *out;
+    size_t out_bytes;
+    void *user; /* of the queue */
+} cogpu_lane_block;
+
+typedef struct cogpu_lane_queue {
+    bool is_mostly_literals; /* blocks hardly repeat, as after predictor 3 */
+    /* The next block, which a lane decodes from now on; false if there is none. */
+    bool (*next)(struct cogpu_lane_queue *queue, cogpu_lane_block *block);
+    /* A block is decoded to `got` bytes, or refused. Its memory is the queue's again. */
+    void (*done)(struct cogpu_lane_queue *queue, const cogpu_lane_block *block, bool is_decoded,
+                 size_t got);
+} cogpu_lane_queue;
+
+enum { CODEC_LANES = 3 };
+
+typedef struct cogpu_lane_codec {
+    /* Whether this CPU, and this build, can use it. */
+    bool (*is_available)(void);
+    /* Whether lanes decode such a block faster. */
+    bool (*suits)(size_t in_bytes, size_t out_bytes);
+    /* Decodes all blocks of the queue. Fails only for lack of memory, before it takes any. */
+    cogpu_status (*decode)(cogpu_codec_state *state, cogpu_lane_queue *queue, cogpu_error *error);
+} cogpu_lane_codec;
 
 /*
  * Streamed decoding: blocks too large for memory are decoded while their encoded bytes arrive.
@@ -185,6 +219,7 @@ typedef struct cogpu_codec_row {
     /* Decoding */
     cogpu_decode *decode;             /* NULL: known by name only, or built without the library */
     const cogpu_stream_codec *stream; /* NULL: decodes whole blocks only */
+    const cogpu_lane_codec *lanes;    /* NULL: decodes one block at a time */
     bool allows_predictor;            /* predictors 2 and 3 may be combined with it */
     bool own_bit_order;               /* the codec handles FillOrder 2 itself */
     /* Streams hold numbers, not bytes: decoded samples are in the machine's byte order, whatever
@@ -242,6 +277,8 @@ cogpu_status cogpu_stream_decode_whole(const cogpu_stream_codec *codec,
 
 extern const cogpu_stream_codec cogpu_stream_packbits, cogpu_stream_lzw, cogpu_stream_ccitt,
     cogpu_stream_deflate, cogpu_stream_zstd, cogpu_stream_lzma, cogpu_stream_jpeg;
+
+extern const cogpu_lane_codec cogpu_lanes_deflate;
 
 extern const cogpu_encoder cogpu_encoder_none, cogpu_encoder_packbits, cogpu_encoder_lzw,
     cogpu_encoder_deflate, cogpu_encoder_zstd, cogpu_encoder_lzma, cogpu_encoder_jpeg,

@@ -14,6 +14,9 @@
 
 #include "plan/plan.h"
 
+/* Byte ranges that lanes decode from: one each, and the one that is fetched next. */
+enum { COGPU_LANE_FETCHES = CODEC_LANES + 1 };
+
 /* Scratch memory of one thread, which grows to what its blocks need and is kept. Zero at the start.
  */
 typedef struct cogpu_worker {
@@ -21,6 +24,8 @@ typedef struct cogpu_worker {
         *downsampled, *shared;
     size_t stored_bytes, decoded_bytes, units_bytes, row_bytes, wide_row_bytes, packed_rows_bytes,
         plain_bytes, converted_bytes, downsampled_bytes, shared_bytes;
+    uint8_t *lane_decoded[CODEC_LANES], *lane_stored[COGPU_LANE_FETCHES];
+    size_t lane_decoded_bytes[CODEC_LANES], lane_stored_bytes[COGPU_LANE_FETCHES];
     cogpu_codec_state codec;
     struct cogpu_worker *next; /* in the context's list of free workers */
 } cogpu_worker;
@@ -46,6 +51,12 @@ cogpu_status cogpu_cpu_check_expansion(uint64_t stored, uint64_t decoded, cogpu_
 cogpu_status cogpu_cpu_decode(cogpu_worker *worker, const cogpu_storage *storage,
                               const cogpu_block *block, const uint8_t *stored, size_t stored_bytes,
                               uint8_t **decoded, cogpu_error *error);
+
+/* Bytes that a decoder may write of a block, which is within the limits. */
+cogpu_status cogpu_cpu_decoded_capacity(const cogpu_storage *storage, const cogpu_block *block,
+                                        size_t stored_bytes, size_t *capacity, cogpu_error *error);
+/* Whether a thread can decode several blocks of such a file at once (cogpu_lane_codec). */
+bool cogpu_cpu_can_use_lanes(const cogpu_storage *storage);
 
 /* Restores rows of a decoded block, whose first `pixels` pixels are written to `to`, in the byte
  * order of the CPU and with the bit depth of the file. Changes `from`, which must not overlap `to`.

@@ -17,6 +17,10 @@ void cogpu_worker_close(cogpu_worker *worker) {
     cogpu_release(worker->converted);
     cogpu_release(worker->downsampled);
     cogpu_release(worker->shared);
+    for (uint32_t i = 0; i < CODEC_LANES; i++)
+        cogpu_release(worker->lane_decoded[i]);
+    for (uint32_t i = 0; i < COGPU_LANE_FETCHES; i++)
+        cogpu_release(worker->lane_stored[i]);
     cogpu_codec_state_close(&worker->codec);
 }
 
@@ -152,6 +156,25 @@ static cogpu_status undo_fill_order(cogpu_worker *worker, const uint8_t **stored
     return COGPU_OK;
 }
 
+/* Some writers pad the last strip to full height, and a tile may hold slices of a volume. So a
+ * decoder may write a whole block, if the limits allow one, even if fewer rows are needed. */
+cogpu_status cogpu_cpu_decoded_capacity(const cogpu_storage *storage, const cogpu_block *block,
+                                        size_t stored_bytes, size_t *capacity, cogpu_error *error) {
+    const size_t row_bytes = storage->format.row_bytes;
+    TRY(check_sizes(storage, stored_bytes, row_bytes * block->needed_rows, error));
+    *capacity = storage->block_bytes;
+    if (check_sizes(storage, stored_bytes, *capacity, NULL) != COGPU_OK)
+        *capacity = row_bytes * block->rows;
+    return check_sizes(storage, stored_bytes, *capacity, error);
+}
+
+bool cogpu_cpu_can_use_lanes(const cogpu_storage *storage) {
+    enum { LANE_BLOCK_BYTES = 4 << 20 };
+    const cogpu_lane_codec *lanes = storage->codec->lanes;
+    return lanes && lanes->is_available() && storage->block_bytes <= LANE_BLOCK_BYTES &&
+           storage->format.fill_order == 1 && !cogpu_storage_has_units(storage);
+}
+
 cogpu_status cogpu_cpu_decode(cogpu_worker *worker, const cogpu_storage *storage,
                               const cogpu_block *block, const uint8_t *stored, size_t stored_bytes,
                               uint8_t **decoded, cogpu_error *error) {
@@ -166,12 +189,8 @@ cogpu_status cogpu_cpu_decode(cogpu_worker *worker, const cogpu_storage *storage
         return stored_bytes < needed
                    ? fail_too_short(error, stored_bytes, needed)
                    : use_uncompressed(worker, storage, stored, needed, decoded, error);
-    /* Some writers pad the last strip to full height, and a tile may hold slices of a volume. */
-    size_t capacity = storage->block_bytes;
-    TRY(check_sizes(storage, stored_bytes, needed, error));
-    if (check_sizes(storage, stored_bytes, capacity, NULL) != COGPU_OK)
-        capacity = format.row_bytes * block->rows;
-    TRY(check_sizes(storage, stored_bytes, capacity, error));
+    size_t capacity;
+    TRY(cogpu_cpu_decoded_capacity(storage, block, stored_bytes, &capacity, error));
     TRY(cogpu_worker_reserve(&worker->decoded, &worker->decoded_bytes, capacity, error));
     *decoded = worker->decoded;
     return decode_at_least(worker, storage, &format, stored, stored_bytes, needed, capacity,

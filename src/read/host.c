@@ -7,11 +7,6 @@
 
 #include <string.h>
 
-/* What became of the blocks of a run. */
-struct run_counts {
-    uint64_t sparse, cached, bytes_read;
-};
-
 /* ---- cache --------------------------------------------------------------------------------- */
 
 static cogpu_block_cache_key cache_key_of(const struct cogpu_read_task *task) {
@@ -69,18 +64,13 @@ static void restore_block(const cogpu_storage *storage, const cogpu_block *block
                                (int64_t)row_bytes, false);
 }
 
-/* Decodes a block and unpacks it into the rasters of all tasks that need it. It is restored into
- * memory of its own for the cache, or if several tasks need it: unpacking changes what it restores.
- */
-static cogpu_status decode_shared_block(struct cogpu_read_job *job, cogpu_worker *worker,
-                                        struct cogpu_read_task *tasks, uint32_t count,
-                                        const uint8_t *stored, cogpu_error *error) {
+cogpu_status cogpu_tasks_unpack(struct cogpu_read_job *job, cogpu_worker *worker,
+                                struct cogpu_read_task *tasks, uint32_t count, uint8_t *decoded,
+                                cogpu_error *error) {
     const cogpu_storage *storage = tasks[0].window->plan.storage;
     const cogpu_block *block = &tasks[0].block;
     cogpu_block_cache *cache = cache_for(job, storage);
-    uint8_t *decoded = NULL, *restored = NULL;
-    TRY(cogpu_cpu_decode(worker, storage, block, stored, (size_t)tasks[0].span.bytes, &decoded,
-                         error));
+    uint8_t *restored = NULL;
     bool filters_undone = !cogpu_cpu_has_filters(storage);
     size_t bytes = block->needed_rows * storage->format.row_bytes;
     cogpu_cached_block *cached =
@@ -103,6 +93,28 @@ static cogpu_status decode_shared_block(struct cogpu_read_job *job, cogpu_worker
     return status;
 }
 
+static cogpu_status decode_and_unpack(struct cogpu_read_job *job, cogpu_worker *worker,
+                                      struct cogpu_read_task *tasks, uint32_t count,
+                                      const uint8_t *stored, cogpu_error *error) {
+    uint8_t *decoded = NULL;
+    TRY(cogpu_cpu_decode(worker, tasks[0].window->plan.storage, &tasks[0].block, stored,
+                         (size_t)tasks[0].span.bytes, &decoded, error));
+    return cogpu_tasks_unpack(job, worker, tasks, count, decoded, error);
+}
+
+void cogpu_tasks_decode(struct cogpu_read_job *job, cogpu_worker *worker,
+                        struct cogpu_read_task *tasks, uint32_t count, const uint8_t *stored) {
+    cogpu_error error;
+    if (decode_and_unpack(job, worker, tasks, count, stored, &error) != COGPU_OK)
+        cogpu_tasks_fail(job, tasks, count, &error);
+}
+
+void cogpu_tasks_fail(struct cogpu_read_job *job, struct cogpu_read_task *tasks, uint32_t count,
+                      cogpu_error *error) {
+    for (uint32_t i = 0; i < count; i++)
+        cogpu_task_fail(job, &tasks[i], error);
+}
+
 /* Whether the block can still matter: its window is neither cancelled nor failed at an earlier
  * block. */
 static bool is_wanted(struct cogpu_read_job *job, const struct cogpu_read_task *task) {
@@ -116,38 +128,38 @@ static bool is_wanted(struct cogpu_read_job *job, const struct cogpu_read_task *
     return is_needed;
 }
 
-static bool is_any_wanted(struct cogpu_read_job *job, const struct cogpu_read_task *tasks,
-                          uint32_t count) {
+bool cogpu_tasks_are_wanted(struct cogpu_read_job *job, const struct cogpu_read_task *tasks,
+                            uint32_t count) {
+    (void)cogpu_meter_poll(&tasks[0].window->meter);
     for (uint32_t i = 0; i < count; i++)
         if (is_wanted(job, &tasks[i]))
             return true;
     return false;
 }
 
+uint32_t cogpu_tasks_of_block(const struct cogpu_read_task *tasks, uint32_t count) {
+    uint32_t same = 1;
+    while (same < count && cogpu_task_is_same_block(&tasks[same], &tasks[0]))
+        same++;
+    return same;
+}
+
 /* `bytes` begin with those of the first task. */
 static void decode_blocks(struct cogpu_read_job *job, cogpu_worker *worker,
                           struct cogpu_read_task *tasks, uint32_t count, const uint8_t *bytes) {
     for (uint32_t i = 0, same; i < count; i += same) {
-        cogpu_error error;
-        for (same = 1; i + same < count && cogpu_task_is_same_block(&tasks[i + same], &tasks[i]);)
-            same++;
-        (void)cogpu_meter_poll(&tasks[i].window->meter);
-        if (!is_any_wanted(job, &tasks[i], same))
-            continue;
-        const uint8_t *stored = bytes + (tasks[i].span.offset - tasks[0].span.offset);
-        if (decode_shared_block(job, worker, &tasks[i], same, stored, &error) == COGPU_OK)
-            continue;
-        for (uint32_t k = 0; k < same; k++)
-            cogpu_task_fail(job, &tasks[i + k], &error);
+        same = cogpu_tasks_of_block(&tasks[i], count - i);
+        if (cogpu_tasks_are_wanted(job, &tasks[i], same))
+            cogpu_tasks_decode(job, worker, &tasks[i], same,
+                               bytes + (tasks[i].span.offset - tasks[0].span.offset));
     }
 }
 
 /* ---- fetch --------------------------------------------------------------------------------- */
 
-/* The bytes of a fetch: in memory already, or read in one go. */
-static cogpu_status fetch_bytes(cogpu_worker *worker, const struct cogpu_read_task *first,
-                                const cogpu_fetch *fetch, const uint8_t **bytes, uint64_t *read,
-                                cogpu_error *error) {
+cogpu_status cogpu_tasks_fetch(const struct cogpu_read_task *first, const cogpu_fetch *fetch,
+                               uint8_t **memory, size_t *capacity, const uint8_t **bytes,
+                               uint64_t *read, cogpu_error *error) {
     const cogpu_read_plan *plan = &first->window->plan;
     const cogpu_io *io = cogpu_task_io(first);
     if (fetch->bytes == first->span.bytes)
@@ -156,10 +168,17 @@ static cogpu_status fetch_bytes(cogpu_worker *worker, const struct cogpu_read_ta
     if (*bytes)
         return COGPU_OK;
     size_t count = (size_t)fetch->bytes;
-    TRY(cogpu_worker_reserve(&worker->stored, &worker->stored_bytes, count, error));
-    *bytes = worker->stored;
+    TRY(cogpu_worker_reserve(memory, capacity, count, error));
+    *bytes = *memory;
     *read += count;
-    return cogpu_io_read_metered(io, fetch->offset, count, worker->stored, plan->meter, error);
+    return cogpu_io_read_metered(io, fetch->offset, count, *memory, plan->meter, error);
+}
+
+static cogpu_status fetch_bytes(cogpu_worker *worker, const struct cogpu_read_task *first,
+                                const cogpu_fetch *fetch, const uint8_t **bytes, uint64_t *read,
+                                cogpu_error *error) {
+    return cogpu_tasks_fetch(first, fetch, &worker->stored, &worker->stored_bytes, bytes, read,
+                             error);
 }
 
 /* Reads uncompressed blocks straight into the raster, if they follow each other there as in the
@@ -221,13 +240,18 @@ static void read_streamed_blocks(struct cogpu_read_job *job, cogpu_worker *worke
             read_single_block(job, worker, &tasks[i], read);
 }
 
-/* The blocks of one fetch. If it fails, each block is read alone, so that only those fail whose
- * bytes are missing. */
-static void read_fetched_blocks(struct cogpu_read_job *job, cogpu_worker *worker,
-                                struct cogpu_read_task *tasks, const cogpu_fetch *fetch,
-                                uint64_t *read) {
+/* Each block is read alone, so that only those fail whose bytes are missing. */
+void cogpu_tasks_read_singly(struct cogpu_read_job *job, cogpu_worker *worker,
+                             struct cogpu_read_task *tasks, uint32_t count, uint64_t *read) {
+    for (uint32_t i = 0; i < count; i++)
+        if (is_wanted(job, &tasks[i]) && !read_into_raster(&tasks[i], 1, read))
+            read_single_block(job, worker, &tasks[i], read);
+}
+
+void cogpu_tasks_read(struct cogpu_read_job *job, cogpu_worker *worker,
+                      struct cogpu_read_task *tasks, const cogpu_fetch *fetch, uint64_t *read) {
     const uint8_t *bytes = NULL;
-    if (!is_any_wanted(job, tasks, fetch->count))
+    if (!cogpu_tasks_are_wanted(job, tasks, fetch->count))
         return;
     if (cogpu_job_streams(job, tasks[0].window->plan.storage)) {
         read_streamed_blocks(job, worker, tasks, fetch->count, read);
@@ -239,20 +263,17 @@ static void read_fetched_blocks(struct cogpu_read_job *job, cogpu_worker *worker
         read_single_block(job, worker, tasks, read);
         return;
     }
-    if (fetch_bytes(worker, tasks, fetch, &bytes, read, NULL) == COGPU_OK) {
+    if (fetch_bytes(worker, tasks, fetch, &bytes, read, NULL) == COGPU_OK)
         decode_blocks(job, worker, tasks, fetch->count, bytes);
-        return;
-    }
-    for (uint32_t i = 0; i < fetch->count; i++)
-        if (is_wanted(job, &tasks[i]) && !read_into_raster(&tasks[i], 1, read))
-            read_single_block(job, worker, &tasks[i], read);
+    else
+        cogpu_tasks_read_singly(job, worker, tasks, fetch->count, read);
 }
 
 /* ---- runs ---------------------------------------------------------------------------------- */
 
 /* Unpacks a block that is cached and fills a sparse one. True if its bytes have to be fetched. */
 static bool needs_fetch(struct cogpu_read_job *job, cogpu_worker *worker,
-                        struct cogpu_read_task *task, struct run_counts *counts) {
+                        struct cogpu_read_task *task, struct cogpu_run_counts *counts) {
     if (task->is_lost)
         return false;
     if (task->span.bytes == 0) {
@@ -266,33 +287,51 @@ static bool needs_fetch(struct cogpu_read_job *job, cogpu_worker *worker,
     return false;
 }
 
-static void read_block_run(void *argument, uint32_t worker_number, uint64_t run) {
-    struct cogpu_read_job *job = argument;
+void cogpu_run_begin(struct cogpu_read_job *job, cogpu_worker *worker, uint32_t number,
+                     struct cogpu_read_run *run) {
     const struct cogpu_read_batch *batch = &job->batch;
-    cogpu_worker *worker = job->workers[worker_number];
-    struct cogpu_read_task *tasks = &batch->tasks[batch->runs[run]];
-    uint32_t count = cogpu_batch_run_end(batch, (uint32_t)run) - batch->runs[run];
-    struct run_counts counts = {0};
-    cogpu_fetch fetch = {0};
-    for (uint32_t i = 0; i < count; i++) {
-        tasks[i].needs_fetch = needs_fetch(job, worker, &tasks[i], &counts);
-        if (!tasks[i].needs_fetch)
-            cogpu_tasks_report_done(&tasks[i], 1);
+    *run =
+        (struct cogpu_read_run){.tasks = &batch->tasks[batch->runs[number]],
+                                .count = cogpu_batch_run_end(batch, number) - batch->runs[number]};
+    for (uint32_t i = 0; i < run->count; i++) {
+        struct cogpu_read_task *task = &run->tasks[i];
+        task->needs_fetch = needs_fetch(job, worker, task, &run->counts);
+        if (!task->needs_fetch)
+            cogpu_tasks_report_done(task, 1);
     }
-    while (cogpu_tasks_next_fetch(tasks, count, false, &fetch)) {
-        read_fetched_blocks(job, worker, &tasks[fetch.first], &fetch, &counts.bytes_read);
-        cogpu_tasks_report_done(&tasks[fetch.first], fetch.count);
-    }
-    cogpu_result *result = tasks[0].window->result;
+}
+
+bool cogpu_run_next_fetch(struct cogpu_read_run *run) {
+    return cogpu_tasks_next_fetch(run->tasks, run->count, false, &run->fetch);
+}
+
+void cogpu_run_end(struct cogpu_read_job *job, const struct cogpu_read_run *run) {
+    cogpu_result *result = run->tasks[0].window->result;
     pthread_mutex_lock(&job->lock);
-    result->sparse_blocks += counts.sparse;
-    result->cached_blocks += counts.cached;
-    result->bytes_read += counts.bytes_read;
+    result->sparse_blocks += run->counts.sparse;
+    result->cached_blocks += run->counts.cached;
+    result->bytes_read += run->counts.bytes_read;
     pthread_mutex_unlock(&job->lock);
+}
+
+static void read_block_run(void *argument, uint32_t worker_number, uint64_t number) {
+    struct cogpu_read_job *job = argument;
+    cogpu_worker *worker = job->workers[worker_number];
+    struct cogpu_read_run run;
+    cogpu_run_begin(job, worker, (uint32_t)number, &run);
+    while (cogpu_run_next_fetch(&run)) {
+        struct cogpu_read_task *tasks = &run.tasks[run.fetch.first];
+        cogpu_tasks_read(job, worker, tasks, &run.fetch, &run.counts.bytes_read);
+        cogpu_tasks_report_done(tasks, run.fetch.count);
+    }
+    cogpu_run_end(job, &run);
 }
 
 void cogpu_batch_read_on_host(struct cogpu_read_job *job) {
     cogpu_batch_start_prefetch(job);
-    cogpu_pool_run(job->pool, job->worker_count, job->batch.run_count, read_block_run, job);
+    if (cogpu_batch_uses_lanes(job))
+        cogpu_batch_read_in_lanes(job);
+    else
+        cogpu_pool_run(job->pool, job->worker_count, job->batch.run_count, read_block_run, job);
     cogpu_batch_end_prefetch(&job->batch);
 }

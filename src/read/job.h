@@ -111,6 +111,16 @@ struct cogpu_read_batch {
     cogpu_gpu_read_task *device_tasks;
 };
 
+/* A run while a thread reads it. */
+struct cogpu_read_run {
+    struct cogpu_read_task *tasks;
+    uint32_t count;
+    cogpu_fetch fetch; /* the current one */
+    struct cogpu_run_counts {
+        uint64_t sparse, cached, bytes_read;
+    } counts; /* what became of its blocks */
+};
+
 struct cogpu_read_job {
     cogpu_read_call **items;
     struct cogpu_read_window *windows; /* one for each item */
@@ -159,6 +169,9 @@ uint32_t cogpu_tall_chunk_rows(const cogpu_storage *storage, uint64_t row_bytes,
 /* Opens workers for the planned windows, and the memory of the batch. */
 cogpu_status cogpu_job_open_workers(struct cogpu_read_job *job, cogpu_error *error);
 void cogpu_job_close_workers(struct cogpu_read_job *job);
+/* How many workers memory allows if each holds so many blocks of the plan's file at a time. */
+uint64_t cogpu_job_allowed_workers(const struct cogpu_read_job *job, const cogpu_read_plan *plan,
+                                   uint32_t blocks);
 
 /* ---- read.c ---- */
 
@@ -219,9 +232,44 @@ void cogpu_batch_end_prefetch(struct cogpu_read_batch *batch);
 /* ---- host.c ---- */
 
 void cogpu_batch_read_on_host(struct cogpu_read_job *job);
+/* A run: unpacks what is cached, fills what is sparse; fetches of the others; adds its counts. */
+void cogpu_run_begin(struct cogpu_read_job *job, cogpu_worker *worker, uint32_t number,
+                     struct cogpu_read_run *run);
+bool cogpu_run_next_fetch(struct cogpu_read_run *run);
+void cogpu_run_end(struct cogpu_read_job *job, const struct cogpu_read_run *run);
+/* How many of the tasks, from the first on, need the first one's block. */
+uint32_t cogpu_tasks_of_block(const struct cogpu_read_task *tasks, uint32_t count);
+/* Whether their block can still matter. Polls the meter. */
+bool cogpu_tasks_are_wanted(struct cogpu_read_job *job, const struct cogpu_read_task *tasks,
+                            uint32_t count);
+/* The bytes of a fetch: mapped already, or read in one go into *memory, which grows. */
+cogpu_status cogpu_tasks_fetch(const struct cogpu_read_task *first, const cogpu_fetch *fetch,
+                               uint8_t **memory, size_t *capacity, const uint8_t **bytes,
+                               uint64_t *read, cogpu_error *error);
+/* Reads the blocks of a fetch, or each one alone. */
+void cogpu_tasks_read(struct cogpu_read_job *job, cogpu_worker *worker,
+                      struct cogpu_read_task *tasks, const cogpu_fetch *fetch, uint64_t *read);
+void cogpu_tasks_read_singly(struct cogpu_read_job *job, cogpu_worker *worker,
+                             struct cogpu_read_task *tasks, uint32_t count, uint64_t *read);
+/* Decodes the block of some tasks, and unpacks it into the rasters of all. */
+void cogpu_tasks_decode(struct cogpu_read_job *job, cogpu_worker *worker,
+                        struct cogpu_read_task *tasks, uint32_t count, const uint8_t *stored);
+/* The second half of it. A block is restored into memory of its own for the cache, or if several
+ * tasks need it: unpacking changes what it restores. */
+cogpu_status cogpu_tasks_unpack(struct cogpu_read_job *job, cogpu_worker *worker,
+                                struct cogpu_read_task *tasks, uint32_t count, uint8_t *decoded,
+                                cogpu_error *error);
+void cogpu_tasks_fail(struct cogpu_read_job *job, struct cogpu_read_task *tasks, uint32_t count,
+                      cogpu_error *error);
 bool cogpu_task_is_cached(struct cogpu_read_job *job, const struct cogpu_read_task *task);
 /* Whether blocks are decoded a few rows at a time as they are read, instead of as a whole. */
 bool cogpu_job_streams(const struct cogpu_read_job *job, const cogpu_storage *storage);
+
+/* ---- lanes.c ---- */
+
+/* Whether each thread gets several blocks of the batch that its codec decodes at once. */
+bool cogpu_batch_uses_lanes(const struct cogpu_read_job *job);
+void cogpu_batch_read_in_lanes(struct cogpu_read_job *job);
 
 /* ---- device.c ---- */
 

@@ -23,6 +23,15 @@ static uint64_t worker_bytes(const struct cogpu_read_job *job, const cogpu_read_
     return 2 * (decoded < most ? decoded : most);
 }
 
+uint64_t cogpu_job_allowed_workers(const struct cogpu_read_job *job, const cogpu_read_plan *plan,
+                                   uint32_t blocks) {
+    const cogpu_tiff *tiff = plan->storage->tiff;
+    uint64_t allowed = WORKERS_BASE_BYTES + cogpu_io_bytes(tiff->io) * WORKERS_BYTES_PER_FILE_BYTE;
+    allowed =
+        allowed < tiff->limits.working_memory_bytes ? allowed : tiff->limits.working_memory_bytes;
+    return allowed / (blocks * worker_bytes(job, plan) + 1);
+}
+
 struct work_estimate {
     uint64_t workers; /* that memory allows */
     uint64_t blocks, bytes;
@@ -30,12 +39,9 @@ struct work_estimate {
 
 static void add_work(const struct cogpu_read_job *job, const cogpu_read_plan *plan,
                      struct work_estimate *work) {
-    const cogpu_tiff *tiff = plan->storage->tiff;
     uint64_t needed = worker_bytes(job, plan) + 1;
-    uint64_t allowed = WORKERS_BASE_BYTES + cogpu_io_bytes(tiff->io) * WORKERS_BYTES_PER_FILE_BYTE;
-    allowed =
-        allowed < tiff->limits.working_memory_bytes ? allowed : tiff->limits.working_memory_bytes;
-    work->workers = work->workers < allowed / needed ? work->workers : allowed / needed;
+    uint64_t workers = cogpu_job_allowed_workers(job, plan, 1);
+    work->workers = work->workers < workers ? work->workers : workers;
     work->blocks += plan->count;
     work->bytes += plan->count * (needed < THREAD_WORK_BYTES ? needed : THREAD_WORK_BYTES);
 }
