@@ -21,8 +21,9 @@ import numpy as np
 
 import rasters
 from common import ALL, RESULTS, best, machine, markdown, memory, not_measured, put_into, ratio, speed
-from contenders import CACHE, CodecAlone, contenders, infos, peers
+from contenders import CACHE, CodecAlone, contenders, infos, other_inflates, peers
 
+OTHER_INFLATES = other_inflates()
 JOBS = [("whole", 1), ("whole", ALL), ("windows", 1)]
 
 
@@ -63,12 +64,14 @@ def differs(contender, path, source, lossy):
         return f"{type(why).__name__}: {why}"[:200]
 
 
-def codec_alone(path, clock):
-    """Seconds of the codec library alone; the file is in memory before the clock starts."""
-    alone = CodecAlone(path, 1)
-    start = clock()
-    alone.read()
-    return clock() - start
+def codecs_alone(path, codec, clock):
+    """Seconds of the codec libraries alone, by name; the file is in memory before the clock starts."""
+    alone, seconds = CodecAlone(path, 1), {}
+    for name, read in {"codec alone": CodecAlone.read, **(OTHER_INFLATES if codec == "deflate" else {})}.items():
+        start = clock()
+        read(alone)
+        seconds[name] = clock() - start
+    return seconds
 
 
 def measure(row, side, repeats, count, clock):
@@ -90,7 +93,8 @@ def measure(row, side, repeats, count, clock):
                     took = run(contender, path, job, n, places, source.nbytes, clock)
                     seconds[f"{job} {n}"].setdefault(contender.name, []).append(took)
         if row.codec in ("deflate", "zstd"):
-            seconds["whole 1"].setdefault("codec alone", []).append(codec_alone(path, clock))
+            for name, took in codecs_alone(path, row.codec, clock).items():
+                seconds["whole 1"].setdefault(name, []).append(took)
     window_bytes = count * 512 * 512 * source.shape[0] * source.itemsize
     return {"row": row.name, "stored_bytes": path.stat().st_size, "refused": refused, "seconds": seconds,
             "bytes": {f"{job} {n}": source.nbytes if job == "whole" else window_bytes for job, n in JOBS}}
@@ -135,7 +139,7 @@ def ratios(key, seconds):
 
 
 def table(results, key, spread):
-    names = [n for n in [c.name for c in contenders()] + ["codec alone"]
+    names = [n for n in [c.name for c in contenders()] + ["codec alone", *OTHER_INFLATES]
              if any(n in result["seconds"][key] for result in results)]
     lines = []
     for result in results:

@@ -173,6 +173,21 @@ class CodecAlone:
         self.stored = None
 
 
+def other_inflates():
+    """Other deflate libraries, where imagecodecs has them: block by block from memory into one buffer."""
+    import imagecodecs
+    found = {"ISA-L alone": getattr(imagecodecs, "isal_decode", None),
+             "zlib-ng alone": getattr(imagecodecs, "zlibng_decode", None)}
+
+    def decoder(decode):
+        def read(alone):
+            buffer = np.empty(alone.block_bytes, "u1")
+            for offset, size in zip(alone.offsets.tolist(), alone.sizes.tolist()):
+                decode(alone.stored[offset:offset + size], out=buffer)
+        return read
+    return {name: decoder(decode) for name, decode in found.items() if decode}
+
+
 class SameArray:
     """cogpu into an array that was read into before, as the codec alone reuses its block: neither has
     page faults."""

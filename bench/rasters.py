@@ -58,8 +58,9 @@ def rows():
     u16 = [tiles("uint16", codec, 2) for codec in (DEFLATE, ZSTD, LZW)]
     rgb = [tiles("rgb8", DEFLATE, 2), tiles("rgb8", LZW, 2), tiles("rgb8", JPEG, lossy=True),
            tiles("rgb8", {"compress": "webp", "webp_level": 75}, lossy=True)]
+    others = [tiles("classes", DEFLATE), tiles("sar", DEFLATE, 2), tiles("float64", DEFLATE, 3)]
     striped = [strips(row, *kind) for row in (f32[0], f32[2], f32[5]) for kind in ((), ("strips of 64", 64))]
-    return f32 + u16 + rgb + striped + [strips(f32[0], "one strip", ALL_ROWS)]
+    return f32 + u16 + rgb + others + striped + [strips(f32[0], "one strip", ALL_ROWS)]
 
 
 def enlarge(source, side, first=0, rows=None):
@@ -85,8 +86,37 @@ def terrain(seed, side=1024, slope=1.9):
     return np.clip(ground + random.normal(scale=2e-4, size=ground.shape), 0, 1)
 
 
+def classes():
+    """A land cover map: twelve classes in patches, and 2 % of single pixels."""
+    fields = np.stack([terrain(seed, slope=2.2) for seed in range(10, 22)])
+    cover = fields.argmax(0).astype("uint8")
+    random = np.random.default_rng(22)
+    single = random.random(cover.shape) < 0.02
+    cover[single] = random.integers(0, 12, single.sum())
+    return cover[None]
+
+
+def sar():
+    """Amplitudes of a radar image with one look: backscatter times speckle."""
+    backscatter = 0.05 + terrain(30, slope=1.4) ** 2
+    speckle = np.random.default_rng(31).rayleigh(size=backscatter.shape)
+    return np.minimum(1500 * np.sqrt(backscatter) * speckle, 65535).astype("uint16")[None]
+
+
+def sparse_float64():
+    """A model's output in double precision, on a part of the grid: the rest has one value."""
+    values = 280 + 30 * terrain(40)
+    values[terrain(41, slope=2.5) < 0.55] = -9999
+    return values[None]
+
+
+MADE = {"classes": classes, "sar": sar, "float64": sparse_float64}
+
+
 def small(raster):
     """The source of a raster, as (bands, height, width)."""
+    if raster in MADE:
+        return MADE[raster]()
     if not RASTERS.is_dir():
         if raster == "float32":
             return (np.round(terrain(1) * 8000) / 100).astype("float32")[None]

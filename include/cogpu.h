@@ -46,7 +46,8 @@
  * GPU's primary context, libcurl's global initialisation. There is no thread-local state.
  * Environment variables that the library reads: AWS_*, libcurl's proxy variables, TMPDIR,
  * COGPU_NVJPEG and COGPU_CUFILE (paths of these libraries), COGPU_ALWAYS_DEVICE (decode on the GPU
- * even if the CPU is faster), COGPU_EMU_* (see COGPU_DEVICE_EMULATOR), and those of PROJ and CUDA.
+ * even if the CPU is faster), COGPU_INFLATE ("lanes" or "library": which decoder the CPU uses for
+ * deflate), COGPU_EMU_* (see COGPU_DEVICE_EMULATOR), and those of PROJ and CUDA.
  */
 #ifndef COGPU_H
 #define COGPU_H
