@@ -48,9 +48,10 @@
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 enum {
-    /* Input bytes of a step at most: two literals of LITLEN_BITS, then an exception of 44 bits
-     * (two codes of 15, 1 extra bit of a length up to COPY_BYTES, 13 of a distance). */
-    STEP_IN = 9,
+    /* Bits of an exception that counts as a step: two codes of 15, 1 extra bit of a length up to
+     * COPY_BYTES, 13 of a distance. */
+    EXCEPTION_BITS = 44,
+    STEP_IN = 9,    /* input bytes of a step at most: two literals of LITLEN_BITS before that */
     IN_MARGIN = 24, /* of loads ahead of the position */
     OUT_MARGIN = 80,
     LITERAL_DISTANCE = 64, /* from where a literal copies */
@@ -207,14 +208,15 @@ STEP uint32_t find_long_literal(const inflate_lane *lane, uint64_t bits) {
 }
 
 /* An exception: decodes the token with all checks. False if steps must be counted anew: the
- * token made or used more than a step does, or the block or the stream has ended. */
+ * token made or used more than a step does, or the stream has ended. At the end of a block, headers
+ * and stored blocks are used as well. */
 FAST static __attribute__((noinline)) bool handle_exception(inflate_lane *lane, uint64_t bit,
                                                             uint8_t *out) {
     lane->bit = bit - first_bit(lane);
     lane->out = out;
     decode_token(lane);
-    const ptrdiff_t made = lane->out - out;
-    return lane->state == LANE_IN_BLOCK && made > 0 && made <= COPY_BYTES;
+    return lane->state == LANE_IN_BLOCK && lane->out - out <= COPY_BYTES &&
+           lane->bit - (bit - first_bit(lane)) <= EXCEPTION_BITS;
 }
 
 /* Selects without a branch: compilers make a jump of the C expression, which cannot be predicted
