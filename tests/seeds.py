@@ -149,6 +149,24 @@ def make_kernel_streams(folder, tiffs):
         (folder / target / path.stem).write_bytes(choice + stream)
 
 
+def make_lane_streams(folder, tiffs):
+    """The first blocks of each deflate file side by side, after the options of fuzz_inflate_lanes: as zlib streams, and
+    as content that the target compresses. tests/fuzz/fuzz_inflate_lanes.c has the format."""
+    for path in sorted(tiffs.glob("*_*_*.tif")):
+        with tifffile.TiffFile(path) as file:
+            page = file.pages[0]
+            if int(page.compression) != 8:
+                continue
+            data = path.read_bytes()
+            streams = [data[start:][:count] for start, count in zip(page.dataoffsets, page.databytecounts) if count][:6]
+        if not streams:
+            continue
+        contents = [imagecodecs.zlib_decode(stream)[:900] for stream in streams]
+        for kind, blocks in ((0, streams), (1, [stream[2:] for stream in streams]), (2, contents), (3, contents)):
+            parts = [struct.pack("<BHHB", kind | 6 << 3, len(block), 100, 2) + block for block in blocks]
+            (folder / f"{path.stem}_{kind}").write_bytes(bytes([2 * (len(blocks) - 1) + kind % 2]) + b"".join(parts))
+
+
 def make_texts(metadata, nodata):
     (metadata / "items").write_text('<GDALMetadata>\n  <Item name="DESCRIPTION" sample="0" role="description">red'
                                     '</Item>\n  <Item name="A &amp; B" domain="X">1 &lt; 2</Item>\n</GDALMetadata>')
@@ -276,16 +294,17 @@ def main():
     warnings.simplefilter("ignore", NotGeoreferencedWarning)
     folders = [pathlib.Path(sys.argv[1]) / name for name in ("tiff", "fuzz_codec", "fuzz_metadata", "fuzz_nodata",
                                                             "fuzz_url", "fuzz_response", "fuzz_s3_xml",
-                                                            "fuzz_grid",
+                                                            "fuzz_grid", "fuzz_inflate_lanes",
                                                             "fuzz_sidecar", "fuzz_vrt")]
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
-    tiffs, streams, metadata, nodata, urls, responses, s3_bodies, grids, sidecars, vrts = folders
+    tiffs, streams, metadata, nodata, urls, responses, s3_bodies, grids, lane_streams, sidecars, vrts = folders
     make_tiffs(tiffs)
     make_image_tiffs(tiffs)
     make_old_jpeg(tiffs)
     make_streams(streams, tiffs)
     make_kernel_streams(pathlib.Path(sys.argv[1]), tiffs)
+    make_lane_streams(lane_streams, tiffs)
     make_texts(metadata, nodata)
     make_urls(urls)
     make_responses(responses)

@@ -114,11 +114,13 @@ enum outcome outcome_of(const lane_stream *stream) {
 
 enum outcome quick_outcome_of(const lane_stream *stream) {
     lane_stream streams[] = {neighbour_stream(0), *stream, neighbour_stream(1)};
+    lane_stream same[] = {*stream, *stream, *stream};
     CHECK(lanes_agree_in(streams, 3, LANE_HEAP));
     CHECK(streams[0].is_decoded && streams[2].is_decoded);
     const enum outcome outcome = outcome_in_results(&streams[1]);
     CHECK(lanes_agree_in(&streams[1], 1, LANE_BEFORE_GUARD));
-    CHECK(outcome_in_results(&streams[1]) == outcome);
+    CHECK(lanes_agree_in(same, 3, LANE_BEFORE_GUARD));
+    CHECK(outcome_in_results(&streams[1]) == outcome && outcome_in_results(&same[0]) == outcome);
     return outcome;
 }
 

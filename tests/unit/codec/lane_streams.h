@@ -50,7 +50,8 @@ bool lanes_agree(lane_stream *streams, uint32_t count);
  * same everywhere, and the others are decoded. */
 enum outcome outcome_of(const lane_stream *stream);
 
-/* In less time: between two others. */
+/* In less time: between two others, alone, and in all lanes, so that its own ends limit the steps.
+ */
 enum outcome quick_outcome_of(const lane_stream *stream);
 
 #endif

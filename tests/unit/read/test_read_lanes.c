@@ -252,8 +252,8 @@ static void print_read(const cogpu_file *file, uint32_t bits, cogpu_request requ
 
 /* Windows, in one thread and several, to the end or cancelled: all, or a sample. */
 static void print_reads(const cogpu_file *file, uint32_t bits, uint32_t step) {
-    static const uint32_t windows[][4] = {{0, 0, 0, 0}, {90, 70, 400, 300}, {1, 1, 638, 510}};
-    for (uint32_t i = 0; i < 3 * 2 * 3; i += step) {
+    static const uint32_t windows[][4] = {{0, 0, 0, 0}, {90, 70, 400, 300}};
+    for (uint32_t i = 0; i < 2 * 2 * 3; i += step) {
         const uint32_t *window = windows[i / 6];
         cogpu_request request = {.struct_size = sizeof request,
                                  .x = window[0],
@@ -335,7 +335,8 @@ static void print_files(enum source_kind kind, uint64_t memory_bytes) {
         if (!files[i])
             return;
         printf("source %d, memory %llu, file %u\n", (int)kind, (unsigned long long)memory_bytes, i);
-        print_reads(files[i], bits[i], step);
+        if (step == 1 || file_kinds[i].is_damaged)
+            print_reads(files[i], bits[i], step);
     }
     for (uint32_t threads = step == 1 ? 1 : 3; threads <= 3; threads++)
         for (uint32_t i = 0; i + 1 < FILES; i += 2)
@@ -414,7 +415,7 @@ static void lanes_read_as_libdeflate_does(void) {
     for (int i = 0; i < 2; i++) {
         const struct printed printed = print_with(values[i]);
         compare(values[i], &printed, &expected);
-        CHECK(printed.decoded > 2000 && printed.refused > 200);
+        CHECK(printed.decoded > 1000 && printed.refused > 100);
         free(printed.text);
     }
     free(expected.text);
