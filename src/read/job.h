@@ -124,7 +124,8 @@ struct cogpu_read_job {
     uint32_t worker_count;
     struct cogpu_read_batch batch;
     struct cogpu_read_queue queue; /* of the items' windows */
-    pthread_mutex_t lock;          /* of results and errors */
+    pthread_mutex_t lock;          /* of results, errors and kept_bytes */
+    uint64_t kept_bytes;           /* of blocks that the read has put into the cache */
     cogpu_arena arena;
     uint64_t nested_layers; /* of VRTs inside VRTs: their number is limited */
     bool is_pending;        /* the caller does not wait for the device */
@@ -219,7 +220,17 @@ void cogpu_batch_end_prefetch(struct cogpu_read_batch *batch);
 /* ---- host.c ---- */
 
 void cogpu_batch_read_on_host(struct cogpu_read_job *job);
+
+/* ---- cache.c ---- */
+
 bool cogpu_task_is_cached(struct cogpu_read_job *job, const struct cogpu_read_task *task);
+/* False if the cache does not have the block. */
+bool cogpu_task_unpack_cached(struct cogpu_read_job *job, cogpu_worker *worker,
+                              struct cogpu_read_task *task);
+/* Memory for the restored block in the context's cache, which the caller fills and inserts; NULL if
+ * it is not worth keeping. */
+cogpu_cached_block *cogpu_task_reserve_cached(struct cogpu_read_job *job,
+                                              const struct cogpu_read_task *task);
 /* Whether blocks are decoded a few rows at a time as they are read, instead of as a whole. */
 bool cogpu_job_streams(const struct cogpu_read_job *job, const cogpu_storage *storage);
 
