@@ -190,8 +190,14 @@ cogpu_cached_block *cogpu_block_cache_reserve(cogpu_block_cache *cache, cogpu_bl
 
 void cogpu_block_cache_insert(cogpu_block_cache *cache, cogpu_cached_block *cached) {
     pthread_mutex_lock(&cache->lock);
-    /* Another thread may have decoded the same block meanwhile. */
-    bool is_new = !cache->is_closed && !find_cached(cache, cached->key);
+    /* Another thread may have decoded the same block meanwhile, or fewer of its rows before. */
+    cogpu_cached_block *twin = find_cached(cache, cached->key);
+    if (twin && twin->bytes < cached->bytes && twin->pins == 0) {
+        remove_cached(cache, twin);
+        cogpu_release(twin);
+        twin = NULL;
+    }
+    bool is_new = !cache->is_closed && !twin;
     if (is_new) {
         cogpu_cached_block **bucket = bucket_of(cache, cached->key);
         cached->next_in_bucket = *bucket;

@@ -21,7 +21,7 @@ typedef struct cogpu_cached_block {
     struct cogpu_cached_block *next_in_bucket, *newer, *older;
     cogpu_block_cache_key key;
     uint32_t pins; /* a pinned block is not evicted */
-    size_t bytes;
+    size_t bytes;  /* of the block, or of its first rows */
     uint8_t data[];
 } cogpu_cached_block;
 
@@ -47,7 +47,7 @@ uint64_t cogpu_block_cache_budget(const cogpu_block_cache *cache);
  * no memory. */
 cogpu_cached_block *cogpu_block_cache_reserve(cogpu_block_cache *cache, cogpu_block_cache_key key,
                                               size_t bytes);
-/* Inserts a reserved block, which the cache owns from then on. */
+/* Inserts a reserved block, which the cache owns from then on. It replaces fewer rows of it. */
 void cogpu_block_cache_insert(cogpu_block_cache *cache, cogpu_cached_block *cached);
 void cogpu_block_cache_discard(cogpu_block_cache *cache, cogpu_cached_block *cached);
 

@@ -171,7 +171,9 @@ static void read_single_block(struct cogpu_read_job *job, cogpu_worker *worker,
 static void read_streamed_blocks(struct cogpu_read_job *job, cogpu_worker *worker,
                                  struct cogpu_read_task *tasks, uint32_t count, uint64_t *read) {
     for (uint32_t i = 0; i < count; i++)
-        if (is_wanted(job, &tasks[i]) && !decode_block_stream(job, worker, &tasks[i], read))
+        if (is_wanted(job, &tasks[i]) &&
+            !cogpu_task_stream_cached(job, worker, &tasks[i], decode_block_stream, read) &&
+            !decode_block_stream(job, worker, &tasks[i], read))
             read_single_block(job, worker, &tasks[i], read);
 }
 
