@@ -12,19 +12,22 @@
 /* Of a cache of the default size, for the blocks of one read. */
 enum { READ_SHARE = 5 };
 
-/* Uncompressed blocks are not worth a copy. */
+/* Uncompressed blocks are worth a copy only if their bytes come by requests. */
 static cogpu_block_cache *cache_for(const struct cogpu_read_job *job,
                                     const cogpu_storage *storage) {
-    bool is_compressed = storage->format.compression != COMPRESSION_NONE;
-    return job->context && is_compressed ? job->context->cache : NULL;
+    bool is_worth_it =
+        storage->format.compression != COMPRESSION_NONE || cogpu_io_can_prefetch(storage->tiff->io);
+    return job->context && is_worth_it ? job->context->cache : NULL;
 }
 
 static cogpu_block_cache_key cache_key_of(const struct cogpu_read_task *task) {
-    const cogpu_storage *storage = task->window->plan.storage;
+    const cogpu_read_plan *plan = &task->window->plan;
+    const cogpu_storage *storage = plan->storage;
+    uint64_t slice = task->block.skip / ((uint64_t)plan->slice_rows * storage->format.row_bytes);
     return (cogpu_block_cache_key){.file = cogpu_file_number(task->window->file),
                                    .directory =
                                        (uint64_t)storage->tiff->number << 32 | storage->directory,
-                                   .block = task->block.index};
+                                   .block = task->block.index * plan->slices + slice};
 }
 
 /* ---- policy -------------------------------------------------------------------------------- */
