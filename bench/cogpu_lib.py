@@ -34,13 +34,13 @@ def call(function, *arguments):
 
 
 class File:
-    """An open file and its context: threads, and a cache of decoded blocks if asked for."""
+    """An open file and its context: threads, and the cache of decoded blocks, whose bytes `cache_bytes` may set."""
 
-    def __init__(self, path, threads=0, cache_bytes=0):
+    def __init__(self, path, threads=0, **options):
         self.file, self.context, self.image = pointer(), pointer(), Image()
         call(cogpu.cogpu_open, str(path).encode(), None, c.byref(self.file))
         call(cogpu.cogpu_image_info, self.file, 0, c.byref(self.image))
-        call(cogpu.cogpu_context_open, c.byref(ContextOptions(threads, cache_bytes)),
+        call(cogpu.cogpu_context_open, c.byref(ContextOptions(threads=threads, **options)),
              c.byref(self.context))
 
     def read(self, window=None, new_array=np.empty):

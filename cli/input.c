@@ -61,6 +61,7 @@ cogpu_status cogpu_input_open_context(const cogpu_arguments *arguments, cogpu_co
                                       cogpu_error *error) {
     const cogpu_context_options options = {.struct_size = sizeof(cogpu_context_options),
                                            .threads = arguments->threads,
+                                           .cache_bytes = COGPU_CACHE_DEFAULT,
                                            .network = &arguments->network};
     return cogpu_context_open(&options, context, error);
 }

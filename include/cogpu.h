@@ -152,8 +152,9 @@ COGPU_API size_t cogpu_type_bytes(cogpu_type type);
 typedef struct cogpu_file cogpu_file;
 
 /* Resources that calls share: threads, devices, block cache, connections, PROJ database. Create one
- * with cogpu_context_open. Reads into host memory may go without; reads into device memory need
- * one, which keeps the device's working memory. */
+ * with cogpu_context_open. Reads into host memory may go without: then each call starts its own
+ * threads and keeps no blocks. Reads into device memory need one, which keeps the device's working
+ * memory. */
 typedef struct cogpu_context cogpu_context;
 
 /* Upper limits of what a file may take. A file that exceeds one is COGPU_LIMIT_EXCEEDED; the
@@ -587,17 +588,27 @@ typedef enum cogpu_device_kind {
 
 typedef struct cogpu_context_options {
     size_t struct_size;
-    uint32_t threads;        /* that fetch and decode (default: one per CPU core) */
-    uint64_t cache_bytes;    /* decoded blocks kept for later reads into host memory; 0: none */
-    uint64_t device_bytes;   /* device memory of reads besides the caller's raster (512 MB). The CPU
-                              * decodes blocks that do not fit; with a few megabytes reads return
-                              * COGPU_LIMIT_EXCEEDED */
+    uint32_t threads;      /* that fetch and decode (default: one per CPU core) */
+    uint64_t cache_bytes;  /* decoded blocks kept for later reads into host memory, until their file
+                            * is closed; 0: none. COGPU_CACHE_DEFAULT: a twentieth of the memory, at
+                            * most 256 MiB, of blocks that a read needs a part of; one read adds at
+                            * most a fifth of that */
+    uint64_t device_bytes; /* device memory of reads besides the caller's raster (512 MB). The CPU
+                            * decodes blocks that do not fit; with a few megabytes reads return
+                            * COGPU_LIMIT_EXCEEDED */
     int use_nvjpeg_hardware; /* non-zero: the GPU's JPEG decoder is used, if it has one and nvJPEG
                               * is installed. Valid blocks have the same pixels; damaged blocks may
                               * go unnoticed */
     const cogpu_network *network; /* copied; NULL: defaults */
 } cogpu_context_options;
-#define COGPU_CONTEXT_OPTIONS_INIT COGPU_INIT(cogpu_context_options)
+#define COGPU_CACHE_DEFAULT UINT64_MAX
+#ifdef __cplusplus
+#define COGPU_CONTEXT_OPTIONS_INIT                                                                 \
+    { sizeof(cogpu_context_options), 0, COGPU_CACHE_DEFAULT }
+#else
+#define COGPU_CONTEXT_OPTIONS_INIT                                                                 \
+    { .struct_size = sizeof(cogpu_context_options), .cache_bytes = COGPU_CACHE_DEFAULT }
+#endif
 
 COGPU_API COGPU_MUST_CHECK cogpu_status cogpu_context_open(const cogpu_context_options *options,
                                                            cogpu_context **context,

@@ -30,6 +30,9 @@ DECLARATION = re.compile(r"typedef enum (?P<enum>\w+)? ?\{(?P<enumerators>[^}]*)
 MEMBER = re.compile(r"(?P<result>[^(]*)\(\*(?P<name>\w+)\)\((?P<takes>.*)\)$")
 
 
+NOT_ZERO = {"max_retries": -1, "cache_bytes": 2 ** 64 - 1}
+
+
 def class_name(name):
     """cogpu_open_options -> OpenOptions"""
     return "".join(part.capitalize() for part in name.split("_")[1:])
@@ -41,9 +44,9 @@ def split_list(text):
 
 
 def initialise(self, *values, **fields):
-    """As the INIT macros of the header do: the struct's size, and the one default that is not 0."""
-    if "max_retries" in dict(self._fields_):
-        fields = {"max_retries": -1} | fields
+    """As the INIT macros of the header do: the struct's size, and the two defaults that are not 0."""
+    own = list(dict(self._fields_))[len(values) + 1:]
+    fields = {name: value for name, value in NOT_ZERO.items() if name in own} | fields
     ctypes.Structure.__init__(self, ctypes.sizeof(type(self)), *values, **fields)
 
 

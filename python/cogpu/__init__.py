@@ -36,13 +36,14 @@ __all__ = ["Array", "CancelledError", "CorruptError", "DeviceError", "Error", "F
 
 
 @accept_other_names
-def configure(*, threads: int = 0, cache_bytes: int = 0, device_bytes: int = 0, use_nvjpeg_hardware: bool = False,
+def configure(*, threads: int = 0, cache_bytes: int | None = None, device_bytes: int = 0, use_nvjpeg_hardware: bool = False,
               network: dict[str, Any] | None = None) -> None:
     """Sets threads, caches and network of the process. Later reads and writes use a new context with these settings.
     A File of a URL keeps the connections with which it was opened.
 
     threads              CPU threads that fetch and decode (default: one per CPU core)
-    cache_bytes          decoded blocks kept for later reads into host memory (default: 0, none)
+    cache_bytes          decoded blocks kept for later reads into host memory, until their File is closed; 0: none
+                         (default: 5 % of the memory, at most 256 MiB, of blocks that a read needs a part of)
     device_bytes         GPU memory of reads besides the caller's array (default: 512 MB)
     use_nvjpeg_hardware  True: the GPU's JPEG decoder is used, if it has one and nvJPEG is installed
     network              fields of cogpu_network by name, such as {"max_retries": 0, "timeout_seconds": 60}. A field

@@ -125,14 +125,14 @@ static PyObject *bbox_to_window(PyObject *module, PyObject *arguments) {
 static PyObject *configure_context(PyObject *module, PyObject *arguments, PyObject *words) {
     static char *names[] = {"threads", "cache_bytes", "device_bytes", "use_nvjpeg_hardware",
                             "network", NULL};
-    PyObject *threads = NULL, *cache = NULL, *device = NULL, *network = Py_None;
+    PyObject *threads = NULL, *cache = Py_None, *device = NULL, *network = Py_None;
     cogpu_context_options options = COGPU_CONTEXT_OPTIONS_INIT;
     struct arena texts = {0};
     (void)module;
     if (!PyArg_ParseTupleAndKeywords(arguments, words, "|$OOOpO", names, &threads, &cache, &device,
                                      &options.use_nvjpeg_hardware, &network) ||
         (threads && !number_u32(threads, "threads", &options.threads)) ||
-        (cache && !number_u64(cache, "cache_bytes", &options.cache_bytes)) ||
+        (cache != Py_None && !number_u64(cache, "cache_bytes", &options.cache_bytes)) ||
         (device && !number_u64(device, "device_bytes", &options.device_bytes)))
         return NULL;
     if (network != Py_None && !(options.network = network_read(network, &texts))) {
@@ -179,7 +179,7 @@ PyMODINIT_FUNC PyInit__cogpu(void) {
                    "vrt_sources=None)\n--\n\nA File of many sources on one grid.")},
         {"configure", (PyCFunction)(void (*)(void))configure_context, METH_VARARGS | METH_KEYWORDS,
          PyDoc_STR(
-             "configure(*, threads=0, cache_bytes=0, device_bytes=0, use_nvjpeg_hardware=False, "
+             "configure(*, threads=0, cache_bytes=None, device_bytes=0, use_nvjpeg_hardware=False, "
              "network=None)\n--\n\n"
              "A new context for the reads from now on.")},
         {"forget_context", forget_context, METH_NOARGS,

@@ -13,6 +13,8 @@ cogpu_status cogpu_context_open(const cogpu_context_options *given, cogpu_contex
                           "cogpu_context_open needs a pointer for the context");
     *context = NULL;
     TRY(TAKE_STRUCT(&options, given, cogpu_context_options, error));
+    if (!given)
+        options.cache_bytes = COGPU_CACHE_DEFAULT;
     if (options.network) {
         TRY(TAKE_STRUCT(&network, options.network, cogpu_network, error));
         options.network = &network;

@@ -3,9 +3,11 @@
 
 #include "base/checked.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { ALIGNMENT = 64, SLAB_BYTES = 4096, TAKE_ALIGNMENT = 16, LARGE_PAGE = 2 << 20 };
 
@@ -59,6 +61,30 @@ void cogpu_unmap(void *memory, size_t bytes) {
 
 void *cogpu_resize(void *memory, size_t bytes) {
     return realloc(memory, bytes ? bytes : 1);
+}
+
+/* Control groups, version 2 and 1, as a container sees them. */
+static uint64_t read_container_limit(void) {
+    static const char *const paths[] = {"/sys/fs/cgroup/memory.max",
+                                        "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
+    uint64_t limit = UINT64_MAX;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        unsigned long long found;
+        FILE *file = fopen(paths[i], "re");
+        if (file && fscanf(file, "%llu", &found) == 1 && found < limit) /* or "max" */
+            limit = found;
+        if (file)
+            fclose(file);
+    }
+    return limit;
+}
+
+uint64_t cogpu_memory_limit(void) {
+    const long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+    const uint64_t machine =
+        pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : UINT64_MAX;
+    const uint64_t container = read_container_limit();
+    return container < machine ? container : machine;
 }
 
 void cogpu_arena_open(cogpu_arena *arena, uint64_t limit) {

@@ -27,6 +27,9 @@ void cogpu_unmap(void *memory, size_t bytes); /* NULL is allowed */
  * NULL. NULL if memory runs out: `memory` stays valid. */
 void *cogpu_resize(void *memory, size_t bytes);
 
+/* Memory that this process may use: that of the machine, or of its container if that has less. */
+uint64_t cogpu_memory_limit(void);
+
 typedef struct cogpu_arena {
     struct cogpu_arena_slab *slabs;
     uint64_t used;

@@ -1,9 +1,15 @@
 /* Creates a context, and lends its workers, PROJ database and HTTP connections to calls. */
 #include "context/context.h"
 
+#include "base/math.h"
+
 #include <string.h>
 
 #define DEVICE_BYTES_DEFAULT UINT64_C(512000000)
+
+/* GDAL's share of the memory, but bounded: a machine has many processes, and these have many
+ * contexts. */
+enum { CACHE_MEMORY_SHARE = 20, CACHE_BYTES_MAX = 256 << 20 };
 
 enum { NETWORK_TEXT_BYTES = 64 << 10 };
 
@@ -24,6 +30,13 @@ static cogpu_status copy_network(cogpu_context *context, const cogpu_network *ne
     return COGPU_OK;
 }
 
+static cogpu_status open_cache(cogpu_context *context, uint64_t bytes, cogpu_error *error) {
+    context->caches_all_blocks = bytes != COGPU_CACHE_DEFAULT;
+    if (!context->caches_all_blocks)
+        bytes = min_u64(cogpu_memory_limit() / CACHE_MEMORY_SHARE, CACHE_BYTES_MAX);
+    return bytes > 0 ? cogpu_block_cache_open(bytes, &context->cache, error) : COGPU_OK;
+}
+
 cogpu_status cogpu_context_create(const cogpu_context_options *options, cogpu_context **out,
                                   cogpu_error *error) {
     cogpu_context *context = cogpu_allocate(sizeof *context);
@@ -37,8 +50,8 @@ cogpu_status cogpu_context_create(const cogpu_context_options *options, cogpu_co
     cogpu_arena_open(&context->arena, NETWORK_TEXT_BYTES);
     uint32_t threads = options->threads ? options->threads : cogpu_cpu_cores();
     cogpu_status status = cogpu_pool_open(threads, &context->pool, error);
-    if (status == COGPU_OK && options->cache_bytes)
-        status = cogpu_block_cache_open(options->cache_bytes, &context->cache, error);
+    if (status == COGPU_OK)
+        status = open_cache(context, options->cache_bytes, error);
     if (status == COGPU_OK && options->network)
         status = copy_network(context, options->network, error);
     if (status != COGPU_OK) {

@@ -71,17 +71,28 @@ static cogpu_status read_file_structure(cogpu_file *file, const cogpu_limits *li
     return cogpu_io_check(file->io, error);
 }
 
+/* NULL if there is no memory. */
+static cogpu_file *create_file(cogpu_io *io, const cogpu_limits *limits) {
+    cogpu_file *file = cogpu_allocate(sizeof *file);
+    struct cogpu_file_caches *caches = file ? cogpu_file_caches_open() : NULL;
+    if (!caches) {
+        cogpu_release(file);
+        return NULL;
+    }
+    *file = (cogpu_file){.number = next_file_number(), .caches = caches, .io = io};
+    cogpu_arena_open(&file->arena, limits->working_memory_bytes);
+    return file;
+}
+
 static cogpu_status open_io(cogpu_io *io, const struct file_origin *origin,
                             const cogpu_open_options *options, cogpu_file **out,
                             cogpu_error *error) {
     cogpu_limits limits = cogpu_limits_complete(options->limits);
-    cogpu_file *file = cogpu_allocate(sizeof *file);
+    cogpu_file *file = create_file(io, &limits);
     if (!file) {
         cogpu_io_close(io);
         return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory opening the file");
     }
-    *file = (cogpu_file){.number = next_file_number(), .io = io};
-    cogpu_arena_open(&file->arena, limits.working_memory_bytes);
     cogpu_status status = read_file_structure(file, &limits, origin, options, error);
     if (status != COGPU_OK) {
         cogpu_file_close(file);
@@ -123,16 +134,13 @@ cogpu_status cogpu_file_open_source(cogpu_io *io, const cogpu_open_options *opti
 cogpu_status cogpu_file_create_computed(const cogpu_limits *limits, cogpu_file **out,
                                         cogpu_error *error) {
     cogpu_io *io = NULL;
-    cogpu_file *file = cogpu_allocate(sizeof *file);
-    cogpu_status status = file ? cogpu_io_open_memory(NULL, 0, &io, error)
-                               : cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for a file");
-    if (status != COGPU_OK) {
-        cogpu_release(file);
-        return status;
+    TRY(cogpu_io_open_memory(NULL, 0, &io, error));
+    cogpu_file *file = create_file(io, limits);
+    if (!file) {
+        cogpu_io_close(io);
+        return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for a file");
     }
-    *file = (cogpu_file){.number = next_file_number(), .io = io};
     file->tiff = (cogpu_tiff){.io = io, .limits = *limits, .big_endian = COGPU_HOST_BIG_ENDIAN};
-    cogpu_arena_open(&file->arena, limits->working_memory_bytes);
     *out = file;
     return COGPU_OK;
 }
@@ -141,6 +149,7 @@ void cogpu_file_close(cogpu_file *file) {
     if (!file)
         return;
     cogpu_mosaic_object_close(file->mosaic);
+    cogpu_file_caches_close(file->caches, file->number);
     cogpu_io_close(file->io);
     cogpu_sidecars_close(file);
     cogpu_arena_close(&file->arena);

@@ -4,6 +4,7 @@
 #ifndef COGPU_CONTEXT_FILE_H
 #define COGPU_CONTEXT_FILE_H
 
+#include "cpu/block_cache.h"
 #include "image/image.h"
 #include "io/source.h"
 
@@ -25,6 +26,9 @@ void cogpu_file_close(cogpu_file *file);
 
 /* Unique among the files of this process: a key for caches. */
 uint64_t cogpu_file_number(const cogpu_file *file);
+/* To be called before blocks of the file are inserted into a cache: they leave it when the file is
+ * closed. False if there is no memory. */
+bool cogpu_file_join_cache(const cogpu_file *file, cogpu_block_cache *cache);
 const cogpu_tiff *cogpu_file_tiff(const cogpu_file *file);
 /* See cogpu_file_version_id. */
 const char *cogpu_file_version(const cogpu_file *file);

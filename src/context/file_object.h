@@ -20,7 +20,8 @@ enum { COGPU_SIDECARS_MAX = COGPU_OVERVIEW_FILES_MAX + 2 + SIDECAR_KINDS };
 
 struct cogpu_file {
     uint64_t number;
-    cogpu_arena arena; /* owns everything that the file returns to callers */
+    struct cogpu_file_caches *caches; /* file_caches.c: that may have its blocks */
+    cogpu_arena arena;                /* owns everything that the file returns to callers */
     cogpu_io *io;
     cogpu_tiff tiff;
     cogpu_pyramid *pyramids;
@@ -32,6 +33,11 @@ struct cogpu_file {
     uint32_t sidecar_path_count;
     struct cogpu_mosaic_object *mosaic; /* of a mosaic or VRT: context/mosaic.h; else NULL */
 };
+
+/* file_caches.c */
+struct cogpu_file_caches *cogpu_file_caches_open(void);
+/* Drops the blocks of the file from the caches. NULL is allowed. */
+void cogpu_file_caches_close(struct cogpu_file_caches *caches, uint64_t file);
 
 /* sidecars.c: reads the files beside `path`, a local file or a URL, into file->beside. A sidecar
  * that cannot be read becomes a warning of file->tiff; only lack of memory fails. */

@@ -7,50 +7,6 @@
 
 #include <string.h>
 
-/* ---- cache --------------------------------------------------------------------------------- */
-
-static cogpu_block_cache_key cache_key_of(const struct cogpu_read_task *task) {
-    const cogpu_storage *storage = task->window->plan.storage;
-    return (cogpu_block_cache_key){.file = cogpu_file_number(task->window->file),
-                                   .directory =
-                                       (uint64_t)storage->tiff->number << 32 | storage->directory,
-                                   .block = task->block.index};
-}
-
-/* Uncompressed blocks are not worth a copy. */
-static cogpu_block_cache *cache_for(const struct cogpu_read_job *job,
-                                    const cogpu_storage *storage) {
-    bool is_compressed = storage->format.compression != COMPRESSION_NONE;
-    return job->context && is_compressed ? job->context->cache : NULL;
-}
-
-bool cogpu_task_is_cached(struct cogpu_read_job *job, const struct cogpu_read_task *task) {
-    cogpu_block_cache *cache = cache_for(job, task->window->plan.storage);
-    cogpu_cached_block *cached = cache ? cogpu_block_cache_find(cache, cache_key_of(task)) : NULL;
-    if (cached)
-        cogpu_block_cache_unpin(cache, cached);
-    return cached;
-}
-
-/* False if the cache does not have the block. */
-static bool unpack_cached(struct cogpu_read_job *job, cogpu_worker *worker,
-                          struct cogpu_read_task *task) {
-    cogpu_block_cache *cache = cache_for(job, task->window->plan.storage);
-    cogpu_cached_block *cached = cache ? cogpu_block_cache_find(cache, cache_key_of(task)) : NULL;
-    if (!cached)
-        return false;
-    cogpu_status status = cogpu_cpu_unpack(worker, &task->window->plan, &task->block, cached->data,
-                                           true, &task->window->raster, NULL);
-    cogpu_block_cache_unpin(cache, cached);
-    return status == COGPU_OK;
-}
-
-bool cogpu_job_streams(const struct cogpu_read_job *job, const cogpu_storage *storage) {
-    cogpu_block_cache *cache = cache_for(job, storage);
-    return cogpu_cpu_is_streamed(storage) &&
-           !(cache && cogpu_block_cache_could_insert(cache, storage->block_bytes));
-}
-
 /* ---- decode -------------------------------------------------------------------------------- */
 
 /* All rows of a decoded block, restored. */
@@ -69,12 +25,10 @@ cogpu_status cogpu_tasks_unpack(struct cogpu_read_job *job, cogpu_worker *worker
                                 cogpu_error *error) {
     const cogpu_storage *storage = tasks[0].window->plan.storage;
     const cogpu_block *block = &tasks[0].block;
-    cogpu_block_cache *cache = cache_for(job, storage);
     uint8_t *restored = NULL;
     bool filters_undone = !cogpu_cpu_has_filters(storage);
     size_t bytes = block->needed_rows * storage->format.row_bytes;
-    cogpu_cached_block *cached =
-        cache ? cogpu_block_cache_reserve(cache, cache_key_of(tasks), bytes) : NULL;
+    cogpu_cached_block *cached = cogpu_task_reserve_cached(job, tasks);
     if (cached) {
         restored = cached->data;
     } else if (count > 1 && !filters_undone) {
@@ -89,7 +43,7 @@ cogpu_status cogpu_tasks_unpack(struct cogpu_read_job *job, cogpu_worker *worker
                                   restored ? restored : decoded, restored || filters_undone,
                                   &tasks[i].window->raster, error);
     if (cached)
-        cogpu_block_cache_insert(cache, cached);
+        cogpu_block_cache_insert(job->context->cache, cached);
     return status;
 }
 
@@ -236,7 +190,9 @@ static void read_single_block(struct cogpu_read_job *job, cogpu_worker *worker,
 static void read_streamed_blocks(struct cogpu_read_job *job, cogpu_worker *worker,
                                  struct cogpu_read_task *tasks, uint32_t count, uint64_t *read) {
     for (uint32_t i = 0; i < count; i++)
-        if (is_wanted(job, &tasks[i]) && !decode_block_stream(job, worker, &tasks[i], read))
+        if (is_wanted(job, &tasks[i]) &&
+            !cogpu_task_stream_cached(job, worker, &tasks[i], decode_block_stream, read) &&
+            !decode_block_stream(job, worker, &tasks[i], read))
             read_single_block(job, worker, &tasks[i], read);
 }
 
@@ -281,7 +237,7 @@ static bool needs_fetch(struct cogpu_read_job *job, cogpu_worker *worker,
         counts->sparse++;
         return false;
     }
-    if (!unpack_cached(job, worker, task))
+    if (!cogpu_task_unpack_cached(job, worker, task))
         return true;
     counts->cached++;
     return false;

@@ -134,7 +134,8 @@ struct cogpu_read_job {
     uint32_t worker_count;
     struct cogpu_read_batch batch;
     struct cogpu_read_queue queue; /* of the items' windows */
-    pthread_mutex_t lock;          /* of results and errors */
+    pthread_mutex_t lock;          /* of results, errors and kept_bytes */
+    uint64_t kept_bytes;           /* of blocks that the read has put into the cache */
     cogpu_arena arena;
     uint64_t nested_layers; /* of VRTs inside VRTs: their number is limited */
     bool is_pending;        /* the caller does not wait for the device */
@@ -261,7 +262,25 @@ cogpu_status cogpu_tasks_unpack(struct cogpu_read_job *job, cogpu_worker *worker
                                 cogpu_error *error);
 void cogpu_tasks_fail(struct cogpu_read_job *job, struct cogpu_read_task *tasks, uint32_t count,
                       cogpu_error *error);
+
+/* ---- cache.c ---- */
+
 bool cogpu_task_is_cached(struct cogpu_read_job *job, const struct cogpu_read_task *task);
+/* False if the cache does not have the block. */
+bool cogpu_task_unpack_cached(struct cogpu_read_job *job, cogpu_worker *worker,
+                              const struct cogpu_read_task *task);
+/* Memory for the restored block in the context's cache, which the caller fills and inserts; NULL if
+ * it is not worth keeping. */
+cogpu_cached_block *cogpu_task_reserve_cached(struct cogpu_read_job *job,
+                                              const struct cogpu_read_task *task);
+/* Decodes a streamed block into the cache and unpacks it. False if it is not worth keeping, or
+ * could not be decoded: then the caller streams it into the raster, and reports what is wrong with
+ * it. */
+typedef bool cogpu_task_stream(struct cogpu_read_job *job, cogpu_worker *worker,
+                               struct cogpu_read_task *task, uint64_t *read);
+bool cogpu_task_stream_cached(struct cogpu_read_job *job, cogpu_worker *worker,
+                              const struct cogpu_read_task *task, cogpu_task_stream *stream,
+                              uint64_t *read);
 /* Whether blocks are decoded a few rows at a time as they are read, instead of as a whole. */
 bool cogpu_job_streams(const struct cogpu_read_job *job, const cogpu_storage *storage);
 

@@ -71,3 +71,15 @@ def test_a_damaged_block_fails_those_who_want_it(nginx, many):
     for (x, y, width, height), (status, pixels) in zip(wanted, found):
         if status == cogpu.OK:
             np.testing.assert_array_equal(pixels, many["predicted"][:, y:y + height, x:x + width])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_windows_one_by_one_ask_for_no_block_twice(kind, nginx, many):
+    with cogpu.Context(network=PATIENT, cache_bytes=cogpu.CACHE_DEFAULT) as context:
+        with cogpu.open(f"{nginx.http}/files/{kind}.tif", cogpu.OpenOptions(context=context.handle)) as file:
+            nginx.requests()
+            for x, y, width, height in windows(40, seed=7):
+                pixels = file.read(window=(x, y, width, height), context=context)
+                np.testing.assert_array_equal(pixels, many[kind][:, y:y + height, x:x + width])
+    ranges = sorted(tuple(map(int, request.range.removeprefix("bytes=").split("-"))) for request in nginx.requests())
+    assert len(ranges) > 10 and all(first[1] < second[0] for first, second in zip(ranges, ranges[1:]))

@@ -107,6 +107,9 @@ def codecs():
         found.setdefault(row.compression, _plain(row))
 
 
+CACHE_DEFAULT = ContextOptions().cache_bytes
+
+
 class Context:
     """Threads and cached blocks that several reads share."""
 

@@ -146,6 +146,67 @@ static void test_threads(void) {
     cogpu_block_cache_close(cache);
 }
 
+/* Rows of a block are replaced by more of them, not by fewer, nor while they are in use. */
+static void test_more_rows_replace_fewer(void) {
+    cogpu_block_cache *cache = NULL;
+    CHECK(cogpu_block_cache_open(100000, &cache, NULL) == COGPU_OK);
+    keep(cache, 7, 1000);
+    cogpu_cached_block *used = cogpu_block_cache_find(cache, key_of(7));
+    keep(cache, 7, 2000);
+    CHECK(used->bytes == 1000 && has(cache, 7, 1000));
+    cogpu_block_cache_unpin(cache, used);
+    keep(cache, 7, 2000);
+    CHECK(has(cache, 7, 2000));
+    keep(cache, 7, 500);
+    CHECK(has(cache, 7, 2000));
+    cogpu_block_cache_close(cache);
+}
+
+/* Reserved memory counts: what several threads decode at once stays within the budget, too. */
+static void test_reserved_blocks_count(void) {
+    cogpu_block_cache *cache = NULL;
+    CHECK(cogpu_block_cache_open(100000, &cache, NULL) == COGPU_OK);
+    keep(cache, 1, 30000);
+    cogpu_cached_block *first = cogpu_block_cache_reserve(cache, key_of(2), 60000);
+    CHECK(first && has(cache, 1, 30000));
+    cogpu_cached_block *second = cogpu_block_cache_reserve(cache, key_of(3), 30000);
+    CHECK(second && !has(cache, 1, 30000));
+    CHECK(!cogpu_block_cache_reserve(cache, key_of(4), 60000));
+    cogpu_block_cache_discard(cache, first);
+    first = cogpu_block_cache_reserve(cache, key_of(4), 60000);
+    CHECK(first && first->bytes == 60000);
+    cogpu_block_cache_discard(cache, first);
+    cogpu_block_cache_discard(cache, second);
+    CHECK(!has(cache, 2, 60000) && !has(cache, 3, 30000));
+    cogpu_block_cache_close(cache);
+}
+
+static void test_a_file_takes_its_blocks_along(void) {
+    cogpu_block_cache *cache = NULL;
+    CHECK(cogpu_block_cache_open(100000, &cache, NULL) == COGPU_OK);
+    for (uint64_t i = 0; i < 30; i++)
+        keep(cache, i, 1000);
+    CHECK(cogpu_block_cache_share(cache) == cache);
+    cogpu_block_cache_leave(cache, 1);
+    for (uint64_t i = 0; i < 30; i++)
+        CHECK(has(cache, i, 1000) == (i % 3 != 1));
+    cogpu_block_cache_close(cache);
+}
+
+/* What a file still refers to is empty and stays so. */
+static void test_a_closed_cache(void) {
+    cogpu_block_cache *cache = NULL;
+    CHECK(cogpu_block_cache_open(100000, &cache, NULL) == COGPU_OK);
+    keep(cache, 1, 1000);
+    (void)cogpu_block_cache_share(cache);
+    CHECK(!cogpu_block_cache_is_closed(cache));
+    cogpu_block_cache_close(cache);
+    CHECK(cogpu_block_cache_is_closed(cache) && !has(cache, 1, 1000));
+    keep(cache, 1, 1000);
+    CHECK(!has(cache, 1, 1000));
+    cogpu_block_cache_leave(cache, 1);
+}
+
 TESTS(block_cache) {
     RUN(test_least_recently_used_are_evicted);
     RUN(test_what_does_not_fit_is_not_kept);
@@ -153,6 +214,10 @@ TESTS(block_cache) {
     RUN(test_the_same_block_twice);
     RUN(test_keys);
     RUN(test_tiny_blocks_count_with_their_heads);
+    RUN(test_more_rows_replace_fewer);
+    RUN(test_reserved_blocks_count);
+    RUN(test_a_file_takes_its_blocks_along);
+    RUN(test_a_closed_cache);
     RUN(test_threads);
     return FINISH();
 }
