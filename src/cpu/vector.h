@@ -118,9 +118,6 @@ static inline void store_or_stream(uint8_t *to, vector value, bool streams) {
 #define HAVE_VECTORS 0
 #endif
 
-#ifndef HAVE_AVX2
-#define HAVE_AVX2 0
-#endif
 #ifndef HAVE_STREAMED_STORES
 #define HAVE_STREAMED_STORES 0
 
