@@ -103,7 +103,7 @@ static struct deinterleave deinterleave_for(uint32_t bands, size_t size) {
 /* Returns the samples done; the rest does not fill a vector. */
 WITH_SHUFFLE static uint32_t deinterleave_vectors(const struct deinterleave *shuffle, uint32_t band,
                                                   const uint8_t *pixels, uint32_t count,
-                                                  size_t size, uint8_t *to) {
+                                                  size_t size, uint8_t *to, bool streams) {
     uint32_t step = (uint32_t)(VECTOR / size), done = 0;
     vector control[DEINTERLEAVE_BANDS_MAX];
     memcpy(control, shuffle->control[band], sizeof control);
@@ -111,7 +111,7 @@ WITH_SHUFFLE static uint32_t deinterleave_vectors(const struct deinterleave *shu
         vector sum = zero_vector();
         for (uint32_t v = 0; v < shuffle->bands; v++, pixels += VECTOR)
             sum = or_vectors(sum, shuffle_vector(load_vector(pixels), control[v]));
-        store_vector(to, sum);
+        store_or_stream(to, sum, streams);
     }
     return done;
 }
@@ -123,8 +123,8 @@ static struct deinterleave deinterleave_for(uint32_t bands, size_t size) {
 
 static uint32_t deinterleave_vectors(const struct deinterleave *shuffle, uint32_t band,
                                      const uint8_t *pixels, uint32_t count, size_t size,
-                                     uint8_t *to) {
-    (void)shuffle, (void)band, (void)pixels, (void)count, (void)size, (void)to;
+                                     uint8_t *to, bool streams) {
+    (void)shuffle, (void)band, (void)pixels, (void)count, (void)size, (void)to, (void)streams;
     return 0;
 }
 #endif
@@ -132,8 +132,8 @@ static uint32_t deinterleave_vectors(const struct deinterleave *shuffle, uint32_
 /* Packed samples of one band (0-based) out of pixels. */
 static void deinterleave_band(const struct deinterleave *shuffle, uint32_t band,
                               const uint8_t *pixels, uint32_t per_pixel, uint32_t count,
-                              size_t size, uint8_t *to) {
-    uint32_t done = deinterleave_vectors(shuffle, band, pixels, count, size, to);
+                              size_t size, uint8_t *to, bool streams) {
+    uint32_t done = deinterleave_vectors(shuffle, band, pixels, count, size, to, streams);
     size_t pixel = per_pixel * size;
     cogpu_cpu_copy_samples(to + done * size, (int64_t)size, pixels + done * pixel + band * size,
                            (int64_t)pixel, count - done, size);
@@ -173,7 +173,6 @@ static void stream_row(uint8_t *to, const uint8_t *from, size_t bytes) {
 struct row_copy {
     struct deinterleave shuffle;
     bool streams;
-    uint8_t *band_row; /* a row of one band, on its way past the caches */
 };
 
 static void copy_row(const struct row_copy *copy, uint8_t *to, const uint8_t *from, size_t bytes) {
@@ -191,10 +190,8 @@ static void copy_band(const struct row_copy *copy, uint32_t band, const uint8_t 
     if (is_packed && per_pixel == 1) {
         copy_row(copy, to, pixels, count * size);
     } else if (is_packed && copy->shuffle.bands) {
-        uint8_t *row = copy->streams ? copy->band_row : to;
-        deinterleave_band(&copy->shuffle, band, pixels, per_pixel, count, size, row);
-        if (copy->streams)
-            stream_row(to, row, count * size);
+        bool streams = copy->streams && (uintptr_t)to % VECTOR == 0;
+        deinterleave_band(&copy->shuffle, band, pixels, per_pixel, count, size, to, streams);
     } else {
         cogpu_cpu_copy_samples(to, to_step, pixels + band * size, (int64_t)(per_pixel * size),
                                count, size);
@@ -387,12 +384,11 @@ cogpu_status cogpu_cpu_unpack(cogpu_worker *worker, const cogpu_read_plan *plan,
     if (!filters_undone)
         TRY(cogpu_worker_reserve(&worker->row, &worker->row_bytes,
                                  rows_per_pass(block, row_bytes) * row_bytes, error));
-    if (streams || has_odd_depth(storage))
+    if (has_odd_depth(storage))
         TRY(cogpu_worker_reserve(&worker->wide_row, &worker->wide_row_bytes, block->width * size,
                                  error));
     struct row_copy copy = {.shuffle = deinterleave_for(storage->format.samples, size),
-                            .streams = streams,
-                            .band_row = worker->wide_row};
+                            .streams = streams};
     unpack_rows(worker, plan, block, &copy, decoded, filters_undone, raster);
     if (streams)
         fence_streamed_stores();
