@@ -101,7 +101,9 @@ cogpu_status cogpu_cpu_stream(cogpu_worker *worker, const cogpu_read_plan *plan,
                               const cogpu_row_sink *sink, bool *needs_whole, uint64_t *read,
                               cogpu_error *error);
 
-/* Vector instruction sets of this CPU, for cogpu_device_info. */
+/* Bytes of the longest vectors that this CPU has and our loops use: 64, 32, 16, or 0 for none. */
+size_t cogpu_cpu_vector_bytes(void);
+/* Their instruction set, for cogpu_device_info. */
 const char *cogpu_cpu_vectors(void);
 
 #endif

@@ -2,6 +2,7 @@
  * Undoes what the file did to samples before compression: byte order, then the predictor, then CMYK
  * becomes RGBA. Bytes are swapped before the sums of predictor 2; predictor 3 stores planes of
  * bytes, always the most significant first, and needs no swap. pixel/predictor.h shows the layouts.
+ * Planes are in planes.c, which also sums those of pixels with one sample.
  *
  * Both predictors are undone by prefix sums at the distance of a pixel. A vector holds several
  * pixels: they are summed by shifting it by 1, 2, 4 ... pixels, and the total of all vectors before
@@ -12,6 +13,7 @@
  *   + x >> 2     a    a+b  a+b+c a+b+c+d       plus the last pixel of the vector before, in each
  */
 #include "cpu/cpu.h"
+#include "cpu/planes.h"
 #include "cpu/samples.h"
 #include "cpu/vector.h"
 
@@ -48,7 +50,7 @@ WITH_SHUFFLE static size_t swap_vectors(uint8_t *row, size_t bytes, size_t unit)
         control[i] = (uint8_t)(i ^ (unit - 1)); /* reverses bytes within a unit */
     const vector shuffle = load_vector(control);
     for (; at + VECTOR <= bytes; at += VECTOR)
-        store_vector(row + at, shuffle_vector(load_vector(row + at), shuffle), false);
+        store_vector(row + at, shuffle_vector(load_vector(row + at), shuffle));
     return at;
 }
 #endif
@@ -176,7 +178,7 @@ static struct shuffles shuffles_for(size_t pixel) {
         if (is_last)                                                                               \
             memcpy(target, &whole, s->step);                                                       \
         else                                                                                       \
-            store_vector(target, whole, false);                                                    \
+            store_vector(target, whole);                                                           \
     }
 
 /* Returns the bytes that were summed: whole pixels. */
@@ -209,8 +211,8 @@ WITH_SHUFFLE static size_t sum_16(const uint8_t *from, uint8_t *to, size_t bytes
         __m256i whole = add(sum, total);                                                           \
         __m256i higher = _mm256_permute4x64_epi64(sum, 0xEE);                                      \
         total = add(total, _mm256_shuffle_epi8(higher, carry));                                    \
-        store_vector(to + at, _mm256_castsi256_si128(whole), streams);                             \
-        store_vector(to + at + VECTOR, _mm256_extracti128_si256(whole, 1), streams);               \
+        store_or_stream(to + at, _mm256_castsi256_si128(whole), streams);                          \
+        store_or_stream(to + at + VECTOR, _mm256_extracti128_si256(whole, 1), streams);            \
     }
 
 __attribute__((target("avx2"))) static size_t sum_32(const uint8_t *from, uint8_t *to, size_t bytes,
@@ -278,88 +280,6 @@ static void sum_row(const struct summer *summer, const uint8_t *from, uint8_t *t
     sum_scalar(from, to, done, bytes, summer->pixel, summer->unit);
 }
 
-/* ---- predictor 3: planes of bytes back to samples ---- */
-
-static void interleave_scalar(const uint8_t *planes, size_t first, size_t count, size_t samples,
-                              size_t size, uint8_t *to) {
-    for (size_t k = 0; k < size; k++) {
-        const uint8_t *plane = planes + k * samples;
-        uint8_t *byte = to + plane_byte((uint32_t)k, (uint32_t)size, COGPU_HOST_BIG_ENDIAN);
-        UNROLL_4 for (size_t i = first; i < count; i++) byte[i * size] = plane[i];
-    }
-}
-
-#if HAVE_VECTORS
-static size_t interleave_planes2(const uint8_t *planes, size_t count, size_t samples, uint8_t *to,
-                                 bool streams) {
-    size_t i = 0;
-    for (; i + VECTOR <= count; i += VECTOR) {
-        vector high = load_vector(planes + i), low = load_vector(planes + samples + i);
-        store_vector(to + 2 * i, zip_low_1(low, high), streams);
-        store_vector(to + 2 * i + 16, zip_high_1(low, high), streams);
-    }
-    return i;
-}
-
-static size_t interleave_planes4(const uint8_t *planes, size_t count, size_t samples, uint8_t *to,
-                                 bool streams) {
-    size_t i = 0;
-    for (; i + VECTOR <= count; i += VECTOR) {
-        vector b3 = load_vector(planes + i), b2 = load_vector(planes + samples + i);
-        vector b1 = load_vector(planes + 2 * samples + i),
-               b0 = load_vector(planes + 3 * samples + i);
-        vector low_l = zip_low_1(b0, b1), low_h = zip_high_1(b0, b1);
-        vector high_l = zip_low_1(b2, b3), high_h = zip_high_1(b2, b3);
-        store_vector(to + 4 * i, zip_low_2(low_l, high_l), streams);
-        store_vector(to + 4 * i + 16, zip_high_2(low_l, high_l), streams);
-        store_vector(to + 4 * i + 32, zip_low_2(low_h, high_h), streams);
-        store_vector(to + 4 * i + 48, zip_high_2(low_h, high_h), streams);
-    }
-    return i;
-}
-
-static size_t interleave_planes8(const uint8_t *planes, size_t count, size_t samples, uint8_t *to,
-                                 bool streams) {
-    size_t i = 0;
-    for (; i + VECTOR <= count; i += VECTOR) {
-        vector pair[4][2];
-        for (size_t k = 0; k < 4; k++) {
-            vector high = load_vector(planes + (6 - 2 * k) * samples + i);
-            vector low = load_vector(planes + (7 - 2 * k) * samples + i);
-            pair[k][0] = zip_low_1(low, high);
-            pair[k][1] = zip_high_1(low, high);
-        }
-        for (size_t half = 0; half < 2; half++) {
-            uint8_t *out = to + 8 * i + 64 * half;
-            vector low_l = zip_low_2(pair[0][half], pair[1][half]);
-            vector low_h = zip_high_2(pair[0][half], pair[1][half]);
-            vector high_l = zip_low_2(pair[2][half], pair[3][half]);
-            vector high_h = zip_high_2(pair[2][half], pair[3][half]);
-            store_vector(out, zip_low_4(low_l, high_l), streams);
-            store_vector(out + 16, zip_high_4(low_l, high_l), streams);
-            store_vector(out + 32, zip_low_4(low_h, high_h), streams);
-            store_vector(out + 48, zip_high_4(low_h, high_h), streams);
-        }
-    }
-    return i;
-}
-#endif
-
-/* The first `count` samples of a row of `samples`. */
-static void interleave_planes(const uint8_t *planes, size_t count, size_t samples, size_t size,
-                              uint8_t *to, bool streams) {
-    size_t done = 0;
-#if HAVE_VECTORS
-    done = size == 2   ? interleave_planes2(planes, count, samples, to, streams)
-           : size == 4 ? interleave_planes4(planes, count, samples, to, streams)
-           : size == 8 ? interleave_planes8(planes, count, samples, to, streams)
-                       : 0;
-#else
-    (void)streams;
-#endif
-    interleave_scalar(planes, done, count, samples, size, to);
-}
-
 /* ---- rows ---- */
 
 /* A block of a planar file holds one of the four bands, which alone is no colour. */
@@ -387,16 +307,22 @@ void cogpu_cpu_undo_filters(const cogpu_storage *storage, uint8_t *from, uint32_
     size_t size = format->bits / 8, row_bytes = format->row_bytes;
     size_t samples = (size_t)pixels * format->samples, bytes = samples * size;
     bool swap = needs_swap(storage), planes = storage->predictor == 3;
+    bool one_pass = planes && format->samples == 1;
     /* The sum of predictor 3 runs over all planes, so it cannot stop at the last pixel wanted. */
     size_t unit = planes ? 1 : size, sum_bytes = planes ? row_bytes : bytes;
     struct summer summer = summer_for(format->samples * unit, unit, sum_bytes);
+    size_t vector_bytes = cogpu_cpu_vector_bytes();
     for (uint32_t i = 0; i < rows; i++, from += row_bytes, to += to_stride) {
         bool stream_row = streams && (uintptr_t)to % VECTOR == 0;
         if (swap)
             swap_row(from, bytes, cogpu_storage_order_unit(storage));
-        if (planes) {
+        if (one_pass) {
+            cogpu_cpu_undo_planes(from, row_bytes / size, samples, size, to, vector_bytes,
+                                  stream_row);
+        } else if (planes) {
             sum_row(&summer, from, from, sum_bytes, false);
-            interleave_planes(from, samples, row_bytes / size, size, to, stream_row);
+            cogpu_cpu_interleave_planes(from, row_bytes / size, samples, size, to, vector_bytes,
+                                        stream_row);
         } else if (remaining_predictor(storage) == 2) {
             sum_row(&summer, from, to, sum_bytes, stream_row);
         } else {
@@ -409,9 +335,29 @@ void cogpu_cpu_undo_filters(const cogpu_storage *storage, uint8_t *from, uint32_
         fence_streamed_stores();
 }
 
+/* AVX-512 from Ice Lake and Zen 4 on, which VBMI came with: CPUs before lower their clock for it.
+ */
+size_t cogpu_cpu_vector_bytes(void) {
+#if HAVE_AVX2
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vbmi"))
+        return 4 * VECTOR;
+    if (__builtin_cpu_supports("avx2"))
+        return 2 * VECTOR;
+#endif
+#if HAVE_VECTORS
+    return can_shuffle_vectors() ? VECTOR : 0;
+#else
+    return 0;
+#endif
+}
+
 const char *cogpu_cpu_vectors(void) {
 #if HAVE_AVX2
-    return __builtin_cpu_supports("avx2") ? "AVX2" : can_shuffle_vectors() ? "SSSE3" : "SSE2";
+    size_t bytes = cogpu_cpu_vector_bytes();
+    return bytes == 4 * VECTOR   ? "AVX-512"
+           : bytes == 2 * VECTOR ? "AVX2"
+           : bytes == VECTOR     ? "SSSE3"
+                                 : "SSE2";
 #elif HAVE_VECTORS
     return "NEON";
 #else

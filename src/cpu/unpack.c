@@ -79,10 +79,9 @@ static void unpack_odd_depth(const cogpu_storage *storage, const uint8_t *row, u
 enum { DEINTERLEAVE_BANDS_MAX = 4 };
 
 /* Shuffle controls: which bytes of which vector belong to a band. Zero bands: vectors do not fit.
- * `streams`: stores bypass the caches. */
+ */
 struct deinterleave {
     uint32_t bands;
-    bool streams;
     uint8_t control[DEINTERLEAVE_BANDS_MAX][DEINTERLEAVE_BANDS_MAX][VECTOR];
 };
 
@@ -104,16 +103,15 @@ static struct deinterleave deinterleave_for(uint32_t bands, size_t size) {
 /* Returns the samples done; the rest does not fill a vector. */
 WITH_SHUFFLE static uint32_t deinterleave_vectors(const struct deinterleave *shuffle, uint32_t band,
                                                   const uint8_t *pixels, uint32_t count,
-                                                  size_t size, uint8_t *to) {
+                                                  size_t size, uint8_t *to, bool streams) {
     uint32_t step = (uint32_t)(VECTOR / size), done = 0;
-    bool streams = shuffle->streams && (uintptr_t)to % VECTOR == 0;
     vector control[DEINTERLEAVE_BANDS_MAX];
     memcpy(control, shuffle->control[band], sizeof control);
     for (; done + step <= count; done += step, to += VECTOR) {
         vector sum = zero_vector();
         for (uint32_t v = 0; v < shuffle->bands; v++, pixels += VECTOR)
             sum = or_vectors(sum, shuffle_vector(load_vector(pixels), control[v]));
-        store_vector(to, sum, streams);
+        store_or_stream(to, sum, streams);
     }
     return done;
 }
@@ -125,22 +123,79 @@ static struct deinterleave deinterleave_for(uint32_t bands, size_t size) {
 
 static uint32_t deinterleave_vectors(const struct deinterleave *shuffle, uint32_t band,
                                      const uint8_t *pixels, uint32_t count, size_t size,
-                                     uint8_t *to) {
-    (void)shuffle, (void)band, (void)pixels, (void)count, (void)size, (void)to;
+                                     uint8_t *to, bool streams) {
+    (void)shuffle, (void)band, (void)pixels, (void)count, (void)size, (void)to, (void)streams;
     return 0;
 }
 #endif
 
+/* Packed samples of one band (0-based) out of pixels. */
+static void deinterleave_band(const struct deinterleave *shuffle, uint32_t band,
+                              const uint8_t *pixels, uint32_t per_pixel, uint32_t count,
+                              size_t size, uint8_t *to, bool streams) {
+    uint32_t done = deinterleave_vectors(shuffle, band, pixels, count, size, to, streams);
+    size_t pixel = per_pixel * size;
+    cogpu_cpu_copy_samples(to + done * size, (int64_t)size, pixels + done * pixel + band * size,
+                           (int64_t)pixel, count - done, size);
+}
+
+/* ---- rows that bypass the caches ---- */
+
+/* The first rows of such a raster leave the caches before anyone reads them. Stores that bypass the
+ * caches then save reading its memory into them. */
+static bool is_beyond_caches(const cogpu_raster *raster, size_t size) {
+    enum { CACHE_BYTES = 64 << 20 };
+    return HAVE_STREAMED_STORES &&
+           (uint64_t)raster->width * raster->height * raster->bands > CACHE_BYTES / size;
+}
+
+#if HAVE_STREAMED_STORES
+/* Whole cache lines bypass the caches. Those that the row has a part of do not: the rest of them is
+ * written soon, with the next block. */
+static void stream_row(uint8_t *to, const uint8_t *from, size_t bytes) {
+    enum { LINE = 64 };
+    size_t at = -(uintptr_t)to % LINE;
+    if (at > bytes)
+        at = bytes;
+    memcpy(to, from, at);
+    for (; at + LINE <= bytes; at += LINE)
+        for (size_t k = 0; k < LINE; k += VECTOR)
+            store_or_stream(to + at + k, load_vector(from + at + k), true);
+    memcpy(to + at, from + at, bytes - at);
+}
+#else
+static void stream_row(uint8_t *to, const uint8_t *from, size_t bytes) {
+    memcpy(to, from, bytes);
+}
+#endif
+
+/* How the rows of a block are copied: filled in once for all of them. */
+struct row_copy {
+    struct deinterleave shuffle;
+    bool streams;
+};
+
+static void copy_row(const struct row_copy *copy, uint8_t *to, const uint8_t *from, size_t bytes) {
+    if (copy->streams)
+        stream_row(to, from, bytes);
+    else
+        memcpy(to, from, bytes);
+}
+
 /* Samples of one band (0-based) out of pixels, to packed samples or at a stride. */
-static void copy_band(const struct deinterleave *shuffle, uint32_t band, const uint8_t *pixels,
+static void copy_band(const struct row_copy *copy, uint32_t band, const uint8_t *pixels,
                       uint32_t per_pixel, uint32_t count, size_t size, uint8_t *to,
                       int64_t to_step) {
-    uint32_t done = 0;
-    size_t pixel = per_pixel * size;
-    if (shuffle->bands && to_step == (int64_t)size)
-        done = deinterleave_vectors(shuffle, band, pixels, count, size, to);
-    cogpu_cpu_copy_samples(to + (int64_t)done * to_step, to_step,
-                           pixels + done * pixel + band * size, (int64_t)pixel, count - done, size);
+    bool is_packed = to_step == (int64_t)size;
+    if (is_packed && per_pixel == 1) {
+        copy_row(copy, to, pixels, count * size);
+    } else if (is_packed && copy->shuffle.bands) {
+        bool streams = copy->streams && (uintptr_t)to % VECTOR == 0;
+        deinterleave_band(&copy->shuffle, band, pixels, per_pixel, count, size, to, streams);
+    } else {
+        cogpu_cpu_copy_samples(to, to_step, pixels + band * size, (int64_t)(per_pixel * size),
+                               count, size);
+    }
 }
 
 /* ---- rows ---- */
@@ -162,22 +217,22 @@ static bool has_file_interleave(const cogpu_read_plan *plan, const cogpu_raster 
 }
 
 static void unpack_row(const cogpu_read_plan *plan, const cogpu_block *block,
-                       const struct deinterleave *shuffle, uint32_t row, const uint8_t *samples,
+                       const struct row_copy *copy, uint32_t row, const uint8_t *samples,
                        const cogpu_raster *raster) {
     const cogpu_storage *storage = plan->storage;
     size_t size = cogpu_type_bytes(storage->type);
     int64_t down = (int64_t)row * raster->stride_y;
     uint32_t per_pixel = storage->format.samples;
     if (storage->planes > 1) {
-        cogpu_cpu_copy_samples(target_address(block, raster, block->plane) + down, raster->stride_x,
-                               samples, (int64_t)size, block->width, size);
+        copy_band(copy, 0, samples, 1, block->width, size,
+                  target_address(block, raster, block->plane) + down, raster->stride_x);
     } else if (has_file_interleave(plan, raster, size)) {
-        memcpy(target_address(block, raster, 0) + down, samples,
-               (size_t)block->width * per_pixel * size);
+        copy_row(copy, target_address(block, raster, 0) + down, samples,
+                 (size_t)block->width * per_pixel * size);
     } else {
         for (uint32_t p = 0; p < plan->band_count; p++) {
             uint32_t band = cogpu_plan_band(plan, p);
-            copy_band(shuffle, band, samples, per_pixel, block->width, size,
+            copy_band(copy, band, samples, per_pixel, block->width, size,
                       target_address(block, raster, p) + down, raster->stride_x);
         }
     }
@@ -214,29 +269,23 @@ static bool can_unpack_in_place(const cogpu_read_plan *plan, const cogpu_block *
            (one_sample || has_file_interleave(plan, raster, size));
 }
 
-/* The first rows of such a raster leave the caches before anyone reads them: bypass the caches. */
-static bool is_beyond_caches(const cogpu_raster *raster, size_t size) {
-    enum { CACHE_BYTES = 64 << 20 };
-    return (uint64_t)raster->width * raster->height * raster->bands > CACHE_BYTES / size;
-}
-
-/* One row of the block. */
-static void undo_and_unpack_row(cogpu_worker *worker, const cogpu_read_plan *plan,
-                                const cogpu_block *block, const struct deinterleave *shuffle,
-                                uint32_t i, uint8_t *row, bool filters_undone,
-                                const cogpu_raster *raster) {
+/* One row of the block, with filters undone. */
+static void unpack_any_row(cogpu_worker *worker, const cogpu_read_plan *plan,
+                           const cogpu_block *block, const struct row_copy *copy, uint32_t i,
+                           const uint8_t *row, const cogpu_raster *raster) {
     const cogpu_storage *storage = plan->storage;
-    uint32_t per_pixel = storage->format.samples;
-    uint64_t first = (uint64_t)block->source_x * per_pixel;
-    if (!filters_undone) {
-        cogpu_cpu_undo_filters(storage, row, 1, block->source_x + block->width, worker->row, 0,
-                               false);
-        row = worker->row;
-    }
+    uint64_t first = (uint64_t)block->source_x * storage->format.samples;
     if (has_odd_depth(storage))
         unpack_odd_depth_row(worker, plan, block, i, row, raster);
     else
-        unpack_row(plan, block, shuffle, i, row + first * cogpu_type_bytes(storage->type), raster);
+        unpack_row(plan, block, copy, i, row + first * cogpu_type_bytes(storage->type), raster);
+}
+
+/* Rows to undo filters of at once: what the L1 cache holds until they are unpacked. */
+static uint32_t rows_per_pass(const cogpu_block *block, size_t row_bytes) {
+    enum { HELD_BYTES = 16 << 10 };
+    size_t rows = HELD_BYTES / row_bytes;
+    return rows < 1 ? 1 : rows < block->height ? (uint32_t)rows : block->height;
 }
 
 /* ---- with a conversion ---- */
@@ -299,32 +348,49 @@ static cogpu_status unpack_converted(cogpu_worker *worker, const cogpu_read_plan
 
 /* ---- blocks ---- */
 
+static void unpack_rows(cogpu_worker *worker, const cogpu_read_plan *plan, const cogpu_block *block,
+                        const struct row_copy *copy, uint8_t *decoded, bool filters_undone,
+                        const cogpu_raster *raster) {
+    const cogpu_storage *storage = plan->storage;
+    size_t row_bytes = storage->format.row_bytes;
+    uint32_t step = filters_undone ? block->height : rows_per_pass(block, row_bytes);
+    for (uint32_t y = 0, rows; y < block->height; y += rows) {
+        uint8_t *row = decoded + (size_t)(block->source_y + y) * row_bytes;
+        rows = block->height - y < step ? block->height - y : step;
+        if (!filters_undone) {
+            cogpu_cpu_undo_filters(storage, row, rows, block->source_x + block->width, worker->row,
+                                   (int64_t)row_bytes, false);
+            row = worker->row;
+        }
+        for (uint32_t i = 0; i < rows; i++, row += row_bytes)
+            unpack_any_row(worker, plan, block, copy, y + i, row, raster);
+    }
+}
+
 cogpu_status cogpu_cpu_unpack(cogpu_worker *worker, const cogpu_read_plan *plan,
                               const cogpu_block *block, uint8_t *decoded, bool filters_undone,
                               const cogpu_raster *raster, cogpu_error *error) {
     const cogpu_storage *storage = plan->storage;
-    size_t row_bytes = storage->format.row_bytes;
-    size_t wide_bytes = block->width * cogpu_type_bytes(storage->type);
-    uint8_t *row = decoded + block->source_y * row_bytes;
+    size_t row_bytes = storage->format.row_bytes, size = cogpu_type_bytes(storage->type);
+    bool streams = is_beyond_caches(raster, size);
     if (plan->conversion)
         return unpack_converted(worker, plan, block, decoded, filters_undone, raster, error);
     if (!filters_undone && can_unpack_in_place(plan, block, raster)) {
         uint8_t *to = target_address(block, raster, storage->planes > 1 ? block->plane : 0);
-        bool streams = is_beyond_caches(raster, cogpu_type_bytes(storage->type));
-        cogpu_cpu_undo_filters(storage, row, block->height, block->width, to, raster->stride_y,
-                               streams);
+        cogpu_cpu_undo_filters(storage, decoded + block->source_y * row_bytes, block->height,
+                               block->width, to, raster->stride_y, streams);
         return COGPU_OK;
     }
     if (!filters_undone)
-        TRY(cogpu_worker_reserve(&worker->row, &worker->row_bytes, row_bytes, error));
+        TRY(cogpu_worker_reserve(&worker->row, &worker->row_bytes,
+                                 rows_per_pass(block, row_bytes) * row_bytes, error));
     if (has_odd_depth(storage))
-        TRY(cogpu_worker_reserve(&worker->wide_row, &worker->wide_row_bytes, wide_bytes, error));
-    struct deinterleave shuffle =
-        deinterleave_for(storage->format.samples, cogpu_type_bytes(storage->type));
-    shuffle.streams = is_beyond_caches(raster, cogpu_type_bytes(storage->type));
-    for (uint32_t i = 0; i < block->height; i++, row += row_bytes)
-        undo_and_unpack_row(worker, plan, block, &shuffle, i, row, filters_undone, raster);
-    if (shuffle.streams)
+        TRY(cogpu_worker_reserve(&worker->wide_row, &worker->wide_row_bytes, block->width * size,
+                                 error));
+    struct row_copy copy = {.shuffle = deinterleave_for(storage->format.samples, size),
+                            .streams = streams};
+    unpack_rows(worker, plan, block, &copy, decoded, filters_undone, raster);
+    if (streams)
         fence_streamed_stores();
     return COGPU_OK;
 }

@@ -1,7 +1,7 @@
 /*
- * Vectors of 16 bytes for undo_filters.c and unpack.c: SSE on x86-64, NEON on aarch64. HAVE_VECTORS
- * is 1 there; elsewhere scalar code does all of the work. SSE2 and NEON are always there. Functions
- * marked WITH_SHUFFLE need SSSE3 on x86-64: can_shuffle_vectors tells at run time.
+ * Vectors of 16 bytes for undo_filters.c, planes.c and unpack.c: SSE on x86-64, NEON on aarch64.
+ * HAVE_VECTORS is 1 there; elsewhere scalar code does all of the work. SSE2 and NEON are always
+ * there. Functions marked WITH_SHUFFLE need SSSE3 on x86-64: can_shuffle_vectors tells at run time.
  *
  * Streamed (non-temporal) stores bypass the caches. Their address must be a multiple of VECTOR.
  * fence_streamed_stores makes those of this thread visible to others. NEON has none in C.
@@ -17,7 +17,7 @@ enum { VECTOR = 16 };
 #if defined(__x86_64__)
 #include <immintrin.h>
 #define HAVE_VECTORS 1
-#define HAVE_AVX2    1 /* at compile time: vectors of 32 bytes, if the CPU has them */
+#define HAVE_AVX2    1 /* at compile time: vectors of 32 and 64 bytes, if the CPU has them */
 #define WITH_SHUFFLE __attribute__((target("ssse3")))
 
 typedef __m128i vector;
@@ -30,11 +30,16 @@ static inline vector load_vector(const uint8_t *from) {
     return _mm_loadu_si128((const __m128i *)(const void *)from);
 }
 
-static inline void store_vector(uint8_t *to, vector value, bool streams) {
+static inline void store_vector(uint8_t *to, vector value) {
+    _mm_storeu_si128((__m128i *)(void *)to, value);
+}
+
+#define HAVE_STREAMED_STORES 1
+static inline void store_or_stream(uint8_t *to, vector value, bool streams) {
     if (streams)
         _mm_stream_si128((__m128i *)(void *)to, value);
     else
-        _mm_storeu_si128((__m128i *)(void *)to, value);
+        store_vector(to, value);
 }
 
 static inline void fence_streamed_stores(void) {
@@ -45,7 +50,9 @@ static inline void fence_streamed_stores(void) {
 #define shuffle_vector(value, control) _mm_shuffle_epi8(value, control)
 #define zero_vector()                  _mm_setzero_si128()
 #define fill_vector(byte)              _mm_set1_epi8((char)(byte))
+#define repeat_8_bytes(value)          _mm_set1_epi64x((long long)(value))
 #define or_vectors(a, b)               _mm_or_si128(a, b)
+#define shift_vector(value, bytes)     _mm_slli_si128(value, bytes) /* to higher addresses */
 
 /* Sums of elements of 1, 2, 4 or 8 bytes. */
 #define add_vectors_1(a, b) _mm_add_epi8(a, b)
@@ -76,18 +83,21 @@ static inline vector load_vector(const uint8_t *from) {
     return vld1q_u8(from);
 }
 
-static inline void store_vector(uint8_t *to, vector value, bool streams) {
-    (void)streams;
+static inline void store_vector(uint8_t *to, vector value) {
     vst1q_u8(to, value);
 }
 
-static inline void fence_streamed_stores(void) {
+static inline void store_or_stream(uint8_t *to, vector value, bool streams) {
+    (void)streams;
+    store_vector(to, value);
 }
 
 #define shuffle_vector(value, control) vqtbl1q_u8(value, control)
 #define zero_vector()                  vdupq_n_u8(0)
 #define fill_vector(byte)              vdupq_n_u8((uint8_t)(byte))
+#define repeat_8_bytes(value)          vreinterpretq_u8_u64(vdupq_n_u64(value))
 #define or_vectors(a, b)               vorrq_u8(a, b)
+#define shift_vector(value, bytes)     vextq_u8(vdupq_n_u8(0), value, VECTOR - (bytes))
 
 #define AS_U8(function, width, a, b)                                                               \
     vreinterpretq_u8_u##width(                                                                     \
@@ -106,6 +116,10 @@ static inline void fence_streamed_stores(void) {
 
 #else
 #define HAVE_VECTORS 0
+#endif
+
+#ifndef HAVE_STREAMED_STORES
+#define HAVE_STREAMED_STORES 0
 
 static inline void fence_streamed_stores(void) {
 }

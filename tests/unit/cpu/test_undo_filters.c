@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-enum { SAMPLES_MAX = 7, WIDTH_MAX = 70, ROW_MAX = WIDTH_MAX * SAMPLES_MAX * 16 };
+enum { SAMPLES_MAX = 7, WIDTH_MAX = 200, ROW_MAX = WIDTH_MAX * SAMPLES_MAX * 16 };
 
 static uint32_t state = 1;
 

@@ -146,8 +146,13 @@ struct window {
     uint32_t x, y, width, height;
 };
 
-static int faults(const cogpu_storage *storage, struct window w, const uint32_t *bands,
-                  uint32_t band_count, int layout, bool is_signed) {
+/* As if the memory were the first rows of a raster that no cache holds. */
+static void declare_large(cogpu_raster *raster) {
+    raster->height = 1 << 28;
+}
+
+static int faults_in(const cogpu_storage *storage, struct window w, const uint32_t *bands,
+                     uint32_t band_count, int layout, bool is_signed, bool is_large) {
     cogpu_read_plan plan;
     cogpu_worker worker = {0};
     uint8_t *blocks = malloc(storage->block_bytes * storage->planes);
@@ -158,6 +163,8 @@ static int faults(const cogpu_storage *storage, struct window w, const uint32_t 
     cogpu_plan_read(storage, w.x, w.y, w.width, w.height, bands, band_count, &plan);
     struct target target = target_for(storage, w.width, w.height, plan.band_count, layout);
     int wrong = 0;
+    if (is_large)
+        declare_large(&target.raster);
     for (uint64_t i = 0; i < plan.count; i++) {
         cogpu_block block = cogpu_plan_block(&plan, i);
         wrong +=
@@ -170,6 +177,12 @@ static int faults(const cogpu_storage *storage, struct window w, const uint32_t 
     free(target.memory);
     free(blocks);
     return wrong;
+}
+
+static int faults(const cogpu_storage *storage, struct window w, const uint32_t *bands,
+                  uint32_t band_count, int layout, bool is_signed) {
+    return faults_in(storage, w, bands, band_count, layout, is_signed, false) +
+           faults_in(storage, w, bands, band_count, layout, is_signed, true);
 }
 
 static void test_every_depth(void) {
@@ -289,32 +302,49 @@ static void test_fill(void) {
             }
 }
 
-/* Filters undone by unpack: the same as undone before. */
+static int faults_of_filters(const cogpu_storage *storage, uint32_t x, int layout, bool is_large) {
+    const uint32_t width = storage->block_width - 2 * x, height = storage->block_height;
+    size_t bytes = storage->block_bytes, row_bytes = storage->format.row_bytes;
+    uint8_t *before = malloc(bytes), *after = malloc(bytes), *copy = malloc(bytes);
+    if (!before || !after || !copy)
+        abort();
+    for (size_t i = 0; i < bytes; i++)
+        before[i] = copy[i] = noise();
+    cogpu_cpu_undo_filters(storage, copy, height, storage->block_width, after, (int64_t)row_bytes,
+                           false);
+    cogpu_read_plan plan;
+    cogpu_worker worker = {0};
+    cogpu_plan_read(storage, x, 0, width, height, NULL, 0, &plan);
+    cogpu_block block = cogpu_plan_block(&plan, 0);
+    struct target target = target_for(storage, width, height, plan.band_count, layout);
+    if (is_large)
+        declare_large(&target.raster);
+    int wrong =
+        cogpu_cpu_unpack(&worker, &plan, &block, before, false, &target.raster, NULL) != COGPU_OK;
+    wrong += wrong_samples(&plan, &target, after, false);
+    cogpu_worker_close(&worker);
+    free(target.memory);
+    free(before);
+    free(after);
+    free(copy);
+    return wrong;
+}
+
+/* Filters undone by unpack: the same as undone before. Blocks of few rows, and of more than are
+ * undone at once. */
 static void test_filters_undone_by_unpack(void) {
+    static const uint32_t heights[] = {2, 300};
     for (uint32_t bands = 1; bands <= 5; bands++)
         for (int layout = 0; layout < LAYOUTS; layout++)
-            for (uint32_t x = 0; x < 20; x += 9) {
-                cogpu_storage storage = make(40, 2, bands, false, 16, COGPU_TYPE_U16);
-                storage.predictor = 2;
-                size_t bytes = storage.block_bytes;
-                uint8_t *before = malloc(bytes), *after = malloc(bytes), *copy = malloc(bytes);
-                for (size_t i = 0; i < bytes; i++)
-                    before[i] = copy[i] = noise();
-                cogpu_cpu_undo_filters(&storage, copy, 2, 40, after, (int64_t)(bytes / 2), false);
-                cogpu_read_plan plan;
-                cogpu_worker worker = {0};
-                cogpu_plan_read(&storage, x, 0, 40 - 2 * x, 2, NULL, 0, &plan);
-                cogpu_block block = cogpu_plan_block(&plan, 0);
-                struct target target = target_for(&storage, 40 - 2 * x, 2, bands, layout);
-                CHECK(cogpu_cpu_unpack(&worker, &plan, &block, before, false, &target.raster,
-                                       NULL) == COGPU_OK);
-                CHECK(wrong_samples(&plan, &target, after, false) == 0);
-                cogpu_worker_close(&worker);
-                free(target.memory);
-                free(before);
-                free(after);
-                free(copy);
-            }
+            for (uint32_t x = 0; x < 20; x += 9)
+                for (uint32_t i = 0; i < 8; i++) {
+                    bool is_float = i & 1;
+                    cogpu_storage storage =
+                        make(40, heights[i >> 1 & 1], bands, false, is_float ? 32 : 16,
+                             is_float ? COGPU_TYPE_F32 : COGPU_TYPE_U16);
+                    storage.predictor = is_float ? 3 : 2;
+                    CHECK(faults_of_filters(&storage, x, layout, i & 4) == 0);
+                }
 }
 
 TESTS(unpack) {
