@@ -35,23 +35,6 @@ static uint64_t cost_bytes(const cogpu_cached_block *cached) {
     return sizeof *cached + cached->bytes;
 }
 
-/* Larger ones return to the system when they are released; many small ones would take whole pages.
- */
-enum { MAPPED_BYTES = 64 << 10 };
-
-static cogpu_cached_block *allocate_block(size_t bytes) {
-    size_t size = sizeof(cogpu_cached_block) + bytes;
-    return bytes >= MAPPED_BYTES ? cogpu_map(size) : cogpu_allocate(size);
-}
-
-/* NULL is allowed. */
-static void release_block(cogpu_cached_block *cached) {
-    if (cached && cached->bytes >= MAPPED_BYTES)
-        cogpu_unmap(cached, sizeof *cached + cached->bytes);
-    else
-        cogpu_release(cached);
-}
-
 static cogpu_cached_block **bucket_of(cogpu_block_cache *cache, cogpu_block_cache_key key) {
     uint64_t hash = (key.file * 31 + key.directory) * 0x9E3779B97F4A7C15ULL + key.block;
     hash *= 0x9E3779B97F4A7C15ULL;
@@ -100,13 +83,13 @@ static bool evict_until_fits(cogpu_block_cache *cache, size_t bytes, cogpu_cache
         cogpu_cached_block *newer = cached->newer;
         if (cached->pins == 0) {
             remove_cached(cache, cached);
-            release_block(*reused);
+            cogpu_release(*reused);
             *reused = cached;
         }
         cached = newer;
     }
     if (*reused && (*reused)->bytes != bytes) {
-        release_block(*reused);
+        cogpu_release(*reused);
         *reused = NULL;
     }
     return cache->cached_bytes + cost <= cache->budget_bytes;
@@ -126,7 +109,7 @@ void cogpu_block_cache_close(cogpu_block_cache *cache) {
     while (cache->newest) {
         cogpu_cached_block *cached = cache->newest;
         remove_cached(cache, cached);
-        release_block(cached);
+        cogpu_release(cached);
     }
     cache->is_closed = true;
     pthread_mutex_unlock(&cache->lock);
@@ -145,7 +128,7 @@ void cogpu_block_cache_leave(cogpu_block_cache *cache, uint64_t file) {
         if (cached->key.file != file)
             continue;
         remove_cached(cache, cached);
-        release_block(cached);
+        cogpu_release(cached);
     }
     pthread_mutex_unlock(&cache->lock);
     drop_reference(cache);
@@ -190,11 +173,11 @@ cogpu_cached_block *cogpu_block_cache_reserve(cogpu_block_cache *cache, cogpu_bl
     cache->cached_bytes += fits ? sizeof *cached + bytes : 0;
     pthread_mutex_unlock(&cache->lock);
     if (!fits) {
-        release_block(cached);
+        cogpu_release(cached);
         return NULL;
     }
     if (!cached)
-        cached = allocate_block(bytes);
+        cached = cogpu_allocate(sizeof *cached + bytes);
     if (cached) {
         *cached = (cogpu_cached_block){.key = key, .bytes = bytes};
     } else {
@@ -211,7 +194,7 @@ void cogpu_block_cache_insert(cogpu_block_cache *cache, cogpu_cached_block *cach
     cogpu_cached_block *twin = find_cached(cache, cached->key);
     if (twin && twin->bytes < cached->bytes && twin->pins == 0) {
         remove_cached(cache, twin);
-        release_block(twin);
+        cogpu_release(twin);
         twin = NULL;
     }
     bool is_new = !cache->is_closed && !twin;
@@ -230,5 +213,5 @@ void cogpu_block_cache_discard(cogpu_block_cache *cache, cogpu_cached_block *cac
     pthread_mutex_lock(&cache->lock);
     cache->cached_bytes -= cost_bytes(cached);
     pthread_mutex_unlock(&cache->lock);
-    release_block(cached);
+    cogpu_release(cached);
 }

@@ -43,7 +43,7 @@ void cogpu_block_cache_unpin(cogpu_block_cache *cache, cogpu_cached_block *cache
 uint64_t cogpu_block_cache_budget(const cogpu_block_cache *cache);
 
 /* Evicts what a block takes, and returns memory for it, which the caller fills and then inserts or
- * discards. NULL if the block exceeds the budget, others that are in use leave no room, or there is
+ * discards. NULL if the block exceeds the budget, blocks in use leave too little of it, or there is
  * no memory. */
 cogpu_cached_block *cogpu_block_cache_reserve(cogpu_block_cache *cache, cogpu_block_cache_key key,
                                               size_t bytes);
