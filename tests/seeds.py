@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import warnings
+import zlib
 
 import imagecodecs
 import numpy as np
@@ -167,6 +168,22 @@ def make_lane_streams(folder, tiffs):
             (folder / f"{path.stem}_{kind}").write_bytes(bytes([2 * (len(blocks) - 1) + kind % 2]) + b"".join(parts))
 
 
+def make_deflate_streams(folder):
+    """Deflate streams of all kinds of blocks, after the 2 bytes by which fuzz_inflate_chunk divides input and output."""
+    folder.mkdir(parents=True, exist_ok=True)
+    random = np.random.default_rng(1)
+    noise = random.integers(0, 256, 1500, "u1").tobytes()
+    contents = {"noise": noise, "far": noise + bytes(31000) + noise, "run": b"a" * 4000,
+                "samples": (random.integers(0, 40, 5000, "u1") * random.integers(0, 2, 5000, "u1")).tobytes()}
+    for name, content in contents.items():
+        for strategy in (zlib.Z_DEFAULT_STRATEGY, zlib.Z_FIXED, zlib.Z_RLE, zlib.Z_HUFFMAN_ONLY):
+            for flush in (zlib.Z_NO_FLUSH, zlib.Z_FULL_FLUSH, zlib.Z_SYNC_FLUSH):
+                stream = zlib.compressobj(6, zlib.DEFLATED, -15, 8, strategy)
+                parts = [stream.compress(content[at:at + 700]) + stream.flush(flush) for at in range(0, len(content), 700)]
+                data = bytes([40, 90]) + b"".join(parts) + stream.flush()
+                (folder / f"{name}_{strategy}_{flush}").write_bytes(data)
+
+
 def make_texts(metadata, nodata):
     (metadata / "items").write_text('<GDALMetadata>\n  <Item name="DESCRIPTION" sample="0" role="description">red'
                                     '</Item>\n  <Item name="A &amp; B" domain="X">1 &lt; 2</Item>\n</GDALMetadata>')
@@ -305,6 +322,7 @@ def main():
     make_streams(streams, tiffs)
     make_kernel_streams(pathlib.Path(sys.argv[1]), tiffs)
     make_lane_streams(lane_streams, tiffs)
+    make_deflate_streams(pathlib.Path(sys.argv[1]) / "fuzz_inflate_chunk")
     make_texts(metadata, nodata)
     make_urls(urls)
     make_responses(responses)

@@ -74,6 +74,10 @@ void cogpu_cpu_convert(const cogpu_read_plan *plan, uint32_t p, const uint8_t *f
 cogpu_status cogpu_cpu_unpack(cogpu_worker *worker, const cogpu_read_plan *plan,
                               const cogpu_block *block, uint8_t *decoded, bool filters_undone,
                               const cogpu_raster *raster, cogpu_error *error);
+/* The same for rows first .. first+count-1 of the block alone, as far as the window has them. */
+cogpu_status cogpu_cpu_unpack_rows(cogpu_worker *worker, const cogpu_read_plan *plan,
+                                   const cogpu_block *block, uint32_t first, uint32_t count,
+                                   uint8_t *rows, const cogpu_raster *raster, cogpu_error *error);
 /* The raster memory that an uncompressed block can be read into directly: it needs no decode and no
  * restore, and its rows are contiguous in the raster as in the file. NULL for all other blocks. */
 uint8_t *cogpu_cpu_direct_target(const cogpu_read_plan *plan, const cogpu_block *block,

@@ -111,24 +111,42 @@ static cogpu_status send_rows_to_sink(cogpu_worker *worker, const cogpu_read_pla
     return sink->put(sink->user, worker->packed_rows, part, error);
 }
 
-/* Unpacks rows first .. first+count-1 of the block, as far as the window covers them. */
-static cogpu_status unpack_rows(cogpu_worker *worker, const cogpu_read_plan *plan,
-                                const cogpu_block *block, uint32_t first, uint32_t count,
-                                const cogpu_raster *raster, const cogpu_row_sink *sink,
-                                cogpu_error *error) {
+/* Of rows first .. first+count-1 of the block, those in the window; false if there are none. */
+static bool clip_rows(const cogpu_block *block, uint32_t first, uint32_t count, cogpu_block *part) {
     uint32_t top = first > block->source_y ? first : block->source_y;
     uint32_t end = block->source_y + block->height;
     end = first + count < end ? first + count : end;
     if (top >= end)
-        return COGPU_OK;
-    cogpu_block part = *block;
-    part.source_y = top - first;
-    part.target_y += top - block->source_y;
-    part.height = end - top;
-    if (sink)
-        return send_rows_to_sink(worker, plan, &part, raster, sink, error);
-    return cogpu_cpu_unpack(worker, plan, &part, worker->decoded,
-                            !cogpu_cpu_has_filters(plan->storage), raster, error);
+        return false;
+    *part = *block;
+    part->source_y = top - first;
+    part->target_y += top - block->source_y;
+    part->height = end - top;
+    return true;
+}
+
+cogpu_status cogpu_cpu_unpack_rows(cogpu_worker *worker, const cogpu_read_plan *plan,
+                                   const cogpu_block *block, uint32_t first, uint32_t count,
+                                   uint8_t *rows, const cogpu_raster *raster, cogpu_error *error) {
+    cogpu_block part;
+    return clip_rows(block, first, count, &part)
+               ? cogpu_cpu_unpack(worker, plan, &part, rows, !cogpu_cpu_has_filters(plan->storage),
+                                  raster, error)
+               : COGPU_OK;
+}
+
+/* Rows that are in worker->decoded. */
+static cogpu_status unpack_rows(cogpu_worker *worker, const cogpu_read_plan *plan,
+                                const cogpu_block *block, uint32_t first, uint32_t count,
+                                const cogpu_raster *raster, const cogpu_row_sink *sink,
+                                cogpu_error *error) {
+    cogpu_block part;
+    if (!sink)
+        return cogpu_cpu_unpack_rows(worker, plan, block, first, count, worker->decoded, raster,
+                                     error);
+    return clip_rows(block, first, count, &part)
+               ? send_rows_to_sink(worker, plan, &part, raster, sink, error)
+               : COGPU_OK;
 }
 
 /* After the last row of the image: the rest of the block must decode, and a stream that ends with

@@ -3,7 +3,7 @@
  * fills sparse ones, fetches the bytes of the others, decodes them and unpacks them into the
  * rasters (src/cpu).
  */
-#include "read/job.h"
+#include "read/chunks.h"
 
 #include <string.h>
 
@@ -161,11 +161,14 @@ static bool read_into_raster(struct cogpu_read_task *tasks, uint32_t count, uint
                                  NULL) == COGPU_OK;
 }
 
-/* Decodes a block as it is read. False if the codec needs all of its bytes at once. */
+/* Decodes a block as it is read, by several threads if possible. False if the codec needs all of
+ * its bytes at once. */
 static bool decode_block_stream(struct cogpu_read_job *job, cogpu_worker *worker,
                                 struct cogpu_read_task *task, uint64_t *read) {
     cogpu_error error;
     bool needs_whole = false;
+    if (cogpu_task_decode_chunks(job, task, read))
+        return true;
     cogpu_status status = cogpu_cpu_stream(worker, &task->window->plan, &task->block, task->span,
                                            &task->window->raster, NULL, &needs_whole, read, &error);
     if (status != COGPU_OK && !needs_whole)
@@ -216,7 +219,8 @@ void cogpu_tasks_read(struct cogpu_read_job *job, cogpu_worker *worker,
     if (read_into_raster(tasks, fetch->count, read))
         return;
     if (fetch->count == 1) {
-        read_single_block(job, worker, tasks, read);
+        if (!cogpu_task_decode_chunks(job, tasks, read))
+            read_single_block(job, worker, tasks, read);
         return;
     }
     if (fetch_bytes(worker, tasks, fetch, &bytes, read, NULL) == COGPU_OK)

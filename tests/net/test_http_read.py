@@ -7,6 +7,7 @@ import signal
 import cogpu_ctypes as cogpu
 import numpy as np
 import pytest
+from cogs import write
 
 PATIENT = {"allow_private_addresses": 1}
 HASTY = PATIENT | {"max_retries": 2, "connect_timeout_seconds": 2, "low_speed_seconds": 1, "timeout_seconds": 8}
@@ -95,6 +96,22 @@ def test_a_long_file_comes_by_several_requests_at_once(nginx, cog):
     asked = nginx.requests()
     assert all(request.bytes <= 256 << 10 for request in asked)
     assert 1 < len({request.connection for request in asked}) <= 16
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_threads_that_share_a_strip_ask_once(threads, nginx):
+    """30 MB of pixels in one strip; each byte of the file is asked for once, whichever thread decodes it."""
+    rows = np.random.default_rng(1).integers(0, 40, (1, 3000, 5000), "u2").cumsum(2, dtype="u2")
+    path = nginx.files / "strip.tif"
+    try:
+        write(path, rows, driver="GTiff", compress="deflate", predictor=2, blockysize=3000)
+        reader = Reader(threads=threads, **PATIENT)
+        with reader.context, reader.open(f"{nginx.http}/files/strip.tif") as file:
+            nginx.requests()
+            np.testing.assert_array_equal(file.read(context=reader.context), rows)
+        assert sum(request.bytes for request in nginx.requests()) <= path.stat().st_size
+    finally:
+        path.unlink()
 
 
 @pytest.mark.parametrize("where", ["relative", "rooted", "http", "host", "301", "302", "303", "307", "308"])

@@ -63,6 +63,61 @@ def test_one_strip(options, tmp_path):
         assert file.last_result.cached_blocks == 1
 
 
+THREADS = [1, 2, 3, 5]
+
+
+def rough(shape, dtype="f4"):
+    """Less compressible than `terrain`: a strip has many blocks of deflate."""
+    rng = np.random.default_rng(2)
+    return (terrain(1, "i4", shape) + rng.integers(0, 300, shape)).astype(dtype)
+
+
+@pytest.mark.parametrize("shape", [(2600, 1801), (1200, 801)], ids=["streamed", "whole"])
+@pytest.mark.parametrize("predictor", [1, 2, 3])
+def test_threads_share_a_block(predictor, shape, tmp_path):
+    """A strip of 19 MB, and one of 4 MB, which is not streamed, by any number of threads."""
+    path = tmp_path / "shared.tif"
+    expected = write(path, rough(shape), compress="deflate", predictor=predictor)
+    with cogpu.open(path) as file, cogpu.open_memory(path.read_bytes()) as in_memory:
+        for threads in THREADS:
+            assert reference.same(file.read(threads=threads), expected)
+            with cogpu.Context(threads=threads) as context:
+                assert reference.same(in_memory.read(context=context), expected)
+                assert reference.same(file.read(context=context, window=(3, 500, 700, 400)), expected[:, 500:900, 3:703])
+                assert reference.same(file.read(context=context), expected)
+                assert file.last_result.bytes_read <= path.stat().st_size, "it is read once"
+
+
+def outcome(file, context):
+    """Pixels, or what is wrong."""
+    try:
+        return file.read(context=context).tobytes()
+    except cogpu.CogpuError as error:
+        assert (file.read(context=context, fill_bad_blocks=True) == 0).all()
+        return error.status, error.block, str(error)
+
+
+@pytest.mark.parametrize("shape", [(2600, 1801), (1200, 801)], ids=["streamed", "whole"])
+def test_threads_refuse_the_same(shape, tmp_path):
+    """Damage that makes the stream longer than its block goes unnoticed: its Adler-32 does not count."""
+    path = tmp_path / "bad.tif"
+    expected = write(path, rough(shape), compress="deflate", predictor=2)
+    offset, bytes_ = stored(path)
+    valid, refused = path.read_bytes(), 0
+    damages = [(offset + bytes_ * k // 7 + k, 1) for k in range(7)] + [(offset + bytes_ // 3, 5000), (len(valid) - 1, 1)]
+    for at, count in damages:
+        path.write_bytes(valid[:at] + bytes(b ^ 64 for b in valid[at:at + count]) + valid[at + count:])
+        found = []
+        for threads in THREADS:
+            with cogpu.open(path) as file, cogpu.Context(threads=threads) as context:
+                found.append(outcome(file, context))
+                if at > offset + bytes_ // 2 and shape[0] > 2000:  # a streamed block is decoded as far as it is needed
+                    assert reference.same(file.read(context=context, window=(0, 0, shape[1], 900)), expected[:, :900])
+        assert found == [found[0]] * len(THREADS)
+        refused += found[0][0] == cogpu.CORRUPT
+    assert refused >= 5
+
+
 @pytest.mark.parametrize("interleave", ["pixel", "band"])
 @pytest.mark.parametrize("compress", ["deflate", "lzw", "zstd"])
 def test_bands(compress, interleave, tmp_path):
