@@ -482,7 +482,7 @@ enum {
     STAGE_BYTES = 256 << 10,
     SYMBOLS = 4 << 20,
     ROW_BYTES_MAX = 1 << 20,
-    BLOCK_BYTES_MIN = 2 << 20 /* decoded */
+    BLOCK_BYTES_MIN = 4 << 20 /* decoded */
 };
 
 cogpu_chunk_sizes cogpu_chunk_sizes_for(uint64_t stored, uint64_t decoded, uint32_t threads) {
