@@ -532,7 +532,9 @@ bool cogpu_task_decode_chunks(struct cogpu_read_job *job, const struct cogpu_rea
                                .checks_all = !cogpu_job_streams(job, storage),
                                .context = job->context,
                                .pool = job->pool};
+    /* What is hardly compressed is mostly copied, which is faster than a search. */
     if (!cogpu_storage_has_chunks(storage) || !is_worth_chunks(job, task) ||
+        task->span.bytes > decoded - decoded / 16 ||
         cogpu_cpu_check_expansion(task->span.bytes, decoded, NULL) != COGPU_OK)
         return false;
     chunks.sizes = cogpu_chunk_sizes_for(task->span.bytes, decoded, job->threads);
