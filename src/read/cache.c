@@ -75,6 +75,11 @@ static uint32_t rows_down_to_window(const struct cogpu_read_task *task) {
     return task->block.source_y + task->block.height;
 }
 
+bool cogpu_task_is_worth_keeping(struct cogpu_read_job *job, const struct cogpu_read_task *task) {
+    const cogpu_block_cache *cache = cache_for(job, task->window->plan.storage);
+    return cache && keeps_block(job, cache, task, bytes_of_rows(task, task->block.needed_rows));
+}
+
 /* Pins the block if it is cached as far as the task needs it. *has_some: at least its first rows
  * are. */
 static cogpu_cached_block *find_block(const struct cogpu_read_job *job,

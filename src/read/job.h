@@ -269,6 +269,8 @@ bool cogpu_task_is_cached(struct cogpu_read_job *job, const struct cogpu_read_ta
 /* False if the cache does not have the block. */
 bool cogpu_task_unpack_cached(struct cogpu_read_job *job, cogpu_worker *worker,
                               const struct cogpu_read_task *task);
+/* Whether the block will be kept in the context's cache if it is decoded as a whole. */
+bool cogpu_task_is_worth_keeping(struct cogpu_read_job *job, const struct cogpu_read_task *task);
 /* Memory for the restored block in the context's cache, which the caller fills and inserts; NULL if
  * it is not worth keeping. */
 cogpu_cached_block *cogpu_task_reserve_cached(struct cogpu_read_job *job,
