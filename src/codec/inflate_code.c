@@ -25,17 +25,16 @@ bool cogpu_inflate_need_bits(cogpu_inflater *inflater, unsigned count) {
 
 /* ---- tables ---- */
 
-/* Base and extra bits of lengths (symbols from 257 on) and distances: 3.2.5. */
 #define INVALID             ENTRY_EXCEPTIONAL
 #define LENGTH(base, extra) ((uint32_t)(base) << 16 | (extra))
-static const uint32_t length_entries[] = {
+const uint32_t cogpu_inflate_lengths[LITERAL_SYMBOLS - 257] = {
     LENGTH(3, 0),   LENGTH(4, 0),   LENGTH(5, 0),   LENGTH(6, 0),   LENGTH(7, 0),   LENGTH(8, 0),
     LENGTH(9, 0),   LENGTH(10, 0),  LENGTH(11, 1),  LENGTH(13, 1),  LENGTH(15, 1),  LENGTH(17, 1),
     LENGTH(19, 2),  LENGTH(23, 2),  LENGTH(27, 2),  LENGTH(31, 2),  LENGTH(35, 3),  LENGTH(43, 3),
     LENGTH(51, 3),  LENGTH(59, 3),  LENGTH(67, 4),  LENGTH(83, 4),  LENGTH(99, 4),  LENGTH(115, 4),
     LENGTH(131, 5), LENGTH(163, 5), LENGTH(195, 5), LENGTH(227, 5), LENGTH(258, 0), INVALID,
     INVALID};
-static const uint32_t distance_entries[DISTANCE_SYMBOLS] = {
+const uint32_t cogpu_inflate_distances[DISTANCE_SYMBOLS] = {
     LENGTH(1, 0),     LENGTH(2, 0),     LENGTH(3, 0),      LENGTH(4, 0),      LENGTH(5, 1),
     LENGTH(7, 1),     LENGTH(9, 2),     LENGTH(13, 2),     LENGTH(17, 3),     LENGTH(25, 3),
     LENGTH(33, 4),    LENGTH(49, 4),    LENGTH(65, 5),     LENGTH(97, 5),     LENGTH(129, 6),
@@ -50,10 +49,11 @@ static uint32_t entry_of(enum symbol_kind kind, uint32_t symbol) {
     if (kind == PRECODE_SYMBOL)
         return symbol << 16;
     if (kind == DISTANCE_SYMBOL)
-        return distance_entries[symbol];
+        return cogpu_inflate_distances[symbol];
     if (symbol < 256)
         return ENTRY_LITERAL | symbol << 16;
-    return symbol == 256 ? ENTRY_EXCEPTIONAL | ENTRY_END_OF_BLOCK : length_entries[symbol - 257];
+    return symbol == 256 ? ENTRY_EXCEPTIONAL | ENTRY_END_OF_BLOCK
+                         : cogpu_inflate_lengths[symbol - 257];
 }
 
 /* The entry of a symbol whose code has `bits` bits in this table. */
@@ -78,14 +78,6 @@ static void sort_symbols(const uint8_t *lengths, size_t symbols, const uint16_t 
     for (size_t i = 0; i < symbols; i++)
         if (lengths[i])
             sorted[place[lengths[i]]++] = (uint16_t)i;
-}
-
-/* The next canonical code of `bits` bits, least significant bit last: codes are read from their
- * most significant bit on, so a table is indexed by codes in reverse. */
-static uint32_t next_reversed_code(uint32_t code, unsigned bits) {
-    const uint32_t zeros = code ^ ((1u << bits) - 1);
-    const uint32_t highest = 1u << (31 - __builtin_clz(zeros));
-    return (code & (highest - 1)) | highest;
 }
 
 static uint32_t last_code(unsigned bits) {
@@ -124,7 +116,7 @@ static void make_subtables(uint32_t *table, unsigned table_bits, enum symbol_kin
             table[i] = entry;
         if (code == last_code(bits))
             return;
-        code = next_reversed_code(code, bits);
+        code = inflate_next_code(code, bits);
         for (left--; left == 0;)
             left = counts[++bits];
     }
@@ -150,7 +142,7 @@ static void make_table(uint32_t *table, unsigned table_bits, enum symbol_kind ki
                     memcpy(table + filled, table, filled * sizeof *table);
                 return;
             }
-            code = next_reversed_code(code, bits);
+            code = inflate_next_code(code, bits);
         }
     }
     unsigned bits = table_bits + 1;
@@ -180,8 +172,8 @@ static bool has_at_most_one_bit(const uint8_t *lengths, size_t symbols) {
 static void make_half_table(uint32_t *table, const uint8_t *lengths, size_t symbols) {
     const uint8_t *found = memchr(lengths, 1, symbols);
     for (uint32_t i = 0; i < 1u << DISTANCE_TABLE_BITS; i++)
-        table[i] =
-            found && i % 2 == 0 ? with_code_bits(distance_entries[found - lengths], 1) : INVALID;
+        table[i] = found && i % 2 == 0 ? with_code_bits(cogpu_inflate_distances[found - lengths], 1)
+                                       : INVALID;
 }
 
 void cogpu_inflate_make_tables(cogpu_inflater *inflater) {
@@ -195,13 +187,16 @@ void cogpu_inflate_make_tables(cogpu_inflater *inflater) {
         make_half_table(inflater->distance_table, distances, DISTANCE_SYMBOLS);
 }
 
-void cogpu_inflate_make_fixed_tables(cogpu_inflater *inflater) {
-    uint8_t *lengths = inflater->lengths;
+void cogpu_inflate_set_fixed_lengths(uint8_t *lengths) {
     memset(lengths, 8, 144);
     memset(lengths + 144, 9, 256 - 144);
     memset(lengths + 256, 7, 280 - 256);
     memset(lengths + 280, 8, LITERAL_SYMBOLS - 280);
     memset(lengths + LITERAL_SYMBOLS, 5, DISTANCE_SYMBOLS);
+}
+
+void cogpu_inflate_make_fixed_tables(cogpu_inflater *inflater) {
+    cogpu_inflate_set_fixed_lengths(inflater->lengths);
     cogpu_inflate_make_tables(inflater);
 }
 

@@ -55,6 +55,19 @@ typedef struct cogpu_inflater {
     uint8_t lengths[LITERAL_SYMBOLS + DISTANCE_SYMBOLS]; /* of codes */
 } cogpu_inflater;
 
+/* Base << 16 | extra bits of lengths (symbols from 257 on) and distances: 3.2.5. */
+extern const uint32_t cogpu_inflate_lengths[LITERAL_SYMBOLS - 257],
+    cogpu_inflate_distances[DISTANCE_SYMBOLS];
+enum { LENGTH_SYMBOLS_VALID = 29, DISTANCE_SYMBOLS_VALID = 30 };
+
+/* The next of `bits` codes in the order of canonical codes, whose last one is all ones. Codes are
+ * read from their most significant bit on, so tables are indexed by codes in reverse. */
+static inline uint32_t inflate_next_code(uint32_t code, unsigned bits) {
+    const uint32_t zeros = code ^ ((1u << bits) - 1);
+    const uint32_t highest = 1u << (31 - __builtin_clz(zeros));
+    return (code & (highest - 1)) | highest;
+}
+
 /* Makes `count` bits available, at most 56; false at the end of the input. */
 bool cogpu_inflate_need_bits(cogpu_inflater *inflater, unsigned count);
 /* The next `count` bits, which are available. */
@@ -68,6 +81,8 @@ static inline uint32_t inflate_take_bits(cogpu_inflater *inflater, unsigned coun
 /* Reads the lengths of both codes of a block with dynamic codes (3.2.7), after the block's first
  * three bits; false if they are damaged or the codes are refused. */
 bool cogpu_inflate_read_lengths(cogpu_inflater *inflater);
+/* The lengths of the fixed codes (3.2.6). */
+void cogpu_inflate_set_fixed_lengths(uint8_t *lengths);
 /* Tables for the lengths that were read, or for the fixed codes (3.2.6). */
 void cogpu_inflate_make_tables(cogpu_inflater *inflater);
 void cogpu_inflate_make_fixed_tables(cogpu_inflater *inflater);

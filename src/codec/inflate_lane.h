@@ -5,15 +5,13 @@
 #ifndef COGPU_CODEC_INFLATE_LANE_H
 #define COGPU_CODEC_INFLATE_LANE_H
 
+#include "codec/inflate_code.h"
 #include "codec/inflate_lanes.h"
 
 #include <string.h>
 
 enum {
-    LITLEN_SYMBOLS = 288,
-    DISTANCE_SYMBOLS = 32,
     END_OF_BLOCK = 256,
-    CODE_BITS_MAX = 15,
     LITLEN_BITS = 11,  /* index of the table of literals and lengths */
     DISTANCE_BITS = 8, /* index of the table of distances */
     COPY_BYTES = 16    /* a step copies so many bytes, whatever the length of the match */
@@ -32,7 +30,7 @@ enum {
  * such code. Bits 8 to 16 of an exception are the symbol, or NO_SYMBOL if the code is longer than
  * the index; bits 17 to 20 are the bits of its code.
  */
-enum { ENTRY_LITERAL = -127, ENTRY_EXCEPTION = -64, KINDS = 128, NO_SYMBOL = 511 };
+enum { KIND_LITERAL = -127, KIND_EXCEPTION = -64, KINDS = 128, NO_SYMBOL = 511 };
 enum { DISTANCE_NEAR = -32768, DISTANCE_UNKNOWN = -1 };
 
 /*
@@ -68,12 +66,18 @@ typedef struct inflate_lane {
     enum lane_state state;
     bool is_last_block;
     canonical_code litlen_code, distance_code;
-    uint16_t litlen_symbols[LITLEN_SYMBOLS], distance_symbols[DISTANCE_SYMBOLS];
+    uint16_t litlen_symbols[LITERAL_SYMBOLS], distance_symbols[DISTANCE_SYMBOLS];
     cogpu_lane_block block;
 } inflate_lane;
 
-extern const uint16_t inflate_length_base[29], inflate_distance_base[30];
-extern const uint8_t inflate_length_extra[29], inflate_distance_extra[30];
+/* See cogpu_inflate_lengths. */
+static inline uint32_t length_of(uint32_t symbol) {
+    return cogpu_inflate_lengths[symbol - END_OF_BLOCK - 1];
+}
+
+static inline uint32_t extra_bits(uint32_t length_or_distance) {
+    return length_or_distance & 0xF;
+}
 
 /* The 64 bits at a bit position, of which at least 57 are valid; zeros after the end. */
 static inline uint64_t lane_bits(const inflate_lane *lane, uint64_t bit) {

@@ -11,19 +11,6 @@
 
 #if HAVE_INFLATE_LANES
 
-const uint16_t inflate_length_base[29] = {3,  4,  5,  6,   7,   8,   9,   10,  11, 13,
-                                          15, 17, 19, 23,  27,  31,  35,  43,  51, 59,
-                                          67, 83, 99, 115, 131, 163, 195, 227, 258};
-const uint8_t inflate_length_extra[29] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2,
-                                          2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0};
-const uint16_t inflate_distance_base[30] = {
-    1,   2,   3,   4,   5,   7,    9,    13,   17,   25,   33,   49,   65,    97,    129,
-    193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577};
-const uint8_t inflate_distance_extra[30] = {0, 0, 0, 0, 1, 1, 2, 2,  3,  3,  4,  4,  5,  5,  6,
-                                            6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13};
-
-enum { LENGTH_SYMBOLS = 29, LENGTHS_ROOM = LITLEN_SYMBOLS + DISTANCE_SYMBOLS + 138 };
-
 /* ---- canonical codes ------------------------------------------------------------------------ */
 
 enum code_kind { CODE_INVALID, CODE_COMPLETE, CODE_SINGLE, CODE_EMPTY };
@@ -73,14 +60,11 @@ typedef struct filler {
     uint32_t code; /* the next index */
 } filler;
 
-/* Moves to the next code of `bits` bits; false after the last. The highest bit that is 0 becomes 1,
- * those above it 0: counting up with the bits reversed. */
+/* Moves to the next code of `bits` bits; false after the last. */
 static bool next_code(filler *f, uint32_t bits) {
-    const uint32_t zeros = ~f->code & ((1u << bits) - 1);
-    if (!zeros)
+    if (f->code == (1u << bits) - 1)
         return false;
-    const uint32_t bit = 1u << (31 - __builtin_clz(zeros));
-    f->code = (f->code & (bit - 1)) | bit;
+    f->code = inflate_next_code(f->code, bits);
     return true;
 }
 
@@ -95,24 +79,28 @@ static uint32_t litlen_entry(uint32_t literal_bits, uint32_t literal, uint32_t b
 }
 
 static uint32_t exception_entry(uint32_t symbol, uint32_t code_bits) {
-    return (uint32_t)(uint8_t)ENTRY_EXCEPTION << 24 | symbol << 8 | code_bits << 17;
+    return (uint32_t)(uint8_t)KIND_EXCEPTION << 24 | symbol << 8 | code_bits << 17;
+}
+
+/* Whether steps can handle the symbol: the shortest length that it stands for is copied by one. */
+static bool is_short_length(uint32_t symbol) {
+    return symbol > END_OF_BLOCK && symbol <= END_OF_BLOCK + LENGTH_SYMBOLS_VALID &&
+           length_of(symbol) >> 16 <= COPY_BYTES;
 }
 
 static uint32_t entry_of_symbol(uint32_t symbol, uint32_t bits) {
-    const uint32_t length = symbol - END_OF_BLOCK - 1;
     if (symbol < END_OF_BLOCK)
-        return litlen_entry(bits, symbol, bits, ENTRY_LITERAL);
-    if (symbol > END_OF_BLOCK && length < LENGTH_SYMBOLS && inflate_length_extra[length] == 0 &&
-        inflate_length_base[length] <= COPY_BYTES)
-        return litlen_entry(0, 0, bits, inflate_length_base[length]);
+        return litlen_entry(bits, symbol, bits, KIND_LITERAL);
+    if (is_short_length(symbol) && extra_bits(length_of(symbol)) == 0)
+        return litlen_entry(0, 0, bits, (int)(length_of(symbol) >> 16));
     return exception_entry(symbol, bits);
 }
 
 /* One entry for each value of the extra bits of a length code. */
 static void expand_length(uint32_t *table, uint32_t code, uint32_t bits, uint32_t symbol) {
-    const uint32_t extra = inflate_length_extra[symbol - END_OF_BLOCK - 1];
+    const uint32_t extra = extra_bits(length_of(symbol));
     for (uint32_t value = 0; value < 1u << extra; value++) {
-        const uint32_t length = inflate_length_base[symbol - END_OF_BLOCK - 1] + value;
+        const uint32_t length = (length_of(symbol) >> 16) + value;
         const uint32_t entry = length <= COPY_BYTES ? litlen_entry(0, 0, bits + extra, (int)length)
                                                     : exception_entry(symbol, bits);
         for (uint32_t i = code | value << bits; i < 1u << LITLEN_BITS; i += 1u << (bits + extra))
@@ -121,10 +109,8 @@ static void expand_length(uint32_t *table, uint32_t code, uint32_t bits, uint32_
 }
 
 static bool is_expanded(uint32_t symbol, uint32_t bits) {
-    const uint32_t length = symbol - END_OF_BLOCK - 1;
-    return symbol > END_OF_BLOCK && length < LENGTH_SYMBOLS && inflate_length_extra[length] > 0 &&
-           inflate_length_base[length] <= COPY_BYTES &&
-           bits + inflate_length_extra[length] <= LITLEN_BITS;
+    return is_short_length(symbol) && extra_bits(length_of(symbol)) > 0 &&
+           bits + extra_bits(length_of(symbol)) <= LITLEN_BITS;
 }
 
 static void fill_litlen_table(inflate_lane *lane, const uint16_t *counts, const uint8_t *lengths) {
@@ -133,7 +119,7 @@ static void fill_litlen_table(inflate_lane *lane, const uint16_t *counts, const 
     filler f = {0};
     struct {
         uint16_t symbol, code;
-    } expanded[LENGTH_SYMBOLS];
+    } expanded[LENGTH_SYMBOLS_VALID];
     uint32_t expanded_count = 0;
     bool has_more = true;
     for (uint32_t bits = 1; bits <= LITLEN_BITS && has_more; bits++) {
@@ -179,12 +165,13 @@ static bool make_litlen_table(inflate_lane *lane, const uint8_t *lengths, uint32
 static const distance_entry unknown_distance = {.base = DISTANCE_UNKNOWN};
 
 static distance_entry entry_of_distance(uint32_t symbol, uint32_t bits) {
-    if (symbol >= 30)
+    if (symbol >= DISTANCE_SYMBOLS_VALID)
         return unknown_distance;
-    const int base = inflate_distance_base[symbol];
-    return (distance_entry){.mask = ((1u << inflate_distance_extra[symbol]) - 1) << bits,
+    const int base = (int)(cogpu_inflate_distances[symbol] >> 16);
+    const uint32_t extra = extra_bits(cogpu_inflate_distances[symbol]);
+    return (distance_entry){.mask = ((1u << extra) - 1) << bits,
                             .base = (int16_t)(base < COPY_BYTES ? DISTANCE_NEAR + base : base),
-                            .bits = (uint8_t)(bits + inflate_distance_extra[symbol])};
+                            .bits = (uint8_t)(bits + extra)};
 }
 
 static void fill_distance_table(inflate_lane *lane, const uint16_t *counts) {
@@ -231,94 +218,30 @@ static bool make_distance_table(inflate_lane *lane, const uint8_t *lengths, uint
 
 /* ---- headers -------------------------------------------------------------------------------- */
 
-enum { PRECODE_SYMBOLS = 19, PRECODE_BITS = 7 };
-
-/* The code of the code lengths (RFC 1951 3.2.7): entries are bits | symbol << 3. Moves `bit`. */
-static bool read_precode(const inflate_lane *lane, uint64_t *bit, uint32_t count, uint8_t *table) {
-    static const uint8_t order[PRECODE_SYMBOLS] = {16, 17, 18, 0, 8,  7, 9,  6, 10, 5,
-                                                   11, 4,  12, 3, 13, 2, 14, 1, 15};
-    uint8_t lengths[PRECODE_SYMBOLS] = {0};
-    uint16_t counts[CODE_BITS_MAX + 1], symbols[PRECODE_SYMBOLS];
-    canonical_code code;
-    for (uint32_t i = 0; i < count; i++, *bit += 3)
-        lengths[order[i]] = lane_bits(lane, *bit) & 7;
-    const enum code_kind kind = sort_symbols(lengths, PRECODE_SYMBOLS, counts, &code, symbols);
-    if (kind == CODE_SINGLE)
-        memset(table, 1 | symbols[0] << 3, 1 << PRECODE_BITS);
-    if (kind != CODE_COMPLETE)
-        return kind == CODE_SINGLE;
-    filler f = {0};
-    const uint16_t *symbol = symbols;
-    for (uint32_t bits = 1; bits <= PRECODE_BITS; bits++) {
-        if (!counts[bits])
-            continue;
-        if (symbol == symbols)
-            f.bits = bits;
-        DOUBLE_TABLE(table, &f, bits);
-        for (uint32_t i = counts[bits]; i > 0; i--) {
-            table[f.code] = (uint8_t)(bits | (uint32_t)*symbol++ << 3);
-            (void)next_code(&f, bits);
-        }
-    }
-    DOUBLE_TABLE(table, &f, PRECODE_BITS);
-    return true;
+static bool make_tables(inflate_lane *lane, const uint8_t *lengths) {
+    return make_litlen_table(lane, lengths, LITERAL_SYMBOLS) &&
+           make_distance_table(lane, lengths + LITERAL_SYMBOLS, DISTANCE_SYMBOLS);
 }
 
-/* The lengths of both codes, run-length encoded. `lengths` has room for a run beyond `count`. */
-static bool read_code_lengths(const inflate_lane *lane, uint64_t *bit, const uint8_t *precode,
-                              uint32_t count, uint8_t *lengths) {
-    enum { COPY_LAST = 16, ZEROS_3_BITS = 17 };
-    for (uint32_t i = 0; i < count;) {
-        const uint64_t bits = lane_bits(lane, *bit);
-        const uint32_t entry = precode[bits & ((1 << PRECODE_BITS) - 1)];
-        const uint32_t code_bits = entry & 7, symbol = entry >> 3;
-        const uint32_t extra = (uint32_t)(bits >> code_bits);
-        uint32_t run = 1, value = symbol;
-        *bit += code_bits;
-        if (symbol == COPY_LAST) {
-            if (i == 0)
-                return false;
-            value = lengths[i - 1];
-            run = 3 + (extra & 3);
-            *bit += 2;
-        } else if (symbol == ZEROS_3_BITS) {
-            value = 0;
-            run = 3 + (extra & 7);
-            *bit += 3;
-        } else if (symbol > ZEROS_3_BITS) {
-            value = 0;
-            run = 11 + (extra & 127);
-            *bit += 7;
-        }
-        memset(lengths + i, (int)value, run);
-        i += run;
-        if (i > count)
-            return false;
-    }
-    return true;
-}
-
-static bool read_dynamic_tables(inflate_lane *lane, uint64_t bit) {
-    const uint64_t header = lane_bits(lane, bit);
-    const uint32_t litlens = (header & 31) + 257, distances = (header >> 5 & 31) + 1;
-    uint8_t precode[1 << PRECODE_BITS], lengths[LENGTHS_ROOM];
-    bit += 14;
-    if (!read_precode(lane, &bit, (header >> 10 & 15) + 4, precode) ||
-        !read_code_lengths(lane, &bit, precode, litlens + distances, lengths))
+static bool read_dynamic_tables(inflate_lane *lane) {
+    cogpu_inflater inflater; /* of which its tables stay unused */
+    inflater.in = lane->in + (lane->bit >> 3);
+    inflater.in_end = lane->in_end;
+    inflater.more = NULL;
+    inflater.bits = inflater.bit_count = 0;
+    if (!cogpu_inflate_need_bits(&inflater, lane->bit & 7))
         return false;
-    lane->bit = bit;
-    return make_litlen_table(lane, lengths, litlens) &&
-           make_distance_table(lane, lengths + litlens, distances);
+    (void)inflate_take_bits(&inflater, lane->bit & 7);
+    if (!cogpu_inflate_read_lengths(&inflater))
+        return false;
+    lane->bit = (uint64_t)(inflater.in - lane->in) * 8 - inflater.bit_count;
+    return make_tables(lane, inflater.lengths);
 }
 
 static bool make_fixed_tables(inflate_lane *lane) {
-    uint8_t lengths[LITLEN_SYMBOLS];
-    memset(lengths, 8, LITLEN_SYMBOLS);
-    memset(lengths + 144, 9, 256 - 144);
-    memset(lengths + 256, 7, 280 - 256);
-    (void)make_litlen_table(lane, lengths, LITLEN_SYMBOLS);
-    memset(lengths, 5, DISTANCE_SYMBOLS);
-    return make_distance_table(lane, lengths, DISTANCE_SYMBOLS);
+    uint8_t lengths[LITERAL_SYMBOLS + DISTANCE_SYMBOLS];
+    cogpu_inflate_set_fixed_lengths(lengths);
+    return make_tables(lane, lengths);
 }
 
 static bool copy_stored_block(inflate_lane *lane) {
@@ -346,9 +269,8 @@ void cogpu_inflate_lane_next_block(inflate_lane *lane) {
         lane->bit += 3;
         if (type == STORED && copy_stored_block(lane))
             continue;
-        const bool is_good = type == FIXED
-                                 ? make_fixed_tables(lane)
-                                 : type == DYNAMIC && read_dynamic_tables(lane, lane->bit);
+        const bool is_good =
+            type == FIXED ? make_fixed_tables(lane) : type == DYNAMIC && read_dynamic_tables(lane);
         lane->state = is_good && lane->bit <= end ? LANE_IN_BLOCK : LANE_FAILED;
         return;
     }

@@ -83,11 +83,12 @@ STEP uint32_t take_distance(const inflate_lane *lane, uint64_t bits, uint32_t *u
     }
     const uint32_t symbol =
         find_symbol(&lane->distance_code, lane->distance_symbols, 1, bits, &code_bits);
-    if (symbol >= 30)
+    if (symbol >= DISTANCE_SYMBOLS_VALID)
         return 0;
-    const uint32_t extra = inflate_distance_extra[symbol];
+    const uint32_t of_symbol = cogpu_inflate_distances[symbol];
+    const uint32_t extra = extra_bits(of_symbol);
     *used += code_bits + extra;
-    return inflate_distance_base[symbol] + (uint32_t)(bits >> code_bits & ((1u << extra) - 1));
+    return (of_symbol >> 16) + (uint32_t)(bits >> code_bits & ((1u << extra) - 1));
 }
 
 /* Copies a match that lies within the output. */
@@ -131,7 +132,6 @@ STEP bool put_match(inflate_lane *lane, uint64_t bits, uint32_t length, uint32_t
 /* A token of a known symbol, whose code is the first `used` of the bits. After the end of a block,
  * the next block begins. */
 STEP bool put_symbol(inflate_lane *lane, uint32_t symbol, uint64_t bits, uint32_t used) {
-    const uint32_t index = symbol - END_OF_BLOCK - 1;
     if (symbol < END_OF_BLOCK)
         return put_literal(lane, symbol, used);
     if (symbol == END_OF_BLOCK) {
@@ -139,11 +139,11 @@ STEP bool put_symbol(inflate_lane *lane, uint32_t symbol, uint64_t bits, uint32_
         cogpu_inflate_lane_next_block(lane);
         return true;
     }
-    if (index >= 29)
+    if (symbol > END_OF_BLOCK + LENGTH_SYMBOLS_VALID)
         return false;
-    const uint32_t extra = inflate_length_extra[index];
+    const uint32_t extra = extra_bits(length_of(symbol));
     const uint32_t length =
-        inflate_length_base[index] + (uint32_t)(bits >> used & ((1u << extra) - 1));
+        (length_of(symbol) >> 16) + (uint32_t)(bits >> used & ((1u << extra) - 1));
     return put_match(lane, bits, length, used + extra);
 }
 
@@ -154,12 +154,12 @@ FAST static void decode_token(inflate_lane *lane) {
     const int kind = (int8_t)(entry >> 24);
     uint32_t symbol = entry >> 8 & 0x1FF, used = entry >> 17 & 0xF;
     bool is_good = lane->bit <= (uint64_t)(lane->in_end - lane->in) * 8;
-    if (kind == ENTRY_EXCEPTION && symbol == NO_SYMBOL)
+    if (kind == KIND_EXCEPTION && symbol == NO_SYMBOL)
         symbol =
             find_symbol(&lane->litlen_code, lane->litlen_symbols, LITLEN_BITS + 1, bits, &used);
-    if (kind == ENTRY_LITERAL)
+    if (kind == KIND_LITERAL)
         is_good = is_good && put_literal(lane, entry >> 8 & 0xFF, entry & 0xFF);
-    else if (kind == ENTRY_EXCEPTION)
+    else if (kind == KIND_EXCEPTION)
         is_good = is_good && put_symbol(lane, symbol, bits, used);
     else
         is_good = is_good && put_match(lane, bits, (uint32_t)kind, entry >> 16 & 0xFF);
@@ -277,7 +277,7 @@ STEP void take_step(inflate_lane *lane, cursor *at, int literals, ptrdiff_t *ste
         return;
     }
     at->bit = before;
-    if (lane->litlen[index] == ((uint32_t)(uint8_t)ENTRY_EXCEPTION << 24 | NO_SYMBOL << 8)) {
+    if (lane->litlen[index] == ((uint32_t)(uint8_t)KIND_EXCEPTION << 24 | NO_SYMBOL << 8)) {
         const uint32_t literal = find_long_literal(lane, bits);
         if (LIKELY(literal)) {
             *at->out++ = (uint8_t)(literal >> 8);
@@ -404,9 +404,9 @@ static void decode_streams(inflate_lane *lanes, int literals, cogpu_lane_queue *
 static inflate_lane *open_lanes(void) {
     inflate_lane *lanes = cogpu_allocate(CODEC_LANES * sizeof *lanes);
     for (int k = 0; lanes && k < CODEC_LANES; k++) {
-        lanes[k].distances[KINDS + ENTRY_LITERAL] =
+        lanes[k].distances[KINDS + KIND_LITERAL] =
             (distance_entry){.base = LITERAL_DISTANCE, .literal = 1};
-        lanes[k].distances[KINDS + ENTRY_EXCEPTION] = (distance_entry){.base = -1};
+        lanes[k].distances[KINDS + KIND_EXCEPTION] = (distance_entry){.base = -1};
     }
     return lanes;
 }

@@ -512,7 +512,7 @@ bool cogpu_storage_has_chunks(const cogpu_storage *storage) {
 
 /* A block that is not streamed is worth it if other threads have no blocks of their own. It is
  * decoded as a whole otherwise: its size is limited, and all of it is checked. */
-static bool is_worth_chunks(const struct cogpu_read_job *job, const struct cogpu_read_task *task) {
+static bool is_worth_chunks(struct cogpu_read_job *job, const struct cogpu_read_task *task) {
     const cogpu_storage *storage = task->window->plan.storage;
     return cogpu_job_streams(job, storage) ||
            (job->batch.task_count < job->threads && !cogpu_task_is_worth_keeping(job, task) &&
