@@ -16,7 +16,7 @@ bool lanes_can_run(void) {
 #include <zlib.h>
 #endif
 
-enum { STREAMS_MAX = 64, ZLIB_HEADER_BYTES = 2, ADLER_BYTES = 4 };
+enum { STREAMS_MAX = 64, LEVELS = 13, ZLIB_HEADER_BYTES = 2, ADLER_BYTES = 4 };
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
@@ -55,6 +55,20 @@ static void free_placed(struct placed *placed) {
 
 /* ---- references ----------------------------------------------------------------------------- */
 
+/* Memory for the output of a reference, until the next call: it is kept. */
+static uint8_t *reference_memory(size_t bytes) {
+    static uint8_t *memory;
+    static size_t capacity;
+    if (bytes >= capacity) {
+        free(memory);
+        capacity = bytes + 1;
+        memory = malloc(capacity);
+    }
+    if (!memory)
+        abort();
+    return memory;
+}
+
 /* libdeflate is not instrumented. */
 static void mark_as_written(const void *bytes, size_t count) {
 #if defined(__has_feature)
@@ -66,14 +80,19 @@ static void mark_as_written(const void *bytes, size_t count) {
     (void)bytes, (void)count;
 }
 
+static struct libdeflate_decompressor *reference_decompressor(void) {
+    static struct libdeflate_decompressor *decompressor;
+    if (!decompressor)
+        decompressor = libdeflate_alloc_decompressor();
+    return decompressor;
+}
+
 static bool decode_by_libdeflate(const uint8_t *in, size_t in_bytes, uint8_t *out, size_t capacity,
                                  size_t *got) {
-    struct libdeflate_decompressor *decompressor = libdeflate_alloc_decompressor();
     size_t used = 0;
     *got = 0;
-    const enum libdeflate_result result =
-        libdeflate_zlib_decompress_ex(decompressor, in, in_bytes, out, capacity, &used, got);
-    libdeflate_free_decompressor(decompressor);
+    const enum libdeflate_result result = libdeflate_zlib_decompress_ex(
+        reference_decompressor(), in, in_bytes, out, capacity, &used, got);
     mark_as_written(got, sizeof *got);
     if (result == LIBDEFLATE_SUCCESS)
         mark_as_written(out, *got);
@@ -83,16 +102,14 @@ static bool decode_by_libdeflate(const uint8_t *in, size_t in_bytes, uint8_t *ou
 #if HAVE_ZLIB
 static bool zlib_decodes(const uint8_t *in, size_t in_bytes, size_t capacity) {
     z_stream stream = {0};
-    uint8_t *out = malloc(capacity + 1);
-    if (!out || inflateInit(&stream) != Z_OK)
+    if (inflateInit(&stream) != Z_OK)
         abort();
     stream.next_in = (Bytef *)(uintptr_t)in;
     stream.avail_in = (uInt)in_bytes;
-    stream.next_out = out;
+    stream.next_out = reference_memory(capacity);
     stream.avail_out = (uInt)capacity;
     const int status = inflate(&stream, Z_FINISH);
     inflateEnd(&stream);
-    free(out);
     return status == Z_STREAM_END;
 }
 #else
@@ -134,10 +151,8 @@ static bool next_stream(cogpu_lane_queue *queue, cogpu_lane_block *block) {
 }
 
 static void compare(struct lane_test *test, lane_stream *stream, const uint8_t *out) {
-    uint8_t *expected = malloc(stream->capacity + 1);
+    uint8_t *expected = reference_memory(stream->capacity);
     size_t length;
-    if (!expected)
-        abort();
     stream->library_decodes =
         decode_by_libdeflate(stream->in, stream->in_bytes, expected, stream->capacity, &length);
     if (!stream->is_decoded) {
@@ -150,7 +165,6 @@ static void compare(struct lane_test *test, lane_stream *stream, const uint8_t *
     } else if (length && memcmp(out, expected, length) != 0) {
         break_rule(test, "lanes decode other bytes than libdeflate");
     }
-    free(expected);
 }
 
 static void finish_stream(cogpu_lane_queue *queue, const cogpu_lane_block *block, bool is_decoded,
@@ -200,14 +214,14 @@ const char *lanes_break_rule(lane_stream *streams, uint32_t count, bool is_mostl
 /* ---- streams -------------------------------------------------------------------------------- */
 
 uint8_t *wrap_deflate(const uint8_t *deflate, size_t bytes, size_t capacity, size_t *wrapped) {
-    struct libdeflate_decompressor *decompressor = libdeflate_alloc_decompressor();
-    uint8_t *out = malloc(capacity + 1), *stream = malloc(ZLIB_HEADER_BYTES + bytes + ADLER_BYTES);
+    uint8_t *out = reference_memory(capacity);
+    uint8_t *stream = malloc(ZLIB_HEADER_BYTES + bytes + ADLER_BYTES);
     size_t used = 0, got = 0;
     uint32_t sum = 0;
-    if (!out || !stream)
+    if (!stream)
         abort();
-    if (libdeflate_deflate_decompress_ex(decompressor, deflate, bytes, out, capacity, &used,
-                                         &got) == LIBDEFLATE_SUCCESS)
+    if (libdeflate_deflate_decompress_ex(reference_decompressor(), deflate, bytes, out, capacity,
+                                         &used, &got) == LIBDEFLATE_SUCCESS)
         sum = libdeflate_adler32(1, out, got);
     else
         used = bytes;
@@ -221,30 +235,27 @@ uint8_t *wrap_deflate(const uint8_t *deflate, size_t bytes, size_t capacity, siz
         *to++ = (uint8_t)(sum >> shift);
     memcpy(to, deflate + used, bytes - used);
     *wrapped = ZLIB_HEADER_BYTES + bytes + ADLER_BYTES;
-    free(out);
-    libdeflate_free_decompressor(decompressor);
     return stream;
 }
 
 size_t lane_stream_length(const uint8_t *in, size_t in_bytes, size_t capacity, size_t otherwise) {
-    uint8_t *out = malloc(capacity + 1);
     size_t got;
-    if (!out)
-        abort();
-    const bool is_good = decode_by_libdeflate(in, in_bytes, out, capacity, &got);
-    free(out);
-    return is_good ? got : otherwise;
+    return decode_by_libdeflate(in, in_bytes, reference_memory(capacity), capacity, &got)
+               ? got
+               : otherwise;
 }
 
 uint8_t *compress_by_libdeflate(const uint8_t *bytes, size_t count, int level, size_t *compressed) {
-    struct libdeflate_compressor *compressor = libdeflate_alloc_compressor(level);
+    static struct libdeflate_compressor *compressors[LEVELS];
+    struct libdeflate_compressor *compressor = compressors[level];
+    if (!compressor)
+        compressor = compressors[level] = libdeflate_alloc_compressor(level);
     const size_t bound = libdeflate_zlib_compress_bound(compressor, count);
     uint8_t *stream = malloc(bound);
     if (!stream)
         abort();
     *compressed = libdeflate_zlib_compress(compressor, bytes, count, stream, bound);
     mark_as_written(stream, *compressed);
-    libdeflate_free_compressor(compressor);
     return stream;
 }
 
