@@ -269,6 +269,8 @@ static void print_progress(const cogpu_file *file, uint32_t bits, cogpu_request 
     request.progress_user = &cancelled;
     request.fill_bad_blocks = 1;
     print_read(file, bits, request);
+    const uint32_t decoded_then = atomic_load(&decoded_blocks) - decoded_before - decoded;
+    cancelled.is_wrong |= decoded_then > cancelled.cancel_at + CODEC_LANES * request.threads;
     printf("progress %s\n", whole.is_wrong || cancelled.is_wrong ? "is wrong" : "is right");
 }
 
