@@ -33,7 +33,8 @@ typedef struct lane_stream {
 /*
  * Decodes the streams in lanes. NULL, or which rule is broken:
  *
- * - What lanes decode, libdeflate decodes to the same bytes.
+ * - What lanes decode, libdeflate decodes to the same bytes; also if the Adler-32 is wrong, which
+ *   would hide that damaged data is taken for valid.
  * - What libdeflate and zlib decode, lanes decode. Of these two zlib is the stricter one, but for
  *   the window size of the header, the precode, and what is left of a code with a single codeword.
  * - Each stream is done once.
