@@ -74,7 +74,7 @@ static uint8_t *reference_memory(size_t bytes) {
 uint32_t __real_libdeflate_adler32(uint32_t sum, const void *bytes, size_t count);
 uint32_t __wrap_libdeflate_adler32(uint32_t sum, const void *bytes, size_t count);
 
-static struct {
+static _Thread_local struct {
     const void *bytes; /* NULL: no stream */
     size_t count;
 } ended_stream;
