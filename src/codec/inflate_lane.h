@@ -50,10 +50,10 @@ typedef struct distance_entry {
 } distance_entry;
 
 /* Canonical codes by length, for codes that the tables do not hold (RFC 1951 3.2.2). */
-typedef struct canonical_code {
+typedef struct lane_code {
     uint32_t end[CODE_BITS_MAX + 1];   /* first code after those of a length, in 15 bits */
     int32_t offset[CODE_BITS_MAX + 1]; /* index of a symbol minus its code */
-} canonical_code;
+} lane_code;
 
 enum lane_state { LANE_IN_BLOCK, LANE_FINISHED, LANE_FAILED };
 
@@ -65,7 +65,7 @@ typedef struct inflate_lane {
     uint8_t *out, *out_begin, *out_end;
     enum lane_state state;
     bool is_last_block;
-    canonical_code litlen_code, distance_code;
+    lane_code litlen_code, distance_code;
     uint16_t litlen_symbols[LITERAL_SYMBOLS], distance_symbols[DISTANCE_SYMBOLS];
     cogpu_lane_block block;
 } inflate_lane;

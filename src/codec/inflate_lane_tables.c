@@ -17,7 +17,7 @@ enum code_kind { CODE_INVALID, CODE_COMPLETE, CODE_SINGLE, CODE_EMPTY };
 
 /* Counts the codes of each length and sorts the symbols by their codes (RFC 1951 3.2.2). */
 static enum code_kind sort_symbols(const uint8_t *lengths, uint32_t count, uint16_t *counts,
-                                   canonical_code *code, uint16_t *symbols) {
+                                   lane_code *code, uint16_t *symbols) {
     uint16_t place[CODE_BITS_MAX + 1];
     uint32_t next = 0, index = 0, space = 0;
     memset(counts, 0, (CODE_BITS_MAX + 1) * sizeof *counts);
@@ -45,7 +45,7 @@ static enum code_kind sort_symbols(const uint8_t *lengths, uint32_t count, uint1
 }
 
 /* With one codeword both values of its bit mean the symbol. */
-static void use_single_symbol(canonical_code *code, uint16_t *symbols) {
+static void use_single_symbol(lane_code *code, uint16_t *symbols) {
     code->end[1] = 1u << CODE_BITS_MAX;
     symbols[1] = symbols[0];
 }

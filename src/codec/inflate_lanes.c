@@ -2,10 +2,10 @@
  * Interleaved inflate: one thread decodes three zlib streams (RFC 1950, RFC 1951) at once.
  *
  * A decoder of one stream waits most of the time. Each token begins where the one before ends, so
- * look-ups wait for each other; and in rasters nobody can predict whether a literal or a match
+ * look-ups wait for each other; and in rasters it is unpredictable whether a literal or a match
  * comes next, so a decoder with branches throws away its work at every fourth token. Here each lane
  * takes a step in turn, and the step has no branches: while one lane waits for its look-up, the
- * processor works on the others.
+ * CPU works on the others.
  *
  *     lane 0   | load  literal?  token  distance  copy | load  literal?  token ...
  *     lane 1       | load  literal?  token  distance  copy | load ...
@@ -62,7 +62,7 @@ enum {
 /* ---- a token with all checks ---------------------------------------------------------------- */
 
 /* The symbol of a code of at least `from` bits (RFC 1951 3.2.2); NO_SYMBOL if there is none. */
-static uint32_t find_symbol(const canonical_code *code, const uint16_t *symbols, uint32_t from,
+static uint32_t find_symbol(const lane_code *code, const uint16_t *symbols, uint32_t from,
                             uint64_t bits, uint32_t *code_bits) {
     const uint32_t value = reverse_15_bits((uint32_t)bits & 0x7FFF);
     for (uint32_t n = from; n <= CODE_BITS_MAX; n++)
@@ -291,7 +291,7 @@ STEP void take_step(inflate_lane *lane, cursor *at, int literals, ptrdiff_t *ste
     at->out = lane->out;
 }
 
-/* Steps of all lanes in turn until one has no room for a step, or is at its end. */
+/* Steps of all lanes in turn until one cannot take a step, or is at its end. */
 STEP void take_steps(inflate_lane *lanes, int count, int literals) {
     cursor at[CODEC_LANES];
     for (;;) {
@@ -369,7 +369,7 @@ static bool is_adler_right(const inflate_lane *lane) {
            __builtin_bswap32(stored);
 }
 
-/* Ends a stream that has no room for steps, or is at its end, and starts another one. False if
+/* Ends a stream that cannot take steps, or is at its end, and starts another one. False if
  * there is none. */
 static bool finish_stream(inflate_lane *lane, cogpu_lane_queue *queue) {
     while (lane->state == LANE_IN_BLOCK)

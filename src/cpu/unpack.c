@@ -170,12 +170,12 @@ static void stream_row(uint8_t *to, const uint8_t *from, size_t bytes) {
 #endif
 
 /* How the rows of a block are copied: filled in once for all of them. */
-struct row_copy {
+struct band_copy {
     struct deinterleave shuffle;
     bool streams;
 };
 
-static void copy_row(const struct row_copy *copy, uint8_t *to, const uint8_t *from, size_t bytes) {
+static void copy_row(const struct band_copy *copy, uint8_t *to, const uint8_t *from, size_t bytes) {
     if (copy->streams)
         stream_row(to, from, bytes);
     else
@@ -183,7 +183,7 @@ static void copy_row(const struct row_copy *copy, uint8_t *to, const uint8_t *fr
 }
 
 /* Samples of one band (0-based) out of pixels, to packed samples or at a stride. */
-static void copy_band(const struct row_copy *copy, uint32_t band, const uint8_t *pixels,
+static void copy_band(const struct band_copy *copy, uint32_t band, const uint8_t *pixels,
                       uint32_t per_pixel, uint32_t count, size_t size, uint8_t *to,
                       int64_t to_step) {
     bool is_packed = to_step == (int64_t)size;
@@ -217,7 +217,7 @@ static bool has_file_interleave(const cogpu_read_plan *plan, const cogpu_raster 
 }
 
 static void unpack_row(const cogpu_read_plan *plan, const cogpu_block *block,
-                       const struct row_copy *copy, uint32_t row, const uint8_t *samples,
+                       const struct band_copy *copy, uint32_t row, const uint8_t *samples,
                        const cogpu_raster *raster) {
     const cogpu_storage *storage = plan->storage;
     size_t size = cogpu_type_bytes(storage->type);
@@ -271,7 +271,7 @@ static bool can_unpack_in_place(const cogpu_read_plan *plan, const cogpu_block *
 
 /* One row of the block, with filters undone. */
 static void unpack_any_row(cogpu_worker *worker, const cogpu_read_plan *plan,
-                           const cogpu_block *block, const struct row_copy *copy, uint32_t i,
+                           const cogpu_block *block, const struct band_copy *copy, uint32_t i,
                            const uint8_t *row, const cogpu_raster *raster) {
     const cogpu_storage *storage = plan->storage;
     uint64_t first = (uint64_t)block->source_x * storage->format.samples;
@@ -349,7 +349,7 @@ static cogpu_status unpack_converted(cogpu_worker *worker, const cogpu_read_plan
 /* ---- blocks ---- */
 
 static void unpack_rows(cogpu_worker *worker, const cogpu_read_plan *plan, const cogpu_block *block,
-                        const struct row_copy *copy, uint8_t *decoded, bool filters_undone,
+                        const struct band_copy *copy, uint8_t *decoded, bool filters_undone,
                         const cogpu_raster *raster) {
     const cogpu_storage *storage = plan->storage;
     size_t row_bytes = storage->format.row_bytes;
@@ -387,8 +387,8 @@ cogpu_status cogpu_cpu_unpack(cogpu_worker *worker, const cogpu_read_plan *plan,
     if (has_odd_depth(storage))
         TRY(cogpu_worker_reserve(&worker->wide_row, &worker->wide_row_bytes, block->width * size,
                                  error));
-    struct row_copy copy = {.shuffle = deinterleave_for(storage->format.samples, size),
-                            .streams = streams};
+    struct band_copy copy = {.shuffle = deinterleave_for(storage->format.samples, size),
+                             .streams = streams};
     unpack_rows(worker, plan, block, &copy, decoded, filters_undone, raster);
     if (streams)
         fence_streamed_stores();

@@ -248,11 +248,11 @@ static bool needs_fetch(struct cogpu_read_job *job, cogpu_worker *worker,
 }
 
 void cogpu_run_begin(struct cogpu_read_job *job, cogpu_worker *worker, uint32_t number,
-                     struct cogpu_read_run *run) {
+                     struct cogpu_block_run *run) {
     const struct cogpu_read_batch *batch = &job->batch;
     *run =
-        (struct cogpu_read_run){.tasks = &batch->tasks[batch->runs[number]],
-                                .count = cogpu_batch_run_end(batch, number) - batch->runs[number]};
+        (struct cogpu_block_run){.tasks = &batch->tasks[batch->runs[number]],
+                                 .count = cogpu_batch_run_end(batch, number) - batch->runs[number]};
     for (uint32_t i = 0; i < run->count; i++) {
         struct cogpu_read_task *task = &run->tasks[i];
         task->needs_fetch = needs_fetch(job, worker, task, &run->counts);
@@ -261,11 +261,11 @@ void cogpu_run_begin(struct cogpu_read_job *job, cogpu_worker *worker, uint32_t 
     }
 }
 
-bool cogpu_run_next_fetch(struct cogpu_read_run *run) {
+bool cogpu_run_next_fetch(struct cogpu_block_run *run) {
     return cogpu_tasks_next_fetch(run->tasks, run->count, false, &run->fetch);
 }
 
-void cogpu_run_end(struct cogpu_read_job *job, const struct cogpu_read_run *run) {
+void cogpu_run_end(struct cogpu_read_job *job, const struct cogpu_block_run *run) {
     cogpu_result *result = run->tasks[0].window->result;
     pthread_mutex_lock(&job->lock);
     result->sparse_blocks += run->counts.sparse;
@@ -277,7 +277,7 @@ void cogpu_run_end(struct cogpu_read_job *job, const struct cogpu_read_run *run)
 static void read_block_run(void *argument, uint32_t worker_number, uint64_t number) {
     struct cogpu_read_job *job = argument;
     cogpu_worker *worker = job->workers[worker_number];
-    struct cogpu_read_run run;
+    struct cogpu_block_run run;
     cogpu_run_begin(job, worker, (uint32_t)number, &run);
     while (cogpu_run_next_fetch(&run)) {
         struct cogpu_read_task *tasks = &run.tasks[run.fetch.first];

@@ -112,7 +112,7 @@ struct cogpu_read_batch {
 };
 
 /* A run while a thread reads it. */
-struct cogpu_read_run {
+struct cogpu_block_run {
     struct cogpu_read_task *tasks;
     uint32_t count;
     cogpu_fetch fetch; /* the current one */
@@ -235,9 +235,9 @@ void cogpu_batch_end_prefetch(struct cogpu_read_batch *batch);
 void cogpu_batch_read_on_host(struct cogpu_read_job *job);
 /* A run: unpacks what is cached, fills what is sparse; fetches of the others; adds its counts. */
 void cogpu_run_begin(struct cogpu_read_job *job, cogpu_worker *worker, uint32_t number,
-                     struct cogpu_read_run *run);
-bool cogpu_run_next_fetch(struct cogpu_read_run *run);
-void cogpu_run_end(struct cogpu_read_job *job, const struct cogpu_read_run *run);
+                     struct cogpu_block_run *run);
+bool cogpu_run_next_fetch(struct cogpu_block_run *run);
+void cogpu_run_end(struct cogpu_read_job *job, const struct cogpu_block_run *run);
 /* How many of the tasks, from the first on, need the first one's block. */
 uint32_t cogpu_tasks_of_block(const struct cogpu_read_task *tasks, uint32_t count);
 /* Whether their block can still matter. Polls the meter. */

@@ -35,7 +35,7 @@ struct lane_reader {
     cogpu_lane_queue queue;
     struct lane_batch *batch;
     cogpu_worker *worker;
-    struct cogpu_read_run run;
+    struct cogpu_block_run run;
     bool is_in_run;
     uint32_t next;                            /* block of the current fetch */
     const uint8_t *bytes;                     /* of the current fetch; NULL: it is done */
@@ -94,7 +94,7 @@ static bool find_next_fetch(struct lane_reader *reader) {
 static bool open_next_fetch(struct lane_reader *reader) {
     struct cogpu_read_job *job = reader->batch->job;
     cogpu_worker *worker = reader->worker;
-    struct cogpu_read_run *run = &reader->run;
+    struct cogpu_block_run *run = &reader->run;
     while (find_next_fetch(reader)) {
         struct cogpu_read_task *tasks = &run->tasks[run->fetch.first];
         const uint32_t fetch = reader->fetch = find_free_fetch(reader);
