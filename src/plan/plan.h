@@ -74,8 +74,9 @@ void cogpu_conversion_nodata(const cogpu_nodata *nodata, cogpu_type type,
 cogpu_block cogpu_plan_block(const cogpu_read_plan *plan, uint64_t number);
 
 /* Number of blocks, from the first of `spans` on, that one read fetches: neighbours in the file,
- * with small gaps, at most a megabyte unless it is one block. Sparse blocks form runs of their own.
- * At least 1. */
+ * with small gaps, at most COGPU_RUN_BYTES unless it is one block. Sparse blocks form runs of their
+ * own. At least 1. */
+enum { COGPU_RUN_BYTES = 1 << 20 };
 uint32_t cogpu_plan_run(const cogpu_span *spans, uint32_t count);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { SLICE_BYTES = 1 << 20, RUN_BYTES = 1 << 20, GAP_BYTES = 4096 };
+enum { SLICE_BYTES = 1 << 20, GAP_BYTES = 4096 };
 
 /* Rows of a slice: all of a block that has to be decoded as a whole. */
 static uint32_t rows_of_slice(const cogpu_storage *storage) {
@@ -95,7 +95,7 @@ uint32_t cogpu_plan_run(const cogpu_span *spans, uint32_t count) {
         return run;
     }
     static const cogpu_coalesce_limits limits = {.gap_bytes = GAP_BYTES,
-                                                 .request_bytes = RUN_BYTES};
+                                                 .request_bytes = COGPU_RUN_BYTES};
     cogpu_joined_range joined = {.offset = spans[0].offset};
     uint64_t end;
     /* A span beyond the last possible offset forms a run of its own, whose read fails. */

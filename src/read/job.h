@@ -170,9 +170,8 @@ uint32_t cogpu_tall_chunk_rows(const cogpu_storage *storage, uint64_t row_bytes,
 /* Opens workers for the planned windows, and the memory of the batch. */
 cogpu_status cogpu_job_open_workers(struct cogpu_read_job *job, cogpu_error *error);
 void cogpu_job_close_workers(struct cogpu_read_job *job);
-/* How many workers memory allows if each holds so many blocks of the plan's file at a time. */
-uint64_t cogpu_job_allowed_workers(const struct cogpu_read_job *job, const cogpu_read_plan *plan,
-                                   uint32_t blocks);
+/* Whether memory allows that each worker decodes CODEC_LANES blocks of the plan's file at once. */
+bool cogpu_job_has_lane_memory(const struct cogpu_read_job *job, const cogpu_read_plan *plan);
 
 /* ---- read.c ---- */
 

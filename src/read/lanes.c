@@ -47,7 +47,7 @@ struct lane_reader {
 static bool has_lanes(const struct cogpu_read_job *job, const struct cogpu_read_window *window) {
     const cogpu_read_plan *plan = &window->plan;
     return cogpu_cpu_can_use_lanes(plan->storage) && !cogpu_job_streams(job, plan->storage) &&
-           cogpu_job_allowed_workers(job, plan, CODEC_LANES) >= job->worker_count;
+           cogpu_job_has_lane_memory(job, plan);
 }
 
 bool cogpu_batch_uses_lanes(const struct cogpu_read_job *job) {

@@ -36,9 +36,10 @@ static uint64_t allowed_bytes(const cogpu_tiff *tiff) {
     return min_u64(allowed, tiff->limits.working_memory_bytes);
 }
 
-uint64_t cogpu_job_allowed_workers(const struct cogpu_read_job *job, const cogpu_read_plan *plan,
-                                   uint32_t blocks) {
-    return allowed_bytes(plan->storage->tiff) / (blocks * worker_bytes(job, plan) + 1);
+bool cogpu_job_has_lane_memory(const struct cogpu_read_job *job, const cogpu_read_plan *plan) {
+    const uint64_t needed =
+        CODEC_LANES * worker_bytes(job, plan) + COGPU_LANE_FETCHES * COGPU_RUN_BYTES;
+    return allowed_bytes(plan->storage->tiff) / needed >= job->worker_count;
 }
 
 struct work_estimate {
@@ -50,7 +51,7 @@ struct work_estimate {
 static void add_work(const struct cogpu_read_job *job, const cogpu_read_plan *plan,
                      struct work_estimate *work) {
     uint64_t needed = worker_bytes(job, plan) + 1;
-    work->workers = min_u64(work->workers, cogpu_job_allowed_workers(job, plan, 1));
+    work->workers = min_u64(work->workers, allowed_bytes(plan->storage->tiff) / needed);
     work->has_chunks |= cogpu_storage_has_chunks(plan->storage);
     work->blocks += plan->count;
     work->bytes += plan->count * (needed < THREAD_WORK_BYTES ? needed : THREAD_WORK_BYTES);
