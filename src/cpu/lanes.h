@@ -40,6 +40,14 @@ static inline void store_turns_x1(const lanes_x1 *v, size_t count, uint8_t *to, 
 }
 #endif
 
+/* clang 18 to 21 want to know that AVX-512 includes vectors of 512 bits; others do not know the
+ * word. */
+#if defined(__clang__) && __clang_major__ >= 18 && __clang_major__ <= 21
+#define WIDE_VECTORS ",evex512"
+#else
+#define WIDE_VECTORS
+#endif
+
 #if HAVE_AVX2
 #define LANES_TARGET_x2        __attribute__((target("avx2")))
 #define lanes_x2               __m256i
@@ -67,7 +75,7 @@ LANES_TARGET_x2 static inline void store_turns_x2(const lanes_x2 *v, size_t coun
     }
 }
 
-#define LANES_TARGET_x4        __attribute__((target("avx512f,avx512bw")))
+#define LANES_TARGET_x4        __attribute__((target("avx512f,avx512bw" WIDE_VECTORS)))
 #define lanes_x4               __m512i
 #define load_x4(from)          _mm512_loadu_si512((const void *)(from))
 #define repeat_x4(value)       _mm512_broadcast_i32x4(value)
