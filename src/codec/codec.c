@@ -107,7 +107,7 @@ enum {
         .library = DEFLATE_LIBRARY, .library_version = WITH(HAVE_DEFLATE, DEFLATE_VERSION),        \
         .decode = WITH(HAVE_DEFLATE, cogpu_decode_deflate),                                        \
         .stream = WITH(COGPU_HAVE_ISAL, &cogpu_stream_deflate),                                    \
-        .lanes = WITH(COGPU_HAVE_LIBDEFLATE, &cogpu_lanes_deflate),                                \
+        .lanes = WITH(COGPU_HAVE_LIBDEFLATE, &cogpu_lanes_deflate), .is_deflate = true,            \
         .encoder = WITH(HAVE_DEFLATE, &cogpu_encoder_deflate), .allows_predictor = true,           \
         .min_level = 1, .max_level = DEFLATE_LEVEL_MAX, .default_level = DEFLATE_LEVEL_DEFAULT,    \
         .allows_packed_samples = true, .encode_types = ALL_TYPES, .gpu_decode = true,              \

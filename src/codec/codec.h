@@ -220,8 +220,9 @@ typedef struct cogpu_codec_row {
     cogpu_decode *decode;             /* NULL: known by name only, or built without the library */
     const cogpu_stream_codec *stream; /* NULL: decodes whole blocks only */
     const cogpu_lane_codec *lanes;    /* NULL: decodes one block at a time */
-    bool allows_predictor;            /* predictors 2 and 3 may be combined with it */
-    bool own_bit_order;               /* the codec handles FillOrder 2 itself */
+    bool is_deflate;       /* several threads can decode a block together: inflate_chunk.h */
+    bool allows_predictor; /* predictors 2 and 3 may be combined with it */
+    bool own_bit_order;    /* the codec handles FillOrder 2 itself */
     /* Streams hold numbers, not bytes: decoded samples are in the machine's byte order, whatever
      * the file's is, and YCbCr comes as whole pixels (of JPEG as RGB). */
     bool holds_numbers;

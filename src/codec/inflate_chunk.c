@@ -211,7 +211,7 @@ static bool read_header(cogpu_inflater *inflater) {
         cogpu_inflate_make_fixed_tables(inflater);
         break;
     case 2:
-        if (!cogpu_inflate_read_lengths(inflater))
+        if (!cogpu_inflate_read_lengths(inflater) || !cogpu_inflate_has_complete_codes(inflater))
             return false;
         cogpu_inflate_make_tables(inflater);
         break;

@@ -267,8 +267,12 @@ bool cogpu_inflate_read_lengths(cogpu_inflater *inflater) {
     memset(inflater->lengths, 0, sizeof inflater->lengths);
     memcpy(inflater->lengths, lengths, literals);
     memcpy(inflater->lengths + LITERAL_SYMBOLS, lengths + literals, distances);
-    const uint8_t *coded_distances = inflater->lengths + LITERAL_SYMBOLS;
-    return inflater->lengths[256] > 0 && is_complete(inflater->lengths, LITERAL_SYMBOLS) &&
-           (is_complete(coded_distances, DISTANCE_SYMBOLS) ||
-            has_at_most_one_bit(coded_distances, DISTANCE_SYMBOLS));
+    return inflater->lengths[256] > 0;
+}
+
+bool cogpu_inflate_has_complete_codes(const cogpu_inflater *inflater) {
+    const uint8_t *distances = inflater->lengths + LITERAL_SYMBOLS;
+    return is_complete(inflater->lengths, LITERAL_SYMBOLS) &&
+           (is_complete(distances, DISTANCE_SYMBOLS) ||
+            has_at_most_one_bit(distances, DISTANCE_SYMBOLS));
 }

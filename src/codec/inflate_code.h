@@ -79,8 +79,10 @@ static inline uint32_t inflate_take_bits(cogpu_inflater *inflater, unsigned coun
 }
 
 /* Reads the lengths of both codes of a block with dynamic codes (3.2.7), after the block's first
- * three bits; false if they are damaged or the codes are refused. */
+ * three bits; false if they are damaged. Reads up to 14 bits ahead of the last one. */
 bool cogpu_inflate_read_lengths(cogpu_inflater *inflater);
+/* Whether both codes are complete, but for distances of one code or none. */
+bool cogpu_inflate_has_complete_codes(const cogpu_inflater *inflater);
 /* The lengths of the fixed codes (3.2.6). */
 void cogpu_inflate_set_fixed_lengths(uint8_t *lengths);
 /* Tables for the lengths that were read, or for the fixed codes (3.2.6). */

@@ -14,6 +14,7 @@ enum {
     END_OF_BLOCK = 256,
     LITLEN_BITS = 11,  /* index of the table of literals and lengths */
     DISTANCE_BITS = 8, /* index of the table of distances */
+    ADLER_BYTES = 4,   /* which follow the stream */
     COPY_BYTES = 16    /* a step copies so many bytes, whatever the length of the match */
 };
 

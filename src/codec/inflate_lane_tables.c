@@ -226,7 +226,7 @@ static bool make_tables(inflate_lane *lane, const uint8_t *lengths) {
 static bool read_dynamic_tables(inflate_lane *lane) {
     cogpu_inflater inflater; /* of which its tables stay unused */
     inflater.in = lane->in + (lane->bit >> 3);
-    inflater.in_end = lane->in_end;
+    inflater.in_end = lane->in_end + ADLER_BYTES; /* it reads ahead of the last length */
     inflater.more = NULL;
     inflater.bits = inflater.bit_count = 0;
     if (!cogpu_inflate_need_bits(&inflater, lane->bit & 7))

@@ -55,8 +55,7 @@ enum {
     IN_MARGIN = 24, /* of loads ahead of the position */
     OUT_MARGIN = 80,
     LITERAL_DISTANCE = 64, /* from where a literal copies */
-    ZLIB_HEADER = 2,
-    ADLER_BYTES = 4
+    ZLIB_HEADER = 2
 };
 
 /* ---- a token with all checks ---------------------------------------------------------------- */

@@ -66,7 +66,7 @@ static bool has_complete_codes(const uint8_t *in, size_t bytes, uint64_t bit,
     if (!cogpu_inflate_need_bits(inflater, 16))
         return false;
     (void)inflate_take_bits(inflater, bit % 8 + 3);
-    return cogpu_inflate_read_lengths(inflater);
+    return cogpu_inflate_read_lengths(inflater) && cogpu_inflate_has_complete_codes(inflater);
 }
 
 uint64_t cogpu_inflate_search(const uint8_t *in, size_t bytes, uint64_t bit, uint64_t end_bit) {

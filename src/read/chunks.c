@@ -505,7 +505,7 @@ uint64_t cogpu_chunk_memory(const cogpu_chunk_sizes *sizes, uint32_t threads, si
 /* ---- tasks --------------------------------------------------------------------------------- */
 
 bool cogpu_storage_has_chunks(const cogpu_storage *storage) {
-    return storage->codec && storage->codec->stream == &cogpu_stream_deflate &&
+    return storage->codec && storage->codec->is_deflate && storage->codec->stream &&
            storage->block_bytes >= BLOCK_BYTES_MIN && storage->format.row_bytes <= ROW_BYTES_MAX &&
            !cogpu_storage_has_units(storage);
 }

@@ -90,7 +90,8 @@ def test_blocks_of_the_cache_are_not_asked_for(nginx, cog):
 
 def test_a_long_file_comes_by_several_requests_at_once(nginx, cog):
     reader = Reader(**PATIENT, max_request_bytes=256 << 10)
-    with reader.context, reader.open(f"{nginx.http}/files/masked.tif") as file:
+    # At 4 MB/s no request is answered before the next one begins.
+    with reader.context, reader.open(f"{nginx.http}/slow/masked.tif?rate=4m") as file:
         nginx.requests()
         np.testing.assert_array_equal(file.read(), cog["masked"].pixels)
     asked = nginx.requests()
