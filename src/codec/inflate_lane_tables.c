@@ -44,12 +44,6 @@ static enum code_kind sort_symbols(const uint8_t *lengths, uint32_t count, uint1
     return counts[1] == 1 && space == 1u << (CODE_BITS_MAX - 1) ? CODE_SINGLE : CODE_INVALID;
 }
 
-/* With one codeword both values of its bit mean the symbol. */
-static void use_single_symbol(lane_code *code, uint16_t *symbols) {
-    code->end[1] = 1u << CODE_BITS_MAX;
-    symbols[1] = symbols[0];
-}
-
 /*
  * A table is filled in the order of the codes, which are bit-reversed indices. All codes of up to
  * `bits` bits fill the first 2^bits entries. Before the first code of another length the filled
@@ -151,7 +145,6 @@ static bool make_litlen_table(inflate_lane *lane, const uint8_t *lengths, uint32
         fill_litlen_table(lane, counts, lengths);
         return true;
     case CODE_SINGLE:
-        use_single_symbol(&lane->litlen_code, lane->litlen_symbols);
         for (uint32_t i = 0; i < 1u << LITLEN_BITS; i++)
             lane->litlen[i] = entry_of_symbol(lane->litlen_symbols[0], 1);
         return true;
@@ -203,7 +196,6 @@ static bool make_distance_table(inflate_lane *lane, const uint8_t *lengths, uint
         fill_distance_table(lane, counts);
         return true;
     case CODE_SINGLE:
-        use_single_symbol(&lane->distance_code, lane->distance_symbols);
         entry = entry_of_distance(lane->distance_symbols[0], 1);
         break;
     case CODE_EMPTY:
