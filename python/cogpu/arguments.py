@@ -9,19 +9,19 @@ from collections.abc import Collection
 from typing import Any, cast
 
 from .errors import InvalidArgumentError
-from .later import np
+from .later import is_numpy
 
 
 def flag(name: str, value: Any) -> bool:
     """A bool: a text or a number where one is expected is a mistake."""
-    if not isinstance(value, (bool, np.bool_)):
+    if not isinstance(value, bool) and not is_numpy(value, "bool_"):
         raise TypeError(f"{name} must be True or False, not {value!r}")
     return bool(cast(Any, value))
 
 
 def whole(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
     """An int, from `least` to `most` where these are given; a bool is none, since band=True is a mistake."""
-    if isinstance(value, (bool, np.bool_)):
+    if isinstance(value, bool) or is_numpy(value, "bool_"):
         raise TypeError(f"{name} must be an int, not a bool")
     try:
         number = operator.index(value)
@@ -36,7 +36,7 @@ def whole(name: str, value: Any, least: int | None = None, most: int | None = No
 
 def number(name: str, value: Any, least: float | None = None) -> int | float:
     """A finite int or float, from `least` on where that is given."""
-    value = value.item() if isinstance(value, np.generic) else value  # pyright: ignore[reportUnknownVariableType]
+    value = value.item() if is_numpy(value, "generic") else value
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{name} must be a number, not {value!r}")
     if value - value != 0 or least is not None and value < least:

@@ -145,7 +145,11 @@ def _engine_bands(bands: Any) -> tuple[int, ...] | None:
         return None
     if isinstance(bands, (str, bytes)):
         raise TypeError(f"bands must be an int or a sequence of them, not {bands!r}")
-    return tuple(whole("bands", band) for band in (bands if np.iterable(bands) else [bands]))
+    try:
+        each = iter(bands)
+    except TypeError:
+        each = [bands]
+    return tuple(whole("bands", band) for band in each)
 
 
 def _engine_stream(stream: Any) -> Any:

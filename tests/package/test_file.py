@@ -31,10 +31,16 @@ def file(path):
         yield file
 
 
-def test_importing_brings_no_other_package():
-    code = "import sys, cogpu; print(*{name.partition('.')[0] for name in sys.modules} - sys.stdlib_module_names)"
+LOADED = "print(*{name.partition('.')[0] for name in sys.modules} - sys.stdlib_module_names)"
+
+
+@pytest.mark.parametrize("use", ["", "file = cogpu.open(sys.argv[1])", "cogpu.open(sys.argv[1]).read(device='emu')",
+                                 "cogpu.open(sys.argv[1]).read((0, 0, 9, 9), bands=[1], level=0, device='emu')"])
+def test_reading_into_a_gpu_loads_no_other_package(use, path):
+    """NumPy takes longer to load than CUDA's context."""
     environment = os.environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(cogpu.__file__))}
-    done = subprocess.run([sys.executable, "-S", "-c", code], env=environment, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-S", "-c", f"import sys, cogpu; {use}; {LOADED}".replace("; ;", ";"), path],
+                          env=environment, capture_output=True, text=True)
     assert set(done.stdout.split()) == {"__main__", "cogpu"}, done.stderr
 
 
