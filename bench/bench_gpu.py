@@ -1,6 +1,7 @@
 """Reading into the GPU's memory and writing from it, measured: cogpu beside nvCOMP, nvTIFF and xarray-spatial.
 
-On rasters of 10,000 x 10,000 and one of 3600 x 3600, stored in every way of gpu_files.py:
+On rasters of 10,000 x 10,000 and smaller ones, stored in every way of gpu_files.py (DEMs in 16 tiles of 1024, scenes in 121,
+one strip, rasters that no kernel was tuned with):
 - decode alone: all blocks of a file from device memory to device memory, by events on the stream;
   gpu_decode.c, which compares every byte with what the host's codec gives;
 - memory to raster and file to raster: open, read, close, until the pixels are in the GPU's memory; from the
@@ -167,6 +168,14 @@ class Run:
         self.outcome[what] += lines
         save(self.outcome, self.picked.out)
 
+    def possible(self, field):
+        """The cases whose files can be made here; the others are named."""
+        for case in field:
+            why = gpu_files.cannot_make(case)
+            if why:
+                self.outcome["missing"][case.name] = why
+        return [case for case in field if case.name not in self.outcome["missing"]]
+
     def keep_lines(self, what, program, words, items):
         for line in lines_of(program, self.common + words, items, self.variables):
             if "versions" in line:
@@ -177,7 +186,7 @@ class Run:
             print(f"  {line['file']}: " + gpu_report.summary(line), file=sys.stderr)
 
     def decode(self, field):
-        for case in field:
+        for case in self.possible(field):
             if case.codec != "none":
                 path = gpu_files.file(case, self.picked.side)
                 self.keep("decode", alone(self.picked.build / "bench_gpu_decode", self.common + self.steps, path,
@@ -186,7 +195,7 @@ class Run:
     def reads(self, field):
         self.keep_lines("reads", "gpu_readers.py", [], [
             (gpu_files.file(case, self.picked.side), gpu_files.pixels_of(case, self.picked.side).filename)
-            for case in field])
+            for case in self.possible(field)])
 
     def encode(self, field):
         for case in field:
@@ -234,7 +243,8 @@ def main():
     options.add_argument("--out", type=Path, default=rasters.ROOT / "bench" / "results")
     picked = options.parse_args()
     rasters.DATA = picked.data
-    of_part = {"decode": gpu_files.cases(), "reads": gpu_files.cases(), "encode": gpu_files.encode_cases(),
+    read = [case.within(picked.side) for case in gpu_files.cases()]
+    of_part = {"decode": read, "reads": read, "encode": gpu_files.encode_cases(),
                "writes": gpu_files.write_cases()}
     fields = {part: gpu_files.chosen(of_part[part], picked.cases) for part in picked.only or PARTS}
     if picked.list:

@@ -3,34 +3,45 @@ read (once: they are kept).
 
 Takes the rasters of rasters.py at full size and stores each in every way that is measured. GDAL writes the
 files, as it writes those that people have; where rasterio is not installed, and for what GDAL does not
-write, the blocks are encoded here. Here, so that bench_gpu.py is about measuring alone.
+write, the blocks are encoded by the codec libraries themselves: libdeflate, zlib, zstd; LZW and PackBits by
+imagecodecs, or by cogpu. Here, so that bench_gpu.py is about measuring alone.
 """
+import ctypes
+import ctypes.util
+import functools
 import os
+import struct
 import sys
 import time
 import zlib
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 
-import imagecodecs
 import numpy as np
-import rasterio
-import tifffile
+
+try:
+    import imagecodecs
+except ImportError:
+    imagecodecs = None
+try:
+    import rasterio
+except ImportError:
+    rasterio = None
 
 import rasters
 
 WORKERS = len(os.sched_getaffinity(0))
-SIDE, SMALL_SIDE, WRITE_SIDE = 10_000, 3600, 8192
-GDAL = getattr(rasterio, "__gdal_version__", None)  # None: rasterio is a stand-in that cannot write
+SIDE, SMALL_SIDE, WRITE_SIDE, UNTUNED_SIDE = 10_000, 3600, 8192, 5000
+GDAL = getattr(rasterio, "__gdal_version__", None)
 GDAL_CODECS = {"deflate": rasters.DEFLATE, "zstd": rasters.ZSTD, "lzw": rasters.LZW,
                "packbits": {"compress": "packbits"}, "none": {}}
 COMPRESSIONS = {"deflate": 8, "zlib": 8, "zstd": 50000, "lzw": 5, "packbits": 32773, "none": 1}
+SHORT, LONG, DOUBLE = (3, "H"), (4, "I"), (12, "d")  # TIFF's types, and struct's
 GEOTIFF = [  # EPSG:32632, pixels of a metre
-    (33550, "d", 3, (1.0, 1.0, 0.0), True),
-    (33922, "d", 6, (0.0, 0.0, 0.0, 356000.0, 5700000.0, 0.0), True),
-    (34735, "H", 16, (1, 1, 0, 3, 1024, 0, 1, 1, 1025, 0, 1, 1, 3072, 0, 1, 32632), True),
-]
+    (33550, DOUBLE, (1.0, 1.0, 0.0)), (33922, DOUBLE, (0.0, 0.0, 0.0, 356000.0, 5700000.0, 0.0)),
+    (34735, SHORT, (1, 1, 0, 3, 1024, 0, 1, 1, 1025, 0, 1, 1, 3072, 0, 1, 32632))]
+SAMPLE_FORMATS = {"u": 1, "i": 2, "f": 3}
 
 
 @dataclass
@@ -56,9 +67,22 @@ class Case:
         """Of a block."""
         return int(self.block.removeprefix("s"))
 
+    def within(self, side):
+        """The same, of a side that is not larger: to try the benchmark."""
+        return replace(self, side=min(self.side, side))
+
     @property
     def written_by_gdal(self):
         return GDAL is not None and self.codec in GDAL_CODECS
+
+
+GLO_30 = [Case("float32", codec, predictor, "1024", SMALL_SIDE)  # the DEM's own blocks: 16 tiles
+          for codec, predictor in (("zlib", 3), ("zlib", 2), ("deflate", 3), ("deflate", 2), ("zstd", 3), ("lzw", 2))]
+SENTINEL = [Case("uint16", codec, 2, "1024", 11 * 1024) for codec in ("deflate", "zstd")]  # a scene: 121 tiles
+ONE_STRIP = [Case("float32", codec, 3, f"s{SMALL_SIDE}", SMALL_SIDE) for codec in ("deflate", "zstd")]  # of 52 MB
+# Rasters that no kernel was tuned with.
+UNTUNED = [Case(raster, codec, predictor, side=UNTUNED_SIDE) for codec in ("deflate", "zstd", "lzw")
+           for raster, predictor in (("classes", 1), ("sar", 2), ("float64", 3))]
 
 
 def cases():
@@ -67,7 +91,7 @@ def cases():
     ways += [("float32", "none", 1)] + [("uint16", codec, 2) for codec in ("deflate", "zstd", "lzw")]
     return [Case(*way, block) for way in ways for block in ("512", "256", "s64")] + [
         Case("float32", "deflate", 3, side=SMALL_SIDE), Case("float32", "zlib", 3),
-        Case("uint16", "zlib", 2), Case("uint16", "packbits")]
+        Case("uint16", "zlib", 2), Case("uint16", "packbits")] + GLO_30 + SENTINEL + ONE_STRIP + UNTUNED
 
 
 DEFAULT_LEVELS = {"deflate": 6, "zstd": 9}
@@ -126,29 +150,68 @@ def write_by_gdal(path, pixels, case):
 
 def streamed(frame):
     """A zstd frame of known size as libtiff writes it, without the size in advance: a window
-    (4 MiB) in the place of the size, and an empty last block."""
+    (4 MiB, where the frame has none) in the place of the size, and an empty last block (RFC 8878, 3.1.1)."""
     flags = frame[4]
-    assert flags & 0x27 == 0x20, "a single segment without check sum and dictionary"
-    first = at = 5 + (1, 2, 4, 8)[flags >> 6]
+    assert not flags & 0x07, "without check sum and dictionary"
+    is_single = bool(flags & 0x20)
+    window = b"\x60" if is_single else frame[5:6]
+    first = at = (5 if is_single else 6) + (int(is_single), 2, 4, 8)[flags >> 6]
     while not frame[at] & 1:  # the last block's header has bit 0 set; type 1 repeats a single byte
         header = int.from_bytes(frame[at:at + 3], "little")
         at += 3 + (1 if header >> 1 & 3 == 1 else header >> 3)
-    return frame[:4] + b"\0\x60" + frame[first:at] + bytes([frame[at] & 0xFE]) + frame[at + 1:] + b"\1\0\0"
+    return frame[:4] + b"\0" + window + frame[first:at] + bytes([frame[at] & 0xFE]) + frame[at + 1:] + b"\1\0\0"
+
+
+@functools.cache
+def library(name, *functions):
+    """A codec library of this machine, or the one that COGPU_LIBDEFLATE or COGPU_LIBZSTD names. Its functions return
+    sizes or pointers."""
+    found = os.environ.get(f"COGPU_LIB{name.upper()}") or ctypes.util.find_library(name)
+    if not found:
+        raise OSError(f"no lib{name} on this machine")
+    loaded = ctypes.CDLL(found)
+    for function in functions:
+        getattr(loaded, function).restype = ctypes.c_size_t
+    return loaded
+
+
+def by_libdeflate(data, level=6):
+    if imagecodecs:
+        return imagecodecs.deflate_encode(data, level)
+    deflate = library("deflate", "libdeflate_alloc_compressor", "libdeflate_zlib_compress",
+                      "libdeflate_zlib_compress_bound")
+    compressor = ctypes.c_void_p(deflate.libdeflate_alloc_compressor(level))
+    size = ctypes.c_size_t(len(data))
+    stored = ctypes.create_string_buffer(deflate.libdeflate_zlib_compress_bound(compressor, size))
+    count = deflate.libdeflate_zlib_compress(compressor, data, size, stored, ctypes.c_size_t(len(stored)))
+    deflate.libdeflate_free_compressor(compressor)
+    return stored.raw[:count]
+
+
+def by_zstd(data, level=9):
+    if imagecodecs:
+        return bytes(imagecodecs.zstd_encode(data, level))
+    zstd = library("zstd", "ZSTD_compress", "ZSTD_compressBound")
+    size = ctypes.c_size_t(len(data))
+    stored = ctypes.create_string_buffer(zstd.ZSTD_compressBound(size))
+    count = zstd.ZSTD_compress(stored, ctypes.c_size_t(len(stored)), data, size, level)
+    return stored.raw[:count]
 
 
 ENCODERS = {
     "none": bytes,
-    "deflate": lambda data: imagecodecs.deflate_encode(data, 6),
+    "deflate": by_libdeflate,
     "zlib": lambda data: zlib.compress(data, 6),
-    "zstd": lambda data: streamed(imagecodecs.zstd_encode(data, 9)),
-    "lzw": imagecodecs.lzw_encode,  # clears its table at other places than libtiff
-    "packbits": imagecodecs.packbits_encode,
+    "zstd": lambda data: streamed(by_zstd(data)),
+    "lzw": lambda data: imagecodecs.lzw_encode(data),  # clears its table at other places than libtiff
+    "packbits": lambda data: imagecodecs.packbits_encode(data),
 }
+OF_IMAGECODECS = ("lzw", "packbits")
 
 
 def blocks(pixels, case):
     """Tiles, those at the edges filled up with zeros, or strips, the last one shorter; in file order."""
-    height, width = pixels.shape
+    height, width, *_ = pixels.shape
     side = case.rows
     if case.is_striped:
         yield from (pixels[y:y + side] for y in range(0, height, side))
@@ -156,37 +219,94 @@ def blocks(pixels, case):
     for y in range(0, height, side):
         for x in range(0, width, side):
             tile = pixels[y:y + side, x:x + side]
-            missing = [(0, side - n) for n in tile.shape]
+            missing = [(0, side - n) for n in tile.shape[:2]] + [(0, 0)] * (tile.ndim - 2)
             yield np.pad(tile, missing) if any(n for _, n in missing) else tile
 
 
-def encode(pixels, case):
+def predicted(pixels, predictor):
+    """What a predictor makes of a block (TIFF 6.0, section 14; TIFF technical note 3)."""
     pixels = np.ascontiguousarray(pixels)
-    if case.predictor == 2:
-        pixels = imagecodecs.delta_encode(pixels.view(f"u{pixels.itemsize}"), axis=-1)
-    elif case.predictor == 3:
-        pixels = imagecodecs.floatpred_encode(pixels, axis=-1)
-    return bytes(ENCODERS[case.codec](np.asarray(pixels).tobytes()))
+    if predictor == 1:
+        return pixels
+    if predictor == 3:  # the rows' bytes by significance, the highest first
+        bytes_of_samples = pixels.astype(pixels.dtype.newbyteorder(">")).view("u1").reshape(*pixels.shape, -1)
+        numbers = np.moveaxis(bytes_of_samples, -1, 1).reshape(len(pixels), -1)
+    else:
+        numbers = pixels.view(f"u{pixels.itemsize}")
+    differences = numbers.copy()
+    differences[:, 1:] -= numbers[:, :-1]
+    return differences
+
+
+def encode(pixels, case):
+    return bytes(ENCODERS[case.codec](predicted(pixels, case.predictor).tobytes()))
 
 
 def write_by_ourselves(path, pixels, case):
-    layout = {"rowsperstrip": case.rows} if case.is_striped else {"tile": (case.rows,) * 2}
+    if case.codec in OF_IMAGECODECS and not imagecodecs:
+        write_by_cogpu(path, pixels, case)
+        return
     part = path.with_suffix(".part")
-    with ThreadPoolExecutor(WORKERS) as pool:
-        stored = pool.map(lambda block: encode(block, case), blocks(pixels, case))
-        tifffile.imwrite(part, stored, shape=pixels.shape, dtype=pixels.dtype, photometric="minisblack",
-                         compression=COMPRESSIONS[case.codec], metadata=None, software=False,
-                         extratags=GEOTIFF, predictor=case.predictor > 1, **layout)
-    if case.predictor == 2:  # tifffile knows no 2 for floats, which GDAL writes
-        with tifffile.TiffFile(part, mode="r+") as written:
-            written.pages[0].tags["Predictor"].overwrite(2)
+    with ThreadPoolExecutor(WORKERS) as pool, open(part, "wb") as file:
+        write_tiff(file, pixels, case, pool.map(lambda block: encode(block, case), blocks(pixels, case)))
     part.rename(path)
+
+
+def write_tiff(file, pixels, case, stored):
+    """A TIFF (TIFF 6.0) of pixels (y, x) or (y, x, band): the blocks, then the directory and its values."""
+    height, width, bands = (*pixels.shape, 1)[:3]
+    file.write(b"II*\0\0\0\0\0")
+    offsets, sizes = [], []
+    for block in stored:
+        offsets.append(file.tell())
+        sizes.append(file.write(block))
+    layout = ([(278, LONG, (case.rows,)), (273, LONG, offsets), (279, LONG, sizes)] if case.is_striped else
+              [(322, LONG, (case.rows,)), (323, LONG, (case.rows,)), (324, LONG, offsets), (325, LONG, sizes)])
+    tags = [(256, LONG, (width,)), (257, LONG, (height,)), (258, SHORT, (pixels.itemsize * 8,) * bands),
+            (259, SHORT, (COMPRESSIONS[case.codec],)), (262, SHORT, (1,)), (277, SHORT, (bands,)),
+            (317, SHORT, (case.predictor,)), (338, SHORT, (0,) * (bands - 1)),
+            (339, SHORT, (SAMPLE_FORMATS[pixels.dtype.kind],) * bands), *layout, *GEOTIFF]
+    entries = []
+    for tag, (kind, letter), values in sorted(entry for entry in tags if entry[2]):
+        content = struct.pack(f"<{len(values)}{letter}", *values)
+        if len(content) > 4:
+            place = file.seek(file.tell() + file.tell() % 2)
+            file.write(content)
+            content = struct.pack("<I", place)
+        entries.append(struct.pack("<HHI", tag, kind, len(values)) + content.ljust(4, b"\0"))
+    directory = file.seek(file.tell() + file.tell() % 2)
+    file.write(struct.pack("<H", len(entries)) + b"".join(entries) + bytes(4))
+    file.seek(4)
+    file.write(struct.pack("<I", directory))
+
+
+def write_by_cogpu(path, pixels, case):
+    """By cogpu's encoders on the CPU."""
+    import cogpu_lib
+
+    layout = {"strips": 1} if case.is_striped else {"block_width": case.rows}
+    writer = cogpu_lib.Writer(path, (1, *pixels.shape), pixels.dtype.name, codec=case.codec.encode(),
+                              predictor=case.predictor, block_height=case.rows, **layout)
+    writer.push(np.ascontiguousarray(pixels)[None])
+    writer.close()
 
 
 # ---- either ------------------------------------------------------------------------------------
 
 def writer():
-    return f"GDAL {GDAL}" if GDAL else "imagecodecs, since rasterio is not installed"
+    if GDAL:
+        return f"GDAL {GDAL}"
+    return "libdeflate, zlib and zstd; LZW and PackBits by " + ("imagecodecs" if imagecodecs else "cogpu")
+
+
+def cannot_make(case):
+    """Why a case's file cannot be made here, or None."""
+    try:
+        if not case.written_by_gdal and not imagecodecs and case.codec in ("deflate", "zstd"):
+            library(case.codec)
+    except OSError as why:
+        return str(why)
+    return None
 
 
 def pixels_of(case, side):
@@ -198,6 +318,8 @@ def libtiff_lzw_bytes(case, side):
     """Of all tiles as libtiff encodes them; None where there is no libtiff, that is, no GDAL."""
     if not GDAL:
         return None
+    import tifffile
+
     with tifffile.TiffFile(file(Case(case.raster, "lzw", case.predictor, side=side), side)) as written:
         return sum(written.pages[0].databytecounts)
 

@@ -28,7 +28,7 @@ from cogpu_lib import call, cogpu, pointer, u32, u64
 CUDA, EMU = 1, 2  # cogpu_device_kind
 TYPES = {name: number for number, name in cogpu_lib.TYPES.items()}
 TURN, LONG_MS = 3, 1000  # reads of a turn; a reader that took so long has had its turns
-NO_PIXEL = 0xC3C3  # what is in the raster's memory before a read that is checked
+NO_PIXEL = 0xC3  # each byte of the raster's memory before a read that is checked
 WORKERS = len(os.sched_getaffinity(0))
 
 
@@ -131,7 +131,7 @@ class Device:
         rows = [slice(y, y + 256) for y in range(0, len(self.pixels), 256)]
         bits = f"u{self.pixels.itemsize}"
         found = self.host.view(bits).reshape(self.pixels.shape)
-        list(self.pool.map(lambda some: found[some].fill(NO_PIXEL), rows))
+        list(self.pool.map(lambda some: found[some].view("u1").fill(NO_PIXEL), rows))
         self.upload(self.host)
         self.download(read(), self.host)
         return sum(self.pool.map(

@@ -43,7 +43,9 @@ def title(name, side):
     """float32-deflate-p3-s64-10000 in words: tiles of 512 go without saying, and so does the run's side."""
     *way, block, own_side = short(name).split("-")
     text = in_words(way)
-    if block != "512":
+    if block == f"s{own_side}":
+        text += ", one strip"
+    elif block != "512":
         text += f", strips of {block[1:]}" if block.startswith("s") else f", tiles of {block}"
     return text if own_side == str(side) else f"{text}, {own_side} x {own_side}"
 
@@ -268,11 +270,12 @@ def has_failed(outcome):
 # ---- docs/bench-gpu.md -------------------------------------------------------------------------
 
 def shown(outcome):
-    """The files that the page shows, as they were read: tiles, then strips, then the small raster; of tiles of 256
-    and strips only some, and neither what older programs wrote nor PackBits."""
+    """The files that the page shows, as they were read: tiles, then strips, then rasters of other sizes; of tiles of 256
+    and strips only some, and of zlib's and PackBits none with tiles of 512."""
     lines = [line for line in outcome["reads"] if "ms" in line.get("from_file", {}).get("cogpu", {})]
     names = {line["file"]: short(line["file"]) for line in lines}
-    return sorted((line for line in lines if names[line["file"]].startswith(PAGE_ROWS) or (
+    return sorted((line for line in lines if names[line["file"]].startswith(PAGE_ROWS) or "-1024-" in line["file"] or
+                   "-s3600-" in line["file"] or (
         "-512-" in line["file"] and not {"zlib", "packbits"} & {*names[line["file"]].split("-")})),
         key=lambda line: (not names[line["file"]].endswith(f"-{outcome['side']}"), "-s64-" in line["file"]))
 

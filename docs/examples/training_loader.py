@@ -2,9 +2,13 @@
 # # A training loader
 #
 # `cogpu.torch.Windows` yields batches of random windows of many files. One call decodes all windows of a batch straight into
-# one tensor on the device that trains. A small network learns to fill holes in elevation models.
+# one tensor on the device that trains, while the network uses the batch before. A small network learns to fill holes in
+# elevation models.
 
 # %%
+import subprocess
+import time
+
 import cogpu
 import torch
 from cogpu.torch import Windows
@@ -56,16 +60,47 @@ def fill(heights):
     return torch.where(hidden, network(torch.cat([known, marks], 1)), heights)
 
 
-losses = []
-for heights in windows:
+def train(heights):
+    """One step; returns the loss."""
     heights, valid = normalized(heights)
     counted = hidden & valid
     loss = nn.functional.mse_loss(fill(heights)[counted], heights[counted])
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    losses.append(loss.item())
+    return loss.item()
+
+
+begin = time.perf_counter()
+losses = [train(heights) for heights in windows]
+seconds = time.perf_counter() - begin
 print(f"mean loss of the first 10 batches {sum(losses[:10]) / 10:.2f}, of the last 10 {sum(losses[-10:]) / 10:.2f}")
+
+# %% [markdown]
+# ## Does the loader keep up?
+#
+# It does if reading alone gives more crops a second than training. Then training never waits for a batch, and
+# `prefetch`, the number of batches that are read ahead, need not grow. `bench/gpu_crops.py` measures larger files.
+
+# %%
+def utilization():
+    """Percent of the last moments in which the GPU had work."""
+    try:
+        return torch.cuda.utilization()
+    except ModuleNotFoundError:  # nvidia-ml-py is not installed
+        query = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
+        return int(subprocess.check_output(query, text=True).splitlines()[0])
+
+
+if DEVICE == "cuda":
+    print(f"GPU utilization {utilization()} %")
+else:
+    print("there is no GPU: the CPU reads and trains")
+crops = 32 * len(windows)
+begin = time.perf_counter()
+for heights in windows:
+    pass
+print(f"{crops / seconds:.0f} crops a second with training, {crops / (time.perf_counter() - begin):.0f} without")
 
 # %% [markdown]
 # ## The picture

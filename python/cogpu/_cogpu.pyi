@@ -90,6 +90,12 @@ def open_mosaic(sources: Sequence[dict[str, Any]], options: dict[str, Any], *, g
     `file` is a File, and enums have their names."""
 def read_many(requests: list[tuple[File, dict[str, Any]]]) -> list[Array]:
     """One batch. A request is a file and the keywords of its read, without wait and threads."""
+def read_windows(files: list[File], places: np.ndarray[Any, np.dtype[np.int64]], out: object, *, level: int = 0,
+                 bands: tuple[int, ...] | None = None, masked: bool = False, unscale: bool = False,
+                 fill_bad_blocks: bool = False, device: str | None = None, stream: int | None = None) -> dict[str, int]:
+    """One window of each file, as one batch. `places` has image, row and column of each window, `out` (windows * bands,
+    height, width) the windows one after the other; its shape and dtype are those of the request. Returns the counts of
+    cogpu_result, summed."""
 
 class Writer:
     def __init__(self, target: object, profile: dict[str, Any], inputs: list[Any] = ...) -> None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 COMPLEX_INTEGERS = {"complex_int16": "complex64", "complex_int32": "complex128"}
 
 
-BEYOND = {"boundless", "fill_value", "out_shape", "resampling"}  # words of read that are not the engine's
+BEYOND = frozenset({"boundless", "fill_value", "out_shape", "resampling"})  # words of read that are not the engine's
 # A number at the beginning of a text, as GDAL and the engine take one.
 NUMBER = re.compile(r"\s*[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?")
 
@@ -246,7 +246,7 @@ class File:
                   for source in self._file.sources()]
         return opened + getattr(self._arguments["source"], "failed", [])
 
-    @property
+    @functools.cached_property
     def name(self) -> str:
         """Path, URL without user info and query, or the source object's `name`; else ""."""
         return source_name(self._arguments["source"])
@@ -620,23 +620,27 @@ def read_many(requests: Iterable[tuple[File, dict[str, Any]]]) -> list[Array]:
               `boundless` or `out_shape` are read one by one
     """
     checked = [_checked_request(request) for request in requests]
-    arrays = [file.read(**keywords) if file.info["type"] in COMPLEX_INTEGERS or keywords.keys() & BEYOND else None
-              for file, keywords in checked]
+    arrays = [file.read(**keywords) if not BEYOND.isdisjoint(keywords) or file.info["type"] in COMPLEX_INTEGERS
+              else None for file, keywords in checked]
     batch = [(file._file, file._batched(**keywords)) for (file, keywords), array in zip(checked, arrays)
              if array is None]
     read = iter(_cogpu.read_many(batch))
     return [next(read) if array is None else array for array in arrays]
 
 
+_REQUEST_WORDS = frozenset({"window", "level", "bands", *(File._request.__kwdefaults__ or ()), *BEYOND})
+
+
 def _checked_request(request: Any) -> tuple[File, dict[str, Any]]:
-    words = {"window", "level", "bands", *(File._request.__kwdefaults__ or ()), *BEYOND}
     try:
         file, keywords = request
     except (TypeError, ValueError):
         file, keywords = None, None
     if not isinstance(file, File) or type(keywords) is not dict:
-        raise TypeError(f"requests must be pairs of a File and a dict of {', '.join(sorted(words))}, not {request!r}")
-    return file, translated("File.read", words, cast("dict[str, Any]", keywords))
+        raise TypeError(f"requests must be pairs of a File and a dict of {', '.join(sorted(_REQUEST_WORDS))}, not "
+                        f"{request!r}")
+    given = cast("dict[str, Any]", keywords)
+    return file, given if given.keys() <= _REQUEST_WORDS else translated("File.read", _REQUEST_WORDS, given)
 
 
 def check(source: SourceOrFile, *, strict: bool = False) -> dict[str, Any]:

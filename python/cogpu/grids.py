@@ -4,7 +4,7 @@ where its pixels lie on that level. The rules are GDAL's. Arithmetic alone: no p
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, cast
 
 from .arguments import whole, word
 from .errors import InvalidArgumentError
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .file import Level
 
 RESAMPLING = ("nearest", "average", "rms", "bilinear", "cubic", "cubic_spline", "lanczos", "mode")
+FOUR_INTS = (int,) * 4
 NEARLY_WHOLE = 1e-6  # of a pixel: by what windows that were computed from coordinates may miss one
 
 
@@ -43,6 +44,8 @@ def window_bounds(window: Any, shape: Sides, boundless: bool = False) -> Bounds:
 
 
 def _bounds(window: Any, shape: Sides, boundless: bool) -> Bounds:
+    if _is_plain(window):
+        return window
     if hasattr(window, "col_off"):
         row, column, height, width = (_nearly_whole(side) for side in (window.row_off, window.col_off, window.height,
                                                                        window.width))
@@ -59,6 +62,11 @@ def _bounds(window: Any, shape: Sides, boundless: bool) -> Bounds:
                         f"rasterio's Window, not {window!r}")
     row0, column0, row1, column1 = (whole("window", side) for side in sides)
     return row0, column0, row1, column1
+
+
+def _is_plain(window: Any) -> TypeGuard[Bounds]:
+    """Four ints: known at once, since a batch may have thousands of windows."""
+    return isinstance(window, tuple) and tuple(map(type, cast(Any, window))) == FOUR_INTS
 
 
 def _nearly_whole(side: Any) -> int:

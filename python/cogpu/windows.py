@@ -1,19 +1,30 @@
-"""Positions (file, row, column) of random windows of many files, from a size and a seed; no pixels are read.
+"""Positions (file, row, column) of random windows of many files, from a size and a seed; and reads of such windows as
+one batch.
 
 It needs NumPy only, so other frameworks than PyTorch can use it.
 """
 
 from __future__ import annotations
 
+import collections
+import copy
 import math
-from collections.abc import Iterable, Sequence
+import os
+import threading
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
 
+from . import _cogpu
 from .arguments import whole
 from .errors import about, InvalidArgumentError
-from .urls import shown
+from .file import COMPLEX_INTEGERS, File, read_many, version_of
+from .file import open as open_file
+from .prefetch import prefetched
+from .urls import is_path, is_url, shown
+
+OPENED_AHEAD = 16
 
 __all__ = ["Places", "survey"]
 
@@ -78,7 +89,7 @@ def survey(files: Iterable[Any], bands: Any = None,
     numbers = () if bands is None else tuple(whole("bands", band, 1) for band in np.atleast_1d(bands).tolist())
     level, shapes, common = whole("level", level, 0), list[tuple[int, int]](), None
     for source in files:
-        name = shown(source)
+        name = source.name if isinstance(source, File) else shown(source)
         with about(name):
             file = opened(source)
         if level >= len(file.levels):
@@ -96,3 +107,134 @@ def survey(files: Iterable[Any], bands: Any = None,
                                        "batch")
         shapes.append(file.levels[level].shape)
     return (shapes, common[1], common[2]) if common else (shapes, numbers, None)
+
+
+# ---- reading ---------------------------------------------------------------------------------------------------------
+
+
+def files_limit() -> int:
+    """How many files may stay open: half of what the process may open. Others need some, and a file with sidecars takes
+    several."""
+    try:
+        import resource
+
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    except (ImportError, OSError):
+        return 256
+    return 1 << 20 if soft == resource.RLIM_INFINITY else max(soft // 2, 1)
+
+
+class OpenFiles:
+    """Files by number, opened when they are first used. The `limit` files that were used last stay open; others are
+    opened again. Threads may share it. A copy in another process opens its own files.
+
+    Parameters
+    ----------
+    sources : paths, URLs, recipes of mosaics, or Files, which stay as they are
+    alone : numbers of local files without sidecars, as far as they are known: the search takes longer than all else
+    """
+
+    def __init__(self, sources: Sequence[Any], alone: Iterable[int] = ()) -> None:
+        self.sources, self._alone, self._is_child = sources, set(alone), False
+        self._begin()
+
+    def _begin(self) -> None:
+        self.limit = files_limit()
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._kept = collections.OrderedDict[int, tuple[File, Any]]()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OpenFiles, (self.sources, self._alone)
+
+    def __iter__(self) -> Iterator[File]:
+        """All of them, opened a few ahead, since each may wait for a disk or a server."""
+        ahead = min(OPENED_AHEAD, len(self.sources) - 1, self.limit // 4)
+        return prefetched(lambda number: self.get([number])[0], range(len(self.sources)), ahead, max(ahead, 1))
+
+    def _own(self) -> None:
+        # After a fork, threads that are not here may hold locks of this object and of its files.
+        if self._process != os.getpid():
+            self._begin()
+            self._is_child = True
+
+    def get(self, numbers: Iterable[int]) -> list[File]:
+        """The Files of some numbers, at most `limit` different ones."""
+        self._own()
+        return [self._get(number) for number in numbers]
+
+    def _get(self, number: int) -> File:
+        source = self.sources[number]
+        if isinstance(source, File) and not self._is_child:
+            return source
+        with self._lock:
+            kept = self._kept.get(number)
+            if kept:
+                self._kept.move_to_end(number)
+                return kept[0]
+            while len(self._kept) >= self.limit:
+                self._kept.popitem(last=False)
+        version = _version_of(source)
+        file = self._open(number, source)
+        with self._lock:
+            self._kept[number] = file, version
+        return file
+
+    def _open(self, number: int, source: Any) -> File:
+        from .lazy import opened
+
+        if isinstance(source, File):
+            return _opened_again(source)
+        if number in self._alone:
+            return open_file(source, sidecars=False)
+        file = opened(source)
+        if is_path(source) and not is_url(source) and not file._file.sidecars() and not file._file.sources():
+            self._alone.add(number)
+        return file
+
+    def forget_changed(self) -> None:
+        """Forgets local files that are not what they were when they were opened; the next `get` opens them again."""
+        self._own()
+        with self._lock:
+            for number, (_, version) in list(self._kept.items()):
+                if _version_of(self.sources[number]) != version:
+                    del self._kept[number]
+                    self._alone.discard(number)
+
+
+def _version_of(source: Any) -> Any:
+    """Of a path, what tells that another file is there now."""
+    return None if isinstance(source, File) else version_of(source)
+
+
+def _opened_again(file: File) -> File:
+    """A File of its own for this process, if what it was opened from can be opened again."""
+    try:
+        return copy.copy(file)
+    except TypeError:
+        return file
+
+
+def read_windows(files: Sequence[File], corners: np.ndarray[Any, Any], out: Any, *, bands: Sequence[int],
+                 **how: Any) -> None:
+    """Reads one window of each file into `out`, as one batch.
+
+    corners : int64 array (windows, 2) of first row and column
+    out : array (windows * bands, height, width) of any library, whose height and width are those of the windows
+    how : level, masked, unscale, fill_bad_blocks, device and stream, as of File.read
+    """
+    if any(file.info["type"] in COMPLEX_INTEGERS for file in files):
+        _read_one_by_one(files, corners, out, bands, how)
+        return
+    places = np.empty((len(files), 3), "int64")
+    places[:, 0], places[:, 1:] = [file.image for file in files], corners
+    _cogpu.read_windows([file._file for file in files], places, out, bands=tuple(bands), **how)
+
+
+def _read_one_by_one(files: Sequence[File], corners: np.ndarray[Any, Any], out: Any, bands: Sequence[int],
+                     how: dict[str, Any]) -> None:
+    """Complex integers, which the engine reads as pairs."""
+    (_, height, width), count = out.shape, len(bands)
+    read_many((file, {**how, "bands": bands, "window": (row, column, row + height, column + width),
+                      "out": out[index * count:(index + 1) * count]})
+              for index, (file, (row, column)) in enumerate(zip(files, corners.tolist())))

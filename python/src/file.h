@@ -31,6 +31,12 @@ bool open_options_read(const struct open_words *words, struct given_options *giv
 /* read.c: File.read, and the module's read_many. */
 PyObject *file_read(PyObject *file, PyObject *arguments, PyObject *words);
 PyObject *file_read_many(PyObject *module, PyObject *requests);
+/* The bands of a request, a tuple of ints from 1; NULL or None: `all`. The caller frees *list,
+ * which the request points to, also after a failure. False with an exception. */
+bool request_bands(PyObject *bands, uint32_t all, cogpu_request *request, uint32_t **list);
+
+/* windows.c: the module's read_windows. */
+PyObject *file_read_windows(PyObject *module, PyObject *arguments, PyObject *words);
 
 /* describe.c: what is in a file. The arguments are those of the methods. */
 PyObject *file_info(PyObject *file, PyObject *arguments, PyObject *words);

@@ -187,6 +187,11 @@ PyMODINIT_FUNC PyInit__cogpu(void) {
         {"read_many", file_read_many, METH_O,
          PyDoc_STR(
              "read_many(requests)\n--\n\nMany reads as one batch: a list of (file, keywords).")},
+        {"read_windows", (PyCFunction)(void (*)(void))file_read_windows,
+         METH_VARARGS | METH_KEYWORDS,
+         PyDoc_STR("read_windows(files, places, out, *, level=0, bands=None, masked=False, "
+                   "unscale=False, fill_bad_blocks=False, device=None, stream=None)\n--\n\n"
+                   "Windows of one size, as one batch, into one array.")},
         {0}};
     static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "cogpu._cogpu",
                                             .m_doc = "The engine: files, arrays, writers.",

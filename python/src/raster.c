@@ -7,6 +7,7 @@
 #include "dlpack.h"
 #include "fields.h"
 #include "gil.h"
+#include "store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -404,7 +405,7 @@ static bool place_host(const struct taking *taking, cogpu_raster *raster) {
         raster->device_index = taking->device_index;
         return stream_check(COGPU_DEVICE_EMULATOR, taking->stream);
     }
-    struct engine *engine = engine_if_made();
+    struct engine *engine = store_has_emulated() ? engine_if_made() : NULL;
     if (!engine)
         return true;
     cogpu_device_kind kind = COGPU_DEVICE_CPU;

@@ -78,8 +78,8 @@ static bool parse_window(PyObject *window, const cogpu_level *level, cogpu_reque
                level->height);
 }
 
-static bool parse_bands(PyObject *bands, uint32_t all, struct reading *reading) {
-    reading->request.band_count = all;
+bool request_bands(PyObject *bands, uint32_t all, cogpu_request *request, uint32_t **list) {
+    request->band_count = all;
     if (!is_given(bands))
         return true;
     Py_ssize_t count = PyTuple_Check(bands) ? PyTuple_Size(bands) : -1;
@@ -89,14 +89,14 @@ static bool parse_bands(PyObject *bands, uint32_t all, struct reading *reading) 
     }
     if (count == 0 || count > UINT32_MAX)
         return raise_argument("bands names none");
-    reading->bands = malloc((size_t)count * sizeof *reading->bands);
-    if (!reading->bands)
+    *list = malloc((size_t)count * sizeof **list);
+    if (!*list)
         return PyErr_NoMemory();
     for (Py_ssize_t i = 0; i < count; i++)
-        if (!number_u32(PyTuple_GetItem(bands, i), "bands", &reading->bands[i]))
+        if (!number_u32(PyTuple_GetItem(bands, i), "bands", &(*list)[i]))
             return false;
-    reading->request.bands = reading->bands;
-    reading->request.band_count = (uint32_t)count;
+    request->bands = *list;
+    request->band_count = (uint32_t)count;
     return true;
 }
 
@@ -195,7 +195,8 @@ static bool prepare_reading(PyObject *file, PyObject *arguments, PyObject *words
                       : given.type                           ? given.type
                                                              : image.type;
     return (parse_window(given.window, &level, request) &&
-            parse_bands(given.bands, image.bands, reading) && make_raster(&given, type, reading)) ||
+            request_bands(given.bands, image.bands, request, &reading->bands) &&
+            make_raster(&given, type, reading)) ||
            name_raised(handle_name(reading->handle));
 }
 

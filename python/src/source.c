@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 /* An object that is read from. */
 struct object_source {
@@ -25,6 +26,7 @@ struct object_source {
 
 struct handle {
     atomic_size_t users;
+    pid_t process; /* that opened it */
     cogpu_file *file;
     struct engine *engine; /* of a URL: whose connections the file uses */
     Py_buffer view;        /* of a file in memory */
@@ -337,6 +339,7 @@ struct handle *handle_open(PyObject *source, const cogpu_open_options *options) 
     if (!handle)
         return (void *)PyErr_NoMemory();
     handle->users = 1;
+    handle->process = getpid();
     if (open_any_source(handle, source, options))
         return handle;
     return drop_failed(handle);
@@ -351,7 +354,8 @@ void handle_drop(struct handle *handle) {
     PyGILState_STATE state;
     if (!handle || atomic_fetch_sub(&handle->users, 1) != 1)
         return;
-    cogpu_close(handle->file);
+    if (handle->process == getpid()) /* threads that did not come through a fork may hold locks */
+        cogpu_close(handle->file);
     for (size_t i = 0; i < handle->source_count; i++)
         handle_drop(handle->sources[i]);
     engine_drop(handle->engine);
@@ -426,6 +430,7 @@ struct handle *handle_open_mosaic(const cogpu_mosaic_source *sources, struct han
         return (void *)PyErr_NoMemory();
     }
     handle->users = 1;
+    handle->process = getpid();
     for (size_t i = 0; i < count; i++)
         if (files[i])
             handle->sources[handle->source_count++] = handle_share(files[i]);

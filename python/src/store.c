@@ -19,6 +19,12 @@ static void *allocate_host(size_t bytes) {
     return memory;
 }
 
+static atomic_bool has_emulated;
+
+bool store_has_emulated(void) {
+    return has_emulated;
+}
+
 static struct store *make_store(void) {
     struct store *made = calloc(1, sizeof *made);
     if (!made)
@@ -34,6 +40,8 @@ static bool allocate_store(struct store *store, size_t bytes) {
     cogpu_status status = COGPU_OK;
     if (store->device != COGPU_DEVICE_CPU && !(store->engine = engine_take()))
         return false;
+    if (store->device == COGPU_DEVICE_EMULATOR)
+        has_emulated = true;
     Py_BEGIN_ALLOW_THREADS
         if (store->device == COGPU_DEVICE_CPU)
             store->memory = allocate_host(bytes);

@@ -38,6 +38,8 @@ struct store *store_new(cogpu_raster *raster);
 /* A store over memory of others, which it takes over from *taken, also on failure. */
 struct store *store_over(struct taken *taken);
 struct store *store_share(struct store *store);
+/* Whether this process has had memory of an emulated GPU, which looks like host memory. */
+bool store_has_emulated(void);
 /* Waits for a pending read first. NULL is allowed. For callers without the GIL, or that do not know
  * whether they have it: deleters of tensors. */
 void store_drop(struct store *store);

@@ -394,6 +394,7 @@ uint32_t cogpu_slot_choose(struct cogpu_slot *slot, cogpu_gpu_read_task *tasks, 
         }
         slot->run->bytes_left -= task->span.bytes;
     }
+    slot->later_count = count - slot->count;
     return slot->count;
 }
 

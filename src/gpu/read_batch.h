@@ -112,6 +112,7 @@ struct cogpu_slot {
     cogpu_gds_plan cufile;
     enum cogpu_slot_transfer transfer;
     uint32_t count, encoded_count, group_count, range_count;
+    uint32_t later_count;                 /* tasks of the read after those of this batch */
     uint32_t ranges_left;                 /* to fetch */
     uint64_t staged_bytes, decoded_bytes; /* of the blocks added so far */
     uint64_t band_bytes;                  /* of their band lists */

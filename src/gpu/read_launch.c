@@ -54,6 +54,7 @@ static cogpu_status launch_decoder(cogpu_gpu *gpu, struct cogpu_slot *slot, cogp
                              .stream = slot->buffer->stream,
                              .blocks = table,
                              .count = slot->encoded_count,
+                             .others = slot->later_count,
                              .device_blocks =
                                  (const cogpu_encoded_block *)(void *)(device + at->encoded),
                              .stored = device + COGPU_STAGING,

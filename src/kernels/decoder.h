@@ -68,8 +68,9 @@ typedef struct cogpu_encoded_block {
 typedef struct cogpu_gpu_batch {
     cogpu_gpu *gpu;
     cogpu_gpu_stream *stream;
-    const cogpu_encoded_block *blocks;        /* host memory, in order of decreasing `in_bytes` */
-    uint32_t count;                           /* of blocks */
+    const cogpu_encoded_block *blocks; /* host memory, in order of decreasing `in_bytes` */
+    uint32_t count;                    /* of blocks */
+    uint32_t others; /* blocks of the same read that come after: they fill the device, too */
     const cogpu_encoded_block *device_blocks; /* the same in device memory */
     const uint8_t *stored;                    /* device memory: encoded bytes */
     uint8_t *decoded;                         /* device memory */

@@ -63,6 +63,8 @@ def test_training_loader(run):
     names, printed = run("training_loader")
     assert "(32, 1, 48, 48) torch.float32" in printed
     assert np.mean(names["losses"][-10:]) < np.mean(names["losses"][:10]) / 2
+    assert "crops a second with training" in printed
+    assert ("there is no GPU" in printed) == (names["DEVICE"] == "cpu")
 
 
 def test_s3_to_gpu(run):

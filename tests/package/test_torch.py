@@ -1,12 +1,20 @@
 """cogpu.torch.Windows beside rasterio: batches on every device, alone and by workers of a DataLoader."""
 
+import pathlib
 import pickle
+import shutil
+import threading
+import time
+import types
 
 import numpy as np
 import pytest
 import rasterio
 from conftest import DEVICES, address, write_file
 from rasterio.windows import Window
+
+import cogpu.windows
+from cogpu import _cogpu
 
 torch = pytest.importorskip("torch")
 from cogpu.errors import InvalidArgumentError, DeviceError  # noqa: E402
@@ -57,18 +65,139 @@ def test_masked_integers_become_float32(files):
     assert tensor.dtype == torch.float32 and tensor.isnan().any() and not (tensor == -1).any()
 
 
-def test_one_read_a_batch_into_the_tensor_itself(files, device, monkeypatch):
-    import cogpu.torch
-    calls, read_many = [], cogpu.torch.read_many
+@pytest.fixture
+def reads(monkeypatch):
+    """(address of out, counts) of each batch that is read."""
+    made, read_windows = [], _cogpu.read_windows
 
-    def spied(requests):
-        arrays = read_many(requests)
-        calls.append([address(options["out"]) for _, options in requests])
-        assert all(bool(array.result["device_blocks"]) == (device != "cpu") for array in arrays)
-        return arrays
-    monkeypatch.setattr(cogpu.torch, "read_many", spied)
-    for tensor in Windows(files, size=16, batch=5, device=device, length=2):
-        assert calls.pop() == [window.data_ptr() for window in tensor] and not calls
+    def spied(files, places, out, **how):
+        counts = read_windows(files, places, out, **how)
+        made.append((address(out), counts))
+        return counts
+    monkeypatch.setattr(_cogpu, "read_windows", spied)
+    return made
+
+
+def test_one_read_a_batch_into_the_tensor_itself(files, device, reads):
+    for tensor in Windows(files, size=16, batch=5, device=device, length=2, prefetch=0):
+        (found, counts), = reads
+        assert found == tensor.data_ptr() and counts["blocks"] >= 5
+        assert bool(counts["device_blocks"]) == (device != "cpu")
+        reads.clear()
+
+
+def test_more_files_than_may_be_open(files, device, reads, monkeypatch):
+    whole = list(Windows(files, size=16, batch=9, device=device, length=2))
+    monkeypatch.setattr(cogpu.windows, "files_limit", lambda: 2)
+    reads.clear()
+    parts = list(Windows(files, size=16, batch=9, device=device, length=2))
+    assert len(reads) == 2 * 5 and all(torch.equal(a, b) for a, b in zip(whole, parts))
+
+
+# ---- reading ahead ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prefetch", [1, 3])
+def test_batches_that_are_read_ahead_are_the_same(files, device, prefetch):
+    options = {"size": 24, "batch": 4, "device": device, "length": 6, "places": True}
+    alone, ahead = (list(Windows(files, **options, prefetch=count)) for count in (0, prefetch))
+    assert len(ahead) == 6
+    for (tensor, places), (same, same_places) in zip(alone, ahead):
+        assert torch.equal(tensor, same) and torch.equal(places, same_places)
+
+
+def test_the_next_batch_is_read_while_one_is_used(files, device, reads):
+    batches = iter(Windows(files, size=16, batch=4, device=device, length=9, prefetch=2))
+    next(batches)
+    deadline = time.monotonic() + 60
+    while len(reads) < 3 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    batches.close()
+    assert len(reads) == 3
+
+
+def test_transform_runs_in_the_caller_s_thread_when_a_batch_is_due(files, device):
+    threads, torch_state = [], torch.random.get_rng_state()
+
+    def noisy(tensor):
+        threads.append(threading.current_thread())
+        return tensor.float() + torch.rand(tensor.shape).to(tensor.device)
+    options = {"size": 16, "batch": 4, "device": device, "length": 4, "transform": noisy}
+    alone = list(Windows(files, **options, prefetch=0))
+    torch.random.set_rng_state(torch_state)
+    ahead = list(Windows(files, **options, prefetch=2))
+    assert set(threads) == {threading.current_thread()}
+    assert all(torch.equal(a, b) for a, b in zip(alone, ahead))
+
+
+def test_an_error_is_raised_when_its_batch_is_due(files, device, tmp_path):
+    paths = [pathlib.Path(shutil.copy(file, tmp_path)) for file in files]
+    windows = Windows(paths, size=16, batch=1, device=device, length=30, places=True)
+    missing = 1  # in the order of the batches: the first of its windows is the first that fails
+    order = [int(windows._places.draw(1, number)[0, 0]) for number in range(30)]
+    paths[missing].unlink()
+    got = 0
+    with pytest.raises(FileNotFoundError, match=paths[missing].name):
+        for _ in windows:
+            got += 1
+    assert got == order.index(missing)
+
+
+def test_workers_of_a_loader_have_no_thread(files, reads, monkeypatch):
+    monkeypatch.setattr(torch.utils.data, "get_worker_info", lambda: types.SimpleNamespace(id=1, num_workers=2))
+    batches = iter(Windows(files, size=16, batch=4, device="cpu", length=9, prefetch=2))
+    next(batches)
+    assert len(reads) == 1 and len(list(batches)) == 3
+
+
+def test_workers_beside_a_loop_that_reads_ahead(files):
+    windows = Windows(files, size=32, batch=3, device="cpu", length=5, prefetch=2)
+    alone, ahead = list(windows), iter(windows)
+    next(ahead)  # a thread is at work when the workers are made
+    context = "spawn" if "cuda" in DEVICES else "fork"
+    loader = torch.utils.data.DataLoader(windows, batch_size=None, num_workers=2, multiprocessing_context=context)
+    for _ in range(3):
+        assert all(torch.equal(a, b) for a, b in zip(alone, loader, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(alone[1:], ahead, strict=True))
+
+
+def test_a_loop_may_end_early(files, device):
+    windows = Windows(files, size=16, batch=4, device=device, length=50, prefetch=3)
+    for _ in range(20):
+        for _ in windows:
+            break
+    for thread in threading.enumerate():
+        if thread.name.startswith("cogpu-prefetch"):
+            thread.join(60)
+            assert not thread.is_alive()
+
+
+def test_the_epoch_of_a_loop_is_that_of_its_beginning(files):
+    windows = Windows(files, size=16, batch=4, device="cpu", length=4, prefetch=0)
+    first = list(windows)
+    found = []
+    for tensor in windows:
+        windows.set_epoch(5)
+        found.append(tensor)
+    assert all(torch.equal(a, b) for a, b in zip(first, found))
+
+
+@pytest.mark.skipif("cuda" not in DEVICES, reason="no GPU")
+def test_tensors_that_are_read_ahead_on_the_caller_s_stream(files):
+    """Memory of a batch is not written again while work of the caller's stream that uses it is under way."""
+    options = {"size": 64, "batch": 32, "length": 12}
+    expected = [tensor.double().sum().item() for tensor in Windows(files, **options, device="cpu")]
+    stream, sums = torch.cuda.Stream(), []
+    with torch.cuda.stream(stream):
+        for tensor in Windows(files, **options, device="cuda", prefetch=2):
+            torch.cuda._sleep(20_000_000)  # the tensor is let go before this ends
+            sums.append(tensor.double().sum())
+            del tensor
+    stream.synchronize()
+    assert [one.item() for one in sums] == expected
+
+
+# ---- which windows ---------------------------------------------------------------------------------------------------
 
 
 def test_the_same_seed_gives_the_same_windows(files):
@@ -123,7 +252,7 @@ def test_pickled_it_draws_the_same(files):
     ({"batch": True}, TypeError, "batch"),
     ({"bands": 3}, InvalidArgumentError, "a.tif has 2 bands"), ({"level": 2}, InvalidArgumentError, "level 2"),
     ({"dtype": torch.int16, "masked": True}, InvalidArgumentError, "NaN"),
-    ({"length": 0}, InvalidArgumentError, "length"),
+    ({"length": 0}, InvalidArgumentError, "length"), ({"prefetch": -1}, InvalidArgumentError, "prefetch"),
     ({"seed": -1}, InvalidArgumentError, "seed")])
 def test_bad_arguments(files, options, error, match):
     with pytest.raises(error, match=match):

@@ -15,7 +15,7 @@ import cogpu
 from cogpu import _cogpu
 
 FOLDER = pathlib.Path(cogpu.__file__).parent
-PUBLIC = ["__init__", "arguments", "errors", "file", "gdal_names", "grids", "keywords", "later", "metadata", "mosaic",
+PUBLIC = ["__init__", "arguments", "errors", "file", "gdal_names", "grids", "keywords", "later", "metadata", "mosaic", "prefetch",
           "progress", "read", "stored", "target", "urls", "write"]
 # Those whose types come from Dask and xarray, which pyright knows in part only.
 WITH_OTHERS = ["dask", "engine", "windows"]

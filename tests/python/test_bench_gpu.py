@@ -44,10 +44,67 @@ def test_files_hold_the_pixels(tmp_path, case, write):
         assert file.crs.to_epsg() == 32632 and file.transform.c == 356000
 
 
+@pytest.mark.no_library
+@pytest.mark.parametrize("codec", ["deflate", "zlib", "zstd"])
+@pytest.mark.parametrize("block, side", [("512", 300), ("s700", 700)])  # a block, and a strip of more than 4 MiB
+def test_files_without_imagecodecs(tmp_path, monkeypatch, codec, block, side):
+    monkeypatch.setattr(gpu_files, "imagecodecs", None)
+    pixels, case = np.tile(ground("float32", side), (1, 3)), gpu_files.Case("float32", codec, 3, block)
+    gpu_files.write_by_ourselves(tmp_path / "a.tif", pixels, case)
+    with rasterio.open(tmp_path / "a.tif") as file:
+        assert np.array_equal(file.read(1), pixels) and file.block_shapes[0][0] == case.rows
+
+
+@pytest.mark.parametrize("codec", gpu_files.OF_IMAGECODECS)
+@pytest.mark.parametrize("block", ["128", "s64"])
+def test_files_by_cogpu(tmp_path, monkeypatch, codec, block):
+    monkeypatch.setattr(gpu_files, "imagecodecs", None)
+    pixels, predictor = ground("uint16"), 2 if codec == "lzw" else 1
+    gpu_files.write_by_ourselves(tmp_path / "a.tif", pixels, gpu_files.Case("uint16", codec, predictor, block))
+    with rasterio.open(tmp_path / "a.tif") as file:
+        assert np.array_equal(file.read(1), pixels) and file.profile["compress"] == codec
+        assert file.block_shapes[0] == ((64, 300) if block == "s64" else (128, 128))
+
+
+@pytest.mark.no_library
+def test_files_of_several_bands(tmp_path):
+    pixels = np.dstack([ground("uint16", 100) + 5 * band for band in range(4)])
+    gpu_files.write_by_ourselves(tmp_path / "a.tif", pixels, gpu_files.Case("scene", "zlib", 2, "64"))
+    with rasterio.open(tmp_path / "a.tif") as file:
+        assert np.array_equal(file.read(), pixels.transpose(2, 0, 1)) and file.interleaving.value == "PIXEL"
+
+
+@pytest.mark.no_library
+def test_what_cannot_be_made_here_is_named(monkeypatch):
+    def find(name):
+        raise OSError(f"no lib{name}")
+    for name, value in ("imagecodecs", None), ("GDAL", None), ("library", find):
+        monkeypatch.setattr(gpu_files, name, value)
+    why = {case.codec: gpu_files.cannot_make(case) for case in gpu_files.cases()}
+    assert {codec for codec in why if why[codec]} == {"deflate", "zstd"} and "libzstd" in why["zstd"]
+
+
+@pytest.mark.no_library
+def test_a_run_of_small_rasters():
+    cases = [case.within(700) for case in gpu_files.cases()]
+    assert {case.side for case in cases} == {0, 700}
+
+
 @pytest.fixture(scope="module")
 def device():
     import gpu_readers
     return gpu_readers.Device(is_emu=True)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float64"])
+def test_rasters_of_other_types(tmp_path, device, dtype):
+    import gpu_readers
+    pixels, path = (ground("float32", 80) % 199).astype(dtype), tmp_path / "a.tif"
+    gpu_files.write_by_gdal(path, pixels, gpu_files.Case(dtype, "packbits"))
+    device.begin(path, pixels)
+    found = gpu_readers.measure(device, [gpu_readers.Cogpu(device)], "file", path, repeats=1)["cogpu"]
+    device.end()
+    assert found["wrong"] == 0
 
 
 @pytest.mark.parametrize("job", ["file", "memory"])
@@ -248,6 +305,18 @@ def test_tables_of_the_page(tmp_path):
     assert set(gpu_report.page_parts(reads)) == {"gpu-read"} and set(gpu_report.page_parts(writes)) == {"gpu-write"}
     page = (cogpu.ROOT / "docs" / "bench-gpu.md").read_text()
     assert all(f"<!-- bench:{mark} -->" in page for mark in gpu_report.page_parts(FOUND))
+
+
+@pytest.mark.no_library
+def test_rows_of_the_page():
+    names = ["float32-zlib-p2-1024-3600", "float32-deflate-p3-s3600-3600", "classes-zstd-512-5000", "float32-zlib-p3-512-10000",
+             "uint16-zstd-p2-1024-11264", "uint16-lzw-p2-256-10000"]
+    read = {"cogpu": {"ms": 6.0, "wrong": 0}}
+    found = FOUND | {"decode": [], "reads": [
+        {"file": f"gpu-{name}.tif", "file_bytes": 1, "from_file": read, "from_memory": {}} for name in names]}
+    titles = [row.split("|")[1].strip() for row in gpu_report.page_reads(found).splitlines()[2:]]
+    assert titles == ["float32 zlib p2, tiles of 1024, 3600 x 3600", "float32 deflate p3, one strip, 3600 x 3600",
+                      "classes zstd, 5000 x 5000", "uint16 zstd p2, tiles of 1024, 11264 x 11264"]
 
 
 @pytest.mark.no_library
