@@ -72,8 +72,8 @@ typedef struct cogpu_arguments {
     bool resume, no_clobber, quiet, verbose;
     uint32_t image, level, threads;
     bool has_level;
-    cogpu_device_kind device;
-    uint32_t device_index;
+    cogpu_device_kind device, decode;
+    uint32_t device_index, decode_index;
     bool has_window;
     uint32_t x, y, width, height;
     bool has_bbox;

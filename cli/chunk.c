@@ -44,13 +44,6 @@ static uint32_t rows_for(uint64_t row_bytes, uint64_t size, uint32_t edge) {
     return rows > 0 ? (uint32_t)rows : 1;
 }
 
-static cogpu_status open_device(const cogpu_selection *selection, cogpu_chunk *chunk,
-                                cogpu_error *error) {
-    return cogpu_device_allocate(selection->request.context, selection->device,
-                                 selection->device_index, chunk->bytes, &chunk->device_memory,
-                                 error);
-}
-
 static uint64_t band_row_bytes(const cogpu_selection *selection) {
     return (uint64_t)selection->request.width * cogpu_type_bytes(selection->type);
 }
@@ -83,8 +76,7 @@ cogpu_status cogpu_chunk_open(const cogpu_selection *selection, cogpu_chunk_orde
     bool alone = order == CHUNK_BY_BAND ||
                  (selection->image.interleave == COGPU_INTERLEAVE_BAND && order == CHUNK_ANY_ORDER);
     *chunk = (cogpu_chunk){.chunky = order == CHUNK_CHUNKY, .edge = decoded_height(selection)};
-    TRY(lay_out(selection, whole_limit, chunk_size, alone ? 1 : selection->bands, chunk, error));
-    return selection->device == COGPU_DEVICE_CPU ? COGPU_OK : open_device(selection, chunk, error);
+    return lay_out(selection, whole_limit, chunk_size, alone ? 1 : selection->bands, chunk, error);
 }
 
 static uint64_t stream_size(cogpu_device_kind device) {
@@ -105,11 +97,6 @@ cogpu_status cogpu_chunk_open_stream(const cogpu_selection *selection, uint32_t 
     if (selection->is_mosaic && chunk->edge > most_rows && written_height > 1)
         chunk->edge = written_height;
     return lay_out(selection, size, size, selection->bands, chunk, error);
-}
-
-void cogpu_chunk_close(cogpu_chunk *chunk, const cogpu_selection *selection) {
-    cogpu_device_free(selection->request.context, selection->device, selection->device_index,
-                      chunk->device_memory);
 }
 
 /* Rows from `row` on, to an edge where there is one. */
@@ -181,18 +168,8 @@ cogpu_status cogpu_chunk_read(const cogpu_chunk *chunk, const cogpu_selection *s
     }
     cogpu_raster raster = cogpu_chunk_raster(chunk, selection, data);
     cogpu_result part = COGPU_RESULT_INIT;
-    if (chunk->device_memory) {
-        raster.data = chunk->device_memory;
-        raster.device = selection->device;
-        raster.device_index = selection->device_index;
-    }
     TRY(cogpu_read(selection->file, &request, &raster, &part, error));
     if (result)
         cogpu_chunk_count(&part, result);
-    if (!chunk->device_memory)
-        return COGPU_OK;
-    uint64_t bytes =
-        (uint64_t)chunk->bands * chunk->rows * request.width * cogpu_type_bytes(selection->type);
-    return cogpu_device_download(request.context, selection->device, selection->device_index,
-                                 chunk->device_memory, bytes, data, error);
+    return COGPU_OK;
 }

@@ -6,7 +6,6 @@
  *         TRY(cogpu_chunk_read(&chunk, &selection, data, NULL, error));
  *         ... chunk.bands bands from chunk.band on, chunk.rows rows from chunk.row on ...
  *     }
- *     cogpu_chunk_close(&chunk, &selection);
  */
 #ifndef COGPU_CLI_CHUNK_H
 #define COGPU_CLI_CHUNK_H
@@ -25,8 +24,7 @@ typedef struct cogpu_chunk {
     uint32_t edge; /* chunks end at multiples of this row of the level, where they can */
     uint32_t bands_at_once, rows_at_once;
     size_t bytes;   /* of the largest chunk */
-    bool is_stream; /* chunks lie on the selection's device, in memory of the caller's; else: */
-    void *device_memory; /* for a chunk; or NULL */
+    bool is_stream; /* chunks are in device memory of the selection's device, else in host memory */
 
     uint32_t band, bands; /* of this chunk: index among the selected bands */
     uint32_t row, rows;   /* from the top of the window */
@@ -40,9 +38,6 @@ cogpu_status cogpu_chunk_open(const cogpu_selection *selection, cogpu_chunk_orde
  * The blocks that the writer makes of them are so high. */
 cogpu_status cogpu_chunk_open_stream(const cogpu_selection *selection, uint32_t written_height,
                                      cogpu_chunk *chunk, cogpu_error *error);
-
-/* Also after a failure of cogpu_chunk_open. */
-void cogpu_chunk_close(cogpu_chunk *chunk, const cogpu_selection *selection);
 
 /* Moves to the next chunk, or at first to the first; false at the end. */
 bool cogpu_chunk_next(cogpu_chunk *chunk);

@@ -118,8 +118,8 @@ static int print_bench_json(const cogpu_input *input, const cogpu_selection *sel
     cogpu_json_unsigned(&json, "blocks", result->blocks);
     cogpu_json_unsigned(&json, "device_blocks", result->device_blocks);
     cogpu_json_number(&json, "milliseconds", measured->milliseconds[median]);
-    if (selection->device != COGPU_DEVICE_CPU)
-        stages_json(result, selection->device == COGPU_DEVICE_EMULATOR, &json);
+    if (selection->request.decode_device != COGPU_DEVICE_CPU)
+        stages_json(result, selection->request.decode_device == COGPU_DEVICE_EMULATOR, &json);
     cogpu_json_close(&json);
     return cogpu_json_print(&json) ? EXIT_DONE : EXIT_FAILED;
 }
@@ -131,11 +131,11 @@ static void print_bench_text(const cogpu_selection *selection, const struct meas
     printf("%.2f ms, %.2f GB/s of pixels, %.2f GB/s of the file (median of %d)\n", milliseconds,
            (double)measured->bytes / milliseconds * 1e-6,
            (double)result->bytes_read / milliseconds * 1e-6, REPEATS);
-    if (selection->device == COGPU_DEVICE_CPU)
+    if (selection->request.decode_device == COGPU_DEVICE_CPU)
         return;
     printf("  fetch   %7.2f ms  by the CPU, while the device works on the batch before\n",
            result->fetch_ms);
-    if (selection->device == COGPU_DEVICE_EMULATOR) {
+    if (selection->request.decode_device == COGPU_DEVICE_EMULATOR) {
         printf("  The device decoded %" PRIu64 " of %" PRIu64
                " blocks. It is emulated, and has no times of its own.\n",
                result->device_blocks, result->blocks);
@@ -173,8 +173,8 @@ const cogpu_command cogpu_cmd_bench = {
     .options = OPTION_IMAGE | OPTION_LEVEL | OPTION_WINDOW | OPTION_BAND | OPTION_MASK |
                OPTION_THREADS | OPTION_DEVICE | OPTION_NETWORK | OPTION_JSON,
     .summary = "measure read throughput, by pipeline stage",
-    .details =
-        "Reads the selection eleven times into device memory and prints the median of the last\n"
-        "nine. Stages on a GPU overlap: their sum may exceed the total.",
+    .details = "Reads the selection eleven times into memory of --device and prints the median of "
+               "the last\n"
+               "nine. Stages on a GPU overlap: their sum may exceed the total.",
     .run = run_bench,
 };

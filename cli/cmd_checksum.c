@@ -45,7 +45,6 @@ static cogpu_status hash_selection(const cogpu_selection *selection, char text[6
         status = add_chunks(selection, &chunk, data, &hash, &progress, error);
         cogpu_progress_close(&progress);
     }
-    cogpu_chunk_close(&chunk, selection);
     free(data);
     cogpu_sha256_close(&hash, text);
     return status;

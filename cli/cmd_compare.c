@@ -95,7 +95,6 @@ static cogpu_status compare_pixels(const cogpu_selection selections[2], differen
                               chunk.bytes * 2);
     if (status == COGPU_OK)
         status = compare_chunks(selections, &chunk, data, found, culprit, error);
-    cogpu_chunk_close(&chunk, &selections[0]);
     free(data);
     return status;
 }

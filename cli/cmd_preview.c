@@ -447,7 +447,6 @@ static cogpu_status write_preview(struct preview_job *job, const cogpu_input *in
     cogpu_status status = prepare_preview(job, input, error);
     if (status == COGPU_OK)
         status = make_picture(job, error);
-    cogpu_chunk_close(&job->chunk, &job->selection);
     cogpu_png_close(job->png);
     cogpu_output_abort(job->output);
     cogpu_reduction_close(&job->reduction);

@@ -141,7 +141,6 @@ static cogpu_status read_into_file(struct read_job *job, const cogpu_input *inpu
         status = copy_chunks(job, error);
         cogpu_progress_close(&job->progress);
     }
-    cogpu_chunk_close(&job->chunk, &job->selection);
     cogpu_png_close(job->png);
     cogpu_output_abort(job->output);
     free(job->data);

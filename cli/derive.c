@@ -152,7 +152,6 @@ static cogpu_status measure_ranges(const cogpu_selection *selection, double (*ra
                               chunk.bytes);
     if (status == COGPU_OK)
         status = find_ranges(&all, &chunk, data, ranges, error);
-    cogpu_chunk_close(&chunk, &all);
     free(data);
     return status;
 }

@@ -80,7 +80,8 @@ static cogpu_status choose_context(const cogpu_arguments *arguments, const cogpu
         input->shares_context = true;
         return COGPU_OK;
     }
-    if (arguments->device == COGPU_DEVICE_CPU && !has_url(arguments))
+    if (arguments->device == COGPU_DEVICE_CPU && arguments->decode == COGPU_DEVICE_CPU &&
+        !has_url(arguments))
         return COGPU_OK;
     return cogpu_input_open_context(arguments, &input->context, error);
 }

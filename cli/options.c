@@ -67,17 +67,23 @@ static const char *set_band(cogpu_arguments *arguments, const char *value) {
 }
 
 /* "cpu", "cuda", or "cuda:1". */
-static const char *set_device(cogpu_arguments *arguments, const char *value) {
+static const char *parse_device(const char *value, cogpu_device_kind *device, uint32_t *index) {
     char kind[16] = "";
     size_t length = strcspn(value, ":");
     bool has_index = value[length] == ':';
     snprintf(kind, sizeof kind, "%.*s", (int)length, value);
-    bool is_kind =
-        length < sizeof kind && cogpu_device_kind_parse(kind, &arguments->device, NULL) == COGPU_OK;
-    bool has_wrong_index =
-        has_index && (arguments->device == COGPU_DEVICE_CPU ||
-                      !cogpu_parse_wholes(value + length + 1, &arguments->device_index, 1));
+    bool is_kind = length < sizeof kind && cogpu_device_kind_parse(kind, device, NULL) == COGPU_OK;
+    bool has_wrong_index = has_index && (*device == COGPU_DEVICE_CPU ||
+                                         !cogpu_parse_wholes(value + length + 1, index, 1));
     return is_kind && !has_wrong_index ? NULL : "no such device; expected cpu, cuda, cuda:N or emu";
+}
+
+static const char *set_device(cogpu_arguments *arguments, const char *value) {
+    return parse_device(value, &arguments->device, &arguments->device_index);
+}
+
+static const char *set_decode(cogpu_arguments *arguments, const char *value) {
+    return parse_device(value, &arguments->decode, &arguments->decode_index);
 }
 
 static const char *set_type(cogpu_arguments *arguments, const char *value) {
@@ -199,6 +205,8 @@ const cogpu_option cogpu_options[] = {
      0, 0},
     {OPTION_DEVICE, "--device", "NAME",
      "device that decodes and encodes: cpu, cuda, cuda:N, emu (default: cpu)", set_device, 0, 0},
+    {OPTION_DEVICE, "--decode", "NAME",
+     "device that decodes into host memory (default: that of --device)", set_decode, 0, 0},
     {OPTION_PICTURE, "--size", "N", "length of the longest side in pixels (default: 1024)",
      set_size, 0, 0},
     {OPTION_PICTURE, "--percentiles", "LOW,HIGH",

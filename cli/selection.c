@@ -101,6 +101,10 @@ cogpu_status cogpu_selection_make(const cogpu_input *input, const cogpu_argument
     request->fill_bad_blocks = arguments->fill_bad_blocks;
     request->masked = arguments->masked;
     request->unscale = arguments->unscaled;
+    bool decodes_apart = arguments->decode != COGPU_DEVICE_CPU;
+    request->decode_device = decodes_apart ? arguments->decode : arguments->device;
+    request->decode_device_index =
+        decodes_apart ? arguments->decode_index : arguments->device_index;
     TRY(cogpu_image_info(input->file, arguments->image, &selection->image, error));
     TRY(cogpu_band_info(input->file, arguments->image, 1, &selection->first_band, error));
     TRY(cogpu_level_info(input->file, arguments->image, arguments->level, &selection->level,

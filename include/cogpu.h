@@ -712,6 +712,12 @@ typedef struct cogpu_request {
      * be called until cogpu_wait returns, also from other calls with the same context. */
     cogpu_progress progress;
     void *progress_user;
+    /* The device that decodes blocks for a raster in host memory; needs `context`. The rows come
+     * down while the next ones are decoded, and take as much device memory as `device_bytes` once
+     * more. The CPU decodes what the device cannot, and windows of so few blocks that it is faster.
+     * Default: the CPU. A raster in device memory is decoded by its own device. */
+    cogpu_device_kind decode_device;
+    uint32_t decode_device_index;
 } cogpu_request;
 #define COGPU_REQUEST_INIT COGPU_INIT(cogpu_request)
 
@@ -721,7 +727,7 @@ typedef struct cogpu_result {
     uint64_t sparse_blocks;       /* of these, without data in the file */
     uint64_t bad_blocks;          /* of these, filled because they could not be read */
     uint64_t cached_blocks;       /* of these, from the context's cache */
-    uint64_t device_blocks;       /* of these, decoded by the raster's device */
+    uint64_t device_blocks;       /* of these, decoded by a device */
     uint64_t cpu_fallback_blocks; /* of these, refused by the device and decoded by the CPU */
     uint64_t bytes_read;          /* of blocks, from the source */
     uint64_t gds_bytes;           /* of these, by GPUDirect Storage */

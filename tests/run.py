@@ -41,9 +41,9 @@ TREES = {
 # Suites whose threads, or those of the kernels that they run, may race; and of suites and functions those that take
 # long, or show nothing that others do not: make test-deep runs them too.
 RACING = ["pool", "progress", "source", "block_cache", "default_cache", "http_client", "range_cache", "writer",
-          "read_pipeline", "read_lanes", "read_streams", "read_cufile", "read_threads", "chunks", "device_convert",
-          "kernel_apply_mask", "kernel_packbits_decode", "kernel_unpack", "kernel_lzw_decode", "kernel_inflate",
-          "kernel_zstd_decode", "kernel_composite", "kernel_warp"]
+          "read_pipeline", "read_lanes", "read_streams", "read_cufile", "read_threads", "decode_device", "chunks",
+          "device_convert", "kernel_apply_mask", "kernel_packbits_decode", "kernel_unpack", "kernel_lzw_decode",
+          "kernel_inflate", "kernel_zstd_decode", "kernel_composite", "kernel_warp"]
 RACING_LONG = ["kernel_pack", "kernel_compact", "kernel_downsample", "kernel_deflate", "kernel_zstd_encode",
                "kernel_lzw_encode", "kernel_packbits_encode", "write_direct", "writer_memory"]
 LONG = {"kernel_inflate truncated", "kernel_inflate encoder_styles", "kernel_inflate libdeflate_levels",

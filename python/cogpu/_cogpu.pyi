@@ -72,10 +72,10 @@ class File:
     def read(self, *, image: int = 0, level: int = 0, window: tuple[int, int, int, int] | None = None,
              bands: tuple[int, ...] | None = None, content: str = "pixels", dtype: str | None = None,
              masked: bool = False, unscale: bool = False, fill_bad_blocks: bool = False,
-             threads: int = 0, device: str | None = None, out: object = None, stream: int | None = None,
-             wait: bool = True) -> Array:
+             threads: int = 0, device: str | None = None, decode: str | None = None, out: object = None,
+             stream: int | None = None, wait: bool = True) -> Array:
         """Bands count from 1. With `out` the Array is a view of it that keeps it alive; `device` then matters only for
-        host memory that serves as an emulated GPU's."""
+        host memory that serves as an emulated GPU's. `decode`: the device that decodes into host memory."""
     def sources(self) -> list[SourceFacts]:
         """Of a mosaic: fields of cogpu_source_description; windows are (left, top, right, bottom)."""
     def write_vrt(self, target: object) -> Any:

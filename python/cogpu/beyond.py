@@ -57,7 +57,8 @@ def kept_nodata(file: File, masked: bool, unscale: bool) -> int | float | None:
 
 def read_beyond(file: File, window: Any, level: int, bands: tuple[int, ...], *, boundless: bool, fill_value: Any,
                 out_shape: Any, resampling: Any, dtype: Any, device: str | None, out: Any, stream: Any,
-                masked: bool = False, unscale: bool = False, content: str = "pixels", **how: Any) -> Array:
+                masked: bool = False, unscale: bool = False, content: str = "pixels", decode: str | None = None,
+                **how: Any) -> Array:
     """An Array. `bands` is a tuple, `dtype` of the Array, None for that of `out` or of the file, `content` "pixels" or
     "mask"; `how` are other words of File._read_level."""
     if out_shape is not None and level:
@@ -67,7 +68,8 @@ def read_beyond(file: File, window: Any, level: int, bands: tuple[int, ...], *, 
     sides = (bounds[2] - bounds[0], bounds[3] - bounds[1]) if out_shape is None else out_sides(out_shape, len(bands))
 
     def read_part(level, bounds, content, fill, array):
-        words = {"bands": bands, "stream": stream, "device": device if device.startswith("emu") else None}
+        words = {"bands": bands, "stream": stream, "device": device if device.startswith("emu") else None,
+                 "decode": decode}
         words |= {"content": "mask"} if content == "mask" else {"masked": masked, "unscale": unscale, **how}
         return read_padded(array, bounds, file._level_shape(level), fill,
                            lambda inner, view: file._read_level(inner, level, out=view, **words))

@@ -42,7 +42,7 @@ class Engine(BackendEntrypoint):
                                "gpu", "on_gpu_failure", "parse_coordinates", "default_name", "sidecars", "crs",
                                "resolution", "bbox", "bbox_crs", "shape", "like", "transform", "align", "resampling",
                                "composite", "nodata", "max_error", "full_resolution", "skip_bad_sources",
-                               "vrt_sources")
+                               "vrt_sources", "decode")
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
         """Modest: where rioxarray is installed, a .tif that is opened without an engine's name stays rioxarray's."""
@@ -61,7 +61,7 @@ class Engine(BackendEntrypoint):
                      transform: Any = None, align: bool = False, resampling: WarpResampling = "nearest",
                      composite: Composite = "first", nodata: float | str | None = None, max_error: float = 0.125,
                      full_resolution: bool = False, skip_bad_sources: bool = False,
-                     vrt_sources: VrtSources | None = None) -> xr.Dataset:
+                     vrt_sources: VrtSources | None = None, decode: str | None = None) -> xr.Dataset:
         """Opens one level of an image, a VRT, or a list of files as one mosaic, as a Dataset. Other parameters are
         those of open_geotiff.
 
@@ -84,7 +84,7 @@ class Engine(BackendEntrypoint):
         name = file.name or stem_source(filename_or_obj)
         return self._dataset(file, origin, name, level_of(file, level), drop_variables, default_name,
                              parse_coordinates, masked=masked, unscale=mask_and_scale, gpu=gpu,
-                             on_gpu_failure=on_gpu_failure)
+                             on_gpu_failure=on_gpu_failure, decode=decode)
 
     def open_groups_as_dict(self, filename_or_obj: Any, *, drop_variables: str | Iterable[str] | None = None,
                             mask_and_scale: bool = True, masked: bool = False, decode_coords: Any = "all",

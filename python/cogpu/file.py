@@ -455,7 +455,8 @@ class File:
              device: str | None = None, out: Any = None, stream: Any = None, dtype: npt.DTypeLike | None = None,
              masked: bool = False, unscale: bool = False, fill_bad_blocks: bool = False, wait: bool = True,
              threads: int = 0, boundless: bool = False, fill_value: float | None = None,
-             out_shape: Sequence[int] | None = None, resampling: Resampling = "nearest") -> Array:
+             out_shape: Sequence[int] | None = None, resampling: Resampling = "nearest",
+             decode: str | None = None) -> Array:
         """Reads pixels into an Array, shaped (band, y, x).
 
         window           (row0, col0, row1, col1), half-open, inside the level; ((row0, row1), (col0, col1)); two
@@ -477,15 +478,17 @@ class File:
                          resampled; the window counts pixels of level 0
         resampling       "nearest" (default), "average", "rms", "bilinear", "cubic", "cubic_spline", "lanczos", "mode",
                          or rasterio's Resampling. Invalid pixels have no weight
+        decode           device that decodes pixels for host memory: "cpu" (default), "cuda", "cuda:1", "emu"
         """
         if unscale and not self._has_warned:
             self._warn_of_scales(stacklevel=3)
         if boundless or out_shape is not None:
             return self._read_beyond(window, level, bands, device, out, stream, dtype, masked, unscale, boundless,
                                      fill_value, out_shape, resampling, fill_bad_blocks=fill_bad_blocks,
-                                     threads=threads)
+                                     threads=threads, decode=decode)
         return self._read_level(window, level, bands, device=device, out=out, stream=stream, dtype=dtype, masked=masked,
-                               unscale=unscale, fill_bad_blocks=fill_bad_blocks, wait=wait, threads=threads)
+                               unscale=unscale, fill_bad_blocks=fill_bad_blocks, wait=wait, threads=threads,
+                               decode=decode)
 
     def _read_level(self, window: Any = None, level: int = 0, bands: Any = None, *, content: str = "pixels",
                     wait: bool = True, threads: int = 0, **how: Any) -> Array:
@@ -513,14 +516,14 @@ class File:
     @accept_other_names
     def read_mask(self, window: Window | None = None, level: int = 0, bands: Bands | None = None, *,
                   device: str | None = None, out: Any = None, stream: Any = None, wait: bool = True, threads: int = 0,
-                  boundless: bool = False, out_shape: Sequence[int] | None = None) -> Array:
+                  boundless: bool = False, out_shape: Sequence[int] | None = None, decode: str | None = None) -> Array:
         """Reads the mask into an Array of uint8: 255 for a valid pixel, else 0. Parameters are those of read. Pixels
         outside the level are invalid. With out_shape the mask is resampled by "nearest"."""
         if boundless or out_shape is not None:
             return self._read_beyond(window, level, bands, device, out, stream, "uint8", False, False, boundless, None,
-                                     out_shape, "nearest", content="mask")
+                                     out_shape, "nearest", content="mask", decode=decode)
         return self._read_level(window, level, bands, content="mask", device=device, out=out, stream=stream, wait=wait,
-                               threads=threads)
+                               threads=threads, decode=decode)
 
     def _read_complex_integers(self, request: dict[str, Any], threads: int) -> Array:
         """Pairs of integers, converted here, since DLPack and NumPy have no such samples."""
@@ -559,7 +562,7 @@ class File:
 
     def _request(self, window: Any = None, level: int = 0, bands: Any = None, *, device: str | None = None,
                  out: Any = None, stream: Any = None, dtype: Any = None, masked: bool = False, unscale: bool = False,
-                 fill_bad_blocks: bool = False) -> dict[str, Any]:
+                 fill_bad_blocks: bool = False, decode: str | None = None) -> dict[str, Any]:
         """The engine's keywords for those of read."""
         dtype = self._result_dtype(dtype, out, masked, unscale)
         if window is not None:
@@ -567,7 +570,7 @@ class File:
         return dict(image=self.image, level=whole("level", level), window=window,
                     bands=_engine_bands(bands), device=device, out=out, stream=_engine_stream(stream),
                     dtype=None if dtype is None else dtype.name, masked=masked, unscale=unscale,
-                    fill_bad_blocks=fill_bad_blocks)
+                    fill_bad_blocks=fill_bad_blocks, decode=decode)
 
 
 def _fill(target: Array, values: np.ndarray[Any, Any], stream: Any) -> None:

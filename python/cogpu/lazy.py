@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import os
 import sys
 import threading
@@ -264,7 +265,7 @@ class Pixels:
 
     `source` is a path, a URL or a mosaic.Recipe, or a File where there is none, and can be pickled where that can.
     `version_id` is that of the File: pixels of another version of it are an error, so that no array is a mixture. `gpu`
-    is False, True or "emu".
+    is False, True or "emu". `decode` is the device that decodes for NumPy's arrays, or None.
     """
 
     source: object = dataclasses.field(repr=False)  # a URL may hold secrets
@@ -282,6 +283,7 @@ class Pixels:
     block_shape: tuple[int, int]
     interleave: str
     vrt_sources: str | None = None
+    decode: str | None = None
 
     def read(self, rows: slice = slice(None), columns: slice = slice(None), bands: Any = None, out: Any = None) -> Any:
         """Pixels of rows and columns of the level, each a slice of step 1, shaped (band, y, x).
@@ -321,15 +323,20 @@ class Pixels:
 
     def _read_by(self, file, where, out):
         """By the device that is asked for, or by the CPU where that may take its place."""
-        if self.gpu is False:
+        if self.gpu is False and self.decode is None:
             return self._read(file, where, out, _from_host)
         try:
-            return self._read(file, where, out, _from_emulator if self.gpu == "emu" else _from_gpu)
+            return self._read(file, where, out, self._fetch())
         except _failures() as error:
             if self.on_gpu_failure == "strict":
                 raise
             warnings.warn(f"the GPU failed ({error}); the CPU reads instead", FallbackWarning, stacklevel=3)
         return self._uploaded(self._read(file, where, None, _from_host), out)
+
+    def _fetch(self):
+        if self.gpu is False:
+            return functools.partial(_from_host, decode=self.decode)
+        return _from_emulator if self.gpu == "emu" else _from_gpu
 
     def _read(self, file, where, out, fetch):
         """The engine converts to floats on the way; what else is asked for is done to what it gave."""
@@ -421,7 +428,8 @@ def _usable(gpu, on_gpu_failure):
 
 
 def pixels_of(file: File, *, source: Any = None, level: int = 0, bands: Any = None, dtype: Any = None,
-              masked: bool = False, unscale: bool = False, gpu: Any = False, on_gpu_failure: str = "auto") -> Pixels:
+              masked: bool = False, unscale: bool = False, gpu: Any = False, on_gpu_failure: str = "auto",
+              decode: str | None = None) -> Pixels:
     """The Pixels of `file` that the words mean; all are checked here, and nothing is read.
 
     `source` is the path, URL or Recipe that `file` was opened from; without one the Pixels hold the file itself. Bands
@@ -430,6 +438,9 @@ def pixels_of(file: File, *, source: Any = None, level: int = 0, bands: Any = No
     if on_gpu_failure not in ("auto", "strict"):
         raise InvalidArgumentError(f"on_gpu_failure: {on_gpu_failure!r} is neither 'auto' nor 'strict'")
     masked = flag("unscale", unscale) or flag("masked", masked)
+    if decode is not None and gpu is not False:
+        raise InvalidArgumentError(f"decode={decode!r}: it is for NumPy arrays, and gpu={gpu!r} makes those of a GPU, "
+                                   "which decodes them; leave one of them out")
     gpu = _usable(gpu, on_gpu_failure)
     bands = tuple(range(1, file.shape[0] + 1)) if bands is None else tuple(bands)
     height, width = file.levels[level].shape
@@ -438,4 +449,4 @@ def pixels_of(file: File, *, source: Any = None, level: int = 0, bands: Any = No
                   bands=bands, dtype=_result_dtype(file.dtype, dtype, masked), masked=masked, unscale=bool(unscale),
                   gpu=gpu, on_gpu_failure=on_gpu_failure, shape=(len(bands), height, width),
                   block_shape=tuple(file.levels[level].block_shape), interleave=file.interleave,
-                  vrt_sources=file.vrt_sources)
+                  vrt_sources=file.vrt_sources, decode=decode)

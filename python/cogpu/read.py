@@ -52,7 +52,7 @@ def open_geotiff(source: MosaicSources, *, dtype: npt.DTypeLike | None = None, w
                  like: GridLike | None = None, transform: Any = None, align: bool = False,
                  composite: Composite = "first", nodata: float | str | None = None, max_error: float = 0.125,
                  full_resolution: bool = False, skip_bad_sources: bool = False,
-                 vrt_sources: VrtSources | None = None) -> xarray.DataArray:
+                 vrt_sources: VrtSources | None = None, decode: str | None = None) -> xarray.DataArray:
     """Reads a GeoTIFF, a VRT or many files into an xarray.DataArray with dimensions (band, y, x), by rioxarray's
     conventions.
 
@@ -105,6 +105,8 @@ def open_geotiff(source: MosaicSources, *, dtype: npt.DTypeLike | None = None, w
     crs, resolution, bbox_crs, shape, like, transform, align : the grid, as in open_mosaic.
     composite, nodata, max_error, full_resolution, skip_bad_sources : as in open_mosaic, of a mosaic only.
     vrt_sources : which files a VRT may name, as in `open`.
+    decode : device that decodes pixels for NumPy arrays: "cpu" (default), "cuda", "cuda:1", "emu". If it fails,
+        `on_gpu_failure` says what happens. Not with `gpu`, whose arrays the GPU decodes anyway.
     """
     if window is not None and bbox is not None:
         raise InvalidArgumentError("window and bbox: give one of them")
@@ -125,7 +127,7 @@ def open_geotiff(source: MosaicSources, *, dtype: npt.DTypeLike | None = None, w
         grid = _grid(file, level, bounds, out_shape, resampling, boundless, band)
         pixels = lazy.pixels_of(file, source=origin, level=grid.level if grid else level,
                                 bands=_bands(file, band), dtype=dtype, masked=masked, unscale=unscale, gpu=gpu,
-                                on_gpu_failure=on_gpu_failure)
+                                on_gpu_failure=on_gpu_failure, decode=decode)
         if boundless or grid:
             pixels = _beyond(file, pixels, bounds, grid, fill_value)
         file._warn_of_scales(pixels.bands, stacklevel=3)

@@ -20,7 +20,8 @@ struct reading {
 
 /* Keywords that cannot be used as they come. */
 struct keywords {
-    PyObject *image, *level, *window, *bands, *content, *dtype, *threads, *device, *out, *stream;
+    PyObject *image, *level, *window, *bands, *content, *dtype, *threads, *device, *decode, *out;
+    PyObject *stream;
     cogpu_device_kind kind;
     uint32_t index;
     cogpu_type type;
@@ -36,15 +37,15 @@ static bool is_given(const PyObject *value) {
 static bool parse_keywords(PyObject *arguments, PyObject *words, struct keywords *given,
                            struct reading *reading) {
     static char *names[] = {
-        "image",           "level",   "window", "bands", "content", "dtype", "masked", "unscale",
-        "fill_bad_blocks", "threads", "device", "out",   "stream",  "wait",  NULL};
+        "image",           "level",   "window", "bands",  "content", "dtype",  "masked", "unscale",
+        "fill_bad_blocks", "threads", "device", "decode", "out",     "stream", "wait",   NULL};
     cogpu_request *request = &reading->request;
     int is_waited = 1;
-    if (!PyArg_ParseTupleAndKeywords(arguments, words, "|$OOOOOOpppOOOOp", names, &given->image,
+    if (!PyArg_ParseTupleAndKeywords(arguments, words, "|$OOOOOOpppOOOOOp", names, &given->image,
                                      &given->level, &given->window, &given->bands, &given->content,
                                      &given->dtype, &request->masked, &request->unscale,
                                      &request->fill_bad_blocks, &given->threads, &given->device,
-                                     &given->out, &given->stream, &is_waited))
+                                     &given->decode, &given->out, &given->stream, &is_waited))
         return false;
     reading->is_waited = is_waited;
     return (!given->image || number_u32(given->image, "image", &request->image)) &&
@@ -52,6 +53,8 @@ static bool parse_keywords(PyObject *arguments, PyObject *words, struct keywords
            (!given->threads || number_u32(given->threads, "threads", &request->threads)) &&
            (!is_given(given->dtype) || type_parse(given->dtype, "dtype", &given->type)) &&
            (!is_given(given->device) || device_parse(given->device, &given->kind, &given->index)) &&
+           (!is_given(given->decode) ||
+            device_parse(given->decode, &request->decode_device, &request->decode_device_index)) &&
            stream_parse(given->stream, &given->cuda_stream);
 }
 

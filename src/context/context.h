@@ -14,13 +14,17 @@
 
 #include <pthread.h>
 
+/* Memory of calls, kept for the next ones: one of any size, and as many small ones as threads may
+ * use at a time. */
+enum { COGPU_KEPT_MEMORIES = 9, COGPU_KEPT_SMALL_BYTES = 16 << 20 };
+
 /* A device that a context has opened. */
 typedef struct cogpu_opened_device {
     struct cogpu_opened_device *next;
     cogpu_device_kind kind;
     uint32_t index;
     cogpu_gpu_device *device;
-    cogpu_gpu_memory kept; /* by the last writer, for the next */
+    cogpu_gpu_memory kept[COGPU_KEPT_MEMORIES]; /* the first one may be large */
 } cogpu_opened_device;
 
 struct cogpu_context {
@@ -66,11 +70,15 @@ cogpu_status cogpu_context_operations(cogpu_context *context, cogpu_operations *
 cogpu_status cogpu_context_device(cogpu_context *context, cogpu_device_kind kind, uint32_t index,
                                   cogpu_gpu_device **device, cogpu_error *error);
 void cogpu_context_close_devices(cogpu_context *context);
-/* Device memory that the last writer kept, or none. It is kept again, or released if another writer
- * has kept some meanwhile. */
+/* The largest memory that a call kept, or none. It is kept again, or released if as much is kept
+ * already. */
 cogpu_gpu_memory cogpu_context_take_memory(cogpu_context *context, const cogpu_gpu_device *device);
 void cogpu_context_keep_memory(cogpu_context *context, cogpu_gpu_device *device,
                                cogpu_gpu_memory *memory);
+/* Kept memory that is large enough, or new memory. To be kept even after a failure. */
+cogpu_status cogpu_context_reserve_memory(cogpu_context *context, cogpu_gpu_device *device,
+                                          uint64_t device_bytes, uint64_t pinned_bytes,
+                                          cogpu_gpu_memory *memory, cogpu_error *error);
 
 /* Devices of this machine: the CPU, then GPUs, then emulated GPUs. ABSENT after the last. */
 cogpu_status cogpu_devices_describe(uint32_t index, cogpu_device *info);

@@ -125,7 +125,7 @@ static cogpu_status open_device(cogpu_context *context, cogpu_device_kind kind, 
         cogpu_release(opened);
         return status;
     }
-    *opened = (cogpu_opened_device){context->devices, kind, index, *device, {0}};
+    *opened = (cogpu_opened_device){context->devices, kind, index, *device, {{0}}};
     context->devices = opened;
     return COGPU_OK;
 }
@@ -151,7 +151,8 @@ void cogpu_context_close_devices(cogpu_context *context) {
     while (context->devices) {
         cogpu_opened_device *opened = context->devices;
         context->devices = opened->next;
-        cogpu_gpu_memory_release(cogpu_gpu_device_gpu(opened->device), &opened->kept);
+        for (uint32_t i = 0; i < COGPU_KEPT_MEMORIES; i++)
+            cogpu_gpu_memory_release(cogpu_gpu_device_gpu(opened->device), &opened->kept[i]);
         cogpu_gpu_device_close(opened->device);
         cogpu_release(opened);
     }
@@ -167,27 +168,84 @@ static cogpu_opened_device *find_opened_device(cogpu_context *context,
     return opened;
 }
 
-cogpu_gpu_memory cogpu_context_take_memory(cogpu_context *context, const cogpu_gpu_device *device) {
-    pthread_mutex_lock(&context->lock);
-    cogpu_opened_device *opened = find_opened_device(context, device);
-    cogpu_gpu_memory kept = opened->kept;
-    opened->kept = (cogpu_gpu_memory){0};
-    pthread_mutex_unlock(&context->lock);
-    return kept;
+/* Entries that may keep memory of this size: from *first to *end. */
+static void find_entries(uint64_t device_bytes, uint64_t pinned_bytes, uint32_t *first,
+                         uint32_t *end) {
+    const bool is_small =
+        device_bytes <= COGPU_KEPT_SMALL_BYTES && pinned_bytes <= COGPU_KEPT_SMALL_BYTES;
+    *first = is_small ? 1 : 0;
+    *end = is_small ? COGPU_KEPT_MEMORIES : 1;
 }
 
+static bool is_enough(const cogpu_gpu_memory *memory, uint64_t device_bytes,
+                      uint64_t pinned_bytes) {
+    return memory->device && memory->device_bytes >= device_bytes &&
+           memory->pinned_bytes >= pinned_bytes;
+}
+
+static cogpu_gpu_memory take_entry(cogpu_gpu_memory *entry) {
+    const cogpu_gpu_memory taken = *entry;
+    *entry = (cogpu_gpu_memory){0};
+    return taken;
+}
+
+cogpu_gpu_memory cogpu_context_take_memory(cogpu_context *context, const cogpu_gpu_device *device) {
+    pthread_mutex_lock(&context->lock);
+    cogpu_gpu_memory *kept = find_opened_device(context, device)->kept, *largest = kept;
+    for (uint32_t i = 1; i < COGPU_KEPT_MEMORIES; i++)
+        if (kept[i].device_bytes > largest->device_bytes)
+            largest = &kept[i];
+    const cogpu_gpu_memory taken = take_entry(largest);
+    pthread_mutex_unlock(&context->lock);
+    return taken;
+}
+
+/* In place of the smallest that is kept, unless that is larger. */
 void cogpu_context_keep_memory(cogpu_context *context, cogpu_gpu_device *device,
                                cogpu_gpu_memory *memory) {
+    uint32_t first, end;
+    find_entries(memory->device_bytes, memory->pinned_bytes, &first, &end);
     pthread_mutex_lock(&context->lock);
-    cogpu_opened_device *opened = find_opened_device(context, device);
-    cogpu_gpu_memory spare = *memory;
-    if (!opened->kept.device) {
-        spare = opened->kept;
-        opened->kept = *memory;
+    cogpu_gpu_memory *kept = find_opened_device(context, device)->kept, *smallest = &kept[first];
+    for (uint32_t i = first + 1; i < end; i++)
+        if (kept[i].device_bytes < smallest->device_bytes)
+            smallest = &kept[i];
+    if (memory->device_bytes > smallest->device_bytes) {
+        const cogpu_gpu_memory former = *smallest;
+        *smallest = *memory;
+        *memory = former;
     }
     pthread_mutex_unlock(&context->lock);
-    cogpu_gpu_memory_release(cogpu_gpu_device_gpu(device), &spare);
-    *memory = (cogpu_gpu_memory){0};
+    cogpu_gpu_memory_release(cogpu_gpu_device_gpu(device), memory);
+}
+
+/* Memory that is kept and large enough; of large memory what is kept in any case. */
+static cogpu_gpu_memory take_similar(cogpu_context *context, const cogpu_gpu_device *device,
+                                     uint64_t device_bytes, uint64_t pinned_bytes) {
+    uint32_t first, end, i;
+    find_entries(device_bytes, pinned_bytes, &first, &end);
+    pthread_mutex_lock(&context->lock);
+    cogpu_gpu_memory *kept = find_opened_device(context, device)->kept;
+    for (i = first; i + 1 < end && !is_enough(&kept[i], device_bytes, pinned_bytes);)
+        i++;
+    const cogpu_gpu_memory taken = take_entry(&kept[i]);
+    pthread_mutex_unlock(&context->lock);
+    return taken;
+}
+
+cogpu_status cogpu_context_reserve_memory(cogpu_context *context, cogpu_gpu_device *device,
+                                          uint64_t device_bytes, uint64_t pinned_bytes,
+                                          cogpu_gpu_memory *memory, cogpu_error *error) {
+    cogpu_gpu *gpu = cogpu_gpu_device_gpu(device);
+    *memory = take_similar(context, device, device_bytes, pinned_bytes);
+    if (is_enough(memory, device_bytes, pinned_bytes))
+        return COGPU_OK;
+    cogpu_gpu_memory_release(gpu, memory);
+    TRY(gpu->calls->allocate(gpu, device_bytes, &memory->device, error));
+    memory->device_bytes = device_bytes;
+    TRY(gpu->calls->allocate_pinned(gpu, pinned_bytes, &memory->pinned, error));
+    memory->pinned_bytes = pinned_bytes;
+    return COGPU_OK;
 }
 
 bool cogpu_context_emulator_owns(cogpu_context *context, const void *memory, uint32_t *index) {

@@ -40,6 +40,14 @@
 /* Copies the first `unit` bytes to all bytes after them. */
 void cogpu_cpu_repeat(uint8_t *memory, size_t unit, size_t bytes);
 
+/* Whether the first rows of such a raster leave the caches before they are read. Stores that bypass
+ * the caches then save reading its memory into them. */
+bool cogpu_cpu_is_beyond_caches(const cogpu_raster *raster, size_t size);
+/* memcpy; with `streams` whole cache lines bypass the caches. Other threads see them after
+ * cogpu_cpu_finish_copies, by the thread that copied. */
+void cogpu_cpu_copy_bytes(uint8_t *to, const uint8_t *from, size_t bytes, bool streams);
+void cogpu_cpu_finish_copies(bool streams);
+
 /* Copies samples of 1, 2, 4, 8 or 16 bytes between any strides. from_stride 0 repeats one sample.
  */
 void cogpu_cpu_copy_samples(uint8_t *to, int64_t to_stride, const uint8_t *from,

@@ -139,48 +139,11 @@ static void deinterleave_band(const struct deinterleave *shuffle, uint32_t band,
                            (int64_t)pixel, count - done, size);
 }
 
-/* ---- rows that bypass the caches ---- */
-
-/* The first rows of such a raster leave the caches before anyone reads them. Stores that bypass the
- * caches then save reading its memory into them. */
-static bool is_beyond_caches(const cogpu_raster *raster, size_t size) {
-    enum { CACHE_BYTES = 64 << 20 };
-    return HAVE_STREAMED_STORES &&
-           (uint64_t)raster->width * raster->height * raster->bands > CACHE_BYTES / size;
-}
-
-#if HAVE_STREAMED_STORES
-/* Whole cache lines bypass the caches. Those that the row has a part of do not: the rest of them is
- * written soon, with the next block. */
-static void stream_row(uint8_t *to, const uint8_t *from, size_t bytes) {
-    enum { LINE = 64 };
-    size_t at = -(uintptr_t)to % LINE;
-    if (at > bytes)
-        at = bytes;
-    memcpy(to, from, at);
-    for (; at + LINE <= bytes; at += LINE)
-        for (size_t k = 0; k < LINE; k += VECTOR)
-            store_or_stream(to + at + k, load_vector(from + at + k), true);
-    memcpy(to + at, from + at, bytes - at);
-}
-#else
-static void stream_row(uint8_t *to, const uint8_t *from, size_t bytes) {
-    memcpy(to, from, bytes);
-}
-#endif
-
 /* How the rows of a block are copied: filled in once for all of them. */
 struct band_copy {
     struct deinterleave shuffle;
     bool streams;
 };
-
-static void copy_row(const struct band_copy *copy, uint8_t *to, const uint8_t *from, size_t bytes) {
-    if (copy->streams)
-        stream_row(to, from, bytes);
-    else
-        memcpy(to, from, bytes);
-}
 
 /* Samples of one band (0-based) out of pixels, to packed samples or at a stride. */
 static void copy_band(const struct band_copy *copy, uint32_t band, const uint8_t *pixels,
@@ -188,7 +151,7 @@ static void copy_band(const struct band_copy *copy, uint32_t band, const uint8_t
                       int64_t to_step) {
     bool is_packed = to_step == (int64_t)size;
     if (is_packed && per_pixel == 1) {
-        copy_row(copy, to, pixels, count * size);
+        cogpu_cpu_copy_bytes(to, pixels, count * size, copy->streams);
     } else if (is_packed && copy->shuffle.bands) {
         bool streams = copy->streams && (uintptr_t)to % VECTOR == 0;
         deinterleave_band(&copy->shuffle, band, pixels, per_pixel, count, size, to, streams);
@@ -227,8 +190,8 @@ static void unpack_row(const cogpu_read_plan *plan, const cogpu_block *block,
         copy_band(copy, 0, samples, 1, block->width, size,
                   target_address(block, raster, block->plane) + down, raster->stride_x);
     } else if (has_file_interleave(plan, raster, size)) {
-        copy_row(copy, target_address(block, raster, 0) + down, samples,
-                 (size_t)block->width * per_pixel * size);
+        cogpu_cpu_copy_bytes(target_address(block, raster, 0) + down, samples,
+                             (size_t)block->width * per_pixel * size, copy->streams);
     } else {
         for (uint32_t p = 0; p < plan->band_count; p++) {
             uint32_t band = cogpu_plan_band(plan, p);
@@ -372,7 +335,7 @@ cogpu_status cogpu_cpu_unpack(cogpu_worker *worker, const cogpu_read_plan *plan,
                               const cogpu_raster *raster, cogpu_error *error) {
     const cogpu_storage *storage = plan->storage;
     size_t row_bytes = storage->format.row_bytes, size = cogpu_type_bytes(storage->type);
-    bool streams = is_beyond_caches(raster, size);
+    bool streams = cogpu_cpu_is_beyond_caches(raster, size);
     if (plan->conversion)
         return unpack_converted(worker, plan, block, decoded, filters_undone, raster, error);
     if (!filters_undone && can_unpack_in_place(plan, block, raster)) {
@@ -390,8 +353,7 @@ cogpu_status cogpu_cpu_unpack(cogpu_worker *worker, const cogpu_read_plan *plan,
     struct band_copy copy = {.shuffle = deinterleave_for(storage->format.samples, size),
                              .streams = streams};
     unpack_rows(worker, plan, block, &copy, decoded, filters_undone, raster);
-    if (streams)
-        fence_streamed_stores();
+    cogpu_cpu_finish_copies(streams);
     return COGPU_OK;
 }
 

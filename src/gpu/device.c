@@ -66,6 +66,10 @@ cogpu_gpu *cogpu_gpu_device_gpu(const cogpu_gpu_device *device) {
     return device->gpu;
 }
 
+uint64_t cogpu_gpu_device_budget(const cogpu_gpu_device *device) {
+    return device->budget;
+}
+
 cogpu_status cogpu_gpu_device_allocate(cogpu_gpu_device *device, uint64_t bytes, void **memory,
                                        cogpu_error *error) {
     return device->gpu->calls->allocate(device->gpu, bytes, memory, error);

@@ -20,6 +20,7 @@ cogpu_status cogpu_gpu_device_open(cogpu_gpu *gpu, uint64_t budget_bytes, bool u
                                    cogpu_gpu_device **device, cogpu_error *error);
 void cogpu_gpu_device_close(cogpu_gpu_device *device);
 cogpu_gpu *cogpu_gpu_device_gpu(const cogpu_gpu_device *device);
+uint64_t cogpu_gpu_device_budget(const cogpu_gpu_device *device);
 
 /* Device memory for callers, and copies that are complete on return: from device to host memory if
  * `is_down`, else the other way. */

@@ -106,6 +106,17 @@ static void count_done(const struct cogpu_slot *slot) {
     }
 }
 
+/* Refused and failed blocks have no pixels in the raster. */
+static void report_unpacked(const struct cogpu_slot *slot) {
+    const cogpu_gpu_read_observer *observer = slot->run->job->observer;
+    for (uint32_t i = 0; observer && i < slot->count; i++) {
+        const cogpu_gpu_read_task *task = slot->blocks[i].task;
+        if (task->state == COGPU_BLOCK_DECODED || task->state == COGPU_BLOCK_UPLOADED ||
+            task->state == COGPU_BLOCK_FILLED)
+            observer->unpacked(observer->user, task);
+    }
+}
+
 /* ---- slots --------------------------------------------------------------------------------- */
 
 /* The buffer goes to the oldest batch without one, or back to the pool. */
@@ -143,6 +154,7 @@ cogpu_status cogpu_run_collect_oldest(struct cogpu_read_run *run, cogpu_error *e
         TRY(copy_back_refused(gpu, slot, error));
     add_stage_times(gpu, slot);
     count_done(slot);
+    report_unpacked(slot);
     return remove_oldest(run, error);
 }
 

@@ -79,6 +79,21 @@ static bool is_cpu_faster(cogpu_gpu_device *device, const cogpu_gpu_read_job *jo
     return total_time(cpu, threads) < total_time(gpu, 2.0 * device->gpu->multiprocessors);
 }
 
+bool cogpu_gpu_device_is_faster(const cogpu_gpu_device *device, const cogpu_read_plan *plan,
+                                uint32_t threads) {
+    enum { ROUND_TRIP_NS = 100000 }; /* the least time of a read by way of the device */
+    const cogpu_storage *storage = plan->storage;
+    const cogpu_gpu_decoder *decoder =
+        cogpu_gpu_find_decoder(device->gpu, storage->format.compression);
+    if (!decoder || device->gpu->is_emulated || device->always_decodes)
+        return decoder;
+    const double bytes = (double)storage->block_bytes, blocks = (double)plan->count;
+    const double cpu = bytes / decoder->cpu_bytes_per_ns, gpu = bytes / decoder->gpu_bytes_per_ns;
+    return total_time((struct decode_time){blocks * cpu, cpu}, threads) >
+           total_time((struct decode_time){blocks * gpu, gpu}, 2.0 * device->gpu->multiprocessors) +
+               ROUND_TRIP_NS;
+}
+
 /* ---- sizes --------------------------------------------------------------------------------- */
 
 /* Bytes that a read needs, in device and in pinned memory: for all blocks, and for the largest. */

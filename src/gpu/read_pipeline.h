@@ -45,6 +45,12 @@ typedef struct cogpu_gpu_read_task {
     const uint8_t *returned;   /* stored bytes that the device refused and gave back, or NULL */
 } cogpu_gpu_read_task;
 
+/* Called by the thread that reads, for each task whose pixels are in the raster. */
+typedef struct cogpu_gpu_read_observer {
+    void (*unpacked)(void *user, const cogpu_gpu_read_task *task);
+    void *user;
+} cogpu_gpu_read_observer;
+
 struct cogpu_read_run;
 
 typedef struct cogpu_gpu_read_job {
@@ -56,14 +62,21 @@ typedef struct cogpu_gpu_read_job {
     /* A task could not be read. Returns true to fill it. Called from any thread. */
     bool (*failed)(void *user, uint32_t task, const cogpu_error *error);
     void *user;
-    cogpu_result *times; /* milliseconds of each stage are added here */
-    bool is_pending;     /* the caller does other things between start and finish */
+    const cogpu_gpu_read_observer *observer; /* may be NULL; of reads that are not pending */
+    cogpu_result *times;                     /* milliseconds of each stage are added here */
+    bool is_pending; /* the caller does other things between start and finish */
 
     struct cogpu_read_run *run; /* the pipeline's */
 } cogpu_gpu_read_job;
 
 /* Whether blocks of this plan fit into a slot and the kernels support its samples. */
 bool cogpu_gpu_device_can_read(const cogpu_gpu_device *device, const cogpu_read_plan *plan);
+
+/* Whether the device decodes blocks for host memory faster than so many CPU threads. False if it
+ * has no decoder for them. Emulated devices are faster by definition, as with COGPU_ALWAYS_DEVICE.
+ */
+bool cogpu_gpu_device_is_faster(const cogpu_gpu_device *device, const cogpu_read_plan *plan,
+                                uint32_t threads);
 
 /* A read in two steps; they fail only if the device does. After start all work is queued on the
  * device, and if the read is pending, later work of the rasters' streams waits for it. After finish

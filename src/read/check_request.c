@@ -61,6 +61,18 @@ static cogpu_status choose_content(const cogpu_request *request, struct cogpu_re
     return COGPU_OK;
 }
 
+/* A raster in device memory is decoded by its own device. */
+static cogpu_status check_decode_device(const cogpu_request *request, const cogpu_raster *raster,
+                                        cogpu_error *error) {
+    if (raster->device == COGPU_DEVICE_CPU || request->decode_device == COGPU_DEVICE_CPU ||
+        (request->decode_device == raster->device &&
+         request->decode_device_index == raster->device_index))
+        return COGPU_OK;
+    return cogpu_fail(error, COGPU_INVALID_ARGUMENT,
+                      "`decode_device` must be the raster's device, %s %u, or the default",
+                      cogpu_device_kind_name(raster->device), raster->device_index);
+}
+
 static cogpu_status check_mask_type(const struct cogpu_read_spec *spec, cogpu_error *error) {
     if (spec->masked || spec->is_unscaled)
         return cogpu_fail(
@@ -122,6 +134,7 @@ cogpu_status cogpu_check_request(const cogpu_read_call *item, struct cogpu_read_
     TRY(choose_window(&item->request, spec, error));
     TRY(choose_bands(&item->request, spec, error));
     TRY(choose_content(&item->request, spec, error));
+    TRY(check_decode_device(&item->request, &item->raster, error));
     return check_request_raster(spec, error);
 }
 

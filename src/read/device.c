@@ -40,6 +40,7 @@ cogpu_status cogpu_batch_start_on_device(struct cogpu_read_job *job, bool is_pen
                                              .worker_count = job->worker_count,
                                              .failed = record_device_failure,
                                              .user = job,
+                                             .observer = job->observer,
                                              .is_pending = is_pending,
                                              .times = batch->tasks[0].window->result};
     cogpu_batch_start_prefetch(job);

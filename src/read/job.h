@@ -29,6 +29,7 @@ enum cogpu_read_method {
     COGPU_READ_EACH_BAND, /* one sub-read for each band, since bands differ in nodata or mask */
     COGPU_READ_PLANAR_COLOURS, /* rows of all components are read and converted to RGB */
     COGPU_READ_VIA_HOST,       /* rows are read into host memory and uploaded */
+    COGPU_READ_VIA_DEVICE,     /* rows are read into device memory and downloaded */
     COGPU_READ_STREAMED,       /* each block is decoded by the CPU a few rows at a time, which are
                                 * uploaded */
     COGPU_READ_MOSAIC          /* computed from windows of other files */
@@ -69,7 +70,9 @@ struct cogpu_read_spec {
     bool masked;
     bool skips_mask; /* a mask directory or alpha band is not applied */
     cogpu_raster raster;
-    cogpu_gpu_device *device; /* of the raster; NULL for host memory */
+    cogpu_gpu_device *device;        /* of the raster; NULL for host memory */
+    cogpu_gpu_device *decode_device; /* that decodes for a raster in host memory, or NULL */
+    uint32_t threads;                /* of the CPU, that would decode instead */
 };
 
 /* A block of a window in a batch. */
@@ -133,9 +136,10 @@ struct cogpu_read_job {
     cogpu_worker **workers; /* scratch memory, one for each thread */
     uint32_t worker_count;
     struct cogpu_read_batch batch;
-    struct cogpu_read_queue queue; /* of the items' windows */
-    pthread_mutex_t lock;          /* of results, errors and kept_bytes */
-    uint64_t kept_bytes;           /* of blocks that the read has put into the cache */
+    const cogpu_gpu_read_observer *observer; /* of the batches of a sub-read; usually NULL */
+    struct cogpu_read_queue queue;           /* of the items' windows */
+    pthread_mutex_t lock;                    /* of results, errors and kept_bytes */
+    uint64_t kept_bytes;                     /* of blocks that the read has put into the cache */
     cogpu_arena arena;
     uint64_t nested_layers; /* of VRTs inside VRTs: their number is limited */
     bool is_pending;        /* the caller does not wait for the device */
@@ -303,6 +307,13 @@ cogpu_status cogpu_read_via_host(struct cogpu_read_job *job, struct cogpu_read_w
                                  cogpu_error *error);
 cogpu_status cogpu_read_streamed(struct cogpu_read_job *job, struct cogpu_read_window *window,
                                  cogpu_error *error);
+
+/* ---- via_device.c ---- */
+
+/* Whether device memory holds enough rows of the window that no block is decoded twice. */
+bool cogpu_can_read_via_device(const struct cogpu_read_window *window);
+cogpu_status cogpu_read_via_device(struct cogpu_read_job *job, struct cogpu_read_window *window,
+                                   cogpu_error *error);
 
 /* ---- planar_colours.c ---- */
 

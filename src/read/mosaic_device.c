@@ -27,27 +27,12 @@ static uint64_t count_table_bytes(const struct cogpu_mosaic_chunk *chunk) {
     return bytes;
 }
 
-/* Memory that the last chunk, or the last writer, kept is used again if it is large enough. */
-static cogpu_status take_device_memory(struct cogpu_mosaic_chunk *chunk, uint64_t bytes,
-                                       cogpu_error *error) {
-    cogpu_gpu *gpu = cogpu_gpu_device_gpu(chunk->read->window->device);
-    cogpu_gpu_memory *memory = &chunk->device->memory;
-    *memory = cogpu_context_take_memory(chunk->read->job->context, chunk->read->window->device);
-    if (memory->device_bytes >= bytes && memory->pinned_bytes >= chunk->step_bytes)
-        return COGPU_OK;
-    cogpu_gpu_memory_release(gpu, memory);
-    TRY(gpu->calls->allocate(gpu, bytes, &memory->device, error));
-    memory->device_bytes = bytes;
-    TRY(gpu->calls->allocate_pinned(gpu, chunk->step_bytes, &memory->pinned, error));
-    memory->pinned_bytes = chunk->step_bytes;
-    return COGPU_OK;
-}
-
 static cogpu_status open_device(struct cogpu_mosaic_chunk *chunk, uint64_t bytes, uint8_t **memory,
                                 cogpu_error *error) {
     const struct cogpu_read_window *window = chunk->read->window;
     TRY(cogpu_arena_allocate(&chunk->arena, 1, sizeof *chunk->device, &chunk->device, error));
-    TRY(take_device_memory(chunk, bytes, error));
+    TRY(cogpu_context_reserve_memory(chunk->read->job->context, window->device, bytes,
+                                     chunk->step_bytes, &chunk->device->memory, error));
     *memory = chunk->device->memory.device;
     return cogpu_gpu_composer_open(&chunk->device->composer, window->device, window->raster.stream,
                                    &chunk->arena, error);

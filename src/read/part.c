@@ -74,6 +74,8 @@ cogpu_status cogpu_execute_window(struct cogpu_read_job *job, struct cogpu_read_
         return cogpu_read_planar_colours(job, window, error);
     case COGPU_READ_VIA_HOST:
         return cogpu_read_via_host(job, window, error);
+    case COGPU_READ_VIA_DEVICE:
+        return cogpu_read_via_device(job, window, error);
     case COGPU_READ_STREAMED:
         return cogpu_read_streamed(job, window, error);
     case COGPU_READ_MOSAIC:

@@ -24,7 +24,7 @@ uint32_t cogpu_tall_chunk_rows(const cogpu_storage *storage, uint64_t row_bytes,
 
 uint64_t cogpu_window_blocks(const struct cogpu_read_window *window) {
     uint64_t blocks = window->plan.count + (window->mask ? window->mask->plan.count : 0);
-    if (window->method == COGPU_READ_VIA_HOST)
+    if (window->method == COGPU_READ_VIA_HOST || window->method == COGPU_READ_VIA_DEVICE)
         return cogpu_window_blocks(&window->parts[0]);
     if (window->method != COGPU_READ_EACH_BAND)
         return blocks;
@@ -91,6 +91,35 @@ static cogpu_status plan_on_host(const struct cogpu_read_spec *spec, enum cogpu_
     host.raster = (cogpu_raster){.type = spec->raster.type, .bands = spec->band_count};
     window->method = method;
     return plan_parts(&host, arena, window, error);
+}
+
+/* Whether a window in device memory is decoded there, and faster than by the CPU. */
+static bool is_decoded_there(const struct cogpu_read_spec *spec,
+                             const struct cogpu_read_window *window) {
+    return window->method == COGPU_READ_MOSAIC ||
+           (window->method == COGPU_READ_BLOCKS &&
+            cogpu_gpu_device_is_faster(window->device, &window->plan, spec->threads));
+}
+
+static bool is_mask_decoded_there(const struct cogpu_read_window *mask) {
+    return !mask || mask->method == COGPU_READ_MOSAIC || mask->method == COGPU_READ_BLOCKS;
+}
+
+/* The same window in device memory. *is_planned: it is read there. */
+static cogpu_status plan_via_device(const struct cogpu_read_spec *spec, cogpu_arena *arena,
+                                    struct cogpu_read_window *window, bool *is_planned,
+                                    cogpu_error *error) {
+    struct cogpu_read_spec decoded = *spec;
+    decoded.device = spec->decode_device;
+    decoded.decode_device = NULL;
+    decoded.raster = (cogpu_raster){.type = spec->raster.type, .bands = spec->band_count};
+    window->method = COGPU_READ_VIA_DEVICE;
+    TRY(plan_parts(&decoded, arena, window, error));
+    *is_planned = is_decoded_there(spec, window->parts) &&
+                  is_mask_decoded_there(window->parts[0].mask) && cogpu_can_read_via_device(window);
+    if (!*is_planned)
+        window->part_count = 0;
+    return COGPU_OK;
 }
 
 /* Whether all bands of the window have the same band of one mask. */
@@ -195,8 +224,13 @@ cogpu_status cogpu_plan_window(const struct cogpu_read_spec *spec, cogpu_arena *
     cogpu_error_clear(&window->error);
     cogpu_plan_read(&spec->level->storage, spec->x, spec->y, spec->width, spec->height, spec->bands,
                     spec->band_count, &window->plan);
+    bool is_planned = false;
     if (needs_read_of_each_band(spec))
         return plan_each_band(spec, arena, window, error);
+    if (spec->decode_device)
+        TRY(plan_via_device(spec, arena, window, &is_planned, error));
+    if (is_planned)
+        return COGPU_OK;
     cogpu_band_rule rule = cogpu_nodata_rule_of_pyramid(spec->pyramid, spec->level,
                                                         cogpu_plan_band(&window->plan, 0) + 1);
     plan_fill(spec, window);

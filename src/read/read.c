@@ -5,7 +5,7 @@
  *     plan      each window: blocks, conversion, method, sub-reads          plan_window.c, src/plan
  *     workers   threads and their scratch memory                            workers.c
  *     sub-reads windows that are not read block by block                    part.c, via_host.c,
- *                                                                           planar_colours.c
+ *                                                                           via_device.c, ...
  *     batches   the next blocks of all other windows, their byte ranges     batch.c, prefetch.c
  *     decode    by the CPU                                                  host.c, src/cpu
  *               or by the rasters' device                                   device.c, src/gpu
@@ -27,8 +27,13 @@ static bool is_going_on(const struct cogpu_read_window *window) {
 static cogpu_status plan_item(struct cogpu_read_job *job, const cogpu_read_call *item,
                               struct cogpu_read_window *window) {
     struct cogpu_read_spec spec;
+    const cogpu_request *request = &item->request;
     TRY(cogpu_check_request(item, &spec, &window->error));
     spec.device = job->device;
+    spec.threads = job->threads;
+    if (!spec.device && request->decode_device != COGPU_DEVICE_CPU)
+        TRY(cogpu_context_device(job->context, request->decode_device, request->decode_device_index,
+                                 &spec.decode_device, &window->error));
     return cogpu_plan_window(&spec, &job->arena, window, &window->error);
 }
 

@@ -344,6 +344,92 @@ static void kernel_breaks_the_device(void) {
         try_losses(KERNEL_BREAKS);
 }
 
+/* ---- into host memory ---- */
+
+/* The device decodes, and rows come down to the CPU's raster. */
+static cogpu_status read_into_host(const struct sample *sample, const cogpu_file *file,
+                                   cogpu_context *context, uint8_t *pixels, cogpu_error *error) {
+    cogpu_raster raster = raster_for(sample);
+    cogpu_request request = request_for(sample, context);
+    request.decode_device = device_kind();
+    raster.data = pixels;
+    cogpu_status status = cogpu_read(file, &request, &raster, NULL, error);
+    CHECK(status != COGPU_OK || memcmp(pixels, sample->pixels, sample->bytes) == 0);
+    return status;
+}
+
+static void read_well_into_host(const struct sample *sample, const cogpu_file *file,
+                                cogpu_context *context) {
+    uint8_t *pixels = malloc(sample->bytes);
+    CHECK(read_into_host(sample, file, context, pixels, NULL) == COGPU_OK);
+    free(pixels);
+}
+
+/* The raster is released after the failed read, so that a late write is noticed. */
+static bool survives_into_host(const struct sample *sample, const cogpu_file *file, gpu_call kind,
+                               long n) {
+    cogpu_context *context = open_context(budget_of(sample), (uint64_t)n, EMULATED);
+    cogpu_status expected = kind == CALL_ALLOCATE || kind == CALL_ALLOCATE_PINNED
+                                ? COGPU_OUT_OF_MEMORY
+                                : COGPU_DEVICE_ERROR;
+    uint8_t *pixels = malloc(sample->bytes);
+    cogpu_error error;
+    faulty_arm(&gpu, CALL_FAILS, kind, n);
+    cogpu_status status = read_into_host(sample, file, context, pixels, &error);
+    bool is_through = gpu.fired == 0;
+    faulty_disarm(&gpu);
+    free(pixels);
+    CHECK(is_through ? status == COGPU_OK : status == expected && has_text(&error, status));
+    read_well_into_host(sample, file, context);
+    close_context(context);
+    return is_through;
+}
+
+static void into_host_memory(void) {
+    static const int chosen[] = {0, 3, 5};
+    for (int i = 0; i < 3; i++)
+        for (int kind = CALL_ALLOCATE; kind < CALLS && !test_broken; kind++) {
+            const struct sample *sample = &samples[chosen[i]];
+            cogpu_file *file = open_file(sample);
+            for (long n = 1; !survives_into_host(sample, file, (gpu_call)kind, n) && !test_broken;
+                 n++)
+                CHECK(n < ENDLESS);
+            if (test_broken)
+                printf("... with sample %d and calls of kind %d\n", chosen[i], kind);
+            cogpu_close(file);
+        }
+}
+
+static bool survives_allocation_into_host(const struct sample *sample, const cogpu_file *file,
+                                          cogpu_context *context, long n) {
+    uint8_t *pixels = malloc(sample->bytes);
+    cogpu_error error;
+    arm_fault(ALLOCATION, n);
+    cogpu_status status = read_into_host(sample, file, context, pixels, &error);
+    bool is_through = atomic_load(&faults_fired) == 0;
+    arm_fault(NO_FAULT, 0);
+    free(pixels);
+    CHECK(is_through ? status == COGPU_OK
+                     : status == COGPU_OUT_OF_MEMORY && has_text(&error, status));
+    return is_through;
+}
+
+static void into_host_memory_without_memory(void) {
+    close_context(open_context(BUDGET, 1, EMULATED)); /* tests leave a GPU open for the process */
+    for (int for_good = 0; for_good < 2; for_good++) {
+        fails_for_good = for_good;
+        atomic_store(&live_allocations, 0);
+        cogpu_file *file = open_file(&samples[0]);
+        cogpu_context *context = open_context(BUDGET, 1, EMULATED);
+        for (long n = 1;
+             !survives_allocation_into_host(&samples[0], file, context, n) && !test_broken; n++)
+            CHECK(n < ENDLESS);
+        close_context(context);
+        cogpu_close(file);
+        CHECK(atomic_load(&live_allocations) == 0);
+    }
+}
+
 /* ---- two reads at a time ---- */
 
 /* A read is pending when another one has a fault: it succeeds unless the device is lost. Returns
@@ -520,6 +606,8 @@ TESTS(gpu_read_faults) {
     RUN(copies_fail);
     RUN(device_is_lost);
     RUN(kernel_breaks_the_device);
+    RUN(into_host_memory);
+    RUN(into_host_memory_without_memory);
     RUN(neighbour_fails);
     RUN(host_has_no_memory);
     RUN(too_little_is_free);

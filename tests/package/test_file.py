@@ -535,6 +535,20 @@ def test_a_closed_file_says_so(path):
             call()
 
 
+def test_decoding_into_host_memory(path, pixels):
+    with cogpu.open(path) as file:
+        assert np.array_equal(np.asarray(file.read(decode="emu")), pixels)
+        assert file.read(decode="emu").device == "cpu" and file.read(decode="emu").result["device_blocks"] > 0
+        assert file.read(decode="cpu").result["device_blocks"] == 0
+        out = np.zeros((*pixels.shape[1:], pixels.shape[0]), pixels.dtype)[::-1]
+        file.read(decode="emu", out=out.transpose(2, 0, 1), wait=False)
+        assert np.array_equal(out.transpose(2, 0, 1), pixels)
+        assert np.array_equal(np.asarray(file.read_mask(decode="emu")), np.asarray(file.read_mask()))
+        first, second = cogpu.read_many([(file, {"decode": "emu", "bands": 1}), (file, {"window": (1, 2, 30, 40)})])
+        assert np.array_equal(np.asarray(first), pixels[:1]) and first.result["device_blocks"] > 0
+        assert np.array_equal(np.asarray(second), pixels[:, 1:30, 2:40]) and second.result["device_blocks"] == 0
+
+
 def test_pickles(path, pixels):
     with cogpu.open(str(path)) as file:
         again = pickle.loads(pickle.dumps(file))
@@ -673,6 +687,8 @@ def test_limits(path):
     ({"device": "cpu:0"}, ValueError, "device"),
     ({"device": "emu:x"}, ValueError, "device"), ({"device": "emu:99999999999"}, ValueError, "device"),
     ({"device": "emu:7"}, cogpu.DeviceError, "emu"),
+    ({"decode": "tpu"}, ValueError, "device"), ({"decode": "emu:7"}, cogpu.DeviceError, "emu"),
+    ({"device": "emu", "decode": "cuda:0"}, ValueError, "decode_device"),
     ({"dtype": "uint8"}, ValueError, "int16"), ({"dtype": "bool"}, ValueError, "dtype"),
     ({"dtype": "complex64"}, ValueError, "complex64"),
     ({"dtype": "int16", "masked": True}, ValueError, "float32"),

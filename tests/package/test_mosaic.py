@@ -128,6 +128,18 @@ def test_bands_are_the_same_alone(tmp_path, method, device):
         for bands in [1], [3], [2, 1]:
             alone = host(mosaic.read(bands=bands, device=device))
             np.testing.assert_array_equal(alone, whole[np.array(bands) - 1])
+            floats = host(mosaic.read(bands=bands, device=device, dtype="float64"))
+            np.testing.assert_array_equal(floats, alone)
+
+
+def test_decoding_into_host_memory(made):
+    """Chunks of the mosaic are composed in device memory."""
+    with cogpu.open_mosaic(made[0], composite="mean", resolution=7) as mosaic:
+        for keywords in {}, {"masked": True}, {"dtype": "float64"}, {"window": (3, 4, 200, 99)}:
+            found = mosaic.read(decode="emu", **keywords)
+            assert found.device == "cpu" and found.result["device_blocks"] > 0
+            np.testing.assert_array_equal(found, mosaic.read(**keywords))
+        np.testing.assert_array_equal(mosaic.read_mask(decode="emu"), mosaic.read_mask())
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])

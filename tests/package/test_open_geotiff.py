@@ -214,6 +214,21 @@ def test_a_gpu_that_fails(scene, monkeypatch):
         equal(open_geotiff(scene, gpu="emu", **keywords).values, open_geotiff(scene, **keywords).values)
 
 
+def test_decoding_into_host_memory(scene, monkeypatch):
+    for keywords in {}, {"masked": True}, {"unscale": True, "band": 2}, {"window": (3, 5, 77, 93)}, {"chunks": 64}, \
+            {"window": (-5, -6, 70, 80), "boundless": True}, {"out_shape": (40, 50), "resampling": "average"}:
+        found = open_geotiff(scene, decode="emu", on_gpu_failure="strict", **keywords)
+        assert isinstance(found.values, np.ndarray)
+        equal(found.values, open_geotiff(scene, **keywords).values)
+    with pytest.raises(InvalidArgumentError, match="decode"):
+        open_geotiff(scene, decode="emu", gpu="emu")
+    monkeypatch.setenv("COGPU_EMU_DEVICE", "7")  # there is one, number 0
+    with pytest.raises(DeviceError):
+        open_geotiff(scene, decode="emu", on_gpu_failure="strict")
+    with pytest.warns(FallbackWarning):
+        equal(open_geotiff(scene, decode="emu").values, open_geotiff(scene).values)
+
+
 @pytest.mark.skipif(importlib.util.find_spec("cupy") is not None, reason="CuPy is installed")
 def test_no_cupy(scene):
     with pytest.raises(DeviceError, match="CuPy"):

@@ -150,6 +150,7 @@ def test_no_command_is_wrong_usage():
     (["checksum", "a.tif", "--threads", "many"], "--threads many: expected"),
     (["checksum", "a.tif", "--device", "tpu"], "--device tpu: no such device"),
     (["checksum", "a.tif", "--device", "emu:x"], "--device emu:x: no such device"),
+    (["read", "a.tif", "--decode", "tpu"], "--decode tpu: no such device"),
     (["read", "a.tif"], "read needs -o OUT"),
     (["read", "a.tif", "-o", "out.jpg"], "-o out.jpg: expected a file name that ends in .npy"),
     (["read", "a.tif", "-o", "out"], "-o out: expected a file name"),
@@ -735,6 +736,23 @@ def test_emulated_devices(tmp_path, monkeypatch):
     for name in "emu", *names[-2:]:
         assert done("checksum", path, "--device", name) == expected
     assert "emu:2" not in names and "there are 2" in failed("checksum", path, "--device", "emu:2")
+
+
+def test_decode_into_host_memory(tmp_path):
+    path = write(tmp_path / "a.tif", samples((2, 300, 400), "u2"), compress="lzw", tiled=True, blockxsize=64,
+                 blockysize=64)
+    expected = done("checksum", path)
+    for words in ["emu"], ["cpu"], ["emu", "--device", "emu"]:
+        assert done("checksum", path, "--decode", *words) == expected
+    done("read", path, "-o", tmp_path / "a.npy", "--decode", "emu", "--window", "10,20,300,200")
+    with rasterio.open(path) as file:
+        assert np.array_equal(np.load(tmp_path / "a.npy"), file.read()[:, 20:220, 10:310])
+    done("convert", path, tmp_path / "b.tif", "--decode", "emu", "--codec", "zstd")
+    assert done("checksum", tmp_path / "b.tif").split()[0] == expected.split()[0]
+    told = json.loads(done("bench", path, "--decode", "emu", "--json"))
+    assert told["device_blocks"] == told["blocks"] and set(told["stages"]) == {"fetch"}
+    assert "there is no emulated GPU 1" in failed("checksum", path, "--decode", "emu:1")
+    assert "decode_device" in failed("bench", path, "--device", "emu", "--decode", "cuda", code=2)
 
 
 # ---- bench ---------------------------------------------------------------------------------------

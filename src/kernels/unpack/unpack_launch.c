@@ -100,10 +100,11 @@ uint32_t cogpu_gpu_bands_listed(const cogpu_read_plan *plan) {
 }
 
 void cogpu_gpu_list_bands(const cogpu_read_plan *plan, struct cogpu_gpu_band *bands) {
+    /* A plane of any one band of a mosaic has pixels of one sample, too. */
+    bool has_one_sample = plan->storage->planes > 1 || plan->storage->format.samples == 1;
     for (uint32_t p = 0; p < plan->band_count; p++) {
         uint32_t band = cogpu_plan_band(plan, p);
-        bands[p] =
-            (struct cogpu_gpu_band){.sample = plan->storage->planes > 1 ? 0 : band, .scale = 1};
+        bands[p] = (struct cogpu_gpu_band){.sample = has_one_sample ? 0 : band, .scale = 1};
         if (is_unscaled(plan)) {
             bands[p].scale = plan->conversion->bands[band].scale;
             bands[p].offset = plan->conversion->bands[band].offset;
